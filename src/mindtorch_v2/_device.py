@@ -1,0 +1,252 @@
+"""Devices: where a tensor's memory lives and its operators run.
+
+Invariant: a device is a value; two with the same type and index are equal and hash alike. Making one touches no hardware.
+"""
+
+import functools
+from collections.abc import Callable
+from typing import Any, Final, final
+
+__all__ = ["CPU", "META", "as_device", "device"]
+
+# PyTorch's device types in the order of its error text. `npu` is the name given to PyTorch's place for other
+# accelerators (privateuseone), which is therefore an alias of it.
+_TYPES: Final = (
+    "cpu",
+    "cuda",
+    "ipu",
+    "xpu",
+    "mkldnn",
+    "opengl",
+    "opencl",
+    "ideep",
+    "hip",
+    "ve",
+    "fpga",
+    "maia",
+    "xla",
+    "lazy",
+    "vulkan",
+    "mps",
+    "meta",
+    "hpu",
+    "mtia",
+    "npu",
+)
+_EXPECTED: Final = (
+    "device() received an invalid combination of arguments - got ({got}), but expected one of:\n"
+    " * (torch.device device)\n"
+    "{why}"
+    " * (str type, int index = -1)\n"
+)
+
+
+def _index_types() -> dict[str, int]:
+    table: dict[str, int] = {}
+    for position, name in enumerate(_TYPES):
+        table[name] = position
+    return table
+
+
+_TYPE_CODES: Final = _index_types()
+
+
+@final
+class device:
+    """`device("npu:1")`, `device("npu", 1)`, `device(type="npu", index=1)`, `device(1)` or `device(another)`."""
+
+    def __init__(self, *args: object, **kwargs: object) -> None:
+        kind, index = _arguments(args, kwargs)
+        self.type: Final = kind
+        self.index: Final = index
+        # Two devices are equal exactly when their keys are: one integer comparison in compiled code.
+        self.key: Final = _TYPE_CODES[kind] * 65536 + (0 if index is None else index + 1)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, device) and other.key == self.key
+
+    def __ne__(self, other: object) -> bool:
+        return not isinstance(other, device) or other.key != self.key
+
+    def __hash__(self) -> int:
+        return self.key
+
+    def __lt__(self, other: object) -> bool:
+        raise TypeError("comparison not implemented")
+
+    def __le__(self, other: object) -> bool:
+        raise TypeError("comparison not implemented")
+
+    def __gt__(self, other: object) -> bool:
+        raise TypeError("comparison not implemented")
+
+    def __ge__(self, other: object) -> bool:
+        raise TypeError("comparison not implemented")
+
+    def __repr__(self) -> str:
+        if self.index is None:
+            return f"device(type='{self.type}')"
+        return f"device(type='{self.type}', index={self.index})"
+
+    def __str__(self) -> str:
+        if self.index is None:
+            return self.type
+        return f"{self.type}:{self.index}"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        if self.index is None:
+            return (device, (self.type,))
+        return (device, (self.type, self.index))
+
+    def __enter__(self) -> "device":
+        from ._dispatch.state import push_default_device
+
+        push_default_device(self)
+        return self
+
+    def __exit__(self, kind: object, value: object, traceback: object) -> None:
+        from ._dispatch.state import pop_default_device
+
+        pop_default_device()
+
+    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Decorate a function so that it runs with this device as the default."""
+        if not callable(function):
+            raise TypeError("'torch.device' object is not callable")
+        return _with_device(self, function)
+
+
+def _with_device(where: device, function: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        with where:
+            return function(*args, **kwargs)
+
+    return run
+
+
+def _arguments(args: tuple[object, ...], kwargs: dict[str, object]) -> tuple[str, int | None]:
+    """Type and index from what the constructor was given."""
+    given = len(args) + len(kwargs)
+    if given == 1:
+        if args:
+            return _from_one(args[0])
+        if "device" in kwargs:
+            return _from_one(kwargs["device"])
+    if given == 0 or given > 2:
+        raise TypeError(_EXPECTED.format(got=_describe(args, kwargs), why=""))
+    for name in kwargs:
+        if name != "type" and name != "index":
+            if "type" in kwargs or args:
+                raise TypeError(f"device() got an unexpected keyword argument '{name}'")
+            if given == 2:
+                raise TypeError('device() missing 1 required positional arguments: "type"')
+            why = f"      didn't match because some of the keywords were incorrect: {name}\n"
+            raise TypeError(_EXPECTED.format(got=_describe(args, kwargs), why=why))
+    if not args and "type" not in kwargs:
+        why = "      didn't match because some of the keywords were incorrect: index\n"
+        raise TypeError(_EXPECTED.format(got=_describe(args, kwargs), why=why))
+    if args and "type" in kwargs:
+        raise TypeError("device() got multiple values for argument 'type'")
+    kind = args[0] if args else kwargs["type"]
+    index = args[1] if len(args) == 2 else kwargs.get("index")
+    if isinstance(kind, bytes):
+        kind = kind.decode()
+    if not isinstance(kind, str):
+        raise TypeError(f"device(): argument 'type' (position 1) must be str, not {_type_name(kind)}")
+    if index is not None and (not isinstance(index, int) or isinstance(index, bool)):
+        raise TypeError(f"device(): argument 'index' (position 2) must be int, not {_type_name(index)}")
+    parsed, inner = _parse(kind)
+    if inner is not None:
+        raise RuntimeError(f"type (string) must not include an index because index was passed explicitly: {kind}")
+    if index is None:
+        return parsed, None
+    return parsed, _checked_index(index)
+
+
+def _from_one(value: object) -> tuple[str, int | None]:
+    if isinstance(value, str):
+        return _parse(value)
+    if isinstance(value, device):
+        return value.type, value.index
+    if isinstance(value, bytes):
+        return _parse(value.decode())
+    if isinstance(value, int) and not isinstance(value, bool):
+        return "npu", _checked_index(value)
+    name = _type_name(value)
+    why = f"      didn't match because some of the arguments have invalid types: (!{name}!)\n"
+    raise TypeError(_EXPECTED.format(got=name, why=why))
+
+
+def _checked_index(index: int) -> int:
+    if index < 0:
+        raise RuntimeError("Device index must not be negative")
+    return index
+
+
+def _parse(text: str) -> tuple[str, int | None]:
+    """Type and index from a string such as `npu:0`."""
+    if text in _TYPE_CODES:
+        return text, None
+    if not text:
+        raise RuntimeError("Device string must not be empty")
+    kind, colon, digits = text.partition(":")
+    if not _is_word(kind) or (colon and not _is_index(digits)):
+        raise RuntimeError(f"Invalid device string: '{text}'")
+    if kind == "privateuseone":
+        kind = "npu"
+    if kind not in _TYPE_CODES:
+        expected = ", ".join(_TYPES)
+        raise RuntimeError(f"Expected one of {expected} device type at start of device string: {kind}")
+    if not colon:
+        return kind, None
+    if len(digits) > 5:
+        raise RuntimeError(f"Could not parse device index '{digits}' in device string '{text}'")
+    return kind, int(digits)
+
+
+def _is_word(text: str) -> bool:
+    return bool(text) and text.isascii() and text.replace("_", "a").isalpha()
+
+
+def _is_index(text: str) -> bool:
+    return text.isascii() and text.isdigit() and (len(text) == 1 or text[0] != "0")
+
+
+def _type_name(value: object) -> str:
+    return "torch.device" if isinstance(value, device) else type(value).__name__
+
+
+def _describe(args: tuple[object, ...], kwargs: dict[str, object]) -> str:
+    text = ", ".join([_type_name(value) for value in args])
+    if kwargs:
+        # PyTorch closes the list of keywords with a comma.
+        text += (", " if args else "") + "".join([f"{name}={_type_name(kwargs[name])}, " for name in kwargs])
+    return text
+
+
+CPU: Final = device("cpu")
+META: Final = device("meta")
+
+
+class _Known:
+    """Devices already made from strings, so that naming one costs a dictionary look-up."""
+
+    def __init__(self) -> None:
+        self.by_name: dict[str, device] = {"cpu": CPU, "meta": META}
+
+
+_KNOWN: Final = _Known()
+
+
+def as_device(value: object) -> device:
+    """The device named by a device, a string or an index."""
+    if isinstance(value, device):
+        return value
+    if isinstance(value, str):
+        found = _KNOWN.by_name.get(value)
+        if found is None:
+            found = device(value)
+            _KNOWN.by_name[value] = found
+        return found
+    return device(value)

@@ -1,0 +1,256 @@
+"""The element types, the default floating type, and their NumPy counterparts.
+
+Invariant: there is exactly one object per element type, so that identity is equality, also after pickling and copying.
+NumPy and ml_dtypes are imported when a NumPy counterpart is first asked for, never by importing this module.
+"""
+
+# The public names `bool`, `int` and `float` are defined below and hide the built-in types in this whole module.
+from builtins import bool as PyBool
+from builtins import int as PyInt
+from typing import TYPE_CHECKING, Any, Final, final
+
+if TYPE_CHECKING:
+    import numpy
+
+__all__ = [
+    "ALL",
+    "DEFAULTS",
+    "bfloat16",
+    "bool",
+    "by_code",
+    "cdouble",
+    "cfloat",
+    "complex64",
+    "complex128",
+    "double",
+    "dtype",
+    "float",
+    "float8_e4m3fn",
+    "float8_e5m2",
+    "float16",
+    "float32",
+    "float64",
+    "from_np",
+    "get_default_dtype",
+    "half",
+    "int",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "long",
+    "set_default_dtype",
+    "short",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+]
+
+CATEGORY_BOOL: Final = 0
+CATEGORY_INT: Final = 1
+CATEGORY_FLOAT: Final = 2
+CATEGORY_COMPLEX: Final = 3
+
+
+@final
+class dtype:
+    """An element type. The only instances are the constants of this module."""
+
+    def __init__(
+        self,
+        name: str = "",
+        scalar_name: str = "",
+        code: PyInt = -1,
+        itemsize: PyInt = 0,
+        category: PyInt = 0,
+        is_signed: PyBool = False,
+    ) -> None:
+        if code < 0 or _REGISTRY.sealed:
+            raise TypeError("cannot create 'torch.dtype' instances")
+        self.name: Final = name
+        # The spelling PyTorch uses in error texts ("Float", "Long").
+        self.scalar_name: Final = scalar_name
+        self.code: Final = code
+        self.itemsize: Final = itemsize
+        self.category: Final = category
+        self.is_floating_point: Final = category == CATEGORY_FLOAT
+        self.is_complex: Final = category == CATEGORY_COMPLEX
+        self.is_signed: Final = is_signed
+        self._np: numpy.dtype[Any] | None = None
+
+    @property
+    def np(self) -> "numpy.dtype[Any]":
+        """The NumPy dtype with the same memory layout."""
+        found = self._np
+        if found is None:
+            found = _numpy_dtype(self.name)
+            self._np = found
+        return found
+
+    def to_real(self) -> "dtype":
+        """The type of the real part: itself unless complex."""
+        if self.code == 9:
+            return float32
+        if self.code == 10:
+            return float64
+        return self
+
+    def to_complex(self) -> "dtype":
+        """The complex type whose parts hold this floating type."""
+        code = self.code
+        if code == 6 or code == 9 or code == 12:
+            return complex64
+        if code == 7 or code == 10:
+            return complex128
+        if code == 5:
+            raise RuntimeError("complex32, the complex type of torch.float16, is not supported; use torch.complex64")
+        raise RuntimeError(f"Unknown Complex ScalarType for {self.scalar_name}")
+
+    def __repr__(self) -> str:
+        return "torch." + self.name
+
+    def __reduce__(self) -> str:
+        # A plain string makes pickle and copy look the constant up by name in this module.
+        return self.name
+
+
+class _Registry:
+    """What the constructor needs to know before the constants exist."""
+
+    def __init__(self) -> None:
+        self.sealed = False
+
+
+_REGISTRY: Final = _Registry()
+
+uint8: Final = dtype("uint8", "Byte", 0, 1, CATEGORY_INT, False)
+int8: Final = dtype("int8", "Char", 1, 1, CATEGORY_INT, True)
+int16: Final = dtype("int16", "Short", 2, 2, CATEGORY_INT, True)
+int32: Final = dtype("int32", "Int", 3, 4, CATEGORY_INT, True)
+int64: Final = dtype("int64", "Long", 4, 8, CATEGORY_INT, True)
+float16: Final = dtype("float16", "Half", 5, 2, CATEGORY_FLOAT, True)
+float32: Final = dtype("float32", "Float", 6, 4, CATEGORY_FLOAT, True)
+float64: Final = dtype("float64", "Double", 7, 8, CATEGORY_FLOAT, True)
+complex64: Final = dtype("complex64", "ComplexFloat", 9, 8, CATEGORY_COMPLEX, True)
+complex128: Final = dtype("complex128", "ComplexDouble", 10, 16, CATEGORY_COMPLEX, True)
+bool: Final = dtype("bool", "Bool", 11, 1, CATEGORY_BOOL, False)
+bfloat16: Final = dtype("bfloat16", "BFloat16", 12, 2, CATEGORY_FLOAT, True)
+float8_e5m2: Final = dtype("float8_e5m2", "Float8_e5m2", 13, 1, CATEGORY_FLOAT, True)
+float8_e4m3fn: Final = dtype("float8_e4m3fn", "Float8_e4m3fn", 14, 1, CATEGORY_FLOAT, True)
+uint16: Final = dtype("uint16", "UInt16", 15, 2, CATEGORY_INT, False)
+uint32: Final = dtype("uint32", "UInt32", 16, 4, CATEGORY_INT, False)
+uint64: Final = dtype("uint64", "UInt64", 17, 8, CATEGORY_INT, False)
+
+_REGISTRY.sealed = True
+
+half: Final = float16
+float: Final = float32
+double: Final = float64
+short: Final = int16
+int: Final = int32
+long: Final = int64
+cfloat: Final = complex64
+cdouble: Final = complex128
+
+ALL: Final[tuple[dtype, ...]] = (
+    uint8,
+    int8,
+    int16,
+    int32,
+    int64,
+    float16,
+    float32,
+    float64,
+    complex64,
+    complex128,
+    bool,
+    bfloat16,
+    float8_e5m2,
+    float8_e4m3fn,
+    uint16,
+    uint32,
+    uint64,
+)
+
+
+def _index_by_code() -> list[dtype | None]:
+    table: list[dtype | None] = [None] * 18
+    for item in ALL:
+        table[item.code] = item
+    return table
+
+
+_BY_CODE: Final = _index_by_code()
+
+
+def by_code(code: PyInt) -> dtype:
+    """The dtype with this code (the codes are shared with the native module)."""
+    found = _BY_CODE[code] if 0 <= code < 18 else None
+    if found is None:
+        raise ValueError(f"no dtype has code {code}")
+    return found
+
+
+def _numpy_dtype(name: str) -> "numpy.dtype[Any]":
+    import numpy
+
+    if name == "bfloat16" or name == "float8_e5m2" or name == "float8_e4m3fn":
+        import ml_dtypes
+
+        return numpy.dtype(getattr(ml_dtypes, name))
+    return numpy.dtype(name)
+
+
+def _index_by_name() -> dict[str, dtype]:
+    table: dict[str, dtype] = {}
+    for item in ALL:
+        table[item.name] = item
+    return table
+
+
+_BY_NAME: Final = _index_by_name()
+
+
+def from_np(npdtype: "numpy.dtype[Any]") -> dtype:
+    """The dtype with the memory layout of a NumPy dtype; byte order is the caller's concern."""
+    # NumPy's canonical names equal ours, and ml_dtypes' types carry their own names.
+    found = _BY_NAME.get(npdtype.name)
+    if found is None:
+        raise TypeError(
+            f"can't convert np.ndarray of type {npdtype.type.__module__}.{npdtype.type.__name__}. "
+            "The only supported types are: float64, float32, float16, complex64, complex128, "
+            "int64, int32, int16, int8, uint64, uint32, uint16, uint8, and bool."
+        )
+    return found
+
+
+@final
+class Defaults:
+    """The default floating type, as one attribute read from compiled code."""
+
+    def __init__(self) -> None:
+        self.dtype = float32
+
+    def complex_dtype(self) -> dtype:
+        """The type of a Python complex number."""
+        return self.dtype.to_complex()
+
+
+DEFAULTS: Final = Defaults()
+
+
+def get_default_dtype() -> dtype:
+    """The type of Python floats and of factory functions that are given no dtype."""
+    return DEFAULTS.dtype
+
+
+def set_default_dtype(d: object) -> None:
+    """Make `d` the type of Python floats and of factory functions that are given no dtype."""
+    if not isinstance(d, dtype):
+        raise TypeError("invalid dtype object: only floating-point types are supported as the default type")
+    if d.category != CATEGORY_FLOAT:
+        raise TypeError("only floating-point types are supported as the default type")
+    if d is float8_e5m2 or d is float8_e4m3fn:
+        raise TypeError(f"couldn't find storage object {d.scalar_name}Storage")
+    DEFAULTS.dtype = d

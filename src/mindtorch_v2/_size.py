@@ -1,0 +1,67 @@
+"""`Size`, the shape of a tensor.
+
+Invariant: it is a tuple of ints everywhere a tuple is expected; operations that keep it a shape return a `Size`.
+"""
+
+import operator
+from collections.abc import Iterable
+from typing import Any, SupportsIndex, overload
+
+__all__ = ["Size", "size_of"]
+
+
+class Size(tuple[int, ...]):
+    """A shape: a tuple of ints that prints as PyTorch's and knows its number of elements."""
+
+    __slots__ = ()
+
+    def __new__(cls, sizes: Iterable[SupportsIndex] = ()) -> "Size":
+        values = []
+        for position, item in enumerate(sizes):
+            try:
+                values.append(operator.index(item))
+            except TypeError:
+                raise TypeError(
+                    f"torch.Size() takes an iterable of 'int' (item {position} is '{type(item).__name__}')"
+                ) from None
+        return tuple.__new__(cls, values)
+
+    def numel(self) -> int:
+        """The number of elements of a tensor of this shape."""
+        count = 1
+        for length in self:
+            count *= length
+        return count
+
+    def __repr__(self) -> str:
+        return f"torch.Size([{', '.join(map(str, self))}])"
+
+    __str__ = __repr__
+
+    @overload
+    def __getitem__(self, key: SupportsIndex) -> int: ...
+    @overload
+    def __getitem__(self, key: slice) -> "Size": ...
+    def __getitem__(self, key: Any) -> Any:
+        found = tuple.__getitem__(self, key)
+        return size_of(found) if isinstance(found, tuple) else found
+
+    def __add__(self, other: Any) -> "Size":
+        return size_of(tuple.__add__(self, other))
+
+    def __radd__(self, other: Any) -> "Size":
+        return size_of(tuple.__add__(other, self))
+
+    def __mul__(self, count: SupportsIndex) -> "Size":
+        return size_of(tuple.__mul__(self, count))
+
+    def __rmul__(self, count: SupportsIndex) -> "Size":
+        return size_of(tuple.__rmul__(self, count))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (Size, (tuple(self),))
+
+
+def size_of(shape: tuple[int, ...]) -> Size:
+    """A `Size` from a tuple already known to hold ints: no checks."""
+    return tuple.__new__(Size, shape)
