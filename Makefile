@@ -1,0 +1,75 @@
+# Everything runs in a virtual environment of its own, .venv; nothing else on the machine is touched.
+#   make demo                 set up, build, train a small classifier
+#   make test                 set up, build, run all tests        (ORACLE=1: also against PyTorch 2.13.0)
+#   make test-uncompiled      the core tests on src/ as it is written, without mypyc
+#   make lint  bench  build  clean
+PYTHON ?= python3
+VENV   := .venv
+PY     := $(VENV)/bin/python
+PIP    := $(PY) -m pip --disable-pip-version-check --quiet
+TESTS  ?= tests
+CORE_TESTS ?= tests
+
+# The tests that need PyTorch fail instead of being skipped once it has been asked for.
+ifeq ($(ORACLE),1)
+ORACLE_STAMP := $(VENV)/.oracle
+export MINDTORCH_REQUIRE_ORACLE := 1
+endif
+
+.PHONY: demo test test-uncompiled lint bench build native clean
+
+demo: build
+	$(PY) examples/demo.py
+
+test: build $(ORACLE_STAMP)
+	$(PY) -m pytest $(TESTS) $(PYTEST_ARGS)
+
+test-uncompiled: native $(ORACLE_STAMP)
+	PYTHONPATH=src $(PY) -m pytest $(CORE_TESTS) $(PYTEST_ARGS)
+
+lint: $(VENV)/.tools
+	$(PY) -m ruff check .
+	$(PY) -m mypy
+
+bench: build $(VENV)/.oracle
+	$(PY) benchmarks/bench_calls.py $(BENCH_ARGS)
+
+# Installs the package, compiled, into .venv. Objects are kept in build/, so this is quick when little has changed.
+build: $(VENV)/.tools
+	@echo "building mindtorch_v2 (the first time takes a minute or two)"
+	$(PIP) install --no-build-isolation --no-deps --force-reinstall .
+
+# Puts the native module alone into src/, which then runs uncompiled: PYTHONPATH=src .venv/bin/python
+native: $(VENV)/.tools
+	MINDTORCH_COMPILE=0 $(PY) setup.py --quiet build_ext --inplace
+
+$(PY):
+	$(PYTHON) -m venv $(VENV) || { echo "python3 needs its venv module: apt install python3-venv"; exit 1; }
+
+# What pyproject.toml names: build requirements, runtime dependencies, and the test and lint extras.
+define REQUIREMENTS
+from setuptools.config.pyprojecttoml import load_file
+from pathlib import Path
+table = load_file("pyproject.toml")
+extras = table["project"]["optional-dependencies"]
+names = table["build-system"]["requires"] + table["project"]["dependencies"] + extras["test"] + extras["lint"]
+Path("$(VENV)/requirements.txt").write_text("\n".join(names))
+endef
+export REQUIREMENTS
+
+$(VENV)/.tools: pyproject.toml | $(PY)
+	@echo "installing build and test tools into $(VENV)"
+	$(PIP) install --upgrade pip setuptools
+	$(PY) -c "$$REQUIREMENTS"
+	$(PIP) install -r $(VENV)/requirements.txt
+	@touch $@
+
+$(VENV)/.oracle: $(VENV)/.tools
+	@echo "installing PyTorch 2.13.0, the oracle of the parity tests"
+	$(PIP) install torch==2.13.0
+	@touch $@
+
+clean:
+	rm -rf $(VENV) build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find src -name '*.so' -delete
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,182 @@
+"""Builds the native module, the compiled core and the shared libraries of the package.
+
+Invariant: the source tree never holds a compiled twin of a Python module. In-place builds (`build_ext --inplace`,
+`pip install -e .`) make the native module only, so `src/` always runs what is written there; the mypyc-compiled
+modules exist only in an installed package. `MINDTORCH_COMPILE=0` leaves them out of that as well.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import sysconfig
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from setuptools import Extension, setup
+from setuptools.command.build import build
+from setuptools.command.build_ext import build_ext
+
+ROOT = Path(__file__).parent
+PACKAGE = "mindtorch_v2"
+COMPILE = os.environ.get("MINDTORCH_COMPILE", "1") != "0"
+CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+# Modules compiled by mypyc, in one group: calls between them are direct C calls.
+COMPILED = (
+    "_dtype.py",
+    "_device.py",
+    "_promotion.py",
+)
+
+CXX_FLAGS = ["-std=c++17", "-O3", "-fno-math-errno", "-fno-trapping-math", "-fvisibility=hidden", "-pthread", "-Wall"]
+
+
+class SharedLibrary(Extension):
+    """A plain C++ library installed as `mindtorch_v2/_lib/lib<name>.so`: loaded with ctypes, not imported."""
+
+    def __init__(self, name: str, **options: Any) -> None:
+        super().__init__(f"{PACKAGE}._lib.{name}", language="c++", **options)
+
+
+SHARED_LIBRARIES: tuple[SharedLibrary, ...] = ()
+
+
+def native_module() -> Extension:
+    kernels = Path("csrc/kernels")
+    return Extension(
+        f"{PACKAGE}._native",
+        sources=sorted(map(str, kernels.rglob("*.cpp"))),
+        depends=["setup.py", *sorted(map(str, kernels.rglob("*.h")))],
+        include_dirs=[str(kernels)],
+        extra_compile_args=CXX_FLAGS,
+        extra_link_args=["-pthread"],
+        language="c++",
+    )
+
+
+def compiled_modules() -> list[Extension]:
+    """Type-checks and translates COMPILED to C; ends the build with mypy's messages when a module is not clean."""
+    from mypyc.build import mypycify
+
+    paths = [str(Path("src", PACKAGE, name)) for name in COMPILED]
+    extensions: list[Extension] = mypycify(
+        ["--config-file=pyproject.toml", "--follow-imports=silent", *paths],
+        group_name=f"{PACKAGE}._core",
+        target_dir="build/mypyc",
+        opt_level="3",
+        debug_level="0",
+    )
+    return extensions
+
+
+def require_toolchain(compiler: Any) -> None:
+    """A missing compiler or header is the commonest failed build, so it is named before anything is run."""
+    for command in (compiler.compiler_so[0], compiler.compiler_so_cxx[0]):
+        if shutil.which(command) is None:
+            sys.exit(
+                f"\nerror: {PACKAGE} needs a C++17 compiler to build, and '{command}' was not found. Install one:\n"
+                "  Debian, Ubuntu   apt install g++\n"
+                "  Fedora, RHEL     dnf install gcc-c++\n"
+                "  openEuler        dnf install gcc-c++\n"
+                "  Alpine           apk add g++\n"
+                "  macOS            xcode-select --install\n"
+                "  conda            conda install -c conda-forge cxx-compiler\n"
+                "or name an installed one in the environment variables CC and CXX.\n"
+            )
+    header = Path(sysconfig.get_path("include"), "Python.h")
+    if not header.exists():
+        version = f"{sys.version_info.major}.{sys.version_info.minor}"
+        sys.exit(
+            f"\nerror: {PACKAGE} needs the C headers of Python {version}, and {header} does not exist. Install them:\n"
+            f"  Debian, Ubuntu   apt install python{version}-dev\n"
+            "  Fedora, RHEL     dnf install python3-devel\n"
+        )
+
+
+class ParallelCompiler:
+    """Compiles the sources of all extensions in one pool and skips objects that are newer than what they come from."""
+
+    def __init__(self, compiler: Any) -> None:
+        self.compiler = compiler
+        self.pool = ThreadPoolExecutor(CORES)
+
+    def compile(
+        self,
+        sources: list[str],
+        output_dir: str | None = None,
+        macros: list[Any] | None = None,
+        include_dirs: list[str] | None = None,
+        debug: bool = False,
+        extra_preargs: list[str] | None = None,
+        extra_postargs: list[str] | None = None,
+        depends: list[str] | None = None,
+    ) -> list[str]:
+        macros, objects, postargs, preprocessor, todo = self.compiler._setup_compile(
+            output_dir, macros, include_dirs, sources, depends, extra_postargs
+        )
+        arguments = self.compiler._get_cc_args(preprocessor, debug, extra_preargs)
+
+        def one(item: tuple[str, tuple[str, str]]) -> None:
+            target, (source, suffix) = item
+            if not up_to_date(target, [source, *(depends or [])]):
+                self.compiler._compile(target, source, suffix, arguments, postargs, preprocessor)
+
+        list(self.pool.map(one, todo.items()))
+        return list(objects)
+
+
+def up_to_date(target: str, sources: list[str]) -> bool:
+    try:
+        made = os.stat(target).st_mtime_ns
+        return all(os.stat(source).st_mtime_ns < made for source in sources)
+    except FileNotFoundError:
+        return False
+
+
+class Build(build):
+    """Starts from an empty output tree: a module deleted from the sources must not be installed again."""
+
+    def finalize_options(self) -> None:
+        if not COMPILE and self.build_lib is None:
+            self.build_lib = "build/uncompiled"
+        super().finalize_options()
+
+    def run(self) -> None:
+        shutil.rmtree(self.build_lib, ignore_errors=True)
+        super().run()
+
+
+class BuildExt(build_ext):
+    def finalize_options(self) -> None:
+        in_place = self.inplace or self.editable_mode
+        extensions = [native_module(), *SHARED_LIBRARIES]
+        if COMPILE and not in_place:
+            extensions += compiled_modules()
+        if in_place and SHARED_LIBRARIES:
+            Path("src", PACKAGE, "_lib").mkdir(exist_ok=True)
+        self.distribution.ext_modules = extensions
+        super().finalize_options()
+        self.parallel = CORES
+
+    def get_ext_filename(self, fullname: str) -> str:
+        # Called with the full name and with its last part alone.
+        *package, name = fullname.split(".")
+        if any(library.name.split(".")[-1] == name for library in SHARED_LIBRARIES):
+            return str(Path(*package, f"lib{name}.so"))
+        return str(super().get_ext_filename(fullname))
+
+    def build_extensions(self) -> None:
+        require_toolchain(self.compiler)
+        self.compiler.compile = ParallelCompiler(self.compiler).compile
+        super().build_extensions()
+
+
+os.chdir(ROOT)
+setup(
+    # Named here so that the package counts as binary; BuildExt completes the list when it runs.
+    ext_modules=[native_module(), *SHARED_LIBRARIES],
+    cmdclass={"build": Build, "build_ext": BuildExt},
+)

@@ -1,0 +1,19 @@
+"""Fixtures for the tests of the package.
+
+Invariant: every test starts from, and leaves behind, the default dtype and device.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+import mindtorch_v2 as torch
+
+
+@pytest.fixture(autouse=True)
+def default_settings() -> Iterator[None]:
+    yield
+    torch.set_default_dtype(torch.float32)
+    torch.set_default_device(None)
