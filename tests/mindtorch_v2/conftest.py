@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-import mindtorch_v2 as torch
+from ._subject import subject as torch
 
 
 @pytest.fixture(autouse=True)
