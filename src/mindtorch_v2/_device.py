@@ -1,11 +1,14 @@
 """Devices: where a tensor's memory lives and its operators run.
 
-Invariant: a device is a value; two with the same type and index are equal and hash alike. Making one touches no hardware.
+Invariant: a device is a value: two with the same type and index are equal and hash alike, and making one touches no
+hardware.
 """
 
 import functools
 from collections.abc import Callable
 from typing import Any, Final, final
+
+from mypy_extensions import i64
 
 __all__ = ["CPU", "META", "as_device", "device"]
 
@@ -33,6 +36,8 @@ _TYPES: Final = (
     "mtia",
     "npu",
 )
+# Keeps type and index apart in `device.key`.
+_MAX_INDEX: Final = 32767
 _EXPECTED: Final = (
     "device() received an invalid combination of arguments - got ({got}), but expected one of:\n"
     " * (torch.device device)\n"
@@ -60,7 +65,7 @@ class device:
         self.type: Final = kind
         self.index: Final = index
         # Two devices are equal exactly when their keys are: one integer comparison in compiled code.
-        self.key: Final = _TYPE_CODES[kind] * 65536 + (0 if index is None else index + 1)
+        self.key: Final[i64] = _TYPE_CODES[kind] * 65536 + (0 if index is None else index + 1)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, device) and other.key == self.key
@@ -181,6 +186,8 @@ def _from_one(value: object) -> tuple[str, int | None]:
 def _checked_index(index: int) -> int:
     if index < 0:
         raise RuntimeError("Device index must not be negative")
+    if index > _MAX_INDEX:
+        raise RuntimeError(f"Device index must be at most {_MAX_INDEX}, got {index}")
     return index
 
 
@@ -200,7 +207,7 @@ def _parse(text: str) -> tuple[str, int | None]:
         raise RuntimeError(f"Expected one of {expected} device type at start of device string: {kind}")
     if not colon:
         return kind, None
-    if len(digits) > 5:
+    if len(digits) > 5 or int(digits) > _MAX_INDEX:
         raise RuntimeError(f"Could not parse device index '{digits}' in device string '{text}'")
     return kind, int(digits)
 

@@ -6,8 +6,12 @@ NumPy and ml_dtypes are imported when a NumPy counterpart is first asked for, ne
 
 # The public names `bool`, `int` and `float` are defined below and hide the built-in types in this whole module.
 from builtins import bool as PyBool
+from builtins import complex as PyComplex
+from builtins import float as PyFloat
 from builtins import int as PyInt
 from typing import TYPE_CHECKING, Any, Final, final
+
+from mypy_extensions import i64
 
 if TYPE_CHECKING:
     import numpy
@@ -24,6 +28,7 @@ __all__ = [
     "complex128",
     "double",
     "dtype",
+    "dtype_or_none",
     "float",
     "float8_e4m3fn",
     "float8_e5m2",
@@ -71,9 +76,9 @@ class dtype:
         self.name: Final = name
         # The spelling PyTorch uses in error texts ("Float", "Long").
         self.scalar_name: Final = scalar_name
-        self.code: Final = code
-        self.itemsize: Final = itemsize
-        self.category: Final = category
+        self.code: Final[i64] = code
+        self.itemsize: Final[i64] = itemsize
+        self.category: Final[i64] = category
         self.is_floating_point: Final = category == CATEGORY_FLOAT
         self.is_complex: Final = category == CATEGORY_COMPLEX
         self.is_signed: Final = is_signed
@@ -198,7 +203,8 @@ def _numpy_dtype(name: str) -> "numpy.dtype[Any]":
     if name == "bfloat16" or name == "float8_e5m2" or name == "float8_e4m3fn":
         import ml_dtypes
 
-        return numpy.dtype(getattr(ml_dtypes, name))
+        found: numpy.dtype[Any] = numpy.dtype(getattr(ml_dtypes, name))
+        return found
     return numpy.dtype(name)
 
 
@@ -213,7 +219,7 @@ _BY_NAME: Final = _index_by_name()
 
 
 def from_np(npdtype: "numpy.dtype[Any]") -> dtype:
-    """The dtype with the memory layout of a NumPy dtype; byte order is the caller's concern."""
+    """The dtype with the memory layout of a NumPy dtype."""
     # NumPy's canonical names equal ours, and ml_dtypes' types carry their own names.
     found = _BY_NAME.get(npdtype.name)
     if found is None:
@@ -222,7 +228,27 @@ def from_np(npdtype: "numpy.dtype[Any]") -> dtype:
             "The only supported types are: float64, float32, float16, complex64, complex128, "
             "int64, int32, int16, int8, uint64, uint32, uint16, uint8, and bool."
         )
+    if not npdtype.isnative:
+        raise ValueError(
+            "given numpy array has byte order different from the native byte order. "
+            "Conversion between byte orders is currently not supported."
+        )
     return found
+
+
+def dtype_or_none(value: object) -> dtype | None:
+    """The dtype meant by a `dtype=` argument: a dtype, or one of Python's number types; None for anything else."""
+    if isinstance(value, dtype):
+        return value
+    if value is PyFloat:
+        return float64
+    if value is PyInt:
+        return int64
+    if value is PyBool:
+        return bool
+    if value is PyComplex:
+        return complex128
+    return None
 
 
 @final

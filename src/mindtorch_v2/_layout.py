@@ -3,7 +3,10 @@
 Invariant: each is a single object, so that identity is equality, also after pickling and copying.
 """
 
-from typing import Final, final
+from typing import TYPE_CHECKING, Final, final
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 __all__ = [
     "channels_last",
@@ -11,6 +14,7 @@ __all__ = [
     "contiguous_format",
     "jagged",
     "layout",
+    "legacy_contiguous_format",
     "memory_format",
     "preserve_format",
     "sparse_bsc",
@@ -22,14 +26,23 @@ __all__ = [
 ]
 
 
-@final
-class layout:
-    """How the elements of a tensor are laid out in memory."""
+class _Constant:
+    """An object known by its name in this module."""
 
     __slots__ = ("name",)
+    name: str
 
-    def __init__(self, name: str) -> None:
-        self.name = name
+    def __new__(cls) -> "Self":
+        raise TypeError(f"cannot create 'torch.{cls.__name__}' instances")
+
+    @classmethod
+    def _make(cls, name: str) -> "Self":
+        made = object.__new__(cls)
+        object.__setattr__(made, "name", name)
+        return made
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"attribute '{name}' of 'torch.{type(self).__name__}' objects is not writable")
 
     def __repr__(self) -> str:
         return "torch." + self.name
@@ -40,30 +53,29 @@ class layout:
 
 
 @final
-class memory_format:
+class layout(_Constant):
+    """How the elements of a tensor are laid out in memory."""
+
+    __slots__ = ()
+
+
+@final
+class memory_format(_Constant):
     """The order of the dimensions in memory, for operators that may choose it."""
 
-    __slots__ = ("name",)
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def __repr__(self) -> str:
-        return "torch." + self.name
-
-    def __reduce__(self) -> str:
-        return self.name
+    __slots__ = ()
 
 
-strided: Final = layout("strided")
-sparse_coo: Final = layout("sparse_coo")
-sparse_csr: Final = layout("sparse_csr")
-sparse_csc: Final = layout("sparse_csc")
-sparse_bsr: Final = layout("sparse_bsr")
-sparse_bsc: Final = layout("sparse_bsc")
-jagged: Final = layout("jagged")
+strided: Final = layout._make("strided")
+sparse_coo: Final = layout._make("sparse_coo")
+sparse_csr: Final = layout._make("sparse_csr")
+sparse_csc: Final = layout._make("sparse_csc")
+sparse_bsr: Final = layout._make("sparse_bsr")
+sparse_bsc: Final = layout._make("sparse_bsc")
+jagged: Final = layout._make("jagged")
 
-contiguous_format: Final = memory_format("contiguous_format")
-preserve_format: Final = memory_format("preserve_format")
-channels_last: Final = memory_format("channels_last")
-channels_last_3d: Final = memory_format("channels_last_3d")
+contiguous_format: Final = memory_format._make("contiguous_format")
+preserve_format: Final = memory_format._make("preserve_format")
+channels_last: Final = memory_format._make("channels_last")
+channels_last_3d: Final = memory_format._make("channels_last_3d")
+legacy_contiguous_format: Final = contiguous_format

@@ -15,16 +15,8 @@ class Size(tuple[int, ...]):
 
     __slots__ = ()
 
-    def __new__(cls, sizes: Iterable[SupportsIndex] = ()) -> "Size":
-        values = []
-        for position, item in enumerate(sizes):
-            try:
-                values.append(operator.index(item))
-            except TypeError:
-                raise TypeError(
-                    f"torch.Size() takes an iterable of 'int' (item {position} is '{type(item).__name__}')"
-                ) from None
-        return tuple.__new__(cls, values)
+    def __new__(cls, sizes: Iterable[SupportsIndex] = (), /) -> "Size":
+        return size_of(_checked(sizes))
 
     def numel(self) -> int:
         """The number of elements of a tensor of this shape."""
@@ -47,10 +39,14 @@ class Size(tuple[int, ...]):
         return size_of(found) if isinstance(found, tuple) else found
 
     def __add__(self, other: Any) -> "Size":
-        return size_of(tuple.__add__(self, other))
+        if not isinstance(other, tuple):
+            raise TypeError(f"can only concatenate tuple (not {type(other).__name__}) to torch.Size")
+        return size_of(tuple(self) + _checked(other, len(self)))
 
     def __radd__(self, other: Any) -> "Size":
-        return size_of(tuple.__add__(other, self))
+        if not isinstance(other, tuple):
+            raise TypeError(f"can only concatenate tuple (not {type(other).__name__}) to torch.Size")
+        return size_of(_checked(other) + tuple(self))
 
     def __mul__(self, count: SupportsIndex) -> "Size":
         return size_of(tuple.__mul__(self, count))
@@ -60,6 +56,18 @@ class Size(tuple[int, ...]):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (Size, (tuple(self),))
+
+
+def _checked(sizes: Iterable[SupportsIndex], start: int = 0) -> tuple[int, ...]:
+    values = []
+    for position, item in enumerate(sizes, start):
+        try:
+            # operator.index hands a bool back unchanged.
+            values.append(int(operator.index(item)))
+        except TypeError:
+            kind = type(item).__name__
+            raise TypeError(f"torch.Size() takes an iterable of 'int' (item {position} is '{kind}')") from None
+    return tuple(values)
 
 
 def size_of(shape: tuple[int, ...]) -> Size:
