@@ -35,6 +35,8 @@
 #define MT_UNLIKELY(x) __builtin_expect(!!(x), 0)
 #define MT_RESTRICT __restrict__
 
+#pragma GCC visibility push(hidden)  // only PyInit__native is seen from outside; calls need no PLT
+
 namespace mt {
 
 // ---------------------------------------------------------------- dtypes
@@ -208,7 +210,12 @@ MT_INLINE void expect_args(const char* name, Py_ssize_t got, Py_ssize_t want) {
 char* block_alloc(size_t nbytes, size_t* capacity);  // nbytes == 0 gives nullptr; throws Error(MemoryError)
 void block_free(char* ptr, size_t capacity) noexcept;
 
-// Memory for the time of one call. Small requests stay on the stack of the caller.
+// Blocks of at most SMALL_LIMIT bytes for Storage objects: quicker, but the GIL must be held.
+constexpr size_t SMALL_LIMIT = 1024;
+char* small_alloc(size_t nbytes, size_t* capacity);
+void small_free(char* ptr, size_t capacity) noexcept;
+
+// Memory for the time of one call; usable without the GIL.
 class Scratch {
   public:
     explicit Scratch(size_t nbytes) : ptr_(block_alloc(nbytes, &capacity_)) {}
@@ -361,7 +368,9 @@ struct IntConstant {
 }  // namespace mt
 
 // Every family file defines its array, ended by a null entry; module.cpp joins them.
-extern PyMethodDef storage_methods[], threads_methods[], copy_methods[], pointwise_methods[], reduce_methods[],
-    nn_methods[], index_methods[], matmul_methods[];
+extern PyMethodDef storage_methods[], allocator_methods[], threads_methods[], copy_methods[], pointwise_methods[],
+    reduce_methods[], nn_methods[], index_methods[], matmul_methods[];
 extern const mt::IntConstant pointwise_constants[], reduce_constants[], nn_constants[], index_constants[],
     matmul_constants[];
+
+#pragma GCC visibility pop

@@ -27,8 +27,9 @@ PyMODINIT_FUNC PyInit__native(void) {
     // The table must outlive the module: CPython keeps pointers into it.
     std::vector<PyMethodDef>& methods = all_methods();
     if (methods.empty()) {
-        const PyMethodDef* families[] = {storage_methods, threads_methods, copy_methods,  pointwise_methods,
-                                         reduce_methods,  nn_methods,      index_methods, matmul_methods};
+        const PyMethodDef* families[] = {storage_methods,   allocator_methods, threads_methods,
+                                         copy_methods,      pointwise_methods, reduce_methods,
+                                         nn_methods,        index_methods,     matmul_methods};
         for (const PyMethodDef* family : families)
             for (; family->ml_name; ++family) methods.push_back(*family);
         methods.push_back({nullptr, nullptr, 0, nullptr});

@@ -1,0 +1,358 @@
+// The Storage type, and the reading of operands from Python arguments. Invariant: `ptr` is 64-byte aligned unless the
+// memory is foreign, and does not change while a buffer of the storage is alive.
+#include "common.h"
+
+#include <cstdarg>
+#include <cstdio>
+#include <cstddef>
+
+namespace mt {
+
+// ---------------------------------------------------------------- errors
+
+void fail(PyObject* type, const char* format, ...) {
+    char text[1024];
+    va_list list;
+    va_start(list, format);
+    std::vsnprintf(text, sizeof text, format, list);
+    va_end(list);
+    throw Error{type, text};
+}
+
+void fail_set() { throw Error{nullptr, std::string()}; }
+
+void fail_dtype(const char* op, int code) {
+    fail(PyExc_NotImplementedError, "\"%s\" not implemented for '%s'", op, CODE_NAME[code]);
+}
+
+PyObject* report(const std::exception_ptr& e) noexcept {
+    try {
+        std::rethrow_exception(e);
+    } catch (const Error& error) {
+        if (error.type) PyErr_SetString(error.type, error.message.c_str());
+        else if (!PyErr_Occurred()) PyErr_SetString(PyExc_SystemError, "a native call failed without an error");
+    } catch (const std::bad_alloc&) {
+        PyErr_NoMemory();
+    } catch (const std::exception& error) {
+        PyErr_SetString(PyExc_RuntimeError, error.what());
+    } catch (...) {
+        PyErr_SetString(PyExc_SystemError, "an unknown native error");
+    }
+    return nullptr;
+}
+
+// ---------------------------------------------------------------- arguments
+
+int64_t as_int_slow(PyObject* o) {
+    const long long v = PyLong_CheckExact(o) ? PyLong_AsLongLong(o) : [&]() -> long long {
+        Ref index(PyNumber_Index(o));
+        if (!index.get()) fail_set();
+        return PyLong_AsLongLong(index.get());
+    }();
+    if (MT_UNLIKELY(v == -1 && PyErr_Occurred())) fail_set();
+    return v;
+}
+
+double as_double(PyObject* o) {
+    if (PyFloat_CheckExact(o)) return PyFloat_AS_DOUBLE(o);
+    const double v = PyFloat_AsDouble(o);
+    if (MT_UNLIKELY(v == -1.0 && PyErr_Occurred())) fail_set();
+    return v;
+}
+
+void parse_ints(PyObject* tuple, int ndim, int64_t* out) {
+    if (MT_UNLIKELY(!PyTuple_Check(tuple)))
+        fail(PyExc_TypeError, "expected a tuple of ints, got %s", Py_TYPE(tuple)->tp_name);
+    if (MT_UNLIKELY(PyTuple_GET_SIZE(tuple) != ndim))
+        fail(PyExc_ValueError, "expected a tuple of %d ints, got %zd", ndim, PyTuple_GET_SIZE(tuple));
+    for (int i = 0; i < ndim; ++i) out[i] = as_int(PyTuple_GET_ITEM(tuple, i));
+}
+
+void parse_shape(PyObject* tuple, Shape& shape) {
+    if (MT_UNLIKELY(!PyTuple_Check(tuple)))
+        fail(PyExc_TypeError, "expected a tuple of ints, got %s", Py_TYPE(tuple)->tp_name);
+    const Py_ssize_t ndim = PyTuple_GET_SIZE(tuple);
+    if (MT_UNLIKELY(ndim > MAXD)) fail(PyExc_RuntimeError, "tensors have at most %d dimensions, got %zd", MAXD, ndim);
+    shape.ndim = int(ndim);
+    int64_t numel = 1;
+    bool overflow = false;
+    for (Py_ssize_t i = 0; i < ndim; ++i) {
+        const int64_t d = as_int(PyTuple_GET_ITEM(tuple, i));
+        if (MT_UNLIKELY(d < 0)) fail(PyExc_RuntimeError, "negative dimension %lld", (long long)d);
+        shape.dim[i] = d;
+        overflow |= __builtin_mul_overflow(numel, d, &numel);
+    }
+    if (MT_UNLIKELY(overflow)) {
+        // A zero anywhere makes the product zero, whatever the others multiply to.
+        for (Py_ssize_t i = 0; i < ndim; ++i)
+            if (shape.dim[i] == 0) { shape.numel = 0; return; }
+        fail(PyExc_RuntimeError, "shape has too many elements");
+    }
+    shape.numel = numel;
+}
+
+// Throws unless all elements lie in [0, nbytes). Strides may be negative.
+static void check_bounds(const Shape& shape, const Operand& op, int64_t offset) {
+    if (shape.numel == 0) return;
+    int64_t low = offset, high = offset;
+    bool overflow = false;
+    for (int i = 0; i < shape.ndim; ++i) {
+        int64_t reach;
+        overflow |= __builtin_mul_overflow(op.stride[i], shape.dim[i] - 1, &reach);
+        overflow |= __builtin_add_overflow(reach < 0 ? low : high, reach, reach < 0 ? &low : &high);
+    }
+    if (MT_UNLIKELY(overflow || low < 0 || high >= op.storage->nbytes / op.itemsize))
+        fail(PyExc_RuntimeError,
+             "operand reaches elements %lld..%lld of a storage of %zd bytes (item size %d)", (long long)low,
+             (long long)high, op.storage->nbytes, op.itemsize);
+}
+
+void parse_operand(PyObject* const* args, const Shape& shape, Operand& op) {
+    op.storage = as_storage(args[0]);
+    const int64_t offset = as_int(args[1]);
+    parse_ints(args[2], shape.ndim, op.stride);
+    op.code = as_code(args[3]);
+    op.itemsize = ITEMSIZE[op.code];
+    check_bounds(shape, op, offset);
+    op.data = op.storage->ptr + offset * op.itemsize;
+}
+
+PyObject* parse_output(PyObject* const* args, const Shape& shape, Operand& op, int64_t numel) {
+    if (args[0] != Py_None) {
+        parse_operand(args, shape, op);
+        Py_INCREF(args[0]);
+        return args[0];
+    }
+    const int code = as_code(args[3]);
+    int64_t nbytes;
+    if (__builtin_mul_overflow(numel < 0 ? shape.numel : numel, (int64_t)ITEMSIZE[code], &nbytes))
+        fail(PyExc_MemoryError, "result is too large");
+    Ref storage(storage_new((size_t)nbytes));
+    PyObject* with[4] = {storage.get(), args[1], args[2], args[3]};
+    parse_operand(with, shape, op);
+    return storage.release();
+}
+
+bool is_contiguous(const Shape& shape, const Operand& op) {
+    int64_t expected = 1;
+    for (int i = shape.ndim - 1; i >= 0; --i) {
+        if (shape.dim[i] == 1) continue;
+        if (op.stride[i] != expected) return shape.numel == 0;
+        expected *= shape.dim[i];
+    }
+    return true;
+}
+
+// ---------------------------------------------------------------- the type
+
+namespace {
+
+// Freed objects wait here: making a small storage then needs no malloc. The GIL is the lock where there is one.
+#ifdef Py_GIL_DISABLED
+constexpr int KEEP = 0;
+#else
+constexpr int KEEP = 1024;
+#endif
+StorageObject* free_objects[KEEP + 1];
+int free_count = 0;
+
+StorageObject* new_object() {
+    StorageObject* s;
+    if (MT_LIKELY(free_count > 0)) {
+        s = free_objects[--free_count];
+        PyObject_Init(reinterpret_cast<PyObject*>(s), &StorageType);
+    } else {
+        s = PyObject_New(StorageObject, &StorageType);
+        if (!s) fail_set();
+    }
+    s->ptr = nullptr;
+    s->nbytes = 0;
+    s->capacity = 0;
+    s->owner = nullptr;
+    s->weakrefs = nullptr;
+    s->exports = 0;
+    return s;
+}
+
+MT_INLINE char* data_alloc(size_t nbytes, size_t* capacity) {
+    if (nbytes - 1 < SMALL_LIMIT) return small_alloc(nbytes, capacity);
+    return block_alloc(nbytes, capacity);
+}
+
+MT_INLINE void data_free(char* ptr, size_t capacity) noexcept {
+    if (!ptr) return;
+    if (capacity <= SMALL_LIMIT) small_free(ptr, capacity);
+    else block_free(ptr, capacity);
+}
+
+void storage_dealloc(PyObject* self) {
+    StorageObject* s = reinterpret_cast<StorageObject*>(self);
+    if (MT_UNLIKELY(s->weakrefs != nullptr)) PyObject_ClearWeakRefs(self);
+    if (MT_UNLIKELY(s->owner != nullptr)) Py_CLEAR(s->owner);
+    else data_free(s->ptr, s->capacity);
+    if (MT_LIKELY(free_count < KEEP)) free_objects[free_count++] = s;
+    else PyObject_Free(s);
+}
+
+PyObject* storage_tp_new(PyTypeObject*, PyObject* args, PyObject* kwargs) {
+    return guard([&]() -> PyObject* {
+        if (kwargs && PyDict_GET_SIZE(kwargs)) fail(PyExc_TypeError, "Storage() takes no keyword arguments");
+        expect_args("Storage", PyTuple_GET_SIZE(args), 1);
+        const int64_t nbytes = as_int(PyTuple_GET_ITEM(args, 0));
+        if (nbytes < 0) fail(PyExc_ValueError, "nbytes must not be negative, got %lld", (long long)nbytes);
+        return storage_new((size_t)nbytes);
+    });
+}
+
+// Storage(n) without a tuple in between.
+PyObject* storage_vectorcall(PyObject*, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
+    return guard([&]() -> PyObject* {
+        if (kwnames && PyTuple_GET_SIZE(kwnames)) fail(PyExc_TypeError, "Storage() takes no keyword arguments");
+        expect_args("Storage", PyVectorcall_NARGS(nargsf), 1);
+        const int64_t nbytes = as_int(args[0]);
+        if (nbytes < 0) fail(PyExc_ValueError, "nbytes must not be negative, got %lld", (long long)nbytes);
+        return storage_new((size_t)nbytes);
+    });
+}
+
+PyObject* storage_wrap(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
+    return guard([&]() -> PyObject* {
+        expect_args("Storage.wrap", nargs, 3);
+        void* address = PyLong_AsVoidPtr(args[0]);
+        if (!address && PyErr_Occurred()) fail_set();
+        const int64_t nbytes = as_int(args[1]);
+        if (nbytes < 0) fail(PyExc_ValueError, "nbytes must not be negative, got %lld", (long long)nbytes);
+        if (!address && nbytes) fail(PyExc_ValueError, "cannot wrap %lld bytes at address 0", (long long)nbytes);
+        StorageObject* s = new_object();
+        s->ptr = static_cast<char*>(address);
+        s->nbytes = nbytes;
+        Py_INCREF(args[2]);
+        s->owner = args[2];
+        return reinterpret_cast<PyObject*>(s);
+    });
+}
+
+PyObject* storage_resize(PyObject* self, PyObject* const* args, Py_ssize_t nargs) {
+    return guard([&]() -> PyObject* {
+        expect_args("Storage.resize", nargs, 1);
+        StorageObject* s = reinterpret_cast<StorageObject*>(self);
+        const int64_t nbytes = as_int(args[0]);
+        if (nbytes < 0) fail(PyExc_ValueError, "nbytes must not be negative, got %lld", (long long)nbytes);
+        if (s->owner) fail(PyExc_RuntimeError, "Trying to resize storage that is not resizable");
+        if (nbytes == s->nbytes) Py_RETURN_NONE;
+        if (s->exports) fail(PyExc_BufferError, "cannot resize a storage while %zd buffers of it exist", s->exports);
+        size_t capacity;
+        char* ptr = data_alloc((size_t)nbytes, &capacity);
+        const size_t common = (size_t)(nbytes < s->nbytes ? nbytes : s->nbytes);
+        if (common) std::memcpy(ptr, s->ptr, common);
+        data_free(s->ptr, s->capacity);
+        s->ptr = ptr;
+        s->capacity = capacity;
+        s->nbytes = nbytes;
+        Py_RETURN_NONE;
+    });
+}
+
+int storage_getbuffer(PyObject* self, Py_buffer* view, int flags) {
+    StorageObject* s = reinterpret_cast<StorageObject*>(self);
+    static char empty;  // consumers expect an address even when there is nothing at it
+    if (PyBuffer_FillInfo(view, self, s->ptr ? s->ptr : &empty, s->nbytes, 0, flags) < 0) return -1;
+    ++s->exports;
+    return 0;
+}
+
+void storage_releasebuffer(PyObject* self, Py_buffer*) { --reinterpret_cast<StorageObject*>(self)->exports; }
+
+PyObject* storage_repr(PyObject* self) {
+    StorageObject* s = reinterpret_cast<StorageObject*>(self);
+    return PyUnicode_FromFormat("<Storage of %zd bytes at %p%s>", s->nbytes, s->ptr, s->owner ? ", foreign" : "");
+}
+
+PyObject* get_ptr(PyObject* self, void*) {
+    return PyLong_FromUnsignedLongLong((unsigned long long)(uintptr_t)reinterpret_cast<StorageObject*>(self)->ptr);
+}
+PyObject* get_nbytes(PyObject* self, void*) {
+    return PyLong_FromSsize_t(reinterpret_cast<StorageObject*>(self)->nbytes);
+}
+PyObject* get_resizable(PyObject* self, void*) {
+    return PyBool_FromLong(reinterpret_cast<StorageObject*>(self)->owner == nullptr);
+}
+PyObject* get_owner(PyObject* self, void*) {
+    PyObject* owner = reinterpret_cast<StorageObject*>(self)->owner;
+    if (!owner) owner = Py_None;
+    Py_INCREF(owner);
+    return owner;
+}
+
+PyGetSetDef storage_getset[] = {
+    {"ptr", get_ptr, nullptr, "Address of the first byte, 0 when empty.", nullptr},
+    {"nbytes", get_nbytes, nullptr, "Size in bytes.", nullptr},
+    {"resizable", get_resizable, nullptr, "Whether the memory is the allocator's own.", nullptr},
+    {"owner", get_owner, nullptr, "The object that keeps foreign memory alive, or None.", nullptr},
+    {nullptr, nullptr, nullptr, nullptr, nullptr}};
+
+PyMethodDef storage_type_methods[] = {
+    {"wrap", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(storage_wrap)), METH_FASTCALL | METH_STATIC,
+     "wrap(address, nbytes, owner): foreign memory, kept alive by owner."},
+    MT_METHOD("resize", storage_resize, "resize(nbytes): change the size in place, keeping the common prefix."),
+    {nullptr, nullptr, 0, nullptr}};
+
+PyBufferProcs storage_buffer = {storage_getbuffer, storage_releasebuffer};
+
+PyTypeObject make_type() {
+    PyTypeObject t{};
+    t.ob_base = PyVarObject{PyObject_HEAD_INIT(nullptr) 0};
+    t.tp_name = "mindtorch_v2._native.Storage";
+    t.tp_basicsize = sizeof(StorageObject);
+    t.tp_dealloc = storage_dealloc;
+    t.tp_repr = storage_repr;
+    t.tp_as_buffer = &storage_buffer;
+    t.tp_flags = Py_TPFLAGS_DEFAULT;
+    t.tp_doc = "Storage(nbytes): uninitialised CPU memory, 64-byte aligned.";
+    t.tp_weaklistoffset = offsetof(StorageObject, weakrefs);
+    t.tp_methods = storage_type_methods;
+    t.tp_getset = storage_getset;
+    t.tp_new = storage_tp_new;
+    t.tp_vectorcall = storage_vectorcall;
+    return t;
+}
+
+}  // namespace
+
+PyTypeObject StorageType = make_type();
+
+PyObject* storage_new(size_t nbytes) {
+    StorageObject* s = new_object();
+    if (MT_LIKELY(nbytes - 1 < SMALL_LIMIT)) {
+        s->ptr = small_alloc(nbytes, &s->capacity);
+    } else if (nbytes) {
+        Ref holder(reinterpret_cast<PyObject*>(s));  // an allocation that fails must not leak the object
+        s->ptr = block_alloc(nbytes, &s->capacity);
+        holder.release();
+    }
+    s->nbytes = (Py_ssize_t)nbytes;
+    return reinterpret_cast<PyObject*>(s);
+}
+
+}  // namespace mt
+
+using namespace mt;
+
+static PyObject* alloc_instance(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
+    return guard([&]() -> PyObject* {
+        expect_args("alloc_instance", nargs, 2);
+        if (!PyType_Check(args[0]) || !PyType_Check(args[1]))
+            fail(PyExc_TypeError, "alloc_instance() expects two types");
+        PyTypeObject* base = reinterpret_cast<PyTypeObject*>(args[0]);
+        PyTypeObject* cls = reinterpret_cast<PyTypeObject*>(args[1]);
+        if (MT_UNLIKELY(cls != base && !PyType_IsSubtype(cls, base)))
+            fail(PyExc_TypeError, "%s is not a subtype of %s", cls->tp_name, base->tp_name);
+        static PyObject* empty = PyTuple_New(0);
+        return base->tp_new(cls, empty, nullptr);
+    });
+}
+
+PyMethodDef storage_methods[] = {
+    MT_METHOD("alloc_instance", alloc_instance,
+              "alloc_instance(base, cls): base.__new__(cls) without looking anything up."),
+    {nullptr, nullptr, 0, nullptr}};
