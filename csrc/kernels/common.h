@@ -322,6 +322,15 @@ class Ref {
 
 // n elements, strides in BYTES, any dtype pair; dst and src may be the same address. Picks contiguous loops itself.
 void cast_strided(char* dst, int64_t dstep, int dcode, const char* src, int64_t sstep, int scode, int64_t n);
+// n contiguous elements; dst and src do not overlap unless the codes are equal.
+void cast_block(char* dst, int dcode, const char* src, int scode, int64_t n);
+// Between a contiguous block and a tile of n1 rows of n0 elements with byte steps s0 (within a row) and s1.
+void gather_tile(char* dst, const char* src, int64_t s0, int64_t s1, int64_t n0, int64_t n1, int itemsize);
+void scatter_tile(char* dst, int64_t s0, int64_t s1, const char* src, int64_t n0, int64_t n1, int itemsize);
+// Every element := the itemsize bytes at `value`.
+void fill_tensor(const Shape& shape, char* dst, const int64_t* stride, int itemsize, const char* value);
+// A Python number as one element of dtype `code` (at most 16 bytes).
+void number_into(PyObject* number, int code, char* dst);
 // Whole-tensor copy of `shape` with cast, strides in elements, parallel when large (GIL need not be held).
 void copy_tensor(const Shape& shape, char* dst, const int64_t* dstride, int dcode, const char* src,
                  const int64_t* sstride, int scode);

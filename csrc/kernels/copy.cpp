@@ -1,0 +1,272 @@
+// Copies with cast between any two dtypes and layouts, and fill. Invariant: elements move as raw bytes of their size
+// (five sizes), and only contiguous blocks are ever converted; so 17 x 17 casts need one loop each.
+#include "common.h"
+#include "pointwise_loop.h"
+
+#include <cstdlib>
+
+namespace mt {
+namespace {
+
+struct Raw16 { uint64_t lo, hi; };
+
+// ---------------------------------------------------------------- contiguous casts
+
+template <class D, class S> MT_CLONES void cast_range(char* dst, const char* src, int64_t n) {
+    D* d = reinterpret_cast<D*>(dst);
+    const S* s = reinterpret_cast<const S*>(src);
+#pragma GCC ivdep
+    for (int64_t i = 0; i < n; ++i) d[i] = convert<D>(s[i]);
+}
+
+using CastFn = void (*)(char*, const char*, int64_t);
+
+template <class D> CastFn cast_from(int scode) {
+    return dispatch_all(scode, [](auto s) -> CastFn { return cast_range<D, decltype(s)>; });
+}
+
+struct CastTable {
+    CastFn fn[NUM_CODES][NUM_CODES];
+    CastTable() {
+        for (int d = 0; d < NUM_CODES; ++d)
+            for (int s = 0; s < NUM_CODES; ++s)
+                fn[d][s] = dispatch_all(d, [&](auto x) -> CastFn { return cast_from<decltype(x)>(s); });
+    }
+};
+const CastTable cast_table;
+
+// ---------------------------------------------------------------- raw movement
+
+template <class T> void gather_typed(char* dst, const char* src, int64_t s0, int64_t s1, int64_t n0, int64_t n1) {
+    T* d = reinterpret_cast<T*>(dst);
+    if (s0 == (int64_t)sizeof(T)) {
+        for (int64_t j = 0; j < n1; ++j) std::memcpy(d + j * n0, src + j * s1, (size_t)n0 * sizeof(T));
+    } else if (s1 == (int64_t)sizeof(T) && n1 > 1) {
+        // The source runs along the other dimension: read it in its order, write into the block, which stays in L1.
+        for (int64_t i = 0; i < n0; ++i) {
+            const T* s = reinterpret_cast<const T*>(src + i * s0);
+            for (int64_t j = 0; j < n1; ++j) d[j * n0 + i] = s[j];
+        }
+    } else if (s0 == 0) {
+        for (int64_t j = 0; j < n1; ++j) {
+            const T v = *reinterpret_cast<const T*>(src + j * s1);
+            for (int64_t i = 0; i < n0; ++i) d[j * n0 + i] = v;
+        }
+    } else {
+        for (int64_t j = 0; j < n1; ++j)
+            for (int64_t i = 0; i < n0; ++i) d[j * n0 + i] = *reinterpret_cast<const T*>(src + j * s1 + i * s0);
+    }
+}
+
+template <class T> void scatter_typed(char* dst, int64_t s0, int64_t s1, const char* src, int64_t n0, int64_t n1) {
+    const T* s = reinterpret_cast<const T*>(src);
+    if (s0 == (int64_t)sizeof(T)) {
+        for (int64_t j = 0; j < n1; ++j) std::memcpy(dst + j * s1, s + j * n0, (size_t)n0 * sizeof(T));
+    } else {
+        for (int64_t j = 0; j < n1; ++j)
+            for (int64_t i = 0; i < n0; ++i) *reinterpret_cast<T*>(dst + j * s1 + i * s0) = s[j * n0 + i];
+    }
+}
+
+// dst contiguous rows from src rows of a tile of a whole-tensor copy: no block in between.
+template <class T> void move_tile(char* dst, int64_t d0, int64_t d1, const char* src, int64_t s0, int64_t s1, int64_t n0,
+                                  int64_t n1) {
+    if (d0 == (int64_t)sizeof(T) && s0 == (int64_t)sizeof(T)) {
+        for (int64_t j = 0; j < n1; ++j) std::memmove(dst + j * d1, src + j * s1, (size_t)n0 * sizeof(T));
+        return;
+    }
+    for (int64_t j = 0; j < n1; ++j)
+        for (int64_t i = 0; i < n0; ++i)
+            *reinterpret_cast<T*>(dst + j * d1 + i * d0) = *reinterpret_cast<const T*>(src + j * s1 + i * s0);
+}
+
+#define MT_BY_SIZE(size, call) \
+    switch (size) { \
+        case 1: { using T = uint8_t; call; break; } \
+        case 2: { using T = uint16_t; call; break; } \
+        case 4: { using T = uint32_t; call; break; } \
+        case 8: { using T = uint64_t; call; break; } \
+        default: { using T = Raw16; call; break; } \
+    }
+
+}  // namespace
+
+void cast_block(char* dst, int dcode, const char* src, int scode, int64_t n) {
+    if (dcode == scode) std::memmove(dst, src, (size_t)n * ITEMSIZE[dcode]);
+    else cast_table.fn[dcode][scode](dst, src, n);
+}
+
+void gather_tile(char* dst, const char* src, int64_t s0, int64_t s1, int64_t n0, int64_t n1, int size) {
+    MT_BY_SIZE(size, gather_typed<T>(dst, src, s0, s1, n0, n1))
+}
+
+void scatter_tile(char* dst, int64_t s0, int64_t s1, const char* src, int64_t n0, int64_t n1, int size) {
+    MT_BY_SIZE(size, scatter_typed<T>(dst, s0, s1, src, n0, n1))
+}
+
+// A tile of any layout on both sides. Goes through a block when a cast or a transposition is needed.
+static void copy_tile(char* dst, int64_t d0, int64_t d1, int dcode, const char* src, int64_t s0, int64_t s1, int scode,
+                      int64_t n0, int64_t n1) {
+    const int dsize = ITEMSIZE[dcode], ssize = ITEMSIZE[scode];
+    if (dcode == scode && !(s1 == ssize && n1 > 1 && s0 != ssize)) {
+        MT_BY_SIZE(dsize, move_tile<T>(dst, d0, d1, src, s0, s1, n0, n1))
+        return;
+    }
+    alignas(64) char from[BLOCK * 16], to[BLOCK * 16];
+    const int64_t n = n0 * n1;
+    const bool dense_from = s0 == ssize && (n1 == 1 || s1 == n0 * ssize);
+    if (!dense_from) gather_tile(from, src, s0, s1, n0, n1, ssize);
+    const char* block = dense_from ? src : from;
+    const bool dense_to = d0 == dsize && (n1 == 1 || d1 == n0 * dsize);
+    if (dcode != scode) {
+        // Never convert straight onto the memory that is being read: sizes may differ.
+        char* target = dense_to && (!dense_from || dst + n * dsize <= src || src + n * ssize <= dst) ? dst : to;
+        cast_block(target, dcode, block, scode, n);
+        if (target == dst) return;
+        block = to;
+    }
+    scatter_tile(dst, d0, d1, block, n0, n1, dsize);
+}
+
+void cast_strided(char* dst, int64_t dstep, int dcode, const char* src, int64_t sstep, int scode, int64_t n) {
+    const int dsize = ITEMSIZE[dcode], ssize = ITEMSIZE[scode];
+    if (dstep == dsize && sstep == ssize && dst != src) {
+        cast_block(dst, dcode, src, scode, n);
+        return;
+    }
+    for (int64_t i = 0; i < n; i += BLOCK)
+        copy_tile(dst + i * dstep, dstep, 0, dcode, src + i * sstep, sstep, 0, scode, n - i < BLOCK ? n - i : BLOCK, 1);
+}
+
+void copy_tensor(const Shape& shape, char* dst, const int64_t* dstride, int dcode, const char* src,
+                 const int64_t* sstride, int scode) {
+    if (shape.numel == 0) return;
+    const int dsize = ITEMSIZE[dcode], ssize = ITEMSIZE[scode];
+    Loop<2> loop;
+    loop_begin(loop, shape);
+    loop_operand(loop, 0, dst, shape, dstride, dsize);
+    loop_operand(loop, 1, const_cast<char*>(src), shape, sstride, ssize);
+    loop_finish(loop);
+    if (wants_tiles(loop)) {
+        run_tiles(loop, GRAIN, [&](char* const* p, int64_t n0, int64_t n1) {
+            copy_tile(p[0], loop.step[0][0], loop.step[0][1], dcode, p[1], loop.step[1][0], loop.step[1][1], scode, n0,
+                      n1);
+        });
+        return;
+    }
+    const int64_t d0 = loop.step[0][0], s0 = loop.step[1][0];
+    run_rows(loop, GRAIN, [&](char* const* p, int64_t n) {
+        if (dcode == scode && s0 == ssize && d0 == dsize) std::memmove(p[0], p[1], (size_t)n * dsize);
+        else cast_strided(p[0], d0, dcode, p[1], s0, scode, n);
+    });
+}
+
+// ---------------------------------------------------------------- fill
+
+namespace {
+template <class T> void fill_row(char* dst, int64_t step, const char* value, int64_t n) {
+    const T v = *reinterpret_cast<const T*>(value);
+    if (step == (int64_t)sizeof(T)) {
+        T* d = reinterpret_cast<T*>(dst);
+        for (int64_t i = 0; i < n; ++i) d[i] = v;
+    } else {
+        for (int64_t i = 0; i < n; ++i) *reinterpret_cast<T*>(dst + i * step) = v;
+    }
+}
+}  // namespace
+
+void fill_tensor(const Shape& shape, char* dst, const int64_t* stride, int itemsize, const char* value) {
+    if (shape.numel == 0) return;
+    Loop<1> loop;
+    loop_begin(loop, shape);
+    loop_operand(loop, 0, dst, shape, stride, itemsize);
+    loop_finish(loop);
+    const int64_t step = loop.step[0][0];
+    bool zero = step == itemsize;
+    for (int i = 0; i < itemsize; ++i) zero &= value[i] == 0;
+    run_rows(loop, 2 * GRAIN, [&](char* const* p, int64_t n) {
+        if (zero) std::memset(p[0], 0, (size_t)n * itemsize);
+        else MT_BY_SIZE(itemsize, fill_row<T>(p[0], step, value, n))
+    });
+}
+
+// ---------------------------------------------------------------- Python numbers
+
+void number_into(PyObject* o, int code, char* dst) {
+    auto put = [&](auto x) {
+        dispatch_all(code, [&](auto t) {
+            using T = decltype(t);
+            const T v = convert<T>(x);
+            std::memcpy(dst, &v, sizeof v);
+            return 0;
+        });
+    };
+    if (PyFloat_Check(o)) {
+        put(PyFloat_AS_DOUBLE(o));
+    } else if (PyLong_Check(o) || (!PyComplex_Check(o) && PyIndex_Check(o))) {  // bool is an int
+        Ref index(PyNumber_Index(o));
+        if (!index.get()) fail_set();
+        int overflow = 0;
+        const long long v = PyLong_AsLongLongAndOverflow(index.get(), &overflow);
+        if (!overflow) {
+            if (v == -1 && PyErr_Occurred()) fail_set();
+            put((int64_t)v);
+        } else if (is_float_code(code) || is_complex_code(code)) {
+            put(as_double(index.get()));
+        } else {
+            const unsigned long long u = overflow > 0 ? PyLong_AsUnsignedLongLong(index.get()) : 0;
+            if (overflow < 0 || PyErr_Occurred()) {
+                PyErr_Clear();
+                fail(PyExc_RuntimeError, "value cannot be converted to type int64_t without overflow");
+            }
+            put((uint64_t)u);
+        }
+    } else if (PyComplex_Check(o)) {
+        const Py_complex c = PyComplex_AsCComplex(o);
+        put(Complex<double>{c.real, c.imag});
+    } else {
+        put(as_double(o));
+    }
+}
+
+}  // namespace mt
+
+using namespace mt;
+
+static PyObject* copy(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
+    return guard([&]() -> PyObject* {
+        expect_args("copy", nargs, 9);
+        Shape shape;
+        Operand dst, src;
+        parse_shape(args[8], shape);
+        parse_operand(args, shape, dst);
+        parse_operand(args + 4, shape, src);
+        if (dst.code == src.code && is_contiguous(shape, dst) && is_contiguous(shape, src) &&
+            shape.numel <= GIL_THRESHOLD) {
+            if (shape.numel) std::memmove(dst.data, src.data, (size_t)shape.numel * dst.itemsize);
+        } else {
+            GilRelease unlocked(shape.numel);
+            copy_tensor(shape, dst.data, dst.stride, dst.code, src.data, src.stride, src.code);
+        }
+        Py_RETURN_NONE;
+    });
+}
+
+static PyObject* fill(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
+    return guard([&]() -> PyObject* {
+        expect_args("fill", nargs, 6);
+        Shape shape;
+        Operand dst;
+        parse_shape(args[4], shape);
+        parse_operand(args, shape, dst);
+        alignas(16) char value[16];
+        number_into(args[5], dst.code, value);
+        GilRelease unlocked(shape.numel);
+        fill_tensor(shape, dst.data, dst.stride, dst.itemsize, value);
+        Py_RETURN_NONE;
+    });
+}
+
+PyMethodDef copy_methods[] = {
+    MT_METHOD("copy", copy, "copy(dst, off, stride, code, src, off, stride, code, shape): copy with cast."),
+    MT_METHOD("fill", fill, "fill(dst, off, stride, code, shape, value)."), {nullptr, nullptr, 0, nullptr}};
