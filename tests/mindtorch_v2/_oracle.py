@@ -1,0 +1,192 @@
+"""PyTorch as the oracle: loading it, and moving tensors between it and the library under test.
+
+Invariant: a tensor that crosses keeps its bytes, dtype, shape, strides and storage offset, and the two libraries never
+share memory, so that a write in one cannot hide a fault in the other.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib
+import importlib.util
+import sys
+import types
+import unittest
+from typing import Any
+
+import pytest
+
+from ._subject import subject
+
+ORACLE_VERSION = "2.13.0"
+
+
+def available() -> bool:
+    return importlib.util.find_spec("torch") is not None
+
+
+def load() -> Any:
+    """PyTorch, or a skip of the running test where it is not installed."""
+    if not available():
+        pytest.skip("PyTorch, the oracle, is not installed")
+    oracle = importlib.import_module("torch")
+    # One thread: with more, PyTorch's waiting threads spin and a busy machine makes every small call slow.
+    if oracle.get_num_threads() != 1:
+        oracle.set_num_threads(1)
+    return oracle
+
+
+def load_op_db() -> list[Any]:
+    """PyTorch's own table of operators with their sample inputs."""
+    load()
+    # common_utils imports expecttest only for the base class of PyTorch's own test cases, which are not used here.
+    if importlib.util.find_spec("expecttest") is None and "expecttest" not in sys.modules:
+        stand_in = types.ModuleType("expecttest")
+        setattr(stand_in, "TestCase", unittest.TestCase)
+        sys.modules["expecttest"] = stand_in
+    module = importlib.import_module("torch.testing._internal.common_methods_invocations")
+    return list(module.op_db)
+
+
+def dtype_name(dtype: Any) -> str:
+    """`torch.float32` and `mindtorch_v2.float32` are both called `float32`."""
+    return str(dtype).rpartition(".")[2]
+
+
+def dtype_in(library: Any, dtype: Any) -> Any:
+    return getattr(library, dtype_name(dtype))
+
+
+def _reach(shape: tuple[int, ...], stride: tuple[int, ...]) -> int:
+    """How many elements lie between the first one and the end of the last one."""
+    if any(size == 0 for size in shape):
+        return 0
+    return 1 + sum((size - 1) * step for size, step in zip(shape, stride))
+
+
+def transfer(tensor: Any, library: Any, requires_grad: bool | None = None) -> Any:
+    """A copy of `tensor` (of either library) in `library`, with the same layout and a storage of its own."""
+    source = tensor.detach()
+    if hasattr(source, "resolve_conj"):
+        source = source.resolve_conj().resolve_neg()
+    shape, stride, offset = tuple(source.shape), tuple(source.stride()), int(source.storage_offset())
+    dtype = dtype_in(library, source.dtype)
+    device = "meta" if source.device.type == "meta" else "cpu"
+    reach = _reach(shape, stride)
+    plain = library.empty(shape, dtype=dtype, device=device)
+    if offset == 0 and tuple(plain.stride()) == stride:
+        result = plain
+    else:
+        result = library.empty((offset + reach,), dtype=dtype, device=device)
+    if device == "cpu" and reach:
+        size = int(source.element_size())
+        start = 0 if result is plain else offset * size
+        ctypes.memmove(int(result.data_ptr()) + start, int(source.data_ptr()), reach * size)
+    if result is not plain:
+        result = result.as_strided(shape, stride, offset).detach()
+    wants = bool(tensor.requires_grad) if requires_grad is None else requires_grad
+    if wants:
+        result.requires_grad_(True)
+    return result
+
+
+def to_oracle(tensor: Any, requires_grad: bool | None = None) -> Any:
+    return transfer(tensor, load(), requires_grad)
+
+
+def from_oracle(tensor: Any, requires_grad: bool | None = None) -> Any:
+    return transfer(tensor, subject, requires_grad)
+
+
+def layout(tensor: Any) -> tuple[tuple[int, ...], tuple[int, ...], str]:
+    """Shape, strides and dtype: what the meta rule decides."""
+    return tuple(tensor.shape), tuple(tensor.stride()), dtype_name(tensor.dtype)
+
+
+def tree_map(function: Any, value: Any, leaf: Any) -> Any:
+    """`function` on every leaf for which `leaf(x)` holds inside lists, tuples and dicts."""
+    if leaf(value):
+        return function(value)
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return tuple(tree_map(function, item, leaf) for item in value)
+    if isinstance(value, (list, tuple)) and not type(value).__name__ == "Size":
+        return type(value)(tree_map(function, item, leaf) for item in value)
+    if isinstance(value, dict):
+        return {key: tree_map(function, item, leaf) for key, item in value.items()}
+    return value
+
+
+def is_oracle_tensor(value: Any) -> bool:
+    return available() and isinstance(value, load().Tensor)
+
+
+def is_subject_tensor(value: Any) -> bool:
+    return isinstance(value, subject.Tensor)
+
+
+def convert_argument(value: Any) -> Any:
+    """An oracle argument (tensor, dtype, device, memory format, nest of them) as the library under test takes it."""
+    return tree_map(_convert_leaf, value, _is_leaf)
+
+
+def _is_leaf(value: Any) -> bool:
+    return not isinstance(value, (list, tuple, dict)) or type(value).__name__ == "Size"
+
+
+def _convert_leaf(value: Any) -> Any:
+    if is_oracle_tensor(value):
+        return from_oracle(value)
+    oracle = load()
+    if isinstance(value, oracle.Size):
+        return subject.Size(tuple(value))
+    if isinstance(value, oracle.dtype):
+        return dtype_in(subject, value)
+    if isinstance(value, oracle.device):
+        return subject.device(str(value))
+    if isinstance(value, (oracle.memory_format, oracle.layout)):
+        return getattr(subject, str(value).rpartition(".")[2])
+    return value
+
+
+def assert_same(
+    actual: Any, expected: Any, rtol: float = 0.0, atol: float = 0.0, where: str = "", stride: bool = True
+) -> None:
+    """`actual` (of the library under test) equals `expected` (of the oracle): kind, dtype, shape, strides, values."""
+    oracle = load()
+    if isinstance(expected, oracle.Tensor):
+        _assert_same_tensor(actual, expected, rtol, atol, where, stride)
+    elif isinstance(expected, (list, tuple)):
+        assert isinstance(actual, (list, tuple)), f"{where}: expected a sequence, got {type(actual).__name__}"
+        assert len(actual) == len(expected), f"{where}: {len(actual)} results, expected {len(expected)}"
+        for position, (left, right) in enumerate(zip(actual, expected)):
+            assert_same(left, right, rtol, atol, f"{where}[{position}]", stride)
+    elif isinstance(expected, oracle.dtype):
+        assert dtype_name(actual) == dtype_name(expected), f"{where}: {actual}, expected {expected}"
+    elif isinstance(expected, (float, complex)):
+        assert type(actual) is type(expected), f"{where}: {type(actual).__name__}, expected {type(expected).__name__}"
+        same = pytest.approx(expected, rel=rtol or 1e-12, abs=atol, nan_ok=True)
+        assert actual == same, f"{where}: {actual}, expected {expected}"
+    else:
+        assert actual == expected, f"{where}: {actual!r}, expected {expected!r}"
+
+
+def _assert_same_tensor(actual: Any, expected: Any, rtol: float, atol: float, where: str, stride: bool) -> None:
+    oracle = load()
+    assert isinstance(actual, subject.Tensor), f"{where}: expected a tensor, got {type(actual).__name__}"
+    assert actual.device.type == expected.device.type, f"{where}: device {actual.device}, expected {expected.device}"
+    got, want = layout(actual), layout(expected)
+    if not stride:
+        got, want = (got[0], (), got[2]), (want[0], (), want[2])
+    assert got == want, f"{where}: (shape, stride, dtype) {got}, expected {want}"
+    if expected.device.type == "meta":
+        return
+    mine = to_oracle(actual, requires_grad=False)
+    reference = expected.detach().resolve_conj().resolve_neg()
+    if reference.dtype.itemsize == 1 and reference.dtype.is_floating_point:
+        mine, reference = mine.float(), reference.float()
+    if reference.dtype in (oracle.uint16, oracle.uint32, oracle.uint64):
+        assert mine.tolist() == reference.tolist(), f"{where}: {mine} expected {reference}"
+        return
+    oracle.testing.assert_close(
+        mine, reference, rtol=rtol, atol=atol, equal_nan=True, msg=lambda text: f"{where}: {text}"
+    )
