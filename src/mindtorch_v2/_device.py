@@ -10,7 +10,7 @@ from typing import Any, Final, final
 
 from mypy_extensions import i64
 
-__all__ = ["CPU", "META", "as_device", "device"]
+__all__ = ["CPU", "META", "add_device_type", "as_device", "device"]
 
 # PyTorch's device types in the order of its error text. `npu` is the name given to PyTorch's place for other
 # accelerators (privateuseone), which is therefore an alias of it.
@@ -38,12 +38,6 @@ _TYPES: Final = (
 )
 # Keeps type and index apart in `device.key`.
 _MAX_INDEX: Final = 32767
-_EXPECTED: Final = (
-    "device() received an invalid combination of arguments - got ({got}), but expected one of:\n"
-    " * (torch.device device)\n"
-    "{why}"
-    " * (str type, int index = -1)\n"
-)
 
 
 def _index_types() -> dict[str, int]:
@@ -54,6 +48,14 @@ def _index_types() -> dict[str, int]:
 
 
 _TYPE_CODES: Final = _index_types()
+
+
+def add_device_type(kind: str) -> None:
+    """Make `kind` a name that `device` accepts; a third-party device calls this once."""
+    if not _is_word(kind):
+        raise ValueError(f"a device type is a word of letters and underscores, got '{kind}'")
+    if kind not in _TYPE_CODES:
+        _TYPE_CODES[kind] = len(_TYPE_CODES)
 
 
 @final
@@ -133,24 +135,15 @@ def _with_device(where: device, function: Callable[..., Any]) -> Callable[..., A
 def _arguments(args: tuple[object, ...], kwargs: dict[str, object]) -> tuple[str, int | None]:
     """Type and index from what the constructor was given."""
     given = len(args) + len(kwargs)
-    if given == 1:
-        if args:
-            return _from_one(args[0])
-        if "device" in kwargs:
-            return _from_one(kwargs["device"])
+    if given == 1 and "type" not in kwargs:
+        return _from_one(args, kwargs)
     if given == 0 or given > 2:
-        raise TypeError(_EXPECTED.format(got=_describe(args, kwargs), why=""))
+        raise _invalid(args, kwargs, "")
+    if not args and "type" not in kwargs:
+        raise TypeError('device() missing 1 required positional arguments: "type"')
     for name in kwargs:
         if name != "type" and name != "index":
-            if "type" in kwargs or args:
-                raise TypeError(f"device() got an unexpected keyword argument '{name}'")
-            if given == 2:
-                raise TypeError('device() missing 1 required positional arguments: "type"')
-            why = f"      didn't match because some of the keywords were incorrect: {name}\n"
-            raise TypeError(_EXPECTED.format(got=_describe(args, kwargs), why=why))
-    if not args and "type" not in kwargs:
-        why = "      didn't match because some of the keywords were incorrect: index\n"
-        raise TypeError(_EXPECTED.format(got=_describe(args, kwargs), why=why))
+            raise TypeError(f"device() got an unexpected keyword argument '{name}'")
     if args and "type" in kwargs:
         raise TypeError("device() got multiple values for argument 'type'")
     kind = args[0] if args else kwargs["type"]
@@ -158,9 +151,13 @@ def _arguments(args: tuple[object, ...], kwargs: dict[str, object]) -> tuple[str
     if isinstance(kind, bytes):
         kind = kind.decode()
     if not isinstance(kind, str):
-        raise TypeError(f"device(): argument 'type' (position 1) must be str, not {_type_name(kind)}")
+        if given == 1:
+            raise _invalid(args, kwargs, "some of the keywords were incorrect: type")
+        where = " (position 1)" if args else ""
+        raise TypeError(f"device(): argument 'type'{where} must be str, not {_type_name(kind)}")
     if index is not None and (not isinstance(index, int) or isinstance(index, bool)):
-        raise TypeError(f"device(): argument 'index' (position 2) must be int, not {_type_name(index)}")
+        where = " (position 2)" if len(args) == 2 else ""
+        raise TypeError(f"device(): argument 'index'{where} must be int, not {_type_name(index)}")
     parsed, inner = _parse(kind)
     if inner is not None:
         raise RuntimeError(f"type (string) must not include an index because index was passed explicitly: {kind}")
@@ -169,7 +166,14 @@ def _arguments(args: tuple[object, ...], kwargs: dict[str, object]) -> tuple[str
     return parsed, _checked_index(index)
 
 
-def _from_one(value: object) -> tuple[str, int | None]:
+def _from_one(args: tuple[object, ...], kwargs: dict[str, object]) -> tuple[str, int | None]:
+    """Type and index from a single argument that stands for a device."""
+    if args:
+        value = args[0]
+    elif "device" in kwargs:
+        value = kwargs["device"]
+    else:
+        raise _invalid(args, kwargs, f"some of the keywords were incorrect: {', '.join(kwargs)}")
     if isinstance(value, str):
         return _parse(value)
     if isinstance(value, device):
@@ -178,9 +182,20 @@ def _from_one(value: object) -> tuple[str, int | None]:
         return _parse(value.decode())
     if isinstance(value, int) and not isinstance(value, bool):
         return "npu", _checked_index(value)
-    name = _type_name(value)
-    why = f"      didn't match because some of the arguments have invalid types: (!{name}!)\n"
-    raise TypeError(_EXPECTED.format(got=name, why=why))
+    wrong = f"!{_type_name(value)}!" if args else f"!device={_type_name(value)}!, "
+    raise _invalid(args, kwargs, f"some of the arguments have invalid types: ({wrong})")
+
+
+def _invalid(args: tuple[object, ...], kwargs: dict[str, object], reason: str) -> TypeError:
+    """PyTorch's error for arguments that fit no way of naming a device."""
+    got = [_type_name(value) for value in args] + [f"{name}={_type_name(kwargs[name])}" for name in kwargs]
+    # PyTorch closes a list of keywords alone with a comma.
+    listed = ", ".join(got) + (", " if kwargs and not args else "")
+    why = f"      didn't match because {reason}\n" if reason else ""
+    return TypeError(
+        f"device() received an invalid combination of arguments - got ({listed}), but expected one of:\n"
+        f" * (torch.device device)\n{why} * (str type, int index = -1)\n"
+    )
 
 
 def _checked_index(index: int) -> int:
@@ -203,7 +218,7 @@ def _parse(text: str) -> tuple[str, int | None]:
     if kind == "privateuseone":
         kind = "npu"
     if kind not in _TYPE_CODES:
-        expected = ", ".join(_TYPES)
+        expected = ", ".join(_TYPE_CODES)
         raise RuntimeError(f"Expected one of {expected} device type at start of device string: {kind}")
     if not colon:
         return kind, None
@@ -222,14 +237,6 @@ def _is_index(text: str) -> bool:
 
 def _type_name(value: object) -> str:
     return "torch.device" if isinstance(value, device) else type(value).__name__
-
-
-def _describe(args: tuple[object, ...], kwargs: dict[str, object]) -> str:
-    text = ", ".join([_type_name(value) for value in args])
-    if kwargs:
-        # PyTorch closes the list of keywords with a comma.
-        text += (", " if args else "") + "".join([f"{name}={_type_name(kwargs[name])}, " for name in kwargs])
-    return text
 
 
 CPU: Final = device("cpu")

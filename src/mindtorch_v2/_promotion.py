@@ -93,7 +93,10 @@ def _combine(higher: dtype, lower: dtype) -> dtype:
         return higher
     if category == 2:
         return higher.to_complex() if lower.category == 3 else higher
-    if category == 0 or lower.category >= 2:
+    if lower.category == 3:
+        # Taken as it is, without promotion: so the wide unsigned types join complex scalars though not complex tensors.
+        return lower
+    if category == 0 or lower.category == 2:
         return promote(higher, lower)
     return higher
 

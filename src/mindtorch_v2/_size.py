@@ -49,10 +49,11 @@ class Size(tuple[int, ...]):
         return size_of(_checked(other) + tuple(self))
 
     def __mul__(self, count: SupportsIndex) -> "Size":
+        if not hasattr(count, "__index__"):
+            raise TypeError(f"can't multiply sequence by non-int of type '{type(count).__name__}'")
         return size_of(tuple.__mul__(self, count))
 
-    def __rmul__(self, count: SupportsIndex) -> "Size":
-        return size_of(tuple.__rmul__(self, count))
+    __rmul__ = __mul__
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (Size, (tuple(self),))
