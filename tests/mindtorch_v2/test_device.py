@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 import mindtorch_v2
+from mindtorch_v2 import _device
 from mindtorch_v2._device import CPU, META, add_device_type, as_device, device
+from mindtorch_v2._dtype import float32
 
 from ._subject import mindtorch_only
 
@@ -39,6 +41,16 @@ def test_text() -> None:
     assert (repr(device("cpu")), str(device("cpu"))) == ("device(type='cpu')", "cpu")
     assert (repr(device("npu:0")), str(device("npu:0"))) == ("device(type='npu', index=0)", "npu:0")
     assert f"{device('npu', 3)}" == "npu:3"
+
+
+@pytest.mark.skipif(_device.__file__.endswith(".py"), reason="attributes are read-only in the compiled build")
+def test_attributes_are_read_only() -> None:
+    for item, names in ((device("npu:1"), ("type", "index")), (float32, ("name", "code", "itemsize", "is_complex", "np"))):
+        for name in names:
+            with pytest.raises(AttributeError, match=f"attribute '{name}' of .* objects is not writable"):
+                setattr(item, name, getattr(item, name))
+        with pytest.raises(AttributeError):
+            setattr(item, "extra", 1)
 
 
 @pytest.mark.parametrize("text", ["cpu", "meta", "npu:3", "cuda:0"])
@@ -71,8 +83,6 @@ def test_as_device() -> None:
 
 
 def test_added_type() -> None:
-    from mindtorch_v2 import _device
-
     with pytest.raises(ValueError):
         add_device_type("toaster:1")
     add_device_type("toaster")
