@@ -45,7 +45,10 @@ def test_text() -> None:
 
 @pytest.mark.skipif(_device.__file__.endswith(".py"), reason="attributes are read-only in the compiled build")
 def test_attributes_are_read_only() -> None:
-    for item, names in ((device("npu:1"), ("type", "index")), (float32, ("name", "code", "itemsize", "is_complex", "np"))):
+    for item, names in (
+        (device("npu:1"), ("type", "index")),
+        (float32, ("name", "code", "itemsize", "is_complex", "np")),
+    ):
         for name in names:
             with pytest.raises(AttributeError, match=f"attribute '{name}' of .* objects is not writable"):
                 setattr(item, name, getattr(item, name))
