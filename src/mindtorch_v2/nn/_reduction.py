@@ -1,0 +1,35 @@
+"""Reduction names of the losses as the numbers their operators take.
+
+Invariant: 0 is none, 1 is mean, 2 is sum, as in PyTorch's schemas.
+"""
+
+from __future__ import annotations
+
+import warnings
+
+_CODES = {"none": 0, "mean": 1, "sum": 2}
+
+
+def get_enum(reduction: str) -> int:
+    code = _CODES.get(reduction)
+    if code is None:
+        if reduction == "elementwise_mean":
+            warnings.warn(
+                "reduction='elementwise_mean' is deprecated. Please use reduction='mean' instead.", stacklevel=2
+            )
+            return 1
+        raise ValueError(f"{reduction} is not a valid value for reduction")
+    return code
+
+
+def legacy_get_string(size_average: bool | None, reduce: bool | None, emit_warning: bool = True) -> str:
+    """What the two old flags, now deprecated, meant."""
+    if reduce is False:
+        name = "none"
+    else:
+        name = "sum" if size_average is False else "mean"
+    if emit_warning:
+        warnings.warn(
+            f"size_average and reduce args will be deprecated, please use reduction='{name}' instead.", stacklevel=2
+        )
+    return name

@@ -1,0 +1,196 @@
+"""Saving a module's state to a dictionary and loading it back.
+
+Invariant: the keys are the dotted paths of parameters and persistent buffers; a load that fails under `strict` names
+every key and shape that did not fit, not the first only.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections import OrderedDict
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import mindtorch_v2 as torch
+
+from ..._tensor import Tensor
+from ..parameter import Parameter
+
+if TYPE_CHECKING:
+    from .module import Module
+
+EXTRA_STATE = "_extra_state"
+
+
+class _Keys(NamedTuple):
+    missing_keys: list[str]
+    unexpected_keys: list[str]
+
+
+class IncompatibleKeys(_Keys):
+    """What `load_state_dict` returns."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        if not self.missing_keys and not self.unexpected_keys:
+            return "<All keys matched successfully>"
+        return f"IncompatibleKeys(missing_keys={self.missing_keys}, unexpected_keys={self.unexpected_keys})"
+
+    __str__ = __repr__
+
+
+def persistent_state(module: Module) -> dict[str, Tensor]:
+    """The module's own parameters and persistent buffers that exist."""
+    state: dict[str, Tensor] = {name: value for name, value in module._parameters.items() if value is not None}
+    skipped = module._non_persistent_buffers_set
+    for name, value in module._buffers.items():
+        if value is not None and name not in skipped:
+            state[name] = value
+    return state
+
+
+def load(module: Module, state_dict: Mapping[str, Any], strict: bool, assign: bool) -> IncompatibleKeys:
+    if not isinstance(state_dict, Mapping):
+        raise TypeError(f"Expected state_dict to be dict-like, got {type(state_dict)}.")
+    keys = IncompatibleKeys([], [])
+    errors: list[str] = []
+    metadata = getattr(state_dict, "_metadata", None)
+    # A copy, since a module's own loading code may change the dictionary.
+    copied: Any = OrderedDict(state_dict)
+    if metadata is not None:
+        copied._metadata = metadata
+    _load_tree(module, copied, "", metadata or {}, assign, keys, errors)
+    if strict:
+        for text, names in (("Unexpected", keys.unexpected_keys), ("Missing", keys.missing_keys)):
+            if names:
+                listed = ", ".join(f'"{name}"' for name in names)
+                errors.insert(0, f"{text} key(s) in state_dict: {listed}. ")
+    if errors:
+        raise RuntimeError(
+            "Error(s) in loading state_dict for {}:\n\t{}".format(type(module).__name__, "\n\t".join(errors))
+        )
+    return keys
+
+
+def _load_tree(
+    module: Module,
+    state: dict[str, Any],
+    prefix: str,
+    metadata: dict[str, Any],
+    assign: bool,
+    keys: IncompatibleKeys,
+    errors: list[str],
+) -> None:
+    local = metadata.get(prefix[:-1], {})
+    if assign:
+        local["assign_to_params_buffers"] = assign
+    # Strictness is judged at the root: below it all keys are collected in any case.
+    module._load_from_state_dict(state, prefix, local, True, keys.missing_keys, keys.unexpected_keys, errors)
+    for name, child in module._modules.items():
+        if child is not None:
+            child_prefix = f"{prefix}{name}."
+            child_state = {key: value for key, value in state.items() if key.startswith(child_prefix)}
+            _load_tree(child, child_state, child_prefix, metadata, assign, keys, errors)
+    for hook in module._load_state_dict_post_hooks.values():
+        if hook(module, keys) is not None:
+            raise AssertionError(
+                "Hooks registered with ``register_load_state_dict_post_hook`` are not expected to return new values, "
+                "if incompatible_keys need to be modified, it should be done inplace."
+            )
+
+
+def load_own(
+    module: Module,
+    state_dict: dict[str, Any],
+    prefix: str,
+    metadata: dict[str, Any],
+    strict: bool,
+    missing: list[str],
+    unexpected: list[str],
+    errors: list[str],
+) -> None:
+    """Load what belongs to `module` itself, not to its children."""
+    for hook in module._load_state_dict_pre_hooks.values():
+        hook(state_dict, prefix, metadata, strict, missing, unexpected, errors)
+    assign = bool(metadata.get("assign_to_params_buffers", False))
+    own = persistent_state(module)
+    for name, current in own.items():
+        key = prefix + name
+        if key in state_dict:
+            _load_tensor(module, name, key, current, state_dict[key], assign, errors)
+        elif strict:
+            missing.append(key)
+    _load_extra_state(module, state_dict, prefix + EXTRA_STATE, strict, missing, unexpected)
+    if strict:
+        for key in state_dict:
+            if key.startswith(prefix) and key != prefix + EXTRA_STATE:
+                first, *rest = key[len(prefix) :].split(".", 1)
+                if first not in (module._modules if rest else own):
+                    unexpected.append(key)
+
+
+def _load_tensor(
+    module: Module, name: str, key: str, current: Tensor, given: Any, assign: bool, errors: list[str]
+) -> None:
+    if not isinstance(given, Tensor):
+        errors.append(
+            f'While copying the parameter named "{key}", expected torch.Tensor or Tensor-like object from checkpoint '
+            f"but received {type(given)}"
+        )
+        return
+    if current.ndim == 0 and tuple(given.shape) == (1,):
+        given = given[0]
+    if given.shape != current.shape:
+        errors.append(
+            f"size mismatch for {key}: copying a param with shape {given.shape} from checkpoint, "
+            f"the shape in current model is {current.shape}."
+        )
+        return
+    if current.is_meta and not given.is_meta and not assign:
+        warnings.warn(
+            f"for {key}: copying from a non-meta parameter in the checkpoint to a meta parameter in the current model, "
+            "which is a no-op. (Did you mean to pass `assign=True` to assign items in the state dictionary to their "
+            "corresponding key in the module instead of copying them in place?)",
+            stacklevel=2,
+        )
+    try:
+        with torch.no_grad():
+            if not assign:
+                current.copy_(given)
+                return
+            if isinstance(current, Parameter):
+                if isinstance(given, Parameter):
+                    given.requires_grad_(current.requires_grad)
+                else:
+                    given = Parameter(given, requires_grad=current.requires_grad)
+            setattr(module, name, given)
+    except Exception as error:
+        errors.append(
+            f'While copying the parameter named "{key}", whose dimensions in the model are {current.shape} and '
+            f"whose dimensions in the checkpoint are {given.shape}, an exception occurred : {error.args}."
+        )
+
+
+def _load_extra_state(
+    module: Module,
+    state_dict: dict[str, Any],
+    key: str,
+    strict: bool,
+    missing: list[str],
+    unexpected: list[str],
+) -> None:
+    if overrides(module, "set_extra_state"):
+        if key in state_dict:
+            module.set_extra_state(state_dict[key])
+        elif strict:
+            missing.append(key)
+    elif strict and key in state_dict:
+        unexpected.append(key)
+
+
+def overrides(module: Module, method: str) -> bool:
+    """Whether the module's class has a `method` of its own."""
+    from .module import Module as Base
+
+    return getattr(type(module), method) is not getattr(Base, method)

@@ -1,0 +1,736 @@
+"""`Module`: a tree of named parameters, buffers and submodules with a `forward`.
+
+Invariant: a name is a parameter, a buffer, a submodule or a plain attribute, never two of them. A module without hooks
+goes from `__call__` to `forward` with one test.
+"""
+
+from __future__ import annotations
+
+import warnings
+import weakref
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeVar
+
+import mindtorch_v2 as torch
+
+from ..._autograd.hooks import HookDict, RemovableHandle
+from ..._tensor import Tensor
+from ..parameter import Buffer, Parameter
+from . import _state
+
+Self = TypeVar("Self", bound="Module")
+
+
+def _forward_unimplemented(self: Any, *input: Any) -> Any:
+    raise NotImplementedError(f'Module [{type(self).__name__}] is missing the required "forward" function')
+
+
+class Module:
+    """Base class of all layers and models; as in PyTorch, `super().__init__()` comes before any assignment."""
+
+    training: bool
+    _parameters: dict[str, Parameter | None]
+    _buffers: dict[str, Tensor | None]
+    _modules: dict[str, Any]
+    _non_persistent_buffers_set: set[str]
+    _forward_hooks: HookDict
+    _forward_pre_hooks: HookDict
+    _forward_hook_flags: dict[int, tuple[bool, bool]]
+    _state_dict_hooks: HookDict
+    _state_dict_pre_hooks: HookDict
+    _load_state_dict_pre_hooks: HookDict
+    _load_state_dict_post_hooks: HookDict
+
+    dump_patches: bool = False
+    _version: int = 1
+    call_super_init: bool = False
+    forward: Callable[..., Any] = _forward_unimplemented
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        if not self.call_super_init:
+            if kwargs:
+                raise TypeError(
+                    f"{type(self).__name__}.__init__() got an unexpected keyword argument '{next(iter(kwargs))}'"
+                )
+            if args:
+                raise TypeError(
+                    f"{type(self).__name__}.__init__() takes 1 positional argument but {len(args) + 1} were given"
+                )
+        # Straight into __dict__: __setattr__ would look at every value for parameters.
+        self.__dict__.update(
+            training=True,
+            _parameters={},
+            _buffers={},
+            _modules={},
+            _non_persistent_buffers_set=set(),
+            _forward_hooks=HookDict(),
+            _forward_pre_hooks=HookDict(),
+            _forward_hook_flags={},
+            _state_dict_hooks=HookDict(),
+            _state_dict_pre_hooks=HookDict(),
+            _load_state_dict_pre_hooks=HookDict(),
+            _load_state_dict_post_hooks=HookDict(),
+        )
+        if self.call_super_init:
+            super().__init__(*args, **kwargs)
+
+    # -- calling --------------------------------------------------------------------------------------------------
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        state = self.__dict__
+        if state["_forward_pre_hooks"] or state["_forward_hooks"]:
+            return self._call_with_hooks(args, kwargs)
+        return self.forward(*args, **kwargs)
+
+    def _call_with_hooks(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        called: set[int] = set()
+        result = None
+        try:
+            args, kwargs = self._run_pre_hooks(args, kwargs)
+            result = self.forward(*args, **kwargs)
+            for key, hook in list(self._forward_hooks.items()):
+                called.add(key)
+                changed = self._run_forward_hook(key, hook, args, kwargs, result)
+                if changed is not None:
+                    result = changed
+            return result
+        except Exception:
+            for key, hook in list(self._forward_hooks.items()):
+                if key not in called and self._forward_hook_flags.get(key, (False, False))[1]:
+                    try:
+                        self._run_forward_hook(key, hook, args, kwargs, result)
+                    except Exception as error:
+                        warnings.warn(
+                            "module forward hook with ``always_call=True`` raised an exception that was silenced as "
+                            f"another error was raised in forward: {error!s}",
+                            stacklevel=2,
+                        )
+            raise
+
+    def _run_pre_hooks(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        for key, hook in list(self._forward_pre_hooks.items()):
+            if key in self._forward_hook_flags:
+                changed = hook(self, args, kwargs)
+                if changed is not None:
+                    if not isinstance(changed, tuple) or len(changed) != 2:
+                        raise RuntimeError(
+                            "forward pre-hook must return None or a tuple of (new_args, new_kwargs), "
+                            f"but got {changed}."
+                        )
+                    args, kwargs = changed
+            else:
+                changed = hook(self, args)
+                if changed is not None:
+                    args = changed if isinstance(changed, tuple) else (changed,)
+        return args, kwargs
+
+    def _run_forward_hook(
+        self, key: int, hook: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], result: Any
+    ) -> Any:
+        if self._forward_hook_flags.get(key, (False, False))[0]:
+            return hook(self, args, kwargs, result)
+        return hook(self, args, result)
+
+    # -- hooks ----------------------------------------------------------------------------------------------------
+    def register_forward_pre_hook(
+        self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
+    ) -> RemovableHandle:
+        """`hook(module, args[, kwargs])` before forward may return new arguments."""
+        handle = RemovableHandle(self._forward_pre_hooks, extra_dict=self._forward_hook_flags)
+        if with_kwargs:
+            self._forward_hook_flags[handle.id] = (True, False)
+        _insert(self._forward_pre_hooks, handle.id, hook, prepend)
+        return handle
+
+    def register_forward_hook(
+        self,
+        hook: Callable[..., Any],
+        *,
+        prepend: bool = False,
+        with_kwargs: bool = False,
+        always_call: bool = False,
+    ) -> RemovableHandle:
+        """`hook(module, args[, kwargs], output)` after forward may return another output."""
+        handle = RemovableHandle(self._forward_hooks, extra_dict=self._forward_hook_flags)
+        if with_kwargs or always_call:
+            self._forward_hook_flags[handle.id] = (with_kwargs, always_call)
+        _insert(self._forward_hooks, handle.id, hook, prepend)
+        return handle
+
+    def register_full_backward_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
+        raise NotImplementedError("Module.register_full_backward_hook is not implemented; use Tensor.register_hook")
+
+    def register_full_backward_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
+        raise NotImplementedError(
+            "Module.register_full_backward_pre_hook is not implemented; use Tensor.register_hook"
+        )
+
+    def register_backward_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        raise NotImplementedError("Module.register_backward_hook is not implemented; use Tensor.register_hook")
+
+    def register_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """`hook(module, prefix, keep_vars)` before the state is collected."""
+        return _add(self._state_dict_pre_hooks, hook)
+
+    def register_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """`hook(module, state_dict, prefix, local_metadata)` may change the dictionary, not replace it."""
+        # The mark tells these hooks from the older kind, whose result replaces the dictionary.
+        hook._from_public_api = True  # type: ignore[attr-defined]
+        return _add(self._state_dict_hooks, hook)
+
+    def _register_state_dict_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        if getattr(hook, "_from_public_api", False):
+            raise RuntimeError(
+                "Cannot register the same function as the state dict post hook that was previously registered via "
+                "register_state_dict_post_hook"
+            )
+        return _add(self._state_dict_hooks, hook)
+
+    def register_load_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """`hook(module, state_dict, prefix, local_metadata, strict, missing, unexpected, errors)` before loading."""
+        return self._register_load_state_dict_pre_hook(hook, with_module=True)
+
+    def _register_load_state_dict_pre_hook(
+        self, hook: Callable[..., Any], with_module: bool = False
+    ) -> RemovableHandle:
+        return _add(self._load_state_dict_pre_hooks, _BoundHook(hook, self) if with_module else hook)
+
+    def register_load_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """`hook(module, incompatible_keys)` after loading may edit the lists of keys."""
+        return _add(self._load_state_dict_post_hooks, hook)
+
+    # -- registration ---------------------------------------------------------------------------------------------
+    def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
+        """Add state that is no parameter; `persistent=False` keeps it out of the state dictionary."""
+        if "_buffers" not in self.__dict__:
+            raise AttributeError("cannot assign buffer before Module.__init__() call")
+        self._check_name("buffer", name, self._buffers)
+        if tensor is not None and not isinstance(tensor, Tensor):
+            raise TypeError(
+                f"cannot assign '{torch.typename(tensor)}' object to buffer '{name}' (torch Tensor or None required)"
+            )
+        self._buffers[name] = tensor
+        if persistent:
+            self._non_persistent_buffers_set.discard(name)
+        else:
+            self._non_persistent_buffers_set.add(name)
+
+    def register_parameter(self, name: str, param: Parameter | None) -> None:
+        if "_parameters" not in self.__dict__:
+            raise AttributeError("cannot assign parameter before Module.__init__() call")
+        self._check_name("parameter", name, self._parameters)
+        if param is not None:
+            if not isinstance(param, Parameter):
+                raise TypeError(
+                    f"cannot assign '{torch.typename(param)}' object to parameter '{name}' "
+                    "(torch.nn.Parameter or None required)"
+                )
+            if param.grad_fn is not None:
+                raise ValueError(
+                    f"Cannot assign non-leaf Tensor to parameter '{name}'. Model parameters must be created "
+                    f"explicitly. To express '{name}' as a function of another Tensor, compute the value in the "
+                    "forward() method."
+                )
+        self._parameters[name] = param
+
+    def add_module(self, name: str, module: Module | None) -> None:
+        if module is not None and not isinstance(module, Module):
+            raise TypeError(f"{torch.typename(module)} is not a Module subclass")
+        if not isinstance(name, str):
+            raise TypeError(f"module name should be a string. Got {torch.typename(name)}")
+        if hasattr(self, name) and name not in self._modules:
+            raise KeyError(f"attribute '{name}' already exists")
+        if "." in name:
+            raise KeyError(f'module name can\'t contain ".", got: {name}')
+        if name == "":
+            raise KeyError('module name can\'t be empty string ""')
+        self._modules[name] = module
+
+    def register_module(self, name: str, module: Module | None) -> None:
+        self.add_module(name, module)
+
+    def _check_name(self, kind: str, name: Any, known: Mapping[str, Any]) -> None:
+        if not isinstance(name, str):
+            raise TypeError(f"{kind} name should be a string. Got {torch.typename(name)}")
+        if "." in name:
+            raise KeyError(f'{kind} name can\'t contain "."')
+        if name == "":
+            raise KeyError(f'{kind} name can\'t be empty string ""')
+        if name not in known and hasattr(self, name):
+            raise KeyError(f"attribute '{name}' already exists")
+
+    # -- attributes -----------------------------------------------------------------------------------------------
+    def __getattr__(self, name: str) -> Any:
+        state = self.__dict__
+        for kind in ("_parameters", "_buffers", "_modules"):
+            members = state.get(kind)
+            if members is not None and name in members:
+                return members[name]
+        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        state = self.__dict__
+        parameters = state.get("_parameters")
+        if isinstance(value, Parameter):
+            if parameters is None:
+                raise AttributeError("cannot assign parameters before Module.__init__() call")
+            self._forget(name, self._buffers, self._modules)
+            self.register_parameter(name, value)
+        elif parameters is not None and name in parameters:
+            if value is not None:
+                raise TypeError(
+                    f"cannot assign '{torch.typename(value)}' as parameter '{name}' "
+                    "(torch.nn.Parameter or None expected)"
+                )
+            parameters[name] = None
+        elif isinstance(value, Module):
+            if "_modules" not in state:
+                raise AttributeError("cannot assign module before Module.__init__() call")
+            self._forget(name, self._parameters, self._buffers)
+            self._modules[name] = value
+        elif parameters is not None and name in self._modules:
+            if value is not None:
+                raise TypeError(
+                    f"cannot assign '{torch.typename(value)}' as child module '{name}' "
+                    "(torch.nn.Module or None expected)"
+                )
+            self._modules[name] = None
+        elif isinstance(value, Buffer) or (parameters is not None and name in self._buffers):
+            self._set_buffer(name, value)
+        else:
+            object.__setattr__(self, name, value)
+
+    def _set_buffer(self, name: str, value: Any) -> None:
+        if value is not None and not isinstance(value, Tensor):
+            raise TypeError(
+                f"cannot assign '{torch.typename(value)}' as buffer '{name}' "
+                "(torch.nn.Buffer, torch.Tensor or None expected)"
+            )
+        marked: Any = value
+        persistent = marked.persistent if isinstance(value, Buffer) else name not in self._non_persistent_buffers_set
+        self.register_buffer(name, value, persistent)
+
+    def _forget(self, name: str, *members: dict[str, Any]) -> None:
+        """A name that becomes something else is no longer what it was."""
+        for known in (self.__dict__, *members):
+            known.pop(name, None)
+        self._non_persistent_buffers_set.discard(name)
+
+    def __delattr__(self, name: str) -> None:
+        for members in (self._parameters, self._buffers, self._modules):
+            if name in members:
+                del members[name]
+                self._non_persistent_buffers_set.discard(name)
+                return
+        object.__delattr__(self, name)
+
+    def __dir__(self) -> list[str]:
+        names = [*dir(type(self)), *self.__dict__, *self._parameters, *self._modules, *self._buffers]
+        return sorted(name for name in names if not name[0].isdigit())
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__.copy()
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+
+    # -- paths ----------------------------------------------------------------------------------------------------
+    def get_submodule(self, target: str) -> Module:
+        module = self
+        for name in target.split(".") if target else ():
+            if not hasattr(module, name):
+                raise AttributeError(f"{module._get_name()} has no attribute `{name}`")
+            module = getattr(module, name)
+            if not isinstance(module, Module):
+                raise AttributeError(f"`{name}` is not an nn.Module")
+        return module
+
+    def set_submodule(self, target: str, module: Module, strict: bool = False) -> None:
+        if target == "":
+            raise ValueError("Cannot set the submodule without a target name!")
+        if not isinstance(module, Module):
+            raise ValueError(f"`module` is not an nn.Module, found {type(module)}")
+        path, _, name = target.rpartition(".")
+        parent = self.get_submodule(path)
+        if hasattr(parent, name):
+            if not isinstance(getattr(parent, name), Module):
+                raise AttributeError(f"`{name}` is not an nn.Module")
+        elif strict:
+            raise AttributeError(f"{parent._get_name()} has no attribute `{name}`")
+        setattr(parent, name, module)
+
+    def get_parameter(self, target: str) -> Parameter:
+        value = self._get_member(target)
+        if not isinstance(value, Parameter):
+            raise AttributeError(f"`{target.rpartition('.')[2]}` is not an nn.Parameter")
+        return value
+
+    def get_buffer(self, target: str) -> Tensor:
+        value: Tensor = self._get_member(target)
+        path, _, name = target.rpartition(".")
+        if name not in self.get_submodule(path)._buffers:
+            raise AttributeError(f"`{name}` is not a buffer")
+        return value
+
+    def _get_member(self, target: str) -> Any:
+        path, _, name = target.rpartition(".")
+        module = self.get_submodule(path)
+        if not hasattr(module, name):
+            raise AttributeError(f"{module._get_name()} has no attribute `{name}`")
+        return getattr(module, name)
+
+    # -- walking the tree -----------------------------------------------------------------------------------------
+    def named_modules(
+        self, memo: set[Module] | None = None, prefix: str = "", remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Module]]:
+        if memo is None:
+            memo = set()
+        if self in memo:
+            return
+        if remove_duplicate:
+            memo.add(self)
+        yield prefix, self
+        for name, module in self._modules.items():
+            if module is not None:
+                yield from module.named_modules(memo, f"{prefix}.{name}" if prefix else name, remove_duplicate)
+
+    def modules(self, remove_duplicate: bool = True) -> Iterator[Module]:
+        for _, module in self.named_modules(remove_duplicate=remove_duplicate):
+            yield module
+
+    def named_children(self) -> Iterator[tuple[str, Module]]:
+        seen: set[Module] = set()
+        for name, module in self._modules.items():
+            if module is not None and module not in seen:
+                seen.add(module)
+                yield name, module
+
+    def children(self) -> Iterator[Module]:
+        for _, module in self.named_children():
+            yield module
+
+    def _named_members(
+        self,
+        get_members_fn: Callable[[Module], Any],
+        prefix: str = "",
+        recurse: bool = True,
+        remove_duplicate: bool = True,
+    ) -> Iterator[tuple[str, Any]]:
+        seen: set[Any] = set()
+        modules: Any = [(prefix, self)]
+        if recurse:
+            modules = self.named_modules(prefix=prefix, remove_duplicate=remove_duplicate)
+        for path, module in modules:
+            for name, member in get_members_fn(module):
+                if member is None or member in seen:
+                    continue
+                if remove_duplicate:
+                    seen.add(member)
+                yield f"{path}.{name}" if path else name, member
+
+    def named_parameters(
+        self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Parameter]]:
+        return self._named_members(_parameters_of, prefix, recurse, remove_duplicate)
+
+    def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
+        for _, parameter in self.named_parameters(recurse=recurse):
+            yield parameter
+
+    def named_buffers(
+        self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Tensor]]:
+        return self._named_members(_buffers_of, prefix, recurse, remove_duplicate)
+
+    def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
+        for _, buffer in self.named_buffers(recurse=recurse):
+            yield buffer
+
+    # -- changing the whole tree ----------------------------------------------------------------------------------
+    def apply(self: Self, fn: Callable[[Module], Any]) -> Self:
+        """Call `fn` on every submodule, children first, then on the module itself."""
+        for module in self.children():
+            module.apply(fn)
+        fn(self)
+        return self
+
+    def _apply(self: Self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
+        """Replace every parameter, gradient and buffer by `fn` of it."""
+        if recurse:
+            for module in self.children():
+                module._apply(fn)
+        for name, parameter in self._parameters.items():
+            if parameter is not None:
+                self._parameters[name] = _converted(parameter, fn)
+        for name, buffer in self._buffers.items():
+            if buffer is not None:
+                self._buffers[name] = fn(buffer)
+        return self
+
+    def to(self: Self, *args: Any, **kwargs: Any) -> Self:
+        """`to(device, dtype)`, `to(dtype)`, `to(tensor)`, `to(memory_format=)`; only floating members change dtype."""
+        device, dtype, non_blocking, memory_format = _parse_to(*args, **kwargs)
+        if dtype is not None and not (dtype.is_floating_point or dtype.is_complex):
+            raise TypeError(
+                "nn.Module.to only accepts floating point or complex dtypes, "
+                f"but got desired dtype={dtype}"
+            )
+
+        def convert(tensor: Tensor) -> Tensor:
+            wanted = dtype if tensor.is_floating_point() or tensor.is_complex() else None
+            try:
+                if memory_format is not None and tensor.ndim in (4, 5):
+                    return tensor.to(device, wanted, non_blocking, memory_format=memory_format)
+                return tensor.to(device, wanted, non_blocking)
+            except NotImplementedError as error:
+                if str(error) != "Cannot copy out of meta tensor; no data!":
+                    raise
+                raise NotImplementedError(
+                    f"{error} Please use torch.nn.Module.to_empty() instead of torch.nn.Module.to() "
+                    "when moving module from meta to a different device."
+                ) from None
+
+        return self._apply(convert)
+
+    def to_empty(self: Self, *, device: Any, recurse: bool = True) -> Self:
+        """Move to `device` with memory whose contents are undefined."""
+        return self._apply(lambda tensor: torch.empty_like(tensor, device=device), recurse=recurse)
+
+    def cpu(self: Self) -> Self:
+        return self._apply(lambda tensor: tensor.cpu())
+
+    def type(self: Self, dst_type: Any) -> Self:
+        return self._apply(lambda tensor: tensor.type(dst_type))
+
+    def float(self: Self) -> Self:
+        return self._cast(torch.float32)
+
+    def double(self: Self) -> Self:
+        return self._cast(torch.float64)
+
+    def half(self: Self) -> Self:
+        return self._cast(torch.float16)
+
+    def bfloat16(self: Self) -> Self:
+        return self._cast(torch.bfloat16)
+
+    def _cast(self: Self, dtype: Any) -> Self:
+        return self._apply(lambda tensor: tensor.to(dtype) if tensor.is_floating_point() else tensor)
+
+    def train(self: Self, mode: bool = True) -> Self:
+        if not isinstance(mode, bool):
+            raise ValueError("training mode is expected to be boolean")
+        self.training = mode
+        for module in self.children():
+            module.train(mode)
+        return self
+
+    def eval(self: Self) -> Self:
+        return self.train(False)
+
+    def requires_grad_(self: Self, requires_grad: bool = True) -> Self:
+        for parameter in self.parameters():
+            parameter.requires_grad_(requires_grad)
+        return self
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        for parameter in self.parameters():
+            clear_grad(parameter, set_to_none)
+
+    # -- state ----------------------------------------------------------------------------------------------------
+    def state_dict(
+        self, *args: Any, destination: Any = None, prefix: str = "", keep_vars: bool = False
+    ) -> dict[str, Any]:
+        """Parameters and persistent buffers by path, detached unless `keep_vars`."""
+        if args:
+            warnings.warn(
+                "Positional args are being deprecated, use kwargs instead. Refer to "
+                "https://pytorch.org/docs/main/generated/torch.nn.Module.html#torch.nn.Module.state_dict for details.",
+                FutureWarning,
+                stacklevel=2,
+            )
+            given = (destination, prefix, keep_vars)
+            destination, prefix, keep_vars = (*args, *given[len(args) :])
+        if destination is None:
+            destination = OrderedDict()
+            destination._metadata = OrderedDict()
+        metadata = {"version": self._version}
+        if hasattr(destination, "_metadata"):
+            destination._metadata[prefix[:-1]] = metadata
+        for hook in self._state_dict_pre_hooks.values():
+            hook(self, prefix, keep_vars)
+        self._save_to_state_dict(destination, prefix, keep_vars)
+        for name, module in self._modules.items():
+            if module is not None:
+                module.state_dict(destination=destination, prefix=f"{prefix}{name}.", keep_vars=keep_vars)
+        for hook in self._state_dict_hooks.values():
+            replaced = hook(self, destination, prefix, metadata)
+            if replaced is not None:
+                if getattr(hook, "_from_public_api", False):
+                    raise RuntimeError("state_dict post-hook must return None")
+                destination = replaced
+        state: dict[str, Any] = destination
+        return state
+
+    def _save_to_state_dict(self, destination: dict[str, Any], prefix: str, keep_vars: bool) -> None:
+        """Save what belongs to this module itself; a subclass may override it."""
+        for name, value in _state.persistent_state(self).items():
+            destination[prefix + name] = value if keep_vars else value.detach()
+        if _state.overrides(self, "get_extra_state"):
+            destination[prefix + _state.EXTRA_STATE] = self.get_extra_state()
+
+    def load_state_dict(
+        self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False
+    ) -> _state.IncompatibleKeys:
+        """Copy the values in, or with `assign` take the tensors themselves."""
+        return _state.load(self, state_dict, strict, assign)
+
+    def _load_from_state_dict(
+        self,
+        state_dict: dict[str, Any],
+        prefix: str,
+        local_metadata: dict[str, Any],
+        strict: bool,
+        missing_keys: list[str],
+        unexpected_keys: list[str],
+        error_msgs: list[str],
+    ) -> None:
+        """Load what belongs to this module itself; a subclass may override it."""
+        _state.load_own(
+            self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
+        )
+
+    def get_extra_state(self) -> Any:
+        """A subclass that overrides this and `set_extra_state` saves its result with the state."""
+        raise RuntimeError("Reached a code path in Module.get_extra_state() that should never be called.")
+
+    def set_extra_state(self, state: Any) -> None:
+        raise RuntimeError("Reached a code path in Module.set_extra_state() that should never be called.")
+
+    # -- text -----------------------------------------------------------------------------------------------------
+    def _get_name(self) -> str:
+        return type(self).__name__
+
+    def extra_repr(self) -> str:
+        """The module's options as they are printed between its brackets."""
+        return ""
+
+    def __repr__(self) -> str:
+        own = self.extra_repr()
+        lines = own.split("\n") if own else []
+        if len(lines) == 1 and not self._modules:
+            return f"{self._get_name()}({own})"
+        lines += [f"({name}): {indent(repr(module))}" for name, module in self._modules.items()]
+        if not lines:
+            return f"{self._get_name()}()"
+        return f"{self._get_name()}(\n  " + "\n  ".join(lines) + "\n)"
+
+
+class _BoundHook:
+    """A hook that gets its module first, without keeping the module alive."""
+
+    def __init__(self, hook: Callable[..., Any], module: Module) -> None:
+        self.hook = hook
+        self.module = weakref.ref(module)
+
+    def __call__(self, *args: Any) -> Any:
+        module = self.module()
+        if module is None:
+            raise RuntimeError("You are trying to call the hook of a dead Module!")
+        return self.hook(module, *args)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"hook": self.hook, "module": self.module()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        if state["module"] is None:
+            raise RuntimeError("You are trying to revive the hook of a dead Module!")
+        self.hook = state["hook"]
+        self.module = weakref.ref(state["module"])
+
+
+def _insert(hooks: HookDict, key: int, hook: Callable[..., Any], first: bool) -> None:
+    later = dict(hooks) if first else {}
+    if first:
+        hooks.clear()
+    hooks[key] = hook
+    hooks.update(later)
+
+
+def _add(hooks: HookDict, hook: Callable[..., Any]) -> RemovableHandle:
+    handle = RemovableHandle(hooks)
+    hooks[handle.id] = hook
+    return handle
+
+
+def _parameters_of(module: Module) -> Any:
+    return module._parameters.items()
+
+
+def _buffers_of(module: Module) -> Any:
+    return module._buffers.items()
+
+
+def _converted(parameter: Parameter, fn: Callable[[Tensor], Tensor]) -> Parameter:
+    """The parameter after `fn`: the same object where its device stays, a new one where it moves."""
+    with torch.no_grad():
+        value = fn(parameter)
+        grad = parameter.grad
+        new_grad = None if grad is None else fn(grad)
+    if value.device.type == parameter.device.type:
+        parameter.data = value
+        if grad is not None and new_grad is not None:
+            grad.data = new_grad
+        return parameter
+    moved = Parameter(value, parameter.requires_grad)
+    if grad is not None and new_grad is not None:
+        moved.grad = new_grad.requires_grad_(grad.requires_grad)
+    return moved
+
+
+def _parse_to(*args: Any, **kwargs: Any) -> tuple[Any, Any, bool, Any]:
+    """The four call forms of `to` as device, dtype, non_blocking, memory_format."""
+    memory_format = kwargs.pop("memory_format", None)
+    first = args[0] if args else kwargs.get("tensor", kwargs.get("other"))
+    if isinstance(first, Tensor):
+        names = ("tensor", "non_blocking")
+    elif isinstance(first, torch.dtype):
+        names = ("dtype", "non_blocking")
+    else:
+        names = ("device", "dtype", "non_blocking")
+    if len(args) > len(names):
+        raise TypeError(f"to() received an invalid combination of arguments: expected at most {', '.join(names)}")
+    given = dict(zip(names, args))
+    for name, value in kwargs.items():
+        if name in given or name not in ("device", "dtype", "non_blocking", "tensor"):
+            raise TypeError(f"to() received an invalid combination of arguments: unexpected '{name}'")
+        given[name] = value
+    source = given.get("tensor")
+    if source is not None:
+        return source.device, source.dtype, bool(given.get("non_blocking", False)), memory_format
+    device = given.get("device")
+    if device is not None:
+        device = torch.device(device)
+    return device, given.get("dtype"), bool(given.get("non_blocking", False)), memory_format
+
+
+def clear_grad(parameter: Tensor, set_to_none: bool) -> None:
+    """Forget a gradient, or zero it in place and cut it from any graph."""
+    grad = parameter.grad
+    if grad is None:
+        return
+    if set_to_none:
+        parameter.grad = None
+        return
+    if grad.grad_fn is not None:
+        grad.detach_()
+    else:
+        grad.requires_grad_(False)
+    grad.zero_()
+
+
+def indent(text: str) -> str:
+    """All lines but the first moved in by two."""
+    return text.replace("\n", "\n  ")
