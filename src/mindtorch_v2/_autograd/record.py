@@ -1,0 +1,525 @@
+"""Recording: from a row's derivative formulas to nodes in the graph, and back again when the node is run.
+
+Invariant: a node has one edge for each differentiable argument of its row (one per tensor for a list argument), in schema
+order, and saves exactly the values that the formulas of the inputs needing gradient name.
+"""
+from __future__ import annotations
+
+import weakref
+from typing import Any, Final, final
+
+from mypy_extensions import i64
+
+from .. import _native
+from .._dispatch.keys import AUTOGRAD
+from .._dispatch.op import Derivative, Kernel, Op
+from .._dispatch.schema import Schema
+from .._dispatch.state import _tls_get, exclude, set_modes
+from .._tensor_base import HOT, TensorBase, differentiable, grad_fn_of, requires_grad, set_history
+from .node import ACCUMULATE, FREED, LAST, OP, Node, next_sequence
+from .saved import SavedTensor, save_output
+
+_alloc: Final[Any] = _native.alloc_instance
+
+# Where a formula's parameter comes from.
+ARG: Final[i64] = 0
+RESULT: Final[i64] = 1
+SHAPE: Final[i64] = 2
+DTYPE: Final[i64] = 3
+STRIDE: Final[i64] = 4
+DEVICE: Final[i64] = 5
+SHAPES: Final[i64] = 6
+OFFSET: Final[i64] = 7
+DTYPES: Final[i64] = 8
+
+# Parameters that are not saved: the incoming gradient(s), and which inputs want one.
+GRAD: Final = -1
+GRADS: Final = -2
+NEEDS: Final = -3
+
+_SUFFIXES: Final[dict[str, int]] = {
+    "_shape": 2, "_dtype": 3, "_stride": 4, "_device": 5, "_shapes": 6, "_offset": 7, "_dtypes": 8,
+}
+
+
+@final
+class Slot:
+    """One value to keep, and the inputs (as bits) whose formulas need it."""
+
+    def __init__(self, kind: i64, index: i64) -> None:
+        self.kind: Final = kind
+        self.index: Final = index
+        self.mask: i64 = 0
+
+
+@final
+class Formula:
+    """One function that gives the gradient of one or more inputs."""
+
+    def __init__(self, fn: Any, params: list[int], edges: list[int], single: bool) -> None:
+        self.fn: Final[Any] = fn
+        self.params: Final = params
+        self.edges: Final = edges
+        self.single: Final = single
+        mask: i64 = 0
+        for e in edges:
+            mask |= 1 << e
+        self.mask: Final = mask
+
+
+class NodeNames:
+    """Node classes by name: `type(t.grad_fn).__name__` is part of PyTorch's interface."""
+
+    def __init__(self) -> None:
+        self.classes: dict[str, Any] = {}
+
+    def get(self, name: str) -> Any:
+        cls = self.classes.get(name)
+        if cls is None:
+            cls = type(name, (Node,), {"__module__": "torch.autograd", "__getattr__": _saved_attribute})
+            self.classes[name] = cls
+        return cls
+
+
+NAMES: Final = NodeNames()
+
+
+def _saved_attribute(node: Any, name: str) -> Any:
+    """`grad_fn._saved_self` and the like."""
+    if name.startswith("_saved_") and node.formulas is not None:
+        return node.formulas.saved_value(node, name[7:])
+    if name == "variable" and node.kind == ACCUMULATE:
+        return node.payload
+    raise AttributeError(f"'{type(node).__name__}' object has no attribute '{name}'")
+
+
+def camel(name: str) -> str:
+    return "".join([p[:1].upper() + p[1:] for p in name.strip("_").split("_")])
+
+
+@final
+class Formulas(Derivative):
+    """A row's derivatives in the form the recorder uses."""
+
+    def __init__(self, op_name: str, schema: Schema, grad: dict[Any, Any], node_name: Any, nondiff: tuple[str, ...]) -> None:
+        self.op_name: Final = op_name
+        self.schema: Final = schema
+        self.node_name: Final[Any] = node_name
+        self.positions: list[int] = []
+        self.lists: i64 = 0
+        self.slots: list[Slot] = []
+        self.names: list[str] = []
+        self.formulas: list[Formula] = []
+        self.self_slot: i64 = -1
+        self.node_class: Any = None
+        self.single: bool = len(schema.returns) == 1 and not schema.returns[0].is_list
+        self.nondiff: list[int] = [i for i, r in enumerate(schema.returns) if r.name in nondiff]
+        wanted: list[str] = []
+        for key in grad:
+            wanted.extend([key] if isinstance(key, str) else list(key))
+        for name in wanted:
+            i = schema.index(name)
+            if i < 0 or schema.args[i].kind != "Tensor":
+                raise ValueError(f"row {op_name}: derivative for {name!r}, but its tensor arguments are "
+                                 f"{[a.name for a in schema.args if a.kind == 'Tensor']}")
+        for i, a in enumerate(schema.args):
+            if a.name in wanted:
+                if a.is_list:
+                    self.lists |= 1 << len(self.positions)
+                self.positions.append(i)
+        order = [schema.args[i].name for i in self.positions]
+        for key, fn in grad.items():
+            names = [key] if isinstance(key, str) else list(key)
+            edges = [order.index(n) for n in names]
+            if fn is None:
+                continue
+            self.formulas.append(Formula(fn, self.params_of(fn), edges, isinstance(key, str)))
+        for f in self.formulas:
+            for p in f.params:
+                if p >= 0:
+                    self.slots[p].mask |= f.mask
+        self._kernel: Kernel = AutogradKernel(self)
+
+    def params_of(self, fn: Any) -> list[int]:
+        code = fn.__code__
+        out: list[int] = []
+        for p in code.co_varnames[: code.co_argcount]:
+            name: str = p
+            if name == "g":
+                out.append(GRAD)
+            elif name == "grads":
+                out.append(GRADS)
+            elif name == "needs":
+                out.append(NEEDS)
+            else:
+                out.append(self.slot(name))
+        return out
+
+    def slot(self, name: str) -> int:
+        if name in self.names:
+            return self.names.index(name)
+        kind: i64 = -1
+        index: i64 = self.schema.index(name)
+        if index >= 0:
+            kind = ARG
+        elif name == "result":
+            kind, index = RESULT, 0
+        else:
+            for j, r in enumerate(self.schema.returns):
+                if r.name == name or name == f"result{j}":
+                    kind, index = RESULT, j
+            if kind < 0:
+                for suffix, k in _SUFFIXES.items():
+                    if name.endswith(suffix):
+                        i = self.schema.index(name[: -len(suffix)])
+                        if i >= 0:
+                            kind, index = k, i
+        if kind < 0:
+            raise ValueError(
+                f"row {self.op_name}: a derivative names {name!r}; it may name g, grads, needs, result, "
+                f"{', '.join([a.name for a in self.schema.args])}, or <tensor>_shape, _dtype, _stride, _device, _offset")
+        if kind == ARG and name == "self":
+            self.self_slot = len(self.slots)
+        self.slots.append(Slot(kind, index))
+        self.names.append(name)
+        return len(self.slots) - 1
+
+    def kernel(self) -> Kernel:
+        return self._kernel
+
+    def cls(self, args: tuple[Any, ...]) -> Any:
+        c = self.node_class
+        if c is None:
+            n = self.node_name
+            if n is None:
+                n = camel(self.op_name.split(".")[0]) + "Backward0"
+            elif not isinstance(n, str):
+                return NAMES.get(n(*args))
+            c = NAMES.get(n)
+            self.node_class = c
+        return c
+
+    def saved_value(self, node: Node, name: str) -> Any:
+        if name not in self.names:
+            raise AttributeError(f"'{type(node).__name__}' object has no attribute '_saved_{name}'")
+        if node.freed or node.saved is None:
+            raise RuntimeError(FREED)
+        v = node.saved[self.names.index(name)]
+        return v.unpack(node) if isinstance(v, SavedTensor) else v
+
+    # -- forward --------------------------------------------------------------------------------------------------
+    def need(self, args: tuple[Any, ...]) -> i64:
+        """Bits of the differentiable arguments that require grad."""
+        bits: i64 = 0
+        j: i64 = 0
+        for i in self.positions:
+            a = args[i]
+            if isinstance(a, TensorBase):
+                if requires_grad(a):
+                    bits |= 1 << j
+            elif a is not None and self.lists & (1 << j):
+                for t in a:
+                    if isinstance(t, TensorBase) and requires_grad(t):
+                        bits |= 1 << j
+            j += 1
+        return bits
+
+    def start(self, args: tuple[Any, ...], need: i64) -> Node:
+        """A node with its edges and saved inputs."""
+        node: Node = _alloc(Node, self.cls(args))
+        node.kind = OP
+        node.formulas = self
+        node.need = need
+        node.seq = next_sequence()
+        nodes: list[Node | None] = []
+        nrs: list[int] = []
+        for i in self.positions:
+            a = args[i]
+            if isinstance(a, TensorBase):
+                edge(a, nodes, nrs)
+            elif isinstance(a, (tuple, list)):
+                for t in a:
+                    if isinstance(t, TensorBase):
+                        edge(t, nodes, nrs)
+                    else:
+                        nodes.append(None)
+                        nrs.append(0)
+            else:
+                nodes.append(None)
+                nrs.append(0)
+        node.next_nodes = nodes
+        node.next_nrs = nrs
+        node.metas = []
+        if self.slots:
+            node.saved = self.keep(args, need)
+        return node
+
+    def keep(self, args: tuple[Any, ...], need: i64) -> list[Any]:
+        saved: list[Any] = []
+        for s in self.slots:
+            value: Any = None
+            if s.mask & need:
+                k = s.kind
+                if k == ARG:
+                    value = args[s.index]
+                    if isinstance(value, TensorBase):
+                        value = SavedTensor(value, -1)
+                    elif isinstance(value, (tuple, list)):
+                        value = save_list(value)
+                elif k != RESULT:
+                    value = metadata(k, args[s.index])
+            saved.append(value)
+        return saved
+
+    def keep_results(self, node: Node, result: Any, need: i64) -> None:
+        saved = node.saved
+        if saved is None:
+            return
+        i: i64 = 0
+        for s in self.slots:
+            if s.kind == RESULT and s.mask & need:
+                r = result if self.single else result[s.index]
+                saved[i] = save_output(r, s.index) if isinstance(r, TensorBase) else r
+            i += 1
+
+    def finish(self, node: Node, result: Any, need: i64) -> None:
+        """Give the results their history."""
+        if isinstance(result, TensorBase):
+            add_meta(node, result)
+            if differentiable(result._dtype):
+                set_history(result, node, 0)
+        else:
+            nr: i64 = 0
+            for r in result:
+                if isinstance(r, TensorBase):
+                    add_meta(node, r)
+                    if differentiable(r._dtype) and int(nr) not in self.nondiff:
+                        set_history(r, node, nr)
+                else:
+                    node.metas.extend([None, None, None])
+                nr += 1
+        self.keep_results(node, result, need)
+
+    # -- backward -------------------------------------------------------------------------------------------------
+    def apply(self, node: Node, grads: list[Any]) -> list[Any]:
+        """Gradients for every edge of the node, from the gradients of its results."""
+        if node.freed:
+            raise RuntimeError(FREED)
+        out: list[Any] = [None] * len(node.next_nodes)
+        need = node.need
+        saved = node.saved
+        whole: Any = None
+        for f in self.formulas:
+            if (f.mask & need) == 0:
+                continue
+            values: list[Any] = []
+            skip = False
+            for p in f.params:
+                if p >= 0:
+                    if saved is None:
+                        raise RuntimeError(FREED)
+                    v = saved[p]
+                    if isinstance(v, SavedTensor):
+                        v = v.unpack(node)
+                    elif isinstance(v, SavedList):
+                        v = v.unpack(node)
+                    values.append(v)
+                elif p == GRAD:
+                    v = grads[0]
+                    if v is None:
+                        skip = True
+                        break
+                    values.append(v)
+                elif p == GRADS:
+                    if whole is None:
+                        whole = materialized(node, grads)
+                    values.append(whole)
+                else:
+                    values.append(tuple([(need & (1 << e)) != 0 for e in f.edges]))
+            if skip:
+                continue
+            got = f.fn(*values)
+            if f.single:
+                self.place(out, node, f.edges[0], got)
+            else:
+                for k, e in enumerate(f.edges):
+                    self.place(out, node, e, got[k])
+        return out
+
+    def place(self, out: list[Any], node: Node, e: int, got: Any) -> None:
+        if self.lists == 0:
+            out[e] = got
+            return
+        # A list argument spreads over several edges; those before it are single.
+        at = 0
+        for j in range(e):
+            at += self.width(node, j)
+        if self.lists & (1 << e):
+            if got is not None:
+                for k, g in enumerate(got):
+                    out[at + k] = g
+        else:
+            out[at] = got
+
+    def width(self, node: Node, j: int) -> int:
+        if self.lists & (1 << j):
+            return len(node.next_nodes) - (len(self.positions) - 1)
+        return 1
+
+
+@final
+class SavedList:
+    """A kept list of tensors."""
+
+    def __init__(self, items: list[Any], is_tuple: bool) -> None:
+        self.items: Final = items
+
+    def unpack(self, node: Node) -> tuple[Any, ...]:
+        return tuple([v.unpack(node) if isinstance(v, SavedTensor) else v for v in self.items])
+
+
+def save_list(value: Any) -> Any:
+    """Lists of tensors are kept tensor by tensor; lists of numbers as they are."""
+    found = False
+    items: list[Any] = []
+    for v in value:
+        if isinstance(v, TensorBase):
+            found = True
+            items.append(SavedTensor(v, -1))
+        else:
+            items.append(v)
+    return SavedList(items, True) if found else value
+
+
+def metadata(kind: i64, a: Any) -> Any:
+    if isinstance(a, TensorBase):
+        if kind == SHAPE:
+            return a._shape
+        if kind == DTYPE:
+            return a._dtype
+        if kind == STRIDE:
+            return a._stride
+        if kind == DEVICE:
+            return a._device
+        if kind == OFFSET:
+            return a._offset
+    if kind == SHAPES:
+        return [t._shape for t in a]
+    if kind == DTYPES:
+        return [t._dtype for t in a]
+    # A number in a tensor's place has no dimensions.
+    return () if kind in (SHAPE, STRIDE) else None
+
+
+def add_meta(node: Node, t: TensorBase) -> None:
+    metas = node.metas
+    metas.append(t._shape)
+    metas.append(t._dtype)
+    metas.append(t._device)
+
+
+def materialized(node: Node, grads: list[Any]) -> tuple[Any, ...]:
+    """All gradients, zeros where nothing arrived."""
+    out: list[Any] = []
+    for i, g in enumerate(grads):
+        if g is None and node.metas[3 * i] is not None:
+            g = HOT.zeros(node.metas[3 * i], node.metas[3 * i + 1], node.metas[3 * i + 2])
+        out.append(g)
+    return tuple(out)
+
+
+def edge(t: TensorBase, nodes: list[Node | None], nrs: list[int]) -> None:
+    """Append the edge to the node behind `t`."""
+    fn = grad_fn_of(t)
+    if fn is not None:
+        nodes.append(fn)
+        nrs.append(t._output_nr)
+    elif t._keys & AUTOGRAD:
+        nodes.append(accumulator(t))
+        nrs.append(0)
+    else:
+        nodes.append(None)
+        nrs.append(0)
+
+
+def accumulator(t: TensorBase) -> Node:
+    """The node that adds into a leaf's `.grad`. The leaf knows it weakly: the graph keeps it, and it keeps the leaf."""
+    ref = t._accumulator
+    if ref is not None:
+        found = ref()
+        if found is not None:
+            got: Node = found
+            return got
+    node: Node = _alloc(Node, NAMES.get("AccumulateGrad"))
+    node.kind = ACCUMULATE
+    node.seq = LAST
+    node.payload = t
+    node.next_nodes = []
+    node.next_nrs = []
+    node.metas = []
+    add_meta(node, t)
+    t._accumulator = weakref.ref(node)
+    return node
+
+
+def run_below(op: Op, args: tuple[Any, ...], keys: i64) -> Any:
+    """Run the rest of the call without recording it again."""
+    rest = keys & ~AUTOGRAD
+    kernel = op.below(rest, args)
+    if not kernel.calls_ops:
+        return kernel.run(op, args, rest)
+    old: i64 = _tls_get()
+    exclude(AUTOGRAD)
+    try:
+        return kernel.run(op, args, rest)
+    finally:
+        set_modes(old)
+
+
+@final
+class AutogradKernel(Kernel):
+    """Runs a functional operator or a view and records it."""
+
+    def __init__(self, formulas: Formulas) -> None:
+        self.formulas: Final = formulas
+
+    def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
+        f = self.formulas
+        need = f.need(args)
+        result = run_below(op, args, keys)
+        if need == 0:
+            return result
+        node = f.start(args, need)
+        f.finish(node, result, need)
+        return result
+
+
+@final
+class NotDifferentiable(Derivative):
+    """An operator whose result has no gradient on purpose (comparisons, argmax, ...)."""
+
+    def __init__(self) -> None:
+        self._kernel: Kernel = PassKernel()
+
+    def kernel(self) -> Kernel:
+        return self._kernel
+
+
+@final
+class PassKernel(Kernel):
+    def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
+        return run_below(op, args, keys)
+
+
+@final
+class NoDerivative(Kernel):
+    """No row may lack a derivative silently: the result is computed, its backward says what is missing."""
+
+    def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
+        raise NotImplementedError(
+            f"the derivative for '{op.name}' is not implemented: its row in _ops/ declares neither grad= nor "
+            "nondifferentiable=True")
+
+
+NO_GRADIENT: Final = NotDifferentiable()
+NO_DERIVATIVE: Final = NoDerivative()

@@ -1,0 +1,303 @@
+"""Kernels every device gets from the row alone: views, in-place and `out=` forms, and results allocated from the rule.
+
+Invariant: nothing is written before shapes, dtypes and overlaps were checked; an in-place form raises the version by one.
+"""
+from __future__ import annotations
+
+import warnings
+from typing import Any, Final, final
+
+from mypy_extensions import i64
+
+from ..._dispatch.keys import BACKENDS, META
+from ..._dispatch.op import Kernel, Op, Spec
+from ..._dispatch.schema import Schema
+from ..._dtype import dtype
+from ..._promotion import can_cast
+from ..._tensor_base import (
+    MULTI_OUTPUT_NODE,
+    TensorBase,
+    bump,
+    contiguous_strides,
+    make_view,
+    numel,
+)
+from .overlap import check_inputs, check_no_internal_overlap
+from .runtime import copy_same_device, empty_spec, extent, runtime_of
+
+_CAST_NAMES: Final[dict[str, str]] = {
+    "uint8": "Byte", "int8": "Char", "int16": "Short", "int32": "Int", "int64": "Long", "float16": "Half",
+    "float32": "Float", "float64": "Double", "complex64": "ComplexFloat", "complex128": "ComplexDouble", "bool": "Bool",
+    "bfloat16": "BFloat16", "float8_e5m2": "Float8_e5m2", "float8_e4m3fn": "Float8_e4m3fn", "uint16": "UInt16",
+    "uint32": "UInt32", "uint64": "UInt64",
+}
+
+
+def scalar_type_name(dt: dtype) -> str:
+    """PyTorch's C++ name of a dtype, used in its error texts."""
+    return _CAST_NAMES[dt.name]
+
+
+@final
+class IntoKernel(Kernel):
+    """`fn(out, *args)` writes into results that the rule described. `aliasing`: out may be one of the inputs."""
+
+    def __init__(self, fn: Any, aliasing: bool, calls_ops: bool) -> None:
+        self.fn: Final[Any] = fn
+        self.aliasing: Final = aliasing
+        self.calls_ops = calls_ops
+
+    def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
+        spec = op.infer(args)
+        if isinstance(spec, Spec):
+            out: Any = empty_spec(spec)
+            self.fn(out, *args)
+            return out
+        outs = tuple([empty_spec(s) for s in spec])
+        self.fn(outs, *args)
+        return outs
+
+    def into(self, op: Op, args: tuple[Any, ...], spec: Spec, out: TensorBase) -> bool:
+        if not self.aliasing or out._dtype is not spec.dtype:
+            return False
+        self.fn(out, *args)
+        return True
+
+
+@final
+class MetaKernel(Kernel):
+    """The meta device: run the rule, allocate nothing."""
+
+    def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
+        spec = op.infer(args)
+        if isinstance(spec, Spec):
+            return empty_spec(spec)
+        return tuple([empty_spec(s) for s in spec])
+
+    def into(self, op: Op, args: tuple[Any, ...], spec: Spec, out: TensorBase) -> bool:
+        return True
+
+
+@final
+class ViewKernel(Kernel):
+    """`layout(shape, stride, offset, *args)` gives the geometry; a list of geometries for several views at once."""
+
+    def __init__(self, layout: Any) -> None:
+        self.layout: Final[Any] = layout
+
+    def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
+        src = args[0]
+        assert isinstance(src, TensorBase)
+        got = self.layout(src._shape, src._stride, int(src._offset), *args[1:])
+        if isinstance(got, list):
+            outs: list[Any] = []
+            nr: i64 = 0
+            for g in got:
+                t = make_view(src, g[0], g[1], g[2], op, args)
+                t._cmeta = MULTI_OUTPUT_NODE
+                t._output_nr = nr
+                nr += 1
+                outs.append(t)
+            return tuple(outs)
+        return make_view(src, got[0], got[1], got[2], op, args)
+
+
+def bounds_checked(t: TensorBase, shape: tuple[int, ...], stride: tuple[int, ...], offset: i64) -> None:
+    """A geometry given by the user must lie inside the storage."""
+    size = extent(shape, stride)
+    need = (size + offset) * t._dtype.itemsize if size else 0
+    if need > t._storage.nbytes and size > 0:
+        raise RuntimeError(
+            f"setStorage: sizes {list(shape)}, strides {list(stride)}, storage offset {offset}, and itemsize "
+            f"{t._dtype.itemsize} requiring a storage size of {need} are out of bounds for storage of size "
+            f"{t._storage.nbytes}")
+
+
+def check_result(op: Op, spec: Spec, target: TensorBase) -> None:
+    """An in-place result must fit its target."""
+    if spec.shape != target._shape:
+        raise RuntimeError(
+            f"output with shape {list(target._shape)} doesn't match the broadcast shape {list(spec.shape)}")
+    check_cast(spec.dtype, target._dtype)
+
+
+def check_cast(got: dtype, want: dtype) -> None:
+    if got is not want and not can_cast(got, want):
+        raise RuntimeError(
+            f"result type {scalar_type_name(got)} can't be cast to the desired output type {scalar_type_name(want)}")
+
+
+@final
+class InplaceKernel(Kernel):
+    """`op_` from `op`: straight into the target where the kernel can, else through a temporary and a copy."""
+
+    def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
+        target = args[0]
+        func = op.functional
+        assert isinstance(target, TensorBase) and func is not None
+        spec = func.infer(args)
+        check_result(op, spec, target)
+        check_no_internal_overlap(target)
+        check_inputs(target, args)
+        kernel = func.below(keys & BACKENDS, args)
+        if not kernel.into(func, args, spec, target):
+            copy_same_device(target, kernel.run(func, args, keys & BACKENDS))
+        bump(target)
+        return target
+
+
+@final
+class OutKernel(Kernel):
+    """`op(..., out=t)` from `op`: resizes `t` if needed, then as in place."""
+
+    def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
+        func = op.functional
+        assert func is not None
+        n = len(func.schema.args)
+        plain = args[:n]
+        outs = args[n:]
+        specs = func.infer(plain)
+        kernel = func.below(keys & BACKENDS, plain)
+        if isinstance(specs, Spec):
+            out = outs[0]
+            assert isinstance(out, TensorBase)
+            check_cast(specs.dtype, out._dtype)
+            fit(out, specs)
+            check_no_internal_overlap(out)
+            check_inputs(out, plain)
+            if not kernel.into(func, plain, specs, out):
+                copy_same_device(out, kernel.run(func, plain, keys & BACKENDS))
+            bump(out)
+            return out
+        for i, s in enumerate(specs):
+            check_cast(s.dtype, outs[i]._dtype)
+        for i, s in enumerate(specs):
+            fit(outs[i], s)
+            check_no_internal_overlap(outs[i])
+        results = kernel.run(func, plain, keys & BACKENDS)
+        for i, r in enumerate(results):
+            copy_same_device(outs[i], r)
+            bump(outs[i])
+        return outs
+
+
+def fit(out: TensorBase, spec: Spec) -> None:
+    """Resize an `out=` tensor to the result's shape, with PyTorch's warning when it held elements."""
+    if out._shape == spec.shape:
+        return
+    if numel(out) != 0:
+        warnings.warn(
+            f"An output with one or more elements was resized since it had shape {list(out._shape)}, which does not match "
+            f"the required output shape {list(spec.shape)}. This behavior is deprecated, and in a future PyTorch release "
+            "outputs will not be resized unless they have zero elements. You can explicitly reuse an out tensor t by "
+            "resizing it, inplace, to zero elements with t.resize_(0).", UserWarning, stacklevel=2)
+    resize(out, spec.shape, spec.stride)
+
+
+def resize(t: TensorBase, shape: tuple[int, ...], stride: tuple[int, ...]) -> None:
+    """Give a tensor another shape, growing its storage when needed."""
+    need = int((extent(shape, stride) + t._offset) * t._dtype.itemsize)
+    if need > t._storage.nbytes:
+        t._storage.resize(need)
+    t._shape = shape
+    t._stride = stride
+    t._numel = -1
+    t._contig = 0
+
+
+@final
+class MixedKernel(Kernel):
+    """Arguments on different devices."""
+
+    def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
+        found: list[str] = []
+        for a in tensors_in(op.schema, args):
+            name = str(a._device)
+            if name not in found:
+                found.append(name)
+        raise RuntimeError(
+            "Expected all tensors to be on the same device, but found at least two devices, "
+            f"{found[0]} and {found[1]}!")
+
+
+def tensors_in(schema: Schema, args: tuple[Any, ...]) -> list[TensorBase]:
+    out: list[TensorBase] = []
+    for i, a in enumerate(schema.args):
+        if a.kind != "Tensor" or i >= len(args):
+            continue
+        v = args[i]
+        if isinstance(v, TensorBase):
+            out.append(v)
+        elif isinstance(v, (tuple, list)):
+            for t in v:
+                if isinstance(t, TensorBase):
+                    out.append(t)
+    return out
+
+
+@final
+class FunctionalizeKernel(Kernel):
+    """In-place under `functionalize`: compute the functional form, then write the value back through the view."""
+
+    def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
+        func = op.functional
+        if func is None:
+            raise NotImplementedError(f"'{op.name}' changes its input but has no functional form to use instead")
+        bits = keys & BACKENDS
+        if op.is_out:
+            n = len(func.schema.args)
+            return self.out_form(op, func, args[:n], args[n:], bits)
+        target = args[0]
+        assert isinstance(target, TensorBase)
+        spec = func.infer(args)
+        check_result(op, spec, target)
+        check_no_internal_overlap(target)
+        value = func.below(bits, args).run(func, args, bits)
+        write_back(target, value)
+        return target
+
+    def out_form(self, op: Op, func: Op, plain: tuple[Any, ...], outs: tuple[Any, ...], bits: i64) -> Any:
+        specs = func.infer(plain)
+        many = [specs] if isinstance(specs, Spec) else specs
+        for i, s in enumerate(many):
+            check_cast(s.dtype, outs[i]._dtype)
+        value = func.below(bits, plain).run(func, plain, bits)
+        values = [value] if isinstance(specs, Spec) else value
+        for i, s in enumerate(many):
+            fit(outs[i], s)
+            check_no_internal_overlap(outs[i])
+            write_back(outs[i], values[i])
+        return outs[0] if isinstance(specs, Spec) else outs
+
+
+def write_back(target: TensorBase, value: TensorBase) -> None:
+    """Put a functional result into the memory that was to change."""
+    runtime_of(target).copy(target, value)
+    bump(target)
+
+
+INPLACE: Final = InplaceKernel()
+OUT: Final = OutKernel()
+META_KERNEL: Final = MetaKernel()
+FUNCTIONALIZE_KERNEL: Final = FunctionalizeKernel()
+MIXED: Final = MixedKernel()
+
+
+def derived(op: Op, bits: i64) -> Kernel | None:
+    """The kernel a device gets without a line of its own."""
+    if op.row is not None and op.row.view_kernel is not None:
+        k: Kernel = op.row.view_kernel
+        return k
+    if op.functional is not None:
+        if op.is_out:
+            return OUT
+        if op.mutates:
+            return INPLACE
+    if bits == META and op.rule is not None:
+        return META_KERNEL
+    if op.row is not None and op.row.fallback is not None:
+        f: Kernel = op.row.fallback
+        return f
+    return None
+
+

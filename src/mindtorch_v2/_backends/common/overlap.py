@@ -1,0 +1,92 @@
+"""Which memory may be written: PyTorch's checks on tensors that overlap themselves or each other.
+
+Invariant: these run before a kernel writes anything.
+"""
+from __future__ import annotations
+
+from typing import Any
+
+from mypy_extensions import i64
+
+from ..._tensor_base import TensorBase, is_contiguous
+from .runtime import extent
+
+_SELF_OVERLAP = (
+    "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
+    "Please clone() the tensor before performing the operation."
+)
+_PARTIAL_OVERLAP = (
+    "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory "
+    "location. Please clone() the tensor before performing the operation."
+)
+
+
+def check_no_internal_overlap(t: TensorBase) -> None:
+    """An expanded tensor cannot be written."""
+    if is_contiguous(t):
+        return
+    i: i64 = 0
+    for n in t._shape:
+        if n > 1 and t._stride[i] == 0:
+            raise RuntimeError(_SELF_OVERLAP)
+        i += 1
+
+
+def is_dense(t: TensorBase) -> bool:
+    """Non-overlapping and dense: some order of the dimensions is contiguous."""
+    if is_contiguous(t):
+        return True
+    return layout_dense(t._shape, t._stride)
+
+
+def layout_dense(shape: tuple[int, ...], stride: tuple[int, ...]) -> bool:
+    pairs = sorted([(stride[i], n) for i, n in enumerate(shape) if n != 1])
+    expected = 1
+    for s, n in pairs:
+        if n == 0:
+            return True
+        if s != expected:
+            return False
+        expected *= n
+    return True
+
+
+def check_no_partial_overlap(out: TensorBase, t: TensorBase) -> None:
+    """Inputs may be the output itself, or apart from it, but not shifted over it."""
+    if out is t or out._storage is not t._storage:
+        return
+    if out._offset == t._offset and out._shape == t._shape and out._stride == t._stride:
+        return
+    if not is_dense(out) or not is_dense(t):
+        return
+    out_size: i64 = out._dtype.itemsize
+    t_size: i64 = t._dtype.itemsize
+    a0 = out._offset * out_size
+    a1 = a0 + extent(out._shape, out._stride) * out_size
+    b0 = t._offset * t_size
+    b1 = b0 + extent(t._shape, t._stride) * t_size
+    if a0 == b0 and a1 == b1:
+        if out._stride == t._stride:
+            return
+        raise RuntimeError(_PARTIAL_OVERLAP)
+    if a0 < b1 and b0 < a1:
+        raise RuntimeError(_PARTIAL_OVERLAP)
+
+
+def check_no_overlap(out: TensorBase, t: TensorBase) -> None:
+    """For operators that read their input again after writing."""
+    if out._storage is not t._storage:
+        return
+    if out is t or (is_dense(out) and is_dense(t)):
+        out_size: i64 = out._dtype.itemsize
+        t_size: i64 = t._dtype.itemsize
+        a0 = out._offset * out_size
+        b0 = t._offset * t_size
+        if a0 < b0 + extent(t._shape, t._stride) * t_size and b0 < a0 + extent(out._shape, out._stride) * out_size:
+            raise RuntimeError(_PARTIAL_OVERLAP)
+
+
+def check_inputs(out: TensorBase, args: tuple[Any, ...]) -> None:
+    for a in args:
+        if isinstance(a, TensorBase):
+            check_no_partial_overlap(out, a)

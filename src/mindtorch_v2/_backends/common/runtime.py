@@ -1,0 +1,88 @@
+"""What every device must provide below its kernels: memory and a copy within the device.
+
+Invariant: a tensor's backend bit names exactly one entry of `RUNTIMES`.
+"""
+from __future__ import annotations
+
+from typing import Any, Final
+
+from mypy_extensions import i64, mypyc_attr
+
+from ... import _native
+from ..._device import CPU, device
+from ..._dispatch.keys import BACKENDS, device_bit
+from ..._dispatch.op import Spec
+from ..._dtype import dtype
+from ..._tensor_base import TensorBase, contiguous_strides, make
+
+_Storage: Final[Any] = _native.Storage
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Runtime:
+    """One device type."""
+
+    def allocate(self, nbytes: int, dev: device) -> Any:
+        """Uninitialised memory."""
+        raise NotImplementedError
+
+    def copy(self, dst: TensorBase, src: TensorBase) -> None:
+        """Copy values, casting, between tensors of this device that have the same shape."""
+        raise NotImplementedError
+
+    def fill(self, dst: TensorBase, value: Any) -> None:
+        raise NotImplementedError
+
+
+RUNTIMES: Final[dict[int, Runtime]] = {}
+
+
+def runtime_of(t: TensorBase) -> Runtime:
+    return RUNTIMES[int(t._keys & BACKENDS)]
+
+
+def runtime_for(dev: device) -> Runtime:
+    found = RUNTIMES.get(device_bit(dev.type))
+    if found is None:
+        raise RuntimeError(f"device '{dev}' is not available: no runtime is registered for device type '{dev.type}'")
+    return found
+
+
+def extent(shape: tuple[int, ...], stride: tuple[int, ...]) -> i64:
+    """How many elements a layout spans from its first one."""
+    last: i64 = 0
+    i: i64 = 0
+    n: i64 = len(shape)
+    while i < n:
+        size: i64 = shape[i]
+        if size == 0:
+            return 0
+        step: i64 = stride[i]
+        last += (size - 1) * step
+        i += 1
+    return last + 1
+
+
+def empty(shape: tuple[int, ...], stride: tuple[int, ...], dt: dtype, dev: device) -> TensorBase:
+    """A new tensor with uninitialised memory."""
+    nbytes = extent(shape, stride) * dt.itemsize
+    if dev is CPU:
+        return make(_Storage(int(nbytes)), 0, shape, stride, dt, dev, 1)
+    bit = device_bit(dev.type)
+    return make(runtime_for(dev).allocate(int(nbytes), dev), 0, shape, stride, dt, dev, bit)
+
+
+def empty_spec(s: Spec) -> TensorBase:
+    return empty(s.shape, s.stride, s.dtype, s.device)
+
+
+def empty_contiguous(shape: tuple[int, ...], dt: dtype, dev: device) -> TensorBase:
+    return empty(shape, contiguous_strides(shape), dt, dev)
+
+
+def copy_same_device(dst: TensorBase, src: TensorBase) -> None:
+    runtime_of(dst).copy(dst, src)
+
+
+def allocate_storage(nbytes: int, dev: device) -> Any:
+    return runtime_for(dev).allocate(nbytes, dev)

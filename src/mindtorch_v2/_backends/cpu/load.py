@@ -1,0 +1,14 @@
+"""Registers the CPU's kernels."""
+from __future__ import annotations
+
+from importlib import import_module
+from importlib.util import find_spec
+
+FAMILIES = ("pointwise", "activation", "shape", "create", "copy", "reduce", "matmul", "norm", "loss", "index", "random",
+            "sort")
+
+
+def load_kernels() -> None:
+    for family in FAMILIES:
+        if find_spec(f"{__package__}.{family}") is not None:
+            import_module(f"{__package__}.{family}")

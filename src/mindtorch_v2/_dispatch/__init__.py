@@ -1,0 +1,1 @@
+"""Dispatch: which kernel serves a call. Keys are bits; the answer for a set of bits is worked out once per operator."""

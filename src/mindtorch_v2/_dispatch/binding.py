@@ -1,0 +1,299 @@
+"""From what a user passed to an operator's arguments in schema order: conversions, defaults, overloads, and the errors.
+
+Invariant: what reaches `Op.call` has the types the schema names: ints are Python ints, lists are tuples, dtypes and
+devices are objects, numbers are Python numbers.
+"""
+from __future__ import annotations
+
+from typing import Any, Final, final
+
+from .._device import as_device, device
+from .._dtype import dtype, dtype_or_none
+from .._tensor_base import TensorBase, is_number
+from .op import Op, type_name
+from .schema import Arg
+
+_KIND_TEXT: Final[dict[str, str]] = {
+    "Tensor": "Tensor", "Scalar": "Number", "int": "int", "float": "float", "bool": "bool", "str": "str",
+    "ScalarType": "torch.dtype", "Device": "torch.device", "Layout": "torch.layout", "MemoryFormat": "torch.memory_format",
+    "Generator": "torch.Generator", "Storage": "Storage",
+}
+# NumPy's names for PyTorch's parameters.
+_ALIASES: Final[dict[str, str]] = {
+    "axis": "dim", "keepdims": "keepdim", "x": "input", "a": "input", "x1": "input", "x2": "other",
+}
+
+
+def kind_text(a: Arg) -> str:
+    if a.is_list:
+        return "tuple of " + _KIND_TEXT[a.kind] + "s"
+    return _KIND_TEXT[a.kind]
+
+
+def refuse(fname: str, a: Arg, position: int, value: object) -> TypeError:
+    where = f" (position {position})" if position > 0 else ""
+    name = "input" if a.name == "self" else a.name
+    if a.is_list and isinstance(value, (tuple, list)):
+        for i, v in enumerate(value):
+            if not _element_fits(a, v):
+                return TypeError(f"{fname}(): argument '{name}'{where} must be {kind_text(a)}, but found element of type "
+                                 f"{type_name(v)} at pos {i}")
+    return TypeError(f"{fname}(): argument '{name}'{where} must be {kind_text(a)}, not {type_name(value)}")
+
+
+def _element_fits(a: Arg, v: object) -> bool:
+    if a.kind == "int":
+        return (isinstance(v, int) and not isinstance(v, bool)) or _is_index(v)
+    if a.kind == "Tensor":
+        return isinstance(v, TensorBase)
+    return isinstance(v, (int, float))
+
+
+def _is_index(v: object) -> bool:
+    """NumPy integers, and integer tensors of one element."""
+    if isinstance(v, TensorBase):
+        return len(v._shape) == 0 and v._dtype.category <= 1
+    return hasattr(v, "__index__") and not isinstance(v, bool)
+
+
+@final
+class Bad:
+    """Marks an argument that does not fit."""
+
+
+BAD: Final = Bad()
+
+
+def convert(a: Arg, v: Any) -> Any:
+    """The value in the schema's type, or BAD."""
+    if v is None:
+        return None if a.optional else BAD
+    kind = a.kind
+    if a.is_list:
+        if kind == "Tensor":
+            if isinstance(v, tuple):
+                return v if _all_tensors(v, a) else BAD
+            if isinstance(v, list):
+                t = tuple(v)
+                return t if _all_tensors(t, a) else BAD
+            return BAD
+        if kind == "int":
+            return _ints(a, v)
+        if isinstance(v, (list, tuple)):
+            return tuple(v)
+        return (v,) if a.size > 0 and is_number(v) else BAD
+    if kind == "Tensor":
+        return v if isinstance(v, TensorBase) or is_number(v) else BAD
+    if kind == "int":
+        if isinstance(v, int):
+            return int(v) if not isinstance(v, bool) else BAD
+        return int(v.__index__()) if _is_index(v) else BAD
+    if kind == "bool":
+        return v if isinstance(v, bool) else BAD
+    if kind == "float":
+        if isinstance(v, (float, int)) and not isinstance(v, bool):
+            return float(v)
+        return float(v) if is_number(v) and not isinstance(v, complex) else BAD
+    if kind == "Scalar":
+        if isinstance(v, (int, float, complex)):
+            return v
+        if isinstance(v, TensorBase):
+            return v.item() if len(v._shape) == 0 else BAD
+        return v.item() if is_number(v) else BAD
+    if kind == "str":
+        return v if isinstance(v, str) else BAD
+    if kind == "ScalarType":
+        d = dtype_or_none(v)
+        return d if d is not None else BAD
+    if kind == "Device":
+        if isinstance(v, (device, str, int)) and not isinstance(v, bool):
+            return as_device(v)
+        return BAD
+    return v
+
+
+def _all_tensors(items: tuple[Any, ...], a: Arg) -> bool:
+    for t in items:
+        if not isinstance(t, TensorBase) and t is not None:
+            return False
+    return True
+
+
+def _ints(a: Arg, v: Any) -> Any:
+    if isinstance(v, (tuple, list)):
+        out: list[int] = []
+        for x in v:
+            if isinstance(x, int) and not isinstance(x, bool):
+                out.append(x)
+            elif _is_index(x):
+                out.append(int(x.__index__()))
+            else:
+                return BAD
+        return tuple(out)
+    if isinstance(v, int) and not isinstance(v, bool):
+        return (v,) if a.size > 0 else BAD
+    if _is_index(v) and a.size > 0:
+        return (int(v.__index__()),)
+    return BAD
+
+
+def need(fname: str, a: Arg, position: int, v: Any) -> Any:
+    """Convert or raise PyTorch's TypeError."""
+    got = convert(a, v)
+    if got is BAD:
+        raise refuse(fname, a, position, v)
+    return got
+
+
+def bind(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any], varargs: bool) -> tuple[Any, ...] | None:
+    """Arguments in schema order, or None when they do not fit this overload."""
+    schema = op.schema.args
+    n = len(args)
+    positional = 0
+    for a in schema:
+        if not a.kwonly:
+            positional += 1
+    if n > positional:
+        # `x.view(2, 3)`: ints given one by one where the only positional argument is a list of ints.
+        if not (varargs and positional >= 1 and schema[positional - 1].is_list and schema[positional - 1].kind == "int"):
+            return None
+        head = positional - 1
+        args = args[:head] + (args[head:],)
+        n = positional
+    out: list[Any] = []
+    used = 0
+    for i, a in enumerate(schema):
+        if i < n and not a.kwonly:
+            value = args[i]
+            if value is None and not a.optional:
+                return None
+            got = convert(a, value)
+            if got is BAD:
+                if varargs and i == n - 1 and a.is_list and a.kind == "int" and isinstance(value, int):
+                    got = (value,)
+                else:
+                    return None
+        else:
+            key = a.name
+            if key not in kwargs and key == "self":
+                key = "input"
+            if key in kwargs:
+                used += 1
+                got = convert(a, kwargs[key])
+                if got is BAD:
+                    return None
+            elif a.has_default:
+                got = a.default
+            else:
+                return None
+        if a.is_tensor and got is not None and not isinstance(got, TensorBase) and not (op.numbers >> i) & 1:
+            return None
+        out.append(got)
+    return tuple(out) if used == len(kwargs) else None
+
+
+def renamed(kwargs: dict[str, Any], op: Op) -> dict[str, Any]:
+    """Accept NumPy's parameter names."""
+    out: dict[str, Any] = {}
+    names = [a.name for a in op.schema.args]
+    for k, v in kwargs.items():
+        other = _ALIASES.get(k)
+        out[other if other is not None and k not in names and (other in names or other == "input") else k] = v
+    return out
+
+
+@final
+class Overloads:
+    """The operators behind one public name; the first whose schema fits the arguments is called."""
+
+    def __init__(self, name: str, ops: list[Op], varargs: list[bool]) -> None:
+        self.name: Final = name
+        self.ops: Final = ops
+        self.varargs: Final = varargs
+
+    def invoke(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        out: Any = None
+        if "out" in kwargs:
+            kwargs = dict(kwargs)
+            out = kwargs.pop("out")
+        for i, op in enumerate(self.ops):
+            got = bind(op, args, renamed(kwargs, op) if kwargs else kwargs, self.varargs[i])
+            if got is not None:
+                if out is not None:
+                    return call_out(op, got, out)
+                return op.call(got)
+        raise self.mismatch(args, kwargs)
+
+    def mismatch(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> TypeError:
+        """PyTorch's account of what was given and what would have been accepted."""
+        if len(self.ops) == 1:
+            single = single_error(self.name, self.ops[0], args, kwargs)
+            if single is not None:
+                return single
+        shown = [type_name(a) for a in args] + [f"{k}={type_name(v)}" for k, v in kwargs.items()]
+        lines = [f" * ({signature_text(op)})" for op in self.ops]
+        return TypeError(f"{self.name}() received an invalid combination of arguments - got ({', '.join(shown)}), but expected "
+                         + ("one of:\n" if len(self.ops) > 1 else "") + "\n".join(lines).removeprefix(
+                             " * " if len(self.ops) == 1 else "") + "\n")
+
+
+def signature_text(op: Op) -> str:
+    parts: list[str] = []
+    star = False
+    for i, a in enumerate(op.schema.args):
+        if a.kwonly and not star:
+            parts.append("*")
+            star = True
+        name = "input" if a.name == "self" and i == 0 else a.name
+        text = f"{kind_text(a)} {name}"
+        if a.has_default:
+            text += f" = {a.default}"
+        parts.append(text)
+    return ", ".join(parts)
+
+
+def single_error(fname: str, op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> TypeError | None:
+    """The precise complaint when there is only one signature."""
+    schema = op.schema.args
+    names = [("input" if a.name == "self" else a.name) for a in schema]
+    positional = [a for a in schema if not a.kwonly]
+    for k in kwargs:
+        if k not in names and k != "self" and _ALIASES.get(k, "") not in names:
+            return TypeError(f"{fname}() got an unexpected keyword argument '{k}'")
+    if len(args) > len(positional):
+        return TypeError(f"{fname}() takes {len(positional)} positional argument{'s' if len(positional) != 1 else ''} "
+                         f"but {len(args)} were given")
+    missing: list[str] = []
+    for i, a in enumerate(schema):
+        if i < len(args) and not a.kwonly:
+            got = convert(a, args[i])
+            if got is BAD or (a.is_tensor and got is not None and not isinstance(got, TensorBase)
+                              and not (op.numbers >> i) & 1):
+                return refuse(fname, a, i + 1, args[i])
+            if names[i] in kwargs:
+                return TypeError(f"{fname}() got multiple values for argument '{names[i]}'")
+        elif names[i] in kwargs:
+            if convert(a, kwargs[names[i]]) is BAD:
+                return refuse(fname, a, 0, kwargs[names[i]])
+        elif not a.has_default:
+            missing.append(f'"{names[i]}"')
+    if missing:
+        return TypeError(f"{fname}() missing {len(missing)} required positional arguments: {', '.join(missing)}")
+    return None
+
+
+def call_out(op: Op, args: tuple[Any, ...], out: Any) -> Any:
+    """`out=`: one tensor, or a tuple of them."""
+    form = op.row.out_op if op.row is not None else None
+    if form is None:
+        raise TypeError(f"{op.title()}() got an unexpected keyword argument 'out'")
+    outs = tuple(out) if isinstance(out, (tuple, list)) else (out,)
+    n = len(op.schema.returns)
+    if len(outs) != n:
+        raise TypeError(f"{op.title()}(): argument 'out' must be {'Tensor' if n == 1 else f'a tuple of {n} Tensors'}, "
+                        f"not {type_name(out)}")
+    for o in outs:
+        if not isinstance(o, TensorBase):
+            raise TypeError(f"{op.title()}(): argument 'out' must be Tensor, not {type_name(o)}")
+    got = form.call(args + outs)
+    return got

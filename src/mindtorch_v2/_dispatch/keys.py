@@ -1,0 +1,53 @@
+"""Dispatch keys: one bit per concern, highest concern first when a call is resolved.
+
+Invariant: a tensor's key set holds exactly one backend bit; the functionality bits say what else must look at the call.
+"""
+from typing import Final
+
+from mypy_extensions import i64
+
+# One bit per device. Devices registered from outside take the free bits of the backend byte.
+CPU: Final[i64] = 1
+META: Final[i64] = 2
+NPU: Final[i64] = 4
+BACKENDS: Final[i64] = 0xFF
+
+# Functionality, lowest first: a call goes PYTHON, AUTOCAST, AUTOGRAD, FUNCTIONALIZE, backend.
+FUNCTIONALIZE: Final[i64] = 1 << 8
+AUTOGRAD: Final[i64] = 1 << 9
+AUTOCAST: Final[i64] = 1 << 10
+PYTHON: Final[i64] = 1 << 11
+FUNCTIONALITY: Final[i64] = FUNCTIONALIZE | AUTOGRAD | AUTOCAST | PYTHON
+
+# Marks a tensor that tracks a base: whether it requires grad depends on the base too, so the dispatcher must ask.
+VIEW: Final[i64] = 1 << 12
+# Made in inference mode: no version counter, never recorded.
+INFERENCE: Final[i64] = 1 << 13
+
+DEVICE_BITS: Final[dict[str, int]] = {"cpu": 1, "meta": 2, "npu": 4}
+
+
+def device_bit(kind: str) -> int:
+    """The backend bit of a device type; a type nobody registered gets an error that names it."""
+    bit = DEVICE_BITS.get(kind)
+    if bit is None:
+        raise RuntimeError(f"no backend is registered for device type '{kind}'; known: {', '.join(DEVICE_BITS)}")
+    return bit
+
+
+def add_device(kind: str) -> int:
+    """Give a new device type its bit (third-party devices call this once)."""
+    bit = DEVICE_BITS.get(kind)
+    if bit is None:
+        bit = 1 << len(DEVICE_BITS)
+        if bit > 0x80:
+            raise RuntimeError("all eight backend bits are taken")
+        DEVICE_BITS[kind] = bit
+    return bit
+
+
+def device_of_bit(bit: int) -> str:
+    for kind, b in DEVICE_BITS.items():
+        if b == bit:
+            return kind
+    raise RuntimeError(f"no device type has the dispatch bit {bit}")

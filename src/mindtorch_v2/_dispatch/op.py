@@ -1,0 +1,295 @@
+"""Operators and kernels: a call's arguments in schema order go in, the kernel for their key set is found and run.
+
+Invariant: `Op.table` only ever holds what `resolve` answered for a key set since the last registration; registering
+anything clears it. Kernels get arguments exactly as the schema orders them.
+"""
+from __future__ import annotations
+
+from typing import Any, Final, final
+
+from mypy_extensions import i64
+
+from .._device import device
+from .._dtype import dtype
+from .._tensor_base import OpBase, TensorBase, is_number, requires_grad
+from .keys import AUTOCAST, AUTOGRAD, BACKENDS, DEVICE_BITS, FUNCTIONALIZE, INFERENCE, PYTHON, VIEW, device_of_bit
+from .schema import Arg, Schema, parse
+from .state import STATE, apply_modes
+
+
+@final
+class Spec:
+    """What a rule decided about one result. `compute` is the dtype the arithmetic is done in."""
+
+    __slots__ = ("shape", "stride", "dtype", "compute", "device")
+
+    def __init__(self, shape: tuple[int, ...], stride: tuple[int, ...], dt: dtype, compute: dtype, dev: device) -> None:
+        self.shape: Final = shape
+        self.stride: Final = stride
+        self.dtype: Final = dt
+        self.compute: Final = compute
+        self.device: Final = dev
+
+
+class Rule:
+    """Decides shape, stride and dtype of an operator's results, for every device."""
+
+    def infer(self, args: tuple[Any, ...]) -> Any:
+        """A Spec, or a list of them for an operator with several results."""
+        raise NotImplementedError
+
+
+class Kernel:
+    """Serves one operator for one key set."""
+
+    # True when the kernel calls other operators, which must then not record gradients a second time.
+    calls_ops: bool = False
+
+    def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
+        raise NotImplementedError
+
+    def into(self, op: Op, args: tuple[Any, ...], spec: Spec, out: TensorBase) -> bool:
+        """Compute straight into `out`, which may be one of the inputs; False when this kernel cannot."""
+        return False
+
+
+@final
+class FnKernel(Kernel):
+    """A plain function of the arguments that makes its own results."""
+
+    def __init__(self, fn: Any) -> None:
+        self.fn: Final[Any] = fn
+        self.calls_ops = True
+
+    def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
+        return self.fn(*args)
+
+
+class Derivative:
+    """What autograd does with an operator; the concrete class lives in `_autograd.record`."""
+
+    def kernel(self) -> Kernel:
+        raise NotImplementedError
+
+
+@final
+class Op(OpBase):
+    """One operator: a name, what is true of it on every device, and its kernels."""
+
+    def __init__(self, name: str, schema_text: str) -> None:
+        self.name: Final = name
+        self.schema_text: Final = schema_text
+        self._schema: Schema | None = None
+        self.table: dict[int, Kernel] = {}
+        self.kernels: dict[int, Kernel] = {}
+        self.rule: Rule | None = None
+        self.composite: Kernel | None = None
+        self.functional: Op | None = None
+        self.derivative: Derivative | None = None
+        self.mutates: bool = False
+        self.is_view: bool = False
+        self.is_out: bool = False
+        self.numbers: i64 = 0
+        self.required: i64 = 0
+        self.slots: list[int] = []
+        self.list_slots: list[int] = []
+        self.device_slot: i64 = -1
+        self.public: Any = None
+        self.row: Any = None
+        self.ready: bool = False
+
+    @property
+    def schema(self) -> Schema:
+        s = self._schema
+        if s is None:
+            s = parse(self.schema_text)
+            self._schema = s
+        return s
+
+    def prepare(self) -> None:
+        """Read the schema into what `call` needs; done at the first call."""
+        s = self.schema
+        slots: list[int] = []
+        lists: list[int] = []
+        for i, a in enumerate(s.args):
+            if a.is_tensor:
+                slots.append(i)
+                if not a.optional:
+                    self.required |= 1 << i
+            elif a.is_tensor_list:
+                lists.append(i)
+            elif a.kind == "Device":
+                self.device_slot = i
+        self.slots = slots
+        self.list_slots = lists
+        self.mutates = s.is_mutable
+        self.ready = True
+
+    # -- the way of a call ----------------------------------------------------------------------------------------
+    def call(self, args: tuple[Any, ...]) -> Any:
+        if not self.ready:
+            self.prepare()
+        keys: i64 = 0
+        for i in self.slots:
+            a = args[i]
+            if isinstance(a, TensorBase):
+                keys |= a._keys
+            elif a is not None or self.required & (1 << i):
+                self.check_operand(i, a)
+        if self.list_slots:
+            keys |= self.list_keys(args)
+        if keys & VIEW:
+            keys |= self.view_keys(args)
+        if STATE.active != 0:
+            keys = apply_modes(keys)
+        keys &= ~(VIEW | INFERENCE)
+        kernel = self.table.get(int(keys))
+        if kernel is None:
+            kernel = self.resolve(keys, args)
+        return kernel.run(self, args, keys)
+
+    def list_keys(self, args: tuple[Any, ...]) -> i64:
+        keys: i64 = 0
+        for i in self.list_slots:
+            items = args[i]
+            if items is not None:
+                for t in items:
+                    if isinstance(t, TensorBase):
+                        keys |= t._keys
+        return keys
+
+    def view_keys(self, args: tuple[Any, ...]) -> i64:
+        """AUTOGRAD if a view among the arguments gained it from its base."""
+        for i in self.slots:
+            a = args[i]
+            if isinstance(a, TensorBase) and requires_grad(a):
+                return AUTOGRAD
+        for i in self.list_slots:
+            items = args[i]
+            if items is not None:
+                for t in items:
+                    if isinstance(t, TensorBase) and requires_grad(t):
+                        return AUTOGRAD
+        return 0
+
+    def check_operand(self, i: int, a: object) -> None:
+        """A tensor argument that is no tensor: numbers pass where the row allows them."""
+        if self.numbers & (1 << i) and is_number(a):
+            return
+        arg = self.schema.args[i]
+        raise TypeError(
+            f"{self.title()}(): argument '{shown_name(arg, i)}' (position {i + 1}) must be Tensor, not {type_name(a)}")
+
+    def title(self) -> str:
+        """The name a user called."""
+        return self.name.split(".", 1)[0]
+
+    # -- resolution -----------------------------------------------------------------------------------------------
+    def resolve(self, keys: i64, args: tuple[Any, ...]) -> Kernel:
+        """The kernel for a key set; remembered."""
+        kernel = self.find(keys, args)
+        if (keys & BACKENDS) != 0:
+            self.table[int(keys)] = kernel
+        return kernel
+
+    def find(self, keys: i64, args: tuple[Any, ...]) -> Kernel:
+        if keys & PYTHON:
+            return RESOLVERS.python
+        if keys & AUTOCAST and RESOLVERS.autocast is not None:
+            return RESOLVERS.autocast
+        if self.composite is not None and not (self.mutates and keys & FUNCTIONALIZE):
+            return self.composite
+        if keys & AUTOGRAD:
+            if self.derivative is None:
+                return RESOLVERS.no_derivative
+            return self.derivative.kernel()
+        if keys & FUNCTIONALIZE and self.mutates:
+            return RESOLVERS.functionalize
+        return self.backend(keys & BACKENDS, args)
+
+    def backend(self, bits: i64, args: tuple[Any, ...]) -> Kernel:
+        if bits == 0:
+            bits = self.device_from_args(args)
+        kernel = self.kernels.get(int(bits))
+        if kernel is not None:
+            return kernel
+        single = (bits & (bits - 1)) == 0
+        if single:
+            derived: Kernel | None = RESOLVERS.derived(self, bits)
+            if derived is not None:
+                return derived
+            raise NotImplementedError(
+                f"Could not run 'aten::{self.name}' with arguments from the '{device_of_bit(bits)}' backend: no kernel is "
+                f"registered for operator '{self.name}' on device '{device_of_bit(bits)}'. Kernels exist for: "
+                f"{', '.join(sorted([device_of_bit(b) for b in self.kernels])) or 'no device'}.")
+        mixed: Kernel = RESOLVERS.mixed
+        return mixed
+
+    def device_from_args(self, args: tuple[Any, ...]) -> i64:
+        """A call without tensors goes to the device it names."""
+        if self.device_slot >= 0:
+            d = args[self.device_slot]
+            if isinstance(d, device):
+                bit = DEVICE_BITS.get(d.type)
+                if bit is None:
+                    raise RuntimeError(f"no backend is registered for device type '{d.type}'")
+                return bit
+        return 1
+
+    def below(self, keys: i64, args: tuple[Any, ...]) -> Kernel:
+        """The kernel that serves the call once the highest concern in `keys` has been dealt with."""
+        kernel = self.table.get(int(keys))
+        return kernel if kernel is not None else self.resolve(keys, args)
+
+    def forget(self) -> None:
+        self.table = {}
+
+    def infer(self, args: tuple[Any, ...]) -> Any:
+        rule = self.rule
+        if rule is None:
+            raise NotImplementedError(f"operator '{self.name}' has no shape rule (meta kernel)")
+        return rule.infer(args)
+
+    def __repr__(self) -> str:
+        return f"<Op {self.schema_text}>"
+
+
+@final
+class Resolvers:
+    """Kernels that serve every operator for one concern; filled by the modules that implement the concern."""
+
+    python: Kernel
+    autocast: Kernel | None
+    no_derivative: Kernel
+    functionalize: Kernel
+    mixed: Any
+    derived: Any
+
+    def __init__(self) -> None:
+        self.autocast = None
+
+
+RESOLVERS: Final = Resolvers()
+
+
+def shown_name(arg: Arg, position: int) -> str:
+    """PyTorch's functions call their first tensor `input`, its schemas `self`."""
+    return "input" if arg.name == "self" and position == 0 else arg.name
+
+
+def type_name(x: object) -> str:
+    """A type as PyTorch's argument parser prints it."""
+    if isinstance(x, TensorBase):
+        return "Tensor"
+    if isinstance(x, (list, tuple)) and type(x).__name__ in ("list", "tuple"):
+        kind = type(x).__name__
+        if len(x) == 0:
+            return kind
+        if kind == "tuple":
+            return f"tuple of ({', '.join([type_name(i) for i in x])}{',' if len(x) == 1 else ''})"
+        return f"list of [{', '.join([type_name(i) for i in x])}]" if len(x) else "list"
+    if isinstance(x, dtype):
+        return "torch.dtype"
+    if isinstance(x, device):
+        return "torch.device"
+    return type(x).__name__

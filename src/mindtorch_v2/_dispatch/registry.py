@@ -1,0 +1,77 @@
+"""The one registry: operators by name, and each operator's kernels by device.
+
+Invariant: registering anything for an operator makes it forget every remembered resolution.
+"""
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from typing import Any
+
+from .keys import add_device, device_of_bit
+from .op import FnKernel, Kernel, Op, Rule
+
+OPS: dict[str, Op] = {}
+
+
+def declare(op: Op) -> Op:
+    """Add an operator; a name is declared once."""
+    if op.name in OPS:
+        raise ValueError(f"operator '{op.name}' is declared twice")
+    OPS[op.name] = op
+    return op
+
+
+def get(name: str) -> Op:
+    """The operator of that name."""
+    found = OPS.get(name)
+    if found is None:
+        raise KeyError(f"no operator is called '{name}'")
+    return found
+
+
+def names() -> list[str]:
+    return sorted(OPS)
+
+
+def ops() -> Iterator[Op]:
+    return iter(OPS.values())
+
+
+def kernels(name: str) -> dict[str, Any]:
+    """The kernels of an operator by device type."""
+    out: dict[str, Any] = {}
+    for bit, kernel in get(name).kernels.items():
+        out[device_of_bit(bit)] = kernel.fn if isinstance(kernel, FnKernel) else kernel
+    return out
+
+
+def register(name: str, device: str, kernel: Any, meta: Any = None) -> Op:
+    """Serve operator `name` on `device` with `kernel`: a callable of the schema's arguments, or a Kernel.
+
+    `meta` is the shape rule, a callable of the same arguments; needed only where the operator has none yet. A name no
+    row declares becomes an operator whose arguments are the kernel's parameters.
+    """
+    op = OPS.get(name)
+    if op is None:
+        op = declare(_from_signature(name, kernel))
+    op.kernels[add_device(device)] = kernel if isinstance(kernel, Kernel) else FnKernel(kernel)
+    if meta is not None:
+        op.rule = as_rule(meta)
+    op.forget()
+    return op
+
+
+def as_rule(meta: Any) -> Rule:
+    from .._ops.rules.base import PyRule
+
+    return meta if isinstance(meta, Rule) else PyRule(meta)
+
+
+def _from_signature(name: str, kernel: Any) -> Op:
+    parameters = [p for p in inspect.signature(kernel).parameters.values()
+                  if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    text = ", ".join("Tensor? " + p.name for p in parameters)
+    op = Op(name, f"{name}({text}) -> Tensor")
+    op.numbers = (1 << len(parameters)) - 1
+    return op

@@ -1,0 +1,140 @@
+"""Per-thread dispatch modes: what `no_grad`, `functionalize`, `torch.device(...)` and the like switch on.
+
+Invariant: `STATE.active` counts the threads whose modes differ from the default, so that a call made while nobody has a
+mode on never looks at thread-local memory.
+"""
+import threading
+from typing import Any, Final, final
+
+from mypy_extensions import i64
+
+from .. import _native
+from .._device import device
+from .keys import AUTOGRAD
+
+# A thread's modes in one integer: key bits to add (low half), key bits to take away (high half).
+_SHIFT: Final = 32
+_EXCLUDE_AUTOGRAD: Final[i64] = 1 << (9 + 32)
+# Flags kept in the low half above the key bits.
+DEVICE_MODE: Final[i64] = 1 << 20
+INFERENCE_MODE: Final[i64] = 1 << 21
+FUNCTION_MODE: Final[i64] = 1 << 22
+NO_TORCH_FUNCTION: Final[i64] = 1 << 23
+_KEY_MASK: Final[i64] = (1 << 20) - 1
+
+_tls_get: Final[Any] = _native.tls_get
+_tls_set: Final[Any] = _native.tls_set
+
+
+@final
+class State:
+    """What is shared by all threads."""
+
+    active: i64
+    default_device: device | None
+
+    def __init__(self) -> None:
+        self.active = 0
+        self.default_device = None
+
+
+STATE: Final = State()
+
+
+class _Local(threading.local):
+    """Per-thread objects that do not fit into bits."""
+
+    def __init__(self) -> None:
+        self.devices: list[Any] = []
+        self.function_modes: list[Any] = []
+
+
+LOCAL: Final[Any] = _Local()
+
+
+def modes() -> i64:
+    """This thread's modes."""
+    if STATE.active == 0:
+        return 0
+    m: i64 = _tls_get()
+    return m
+
+
+def set_modes(new: i64) -> None:
+    old: i64 = _tls_get()
+    if old == new:
+        return
+    if old == 0:
+        STATE.active += 1
+    elif new == 0:
+        STATE.active -= 1
+    _tls_set(new)
+
+
+def apply_modes(keys: i64) -> i64:
+    """The key set of a call after this thread's modes."""
+    m: i64 = _tls_get()
+    return (keys | (m & _KEY_MASK)) & ~(m >> _SHIFT)
+
+
+def include(bits: i64) -> i64:
+    """Switch key bits (or flags) on; returns the previous modes, to be given to set_modes."""
+    old = modes()
+    set_modes(old | bits)
+    return old
+
+
+def drop(bits: i64) -> i64:
+    """Take flags away again; returns the previous modes."""
+    old = modes()
+    set_modes(old & ~bits)
+    return old
+
+
+def exclude(bits: i64) -> i64:
+    """Hide key bits from this thread's calls; returns the previous modes."""
+    old = modes()
+    set_modes(old | (bits << _SHIFT))
+    return old
+
+
+def is_grad_enabled() -> bool:
+    if STATE.active == 0:
+        return True
+    m: i64 = _tls_get()
+    return (m & _EXCLUDE_AUTOGRAD) == 0
+
+
+def set_grad_enabled(on: bool) -> None:
+    old = modes()
+    bit = AUTOGRAD << _SHIFT
+    set_modes((old & ~bit) if on else (old | bit))
+
+
+def is_inference_mode() -> bool:
+    if STATE.active == 0:
+        return False
+    m: i64 = _tls_get()
+    return (m & INFERENCE_MODE) != 0
+
+
+def push_default_device(d: object) -> None:
+    """Enter `with torch.device(d)`."""
+    LOCAL.devices.append(d)
+    include(DEVICE_MODE)
+
+
+def pop_default_device() -> None:
+    LOCAL.devices.pop()
+    if not LOCAL.devices:
+        drop(DEVICE_MODE)
+
+
+def current_default_device() -> device | None:
+    """The device a factory function uses when none is given; None means cpu."""
+    if STATE.active != 0:
+        m: i64 = _tls_get()
+        if m & DEVICE_MODE:
+            top: device = LOCAL.devices[-1]
+            return top
+    return STATE.default_device

@@ -1,0 +1,215 @@
+"""Public functions and methods, made from schemas when somebody first asks for them.
+
+Invariant: a public function binds as PyTorch's does and calls `Op.call` with arguments in schema order; it contains no
+knowledge of any particular operator.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from .._dispatch import registry
+from .._dispatch.binding import _ALIASES, Overloads, call_out, need
+from .._dispatch.op import Op
+from .._dispatch.schema import Arg
+from .._dispatch.state import current_default_device
+
+_FAST = {
+    "int": "type({n}) is not int",
+    "bool": "{n} is not True and {n} is not False",
+    "float": "type({n}) is not float",
+    "Scalar": "type({n}) is not float and type({n}) is not int",
+    "str": "type({n}) is not str",
+}
+_MISSING = object()
+
+
+def by_name() -> dict[str, list[Op]]:
+    """Public base names and their overloads, in the order of declaration."""
+    out: dict[str, list[Op]] = {}
+    for o in registry.ops():
+        if o.row is not None and not o.is_out:
+            out.setdefault(o.title(), []).append(o)
+    return out
+
+
+def function(name: str, ops: list[Op]) -> Callable[..., Any]:
+    """`torch.<name>`."""
+    return _build(name, [o for o in ops if o.row.function], False)
+
+
+def method(name: str, ops: list[Op]) -> Callable[..., Any]:
+    """`Tensor.<name>`."""
+    return _build(name, [o for o in ops if o.row.method], True)
+
+
+def _build(name: str, ops: list[Op], is_method: bool) -> Callable[..., Any]:
+    overloads = Overloads(name, ops, [_varargs(o, is_method) for o in ops])
+    fn = _single(name, ops[0], is_method, overloads) if len(ops) == 1 else _several(name, overloads, is_method)
+    fn.__qualname__ = f"Tensor.{name}" if is_method else name
+    fn.__module__ = "torch"
+    fn.__doc__ = "\n".join(o.schema_text for o in ops)
+    fn.__overloads__ = overloads  # type: ignore[attr-defined]
+    for o in ops:
+        if o.public is None or not is_method:
+            o.public = fn
+    return fn
+
+
+def _varargs(o: Op, is_method: bool) -> bool:
+    """Whether ints may be given one by one: `x.view(2, 3)`, `torch.zeros(2, 3)`."""
+    positional = [a for a in o.schema.args if not a.kwonly]
+    if is_method:
+        positional = positional[1:]
+    return len(positional) == 1 and positional[0].is_list and positional[0].kind == "int"
+
+
+def _several(name: str, overloads: Overloads, is_method: bool) -> Callable[..., Any]:
+    source = (f"def {name}(self, *args, **kwargs):\n    return _invoke((self,) + args, kwargs)\n" if is_method else
+              f"def {name}(*args, **kwargs):\n    return _invoke(args, kwargs)\n")
+    space: dict[str, Any] = {"_invoke": overloads.invoke}
+    exec(compile(source, f"<torch.{name}>", "exec"), space)  # noqa: S102
+    fn: Callable[..., Any] = space[name]
+    return fn
+
+
+def _single(name: str, o: Op, is_method: bool, overloads: Overloads) -> Callable[..., Any]:
+    args = o.schema.args
+    shown = [("input" if a.name == "self" and not is_method else a.name) for a in args]
+    options = any(a.kind == "Layout" for a in args) and any(a.kind == "Device" for a in args)
+    space: dict[str, Any] = {
+        "_call": o.call, "_need": need, "_again": _again, "_out": call_out, "_op": o, "_M": _MISSING,
+        "_missing": _missing, "_overloads": overloads, "_default_device": current_default_device, "_varargs": _collect,
+    }
+    params: list[str] = []
+    body: list[str] = []
+    star = False
+    spread = _varargs(o, is_method)
+    for i, a in enumerate(args):
+        n = shown[i]
+        if a.kwonly and not star:
+            if not spread:
+                params.append("*")
+            star = True
+        space[f"_a{i}"] = a
+        if spread and a.is_list and not a.kwonly:
+            params.append("*" + n)
+            star = True
+            space["_ints_name"] = n
+            body.append(f"    {n} = _varargs({name!r}, _a{i}, {n}, kw)")
+            continue
+        if a.has_default:
+            space[f"_d{i}"] = a.default
+            params.append(f"{n}=_d{i}")
+        elif i > 0 and n in _ALIASES.values():
+            params.append(f"{n}=_M")
+        else:
+            params.append(n)
+        body.extend(_convert(name, a, i, n))
+    has_out = o.row.out_op is not None
+    names = [n for n in shown]
+    if has_out and not is_method:
+        params.append(("" if star else "*, ") + "out=None")
+        star = True
+        names.append("out")
+    if options:
+        params.append(("" if star else "*, ") + "requires_grad=False")
+        names.append("requires_grad")
+    params.append("**kw")
+    fields = ", ".join(f"{n!r}: {n}" for n in names)
+    guard = [] if spread else [f"    if kw:\n        return _again({name}, _overloads, {{{fields}}}, kw)"]
+    if spread:
+        body.append(f"    if kw:\n        return _again({name}, _overloads, {{{fields}}}, kw)")
+    tup = "(" + ", ".join(shown) + ("," if len(shown) == 1 else "") + ")"
+    tail: list[str] = []
+    if options:
+        tail.append("    if device is None:\n        device = _default_device()")
+    if has_out and not is_method:
+        tail.append(f"    if out is not None:\n        return _out(_op, {tup}, out)")
+    if options:
+        tail.append(f"    result = _call({tup})\n    if requires_grad:\n        result.requires_grad = True\n    return result")
+    else:
+        tail.append(f"    return _call({tup})")
+    source = f"def {name}({', '.join(params)}):\n" + "\n".join(guard + body + tail) + "\n"
+    exec(compile(source, f"<torch.{name}>", "exec"), space)  # noqa: S102
+    fn: Callable[..., Any] = space[name]
+    return fn
+
+
+def _convert(fname: str, a: Arg, i: int, n: str) -> list[str]:
+    """Lines that bring one argument into the schema's type; the usual type passes with one test."""
+    lines: list[str] = []
+    if i > 0 and not a.has_default and n in _ALIASES.values():
+        lines.append(f"    if {n} is _M:\n        raise _missing({fname!r}, {n!r})")
+    if a.is_tensor:
+        return lines
+    position = 0 if a.kwonly else i + 1
+    if a.is_list:
+        test = f"type({n}) is not tuple"
+        lines.append(f"    {n} = _need({fname!r}, _a{i}, {position}, {n})" if a.kind == "int" else
+                     f"    if {test} or True:\n        {n} = _need({fname!r}, _a{i}, {position}, {n})")
+        if a.optional:
+            lines[-1] = f"    if {n} is not None:\n        {n} = _need({fname!r}, _a{i}, {position}, {n})"
+        return lines
+    test = _FAST.get(a.kind, "True").format(n=n)
+    if a.optional:
+        test = f"{n} is not None and ({test})" if test != "True" else f"{n} is not None"
+    lines.append(f"    if {test}:\n        {n} = _need({fname!r}, _a{i}, {position}, {n})")
+    return lines
+
+
+def _collect(fname: str, a: Arg, given: tuple[Any, ...], kw: dict[str, Any]) -> tuple[int, ...]:
+    """Ints given one by one, as one list, or by keyword."""
+    if not given and a.name in kw:
+        return need(fname, a, 0, kw.pop(a.name))  # type: ignore[no-any-return]
+    if len(given) == 1 and type(given[0]) is not int:
+        first = given[0]
+        if isinstance(first, (tuple, list)) or not hasattr(first, "__index__"):
+            return need(fname, a, 1, first)  # type: ignore[no-any-return]
+    return need(fname, a, 1, given)  # type: ignore[no-any-return]
+
+
+def _missing(fname: str, name: str) -> TypeError:
+    return TypeError(f'{fname}() missing 1 required positional arguments: "{name}"')
+
+
+def _again(fn: Callable[..., Any], overloads: Overloads, given: dict[str, Any], kw: dict[str, Any]) -> Any:
+    """A call that used NumPy's parameter names, or names that do not exist."""
+    values = dict(given)
+    for k, v in kw.items():
+        target = _ALIASES.get(k)
+        if target is None or target not in values:
+            raise TypeError(f"{overloads.name}() got an unexpected keyword argument '{k}'")
+        values[target] = v
+    return fn(**{k: v for k, v in values.items() if v is not _MISSING})
+
+
+class LazyMethod:
+    """Stands in the Tensor class for a method nobody used yet."""
+
+    def __init__(self, name: str, ops: list[Op]) -> None:
+        self.name = name
+        self.ops = ops
+
+    def __get__(self, obj: Any, owner: Any = None) -> Any:
+        fn = method(self.name, self.ops)
+        from .._tensor import Tensor
+
+        if Tensor.__dict__.get(self.name) is self:
+            setattr(Tensor, self.name, fn)
+        return fn if obj is None else fn.__get__(obj, owner)
+
+
+def install_methods(cls: type) -> None:
+    """Give the Tensor class a method for every row that has one; methods written by hand stay."""
+    for name, ops in by_name().items():
+        mine = [o for o in ops if o.row.method]
+        if mine and name not in cls.__dict__:
+            setattr(cls, name, LazyMethod(name, mine))
+
+
+def install_hot(hot: Any) -> None:
+    """Connect Python's operators."""
+    for name in type(hot).__annotations__ if hasattr(type(hot), "__annotations__") else ():
+        if name in registry.OPS:
+            setattr(hot, name, registry.OPS[name])

@@ -1,0 +1,1 @@
+"""Shape rules: shape, stride and dtype of results, decided once for every device."""

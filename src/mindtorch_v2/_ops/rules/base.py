@@ -1,0 +1,63 @@
+"""Building blocks of shape rules.
+
+Invariant: a rule only looks at metadata; it never reads or writes memory.
+"""
+from __future__ import annotations
+
+from typing import Any, Final, final
+
+from ..._device import CPU, device
+from ..._dispatch.op import Rule, Spec
+from ..._dtype import dtype
+from ..._tensor_base import TensorBase, contiguous_strides
+
+
+@final
+class PyRule(Rule):
+    """A rule written as a plain function of the operator's arguments."""
+
+    def __init__(self, fn: Any) -> None:
+        self.fn: Final[Any] = fn
+
+    def infer(self, args: tuple[Any, ...]) -> Any:
+        got = self.fn(*args)
+        if isinstance(got, Spec):
+            return got
+        if isinstance(got, TensorBase):
+            return of_tensor(got)
+        return [g if isinstance(g, Spec) else of_tensor(g) for g in got]
+
+
+def spec(shape: tuple[int, ...], dt: dtype, dev: device = CPU, stride: tuple[int, ...] | None = None) -> Spec:
+    """A result; row-major unless strides are given."""
+    return Spec(shape, contiguous_strides(shape) if stride is None else stride, dt, dt, dev)
+
+
+def like(t: TensorBase, shape: tuple[int, ...] | None = None, dt: dtype | None = None) -> Spec:
+    """A row-major result on the same device, with the same dtype and shape unless given."""
+    s = t._shape if shape is None else shape
+    d = t._dtype if dt is None else dt
+    return Spec(s, contiguous_strides(s), d, d, t._device)
+
+
+def of_tensor(t: TensorBase) -> Spec:
+    return Spec(t._shape, t._stride, t._dtype, t._dtype, t._device)
+
+
+def wrap_dim(dim: int, ndim: int) -> int:
+    """A dimension counted from the front; PyTorch's error when out of range."""
+    n = ndim if ndim > 0 else 1
+    if dim < -n or dim >= n:
+        raise IndexError(
+            f"Dimension out of range (expected to be in range of [{-n}, {n - 1}], but got {dim})")
+    return dim + n if dim < 0 else dim
+
+
+def wrap_dims(dims: tuple[int, ...], ndim: int) -> tuple[int, ...]:
+    out: list[int] = []
+    for d in dims:
+        w = wrap_dim(d, ndim)
+        if w in out:
+            raise RuntimeError(f"dim {w} appears multiple times in the list of dims")
+        out.append(w)
+    return tuple(out)

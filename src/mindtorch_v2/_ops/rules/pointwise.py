@@ -1,0 +1,230 @@
+"""The rule of pointwise operators: broadcast the shapes, promote the dtypes, keep the inputs' order of dimensions.
+
+Invariant: equal to PyTorch's TensorIterator in shape, dtype and strides of a freshly made result.
+"""
+from __future__ import annotations
+
+from typing import Any, Final, final
+
+from mypy_extensions import i64
+
+from ..._device import CPU, device
+from ..._dispatch.op import Rule, Spec
+from ..._dtype import DEFAULTS, dtype, int64
+from ..._dtype import bool as bool_
+from ..._promotion import number_dtype, promote, result_type_of
+from ..._tensor_base import TensorBase, contiguous_strides, is_contiguous, numel
+
+# What happens to the promoted dtype.
+DEFAULT: Final[i64] = 0
+INT_TO_FLOAT: Final[i64] = 1
+TO_BOOL: Final[i64] = 2
+COMPLEX_TO_FLOAT: Final[i64] = 3
+BOOL_TO_LONG: Final[i64] = 4
+
+
+@final
+class Pointwise(Rule):
+    """Operands are the arguments at `positions`; `kind` says how the result's dtype follows from theirs."""
+
+    def __init__(self, positions: list[int], kind: i64) -> None:
+        self.positions: Final = positions
+        self.kind: Final = kind
+        self.single: Final = len(positions) == 1
+        self.pair: Final = len(positions) == 2
+
+    def infer(self, args: tuple[Any, ...]) -> Any:
+        if self.single:
+            a = args[self.positions[0]]
+            if isinstance(a, TensorBase):
+                return self.same(a, a._dtype)
+        elif self.pair:
+            a = args[self.positions[0]]
+            b = args[self.positions[1]]
+            if isinstance(a, TensorBase):
+                if isinstance(b, TensorBase):
+                    if a._dtype is b._dtype and a._shape == b._shape and is_contiguous(a) and is_contiguous(b):
+                        return self.same(a, a._dtype)
+                elif isinstance(b, float):
+                    if a._dtype.category >= 2:
+                        return self.same(a, a._dtype)
+                elif isinstance(b, int) and not isinstance(b, bool) and a._dtype.category >= 1:
+                    return self.same(a, a._dtype)
+        return self.general(args)
+
+    def same(self, a: TensorBase, dt: dtype) -> Spec:
+        """One tensor decides the layout."""
+        stride = a._stride
+        if not is_contiguous(a):
+            stride = ordered_strides(a._shape, [a])
+        elif len(a._shape) == 0 or numel(a) != 0:
+            pass
+        else:
+            stride = contiguous_strides(a._shape)
+        return self.finish(a._shape, stride, dt, a._device)
+
+    def finish(self, shape: tuple[int, ...], stride: tuple[int, ...], dt: dtype, dev: device) -> Spec:
+        kind = self.kind
+        if kind == DEFAULT:
+            return Spec(shape, stride, dt, dt, dev)
+        if kind == TO_BOOL:
+            return Spec(shape, stride, bool_, dt, dev)
+        if kind == INT_TO_FLOAT:
+            if dt.category < 2:
+                dt = DEFAULTS.dtype
+            return Spec(shape, stride, dt, dt, dev)
+        if kind == COMPLEX_TO_FLOAT:
+            return Spec(shape, stride, dt.to_real() if dt.is_complex else dt, dt, dev)
+        if dt is bool_:
+            dt = int64
+        return Spec(shape, stride, dt, dt, dev)
+
+    def general(self, args: tuple[Any, ...]) -> Spec:
+        tensors: list[TensorBase] = []
+        dim_dt: dtype | None = None
+        zero_dt: dtype | None = None
+        wrapped: dtype | None = None
+        for i in self.positions:
+            a = args[i]
+            if isinstance(a, TensorBase):
+                tensors.append(a)
+                if len(a._shape) > 0:
+                    dim_dt = a._dtype if dim_dt is None else promoted(dim_dt, a._dtype)
+                else:
+                    zero_dt = a._dtype if zero_dt is None else promoted(zero_dt, a._dtype)
+            elif a is not None:
+                d = number_dtype(a)
+                wrapped = d if wrapped is None else promoted(wrapped, d)
+        dt = result_type_of(dim_dt, zero_dt, wrapped)
+        shape = broadcast(tensors)
+        dev = tensors[0]._device if tensors else CPU
+        return self.finish(shape, ordered_strides(shape, tensors), dt, dev)
+
+
+def promoted(a: dtype, b: dtype) -> dtype:
+    return a if a is b else promote(a, b)
+
+
+def broadcast(tensors: list[TensorBase]) -> tuple[int, ...]:
+    """The common shape; PyTorch's error names the first two sizes that do not fit."""
+    if not tensors:
+        return ()
+    shape = tensors[0]._shape
+    for t in tensors:
+        if t._shape != shape:
+            shape = broadcast_shapes(shape, t._shape)
+    return shape
+
+
+def broadcast_shapes(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
+    na: i64 = len(a)
+    nb: i64 = len(b)
+    n = na if na > nb else nb
+    out: list[int] = [0] * n
+    i: i64 = n - 1
+    while i >= 0:
+        ia = i - (n - na)
+        ib = i - (n - nb)
+        x: i64 = a[ia] if ia >= 0 else 1
+        y: i64 = b[ib] if ib >= 0 else 1
+        if x != y and x != 1 and y != 1:
+            raise RuntimeError(
+                f"The size of tensor a ({x}) must match the size of tensor b ({y}) at non-singleton dimension {i}")
+        out[i] = y if x == 1 else x
+        i -= 1
+    return tuple(out)
+
+
+def expand_strides(t: TensorBase, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Strides of `t` broadcast to `shape`."""
+    if t._shape == shape:
+        return t._stride
+    n: i64 = len(shape)
+    d = n - len(t._shape)
+    out: list[int] = [0] * n
+    i: i64 = d
+    while i < n:
+        size: i64 = t._shape[i - d]
+        if size != 1 or shape[i] == 1:
+            out[i] = t._stride[i - d]
+        i += 1
+    return tuple(out)
+
+
+def ordered_strides(shape: tuple[int, ...], tensors: list[TensorBase]) -> tuple[int, ...]:
+    """Strides of a dense result whose dimensions are ordered as the inputs' are."""
+    n: i64 = len(shape)
+    if n < 2:
+        return contiguous_strides(shape)
+    plain = True
+    for t in tensors:
+        if len(t._shape) > 0 and not (t._shape == shape and is_contiguous(t)):
+            plain = False
+    if plain:
+        return contiguous_strides(shape)
+    first = tensors[0]
+    if first._shape == shape and dense_layout(first):
+        alike = True
+        for t in tensors:
+            if t._shape != shape or t._stride != first._stride:
+                alike = False
+        if alike:
+            return first._stride
+    expanded = [expand_strides(t, shape) for t in tensors]
+    perm: list[int] = [int(n - 1 - k) for k in range(n)]
+    i: i64 = 1
+    while i < n:
+        d1 = i
+        d0 = i - 1
+        while d0 >= 0:
+            c = compare(perm[d0], perm[d1], expanded, shape)
+            if c > 0:
+                perm[d0], perm[d1] = perm[d1], perm[d0]
+                d1 = d0
+            elif c < 0:
+                break
+            d0 -= 1
+        i += 1
+    natural = True
+    for k in range(n):
+        if perm[k] != n - 1 - k:
+            natural = False
+    if natural:
+        return contiguous_strides(shape)
+    out: list[int] = [0] * n
+    step: i64 = 1
+    for p in perm:
+        out[p] = int(step)
+        size: i64 = shape[p]
+        step *= size
+    return tuple(out)
+
+
+def dense_layout(t: TensorBase) -> bool:
+    pairs = sorted([(t._stride[i], n) for i, n in enumerate(t._shape) if n != 1])
+    expected = 1
+    for s, n in pairs:
+        if n == 0:
+            return True
+        if s != expected:
+            return False
+        expected *= n
+    return True
+
+
+def compare(d0: int, d1: int, strides: list[tuple[int, ...]], shape: tuple[int, ...]) -> i64:
+    """Which of two dimensions moves faster; 0 when the inputs do not say."""
+    for s in strides:
+        s0: i64 = s[d0]
+        s1: i64 = s[d1]
+        if s0 == 0 or s1 == 0:
+            continue
+        if s0 < s1:
+            return -1
+        if s0 > s1:
+            return 1
+        n0: i64 = shape[d0]
+        n1: i64 = shape[d1]
+        if n0 > n1:
+            return 1
+    return 0

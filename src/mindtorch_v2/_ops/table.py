@@ -1,0 +1,179 @@
+"""The vocabulary of the operator tables: `op`, `view`, `composite`, and what a row may say.
+
+Invariant: a row is checked when it is declared. From it come the operator, its in-place and `out=` forms, its autograd
+node, its meta kernel and its public functions; nothing about an operator is said elsewhere except its device lines.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from .._autograd.inplace import OUT_DERIVATIVE, InplaceDerivative
+from .._autograd.record import NO_GRADIENT, Formulas
+from .._backends.common.kernels import ViewKernel
+from .._dispatch import registry
+from .._dispatch.op import FnKernel, Kernel, Op, Rule
+from .rules.base import PyRule
+from .rules.pointwise import BOOL_TO_LONG, COMPLEX_TO_FLOAT, DEFAULT, INT_TO_FLOAT, TO_BOOL, Pointwise
+
+_KINDS = {"default": DEFAULT, "float": INT_TO_FLOAT, "bool": TO_BOOL, "real": COMPLEX_TO_FLOAT, "long": BOOL_TO_LONG}
+
+
+class Row:
+    """What was declared, for documentation, tests and the support matrix."""
+
+    def __init__(self, kind: str, op: Op, function: bool, method: bool) -> None:
+        self.kind = kind
+        self.op = op
+        self.function = function
+        self.method = method
+        self.inplace_op: Op | None = None
+        self.out_op: Op | None = None
+        self.view_kernel: Kernel | None = None
+        self.fallback: Kernel | None = None
+        self.doc = ""
+
+
+class PointwiseRule:
+    """`pointwise("self", "other", kind="bool")` before it is bound to a schema."""
+
+    def __init__(self, names: Sequence[str], kind: str) -> None:
+        self.names = names
+        self.kind = kind
+
+    def bind(self, op: Op) -> Rule:
+        schema = op.schema
+        names = self.names or [a.name for a in schema.args if a.is_tensor]
+        positions = []
+        for n in names:
+            i = schema.index(n)
+            if i < 0:
+                raise ValueError(f"row {op.name}: pointwise names {n!r}; arguments: {[a.name for a in schema.args]}")
+            positions.append(i)
+        return Pointwise(positions, _KINDS[self.kind])
+
+
+def pointwise(*names: str, kind: str = "default") -> PointwiseRule:
+    """The rule of pointwise operators over the named operands (default: every tensor argument).
+
+    kind: "default" promotes; "float" turns integers into the default float; "bool" gives bool; "real" gives the real
+    dtype of a complex result; "long" turns bool into int64.
+    """
+    return PointwiseRule(names, kind)
+
+
+def op(schema: str, *, meta: Any = None, grad: Mapping[Any, Callable[..., Any] | None] | None = None,
+       inplace: bool = False, out: bool = False, numbers: Sequence[str] = (), node: Any = None,
+       nondifferentiable: bool = False, nondiff: Sequence[str] = (), function: bool | None = None,
+       method: bool | None = None, kernel: Callable[..., Any] | None = None) -> Op:
+    """Declare an operator that makes new results.
+
+    meta: shape rule. grad: formulas by argument name (or tuple of names); a formula's parameters name what it needs.
+    inplace, out: also declare `name_` and `name(out=)`. numbers: tensor arguments that may be Python numbers.
+    node: the autograd node's name where PyTorch's differs. nondifferentiable: no gradient, on purpose.
+    nondiff: results without gradient. kernel: Python in terms of other operators, for devices with no line of their own.
+    """
+    o = registry.declare(_new(schema, numbers))
+    row = _row("op", o, function, method)
+    if meta is not None:
+        o.rule = meta.bind(o) if isinstance(meta, PointwiseRule) else meta if isinstance(meta, Rule) else PyRule(meta)
+    formulas = None
+    if grad is not None:
+        formulas = Formulas(o.name, o.schema, dict(grad), node, tuple(nondiff))
+        o.derivative = formulas
+    elif nondifferentiable:
+        o.derivative = NO_GRADIENT
+    if kernel is not None:
+        row.fallback = FnKernel(kernel)
+    if inplace:
+        row.inplace_op = _inplace(o, row, formulas, nondifferentiable, numbers)
+    if out:
+        row.out_op = _out(o, row)
+    return o
+
+
+def view(schema: str, *, layout: Callable[..., Any], grad: Mapping[Any, Callable[..., Any] | None] | None = None,
+         node: Any = None, function: bool | None = None, method: bool | None = None) -> Op:
+    """Declare an operator whose result shares memory: `layout(shape, stride, offset, *args)` gives its geometry."""
+    o = registry.declare(_new(schema, ()))
+    o.is_view = True
+    row = _row("view", o, function, method)
+    row.view_kernel = ViewKernel(layout)
+    if grad is not None:
+        o.derivative = Formulas(o.name, o.schema, dict(grad), node, ())
+    else:
+        o.derivative = NO_GRADIENT
+    return o
+
+
+def composite(schema: str, fn: Callable[..., Any], *, numbers: Sequence[str] = (), function: bool | None = None,
+              method: bool | None = None) -> Op:
+    """Declare an operator written in terms of others; it runs, and differentiates, wherever its parts do."""
+    o = registry.declare(_new(schema, numbers))
+    o.composite = FnKernel(fn)
+    _row("composite", o, function, method)
+    return o
+
+
+def _new(schema: str, numbers: Sequence[str]) -> Op:
+    from .._dispatch.schema import split_name
+
+    base, overload = split_name(schema)
+    o = Op(f"{base}.{overload}" if overload else base, schema)
+    for n in numbers:
+        i = o.schema.index(n)
+        if i < 0:
+            raise ValueError(f"row {o.name}: numbers names {n!r}; arguments: {[a.name for a in o.schema.args]}")
+        o.numbers |= 1 << i
+    return o
+
+
+def _row(kind: str, o: Op, function: bool | None, method: bool | None) -> Row:
+    args = o.schema.args
+    if method is None:
+        method = bool(args) and args[0].name == "self"
+    row = Row(kind, o, True if function is None else function, method)
+    o.row = row
+    return row
+
+
+def _split(name: str) -> tuple[str, str]:
+    base, _, overload = name.partition(".")
+    return base, "." + overload if overload else ""
+
+
+def _inplace(o: Op, row: Row, formulas: Formulas | None, nondifferentiable: bool, numbers: Sequence[str]) -> Op:
+    base, overload = _split(o.name)
+    inside = o.schema_text[o.schema_text.index("(") + 1: o.schema_text.rindex("->")].strip()[:-1]
+    first, _, rest = inside.partition(",")
+    target = first.split(" ", 1)[1]
+    text = f"{base}_{overload}(Tensor(a!) {target}{',' + rest if rest else ''}) -> Tensor(a!)"
+    p = registry.declare(Op(f"{base}_{overload}", text))
+    p.functional = o
+    p.mutates = True
+    p.numbers = o.numbers & ~1
+    p.derivative = InplaceDerivative(formulas)
+    mine = Row("inplace", p, not base.startswith("_") and row.function, row.method)
+    p.row = mine
+    return p
+
+
+def _out(o: Op, row: Row) -> Op:
+    base, overload = _split(o.name)
+    inside = o.schema_text[o.schema_text.index("(") + 1: o.schema_text.rindex("->")].strip()[:-1]
+    names = ["out"] if len(o.schema.returns) == 1 else [f"out{i}" for i in range(len(o.schema.returns))]
+    outs = ", ".join(f"Tensor({chr(97 + i)}!) {n}" for i, n in enumerate(names))
+    star = "" if any(a.kwonly for a in o.schema.args) else "*, "
+    returns = ", ".join(f"Tensor({chr(97 + i)}!)" for i in range(len(names)))
+    text = f"{base}.{overload[1:] + '_' if overload else ''}out({inside}, {star}{outs}) -> " + (
+        returns if len(names) == 1 else f"({returns})")
+    p = registry.declare(Op(f"{base}.{overload[1:] + '_' if overload else ''}out", text))
+    p.functional = o
+    p.is_out = True
+    p.mutates = True
+    p.numbers = o.numbers
+    p.derivative = OUT_DERIVATIVE
+    p.row = Row("out", p, False, False)
+    return p
+
+

@@ -1,0 +1,602 @@
+"""The compiled half of `Tensor`: its fields, its operators, and the few questions asked of it on every call.
+
+Invariant: `_keys` holds the tensor's backend bit, AUTOGRAD exactly when the tensor itself requires grad, and VIEW exactly
+when it tracks a base. `_shape`, `_stride` and `_offset` count elements and always lie inside `_storage`.
+"""
+from __future__ import annotations
+
+from typing import Any, Final, final
+
+from mypy_extensions import i64, mypyc_attr
+
+from . import _native
+from ._autograd.node import Node
+from ._autograd.version_counter import VersionCounter
+from ._device import device
+from ._dispatch.keys import AUTOGRAD, BACKENDS, INFERENCE, PYTHON, VIEW
+from ._dispatch.state import INFERENCE_MODE, STATE, _tls_get
+from ._dtype import dtype
+from ._size import Size
+
+_alloc: Final[Any] = _native.alloc_instance
+
+# How a view came to be; decides whether writing through it in place may be recorded.
+DEFAULT_VIEW: Final[i64] = 0
+IN_CUSTOM_FUNCTION: Final[i64] = 1
+MULTI_OUTPUT_NODE: Final[i64] = 2
+NO_GRAD_VIEW: Final[i64] = 3
+INFERENCE_VIEW: Final[i64] = 4
+
+
+class OpBase:
+    """What a tensor needs to know of an operator: that it can be called with its arguments in schema order."""
+
+    def call(self, args: tuple[Any, ...]) -> Any:
+        raise NotImplementedError
+
+
+@final
+class Hot:
+    """Operators behind Python's own syntax, and the class that new tensors get; filled when the tables are loaded."""
+
+    tensor: Any
+    add: OpBase
+    sub: OpBase
+    rsub: OpBase
+    mul: OpBase
+    div: OpBase
+    floor_divide: OpBase
+    remainder: OpBase
+    pow: OpBase
+    matmul: OpBase
+    neg: OpBase
+    abs: OpBase
+    eq: OpBase
+    ne: OpBase
+    lt: OpBase
+    le: OpBase
+    gt: OpBase
+    ge: OpBase
+    bitwise_and: OpBase
+    bitwise_or: OpBase
+    bitwise_xor: OpBase
+    bitwise_not: OpBase
+    lshift: OpBase
+    rshift: OpBase
+    add_: OpBase
+    sub_: OpBase
+    mul_: OpBase
+    div_: OpBase
+    floor_divide_: OpBase
+    remainder_: OpBase
+    pow_: OpBase
+    bitwise_and_: OpBase
+    bitwise_or_: OpBase
+    bitwise_xor_: OpBase
+    lshift_: OpBase
+    rshift_: OpBase
+    reciprocal: OpBase
+    as_strided: OpBase
+    copy_: OpBase
+    clone: OpBase
+    real: OpBase
+    sum: OpBase
+    view: OpBase
+    to_copy: OpBase
+    refresh_grad_fn: Any
+    zeros: Any
+    dense_like: Any
+    grad_copy: Any
+    warn_grad: Any
+    check_grad: Any
+
+    def __init__(self) -> None:
+        self.tensor = None
+        self.refresh_grad_fn = None
+
+
+HOT: Final = Hot()
+
+
+def is_number(x: object) -> bool:
+    """Whether an operand counts as a Python scalar (NumPy's scalars do, through their number protocol)."""
+    return isinstance(x, (float, int, complex)) or _is_numpy_scalar(x)
+
+
+def _is_numpy_scalar(x: object) -> bool:
+    t = type(x)
+    return t.__module__ == "numpy" and not hasattr(t, "__len__") and hasattr(x, "item") and hasattr(x, "dtype")
+
+
+def operand(x: Any) -> Any:
+    """An operand of a Python operator: tensors and plain numbers as they are, NumPy scalars as plain numbers."""
+    if isinstance(x, (TensorBase, float, int, complex)):
+        return x
+    if _is_numpy_scalar(x):
+        return x.item()
+    return None
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class TensorBase:
+    """Fields and hot paths; `Tensor` derives from it and adds everything else."""
+
+    _storage: Any
+    _offset: i64 = 0
+    _shape: tuple[int, ...] = ()
+    _stride: tuple[int, ...] = ()
+    _dtype: dtype
+    _device: device
+    _keys: i64 = 0
+    _numel: i64 = -1
+    _contig: i64 = 0
+    _output_nr: i64 = 0
+    _cmeta: i64 = 0
+    _attr_version: i64 = 0
+    _vc: VersionCounter | None = None
+    _grad_fn: Node | None = None
+    _grad_field: TensorBase | None = None
+    _base_field: TensorBase | None = None
+    _view_op: Any = None
+    _view_args: tuple[Any, ...] | None = None
+    _hooks: Any = None
+    _accumulator: Any = None
+
+    # -- layout ---------------------------------------------------------------------------------------------------
+    @property
+    def shape(self) -> Size:
+        s = self._shape
+        if isinstance(s, Size):
+            return s
+        new = Size(s)
+        self._shape = new
+        return new
+
+    @property
+    def ndim(self) -> int:
+        return len(self._shape)
+
+    def dim(self) -> int:
+        return len(self._shape)
+
+    def numel(self) -> int:
+        return numel(self)
+
+    def storage_offset(self) -> int:
+        return self._offset
+
+    def element_size(self) -> int:
+        return self._dtype.itemsize
+
+    @property
+    def dtype(self) -> dtype:
+        return self._dtype
+
+    @property
+    def device(self) -> device:
+        return self._device
+
+    # -- autograd -------------------------------------------------------------------------------------------------
+    @property
+    def requires_grad(self) -> bool:
+        return requires_grad(self)
+
+    @requires_grad.setter
+    def requires_grad(self, on: bool) -> None:
+        set_requires_grad(self, on)
+
+    @property
+    def grad(self) -> TensorBase | None:
+        g = self._grad_field
+        if g is None and self._grad_fn is not None and self._keys & AUTOGRAD:
+            HOT.warn_grad(self)
+        return g
+
+    @grad.setter
+    def grad(self, g: Any) -> None:
+        if g is not None:
+            HOT.check_grad(self, g)
+        self._grad_field = g
+
+    @property
+    def is_leaf(self) -> bool:
+        return grad_fn_of(self) is None
+
+    @property
+    def grad_fn(self) -> Node | None:
+        return grad_fn_of(self)
+
+    @property
+    def output_nr(self) -> int:
+        return self._output_nr
+
+    @property
+    def _version_counter(self) -> VersionCounter:
+        return counter(self)
+
+    @property
+    def _version(self) -> int:
+        if self._keys & INFERENCE:
+            raise RuntimeError("Inference tensors do not track version counter.")
+        vc = self._vc
+        return vc.value if vc is not None else 0
+
+    @property
+    def _base(self) -> TensorBase | None:
+        return self._base_field
+
+    def _is_view(self) -> bool:
+        return self._base_field is not None
+
+    def is_inference(self) -> bool:
+        return (self._keys & INFERENCE) != 0
+
+    # -- Python operators -----------------------------------------------------------------------------------------
+    def __hash__(self) -> int:
+        return id(self) >> 4
+
+    def __add__(self, other: Any) -> Any:
+        o = operand(other)
+        return NotImplemented if o is None else HOT.add.call((self, o, 1))
+
+    def __radd__(self, other: Any) -> Any:
+        o = operand(other)
+        return NotImplemented if o is None else HOT.add.call((self, o, 1))
+
+    def __sub__(self, other: Any) -> Any:
+        o = operand(other)
+        return NotImplemented if o is None else HOT.sub.call((self, o, 1))
+
+    def __rsub__(self, other: Any) -> Any:
+        o = operand(other)
+        return NotImplemented if o is None else HOT.rsub.call((self, o, 1))
+
+    def __mul__(self, other: Any) -> Any:
+        o = operand(other)
+        return NotImplemented if o is None else HOT.mul.call((self, o))
+
+    def __rmul__(self, other: Any) -> Any:
+        o = operand(other)
+        return NotImplemented if o is None else HOT.mul.call((self, o))
+
+    def __truediv__(self, other: Any) -> Any:
+        o = operand(other)
+        return NotImplemented if o is None else HOT.div.call((self, o, None))
+
+    def __rtruediv__(self, other: Any) -> Any:
+        o = operand(other)
+        return NotImplemented if o is None else HOT.mul.call((HOT.reciprocal.call((self,)), o))
+
+    def __floordiv__(self, other: Any) -> Any:
+        o = operand(other)
+        return NotImplemented if o is None else HOT.floor_divide.call((self, o))
+
+    def __rfloordiv__(self, other: Any) -> Any:
+        o = operand(other)
+        return NotImplemented if o is None else HOT.floor_divide.call((o, self))
+
+    def __mod__(self, other: Any) -> Any:
+        o = operand(other)
+        return NotImplemented if o is None else HOT.remainder.call((self, o))
+
+    def __rmod__(self, other: Any) -> Any:
+        o = operand(other)
+        return NotImplemented if o is None else HOT.remainder.call((o, self))
+
+    def __pow__(self, other: Any) -> Any:
+        o = operand(other)
+        return NotImplemented if o is None else HOT.pow.call((self, o))
+
+    def __ipow__(self, other: Any) -> Any:
+        o = operand(other)
+        return NotImplemented if o is None else HOT.pow_.call((self, o))
+
+    def __rpow__(self, other: Any) -> Any:
+        o = operand(other)
+        return NotImplemented if o is None else HOT.pow.call((o, self))
+
+    def __matmul__(self, other: Any) -> Any:
+        return HOT.matmul.call((self, other)) if isinstance(other, TensorBase) else NotImplemented
+
+    def __neg__(self) -> Any:
+        return HOT.neg.call((self,))
+
+    def __pos__(self) -> Any:
+        return self
+
+    def __abs__(self) -> Any:
+        return HOT.abs.call((self,))
+
+    def __invert__(self) -> Any:
+        return HOT.bitwise_not.call((self,))
+
+    def __and__(self, other: Any) -> Any:
+        o = operand(other)
+        return NotImplemented if o is None else HOT.bitwise_and.call((self, o))
+
+    def __rand__(self, other: Any) -> Any:
+        o = operand(other)
+        return NotImplemented if o is None else HOT.bitwise_and.call((self, o))
+
+    def __or__(self, other: Any) -> Any:
+        o = operand(other)
+        return NotImplemented if o is None else HOT.bitwise_or.call((self, o))
+
+    def __ror__(self, other: Any) -> Any:
+        o = operand(other)
+        return NotImplemented if o is None else HOT.bitwise_or.call((self, o))
+
+    def __xor__(self, other: Any) -> Any:
+        o = operand(other)
+        return NotImplemented if o is None else HOT.bitwise_xor.call((self, o))
+
+    def __rxor__(self, other: Any) -> Any:
+        o = operand(other)
+        return NotImplemented if o is None else HOT.bitwise_xor.call((self, o))
+
+    def __lshift__(self, other: Any) -> Any:
+        o = operand(other)
+        return NotImplemented if o is None else HOT.lshift.call((self, o))
+
+    def __rshift__(self, other: Any) -> Any:
+        o = operand(other)
+        return NotImplemented if o is None else HOT.rshift.call((self, o))
+
+    def __eq__(self, other: Any) -> Any:
+        o = operand(other)
+        return NotImplemented if o is None else HOT.eq.call((self, o))
+
+    def __ne__(self, other: Any) -> Any:
+        o = operand(other)
+        return NotImplemented if o is None else HOT.ne.call((self, o))
+
+    def __lt__(self, other: Any) -> Any:
+        o = operand(other)
+        return NotImplemented if o is None else HOT.lt.call((self, o))
+
+    def __le__(self, other: Any) -> Any:
+        o = operand(other)
+        return NotImplemented if o is None else HOT.le.call((self, o))
+
+    def __gt__(self, other: Any) -> Any:
+        o = operand(other)
+        return NotImplemented if o is None else HOT.gt.call((self, o))
+
+    def __ge__(self, other: Any) -> Any:
+        o = operand(other)
+        return NotImplemented if o is None else HOT.ge.call((self, o))
+
+    def __iadd__(self, other: Any) -> Any:
+        o = operand(other)
+        return NotImplemented if o is None else HOT.add_.call((self, o, 1))
+
+    def __isub__(self, other: Any) -> Any:
+        o = operand(other)
+        return NotImplemented if o is None else HOT.sub_.call((self, o, 1))
+
+    def __imul__(self, other: Any) -> Any:
+        o = operand(other)
+        return NotImplemented if o is None else HOT.mul_.call((self, o))
+
+    def __itruediv__(self, other: Any) -> Any:
+        o = operand(other)
+        return NotImplemented if o is None else HOT.div_.call((self, o, None))
+
+    def __ifloordiv__(self, other: Any) -> Any:
+        o = operand(other)
+        return NotImplemented if o is None else HOT.floor_divide_.call((self, o))
+
+    def __imod__(self, other: Any) -> Any:
+        o = operand(other)
+        return NotImplemented if o is None else HOT.remainder_.call((self, o))
+
+    def __iand__(self, other: Any) -> Any:
+        o = operand(other)
+        return NotImplemented if o is None else HOT.bitwise_and_.call((self, o))
+
+    def __ior__(self, other: Any) -> Any:
+        o = operand(other)
+        return NotImplemented if o is None else HOT.bitwise_or_.call((self, o))
+
+    def __ixor__(self, other: Any) -> Any:
+        o = operand(other)
+        return NotImplemented if o is None else HOT.bitwise_xor_.call((self, o))
+
+    def __ilshift__(self, other: Any) -> Any:
+        o = operand(other)
+        return NotImplemented if o is None else HOT.lshift_.call((self, o))
+
+    def __irshift__(self, other: Any) -> Any:
+        o = operand(other)
+        return NotImplemented if o is None else HOT.rshift_.call((self, o))
+
+
+# -- making tensors -----------------------------------------------------------------------------------------------
+def make(storage: Any, offset: i64, shape: tuple[int, ...], stride: tuple[int, ...], dt: dtype, dev: device,
+         keys: i64) -> TensorBase:
+    """A tensor over given memory that shares no autograd state with anything."""
+    t: TensorBase = _alloc(TensorBase, HOT.tensor)
+    t._storage = storage
+    t._offset = offset
+    t._shape = shape
+    t._stride = stride
+    t._dtype = dt
+    t._device = dev
+    if STATE.active != 0:
+        m: i64 = _tls_get()
+        if m & INFERENCE_MODE:
+            keys = keys | INFERENCE
+    t._keys = keys
+    return t
+
+
+def alias(src: TensorBase, shape: tuple[int, ...], stride: tuple[int, ...], offset: i64) -> TensorBase:
+    """A tensor over the same memory and version counter, without view tracking or history."""
+    t: TensorBase = _alloc(TensorBase, HOT.tensor)
+    t._storage = src._storage
+    t._offset = offset
+    t._shape = shape
+    t._stride = stride
+    t._dtype = src._dtype
+    t._device = src._device
+    t._keys = src._keys & (BACKENDS | INFERENCE)
+    if (src._keys & INFERENCE) == 0:
+        t._vc = counter(src)
+    return t
+
+
+def make_view(src: TensorBase, shape: tuple[int, ...], stride: tuple[int, ...], offset: i64, op: Any,
+              args: tuple[Any, ...]) -> TensorBase:
+    """A view that tracks its base."""
+    t = alias(src, shape, stride, offset)
+    if (t._keys & INFERENCE) == 0:
+        base = src._base_field
+        t._base_field = src if base is None else base
+        t._keys |= VIEW
+        t._view_op = op
+        t._view_args = args
+        t._cmeta = src._cmeta
+        vc = t._vc
+        if vc is not None:
+            t._attr_version = vc.value
+        if STATE.active != 0:
+            m: i64 = _tls_get()
+            if m & INFERENCE_MODE:
+                t._cmeta = INFERENCE_VIEW
+            elif (m >> 32) & AUTOGRAD and requires_grad(src):
+                t._cmeta = NO_GRAD_VIEW
+    return t
+
+
+# -- questions asked on every call --------------------------------------------------------------------------------
+def numel(t: TensorBase) -> i64:
+    n = t._numel
+    if n < 0:
+        n = 1
+        for s in t._shape:
+            m: i64 = s
+            n *= m
+        t._numel = n
+    return n
+
+
+def is_contiguous(t: TensorBase) -> bool:
+    c = t._contig
+    if c == 0:
+        c = 1 if strides_contiguous(t._shape, t._stride) else 2
+        t._contig = c
+    return c == 1
+
+
+def strides_contiguous(shape: tuple[int, ...], stride: tuple[int, ...]) -> bool:
+    expected: i64 = 1
+    i: i64 = len(shape) - 1
+    ok = True
+    while i >= 0:
+        n: i64 = shape[i]
+        if n == 0:
+            return True
+        if n != 1:
+            s: i64 = stride[i]
+            if s != expected:
+                ok = False
+            expected *= n
+        i -= 1
+    return ok
+
+
+def contiguous_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Row-major strides; a dimension of size 0 counts as 1, as in PyTorch."""
+    n: i64 = len(shape)
+    if n == 0:
+        return ()
+    if n == 1:
+        return (1,)
+    if n == 2:
+        last: i64 = shape[1]
+        return (last if last > 1 else 1, 1)
+    out = [1] * n
+    acc: i64 = 1
+    i: i64 = n - 1
+    while i >= 0:
+        out[i] = acc
+        s: i64 = shape[i]
+        if s > 1:
+            acc *= s
+        i -= 1
+    return tuple(out)
+
+
+def counter(t: TensorBase) -> VersionCounter:
+    vc = t._vc
+    if vc is None:
+        if t._keys & INFERENCE:
+            raise RuntimeError("Inference tensors do not track version counter.")
+        vc = VersionCounter(0)
+        t._vc = vc
+    return vc
+
+
+def version(t: TensorBase) -> i64:
+    vc = t._vc
+    return vc.value if vc is not None else 0
+
+
+def bump(t: TensorBase) -> None:
+    """One in-place write happened."""
+    if t._keys & INFERENCE:
+        return
+    vc = t._vc
+    if vc is None:
+        t._vc = VersionCounter(1)
+    else:
+        vc.value += 1
+
+
+def requires_grad(t: TensorBase) -> bool:
+    if t._keys & AUTOGRAD:
+        return True
+    if t._keys & VIEW:
+        base = t._base_field
+        return base is not None and (base._keys & AUTOGRAD) != 0 and differentiable(t._dtype)
+    return False
+
+
+def differentiable(dt: dtype) -> bool:
+    return dt.category >= 2
+
+
+def grad_fn_of(t: TensorBase) -> Node | None:
+    """The node that made this tensor; a view whose base was written since gets a fresh one first."""
+    if t._keys & VIEW and version(t) != t._attr_version:
+        HOT.refresh_grad_fn(t)
+    return t._grad_fn
+
+
+def set_requires_grad(t: TensorBase, on: bool) -> None:
+    """The `requires_grad` setter: only leaves can be switched."""
+    if grad_fn_of(t) is not None:
+        if not on:
+            raise RuntimeError(
+                "you can only change requires_grad flags of leaf variables. If you want to use a computed variable in a "
+                "subgraph that doesn't require differentiation use var_no_grad = var.detach().")
+        return
+    if on:
+        if not differentiable(t._dtype):
+            raise RuntimeError("only Tensors of floating point and complex dtype can require gradients")
+        if t._keys & INFERENCE and STATE.active == 0:
+            raise RuntimeError(
+                "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.")
+        t._keys |= AUTOGRAD
+    else:
+        t._keys &= ~AUTOGRAD
+
+
+def set_history(t: TensorBase, node: Node, nr: i64) -> None:
+    t._grad_fn = node
+    t._output_nr = nr
+    t._keys |= AUTOGRAD
+
+
+def python_override(t: TensorBase) -> bool:
+    return (t._keys & PYTHON) != 0
