@@ -125,8 +125,8 @@ CALLS: dict[str, Inplace] = {
             "abs_ absolute_ neg_ negative_ sign_ sgn_ square_ sqrt_ rsqrt_ reciprocal_ exp_ exp2_ expm1_ log_ "
             "log2_ log10_ log1p_ "
             "sin_ cos_ tan_ asin_ acos_ atan_ arcsin_ arccos_ arctan_ sinh_ cosh_ tanh_ asinh_ atanh_ "
-            "arcsinh_ arctanh_ sigmoid_ relu_ floor_ ceil_ round_ trunc_ fix_ frac_ erf_ erfc_ erfinv_ lgamma_ digamma_ "
-            "i0_ sinc_ deg2rad_ rad2deg_ logical_not_ zero_ nan_to_num_ tril_ triu_ conj_physical_ "
+            "arcsinh_ arctanh_ sigmoid_ relu_ floor_ ceil_ round_ trunc_ fix_ frac_ erf_ erfc_ erfinv_ lgamma_ "
+            "digamma_ i0_ sinc_ deg2rad_ rad2deg_ logical_not_ zero_ nan_to_num_ tril_ triu_ conj_physical_ "
             "normal_ uniform_ bernoulli_ random_ exponential_ cauchy_ log_normal_ squeeze_ t_"
         ).split()
     },
