@@ -312,6 +312,7 @@ class Ref {
     Ref(const Ref&) = delete;
     Ref& operator=(const Ref&) = delete;
     PyObject* get() const { return o_; }
+    void reset(PyObject* o) { Py_XDECREF(o_); o_ = o; }
     PyObject* release() { PyObject* o = o_; o_ = nullptr; return o; }
 
   private:

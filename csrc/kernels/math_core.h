@@ -1,0 +1,324 @@
+// Elementary functions without branches or calls, so that loops over them vectorise. Invariant: NaN, infinities and
+// signed zeros come out as C's functions give them; errors stay within about 2 ulp (float32 functions that are not on
+// a hot path are evaluated in double and rounded once).
+#pragma once
+#include "common.h"
+
+namespace mt {
+
+// ---------------------------------------------------------------- float64
+
+// 2^k for k in [-1022, 1023], from the bits of k + 1.5 * 2^52.
+constexpr double ROUND_MAGIC_D = 6755399441055744.0;
+constexpr float ROUND_MAGIC_F = 12582912.0f;
+
+MT_INLINE double exp_reduced(double r) {  // |r| <= ln(2) / 2
+    double p = 1.6059043836821614599e-10;
+    p = p * r + 2.0876756987868098979e-09;
+    p = p * r + 2.5052108385441718775e-08;
+    p = p * r + 2.7557319223985890653e-07;
+    p = p * r + 2.7557319223985890653e-06;
+    p = p * r + 2.4801587301587301566e-05;
+    p = p * r + 1.9841269841269841253e-04;
+    p = p * r + 1.3888888888888889419e-03;
+    p = p * r + 8.3333333333333332177e-03;
+    p = p * r + 4.1666666666666664354e-02;
+    p = p * r + 1.6666666666666665741e-01;
+    p = p * r + 0.5;
+    return (p * r) * r + r + 1.0;
+}
+MT_INLINE double exp_v(double x) {
+    double c = x > 710.0 ? 710.0 : x;
+    c = c < -746.0 ? -746.0 : c;
+    const double t = c * 1.44269504088896338700e+00 + ROUND_MAGIC_D;
+    const double k = t - ROUND_MAGIC_D;
+    const double r = (c - k * 6.93147180369123816490e-01) - k * 1.90821492927058770002e-10;
+    // The scale is applied in two halves: k reaches 1024 and, for subnormal results, -1076.
+    const int64_t ki = (int64_t)(bits_of(t) - bits_of(ROUND_MAGIC_D));
+    const uint64_t half = (uint64_t)(ki + 4096) >> 1, rest = (uint64_t)(ki + 4096) - half;
+    return exp_reduced(r) * double_of((half - 2048 + 1023) << 52) * double_of((rest - 2048 + 1023) << 52);
+}
+// For arguments that come from float32: |result| stays far from the limits of double, and 1e-12 is plenty.
+MT_INLINE double exp_short(double x) {
+    double c = x > 300.0 ? 300.0 : x;
+    c = c < -300.0 ? -300.0 : c;
+    const double t = c * 1.44269504088896338700e+00 + ROUND_MAGIC_D;
+    const double k = t - ROUND_MAGIC_D;
+    const double r = c - k * 6.93147180559945286227e-01;
+    double p = 2.7557319223985890653e-07;
+    p = p * r + 2.7557319223985890653e-06;
+    p = p * r + 2.4801587301587301566e-05;
+    p = p * r + 1.9841269841269841253e-04;
+    p = p * r + 1.3888888888888889419e-03;
+    p = p * r + 8.3333333333333332177e-03;
+    p = p * r + 4.1666666666666664354e-02;
+    p = p * r + 1.6666666666666665741e-01;
+    p = p * r + 0.5;
+    p = (p * r) * r + r + 1.0;
+    const uint64_t k52 = (bits_of(t) - bits_of(ROUND_MAGIC_D) + 1023) << 52;
+    return p * double_of(k52);
+}
+MT_INLINE double log_v(double x) {
+    const bool tiny = x < 2.2250738585072014e-308;
+    const double xs = tiny ? x * 18014398509481984.0 : x;
+    const uint64_t ix = bits_of(xs) - 0x3fe6a09e667f3bcdULL;  // sqrt(1/2)
+    const double m = double_of((ix & 0xfffffffffffffULL) + 0x3fe6a09e667f3bcdULL);
+    // The exponent as a double, without an int64 conversion: bits of 1.5 * 2^52 + e. The shift is made on a positive
+    // number, since AVX2 has no arithmetic shift of 64 bits.
+    const uint64_t e_biased = (ix + (uint64_t(2048) << 52)) >> 52;  // (e + 2048) mod 4096
+    const double e = (double_of(bits_of(ROUND_MAGIC_D) + e_biased) - ROUND_MAGIC_D) - 2048.0 - (tiny ? 54.0 : 0.0);
+    const double f = m - 1.0, s = f / (2.0 + f), z = s * s, w = z * z;
+    const double t1 = w * (3.999999999940941908e-01 + w * (2.222219843214978396e-01 + w * 1.531383769920937332e-01));
+    const double t2 = z * (6.666666666666735130e-01 +
+                           w * (2.857142874366239149e-01 + w * (1.818357216161805012e-01 + w * 1.479819860511658591e-01)));
+    const double hfsq = 0.5 * f * f;
+    double r = e * 6.93147180369123816490e-01 - ((hfsq - (s * (hfsq + t1 + t2) + e * 1.90821492927058770002e-10)) - f);
+    r = x == 0.0 ? -std::numeric_limits<double>::infinity() : r;
+    r = x < 0.0 ? std::numeric_limits<double>::quiet_NaN() : r;
+    return (x != x || x == std::numeric_limits<double>::infinity()) ? x : r;
+}
+MT_INLINE double atan_v(double x) {  // to 1e-12
+    const double a = std::fabs(x);
+    const bool big = a > 2.414213562373095, mid = a > 0.4142135623730950;
+    const double num = big ? -1.0 : (mid ? a - 1.0 : a), den = big ? a : (mid ? a + 1.0 : 1.0);
+    const double t = num / den, z = t * t;
+    double p = -0.037655106012914021;
+    p = p * z + 0.0697419768659526513;
+    p = p * z - 0.0899255290615091148;
+    p = p * z + 0.111034569089474629;
+    p = p * z - 0.142853865537521393;
+    p = p * z + 0.199999930535558136;
+    p = p * z - 0.333333332769224921;
+    const double r = (big ? 1.5707963267948966 : (mid ? 0.7853981633974483 : 0.0)) + (t + t * (p * z));
+    return std::copysign(r, x);
+}
+MT_INLINE double asin_v(double x) {  // to 1e-12; NaN outside [-1, 1]
+    const double a = std::fabs(x);
+    const bool big = a > 0.5;
+    const double z = big ? 0.5 * (1.0 - a) : a * a;
+    const double s = big ? std::sqrt(z) : a;
+    double p = 0.0279070314326660997;
+    p = p * z - 0.00293979290672419638;
+    p = p * z + 0.0156756625270709354;
+    p = p * z + 0.0131879161367537301;
+    p = p * z + 0.0174414956854928556;
+    p = p * z + 0.0223660659388850076;
+    p = p * z + 0.0303821827762124848;
+    p = p * z + 0.0446428524379387159;
+    p = p * z + 0.075000000035845581;
+    p = p * z + 0.16666666666662181;
+    const double r = s + s * (z * p);
+    return std::copysign(big ? 1.5707963267948966 - 2.0 * r : r, x);
+}
+// sin and cos of a float-sized argument, |x| <= TRIG_LIMIT.
+constexpr float TRIG_LIMIT = 1.0e6f;
+struct SinCos { double sin, cos; };
+MT_INLINE SinCos sincos_v(double x) {
+    const double t = x * 6.36619772367581382433e-01 + ROUND_MAGIC_D;
+    const double k = t - ROUND_MAGIC_D;
+    const double r = (x - k * 1.57079632673412561417e+00) - k * 6.07710050650619224932e-11;
+    const double z = r * r;
+    const double s = r + r * z * (-1.66666666666666324348e-01 + z * (8.33333333332248946124e-03 + z * (-1.98412698298579493134e-04 +
+                                  z * (2.75573137070700676789e-06 + z * -2.50507602534068634195e-08))));
+    const double c = 1.0 - 0.5 * z + z * z * (4.16666666666666019037e-02 + z * (-1.38888888888741095749e-03 +
+                                  z * (2.48015872894767294178e-05 + z * (-2.75573143513906633035e-07 + z * 2.08757232129817482790e-09))));
+    const uint64_t q = bits_of(t);
+    const bool odd = q & 1;
+    const uint64_t flip_s = (q & 2) << 62, flip_c = ((q + 1) & 2) << 62;
+    return {double_of(bits_of(odd ? c : s) ^ flip_s), double_of(bits_of(odd ? s : c) ^ flip_c)};
+}
+
+// ---------------------------------------------------------------- float32
+
+MT_INLINE float exp_v(float x) {
+    float c = x > 89.0f ? 89.0f : x;
+    c = c < -104.0f ? -104.0f : c;
+    const float t = c * 1.44269504f + ROUND_MAGIC_F;
+    const float k = t - ROUND_MAGIC_F;
+    const float r = (c - k * 0.693359375f) + k * 2.12194440e-4f;
+    float p = 1.9875691500e-4f;
+    p = p * r + 1.3981999507e-3f;
+    p = p * r + 8.3334519073e-3f;
+    p = p * r + 4.1665795894e-2f;
+    p = p * r + 1.6666665459e-1f;
+    p = p * r + 5.0000001201e-1f;
+    p = (p * r) * r + r + 1.0f;
+    const int32_t ki = (int32_t)(bits_of(t) - bits_of(ROUND_MAGIC_F)), half = ki >> 1;
+    return p * float_of((uint32_t)(half + 127) << 23) * float_of((uint32_t)(ki - half + 127) << 23);
+}
+// Argument at most 0 (softmax and the like) or known to stay below 88: one scale; results under 2^-126 become 0.
+MT_INLINE float exp_fast(float x) {
+    const float c = x < -87.3f ? -87.3f : x;
+    const float t = c * 1.44269504f + ROUND_MAGIC_F;
+    const float k = t - ROUND_MAGIC_F;
+    const float r = (c - k * 0.693359375f) + k * 2.12194440e-4f;
+    float p = 1.9875691500e-4f;
+    p = p * r + 1.3981999507e-3f;
+    p = p * r + 8.3334519073e-3f;
+    p = p * r + 4.1665795894e-2f;
+    p = p * r + 1.6666665459e-1f;
+    p = p * r + 5.0000001201e-1f;
+    p = (p * r) * r + r + 1.0f;
+    const float v = p * float_of((bits_of(t) - bits_of(ROUND_MAGIC_F) + 127u) << 23);
+    return x < -87.3f ? 0.0f : v;
+}
+MT_INLINE float log_v(float x) {
+    const bool tiny = x < 1.17549435e-38f;
+    const float xs = tiny ? x * 8388608.0f : x;
+    const uint32_t ix = bits_of(xs) - 0x3f3504f3u;
+    const float m = float_of((ix & 0x7fffffu) + 0x3f3504f3u);
+    const float e = (float)((int32_t)ix >> 23) - (tiny ? 23.0f : 0.0f);
+    const float f = m - 1.0f, z = f * f;
+    float p = 7.0376836292e-2f;
+    p = p * f - 1.1514610310e-1f;
+    p = p * f + 1.1676998740e-1f;
+    p = p * f - 1.2420140846e-1f;
+    p = p * f + 1.4249322787e-1f;
+    p = p * f - 1.6668057665e-1f;
+    p = p * f + 2.0000714765e-1f;
+    p = p * f - 2.4999993993e-1f;
+    p = p * f + 3.3333331174e-1f;
+    float r = (f * z) * p - e * 2.12194440e-4f;
+    r = r - 0.5f * z;
+    r = f + r + e * 0.693359375f;
+    r = x == 0.0f ? -std::numeric_limits<float>::infinity() : r;
+    r = x < 0.0f ? std::numeric_limits<float>::quiet_NaN() : r;
+    return (x != x || x == std::numeric_limits<float>::infinity()) ? x : r;
+}
+MT_INLINE float tanh_v(float x) {
+    const float a = std::fabs(x), z = x * x;
+    const float big = 1.0f - 2.0f / (exp_v(2.0f * a) + 1.0f);
+    float p = -5.70498872745e-3f;
+    p = p * z + 2.06390887954e-2f;
+    p = p * z - 5.37397155531e-2f;
+    p = p * z + 1.33314422036e-1f;
+    p = p * z - 3.33332819422e-1f;
+    const float near = (p * z) * x + x;
+    return a < 0.625f ? near : std::copysign(big, x);
+}
+MT_INLINE float erf_v(float x) {
+    const float t = std::fabs(x), s = x * x;
+    float u = -1.72853470e-5f * t + 3.83197126e-4f;
+    const float v = -3.88396438e-3f * t + 2.42546219e-2f;
+    u = u * s + v;
+    u = u * t - 1.06777877e-1f;
+    u = u * t - 6.34846687e-1f;
+    u = u * t - 1.28717512e-1f;
+    u = u * t - t;
+    // From 4 on the result is 1; the polynomial would turn back up.
+    const float big = t > 4.0f ? 1.0f : 1.0f - exp_fast(u);
+    float w = -5.96761703e-4f;
+    w = w * s + 4.99119423e-3f;
+    w = w * s - 2.67681349e-2f;
+    w = w * s + 1.12819925e-1f;
+    w = w * s - 3.76125336e-1f;
+    w = w * s + 1.28379166e-1f;
+    const float near = w * x + x;
+    return t > 0.927734375f ? std::copysign(big, x) : near;  // NaN takes the second branch and stays NaN
+}
+
+// Rarely hot float32 functions, through double.
+MT_INLINE float exp2_v(float x) {
+    const double r = exp_short((double)x * 6.93147180559945286227e-01);
+    return (float)r;
+}
+MT_INLINE float expm1_v(float x) {
+    const double d = x, far = exp_short(d) - 1.0, near = d + 0.5 * d * d;
+    return (float)(std::fabs(d) < 1e-5 ? near : far);
+}
+MT_INLINE float log2_v(float x) { return (float)(log_v((double)x) * 1.44269504088896338700e+00); }
+MT_INLINE float log10_v(float x) { return (float)(log_v((double)x) * 4.34294481903251816668e-01); }
+MT_INLINE float log1p_v(float x) {
+    const double d = x, far = log_v(1.0 + d), near = d - d * d * (0.5 - d * (1.0 / 3.0));
+    return (float)(std::fabs(d) < 1e-5 ? near : far);
+}
+MT_INLINE float sin_v(float x) { return x == 0.0f ? x : (float)sincos_v((double)x).sin; }
+MT_INLINE float cos_v(float x) { return (float)sincos_v((double)x).cos; }
+MT_INLINE float tan_v(float x) {
+    const SinCos sc = sincos_v((double)x);
+    return x == 0.0f ? x : (float)(sc.sin / sc.cos);
+}
+MT_INLINE float asin_v(float x) { return (float)asin_v((double)x); }
+MT_INLINE float acos_v(float x) { return (float)(1.5707963267948966 - asin_v((double)x)); }
+MT_INLINE float atan_v(float x) { return (float)atan_v((double)x); }
+MT_INLINE float sinh_v(float x) {
+    const double d = x, e = exp_short(d), far = 0.5 * (e - 1.0 / e), near = d + d * d * d * (1.0 / 6.0);
+    return (float)(std::fabs(d) < 1e-4 ? near : far);
+}
+MT_INLINE float cosh_v(float x) {
+    const double e = exp_short((double)x);
+    return (float)(0.5 * (e + 1.0 / e));
+}
+MT_INLINE float asinh_v(float x) {
+    const double d = std::fabs((double)x), far = log_v(d + std::sqrt(d * d + 1.0)), near = d - d * d * d * (1.0 / 6.0);
+    return (float)std::copysign(d < 1e-4 ? near : far, (double)x);
+}
+MT_INLINE float acosh_v(float x) {
+    const double d = x;
+    return (float)log_v(d + std::sqrt(d * d - 1.0));
+}
+MT_INLINE float atanh_v(float x) {
+    const double d = x, far = 0.5 * log_v((1.0 + d) / (1.0 - d)), near = d + d * d * d * (1.0 / 3.0);
+    return (float)(std::fabs(d) < 1e-4 ? near : far);
+}
+MT_INLINE float hypot_v(float x, float y) {
+    const double a = x, b = y;
+    const float r = (float)std::sqrt(a * a + b * b);
+    constexpr float inf = std::numeric_limits<float>::infinity();
+    return (std::fabs(x) == inf || std::fabs(y) == inf) ? inf : r;
+}
+MT_INLINE float atan2_v(float y, float x) {
+    const double ay = std::fabs((double)y), ax = std::fabs((double)x);
+    const bool steep = ay > ax;
+    const double lo = steep ? ax : ay, hi = steep ? ay : ax;
+    // inf / inf means 45 degrees, 0 / 0 means 0.
+    double q = lo == hi ? 1.0 : lo / hi;
+    q = hi == 0.0 ? 0.0 : q;
+    double r = atan_v(q);
+    r = steep ? 1.5707963267948966 - r : r;
+    r = std::signbit(x) ? 3.141592653589793 - r : r;
+    const float v = (float)std::copysign(r, (double)y);
+    return (x != x || y != y) ? x + y : v;
+}
+MT_INLINE float pow_v(float x, float y) {
+    constexpr float inf = std::numeric_limits<float>::infinity();
+    const float ax = std::fabs(x), ay = std::fabs(y);
+    // Exponents from 2^24 on are even integers; below, rounding by the magic number tells.
+    const double yd = y, half = 0.5 * yd;
+    const bool whole = ay >= 16777216.0f || (yd + ROUND_MAGIC_D) - ROUND_MAGIC_D == yd;
+    const bool odd = whole && ay < 16777216.0f && (half + ROUND_MAGIC_D) - ROUND_MAGIC_D != half;
+    double e = yd * log_v((double)ax);
+    e = ax == 1.0f ? 0.0 : e;  // 1 ** inf
+    float r = (float)exp_short(e);
+    r = (odd && std::signbit(x)) ? -r : r;
+    r = (x < 0.0f && !whole && ax != inf) ? std::numeric_limits<float>::quiet_NaN() : r;
+    r = (y == 0.0f || x == 1.0f) ? 1.0f : r;
+    return ((x != x && y != 0.0f) || (y != y && x != 1.0f)) ? x + y : r;
+}
+
+// ---------------------------------------------------------------- activations, both precisions
+
+MT_INLINE double tanh_v(double x) {
+    const double a = std::fabs(x), z = x * x;
+    const double big = 1.0 - 2.0 / (exp_v(2.0 * a) + 1.0);
+    // fdlibm-like rational of Cephes for the middle, exact enough near 0.
+    const double p = ((-9.64399179425052238628e-1 * z - 9.92877231001918586564e1) * z - 1.61468768441708447952e3);
+    const double q = (((z + 1.12811678491632931402e2) * z + 2.23548839060100448583e3) * z + 4.84406305325125486048e3);
+    const double near = x + x * z * (p / q);
+    return a < 0.625 ? near : std::copysign(big, x);
+}
+MT_INLINE double erf_v(double x) { return std::erf(x); }
+MT_INLINE double pow_v(double x, double y) { return std::pow(x, y); }
+MT_INLINE double atan2_v(double y, double x) { return std::atan2(y, x); }
+MT_INLINE double hypot_v(double x, double y) { return std::hypot(x, y); }
+
+template <class T> MT_INLINE T sigmoid_v(T x) { return T(1) / (T(1) + exp_v(-x)); }
+template <class T> MT_INLINE T silu_v(T x) { return x / (T(1) + exp_v(-x)); }
+template <class T> MT_INLINE T gelu_v(T x) { return x * T(0.5) * (T(1) + erf_v(x * T(0.70710678118654752440))); }
+constexpr double GELU_BETA = 0.79788456080286535588, GELU_KAPPA = 0.044715;  // sqrt(2 / pi)
+template <class T> MT_INLINE T gelu_tanh_v(T x) {
+    const T inner = T(GELU_BETA) * (x + T(GELU_KAPPA) * (x * x * x));
+    return T(0.5) * x * (T(1) + tanh_v(inner));
+}
+
+}  // namespace mt

@@ -1,0 +1,489 @@
+// unary, binary and ternary: how operands of any dtype and layout reach the range kernels. Invariant: every element is
+// loaded before the element at the same place is stored, so the output may be one of the inputs.
+#include "pointwise.h"
+#include "pointwise_loop.h"
+
+namespace mt {
+
+KernelTables kernels;
+
+namespace {
+
+const char* const UNARY_NAMES[] = {
+#define MT_NAME(name) #name,
+    MT_UNARY_OPS(MT_NAME)};
+const char* const BINARY_NAMES[] = {MT_BINARY_OPS(MT_NAME) "ADD"};
+const char* const TERNARY_NAMES[] = {MT_TERNARY_OPS(MT_NAME)};
+#undef MT_NAME
+
+struct Registered {
+    Registered() {
+        register_unary_float();
+        register_binary_float();
+        register_integer();
+        register_complex();
+    }
+} registered;
+
+// Below this size no thread is woken; above, each gets at least GRAIN elements.
+constexpr int64_t PARALLEL_MIN = 65536;
+MT_INLINE int64_t grain_of(int64_t numel) { return numel < PARALLEL_MIN ? numel : GRAIN; }
+
+// How one call is computed: the dtype each input block has, the kernel, and the dtype it writes.
+template <int N> struct Plan {
+    int op;
+    int ccode;
+    int target[N];
+    int result;
+    bool round_numbers;  // a Python number is rounded to ccode first, as PyTorch does except in + - * /
+    UnaryFn fn1 = nullptr;
+    BinaryKernel fn2;
+    TernaryFn fn3 = nullptr;
+    Params params;
+};
+
+template <int N>
+MT_INLINE void call(Plan<N>& plan, char* out, const char* const* in, const bool* scalar, int64_t n) {
+    if constexpr (N == 1) plan.fn1(out, in[0], n, plan.params);
+    else if constexpr (N == 2) (scalar[1] ? plan.fn2.vs : scalar[0] ? plan.fn2.sv : plan.fn2.vv)(out, in[0], in[1], n, plan.params);
+    else plan.fn3(out, in[0], in[1], in[2], n, plan.params);
+}
+// Whether the kernel takes this operand as one value, given that no other one is scalar.
+template <int N> MT_INLINE bool takes_scalar(const Plan<N>& plan, int k) {
+    if constexpr (N == 2) return (k == 0 ? plan.fn2.sv : plan.fn2.vs) != nullptr;
+    else return (void)plan, (void)k, false;
+}
+
+// ---------------------------------------------------------------- the general way
+
+struct Source {
+    int code, itemsize, target;
+    int via;       // intermediate dtype of the cast, or -1
+    bool convert;  // code differs from target
+};
+
+template <int N> class Worker {
+  public:
+    Worker(Plan<N>& plan, const Loop<N + 1>& loop, const Source* sources, int ocode)
+        : plan_(plan), loop_(loop), sources_(sources), ocode_(ocode), osize_(ITEMSIZE[ocode]) {}
+
+    // Can rows of any length go to the kernel as they are?
+    bool direct() const {
+        bool ok = ocode_ == plan_.result && loop_.step[0][0] == osize_;
+        int scalars = 0;
+        for (int k = 0; k < N; ++k) {
+            const bool one = loop_.step[k + 1][0] == 0 && takes_scalar(plan_, k);
+            ok &= !sources_[k].convert && (one || loop_.step[k + 1][0] == sources_[k].itemsize);
+            scalars += one;
+        }
+        return ok && scalars <= 1;
+    }
+    void row(char* const* ptr, int64_t n) const {
+        const char* in[N];
+        bool scalar[N];
+        for (int k = 0; k < N; ++k) {
+            in[k] = ptr[k + 1];
+            scalar[k] = loop_.step[k + 1][0] == 0;
+        }
+        call(plan_, ptr[0], in, scalar, n);
+    }
+    // n1 rows of n0 elements, at most BLOCK together.
+    void tile(char* const* ptr, int64_t n0, int64_t n1) {
+        const int64_t n = n0 * n1;
+        const char* in[N];
+        bool scalar[N];
+        bool taken = false;
+        for (int k = 0; k < N; ++k) {
+            const int64_t s0 = loop_.step[k + 1][0], s1 = n1 > 1 ? loop_.step[k + 1][1] : 0;
+            scalar[k] = s0 == 0 && s1 == 0;
+            in[k] = load(k, ptr[k + 1], scalar[k] ? 1 : n0, scalar[k] ? 1 : n1, s0, s1);
+            if (scalar[k] && !taken && takes_scalar(plan_, k)) {
+                taken = true;
+            } else if (scalar[k]) {
+                char* full = in[k] == native_[k] ? raw_[k] : native_[k];
+                gather_tile(full, in[k], 0, 0, n, 1, ITEMSIZE[sources_[k].target]);
+                in[k] = full;
+                scalar[k] = false;
+            }
+        }
+        const int64_t d0 = loop_.step[0][0], d1 = loop_.step[0][1];
+        if (ocode_ == plan_.result && d0 == osize_ && (n1 == 1 || d1 == n0 * osize_)) {
+            call(plan_, ptr[0], in, scalar, n);
+            return;
+        }
+        char* block = native_[N];
+        call(plan_, block, in, scalar, n);
+        if (ocode_ != plan_.result) {
+            // A result in the native type stands for one in ccode: it wraps or rounds there first.
+            if (plan_.result == NATIVE_CODE[native_of(plan_.ccode)] && plan_.ccode != plan_.result && ocode_ != plan_.ccode) {
+                cast_block(raw_[N], plan_.ccode, block, plan_.result, n);
+                cast_block(native_[N], ocode_, raw_[N], plan_.ccode, n);
+            } else {
+                cast_block(raw_[N], ocode_, block, plan_.result, n);
+                block = raw_[N];
+            }
+        }
+        scatter_tile(ptr[0], d0, d1, block, n0, n1, osize_);
+    }
+
+  private:
+    const char* load(int k, const char* src, int64_t n0, int64_t n1, int64_t s0, int64_t s1) {
+        const Source& s = sources_[k];
+        const int64_t n = n0 * n1;
+        const bool dense = n == 1 || (s0 == s.itemsize && (n1 == 1 || s1 == n0 * s.itemsize));
+        if (!s.convert) {
+            if (dense) return src;
+            gather_tile(native_[k], src, s0, s1, n0, n1, s.itemsize);
+            return native_[k];
+        }
+        if (!dense) {
+            gather_tile(raw_[k], src, s0, s1, n0, n1, s.itemsize);
+            src = raw_[k];
+        }
+        if (s.via < 0) {
+            cast_block(native_[k], s.target, src, s.code, n);
+        } else {
+            alignas(64) char between[BLOCK * 16];
+            cast_block(between, s.via, src, s.code, n);
+            cast_block(native_[k], s.target, between, s.via, n);
+        }
+        return native_[k];
+    }
+
+    Plan<N>& plan_;
+    const Loop<N + 1>& loop_;
+    const Source* sources_;
+    const int ocode_, osize_;
+    alignas(64) char native_[N + 1][BLOCK * 16];
+    alignas(64) char raw_[N + 1][BLOCK * 16];
+};
+
+template <int N> void run_general(Plan<N>& plan, const Loop<N + 1>& loop, const Source* sources, int ocode) {
+    const int64_t grain = grain_of(loop.numel);
+    if (wants_tiles(loop)) {
+        run_tiles(loop, grain, [&](char* const* ptr, int64_t n0, int64_t n1) {
+            Worker<N>(plan, loop, sources, ocode).tile(ptr, n0, n1);
+        });
+        return;
+    }
+    run_rows(loop, grain, [&](char* const* ptr, int64_t n) {
+        Worker<N> worker(plan, loop, sources, ocode);
+        if (worker.direct()) {
+            worker.row(ptr, n);
+            return;
+        }
+        char* at[N + 1];
+        for (int64_t i = 0; i < n; i += BLOCK) {
+            for (int k = 0; k <= N; ++k) at[k] = ptr[k] + i * loop.step[k][0];
+            worker.tile(at, n - i < BLOCK ? n - i : BLOCK, 1);
+        }
+    });
+}
+
+// ---------------------------------------------------------------- operands
+
+MT_INLINE bool row_major(PyObject* strides, const Shape& shape) {
+    if (MT_UNLIKELY(!PyTuple_Check(strides) || PyTuple_GET_SIZE(strides) != shape.ndim)) return false;
+    int64_t expected = 1;
+    for (int i = shape.ndim - 1; i >= 0; --i) {
+        const int64_t d = shape.dim[i];
+        if (d == 1) continue;
+        if (as_int(PyTuple_GET_ITEM(strides, i)) != expected) return false;
+        expected *= d;
+    }
+    return true;
+}
+MT_INLINE bool all_zero(PyObject* strides, const Shape& shape) {
+    if (MT_UNLIKELY(!PyTuple_Check(strides) || PyTuple_GET_SIZE(strides) != shape.ndim)) return false;
+    for (int i = 0; i < shape.ndim; ++i)
+        if (shape.dim[i] != 1 && as_int(PyTuple_GET_ITEM(strides, i)) != 0) return false;
+    return true;
+}
+
+void number_operand(PyObject* o, const Shape&, int ccode, int target, bool round, char* dst) {
+    if (round && ccode != target) {
+        alignas(16) char narrow[16];
+        number_into(o, ccode, narrow);
+        cast_block(dst, target, narrow, ccode, 1);
+    } else {
+        number_into(o, target, dst);
+    }
+}
+
+template <int N>
+PyObject* run(Plan<N>& plan, PyObject* const* in, PyObject* const* out_args, PyObject* shape_arg) {
+    Shape shape;
+    parse_shape(shape_arg, shape);
+    const int ocode = as_code(out_args[3]);
+    alignas(16) char numbers[N][16];
+    const char* ptr[N];
+    bool scalar[N];
+    int scalars = 0;
+    // The flat way: dtypes fit, and every operand is row-major or one value.
+    bool flat = ocode == plan.result && row_major(out_args[2], shape);
+    PyObject* known = out_args[2];
+    for (int k = 0; k < N; ++k) {
+        PyObject* const* arg = in + 4 * k;
+        if (MT_LIKELY(is_storage(arg[0]))) {
+            if (!flat) continue;
+            const StorageObject* storage = reinterpret_cast<StorageObject*>(arg[0]);
+            flat = as_int(arg[3]) == plan.target[k];
+            if (MT_LIKELY(arg[2] == known || (flat && row_major(arg[2], shape)))) {
+                scalar[k] = false;
+            } else {
+                flat = flat && all_zero(arg[2], shape);
+                scalar[k] = true;
+            }
+            if (!flat) continue;
+            const int64_t offset = as_int(arg[1]), size = ITEMSIZE[plan.target[k]];
+            ptr[k] = storage->ptr + offset * size;
+            // Left to the general way when in doubt: it has the message.
+            flat = offset >= 0 && offset <= storage->nbytes / size &&
+                   (scalar[k] ? (shape.numel != 0) : shape.numel) <= storage->nbytes / size - offset;
+        } else {
+            number_operand(arg[0], shape, plan.ccode, plan.target[k], plan.round_numbers, numbers[k]);
+            ptr[k] = numbers[k];
+            scalar[k] = true;
+        }
+        if (scalar[k]) {
+            ++scalars;
+            flat = flat && takes_scalar(plan, k);
+        }
+    }
+    if (MT_LIKELY(flat && scalars <= 1)) {
+        const int osize = ITEMSIZE[ocode];
+        Ref result;
+        char* target;
+        if (out_args[0] == Py_None) {
+            PyObject* fresh = storage_new((size_t)shape.numel * osize);
+            result.reset(fresh);
+            target = reinterpret_cast<StorageObject*>(fresh)->ptr;
+        } else {
+            const StorageObject* storage = as_storage(out_args[0]);
+            const int64_t offset = as_int(out_args[1]);
+            if (MT_UNLIKELY(offset < 0 || offset > storage->nbytes / osize || shape.numel > storage->nbytes / osize - offset))
+                goto general;
+            target = storage->ptr + offset * osize;
+            Py_INCREF(out_args[0]);
+            result.reset(out_args[0]);
+        }
+        if (MT_LIKELY(shape.numel < PARALLEL_MIN)) {
+            if (shape.numel) {
+                GilRelease unlocked(shape.numel);
+                call(plan, target, ptr, scalar, shape.numel);
+            }
+        } else {
+            GilRelease unlocked(shape.numel);
+            parallel_for(shape.numel, GRAIN, [&](int64_t begin, int64_t end) {
+                const char* at[N];
+                for (int k = 0; k < N; ++k) at[k] = scalar[k] ? ptr[k] : ptr[k] + begin * ITEMSIZE[plan.target[k]];
+                call(plan, target + begin * osize, at, scalar, end - begin);
+            });
+        }
+        if (MT_UNLIKELY(plan.params.zero_division)) fail(PyExc_RuntimeError, "ZeroDivisionError");
+        return result.release();
+    }
+general:
+    Operand operand;
+    Ref result(parse_output(out_args, shape, operand));
+    Loop<N + 1> loop;
+    loop_begin(loop, shape);
+    loop_operand(loop, 0, operand.data, shape, operand.stride, operand.itemsize);
+    Source sources[N];
+    for (int k = 0; k < N; ++k) {
+        PyObject* const* arg = in + 4 * k;
+        Source& s = sources[k];
+        s.target = plan.target[k];
+        if (is_storage(arg[0])) {
+            parse_operand(arg, shape, operand);
+            s.code = operand.code;
+            loop_operand(loop, k + 1, operand.data, shape, operand.stride, operand.itemsize);
+        } else {
+            s.code = s.target;
+            loop_scalar(loop, k + 1, numbers[k]);
+        }
+        s.itemsize = ITEMSIZE[s.code];
+        s.convert = s.code != s.target;
+        const bool computes = s.target == NATIVE_CODE[native_of(plan.ccode)];
+        s.via = computes && plan.ccode != s.target && s.code != plan.ccode ? plan.ccode : -1;
+        s.convert |= s.via >= 0;
+        if (!is_storage(arg[0])) s.convert = false;
+    }
+    if (shape.numel) {
+        loop_finish(loop);
+        GilRelease unlocked(shape.numel);
+        run_general(plan, loop, sources, ocode);
+    }
+    if (plan.params.zero_division) fail(PyExc_RuntimeError, "ZeroDivisionError");
+    return result.release();
+}
+
+MT_INLINE int block_code(int ccode) { return ccode == BOOL ? (int)BOOL : NATIVE_CODE[native_of(ccode)]; }
+
+template <class T> MT_CLONES void where_range(char* out, const char* cond, const char* a, const char* b, int64_t n, Params&) {
+    T* o = reinterpret_cast<T*>(out);
+    const uint8_t* c = reinterpret_cast<const uint8_t*>(cond);
+    const T *x = reinterpret_cast<const T*>(a), *y = reinterpret_cast<const T*>(b);
+#pragma GCC ivdep
+    for (int64_t i = 0; i < n; ++i) {
+        const T u = x[i], v = y[i];  // both are read, so that the choice is a blend and not a branch
+        o[i] = c[i] ? u : v;
+    }
+}
+void where_16(char* out, const char* cond, const char* a, const char* b, int64_t n, Params&) {
+    for (int64_t i = 0; i < n; ++i) std::memmove(out + 16 * i, (cond[i] ? a : b) + 16 * i, 16);
+}
+
+// Whether alpha is the number 1 (the int 1 in nearly every call).
+MT_INLINE bool is_one(PyObject* alpha) {
+    if (MT_LIKELY(PyLong_CheckExact(alpha))) return as_int(alpha) == 1;
+    return PyFloat_CheckExact(alpha) && PyFloat_AS_DOUBLE(alpha) == 1.0;
+}
+
+// On bool, arithmetic is logic; so that results stay 0 and 1.
+int bool_op(int op) {
+    switch (op) {
+        case OP_ADD: case OP_MAXIMUM: case OP_FMAX: case OP_BITWISE_OR: return OP_LOGICAL_OR;
+        case OP_MUL: case OP_MINIMUM: case OP_FMIN: case OP_BITWISE_AND: return OP_LOGICAL_AND;
+        case OP_BITWISE_XOR: return OP_LOGICAL_XOR;
+        case OP_BITWISE_NOT: return OP_LOGICAL_NOT;
+        default: return op;
+    }
+}
+
+}  // namespace
+
+const char* op_name(int op) {
+    static thread_local char lower[32];
+    const char* name = op < NUM_UNARY       ? UNARY_NAMES[op]
+                       : op < TERNARY_BEGIN ? BINARY_NAMES[op - BINARY_BEGIN]
+                                            : TERNARY_NAMES[op - TERNARY_BEGIN];
+    int i = 0;
+    for (; name[i] && i < 31; ++i) lower[i] = name[i] >= 'A' && name[i] <= 'Z' ? char(name[i] - 'A' + 'a') : name[i];
+    lower[i] = 0;
+    return lower;
+}
+
+}  // namespace mt
+
+using namespace mt;
+
+static PyObject* unary(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
+    return guard([&]() -> PyObject* {
+        expect_args("unary", nargs, 11);
+        int64_t op = as_int(args[0]);
+        if (MT_UNLIKELY((uint64_t)op >= (uint64_t)NUM_UNARY))
+            fail(PyExc_ValueError, "%lld is no unary operator", (long long)op);
+        Plan<1> plan;
+        plan.ccode = as_code(args[10]);
+        if (plan.ccode == BOOL) op = bool_op((int)op);
+        const UnaryKernel& kernel = kernels.unary[op][native_of(plan.ccode)];
+        if (MT_UNLIKELY(!kernel.fn)) fail_dtype(op_name((int)op), plan.ccode);
+        plan.op = (int)op;
+        plan.fn1 = kernel.fn;
+        plan.result = kernel.result;
+        plan.target[0] = block_code(plan.ccode);
+        plan.round_numbers = true;
+        return run(plan, args + 1, args + 5, args[9]);
+    });
+}
+
+static PyObject* binary(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
+    return guard([&]() -> PyObject* {
+        expect_args("binary", nargs, 16);
+        int64_t op = as_int(args[0]);
+        if (MT_UNLIKELY(op < BINARY_BEGIN || op >= BINARY_END))
+            fail(PyExc_ValueError, "%lld is no binary operator", (long long)op);
+        Plan<2> plan;
+        plan.ccode = as_code(args[14]);
+        const Native native = native_of(plan.ccode);
+        plan.round_numbers = op > OP_DIV;
+        if (MT_UNLIKELY(plan.ccode == BOOL)) op = bool_op((int)op);
+        if (MT_UNLIKELY(!is_one(args[15]))) {
+            if (op == OP_ADD || op == OP_SUB || (op == OP_LOGICAL_OR && plan.ccode == BOOL)) {
+                number_into(args[15], NATIVE_CODE[native], plan.params.alpha);
+                if (op == OP_SUB) {
+                    Params negated;
+                    kernels.unary[OP_NEG][native].fn(negated.alpha, plan.params.alpha, 1, negated);
+                    std::memcpy(plan.params.alpha, negated.alpha, sizeof negated.alpha);
+                }
+                op = OP_ADD_ALPHA;
+            } else if (op == OP_THRESHOLD_BACKWARD) {
+                number_into(args[15], NATIVE_CODE[native], plan.params.alpha);
+            } else {
+                fail(PyExc_ValueError, "alpha has no meaning for %s", op_name((int)op));
+            }
+        } else if (op == OP_THRESHOLD_BACKWARD) {
+            number_into(args[15], NATIVE_CODE[native], plan.params.alpha);
+        }
+        plan.fn2 = kernels.binary[op - BINARY_BEGIN][native];
+        if (MT_UNLIKELY(!plan.fn2.vv)) fail_dtype(op_name((int)op), plan.ccode);
+        plan.op = (int)op;
+        plan.result = plan.fn2.result;
+        plan.target[0] = plan.target[1] = block_code(plan.ccode);
+        return run(plan, args + 1, args + 9, args[13]);
+    });
+}
+
+static PyObject* ternary(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
+    return guard([&]() -> PyObject* {
+        expect_args("ternary", nargs, 20);
+        const int64_t op = as_int(args[0]);
+        if (MT_UNLIKELY(op < TERNARY_BEGIN || op >= TERNARY_END))
+            fail(PyExc_ValueError, "%lld is no ternary operator", (long long)op);
+        const int ccode = as_code(args[18]);
+        const Native native = native_of(ccode);
+        if (op == OP_CLAMP && (args[5] == Py_None || args[9] == Py_None)) {
+            // One bound: the same as maximum or minimum, which also let NaN win.
+            if (args[5] == args[9]) fail(PyExc_ValueError, "clamp: at least one of lo and hi must not be None");
+            Plan<2> plan;
+            const int half = args[5] == Py_None ? OP_MINIMUM : OP_MAXIMUM;
+            plan.op = half;
+            plan.ccode = ccode;
+            plan.fn2 = kernels.binary[half - BINARY_BEGIN][native];
+            if (!plan.fn2.vv) fail_dtype(op_name((int)op), ccode);
+            plan.result = plan.fn2.result;
+            plan.target[0] = plan.target[1] = block_code(ccode);
+            plan.round_numbers = true;
+            PyObject* const* bound = args + (args[5] == Py_None ? 9 : 5);
+            PyObject* const in[8] = {args[1], args[2], args[3], args[4], bound[0], bound[1], bound[2], bound[3]};
+            return run(plan, in, args + 13, args[17]);
+        }
+        Plan<3> plan;
+        plan.op = (int)op;
+        plan.ccode = ccode;
+        plan.round_numbers = true;
+        if (op == OP_WHERE) {
+            plan.target[0] = BOOL;
+            plan.target[1] = plan.target[2] = plan.result = ccode;
+            switch (ITEMSIZE[ccode]) {
+                case 1: plan.fn3 = where_range<uint8_t>; break;
+                case 2: plan.fn3 = where_range<uint16_t>; break;
+                case 4: plan.fn3 = where_range<uint32_t>; break;
+                case 8: plan.fn3 = where_range<uint64_t>; break;
+                default: plan.fn3 = where_16;
+            }
+        } else {
+            const TernaryKernel& kernel = kernels.ternary[op - TERNARY_BEGIN][native];
+            if (MT_UNLIKELY(!kernel.fn)) fail_dtype(op_name((int)op), ccode);
+            plan.fn3 = kernel.fn;
+            plan.result = kernel.result;
+            plan.target[0] = plan.target[1] = plan.target[2] = block_code(ccode);
+            if (op == OP_ADDCMUL || op == OP_ADDCDIV) number_into(args[19], NATIVE_CODE[native], plan.params.alpha);
+        }
+        return run(plan, args + 1, args + 13, args[17]);
+    });
+}
+
+PyMethodDef pointwise_methods[] = {
+    MT_METHOD("unary", unary, "unary(op, a, aoff, astride, acode, out, ooff, ostride, ocode, shape, ccode)"),
+    MT_METHOD("binary", binary,
+              "binary(op, a, aoff, astride, acode, b, boff, bstride, bcode, out, ooff, ostride, ocode, shape, ccode, alpha)"),
+    MT_METHOD("ternary", ternary, "ternary(op, a.., b.., c.., out, ooff, ostride, ocode, shape, ccode, alpha)"),
+    {nullptr, nullptr, 0, nullptr}};
+
+const IntConstant pointwise_constants[] = {
+#define MT_CONSTANT(name) {#name, OP_##name},
+    MT_UNARY_OPS(MT_CONSTANT) MT_BINARY_OPS(MT_CONSTANT) MT_TERNARY_OPS(MT_CONSTANT)
+#undef MT_CONSTANT
+    {nullptr, 0}};

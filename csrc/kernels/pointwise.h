@@ -1,0 +1,99 @@
+// The pointwise operators: their numbers, the types they are computed in, and where their range kernels are found.
+// Invariant: a range kernel sees contiguous blocks (or one value for a broadcast operand) of one native type; layouts
+// and other dtypes are the business of pointwise.cpp.
+#pragma once
+#include "common.h"
+
+// clang-format off
+#define MT_UNARY_OPS(X) \
+    X(NEG) X(ABS) X(SIGN) X(SGN) X(SQRT) X(RSQRT) X(SQUARE) X(EXP) X(EXP2) X(EXPM1) X(LOG) X(LOG2) X(LOG10) X(LOG1P) \
+    X(SIN) X(COS) X(TAN) X(ASIN) X(ACOS) X(ATAN) X(SINH) X(COSH) X(TANH) X(ASINH) X(ACOSH) X(ATANH) X(FLOOR) X(CEIL) \
+    X(ROUND) X(TRUNC) X(FRAC) X(RECIPROCAL) X(RELU) X(SIGMOID) X(GELU) X(GELU_TANH) X(SILU) X(ERF) X(ERFC) \
+    X(LOGICAL_NOT) X(BITWISE_NOT) X(ISNAN) X(ISINF) X(ISFINITE) X(SIGNBIT) X(POSITIVE) X(CONJ) X(REAL_ABS) X(ANGLE) \
+    X(LGAMMA) X(DIGAMMA) X(ERFINV) X(SINC)
+#define MT_BINARY_OPS(X) \
+    X(ADD) X(SUB) X(MUL) X(DIV) X(FLOOR_DIV) X(TRUNC_DIV) X(REMAINDER) X(FMOD) X(POW) X(MAXIMUM) X(MINIMUM) X(FMAX) \
+    X(FMIN) X(ATAN2) X(HYPOT) X(COPYSIGN) X(EQ) X(NE) X(LT) X(LE) X(GT) X(GE) X(LOGICAL_AND) X(LOGICAL_OR) \
+    X(LOGICAL_XOR) X(BITWISE_AND) X(BITWISE_OR) X(BITWISE_XOR) X(LSHIFT) X(RSHIFT) X(XLOGY) X(THRESHOLD_BACKWARD) \
+    X(SIGMOID_BACKWARD) X(TANH_BACKWARD) X(GELU_BACKWARD) X(GELU_TANH_BACKWARD) X(SILU_BACKWARD)
+#define MT_TERNARY_OPS(X) X(WHERE) X(ADDCMUL) X(ADDCDIV) X(LERP) X(CLAMP)
+// clang-format on
+
+namespace mt {
+
+// Numbers are distinct over the three kinds, so that passing an operator to the wrong entry is noticed.
+enum PointwiseOp : int {
+#define MT_ENUM(name) OP_##name,
+    MT_UNARY_OPS(MT_ENUM) UNARY_END, BINARY_BEGIN = 100, BINARY_BEFORE = BINARY_BEGIN - 1, MT_BINARY_OPS(MT_ENUM)
+    // a + alpha * b; chosen by ADD and SUB when alpha is not 1.
+    OP_ADD_ALPHA, BINARY_END, TERNARY_BEGIN = 200, TERNARY_BEFORE = TERNARY_BEGIN - 1, MT_TERNARY_OPS(MT_ENUM)
+    TERNARY_END,
+#undef MT_ENUM
+};
+constexpr int NUM_UNARY = UNARY_END, NUM_BINARY = BINARY_END - BINARY_BEGIN, NUM_TERNARY = TERNARY_END - TERNARY_BEGIN;
+
+// The types in which kernels are instantiated. Narrow integers are computed in int32, uint32 in int64, both exact up to
+// the truncation at the store; small floats in float32; bool as the bytes 0 and 1.
+enum Native : int { N_U8, N_I32, N_I64, N_U64, N_F32, N_F64, N_C64, N_C128, NUM_NATIVE };
+constexpr int NATIVE_CODE[NUM_NATIVE] = {U8, I32, I64, U64, F32, F64, C64, C128};
+constexpr Native native_of(int code) {
+    constexpr Native table[NUM_CODES] = {N_U8,  N_I32,  N_I32, N_I32, N_I64, N_F32, N_F32, N_F64, N_F64,
+                                         N_C64, N_C128, N_U8,  N_F32, N_F32, N_F32, N_I32, N_I64, N_U64};
+    return table[code];
+}
+template <class T> struct NativeOf;
+template <> struct NativeOf<uint8_t> { static constexpr Native value = N_U8; };
+template <> struct NativeOf<int32_t> { static constexpr Native value = N_I32; };
+template <> struct NativeOf<int64_t> { static constexpr Native value = N_I64; };
+template <> struct NativeOf<uint64_t> { static constexpr Native value = N_U64; };
+template <> struct NativeOf<float> { static constexpr Native value = N_F32; };
+template <> struct NativeOf<double> { static constexpr Native value = N_F64; };
+template <> struct NativeOf<Complex<float>> { static constexpr Native value = N_C64; };
+template <> struct NativeOf<Complex<double>> { static constexpr Native value = N_C128; };
+
+// What a kernel needs beside its operands, and what it reports.
+struct Params {
+    alignas(16) char alpha[16];  // in the native type
+    bool zero_division = false;  // set by integer division; all writers write the same value
+    template <class T> MT_INLINE T get() const {
+        T v;
+        std::memcpy(&v, alpha, sizeof v);
+        return v;
+    }
+};
+
+using UnaryFn = void (*)(char* out, const char* a, int64_t n, Params& p);
+using BinaryFn = void (*)(char* out, const char* a, const char* b, int64_t n, Params& p);
+using TernaryFn = void (*)(char* out, const char* a, const char* b, const char* c, int64_t n, Params& p);
+
+// `result` is the code of the block a kernel writes. Null functions: the operator does not exist for the type.
+struct UnaryKernel {
+    UnaryFn fn = nullptr;
+    int result = 0;
+};
+struct BinaryKernel {
+    BinaryFn vv = nullptr;
+    BinaryFn vs = nullptr, sv = nullptr;  // second/first operand is one value; null: expand it into a block
+    int result = 0;
+};
+struct TernaryKernel {
+    TernaryFn fn = nullptr;
+    int result = 0;
+};
+
+struct KernelTables {
+    UnaryKernel unary[NUM_UNARY][NUM_NATIVE];
+    BinaryKernel binary[NUM_BINARY][NUM_NATIVE];
+    TernaryKernel ternary[NUM_TERNARY][NUM_NATIVE];
+};
+extern KernelTables kernels;
+
+// Each file enters its share of the tables.
+void register_unary_float();
+void register_binary_float();
+void register_integer();
+void register_complex();
+
+const char* op_name(int op);  // PyTorch's name of the kernel, for errors
+
+}  // namespace mt

@@ -1,0 +1,189 @@
+// Binary and ternary range kernels for float32 and float64.
+#include "math_core.h"
+#include "pointwise_range.h"
+
+namespace mt {
+namespace {
+
+MT_BINARY(Add, a + b)
+MT_BINARY(Sub, a - b)
+MT_BINARY(Mul, a* b)
+MT_BINARY(Div, a / b)
+MT_BINARY(TruncDiv, std::trunc(a / b))
+MT_BINARY(Fmod, std::fmod(a, b))
+MT_BINARY(Maximum, (a > b || a != a) ? a : b)  // NaN wins
+MT_BINARY(Minimum, (a < b || a != a) ? a : b)
+MT_BINARY(Fmax, (a >= b || b != b) ? a : b)  // NaN loses
+MT_BINARY(Fmin, (a <= b || b != b) ? a : b)
+MT_BINARY(Atan2, atan2_v(a, b))
+MT_BINARY(Hypot, hypot_v(a, b))
+MT_BINARY(CopySign, std::copysign(a, b))
+MT_BINARY(Eq, a == b)
+MT_BINARY(Ne, a != b)
+MT_BINARY(Lt, a < b)
+MT_BINARY(Le, a <= b)
+MT_BINARY(Gt, a > b)
+MT_BINARY(Ge, a >= b)
+MT_BINARY(And, (a != T(0)) & (b != T(0)))
+MT_BINARY(Or, (a != T(0)) | (b != T(0)))
+MT_BINARY(Xor, (a != T(0)) != (b != T(0)))
+MT_BINARY(SigmoidBackward, a*(T(1) - b) * b)
+MT_BINARY(TanhBackward, a*(T(1) - b * b))
+
+struct AddAlpha : Stateless {
+    double wide;
+    float narrow;
+    AddAlpha(const Params& p, float) : Stateless(p, 0.0f), wide(0), narrow(p.get<float>()) {}
+    AddAlpha(const Params& p, double) : Stateless(p, 0.0f), wide(p.get<double>()), narrow(0) {}
+    MT_INLINE float run(float a, float b) const { return a + narrow * b; }
+    MT_INLINE double run(double a, double b) const { return a + wide * b; }
+};
+
+struct ThresholdBackward : Stateless {
+    double wide;
+    float narrow;
+    ThresholdBackward(const Params& p, float) : Stateless(p, 0.0f), wide(0), narrow(p.get<float>()) {}
+    ThresholdBackward(const Params& p, double) : Stateless(p, 0.0f), wide(p.get<double>()), narrow(0) {}
+    MT_INLINE float run(float g, float x) const { return x <= narrow ? 0.0f : g; }
+    MT_INLINE double run(double g, double x) const { return x <= wide ? 0.0 : g; }
+};
+
+struct Remainder : Stateless {
+    using Stateless::Stateless;
+    template <class T> MT_INLINE T run(T a, T b) const {
+        const T m = std::fmod(a, b);
+        return (m != T(0) && ((b < T(0)) != (m < T(0)))) ? m + b : m;
+    }
+};
+
+struct FloorDiv : Stateless {
+    using Stateless::Stateless;
+    template <class T> MT_INLINE T run(T a, T b) const {
+        if (b == T(0)) return a / b;
+        const T m = std::fmod(a, b);
+        T q = (a - m) / b;
+        if (m != T(0) && ((b < T(0)) != (m < T(0)))) q -= T(1);
+        if (q == T(0)) return std::copysign(T(0), a / b);
+        const T whole = std::floor(q);
+        return q - whole > T(0.5) ? whole + T(1) : whole;
+    }
+};
+
+struct Pow : Stateless {
+    using Stateless::Stateless;
+    template <class T> MT_INLINE T run(T a, T b) const { return pow_v(a, b); }
+};
+
+// A constant exponent is mostly one of these.
+template <class T> MT_CLONES void pow_vs(char* out, const char* a, const char* b, int64_t n, Params&) {
+    T* o = reinterpret_cast<T*>(out);
+    const T* x = reinterpret_cast<const T*>(a);
+    const T y = *reinterpret_cast<const T*>(b);
+#define MT_POW_CASE(exponent, expression) \
+    if (y == T(exponent)) { \
+        _Pragma("GCC ivdep") for (int64_t i = 0; i < n; ++i) o[i] = expression; \
+        return; \
+    }
+    MT_POW_CASE(2, x[i] * x[i])
+    MT_POW_CASE(0.5, std::sqrt(x[i]))
+    MT_POW_CASE(3, x[i] * x[i] * x[i])
+    MT_POW_CASE(-1, T(1) / x[i])
+    MT_POW_CASE(-2, T(1) / (x[i] * x[i]))
+    MT_POW_CASE(-0.5, T(1) / std::sqrt(x[i]))
+    MT_POW_CASE(1, x[i])
+#undef MT_POW_CASE
+#pragma GCC ivdep
+    for (int64_t i = 0; i < n; ++i) o[i] = pow_v(x[i], y);
+}
+
+struct Xlogy : Stateless {
+    using Stateless::Stateless;
+    template <class T> MT_INLINE T run(T a, T b) const {
+        const T r = a * log_v(b);
+        return b != b ? b : (a == T(0) ? T(0) : r);
+    }
+};
+
+struct GeluBackward : Stateless {
+    using Stateless::Stateless;
+    template <class T> MT_INLINE T run(T g, T x) const {
+        const T cdf = T(0.5) * (T(1) + erf_v(x * T(0.70710678118654752440)));
+        const T pdf = exp_v(x * x * T(-0.5)) * T(0.39894228040143267794);  // 1 / sqrt(2 pi)
+        return g * (cdf + x * pdf);
+    }
+};
+
+struct GeluTanhBackward : Stateless {
+    using Stateless::Stateless;
+    template <class T> MT_INLINE T run(T g, T x) const {
+        const T x2 = x * x;
+        const T t = tanh_v(T(GELU_BETA) * (x + T(GELU_KAPPA) * (x2 * x)));
+        const T left = T(0.5) * (T(1) + t);
+        const T right = T(0.5) * x * (T(1) - t * t) * (T(GELU_BETA) * (T(1) + T(3 * GELU_KAPPA) * x2));
+        return g * (left + right);
+    }
+};
+
+struct SiluBackward : Stateless {
+    using Stateless::Stateless;
+    template <class T> MT_INLINE T run(T g, T x) const {
+        const T s = sigmoid_v(x);
+        return g * (s * (T(1) + x * (T(1) - s)));
+    }
+};
+
+// ---------------------------------------------------------------- ternary
+
+template <class T> struct AddCMul {
+    const T alpha;
+    AddCMul(const Params& p, T) : alpha(p.get<T>()) {}
+    MT_INLINE T run(T a, T b, T c) const { return a + alpha * b * c; }
+};
+template <class T> struct AddCDiv {
+    const T alpha;
+    AddCDiv(const Params& p, T) : alpha(p.get<T>()) {}
+    MT_INLINE T run(T a, T b, T c) const { return a + alpha * b / c; }
+};
+template <class T> struct Lerp {
+    Lerp(const Params&, T) {}
+    // From the nearer end, so that weight 1 gives exactly b.
+    MT_INLINE T run(T a, T b, T w) const {
+        return std::fabs(w) < T(0.5) ? a + w * (b - a) : b - (b - a) * (T(1) - w);
+    }
+};
+template <class T> struct Clamp {
+    Clamp(const Params&, T) {}
+    MT_INLINE T run(T x, T lo, T hi) const {
+        const T m = (x > lo || x != x) ? x : lo;  // NaN wins at every step
+        return (m < hi || m != m) ? m : hi;
+    }
+};
+
+template <template <class, class> class, class> struct Unused;
+
+template <class Op> void hot(int op) { enter_hot<Op, float>(op); enter_hot<Op, double>(op); }
+template <class Op> void cold(int op) { enter_cold<Op, float>(op); enter_cold<Op, double>(op); }
+template <class Op> void compare(int op) { enter_compare<Op, float>(op); enter_compare<Op, double>(op); }
+
+}  // namespace
+
+void register_binary_float() {
+    hot<Add>(OP_ADD); hot<Sub>(OP_SUB); hot<Mul>(OP_MUL); hot<Div>(OP_DIV); hot<AddAlpha>(OP_ADD_ALPHA);
+    hot<Maximum>(OP_MAXIMUM); hot<Minimum>(OP_MINIMUM);
+    cold<FloorDiv>(OP_FLOOR_DIV); cold<TruncDiv>(OP_TRUNC_DIV); cold<Remainder>(OP_REMAINDER); cold<Fmod>(OP_FMOD);
+    cold<Fmax>(OP_FMAX); cold<Fmin>(OP_FMIN); cold<Atan2>(OP_ATAN2); cold<Hypot>(OP_HYPOT);
+    cold<CopySign>(OP_COPYSIGN); cold<Xlogy>(OP_XLOGY); cold<Pow>(OP_POW);
+    kernels.binary[OP_POW - BINARY_BEGIN][N_F32].vs = pow_vs<float>;
+    kernels.binary[OP_POW - BINARY_BEGIN][N_F64].vs = pow_vs<double>;
+    cold<ThresholdBackward>(OP_THRESHOLD_BACKWARD); cold<SigmoidBackward>(OP_SIGMOID_BACKWARD);
+    cold<TanhBackward>(OP_TANH_BACKWARD); cold<GeluBackward>(OP_GELU_BACKWARD);
+    cold<GeluTanhBackward>(OP_GELU_TANH_BACKWARD); cold<SiluBackward>(OP_SILU_BACKWARD);
+    compare<Eq>(OP_EQ); compare<Ne>(OP_NE); compare<Lt>(OP_LT); compare<Le>(OP_LE); compare<Gt>(OP_GT);
+    compare<Ge>(OP_GE); compare<And>(OP_LOGICAL_AND); compare<Or>(OP_LOGICAL_OR); compare<Xor>(OP_LOGICAL_XOR);
+    enter_ternary<AddCMul<float>, float>(OP_ADDCMUL); enter_ternary<AddCMul<double>, double>(OP_ADDCMUL);
+    enter_ternary<AddCDiv<float>, float>(OP_ADDCDIV); enter_ternary<AddCDiv<double>, double>(OP_ADDCDIV);
+    enter_ternary<Lerp<float>, float>(OP_LERP); enter_ternary<Lerp<double>, double>(OP_LERP);
+    enter_ternary<Clamp<float>, float>(OP_CLAMP); enter_ternary<Clamp<double>, double>(OP_CLAMP);
+}
+
+}  // namespace mt

@@ -1,0 +1,72 @@
+// Range kernels for two and three operands, made from an operator struct. `#pragma GCC ivdep` says that no element
+// depends on another one: the output may be exactly one of the inputs, which an alias check would send down the
+// unvectorised way.
+#pragma once
+#include "pointwise.h"
+
+namespace mt {
+namespace {
+
+template <class Op, class T, class R> MT_CLONES void range_vv(char* out, const char* a, const char* b, int64_t n, Params& p) {
+    R* o = reinterpret_cast<R*>(out);
+    const T *x = reinterpret_cast<const T*>(a), *y = reinterpret_cast<const T*>(b);
+    Op op(p, T());
+#pragma GCC ivdep
+    for (int64_t i = 0; i < n; ++i) o[i] = (R)op.run(x[i], y[i]);
+    op.finish(p);
+}
+template <class Op, class T, class R> MT_CLONES void range_vs(char* out, const char* a, const char* b, int64_t n, Params& p) {
+    R* o = reinterpret_cast<R*>(out);
+    const T* x = reinterpret_cast<const T*>(a);
+    const T y = *reinterpret_cast<const T*>(b);
+    Op op(p, T());
+#pragma GCC ivdep
+    for (int64_t i = 0; i < n; ++i) o[i] = (R)op.run(x[i], y);
+    op.finish(p);
+}
+template <class Op, class T, class R> MT_CLONES void range_sv(char* out, const char* a, const char* b, int64_t n, Params& p) {
+    R* o = reinterpret_cast<R*>(out);
+    const T x = *reinterpret_cast<const T*>(a);
+    const T* y = reinterpret_cast<const T*>(b);
+    Op op(p, T());
+#pragma GCC ivdep
+    for (int64_t i = 0; i < n; ++i) o[i] = (R)op.run(x, y[i]);
+    op.finish(p);
+}
+template <class Op, class T> MT_CLONES void range_vvv(char* out, const char* a, const char* b, const char* c, int64_t n, Params& p) {
+    T* o = reinterpret_cast<T*>(out);
+    const T *x = reinterpret_cast<const T*>(a), *y = reinterpret_cast<const T*>(b), *z = reinterpret_cast<const T*>(c);
+    Op op(p, T());
+#pragma GCC ivdep
+    for (int64_t i = 0; i < n; ++i) o[i] = op.run(x[i], y[i], z[i]);
+}
+
+// Hot operators have their own loops for a broadcast operand; for the others it is expanded into a block.
+template <class Op, class T> void enter_hot(int op) {
+    kernels.binary[op - BINARY_BEGIN][NativeOf<T>::value] = {range_vv<Op, T, T>, range_vs<Op, T, T>,
+                                                             range_sv<Op, T, T>, CodeOf<T>::value};
+}
+template <class Op, class T> void enter_cold(int op) {
+    kernels.binary[op - BINARY_BEGIN][NativeOf<T>::value] = {range_vv<Op, T, T>, nullptr, nullptr, CodeOf<T>::value};
+}
+template <class Op, class T> void enter_compare(int op) {
+    kernels.binary[op - BINARY_BEGIN][NativeOf<T>::value] = {range_vv<Op, T, uint8_t>, range_vs<Op, T, uint8_t>,
+                                                             nullptr, BOOL};
+}
+template <class Op, class T> void enter_ternary(int op) {
+    kernels.ternary[op - TERNARY_BEGIN][NativeOf<T>::value] = {range_vvv<Op, T>, CodeOf<T>::value};
+}
+
+// Operators without state.
+struct Stateless {
+    template <class T> MT_INLINE Stateless(const Params&, T) {}
+    MT_INLINE void finish(Params&) const {}
+};
+#define MT_BINARY(name, expression) \
+    struct name : Stateless { \
+        using Stateless::Stateless; \
+        template <class T> MT_INLINE auto run(T a, T b) const { return expression; } \
+    };
+
+}  // namespace
+}  // namespace mt

@@ -1,0 +1,200 @@
+// Unary range kernels for float32 and float64.
+#include "math_core.h"
+#include "pointwise.h"
+
+namespace mt {
+namespace {
+
+// An operator is a struct with run(x); with `slow(x)` and `needs_slow(x)` for arguments its fast formula does not
+// cover. A block that holds one such argument is done wholly by slow().
+template <class Op, class T, class = void> struct HasSlow : std::false_type {};
+template <class Op, class T>
+struct HasSlow<Op, T, decltype((void)Op::needs_slow(T()))> : std::true_type {};
+
+template <class Op, class T, class R> MT_CLONES void range(char* out, const char* a, int64_t n, Params&) {
+    R* o = reinterpret_cast<R*>(out);
+    const T* x = reinterpret_cast<const T*>(a);
+    if constexpr (HasSlow<Op, T>::value) {
+        constexpr int64_t STEP = 256;
+        for (int64_t at = 0; at < n; at += STEP) {
+            const int64_t end = n - at < STEP ? n : at + STEP;
+            int slow = 0;
+            for (int64_t i = at; i < end; ++i) slow |= Op::needs_slow(x[i]);
+            if (MT_UNLIKELY(slow)) {
+                for (int64_t i = at; i < end; ++i) o[i] = Op::slow(x[i]);
+            } else {
+#pragma GCC ivdep
+                for (int64_t i = at; i < end; ++i) o[i] = Op::run(x[i]);
+            }
+        }
+    } else {
+#pragma GCC ivdep
+        for (int64_t i = 0; i < n; ++i) o[i] = Op::run(x[i]);
+    }
+}
+
+#define MT_OP(name, expression) \
+    struct name { \
+        template <class T> static MT_INLINE T run(T x) { return expression; } \
+    };
+// float32 by an own formula, float64 by the C library.
+#define MT_OP2(name, own, libm) \
+    struct name { \
+        static MT_INLINE float run(float x) { return own; } \
+        static MT_INLINE double run(double x) { return libm; } \
+    };
+#define MT_OP_TRIG(name, own, libm) \
+    struct name { \
+        static MT_INLINE float run(float x) { return own; } \
+        static MT_INLINE double run(double x) { return libm; } \
+        static MT_INLINE bool needs_slow(float x) { return std::fabs(x) > TRIG_LIMIT; } \
+        static MT_INLINE float slow(float x_) { const double x = x_; return (float)(libm); } \
+    };
+#define MT_PREDICATE(name, expression) \
+    struct name { \
+        template <class T> static MT_INLINE uint8_t run(T x) { return (uint8_t)(expression); } \
+    };
+
+MT_OP(Neg, -x)
+MT_OP(Abs, std::fabs(x))
+MT_OP(Sign, T(T(0) < x) - T(x < T(0)))
+MT_OP(Sqrt, std::sqrt(x))
+MT_OP(Rsqrt, T(1) / std::sqrt(x))
+MT_OP(Square, x* x)
+MT_OP(Exp, exp_v(x))
+MT_OP2(Exp2, exp2_v(x), std::exp2(x))
+MT_OP2(Expm1, expm1_v(x), std::expm1(x))
+MT_OP(Log, log_v(x))
+MT_OP2(Log2, log2_v(x), std::log2(x))
+MT_OP2(Log10, log10_v(x), std::log10(x))
+MT_OP2(Log1p, log1p_v(x), std::log1p(x))
+MT_OP_TRIG(Sin, sin_v(x), std::sin(x))
+MT_OP_TRIG(Cos, cos_v(x), std::cos(x))
+MT_OP_TRIG(Tan, tan_v(x), std::tan(x))
+MT_OP2(Asin, asin_v(x), std::asin(x))
+MT_OP2(Acos, acos_v(x), std::acos(x))
+MT_OP2(Atan, atan_v(x), std::atan(x))
+MT_OP2(Sinh, sinh_v(x), std::sinh(x))
+MT_OP2(Cosh, cosh_v(x), std::cosh(x))
+MT_OP(Tanh, tanh_v(x))
+MT_OP2(Asinh, asinh_v(x), std::asinh(x))
+MT_OP2(Acosh, acosh_v(x), std::acosh(x))
+MT_OP2(Atanh, atanh_v(x), std::atanh(x))
+MT_OP(Floor, std::floor(x))
+MT_OP(Ceil, std::ceil(x))
+MT_OP(Round, std::nearbyint(x))
+MT_OP(Trunc, std::trunc(x))
+MT_OP(Frac, x - std::trunc(x))
+MT_OP(Reciprocal, T(1) / x)
+MT_OP(Relu, x < T(0) ? T(0) : x)  // NaN stays
+MT_OP(Sigmoid, sigmoid_v(x))
+MT_OP(Gelu, gelu_v(x))
+MT_OP(GeluTanh, gelu_tanh_v(x))
+MT_OP(Silu, silu_v(x))
+MT_OP(Erf, erf_v(x))
+MT_OP(Erfc, std::erfc(x))
+MT_OP(Positive, x)
+MT_OP(Angle, x != x ? x : (x < T(0) ? T(3.14159265358979323846) : T(0)))
+MT_OP(Sinc, x == T(0) ? T(1) : std::sin(T(3.14159265358979323846) * x) / (T(3.14159265358979323846) * x))
+MT_PREDICATE(LogicalNot, x == T(0))
+MT_PREDICATE(IsNan, x != x)
+MT_PREDICATE(IsInf, std::fabs(x) == std::numeric_limits<T>::infinity())
+MT_PREDICATE(IsFinite, std::fabs(x) < std::numeric_limits<T>::infinity())
+struct SignBit {
+    static MT_INLINE uint8_t run(float x) { return (uint8_t)(bits_of(x) >> 31); }
+    static MT_INLINE uint8_t run(double x) { return (uint8_t)(bits_of(x) >> 63); }
+};
+
+struct Lgamma {
+    // The reentrant forms: the plain ones write the global `signgam`.
+    static float run(float x) { int sign; return lgammaf_r(x, &sign); }
+    static double run(double x) { int sign; return lgamma_r(x, &sign); }
+};
+
+struct Digamma {
+    static double run(double x) {
+        if (x == 0) return std::copysign(std::numeric_limits<double>::infinity(), -x);
+        double result = 0;
+        if (x < 0) {
+            if (x == std::trunc(x)) return std::numeric_limits<double>::quiet_NaN();
+            double whole;
+            const double fraction = std::modf(x, &whole);
+            result = -3.14159265358979323846 / std::tan(3.14159265358979323846 * fraction);
+            x = 1 - x;
+        }
+        while (x < 10) {
+            result -= 1 / x;
+            x += 1;
+        }
+        if (x == 10) return result + 2.25175258906672110764;
+        double tail = 0;
+        if (x < 1.0e17) {
+            static const double A[] = {8.33333333333333333333e-2, -2.10927960927960927961e-2, 7.57575757575757575758e-3,
+                                       -4.16666666666666666667e-3, 3.96825396825396825397e-3,
+                                       -8.33333333333333333333e-3, 8.33333333333333333333e-2};
+            const double z = 1.0 / (x * x);
+            double p = A[0];
+            for (int i = 1; i < 7; ++i) p = p * z + A[i];
+            tail = z * p;
+        }
+        return result + std::log(x) - 0.5 / x - tail;
+    }
+    static float run(float x) { return (float)run((double)x); }
+};
+
+struct Erfinv {
+    static double run(double y) {
+        static const double a[] = {0.886226899, -1.645349621, 0.914624893, -0.140543331};
+        static const double b[] = {-2.118377725, 1.442710462, -0.329097515, 0.012229801};
+        static const double c[] = {-1.970840454, -1.624906493, 3.429567803, 1.641345311};
+        static const double d[] = {3.543889200, 1.637067800};
+        const double magnitude = std::fabs(y);
+        if (!(magnitude <= 1.0)) return std::numeric_limits<double>::quiet_NaN();
+        if (magnitude == 1.0) return std::copysign(std::numeric_limits<double>::infinity(), y);
+        double x;
+        if (magnitude <= 0.7) {
+            const double z = y * y;
+            const double num = ((a[3] * z + a[2]) * z + a[1]) * z + a[0];
+            const double den = (((b[3] * z + b[2]) * z + b[1]) * z + b[0]) * z + 1.0;
+            x = y * num / den;
+        } else {
+            const double z = std::sqrt(-std::log((1.0 - magnitude) / 2.0));
+            const double num = ((c[3] * z + c[2]) * z + c[1]) * z + c[0];
+            const double den = (d[1] * z + d[0]) * z + 1.0;
+            x = std::copysign(num, y) / den;
+        }
+        // Two steps of Newton bring the rational start to full precision.
+        for (int i = 0; i < 2; ++i) x -= (std::erf(x) - y) / ((2.0 / 1.7724538509055160273) * std::exp(-x * x));
+        return x;
+    }
+    static float run(float x) { return (float)run((double)x); }
+};
+
+template <class Op> void enter(int op) {
+    kernels.unary[op][N_F32] = {range<Op, float, float>, F32};
+    kernels.unary[op][N_F64] = {range<Op, double, double>, F64};
+}
+template <class Op> void enter_predicate(int op) {
+    kernels.unary[op][N_F32] = {range<Op, float, uint8_t>, BOOL};
+    kernels.unary[op][N_F64] = {range<Op, double, uint8_t>, BOOL};
+}
+
+}  // namespace
+
+void register_unary_float() {
+    enter<Neg>(OP_NEG); enter<Abs>(OP_ABS); enter<Abs>(OP_REAL_ABS); enter<Sign>(OP_SIGN); enter<Sign>(OP_SGN);
+    enter<Sqrt>(OP_SQRT); enter<Rsqrt>(OP_RSQRT); enter<Square>(OP_SQUARE); enter<Exp>(OP_EXP); enter<Exp2>(OP_EXP2);
+    enter<Expm1>(OP_EXPM1); enter<Log>(OP_LOG); enter<Log2>(OP_LOG2); enter<Log10>(OP_LOG10); enter<Log1p>(OP_LOG1P);
+    enter<Sin>(OP_SIN); enter<Cos>(OP_COS); enter<Tan>(OP_TAN); enter<Asin>(OP_ASIN); enter<Acos>(OP_ACOS);
+    enter<Atan>(OP_ATAN); enter<Sinh>(OP_SINH); enter<Cosh>(OP_COSH); enter<Tanh>(OP_TANH); enter<Asinh>(OP_ASINH);
+    enter<Acosh>(OP_ACOSH); enter<Atanh>(OP_ATANH); enter<Floor>(OP_FLOOR); enter<Ceil>(OP_CEIL);
+    enter<Round>(OP_ROUND); enter<Trunc>(OP_TRUNC); enter<Frac>(OP_FRAC); enter<Reciprocal>(OP_RECIPROCAL);
+    enter<Relu>(OP_RELU); enter<Sigmoid>(OP_SIGMOID); enter<Gelu>(OP_GELU); enter<GeluTanh>(OP_GELU_TANH);
+    enter<Silu>(OP_SILU); enter<Erf>(OP_ERF); enter<Erfc>(OP_ERFC); enter<Positive>(OP_POSITIVE);
+    enter<Positive>(OP_CONJ); enter<Angle>(OP_ANGLE); enter<Lgamma>(OP_LGAMMA); enter<Digamma>(OP_DIGAMMA);
+    enter<Erfinv>(OP_ERFINV); enter<Sinc>(OP_SINC);
+    enter_predicate<LogicalNot>(OP_LOGICAL_NOT); enter_predicate<IsNan>(OP_ISNAN); enter_predicate<IsInf>(OP_ISINF);
+    enter_predicate<IsFinite>(OP_ISFINITE); enter_predicate<SignBit>(OP_SIGNBIT);
+}
+
+}  // namespace mt
