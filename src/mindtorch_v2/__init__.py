@@ -1,7 +1,6 @@
 """PyTorch's Python API with PyTorch's semantics, for cpu, meta and npu: `import mindtorch_v2 as torch`."""
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from ._device import device as device
@@ -35,7 +34,7 @@ _public.install_methods(Tensor)
 _FUNCTIONS = {name: ops for name, ops in _public.by_name().items() if any(o.row.function for o in ops)}
 
 
-def __getattr__(name: str) -> Callable[..., Any]:
+def __getattr__(name: str) -> Any:
     ops = _FUNCTIONS.get(name)
     if ops is None:
         raise AttributeError(f"module 'mindtorch_v2' has no attribute '{name}'")

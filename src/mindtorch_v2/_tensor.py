@@ -10,11 +10,12 @@ from typing import Any
 
 from . import _native
 from ._backends.common.runtime import empty
-from ._device import device
+from ._device import device as Device
 from ._dispatch.keys import AUTOGRAD, BACKENDS, INFERENCE, PYTHON
 from ._dispatch.state import is_grad_enabled
-from ._dtype import dtype
-from ._layout import layout, strided
+from ._dtype import dtype as DType
+from ._layout import layout as Layout
+from ._layout import strided
 from ._ops import public
 from ._ops.rules.base import wrap_dim
 from ._size import Size
@@ -45,7 +46,7 @@ class Tensor(TensorBase):
         return len(self._shape)
 
     @property
-    def layout(self) -> layout:
+    def layout(self) -> Layout:
         return strided
 
     @property
@@ -101,7 +102,7 @@ class Tensor(TensorBase):
         backward(self, gradient, retain_graph, create_graph, inputs=inputs)
 
 
-def _zeros(shape: tuple[int, ...], dt: dtype, dev: device) -> TensorBase:
+def _zeros(shape: tuple[int, ...], dt: DType, dev: Device) -> TensorBase:
     from ._backends.common.runtime import empty_contiguous, runtime_of
 
     t = empty_contiguous(shape, dt, dev)

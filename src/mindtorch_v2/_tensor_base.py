@@ -12,10 +12,10 @@ from mypy_extensions import i64, mypyc_attr
 from . import _native
 from ._autograd.node import Node
 from ._autograd.version_counter import VersionCounter
-from ._device import device
+from ._device import device as Device
 from ._dispatch.keys import AUTOGRAD, BACKENDS, INFERENCE, PYTHON, VIEW
 from ._dispatch.state import INFERENCE_MODE, STATE, _tls_get
-from ._dtype import dtype
+from ._dtype import dtype as DType
 from ._size import Size
 
 _alloc: Final[Any] = _native.alloc_instance
@@ -125,8 +125,8 @@ class TensorBase:
     _offset: i64 = 0
     _shape: tuple[int, ...] = ()
     _stride: tuple[int, ...] = ()
-    _dtype: dtype
-    _device: device
+    _dtype: DType
+    _device: Device
     _keys: i64 = 0
     _numel: i64 = -1
     _contig: i64 = 0
@@ -169,11 +169,11 @@ class TensorBase:
         return self._dtype.itemsize
 
     @property
-    def dtype(self) -> dtype:
+    def dtype(self) -> DType:
         return self._dtype
 
     @property
-    def device(self) -> device:
+    def device(self) -> Device:
         return self._device
 
     # -- autograd -------------------------------------------------------------------------------------------------
@@ -412,7 +412,7 @@ class TensorBase:
 
 
 # -- making tensors -----------------------------------------------------------------------------------------------
-def make(storage: Any, offset: i64, shape: tuple[int, ...], stride: tuple[int, ...], dt: dtype, dev: device,
+def make(storage: Any, offset: i64, shape: tuple[int, ...], stride: tuple[int, ...], dt: DType, dev: Device,
          keys: i64) -> TensorBase:
     """A tensor over given memory that shares no autograd state with anything."""
     t: TensorBase = _alloc(TensorBase, HOT.tensor)
@@ -562,7 +562,7 @@ def requires_grad(t: TensorBase) -> bool:
     return False
 
 
-def differentiable(dt: dtype) -> bool:
+def differentiable(dt: DType) -> bool:
     return dt.category >= 2
 
 

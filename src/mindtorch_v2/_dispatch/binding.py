@@ -97,9 +97,10 @@ def convert(a: Arg, v: Any) -> Any:
     if kind == "Scalar":
         if isinstance(v, (int, float, complex)):
             return v
+        x: Any = v
         if isinstance(v, TensorBase):
-            return v.item() if len(v._shape) == 0 else BAD
-        return v.item() if is_number(v) else BAD
+            return x.item() if len(v._shape) == 0 else BAD
+        return x.item() if is_number(v) else BAD
     if kind == "str":
         return v if isinstance(v, str) else BAD
     if kind == "ScalarType":
