@@ -222,7 +222,7 @@ class Overloads:
             if got is not None:
                 if out is not None:
                     return call_out(op, got, out)
-                return op.call(got)
+                return named(op, op.call(got))
         raise self.mismatch(args, kwargs)
 
     def mismatch(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> TypeError:
@@ -296,5 +296,11 @@ def call_out(op: Op, args: tuple[Any, ...], out: Any) -> Any:
     for o in outs:
         if not isinstance(o, TensorBase):
             raise TypeError(f"{op.title()}(): argument 'out' must be Tensor, not {type_name(o)}")
-    got = form.call(args + outs)
-    return got
+    return named(form, form.call(args + outs))
+
+
+def named(op: Op, result: Any) -> Any:
+    """Several results with names come as one of `torch.return_types`."""
+    if op.result_type is None or type(result) is not tuple:
+        return result
+    return op.result_type(result)

@@ -96,6 +96,7 @@ class Op(OpBase):
         self.device_slot: i64 = -1
         self.public: Any = None
         self.row: Any = None
+        self.result_type: Any = None
         self.ready: bool = False
 
     @property

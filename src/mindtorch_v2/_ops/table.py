@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from .. import return_types
 from .._autograd.inplace import OUT_DERIVATIVE, InplaceDerivative
 from .._autograd.record import NO_GRADIENT, Formulas
 from .._backends.common.kernels import ViewKernel
@@ -106,11 +107,11 @@ def view(schema: str, *, layout: Callable[..., Any], grad: Mapping[Any, Callable
     return o
 
 
-def composite(schema: str, fn: Callable[..., Any], *, numbers: Sequence[str] = (), function: bool | None = None,
+def composite(schema: str, fn: Callable[..., Any] | Kernel, *, numbers: Sequence[str] = (), function: bool | None = None,
               method: bool | None = None) -> Op:
     """Declare an operator written in terms of others; it runs, and differentiates, wherever its parts do."""
     o = registry.declare(_new(schema, numbers))
-    o.composite = FnKernel(fn)
+    o.composite = fn if isinstance(fn, Kernel) else FnKernel(fn)
     _row("composite", o, function, method)
     return o
 
@@ -134,6 +135,9 @@ def _row(kind: str, o: Op, function: bool | None, method: bool | None) -> Row:
         method = bool(args) and args[0].name == "self"
     row = Row(kind, o, True if function is None else function, method)
     o.row = row
+    fields = tuple(r.name for r in o.schema.returns)
+    if return_types.named(fields):
+        o.result_type = return_types.make(o.title(), fields)
     return row
 
 
@@ -174,6 +178,8 @@ def _out(o: Op, row: Row) -> Op:
     p.numbers = o.numbers
     p.derivative = OUT_DERIVATIVE
     p.row = Row("out", p, False, False)
+    if o.result_type is not None:
+        p.result_type = return_types.make(o.title() + "_out", tuple(r.name for r in o.schema.returns))
     return p
 
 
