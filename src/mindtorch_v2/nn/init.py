@@ -154,7 +154,8 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
         tensor.zero_()
         for group in range(groups):
             for channel in range(min(per_group, tensor.shape[1])):
-                tensor[(group * per_group + channel, channel, *centre)] = 1
+                tap = (group * per_group + channel, channel, *centre)
+                tensor[tap] = 1
     return tensor
 
 

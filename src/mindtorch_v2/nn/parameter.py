@@ -6,7 +6,7 @@ stays of that subclass and is marked instead, so `isinstance(t, Parameter)` also
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import mindtorch_v2 as torch
 
@@ -27,9 +27,8 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
         if data is None:
             data = torch.empty(0)
         if type(data) is Tensor or type(data) is Parameter:
-            made: Parameter = Tensor._make_subclass(cls, data, requires_grad)
-            return made
-        marked: Any = data.detach().requires_grad_(requires_grad)
+            return Tensor._make_subclass(cls, data, requires_grad)
+        marked = cast(Any, data.detach().requires_grad_(requires_grad))
         if type(marked) is not type(data):
             raise RuntimeError(
                 f"Creating a Parameter from an instance of type {type(data).__name__} requires that detach() returns "
@@ -38,13 +37,12 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
                 "implementation."
             )
         marked._is_param = True
-        result: Parameter = marked
-        return result
+        return cast(Parameter, marked)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Parameter:
         known = memo.get(id(self))
         if known is not None:
-            return known  # type: ignore[no-any-return]
+            return cast(Parameter, known)
         result = type(self)(self.data.clone(memory_format=torch.preserve_format), self.requires_grad)
         memo[id(self)] = result
         return result
@@ -77,11 +75,10 @@ class Buffer(Tensor, metaclass=_BufferMeta):
     def __new__(cls, data: Tensor | None = None, *, persistent: bool = True) -> Buffer:
         if data is None:
             data = torch.empty(0)
-        marked: Any = data.detach().requires_grad_(data.requires_grad)
+        marked = cast(Any, data.detach().requires_grad_(data.requires_grad))
         marked.persistent = persistent
         marked._is_buffer = True
-        result: Buffer = marked
-        return result
+        return cast(Buffer, marked)
 
 
 def is_lazy(param: Any) -> bool:

@@ -81,7 +81,7 @@ def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
                     raise RuntimeError(
                         f"{step} must return None or a tuple of (new_args, new_kwargs), but got {changed}."
                     )
-                (_, *args), kwargs = changed  # type: ignore[assignment]
+                args, kwargs = tuple(changed[0][1:]), changed[1]
         result = step(self, *args, **kwargs)
         for hook in chain(self._optimizer_step_post_hooks.values(), _global_post_hooks.values()):
             hook(self, (self, *args), kwargs)

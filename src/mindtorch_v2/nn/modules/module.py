@@ -10,7 +10,7 @@ import warnings
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import mindtorch_v2 as torch
 
@@ -177,7 +177,7 @@ class Module:
     def register_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """`hook(module, state_dict, prefix, local_metadata)` may change the dictionary, not replace it."""
         # The mark tells these hooks from the older kind, whose result replaces the dictionary.
-        hook._from_public_api = True  # type: ignore[attr-defined]
+        setattr(hook, "_from_public_api", True)
         return _add(self._state_dict_hooks, hook)
 
     def _register_state_dict_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
@@ -308,8 +308,10 @@ class Module:
                 f"cannot assign '{torch.typename(value)}' as buffer '{name}' "
                 "(torch.nn.Buffer, torch.Tensor or None expected)"
             )
-        marked: Any = value
-        persistent = marked.persistent if isinstance(value, Buffer) else name not in self._non_persistent_buffers_set
+        if isinstance(value, Buffer):
+            persistent = bool(cast(Any, value).persistent)
+        else:
+            persistent = name not in self._non_persistent_buffers_set
         self.register_buffer(name, value, persistent)
 
     def _forget(self, name: str, *members: dict[str, Any]) -> None:
@@ -551,8 +553,8 @@ class Module:
                 FutureWarning,
                 stacklevel=2,
             )
-            given = (destination, prefix, keep_vars)
-            destination, prefix, keep_vars = (*args, *given[len(args) :])
+            given = [*args, *(destination, prefix, keep_vars)[len(args) :]]
+            destination, prefix, keep_vars = given
         if destination is None:
             destination = OrderedDict()
             destination._metadata = OrderedDict()
@@ -675,17 +677,17 @@ def _buffers_of(module: Module) -> Any:
 
 def _converted(parameter: Parameter, fn: Callable[[Tensor], Tensor]) -> Parameter:
     """The parameter after `fn`: the same object where its device stays, a new one where it moves."""
+    grad = cast(Any, parameter.grad)
     with torch.no_grad():
         value = fn(parameter)
-        grad = parameter.grad
         new_grad = None if grad is None else fn(grad)
     if value.device.type == parameter.device.type:
         parameter.data = value
-        if grad is not None and new_grad is not None:
+        if new_grad is not None:
             grad.data = new_grad
         return parameter
     moved = Parameter(value, parameter.requires_grad)
-    if grad is not None and new_grad is not None:
+    if new_grad is not None:
         moved.grad = new_grad.requires_grad_(grad.requires_grad)
     return moved
 
@@ -694,6 +696,7 @@ def _parse_to(*args: Any, **kwargs: Any) -> tuple[Any, Any, bool, Any]:
     """The four call forms of `to` as device, dtype, non_blocking, memory_format."""
     memory_format = kwargs.pop("memory_format", None)
     first = args[0] if args else kwargs.get("tensor", kwargs.get("other"))
+    names: tuple[str, ...]
     if isinstance(first, Tensor):
         names = ("tensor", "non_blocking")
     elif isinstance(first, torch.dtype):
@@ -718,7 +721,7 @@ def _parse_to(*args: Any, **kwargs: Any) -> tuple[Any, Any, bool, Any]:
 
 def clear_grad(parameter: Tensor, set_to_none: bool) -> None:
     """Forget a gradient, or zero it in place and cut it from any graph."""
-    grad = parameter.grad
+    grad = cast(Any, parameter.grad)
     if grad is None:
         return
     if set_to_none:
