@@ -53,14 +53,16 @@ class Task:
         self.callbacks: list[Any] = []
 
 
-class _Current(threading.local):
-    """The pass this thread is in, for callbacks queued from hooks."""
-
-    def __init__(self) -> None:
-        self.tasks: list[Task] = []
+# The passes this thread is in, for callbacks queued from hooks.
+CURRENT: Final[Any] = threading.local()
 
 
-CURRENT: Final[Any] = _Current()
+def current_tasks() -> list[Task]:
+    tasks: list[Task] | None = getattr(CURRENT, "tasks", None)
+    if tasks is None:
+        tasks = []
+        CURRENT.tasks = tasks
+    return tasks
 
 
 def run_backward(nodes: list[Node], nrs: list[int], grads: list[Any], keep: bool, create: bool,
@@ -78,7 +80,8 @@ def run_backward(nodes: list[Node], nrs: list[int], grads: list[Any], keep: bool
             task.waiting[root] = -1
     old = modes()
     set_modes(old & ~_AUTOGRAD_OFF if create else old | _AUTOGRAD_OFF)
-    CURRENT.tasks.append(task)
+    running = current_tasks()
+    running.append(task)
     try:
         loop(task)
         while task.callbacks:
@@ -87,7 +90,7 @@ def run_backward(nodes: list[Node], nrs: list[int], grads: list[Any], keep: bool
             for fn in pending:
                 fn()
     finally:
-        CURRENT.tasks.pop()
+        running.pop()
         set_modes(old)
     return task.results
 

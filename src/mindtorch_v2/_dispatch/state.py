@@ -41,15 +41,17 @@ class State:
 STATE: Final = State()
 
 
-class _Local(threading.local):
-    """Per-thread objects that do not fit into bits."""
-
-    def __init__(self) -> None:
-        self.devices: list[Any] = []
-        self.function_modes: list[Any] = []
+# Per-thread objects that do not fit into bits.
+LOCAL: Final[Any] = threading.local()
 
 
-LOCAL: Final[Any] = _Local()
+def device_stack() -> list[device]:
+    """The devices of the `with torch.device(...)` blocks this thread is in."""
+    stack: list[device] | None = getattr(LOCAL, "devices", None)
+    if stack is None:
+        stack = []
+        LOCAL.devices = stack
+    return stack
 
 
 def modes() -> i64:
@@ -118,15 +120,16 @@ def is_inference_mode() -> bool:
     return (m & INFERENCE_MODE) != 0
 
 
-def push_default_device(d: object) -> None:
+def push_default_device(d: device) -> None:
     """Enter `with torch.device(d)`."""
-    LOCAL.devices.append(d)
+    device_stack().append(d)
     include(DEVICE_MODE)
 
 
 def pop_default_device() -> None:
-    LOCAL.devices.pop()
-    if not LOCAL.devices:
+    stack = device_stack()
+    stack.pop()
+    if not stack:
         drop(DEVICE_MODE)
 
 
@@ -135,6 +138,5 @@ def current_default_device() -> device | None:
     if STATE.active != 0:
         m: i64 = _tls_get()
         if m & DEVICE_MODE:
-            top: device = LOCAL.devices[-1]
-            return top
+            return device_stack()[-1]
     return STATE.default_device
