@@ -41,12 +41,9 @@ COMPILED = (
     "_autograd/record.py",
     "_autograd/inplace.py",
     "_autograd/engine.py",
-    "_ops/rules/base.py",
-    "_ops/rules/pointwise.py",
-    "_backends/common/runtime.py",
-    "_backends/common/overlap.py",
-    "_backends/common/kernels.py",
-    "_backends/cpu/glue.py",
+    "_ops/rules/*.py",
+    "_backends/common/*.py",
+    "_backends/cpu/*glue.py",
 )
 
 CXX_FLAGS = ["-std=c++17", "-O3", "-fno-math-errno", "-fno-trapping-math", "-fvisibility=hidden", "-pthread", "-Wall"]
@@ -79,7 +76,8 @@ def compiled_modules() -> list[Extension]:
     """Type-checks and translates COMPILED to C; ends the build with mypy's messages when a module is not clean."""
     from mypyc.build import mypycify
 
-    paths = [str(Path("src", PACKAGE, name)) for name in COMPILED]
+    folder = Path("src", PACKAGE)
+    paths = [str(p) for name in COMPILED for p in sorted(folder.glob(name)) if p.name != "__init__.py"]
     extensions: list[Extension] = mypycify(
         ["--config-file=pyproject.toml", "--follow-imports=silent", *paths],
         group_name=f"{PACKAGE}._core",
