@@ -1,7 +1,7 @@
 """Storages: shared between views, typed and untyped, resized, copied, mapped from files, empty on meta.
 
-Invariant: everything here also holds for PyTorch (run with MINDTORCH_TEST_SUBJECT=torch), except `storage().data`, which
-is the flat array of contract D2.
+Invariant: everything here also holds for PyTorch (run with MINDTORCH_TEST_SUBJECT=torch), except `storage().data`, the
+flat array of contract D2.
 """
 
 from __future__ import annotations

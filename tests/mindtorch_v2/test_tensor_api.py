@@ -23,8 +23,8 @@ from ._subject import IS_ORACLE
 from ._subject import subject as torch
 
 DTYPES = [
-    "float16", "float32", "float64", "bfloat16", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
-    "bool", "complex64", "complex128",
+    "float16", "float32", "float64", "bfloat16", "int8", "int16", "int32", "int64",
+    "uint8", "uint16", "uint32", "uint64", "bool", "complex64", "complex128",
 ]  # fmt: skip
 NUMPY_DTYPES = [name for name in DTYPES if name != "bfloat16"]
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from .._subject import mindtorch_only
+from .._subject import mindtorch_only, submodule
 from .._subject import subject as torch
 from . import _inplace_calls as inplace
 from ._rewrites import REWRITES, Program
@@ -285,17 +285,16 @@ def test_C4_augmented_assignment_to_an_item_is_two_writes(device: str) -> None:
 
 @mindtorch_only
 def test_C5_node_saves_values_with_their_version() -> None:
-    node_module = __import__("mindtorch_v2._autograd.node", fromlist=["Node"])
-    saved_module = __import__("mindtorch_v2._autograd.saved", fromlist=["SavedTensor"])
+    node_module = submodule("_autograd.node")
+    saved_module = submodule("_autograd.saved")
     node = (make("cpu", requires_grad=True) * 2).grad_fn
     assert isinstance(node, node_module.Node)
     value = make("cpu", requires_grad=True) * 1
     node.save_for_backward(value)
     (read,) = node.saved_tensors()
     assert torch.equal(read, value)
-    stored = node._saved if hasattr(node, "_saved") else None
-    if stored is not None:
-        assert all(isinstance(item, saved_module.SavedTensor) for item in stored)
+    assert [type(item) for item in node.saved] == [saved_module.SavedTensor]
+    assert node.saved[0].saved_version == 0
     value.add_(1)
     with pytest.raises(RuntimeError, match=MODIFIED_TEXT):
         node.saved_tensors()

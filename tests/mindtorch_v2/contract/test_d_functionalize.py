@@ -40,7 +40,7 @@ VIEWS: dict[str, Callable[[Any], Any]] = {
 @pytest.fixture
 def spied_kernels() -> Iterator[Callable[[str], list[str]]]:
     """`spy("add")` makes the cpu kernel of add log its calls; kernels are put back after the test."""
-    registry = importlib.import_module("mindtorch_v2._dispatch.registry").registry
+    registry = importlib.import_module("mindtorch_v2._dispatch.registry")
     originals: dict[str, Any] = {}
     log: list[str] = []
 
