@@ -47,8 +47,8 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
         memo[id(self)] = result
         return result
 
-    def __repr__(self, *, tensor_contents: Any = None) -> str:
-        return "Parameter containing:\n" + super().__repr__(tensor_contents=tensor_contents)
+    def __repr__(self) -> str:
+        return "Parameter containing:\n" + super().__repr__()
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         return _rebuild_parameter, (type(self), self.data, self.requires_grad, dict(self.__dict__))

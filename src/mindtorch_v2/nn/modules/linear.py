@@ -54,7 +54,13 @@ class Linear(Module):
             init.uniform_(self.bias, -bound, bound)
 
     def forward(self, input: Tensor) -> Tensor:
-        return F.linear(input, self.weight, self.bias)
+        parameters = self._parameters
+        try:
+            weight, bias = parameters["weight"], parameters["bias"]
+        except KeyError:
+            # Replaced by a plain attribute or a property; looking there first would cost more than the call itself.
+            weight, bias = self.weight, self.bias
+        return F.linear(input, weight, bias)
 
     def extra_repr(self) -> str:
         return f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"

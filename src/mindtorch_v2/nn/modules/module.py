@@ -80,7 +80,8 @@ class Module:
         state = self.__dict__
         if state["_forward_pre_hooks"] or state["_forward_hooks"]:
             return self._call_with_hooks(args, kwargs)
-        return self.forward(*args, **kwargs)
+        # Merging an empty dictionary into a call is not free.
+        return self.forward(*args, **kwargs) if kwargs else self.forward(*args)
 
     def _call_with_hooks(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         called: set[int] = set()
@@ -264,9 +265,15 @@ class Module:
     # -- attributes -----------------------------------------------------------------------------------------------
     def __getattr__(self, name: str) -> Any:
         state = self.__dict__
-        for kind in ("_parameters", "_buffers", "_modules"):
-            members = state.get(kind)
-            if members is not None and name in members:
+        members = state.get("_parameters")
+        if members is not None:
+            if name in members:
+                return members[name]
+            members = state["_modules"]
+            if name in members:
+                return members[name]
+            members = state["_buffers"]
+            if name in members:
                 return members[name]
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
