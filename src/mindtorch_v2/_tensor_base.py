@@ -100,7 +100,7 @@ HOT: Final = Hot()
 
 def is_number(x: object) -> bool:
     """Whether an operand counts as a Python scalar (NumPy's scalars do, through their number protocol)."""
-    return isinstance(x, (float, int, complex)) or _is_numpy_scalar(x)
+    return isinstance(x, float) or isinstance(x, int) or isinstance(x, complex) or _is_numpy_scalar(x)
 
 
 def _is_numpy_scalar(x: object) -> bool:
@@ -110,7 +110,9 @@ def _is_numpy_scalar(x: object) -> bool:
 
 def operand(x: Any) -> Any:
     """An operand of a Python operator: tensors and plain numbers as they are, NumPy scalars as plain numbers."""
-    if isinstance(x, (TensorBase, float, int, complex)):
+    if isinstance(x, TensorBase):
+        return x
+    if isinstance(x, float) or isinstance(x, int) or isinstance(x, complex):
         return x
     if _is_numpy_scalar(x):
         return x.item()

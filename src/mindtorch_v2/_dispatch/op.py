@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Final, final
 
-from mypy_extensions import i64
+from mypy_extensions import i64, mypyc_attr
 
 from .._device import device
 from .._dtype import dtype
@@ -17,11 +17,10 @@ from .schema import Arg, Schema, parse
 from .state import STATE, apply_modes
 
 
+@mypyc_attr(acyclic=True, free_list_len=1)
 @final
 class Spec:
     """What a rule decided about one result. `compute` is the dtype the arithmetic is done in."""
-
-    __slots__ = ("shape", "stride", "dtype", "compute", "device")
 
     def __init__(self, shape: tuple[int, ...], stride: tuple[int, ...], dt: dtype, compute: dtype, dev: device) -> None:
         self.shape: Final = shape
@@ -53,6 +52,9 @@ class Kernel:
         return False
 
 
+UNRESOLVED: Final = Kernel()
+
+
 @final
 class FnKernel(Kernel):
     """A plain function of the arguments that makes its own results."""
@@ -81,6 +83,9 @@ class Op(OpBase):
         self.schema_text: Final = schema_text
         self._schema: Schema | None = None
         self.table: dict[int, Kernel] = {}
+        # The answer of the last resolution, most often the next one too; -1 matches no key set.
+        self.last_keys: i64 = -1
+        self.last_kernel: Kernel = UNRESOLVED
         self.kernels: dict[int, Kernel] = {}
         self.rule: Rule | None = None
         self.composite: Kernel | None = None
@@ -92,7 +97,9 @@ class Op(OpBase):
         self.numbers: i64 = 0
         self.required: i64 = 0
         self.slots: list[int] = []
+        self.leading: i64 = 0
         self.list_slots: list[int] = []
+        self.scattered: bool = False
         self.device_slot: i64 = -1
         self.public: Any = None
         self.row: Any = None
@@ -123,6 +130,11 @@ class Op(OpBase):
                 self.device_slot = i
         self.slots = slots
         self.list_slots = lists
+        leading = 0
+        while leading < len(slots) and slots[leading] == leading:
+            leading += 1
+        self.leading = leading
+        self.scattered = leading < len(slots) or len(lists) > 0
         self.mutates = s.is_mutable
         self.ready = True
 
@@ -131,26 +143,42 @@ class Op(OpBase):
         if not self.ready:
             self.prepare()
         keys: i64 = 0
-        for i in self.slots:
+        n = self.leading
+        i: i64 = 0
+        while i < n:
             a = args[i]
             if isinstance(a, TensorBase):
                 keys |= a._keys
             elif a is not None or self.required & (1 << i):
-                self.check_operand(i, a)
-        if self.list_slots:
-            keys |= self.list_keys(args)
+                self.check_operand(int(i), a)
+            i += 1
+        if self.scattered:
+            keys |= self.other_keys(args)
         if keys & VIEW:
             keys |= self.view_keys(args)
         if STATE.active != 0:
             keys = apply_modes(keys)
         keys &= ~(VIEW | INFERENCE)
+        if keys == self.last_keys:
+            return self.last_kernel.run(self, args, keys)
         kernel = self.table.get(int(keys))
         if kernel is None:
             kernel = self.resolve(keys, args)
+        else:
+            self.last_keys = keys
+            self.last_kernel = kernel
         return kernel.run(self, args, keys)
 
-    def list_keys(self, args: tuple[Any, ...]) -> i64:
+    def other_keys(self, args: tuple[Any, ...]) -> i64:
+        """Keys of the tensors behind the leading ones, and in lists."""
         keys: i64 = 0
+        for i in self.slots:
+            if i >= self.leading:
+                a = args[i]
+                if isinstance(a, TensorBase):
+                    keys |= a._keys
+                elif a is not None or self.required & (1 << i):
+                    self.check_operand(i, a)
         for i in self.list_slots:
             items = args[i]
             if items is not None:
@@ -191,6 +219,8 @@ class Op(OpBase):
         kernel = self.find(keys, args)
         if (keys & BACKENDS) != 0:
             self.table[int(keys)] = kernel
+            self.last_keys = keys
+            self.last_kernel = kernel
         return kernel
 
     def find(self, keys: i64, args: tuple[Any, ...]) -> Kernel:
@@ -244,6 +274,7 @@ class Op(OpBase):
 
     def forget(self) -> None:
         self.table = {}
+        self.last_keys = -1
 
     def infer(self, args: tuple[Any, ...]) -> Any:
         rule = self.rule

@@ -43,7 +43,8 @@ class Pointwise(Rule):
             b = args[self.positions[1]]
             if isinstance(a, TensorBase):
                 if isinstance(b, TensorBase):
-                    if a._dtype is b._dtype and a._shape == b._shape and is_contiguous(a) and is_contiguous(b):
+                    if a._dtype is b._dtype and is_contiguous(a) and is_contiguous(b) and (
+                            a._shape is b._shape or a._shape == b._shape):
                         return self.same(a, a._dtype)
                 elif isinstance(b, float):
                     if a._dtype.category >= 2:
@@ -57,9 +58,8 @@ class Pointwise(Rule):
         stride = a._stride
         if not is_contiguous(a):
             stride = ordered_strides(a._shape, [a])
-        elif len(a._shape) == 0 or numel(a) != 0:
-            pass
-        else:
+        elif numel(a) <= 1:
+            # Sizes 0 and 1 leave strides open; a new tensor gets the row-major ones.
             stride = contiguous_strides(a._shape)
         return self.finish(a._shape, stride, dt, a._device)
 
@@ -137,7 +137,7 @@ def broadcast_shapes(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
 
 def expand_strides(t: TensorBase, shape: tuple[int, ...]) -> tuple[int, ...]:
     """Strides of `t` broadcast to `shape`."""
-    if t._shape == shape:
+    if t._shape is shape or t._shape == shape:
         return t._stride
     n: i64 = len(shape)
     d = n - len(t._shape)
