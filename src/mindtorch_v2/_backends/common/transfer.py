@@ -1,0 +1,225 @@
+"""Kernels that move values: copies within a device and between devices, casts, and filling. They need nothing of a device
+but its runtime, so every device has them.
+
+Invariant: what is written has the shape its rule agreed to; memory of a device is touched only through that device's
+runtime, and between two devices only through a registered transfer.
+"""
+from __future__ import annotations
+
+from typing import Any, Final, final
+
+from mypy_extensions import i64
+
+from ..._dispatch.keys import BACKENDS, CPU, META
+from ..._dispatch.op import Kernel, Op, Spec
+from ..._ops.rules.pointwise import expand_strides
+from ..._tensor_base import TensorBase, alias, contiguous_strides, is_contiguous
+from .runtime import empty, empty_spec, extent, runtime_of
+
+# Transfers between two devices by (destination bit << 8 | source bit): functions of two tensors that are row-major and
+# have the same shape and dtype.
+TRANSFERS: Final[dict[int, Any]] = {}
+
+
+def add_transfer(to: int, source: int, fn: Any) -> None:
+    """A device registers how raw memory comes to it and leaves it."""
+    TRANSFERS[(to << 8) | source] = fn
+
+
+def backend_of(t: TensorBase) -> i64:
+    return t._keys & BACKENDS
+
+
+def move(dst: TensorBase, src: TensorBase) -> None:
+    """Copy values into `dst`, casting and broadcasting, whatever the two devices are."""
+    to = backend_of(dst)
+    source = backend_of(src)
+    if to == source and (dst._device is src._device or dst._device == src._device):
+        runtime_of(dst).copy(dst, src)
+    elif to == META:
+        return
+    elif source == META:
+        raise NotImplementedError("Cannot copy out of meta tensor; no data!")
+    else:
+        between(dst, src, to, source)
+
+
+def between(dst: TensorBase, src: TensorBase, to: i64, source: i64) -> None:
+    """Cast on the source's side, move raw memory, spread on the destination's side."""
+    fn = TRANSFERS.get(int((to << 8) | source))
+    if fn is None:
+        raise RuntimeError(f"no transfer is registered from device '{src._device}' to device '{dst._device}'")
+    packed = src
+    if not is_contiguous(src) or src._dtype is not dst._dtype:
+        packed = empty(src._shape, contiguous_strides(src._shape), dst._dtype, src._device)
+        runtime_of(src).copy(packed, src)
+    if is_contiguous(dst) and dst._shape == src._shape:
+        fn(dst, packed)
+        return
+    landed = empty(packed._shape, packed._stride, dst._dtype, dst._device)
+    fn(landed, packed)
+    spread = alias(landed, dst._shape, expand_strides(landed, dst._shape), 0)
+    runtime_of(dst).copy(dst, spread)
+
+
+def put(out: TensorBase, value: Any) -> None:
+    """Write a tensor's values, or a number everywhere."""
+    if isinstance(value, TensorBase):
+        if value is not out:
+            move(out, value)
+    else:
+        runtime_of(out).fill(out, value)
+
+
+@final
+class CloneKernel(Kernel):
+    """A copy with the layout its rule chose."""
+
+    def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
+        src = args[0]
+        assert isinstance(src, TensorBase)
+        s = op.infer(args)
+        assert isinstance(s, Spec)
+        out = empty_spec(s)
+        runtime_of(out).copy(out, src)
+        return out
+
+
+@final
+class ToCopyKernel(Kernel):
+    """A copy of another dtype, on another device, or in another memory format."""
+
+    def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
+        src = args[0]
+        assert isinstance(src, TensorBase)
+        s = op.infer(args)
+        assert isinstance(s, Spec)
+        if backend_of(src) == META and s.device.type != "meta":
+            raise NotImplementedError("Cannot copy out of meta tensor; no data!")
+        out = empty_spec(s)
+        move(out, src)
+        return out
+
+
+@final
+class CopyKernel(Kernel):
+    """copy and, through `into`, copy_."""
+
+    def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
+        s = op.infer(args)
+        assert isinstance(s, Spec)
+        out = empty_spec(s)
+        put(out, args[1])
+        return out
+
+    def into(self, op: Op, args: tuple[Any, ...], spec: Spec, out: TensorBase) -> bool:
+        put(out, args[1])
+        return True
+
+
+@final
+class FillKernel(Kernel):
+    """fill and zero, and their in-place forms through `into`."""
+
+    def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
+        s = op.infer(args)
+        assert isinstance(s, Spec)
+        out = empty_spec(s)
+        put(out, args[1] if len(args) > 1 else 0)
+        return out
+
+    def into(self, op: Op, args: tuple[Any, ...], spec: Spec, out: TensorBase) -> bool:
+        put(out, args[1] if len(args) > 1 else 0)
+        return True
+
+
+@final
+class ScatterKernel(Kernel):
+    """Backward of a view: zeros of the input's shape with the gradient written where the view lies.
+
+    `layout` is the view's own layout function; the row's arguments are (grad, input sizes, the view's arguments...).
+    """
+
+    def __init__(self, layout: Any) -> None:
+        self.layout: Final[Any] = layout
+
+    def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
+        g = args[0]
+        assert isinstance(g, TensorBase)
+        s = op.infer(args)
+        assert isinstance(s, Spec)
+        out = empty_spec(s)
+        device_runtime = runtime_of(out)
+        device_runtime.fill(out, 0)
+        where = self.layout(s.shape, s.stride, 0, *args[2:])
+        device_runtime.copy(alias(out, where[0], where[1], where[2]), g)
+        return out
+
+
+# -- one flat memory seen through two geometries ---------------------------------------------------------------------
+def may_overlap(shape: tuple[int, ...], stride: tuple[int, ...]) -> bool:
+    """Whether a geometry may visit a place twice (exact for everything but unusual interleavings)."""
+    pairs = sorted([(stride[i], n) for i, n in enumerate(shape) if n != 1])
+    reach = 0
+    for s, n in pairs:
+        if n == 0:
+            return False
+        if s <= reach:
+            return True
+        reach += s * (n - 1)
+    return False
+
+
+def map_plain(out: TensorBase, src: TensorBase, size: tuple[int, ...], stride: tuple[int, ...], offset: i64,
+              to_size: tuple[int, ...], to_stride: tuple[int, ...], to_offset: i64) -> None:
+    """Values at one geometry, zeros elsewhere, read at another; neither visits a place twice."""
+    low = offset if offset < to_offset else to_offset
+    end = offset + extent(size, stride)
+    other = to_offset + extent(to_size, to_stride)
+    if other > end:
+        end = other
+    flat = empty((int(end - low),), (1,), src._dtype, src._device)
+    runtime = runtime_of(flat)
+    runtime.fill(flat, 0)
+    runtime.copy(alias(flat, size, stride, offset - low), src)
+    runtime.copy(out, alias(flat, to_size, to_stride, to_offset - low))
+
+
+@final
+class StridedMapKernel(Kernel):
+    """For geometries without overlap; a device that can add repeated places has a line of its own."""
+
+    def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
+        src = args[0]
+        assert isinstance(src, TensorBase)
+        if may_overlap(args[1], args[2]) or may_overlap(args[4], args[5]):
+            raise NotImplementedError(
+                f"the gradient of as_strided with overlapping memory is not implemented for device '{src._device}'")
+        s = op.infer(args)
+        assert isinstance(s, Spec)
+        out = empty_spec(s)
+        map_plain(out, src, args[1], args[2], args[3], args[4], args[5], args[6])
+        return out
+
+
+CLONE: Final = CloneKernel()
+TO_COPY: Final = ToCopyKernel()
+COPY: Final = CopyKernel()
+FILL: Final = FillKernel()
+STRIDED_MAP: Final = StridedMapKernel()
+
+
+def across(op: Op, kernel: Kernel) -> None:
+    """Let an operator take tensors of two different devices."""
+    for a in range(8):
+        for b in range(a):
+            op.kernels[(1 << a) | (1 << b)] = kernel
+    op.forget()
+
+
+def everywhere(op: Op, kernel: Kernel) -> None:
+    """Serve an operator on every device with one kernel (also on meta, where the rule alone would do)."""
+    op.row.fallback = kernel
+    op.kernels[int(CPU)] = kernel
+    op.kernels[int(META)] = kernel
+    op.forget()

@@ -1,0 +1,586 @@
+"""Geometry of views: shape, strides and offset of a tensor that shares another's memory, the same on every device.
+
+Invariant: a layout function reads metadata only, gives a geometry that lies inside the one it was given (as_strided, which
+may not, is checked against the storage), and refuses with PyTorch's text.
+"""
+from __future__ import annotations
+
+from typing import Any, Final, final
+
+from mypy_extensions import i64
+
+from ..._dispatch.keys import BACKENDS
+from ..._dispatch.op import Kernel, Op
+from ..._dtype import dtype, float16, float32, float64
+from ..._ops.rules.base import wrap_dim, wrap_dims
+from ..._tensor_base import TensorBase, alias, contiguous_strides, make, make_view, strides_contiguous
+from .kernels import bounds_checked
+
+Ints = tuple[int, ...]
+Layout = tuple[Ints, Ints, int]
+
+_INCOMPATIBLE: Final = (
+    "view size is not compatible with input tensor's size and stride (at least one dimension spans across two contiguous "
+    "subspaces). Use .reshape(...) instead."
+)
+
+
+# -- reshaping ----------------------------------------------------------------------------------------------------
+def count(shape: Ints) -> i64:
+    n: i64 = 1
+    for s in shape:
+        m: i64 = s
+        n *= m
+    return n
+
+
+def infer_size(size: Ints, total: i64) -> Ints:
+    """The shape with its -1 worked out; PyTorch's errors when the elements do not fit."""
+    known: i64 = 1
+    hole: i64 = -1
+    i: i64 = 0
+    for s in size:
+        n: i64 = s
+        if n == -1:
+            if hole >= 0:
+                raise RuntimeError("only one dimension can be inferred")
+            hole = i
+        elif n >= 0:
+            known *= n
+        else:
+            raise RuntimeError(f"invalid shape dimension {n} at index {i} of shape {list(size)}")
+        i += 1
+    if hole < 0:
+        if known != total:
+            raise RuntimeError(f"shape '{list(size)}' is invalid for input of size {total}")
+        return size
+    if known > 0 and total % known == 0:
+        out = list(size)
+        out[hole] = int(total // known)
+        return tuple(out)
+    if known == 0 and total == 0:
+        raise RuntimeError(
+            f"cannot reshape tensor of 0 elements into shape {list(size)} because the unspecified dimension size -1 can "
+            "be any value and is ambiguous")
+    raise RuntimeError(f"shape '{list(size)}' is invalid for input of size {total}")
+
+
+def view_strides(shape: Ints, stride: Ints, size: Ints, total: i64) -> Ints | None:
+    """Strides that show the same `total` elements in shape `size`, or None when only a copy can."""
+    if total == 0:
+        return stride if size == shape else contiguous_strides(size)
+    i: i64 = len(shape) - 1
+    if i < 0 or (stride[i] == 1 and strides_contiguous(shape, stride)):
+        return contiguous_strides(size)
+    out: list[int] = [0] * len(size)
+    d: i64 = len(size) - 1
+    base: i64 = stride[i]
+    chunk: i64 = 1
+    seen: i64 = 1
+    while i >= 0:
+        here: i64 = shape[i]
+        chunk *= here
+        last = i == 0
+        broken = False
+        if not last:
+            before: i64 = shape[i - 1]
+            step: i64 = stride[i - 1]
+            broken = before != 1 and step != chunk * base
+        if last or broken:
+            # The dimensions seen since the last break move as one.
+            while d >= 0:
+                want: i64 = size[d]
+                if seen >= chunk and want != 1:
+                    break
+                out[d] = int(seen * base)
+                seen *= want
+                d -= 1
+            if seen != chunk:
+                return None
+            if not last:
+                base = stride[i - 1]
+                chunk = 1
+                seen = 1
+        i -= 1
+    return tuple(out) if d < 0 else None
+
+
+def view(shape: Ints, stride: Ints, offset: int, size: Ints) -> Layout:
+    total = count(shape)
+    size = infer_size(size, total)
+    strides = view_strides(shape, stride, size, total)
+    if strides is None:
+        raise RuntimeError(_INCOMPATIBLE)
+    return size, strides, offset
+
+
+def alias_layout(shape: Ints, stride: Ints, offset: int) -> Layout:
+    return shape, stride, offset
+
+
+def expand(shape: Ints, stride: Ints, offset: int, size: Ints) -> Layout:
+    n: i64 = len(size)
+    d = n - len(shape)
+    sizes: list[int] = [0] * n
+    strides: list[int] = [0] * n
+    i: i64 = n - 1
+    while i >= 0:
+        want: i64 = size[i]
+        if i < d:
+            if want < 0:
+                raise RuntimeError(
+                    f"The expanded size of the tensor ({want}) isn't allowed in a leading, non-existing dimension {i}")
+            sizes[i] = int(want)
+        else:
+            have: i64 = shape[i - d]
+            if want == -1:
+                want = have
+            if want != have:
+                if have != 1:
+                    raise RuntimeError(
+                        f"The expanded size of the tensor ({want}) must match the existing size ({have}) at "
+                        f"non-singleton dimension {i}.  Target sizes: {list(size)}.  Tensor sizes: {list(shape)}")
+                strides[i] = 0
+            else:
+                strides[i] = stride[i - d]
+            sizes[i] = int(want)
+        i -= 1
+    return tuple(sizes), tuple(strides), offset
+
+
+# -- order of dimensions ------------------------------------------------------------------------------------------
+def permute(shape: Ints, stride: Ints, offset: int, dims: Ints) -> Layout:
+    n = len(shape)
+    if len(dims) != n:
+        raise RuntimeError(
+            "permute(sparse_coo): number of dimensions in the tensor input does not match the length of the desired "
+            f"ordering of dimensions i.e. input.dim() = {n} is not equal to len(dims) = {len(dims)}")
+    sizes: list[int] = []
+    strides: list[int] = []
+    seen: i64 = 0
+    for d in dims:
+        w = wrap_dim(d, n)
+        bit: i64 = 1 << w
+        if seen & bit:
+            raise RuntimeError("permute(): duplicate dims are not allowed.")
+        seen |= bit
+        sizes.append(shape[w])
+        strides.append(stride[w])
+    return tuple(sizes), tuple(strides), offset
+
+
+def transpose(shape: Ints, stride: Ints, offset: int, dim0: int, dim1: int) -> Layout:
+    n = len(shape)
+    a = wrap_dim(dim0, n)
+    b = wrap_dim(dim1, n)
+    if a == b:
+        return shape, stride, offset
+    if n == 2:
+        return (shape[1], shape[0]), (stride[1], stride[0]), offset
+    sizes = list(shape)
+    strides = list(stride)
+    sizes[a], sizes[b] = sizes[b], sizes[a]
+    strides[a], strides[b] = strides[b], strides[a]
+    return tuple(sizes), tuple(strides), offset
+
+
+def t(shape: Ints, stride: Ints, offset: int) -> Layout:
+    n = len(shape)
+    if n > 2:
+        raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {n}D")
+    if n < 2:
+        return shape, stride, offset
+    return (shape[1], shape[0]), (stride[1], stride[0]), offset
+
+
+# -- parts --------------------------------------------------------------------------------------------------------
+def select(shape: Ints, stride: Ints, offset: int, dim: int, index: int) -> Layout:
+    n = len(shape)
+    if n == 0:
+        raise IndexError("select() cannot be applied to a 0-dim tensor.")
+    d: i64 = wrap_dim(dim, n)
+    size: i64 = shape[d]
+    at: i64 = index
+    if at < -size or at >= size:
+        raise IndexError(f"select(): index {index} out of range for tensor of size {list(shape)} at dimension {d}")
+    if at < 0:
+        at += size
+    step: i64 = stride[d]
+    where = int(offset + at * step)
+    if n == 1:
+        return (), (), where
+    if n == 2:
+        return ((shape[1],), (stride[1],), where) if d == 0 else ((shape[0],), (stride[0],), where)
+    sizes = list(shape)
+    strides = list(stride)
+    del sizes[d]
+    del strides[d]
+    return tuple(sizes), tuple(strides), where
+
+
+def slice_(shape: Ints, stride: Ints, offset: int, dim: int, start: int | None, end: int | None, step: int) -> Layout:
+    n = len(shape)
+    if n == 0:
+        raise IndexError("slice() cannot be applied to a 0-dim tensor.")
+    d: i64 = wrap_dim(dim, n)
+    if step <= 0:
+        raise RuntimeError("slice step must be positive")
+    size: i64 = shape[d]
+    first = clamped(start, 0, size)
+    last = clamped(end, size, size)
+    if last < first:
+        last = first
+    jump: i64 = stride[d]
+    by: i64 = step
+    length = int((last - first + by - 1) // by)
+    where = int(offset + first * jump)
+    if n == 1:
+        return (length,), (int(jump * by),), where
+    sizes = list(shape)
+    strides = list(stride)
+    sizes[d] = length
+    strides[d] = int(jump * by)
+    return tuple(sizes), tuple(strides), where
+
+
+def clamped(at: int | None, missing: i64, size: i64) -> i64:
+    """A slice bound counted from the front and kept inside the dimension."""
+    if at is None:
+        return missing
+    if at < 0:
+        back: int = at + size
+        return 0 if back < 0 else back
+    return size if at > size else at
+
+
+def squeeze(shape: Ints, stride: Ints, offset: int) -> Layout:
+    sizes: list[int] = []
+    strides: list[int] = []
+    for i, s in enumerate(shape):
+        if s != 1:
+            sizes.append(s)
+            strides.append(stride[i])
+    return tuple(sizes), tuple(strides), offset
+
+
+def squeeze_dim(shape: Ints, stride: Ints, offset: int, dim: int) -> Layout:
+    d = wrap_dim(dim, len(shape))
+    if len(shape) == 0 or shape[d] != 1:
+        return shape, stride, offset
+    sizes = list(shape)
+    strides = list(stride)
+    del sizes[d]
+    del strides[d]
+    return tuple(sizes), tuple(strides), offset
+
+
+def squeeze_dims(shape: Ints, stride: Ints, offset: int, dim: Ints) -> Layout:
+    drop = wrap_dims(dim, len(shape))
+    sizes: list[int] = []
+    strides: list[int] = []
+    for i, s in enumerate(shape):
+        if s != 1 or i not in drop:
+            sizes.append(s)
+            strides.append(stride[i])
+    return tuple(sizes), tuple(strides), offset
+
+
+def unsqueeze(shape: Ints, stride: Ints, offset: int, dim: int) -> Layout:
+    n = len(shape)
+    d = wrap_dim(dim, n + 1)
+    step: i64 = 1
+    if d < n:
+        step = shape[d] * stride[d]
+    sizes = list(shape)
+    strides = list(stride)
+    sizes.insert(d, 1)
+    strides.insert(d, int(step))
+    return tuple(sizes), tuple(strides), offset
+
+
+def diagonal(shape: Ints, stride: Ints, offset: int, diag: int, dim1: int, dim2: int) -> Layout:
+    n = len(shape)
+    a = wrap_dim(dim1, n)
+    b = wrap_dim(dim2, n)
+    if a == b:
+        raise RuntimeError(f"diagonal dimensions cannot be identical {dim1}, {dim2}")
+    length: int
+    if diag >= 0:
+        length = max(min(shape[a], shape[b] - diag), 0)
+    else:
+        length = max(min(shape[a] + diag, shape[b]), 0)
+    if length > 0:
+        offset += diag * stride[b] if diag >= 0 else -diag * stride[a]
+    sizes: list[int] = []
+    strides: list[int] = []
+    for i, s in enumerate(shape):
+        if i != a and i != b:
+            sizes.append(s)
+            strides.append(stride[i])
+    sizes.append(length)
+    strides.append(stride[a] + stride[b])
+    return tuple(sizes), tuple(strides), offset
+
+
+def unfold(shape: Ints, stride: Ints, offset: int, dimension: int, size: int, step: int) -> Layout:
+    n = len(shape)
+    d = wrap_dim(dimension, n)
+    room = 1 if n == 0 else shape[d]
+    if size > room:
+        raise RuntimeError(f"maximum size for tensor at dimension {d} is {room} but size is {size}")
+    if size < 0:
+        raise RuntimeError(f"size is {size} but must be >= 0")
+    if step <= 0:
+        raise RuntimeError(f"step is {step} but must be > 0")
+    sizes = list(shape)
+    strides = list(stride)
+    sizes.append(size)
+    strides.append(1 if n == 0 else stride[d])
+    if n > 0:
+        sizes[d] = (room - size) // step + 1
+        strides[d] = step * stride[d]
+    return tuple(sizes), tuple(strides), offset
+
+
+# -- several views at once ----------------------------------------------------------------------------------------
+def split(shape: Ints, stride: Ints, offset: int, split_size: int, dim: int) -> list[Layout]:
+    n = len(shape)
+    if n == 0:
+        raise RuntimeError("split expects at least a 1-dimensional tensor")
+    if split_size < 0:
+        raise RuntimeError(f"split expects split_size be non-negative, but got split_size={split_size}")
+    d = wrap_dim(dim, n)
+    total = shape[d]
+    if split_size == 0:
+        if total != 0:
+            raise RuntimeError(
+                f"split_size can only be 0 if dimension size is 0, but got dimension size of {total}")
+        return [(shape, stride, offset)]
+    parts = max((total + split_size - 1) // split_size, 1)
+    return pieces(shape, stride, offset, d, [min(split_size, total - i * split_size) for i in range(parts)])
+
+
+def split_with_sizes(shape: Ints, stride: Ints, offset: int, split_sizes: Ints, dim: int) -> list[Layout]:
+    n = len(shape)
+    if n == 0:
+        raise RuntimeError("split expects at least a 1-dimensional tensor")
+    d = wrap_dim(dim, n)
+    total = 0
+    for s in split_sizes:
+        if s < 0:
+            raise RuntimeError(
+                f"split_with_sizes expects split_sizes have only non-negative entries, but got "
+                f"split_sizes={list(split_sizes)}")
+        total += s
+    if total != shape[d]:
+        raise RuntimeError(
+            f"split_with_sizes expects split_sizes to sum exactly to {shape[d]} (input tensor's size at dimension {d}), "
+            f"but got split_sizes={list(split_sizes)}")
+    return pieces(shape, stride, offset, d, list(split_sizes))
+
+
+def pieces(shape: Ints, stride: Ints, offset: int, d: int, lengths: list[int]) -> list[Layout]:
+    out: list[Layout] = []
+    at = offset
+    step = stride[d]
+    for length in lengths:
+        sizes = list(shape)
+        sizes[d] = length
+        out.append((tuple(sizes), stride, at))
+        at += length * step
+    return out
+
+
+def unbind(shape: Ints, stride: Ints, offset: int, dim: int) -> list[Layout]:
+    n = len(shape)
+    if n == 0:
+        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
+    d = wrap_dim(dim, n)
+    sizes = list(shape)
+    strides = list(stride)
+    del sizes[d]
+    del strides[d]
+    shape_left = tuple(sizes)
+    stride_left = tuple(strides)
+    return [(shape_left, stride_left, offset + i * stride[d]) for i in range(shape[d])]
+
+
+# -- kernels for views whose geometry is not all there is to know ---------------------------------------------------
+_TENSOR_TYPES: Final[dict[str, str]] = {
+    "float32": "Float", "float64": "Double", "float16": "Half", "bfloat16": "BFloat16", "uint8": "Byte", "int8": "Char",
+    "int16": "Short", "int32": "Int", "int64": "Long", "bool": "Bool", "complex64": "ComplexFloat",
+    "complex128": "ComplexDouble",
+}
+
+
+@final
+class ExpandKernel(Kernel):
+    def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
+        src = args[0]
+        assert isinstance(src, TensorBase)
+        size: Ints = args[1]
+        if len(size) < len(src._shape):
+            kind = _TENSOR_TYPES.get(src._dtype.name, src._dtype.scalar_name)
+            raise RuntimeError(
+                f"expand(torch.{kind}Tensor{{{list(src._shape)}}}, size={list(size)}): the number of sizes provided "
+                f"({len(size)}) must be greater or equal to the number of dimensions in the tensor ({len(src._shape)})")
+        shape, stride, offset = expand(src._shape, src._stride, int(src._offset), size)
+        return make_view(src, shape, stride, offset, op, args)
+
+
+@final
+class AsStridedKernel(Kernel):
+    def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
+        src = args[0]
+        assert isinstance(src, TensorBase)
+        size: Ints = args[1]
+        stride: Ints = args[2]
+        offset: i64 = src._offset
+        if args[3] is not None:
+            offset = args[3]
+        check_strided(src, size, stride, offset)
+        return make_view(src, size, stride, offset, op, args)
+
+
+def check_strided(src: TensorBase, size: Ints, stride: Ints, offset: i64) -> None:
+    """Refuse a geometry that is malformed or leaves the storage."""
+    if len(size) != len(stride):
+        raise RuntimeError("mismatch in length of strides and shape")
+    for s in stride:
+        if s < 0:
+            raise RuntimeError(
+                f"as_strided: Negative strides are not supported at the moment, got strides: {list(stride)}")
+    if offset < 0:
+        raise RuntimeError(f"Tensor: invalid storage offset {offset}")
+    for s in size:
+        if s < 0:
+            raise RuntimeError(
+                f"Storage size calculation overflowed with sizes={list(size)} and strides={list(stride)}")
+    bounds_checked(src, size, stride, offset)
+
+
+@final
+class DetachKernel(Kernel):
+    """The same memory and version counter, without history and without tracking a base."""
+
+    def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
+        src = args[0]
+        assert isinstance(src, TensorBase)
+        return alias(src, src._shape, src._stride, src._offset)
+
+
+@final
+class UnsafeViewKernel(Kernel):
+    """The memory of a fresh row-major tensor in another shape; not tracked, because nobody else holds the original."""
+
+    def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
+        src = args[0]
+        assert isinstance(src, TensorBase)
+        shape, stride, offset = view(src._shape, src._stride, int(src._offset), args[1])
+        return make(src._storage, offset, shape, stride, src._dtype, src._device, src._keys & BACKENDS)
+
+
+def typed_view(src: TensorBase, layout: Layout, dt: dtype, op: Op, args: tuple[Any, ...]) -> TensorBase:
+    """A view that reads the memory as another dtype; the geometry counts elements of that dtype."""
+    out = make_view(src, layout[0], layout[1], layout[2], op, args)
+    out._dtype = dt
+    return out
+
+
+@final
+class ViewDtypeKernel(Kernel):
+    def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
+        src = args[0]
+        assert isinstance(src, TensorBase)
+        dt: dtype = args[1]
+        return typed_view(src, dtype_layout(src, dt), dt, op, args)
+
+
+def dtype_layout(src: TensorBase, dt: dtype) -> Layout:
+    """Geometry of the same bytes seen as `dt`."""
+    old: i64 = src._dtype.itemsize
+    new: i64 = dt.itemsize
+    shape = src._shape
+    stride = src._stride
+    offset = src._offset
+    if old == new:
+        return shape, stride, int(offset)
+    what = f"to view {src._dtype.scalar_name} as {dt.scalar_name} (different element sizes)"
+    n = len(shape)
+    if n == 0:
+        raise RuntimeError(f"self.dim() cannot be 0 {what}")
+    if stride[n - 1] != 1:
+        raise RuntimeError(f"self.stride(-1) must be 1 {what}, but got {stride[n - 1]}")
+    sizes = list(shape)
+    strides = list(stride)
+    if old > new:
+        more = old // new
+        for i in range(n - 1):
+            strides[i] = int(strides[i] * more)
+        sizes[n - 1] = int(sizes[n - 1] * more)
+        return tuple(sizes), tuple(strides), int(offset * more)
+    less = new // old
+    if shape[n - 1] % less != 0:
+        raise RuntimeError(f"self.size(-1) must be divisible by {less} {what}, but got {shape[n - 1]}")
+    if offset % less != 0:
+        raise RuntimeError(f"self.storage_offset() must be divisible by {less} {what}, but got {offset}")
+    for i in range(n - 1):
+        if stride[i] % less != 0:
+            raise RuntimeError(f"self.stride({i}) must be divisible by {less} {what}, but got {stride[i]}")
+        strides[i] = int(stride[i] // less)
+    sizes[n - 1] = int(shape[n - 1] // less)
+    return tuple(sizes), tuple(strides), int(offset // less)
+
+
+@final
+class ViewAsRealKernel(Kernel):
+    def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
+        src = args[0]
+        assert isinstance(src, TensorBase)
+        if not src._dtype.is_complex:
+            raise RuntimeError("view_as_real is only supported for complex tensors")
+        sizes = list(src._shape)
+        sizes.append(2)
+        strides = [2 * s for s in src._stride]
+        strides.append(1)
+        return typed_view(src, (tuple(sizes), tuple(strides), int(2 * src._offset)), src._dtype.to_real(), op, args)
+
+
+@final
+class ViewAsComplexKernel(Kernel):
+    def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
+        src = args[0]
+        assert isinstance(src, TensorBase)
+        dt = src._dtype
+        if dt is not float32 and dt is not float64 and dt is not float16:
+            raise RuntimeError(
+                "view_as_complex is only supported for half, float and double tensors, but got a tensor of scalar type: "
+                f"{dt.scalar_name}")
+        shape = src._shape
+        stride = src._stride
+        n = len(shape)
+        if n == 0:
+            raise RuntimeError("Input tensor must have one or more dimensions")
+        if shape[n - 1] != 2:
+            raise RuntimeError("Tensor must have a last dimension of size 2")
+        if stride[n - 1] != 1:
+            raise RuntimeError("Tensor must have a last dimension with stride 1")
+        for i in range(n - 1):
+            if stride[i] % 2 != 0:
+                raise RuntimeError("Tensor must have a stride divisible by 2 for all but last dimension")
+        if src._offset % 2 != 0:
+            raise RuntimeError("Tensor must have a storage_offset divisible by 2")
+        sizes = list(shape)
+        strides = [s // 2 for s in stride]
+        del sizes[n - 1]
+        del strides[n - 1]
+        return typed_view(src, (tuple(sizes), tuple(strides), int(src._offset // 2)), dt.to_complex(), op, args)
+
+
+EXPAND: Final = ExpandKernel()
+AS_STRIDED: Final = AsStridedKernel()
+DETACH: Final = DetachKernel()
+UNSAFE_VIEW: Final = UnsafeViewKernel()
+VIEW_DTYPE: Final = ViewDtypeKernel()
+VIEW_AS_REAL: Final = ViewAsRealKernel()
+VIEW_AS_COMPLEX: Final = ViewAsComplexKernel()

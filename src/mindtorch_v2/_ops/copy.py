@@ -1,0 +1,81 @@
+"""Copies, casts, filling, and moves between devices."""
+from __future__ import annotations
+
+from typing import Any
+
+from .._autograd.inplace import InplaceDerivative
+from .._autograd.record import Formulas
+from .._backends.common import transfer
+from .._backends.common.kernels import INPLACE
+from .._dispatch.op import Op
+from .._layout import contiguous_format
+from .._tensor_base import TensorBase
+from .rules.shape import CloneRule, CopyRule, FillRule, ToCopyRule, is_contiguous_as
+from .table import composite, op
+
+
+def _zeros(g: Any) -> Any:
+    return ZERO.call((g,))
+
+
+def _back_to(g: Any, device: Any) -> Any:
+    """A gradient on the device its input lives on."""
+    return g if g._device == device else TO_COPY.call((g, None, device, None))
+
+
+COPY = op("copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor", meta=CopyRule(), inplace=True,
+          node="CopyBackwards", numbers=("src",), function=False, method=False,
+          grad=dict(self=lambda g: _zeros(g), src=lambda g, src_device: _back_to(g, src_device)))
+transfer.everywhere(COPY, transfer.COPY)
+transfer.across(COPY, transfer.COPY)
+
+
+def _fill_node(first: int) -> Any:
+    def name(self: Any, value: Any) -> str:
+        return f"FillBackward{first + isinstance(value, TensorBase)}"
+
+    return name
+
+
+_FILL_GRAD: dict[Any, Any] = dict(self=lambda g: _zeros(g), value=lambda g: g.sum())
+FILL = op("fill(Tensor self, Tensor value) -> Tensor", meta=FillRule(), numbers=("value",), inplace=True, method=False,
+          node=_fill_node(0), grad=_FILL_GRAD)
+transfer.everywhere(FILL, transfer.FILL)
+transfer.across(FILL, transfer.FILL)
+
+ZERO = op("zero(Tensor self) -> Tensor", meta=FillRule(), inplace=True, function=False, method=False,
+          grad=dict(self=lambda g: _zeros(g)))
+transfer.everywhere(ZERO, transfer.FILL)
+
+
+def _inplace_form(o: Op, function: bool) -> Op:
+    """PyTorch offers the in-place form of these as a method although it hides the functional one."""
+    form: Op = o.row.inplace_op
+    form.row.method = True
+    form.row.function = function
+    return form
+
+
+transfer.across(_inplace_form(COPY, False), INPLACE)
+transfer.across(_inplace_form(FILL, True), INPLACE)
+_inplace_form(ZERO, True)
+# PyTorch numbers the nodes of the in-place fills after those of the functional ones.
+FILL.row.inplace_op.derivative = InplaceDerivative(Formulas("fill_", FILL.schema, _FILL_GRAD, _fill_node(2), ()))
+
+CLONE = op("clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", meta=CloneRule(),
+           grad=dict(self=lambda g: g))
+transfer.everywhere(CLONE, transfer.CLONE)
+
+TO_COPY = op("to_copy(Tensor self, ScalarType? dtype=None, Device? device=None, MemoryFormat? memory_format=None) -> Tensor",
+             meta=ToCopyRule(), function=False, method=False,
+             grad=dict(self=lambda g, self_device: _back_to(g, self_device)))
+transfer.everywhere(TO_COPY, transfer.TO_COPY)
+
+
+def _contiguous(self: Any, memory_format: Any) -> Any:
+    if is_contiguous_as(self, memory_format):
+        return self
+    return CLONE.call((self, contiguous_format if memory_format is None else memory_format))
+
+
+composite("contiguous(Tensor(a) self, *, MemoryFormat? memory_format=None) -> Tensor(a)", _contiguous, function=False)

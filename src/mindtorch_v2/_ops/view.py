@@ -1,0 +1,440 @@
+"""Views: operators whose result shares the memory of their first argument, and the rows their backward passes need."""
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+from .._backends.common import transfer
+from .._backends.common import view as v
+from .._dispatch.op import Kernel, Op
+from .._layout import contiguous_format
+from .._tensor_base import is_contiguous, numel
+from . import copy
+from .rules.base import like, wrap_dim
+from .rules.pointwise import broadcast
+from .table import composite, op, view
+
+Ints = tuple[int, ...]
+
+
+def _served_by(o: Op, kernel: Kernel) -> Op:
+    """Use a kernel of its own for a view whose layout needs more than the geometry."""
+    o.row.view_kernel = kernel
+    return o
+
+
+# -- reshaping ----------------------------------------------------------------------------------------------------
+def _reshape_grad(g: Any, self_shape: Ints) -> Any:
+    return RESHAPE.call((g, self_shape))
+
+
+VIEW = view("view(Tensor(a) self, int[] size) -> Tensor(a)", layout=v.view, function=False,
+            grad=dict(self=_reshape_grad))
+_served_by(view("view.dtype(Tensor(a) self, ScalarType dtype) -> Tensor(a)", layout=v.alias_layout, function=False),
+           v.VIEW_DTYPE)
+UNSAFE_VIEW = op("_unsafe_view(Tensor self, int[] size) -> Tensor", function=False, method=False,
+                 meta=lambda self, size: like(self, v.infer_size(size, numel(self))), grad=dict(self=_reshape_grad))
+transfer.everywhere(UNSAFE_VIEW, v.UNSAFE_VIEW)
+
+
+def _reshape(self: Any, shape: Ints) -> Any:
+    if is_contiguous(self):
+        return VIEW.call((self, shape))
+    size = v.infer_size(shape, numel(self))
+    if v.view_strides(self._shape, self._stride, size, numel(self)) is not None:
+        return VIEW.call((self, size))
+    return UNSAFE_VIEW.call((copy.CLONE.call((self, contiguous_format)), size))
+
+
+RESHAPE = composite("reshape(Tensor(a) self, int[] shape) -> Tensor(a)", _reshape)
+composite("reshape_as(Tensor(a) self, Tensor other) -> Tensor(a)", lambda self, other: _reshape(self, other._shape),
+          function=False)
+composite("view_as(Tensor(a) self, Tensor other) -> Tensor(a)", lambda self, other: VIEW.call((self, other._shape)),
+          function=False)
+
+
+def _flatten(self: Any, start_dim: int, end_dim: int) -> Any:
+    shape = self._shape
+    n = len(shape)
+    start, end = wrap_dim(start_dim, n), wrap_dim(end_dim, n)
+    if start > end:
+        raise RuntimeError("flatten() has invalid args: start_dim cannot come after end_dim")
+    if n == 0:
+        return _reshape(self, (1,))
+    if start == end:
+        return self
+    length = 1
+    for s in shape[start:end + 1]:
+        length *= s
+    return _reshape(self, (*shape[:start], length, *shape[end + 1:]))
+
+
+composite("flatten(Tensor(a) self, int start_dim=0, int end_dim=-1) -> Tensor(a)", _flatten)
+
+
+def _contiguous(self: Any) -> Any:
+    return self if is_contiguous(self) else copy.CLONE.call((self, contiguous_format))
+
+
+composite("ravel(Tensor(a) self) -> Tensor(a)", lambda self: VIEW.call((_contiguous(self), (-1,))))
+
+
+def _unflatten(self: Any, dim: int, sizes: Ints) -> Any:
+    d = wrap_dim(dim, self.dim())
+    if not sizes:
+        raise RuntimeError("unflatten: sizes must be non-empty")
+    length = self._shape[d]
+    try:
+        inferred = v.infer_size(sizes, length)
+    except RuntimeError as e:
+        if "is invalid for input of size" not in str(e):
+            raise RuntimeError(f"unflatten got an unexpected error:\n{e}") from None
+        raise RuntimeError(f"unflatten: Provided sizes {list(sizes)} don't multiply up to the size of dim {dim} "
+                           f"({length}) in the input tensor") from None
+    return VIEW.call((self, (*self._shape[:d], *inferred, *self._shape[d + 1:])))
+
+
+composite("unflatten(Tensor(a) self, int dim, int[] sizes) -> Tensor(a)", _unflatten)
+
+# -- expanding ----------------------------------------------------------------------------------------------------
+# The engine sums a gradient to its input's shape.
+EXPAND = _served_by(view("expand(Tensor(a) self, int[] size, *, bool implicit=False) -> Tensor(a)", layout=v.expand,
+                         function=False, grad=dict(self=lambda g: g)), v.EXPAND)
+composite("expand_as(Tensor(a) self, Tensor other) -> Tensor(a)",
+          lambda self, other: EXPAND.call((self, other._shape, False)), function=False)
+composite("broadcast_to(Tensor(a) self, int[] size) -> Tensor(a)", lambda self, size: EXPAND.call((self, size, False)))
+
+
+def broadcast_tensors(*tensors: Any) -> Any:
+    """All tensors expanded to their common shape."""
+    items = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)) else tensors
+    shape = broadcast(list(items))
+    return tuple(EXPAND.call((t, shape, False)) for t in items)
+
+
+# -- order of dimensions ------------------------------------------------------------------------------------------
+def _inverse(dims: Ints) -> Ints:
+    n = len(dims)
+    out = [0] * n
+    for i, d in enumerate(dims):
+        out[d % n] = i
+    return tuple(out)
+
+
+PERMUTE = view("permute(Tensor(a) self, int[] dims) -> Tensor(a)", layout=v.permute,
+               grad=dict(self=lambda g, dims: PERMUTE.call((g, _inverse(dims)))))
+TRANSPOSE = view("transpose(Tensor(a) self, int dim0, int dim1) -> Tensor(a)", layout=v.transpose,
+                 grad=dict(self=lambda g, dim0, dim1: TRANSPOSE.call((g, dim0, dim1))))
+T = view("t(Tensor(a) self) -> Tensor(a)", layout=v.t, grad=dict(self=lambda g: T.call((g,))))
+composite("swapaxes(Tensor(a) self, int axis0, int axis1) -> Tensor(a)",
+          lambda self, axis0, axis1: TRANSPOSE.call((self, axis0, axis1)))
+composite("swapdims(Tensor(a) self, int dim0, int dim1) -> Tensor(a)",
+          lambda self, dim0, dim1: TRANSPOSE.call((self, dim0, dim1)))
+
+
+def _movedim(self: Any, source: Ints, destination: Ints) -> Any:
+    n = self.dim()
+    if len(source) != len(destination):
+        raise RuntimeError(
+            f"movedim: Invalid source or destination dims: source ({list(source)} dims) should contain the same number of "
+            f"dims as destination ({list(destination)} dims)")
+    src = [wrap_dim(d, n) for d in source]
+    dst = [wrap_dim(d, n) for d in destination]
+    if len(set(src)) != len(src):
+        raise RuntimeError(f"movedim: repeated dim in `source` ({list(source)})")
+    if len(set(dst)) != len(dst):
+        raise RuntimeError(f"movedim: repeated dim in `destination` ({list(destination)})")
+    if n == 0:
+        return ALIAS.call((self,))
+    order = [-1] * n
+    for s, d in zip(src, dst):
+        order[d] = s
+    rest = iter([i for i in range(n) if i not in src])
+    return PERMUTE.call((self, tuple(o if o >= 0 else next(rest) for o in order)))
+
+
+for _name in ("movedim", "moveaxis"):
+    composite(f"{_name}.int(Tensor(a) self, int source, int destination) -> Tensor(a)",
+              lambda self, source, destination: _movedim(self, (source,), (destination,)))
+    composite(f"{_name}.intlist(Tensor(a) self, int[] source, int[] destination) -> Tensor(a)", _movedim)
+
+
+def _adjoint(self: Any, name: str = "adjoint()") -> Any:
+    n = self.dim()
+    if n == 1:
+        raise RuntimeError(f"tensor.{name} is only supported on matrices or batches of matrices. Got 1-D tensor.")
+    if n == 0:
+        return self.conj() if self._dtype.is_complex else ALIAS.call((self,))
+    out = TRANSPOSE.call((self, -2, -1))
+    return out.conj() if self._dtype.is_complex else out
+
+
+composite("adjoint(Tensor(a) self) -> Tensor(a)", _adjoint)
+
+
+def numpy_T(self: Any) -> Any:
+    """`Tensor.T`"""
+    n = self.dim()
+    if n not in (0, 2):
+        warnings.warn(
+            "The use of `x.T` on tensors of dimension other than 2 to reverse their shape is deprecated and it will throw "
+            "an error in a future release. Consider `x.mT` to transpose batches of matrices or `x.permute(*torch.arange("
+            "x.ndim - 1, -1, -1))` to reverse the dimensions of a tensor.", UserWarning, stacklevel=2)
+    return PERMUTE.call((self, tuple(range(n - 1, -1, -1))))
+
+
+def matrix_H(self: Any) -> Any:
+    """`Tensor.H`"""
+    n = self.dim()
+    if n not in (0, 2):
+        raise RuntimeError(
+            f"tensor.H is only supported on matrices (2-D tensors). Got {n}-D tensor."
+            + (" For batches of matrices, consider using tensor.mH" if n > 2 else ""))
+    return _adjoint(self)
+
+
+def mT(self: Any) -> Any:
+    """`Tensor.mT`"""
+    n = self.dim()
+    if n == 1:
+        raise RuntimeError("tensor.mT is only supported on matrices or batches of matrices. Got 1-D tensor.")
+    return ALIAS.call((self,)) if n == 0 else TRANSPOSE.call((self, -2, -1))
+
+
+def mH(self: Any) -> Any:
+    """`Tensor.mH`"""
+    return _adjoint(self, "mH")
+
+
+# -- parts --------------------------------------------------------------------------------------------------------
+def _backward_of(name: str, extra: str, layout: Any, forward: Any) -> Op:
+    """The row that writes a view's gradient into zeros of the input's shape. Its own derivative is the view."""
+    o = op(f"{name}_backward(Tensor grad_output, int[] input_sizes, {extra}) -> Tensor",
+           meta=lambda grad_output, input_sizes, *rest: like(grad_output, input_sizes), method=False,
+           grad=dict(grad_output=forward))
+    o.row.fallback = transfer.ScatterKernel(layout)
+    return o
+
+
+SELECT = view("select.int(Tensor(a) self, int dim, int index) -> Tensor(a)", layout=v.select, node="SelectBackward0",
+              grad=dict(self=lambda g, self_shape, dim, index: SELECT_BACKWARD.call((g, self_shape, dim, index))))
+SELECT_BACKWARD = _backward_of("select", "int dim, int index", v.select,
+                               lambda g, dim, index: SELECT.call((g, dim, index)))
+SLICE = view("slice(Tensor(a) self, int dim=0, int? start=None, int? end=None, int step=1) -> Tensor(a)", layout=v.slice_,
+             function=False, method=False,
+             grad=dict(self=lambda g, self_shape, dim, start, end, step:
+                       SLICE_BACKWARD.call((g, self_shape, dim, start, end, step))))
+SLICE_BACKWARD = _backward_of("slice", "int dim, int? start, int? end, int step", v.slice_,
+                              lambda g, dim, start, end, step: SLICE.call((g, dim, start, end, step)))
+DIAGONAL = view("diagonal(Tensor(a) self, int offset=0, int dim1=0, int dim2=1) -> Tensor(a)", layout=v.diagonal,
+                grad=dict(self=lambda g, self_shape, offset, dim1, dim2:
+                          DIAGONAL_BACKWARD.call((g, self_shape, offset, dim1, dim2))))
+DIAGONAL_BACKWARD = _backward_of("diagonal", "int offset, int dim1, int dim2", v.diagonal,
+                                 lambda g, offset, dim1, dim2: DIAGONAL.call((g, offset, dim1, dim2)))
+UNFOLD = view("unfold(Tensor(a) self, int dimension, int size, int step) -> Tensor(a)", layout=v.unfold, function=False,
+              grad=dict(self=lambda g, self_shape, dimension, size, step:
+                        UNFOLD_BACKWARD.call((g, self_shape, dimension, size, step))))
+UNFOLD_BACKWARD = op("unfold_backward(Tensor grad_in, int[] input_sizes, int dim, int size, int step) -> Tensor",
+                     meta=lambda grad_in, input_sizes, dim, size, step: like(grad_in, input_sizes), method=False,
+                     grad=dict(grad_in=lambda g, dim, size, step: UNFOLD.call((g, dim, size, step))))
+
+
+def _narrow(self: Any, dim: int, start: Any, length: int) -> Any:
+    if self.dim() == 0:
+        raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
+    if length < 0:
+        raise RuntimeError("narrow(): length must be non-negative.")
+    size = self._shape[wrap_dim(dim, self.dim())]
+    if start < -size or start > size:
+        raise IndexError(f"start out of range (expected to be in range of [{-size}, {size}], but got {start})")
+    if start < 0:
+        start += size
+    if start > size - length:
+        raise RuntimeError(f"start ({start}) + length ({length}) exceeds dimension size ({size}).")
+    return SLICE.call((self, dim, start, start + length, 1))
+
+
+composite("narrow(Tensor(a) self, int dim, int start, int length) -> Tensor(a)", _narrow)
+
+SQUEEZE = view("squeeze(Tensor(a) self) -> Tensor(a)", layout=v.squeeze,
+               grad=dict(self=lambda g, self_shape: VIEW.call((g, self_shape))))
+SQUEEZE_DIM = view("squeeze.dim(Tensor(a) self, int dim) -> Tensor(a)", layout=v.squeeze_dim, node="SqueezeBackward1",
+                   grad=dict(self=lambda g, self_shape: VIEW.call((g, self_shape))))
+SQUEEZE_DIMS = view("squeeze.dims(Tensor(a) self, int[] dim) -> Tensor(a)", layout=v.squeeze_dims,
+                    node="SqueezeBackward2", grad=dict(self=lambda g, self_shape: VIEW.call((g, self_shape))))
+UNSQUEEZE = view("unsqueeze(Tensor(a) self, int dim) -> Tensor(a)", layout=v.unsqueeze,
+                 grad=dict(self=lambda g, self_shape: VIEW.call((g, self_shape))))
+
+
+# -- any geometry -------------------------------------------------------------------------------------------------
+def _as_strided_grad(g: Any, self_shape: Ints, self_stride: Ints, self_offset: int, size: Ints, stride: Ints,
+                     storage_offset: int | None) -> Any:
+    at = self_offset if storage_offset is None else storage_offset
+    return STRIDED_MAP.call((g, size, stride, at, self_shape, self_stride, self_offset, False))
+
+
+AS_STRIDED = _served_by(
+    view("as_strided(Tensor(a) self, int[] size, int[] stride, int? storage_offset=None) -> Tensor(a)",
+         layout=v.alias_layout, grad=dict(self=_as_strided_grad)), v.AS_STRIDED)
+
+# Values at one geometry, seen at another over the same flat memory. Where the first geometry visits a place twice the
+# values are summed; `mean` divides them by the number of visits there, otherwise what is read is divided by the visits of
+# the second geometry. The two choices are each other's transposes.
+STRIDED_MAP = op(
+    "_strided_map(Tensor self, int[] size, int[] stride, int offset, int[] to_size, int[] to_stride, int to_offset, "
+    "bool mean) -> Tensor", function=False, method=False,
+    meta=lambda self, size, stride, offset, to_size, to_stride, to_offset, mean: like(self, to_size),
+    grad=dict(self=lambda g, size, stride, offset, to_size, to_stride, to_offset, mean:
+              STRIDED_MAP.call((g, to_size, to_stride, to_offset, size, stride, offset, not mean))))
+STRIDED_MAP.row.fallback = transfer.STRIDED_MAP
+
+ALIAS = view("alias(Tensor(a) self) -> Tensor(a)", layout=v.alias_layout, function=False, method=False,
+             grad=dict(self=lambda g: g))
+DETACH = _served_by(view("detach(Tensor(a) self) -> Tensor(a)", layout=v.alias_layout), v.DETACH)
+
+
+# -- several views at once ----------------------------------------------------------------------------------------
+def _cat(grads: Any, dim: int) -> Any:
+    from .shape import CAT
+
+    return CAT.call((grads, dim))
+
+
+SPLIT = view("split.Tensor(Tensor(a -> *) self, int split_size, int dim=0) -> Tensor(a)[]", layout=v.split,
+             node="SplitBackward0", grad=dict(self=lambda grads, dim: _cat(grads, dim)))
+SPLIT_SIZES = view("split_with_sizes(Tensor(a -> *) self, int[] split_sizes, int dim=0) -> Tensor(a)[]",
+                   layout=v.split_with_sizes, grad=dict(self=lambda grads, dim: _cat(grads, dim)))
+composite("split.sizes(Tensor(a -> *) self, int[] split_size, int dim=0) -> Tensor(a)[]",
+          lambda self, split_size, dim: SPLIT_SIZES.call((self, split_size, dim)))
+
+
+def _stack(grads: Any, dim: int) -> Any:
+    from .shape import STACK
+
+    return STACK.call((grads, dim))
+
+
+UNBIND = view("unbind(Tensor(a -> *) self, int dim=0) -> Tensor(a)[]", layout=v.unbind, node="UnbindBackward0",
+              grad=dict(self=lambda grads, dim: _stack(grads, dim)))
+
+
+def _chunk(self: Any, chunks: int, dim: int) -> Any:
+    if self.dim() == 0:
+        raise RuntimeError("chunk expects at least a 1-dimensional tensor")
+    if chunks <= 0:
+        raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
+    size = self._shape[wrap_dim(dim, self.dim())]
+    each = (size + chunks - 1) // chunks
+    if each == 0:
+        return SPLIT_SIZES.call((self, (0,) * chunks, dim))
+    return SPLIT.call((self, each, dim))
+
+
+composite("chunk(Tensor(a -> *) self, int chunks, int dim=0) -> Tensor(a)[]", _chunk)
+
+
+def _tensor_split(self: Any, sections: int, dim: int) -> Any:
+    d = _splittable(self, dim)
+    if sections <= 0:
+        raise RuntimeError(f"number of sections must be larger than 0, got {sections}")
+    small, longer = divmod(self._shape[d], sections)
+    ends, at = [], 0
+    for i in range(sections):
+        at += small + (i < longer)
+        ends.append(at)
+    return _cut(self, ends, d)
+
+
+def _tensor_split_at(self: Any, indices: Ints, dim: int) -> Any:
+    d = _splittable(self, dim)
+    return _cut(self, [*indices, self._shape[d]], d)
+
+
+def _tensor_split_tensor(self: Any, tensor_indices_or_sections: Any, dim: int) -> Any:
+    given = tensor_indices_or_sections
+    if given._device.type != "cpu":
+        raise RuntimeError(
+            f"tensor_split expected tensor_indices_or_sections to be on cpu, but it's on {given._device}")
+    if given._dtype.name != "int64":
+        raise RuntimeError(
+            "tensor_split expected tensor_indices_or_sections to have dtype of long, but got "
+            f"{given._dtype.scalar_name}")
+    if given.dim() == 0:
+        return _tensor_split(self, given.item(), dim)
+    if given.dim() != 1:
+        raise RuntimeError(
+            "tensor_split expected tensor_indices_or_sections to be a zero-dimensional or one-dimensional tensor, but got "
+            f"a tensor with {given.dim()} dims")
+    return _tensor_split_at(self, tuple(given.tolist()), dim)
+
+
+def _splittable(self: Any, dim: int) -> int:
+    if self.dim() == 0:
+        raise RuntimeError("tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims")
+    return wrap_dim(dim, self.dim())
+
+
+def _cut(self: Any, ends: list[int], dim: int) -> Any:
+    out, start = [], 0
+    for end in ends:
+        out.append(SLICE.call((self, dim, start, end, 1)))
+        start = end
+    return tuple(out)
+
+
+composite("tensor_split.sections(Tensor(a -> *) self, int sections, int dim=0) -> Tensor(a)[]", _tensor_split)
+composite("tensor_split.indices(Tensor(a -> *) self, int[] indices, int dim=0) -> Tensor(a)[]", _tensor_split_at)
+composite("tensor_split.tensor_indices_or_sections(Tensor(a -> *) self, Tensor tensor_indices_or_sections, int dim=0) "
+          "-> Tensor(a)[]", _tensor_split_tensor)
+
+
+def _directed(name: str, least: int, axis: int) -> None:
+    """hsplit, vsplit, dsplit: tensor_split along a fixed dimension, in equal parts only."""
+    def dim_of(self: Any) -> int:
+        if self.dim() < least:
+            raise RuntimeError(
+                f"torch.{name} requires a tensor with at least {least} dimension, but got a tensor with {self.dim()} "
+                "dimensions!")
+        return 0 if name == "hsplit" and self.dim() == 1 else axis
+
+    def equal(self: Any, sections: int) -> Any:
+        d = dim_of(self)
+        size = self._shape[d]
+        if sections == 0 or size % sections != 0:
+            raise RuntimeError(
+                f"torch.{name} attempted to split along dimension {d}, but the size of the dimension {size} is not "
+                f"divisible by the split_size {sections}!")
+        return _tensor_split(self, sections, d)
+
+    def at(self: Any, indices: Ints) -> Any:
+        return _tensor_split_at(self, indices, dim_of(self))
+
+    composite(f"{name}.int(Tensor(a -> *) self, int sections) -> Tensor(a)[]", equal)
+    composite(f"{name}.array(Tensor(a -> *) self, int[] indices) -> Tensor(a)[]", at)
+
+
+_directed("hsplit", 1, 1)
+_directed("vsplit", 2, 0)
+_directed("dsplit", 3, 2)
+
+# -- complex numbers ----------------------------------------------------------------------------------------------
+VIEW_AS_REAL = _served_by(
+    view("view_as_real(Tensor(a) self) -> Tensor(a)", layout=v.alias_layout, method=False,
+         grad=dict(self=lambda g: VIEW_AS_COMPLEX.call((_contiguous(g),)))), v.VIEW_AS_REAL)
+VIEW_AS_COMPLEX = _served_by(
+    view("view_as_complex(Tensor(a) self) -> Tensor(a)", layout=v.alias_layout, method=False,
+         grad=dict(self=lambda g: VIEW_AS_REAL.call((_contiguous(g),)))), v.VIEW_AS_COMPLEX)
+
+
+def _real(self: Any) -> Any:
+    return SELECT.call((VIEW_AS_REAL.call((self,)), -1, 0)) if self._dtype.is_complex else self
+
+
+def _imag(self: Any) -> Any:
+    if not self._dtype.is_complex:
+        raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
+    return SELECT.call((VIEW_AS_REAL.call((self,)), -1, 1))
+
+
+REAL = composite("real(Tensor(a) self) -> Tensor(a)", _real, method=False)
+IMAG = composite("imag(Tensor(a) self) -> Tensor(a)", _imag, method=False)
