@@ -46,12 +46,8 @@ template <int N> MT_INLINE bool is_inner(const Loop<N>& loop, int i, int j) {
     return false;
 }
 
-template <int N> MT_INLINE void loop_finish(Loop<N>& loop) {
-    for (int i = 1; i < loop.ndim; ++i)
-        for (int j = i; j > 0 && is_inner(loop, j, j - 1); --j) {
-            std::swap(loop.dim[j], loop.dim[j - 1]);
-            for (int k = 0; k < N; ++k) std::swap(loop.step[k][j], loop.step[k][j - 1]);
-        }
+// Merges neighbouring dimensions without changing their order.
+template <int N> MT_INLINE void loop_merge(Loop<N>& loop) {
     int last = 0;
     for (int d = 1; d < loop.ndim; ++d) {
         bool merge = true;
@@ -71,6 +67,15 @@ template <int N> MT_INLINE void loop_finish(Loop<N>& loop) {
         loop.dim[0] = 1;
         for (int k = 0; k < N; ++k) loop.step[k][0] = 0;
     }
+}
+
+template <int N> MT_INLINE void loop_finish(Loop<N>& loop) {
+    for (int i = 1; i < loop.ndim; ++i)
+        for (int j = i; j > 0 && is_inner(loop, j, j - 1); --j) {
+            std::swap(loop.dim[j], loop.dim[j - 1]);
+            for (int k = 0; k < N; ++k) std::swap(loop.step[k][j], loop.step[k][j - 1]);
+        }
+    loop_merge(loop);
 }
 
 // Position in the dimensions from `first` on, with the operands' addresses kept up to date.
