@@ -167,15 +167,19 @@ class Build(build):
 
 class BuildExt(build_ext):
     def finalize_options(self) -> None:
-        in_place = self.inplace or self.editable_mode
-        extensions = [native_module(), *SHARED_LIBRARIES]
-        if COMPILE and not in_place:
-            extensions += compiled_modules()
-        if in_place and SHARED_LIBRARIES:
-            Path("src", PACKAGE, "_lib").mkdir(exist_ok=True)
-        self.distribution.ext_modules = extensions
         super().finalize_options()
         self.parallel = CORES
+
+    def run(self) -> None:
+        if self.inplace:
+            if SHARED_LIBRARIES:
+                Path("src", PACKAGE, "_lib").mkdir(exist_ok=True)
+        elif COMPILE:
+            # Here and not earlier: options are also finalised when only the package's metadata is asked for.
+            self.distribution.ext_modules = [native_module(), *SHARED_LIBRARIES, *compiled_modules()]
+            self.reinitialize_command(self)
+            self.ensure_finalized()
+        super().run()
 
     def get_ext_filename(self, fullname: str) -> str:
         # Called with the full name and with its last part alone.
@@ -192,7 +196,7 @@ class BuildExt(build_ext):
 
 os.chdir(ROOT)
 setup(
-    # Named here so that the package counts as binary; BuildExt completes the list when it runs.
+    # The compiled modules join when BuildExt runs.
     ext_modules=[native_module(), *SHARED_LIBRARIES],
     cmdclass={"build": Build, "build_ext": BuildExt},
 )
