@@ -76,6 +76,8 @@ class Hot:
     lshift_: OpBase
     rshift_: OpBase
     reciprocal: OpBase
+    positive: OpBase
+    conj: OpBase
     as_strided: OpBase
     copy_: OpBase
     clone: OpBase
@@ -89,6 +91,21 @@ class Hot:
     grad_copy: Any
     warn_grad: Any
     check_grad: Any
+    select: OpBase
+    slice: OpBase
+    unsqueeze: OpBase
+    alias: OpBase
+    index: OpBase
+    index_put_: OpBase
+    masked_fill_: OpBase
+    fill_: OpBase
+    nonzero: OpBase
+    item: Any
+    from_data: Any
+    scalar: Any
+    type_name: Any
+    index_shape: Any
+    int64: Any
 
     def __init__(self) -> None:
         self.tensor = None
@@ -263,7 +280,7 @@ class TensorBase:
 
     def __truediv__(self, other: Any) -> Any:
         o = operand(other)
-        return NotImplemented if o is None else HOT.div.call((self, o, None))
+        return NotImplemented if o is None else HOT.div.call((self, o))
 
     def __rtruediv__(self, other: Any) -> Any:
         o = operand(other)
@@ -304,12 +321,14 @@ class TensorBase:
         return HOT.neg.call((self,))
 
     def __pos__(self) -> Any:
-        return self
+        return HOT.positive.call((self,))
 
     def __abs__(self) -> Any:
         return HOT.abs.call((self,))
 
     def __invert__(self) -> Any:
+        if self._dtype.category >= 2:
+            raise TypeError("~ (operator.invert) is only implemented on integer and Boolean-type tensors")
         return HOT.bitwise_not.call((self,))
 
     def __and__(self, other: Any) -> Any:
@@ -343,6 +362,14 @@ class TensorBase:
     def __rshift__(self, other: Any) -> Any:
         o = operand(other)
         return NotImplemented if o is None else HOT.rshift.call((self, o))
+
+    def __rlshift__(self, other: Any) -> Any:
+        o = operand(other)
+        return NotImplemented if o is None else HOT.lshift.call((o, self))
+
+    def __rrshift__(self, other: Any) -> Any:
+        o = operand(other)
+        return NotImplemented if o is None else HOT.rshift.call((o, self))
 
     def __eq__(self, other: Any) -> Any:
         o = operand(other)
@@ -382,7 +409,7 @@ class TensorBase:
 
     def __itruediv__(self, other: Any) -> Any:
         o = operand(other)
-        return NotImplemented if o is None else HOT.div_.call((self, o, None))
+        return NotImplemented if o is None else HOT.div_.call((self, o))
 
     def __ifloordiv__(self, other: Any) -> Any:
         o = operand(other)

@@ -106,7 +106,8 @@ class Binary(Kernel):
                                s.compute.code, alpha)
             return _binary(self.code, a._storage, int(a._offset), expand_strides(a, shape), a._dtype.code, b, 0, (), 0, out,
                            offset, stride, code, shape, s.compute.code, alpha)
-        assert isinstance(b, TensorBase)
+        if not isinstance(b, TensorBase):
+            return _binary(self.code, a, 0, (), 0, b, 0, (), 0, out, offset, stride, code, shape, s.compute.code, alpha)
         return _binary(self.code, a, 0, (), 0, b._storage, int(b._offset), expand_strides(b, shape), b._dtype.code, out,
                        offset, stride, code, shape, s.compute.code, alpha)
 
