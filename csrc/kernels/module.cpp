@@ -29,7 +29,8 @@ PyMODINIT_FUNC PyInit__native(void) {
     if (methods.empty()) {
         const PyMethodDef* families[] = {storage_methods,   allocator_methods, threads_methods,
                                          copy_methods,      pointwise_methods, reduce_methods,
-                                         nn_methods,        index_methods,     matmul_methods};
+                                         nn_methods,        index_methods,     matmul_methods,
+                                         scalars_methods};
         for (const PyMethodDef* family : families)
             for (; family->ml_name; ++family) methods.push_back(*family);
         methods.push_back({nullptr, nullptr, 0, nullptr});
