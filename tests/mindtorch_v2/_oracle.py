@@ -57,37 +57,29 @@ def dtype_in(library: Any, dtype: Any) -> Any:
     return getattr(library, dtype_name(dtype))
 
 
-def _reach(shape: tuple[int, ...], stride: tuple[int, ...]) -> int:
-    """How many elements lie between the first one and the end of the last one."""
-    if any(size == 0 for size in shape):
-        return 0
-    return 1 + sum((size - 1) * step for size, step in zip(shape, stride))
-
-
 def transfer(tensor: Any, library: Any, requires_grad: bool | None = None) -> Any:
-    """A copy of `tensor` (of either library) in `library`, with the same layout and a storage of its own."""
+    """A copy of `tensor` (of either library) in `library`, with the same layout in a whole storage of its own."""
     source = tensor.detach()
     if hasattr(source, "resolve_conj"):
         source = source.resolve_conj().resolve_neg()
-    shape, stride, offset = tuple(source.shape), tuple(source.stride()), int(source.storage_offset())
-    dtype = dtype_in(library, source.dtype)
-    device = "meta" if source.device.type == "meta" else "cpu"
-    reach = _reach(shape, stride)
-    plain = library.empty(shape, dtype=dtype, device=device)
-    if offset == 0 and tuple(plain.stride()) == stride:
-        result = plain
-    else:
-        result = library.empty((offset + reach,), dtype=dtype, device=device)
-    if device == "cpu" and reach:
-        size = int(source.element_size())
-        start = 0 if result is plain else offset * size
-        ctypes.memmove(int(result.data_ptr()) + start, int(source.data_ptr()), reach * size)
-    if result is not plain:
-        result = result.as_strided(shape, stride, offset).detach()
-    wants = bool(tensor.requires_grad) if requires_grad is None else requires_grad
-    if wants:
+    result = _same_layout(source, library, "meta" if source.device.type == "meta" else "cpu")
+    nbytes = min(int(source.untyped_storage().nbytes()), int(result.untyped_storage().nbytes()))
+    if source.device.type != "meta" and nbytes:
+        ctypes.memmove(int(result.untyped_storage().data_ptr()), int(source.untyped_storage().data_ptr()), nbytes)
+    if bool(tensor.requires_grad) if requires_grad is None else requires_grad:
         result.requires_grad_(True)
     return result
+
+
+def _same_layout(source: Any, library: Any, device: str) -> Any:
+    """A tensor of the same geometry in a storage of the same size, and no view of anything."""
+    shape, stride, offset = tuple(source.shape), tuple(source.stride()), int(source.storage_offset())
+    dtype = dtype_in(library, source.dtype)
+    count = int(source.untyped_storage().nbytes()) // int(source.element_size())
+    plain = library.empty(shape, dtype=dtype, device=device)
+    if offset == 0 and count == source.numel() and tuple(plain.stride()) == stride:
+        return plain
+    return library.empty((count,), dtype=dtype, device=device).as_strided(shape, stride, offset).detach()
 
 
 def to_oracle(tensor: Any, requires_grad: bool | None = None) -> Any:
@@ -96,6 +88,11 @@ def to_oracle(tensor: Any, requires_grad: bool | None = None) -> Any:
 
 def from_oracle(tensor: Any, requires_grad: bool | None = None) -> Any:
     return transfer(tensor, subject, requires_grad)
+
+
+def as_meta(tensor: Any) -> Any:
+    """A meta tensor of the library under test with the layout of `tensor`."""
+    return _same_layout(tensor, subject, "meta")
 
 
 def layout(tensor: Any) -> tuple[tuple[int, ...], tuple[int, ...], str]:

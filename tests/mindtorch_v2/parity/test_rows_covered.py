@@ -1,0 +1,36 @@
+"""No row escapes: each is covered by PyTorch's samples, by our own, or by a written reason.
+
+Invariant: the tables in `_own.py` name rows that exist.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from .._subject import IS_ORACLE
+from . import _infos, _own
+
+
+@pytest.mark.oracle
+def test_every_row_is_covered() -> None:
+    missing = [
+        row
+        for row in _infos.row_names()
+        if row not in _own.SAMPLES and row not in _own.REASONS and not _infos.has_info(row)
+    ]
+    assert missing == []
+
+
+def test_the_tables_name_existing_rows() -> None:
+    if IS_ORACLE:
+        return
+    rows = set(_infos.row_names())
+    tables = {"REASONS": _own.REASONS, "INFO_NAMES": _own.INFO_NAMES, "OTHER_NODE_NAMES": _own.OTHER_NODE_NAMES}
+    stale = {name: sorted(set(table) - rows) for name, table in tables.items() if set(table) - rows}
+    assert stale == {}
+
+
+@pytest.mark.oracle
+def test_about_120_rows_exist() -> None:
+    assert len(_infos.row_names()) >= 120
+    assert len(_infos.covered()) >= 100
