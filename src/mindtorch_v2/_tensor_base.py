@@ -106,6 +106,8 @@ class Hot:
     type_name: Any
     index_shape: Any
     int64: Any
+    public_index_put: Any
+    public_index_put_: Any
 
     def __init__(self) -> None:
         self.tensor = None

@@ -1,0 +1,291 @@
+"""`t[key]` and `t[key] = value`: what is a view, what is a copy, in PyTorch's order of steps.
+
+Invariant: integers, slices, None and Ellipsis make views through the view rows; tensors, lists and booleans make one call
+of the `index` or `index_put_` row with integer indices only (masks are turned into positions first).
+"""
+from __future__ import annotations
+
+import warnings
+from typing import Any, Final
+
+from mypy_extensions import i64
+
+from ._tensor_base import HOT, TensorBase, is_number, numel
+
+_TYPES_TEXT: Final = (
+    "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices (got {})"
+)
+_SEQUENCE_TEXT: Final = (
+    "Using a non-tuple sequence for multidimensional indexing is deprecated and will be changed in pytorch 2.9; use "
+    "x[tuple(seq)] instead of x[seq]. In pytorch 2.9 this will be interpreted as tensor index, x[torch.tensor(seq)], "
+    "which will result either in an error or a different result"
+)
+
+
+def getitem(t: TensorBase, key: Any) -> Any:
+    """`t[key]`."""
+    if isinstance(key, int) and not isinstance(key, bool):
+        return select(t, 0, key)
+    if isinstance(key, slice):
+        if len(t._shape) == 0:
+            raise IndexError("slice() cannot be applied to a 0-dim tensor.")
+        return slice_dim(t, 0, key)
+    if key is None:
+        return HOT.unsqueeze.call((t, 0))
+    if key is ...:
+        return HOT.alias.call((t,))
+    out, indices = apply_key(t, as_tuple(key))
+    if indices is not None:
+        return HOT.index.call((out, positions(out, indices)))
+    if out is t:
+        return HOT.alias.call((t,))
+    return out
+
+
+def setitem(t: TensorBase, key: Any, value: Any) -> None:
+    """`t[key] = value`."""
+    indices: list[Any] | None = None
+    if key is ...:
+        out = t
+    elif isinstance(key, int) and not isinstance(key, bool):
+        out = select(t, 0, key)
+    elif isinstance(key, slice):
+        if len(t._shape) == 0:
+            raise IndexError("slice() cannot be applied to a 0-dim tensor.")
+        out = slice_dim(t, 0, key)
+    else:
+        if isinstance(key, TensorBase) and key._dtype.category == 0 and is_number(value) and key._shape == t._shape \
+                and len(t._shape) > 0:
+            HOT.masked_fill_.call((t, key, value))
+            return
+        out, indices = apply_key(t, as_tuple(key))
+    if indices is None:
+        if is_number(value):
+            HOT.fill_.call((out, value))
+            return
+        copy_value(out, as_value(t, value))
+        return
+    v = as_value(t, value)
+    at = positions(out, indices)
+    v = without_leading_ones(v, len(HOT.index_shape(out, at)))
+    HOT.index_put_.call((out, at, v, False))
+
+
+def as_value(t: TensorBase, value: Any) -> TensorBase:
+    if isinstance(value, TensorBase):
+        return value
+    if is_number(value):
+        got: TensorBase = HOT.scalar(value, t)
+        return got
+    raise TypeError(f"can't assign a {type(value).__name__} to a {HOT.type_name(t)}")
+
+
+def copy_value(out: TensorBase, value: TensorBase) -> None:
+    """Broadcast a value into a view; leading dimensions of size one may be dropped."""
+    HOT.copy_.call((out, without_leading_ones(value, len(out._shape)), False))
+
+
+def without_leading_ones(value: TensorBase, ndim: int) -> TensorBase:
+    shape = value._shape
+    extra = 0
+    while extra < len(shape) - ndim and shape[extra] == 1:
+        extra += 1
+    if extra == 0:
+        return value
+    got: TensorBase = HOT.view.call((value, shape[extra:])) if numel(value) > 0 else value
+    return got
+
+
+# -- the steps ----------------------------------------------------------------------------------------------------
+def as_tuple(key: Any) -> tuple[Any, ...]:
+    """A key as a tuple of per-dimension indices."""
+    if isinstance(key, tuple):
+        return key
+    if isinstance(key, list) and len(key) < 32:
+        for x in key:
+            if x is None or x is ... or isinstance(x, (slice, list, tuple, TensorBase)):
+                warnings.warn(_SEQUENCE_TEXT, UserWarning, stacklevel=2)
+                return tuple(key)
+    return (key,)
+
+
+def specified(key: tuple[Any, ...]) -> i64:
+    """How many dimensions of the tensor a key names."""
+    n: i64 = 0
+    for x in key:
+        if x is None or x is ... or isinstance(x, bool):
+            continue
+        if isinstance(x, TensorBase):
+            n += len(x._shape) if is_mask(x) else 1
+        else:
+            n += 1
+    return n
+
+
+def is_mask(t: TensorBase) -> bool:
+    return t._dtype.category == 0 or t._dtype.name == "uint8"
+
+
+def apply_key(t: TensorBase, key: tuple[Any, ...]) -> tuple[TensorBase, list[Any] | None]:
+    """Apply the view part of a key. Returns the view, and the index tensors by dimension if there are any."""
+    named = specified(key)
+    if named > len(t._shape):
+        if len(t._shape) == 0 and len(key) == 1:
+            raise IndexError(
+                "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to convert a "
+                "0-dim tensor to a number")
+        raise IndexError(f"too many indices for tensor of dimension {len(t._shape)}")
+    out = t
+    dim: i64 = 0
+    indices: list[Any] | None = None
+    for x in key:
+        if isinstance(x, bool):
+            out = HOT.unsqueeze.call((out, int(dim)))
+            indices = record(indices, dim, HOT.from_data([0] if x else [], HOT.int64, t))
+            dim += 1
+        elif isinstance(x, int):
+            out = select(out, dim, x)
+        elif isinstance(x, slice):
+            out = slice_dim(out, dim, x)
+            dim += 1
+        elif x is None:
+            out = HOT.unsqueeze.call((out, int(dim)))
+            dim += 1
+        elif x is ...:
+            dim += len(t._shape) - named
+        elif isinstance(x, TensorBase):
+            if len(x._shape) == 0 and x._dtype.category <= 1:
+                if is_mask(x):
+                    if x._dtype.category != 0:
+                        raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
+                    out = HOT.unsqueeze.call((out, int(dim)))
+                    indices = record(indices, dim, HOT.view.call((x, (1,))))
+                    dim += 1
+                else:
+                    out = select(out, dim, int(HOT.item(x)))
+            else:
+                indices = record(indices, dim, x)
+                dim += len(x._shape) if is_mask(x) else 1
+        else:
+            y = from_object(x, t)
+            if isinstance(y, TensorBase):
+                indices = record(indices, dim, y)
+                dim += len(y._shape) if is_mask(y) else 1
+            else:
+                out = select(out, dim, y)
+    return out, indices
+
+
+def from_object(x: Any, t: TensorBase) -> Any:
+    """Lists and arrays become index tensors, NumPy integers become ints."""
+    if isinstance(x, (list, tuple)):
+        data = HOT.from_data(x, None, t)
+        if isinstance(data, TensorBase) and data._dtype.category >= 2 and numel(data) == 0:
+            return HOT.from_data(x, HOT.int64, t)
+        return data
+    if hasattr(x, "__array__") and hasattr(x, "shape") and len(x.shape) > 0:
+        return HOT.from_data(x, None, t)
+    if hasattr(x, "__index__"):
+        return int(x.__index__())
+    if isinstance(x, str):
+        raise TypeError("new(): invalid data type 'str'")
+    raise IndexError(_TYPES_TEXT.format(type(x).__name__))
+
+
+def record(indices: list[Any] | None, dim: i64, x: Any) -> list[Any]:
+    if indices is None:
+        indices = []
+    while len(indices) < dim:
+        indices.append(None)
+    indices.append(x)
+    if isinstance(x, TensorBase) and is_mask(x):
+        extra: i64 = len(x._shape) - 1
+        while extra > 0:
+            indices.append(SPANNED)
+            extra -= 1
+    return indices
+
+
+class Spanned:
+    """Stands for a dimension that the mask before it also covers."""
+
+
+SPANNED: Final = Spanned()
+
+
+def select(t: TensorBase, dim: i64, i: int) -> Any:
+    shape = t._shape
+    if len(shape) == 0:
+        raise IndexError(
+            "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to convert a 0-dim "
+            "tensor to a number")
+    n: i64 = shape[dim]
+    k: i64 = i
+    if k < -n or k >= n:
+        raise IndexError(f"index {i} is out of bounds for dimension {dim} with size {n}")
+    return HOT.select.call((t, int(dim), i))
+
+
+def slice_dim(t: TensorBase, dim: i64, s: slice) -> Any:
+    start = bound(s.start)
+    stop = bound(s.stop)
+    step = bound(s.step)
+    if step is None:
+        step = 1
+    elif step <= 0:
+        raise ValueError("step must be greater than zero")
+    if step == 1 and (start is None or start == 0) and stop is None and dim > 0:
+        return t
+    return HOT.slice.call((t, int(dim), start, stop, step))
+
+
+def bound(x: Any) -> Any:
+    if x is None or isinstance(x, int):
+        return x
+    if hasattr(x, "__index__"):
+        return int(x.__index__())
+    raise TypeError("slice indices must be integers or None or have an __index__ method")
+
+
+# -- index tensors ------------------------------------------------------------------------------------------------
+def positions(t: TensorBase, indices: list[Any]) -> tuple[Any, ...]:
+    """Integer index tensors by dimension; masks become the positions of their true elements."""
+    plain = True
+    for x in indices:
+        if x is None:
+            continue
+        if not isinstance(x, TensorBase):
+            plain = False
+        elif x._dtype.name != "int64":
+            plain = False
+    if plain:
+        return tuple(indices)
+    out: list[Any] = []
+    for x in indices:
+        if x is None:
+            out.append(None)
+        elif not isinstance(x, TensorBase):
+            continue
+        elif is_mask(x):
+            if x._dtype.name == "uint8":
+                warnings.warn(
+                    "indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead.", UserWarning,
+                    stacklevel=2)
+            at = len(out)
+            for j, n in enumerate(x._shape):
+                if n != t._shape[at + j]:
+                    raise IndexError(
+                        f"The shape of the mask {list(x._shape)} at index {j} does not match the shape of the indexed tensor "
+                        f"{list(t._shape)} at index {at + j}")
+            found = HOT.nonzero.call((x,))
+            for j in range(len(x._shape)):
+                out.append(HOT.select.call((found, 1, j)))
+        elif x._dtype.name == "int64":
+            out.append(x)
+        elif x._dtype.name == "int32":
+            out.append(HOT.to_copy.call((x, HOT.int64, None, None)))
+        else:
+            raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
+    return tuple(out)
+
+

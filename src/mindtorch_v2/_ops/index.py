@@ -1,0 +1,182 @@
+"""Rows of indexing: gather, scatter and their kin, and what `t[...]` is made of."""
+from __future__ import annotations
+
+from typing import Any
+
+from .._dispatch import registry
+from .._dtype import int64
+from .._indexing import positions
+from .._tensor_base import HOT
+from .rules import index as rules
+from .table import composite, op
+
+HOT.index_shape = rules.index_shape
+HOT.int64 = int64
+
+
+def _index_backward(g: Any, shape: Any, indices: Any) -> Any:
+    return registry.OPS["index_put"].call((g.new_zeros(shape), indices, g, True))
+
+
+def _index(t: Any, indices: Any) -> Any:
+    return registry.OPS["index"].call((t, indices))
+
+
+op("index(Tensor self, Tensor?[] indices) -> Tensor", meta=rules.index_rule, function=False, method=False,
+   grad=dict(self=lambda g, self_shape, indices: _index_backward(g, self_shape, indices)))
+
+op("index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor",
+   meta=rules.index_put_rule, inplace=True, function=False, method=False,
+   grad=dict(self=lambda g, indices, accumulate, values_dtype: g if accumulate else registry.OPS["index_put"].call(
+                 (g, indices, g.new_zeros(()), False)),
+             values=lambda g, indices: _index(g, indices)))
+
+op("nonzero(Tensor self) -> Tensor", nondifferentiable=True)
+
+op("gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor", meta=rules.gather_rule, out=True,
+   grad=dict(self=lambda g, self_shape, dim, index: g.new_zeros(self_shape).scatter_add(dim, index, g)))
+
+op("scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> Tensor", meta=rules.scatter_rule, inplace=True, out=True,
+   grad=dict(self=lambda g, dim, index: g.scatter(dim, index, 0), src=lambda g, dim, index: g.gather(dim, index)),
+   node="ScatterBackward0")
+op("scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor", meta=rules.scatter_rule, inplace=True,
+   out=True, grad=dict(self=lambda g, dim, index: g.scatter(dim, index, 0)), node="ScatterBackward1")
+op("scatter.reduce(Tensor self, int dim, Tensor index, Tensor src, *, str reduce) -> Tensor",
+   meta=rules.scatter_mode_rule, inplace=True)
+op("scatter.value_reduce(Tensor self, int dim, Tensor index, Scalar value, *, str reduce) -> Tensor",
+   meta=rules.scatter_mode_rule, inplace=True)
+op("scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor", meta=rules.scatter_add_rule, inplace=True,
+   out=True, grad=dict(self=lambda g: g, src=lambda g, dim, index: g.gather(dim, index)))
+
+
+def _scatter_reduce_backward(g: Any, self: Any, dim: int, index: Any, src: Any, reduce: str, include_self: bool,
+                             result: Any) -> tuple[Any, Any]:
+    """As PyTorch: sums pass through, means are divided by the count, products by the factor, extrema shared by ties."""
+    if reduce == "sum":
+        grad_self, grad_src = g, g.gather(dim, index)
+    elif reduce == "mean":
+        count = g.new_ones(g.shape) if include_self else g.new_zeros(g.shape)
+        count = count.scatter_add(dim, index, g.new_ones(src.shape))
+        count = count.masked_fill(count == 0, 1)
+        grad_self, grad_src = g / count, (g / count).gather(dim, index)
+    elif reduce == "prod":
+        masked_self = self.masked_fill(self == 0, 1)
+        masked_self_result = registry.OPS["scatter_reduce"].call((masked_self, dim, index, src, reduce, include_self))
+        grad_self = g * masked_self_result / masked_self
+        src_zero = src == 0
+        zeros = g.new_zeros(g.shape).scatter_add(dim, index, src_zero.to(g.dtype)).gather(dim, index)
+        single = src_zero.logical_and(zeros == 1)
+        masked_src = src.masked_fill(single, 1)
+        masked_result = registry.OPS["scatter_reduce"].call((self, dim, index, masked_src, reduce, include_self))
+        grad_one = (g * masked_result).gather(dim, index)
+        grad_many = (g * result).gather(dim, index) / src.masked_fill(src_zero, 1)
+        grad_src = grad_one.where(single, grad_many)
+    else:
+        value = result.gather(dim, index)
+        self_is = (self == result).to(g.dtype)
+        src_is = (src == value).to(g.dtype)
+        ties = (self_is if include_self else self_is * 0).scatter_add(dim, index, src_is)
+        ties = ties.masked_fill(ties == 0, 1)
+        share = g / ties
+        grad_self, grad_src = self_is * share, src_is * share.gather(dim, index)
+    if not include_self:
+        grad_self = grad_self.scatter(dim, index, 0)
+    return grad_self, grad_src
+
+
+op("scatter_reduce(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True) -> Tensor",
+   meta=rules.scatter_reduce_rule, inplace=True, out=True, grad={("self", "src"): _scatter_reduce_backward})
+
+op("index_select(Tensor self, int dim, Tensor index) -> Tensor", meta=rules.index_select_rule, out=True,
+   grad=dict(self=lambda g, self_shape, dim, index: g.new_zeros(self_shape).index_add(dim, index, g)
+             if self_shape else g))
+op("index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor",
+   meta=rules.index_add_rule, inplace=True, out=True,
+   grad=dict(self=lambda g: g,
+             source=lambda g, dim, index, source_shape, alpha: g.index_select(dim, index).reshape(source_shape) * alpha))
+op("index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor", meta=rules.index_copy_rule, inplace=True,
+   out=True,
+   grad=dict(self=lambda g, dim, index: g.index_fill(dim, index, 0),
+             source=lambda g, dim, index, source_shape: g.index_select(dim, index).reshape(source_shape)))
+op("index_fill.int_Scalar(Tensor self, int dim, Tensor index, Scalar value) -> Tensor", meta=rules.index_fill_rule,
+   inplace=True, grad=dict(self=lambda g, dim, index: g.index_fill(dim, index, 0)), node="IndexFillBackward0")
+
+op("take(Tensor self, Tensor index) -> Tensor", meta=rules.take_rule, out=True,
+   grad=dict(self=lambda g, self_shape, index: _index_backward(
+       g.reshape(-1), (_count(self_shape),), (index.reshape(-1),)).reshape(self_shape)))
+
+
+def _count(shape: tuple[int, ...]) -> int:
+    n = 1
+    for s in shape:
+        n *= s
+    return n
+
+
+def _public_index_put(self: Any, indices: Any, values: Any, accumulate: bool = False) -> Any:
+    return registry.OPS["index_put"].call((self, positions(self, _spread(indices)), values, accumulate))
+
+
+def _public_index_put_(self: Any, indices: Any, values: Any, accumulate: bool = False) -> Any:
+    return registry.OPS["index_put_"].call((self, positions(self, _spread(indices)), values, accumulate))
+
+
+def _spread(indices: Any) -> list[Any]:
+    from .._indexing import record
+
+    out: list[Any] | None = None
+    for x in indices:
+        if x is None:
+            out = [*(out or []), None]
+        else:
+            out = record(out, len(out or []), x)
+    return out or []
+
+
+def _masked_select(self: Any, mask: Any) -> Any:
+    if mask.dtype.category != 0:
+        raise RuntimeError("masked_select: expected BoolTensor for mask")
+    shape = rules.broadcast_shapes(self.shape, mask.shape)
+    return self.expand(shape)[mask.expand(shape)] if shape else self.reshape(1)[mask.reshape(1)]
+
+
+composite("masked_select(Tensor self, Tensor mask) -> Tensor", _masked_select)
+
+
+def _argwhere(self: Any) -> Any:
+    return self.nonzero()
+
+
+composite("argwhere(Tensor self) -> Tensor", _argwhere)
+
+
+def _take_along_dim(self: Any, indices: Any, dim: int | None = None) -> Any:
+    if dim is None:
+        return self.reshape(-1).gather(0, indices.reshape(-1))
+    shape = list(rules.broadcast_shapes(
+        self.shape[:dim % self.ndim] + (1,) + self.shape[dim % self.ndim + 1:],
+        indices.shape[:dim % self.ndim] + (1,) + indices.shape[dim % self.ndim + 1:]))
+    d = dim % self.ndim
+    mine, theirs = list(shape), list(shape)
+    mine[d], theirs[d] = self.shape[d], indices.shape[d]
+    return self.expand(mine).gather(d, indices.expand(theirs))
+
+
+composite("take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor", _take_along_dim)
+
+
+def _masked_scatter(self: Any, mask: Any, source: Any) -> Any:
+    shape = rules.broadcast_shapes(self.shape, mask.shape)
+    if self.dtype is not source.dtype:
+        raise RuntimeError("masked_scatter: expected self and source to have same dtypes but got "
+                           f"{self.dtype.scalar_name} and {source.dtype.scalar_name}")
+    at = positions(self.expand(shape), _spread([mask.expand(shape)]))
+    n = at[0].shape[0]
+    if source.numel() < n:
+        raise RuntimeError("number of elements of source < number of ones in mask")
+    return registry.OPS["index_put"].call((self.expand(shape), at, source.reshape(-1)[:n], False))
+
+
+composite("masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor", _masked_scatter)
+HOT.public_index_put = _public_index_put
+HOT.public_index_put_ = _public_index_put_

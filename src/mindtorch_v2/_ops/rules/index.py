@@ -1,0 +1,220 @@
+"""Shape rules of indexing operators.
+
+Invariant: index values are data and are checked by the kernels, before they write; everything else is checked here.
+"""
+from __future__ import annotations
+
+from typing import Any
+
+from ..._dispatch.op import Spec
+from ..._dtype import dtype, int64
+from ..._tensor_base import TensorBase, contiguous_strides
+from .base import like, wrap_dim
+from .pointwise import broadcast_shapes
+
+
+def index_shape(t: TensorBase, indices: tuple[Any, ...]) -> tuple[int, ...]:
+    """The shape of `t[indices]`: the broadcast indices stand where the indexed dimensions were, in front if these are
+    not next to each other."""
+    if len(indices) > len(t._shape):
+        raise IndexError(f"too many indices for tensor of dimension {len(t._shape)} (got {len(indices)})")
+    common: tuple[int, ...] | None = None
+    first = -1
+    last = -1
+    count = 0
+    for d, x in enumerate(indices):
+        if x is None:
+            continue
+        if first < 0:
+            first = d
+        last = d
+        count += 1
+        common = x._shape if common is None else common if common == x._shape else join(common, x._shape, indices)
+    if common is None:
+        return t._shape
+    rest = [n for d, n in enumerate(t._shape) if d >= len(indices) or indices[d] is None]
+    at = first if last - first + 1 == count else 0
+    shape = tuple(rest[:at]) + tuple(common) + tuple(rest[at:])
+    for d, x in enumerate(indices):
+        if x is not None and t._shape[d] == 0 and 0 not in shape:
+            raise IndexError(f"index is out of bounds for dimension with size 0")
+    return shape
+
+
+def join(a: tuple[int, ...], b: tuple[int, ...], indices: tuple[Any, ...]) -> tuple[int, ...]:
+    try:
+        return broadcast_shapes(a, b)
+    except RuntimeError:
+        shapes = ", ".join([str(list(x._shape)) for x in indices if x is not None])
+        raise IndexError(
+            f"shape mismatch: indexing tensors could not be broadcast together with shapes {shapes}") from None
+
+
+def index_rule(self: TensorBase, indices: tuple[Any, ...]) -> Spec:
+    return like(self, index_shape(self, indices))
+
+
+def name_of(dt: dtype) -> str:
+    return dt.scalar_name
+
+
+def index_put_rule(self: TensorBase, indices: tuple[Any, ...], values: TensorBase, accumulate: bool) -> Spec:
+    if self._dtype is not values._dtype:
+        raise RuntimeError(
+            f"Index put requires the source and destination dtypes match, got {name_of(self._dtype)} for the destination and "
+            f"{name_of(values._dtype)} for the source.")
+    shape = index_shape(self, indices)
+    if not fits(values._shape, shape):
+        raise RuntimeError(
+            f"shape mismatch: value tensor of shape {list(values._shape)} cannot be broadcast to indexing result of shape "
+            f"{list(shape)}")
+    return Spec(self._shape, contiguous_strides(self._shape), self._dtype, self._dtype, self._device)
+
+
+def fits(shape: tuple[int, ...], to: tuple[int, ...]) -> bool:
+    d = len(to) - len(shape)
+    if d < 0:
+        return False
+    for i, n in enumerate(shape):
+        if n != 1 and n != to[d + i]:
+            return False
+    return True
+
+
+def check_index_dtype(op: str, index: TensorBase) -> None:
+    if index._dtype is not int64 and index._dtype.name != "int32":
+        raise RuntimeError(f"{op}(): Expected dtype int32/int64 for index")
+
+
+def gather_rule(self: TensorBase, dim: int, index: TensorBase, sparse_grad: bool) -> Spec:
+    if sparse_grad:
+        raise NotImplementedError("gather(): sparse_grad=True is not supported")
+    check_index_dtype("gather", index)
+    check_ranks("gather", self, dim, index)
+    d = wrap_dim(dim, len(self._shape))
+    for i, n in enumerate(index._shape):
+        if i != d and n > self._shape[i]:
+            raise RuntimeError(
+                f"Size does not match at dimension {i} expected index {list(index._shape)} to be no larger than self "
+                f"{list(self._shape)} apart from dimension {d}")
+    return like(self, index._shape)
+
+
+def check_ranks(op: str, self: TensorBase, dim: int, index: TensorBase) -> None:
+    wrap_dim(dim, len(self._shape))
+    if 0 in index._shape and len(index._shape) > 0:
+        return
+    if max(len(self._shape), 1) != max(len(index._shape), 1):
+        raise RuntimeError("Index tensor must have the same number of dimensions as "
+                           + ("input" if op == "gather" else "self") + " tensor")
+
+
+def scatter_check(op: str, self: TensorBase, dim: int, index: TensorBase, src: Any) -> None:
+    check_index_dtype(op, index)
+    wrap_dim(dim, len(self._shape))
+    if 0 in index._shape:
+        return
+    check_ranks(op, self, dim, index)
+    d = wrap_dim(dim, len(self._shape))
+    bad = False
+    for i, n in enumerate(index._shape):
+        if i != d and n > self._shape[i]:
+            bad = True
+    if isinstance(src, TensorBase):
+        if max(len(src._shape), 1) != max(len(index._shape), 1):
+            raise RuntimeError("Index tensor must have the same number of dimensions as src tensor")
+        for i, n in enumerate(index._shape):
+            if n > src._shape[i]:
+                bad = True
+        if bad:
+            raise RuntimeError(
+                f"Expected index {list(index._shape)} to be no larger than self {list(self._shape)} apart from dimension {d} "
+                f"and to be no larger size than src {list(src._shape)}")
+        if src._dtype is not self._dtype:
+            raise RuntimeError(f"{op}(): Expected self.dtype to be equal to src.dtype")
+    elif bad:
+        raise RuntimeError(
+            f"Expected index {list(index._shape)} to be no larger than self {list(self._shape)} apart from dimension {d}")
+
+
+def scatter_rule(self: TensorBase, dim: int, index: TensorBase, src: Any) -> Spec:
+    scatter_check("scatter", self, dim, index, src)
+    return like(self)
+
+
+def scatter_add_rule(self: TensorBase, dim: int, index: TensorBase, src: TensorBase) -> Spec:
+    scatter_check("scatter", self, dim, index, src)
+    return like(self)
+
+
+def scatter_mode_rule(self: TensorBase, dim: int, index: TensorBase, src: Any, reduce: str) -> Spec:
+    if reduce not in ("add", "multiply"):
+        raise RuntimeError("reduce argument must be either add or multiply.")
+    scatter_check("scatter", self, dim, index, src)
+    return like(self)
+
+
+def scatter_reduce_rule(self: TensorBase, dim: int, index: TensorBase, src: TensorBase, reduce: str,
+                        include_self: bool) -> Spec:
+    if reduce not in ("sum", "prod", "mean", "amax", "amin"):
+        raise RuntimeError("reduce argument must be either sum, prod, mean, amax or amin, got " + reduce)
+    scatter_check("scatter_reduce", self, dim, index, src)
+    return like(self)
+
+
+def index_select_rule(self: TensorBase, dim: int, index: TensorBase) -> Spec:
+    if len(index._shape) > 1:
+        raise IndexError("index_select(): Index is supposed to be a vector")
+    if index._dtype is not int64 and index._dtype.name != "int32":
+        raise RuntimeError("index_select(): Expected dtype int32 or int64 for index")
+    d = wrap_dim(dim, len(self._shape))
+    if len(self._shape) == 0:
+        return like(self)
+    n = index._shape[0] if index._shape else 1
+    return like(self, self._shape[:d] + (n,) + self._shape[d + 1:])
+
+
+def index_add_rule(self: TensorBase, dim: int, index: TensorBase, source: TensorBase, alpha: Any) -> Spec:
+    index_source("index_add", self, dim, index, source)
+    return like(self)
+
+
+def index_copy_rule(self: TensorBase, dim: int, index: TensorBase, source: TensorBase) -> Spec:
+    index_source("index_copy", self, dim, index, source)
+    return like(self)
+
+
+def index_source(op: str, self: TensorBase, dim: int, index: TensorBase, source: TensorBase) -> None:
+    d = wrap_dim(dim, len(self._shape))
+    if len(index._shape) > 1:
+        raise IndexError(f"{op}_(): Index is supposed to be a vector, but got dim: {len(index._shape)} with type: "
+                         f"{name_of(index._dtype)} and size: {list(index._shape)}")
+    if index._dtype is not int64 and index._dtype.name != "int32":
+        raise IndexError(f"{op}_(): Expected dtype int32/int64 for index but got: {name_of(index._dtype)}")
+    if self._dtype is not source._dtype:
+        raise RuntimeError(f"{op}_(): self ({name_of(self._dtype)}) and source ({name_of(source._dtype)}) must have the "
+                           "same scalar type")
+    n = index._shape[0] if index._shape else 1
+    got = source._shape[d] if source._shape else 1
+    if got != n:
+        raise IndexError(f"{op}_(): Number of indices ({n}) should be equal to source.size(dim): ({got}), for dim: {d}")
+    for i, size in enumerate(self._shape):
+        if i != d and len(source._shape) == len(self._shape) and source._shape[i] != size:
+            raise RuntimeError(f"{op}_(): Source/destination tensor must have same slice shapes. Destination slice shape: "
+                               f"{list(self._shape)} at dimension {d} and source slice shape: {list(source._shape)} at "
+                               f"dimension {d}.")
+
+
+def index_fill_rule(self: TensorBase, dim: int, index: TensorBase, value: Any) -> Spec:
+    wrap_dim(dim, len(self._shape))
+    if len(index._shape) > 1:
+        raise IndexError("Index has to be a vector/scalar")
+    if index._dtype is not int64:
+        raise IndexError("index_fill_(): Expected dtype int64 for index.")
+    return like(self)
+
+
+def take_rule(self: TensorBase, index: TensorBase) -> Spec:
+    if index._dtype is not int64:
+        raise RuntimeError(f"take(): Expected a long tensor for index, but got {name_of(index._dtype)}")
+    return like(self, index._shape)
