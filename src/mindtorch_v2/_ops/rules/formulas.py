@@ -1,0 +1,44 @@
+"""What formulas share: products with conjugates for derivatives, a wider type for kernels made of several operators.
+
+Invariant: real values are their own conjugate and cost nothing; a value may be a tensor or a Python number. Half types
+are computed in float32 and rounded once.
+"""
+from __future__ import annotations
+
+from typing import Any
+
+from ..._dtype import float32
+from ..._promotion import promote
+from ..._tensor_base import HOT, TensorBase
+
+
+def conj(x: Any) -> Any:
+    if isinstance(x, TensorBase):
+        return HOT.conj.call((x,)) if x._dtype.is_complex else x
+    return x.conjugate()
+
+
+def times(g: Any, x: Any) -> Any:
+    """g * conj(x)."""
+    return HOT.mul.call((g, conj(x)))
+
+
+def over(g: Any, x: Any) -> Any:
+    """g / conj(x)."""
+    return HOT.div.call((g, conj(x)))
+
+
+def zeros_like(t: TensorBase) -> Any:
+    return HOT.zeros(t._shape, t._dtype, t._device)
+
+
+def wide(t: TensorBase) -> Any:
+    """The tensor in float32 if it is narrower."""
+    dt = t._dtype
+    return HOT.to_copy.call((t, float32, None, None)) if dt.category == 2 and dt.itemsize < 4 else t
+
+
+def narrow(x: Any, a: TensorBase, b: TensorBase | None = None) -> Any:
+    """A result computed from wide operands, in the dtype of the operands themselves."""
+    dt = a._dtype if b is None else promote(a._dtype, b._dtype)
+    return x if x._dtype is dt or dt.itemsize >= 4 else HOT.to_copy.call((x, dt, None, None))
