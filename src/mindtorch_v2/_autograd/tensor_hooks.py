@@ -1,0 +1,113 @@
+"""Hooks on tensors: `register_hook`, `retain_grad`, `register_post_accumulate_grad_hook`.
+
+Invariant: a hook belongs to a value. Hooks of a leaf live on the tensor, hooks of a computed tensor on the node that made
+it, so that after an in-place write the old hooks still see the gradient of the old value.
+"""
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+from .._tensor_base import TensorBase, grad_fn_of, requires_grad
+from .hooks import HookDict, RemovableHandle, add_hook
+from .node import hooks_of
+
+
+class TensorHooks:
+    """The hooks of one value. `post` are those that run once a leaf's `.grad` is up to date."""
+
+    __slots__ = ("fns", "post")
+
+    def __init__(self) -> None:
+        self.fns = HookDict()
+        self.post: HookDict | None = None
+
+    def run(self, grads: list[Any], nr: int) -> None:
+        """Let every hook see, and perhaps replace, grads[nr]."""
+        for fn in list(self.fns.values()):
+            got = fn(grads[nr])
+            if got is not None:
+                _check(fn, grads[nr], got)
+                grads[nr] = got
+
+    def run_post_accumulate(self, leaf: TensorBase) -> None:
+        if self.post is not None:
+            for fn in list(self.post.values()):
+                if fn(leaf) is not None:
+                    raise RuntimeError("Tensor post accumulate grad hooks should return None.")
+
+
+def _check(fn: Callable[..., Any], old: Any, new: Any) -> None:
+    """PyTorch's conditions for a gradient that a hook returns."""
+    if old is None:
+        raise RuntimeError("can't replace a None gradient with a non-None value")
+    if not isinstance(new, TensorBase):
+        raise TypeError(f"expected Variable, but hook returned '{type(new).__name__}'")
+    name = getattr(fn, "__name__", "<unknown>")
+    if new._device.type != old._device.type:
+        raise RuntimeError(f"hook '{name}' has changed the type of value (was {type_text(old)} got {type_text(new)})")
+    if new._dtype is not old._dtype:
+        raise RuntimeError(f"hook '{name}' has changed the type of value (was {type_text(old)} got {type_text(new)})")
+    if new._shape != old._shape:
+        raise RuntimeError(f"hook '{name}' has changed the size of value")
+
+
+def type_text(t: TensorBase) -> str:
+    from .saved import type_name
+
+    return type_name(t._dtype, t._device)
+
+
+def register_hook(t: TensorBase, fn: Callable[[Any], Any]) -> RemovableHandle:
+    """`Tensor.register_hook`."""
+    if not requires_grad(t):
+        raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
+    node = grad_fn_of(t)
+    if node is None:
+        return add_hook(_leaf_hooks(t).fns, fn)
+    hooks = hooks_of(node)
+    if hooks.tensor is None:
+        hooks.tensor = {}
+    return add_hook(hooks.tensor.setdefault(int(t._output_nr), TensorHooks()).fns, fn)
+
+
+def _leaf_hooks(t: TensorBase) -> TensorHooks:
+    if t._hooks is None:
+        t._hooks = TensorHooks()
+    found: TensorHooks = t._hooks
+    return found
+
+
+def register_post_accumulate_grad_hook(t: TensorBase, fn: Callable[[Any], None]) -> RemovableHandle:
+    """`Tensor.register_post_accumulate_grad_hook`."""
+    if not requires_grad(t):
+        raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
+    if grad_fn_of(t) is not None:
+        raise RuntimeError("post accumulate grad hooks cannot be registered on non-leaf tensors")
+    hooks = _leaf_hooks(t)
+    if hooks.post is None:
+        hooks.post = HookDict()
+    return add_hook(hooks.post, fn)
+
+
+def retain_grad(t: TensorBase) -> None:
+    """`Tensor.retain_grad`: keep `.grad` of a computed tensor; nothing to do for a leaf."""
+    if not requires_grad(t):
+        raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
+    node = grad_fn_of(t)
+    if node is None:
+        return
+    hooks = hooks_of(node)
+    if hooks.retain is None:
+        hooks.retain = {}
+    hooks.retain.setdefault(int(t._output_nr), weakref.ref(t))
+
+
+def retains_grad(t: TensorBase) -> bool:
+    """`Tensor.retains_grad`: whether `retain_grad` was asked for."""
+    node = grad_fn_of(t)
+    if node is None or node._hooks is None or node._hooks.retain is None:
+        return False
+    ref = node._hooks.retain.get(int(t._output_nr))
+    return ref is not None and ref() is t
