@@ -6,6 +6,7 @@ values are released as soon as their node has run unless the graph is kept.
 from __future__ import annotations
 
 import heapq
+import sys
 import threading
 from typing import Any, Final, final
 
@@ -14,44 +15,66 @@ from mypy_extensions import i64
 from .._dispatch.keys import AUTOGRAD
 from .._dispatch.state import modes, set_modes
 from .._tensor_base import HOT, TensorBase, numel
+from .function_node import FunctionNode, apply_function, release_function
 from .inplace import Slice, slice_of
-from .node import ACCUMULATE, CALLABLE, COPY_SLICES, FREED, OP, PYTHON_FUNCTION, Node, release
+from .node import ACCUMULATE, COPY_SLICES, FREED, FUNCTION, OP, Node, NodeHooks, release
 from .record import Formulas
 
 _AUTOGRAD_OFF: Final[i64] = AUTOGRAD << 32
 _heappush: Final[Any] = heapq.heappush
 _heappop: Final[Any] = heapq.heappop
+_getrefcount: Final[Any] = sys.getrefcount
 _LOCK: Final[Any] = threading.RLock()
+_acquire: Final[Any] = _LOCK.acquire
+_release: Final[Any] = _LOCK.release
 # Above this many elements a kernel may let other threads run, so adding into a shared `.grad` needs the lock.
 _BIG: Final[i64] = 16384
 
 
 @final
-class Buffer:
-    """What has arrived at a node so far. `owned[i]`: nobody else holds gradient i, so a leaf may keep it as it is."""
+class Visit:
+    """A node in one pass: what it still waits for, what has arrived, and where its gradients go."""
 
-    def __init__(self, n: i64) -> None:
-        self.grads: list[Any] = [None] * n
-        self.owned: i64 = 0
+    def __init__(self, node: Node) -> None:
+        self.node: Final = node
+        self.next: list[Visit | None] = []
+        self.grads: list[Any] | None = None
+        self.waiting: i64 = 0
+        self.edge: i64 = 0
+        # On the way to a wanted input: its gradients must be computed.
+        self.needed: bool = False
+        self.captures: list[tuple[int, int]] | None = None
+
+
+_NOTHING: Final[list[Visit | None]] = []
 
 
 @final
 class Task:
     """One backward pass."""
 
-    def __init__(self, keep: bool, create: bool, accumulate: bool) -> None:
+    def __init__(self, keep: bool, create: bool, everything: bool) -> None:
         self.keep: Final = keep
         self.create: Final = create
-        self.accumulate: Final = accumulate
-        self.waiting: dict[Node, int] = {}
-        self.buffers: dict[Node, Buffer] = {}
+        self.everything: Final = everything
+        self.visits: list[Visit] = []
         self.heap: list[Any] = []
-        self.needed: dict[Node, bool] | None = None
-        self.captures: dict[Node, dict[int, int]] = {}
         self.results: list[Any] = []
         self.ticket: i64 = 0
         self.callbacks: list[Any] = []
 
+
+@final
+class Passes:
+    """Numbers the passes, so that a node's note of an earlier pass is not taken for this one's."""
+
+    count: i64
+
+    def __init__(self) -> None:
+        self.count = 0
+
+
+PASSES: Final = Passes()
 
 # The passes this thread is in, for callbacks queued from hooks.
 CURRENT: Final[Any] = threading.local()
@@ -65,19 +88,39 @@ def current_tasks() -> list[Task]:
     return tasks
 
 
+def queue_callback(fn: Any) -> None:
+    """Run `fn` when the pass this thread is in has ended."""
+    running = current_tasks()
+    if not running:
+        raise RuntimeError("Final callbacks can only be installed during backward pass.")
+    running[len(running) - 1].callbacks.append(fn)
+
+
 def run_backward(nodes: list[Node], nrs: list[int], grads: list[Any], keep: bool, create: bool,
                  inputs: list[tuple[Node, int]] | None, accumulate: bool) -> list[Any]:
-    """Run from the roots. With `inputs`, only towards those edges; the gradients there are returned in order."""
-    task = Task(keep, create, accumulate)
-    order = count(task, nodes)
-    if inputs is not None:
-        restrict(task, order, inputs)
-    for i, root in enumerate(nodes):
-        deliver(task, root, nrs[i], grads[i], False)
-    for root in nodes:
-        if task.waiting.get(root, 0) == 0 and root in task.buffers:
-            push(task, root)
-            task.waiting[root] = -1
+    """Run from the roots. With `inputs`, only towards those edges; without `accumulate` the gradients that arrive there
+    are returned in order, otherwise they end in `.grad`."""
+    task = Task(keep, create, inputs is None)
+    roots: list[Visit] = []
+    # Nodes carry a note of the pass that explores them, so only one pass explores at a time.
+    _acquire()
+    try:
+        stamp = PASSES.count + 1
+        PASSES.count = stamp
+        if inputs is not None:
+            want(task, stamp, inputs, accumulate)
+        for node in nodes:
+            roots.append(explore(task, stamp, node))
+    finally:
+        _release()
+    i: i64 = 0
+    for v in roots:
+        deliver(v, nrs[i], grads[i])
+        i += 1
+    for v in roots:
+        if v.waiting == 0:
+            v.waiting = -1
+            push(task, v)
     old = modes()
     set_modes(old & ~_AUTOGRAD_OFF if create else old | _AUTOGRAD_OFF)
     running = current_tasks()
@@ -95,193 +138,200 @@ def run_backward(nodes: list[Node], nrs: list[int], grads: list[Any], keep: bool
     return task.results
 
 
-def count(task: Task, roots: list[Node]) -> list[Node]:
-    """Count, for every reachable node, the edges that lead to it. Returns the nodes in the order of discovery."""
-    waiting = task.waiting
-    seen: dict[Node, bool] = {}
-    stack: list[Node] = []
-    order: list[Node] = []
-    for r in roots:
-        if r not in seen:
-            seen[r] = True
-            stack.append(r)
-            order.append(r)
-    while stack:
-        node = stack.pop()
-        for nxt in node.next_nodes:
-            if nxt is not None:
-                waiting[nxt] = waiting.get(nxt, 0) + 1
-                if nxt not in seen:
-                    seen[nxt] = True
-                    stack.append(nxt)
-                    order.append(nxt)
-    return order
+def visit(task: Task, stamp: i64, node: Node) -> Visit:
+    v = Visit(node)
+    node._mark = stamp
+    node._place = len(task.visits)
+    task.visits.append(v)
+    return v
 
 
-def restrict(task: Task, order: list[Node], inputs: list[tuple[Node, int]]) -> None:
-    """Mark the nodes from which one of the wanted edges can be reached."""
+def want(task: Task, stamp: i64, inputs: list[tuple[Node, int]], accumulate: bool) -> None:
+    """Mark the edges whose gradients are asked for."""
     for i, e in enumerate(inputs):
         node, nr = e
-        where = task.captures.get(node)
-        if where is None:
-            where = {}
-            task.captures[node] = where
-        where[(nr << 20) | i] = i
-        task.results.append(None)
-    parents: dict[Node, list[Node]] = {}
-    for node in order:
-        for nxt in node.next_nodes:
-            if nxt is not None:
-                known = parents.get(nxt)
-                if known is None:
-                    parents[nxt] = [node]
-                else:
-                    known.append(node)
-    needed: dict[Node, bool] = {}
-    stack: list[Node] = []
-    for node in task.captures:
-        stack.append(node)
-    marked: dict[Node, bool] = {}
+        v = task.visits[node._place] if node._mark == stamp else visit(task, stamp, node)
+        if accumulate:
+            v.needed = True
+        else:
+            task.results.append(None)
+            if v.captures is None:
+                v.captures = []
+            v.captures.append((nr, i))
+
+
+def explore(task: Task, stamp: i64, root: Node) -> Visit:
+    """Find every node behind `root` that was not found before and count the edges that lead to each.
+
+    Depth first, so that when a node is left everything behind it is known, also whether a wanted input is.
+    """
+    visits = task.visits
+    if root._mark == stamp:
+        top = visits[root._place]
+        if top.edge > 0 or len(root._next) == 0:
+            return top
+    else:
+        top = visit(task, stamp, root)
+    stack: list[Visit] = [top]
     while stack:
-        node = stack.pop()
-        for p in parents.get(node, []):
-            needed[p] = True
-            if p not in marked:
-                marked[p] = True
-                stack.append(p)
-    task.needed = needed
+        v = stack[len(stack) - 1]
+        below = v.node._next
+        n: i64 = len(below)
+        new: Visit | None = None
+        while v.edge < n:
+            node = below[v.edge]
+            v.edge += 1
+            if node is None:
+                v.next.append(None)
+                continue
+            if node._mark == stamp:
+                w = visits[node._place]
+            else:
+                w = visit(task, stamp, node)
+            v.next.append(w)
+            w.waiting += 1
+            if w.edge == 0 and len(node._next) > 0:
+                new = w
+                break
+        if new is not None:
+            stack.append(new)
+            continue
+        stack.pop()
+        if not task.everything and not v.needed:
+            for below_v in v.next:
+                if below_v is not None and (below_v.needed or below_v.captures is not None):
+                    v.needed = True
+                    break
+    return top
 
 
-def push(task: Task, node: Node) -> None:
+def push(task: Task, v: Visit) -> None:
     task.ticket += 1
-    _heappush(task.heap, (-int(node.seq), int(task.ticket), node))
+    _heappush(task.heap, (-int(v.node._seq), int(task.ticket), v))
 
 
 def loop(task: Task) -> None:
     heap = task.heap
     while heap:
-        node: Node = _heappop(heap)[2]
-        buffer = task.buffers.pop(node)
-        ready = step(task, node, buffer)
+        v: Visit = _heappop(heap)[2]
+        ready = step(task, v)
         # A chain has one successor at a time: run it at once, without going through the queue.
         while ready is not None and not heap:
-            node = ready
-            buffer = task.buffers.pop(node)
-            ready = step(task, node, buffer)
+            v = ready
+            ready = step(task, v)
         if ready is not None:
             push(task, ready)
 
 
-def step(task: Task, node: Node, buffer: Buffer) -> Node | None:
+def step(task: Task, v: Visit) -> Visit | None:
     """Run one node and hand its gradients on. Returns one successor that became ready, queues any others."""
-    grads = buffer.grads
-    if node.pre_hooks is not None or node.retain_hooks is not None or (
-            node.kind == ACCUMULATE and node.payload._hooks is not None):
-        run_tensor_hooks(node, grads)
-        buffer.owned = 0
-    if task.needed is not None:
-        where = task.captures.get(node)
-        if where is not None:
-            for key, slot in where.items():
-                task.results[slot] = grads[key >> 20]
-            buffer.owned = 0
-        if node not in task.needed:
-            # Beyond the wanted inputs; a wanted leaf itself is run only by backward(inputs=...).
-            if not (where is not None and task.accumulate and node.kind == ACCUMULATE):
-                if where is not None and task.accumulate:
-                    retain_at(node, grads)
-                return None
-        elif where is not None and task.accumulate and node.kind != ACCUMULATE:
-            retain_at(node, grads)
-    if node.node_pre_hooks is not None:
-        grads = run_node_pre_hooks(node, grads)
-        buffer.owned = 0
-    if node.kind == ACCUMULATE:
-        accumulate(task, node, grads[0], (buffer.owned & 1) != 0)
-        if node.post_hooks is not None:
-            run_post_hooks(node, [], grads)
+    node = v.node
+    grads = v.grads
+    if grads is None:
+        grads = [None] * (len(node._metas) // 3)
+    v.grads = None
+    hooks = node._hooks
+    if not task.everything:
+        if not v.needed:
+            if v.captures is not None:
+                run_tensor_hooks(node, hooks, grads)
+                capture(task, v.captures, grads)
+            return None
+        if v.captures is not None:
+            capture(task, v.captures, grads)
+    if node._kind == ACCUMULATE:
+        accumulate(task, node, hooks, grads)
         return None
+    if hooks is not None:
+        run_tensor_hooks(node, hooks, grads)
+        if hooks.pre is not None:
+            grads = run_pre_hooks(hooks.pre, grads)
     out = apply_node(node, grads)
-    if node.post_hooks is not None:
-        out = run_post_hooks(node, out, grads)
+    if hooks is not None and hooks.post is not None:
+        out = run_post_hooks(hooks.post, out, grads)
     if not task.keep:
         release_node(node)
-    ready: Node | None = None
+    ready: Visit | None = None
     i: i64 = 0
-    for nxt in node.next_nodes:
-        if nxt is not None:
-            g = out[i]
-            if g is not None:
-                deliver(task, nxt, node.next_nrs[i], check(node, int(i), nxt, node.next_nrs[i], g),
-                        is_own(g, grads, out, i))
-            left = task.waiting[nxt] - 1
-            task.waiting[nxt] = left
-            if left == 0:
-                if nxt not in task.buffers:
-                    # Nothing defined arrived, but what hangs below may still be waiting for this node's word.
-                    task.buffers[nxt] = Buffer(len(nxt.metas) // 3)
-                if ready is not None:
-                    push(task, ready)
-                ready = nxt
+    after = v.next
+    # Cut what has been walked, or the visits of a long chain would be freed by recursion.
+    v.next = _NOTHING
+    for w in after:
+        if w is not None:
+            if task.everything or w.needed or w.captures is not None:
+                hand_on(node, i, out, w)
+            w.waiting -= 1
+            if w.waiting == 0:
+                if w.node._kind == ACCUMULATE:
+                    # Leaves come before everything else in any case.
+                    step(task, w)
+                else:
+                    if ready is not None:
+                        push(task, ready)
+                    ready = w
         i += 1
     return ready
 
 
-def is_own(g: Any, grads: list[Any], out: list[Any], i: i64) -> bool:
-    """Whether a gradient is fresh memory that goes to one place only."""
-    if not isinstance(g, TensorBase) or g._base_field is not None:
-        return False
-    s = g._storage
-    for other in grads:
-        if isinstance(other, TensorBase) and other._storage is s:
-            return False
-    j: i64 = 0
-    for other in out:
-        if j != i and isinstance(other, TensorBase) and other._storage is s:
-            return False
-        j += 1
-    return True
+def hand_on(node: Node, i: i64, out: list[Any], w: Visit) -> None:
+    """Move a gradient to the node it is for; nothing here keeps it, so that a leaf may take it as its own."""
+    g = out[i]
+    if g is not None:
+        out[i] = None
+        nr = node._nrs[i]
+        deliver(w, nr, fit(node, int(i), w.node, nr, g))
 
 
-def deliver(task: Task, node: Node, nr: int, g: Any, owned: bool) -> None:
+def capture(task: Task, wanted: list[tuple[int, int]], grads: list[Any]) -> None:
+    for nr, slot in wanted:
+        task.results[slot] = grads[nr]
+
+
+def deliver(v: Visit, nr: int, g: Any) -> None:
     """Add a gradient to what has arrived at a node."""
-    buffer = task.buffers.get(node)
-    if buffer is None:
-        buffer = Buffer(len(node.metas) // 3)
-        task.buffers[node] = buffer
-    old = buffer.grads[nr]
-    if old is None:
-        buffer.grads[nr] = g
-        if owned:
-            buffer.owned |= 1 << nr
-    else:
-        buffer.grads[nr] = HOT.add.call((old, g, 1))
-        buffer.owned |= 1 << nr
+    grads = v.grads
+    if grads is None:
+        n = len(v.node._metas) // 3
+        if n == 1:
+            v.grads = [g]
+            return
+        grads = [None] * n
+        v.grads = grads
+    old = grads[nr]
+    grads[nr] = g if old is None else HOT.add.call((old, g, 1))
 
 
-def check(node: Node, i: int, nxt: Node, nr: int, g: Any) -> Any:
+def fit(node: Node, i: int, nxt: Node, nr: int, g: Any) -> Any:
     """Fit a gradient to its input: sum what was broadcast, cast to its dtype."""
     if not isinstance(g, TensorBase):
         raise TypeError(f"{node.name()} returned a {type(g).__name__} as gradient {i}; expected a Tensor")
-    metas = nxt.metas
+    metas = nxt._metas
     shape: tuple[int, ...] = metas[3 * nr]
+    dt = metas[3 * nr + 1]
+    dev = metas[3 * nr + 2]
+    if g._shape == shape and g._dtype is dt and g._device is dev:
+        return g
+    return refit(node, i, shape, dt, dev, g)
+
+
+def refit(node: Node, i: int, shape: tuple[int, ...], dt: Any, dev: Any, g: TensorBase) -> Any:
     if g._shape != shape:
         if not expandable(shape, g._shape):
             raise RuntimeError(
                 f"Function {node.name()} returned an invalid gradient at index {i} - got {list(g._shape)} but expected "
                 f"shape compatible with {list(shape)}")
         g = sum_to(g, shape)
-    dt = metas[3 * nr + 1]
     if g._dtype is not dt:
         if g._dtype.is_complex and not dt.is_complex:
             g = HOT.real.call((g,))
         if g._dtype is not dt:
             g = HOT.to_copy.call((g, dt, None, None))
-    dev = metas[3 * nr + 2]
     if g._device is not dev and g._device != dev:
-        raise RuntimeError(
-            f"Function {node.name()} returned an invalid gradient at index {i} - expected device {dev} but got "
-            f"{g._device}")
+        if len(g._shape) > 0:
+            raise RuntimeError(
+                f"Function {node.name()} returned an invalid gradient at index {i} - expected device {dev} but got "
+                f"{g._device}")
+        g = HOT.to_copy.call((g, None, dev, None))
     return g
 
 
@@ -313,98 +363,161 @@ def sum_to(g: Any, shape: tuple[int, ...]) -> Any:
 # -- running nodes ------------------------------------------------------------------------------------------------
 def apply_node(node: Node, grads: list[Any]) -> list[Any]:
     """Gradients for every edge of a node."""
-    if node.kind == OP:
-        f: Formulas = node.formulas
+    if node._kind == OP:
+        f: Formulas = node._formulas
         return f.apply(node, grads)
-    if node.kind == COPY_SLICES:
+    if node._kind == FUNCTION:
+        assert isinstance(node, FunctionNode)
+        return apply_function(node, grads)
+    if node._kind == COPY_SLICES:
         return apply_copy_slices(node, grads)
-    if node.kind == PYTHON_FUNCTION or node.kind == CALLABLE:
-        out: list[Any] = node.payload.apply_backward(node, grads)
-        return out
-    accumulate_into(node.payload, grads[0], False)
+    if grads[0] is not None:
+        accumulate_into(node._payload, grads)
     return []
 
 
 def apply_copy_slices(node: Node, grads: list[Any]) -> list[Any]:
     """The gradient of a write through a view: outside the view it passes, inside it goes through the written value."""
-    s: Slice = node.payload
-    if node.freed:
+    if node._freed:
         raise RuntimeError(FREED)
+    s: Slice = node._payload
     g = grads[0]
-    out: list[Any] = [None] * len(node.next_nodes)
+    out: list[Any] = [None] * len(node._next)
     if g is None:
         return out
     whole = HOT.dense_like(g, s.base_shape, s.base_stride)
     part = slice_of(whole, s)
     inner = apply_node(s.inner, [HOT.clone.call((part, None))])
-    first = inner[0]
-    if node.next_nodes[0] is not None:
+    at: i64 = s.target
+    if node._next[0] is not None:
+        first = inner[at] if at >= 0 else None
         if first is None:
-            part.zero_()
+            HOT.zero_.call((part,))
         else:
             if first._shape != part._shape:
                 first = sum_to(first, part._shape)
-            part.copy_(first)
+            HOT.copy_.call((part, first, False))
         out[0] = whole
-    for i in range(1, len(out)):
-        out[i] = inner[i]
+    i: i64 = 0
+    k: i64 = 1
+    for got in inner:
+        if i != at:
+            out[k] = got
+            k += 1
+        i += 1
     return out
 
 
 def release_node(node: Node) -> None:
-    if node.kind == COPY_SLICES:
-        s: Slice = node.payload
-        release(s.inner)
-        node.freed = True
-    elif node.kind == PYTHON_FUNCTION:
-        node.payload.release(node)
-    else:
+    if node._kind == OP:
         release(node)
+    elif node._kind == COPY_SLICES:
+        s: Slice = node._payload
+        release_node(s.inner)
+        node._freed = True
+    elif node._kind == FUNCTION:
+        release_function(node)
 
 
-def accumulate(task: Task, node: Node, g: Any, owned: bool) -> None:
-    if g is None:
-        return
-    leaf: TensorBase = node.payload
-    if numel(leaf) > _BIG:
-        with _LOCK:
-            accumulate_into(leaf, g, owned and not task.create)
+# -- leaves -------------------------------------------------------------------------------------------------------
+def accumulate(task: Task, node: Node, hooks: NodeHooks | None, grads: list[Any]) -> None:
+    """Add into a leaf's `.grad`, with the hooks around it."""
+    leaf: TensorBase = node._payload
+    if leaf._hooks is not None:
+        leaf._hooks.run(grads, 0)
+    if hooks is not None and hooks.pre is not None:
+        grads = run_pre_hooks(hooks.pre, grads)
+    if grads[0] is not None:
+        accumulate_into(leaf, grads)
+    if leaf._hooks is not None:
+        leaf._hooks.run_post_accumulate(leaf)
+    if hooks is not None and hooks.post is not None:
+        run_post_hooks(hooks.post, [], grads)
+
+
+def accumulate_into(leaf: TensorBase, grads: list[Any]) -> None:
+    """Add grads[0] into `.grad`; a first gradient that nobody else holds becomes `.grad` itself if its layout fits."""
+    if leaf._grad_field is None or numel(leaf) > _BIG:
+        _acquire()
+        try:
+            add_grad(leaf, grads)
+        finally:
+            _release()
     else:
-        accumulate_into(leaf, g, owned and not task.create)
-    hooks = leaf._hooks
-    if hooks is not None:
-        hooks.run_post_accumulate(leaf)
+        add_grad(leaf, grads)
 
 
-def accumulate_into(leaf: TensorBase, g: Any, owned: bool) -> None:
-    """Add into `.grad`: keep the gradient itself when nobody else holds it and its layout fits, else a copy."""
+def add_grad(leaf: TensorBase, grads: list[Any]) -> None:
     old = leaf._grad_field
     recording = (modes() & _AUTOGRAD_OFF) == 0
     if old is None:
-        if owned and g._stride == leaf._stride:
-            leaf._grad_field = g
+        if not recording and same_layout(grads[0], leaf) and unshared(grads):
+            leaf._grad_field = grads[0]
         else:
-            leaf._grad_field = HOT.grad_copy(g, leaf)
+            leaf._grad_field = HOT.grad_copy(grads[0], leaf)
     elif recording:
-        leaf._grad_field = HOT.add.call((old, g, 1))
+        leaf._grad_field = HOT.add.call((old, grads[0], 1))
     else:
-        HOT.add_.call((old, g, 1))
+        HOT.add_.call((old, grads[0], 1))
+
+
+def same_layout(g: Any, leaf: TensorBase) -> bool:
+    return isinstance(g, TensorBase) and g._stride == leaf._stride and type(g) is HOT.tensor
+
+
+@final
+class Refs:
+    """How many references a fresh tensor and its storage have while only a list holds the tensor."""
+
+    known: bool
+    tensor: i64
+    storage: i64
+
+    def __init__(self) -> None:
+        self.known = False
+        self.tensor = 0
+        self.storage = 0
+
+
+REFS: Final = Refs()
+
+
+def tensor_refs(grads: list[Any]) -> i64:
+    n: i64 = _getrefcount(grads[0])
+    return n
+
+
+def storage_refs(grads: list[Any]) -> i64:
+    n: i64 = _getrefcount(grads[0]._storage)
+    return n
+
+
+def unshared(grads: list[Any]) -> bool:
+    """Whether the list alone holds grads[0], and it alone its memory."""
+    if not REFS.known:
+        # Measured, because how often a value is held while it is looked at differs between interpreters and mypyc.
+        leaf: TensorBase = grads[0]
+        fresh: list[Any] = [HOT.zeros((), leaf._dtype, leaf._device)]
+        REFS.tensor = tensor_refs(fresh)
+        REFS.storage = storage_refs(fresh)
+        REFS.known = True
+    return tensor_refs(grads) <= REFS.tensor and storage_refs(grads) <= REFS.storage
 
 
 # -- hooks --------------------------------------------------------------------------------------------------------
-def run_tensor_hooks(node: Node, grads: list[Any]) -> None:
+def run_tensor_hooks(node: Node, hooks: NodeHooks | None, grads: list[Any]) -> None:
     """Hooks registered on the tensors a node made, then `retain_grad`."""
-    if node.kind == ACCUMULATE:
-        hooks = node.payload._hooks
-        if grads[0] is not None:
-            grads[0] = hooks.run(grads[0])
+    if node._kind == ACCUMULATE:
+        if node._payload._hooks is not None:
+            node._payload._hooks.run(grads, 0)
         return
-    if node.pre_hooks is not None:
-        for nr, hooks in node.pre_hooks.items():
-            if grads[nr] is not None:
-                grads[nr] = hooks.run(grads[nr])
-    if node.retain_hooks is not None:
-        for nr, ref in node.retain_hooks.items():
+    if hooks is None:
+        return
+    if hooks.tensor is not None:
+        for nr, t in hooks.tensor.items():
+            t.run(grads, nr)
+    if hooks.retain is not None:
+        for nr, ref in hooks.retain.items():
             t = ref()
             if t is not None and grads[nr] is not None:
                 retain(t, grads[nr])
@@ -418,26 +531,27 @@ def retain(t: TensorBase, g: Any) -> None:
         t._grad_field = HOT.add.call((t._grad_field, g, 1))
 
 
-def retain_at(node: Node, grads: list[Any]) -> None:
-    """backward(inputs=...) with a non-leaf input accumulates into that tensor's `.grad`."""
-    extra = node.extra
-    if extra is not None and "accumulate_into" in extra:
-        for nr, t in extra.pop("accumulate_into").items():
-            if grads[nr] is not None:
-                retain(t, grads[nr])
-
-
-def run_node_pre_hooks(node: Node, grads: list[Any]) -> list[Any]:
-    for fn in list(node.node_pre_hooks.values()):
+def run_pre_hooks(hooks: Any, grads: list[Any]) -> list[Any]:
+    for fn in list(hooks.values()):
         got = fn(tuple(grads))
         if got is not None:
-            grads = list(got) if isinstance(got, (tuple, list)) else [got]
+            grads = checked(fn, got, len(grads))
     return grads
 
 
-def run_post_hooks(node: Node, out: list[Any], grads: list[Any]) -> list[Any]:
-    for fn in list(node.post_hooks.values()):
+def run_post_hooks(hooks: Any, out: list[Any], grads: list[Any]) -> list[Any]:
+    for fn in list(hooks.values()):
         got = fn(tuple(out), tuple(grads))
         if got is not None:
-            out = list(got) if isinstance(got, (tuple, list)) else [got]
+            out = checked(fn, got, len(out))
     return out
+
+
+def checked(fn: Any, got: Any, expected: int) -> list[Any]:
+    """The gradients a node's hook returned in place of those it got."""
+    new = list(got) if isinstance(got, (tuple, list)) else [got]
+    if len(new) != expected:
+        name = getattr(fn, "__name__", "<unknown>")
+        raise RuntimeError(
+            f"hook '{name}' has returned an incorrect number of values (got {len(new)}, but expected {expected})")
+    return new

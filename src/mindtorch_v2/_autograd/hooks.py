@@ -5,26 +5,34 @@ Invariant: removing a handle twice, or after its owner died, does nothing.
 from __future__ import annotations
 
 import weakref
+from collections import OrderedDict
+from collections.abc import Callable
 from typing import Any
+
+
+class HookDict(OrderedDict[int, Any]):
+    """Hooks by the id of their handle, in the order in which they run."""
 
 
 class RemovableHandle:
     """What registering a hook returns; `remove()` or leaving a `with` block takes the hook away."""
 
-    _next = 0
+    next_id = 0
 
-    def __init__(self, hooks: dict[int, Any], *, extra_dict: Any = None) -> None:
-        self._hooks = _Ref(hooks) if not isinstance(hooks, HookDict) else weakref.ref(hooks)
-        self.id = RemovableHandle._next
-        RemovableHandle._next += 1
-        self._extra = extra_dict
+    def __init__(self, hooks_dict: HookDict, *, extra_dict: Any = None) -> None:
+        self.hooks_dict_ref = weakref.ref(hooks_dict)
+        self.id = RemovableHandle.next_id
+        RemovableHandle.next_id += 1
+        self.extra_dict_ref: tuple[weakref.ref[Any], ...] = ()
+        if extra_dict is not None:
+            extras = extra_dict if isinstance(extra_dict, list) else [extra_dict]
+            self.extra_dict_ref = tuple(weakref.ref(d) for d in extras)
 
     def remove(self) -> None:
-        hooks = self._hooks()
-        if hooks is not None:
-            hooks.pop(self.id, None)
-        if self._extra is not None:
-            self._extra.pop(self.id, None)
+        for ref in (self.hooks_dict_ref, *self.extra_dict_ref):
+            hooks = ref()
+            if hooks is not None:
+                hooks.pop(self.id, None)
 
     def __enter__(self) -> RemovableHandle:
         return self
@@ -33,21 +41,7 @@ class RemovableHandle:
         self.remove()
 
 
-class HookDict(dict[int, Any]):
-    """A dict that can be weakly referenced."""
-
-    __slots__ = ("__weakref__",)
-
-
-class _Ref:
-    def __init__(self, hooks: dict[int, Any]) -> None:
-        self.hooks = hooks
-
-    def __call__(self) -> dict[int, Any]:
-        return self.hooks
-
-
-def add_hook(hooks: dict[int, Any], fn: Any) -> RemovableHandle:
+def add_hook(hooks: HookDict, fn: Callable[..., Any]) -> RemovableHandle:
     if not callable(fn):
         raise TypeError(f"expected a callable hook, but got {type(fn).__name__}")
     handle = RemovableHandle(hooks)

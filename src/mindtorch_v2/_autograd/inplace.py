@@ -15,7 +15,6 @@ from .._dispatch.op import Derivative, Kernel, Op
 from .._tensor_base import (
     DEFAULT_VIEW,
     HOT,
-    IN_CUSTOM_FUNCTION,
     INFERENCE_VIEW,
     MULTI_OUTPUT_NODE,
     NO_GRAD_VIEW,
@@ -26,25 +25,33 @@ from .._tensor_base import (
     set_history,
     version,
 )
-from .node import COPY_SLICES, Node, next_sequence
-from .record import NAMES, Formulas, add_meta, edge, run_below
+from .node import COPY_SLICES, Node, hooks_of, next_sequence
+from .record import NAMES, RESULT, Formulas, add_meta, edge, run_below
+from .saved import save_written
 
 _alloc: Final[Any] = _native.alloc_instance
 
-_REASONS: Final[dict[int, str]] = {
-    IN_CUSTOM_FUNCTION: "was created inside a custom Function (or because an input was returned as-is)",
-    MULTI_OUTPUT_NODE: "is the output of a function that returns multiple views",
-    NO_GRAD_VIEW: "was created in no_grad mode",
-    INFERENCE_VIEW: "was created in inference mode",
-}
+_AMBIGUOUS: Final = (
+    " Given that this use case is ambiguous and error-prone, it is forbidden. You can clarify your code by moving both the "
+    "view and the inplace either both inside the {0} block (if you don't want the inplace to be tracked) or both outside "
+    "(if you want the inplace to be tracked)."
+)
+_SEVERAL_VIEWS: Final = (
+    " This view is the output of a function that returns multiple views. Such functions do not allow the output views to "
+    "be modified inplace. You should replace the inplace operation by an out-of-place one."
+)
+_CUSTOM_VIEW: Final = (
+    " This view was created inside a custom Function (or because an input was returned as-is) and the autograd logic to "
+    "handle view+inplace would override the custom backward associated with the custom Function, leading to incorrect "
+    "gradients. This behavior is forbidden. You can fix this by cloning the output of the custom Function."
+)
 
 
-def check_inplace(t: TensorBase, recorded: bool) -> None:
-    """Refuse a write that autograd cannot follow. `recorded`: some input requires grad and grad mode is on."""
-    if not recorded:
-        return
+def check_inplace(t: TensorBase) -> None:
+    """Refuse a write that autograd cannot follow; asked when some input requires grad and grad mode is on."""
     if t._keys & VIEW:
-        check_view(t)
+        if t._cmeta != DEFAULT_VIEW:
+            raise refused_view(t, False)
         base = t._base_field
         if base is not None and requires_grad(t) and base._grad_fn is None:
             raise RuntimeError(
@@ -53,90 +60,83 @@ def check_inplace(t: TensorBase, recorded: bool) -> None:
         raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
 
 
-def check_view(t: TensorBase) -> None:
-    """Refuse to record a write through a view whose making does not allow it."""
+def refused_view(t: TensorBase, indirect: bool) -> RuntimeError:
+    """Why a write through this view, or (indirect) under it, cannot be recorded."""
     made = t._cmeta
-    if made == DEFAULT_VIEW:
-        return
-    fn = grad_fn_of(t)
-    if fn is not None:
-        text = f"Output {t._output_nr} of {fn.name()} is a view and is being modified inplace."
-    elif made == INFERENCE_VIEW:
-        text = "A view was created in inference mode and is being modified inplace in normal mode."
+    fn = t._grad_fn
+    what = "its base or another view of its base has been" if indirect else "is being"
+    if made == INFERENCE_VIEW or made == NO_GRAD_VIEW or fn is None:
+        start = "A view was created in"
+        if fn is not None:
+            start = f"Output {t._output_nr} of {fn.name()} is a view of a view which was created in"
+        if made == INFERENCE_VIEW:
+            text = f"{start} inference mode and {what} modified inplace in normal mode."
+        else:
+            text = f"{start} no_grad mode and {what} modified inplace with grad mode enabled."
     else:
-        text = f"A view {_REASONS[made].removeprefix('was ')} and is being modified inplace".replace(
-            "A view created", "A view was created") + " with grad mode enabled."
+        text = f"Output {t._output_nr} of {fn.name()} is a view and {what} modified inplace."
     if made == MULTI_OUTPUT_NODE:
-        text += (
-            " This view is the output of a function that returns multiple views. Such functions do not allow the output "
-            "views to be modified inplace. You should replace the inplace operation by an out-of-place one.")
-    elif made == NO_GRAD_VIEW:
-        text += (
-            " Given that this use case is ambiguous and error-prone, it is forbidden. You can clarify your code by moving "
-            "both the view and the inplace either both inside the no_grad block (if you don't want the inplace to be "
-            "tracked) or both outside (if you want the inplace to be tracked).")
-    elif made == INFERENCE_VIEW:
-        text += (
-            " Given that this use case is ambiguous and error-prone, it is forbidden. You can clarify your code by moving "
-            "both the view and the inplace either both inside the inference_mode block (if you don't want the inplace to "
-            "be tracked) or both outside (if you want the inplace to be tracked).")
-    elif made == IN_CUSTOM_FUNCTION:
-        text += (
-            " This view was created inside a custom Function (or because an input was returned as-is) and the autograd "
-            "logic to handle view+inplace would override the custom backward associated with the custom Function, leading "
-            "to incorrect gradients. This behavior is forbidden. You can fix this by cloning the output of the custom "
-            "Function.")
-    raise RuntimeError(text)
+        return RuntimeError(text + _SEVERAL_VIEWS)
+    if made == NO_GRAD_VIEW:
+        return RuntimeError(text + _AMBIGUOUS.format("no_grad"))
+    if made == INFERENCE_VIEW:
+        return RuntimeError(text + _AMBIGUOUS.format("inference_mode"))
+    return RuntimeError(text + _CUSTOM_VIEW)
 
 
-def rebase_history(t: TensorBase, node: Node) -> None:
-    """Make `node` the history of a tensor that was written in place."""
+def rebase_history(t: TensorBase, node: Node, nr: i64, target: i64) -> None:
+    """Make result `nr` of `node` the history of a tensor that was written in place. `target` is the node's edge for the
+    written tensor, -1 if it has none."""
     if t._keys & VIEW:
         base = t._base_field
         if base is not None:
-            copy = _copy_slices(base, t, node)
-            move_retained(base, copy)
+            copy = copy_slices(base, t, node, target)
+            move_retained(base, copy, 0)
             set_history(base, copy, 0)
             refresh_grad_fn(t)
             return
-    move_retained(t, node)
-    set_history(t, node, 0)
+    move_retained(t, node, nr)
+    set_history(t, node, nr)
 
 
-def move_retained(t: TensorBase, node: Node) -> None:
-    """`retain_grad` follows the tensor, not the node it had."""
+def move_retained(t: TensorBase, node: Node, nr: i64) -> None:
+    """`retain_grad` follows the tensor, not the node it had; its other hooks stay with the value they were put on."""
     old = t._grad_fn
-    if old is not None and old.retain_hooks is not None:
-        kept = old.retain_hooks.pop(int(t._output_nr), None)
+    if old is not None and old._hooks is not None and old._hooks.retain is not None:
+        kept = old._hooks.retain.pop(int(t._output_nr), None)
         if kept is not None:
-            node.retain_hooks = {0: kept}
+            hooks = hooks_of(node)
+            if hooks.retain is None:
+                hooks.retain = {}
+            hooks.retain[int(nr)] = kept
 
 
-def _copy_slices(base: TensorBase, view: TensorBase, inner: Node) -> Node:
+def copy_slices(base: TensorBase, view: TensorBase, inner: Node, target: i64) -> Node:
     node: Node = _alloc(Node, NAMES.get("CopySlices"))
-    node.kind = COPY_SLICES
-    node.seq = next_sequence()
+    node._kind = COPY_SLICES
+    node._seq = next_sequence()
     nodes: list[Node | None] = []
     nrs: list[int] = []
     edge(base, nodes, nrs)
-    for i, n in enumerate(inner.next_nodes):
-        if i > 0:
+    for i, n in enumerate(inner._next):
+        if i != target:
             nodes.append(n)
-            nrs.append(inner.next_nrs[i])
-    node.next_nodes = nodes
-    node.next_nrs = nrs
-    node.metas = []
+            nrs.append(inner._nrs[i])
+    node._next = nodes
+    node._nrs = nrs
+    node._metas = []
     add_meta(node, base)
-    node.payload = Slice(inner, base, view)
+    node._payload = Slice(inner, base, view, target)
     return node
 
 
 @final
 class Slice:
-    """Geometry of a write through a view."""
+    """Geometry of a write through a view, and the node of the write."""
 
-    def __init__(self, inner: Node, base: TensorBase, view: TensorBase) -> None:
+    def __init__(self, inner: Node, base: TensorBase, view: TensorBase, target: i64) -> None:
         self.inner: Final = inner
+        self.target: Final = target
         self.base_shape: Final = base._shape
         self.base_stride: Final = base._stride
         self.base_offset: Final = base._offset
@@ -164,15 +164,19 @@ def view_chain(view: TensorBase) -> list[Any]:
     return chain
 
 
+def replayed(base: Any, chain: list[Any]) -> Any:
+    for op, rest, nr in chain:
+        base = op.call((base,) + rest)
+        if isinstance(base, (list, tuple)):
+            base = base[nr]
+    return base
+
+
 def slice_of(grad: Any, s: Slice) -> Any:
     """The part of a base-shaped gradient that a view covers, as a view of it."""
     if s.replay is not None:
-        for op, rest, nr in s.replay:
-            grad = op.call((grad,) + rest)
-            if isinstance(grad, (list, tuple)):
-                grad = grad[nr]
-        return grad
-    return HOT.as_strided.call((grad, s.shape, s.stride, s.offset - s.base_offset + grad._offset))
+        return replayed(grad, s.replay)
+    return HOT.as_strided.call((grad, s.shape, s.stride, int(s.offset - s.base_offset + grad._offset)))
 
 
 def refresh_grad_fn(t: TensorBase) -> None:
@@ -181,36 +185,43 @@ def refresh_grad_fn(t: TensorBase) -> None:
     if base is None:
         return
     if base._keys & AUTOGRAD and differentiable(t._dtype):
-        if t._cmeta != DEFAULT_VIEW and t._grad_fn is not None and base._grad_fn is not t._grad_fn:
-            check_stale(t)
-        op: Any = HOT.as_strided
-        args: tuple[Any, ...] = (base, t._shape, t._stride, int(t._offset))
-        if t._dtype is not base._dtype:
-            op = t._view_op
-            args = t._view_args if t._view_args is not None else args
-        formulas: Formulas = op.derivative
-        node = formulas.start(args, 1)
-        add_meta(node, t)
-        move_retained(t, node)
-        set_history(t, node, 0)
+        if t._cmeta != DEFAULT_VIEW:
+            raise refused_view(t, True)
+        fresh = view_node(base, t)
+        move_retained(t, fresh, 0)
+        set_history(t, fresh, 0)
     t._attr_version = version(t)
 
 
-def check_stale(t: TensorBase) -> None:
-    """A view of several made by one call cannot get a new history."""
-    if t._cmeta == MULTI_OUTPUT_NODE or t._cmeta == IN_CUSTOM_FUNCTION:
-        fn = t._grad_fn
-        name = fn.name() if fn is not None else ""
-        raise RuntimeError(
-            f"Output {t._output_nr} of {name} is a view and its base or another view of its base has been modified "
-            "inplace. " + (
-                "This view is the output of a function that returns multiple views. Such functions do not allow the "
-                "output views to be modified inplace. You should replace the inplace operation by an out-of-place one."
-                if t._cmeta == MULTI_OUTPUT_NODE else
-                "This view was created inside a custom Function (or because an input was returned as-is) and the "
-                "autograd logic to handle view+inplace would override the custom backward associated with the custom "
-                "Function, leading to incorrect gradients. This behavior is forbidden. You can fix this by cloning the "
-                "output of the custom Function."))
+def view_node(base: TensorBase, t: TensorBase) -> Node:
+    """A node that takes the view `t` out of `base`."""
+    if t._dtype is not base._dtype:
+        made: TensorBase = recorded_replay(base, view_chain(t))
+        fn = made._grad_fn
+        assert fn is not None
+        return fn
+    args: tuple[Any, ...] = (base, t._shape, t._stride, int(t._offset))
+    op: Any = HOT.as_strided
+    formulas: Formulas = op.derivative
+    node = formulas.start(args, 1)
+    formulas.keep(node, args, 1)
+    add_meta(node, t)
+    return node
+
+
+def recorded_replay(base: TensorBase, chain: list[Any]) -> Any:
+    """Replay with recording on, whatever the mode of the caller."""
+    from .._dispatch.state import is_grad_enabled, set_grad_enabled
+
+    on = is_grad_enabled()
+    set_grad_enabled(True)
+    try:
+        return replayed(base, chain)
+    finally:
+        set_grad_enabled(on)
+
+
+HOT.refresh_grad_fn = refresh_grad_fn
 
 
 @final
@@ -234,39 +245,27 @@ class InplaceAutograd(Kernel):
         target = args[0]
         assert isinstance(target, TensorBase)
         f = self.formulas
-        check_inplace(target, True)
+        check_inplace(target)
         need: i64 = 0 if f is None else f.need(args)
-        if f is None or need == 0:
+        if f is None or need == 0 or not differentiable(target._dtype):
             return run_below(op, args, keys)
-        if not differentiable(target._dtype):
-            return run_below(op, args, keys)
-        saved_args = args
+        kept = args
         if f.self_slot >= 0 and f.slots[f.self_slot].mask & need:
-            # The formulas want the value from before the write.
-            saved_args = (run_plain_clone(target),) + args[1:]
+            # The formulas want the value from before the write, and its history for their own derivative.
+            kept = (HOT.clone.call((target, None)),) + args[1:]
         node = f.start(args, need)
-        if f.slots:
-            node.saved = f.keep(saved_args, need)
+        f.keep(node, kept, need)
         result = run_below(op, args, keys)
         add_meta(node, target)
-        rebase_history(target, node)
-        f.keep_results(node, target, need)
+        rebase_history(target, node, 0, 0 if f.positions[0] == 0 else -1)
+        saved = node._saved
+        if saved is not None:
+            i: i64 = 0
+            for s in f.slots:
+                if s.kind == RESULT and s.mask & need:
+                    saved[i] = save_written(target, node)
+                i += 1
         return result
-
-
-def run_plain_clone(t: TensorBase) -> Any:
-    """A copy without history."""
-    from .._dispatch.state import exclude, modes, set_modes
-
-    old = modes()
-    exclude(AUTOGRAD)
-    try:
-        return HOT.clone.call((t, None))
-    finally:
-        set_modes(old)
-
-
-HOT.refresh_grad_fn = refresh_grad_fn
 
 
 @final

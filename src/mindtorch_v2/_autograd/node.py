@@ -1,25 +1,23 @@
 """Graph nodes. A node is one recorded call; its edges point to the nodes that made the call's inputs.
 
-Invariant: `next_nodes[i]` is None exactly when input i needs no gradient; `metas` describes what the node was given as
-outputs of the forward call, three entries (shape, dtype, device) for each.
+Invariant: `_next[i]` is None exactly when input i needs no gradient; `_metas` describes what the forward call returned,
+three entries (shape, dtype, device) for each result. Fields begin with an underscore because the node of a custom
+Function is the user's `ctx`, whose plain names belong to the user.
 """
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, final
+from typing import Any, Final, final
 
 from mypy_extensions import i64, mypyc_attr
-
-if TYPE_CHECKING:
-    from .saved import SavedTensor
 
 # What a node is; the engine branches on this instead of calling an overridable method.
 OP: Final[i64] = 0
 ACCUMULATE: Final[i64] = 1
-PYTHON_FUNCTION: Final[i64] = 2
+FUNCTION: Final[i64] = 2
 COPY_SLICES: Final[i64] = 3
-CALLABLE: Final[i64] = 4
 
-_LAST: Final[i64] = (1 << 62)
+# Leaves come before everything else in the order in which the engine runs nodes.
+LAST: Final[i64] = (1 << 62)
 
 FREED: Final = (
     "Trying to backward through the graph a second time (or directly access saved tensors after they have already been "
@@ -27,6 +25,9 @@ FREED: Final = (
     "retain_graph=True if you need to backward through the graph a second time or if you need to access saved tensors "
     "after calling backward."
 )
+
+# Nodes that PyTorch names with their namespace.
+_NAMESPACED: Final = frozenset({"AccumulateGrad", "CopySlices", "CopyBackwards"})
 
 
 @final
@@ -42,72 +43,96 @@ class Counter:
 SEQUENCE: Final = Counter()
 
 
+@final
+class NodeHooks:
+    """What users hung on a node.
+
+    tensor: hooks of the tensors it made, by output number. retain: those tensors (weakly) whose `.grad` is wanted.
+    pre, post: hooks of the node itself.
+    """
+
+    tensor: dict[int, Any] | None
+    retain: dict[int, Any] | None
+    pre: Any
+    post: Any
+
+    def __init__(self) -> None:
+        self.tensor = None
+        self.retain = None
+        self.pre = None
+        self.post = None
+
+
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Node:
     """One recorded call."""
 
-    next_nodes: list[Node | None]
-    next_nrs: list[int]
-    metas: list[Any]
-    saved: list[Any] | None = None
-    formulas: Any = None
-    payload: Any = None
-    pre_hooks: Any = None
-    retain_hooks: Any = None
-    node_pre_hooks: Any = None
-    post_hooks: Any = None
-    extra: Any = None
-    seq: i64 = 0
-    kind: i64 = 0
-    need: i64 = 0
-    freed: bool = False
+    _next: list[Node | None]
+    _nrs: list[int]
+    _metas: list[Any]
+    _saved: list[Any] | None = None
+    _formulas: Any = None
+    _payload: Any = None
+    _hooks: NodeHooks | None = None
+    _metadata: dict[Any, Any] | None = None
+    _seq: i64 = 0
+    _kind: i64 = 0
+    _need: i64 = 0
+    # The engine's note of the pass that saw this node last, and of the node's place in that pass.
+    _mark: i64 = 0
+    _place: i64 = 0
+    _freed: bool = False
 
     def name(self) -> str:
-        return type(self).__name__
+        plain = type(self).__name__
+        return "torch::autograd::" + plain if plain in _NAMESPACED else plain
 
     @property
     def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
-        return tuple([(n, self.next_nrs[i]) for i, n in enumerate(self.next_nodes)])
+        return tuple([(n, self._nrs[i]) for i, n in enumerate(self._next)])
 
     @property
     def metadata(self) -> dict[Any, Any]:
-        if self.extra is None:
-            self.extra = {}
-        out: dict[Any, Any] = self.extra
-        return out
+        if self._metadata is None:
+            self._metadata = {}
+        return self._metadata
 
     def _sequence_nr(self) -> int:
-        return self.seq
+        return self._seq
 
     def save_for_backward(self, *tensors: Any) -> None:
         """Keep values for the backward pass, each with the version it has now."""
         from .saved import save_input
 
-        self.saved = [save_input(t) for t in tensors]
+        self._saved = [save_input(t) for t in tensors]
 
     def saved_tensors(self) -> tuple[Any, ...]:
         """The kept values; raises if one was written in place since, or if they were freed."""
-        if self.freed:
+        if self._freed:
             raise RuntimeError(FREED)
-        if self.saved is None:
+        if self._saved is None:
             return ()
-        from .saved import SavedTensor
+        from .saved import Saved
 
-        return tuple([v.unpack(self) if isinstance(v, SavedTensor) else v for v in self.saved])
+        return tuple([v.unpack(self) if isinstance(v, Saved) else v for v in self._saved])
 
     def register_hook(self, fn: Any) -> Any:
-        from .hooks import add_hook
+        """`fn(grad_inputs, grad_outputs)` after the node ran; what it returns replaces grad_inputs."""
+        from .hooks import HookDict, add_hook
 
-        if self.post_hooks is None:
-            self.post_hooks = {}
-        return add_hook(self.post_hooks, fn)
+        hooks = hooks_of(self)
+        if hooks.post is None:
+            hooks.post = HookDict()
+        return add_hook(hooks.post, fn)
 
     def register_prehook(self, fn: Any) -> Any:
-        from .hooks import add_hook
+        """`fn(grad_outputs)` before the node runs; what it returns replaces grad_outputs."""
+        from .hooks import HookDict, add_hook
 
-        if self.node_pre_hooks is None:
-            self.node_pre_hooks = {}
-        return add_hook(self.node_pre_hooks, fn)
+        hooks = hooks_of(self)
+        if hooks.pre is None:
+            hooks.pre = HookDict()
+        return add_hook(hooks.pre, fn)
 
     def __call__(self, *grads: Any) -> Any:
         from .engine import apply_node
@@ -122,6 +147,14 @@ class Node:
         return self is other
 
 
+def hooks_of(node: Node) -> NodeHooks:
+    hooks = node._hooks
+    if hooks is None:
+        hooks = NodeHooks()
+        node._hooks = hooks
+    return hooks
+
+
 def next_sequence() -> i64:
     n = SEQUENCE.next
     SEQUENCE.next = n + 1
@@ -130,9 +163,14 @@ def next_sequence() -> i64:
 
 def release(node: Node) -> None:
     """Drop saved values after a backward pass that does not keep the graph."""
-    if node.saved is not None:
-        node.saved = None
-        node.freed = True
+    if node._saved is not None:
+        node._saved = None
+        node._freed = True
 
 
-LAST: Final[i64] = _LAST
+def short_name(node: Node) -> str:
+    """The operator behind a node, as PyTorch's report of a modified value names it."""
+    name = node.name()
+    at = name.rfind("Backward")
+    tail = name[at + 8:] if at >= 0 else "x"
+    return name[:at] if tail == "" or tail.isdigit() else name

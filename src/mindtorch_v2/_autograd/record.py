@@ -17,7 +17,7 @@ from .._dispatch.schema import Schema
 from .._dispatch.state import _tls_get, exclude, set_modes
 from .._tensor_base import HOT, TensorBase, differentiable, grad_fn_of, requires_grad, set_history
 from .node import ACCUMULATE, FREED, LAST, OP, Node, next_sequence
-from .saved import SavedTensor, save_output
+from .saved import Saved, SavedOutput, SavedTensor, save_list
 
 _alloc: Final[Any] = _native.alloc_instance
 
@@ -61,6 +61,9 @@ class Formula:
         self.params: Final = params
         self.edges: Final = edges
         self.single: Final = single
+        self.count: Final = len(params)
+        # A formula of the first result's gradient has nothing to say when that gradient is undefined.
+        self.needs_g: Final = GRAD in params
         mask: i64 = 0
         for e in edges:
             mask |= 1 << e
@@ -76,7 +79,8 @@ class NodeNames:
     def get(self, name: str) -> Any:
         cls = self.classes.get(name)
         if cls is None:
-            cls = type(name, (Node,), {"__module__": "torch.autograd", "__getattr__": _saved_attribute})
+            # PyTorch's nodes print without a module: <AddBackward0 object at ...>.
+            cls = type(name, (Node,), {"__module__": "builtins", "__getattr__": saved_attribute})
             self.classes[name] = cls
         return cls
 
@@ -84,12 +88,12 @@ class NodeNames:
 NAMES: Final = NodeNames()
 
 
-def _saved_attribute(node: Any, name: str) -> Any:
+def saved_attribute(node: Any, name: str) -> Any:
     """`grad_fn._saved_self` and the like."""
-    if name.startswith("_saved_") and node.formulas is not None:
-        return node.formulas.saved_value(node, name[7:])
-    if name == "variable" and node.kind == ACCUMULATE:
-        return node.payload
+    if name.startswith("_saved_") and node._formulas is not None:
+        return node._formulas.saved_value(node, name[7:])
+    if name == "variable" and node._kind == ACCUMULATE:
+        return node._payload
     raise AttributeError(f"'{type(node).__name__}' object has no attribute '{name}'")
 
 
@@ -138,6 +142,7 @@ class Formulas(Derivative):
             for p in f.params:
                 if p >= 0:
                     self.slots[p].mask |= f.mask
+        self.saves_results: bool = any([s.kind == RESULT for s in self.slots])
         self._kernel: Kernel = AutogradKernel(self)
 
     def params_of(self, fn: Any) -> list[int]:
@@ -202,10 +207,10 @@ class Formulas(Derivative):
     def saved_value(self, node: Node, name: str) -> Any:
         if name not in self.names:
             raise AttributeError(f"'{type(node).__name__}' object has no attribute '_saved_{name}'")
-        if node.freed or node.saved is None:
+        if node._freed or node._saved is None:
             raise RuntimeError(FREED)
-        v = node.saved[self.names.index(name)]
-        return v.unpack(node) if isinstance(v, SavedTensor) else v
+        v = node._saved[self.names.index(name)]
+        return v.unpack(node) if isinstance(v, Saved) else v
 
     # -- forward --------------------------------------------------------------------------------------------------
     def need(self, args: tuple[Any, ...]) -> i64:
@@ -225,12 +230,12 @@ class Formulas(Derivative):
         return bits
 
     def start(self, args: tuple[Any, ...], need: i64) -> Node:
-        """A node with its edges and saved inputs."""
+        """A node with its edges; what it saves comes with `keep`."""
         node: Node = _alloc(Node, self.cls(args))
-        node.kind = OP
-        node.formulas = self
-        node.need = need
-        node.seq = next_sequence()
+        node._kind = OP
+        node._formulas = self
+        node._need = need
+        node._seq = next_sequence()
         nodes: list[Node | None] = []
         nrs: list[int] = []
         for i in self.positions:
@@ -247,14 +252,15 @@ class Formulas(Derivative):
             else:
                 nodes.append(None)
                 nrs.append(0)
-        node.next_nodes = nodes
-        node.next_nrs = nrs
-        node.metas = []
-        if self.slots:
-            node.saved = self.keep(args, need)
+        node._next = nodes
+        node._nrs = nrs
+        node._metas = []
         return node
 
-    def keep(self, args: tuple[Any, ...], need: i64) -> list[Any]:
+    def keep(self, node: Node, args: tuple[Any, ...], need: i64) -> None:
+        """Save the arguments that the formulas of the inputs needing gradient name."""
+        if not self.slots:
+            return
         saved: list[Any] = []
         for s in self.slots:
             value: Any = None
@@ -263,23 +269,23 @@ class Formulas(Derivative):
                 if k == ARG:
                     value = args[s.index]
                     if isinstance(value, TensorBase):
-                        value = SavedTensor(value, -1)
+                        value = SavedTensor(value)
                     elif isinstance(value, (tuple, list)):
                         value = save_list(value)
                 elif k != RESULT:
                     value = metadata(k, args[s.index])
             saved.append(value)
-        return saved
+        node._saved = saved
 
     def keep_results(self, node: Node, result: Any, need: i64) -> None:
-        saved = node.saved
+        saved = node._saved
         if saved is None:
             return
         i: i64 = 0
         for s in self.slots:
             if s.kind == RESULT and s.mask & need:
                 r = result if self.single else result[s.index]
-                saved[i] = save_output(r, s.index) if isinstance(r, TensorBase) else r
+                saved[i] = SavedOutput(r, s.index, None) if isinstance(r, TensorBase) else r
             i += 1
 
     def finish(self, node: Node, result: Any, need: i64) -> None:
@@ -296,55 +302,53 @@ class Formulas(Derivative):
                     if differentiable(r._dtype) and int(nr) not in self.nondiff:
                         set_history(r, node, nr)
                 else:
-                    node.metas.extend([None, None, None])
+                    node._metas.extend([None, None, None])
                 nr += 1
-        self.keep_results(node, result, need)
+        if self.saves_results:
+            self.keep_results(node, result, need)
 
     # -- backward -------------------------------------------------------------------------------------------------
     def apply(self, node: Node, grads: list[Any]) -> list[Any]:
         """Gradients for every edge of the node, from the gradients of its results."""
-        if node.freed:
+        if node._freed:
             raise RuntimeError(FREED)
-        out: list[Any] = [None] * len(node.next_nodes)
-        need = node.need
-        saved = node.saved
-        whole: Any = None
+        out: list[Any] = [None] * len(node._next)
+        need = node._need
         for f in self.formulas:
-            if (f.mask & need) == 0:
+            if (f.mask & need) == 0 or (f.needs_g and grads[0] is None):
                 continue
-            values: list[Any] = []
-            skip = False
-            for p in f.params:
-                if p >= 0:
-                    if saved is None:
-                        raise RuntimeError(FREED)
-                    v = saved[p]
-                    if isinstance(v, SavedTensor):
-                        v = v.unpack(node)
-                    elif isinstance(v, SavedList):
-                        v = v.unpack(node)
-                    values.append(v)
-                elif p == GRAD:
-                    v = grads[0]
-                    if v is None:
-                        skip = True
-                        break
-                    values.append(v)
-                elif p == GRADS:
-                    if whole is None:
-                        whole = materialized(node, grads)
-                    values.append(whole)
-                else:
-                    values.append(tuple([(need & (1 << e)) != 0 for e in f.edges]))
-            if skip:
-                continue
-            got = f.fn(*values)
+            p = f.params
+            n = f.count
+            # Calls with few arguments go without a tuple.
+            if n == 1:
+                got = f.fn(self.value(p[0], f, node, grads))
+            elif n == 2:
+                got = f.fn(self.value(p[0], f, node, grads), self.value(p[1], f, node, grads))
+            elif n == 3:
+                got = f.fn(self.value(p[0], f, node, grads), self.value(p[1], f, node, grads),
+                           self.value(p[2], f, node, grads))
+            else:
+                got = f.fn(*[self.value(k, f, node, grads) for k in p])
             if f.single:
                 self.place(out, node, f.edges[0], got)
             else:
                 for k, e in enumerate(f.edges):
                     self.place(out, node, e, got[k])
         return out
+
+    def value(self, p: int, f: Formula, node: Node, grads: list[Any]) -> Any:
+        """What a formula's parameter stands for."""
+        if p >= 0:
+            saved = node._saved
+            if saved is None:
+                raise RuntimeError(FREED)
+            v = saved[p]
+            return v.unpack(node) if isinstance(v, Saved) else v
+        if p == GRAD:
+            return grads[0]
+        if p == GRADS:
+            return materialized(node, grads)
+        return tuple([(node._need & (1 << e)) != 0 for e in f.edges])
 
     def place(self, out: list[Any], node: Node, e: int, got: Any) -> None:
         if self.lists == 0:
@@ -363,32 +367,8 @@ class Formulas(Derivative):
 
     def width(self, node: Node, j: int) -> int:
         if self.lists & (1 << j):
-            return len(node.next_nodes) - (len(self.positions) - 1)
+            return len(node._next) - (len(self.positions) - 1)
         return 1
-
-
-@final
-class SavedList:
-    """A kept list of tensors."""
-
-    def __init__(self, items: list[Any], is_tuple: bool) -> None:
-        self.items: Final = items
-
-    def unpack(self, node: Node) -> tuple[Any, ...]:
-        return tuple([v.unpack(node) if isinstance(v, SavedTensor) else v for v in self.items])
-
-
-def save_list(value: Any) -> Any:
-    """Lists of tensors are kept tensor by tensor; lists of numbers as they are."""
-    found = False
-    items: list[Any] = []
-    for v in value:
-        if isinstance(v, TensorBase):
-            found = True
-            items.append(SavedTensor(v, -1))
-        else:
-            items.append(v)
-    return SavedList(items, True) if found else value
 
 
 def metadata(kind: i64, a: Any) -> Any:
@@ -412,7 +392,7 @@ def metadata(kind: i64, a: Any) -> Any:
 
 
 def add_meta(node: Node, t: TensorBase) -> None:
-    metas = node.metas
+    metas = node._metas
     metas.append(t._shape)
     metas.append(t._dtype)
     metas.append(t._device)
@@ -422,8 +402,8 @@ def materialized(node: Node, grads: list[Any]) -> tuple[Any, ...]:
     """All gradients, zeros where nothing arrived."""
     out: list[Any] = []
     for i, g in enumerate(grads):
-        if g is None and node.metas[3 * i] is not None:
-            g = HOT.zeros(node.metas[3 * i], node.metas[3 * i + 1], node.metas[3 * i + 2])
+        if g is None and node._metas[3 * i] is not None:
+            g = HOT.zeros(node._metas[3 * i], node._metas[3 * i + 1], node._metas[3 * i + 2])
         out.append(g)
     return tuple(out)
 
@@ -451,12 +431,12 @@ def accumulator(t: TensorBase) -> Node:
             got: Node = found
             return got
     node: Node = _alloc(Node, NAMES.get("AccumulateGrad"))
-    node.kind = ACCUMULATE
-    node.seq = LAST
-    node.payload = t
-    node.next_nodes = []
-    node.next_nrs = []
-    node.metas = []
+    node._kind = ACCUMULATE
+    node._seq = LAST
+    node._payload = t
+    node._next = []
+    node._nrs = []
+    node._metas = []
     add_meta(node, t)
     t._accumulator = weakref.ref(node)
     return node
@@ -490,6 +470,7 @@ class AutogradKernel(Kernel):
         if need == 0:
             return result
         node = f.start(args, need)
+        f.keep(node, args, need)
         f.finish(node, result, need)
         return result
 

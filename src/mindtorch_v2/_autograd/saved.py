@@ -5,102 +5,174 @@ with its history when it is unpacked.
 """
 from __future__ import annotations
 
-from typing import Any, final
+import weakref
+from typing import Any, Final, final
 
 from mypy_extensions import i64
 
-from .._dispatch.keys import AUTOGRAD, INFERENCE
-from .._tensor_base import TensorBase, alias, counter, set_history
-from .node import FREED, Node
+from .. import _native
+from .._device import device
+from .._dispatch.keys import BACKENDS, INFERENCE
+from .._dtype import dtype
+from .._tensor_base import HOT, TensorBase, counter, set_history
+from .node import FREED, Node, short_name
 from .version_counter import VersionCounter
+
+_alloc: Final[Any] = _native.alloc_instance
+
+INFERENCE_SAVED: Final = (
+    "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode in computation "
+    "tracked by autograd. To work around this, you can make a clone to get a normal tensor and use it in autograd, or "
+    "use `torch.no_grad()` instead of `torch.inference_mode()`."
+)
+
+
+class Saved:
+    """Something to be unpacked when the node runs."""
+
+    def unpack(self, node: Node) -> Any:
+        raise NotImplementedError
 
 
 @final
-class SavedTensor:
-    """One kept tensor."""
+class SavedTensor(Saved):
+    """A kept input: the tensor itself, whose history lies behind the node and so makes no cycle."""
 
     tensor: TensorBase | None
-    counter: VersionCounter | None
     version: i64
-    output_nr: i64
-    shown: str
 
-    def __init__(self, tensor: TensorBase, output_nr: i64) -> None:
+    def __init__(self, tensor: TensorBase) -> None:
+        if tensor._keys & INFERENCE:
+            raise RuntimeError(INFERENCE_SAVED)
         self.tensor = tensor
-        self.output_nr = output_nr
-        self.shown = ""
         vc = tensor._vc
-        self.counter = vc
         self.version = vc.value if vc is not None else 0
 
     @property
     def saved_version(self) -> int:
         return self.version
 
-    def unpack(self, node: Node) -> TensorBase:
+    def unpack(self, node: Node) -> Any:
         """The tensor, if nobody wrote to it since."""
         t = self.tensor
         if t is None:
             raise RuntimeError(FREED)
         vc = t._vc
-        now: i64 = vc.value if vc is not None else 0
-        if now != self.version:
-            raise modified(t, node, self.version, now, self.output_nr)
-        if self.output_nr >= 0:
-            out = alias(t, t._shape, t._stride, t._offset)
-            set_history(out, node, self.output_nr)
-            return out
+        if vc is not None and vc.value != self.version:
+            fn = t.grad_fn
+            raise modified(t._shape, t._dtype, t._device, fn, t._output_nr, self.version, vc.value)
         return t
 
     def release(self) -> None:
         self.tensor = None
 
 
-def modified(t: TensorBase, node: Node, saved: i64, now: i64, output_nr: i64) -> RuntimeError:
+@final
+class SavedOutput(Saved):
+    """A kept result of the node itself: its memory, not the tensor. `made_by` overrides the node it gets as history:
+    a result written through a view belongs to the view's own node, which is known weakly because it leads back here."""
+
+    def __init__(self, t: TensorBase, output_nr: i64, made_by: Any) -> None:
+        if t._keys & INFERENCE:
+            raise RuntimeError(INFERENCE_SAVED)
+        vc = counter(t)
+        self.storage: Any = t._storage
+        self.offset: i64 = t._offset
+        self.shape: tuple[int, ...] = t._shape
+        self.stride: tuple[int, ...] = t._stride
+        self.dtype: dtype = t._dtype
+        self.device: device = t._device
+        self.keys: i64 = t._keys & BACKENDS
+        self.counter: VersionCounter = vc
+        self.version: i64 = vc.value
+        self.output_nr: i64 = output_nr
+        self.made_by: Any = made_by
+
+    @property
+    def saved_version(self) -> int:
+        return self.version
+
+    def unpack(self, node: Node) -> Any:
+        fn = node
+        if self.made_by is not None:
+            found = self.made_by()
+            if found is not None:
+                fn = found
+        now = self.counter.value
+        if now != self.version:
+            raise modified(self.shape, self.dtype, self.device, fn, self.output_nr, self.version, now)
+        t: TensorBase = _alloc(TensorBase, HOT.tensor)
+        t._storage = self.storage
+        t._offset = self.offset
+        t._shape = self.shape
+        t._stride = self.stride
+        t._dtype = self.dtype
+        t._device = self.device
+        t._keys = self.keys
+        t._vc = self.counter
+        set_history(t, fn, self.output_nr)
+        return t
+
+
+@final
+class SavedList(Saved):
+    """A kept list of tensors."""
+
+    def __init__(self, items: list[Any]) -> None:
+        self.items: Final = items
+
+    def unpack(self, node: Node) -> Any:
+        return tuple([v.unpack(node) if isinstance(v, Saved) else v for v in self.items])
+
+
+# PyTorch's C++ names: the old tensor types keep their Python name, the others show device and scalar type.
+_LEGACY: Final = frozenset({"Float", "Double", "Half", "Byte", "Char", "Short", "Int", "Long"})
+_DEVICE_NAMES: Final[dict[str, str]] = {"cpu": "CPU", "meta": "Meta", "npu": "NPU"}
+
+
+def type_name(dt: dtype, dev: device) -> str:
+    """A tensor's type as PyTorch's C++ side prints it."""
+    kind = dt.scalar_name
+    if dev.type == "cpu" and kind in _LEGACY:
+        return f"torch.{kind}Tensor"
+    return f"{_DEVICE_NAMES.get(dev.type, dev.type)}{kind}Type"
+
+
+def modified(shape: tuple[int, ...], dt: dtype, dev: device, made_by: Node | None, nr: i64, saved: i64,
+             now: i64) -> RuntimeError:
     """PyTorch's report of a saved value that was written in place."""
-    kind = TYPE_NAMES.get(t._dtype.name, t._dtype.name)
-    where = {"cpu": "", "npu": "npu."}.get(t._device.type, t._device.type + ".")
-    sizes = ", ".join([str(s) for s in t._shape])
     text = (
         "one of the variables needed for gradient computation has been modified by an inplace operation: "
-        f"[torch.{where}{kind} [{sizes}]]"
+        f"[{type_name(dt, dev)} [{', '.join([str(s) for s in shape])}]]"
     )
-    made_by: str | None = None
-    nr: i64 = 0
-    if output_nr >= 0:
-        made_by, nr = node.name(), output_nr
-    elif t._grad_fn is not None:
-        made_by, nr = t._grad_fn.name(), t._output_nr
     if made_by is not None:
-        text += f", which is output {nr} of {made_by},"
+        text += f", which is output {nr} of {short_name(made_by)},"
     text += (
         f" is at version {now}; expected version {saved} instead. Hint: enable anomaly detection to find the operation "
-        "that failed to compute its gradient, with torch.autograd.set_detect_anomaly(True)."
+        "that failed to compute its gradient, with torch.autograd.set_detect_anomaly(True, check_nan=False)."
     )
     return RuntimeError(text)
 
 
-TYPE_NAMES: dict[str, str] = {
-    "float32": "FloatTensor", "float64": "DoubleTensor", "float16": "HalfTensor", "bfloat16": "BFloat16Tensor",
-    "uint8": "ByteTensor", "int8": "CharTensor", "int16": "ShortTensor", "int32": "IntTensor", "int64": "LongTensor",
-    "bool": "BoolTensor", "complex64": "ComplexFloatTensor", "complex128": "ComplexDoubleTensor",
-}
-
-
 def save_input(t: Any) -> Any:
-    """Keep an input: the tensor itself, whose history lies behind the node and so makes no cycle."""
-    if isinstance(t, TensorBase):
-        return SavedTensor(t, -1)
-    return t
+    """Keep a value that exists outside the node."""
+    return SavedTensor(t) if isinstance(t, TensorBase) else t
 
 
-def save_output(t: TensorBase, output_nr: i64) -> SavedTensor:
-    """Keep a result of the node itself."""
-    if t._keys & INFERENCE:
-        return SavedTensor(t, -1)
-    counter(t)
-    return SavedTensor(alias(t, t._shape, t._stride, t._offset), output_nr)
+def save_written(t: TensorBase, node: Node) -> SavedOutput:
+    """Keep the result of an in-place write."""
+    fn = t._grad_fn
+    return SavedOutput(t, 0, weakref.ref(fn) if fn is not None and fn is not node else None)
 
 
-def is_recorded(t: TensorBase) -> bool:
-    return (t._keys & AUTOGRAD) != 0
+def save_list(value: Any) -> Any:
+    """Lists of tensors are kept tensor by tensor; lists of numbers as they are."""
+    found = False
+    items: list[Any] = []
+    for v in value:
+        if isinstance(v, TensorBase):
+            found = True
+            items.append(SavedTensor(v))
+        else:
+            items.append(v)
+    return SavedList(items) if found else value

@@ -12,6 +12,7 @@ from mypy_extensions import i64
 from ..._dispatch.keys import BACKENDS, META
 from ..._dispatch.op import Kernel, Op, Spec
 from ..._dispatch.schema import Schema
+from ..._dispatch.state import is_grad_enabled
 from ..._dtype import dtype
 from ..._promotion import can_cast
 from ..._tensor_base import (
@@ -92,9 +93,11 @@ class ViewKernel(Kernel):
         if isinstance(got, list):
             outs: list[Any] = []
             nr: i64 = 0
+            recorded = is_grad_enabled()
             for g in got:
                 t = make_view(src, g[0], g[1], g[2], op, args)
-                t._cmeta = MULTI_OUTPUT_NODE
+                if recorded:
+                    t._cmeta = MULTI_OUTPUT_NODE
                 t._output_nr = nr
                 nr += 1
                 outs.append(t)
