@@ -216,7 +216,7 @@ def _backward_of(name: str, extra: str, layout: Any, forward: Any) -> Op:
     return o
 
 
-SELECT = view("select.int(Tensor(a) self, int dim, int index) -> Tensor(a)", layout=v.select, node="SelectBackward0",
+SELECT = view("select(Tensor(a) self, int dim, int index) -> Tensor(a)", layout=v.select, node="SelectBackward0",
               grad=dict(self=lambda g, self_shape, dim, index: SELECT_BACKWARD.call((g, self_shape, dim, index))))
 SELECT_BACKWARD = _backward_of("select", "int dim, int index", v.select,
                                lambda g, dim, index: SELECT.call((g, dim, index)))

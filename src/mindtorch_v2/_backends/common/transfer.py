@@ -13,7 +13,9 @@ from mypy_extensions import i64
 from ..._dispatch.keys import BACKENDS, CPU, META
 from ..._dispatch.op import Kernel, Op, Spec
 from ..._ops.rules.pointwise import expand_strides
-from ..._tensor_base import TensorBase, alias, contiguous_strides, is_contiguous
+from ..._tensor_base import TensorBase, alias, bump, contiguous_strides, is_contiguous
+from .kernels import fit
+from .overlap import check_no_internal_overlap
 from .runtime import empty, empty_spec, extent, runtime_of
 
 # Transfers between two devices by (destination bit << 8 | source bit): functions of two tensors that are row-major and
@@ -131,6 +133,63 @@ class FillKernel(Kernel):
     def into(self, op: Op, args: tuple[Any, ...], spec: Spec, out: TensorBase) -> bool:
         put(out, args[1] if len(args) > 1 else 0)
         return True
+
+
+@final
+class CreateKernel(Kernel):
+    """New tensors filled with one number: `value`, or the argument at position `at`; None leaves the memory as it is."""
+
+    def __init__(self, value: Any, at: int) -> None:
+        self.value: Final[Any] = value
+        self.at: Final = at
+
+    def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
+        s = op.infer(args)
+        assert isinstance(s, Spec)
+        out = empty_spec(s)
+        value = args[self.at] if self.at >= 0 else self.value
+        if value is not None:
+            runtime_of(out).fill(out, value)
+        return out
+
+    def into(self, op: Op, args: tuple[Any, ...], spec: Spec, out: TensorBase) -> bool:
+        value = args[self.at] if self.at >= 0 else self.value
+        if value is not None:
+            runtime_of(out).fill(out, value)
+        return True
+
+
+@final
+class CreateOutKernel(Kernel):
+    """`out=` of a factory: dtype and device are those of `out`, and may be named only if they agree."""
+
+    def __init__(self, at: int) -> None:
+        self.at: Final = at
+
+    def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
+        func = op.functional
+        out = args[len(args) - 1]
+        assert func is not None and isinstance(out, TensorBase)
+        plain = list(args[: len(args) - 1])
+        dt = plain[self.at]
+        if dt is not None and dt is not out._dtype:
+            raise RuntimeError(
+                f"dtype {dt.scalar_name} does not match dtype of out parameter ({out._dtype.scalar_name})")
+        dev = plain[self.at + 2]
+        if dev is not None and dev != out._device:
+            raise RuntimeError(f"device {dev} does not match device of out parameter ({out._device})")
+        plain[self.at] = out._dtype
+        plain[self.at + 2] = out._device
+        given = tuple(plain)
+        spec = func.infer(given)
+        assert isinstance(spec, Spec)
+        fit(out, spec)
+        check_no_internal_overlap(out)
+        kernel = func.below(backend_of(out), given)
+        if not kernel.into(func, given, spec, out):
+            runtime_of(out).copy(out, kernel.run(func, given, backend_of(out)))
+        bump(out)
+        return out
 
 
 @final

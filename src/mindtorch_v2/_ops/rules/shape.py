@@ -8,13 +8,12 @@ from typing import Any, Final, final
 
 from mypy_extensions import i64
 
-from ..._device import device
+from ..._device import CPU, META, device
 from ..._dispatch.op import Rule, Spec
-from ..._dtype import dtype
-from ..._layout import channels_last, channels_last_3d, contiguous_format, preserve_format
-from ..._promotion import promote
-from ..._tensor_base import TensorBase, contiguous_strides, is_contiguous, numel
-from .base import wrap_dim
+from ..._dtype import DEFAULTS, dtype
+from ..._layout import channels_last, channels_last_3d, contiguous_format, preserve_format, strided
+from ..._promotion import number_dtype
+from ..._tensor_base import TensorBase, contiguous_strides, is_contiguous
 from .pointwise import broadcast_shapes, dense_layout, ordered_strides
 
 Ints = tuple[int, ...]
@@ -139,15 +138,15 @@ class FillRule(Rule):
                     raise RuntimeError(
                         "fill_ only supports 0-dimension value tensor but got tensor with "
                         f"{len(v._shape)} dimensions.")
-            elif isinstance(v, complex) and not t._dtype.is_complex and v.imag != 0:
-                raise RuntimeError(f"value cannot be converted to type {c_name(t._dtype)} without overflow")
+            else:
+                check_value(v, t._dtype)
         return Spec(t._shape, preserved_strides(t), t._dtype, t._dtype, t._device)
 
 
 _C_NAMES: Final[dict[str, str]] = {
-    "uint8": "uint8_t", "int8": "int8_t", "int16": "int16_t", "int32": "int", "int64": "int64_t", "float16": "at::Half",
+    "uint8": "uint8_t", "int8": "int8_t", "int16": "int16_t", "int32": "int", "int64": "int64_t", "float16": "c10::Half",
     "float32": "float", "float64": "double", "complex64": "c10::complex<float>", "complex128": "c10::complex<double>",
-    "bool": "bool", "bfloat16": "at::BFloat16", "float8_e5m2": "c10::Float8_e5m2", "float8_e4m3fn": "c10::Float8_e4m3fn",
+    "bool": "bool", "bfloat16": "c10::BFloat16", "float8_e5m2": "c10::Float8_e5m2", "float8_e4m3fn": "c10::Float8_e4m3fn",
     "uint16": "uint16_t", "uint32": "uint32_t", "uint64": "uint64_t",
 }
 
@@ -155,3 +154,145 @@ _C_NAMES: Final[dict[str, str]] = {
 def c_name(dt: dtype) -> str:
     """The C++ type of an element, as PyTorch's overflow errors print it."""
     return _C_NAMES[dt.name]
+
+
+# -- creation -----------------------------------------------------------------------------------------------------
+_STRIDED: Final[Any] = strided
+_PIN: Final = (
+    "pin_memory=True requires a CUDA or other accelerator backend; no pinned memory allocator is available on this system."
+)
+
+
+def check_options(name: str, layout: Any, pin_memory: Any) -> None:
+    """Refuse what no device here can make."""
+    if layout is not None and layout is not _STRIDED:
+        raise NotImplementedError(f"{name}(): argument 'layout' must be torch.strided, not {layout}")
+    if pin_memory:
+        raise RuntimeError(_PIN)
+
+
+def check_sizes(name: str, size: Ints) -> None:
+    for n in size:
+        if n < 0:
+            if name == "zeros":
+                raise RuntimeError("zeros: Dimension size must be non-negative.")
+            raise RuntimeError(f"Trying to create tensor with negative dimension {n}: {list(size)}")
+    total = 1
+    for n in size:
+        total *= n if n > 1 else 1
+    if total >= 1 << 58:
+        raise RuntimeError(f"Storage size calculation overflowed with sizes={list(size)}")
+
+
+def placed(dev: Any) -> device:
+    """Where a factory puts its result; a CPU has no index."""
+    if dev is None or dev is CPU:
+        return CPU
+    got: device = dev
+    return CPU if got.type == "cpu" else META if got.type == "meta" else got
+
+
+@final
+class FactoryRule(Rule):
+    """(size, [value,] dtype, layout, device, pin_memory[, memory_format]); `at` is the position of dtype."""
+
+    def __init__(self, name: str, at: int) -> None:
+        self.name: Final = name
+        self.at: Final = at
+
+    def infer(self, args: tuple[Any, ...]) -> Any:
+        at = self.at
+        size: Ints = args[0]
+        check_sizes(self.name, size)
+        if args[at + 1] is not None or args[at + 3]:
+            check_options(self.name, args[at + 1], args[at + 3])
+        dt: dtype = DEFAULTS.dtype
+        if args[at] is not None:
+            dt = args[at]
+            if at == 2:
+                check_value(args[1], dt)
+        elif at == 2:
+            dt = number_dtype(args[1])
+        stride = contiguous_strides(size)
+        if len(args) > at + 4 and args[at + 4] is not None:
+            if args[at + 4] is _PRESERVE:
+                raise RuntimeError("unsupported memory format Preserve")
+            stride = format_strides(size, args[at + 4])
+        return Spec(size, stride, dt, dt, placed(args[at + 2]))
+
+
+@final
+class LikeRule(Rule):
+    """(self, [value,] dtype, layout, device, pin_memory, memory_format); `at` is the position of dtype."""
+
+    def __init__(self, name: str, at: int) -> None:
+        self.name: Final = name
+        self.at: Final = at
+
+    def infer(self, args: tuple[Any, ...]) -> Any:
+        t = args[0]
+        assert isinstance(t, TensorBase)
+        at = self.at
+        if args[at + 1] is not None or args[at + 3]:
+            check_options(self.name, args[at + 1], args[at + 3])
+        dt: dtype = t._dtype if args[at] is None else args[at]
+        if at == 2:
+            check_value(args[1], dt)
+        dev = t._device if args[at + 2] is None else placed(args[at + 2])
+        return Spec(t._shape, copy_strides(t, args[at + 4]), dt, dt, dev)
+
+
+@final
+class NewRule(Rule):
+    """(self, size, [value,] dtype, layout, device, pin_memory): a factory with the defaults of a tensor."""
+
+    def __init__(self, name: str, at: int) -> None:
+        self.name: Final = name
+        self.at: Final = at
+
+    def infer(self, args: tuple[Any, ...]) -> Any:
+        t = args[0]
+        size: Ints = args[1]
+        assert isinstance(t, TensorBase)
+        at = self.at
+        check_sizes(self.name, size)
+        check_options(self.name, args[at + 1], args[at + 3])
+        dt: dtype = t._dtype if args[at] is None else args[at]
+        if at == 3:
+            check_value(args[2], dt)
+        dev = t._device if args[at + 2] is None else placed(args[at + 2])
+        return Spec(size, contiguous_strides(size), dt, dt, dev)
+
+
+_INT_MAX: Final[dict[str, int]] = {
+    "uint8": 255, "int8": 127, "int16": 32767, "int32": 2147483647, "int64": 9223372036854775807, "uint16": 65535,
+    "uint32": 4294967295, "uint64": 18446744073709551615,
+}
+_FLOAT_MAX: Final[dict[str, float]] = {
+    "float16": 65504.0, "bfloat16": 3.3895313892515355e38, "float32": 3.4028234663852886e38, "float8_e5m2": 57344.0,
+    "float8_e4m3fn": 448.0,
+}
+
+
+def fits(value: Any, dt: dtype) -> bool:
+    """Whether a Python number can be stored in a dtype; negative integers wrap into unsigned types as in PyTorch."""
+    if isinstance(value, bool) or dt.category == 0:
+        return True
+    if isinstance(value, complex):
+        if not dt.is_complex:
+            return value.imag == 0 and fits(value.real, dt)
+        return True
+    if dt.category == 1:
+        top = _INT_MAX[dt.name]
+        if isinstance(value, float):
+            return (0 if not dt.is_signed else -top - 1) <= value <= top
+        return (-top if not dt.is_signed else -top - 1) <= value <= top
+    if dt.category == 2 and dt.name in _FLOAT_MAX:
+        number = float(value)
+        return number != number or abs(number) == float("inf") or abs(number) <= _FLOAT_MAX[dt.name]
+    return True
+
+
+def check_value(value: Any, dt: dtype) -> None:
+    if not fits(value, dt):
+        raise RuntimeError(f"value cannot be converted to type {c_name(dt)} without overflow")

@@ -1,0 +1,215 @@
+"""Factories: operators that make a tensor from sizes and numbers. Their public functions are in `_creation.py`."""
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from .._backends.common import transfer
+from .._dispatch.op import Op, Spec
+from .._dtype import DEFAULTS, dtype, int64
+from .rules.base import spec
+from .rules.pointwise import broadcast, ordered_strides
+from .rules.shape import FactoryRule, LikeRule, NewRule, c_name, check_options, check_sizes, fits, placed
+from .table import op
+
+_OPTIONS = "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None"
+
+
+def _made(schema: str, rule: Any, value: Any = None, at: int = -1, out: int = -1) -> Op:
+    """A row served on every device by its runtime's memory and fill."""
+    o = op(schema, meta=rule, nondifferentiable=True, function=False, method=False, out=out >= 0)
+    transfer.everywhere(o, transfer.CreateKernel(value, at))
+    if out >= 0:
+        transfer.everywhere(o.row.out_op, transfer.CreateOutKernel(out))
+    return o
+
+
+EMPTY = _made(f"empty(int[] size, *, {_OPTIONS}, MemoryFormat? memory_format=None) -> Tensor", FactoryRule("empty", 1),
+              out=1)
+ZEROS = _made(f"zeros(int[] size, *, {_OPTIONS}) -> Tensor", FactoryRule("zeros", 1), 0, out=1)
+ONES = _made(f"ones(int[] size, *, {_OPTIONS}) -> Tensor", FactoryRule("ones", 1), 1, out=1)
+FULL = _made(f"full(int[] size, Scalar fill_value, *, {_OPTIONS}) -> Tensor", FactoryRule("full", 2), at=1, out=2)
+
+_LIKE = f"{_OPTIONS}, MemoryFormat? memory_format=None"
+EMPTY_LIKE = _made(f"empty_like(Tensor self, *, {_LIKE}) -> Tensor", LikeRule("empty_like", 1))
+ZEROS_LIKE = _made(f"zeros_like(Tensor self, *, {_LIKE}) -> Tensor", LikeRule("zeros_like", 1), 0)
+ONES_LIKE = _made(f"ones_like(Tensor self, *, {_LIKE}) -> Tensor", LikeRule("ones_like", 1), 1)
+FULL_LIKE = _made(f"full_like(Tensor self, Scalar fill_value, *, {_LIKE}) -> Tensor", LikeRule("full_like", 2), at=1)
+
+NEW_EMPTY = _made(f"new_empty(Tensor self, int[] size, *, {_OPTIONS}) -> Tensor", NewRule("new_empty", 2))
+NEW_ZEROS = _made(f"new_zeros(Tensor self, int[] size, *, {_OPTIONS}) -> Tensor", NewRule("new_zeros", 2), 0)
+NEW_ONES = _made(f"new_ones(Tensor self, int[] size, *, {_OPTIONS}) -> Tensor", NewRule("new_ones", 2), 1)
+NEW_FULL = _made(f"new_full(Tensor self, int[] size, Scalar fill_value, *, {_OPTIONS}) -> Tensor",
+                 NewRule("new_full", 3), at=2)
+
+
+def _empty_strided(size: Any, stride: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Spec:
+    check_options("empty_strided", layout, pin_memory)
+    if len(size) != len(stride):
+        raise RuntimeError(
+            f"dimensionality of sizes ({len(size)}) must match dimensionality of strides ({len(stride)})")
+    check_sizes("empty_strided", size)
+    if any(s < 0 for s in stride):
+        raise RuntimeError(f"Storage size calculation overflowed with sizes={list(size)} and strides={list(stride)}")
+    return spec(size, dtype or DEFAULTS.dtype, placed(device), stride)
+
+
+EMPTY_STRIDED = _made(f"empty_strided(int[] size, int[] stride, *, {_OPTIONS}) -> Tensor", _empty_strided)
+NEW_EMPTY_STRIDED = _made(
+    f"new_empty_strided(Tensor self, int[] size, int[] stride, *, {_OPTIONS}) -> Tensor",
+    lambda self, size, stride, dtype, layout, device, pin_memory:
+    _empty_strided(size, stride, dtype or self._dtype, layout, device or self._device, pin_memory))
+
+
+def _scalar_tensor(s: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Spec:
+    check_options("scalar_tensor", layout, pin_memory)
+    dt = dtype or DEFAULTS.dtype
+    if not fits(s, dt):
+        raise RuntimeError(f"value cannot be converted to type {c_name(dt)} without overflow")
+    return spec((), dt, placed(device))
+
+
+SCALAR_TENSOR = _made(f"scalar_tensor(Scalar s, *, {_OPTIONS}) -> Tensor", _scalar_tensor, at=0)
+
+
+# -- sequences of numbers -----------------------------------------------------------------------------------------
+def _sequence(schema: str, rule: Any, out: int = -1) -> Op:
+    o = op(schema, meta=rule, nondifferentiable=True, function=False, method=False, out=out >= 0)
+    if out >= 0:
+        transfer.everywhere(o.row.out_op, transfer.CreateOutKernel(out))
+    return o
+
+
+def _as_double(x: Any) -> float:
+    if isinstance(x, complex):
+        raise RuntimeError("value cannot be converted to type double without overflow")
+    return float(x)
+
+
+def arange_length(start: Any, end: Any, step: Any, dt: dtype) -> int:
+    """How many numbers lie from start to end; PyTorch's errors."""
+    a, b, by = _as_double(start), _as_double(end), _as_double(step)
+    if by == 0:
+        raise RuntimeError("step must be nonzero")
+    if not (math.isfinite(a) and math.isfinite(b)):
+        raise RuntimeError(f"unsupported range: {_shown(start)} -> {_shown(end)}")
+    if (by > 0) != (b >= a) and a != b:
+        raise RuntimeError("upper bound and lower bound inconsistent with step sign")
+    if dt is int64:
+        first, last, jump = int(start), int(end), int(step)
+        if jump == 0:
+            raise ValueError("step must be nonzero")
+        length = -((first - last) // jump) if not isinstance(end, float) or end == last else math.ceil((b - a) / by)
+        if isinstance(start, float) and start != first:
+            length = math.ceil((b - a) / by)
+    else:
+        length = math.ceil((b - a) / by)
+    if length < 0 or length > 1 << 62:
+        raise RuntimeError("invalid size, possible overflow?")
+    return length
+
+
+def _shown(x: Any) -> str:
+    return f"{x:g}" if isinstance(x, float) else str(int(x))
+
+
+def arange_dtype(start: Any, end: Any, step: Any) -> dtype:
+    return int64 if all(isinstance(x, int) for x in (start, end, step)) else DEFAULTS.dtype
+
+
+def _arange(start: Any, end: Any, step: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Spec:
+    check_options("arange", layout, pin_memory)
+    dt = dtype or arange_dtype(start, end, step)
+    if dt.category in (0, 3) or dt.itemsize == 1 and dt.is_floating_point:
+        raise NotImplementedError(f"\"arange_cpu\" not implemented for '{dt.scalar_name}'")
+    return spec((arange_length(start, end, step, dt),), dt, placed(device))
+
+
+ARANGE = _sequence(f"arange(Scalar start, Scalar end, Scalar step=1, *, {_OPTIONS}) -> Tensor", _arange, out=3)
+
+
+def _spaced(name: str, start: Any, end: Any, steps: int, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Spec:
+    check_options(name, layout, pin_memory)
+    if steps < 0:
+        raise RuntimeError("number of steps must be non-negative")
+    dt = DEFAULTS.dtype
+    if isinstance(start, complex) or isinstance(end, complex):
+        dt = DEFAULTS.complex_dtype()
+        if dtype is not None and not dtype.is_complex:
+            raise RuntimeError(
+                f"torch.{name}(): inferred dtype {c_name(dt)} can't be safely cast to passed dtype {dtype.scalar_name}")
+    dt = dtype or dt
+    if dt.category == 0:
+        raise NotImplementedError(f"\"{name}_cpu\" not implemented for 'Bool'")
+    return spec((steps,), dt, placed(device))
+
+
+LINSPACE = _sequence(f"linspace(Scalar start, Scalar end, int steps, *, {_OPTIONS}) -> Tensor",
+                     lambda *args: _spaced("linspace", *args), out=3)
+LOGSPACE = _sequence(
+    f"logspace(Scalar start, Scalar end, int steps, float base=10.0, *, {_OPTIONS}) -> Tensor",
+    lambda start, end, steps, base, *rest: _spaced("logspace", start, end, steps, *rest), out=4)
+
+
+def _eye(n: int, m: int, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Spec:
+    check_options("eye", layout, pin_memory)
+    if n < 0:
+        raise RuntimeError(f"n must be greater or equal to 0, got {n}")
+    if m < 0:
+        raise RuntimeError(f"m must be greater or equal to 0, got {m}")
+    return spec((n, m), dtype or DEFAULTS.dtype, placed(device))
+
+
+EYE = _sequence(f"eye(int n, int m, *, {_OPTIONS}) -> Tensor", _eye, out=2)
+
+
+def triangle_count(row: int, col: int, offset: int) -> int:
+    """Places of a row x col matrix on and below the diagonal `offset`."""
+    return sum(min(max(i + offset + 1, 0), col) for i in range(row))
+
+
+def _triangle(name: str, row: int, col: int, offset: int, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Spec:
+    check_options(name, layout, pin_memory)
+    for what, n in (("row", row), ("col", col)):
+        if n < 0:
+            raise RuntimeError(f"{what} must be non-negative, got{n}")
+    dt = dtype or int64
+    if dt.category != 1:
+        raise NotImplementedError(f"\"{name}\" not implemented for '{dt.scalar_name}'")
+    below = triangle_count(row, col, offset if name == "tril_indices" else offset - 1)
+    return spec((2, below if name == "tril_indices" else row * col - below), dt, placed(device))
+
+
+TRIL_INDICES = _sequence(f"tril_indices(int row, int col, int offset=0, *, {_OPTIONS}) -> Tensor",
+                         lambda *args: _triangle("tril_indices", *args))
+TRIU_INDICES = _sequence(f"triu_indices(int row, int col, int offset=0, *, {_OPTIONS}) -> Tensor",
+                         lambda *args: _triangle("triu_indices", *args))
+
+
+# -- complex numbers from parts -----------------------------------------------------------------------------------
+
+
+def _parts_rule(a: Any, b: Any) -> Spec:
+    if not (a._dtype.is_floating_point and b._dtype.is_floating_point):
+        raise RuntimeError(
+            "Expected both inputs to be Half, Float or Double tensors but got "
+            f"{a._dtype.scalar_name} and {b._dtype.scalar_name}")
+    if a._dtype is not b._dtype:
+        raise RuntimeError(
+            f"Expected object of scalar type {a._dtype.scalar_name} but got scalar type {b._dtype.scalar_name} for second "
+            "argument")
+    shape = broadcast([a, b])
+    return spec(shape, a._dtype.to_complex(), a._device, ordered_strides(shape, [a, b]))
+
+
+COMPLEX = op("complex(Tensor real, Tensor imag) -> Tensor", meta=_parts_rule, out=True,
+             grad=dict(real=lambda g: g.real, imag=lambda g: g.imag))
+POLAR = op("polar(Tensor abs, Tensor angle) -> Tensor", meta=_parts_rule, out=True,
+           grad={("abs", "angle"): lambda g, result: _polar_grad(g, result)})
+
+
+def _polar_grad(g: Any, result: Any) -> Any:
+    # d result = result/abs d abs + i result d angle; at abs = 0 PyTorch takes the unit direction as 0.
+    along = (g.conj() * result.sgn()).real
+    around = (g.conj() * result * 1j).real
+    return along, around
