@@ -1,0 +1,536 @@
+"""Public functions that make tensors: from Python data, from other libraries' memory, from sizes and numbers.
+
+Invariant: a factory that is not told a device uses the one of `with torch.device(...)` or `set_default_device`; what
+shares memory with its argument stays where that memory is.
+"""
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+from . import _native
+from ._backends.common.runtime import empty_contiguous
+from ._device import CPU, as_device, device
+from ._dispatch.binding import BAD, convert, need
+from ._dispatch.op import Op, type_name
+from ._dispatch.schema import Arg
+from ._dispatch.state import STATE, current_default_device
+from ._dtype import DEFAULTS, dtype, dtype_or_none, from_np
+from ._nested import read, store
+from ._ops import copy as _copy_rows
+from ._ops import create as _rows
+from ._ops.rules.shape import _PIN, check_options, placed
+from ._tensor_base import HOT, TensorBase, contiguous_strides, make
+
+_SIZE = Arg("size", "int", False, True, 0, "", False, False, False, None)
+_STRIDE = Arg("stride", "int", False, True, 0, "", False, False, False, None)
+
+
+
+# -- arguments ----------------------------------------------------------------------------------------------------
+def _sizes(fname: str, given: tuple[Any, ...]) -> Any:
+    """Sizes given one by one or as one sequence."""
+    if len(given) == 1:
+        only = given[0]
+        if type(only) is not int:
+            if isinstance(only, (tuple, list)):
+                got = convert(_SIZE, only)
+                return got if got is not BAD else _bad_size(fname, only)
+            if isinstance(only, bool) or not hasattr(only, "__index__"):
+                raise TypeError(f"{fname}(): argument 'size' (position 1) must be tuple of ints, not {type_name(only)}")
+    got = convert(_SIZE, given)
+    if got is not BAD:
+        return got
+    if isinstance(given[0], (tuple, list)):
+        raise TypeError(f"{fname}() takes 1 positional argument but {len(given)} were given")
+    return _bad_size(fname, given)
+
+
+def _bad_size(fname: str, given: Any) -> tuple[int, ...]:
+    """Sizes that are not all plain ints: bools count, anything else is named."""
+    out = []
+    for i, s in enumerate(given):
+        if not hasattr(s, "__index__"):
+            raise TypeError(f"{fname}(): argument 'size' failed to unpack the object at pos {i + 1} with error \"type must "
+                            f"be tuple of ints,but got {type(s).__name__}\"")
+        out.append(int(s))
+    return tuple(out)
+
+
+def _size_from(fname: str, given: tuple[Any, ...], size: Any) -> Any:
+    """`zeros(2, 3)`, `zeros((2, 3))` or `zeros(size=(2, 3))`."""
+    if size is None:
+        if not given:
+            raise TypeError(f'{fname}() missing 1 required positional arguments: "size"')
+        return _sizes(fname, given)
+    if given:
+        raise TypeError(f"{fname}() got multiple values for argument 'size'")
+    return _sizes(fname, (size,))
+
+
+def _dtype_arg(fname: str, dt: Any) -> Any:
+    if dt is None or isinstance(dt, dtype):
+        return dt
+    found = dtype_or_none(dt)
+    if found is None:
+        raise TypeError(f"{fname}(): argument 'dtype' must be torch.dtype, not {type_name(dt)}")
+    return found
+
+
+def _device_arg(fname: str, dev: Any) -> Any:
+    if dev is None or isinstance(dev, device):
+        return dev
+    if isinstance(dev, bool) or not isinstance(dev, (str, int)):
+        raise TypeError(f"{fname}(): argument 'device' must be torch.device, not {type_name(dev)}")
+    return as_device(dev)
+
+
+def _factory_device(fname: str, dev: Any) -> Any:
+    return current_default_device() if dev is None else _device_arg(fname, dev)
+
+
+def _number(fname: str, name: str, position: int, x: Any) -> Any:
+    """A Python number, or a tensor without dimensions or gradient that holds one."""
+    if type(x) is float or type(x) is int:
+        return x
+    if isinstance(x, TensorBase) and x.requires_grad:
+        raise TypeError(f"{fname}(): argument '{name}' (position {position}) must be Number, not Tensor")
+    return need(fname, Arg(name, "Scalar", False, False, 0, "", False, False, False, None), position, x)
+
+
+def _finish(t: Any, requires_grad: bool) -> Any:
+    if requires_grad:
+        if t._dtype.category < 2:
+            raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
+        t.requires_grad = True
+    return t
+
+
+def _run(o: Op, args: tuple[Any, ...], out: Any, requires_grad: bool) -> Any:
+    """Call a factory, into `out` if given."""
+    if out is not None:
+        if not isinstance(out, TensorBase):
+            raise TypeError(f"{o.title()}(): argument 'out' must be Tensor, not {type_name(out)}")
+        return _finish(o.row.out_op.call((*args, out)), requires_grad)
+    t = o.call(args)
+    return _finish(t, requires_grad) if requires_grad else t
+
+
+# -- sizes and numbers --------------------------------------------------------------------------------------------
+def empty(*given: Any, size: Any = None, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
+          pin_memory: Any = False, requires_grad: bool = False, memory_format: Any = None) -> Any:
+    """empty(*size, *, out=None, dtype=None, layout=strided, device=None, requires_grad=False): uninitialised memory."""
+    args = (_size_from("empty", given, size), _dtype_arg("empty", dtype), layout, _factory_device("empty", device),
+            pin_memory, memory_format)
+    return _run(_rows.EMPTY, args, out, requires_grad)
+
+
+def zeros(*given: Any, size: Any = None, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
+          pin_memory: Any = False, requires_grad: bool = False) -> Any:
+    """zeros(*size, *, out=None, dtype=None, layout=strided, device=None, requires_grad=False)"""
+    args = (_size_from("zeros", given, size), _dtype_arg("zeros", dtype), layout, _factory_device("zeros", device),
+            pin_memory)
+    return _run(_rows.ZEROS, args, out, requires_grad)
+
+
+def ones(*given: Any, size: Any = None, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
+         pin_memory: Any = False, requires_grad: bool = False) -> Any:
+    """ones(*size, *, out=None, dtype=None, layout=strided, device=None, requires_grad=False)"""
+    args = (_size_from("ones", given, size), _dtype_arg("ones", dtype), layout, _factory_device("ones", device),
+            pin_memory)
+    return _run(_rows.ONES, args, out, requires_grad)
+
+
+def full(size: Any, fill_value: Any, *, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
+         pin_memory: Any = False, requires_grad: bool = False) -> Any:
+    """full(size, fill_value, *, out=None, dtype=None, layout=strided, device=None, requires_grad=False)"""
+    args = (need("full", _SIZE, 1, size), _number("full", "fill_value", 2, fill_value), _dtype_arg("full", dtype), layout,
+            _factory_device("full", device), pin_memory)
+    return _run(_rows.FULL, args, out, requires_grad)
+
+
+def empty_strided(size: Any, stride: Any, *, dtype: Any = None, layout: Any = None, device: Any = None,
+                  requires_grad: bool = False, pin_memory: Any = False) -> Any:
+    """empty_strided(size, stride, *, dtype=None, layout=strided, device=None, requires_grad=False)"""
+    fname = "empty_strided"
+    args = (need(fname, _SIZE, 1, size), need(fname, _STRIDE, 2, stride), _dtype_arg(fname, dtype), layout,
+            _factory_device(fname, device), pin_memory)
+    return _run(_rows.EMPTY_STRIDED, args, None, requires_grad)
+
+
+def scalar_tensor(s: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = False,
+                  requires_grad: bool = False) -> Any:
+    """A tensor without dimensions that holds one number."""
+    fname = "scalar_tensor"
+    args = (_number(fname, "s", 1, s), _dtype_arg(fname, dtype), layout, _factory_device(fname, device), pin_memory)
+    return _run(_rows.SCALAR_TENSOR, args, None, requires_grad)
+
+
+_ARANGE_FORMS = (
+    " * (Number end, *, Tensor out = None, torch.dtype dtype = None, torch.layout layout = None, torch.device device = None, "
+    "bool pin_memory = False, bool requires_grad = False)\n"
+    " * (Number start, Number end, *, torch.dtype dtype = None, torch.layout layout = None, torch.device device = None, bool "
+    "pin_memory = False, bool requires_grad = False)\n"
+    " * (Number start, Number end, Number step = 1, *, Tensor out = None, torch.dtype dtype = None, torch.layout layout = "
+    "None, torch.device device = None, bool pin_memory = False, bool requires_grad = False)\n"
+)
+
+
+def arange(*given: Any, start: Any = None, end: Any = None, step: Any = None, out: Any = None, dtype: Any = None,
+           layout: Any = None, device: Any = None, pin_memory: Any = False, requires_grad: bool = False) -> Any:
+    """arange(start=0, end, step=1, *, out=None, dtype=None, layout=strided, device=None, requires_grad=False)"""
+    n = len(given)
+    if n == 1 and end is None:
+        end = given[0]
+    elif n == 2 and end is None and start is None:
+        start, end = given
+    elif n == 3 and end is None and start is None and step is None:
+        start, end, step = given
+    elif n or end is None:
+        shown = ", ".join(type_name(g) for g in given)
+        raise TypeError(f"arange() received an invalid combination of arguments - got ({shown}), but expected one of:\n"
+                        + _ARANGE_FORMS)
+    first = n != 3 and start is None
+    args = (0 if start is None else _number("arange", "start", 1, start),
+            _number("arange", "end", 1 if first else 2, end),
+            1 if step is None else _number("arange", "step", 3, step), _dtype_arg("arange", dtype), layout,
+            _factory_device("arange", device), pin_memory)
+    return _run(_rows.ARANGE, args, out, requires_grad)
+
+
+def linspace(start: Any, end: Any, steps: int, *, out: Any = None, dtype: Any = None, layout: Any = None,
+             device: Any = None, pin_memory: Any = False, requires_grad: bool = False) -> Any:
+    """linspace(start, end, steps, *, out=None, dtype=None, layout=strided, device=None, requires_grad=False)"""
+    args = (_number("linspace", "start", 1, start), _number("linspace", "end", 2, end), _int("linspace", "steps", 3, steps),
+            _dtype_arg("linspace", dtype), layout, _factory_device("linspace", device), pin_memory)
+    return _run(_rows.LINSPACE, args, out, requires_grad)
+
+
+def logspace(start: Any, end: Any, steps: int, base: float = 10.0, *, out: Any = None, dtype: Any = None,
+             layout: Any = None, device: Any = None, pin_memory: Any = False, requires_grad: bool = False) -> Any:
+    """logspace(start, end, steps, base=10.0, *, out=None, dtype=None, layout=strided, device=None, requires_grad=False)"""
+    args = (_number("logspace", "start", 1, start), _number("logspace", "end", 2, end), _int("logspace", "steps", 3, steps),
+            float(base), _dtype_arg("logspace", dtype), layout, _factory_device("logspace", device), pin_memory)
+    return _run(_rows.LOGSPACE, args, out, requires_grad)
+
+
+def _int(fname: str, name: str, position: int, x: Any) -> Any:
+    if type(x) is int:
+        return x
+    return need(fname, Arg(name, "int", False, False, 0, "", False, False, False, None), position, x)
+
+
+def eye(n: int, m: int | None = None, *, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
+        pin_memory: Any = False, requires_grad: bool = False) -> Any:
+    """eye(n, m=None, *, out=None, dtype=None, layout=strided, device=None, requires_grad=False)"""
+    rows = _int("eye", "n", 1, n)
+    args = (rows, rows if m is None else _int("eye", "m", 2, m), _dtype_arg("eye", dtype), layout,
+            _factory_device("eye", device), pin_memory)
+    return _run(_rows.EYE, args, out, requires_grad)
+
+
+def tril_indices(row: int, col: int, offset: int = 0, *, dtype: Any = None, device: Any = None, layout: Any = None,
+                 pin_memory: Any = False) -> Any:
+    """Row and column numbers of the lower triangle, as a tensor with two rows."""
+    fname = "tril_indices"
+    args = (_int(fname, "row", 1, row), _int(fname, "col", 2, col), _int(fname, "offset", 3, offset),
+            _dtype_arg(fname, dtype), layout, _factory_device(fname, device), pin_memory)
+    return _run(_rows.TRIL_INDICES, args, None, False)
+
+
+def triu_indices(row: int, col: int, offset: int = 0, *, dtype: Any = None, device: Any = None, layout: Any = None,
+                 pin_memory: Any = False) -> Any:
+    """Row and column numbers of the upper triangle, as a tensor with two rows."""
+    fname = "triu_indices"
+    args = (_int(fname, "row", 1, row), _int(fname, "col", 2, col), _int(fname, "offset", 3, offset),
+            _dtype_arg(fname, dtype), layout, _factory_device(fname, device), pin_memory)
+    return _run(_rows.TRIU_INDICES, args, None, False)
+
+
+# -- like another tensor ------------------------------------------------------------------------------------------
+def _like(o: Op, head: tuple[Any, ...], dtype: Any, layout: Any, device: Any, pin_memory: Any, memory_format: Any,
+          requires_grad: bool) -> Any:
+    fname = o.title()
+    if not isinstance(head[0], TensorBase):
+        raise TypeError(f"{fname}(): argument 'input' (position 1) must be Tensor, not {type_name(head[0])}")
+    t = o.call((*head, _dtype_arg(fname, dtype), layout, _device_arg(fname, device), pin_memory, memory_format))
+    return _finish(t, requires_grad) if requires_grad else t
+
+
+def empty_like(input: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = False,
+               requires_grad: bool = False, memory_format: Any = None) -> Any:
+    """Uninitialised, with the shape and layout of `input`."""
+    return _like(_rows.EMPTY_LIKE, (input,), dtype, layout, device, pin_memory, memory_format, requires_grad)
+
+
+def zeros_like(input: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = False,
+               requires_grad: bool = False, memory_format: Any = None) -> Any:
+    """Zeros with the shape and layout of `input`."""
+    return _like(_rows.ZEROS_LIKE, (input,), dtype, layout, device, pin_memory, memory_format, requires_grad)
+
+
+def ones_like(input: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = False,
+              requires_grad: bool = False, memory_format: Any = None) -> Any:
+    """Ones with the shape and layout of `input`."""
+    return _like(_rows.ONES_LIKE, (input,), dtype, layout, device, pin_memory, memory_format, requires_grad)
+
+
+def full_like(input: Any, fill_value: Any, *, dtype: Any = None, layout: Any = None, device: Any = None,
+              pin_memory: Any = False, requires_grad: bool = False, memory_format: Any = None) -> Any:
+    """`fill_value` everywhere, with the shape and layout of `input`."""
+    value = _number("full_like", "fill_value", 2, fill_value)
+    return _like(_rows.FULL_LIKE, (input, value), dtype, layout, device, pin_memory, memory_format, requires_grad)
+
+
+def _new(o: Op, head: tuple[Any, ...], dtype: Any, layout: Any, device: Any, pin_memory: Any, requires_grad: bool) -> Any:
+    fname = o.title()
+    t = o.call((*head, _dtype_arg(fname, dtype), layout, _device_arg(fname, device), pin_memory))
+    return _finish(t, requires_grad) if requires_grad else t
+
+
+def new_empty(self: Any, *given: Any, size: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False,
+              layout: Any = None, pin_memory: Any = False) -> Any:
+    """Uninitialised, with this tensor's dtype and device unless given."""
+    return _new(_rows.NEW_EMPTY, (self, _size_from("new_empty", given, size)), dtype, layout, device, pin_memory,
+                requires_grad)
+
+
+def new_zeros(self: Any, *given: Any, size: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False,
+              layout: Any = None, pin_memory: Any = False) -> Any:
+    """Zeros, with this tensor's dtype and device unless given."""
+    return _new(_rows.NEW_ZEROS, (self, _size_from("new_zeros", given, size)), dtype, layout, device, pin_memory,
+                requires_grad)
+
+
+def new_ones(self: Any, *given: Any, size: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False,
+             layout: Any = None, pin_memory: Any = False) -> Any:
+    """Ones, with this tensor's dtype and device unless given."""
+    return _new(_rows.NEW_ONES, (self, _size_from("new_ones", given, size)), dtype, layout, device, pin_memory,
+                requires_grad)
+
+
+def new_full(self: Any, size: Any, fill_value: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False,
+             layout: Any = None, pin_memory: Any = False) -> Any:
+    """`fill_value` everywhere, with this tensor's dtype and device unless given."""
+    head = (self, need("new_full", _SIZE, 1, size), _number("new_full", "fill_value", 2, fill_value))
+    return _new(_rows.NEW_FULL, head, dtype, layout, device, pin_memory, requires_grad)
+
+
+def new_empty_strided(self: Any, size: Any, stride: Any, dtype: Any = None, device: Any = None,
+                      requires_grad: bool = False, layout: Any = None, pin_memory: Any = False) -> Any:
+    """Uninitialised with the strides given, and this tensor's dtype and device unless given."""
+    head = (self, need("new_empty_strided", _SIZE, 1, size), need("new_empty_strided", _STRIDE, 2, stride))
+    return _new(_rows.NEW_EMPTY_STRIDED, head, dtype, layout, device, pin_memory, requires_grad)
+
+
+def new_tensor(self: Any, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False,
+               layout: Any = None, pin_memory: Any = False) -> Any:
+    """`torch.tensor(data)` with this tensor's dtype and device unless given."""
+    check_options("new_tensor", layout, pin_memory)
+    dt = self._dtype if dtype is None else _dtype_arg("new_tensor", dtype)
+    dev = self._device if device is None else _device_arg("new_tensor", device)
+    return _finish(from_data(data, dt, dev, "new_tensor"), requires_grad)
+
+
+# -- from Python data ---------------------------------------------------------------------------------------------
+def from_data(data: Any, dt: Any, dev: Any, fname: str = "tensor") -> Any:
+    """A new tensor with a copy of `data`: numbers, nested sequences, arrays, tensors."""
+    if isinstance(data, TensorBase):
+        if fname in ("tensor", "new_tensor"):
+            warnings.warn(
+                "To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
+                f"sourceTensor.detach().clone().requires_grad_(True), rather than {_SHOWN[fname]}(sourceTensor).",
+                UserWarning, stacklevel=3)
+        return _copied(data.detach(), dt, data._device if dev is None else placed(dev))
+    if type(data) not in _PLAIN and hasattr(data, "__array_interface__"):
+        return _copied(from_numpy(_as_array(data)), dt, placed(dev))
+    p = read(data, dt)
+    shape = tuple(p.shape)
+    t = make(store(p), 0, shape, contiguous_strides(shape), p.dtype, CPU, 1)
+    if dev is None or dev is CPU or dev.type == "cpu":
+        return t
+    return _copy_rows.TO_COPY.call((t, None, placed(dev), None))
+
+
+_PLAIN = frozenset({list, tuple, float, int, bool, complex})
+_SHOWN = {"tensor": "torch.tensor", "new_tensor": "tensor.new_tensor"}
+
+
+def _as_array(data: Any) -> Any:
+    """NumPy's scalars have the array interface too."""
+    import numpy
+
+    return data if isinstance(data, numpy.ndarray) else numpy.asarray(data)
+
+
+def _copied(t: Any, dt: Any, dev: Any) -> Any:
+    return _copy_rows.TO_COPY.call((t, dt, dev, None))
+
+
+def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False,
+           pin_memory: bool = False) -> Any:
+    """tensor(data, *, dtype=None, device=None, requires_grad=False): a new leaf with a copy of `data`."""
+    if dtype is not None:
+        dtype = _dtype_arg("tensor", dtype)
+    if pin_memory:
+        raise RuntimeError(_PIN)
+    if device is not None:
+        device = _device_arg("tensor", device)
+    elif STATE.active != 0 or STATE.default_device is not None:
+        device = current_default_device()
+    t = from_data(data, dtype, device)
+    return _finish(t, requires_grad) if requires_grad else t
+
+
+def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Any:
+    """A tensor over `data`, sharing its memory where dtype and device allow."""
+    dt = _dtype_arg("as_tensor", dtype)
+    dev = _factory_device("as_tensor", device)
+    if isinstance(data, TensorBase):
+        return _converted(data, dt, dev)
+    if type(data) not in _PLAIN and _is_array(data):
+        return _converted(from_numpy(data), dt, dev)
+    return from_data(data, dt, dev, "as_tensor")
+
+
+def _is_array(data: Any) -> bool:
+    kind = type(data)
+    return hasattr(data, "__array_interface__") and hasattr(kind, "__len__") and hasattr(data, "strides")
+
+
+def _converted(t: Any, dt: Any, dev: Any) -> Any:
+    """`t` itself when nothing has to change."""
+    where = t._device if dev is None else placed(dev)
+    if (dt is None or dt is t._dtype) and where == t._device:
+        return t
+    return _copied(t, dt, where)
+
+
+def asarray(obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | None = None,
+            requires_grad: bool = False) -> Any:
+    """A tensor over `obj`, sharing its memory unless that is impossible or `copy` is True."""
+    dt = _dtype_arg("asarray", dtype)
+    dev = _factory_device("asarray", device)
+    if isinstance(obj, TensorBase):
+        t: Any = obj
+    elif type(obj) not in _PLAIN and _is_array(obj):
+        t = from_numpy(obj)
+    elif type(obj) not in _PLAIN and hasattr(obj, "__dlpack__"):
+        from ._interop import from_dlpack
+
+        t = from_dlpack(obj)
+    elif isinstance(obj, (bytes, bytearray, memoryview)):
+        t = frombuffer(obj, dtype=dt or DEFAULTS.dtype)
+        if isinstance(obj, bytes) and copy is None:
+            copy = True
+    else:
+        if copy is False:
+            raise ValueError("can't alias arbitrary sequence into a tensor.")
+        return _finish(from_data(obj, dt, dev, "asarray"), requires_grad)
+    where = t._device if dev is None else placed(dev)
+    if copy is False:
+        if dt is not None and dt is not t._dtype:
+            raise ValueError(f"can't alias tensor with dtype '{t._dtype.scalar_name}' into dtype '{dt.scalar_name}'.")
+        if where != t._device:
+            raise ValueError(f"can't alias tensor from device '{t._device}' to '{where}'.")
+    new = _copied(t, dt, where) if copy else _converted(t, dt, where)
+    if requires_grad:
+        return _finish(new if new.is_leaf else new.detach(), True)
+    if isinstance(obj, TensorBase) and new.requires_grad:
+        return new.detach()
+    return new
+
+
+# -- other libraries' memory --------------------------------------------------------------------------------------
+def from_numpy(ndarray: Any) -> Any:
+    """A tensor over the memory of a NumPy array."""
+    import numpy
+
+    a = ndarray
+    if not isinstance(a, numpy.ndarray):
+        raise TypeError(f"expected np.ndarray (got {type(a).__name__})")
+    dt = from_np(a.dtype)
+    item = a.itemsize
+    for s in a.strides:
+        if s % item:
+            raise ValueError("given numpy array strides not a multiple of the element byte size. Copy the numpy array to "
+                             "reallocate the memory.")
+    if any(s < 0 for s in a.strides):
+        raise ValueError(
+            "At least one stride in the given numpy array is negative, and tensors with negative strides are not currently "
+            "supported. (You can probably work around this by making a copy of your array  with array.copy().) ")
+    if not a.flags.writeable:
+        _warn_read_only("NumPy array")
+    shape = tuple(a.shape)
+    stride = tuple(s // item for s in a.strides)
+    if a.size == 0:
+        return empty_contiguous(shape, dt, CPU)
+    reach = 1 + sum((n - 1) * s for n, s in zip(shape, stride))
+    storage = _native.Storage.wrap(a.ctypes.data, reach * item, a)
+    return make(storage, 0, shape, stride, dt, CPU, 1)
+
+
+_READ_ONLY = {
+    "NumPy array": "The given NumPy array is not writable, and PyTorch does not support non-writable tensors. This means "
+    "writing to this tensor will result in undefined behavior. You may want to copy the array to protect its data or make "
+    "it writable before converting it to a tensor. This type of warning will be suppressed for the rest of this program.",
+    "buffer": "The given buffer is not writable, and PyTorch does not support non-writable tensors. This means you can "
+    "write to the underlying (supposedly non-writable) buffer using the tensor. You may want to copy the buffer to protect "
+    "its data or make it writable before converting it to a tensor. This type of warning will be suppressed for the rest "
+    "of this program.",
+}
+_warned: set[str] = set()
+
+
+def _warn_read_only(kind: str) -> None:
+    if kind not in _warned:
+        _warned.add(kind)
+        warnings.warn(_READ_ONLY[kind], UserWarning, stacklevel=3)
+
+
+def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, requires_grad: bool = False) -> Any:
+    """A one-dimensional tensor over the memory of an object with the buffer protocol."""
+    dt = _dtype_arg("frombuffer", dtype)
+    try:
+        seen = memoryview(buffer)
+    except TypeError:
+        raise ValueError("object does not implement Python buffer protocol.") from None
+    length, item = seen.nbytes, dt.itemsize
+    if length == 0 or count == 0:
+        raise ValueError(f"both buffer length ({length}) and count ({count}) must not be 0")
+    if offset < 0 or offset >= length:
+        raise ValueError(
+            f"offset ({offset} bytes) must be non-negative and no greater than buffer length ({length} bytes) minus 1")
+    if count > 0:
+        if offset + count * item > length:
+            raise ValueError(
+                f"requested buffer length ({count} * {item} bytes) after offset ({offset} bytes) must not be greater than "
+                f"actual buffer length ({length} bytes)")
+        n = count
+    else:
+        if (length - offset) % item:
+            raise ValueError(f"buffer length ({length} bytes) after offset ({offset} bytes) must be a multiple of element "
+                             f"size ({item})")
+        n = (length - offset) // item
+    if seen.readonly:
+        _warn_read_only("buffer")
+    import numpy
+
+    raw = numpy.frombuffer(seen, numpy.uint8)
+    storage = _native.Storage.wrap(raw.ctypes.data + offset, n * item, raw)
+    return _finish(make(storage, 0, (n,), (1,), dt, CPU, 1), requires_grad)
+
+
+# -- for indexing and in-place assignment --------------------------------------------------------------------------
+def _index_data(data: Any, dt: Any, like: TensorBase) -> Any:
+    """Data written in an index, on the device of the tensor that is indexed."""
+    return from_data(data, dt, like._device, "index")
+
+
+def _scalar_like(value: Any, like: TensorBase) -> Any:
+    """A number as a tensor without dimensions, with the dtype and device of `like`."""
+    return _rows.NEW_FULL.call((like, (), value, None, None, None, None))
+
+
+HOT.from_data = _index_data
+HOT.scalar = _scalar_like

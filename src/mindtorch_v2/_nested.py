@@ -1,0 +1,279 @@
+"""Nested Python sequences to memory: the shape and dtype PyTorch infers, and the numbers stored in that dtype.
+
+Invariant: nothing is returned unless every leaf was checked and stored; errors carry PyTorch's text.
+"""
+from __future__ import annotations
+
+import array
+import struct
+from collections.abc import Sequence
+from typing import Any, Final, final
+
+from mypy_extensions import i64
+
+from . import _native
+from ._dtype import DEFAULTS, dtype, float64, from_np, int64, uint64
+from ._dtype import bool as bool_
+from ._ops.rules.shape import fits
+from ._promotion import promote
+from ._tensor_base import HOT, TensorBase, contiguous_strides, numel
+
+_Storage: Final[Any] = _native.Storage
+_copy: Final[Any] = _native.copy
+_fill: Final[Any] = _native.fill
+_pack_into: Final[Any] = struct.pack_into
+_array: Final[Any] = array.array
+_Sequence: Final[Any] = Sequence
+
+MAX_DIMS: Final[i64] = 128
+
+
+@final
+class Parsed:
+    """What was read: the sizes, the numbers in row-major order, and the dtype their types suggest."""
+
+    def __init__(self) -> None:
+        self.shape: list[int] = []
+        self.flat: list[Any] = []
+        self.dtype: dtype | None = None
+
+
+def is_sequence(x: Any) -> bool:
+    """What PyTorch descends into: anything with Python's sequence protocol except tensors."""
+    if isinstance(x, (list, tuple)):
+        return True
+    if isinstance(x, (float, int, complex, TensorBase, dict, set)) or x is None:
+        return False
+    return hasattr(x, "__getitem__") and hasattr(x, "__len__") and not hasattr(x, "keys")
+
+
+def read(data: Any, wanted: dtype | None) -> Parsed:
+    """Flatten `data`; `wanted` is the dtype asked for, if any."""
+    p = Parsed()
+    if isinstance(data, (float, int, complex)):
+        p.flat.append(data)
+    elif isinstance(data, (str, bytes)):
+        raise TypeError(f"new(): invalid data type '{type(data).__name__}'")
+    elif is_sequence(data):
+        sizes(data, p.shape)
+        gather(data, p.shape, 0, p.flat, wanted)
+    else:
+        p.flat.append(data)
+    if wanted is None:
+        wanted = common_dtype(p.flat)
+        if wanted is None:
+            wanted = DEFAULTS.dtype
+    p.dtype = wanted
+    return p
+
+
+def sizes(data: Any, out: list[int]) -> None:
+    """Sizes along the first elements."""
+    x = data
+    while is_sequence(x):
+        n = len(x)
+        out.append(n)
+        if isinstance(x, str) or len(out) > MAX_DIMS:
+            raise ValueError(f"too many dimensions '{type(x).__name__}'")
+        if n == 0:
+            return
+        if isinstance(x, bytes):
+            raise TypeError("new(): invalid data type 'bytes'")
+        x = x[0]
+
+
+def gather(data: Any, shape: list[int], dim: i64, out: list[Any], wanted: dtype | None) -> None:
+    """Append the leaves of `data`, whose sizes must agree everywhere."""
+    if isinstance(data, list):
+        if len(data) != shape[dim]:
+            raise wrong_length(shape, dim, len(data))
+        if dim + 1 == len(shape):
+            out.extend(data)
+            return
+        for x in data:
+            gather(x, shape, dim + 1, out, wanted)
+        return
+    if not is_sequence(data):
+        if wanted is None:
+            element_dtype(data)
+        raise TypeError("not a sequence")
+    if isinstance(data, (str, bytes)):
+        raise TypeError(f"new(): invalid data type '{type(data).__name__}'")
+    items = list(data)
+    if len(items) != shape[dim]:
+        raise wrong_length(shape, dim, len(items))
+    if dim + 1 == len(shape):
+        out.extend(items)
+    else:
+        for x in items:
+            gather(x, shape, dim + 1, out, wanted)
+
+
+def wrong_length(shape: list[int], dim: i64, got: int) -> ValueError:
+    return ValueError(f"expected sequence of length {shape[dim]} at dim {dim} (got {got})")
+
+
+def common_dtype(flat: list[Any]) -> dtype | None:
+    """The promotion of the leaves' types; None when there are none."""
+    seen: i64 = 0
+    found: dtype | None = None
+    for x in flat:
+        if isinstance(x, float):
+            if type(x).__name__ == "float":
+                seen |= 4
+                continue
+        elif isinstance(x, bool):
+            seen |= 1
+            continue
+        elif isinstance(x, int):
+            seen |= 2
+            continue
+        d = element_dtype(x)
+        found = d if found is None else promote(found, d)
+    if seen & 1:
+        found = bool_ if found is None else promote(found, bool_)
+    if seen & 2:
+        found = int64 if found is None else promote(found, int64)
+    if seen & 4:
+        found = DEFAULTS.dtype if found is None else promote(found, DEFAULTS.dtype)
+    return found
+
+
+def element_dtype(x: Any) -> dtype:
+    """The dtype one leaf suggests."""
+    if isinstance(x, TensorBase):
+        return x._dtype
+    if hasattr(x, "dtype") and hasattr(x, "item"):
+        return from_np(x.dtype)
+    if isinstance(x, bool):
+        return bool_
+    if isinstance(x, int):
+        return int64
+    if isinstance(x, float):
+        return DEFAULTS.dtype
+    if isinstance(x, complex):
+        return DEFAULTS.complex_dtype()
+    if isinstance(x, (list, tuple)):
+        inner = common_dtype(list(x))
+        return DEFAULTS.dtype if inner is None else inner
+    if isinstance(x, (str, bytes)):
+        raise TypeError(f"new(): invalid data type '{type(x).__name__}'")
+    kind = type(x)
+    name = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
+    raise RuntimeError(f"Could not infer dtype of {name}")
+
+
+# -- storing ------------------------------------------------------------------------------------------------------
+def store(p: Parsed) -> Any:
+    """A new row-major storage with the numbers in the dtype that was decided."""
+    dt = p.dtype
+    assert dt is not None
+    flat = p.flat
+    n = len(flat)
+    out = _Storage(n * dt.itemsize)
+    if n == 1:
+        x = flat[0]
+        if isinstance(x, float) and dt.category == 2:
+            _fill(out, 0, (), dt.code, (), x)
+            return out
+    if n > 0:
+        pack(out, flat, n, dt)
+    return out
+
+
+def pack(out: Any, flat: list[Any], n: int, dt: dtype) -> None:
+    if dt.category == 2:
+        spread(out, plain(flat, dt), n, "d", float64.code, dt)
+    elif dt.category == 3:
+        parts: list[Any] = []
+        for x in plain(flat, dt):
+            z = complex(x)
+            parts.append(z.real)
+            parts.append(z.imag)
+        spread(out, parts, 2 * n, "d", float64.code, dt.to_real())
+    elif dt.category == 0:
+        spread(out, [bool(x) for x in flat], n, "?", bool_.code, bool_)
+    else:
+        ints(out, flat, n, dt)
+
+
+def plain(flat: list[Any], dt: dtype) -> list[Any]:
+    """The leaves as Python numbers; refuses what is no number."""
+    ok = True
+    for x in flat:
+        if not isinstance(x, (float, int)):
+            ok = False
+            break
+    if ok:
+        return flat
+    out: list[Any] = []
+    for x in flat:
+        if isinstance(x, TensorBase):
+            x = one(x)
+        elif isinstance(x, complex):
+            if not dt.is_complex:
+                raise TypeError("must be real number, not complex")
+        elif hasattr(x, "item"):
+            x = x.item()
+        if not isinstance(x, (float, int, complex)):
+            if hasattr(x, "__float__"):
+                x = x.__float__()
+            else:
+                raise TypeError(f"must be real number, not {type(x).__name__}")
+        out.append(x)
+    return out
+
+
+def one(t: TensorBase) -> Any:
+    """The number in a tensor of one element."""
+    if numel(t) != 1:
+        raise ValueError("only one element tensors can be converted to Python scalars")
+    return HOT.item(t)
+
+
+def ints(out: Any, flat: list[Any], n: int, dt: dtype) -> None:
+    """Integers, checked against the dtype's range."""
+    whole: list[int] = []
+    for x in flat:
+        if isinstance(x, TensorBase):
+            x = one(x)
+        elif hasattr(x, "dtype") and hasattr(x, "item"):
+            x = x.item()
+        if isinstance(x, float):
+            if not fits(x, dt):
+                raise RuntimeError(f"value cannot be converted to type {dt.name} without overflow")
+            whole.append(int(x))
+        elif isinstance(x, int):
+            whole.append(int(x))
+        elif hasattr(x, "__index__"):
+            whole.append(x.__index__())
+        else:
+            raise TypeError(f"'{type(x).__name__}' object cannot be interpreted as an integer")
+    if dt is uint64:
+        for v in whole:
+            if v < 0:
+                raise OverflowError("can't convert negative int to unsigned")
+            if v > 18446744073709551615:
+                raise ValueError("Overflow when unpacking long long")
+        spread(out, whole, n, "Q", uint64.code, uint64)
+        return
+    for v in whole:
+        if v > 9223372036854775807 or v < -9223372036854775808:
+            raise ValueError("Overflow when unpacking long long")
+    if dt is not int64:
+        for v in whole:
+            if not fits(v, dt):
+                raise RuntimeError(f"value cannot be converted to type {dt.name} without overflow")
+    spread(out, whole, n, "q", int64.code, dt)
+
+
+def spread(out: Any, numbers: list[Any], n: int, letter: str, code: i64, dt: dtype) -> None:
+    """Write C numbers of type `letter` (dtype `code`), cast to `dt`."""
+    raw = out if dt.code == code else _Storage(n * (1 if letter == "?" else 8))
+    if n <= 64 or letter == "?":
+        _pack_into(str(n) + letter, raw, 0, *numbers)
+    else:
+        memoryview(raw)[:] = memoryview(_array(letter, numbers)).cast("B")
+    if raw is not out:
+        stride = contiguous_strides((n,))
+        _copy(out, 0, stride, dt.code, raw, 0, stride, code, (n,))
