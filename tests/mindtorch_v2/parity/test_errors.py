@@ -1,0 +1,49 @@
+"""Wrong calls from PyTorch's own table: the same exception type.
+
+Invariant: a call that PyTorch refuses is refused, with the type of exception a caller may be catching. Texts, and inputs
+that share memory, are compared in `test_bad_input.py`.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import pytest
+
+from .. import _oracle
+from . import _infos
+
+pytestmark = pytest.mark.oracle
+
+COUNT = 30
+
+
+def with_errors() -> list[_infos.Covered]:
+    return [case for case in _infos.covered() if case.info.error_inputs_func is not None]
+
+
+def _share_memory(value: Any) -> bool:
+    found: list[Any] = []
+    _oracle.tree_map(found.append, value, _oracle.is_oracle_tensor)
+    storages = [tensor.untyped_storage().data_ptr() for tensor in found if tensor.layout == _oracle.load().strided]
+    return len(set(storages)) < len(storages)
+
+
+@pytest.mark.parametrize("case", with_errors(), ids=lambda case: case.label)
+def test_error_types(case: _infos.Covered) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        wrong = [entry.sample_input for _, entry in zip(range(COUNT), case.info.error_inputs("cpu"))]
+    for sample in wrong:
+        args, kwargs = _infos.arguments(sample)
+        if _share_memory([args, kwargs]):
+            continue  # a tensor that crosses gets a storage of its own
+        mine = _oracle.convert_argument(args), _oracle.convert_argument(kwargs)
+        expected = _infos.attempt(_infos.in_oracle(case.info), args, kwargs)
+        if not isinstance(expected, _infos.Failure):
+            continue  # only the generator of error inputs thought so
+        actual = _infos.attempt(_infos.in_subject(case.info), *mine)
+        where = f"{case.label} {_infos.describe(sample)}"
+        assert isinstance(actual, _infos.Failure), f"{where}: no exception, expected {expected}"
+        assert actual.kind == expected.kind, f"{where}: {actual}, expected {expected}"
