@@ -101,7 +101,9 @@ MT_INLINE uint8_t float_to_e4m3(float f) {
     const uint32_t tiny = bits_of(float_of(u) + 16384.0f) - 0x46800000u;
     const uint32_t normal = (u + 0xc407ffffu + ((u >> 20) & 1u)) >> 20;
     const uint32_t r = u < 0x3c800000u ? tiny : normal;
-    return (uint8_t)(sign | (u >= 0x43f00000u ? 0x7fu : r));
+    // 448 is the largest number; more, and infinity, saturate to it. Rounding would make NaN (0x7f) of what is above.
+    const uint32_t big = u > 0x7f800000u ? 0x7fu : 0x7eu;
+    return (uint8_t)(sign | (u >= 0x43e00000u ? big : r));
 }
 
 // Element types as they lie in memory. Only moving and converting is defined for them; arithmetic is done in compute_t.

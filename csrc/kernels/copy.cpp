@@ -37,16 +37,61 @@ const CastTable cast_table;
 
 // ---------------------------------------------------------------- raw movement
 
+// Transposes a 4 x 4 block of 32-bit elements: 16-byte vectors, which every target has.
+typedef uint32_t Quad __attribute__((vector_size(16)));
+MT_INLINE void transpose_quad(uint32_t* dst, int64_t dstep, const char* src, int64_t sstep) {
+    Quad a, b, c, d;
+    std::memcpy(&a, src, 16);
+    std::memcpy(&b, src + sstep, 16);
+    std::memcpy(&c, src + 2 * sstep, 16);
+    std::memcpy(&d, src + 3 * sstep, 16);
+    const Quad ab_lo = __builtin_shuffle(a, b, (Quad){0, 4, 1, 5}), ab_hi = __builtin_shuffle(a, b, (Quad){2, 6, 3, 7});
+    const Quad cd_lo = __builtin_shuffle(c, d, (Quad){0, 4, 1, 5}), cd_hi = __builtin_shuffle(c, d, (Quad){2, 6, 3, 7});
+    const Quad rows[4] = {
+        __builtin_shuffle(ab_lo, cd_lo, (Quad){0, 1, 4, 5}), __builtin_shuffle(ab_lo, cd_lo, (Quad){2, 3, 6, 7}),
+        __builtin_shuffle(ab_hi, cd_hi, (Quad){0, 1, 4, 5}), __builtin_shuffle(ab_hi, cd_hi, (Quad){2, 3, 6, 7})};
+    for (int k = 0; k < 4; ++k) std::memcpy(dst + k * dstep, &rows[k], 16);
+}
+
+// d[j][i] = s[i][j] for i < n0, j < n1; rows of s are `s0` bytes apart. Reads s in its order; d is a block in L1.
+template <class T> void transpose_block(T* d, const char* src, int64_t s0, int64_t n0, int64_t n1) {
+    int64_t i = 0;
+#if !defined(__clang__)
+    if constexpr (sizeof(T) == 4) {
+        for (; i + 4 <= n0; i += 4) {
+            int64_t j = 0;
+            for (; j + 4 <= n1; j += 4) transpose_quad(d + j * n0 + i, n0, src + i * s0 + j * 4, s0);
+            for (; j < n1; ++j)
+                for (int k = 0; k < 4; ++k) d[j * n0 + i + k] = reinterpret_cast<const T*>(src + (i + k) * s0)[j];
+        }
+    }
+#endif
+    for (; i < n0; ++i) {
+        const T* s = reinterpret_cast<const T*>(src + i * s0);
+        for (int64_t j = 0; j < n1; ++j) d[j * n0 + i] = s[j];
+    }
+}
+
+// memcpy is a call; rows of a tile are short.
+MT_INLINE void move_row(char* dst, const char* src, int64_t nbytes) {
+    if (nbytes <= 256 && nbytes % 16 == 0) {
+        for (int64_t k = 0; k < nbytes; k += 16) {
+            Quad v;
+            std::memcpy(&v, src + k, 16);
+            std::memcpy(dst + k, &v, 16);
+        }
+    } else {
+        std::memmove(dst, src, (size_t)nbytes);
+    }
+}
+
 template <class T> void gather_typed(char* dst, const char* src, int64_t s0, int64_t s1, int64_t n0, int64_t n1) {
     T* d = reinterpret_cast<T*>(dst);
     if (s0 == (int64_t)sizeof(T)) {
-        for (int64_t j = 0; j < n1; ++j) std::memcpy(d + j * n0, src + j * s1, (size_t)n0 * sizeof(T));
-    } else if (s1 == (int64_t)sizeof(T) && n1 > 1) {
-        // The source runs along the other dimension: read it in its order, write into the block, which stays in L1.
-        for (int64_t i = 0; i < n0; ++i) {
-            const T* s = reinterpret_cast<const T*>(src + i * s0);
-            for (int64_t j = 0; j < n1; ++j) d[j * n0 + i] = s[j];
-        }
+        for (int64_t j = 0; j < n1; ++j)
+            move_row(reinterpret_cast<char*>(d + j * n0), src + j * s1, n0 * (int64_t)sizeof(T));
+    } else if (s1 == (int64_t)sizeof(T) && n1 > 1 && s0 != 0) {
+        transpose_block(d, src, s0, n0, n1);
     } else if (s0 == 0) {
         for (int64_t j = 0; j < n1; ++j) {
             const T v = *reinterpret_cast<const T*>(src + j * s1);
@@ -61,7 +106,8 @@ template <class T> void gather_typed(char* dst, const char* src, int64_t s0, int
 template <class T> void scatter_typed(char* dst, int64_t s0, int64_t s1, const char* src, int64_t n0, int64_t n1) {
     const T* s = reinterpret_cast<const T*>(src);
     if (s0 == (int64_t)sizeof(T)) {
-        for (int64_t j = 0; j < n1; ++j) std::memcpy(dst + j * s1, s + j * n0, (size_t)n0 * sizeof(T));
+        for (int64_t j = 0; j < n1; ++j)
+            move_row(dst + j * s1, reinterpret_cast<const char*>(s + j * n0), n0 * (int64_t)sizeof(T));
     } else {
         for (int64_t j = 0; j < n1; ++j)
             for (int64_t i = 0; i < n0; ++i) *reinterpret_cast<T*>(dst + j * s1 + i * s0) = s[j * n0 + i];
@@ -72,7 +118,7 @@ template <class T> void scatter_typed(char* dst, int64_t s0, int64_t s1, const c
 template <class T> void move_tile(char* dst, int64_t d0, int64_t d1, const char* src, int64_t s0, int64_t s1, int64_t n0,
                                   int64_t n1) {
     if (d0 == (int64_t)sizeof(T) && s0 == (int64_t)sizeof(T)) {
-        for (int64_t j = 0; j < n1; ++j) std::memmove(dst + j * d1, src + j * s1, (size_t)n0 * sizeof(T));
+        for (int64_t j = 0; j < n1; ++j) move_row(dst + j * d1, src + j * s1, n0 * (int64_t)sizeof(T));
         return;
     }
     for (int64_t j = 0; j < n1; ++j)
@@ -108,7 +154,7 @@ void scatter_tile(char* dst, int64_t s0, int64_t s1, const char* src, int64_t n0
 static void copy_tile(char* dst, int64_t d0, int64_t d1, int dcode, const char* src, int64_t s0, int64_t s1, int scode,
                       int64_t n0, int64_t n1) {
     const int dsize = ITEMSIZE[dcode], ssize = ITEMSIZE[scode];
-    if (dcode == scode && !(s1 == ssize && n1 > 1 && s0 != ssize)) {
+    if (dcode == scode && !(s1 == ssize && n1 > 1 && s0 != ssize && s0 != 0)) {
         MT_BY_SIZE(dsize, move_tile<T>(dst, d0, d1, src, s0, s1, n0, n1))
         return;
     }

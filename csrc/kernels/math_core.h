@@ -254,46 +254,62 @@ MT_INLINE float asinh_v(float x) {
     return (float)std::copysign(d < 1e-4 ? near : far, (double)x);
 }
 MT_INLINE float acosh_v(float x) {
-    const double d = x;
-    return (float)log_v(d + std::sqrt(d * d - 1.0));
+    const double d = x, r = log_v(d + std::sqrt(d * d - 1.0));
+    return (float)(d < 1.0 ? std::numeric_limits<double>::quiet_NaN() : r);
 }
 MT_INLINE float atanh_v(float x) {
     const double d = x, far = 0.5 * log_v((1.0 + d) / (1.0 - d)), near = d + d * d * d * (1.0 / 3.0);
     return (float)(std::fabs(d) < 1e-4 ? near : far);
 }
+MT_INLINE bool negative_bit(float x) { return bits_of(x) >> 31; }
 MT_INLINE float hypot_v(float x, float y) {
     const double a = x, b = y;
     const float r = (float)std::sqrt(a * a + b * b);
     constexpr float inf = std::numeric_limits<float>::infinity();
-    return (std::fabs(x) == inf || std::fabs(y) == inf) ? inf : r;
+    return ((std::fabs(x) == inf) | (std::fabs(y) == inf)) ? inf : r;
 }
 MT_INLINE float atan2_v(float y, float x) {
     const double ay = std::fabs((double)y), ax = std::fabs((double)x);
     const bool steep = ay > ax;
     const double lo = steep ? ax : ay, hi = steep ? ay : ax;
     // inf / inf means 45 degrees, 0 / 0 means 0.
-    double q = lo == hi ? 1.0 : lo / hi;
+    double q = lo / hi;
+    q = lo == hi ? 1.0 : q;
     q = hi == 0.0 ? 0.0 : q;
     double r = atan_v(q);
     r = steep ? 1.5707963267948966 - r : r;
-    r = std::signbit(x) ? 3.141592653589793 - r : r;
+    r = negative_bit(x) ? 3.141592653589793 - r : r;
     const float v = (float)std::copysign(r, (double)y);
-    return (x != x || y != y) ? x + y : v;
+    return ((x != x) | (y != y)) ? x + y : v;
 }
 MT_INLINE float pow_v(float x, float y) {
     constexpr float inf = std::numeric_limits<float>::infinity();
-    const float ax = std::fabs(x), ay = std::fabs(y);
-    // Exponents from 2^24 on are even integers; below, rounding by the magic number tells.
+    const float ax = std::fabs(x);
     const double yd = y, half = 0.5 * yd;
-    const bool whole = ay >= 16777216.0f || (yd + ROUND_MAGIC_D) - ROUND_MAGIC_D == yd;
-    const bool odd = whole && ay < 16777216.0f && (half + ROUND_MAGIC_D) - ROUND_MAGIC_D != half;
+    // From 2^53 on the sum with the magic number is not exact, but rounds back: large exponents are even integers.
+    const double back = (yd + ROUND_MAGIC_D) - ROUND_MAGIC_D, half_back = (half + ROUND_MAGIC_D) - ROUND_MAGIC_D;
+    const bool large = std::fabs(y) >= 16777216.0f;
+    const bool whole = large | (back == yd), odd = whole & !large & (half_back != half);
     double e = yd * log_v((double)ax);
     e = ax == 1.0f ? 0.0 : e;  // 1 ** inf
     float r = (float)exp_short(e);
-    r = (odd && std::signbit(x)) ? -r : r;
-    r = (x < 0.0f && !whole && ax != inf) ? std::numeric_limits<float>::quiet_NaN() : r;
-    r = (y == 0.0f || x == 1.0f) ? 1.0f : r;
-    return ((x != x && y != 0.0f) || (y != y && x != 1.0f)) ? x + y : r;
+    r = (odd & negative_bit(x)) ? -r : r;
+    r = ((x < 0.0f) & !whole & (ax != inf)) ? std::numeric_limits<float>::quiet_NaN() : r;
+    r = ((y == 0.0f) | (x == 1.0f)) ? 1.0f : r;
+    const bool nan = ((x != x) & (y != 0.0f)) | ((y != y) & (x != 1.0f));
+    return nan ? std::numeric_limits<float>::quiet_NaN() : r;
+}
+// fmod of float32 where |x / y| < FMOD_LIMIT: quotient times divisor is exact in double.
+constexpr double FMOD_LIMIT = 536870912.0;
+MT_INLINE double fmod_v(double x, double y, double quotient) {
+    // Truncation by rounding, so that it needs no SSE4.1; |quotient| < 2^29.
+    double q = (quotient + ROUND_MAGIC_D) - ROUND_MAGIC_D;
+    double r = x - q * y;
+    // The rounded quotient may be one too far from zero: then the remainder has the other sign.
+    const double back = r + std::copysign(std::fabs(y), x);
+    r = r * x < 0.0 ? back : r;
+    r = std::fabs(y) == std::numeric_limits<double>::infinity() ? x : r;
+    return std::copysign(r, x);
 }
 
 // ---------------------------------------------------------------- activations, both precisions

@@ -12,7 +12,7 @@ namespace {
 const char* const UNARY_NAMES[] = {
 #define MT_NAME(name) #name,
     MT_UNARY_OPS(MT_NAME)};
-const char* const BINARY_NAMES[] = {MT_BINARY_OPS(MT_NAME) "ADD"};
+const char* const BINARY_NAMES[] = {MT_BINARY_OPS(MT_NAME) "ADD", "TRUNC_DIV", "TRUNC_DIV"};
 const char* const TERNARY_NAMES[] = {MT_TERNARY_OPS(MT_NAME)};
 #undef MT_NAME
 
@@ -89,6 +89,41 @@ template <int N> class Worker {
     }
     // n1 rows of n0 elements, at most BLOCK together.
     void tile(char* const* ptr, int64_t n0, int64_t n1) {
+        if (n1 > 1 && n0 >= 32 && rows_pay(n0)) tile_by_rows(ptr, n0, n1);
+        else tile_at_once(ptr, n0, n1);
+    }
+
+  private:
+    // Whether the output and some input can be used where they lie if the kernel is called row by row. Calling it once
+    // for the tile would need them in one piece.
+    bool rows_pay(int64_t n0) const {
+        if (ocode_ != plan_.result || loop_.step[0][0] != osize_ || loop_.step[0][1] == n0 * osize_) return false;
+        for (int k = 0; k < N; ++k)
+            if (!sources_[k].convert && loop_.step[k + 1][0] == sources_[k].itemsize) return true;
+        return N == 1;
+    }
+    void tile_by_rows(char* const* ptr, int64_t n0, int64_t n1) {
+        const char* in[N];
+        int64_t step[N];
+        bool scalar[N];
+        for (int k = 0; k < N; ++k) {
+            const int64_t s0 = loop_.step[k + 1][0], s1 = loop_.step[k + 1][1];
+            scalar[k] = false;
+            if (!sources_[k].convert && s0 == sources_[k].itemsize) {
+                in[k] = ptr[k + 1];
+                step[k] = s1;
+            } else {
+                in[k] = load(k, ptr[k + 1], n0, n1, s0, s1);
+                step[k] = n0 * ITEMSIZE[sources_[k].target];
+            }
+        }
+        for (int64_t j = 0; j < n1; ++j) {
+            const char* at[N];
+            for (int k = 0; k < N; ++k) at[k] = in[k] + j * step[k];
+            call(plan_, ptr[0] + j * loop_.step[0][1], at, scalar, n0);
+        }
+    }
+    void tile_at_once(char* const* ptr, int64_t n0, int64_t n1) {
         const int64_t n = n0 * n1;
         const char* in[N];
         bool scalar[N];
@@ -125,8 +160,6 @@ template <int N> class Worker {
         }
         scatter_tile(ptr[0], d0, d1, block, n0, n1, osize_);
     }
-
-  private:
     const char* load(int k, const char* src, int64_t n0, int64_t n1, int64_t s0, int64_t s1) {
         const Source& s = sources_[k];
         const int64_t n = n0 * n1;
@@ -392,7 +425,7 @@ static PyObject* binary(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
     return guard([&]() -> PyObject* {
         expect_args("binary", nargs, 16);
         int64_t op = as_int(args[0]);
-        if (MT_UNLIKELY(op < BINARY_BEGIN || op >= BINARY_END))
+        if (MT_UNLIKELY(op < BINARY_BEGIN || op >= OP_ADD_ALPHA))
             fail(PyExc_ValueError, "%lld is no binary operator", (long long)op);
         Plan<2> plan;
         plan.ccode = as_code(args[14]);
@@ -415,6 +448,8 @@ static PyObject* binary(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
             }
         } else if (op == OP_THRESHOLD_BACKWARD) {
             number_into(args[15], NATIVE_CODE[native], plan.params.alpha);
+        } else if (MT_UNLIKELY(op == OP_TRUNC_DIV && ITEMSIZE[plan.ccode] == 2 && native == N_F32)) {
+            op = plan.ccode == F16 ? OP_TRUNC_DIV_HALF : OP_TRUNC_DIV_BFLOAT16;
         }
         plan.fn2 = kernels.binary[op - BINARY_BEGIN][native];
         if (MT_UNLIKELY(!plan.fn2.vv)) fail_dtype(op_name((int)op), plan.ccode);

@@ -25,8 +25,8 @@ namespace mt {
 enum PointwiseOp : int {
 #define MT_ENUM(name) OP_##name,
     MT_UNARY_OPS(MT_ENUM) UNARY_END, BINARY_BEGIN = 100, BINARY_BEFORE = BINARY_BEGIN - 1, MT_BINARY_OPS(MT_ENUM)
-    // a + alpha * b; chosen by ADD and SUB when alpha is not 1.
-    OP_ADD_ALPHA, BINARY_END, TERNARY_BEGIN = 200, TERNARY_BEFORE = TERNARY_BEGIN - 1, MT_TERNARY_OPS(MT_ENUM)
+    // Chosen by binary(), not by callers: a + alpha * b for ADD and SUB when alpha is not 1; TRUNC_DIV of small floats.
+    OP_ADD_ALPHA, OP_TRUNC_DIV_HALF, OP_TRUNC_DIV_BFLOAT16, BINARY_END, TERNARY_BEGIN = 200, TERNARY_BEFORE = TERNARY_BEGIN - 1, MT_TERNARY_OPS(MT_ENUM)
     TERNARY_END,
 #undef MT_ENUM
 };

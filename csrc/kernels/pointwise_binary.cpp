@@ -10,7 +10,6 @@ MT_BINARY(Sub, a - b)
 MT_BINARY(Mul, a* b)
 MT_BINARY(Div, a / b)
 MT_BINARY(TruncDiv, std::trunc(a / b))
-MT_BINARY(Fmod, std::fmod(a, b))
 MT_BINARY(Maximum, (a > b || a != a) ? a : b)  // NaN wins
 MT_BINARY(Minimum, (a < b || a != a) ? a : b)
 MT_BINARY(Fmax, (a >= b || b != b) ? a : b)  // NaN loses
@@ -48,25 +47,52 @@ struct ThresholdBackward : Stateless {
     MT_INLINE double run(double g, double x) const { return x <= wide ? 0.0 : g; }
 };
 
-struct Remainder : Stateless {
+// fmod and what is built on it: in double where the quotient of two float32 is small enough, by the library otherwise
+// (and always for float64, where run() is slow()).
+template <class Derived> struct Modulo : Stateless {
     using Stateless::Stateless;
-    template <class T> MT_INLINE T run(T a, T b) const {
-        const T m = std::fmod(a, b);
-        return (m != T(0) && ((b < T(0)) != (m < T(0)))) ? m + b : m;
+    template <class T>
+    MT_INLINE auto needs_slow(T a, T b) const -> typename std::enable_if<sizeof(T) == 4, bool>::type {
+        const double q = std::fabs((double)a / (double)b);
+        return !(q < FMOD_LIMIT);
+    }
+    template <class T> MT_INLINE T slow(T a, T b) const { return Derived::from(a, b, std::fmod(a, b)); }
+    MT_INLINE double run(double a, double b) const { return slow(a, b); }
+    MT_INLINE float run(float a, float b) const {
+        const double x = a, y = b;
+        return Derived::from(a, b, (float)fmod_v(x, y, x / y));
+    }
+};
+struct Fmod : Modulo<Fmod> {
+    using Modulo::Modulo;
+    template <class T> static MT_INLINE T from(T, T, T mod) { return mod; }
+};
+struct Remainder : Modulo<Remainder> {
+    using Modulo::Modulo;
+    template <class T> static MT_INLINE T from(T, T b, T mod) {
+        return ((mod != T(0)) & ((b < T(0)) != (mod < T(0)))) ? mod + b : mod;
+    }
+};
+struct FloorDiv : Modulo<FloorDiv> {
+    using Modulo::Modulo;
+    template <class T> static MT_INLINE T from(T a, T b, T mod) {
+        T q = (a - mod) / b;
+        q = ((mod != T(0)) & ((b < T(0)) != (mod < T(0)))) ? q - T(1) : q;
+        const T whole = std::floor(q);
+        const T near = q - whole > T(0.5) ? whole + T(1) : whole;
+        const T r = q == T(0) ? std::copysign(T(0), a / b) : near;
+        return b == T(0) ? a / b : r;
     }
 };
 
-struct FloorDiv : Stateless {
+// PyTorch rounds the quotient to the narrow type before it truncates.
+struct TruncDivHalf : Stateless {
     using Stateless::Stateless;
-    template <class T> MT_INLINE T run(T a, T b) const {
-        if (b == T(0)) return a / b;
-        const T m = std::fmod(a, b);
-        T q = (a - m) / b;
-        if (m != T(0) && ((b < T(0)) != (m < T(0)))) q -= T(1);
-        if (q == T(0)) return std::copysign(T(0), a / b);
-        const T whole = std::floor(q);
-        return q - whole > T(0.5) ? whole + T(1) : whole;
-    }
+    MT_INLINE float run(float a, float b) const { return std::trunc(half_to_float(float_to_half(a / b))); }
+};
+struct TruncDivBFloat16 : Stateless {
+    using Stateless::Stateless;
+    MT_INLINE float run(float a, float b) const { return std::trunc(bf16_to_float(float_to_bf16(a / b))); }
 };
 
 struct Pow : Stateless {
@@ -178,6 +204,7 @@ void register_binary_float() {
     cold<ThresholdBackward>(OP_THRESHOLD_BACKWARD); cold<SigmoidBackward>(OP_SIGMOID_BACKWARD);
     cold<TanhBackward>(OP_TANH_BACKWARD); cold<GeluBackward>(OP_GELU_BACKWARD);
     cold<GeluTanhBackward>(OP_GELU_TANH_BACKWARD); cold<SiluBackward>(OP_SILU_BACKWARD);
+    enter_cold<TruncDivHalf, float>(OP_TRUNC_DIV_HALF); enter_cold<TruncDivBFloat16, float>(OP_TRUNC_DIV_BFLOAT16);
     compare<Eq>(OP_EQ); compare<Ne>(OP_NE); compare<Lt>(OP_LT); compare<Le>(OP_LE); compare<Gt>(OP_GT);
     compare<Ge>(OP_GE); compare<And>(OP_LOGICAL_AND); compare<Or>(OP_LOGICAL_OR); compare<Xor>(OP_LOGICAL_XOR);
     enter_ternary<AddCMul<float>, float>(OP_ADDCMUL); enter_ternary<AddCMul<double>, double>(OP_ADDCMUL);

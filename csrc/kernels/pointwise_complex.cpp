@@ -134,6 +134,14 @@ struct Xlogy : Stateless {
 MT_BINARY(SigmoidBackward, a*(T{b.re * (1 - b.re) + b.im * b.im, -(b.im - 2 * b.re * b.im)}))
 MT_BINARY(TanhBackward, a*(T{1 - (b.re * b.re - b.im * b.im), 2 * b.re * b.im}))
 
+struct SiluBackward : Stateless {
+    using Stateless::Stateless;
+    template <class C> C run(C g, C x) const {
+        const C one{1, 0}, s = one / (one + own(std::exp(lib(C{-x.re, -x.im}))));
+        return g * s * (one + x * (one - s));
+    }
+};
+
 template <class C> struct AddAlpha : Stateless {
     const C alpha;
     AddAlpha(const Params& p, C x) : Stateless(p, x), alpha(p.get<C>()) {}
@@ -182,6 +190,7 @@ template <class T> void register_type() {
     enter_hot<Add, C>(OP_ADD); enter_hot<Sub, C>(OP_SUB); enter_hot<Mul, C>(OP_MUL); enter_cold<Div, C>(OP_DIV);
     enter_cold<AddAlpha<C>, C>(OP_ADD_ALPHA); enter_cold<Pow, C>(OP_POW); enter_cold<Xlogy, C>(OP_XLOGY);
     enter_cold<SigmoidBackward, C>(OP_SIGMOID_BACKWARD); enter_cold<TanhBackward, C>(OP_TANH_BACKWARD);
+    enter_cold<SiluBackward, C>(OP_SILU_BACKWARD);
     enter_compare<Eq, C>(OP_EQ); enter_compare<Ne, C>(OP_NE); enter_compare<And, C>(OP_LOGICAL_AND);
     enter_compare<Or, C>(OP_LOGICAL_OR); enter_compare<Xor, C>(OP_LOGICAL_XOR);
     enter_ternary<AddCMul<C>, C>(OP_ADDCMUL); enter_ternary<AddCDiv<C>, C>(OP_ADDCDIV);

@@ -137,7 +137,8 @@ template <int N, class F> void run_tiles(const Loop<N>& loop, int64_t grain, F&&
     const int64_t dim0 = loop.dim[0], dim1 = loop.dim[1];
     int64_t tile0 = dim0, tile1;
     if (dim0 >= 32) {
-        tile1 = dim1 < 32 ? dim1 : 32;
+        // Wide enough along dimension 1 for whole cache lines of an operand that is contiguous there.
+        tile1 = dim1 < 16 ? dim1 : 16;
         tile0 = dim0 < BLOCK / tile1 ? dim0 : BLOCK / tile1;
     } else {
         tile1 = BLOCK / dim0 < dim1 ? BLOCK / dim0 : dim1;

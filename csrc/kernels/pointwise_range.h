@@ -7,12 +7,33 @@
 namespace mt {
 namespace {
 
+// An operator may have `slow(a, b)` and `needs_slow(a, b)` for arguments that its fast formula does not cover; a stretch
+// with one such pair is done wholly by slow().
+template <class Op, class T, class = void> struct HasSlow : std::false_type {};
+template <class Op, class T>
+struct HasSlow<Op, T, decltype((void)std::declval<Op>().needs_slow(T(), T()))> : std::true_type {};
+
 template <class Op, class T, class R> MT_CLONES void range_vv(char* out, const char* a, const char* b, int64_t n, Params& p) {
     R* o = reinterpret_cast<R*>(out);
     const T *x = reinterpret_cast<const T*>(a), *y = reinterpret_cast<const T*>(b);
     Op op(p, T());
+    if constexpr (HasSlow<Op, T>::value) {
+        constexpr int64_t STEP = 256;
+        for (int64_t at = 0; at < n; at += STEP) {
+            const int64_t end = n - at < STEP ? n : at + STEP;
+            int slow = 0;
+            for (int64_t i = at; i < end; ++i) slow |= op.needs_slow(x[i], y[i]);
+            if (MT_UNLIKELY(slow)) {
+                for (int64_t i = at; i < end; ++i) o[i] = (R)op.slow(x[i], y[i]);
+            } else {
 #pragma GCC ivdep
-    for (int64_t i = 0; i < n; ++i) o[i] = (R)op.run(x[i], y[i]);
+                for (int64_t i = at; i < end; ++i) o[i] = (R)op.run(x[i], y[i]);
+            }
+        }
+    } else {
+#pragma GCC ivdep
+        for (int64_t i = 0; i < n; ++i) o[i] = (R)op.run(x[i], y[i]);
+    }
     op.finish(p);
 }
 template <class Op, class T, class R> MT_CLONES void range_vs(char* out, const char* a, const char* b, int64_t n, Params& p) {

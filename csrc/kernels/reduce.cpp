@@ -21,6 +21,7 @@ constexpr int64_t SPLIT = 2 * PART;  // from here on it is
 struct Reducer {
     int acc_size = 0;
     int result = 0;
+    bool numbered = false;  // needs to know which element is which: rows cannot be taken several at a time
     void (*init)(char* acc, int64_t n) = nullptr;
     // n elements into one accumulator; `base` is the number of the first one in the reduced dimensions.
     void (*row)(const char* x, int64_t n, char* acc, int64_t base) = nullptr;
@@ -260,16 +261,17 @@ template <class T> void arg_finish(const char* acc, char* out, int64_t n, int64_
 
 template <class Step, class T, bool Mean> void enter_fold(int op) {
     reducers[op - OP_SUM][NativeOf<T>::value] = {
-        (int)sizeof(typename Step::template Wide<T>), CodeOf<T>::value, fold_init<Step, T>, fold_row<Step, T>,
+        (int)sizeof(typename Step::template Wide<T>), CodeOf<T>::value, false, fold_init<Step, T>, fold_row<Step, T>,
         fold_cols<Step, T>, fold_merge<Step, T>, fold_finish<Step, T, Mean>};
 }
 template <bool All, class T> void enter_any(int op) {
-    reducers[op - OP_SUM][NativeOf<T>::value] = {1,         BOOL,      any_init, any_row<All, T>, any_cols<All, T>,
-                                                 any_merge, any_finish<All>};
+    reducers[op - OP_SUM][NativeOf<T>::value] = {
+        1, BOOL, false, any_init, any_row<All, T>, any_cols<All, T>, any_merge, any_finish<All>};
 }
 template <class Step, class T> void enter_arg(int op) {
     reducers[op - OP_SUM][NativeOf<T>::value] = {
-        (int)sizeof(Best<T>), I64, arg_init<T>, arg_row<Step, T>, arg_cols<Step, T>, arg_merge<Step, T>, arg_finish<T>};
+        (int)sizeof(Best<T>), I64, true, arg_init<T>, arg_row<Step, T>, arg_cols<Step, T>, arg_merge<Step, T>,
+        arg_finish<T>};
 }
 template <class T> void enter_type() {
     enter_fold<SumStep, T, false>(OP_SUM);
@@ -410,6 +412,17 @@ void reduce_rows(const Job& job) {
     });
 }
 
+// Narrow rows that lie one after the other are taken several at a time, as one row of `together` times the width.
+int64_t reduce_narrow(const Reducer& reducer, const char* src, int64_t w, int64_t rows, char* acc) {
+    constexpr int64_t WIDE = 256;
+    const int64_t together = WIDE / w, steps = rows / together;
+    alignas(16) char wide[WIDE * 24];
+    reducer.init(wide, together * w);
+    reducer.cols(src, together * w, steps, together * w, wide, 0);
+    for (int64_t k = 0; k < together; ++k) reducer.merge(acc, wide + k * w * reducer.acc_size, w);
+    return steps * together;
+}
+
 // Rows [begin, end) of the reduced dimensions, w neighbouring results, into w accumulators.
 void reduce_across(const Job& job, Loader& loader, const char* in, int64_t w, int64_t begin, int64_t end, char* acc) {
     const Loop<1>& loop = job.reduced;
@@ -423,8 +436,14 @@ void reduce_across(const Job& job, Loader& loader, const char* in, int64_t w, in
         const char* src = in + (at.ptr[0] - loop.ptr[0]) + skip * r0;
         for (int64_t i = 0; i < n; i += group) {
             const int64_t rows = n - i < group ? n - i : group;
-            if (direct) job.reducer->cols(src + i * r0, r0 / size, rows, w, acc, begin + i);
-            else job.reducer->cols(loader.load(src + i * r0, k0, r0, w, rows), w, rows, w, acc, begin + i);
+            if (direct) {
+                int64_t done = 0;
+                if (w <= 64 && rows >= 1024 && r0 == w * size && !job.reducer->numbered)
+                    done = reduce_narrow(*job.reducer, src + i * r0, w, rows, acc);
+                job.reducer->cols(src + (i + done) * r0, r0 / size, rows - done, w, acc, begin + i + done);
+            } else {
+                job.reducer->cols(loader.load(src + i * r0, k0, r0, w, rows), w, rows, w, acc, begin + i);
+            }
         }
         begin += n;
         skip = 0;
