@@ -6,26 +6,38 @@ only look at metadata, convert to and from Python, or call rows.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from typing import Any
 
-from . import _native
-from ._backends.common.runtime import empty
+from ._autograd import tensor_hooks
+from ._backends.common.overlap import is_dense
+from ._backends.common.runtime import empty, empty_contiguous, runtime_of
 from ._device import device as Device
-from ._dispatch.keys import AUTOGRAD, BACKENDS, INFERENCE, PYTHON
+from ._dispatch.keys import AUTOGRAD, BACKENDS
 from ._dispatch.state import is_grad_enabled
+from ._dtype import bool as bool_
 from ._dtype import dtype as DType
+from ._indexing import getitem, setitem
+from ._layout import channels_last, channels_last_3d, contiguous_format, strided
 from ._layout import layout as Layout
-from ._layout import strided
-from ._ops import public
 from ._ops.rules.base import wrap_dim
-from ._size import Size
-from ._tensor_base import HOT, TensorBase, alias, contiguous_strides, is_contiguous, numel
+from ._tensor_base import HOT, TensorBase, alias, contiguous_strides, is_contiguous, numel, requires_grad
 
 
 class Tensor(TensorBase):
     """A view of memory with a shape, a dtype and a device, and the history of how it was computed."""
 
     __module__ = "torch"
+    __array_priority__ = 1000
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        """The legacy constructor: `Tensor(2, 3)` is uninitialised, `Tensor([1, 2])` holds the default dtype."""
+        from ._creation import legacy_tensor
+
+        return legacy_tensor(cls, args, kwargs)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        pass
 
     # -- layout ---------------------------------------------------------------------------------------------------
     def size(self, dim: int | None = None) -> Any:
@@ -44,6 +56,14 @@ class Tensor(TensorBase):
 
     def ndimension(self) -> int:
         return len(self._shape)
+
+    def is_contiguous(self, memory_format: Any = contiguous_format) -> bool:
+        if memory_format is contiguous_format:
+            return is_contiguous(self)
+        if memory_format is channels_last or memory_format is channels_last_3d:
+            rank = 4 if memory_format is channels_last else 5
+            return len(self._shape) == rank and channels_last_strides(self._shape, self._stride)
+        raise RuntimeError(f"is_contiguous: unsupported memory format {memory_format}")
 
     @property
     def layout(self) -> Layout:
@@ -66,11 +86,33 @@ class Tensor(TensorBase):
     def is_signed(self) -> bool:
         return self._dtype.is_signed
 
+    def is_same_size(self, other: Tensor) -> bool:
+        return self._shape == other._shape
+
+    def dim_order(self) -> tuple[int, ...]:
+        """Dimensions from the slowest to the fastest."""
+        return tuple(sorted(range(len(self._shape)), key=lambda d: -self._stride[d]))
+
     def __len__(self) -> int:
         if not self._shape:
             raise TypeError("len() of a 0-d tensor")
         return self._shape[0]
 
+    def __iter__(self) -> Iterator[Any]:
+        if not self._shape:
+            raise TypeError("iteration over a 0-d tensor")
+        return iter(self.unbind(0))
+
+    def __reversed__(self) -> Any:
+        return self if not self._shape else self.flip(0)
+
+    def __contains__(self, element: Any) -> bool:
+        if isinstance(element, (TensorBase, int, float, complex)):
+            return bool((element == self).any().item())
+        raise RuntimeError(
+            f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(element)}.")
+
+    # -- where it lives -------------------------------------------------------------------------------------------
     @property
     def is_cpu(self) -> bool:
         return self._device.type == "cpu"
@@ -87,11 +129,63 @@ class Tensor(TensorBase):
     def is_cuda(self) -> bool:
         return False
 
+    @property
+    def is_sparse(self) -> bool:
+        return False
+
+    @property
+    def is_quantized(self) -> bool:
+        return False
+
+    @property
+    def is_mkldnn(self) -> bool:
+        return False
+
+    @property
+    def is_nested(self) -> bool:
+        return False
+
+    def is_pinned(self) -> bool:
+        return False
+
+    def is_shared(self) -> bool:
+        return False
+
+    def is_conj(self) -> bool:
+        """Conjugation is never lazy here."""
+        return False
+
+    def is_neg(self) -> bool:
+        return False
+
+    def resolve_conj(self) -> Tensor:
+        return self
+
+    def resolve_neg(self) -> Tensor:
+        return self
+
     def get_device(self) -> int:
         return -1 if self._device.index is None else self._device.index
 
+    def untyped_storage(self) -> Any:
+        from ._storage import untyped
+
+        return untyped(self)
+
+    def storage(self) -> Any:
+        from ._storage import typed
+
+        return typed(self)
+
+    def _typed_storage(self) -> Any:
+        from ._storage import TypedStorage, untyped
+
+        return TypedStorage(wrap_storage=untyped(self), dtype=self._dtype)
+
     # -- autograd -------------------------------------------------------------------------------------------------
     def requires_grad_(self, requires_grad: bool = True) -> Tensor:
+        if requires_grad and self._dtype.category < 2:
+            raise RuntimeError("only Tensors of floating point dtype can require gradients")
         self.requires_grad = requires_grad
         return self
 
@@ -101,10 +195,170 @@ class Tensor(TensorBase):
 
         backward(self, gradient, retain_graph, create_graph, inputs=inputs)
 
+    @property
+    def data(self) -> Any:
+        """The same memory without history and with a version counter of its own."""
+        t = alias(self, self._shape, self._stride, self._offset)
+        t._vc = None
+        return t
+
+    @data.setter
+    def data(self, new: Any) -> None:
+        if not isinstance(new, TensorBase):
+            raise TypeError(f"Variable data has to be a tensor, but got {type(new).__name__}")
+        if (new._keys ^ self._keys) & BACKENDS:
+            raise RuntimeError(
+                "Attempted to call `variable.set_data(tensor)`, but `variable` and `tensor` have incompatible tensor type.")
+        if requires_grad(self) and new._dtype.category < 2:
+            raise RuntimeError("data set to a tensor that requires gradients must be floating point or complex dtype")
+        self._storage = new._storage
+        self._offset = new._offset
+        self._shape = new._shape
+        self._stride = new._stride
+        self._dtype = new._dtype
+        self._device = new._device
+        self._numel = -1
+        self._contig = 0
+        # The node that adds into `.grad` knows the old shape; the next use makes a new one.
+        self._accumulator = None
+
+    @property
+    def _view_meta(self) -> dict[str, Any] | None:
+        """How a view was made from the tensor it was taken of; None for a tensor that is no view."""
+        if self._view_args is None:
+            return None
+        return {"op": self._view_op.name, "args": self._view_args[1:], "shape": self._shape, "stride": self._stride,
+                "offset": int(self._offset)}
+
+    register_hook = tensor_hooks.register_hook
+    register_post_accumulate_grad_hook = tensor_hooks.register_post_accumulate_grad_hook
+    retain_grad = tensor_hooks.retain_grad
+    retains_grad = property(tensor_hooks.retains_grad)
+
+    # -- to Python ------------------------------------------------------------------------------------------------
+    def __float__(self) -> float:
+        return float(_scalar(self, "double"))
+
+    def __int__(self) -> int:
+        return int(_scalar(self, "int64_t"))
+
+    def __complex__(self) -> complex:
+        return complex(_single(self))
+
+    def __index__(self) -> int:
+        if numel(self) != 1 or self._dtype.category > 1:
+            raise TypeError("only integer tensors of a single element can be converted to an index")
+        return int(self.item())
+
+    def __format__(self, spec: str) -> str:
+        if not self._shape and not self.is_meta and type(self) is Tensor:
+            return format(self.item(), spec)
+        return object.__format__(self, spec)
+
+    def __repr__(self, *, tensor_contents: Any = None) -> str:
+        from ._printing import tensor_str
+
+        return tensor_str(self, tensor_contents)
+
+    def numpy(self, *, force: bool = False) -> Any:
+        """The same memory as an ndarray. force: detach and copy to the host first where needed."""
+        if force:
+            return self.detach().cpu().numpy()
+        if self._device.type != "cpu":
+            raise TypeError(
+                f"can't convert {self._device} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host "
+                "memory first.")
+        if requires_grad(self):
+            raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
+        if self._dtype.name.startswith(("bfloat", "float8")):
+            raise TypeError(f"Got unsupported ScalarType {self._dtype.scalar_name}")
+        from ._backends.cpu.numpy_view import np_view
+
+        return np_view(self)
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        array = self.numpy()
+        if dtype is not None and array.dtype != dtype:
+            return array.astype(dtype)
+        return array.copy() if copy else array
+
+    def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
+        from ._creation import from_numpy
+
+        return from_numpy(array)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        from ._dlpack import device_of
+
+        return device_of(self)
+
+    def __dlpack__(self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: Any = None) -> Any:
+        from ._dlpack import export
+
+        return export(self, stream, max_version, dl_device, copy)
+
+    # -- copies ---------------------------------------------------------------------------------------------------
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        from ._serialize import deep_copy
+
+        return deep_copy(self, memo)
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        from ._serialize import reduce_tensor
+
+        return reduce_tensor(self)
+
+    def __setstate__(self, state: Any) -> None:
+        self.__dict__.update(state)
+
+    def new(self, *args: Any, **kwargs: Any) -> Any:
+        from ._creation import legacy_new
+
+        return legacy_new(self, args, kwargs)
+
+    def apply_(self, fn: Any) -> Tensor:
+        """Replace every element by `fn(element)`; CPU only."""
+        if self._device.type != "cpu":
+            raise TypeError(f"apply_ is only implemented on CPU tensors")
+        from ._creation import tensor
+
+        flat = [fn(x) for x in self.reshape(-1).tolist()]
+        return self.copy_(tensor(flat, dtype=self._dtype).reshape(self._shape))  # type: ignore[no-any-return]
+
+    def index_put(self, indices: Any, values: Any, accumulate: bool = False) -> Any:
+        return HOT.public_index_put(self, indices, values, accumulate)
+
+    def index_put_(self, indices: Any, values: Any, accumulate: bool = False) -> Any:
+        return HOT.public_index_put_(self, indices, values, accumulate)
+
+
+def channels_last_strides(shape: tuple[int, ...], stride: tuple[int, ...]) -> bool:
+    """Whether the channels (dimension 1) move fastest, then the spatial dimensions from the last, then the batch."""
+    expected = 1
+    for d in (1, *range(len(shape) - 1, 1, -1), 0):
+        if shape[d] != 1:
+            if stride[d] != expected:
+                return False
+            expected *= shape[d]
+    return True
+
+
+def _single(t: Any) -> Any:
+    if numel(t) != 1:
+        raise ValueError("only one element tensors can be converted to Python scalars")
+    return t.item()
+
+
+def _scalar(t: Any, to: str) -> Any:
+    value = _single(t)
+    if isinstance(value, complex):
+        if value.imag != 0:
+            raise RuntimeError(f"value cannot be converted to type {to} without overflow")
+        return value.real
+    return value
+
 
 def _zeros(shape: tuple[int, ...], dt: DType, dev: Device) -> TensorBase:
-    from ._backends.common.runtime import empty_contiguous, runtime_of
-
     t = empty_contiguous(shape, dt, dev)
     runtime_of(t).fill(t, 0)
     return t
@@ -113,17 +367,17 @@ def _zeros(shape: tuple[int, ...], dt: DType, dev: Device) -> TensorBase:
 def _dense_like(g: TensorBase, shape: tuple[int, ...], stride: tuple[int, ...]) -> Any:
     """A copy of `g` with the given strides, as part of the graph when gradients are recorded."""
     t = empty(shape, stride, g._dtype, g._device)
-    return HOT.copy_.call((t, g, False))
+    if g._keys & AUTOGRAD and is_grad_enabled():
+        return HOT.copy_.call((t, g, False))
+    runtime_of(t).copy(t, g)
+    return t
 
 
 def _grad_copy(g: Any, leaf: TensorBase) -> Any:
     """What becomes `.grad`: a copy with the leaf's strides where those are dense, else row-major."""
-    from ._backends.common.overlap import is_dense
-
-    stride = leaf._stride if is_dense(leaf) else contiguous_strides(leaf._shape)
     if g._keys & AUTOGRAD and is_grad_enabled():
         return HOT.clone.call((g, None))
-    return _dense_like(g, leaf._shape, stride)
+    return _dense_like(g, leaf._shape, leaf._stride if is_dense(leaf) else contiguous_strides(leaf._shape))
 
 
 def _warn_grad(t: Any) -> None:
@@ -141,16 +395,51 @@ def _check_grad(t: TensorBase, g: Any) -> None:
         raise TypeError(f"assigned grad expected to be a Tensor or None but got grad of type {type(g).__name__}")
     if g is t:
         raise RuntimeError("can't assign Variable as its own grad")
-    if g._shape != t._shape:
-        raise RuntimeError(
-            f"assigned grad has data of a different size")
     if g._dtype is not t._dtype:
         raise RuntimeError(
-            f"attempting to assign a gradient with dtype '{g._dtype}' to a tensor with grad_dtype '{t._dtype}'")
+            f"attempting to assign a gradient with dtype '{g._dtype.scalar_name.lower()}' to a tensor with grad_dtype "
+            f"'{t._dtype.scalar_name}'. The gradient must match the tensor's grad_dtype (defaults to the tensor's dtype). "
+            "You can set the tensor's grad_dtype attribute with a specific dtype, or None to allow any dtype. Set grad_dtype "
+            "with caution. Diverging the dtypes of a tensor and its gradient may break downstream systems that assume they "
+            "match.")
     if g._device != t._device:
         raise RuntimeError(
             f"attempting to assign a gradient with device type '{g._device.type}' to a tensor with device type "
             f"'{t._device.type}'. Please ensure that the gradient and the tensor are on the same device")
+    if g._shape != t._shape:
+        raise RuntimeError("assigned grad has data of a different size")
+
+
+def _from_data(data: Any, dt: DType | None, like: TensorBase) -> Any:
+    """An index tensor from a list, on the device of the tensor it indexes."""
+    from ._creation import tensor
+
+    return tensor(data, dtype=dt, device=like._device)
+
+
+def _scalar_tensor(value: Any, like: TensorBase) -> TensorBase:
+    t = empty((), (), like._dtype, like._device)
+    runtime_of(t).fill(t, value)
+    return t
+
+
+def _host_item(t: Any) -> Any:
+    if t._device.type == "meta":
+        raise RuntimeError("Tensor.item() cannot be called on meta tensors")
+    return t.cpu().item()
+
+
+def _to_host(t: Any) -> Any:
+    if t._device.type == "meta":
+        raise NotImplementedError("Cannot copy out of meta tensor; no data!")
+    return t.detach().cpu()
+
+
+def type_name(t: TensorBase) -> str:
+    """PyTorch's legacy type name: torch.FloatTensor."""
+    name = "Bool" if t._dtype is bool_ else t._dtype.scalar_name
+    where = "" if t._device.type == "cpu" else t._device.type + "."
+    return f"torch.{where}{name}Tensor"
 
 
 HOT.tensor = Tensor
@@ -159,4 +448,11 @@ HOT.dense_like = _dense_like
 HOT.grad_copy = _grad_copy
 HOT.warn_grad = _warn_grad
 HOT.check_grad = _check_grad
-_unused = (_native, BACKENDS, INFERENCE, PYTHON, Size, alias, is_contiguous, public)
+HOT.from_data = _from_data
+HOT.scalar = _scalar_tensor
+HOT.item = TensorBase.item
+HOT.host_item = _host_item
+HOT.to_host = _to_host
+HOT.type_name = type_name
+HOT.getitem = getitem
+HOT.setitem = setitem

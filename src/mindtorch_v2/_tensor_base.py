@@ -13,12 +13,14 @@ from . import _native
 from ._autograd.node import Node
 from ._autograd.version_counter import VersionCounter
 from ._device import device as Device
-from ._dispatch.keys import AUTOGRAD, BACKENDS, INFERENCE, PYTHON, VIEW
-from ._dispatch.state import INFERENCE_MODE, STATE, _tls_get
+from ._dispatch.keys import AUTOGRAD, BACKENDS, CPU, INFERENCE, PYTHON, VIEW
+from ._dispatch.state import INFERENCE_MODE, STATE, _tls_get, is_inference_mode
 from ._dtype import dtype as DType
 from ._size import Size
 
 _alloc: Final[Any] = _native.alloc_instance
+_item: Final[Any] = _native.item
+_tolist: Final[Any] = _native.tolist
 
 # How a view came to be; decides whether writing through it in place may be recorded.
 DEFAULT_VIEW: Final[i64] = 0
@@ -80,6 +82,8 @@ class Hot:
     conj: OpBase
     as_strided: OpBase
     copy_: OpBase
+    zero_: OpBase
+    alias: OpBase
     clone: OpBase
     real: OpBase
     sum: OpBase
@@ -94,7 +98,6 @@ class Hot:
     select: OpBase
     slice: OpBase
     unsqueeze: OpBase
-    alias: OpBase
     index: OpBase
     index_put_: OpBase
     masked_fill_: OpBase
@@ -106,6 +109,10 @@ class Hot:
     type_name: Any
     index_shape: Any
     int64: Any
+    getitem: Any
+    setitem: Any
+    host_item: Any
+    to_host: Any
     public_index_put: Any
     public_index_put_: Any
 
@@ -252,9 +259,39 @@ class TensorBase:
     def is_inference(self) -> bool:
         return (self._keys & INFERENCE) != 0
 
+    # -- values ---------------------------------------------------------------------------------------------------
+    def item(self) -> Any:
+        if numel(self) != 1:
+            raise RuntimeError(f"a Tensor with {numel(self)} elements cannot be converted to Scalar")
+        if self._keys & CPU:
+            return _item(self._storage, int(self._offset), self._dtype.code)
+        return HOT.host_item(self)
+
+    def tolist(self) -> Any:
+        if self._keys & CPU:
+            return _tolist(self._storage, int(self._offset), self._stride, self._dtype.code, self._shape)
+        return HOT.to_host(self).tolist()
+
+    def __bool__(self) -> bool:
+        n = numel(self)
+        if n != 1:
+            raise RuntimeError(
+                f"Boolean value of Tensor with {'more than one value' if n > 1 else 'no values'} is ambiguous")
+        return bool(self.item())
+
+    def data_ptr(self) -> int:
+        ptr: int = self._storage.ptr
+        return ptr + self._offset * self._dtype.itemsize if ptr else 0
+
+    def __getitem__(self, key: Any) -> Any:
+        return HOT.getitem(self, key)
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        HOT.setitem(self, key, value)
+
     # -- Python operators -----------------------------------------------------------------------------------------
     def __hash__(self) -> int:
-        return id(self) >> 4
+        return id(self)
 
     def __add__(self, other: Any) -> Any:
         o = operand(other)
@@ -494,7 +531,7 @@ def make_view(src: TensorBase, shape: tuple[int, ...], stride: tuple[int, ...], 
             m: i64 = _tls_get()
             if m & INFERENCE_MODE:
                 t._cmeta = INFERENCE_VIEW
-            elif (m >> 32) & AUTOGRAD and requires_grad(src):
+            elif (m >> 32) & AUTOGRAD:
                 t._cmeta = NO_GRAD_VIEW
     return t
 
@@ -615,7 +652,7 @@ def set_requires_grad(t: TensorBase, on: bool) -> None:
     if on:
         if not differentiable(t._dtype):
             raise RuntimeError("only Tensors of floating point and complex dtype can require gradients")
-        if t._keys & INFERENCE and STATE.active == 0:
+        if t._keys & INFERENCE and not is_inference_mode():
             raise RuntimeError(
                 "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.")
         t._keys |= AUTOGRAD
