@@ -35,7 +35,7 @@ LOOK_AHEAD = 40
 MAX_ELEMENTS = 20_000
 
 
-def tolerance(name: str) -> dict[str, float]:
+def tolerance(name: str) -> dict[str, Any]:
     rtol, atol = TOLERANCES.get(name, (0.0, 0.0))
     return {"rtol": rtol, "atol": atol}
 

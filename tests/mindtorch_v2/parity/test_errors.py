@@ -1,6 +1,6 @@
 """Wrong calls from PyTorch's own table: the same exception type.
 
-Invariant: a call that PyTorch refuses is refused, with the type of exception a caller may be catching. Texts, and inputs
+Invariant: a call that PyTorch refuses is refused, with the type of exception a caller may catch. Texts, and inputs
 that share memory, are compared in `test_bad_input.py`.
 """
 
