@@ -67,6 +67,20 @@ class FnKernel(Kernel):
         return self.fn(*args)
 
 
+@final
+class PartsKernel(Kernel):
+    """Python in terms of other operators, once the rule has agreed to the arguments."""
+
+    def __init__(self, fn: Any) -> None:
+        self.fn: Final[Any] = fn
+        self.calls_ops = True
+
+    def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
+        if op.rule is not None:
+            op.rule.infer(args)
+        return self.fn(*args)
+
+
 class Derivative:
     """What autograd does with an operator; the concrete class lives in `_autograd.record`."""
 

@@ -13,7 +13,7 @@ from .._autograd.inplace import OUT_DERIVATIVE, InplaceDerivative
 from .._autograd.record import NO_GRADIENT, Formulas
 from .._backends.common.kernels import ViewKernel
 from .._dispatch import registry
-from .._dispatch.op import FnKernel, Kernel, Op, Rule
+from .._dispatch.op import FnKernel, Kernel, Op, PartsKernel, Rule
 from .rules.base import PyRule
 from .rules.pointwise import BOOL_TO_LONG, COMPLEX_TO_FLOAT, DEFAULT, INT_TO_FLOAT, TO_BOOL, Pointwise
 
@@ -85,7 +85,7 @@ def op(schema: str, *, meta: Any = None, grad: Mapping[Any, Callable[..., Any] |
     elif nondifferentiable:
         o.derivative = NO_GRADIENT
     if kernel is not None:
-        row.fallback = FnKernel(kernel)
+        row.fallback = PartsKernel(kernel)
     if inplace:
         row.inplace_op = _inplace(o, row, formulas, nondifferentiable, numbers)
     if out:
