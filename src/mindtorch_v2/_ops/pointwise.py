@@ -17,6 +17,7 @@ from .._dtype import bool as bool_
 from .._tensor_base import HOT, TensorBase
 from .rules import accept
 from .rules.accept import BOOL, COMPLEX, FLOAT8, FLOATS, INTS, UNSIGNED
+from .rules.alias import Renamed
 from .rules.formulas import conj, narrow, over, times, wide, zeros_like
 from .table import PointwiseRule, Row, composite, op, pointwise
 
@@ -66,8 +67,8 @@ def alias(new: str, old: str) -> None:
     """Another name for every form of an operator; the call, and so its node in the graph, is the old one's."""
     for target in [o for o in registry.ops() if o.title() == old and not o.is_out]:
         numbers = [a.name for i, a in enumerate(target.schema.args) if target.numbers >> i & 1]
-        o = composite(new + target.schema_text.removeprefix(old), target.call, numbers=numbers,
-                      function=target.row.function, method=target.row.method)
+        o = composite(new + target.schema_text.removeprefix(old), Renamed(target), numbers=numbers, function=target.row.function,
+                      method=target.row.method)
         o.row.out_op = target.row.out_op
         inner = target.row.inplace_op
         if inner is not None:
