@@ -16,11 +16,12 @@ from ._dispatch.op import Op, type_name
 from ._dispatch.schema import Arg
 from ._dispatch.state import STATE, current_default_device
 from ._dtype import DEFAULTS, dtype, dtype_or_none, from_np
-from ._nested import read, store
+from ._nested import from_data as numbers
 from ._ops import copy as _copy_rows
 from ._ops import create as _rows
 from ._ops.rules.shape import _PIN, check_options, placed
-from ._tensor_base import HOT, TensorBase, contiguous_strides, make
+from ._size import Size
+from ._tensor_base import TensorBase, make
 
 _SIZE = Arg("size", "int", False, True, 0, "", False, False, False, None)
 _STRIDE = Arg("stride", "int", False, True, 0, "", False, False, False, None)
@@ -344,9 +345,7 @@ def from_data(data: Any, dt: Any, dev: Any, fname: str = "tensor") -> Any:
         return _copied(data.detach(), dt, data._device if dev is None else placed(dev))
     if type(data) not in _PLAIN and hasattr(data, "__array_interface__"):
         return _copied(from_numpy(_as_array(data)), dt, placed(dev))
-    p = read(data, dt)
-    shape = tuple(p.shape)
-    t = make(store(p), 0, shape, contiguous_strides(shape), p.dtype, CPU, 1)
+    t = numbers(data, dt)
     if dev is None or dev is CPU or dev.type == "cpu":
         return t
     return _copy_rows.TO_COPY.call((t, None, placed(dev), None))
@@ -521,16 +520,45 @@ def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, req
     return _finish(make(storage, 0, (n,), (1,), dt, CPU, 1), requires_grad)
 
 
-# -- for indexing and in-place assignment --------------------------------------------------------------------------
-def _index_data(data: Any, dt: Any, like: TensorBase) -> Any:
-    """Data written in an index, on the device of the tensor that is indexed."""
-    return from_data(data, dt, like._device, "index")
+# -- PyTorch's old constructors -----------------------------------------------------------------------------------
+def legacy_tensor(cls: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """`Tensor(2, 3)` is uninitialised, `Tensor([1, 2])` holds the default dtype; a subclass gets its own type."""
+    dev = _device_arg("new", kwargs.pop("device", None))
+    if kwargs:
+        raise TypeError(f"new() received an invalid combination of arguments - got ({', '.join(kwargs)})")
+    return as_subclass(_legacy(args, DEFAULTS.dtype, dev), cls)
 
 
-def _scalar_like(value: Any, like: TensorBase) -> Any:
-    """A number as a tensor without dimensions, with the dtype and device of `like`."""
-    return _rows.NEW_FULL.call((like, (), value, None, None, None, None))
+def legacy_new(self: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """`t.new(2, 3)`, `t.new([1, 2])`: as the old constructor, with this tensor's dtype and device."""
+    dev = _device_arg("new", kwargs.pop("device", None))
+    if kwargs:
+        raise TypeError(f"new() received an invalid combination of arguments - got ({', '.join(kwargs)})")
+    return _legacy(args, self._dtype, dev or self._device)
 
 
-HOT.from_data = _index_data
-HOT.scalar = _scalar_like
+def _legacy(args: tuple[Any, ...], dt: Any, dev: Any) -> Any:
+    if not args:
+        return _rows.EMPTY.call(((0,), dt, None, dev, None, None))
+    first = args[0]
+    if len(args) == 1 and not isinstance(first, int):
+        if isinstance(first, TensorBase):
+            if first._dtype is not dt:
+                raise TypeError(f"expected {dt} (got {first._dtype})")
+            return first.detach()
+        if isinstance(first, Size):
+            return _rows.EMPTY.call((tuple(first), dt, None, dev, None, None))
+        if not isinstance(first, (list, tuple)) and not hasattr(first, "__len__"):
+            raise TypeError(f"new(): data must be a sequence (got {type(first).__name__})")
+        return from_data(first, dt, dev, "new")
+    return _rows.EMPTY.call((_sizes("new", args), dt, None, dev, None, None))
+
+
+def as_subclass(t: Any, cls: type) -> Any:
+    """The same tensor as an instance of a subclass of Tensor."""
+    if cls is type(t):
+        return t
+    out = _native.alloc_instance(TensorBase, cls)
+    for name in ("_storage", "_offset", "_shape", "_stride", "_dtype", "_device", "_keys"):
+        setattr(out, name, getattr(t, name))
+    return out

@@ -6,24 +6,26 @@ from __future__ import annotations
 
 import array
 import struct
-from collections.abc import Sequence
 from typing import Any, Final, final
 
 from mypy_extensions import i64
 
 from . import _native
+from ._device import CPU
+from ._dispatch.keys import CPU as CPU_KEY
 from ._dtype import DEFAULTS, dtype, float64, from_np, int64, uint64
 from ._dtype import bool as bool_
 from ._ops.rules.shape import fits
 from ._promotion import promote
-from ._tensor_base import HOT, TensorBase, contiguous_strides, numel
+from ._tensor_base import HOT, TensorBase, contiguous_strides, make, numel
 
 _Storage: Final[Any] = _native.Storage
 _copy: Final[Any] = _native.copy
 _fill: Final[Any] = _native.fill
 _pack_into: Final[Any] = struct.pack_into
 _array: Final[Any] = array.array
-_Sequence: Final[Any] = Sequence
+_list_shape: Final[Any] = _native.list_shape
+_from_list: Final[Any] = _native.from_list
 
 MAX_DIMS: Final[i64] = 128
 
@@ -45,6 +47,53 @@ def is_sequence(x: Any) -> bool:
     if isinstance(x, (float, int, complex, TensorBase, dict, set)) or x is None:
         return False
     return hasattr(x, "__getitem__") and hasattr(x, "__len__") and not hasattr(x, "keys")
+
+
+def from_data(data: Any, wanted: dtype | None) -> TensorBase:
+    """A new CPU tensor from a number or nested sequences."""
+    if isinstance(data, float):
+        dt = DEFAULTS.dtype if wanted is None else wanted
+        if dt.category == 2 and type(data).__name__ == "float":
+            one_element = _Storage(dt.itemsize)
+            _fill(one_element, 0, (), dt.code, (), data)
+            return make(one_element, 0, (), (), dt, CPU, CPU_KEY)
+    elif isinstance(data, (list, tuple)):
+        quick = from_lists(data, wanted)
+        if quick is not None:
+            return quick
+    p = read(data, wanted)
+    shape = tuple(p.shape)
+    found = p.dtype
+    assert found is not None
+    return make(store(p), 0, shape, contiguous_strides(shape), found, CPU, CPU_KEY)
+
+
+def from_lists(data: Any, wanted: dtype | None) -> TensorBase | None:
+    """Lists of plain numbers, read by the native module; None where something needs a closer look (or an error text)."""
+    try:
+        found = _list_shape(data)
+    except (TypeError, ValueError):
+        return None
+    shape: tuple[int, ...] = found[0]
+    kind: i64 = found[1]
+    if kind > 3:
+        return None
+    dt: dtype
+    if wanted is None:
+        if kind == 2 or kind < 0:
+            dt = DEFAULTS.dtype
+        elif kind == 1:
+            dt = int64
+        elif kind == 0:
+            dt = bool_
+        else:
+            dt = DEFAULTS.complex_dtype()
+    else:
+        # Numbers that may not fit are checked one by one.
+        if wanted.category == 1 and not (wanted is int64 and kind < 2) or kind == 3 and not wanted.is_complex:
+            return None
+        dt = wanted
+    return make(_from_list(data, shape, dt.code), 0, shape, contiguous_strides(shape), dt, CPU, CPU_KEY)
 
 
 def read(data: Any, wanted: dtype | None) -> Parsed:
@@ -171,11 +220,6 @@ def store(p: Parsed) -> Any:
     flat = p.flat
     n = len(flat)
     out = _Storage(n * dt.itemsize)
-    if n == 1:
-        x = flat[0]
-        if isinstance(x, float) and dt.category == 2:
-            _fill(out, 0, (), dt.code, (), x)
-            return out
     if n > 0:
         pack(out, flat, n, dt)
     return out

@@ -13,6 +13,7 @@ from mypy_extensions import i64
 from ..._dispatch.keys import BACKENDS, CPU, META
 from ..._dispatch.op import Kernel, Op, Spec
 from ..._ops.rules.pointwise import expand_strides
+from ..._ops.rules.shape import skipped
 from ..._tensor_base import TensorBase, alias, bump, contiguous_strides, is_contiguous
 from .kernels import fit
 from .overlap import check_no_internal_overlap
@@ -215,6 +216,99 @@ class ScatterKernel(Kernel):
         return out
 
 
+@final
+class EmbedKernel(Kernel):
+    """Zeros with the input written where a view of the result lies; the row's arguments are (self, view's arguments...)."""
+
+    def __init__(self, layout: Any) -> None:
+        self.layout: Final[Any] = layout
+
+    def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
+        t = args[0]
+        assert isinstance(t, TensorBase)
+        s = op.infer(args)
+        assert isinstance(s, Spec)
+        out = empty_spec(s)
+        device_runtime = runtime_of(out)
+        device_runtime.fill(out, 0)
+        where = self.layout(s.shape, s.stride, 0, *args[1:])
+        device_runtime.copy(alias(out, where[0], where[1], where[2]), t)
+        return out
+
+
+@final
+class RepeatKernel(Kernel):
+    """Each dimension of the result is seen as (copies, elements); the input does not move along the copies."""
+
+    def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
+        t = args[0]
+        assert isinstance(t, TensorBase)
+        repeats: tuple[int, ...] = args[1]
+        s = op.infer(args)
+        assert isinstance(s, Spec)
+        out = empty_spec(s)
+        lead = len(repeats) - len(t._shape)
+        shape: list[int] = []
+        target: list[int] = []
+        source: list[int] = []
+        for i, r in enumerate(repeats):
+            n = 1 if i < lead else t._shape[i - lead]
+            shape.append(r)
+            target.append(s.stride[i] * n)
+            source.append(0)
+            shape.append(n)
+            target.append(s.stride[i])
+            source.append(0 if i < lead else t._stride[i - lead])
+        both = tuple(shape)
+        runtime_of(out).copy(alias(out, both, tuple(target), 0), alias(t, both, tuple(source), t._offset))
+        return out
+
+
+@final
+class JoinKernel(Kernel):
+    """cat, and stack when `new_dim`: every tensor is copied to its place in the result."""
+
+    def __init__(self, new_dim: bool) -> None:
+        self.new_dim: Final = new_dim
+
+    def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
+        s = op.infer(args)
+        assert isinstance(s, Spec)
+        out = empty_spec(s)
+        self.place(out, args)
+        return out
+
+    def into(self, op: Op, args: tuple[Any, ...], spec: Spec, out: TensorBase) -> bool:
+        for t in args[0]:
+            if t._storage is out._storage:
+                return False
+        self.place(out, args)
+        return True
+
+    def place(self, out: TensorBase, args: tuple[Any, ...]) -> None:
+        n = len(out._shape)
+        dim: i64 = args[1]
+        if dim < 0:
+            dim += n
+        step: i64 = out._stride[dim]
+        at = out._offset
+        stride = out._stride
+        if self.new_dim:
+            left = list(stride)
+            del left[dim]
+            stride = tuple(left)
+        device_runtime = runtime_of(out)
+        for x in args[0]:
+            t: TensorBase = x
+            if self.new_dim:
+                device_runtime.copy(alias(out, t._shape, stride, at), t)
+                at += step
+            elif not skipped(t):
+                device_runtime.copy(alias(out, t._shape, stride, at), t)
+                length: i64 = t._shape[dim]
+                at += step * length
+
+
 # -- one flat memory seen through two geometries ---------------------------------------------------------------------
 def may_overlap(shape: tuple[int, ...], stride: tuple[int, ...]) -> bool:
     """Whether a geometry may visit a place twice (exact for everything but unusual interleavings)."""
@@ -266,6 +360,9 @@ TO_COPY: Final = ToCopyKernel()
 COPY: Final = CopyKernel()
 FILL: Final = FillKernel()
 STRIDED_MAP: Final = StridedMapKernel()
+REPEAT: Final = RepeatKernel()
+CAT: Final = JoinKernel(False)
+STACK: Final = JoinKernel(True)
 
 
 def across(op: Op, kernel: Kernel) -> None:

@@ -12,8 +12,9 @@ from ..._device import CPU, META, device
 from ..._dispatch.op import Rule, Spec
 from ..._dtype import DEFAULTS, dtype
 from ..._layout import channels_last, channels_last_3d, contiguous_format, preserve_format, strided
-from ..._promotion import number_dtype
+from ..._promotion import number_dtype, promote, result_type_of
 from ..._tensor_base import TensorBase, contiguous_strides, is_contiguous
+from .base import wrap_dim
 from .pointwise import broadcast_shapes, dense_layout, ordered_strides
 
 Ints = tuple[int, ...]
@@ -296,3 +297,133 @@ def fits(value: Any, dt: dtype) -> bool:
 def check_value(value: Any, dt: dtype) -> None:
     if not fits(value, dt):
         raise RuntimeError(f"value cannot be converted to type {c_name(dt)} without overflow")
+
+
+# -- joining ------------------------------------------------------------------------------------------------------
+def skipped(t: TensorBase) -> bool:
+    """PyTorch's cat ignores tensors of shape (0,), whatever the others' shapes are."""
+    return len(t._shape) == 1 and t._shape[0] == 0
+
+
+def joined_dtype(tensors: tuple[Any, ...]) -> dtype:
+    first: TensorBase = tensors[0]
+    dt = first._dtype
+    mixed = False
+    for t in tensors:
+        if t._dtype is not dt:
+            mixed = True
+    if not mixed:
+        return dt
+    dim_dt: dtype | None = None
+    zero_dt: dtype | None = None
+    for t in tensors:
+        if len(t._shape) > 0:
+            dim_dt = t._dtype if dim_dt is None else promote(dim_dt, t._dtype)
+        else:
+            zero_dt = t._dtype if zero_dt is None else promote(zero_dt, t._dtype)
+    return result_type_of(dim_dt, zero_dt, None)
+
+
+def check_devices(tensors: tuple[Any, ...]) -> device:
+    first: TensorBase = tensors[0]
+    dev = first._device
+    for t in tensors:
+        if t._device is not dev and t._device != dev:
+            raise RuntimeError(f"Tensor on device {t._device} is not on the expected device {dev}!")
+    return dev
+
+
+@final
+class CatRule(Rule):
+    """cat(tensors, dim)"""
+
+    def infer(self, args: tuple[Any, ...]) -> Any:
+        tensors: tuple[Any, ...] = args[0]
+        if len(tensors) == 0:
+            raise ValueError("torch.cat(): expected a non-empty list of Tensors")
+        model: TensorBase | None = None
+        total: i64 = 0
+        d: i64 = -1
+        k: i64 = 0
+        for x in tensors:
+            t: TensorBase = x
+            shape = t._shape
+            if len(shape) == 0:
+                raise RuntimeError(f"zero-dimensional tensor (at position {k}) cannot be concatenated")
+            if not skipped(t):
+                if model is None:
+                    model = t
+                    d = wrap_dim(args[1], len(shape))
+                    total = shape[d]
+                else:
+                    if t._shape != model._shape:
+                        check_cat(model._shape, shape, d, k)
+                    n: i64 = shape[d]
+                    total += n
+            k += 1
+        dev = check_devices(tensors)
+        dt = joined_dtype(tensors)
+        if model is None:
+            wrap_dim(args[1], 1)
+            return Spec((0,), (1,), dt, dt, dev)
+        sizes = list(model._shape)
+        sizes[d] = int(total)
+        out = tuple(sizes)
+        return Spec(out, format_strides(out, common_format(tensors)), dt, dt, dev)
+
+
+def check_cat(a: Ints, b: Ints, d: i64, k: i64) -> None:
+    if len(a) != len(b):
+        raise RuntimeError(f"Tensors must have same number of dimensions: got {len(a)} and {len(b)}")
+    for i in range(len(a)):
+        if i != d and a[i] != b[i]:
+            raise RuntimeError(
+                f"Sizes of tensors must match except in dimension {d}. Expected size {a[i]} but got size {b[i]} for tensor "
+                f"number {k} in the list.")
+
+
+def common_format(tensors: tuple[Any, ...]) -> Any:
+    """The memory format all tensors suggest, or None."""
+    form: Any = None
+    for i, t in enumerate(tensors):
+        n = len(t._shape)
+        if n != 4 and n != 5:
+            return None
+        here = suggested_format(t)
+        if here is None or (i > 0 and here is not form):
+            return None
+        form = here
+    return form
+
+
+def suggested_format(t: TensorBase) -> Any:
+    """channels_last where the strides say so and do not fit the plain order."""
+    if is_contiguous(t):
+        return None
+    if is_contiguous_as(t, _CHANNELS_LAST):
+        return _CHANNELS_LAST
+    return _CHANNELS_LAST_3D if is_contiguous_as(t, _CHANNELS_LAST_3D) else None
+
+
+@final
+class StackRule(Rule):
+    """stack(tensors, dim)"""
+
+    def infer(self, args: tuple[Any, ...]) -> Any:
+        tensors: tuple[Any, ...] = args[0]
+        if len(tensors) == 0:
+            raise RuntimeError("stack expects a non-empty TensorList")
+        first: TensorBase = tensors[0]
+        shape = first._shape
+        d = wrap_dim(args[1], len(shape) + 1)
+        for i, t in enumerate(tensors):
+            if t._shape != shape:
+                raise RuntimeError(
+                    f"stack expects each tensor to be equal size, but got {list(shape)} at entry 0 and "
+                    f"{list(t._shape)} at entry {i}")
+        dev = check_devices(tensors)
+        dt = joined_dtype(tensors)
+        sizes = list(shape)
+        sizes.insert(d, len(tensors))
+        out = tuple(sizes)
+        return Spec(out, contiguous_strides(out), dt, dt, dev)
