@@ -10,12 +10,22 @@ from typing import Any
 
 import mindtorch_v2 as torch
 
+from .._dispatch import registry
 from .._tensor import Tensor
 from . import _reduction
 
+# Rows that are no function of `torch`; they take their arguments in the order of the schema.
+_linear = registry.get("linear").call
+_gelu = registry.get("gelu").call
+_silu = registry.get("silu").call
+_silu_ = registry.get("silu_").call
+_nll_loss = registry.get("nll_loss_nd").call
+_cross_entropy = registry.get("cross_entropy_loss").call
+_mse_loss = registry.get("mse_loss").call
+
 
 def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    return torch._C._nn.linear(input, weight, bias)
+    return _linear((input, weight, bias))
 
 
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
@@ -27,11 +37,11 @@ def relu_(input: Tensor) -> Tensor:
 
 
 def gelu(input: Tensor, *, approximate: str = "none") -> Tensor:
-    return torch._C._nn.gelu(input, approximate=approximate)
+    return _gelu((input, approximate))
 
 
 def silu(input: Tensor, inplace: bool = False) -> Tensor:
-    return torch._C._nn.silu_(input) if inplace else torch._C._nn.silu(input)
+    return _silu_((input,)) if inplace else _silu((input,))
 
 
 def sigmoid(input: Tensor) -> Tensor:
@@ -106,7 +116,7 @@ def nll_loss(
 ) -> Tensor:
     if size_average is not None or reduce is not None:
         reduction = _reduction.legacy_get_string(size_average, reduce)
-    return torch._C._nn.nll_loss_nd(input, target, weight, _reduction.get_enum(reduction), ignore_index)
+    return _nll_loss((input, target, weight, _reduction.get_enum(reduction), ignore_index))
 
 
 def cross_entropy(
@@ -121,9 +131,7 @@ def cross_entropy(
 ) -> Tensor:
     if size_average is not None or reduce is not None:
         reduction = _reduction.legacy_get_string(size_average, reduce)
-    return torch._C._nn.cross_entropy_loss(
-        input, target, weight, _reduction.get_enum(reduction), ignore_index, label_smoothing
-    )
+    return _cross_entropy((input, target, weight, _reduction.get_enum(reduction), ignore_index, label_smoothing))
 
 
 def mse_loss(
@@ -145,7 +153,7 @@ def mse_loss(
     if size_average is not None or reduce is not None:
         reduction = _reduction.legacy_get_string(size_average, reduce)
     if weight is None:
-        return torch._C._nn.mse_loss(input, target, _reduction.get_enum(reduction))
+        return _mse_loss((input, target, _reduction.get_enum(reduction)))
     if weight.shape != input.shape:
         raise ValueError("Weights and input must have the same size.")
     errors = (input - target).pow(2) * weight
