@@ -1,0 +1,12 @@
+"""CPU lines of softmax and layer norm."""
+from __future__ import annotations
+
+from .lines import cpu
+from .nn_glue import LayerNorm, LayerNormBackward, Softmax, SoftmaxBackward
+
+cpu("_softmax", Softmax(False))
+cpu("_log_softmax", Softmax(True))
+cpu("_softmax_backward_data", SoftmaxBackward(False))
+cpu("_log_softmax_backward_data", SoftmaxBackward(True))
+cpu("native_layer_norm", LayerNorm())
+cpu("native_layer_norm_backward", LayerNormBackward())

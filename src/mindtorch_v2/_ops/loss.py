@@ -1,0 +1,425 @@
+"""Losses and embedding.
+
+Invariant: `reduction` is PyTorch's number: 0 none, 1 mean, 2 sum; a loss with a kernel has its backward as a row.
+"""
+from __future__ import annotations
+
+from typing import Any
+
+from .._dispatch.op import Spec
+from .._dtype import int64, uint8
+from .._layout import contiguous_format
+from .._tensor_base import numel
+from .rules import norm as rules
+from .rules.base import like
+from .rules.norm import USED
+from .rules.reduce import scalar_name
+from .table import composite, op
+
+NONE, MEAN, SUM = 0, 1, 2
+
+
+def _reduced(t: Any, reduction: int) -> Any:
+    return t if reduction == NONE else t.mean() if reduction == MEAN else t.sum()
+
+
+def _scaled_total(t: Any, reduction: int, count: int) -> Any:
+    """The derivative of a reduced loss with respect to its incoming gradient."""
+    return t if reduction == NONE else t.sum() if reduction == SUM else t.sum() / count
+
+
+# -- negative log likelihood --------------------------------------------------------------------------------------
+_NLL = "Tensor self, Tensor target, Tensor? weight, int reduction, int ignore_index"
+_NLL_DEFAULT = "Tensor self, Tensor target, Tensor? weight=None, int reduction=Mean, int ignore_index=-100"
+NLL_BACKWARD = op(
+    f"nll_loss_backward(Tensor grad_output, {_NLL}, Tensor total_weight) -> Tensor", meta=rules.LikeSecond(),
+    function=False, method=False,
+    grad=dict(grad_output=lambda g, target, weight, reduction, ignore_index: USED.nll_forward.call(
+        (g, target, weight, reduction, ignore_index))[0]))
+USED.nll_forward = op(
+    f"nll_loss_forward({_NLL}) -> (Tensor output, Tensor total_weight)", meta=rules.Nll(), node="NllLossBackward0",
+    nondiff=("total_weight",), function=False, method=False,
+    grad=dict(self=lambda g, self, target, weight, reduction, ignore_index, total_weight: NLL_BACKWARD.call(
+        (g, self, target, weight, reduction, ignore_index, total_weight))))
+
+
+def _nll2d_meta(self: Any, target: Any, weight: Any, reduction: int, ignore_index: int) -> list[Spec]:
+    if len(target._shape) != 3:
+        raise RuntimeError("only batches of spatial targets supported (3D tensors) but got targets of dimension: "
+                           f"{len(target._shape)}")
+    if len(self._shape) != 4:
+        raise RuntimeError(
+            f"only batches of spatial inputs supported (4D tensors), but got input of dimension: {len(self._shape)}")
+    if (self._shape[0],) + self._shape[2:] != target._shape:
+        raise RuntimeError(f"size mismatch (got input: {list(self._shape)} , target: {list(target._shape)}")
+    rules.check_classes(self._shape[1], weight)
+    if target._dtype not in (int64, uint8):
+        raise RuntimeError(f"expected target dtype to be Long or Byte, but got {scalar_name(target._dtype)}")
+    return [like(self, target._shape if reduction == NONE else ()), like(self, ())]
+
+
+def _rows(t: Any) -> Any:
+    """(N, C, H, W) as a matrix with one row per place."""
+    return t.permute((0, 2, 3, 1)).reshape((-1, t._shape[1]))
+
+
+def _nll2d(self: Any, target: Any, weight: Any, reduction: int, ignore_index: int) -> Any:
+    out, total = USED.nll_forward.call((_rows(self), target.reshape((-1,)), weight, reduction, ignore_index))
+    return (out.reshape(target._shape) if reduction == NONE else out), total
+
+
+def _nll2d_backward(grad_output: Any, self: Any, target: Any, weight: Any, reduction: int, ignore_index: int,
+                    total_weight: Any) -> Any:
+    g = grad_output.reshape((-1,)) if reduction == NONE else grad_output
+    n, c, h, w = self._shape
+    rows = NLL_BACKWARD.call((g, _rows(self), target.reshape((-1,)), weight, reduction, ignore_index, total_weight))
+    return rows.reshape((n, h, w, c)).permute((0, 3, 1, 2)).clone(memory_format=contiguous_format)
+
+
+NLL2D_BACKWARD = op(
+    f"nll_loss2d_backward(Tensor grad_output, {_NLL}, Tensor total_weight) -> Tensor", meta=rules.LikeSecond(),
+    function=False, method=False, kernel=_nll2d_backward,
+    grad=dict(grad_output=lambda g, target, weight, reduction, ignore_index: NLL2D.call(
+        (g, target, weight, reduction, ignore_index))[0]))
+NLL2D = op(
+    f"nll_loss2d_forward({_NLL}) -> (Tensor output, Tensor total_weight)", meta=_nll2d_meta, node="NllLoss2DBackward0",
+    nondiff=("total_weight",), function=False, method=False, kernel=_nll2d,
+    grad=dict(self=lambda g, self, target, weight, reduction, ignore_index, total_weight: NLL2D_BACKWARD.call(
+        (g, self, target, weight, reduction, ignore_index, total_weight))))
+composite(f"nll_loss({_NLL_DEFAULT}) -> Tensor", lambda *args: USED.nll_forward.call(args)[0], function=False, method=False)
+composite(f"nll_loss2d({_NLL_DEFAULT}) -> Tensor", lambda *args: NLL2D.call(args)[0], function=False, method=False)
+
+
+def _nll_nd(self: Any, target: Any, weight: Any, reduction: int, ignore_index: int) -> Any:
+    """More than two dimensions: places besides the batch."""
+    shape = self._shape
+    if len(shape) == 4:
+        return NLL2D.call((self, target, weight, reduction, ignore_index))[0]
+    wanted = (shape[0],) + shape[2:]
+    if target._shape[1:] != shape[2:]:
+        raise RuntimeError(f"Expected target size {list(wanted)}, got {list(target._shape)}")
+    flat = (shape[0], shape[1], 1, -1) if numel(self) else (shape[0], shape[1], 0, 0)
+    places = (shape[0], 1, -1) if numel(target) else (shape[0], 0, 0)
+    out = NLL2D.call((self.contiguous().view(flat), target.contiguous().view(places), weight, reduction, ignore_index))[0]
+    return out.view(wanted) if reduction == NONE else out
+
+
+USED.nll_nd = _nll_nd
+NLL_ND = composite(f"nll_loss_nd({_NLL_DEFAULT}) -> Tensor", rules.NllOf(), function=False, method=False)
+
+
+# -- cross entropy ------------------------------------------------------------------------------------------------
+def _class_weight(weight: Any, shape: Any, dim: int) -> Any:
+    wide = [1] * len(shape)
+    wide[dim] = weight._shape[0]
+    return weight.view(tuple(wide))
+
+
+def _probabilities(self: Any, target: Any, weight: Any, reduction: int, smoothing: float, dim: int) -> Any:
+    classes = self._shape[dim]
+    if weight is not None and weight._shape != (classes,):
+        raise RuntimeError(f"cross_entropy: weight tensor should be defined either for all {classes} classes or no classes "
+                           f"but got weight tensor of shape: {list(weight._shape)}")
+    logp = self.log_softmax(dim, self._dtype)
+    if smoothing > 0:
+        target = target * (1 - smoothing) + smoothing / classes
+    terms = logp * target
+    if weight is not None:
+        terms = terms * _class_weight(weight, self._shape, dim)
+    if reduction == NONE:
+        return terms.sum((dim,)).neg()
+    total = terms.sum().neg()
+    return total if reduction == SUM else total / (numel(self) / classes if classes else 0.0)
+
+
+def _smoothed(self: Any, target: Any, weight: Any, reduction: int, ignore_index: int, smoothing: float, dim: int) -> Any:
+    classes = self._shape[dim]
+    logp = self.log_softmax(dim, self._dtype)
+    exact = NLL_ND.call((logp, target, weight, reduction, ignore_index))
+    terms = logp if weight is None else logp * _class_weight(weight, self._shape, dim)
+    ignored = target == ignore_index
+    smooth = terms.sum((dim,)).neg().masked_fill(ignored, 0.0)
+    if reduction == SUM:
+        smooth = smooth.sum()
+    elif reduction == MEAN:
+        if weight is None:
+            smooth = smooth.sum() / ignored.logical_not().sum()
+        else:
+            kept = target.masked_select(ignored.logical_not()).flatten()
+            smooth = smooth.sum() / weight.gather(0, kept).sum()
+    return exact * (1 - smoothing) + smooth * (smoothing / classes)
+
+
+def _cross_entropy(self: Any, target: Any, weight: Any, reduction: int, ignore_index: int, label_smoothing: float) -> Any:
+    dim = 0 if len(self._shape) == 1 else 1
+    if label_smoothing < 0 or label_smoothing > 1:
+        raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing:g}")
+    if self._shape == target._shape:
+        if not target._dtype.is_floating_point:
+            raise RuntimeError("Expected floating point type for target with class probabilities, got "
+                               f"{scalar_name(target._dtype)}")
+        if ignore_index >= 0:
+            raise RuntimeError("ignore_index is not supported for floating point target")
+        return _probabilities(self, target, weight, reduction, label_smoothing, dim)
+    if label_smoothing > 0:
+        return _smoothed(self, target, weight, reduction, ignore_index, label_smoothing, dim)
+    return NLL_ND.call((self.log_softmax(dim, self._dtype), target, weight, reduction, ignore_index))
+
+
+USED.cross_entropy = _cross_entropy
+composite(f"cross_entropy_loss({_NLL_DEFAULT}, float label_smoothing=0.0) -> Tensor", rules.CrossEntropyOf(),
+          function=False, method=False)
+
+
+# -- distances ----------------------------------------------------------------------------------------------------
+def _spread(g: Any, reduction: int, count: int) -> Any:
+    """What reaches each element of a loss from the gradient of its reduction."""
+    return g / count if reduction == MEAN else g
+
+
+def _mse_grad_grad(g: Any, grad_output: Any, reduction: int) -> Any:
+    return g * grad_output * (2.0 / max(numel(g), 1) if reduction == MEAN else 2.0)
+
+
+MSE_BACKWARD = op(
+    "mse_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction) -> Tensor",
+    meta=rules.PairLossBackward(), function=False, method=False,
+    grad=dict(grad_output=lambda g, self, target, reduction: _scaled_total(
+        g * (self - target) * 2, reduction, max(numel(g), 1)),
+        self=lambda g, grad_output, reduction: _mse_grad_grad(g, grad_output, reduction),
+        target=lambda g, grad_output, reduction: _mse_grad_grad(g, grad_output, reduction).neg()))
+op("mse_loss(Tensor self, Tensor target, int reduction=Mean) -> Tensor", meta=rules.PairLoss(2), out=True, function=False,
+   method=False,
+   grad=dict(self=lambda g, self, target, reduction: MSE_BACKWARD.call((g, self, target, reduction)),
+             target=lambda g, self, target, reduction: MSE_BACKWARD.call((g, target, self, reduction))))
+composite("l1_loss(Tensor self, Tensor target, int reduction=Mean) -> Tensor",
+          lambda self, target, reduction: _reduced((self - target).abs(), reduction), function=False, method=False)
+
+
+def _not_negative(beta: float) -> None:
+    if beta < 0:
+        raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
+
+
+def _smooth_terms(self: Any, target: Any, beta: float) -> Any:
+    z = (self - target).abs()
+    return (z < beta).where(z * z * (0.5 / beta), z - 0.5 * beta)
+
+
+def _smooth_backward(grad_output: Any, self: Any, target: Any, reduction: int, beta: float) -> Any:
+    x = self - target
+    return _spread(grad_output, reduction, numel(x)) * (x / beta).clamp(-1, 1)
+
+
+SMOOTH_BACKWARD = op(
+    "smooth_l1_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, float beta) -> Tensor",
+    meta=rules.PairLossBackward(), function=False, method=False, kernel=_smooth_backward,
+    grad=dict(grad_output=lambda g, self, target, reduction, beta: _scaled_total(
+        g * ((self - target) / beta).clamp(-1, 1), reduction, numel(g)),
+        self=lambda g, grad_output, self, target, reduction, beta: _smooth_second(g, grad_output, self, target, reduction, beta),
+        target=lambda g, grad_output, self, target, reduction, beta: _smooth_second(
+            g, grad_output, self, target, reduction, beta).neg()))
+
+
+def _smooth_second(g: Any, grad_output: Any, self: Any, target: Any, reduction: int, beta: float) -> Any:
+    inside = (self - target).abs() < beta
+    return g * _spread(grad_output, reduction, numel(g)) * inside / beta
+
+
+_SMOOTH = op(
+    "_smooth_l1_loss(Tensor self, Tensor target, int reduction, float beta) -> Tensor",
+    meta=rules.PairLoss(2), node="SmoothL1LossBackward0", function=False, method=False,
+    kernel=lambda self, target, reduction, beta: _reduced(_smooth_terms(self, target, beta), reduction),
+    grad=dict(self=lambda g, self, target, reduction, beta: SMOOTH_BACKWARD.call((g, self, target, reduction, beta)),
+              target=lambda g, self, target, reduction, beta: SMOOTH_BACKWARD.call((g, target, self, reduction, beta))))
+
+
+def _smooth_l1(self: Any, target: Any, reduction: int, beta: float) -> Any:
+    _not_negative(beta)
+    if beta == 0:
+        return _reduced((self - target).abs(), reduction)
+    return _SMOOTH.call((self, target, reduction, beta))
+
+
+composite("smooth_l1_loss(Tensor self, Tensor target, int reduction=Mean, float beta=1.0) -> Tensor", _smooth_l1,
+          function=False, method=False)
+
+
+def _huber_meta(self: Any, target: Any, reduction: int, delta: float) -> Any:
+    if delta <= 0:
+        raise RuntimeError("huber_loss does not support non-positive values for delta.")
+    return rules.PairLoss(2).infer((self, target, reduction))
+
+
+def _huber(self: Any, target: Any, reduction: int, delta: float) -> Any:
+    z = (self - target).abs()
+    return _reduced((z < delta).where(z * z * 0.5, (z - 0.5 * delta) * delta), reduction)
+
+
+def _huber_backward(grad_output: Any, self: Any, target: Any, reduction: int, delta: float) -> Any:
+    x = self - target
+    return _spread(grad_output, reduction, numel(x)) * x.clamp(-delta, delta)
+
+
+def _huber_second(g: Any, grad_output: Any, self: Any, target: Any, reduction: int, delta: float) -> Any:
+    return g * _spread(grad_output, reduction, numel(g)) * ((self - target).abs() < delta)
+
+
+HUBER_BACKWARD = op(
+    "huber_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, float delta) -> Tensor",
+    meta=rules.PairLossBackward(), function=False, method=False, kernel=_huber_backward,
+    grad=dict(grad_output=lambda g, self, target, reduction, delta: _scaled_total(
+        g * (self - target).clamp(-delta, delta), reduction, numel(g)),
+        self=_huber_second,
+        target=lambda g, grad_output, self, target, reduction, delta: _huber_second(
+            g, grad_output, self, target, reduction, delta).neg()))
+op("huber_loss(Tensor self, Tensor target, int reduction=Mean, float delta=1.0) -> Tensor", meta=_huber_meta,
+   function=False, method=False, kernel=_huber,
+   grad=dict(self=lambda g, self, target, reduction, delta: HUBER_BACKWARD.call((g, self, target, reduction, delta)),
+             target=lambda g, self, target, reduction, delta: HUBER_BACKWARD.call((g, target, self, reduction, delta))))
+
+
+# -- binary cross entropy -----------------------------------------------------------------------------------------
+_EPSILON = 1e-12
+
+
+def _bce_meta(self: Any, target: Any, weight: Any, reduction: int) -> Spec:
+    return like(self, None if reduction == NONE else ())
+
+
+def _bce(self: Any, target: Any, weight: Any, reduction: int) -> Any:
+    if numel(self) and not self.ge(0).logical_and(self.le(1)).all().item():
+        raise RuntimeError("all elements of input should be between 0 and 1")
+    terms = (target - 1) * self.neg().log1p().clamp(min=-100) - target * self.log().clamp(min=-100)
+    return _reduced(terms if weight is None else terms * weight, reduction)
+
+
+def _bce_backward(grad_output: Any, self: Any, target: Any, weight: Any, reduction: int) -> Any:
+    g = grad_output * (self - target) / ((1 - self) * self).clamp(min=_EPSILON)
+    if weight is not None:
+        g = g * weight
+    return _spread(g, reduction, numel(self))
+
+
+def _bce_target(g: Any, self: Any, weight: Any, reduction: int) -> Any:
+    out = g * ((1 - self).log().clamp(min=-100) - self.log().clamp(min=-100))
+    return _spread(out if weight is None else out * weight, reduction, numel(self))
+
+
+def _bce_second(g: Any, grad_output: Any, self: Any, target: Any, weight: Any, reduction: int) -> Any:
+    """d/dself of (self - target) / (self (1 - self))."""
+    base = ((1 - self) * self).clamp(min=_EPSILON)
+    out = g * grad_output * (self * self - 2 * self * target + target) / (base * base)
+    return _spread(out if weight is None else out * weight, reduction, numel(self))
+
+
+def _bce_grad_output(g: Any, self: Any, target: Any, weight: Any, reduction: int) -> Any:
+    out = g * (self - target) / ((1 - self) * self).clamp(min=_EPSILON)
+    if weight is not None:
+        out = out * weight
+    return _scaled_total(out, reduction, numel(self))
+
+
+def _bce_backward_target(g: Any, grad_output: Any, self: Any, weight: Any, reduction: int) -> Any:
+    out = g * grad_output / ((1 - self) * self).clamp(min=_EPSILON)
+    return _spread(out if weight is None else out * weight, reduction, numel(self)).neg()
+
+
+BCE_BACKWARD = op(
+    "binary_cross_entropy_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? weight=None, int reduction=Mean) "
+    "-> Tensor", meta=rules.LikeSecond(), function=False, method=False, kernel=_bce_backward,
+    grad=dict(grad_output=_bce_grad_output, self=_bce_second, target=_bce_backward_target))
+op("binary_cross_entropy(Tensor self, Tensor target, Tensor? weight=None, int reduction=Mean) -> Tensor", meta=_bce_meta,
+   function=False, method=False, kernel=_bce,
+   grad=dict(self=lambda g, self, target, weight, reduction: BCE_BACKWARD.call((g, self, target, weight, reduction)),
+             target=_bce_target))
+
+
+def _logits_meta(self: Any, target: Any, weight: Any, pos_weight: Any, reduction: int) -> Any:
+    return rules.PairLoss(2).infer((self, target, reduction))
+
+
+def _logits(self: Any, target: Any, weight: Any, pos_weight: Any, reduction: int) -> Any:
+    log_sigmoid = self.clamp(max=0) - self.abs().neg().exp().log1p()
+    if pos_weight is None:
+        terms = (1 - target) * self - log_sigmoid
+    else:
+        terms = (1 - target) * self - log_sigmoid * ((pos_weight - 1) * target + 1)
+    return _reduced(terms if weight is None else terms * weight, reduction)
+
+
+def _logits_backward(g: Any, self: Any, target: Any, weight: Any, pos_weight: Any, reduction: int) -> Any:
+    if pos_weight is None:
+        d = self.sigmoid() - target
+    else:
+        t = pos_weight * target
+        d = (t + 1 - target) * self.sigmoid() - t
+    d = d * g if weight is None else d * g * weight
+    return _spread(d, reduction, numel(self))
+
+
+def _logits_target(g: Any, self: Any, weight: Any, pos_weight: Any, reduction: int) -> Any:
+    if pos_weight is None:
+        d = self.neg() * g
+    else:
+        low = self.abs().neg().exp().log1p()
+        # log_sigmoid(-x) - pos_weight * log_sigmoid(x)
+        d = ((self.neg().clamp(max=0) - low) - pos_weight * (self.clamp(max=0) - low)) * g
+    return _spread(d if weight is None else d * weight, reduction, numel(self))
+
+
+op("binary_cross_entropy_with_logits(Tensor self, Tensor target, Tensor? weight=None, Tensor? pos_weight=None, "
+   "int reduction=Mean) -> Tensor", meta=lambda self, target, weight, pos_weight, reduction: _logits_meta(
+       self, target, weight, pos_weight, reduction), method=False, kernel=_logits,
+   grad=dict(self=_logits_backward, target=_logits_target))
+
+
+def _kl_div(self: Any, target: Any, reduction: int, log_target: bool) -> Any:
+    terms = target.exp() * (target - self) if log_target else target.xlogy(target) - target * self
+    return _reduced(terms, reduction)
+
+
+composite("kl_div(Tensor self, Tensor target, int reduction=Mean, *, bool log_target=False) -> Tensor", _kl_div,
+          method=False)
+
+
+# -- embedding ----------------------------------------------------------------------------------------------------
+EMBEDDING_BACKWARD = op(
+    "embedding_dense_backward(Tensor grad_output, Tensor indices, int num_weights, int padding_idx, "
+    "bool scale_grad_by_freq) -> Tensor", meta=rules.EmbeddingBackward(), function=False, method=False,
+    grad=dict(grad_output=lambda g, indices, padding_idx: _embedding_second(g, indices, padding_idx)))
+
+
+def _embedding_second(g: Any, indices: Any, padding_idx: int) -> Any:
+    """Rows of the padding index received nothing."""
+    out = EMBEDDING.call((g, indices, padding_idx, False, False))
+    if padding_idx >= 0:
+        out = out.masked_fill((indices == padding_idx).unsqueeze(-1), 0)
+    return out
+
+
+EMBEDDING = op(
+    "embedding(Tensor weight, Tensor indices, int padding_idx=-1, bool scale_grad_by_freq=False, bool sparse=False) "
+    "-> Tensor", meta=rules.Embedding(),
+    grad=dict(weight=lambda g, indices, weight_shape, padding_idx, scale_grad_by_freq: EMBEDDING_BACKWARD.call(
+        (g, indices, weight_shape[0], padding_idx, scale_grad_by_freq))))
+
+
+def _one_hot(self: Any, num_classes: int) -> Any:
+    if self._dtype is not int64:
+        raise RuntimeError("one_hot is only applicable to index tensor of type LongTensor.")
+    if numel(self) == 0:
+        if num_classes <= 0:
+            raise RuntimeError("Can not infer total number of classes from empty tensor.")
+        return self.new_zeros(self._shape + (num_classes,))
+    if self.min().item() < 0:
+        raise RuntimeError("Class values must be non-negative.")
+    top = self.max().item()
+    if num_classes == -1:
+        num_classes = top + 1
+    elif num_classes <= top:
+        raise RuntimeError("Class values must be smaller than num_classes.")
+    return self.new_zeros(self._shape + (num_classes,)).scatter_(-1, self.unsqueeze(-1), 1)
+
+
+composite("one_hot(Tensor self, int num_classes=-1) -> Tensor", _one_hot, function=False, method=False)

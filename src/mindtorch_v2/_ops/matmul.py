@@ -1,0 +1,165 @@
+"""Matrix products: mm and its batched, vector and added forms; matmul, linear, outer, inner, tensordot, einsum.
+
+Invariant: products of any rank end in the rows mm, mv, dot, bmm, addmm, baddbmm; only those have kernels.
+"""
+from __future__ import annotations
+
+from typing import Any
+
+from .._dispatch import registry
+from .._dispatch.op import Spec
+from .rules import matmul as rules
+from .rules.base import like, wrap_dim
+from .rules.matmul import USED, batch_turn, conj, mat1_grad, mat2_grad, scaled
+from .rules.pointwise import promoted
+from .table import composite, op
+
+# -- products with kernels ----------------------------------------------------------------------------------------
+MM = op("mm(Tensor self, Tensor mat2) -> Tensor", meta=rules.Mm(), out=True,
+        grad=dict(self=lambda g, mat2, self_shape, self_stride: mat1_grad(g, mat2, self_shape, self_stride, 1),
+                  mat2=lambda g, self, mat2_shape, mat2_stride: mat2_grad(g, self, mat2_shape, mat2_stride, 1)))
+ADDMM = op("addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", meta=rules.Addmm(),
+           inplace=True, out=True,
+           grad=dict(self=lambda g, beta: scaled(g, beta),
+                     mat1=lambda g, mat2, mat1_shape, mat1_stride, alpha: mat1_grad(g, mat2, mat1_shape, mat1_stride, alpha),
+                     mat2=lambda g, mat1, mat2_shape, mat2_stride, alpha: mat2_grad(g, mat1, mat2_shape, mat2_stride, alpha)))
+BMM = op("bmm(Tensor self, Tensor mat2) -> Tensor", meta=rules.Bmm(False, False), out=True,
+         grad=dict(self=lambda g, mat2: BMM.call((g, batch_turn(mat2))),
+                   mat2=lambda g, self: BMM.call((batch_turn(self), g))))
+op("baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+   meta=rules.Bmm(True, False), inplace=True, out=True,
+   grad=dict(self=lambda g, beta: scaled(g, beta),
+             batch1=lambda g, batch2, alpha: scaled(BMM.call((g, batch_turn(batch2))), alpha),
+             batch2=lambda g, batch1, alpha: scaled(BMM.call((batch_turn(batch1), g)), alpha)))
+
+
+def _addbmm(self: Any, batch1: Any, batch2: Any, beta: Any, alpha: Any) -> Any:
+    """The sum over a batch is one product: the batch moves into the dimension that is summed anyway."""
+    b, n, m = batch1._shape
+    left = batch1.transpose(0, 1).reshape((n, b * m))
+    return ADDMM.call((self, left, batch2.reshape((b * m, batch2._shape[2])), beta, alpha))
+
+
+def _batched(g: Any, n: int) -> Any:
+    return g.unsqueeze(0).expand((n,) + g._shape)
+
+
+op("addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+   meta=rules.Bmm(True, True), inplace=True, out=True, kernel=_addbmm,
+   grad=dict(self=lambda g, beta: scaled(g, beta),
+             batch1=lambda g, batch2, alpha: scaled(BMM.call((_batched(g, batch2._shape[0]), batch_turn(batch2))), alpha),
+             batch2=lambda g, batch1, alpha: scaled(BMM.call((batch_turn(batch1), _batched(g, batch1._shape[0]))), alpha)))
+MV = op("mv(Tensor self, Tensor vec) -> Tensor", meta=rules.Mv(False), out=True,
+        grad=dict(self=lambda g, vec: _outer(g, conj(vec)), vec=lambda g, self: MV.call((conj(self.t()), g))))
+op("addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor", meta=rules.Mv(True),
+   inplace=True, out=True,
+   grad=dict(self=lambda g, beta: scaled(g, beta), mat=lambda g, vec, alpha: scaled(_outer(g, conj(vec)), alpha),
+             vec=lambda g, mat, alpha: scaled(MV.call((conj(mat.t()), g)), alpha)))
+DOT = op("dot(Tensor self, Tensor tensor) -> Tensor", meta=rules.Dot("dot"), out=True,
+         grad=dict(self=lambda g, tensor: g * conj(tensor), tensor=lambda g, self: g * conj(self)))
+op("vdot(Tensor self, Tensor other) -> Tensor", meta=rules.Dot("dot"), out=True,
+   kernel=lambda self, other: DOT.call((conj(self), other)),
+   grad=dict(self=lambda g, other: conj(g) * other, other=lambda g, self: g * self))
+
+
+def _vector(name: str, argument: str, t: Any) -> None:
+    if len(t._shape) != 1:
+        raise RuntimeError(f"{name}: Expected 1-D argument {argument}, but got {len(t._shape)}-D")
+
+
+def _outer(self: Any, vec2: Any) -> Any:
+    return self.unsqueeze(1) * vec2
+
+
+def _checked_outer(self: Any, vec2: Any) -> Any:
+    _vector("outer", "self", self)
+    _vector("outer", "vec2", vec2)
+    return self.reshape((self._shape[0], 1)) * vec2
+
+
+composite("outer(Tensor self, Tensor vec2) -> Tensor", _checked_outer)
+composite("ger(Tensor self, Tensor vec2) -> Tensor", _checked_outer)
+
+
+def _addr_meta(self: Any, vec1: Any, vec2: Any, beta: Any, alpha: Any) -> Spec:
+    _vector("addr", "vec1", vec1)
+    _vector("addr", "vec2", vec2)
+    shape = (vec1._shape[0], vec2._shape[0])
+    rules.check_expand(self, shape)
+    return like(self, shape, promoted(self._dtype, promoted(vec1._dtype, vec2._dtype)))
+
+
+def _addr(self: Any, vec1: Any, vec2: Any, beta: Any, alpha: Any) -> Any:
+    product = _outer(vec1, vec2)
+    if alpha != 1:
+        product = product * alpha
+    if beta == 0:
+        return product.to(promoted(self._dtype, product._dtype))
+    return (self if beta == 1 else self * beta) + product
+
+
+op("addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", meta=_addr_meta, inplace=True,
+   out=True, kernel=_addr,
+   grad=dict(self=lambda g, beta: scaled(g, beta),
+             vec1=lambda g, vec2, alpha: scaled(MV.call((g, conj(vec2))), alpha),
+             vec2=lambda g, vec1, alpha: scaled(MV.call((g.t(), conj(vec1))), alpha)))
+
+# -- products of any rank -----------------------------------------------------------------------------------------
+for _field, _row in (("mm", "mm"), ("bmm", "bmm"), ("mv", "mv"), ("dot", "dot"), ("addmm", "addmm"), ("t", "t"),
+                     ("transpose", "transpose"), ("view", "view"), ("unsafe_view", "_unsafe_view"), ("reshape", "reshape"),
+                     ("expand", "expand"), ("squeeze", "squeeze.dim"), ("unsqueeze", "unsqueeze"), ("add", "add"),
+                     ("mul", "mul"), ("conj", "conj"), ("clone", "clone")):
+    setattr(USED, _field, registry.get(_row))
+
+MATMUL = composite("matmul(Tensor self, Tensor other) -> Tensor", rules.MATMUL)
+composite("linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor", rules.LINEAR, function=False)
+
+
+def _tensordot(self: Any, other: Any, dims_self: tuple[int, ...], dims_other: tuple[int, ...]) -> Any:
+    if len(dims_self) != len(dims_other):
+        raise RuntimeError("both dimension lists should have same length")
+    if self._dtype is not other._dtype:
+        raise RuntimeError(
+            "tensordot: expected both inputs to have same dtype, but found "
+            f"{rules.scalar_name(self._dtype)} and {rules.scalar_name(other._dtype)}")
+    first = [wrap_dim(d, len(self._shape)) for d in dims_self]
+    second = [wrap_dim(d, len(other._shape)) for d in dims_other]
+    inner = 1
+    for i, (p, q) in enumerate(zip(first, second)):
+        a, b = self._shape[p], other._shape[q]
+        if a == b:
+            inner *= a
+        elif a == 1:
+            other = other.sum((q,), True)
+        elif b == 1:
+            self = self.sum((p,), True)
+        else:
+            raise RuntimeError(
+                f"contracted dimensions need to match, but first has size {a} in dim {dims_self[i]} and second has size {b} "
+                f"in dim {dims_other[i]}")
+    left = [d for d in range(len(self._shape)) if d not in first]
+    right = [d for d in range(len(other._shape)) if d not in second]
+    shape = tuple(self._shape[d] for d in left) + tuple(other._shape[d] for d in right)
+    a2 = self.permute(tuple(left + first))
+    b2 = other.permute(tuple(second + right))
+    if not left and not right:
+        return DOT.call((a2.reshape((inner,)), b2.reshape((inner,)))).view(())
+    return MM.call((a2.reshape((-1, inner) if inner else (rules.product(tuple(self._shape[d] for d in left)), 0)),
+                    b2.reshape((inner, -1) if inner else (0, rules.product(tuple(other._shape[d] for d in right)))))
+                   ).reshape(shape)
+
+
+composite("tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims_other) -> Tensor", _tensordot, function=False,
+          method=False)
+
+
+def _inner(self: Any, other: Any) -> Any:
+    if not self._shape or not other._shape:
+        return self * other
+    if self._shape[-1] != other._shape[-1]:
+        raise RuntimeError("inner() the last dimension must match on both input tensors but got shapes "
+                           f"{list(self._shape)} and {list(other._shape)}")
+    return _tensordot(self, other, (-1,), (-1,))
+
+
+composite("inner(Tensor self, Tensor other) -> Tensor", _inner)

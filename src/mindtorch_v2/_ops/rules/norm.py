@@ -1,0 +1,324 @@
+"""Shape rules of softmax, layer norm, losses and embedding, and the compiled composites on top of them.
+
+Invariant: a composite here passes the call's keys on to the row it ends in, so that it costs one more function call.
+"""
+from __future__ import annotations
+
+from typing import Any, Final, final
+
+from mypy_extensions import i64
+
+from ..._dispatch.op import Kernel, Op, Rule, Spec
+from ..._dtype import int32, int64, uint8
+from ..._tensor_base import TensorBase, contiguous_strides
+from .base import wrap_dim
+from .pointwise import Pointwise
+from .reduce import scalar_name
+
+
+@final
+class Used:
+    """Rows the composites end in; filled when their tables are loaded."""
+
+    softmax: Op
+    log_softmax: Op
+    layer_norm: Op
+    nll_forward: Op
+    nll_nd: Any
+    cross_entropy: Any
+    to_copy: Op
+
+
+USED: Final = Used()
+
+
+def same(t: TensorBase) -> Spec:
+    return Spec(t._shape, contiguous_strides(t._shape), t._dtype, t._dtype, t._device)
+
+
+# -- softmax ------------------------------------------------------------------------------------------------------
+@final
+class Softmax(Rule):
+    """(self, dim, half_to_float)"""
+
+    def infer(self, args: tuple[Any, ...]) -> Any:
+        a = args[0]
+        assert isinstance(a, TensorBase)
+        n: i64 = len(a._shape)
+        d: i64 = args[1]
+        if d >= n or d < -n:
+            wrap_dim(args[1], len(a._shape))
+        if args[2]:
+            raise RuntimeError("softmax with half to float conversion is not supported on CPU")
+        return same(a)
+
+
+@final
+class SoftmaxBackward(Rule):
+    """(grad_output, output, dim, input_dtype)"""
+
+    def infer(self, args: tuple[Any, ...]) -> Any:
+        g = args[0]
+        y = args[1]
+        assert isinstance(g, TensorBase) and isinstance(y, TensorBase)
+        wrap_dim(args[2], len(y._shape))
+        if args[3] is not y._dtype:
+            raise RuntimeError(f"expected scalar type {scalar_name(y._dtype)} but found {scalar_name(args[3])}")
+        return same(y)
+
+
+@final
+class SoftmaxOf(Kernel):
+    """softmax(self, dim, dtype) and log_softmax."""
+
+    def __init__(self, log: bool) -> None:
+        self.calls_ops = True
+        self.log: Final = log
+
+    def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
+        row = USED.log_softmax if self.log else USED.softmax
+        x = args[0]
+        assert isinstance(x, TensorBase)
+        if args[2] is None or args[2] is x._dtype:
+            given = (x, args[1], False)
+            return row.below(keys, given).run(row, given, keys)
+        return row.call((USED.to_copy.call((x, args[2], None, None)), args[1], False))
+
+
+# -- layer norm ---------------------------------------------------------------------------------------------------
+def check_normalized(name: str, x: TensorBase, shape: tuple[int, ...], weight: Any, bias: Any) -> int:
+    """Where the normalized dimensions begin."""
+    n = len(shape)
+    if n == 0:
+        raise RuntimeError(
+            "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, but got "
+            "normalized_shape = []")
+    if isinstance(weight, TensorBase) and weight._shape != shape:
+        raise RuntimeError(
+            f"Expected weight to be of same shape as normalized_shape, but got weight of shape {list(weight._shape)} and "
+            f"normalized_shape = {list(shape)}")
+    if isinstance(bias, TensorBase) and bias._shape != shape:
+        raise RuntimeError(
+            f"Expected bias to be of same shape as normalized_shape, but got bias of shape {list(bias._shape)} and "
+            f"normalized_shape = {list(shape)}")
+    axis = len(x._shape) - n
+    if axis < 0 or x._shape[axis:] != shape:
+        wanted = ", ".join([str(s) for s in shape])
+        raise RuntimeError(
+            f"Given normalized_shape={list(shape)}, expected input with shape [*{', ' if name == 'layer_norm' else ''}"
+            f"{wanted}], but got input of size{list(x._shape)}")
+    return axis
+
+
+@final
+class LayerNorm(Rule):
+    """(input, normalized_shape, weight, bias, eps) -> output, mean, rstd"""
+
+    def infer(self, args: tuple[Any, ...]) -> Any:
+        x = args[0]
+        assert isinstance(x, TensorBase)
+        w = args[2]
+        b = args[3]
+        axis = check_normalized("layer_norm", x, args[1], w, b)
+        dt = x._dtype
+        stat = dt
+        p = w if w is not None else b
+        if isinstance(p, TensorBase):
+            stat = p._dtype
+            if stat is not dt and (dt.itemsize != 2 or stat.name != "float32"):
+                raise RuntimeError("mixed dtype (CPU): expect parameter to have scalar type of Float")
+            if isinstance(b, TensorBase) and b._dtype is not stat:
+                raise RuntimeError("mixed dtype (CPU): expect parameter to have scalar type of Float")
+        shape = x._shape[:axis] + (1,) * len(args[1])
+        one = Spec(shape, contiguous_strides(shape), stat, stat, x._device)
+        return [same(x), one, one]
+
+
+@final
+class LayerNormBackward(Rule):
+    """(grad_out, input, normalized_shape, mean, rstd, weight, bias, output_mask); what is not wanted is empty."""
+
+    def infer(self, args: tuple[Any, ...]) -> Any:
+        x = args[1]
+        w = args[5]
+        b = args[6]
+        mask = args[7]
+        assert isinstance(x, TensorBase)
+        nothing = Spec((0,), (1,), x._dtype, x._dtype, x._device)
+        return [same(x) if mask[0] else nothing,
+                same(w) if mask[1] and isinstance(w, TensorBase) else nothing,
+                same(b) if mask[2] and isinstance(b, TensorBase) else nothing]
+
+
+@final
+class LayerNormOf(Kernel):
+    """layer_norm(input, normalized_shape, weight, bias, eps, cudnn_enable)"""
+
+    def __init__(self) -> None:
+        self.calls_ops = True
+
+    def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
+        given = args[:5]
+        row = USED.layer_norm
+        return row.below(keys, given).run(row, given, keys)[0]
+
+
+# -- losses -------------------------------------------------------------------------------------------------------
+@final
+class Nll(Rule):
+    """(self, target, weight, reduction, ignore_index) -> output, total_weight"""
+
+    def infer(self, args: tuple[Any, ...]) -> Any:
+        x = args[0]
+        t = args[1]
+        w = args[2]
+        assert isinstance(x, TensorBase) and isinstance(t, TensorBase)
+        n = len(x._shape)
+        if n == 0 or n > 2:
+            raise RuntimeError("input tensor should be 1D or 2D")
+        if len(t._shape) > 1:
+            raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
+        if n == 1:
+            if len(t._shape) == 1 and t._shape[0] != 1:
+                raise ValueError(
+                    f"For 1D input, 1D target must have size 1, but got target size: {t._shape[0]}")
+        elif len(t._shape) != 1 or t._shape[0] != x._shape[0]:
+            raise RuntimeError(f"size mismatch (got input: {list(x._shape)} , target: {list(t._shape)})")
+        check_classes(x._shape[n - 1], w)
+        if t._dtype is not int64 and t._dtype is not uint8:
+            raise RuntimeError(f"expected target dtype to be Long or Byte, but got {scalar_name(t._dtype)}")
+        if isinstance(w, TensorBase) and w._dtype is not x._dtype:
+            raise RuntimeError(f"expected scalar type {scalar_name(x._dtype)} but found {scalar_name(w._dtype)}")
+        scalar = Spec((), (), x._dtype, x._dtype, x._device)
+        if args[3] == 0 and n == 2:
+            return [Spec((x._shape[0],), (1,), x._dtype, x._dtype, x._device), scalar]
+        return [scalar, scalar]
+
+
+def check_classes(classes: int, w: Any) -> None:
+    if isinstance(w, TensorBase) and (len(w._shape) != 1 or w._shape[0] != classes):
+        raise RuntimeError(
+            f"weight tensor should be defined either for all {classes} classes or no classes but got weight tensor of "
+            f"shape: {list(w._shape)}")
+
+
+@final
+class LikeSecond(Rule):
+    """The backward of a loss has the layout of the loss's input, the second argument."""
+
+    def infer(self, args: tuple[Any, ...]) -> Any:
+        x = args[1]
+        assert isinstance(x, TensorBase)
+        return same(x)
+
+
+def check_batch(x: TensorBase, t: TensorBase) -> None:
+    if len(x._shape) < 1:
+        raise ValueError("Expected 1 or more dimensions (got 0)")
+    if len(x._shape) != 1 and (len(t._shape) == 0 or x._shape[0] != t._shape[0]):
+        raise ValueError(
+            f"Expected input batch_size ({x._shape[0]}) to match target batch_size "
+            f"({t._shape[0] if len(t._shape) > 0 else 0}).")
+
+
+@final
+class NllOf(Kernel):
+    """nll_loss_nd(self, target, weight, reduction, ignore_index): matrices here, other ranks in the table."""
+
+    def __init__(self) -> None:
+        self.calls_ops = True
+
+    def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
+        x = args[0]
+        t = args[1]
+        assert isinstance(x, TensorBase) and isinstance(t, TensorBase)
+        check_batch(x, t)
+        if len(x._shape) > 2:
+            return USED.nll_nd(x, t, args[2], args[3], args[4])
+        row = USED.nll_forward
+        return row.below(keys, args).run(row, args, keys)[0]
+
+
+@final
+class CrossEntropyOf(Kernel):
+    """cross_entropy_loss(self, target, weight, reduction, ignore_index, label_smoothing)"""
+
+    def __init__(self) -> None:
+        self.calls_ops = True
+
+    def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
+        x = args[0]
+        t = args[1]
+        assert isinstance(x, TensorBase) and isinstance(t, TensorBase)
+        if x._shape == t._shape or args[5] != 0.0 or len(x._shape) != 2 or len(t._shape) == 0:
+            return USED.cross_entropy(x, t, args[2], args[3], args[4], args[5])
+        row = USED.log_softmax
+        given: tuple[Any, ...] = (x, 1, False)
+        logp = row.below(keys, given).run(row, given, keys)
+        check_batch(x, t)
+        return USED.nll_forward.call((logp, t, args[2], args[3], args[4]))[0]
+
+
+@final
+class PairLoss(Rule):
+    """A loss of two tensors; the argument at `reduction` says whether it is one number."""
+
+    def __init__(self, reduction: int) -> None:
+        self.reduction: Final = reduction
+        self.pair: Final = Pointwise([0, 1], 0)
+
+    def infer(self, args: tuple[Any, ...]) -> Any:
+        s = self.pair.infer(args)
+        assert isinstance(s, Spec)
+        if args[self.reduction] == 0:
+            return s
+        return Spec((), (), s.dtype, s.compute, s.device)
+
+
+@final
+class PairLossBackward(Rule):
+    """(grad_output, self, target, ...)"""
+
+    def __init__(self) -> None:
+        self.pair: Final = Pointwise([1, 2], 0)
+
+    def infer(self, args: tuple[Any, ...]) -> Any:
+        return self.pair.infer(args)
+
+
+# -- embedding ----------------------------------------------------------------------------------------------------
+@final
+class Embedding(Rule):
+    """(weight, indices, padding_idx, scale_grad_by_freq, sparse)"""
+
+    def infer(self, args: tuple[Any, ...]) -> Any:
+        w = args[0]
+        i = args[1]
+        assert isinstance(w, TensorBase) and isinstance(i, TensorBase)
+        if len(w._shape) != 2:
+            raise RuntimeError("'weight' must be 2-D")
+        check_indices(i, "embedding", 1)
+        if args[4]:
+            raise NotImplementedError("embedding: sparse=True asks for sparse gradients, which do not exist here")
+        shape = i._shape + (w._shape[1],)
+        return Spec(shape, contiguous_strides(shape), w._dtype, w._dtype, w._device)
+
+
+def check_indices(i: TensorBase, name: str, position: int) -> None:
+    if i._dtype is not int64 and i._dtype is not int32:
+        raise RuntimeError(
+            f"Expected tensor for argument #{position} 'indices' to have one of the following scalar types: Long, Int; but "
+            f"got torch.{scalar_name(i._dtype)}Tensor instead (while checking arguments for {name})")
+
+
+@final
+class EmbeddingBackward(Rule):
+    """(grad_output, indices, num_weights, padding_idx, scale_grad_by_freq)"""
+
+    def infer(self, args: tuple[Any, ...]) -> Any:
+        g = args[0]
+        i = args[1]
+        assert isinstance(g, TensorBase) and isinstance(i, TensorBase)
+        check_indices(i, "embedding_backward", 2)
+        shape = (args[2], g._shape[len(g._shape) - 1])
+        return Spec(shape, contiguous_strides(shape), g._dtype, g._dtype, g._device)

@@ -1,0 +1,298 @@
+"""Shape rules of reductions, scans and sorts, and the way back from a reduced gradient to the input's shape.
+
+Invariant: a set of reduced dimensions is an integer of bits that `dim_mask` has wrapped and checked; results are
+row-major, as PyTorch's are whatever the input's strides.
+"""
+from __future__ import annotations
+
+import warnings
+from typing import Any, Final, final
+
+from mypy_extensions import i64
+
+from ..._dispatch.op import Op, Rule, Spec
+from ..._dtype import dtype, int64, uint8
+from ..._dtype import bool as bool_
+from ..._tensor_base import HOT, TensorBase, contiguous_strides, numel
+from .base import wrap_dim
+
+# How the result's dtype follows from the input's.
+SAME: Final[i64] = 0
+SUM: Final[i64] = 1
+MEAN: Final[i64] = 2
+BOOL: Final[i64] = 3
+INDEX: Final[i64] = 4
+
+ZEROS: Final[list[tuple[int, ...]]] = [(0,) * n for n in range(65)]
+
+_NAMES: Final[dict[str, str]] = {
+    "uint8": "Byte", "int8": "Char", "int16": "Short", "int32": "Int", "int64": "Long", "float16": "Half",
+    "float32": "Float", "float64": "Double", "complex64": "ComplexFloat", "complex128": "ComplexDouble", "bool": "Bool",
+    "bfloat16": "BFloat16", "float8_e5m2": "Float8_e5m2", "float8_e4m3fn": "Float8_e4m3fn", "uint16": "UInt16",
+    "uint32": "UInt32", "uint64": "UInt64",
+}
+
+
+def scalar_name(dt: dtype) -> str:
+    """PyTorch's C++ name of a dtype, as its error texts show it."""
+    return _NAMES[dt.name]
+
+
+# -- sets of dimensions -------------------------------------------------------------------------------------------
+def dim_mask(dim: Any, ndim: i64) -> i64:
+    """The dimensions `dim` names (an int, a tuple, None for all), as bits."""
+    if dim is None:
+        return all_dims(ndim)
+    if isinstance(dim, int):
+        d: i64 = dim
+        if d < 0:
+            d += ndim
+        if d < 0 or d >= ndim:
+            d = wrap_dim(dim, int(ndim))
+        return 1 << d
+    mask: i64 = 0
+    for x in dim:
+        w: i64 = wrap_dim(x, int(ndim))
+        if mask & (1 << w):
+            raise RuntimeError(f"dim {w} appears multiple times in the list of dims")
+        mask |= 1 << w
+    return mask
+
+
+def all_dims(ndim: i64) -> i64:
+    full: i64 = 1
+    return (full << ndim) - 1
+
+
+def dim_mask_or_all(dim: Any, ndim: i64) -> i64:
+    """As `dim_mask`, for operators to which no dimensions means all of them."""
+    if dim is None or (not isinstance(dim, int) and len(dim) == 0):
+        return all_dims(ndim)
+    return dim_mask(dim, ndim)
+
+
+def reduced_shape(shape: tuple[int, ...], mask: i64, keepdim: bool) -> tuple[int, ...]:
+    n: i64 = len(shape)
+    if not keepdim and mask == all_dims(n):
+        return ()
+    if n == 2 and not keepdim:
+        return (shape[1],) if mask == 1 else (shape[0],) if mask == 2 else shape
+    out: list[int] = []
+    i: i64 = 0
+    while i < n:
+        if (mask >> i) & 1 == 0:
+            out.append(shape[i])
+        elif keepdim:
+            out.append(1)
+        i += 1
+    return tuple(out)
+
+
+def spread_strides(stride: tuple[int, ...], mask: i64, ndim: i64, keepdim: bool) -> tuple[int, ...]:
+    """Strides of a reduced result seen with the input's dimensions: 0 along the reduced ones."""
+    if mask == all_dims(ndim):
+        return ZEROS[ndim]
+    if mask == 0:
+        return stride
+    out: list[int] = [0] * ndim
+    i: i64 = 0
+    j: i64 = 0
+    while i < ndim:
+        if (mask >> i) & 1 == 0:
+            out[i] = stride[j]
+            j += 1
+        elif keepdim:
+            j += 1
+        i += 1
+    return tuple(out)
+
+
+def reduced_count(shape: tuple[int, ...], mask: i64) -> i64:
+    """How many elements go into one result."""
+    out: i64 = 1
+    i: i64 = 0
+    for s in shape:
+        if (mask >> i) & 1:
+            m: i64 = s
+            out *= m
+        i += 1
+    return out
+
+
+def check_nonempty(name: str, t: TensorBase, dim: Any, mask: i64) -> None:
+    """Refuse a reduction without identity over nothing."""
+    if numel(t) != 0:
+        return
+    index_error = name.startswith("arg")
+    if dim is None or (not isinstance(dim, int) and len(dim) == 0):
+        text = f"{name}(): Expected reduction dim to be specified for input.numel() == 0."
+        if index_error:
+            raise IndexError(text)
+        raise RuntimeError(text + " Specify the reduction dim with the 'dim' argument.")
+    i: i64 = 0
+    for s in t._shape:
+        if (mask >> i) & 1 and s == 0:
+            raise IndexError(f"{name}(): Expected reduction dim {i} to have non-zero size.")
+        i += 1
+
+
+# -- rules --------------------------------------------------------------------------------------------------------
+@final
+class Reduction(Rule):
+    """Arguments (self, dim, keepdim[, dtype]); without `dim` in the schema, everything is reduced.
+
+    nonempty: there is no identity, so nothing cannot be reduced. empty_is_none: an empty tuple of dimensions reduces
+    nothing (any, all) instead of everything.
+    """
+
+    def __init__(self, name: str, kind: i64, nonempty: bool = False, empty_is_none: bool = False) -> None:
+        self.name: Final = name
+        self.kind: Final = kind
+        self.nonempty: Final = nonempty
+        self.empty_is_none: Final = empty_is_none
+
+    def mask(self, args: tuple[Any, ...], ndim: i64) -> i64:
+        if len(args) == 1:
+            return all_dims(ndim)
+        return dim_mask(args[1], ndim) if self.empty_is_none else dim_mask_or_all(args[1], ndim)
+
+    def infer(self, args: tuple[Any, ...]) -> Any:
+        a = args[0]
+        assert isinstance(a, TensorBase)
+        keepdim = False
+        given: dtype | None = None
+        if len(args) > 2:
+            keepdim = args[2]
+            if len(args) > 3:
+                given = args[3]
+        kind = self.kind
+        dt = a._dtype
+        compute = dt
+        if kind == SUM:
+            if given is not None:
+                dt = given
+            elif dt.category < 2:
+                dt = int64
+            compute = dt
+        elif kind == MEAN:
+            if given is not None:
+                dt = given
+            if dt.category < 2:
+                raise RuntimeError(
+                    f"{self.name}(): could not infer output dtype. {'Input' if given is None else 'Optional'} dtype must be "
+                    f"either a floating point or complex dtype. Got: {scalar_name(dt)}")
+            compute = dt
+        elif kind == BOOL:
+            dt = dt if dt is uint8 else bool_
+        elif kind == INDEX:
+            if dt.is_complex or dt is bool_:
+                raise RuntimeError(
+                    f"{self.name}(): does not support {'complex' if dt.is_complex else 'bool'} input")
+            dt = int64
+        elif dt.is_complex:
+            raise NotImplementedError(
+                f'"{"max_all" if self.name == "max" else "min_all" if self.name == "min" else self.name[1:] + "_values_cpu"}"'
+                f" not implemented for '{scalar_name(dt)}'")
+        shape = a._shape
+        mask = self.mask(args, len(shape))
+        if self.nonempty:
+            check_nonempty(self.name, a, args[1] if len(args) > 1 else None, mask)
+        out = reduced_shape(shape, mask, keepdim)
+        return Spec(out, contiguous_strides(out), dt, compute, a._device)
+
+
+@final
+class ValueIndex(Rule):
+    """Arguments (self, dim, keepdim): the values and where they stood."""
+
+    def __init__(self, name: str) -> None:
+        self.name: Final = name
+
+    def infer(self, args: tuple[Any, ...]) -> Any:
+        a = args[0]
+        assert isinstance(a, TensorBase)
+        if a._dtype.is_complex:
+            raise RuntimeError(f"{self.name}(): does not support complex input")
+        mask = dim_mask(args[1], len(a._shape))
+        check_nonempty(self.name, a, args[1], mask)
+        shape = reduced_shape(a._shape, mask, args[2])
+        stride = contiguous_strides(shape)
+        return [Spec(shape, stride, a._dtype, a._dtype, a._device), Spec(shape, stride, int64, int64, a._device)]
+
+
+@final
+class Moments(Rule):
+    """Arguments (self, dim, correction, keepdim): a variance, and with `mean` the mean as a second result."""
+
+    def __init__(self, name: str, title: str, mean: bool) -> None:
+        self.name: Final = name
+        self.title: Final = title
+        self.mean: Final = mean
+
+    def infer(self, args: tuple[Any, ...]) -> Any:
+        a = args[0]
+        assert isinstance(a, TensorBase)
+        dt = a._dtype
+        if dt.category < 2:
+            raise RuntimeError(f"{self.title} only support floating point and complex dtypes")
+        mask = dim_mask_or_all(args[1], len(a._shape))
+        shape = reduced_shape(a._shape, mask, args[3])
+        stride = contiguous_strides(shape)
+        correction = args[2]
+        if reduced_count(a._shape, mask) <= (1 if correction is None else correction):
+            warnings.warn(
+                f"{self.name}(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor "
+                "(input numel divided by output numel).", UserWarning, stacklevel=2)
+        real = dt.to_real() if dt.is_complex else dt
+        first = Spec(shape, stride, real, dt, a._device)
+        if not self.mean:
+            return first
+        return [first, Spec(shape, stride, dt, dt, a._device)]
+
+
+@final
+class Scan(Rule):
+    """Arguments (self, dim[, dtype]): same shape; integers become int64 unless a dtype is given."""
+
+    def infer(self, args: tuple[Any, ...]) -> Any:
+        a = args[0]
+        assert isinstance(a, TensorBase)
+        wrap_dim(args[1], len(a._shape))
+        dt = a._dtype
+        if len(args) > 2 and args[2] is not None:
+            dt = args[2]
+        elif dt.category < 2:
+            dt = int64
+        return Spec(a._shape, contiguous_strides(a._shape), dt, dt, a._device)
+
+
+# -- from a reduced gradient to the input's shape -----------------------------------------------------------------
+@final
+class Used:
+    """Operators these functions call; filled when the table of reductions is loaded."""
+
+    expand: Op
+
+
+USED: Final = Used()
+
+
+def restore(t: Any, shape: tuple[int, ...], dim: Any, keepdim: bool) -> Any:
+    """Put the reduced dimensions back with size 1."""
+    n: i64 = len(shape)
+    if keepdim or n == 0:
+        return t
+    mask = dim_mask_or_all(dim, n)
+    if mask == all_dims(n):
+        return t
+    return HOT.view.call((t, reduced_shape(shape, mask, True)))
+
+
+def unreduce(g: Any, shape: tuple[int, ...], dim: Any, keepdim: bool) -> Any:
+    """The gradient of a sum: the reduced gradient at every element that went into it."""
+    return USED.expand.call((restore(g, shape, dim, keepdim), shape, False))
+
+
+def unreduce_mean(g: Any, shape: tuple[int, ...], dim: Any, keepdim: bool) -> Any:
+    count = reduced_count(shape, dim_mask_or_all(dim, len(shape)))
+    return unreduce(HOT.div.call((g, int(count), None)), shape, dim, keepdim)
