@@ -20,6 +20,7 @@ from ._ops import load as _load
 from ._ops import public as _public
 from ._tensor_base import HOT as _HOT
 from ._backends.cpu import load as _cpu_load
+from . import _attach
 
 RESOLVERS.no_derivative = NO_DERIVATIVE
 RESOLVERS.functionalize = _kernels.FUNCTIONALIZE_KERNEL
@@ -29,8 +30,10 @@ RESOLVERS.derived = _kernels.derived
 _load.load_tables()
 _cpu_load.load_kernels()
 _public.install_hot(_HOT)
+_attach.attach(Tensor)
 _public.install_methods(Tensor)
 
+globals().update(_attach.functions())
 _FUNCTIONS = {name: ops for name, ops in _public.by_name().items() if any(o.row.function for o in ops)}
 
 

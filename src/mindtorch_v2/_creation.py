@@ -23,6 +23,12 @@ from ._ops.rules.shape import _PIN, check_options, placed
 from ._size import Size
 from ._tensor_base import TensorBase, make
 
+__all__ = [
+    "arange", "as_tensor", "asarray", "empty", "empty_like", "empty_strided", "eye", "from_numpy", "frombuffer", "full",
+    "full_like", "linspace", "logspace", "ones", "ones_like", "scalar_tensor", "tensor", "tril_indices", "triu_indices",
+    "zeros", "zeros_like",
+]
+
 _SIZE = Arg("size", "int", False, True, 0, "", False, False, False, None)
 _STRIDE = Arg("stride", "int", False, True, 0, "", False, False, False, None)
 
@@ -562,3 +568,9 @@ def as_subclass(t: Any, cls: type) -> Any:
     for name in ("_storage", "_offset", "_shape", "_stride", "_dtype", "_device", "_keys"):
         setattr(out, name, getattr(t, name))
     return out
+
+
+METHODS: dict[str, Any] = {
+    "new_empty": new_empty, "new_zeros": new_zeros, "new_ones": new_ones, "new_full": new_full,
+    "new_empty_strided": new_empty_strided, "new_tensor": new_tensor,
+}

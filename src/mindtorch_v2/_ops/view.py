@@ -438,3 +438,8 @@ def _imag(self: Any) -> Any:
 
 REAL = composite("real(Tensor(a) self) -> Tensor(a)", _real, method=False)
 IMAG = composite("imag(Tensor(a) self) -> Tensor(a)", _imag, method=False)
+
+# Attributes of a tensor that are views.
+PROPERTIES: dict[str, Any] = {
+    "T": numpy_T, "H": matrix_H, "mT": mT, "mH": mH, "real": _real, "imag": _imag,
+}

@@ -1,0 +1,35 @@
+"""Hand-written functions and methods that stand beside the rows: creation, conversion, properties that are views.
+
+Invariant: nothing here computes; a name is attached once, before the rows' own methods are.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+
+def functions() -> dict[str, Callable[..., Any]]:
+    """Functions of the `torch` namespace."""
+    from . import _creation
+    from ._ops import shape, view
+
+    out: dict[str, Callable[..., Any]] = {name: getattr(_creation, name) for name in _creation.__all__}
+    for module, names in ((view, ("broadcast_tensors",)),
+                          (shape, ("atleast_1d", "atleast_2d", "atleast_3d", "meshgrid"))):
+        out.update({name: getattr(module, name) for name in names})
+    return out
+
+
+def attach(cls: type) -> None:
+    """Give the Tensor class its methods and properties."""
+    from . import _creation
+    from ._backends.common import convert
+    from ._ops import view
+
+    for methods in (convert.METHODS, _creation.METHODS):
+        for name, fn in methods.items():
+            if name not in cls.__dict__:
+                setattr(cls, name, fn)
+    for name, fn in view.PROPERTIES.items():
+        if name not in cls.__dict__:
+            setattr(cls, name, property(fn))
