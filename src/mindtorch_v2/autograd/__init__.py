@@ -1,0 +1,156 @@
+"""`torch.autograd`: gradients of tensors.
+
+Invariant: this module checks what a user asked for and translates it into roots and edges; the pass itself is
+`_autograd.engine`.
+"""
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+from .._autograd.engine import backward_one, gradient_at, ones_at, root_gradient, run_backward
+from .._autograd.node import Node
+from .._autograd.tensor_hooks import retain_grad
+from .._tensor_base import HOT, TensorBase, requires_grad
+from . import anomaly_mode as anomaly_mode
+from . import function as function
+from . import grad_mode as grad_mode
+from . import graph as graph
+from . import variable as variable
+from .anomaly_mode import detect_anomaly, set_detect_anomaly
+from .function import Function
+from .grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
+from .gradcheck import gradcheck, gradgradcheck
+from .graph import GradientEdge
+from .variable import Variable
+
+__all__ = ["Function", "Variable", "backward", "detect_anomaly", "enable_grad", "grad", "grad_mode", "gradcheck",
+           "gradgradcheck", "inference_mode", "no_grad", "set_detect_anomaly", "set_grad_enabled", "variable"]
+
+
+def backward(tensors: Any, grad_tensors: Any = None, retain_graph: bool | None = None, create_graph: bool = False,
+             grad_variables: Any = None, inputs: Any = None) -> None:
+    """Add the gradients of `tensors` to `.grad` of the leaves behind them, or only of `inputs`."""
+    if grad_variables is not None:
+        warnings.warn("`grad_variables` is deprecated. Use `grad_tensors` instead.", FutureWarning, stacklevel=2)
+        if grad_tensors is not None:
+            raise RuntimeError(
+                "`grad_tensors` and `grad_variables` (deprecated) arguments both passed to `backward()`. Please only use "
+                "`grad_tensors`.")
+        grad_tensors = grad_variables
+    keep = bool(create_graph if retain_graph is None else retain_graph)
+    if inputs is None and isinstance(tensors, TensorBase) and (grad_tensors is None or isinstance(grad_tensors, TensorBase)):
+        backward_one(tensors, grad_tensors, keep, bool(create_graph))
+        return
+    wanted = None if inputs is None else _inputs(inputs, "backward")
+    nodes, nrs, grads = _roots(_tuple(tensors), grad_tensors)
+    edges = None
+    if wanted is not None:
+        edges = []
+        for t in wanted:
+            if isinstance(t, TensorBase):
+                retain_grad(t)
+            edges.append(_edge_of(t))
+    run_backward(nodes, nrs, grads, keep, bool(create_graph), edges, True)
+
+
+def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool | None = None, create_graph: bool = False,
+         only_inputs: bool = True, allow_unused: bool | None = None, is_grads_batched: bool = False,
+         materialize_grads: bool = False) -> Any:
+    """The gradients of `outputs` with respect to `inputs`; `.grad` is left alone."""
+    if materialize_grads and allow_unused is False:
+        raise ValueError(
+            "Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False.")
+    if is_grads_batched:
+        raise NotImplementedError("autograd.grad: is_grads_batched=True needs vmap, which is not implemented")
+    if not only_inputs:
+        warnings.warn(
+            "only_inputs argument is deprecated and is ignored now (defaults to True). To accumulate gradient for other "
+            "parts of the graph, please use torch.autograd.backward.", FutureWarning, stacklevel=2)
+    unused_ok = materialize_grads if allow_unused is None else allow_unused
+    keep = bool(create_graph if retain_graph is None else retain_graph)
+    wanted = _inputs(inputs, "grad")
+    nodes, nrs, grads = _roots(_tuple(outputs), grad_outputs)
+    edges = [_edge_of(t) for t in wanted]
+    result = run_backward(nodes, nrs, grads, keep, bool(create_graph), edges, False)
+    for i, g in enumerate(result):
+        if g is None:
+            if not unused_ok:
+                raise RuntimeError(
+                    f"The differentiated Tensor at index {i} appears to not have been used in the graph. Set "
+                    "allow_unused=True if this is the desired behavior.")
+            if materialize_grads:
+                t = wanted[i]
+                if not isinstance(t, TensorBase):
+                    raise RuntimeError("materialize_grads cannot be used when the given input is a GradientEdge")
+                result[i] = HOT.zeros(t._shape, t._dtype, t._device)
+                result[i].requires_grad = create_graph
+    if type(inputs) is dict:
+        return dict(zip(inputs, result))
+    return tuple(result)
+
+
+def _tuple(tensors: Any) -> tuple[Any, ...]:
+    return (tensors,) if isinstance(tensors, (TensorBase, GradientEdge)) else tuple(tensors)
+
+
+def _inputs(inputs: Any, name: str) -> tuple[Any, ...]:
+    if type(inputs) is dict:
+        wanted: tuple[Any, ...] = tuple(inputs.values())
+    elif isinstance(inputs, Mapping):
+        raise TypeError(
+            f"`inputs` argument to `{name}()` must be a dict, not {type(inputs).__name__}. Other Mapping types are not "
+            "supported.")
+    else:
+        wanted = _tuple(inputs)
+    if not wanted:
+        raise RuntimeError(f"`inputs` argument to `{name}()` cannot be empty.")
+    return wanted
+
+
+def _roots(outputs: tuple[Any, ...], gradients: Any) -> tuple[list[Node], list[int], list[Any]]:
+    """Where the pass starts, and with what."""
+    given = [None] * len(outputs) if gradients is None else list(_tuple(gradients))
+    made = [_start(outputs, given, i) for i in range(min(len(outputs), len(given)))]
+    if len(given) < len(outputs):
+        raise RuntimeError(f"got {len(outputs)} tensors and {len(given)} gradients")
+    nodes: list[Node] = []
+    nrs: list[int] = []
+    grads: list[Any] = []
+    for i, out in enumerate(outputs):
+        if isinstance(out, GradientEdge):
+            nodes.append(out.node)
+            nrs.append(out.output_nr)
+        else:
+            if not requires_grad(out):
+                raise RuntimeError(f"element {i} of tensors does not require grad and does not have a grad_fn")
+            node, nr = gradient_at(out)
+            nodes.append(node)
+            nrs.append(nr)
+        grads.append(made[i])
+    return nodes, nrs, grads
+
+
+def _start(outputs: tuple[Any, ...], given: list[Any], i: int) -> Any:
+    """The gradient to start from at one output."""
+    out, g = outputs[i], given[i]
+    if isinstance(out, GradientEdge):
+        shape, dt, dev = out.node._metas[3 * out.output_nr: 3 * out.output_nr + 3]
+        return ones_at(shape, dt, dev) if g is None else root_gradient(g, shape, dt, i)
+    if not isinstance(out, TensorBase):
+        raise AssertionError("Expected output to be a torch.Tensor")
+    if g is None:
+        return ones_at(out._shape, out._dtype, out._device) if requires_grad(out) else None
+    return root_gradient(g, out._shape, out._dtype, i)
+
+
+def _edge_of(t: Any) -> tuple[Node, int]:
+    """The edge whose gradient is asked for."""
+    if isinstance(t, GradientEdge):
+        return t.node, t.output_nr
+    if not isinstance(t, TensorBase):
+        raise RuntimeError(f"all inputs have to be Tensors or GradientEdges, but got {type(t).__name__}")
+    if not requires_grad(t):
+        raise RuntimeError("One of the differentiated Tensors does not require grad")
+    return gradient_at(t)

@@ -1,0 +1,193 @@
+"""`torch.autograd.Function`: operators with a derivative written by the user.
+
+Invariant: `ctx` is the node of the graph; `type(y.grad_fn).__name__` is the Function's name and `Backward`. Running and
+recording are in `_autograd.function_node`.
+"""
+from __future__ import annotations
+
+import functools
+import inspect
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from .._autograd.function_node import FunctionNode, run_function, saved_tensors
+from .._dispatch.state import is_grad_enabled, swap_grad
+from .._tensor_base import TensorBase, requires_grad
+
+__all__ = ["BackwardCFunction", "Function", "FunctionCtx", "FunctionMeta", "InplaceFunction", "once_differentiable"]
+
+
+class FunctionCtx:
+    """What `forward` and `setup_context` may tell autograd."""
+
+    # Fields of FunctionNode, which every ctx is.
+    to_save: Any
+    saved_for_forward: Any
+    dirty_tensors: Any
+    non_differentiable: Any
+    materialize_grads: bool
+
+    def save_for_backward(self, *tensors: Any) -> None:
+        """Keep tensors (inputs, outputs or others; None is allowed) for `ctx.saved_tensors` in backward."""
+        self.to_save = tensors
+
+    def save_for_forward(self, *tensors: Any) -> None:
+        """Keep tensors for `jvp`."""
+        for i, t in enumerate(tensors):
+            if t is not None and not isinstance(t, TensorBase):
+                raise TypeError(
+                    "save_for_forward expects all arguments to be tensors; you should save non-tensors as attributes on "
+                    f"ctx. (argument {i} is {type(t).__name__})")
+        self.saved_for_forward = tensors
+
+    def mark_dirty(self, *args: Any) -> None:
+        """Name the inputs that forward changes in place; each must also be returned."""
+        self.dirty_tensors = args
+
+    def mark_non_differentiable(self, *args: Any) -> None:
+        """Name the outputs that have no gradient."""
+        self.non_differentiable = args
+
+    def set_materialize_grads(self, value: bool) -> None:
+        """Whether backward gets zeros (the default) or None for outputs that nobody used."""
+        self.materialize_grads = value
+
+
+class BackwardCFunction(FunctionCtx, FunctionNode):
+    """Base of the node class that belongs to each Function."""
+
+    _forward_cls: Any
+
+    # PyTorch's ctx has an attribute where other nodes have a method.
+    saved_tensors = property(saved_tensors)  # type: ignore[assignment]
+
+    def apply(self, *args: Any) -> Any:
+        """Run the user's backward."""
+        backward_fn = self._forward_cls.backward
+        vjp_fn = self._forward_cls.vjp
+        if vjp_fn is not Function.vjp:
+            if backward_fn is not Function.backward:
+                raise RuntimeError(
+                    "Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You should only "
+                    "implement one of them.")
+            backward_fn = vjp_fn
+        return backward_fn(self, *args)
+
+
+class FunctionMeta(type):
+    """Gives every Function its node class."""
+
+    def __init__(cls, name: str, bases: tuple[type, ...], attrs: dict[str, Any]) -> None:
+        cls._backward_cls = type(name + "Backward", (BackwardCFunction,), {"_forward_cls": cls, "__module__": "builtins"})
+        super().__init__(name, bases, attrs)
+
+
+class Function(FunctionCtx, metaclass=FunctionMeta):
+    """Derive from it, write static `forward` and `backward`, and call `apply`."""
+
+    _backward_cls: Any
+    generate_vmap_rule = False
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        warnings.warn(
+            f"{self.__class__} should not be instantiated. Methods on autograd functions are all static, so you should "
+            "invoke them on the class itself. Instantiating an autograd function will raise an error in a future version "
+            "of PyTorch.", DeprecationWarning, stacklevel=2)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        raise RuntimeError(
+            "Legacy autograd function with non-static forward method is deprecated. Please use new-style autograd "
+            "function with static forward method. (Example: "
+            "https://pytorch.org/docs/stable/autograd.html#torch.autograd.Function)")
+
+    @staticmethod
+    def forward(*args: Any, **kwargs: Any) -> Any:
+        """Compute the result: `forward(ctx, *args)`, or `forward(*args)` beside a `setup_context`."""
+        raise NotImplementedError("You must implement the forward function for custom autograd.Function.")
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> Any:
+        """Keep on ctx what backward needs, apart from forward."""
+        raise NotImplementedError("setup_context is not implemented.")
+
+    @staticmethod
+    def backward(ctx: Any, *grad_outputs: Any) -> Any:
+        """Return one gradient, or None, for each argument of forward."""
+        raise NotImplementedError(
+            "You must implement either the backward or vjp method for your custom autograd.Function to use it with "
+            "backward mode AD.")
+
+    # An alias of backward.
+    vjp = backward
+
+    @staticmethod
+    def jvp(ctx: Any, *grad_inputs: Any) -> Any:
+        """Forward mode; nothing here calls it."""
+        raise NotImplementedError(
+            "You must implement the jvp function for custom autograd.Function to use it with forward mode AD.")
+
+    @staticmethod
+    def vmap(info: Any, in_dims: Any, *args: Any) -> Any:
+        """The rule of vmap; nothing here calls it."""
+        raise NotImplementedError(
+            "To use autograd.Function with vmap, you must either override the vmap staticmethod or set "
+            "generate_vmap_rule=True.")
+
+    @classmethod
+    def apply(cls, *args: Any, **kwargs: Any) -> Any:
+        """Call the function and record it."""
+        setup = cls.setup_context
+        if setup is not Function.setup_context:
+            return run_function(cls._backward_cls, cls.forward, setup, _bind(cls.forward, args, kwargs))
+        if kwargs:
+            raise TypeError(f"{cls.__name__}.apply() takes no keyword arguments")
+        return run_function(cls._backward_cls, cls.forward, None, args)
+
+
+def _bind(forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+    """Arguments with forward's defaults filled in."""
+    bound = inspect.signature(forward).bind(*args, **kwargs)
+    bound.apply_defaults()
+    return bound.args
+
+
+class InplaceFunction(Function):
+    """Kept for old code: remembers whether it was asked to work in place."""
+
+    def __init__(self, inplace: bool = False) -> None:
+        super().__init__()
+        self.inplace = inplace
+
+
+class _Twice(Function):
+    """Passes gradients on and refuses to be differentiated."""
+
+    @staticmethod
+    def forward(ctx: Any, *tensors: Any) -> Any:
+        return tuple(t if t is None else t.view_as(t) for t in tensors)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        raise RuntimeError("trying to differentiate twice a function that was marked with @once_differentiable")
+
+
+def once_differentiable(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """Mark a `backward` that cannot itself be differentiated; doing so raises instead of giving wrong values."""
+
+    @functools.wraps(fn)
+    def wrapper(ctx: Any, *args: Any) -> Any:
+        recording = is_grad_enabled()
+        swap_grad(False)
+        try:
+            outputs = fn(ctx, *args)
+        finally:
+            swap_grad(recording)
+        if not recording or not any(isinstance(a, TensorBase) and requires_grad(a) for a in args):
+            return outputs
+        if not isinstance(outputs, tuple):
+            outputs = (outputs,)
+        wanted = [None if o is None else o.detach().requires_grad_() for o in outputs]
+        return _Twice.apply(*wanted)
+
+    return wrapper

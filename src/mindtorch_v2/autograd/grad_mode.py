@@ -1,0 +1,172 @@
+"""Grad mode and inference mode as context managers and decorators.
+
+Invariant: leaving a block restores what the mode was when it was entered, in the thread that entered it; everything else
+lives in `_dispatch.state`.
+"""
+from __future__ import annotations
+
+import functools
+import inspect
+import sys
+import warnings
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from .._dispatch.state import is_grad_enabled, is_inference_mode, set_modes, swap_grad, swap_inference
+
+__all__ = ["enable_grad", "inference_mode", "is_grad_enabled", "is_inference_mode_enabled", "no_grad", "set_grad_enabled"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class _Decorator:
+    """What the modes share: use as a decorator of functions, generators and (deprecated) classes."""
+
+    __slots__ = ("prev",)
+    prev: Any
+
+    def clone(self) -> Any:
+        """A context of the same kind for one call of a decorated function."""
+        return type(self)()
+
+    def __enter__(self) -> None:
+        raise NotImplementedError
+
+    def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
+        raise NotImplementedError
+
+    def __call__(self, orig_func: F) -> F:
+        return _decorate(self.clone, orig_func)
+
+
+def _decorate(make: Callable[[], Any], func: Any) -> Any:
+    if inspect.isclass(func):
+        warnings.warn(
+            "Decorating classes is deprecated and will be disabled in future versions. You should only decorate functions "
+            "or methods. To preserve the current behavior of class decoration, you can directly decorate the `__init__` "
+            "method and nothing else.", FutureWarning, stacklevel=3)
+        func.__init__ = _decorate(make, func.__init__)
+        return func
+    if inspect.isgeneratorfunction(func):
+        return _wrap_generator(make, func)
+
+    @functools.wraps(func)
+    def decorate_context(*args: Any, **kwargs: Any) -> Any:
+        with make():
+            return func(*args, **kwargs)
+
+    return decorate_context
+
+
+def _wrap_generator(make: Callable[[], Any], func: Any) -> Any:
+    """The mode holds while the generator runs, and not while its consumer does."""
+
+    @functools.wraps(func)
+    def generator_context(*args: Any, **kwargs: Any) -> Any:
+        gen = func(*args, **kwargs)
+        try:
+            with make():
+                response = gen.send(None)
+            while True:
+                try:
+                    request = yield response
+                except GeneratorExit:
+                    with make():
+                        gen.close()
+                    raise
+                except BaseException:
+                    with make():
+                        response = gen.throw(*sys.exc_info())
+                else:
+                    with make():
+                        response = gen.send(request)
+        except StopIteration as stop:
+            return stop.value
+
+    return generator_context
+
+
+class no_grad(_Decorator):
+    """Nothing is recorded inside; results do not require grad. Factories may still make leaves that do."""
+
+    __slots__ = ()
+
+    def __new__(cls, orig_func: Any = None) -> Any:
+        made = object.__new__(cls)
+        return made if orig_func is None else made(orig_func)
+
+    def __enter__(self) -> None:
+        self.prev = swap_grad(False)
+
+    def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
+        swap_grad(self.prev)
+
+
+class enable_grad(_Decorator):
+    """Recording is on inside, also within `no_grad`."""
+
+    __slots__ = ()
+
+    def __new__(cls, orig_func: Any = None) -> Any:
+        made = object.__new__(cls)
+        return made if orig_func is None else made(orig_func)
+
+    def __enter__(self) -> None:
+        self.prev = swap_grad(True)
+
+    def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
+        swap_grad(self.prev)
+
+
+class set_grad_enabled(_Decorator):
+    """Switches recording when it is made; as a context manager it also switches back."""
+
+    __slots__ = ("mode",)
+
+    def __init__(self, mode: bool) -> None:
+        self.mode = bool(mode)
+        self.prev = swap_grad(self.mode)
+
+    def __call__(self, orig_func: F) -> F:
+        swap_grad(self.prev)
+        return super().__call__(orig_func)
+
+    def __enter__(self) -> None:
+        swap_grad(self.mode)
+
+    def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
+        swap_grad(self.prev)
+
+    def __str__(self) -> str:
+        return f"set_grad_enabled(mode={self.mode})"
+
+    __repr__ = __str__
+
+    def clone(self) -> set_grad_enabled:
+        return set_grad_enabled(self.mode)
+
+
+class inference_mode(_Decorator):
+    """Like `no_grad`, and tensors made inside keep no version and can never be recorded."""
+
+    __slots__ = ("mode",)
+
+    def __new__(cls, mode: Any = True) -> Any:
+        if isinstance(mode, bool):
+            made = object.__new__(cls)
+            made.mode = mode
+            return made
+        return cls(True)(mode)
+
+    def __enter__(self) -> None:
+        self.prev = swap_inference(self.mode)
+
+    def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
+        set_modes(self.prev)
+
+    def clone(self) -> Any:
+        return type(self)(self.mode)
+
+
+def is_inference_mode_enabled() -> bool:
+    return is_inference_mode()

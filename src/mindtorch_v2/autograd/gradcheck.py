@@ -1,0 +1,294 @@
+"""Comparing derivatives with finite differences.
+
+Invariant: complex tensors are pairs of reals here. For each real component of each output, the gradient that autograd
+gives, dL/dRe + i dL/dIm, is compared with differences in the real and imaginary direction of every input element.
+"""
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from .._tensor_base import TensorBase
+from .function import Function
+from .grad_mode import no_grad
+
+__all__ = ["GradcheckError", "gradcheck", "gradgradcheck"]
+
+
+class GradcheckError(RuntimeError):
+    """Raised by `gradcheck` and `gradgradcheck`."""
+
+
+def gradcheck(func: Callable[..., Any], inputs: Any, *, eps: float = 1e-6, atol: float = 1e-5, rtol: float = 1e-3,
+              raise_exception: bool = True, nondet_tol: float = 0.0, check_undefined_grad: bool = True,
+              check_grad_dtypes: bool = False, check_batched_grad: bool = False, check_batched_forward_grad: bool = False,
+              check_forward_ad: bool = False, check_backward_ad: bool = True, fast_mode: bool = False,
+              masked: bool | None = None) -> bool:
+    """Whether the gradients of `func` at `inputs` agree with finite differences."""
+    _refuse(fast_mode=fast_mode, check_batched_grad=check_batched_grad, masked=bool(masked),
+            check_batched_forward_grad=check_batched_forward_grad, check_forward_ad=check_forward_ad)
+    if not check_backward_ad:
+        raise AssertionError("Expected at least one of check_forward_ad or check_backward_ad to be True")
+    try:
+        _check(func, _as_tuple(inputs), eps, atol, rtol, nondet_tol, check_undefined_grad, check_grad_dtypes)
+    except GradcheckError:
+        if raise_exception:
+            raise
+        return False
+    return True
+
+
+def gradgradcheck(func: Callable[..., Any], inputs: Any, grad_outputs: Any = None, *, eps: float = 1e-6,
+                  atol: float = 1e-5, rtol: float = 1e-3, gen_non_contig_grad_outputs: bool = False,
+                  raise_exception: bool = True, nondet_tol: float = 0.0, check_undefined_grad: bool = True,
+                  check_grad_dtypes: bool = False, check_batched_grad: bool = False, check_fwd_over_rev: bool = False,
+                  check_rev_over_rev: bool = True, fast_mode: bool = False, masked: bool = False) -> bool:
+    """`gradcheck` of the function that maps inputs and output gradients to input gradients."""
+    _refuse(fast_mode=fast_mode, check_batched_grad=check_batched_grad, masked=masked, check_forward_ad=check_fwd_over_rev)
+    if not check_rev_over_rev:
+        raise AssertionError("Expected at least one of check_fwd_over_rev or check_rev_over_rev to be True")
+    args = _as_tuple(inputs)
+    if grad_outputs is None:
+        grads = tuple(_random_like(o, gen_non_contig_grad_outputs) for o in _differentiable(func(*args)))
+    else:
+        grads = _as_tuple(grad_outputs)
+    n = len(grads)
+    wanted = [i for i, x in enumerate(args) if isinstance(x, TensorBase) and x.requires_grad]
+
+    def first_gradients(*both: Any) -> Any:
+        from . import grad
+
+        given = both[:len(both) - n]
+        found = grad(_differentiable(func(*given)), [given[i] for i in wanted], both[len(both) - n:], create_graph=True,
+                     allow_unused=True)
+        return tuple(g for g in found if g is not None)
+
+    return gradcheck(first_gradients, args + grads, eps=eps, atol=atol, rtol=rtol, raise_exception=raise_exception,
+                     nondet_tol=nondet_tol, check_undefined_grad=check_undefined_grad, check_grad_dtypes=check_grad_dtypes)
+
+
+def _refuse(**options: bool) -> None:
+    for name, value in options.items():
+        if value:
+            raise NotImplementedError(f"gradcheck: {name}=True is not implemented; the full Jacobian is compared instead")
+
+
+def _as_tuple(x: Any) -> tuple[Any, ...]:
+    if isinstance(x, tuple):
+        return x
+    return tuple(x) if isinstance(x, list) else (x,)
+
+
+def _differentiable(outputs: Any) -> tuple[Any, ...]:
+    return tuple(o for o in _as_tuple(outputs) if isinstance(o, TensorBase) and o.requires_grad)
+
+
+def _random_like(o: Any, noncontiguous: bool) -> Any:
+    import mindtorch_v2 as torch
+
+    generator = np.random.default_rng()
+    dt = o.dtype if o.is_floating_point() or o.is_complex() else torch.float64
+    values = generator.uniform(-1, 1, tuple(o.shape))
+    if dt.is_complex:
+        values = values + 1j * generator.uniform(-1, 1, tuple(o.shape))
+    made = torch.tensor(values.tolist(), dtype=dt, device=o.device).view(tuple(o.shape))
+    if noncontiguous and made.numel() > 1:
+        made = made.unsqueeze(-1).repeat_interleave(2, -1)[..., 0]
+    return made.detach().requires_grad_()
+
+
+def _check(func: Callable[..., Any], args: tuple[Any, ...], eps: float, atol: float, rtol: float, nondet_tol: float,
+           check_undefined: bool, check_dtypes: bool) -> None:
+    _check_inputs(args)
+    every = tuple(o for o in _as_tuple(func(*args)) if isinstance(o, TensorBase))
+    outputs = tuple(o for o in every if o.requires_grad)
+    numerical = _numerical(func, args, every, eps)
+    if not outputs:
+        if any(np.any(j != 0) for per_output in numerical for j in per_output):
+            raise GradcheckError("Numerical gradient for function expected to be zero")
+        return
+    numerical = [j for o, j in zip(every, numerical) if o.requires_grad]
+    for i, o in enumerate(outputs):
+        analytical = _analytical(args, o, check_dtypes)
+        again = _analytical(args, o, check_dtypes)
+        for j, (a, n) in enumerate(zip(analytical, numerical[i])):
+            _compare(a, n, i, j, o.is_complex(), rtol, atol)
+        if any(a.size and np.max(np.abs(a - b)) > nondet_tol for a, b in zip(analytical, again)):
+            raise GradcheckError(
+                "Backward is not reentrant, i.e., running backward with same input and grad_output multiple times gives "
+                "different values, although analytical gradient matches numerical gradient."
+                f"The tolerance for nondeterminism was {nondet_tol}.")
+    _check_multiplied(outputs, args)
+    if check_undefined:
+        _check_undefined(func, args)
+
+
+def _check_inputs(args: tuple[Any, ...]) -> None:
+    found = False
+    for i, x in enumerate(args):
+        if isinstance(x, TensorBase) and x.requires_grad:
+            if x.dtype.name not in ("float64", "complex128"):
+                warnings.warn(
+                    f"Input #{i} requires gradient and is not a double precision floating point or complex. This check "
+                    "will likely fail if all the inputs are not of double precision floating point or complex. ",
+                    stacklevel=4)
+            if any(st == 0 and sz > 1 for st, sz in zip(x._stride, x._shape)):
+                raise RuntimeError(
+                    f"The {i}th input has a dimension with stride 0. gradcheck only supports inputs that are "
+                    "non-overlapping to be able to compute the numerical gradients correctly. You should call .contiguous "
+                    "on the input before passing it to gradcheck.")
+            found = True
+    if not found:
+        raise ValueError(
+            "gradcheck expects at least one input tensor to require gradient, but none of them have requires_grad=True.")
+
+
+def _reals(t: Any) -> Any:
+    """A tensor's elements as a flat array of reals, those of a complex tensor as pairs."""
+    values = np.ascontiguousarray(t.detach().numpy())
+    return values.reshape(-1).view(values.real.dtype).astype(np.float64)
+
+
+def _numerical(func: Callable[..., Any], args: tuple[Any, ...], outputs: tuple[Any, ...], eps: float) -> list[list[Any]]:
+    """Jacobians by output, then input: rows are real components of the input, columns of the output."""
+    tables: list[list[Any]] = [[] for _ in outputs]
+
+    def values() -> list[Any]:
+        with no_grad():
+            got = [o for o in _as_tuple(func(*args)) if isinstance(o, TensorBase)]
+        for before, after in zip(outputs, got):
+            if before.shape != after.shape or before.dtype != after.dtype:
+                raise AssertionError(
+                    f"Expected `func` to return outputs with the same shape and dtype when inputs are perturbed by {eps}, "
+                    f"but got: {before.shape}, {before.dtype} and {after.shape}, {after.dtype}.")
+        return [_reals(o) for o in got]
+
+    for x in args:
+        if not isinstance(x, TensorBase) or not x.requires_grad:
+            continue
+        memory = x.detach().numpy()
+        directions = (eps, 1j * eps) if x.dtype.is_complex else (eps,)
+        rows: list[list[Any]] = [[] for _ in outputs]
+        for index in np.ndindex(*memory.shape):
+            for d in directions:
+                old = memory[index]
+                memory[index] = old - d
+                low = values()
+                memory[index] = old + d
+                high = values()
+                memory[index] = old
+                for k in range(len(outputs)):
+                    rows[k].append((high[k] - low[k]) / (2 * eps))
+        for k, o in enumerate(outputs):
+            width = o.numel() * (2 if o.dtype.is_complex else 1)
+            tables[k].append(np.array(rows[k], dtype=np.float64).reshape(-1, width))
+    return tables
+
+
+def _analytical(args: tuple[Any, ...], output: Any, check_dtypes: bool) -> list[Any]:
+    """The same Jacobians from backward, one pass for each real component of the output."""
+    import mindtorch_v2 as torch
+
+    from . import grad
+
+    wanted = [x for x in args if isinstance(x, TensorBase) and x.requires_grad]
+    units = (1, 1j) if output.dtype.is_complex else (1,)
+    columns: list[list[Any]] = [[] for _ in wanted]
+    for index in np.ndindex(*tuple(output.shape)):
+        for unit in units:
+            seed = torch.zeros(tuple(output.shape), dtype=output.dtype, device=output.device)
+            seed[index] = unit
+            for k, g in enumerate(grad(output, wanted, seed, retain_graph=True, allow_unused=True)):
+                x = wanted[k]
+                if g is None:
+                    columns[k].append(np.zeros(x.numel() * (2 if x.dtype.is_complex else 1)))
+                    continue
+                if check_dtypes and g.dtype != x.dtype:
+                    raise GradcheckError("Gradient has dtype mismatch")
+                if g.shape != x.shape:
+                    raise GradcheckError("Analytical gradient has incorrect size")
+                columns[k].append(_reals(g))
+    out = []
+    for k, x in enumerate(wanted):
+        height = x.numel() * (2 if x.dtype.is_complex else 1)
+        out.append(np.array(columns[k], dtype=np.float64).reshape(-1, height).T)
+    return out
+
+
+def _compare(a: Any, n: Any, output: int, given: int, is_complex: bool, rtol: float, atol: float) -> None:
+    # Columns of a complex output alternate between its real and its imaginary part.
+    parts = (("imaginary", 1), ("real", 0)) if is_complex else (("", 0),)
+    for name, start in parts:
+        step = len(parts)
+        mine, theirs = a[:, start::step], n[:, start::step]
+        if not np.allclose(mine, theirs, rtol=rtol, atol=atol):
+            import mindtorch_v2 as torch
+
+            prefix = f"While considering the {name} part of complex outputs only, " if name else ""
+            raise GradcheckError(
+                f"{prefix}Jacobian mismatch for output {output} with respect to input {given},\n"
+                f"numerical:{torch.tensor(theirs.tolist(), dtype=torch.float64)}\n"
+                f"analytical:{torch.tensor(mine.tolist(), dtype=torch.float64)}\n")
+
+
+def _check_multiplied(outputs: tuple[Any, ...], args: tuple[Any, ...]) -> None:
+    """Zero output gradients give zero input gradients."""
+    import mindtorch_v2 as torch
+
+    from . import grad
+
+    wanted = [x for x in args if isinstance(x, TensorBase) and x.requires_grad]
+    for g, x in zip(grad(outputs, wanted, [torch.zeros_like(o) for o in outputs], retain_graph=True, allow_unused=True),
+                    wanted):
+        if g is None:
+            continue
+        if np.any(_reals(g) != 0):
+            raise GradcheckError("backward not multiplied by grad_output")
+        if g.dtype != x.dtype:
+            raise GradcheckError("grad is incorrect type")
+        if g.device != x.device:
+            raise GradcheckError("grad is incorrect device")
+        if g.shape != x.shape:
+            raise GradcheckError("grad is incorrect size")
+
+
+class _Undefined(Function):
+    """Passes values on and gives no gradient back."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        return x.view_as(x)
+
+    @staticmethod
+    def backward(ctx: Any, g: Any) -> Any:
+        return None
+
+
+def _check_undefined(func: Callable[..., Any], args: tuple[Any, ...]) -> None:
+    """Undefined output gradients, all of them or one at a time, count as zero."""
+    outputs = _differentiable(func(*args))
+    _undefined_at(outputs, args, set(range(len(outputs))))
+    if len(outputs) > 1:
+        for i in range(len(outputs)):
+            _undefined_at(_differentiable(func(*args)), args, {i})
+
+
+def _undefined_at(outputs: tuple[Any, ...], args: tuple[Any, ...], at: set[int]) -> None:
+    import mindtorch_v2 as torch
+
+    from . import grad
+
+    wanted = [x for x in args if isinstance(x, TensorBase) and x.requires_grad]
+    ends = [_Undefined.apply(o) if i in at else o for i, o in enumerate(outputs)]
+    note = 'Please look at "Notes about undefined output gradients" in "tools/autograd/derivatives.yaml"'
+    try:
+        found = grad(ends, wanted, [torch.zeros_like(o) for o in ends], allow_unused=True)
+    except RuntimeError as error:
+        raise GradcheckError(f"Expected backward function to handle undefined output grads. {note}") from error
+    for g in found:
+        if g is not None and np.any(_reals(g) != 0):
+            raise GradcheckError(
+                f"Expected all input grads to be undefined or zero when all output grads are undefined or zero. {note}")
