@@ -12,13 +12,16 @@ from typing import Any, Final, final
 
 from mypy_extensions import i64
 
+from .._backends.common.runtime import empty_contiguous, runtime_of
+from .._device import device
 from .._dispatch.keys import AUTOGRAD
 from .._dispatch.state import modes, set_modes
-from .._tensor_base import HOT, TensorBase, numel
+from .._dtype import dtype
+from .._tensor_base import HOT, TensorBase, grad_fn_of, numel, requires_grad
 from .function_node import FunctionNode, apply_function, release_function
 from .inplace import Slice, slice_of
 from .node import ACCUMULATE, COPY_SLICES, FREED, FUNCTION, OP, Node, NodeHooks, release
-from .record import Formulas
+from .record import Formulas, accumulator
 
 _AUTOGRAD_OFF: Final[i64] = AUTOGRAD << 32
 _heappush: Final[Any] = heapq.heappush
@@ -94,6 +97,53 @@ def queue_callback(fn: Any) -> None:
     if not running:
         raise RuntimeError("Final callbacks can only be installed during backward pass.")
     running[len(running) - 1].callbacks.append(fn)
+
+
+def gradient_at(t: TensorBase) -> tuple[Node, int]:
+    """The edge over which the gradient of `t` arrives."""
+    node = grad_fn_of(t)
+    if node is not None:
+        return node, int(t._output_nr)
+    return accumulator(t), 0
+
+
+def backward_one(t: TensorBase, gradient: Any, keep: bool, create: bool) -> None:
+    """`t.backward(gradient)`."""
+    if gradient is not None:
+        gradient = root_gradient(gradient, t._shape, t._dtype, 0)
+    elif requires_grad(t):
+        gradient = ones_at(t._shape, t._dtype, t._device)
+    if not requires_grad(t):
+        raise RuntimeError("element 0 of tensors does not require grad and does not have a grad_fn")
+    node, nr = gradient_at(t)
+    run_backward([node], [nr], [gradient], keep, create, None, True)
+
+
+def ones_at(shape: tuple[int, ...], dt: dtype, dev: device) -> Any:
+    """The gradient of a scalar by itself."""
+    for s in shape:
+        if s != 1:
+            raise RuntimeError("grad can be implicitly created only for scalar outputs")
+    if not dt.is_floating_point:
+        raise RuntimeError(f"grad can be implicitly created only for real scalar outputs but got {dt}")
+    t = empty_contiguous(shape, dt, dev)
+    runtime_of(t).fill(t, 1)
+    return t
+
+
+def root_gradient(g: Any, shape: tuple[int, ...], dt: dtype, i: int) -> Any:
+    """Check the gradient that was given for output `i`."""
+    if not isinstance(g, TensorBase):
+        raise TypeError(f"gradients can be either Tensors or None, but got {type(g).__name__}")
+    if g._shape != shape:
+        raise RuntimeError(
+            f"Mismatch in shape: grad_output[{i}] has a shape of torch.Size({list(g._shape)}) and output[{i}] has a shape "
+            f"of torch.Size({list(shape)}).")
+    if g._dtype.is_complex != dt.is_complex:
+        raise RuntimeError(
+            "For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch in dtype: "
+            f"grad_output[{i}] has a dtype of {g._dtype} and output[{i}] has a dtype of {dt}.")
+    return g if g._dtype is dt else HOT.to_copy.call((g, dt, None, None))
 
 
 def run_backward(nodes: list[Node], nrs: list[int], grads: list[Any], keep: bool, create: bool,
@@ -549,7 +599,9 @@ def run_post_hooks(hooks: Any, out: list[Any], grads: list[Any]) -> list[Any]:
 
 def checked(fn: Any, got: Any, expected: int) -> list[Any]:
     """The gradients a node's hook returned in place of those it got."""
-    new = list(got) if isinstance(got, (tuple, list)) else [got]
+    if not isinstance(got, tuple):
+        raise TypeError(f"expected tuple, but hook returned '{type(got).__name__}'")
+    new = list(got)
     if len(new) != expected:
         name = getattr(fn, "__name__", "<unknown>")
         raise RuntimeError(

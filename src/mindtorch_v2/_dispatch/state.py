@@ -113,6 +113,23 @@ def set_grad_enabled(on: bool) -> None:
     set_modes((old & ~bit) if on else (old | bit))
 
 
+def swap_grad(on: bool) -> bool:
+    """Switch recording of this thread; returns what it was."""
+    old: i64 = _tls_get()
+    was = (old & _EXCLUDE_AUTOGRAD) == 0
+    if on != was:
+        set_modes((old & ~_EXCLUDE_AUTOGRAD) if on else (old | _EXCLUDE_AUTOGRAD))
+    return was
+
+
+def swap_inference(on: bool) -> int:
+    """Switch inference mode, and recording with it the other way; returns the previous modes."""
+    old: i64 = _tls_get()
+    bits = INFERENCE_MODE | _EXCLUDE_AUTOGRAD
+    set_modes((old | bits) if on else (old & ~bits))
+    return old
+
+
 def is_inference_mode() -> bool:
     if STATE.active == 0:
         return False
