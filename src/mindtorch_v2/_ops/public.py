@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .._dispatch import registry
-from .._dispatch.binding import _ALIASES, Overloads, call_out, need
+from .._dispatch.binding import _ALIASES, Overloads, call_out, named, need
 from .._dispatch.op import Op
 from .._dispatch.schema import Arg
 from .._dispatch.state import current_default_device
@@ -80,10 +80,12 @@ def _single(name: str, o: Op, is_method: bool, overloads: Overloads) -> Callable
     space: dict[str, Any] = {
         "_call": o.call, "_need": need, "_again": _again, "_out": call_out, "_op": o, "_M": _MISSING,
         "_missing": _missing, "_overloads": overloads, "_default_device": current_default_device, "_varargs": _collect,
+        "_named": named,
     }
     params: list[str] = []
     body: list[str] = []
     star = False
+    late = False
     spread = _varargs(o, is_method)
     for i, a in enumerate(args):
         n = shown[i]
@@ -101,8 +103,11 @@ def _single(name: str, o: Op, is_method: bool, overloads: Overloads) -> Callable
         if a.has_default:
             space[f"_d{i}"] = a.default
             params.append(f"{n}=_d{i}")
-        elif i > 0 and n in _ALIASES.values():
+        elif i > 0 and (late or n in _ALIASES.values()):
+            # It may come under NumPy's name instead, so Python must not insist on it, nor on what follows.
+            late = True
             params.append(f"{n}=_M")
+            body.append(f"    if {n} is _M:\n        raise _missing({name!r}, {n!r})")
         else:
             params.append(n)
         body.extend(_convert(name, a, i, n))
@@ -129,7 +134,7 @@ def _single(name: str, o: Op, is_method: bool, overloads: Overloads) -> Callable
     if options:
         tail.append(f"    result = _call({tup})\n    if requires_grad:\n        result.requires_grad = True\n    return result")
     else:
-        tail.append(f"    return _call({tup})")
+        tail.append(f"    return _call({tup})" if o.result_type is None else f"    return _named(_op, _call({tup}))")
     source = f"def {name}({', '.join(params)}):\n" + "\n".join(guard + body + tail) + "\n"
     exec(compile(source, f"<torch.{name}>", "exec"), space)  # noqa: S102
     fn: Callable[..., Any] = space[name]
@@ -139,8 +144,6 @@ def _single(name: str, o: Op, is_method: bool, overloads: Overloads) -> Callable
 def _convert(fname: str, a: Arg, i: int, n: str) -> list[str]:
     """Lines that bring one argument into the schema's type; the usual type passes with one test."""
     lines: list[str] = []
-    if i > 0 and not a.has_default and n in _ALIASES.values():
-        lines.append(f"    if {n} is _M:\n        raise _missing({fname!r}, {n!r})")
     if a.is_tensor:
         return lines
     position = 0 if a.kwonly else i + 1
@@ -209,7 +212,7 @@ def install_methods(cls: type) -> None:
 
 
 def install_hot(hot: Any) -> None:
-    """Connect Python's operators."""
-    for name in type(hot).__annotations__ if hasattr(type(hot), "__annotations__") else ():
+    """Connect Python's operators. A compiled class has descriptors where an interpreted one has annotations."""
+    for name in set(dir(type(hot))) | set(getattr(type(hot), "__annotations__", ())):
         if name in registry.OPS:
             setattr(hot, name, registry.OPS[name])
