@@ -203,7 +203,7 @@ def _not_negative(beta: float) -> None:
 
 def _smooth_terms(self: Any, target: Any, beta: float) -> Any:
     z = (self - target).abs()
-    return (z < beta).where(z * z * (0.5 / beta), z - 0.5 * beta)
+    return (z * z * (0.5 / beta)).where(z < beta, z - 0.5 * beta)
 
 
 def _smooth_backward(grad_output: Any, self: Any, target: Any, reduction: int, beta: float) -> Any:
@@ -253,7 +253,7 @@ def _huber_meta(self: Any, target: Any, reduction: int, delta: float) -> Any:
 
 def _huber(self: Any, target: Any, reduction: int, delta: float) -> Any:
     z = (self - target).abs()
-    return _reduced((z < delta).where(z * z * 0.5, (z - 0.5 * delta) * delta), reduction)
+    return _reduced((z * z * 0.5).where(z < delta, (z - 0.5 * delta) * delta), reduction)
 
 
 def _huber_backward(grad_output: Any, self: Any, target: Any, reduction: int, delta: float) -> Any:

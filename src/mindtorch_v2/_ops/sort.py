@@ -124,7 +124,7 @@ def _median_dim(self: Any, dim: int, keepdim: bool, skip_nan: bool) -> Any:
     else:
         # NaN stands last: the first of them, where there is one.
         count = bad.sum((d,), True)
-        place = (count > 0).where(n - count, (n - 1) // 2)
+        place = (n - count).where(count > 0, (n - 1) // 2)
     v, i = values.gather(d, place), indices.gather(d, place)
     return (v, i) if keepdim else (v.squeeze(d).clone(), i.squeeze(d).clone())
 
