@@ -1,46 +1,94 @@
-"""PyTorch's Python API with PyTorch's semantics, for cpu, meta and npu: `import mindtorch_v2 as torch`."""
+"""PyTorch's Python API with PyTorch's semantics, for cpu, meta and npu: `import mindtorch_v2 as torch`.
+
+Invariant: importing this touches no device and imports neither NumPy nor SciPy; operators get their public functions, and
+submodules are imported, when first asked for.
+"""
 from __future__ import annotations
 
+from importlib import import_module as _import_module
 from typing import Any
 
+from . import _C as _C
+from ._autograd.record import NO_DERIVATIVE as _NO_DERIVATIVE
+from ._backends import meta as _meta
+from ._backends.common import convert as _convert
+from ._backends.common import kernels as _kernels
+from ._backends.cpu import glue as _glue
+from ._backends.cpu import load as _cpu_load
+from ._creation import *  # noqa: F403
 from ._device import device as device
+from ._dispatch.op import RESOLVERS as _RESOLVERS
+from ._dispatch.state import is_grad_enabled as is_grad_enabled
+from ._dispatch.state import set_default_device as set_default_device
 from ._dtype import *  # noqa: F403
+from ._dtype import get_default_dtype as get_default_dtype
+from ._dtype import set_default_dtype as set_default_dtype
 from ._finfo import finfo as finfo
 from ._finfo import iinfo as iinfo
 from ._layout import *  # noqa: F403
-from ._size import Size as Size
-from ._version import __version__ as __version__
-from ._tensor import Tensor as Tensor
-from ._dispatch.op import RESOLVERS
-from ._autograd.record import NO_DERIVATIVE
-from ._backends.common import kernels as _kernels
-from ._backends.cpu import glue as _glue
-from ._backends import meta as _meta
+from ._native import get_num_threads as get_num_threads
+from ._native import set_num_threads as set_num_threads
 from ._ops import load as _load
 from ._ops import public as _public
+from ._size import Size as Size
+from ._tensor import Tensor as Tensor
 from ._tensor_base import HOT as _HOT
-from ._backends.cpu import load as _cpu_load
-from . import _attach
+from ._version import __version__ as __version__
+from .autograd import enable_grad as enable_grad
+from .autograd import inference_mode as inference_mode
+from .autograd import no_grad as no_grad
+from .autograd import set_grad_enabled as set_grad_enabled
+from .autograd.grad_mode import is_inference_mode_enabled as is_inference_mode_enabled
 
-RESOLVERS.no_derivative = NO_DERIVATIVE
-RESOLVERS.functionalize = _kernels.FUNCTIONALIZE_KERNEL
-RESOLVERS.mixed = _kernels.MIXED
-RESOLVERS.derived = _kernels.derived
+# Public names that live in modules nobody needs at import.
+_LAZY = {
+    "UntypedStorage": "_storage", "TypedStorage": "_storage", "from_dlpack": "_dlpack", "to_dlpack": "_dlpack",
+    "set_printoptions": "_printing", "get_printoptions": "_printing", "printoptions": "_printing",
+    "Generator": "_random", "default_generator": "_random", "manual_seed": "_random", "seed": "_random",
+    "initial_seed": "_random", "get_rng_state": "_random", "set_rng_state": "_random",
+    "functionalize": "_dispatch.functionalize", "promote_types": "_types", "result_type": "_types", "can_cast": "_types",
+    "is_tensor": "_types", "is_storage": "_types", "is_floating_point": "_types", "is_complex": "_types",
+    "is_nonzero": "_types", "numel": "_types", "typename": "_types", "get_default_device": "_types",
+    "set_default_tensor_type": "_types",
+    "index_put": "_types",
+}
+_SUBMODULES = ("autograd", "func", "nn", "optim", "npu", "return_types", "testing", "utils", "overrides", "random", "storage")
+_TENSOR_TYPES = {
+    "FloatTensor": "float32", "DoubleTensor": "float64", "HalfTensor": "float16", "BFloat16Tensor": "bfloat16",
+    "ByteTensor": "uint8", "CharTensor": "int8", "ShortTensor": "int16", "IntTensor": "int32", "LongTensor": "int64",
+    "BoolTensor": "bool",
+}
+
+_RESOLVERS.no_derivative = _NO_DERIVATIVE
+_RESOLVERS.functionalize = _kernels.FUNCTIONALIZE_KERNEL
+_RESOLVERS.mixed = _kernels.MIXED
+_RESOLVERS.derived = _kernels.derived
 
 _load.load_tables()
 _cpu_load.load_kernels()
 _public.install_hot(_HOT)
-_attach.attach(Tensor)
+for _name, _method in _convert.METHODS.items():
+    setattr(Tensor, _name, _method)
 _public.install_methods(Tensor)
-
-globals().update(_attach.functions())
 _FUNCTIONS = {name: ops for name, ops in _public.by_name().items() if any(o.row.function for o in ops)}
 
 
 def __getattr__(name: str) -> Any:
-    ops = _FUNCTIONS.get(name)
-    if ops is None:
-        raise AttributeError(f"module 'mindtorch_v2' has no attribute '{name}'")
-    fn = _public.function(name, ops)
-    globals()[name] = fn
-    return fn
+    if name in _LAZY:
+        value: Any = getattr(_import_module("." + _LAZY[name], __name__), name)
+    elif name in _SUBMODULES:
+        value = _import_module("." + name, __name__)
+    elif name in _TENSOR_TYPES:
+        from ._legacy import tensor_type
+
+        value = tensor_type(name, globals()[_TENSOR_TYPES[name]])
+    elif name in _FUNCTIONS:
+        value = _public.function(name, _FUNCTIONS[name])
+    else:
+        raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_FUNCTIONS, *_LAZY, *_SUBMODULES, *_TENSOR_TYPES})

@@ -21,7 +21,17 @@ from ._indexing import getitem, setitem
 from ._layout import channels_last, channels_last_3d, contiguous_format, strided
 from ._layout import layout as Layout
 from ._ops.rules.base import wrap_dim
-from ._tensor_base import HOT, TensorBase, alias, contiguous_strides, is_contiguous, numel, requires_grad
+from ._tensor_base import (
+    HOT,
+    TensorBase,
+    alias,
+    contiguous_strides,
+    grad_fn_of,
+    instance_of,
+    is_contiguous,
+    numel,
+    requires_grad,
+)
 
 
 class Tensor(TensorBase):
@@ -32,9 +42,9 @@ class Tensor(TensorBase):
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
         """The legacy constructor: `Tensor(2, 3)` is uninitialised, `Tensor([1, 2])` holds the default dtype."""
-        from ._creation import legacy_tensor
+        from ._legacy import construct
 
-        return legacy_tensor(cls, args, kwargs)
+        return construct(cls, args, kwargs)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         pass
@@ -230,6 +240,26 @@ class Tensor(TensorBase):
         return {"op": self._view_op.name, "args": self._view_args[1:], "shape": self._shape, "stride": self._stride,
                 "offset": int(self._offset)}
 
+    @staticmethod
+    def _make_subclass(cls: Any, data: TensorBase, require_grad: bool = False) -> Any:
+        """`data`'s memory as a leaf of class `cls`."""
+        t = instance_of(cls, data)
+        if require_grad:
+            t.requires_grad = True
+        return t
+
+    def as_subclass(self, cls: Any) -> Any:
+        """The same tensor, history included, as an instance of `cls`."""
+        if not (isinstance(cls, type) and issubclass(cls, TensorBase)):
+            raise TypeError(f"cls must be a type (got {type(cls).__name__})")
+        t = instance_of(cls, self)
+        if requires_grad(self):
+            source = self.detach() if grad_fn_of(self) is None and not is_grad_enabled() else HOT.alias.call((self,))
+            t._grad_fn = source._grad_fn
+            t._output_nr = source._output_nr
+            t._keys |= source._keys & AUTOGRAD
+        return t
+
     register_hook = tensor_hooks.register_hook
     register_post_accumulate_grad_hook = tensor_hooks.register_post_accumulate_grad_hook
     retain_grad = tensor_hooks.retain_grad
@@ -312,9 +342,9 @@ class Tensor(TensorBase):
         self.__dict__.update(state)
 
     def new(self, *args: Any, **kwargs: Any) -> Any:
-        from ._creation import legacy_new
+        from ._legacy import construct_like
 
-        return legacy_new(self, args, kwargs)
+        return construct_like(self, args, kwargs)
 
     def apply_(self, fn: Any) -> Tensor:
         """Replace every element by `fn(element)`; CPU only."""
@@ -456,3 +486,4 @@ HOT.to_host = _to_host
 HOT.type_name = type_name
 HOT.getitem = getitem
 HOT.setitem = setitem
+HOT.class_keys = lambda cls: 0

@@ -109,6 +109,7 @@ class Hot:
     type_name: Any
     index_shape: Any
     int64: Any
+    class_keys: Any
     getitem: Any
     setitem: Any
     host_item: Any
@@ -508,6 +509,22 @@ def alias(src: TensorBase, shape: tuple[int, ...], stride: tuple[int, ...], offs
     t._dtype = src._dtype
     t._device = src._device
     t._keys = src._keys & (BACKENDS | INFERENCE)
+    if (src._keys & INFERENCE) == 0:
+        t._vc = counter(src)
+    return t
+
+
+def instance_of(cls: Any, src: TensorBase) -> TensorBase:
+    """The same memory as an instance of a subclass of Tensor, without history."""
+    t: TensorBase = _alloc(TensorBase, cls)
+    t._storage = src._storage
+    t._offset = src._offset
+    t._shape = src._shape
+    t._stride = src._stride
+    t._dtype = src._dtype
+    t._device = src._device
+    keys: i64 = HOT.class_keys(cls)
+    t._keys = (src._keys & (BACKENDS | INFERENCE)) | keys
     if (src._keys & INFERENCE) == 0:
         t._vc = counter(src)
     return t

@@ -9,7 +9,7 @@ from typing import Any, Final, final
 from mypy_extensions import i64
 
 from .. import _native
-from .._device import device
+from .._device import as_device, device
 from .keys import AUTOGRAD
 
 # A thread's modes in one integer: key bits to add (low half), key bits to take away (high half).
@@ -157,3 +157,11 @@ def current_default_device() -> device | None:
         if m & DEVICE_MODE:
             return device_stack()[-1]
     return STATE.default_device
+
+
+def set_default_device(d: object) -> None:
+    """Factory functions use this device from now on; None goes back to cpu."""
+    if d is None:
+        STATE.default_device = None
+    else:
+        STATE.default_device = as_device(d)

@@ -1,0 +1,19 @@
+"""The few private names that other code expects to find in `torch._C`."""
+from __future__ import annotations
+
+from ._dispatch.state import is_grad_enabled as is_grad_enabled
+from ._tensor_base import TensorBase as TensorBase
+
+
+def _npu_aclnn_available() -> bool:
+    """Whether Ascend's operator libraries can be loaded here; never raises."""
+    from ._backends import npu
+
+    return npu.aclnn_available()
+
+
+def _npu_aclnn_symbols_ok() -> bool:
+    """Whether every function the NPU backend's core needs is found; never raises."""
+    from ._backends import npu
+
+    return npu.aclnn_symbols_ok()

@@ -1,0 +1,90 @@
+"""Copying and pickling tensors.
+
+Invariant: tensors that share memory still share it after a deep copy or a pickle made in one go.
+"""
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Any
+
+from . import _native
+from ._device import CPU, as_device
+from ._dispatch.keys import PYTHON, device_bit
+from ._dispatch.state import exclude, modes, set_modes
+from ._dtype import by_code
+from ._storage import UntypedStorage, _wrap
+from ._tensor_base import TensorBase, grad_fn_of, make, requires_grad
+
+
+def deep_copy(t: Any, memo: dict[int, Any]) -> Any:
+    """`copy.deepcopy(t)`: leaves only; the storage is copied once per memo."""
+    if grad_fn_of(t) is not None and requires_grad(t):
+        raise RuntimeError(
+            "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment.  If you "
+            "were attempting to deepcopy a module, this may be because of a torch.nn.utils.weight_norm usage, see "
+            "https://github.com/pytorch/pytorch/pull/103001")
+    if id(t) in memo:
+        return memo[id(t)]
+    import copy
+
+    old = modes()
+    exclude(PYTHON)
+    try:
+        storage = t.untyped_storage().__deepcopy__(memo)
+        new = make(storage._raw, t._offset, t._shape, t._stride, t._dtype, t._device, device_bit(t._device.type))
+    finally:
+        set_modes(old)
+    if type(t) is not type(new):
+        new = new.as_subclass(type(t))  # type: ignore[attr-defined]
+    if requires_grad(t):
+        new.requires_grad = True
+    if t._grad_field is not None:
+        new._grad_field = deep_copy(t._grad_field, memo)
+    memo[id(t)] = new
+    if t.__dict__:
+        new.__dict__.update(copy.deepcopy(t.__dict__, memo))
+    return new
+
+
+def reduce_tensor(t: Any) -> Any:
+    """What pickle stores: the storage (shared between tensors of one pickle), the geometry, and Python attributes."""
+    if grad_fn_of(t) is not None and requires_grad(t):
+        raise RuntimeError(
+            "Only Tensors created explicitly by the user (graph leaves) can be pickled; use t.detach() first")
+    state = dict(t.__dict__) or None
+    storage: Any = t.untyped_storage()
+    if t._device.type == "meta":
+        storage = storage.nbytes()
+    elif t._device.type != "cpu":
+        storage = storage.cpu()
+    args = (type(t), storage, t._dtype.code, str(t._device), int(t._offset), tuple(t._shape), t._stride, requires_grad(t))
+    return (_rebuild, args) if state is None else (_rebuild, args, state)
+
+
+def _rebuild(cls: Any, storage: Any, code: int, dev: str, offset: int, shape: tuple[int, ...], stride: tuple[int, ...],
+             needs_grad: bool) -> Any:
+    device = CPU if dev == "cpu" else as_device(dev)
+    if not isinstance(storage, UntypedStorage):
+        storage = UntypedStorage(storage, device=device)
+    elif device is not CPU:
+        storage = storage.to(device=device)
+    t: Any = make(storage._raw, offset, shape, stride, by_code(code), device, device_bit(device.type))
+    if cls is not type(t):
+        t = t.as_subclass(cls)
+    if needs_grad:
+        t.requires_grad = True
+    return t
+
+
+def _rebuild_tensor_v2(storage: Any, storage_offset: int, size: Any, stride: Any, requires_grad: bool,
+                       backward_hooks: OrderedDict[Any, Any], metadata: Any = None) -> TensorBase:
+    """PyTorch's own reconstructor, for pickles that name it."""
+    raw = storage.untyped()
+    t = make(raw._raw, storage_offset, tuple(size), tuple(stride), storage.dtype, raw.device, device_bit(raw.device.type))
+    t.requires_grad = requires_grad
+    return t
+
+
+def storage_over(address: int, nbytes: int, owner: Any) -> UntypedStorage:
+    """Foreign host memory as a storage; `owner` keeps it alive."""
+    return _wrap(_native.Storage.wrap(address, nbytes, owner), CPU)

@@ -1,0 +1,112 @@
+"""Questions about types: promotion, casting, and what kind of thing an object is."""
+from __future__ import annotations
+
+from typing import Any
+
+from ._device import CPU
+from ._device import device as Device
+from ._dispatch.op import type_name
+from ._dispatch.state import current_default_device
+from ._dtype import dtype as DType
+from ._dtype import set_default_dtype
+from ._promotion import can_cast as _can_cast
+from ._promotion import number_dtype, promote, result_type_of
+from ._storage import TypedStorage, UntypedStorage
+from ._tensor_base import HOT, TensorBase, is_number
+from ._tensor_base import numel as _numel
+
+
+def promote_types(type1: DType, type2: DType) -> DType:
+    """The smallest dtype that holds both."""
+    for i, t in enumerate((type1, type2)):
+        if not isinstance(t, DType):
+            raise TypeError(f"promote_types(): argument 'type{i + 1}' (position {i + 1}) must be torch.dtype, "
+                            f"not {type_name(t)}")
+    return promote(type1, type2)
+
+
+def can_cast(from_: DType, to: DType) -> bool:
+    """Whether PyTorch's promotion rules allow this conversion."""
+    for i, (n, t) in enumerate((("from_", from_), ("to", to))):
+        if not isinstance(t, DType):
+            raise TypeError(f"can_cast(): argument '{n}' (position {i + 1}) must be torch.dtype, not {type_name(t)}")
+    return _can_cast(from_, to)
+
+
+def result_type(tensor1: Any, tensor2: Any) -> DType:
+    """The dtype of an arithmetic result of two tensors or numbers."""
+    dim: DType | None = None
+    zero: DType | None = None
+    wrapped: DType | None = None
+    for i, x in enumerate((tensor1, tensor2)):
+        if isinstance(x, TensorBase):
+            if x._shape:
+                dim = x._dtype if dim is None else promote(dim, x._dtype)
+            else:
+                zero = x._dtype if zero is None else promote(zero, x._dtype)
+        elif is_number(x):
+            d = number_dtype(x)
+            wrapped = d if wrapped is None else promote(wrapped, d)
+        else:
+            raise TypeError(f"result_type(): argument 'tensor{i + 1}' (position {i + 1}) must be Tensor, not {type_name(x)}")
+    return result_type_of(dim, zero, wrapped)
+
+
+def is_tensor(obj: Any) -> bool:
+    return isinstance(obj, TensorBase)
+
+
+def is_storage(obj: Any) -> bool:
+    return isinstance(obj, (UntypedStorage, TypedStorage))
+
+
+def _need(name: str, x: Any) -> TensorBase:
+    if not isinstance(x, TensorBase):
+        raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {type_name(x)}")
+    return x
+
+
+def is_floating_point(input: Any) -> bool:
+    return bool(_need("is_floating_point", input)._dtype.is_floating_point)
+
+
+def is_complex(input: Any) -> bool:
+    return bool(_need("is_complex", input)._dtype.is_complex)
+
+
+def is_nonzero(input: Any) -> bool:
+    t = _need("is_nonzero", input)
+    if _numel(t) != 1:
+        raise RuntimeError("Boolean value of Tensor with " + ("no values" if _numel(t) == 0 else "more than one value")
+                           + " is ambiguous")
+    return bool(t.item())
+
+
+def numel(input: Any) -> int:
+    return int(_numel(_need("numel", input)))
+
+
+def typename(obj: Any) -> str:
+    """The type's name; a tensor's legacy type."""
+    if isinstance(obj, TensorBase):
+        return str(HOT.type_name(obj))
+    kind = type(obj)
+    return kind.__qualname__ if kind.__module__ in ("builtins", None) else f"{kind.__module__}.{kind.__qualname__}"
+
+
+def get_default_device() -> Device:
+    found = current_default_device()
+    return CPU if found is None else found
+
+
+def set_default_tensor_type(t: Any) -> None:
+    """Only the dtype of the type matters; a type name or a class such as `torch.FloatTensor`."""
+    if isinstance(t, str):
+        import mindtorch_v2 as torch
+
+        t = getattr(torch, t.removeprefix("torch."))
+    set_default_dtype(t.dtype)
+
+
+def index_put(input: Any, indices: Any, values: Any, accumulate: bool = False) -> Any:
+    return HOT.public_index_put(_need("index_put", input), indices, values, accumulate)
