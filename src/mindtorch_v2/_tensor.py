@@ -411,7 +411,7 @@ def _grad_copy(g: Any, leaf: TensorBase) -> Any:
 
 
 def _warn_grad(t: Any) -> None:
-    if t._grad_fn.retain_hooks is not None and int(t._output_nr) in t._grad_fn.retain_hooks:
+    if tensor_hooks.retains_grad(t):
         return
     warnings.warn(
         "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute won't be "
