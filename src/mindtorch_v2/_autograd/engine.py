@@ -13,15 +13,16 @@ from typing import Any, Final, final
 from mypy_extensions import i64
 
 from .._backends.common.runtime import empty_contiguous, runtime_of
-from .._device import device
+from .._device import CPU, device
 from .._dispatch.keys import AUTOGRAD
 from .._dispatch.state import modes, set_modes
-from .._dtype import dtype
+from .._dtype import dtype, float32
 from .._tensor_base import HOT, TensorBase, grad_fn_of, numel, requires_grad
 from .function_node import FunctionNode, apply_function, release_function
 from .inplace import Slice, slice_of
-from .node import ACCUMULATE, COPY_SLICES, FREED, FUNCTION, OP, Node, NodeHooks, release
-from .record import Formulas, accumulator
+from .node import ACCUMULATE, COPY_SLICES, FREED, FUNCTION, OP, Node, NodeHooks
+from .record import Formulas, accumulator, zeros_at
+from .saved import release
 
 _AUTOGRAD_OFF: Final[i64] = AUTOGRAD << 32
 _heappush: Final[Any] = heapq.heappush
@@ -464,7 +465,6 @@ def release_node(node: Node) -> None:
     elif node._kind == COPY_SLICES:
         s: Slice = node._payload
         release_node(s.inner)
-        node._freed = True
     elif node._kind == FUNCTION:
         release_function(node)
 
@@ -546,8 +546,7 @@ def unshared(grads: list[Any]) -> bool:
     """Whether the list alone holds grads[0], and it alone its memory."""
     if not REFS.known:
         # Measured, because how often a value is held while it is looked at differs between interpreters and mypyc.
-        leaf: TensorBase = grads[0]
-        fresh: list[Any] = [HOT.zeros((), leaf._dtype, leaf._device)]
+        fresh: list[Any] = [zeros_at((), float32, CPU)]
         REFS.tensor = tensor_refs(fresh)
         REFS.storage = storage_refs(fresh)
         REFS.known = True

@@ -28,7 +28,7 @@ from .._tensor_base import (
 )
 from .inplace import rebase_history
 from .node import FREED, FUNCTION, Node, next_sequence
-from .record import add_meta, edge
+from .record import add_meta, edge, zeros_at
 from .saved import Saved, SavedOutput, SavedTensor
 
 _alloc: Final[Any] = _native.alloc_instance
@@ -274,7 +274,7 @@ def apply_function(node: FunctionNode, grads: list[Any]) -> list[Any]:
             if g is None and metas[3 * i] is not None:
                 if given is grads:
                     given = list(grads)
-                given[i] = HOT.zeros(metas[3 * i], metas[3 * i + 1], metas[3 * i + 2])
+                given[i] = zeros_at(metas[3 * i], metas[3 * i + 1], metas[3 * i + 2])
             i += 1
     fn = getattr(node, "apply")
     got = fn(given[0]) if len(given) == 1 else fn(*given)

@@ -161,13 +161,6 @@ def next_sequence() -> i64:
     return n
 
 
-def release(node: Node) -> None:
-    """Drop saved values after a backward pass that does not keep the graph."""
-    if node._saved is not None:
-        node._saved = None
-        node._freed = True
-
-
 def short_name(node: Node) -> str:
     """The operator behind a node, as PyTorch's report of a modified value names it."""
     name = node.name()

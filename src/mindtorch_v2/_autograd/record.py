@@ -11,11 +11,14 @@ from typing import Any, Final, final
 from mypy_extensions import i64
 
 from .. import _native
+from .._backends.common.runtime import empty_contiguous, runtime_of
+from .._device import device
 from .._dispatch.keys import AUTOGRAD
 from .._dispatch.op import Derivative, Kernel, Op
 from .._dispatch.schema import Schema
 from .._dispatch.state import _tls_get, exclude, set_modes
-from .._tensor_base import HOT, TensorBase, differentiable, grad_fn_of, requires_grad, set_history
+from .._dtype import dtype
+from .._tensor_base import TensorBase, differentiable, grad_fn_of, requires_grad, set_history
 from .node import ACCUMULATE, FREED, LAST, OP, Node, next_sequence
 from .saved import Saved, SavedOutput, SavedTensor, save_list
 
@@ -398,12 +401,18 @@ def add_meta(node: Node, t: TensorBase) -> None:
     metas.append(t._device)
 
 
+def zeros_at(shape: tuple[int, ...], dt: dtype, dev: device) -> TensorBase:
+    t = empty_contiguous(shape, dt, dev)
+    runtime_of(t).fill(t, 0)
+    return t
+
+
 def materialized(node: Node, grads: list[Any]) -> tuple[Any, ...]:
     """All gradients, zeros where nothing arrived."""
     out: list[Any] = []
     for i, g in enumerate(grads):
         if g is None and node._metas[3 * i] is not None:
-            g = HOT.zeros(node._metas[3 * i], node._metas[3 * i + 1], node._metas[3 * i + 2])
+            g = zeros_at(node._metas[3 * i], node._metas[3 * i + 1], node._metas[3 * i + 2])
         out.append(g)
     return tuple(out)
 

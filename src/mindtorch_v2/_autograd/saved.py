@@ -176,3 +176,14 @@ def save_list(value: Any) -> Any:
         else:
             items.append(v)
     return SavedList(items) if found else value
+
+
+def release(node: Node) -> None:
+    """Drop saved tensors after a backward pass that does not keep the graph; a node that has none may run again."""
+    saved = node._saved
+    if saved is not None:
+        for v in saved:
+            if isinstance(v, Saved):
+                node._saved = None
+                node._freed = True
+                return

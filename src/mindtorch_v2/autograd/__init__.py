@@ -11,8 +11,9 @@ from typing import Any
 
 from .._autograd.engine import backward_one, gradient_at, ones_at, root_gradient, run_backward
 from .._autograd.node import Node
+from .._autograd.record import zeros_at
 from .._autograd.tensor_hooks import retain_grad
-from .._tensor_base import HOT, TensorBase, requires_grad
+from .._tensor_base import TensorBase, requires_grad
 from . import anomaly_mode as anomaly_mode
 from . import function as function
 from . import grad_mode as grad_mode
@@ -84,7 +85,7 @@ def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool
                 t = wanted[i]
                 if not isinstance(t, TensorBase):
                     raise RuntimeError("materialize_grads cannot be used when the given input is a GradientEdge")
-                result[i] = HOT.zeros(t._shape, t._dtype, t._device)
+                result[i] = zeros_at(t._shape, t._dtype, t._device)
                 result[i].requires_grad = create_graph
     if type(inputs) is dict:
         return dict(zip(inputs, result))
