@@ -212,7 +212,10 @@ def install_methods(cls: type) -> None:
 
 
 def install_hot(hot: Any) -> None:
-    """Connect Python's operators. A compiled class has descriptors where an interpreted one has annotations."""
+    """Connect Python's operators. A compiled class has descriptors where an interpreted one has annotations.
+
+    What was filled in before (`zeros`, a helper with the name of a row) stays.
+    """
     for name in set(dir(type(hot))) | set(getattr(type(hot), "__annotations__", ())):
-        if name in registry.OPS:
+        if name in registry.OPS and not hasattr(hot, name):
             setattr(hot, name, registry.OPS[name])
