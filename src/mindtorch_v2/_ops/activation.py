@@ -11,7 +11,7 @@ from .._dispatch import registry
 from .._dispatch.op import Op, Rule
 from .pointwise import REAL, function, only
 from .rules.accept import COMPLEX, FLOATS, Choose
-from .rules.formulas import conj, narrow, wide, zeros_like
+from .rules.formulas import conj, narrow, pair, wide, zeros_like
 from .table import PointwiseRule, composite, op
 
 _where = registry.get("where")
@@ -69,7 +69,8 @@ def _whole(self: Any, number: Any) -> Any:
 
 
 def _leaky_relu_backward(grad_output: Any, self: Any, negative_slope: float, self_is_result: bool) -> Any:
-    return _where.call((self > 0, grad_output, grad_output * negative_slope))
+    g, x = pair(grad_output, self)
+    return narrow(_where.call((x > 0, g, g * negative_slope)), grad_output, self)
 
 
 _leaky_backward = hidden(
@@ -83,7 +84,8 @@ activation("leaky_relu", "leaky_relu_cpu", ", Scalar negative_slope=0.01",
 
 
 def _hardtanh_backward(grad_output: Any, self: Any, min_val: Any, max_val: Any) -> Any:
-    return _where.call(((self > min_val).logical_and(self < max_val), grad_output, 0))
+    g, x = pair(grad_output, self)
+    return narrow(_where.call(((x <= min_val).logical_or(x >= max_val), 0, g)), grad_output, self)
 
 
 class HardtanhRule(PointwiseRule):
@@ -108,7 +110,7 @@ class HardtanhRule(PointwiseRule):
 
 _hard_backward = hidden(
     "hardtanh_backward(Tensor grad_output, Tensor self, Scalar min_val, Scalar max_val) -> Tensor",
-    meta=only(FLOATS, "hardtanh_backward_cpu"), out=True, kernel=_hardtanh_backward,
+    meta=only(FLOATS, "hardshrink_backward_cpu"), out=True, kernel=_hardtanh_backward,
     grad=dict(grad_output=lambda g, self, min_val, max_val: _hard_backward.call((g, self, min_val, max_val)),
               self=lambda g: zeros_like(g)))
 _hardtanh = functional(
@@ -184,9 +186,9 @@ def _mish_slopes(self: Any) -> tuple[Any, Any]:
 
 
 def _mish_backward(grad_output: Any, self: Any) -> Any:
-    x = wide(self)
+    g, x = pair(grad_output, self)
     s, t = _mish_slopes(x)
-    return narrow(wide(grad_output) * (t + x * s * (1 - t * t)), grad_output, self)
+    return narrow(g * (t + x * s * (1 - t * t)), grad_output, self)
 
 
 def _mish_double_backward(g: Any, grad_output: Any, self: Any) -> Any:
@@ -209,7 +211,7 @@ def _elu(self: Any, alpha: float, scale: float, input_scale: float) -> Any:
 
 
 def _elu_backward(grad_output: Any, alpha: float, scale: float, input_scale: float, is_result: bool, value: Any) -> Any:
-    g, x = wide(grad_output), wide(value)
+    g, x = pair(grad_output, value)
     if is_result:
         below = g * input_scale * (x + alpha * scale)
     else:
@@ -255,7 +257,8 @@ def _softplus_forward(self: Any, beta: float, threshold: float) -> Any:
 
 
 def _softplus_backward(grad_output: Any, self: Any, beta: float, threshold: float) -> Any:
-    g, scaled = wide(grad_output), wide(self) * beta
+    g, x = pair(grad_output, self)
+    scaled = x * beta
     return narrow(_where.call((scaled > threshold, g, g * scaled.sigmoid())), grad_output, self)
 
 
@@ -282,7 +285,8 @@ def _log_sigmoid(self: Any) -> Any:
 
 
 def _log_sigmoid_backward(grad_output: Any, self: Any) -> Any:
-    return narrow(wide(grad_output) * (-wide(self)).sigmoid(), grad_output, self)
+    g, x = pair(grad_output, self)
+    return narrow(g * (-x).sigmoid(), grad_output, self)
 
 
 _log_sigmoid_back = hidden(
@@ -301,7 +305,8 @@ def _hardsigmoid(self: Any) -> Any:
 
 
 def _hardsigmoid_backward(grad_output: Any, self: Any) -> Any:
-    return _where.call(((self > -3).logical_and(self < 3), grad_output * (1 / 6), 0))
+    g, x = pair(grad_output, self)
+    return narrow(_where.call(((x > -3).logical_and(x < 3), g * (1 / 6), 0)), grad_output, self)
 
 
 _hardsigmoid_back = hidden(
@@ -318,7 +323,7 @@ def _hardswish(self: Any) -> Any:
 
 
 def _hardswish_backward(grad_output: Any, self: Any) -> Any:
-    g, x = wide(grad_output), wide(self)
+    g, x = pair(grad_output, self)
     middle = _where.call((x < 3, g * (x / 3 + 0.5), g))
     return narrow(_where.call((x <= -3, 0, middle)), grad_output, self)
 

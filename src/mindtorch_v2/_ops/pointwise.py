@@ -18,7 +18,7 @@ from .._tensor_base import HOT, TensorBase
 from .rules import accept
 from .rules.accept import BOOL, COMPLEX, FLOAT8, FLOATS, INTS, UNSIGNED
 from .rules.alias import Renamed
-from .rules.formulas import conj, narrow, over, times, wide, zeros_like
+from .rules.formulas import conj, narrow, over, pair, times, wide, zeros_like
 from .table import PointwiseRule, Row, composite, op, pointwise
 
 REAL = INTS | FLOATS
@@ -321,10 +321,11 @@ function("digamma", "digamma", lambda g, self: g * _polygamma.call((1, self)), F
 def _polygamma_meta(n: int, self: Any) -> Any:
     if n < 0:
         raise RuntimeError("polygamma(n, x) does not support negative n.")
-    return _polygamma_rule.infer((self,))
+    return _polygamma_rules[min(n, 2)].infer((self,))
 
 
-_polygamma_rule = only(FLOATS, "polygamma", kind="float").bind(registry.get("digamma"))
+_polygamma_rules = [only(FLOATS, _name, kind="float").bind(registry.get("digamma"))
+                    for _name in ("digamma", "trigamma", "polygamma")]
 _polygamma = op("polygamma(int n, Tensor self) -> Tensor", meta=_polygamma_meta, out=True,
                 grad=dict(self=lambda g, n, self: g * _polygamma.call((n + 1, self))))
 composite("polygamma.method(Tensor self, int n) -> Tensor", lambda self, n: _polygamma.call((n, self)), function=False)
@@ -355,7 +356,7 @@ _xlogy = op("xlogy(Tensor self, Tensor other) -> Tensor", meta=only(FLOATS, "xlo
 
 
 def _logaddexp(self: Any, other: Any) -> Any:
-    a, b = wide(self), wide(other)
+    a, b = pair(self, other)
     if a.is_complex() or b.is_complex():
         larger = _where.call((a.real >= b.real, a, b))
         return larger + (a + b - larger * 2).exp().log1p()
@@ -363,7 +364,7 @@ def _logaddexp(self: Any, other: Any) -> Any:
 
 
 def _logaddexp2(self: Any, other: Any) -> Any:
-    a, b = wide(self), wide(other)
+    a, b = pair(self, other)
     grown = a.maximum(b) + (-(a - b).abs()).exp2().log1p() * (1 / math.log(2))
     return narrow(_where.call((a == b, a + 1, grown)), self, other)
 
@@ -396,9 +397,10 @@ function("round", "round_vml_cpu", lambda g: zeros_like(g), REAL | UNSIGNED, "de
 
 
 def _round_decimals(self: Any, decimals: int) -> Any:
+    x = wide(self)
     if decimals >= 0:
-        return (self * 10 ** decimals).round() / 10 ** decimals
-    return (self / 10 ** -decimals).round() * 10 ** -decimals
+        return narrow((x * 10 ** decimals).round() / 10 ** decimals, self)
+    return narrow((x / 10 ** -decimals).round() * 10 ** -decimals, self)
 
 
 op("round.decimals(Tensor self, *, int decimals) -> Tensor", meta=only(FLOATS, "round_cpu"), inplace=True, out=True,
@@ -452,16 +454,16 @@ def _clamp_node(self: Any, min: Any, max: Any) -> str:
 
 
 op("clamp(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor",
-   meta=Wrapping(lambda rule: accept.Clamp(rule, "clamp", "clamp_scalar_cpu", "clamp_cpu", REAL)), inplace=True, out=True,
+   meta=Wrapping(lambda rule: accept.Clamp(rule, "clamp", 1, 2)), inplace=True, out=True,
    numbers=("min", "max"), node=_clamp_node, grad={"self": _clamp_self, ("min", "max"): _clamp_bounds})
 alias("clip", "clamp")
 op("clamp_min(Tensor self, Tensor min) -> Tensor",
-   meta=Wrapping(lambda rule: accept.Clamp(rule, "clamp_min", "clamp_min_scalar_cpu", "maximum_cpu", REAL | BOOL)),
+   meta=Wrapping(lambda rule: accept.Clamp(rule, "clamp_min", 1, -1)),
    inplace=True, out=True, numbers=("min",), node=by_operand(1, "ClampMinBackward1", "ClampMinBackward0"),
    grad=dict(self=lambda g, self, min: _where.call((self >= min, g, 0)),
              min=lambda g, self, min: _where.call((self < min, g, 0))))
 op("clamp_max(Tensor self, Tensor max) -> Tensor",
-   meta=Wrapping(lambda rule: accept.Clamp(rule, "clamp_max", "clamp_max_scalar_cpu", "minimum_cpu", REAL | BOOL)),
+   meta=Wrapping(lambda rule: accept.Clamp(rule, "clamp_max", -1, 1)),
    inplace=True, out=True, numbers=("max",), node=by_operand(1, "ClampMaxBackward1", "ClampMaxBackward0"),
    grad=dict(self=lambda g, self, max: _where.call((self <= max, g, 0)),
              max=lambda g, self, max: _where.call((self > max, g, 0))))
@@ -507,7 +509,8 @@ predicate("isneginf", ALL & ~FLOAT8 & ~COMPLEX, True, lambda self: self == -math
           on_complex=(RuntimeError, "isneginf does not support complex inputs."))
 predicate("signbit", ALL & ~FLOAT8 & ~COMPLEX, True, refuses="signbit_cpu",
           on_complex=(NotImplementedError, "signbit is not implemented for complex tensors."))
-composite("isreal(Tensor self) -> Tensor", lambda self: self.imag == 0 if self.is_complex() else self == self)
+composite("isreal(Tensor self) -> Tensor", lambda self: (
+    self.imag == 0 if self.is_complex() else HOT.zeros(self._shape, bool_, self._device).logical_not()))
 
 
 def _isclose(self: Any, other: Any, rtol: float, atol: float, equal_nan: bool) -> Any:

@@ -145,11 +145,11 @@ class Additive(Rule):
                 "use the `~` or `logical_not()` operator instead.")
         s = self.inner.infer(args)
         assert isinstance(s, Spec)
-        if (ARITHMETIC >> s.dtype.code) & 1 == 0:
-            raise not_implemented("add_stub", s.dtype)
         alpha = args[2]
         if isinstance(alpha, bool) or not isinstance(alpha, int) or alpha != 1:
             check_alpha(alpha, s.dtype)
+        if (ARITHMETIC >> s.dtype.code) & 1 == 0:
+            raise not_implemented("add_stub", s.dtype)
         return s
 
 
@@ -183,59 +183,69 @@ class Power(Rule):
             raise no_tensor("pow", args, "exponent")
         s = self.inner.infer(args)
         assert isinstance(s, Spec)
+        if not isinstance(exponent, TensorBase):
+            if s.dtype.category == 1:
+                if exponent < 0:
+                    raise RuntimeError("Integers to negative integer powers are not allowed.")
+                check_number(exponent, s.dtype)
+            if exponent == 0 or exponent == 1:
+                # A copy or a fill: every dtype has those.
+                return s
         if ((ARITHMETIC & ~BOOL) >> s.dtype.code) & 1 == 0:
             raise not_implemented("pow", s.dtype)
-        if s.dtype.category == 1 and not isinstance(exponent, TensorBase):
-            if exponent < 0:
-                raise RuntimeError("Integers to negative integer powers are not allowed.")
-            check_number(exponent, s.dtype)
         return s
 
 
 @final
 class Clamp(Rule):
-    """clamp, clamp_min and clamp_max: bounds are the arguments after the first, all tensors or all numbers."""
+    """clamp, clamp_min and clamp_max: the bounds, at `low` and `high` in the arguments (-1: none), are all tensors or all
+    numbers."""
 
-    def __init__(self, inner: Rule, name: str, numbers: str, tensors: str, mask: int) -> None:
+    def __init__(self, inner: Rule, name: str, low: int, high: int) -> None:
         self.inner: Final = inner
         self.name: Final = name
-        self.numbers: Final = numbers
-        self.tensors: Final = tensors
-        # What the tensor form accepts.
-        self.mask: Final[i64] = mask
+        self.low: Final = low
+        self.high: Final = high
 
     def infer(self, args: tuple[Any, ...]) -> Any:
-        tensors = 0
-        numbers = 0
-        for i in range(1, len(args)):
-            a = args[i]
-            if isinstance(a, TensorBase):
-                tensors += 1
-            elif a is not None:
-                numbers += 1
-                if isinstance(a, complex):
-                    raise RuntimeError("value cannot be converted to type double without overflow")
-        if tensors and numbers:
-            shown = ", ".join([type_name(a) for a in args[1:]])
-            raise TypeError(
-                f"{self.name}() received an invalid combination of arguments - got ({shown}), but expected one of:\n"
-                " * (Tensor min = None, Tensor max = None)\n      didn't match because some of the arguments have invalid "
-                f"types: ({', '.join([f'!{type_name(a)}!' for a in args[1:]])})\n * (Number min = None, Number max = None)\n")
-        if tensors == 0 and numbers == 0:
+        low = args[self.low] if self.low >= 0 else None
+        high = args[self.high] if self.high >= 0 else None
+        if low is None and high is None:
             raise RuntimeError("torch.clamp: At least one of 'min' or 'max' must not be None")
+        if isinstance(low, TensorBase) or isinstance(high, TensorBase):
+            return self.of_tensors(args, low, high)
+        if isinstance(low, complex) or isinstance(high, complex):
+            raise RuntimeError("value cannot be converted to type double without overflow")
         s = self.inner.infer(args)
         assert isinstance(s, Spec)
         dt = s.dtype
-        if numbers:
-            if ((INTS | FLOATS) >> dt.code) & 1 == 0:
-                raise (NotImplementedError("clamp is not supported for complex types") if dt.is_complex else
-                       not_implemented(self.numbers, dt))
-            for i in range(1, len(args)):
-                if args[i] is not None:
-                    check_number(args[i], dt)
-        elif (self.mask >> dt.code) & 1 == 0:
-            raise (NotImplementedError("clamp is not supported for complex types") if dt.is_complex
-                   and self.name == "clamp" else not_implemented(self.tensors, dt))
+        if ((INTS | FLOATS) >> dt.code) & 1 == 0:
+            if dt.is_complex:
+                raise NotImplementedError("clamp is not supported for complex types")
+            raise not_implemented(
+                "clamp_max_scalar_cpu" if low is None else "clamp_min_scalar_cpu" if high is None else "clamp_scalar_cpu", dt)
+        if low is not None:
+            check_number(low, dt)
+        if high is not None:
+            check_number(high, dt)
+        return s
+
+    def of_tensors(self, args: tuple[Any, ...], low: Any, high: Any) -> Any:
+        if low is not None and high is not None and not (isinstance(low, TensorBase) and isinstance(high, TensorBase)):
+            types = [type_name(a) for a in args[1:]]
+            shown = ", ".join([f"!{t}!" for t in types])
+            why = f"      didn't match because some of the arguments have invalid types: ({shown})\n"
+            raise TypeError(
+                f"{self.name}() received an invalid combination of arguments - got ({', '.join(types)}), but expected one "
+                f"of:\n * (Tensor min = None, Tensor max = None)\n{why} * (Number min = None, Number max = None)\n{why}")
+        s = self.inner.infer(args)
+        assert isinstance(s, Spec)
+        dt = s.dtype
+        one = low is None or high is None
+        if ((INTS | FLOATS | BOOL if one else INTS | FLOATS) >> dt.code) & 1 == 0:
+            if args[0]._dtype.is_complex and self.name == "clamp":
+                raise NotImplementedError("clamp is not supported for complex types")
+            raise not_implemented("minimum_cpu" if low is None else "maximum_cpu" if high is None else "clamp_cpu", dt)
         return s
 
 

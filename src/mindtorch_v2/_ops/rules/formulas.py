@@ -38,6 +38,17 @@ def wide(t: TensorBase) -> Any:
     return HOT.to_copy.call((t, float32, None, None)) if dt.category == 2 and dt.itemsize < 4 else t
 
 
+def pair(a: TensorBase, b: TensorBase) -> tuple[Any, Any]:
+    """Two operands in their common dtype, float32 if that is narrower."""
+    x: Any = a
+    y: Any = b
+    if a._dtype is not b._dtype:
+        dt = promote(a._dtype, b._dtype)
+        x = a if a._dtype is dt else HOT.to_copy.call((a, dt, None, None))
+        y = b if b._dtype is dt else HOT.to_copy.call((b, dt, None, None))
+    return wide(x), wide(y)
+
+
 def narrow(x: Any, a: TensorBase, b: TensorBase | None = None) -> Any:
     """A result computed from wide operands, in the dtype of the operands themselves."""
     dt = a._dtype if b is None else promote(a._dtype, b._dtype)
