@@ -9,9 +9,9 @@ from importlib import import_module as _import_module
 from typing import Any
 
 from . import _C as _C
+from . import _attach
 from ._autograd.record import NO_DERIVATIVE as _NO_DERIVATIVE
 from ._backends import meta as _meta
-from ._backends.common import convert as _convert
 from ._backends.common import kernels as _kernels
 from ._backends.cpu import glue as _glue
 from ._backends.cpu import load as _cpu_load
@@ -67,9 +67,9 @@ _RESOLVERS.derived = _kernels.derived
 _load.load_tables()
 _cpu_load.load_kernels()
 _public.install_hot(_HOT)
-for _name, _method in _convert.METHODS.items():
-    setattr(Tensor, _name, _method)
+_attach.attach(Tensor)
 _public.install_methods(Tensor)
+globals().update(_attach.functions())
 _FUNCTIONS = {name: ops for name, ops in _public.by_name().items() if any(o.row.function for o in ops)}
 
 

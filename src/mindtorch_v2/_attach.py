@@ -10,10 +10,9 @@ from typing import Any
 
 def functions() -> dict[str, Callable[..., Any]]:
     """Functions of the `torch` namespace."""
-    from . import _creation
     from ._ops import shape, view
 
-    out: dict[str, Callable[..., Any]] = {name: getattr(_creation, name) for name in _creation.__all__}
+    out: dict[str, Callable[..., Any]] = {}
     for module, names in ((view, ("broadcast_tensors",)),
                           (shape, ("atleast_1d", "atleast_2d", "atleast_3d", "meshgrid"))):
         out.update({name: getattr(module, name) for name in names})
