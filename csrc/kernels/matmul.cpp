@@ -1,0 +1,470 @@
+// Small matrix products. float32 and float64 run in a register-blocked kernel, complex numbers and integers in a plain
+// loop. Dtypes without a kernel are widened (float16, bfloat16, float8 to float32, narrow integers to int32) and
+// narrowed once at the end. For large float matrices callers use BLAS.
+// Invariant: a sum over k runs in the same order whatever the threads, and integers wrap.
+//
+// Matrices are storage, offset, (row stride, column stride) in elements; all have the dtype `code`. alpha and beta are
+// numbers. With beta 0 the old values are not read. `out` may be None: a new storage, whose dense layout the strides
+// describe. It is returned.
+//   gemm(a, aoff, astrides, b, boff, bstrides, out|None, ooff, ostrides, code, m, n, k, alpha, beta)
+//       out = beta * out + alpha * a @ b
+//   addmm(c, coff, cstrides, a, aoff, astrides, b, boff, bstrides, out|None, ooff, ostrides, code, m, n, k, alpha,
+//         beta)
+//       out = beta * c + alpha * a @ b; c may be broadcast (stride 0)
+//   bgemm(a, aoff, astrides, b, boff, bstrides, out|None, ooff, ostrides, code, batch, m, n, k, alpha, beta)
+//       strides: (batch, row, column)
+//   dot(a, aoff, astride, b, boff, bstride, n, code, out|None, ooff) -> out         strides: ints; out: one element
+#include "lanes.h"
+
+#include <algorithm>
+
+namespace mt {
+namespace {
+
+template <class A> struct Matrix {
+    A* data;
+    int64_t rs, cs;
+    MT_INLINE A& at(int64_t i, int64_t j) const { return data[i * rs + j * cs]; }
+    Matrix transposed() const { return {data, cs, rs}; }
+};
+
+template <class A> struct Product {
+    Matrix<const A> a, b, c;  // c: what beta multiplies
+    Matrix<A> out;
+    int64_t m, n, k;
+    A alpha, beta;
+    Product transposed() const {
+        return {b.transposed(), a.transposed(), c.transposed(), out.transposed(), n, m, k, alpha, beta};
+    }
+};
+
+// ---------------------------------------------------------------- float32 and float64
+
+// 32-byte vectors: one register with AVX, two without.
+template <class A> struct Vec;
+template <> struct Vec<float> {
+    typedef float t __attribute__((vector_size(32)));
+    typedef float loose __attribute__((vector_size(32), aligned(4), may_alias));
+};
+template <> struct Vec<double> {
+    typedef double t __attribute__((vector_size(32)));
+    typedef double loose __attribute__((vector_size(32), aligned(8), may_alias));
+};
+template <class A> constexpr int LANES = 32 / sizeof(A);
+constexpr int MR = 6;  // rows of a block: 6 x 2 sums, 2 of b and one of a fill 15 of 16 registers
+
+// tile[i][.] = sum over p of a[i, p] * b[p, .] for M rows and NV vectors of columns.
+template <class A, int M, int NV>
+MT_INLINE void block(const A* a, int64_t ars, int64_t acs, const A* b, int64_t brs, int64_t k, A* tile) {
+    using V = typename Vec<A>::t;
+    using L = typename Vec<A>::loose;
+    V sum[M][NV];
+#pragma GCC unroll 8
+    for (int i = 0; i < M; ++i)
+#pragma GCC unroll 8
+        for (int v = 0; v < NV; ++v) sum[i][v] = V{};
+    for (int64_t p = 0; p < k; ++p) {
+        V row[NV];
+#pragma GCC unroll 8
+        for (int v = 0; v < NV; ++v) row[v] = *reinterpret_cast<const L*>(b + v * LANES<A>);
+#pragma GCC unroll 8
+        for (int i = 0; i < M; ++i) {
+            const A x = a[i * ars];
+#pragma GCC unroll 8
+            for (int v = 0; v < NV; ++v) sum[i][v] += x * row[v];
+        }
+        a += acs;
+        b += brs;
+    }
+#pragma GCC unroll 8
+    for (int i = 0; i < M; ++i)
+#pragma GCC unroll 8
+        for (int v = 0; v < NV; ++v) *reinterpret_cast<L*>(tile + (i * NV + v) * LANES<A>) = sum[i][v];
+}
+
+template <class A, int NV>
+MT_INLINE void blocks(int rows, const A* a, int64_t ars, int64_t acs, const A* b, int64_t brs, int64_t k, A* tile) {
+    switch (rows) {
+        case 1: block<A, 1, NV>(a, ars, acs, b, brs, k, tile); return;
+        case 2: block<A, 2, NV>(a, ars, acs, b, brs, k, tile); return;
+        case 3: block<A, 3, NV>(a, ars, acs, b, brs, k, tile); return;
+        case 4: block<A, 4, NV>(a, ars, acs, b, brs, k, tile); return;
+        case 5: block<A, 5, NV>(a, ars, acs, b, brs, k, tile); return;
+        default: block<A, 6, NV>(a, ars, acs, b, brs, k, tile); return;
+    }
+}
+
+// Where a block of sums goes: out = beta * c + alpha * tile.
+template <class A>
+MT_INLINE void store(const Product<A>& p, int64_t i0, int64_t j0, int64_t rows, int64_t columns, const A* tile,
+                     int64_t width) {
+    for (int64_t i = 0; i < rows; ++i, tile += width) {
+        A* o = &p.out.at(i0 + i, j0);
+        const A* c = &p.c.at(i0 + i, j0);
+        if (p.beta == 0)
+            for (int64_t j = 0; j < columns; ++j) o[j * p.out.cs] = p.alpha * tile[j];
+        else
+            for (int64_t j = 0; j < columns; ++j) o[j * p.out.cs] = p.alpha * tile[j] + p.beta * c[j * p.c.cs];
+    }
+}
+
+// One strip of NV vectors of columns. `panel` has room for k rows of it.
+template <class A, int NV> MT_INLINE void strip(const Product<A>& p, int64_t j0, int64_t columns, A* panel) {
+    constexpr int WIDTH = NV * LANES<A>;
+    const A* b = panel;
+    int64_t brs = WIDTH;
+    // Full strips of dense rows are read where they are, unless the rows lie far apart and are read often.
+    if (columns == WIDTH && p.b.cs == 1 && (p.m <= 2 * MR || p.b.rs <= 256)) {
+        b = p.b.data + j0;
+        brs = p.b.rs;
+    } else {
+        for (int64_t r = 0; r < p.k; ++r) {
+            const A* from = &p.b.at(r, j0);
+            A* to = panel + r * WIDTH;
+            if (columns == WIDTH && p.b.cs == 1) {
+                for (int j = 0; j < WIDTH; ++j) to[j] = from[j];
+            } else {
+                for (int j = 0; j < WIDTH; ++j) to[j] = 0;
+                for (int64_t j = 0; j < columns; ++j) to[j] = from[j * p.b.cs];
+            }
+        }
+    }
+    A tile[MR * WIDTH];
+    for (int64_t i = 0; i < p.m; i += MR) {
+        const int rows = int(std::min<int64_t>(MR, p.m - i));
+        blocks<A, NV>(rows, p.a.data + i * p.a.rs, p.a.rs, p.a.cs, b, brs, p.k, tile);
+        store(p, i, j0, rows, columns, tile, WIDTH);
+    }
+}
+
+template <class A> MT_CLONES void multiply_blocked(const Product<A>& p, A* panel) {
+    constexpr int64_t WIDE = 2 * LANES<A>, NARROW = LANES<A>;
+    int64_t j = 0;
+    for (; p.n - j > NARROW; j += WIDE) strip<A, 2>(p, j, std::min(WIDE, p.n - j), panel);
+    if (j < p.n) strip<A, 1>(p, j, p.n - j, panel);
+}
+
+template <class A> MT_INLINE A dot_dense(const A* a, const A* b, int64_t k) {
+    constexpr int W = 32;
+    A sum[W] = {};
+    int64_t i = 0;
+    for (; i + W <= k; i += W)
+        for (int j = 0; j < W; ++j) sum[j] += a[i + j] * b[i + j];
+    for (int j = 0; i < k; ++i, ++j) sum[j] += a[i] * b[i];
+    for (int w = W / 2; w > 0; w /= 2)
+        for (int j = 0; j < w; ++j) sum[j] += sum[j + w];
+    return sum[0];
+}
+// One column, with dense rows of a and a dense b: a dot product for each row.
+template <class A> MT_CLONES void multiply_rows(const Product<A>& p) {
+    for (int64_t i = 0; i < p.m; ++i) {
+        const A v = dot_dense(p.a.data + i * p.a.rs, p.b.data, p.k);
+        store(p, i, 0, 1, 1, &v, 1);
+    }
+}
+
+template <class A> void multiply_float(const Product<A>& p) {
+    if (p.n == 1 && p.a.cs == 1 && p.b.rs == 1) return multiply_rows(p);
+    if (p.m == 1 && p.b.rs == 1 && p.a.cs == 1) return multiply_rows(p.transposed());
+    Row<A> panel(p.k * 2 * LANES<A>);
+    // Vectors run along n: a single column, or columns of b that are dense in a only, are better off transposed.
+    if (p.m > 1 && (p.n == 1 || (p.b.cs != 1 && p.a.rs == 1 && p.a.cs != 1)))
+        multiply_blocked(p.transposed(), panel.get());
+    else
+        multiply_blocked(p, panel.get());
+}
+
+// ---------------------------------------------------------------- complex numbers and integers
+
+template <class A> MT_INLINE A plus(A a, A b) {
+    if constexpr (IsComplex<A>::value) return A{a.re + b.re, a.im + b.im};
+    else return a + b;
+}
+template <class A> MT_INLINE A times(A a, A b) {
+    if constexpr (IsComplex<A>::value) return A{a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
+    else return a * b;
+}
+template <class A> MT_INLINE bool is_zero(A a) {
+    if constexpr (IsComplex<A>::value) return a.re == 0 && a.im == 0;
+    else return a == 0;
+}
+
+template <class A> MT_CLONES void multiply_plain(const Product<A>& p) {
+    constexpr int64_t WIDTH = 64;
+    for (int64_t i = 0; i < p.m; ++i)
+        for (int64_t j0 = 0; j0 < p.n; j0 += WIDTH) {
+            const int64_t w = std::min(WIDTH, p.n - j0);
+            A sum[WIDTH] = {};
+            for (int64_t r = 0; r < p.k; ++r) {
+                const A x = p.a.at(i, r);
+                const A* b = &p.b.at(r, j0);
+                if (p.b.cs == 1)
+                    for (int64_t j = 0; j < w; ++j) sum[j] = plus(sum[j], times(x, b[j]));
+                else
+                    for (int64_t j = 0; j < w; ++j) sum[j] = plus(sum[j], times(x, b[j * p.b.cs]));
+            }
+            for (int64_t j = 0; j < w; ++j) sum[j] = times(p.alpha, sum[j]);
+            if (!is_zero(p.beta))
+                for (int64_t j = 0; j < w; ++j) sum[j] = plus(sum[j], times(p.beta, p.c.at(i, j0 + j)));
+            for (int64_t j = 0; j < w; ++j) p.out.at(i, j0 + j) = sum[j];
+        }
+}
+
+template <class A> void multiply_serial(const Product<A>& p) {
+    if constexpr (std::is_floating_point<A>::value) multiply_float(p);
+    else multiply_plain(p);
+}
+
+// ---------------------------------------------------------------- calls
+
+struct Call {
+    Operand a, b, c, out;  // strides: batch, row, column
+    int64_t batch, m, n, k;
+    PyObject *alpha, *beta;
+};
+
+template <class A> void multiply_all(const Product<A>& p, const Call& call) {
+    constexpr int64_t WORK = 1 << 18;  // multiplications one thread should at least get
+    const int64_t each = std::max<int64_t>(1, p.m * p.n * std::max<int64_t>(1, p.k));
+    if (call.batch > 1) {
+        parallel_for(call.batch, std::max<int64_t>(1, WORK / each), [&](int64_t begin, int64_t end) {
+            Product<A> q = p;
+            for (int64_t i = begin; i < end; ++i) {
+                q.a.data = p.a.data + i * call.a.stride[0];
+                q.b.data = p.b.data + i * call.b.stride[0];
+                q.c.data = p.c.data + i * call.c.stride[0];
+                q.out.data = p.out.data + i * call.out.stride[0];
+                multiply_serial(q);
+            }
+        });
+        return;
+    }
+    const bool by_rows = p.m >= p.n;
+    const int64_t size = by_rows ? p.m : p.n, share = WORK / std::max<int64_t>(1, each / size);
+    parallel_for(size, std::max<int64_t>(by_rows ? 4 * MR : 64, share), [&](int64_t begin, int64_t end) {
+        Product<A> q = p;
+        (by_rows ? q.m : q.n) = end - begin;
+        q.a.data += by_rows ? begin * q.a.rs : 0;
+        q.b.data += by_rows ? 0 : begin * q.b.cs;
+        q.c.data += begin * (by_rows ? q.c.rs : q.c.cs);
+        q.out.data += begin * (by_rows ? q.out.rs : q.out.cs);
+        multiply_serial(q);
+    });
+}
+
+// The dtype a product is computed in.
+int kernel_code(int code, const char* name) {
+    switch (code) {
+        case F32: case F64: case C64: case C128: case I32: case I64: return code;
+        case F16: case BF16: case F8E5M2: case F8E4M3FN: return F32;
+        case U8: case I8: case I16: return I32;
+        default: fail_dtype(name, code);
+    }
+}
+
+// A is the type of the sums: unsigned for integers, which wrap.
+template <class A> void multiply_as(const Call& call, int code) {
+    auto matrix = [](const Operand& op) { return Matrix<A>{op.as<A>(), op.stride[1], op.stride[2]}; };
+    auto input = [](const Operand& op) { return Matrix<const A>{op.as<A>(), op.stride[1], op.stride[2]}; };
+    alignas(16) char alpha[16], beta[16];
+    number_into(call.alpha, code, alpha);
+    number_into(call.beta, code, beta);
+    const Product<A> p{input(call.a), input(call.b), input(call.c), matrix(call.out), call.m, call.n, call.k,
+                       *reinterpret_cast<const A*>(alpha), *reinterpret_cast<const A*>(beta)};
+    GilRelease unlocked(call.batch * call.m * call.n * std::max<int64_t>(1, call.k) / 8);
+    multiply_all(p, call);
+}
+
+void multiply(const Call& call, int code) {
+    switch (code) {
+        case F32: return multiply_as<float>(call, code);
+        case F64: return multiply_as<double>(call, code);
+        case C64: return multiply_as<Complex<float>>(call, code);
+        case C128: return multiply_as<Complex<double>>(call, code);
+        case I32: return multiply_as<uint32_t>(call, code);
+        default: return multiply_as<uint64_t>(call, code);
+    }
+}
+
+// A dense copy of an operand in the dtype of the kernel.
+class Widened {
+  public:
+    Widened(const Operand& op, int64_t batch, int64_t rows, int64_t columns, int code, bool read)
+        : room_((size_t)(batch * rows * columns * ITEMSIZE[code])) {
+        set_shape(shape_, {batch, rows, columns});
+        self = op;
+        self.data = room_.as<char>();
+        self.code = code;
+        self.itemsize = ITEMSIZE[code];
+        self.stride[0] = rows * columns, self.stride[1] = columns, self.stride[2] = 1;
+        if (read) copy_tensor(shape_, self.data, self.stride, code, op.data, op.stride, op.code);
+    }
+    void write_to(const Operand& op) const {
+        copy_tensor(shape_, op.data, op.stride, op.code, self.data, self.stride, self.code);
+    }
+    Operand self;
+
+  private:
+    Scratch room_;
+    Shape shape_;
+};
+
+void run(const Call& call, const char* name) {
+    const int code = kernel_code(call.out.code, name);
+    if (call.batch * call.m * call.n == 0) return;
+    if (code == call.out.code) return multiply(call, code);
+    alignas(16) char beta[16];
+    number_into(call.beta, C128, beta);
+    const Complex<double> b = *reinterpret_cast<const Complex<double>*>(beta);
+    Call wide = call;
+    const Widened a(call.a, call.batch, call.m, call.k, code, true), w(call.b, call.batch, call.k, call.n, code, true);
+    const Widened c(call.c, call.batch, call.m, call.n, code, b.re != 0 || b.im != 0);
+    wide.a = a.self, wide.b = w.self, wide.c = c.self, wide.out = c.self;
+    multiply(wide, code);
+    c.write_to(call.out);
+}
+
+// A matrix, or a batch of them: 3 arguments and the common code. A single one gets a batch stride of 0.
+void lift(Operand& op, bool batched) {
+    if (batched) return;
+    op.stride[2] = op.stride[1], op.stride[1] = op.stride[0], op.stride[0] = 0;
+}
+void parse_matrix(PyObject* const* args, PyObject* code, const Shape& shape, Operand& op) {
+    PyObject* operand[4] = {args[0], args[1], args[2], code};
+    parse_operand(operand, shape, op);
+    lift(op, shape.ndim == 3);
+}
+PyObject* parse_result(PyObject* const* args, PyObject* code, const Shape& shape, Operand& op) {
+    PyObject* operand[4] = {args[0], args[1], args[2], code};
+    PyObject* out = parse_output(operand, shape, op);
+    lift(op, shape.ndim == 3);
+    return out;
+}
+
+PyObject* gemm(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
+    return guard([&]() -> PyObject* {
+        expect_args("gemm", nargs, 15);
+        Call call;
+        call.batch = 1;
+        call.m = parse_count(args[10]), call.n = parse_count(args[11]), call.k = parse_count(args[12]);
+        call.alpha = args[13], call.beta = args[14];
+        Shape shape;
+        set_shape(shape, {call.m, call.k});
+        parse_matrix(args, args[9], shape, call.a);
+        set_shape(shape, {call.k, call.n});
+        parse_matrix(args + 3, args[9], shape, call.b);
+        set_shape(shape, {call.m, call.n});
+        Ref out(parse_result(args + 6, args[9], shape, call.out));
+        call.c = call.out;
+        run(call, "addmm_impl_cpu_");
+        return out.release();
+    });
+}
+
+PyObject* addmm(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
+    return guard([&]() -> PyObject* {
+        expect_args("addmm", nargs, 18);
+        Call call;
+        call.batch = 1;
+        call.m = parse_count(args[13]), call.n = parse_count(args[14]), call.k = parse_count(args[15]);
+        call.alpha = args[16], call.beta = args[17];
+        Shape shape;
+        set_shape(shape, {call.m, call.k});
+        parse_matrix(args + 3, args[12], shape, call.a);
+        set_shape(shape, {call.k, call.n});
+        parse_matrix(args + 6, args[12], shape, call.b);
+        set_shape(shape, {call.m, call.n});
+        parse_matrix(args, args[12], shape, call.c);
+        Ref out(parse_result(args + 9, args[12], shape, call.out));
+        run(call, "addmm_impl_cpu_");
+        return out.release();
+    });
+}
+
+PyObject* bgemm(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
+    return guard([&]() -> PyObject* {
+        expect_args("bgemm", nargs, 16);
+        Call call;
+        call.batch = parse_count(args[10]);
+        call.m = parse_count(args[11]), call.n = parse_count(args[12]), call.k = parse_count(args[13]);
+        call.alpha = args[14], call.beta = args[15];
+        Shape shape;
+        set_shape(shape, {call.batch, call.m, call.k});
+        parse_matrix(args, args[9], shape, call.a);
+        set_shape(shape, {call.batch, call.k, call.n});
+        parse_matrix(args + 3, args[9], shape, call.b);
+        set_shape(shape, {call.batch, call.m, call.n});
+        Ref out(parse_result(args + 6, args[9], shape, call.out));
+        call.c = call.out;
+        run(call, "bmm");
+        return out.release();
+    });
+}
+
+template <class A> MT_CLONES A dot_cloned(const A* a, const A* b, int64_t n) { return dot_dense(a, b, n); }
+
+template <class T> T dot_of(const T* a, int64_t as, const T* b, int64_t bs, int64_t n) {
+    if constexpr (std::is_floating_point<T>::value) {
+        if (as == 1 && bs == 1) return dot_cloned(a, b, n);
+    }
+    if constexpr (is_small_float<T>) {
+        float sum = 0;
+        for (int64_t i = 0; i < n; ++i) sum += widen(a[i * as]) * widen(b[i * bs]);
+        return convert<T>(sum);
+    } else if constexpr (std::is_integral<T>::value) {
+        uint64_t sum = 0;
+        for (int64_t i = 0; i < n; ++i) sum += (uint64_t)a[i * as] * (uint64_t)b[i * bs];
+        return (T)sum;
+    } else {
+        T sum{};
+        for (int64_t i = 0; i < n; ++i) sum = plus(sum, times(a[i * as], b[i * bs]));
+        return sum;
+    }
+}
+
+PyObject* dot(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
+    return guard([&]() -> PyObject* {
+        expect_args("dot", nargs, 10);
+        const int64_t n = parse_count(args[6]);
+        auto vector = [&](PyObject* const* from, Operand& op) {
+            const int64_t offset = as_int(from[1]);
+            op.storage = as_storage(from[0]);
+            op.stride[0] = as_int(from[2]);
+            op.code = as_code(args[7]);
+            op.itemsize = ITEMSIZE[op.code];
+            const int64_t far = offset + (n ? (n - 1) * op.stride[0] : 0), room = op.storage->nbytes / op.itemsize;
+            if (n && (std::min(offset, far) < 0 || std::max(offset, far) >= room))
+                fail(PyExc_RuntimeError, "operand reaches elements %lld..%lld of a storage of %zd bytes (item size %d)",
+                     (long long)offset, (long long)far, op.storage->nbytes, op.itemsize);
+            op.data = op.storage->ptr + offset * op.itemsize;
+        };
+        Operand a, b, o;
+        vector(args, a);
+        vector(args + 3, b);
+        PyObject* result[4] = {args[8], args[9], nullptr, args[7]};
+        Ref out(parse_dense_output(result, 1, o));
+        dispatch_arithmetic(a.code, "dot", [&](auto t) {
+            using T = decltype(t);
+            if constexpr (std::is_same<T, Bool>::value) {
+                fail_dtype("dot", a.code);
+            } else {
+                GilRelease unlocked(n);
+                *o.as<T>() = dot_of(a.as<const T>(), a.stride[0], b.as<const T>(), b.stride[0], n);
+            }
+        });
+        return out.release();
+    });
+}
+
+}  // namespace
+}  // namespace mt
+
+using namespace mt;
+
+PyMethodDef matmul_methods[] = {
+    MT_METHOD("gemm", gemm, "gemm(a, aoff, astrides, b.., out.., code, m, n, k, alpha, beta)."),
+    MT_METHOD("addmm", addmm, "addmm(c, coff, cstrides, a.., b.., out.., code, m, n, k, alpha, beta)."),
+    MT_METHOD("bgemm", bgemm, "bgemm(a, aoff, astrides, b.., out.., code, batch, m, n, k, alpha, beta)."),
+    MT_METHOD("dot", dot, "dot(a, aoff, astride, b, boff, bstride, n, code, out, ooff)."),
+    {nullptr, nullptr, 0, nullptr}};
+extern const mt::IntConstant matmul_constants[] = {{nullptr, 0}};

@@ -1,0 +1,244 @@
+// Kernels that put the elements of a lane in relation to each other: running sums and products, sorting (in the table
+// of index.cpp). Invariant: a lane is worked on by one thread, from its first element to its last.
+//
+// An operand is 4 arguments: storage, offset, strides, code; `out`, `values` and `indices` may be None.
+//   cumsum(a.., out|None.., shape, dim, ccode, op) -> out
+//       op: 0 sum, 1 product. a is cast to ccode first, the result has dtype ccode. Accumulates as PyTorch does:
+//       float32 in double, float16 and bfloat16 in float32, integers in 64 bits.
+//   sort(a.., values|None.., indices|None.., shape, dim, descending) -> (values, indices)
+//       always stable; NaN counts as larger than every number; -0 equals 0; indices: int64. Not for complex or float8.
+#include "lanes.h"
+
+#include <algorithm>
+
+namespace mt {
+namespace {
+
+// ---------------------------------------------------------------- running sums and products
+
+// The type PyTorch accumulates in.
+template <class T> struct ScanAcc { using t = uint64_t; };
+template <> struct ScanAcc<float> { using t = double; };
+template <> struct ScanAcc<double> { using t = double; };
+template <> struct ScanAcc<Half> { using t = float; };
+template <> struct ScanAcc<BFloat16> { using t = float; };
+template <> struct ScanAcc<Complex<float>> { using t = Complex<double>; };
+template <> struct ScanAcc<Complex<double>> { using t = Complex<double>; };
+
+template <class A, bool PRODUCT> MT_INLINE A join(A a, A b) {
+    if constexpr (!IsComplex<A>::value) return PRODUCT ? a * b : a + b;
+    else if constexpr (PRODUCT) return A{a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
+    else return A{a.re + b.re, a.im + b.im};
+}
+template <class T> MT_INLINE typename ScanAcc<T>::t to_acc(T x) {
+    using A = typename ScanAcc<T>::t;
+    if constexpr (IsComplex<T>::value) return A{x.re, x.im};
+    else return (A)widen(x);
+}
+template <class A, bool PRODUCT> MT_INLINE A neutral() {
+    if constexpr (IsComplex<A>::value) return A{PRODUCT ? 1.0 : 0.0, 0.0};
+    else return A(PRODUCT ? 1 : 0);
+}
+
+// COUNT lanes in step: each waits for its own last sum only.
+template <class T, bool PRODUCT, int COUNT>
+void scan_lanes(char* o, int64_t os, int64_t onext, const char* a, int64_t as, int64_t anext, int64_t n) {
+    using A = typename ScanAcc<T>::t;
+    A acc[COUNT];
+    for (int j = 0; j < COUNT; ++j) acc[j] = neutral<A, PRODUCT>();
+    for (int64_t i = 0; i < n; ++i)
+        for (int j = 0; j < COUNT; ++j) {
+            acc[j] = join<A, PRODUCT>(acc[j], to_acc(*reinterpret_cast<const T*>(a + i * as + j * anext)));
+            *reinterpret_cast<T*>(o + i * os + j * onext) = convert<T>(acc[j]);
+        }
+}
+
+// w <= TILE dense columns.
+template <class T, bool PRODUCT>
+MT_CLONES void scan_columns(char* op, int64_t os, const char* ap, int64_t as, int64_t n, int64_t w) {
+    using A = typename ScanAcc<T>::t;
+    A acc[TILE];
+    for (int64_t j = 0; j < w; ++j) acc[j] = neutral<A, PRODUCT>();
+    for (int64_t i = 0; i < n; ++i) {
+        T* o = reinterpret_cast<T*>(op + i * os);
+        const T* a = reinterpret_cast<const T*>(ap + i * as);
+#pragma GCC ivdep
+        for (int64_t j = 0; j < w; ++j) {
+            acc[j] = join<A, PRODUCT>(acc[j], to_acc(a[j]));
+            o[j] = convert<T>(acc[j]);
+        }
+    }
+}
+
+template <class T, bool PRODUCT> void scan_run(const Lanes<2>& lanes) {
+    const int64_t n = lanes.length, os = lanes.step[0], as = lanes.step[1];
+    const int64_t onext = lanes.loop.step[0][0], anext = lanes.loop.step[1][0];
+    run_rows(lanes.loop, lane_grain(n, 1), [&](char* const* p, int64_t count) {
+        if (lanes.columns && count >= 8 && n > 1) {
+            for (int64_t j = 0; j < count; j += TILE)
+                scan_columns<T, PRODUCT>(p[0] + j * onext, os, p[1] + j * anext, as, n,
+                                         std::min<int64_t>(TILE, count - j));
+            return;
+        }
+        int64_t j = 0;
+        for (; j + 4 <= count; j += 4)
+            scan_lanes<T, PRODUCT, 4>(p[0] + j * onext, os, onext, p[1] + j * anext, as, anext, n);
+        for (; j < count; ++j) scan_lanes<T, PRODUCT, 1>(p[0] + j * onext, os, 0, p[1] + j * anext, as, 0, n);
+    });
+}
+
+// ---------------------------------------------------------------- sorting
+
+// A key is an unsigned integer that orders as the element does; NaN is the largest, -0 equals 0.
+template <class K> MT_INLINE K float_key(K bits, K infinity) {
+    constexpr K sign = K(1) << (sizeof(K) * 8 - 1);
+    const K magnitude = bits & K(~sign);
+    if (magnitude > infinity) return K(~K(0));
+    if (magnitude == 0) return sign;
+    return bits & sign ? K(~bits) : K(bits | sign);
+}
+MT_INLINE uint32_t key_of(float x) { return float_key<uint32_t>(bits_of(x), 0x7f800000u); }
+MT_INLINE uint64_t key_of(double x) { return float_key<uint64_t>(bits_of(x), 0x7ff0000000000000ull); }
+MT_INLINE uint16_t key_of(Half x) { return float_key<uint16_t>(x.bits, 0x7c00); }
+MT_INLINE uint16_t key_of(BFloat16 x) { return float_key<uint16_t>(x.bits, 0x7f80); }
+MT_INLINE uint8_t key_of(Bool x) { return x.v != 0; }
+template <class T> MT_INLINE typename std::make_unsigned<T>::type key_of(T x) {
+    using K = typename std::make_unsigned<T>::type;
+    return std::is_signed<T>::value ? K(K(x) ^ (K(1) << (sizeof(K) * 8 - 1))) : K(x);
+}
+
+// Key and position; narrow keys share one integer with it.
+struct Wide {
+    uint64_t key, position;
+    bool operator<(const Wide& o) const { return key < o.key || (key == o.key && position < o.position); }
+};
+MT_INLINE uint64_t digit_of(uint64_t entry, int byte) { return (entry >> (32 + 8 * byte)) & 255; }
+MT_INLINE uint64_t digit_of(const Wide& entry, int byte) { return (entry.key >> (8 * byte)) & 255; }
+
+// Least significant digit first, which is stable. Returns where the result is: `from` or `to`.
+template <class E> E* radix_sort(E* from, E* to, int64_t n, int bytes) {
+    uint64_t count[8][256] = {};
+    for (int64_t i = 0; i < n; ++i)
+        for (int b = 0; b < bytes; ++b) ++count[b][digit_of(from[i], b)];
+    for (int b = 0; b < bytes; ++b) {
+        if (count[b][digit_of(from[0], b)] == (uint64_t)n) continue;  // all the same
+        uint64_t at = 0;
+        for (uint64_t& c : count[b]) {
+            const uint64_t here = c;
+            c = at;
+            at += here;
+        }
+        for (int64_t i = 0; i < n; ++i) to[count[b][digit_of(from[i], b)]++] = from[i];
+        std::swap(from, to);
+    }
+    return from;
+}
+
+template <class T> void sort_lane(char* v, int64_t vs, char* x, int64_t xs, const char* a, int64_t as, int64_t n,
+                                  bool descending) {
+    using K = decltype(key_of(T()));
+    using E = typename std::conditional<(sizeof(K) < 8), uint64_t, Wide>::type;
+    Row<T> values(n);
+    Row<E> entries(n), spare(n > 256 ? n : 0);
+    for (int64_t i = 0; i < n; ++i) {
+        const T value = *reinterpret_cast<const T*>(a + i * as);
+        values.get()[i] = value;
+        const K key = descending ? K(~key_of(value)) : key_of(value);
+        if constexpr (sizeof(K) < 8) entries.get()[i] = (uint64_t)key << 32 | (uint64_t)i;
+        else entries.get()[i] = Wide{key, (uint64_t)i};
+    }
+    E* sorted = entries.get();
+    if (n > 256) sorted = radix_sort(sorted, spare.get(), n, sizeof(K));
+    else std::sort(sorted, sorted + n);  // entries differ in their position, so this is stable as well
+    for (int64_t i = 0; i < n; ++i) {
+        int64_t position;
+        if constexpr (sizeof(K) < 8) position = (int64_t)(sorted[i] & 0xffffffffu);
+        else position = (int64_t)sorted[i].position;
+        *reinterpret_cast<T*>(v + i * vs) = values.get()[position];
+        *reinterpret_cast<int64_t*>(x + i * xs) = position;
+    }
+}
+
+template <class T> void sort_run(const Lanes<3>& lanes, bool descending) {
+    run_rows(lanes.loop, lane_grain(lanes.length, 16), [&](char* const* p, int64_t count) {
+        for (int64_t j = 0; j < count; ++j)
+            sort_lane<T>(p[0] + j * lanes.loop.step[0][0], lanes.step[0], p[1] + j * lanes.loop.step[1][0],
+                         lanes.step[1], p[2] + j * lanes.loop.step[2][0], lanes.step[2], lanes.length, descending);
+    });
+}
+
+template <class F> void dispatch_sortable(int code, F&& f) {
+    switch (code) {
+        case U16: f(uint16_t()); return;
+        case U32: f(uint32_t()); return;
+        case U64: f(uint64_t()); return;
+        case C64: case C128: fail(PyExc_RuntimeError, " Sort does not support complex dtypes on CPU");
+        default:
+            dispatch_arithmetic(code, "sorting_kernel_method_name", [&](auto t) {
+                if constexpr (!IsComplex<decltype(t)>::value) f(t);
+            });
+    }
+}
+
+}  // namespace
+
+PyObject* cumsum(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
+    return guard([&]() -> PyObject* {
+        expect_args("cumsum", nargs, 12);
+        Shape shape;
+        parse_shape(args[8], shape);
+        const int dim = parse_dim(args[9], shape);
+        const int code = as_code(args[10]);
+        const int64_t op = as_int(args[11]);
+        if (op != 0 && op != 1) fail(PyExc_ValueError, "op must be 0 or 1, got %lld", (long long)op);
+        const char* name = op ? "cumprod_out_cpu" : "cumsum_out_cpu";
+        if (code == BOOL) fail_dtype(name, code);
+        Operand a, o;
+        parse_operand(args, shape, a);
+        Ref out(parse_output(args + 4, shape, o));
+        expect_code(op ? "cumprod" : "cumsum", o.code, code);
+        dispatch_arithmetic(code, name, [&](auto t) {
+            using T = decltype(t);
+            if constexpr (!std::is_same<T, Bool>::value) {
+                if (shape.numel == 0) return;
+                GilRelease unlocked(shape.numel);
+                if (a.code != code) {
+                    copy_tensor(shape, o.data, o.stride, o.code, a.data, a.stride, a.code);
+                    a = o;
+                }
+                Lanes<2> lanes;
+                lanes_of(lanes, shape, dim, {&o, &a});
+                if (op) scan_run<T, true>(lanes);
+                else scan_run<T, false>(lanes);
+            }
+        });
+        return out.release();
+    });
+}
+
+PyObject* sort(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
+    return guard([&]() -> PyObject* {
+        expect_args("sort", nargs, 15);
+        Shape shape;
+        parse_shape(args[12], shape);
+        const int dim = parse_dim(args[13], shape);
+        const bool descending = as_bool(args[14]);
+        if (shape.ndim && shape.dim[dim] > (int64_t)0xffffffffu)
+            fail(PyExc_RuntimeError, "sort: %lld elements along a dimension are too many", (long long)shape.dim[dim]);
+        Operand a, v, x;
+        parse_operand(args, shape, a);
+        Ref values(parse_output(args + 4, shape, v)), indices(parse_output(args + 8, shape, x));
+        expect_code("sort", v.code, a.code);
+        expect_code("sort", x.code, I64);
+        dispatch_sortable(a.code, [&](auto t) {
+            if (shape.numel == 0) return;
+            Lanes<3> lanes;
+            lanes_of(lanes, shape, dim, {&v, &x, &a});
+            GilRelease unlocked(shape.numel);
+            sort_run<decltype(t)>(lanes, descending);
+        });
+        return PyTuple_Pack(2, values.get(), indices.get());
+    });
+}
+
+}  // namespace mt
