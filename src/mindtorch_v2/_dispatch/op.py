@@ -11,7 +11,7 @@ from mypy_extensions import i64, mypyc_attr
 
 from .._device import device
 from .._dtype import dtype
-from .._tensor_base import OpBase, TensorBase, is_number, requires_grad
+from .._tensor_base import HOT, OpBase, TensorBase, is_number, numel, requires_grad
 from .keys import AUTOCAST, AUTOGRAD, BACKENDS, DEVICE_BITS, FUNCTIONALIZE, INFERENCE, PYTHON, VIEW, device_of_bit
 from .schema import Arg, Schema, parse
 from .state import STATE, apply_modes
@@ -76,9 +76,14 @@ class PartsKernel(Kernel):
         self.calls_ops = True
 
     def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
-        if op.rule is not None:
-            op.rule.infer(args)
-        return self.fn(*args)
+        if op.rule is None:
+            return self.fn(*args)
+        spec = op.rule.infer(args)
+        result = self.fn(*args)
+        if isinstance(spec, Spec) and isinstance(result, TensorBase) and result._stride != spec.stride and numel(result) > 1:
+            # The parts see other operands than the whole; the rule decides the layout.
+            return HOT.dense_like(result, spec.shape, spec.stride)
+        return result
 
 
 class Derivative:
