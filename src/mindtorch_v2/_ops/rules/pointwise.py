@@ -51,6 +51,12 @@ class Pointwise(Rule):
                         return self.same(a, a._dtype)
                 elif isinstance(b, int) and not isinstance(b, bool) and a._dtype.category >= 1:
                     return self.same(a, a._dtype)
+            elif isinstance(b, TensorBase):
+                if isinstance(a, float):
+                    if b._dtype.category >= 2:
+                        return self.same(b, b._dtype)
+                elif isinstance(a, int) and not isinstance(a, bool) and b._dtype.category >= 1:
+                    return self.same(b, b._dtype)
         return self.general(args)
 
     def same(self, a: TensorBase, dt: dtype) -> Spec:
