@@ -11,6 +11,7 @@ from .._dispatch import registry
 from .._dispatch.op import Op, Rule
 from .pointwise import REAL, function, only
 from .rules.accept import COMPLEX, FLOATS, Choose
+from .rules.base import PyRule, like
 from .rules.formulas import conj, narrow, pair, wide, zeros_like
 from .table import PointwiseRule, composite, op
 
@@ -50,9 +51,10 @@ function("tanh", "tanh_vml_cpu", lambda g, result: _tanh_backward.call((g, resul
 
 # -- rectifiers -------------------------------------------------------------------------------------------------------
 _threshold_backward = hidden(
-    "threshold_backward(Tensor grad_output, Tensor self, Scalar threshold) -> Tensor", meta=only(REAL, "threshold_cpu"),
-    out=True, grad=dict(grad_output=lambda g, self, threshold: _threshold_backward.call((g, self, threshold)),
-                        self=lambda g: zeros_like(g)))
+    "threshold_backward(Tensor grad_output, Tensor self, Scalar threshold) -> Tensor",
+    meta=only(REAL, "threshold_cpu", "self", "grad_output"), out=True,
+    grad=dict(grad_output=lambda g, self, threshold: _threshold_backward.call((g, self, threshold)),
+              self=lambda g: zeros_like(g)))
 op("relu(Tensor self) -> Tensor",
    meta=only(REAL, "clamp_min_scalar_cpu", on_bool=(RuntimeError, "Boolean inputs not supported for relu"),
              on_complex=(NotImplementedError, "clamp is not supported for complex types")),
@@ -95,8 +97,6 @@ class HardtanhRule(PointwiseRule):
         super().__init__(("self",), "default")
 
     def bind(self, op: Op) -> Rule:
-        from .rules.base import PyRule
-
         inner = only(REAL, "clamp_scalar_cpu", "self", on_bool=(RuntimeError, "Bool inputs not supported for hardtanh"),
                      on_complex=(NotImplementedError, "clamp is not supported for complex types")).bind(op)
 
@@ -281,7 +281,12 @@ _softplus = functional(
 # -- log_sigmoid ------------------------------------------------------------------------------------------------------
 def _log_sigmoid(self: Any) -> Any:
     x = wide(self)
-    return narrow(x.clamp_max(0) - (-x.abs()).exp().log1p(), self)
+    return narrow(x.clamp_max(0) - (-x.abs()).exp().log1p(), self).contiguous()
+
+
+def _log_sigmoid_meta(self: Any) -> Any:
+    _log_sigmoid_rule.infer((self,))
+    return like(self)
 
 
 def _log_sigmoid_backward(grad_output: Any, self: Any) -> Any:
@@ -295,7 +300,8 @@ _log_sigmoid_back = hidden(
     grad=dict(grad_output=lambda g, self: _log_sigmoid_back.call((g, self)),
               self=lambda g, grad_output, self: _sigmoid_backward.call((-g * grad_output, self.sigmoid()))))
 # PyTorch's forward also returns a buffer, which its CPU backward wants; the gradient here needs only the input.
-functional("log_sigmoid(Tensor self) -> Tensor", meta=only(FLOATS, "log_sigmoid_cpu"), out=True, kernel=_log_sigmoid,
+_log_sigmoid_rule = only(FLOATS, "log_sigmoid_cpu").bind(registry.get("relu"))
+functional("log_sigmoid(Tensor self) -> Tensor", meta=_log_sigmoid_meta, out=True, kernel=_log_sigmoid,
            grad=dict(self=lambda g, self: _log_sigmoid_back.call((g, self))))
 
 

@@ -112,7 +112,7 @@ op("sub(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
    meta=Wrapping(lambda rule: accept.Additive(rule, True)), inplace=True, out=True, numbers=("self", "other"),
    grad=dict(self=lambda g: g, other=lambda g, alpha: -g if alpha == 1 else times(-g, alpha)))
 op("rsub(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
-   meta=Wrapping(lambda rule: accept.Additive(rule, True)), numbers=("other",), method=False,
+   meta=Wrapping(lambda rule: accept.Additive(rule, True), ("other", "self")), numbers=("other",), method=False,
    node=by_operand(1, "RsubBackward0", "RsubBackward1"),
    grad=dict(self=lambda g, alpha: -g if alpha == 1 else times(-g, alpha), other=lambda g: g))
 op("mul(Tensor self, Tensor other) -> Tensor",
@@ -510,7 +510,7 @@ predicate("isneginf", ALL & ~FLOAT8 & ~COMPLEX, True, lambda self: self == -math
 predicate("signbit", ALL & ~FLOAT8 & ~COMPLEX, True, refuses="signbit_cpu",
           on_complex=(NotImplementedError, "signbit is not implemented for complex tensors."))
 composite("isreal(Tensor self) -> Tensor", lambda self: (
-    self.imag == 0 if self.is_complex() else HOT.zeros(self._shape, bool_, self._device).logical_not()))
+    self.imag == 0 if self.is_complex() else (self == self).logical_or(self != self)))
 
 
 def _isclose(self: Any, other: Any, rtol: float, atol: float, equal_nan: bool) -> Any:

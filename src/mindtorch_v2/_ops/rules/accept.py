@@ -183,6 +183,8 @@ class Power(Rule):
             raise no_tensor("pow", args, "exponent")
         s = self.inner.infer(args)
         assert isinstance(s, Spec)
+        if not isinstance(base, TensorBase):
+            s = Spec(s.shape, contiguous_strides(s.shape), s.dtype, s.compute, s.device)
         if not isinstance(exponent, TensorBase):
             if s.dtype.category == 1:
                 if exponent < 0:
@@ -319,7 +321,7 @@ class MaskedFill(Rule):
             check_number(value, dt)
         if (ARITHMETIC >> dt.code) & 1 == 0:
             raise not_implemented("masked_fill", dt)
-        shape = t._shape if t._shape == mask._shape else broadcast_shapes(t._shape, mask._shape)
+        shape = t._shape if t._shape == mask._shape else broadcast_shapes(mask._shape, t._shape)
         return Spec(shape, contiguous_strides(shape), dt, dt, t._device)
 
 
@@ -344,12 +346,12 @@ class Lerp(Rule):
             if weight._dtype is not dt and len(weight._shape) > 0:
                 raise RuntimeError(
                     f"expected dtype {native_name(dt)} for `weight` but got dtype {native_name(weight._dtype)}")
+        s = self.inner.infer(args)
+        assert isinstance(s, Spec)
         if ((FLOATS | COMPLEX) >> dt.code) & 1 == 0:
             raise not_implemented(kernel, dt)
         if isinstance(weight, complex):
             check_number(weight, dt)
-        s = self.inner.infer(args)
-        assert isinstance(s, Spec)
         return Spec(s.shape, s.stride, dt, dt, s.device)
 
 
