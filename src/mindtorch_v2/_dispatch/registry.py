@@ -38,11 +38,25 @@ def ops() -> Iterator[Op]:
     return iter(OPS.values())
 
 
+class Bound:
+    """A registered kernel as a callable of the schema's arguments; registering it puts the kernel itself back."""
+
+    def __init__(self, op: Op, bit: int, kernel: Kernel) -> None:
+        self.op = op
+        self.bit = bit
+        self.kernel = kernel
+
+    def __call__(self, *args: Any) -> Any:
+        return self.kernel.run(self.op, args, self.bit)
+
+
 def kernels(name: str) -> dict[str, Any]:
     """The kernels of an operator by device type."""
     out: dict[str, Any] = {}
-    for bit, kernel in get(name).kernels.items():
-        out[device_of_bit(bit)] = kernel.fn if isinstance(kernel, FnKernel) else kernel
+    op = get(name)
+    for bit, kernel in op.kernels.items():
+        if bit & (bit - 1) == 0:
+            out[device_of_bit(bit)] = kernel.fn if isinstance(kernel, FnKernel) else Bound(op, bit, kernel)
     return out
 
 
@@ -55,6 +69,8 @@ def register(name: str, device: str, kernel: Any, meta: Any = None) -> Op:
     op = OPS.get(name)
     if op is None:
         op = declare(_from_signature(name, kernel))
+    if isinstance(kernel, Bound):
+        kernel = kernel.kernel
     op.kernels[add_device(device)] = kernel if isinstance(kernel, Kernel) else FnKernel(kernel)
     if meta is not None:
         op.rule = as_rule(meta)
