@@ -24,7 +24,7 @@ from ..._tensor_base import (
     numel,
 )
 from .overlap import check_inputs, check_no_internal_overlap
-from .runtime import copy_same_device, empty_spec, extent, runtime_of
+from .runtime import copy_same_device, empty, empty_spec, extent, runtime_of
 
 _CAST_NAMES: Final[dict[str, str]] = {
     "uint8": "Byte", "int8": "Char", "int16": "Short", "int32": "Int", "int64": "Long", "float16": "Half",
@@ -244,9 +244,9 @@ class FunctionalizeKernel(Kernel):
 
     def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
         func = op.functional
-        if func is None:
-            raise NotImplementedError(f"'{op.name}' changes its input but has no functional form to use instead")
         bits = keys & BACKENDS
+        if func is None:
+            return self.only_in_place(op, args, bits)
         if op.is_out:
             n = len(func.schema.args)
             return self.out_form(op, func, args[:n], args[n:], bits)
@@ -257,6 +257,21 @@ class FunctionalizeKernel(Kernel):
         check_no_internal_overlap(target)
         value = func.below(bits, args).run(func, args, bits)
         write_back(target, value)
+        return target
+
+    def only_in_place(self, op: Op, args: tuple[Any, ...], bits: i64) -> Any:
+        """No functional row: a composite's parts are functional forms themselves; otherwise the write goes to a copy."""
+        if op.composite is not None:
+            return op.composite.run(op, args, bits)
+        target = args[0]
+        assert isinstance(target, TensorBase)
+        check_no_internal_overlap(target)
+        copy = empty(target._shape, contiguous_strides(target._shape), target._dtype, target._device)
+        runtime_of(copy).copy(copy, target)
+        op.below(bits, args).run(op, (copy,) + args[1:], bits)
+        if copy._shape != target._shape:
+            raise NotImplementedError(f"'{op.name}' changes the shape of its input and has no functional form")
+        write_back(target, copy)
         return target
 
     def out_form(self, op: Op, func: Op, plain: tuple[Any, ...], outs: tuple[Any, ...], bits: i64) -> Any:
