@@ -25,7 +25,7 @@ from .._tensor_base import (
     set_history,
     version,
 )
-from .node import COPY_SLICES, Node, hooks_of, next_sequence
+from .node import COPY_SLICES, Node, hooks_of, next_sequence, short_name
 from .record import NAMES, RESULT, Formulas, add_meta, edge, run_below
 from .saved import save_written
 
@@ -68,13 +68,13 @@ def refused_view(t: TensorBase, indirect: bool) -> RuntimeError:
     if made == INFERENCE_VIEW or made == NO_GRAD_VIEW or fn is None:
         start = "A view was created in"
         if fn is not None:
-            start = f"Output {t._output_nr} of {fn.name()} is a view of a view which was created in"
+            start = f"Output {t._output_nr} of {short_name(fn)} is a view of a view which was created in"
         if made == INFERENCE_VIEW:
             text = f"{start} inference mode and {what} modified inplace in normal mode."
         else:
             text = f"{start} no_grad mode and {what} modified inplace with grad mode enabled."
     else:
-        text = f"Output {t._output_nr} of {fn.name()} is a view and {what} modified inplace."
+        text = f"Output {t._output_nr} of {short_name(fn)} is a view and {what} modified inplace."
     if made == MULTI_OUTPUT_NODE:
         return RuntimeError(text + _SEVERAL_VIEWS)
     if made == NO_GRAD_VIEW:

@@ -293,8 +293,8 @@ def test_C5_node_saves_values_with_their_version() -> None:
     node.save_for_backward(value)
     (read,) = node.saved_tensors()
     assert torch.equal(read, value)
-    assert [type(item) for item in node.saved] == [saved_module.SavedTensor]
-    assert node.saved[0].saved_version == 0
+    assert [type(item) for item in node._saved] == [saved_module.SavedTensor]
+    assert node._saved[0].saved_version == 0
     value.add_(1)
     with pytest.raises(RuntimeError, match=MODIFIED_TEXT):
         node.saved_tensors()
