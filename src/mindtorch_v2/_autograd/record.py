@@ -101,7 +101,8 @@ def saved_attribute(node: Any, name: str) -> Any:
 
 
 def camel(name: str) -> str:
-    return "".join([p[:1].upper() + p[1:] for p in name.strip("_").split("_")])
+    """`nll_loss2d` -> `NllLoss2D`: PyTorch capitalises after a digit too."""
+    return "".join([p.title() for p in name.strip("_").split("_")])
 
 
 @final
