@@ -8,8 +8,8 @@ import inspect
 from collections.abc import Iterator
 from typing import Any
 
-from .keys import add_device, device_of_bit
-from .op import FnKernel, Kernel, Op, Rule
+from .keys import META, add_device, device_of_bit
+from .op import RESOLVERS, FnKernel, Kernel, Op, Rule
 
 OPS: dict[str, Op] = {}
 
@@ -57,6 +57,9 @@ def kernels(name: str) -> dict[str, Any]:
     for bit, kernel in op.kernels.items():
         if bit & (bit - 1) == 0:
             out[device_of_bit(bit)] = kernel.fn if isinstance(kernel, FnKernel) else Bound(op, bit, kernel)
+    if "meta" not in out and op.rule is not None:
+        # The meta device registers nothing: the rule is its kernel.
+        out["meta"] = Bound(op, int(META), RESOLVERS.derived(op, int(META)))
     return out
 
 

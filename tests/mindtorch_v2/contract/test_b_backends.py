@@ -111,7 +111,7 @@ def test_B3_a_registered_kernel_is_the_one_that_runs(restored_add: Any) -> None:
 @mindtorch_only
 def test_B3_a_kernel_registered_after_the_call_path_was_remembered_is_used(restored_add: Any) -> None:
     leaf = torch.ones(2, requires_grad=True)
-    leaf + leaf, leaf.detach() + 1, leaf.detach().add_(1)
+    leaf + leaf, leaf.detach() + 1, leaf.detach().clone().add_(1)
 
     def kernel(self: Any, other: Any, alpha: Any) -> Any:
         return restored_add(self, other, alpha) * 10
