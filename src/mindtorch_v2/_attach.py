@@ -13,7 +13,7 @@ def functions() -> dict[str, Callable[..., Any]]:
     from ._ops import shape, view
 
     out: dict[str, Callable[..., Any]] = {}
-    for module, names in ((view, ("broadcast_tensors",)),
+    for module, names in ((view, ("broadcast_tensors", "split")),
                           (shape, ("atleast_1d", "atleast_2d", "atleast_3d", "meshgrid"))):
         out.update({name: getattr(module, name) for name in names})
     return out
@@ -25,7 +25,7 @@ def attach(cls: type) -> None:
     from ._backends.common import convert
     from ._ops import view
 
-    for methods in (convert.METHODS, _creation.METHODS):
+    for methods in (convert.METHODS, _creation.METHODS, view.METHODS):
         for name, fn in methods.items():
             if name not in cls.__dict__:
                 setattr(cls, name, fn)

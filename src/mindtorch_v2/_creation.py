@@ -20,7 +20,6 @@ from ._nested import from_data as numbers
 from ._ops import copy as _copy_rows
 from ._ops import create as _rows
 from ._ops.rules.shape import _PIN, check_options, placed
-from ._size import Size
 from ._tensor_base import TensorBase, make
 
 __all__ = [
@@ -29,6 +28,7 @@ __all__ = [
     "zeros", "zeros_like",
 ]
 
+_MISSING: Any = object()
 _SIZE = Arg("size", "int", False, True, 0, "", False, False, False, None)
 _STRIDE = Arg("stride", "int", False, True, 0, "", False, False, False, None)
 
@@ -75,6 +75,13 @@ def _size_from(fname: str, given: tuple[Any, ...], size: Any) -> Any:
     return _sizes(fname, (size,))
 
 
+def _given(fname: str, **arguments: Any) -> None:
+    """PyTorch's complaint about arguments that were left out."""
+    missing = [f'"{name}"' for name, value in arguments.items() if value is _MISSING]
+    if missing:
+        raise TypeError(f"{fname}() missing {len(missing)} required positional arguments: {', '.join(missing)}")
+
+
 def _dtype_arg(fname: str, dt: Any) -> Any:
     if dt is None or isinstance(dt, dtype):
         return dt
@@ -85,11 +92,13 @@ def _dtype_arg(fname: str, dt: Any) -> Any:
 
 
 def _device_arg(fname: str, dev: Any) -> Any:
-    if dev is None or isinstance(dev, device):
-        return dev
+    if dev is None:
+        return None
+    if isinstance(dev, device):
+        return placed(dev)
     if isinstance(dev, bool) or not isinstance(dev, (str, int)):
         raise TypeError(f"{fname}(): argument 'device' must be torch.device, not {type_name(dev)}")
-    return as_device(dev)
+    return placed(as_device(dev))
 
 
 def _factory_device(fname: str, dev: Any) -> Any:
@@ -148,9 +157,10 @@ def ones(*given: Any, size: Any = None, out: Any = None, dtype: Any = None, layo
     return _run(_rows.ONES, args, out, requires_grad)
 
 
-def full(size: Any, fill_value: Any, *, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
+def full(size: Any = _MISSING, fill_value: Any = _MISSING, *, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
          pin_memory: Any = False, requires_grad: bool = False) -> Any:
     """full(size, fill_value, *, out=None, dtype=None, layout=strided, device=None, requires_grad=False)"""
+    _given("full", size=size, fill_value=fill_value)
     args = (need("full", _SIZE, 1, size), _number("full", "fill_value", 2, fill_value), _dtype_arg("full", dtype), layout,
             _factory_device("full", device), pin_memory)
     return _run(_rows.FULL, args, out, requires_grad)
@@ -259,7 +269,7 @@ def _like(o: Op, head: tuple[Any, ...], dtype: Any, layout: Any, device: Any, pi
           requires_grad: bool) -> Any:
     fname = o.title()
     if not isinstance(head[0], TensorBase):
-        raise TypeError(f"{fname}(): argument 'input' (position 1) must be Tensor, not {type_name(head[0])}")
+        raise TypeError(f"{fname}(): argument 'input' (position 1) must be Tensor, not {type(head[0]).__name__}")
     t = o.call((*head, _dtype_arg(fname, dtype), layout, _device_arg(fname, device), pin_memory, memory_format))
     return _finish(t, requires_grad) if requires_grad else t
 
@@ -282,9 +292,10 @@ def ones_like(input: Any, *, dtype: Any = None, layout: Any = None, device: Any 
     return _like(_rows.ONES_LIKE, (input,), dtype, layout, device, pin_memory, memory_format, requires_grad)
 
 
-def full_like(input: Any, fill_value: Any, *, dtype: Any = None, layout: Any = None, device: Any = None,
+def full_like(input: Any = _MISSING, fill_value: Any = _MISSING, *, dtype: Any = None, layout: Any = None, device: Any = None,
               pin_memory: Any = False, requires_grad: bool = False, memory_format: Any = None) -> Any:
     """`fill_value` everywhere, with the shape and layout of `input`."""
+    _given("full_like", input=input, fill_value=fill_value)
     value = _number("full_like", "fill_value", 2, fill_value)
     return _like(_rows.FULL_LIKE, (input, value), dtype, layout, device, pin_memory, memory_format, requires_grad)
 
@@ -372,9 +383,11 @@ def _copied(t: Any, dt: Any, dev: Any) -> Any:
     return _copy_rows.TO_COPY.call((t, dt, dev, None))
 
 
-def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False,
+def tensor(data: Any = _MISSING, *, dtype: Any = None, device: Any = None, requires_grad: bool = False,
            pin_memory: bool = False) -> Any:
     """tensor(data, *, dtype=None, device=None, requires_grad=False): a new leaf with a copy of `data`."""
+    if data is _MISSING:
+        _given("tensor", data=data)
     if dtype is not None:
         dtype = _dtype_arg("tensor", dtype)
     if pin_memory:
@@ -493,8 +506,9 @@ def _warn_read_only(kind: str) -> None:
         warnings.warn(_READ_ONLY[kind], UserWarning, stacklevel=3)
 
 
-def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, requires_grad: bool = False) -> Any:
+def frombuffer(buffer: Any = _MISSING, *, dtype: Any = _MISSING, count: int = -1, offset: int = 0, requires_grad: bool = False) -> Any:
     """A one-dimensional tensor over the memory of an object with the buffer protocol."""
+    _given("frombuffer", buffer=buffer, dtype=dtype)
     dt = _dtype_arg("frombuffer", dtype)
     try:
         seen = memoryview(buffer)
@@ -524,50 +538,6 @@ def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, req
     raw = numpy.frombuffer(seen, numpy.uint8)
     storage = _native.Storage.wrap(raw.ctypes.data + offset, n * item, raw)
     return _finish(make(storage, 0, (n,), (1,), dt, CPU, 1), requires_grad)
-
-
-# -- PyTorch's old constructors -----------------------------------------------------------------------------------
-def legacy_tensor(cls: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """`Tensor(2, 3)` is uninitialised, `Tensor([1, 2])` holds the default dtype; a subclass gets its own type."""
-    dev = _device_arg("new", kwargs.pop("device", None))
-    if kwargs:
-        raise TypeError(f"new() received an invalid combination of arguments - got ({', '.join(kwargs)})")
-    return as_subclass(_legacy(args, DEFAULTS.dtype, dev), cls)
-
-
-def legacy_new(self: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """`t.new(2, 3)`, `t.new([1, 2])`: as the old constructor, with this tensor's dtype and device."""
-    dev = _device_arg("new", kwargs.pop("device", None))
-    if kwargs:
-        raise TypeError(f"new() received an invalid combination of arguments - got ({', '.join(kwargs)})")
-    return _legacy(args, self._dtype, dev or self._device)
-
-
-def _legacy(args: tuple[Any, ...], dt: Any, dev: Any) -> Any:
-    if not args:
-        return _rows.EMPTY.call(((0,), dt, None, dev, None, None))
-    first = args[0]
-    if len(args) == 1 and not isinstance(first, int):
-        if isinstance(first, TensorBase):
-            if first._dtype is not dt:
-                raise TypeError(f"expected {dt} (got {first._dtype})")
-            return first.detach()
-        if isinstance(first, Size):
-            return _rows.EMPTY.call((tuple(first), dt, None, dev, None, None))
-        if not isinstance(first, (list, tuple)) and not hasattr(first, "__len__"):
-            raise TypeError(f"new(): data must be a sequence (got {type(first).__name__})")
-        return from_data(first, dt, dev, "new")
-    return _rows.EMPTY.call((_sizes("new", args), dt, None, dev, None, None))
-
-
-def as_subclass(t: Any, cls: type) -> Any:
-    """The same tensor as an instance of a subclass of Tensor."""
-    if cls is type(t):
-        return t
-    out = _native.alloc_instance(TensorBase, cls)
-    for name in ("_storage", "_offset", "_shape", "_stride", "_dtype", "_device", "_keys"):
-        setattr(out, name, getattr(t, name))
-    return out
 
 
 METHODS: dict[str, Any] = {

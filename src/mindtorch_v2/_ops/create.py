@@ -99,9 +99,7 @@ def arange_length(start: Any, end: Any, step: Any, dt: dtype) -> int:
         first, last, jump = int(start), int(end), int(step)
         if jump == 0:
             raise ValueError("step must be nonzero")
-        length = -((first - last) // jump) if not isinstance(end, float) or end == last else math.ceil((b - a) / by)
-        if isinstance(start, float) and start != first:
-            length = math.ceil((b - a) / by)
+        length = max(-((first - last) // jump), 0)
     else:
         length = math.ceil((b - a) / by)
     if length < 0 or length > 1 << 62:

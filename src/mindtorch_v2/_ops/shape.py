@@ -9,7 +9,7 @@ from .._backends.common import view as v
 from .._backends.common.runtime import empty_spec
 from .._dispatch.op import Spec, type_name
 from .._layout import contiguous_format
-from .._tensor_base import TensorBase, numel
+from .._tensor_base import TensorBase, alias, numel
 from . import copy, view
 from .rules.base import like, spec, wrap_dim, wrap_dims
 from .rules.shape import CatRule, StackRule, check_sizes, format_strides, preserved_strides, suggested_format
@@ -35,9 +35,11 @@ def _cat_grad(g: Any, dim: int, tensors_shapes: list[Ints]) -> list[Any]:
 CAT = op("cat(Tensor[] tensors, int dim=0) -> Tensor", meta=CatRule(), out=True,
          grad=dict(tensors=lambda g, dim, tensors_shapes: _cat_grad(g, dim, tensors_shapes)))
 CAT.row.fallback = transfer.CAT
+transfer.across(CAT, transfer.CAT)
 STACK = op("stack(Tensor[] tensors, int dim=0) -> Tensor", meta=StackRule(), out=True,
            grad=dict(tensors=lambda g, dim: view.UNBIND.call((g, dim))))
 STACK.row.fallback = transfer.STACK
+transfer.across(STACK, transfer.STACK)
 for _name in ("concat", "concatenate"):
     composite(f"{_name}(Tensor[] tensors, int dim=0) -> Tensor", lambda tensors, dim: CAT.call((tensors, dim)))
 
@@ -200,10 +202,9 @@ def _rot90_rule(self: Any, k: int, dims: Ints) -> Spec:
         raise RuntimeError(f"expected total rotation dims == 2, but got dims = {len(dims)}")
     if n < 2:
         raise RuntimeError(f"expected total dims >= 2, but got total dims = {n}")
-    a, b = dims
-    if a == b or abs(a - b) == n:
-        raise RuntimeError(f"expected rotation dims to be different, but got dim0 = {a} and dim1 = {b}")
-    a, b = wrap_dim(a, n), wrap_dim(b, n)
+    a, b = wrap_dim(dims[0], n), wrap_dim(dims[1], n)
+    if a == b:
+        raise RuntimeError(f"expected rotation dims to be different, but got dim0 = {dims[0]} and dim1 = {dims[1]}")
     if k % 4 == 0:
         return like(self)
     stride = preserved_strides(self)
@@ -338,11 +339,11 @@ def _repeat_interleave(self: Any, repeats: int, dim: int | None, output_size: in
 
 
 def _repeat_interleave_tensor(self: Any, repeats: Any, dim: int | None, output_size: int | None) -> Any:
-    if repeats.dim() == 0 or (repeats.dim() == 1 and numel(repeats) == 1):
-        return _repeat_interleave(self, int(repeats.item()), dim, output_size)
     if dim is None:
         self, dim = view.RESHAPE.call((self, (-1,))), 0
     d = wrap_dim(dim, self.dim())
+    if repeats.dim() == 0 or (repeats.dim() == 1 and numel(repeats) == 1):
+        repeats = view.EXPAND.call((view.RESHAPE.call((repeats, (1,))), (self._shape[d],), False))
     if repeats.dim() != 1:
         raise RuntimeError("repeats must be 0-dim or 1-dim tensor")
     if numel(repeats) != self._shape[d]:
@@ -407,6 +408,8 @@ def _pad_rule(self: Any, pad: Ints, value: Any) -> Spec:
                 f"The input size {self._shape[d]}, plus negative padding {pad[2 * k]} and {pad[2 * k + 1]} resulted in a "
                 f"negative output size, which is invalid. Check dimension {d} of your input.")
     shape = tuple(sizes)
+    if all(p <= 0 for p in pad):
+        return spec(shape, self._dtype, self._device, preserved_strides(alias(self, shape, self._stride, 0)))
     return spec(shape, self._dtype, self._device, format_strides(shape, suggested_format(self)))
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from .._backends.common import transfer
 from .._backends.common import view as v
+from .._dispatch.binding import need
 from .._dispatch.op import Kernel, Op
 from .._layout import contiguous_format
 from .._tensor_base import is_contiguous, numel
@@ -164,7 +165,7 @@ def _adjoint(self: Any, name: str = "adjoint()") -> Any:
     if n == 1:
         raise RuntimeError(f"tensor.{name} is only supported on matrices or batches of matrices. Got 1-D tensor.")
     if n == 0:
-        return self.conj() if self._dtype.is_complex else ALIAS.call((self,))
+        return self.conj() if self._dtype.is_complex else self
     out = TRANSPOSE.call((self, -2, -1))
     return out.conj() if self._dtype.is_complex else out
 
@@ -198,7 +199,7 @@ def mT(self: Any) -> Any:
     n = self.dim()
     if n == 1:
         raise RuntimeError("tensor.mT is only supported on matrices or batches of matrices. Got 1-D tensor.")
-    return ALIAS.call((self,)) if n == 0 else TRANSPOSE.call((self, -2, -1))
+    return self if n == 0 else TRANSPOSE.call((self, -2, -1))
 
 
 def mH(self: Any) -> Any:
@@ -300,12 +301,28 @@ def _cat(grads: Any, dim: int) -> Any:
     return CAT.call((grads, dim))
 
 
-SPLIT = view("split.Tensor(Tensor(a -> *) self, int split_size, int dim=0) -> Tensor(a)[]", layout=v.split,
-             node="SplitBackward0", grad=dict(self=lambda grads, dim: _cat(grads, dim)))
+SPLIT = view("split(Tensor(a -> *) self, int split_size, int dim=0) -> Tensor(a)[]", layout=v.split, function=False,
+             method=False, grad=dict(self=lambda grads, dim: _cat(grads, dim)))
 SPLIT_SIZES = view("split_with_sizes(Tensor(a -> *) self, int[] split_sizes, int dim=0) -> Tensor(a)[]",
                    layout=v.split_with_sizes, grad=dict(self=lambda grads, dim: _cat(grads, dim)))
-composite("split.sizes(Tensor(a -> *) self, int[] split_size, int dim=0) -> Tensor(a)[]",
-          lambda self, split_size, dim: SPLIT_SIZES.call((self, split_size, dim)))
+
+
+def split_method(self: Any, split_size: Any, dim: int = 0) -> Any:
+    """split(split_size, dim=0): views of `split_size` elements each, or of the sizes in a list."""
+    if type(split_size) is int:
+        return SPLIT.call((self, split_size, dim))
+    if isinstance(split_size, (list, tuple)):
+        return SPLIT_SIZES.call((self, need("split_with_sizes", _SPLIT_SIZES_ARG, 2, split_size), dim))
+    return SPLIT.call((self, need("split", _SPLIT_SIZE_ARG, 2, split_size), dim))
+
+
+def split(tensor: Any, split_size_or_sections: Any, dim: int = 0) -> Any:
+    """split(tensor, split_size_or_sections, dim=0): views of a tensor's parts."""
+    return tensor.split(split_size_or_sections, dim)
+
+
+_SPLIT_SIZE_ARG = SPLIT.schema.args[1]
+_SPLIT_SIZES_ARG = SPLIT_SIZES.schema.args[1]
 
 
 def _stack(grads: Any, dim: int) -> Any:
@@ -439,6 +456,7 @@ def _imag(self: Any) -> Any:
 REAL = composite("real(Tensor(a) self) -> Tensor(a)", _real, method=False)
 IMAG = composite("imag(Tensor(a) self) -> Tensor(a)", _imag, method=False)
 
+METHODS: dict[str, Any] = {"split": split_method}
 # Attributes of a tensor that are views.
 PROPERTIES: dict[str, Any] = {
     "T": numpy_T, "H": matrix_H, "mT": mT, "mH": mH, "real": _real, "imag": _imag,

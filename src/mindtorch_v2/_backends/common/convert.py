@@ -34,8 +34,10 @@ ROWS = _Rows()
 
 def _refuse(args: tuple[Any, ...], kwargs: dict[str, Any]) -> TypeError:
     shown = [type_name(a) for a in args] + [f"{k}={type_name(v)}" for k, v in kwargs.items()]
+    # PyTorch closes a list of keywords alone with a comma.
+    end = ", " if kwargs and not args else ""
     return TypeError(
-        f"to() received an invalid combination of arguments - got ({', '.join(shown)}), but expected one of:\n" + _FORMS)
+        f"to() received an invalid combination of arguments - got ({', '.join(shown)}{end}), but expected one of:\n" + _FORMS)
 
 
 def parse_to(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, bool, bool, Any]:
@@ -46,18 +48,16 @@ def parse_to(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, b
     if args:
         first = args[0]
         if isinstance(first, TensorBase):
-            names = ["other", "non_blocking", "copy"]
+            names = ["tensor", "non_blocking", "copy"]
         elif dtype_or_none(first) is not None:
             names = ["dtype", "non_blocking", "copy"]
-    elif "other" in rest or "tensor" in rest:
-        names = ["other", "non_blocking", "copy"]
-        if "tensor" in rest:
-            rest["other"] = rest.pop("tensor")
+    elif "tensor" in rest:
+        names = ["tensor", "non_blocking", "copy"]
     given = dict(zip(names, args))
     if len(args) > len(names) or given.keys() & rest.keys() or rest.keys() - set(names):
         raise _refuse(args, kwargs)
     given.update(rest)
-    other = given.get("other")
+    other = given.get("tensor")
     dt, dev = given.get("dtype"), given.get("device")
     if other is not None:
         if not isinstance(other, TensorBase):
@@ -85,8 +85,6 @@ def to(self: Any, *args: Any, **kwargs: Any) -> Any:
             return self
         if isinstance(only, dtype):
             return ROWS.to_copy.call((self, only, None, None))
-    elif not args and not kwargs:
-        raise _refuse(args, kwargs)
     # Copies between devices here are complete when they return, so non_blocking has nothing to change.
     dt, dev, _, copy, form = parse_to(args, kwargs)
     return convert(self, dt, dev, copy, form)

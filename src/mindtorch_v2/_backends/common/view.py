@@ -489,11 +489,16 @@ def typed_view(src: TensorBase, layout: Layout, dt: dtype, op: Op, args: tuple[A
 
 @final
 class ViewDtypeKernel(Kernel):
+    """The same bytes as another dtype. Not differentiable, so it does not track a base; it shares the version counter."""
+
     def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
         src = args[0]
         assert isinstance(src, TensorBase)
         dt: dtype = args[1]
-        return typed_view(src, dtype_layout(src, dt), dt, op, args)
+        shape, stride, offset = dtype_layout(src, dt)
+        out = alias(src, shape, stride, offset)
+        out._dtype = dt
+        return out
 
 
 def dtype_layout(src: TensorBase, dt: dtype) -> Layout:

@@ -74,6 +74,8 @@ def is_contiguous_as(t: TensorBase, memory_format: Any) -> bool:
         return len(t._shape) == 4 and in_order(t, channels_last_strides(t._shape, 2))
     if memory_format is _CHANNELS_LAST_3D:
         return len(t._shape) == 5 and in_order(t, channels_last_strides(t._shape, 3))
+    if is_contiguous(t):
+        return True
     raise RuntimeError("preserve memory format is unsupported by the contiguous operator")
 
 
@@ -190,6 +192,8 @@ def placed(dev: Any) -> device:
     if dev is None or dev is CPU:
         return CPU
     got: device = dev
+    if got.type == "cuda":
+        raise AssertionError("Torch not compiled with CUDA enabled")
     return CPU if got.type == "cpu" else META if got.type == "meta" else got
 
 
