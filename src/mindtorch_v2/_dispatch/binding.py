@@ -121,6 +121,14 @@ def _all_tensors(items: tuple[Any, ...], a: Arg) -> bool:
 
 
 def _ints(a: Arg, v: Any) -> Any:
+    if isinstance(v, tuple):
+        plain = True
+        for x in v:
+            if type(x) is not int:
+                plain = False
+                break
+        if plain:
+            return v
     if isinstance(v, (tuple, list)):
         out: list[int] = []
         for x in v:
@@ -144,6 +152,20 @@ def need(fname: str, a: Arg, position: int, v: Any) -> Any:
     if got is BAD:
         raise refuse(fname, a, position, v)
     return got
+
+
+def collect(fname: str, a: Arg, given: tuple[Any, ...], kw: dict[str, Any]) -> Any:
+    """Ints given one by one, as one list, or by keyword."""
+    if len(given) == 1:
+        first = given[0]
+        if type(first) is not int and (isinstance(first, (tuple, list)) or not hasattr(first, "__index__")):
+            return need(fname, a, 1, first)
+    elif len(given) == 0 and a.name in kw:
+        return need(fname, a, 0, kw.pop(a.name))
+    for x in given:
+        if type(x) is not int:
+            return need(fname, a, 1, given)
+    return given
 
 
 def bind(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any], varargs: bool) -> tuple[Any, ...] | None:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .._dispatch import registry
-from .._dispatch.binding import _ALIASES, Overloads, call_out, named, need
+from .._dispatch.binding import _ALIASES, Overloads, call_out, collect, named, need
 from .._dispatch.op import Op
 from .._dispatch.schema import Arg
 from .._dispatch.state import current_default_device
@@ -22,6 +22,7 @@ _FAST = {
     "str": "type({n}) is not str",
 }
 _MISSING = object()
+_NUMPY = ("dim", "keepdim")
 
 
 def by_name() -> dict[str, list[Op]]:
@@ -79,7 +80,7 @@ def _single(name: str, o: Op, is_method: bool, overloads: Overloads) -> Callable
     options = any(a.kind == "Layout" for a in args) and any(a.kind == "Device" for a in args)
     space: dict[str, Any] = {
         "_call": o.call, "_need": need, "_again": _again, "_out": call_out, "_op": o, "_M": _MISSING,
-        "_missing": _missing, "_overloads": overloads, "_default_device": current_default_device, "_varargs": _collect,
+        "_missing": _missing, "_overloads": overloads, "_default_device": current_default_device, "_varargs": collect,
         "_named": named,
     }
     params: list[str] = []
@@ -87,6 +88,8 @@ def _single(name: str, o: Op, is_method: bool, overloads: Overloads) -> Callable
     star = False
     late = False
     spread = _varargs(o, is_method)
+    # Only these are in use under NumPy's names; where none occurs, Python's own binding does everything.
+    renamable = spread or any(n in _NUMPY for n in shown)
     for i, a in enumerate(args):
         n = shown[i]
         if a.kwonly and not star:
@@ -103,7 +106,7 @@ def _single(name: str, o: Op, is_method: bool, overloads: Overloads) -> Callable
         if a.has_default:
             space[f"_d{i}"] = a.default
             params.append(f"{n}=_d{i}")
-        elif i > 0 and (late or n in _ALIASES.values()):
+        elif i > 0 and (late or n in _NUMPY):
             # It may come under NumPy's name instead, so Python must not insist on it, nor on what follows.
             late = True
             params.append(f"{n}=_M")
@@ -120,9 +123,10 @@ def _single(name: str, o: Op, is_method: bool, overloads: Overloads) -> Callable
     if options:
         params.append(("" if star else "*, ") + "requires_grad=False")
         names.append("requires_grad")
-    params.append("**kw")
+    if renamable:
+        params.append("**kw")
     fields = ", ".join(f"{n!r}: {n}" for n in names)
-    guard = [] if spread else [f"    if kw:\n        return _again({name}, _overloads, {{{fields}}}, kw)"]
+    guard = [] if spread or not renamable else [f"    if kw:\n        return _again({name}, _overloads, {{{fields}}}, kw)"]
     if spread:
         body.append(f"    if kw:\n        return _again({name}, _overloads, {{{fields}}}, kw)")
     tup = "(" + ", ".join(shown) + ("," if len(shown) == 1 else "") + ")"
@@ -142,34 +146,18 @@ def _single(name: str, o: Op, is_method: bool, overloads: Overloads) -> Callable
 
 
 def _convert(fname: str, a: Arg, i: int, n: str) -> list[str]:
-    """Lines that bring one argument into the schema's type; the usual type passes with one test."""
-    lines: list[str] = []
+    """Lines that bring one argument into the schema's type; its default and the usual type pass with one test."""
     if a.is_tensor:
-        return lines
-    position = 0 if a.kwonly else i + 1
-    if a.is_list:
-        test = f"type({n}) is not tuple"
-        lines.append(f"    {n} = _need({fname!r}, _a{i}, {position}, {n})" if a.kind == "int" else
-                     f"    if {test} or True:\n        {n} = _need({fname!r}, _a{i}, {position}, {n})")
-        if a.optional:
-            lines[-1] = f"    if {n} is not None:\n        {n} = _need({fname!r}, _a{i}, {position}, {n})"
-        return lines
-    test = _FAST.get(a.kind, "True").format(n=n)
-    if a.optional:
-        test = f"{n} is not None and ({test})" if test != "True" else f"{n} is not None"
-    lines.append(f"    if {test}:\n        {n} = _need({fname!r}, _a{i}, {position}, {n})")
-    return lines
-
-
-def _collect(fname: str, a: Arg, given: tuple[Any, ...], kw: dict[str, Any]) -> tuple[int, ...]:
-    """Ints given one by one, as one list, or by keyword."""
-    if not given and a.name in kw:
-        return need(fname, a, 0, kw.pop(a.name))  # type: ignore[no-any-return]
-    if len(given) == 1 and type(given[0]) is not int:
-        first = given[0]
-        if isinstance(first, (tuple, list)) or not hasattr(first, "__index__"):
-            return need(fname, a, 1, first)  # type: ignore[no-any-return]
-    return need(fname, a, 1, given)  # type: ignore[no-any-return]
+        return []
+    tests: list[str] = []
+    if a.has_default:
+        tests.append(f"{n} is not _d{i}")
+    elif a.optional:
+        tests.append(f"{n} is not None")
+    if a.kind in _FAST and not a.is_list:
+        tests.append(_FAST[a.kind].format(n=n))
+    call = f"{n} = _need({fname!r}, _a{i}, {0 if a.kwonly else i + 1}, {n})"
+    return [f"    if {' and '.join(tests)}:\n        {call}" if tests else f"    {call}"]
 
 
 def _missing(fname: str, name: str) -> TypeError:
