@@ -29,8 +29,8 @@ def functional(schema: str, **row: Any) -> Op:
 
 
 def activation(name: str, refuses: str, arguments: str = "", mask: int = FLOATS, **row: Any) -> Op:
-    return functional(f"{name}(Tensor self{arguments}) -> Tensor", meta=only(mask, refuses, "self"), inplace=True, out=True,
-                      **row)
+    return functional(f"{name}(Tensor self{arguments}) -> Tensor", meta=only(mask, refuses, "self"), inplace=True,
+                      out=True, **row)
 
 
 # -- sigmoid and tanh -------------------------------------------------------------------------------------------------
@@ -38,19 +38,20 @@ def _sigmoid_output(g: Any, grad_output: Any, output: Any) -> Any:
     return conj(g) * grad_output * (1 - conj(output) * 2)
 
 
-_sigmoid_backward = hidden(
-    "sigmoid_backward(Tensor grad_output, Tensor output) -> Tensor", meta=only(FLOATS | COMPLEX, "sigmoid_backward_cpu"),
-    out=True, grad=dict(grad_output=lambda g, output: _sigmoid_backward.call((g, conj(output))), output=_sigmoid_output))
-_tanh_backward = hidden(
-    "tanh_backward(Tensor grad_output, Tensor output) -> Tensor", meta=only(FLOATS | COMPLEX, "tanh_backward_cpu"), out=True,
-    grad=dict(grad_output=lambda g, output: _tanh_backward.call((g, conj(output))),
+_sigmoid_backward: Op = hidden(
+    "sigmoid_backward(Tensor grad_output, Tensor output) -> Tensor",
+    meta=only(FLOATS | COMPLEX, "sigmoid_backward_cpu"), out=True,
+    grad=dict(grad_output=lambda g, output: _sigmoid_backward.call((g, conj(output))), output=_sigmoid_output))
+_tanh_backward: Op = hidden(
+    "tanh_backward(Tensor grad_output, Tensor output) -> Tensor", meta=only(FLOATS | COMPLEX, "tanh_backward_cpu"),
+    out=True, grad=dict(grad_output=lambda g, output: _tanh_backward.call((g, conj(output))),
               output=lambda g, grad_output, output: conj(g) * (conj(output) * grad_output * -2)))
 function("sigmoid", "sigmoid_cpu_reduced_float", lambda g, result: _sigmoid_backward.call((g, result)))
 function("tanh", "tanh_vml_cpu", lambda g, result: _tanh_backward.call((g, result)))
 
 
 # -- rectifiers -------------------------------------------------------------------------------------------------------
-_threshold_backward = hidden(
+_threshold_backward: Op = hidden(
     "threshold_backward(Tensor grad_output, Tensor self, Scalar threshold) -> Tensor",
     meta=only(REAL, "threshold_cpu", "self", "grad_output"), out=True,
     grad=dict(grad_output=lambda g, self, threshold: _threshold_backward.call((g, self, threshold)),
@@ -58,10 +59,11 @@ _threshold_backward = hidden(
 op("relu(Tensor self) -> Tensor",
    meta=only(REAL, "clamp_min_scalar_cpu", on_bool=(RuntimeError, "Boolean inputs not supported for relu"),
              on_complex=(NotImplementedError, "clamp is not supported for complex types")),
-   inplace=True, out=True, grad=dict(self=lambda g, result: _threshold_backward.call((g, result, 0))))
+   inplace=True, grad=dict(self=lambda g, result: _threshold_backward.call((g, result, 0))))
 functional("threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor", meta=only(REAL, "threshold_cpu", "self"),
            inplace=True, out=True,
-           kernel=lambda self, threshold, value: _where.call((self <= _whole(self, threshold), _whole(self, value), self)),
+           kernel=lambda self, threshold, value: _where.call(
+               (self <= _whole(self, threshold), _whole(self, value), self)),
            grad=dict(self=lambda g, self, threshold: _threshold_backward.call((g, self, threshold))))
 
 
@@ -75,7 +77,7 @@ def _leaky_relu_backward(grad_output: Any, self: Any, negative_slope: float, sel
     return narrow(_where.call((x > 0, g, g * negative_slope)), grad_output, self)
 
 
-_leaky_backward = hidden(
+_leaky_backward: Op = hidden(
     "leaky_relu_backward(Tensor grad_output, Tensor self, Scalar negative_slope, bool self_is_result) -> Tensor",
     meta=only(FLOATS, "leaky_relu_backward_cpu"), out=True, kernel=_leaky_relu_backward,
     grad=dict(grad_output=lambda g, self, negative_slope: _leaky_backward.call((g, self, negative_slope, False)),
@@ -108,17 +110,18 @@ class HardtanhRule(PointwiseRule):
         return PyRule(rule)
 
 
-_hard_backward = hidden(
+_hard_backward: Op = hidden(
     "hardtanh_backward(Tensor grad_output, Tensor self, Scalar min_val, Scalar max_val) -> Tensor",
     meta=only(FLOATS, "hardshrink_backward_cpu"), out=True, kernel=_hardtanh_backward,
     grad=dict(grad_output=lambda g, self, min_val, max_val: _hard_backward.call((g, self, min_val, max_val)),
               self=lambda g: zeros_like(g)))
-_hardtanh = functional(
+_hardtanh: Op = functional(
     "hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor", meta=HardtanhRule(), inplace=True, out=True,
     kernel=lambda self, min_val, max_val: self.clamp(_whole(self, min_val), _whole(self, max_val)),
     grad=dict(self=lambda g, self, min_val, max_val: _hard_backward.call((g, self, min_val, max_val))))
 composite("relu6(Tensor self) -> Tensor", lambda self: _hardtanh.call((self, 0, 6)), method=False)
-composite("relu6_(Tensor(a!) self) -> Tensor(a!)", lambda self: _hardtanh.row.inplace_op.call((self, 0, 6)), method=False)
+composite("relu6_(Tensor(a!) self) -> Tensor(a!)", lambda self: _hardtanh.row.inplace_op.call((self, 0, 6)),
+          method=False)
 
 
 # -- gelu -------------------------------------------------------------------------------------------------------------
@@ -148,7 +151,7 @@ def _gelu_double_backward(g: Any, grad_output: Any, self: Any, approximate: str)
     return g * grad_output * sech * (slope + self * (self * (3 * _KAPPA * _SQRT_2_OVER_PI) - t * slope * slope))
 
 
-_gelu_backward = hidden(
+_gelu_backward: Op = hidden(
     "gelu_backward(Tensor grad_output, Tensor self, *, str approximate='none') -> Tensor",
     meta=GeluRule(2, "GeluBackwardKernelImpl"), out=True,
     grad=dict(grad_output=lambda g, self, approximate: _gelu_backward.call((g, self, approximate)),
@@ -169,9 +172,9 @@ def _silu_double_backward(g: Any, grad_output: Any, self: Any) -> Any:
     return g * grad_output * s * (1 - s) * (self * (1 - s * 2) + 2)
 
 
-_silu_backward = hidden(
-    "silu_backward(Tensor grad_output, Tensor self) -> Tensor", meta=only(FLOATS | COMPLEX, "silu_backward_cpu"), out=True,
-    grad=dict(grad_output=lambda g, self: _silu_backward.call((g, self)), self=_silu_double_backward))
+_silu_backward: Op = hidden(
+    "silu_backward(Tensor grad_output, Tensor self) -> Tensor", meta=only(FLOATS | COMPLEX, "silu_backward_cpu"),
+    out=True, grad=dict(grad_output=lambda g, self: _silu_backward.call((g, self)), self=_silu_double_backward))
 activation("silu", "silu_cpu", mask=FLOATS | COMPLEX,
            grad=dict(self=lambda g, self: _silu_grad(g, self) if self.is_complex() else _silu_backward.call((g, self))))
 
@@ -197,7 +200,7 @@ def _mish_double_backward(g: Any, grad_output: Any, self: Any) -> Any:
     return g * grad_output * slope * (self * ((1 - s) - t * s * 2) + 2)
 
 
-_mish_back = hidden(
+_mish_back: Op = hidden(
     "mish_backward(Tensor grad_output, Tensor self) -> Tensor", meta=only(FLOATS, "mish_backward_cpu"),
     kernel=_mish_backward,
     grad=dict(grad_output=lambda g, self: _mish_back.call((g, self)), self=_mish_double_backward))
@@ -227,17 +230,19 @@ def _elu_double_backward(g: Any, grad_output: Any, alpha: float, scale: float, i
     return _where.call((self_or_result < 0, both, 0))
 
 
-_elu_back = hidden(
-    "elu_backward(Tensor grad_output, Scalar alpha, Scalar scale, Scalar input_scale, bool is_result, Tensor self_or_result)"
-    " -> Tensor", meta=only(FLOATS, "elu_backward_cpu"), out=True, kernel=_elu_backward,
+_elu_back: Op = hidden(
+    "elu_backward(Tensor grad_output, Scalar alpha, Scalar scale, Scalar input_scale, bool is_result, "
+    "Tensor self_or_result) -> Tensor", meta=only(FLOATS, "elu_backward_cpu"), out=True, kernel=_elu_backward,
     grad=dict(grad_output=lambda g, alpha, scale, input_scale, is_result, self_or_result: _elu_back.call(
         (g, alpha, scale, input_scale, is_result, self_or_result)), self_or_result=_elu_double_backward))
-_elu_row = activation(
+_elu_row: Op = activation(
     "elu", "elu_cpu", ", Scalar alpha=1, Scalar scale=1, Scalar input_scale=1", kernel=_elu,
-    grad=dict(self=lambda g, self, alpha, scale, input_scale: _elu_back.call((g, alpha, scale, input_scale, False, self))))
+    grad=dict(self=lambda g, self, alpha, scale, input_scale: _elu_back.call(
+        (g, alpha, scale, input_scale, False, self))))
 _SELU = (1.6732632423543772848170429916717, 1.0507009873554804934193349852946, 1)
 composite("selu(Tensor self) -> Tensor", lambda self: _elu_row.call((self, *_SELU)), method=False)
-composite("selu_(Tensor(a!) self) -> Tensor(a!)", lambda self: _elu_row.row.inplace_op.call((self, *_SELU)), method=False)
+composite("selu_(Tensor(a!) self) -> Tensor(a!)", lambda self: _elu_row.row.inplace_op.call((self, *_SELU)),
+          method=False)
 
 
 def _celu(self: Any, alpha: float) -> Any:
@@ -267,12 +272,12 @@ def _softplus_double_backward(g: Any, grad_output: Any, self: Any, beta: float, 
     return _where.call((x < threshold, _sigmoid_backward.call((g * grad_output, x.sigmoid())) * beta, 0))
 
 
-_soft_backward = hidden(
+_soft_backward: Op = hidden(
     "softplus_backward(Tensor grad_output, Tensor self, Scalar beta, Scalar threshold) -> Tensor",
     meta=only(FLOATS, "softplus_backward_cpu"), out=True, kernel=_softplus_backward,
     grad=dict(grad_output=lambda g, self, beta, threshold: _soft_backward.call((g, self, beta, threshold)),
               self=_softplus_double_backward))
-_softplus = functional(
+_softplus: Op = functional(
     "softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor", meta=only(FLOATS, "softplus_cpu", "self"),
     out=True, kernel=_softplus_forward,
     grad=dict(self=lambda g, self, beta, threshold: _soft_backward.call((g, self, beta, threshold))))
@@ -294,7 +299,7 @@ def _log_sigmoid_backward(grad_output: Any, self: Any) -> Any:
     return narrow(g * (-x).sigmoid(), grad_output, self)
 
 
-_log_sigmoid_back = hidden(
+_log_sigmoid_back: Op = hidden(
     "_log_sigmoid_backward(Tensor grad_output, Tensor self) -> Tensor", meta=only(FLOATS, "log_sigmoid_backward_cpu"),
     kernel=_log_sigmoid_backward,
     grad=dict(grad_output=lambda g, self: _log_sigmoid_back.call((g, self)),
@@ -315,9 +320,9 @@ def _hardsigmoid_backward(grad_output: Any, self: Any) -> Any:
     return narrow(_where.call(((x > -3).logical_and(x < 3), g * (1 / 6), 0)), grad_output, self)
 
 
-_hardsigmoid_back = hidden(
-    "hardsigmoid_backward(Tensor grad_output, Tensor self) -> Tensor", meta=only(FLOATS, "hardsigmoid_backward"), out=True,
-    kernel=_hardsigmoid_backward,
+_hardsigmoid_back: Op = hidden(
+    "hardsigmoid_backward(Tensor grad_output, Tensor self) -> Tensor", meta=only(FLOATS, "hardsigmoid_backward"),
+    out=True, kernel=_hardsigmoid_backward,
     grad=dict(grad_output=lambda g, self: _hardsigmoid_back.call((g, self)), self=lambda g: zeros_like(g)))
 activation("hardsigmoid", "hardsigmoid_cpu", kernel=_hardsigmoid,
            grad=dict(self=lambda g, self: _hardsigmoid_back.call((g, self))))
@@ -334,7 +339,7 @@ def _hardswish_backward(grad_output: Any, self: Any) -> Any:
     return narrow(_where.call((x <= -3, 0, middle)), grad_output, self)
 
 
-_hardswish_back = hidden(
+_hardswish_back: Op = hidden(
     "hardswish_backward(Tensor grad_output, Tensor self) -> Tensor", meta=only(FLOATS, "hardswish_backward_cpu"),
     kernel=_hardswish_backward,
     grad=dict(grad_output=lambda g, self: _hardswish_back.call((g, self)),

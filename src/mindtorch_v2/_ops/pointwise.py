@@ -1,11 +1,12 @@
 """Rows of pointwise operators: arithmetic, elementary functions, comparison, logic, selection.
 
-Invariant: a row's formulas are those of PyTorch's derivatives.yaml, complex conjugates included, and save what they save.
+Invariant: a row's formulas are those of PyTorch's derivatives.yaml, complex conjugates included, and save what those
+save.
 """
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from .._autograd.inplace import InplaceDerivative
@@ -24,23 +25,25 @@ from .table import PointwiseRule, Row, composite, op, pointwise
 REAL = INTS | FLOATS
 ALL = INTS | FLOATS | COMPLEX | BOOL | FLOAT8 | UNSIGNED
 Formula = Callable[..., Any]
+Refusal = tuple[type[Exception], str]
 
 
 # -- the vocabulary of this file --------------------------------------------------------------------------------------
 class Accepting(PointwiseRule):
     """`only(dtypes, kernel)` before it is bound to a schema."""
 
-    def __init__(self, names: Sequence[str], kind: str, mask: int, kernel: str, texts: dict[int, tuple[type[Exception], str]],
+    def __init__(self, names: Sequence[str], kind: str, mask: int, kernel: str, texts: Mapping[int, Refusal],
                  real: bool, pair: str) -> None:
         super().__init__(names, kind)
         self.mask, self.kernel, self.texts, self.real, self.pair = mask, kernel, texts, real, pair
 
     def bind(self, op: Op) -> Rule:
-        return accept.Accept(super().bind(op), self.mask, self.kernel, dict(self.texts), self.real, self.pair, op.title())
+        return accept.Accept(super().bind(op), self.mask, self.kernel, dict(self.texts), self.real, self.pair,
+                             op.title())
 
 
-def only(mask: int, kernel: str, *names: str, kind: str = "default", on_bool: tuple[type[Exception], str] | None = None,
-         on_complex: tuple[type[Exception], str] | None = None, real: bool = False, pair: str = "") -> Accepting:
+def only(mask: int, kernel: str, *names: str, kind: str = "default", on_bool: Refusal | None = None,
+         on_complex: Refusal | None = None, real: bool = False, pair: str = "") -> Accepting:
     """The pointwise rule for the dtypes in `mask`; others are refused by `kernel`'s name, or by the given errors."""
     texts = {c: t for c, t in ((0, on_bool), (3, on_complex)) if t is not None}
     return Accepting(names, kind, mask, kernel, texts, real, pair)
@@ -57,18 +60,19 @@ class Wrapping(PointwiseRule):
         return self.make(super().bind(op))
 
 
-def function(name: str, kernel: str, grad: Formula, mask: int = FLOATS | COMPLEX, kind: str = "float", **more: Any) -> Op:
+def function(name: str, kernel: str, grad: Formula, mask: int = FLOATS | COMPLEX, kind: str = "float",
+             **more: Any) -> Op:
     """A row of one operand."""
     return op(f"{name}(Tensor self) -> Tensor", meta=only(mask, kernel, kind=kind, **more), grad=dict(self=grad),
               inplace=True, out=True)
 
 
-def alias(new: str, old: str) -> None:
+def alias(new: str, old: str, overloads: bool = True) -> None:
     """Another name for every form of an operator; the call, and so its node in the graph, is the old one's."""
-    for target in [o for o in registry.ops() if o.title() == old and not o.is_out]:
+    for target in [o for o in registry.ops() if o.title() == old and not o.is_out and (overloads or o.name == old)]:
         numbers = [a.name for i, a in enumerate(target.schema.args) if target.numbers >> i & 1]
-        o = composite(new + target.schema_text.removeprefix(old), Renamed(target), numbers=numbers, function=target.row.function,
-                      method=target.row.method)
+        o = composite(new + target.schema_text.removeprefix(old), Renamed(target), numbers=numbers,
+                      function=target.row.function, method=target.row.method)
         o.row.out_op = target.row.out_op
         inner = target.row.inplace_op
         if inner is not None:
@@ -173,7 +177,7 @@ op("fmod(Tensor self, Tensor other) -> Tensor",
    meta=only(REAL, "fmod_cpu"), inplace=True, out=True, numbers=("other",),
    node=by_operand(1, "FmodBackward1", "FmodBackward0"),
    grad=dict(self=lambda g: g, other=lambda g, self, other: -g * self.div(other, rounding_mode="trunc")))
-alias("true_divide", "div")
+alias("true_divide", "div", overloads=False)
 alias("divide", "div")
 alias("multiply", "mul")
 alias("subtract", "sub")
@@ -228,14 +232,15 @@ def _float_dtype(*operands: Any) -> Any:
 
 def _float_power(self: Any, exponent: Any) -> Any:
     dt = _float_dtype(self, exponent)
-    return HOT.pow.call((self.to(dt) if is_tensor(self) else self, exponent.to(dt) if is_tensor(exponent) else exponent))
+    return HOT.pow.call((self.to(dt) if is_tensor(self) else self,
+                         exponent.to(dt) if is_tensor(exponent) else exponent))
 
 
 def _float_power_(self: Any, exponent: Any) -> Any:
     dt = _float_dtype(self, exponent)
     if self.dtype != dt:
-        raise RuntimeError(f"the base given to float_power_ has dtype {self.dtype.scalar_name} but the operation's result "
-                           f"requires dtype {dt.scalar_name}")
+        raise RuntimeError(f"the base given to float_power_ has dtype {self.dtype.scalar_name} but the operation's "
+                           f"result requires dtype {dt.scalar_name}")
     return HOT.pow_.call((self, exponent.to(dt) if is_tensor(exponent) else exponent))
 
 
@@ -245,8 +250,8 @@ composite("float_power_(Tensor(a!) self, Tensor exponent) -> Tensor(a!)", _float
 
 op("neg(Tensor self) -> Tensor",
    meta=only(REAL | COMPLEX, "neg_cpu", on_bool=(
-       RuntimeError, "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use "
-       "the `~` or `logical_not()` operator instead.")),
+       RuntimeError, "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a "
+       "mask, use the `~` or `logical_not()` operator instead.")),
    inplace=True, out=True, grad=dict(self=lambda g: -g))
 alias("negative", "neg")
 op("abs(Tensor self) -> Tensor", meta=only(REAL | COMPLEX | FLOAT8, "abs_cpu", kind="real"), inplace=True, out=True,
@@ -299,8 +304,8 @@ function("asinh", "asinh_cpu", lambda g, self: times(g, (self * self + 1).rsqrt(
 function("acosh", "acosh_cpu", lambda g, self: (
     times(g, (self + 1).rsqrt() * (self - 1).rsqrt()) if self.is_complex() else g * (self * self - 1).rsqrt()))
 function("atanh", "atanh_cpu", lambda g, self: over(g, 1 - self * self))
-for _new, _old in (("arcsin", "asin"), ("arccos", "acos"), ("arctan", "atan"), ("arcsinh", "asinh"), ("arccosh", "acosh"),
-                   ("arctanh", "atanh")):
+for _new, _old in (("arcsin", "asin"), ("arccos", "acos"), ("arctan", "atan"), ("arcsinh", "asinh"),
+                   ("arccosh", "acosh"), ("arctanh", "atanh")):
     alias(_new, _old)
 
 
@@ -326,8 +331,8 @@ def _polygamma_meta(n: int, self: Any) -> Any:
 
 _polygamma_rules = [only(FLOATS, _name, kind="float").bind(registry.get("digamma"))
                     for _name in ("digamma", "trigamma", "polygamma")]
-_polygamma = op("polygamma(int n, Tensor self) -> Tensor", meta=_polygamma_meta, out=True,
-                grad=dict(self=lambda g, n, self: g * _polygamma.call((n + 1, self))))
+_polygamma: Op = op("polygamma(int n, Tensor self) -> Tensor", meta=_polygamma_meta, out=True,
+                    grad=dict(self=lambda g, n, self: g * _polygamma.call((n + 1, self))))
 composite("polygamma.method(Tensor self, int n) -> Tensor", lambda self, n: _polygamma.call((n, self)), function=False)
 op("atan2(Tensor self, Tensor other) -> Tensor", meta=only(FLOATS, "atan2_cpu", kind="float"), inplace=True, out=True,
    grad=dict(self=lambda g, self, other: g * other * (self * self + other * other).reciprocal(),
@@ -350,7 +355,7 @@ def _xlogy_node(self: Any, other: Any) -> str:
     return "XlogyBackward0" if is_tensor(other) else "XlogyBackward2"
 
 
-_xlogy = op("xlogy(Tensor self, Tensor other) -> Tensor", meta=only(FLOATS, "xlogy_cpu", kind="float", pair="other"),
+_xlogy: Op = op("xlogy(Tensor self, Tensor other) -> Tensor", meta=only(FLOATS, "xlogy_cpu", kind="float", pair="other"),
             inplace=True, out=True, numbers=("self", "other"), node=_xlogy_node,
             grad=dict(self=_xlogy_self, other=lambda g, self, other: g * self / other))
 
@@ -373,8 +378,8 @@ op("logaddexp(Tensor self, Tensor other) -> Tensor", meta=only(FLOATS | COMPLEX,
    kernel=_logaddexp,
    grad=dict(self=lambda g, self, other: over(g, (other - self).exp() + 1),
              other=lambda g, self, other: over(g, (self - other).exp() + 1)))
-op("logaddexp2(Tensor self, Tensor other) -> Tensor", meta=only(FLOATS, "logaddexp2_cpu"), out=True, kernel=_logaddexp2,
-   grad=dict(self=lambda g, self, other: g / ((other - self).exp2() + 1),
+op("logaddexp2(Tensor self, Tensor other) -> Tensor", meta=only(FLOATS, "logaddexp2_cpu"), out=True,
+   kernel=_logaddexp2, grad=dict(self=lambda g, self, other: g / ((other - self).exp2() + 1),
              other=lambda g, self, other: g / ((self - other).exp2() + 1)))
 op("deg2rad(Tensor self) -> Tensor",
    meta=only(FLOATS, "mul_cpu_reduced_float", kind="float",
@@ -424,10 +429,12 @@ op("maximum(Tensor self, Tensor other) -> Tensor", meta=only(REAL | BOOL, "maxim
 op("minimum(Tensor self, Tensor other) -> Tensor", meta=only(REAL | BOOL, "minimum_cpu", on_complex=_halved("minimum")),
    out=True, grad=dict(self=lambda g, self, other: _shared(g, self, other, self > other),
                        other=lambda g, self, other: _shared(g, self, other, self < other)))
-op("fmax(Tensor self, Tensor other) -> Tensor", meta=only(REAL | BOOL, "fmax_cpu", on_complex=_halved("fmax")), out=True,
+op("fmax(Tensor self, Tensor other) -> Tensor", meta=only(REAL | BOOL, "fmax_cpu", on_complex=_halved("fmax")),
+   out=True,
    grad=dict(self=lambda g, self, other: g.masked_fill((self >= other).logical_or(other.isnan()).logical_not(), 0),
              other=lambda g, self, other: g.masked_fill((self >= other).logical_or(other.isnan()), 0)))
-op("fmin(Tensor self, Tensor other) -> Tensor", meta=only(REAL | BOOL, "fmin_cpu", on_complex=_halved("fmin")), out=True,
+op("fmin(Tensor self, Tensor other) -> Tensor", meta=only(REAL | BOOL, "fmin_cpu", on_complex=_halved("fmin")),
+   out=True,
    grad=dict(self=lambda g, self, other: g.masked_fill((self <= other).logical_or(other.isnan()).logical_not(), 0),
              other=lambda g, self, other: g.masked_fill((self <= other).logical_or(other.isnan()), 0)))
 
@@ -479,8 +486,8 @@ op("addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> T
    meta=Wrapping(lambda rule: accept.AddScaled(rule, True)), inplace=True, out=True,
    grad=dict(self=lambda g: g, tensor1=lambda g, tensor2, value: times(g, value / tensor2),
              tensor2=lambda g, tensor1, tensor2, value: times(-g, tensor1 * value / (tensor2 * tensor2))))
-op("copysign(Tensor self, Tensor other) -> Tensor", meta=only(FLOATS, "copysign_cpu", kind="float"), inplace=True, out=True,
-   numbers=("other",), node=by_operand(1, "CopysignBackward0", "CopysignBackward1"),
+op("copysign(Tensor self, Tensor other) -> Tensor", meta=only(FLOATS, "copysign_cpu", kind="float"), inplace=True,
+   out=True, numbers=("other",), node=by_operand(1, "CopysignBackward0", "CopysignBackward1"),
    grad=dict(self=lambda g, self, result: g * (result / self).masked_fill(self == 0, 0), other=lambda g: zeros_like(g)))
 
 
@@ -489,7 +496,8 @@ for _name, _mask in (("eq", ALL), ("ne", ALL), ("lt", REAL | BOOL), ("le", REAL 
                      ("ge", REAL | BOOL)):
     zero_when_written(op(f"{_name}(Tensor self, Tensor other) -> Tensor", meta=only(_mask, _name + "_cpu", kind="bool"),
                          inplace=True, out=True, numbers=("other",), nondifferentiable=True))
-for _new, _old in (("not_equal", "ne"), ("less", "lt"), ("less_equal", "le"), ("greater", "gt"), ("greater_equal", "ge")):
+for _new, _old in (("not_equal", "ne"), ("less", "lt"), ("less_equal", "le"), ("greater", "gt"),
+                   ("greater_equal", "ge")):
     alias(_new, _old)
 
 
@@ -530,7 +538,8 @@ def _isclose(self: Any, other: Any, rtol: float, atol: float, equal_nan: bool) -
     return close.logical_or(error.isfinite().logical_and(error <= (other * rtol).abs() + atol))
 
 
-composite("isclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False) -> Tensor", _isclose)
+composite("isclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False) -> Tensor",
+          _isclose)
 composite("allclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False) -> bool",
           lambda self, other, rtol, atol, equal_nan: bool(_isclose(self, other, rtol, atol, equal_nan).all()))
 composite("equal(Tensor self, Tensor other) -> bool",
@@ -558,7 +567,7 @@ for _name in ("lshift", "rshift"):
 
 
 # -- selection --------------------------------------------------------------------------------------------------------
-_where = op("where(Tensor condition, Tensor self, Tensor other) -> Tensor", meta=accept.Where(), out=True,
+_where: Op = op("where(Tensor condition, Tensor self, Tensor other) -> Tensor", meta=accept.Where(), out=True,
             numbers=("self", "other"),
             grad=dict(self=lambda g, condition: _where.call((condition, g, 0)),
                       other=lambda g, condition: _where.call((condition, 0, g))))
@@ -593,11 +602,12 @@ op("nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=N
 # -- complex numbers --------------------------------------------------------------------------------------------------
 # PyTorch's conj is lazy: a view with a bit set. Here it is computed, so `is_conj()` is always False.
 _conj = op("_conj(Tensor self) -> Tensor", meta=pointwise(), node="ConjBackward0", grad=dict(self=lambda g: conj(g)))
-_conj_physical = op("_conj_physical(Tensor self) -> Tensor", meta=pointwise(), node="ConjPhysicalBackward0", inplace=True,
-                    out=True, grad=dict(self=lambda g: conj(g)))
+_conj_physical = op("_conj_physical(Tensor self) -> Tensor", meta=pointwise(), node="ConjPhysicalBackward0",
+                    inplace=True, out=True, grad=dict(self=lambda g: conj(g)))
 composite("conj(Tensor(a) self) -> Tensor(a)", lambda self: _conj.call((self,)) if self._dtype.is_complex else self)
 composite("conj_physical(Tensor self) -> Tensor",
-          lambda self: _conj_physical.call((self,)) if self._dtype.is_complex else self)
+          lambda self: _conj_physical.call((self,)) if self._dtype.is_complex else self
+          ).row.out_op = _conj_physical.row.out_op
 composite("conj_physical_(Tensor(a!) self) -> Tensor(a!)",
           lambda self: _conj_physical.row.inplace_op.call((self,)) if self._dtype.is_complex else self)
 composite("resolve_conj(Tensor(a) self) -> Tensor(a)", lambda self: self)

@@ -68,8 +68,9 @@ class MaskedFill(Kernel):
         code = s.dtype.code
         if isinstance(value, TensorBase):
             return _ternary(_WHERE, mask._storage, int(mask._offset), expand_strides(mask, shape), mask._dtype.code,
-                            value._storage, int(value._offset), expand_strides(value, shape), value._dtype.code, t._storage,
-                            int(t._offset), expand_strides(t, shape), code, out, offset, stride, code, shape, code, 1)
-        return _ternary(_WHERE, mask._storage, int(mask._offset), expand_strides(mask, shape), mask._dtype.code, value, 0, (),
-                        0, t._storage, int(t._offset), expand_strides(t, shape), code, out, offset, stride, code, shape, code,
-                        1)
+                            value._storage, int(value._offset), expand_strides(value, shape), value._dtype.code,
+                            t._storage, int(t._offset), expand_strides(t, shape), code, out, offset, stride, code,
+                            shape, code, 1)
+        return _ternary(_WHERE, mask._storage, int(mask._offset), expand_strides(mask, shape), mask._dtype.code, value,
+                        0, (), 0, t._storage, int(t._offset), expand_strides(t, shape), code, out, offset, stride, code,
+                        shape, code, 1)

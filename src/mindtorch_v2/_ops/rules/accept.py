@@ -1,7 +1,7 @@
 """Which dtypes and numbers pointwise operators refuse, and the rules of those that are not plain broadcasts.
 
-Invariant: a refusal is PyTorch's, and it happens in the rule: on every device, before any memory is touched. A call that
-is accepted pays a bit test for it.
+Invariant: a refusal is PyTorch's, and it happens in the rule: on every device, before any memory is touched. A call
+that is accepted pays a bit test for it.
 """
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ ARITHMETIC: Final = INTS | FLOATS | COMPLEX | BOOL
 
 # C++ names of the types, as PyTorch's texts have them.
 _STORED: Final[dict[str, str]] = {
-    "uint8": "uint8_t", "int8": "int8_t", "int16": "int16_t", "int32": "int", "int64": "int64_t", "float16": "c10::Half",
-    "float32": "float", "float64": "double", "bfloat16": "c10::BFloat16", "uint16": "uint16_t", "uint32": "uint32_t",
-    "uint64": "uint64_t",
+    "uint8": "uint8_t", "int8": "int8_t", "int16": "int16_t", "int32": "int", "int64": "int64_t",
+    "float16": "c10::Half", "float32": "float", "float64": "double", "bfloat16": "c10::BFloat16",
+    "uint16": "uint16_t", "uint32": "uint32_t", "uint64": "uint64_t",
 }
 _NATIVE: Final[dict[str, str]] = {
     "uint8": "unsigned char", "int8": "signed char", "int16": "short int", "int32": "int", "int64": "long int",
@@ -90,16 +90,17 @@ def limits(dt: dtype) -> tuple[int, int]:
 def no_tensor(name: str, args: tuple[Any, ...], second: str) -> TypeError:
     """Numbers alone: one of the first two arguments must be a tensor."""
     return TypeError(
-        f"{name}() received an invalid combination of arguments - got ({', '.join([type_name(a) for a in args[:2]])}), but "
-        f"expected one of:\n * (Tensor input, Tensor {second}, *, Tensor out = None)\n * (Number self, Tensor {second})\n"
-        f" * (Tensor input, Number {second}, *, Tensor out = None)\n")
+        f"{name}() received an invalid combination of arguments - got ({type_name(args[0])}, {type_name(args[1])}), "
+        f"but expected one of:\n * (Tensor input, Tensor {second}, *, Tensor out = None)\n"
+        f" * (Number self, Tensor {second})\n * (Tensor input, Number {second}, *, Tensor out = None)\n")
 
 
 @final
 class Accept(Rule):
     """Another rule, for the dtypes in `mask` only.
 
-    `kernel` is PyTorch's name of the kernel that refuses; `texts` are exceptions for whole categories (0 bool, 3 complex). `real` gives the real dtype of a complex result. `pair`: two operands, numbers alone are refused.
+    `kernel` is PyTorch's name of the kernel that refuses; `texts` are exceptions for whole categories (0 bool,
+    3 complex). `real` gives the real dtype of a complex result. `pair`: two operands, and numbers alone are refused.
     """
 
     def __init__(self, inner: Rule, mask: int, kernel: str, texts: dict[int, tuple[Any, str]], real: bool, pair: str,
@@ -141,8 +142,8 @@ class Additive(Rule):
             raise RuntimeError(
                 "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or `logical_xor()` "
                 "operator instead." if is_bool(args[0]) and is_bool(args[1]) else
-                "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert a mask, "
-                "use the `~` or `logical_not()` operator instead.")
+                "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert a "
+                "mask, use the `~` or `logical_not()` operator instead.")
         s = self.inner.infer(args)
         assert isinstance(s, Spec)
         alpha = args[2]
@@ -200,8 +201,7 @@ class Power(Rule):
 
 @final
 class Clamp(Rule):
-    """clamp, clamp_min and clamp_max: the bounds, at `low` and `high` in the arguments (-1: none), are all tensors or all
-    numbers."""
+    """clamp, clamp_min and clamp_max: bounds are all tensors or all numbers, at `low` and `high` in the arguments."""
 
     def __init__(self, inner: Rule, name: str, low: int, high: int) -> None:
         self.inner: Final = inner
@@ -224,8 +224,8 @@ class Clamp(Rule):
         if ((INTS | FLOATS) >> dt.code) & 1 == 0:
             if dt.is_complex:
                 raise NotImplementedError("clamp is not supported for complex types")
-            raise not_implemented(
-                "clamp_max_scalar_cpu" if low is None else "clamp_min_scalar_cpu" if high is None else "clamp_scalar_cpu", dt)
+            raise not_implemented("clamp_max_scalar_cpu" if low is None else
+                                  "clamp_min_scalar_cpu" if high is None else "clamp_scalar_cpu", dt)
         if low is not None:
             check_number(low, dt)
         if high is not None:
@@ -238,8 +238,9 @@ class Clamp(Rule):
             shown = ", ".join([f"!{t}!" for t in types])
             why = f"      didn't match because some of the arguments have invalid types: ({shown})\n"
             raise TypeError(
-                f"{self.name}() received an invalid combination of arguments - got ({', '.join(types)}), but expected one "
-                f"of:\n * (Tensor min = None, Tensor max = None)\n{why} * (Number min = None, Number max = None)\n{why}")
+                f"{self.name}() received an invalid combination of arguments - got ({', '.join(types)}), but expected "
+                f"one of:\n * (Tensor min = None, Tensor max = None)\n{why}"
+                f" * (Number min = None, Number max = None)\n{why}")
         s = self.inner.infer(args)
         assert isinstance(s, Spec)
         dt = s.dtype
@@ -293,8 +294,8 @@ class Where(Rule):
 def check_condition(dt: dtype) -> None:
     if dt is uint8:
         warnings.warn(
-            "where received a uint8 condition tensor. This behavior is deprecated and will be removed in a future version "
-            "of PyTorch. Use a boolean condition instead.", UserWarning, stacklevel=2)
+            "where received a uint8 condition tensor. This behavior is deprecated and will be removed in a future "
+            "version of PyTorch. Use a boolean condition instead.", UserWarning, stacklevel=2)
     else:
         raise RuntimeError(
             f"where expected condition to be a boolean tensor, but got a tensor with dtype {dt.scalar_name}")
@@ -356,10 +357,11 @@ class Lerp(Rule):
 
 
 _ADDCDIV: Final = (
-    "Integer division with addcdiv is no longer supported, and in a future  release addcdiv will perform a true division of "
-    "tensor1 and tensor2. The historic addcdiv behavior can be implemented as (input + value * torch.trunc(tensor1 / "
-    "tensor2)).to(input.dtype) for integer inputs and as (input + value * tensor1 / tensor2) for float inputs. The future "
-    "addcdiv behavior is just the latter implementation: (input + value * tensor1 / tensor2), for all dtypes.")
+    "Integer division with addcdiv is no longer supported, and in a future  release addcdiv will perform a true "
+    "division of tensor1 and tensor2. The historic addcdiv behavior can be implemented as (input + value * "
+    "torch.trunc(tensor1 / tensor2)).to(input.dtype) for integer inputs and as (input + value * tensor1 / tensor2) for "
+    "float inputs. The future addcdiv behavior is just the latter implementation: (input + value * tensor1 / tensor2), "
+    "for all dtypes.")
 
 
 @final
