@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from ._subject import submodule
 from ._subject import subject as torch
+from ._subject import submodule
 
 autograd: Any = submodule("autograd")
 
@@ -905,7 +905,7 @@ def test_chain_of_100_000_operators() -> None:
     run(100)
     short, long = run(10_000), run(100_000)
     assert a.grad.item() == 3
-    # Linear would be 10; a machine that does other things and the cost of freeing leave room, a square law does not fit.
+    # Linear would be 10. A busy machine and the cost of freeing need some room; a square law does not fit in it.
     assert long < 40 * short + 1.0
 
 

@@ -1,8 +1,8 @@
 """Indexing and assignment: every kind of index, mixtures, view or copy, gradients.
 
-Invariant: NumPy gives the expected elements; the oracle is asked again for shapes, strides and errors. One rule differs:
-NumPy lets an integer beside an index array take part in the broadcast, PyTorch selects with it first, so NumPy is asked
-in two steps here.
+Invariant: NumPy gives the expected elements; the oracle is asked again for shapes, strides and errors. One rule
+differs: NumPy lets an integer beside an index array take part in the broadcast, PyTorch selects with it first, so NumPy
+is asked in two steps here.
 """
 
 from __future__ import annotations
@@ -197,7 +197,7 @@ def test_setitem_with_a_number_agrees_with_numpy() -> None:
 
 
 def test_setitem_with_a_tensor_agrees_with_numpy() -> None:
-    """Each place is written with a value that depends on the place only, so the order of equal places does not matter."""
+    """Each place is written with a value that depends on the place only: the order of equal places does not matter."""
     for seed, shape, index in cases():
         selected = numpy_answer(shape, index)
         if selected is None:
@@ -260,8 +260,7 @@ def test_gradient_of_setitem() -> None:
 def test_getitem_layout_is_the_oracles() -> None:
     oracle = _oracle.load()
     for seed, shape, index in cases():
-        expected = _attempt(lambda: make(oracle, shape)[for_library(oracle, index)])
-        actual = _attempt(lambda: make(torch, shape)[for_library(torch, index)])
+        expected, actual = _attempt(oracle, shape, index), _attempt(torch, shape, index)
         if isinstance(expected, tuple):
             assert actual == expected, (seed, shape, index)
             continue
@@ -278,8 +277,7 @@ def test_wrong_indices_raise_what_the_oracle_raises() -> None:
     raised = 0
     for seed, shape, index in cases():
         for wrong in (shape[:-1], (*shape, 2), tuple(max(size - 1, 0) for size in shape)):
-            expected = _attempt(lambda: make(oracle, wrong)[for_library(oracle, index)])
-            actual = _attempt(lambda: make(torch, wrong)[for_library(torch, index)])
+            expected, actual = _attempt(oracle, wrong, index), _attempt(torch, wrong, index)
             if isinstance(expected, tuple):
                 assert actual == expected, (seed, wrong, index)
                 raised += 1
@@ -288,9 +286,10 @@ def test_wrong_indices_raise_what_the_oracle_raises() -> None:
     assert raised > 100
 
 
-def _attempt(call: Any) -> Any:
+def _attempt(library: Any, shape: tuple[int, ...], index: tuple[Any, ...]) -> Any:
+    """The indexed tensor, or type and text of the exception."""
     try:
-        return call()
+        return make(library, shape)[for_library(library, index)]
     except (IndexError, RuntimeError, TypeError, ValueError) as error:
         return type(error).__name__, str(error)
 

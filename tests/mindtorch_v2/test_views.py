@@ -12,8 +12,8 @@ from typing import Any
 import numpy
 import pytest
 
-from ._subject import submodule
 from ._subject import subject as torch
+from ._subject import submodule
 
 autograd: Any = submodule("autograd")
 
