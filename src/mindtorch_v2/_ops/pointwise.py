@@ -254,8 +254,13 @@ op("neg(Tensor self) -> Tensor",
        "mask, use the `~` or `logical_not()` operator instead.")),
    inplace=True, out=True, grad=dict(self=lambda g: -g))
 alias("negative", "neg")
-op("abs(Tensor self) -> Tensor", meta=only(REAL | COMPLEX | FLOAT8, "abs_cpu", kind="real"), inplace=True, out=True,
-   grad=dict(self=lambda g, self: g * self.sgn()))
+_abs = op("abs(Tensor self) -> Tensor", meta=only(REAL | COMPLEX | FLOAT8, "abs_cpu", kind="real"), inplace=True,
+          out=True, grad=dict(self=lambda g, self: g * self.sgn()))
+# In place there is no room for another dtype.
+_abs.row.inplace_op.functional = op(
+    "_abs_real(Tensor self) -> Tensor", function=False, method=False, grad=dict(self=lambda g, self: g * self.sgn()),
+    meta=only(REAL | FLOAT8, "abs_cpu",
+              on_complex=(RuntimeError, "In-place abs is not supported for complex tensors.")))
 alias("absolute", "abs")
 function("sign", "sign_cpu", lambda g: zeros_like(g), REAL | BOOL, "default", on_complex=(
     NotImplementedError, "Unlike NumPy, torch.sign is not intended to support complex numbers. Please use torch.sgn "
@@ -355,9 +360,10 @@ def _xlogy_node(self: Any, other: Any) -> str:
     return "XlogyBackward0" if is_tensor(other) else "XlogyBackward2"
 
 
-_xlogy: Op = op("xlogy(Tensor self, Tensor other) -> Tensor", meta=only(FLOATS, "xlogy_cpu", kind="float", pair="other"),
-            inplace=True, out=True, numbers=("self", "other"), node=_xlogy_node,
-            grad=dict(self=_xlogy_self, other=lambda g, self, other: g * self / other))
+_xlogy: Op = op(
+    "xlogy(Tensor self, Tensor other) -> Tensor", meta=only(FLOATS, "xlogy_cpu", kind="float", pair="other"),
+    inplace=True, out=True, numbers=("self", "other"), node=_xlogy_node,
+    grad=dict(self=_xlogy_self, other=lambda g, self, other: g * self / other))
 
 
 def _logaddexp(self: Any, other: Any) -> Any:
@@ -567,11 +573,13 @@ for _name in ("lshift", "rshift"):
 
 
 # -- selection --------------------------------------------------------------------------------------------------------
-_where: Op = op("where(Tensor condition, Tensor self, Tensor other) -> Tensor", meta=accept.Where(), out=True,
-            numbers=("self", "other"),
-            grad=dict(self=lambda g, condition: _where.call((condition, g, 0)),
-                      other=lambda g, condition: _where.call((condition, 0, g))))
-composite("where.nonzero(Tensor condition) -> Tensor[]", lambda condition: condition.nonzero(as_tuple=True))
+_where: Op = op(
+    "where(Tensor condition, Tensor self, Tensor other) -> Tensor", meta=accept.Where(), out=True,
+    numbers=("self", "other"),
+    grad=dict(self=lambda g, condition: _where.call((condition, g, 0)),
+              other=lambda g, condition: _where.call((condition, 0, g))))
+composite("where.nonzero(Tensor condition) -> Tensor[]",
+          lambda condition: (condition if condition.ndim else condition.unsqueeze(0)).nonzero().unbind(1))
 composite("where.method(Tensor self, Tensor condition, Tensor other) -> Tensor",
           lambda self, condition, other: _where.call((condition, self, other)), numbers=("other",), function=False)
 op("masked_fill(Tensor self, Tensor mask, Tensor value) -> Tensor", meta=accept.MaskedFill(), inplace=True,

@@ -34,6 +34,7 @@ cpu("bitwise_left_shift", binary("LSHIFT"))
 cpu("bitwise_right_shift", binary("RSHIFT"))
 cpu("where", ternary("WHERE"))
 cpu("masked_fill", MaskedFill())
+cpu("_abs_real", unary("ABS"))
 cpu("_conj", unary("CONJ"))
 cpu("_conj_physical", unary("CONJ"))
 

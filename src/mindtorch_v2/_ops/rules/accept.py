@@ -233,7 +233,7 @@ class Clamp(Rule):
         return s
 
     def of_tensors(self, args: tuple[Any, ...], low: Any, high: Any) -> Any:
-        if low is not None and high is not None and not (isinstance(low, TensorBase) and isinstance(high, TensorBase)):
+        if not (passes(low, high) and passes(high, low)):
             types = [type_name(a) for a in args[1:]]
             shown = ", ".join([f"!{t}!" for t in types])
             why = f"      didn't match because some of the arguments have invalid types: ({shown})\n"
@@ -250,6 +250,11 @@ class Clamp(Rule):
                 raise NotImplementedError("clamp is not supported for complex types")
             raise not_implemented("minimum_cpu" if low is None else "maximum_cpu" if high is None else "clamp_cpu", dt)
         return s
+
+
+def passes(bound: Any, other: Any) -> bool:
+    """Beside a number only a tensor without dimensions is taken, as if it were a number."""
+    return other is None or isinstance(other, TensorBase) or not isinstance(bound, TensorBase) or len(bound._shape) == 0
 
 
 @final
