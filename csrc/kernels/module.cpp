@@ -8,6 +8,8 @@
 MT_WEAK PyMethodDef nn_methods[] = {{nullptr, nullptr, 0, nullptr}};
 MT_WEAK PyMethodDef index_methods[] = {{nullptr, nullptr, 0, nullptr}};
 MT_WEAK PyMethodDef matmul_methods[] = {{nullptr, nullptr, 0, nullptr}};
+extern PyMethodDef random_methods[];
+MT_WEAK PyMethodDef random_methods[] = {{nullptr, nullptr, 0, nullptr}};
 extern MT_WEAK const mt::IntConstant nn_constants[] = {{nullptr, 0}};
 extern MT_WEAK const mt::IntConstant index_constants[] = {{nullptr, 0}};
 extern MT_WEAK const mt::IntConstant matmul_constants[] = {{nullptr, 0}};
@@ -30,7 +32,7 @@ PyMODINIT_FUNC PyInit__native(void) {
         const PyMethodDef* families[] = {storage_methods,   allocator_methods, threads_methods,
                                          copy_methods,      pointwise_methods, reduce_methods,
                                          nn_methods,        index_methods,     matmul_methods,
-                                         scalars_methods};
+                                         scalars_methods,   random_methods};
         for (const PyMethodDef* family : families)
             for (; family->ml_name; ++family) methods.push_back(*family);
         methods.push_back({nullptr, nullptr, 0, nullptr});

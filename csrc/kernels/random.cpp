@@ -1,0 +1,351 @@
+// Random numbers: the 32-bit Mersenne Twister and PyTorch's ways of turning its output into numbers.
+// Invariant: a state is the 5056 bytes that PyTorch's Generator.get_state() gives, and the same state and call give the
+// numbers PyTorch gives, except where its own depend on how it was built (see EXPONENTIAL, and bernoulli with a number).
+//
+//   random_seed(state, seed)                       a fresh state; seed is taken modulo 2**64
+//   random_fill(kind, state, out.., shape, a, b)   kinds below; out is written in the order of its memory
+//   random_bernoulli(state, p.., out.., shape)     out[i] = 1 with probability p[i]; p float16, bfloat16, float32, float64
+//   random_permutation(state, out, code, n)        0 .. n-1 in random order, dense at the start of a storage
+// The GIL is kept all the time: it is what protects a state that several threads use.
+#include "common.h"
+
+#include <algorithm>
+
+namespace mt {
+namespace {
+
+enum Kind : int { UNIFORM = 0, NORMAL, INTEGERS, FULL_RANGE, BERNOULLI, EXPONENTIAL, CAUCHY, LOG_NORMAL, GEOMETRIC };
+
+constexpr int N = 624, M = 397;
+constexpr double TWO_PI = 6.283185307179586476925286766559;
+
+struct State {
+    uint64_t seed;
+    int32_t left, seeded;
+    uint64_t next;
+    uint64_t words[N];
+    double cached_normal, unused_y, unused_rho;
+    int32_t has_cached_normal;
+    int32_t pad;
+    float cached_float_normal;
+    bool has_cached_float;
+};
+static_assert(sizeof(State) == 5056, "PyTorch's states have 5056 bytes");
+
+void seed_state(State& s, uint64_t seed) {
+    std::memset(&s, 0, sizeof s);
+    s.seed = seed;
+    s.seeded = 1;
+    s.left = 1;
+    uint32_t w = (uint32_t)seed;
+    s.words[0] = w;
+    for (uint32_t i = 1; i < (uint32_t)N; ++i) {
+        w = 1812433253u * (w ^ (w >> 30)) + i;
+        s.words[i] = w;
+    }
+}
+
+MT_INLINE uint64_t twist(uint64_t u, uint64_t v) {
+    const uint64_t mixed = (u & 0x80000000u) | (v & 0x7fffffffu);
+    return (mixed >> 1) ^ ((v & 1u) ? 0x9908b0dfu : 0u);
+}
+
+void refill(State& s) {
+    uint64_t* p = s.words;
+    s.left = N;
+    s.next = 0;
+    for (int j = N - M + 1; --j; ++p) *p = p[M] ^ twist(p[0], p[1]);
+    for (int j = M; --j; ++p) *p = p[M - N] ^ twist(p[0], p[1]);
+    *p = p[M - N] ^ twist(p[0], s.words[0]);
+}
+
+MT_INLINE uint32_t next32(State& s) {
+    if (--s.left == 0) refill(s);
+    uint32_t y = (uint32_t)s.words[s.next++];
+    y ^= y >> 11;
+    y ^= (y << 7) & 0x9d2c5680u;
+    y ^= (y << 15) & 0xefc60000u;
+    return y ^ (y >> 18);
+}
+MT_INLINE uint64_t next64(State& s) {
+    const uint64_t high = next32(s);
+    return (high << 32) | next32(s);
+}
+
+// Bits of a uniform number in [0, 1) of each type.
+template <class T> struct Digits { static constexpr int value = 24; using acc = float; };
+template <> struct Digits<double> { static constexpr int value = 53; using acc = double; };
+template <> struct Digits<Half> { static constexpr int value = 11; using acc = float; };
+template <> struct Digits<BFloat16> { static constexpr int value = 8; using acc = float; };
+
+template <class T> MT_INLINE typename Digits<T>::acc unit(State& s) {
+    using A = typename Digits<T>::acc;
+    constexpr int digits = Digits<T>::value;
+    constexpr uint64_t mask = ((uint64_t)1 << digits) - 1;
+    constexpr A scale = (A)1 / (A)((uint64_t)1 << digits);
+    if constexpr (std::is_same<T, double>::value) return (A)(next64(s) & mask) * scale;
+    else return (A)(next32(s) & mask) * scale;
+}
+
+// One normal number; they come in pairs, and the second one waits in the state.
+double next_normal(State& s) {
+    if (s.has_cached_normal) {
+        s.has_cached_normal = 0;
+        return s.cached_normal;
+    }
+    const double u1 = unit<double>(s), u2 = unit<double>(s);
+    const double r = std::sqrt(-2.0 * std::log1p(-u2)), theta = TWO_PI * u1;
+    s.cached_normal = r * std::sin(theta);
+    s.has_cached_normal = 1;
+    return r * std::cos(theta);
+}
+
+// Sixteen uniform numbers become eight pairs of normal ones.
+template <class T> void normal_sixteen(T* d, typename Digits<T>::acc mean, typename Digits<T>::acc std) {
+    using A = typename Digits<T>::acc;
+    for (int j = 0; j < 8; ++j) {
+        const A u1 = 1 - (A)widen(d[j]), u2 = (A)widen(d[j + 8]);
+        const A r = std::sqrt(-2 * std::log(u1)), theta = (A)(2.0f * 3.14159265358979323846 * u2);
+        d[j] = convert<T>((A)(r * std::cos(theta) * std + mean));
+        d[j + 8] = convert<T>((A)(r * std::sin(theta) * std + mean));
+    }
+}
+
+template <class T> void normal_block(State& s, T* d, int64_t n, double mean, double std) {
+    using A = typename Digits<T>::acc;
+    for (int64_t i = 0; i < n; ++i) d[i] = convert<T>(unit<T>(s));
+    for (int64_t i = 0; i + 16 <= n; i += 16) normal_sixteen(d + i, (A)mean, (A)std);
+    if (n % 16) {
+        T* last = d + n - 16;
+        for (int i = 0; i < 16; ++i) last[i] = convert<T>(unit<T>(s));
+        normal_sixteen(last, (A)mean, (A)std);
+    }
+}
+
+// ---------------------------------------------------------------- walking through a result
+
+// Calls f(pointer) for every element, in the order of memory: dimensions sorted by stride, the smallest innermost.
+template <class F> void each(const Shape& shape, const Operand& o, F&& f) {
+    if (shape.numel == 0) return;
+    int order[MAXD], n = 0;
+    for (int i = 0; i < shape.ndim; ++i)
+        if (shape.dim[i] != 1) order[n++] = i;
+    std::stable_sort(order, order + n, [&](int a, int b) { return o.stride[a] > o.stride[b]; });
+    int64_t at[MAXD] = {};
+    char* p = o.data;
+    const int last = n - 1;
+    const int64_t count = n ? shape.dim[order[last]] : 1, step = n ? o.stride[order[last]] * o.itemsize : 0;
+    for (;;) {
+        for (int64_t i = 0; i < count; ++i) f(p + i * step);
+        int d = last - 1;
+        for (; d >= 0; --d) {
+            const int dim = order[d];
+            p += o.stride[dim] * o.itemsize;
+            if (++at[d] < shape.dim[dim]) break;
+            p -= o.stride[dim] * o.itemsize * shape.dim[dim];
+            at[d] = 0;
+        }
+        if (d < 0) return;
+    }
+}
+
+template <class T> constexpr bool is_real_float = std::is_same<T, float>::value || std::is_same<T, double>::value ||
+                                                  std::is_same<T, Half>::value || std::is_same<T, BFloat16>::value;
+
+// Calls f with a value of the element type; only the types random numbers are drawn in.
+template <class F> void dispatch_float(int code, const char* name, F&& f) {
+    switch (code) {
+        case F16: f(Half()); break;
+        case BF16: f(BFloat16()); break;
+        case F32: f(float()); break;
+        case F64: f(double()); break;
+        default: fail_dtype(name, code);
+    }
+}
+
+template <class T> void fill_uniform(State& s, const Shape& shape, const Operand& o, double from, double to) {
+    using A = typename Digits<T>::acc;
+    const A low = (A)from, width = (A)to - (A)from;
+    auto one = [&](char* p) { *reinterpret_cast<T*>(p) = convert<T>((A)(unit<T>(s) * width + low)); };
+    each(shape, o, one);
+}
+
+template <class T> void fill_normal(State& s, const Shape& shape, const Operand& o, double mean, double std) {
+    if (shape.numel >= 16 && is_contiguous(shape, o)) {
+        normal_block(s, o.as<T>(), shape.numel, mean, std);
+        return;
+    }
+    each(shape, o, [&](char* p) { *reinterpret_cast<T*>(p) = convert<T>(next_normal(s) * std + mean); });
+}
+
+template <class T> uint64_t full_range_of() {
+    if constexpr (std::is_same<T, Bool>::value) return 2;
+    else if constexpr (std::is_same<T, double>::value) return ((uint64_t)1 << 53) + 1;
+    else if constexpr (is_real_float<T>) return ((uint64_t)1 << Digits<T>::value) + 1;
+    else return (uint64_t)std::numeric_limits<T>::max() + 1;
+}
+
+template <class T> void fill_full_range(State& s, const Shape& shape, const Operand& o) {
+    const uint64_t range = full_range_of<T>();
+    constexpr bool wide = sizeof(T) == 8;
+    each(shape, o, [&](char* p) {
+        const uint64_t bits = wide ? next64(s) : next32(s);
+        if constexpr (std::is_same<T, uint64_t>::value) *reinterpret_cast<T*>(p) = bits;
+        else *reinterpret_cast<T*>(p) = convert<T>((int64_t)(bits % range));
+    });
+}
+
+template <class T> void fill_integers(State& s, const Shape& shape, const Operand& o, uint64_t range, int64_t base) {
+    // A range of 0 stands for all 2**64 numbers.
+    const bool wide = range == 0 || range >= ((uint64_t)1 << 28);
+    each(shape, o, [&](char* p) {
+        const uint64_t bits = wide ? next64(s) : next32(s);
+        *reinterpret_cast<T*>(p) = convert<T>((int64_t)((range ? bits % range : bits) + (uint64_t)base));
+    });
+}
+
+// Distributions drawn in double and rounded at the end. (PyTorch takes exponential and Bernoulli numbers from MKL where
+// it was built with it; those streams are MKL's own.)
+template <class T> void fill_transformed(State& s, const Shape& shape, const Operand& o, int kind, double a, double b) {
+    each(shape, o, [&](char* p) {
+        double x;
+        switch (kind) {
+            case BERNOULLI: x = unit<double>(s) < a; break;
+            case EXPONENTIAL: x = -std::log1p(-unit<double>(s)) / a; break;
+            case CAUCHY: x = a + b * std::tan(3.14159265358979323846 * (unit<double>(s) - 0.5)); break;
+            case LOG_NORMAL: x = std::exp(next_normal(s) * b + a); break;
+            default: x = std::ceil(std::log1p(-unit<double>(s)) / std::log1p(-a)); break;
+        }
+        *reinterpret_cast<T*>(p) = convert<T>(x);
+    });
+}
+
+State& as_state(PyObject* o) {
+    StorageObject* s = as_storage(o);
+    if (s->nbytes != (Py_ssize_t)sizeof(State))
+        fail(PyExc_RuntimeError, "expected a generator state of %zu bytes, got %zd", sizeof(State), s->nbytes);
+    return *reinterpret_cast<State*>(s->ptr);
+}
+
+uint64_t as_bits(PyObject* o) {
+    const unsigned long long v = PyLong_AsUnsignedLongLongMask(o);
+    if (v == (unsigned long long)-1 && PyErr_Occurred()) fail_set();
+    return v;
+}
+
+PyObject* random_seed(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
+    return guard([&]() -> PyObject* {
+        expect_args("random_seed", nargs, 2);
+        seed_state(as_state(args[0]), as_bits(args[1]));
+        Py_RETURN_NONE;
+    });
+}
+
+PyObject* random_fill(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
+    return guard([&]() -> PyObject* {
+        expect_args("random_fill", nargs, 9);
+        const int kind = (int)as_int(args[0]);
+        State& s = as_state(args[1]);
+        Shape shape;
+        Operand o;
+        parse_shape(args[6], shape);
+        parse_operand(args + 2, shape, o);
+        if (kind == UNIFORM || kind == NORMAL) {
+            const double a = as_double(args[7]), b = as_double(args[8]);
+            dispatch_float(o.code, kind == UNIFORM ? "check_uniform_bounds" : "normal_kernel_cpu", [&](auto t) {
+                using T = decltype(t);
+                if (kind == UNIFORM) fill_uniform<T>(s, shape, o, a, b);
+                else fill_normal<T>(s, shape, o, a, b);
+            });
+        } else if (kind == INTEGERS || kind == FULL_RANGE) {
+            const uint64_t range = kind == INTEGERS ? as_bits(args[8]) : 0;
+            const int64_t base = kind == INTEGERS ? (int64_t)as_bits(args[7]) : 0;
+            dispatch_all(o.code, [&](auto t) -> int {
+                using T = decltype(t);
+                if constexpr (IsComplex<T>::value || std::is_same<T, Float8E5M2>::value ||
+                              std::is_same<T, Float8E4M3>::value) {
+                    fail_dtype("random_from_to", o.code);
+                } else if (kind == INTEGERS) {
+                    fill_integers<T>(s, shape, o, range, base);
+                } else {
+                    fill_full_range<T>(s, shape, o);
+                }
+                return 0;
+            });
+        } else {
+            const double a = as_double(args[7]), b = as_double(args[8]);
+            dispatch_all(o.code, [&](auto t) -> int {
+                fill_transformed<decltype(t)>(s, shape, o, kind, a, b);
+                return 0;
+            });
+        }
+        Py_RETURN_NONE;
+    });
+}
+
+// Both operands walk in the order of out's memory.
+PyObject* random_bernoulli(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
+    return guard([&]() -> PyObject* {
+        expect_args("random_bernoulli", nargs, 10);
+        State& s = as_state(args[0]);
+        Shape shape;
+        Operand p, o;
+        parse_shape(args[9], shape);
+        parse_operand(args + 1, shape, p);
+        parse_operand(args + 5, shape, o);
+        // Probabilities as doubles, in row-major order.
+        Scratch scratch((size_t)std::max<int64_t>(shape.numel, 1) * sizeof(double));
+        int64_t dense[MAXD], step = 1;
+        for (int i = shape.ndim - 1; i >= 0; --i) {
+            dense[i] = step;
+            step *= shape.dim[i];
+        }
+        copy_tensor(shape, scratch.as<char>(), dense, F64, p.data, p.stride, p.code);
+        const double* chance = scratch.as<double>();
+        for (int64_t i = 0; i < shape.numel; ++i)
+            if (!(chance[i] >= 0 && chance[i] <= 1))
+                fail(PyExc_RuntimeError, "Expected p_in >= 0 && p_in <= 1 to be true, but got false.  (Could this error "
+                                         "message be improved?  If so, please report an enhancement request to PyTorch.)");
+        Scratch drawn((size_t)std::max<int64_t>(shape.numel, 1));
+        char* bit = drawn.as<char>();
+        for (int64_t i = 0; i < shape.numel; ++i) {
+            const double u = p.code == F64 ? unit<double>(s) : (double)unit<float>(s);
+            bit[i] = u < (p.code == F64 ? chance[i] : (double)(float)chance[i]);
+        }
+        copy_tensor(shape, o.data, o.stride, o.code, bit, dense, BOOL);
+        Py_RETURN_NONE;
+    });
+}
+
+PyObject* random_permutation(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
+    return guard([&]() -> PyObject* {
+        expect_args("random_permutation", nargs, 4);
+        State& s = as_state(args[0]);
+        StorageObject* out = as_storage(args[1]);
+        const int code = as_code(args[2]);
+        const int64_t n = as_int(args[3]);
+        if (n < 0 || n * ITEMSIZE[code] > out->nbytes) fail(PyExc_RuntimeError, "random_permutation: storage too small");
+        Scratch scratch((size_t)std::max<int64_t>(n, 1) * sizeof(int64_t));
+        int64_t* r = scratch.as<int64_t>();
+        for (int64_t i = 0; i < n; ++i) r[i] = i;
+        const bool wide = n >= (int64_t)(0xffffffffu / 20);
+        for (int64_t i = 0; i < n - 1; ++i) {
+            const uint64_t bits = wide ? next64(s) : next32(s);
+            std::swap(r[i], r[i + (int64_t)(bits % (uint64_t)(n - i))]);
+        }
+        cast_block(out->ptr, code, reinterpret_cast<const char*>(r), I64, n);
+        Py_RETURN_NONE;
+    });
+}
+
+}  // namespace
+}  // namespace mt
+
+using namespace mt;
+
+PyMethodDef random_methods[] = {
+    MT_METHOD("random_seed", random_seed, "random_seed(state, seed)."),
+    MT_METHOD("random_fill", random_fill, "random_fill(kind, state, out.., shape, a, b)."),
+    MT_METHOD("random_bernoulli", random_bernoulli, "random_bernoulli(state, p.., out.., shape)."),
+    MT_METHOD("random_permutation", random_permutation, "random_permutation(state, out, code, n)."),
+    {nullptr, nullptr, 0, nullptr}};
