@@ -193,8 +193,8 @@ MT_INLINE float tanh_v(float x) {
     p = p * z - 5.37397155531e-2f;
     p = p * z + 1.33314422036e-1f;
     p = p * z - 3.33332819422e-1f;
-    const float near = (p * z) * x + x;
-    return a < 0.625f ? near : std::copysign(big, x);
+    const float near = (p * z) * a + a;
+    return std::copysign(a < 0.625f ? near : big, x);
 }
 MT_INLINE float erf_v(float x) {
     const float t = std::fabs(x), s = x * x;
@@ -223,7 +223,7 @@ MT_INLINE float exp2_v(float x) {
     return (float)r;
 }
 MT_INLINE float expm1_v(float x) {
-    const double d = x, far = exp_short(d) - 1.0, near = d + 0.5 * d * d;
+    const double d = x, far = exp_short(d) - 1.0, near = d * (1.0 + 0.5 * d);
     return (float)(std::fabs(d) < 1e-5 ? near : far);
 }
 MT_INLINE float log2_v(float x) { return (float)(log_v((double)x) * 1.44269504088896338700e+00); }
@@ -320,8 +320,8 @@ MT_INLINE double tanh_v(double x) {
     // fdlibm-like rational of Cephes for the middle, exact enough near 0.
     const double p = ((-9.64399179425052238628e-1 * z - 9.92877231001918586564e1) * z - 1.61468768441708447952e3);
     const double q = (((z + 1.12811678491632931402e2) * z + 2.23548839060100448583e3) * z + 4.84406305325125486048e3);
-    const double near = x + x * z * (p / q);
-    return a < 0.625 ? near : std::copysign(big, x);
+    const double near = a + a * z * (p / q);
+    return std::copysign(a < 0.625 ? near : big, x);
 }
 MT_INLINE double erf_v(double x) { return std::erf(x); }
 MT_INLINE double pow_v(double x, double y) { return std::pow(x, y); }

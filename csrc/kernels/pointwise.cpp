@@ -35,7 +35,8 @@ template <int N> struct Plan {
     int ccode;
     int target[N];
     int result;
-    bool round_numbers;  // a Python number is rounded to ccode first, as PyTorch does except in + - * /
+    bool exact;          // blocks hold ccode itself, not a wider type that stands for it
+    bool round_numbers;  // a Python number is rounded to ccode first, as PyTorch does except in * and /
     UnaryFn fn1 = nullptr;
     BinaryKernel fn2;
     TernaryFn fn3 = nullptr;
@@ -65,11 +66,14 @@ struct Source {
 template <int N> class Worker {
   public:
     Worker(Plan<N>& plan, const Loop<N + 1>& loop, const Source* sources, int ocode)
-        : plan_(plan), loop_(loop), sources_(sources), ocode_(ocode), osize_(ITEMSIZE[ocode]) {}
+        : plan_(plan), loop_(loop), sources_(sources), ocode_(ocode), osize_(ITEMSIZE[ocode]),
+          // A result in the native type stands for one in ccode: it wraps or rounds there first.
+          via_(!plan.exact && plan.result == NATIVE_CODE[native_of(plan.ccode)] && ocode != plan.ccode),
+          as_is_(ocode == plan.result && !via_) {}
 
     // Can rows of any length go to the kernel as they are?
     bool direct() const {
-        bool ok = ocode_ == plan_.result && loop_.step[0][0] == osize_;
+        bool ok = as_is_ && loop_.step[0][0] == osize_;
         int scalars = 0;
         for (int k = 0; k < N; ++k) {
             const bool one = loop_.step[k + 1][0] == 0 && takes_scalar(plan_, k);
@@ -97,7 +101,7 @@ template <int N> class Worker {
     // Whether the output and some input can be used where they lie if the kernel is called row by row. Calling it once
     // for the tile would need them in one piece.
     bool rows_pay(int64_t n0) const {
-        if (ocode_ != plan_.result || loop_.step[0][0] != osize_ || loop_.step[0][1] == n0 * osize_) return false;
+        if (!as_is_ || loop_.step[0][0] != osize_ || loop_.step[0][1] == n0 * osize_) return false;
         for (int k = 0; k < N; ++k)
             if (!sources_[k].convert && loop_.step[k + 1][0] == sources_[k].itemsize) return true;
         return N == 1;
@@ -142,21 +146,18 @@ template <int N> class Worker {
             }
         }
         const int64_t d0 = loop_.step[0][0], d1 = loop_.step[0][1];
-        if (ocode_ == plan_.result && d0 == osize_ && (n1 == 1 || d1 == n0 * osize_)) {
+        if (as_is_ && d0 == osize_ && (n1 == 1 || d1 == n0 * osize_)) {
             call(plan_, ptr[0], in, scalar, n);
             return;
         }
         char* block = native_[N];
         call(plan_, block, in, scalar, n);
-        if (ocode_ != plan_.result) {
-            // A result in the native type stands for one in ccode: it wraps or rounds there first.
-            if (plan_.result == NATIVE_CODE[native_of(plan_.ccode)] && plan_.ccode != plan_.result && ocode_ != plan_.ccode) {
-                cast_block(raw_[N], plan_.ccode, block, plan_.result, n);
-                cast_block(native_[N], ocode_, raw_[N], plan_.ccode, n);
-            } else {
-                cast_block(raw_[N], ocode_, block, plan_.result, n);
-                block = raw_[N];
-            }
+        if (via_) {
+            cast_block(raw_[N], plan_.ccode, block, plan_.result, n);
+            cast_block(block, ocode_, raw_[N], plan_.ccode, n);
+        } else if (!as_is_) {
+            cast_block(raw_[N], ocode_, block, plan_.result, n);
+            block = raw_[N];
         }
         scatter_tile(ptr[0], d0, d1, block, n0, n1, osize_);
     }
@@ -187,6 +188,7 @@ template <int N> class Worker {
     const Loop<N + 1>& loop_;
     const Source* sources_;
     const int ocode_, osize_;
+    const bool via_, as_is_;
     alignas(64) char native_[N + 1][BLOCK * 16];
     alignas(64) char raw_[N + 1][BLOCK * 16];
 };
@@ -233,7 +235,7 @@ MT_INLINE bool all_zero(PyObject* strides, const Shape& shape) {
     return true;
 }
 
-void number_operand(PyObject* o, const Shape&, int ccode, int target, bool round, char* dst) {
+void number_operand(PyObject* o, int ccode, int target, bool round, char* dst) {
     if (round && ccode != target) {
         alignas(16) char narrow[16];
         number_into(o, ccode, narrow);
@@ -253,7 +255,7 @@ PyObject* run(Plan<N>& plan, PyObject* const* in, PyObject* const* out_args, PyO
     bool scalar[N];
     int scalars = 0;
     // The flat way: dtypes fit, and every operand is row-major or one value.
-    bool flat = ocode == plan.result && row_major(out_args[2], shape);
+    bool flat = plan.exact && ocode == plan.result && row_major(out_args[2], shape);
     PyObject* known = out_args[2];
     for (int k = 0; k < N; ++k) {
         PyObject* const* arg = in + 4 * k;
@@ -274,7 +276,7 @@ PyObject* run(Plan<N>& plan, PyObject* const* in, PyObject* const* out_args, PyO
             flat = offset >= 0 && offset <= storage->nbytes / size &&
                    (scalar[k] ? (shape.numel != 0) : shape.numel) <= storage->nbytes / size - offset;
         } else {
-            number_operand(arg[0], shape, plan.ccode, plan.target[k], plan.round_numbers, numbers[k]);
+            number_operand(arg[0], plan.ccode, plan.target[k], plan.round_numbers, numbers[k]);
             ptr[k] = numbers[k];
             scalar[k] = true;
         }
@@ -337,10 +339,9 @@ general:
         }
         s.itemsize = ITEMSIZE[s.code];
         s.convert = s.code != s.target;
-        const bool computes = s.target == NATIVE_CODE[native_of(plan.ccode)];
-        s.via = computes && plan.ccode != s.target && s.code != plan.ccode ? plan.ccode : -1;
+        // A block of a wider type stands for ccode: what comes from elsewhere wraps or rounds there first.
+        s.via = !plan.exact && is_storage(arg[0]) && s.code != plan.ccode ? plan.ccode : -1;
         s.convert |= s.via >= 0;
-        if (!is_storage(arg[0])) s.convert = false;
     }
     if (shape.numel) {
         loop_finish(loop);
@@ -416,6 +417,7 @@ static PyObject* unary(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
         plan.fn1 = kernel.fn;
         plan.result = kernel.result;
         plan.target[0] = block_code(plan.ccode);
+        plan.exact = plan.target[0] == plan.ccode;
         plan.round_numbers = true;
         return run(plan, args + 1, args + 5, args[9]);
     });
@@ -430,11 +432,11 @@ static PyObject* binary(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
         Plan<2> plan;
         plan.ccode = as_code(args[14]);
         const Native native = native_of(plan.ccode);
-        plan.round_numbers = op > OP_DIV;
+        plan.round_numbers = op < OP_MUL || op > OP_TRUNC_DIV;
         if (MT_UNLIKELY(plan.ccode == BOOL)) op = bool_op((int)op);
         if (MT_UNLIKELY(!is_one(args[15]))) {
             if (op == OP_ADD || op == OP_SUB || (op == OP_LOGICAL_OR && plan.ccode == BOOL)) {
-                number_into(args[15], NATIVE_CODE[native], plan.params.alpha);
+                number_operand(args[15], plan.ccode, NATIVE_CODE[native], true, plan.params.alpha);
                 if (op == OP_SUB) {
                     Params negated;
                     kernels.unary[OP_NEG][native].fn(negated.alpha, plan.params.alpha, 1, negated);
@@ -448,7 +450,7 @@ static PyObject* binary(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
             }
         } else if (op == OP_THRESHOLD_BACKWARD) {
             number_into(args[15], NATIVE_CODE[native], plan.params.alpha);
-        } else if (MT_UNLIKELY(op == OP_TRUNC_DIV && ITEMSIZE[plan.ccode] == 2 && native == N_F32)) {
+        } else if (MT_UNLIKELY(op == OP_TRUNC_DIV && ITEMSIZE[plan.ccode] == 2 && native == N_F32 && is_storage(args[5]))) {
             op = plan.ccode == F16 ? OP_TRUNC_DIV_HALF : OP_TRUNC_DIV_BFLOAT16;
         }
         plan.fn2 = kernels.binary[op - BINARY_BEGIN][native];
@@ -456,6 +458,7 @@ static PyObject* binary(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
         plan.op = (int)op;
         plan.result = plan.fn2.result;
         plan.target[0] = plan.target[1] = block_code(plan.ccode);
+        plan.exact = plan.target[0] == plan.ccode;
         return run(plan, args + 1, args + 9, args[13]);
     });
 }
@@ -479,6 +482,7 @@ static PyObject* ternary(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
             if (!plan.fn2.vv) fail_dtype(op_name((int)op), ccode);
             plan.result = plan.fn2.result;
             plan.target[0] = plan.target[1] = block_code(ccode);
+            plan.exact = plan.target[0] == ccode;
             plan.round_numbers = true;
             PyObject* const* bound = args + (args[5] == Py_None ? 9 : 5);
             PyObject* const in[8] = {args[1], args[2], args[3], args[4], bound[0], bound[1], bound[2], bound[3]};
@@ -491,6 +495,7 @@ static PyObject* ternary(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
         if (op == OP_WHERE) {
             plan.target[0] = BOOL;
             plan.target[1] = plan.target[2] = plan.result = ccode;
+            plan.exact = true;
             switch (ITEMSIZE[ccode]) {
                 case 1: plan.fn3 = where_range<uint8_t>; break;
                 case 2: plan.fn3 = where_range<uint16_t>; break;
@@ -504,7 +509,9 @@ static PyObject* ternary(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
             plan.fn3 = kernel.fn;
             plan.result = kernel.result;
             plan.target[0] = plan.target[1] = plan.target[2] = block_code(ccode);
-            if (op == OP_ADDCMUL || op == OP_ADDCDIV) number_into(args[19], NATIVE_CODE[native], plan.params.alpha);
+            plan.exact = plan.target[0] == ccode;
+            if (op == OP_ADDCMUL || op == OP_ADDCDIV)
+                number_operand(args[19], ccode, NATIVE_CODE[native], true, plan.params.alpha);
         }
         return run(plan, args + 1, args + 13, args[17]);
     });

@@ -165,8 +165,13 @@ struct Erfinv {
             const double den = (d[1] * z + d[0]) * z + 1.0;
             x = std::copysign(num, y) / den;
         }
-        // Two steps of Newton bring the rational start to full precision.
-        for (int i = 0; i < 2; ++i) x -= (std::erf(x) - y) / ((2.0 / 1.7724538509055160273) * std::exp(-x * x));
+        // Two steps of Newton bring the rational start to full precision; on the complement where erf is nearly 1.
+        const double slope = 2.0 / 1.7724538509055160273;
+        for (int i = 0; i < 2; ++i) {
+            const double tail = (1.0 - magnitude) - std::erfc(std::fabs(x));
+            const double miss = magnitude <= 0.7 ? std::erf(x) - y : (y < 0 ? -tail : tail);
+            x -= miss / (slope * std::exp(-x * x));
+        }
         return x;
     }
     static float run(float x) { return (float)run((double)x); }

@@ -3,7 +3,7 @@
 //
 // Two ways through memory: along the reduced dimension when it is the inner one (`row`: one result from a run), across
 // it otherwise (`cols`: a run of results grows row by row). Blocks of other dtypes or layouts are gathered and cast
-// first. float32 is summed in vector lanes over short runs and the runs in double.
+// first. float32 is summed in groups of four and the groups in double.
 #include "pointwise.h"
 #include "pointwise_loop.h"
 
@@ -113,8 +113,27 @@ template <class Step, class T> MT_CLONES void fold_row(const char* data, int64_t
     using W = typename Step::template Wide<T>;
     const E* x = reinterpret_cast<const E*>(data);
     W total = *reinterpret_cast<W*>(acc);
-    for (int64_t i = 0; i < n; i += RUN)
-        total = Step::run(total, widened<W>(fold_run<Step>(x + i, n - i < RUN ? n - i : RUN)));
+    if constexpr (std::is_same<E, W>::value || IsComplex<E>::value) {
+        for (int64_t i = 0; i < n; i += RUN)
+            total = Step::run(total, widened<W>(fold_run<Step>(x + i, n - i < RUN ? n - i : RUN)));
+    } else {
+        // Four elements are joined in their own precision, everything else in the wide one.
+        constexpr int64_t L = 16;
+        int64_t i = 0;
+        if (n >= 4 * L) {
+            W part[L];
+            for (int64_t j = 0; j < L; ++j) part[j] = Step::template start<W>();
+            for (; i + 4 * L <= n; i += 4 * L)
+                for (int64_t j = 0; j < L; ++j) {
+                    const E *y = x + i + j, four = Step::run(Step::run(y[0], y[L]), Step::run(y[2 * L], y[3 * L]));
+                    part[j] = Step::run(part[j], (W)four);
+                }
+            for (int64_t w = L / 2; w > 0; w /= 2)
+                for (int64_t j = 0; j < w; ++j) part[j] = Step::run(part[j], part[j + w]);
+            total = Step::run(total, part[0]);
+        }
+        if (i < n) total = Step::run(total, (W)fold_run<Step>(x + i, n - i));
+    }
     *reinterpret_cast<W*>(acc) = total;
 }
 template <class Step, class T>
