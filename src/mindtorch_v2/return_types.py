@@ -50,8 +50,8 @@ def make(name: str, fields: tuple[str, ...]) -> type:
 
 
 def named(fields: tuple[str, ...]) -> bool:
-    """Whether an operator with these results gives a named tuple; the parser calls an unnamed result `result`."""
-    return len(fields) > 1 and "result" not in fields
+    """Whether an operator with these results gives a named tuple; `result`, `result0`, ... stand for unnamed ones."""
+    return len(fields) > 1 and not fields[0].startswith("result")
 
 
 def _restore(name: str, values: tuple[Any, ...]) -> Any:

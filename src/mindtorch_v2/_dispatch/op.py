@@ -113,6 +113,7 @@ class Op(OpBase):
         self.mutates: bool = False
         self.is_view: bool = False
         self.is_out: bool = False
+        self.exact_out: bool = False
         self.numbers: i64 = 0
         self.required: i64 = 0
         self.slots: list[int] = []

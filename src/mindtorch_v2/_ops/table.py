@@ -64,13 +64,14 @@ def pointwise(*names: str, kind: str = "default") -> PointwiseRule:
 
 
 def op(schema: str, *, meta: Any = None, grad: Mapping[Any, Callable[..., Any] | None] | None = None,
-       inplace: bool = False, out: bool = False, numbers: Sequence[str] = (), node: Any = None,
+       inplace: bool = False, out: bool | str = False, numbers: Sequence[str] = (), node: Any = None,
        nondifferentiable: bool = False, nondiff: Sequence[str] = (), function: bool | None = None,
        method: bool | None = None, kernel: Callable[..., Any] | None = None) -> Op:
     """Declare an operator that makes new results.
 
     meta: shape rule. grad: formulas by argument name (or tuple of names); a formula's parameters name what it needs.
-    inplace, out: also declare `name_` and `name(out=)`. numbers: tensor arguments that may be Python numbers.
+    inplace, out: also declare `name_` and `name(out=)`; out="exact": `out` must have the result's dtype.
+    numbers: tensor arguments that may be Python numbers.
     node: the autograd node's name where PyTorch's differs. nondifferentiable: no gradient, on purpose.
     nondiff: results without gradient. kernel: Python in terms of other operators, for devices with no line of their own.
     """
@@ -90,6 +91,7 @@ def op(schema: str, *, meta: Any = None, grad: Mapping[Any, Callable[..., Any] |
         row.inplace_op = _inplace(o, row, formulas, nondifferentiable, numbers)
     if out:
         row.out_op = _out(o, row)
+        row.out_op.exact_out = out == "exact"
     return o
 
 
@@ -107,12 +109,14 @@ def view(schema: str, *, layout: Callable[..., Any], grad: Mapping[Any, Callable
     return o
 
 
-def composite(schema: str, fn: Callable[..., Any] | Kernel, *, numbers: Sequence[str] = (), function: bool | None = None,
-              method: bool | None = None) -> Op:
+def composite(schema: str, fn: Callable[..., Any] | Kernel, *, numbers: Sequence[str] = (), out: bool = False,
+              function: bool | None = None, method: bool | None = None) -> Op:
     """Declare an operator written in terms of others; it runs, and differentiates, wherever its parts do."""
     o = registry.declare(_new(schema, numbers))
     o.composite = fn if isinstance(fn, Kernel) else FnKernel(fn)
-    _row("composite", o, function, method)
+    row = _row("composite", o, function, method)
+    if out:
+        row.out_op = _out(o, row)
     return o
 
 

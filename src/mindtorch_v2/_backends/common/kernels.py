@@ -34,6 +34,16 @@ _CAST_NAMES: Final[dict[str, str]] = {
 }
 
 
+# PyTorch's names of the C++ types behind dtypes, where its texts show those.
+CPP_NAMES: Final[dict[str, str]] = {
+    "uint8": "unsigned char", "int8": "signed char", "int16": "short int", "int32": "int", "int64": "long int",
+    "float16": "c10::Half", "float32": "float", "float64": "double", "complex64": "c10::complex<float>",
+    "complex128": "c10::complex<double>", "bool": "bool", "bfloat16": "c10::BFloat16", "float8_e5m2": "c10::Float8_e5m2",
+    "float8_e4m3fn": "c10::Float8_e4m3fn", "uint16": "short unsigned int", "uint32": "unsigned int",
+    "uint64": "long unsigned int",
+}
+
+
 def scalar_type_name(dt: dtype) -> str:
     """PyTorch's C++ name of a dtype, used in its error texts."""
     return _CAST_NAMES[dt.name]
@@ -161,6 +171,8 @@ class OutKernel(Kernel):
         outs = args[n:]
         specs = func.infer(plain)
         kernel = func.below(keys & BACKENDS, plain)
+        if op.exact_out:
+            check_exact([specs] if isinstance(specs, Spec) else specs, outs)
         if isinstance(specs, Spec):
             out = outs[0]
             assert isinstance(out, TensorBase)
@@ -182,6 +194,44 @@ class OutKernel(Kernel):
             copy_same_device(outs[i], r)
             bump(outs[i])
         return outs
+
+
+@final
+class OutOfParts(Kernel):
+    """`out=` of an operator written in terms of others: there is no rule to ask first, so the result comes first."""
+
+    def __init__(self) -> None:
+        self.calls_ops = True
+
+    def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
+        func = op.functional
+        assert func is not None
+        n = len(func.schema.args)
+        bits = keys & BACKENDS
+        result = func.below(bits, args[:n]).run(func, args[:n], bits)
+        outs = args[n:]
+        results = (result,) if isinstance(result, TensorBase) else result
+        for i, r in enumerate(results):
+            check_cast(r._dtype, outs[i]._dtype)
+        for i, r in enumerate(results):
+            fit(outs[i], spec_of(r))
+            check_no_internal_overlap(outs[i])
+            copy_same_device(outs[i], r)
+            bump(outs[i])
+        return outs[0] if isinstance(result, TensorBase) else outs
+
+
+def check_exact(specs: list[Spec], outs: tuple[Any, ...]) -> None:
+    """Most operators cast into `out`; some insist on their own dtype."""
+    for i, s in enumerate(specs):
+        got: dtype = outs[i]._dtype
+        if got is not s.dtype:
+            raise RuntimeError(
+                f"Expected out tensor to have dtype {CPP_NAMES[s.dtype.name]}, but got {CPP_NAMES[got.name]} instead")
+
+
+def spec_of(t: TensorBase) -> Spec:
+    return Spec(t._shape, contiguous_strides(t._shape), t._dtype, t._dtype, t._device)
 
 
 def fit(out: TensorBase, spec: Spec) -> None:
@@ -275,11 +325,17 @@ class FunctionalizeKernel(Kernel):
         return target
 
     def out_form(self, op: Op, func: Op, plain: tuple[Any, ...], outs: tuple[Any, ...], bits: i64) -> Any:
-        specs = func.infer(plain)
+        value: Any = None
+        if func.rule is None:
+            value = func.below(bits, plain).run(func, plain, bits)
+            specs: Any = spec_of(value) if isinstance(value, TensorBase) else [spec_of(v) for v in value]
+        else:
+            specs = func.infer(plain)
         many = [specs] if isinstance(specs, Spec) else specs
         for i, s in enumerate(many):
             check_cast(s.dtype, outs[i]._dtype)
-        value = func.below(bits, plain).run(func, plain, bits)
+        if func.rule is not None:
+            value = func.below(bits, plain).run(func, plain, bits)
         values = [value] if isinstance(specs, Spec) else value
         for i, s in enumerate(many):
             fit(outs[i], s)
@@ -296,6 +352,7 @@ def write_back(target: TensorBase, value: TensorBase) -> None:
 
 INPLACE: Final = InplaceKernel()
 OUT: Final = OutKernel()
+OUT_OF_PARTS: Final = OutOfParts()
 META_KERNEL: Final = MetaKernel()
 FUNCTIONALIZE_KERNEL: Final = FunctionalizeKernel()
 MIXED: Final = MixedKernel()
@@ -308,7 +365,7 @@ def derived(op: Op, bits: i64) -> Kernel | None:
         return k
     if op.functional is not None:
         if op.is_out:
-            return OUT
+            return OUT if op.functional.composite is None else OUT_OF_PARTS
         if op.mutates:
             return INPLACE
     if bits == META and op.rule is not None:
