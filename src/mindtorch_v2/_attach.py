@@ -10,9 +10,10 @@ from typing import Any
 
 def functions() -> dict[str, Callable[..., Any]]:
     """Functions of the `torch` namespace."""
+    from . import _random
     from ._ops import shape, view
 
-    out: dict[str, Callable[..., Any]] = {}
+    out: dict[str, Callable[..., Any]] = {name: getattr(_random, name) for name in _random.__all__}
     for module, names in ((view, ("broadcast_tensors", "split")),
                           (shape, ("atleast_1d", "atleast_2d", "atleast_3d", "meshgrid"))):
         out.update({name: getattr(module, name) for name in names})
@@ -21,11 +22,11 @@ def functions() -> dict[str, Callable[..., Any]]:
 
 def attach(cls: type) -> None:
     """Give the Tensor class its methods and properties."""
-    from . import _creation
+    from . import _creation, _random
     from ._backends.common import convert
     from ._ops import view
 
-    for methods in (convert.METHODS, _creation.METHODS, view.METHODS):
+    for methods in (convert.METHODS, _creation.METHODS, view.METHODS, _random.METHODS):
         for name, fn in methods.items():
             if name not in cls.__dict__:
                 setattr(cls, name, fn)

@@ -1,0 +1,342 @@
+"""Generators and the public functions that draw random numbers.
+
+Invariant: a generator's state is the bytes PyTorch's has, so states can be exchanged, and the same seed gives PyTorch's
+numbers.
+"""
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from typing import Any
+
+from . import _native
+from ._backends.cpu.random_glue import DEFAULT
+from ._creation import (
+    _device_arg,
+    _dtype_arg,
+    _factory_device,
+    _finish,
+    _int,
+    _like,
+    _number,
+    _sizes,
+)
+from ._device import CPU, device
+from ._dispatch.op import type_name
+from ._dtype import uint8
+from ._ops import random as _rows
+from ._tensor_base import TensorBase, make
+
+__all__ = [
+    "Generator", "bernoulli", "default_generator", "get_rng_state", "initial_seed", "manual_seed", "normal", "rand",
+    "rand_like", "randint", "randint_like", "randn", "randn_like", "randperm", "seed", "set_rng_state",
+]
+
+_STATE_BYTES = 5056
+_DEFAULT_SEED = 67280421310721
+
+
+class Generator:
+    """A source of random numbers with its own state."""
+
+    __slots__ = ("_state", "_device", "__weakref__")
+
+    def __init__(self, device: Any = "cpu") -> None:
+        where = _device_arg("Generator", device)
+        if where is not CPU:
+            raise RuntimeError(f"{where.type.upper()} device type not an accelerator.")
+        self._device = where
+        self._state = _native.Storage(_STATE_BYTES)
+        _native.random_seed(self._state, _DEFAULT_SEED)
+
+    @property
+    def device(self) -> device:
+        return self._device
+
+    def manual_seed(self, seed: int) -> Generator:
+        """Start the sequence that belongs to `seed`."""
+        if not -0x8000_0000_0000_0000 <= seed <= 0xFFFF_FFFF_FFFF_FFFF:
+            raise ValueError("Overflow when unpacking long long")
+        _native.random_seed(self._state, seed % (1 << 64))
+        return self
+
+    def seed(self) -> int:
+        """Start a sequence nobody can foresee; returns its seed."""
+        fresh = int.from_bytes(os.urandom(8), "little")
+        self.manual_seed(fresh)
+        return fresh
+
+    def initial_seed(self) -> int:
+        return int.from_bytes(bytes(memoryview(self._state)[:8]), "little")
+
+    def get_state(self) -> Any:
+        """The state as a tensor of bytes."""
+        copy = _native.Storage(_STATE_BYTES)
+        memoryview(copy)[:] = memoryview(self._state)
+        return make(copy, 0, (_STATE_BYTES,), (1,), uint8, CPU, 1)
+
+    def set_state(self, new_state: Any) -> Generator:
+        if not isinstance(new_state, TensorBase):
+            raise TypeError(f"set_state(): argument 'new_state' (position 1) must be Tensor, not {type_name(new_state)}")
+        if new_state._dtype is not uint8 or new_state._device.type != "cpu":
+            raise TypeError("RNG state must be a torch.ByteTensor")
+        t: Any = new_state
+        if t.numel() != _STATE_BYTES:
+            raise RuntimeError(f"Expected a CPUGeneratorImplState of size {_STATE_BYTES} but found the input RNG state size "
+                               f"to be {t.numel()}")
+        source = t.contiguous()
+        start = source._offset
+        memoryview(self._state)[:] = memoryview(source._storage)[start:start + _STATE_BYTES]
+        return self
+
+    def clone_state(self) -> Generator:
+        """A new generator in the same state."""
+        return Generator().set_state(self.get_state())
+
+    def __reduce__(self) -> Any:
+        return _restore, (self.get_state(),)
+
+
+def _restore(state: Any) -> Generator:
+    return Generator().set_state(state)
+
+
+default_generator = Generator()
+default_generator.manual_seed(default_generator.initial_seed())
+DEFAULT.state = default_generator._state
+
+
+def manual_seed(seed: Any) -> Generator:
+    """Seed the default generator of every device."""
+    return default_generator.manual_seed(int(seed))
+
+
+def seed() -> int:
+    """Seed the default generator with a number nobody can foresee."""
+    return default_generator.seed()
+
+
+def initial_seed() -> int:
+    return default_generator.initial_seed()
+
+
+def get_rng_state() -> Any:
+    return default_generator.get_state()
+
+
+def set_rng_state(new_state: Any) -> None:
+    default_generator.set_state(new_state)
+
+
+@contextlib.contextmanager
+def fork_rng(enabled: bool = True) -> Iterator[None]:
+    """Inside, the default generator may be used; afterwards it is in the state it had before."""
+    if not enabled:
+        yield
+        return
+    state = get_rng_state()
+    try:
+        yield
+    finally:
+        set_rng_state(state)
+
+
+# -- arguments ----------------------------------------------------------------------------------------------------
+def _generator(fname: str, g: Any) -> Any:
+    if g is None or isinstance(g, Generator):
+        return g
+    raise TypeError(f"{fname}(): argument 'generator' must be torch.Generator, not {type(g).__name__}")
+
+
+def _made(o: Any, args: tuple[Any, ...], out: Any, requires_grad: bool) -> Any:
+    """Run a factory, into `out` if given."""
+    t = o.call(args)
+    if out is not None:
+        if t._shape != out._shape:
+            out.resize_(t._shape)
+        t = out.copy_(t)
+    return _finish(t, requires_grad) if requires_grad else t
+
+
+# -- factories ----------------------------------------------------------------------------------------------------
+def rand(*given: Any, size: Any = None, generator: Any = None, out: Any = None, dtype: Any = None, layout: Any = None,
+         device: Any = None, pin_memory: Any = False, requires_grad: bool = False) -> Any:
+    """rand(*size, *, generator=None, out=None, dtype=None, ...): uniform in [0, 1)."""
+    args = (_sizes("rand", given if size is None else (size,)), _generator("rand", generator),
+            _dtype_arg("rand", dtype if out is None else out._dtype), layout, _factory_device("rand", device), pin_memory)
+    return _made(_rows.RAND, args, out, requires_grad)
+
+
+def randn(*given: Any, size: Any = None, generator: Any = None, out: Any = None, dtype: Any = None, layout: Any = None,
+          device: Any = None, pin_memory: Any = False, requires_grad: bool = False) -> Any:
+    """randn(*size, *, generator=None, out=None, dtype=None, ...): normal with mean 0 and deviation 1."""
+    args = (_sizes("randn", given if size is None else (size,)), _generator("randn", generator),
+            _dtype_arg("randn", dtype if out is None else out._dtype), layout, _factory_device("randn", device), pin_memory)
+    return _made(_rows.RANDN, args, out, requires_grad)
+
+
+def randint(*given: Any, low: Any = None, high: Any = None, size: Any = None, generator: Any = None, out: Any = None,
+            dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = False,
+            requires_grad: bool = False) -> Any:
+    """randint(low=0, high, size, *, generator=None, out=None, dtype=None, ...): integers in [low, high)."""
+    values = list(given)
+    if size is None and values and not isinstance(values[-1], int):
+        size = values.pop()
+    if high is None and values:
+        high = values.pop()
+    if low is None and values:
+        low = values.pop()
+    if values or high is None or not isinstance(size, (list, tuple)):
+        if size is None and low is not None:
+            raise TypeError(f"randint(): argument 'size' (position {len(given)}) must be tuple of ints, not "
+                            f"{type_name(given[-1])}")
+        raise TypeError(f"randint() received an invalid combination of arguments - got "
+                        f"({', '.join(type_name(g) for g in given)})")
+    first = 1 if low is None else 2
+    args = (0 if low is None else _int("randint", "low", 1, low), _int("randint", "high", first, high),
+            _sizes("randint", (size,)), _generator("randint", generator),
+            _dtype_arg("randint", dtype if out is None else out._dtype), layout, _factory_device("randint", device),
+            pin_memory)
+    return _made(_rows.RANDINT, args, out, requires_grad)
+
+
+def randperm(n: int, *, generator: Any = None, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
+             pin_memory: Any = False, requires_grad: bool = False) -> Any:
+    """randperm(n, *, generator=None, out=None, dtype=torch.int64, ...): 0 .. n-1 in random order."""
+    args = (_int("randperm", "n", 1, n), _generator("randperm", generator),
+            _dtype_arg("randperm", dtype if out is None else out._dtype), layout, _factory_device("randperm", device),
+            pin_memory)
+    return _made(_rows.RANDPERM, args, out, requires_grad)
+
+
+def rand_like(input: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = False,
+              requires_grad: bool = False, memory_format: Any = None) -> Any:
+    """`rand` with the shape and layout of `input`."""
+    return _like(_rows.RAND_LIKE, (input,), dtype, layout, device, pin_memory, memory_format, requires_grad)
+
+
+def randn_like(input: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = False,
+               requires_grad: bool = False, memory_format: Any = None) -> Any:
+    """`randn` with the shape and layout of `input`."""
+    return _like(_rows.RANDN_LIKE, (input,), dtype, layout, device, pin_memory, memory_format, requires_grad)
+
+
+def randint_like(input: Any, *given: Any, low: Any = None, high: Any = None, dtype: Any = None, layout: Any = None,
+                 device: Any = None, pin_memory: Any = False, requires_grad: bool = False, memory_format: Any = None) -> Any:
+    """randint_like(input, low=0, high, *, ...): `randint` with the shape and layout of `input`."""
+    values = list(given)
+    if high is None and values:
+        high = values.pop()
+    if low is None and values:
+        low = values.pop()
+    if values or high is None:
+        raise TypeError(f"randint_like() takes from 2 to 3 positional arguments but {1 + len(given)} were given")
+    head = (input, 0 if low is None else _int("randint_like", "low", 2, low),
+            _int("randint_like", "high", 2 if low is None else 3, high))
+    return _like(_rows.RANDINT_LIKE, head, dtype, layout, device, pin_memory, memory_format, requires_grad)
+
+
+def bernoulli(input: Any, p: Any = None, *, generator: Any = None, out: Any = None) -> Any:
+    """bernoulli(input, *, generator=None, out=None): 1 with the probability given by each element."""
+    g = _generator("bernoulli", generator)
+    if p is not None:
+        return _rows.BERNOULLI_P.call((input, p if isinstance(p, TensorBase) else float(p), g))
+    if out is not None:
+        return _rows.BERNOULLI.row.out_op.call((input, g, out))
+    return _rows.BERNOULLI.call((input, g))
+
+
+def normal(mean: Any, std: Any = 1.0, size: Any = None, *, generator: Any = None, out: Any = None, dtype: Any = None,
+           layout: Any = None, device: Any = None, pin_memory: Any = False, requires_grad: bool = False) -> Any:
+    """normal(mean, std, size=None, *, generator=None, out=None, ...): means and deviations are tensors or numbers."""
+    g = _generator("normal", generator)
+    if isinstance(mean, TensorBase) or isinstance(std, TensorBase):
+        values = (mean if isinstance(mean, TensorBase) else float(mean), std if isinstance(std, TensorBase) else float(std))
+        if out is not None:
+            return _rows.NORMAL_OF.row.out_op.call((*values, g, out))
+        return _rows.NORMAL_OF.call((*values, g))
+    if size is None:
+        raise TypeError('normal() missing 1 required positional arguments: "size"')
+    a, b = float(_number("normal", "mean", 1, mean)), float(_number("normal", "std", 2, std))
+    _rows.check_std(b)
+    t = randn(size, generator=g, out=out, dtype=dtype, layout=layout, device=device, pin_memory=pin_memory)
+    return _finish(_rows.NORMAL.row.inplace_op.call((t, a, b, g)) if (a, b) != (0.0, 1.0) else t, requires_grad)
+
+
+# -- filling ------------------------------------------------------------------------------------------------------
+def _from(fname: str, given: Any, others: dict[str, Any], default: Any) -> Any:
+    """The argument PyTorch calls `from`, which Python cannot name."""
+    if "from" in others:
+        given = others.pop("from")
+    if others:
+        raise TypeError(f"{fname}() got an unexpected keyword argument '{next(iter(others))}'")
+    return default if given is None else given
+
+
+def uniform_(self: Any, from_: Any = None, to: Any = 1.0, *, generator: Any = None, **others: Any) -> Any:
+    """uniform_(from=0, to=1, *, generator=None): fill with numbers from [from, to)."""
+    low = float(_number("uniform_", "from", 1, _from("uniform_", from_, others, 0.0)))
+    return _rows.UNIFORM.row.inplace_op.call((self, low, float(_number("uniform_", "to", 2, to)),
+                                              _generator("uniform_", generator)))
+
+
+def normal_(self: Any, mean: Any = 0.0, std: Any = 1.0, *, generator: Any = None) -> Any:
+    """normal_(mean=0, std=1, *, generator=None)"""
+    return _rows.NORMAL.row.inplace_op.call((self, float(_number("normal_", "mean", 1, mean)),
+                                             float(_number("normal_", "std", 2, std)), _generator("normal_", generator)))
+
+
+def random_(self: Any, *given: Any, to: Any = None, generator: Any = None, **others: Any) -> Any:
+    """random_(from=0, to=None, *, generator=None): fill with integers from [from, to), or any the dtype holds exactly."""
+    g = _generator("random_", generator)
+    low = _from("random_", None, others, None)
+    values = list(given)
+    if to is None and values:
+        to = values.pop()
+        if values or low is not None:
+            low = values.pop() if values else low
+    elif values:
+        low = values.pop()
+    if values:
+        raise TypeError(f"random_() takes from 0 to 2 positional arguments but {len(given)} were given")
+    if len(given) == 2 and to is None:
+        low = given[0]
+    if low is not None:
+        low = _int("random_", "from", 1, low)
+    if to is not None:
+        to, low = _int("random_", "to", 2, to), 0 if low is None else low
+    return _rows.RANDOM.row.inplace_op.call((self, low, to, g))
+
+
+def exponential_(self: Any, lambd: Any = 1.0, *, generator: Any = None) -> Any:
+    """exponential_(lambd=1, *, generator=None)"""
+    return _rows.EXPONENTIAL.row.inplace_op.call((self, float(_number("exponential_", "lambd", 1, lambd)),
+                                                  _generator("exponential_", generator)))
+
+
+def cauchy_(self: Any, median: Any = 0.0, sigma: Any = 1.0, *, generator: Any = None) -> Any:
+    """cauchy_(median=0, sigma=1, *, generator=None)"""
+    return _rows.CAUCHY.row.inplace_op.call((self, float(median), float(sigma), _generator("cauchy_", generator)))
+
+
+def log_normal_(self: Any, mean: Any = 1.0, std: Any = 2.0, *, generator: Any = None) -> Any:
+    """log_normal_(mean=1, std=2, *, generator=None)"""
+    return _rows.LOG_NORMAL.row.inplace_op.call((self, float(mean), float(std), _generator("log_normal_", generator)))
+
+
+def geometric_(self: Any, p: Any, *, generator: Any = None) -> Any:
+    """geometric_(p, *, generator=None)"""
+    return _rows.GEOMETRIC.row.inplace_op.call((self, float(p), _generator("geometric_", generator)))
+
+
+def bernoulli_(self: Any, p: Any = 0.5, *, generator: Any = None) -> Any:
+    """bernoulli_(p=0.5, *, generator=None): p is a number or a tensor of probabilities."""
+    value = p if isinstance(p, TensorBase) else float(_number("bernoulli_", "p", 1, p))
+    return _rows.BERNOULLI_P.row.inplace_op.call((self, value, _generator("bernoulli_", generator)))
+
+
+METHODS: dict[str, Any] = {
+    "uniform_": uniform_, "normal_": normal_, "random_": random_, "exponential_": exponential_, "cauchy_": cauchy_,
+    "log_normal_": log_normal_, "geometric_": geometric_, "bernoulli_": bernoulli_, "bernoulli": bernoulli,
+}
