@@ -6,24 +6,28 @@ from __future__ import annotations
 
 from typing import Any
 
+from .._backends.common import transfer
+from .._backends.common import view as views
 from .._dispatch import registry
 from .._dispatch.op import Spec
+from .._dtype import bool as bool_
+from .._dtype import float32
 from .rules import matmul as rules
 from .rules.base import like, wrap_dim
 from .rules.matmul import USED, batch_turn, conj, mat1_grad, mat2_grad, scaled
-from .rules.pointwise import promoted
+from .rules.pointwise import ordered_strides, promoted
 from .table import composite, op
 
 # -- products with kernels ----------------------------------------------------------------------------------------
-MM = op("mm(Tensor self, Tensor mat2) -> Tensor", meta=rules.Mm(), out=True,
+MM = op("mm(Tensor self, Tensor mat2) -> Tensor", meta=rules.Mm(), out="exact",
         grad=dict(self=lambda g, mat2, self_shape, self_stride: mat1_grad(g, mat2, self_shape, self_stride, 1),
                   mat2=lambda g, self, mat2_shape, mat2_stride: mat2_grad(g, self, mat2_shape, mat2_stride, 1)))
 ADDMM = op("addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", meta=rules.Addmm(),
-           inplace=True, out=True,
+           inplace=True, out="exact",
            grad=dict(self=lambda g, beta: scaled(g, beta),
                      mat1=lambda g, mat2, mat1_shape, mat1_stride, alpha: mat1_grad(g, mat2, mat1_shape, mat1_stride, alpha),
                      mat2=lambda g, mat1, mat2_shape, mat2_stride, alpha: mat2_grad(g, mat1, mat2_shape, mat2_stride, alpha)))
-BMM = op("bmm(Tensor self, Tensor mat2) -> Tensor", meta=rules.Bmm(False, False), out=True,
+BMM = op("bmm(Tensor self, Tensor mat2) -> Tensor", meta=rules.Bmm(False, False), out="exact",
          grad=dict(self=lambda g, mat2: BMM.call((g, batch_turn(mat2))),
                    mat2=lambda g, self: BMM.call((batch_turn(self), g))))
 op("baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
@@ -34,10 +38,15 @@ op("baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar 
 
 
 def _addbmm(self: Any, batch1: Any, batch2: Any, beta: Any, alpha: Any) -> Any:
-    """The sum over a batch is one product: the batch moves into the dimension that is summed anyway."""
-    b, n, m = batch1._shape
-    left = batch1.transpose(0, 1).reshape((n, b * m))
-    return ADDMM.call((self, left, batch2.reshape((b * m, batch2._shape[2])), beta, alpha))
+    """Matrix by matrix, each sum rounded, as PyTorch does it."""
+    n = batch1._shape[0]
+    if n == 0:
+        shape = (batch1._shape[1], batch2._shape[2])
+        return (self * beta).expand(shape).clone() if beta != 0 else self.new_zeros(shape)
+    out = self
+    for i in range(n):
+        out = ADDMM.call((out, batch1.select(0, i), batch2.select(0, i), 1 if i else beta, alpha))
+    return out
 
 
 def _batched(g: Any, n: int) -> Any:
@@ -77,8 +86,8 @@ def _checked_outer(self: Any, vec2: Any) -> Any:
     return self.reshape((self._shape[0], 1)) * vec2
 
 
-composite("outer(Tensor self, Tensor vec2) -> Tensor", _checked_outer)
-composite("ger(Tensor self, Tensor vec2) -> Tensor", _checked_outer)
+composite("outer(Tensor self, Tensor vec2) -> Tensor", _checked_outer, out=True)
+composite("ger(Tensor self, Tensor vec2) -> Tensor", _checked_outer, out=True)
 
 
 def _addr_meta(self: Any, vec1: Any, vec2: Any, beta: Any, alpha: Any) -> Spec:
@@ -86,16 +95,22 @@ def _addr_meta(self: Any, vec1: Any, vec2: Any, beta: Any, alpha: Any) -> Spec:
     _vector("addr", "vec2", vec2)
     shape = (vec1._shape[0], vec2._shape[0])
     rules.check_expand(self, shape)
-    return like(self, shape, promoted(self._dtype, promoted(vec1._dtype, vec2._dtype)))
+    dt = promoted(self._dtype, promoted(vec1._dtype, vec2._dtype))
+    return Spec(shape, ordered_strides(shape, [self]), dt, dt, self._device)
 
 
 def _addr(self: Any, vec1: Any, vec2: Any, beta: Any, alpha: Any) -> Any:
-    product = _outer(vec1, vec2)
+    dt = promoted(self._dtype, promoted(vec1._dtype, vec2._dtype))
+    if dt is bool_:
+        product = _outer(vec1, vec2) if alpha else self.new_zeros((vec1._shape[0], vec2._shape[0]))
+        return product.logical_or(self) if beta else product
+    wide = float32 if dt.itemsize == 2 and dt.is_floating_point else dt
+    product = _outer(vec1.to(wide), vec2.to(wide))
     if alpha != 1:
         product = product * alpha
-    if beta == 0:
-        return product.to(promoted(self._dtype, product._dtype))
-    return (self if beta == 1 else self * beta) + product
+    if beta != 0:
+        product = (self.to(wide) if beta == 1 else self.to(wide) * beta) + product
+    return product.to(dt)
 
 
 op("addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", meta=_addr_meta, inplace=True,
@@ -105,14 +120,19 @@ op("addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1
              vec2=lambda g, vec1, alpha: scaled(MV.call((g.t(), conj(vec1))), alpha)))
 
 # -- products of any rank -----------------------------------------------------------------------------------------
+# The one row of a product of a vector and a matrix; PyTorch squeezes it in place, so it is no view of the matrix.
+_ROW = op("_squeeze_row(Tensor self, int[] size) -> Tensor", function=False, method=False, node="SqueezeBackward4",
+          meta=lambda self, size: like(self, size), grad=dict(self=lambda g: g.unsqueeze(0)))
+transfer.everywhere(_ROW, views.UNSAFE_VIEW)
+
 for _field, _row in (("mm", "mm"), ("bmm", "bmm"), ("mv", "mv"), ("dot", "dot"), ("addmm", "addmm"), ("t", "t"),
                      ("transpose", "transpose"), ("view", "view"), ("unsafe_view", "_unsafe_view"), ("reshape", "reshape"),
-                     ("expand", "expand"), ("squeeze", "squeeze.dim"), ("unsqueeze", "unsqueeze"), ("add", "add"),
+                     ("expand", "expand"), ("squeeze", "squeeze.dim"), ("row_of", "_squeeze_row"), ("unsqueeze", "unsqueeze"), ("add", "add"),
                      ("mul", "mul"), ("conj", "conj"), ("clone", "clone")):
     setattr(USED, _field, registry.get(_row))
 
-MATMUL = composite("matmul(Tensor self, Tensor other) -> Tensor", rules.MATMUL)
-composite("linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor", rules.LINEAR, function=False)
+MATMUL = composite("matmul(Tensor self, Tensor other) -> Tensor", rules.MATMUL, out=True)
+composite("linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor", rules.LINEAR, out=True, function=False)
 
 
 def _tensordot(self: Any, other: Any, dims_self: tuple[int, ...], dims_other: tuple[int, ...]) -> Any:
@@ -149,8 +169,8 @@ def _tensordot(self: Any, other: Any, dims_self: tuple[int, ...], dims_other: tu
                    ).reshape(shape)
 
 
-composite("tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims_other) -> Tensor", _tensordot, function=False,
-          method=False)
+composite("tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims_other) -> Tensor", _tensordot, out=True,
+          function=False, method=False)
 
 
 def _inner(self: Any, other: Any) -> Any:
@@ -162,4 +182,4 @@ def _inner(self: Any, other: Any) -> Any:
     return _tensordot(self, other, (-1,), (-1,))
 
 
-composite("inner(Tensor self, Tensor other) -> Tensor", _inner)
+composite("inner(Tensor self, Tensor other) -> Tensor", _inner, out=True)

@@ -39,8 +39,8 @@ USED.log_softmax = op(
     "_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor", meta=rules.Softmax(), out=True, method=False,
     grad=dict(self=lambda g, result, dim, self_dtype: LOG_SOFTMAX_BACKWARD.call((g, result, dim, self_dtype))))
 USED.to_copy = registry.get("to_copy")
-composite("softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", rules.SoftmaxOf(False))
-composite("log_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", rules.SoftmaxOf(True))
+composite("softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", rules.SoftmaxOf(False), out=True)
+composite("log_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", rules.SoftmaxOf(True), out=True)
 
 
 # -- layer norm ---------------------------------------------------------------------------------------------------
@@ -106,7 +106,7 @@ def _layer_norm_backward(g: Any, needs: Any, input: Any, normalized_shape: Any, 
 
 USED.layer_norm = op(
     "native_layer_norm(Tensor input, int[] normalized_shape, Tensor? weight, Tensor? bias, float eps) "
-    "-> (Tensor, Tensor, Tensor)", meta=rules.LayerNorm(),
+    "-> (Tensor result0, Tensor result1, Tensor result2)", meta=rules.LayerNorm(), nondiff=("result1", "result2"),
     grad={("input", "weight", "bias"): _layer_norm_backward})
 composite("layer_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, "
           "bool cudnn_enable=True) -> Tensor", rules.LayerNormOf())

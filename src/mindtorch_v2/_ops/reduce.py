@@ -113,7 +113,8 @@ def _nanmean(self: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
     return self.nansum(dim, keepdim, dtype=dtype) / self.detach().isnan().logical_not().sum(dim, keepdim)
 
 
-composite("nanmean(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", _nanmean)
+composite("nanmean(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor", _nanmean,
+          out=True)
 
 
 # -- extremes -----------------------------------------------------------------------------------------------------
@@ -161,14 +162,15 @@ def _call_of(name: str) -> Any:
 for _name, _other in (("max", "maximum"), ("min", "minimum")):
     op(f"{_name}(Tensor self) -> Tensor", meta=Reduction(_name, SAME, nonempty=True), node=f"{_name.capitalize()}Backward1",
        out=True, grad=dict(self=_extreme_backward))
+    # Before the overload with `dim`: a tensor of one integer is an operand here, not a dimension.
+    composite(f"{_name}.other(Tensor self, Tensor other) -> Tensor", _call_of(_other), out=True)
     op(f"{_name}.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)", meta=ValueIndex(_name),
-       out=True, nondiff=("indices",), grad=dict(self=_selecting))
-    composite(f"{_name}.other(Tensor self, Tensor other) -> Tensor", _call_of(_other))
+       out="exact", nondiff=("indices",), grad=dict(self=_selecting))
 
 op("argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", meta=Reduction("argmax", INDEX, nonempty=True),
-   out=True, nondifferentiable=True)
+   out="exact", nondifferentiable=True)
 op("argmin(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", meta=Reduction("argmin", INDEX, nonempty=True),
-   out=True, nondifferentiable=True)
+   out="exact", nondifferentiable=True)
 
 
 def _aminmax_meta(self: Any, dim: int | None, keepdim: bool) -> list[Spec]:
@@ -192,7 +194,8 @@ def _aminmax(self: Any, dim: int | None, keepdim: bool) -> Any:
     return self.amin(dims, keepdim), self.amax(dims, keepdim)
 
 
-op("aminmax(Tensor self, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)", meta=_aminmax_meta, out=True,
+op("aminmax(Tensor self, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)", meta=_aminmax_meta,
+   out="exact",
    kernel=_aminmax, grad=dict(self=_aminmax_backward))
 
 # -- logic --------------------------------------------------------------------------------------------------------
@@ -251,7 +254,7 @@ def _moments(name: str, results: str, grad: Any, text: str) -> None:
            out=results == "Tensor", grad=dict(self=grad), method="mean" not in name)
     composite(f"{name}.dim({_DIMS}) -> {results}",
               lambda self, dim, unbiased, keepdim: o.call((self, dim, 1 if unbiased else 0, keepdim)),
-              method="mean" not in name)
+              out=results == "Tensor", method="mean" not in name)
     composite(f"{name}({_PLAIN}) -> {results}", lambda self, unbiased: o.call((self, None, 1 if unbiased else 0, False)),
               method="mean" not in name)
 
@@ -317,7 +320,7 @@ def _norm_backward(g: Any, self: Any, result: Any, ord: Any, dim: Any, keepdim: 
     g = restore(g, shape, dim, keepdim)
     norm = restore(result, shape, dim, keepdim)
     if ord == 0:
-        return self.detach() * 0
+        return None
     if ord == 1:
         return self.sgn() * g
     if ord == 2:
@@ -350,9 +353,10 @@ def _norm_text(self: Any, p: str, dim: Any, keepdim: bool, dtype: Any) -> Any:
 
 
 composite("norm(Tensor self, Scalar? p=2, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
-          lambda self, p, dim, keepdim, dtype: _VECTOR_NORM.call((self, 2 if p is None else p, dim, keepdim, dtype)))
+          lambda self, p, dim, keepdim, dtype: _VECTOR_NORM.call((self, 2 if p is None else p, dim, keepdim, dtype)),
+          out=True)
 composite("norm.fro(Tensor self, str p, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
-          _norm_text)
+          _norm_text, out=True)
 
 
 def _logsumexp_meta(self: Any, dim: Any, keepdim: bool) -> Spec:

@@ -9,6 +9,7 @@ from typing import Any
 from .._dispatch.op import Spec
 from .._dtype import bool as bool_
 from .._dtype import int64
+from .._layout import contiguous_format
 from .reduce import value_selecting_backward
 from .rules.base import like, wrap_dim
 from .rules.pointwise import ordered_strides
@@ -31,7 +32,7 @@ def _back(g: Any, indices: Any, self_shape: Any, dim: int) -> Any:
     return value_selecting_backward(g, dim, indices, self_shape, True)
 
 
-SORT = op("sort(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)", meta=_sort_meta, out=True,
+SORT = op("sort(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)", meta=_sort_meta, out="exact",
           nondiff=("indices",), grad=dict(self=_back))
 STABLE = op("sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)",
             meta=lambda self, stable, dim, descending: _sort_meta(self, dim, descending), out=True, node="SortBackward1",
@@ -41,7 +42,7 @@ composite("argsort(Tensor self, int dim=-1, bool descending=False) -> Tensor",
           lambda self, dim, descending: SORT.call((self, dim, descending))[1])
 composite("argsort.stable(Tensor self, *, bool stable, int dim=-1, bool descending=False) -> Tensor",
           lambda self, stable, dim, descending: STABLE.call((self, stable, dim, descending))[1])
-composite("msort(Tensor self) -> Tensor", lambda self: SORT.call((self, 0, False))[0])
+composite("msort(Tensor self) -> Tensor", lambda self: SORT.call((self, 0, False))[0], out=True)
 
 
 def _topk_meta(self: Any, k: int, dim: int, largest: bool, sorted: bool) -> list[Spec]:
@@ -59,7 +60,7 @@ def _topk_meta(self: Any, k: int, dim: int, largest: bool, sorted: bool) -> list
 
 
 op("topk(Tensor self, int k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor values, Tensor indices)",
-   meta=_topk_meta, out=True, nondiff=("indices",), grad=dict(self=_back))
+   meta=_topk_meta, out="exact", nondiff=("indices",), grad=dict(self=_back))
 
 
 # -- one element of each slice ------------------------------------------------------------------------------------
@@ -82,6 +83,8 @@ def _one_of(name: str) -> Any:
 def _kth_meta(self: Any, k: int, dim: int, keepdim: bool) -> list[Spec]:
     d = wrap_dim(dim, len(self._shape))
     n = self._shape[d] if self._shape else 1
+    if n == 0:
+        raise IndexError(f"kthvalue(): Expected reduction dim {d} to have non-zero size.")
     if k < 1 or k > n:
         raise RuntimeError(f"kthvalue(): selected number k out of range for dimension {d}")
     return _pick_meta(self, dim, keepdim)
@@ -91,7 +94,9 @@ def _select(values: Any, indices: Any, dim: int, place: int, keepdim: bool) -> A
     if not values._shape:
         return values.clone(), indices.clone()
     v, i = values.select(dim, place), indices.select(dim, place)
-    return (v.unsqueeze(dim), i.unsqueeze(dim)) if keepdim else (v.clone(), i.clone())
+    if keepdim:
+        v, i = v.unsqueeze(dim), i.unsqueeze(dim)
+    return v.clone(memory_format=contiguous_format), i.clone(memory_format=contiguous_format)
 
 
 def _kthvalue(self: Any, k: int, dim: int, keepdim: bool) -> Any:

@@ -67,9 +67,11 @@ def _logcumsumexp(out: Any, self: Any, dim: int) -> None:
     result = np.moveaxis(np_view(out), d, 0)
     result[0] = rows[0]
     for i in range(1, rows.shape[0]):
-        top = np.maximum(result[i - 1].real, rows[i].real)
-        top = np.where(np.isinf(top), 0, top)
-        result[i] = np.log(np.exp(result[i - 1] - top) + np.exp(rows[i] - top)) + top
+        old, new = result[i - 1], rows[i]
+        larger = old.real >= new.real
+        high, low = np.where(larger, old, new), np.where(larger, new, old)
+        with np.errstate(invalid="ignore"):
+            result[i] = np.where(np.isneginf(low.real), high, high + np.log1p(np.exp(low - high)))
 
 
 cpu("logcumsumexp", into(_logcumsumexp))

@@ -9,6 +9,7 @@ from typing import Any, Final, final
 
 from mypy_extensions import i64
 
+from ..._backends.common.kernels import CPP_NAMES
 from ..._dispatch.keys import AUTOGRAD, BACKENDS, PYTHON
 from ..._dispatch.op import Kernel, Op, Rule, Spec
 from ..._dispatch.state import is_grad_enabled
@@ -19,18 +20,11 @@ from .pointwise import broadcast_shapes
 from .reduce import scalar_name
 
 _contiguous: Final[Any] = contiguous_format
-_CPP: Final[dict[str, str]] = {
-    "uint8": "unsigned char", "int8": "signed char", "int16": "short int", "int32": "int", "int64": "long int",
-    "float16": "c10::Half", "float32": "float", "float64": "double", "complex64": "c10::complex<float>",
-    "complex128": "c10::complex<double>", "bool": "bool", "bfloat16": "c10::BFloat16", "float8_e5m2": "c10::Float8_e5m2",
-    "float8_e4m3fn": "c10::Float8_e4m3fn", "uint16": "short unsigned int", "uint32": "unsigned int",
-    "uint64": "long unsigned int",
-}
 
 
 def cpp_name(dt: dtype) -> str:
     """PyTorch's spelling of a dtype where its text shows the C++ type."""
-    return _CPP[dt.name]
+    return CPP_NAMES[dt.name]
 
 
 def size_text(shape: tuple[int, ...]) -> str:
@@ -62,6 +56,16 @@ def check_expand(t: TensorBase, shape: tuple[int, ...]) -> None:
                 f"The expanded size of the tensor ({shape[i]}) must match the existing size ({have}) at non-singleton "
                 f"dimension {i}.  Target sizes: {list(shape)}.  Tensor sizes: {list(t._shape)}")
         i -= 1
+
+
+def size_at(t: TensorBase, d: int) -> int:
+    """A size PyTorch asks for before it looks at the rank."""
+    n = len(t._shape)
+    if n == 0:
+        raise IndexError(f"Dimension specified as {d} but tensor has no dimensions")
+    if d >= n:
+        raise IndexError(f"Dimension out of range (expected to be in range of [{-n}, {n - 1}], but got {d})")
+    return t._shape[d]
 
 
 @final
@@ -124,6 +128,8 @@ class Bmm(Rule):
         a = args[first]
         b = args[first + 1]
         assert isinstance(a, TensorBase) and isinstance(b, TensorBase)
+        if self.add:
+            self.check_addend(args[0], a, b)
         if len(a._shape) != 3:
             raise RuntimeError("batch1 must be a 3D tensor")
         if len(b._shape) != 3:
@@ -142,12 +148,18 @@ class Bmm(Rule):
         if self.add:
             c = args[0]
             assert isinstance(c, TensorBase)
-            check_expand(c, shape)
             if c._dtype is not a._dtype:
                 raise RuntimeError(
                     f"Input dtypes must be the same, got: input {cpp_name(c._dtype)}, batch1: {cpp_name(a._dtype)}, batch2: "
                     f"{cpp_name(b._dtype)}")
         return matrix(a, shape, a._dtype)
+
+    def check_addend(self, c: Any, a: TensorBase, b: TensorBase) -> None:
+        assert isinstance(c, TensorBase)
+        if self.total:
+            check_expand(c, (size_at(a, 1), size_at(b, 2)))
+        else:
+            check_expand(c, (size_at(a, 0), size_at(a, 1), size_at(b, 2)))
 
     def check_total(self, a: TensorBase, b: TensorBase) -> None:
         if a._shape[0] != b._shape[0]:
@@ -174,11 +186,15 @@ class Mv(Rule):
         if self.add:
             c = args[0]
         rank = 1 if c is None else len(c._shape)
+        if c is None:
+            size_at(m, 0)
         if len(m._shape) != 2 or len(x._shape) != 1 or rank > 1:
             raise RuntimeError(f"vector + matrix @ vector expected, got {rank}, {len(m._shape)}, {len(x._shape)}")
         rows = m._shape[0]
         have = rows if c is None else c._shape[0] if rank == 1 else 1
         if m._shape[1] != x._shape[0] or (have != rows and have != 1):
+            if c is not None:
+                size_at(c, 0)
             raise RuntimeError(
                 f"size mismatch, got input ({have}), mat ({size_text(m._shape)}), vec ({x._shape[0]})")
         if m._dtype is not x._dtype or (c is not None and c._dtype is not m._dtype):
@@ -230,6 +246,7 @@ class Used:
     reshape: Op
     expand: Op
     squeeze: Op
+    row_of: Op
     unsqueeze: Op
     add: Op
     mul: Op
@@ -275,7 +292,7 @@ class Matmul(Kernel):
         if da == 2 and db == 1:
             return below(USED.mv, args, keys)
         if da == 1 and db == 2:
-            return USED.squeeze.call((USED.mm.call((USED.unsqueeze.call((a, 0)), b)), 0))
+            return USED.row_of.call((USED.mm.call((USED.unsqueeze.call((a, 0)), b)), (b._shape[1],)))
         return matmul_fold(a, b) if should_fold(a, b) else matmul_batch(a, b)
 
 
@@ -316,7 +333,8 @@ def matmul_fold(a: TensorBase, b: TensorBase) -> Any:
     out = USED.unsafe_view.call((USED.mm.call((flat, small)), lead + (small._shape[1],)))
     if not turned:
         return out
-    return USED.clone.call((USED.transpose.call((out, -2, -1)), _contiguous))
+    out = USED.transpose.call((out, -2, -1))
+    return out if is_contiguous(out) else USED.clone.call((out, _contiguous))
 
 
 def matmul_batch(a: TensorBase, b: TensorBase) -> Any:

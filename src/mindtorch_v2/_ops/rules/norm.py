@@ -10,7 +10,7 @@ from mypy_extensions import i64
 
 from ..._dispatch.op import Kernel, Op, Rule, Spec
 from ..._dtype import int32, int64, uint8
-from ..._tensor_base import TensorBase, contiguous_strides
+from ..._tensor_base import TensorBase, contiguous_strides, numel
 from .base import wrap_dim
 from .pointwise import Pointwise
 from .reduce import scalar_name
@@ -300,6 +300,8 @@ class Embedding(Rule):
         check_indices(i, "embedding", 1)
         if args[4]:
             raise NotImplementedError("embedding: sparse=True asks for sparse gradients, which do not exist here")
+        if w._shape[0] == 0 and numel(i) > 0:
+            raise RuntimeError("index_select(): self indexing axis dim should be positive")
         shape = i._shape + (w._shape[1],)
         return Spec(shape, contiguous_strides(shape), w._dtype, w._dtype, w._device)
 

@@ -10,6 +10,7 @@ from typing import Any, Final, final
 
 from mypy_extensions import i64
 
+from ..._backends.common.kernels import scalar_type_name
 from ..._dispatch.op import Op, Rule, Spec
 from ..._dtype import dtype, int64, uint8
 from ..._dtype import bool as bool_
@@ -25,17 +26,9 @@ INDEX: Final[i64] = 4
 
 ZEROS: Final[list[tuple[int, ...]]] = [(0,) * n for n in range(65)]
 
-_NAMES: Final[dict[str, str]] = {
-    "uint8": "Byte", "int8": "Char", "int16": "Short", "int32": "Int", "int64": "Long", "float16": "Half",
-    "float32": "Float", "float64": "Double", "complex64": "ComplexFloat", "complex128": "ComplexDouble", "bool": "Bool",
-    "bfloat16": "BFloat16", "float8_e5m2": "Float8_e5m2", "float8_e4m3fn": "Float8_e4m3fn", "uint16": "UInt16",
-    "uint32": "UInt32", "uint64": "UInt64",
-}
-
-
 def scalar_name(dt: dtype) -> str:
     """PyTorch's C++ name of a dtype, as its error texts show it."""
-    return _NAMES[dt.name]
+    return scalar_type_name(dt)
 
 
 # -- sets of dimensions -------------------------------------------------------------------------------------------
