@@ -1,6 +1,7 @@
 """`torch.return_types`: the named tuples that operators with several named results give.
 
-Invariant: a type's fields are the names in the operator's schema; there is one type per public name, made when first used.
+Invariant: a type's fields are the names in the operator's schema; there is one type per public name, made when first
+used.
 """
 from __future__ import annotations
 
@@ -25,8 +26,8 @@ class ReturnType(tuple[Any, ...]):
         if not hasattr(sequence, "__len__"):
             raise TypeError("constructor requires a sequence")
         if len(sequence) != cls.n_fields:
-            raise TypeError(f"torch.return_types.{cls.__name__}() takes a {cls.n_fields}-sequence ({len(sequence)}-sequence "
-                            "given)")
+            raise TypeError(f"torch.return_types.{cls.__name__}() takes a {cls.n_fields}-sequence "
+                            f"({len(sequence)}-sequence given)")
         return tuple.__new__(cls, sequence)
 
     def __repr__(self) -> str:

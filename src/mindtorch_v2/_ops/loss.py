@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._dispatch.op import Spec
+from .._dispatch.op import Op, Spec
 from .._dtype import int64, uint8
 from .._layout import contiguous_format
 from .._tensor_base import numel
@@ -81,12 +81,13 @@ NLL2D_BACKWARD = op(
     function=False, method=False, kernel=_nll2d_backward,
     grad=dict(grad_output=lambda g, target, weight, reduction, ignore_index: NLL2D.call(
         (g, target, weight, reduction, ignore_index))[0]))
-NLL2D = op(
+NLL2D: Op = op(
     f"nll_loss2d_forward({_NLL}) -> (Tensor output, Tensor total_weight)", meta=_nll2d_meta, node="NllLoss2DBackward0",
     nondiff=("total_weight",), function=False, method=False, kernel=_nll2d,
     grad=dict(self=lambda g, self, target, weight, reduction, ignore_index, total_weight: NLL2D_BACKWARD.call(
         (g, self, target, weight, reduction, ignore_index, total_weight))))
-composite(f"nll_loss({_NLL_DEFAULT}) -> Tensor", lambda *args: USED.nll_forward.call(args)[0], function=False, method=False)
+composite(f"nll_loss({_NLL_DEFAULT}) -> Tensor", lambda *args: USED.nll_forward.call(args)[0], function=False,
+          method=False)
 composite(f"nll_loss2d({_NLL_DEFAULT}) -> Tensor", lambda *args: NLL2D.call(args)[0], function=False, method=False)
 
 
@@ -100,7 +101,8 @@ def _nll_nd(self: Any, target: Any, weight: Any, reduction: int, ignore_index: i
         raise RuntimeError(f"Expected target size {list(wanted)}, got {list(target._shape)}")
     flat = (shape[0], shape[1], 1, -1) if numel(self) else (shape[0], shape[1], 0, 0)
     places = (shape[0], 1, -1) if numel(target) else (shape[0], 0, 0)
-    out = NLL2D.call((self.contiguous().view(flat), target.contiguous().view(places), weight, reduction, ignore_index))[0]
+    out = NLL2D.call((self.contiguous().view(flat), target.contiguous().view(places), weight, reduction,
+                      ignore_index))[0]
     return out.view(wanted) if reduction == NONE else out
 
 
@@ -118,8 +120,8 @@ def _class_weight(weight: Any, shape: Any, dim: int) -> Any:
 def _probabilities(self: Any, target: Any, weight: Any, reduction: int, smoothing: float, dim: int) -> Any:
     classes = self._shape[dim]
     if weight is not None and weight._shape != (classes,):
-        raise RuntimeError(f"cross_entropy: weight tensor should be defined either for all {classes} classes or no classes "
-                           f"but got weight tensor of shape: {list(weight._shape)}")
+        raise RuntimeError(f"cross_entropy: weight tensor should be defined either for all {classes} classes or no "
+                           f"classes but got weight tensor of shape: {list(weight._shape)}")
     logp = self.log_softmax(dim, self._dtype)
     if smoothing > 0:
         target = target * (1 - smoothing) + smoothing / classes
@@ -129,10 +131,11 @@ def _probabilities(self: Any, target: Any, weight: Any, reduction: int, smoothin
     if reduction == NONE:
         return terms.sum((dim,)).neg()
     total = terms.sum().neg()
-    return total if reduction == SUM else total / (numel(self) / classes if classes else 0.0)
+    return total if reduction == SUM else total / (int(numel(self)) / classes if classes else 0.0)
 
 
-def _smoothed(self: Any, target: Any, weight: Any, reduction: int, ignore_index: int, smoothing: float, dim: int) -> Any:
+def _smoothed(self: Any, target: Any, weight: Any, reduction: int, ignore_index: int, smoothing: float,
+              dim: int) -> Any:
     classes = self._shape[dim]
     logp = self.log_softmax(dim, self._dtype)
     exact = NLL_ND.call((logp, target, weight, reduction, ignore_index))
@@ -150,7 +153,8 @@ def _smoothed(self: Any, target: Any, weight: Any, reduction: int, ignore_index:
     return exact * (1 - smoothing) + smooth * (smoothing / classes)
 
 
-def _cross_entropy(self: Any, target: Any, weight: Any, reduction: int, ignore_index: int, label_smoothing: float) -> Any:
+def _cross_entropy(self: Any, target: Any, weight: Any, reduction: int, ignore_index: int,
+                   label_smoothing: float) -> Any:
     dim = 0 if len(self._shape) == 1 else 1
     if label_smoothing < 0 or label_smoothing > 1:
         raise RuntimeError(f"label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing:g}")
@@ -178,7 +182,7 @@ def _spread(g: Any, reduction: int, count: int) -> Any:
 
 
 def _mse_grad_grad(g: Any, grad_output: Any, reduction: int) -> Any:
-    return g * grad_output * (2.0 / max(numel(g), 1) if reduction == MEAN else 2.0)
+    return g * grad_output * (2.0 / max(int(numel(g)), 1) if reduction == MEAN else 2.0)
 
 
 MSE_BACKWARD = op(
@@ -188,8 +192,8 @@ MSE_BACKWARD = op(
         g * (self - target) * 2, reduction, max(numel(g), 1)),
         self=lambda g, grad_output, reduction: _mse_grad_grad(g, grad_output, reduction),
         target=lambda g, grad_output, reduction: _mse_grad_grad(g, grad_output, reduction).neg()))
-op("mse_loss(Tensor self, Tensor target, int reduction=Mean) -> Tensor", meta=rules.PairLoss(2), out=True, function=False,
-   method=False,
+op("mse_loss(Tensor self, Tensor target, int reduction=Mean) -> Tensor", meta=rules.PairLoss(2), out=True,
+   function=False, method=False,
    grad=dict(self=lambda g, self, target, reduction: MSE_BACKWARD.call((g, self, target, reduction)),
              target=lambda g, self, target, reduction: MSE_BACKWARD.call((g, target, self, reduction))))
 composite("l1_loss(Tensor self, Tensor target, int reduction=Mean) -> Tensor",
@@ -216,7 +220,8 @@ SMOOTH_BACKWARD = op(
     meta=rules.PairLossBackward(), function=False, method=False, kernel=_smooth_backward,
     grad=dict(grad_output=lambda g, self, target, reduction, beta: _scaled_total(
         g * ((self - target) / beta).clamp(-1, 1), reduction, numel(g)),
-        self=lambda g, grad_output, self, target, reduction, beta: _smooth_second(g, grad_output, self, target, reduction, beta),
+        self=lambda g, grad_output, self, target, reduction, beta: _smooth_second(g, grad_output, self, target,
+                                                                                  reduction, beta),
         target=lambda g, grad_output, self, target, reduction, beta: _smooth_second(
             g, grad_output, self, target, reduction, beta).neg()))
 
@@ -326,11 +331,11 @@ def _bce_backward_target(g: Any, grad_output: Any, self: Any, weight: Any, reduc
 
 
 BCE_BACKWARD = op(
-    "binary_cross_entropy_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? weight=None, int reduction=Mean) "
-    "-> Tensor", meta=rules.LikeSecond(), function=False, method=False, kernel=_bce_backward,
+    "binary_cross_entropy_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? weight=None, int "
+    "reduction=Mean) -> Tensor", meta=rules.LikeSecond(), function=False, method=False, kernel=_bce_backward,
     grad=dict(grad_output=_bce_grad_output, self=_bce_second, target=_bce_backward_target))
-op("binary_cross_entropy(Tensor self, Tensor target, Tensor? weight=None, int reduction=Mean) -> Tensor", meta=_bce_meta,
-   function=False, method=False, kernel=_bce,
+op("binary_cross_entropy(Tensor self, Tensor target, Tensor? weight=None, int reduction=Mean) -> Tensor",
+   meta=_bce_meta, function=False, method=False, kernel=_bce,
    grad=dict(self=lambda g, self, target, weight, reduction: BCE_BACKWARD.call((g, self, target, weight, reduction)),
              target=_bce_target))
 

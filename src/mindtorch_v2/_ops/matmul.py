@@ -9,25 +9,28 @@ from typing import Any
 from .._backends.common import transfer
 from .._backends.common import view as views
 from .._dispatch import registry
-from .._dispatch.op import Spec
+from .._dispatch.op import Op, Spec
 from .._dtype import bool as bool_
 from .._dtype import float32
 from .rules import matmul as rules
 from .rules.base import like, wrap_dim
 from .rules.matmul import USED, batch_turn, conj, mat1_grad, mat2_grad, scaled
 from .rules.pointwise import ordered_strides, promoted
+from .rules.reduce import scalar_name
 from .table import composite, op
 
 # -- products with kernels ----------------------------------------------------------------------------------------
 MM = op("mm(Tensor self, Tensor mat2) -> Tensor", meta=rules.Mm(), out="exact",
         grad=dict(self=lambda g, mat2, self_shape, self_stride: mat1_grad(g, mat2, self_shape, self_stride, 1),
                   mat2=lambda g, self, mat2_shape, mat2_stride: mat2_grad(g, self, mat2_shape, mat2_stride, 1)))
-ADDMM = op("addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", meta=rules.Addmm(),
-           inplace=True, out="exact",
+ADDMM = op("addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+           meta=rules.Addmm(), inplace=True, out="exact",
            grad=dict(self=lambda g, beta: scaled(g, beta),
-                     mat1=lambda g, mat2, mat1_shape, mat1_stride, alpha: mat1_grad(g, mat2, mat1_shape, mat1_stride, alpha),
-                     mat2=lambda g, mat1, mat2_shape, mat2_stride, alpha: mat2_grad(g, mat1, mat2_shape, mat2_stride, alpha)))
-BMM = op("bmm(Tensor self, Tensor mat2) -> Tensor", meta=rules.Bmm(False, False), out="exact",
+                     mat1=lambda g, mat2, mat1_shape, mat1_stride, alpha: mat1_grad(g, mat2, mat1_shape, mat1_stride,
+                                                                                    alpha),
+                     mat2=lambda g, mat1, mat2_shape, mat2_stride, alpha: mat2_grad(g, mat1, mat2_shape, mat2_stride,
+                                                                                    alpha)))
+BMM: Op = op("bmm(Tensor self, Tensor mat2) -> Tensor", meta=rules.Bmm(False, False), out="exact",
          grad=dict(self=lambda g, mat2: BMM.call((g, batch_turn(mat2))),
                    mat2=lambda g, self: BMM.call((batch_turn(self), g))))
 op("baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
@@ -56,9 +59,11 @@ def _batched(g: Any, n: int) -> Any:
 op("addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
    meta=rules.Bmm(True, True), inplace=True, out=True, kernel=_addbmm,
    grad=dict(self=lambda g, beta: scaled(g, beta),
-             batch1=lambda g, batch2, alpha: scaled(BMM.call((_batched(g, batch2._shape[0]), batch_turn(batch2))), alpha),
-             batch2=lambda g, batch1, alpha: scaled(BMM.call((batch_turn(batch1), _batched(g, batch1._shape[0]))), alpha)))
-MV = op("mv(Tensor self, Tensor vec) -> Tensor", meta=rules.Mv(False), out=True,
+             batch1=lambda g, batch2, alpha: scaled(BMM.call((_batched(g, batch2._shape[0]), batch_turn(batch2))),
+                                                    alpha),
+             batch2=lambda g, batch1, alpha: scaled(BMM.call((batch_turn(batch1), _batched(g, batch1._shape[0]))),
+                                                    alpha)))
+MV: Op = op("mv(Tensor self, Tensor vec) -> Tensor", meta=rules.Mv(False), out=True,
         grad=dict(self=lambda g, vec: _outer(g, conj(vec)), vec=lambda g, self: MV.call((conj(self.t()), g))))
 op("addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor", meta=rules.Mv(True),
    inplace=True, out=True,
@@ -113,8 +118,8 @@ def _addr(self: Any, vec1: Any, vec2: Any, beta: Any, alpha: Any) -> Any:
     return product.to(dt)
 
 
-op("addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", meta=_addr_meta, inplace=True,
-   out=True, kernel=_addr,
+op("addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", meta=_addr_meta,
+   inplace=True, out=True, kernel=_addr,
    grad=dict(self=lambda g, beta: scaled(g, beta),
              vec1=lambda g, vec2, alpha: scaled(MV.call((g, conj(vec2))), alpha),
              vec2=lambda g, vec1, alpha: scaled(MV.call((g.t(), conj(vec1))), alpha)))
@@ -126,9 +131,11 @@ _ROW = op("_squeeze_row(Tensor self, int[] size) -> Tensor", function=False, met
 transfer.everywhere(_ROW, views.UNSAFE_VIEW)
 
 for _field, _row in (("mm", "mm"), ("bmm", "bmm"), ("mv", "mv"), ("dot", "dot"), ("addmm", "addmm"), ("t", "t"),
-                     ("transpose", "transpose"), ("view", "view"), ("unsafe_view", "_unsafe_view"), ("reshape", "reshape"),
-                     ("expand", "expand"), ("squeeze", "squeeze.dim"), ("row_of", "_squeeze_row"), ("unsqueeze", "unsqueeze"), ("add", "add"),
-                     ("mul", "mul"), ("conj", "conj"), ("clone", "clone")):
+                     ("transpose", "transpose"), ("view", "view"), ("unsafe_view", "_unsafe_view"), ("reshape",
+                                                                                                     "reshape"),
+                     ("expand", "expand"), ("squeeze", "squeeze.dim"), ("row_of", "_squeeze_row"), ("unsqueeze",
+                                                                                                    "unsqueeze"),
+                     ("add", "add"), ("mul", "mul"), ("conj", "conj"), ("clone", "clone")):
     setattr(USED, _field, registry.get(_row))
 
 MATMUL = composite("matmul(Tensor self, Tensor other) -> Tensor", rules.MATMUL, out=True)
@@ -141,7 +148,7 @@ def _tensordot(self: Any, other: Any, dims_self: tuple[int, ...], dims_other: tu
     if self._dtype is not other._dtype:
         raise RuntimeError(
             "tensordot: expected both inputs to have same dtype, but found "
-            f"{rules.scalar_name(self._dtype)} and {rules.scalar_name(other._dtype)}")
+            f"{scalar_name(self._dtype)} and {scalar_name(other._dtype)}")
     first = [wrap_dim(d, len(self._shape)) for d in dims_self]
     second = [wrap_dim(d, len(other._shape)) for d in dims_other]
     inner = 1
@@ -155,8 +162,8 @@ def _tensordot(self: Any, other: Any, dims_self: tuple[int, ...], dims_other: tu
             self = self.sum((p,), True)
         else:
             raise RuntimeError(
-                f"contracted dimensions need to match, but first has size {a} in dim {dims_self[i]} and second has size {b} "
-                f"in dim {dims_other[i]}")
+                f"contracted dimensions need to match, but first has size {a} in dim {dims_self[i]} and second has "
+                f"size {b} in dim {dims_other[i]}")
     left = [d for d in range(len(self._shape)) if d not in first]
     right = [d for d in range(len(other._shape)) if d not in second]
     shape = tuple(self._shape[d] for d in left) + tuple(other._shape[d] for d in right)

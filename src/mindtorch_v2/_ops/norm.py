@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 from .._dispatch import registry
-from .._dispatch.op import Spec
+from .._dispatch.op import Op, Spec
 from .._dtype import bool as bool_
 from .._finfo import finfo
 from .rules import norm as rules
@@ -16,7 +16,7 @@ from .rules.norm import USED
 from .table import composite, op
 
 # -- softmax ------------------------------------------------------------------------------------------------------
-SOFTMAX_BACKWARD = op(
+SOFTMAX_BACKWARD: Op = op(
     "_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor",
     meta=rules.SoftmaxBackward(), method=False,
     grad=dict(grad_output=lambda g, output, dim, input_dtype: SOFTMAX_BACKWARD.call((g, output, dim, input_dtype)),
@@ -152,7 +152,7 @@ def _native_dropout(input: Any, p: float, train: Any) -> Any:
     return input * mask * (1 / (1 - p)), mask
 
 
-DROPOUT_BACKWARD = op(
+DROPOUT_BACKWARD: Op = op(
     "native_dropout_backward(Tensor grad_output, Tensor mask, float scale) -> Tensor",
     meta=lambda grad_output, mask, scale: like(grad_output), function=False, method=False,
     kernel=lambda grad_output, mask, scale: grad_output * mask * scale,

@@ -126,10 +126,10 @@ def _amax_backward(g: Any, self: Any, result: Any, dim: Any, keepdim: bool) -> A
     return restore(g, shape, dim, keepdim) * mask / mask.sum(every, True)
 
 
-op("amax(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor", meta=Reduction("amax", SAME, nonempty=True), out=True,
-   grad=dict(self=_amax_backward))
-op("amin(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor", meta=Reduction("amin", SAME, nonempty=True), out=True,
-   grad=dict(self=_amax_backward))
+op("amax(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor", meta=Reduction("amax", SAME, nonempty=True),
+   out=True, grad=dict(self=_amax_backward))
+op("amin(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor", meta=Reduction("amin", SAME, nonempty=True),
+   out=True, grad=dict(self=_amax_backward))
 
 
 def _extreme_backward(g: Any, self: Any, result: Any) -> Any:
@@ -147,7 +147,8 @@ def value_selecting_backward(g: Any, dim: int, indices: Any, sizes: tuple[int, .
     return g.new_zeros(sizes).scatter(d, indices, g)
 
 
-composite("value_selecting_reduction_backward(Tensor grad, int dim, Tensor indices, int[] sizes, bool keepdim) -> Tensor",
+composite("value_selecting_reduction_backward(Tensor grad, int dim, Tensor indices, int[] sizes, bool keepdim) -> "
+          "Tensor",
           value_selecting_backward, function=False, method=False)
 
 
@@ -160,12 +161,12 @@ def _call_of(name: str) -> Any:
 
 
 for _name, _other in (("max", "maximum"), ("min", "minimum")):
-    op(f"{_name}(Tensor self) -> Tensor", meta=Reduction(_name, SAME, nonempty=True), node=f"{_name.capitalize()}Backward1",
-       out=True, grad=dict(self=_extreme_backward))
+    op(f"{_name}(Tensor self) -> Tensor", meta=Reduction(_name, SAME, nonempty=True),
+       node=f"{_name.capitalize()}Backward1", out=True, grad=dict(self=_extreme_backward))
     # Before the overload with `dim`: a tensor of one integer is an operand here, not a dimension.
     composite(f"{_name}.other(Tensor self, Tensor other) -> Tensor", _call_of(_other), out=True)
-    op(f"{_name}.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)", meta=ValueIndex(_name),
-       out="exact", nondiff=("indices",), grad=dict(self=_selecting))
+    op(f"{_name}.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
+       meta=ValueIndex(_name), out="exact", nondiff=("indices",), grad=dict(self=_selecting))
 
 op("argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", meta=Reduction("argmax", INDEX, nonempty=True),
    out="exact", nondifferentiable=True)
@@ -177,7 +178,8 @@ def _aminmax_meta(self: Any, dim: int | None, keepdim: bool) -> list[Spec]:
     if self._dtype.is_complex:
         raise NotImplementedError(f"\"aminmax_cpu\" not implemented for '{scalar_name(self._dtype)}'")
     if numel(self) == 0 and dim is None:
-        raise RuntimeError("aminmax(): cannot compute aminmax over an empty dimension as the operation has no identity.")
+        raise RuntimeError("aminmax(): cannot compute aminmax over an empty dimension as the operation has no "
+                           "identity.")
     mask = dim_mask(dim, len(self._shape))
     check_nonempty("aminmax", self, dim, mask)
     one = like(self, reduced_shape(self._shape, mask, keepdim))
@@ -255,7 +257,8 @@ def _moments(name: str, results: str, grad: Any, text: str) -> None:
     composite(f"{name}.dim({_DIMS}) -> {results}",
               lambda self, dim, unbiased, keepdim: o.call((self, dim, 1 if unbiased else 0, keepdim)),
               out=results == "Tensor", method="mean" not in name)
-    composite(f"{name}({_PLAIN}) -> {results}", lambda self, unbiased: o.call((self, None, 1 if unbiased else 0, False)),
+    composite(f"{name}({_PLAIN}) -> {results}", lambda self, unbiased: o.call((self, None, 1 if unbiased else 0,
+                                                                               False)),
               method="mean" not in name)
 
 
@@ -269,10 +272,12 @@ _moments("std_mean", "(Tensor, Tensor)", _std_mean_backward, "std_mean")
 def _norm_meta(self: Any, ord: Any, dim: Any, keepdim: bool, dtype: Any) -> Spec:
     dt = self._dtype
     if dt.category < 2:
-        raise RuntimeError(f"linalg.vector_norm: Expected a floating point or complex tensor as input. Got {scalar_name(dt)}")
+        raise RuntimeError(f"linalg.vector_norm: Expected a floating point or complex tensor as input. Got "
+                           f"{scalar_name(dt)}")
     if dtype is not None:
         if dtype.category < 2:
-            raise RuntimeError(f"linalg.vector_norm: dtype should be floating point or complex, but got {scalar_name(dtype)}")
+            raise RuntimeError(f"linalg.vector_norm: dtype should be floating point or complex, but got "
+                               f"{scalar_name(dtype)}")
         if dt.is_complex != dtype.is_complex:
             raise RuntimeError(
                 f"linalg.vector_norm: dtype should be {'complex' if dt.is_complex else 'real'} for "
@@ -282,13 +287,14 @@ def _norm_meta(self: Any, ord: Any, dim: Any, keepdim: bool, dtype: Any) -> Spec
     if numel(self) == 0 and (ord < 0 or ord == _inf):
         shown = "inf" if ord == _inf else "-inf" if ord == -_inf else f"{ord:g}"
         if not dim:
-            raise RuntimeError(f"linalg.vector_norm cannot compute the {shown} norm on an empty tensor because the operation "
-                               "does not have an identity")
+            raise RuntimeError(f"linalg.vector_norm cannot compute the {shown} norm on an empty tensor because the "
+                               "operation does not have an identity")
         for d in dim:
             if self._shape[d] == 0:
                 raise RuntimeError(
-                    f"linalg.vector_norm cannot compute the {shown} norm on the dimension {wrap_dim(d, len(self._shape))}"
-                    "because this dimension is empty and the operation does not have an identity")
+                    f"linalg.vector_norm cannot compute the {shown} norm on the dimension "
+                    f"{wrap_dim(d, len(self._shape))}because this dimension is empty and the operation does not have "
+                    "an identity")
     return like(self, reduced_shape(self._shape, mask, keepdim), dt.to_real() if dt.is_complex else dt)
 
 
@@ -340,7 +346,8 @@ def _norm_backward(g: Any, self: Any, result: Any, ord: Any, dim: Any, keepdim: 
 
 
 _VECTOR_NORM = op(
-    "linalg_vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
+    "linalg_vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) "
+    "-> Tensor",
     meta=_norm_meta, out=True, kernel=_norm, grad=dict(self=_norm_backward), function=False, method=False)
 
 
@@ -376,8 +383,8 @@ def _logsumexp(self: Any, dim: Any, keepdim: bool) -> Any:
     return out + (top if keepdim else top.reshape(out._shape))
 
 
-op("logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor", meta=_logsumexp_meta, out=True, kernel=_logsumexp,
-   grad=dict(self=lambda g, self, result, dim, keepdim: restore(g, self._shape, dim, keepdim) * (
+op("logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor", meta=_logsumexp_meta, out=True,
+   kernel=_logsumexp, grad=dict(self=lambda g, self, result, dim, keepdim: restore(g, self._shape, dim, keepdim) * (
        self - restore(result, self._shape, dim, keepdim)).exp().conj()))
 
 
@@ -449,7 +456,8 @@ def _logcumsumexp_backward(g: Any, self: Any, result: Any, dim: int) -> Any:
     return forward - backward
 
 
-op("logcumsumexp(Tensor self, int dim) -> Tensor", meta=_logcumsumexp_meta, out=True, grad=dict(self=_logcumsumexp_backward))
+op("logcumsumexp(Tensor self, int dim) -> Tensor", meta=_logcumsumexp_meta, out=True,
+   grad=dict(self=_logcumsumexp_backward))
 
 
 def _trace_meta(self: Any) -> Spec:

@@ -32,11 +32,12 @@ def _back(g: Any, indices: Any, self_shape: Any, dim: int) -> Any:
     return value_selecting_backward(g, dim, indices, self_shape, True)
 
 
-SORT = op("sort(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)", meta=_sort_meta, out="exact",
-          nondiff=("indices",), grad=dict(self=_back))
-STABLE = op("sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)",
-            meta=lambda self, stable, dim, descending: _sort_meta(self, dim, descending), out=True, node="SortBackward1",
-            nondiff=("indices",), grad=dict(self=_back),
+SORT = op("sort(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)", meta=_sort_meta,
+          out="exact", nondiff=("indices",), grad=dict(self=_back))
+STABLE = op("sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False) -> (Tensor values, Tensor "
+            "indices)",
+            meta=lambda self, stable, dim, descending: _sort_meta(self, dim, descending), out=True,
+            node="SortBackward1", nondiff=("indices",), grad=dict(self=_back),
             kernel=lambda self, stable, dim, descending: SORT.call((self, dim, descending)))
 composite("argsort(Tensor self, int dim=-1, bool descending=False) -> Tensor",
           lambda self, dim, descending: SORT.call((self, dim, descending))[1])
@@ -110,8 +111,8 @@ def _one_back(g: Any, indices: Any, self_shape: Any, dim: int, keepdim: bool) ->
 
 op("kthvalue(Tensor self, int k, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)", meta=_kth_meta,
    out=True, nondiff=("indices",), kernel=_kthvalue, grad=dict(self=_one_back))
-op("mode(Tensor self, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)", meta=_one_of("mode"), out=True,
-   nondiff=("indices",), grad=dict(self=_one_back))
+op("mode(Tensor self, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)", meta=_one_of("mode"),
+   out=True, nondiff=("indices",), grad=dict(self=_one_back))
 
 
 def _median_dim(self: Any, dim: int, keepdim: bool, skip_nan: bool) -> Any:

@@ -1,7 +1,7 @@
 """From products to kernels: small ones to the native module, large ones of float matrices to NumPy's BLAS.
 
-Invariant: BLAS only sees operands whose rows or columns are contiguous; others are copied first, because NumPy's loop for
-any other layout is a hundred times slower.
+Invariant: BLAS only sees operands whose rows or columns are contiguous; others are copied first, because NumPy's loop
+for any other layout is a hundred times slower.
 """
 from __future__ import annotations
 
@@ -121,8 +121,8 @@ def add_scaled(data: Any, s: Spec, c: TensorBase, beta: Any, alpha: Any) -> Any:
     if alpha != 1:
         _binary(_MUL, data, 0, s.stride, code, alpha, 0, (), 0, data, 0, s.stride, code, s.shape, code, 1)
     if beta != 0:
-        _binary(_ADD, data, 0, s.stride, code, c._storage, int(c._offset), expand_strides(c, s.shape), code, data, 0, s.stride,
-                code, s.shape, code, beta)
+        _binary(_ADD, data, 0, s.stride, code, c._storage, int(c._offset), expand_strides(c, s.shape), code, data, 0,
+                s.stride, code, s.shape, code, beta)
     return data
 
 
@@ -147,8 +147,8 @@ class Mm(Kernel):
             return finished(blas(a, b, s), s)
         if dt.category < 2:
             refuse("addmm_impl_cpu_", dt)
-        return finished(_gemm(a._storage, int(a._offset), a._stride, b._storage, int(b._offset), b._stride, None, 0, s.stride,
-                              dt.code, int(m), int(n), int(k), 1, 0), s)
+        return finished(_gemm(a._storage, int(a._offset), a._stride, b._storage, int(b._offset), b._stride, None, 0,
+                              s.stride, dt.code, int(m), int(n), int(k), 1, 0), s)
 
     def into(self, op: Op, args: tuple[Any, ...], spec: Spec, out: TensorBase) -> bool:
         a = args[0]
@@ -167,8 +167,8 @@ class Mm(Kernel):
                       np.ndarray(out._shape, out._dtype.np, out._storage, int(out._offset) * out._dtype.itemsize))
             return True
         refuse("addmm_impl_cpu_", spec.dtype)
-        _gemm(a._storage, int(a._offset), a._stride, b._storage, int(b._offset), b._stride, out._storage, int(out._offset),
-              out._stride, out._dtype.code, int(m), int(n), int(k), 1, 0)
+        _gemm(a._storage, int(a._offset), a._stride, b._storage, int(b._offset), b._stride, out._storage,
+              int(out._offset), out._stride, out._dtype.code, int(m), int(n), int(k), 1, 0)
         return True
 
 
@@ -181,7 +181,8 @@ class Addmm(Kernel):
         c = args[0]
         a = args[1]
         b = args[2]
-        assert isinstance(s, Spec) and isinstance(a, TensorBase) and isinstance(b, TensorBase) and isinstance(c, TensorBase)
+        assert isinstance(s, Spec) and isinstance(c, TensorBase)
+        assert isinstance(a, TensorBase) and isinstance(b, TensorBase)
         dt = s.dtype
         beta = args[3]
         alpha = args[4]
@@ -194,9 +195,10 @@ class Addmm(Kernel):
         k: i64 = a._shape[1]
         if m * n * k > SMALL and for_blas(dt):
             return finished(add_scaled(blas(a, b, s), s, c, beta, alpha), s)
-        return finished(_addmm(c._storage, int(c._offset), expand_strides(c, s.shape), a._storage, int(a._offset), a._stride,
-                               b._storage, int(b._offset), b._stride, None, 0, s.stride, dt.code, int(m), int(n), int(k), alpha,
-                               beta), s)
+        data = _addmm(c._storage, int(c._offset), expand_strides(c, s.shape), a._storage, int(a._offset), a._stride,
+                      b._storage, int(b._offset), b._stride, None, 0, s.stride, dt.code, int(m), int(n), int(k), alpha,
+                      beta)
+        return finished(data, s)
 
 
 @final
@@ -234,8 +236,9 @@ class Bmm(Kernel):
             assert isinstance(c, TensorBase)
             out = _Storage(s.shape[0] * s.shape[1] * s.shape[2] * dt.itemsize)
             _copy(out, 0, s.stride, dt.code, c._storage, int(c._offset), expand_strides(c, s.shape), dt.code, s.shape)
-        return finished(_bgemm(a._storage, int(a._offset), a._stride, b._storage, int(b._offset), b._stride, out, 0, s.stride,
-                               dt.code, s.shape[0], int(m), int(n), int(k), alpha, beta), s)
+        data = _bgemm(a._storage, int(a._offset), a._stride, b._storage, int(b._offset), b._stride, out, 0, s.stride,
+                      dt.code, s.shape[0], int(m), int(n), int(k), alpha, beta)
+        return finished(data, s)
 
 
 @final
@@ -259,8 +262,9 @@ class Mv(Kernel):
         if not self.add:
             if large:
                 return finished(blas(a, x, s), s)
-            return finished(_gemm(a._storage, int(a._offset), a._stride, x._storage, int(x._offset), (x._stride[0], 0), None, 0,
-                                  (1, 1), dt.code, int(m), 1, int(k), 1, 0), s)
+            data = _gemm(a._storage, int(a._offset), a._stride, x._storage, int(x._offset), (x._stride[0], 0), None, 0,
+                         (1, 1), dt.code, int(m), 1, int(k), 1, 0)
+            return finished(data, s)
         c = args[0]
         assert isinstance(c, TensorBase)
         beta = factor(args[3], dt)
@@ -268,8 +272,9 @@ class Mv(Kernel):
         if large:
             return finished(add_scaled(blas(a, x, s), s, c, beta, alpha), s)
         step = expand_strides(c, s.shape)[0]
-        return finished(_addmm(c._storage, int(c._offset), (step, 0), a._storage, int(a._offset), a._stride, x._storage,
-                               int(x._offset), (x._stride[0], 0), None, 0, (1, 1), dt.code, int(m), 1, int(k), alpha, beta), s)
+        data = _addmm(c._storage, int(c._offset), (step, 0), a._storage, int(a._offset), a._stride, x._storage,
+                      int(x._offset), (x._stride[0], 0), None, 0, (1, 1), dt.code, int(m), 1, int(k), alpha, beta)
+        return finished(data, s)
 
 
 @final
@@ -282,5 +287,6 @@ class Dot(Kernel):
         b = args[1]
         assert isinstance(s, Spec) and isinstance(a, TensorBase) and isinstance(b, TensorBase)
         refuse("dot", s.dtype)
-        return finished(_dot(a._storage, int(a._offset), a._stride[0], b._storage, int(b._offset), b._stride[0], a._shape[0],
-                             s.dtype.code, None, 0), s)
+        data = _dot(a._storage, int(a._offset), a._stride[0], b._storage, int(b._offset), b._stride[0], a._shape[0],
+                    s.dtype.code, None, 0)
+        return finished(data, s)

@@ -88,8 +88,8 @@ class Softmax(Kernel):
             return False
         need_float("log_softmax_kernel_impl" if self.log else "softmax_kernel_impl", spec.dtype)
         code = spec.dtype.code
-        _softmax(self.log, a._storage, int(a._offset), a._stride, code, out._storage, int(out._offset), out._stride, code,
-                 a._shape, wrapped(args[1], len(a._shape)))
+        _softmax(self.log, a._storage, int(a._offset), a._stride, code, out._storage, int(out._offset), out._stride,
+                 code, a._shape, wrapped(args[1], len(a._shape)))
         return True
 
 
@@ -107,8 +107,9 @@ class SoftmaxBackward(Kernel):
         assert isinstance(s, Spec) and isinstance(g, TensorBase) and isinstance(y, TensorBase)
         need_float("softmax_backward", s.dtype)
         code = s.dtype.code
-        data = _softmax_backward(self.log, g._storage, int(g._offset), g._stride, g._dtype.code, y._storage, int(y._offset),
-                                 y._stride, code, None, 0, s.stride, code, y._shape, wrapped(args[2], len(y._shape)))
+        data = _softmax_backward(self.log, g._storage, int(g._offset), g._stride, g._dtype.code, y._storage,
+                                 int(y._offset), y._stride, code, None, 0, s.stride, code, y._shape,
+                                 wrapped(args[2], len(y._shape)))
         return finished(data, s)
 
 
@@ -156,8 +157,9 @@ class LayerNorm(Kernel):
             bcode = b._dtype.code
         mean = _Storage(outer * item)
         rstd = _Storage(outer * item)
-        data = _layer_norm(x._storage, int(x._offset), (), code, wdata, woff, (), wcode, bdata, boff, (), bcode, None, 0, (),
-                           code, mean, 0, (), stat.dtype.code, rstd, 0, (), stat.dtype.code, outer, inner, args[4])
+        data = _layer_norm(x._storage, int(x._offset), (), code, wdata, woff, (), wcode, bdata, boff, (), bcode, None,
+                           0, (), code, mean, 0, (), stat.dtype.code, rstd, 0, (), stat.dtype.code, outer, inner,
+                           args[4])
         return finished(data, o), finished(mean, stat), finished(rstd, stat)
 
 
@@ -203,10 +205,10 @@ class LayerNormBackward(Kernel):
                 outs.append(None)
                 flat.append(None)
                 flat.append(0)
-        _layer_norm_backward(g._storage, int(g._offset), (), g._dtype.code, x._storage, int(x._offset), (), x._dtype.code,
-                             mean._storage, int(mean._offset), (), mean._dtype.code, rstd._storage, int(rstd._offset), (),
-                             rstd._dtype.code, wdata, woff, (), wcode, flat[0], 0, (), flat[1], flat[2], 0, (), flat[3],
-                             flat[4], 0, (), flat[5], outer, inner)
+        _layer_norm_backward(g._storage, int(g._offset), (), g._dtype.code, x._storage, int(x._offset), (),
+                             x._dtype.code, mean._storage, int(mean._offset), (), mean._dtype.code, rstd._storage,
+                             int(rstd._offset), (), rstd._dtype.code, wdata, woff, (), wcode, flat[0], 0, (), flat[1],
+                             flat[2], 0, (), flat[3], flat[4], 0, (), flat[5], outer, inner)
         return outs[0], outs[1], outs[2]
 
 
@@ -241,8 +243,8 @@ class Nll(Kernel):
             woff = int(w._offset)
         total = _Storage(x._dtype.itemsize)
         data = _nll_loss(x._storage, int(x._offset), row_strides(x), code, t._storage, int(t._offset),
-                         t._stride if len(t._shape) == 1 else (0,), t._dtype.code, wdata, woff, (), code, None, 0, o.stride,
-                         code, total, 0, (), code, n, c, reduction, args[4])
+                         t._stride if len(t._shape) == 1 else (0,), t._dtype.code, wdata, woff, (), code, None, 0,
+                         o.stride, code, total, 0, (), code, n, c, reduction, args[4])
         return finished(data, o), make(total, 0, (), (), x._dtype, CPU, CPU_KEY)
 
 
@@ -294,13 +296,13 @@ class Mse(Kernel):
         if args[2] != 0:
             shape = a._shape if a._shape == b._shape else broadcast_of(a, b)
             stride = contiguous_strides(shape)
-        data = _binary(_SUB, a._storage, int(a._offset), expand_strides(a, shape), a._dtype.code, b._storage, int(b._offset),
-                       expand_strides(b, shape), b._dtype.code, None, 0, stride, code, shape, code, 1)
+        data = _binary(_SUB, a._storage, int(a._offset), expand_strides(a, shape), a._dtype.code, b._storage,
+                       int(b._offset), expand_strides(b, shape), b._dtype.code, None, 0, stride, code, shape, code, 1)
         _unary(_SQUARE, data, 0, stride, code, data, 0, stride, code, shape, code)
         if args[2] == 0:
             return finished(data, s)
-        return finished(_reduce(_MEAN if args[2] == 1 else _SUM, data, 0, stride, code, None, 0, ZEROS[len(shape)], code,
-                                shape, code, 1), s)
+        return finished(_reduce(_MEAN if args[2] == 1 else _SUM, data, 0, stride, code, None, 0, ZEROS[len(shape)],
+                                code, shape, code, 1), s)
 
 
 def broadcast_of(a: TensorBase, b: TensorBase) -> tuple[int, ...]:
@@ -324,18 +326,19 @@ class MseBackward(Kernel):
         shape = s.shape
         stride = s.stride
         # 2 (a - b) and then g: the difference is scaled while it is formed, a - b = a + (-1) b.
-        data = _binary(_SUB, a._storage, int(a._offset), expand_strides(a, shape), a._dtype.code, b._storage, int(b._offset),
-                       expand_strides(b, shape), b._dtype.code, None, 0, stride, code, shape, code, 1)
+        data = _binary(_SUB, a._storage, int(a._offset), expand_strides(a, shape), a._dtype.code, b._storage,
+                       int(b._offset), expand_strides(b, shape), b._dtype.code, None, 0, stride, code, shape, code, 1)
         scale = 2.0
         if args[3] == 1:
             scale = 2.0 / max(inner_size(shape), 1)
         small = len(g._shape) == 0
         if small:
-            one = _binary(_MUL, g._storage, int(g._offset), (), g._dtype.code, scale, 0, (), 0, None, 0, (), code, (), code, 1)
+            one = _binary(_MUL, g._storage, int(g._offset), (), g._dtype.code, scale, 0, (), 0, None, 0, (), code, (),
+                          code, 1)
             _binary(_MUL, data, 0, stride, code, one, 0, ZEROS[len(shape)], code, data, 0, stride, code, shape, code, 1)
             return finished(data, s)
-        _binary(_MUL, data, 0, stride, code, g._storage, int(g._offset), expand_strides(g, shape), g._dtype.code, data, 0,
-                stride, code, shape, code, 1)
+        _binary(_MUL, data, 0, stride, code, g._storage, int(g._offset), expand_strides(g, shape), g._dtype.code, data,
+                0, stride, code, shape, code, 1)
         _binary(_MUL, data, 0, stride, code, scale, 0, (), 0, data, 0, stride, code, shape, code, 1)
         return finished(data, s)
 
@@ -350,8 +353,8 @@ class Embedding(Kernel):
         i = args[1]
         assert isinstance(s, Spec) and isinstance(w, TensorBase) and isinstance(i, TensorBase)
         i = dense(i)
-        data = _embedding(w._storage, int(w._offset), w._stride, w._dtype.code, i._storage, int(i._offset), (), i._dtype.code,
-                          None, 0, (), w._dtype.code, int(numel(i)), w._shape[0], w._shape[1])
+        data = _embedding(w._storage, int(w._offset), w._stride, w._dtype.code, i._storage, int(i._offset), (),
+                          i._dtype.code, None, 0, (), w._dtype.code, int(numel(i)), w._shape[0], w._shape[1])
         return finished(data, s)
 
 
@@ -367,7 +370,7 @@ class EmbeddingBackward(Kernel):
         g = dense(g)
         i = dense(i)
         columns = s.shape[1]
-        data = _embedding_backward(g._storage, int(g._offset), (columns, 1), g._dtype.code, i._storage, int(i._offset), (),
-                                   i._dtype.code, None, 0, (), g._dtype.code, int(numel(i)), s.shape[0], columns, args[3],
-                                   args[4])
+        data = _embedding_backward(g._storage, int(g._offset), (columns, 1), g._dtype.code, i._storage, int(i._offset),
+                                   (), i._dtype.code, None, 0, (), g._dtype.code, int(numel(i)), s.shape[0], columns,
+                                   args[3], args[4])
         return finished(data, s)

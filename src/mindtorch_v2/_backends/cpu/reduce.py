@@ -9,7 +9,8 @@ from .lines import cpu, into
 from .numpy_view import np_view
 from .reduce_glue import Moments, Reduce, ReduceWithIndex, Scan
 
-for _name, _code in (("sum", "SUM"), ("mean", "MEAN"), ("prod", "PROD"), ("amax", "AMAX"), ("amin", "AMIN"), ("max", "AMAX"),
+for _name, _code in (("sum", "SUM"), ("mean", "MEAN"), ("prod", "PROD"), ("amax", "AMAX"), ("amin", "AMIN"), ("max",
+                                                                                                              "AMAX"),
                      ("min", "AMIN"), ("any", "ANY"), ("all", "ALL"), ("argmax", "ARGMAX"), ("argmin", "ARGMIN")):
     cpu(_name, Reduce(getattr(_native, _code)))
 cpu("max.dim", ReduceWithIndex(_native.AMAX, _native.ARGMAX))

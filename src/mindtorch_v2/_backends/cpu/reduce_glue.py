@@ -90,8 +90,8 @@ class ReduceWithIndex(Kernel):
         total = count(v.shape)
         offset = int(a._offset)
         values = _reduce(self.values, a._storage, offset, a._stride, code, None, 0, stride, code, a._shape, code, total)
-        indices = _reduce(self.indices, a._storage, offset, a._stride, code, None, 0, stride, w.dtype.code, a._shape, code,
-                          total)
+        indices = _reduce(self.indices, a._storage, offset, a._stride, code, None, 0, stride, w.dtype.code, a._shape,
+                          code, total)
         return (make(values, 0, v.shape, v.stride, v.dtype, CPU, CPU_KEY),
                 make(indices, 0, w.shape, w.stride, w.dtype, CPU, CPU_KEY))
 
@@ -140,8 +140,8 @@ class Sort(Kernel):
         assert isinstance(v, Spec) and isinstance(w, Spec)
         a = args[0]
         assert isinstance(a, TensorBase)
-        values, indices = _sort(a._storage, int(a._offset), a._stride, a._dtype.code, None, 0, v.stride, v.dtype.code, None, 0,
-                                w.stride, w.dtype.code, a._shape, wrapped(args[1], a), args[2])
+        values, indices = _sort(a._storage, int(a._offset), a._stride, a._dtype.code, None, 0, v.stride, v.dtype.code,
+                                None, 0, w.stride, w.dtype.code, a._shape, wrapped(args[1], a), args[2])
         return (make(values, 0, v.shape, v.stride, v.dtype, CPU, CPU_KEY),
                 make(indices, 0, w.shape, w.stride, w.dtype, CPU, CPU_KEY))
 
@@ -170,8 +170,8 @@ class Moments(Kernel):
         total = count(first.shape)
         out = _Storage(total * a._dtype.itemsize)
         mean = _Storage(total * a._dtype.itemsize) if self.both else None
-        _var(a._storage, int(a._offset), a._stride, code, out, 0, stride, code, mean, 0, stride, code, a._shape, correction,
-             self.root)
+        _var(a._storage, int(a._offset), a._stride, code, out, 0, stride, code, mean, 0, stride, code, a._shape,
+             correction, self.root)
         result = make(out, 0, first.shape, first.stride, first.dtype, CPU, CPU_KEY)
         if not self.both:
             return result
@@ -193,12 +193,13 @@ class Moments(Kernel):
                  correction, False)
             parts.append(out)
         dense = (1,)
-        out = _binary(_ADD, parts[0], 0, dense, code, parts[1], 0, dense, code, parts[0], 0, dense, code, (total,), code, 1)
+        out = _binary(_ADD, parts[0], 0, dense, code, parts[1], 0, dense, code, parts[0], 0, dense, code, (total,),
+                      code, 1)
         if self.root:
             _unary(_SQRT, out, 0, dense, code, out, 0, dense, code, (total,), code)
         result = make(out, 0, first.shape, first.stride, first.dtype, CPU, CPU_KEY)
         if not self.both:
             return result
-        mean = _reduce(_MEAN, a._storage, int(a._offset), a._stride, a._dtype.code, None, 0, stride, a._dtype.code, a._shape,
-                       a._dtype.code, total)
+        mean = _reduce(_MEAN, a._storage, int(a._offset), a._stride, a._dtype.code, None, 0, stride, a._dtype.code,
+                       a._shape, a._dtype.code, total)
         return result, make(mean, 0, first.shape, first.stride, a._dtype, CPU, CPU_KEY)

@@ -1,7 +1,7 @@
 """Matrix products: shape rules, the folding of `matmul` and `linear` into products of matrices, and their derivatives.
 
-Invariant: a rule refuses what PyTorch refuses before any kernel runs; every product of higher rank is one call of mm, mv,
-dot, bmm or addmm.
+Invariant: a rule refuses what PyTorch refuses before any kernel runs; every product of higher rank is one call of mm,
+mv, dot, bmm or addmm.
 """
 from __future__ import annotations
 
@@ -47,7 +47,8 @@ def check_expand(t: TensorBase, shape: tuple[int, ...]) -> None:
     if d < 0:
         raise RuntimeError(
             f"expand(torch.{scalar_name(t._dtype)}Tensor{{{list(t._shape)}}}, size={list(shape)}): the number of sizes "
-            f"provided ({len(shape)}) must be greater or equal to the number of dimensions in the tensor ({len(t._shape)})")
+            f"provided ({len(shape)}) must be greater or equal to the number of dimensions in the tensor "
+            f"({len(t._shape)})")
     i = len(shape) - 1
     while i >= d:
         have = t._shape[i - d]
@@ -138,8 +139,8 @@ class Bmm(Rule):
             self.check_total(a, b)
         elif a._shape[0] != b._shape[0] or a._shape[2] != b._shape[1]:
             raise RuntimeError(
-                f"Expected size for first two dimensions of batch2 tensor to be: [{a._shape[0]}, {a._shape[2]}] but got: "
-                f"[{b._shape[0]}, {b._shape[1]}].")
+                f"Expected size for first two dimensions of batch2 tensor to be: [{a._shape[0]}, {a._shape[2]}] but "
+                f"got: [{b._shape[0]}, {b._shape[1]}].")
         if a._dtype is not b._dtype:
             raise RuntimeError(f"expected scalar type {scalar_name(a._dtype)} but found {scalar_name(b._dtype)}")
         shape: tuple[int, ...] = (a._shape[0], a._shape[1], b._shape[2])
@@ -150,8 +151,8 @@ class Bmm(Rule):
             assert isinstance(c, TensorBase)
             if c._dtype is not a._dtype:
                 raise RuntimeError(
-                    f"Input dtypes must be the same, got: input {cpp_name(c._dtype)}, batch1: {cpp_name(a._dtype)}, batch2: "
-                    f"{cpp_name(b._dtype)}")
+                    f"Input dtypes must be the same, got: input {cpp_name(c._dtype)}, batch1: {cpp_name(a._dtype)}, "
+                    f"batch2: {cpp_name(b._dtype)}")
         return matrix(a, shape, a._dtype)
 
     def check_addend(self, c: Any, a: TensorBase, b: TensorBase) -> None:
@@ -200,8 +201,8 @@ class Mv(Rule):
         if m._dtype is not x._dtype or (c is not None and c._dtype is not m._dtype):
             self_dt = x._dtype if c is None else c._dtype
             raise RuntimeError(
-                f"addmv input tensors must have the same dtype, but got {scalar_name(self_dt)}, {scalar_name(m._dtype)}, "
-                f"and {scalar_name(x._dtype)}")
+                f"addmv input tensors must have the same dtype, but got {scalar_name(self_dt)}, "
+                f"{scalar_name(m._dtype)}, and {scalar_name(x._dtype)}")
         return Spec((rows,), (1,), m._dtype, m._dtype, m._device)
 
 
@@ -224,8 +225,8 @@ class Dot(Rule):
                 f"{scalar_name(b._dtype)}")
         if a._shape[0] != b._shape[0]:
             raise RuntimeError(
-                f"inconsistent tensor size, expected tensor [{a._shape[0]}] and src [{b._shape[0]}] to have the same number "
-                f"of elements, but got {a._shape[0]} and {b._shape[0]} elements respectively")
+                f"inconsistent tensor size, expected tensor [{a._shape[0]}] and src [{b._shape[0]}] to have the same "
+                f"number of elements, but got {a._shape[0]} and {b._shape[0]} elements respectively")
         return Spec((), (), a._dtype, a._dtype, a._device)
 
 
@@ -297,7 +298,8 @@ class Matmul(Kernel):
 
 
 def should_fold(a: TensorBase, b: TensorBase) -> bool:
-    """Whether the operand of higher rank becomes one matrix, instead of the other one being repeated for every batch."""
+    """Whether the operand of higher rank becomes one matrix, instead of the other one being repeated for every
+    batch."""
     larger, other = (a, b) if len(a._shape) >= len(b._shape) else (b, a)
     if len(larger._shape) < 3 or len(other._shape) > 2:
         return False

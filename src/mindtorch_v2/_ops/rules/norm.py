@@ -95,8 +95,8 @@ def check_normalized(name: str, x: TensorBase, shape: tuple[int, ...], weight: A
             "normalized_shape = []")
     if isinstance(weight, TensorBase) and weight._shape != shape:
         raise RuntimeError(
-            f"Expected weight to be of same shape as normalized_shape, but got weight of shape {list(weight._shape)} and "
-            f"normalized_shape = {list(shape)}")
+            f"Expected weight to be of same shape as normalized_shape, but got weight of shape {list(weight._shape)} "
+            f"and normalized_shape = {list(shape)}")
     if isinstance(bias, TensorBase) and bias._shape != shape:
         raise RuntimeError(
             f"Expected bias to be of same shape as normalized_shape, but got bias of shape {list(bias._shape)} and "
@@ -309,8 +309,8 @@ class Embedding(Rule):
 def check_indices(i: TensorBase, name: str, position: int) -> None:
     if i._dtype is not int64 and i._dtype is not int32:
         raise RuntimeError(
-            f"Expected tensor for argument #{position} 'indices' to have one of the following scalar types: Long, Int; but "
-            f"got torch.{scalar_name(i._dtype)}Tensor instead (while checking arguments for {name})")
+            f"Expected tensor for argument #{position} 'indices' to have one of the following scalar types: Long, "
+            f"Int; but got torch.{scalar_name(i._dtype)}Tensor instead (while checking arguments for {name})")
 
 
 @final

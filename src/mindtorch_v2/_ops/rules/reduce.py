@@ -12,8 +12,8 @@ from mypy_extensions import i64
 
 from ..._backends.common.kernels import scalar_type_name
 from ..._dispatch.op import Op, Rule, Spec
-from ..._dtype import dtype, int64, uint8
 from ..._dtype import bool as bool_
+from ..._dtype import dtype, int64, uint8
 from ..._tensor_base import HOT, TensorBase, contiguous_strides, numel
 from .base import wrap_dim
 
@@ -172,8 +172,8 @@ class Reduction(Rule):
                 dt = given
             if dt.category < 2:
                 raise RuntimeError(
-                    f"{self.name}(): could not infer output dtype. {'Input' if given is None else 'Optional'} dtype must be "
-                    f"either a floating point or complex dtype. Got: {scalar_name(dt)}")
+                    f"{self.name}(): could not infer output dtype. {'Input' if given is None else 'Optional'} dtype "
+                    f"must be either a floating point or complex dtype. Got: {scalar_name(dt)}")
             compute = dt
         elif kind == BOOL:
             dt = dt if dt is uint8 else bool_
@@ -183,9 +183,8 @@ class Reduction(Rule):
                     f"{self.name}(): does not support {'complex' if dt.is_complex else 'bool'} input")
             dt = int64
         elif dt.is_complex:
-            raise NotImplementedError(
-                f'"{"max_all" if self.name == "max" else "min_all" if self.name == "min" else self.name[1:] + "_values_cpu"}"'
-                f" not implemented for '{scalar_name(dt)}'")
+            kernel = self.name + "_all" if len(args) == 1 else self.name[1:] + "_values_cpu"
+            raise NotImplementedError(f"\"{kernel}\" not implemented for '{scalar_name(dt)}'")
         shape = a._shape
         mask = self.mask(args, len(shape))
         if self.nonempty:
@@ -234,8 +233,8 @@ class Moments(Rule):
         correction = args[2]
         if reduced_count(a._shape, mask) <= (1 if correction is None else correction):
             warnings.warn(
-                f"{self.name}(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor "
-                "(input numel divided by output numel).", UserWarning, stacklevel=2)
+                f"{self.name}(): degrees of freedom is <= 0. Correction should be strictly less than the reduction "
+                "factor (input numel divided by output numel).", UserWarning, stacklevel=2)
         real = dt.to_real() if dt.is_complex else dt
         first = Spec(shape, stride, real, dt, a._device)
         if not self.mean:
