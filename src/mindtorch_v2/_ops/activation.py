@@ -23,14 +23,10 @@ def hidden(schema: str, **row: Any) -> Op:
     return op(schema, function=False, method=False, **row)
 
 
-def functional(schema: str, **row: Any) -> Op:
-    """A row that is called through `torch.nn.functional`."""
-    return op(schema, method=False, **row)
-
-
 def activation(name: str, refuses: str, arguments: str = "", mask: int = FLOATS, **row: Any) -> Op:
-    return functional(f"{name}(Tensor self{arguments}) -> Tensor", meta=only(mask, refuses, "self"), inplace=True,
-                      out=True, **row)
+    """A row that is called through `torch.nn.functional`."""
+    return hidden(f"{name}(Tensor self{arguments}) -> Tensor", meta=only(mask, refuses, "self"), inplace=True, out=True,
+                  **row)
 
 
 # -- sigmoid and tanh -------------------------------------------------------------------------------------------------
@@ -60,11 +56,10 @@ op("relu(Tensor self) -> Tensor",
    meta=only(REAL, "clamp_min_scalar_cpu", on_bool=(RuntimeError, "Boolean inputs not supported for relu"),
              on_complex=(NotImplementedError, "clamp is not supported for complex types")),
    inplace=True, grad=dict(self=lambda g, result: _threshold_backward.call((g, result, 0))))
-functional("threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor", meta=only(REAL, "threshold_cpu", "self"),
-           inplace=True, out=True,
-           kernel=lambda self, threshold, value: _where.call(
-               (self <= _whole(self, threshold), _whole(self, value), self)),
-           grad=dict(self=lambda g, self, threshold: _threshold_backward.call((g, self, threshold))))
+op("threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor", meta=only(REAL, "threshold_cpu", "self"),
+   inplace=True, out=True, method=False,
+   kernel=lambda self, threshold, value: _where.call((self <= _whole(self, threshold), _whole(self, value), self)),
+   grad=dict(self=lambda g, self, threshold: _threshold_backward.call((g, self, threshold))))
 
 
 def _whole(self: Any, number: Any) -> Any:
@@ -115,13 +110,13 @@ _hard_backward: Op = hidden(
     meta=only(FLOATS, "hardshrink_backward_cpu"), out=True, kernel=_hardtanh_backward,
     grad=dict(grad_output=lambda g, self, min_val, max_val: _hard_backward.call((g, self, min_val, max_val)),
               self=lambda g: zeros_like(g)))
-_hardtanh: Op = functional(
+_hardtanh: Op = hidden(
     "hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor", meta=HardtanhRule(), inplace=True, out=True,
     kernel=lambda self, min_val, max_val: self.clamp(_whole(self, min_val), _whole(self, max_val)),
     grad=dict(self=lambda g, self, min_val, max_val: _hard_backward.call((g, self, min_val, max_val))))
-composite("relu6(Tensor self) -> Tensor", lambda self: _hardtanh.call((self, 0, 6)), method=False)
+composite("relu6(Tensor self) -> Tensor", lambda self: _hardtanh.call((self, 0, 6)), function=False, method=False)
 composite("relu6_(Tensor(a!) self) -> Tensor(a!)", lambda self: _hardtanh.row.inplace_op.call((self, 0, 6)),
-          method=False)
+          function=False, method=False)
 
 
 # -- gelu -------------------------------------------------------------------------------------------------------------
@@ -156,8 +151,8 @@ _gelu_backward: Op = hidden(
     meta=GeluRule(2, "GeluBackwardKernelImpl"), out=True,
     grad=dict(grad_output=lambda g, self, approximate: _gelu_backward.call((g, self, approximate)),
               self=_gelu_double_backward))
-functional("gelu(Tensor self, *, str approximate='none') -> Tensor", meta=GeluRule(1, "GeluKernelImpl"), inplace=True,
-           out=True, grad=dict(self=lambda g, self, approximate: _gelu_backward.call((g, self, approximate))))
+hidden("gelu(Tensor self, *, str approximate='none') -> Tensor", meta=GeluRule(1, "GeluKernelImpl"), inplace=True,
+       out=True, grad=dict(self=lambda g, self, approximate: _gelu_backward.call((g, self, approximate))))
 
 
 # -- silu and mish ----------------------------------------------------------------------------------------------------
@@ -251,8 +246,9 @@ def _celu(self: Any, alpha: float) -> Any:
     return _elu(self, alpha, 1, 1 / alpha)
 
 
-activation("celu", "elu_cpu", ", Scalar alpha=1.0", kernel=_celu,
-           grad=dict(self=lambda g, self, alpha: _elu_back.call((g, alpha, 1, 1 / alpha, False, self))))
+op("celu(Tensor self, Scalar alpha=1.0) -> Tensor", meta=only(FLOATS, "elu_cpu", "self"), inplace=True, method=False,
+   kernel=_celu,
+   grad=dict(self=lambda g, self, alpha: _elu_back.call((g, alpha, 1, 1 / alpha, False, self))))
 
 
 def _softplus_forward(self: Any, beta: float, threshold: float) -> Any:
@@ -277,7 +273,7 @@ _soft_backward: Op = hidden(
     meta=only(FLOATS, "softplus_backward_cpu"), out=True, kernel=_softplus_backward,
     grad=dict(grad_output=lambda g, self, beta, threshold: _soft_backward.call((g, self, beta, threshold)),
               self=_softplus_double_backward))
-_softplus: Op = functional(
+_softplus: Op = hidden(
     "softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor", meta=only(FLOATS, "softplus_cpu", "self"),
     out=True, kernel=_softplus_forward,
     grad=dict(self=lambda g, self, beta, threshold: _soft_backward.call((g, self, beta, threshold))))
@@ -306,8 +302,8 @@ _log_sigmoid_back: Op = hidden(
               self=lambda g, grad_output, self: _sigmoid_backward.call((-g * grad_output, self.sigmoid()))))
 # PyTorch's forward also returns a buffer, which its CPU backward wants; the gradient here needs only the input.
 _log_sigmoid_rule = only(FLOATS, "log_sigmoid_cpu").bind(registry.get("relu"))
-functional("log_sigmoid(Tensor self) -> Tensor", meta=_log_sigmoid_meta, out=True, kernel=_log_sigmoid,
-           grad=dict(self=lambda g, self: _log_sigmoid_back.call((g, self))))
+hidden("log_sigmoid(Tensor self) -> Tensor", meta=_log_sigmoid_meta, out=True, kernel=_log_sigmoid,
+       grad=dict(self=lambda g, self: _log_sigmoid_back.call((g, self))))
 
 
 # -- hard versions ----------------------------------------------------------------------------------------------------
