@@ -72,11 +72,13 @@ MT_INLINE uint64_t next64(State& s) {
     return (high << 32) | next32(s);
 }
 
-// Bits of a uniform number in [0, 1) of each type.
+// Bits of a uniform number in [0, 1): narrow types are drawn as float and rounded.
 template <class T> struct Digits { static constexpr int value = 24; using acc = float; };
 template <> struct Digits<double> { static constexpr int value = 53; using acc = double; };
-template <> struct Digits<Half> { static constexpr int value = 11; using acc = float; };
-template <> struct Digits<BFloat16> { static constexpr int value = 8; using acc = float; };
+// The integers a type holds exactly reach up to 2**value.
+template <class T> struct Mantissa { static constexpr int value = Digits<T>::value; };
+template <> struct Mantissa<Half> { static constexpr int value = 11; };
+template <> struct Mantissa<BFloat16> { static constexpr int value = 8; };
 
 template <class T> MT_INLINE typename Digits<T>::acc unit(State& s) {
     using A = typename Digits<T>::acc;
@@ -105,15 +107,16 @@ template <class T> void normal_sixteen(T* d, typename Digits<T>::acc mean, typen
     using A = typename Digits<T>::acc;
     for (int j = 0; j < 8; ++j) {
         const A u1 = 1 - (A)widen(d[j]), u2 = (A)widen(d[j + 8]);
-        const A r = std::sqrt(-2 * std::log(u1)), theta = (A)(2.0f * 3.14159265358979323846 * u2);
+        const A r = std::sqrt(-2 * std::log(u1)), theta = (A)TWO_PI * u2;
         d[j] = convert<T>((A)(r * std::cos(theta) * std + mean));
         d[j + 8] = convert<T>((A)(r * std::sin(theta) * std + mean));
     }
 }
 
-template <class T> void normal_block(State& s, T* d, int64_t n, double mean, double std) {
+// `first`: how many uniform numbers are drawn before the ones of an incomplete last block.
+template <class T> void normal_block(State& s, T* d, int64_t n, int64_t first, double mean, double std) {
     using A = typename Digits<T>::acc;
-    for (int64_t i = 0; i < n; ++i) d[i] = convert<T>(unit<T>(s));
+    for (int64_t i = 0; i < first; ++i) d[i] = convert<T>(unit<T>(s));
     for (int64_t i = 0; i + 16 <= n; i += 16) normal_sixteen(d + i, (A)mean, (A)std);
     if (n % 16) {
         T* last = d + n - 16;
@@ -172,7 +175,13 @@ template <class T> void fill_uniform(State& s, const Shape& shape, const Operand
 
 template <class T> void fill_normal(State& s, const Shape& shape, const Operand& o, double mean, double std) {
     if (shape.numel >= 16 && is_contiguous(shape, o)) {
-        normal_block(s, o.as<T>(), shape.numel, mean, std);
+        if constexpr (is_small_float<T>) {
+            Scratch wide((size_t)shape.numel * sizeof(float));
+            normal_block(s, wide.as<float>(), shape.numel, shape.numel / 16 * 16, mean, std);
+            cast_block(o.data, o.code, wide.as<char>(), F32, shape.numel);
+        } else {
+            normal_block(s, o.as<T>(), shape.numel, shape.numel, mean, std);
+        }
         return;
     }
     each(shape, o, [&](char* p) { *reinterpret_cast<T*>(p) = convert<T>(next_normal(s) * std + mean); });
@@ -181,7 +190,7 @@ template <class T> void fill_normal(State& s, const Shape& shape, const Operand&
 template <class T> uint64_t full_range_of() {
     if constexpr (std::is_same<T, Bool>::value) return 2;
     else if constexpr (std::is_same<T, double>::value) return ((uint64_t)1 << 53) + 1;
-    else if constexpr (is_real_float<T>) return ((uint64_t)1 << Digits<T>::value) + 1;
+    else if constexpr (is_real_float<T>) return ((uint64_t)1 << Mantissa<T>::value) + 1;
     else return (uint64_t)std::numeric_limits<T>::max() + 1;
 }
 

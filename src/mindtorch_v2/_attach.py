@@ -24,9 +24,9 @@ def attach(cls: type) -> None:
     """Give the Tensor class its methods and properties."""
     from . import _creation, _random
     from ._backends.common import convert
-    from ._ops import view
+    from ._ops import metadata, view
 
-    for methods in (convert.METHODS, _creation.METHODS, view.METHODS, _random.METHODS):
+    for methods in (convert.METHODS, _creation.METHODS, view.METHODS, metadata.METHODS, _random.METHODS):
         for name, fn in methods.items():
             if name not in cls.__dict__:
                 setattr(cls, name, fn)

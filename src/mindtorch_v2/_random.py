@@ -21,6 +21,7 @@ from ._creation import (
     _like,
     _number,
     _sizes,
+    empty,
 )
 from ._device import CPU, device
 from ._dispatch.op import type_name
@@ -103,7 +104,6 @@ def _restore(state: Any) -> Generator:
 
 
 default_generator = Generator()
-default_generator.manual_seed(default_generator.initial_seed())
 DEFAULT.state = default_generator._state
 
 
@@ -260,8 +260,8 @@ def normal(mean: Any, std: Any = 1.0, size: Any = None, *, generator: Any = None
         raise TypeError('normal() missing 1 required positional arguments: "size"')
     a, b = float(_number("normal", "mean", 1, mean)), float(_number("normal", "std", 2, std))
     _rows.check_std(b)
-    t = randn(size, generator=g, out=out, dtype=dtype, layout=layout, device=device, pin_memory=pin_memory)
-    return _finish(_rows.NORMAL.row.inplace_op.call((t, a, b, g)) if (a, b) != (0.0, 1.0) else t, requires_grad)
+    t = empty(size, out=out, dtype=dtype, layout=layout, device=device, pin_memory=pin_memory)
+    return _finish(_rows.NORMAL.row.inplace_op.call((t, a, b, g)), requires_grad)
 
 
 # -- filling ------------------------------------------------------------------------------------------------------

@@ -212,7 +212,7 @@ GEOMETRIC = _filling(f"geometric(Tensor self, float p, *, {_G}) -> Tensor", _geo
 # -- Bernoulli, normal with tensors, multinomial --------------------------------------------------------------------
 def _bernoulli(self: Any, generator: Any) -> Spec:
     check_float("bernoulli_tensor_cpu_p_", self._dtype)
-    return spec(self._shape, self._dtype, self._device, preserved_strides(self))
+    return like(self)
 
 
 def _bernoulli_p(self: Any, p: Any, generator: Any) -> Spec:

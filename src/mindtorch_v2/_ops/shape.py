@@ -369,10 +369,10 @@ def _interleave_index(repeats: Any, output_size: int | None) -> Any:
     return tensor(flat, dtype=repeats._dtype, device=repeats._device)
 
 
-composite("repeat_interleave.self_int(Tensor self, int repeats, int? dim=None, *, int? output_size=None) -> Tensor",
-          _repeat_interleave)
 composite("repeat_interleave.self_Tensor(Tensor self, Tensor repeats, int? dim=None, *, int? output_size=None) -> Tensor",
           _repeat_interleave_tensor)
+composite("repeat_interleave.self_int(Tensor self, int repeats, int? dim=None, *, int? output_size=None) -> Tensor",
+          _repeat_interleave)
 composite("repeat_interleave.Tensor(Tensor repeats, *, int? output_size=None) -> Tensor", _interleave_index)
 
 

@@ -1,0 +1,186 @@
+"""In-place changes of a tensor's geometry, storage or history: `transpose_`, `squeeze_`, `resize_`, `set_`, `detach_`, ...
+
+Invariant: no element changes. What autograd would refuse is refused before anything changes, and the version goes up by
+one where PyTorch's does.
+"""
+from __future__ import annotations
+
+from typing import Any
+
+from .._autograd.inplace import check_inplace
+from .._autograd.record import Formulas, add_meta
+from .._backends.common.kernels import resize
+from .._backends.common.runtime import allocate_storage
+from .._dispatch.binding import BAD, convert
+from .._dispatch.keys import AUTOGRAD, BACKENDS, VIEW
+from .._dispatch.op import Op, type_name
+from .._dispatch.state import is_grad_enabled
+from .._layout import preserve_format
+from .._tensor_base import TensorBase, bump, contiguous_strides, requires_grad, set_history, version
+from . import view
+from .rules.shape import c_name, check_sizes, copy_strides, format_strides
+
+Ints = tuple[int, ...]
+
+
+def _renamed(o: Op, node: str) -> Formulas:
+    """The derivative of a view under the name PyTorch gives to its in-place form."""
+    found: Any = o.derivative
+    return Formulas(o.name, o.schema, {"self": found.formulas[0].fn}, node, ())
+
+
+def _become(t: Any, o: Op, formulas: Formulas, args: tuple[Any, ...]) -> Any:
+    """Give `t` the geometry of its own view `o(*args)`."""
+    record = requires_grad(t) and is_grad_enabled()
+    if record:
+        check_inplace(t)
+    seen = o.row.view_kernel.run(o, args, t._keys & BACKENDS)
+    node = None
+    if record:
+        node = formulas.start(args, 1)
+        formulas.keep(node, args, 1)
+    t._shape, t._stride, t._offset = seen._shape, seen._stride, seen._offset
+    t._numel, t._contig = -1, 0
+    bump(t)
+    if node is not None:
+        add_meta(node, t)
+        set_history(t, node, 0)
+        t._attr_version = version(t)
+    return t
+
+
+def _reshaping(name: str, o: Op) -> Any:
+    """`transpose_` and the like."""
+    formulas = _renamed(o, f"{_camel(o.title())}Backward1")
+    schema = o.schema.args
+
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        values = [self]
+        for i, a in enumerate(schema[1:]):
+            if i < len(args):
+                value = args[i]
+            elif a.name in kwargs:
+                value = kwargs.pop(a.name)
+            elif a.has_default:
+                value = a.default
+            else:
+                raise TypeError(f'{name}() missing 1 required positional arguments: "{a.name}"')
+            got = convert(a, value)
+            if got is BAD:
+                raise TypeError(f"{name}(): argument '{a.name}' (position {i + 1}) must be {a.kind}, not "
+                                f"{type_name(value)}")
+            values.append(got)
+        if kwargs or len(args) >= len(schema):
+            raise TypeError(f"{name}() got unexpected arguments")
+        if name == "t_" and self.dim() > 2:
+            raise RuntimeError(f"t_() expects a tensor with <= 2 dimensions, but self is {self.dim()}D")
+        return _become(self, o, formulas, tuple(values))
+
+    method.__name__ = name
+    method.__qualname__ = f"Tensor.{name}"
+    method.__doc__ = f"In-place version of {o.title()}: changes this tensor's geometry."
+    return method
+
+
+def _camel(name: str) -> str:
+    return "".join(part.capitalize() for part in name.split("_"))
+
+
+_SQUEEZES = (view.SQUEEZE, view.SQUEEZE_DIM, view.SQUEEZE_DIMS)
+_SQUEEZE_FORMULAS = tuple(_renamed(o, f"SqueezeBackward{3 + i}") for i, o in enumerate(_SQUEEZES))
+
+
+def squeeze_(self: Any, dim: Any = None) -> Any:
+    """squeeze_(dim=None): in-place version of squeeze."""
+    form = 0 if dim is None else 2 if isinstance(dim, (tuple, list)) else 1
+    given = (self,) if dim is None else (self, tuple(dim) if form == 2 else dim)
+    return _become(self, _SQUEEZES[form], _SQUEEZE_FORMULAS[form], given)
+
+
+# -- storage ------------------------------------------------------------------------------------------------------
+_NO_RESIZE = "cannot resize variables that require grad"
+
+
+def resize_(self: Any, *size: Any, memory_format: Any = None) -> Any:
+    """resize_(*size, memory_format=torch.contiguous_format): another shape over the same storage, grown when needed."""
+    given = size[0] if len(size) == 1 and not isinstance(size[0], int) else size
+    shape = convert(_SIZE, given)
+    if shape is BAD:
+        raise TypeError(f"resize_(): argument 'size' (position 1) must be tuple of ints, not {type_name(given)}")
+    if requires_grad(self):
+        raise RuntimeError(_NO_RESIZE)
+    if memory_format is preserve_format:
+        raise RuntimeError("Unsupported memory formatPreserve")
+    check_sizes("resize_", shape)
+    if shape != self._shape or memory_format is not None:
+        resize(self, shape, format_strides(shape, memory_format))
+    bump(self)
+    return self
+
+
+_SIZE = view.VIEW.schema.args[1]
+
+
+def resize_as_(self: Any, the_template: Any, *, memory_format: Any = None) -> Any:
+    """resize_as_(the_template): the shape of another tensor."""
+    if requires_grad(self):
+        raise RuntimeError(_NO_RESIZE)
+    shape = tuple(the_template._shape)
+    if shape != self._shape or memory_format is not None:
+        stride = contiguous_strides(shape) if memory_format is None else copy_strides(the_template, memory_format)
+        resize(self, shape, stride)
+    bump(self)
+    return self
+
+
+def set_(self: Any, source: Any = None, storage_offset: int = 0, size: Any = None, stride: Any = None) -> Any:
+    """set_(source=None, storage_offset=0, size=None, stride=None): another tensor's or storage's memory."""
+    if requires_grad(self) and is_grad_enabled():
+        check_inplace(self)
+        raise RuntimeError("the derivative for 'set_' is not implemented")
+    item = self._dtype.itemsize
+    if source is None:
+        raw, shape, strides = allocate_storage(0, self._device), (0,), (1,)
+    elif isinstance(source, TensorBase):
+        if source._dtype is not self._dtype:
+            raise RuntimeError(
+                f"Could not set tensor of type {c_name(source._dtype)} to a tensor of type {c_name(self._dtype)}")
+        raw, shape = source._storage, tuple(source._shape) if size is None else tuple(size)
+        strides = tuple(source._stride) if size is None else contiguous_strides(shape) if stride is None else tuple(stride)
+        storage_offset = source._offset if size is None else storage_offset
+    elif hasattr(source, "untyped") or hasattr(source, "_raw"):
+        raw = (source.untyped() if hasattr(source, "untyped") else source)._raw
+        shape = (raw.nbytes // item,) if size is None else tuple(size)
+        strides = contiguous_strides(shape) if stride is None else tuple(stride)
+    else:
+        raise TypeError(f"set_(): argument 'source' (position 1) must be Tensor or Storage, not {type_name(source)}")
+    self._storage, self._offset = raw, storage_offset
+    resize(self, shape, strides)
+    bump(self)
+    return self
+
+
+_DETACH_VIEW = (
+    "Can't detach views in-place. Use detach() instead. If you are using DistributedDataParallel (DDP) for training, and "
+    "gradient_as_bucket_view is set as True, gradients are views of DDP buckets, and hence detach_() cannot be called on "
+    "these gradients. To fix this error, please refer to the Optimizer.zero_grad() function in torch/optim/optimizer.py as "
+    "the solution."
+)
+
+
+def detach_(self: Any) -> Any:
+    """Forget how this tensor was computed."""
+    if self._keys & VIEW:
+        raise RuntimeError(_DETACH_VIEW)
+    self._grad_fn = None
+    self._output_nr = 0
+    self._keys &= ~AUTOGRAD
+    return self
+
+
+METHODS: dict[str, Any] = {
+    "transpose_": _reshaping("transpose_", view.TRANSPOSE), "swapaxes_": _reshaping("swapaxes_", view.TRANSPOSE),
+    "swapdims_": _reshaping("swapdims_", view.TRANSPOSE), "t_": _reshaping("t_", view.T),
+    "unsqueeze_": _reshaping("unsqueeze_", view.UNSQUEEZE), "as_strided_": _reshaping("as_strided_", view.AS_STRIDED),
+    "squeeze_": squeeze_, "resize_": resize_, "resize_as_": resize_as_, "set_": set_, "detach_": detach_,
+}
