@@ -41,6 +41,8 @@ COMPILED = (
     "_autograd/record.py",
     "_autograd/inplace.py",
     "_autograd/engine.py",
+    "_indexing.py",
+    "_creation.py",
     "_ops/rules/*.py",
     "_backends/common/*.py",
     "_backends/cpu/*glue.py",

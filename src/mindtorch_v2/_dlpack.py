@@ -78,19 +78,21 @@ _NAME = b"dltensor"
 _USED = b"used_dltensor"
 
 
-@_DELETER
-def _release(managed: Any) -> None:
+def _release_export(managed: Any) -> None:
     _EXPORTED.pop(ctypes.addressof(managed.contents), None)
 
 
-@ctypes.PYFUNCTYPE(None, ctypes.c_void_p)
-def _capsule_died(capsule: int) -> None:
+def _free_unconsumed(capsule: int) -> None:
     """The capsule's destructor: frees the export if nobody consumed it."""
     raw = ctypes.pythonapi
     valid = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p)(("PyCapsule_IsValid", raw))
     pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p)(("PyCapsule_GetPointer", raw))
     if valid(capsule, _NAME):
         _EXPORTED.pop(pointer(capsule, _NAME), None)
+
+
+_release = _DELETER(_release_export)
+_capsule_died = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)(_free_unconsumed)
 
 
 def device_of(t: TensorBase) -> tuple[int, int]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ._autograd import tensor_hooks
 from ._backends.common.overlap import is_dense
@@ -39,6 +39,10 @@ class Tensor(TensorBase):
 
     __module__ = "torch"
     __array_priority__ = 1000
+
+    if TYPE_CHECKING:
+        # Methods that come from rows.
+        def __getattr__(self, name: str) -> Any: ...
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
         """The legacy constructor: `Tensor(2, 3)` is uninitialised, `Tensor([1, 2])` holds the default dtype."""
@@ -118,7 +122,8 @@ class Tensor(TensorBase):
 
     def __contains__(self, element: Any) -> bool:
         if isinstance(element, (TensorBase, int, float, complex)):
-            return bool((element == self).any().item())
+            found: Any = element == self
+            return bool(found.any().item())
         raise RuntimeError(
             f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(element)}.")
 

@@ -590,13 +590,18 @@ def strides_contiguous(shape: tuple[int, ...], stride: tuple[int, ...]) -> bool:
     return ok
 
 
+# Shared by all tensors with these strides: most tensors of one dimension.
+_NONE: Final[tuple[int, ...]] = ()
+_ONE: Final[tuple[int, ...]] = (1,)
+
+
 def contiguous_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
     """Row-major strides; a dimension of size 0 counts as 1, as in PyTorch."""
     n: i64 = len(shape)
     if n == 0:
-        return ()
+        return _NONE
     if n == 1:
-        return (1,)
+        return _ONE
     if n == 2:
         last: i64 = shape[1]
         return (last if last > 1 else 1, 1)

@@ -56,6 +56,9 @@ def _is_index(v: object) -> bool:
     return hasattr(v, "__index__") and not isinstance(v, bool)
 
 
+_tuple_new: Final[Any] = tuple.__new__
+
+
 @final
 class Bad:
     """Marks an argument that does not fit."""
@@ -152,6 +155,14 @@ def need(fname: str, a: Arg, position: int, v: Any) -> Any:
     if got is BAD:
         raise refuse(fname, a, position, v)
     return got
+
+
+def plain_ints(given: tuple[Any, ...]) -> bool:
+    """Whether these are one or more Python ints."""
+    for x in given:
+        if type(x) is not int:
+            return False
+    return len(given) > 0
 
 
 def collect(fname: str, a: Arg, given: tuple[Any, ...], kw: dict[str, Any]) -> Any:
@@ -325,4 +336,4 @@ def named(op: Op, result: Any) -> Any:
     """Several results with names come as one of `torch.return_types`."""
     if op.result_type is None or type(result) is not tuple:
         return result
-    return op.result_type(result)
+    return _tuple_new(op.result_type, result)

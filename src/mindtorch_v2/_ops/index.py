@@ -8,6 +8,7 @@ from .._dtype import int64
 from .._indexing import positions
 from .._tensor_base import HOT
 from .rules import index as rules
+from .rules.pointwise import broadcast_shapes
 from .table import composite, op
 
 HOT.index_shape = rules.index_shape
@@ -136,7 +137,7 @@ def _spread(indices: Any) -> list[Any]:
 def _masked_select(self: Any, mask: Any) -> Any:
     if mask.dtype.category != 0:
         raise RuntimeError("masked_select: expected BoolTensor for mask")
-    shape = rules.broadcast_shapes(self.shape, mask.shape)
+    shape = broadcast_shapes(self.shape, mask.shape)
     return self.expand(shape)[mask.expand(shape)] if shape else self.reshape(1)[mask.reshape(1)]
 
 
@@ -153,7 +154,7 @@ composite("argwhere(Tensor self) -> Tensor", _argwhere)
 def _take_along_dim(self: Any, indices: Any, dim: int | None = None) -> Any:
     if dim is None:
         return self.reshape(-1).gather(0, indices.reshape(-1))
-    shape = list(rules.broadcast_shapes(
+    shape = list(broadcast_shapes(
         self.shape[:dim % self.ndim] + (1,) + self.shape[dim % self.ndim + 1:],
         indices.shape[:dim % self.ndim] + (1,) + indices.shape[dim % self.ndim + 1:]))
     d = dim % self.ndim
@@ -166,7 +167,7 @@ composite("take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor"
 
 
 def _masked_scatter(self: Any, mask: Any, source: Any) -> Any:
-    shape = rules.broadcast_shapes(self.shape, mask.shape)
+    shape = broadcast_shapes(self.shape, mask.shape)
     if self.dtype is not source.dtype:
         raise RuntimeError("masked_scatter: expected self and source to have same dtypes but got "
                            f"{self.dtype.scalar_name} and {source.dtype.scalar_name}")

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .._dispatch import registry
-from .._dispatch.binding import _ALIASES, Overloads, call_out, collect, named, need
+from .._dispatch.binding import _ALIASES, Overloads, call_out, collect, named, need, plain_ints
 from .._dispatch.op import Op
 from .._dispatch.schema import Arg
 from .._dispatch.state import current_default_device
@@ -66,9 +66,13 @@ def _varargs(o: Op, is_method: bool) -> bool:
 
 
 def _several(name: str, overloads: Overloads, is_method: bool) -> Callable[..., Any]:
-    source = (f"def {name}(self, *args, **kwargs):\n    return _invoke((self,) + args, kwargs)\n" if is_method else
+    """Several signatures. Ints given one by one go straight to the overload that takes them."""
+    space: dict[str, Any] = {"_invoke": overloads.invoke, "_call": overloads.ops[0].call, "_plain": plain_ints}
+    fast = ""
+    if is_method and overloads.varargs[0] and len(overloads.ops[0].schema.args) == 2:
+        fast = "    if not kwargs and _plain(args):\n        return _call((self, args))\n"
+    source = (f"def {name}(self, *args, **kwargs):\n{fast}    return _invoke((self, *args), kwargs)\n" if is_method else
               f"def {name}(*args, **kwargs):\n    return _invoke(args, kwargs)\n")
-    space: dict[str, Any] = {"_invoke": overloads.invoke}
     exec(compile(source, f"<torch.{name}>", "exec"), space)  # noqa: S102
     fn: Callable[..., Any] = space[name]
     return fn

@@ -350,12 +350,12 @@ def write_back(target: TensorBase, value: TensorBase) -> None:
     bump(target)
 
 
-INPLACE: Final = InplaceKernel()
-OUT: Final = OutKernel()
+INPLACE: Final[Kernel] = InplaceKernel()
+OUT: Final[Kernel] = OutKernel()
 OUT_OF_PARTS: Final = OutOfParts()
-META_KERNEL: Final = MetaKernel()
-FUNCTIONALIZE_KERNEL: Final = FunctionalizeKernel()
-MIXED: Final = MixedKernel()
+META_KERNEL: Final[Kernel] = MetaKernel()
+FUNCTIONALIZE_KERNEL: Final[Kernel] = FunctionalizeKernel()
+MIXED: Final[Kernel] = MixedKernel()
 
 
 def derived(op: Op, bits: i64) -> Kernel | None:
