@@ -22,11 +22,10 @@ def functions() -> dict[str, Callable[..., Any]]:
 
 def attach(cls: type) -> None:
     """Give the Tensor class its methods and properties."""
-    from . import _creation, _random
-    from ._backends.common import convert
+    from . import _methods, _random
     from ._ops import metadata, view
 
-    for methods in (convert.METHODS, _creation.METHODS, view.METHODS, metadata.METHODS, _random.METHODS):
+    for methods in (_methods.METHODS, view.METHODS, metadata.METHODS, _random.METHODS):
         for name, fn in methods.items():
             if name not in cls.__dict__:
                 setattr(cls, name, fn)

@@ -300,56 +300,6 @@ def full_like(input: Any = _MISSING, fill_value: Any = _MISSING, *, dtype: Any =
     return _like(_rows.FULL_LIKE, (input, value), dtype, layout, device, pin_memory, memory_format, requires_grad)
 
 
-def _new(o: Op, head: tuple[Any, ...], dtype: Any, layout: Any, device: Any, pin_memory: Any, requires_grad: bool) -> Any:
-    fname = o.title()
-    t = o.call((*head, _dtype_arg(fname, dtype), layout, _device_arg(fname, device), pin_memory))
-    return _finish(t, requires_grad) if requires_grad else t
-
-
-def new_empty(self: Any, *given: Any, size: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False,
-              layout: Any = None, pin_memory: Any = False) -> Any:
-    """Uninitialised, with this tensor's dtype and device unless given."""
-    return _new(_rows.NEW_EMPTY, (self, _size_from("new_empty", given, size)), dtype, layout, device, pin_memory,
-                requires_grad)
-
-
-def new_zeros(self: Any, *given: Any, size: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False,
-              layout: Any = None, pin_memory: Any = False) -> Any:
-    """Zeros, with this tensor's dtype and device unless given."""
-    return _new(_rows.NEW_ZEROS, (self, _size_from("new_zeros", given, size)), dtype, layout, device, pin_memory,
-                requires_grad)
-
-
-def new_ones(self: Any, *given: Any, size: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False,
-             layout: Any = None, pin_memory: Any = False) -> Any:
-    """Ones, with this tensor's dtype and device unless given."""
-    return _new(_rows.NEW_ONES, (self, _size_from("new_ones", given, size)), dtype, layout, device, pin_memory,
-                requires_grad)
-
-
-def new_full(self: Any, size: Any, fill_value: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False,
-             layout: Any = None, pin_memory: Any = False) -> Any:
-    """`fill_value` everywhere, with this tensor's dtype and device unless given."""
-    head = (self, need("new_full", _SIZE, 1, size), _number("new_full", "fill_value", 2, fill_value))
-    return _new(_rows.NEW_FULL, head, dtype, layout, device, pin_memory, requires_grad)
-
-
-def new_empty_strided(self: Any, size: Any, stride: Any, dtype: Any = None, device: Any = None,
-                      requires_grad: bool = False, layout: Any = None, pin_memory: Any = False) -> Any:
-    """Uninitialised with the strides given, and this tensor's dtype and device unless given."""
-    head = (self, need("new_empty_strided", _SIZE, 1, size), need("new_empty_strided", _STRIDE, 2, stride))
-    return _new(_rows.NEW_EMPTY_STRIDED, head, dtype, layout, device, pin_memory, requires_grad)
-
-
-def new_tensor(self: Any, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False,
-               layout: Any = None, pin_memory: Any = False) -> Any:
-    """`torch.tensor(data)` with this tensor's dtype and device unless given."""
-    check_options("new_tensor", layout, pin_memory)
-    dt = self._dtype if dtype is None else _dtype_arg("new_tensor", dtype)
-    dev = self._device if device is None else _device_arg("new_tensor", device)
-    return _finish(from_data(data, dt, dev, "new_tensor"), requires_grad)
-
-
 # -- from Python data ---------------------------------------------------------------------------------------------
 def from_data(data: Any, dt: Any, dev: Any, fname: str = "tensor") -> Any:
     """A new tensor with a copy of `data`: numbers, nested sequences, arrays, tensors."""
@@ -538,9 +488,3 @@ def frombuffer(buffer: Any = _MISSING, *, dtype: Any = _MISSING, count: int = -1
     raw = numpy.frombuffer(seen, numpy.uint8)
     storage = _native.Storage.wrap(raw.ctypes.data + offset, n * item, raw)
     return _finish(make(storage, 0, (n,), (1,), dt, CPU, 1), requires_grad)
-
-
-METHODS: dict[str, Any] = {
-    "new_empty": new_empty, "new_zeros": new_zeros, "new_ones": new_ones, "new_full": new_full,
-    "new_empty_strided": new_empty_strided, "new_tensor": new_tensor,
-}

@@ -5,7 +5,7 @@ from typing import Any
 
 from .._autograd.inplace import InplaceDerivative
 from .._autograd.record import Formulas
-from .._backends.common import convert, transfer
+from .._backends.common import transfer
 from .._backends.common.kernels import INPLACE
 from .._dispatch.op import Op
 from .._layout import contiguous_format
@@ -79,4 +79,3 @@ def _contiguous(self: Any, memory_format: Any) -> Any:
 
 
 composite("contiguous(Tensor(a) self, *, MemoryFormat? memory_format=None) -> Tensor(a)", _contiguous, function=False)
-convert.ROWS.to_copy = TO_COPY

@@ -1,0 +1,143 @@
+"""Methods of Tensor that are neither rows nor about its layout: conversions, and factories with this tensor's defaults.
+
+Invariant: these stay interpreted functions, which Python binds as methods; the work is done by rows and compiled helpers.
+"""
+from __future__ import annotations
+
+from typing import Any
+
+from . import _dtype as d
+from ._backends.common.convert import TYPE_NAMES, convert, parse_to, type_string
+from ._creation import (
+    _SIZE,
+    _STRIDE,
+    _device_arg,
+    _dtype_arg,
+    _finish,
+    _number,
+    _size_from,
+    from_data,
+)
+from ._device import CPU, as_device
+from ._dispatch.binding import need
+from ._dispatch.op import Op, type_name
+from ._dtype import dtype, dtype_or_none
+from ._ops import create as _rows
+from ._ops.rules.shape import check_options
+from ._tensor_base import HOT
+
+
+# -- conversions --------------------------------------------------------------------------------------------------
+def to(self: Any, *args: Any, **kwargs: Any) -> Any:
+    """Tensor.to(dtype | device | other, non_blocking=False, copy=False, *, memory_format=torch.preserve_format)"""
+    if len(args) == 1 and not kwargs:
+        only = args[0]
+        if only is self._dtype or only is self._device:
+            return self
+        if isinstance(only, dtype):
+            return HOT.to_copy.call((self, only, None, None))
+    # Copies between devices here are complete when they return, so non_blocking has nothing to change.
+    dt, dev, _, copy, form = parse_to(args, kwargs)
+    return convert(self, dt, dev, copy, form)
+
+
+def _cast(name: str, dt: dtype) -> Any:
+    """`Tensor.float()` and the like."""
+    def method(self: Any, memory_format: Any = None) -> Any:
+        if self._dtype is dt and memory_format is None:
+            return self
+        return convert(self, dt, None, False, memory_format)
+
+    method.__name__ = name
+    method.__qualname__ = f"Tensor.{name}"
+    method.__doc__ = f"This tensor as torch.{dt.name}."
+    return method
+
+
+def cpu(self: Any, memory_format: Any = None) -> Any:
+    """This tensor on the CPU."""
+    if self._device is CPU and memory_format is None:
+        return self
+    return convert(self, None, CPU, False, memory_format)
+
+
+def type_as(self: Any, other: Any) -> Any:
+    """This tensor with the dtype and device of `other`."""
+    return convert(self, other._dtype, other._device)
+
+
+def type_(self: Any, dtype: Any = None, non_blocking: bool = False) -> Any:
+    """Without argument the name of this tensor's type, else this tensor with another dtype."""
+    if dtype is None:
+        return type_string(self)
+    dt = dtype_or_none(dtype)
+    if dt is not None:
+        return convert(self, dt, None)
+    if not isinstance(dtype, str):
+        raise TypeError(f"dtype must be a type, str, or dtype object, not {type_name(dtype)}")
+    module, _, kind = dtype.rpartition(".")
+    for name, old in TYPE_NAMES.items():
+        if old == kind and (module == "torch" or module.startswith("torch.")):
+            return convert(self, getattr(d, name), as_device(module[6:] or "cpu"))
+    raise ValueError(f"invalid type: '{dtype}'")
+
+
+# -- factories ----------------------------------------------------------------------------------------------------
+def _new(o: Op, head: tuple[Any, ...], dtype: Any, layout: Any, device: Any, pin_memory: Any, requires_grad: bool) -> Any:
+    fname = o.title()
+    t = o.call((*head, _dtype_arg(fname, dtype), layout, _device_arg(fname, device), pin_memory))
+    return _finish(t, requires_grad) if requires_grad else t
+
+
+def new_empty(self: Any, *given: Any, size: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False,
+              layout: Any = None, pin_memory: Any = False) -> Any:
+    """Uninitialised, with this tensor's dtype and device unless given."""
+    return _new(_rows.NEW_EMPTY, (self, _size_from("new_empty", given, size)), dtype, layout, device, pin_memory,
+                requires_grad)
+
+
+def new_zeros(self: Any, *given: Any, size: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False,
+              layout: Any = None, pin_memory: Any = False) -> Any:
+    """Zeros, with this tensor's dtype and device unless given."""
+    return _new(_rows.NEW_ZEROS, (self, _size_from("new_zeros", given, size)), dtype, layout, device, pin_memory,
+                requires_grad)
+
+
+def new_ones(self: Any, *given: Any, size: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False,
+             layout: Any = None, pin_memory: Any = False) -> Any:
+    """Ones, with this tensor's dtype and device unless given."""
+    return _new(_rows.NEW_ONES, (self, _size_from("new_ones", given, size)), dtype, layout, device, pin_memory,
+                requires_grad)
+
+
+def new_full(self: Any, size: Any, fill_value: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False,
+             layout: Any = None, pin_memory: Any = False) -> Any:
+    """`fill_value` everywhere, with this tensor's dtype and device unless given."""
+    head = (self, need("new_full", _SIZE, 1, size), _number("new_full", "fill_value", 2, fill_value))
+    return _new(_rows.NEW_FULL, head, dtype, layout, device, pin_memory, requires_grad)
+
+
+def new_empty_strided(self: Any, size: Any, stride: Any, dtype: Any = None, device: Any = None,
+                      requires_grad: bool = False, layout: Any = None, pin_memory: Any = False) -> Any:
+    """Uninitialised with the strides given, and this tensor's dtype and device unless given."""
+    head = (self, need("new_empty_strided", _SIZE, 1, size), need("new_empty_strided", _STRIDE, 2, stride))
+    return _new(_rows.NEW_EMPTY_STRIDED, head, dtype, layout, device, pin_memory, requires_grad)
+
+
+def new_tensor(self: Any, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False,
+               layout: Any = None, pin_memory: Any = False) -> Any:
+    """`torch.tensor(data)` with this tensor's dtype and device unless given."""
+    check_options("new_tensor", layout, pin_memory)
+    dt = self._dtype if dtype is None else _dtype_arg("new_tensor", dtype)
+    dev = self._device if device is None else _device_arg("new_tensor", device)
+    return _finish(from_data(data, dt, dev, "new_tensor"), requires_grad)
+
+
+METHODS: dict[str, Any] = {
+    "new_empty": new_empty, "new_zeros": new_zeros, "new_ones": new_ones, "new_full": new_full,
+    "new_empty_strided": new_empty_strided, "new_tensor": new_tensor, "to": to, "cpu": cpu, "type": type_, "type_as": type_as,
+    **{name: _cast(name, dt) for name, dt in (
+        ("float", d.float32), ("double", d.float64), ("half", d.float16), ("bfloat16", d.bfloat16), ("int", d.int32),
+        ("long", d.int64), ("short", d.int16), ("char", d.int8), ("byte", d.uint8), ("bool", d.bool),
+        ("cfloat", d.complex64), ("cdouble", d.complex128))},
+}
