@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from ._autograd import tensor_hooks
+from ._autograd.engine import backward_one
 from ._backends.common.overlap import is_dense
 from ._backends.common.runtime import empty, empty_contiguous, runtime_of
 from ._device import device as Device
@@ -206,9 +207,12 @@ class Tensor(TensorBase):
 
     def backward(self, gradient: Any = None, retain_graph: bool | None = None, create_graph: bool = False,
                  inputs: Any = None) -> None:
-        from .autograd import backward
+        if inputs is None:
+            backward_one(self, gradient, bool(create_graph if retain_graph is None else retain_graph), bool(create_graph))
+        else:
+            from .autograd import backward
 
-        backward(self, gradient, retain_graph, create_graph, inputs=inputs)
+            backward(self, gradient, retain_graph, create_graph, inputs=inputs)
 
     @property
     def data(self) -> Any:
