@@ -10,7 +10,7 @@ import sys
 import threading
 from typing import Any, Final, final
 
-from mypy_extensions import i64
+from mypy_extensions import i64, mypyc_attr
 
 from .._backends.common.runtime import empty_contiguous, runtime_of
 from .._device import CPU, device
@@ -35,6 +35,7 @@ _release: Final[Any] = _LOCK.release
 _BIG: Final[i64] = 16384
 
 
+@mypyc_attr(acyclic=True)
 @final
 class Visit:
     """A node in one pass: what it still waits for, what has arrived, and where its gradients go."""
@@ -57,15 +58,16 @@ _NOTHING: Final[list[Visit | None]] = []
 class Task:
     """One backward pass."""
 
-    def __init__(self, keep: bool, create: bool, everything: bool) -> None:
+    def __init__(self, keep: bool, everything: bool) -> None:
         self.keep: Final = keep
-        self.create: Final = create
         self.everything: Final = everything
         self.visits: list[Visit] = []
         self.heap: list[Any] = []
         self.results: list[Any] = []
         self.ticket: i64 = 0
-        self.callbacks: list[Any] = []
+        # Set when user code is about to run, which may ask for the pass it is in.
+        self.known: bool = False
+        self.callbacks: list[Any] | None = None
 
 
 @final
@@ -97,7 +99,25 @@ def queue_callback(fn: Any) -> None:
     running = current_tasks()
     if not running:
         raise RuntimeError("Final callbacks can only be installed during backward pass.")
-    running[len(running) - 1].callbacks.append(fn)
+    task = running[len(running) - 1]
+    if task.callbacks is None:
+        task.callbacks = []
+    task.callbacks.append(fn)
+
+
+def make_known(task: Task) -> None:
+    if not task.known:
+        current_tasks().append(task)
+        task.known = True
+
+
+def finish(task: Task) -> None:
+    """Run the callbacks, which may queue further ones."""
+    while task.callbacks:
+        pending = task.callbacks
+        task.callbacks = None
+        for fn in pending:
+            fn()
 
 
 def gradient_at(t: TensorBase) -> tuple[Node, int]:
@@ -151,7 +171,7 @@ def run_backward(nodes: list[Node], nrs: list[int], grads: list[Any], keep: bool
                  inputs: list[tuple[Node, int]] | None, accumulate: bool) -> list[Any]:
     """Run from the roots. With `inputs`, only towards those edges; without `accumulate` the gradients that arrive there
     are returned in order, otherwise they end in `.grad`."""
-    task = Task(keep, create, inputs is None)
+    task = Task(keep, inputs is None)
     roots: list[Visit] = []
     # Nodes carry a note of the pass that explores them, so only one pass explores at a time.
     _acquire()
@@ -168,23 +188,21 @@ def run_backward(nodes: list[Node], nrs: list[int], grads: list[Any], keep: bool
     for v in roots:
         deliver(v, nrs[i], grads[i])
         i += 1
-    for v in roots:
-        if v.waiting == 0:
-            v.waiting = -1
-            push(task, v)
+    single = len(roots) == 1
+    if not single:
+        for v in roots:
+            if v.waiting == 0:
+                v.waiting = -1
+                push(task, v)
     old = modes()
     set_modes(old & ~_AUTOGRAD_OFF if create else old | _AUTOGRAD_OFF)
-    running = current_tasks()
-    running.append(task)
     try:
-        loop(task)
-        while task.callbacks:
-            pending = task.callbacks
-            task.callbacks = []
-            for fn in pending:
-                fn()
+        loop(task, roots[0] if single else None)
+        if task.callbacks is not None:
+            finish(task)
     finally:
-        running.pop()
+        if task.known:
+            current_tasks().pop()
         set_modes(old)
     return task.results
 
@@ -261,17 +279,18 @@ def push(task: Task, v: Visit) -> None:
     _heappush(task.heap, (-int(v.node._seq), int(task.ticket), v))
 
 
-def loop(task: Task) -> None:
+def loop(task: Task, ready: Visit | None) -> None:
     heap = task.heap
-    while heap:
-        v: Visit = _heappop(heap)[2]
-        ready = step(task, v)
+    while True:
         # A chain has one successor at a time: run it at once, without going through the queue.
         while ready is not None and not heap:
-            v = ready
-            ready = step(task, v)
+            ready = step(task, ready)
         if ready is not None:
             push(task, ready)
+        if not heap:
+            return
+        v: Visit = _heappop(heap)[2]
+        ready = step(task, v)
 
 
 def step(task: Task, v: Visit) -> Visit | None:
@@ -282,6 +301,8 @@ def step(task: Task, v: Visit) -> Visit | None:
         grads = [None] * (len(node._metas) // 3)
     v.grads = None
     hooks = node._hooks
+    if hooks is not None or node._kind == FUNCTION or (node._kind == ACCUMULATE and node._payload._hooks is not None):
+        make_known(task)
     if not task.everything:
         if not v.needed:
             if v.captures is not None:

@@ -276,8 +276,8 @@ def apply_function(node: FunctionNode, grads: list[Any]) -> list[Any]:
                     given = list(grads)
                 given[i] = zeros_at(metas[3 * i], metas[3 * i + 1], metas[3 * i + 2])
             i += 1
-    fn = getattr(node, "apply")
-    got = fn(given[0]) if len(given) == 1 else fn(*given)
+    ctx: Any = node
+    got = ctx.apply(given[0]) if len(given) == 1 else ctx.apply(*given)
     if len(node._is_tensor) == 1 and isinstance(got, TensorBase):
         return [got]
     return gradients(node, list(got) if isinstance(got, tuple) else [got])

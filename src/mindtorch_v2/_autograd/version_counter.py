@@ -4,9 +4,10 @@ Invariant: a base, its views and its detached aliases share one counter, so a wr
 """
 from typing import final
 
-from mypy_extensions import i64
+from mypy_extensions import i64, mypyc_attr
 
 
+@mypyc_attr(acyclic=True)
 @final
 class VersionCounter:
     """The shared count of in-place writes."""

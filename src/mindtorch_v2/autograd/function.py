@@ -60,7 +60,7 @@ class BackwardCFunction(FunctionCtx, FunctionNode):
     _forward_cls: Any
 
     # PyTorch's ctx has an attribute where other nodes have a method.
-    saved_tensors = property(saved_tensors)  # type: ignore[assignment]
+    saved_tensors = property(saved_tensors)
 
     def apply(self, *args: Any) -> Any:
         """Run the user's backward."""

@@ -14,7 +14,9 @@ from typing import Any, TypeVar
 
 from .._dispatch.state import is_grad_enabled, is_inference_mode, set_modes, swap_grad, swap_inference
 
-__all__ = ["enable_grad", "inference_mode", "is_grad_enabled", "is_inference_mode_enabled", "no_grad", "set_grad_enabled"]
+__all__ = [
+    "enable_grad", "inference_mode", "is_grad_enabled", "is_inference_mode_enabled", "no_grad", "set_grad_enabled",
+]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -36,7 +38,8 @@ class _Decorator:
         raise NotImplementedError
 
     def __call__(self, orig_func: F) -> F:
-        return _decorate(self.clone, orig_func)
+        decorated: F = _decorate(self.clone, orig_func)
+        return decorated
 
 
 def _decorate(make: Callable[[], Any], func: Any) -> Any:
@@ -45,7 +48,7 @@ def _decorate(make: Callable[[], Any], func: Any) -> Any:
             "Decorating classes is deprecated and will be disabled in future versions. You should only decorate functions "
             "or methods. To preserve the current behavior of class decoration, you can directly decorate the `__init__` "
             "method and nothing else.", FutureWarning, stacklevel=3)
-        func.__init__ = _decorate(make, func.__init__)
+        setattr(func, "__init__", _decorate(make, func.__init__))
         return func
     if inspect.isgeneratorfunction(func):
         return _wrap_generator(make, func)
@@ -150,6 +153,7 @@ class inference_mode(_Decorator):
     """Like `no_grad`, and tensors made inside keep no version and can never be recorded."""
 
     __slots__ = ("mode",)
+    mode: bool
 
     def __new__(cls, mode: Any = True) -> Any:
         if isinstance(mode, bool):

@@ -114,7 +114,7 @@ def _check(func: Callable[..., Any], args: tuple[Any, ...], eps: float, atol: fl
         analytical = _analytical(args, o, check_dtypes)
         again = _analytical(args, o, check_dtypes)
         for j, (a, n) in enumerate(zip(analytical, numerical[i])):
-            _compare(a, n, i, j, o.is_complex(), rtol, atol)
+            _compare(a, n, i, j, o.dtype.is_complex, rtol, atol)
         if any(a.size and np.max(np.abs(a - b)) > nondet_tol for a, b in zip(analytical, again)):
             raise GradcheckError(
                 "Backward is not reentrant, i.e., running backward with same input and grad_output multiple times gives "
@@ -151,6 +151,11 @@ def _reals(t: Any) -> Any:
     return values.reshape(-1).view(values.real.dtype).astype(np.float64)
 
 
+def _memory(x: Any) -> Any:
+    """The tensor's own memory as an array: writing to it is not seen by autograd."""
+    return x.detach().numpy()
+
+
 def _numerical(func: Callable[..., Any], args: tuple[Any, ...], outputs: tuple[Any, ...], eps: float) -> list[list[Any]]:
     """Jacobians by output, then input: rows are real components of the input, columns of the output."""
     tables: list[list[Any]] = [[] for _ in outputs]
@@ -160,14 +165,14 @@ def _numerical(func: Callable[..., Any], args: tuple[Any, ...], outputs: tuple[A
         for before, after in zip(outputs, got):
             if before.shape != after.shape or before.dtype != after.dtype:
                 raise AssertionError(
-                    f"Expected `func` to return outputs with the same shape and dtype when inputs are perturbed by {eps}, "
-                    f"but got: {before.shape}, {before.dtype} and {after.shape}, {after.dtype}.")
+                    "Expected `func` to return outputs with the same shape and dtype when inputs are perturbed by "
+                    f"{eps}, but got: {before.shape}, {before.dtype} and {after.shape}, {after.dtype}.")
         return [_reals(o) for o in got]
 
     for x in args:
         if not isinstance(x, TensorBase) or not x.requires_grad:
             continue
-        memory = x.detach().numpy()
+        memory = _memory(x)
         directions = (eps, 1j * eps) if x.dtype.is_complex else (eps,)
         rows: list[list[Any]] = [[] for _ in outputs]
         for index in np.ndindex(*memory.shape):
