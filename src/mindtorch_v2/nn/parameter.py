@@ -29,10 +29,11 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
         if type(data) is Tensor or type(data) is Parameter:
             return Tensor._make_subclass(cls, data, requires_grad)
         marked = cast(Any, data.detach().requires_grad_(requires_grad))
-        if type(marked) is not type(data):
+        kind: type = type(marked)
+        if kind is not type(data):
             raise RuntimeError(
                 f"Creating a Parameter from an instance of type {type(data).__name__} requires that detach() returns "
-                f"an instance of the same type, but return type {type(marked).__name__} was found instead. To use the "
+                f"an instance of the same type, but return type {kind.__name__} was found instead. To use the "
                 "type as a Parameter, please correct the detach() semantics defined by its __torch_dispatch__() "
                 "implementation."
             )
@@ -47,8 +48,8 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
         memo[id(self)] = result
         return result
 
-    def __repr__(self) -> str:
-        return "Parameter containing:\n" + super().__repr__()
+    def __repr__(self, *args: Any, **options: Any) -> str:
+        return "Parameter containing:\n" + super().__repr__(*args, **options)
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         return _rebuild_parameter, (type(self), self.data, self.requires_grad, dict(self.__dict__))

@@ -54,11 +54,9 @@ def register_optimizer_step_post_hook(hook: Callable[..., Any]) -> RemovableHand
 
 def _add(hooks: HookDict, hook: Callable[..., Any], first: bool) -> RemovableHandle:
     handle = RemovableHandle(hooks)
-    later = dict(hooks) if first else {}
-    if first:
-        hooks.clear()
     hooks[handle.id] = hook
-    hooks.update(later)
+    if first:
+        hooks.move_to_end(handle.id, last=False)
     return handle
 
 

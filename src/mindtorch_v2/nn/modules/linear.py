@@ -54,7 +54,7 @@ class Linear(Module):
             init.uniform_(self.bias, -bound, bound)
 
     def forward(self, input: Tensor) -> Tensor:
-        parameters = self._parameters
+        parameters: dict[str, Any] = self._parameters
         try:
             weight, bias = parameters["weight"], parameters["bias"]
         except KeyError:

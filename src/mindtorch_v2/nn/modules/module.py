@@ -36,7 +36,7 @@ class Module:
     _non_persistent_buffers_set: set[str]
     _forward_hooks: HookDict
     _forward_pre_hooks: HookDict
-    _forward_hook_flags: dict[int, tuple[bool, bool]]
+    _forward_hook_flags: HookDict
     _state_dict_hooks: HookDict
     _state_dict_pre_hooks: HookDict
     _load_state_dict_pre_hooks: HookDict
@@ -66,7 +66,7 @@ class Module:
             _non_persistent_buffers_set=set(),
             _forward_hooks=HookDict(),
             _forward_pre_hooks=HookDict(),
-            _forward_hook_flags={},
+            _forward_hook_flags=HookDict(),
             _state_dict_hooks=HookDict(),
             _state_dict_pre_hooks=HookDict(),
             _load_state_dict_pre_hooks=HookDict(),
@@ -661,11 +661,9 @@ class _BoundHook:
 
 
 def _insert(hooks: HookDict, key: int, hook: Callable[..., Any], first: bool) -> None:
-    later = dict(hooks) if first else {}
-    if first:
-        hooks.clear()
     hooks[key] = hook
-    hooks.update(later)
+    if first:
+        hooks.move_to_end(key, last=False)
 
 
 def _add(hooks: HookDict, hook: Callable[..., Any]) -> RemovableHandle:
