@@ -30,6 +30,12 @@ NO_GRAD_VIEW: Final[i64] = 3
 INFERENCE_VIEW: Final[i64] = 4
 
 
+INFERENCE_WRITTEN: Final = (
+    "Inplace update to inference tensor outside InferenceMode is not allowed.You can make a clone to get a normal tensor "
+    "before doing inplace update.See https://github.com/pytorch/rfcs/pull/17 for more details."
+)
+
+
 class OpBase:
     """What a tensor needs to know of an operator: that it can be called with its arguments in schema order."""
 
@@ -635,6 +641,8 @@ def version(t: TensorBase) -> i64:
 def bump(t: TensorBase) -> None:
     """One in-place write happened."""
     if t._keys & INFERENCE:
+        if not is_inference_mode():
+            raise RuntimeError(INFERENCE_WRITTEN)
         return
     vc = t._vc
     if vc is None:

@@ -11,10 +11,10 @@ from mypy_extensions import i64, mypyc_attr
 
 from .._device import device
 from .._dtype import dtype
-from .._tensor_base import HOT, OpBase, TensorBase, is_number, numel, requires_grad
+from .._tensor_base import HOT, INFERENCE_WRITTEN, OpBase, TensorBase, is_number, numel, requires_grad
 from .keys import AUTOCAST, AUTOGRAD, BACKENDS, DEVICE_BITS, FUNCTIONALIZE, INFERENCE, PYTHON, VIEW, device_of_bit
 from .schema import Arg, Schema, parse
-from .state import STATE, apply_modes
+from .state import STATE, apply_modes, is_inference_mode
 
 
 @mypyc_attr(acyclic=True, free_list_len=1)
@@ -178,6 +178,8 @@ class Op(OpBase):
             keys |= self.view_keys(args)
         if STATE.active != 0:
             keys = apply_modes(keys)
+        if keys & INFERENCE and self.mutates:
+            self.check_inference(args)
         keys &= ~(VIEW | INFERENCE)
         if keys == self.last_keys:
             return self.last_kernel.run(self, args, keys)
@@ -220,6 +222,16 @@ class Op(OpBase):
                     if isinstance(t, TensorBase) and requires_grad(t):
                         return AUTOGRAD
         return 0
+
+    def check_inference(self, args: tuple[Any, ...]) -> None:
+        """Outside inference mode nothing made in it is written to."""
+        if is_inference_mode():
+            return
+        for i, a in enumerate(self.schema.args):
+            if a.mutates and i < len(args):
+                for t in args[i] if a.is_list else (args[i],):
+                    if isinstance(t, TensorBase) and t._keys & INFERENCE:
+                        raise RuntimeError(INFERENCE_WRITTEN)
 
     def check_operand(self, i: int, a: object) -> None:
         """A tensor argument that is no tensor: numbers pass where the row allows them."""

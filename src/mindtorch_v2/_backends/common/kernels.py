@@ -102,14 +102,11 @@ class ViewKernel(Kernel):
         got = self.layout(src._shape, src._stride, int(src._offset), *args[1:])
         if isinstance(got, list):
             outs: list[Any] = []
-            nr: i64 = 0
             recorded = is_grad_enabled()
             for g in got:
                 t = make_view(src, g[0], g[1], g[2], op, args)
                 if recorded:
                     t._cmeta = MULTI_OUTPUT_NODE
-                t._output_nr = nr
-                nr += 1
                 outs.append(t)
             return tuple(outs)
         return make_view(src, got[0], got[1], got[2], op, args)
@@ -148,10 +145,11 @@ class InplaceKernel(Kernel):
         target = args[0]
         func = op.functional
         assert isinstance(target, TensorBase) and func is not None
-        spec = func.infer(args)
-        check_result(op, spec, target)
+        # PyTorch looks at overlaps before it looks at shapes.
         check_no_internal_overlap(target)
         check_inputs(target, args)
+        spec = func.infer(args)
+        check_result(op, spec, target)
         kernel = func.below(keys & BACKENDS, args)
         if not kernel.into(func, args, spec, target):
             copy_same_device(target, kernel.run(func, args, keys & BACKENDS))
@@ -302,9 +300,9 @@ class FunctionalizeKernel(Kernel):
             return self.out_form(op, func, args[:n], args[n:], bits)
         target = args[0]
         assert isinstance(target, TensorBase)
+        check_no_internal_overlap(target)
         spec = func.infer(args)
         check_result(op, spec, target)
-        check_no_internal_overlap(target)
         value = func.below(bits, args).run(func, args, bits)
         write_back(target, value)
         return target
