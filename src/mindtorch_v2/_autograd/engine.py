@@ -486,6 +486,7 @@ def release_node(node: Node) -> None:
     elif node._kind == COPY_SLICES:
         s: Slice = node._payload
         release_node(s.inner)
+        node._freed = True
     elif node._kind == FUNCTION:
         release_function(node)
 

@@ -26,7 +26,7 @@ from .._tensor_base import (
     set_history,
     version,
 )
-from .inplace import rebase_history
+from .inplace import check_inplace, rebase_history
 from .node import FREED, FUNCTION, Node, next_sequence
 from .record import add_meta, edge, zeros_at
 from .saved import Saved, SavedOutput, SavedTensor
@@ -222,7 +222,9 @@ def same_again(var: TensorBase) -> TensorBase:
 
 
 def written(node: FunctionNode, var: TensorBase, nr: i64, args: tuple[Any, ...], is_input: bool, outputs: int) -> None:
-    if requires_grad(var) and grad_fn_of(var) is None:
+    if var._keys & VIEW:
+        check_inplace(var)
+    elif requires_grad(var) and grad_fn_of(var) is None:
         raise RuntimeError("a leaf Variable that requires grad has been used in an in-place operation.")
     if not is_input:
         warnings.warn(

@@ -148,14 +148,15 @@ class Slice:
 
 
 def view_chain(view: TensorBase) -> list[Any]:
-    """The view operators from the base to `view`, each with its arguments after the tensor."""
+    """The view operators from the base to `view`, each with its arguments after the tensor. None of them returns
+    several views: writing through one of those is refused."""
     chain: list[Any] = []
     t = view
     while t._base_field is not None:
         args = t._view_args
         if args is None:
             raise RuntimeError("a view without its operator cannot be replayed")
-        chain.append((t._view_op, args[1:], t._output_nr))
+        chain.append((t._view_op, args[1:]))
         src = args[0]
         if not isinstance(src, TensorBase):
             break
@@ -165,10 +166,8 @@ def view_chain(view: TensorBase) -> list[Any]:
 
 
 def replayed(base: Any, chain: list[Any]) -> Any:
-    for op, rest, nr in chain:
+    for op, rest in chain:
         base = op.call((base,) + rest)
-        if isinstance(base, (list, tuple)):
-            base = base[nr]
     return base
 
 

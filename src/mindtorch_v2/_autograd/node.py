@@ -81,6 +81,8 @@ class Node:
     # The engine's note of the pass that saw this node last, and of the node's place in that pass.
     _mark: i64 = 0
     _place: i64 = 0
+    # Whether something is saved in a tensor's place, and whether that was released.
+    _holds: bool = False
     _freed: bool = False
 
     def name(self) -> str:
@@ -105,6 +107,7 @@ class Node:
         from .saved import save_input
 
         self._saved = [save_input(t) for t in tensors]
+        self._holds = True
 
     def saved_tensors(self) -> tuple[Any, ...]:
         """The kept values; raises if one was written in place since, or if they were freed."""

@@ -49,9 +49,11 @@ _SUFFIXES: Final[dict[str, int]] = {
 class Slot:
     """One value to keep, and the inputs (as bits) whose formulas need it."""
 
-    def __init__(self, kind: i64, index: i64) -> None:
+    def __init__(self, kind: i64, index: i64, tensor: bool) -> None:
         self.kind: Final = kind
         self.index: Final = index
+        # In a tensor's place: released after backward, also when it is a number, which PyTorch keeps as a tensor.
+        self.tensor: Final = tensor
         self.mask: i64 = 0
 
 
@@ -189,7 +191,7 @@ class Formulas(Derivative):
                 f"{', '.join([a.name for a in self.schema.args])}, or <tensor>_shape, _dtype, _stride, _device, _offset")
         if kind == ARG and name == "self":
             self.self_slot = len(self.slots)
-        self.slots.append(Slot(kind, index))
+        self.slots.append(Slot(kind, index, kind == RESULT or (kind == ARG and self.schema.args[index].kind == "Tensor")))
         self.names.append(name)
         return len(self.slots) - 1
 
@@ -270,6 +272,8 @@ class Formulas(Derivative):
             value: Any = None
             if s.mask & need:
                 k = s.kind
+                if s.tensor:
+                    node._holds = True
                 if k == ARG:
                     value = args[s.index]
                     if isinstance(value, TensorBase):

@@ -180,10 +180,6 @@ def save_list(value: Any) -> Any:
 
 def release(node: Node) -> None:
     """Drop saved tensors after a backward pass that does not keep the graph; a node that has none may run again."""
-    saved = node._saved
-    if saved is not None:
-        for v in saved:
-            if isinstance(v, Saved):
-                node._saved = None
-                node._freed = True
-                return
+    if node._holds:
+        node._saved = None
+        node._freed = True
