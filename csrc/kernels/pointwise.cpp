@@ -25,14 +25,30 @@ struct Registered {
     }
 } registered;
 
-// Below this size no thread is woken; above, each gets at least GRAIN elements.
+// Work (elements times cost) below which no thread is woken; above, each gets at least GRAIN of it.
 constexpr int64_t PARALLEL_MIN = 65536;
-MT_INLINE int64_t grain_of(int64_t numel) { return numel < PARALLEL_MIN ? numel : GRAIN; }
+MT_INLINE int64_t grain_of(int64_t numel, int cost) { return numel * cost < PARALLEL_MIN ? numel : GRAIN / cost; }
+
+// Roughly, the time of an element in units of an addition's.
+MT_INLINE int cost_of(int op, Native native) {
+    bool heavy = false;
+    if (op >= OP_EXP && op <= OP_ATANH) heavy = true;
+    switch (op) {
+        case OP_SIGMOID: case OP_GELU: case OP_GELU_TANH: case OP_SILU: case OP_ERF: case OP_ERFC: case OP_LGAMMA:
+        case OP_DIGAMMA: case OP_ERFINV: case OP_SINC: case OP_ANGLE: case OP_POW: case OP_ATAN2: case OP_HYPOT:
+        case OP_FMOD: case OP_REMAINDER: case OP_FLOOR_DIV: case OP_XLOGY: case OP_GELU_BACKWARD:
+        case OP_GELU_TANH_BACKWARD: case OP_SILU_BACKWARD:
+            heavy = true;
+            break;
+        default: break;
+    }
+    return heavy ? (native == N_F32 ? 4 : 16) : 1;
+}
 
 // How one call is computed: the dtype each input block has, the kernel, and the dtype it writes.
 template <int N> struct Plan {
-    int op;
     int ccode;
+    int cost;
     int target[N];
     int result;
     bool exact;          // blocks hold ccode itself, not a wider type that stands for it
@@ -194,7 +210,7 @@ template <int N> class Worker {
 };
 
 template <int N> void run_general(Plan<N>& plan, const Loop<N + 1>& loop, const Source* sources, int ocode) {
-    const int64_t grain = grain_of(loop.numel);
+    const int64_t grain = grain_of(loop.numel, plan.cost);
     if (wants_tiles(loop)) {
         run_tiles(loop, grain, [&](char* const* ptr, int64_t n0, int64_t n1) {
             Worker<N>(plan, loop, sources, ocode).tile(ptr, n0, n1);
@@ -251,6 +267,9 @@ PyObject* run(Plan<N>& plan, PyObject* const* in, PyObject* const* out_args, PyO
     parse_shape(shape_arg, shape);
     const int ocode = as_code(out_args[3]);
     alignas(16) char numbers[N][16];
+    // A kernel that wants arrays gets a number written out, when the array is small.
+    constexpr int64_t EXPAND = 64;
+    alignas(16) char expanded[N][EXPAND * 16];
     const char* ptr[N];
     bool scalar[N];
     int scalars = 0;
@@ -281,11 +300,18 @@ PyObject* run(Plan<N>& plan, PyObject* const* in, PyObject* const* out_args, PyO
             scalar[k] = true;
         }
         if (scalar[k]) {
-            ++scalars;
-            flat = flat && takes_scalar(plan, k);
+            if (scalars == 0 && takes_scalar(plan, k)) {
+                ++scalars;
+            } else if (flat && shape.numel <= EXPAND) {
+                gather_tile(expanded[k], ptr[k], 0, 0, shape.numel, 1, ITEMSIZE[plan.target[k]]);
+                ptr[k] = expanded[k];
+                scalar[k] = false;
+            } else {
+                flat = false;
+            }
         }
     }
-    if (MT_LIKELY(flat && scalars <= 1)) {
+    if (MT_LIKELY(flat)) {
         const int osize = ITEMSIZE[ocode];
         Ref result;
         char* target;
@@ -302,14 +328,14 @@ PyObject* run(Plan<N>& plan, PyObject* const* in, PyObject* const* out_args, PyO
             Py_INCREF(out_args[0]);
             result.reset(out_args[0]);
         }
-        if (MT_LIKELY(shape.numel < PARALLEL_MIN)) {
+        if (MT_LIKELY(shape.numel * plan.cost < PARALLEL_MIN)) {
             if (shape.numel) {
-                GilRelease unlocked(shape.numel);
+                GilRelease unlocked(shape.numel * plan.cost);
                 call(plan, target, ptr, scalar, shape.numel);
             }
         } else {
-            GilRelease unlocked(shape.numel);
-            parallel_for(shape.numel, GRAIN, [&](int64_t begin, int64_t end) {
+            GilRelease unlocked(shape.numel * plan.cost);
+            parallel_for(shape.numel, GRAIN / plan.cost, [&](int64_t begin, int64_t end) {
                 const char* at[N];
                 for (int k = 0; k < N; ++k) at[k] = scalar[k] ? ptr[k] : ptr[k] + begin * ITEMSIZE[plan.target[k]];
                 call(plan, target + begin * osize, at, scalar, end - begin);
@@ -345,7 +371,7 @@ general:
     }
     if (shape.numel) {
         loop_finish(loop);
-        GilRelease unlocked(shape.numel);
+        GilRelease unlocked(shape.numel * plan.cost);
         run_general(plan, loop, sources, ocode);
     }
     if (plan.params.zero_division) fail(PyExc_RuntimeError, "ZeroDivisionError");
@@ -413,7 +439,7 @@ static PyObject* unary(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
         if (plan.ccode == BOOL) op = bool_op((int)op);
         const UnaryKernel& kernel = kernels.unary[op][native_of(plan.ccode)];
         if (MT_UNLIKELY(!kernel.fn)) fail_dtype(op_name((int)op), plan.ccode);
-        plan.op = (int)op;
+        plan.cost = cost_of((int)op, native_of(plan.ccode));
         plan.fn1 = kernel.fn;
         plan.result = kernel.result;
         plan.target[0] = block_code(plan.ccode);
@@ -455,7 +481,7 @@ static PyObject* binary(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
         }
         plan.fn2 = kernels.binary[op - BINARY_BEGIN][native];
         if (MT_UNLIKELY(!plan.fn2.vv)) fail_dtype(op_name((int)op), plan.ccode);
-        plan.op = (int)op;
+        plan.cost = cost_of((int)op, native);
         plan.result = plan.fn2.result;
         plan.target[0] = plan.target[1] = block_code(plan.ccode);
         plan.exact = plan.target[0] == plan.ccode;
@@ -476,7 +502,7 @@ static PyObject* ternary(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
             if (args[5] == args[9]) fail(PyExc_ValueError, "clamp: at least one of lo and hi must not be None");
             Plan<2> plan;
             const int half = args[5] == Py_None ? OP_MINIMUM : OP_MAXIMUM;
-            plan.op = half;
+            plan.cost = 1;
             plan.ccode = ccode;
             plan.fn2 = kernels.binary[half - BINARY_BEGIN][native];
             if (!plan.fn2.vv) fail_dtype(op_name((int)op), ccode);
@@ -489,7 +515,7 @@ static PyObject* ternary(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
             return run(plan, in, args + 13, args[17]);
         }
         Plan<3> plan;
-        plan.op = (int)op;
+        plan.cost = 1;
         plan.ccode = ccode;
         plan.round_numbers = true;
         if (op == OP_WHERE) {

@@ -605,6 +605,16 @@ static PyObject* reduce(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
         job.via = ccode != job.target && a.code != ccode ? ccode : -1;
         job.convert = a.code != job.target || job.via >= 0;
         job.ocode = out.code;
+        if (strides_numel == 1 && !job.convert && shape.numel > 0 && shape.numel < SPLIT && is_contiguous(shape, a)) {
+            // Everything into one result, in one run.
+            GilRelease unlocked(shape.numel);
+            alignas(16) char acc[24], value[16];
+            reducer.init(acc, 1);
+            reducer.row(a.data, shape.numel, acc, 0);
+            reducer.finish(acc, value, 1, shape.numel);
+            cast_block(out.data, out.code, value, reducer.result, 1);
+            return result.release();
+        }
         split_dims(job, shape, a, out, op == OP_ARGMAX || op == OP_ARGMIN);
         GilRelease unlocked(shape.numel);
         run_reduction(job);
