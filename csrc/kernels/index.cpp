@@ -206,12 +206,22 @@ void gather_row(char* o, int64_t os, const char* x, int64_t xs, const char* s, i
     } else if (xs == 8 && os == (int64_t)sizeof(T)) {
         T* d = reinterpret_cast<T*>(o);
         const int64_t* index = reinterpret_cast<const int64_t*>(x);
-        for (int64_t i = 0; i < n; ++i) d[i] = *reinterpret_cast<const T*>(s + i * ss + index[i] * jump);
+        if (ss == 0 && jump == (int64_t)sizeof(T)) {
+            const T* line = reinterpret_cast<const T*>(s);
+            for (int64_t i = 0; i < n; ++i) d[i] = line[index[i]];
+        } else {
+            for (int64_t i = 0; i < n; ++i) d[i] = *reinterpret_cast<const T*>(s + i * ss + index[i] * jump);
+        }
     } else {
         for (int64_t i = 0; i < n; ++i)
             *reinterpret_cast<T*>(o + i * os) =
                 *reinterpret_cast<const T*>(s + i * ss + *reinterpret_cast<const int64_t*>(x + i * xs) * jump);
     }
+}
+
+template <class T> MT_CLONES void add_dense(T* o, const T* s, int64_t n) {
+#pragma GCC ivdep
+    for (int64_t i = 0; i < n; ++i) o[i] += s[i];
 }
 
 // out[i, x[i]] = combine(itself, src[i]). `scale` is the alpha of ADD_SCALED, in the element type.
@@ -222,10 +232,20 @@ void scatter_row(char* o, int64_t os, const char* x, int64_t xs, const char* s, 
     if (R == ADD_SCALED) std::memcpy(&alpha, scale, sizeof alpha);
     if (xs == 0) {
         o += *reinterpret_cast<const int64_t*>(x) * jump;
+        if constexpr (R == ADD && std::is_floating_point<T>::value)
+            if (os == (int64_t)sizeof(T) && ss == (int64_t)sizeof(T))
+                return add_dense(reinterpret_cast<T*>(o), reinterpret_cast<const T*>(s), n);
         for (int64_t i = 0; i < n; ++i) {
             T* p = reinterpret_cast<T*>(o + i * os);
             *p = combine<T, R>(*p, *reinterpret_cast<const T*>(s + i * ss), alpha);
         }
+        return;
+    }
+    if (xs == 8 && os == 0 && ss == (int64_t)sizeof(T) && jump == (int64_t)sizeof(T)) {
+        T* line = reinterpret_cast<T*>(o);
+        const int64_t* index = reinterpret_cast<const int64_t*>(x);
+        const T* from = reinterpret_cast<const T*>(s);
+        for (int64_t i = 0; i < n; ++i) line[index[i]] = combine<T, R>(line[index[i]], from[i], alpha);
         return;
     }
     for (int64_t i = 0; i < n; ++i) {

@@ -44,21 +44,57 @@ template <class F> MT_INLINE void dispatch_arithmetic(int code, const char* op, 
 constexpr int TILE = 64;  // neighbouring lanes worked on at once
 constexpr int PARTS = 32;  // partial sums of a row: enough to fill vectors, and loops over them need no -ffast-math
 
-// Folds n values f(i) with `fold` through WIDTH partial results that all start as `start`.
-template <int WIDTH, class A, class F, class G> MT_INLINE A fold_of(A start, int64_t n, F f, G fold) {
-    A part[WIDTH];
-    for (int j = 0; j < WIDTH; ++j) part[j] = start;
-    int64_t i = 0;
-    for (; i + WIDTH <= n; i += WIDTH)
-        for (int j = 0; j < WIDTH; ++j) part[j] = fold(part[j], f(i + j));
-    for (int j = 0; i < n; ++i, ++j) part[j] = fold(part[j], f(i));
+template <int WIDTH, class A, class G> MT_INLINE A fold_parts(A* part, G fold) {
     for (int w = WIDTH / 2; w > 0; w /= 2)
         for (int j = 0; j < w; ++j) part[j] = fold(part[j], part[j + w]);
     return part[0];
 }
-template <class A, class F> MT_INLINE A sum_of(int64_t n, F f) {
-    return fold_of<PARTS>(A(0), n, f, [](A a, A b) __attribute__((always_inline)) { return a + b; });
+// Folds n values f(i) in a fixed order: PARTS at a time, then 8, then one by one.
+template <class A, class F, class G> MT_INLINE A fold_of(A start, int64_t n, F f, G fold) {
+    A result = start;
+    int64_t i = 0;
+    if (n >= PARTS) {
+        A part[PARTS];
+        for (int j = 0; j < PARTS; ++j) part[j] = start;
+        for (; i + PARTS <= n; i += PARTS)
+            for (int j = 0; j < PARTS; ++j) part[j] = fold(part[j], f(i + j));
+        result = fold_parts<PARTS>(part, fold);
+    }
+    if (n - i >= 8) {
+        A part[8];
+        for (int j = 0; j < 8; ++j) part[j] = start;
+        for (; i + 8 <= n; i += 8)
+            for (int j = 0; j < 8; ++j) part[j] = fold(part[j], f(i + j));
+        result = fold(result, fold_parts<8>(part, fold));
+    }
+    for (; i < n; ++i) result = fold(result, f(i));
+    return result;
 }
+template <class A> struct Plus {
+    MT_INLINE A operator()(A a, A b) const { return a + b; }
+};
+template <class A, class F> MT_INLINE A sum_of(int64_t n, F f) { return fold_of(A(0), n, f, Plus<A>()); }
+
+// Two sums in one pass over the data: of f(i) and of g(i, f(i)).
+template <class A, class F, class G> MT_INLINE void two_sums_of(int64_t n, F f, G g, A& first, A& second) {
+    int64_t i = 0;
+    first = second = 0;
+    if (n >= PARTS) {
+        A a[PARTS] = {}, b[PARTS] = {};
+        for (; i + PARTS <= n; i += PARTS)
+            for (int j = 0; j < PARTS; ++j) {
+                const A v = f(i + j);
+                a[j] += v;
+                b[j] += g(i + j, v);
+            }
+        first = fold_parts<PARTS>(a, Plus<A>());
+        second = fold_parts<PARTS>(b, Plus<A>());
+    }
+    const int64_t done = i, rest = n - i;
+    first += sum_of<A>(rest, MT_EACH(k) { return f(done + k); });
+    second += sum_of<A>(rest, MT_EACH(k) { return g(done + k, f(done + k)); });
+}
+
 struct Raw16 { uint64_t lo, hi; };
 
 // Moving data needs the size of an element only.
@@ -132,15 +168,41 @@ inline void expect_code(const char* what, int got, int want) {
 // n values of type A for the time of a call: on the stack when they are few.
 template <class A> class Row {
   public:
-    explicit Row(int64_t n) : heap_(n > SMALL ? (size_t)n * sizeof(A) : 0) {}
-    A* get() { return heap_.template as<A>() ? heap_.template as<A>() : stack_; }
-    char* bytes() { return reinterpret_cast<char*>(get()); }
+    explicit Row(int64_t n) {
+        if (MT_UNLIKELY(n > SMALL)) data_ = reinterpret_cast<A*>(block_alloc((size_t)n * sizeof(A), &capacity_));
+    }
+    ~Row() {
+        if (MT_UNLIKELY(data_ != stack_)) block_free(reinterpret_cast<char*>(data_), capacity_);
+    }
+    Row(const Row&) = delete;
+    Row& operator=(const Row&) = delete;
+    A* get() const { return data_; }
+    char* bytes() const { return reinterpret_cast<char*>(data_); }
 
   private:
     static constexpr int64_t SMALL = 512;
     A stack_[SMALL];
-    Scratch heap_;
+    A* data_ = stack_;
+    size_t capacity_ = 0;
 };
+
+// A Python number in a float or integer type: the common kinds without a detour.
+template <class A> MT_INLINE A number_as(PyObject* o, int code) {
+    if constexpr (!IsComplex<A>::value) {
+        if (PyLong_CheckExact(o)) {
+            int overflow;
+            const long long v = PyLong_AsLongLongAndOverflow(o, &overflow);
+            if (MT_LIKELY(!overflow)) return (A)v;
+        }
+        if constexpr (std::is_floating_point<A>::value)
+            if (PyFloat_CheckExact(o)) return (A)PyFloat_AS_DOUBLE(o);
+    }
+    alignas(16) char value[16];
+    number_into(o, code, value);
+    A v;
+    std::memcpy(&v, value, sizeof v);
+    return v;
+}
 
 // Between memory of one dtype and rows of its accumulation type.
 template <class T> void load_row(acc_t<T>* row, const char* from, int64_t step, int64_t n) {
@@ -150,6 +212,14 @@ template <class T> void load_row(acc_t<T>* row, const char* from, int64_t step, 
 template <class T> void store_row(char* to, int64_t step, const acc_t<T>* row, int64_t n) {
     using A = acc_t<T>;
     cast_strided(to, step, CodeOf<T>::value, (const char*)row, sizeof(A), CodeOf<A>::value, n);
+}
+
+// n such rows of w dense elements, `step` bytes apart in memory and adjoining in the tile.
+template <class T> void load_rows(acc_t<T>* tile, const char* from, int64_t step, int64_t n, int64_t w) {
+    for (int64_t i = 0; i < n; ++i) load_row<T>(tile + i * w, from + i * step, sizeof(T), w);
+}
+template <class T> void store_rows(char* to, int64_t step, const acc_t<T>* tile, int64_t n, int64_t w) {
+    for (int64_t i = 0; i < n; ++i) store_row<T>(to + i * step, sizeof(T), tile + i * w, w);
 }
 
 MT_INLINE void set_shape(Shape& shape, std::initializer_list<int64_t> dims) {

@@ -90,13 +90,23 @@ int64_t find_rows(const Shape& shape, const Loop<2>& rows, int64_t step, int64_t
         rest /= shape.dim[d];
     }
     Cursor<2> row(rows, 0, first);
+    constexpr int64_t PIECE = 512;
+    int64_t where[PIECE];
     for (int64_t r = first; r < last; ++r, row.next()) {
-        for (int64_t i = 0; i < length; ++i) {
-            if (!truth(*reinterpret_cast<const T*>(row.ptr[1] + i * step))) continue;
-            if (MT_UNLIKELY(at >= to.room)) return at + 1;
-            int64_t* o = to.out + at++ * to.element;
-            for (int d = 0; d < outer; ++d) o[d * to.dimension] = index[d];
-            o[outer * to.dimension] = i;
+        for (int64_t start = 0; start < length; start += PIECE) {
+            // Every position is stored, the next one overwrites those not wanted: no branch depends on the data.
+            const int64_t stop = std::min(length, start + PIECE);
+            int64_t found = 0;
+            for (int64_t i = start; i < stop; ++i) {
+                where[found] = i;
+                found += truth(*reinterpret_cast<const T*>(row.ptr[1] + i * step));
+            }
+            if (MT_UNLIKELY(at + found > to.room)) return at + found;
+            int64_t* o = to.out + at * to.element;
+            for (int d = 0; d < outer; ++d)
+                for (int64_t i = 0; i < found; ++i) o[d * to.dimension + i * to.element] = index[d];
+            for (int64_t i = 0; i < found; ++i) o[outer * to.dimension + i * to.element] = where[i];
+            at += found;
         }
         for (int d = outer - 1; d >= 0 && ++index[d] == shape.dim[d]; --d) index[d] = 0;
     }

@@ -145,15 +145,7 @@ template <class A> MT_CLONES void multiply_blocked(const Product<A>& p, A* panel
 }
 
 template <class A> MT_INLINE A dot_dense(const A* a, const A* b, int64_t k) {
-    constexpr int W = 32;
-    A sum[W] = {};
-    int64_t i = 0;
-    for (; i + W <= k; i += W)
-        for (int j = 0; j < W; ++j) sum[j] += a[i + j] * b[i + j];
-    for (int j = 0; i < k; ++i, ++j) sum[j] += a[i] * b[i];
-    for (int w = W / 2; w > 0; w /= 2)
-        for (int j = 0; j < w; ++j) sum[j] += sum[j + w];
-    return sum[0];
+    return sum_of<A>(k, MT_EACH(i) { return a[i] * b[i]; });
 }
 // One column, with dense rows of a and a dense b: a dot product for each row.
 template <class A> MT_CLONES void multiply_rows(const Product<A>& p) {
@@ -266,11 +258,8 @@ int kernel_code(int code, const char* name) {
 template <class A> void multiply_as(const Call& call, int code) {
     auto matrix = [](const Operand& op) { return Matrix<A>{op.as<A>(), op.stride[1], op.stride[2]}; };
     auto input = [](const Operand& op) { return Matrix<const A>{op.as<A>(), op.stride[1], op.stride[2]}; };
-    alignas(16) char alpha[16], beta[16];
-    number_into(call.alpha, code, alpha);
-    number_into(call.beta, code, beta);
     const Product<A> p{input(call.a), input(call.b), input(call.c), matrix(call.out), call.m, call.n, call.k,
-                       *reinterpret_cast<const A*>(alpha), *reinterpret_cast<const A*>(beta)};
+                       number_as<A>(call.alpha, code), number_as<A>(call.beta, code)};
     GilRelease unlocked(call.batch * call.m * call.n * std::max<int64_t>(1, call.k) / 8);
     multiply_all(p, call);
 }
@@ -312,7 +301,14 @@ class Widened {
 void run(const Call& call, const char* name) {
     const int code = kernel_code(call.out.code, name);
     if (call.batch * call.m * call.n == 0) return;
-    if (code == call.out.code) return multiply(call, code);
+    if (code == call.out.code) {
+        // The plain loop runs along the rows of b; the blocked one packs what it needs by itself.
+        if (call.b.stride[2] == 1 || call.m < 4 || code == F32 || code == F64) return multiply(call, code);
+        const Widened rows(call.b, call.batch, call.k, call.n, code, true);
+        Call dense = call;
+        dense.b = rows.self;
+        return multiply(dense, code);
+    }
     alignas(16) char beta[16];
     number_into(call.beta, C128, beta);
     const Complex<double> b = *reinterpret_cast<const Complex<double>*>(beta);

@@ -1,5 +1,5 @@
-// Softmax and the negative log likelihood, and the table of the network kernels. float32, float64, float16, bfloat16; the
-// last two are widened to float32 row by row and rounded once at the store.
+// Softmax and the negative log likelihood, and the table of the network kernels. float32, float64, float16, bfloat16:
+// the last two are widened to float32 row by row and rounded once at the store.
 // Invariant: results do not depend on the number of threads.
 //
 // An operand is 4 arguments: storage, offset, strides, code. Where it says [dense] the elements lie one after the other
@@ -23,7 +23,7 @@ namespace {
 
 // NaN is passed over: it comes back through exp(x - max).
 template <class A> MT_INLINE A max_of(const A* x, int64_t n) {
-    return fold_of<PARTS>(-std::numeric_limits<A>::infinity(), n, MT_EACH(i) { return x[i]; },
+    return fold_of(-std::numeric_limits<A>::infinity(), n, MT_EACH(i) { return x[i]; },
                       [](A a, A b) __attribute__((always_inline)) { return b > a ? b : a; });
 }
 
@@ -33,6 +33,15 @@ MT_INLINE double exp_negative(double x) { return exp_v(x); }
 // Sum of exp(x - max); with STORE the terms are kept in e, which may be x.
 template <bool STORE, class A> MT_INLINE A exp_sum(const A* x, int64_t n, A max, A* e) {
     constexpr int V = 16;
+    if (n < V / 2) {
+        A sum = 0;
+        for (int64_t i = 0; i < n; ++i) {
+            const A v = exp_negative(x[i] - max);
+            if (STORE) e[i] = v;
+            sum += v;
+        }
+        return sum;
+    }
     A s[V] = {};
     int64_t i = 0;
     for (; i + V <= n; i += V)
@@ -53,9 +62,7 @@ template <bool STORE, class A> MT_INLINE A exp_sum(const A* x, int64_t n, A max,
         if (STORE)
             for (int j = 0; i + j < n; ++j) e[i + j] = t[j];
     }
-    for (int w = V / 2; w > 0; w /= 2)
-        for (int j = 0; j < w; ++j) s[j] += s[j + w];
-    return s[0];
+    return fold_parts<V>(s, Plus<A>());
 }
 
 // ---------------------------------------------------------------- softmax
@@ -152,9 +159,18 @@ template <class T, bool LOG> void softmax_run(const Lanes<2>& lanes) {
         char *y = p[0], *x = p[1];
         if (native && lanes.unit) {
             softmax_rows<A, LOG>(x, xnext, y, ynext, count, n);
-        } else if (native && lanes.columns && count >= 8) {
-            for (int64_t j = 0; j < count; j += TILE)
-                softmax_columns<A, LOG>(x + j * xnext, xs, y + j * ynext, ys, std::min<int64_t>(TILE, count - j), n);
+        } else if (lanes.columns && count >= 8) {
+            Row<A> tile(native ? 0 : TILE * n);
+            for (int64_t j = 0; j < count; j += TILE) {
+                const int64_t w = std::min<int64_t>(TILE, count - j), ts = w * (int64_t)sizeof(A);
+                if (native) {
+                    softmax_columns<A, LOG>(x + j * xnext, xs, y + j * ynext, ys, w, n);
+                    continue;
+                }
+                load_rows<T>(tile.get(), x + j * xnext, xs, n, w);
+                softmax_columns<A, LOG>(tile.bytes(), ts, tile.bytes(), ts, w, n);
+                store_rows<T>(y + j * ynext, ys, tile.get(), n, w);
+            }
         } else {
             Row<A> row(n);
             for (int64_t j = 0; j < count; ++j, x += xnext, y += ynext) {
@@ -175,10 +191,19 @@ template <class T, bool LOG> void softmax_backward_run(const Lanes<3>& lanes) {
         char *d = p[0], *g = p[1], *y = p[2];
         if (native && lanes.unit) {
             softmax_backward_rows<A, LOG>(g, gnext, y, ynext, d, dnext, count, n);
-        } else if (native && lanes.columns && count >= 8) {
-            for (int64_t j = 0; j < count; j += TILE)
-                softmax_backward_columns<A, LOG>(g + j * gnext, gs, y + j * ynext, ys, d + j * dnext, ds,
-                                                 std::min<int64_t>(TILE, count - j), n);
+        } else if (lanes.columns && count >= 8) {
+            Row<A> gtile(native ? 0 : TILE * n), ytile(native ? 0 : TILE * n);
+            for (int64_t j = 0; j < count; j += TILE) {
+                const int64_t w = std::min<int64_t>(TILE, count - j), ts = w * (int64_t)sizeof(A);
+                if (native) {
+                    softmax_backward_columns<A, LOG>(g + j * gnext, gs, y + j * ynext, ys, d + j * dnext, ds, w, n);
+                    continue;
+                }
+                load_rows<T>(gtile.get(), g + j * gnext, gs, n, w);
+                load_rows<T>(ytile.get(), y + j * ynext, ys, n, w);
+                softmax_backward_columns<A, LOG>(gtile.bytes(), ts, ytile.bytes(), ts, gtile.bytes(), ts, w, n);
+                store_rows<T>(d + j * dnext, ds, gtile.get(), n, w);
+            }
         } else {
             Row<A> grow(n), yrow(n);
             for (int64_t j = 0; j < count; ++j, g += gnext, y += ynext, d += dnext) {

@@ -45,8 +45,10 @@ struct Moments {
 // Two passes over data in cache; what rounding the mean loses is put back by the first-order term.
 template <class A> MT_INLINE void add_batch(Moments& all, const A* x, int64_t n) {
     const A mean = sum_of<A>(n, MT_EACH(i) { return x[i]; }) / (A)n;
-    const A first = sum_of<A>(n, MT_EACH(i) { return x[i] - mean; });
-    const A second = sum_of<A>(n, MT_EACH(i) { return (x[i] - mean) * (x[i] - mean); });
+    A first, second;
+    two_sums_of<A>(
+        n, MT_EACH(i) { return x[i] - mean; }, [](int64_t, A d) __attribute__((always_inline)) { return d * d; }, first,
+        second);
     const double rest = (double)first / (double)n;
     all.merge((double)n, (double)mean + rest, (double)second - rest * rest * (double)n);
 }
@@ -94,15 +96,17 @@ MT_CLONES void layer_norm_backward_rows(const A* g, const A* x, const A* means, 
         if (dbias)
             for (int64_t i = 0; i < n; ++i) dbias[i] += g[i];
         if (!dx) continue;
+        A first, second;
+        auto times_hat = [&](int64_t i, A v) __attribute__((always_inline)) { return v * ((x[i] - mean) * rstd); };
         if (weight) {
-            const A first = sum_of<A>(n, MT_EACH(i) { return g[i] * weight[i]; }) / (A)n;
-            const A second = sum_of<A>(n, MT_EACH(i) { return g[i] * weight[i] * ((x[i] - mean) * rstd); }) / (A)n;
+            two_sums_of<A>(n, MT_EACH(i) { return g[i] * weight[i]; }, times_hat, first, second);
+            first /= (A)n, second /= (A)n;
 #pragma GCC ivdep
             for (int64_t i = 0; i < n; ++i)
                 dx[i] = rstd * (g[i] * weight[i] - first - (x[i] - mean) * rstd * second);
         } else {
-            const A first = sum_of<A>(n, MT_EACH(i) { return g[i]; }) / (A)n;
-            const A second = sum_of<A>(n, MT_EACH(i) { return g[i] * ((x[i] - mean) * rstd); }) / (A)n;
+            two_sums_of<A>(n, MT_EACH(i) { return g[i]; }, times_hat, first, second);
+            first /= (A)n, second /= (A)n;
 #pragma GCC ivdep
             for (int64_t i = 0; i < n; ++i) dx[i] = rstd * (g[i] - first - (x[i] - mean) * rstd * second);
         }
@@ -123,10 +127,18 @@ template <class A> void from_acc(const Operand& op, int64_t n, const A* values) 
 
 // ---------------------------------------------------------------- variance
 
-// Moments of w <= TILE columns over `rows` rows at base + offset[i].
+constexpr int WIDE = 256;   // columns at once, and
+constexpr int DEEP = 64;    // rows of them: what is read twice stays in cache
+
+struct ColumnMoments {
+    double n = 0;
+    double mean[WIDE], m2[WIDE];
+};
+
+// Adds `rows` rows of w columns, row i at base + offset[i].
 template <class A>
-MT_CLONES void moments_of_columns(Moments* all, const char* base, const int64_t* offset, int64_t rows, int64_t w) {
-    A mean[TILE], first[TILE], second[TILE];
+MT_CLONES void add_columns(ColumnMoments& all, const char* base, const int64_t* offset, int64_t rows, int64_t w) {
+    A mean[WIDE], first[WIDE], second[WIDE];
     for (int64_t j = 0; j < w; ++j) mean[j] = first[j] = second[j] = 0;
     for (int64_t i = 0; i < rows; ++i) {
         const A* x = reinterpret_cast<const A*>(base + offset[i]);
@@ -141,10 +153,16 @@ MT_CLONES void moments_of_columns(Moments* all, const char* base, const int64_t*
             second[j] += d * d;
         }
     }
+    // Moments::merge, for columns that all have the same count.
+    const double count = (double)rows, sum = all.n + count, share = count / sum, cross = all.n * share;
+    if (all.n == 0)
+        for (int64_t j = 0; j < w; ++j) all.mean[j] = all.m2[j] = 0;
     for (int64_t j = 0; j < w; ++j) {
-        const double rest = (double)first[j] / (double)rows;
-        all[j].merge((double)rows, (double)mean[j] + rest, (double)second[j] - rest * rest * (double)rows);
+        const double rest = (double)first[j] / count, delta = (double)mean[j] + rest - all.mean[j];
+        all.m2[j] += (double)second[j] - rest * rest * count + delta * delta * cross;
+        all.mean[j] += delta * share;
     }
+    all.n = sum;
 }
 
 struct VarJob {
@@ -153,14 +171,13 @@ struct VarJob {
     int64_t count;    // elements reduced into one
     double correction;
     bool root, with_mean;
-    int out_code, mean_code;
 
-    void store(const Moments& m, char* out, char* mean) const {
+    template <class T> void store(const Moments& m, char* out, char* mean) const {
+        using A = acc_t<T>;
         const double nan = std::numeric_limits<double>::quiet_NaN();
-        const double v = m.n == 0 ? nan : m.variance(correction), result = root ? std::sqrt(v) : v;
-        const double mean_value = m.n == 0 ? nan : m.mean;
-        cast_strided(out, 0, out_code, (const char*)&result, 0, F64, 1);
-        if (with_mean) cast_strided(mean, 0, mean_code, (const char*)&mean_value, 0, F64, 1);
+        const double v = m.n == 0 ? nan : m.variance(correction);
+        *reinterpret_cast<T*>(out) = convert<T>((A)(root ? std::sqrt(v) : v));
+        if (with_mean) *reinterpret_cast<T*>(mean) = convert<T>((A)(m.n == 0 ? nan : m.mean));
     }
 };
 
@@ -170,7 +187,7 @@ template <class T> void var_lane(const VarJob& job, const char* a, Moments& m) {
     const int64_t run = r.dim[0], step = r.step[0][0];
     Cursor<1> at(r, 1, 0);
     const char* origin = r.ptr[0];
-    if (std::is_same<A, T>::value && step == (int64_t)sizeof(T) && run >= PARTS) {
+    if (std::is_same<A, T>::value && step == (int64_t)sizeof(T) && (run >= PARTS || r.ndim == 1)) {
         for (int64_t i = 0; i < job.count; i += run, at.next())
             moments_of<A>(&m, reinterpret_cast<const A*>(a + (at.ptr[0] - origin)), run);
         return;
@@ -183,7 +200,8 @@ template <class T> void var_lane(const VarJob& job, const char* a, Moments& m) {
             const int64_t n = std::min<int64_t>(1024 - filled, run - j);
             const char* from = a + (at.ptr[0] - origin) + j * step;
             if (n < 8)
-                for (int64_t k = 0; k < n; ++k) row[filled + k] = (A)widen(*reinterpret_cast<const T*>(from + k * step));
+                for (int64_t k = 0; k < n; ++k)
+                    row[filled + k] = (A)widen(*reinterpret_cast<const T*>(from + k * step));
             else
                 load_row<T>(row + filled, from, step, n);
             filled += n;
@@ -196,19 +214,29 @@ template <class T> void var_lane(const VarJob& job, const char* a, Moments& m) {
     if (filled) moments_of<A>(&m, row, filled);
 }
 
-template <class A> void var_columns(const VarJob& job, const char* a, int64_t w, char* out, char* mean) {
-    Moments m[TILE];
-    int64_t offset[128];
+// w <= WIDE lanes that lie side by side.
+template <class T> void var_columns(const VarJob& job, const char* a, int64_t w, char* out, char* mean) {
+    using A = acc_t<T>;
+    ColumnMoments all;
+    int64_t offset[DEEP];
+    Row<A> room(std::is_same<A, T>::value ? 0 : DEEP * w);
     Cursor<1> at(job.reduced, 0, 0);
     const char* origin = job.reduced.ptr[0];
-    for (int64_t i = 0; i < job.count;) {
-        const int64_t rows = std::min<int64_t>(128, job.count - i);
+    for (int64_t i = 0; i < job.count; i += DEEP) {
+        const int64_t rows = std::min<int64_t>(DEEP, job.count - i);
         for (int64_t k = 0; k < rows; ++k, at.next()) offset[k] = at.ptr[0] - origin;
-        moments_of_columns<A>(m, a, offset, rows, w);
-        i += rows;
+        if constexpr (!std::is_same<A, T>::value)
+            for (int64_t k = 0; k < rows; ++k) {
+                load_row<T>(room.get() + k * w, a + offset[k], sizeof(T), w);
+                offset[k] = k * w * (int64_t)sizeof(A);
+            }
+        add_columns<A>(all, std::is_same<A, T>::value ? a : room.bytes(), offset, rows, w);
     }
-    for (int64_t j = 0; j < w; ++j)
-        job.store(m[j], out + j * job.kept.step[0][0], mean + j * job.kept.step[1][0]);
+    for (int64_t j = 0; j < w; ++j) {
+        Moments m;
+        m.n = all.n, m.mean = all.mean[j], m.m2 = all.m2[j];
+        job.store<T>(m, out + j * job.kept.step[0][0], mean + j * job.kept.step[1][0]);
+    }
 }
 
 template <class T> void var_run(const VarJob& job) {
@@ -230,22 +258,22 @@ template <class T> void var_run(const VarJob& job) {
             }
         });
         for (int64_t i = 1; i < parts; ++i) m[0].merge(m[i].n, m[i].mean, m[i].m2);
-        job.store(m[0], job.kept.ptr[0], job.kept.ptr[1]);
+        job.store<T>(m[0], job.kept.ptr[0], job.kept.ptr[1]);
         return;
     }
     const int64_t onext = job.kept.step[0][0], mnext = job.kept.step[1][0], next = job.kept.step[2][0];
     const bool rows = r.step[0][0] == (int64_t)sizeof(T) && r.dim[0] >= PARTS;
     run_rows(job.kept, lane_grain(count, 1), [&](char* const* p, int64_t lanes) {
-        if (native && !rows && next == (int64_t)sizeof(T) && lanes >= 8) {
-            for (int64_t j = 0; j < lanes; j += TILE)
-                var_columns<A>(job, p[2] + j * next, std::min<int64_t>(TILE, lanes - j), p[0] + j * onext,
+        if (!rows && next == (int64_t)sizeof(T) && lanes >= 8) {
+            for (int64_t j = 0; j < lanes; j += WIDE)
+                var_columns<T>(job, p[2] + j * next, std::min<int64_t>(WIDE, lanes - j), p[0] + j * onext,
                                p[1] + j * mnext);
             return;
         }
         for (int64_t j = 0; j < lanes; ++j) {
             Moments m;
             var_lane<T>(job, p[2] + j * next, m);
-            job.store(m, p[0] + j * onext, p[1] + j * mnext);
+            job.store<T>(m, p[0] + j * onext, p[1] + j * mnext);
         }
     });
 }
@@ -388,8 +416,8 @@ PyObject* var(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
         Ref out(parse_output(args + 4, kept, o));
         if (job.with_mean) parse_operand(args + 8, kept, mean);
         else mean = o;
-        job.out_code = o.code;
-        job.mean_code = mean.code;
+        expect_code("var", o.code, a.code);
+        expect_code("var", mean.code, a.code);
         job.count = reduced.numel;
         if (kept.numel == 0) return out.release();
         loop_begin(job.kept, kept);

@@ -53,11 +53,12 @@ void scan_lanes(char* o, int64_t os, int64_t onext, const char* a, int64_t as, i
         }
 }
 
-// w <= TILE dense columns.
+constexpr int WIDE = 512;  // columns at once: one pass over memory in long runs
+// w <= WIDE dense columns.
 template <class T, bool PRODUCT>
 MT_CLONES void scan_columns(char* op, int64_t os, const char* ap, int64_t as, int64_t n, int64_t w) {
     using A = typename ScanAcc<T>::t;
-    A acc[TILE];
+    A acc[WIDE];
     for (int64_t j = 0; j < w; ++j) acc[j] = neutral<A, PRODUCT>();
     for (int64_t i = 0; i < n; ++i) {
         T* o = reinterpret_cast<T*>(op + i * os);
@@ -75,9 +76,9 @@ template <class T, bool PRODUCT> void scan_run(const Lanes<2>& lanes) {
     const int64_t onext = lanes.loop.step[0][0], anext = lanes.loop.step[1][0];
     run_rows(lanes.loop, lane_grain(n, 1), [&](char* const* p, int64_t count) {
         if (lanes.columns && count >= 8 && n > 1) {
-            for (int64_t j = 0; j < count; j += TILE)
+            for (int64_t j = 0; j < count; j += WIDE)
                 scan_columns<T, PRODUCT>(p[0] + j * onext, os, p[1] + j * anext, as, n,
-                                         std::min<int64_t>(TILE, count - j));
+                                         std::min<int64_t>(WIDE, count - j));
             return;
         }
         int64_t j = 0;

@@ -127,45 +127,14 @@ def reduce(
 ) -> Storage: ...
 
 # Kernels with arguments of their own; the comment at the head of each source file lists them.
-def addmm(*args: Any) -> Any: ...
-def arange(*args: Any) -> Any: ...
-def bgemm(*args: Any) -> Any: ...
-def cumsum(*args: Any) -> Any: ...
-def dot(*args: Any) -> Any: ...
-def embedding(*args: Any) -> Any: ...
-def embedding_backward(*args: Any) -> Any: ...
-def eye(*args: Any) -> Any: ...
-def flip(*args: Any) -> Any: ...
 def from_list(*args: Any) -> Any: ...
-def gather(*args: Any) -> Any: ...
-def gemm(*args: Any) -> Any: ...
-def index_add(*args: Any) -> Any: ...
-def index_get(*args: Any) -> Any: ...
-def index_put(*args: Any) -> Any: ...
-def index_select(*args: Any) -> Any: ...
 def item(*args: Any) -> Any: ...
-def layer_norm(*args: Any) -> Any: ...
-def layer_norm_backward(*args: Any) -> Any: ...
-def linspace(*args: Any) -> Any: ...
 def list_shape(*args: Any) -> Any: ...
-def masked_fill(*args: Any) -> Any: ...
-def masked_scatter(*args: Any) -> Any: ...
-def masked_select(*args: Any) -> Any: ...
-def nll_loss(*args: Any) -> Any: ...
-def nll_loss_backward(*args: Any) -> Any: ...
-def nonzero(*args: Any) -> Any: ...
-def nonzero_count(*args: Any) -> Any: ...
 def random_bernoulli(*args: Any) -> Any: ...
 def random_fill(*args: Any) -> Any: ...
 def random_permutation(*args: Any) -> Any: ...
 def random_seed(*args: Any) -> Any: ...
-def scatter(*args: Any) -> Any: ...
-def softmax(*args: Any) -> Any: ...
-def softmax_backward(*args: Any) -> Any: ...
-def sort(*args: Any) -> Any: ...
 def tolist(*args: Any) -> Any: ...
-def tri(*args: Any) -> Any: ...
-def var(*args: Any) -> Any: ...
 
 # Unary operators.
 NEG: Final[int]
@@ -278,3 +247,600 @@ ALL: Final[int]
 ARGMAX: Final[int]
 ARGMIN: Final[int]
 MEAN: Final[int]
+
+# ---------------------------------------------------------------- fused, indexing, scanning, products
+
+_Indices = tuple[tuple[Storage, int, _Ints], ...] | list[tuple[Storage, int, _Ints]]
+
+# Fused, indexing, scanning and product kernels (nn, norm, index, masking, scan, arrange, matmul). An out of None
+# makes a new Storage, which is returned; its strides then describe a dense layout. [dense]: the elements lie one
+# after the other and the strides are not read.
+
+def softmax(
+    log: int,
+    a: Storage,
+    a_offset: int,
+    a_strides: _Ints,
+    a_code: int,
+    out: Storage | None,
+    out_offset: int,
+    out_strides: _Ints,
+    out_code: int,
+    shape: _Ints,
+    dim: int,
+    /,
+) -> Storage:
+    """float32, float64, float16, bfloat16, as all kernels of this group."""
+
+def softmax_backward(
+    log: int,
+    grad: Storage,
+    grad_offset: int,
+    grad_strides: _Ints,
+    grad_code: int,
+    y: Storage,
+    y_offset: int,
+    y_strides: _Ints,
+    y_code: int,
+    out: Storage | None,
+    out_offset: int,
+    out_strides: _Ints,
+    out_code: int,
+    shape: _Ints,
+    dim: int,
+    /,
+) -> Storage:
+    """y: the result of the forward."""
+
+def layer_norm(
+    x: Storage,
+    x_offset: int,
+    x_strides: _Ints,
+    x_code: int,
+    weight: Storage | None,
+    weight_offset: int,
+    weight_strides: _Ints,
+    weight_code: int,
+    bias: Storage | None,
+    bias_offset: int,
+    bias_strides: _Ints,
+    bias_code: int,
+    out: Storage | None,
+    out_offset: int,
+    out_strides: _Ints,
+    out_code: int,
+    mean: Storage | None,
+    mean_offset: int,
+    mean_strides: _Ints,
+    mean_code: int,
+    rstd: Storage | None,
+    rstd_offset: int,
+    rstd_strides: _Ints,
+    rstd_code: int,
+    outer: int,
+    inner: int,
+    eps: float,
+    /,
+) -> Storage:
+    """All [dense]; weight, bias, mean, rstd None: there is none, not wanted."""
+
+def layer_norm_backward(
+    grad: Storage,
+    grad_offset: int,
+    grad_strides: _Ints,
+    grad_code: int,
+    x: Storage,
+    x_offset: int,
+    x_strides: _Ints,
+    x_code: int,
+    mean: Storage,
+    mean_offset: int,
+    mean_strides: _Ints,
+    mean_code: int,
+    rstd: Storage,
+    rstd_offset: int,
+    rstd_strides: _Ints,
+    rstd_code: int,
+    weight: Storage | None,
+    weight_offset: int,
+    weight_strides: _Ints,
+    weight_code: int,
+    dx: Storage | None,
+    dx_offset: int,
+    dx_strides: _Ints,
+    dx_code: int,
+    dweight: Storage | None,
+    dweight_offset: int,
+    dweight_strides: _Ints,
+    dweight_code: int,
+    dbias: Storage | None,
+    dbias_offset: int,
+    dbias_strides: _Ints,
+    dbias_code: int,
+    outer: int,
+    inner: int,
+    /,
+) -> None:
+    """All [dense]; dx, dweight, dbias None: not wanted."""
+
+def nll_loss(
+    logp: Storage,
+    logp_offset: int,
+    logp_strides: _Ints,
+    logp_code: int,
+    target: Storage,
+    target_offset: int,
+    target_strides: _Ints,
+    target_code: int,
+    weight: Storage | None,
+    weight_offset: int,
+    weight_strides: _Ints,
+    weight_code: int,
+    out: Storage | None,
+    out_offset: int,
+    out_strides: _Ints,
+    out_code: int,
+    total_weight: Storage,
+    total_weight_offset: int,
+    total_weight_strides: _Ints,
+    total_weight_code: int,
+    n: int,
+    c: int,
+    reduction: int,
+    ignore_index: int,
+    /,
+) -> Storage:
+    """logp: strides (row, class). target: (row,), int64 or uint8. out: (row,) for reduction 0, () for 1 and 2.
+
+    reduction: 0 none, 1 mean, 2 sum. weight and total_weight (one element, written) are [dense]."""
+
+def nll_loss_backward(
+    grad: Storage,
+    grad_offset: int,
+    grad_strides: _Ints,
+    grad_code: int,
+    target: Storage,
+    target_offset: int,
+    target_strides: _Ints,
+    target_code: int,
+    weight: Storage | None,
+    weight_offset: int,
+    weight_strides: _Ints,
+    weight_code: int,
+    total_weight: Storage,
+    total_weight_offset: int,
+    total_weight_strides: _Ints,
+    total_weight_code: int,
+    out: Storage | None,
+    out_offset: int,
+    out_strides: _Ints,
+    out_code: int,
+    n: int,
+    c: int,
+    reduction: int,
+    ignore_index: int,
+    /,
+) -> Storage:
+    """out: strides (row, class), all written."""
+
+def var(
+    a: Storage,
+    a_offset: int,
+    a_strides: _Ints,
+    a_code: int,
+    out: Storage | None,
+    out_offset: int,
+    out_strides: _Ints,
+    out_code: int,
+    mean: Storage | None,
+    mean_offset: int,
+    mean_strides: _Ints,
+    mean_code: int,
+    shape: _Ints,
+    correction: float,
+    take_sqrt: int,
+    /,
+) -> Storage:
+    """Strides of out and mean: one per dimension of shape, 0 where it is reduced. dtypes: as a. mean may be None."""
+
+# Indices are int64 or int32 and are checked before anything is written. Data of all dtypes.
+
+def gather(
+    src: Storage,
+    src_offset: int,
+    src_strides: _Ints,
+    src_code: int,
+    index: Storage,
+    index_offset: int,
+    index_strides: _Ints,
+    index_code: int,
+    out: Storage | None,
+    out_offset: int,
+    out_strides: _Ints,
+    out_code: int,
+    index_shape: _Ints,
+    src_shape: _Ints,
+    dim: int,
+    /,
+) -> Storage: ...
+def scatter(
+    out: Storage,
+    out_offset: int,
+    out_strides: _Ints,
+    out_code: int,
+    index: Storage,
+    index_offset: int,
+    index_strides: _Ints,
+    index_code: int,
+    src: Storage | complex,
+    src_offset: int,
+    src_strides: _Ints,
+    src_code: int,
+    index_shape: _Ints,
+    out_shape: _Ints,
+    dim: int,
+    reduce: int,
+    /,
+) -> None:
+    """reduce: 0 assign, 1 add, 2 multiply, 3 amax, 4 amin. A number as src: pass (number, 0, (), 0)."""
+
+def index_select(
+    src: Storage,
+    src_offset: int,
+    src_strides: _Ints,
+    src_code: int,
+    src_shape: _Ints,
+    dim: int,
+    index: Storage,
+    index_offset: int,
+    index_strides: _Ints,
+    index_code: int,
+    n: int,
+    out: Storage | None,
+    out_offset: int,
+    out_strides: _Ints,
+    out_code: int,
+    /,
+) -> Storage:
+    """index: one stride, or () for a scalar."""
+
+def index_add(
+    out: Storage,
+    out_offset: int,
+    out_strides: _Ints,
+    out_code: int,
+    out_shape: _Ints,
+    dim: int,
+    index: Storage,
+    index_offset: int,
+    index_strides: _Ints,
+    index_code: int,
+    n: int,
+    src: Storage,
+    src_offset: int,
+    src_strides: _Ints,
+    src_code: int,
+    alpha: complex,
+    /,
+) -> None: ...
+def index_get(
+    src: Storage,
+    src_offset: int,
+    src_strides: _Ints,
+    src_code: int,
+    indices: _Indices,
+    dims: _Ints,
+    sizes: _Ints,
+    steps: _Ints,
+    out: Storage | None,
+    out_offset: int,
+    out_strides: _Ints,
+    out_code: int,
+    shape: _Ints,
+    /,
+) -> Storage:
+    """src_strides are over the result `shape`, 0 where an index decides; an index has strides over `shape` too.
+
+    For each index: the dimension named in the error, the size of what it indexes, and its stride in src."""
+
+def index_put(
+    dst: Storage,
+    dst_offset: int,
+    dst_strides: _Ints,
+    dst_code: int,
+    indices: _Indices,
+    dims: _Ints,
+    sizes: _Ints,
+    steps: _Ints,
+    src: Storage | complex,
+    src_offset: int,
+    src_strides: _Ints,
+    src_code: int,
+    shape: _Ints,
+    accumulate: int,
+    /,
+) -> None: ...
+def embedding(
+    weight: Storage,
+    weight_offset: int,
+    weight_strides: _Ints,
+    weight_code: int,
+    index: Storage,
+    index_offset: int,
+    index_strides: _Ints,
+    index_code: int,
+    out: Storage | None,
+    out_offset: int,
+    out_strides: _Ints,
+    out_code: int,
+    n: int,
+    rows: int,
+    dim: int,
+    /,
+) -> Storage:
+    """weight: strides (row, column). index and out: [dense]."""
+
+def embedding_backward(
+    grad: Storage,
+    grad_offset: int,
+    grad_strides: _Ints,
+    grad_code: int,
+    index: Storage,
+    index_offset: int,
+    index_strides: _Ints,
+    index_code: int,
+    out: Storage | None,
+    out_offset: int,
+    out_strides: _Ints,
+    out_code: int,
+    n: int,
+    rows: int,
+    dim: int,
+    padding_idx: int,
+    scale_by_freq: int,
+    /,
+) -> Storage:
+    """grad: strides (row, column). index and out (rows x dim, all written): [dense]."""
+
+def nonzero_count(
+    a: Storage,
+    a_offset: int,
+    a_strides: _Ints,
+    a_code: int,
+    shape: _Ints,
+    /,
+) -> int: ...
+def nonzero(
+    a: Storage,
+    a_offset: int,
+    a_strides: _Ints,
+    a_code: int,
+    shape: _Ints,
+    out: Storage,
+    out_offset: int,
+    out_strides: _Ints,
+    out_code: int,
+    n: int,
+    /,
+) -> None:
+    """out: int64, strides (element, dimension) over (n, ndim)."""
+
+def masked_fill(
+    a: Storage,
+    a_offset: int,
+    a_strides: _Ints,
+    a_code: int,
+    mask: Storage,
+    mask_offset: int,
+    mask_strides: _Ints,
+    mask_code: int,
+    out: Storage | None,
+    out_offset: int,
+    out_strides: _Ints,
+    out_code: int,
+    shape: _Ints,
+    value: complex,
+    /,
+) -> Storage: ...
+def masked_select(
+    src: Storage,
+    src_offset: int,
+    src_strides: _Ints,
+    src_code: int,
+    mask: Storage,
+    mask_offset: int,
+    mask_strides: _Ints,
+    mask_code: int,
+    shape: _Ints,
+    out: Storage | None,
+    out_offset: int,
+    /,
+) -> tuple[Storage, int]:
+    """The elements one after the other, and their number."""
+
+def masked_scatter(
+    out: Storage,
+    out_offset: int,
+    out_strides: _Ints,
+    out_code: int,
+    mask: Storage,
+    mask_offset: int,
+    mask_strides: _Ints,
+    mask_code: int,
+    source: Storage,
+    source_offset: int,
+    source_strides: _Ints,
+    source_code: int,
+    source_numel: int,
+    shape: _Ints,
+    /,
+) -> None:
+    """source: [dense]."""
+
+def cumsum(
+    a: Storage,
+    a_offset: int,
+    a_strides: _Ints,
+    a_code: int,
+    out: Storage | None,
+    out_offset: int,
+    out_strides: _Ints,
+    out_code: int,
+    shape: _Ints,
+    dim: int,
+    compute_code: int,
+    op: int,
+    /,
+) -> Storage:
+    """op: 0 sum, 1 product. a is cast to compute_code first; out has that dtype."""
+
+def sort(
+    a: Storage,
+    a_offset: int,
+    a_strides: _Ints,
+    a_code: int,
+    values: Storage | None,
+    values_offset: int,
+    values_strides: _Ints,
+    values_code: int,
+    indices: Storage | None,
+    indices_offset: int,
+    indices_strides: _Ints,
+    indices_code: int,
+    shape: _Ints,
+    dim: int,
+    descending: int,
+    /,
+) -> tuple[Storage, Storage]:
+    """Always stable; NaN is the largest."""
+
+def flip(
+    a: Storage,
+    a_offset: int,
+    a_strides: _Ints,
+    a_code: int,
+    out: Storage | None,
+    out_offset: int,
+    out_strides: _Ints,
+    out_code: int,
+    shape: _Ints,
+    dims: _Ints,
+    /,
+) -> Storage: ...
+def tri(
+    a: Storage,
+    a_offset: int,
+    a_strides: _Ints,
+    a_code: int,
+    out: Storage | None,
+    out_offset: int,
+    out_strides: _Ints,
+    out_code: int,
+    shape: _Ints,
+    k: int,
+    upper: int,
+    /,
+) -> Storage: ...
+def arange(
+    out: Storage | None,
+    code: int,
+    n: int,
+    start: float,
+    step: float,
+    /,
+) -> Storage:
+    """Dense, from the first byte of out on, as linspace and eye."""
+
+def linspace(
+    out: Storage | None,
+    code: int,
+    n: int,
+    start: complex,
+    end: complex,
+    /,
+) -> Storage: ...
+def eye(
+    out: Storage | None,
+    code: int,
+    rows: int,
+    columns: int,
+    /,
+) -> Storage: ...
+
+# Matrices have strides (row, column), batches (batch, row, column); all operands have the dtype `code`.
+
+def gemm(
+    a: Storage,
+    a_offset: int,
+    a_strides: _Ints,
+    b: Storage,
+    b_offset: int,
+    b_strides: _Ints,
+    out: Storage | None,
+    out_offset: int,
+    out_strides: _Ints,
+    code: int,
+    m: int,
+    n: int,
+    k: int,
+    alpha: complex,
+    beta: complex,
+    /,
+) -> Storage:
+    """beta * out + alpha * a @ b; with beta 0 out is not read."""
+
+def addmm(
+    c: Storage,
+    c_offset: int,
+    c_strides: _Ints,
+    a: Storage,
+    a_offset: int,
+    a_strides: _Ints,
+    b: Storage,
+    b_offset: int,
+    b_strides: _Ints,
+    out: Storage | None,
+    out_offset: int,
+    out_strides: _Ints,
+    code: int,
+    m: int,
+    n: int,
+    k: int,
+    alpha: complex,
+    beta: complex,
+    /,
+) -> Storage:
+    """beta * c + alpha * a @ b; c may be broadcast."""
+
+def bgemm(
+    a: Storage,
+    a_offset: int,
+    a_strides: _Ints,
+    b: Storage,
+    b_offset: int,
+    b_strides: _Ints,
+    out: Storage | None,
+    out_offset: int,
+    out_strides: _Ints,
+    code: int,
+    batch: int,
+    m: int,
+    n: int,
+    k: int,
+    alpha: complex,
+    beta: complex,
+    /,
+) -> Storage: ...
+def dot(
+    a: Storage,
+    a_offset: int,
+    a_stride: int,
+    b: Storage,
+    b_offset: int,
+    b_stride: int,
+    n: int,
+    code: int,
+    out: Storage | None,
+    out_offset: int,
+    /,
+) -> Storage: ...
