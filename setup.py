@@ -190,6 +190,11 @@ class BuildExt(build_ext):
             return str(Path(*package, f"lib{name}.so"))
         return str(super().get_ext_filename(fullname))
 
+    def copy_file(self, infile: str, outfile: str, *args: Any, **options: Any) -> Any:
+        # A new file, not new contents: a process that runs with the old one has it mapped.
+        Path(outfile).unlink(missing_ok=True)
+        return super().copy_file(infile, outfile, *args, **options)
+
     def build_extensions(self) -> None:
         require_toolchain(self.compiler)
         self.compiler.compile = ParallelCompiler(self.compiler).compile

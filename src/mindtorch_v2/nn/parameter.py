@@ -20,6 +20,11 @@ class _ParameterMeta(type):
         return cls is Parameter and isinstance(instance, Tensor) and getattr(instance, "_is_param", False)
 
 
+def _parameter_text(self: Tensor, **options: Any) -> str:
+    text: Any = Tensor.__repr__
+    return "Parameter containing:\n" + str(text(self, **options))
+
+
 class Parameter(Tensor, metaclass=_ParameterMeta):
     """A tensor that `Module` counts among its parameters; requires grad unless told otherwise."""
 
@@ -48,8 +53,8 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
         memo[id(self)] = result
         return result
 
-    def __repr__(self, *args: Any, **options: Any) -> str:
-        return "Parameter containing:\n" + super().__repr__(*args, **options)
+    # A value and not a method: mypy cannot compare the keyword arguments of two `__repr__`.
+    __repr__: Any = _parameter_text
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         return _rebuild_parameter, (type(self), self.data, self.requires_grad, dict(self.__dict__))
