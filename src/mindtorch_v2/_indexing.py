@@ -82,7 +82,10 @@ def as_value(t: TensorBase, value: Any) -> TensorBase:
 
 def copy_value(out: TensorBase, value: TensorBase) -> None:
     """Broadcast a value into a view; leading dimensions of size one may be dropped."""
-    HOT.copy_.call((out, without_leading_ones(value, len(out._shape)), False))
+    value = without_leading_ones(value, len(out._shape))
+    if value._shape != out._shape:
+        value = HOT.expand.call((value, out._shape, False))
+    HOT.copy_.call((out, value, False))
 
 
 def without_leading_ones(value: TensorBase, ndim: int) -> TensorBase:
@@ -130,7 +133,7 @@ def apply_key(t: TensorBase, key: tuple[Any, ...]) -> tuple[TensorBase, list[Any
     """Apply the view part of a key. Returns the view, and the index tensors by dimension if there are any."""
     named = specified(key)
     if named > len(t._shape):
-        if len(t._shape) == 0 and len(key) == 1:
+        if len(t._shape) == 0 and len(key) == 1 and isinstance(key[0], int):
             raise IndexError(
                 "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to convert a "
                 "0-dim tensor to a number")
@@ -187,6 +190,8 @@ def from_object(x: Any, t: TensorBase) -> Any:
         return HOT.from_data(x, None, t)
     if hasattr(x, "__index__"):
         return int(x.__index__())
+    if isinstance(x, range):
+        return HOT.from_data(list(x), HOT.int64, t)
     if isinstance(x, str):
         raise TypeError("new(): invalid data type 'str'")
     raise IndexError(_TYPES_TEXT.format(type(x).__name__))
@@ -232,7 +237,9 @@ def slice_dim(t: TensorBase, dim: i64, s: slice) -> Any:
     step = bound(s.step)
     if step is None:
         step = 1
-    elif step <= 0:
+    elif step == 0:
+        raise ValueError("slice step cannot be zero")
+    elif step < 0:
         raise ValueError("step must be greater than zero")
     if step == 1 and (start is None or start == 0) and stop is None and dim > 0:
         return t

@@ -41,9 +41,16 @@ def deep_copy(t: Any, memo: dict[int, Any]) -> Any:
     if t._grad_field is not None:
         new._grad_field = deep_copy(t._grad_field, memo)
     memo[id(t)] = new
-    if t.__dict__:
-        new.__dict__.update(copy.deepcopy(t.__dict__, memo))
+    own = attributes(t)
+    if own:
+        new.__dict__.update(copy.deepcopy(own, memo))
     return new
+
+
+def attributes(t: Any) -> dict[str, Any]:
+    """What a user set on a tensor. Uncompiled, a tensor's own fields lie in the same dict."""
+    fields = getattr(TensorBase, "__annotations__", {})
+    return {k: v for k, v in t.__dict__.items() if k not in fields}
 
 
 def reduce_tensor(t: Any) -> Any:
@@ -51,7 +58,7 @@ def reduce_tensor(t: Any) -> Any:
     if grad_fn_of(t) is not None and requires_grad(t):
         raise RuntimeError(
             "Only Tensors created explicitly by the user (graph leaves) can be pickled; use t.detach() first")
-    state = dict(t.__dict__) or None
+    state = attributes(t) or None
     storage: Any = t.untyped_storage()
     if t._device.type == "meta":
         storage = storage.nbytes()

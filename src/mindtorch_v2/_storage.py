@@ -43,7 +43,6 @@ def _wrap(raw: Any, dev: Device) -> UntypedStorage:
 class UntypedStorage:
     """Bytes on a device."""
 
-    __module__ = "torch.storage"
     _raw: Any
     _device: Device
 
@@ -266,7 +265,6 @@ def flat(s: UntypedStorage, dt: DType) -> Any:
 class TypedStorage:
     """Elements of one dtype over an `UntypedStorage`."""
 
-    __module__ = "torch.storage"
 
     def __init__(self, *args: Any, wrap_storage: UntypedStorage | None = None, dtype: DType | None = None,
                  device: Any = None) -> None:

@@ -38,7 +38,7 @@ from ._tensor_base import (
 class Tensor(TensorBase):
     """A view of memory with a shape, a dtype and a device, and the history of how it was computed."""
 
-    __module__ = "torch"
+    __module__ = "mindtorch_v2"
     __array_priority__ = 1000
 
     if TYPE_CHECKING:
@@ -364,6 +364,11 @@ class Tensor(TensorBase):
         flat = [fn(x) for x in self.reshape(-1).tolist()]
         return self.copy_(tensor(flat, dtype=self._dtype).reshape(self._shape))  # type: ignore[no-any-return]
 
+    def nonzero(self, *, as_tuple: bool = False) -> Any:
+        """Positions of the elements that are not zero: one row each, or one tensor per dimension."""
+        found = HOT.nonzero.call((self,)) if self._shape or not as_tuple else HOT.nonzero.call((self.unsqueeze(0),))
+        return found.unbind(1) if as_tuple else found
+
     def index_put(self, indices: Any, values: Any, accumulate: bool = False) -> Any:
         return HOT.public_index_put(self, indices, values, accumulate)
 
@@ -446,7 +451,9 @@ def _check_grad(t: TensorBase, g: Any) -> None:
             f"attempting to assign a gradient with device type '{g._device.type}' to a tensor with device type "
             f"'{t._device.type}'. Please ensure that the gradient and the tensor are on the same device")
     if g._shape != t._shape:
-        raise RuntimeError("assigned grad has data of a different size")
+        raise RuntimeError(
+            f"attempting to assign a gradient of size '{list(g._shape)}' to a tensor of size '{list(t._shape)}'. Please ensure "
+            "that the gradient and the tensor are the same size")
 
 
 def _from_data(data: Any, dt: DType | None, like: TensorBase) -> Any:

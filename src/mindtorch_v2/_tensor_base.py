@@ -104,6 +104,7 @@ class Hot:
     select: OpBase
     slice: OpBase
     unsqueeze: OpBase
+    expand: OpBase
     index: OpBase
     index_put_: OpBase
     masked_fill_: OpBase
@@ -295,6 +296,9 @@ class TensorBase:
 
     def __setitem__(self, key: Any, value: Any) -> None:
         HOT.setitem(self, key, value)
+
+    def __delitem__(self, key: Any) -> None:
+        raise TypeError("Tensor does not support deleting items")
 
     # -- Python operators -----------------------------------------------------------------------------------------
     def __hash__(self) -> int:

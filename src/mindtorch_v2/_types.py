@@ -108,5 +108,17 @@ def set_default_tensor_type(t: Any) -> None:
     set_default_dtype(t.dtype)
 
 
+def nonzero(input: Any, *, out: Any = None, as_tuple: bool = False) -> Any:
+    """Positions of the elements that are not zero."""
+    t: Any = _need("nonzero", input)
+    found = t.nonzero(as_tuple=as_tuple)
+    if out is None:
+        return found
+    if as_tuple:
+        raise TypeError("nonzero(): out= goes with as_tuple=False only")
+    out.resize_(found.shape)
+    return out.copy_(found)
+
+
 def index_put(input: Any, indices: Any, values: Any, accumulate: bool = False) -> Any:
     return HOT.public_index_put(_need("index_put", input), indices, values, accumulate)

@@ -10,7 +10,7 @@ from typing import Any, Final, final
 from .._device import as_device, device
 from .._dtype import dtype, dtype_or_none
 from .._tensor_base import TensorBase, is_number
-from .op import Op, type_name
+from .op import Op, plain_name, type_name
 from .schema import Arg
 
 _KIND_TEXT: Final[dict[str, str]] = {
@@ -38,7 +38,7 @@ def refuse(fname: str, a: Arg, position: int, value: object) -> TypeError:
             if not _element_fits(a, v):
                 return TypeError(f"{fname}(): argument '{name}'{where} must be {kind_text(a)}, but found element of type "
                                  f"{type_name(v)} at pos {i}")
-    return TypeError(f"{fname}(): argument '{name}'{where} must be {kind_text(a)}, not {type_name(value)}")
+    return TypeError(f"{fname}(): argument '{name}'{where} must be {kind_text(a)}, not {plain_name(value)}")
 
 
 def _element_fits(a: Arg, v: object) -> bool:
@@ -240,8 +240,9 @@ def renamed(kwargs: dict[str, Any], op: Op) -> dict[str, Any]:
 class Overloads:
     """The operators behind one public name; the first whose schema fits the arguments is called."""
 
-    def __init__(self, name: str, ops: list[Op], varargs: list[bool]) -> None:
+    def __init__(self, name: str, ops: list[Op], varargs: list[bool], method: bool) -> None:
         self.name: Final = name
+        self.method: Final = method
         self.ops: Final = ops
         self.varargs: Final = varargs
 
@@ -264,7 +265,7 @@ class Overloads:
             single = single_error(self.name, self.ops[0], args, kwargs)
             if single is not None:
                 return single
-        shown = [type_name(a) for a in args] + [f"{k}={type_name(v)}" for k, v in kwargs.items()]
+        shown = [type_name(a) for a in (args[1:] if self.method else args)] + [f"{k}={type_name(v)}" for k, v in kwargs.items()]
         lines = [f" * ({signature_text(op)})" for op in self.ops]
         return TypeError(f"{self.name}() received an invalid combination of arguments - got ({', '.join(shown)}), but expected "
                          + ("one of:\n" if len(self.ops) > 1 else "") + "\n".join(lines).removeprefix(

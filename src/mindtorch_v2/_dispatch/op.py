@@ -239,7 +239,7 @@ class Op(OpBase):
             return
         arg = self.schema.args[i]
         raise TypeError(
-            f"{self.title()}(): argument '{shown_name(arg, i)}' (position {i + 1}) must be Tensor, not {type_name(a)}")
+            f"{self.title()}(): argument '{shown_name(arg, i)}' (position {i + 1}) must be Tensor, not {plain_name(a)}")
 
     def title(self) -> str:
         """The name a user called."""
@@ -339,6 +339,11 @@ RESOLVERS: Final = Resolvers()
 def shown_name(arg: Arg, position: int) -> str:
     """PyTorch's functions call their first tensor `input`, its schemas `self`."""
     return "input" if arg.name == "self" and position == 0 else arg.name
+
+
+def plain_name(x: object) -> str:
+    """A type's name where only one was expected: a list is a list, whatever is in it."""
+    return type(x).__name__ if isinstance(x, (list, tuple)) else type_name(x)
 
 
 def type_name(x: object) -> str:

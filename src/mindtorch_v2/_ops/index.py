@@ -32,10 +32,10 @@ op("index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=Fal
                  (g, indices, g.new_zeros(()), False)),
              values=lambda g, indices: _index(g, indices)))
 
-op("nonzero(Tensor self) -> Tensor", nondifferentiable=True)
+op("nonzero(Tensor self) -> Tensor", nondifferentiable=True, function=False)
 
 op("gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor", meta=rules.gather_rule, out=True,
-   grad=dict(self=lambda g, self_shape, dim, index: g.new_zeros(self_shape).scatter_add(dim, index, g)))
+   grad=dict(self=lambda g, self, dim, index: g.new_zeros(self.shape).scatter_add(dim, index, g)))
 
 op("scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> Tensor", meta=rules.scatter_rule, inplace=True, out=True,
    grad=dict(self=lambda g, dim, index: g.scatter(dim, index, 0), src=lambda g, dim, index: g.gather(dim, index)),

@@ -45,10 +45,9 @@ def method(name: str, ops: list[Op]) -> Callable[..., Any]:
 
 
 def _build(name: str, ops: list[Op], is_method: bool) -> Callable[..., Any]:
-    overloads = Overloads(name, ops, [_varargs(o, is_method) for o in ops])
+    overloads = Overloads(name, ops, [_varargs(o, is_method) for o in ops], is_method)
     fn = _single(name, ops[0], is_method, overloads) if len(ops) == 1 else _several(name, overloads, is_method)
-    fn.__qualname__ = f"Tensor.{name}" if is_method else name
-    fn.__module__ = "torch"
+    fn.__module__ = "mindtorch_v2"
     fn.__doc__ = "\n".join(o.schema_text for o in ops)
     fn.__overloads__ = overloads  # type: ignore[attr-defined]
     for o in ops:
@@ -90,7 +89,6 @@ def _single(name: str, o: Op, is_method: bool, overloads: Overloads) -> Callable
     params: list[str] = []
     body: list[str] = []
     star = False
-    late = False
     spread = _varargs(o, is_method)
     # Only these are in use under NumPy's names; where none occurs, Python's own binding does everything.
     renamable = spread or any(n in _NUMPY for n in shown)
@@ -110,14 +108,13 @@ def _single(name: str, o: Op, is_method: bool, overloads: Overloads) -> Callable
         if a.has_default:
             space[f"_d{i}"] = a.default
             params.append(f"{n}=_d{i}")
-        elif i > 0 and (late or n in _NUMPY):
-            # It may come under NumPy's name instead, so Python must not insist on it, nor on what follows.
-            late = True
+        elif i > 0:
+            # It may come under NumPy's name instead, or be missing: Python must not answer for us.
             params.append(f"{n}=_M")
-            body.append(f"    if {n} is _M:\n        raise _missing({name!r}, {n!r})")
+            body.append(f"    if {n} is _M:\n        raise _missing(_overloads, {n!r}, {shown[0]})")
         else:
             params.append(n)
-        body.extend(_convert(name, a, i, n))
+        body.extend(_convert(name, a, i, n, is_method))
     has_out = o.row.out_op is not None
     names = [n for n in shown]
     if has_out and not is_method:
@@ -149,7 +146,7 @@ def _single(name: str, o: Op, is_method: bool, overloads: Overloads) -> Callable
     return fn
 
 
-def _convert(fname: str, a: Arg, i: int, n: str) -> list[str]:
+def _convert(fname: str, a: Arg, i: int, n: str, is_method: bool) -> list[str]:
     """Lines that bring one argument into the schema's type; its default and the usual type pass with one test."""
     if a.is_tensor:
         return []
@@ -160,12 +157,15 @@ def _convert(fname: str, a: Arg, i: int, n: str) -> list[str]:
         tests.append(f"{n} is not None")
     if a.kind in _FAST and not a.is_list:
         tests.append(_FAST[a.kind].format(n=n))
-    call = f"{n} = _need({fname!r}, _a{i}, {0 if a.kwonly else i + 1}, {n})"
+    call = f"{n} = _need({fname!r}, _a{i}, {0 if a.kwonly else i if is_method else i + 1}, {n})"
     return [f"    if {' and '.join(tests)}:\n        {call}" if tests else f"    {call}"]
 
 
-def _missing(fname: str, name: str) -> TypeError:
-    return TypeError(f'{fname}() missing 1 required positional arguments: "{name}"')
+def _missing(overloads: Overloads, name: str, first: Any) -> TypeError:
+    """A required argument was left out. PyTorch names it where there is one signature, else shows what was given."""
+    if registry.OPS[overloads.ops[0].name].numbers:
+        return overloads.mismatch((first,), {})
+    return TypeError(f'{overloads.name}() missing 1 required positional arguments: "{name}"')
 
 
 def _again(fn: Callable[..., Any], overloads: Overloads, given: dict[str, Any], kw: dict[str, Any]) -> Any:

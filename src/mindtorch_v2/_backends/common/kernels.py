@@ -9,7 +9,7 @@ from typing import Any, Final, final
 
 from mypy_extensions import i64
 
-from ..._dispatch.keys import BACKENDS, META
+from ..._dispatch.keys import BACKENDS, CPU, META
 from ..._dispatch.op import Kernel, Op, Spec
 from ..._dispatch.schema import Schema
 from ..._dispatch.state import is_grad_enabled
@@ -261,14 +261,18 @@ class MixedKernel(Kernel):
     """Arguments on different devices."""
 
     def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
-        found: list[str] = []
-        for a in tensors_in(op.schema, args):
-            name = str(a._device)
-            if name not in found:
-                found.append(name)
-        raise RuntimeError(
-            "Expected all tensors to be on the same device, but found at least two devices, "
-            f"{found[0]} and {found[1]}!")
+        tensors = tensors_in(op.schema, args)
+        home = tensors[0]
+        for t in tensors:
+            if len(t._shape) > 0:
+                home = t
+                break
+        for t in tensors:
+            # A CPU scalar may stand beside tensors of any device.
+            if t._device != home._device and not (t._keys & CPU and len(t._shape) == 0):
+                raise RuntimeError(f"Tensor on device {t._device} is not on the expected device {home._device}!")
+        bits = home._keys & BACKENDS
+        return op.backend(bits, args).run(op, args, bits)
 
 
 def tensors_in(schema: Schema, args: tuple[Any, ...]) -> list[TensorBase]:

@@ -197,7 +197,7 @@ def index_source(op: str, self: TensorBase, dim: int, index: TensorBase, source:
     n = index._shape[0] if index._shape else 1
     got = source._shape[d] if source._shape else 1
     if got != n:
-        raise IndexError(f"{op}_(): Number of indices ({n}) should be equal to source.size(dim): ({got}), for dim: {d}")
+        raise RuntimeError(f"{op}_(): Number of indices ({n}) should be equal to source.size(dim): ({got}), for dim: {d}")
     for i, size in enumerate(self._shape):
         if i != d and len(source._shape) == len(self._shape) and source._shape[i] != size:
             raise RuntimeError(f"{op}_(): Source/destination tensor must have same slice shapes. Destination slice shape: "

@@ -104,6 +104,11 @@ class Pointwise(Rule):
         dt = result_type_of(dim_dt, zero_dt, wrapped)
         shape = broadcast(tensors)
         dev = tensors[0]._device if tensors else CPU
+        for t in tensors:
+            # A CPU scalar beside tensors of another device does not decide where the result lives.
+            if len(t._shape) > 0 or t._device is not CPU:
+                dev = t._device
+                break
         return self.finish(shape, ordered_strides(shape, tensors), dt, dev)
 
 
