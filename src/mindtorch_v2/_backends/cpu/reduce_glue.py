@@ -44,16 +44,16 @@ class Reduce(Kernel):
         self.code: Final = code
 
     def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
-        rule = rule_of(op)
-        s = rule.infer(args)
-        assert isinstance(s, Spec) and isinstance(rule, Reduction)
+        rule = op.rule
         a = args[0]
-        assert isinstance(a, TensorBase)
-        keepdim = len(args) > 2 and args[2] is True
-        n: i64 = len(a._shape)
-        stride = spread_strides(s.stride, rule.mask(args, n), n, keepdim)
+        assert isinstance(rule, Reduction) and isinstance(a, TensorBase)
+        shape = a._shape
+        n: i64 = len(shape)
+        mask = rule.mask(args, n)
+        s = rule.spec(a, args, mask)
+        stride = spread_strides(s.stride, mask, n, len(args) > 2 and args[2] is True)
         data = _reduce(self.code, a._storage, int(a._offset), a._stride, a._dtype.code, None, 0, stride, s.dtype.code,
-                       a._shape, s.compute.code, count(s.shape))
+                       shape, s.compute.code, count(s.shape))
         return make(data, 0, s.shape, s.stride, s.dtype, CPU, CPU_KEY)
 
     def into(self, op: Op, args: tuple[Any, ...], spec: Spec, out: TensorBase) -> bool:

@@ -89,6 +89,12 @@ class SoftmaxOf(Kernel):
 def check_normalized(name: str, x: TensorBase, shape: tuple[int, ...], weight: Any, bias: Any) -> int:
     """Where the normalized dimensions begin."""
     n = len(shape)
+    axis = len(x._shape) - n
+    if n == 1 and axis >= 0 and x._shape[axis] == shape[0]:
+        # Layers over the last dimension: nothing to slice.
+        if (not isinstance(weight, TensorBase) or weight._shape == shape) and (
+                not isinstance(bias, TensorBase) or bias._shape == shape):
+            return axis
     if n == 0:
         raise RuntimeError(
             "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, but got "
@@ -101,7 +107,6 @@ def check_normalized(name: str, x: TensorBase, shape: tuple[int, ...], weight: A
         raise RuntimeError(
             f"Expected bias to be of same shape as normalized_shape, but got bias of shape {list(bias._shape)} and "
             f"normalized_shape = {list(shape)}")
-    axis = len(x._shape) - n
     if axis < 0 or x._shape[axis:] != shape:
         wanted = ", ".join([str(s) for s in shape])
         raise RuntimeError(
@@ -129,8 +134,11 @@ class LayerNorm(Rule):
                 raise RuntimeError("mixed dtype (CPU): expect parameter to have scalar type of Float")
             if isinstance(b, TensorBase) and b._dtype is not stat:
                 raise RuntimeError("mixed dtype (CPU): expect parameter to have scalar type of Float")
-        shape = x._shape[:axis] + (1,) * len(args[1])
-        one = Spec(shape, contiguous_strides(shape), stat, stat, x._device)
+        if axis == 1 and len(x._shape) == 2:
+            one = Spec((x._shape[0], 1), (1, 1), stat, stat, x._device)
+        else:
+            shape = x._shape[:axis] + (1,) * len(args[1])
+            one = Spec(shape, contiguous_strides(shape), stat, stat, x._device)
         return [same(x), one, one]
 
 

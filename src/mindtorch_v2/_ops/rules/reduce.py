@@ -37,19 +37,24 @@ def dim_mask(dim: Any, ndim: i64) -> i64:
     if dim is None:
         return all_dims(ndim)
     if isinstance(dim, int):
-        d: i64 = dim
-        if d < 0:
-            d += ndim
-        if d < 0 or d >= ndim:
-            d = wrap_dim(dim, int(ndim))
-        return 1 << d
+        return one_dim(dim, ndim)
     mask: i64 = 0
     for x in dim:
-        w: i64 = wrap_dim(x, int(ndim))
-        if mask & (1 << w):
-            raise RuntimeError(f"dim {w} appears multiple times in the list of dims")
-        mask |= 1 << w
+        bit = one_dim(x, ndim)
+        if mask & bit:
+            raise RuntimeError(f"dim {wrap_dim(x, int(ndim))} appears multiple times in the list of dims")
+        mask |= bit
     return mask
+
+
+def one_dim(dim: int, ndim: i64) -> i64:
+    d: i64 = dim
+    if d < 0:
+        d += ndim
+    if d < 0 or d >= ndim:
+        d = wrap_dim(dim, int(ndim))
+    bit: i64 = 1
+    return bit << d
 
 
 def all_dims(ndim: i64) -> i64:
@@ -87,6 +92,10 @@ def spread_strides(stride: tuple[int, ...], mask: i64, ndim: i64, keepdim: bool)
         return ZEROS[ndim]
     if mask == 0:
         return stride
+    if ndim == 2:
+        if mask == 2:
+            return (stride[0], 0)
+        return (0, stride[1] if keepdim else stride[0])
     out: list[int] = [0] * ndim
     i: i64 = 0
     j: i64 = 0
@@ -152,6 +161,9 @@ class Reduction(Rule):
     def infer(self, args: tuple[Any, ...]) -> Any:
         a = args[0]
         assert isinstance(a, TensorBase)
+        return self.spec(a, args, self.mask(args, len(a._shape)))
+
+    def spec(self, a: TensorBase, args: tuple[Any, ...], mask: i64) -> Spec:
         keepdim = False
         given: dtype | None = None
         if len(args) > 2:
@@ -185,11 +197,9 @@ class Reduction(Rule):
         elif dt.is_complex:
             kernel = self.name + "_all" if len(args) == 1 else self.name[1:] + "_values_cpu"
             raise NotImplementedError(f"\"{kernel}\" not implemented for '{scalar_name(dt)}'")
-        shape = a._shape
-        mask = self.mask(args, len(shape))
-        if self.nonempty:
+        if self.nonempty and numel(a) == 0:
             check_nonempty(self.name, a, args[1] if len(args) > 1 else None, mask)
-        out = reduced_shape(shape, mask, keepdim)
+        out = reduced_shape(a._shape, mask, keepdim)
         return Spec(out, contiguous_strides(out), dt, compute, a._device)
 
 
@@ -206,7 +216,8 @@ class ValueIndex(Rule):
         if a._dtype.is_complex:
             raise RuntimeError(f"{self.name}(): does not support complex input")
         mask = dim_mask(args[1], len(a._shape))
-        check_nonempty(self.name, a, args[1], mask)
+        if numel(a) == 0:
+            check_nonempty(self.name, a, args[1], mask)
         shape = reduced_shape(a._shape, mask, args[2])
         stride = contiguous_strides(shape)
         return [Spec(shape, stride, a._dtype, a._dtype, a._device), Spec(shape, stride, int64, int64, a._device)]
