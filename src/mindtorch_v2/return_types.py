@@ -56,7 +56,7 @@ def named(fields: tuple[str, ...]) -> bool:
 
 
 def _restore(name: str, values: tuple[Any, ...]) -> Any:
-    return globals()["__getattr__"](name)(values)
+    return __getattr__(name)(values)
 
 
 def __getattr__(name: str) -> type:
@@ -65,5 +65,6 @@ def __getattr__(name: str) -> type:
         if op.row is not None and not op.is_out and op.title() == base:
             fields = tuple(r.name for r in op.schema.returns)
             if named(fields):
+                globals()[name] = make(name, fields)
                 return make(name, fields)
     raise AttributeError(f"module 'torch.return_types' has no attribute '{name}'")
