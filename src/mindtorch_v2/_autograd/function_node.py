@@ -21,7 +21,6 @@ from .._tensor_base import (
     alias,
     bump,
     differentiable,
-    grad_fn_of,
     requires_grad,
     set_history,
     version,
@@ -222,10 +221,10 @@ def same_again(var: TensorBase) -> TensorBase:
 
 
 def written(node: FunctionNode, var: TensorBase, nr: i64, args: tuple[Any, ...], is_input: bool, outputs: int) -> None:
+    if requires_grad(var) and var._grad_fn is None:
+        raise RuntimeError("a leaf Variable that requires grad has been used in an in-place operation.")
     if var._keys & VIEW:
         check_inplace(var)
-    elif requires_grad(var) and grad_fn_of(var) is None:
-        raise RuntimeError("a leaf Variable that requires grad has been used in an in-place operation.")
     if not is_input:
         warnings.warn(
             "Only input Tensors should be given to ctx.mark_dirty(). If a Tensor is not an input, there is no need to pass "

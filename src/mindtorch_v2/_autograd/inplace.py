@@ -189,7 +189,7 @@ def refresh_grad_fn(t: TensorBase) -> None:
         fresh = view_node(base, t)
         move_retained(t, fresh, 0)
         set_history(t, fresh, 0)
-    t._attr_version = version(t)
+        t._attr_version = version(t)
 
 
 def view_node(base: TensorBase, t: TensorBase) -> Node:

@@ -165,8 +165,10 @@ def next_sequence() -> i64:
 
 
 def short_name(node: Node) -> str:
-    """The operator behind a node, as PyTorch's report of a modified value names it."""
+    """The operator behind a node, as PyTorch's messages name it: `Mul` for MulBackward0, `Sum1` for SumBackward1."""
     name = node.name()
     at = name.rfind("Backward")
     tail = name[at + 8:] if at >= 0 else "x"
-    return name[:at] if tail == "" or tail.isdigit() else name
+    if tail == "" or tail == "0":
+        return name[:at]
+    return name[:at] + tail if tail.isdigit() else name
