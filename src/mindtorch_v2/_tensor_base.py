@@ -677,7 +677,7 @@ def grad_fn_of(t: TensorBase) -> Node | None:
 
 def set_requires_grad(t: TensorBase, on: bool) -> None:
     """The `requires_grad` setter: only leaves can be switched."""
-    if grad_fn_of(t) is not None:
+    if (t._grad_fn if on else grad_fn_of(t)) is not None:
         if not on:
             raise RuntimeError(
                 "you can only change requires_grad flags of leaf variables. If you want to use a computed variable in a "

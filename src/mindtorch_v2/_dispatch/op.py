@@ -43,6 +43,8 @@ class Kernel:
 
     # True when the kernel calls other operators, which must then not record gradients a second time.
     calls_ops: bool = False
+    # True when it may write to memory that overlaps itself, because it writes the same everywhere.
+    overlaps: bool = False
 
     def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
         raise NotImplementedError

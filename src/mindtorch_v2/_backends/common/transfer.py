@@ -124,6 +124,9 @@ class CopyKernel(Kernel):
 class FillKernel(Kernel):
     """fill and zero, and their in-place forms through `into`."""
 
+    def __init__(self) -> None:
+        self.overlaps = True
+
     def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
         s = op.infer(args)
         assert isinstance(s, Spec)
