@@ -22,8 +22,8 @@ Program = Callable[[Any], list[Any]]
 def training_step(x: Any) -> list[Any]:
     weight = torch.full((3, 3), 0.5, dtype=torch.float64).requires_grad_()
     hidden = x @ weight
-    hidden.relu_()
     hidden[:, 0].mul_(2)
+    hidden.relu_()
     hidden.sum().backward()
     with torch.no_grad():
         weight.sub_(weight.grad, alpha=0.1)

@@ -22,7 +22,19 @@ SKIPPED_INFOS: dict[str, str] = {
     "new_empty_strided": "uninitialised memory",
     "empty_strided": "uninitialised memory",
     "empty_permuted": "uninitialised memory",
+    "slice": "an operator without a public name; indexing reaches it",
 }
+
+SKIPPED_VARIANTS: dict[tuple[str, str], str] = {
+    ("norm", "nuc"): "needs singular values, which come with linalg",
+}
+UNSUPPORTED: dict[tuple[str, str], str] = {
+    ("complex", "float16"): "complex32 is no dtype here",
+    ("view_as_complex", "float16"): "complex32 is no dtype here",
+}
+
+# Places of equal elements may be any; their values are compared.
+TIES = frozenset("sort argsort msort topk kthvalue mode median nanmedian cummax cummin".split())
 
 # Results of a random generator: shapes and dtypes are compared, values are not.
 RANDOM_ROWS = frozenset(
@@ -51,8 +63,14 @@ SAMPLES: dict[str, list[Sample]] = {
     "_log_softmax": [lambda t: t.log_softmax(t.arange(6.0).view(2, 3), 0)],
 }
 
-# Rows that are not called by users and are reached through the row named in the reason.
+# Rows that need no samples of their own, with the reason.
 REASONS: dict[str, str] = {}
+
+
+def internal(row: str) -> bool:
+    """Rows that users do not call: halves of an operator, and derivatives, which the gradient tests run."""
+    return row.startswith("_") or row.endswith(("_backward", "_forward", "_backward_data"))
+
 
 # Rows whose node has another name than PyTorch's, with the reason.
 OTHER_NODE_NAMES: dict[str, str] = {}

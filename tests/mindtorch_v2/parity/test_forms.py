@@ -48,7 +48,7 @@ def test_inplace(case: _infos.Covered, dtype: str) -> None:
         assert not isinstance(actual, _infos.Failure), f"{where}: {actual}"
         assert actual is mine_args[0], where
         assert actual._version == 1, f"{where}: version {actual._version}"
-        _oracle.assert_same(actual, expected, where=where, **_infos.tolerance(dtype))
+        _oracle.assert_same(actual, expected, where=where, computed_in=dtype)
 
 
 def with_out() -> list[_infos.Covered]:
@@ -84,7 +84,7 @@ def test_out(case: _infos.Covered) -> None:
         assert not isinstance(actual, _infos.Failure), f"{where}: {actual}"
         results = list(actual) if many else [actual]
         assert all(left is right for left, right in zip(results, targets)), f"{where}: returned something else"
-        _oracle.assert_same(results, list(reference), where=where, **_infos.tolerance(dtype))
+        _oracle.assert_same(results, list(reference), where=where, computed_in=dtype)
 
 
 def _filled(expected: Any) -> Any:

@@ -70,7 +70,7 @@ def test_gradients(case: _infos.Covered) -> None:
             if right is not None:
                 # Strides of gradients are the engine's business; values and dtypes are compared.
                 _oracle.assert_same(
-                    left, right.clone(), where=f"{where} gradient {position}", stride=False, **_infos.tolerance(DTYPE)
+                    left, right.clone(), where=f"{where} gradient {position}", stride=False, computed_in=DTYPE
                 )
 
 

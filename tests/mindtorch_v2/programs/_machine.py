@@ -262,7 +262,7 @@ class Machine:
             try:
                 with torch.set_grad_enabled(grad):
                     result = KINDS[instruction.name].run(torch, operands, instruction.params)
-            except (RuntimeError, IndexError, TypeError, ValueError, NotImplementedError) as error:
+            except (RuntimeError, IndexError, TypeError, ValueError, AttributeError) as error:
                 return "error", (type(error).__name__, plain(str(error)))
         if result is None:
             return "none", None
