@@ -2,6 +2,9 @@
 from __future__ import annotations
 
 from ._dispatch.state import is_grad_enabled as is_grad_enabled
+from ._overrides import DisableTorchFunction as DisableTorchFunction
+from ._overrides import DisableTorchFunctionSubclass as DisableTorchFunctionSubclass
+from ._overrides import _disabled_torch_function_impl as _disabled_torch_function_impl
 from ._tensor_base import TensorBase as TensorBase
 
 

@@ -30,6 +30,7 @@ from ._native import get_num_threads as get_num_threads
 from ._native import set_num_threads as set_num_threads
 from ._ops import load as _load
 from ._ops import public as _public
+from ._overrides import OVERRIDER as _OVERRIDER
 from ._size import Size as Size
 from ._tensor import Tensor as Tensor
 from ._tensor_base import HOT as _HOT
@@ -59,6 +60,7 @@ _TENSOR_TYPES = {
     "BoolTensor": "bool",
 }
 
+_RESOLVERS.python = _OVERRIDER
 _RESOLVERS.no_derivative = _NO_DERIVATIVE
 _RESOLVERS.functionalize = _kernels.FUNCTIONALIZE_KERNEL
 _RESOLVERS.mixed = _kernels.MIXED

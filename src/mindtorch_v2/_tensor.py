@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from . import _overrides
 from ._autograd import tensor_hooks
 from ._autograd.engine import backward_one
 from ._backends.common.overlap import is_dense
@@ -257,17 +258,8 @@ class Tensor(TensorBase):
             t.requires_grad = True
         return t
 
-    def as_subclass(self, cls: Any) -> Any:
-        """The same tensor, history included, as an instance of `cls`."""
-        if not (isinstance(cls, type) and issubclass(cls, TensorBase)):
-            raise TypeError(f"cls must be a type (got {type(cls).__name__})")
-        t = instance_of(cls, self)
-        if requires_grad(self):
-            source = self.detach() if grad_fn_of(self) is None and not is_grad_enabled() else HOT.alias.call((self,))
-            t._grad_fn = source._grad_fn
-            t._output_nr = source._output_nr
-            t._keys |= source._keys & AUTOGRAD
-        return t
+    as_subclass = _overrides.as_subclass
+    __torch_function__ = classmethod(_overrides.torch_function)
 
     register_hook = tensor_hooks.register_hook
     register_post_accumulate_grad_hook = tensor_hooks.register_post_accumulate_grad_hook
@@ -502,4 +494,4 @@ HOT.to_host = _to_host
 HOT.type_name = type_name
 HOT.getitem = getitem
 HOT.setitem = setitem
-HOT.class_keys = lambda cls: 0
+HOT.class_keys = _overrides.instance_keys

@@ -88,6 +88,18 @@ class PartsKernel(Kernel):
         return result
 
 
+@final
+class Overrider(Kernel):
+    """The Python key: `fn(op, args, keys)` decides."""
+
+    def __init__(self, fn: Any) -> None:
+        self.fn: Final[Any] = fn
+        self.calls_ops = True
+
+    def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
+        return self.fn(op, args, int(keys))
+
+
 class Derivative:
     """What autograd does with an operator; the concrete class lives in `_autograd.record`."""
 
@@ -172,7 +184,7 @@ class Op(OpBase):
             if isinstance(a, TensorBase):
                 keys |= a._keys
             elif a is not None or self.required & (1 << i):
-                self.check_operand(int(i), a)
+                keys |= self.check_operand(int(i), a)
             i += 1
         if self.scattered:
             keys |= self.other_keys(args)
@@ -202,7 +214,7 @@ class Op(OpBase):
                 if isinstance(a, TensorBase):
                     keys |= a._keys
                 elif a is not None or self.required & (1 << i):
-                    self.check_operand(i, a)
+                    keys |= self.check_operand(i, a)
         for i in self.list_slots:
             items = args[i]
             if items is not None:
@@ -235,10 +247,12 @@ class Op(OpBase):
                     if isinstance(t, TensorBase) and t._keys & INFERENCE:
                         raise RuntimeError(INFERENCE_WRITTEN)
 
-    def check_operand(self, i: int, a: object) -> None:
-        """A tensor argument that is no tensor: numbers pass where the row allows them."""
+    def check_operand(self, i: int, a: object) -> i64:
+        """A tensor argument that is no tensor: numbers pass where the row allows them, and what overrides calls."""
         if self.numbers & (1 << i) and is_number(a):
-            return
+            return 0
+        if a is not None and hasattr(type(a), "__torch_function__"):
+            return PYTHON
         arg = self.schema.args[i]
         raise TypeError(
             f"{self.title()}(): argument '{shown_name(arg, i)}' (position {i + 1}) must be Tensor, not {plain_name(a)}")
@@ -262,7 +276,8 @@ class Op(OpBase):
             return RESOLVERS.python
         if keys & AUTOCAST and RESOLVERS.autocast is not None:
             return RESOLVERS.autocast
-        if self.composite is not None and not (self.mutates and keys & FUNCTIONALIZE):
+        if self.composite is not None and not (self.mutates and keys & FUNCTIONALIZE and self.functional is not None):
+            # Without a functional form of its own, the writes of its parts are made functional one by one.
             return self.composite
         if keys & AUTOGRAD:
             if self.derivative is None:

@@ -10,6 +10,7 @@ from typing import Any, cast
 
 import mindtorch_v2 as torch
 
+from .._overrides import _disabled_torch_function_impl
 from .._tensor import Tensor
 
 
@@ -27,6 +28,9 @@ def _parameter_text(self: Tensor, **options: Any) -> str:
 
 class Parameter(Tensor, metaclass=_ParameterMeta):
     """A tensor that `Module` counts among its parameters; requires grad unless told otherwise."""
+
+    # Computing with a parameter gives plain tensors.
+    __torch_function__ = _disabled_torch_function_impl  # type: ignore[assignment]
 
     def __new__(cls, data: Tensor | None = None, requires_grad: bool = True) -> Parameter:
         if data is None:

@@ -1,0 +1,285 @@
+"""`__torch_function__`: tensor subclasses, tensor-like objects and modes that take over calls of operators.
+
+Invariant: a call reaches a handler at most once. While a subclass's handler runs through the default implementation, calls
+made inside see plain dispatch; while a mode's handler runs, that mode is off.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from types import TracebackType
+from typing import Any
+
+from ._dispatch.binding import bind
+from ._dispatch.keys import PYTHON
+from ._dispatch.op import Op, Overrider
+from ._dispatch.state import FUNCTION_MODE, LOCAL, NO_TORCH_FUNCTION, modes, set_modes
+from ._tensor_base import HOT, TensorBase, instance_of
+
+_EXCLUDED = int(PYTHON) << 32
+
+
+def _disabled_torch_function_impl(func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    """`__torch_function__` of a subclass that behaves as a plain tensor (Parameter is one)."""
+    return func(*args, **(kwargs or {}))
+
+
+# -- instances of subclasses --------------------------------------------------------------------------------------
+def instance_keys(cls: Any) -> int:
+    """The dispatch bits that instances of `cls` carry beyond a plain tensor's: PYTHON when calls go to its handler."""
+    if cls is HOT.tensor or getattr(cls, "__torch_function__", None) is _disabled_torch_function_impl:
+        return 0
+    return int(PYTHON)
+
+
+def as_subclass(self: Any, cls: Any) -> Any:
+    """`Tensor.as_subclass`: the same tensor, as a recorded view of class `cls`."""
+    if not (isinstance(cls, type) and issubclass(cls, TensorBase)):
+        raise TypeError(f"cls must be a type (got {type(cls).__name__})")
+    old = modes()
+    set_modes(old | _EXCLUDED)
+    try:
+        return _retyped(HOT.alias.call((self,)), cls)
+    finally:
+        set_modes(old)
+
+
+_HISTORY = ("_output_nr", "_cmeta", "_attr_version", "_grad_fn", "_base_field", "_view_op", "_view_args", "_keys")
+
+
+def _retyped(t: TensorBase, cls: Any) -> Any:
+    """A tensor that nobody else holds, as an instance of `cls`."""
+    if cls is type(t):
+        return t
+    new: Any = instance_of(cls, t)
+    extra = new._keys
+    for name in _HISTORY:
+        setattr(new, name, getattr(t, name))
+    new._keys |= extra
+    return new
+
+
+def torch_function(cls: Any, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    """`Tensor.__torch_function__`: run the call plainly and give the results the subclass."""
+    if not all(issubclass(cls, t) for t in types):
+        return NotImplemented
+    with DisableTorchFunctionSubclass():
+        return _converted(func(*args, **(kwargs or {})), cls)
+
+
+def _converted(result: Any, cls: Any) -> Any:
+    if cls is HOT.tensor:
+        return result
+    if isinstance(result, TensorBase):
+        return result if isinstance(result, cls) else as_subclass(result, cls)
+    if isinstance(result, (tuple, list)):
+        parts = [_converted(r, cls) for r in result]
+        # Named results keep their type; they are built from one sequence, as plain tuples and lists are.
+        return type(result)(parts) if not hasattr(result, "_make") else type(result)(*parts)
+    return result
+
+
+# -- a call with overrides ----------------------------------------------------------------------------------------
+def _tensors(op: Op, args: tuple[Any, ...]) -> list[Any]:
+    """What could override the call: the values in the places of tensors."""
+    out: list[Any] = []
+    for i, a in enumerate(op.schema.args):
+        if a.kind != "Tensor" or i >= len(args):
+            continue
+        value = args[i]
+        if isinstance(value, (tuple, list)):
+            out.extend(value)
+        elif value is not None:
+            out.append(value)
+    return out
+
+
+def overriding(values: Iterable[Any]) -> list[Any]:
+    """The values with a handler, one of each type, subclasses before their bases, otherwise from left to right."""
+    found: list[Any] = []
+    kinds: list[type] = []
+    for v in values:
+        kind = type(v)
+        if kind is HOT.tensor or kind in kinds or not hasattr(kind, "__torch_function__"):
+            continue
+        if kind.__torch_function__ is _disabled_torch_function_impl:
+            continue
+        at = len(kinds)
+        for i, k in enumerate(kinds):
+            if issubclass(kind, k):
+                at = i
+                break
+        kinds.insert(at, kind)
+        found.insert(at, v)
+    return found
+
+
+class OpFunction:
+    """An operator without a public function, as something a handler can call."""
+
+    def __init__(self, op: Op) -> None:
+        self.op = op
+        self.__name__ = op.title()
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        bound = bind(self.op, args, kwargs, False)
+        if bound is None:
+            raise TypeError(f"{self.op.name}(): arguments do not fit {self.op.schema_text}")
+        return self.op.call(bound)
+
+
+def _public(op: Op) -> Any:
+    """The function a user knows: `torch.add`, or the method where there is no function."""
+    import mindtorch_v2 as torch
+
+    name = op.title()
+    method = op.row is not None and op.row.method and not op.row.function and not op.is_out
+    for place in (torch.Tensor, torch) if method else (torch, torch.Tensor):
+        found = getattr(place, name, None)
+        if callable(found):
+            return found
+    return OpFunction(op)
+
+
+def _as_given(op: Op, args: tuple[Any, ...]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Arguments as a user would have written them: keyword-only ones by name, defaults left out."""
+    positional: list[Any] = []
+    kwargs: dict[str, Any] = {}
+    last = 0
+    outs: list[Any] = []
+    for a, value in zip(op.schema.args, args):
+        if op.is_out and a.mutates:
+            outs.append(value)
+        elif a.kwonly:
+            if not (a.has_default and _same(value, a.default)):
+                kwargs[a.name] = value
+        else:
+            positional.append(value)
+            if not (a.has_default and _same(value, a.default)):
+                last = len(positional)
+    if outs:
+        kwargs["out"] = outs[0] if len(outs) == 1 else tuple(outs)
+    return tuple(positional[:last]), kwargs
+
+
+def _same(value: Any, default: Any) -> bool:
+    return value is default or (type(value) is type(default) and not isinstance(value, TensorBase) and value == default)
+
+
+def dispatch(op: Op, args: tuple[Any, ...], keys: int) -> Any:
+    """Serve the Python key: the innermost mode, else the subclasses among the arguments, else nobody."""
+    stack = _stack()
+    with_handlers = [] if modes() & NO_TORCH_FUNCTION else overriding(_tensors(op, args))
+    if not stack and not with_handlers:
+        below = keys & ~int(PYTHON)
+        return op.below(below, args).run(op, args, below)
+    func = _public(op)
+    positional, kwargs = _as_given(op, args)
+    return _ask(func, with_handlers, positional, kwargs)
+
+
+def _ask(func: Any, handlers: list[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    types = tuple(type(h) for h in handlers)
+    stack = _stack()
+    if stack:
+        mode = stack[-1]
+        with _PoppedMode():
+            result = mode.__torch_function__(func, types, args, kwargs)
+        if result is not NotImplemented:
+            return result
+    for h in handlers:
+        result = type(h).__torch_function__(func, types, args, kwargs)
+        if result is not NotImplemented:
+            return result
+    names = "\n".join(f"  - tensor subclass {t}" for t in types)
+    if stack:
+        names = f"  - mode object {stack[-1]}\n" + names
+    raise TypeError(
+        f"Multiple dispatch failed for 'torch.{getattr(func, '__name__', func)}'; all __torch_function__ handlers returned "
+        f"NotImplemented:\n\n{names}\n\nFor more information, try re-running with TORCH_LOGS=not_implemented")
+
+
+# -- modes --------------------------------------------------------------------------------------------------------
+def _stack() -> list[TorchFunctionMode]:
+    found: list[TorchFunctionMode] | None = getattr(LOCAL, "function_modes", None)
+    if found is None:
+        found = []
+        LOCAL.function_modes = found
+    return found
+
+
+class TorchFunctionMode:
+    """Sees every call of an operator made inside `with mode:`; override `__torch_function__`."""
+
+    _before: int
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        raise NotImplementedError
+
+    def __enter__(self) -> TorchFunctionMode:
+        _stack().append(self)
+        self._before = modes()
+        set_modes((self._before | FUNCTION_MODE | PYTHON) & ~_EXCLUDED)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
+        _stack().pop()
+        set_modes(self._before)
+
+
+class _PoppedMode:
+    """Takes the innermost mode off while its handler runs."""
+
+    def __enter__(self) -> None:
+        stack = _stack()
+        self.mode = stack.pop()
+        self.before = modes()
+        if not stack:
+            set_modes(self.before & ~(FUNCTION_MODE | PYTHON))
+
+    def __exit__(self, *exc: object) -> None:
+        _stack().append(self.mode)
+        set_modes(self.before)
+
+
+class DisableTorchFunctionSubclass:
+    """Inside, subclasses do not override calls; modes still do."""
+
+    def __enter__(self) -> None:
+        self.before = modes()
+        set_modes(self.before | NO_TORCH_FUNCTION | (0 if _stack() else _EXCLUDED))
+
+    def __exit__(self, *exc: object) -> None:
+        set_modes(self.before)
+
+
+class DisableTorchFunction:
+    """Inside, neither subclasses nor modes override calls."""
+
+    def __enter__(self) -> None:
+        self.before = modes()
+        set_modes(self.before | NO_TORCH_FUNCTION | _EXCLUDED)
+
+    def __exit__(self, *exc: object) -> None:
+        set_modes(self.before)
+
+
+# -- for functions written in Python ------------------------------------------------------------------------------
+def has_torch_function(relevant_args: Iterable[Any]) -> bool:
+    """Whether a call with these arguments is to be handed to an override."""
+    m = modes()
+    if m & _EXCLUDED:
+        return False
+    return bool(_stack()) or (not m & NO_TORCH_FUNCTION and bool(overriding(relevant_args)))
+
+
+def handle_torch_function(public_api: Callable[..., Any], relevant_args: Iterable[Any], *args: Any, **kwargs: Any) -> Any:
+    """Hand a call to the overrides among `relevant_args`."""
+    handlers = [] if modes() & NO_TORCH_FUNCTION else overriding(relevant_args)
+    return _ask(public_api, handlers, args, kwargs)
+
+
+def is_tensor_like(inp: Any) -> bool:
+    return isinstance(inp, TensorBase) or hasattr(type(inp), "__torch_function__")
+
+
+OVERRIDER = Overrider(dispatch)
