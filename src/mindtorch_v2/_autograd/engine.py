@@ -14,17 +14,18 @@ from mypy_extensions import i64, mypyc_attr
 
 from .._backends.common.runtime import empty_contiguous, runtime_of
 from .._device import CPU, device
-from .._dispatch.keys import AUTOGRAD
+from .._dispatch.keys import AUTOGRAD, PYTHON
 from .._dispatch.state import modes, set_modes
 from .._dtype import dtype, float32
 from .._tensor_base import HOT, TensorBase, grad_fn_of, numel, requires_grad
 from .function_node import FunctionNode, apply_function, release_function
 from .inplace import Slice, slice_of
-from .node import ACCUMULATE, COPY_SLICES, FREED, FUNCTION, OP, Node, NodeHooks
+from .node import ACCUMULATE, COPY_SLICES, FREED, FUNCTION, OP, Node, NodeHooks, meta
 from .record import Formulas, accumulator, zeros_at
 from .saved import release
 
 _AUTOGRAD_OFF: Final[i64] = AUTOGRAD << 32
+_PYTHON_OFF: Final[i64] = PYTHON << 32
 _heappush: Final[Any] = heapq.heappush
 _heappop: Final[Any] = heapq.heappop
 _getrefcount: Final[Any] = sys.getrefcount
@@ -58,9 +59,12 @@ _NOTHING: Final[list[Visit | None]] = []
 class Task:
     """One backward pass."""
 
-    def __init__(self, keep: bool, everything: bool) -> None:
+    def __init__(self, keep: bool, everything: bool, formulas: i64, users: i64) -> None:
         self.keep: Final = keep
         self.everything: Final = everything
+        # The thread's modes while formulas run, and while user code does: only the latter sees `__torch_function__`.
+        self.formulas: Final = formulas
+        self.users: Final = users
         self.visits: list[Visit] = []
         self.heap: list[Any] = []
         self.results: list[Any] = []
@@ -171,7 +175,9 @@ def run_backward(nodes: list[Node], nrs: list[int], grads: list[Any], keep: bool
                  inputs: list[tuple[Node, int]] | None, accumulate: bool) -> list[Any]:
     """Run from the roots. With `inputs`, only towards those edges; without `accumulate` the gradients that arrive there
     are returned in order, otherwise they end in `.grad`."""
-    task = Task(keep, inputs is None)
+    old = modes()
+    users = old & ~_AUTOGRAD_OFF if create else old | _AUTOGRAD_OFF
+    task = Task(keep, inputs is None, users | _PYTHON_OFF, users)
     roots: list[Visit] = []
     # Nodes carry a note of the pass that explores them, so only one pass explores at a time.
     _acquire()
@@ -194,11 +200,11 @@ def run_backward(nodes: list[Node], nrs: list[int], grads: list[Any], keep: bool
             if v.waiting == 0:
                 v.waiting = -1
                 push(task, v)
-    old = modes()
-    set_modes(old & ~_AUTOGRAD_OFF if create else old | _AUTOGRAD_OFF)
+    set_modes(task.formulas)
     try:
         loop(task, roots[0] if single else None)
         if task.callbacks is not None:
+            set_modes(users)
             finish(task)
     finally:
         if task.known:
@@ -296,13 +302,24 @@ def loop(task: Task, ready: Visit | None) -> None:
 def step(task: Task, v: Visit) -> Visit | None:
     """Run one node and hand its gradients on. Returns one successor that became ready, queues any others."""
     node = v.node
+    if node._hooks is None and node._kind != FUNCTION and (
+            node._kind != ACCUMULATE or node._payload._hooks is None):
+        return run(task, v)
+    # User code may ask for the pass it is in.
+    make_known(task)
+    set_modes(task.users)
+    ready = run(task, v)
+    set_modes(task.formulas)
+    return ready
+
+
+def run(task: Task, v: Visit) -> Visit | None:
+    node = v.node
     grads = v.grads
     if grads is None:
-        grads = [None] * (len(node._metas) // 3)
+        grads = [None] * node._results
     v.grads = None
     hooks = node._hooks
-    if hooks is not None or node._kind == FUNCTION or (node._kind == ACCUMULATE and node._payload._hooks is not None):
-        make_known(task)
     if not task.everything:
         if not v.needed:
             if v.captures is not None:
@@ -363,7 +380,7 @@ def deliver(v: Visit, nr: int, g: Any) -> None:
     """Add a gradient to what has arrived at a node."""
     grads = v.grads
     if grads is None:
-        n = len(v.node._metas) // 3
+        n = v.node._results
         if n == 1:
             v.grads = [g]
             return
@@ -377,10 +394,11 @@ def fit(node: Node, i: int, nxt: Node, nr: int, g: Any) -> Any:
     """Fit a gradient to its input: sum what was broadcast, cast to its dtype."""
     if not isinstance(g, TensorBase):
         raise TypeError(f"{node.name()} returned a {type(g).__name__} as gradient {i}; expected a Tensor")
-    metas = nxt._metas
-    shape: tuple[int, ...] = metas[3 * nr]
-    dt = metas[3 * nr + 1]
-    dev = metas[3 * nr + 2]
+    if nr == 0:
+        same: Any = nxt._shape
+        if (g._shape is same or g._shape == same) and g._dtype is nxt._dtype and g._device is nxt._device:
+            return g
+    shape, dt, dev = meta(nxt, nr)
     if g._shape == shape and g._dtype is dt and g._device is dev:
         return g
     return refit(node, i, shape, dt, dev, g)

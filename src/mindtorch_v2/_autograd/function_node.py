@@ -1,7 +1,8 @@
 """Nodes of user-written Functions: running `forward` without recording, giving its results history, running `backward`.
 
 Invariant: the node is the `ctx` that the user's functions get. It has one edge for each tensor among the arguments, in
-order, and `_is_tensor` says which arguments those are; `_metas` describes every tensor that `forward` returned.
+order, and `_is_tensor` says which arguments those are; its metadata describes every tensor that `forward`
+returned.
 """
 from __future__ import annotations
 
@@ -26,8 +27,8 @@ from .._tensor_base import (
     version,
 )
 from .inplace import check_inplace, rebase_history
-from .node import FREED, FUNCTION, Node, next_sequence
-from .record import add_meta, edge, zeros_at
+from .node import FREED, FUNCTION, Node, add_meta, meta, next_sequence
+from .record import edge, zeros_at
 from .saved import Saved, SavedOutput, SavedTensor
 
 _alloc: Final[Any] = _native.alloc_instance
@@ -93,7 +94,6 @@ def run_function(cls: Any, forward: Any, setup: Any, args: tuple[Any, ...]) -> A
     node._is_tensor = tensors
     node._next = nodes
     node._nrs = nrs
-    node._metas = []
     node.needs_input_grad = tuple(needs)
     set_modes(old | _AUTOGRAD_OFF)
     try:
@@ -169,7 +169,7 @@ def wrap_outputs(node: FunctionNode, args: tuple[Any, ...], outs: list[Any], dir
             is_input = member(var, args)
             is_dirty = member(var, dirty)
             diff = executable and differentiable(var._dtype) and (nondiff is None or not member(var, nondiff))
-            add_meta(node, var)
+            add_meta(node, var._shape, var._dtype, var._device)
             if not diff:
                 var = plain(var, is_input, is_dirty)
             elif is_dirty:
@@ -186,7 +186,7 @@ def wrap_outputs(node: FunctionNode, args: tuple[Any, ...], outs: list[Any], dir
             if diff:
                 count += 1
         else:
-            node._metas.extend([None, None, None])
+            add_meta(node, None, None, None)
         result.append(var)
         nr += 1
     if count > 1:
@@ -269,13 +269,14 @@ def apply_function(node: FunctionNode, grads: list[Any]) -> list[Any]:
     """Run the user's `backward` and check what it returns."""
     given: list[Any] = grads
     if node.materialize_grads:
-        metas = node._metas
-        i: i64 = 0
+        i = 0
         for g in grads:
-            if g is None and metas[3 * i] is not None:
-                if given is grads:
-                    given = list(grads)
-                given[i] = zeros_at(metas[3 * i], metas[3 * i + 1], metas[3 * i + 2])
+            if g is None:
+                shape, dt, dev = meta(node, i)
+                if shape is not None:
+                    if given is grads:
+                        given = list(grads)
+                    given[i] = zeros_at(shape, dt, dev)
             i += 1
     ctx: Any = node
     got = ctx.apply(given[0]) if len(given) == 1 else ctx.apply(*given)

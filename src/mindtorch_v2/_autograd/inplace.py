@@ -25,8 +25,8 @@ from .._tensor_base import (
     set_history,
     version,
 )
-from .node import COPY_SLICES, Node, hooks_of, next_sequence, short_name
-from .record import NAMES, RESULT, Formulas, add_meta, edge, run_below
+from .node import COPY_SLICES, Node, add_meta, hooks_of, next_sequence, short_name
+from .record import NAMES, RESULT, Formulas, edge, run_below
 from .saved import save_written
 
 _alloc: Final[Any] = _native.alloc_instance
@@ -124,8 +124,7 @@ def copy_slices(base: TensorBase, view: TensorBase, inner: Node, target: i64) ->
             nrs.append(inner._nrs[i])
     node._next = nodes
     node._nrs = nrs
-    node._metas = []
-    add_meta(node, base)
+    add_meta(node, base._shape, base._dtype, base._device)
     node._payload = Slice(inner, base, view, target)
     return node
 
@@ -204,7 +203,7 @@ def view_node(base: TensorBase, t: TensorBase) -> Node:
     formulas: Formulas = op.derivative
     node = formulas.start(args, 1)
     formulas.keep(node, args, 1)
-    add_meta(node, t)
+    add_meta(node, t._shape, t._dtype, t._device)
     return node
 
 
@@ -255,7 +254,7 @@ class InplaceAutograd(Kernel):
         node = f.start(args, need)
         f.keep(node, kept, need)
         result = run_below(op, args, keys)
-        add_meta(node, target)
+        add_meta(node, target._shape, target._dtype, target._device)
         rebase_history(target, node, 0, 0 if f.positions[0] == 0 else -1)
         saved = node._saved
         if saved is not None:

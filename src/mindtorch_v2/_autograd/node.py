@@ -1,7 +1,7 @@
 """Graph nodes. A node is one recorded call; its edges point to the nodes that made the call's inputs.
 
-Invariant: `_next[i]` is None exactly when input i needs no gradient; `_metas` describes what the forward call returned,
-three entries (shape, dtype, device) for each result. Fields begin with an underscore because the node of a custom
+Invariant: `_next[i]` is None exactly when input i needs no gradient, and `_nrs[i]` says which result of that node the input
+is. Fields begin with an underscore because the node of a custom
 Function is the user's `ctx`, whose plain names belong to the user.
 """
 from __future__ import annotations
@@ -69,7 +69,12 @@ class Node:
 
     _next: list[Node | None]
     _nrs: list[int]
-    _metas: list[Any]
+    # What the forward call returned: how many results, the first one's shape, dtype and device, then the others'.
+    _results: i64 = 0
+    _shape: Any = None
+    _dtype: Any = None
+    _device: Any = None
+    _metas: list[Any] | None = None
     _saved: list[Any] | None = None
     _formulas: Any = None
     _payload: Any = None
@@ -156,6 +161,30 @@ def hooks_of(node: Node) -> NodeHooks:
         hooks = NodeHooks()
         node._hooks = hooks
     return hooks
+
+
+def add_meta(node: Node, shape: Any, dt: Any, dev: Any) -> None:
+    """Describe one more result of the forward call; None stands for one that is no tensor."""
+    if node._results == 0:
+        node._shape = shape
+        node._dtype = dt
+        node._device = dev
+    else:
+        metas = node._metas
+        if metas is None:
+            metas = []
+            node._metas = metas
+        metas.append((shape, dt, dev))
+    node._results += 1
+
+
+def meta(node: Node, nr: int) -> tuple[Any, Any, Any]:
+    """Shape, dtype and device of a result."""
+    metas = node._metas
+    if nr == 0 or metas is None:
+        return node._shape, node._dtype, node._device
+    got: tuple[Any, Any, Any] = metas[nr - 1]
+    return got
 
 
 def next_sequence() -> i64:

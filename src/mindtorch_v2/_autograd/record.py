@@ -19,7 +19,7 @@ from .._dispatch.schema import Schema
 from .._dispatch.state import _tls_get, exclude, set_modes
 from .._dtype import dtype
 from .._tensor_base import TensorBase, differentiable, grad_fn_of, requires_grad, set_history
-from .node import ACCUMULATE, FREED, LAST, OP, Node, next_sequence
+from .node import ACCUMULATE, FREED, LAST, OP, Node, add_meta, meta, next_sequence
 from .saved import Saved, SavedOutput, SavedTensor, save_list
 
 _alloc: Final[Any] = _native.alloc_instance
@@ -243,25 +243,36 @@ class Formulas(Derivative):
         node._need = need
         node._seq = next_sequence()
         nodes: list[Node | None] = []
-        nrs: list[int] = []
+        first = True
         for i in self.positions:
             a = args[i]
             if isinstance(a, TensorBase):
-                edge(a, nodes, nrs)
+                behind = node_behind(a)
+                nodes.append(behind)
+                if behind is not None and a._output_nr != 0:
+                    first = False
             elif isinstance(a, (tuple, list)):
+                first = False
                 for t in a:
-                    if isinstance(t, TensorBase):
-                        edge(t, nodes, nrs)
-                    else:
-                        nodes.append(None)
-                        nrs.append(0)
+                    nodes.append(node_behind(t) if isinstance(t, TensorBase) else None)
             else:
                 nodes.append(None)
-                nrs.append(0)
         node._next = nodes
-        node._nrs = nrs
-        node._metas = []
+        # Most inputs are the only result of their node, so most nodes can share one list of zeros.
+        node._nrs = ZEROS[len(nodes)] if first and len(nodes) < len(ZEROS) else self.numbers(args)
         return node
+
+    def numbers(self, args: tuple[Any, ...]) -> list[int]:
+        """Which result of its node each input is."""
+        nrs: list[int] = []
+        for i in self.positions:
+            a = args[i]
+            if isinstance(a, (tuple, list)):
+                for t in a:
+                    nrs.append(number_of(t))
+            else:
+                nrs.append(number_of(a))
+        return nrs
 
     def keep(self, node: Node, args: tuple[Any, ...], need: i64) -> None:
         """Save the arguments that the formulas of the inputs needing gradient name."""
@@ -299,18 +310,18 @@ class Formulas(Derivative):
     def finish(self, node: Node, result: Any, need: i64) -> None:
         """Give the results their history."""
         if isinstance(result, TensorBase):
-            add_meta(node, result)
+            add_meta(node, result._shape, result._dtype, result._device)
             if differentiable(result._dtype):
                 set_history(result, node, 0)
         else:
             nr: i64 = 0
             for r in result:
                 if isinstance(r, TensorBase):
-                    add_meta(node, r)
+                    add_meta(node, r._shape, r._dtype, r._device)
                     if differentiable(r._dtype) and int(nr) not in self.nondiff:
                         set_history(r, node, nr)
                 else:
-                    node._metas.extend([None, None, None])
+                    add_meta(node, None, None, None)
                 nr += 1
         if self.saves_results:
             self.keep_results(node, result, need)
@@ -399,13 +410,6 @@ def metadata(kind: i64, a: Any) -> Any:
     return () if kind in (SHAPE, STRIDE) else None
 
 
-def add_meta(node: Node, t: TensorBase) -> None:
-    metas = node._metas
-    metas.append(t._shape)
-    metas.append(t._dtype)
-    metas.append(t._device)
-
-
 def zeros_at(shape: tuple[int, ...], dt: dtype, dev: device) -> TensorBase:
     t = empty_contiguous(shape, dt, dev)
     runtime_of(t).fill(t, 0)
@@ -416,24 +420,35 @@ def materialized(node: Node, grads: list[Any]) -> tuple[Any, ...]:
     """All gradients, zeros where nothing arrived."""
     out: list[Any] = []
     for i, g in enumerate(grads):
-        if g is None and node._metas[3 * i] is not None:
-            g = zeros_at(node._metas[3 * i], node._metas[3 * i + 1], node._metas[3 * i + 2])
+        if g is None:
+            shape, dt, dev = meta(node, i)
+            if shape is not None:
+                g = zeros_at(shape, dt, dev)
         out.append(g)
     return tuple(out)
 
 
-def edge(t: TensorBase, nodes: list[Node | None], nrs: list[int]) -> None:
-    """Append the edge to the node behind `t`."""
+NO_EDGES: Final[list[Node | None]] = []
+ZEROS: Final[list[list[int]]] = [[0] * n for n in range(8)]
+
+
+def node_behind(t: TensorBase) -> Node | None:
+    """The node the gradient of `t` goes to; None when it needs none."""
     fn = grad_fn_of(t)
     if fn is not None:
-        nodes.append(fn)
-        nrs.append(t._output_nr)
-    elif t._keys & AUTOGRAD:
-        nodes.append(accumulator(t))
-        nrs.append(0)
-    else:
-        nodes.append(None)
-        nrs.append(0)
+        return fn
+    return accumulator(t) if t._keys & AUTOGRAD else None
+
+
+def number_of(t: Any) -> int:
+    """Which result of its node a tensor is."""
+    return t._output_nr if isinstance(t, TensorBase) and t._grad_fn is not None else 0
+
+
+def edge(t: TensorBase, nodes: list[Node | None], nrs: list[int]) -> None:
+    """Append the edge to the node behind `t`."""
+    nodes.append(node_behind(t))
+    nrs.append(number_of(t))
 
 
 def accumulator(t: TensorBase) -> Node:
@@ -448,10 +463,9 @@ def accumulator(t: TensorBase) -> Node:
     node._kind = ACCUMULATE
     node._seq = LAST
     node._payload = t
-    node._next = []
-    node._nrs = []
-    node._metas = []
-    add_meta(node, t)
+    node._next = NO_EDGES
+    node._nrs = ZEROS[0]
+    add_meta(node, t._shape, t._dtype, t._device)
     t._accumulator = weakref.ref(node)
     return node
 

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
+from importlib import import_module
 from typing import Any
 
 from .._autograd.engine import backward_one, gradient_at, ones_at, root_gradient, run_backward
-from .._autograd.node import Node
+from .._autograd.node import Node, meta
 from .._autograd.record import zeros_at
 from .._autograd.tensor_hooks import retain_grad
 from .._tensor_base import TensorBase, requires_grad
@@ -22,12 +23,21 @@ from . import variable as variable
 from .anomaly_mode import detect_anomaly, set_detect_anomaly
 from .function import Function
 from .grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
-from .gradcheck import gradcheck, gradgradcheck
 from .graph import GradientEdge
 from .variable import Variable
 
 __all__ = ["Function", "Variable", "backward", "detect_anomaly", "enable_grad", "grad", "grad_mode", "gradcheck",
            "gradgradcheck", "inference_mode", "no_grad", "set_detect_anomaly", "set_grad_enabled", "variable"]
+
+
+def __getattr__(name: str) -> Any:
+    # gradcheck needs NumPy, which is not imported before somebody asks for it.
+    if name in ("gradcheck", "gradgradcheck"):
+        module = import_module(".gradcheck", __name__)
+        # Importing the module put it under the name of the function.
+        globals().update(gradcheck=module.gradcheck, gradgradcheck=module.gradgradcheck)
+        return globals()[name]
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
 
 
 def backward(tensors: Any, grad_tensors: Any = None, retain_graph: bool | None = None, create_graph: bool = False,
@@ -137,7 +147,7 @@ def _start(outputs: tuple[Any, ...], given: list[Any], i: int) -> Any:
     """The gradient to start from at one output."""
     out, g = outputs[i], given[i]
     if isinstance(out, GradientEdge):
-        shape, dt, dev = out.node._metas[3 * out.output_nr: 3 * out.output_nr + 3]
+        shape, dt, dev = meta(out.node, out.output_nr)
         return ones_at(shape, dt, dev) if g is None else root_gradient(g, shape, dt, i)
     if not isinstance(out, TensorBase):
         raise AssertionError("Expected output to be a torch.Tensor")
