@@ -255,6 +255,8 @@ class Tensor(TensorBase):
         """`data`'s memory as a leaf of class `cls`."""
         t = instance_of(cls, data)
         if require_grad:
+            if t._dtype.category < 2:
+                raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
             t.requires_grad = True
         return t
 
