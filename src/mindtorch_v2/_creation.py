@@ -309,7 +309,8 @@ def from_data(data: Any, dt: Any, dev: Any, fname: str = "tensor") -> Any:
                 "To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
                 f"sourceTensor.detach().clone().requires_grad_(True), rather than {_SHOWN[fname]}(sourceTensor).",
                 UserWarning, stacklevel=3)
-        return _copied(data.detach(), dt, data._device if dev is None else placed(dev))
+        source: Any = data
+        return _copied(source.detach(), dt, data._device if dev is None else placed(dev))
     if type(data) not in _PLAIN and hasattr(data, "__array_interface__"):
         return _copied(from_numpy(_as_array(data)), dt, placed(dev))
     t = numbers(data, dt)
@@ -384,7 +385,7 @@ def asarray(obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | Non
     elif type(obj) not in _PLAIN and _is_array(obj):
         t = from_numpy(obj)
     elif type(obj) not in _PLAIN and hasattr(obj, "__dlpack__"):
-        from ._interop import from_dlpack
+        from ._dlpack import from_dlpack
 
         t = from_dlpack(obj)
     elif isinstance(obj, (bytes, bytearray, memoryview)):

@@ -8,10 +8,9 @@ from .._autograd.record import Formulas
 from .._backends.common import transfer
 from .._backends.common.kernels import INPLACE
 from .._dispatch.op import Op
-from .._layout import contiguous_format
 from .._tensor_base import TensorBase
-from .rules.shape import CloneRule, CopyRule, FillRule, ToCopyRule, is_contiguous_as
-from .table import composite, op
+from .rules.shape import CloneRule, CopyRule, FillRule, ToCopyRule
+from .table import op
 
 
 def _zeros(g: Any) -> Any:
@@ -70,12 +69,3 @@ TO_COPY = op("to_copy(Tensor self, ScalarType? dtype=None, Device? device=None, 
              meta=ToCopyRule(), function=False, method=False,
              grad=dict(self=lambda g, self_device: _back_to(g, self_device)))
 transfer.everywhere(TO_COPY, transfer.TO_COPY)
-
-
-def _contiguous(self: Any, memory_format: Any) -> Any:
-    if is_contiguous_as(self, memory_format):
-        return self
-    return CLONE.call((self, contiguous_format if memory_format is None else memory_format))
-
-
-composite("contiguous(Tensor(a) self, *, MemoryFormat? memory_format=None) -> Tensor(a)", _contiguous, function=False)

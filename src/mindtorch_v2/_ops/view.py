@@ -29,8 +29,8 @@ def _reshape_grad(g: Any, self_shape: Ints) -> Any:
     return RESHAPE.call((g, self_shape))
 
 
-VIEW = view("view(Tensor(a) self, int[] size) -> Tensor(a)", layout=v.view, function=False,
-            grad=dict(self=_reshape_grad))
+VIEW = _served_by(view("view(Tensor(a) self, int[] size) -> Tensor(a)", layout=v.view, function=False,
+                       grad=dict(self=_reshape_grad)), v.VIEW)
 _served_by(view("view.dtype(Tensor(a) self, ScalarType dtype) -> Tensor(a)", layout=v.alias_layout, function=False),
            v.VIEW_DTYPE)
 UNSAFE_VIEW = op("_unsafe_view(Tensor self, int[] size) -> Tensor", function=False, method=False,
@@ -38,45 +38,33 @@ UNSAFE_VIEW = op("_unsafe_view(Tensor self, int[] size) -> Tensor", function=Fal
 transfer.everywhere(UNSAFE_VIEW, v.UNSAFE_VIEW)
 
 
-def _reshape(self: Any, shape: Ints) -> Any:
-    if is_contiguous(self):
-        return VIEW.call((self, shape))
-    size = v.infer_size(shape, numel(self))
-    if v.view_strides(self._shape, self._stride, size, numel(self)) is not None:
-        return VIEW.call((self, size))
-    return UNSAFE_VIEW.call((copy.CLONE.call((self, contiguous_format)), size))
+def _composed(schema: str, kernel: Kernel, **options: Any) -> Op:
+    """A composite whose Python is compiled."""
+    o = composite(schema, _unused, **options)
+    o.composite = kernel
+    return o
 
 
-RESHAPE = composite("reshape(Tensor(a) self, int[] shape) -> Tensor(a)", _reshape)
+def _unused(*args: Any) -> Any:
+    """Stands for a composite's function until its kernel is set."""
+
+
+_reshape = v.reshaped
+RESHAPE = _composed("reshape(Tensor(a) self, int[] shape) -> Tensor(a)", v.RESHAPE)
 composite("reshape_as(Tensor(a) self, Tensor other) -> Tensor(a)", lambda self, other: _reshape(self, other._shape),
           function=False)
 composite("view_as(Tensor(a) self, Tensor other) -> Tensor(a)", lambda self, other: VIEW.call((self, other._shape)),
           function=False)
 
 
-def _flatten(self: Any, start_dim: int, end_dim: int) -> Any:
-    shape = self._shape
-    n = len(shape)
-    start, end = wrap_dim(start_dim, n), wrap_dim(end_dim, n)
-    if start > end:
-        raise RuntimeError("flatten() has invalid args: start_dim cannot come after end_dim")
-    if n == 0:
-        return _reshape(self, (1,))
-    if start == end:
-        return self
-    length = 1
-    for s in shape[start:end + 1]:
-        length *= s
-    return _reshape(self, (*shape[:start], length, *shape[end + 1:]))
-
-
-composite("flatten(Tensor(a) self, int start_dim=0, int end_dim=-1) -> Tensor(a)", _flatten)
+_composed("flatten(Tensor(a) self, int start_dim=0, int end_dim=-1) -> Tensor(a)", v.FLATTEN)
 
 
 def _contiguous(self: Any) -> Any:
     return self if is_contiguous(self) else copy.CLONE.call((self, contiguous_format))
 
 
+_composed("contiguous(Tensor(a) self, *, MemoryFormat? memory_format=None) -> Tensor(a)", v.CONTIGUOUS, function=False)
 composite("ravel(Tensor(a) self) -> Tensor(a)", lambda self: VIEW.call((_contiguous(self), (-1,))))
 
 
@@ -122,15 +110,13 @@ def _inverse(dims: Ints) -> Ints:
     return tuple(out)
 
 
-PERMUTE = view("permute(Tensor(a) self, int[] dims) -> Tensor(a)", layout=v.permute,
-               grad=dict(self=lambda g, dims: PERMUTE.call((g, _inverse(dims)))))
-TRANSPOSE = view("transpose(Tensor(a) self, int dim0, int dim1) -> Tensor(a)", layout=v.transpose,
-                 grad=dict(self=lambda g, dim0, dim1: TRANSPOSE.call((g, dim0, dim1))))
-T = view("t(Tensor(a) self) -> Tensor(a)", layout=v.t, grad=dict(self=lambda g: T.call((g,))))
-composite("swapaxes(Tensor(a) self, int axis0, int axis1) -> Tensor(a)",
-          lambda self, axis0, axis1: TRANSPOSE.call((self, axis0, axis1)))
-composite("swapdims(Tensor(a) self, int dim0, int dim1) -> Tensor(a)",
-          lambda self, dim0, dim1: TRANSPOSE.call((self, dim0, dim1)))
+PERMUTE = _served_by(view("permute(Tensor(a) self, int[] dims) -> Tensor(a)", layout=v.permute,
+                          grad=dict(self=lambda g, dims: PERMUTE.call((g, _inverse(dims))))), v.PERMUTE)
+TRANSPOSE = _served_by(view("transpose(Tensor(a) self, int dim0, int dim1) -> Tensor(a)", layout=v.transpose,
+                            grad=dict(self=lambda g, dim0, dim1: TRANSPOSE.call((g, dim0, dim1)))), v.TRANSPOSE)
+T = _served_by(view("t(Tensor(a) self) -> Tensor(a)", layout=v.t, grad=dict(self=lambda g: T.call((g,)))), v.T)
+_composed("swapaxes(Tensor(a) self, int axis0, int axis1) -> Tensor(a)", v.SWAP)
+_composed("swapdims(Tensor(a) self, int dim0, int dim1) -> Tensor(a)", v.SWAP)
 
 
 def _movedim(self: Any, source: Ints, destination: Ints) -> Any:
@@ -175,13 +161,13 @@ composite("adjoint(Tensor(a) self) -> Tensor(a)", _adjoint)
 
 def numpy_T(self: Any) -> Any:
     """`Tensor.T`"""
-    n = self.dim()
-    if n not in (0, 2):
+    n = len(self._shape)
+    if n != 2 and n != 0:
         warnings.warn(
             "The use of `x.T` on tensors of dimension other than 2 to reverse their shape is deprecated and it will throw "
             "an error in a future release. Consider `x.mT` to transpose batches of matrices or `x.permute(*torch.arange("
             "x.ndim - 1, -1, -1))` to reverse the dimensions of a tensor.", UserWarning, stacklevel=2)
-    return PERMUTE.call((self, tuple(range(n - 1, -1, -1))))
+    return v.reversed_dims(self)
 
 
 def matrix_H(self: Any) -> Any:
@@ -217,14 +203,16 @@ def _backward_of(name: str, extra: str, layout: Any, forward: Any) -> Op:
     return o
 
 
-SELECT = view("select(Tensor(a) self, int dim, int index) -> Tensor(a)", layout=v.select, node="SelectBackward0",
-              grad=dict(self=lambda g, self_shape, dim, index: SELECT_BACKWARD.call((g, self_shape, dim, index))))
+SELECT = _served_by(
+    view("select(Tensor(a) self, int dim, int index) -> Tensor(a)", layout=v.select,
+         grad=dict(self=lambda g, self_shape, dim, index: SELECT_BACKWARD.call((g, self_shape, dim, index)))), v.SELECT)
 SELECT_BACKWARD = _backward_of("select", "int dim, int index", v.select,
                                lambda g, dim, index: SELECT.call((g, dim, index)))
-SLICE = view("slice(Tensor(a) self, int dim=0, int? start=None, int? end=None, int step=1) -> Tensor(a)", layout=v.slice_,
-             function=False, method=False,
-             grad=dict(self=lambda g, self_shape, dim, start, end, step:
-                       SLICE_BACKWARD.call((g, self_shape, dim, start, end, step))))
+SLICE = _served_by(
+    view("slice(Tensor(a) self, int dim=0, int? start=None, int? end=None, int step=1) -> Tensor(a)", layout=v.slice_,
+         function=False, method=False,
+         grad=dict(self=lambda g, self_shape, dim, start, end, step:
+                   SLICE_BACKWARD.call((g, self_shape, dim, start, end, step)))), v.SLICE)
 SLICE_BACKWARD = _backward_of("slice", "int dim, int? start, int? end, int step", v.slice_,
                               lambda g, dim, start, end, step: SLICE.call((g, dim, start, end, step)))
 DIAGONAL = view("diagonal(Tensor(a) self, int offset=0, int dim1=0, int dim2=1) -> Tensor(a)", layout=v.diagonal,
@@ -257,14 +245,26 @@ def _narrow(self: Any, dim: int, start: Any, length: int) -> Any:
 
 composite("narrow(Tensor(a) self, int dim, int start, int length) -> Tensor(a)", _narrow)
 
-SQUEEZE = view("squeeze(Tensor(a) self) -> Tensor(a)", layout=v.squeeze,
-               grad=dict(self=lambda g, self_shape: VIEW.call((g, self_shape))))
-SQUEEZE_DIM = view("squeeze.dim(Tensor(a) self, int dim) -> Tensor(a)", layout=v.squeeze_dim, node="SqueezeBackward1",
-                   grad=dict(self=lambda g, self_shape: VIEW.call((g, self_shape))))
+SQUEEZE = _served_by(view("squeeze(Tensor(a) self) -> Tensor(a)", layout=v.squeeze,
+                          grad=dict(self=lambda g, self_shape: VIEW.call((g, self_shape)))), v.SQUEEZE)
+SQUEEZE_DIM = _served_by(
+    view("squeeze.dim(Tensor(a) self, int dim) -> Tensor(a)", layout=v.squeeze_dim, node="SqueezeBackward1",
+         grad=dict(self=lambda g, self_shape: VIEW.call((g, self_shape)))), v.SQUEEZE)
 SQUEEZE_DIMS = view("squeeze.dims(Tensor(a) self, int[] dim) -> Tensor(a)", layout=v.squeeze_dims,
                     node="SqueezeBackward2", grad=dict(self=lambda g, self_shape: VIEW.call((g, self_shape))))
-UNSQUEEZE = view("unsqueeze(Tensor(a) self, int dim) -> Tensor(a)", layout=v.unsqueeze,
-                 grad=dict(self=lambda g, self_shape: VIEW.call((g, self_shape))))
+UNSQUEEZE = _served_by(view("unsqueeze(Tensor(a) self, int dim) -> Tensor(a)", layout=v.unsqueeze,
+                            grad=dict(self=lambda g, self_shape: VIEW.call((g, self_shape)))), v.UNSQUEEZE)
+
+
+def squeeze(self: Any, dim: Any = None) -> Any:
+    """squeeze(dim=None): without the dimensions of size one, or without those named that have it."""
+    if dim is None:
+        return SQUEEZE.call((self,))
+    if type(dim) is int:
+        return SQUEEZE_DIM.call((self, dim))
+    if isinstance(dim, (list, tuple)):
+        return SQUEEZE_DIMS.call((self, need("squeeze", SQUEEZE_DIMS.schema.args[1], 1, dim)))
+    return SQUEEZE_DIM.call((self, need("squeeze", SQUEEZE_DIM.schema.args[1], 1, dim)))
 
 
 # -- any geometry -------------------------------------------------------------------------------------------------
@@ -301,10 +301,11 @@ def _cat(grads: Any, dim: int) -> Any:
     return CAT.call((grads, dim))
 
 
-SPLIT = view("split(Tensor(a -> *) self, int split_size, int dim=0) -> Tensor(a)[]", layout=v.split, function=False,
-             method=False, grad=dict(self=lambda grads, dim: _cat(grads, dim)))
-SPLIT_SIZES = view("split_with_sizes(Tensor(a -> *) self, int[] split_sizes, int dim=0) -> Tensor(a)[]",
-                   layout=v.split_with_sizes, grad=dict(self=lambda grads, dim: _cat(grads, dim)))
+SPLIT = _served_by(view("split(Tensor(a -> *) self, int split_size, int dim=0) -> Tensor(a)[]", layout=v.split, function=False,
+                        method=False, grad=dict(self=lambda grads, dim: _cat(grads, dim))), v.PiecesKernel(v.SPLIT))
+SPLIT_SIZES = _served_by(
+    view("split_with_sizes(Tensor(a -> *) self, int[] split_sizes, int dim=0) -> Tensor(a)[]",
+         layout=v.split_with_sizes, grad=dict(self=lambda grads, dim: _cat(grads, dim))), v.PiecesKernel(v.SPLIT_SIZES))
 
 
 def split_method(self: Any, split_size: Any, dim: int = 0) -> Any:
@@ -331,8 +332,8 @@ def _stack(grads: Any, dim: int) -> Any:
     return STACK.call((grads, dim))
 
 
-UNBIND = view("unbind(Tensor(a -> *) self, int dim=0) -> Tensor(a)[]", layout=v.unbind, node="UnbindBackward0",
-              grad=dict(self=lambda grads, dim: _stack(grads, dim)))
+UNBIND = _served_by(view("unbind(Tensor(a -> *) self, int dim=0) -> Tensor(a)[]", layout=v.unbind,
+                         grad=dict(self=lambda grads, dim: _stack(grads, dim))), v.PiecesKernel(v.UNBIND))
 
 
 def _chunk(self: Any, chunks: int, dim: int) -> Any:
@@ -456,8 +457,11 @@ def _imag(self: Any) -> Any:
 REAL = composite("real(Tensor(a) self) -> Tensor(a)", _real, method=False)
 IMAG = composite("imag(Tensor(a) self) -> Tensor(a)", _imag, method=False)
 
-METHODS: dict[str, Any] = {"split": split_method}
+METHODS: dict[str, Any] = {"split": split_method, "squeeze": squeeze}
 # Attributes of a tensor that are views.
 PROPERTIES: dict[str, Any] = {
     "T": numpy_T, "H": matrix_H, "mT": mT, "mH": mH, "real": _real, "imag": _imag,
 }
+
+v.ROWS.view, v.ROWS.unsafe_view, v.ROWS.clone = VIEW, UNSAFE_VIEW, copy.CLONE
+v.ROWS.transpose, v.ROWS.permute = TRANSPOSE, PERMUTE

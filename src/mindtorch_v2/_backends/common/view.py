@@ -11,9 +11,23 @@ from mypy_extensions import i64
 
 from ..._dispatch.keys import BACKENDS
 from ..._dispatch.op import Kernel, Op
+from ..._dispatch.state import is_grad_enabled
 from ..._dtype import dtype, float16, float32, float64
+from ..._layout import contiguous_format
 from ..._ops.rules.base import wrap_dim, wrap_dims
-from ..._tensor_base import TensorBase, alias, contiguous_strides, make, make_view, strides_contiguous
+from ..._ops.rules.shape import is_contiguous_as
+from ..._tensor_base import (
+    MULTI_OUTPUT_NODE,
+    OpBase,
+    TensorBase,
+    alias,
+    contiguous_strides,
+    is_contiguous,
+    make,
+    make_view,
+    numel,
+    strides_contiguous,
+)
 from .kernels import bounds_checked
 
 Ints = tuple[int, ...]
@@ -405,6 +419,206 @@ def unbind(shape: Ints, stride: Ints, offset: int, dim: int) -> list[Layout]:
     return [(shape_left, stride_left, offset + i * stride[d]) for i in range(shape[d])]
 
 
+# -- kernels ------------------------------------------------------------------------------------------------------
+# The common views have a kernel each, so that their layout functions are called directly.
+@final
+class ViewSizeKernel(Kernel):
+    def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
+        src = args[0]
+        assert isinstance(src, TensorBase)
+        total = numel(src)
+        size = infer_size(args[1], total)
+        strides = view_strides(src._shape, src._stride, size, total)
+        if strides is None:
+            raise RuntimeError(_INCOMPATIBLE)
+        return make_view(src, size, strides, src._offset, op, args)
+
+
+@final
+class PermuteKernel(Kernel):
+    def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
+        src = args[0]
+        assert isinstance(src, TensorBase)
+        shape, stride, offset = permute(src._shape, src._stride, int(src._offset), args[1])
+        return make_view(src, shape, stride, offset, op, args)
+
+
+@final
+class TransposeKernel(Kernel):
+    def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
+        src = args[0]
+        assert isinstance(src, TensorBase)
+        shape, stride, offset = transpose(src._shape, src._stride, int(src._offset), args[1], args[2])
+        return make_view(src, shape, stride, offset, op, args)
+
+
+@final
+class TKernel(Kernel):
+    def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
+        src = args[0]
+        assert isinstance(src, TensorBase)
+        shape, stride, offset = t(src._shape, src._stride, int(src._offset))
+        return make_view(src, shape, stride, offset, op, args)
+
+
+@final
+class SelectKernel(Kernel):
+    def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
+        src = args[0]
+        assert isinstance(src, TensorBase)
+        shape, stride, offset = select(src._shape, src._stride, int(src._offset), args[1], args[2])
+        return make_view(src, shape, stride, offset, op, args)
+
+
+@final
+class SliceKernel(Kernel):
+    def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
+        src = args[0]
+        assert isinstance(src, TensorBase)
+        shape, stride, offset = slice_(src._shape, src._stride, int(src._offset), args[1], args[2], args[3], args[4])
+        return make_view(src, shape, stride, offset, op, args)
+
+
+@final
+class SqueezeKernel(Kernel):
+    def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
+        src = args[0]
+        assert isinstance(src, TensorBase)
+        if len(args) == 1:
+            shape, stride, offset = squeeze(src._shape, src._stride, int(src._offset))
+        else:
+            shape, stride, offset = squeeze_dim(src._shape, src._stride, int(src._offset), args[1])
+        return make_view(src, shape, stride, offset, op, args)
+
+
+@final
+class UnsqueezeKernel(Kernel):
+    def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
+        src = args[0]
+        assert isinstance(src, TensorBase)
+        shape, stride, offset = unsqueeze(src._shape, src._stride, int(src._offset), args[1])
+        return make_view(src, shape, stride, offset, op, args)
+
+
+@final
+class PiecesKernel(Kernel):
+    """Several views at once; autograd must know that they came together."""
+
+    def __init__(self, kind: i64) -> None:
+        self.kind: Final = kind
+
+    def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
+        src = args[0]
+        assert isinstance(src, TensorBase)
+        if self.kind == SPLIT:
+            layouts = split(src._shape, src._stride, int(src._offset), args[1], args[2])
+        elif self.kind == SPLIT_SIZES:
+            layouts = split_with_sizes(src._shape, src._stride, int(src._offset), args[1], args[2])
+        else:
+            layouts = unbind(src._shape, src._stride, int(src._offset), args[1])
+        recorded = is_grad_enabled()
+        out: list[Any] = []
+        for shape, stride, offset in layouts:
+            piece = make_view(src, shape, stride, offset, op, args)
+            if recorded:
+                piece._cmeta = MULTI_OUTPUT_NODE
+            out.append(piece)
+        return tuple(out)
+
+
+SPLIT: Final[i64] = 0
+SPLIT_SIZES: Final[i64] = 1
+UNBIND: Final[i64] = 2
+
+
+# -- composites that are called often -------------------------------------------------------------------------------
+@final
+class Rows:
+    """The operators the composites are made of; filled when their table is loaded."""
+
+    view: OpBase
+    unsafe_view: OpBase
+    transpose: OpBase
+    permute: OpBase
+    clone: OpBase
+
+
+ROWS: Final = Rows()
+
+
+def reshaped(src: TensorBase, shape: Ints) -> Any:
+    """A view where the strides allow one, else a copy."""
+    if not is_contiguous(src):
+        total = numel(src)
+        shape = infer_size(shape, total)
+        if view_strides(src._shape, src._stride, shape, total) is None:
+            return ROWS.unsafe_view.call((ROWS.clone.call((src, contiguous_format)), shape))
+    return ROWS.view.call((src, shape))
+
+
+@final
+class ReshapeKernel(Kernel):
+    def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
+        src = args[0]
+        assert isinstance(src, TensorBase)
+        return reshaped(src, args[1])
+
+
+@final
+class FlattenKernel(Kernel):
+    def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
+        src = args[0]
+        assert isinstance(src, TensorBase)
+        shape = src._shape
+        n = len(shape)
+        start = wrap_dim(args[1], n)
+        end = wrap_dim(args[2], n)
+        if start > end:
+            raise RuntimeError("flatten() has invalid args: start_dim cannot come after end_dim")
+        if n == 0:
+            return reshaped(src, (1,))
+        if start == end:
+            return src
+        sizes: list[int] = []
+        length: i64 = 1
+        for i, s in enumerate(shape):
+            if i < start or i > end:
+                sizes.append(s)
+            else:
+                size: i64 = s
+                length *= size
+                if i == end:
+                    sizes.append(int(length))
+        return reshaped(src, tuple(sizes))
+
+
+def reversed_dims(src: TensorBase) -> Any:
+    """`Tensor.T`"""
+    n = len(src._shape)
+    if n == 2:
+        return ROWS.permute.call((src, (1, 0)))
+    return ROWS.permute.call((src, tuple([n - 1 - i for i in range(n)])))
+
+
+@final
+class ContiguousKernel(Kernel):
+    def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
+        src = args[0]
+        assert isinstance(src, TensorBase)
+        form = args[1]
+        if is_contiguous_as(src, form):
+            return src
+        return ROWS.clone.call((src, contiguous_format if form is None else form))
+
+
+@final
+class TransposeAlias(Kernel):
+    """swapaxes and swapdims"""
+
+    def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
+        return ROWS.transpose.call(args)
+
+
 # -- kernels for views whose geometry is not all there is to know ---------------------------------------------------
 _TENSOR_TYPES: Final[dict[str, str]] = {
     "float32": "Float", "float64": "Double", "float16": "Half", "bfloat16": "BFloat16", "uint8": "Byte", "int8": "Char",
@@ -582,6 +796,18 @@ class ViewAsComplexKernel(Kernel):
         return typed_view(src, (tuple(sizes), tuple(strides), int(src._offset // 2)), dt.to_complex(), op, args)
 
 
+VIEW: Final = ViewSizeKernel()
+PERMUTE: Final = PermuteKernel()
+TRANSPOSE: Final = TransposeKernel()
+T: Final = TKernel()
+SELECT: Final = SelectKernel()
+SLICE: Final = SliceKernel()
+SQUEEZE: Final = SqueezeKernel()
+UNSQUEEZE: Final = UnsqueezeKernel()
+RESHAPE: Final = ReshapeKernel()
+FLATTEN: Final = FlattenKernel()
+SWAP: Final = TransposeAlias()
+CONTIGUOUS: Final = ContiguousKernel()
 EXPAND: Final = ExpandKernel()
 AS_STRIDED: Final = AsStridedKernel()
 DETACH: Final = DetachKernel()
