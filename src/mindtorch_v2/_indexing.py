@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from mypy_extensions import i64
 
-from ._tensor_base import HOT, TensorBase, is_number, numel
+from ._tensor_base import HOT, TensorBase, is_number, numel, requires_grad
 
 _TYPES_TEXT: Final = (
     "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices (got {})"
@@ -55,7 +55,7 @@ def setitem(t: TensorBase, key: Any, value: Any) -> None:
         out = slice_dim(t, 0, key)
     else:
         if isinstance(key, TensorBase) and key._dtype.category == 0 and is_number(value) and key._shape == t._shape \
-                and len(t._shape) > 0:
+                and len(t._shape) > 0 and not requires_grad(t):
             HOT.masked_fill_.call((t, key, value))
             return
         out, indices = apply_key(t, as_tuple(key))

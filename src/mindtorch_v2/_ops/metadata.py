@@ -8,7 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from .._autograd.inplace import check_inplace
-from .._autograd.record import Formulas, add_meta
+from .._autograd.node import add_meta
+from .._autograd.record import Formulas
 from .._backends.common.kernels import resize
 from .._backends.common.runtime import allocate_storage
 from .._dispatch.binding import BAD, convert
@@ -43,7 +44,7 @@ def _become(t: Any, o: Op, formulas: Formulas, args: tuple[Any, ...]) -> Any:
     t._numel, t._contig = -1, 0
     bump(t)
     if node is not None:
-        add_meta(node, t)
+        add_meta(node, t._shape, t._dtype, t._device)
         set_history(t, node, 0)
         t._attr_version = version(t)
     return t
