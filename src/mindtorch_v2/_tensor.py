@@ -36,6 +36,13 @@ from ._tensor_base import (
 )
 
 
+_GRAD: Any = TensorBase.__dict__["grad"]
+
+
+def _delete_grad(t: TensorBase) -> None:
+    t._grad_field = None
+
+
 class Tensor(TensorBase):
     """A view of memory with a shape, a dtype and a device, and the history of how it was computed."""
 
@@ -262,6 +269,9 @@ class Tensor(TensorBase):
 
     as_subclass = _overrides.as_subclass
     __torch_function__ = classmethod(_overrides.torch_function)
+
+    # The compiled property cannot be deleted from; `del t.grad` is `t.grad = None`.
+    grad = property(_GRAD.__get__, _GRAD.__set__, _delete_grad)
 
     register_hook = tensor_hooks.register_hook
     register_post_accumulate_grad_hook = tensor_hooks.register_post_accumulate_grad_hook
