@@ -274,7 +274,7 @@ PyObject* run(Plan<N>& plan, PyObject* const* in, PyObject* const* out_args, PyO
     bool scalar[N];
     int scalars = 0;
     // The flat way: dtypes fit, and every operand is row-major or one value.
-    bool flat = plan.exact && ocode == plan.result && row_major(out_args[2], shape);
+    bool flat = plan.exact && shape.numel != 0 && ocode == plan.result && row_major(out_args[2], shape);
     PyObject* known = out_args[2];
     for (int k = 0; k < N; ++k) {
         PyObject* const* arg = in + 4 * k;
@@ -293,7 +293,7 @@ PyObject* run(Plan<N>& plan, PyObject* const* in, PyObject* const* out_args, PyO
             ptr[k] = storage->ptr + offset * size;
             // Left to the general way when in doubt: it has the message.
             flat = offset >= 0 && offset <= storage->nbytes / size &&
-                   (scalar[k] ? (shape.numel != 0) : shape.numel) <= storage->nbytes / size - offset;
+                   (scalar[k] ? 1 : shape.numel) <= storage->nbytes / size - offset;
         } else {
             number_operand(arg[0], plan.ccode, plan.target[k], plan.round_numbers, numbers[k]);
             ptr[k] = numbers[k];
@@ -329,10 +329,8 @@ PyObject* run(Plan<N>& plan, PyObject* const* in, PyObject* const* out_args, PyO
             result.reset(out_args[0]);
         }
         if (MT_LIKELY(shape.numel * plan.cost < PARALLEL_MIN)) {
-            if (shape.numel) {
-                GilRelease unlocked(shape.numel * plan.cost);
-                call(plan, target, ptr, scalar, shape.numel);
-            }
+            GilRelease unlocked(shape.numel * plan.cost);
+            call(plan, target, ptr, scalar, shape.numel);
         } else {
             GilRelease unlocked(shape.numel * plan.cost);
             parallel_for(shape.numel, GRAIN / plan.cost, [&](int64_t begin, int64_t end) {

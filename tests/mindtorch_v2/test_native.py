@@ -7,6 +7,7 @@ the library is involved.
 from __future__ import annotations
 
 import ast
+import ctypes
 import gc
 import itertools
 import math
@@ -53,9 +54,9 @@ def contiguous(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def storage_of(array: Any) -> Any:
+    """A copy of the memory of an array that owns it, whatever the order of its dimensions."""
     storage = _native.Storage(array.nbytes)
-    if array.nbytes:
-        np.frombuffer(storage, np.uint8)[:] = np.frombuffer(array.tobytes("A"), np.uint8)
+    ctypes.memmove(storage.ptr, array.ctypes.data, array.nbytes)
     return storage
 
 
@@ -467,6 +468,52 @@ def test_output_may_be_an_input(shape: tuple[int, ...]) -> None:
     assert np.array_equal(array_of(a.storage, np.float32, shape), expected)
     _native.copy(*a.args(), *a.args(), shape)
     assert np.array_equal(array_of(a.storage, np.float32, shape), expected)
+
+
+def random_view(rng: Any, shape: tuple[int, ...], name: str) -> Any:
+    """Values of `shape` behind some layout: permuted, with steps and an offset, reversed, or expanded."""
+    order = rng.permutation(len(shape))
+    steps = [int(rng.choice([1, 1, 1, 2, 3])) for _ in shape]
+    starts = [int(rng.integers(3)) if rng.random() < 0.3 else 0 for _ in shape]
+    expanded = [rng.random() < 0.15 for _ in shape]
+    sizes = [1 if wide else size for size, wide in zip(shape, expanded)]
+    base_shape = tuple(starts[d] + sizes[d] * steps[d] for d in order)
+    base = random(base_shape, name, int(rng.integers(1000)))
+    view = base.transpose(np.argsort(order)) if shape else base
+    view = view[tuple(slice(start, start + size * step, step) for start, size, step in zip(starts, sizes, steps))]
+    return np.broadcast_to(view, shape)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_random_layouts(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    names = ["float32", "float32", "float64", "int64", "int32", "uint8", "int16", "complex64", "float16"]
+    odds = [0.02, 0.1, 0.13, 0.2, 0.15, 0.1, 0.15, 0.1, 0.05]
+    for _ in range(8):
+        ndim = int(rng.integers(0, 5))
+        shape = tuple(int(size) for size in rng.choice([0, 1, 2, 3, 4, 5, 17, 33, 70], size=ndim, p=odds))
+        name, other = str(rng.choice(names)), str(rng.choice(names))
+        compute = np.promote_types(name, other).name
+        x, y = random_view(rng, shape, name), random_view(rng, shape, other)
+        a, b = View(x), View(y)
+        wide_x, wide_y = x.astype(compute), y.astype(compute)
+        assert np.array_equal(binary(_native.SUB, a, b, compute, compute), wide_x - wide_y), (shape, name, other)
+        assert np.array_equal(binary(_native.NE, a, b, "bool", compute), wide_x != wide_y)
+        assert np.array_equal(unary(_native.POSITIVE, a, name, name), x)
+        mask = np.asarray(random_view(rng, shape, "float32") > 0)
+        chosen = ternary(_native.WHERE, View(mask), a, b, compute, compute)
+        assert np.array_equal(chosen, np.where(mask, wide_x, wide_y))
+        target = View(np.zeros(shape))
+        _native.copy(*target.args(), *View(x.real).args(), shape)
+        assert np.array_equal(array_of(target.storage, np.float64, shape), x.real.astype(np.float64))
+        dims = tuple(d for d in range(len(shape)) if rng.random() < 0.5)
+        if name in ("int64", "int32", "uint8", "int16", "float64"):
+            total = "float64" if name == "float64" else "int64"
+            expected = x.sum(axis=dims, keepdims=True, dtype=total)
+            assert np.allclose(reduce(_native.SUM, a, dims, total, total), expected, rtol=1e-12, atol=1e-9)
+        if name != "complex64" and x.size:
+            assert np.array_equal(reduce(_native.AMAX, a, dims, name, name), x.max(axis=dims, keepdims=True))
+            assert np.array_equal(reduce(_native.AMIN, a, dims, name, name), x.min(axis=dims, keepdims=True))
 
 
 def test_zero_size() -> None:
