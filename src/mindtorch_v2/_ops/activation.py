@@ -74,7 +74,7 @@ def _leaky_relu_backward(grad_output: Any, self: Any, negative_slope: float, sel
 
 _leaky_backward: Op = hidden(
     "leaky_relu_backward(Tensor grad_output, Tensor self, Scalar negative_slope, bool self_is_result) -> Tensor",
-    meta=only(FLOATS, "leaky_relu_backward_cpu"), out=True, kernel=_leaky_relu_backward,
+    meta=only(FLOATS, "leaky_relu_backward_cpu", "self", "grad_output"), out=True, kernel=_leaky_relu_backward,
     grad=dict(grad_output=lambda g, self, negative_slope: _leaky_backward.call((g, self, negative_slope, False)),
               self=lambda g: zeros_like(g)))
 activation("leaky_relu", "leaky_relu_cpu", ", Scalar negative_slope=0.01",

@@ -616,8 +616,7 @@ composite("conj(Tensor(a) self) -> Tensor(a)", lambda self: _conj.call((self,)) 
 composite("conj_physical(Tensor self) -> Tensor",
           lambda self: _conj_physical.call((self,)) if self._dtype.is_complex else self
           ).row.out_op = _conj_physical.row.out_op
-composite("conj_physical_(Tensor(a!) self) -> Tensor(a!)",
-          lambda self: _conj_physical.row.inplace_op.call((self,)) if self._dtype.is_complex else self)
+composite("conj_physical_(Tensor(a!) self) -> Tensor(a!)", lambda self: _conj_physical.row.inplace_op.call((self,)))
 composite("resolve_conj(Tensor(a) self) -> Tensor(a)", lambda self: self)
 composite("resolve_neg(Tensor(a) self) -> Tensor(a)", lambda self: self)
 composite("is_conj(Tensor self) -> bool", lambda self: False)
