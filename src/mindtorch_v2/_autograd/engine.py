@@ -413,6 +413,12 @@ def refit(node: Node, i: int, shape: tuple[int, ...], dt: Any, dev: Any, g: Tens
         g = sum_to(g, shape)
     if g._dtype is not dt:
         if g._dtype.is_complex and not dt.is_complex:
+            if node._kind == FUNCTION:
+                # A formula's imaginary part is dropped; a user's is a mistake.
+                raise RuntimeError(
+                    "Expected isFloatingType(grad.scalar_type()) || (input_is_complex == grad_is_complex) to be true, but "
+                    "got false.  (Could this error message be improved?  If so, please report an enhancement request to "
+                    "PyTorch.)")
             g = HOT.real.call((g,))
         if g._dtype is not dt:
             g = HOT.to_copy.call((g, dt, None, None))

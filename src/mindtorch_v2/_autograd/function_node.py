@@ -42,7 +42,7 @@ _DIRTY_VIEW: Final = (
     "can ask on the forum https://discuss.pytorch.org/ if you need help to do this change."
 )
 _SAVED_AS_IS: Final = (
-    "A input that has been returned as-is as output is being saved for backward. This is not supported if you override "
+    "An input that has been returned as-is as output is being saved for backward. This is not supported if you override "
     "setup_context. You should return and save a view of the input instead, e.g. with x.view_as(x) or setup ctx inside "
     "the forward function itself."
 )
@@ -126,7 +126,7 @@ def dirty_list(node: FunctionNode) -> list[Any]:
     out: list[Any] = []
     for i, t in enumerate(marked):
         if not isinstance(t, TensorBase):
-            raise TypeError(f"mark_dirty can only accept variables, but argument {i} is of type {type(t).__name__}")
+            raise RuntimeError(f"mark_dirty can only accept variables, but argument {i} is of type {type(t).__name__}")
         bump(t)
         out.append(t)
     return out
@@ -156,7 +156,7 @@ def wrap_outputs(node: FunctionNode, args: tuple[Any, ...], outs: list[Any], dir
     if nondiff is not None:
         for t in nondiff:
             if not isinstance(t, TensorBase):
-                raise TypeError(
+                raise RuntimeError(
                     f"mark_non_differentiable only accepts variable arguments, but got {type(t).__name__}")
     for t in dirty:
         if not member(t, outs):
@@ -227,8 +227,8 @@ def written(node: FunctionNode, var: TensorBase, nr: i64, args: tuple[Any, ...],
         check_inplace(var)
     if not is_input:
         warnings.warn(
-            "Only input Tensors should be given to ctx.mark_dirty(). If a Tensor is not an input, there is no need to pass "
-            "it to mark_dirty().", UserWarning, stacklevel=3)
+            "ctx.mark_dirty() received a tensor that was not an input. Only input Tensors that have been mutated should be "
+            "passed to ctx.mark_dirty().", UserWarning, stacklevel=3)
     if var._keys & VIEW and outputs > 1:
         raise RuntimeError(_DIRTY_VIEW)
     rebase_history(var, node, nr, position(var, args))
@@ -300,7 +300,7 @@ def gradients(node: FunctionNode, got: list[Any]) -> list[Any]:
         if not node._is_tensor[i]:
             if g is not None:
                 raise RuntimeError(
-                    f"function {node.name()} returned a gradient different from None at position {i + 1}, but the "
+                    f"function {node.name()} returned a gradient different than None at position {i + 1}, but the "
                     "corresponding forward input was not a Variable")
         elif g is None or isinstance(g, TensorBase):
             out.append(g)

@@ -79,7 +79,8 @@ class FunctionMeta(type):
     """Gives every Function its node class."""
 
     def __init__(cls, name: str, bases: tuple[type, ...], attrs: dict[str, Any]) -> None:
-        cls._backward_cls = type(name + "Backward", (BackwardCFunction,), {"_forward_cls": cls, "__module__": "builtins"})
+        cls._backward_cls = type(name + "Backward", (BackwardCFunction,), {
+            "_forward_cls": cls, "__module__": "torch.autograd.function"})
         super().__init__(name, bases, attrs)
 
 
@@ -141,7 +142,7 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
         if setup is not Function.setup_context:
             return run_function(cls._backward_cls, cls.forward, setup, _bind(cls.forward, args, kwargs))
         if kwargs:
-            raise TypeError(f"{cls.__name__}.apply() takes no keyword arguments")
+            args = _by_position(cls.forward, args, kwargs)
         return run_function(cls._backward_cls, cls.forward, None, args)
 
 
@@ -150,6 +151,23 @@ def _bind(forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, 
     bound = inspect.signature(forward).bind(*args, **kwargs)
     bound.apply_defaults()
     return bound.args
+
+
+def _by_position(forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+    """Arguments of a forward that takes ctx, those given by name in their places."""
+    parameters = list(inspect.signature(forward).parameters.values())[1:]
+    places = {p.name: i for i, p in enumerate(parameters) if p.kind is p.POSITIONAL_OR_KEYWORD}
+    for name in kwargs:
+        if name not in places:
+            raise TypeError(f"forward() got an unexpected keyword argument '{name}'")
+        if places[name] < len(args):
+            raise TypeError(f"forward() got multiple values for argument '{name}'")
+    out = list(args)
+    for p in parameters[len(args): max(places[name] for name in kwargs) + 1]:
+        if p.name not in kwargs and p.default is p.empty:
+            raise TypeError(f"forward() missing 1 required positional argument: '{p.name}'")
+        out.append(kwargs.get(p.name, p.default))
+    return tuple(out)
 
 
 class InplaceFunction(Function):
