@@ -35,7 +35,7 @@ NLL_BACKWARD = op(
     f"nll_loss_backward(Tensor grad_output, {_NLL}, Tensor total_weight) -> Tensor", meta=rules.LikeSecond(),
     function=False, method=False,
     grad=dict(grad_output=lambda g, target, weight, reduction, ignore_index: USED.nll_forward.call(
-        (g, target, weight, reduction, ignore_index))[0]))
+        (g, target, weight, reduction, ignore_index))[0], self=lambda g: g.new_zeros(g._shape)))
 USED.nll_forward = op(
     f"nll_loss_forward({_NLL}) -> (Tensor output, Tensor total_weight)", meta=rules.Nll(), node="NllLossBackward0",
     nondiff=("total_weight",), function=False, method=False,
@@ -80,7 +80,7 @@ NLL2D_BACKWARD = op(
     f"nll_loss2d_backward(Tensor grad_output, {_NLL}, Tensor total_weight) -> Tensor", meta=rules.LikeSecond(),
     function=False, method=False, kernel=_nll2d_backward,
     grad=dict(grad_output=lambda g, target, weight, reduction, ignore_index: NLL2D.call(
-        (g, target, weight, reduction, ignore_index))[0]))
+        (g, target, weight, reduction, ignore_index))[0], self=lambda g: g.new_zeros(g._shape)))
 NLL2D: Op = op(
     f"nll_loss2d_forward({_NLL}) -> (Tensor output, Tensor total_weight)", meta=_nll2d_meta, node="NllLoss2DBackward0",
     nondiff=("total_weight",), function=False, method=False, kernel=_nll2d,

@@ -11,7 +11,6 @@ from .._backends.common import view as views
 from .._dispatch import registry
 from .._dispatch.op import Op, Spec
 from .._dtype import bool as bool_
-from .._dtype import float32
 from .rules import matmul as rules
 from .rules.base import like, wrap_dim
 from .rules.matmul import USED, batch_turn, conj, mat1_grad, mat2_grad, scaled
@@ -109,13 +108,18 @@ def _addr(self: Any, vec1: Any, vec2: Any, beta: Any, alpha: Any) -> Any:
     if dt is bool_:
         product = _outer(vec1, vec2) if alpha else self.new_zeros((vec1._shape[0], vec2._shape[0]))
         return product.logical_or(self) if beta else product
-    wide = float32 if dt.itemsize == 2 and dt.is_floating_point else dt
-    product = _outer(vec1.to(wide), vec2.to(wide))
-    if alpha != 1:
-        product = product * alpha
-    if beta != 0:
-        product = (self.to(wide) if beta == 1 else self.to(wide) * beta) + product
-    return product.to(dt)
+    if dt.itemsize == 2 and dt.is_floating_point:
+        # PyTorch rounds the factors, and every step, to the narrow type.
+        one = self.detach().to(dt)
+        beta, alpha = (x if x in (0, 1) else one.new_full((), x) for x in (beta, alpha))
+    product = _outer(vec1.to(dt) if _is_one(alpha) else vec1.to(dt) * alpha, vec2.to(dt))
+    if isinstance(beta, (int, float)) and beta == 0:
+        return product
+    return (self.to(dt) if _is_one(beta) else self.to(dt) * beta) + product
+
+
+def _is_one(x: Any) -> bool:
+    return isinstance(x, (int, float, complex)) and x == 1
 
 
 op("addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor", meta=_addr_meta,

@@ -62,7 +62,8 @@ def _logcumsumexp(out: Any, self: Any, dim: int) -> None:
     d = wrap_dim(dim, x.ndim)
     if not self._dtype.is_complex:
         wide = x.astype(np.float32) if x.dtype.itemsize < 4 else x
-        np_view(out)[...] = np.logaddexp.accumulate(wide, axis=d)
+        with np.errstate(invalid="ignore"):
+            np_view(out)[...] = np.logaddexp.accumulate(wide, axis=d)
         return
     rows = np.moveaxis(x, d, 0)
     result = np.moveaxis(np_view(out), d, 0)
