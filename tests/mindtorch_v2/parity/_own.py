@@ -78,10 +78,10 @@ OTHER_NODE_NAMES: dict[str, str] = {}
 # The derivative jumps at PyTorch's sample points, so finite differences say nothing.
 NOT_SMOOTH = frozenset("floor ceil round trunc fix sign sgn remainder fmod floor_divide heaviside frac".split())
 
-# The shape of the result depends on values.
-DATA_DEPENDENT = frozenset(
-    "nonzero masked_select unique unique_consecutive bincount argwhere repeat_interleave".split()
-)
+# Rows that take layouts which PyTorch refuses, with the reason.
+MORE_LAYOUTS: dict[str, str] = {
+    "take_along_dim": "PyTorch flattens with view, which fails for memory in another order",
+}
 
 # PyTorch has an out= form that we do not offer, with the reason.
 NO_OUT: dict[str, str] = {}

@@ -82,6 +82,8 @@ def test_layout(case: _infos.Covered, layout: str) -> None:
         expected = _infos.attempt(_infos.in_oracle(info), args, kwargs)
         actual = _infos.attempt(_infos.in_subject(info), mine_args, mine_kwargs)
         if isinstance(expected, _infos.Failure):
+            if case.row in _own.MORE_LAYOUTS:
+                continue
             assert isinstance(actual, _infos.Failure), f"{where}: no exception, expected {expected}"
             assert actual.kind == expected.kind, f"{where}: {actual}, expected {expected}"
             continue
