@@ -27,6 +27,7 @@ from ._device import CPU, device
 from ._dispatch.op import type_name
 from ._dtype import uint8
 from ._ops import random as _rows
+from ._ops.rules.random import check_std
 from ._tensor_base import TensorBase, make
 
 __all__ = [
@@ -259,7 +260,7 @@ def normal(mean: Any, std: Any = 1.0, size: Any = None, *, generator: Any = None
     if size is None:
         raise TypeError('normal() missing 1 required positional arguments: "size"')
     a, b = float(_number("normal", "mean", 1, mean)), float(_number("normal", "std", 2, std))
-    _rows.check_std(b)
+    check_std(b)
     t = empty(size, out=out, dtype=dtype, layout=layout, device=device, pin_memory=pin_memory)
     return _finish(_rows.NORMAL.row.inplace_op.call((t, a, b, g)), requires_grad)
 

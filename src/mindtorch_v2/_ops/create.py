@@ -1,15 +1,25 @@
 """Factories: operators that make a tensor from sizes and numbers. Their public functions are in `_creation.py`."""
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from .._backends.common import transfer
 from .._dispatch.op import Op, Spec
-from .._dtype import DEFAULTS, dtype, int64
+from .._dtype import DEFAULTS, int64
 from .rules.base import spec
 from .rules.pointwise import broadcast, ordered_strides
-from .rules.shape import FactoryRule, LikeRule, NewRule, c_name, check_options, check_sizes, fits, placed
+from .rules.shape import (
+    ArangeRule,
+    EyeRule,
+    FactoryRule,
+    LikeRule,
+    NewRule,
+    SpacedRule,
+    check_options,
+    check_sizes,
+    check_value,
+    placed,
+)
 from .table import op
 
 _OPTIONS = "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None"
@@ -24,11 +34,11 @@ def _made(schema: str, rule: Any, value: Any = None, at: int = -1, out: int = -1
     return o
 
 
-EMPTY = _made(f"empty(int[] size, *, {_OPTIONS}, MemoryFormat? memory_format=None) -> Tensor", FactoryRule("empty", 1),
+EMPTY = _made(f"empty(int[] size, *, {_OPTIONS}, MemoryFormat? memory_format=None) -> Tensor", FactoryRule("empty", 1, 0),
               out=1)
-ZEROS = _made(f"zeros(int[] size, *, {_OPTIONS}) -> Tensor", FactoryRule("zeros", 1), 0, out=1)
-ONES = _made(f"ones(int[] size, *, {_OPTIONS}) -> Tensor", FactoryRule("ones", 1), 1, out=1)
-FULL = _made(f"full(int[] size, Scalar fill_value, *, {_OPTIONS}) -> Tensor", FactoryRule("full", 2), at=1, out=2)
+ZEROS = _made(f"zeros(int[] size, *, {_OPTIONS}) -> Tensor", FactoryRule("zeros", 1, 0), 0, out=1)
+ONES = _made(f"ones(int[] size, *, {_OPTIONS}) -> Tensor", FactoryRule("ones", 1, 0), 1, out=1)
+FULL = _made(f"full(int[] size, Scalar fill_value, *, {_OPTIONS}) -> Tensor", FactoryRule("full", 2, 1), at=1, out=2)
 
 _LIKE = f"{_OPTIONS}, MemoryFormat? memory_format=None"
 EMPTY_LIKE = _made(f"empty_like(Tensor self, *, {_LIKE}) -> Tensor", LikeRule("empty_like", 1))
@@ -64,8 +74,7 @@ NEW_EMPTY_STRIDED = _made(
 def _scalar_tensor(s: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Spec:
     check_options("scalar_tensor", layout, pin_memory)
     dt = dtype or DEFAULTS.dtype
-    if not fits(s, dt):
-        raise RuntimeError(f"value cannot be converted to type {c_name(dt)} without overflow")
+    check_value(s, dt)
     return spec((), dt, placed(device))
 
 
@@ -80,85 +89,12 @@ def _sequence(schema: str, rule: Any, out: int = -1) -> Op:
     return o
 
 
-def _as_double(x: Any) -> float:
-    if isinstance(x, complex):
-        raise RuntimeError("value cannot be converted to type double without overflow")
-    return float(x)
-
-
-def arange_length(start: Any, end: Any, step: Any, dt: dtype) -> int:
-    """How many numbers lie from start to end; PyTorch's errors."""
-    a, b, by = _as_double(start), _as_double(end), _as_double(step)
-    if by == 0:
-        raise RuntimeError("step must be nonzero")
-    if not (math.isfinite(a) and math.isfinite(b)):
-        raise RuntimeError(f"unsupported range: {_shown(start)} -> {_shown(end)}")
-    if (by > 0) != (b >= a) and a != b:
-        raise RuntimeError("upper bound and lower bound inconsistent with step sign")
-    if dt is int64:
-        first, last, jump = int(start), int(end), int(step)
-        if jump == 0:
-            raise ValueError("step must be nonzero")
-        length = max(-((first - last) // jump), 0)
-    else:
-        length = math.ceil((b - a) / by)
-    if length < 0 or length > 1 << 62:
-        raise RuntimeError("invalid size, possible overflow?")
-    return length
-
-
-def _shown(x: Any) -> str:
-    return f"{x:g}" if isinstance(x, float) else str(int(x))
-
-
-def arange_dtype(start: Any, end: Any, step: Any) -> dtype:
-    return int64 if all(isinstance(x, int) for x in (start, end, step)) else DEFAULTS.dtype
-
-
-def _arange(start: Any, end: Any, step: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Spec:
-    check_options("arange", layout, pin_memory)
-    dt = dtype or arange_dtype(start, end, step)
-    if dt.category in (0, 3) or dt.itemsize == 1 and dt.is_floating_point:
-        raise NotImplementedError(f"\"arange_cpu\" not implemented for '{dt.scalar_name}'")
-    return spec((arange_length(start, end, step, dt),), dt, placed(device))
-
-
-ARANGE = _sequence(f"arange(Scalar start, Scalar end, Scalar step=1, *, {_OPTIONS}) -> Tensor", _arange, out=3)
-
-
-def _spaced(name: str, start: Any, end: Any, steps: int, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Spec:
-    check_options(name, layout, pin_memory)
-    if steps < 0:
-        raise RuntimeError("number of steps must be non-negative")
-    dt = DEFAULTS.dtype
-    if isinstance(start, complex) or isinstance(end, complex):
-        dt = DEFAULTS.complex_dtype()
-        if dtype is not None and not dtype.is_complex:
-            raise RuntimeError(
-                f"torch.{name}(): inferred dtype {c_name(dt)} can't be safely cast to passed dtype {dtype.scalar_name}")
-    dt = dtype or dt
-    if dt.category == 0:
-        raise NotImplementedError(f"\"{name}_cpu\" not implemented for 'Bool'")
-    return spec((steps,), dt, placed(device))
-
-
-LINSPACE = _sequence(f"linspace(Scalar start, Scalar end, int steps, *, {_OPTIONS}) -> Tensor",
-                     lambda *args: _spaced("linspace", *args), out=3)
-LOGSPACE = _sequence(
-    f"logspace(Scalar start, Scalar end, int steps, float base=10.0, *, {_OPTIONS}) -> Tensor",
-    lambda start, end, steps, base, *rest: _spaced("logspace", start, end, steps, *rest), out=4)
-
-
-def _eye(n: int, m: int, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Spec:
-    check_options("eye", layout, pin_memory)
-    if n < 0:
-        raise RuntimeError(f"n must be greater or equal to 0, got {n}")
-    if m < 0:
-        raise RuntimeError(f"m must be greater or equal to 0, got {m}")
-    return spec((n, m), dtype or DEFAULTS.dtype, placed(device))
-
-
-EYE = _sequence(f"eye(int n, int m, *, {_OPTIONS}) -> Tensor", _eye, out=2)
+ARANGE = _sequence(f"arange(Scalar start, Scalar end, Scalar step=1, *, {_OPTIONS}) -> Tensor", ArangeRule(), out=3)
+LINSPACE = _sequence(f"linspace(Scalar start, Scalar end, int steps, *, {_OPTIONS}) -> Tensor", SpacedRule("linspace", 3),
+                     out=3)
+LOGSPACE = _sequence(f"logspace(Scalar start, Scalar end, int steps, float base=10.0, *, {_OPTIONS}) -> Tensor",
+                     SpacedRule("logspace", 4), out=4)
+EYE = _sequence(f"eye(int n, int m, *, {_OPTIONS}) -> Tensor", EyeRule(), out=2)
 
 
 def triangle_count(row: int, col: int, offset: int) -> int:

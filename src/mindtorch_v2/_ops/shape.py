@@ -11,8 +11,17 @@ from .._dispatch.op import Spec, type_name
 from .._layout import contiguous_format
 from .._tensor_base import TensorBase, alias, numel
 from . import copy, view
-from .rules.base import like, spec, wrap_dim, wrap_dims
-from .rules.shape import CatRule, StackRule, check_sizes, format_strides, preserved_strides, suggested_format
+from .rules.base import like, spec, wrap_dim
+from .rules.shape import (
+    CatRule,
+    FlipRule,
+    StackRule,
+    TriangleRule,
+    check_sizes,
+    format_strides,
+    preserved_strides,
+    suggested_format,
+)
 from .table import composite, op
 
 Ints = tuple[int, ...]
@@ -137,12 +146,7 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> Any:
 
 
 # -- order of elements --------------------------------------------------------------------------------------------
-def _flip_rule(self: Any, dims: Ints) -> Spec:
-    wrap_dims(dims, self.dim())
-    return spec(self._shape, self._dtype, self._device, preserved_strides(self))
-
-
-FLIP = op("flip(Tensor self, int[] dims) -> Tensor", meta=_flip_rule,
+FLIP = op("flip(Tensor self, int[] dims) -> Tensor", meta=FlipRule(),
           grad=dict(self=lambda g, dims: FLIP.call((g, dims))))
 
 
@@ -230,18 +234,9 @@ ROT90 = op("rot90(Tensor self, int k=1, int[] dims=[0,1]) -> Tensor", meta=_rot9
 
 
 # -- triangles and diagonals --------------------------------------------------------------------------------------
-def _tri_rule(name: str) -> Any:
-    def rule(self: Any, diagonal: int) -> Spec:
-        if self.dim() < 2:
-            raise RuntimeError(f"{name}: input tensor must have at least 2 dimensions")
-        return like(self)
-
-    return rule
-
-
-TRIL = op("tril(Tensor self, int diagonal=0) -> Tensor", meta=_tri_rule("tril"), inplace=True, out=True,
+TRIL = op("tril(Tensor self, int diagonal=0) -> Tensor", meta=TriangleRule("tril"), inplace=True, out=True,
           grad=dict(self=lambda g, diagonal: TRIL.call((g, diagonal))))
-TRIU = op("triu(Tensor self, int diagonal=0) -> Tensor", meta=_tri_rule("triu"), inplace=True, out=True,
+TRIU = op("triu(Tensor self, int diagonal=0) -> Tensor", meta=TriangleRule("triu"), inplace=True, out=True,
           grad=dict(self=lambda g, diagonal: TRIU.call((g, diagonal))))
 
 

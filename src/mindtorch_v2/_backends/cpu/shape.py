@@ -3,10 +3,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from ... import _native
 from ..common.transfer import map_plain, may_overlap
 from .lines import cpu, into
 from .numpy_view import np_view
+from .shape_glue import Cat, Flip, Stack, Triangle
 
 Ints = tuple[int, ...]
 
@@ -69,20 +69,8 @@ def _strided_map(out: Any, self: Any, size: Ints, stride: Ints, offset: int, to_
 cpu("unfold_backward", into(_unfold_backward))
 cpu("_strided_map", into(_strided_map))
 
-
-def _flip(out: Any, self: Any, dims: Ints) -> None:
-    _native.flip(self._storage, self._offset, self._stride, self._dtype.code, out._storage, out._offset, out._stride,
-                 out._dtype.code, out._shape, dims)
-
-
-def _triangle(upper: bool) -> Any:
-    def kernel(out: Any, self: Any, diagonal: int) -> None:
-        _native.tri(self._storage, self._offset, self._stride, self._dtype.code, out._storage, out._offset, out._stride,
-                    out._dtype.code, out._shape, diagonal, upper)
-
-    return kernel
-
-
-cpu("flip", into(_flip))
-cpu("tril", into(_triangle(False), aliasing=True))
-cpu("triu", into(_triangle(True), aliasing=True))
+cpu("cat", Cat())
+cpu("stack", Stack())
+cpu("flip", Flip())
+cpu("tril", Triangle(False))
+cpu("triu", Triangle(True))

@@ -4,17 +4,18 @@ Invariant: strides follow PyTorch's memory formats; `preserve_format` keeps a de
 """
 from __future__ import annotations
 
+from math import ceil, isfinite
 from typing import Any, Final, final
 
 from mypy_extensions import i64
 
 from ..._device import CPU, META, device
 from ..._dispatch.op import Rule, Spec
-from ..._dtype import DEFAULTS, dtype
+from ..._dtype import DEFAULTS, dtype, float64, int64
 from ..._layout import channels_last, channels_last_3d, contiguous_format, preserve_format, strided
 from ..._promotion import number_dtype, promote, result_type_of
 from ..._tensor_base import TensorBase, contiguous_strides, is_contiguous
-from .base import wrap_dim
+from .base import wrap_dim, wrap_dims
 from .pointwise import broadcast_shapes, dense_layout, ordered_strides
 
 Ints = tuple[int, ...]
@@ -175,16 +176,21 @@ def check_options(name: str, layout: Any, pin_memory: Any) -> None:
 
 
 def check_sizes(name: str, size: Ints) -> None:
-    for n in size:
+    total: i64 = 1
+    for s in size:
+        n: i64 = s
         if n < 0:
             if name == "zeros":
                 raise RuntimeError("zeros: Dimension size must be non-negative.")
             raise RuntimeError(f"Trying to create tensor with negative dimension {n}: {list(size)}")
-    total = 1
-    for n in size:
-        total *= n if n > 1 else 1
-    if total >= 1 << 58:
-        raise RuntimeError(f"Storage size calculation overflowed with sizes={list(size)}")
+        if n > 1:
+            # Checked before the product is taken, which must not overflow.
+            if n > _MOST // total:
+                raise RuntimeError(f"Storage size calculation overflowed with sizes={list(size)}")
+            total *= n
+
+
+_MOST: Final[i64] = 1 << 58
 
 
 def placed(dev: Any) -> device:
@@ -199,11 +205,13 @@ def placed(dev: Any) -> device:
 
 @final
 class FactoryRule(Rule):
-    """(size, [value,] dtype, layout, device, pin_memory[, memory_format]); `at` is the position of dtype."""
+    """(size, ..., dtype, layout, device, pin_memory[, memory_format]); `at` is the position of dtype, `value` that of the
+    number whose type decides the dtype when none is given (0: there is none)."""
 
-    def __init__(self, name: str, at: int) -> None:
+    def __init__(self, name: str, at: int, value: int) -> None:
         self.name: Final = name
         self.at: Final = at
+        self.value: Final = value
 
     def infer(self, args: tuple[Any, ...]) -> Any:
         at = self.at
@@ -214,10 +222,10 @@ class FactoryRule(Rule):
         dt: dtype = DEFAULTS.dtype
         if args[at] is not None:
             dt = args[at]
-            if at == 2:
-                check_value(args[1], dt)
-        elif at == 2:
-            dt = number_dtype(args[1])
+            if self.value:
+                check_value(args[self.value], dt)
+        elif self.value:
+            dt = number_dtype(args[self.value])
         stride = contiguous_strides(size)
         if len(args) > at + 4 and args[at + 4] is not None:
             if args[at + 4] is _PRESERVE:
@@ -299,8 +307,112 @@ def fits(value: Any, dt: dtype) -> bool:
 
 
 def check_value(value: Any, dt: dtype) -> None:
+    if dt is float64 and isinstance(value, (float, int)):
+        return
     if not fits(value, dt):
         raise RuntimeError(f"value cannot be converted to type {c_name(dt)} without overflow")
+
+
+# -- ranges -------------------------------------------------------------------------------------------------------
+def as_double(x: Any) -> float:
+    if isinstance(x, complex):
+        raise RuntimeError("value cannot be converted to type double without overflow")
+    return float(x)
+
+
+def shown(x: Any) -> str:
+    return f"{x:g}" if isinstance(x, float) else str(int(x))
+
+
+@final
+class ArangeRule(Rule):
+    """arange(start, end, step, dtype, layout, device, pin_memory)"""
+
+    def infer(self, args: tuple[Any, ...]) -> Any:
+        start, end, step = args[0], args[1], args[2]
+        if args[4] is not None or args[6]:
+            check_options("arange", args[4], args[6])
+        dt: dtype = int64
+        if args[3] is not None:
+            dt = args[3]
+            if dt.category == 0 or dt.category == 3 or (dt.category == 2 and dt.itemsize == 1):
+                raise NotImplementedError(f"\"arange_cpu\" not implemented for '{dt.scalar_name}'")
+        elif not (isinstance(start, int) and isinstance(end, int) and isinstance(step, int)):
+            dt = DEFAULTS.dtype
+        size = (arange_length(start, end, step, dt),)
+        return Spec(size, (1,), dt, dt, placed(args[5]))
+
+
+def arange_length(start: Any, end: Any, step: Any, dt: dtype) -> int:
+    """How many numbers lie from start to end; PyTorch's errors."""
+    a = as_double(start)
+    b = as_double(end)
+    by = as_double(step)
+    if by == 0:
+        raise RuntimeError("step must be nonzero")
+    if not (isfinite(a) and isfinite(b)):
+        raise RuntimeError(f"unsupported range: {shown(start)} -> {shown(end)}")
+    if (by > 0 and b < a) or (by < 0 and b > a):
+        raise RuntimeError("upper bound and lower bound inconsistent with step sign")
+    length: int
+    if dt is int64:
+        # In integers throughout, after each number was cut to one.
+        first, last, jump = int(start), int(end), int(step)
+        if jump == 0:
+            raise ValueError("step must be nonzero")
+        length = max(-((first - last) // jump), 0)
+    else:
+        length = ceil((b - a) / by)
+    if length > 1 << 62:
+        raise RuntimeError("invalid size, possible overflow?")
+    return length
+
+
+@final
+class SpacedRule(Rule):
+    """(start, end, steps, ..., dtype, layout, device, pin_memory); `at` is the position of dtype."""
+
+    def __init__(self, name: str, at: int) -> None:
+        self.name: Final = name
+        self.at: Final = at
+
+    def infer(self, args: tuple[Any, ...]) -> Any:
+        at = self.at
+        check_options(self.name, args[at + 1], args[at + 3])
+        steps: int = args[2]
+        if steps < 0:
+            raise RuntimeError("number of steps must be non-negative")
+        wanted: Any = args[at]
+        dt: dtype = DEFAULTS.dtype
+        if isinstance(args[0], complex) or isinstance(args[1], complex):
+            dt = DEFAULTS.complex_dtype()
+            if wanted is not None and not wanted.is_complex:
+                raise RuntimeError(f"torch.{self.name}(): inferred dtype {c_name(dt)} can't be safely cast to passed dtype "
+                                   f"{wanted.scalar_name}")
+        if wanted is not None:
+            dt = wanted
+        if dt.category == 0:
+            raise NotImplementedError(f"\"{self.name}_cpu\" not implemented for 'Bool'")
+        return Spec((steps,), (1,), dt, dt, placed(args[at + 2]))
+
+
+@final
+class EyeRule(Rule):
+    """eye(n, m, dtype, layout, device, pin_memory)"""
+
+    def infer(self, args: tuple[Any, ...]) -> Any:
+        n: int = args[0]
+        m: int = args[1]
+        check_options("eye", args[3], args[5])
+        if n < 0:
+            raise RuntimeError(f"n must be greater or equal to 0, got {n}")
+        if m < 0:
+            raise RuntimeError(f"m must be greater or equal to 0, got {m}")
+        dt: dtype = DEFAULTS.dtype
+        if args[2] is not None:
+            dt = args[2]
+        size = (n, m)
+        return Spec(size, contiguous_strides(size), dt, dt, placed(args[4]))
 
 
 # -- joining ------------------------------------------------------------------------------------------------------
@@ -431,3 +543,29 @@ class StackRule(Rule):
         sizes.insert(d, len(tensors))
         out = tuple(sizes)
         return Spec(out, contiguous_strides(out), dt, dt, dev)
+
+
+@final
+class FlipRule(Rule):
+    """flip(self, dims)"""
+
+    def infer(self, args: tuple[Any, ...]) -> Any:
+        t = args[0]
+        assert isinstance(t, TensorBase)
+        wrap_dims(args[1], len(t._shape))
+        return Spec(t._shape, preserved_strides(t), t._dtype, t._dtype, t._device)
+
+
+@final
+class TriangleRule(Rule):
+    """tril(self, diagonal), triu(self, diagonal)"""
+
+    def __init__(self, name: str) -> None:
+        self.name: Final = name
+
+    def infer(self, args: tuple[Any, ...]) -> Any:
+        t = args[0]
+        assert isinstance(t, TensorBase)
+        if len(t._shape) < 2:
+            raise RuntimeError(f"{self.name}: input tensor must have at least 2 dimensions")
+        return Spec(t._shape, contiguous_strides(t._shape), t._dtype, t._dtype, t._device)
