@@ -244,7 +244,7 @@ def _float_power_(self: Any, exponent: Any) -> Any:
     return HOT.pow_.call((self, exponent.to(dt) if is_tensor(exponent) else exponent))
 
 
-composite("float_power(Tensor self, Tensor exponent) -> Tensor", _float_power, numbers=("self", "exponent"))
+composite("float_power(Tensor self, Tensor exponent) -> Tensor", _float_power, numbers=("self", "exponent"), out=True)
 composite("float_power_(Tensor(a!) self, Tensor exponent) -> Tensor(a!)", _float_power_, numbers=("exponent",),
           function=False)
 

@@ -40,9 +40,29 @@ cpu("_conj_physical", unary("CONJ"))
 
 
 def _polygamma(out: Any, n: int, self: Any) -> None:
+    import numpy
     from scipy import special
 
-    np_view(out)[...] = special.polygamma(n, np_view(self).astype("float64"))
+    wide = "float64" if out._dtype.itemsize == 8 else "float32"
+    x = np_view(self).astype(wide)
+    with numpy.errstate(all="ignore"):
+        np_view(out)[...] = _trigamma(x) if n == 1 else special.polygamma(n, x.astype("float64"))
+
+
+def _trigamma(x: Any) -> Any:
+    """PyTorch's series, in the precision of its argument, so that both err alike near the poles."""
+    import numpy
+
+    reflected = x < 0.5
+    sine = numpy.sin(numpy.asarray(numpy.pi, x.dtype) * x)
+    result = numpy.where(reflected, -(numpy.asarray(numpy.pi ** 2, x.dtype) / (sine * sine)), 0).astype(x.dtype)
+    x = numpy.where(reflected, 1 - x, x)
+    for _ in range(6):
+        result += 1 / (x * x)
+        x = x + 1
+    z = 1 / (x * x)
+    result += (1 + 1 / (2 * x) + z * (1 / 6 - z * (1 / 30 - z * (1 / 42)))) / x
+    return numpy.where(reflected, -result, result)
 
 
 cpu("polygamma", into(_polygamma))

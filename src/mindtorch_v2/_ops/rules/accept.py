@@ -323,6 +323,8 @@ class MaskedFill(Rule):
             if len(value._shape) != 0:
                 raise RuntimeError("masked_fill_ only supports a 0-dimensional value tensor, but got tensor with "
                                    f"{len(value._shape)} dimension(s).")
+            if value._dtype.is_complex:
+                check_number(1j, dt)
         else:
             check_number(value, dt)
         if (ARITHMETIC >> dt.code) & 1 == 0:
