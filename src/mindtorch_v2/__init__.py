@@ -51,9 +51,10 @@ _LAZY = {
     "is_tensor": "_types", "is_storage": "_types", "is_floating_point": "_types", "is_complex": "_types",
     "is_nonzero": "_types", "numel": "_types", "typename": "_types", "get_default_device": "_types",
     "set_default_tensor_type": "_types",
-    "index_put": "_types", "nonzero": "_types",
+    "index_put": "_types", "nonzero": "_types", "einsum": "functional", "tensordot": "functional",
 }
-_SUBMODULES = ("autograd", "func", "nn", "optim", "npu", "return_types", "testing", "utils", "overrides", "random", "storage")
+_SUBMODULES = ("autograd", "func", "nn", "optim", "npu", "return_types", "testing", "utils", "overrides", "random",
+               "storage", "functional")
 _TENSOR_TYPES = {
     "FloatTensor": "float32", "DoubleTensor": "float64", "HalfTensor": "float16", "BFloat16Tensor": "bfloat16",
     "ByteTensor": "uint8", "CharTensor": "int8", "ShortTensor": "int16", "IntTensor": "int32", "LongTensor": "int64",

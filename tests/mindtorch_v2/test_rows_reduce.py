@@ -461,3 +461,35 @@ def test_meta_has_the_layout(call: Any) -> None:
         assert (r.shape, r.stride(), r.dtype) == (m.shape, m.stride(), m.dtype)
         assert m.device.type == "meta"
     assert type(real) is type(shape)
+
+
+@pytest.mark.parametrize(("equation", "shapes"), [
+    ("ij,jk->ik", [(2, 3), (3, 4)]), ("ij,jk", [(2, 3), (3, 4)]), ("ij->ji", [(2, 3)]), ("ij->", [(2, 3)]),
+    ("ii", [(3, 3)]), ("ii->i", [(3, 3)]), ("...ij,jk->...ik", [(5, 2, 3), (3, 4)]), ("ij,kl", [(2, 3), (3, 4)]),
+    ("ij,jk,kl->il", [(2, 3), (3, 4), (4, 2)]), ("bhqd,bhkd->bhqk", [(2, 2, 3, 4), (2, 2, 5, 4)]),
+    ("b...i,b...j->...ij", [(2, 3, 4), (2, 3, 5)]), ("aab,bc->ac", [(2, 2, 3), (3, 4)]), ("ij,ij", [(2, 1), (2, 3)]),
+    ("Ab,bC->CA", [(2, 3), (3, 4)]),
+])
+def test_einsum(oracle: Any, equation: str, shapes: list[tuple[int, ...]]) -> None:
+    args = [oracle.randn(s, requires_grad=True) for s in shapes]
+    mine = [_oracle.from_oracle(a) for a in args]
+    expected, actual = oracle.einsum(equation, *args), torch.einsum(equation, *mine)
+    _oracle.assert_same(actual, expected, where=equation)
+    for g, e in zip(torch.autograd.grad(actual.sum(), mine), oracle.autograd.grad(expected.sum(), args)):
+        _oracle.assert_same(g, e, where=equation, stride=False)
+
+
+def test_einsum_and_tensordot_refuse() -> None:
+    x, y = torch.ones(2, 3), torch.ones(3, 4)
+    for call, text in (
+        (lambda: torch.einsum("ij,j->k", x, x[0]), "output subscript k does not appear in the equation"),
+        (lambda: torch.einsum("ij,ijk", x, x), r"subscripts in the equation \(3\) does not match"),
+        (lambda: torch.einsum("ij,kj->ik", x, y), "subscript j has size 4 for operand 1 which does not broadcast"),
+        (lambda: torch.einsum("ij,jk->ii", x, y), "output subscript i appears more than once"),
+        (lambda: torch.tensordot(x, y, 5), "tensordot expects dims < ndim_a or ndim_b, but got dims=5"),
+        (lambda: torch.tensordot(x, y, ([1, 0], [0])), "both dimension lists should have same length"),
+        (lambda: torch.tensordot(x, y, ([0], [0])), "contracted dimensions need to match, but first has size 2"),
+    ):
+        with pytest.raises(RuntimeError, match=text):
+            call()
+    assert torch.tensordot(x, y, 1).tolist() == [[3.0] * 4] * 2

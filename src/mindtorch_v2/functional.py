@@ -1,0 +1,221 @@
+"""`torch.functional`: products whose arguments no schema can say: `tensordot` and `einsum`.
+
+Invariant: everything here is Python over rows; what is contracted ends in one sum, multiplication or batched product.
+"""
+from __future__ import annotations
+
+from typing import Any
+
+from ._dispatch import registry
+from ._tensor_base import TensorBase
+
+__all__ = ["einsum", "tensordot"]
+
+_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+# Dimensions under an ellipsis, counted from the last one, stand after the letters.
+_ELLIPSIS = 64
+
+
+def tensordot(a: Any, b: Any, dims: Any = 2, out: Any = None) -> Any:
+    """Sum over `dims`: that many last dimensions of `a` and first of `b`, or two lists of dimensions."""
+    if isinstance(dims, TensorBase):
+        dims = dims.item() if dims._numel == 1 or not dims._shape else dims.tolist()
+    if isinstance(dims, int):
+        if dims < 0:
+            raise RuntimeError(f"tensordot expects dims >= 0, but got dims={dims}")
+        if dims > min(len(a._shape), len(b._shape)):
+            raise RuntimeError(f"tensordot expects dims < ndim_a or ndim_b, but got dims={dims}")
+        first, second = tuple(range(-dims, 0)), tuple(range(dims))
+    else:
+        first, second = ((d,) if isinstance(d, int) else tuple(d) for d in dims)
+    row = registry.get("tensordot")
+    if out is not None:
+        return row.row.out_op.call((a, b, first, second, out))
+    return row.call((a, b, first, second))
+
+
+def einsum(*args: Any) -> Any:
+    """Einstein's sum: `einsum("ij,jk->ik", a, b)`, or operands and lists of numbers in turn."""
+    if len(args) < 2:
+        raise ValueError("einsum(): must specify the equation string and at least one operand, or at least one operand "
+                         "and its subscripts list")
+    if isinstance(args[0], TensorBase):
+        labels, result, operands = _from_lists(args)
+    else:
+        operands = list(args[1]) if len(args) == 2 and isinstance(args[1], (list, tuple)) else list(args[1:])
+        labels, result = _from_equation(args[0], len(operands))
+    return _contract(labels, result, operands)
+
+
+def _from_lists(args: tuple[Any, ...]) -> tuple[list[list[int]], list[int] | None, list[Any]]:
+    def numbers(given: Any) -> list[int]:
+        out: list[int] = []
+        for s in given:
+            if s is Ellipsis:
+                out.append(_ELLIPSIS)
+            elif isinstance(s, int) and 0 <= s < len(_LETTERS):
+                out.append(s)
+            else:
+                raise ValueError("einsum(): subscripts in each list must be in [0, 52)")
+        return out
+
+    pairs = len(args) // 2
+    labels = [numbers(args[2 * i + 1]) for i in range(pairs)]
+    return labels, numbers(args[-1]) if len(args) % 2 else None, [args[2 * i] for i in range(pairs)]
+
+
+def _from_equation(equation: str, count: int) -> tuple[list[list[int]], list[int] | None]:
+    left, arrow, right = equation.partition("->")
+
+    def numbers(text: str, start: int) -> list[int]:
+        out: list[int] = []
+        i = 0
+        while i < len(text):
+            c = text[i]
+            if c == " ":
+                i += 1
+            elif text.startswith("...", i):
+                if _ELLIPSIS in out:
+                    raise RuntimeError("einsum(): found '.' for operand 0 for which an ellipsis was already found")
+                out.append(_ELLIPSIS)
+                i += 3
+            elif c in _LETTERS:
+                out.append(_LETTERS.index(c))
+                i += 1
+            else:
+                raise RuntimeError(f"einsum(): invalid subscript given at index {start + i} in the equation string, "
+                                   "subscripts must be in [a-zA-Z]")
+        return out
+
+    parts = left.split(",")
+    if len(parts) < count:
+        raise RuntimeError("einsum(): more operands were provided than specified in the equation")
+    if len(parts) > count:
+        raise RuntimeError("einsum(): fewer operands were provided than specified in the equation")
+    labels: list[list[int]] = []
+    start = 0
+    for p in parts:
+        labels.append(numbers(p, start))
+        start += len(p) + 1
+    return labels, numbers(right, len(left) + 2) if arrow else None
+
+
+def _name(label: int) -> str:
+    return "..." if label >= _ELLIPSIS else _LETTERS[label]
+
+
+def _expanded(labels: list[int], ndim: int, operand: int) -> list[int]:
+    """One label per dimension: an ellipsis becomes as many as are left, numbered from the last."""
+    if _ELLIPSIS not in labels:
+        if len(labels) != ndim:
+            raise RuntimeError(
+                f"einsum(): the number of subscripts in the equation ({len(labels)}) does not match the number of "
+                f"dimensions ({ndim}) for operand {operand} and no ellipsis was given")
+        return labels
+    hidden = ndim - (len(labels) - 1)
+    if hidden < 0:
+        raise RuntimeError(
+            f"einsum(): the number of subscripts in the equation ({len(labels) - 1}) is more than the number of "
+            f"dimensions ({ndim}) for operand {operand}")
+    at = labels.index(_ELLIPSIS)
+    return labels[:at] + [_ELLIPSIS + hidden - 1 - i for i in range(hidden)] + labels[at + 1:]
+
+
+def _contract(given: list[list[int]], wanted: list[int] | None, operands: list[Any]) -> Any:
+    labels = [_expanded(s, len(t._shape), i) for i, (s, t) in enumerate(zip(given, operands))]
+    hidden = sorted({s for part in labels for s in part if s >= _ELLIPSIS}, reverse=True)
+    if wanted is None:
+        every = [s for part in labels for s in part]
+        result = hidden + sorted(s for s in set(every) if s < _ELLIPSIS and every.count(s) == 1)
+    else:
+        result = [s for w in wanted for s in (hidden if w == _ELLIPSIS else [w])]
+    for i, s in enumerate(result):
+        if s in result[:i]:
+            raise RuntimeError(f"einsum(): output subscript {_name(s)} appears more than once in the output")
+        if not any(s in part for part in labels):
+            raise RuntimeError(f"einsum(): output subscript {_name(s)} does not appear in the equation for any input "
+                               "operand")
+    order = result + sorted({s for part in labels for s in part} - set(result))
+    sizes: dict[int, int] = {}
+    aligned = [_aligned(t, part, order, sizes, i) for i, (t, part) in enumerate(zip(operands, labels))]
+    keep = len(result)
+    out = aligned[0]
+    for i in range(1, len(aligned)):
+        # A summed dimension goes as soon as no later operand has it.
+        now = [d for d in range(keep, len(order)) if all(t._shape[d] == 1 for t in aligned[i + 1:])]
+        out = _pair(out, aligned[i], now)
+    rest = tuple(range(keep, len(order)))
+    if not rest:
+        return out
+    if len(aligned) > 1 and all(out._shape[d] == 1 for d in rest):
+        return out.reshape(out._shape[:keep])
+    return out.sum(rest)
+
+
+def _aligned(t: Any, labels: list[int], order: list[int], sizes: dict[int, int], operand: int) -> Any:
+    """The operand with one dimension for each label in `order`: repeated labels by their diagonal, absent ones 1."""
+    labels = list(labels)
+    for d, s in enumerate(labels):
+        n = t._shape[d]
+        seen = sizes.get(s, 1)
+        if seen != 1 and n not in (1, seen):
+            raise RuntimeError(f"einsum(): subscript {_name(s)} has size {n} for operand {operand} which does not "
+                               f"broadcast with previously seen size {seen}")
+        if n != 1 or s not in sizes:
+            sizes[s] = n
+    while len(set(labels)) < len(labels):
+        first = next(i for i, s in enumerate(labels) if s in labels[i + 1:])
+        second = labels.index(labels[first], first + 1)
+        if t._shape[first] != t._shape[second]:
+            raise RuntimeError(f"einsum(): subscript {_name(labels[first])} is repeated for operand {operand} but the "
+                               f"sizes don't match, {t._shape[second]} != {t._shape[first]}")
+        s = labels[first]
+        t = t.diagonal(0, first, second)
+        labels = [x for i, x in enumerate(labels) if i not in (first, second)] + [s]
+    t = t.permute(tuple(labels.index(s) for s in order if s in labels))
+    for d, s in enumerate(order):
+        if s not in labels:
+            t = t.unsqueeze(d)
+    return t
+
+
+def _pair(a: Any, b: Any, summed: list[int]) -> Any:
+    """The product of two aligned operands, summed over dimensions that stay with size 1, as one batched product."""
+    both: list[int] = []
+    left: list[int] = []
+    right: list[int] = []
+    inner: list[int] = []
+    for d in range(len(a._shape)):
+        in_a, in_b = a._shape[d] != 1, b._shape[d] != 1
+        if d in summed:
+            if in_a and in_b:
+                inner.append(d)
+            elif in_a:
+                a = a.sum((d,), True)
+            elif in_b:
+                b = b.sum((d,), True)
+        elif in_a and in_b:
+            both.append(d)
+        elif in_a:
+            left.append(d)
+        else:
+            right.append(d)
+    if not inner:
+        return a * b
+    if left and right and right[0] < left[0]:
+        # The product then has its dimensions in order.
+        a, b, left, right = b, a, right, left
+    ones = [d for d in summed if d not in inner]
+
+    def size(t: Any, dims: list[int]) -> int:
+        n = 1
+        for d in dims:
+            n *= t._shape[d]
+        return n
+
+    shape = tuple([a._shape[d] for d in both + left] + [1] * len(summed) + [b._shape[d] for d in right])
+    x = a.permute(tuple(both + left + inner + ones + right)).reshape((size(a, both), size(a, left), size(a, inner)))
+    y = b.permute(tuple(both + inner + right + ones + left)).reshape((size(b, both), size(b, inner), size(b, right)))
+    order = both + left + inner + ones + right
+    out = x.bmm(y).reshape(shape)
+    return out.permute(tuple(order.index(d) for d in range(len(order))))
