@@ -11,7 +11,7 @@ from typing import Any
 from . import _native
 from ._backends.common.runtime import empty_contiguous
 from ._device import CPU, as_device, device
-from ._dispatch.binding import BAD, convert, need
+from ._dispatch.binding import BAD, convert, need, plain_ints
 from ._dispatch.op import Op, type_name
 from ._dispatch.schema import Arg
 from ._dispatch.state import STATE, current_default_device
@@ -37,6 +37,8 @@ _STRIDE = Arg("stride", "int", False, True, 0, "", False, False, False, None)
 # -- arguments ----------------------------------------------------------------------------------------------------
 def _sizes(fname: str, given: tuple[Any, ...]) -> Any:
     """Sizes given one by one or as one sequence."""
+    if plain_ints(given):
+        return given
     if len(given) == 1:
         only = given[0]
         if type(only) is not int:
@@ -67,6 +69,8 @@ def _bad_size(fname: str, given: Any) -> tuple[int, ...]:
 def _size_from(fname: str, given: tuple[Any, ...], size: Any) -> Any:
     """`zeros(2, 3)`, `zeros((2, 3))` or `zeros(size=(2, 3))`."""
     if size is None:
+        if plain_ints(given):
+            return given
         if not given:
             raise TypeError(f'{fname}() missing 1 required positional arguments: "size"')
         return _sizes(fname, given)
@@ -102,7 +106,11 @@ def _device_arg(fname: str, dev: Any) -> Any:
 
 
 def _factory_device(fname: str, dev: Any) -> Any:
-    return current_default_device() if dev is None else _device_arg(fname, dev)
+    if dev is None:
+        if STATE.active == 0:
+            return STATE.default_device
+        return current_default_device()
+    return _device_arg(fname, dev)
 
 
 def _number(fname: str, name: str, position: int, x: Any) -> Any:
@@ -134,7 +142,7 @@ def _run(o: Op, args: tuple[Any, ...], out: Any, requires_grad: bool) -> Any:
 
 # -- sizes and numbers --------------------------------------------------------------------------------------------
 def empty(*given: Any, size: Any = None, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
-          pin_memory: Any = False, requires_grad: bool = False, memory_format: Any = None) -> Any:
+          pin_memory: Any = False, requires_grad: Any = False, memory_format: Any = None) -> Any:
     """empty(*size, *, out=None, dtype=None, layout=strided, device=None, requires_grad=False): uninitialised memory."""
     args = (_size_from("empty", given, size), _dtype_arg("empty", dtype), layout, _factory_device("empty", device),
             pin_memory, memory_format)
@@ -142,7 +150,7 @@ def empty(*given: Any, size: Any = None, out: Any = None, dtype: Any = None, lay
 
 
 def zeros(*given: Any, size: Any = None, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
-          pin_memory: Any = False, requires_grad: bool = False) -> Any:
+          pin_memory: Any = False, requires_grad: Any = False) -> Any:
     """zeros(*size, *, out=None, dtype=None, layout=strided, device=None, requires_grad=False)"""
     args = (_size_from("zeros", given, size), _dtype_arg("zeros", dtype), layout, _factory_device("zeros", device),
             pin_memory)
@@ -150,7 +158,7 @@ def zeros(*given: Any, size: Any = None, out: Any = None, dtype: Any = None, lay
 
 
 def ones(*given: Any, size: Any = None, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
-         pin_memory: Any = False, requires_grad: bool = False) -> Any:
+         pin_memory: Any = False, requires_grad: Any = False) -> Any:
     """ones(*size, *, out=None, dtype=None, layout=strided, device=None, requires_grad=False)"""
     args = (_size_from("ones", given, size), _dtype_arg("ones", dtype), layout, _factory_device("ones", device),
             pin_memory)
@@ -158,7 +166,7 @@ def ones(*given: Any, size: Any = None, out: Any = None, dtype: Any = None, layo
 
 
 def full(size: Any = _MISSING, fill_value: Any = _MISSING, *, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
-         pin_memory: Any = False, requires_grad: bool = False) -> Any:
+         pin_memory: Any = False, requires_grad: Any = False) -> Any:
     """full(size, fill_value, *, out=None, dtype=None, layout=strided, device=None, requires_grad=False)"""
     _given("full", size=size, fill_value=fill_value)
     args = (need("full", _SIZE, 1, size), _number("full", "fill_value", 2, fill_value), _dtype_arg("full", dtype), layout,
@@ -167,7 +175,7 @@ def full(size: Any = _MISSING, fill_value: Any = _MISSING, *, out: Any = None, d
 
 
 def empty_strided(size: Any, stride: Any, *, dtype: Any = None, layout: Any = None, device: Any = None,
-                  requires_grad: bool = False, pin_memory: Any = False) -> Any:
+                  requires_grad: Any = False, pin_memory: Any = False) -> Any:
     """empty_strided(size, stride, *, dtype=None, layout=strided, device=None, requires_grad=False)"""
     fname = "empty_strided"
     args = (need(fname, _SIZE, 1, size), need(fname, _STRIDE, 2, stride), _dtype_arg(fname, dtype), layout,
@@ -176,7 +184,7 @@ def empty_strided(size: Any, stride: Any, *, dtype: Any = None, layout: Any = No
 
 
 def scalar_tensor(s: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = False,
-                  requires_grad: bool = False) -> Any:
+                  requires_grad: Any = False) -> Any:
     """A tensor without dimensions that holds one number."""
     fname = "scalar_tensor"
     args = (_number(fname, "s", 1, s), _dtype_arg(fname, dtype), layout, _factory_device(fname, device), pin_memory)
@@ -194,7 +202,7 @@ _ARANGE_FORMS = (
 
 
 def arange(*given: Any, start: Any = None, end: Any = None, step: Any = None, out: Any = None, dtype: Any = None,
-           layout: Any = None, device: Any = None, pin_memory: Any = False, requires_grad: bool = False) -> Any:
+           layout: Any = None, device: Any = None, pin_memory: Any = False, requires_grad: Any = False) -> Any:
     """arange(start=0, end, step=1, *, out=None, dtype=None, layout=strided, device=None, requires_grad=False)"""
     n = len(given)
     if n == 1 and end is None:
@@ -215,16 +223,16 @@ def arange(*given: Any, start: Any = None, end: Any = None, step: Any = None, ou
     return _run(_rows.ARANGE, args, out, requires_grad)
 
 
-def linspace(start: Any, end: Any, steps: int, *, out: Any = None, dtype: Any = None, layout: Any = None,
-             device: Any = None, pin_memory: Any = False, requires_grad: bool = False) -> Any:
+def linspace(start: Any, end: Any, steps: Any, *, out: Any = None, dtype: Any = None, layout: Any = None,
+             device: Any = None, pin_memory: Any = False, requires_grad: Any = False) -> Any:
     """linspace(start, end, steps, *, out=None, dtype=None, layout=strided, device=None, requires_grad=False)"""
     args = (_number("linspace", "start", 1, start), _number("linspace", "end", 2, end), _int("linspace", "steps", 3, steps),
             _dtype_arg("linspace", dtype), layout, _factory_device("linspace", device), pin_memory)
     return _run(_rows.LINSPACE, args, out, requires_grad)
 
 
-def logspace(start: Any, end: Any, steps: int, base: float = 10.0, *, out: Any = None, dtype: Any = None,
-             layout: Any = None, device: Any = None, pin_memory: Any = False, requires_grad: bool = False) -> Any:
+def logspace(start: Any, end: Any, steps: Any, base: Any = 10.0, *, out: Any = None, dtype: Any = None,
+             layout: Any = None, device: Any = None, pin_memory: Any = False, requires_grad: Any = False) -> Any:
     """logspace(start, end, steps, base=10.0, *, out=None, dtype=None, layout=strided, device=None, requires_grad=False)"""
     args = (_number("logspace", "start", 1, start), _number("logspace", "end", 2, end), _int("logspace", "steps", 3, steps),
             float(base), _dtype_arg("logspace", dtype), layout, _factory_device("logspace", device), pin_memory)
@@ -237,8 +245,8 @@ def _int(fname: str, name: str, position: int, x: Any) -> Any:
     return need(fname, Arg(name, "int", False, False, 0, "", False, False, False, None), position, x)
 
 
-def eye(n: int, m: int | None = None, *, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
-        pin_memory: Any = False, requires_grad: bool = False) -> Any:
+def eye(n: Any, m: Any = None, *, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
+        pin_memory: Any = False, requires_grad: Any = False) -> Any:
     """eye(n, m=None, *, out=None, dtype=None, layout=strided, device=None, requires_grad=False)"""
     rows = _int("eye", "n", 1, n)
     args = (rows, rows if m is None else _int("eye", "m", 2, m), _dtype_arg("eye", dtype), layout,
@@ -246,7 +254,7 @@ def eye(n: int, m: int | None = None, *, out: Any = None, dtype: Any = None, lay
     return _run(_rows.EYE, args, out, requires_grad)
 
 
-def tril_indices(row: int, col: int, offset: int = 0, *, dtype: Any = None, device: Any = None, layout: Any = None,
+def tril_indices(row: Any, col: Any, offset: Any = 0, *, dtype: Any = None, device: Any = None, layout: Any = None,
                  pin_memory: Any = False) -> Any:
     """Row and column numbers of the lower triangle, as a tensor with two rows."""
     fname = "tril_indices"
@@ -255,7 +263,7 @@ def tril_indices(row: int, col: int, offset: int = 0, *, dtype: Any = None, devi
     return _run(_rows.TRIL_INDICES, args, None, False)
 
 
-def triu_indices(row: int, col: int, offset: int = 0, *, dtype: Any = None, device: Any = None, layout: Any = None,
+def triu_indices(row: Any, col: Any, offset: Any = 0, *, dtype: Any = None, device: Any = None, layout: Any = None,
                  pin_memory: Any = False) -> Any:
     """Row and column numbers of the upper triangle, as a tensor with two rows."""
     fname = "triu_indices"
@@ -275,25 +283,25 @@ def _like(o: Op, head: tuple[Any, ...], dtype: Any, layout: Any, device: Any, pi
 
 
 def empty_like(input: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = False,
-               requires_grad: bool = False, memory_format: Any = None) -> Any:
+               requires_grad: Any = False, memory_format: Any = None) -> Any:
     """Uninitialised, with the shape and layout of `input`."""
     return _like(_rows.EMPTY_LIKE, (input,), dtype, layout, device, pin_memory, memory_format, requires_grad)
 
 
 def zeros_like(input: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = False,
-               requires_grad: bool = False, memory_format: Any = None) -> Any:
+               requires_grad: Any = False, memory_format: Any = None) -> Any:
     """Zeros with the shape and layout of `input`."""
     return _like(_rows.ZEROS_LIKE, (input,), dtype, layout, device, pin_memory, memory_format, requires_grad)
 
 
 def ones_like(input: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = False,
-              requires_grad: bool = False, memory_format: Any = None) -> Any:
+              requires_grad: Any = False, memory_format: Any = None) -> Any:
     """Ones with the shape and layout of `input`."""
     return _like(_rows.ONES_LIKE, (input,), dtype, layout, device, pin_memory, memory_format, requires_grad)
 
 
 def full_like(input: Any = _MISSING, fill_value: Any = _MISSING, *, dtype: Any = None, layout: Any = None, device: Any = None,
-              pin_memory: Any = False, requires_grad: bool = False, memory_format: Any = None) -> Any:
+              pin_memory: Any = False, requires_grad: Any = False, memory_format: Any = None) -> Any:
     """`fill_value` everywhere, with the shape and layout of `input`."""
     _given("full_like", input=input, fill_value=fill_value)
     value = _number("full_like", "fill_value", 2, fill_value)
@@ -334,8 +342,8 @@ def _copied(t: Any, dt: Any, dev: Any) -> Any:
     return _copy_rows.TO_COPY.call((t, dt, dev, None))
 
 
-def tensor(data: Any = _MISSING, *, dtype: Any = None, device: Any = None, requires_grad: bool = False,
-           pin_memory: bool = False) -> Any:
+def tensor(data: Any = _MISSING, *, dtype: Any = None, device: Any = None, requires_grad: Any = False,
+           pin_memory: Any = False) -> Any:
     """tensor(data, *, dtype=None, device=None, requires_grad=False): a new leaf with a copy of `data`."""
     if data is _MISSING:
         _given("tensor", data=data)
@@ -376,7 +384,7 @@ def _converted(t: Any, dt: Any, dev: Any) -> Any:
 
 
 def asarray(obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | None = None,
-            requires_grad: bool = False) -> Any:
+            requires_grad: Any = False) -> Any:
     """A tensor over `obj`, sharing its memory unless that is impossible or `copy` is True."""
     dt = _dtype_arg("asarray", dtype)
     dev = _factory_device("asarray", device)
@@ -413,30 +421,48 @@ def asarray(obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | Non
 # -- other libraries' memory --------------------------------------------------------------------------------------
 def from_numpy(ndarray: Any) -> Any:
     """A tensor over the memory of a NumPy array."""
-    import numpy
-
     a = ndarray
-    if not isinstance(a, numpy.ndarray):
-        raise TypeError(f"expected np.ndarray (got {type(a).__name__})")
+    if type(a).__module__ != "numpy" or not hasattr(a, "__array_interface__") or not hasattr(a, "strides"):
+        import numpy
+
+        if not isinstance(a, numpy.ndarray):
+            raise TypeError(f"expected np.ndarray (got {type(a).__name__})")
     dt = from_np(a.dtype)
-    item = a.itemsize
-    for s in a.strides:
-        if s % item:
+    item: int = dt.itemsize
+    found = _seen(a)
+    shape: tuple[int, ...] = found[1]
+    steps: list[int] = []
+    reach = 1
+    for i, s in enumerate(found[2]):
+        step: int = s
+        if step % item:
             raise ValueError("given numpy array strides not a multiple of the element byte size. Copy the numpy array to "
                              "reallocate the memory.")
-    if any(s < 0 for s in a.strides):
-        raise ValueError(
-            "At least one stride in the given numpy array is negative, and tensors with negative strides are not currently "
-            "supported. (You can probably work around this by making a copy of your array  with array.copy().) ")
-    if not a.flags.writeable:
+        if step < 0:
+            raise ValueError(
+                "At least one stride in the given numpy array is negative, and tensors with negative strides are not "
+                "currently supported. (You can probably work around this by making a copy of your array  with "
+                "array.copy().) ")
+        steps.append(step // item)
+        reach += (shape[i] - 1) * (step // item)
+    if found[4]:
         _warn_read_only("NumPy array")
-    shape = tuple(a.shape)
-    stride = tuple(s // item for s in a.strides)
-    if a.size == 0:
+    if 0 in shape:
         return empty_contiguous(shape, dt, CPU)
-    reach = 1 + sum((n - 1) * s for n, s in zip(shape, stride))
-    storage = _native.Storage.wrap(a.ctypes.data, reach * item, a)
-    return make(storage, 0, shape, stride, dt, CPU, 1)
+    return make(_wrap(found[0], reach * item, a), 0, shape, tuple(steps), dt, CPU, 1)
+
+
+def _seen(a: Any) -> Any:
+    """Address, shape, strides in bytes, item size and whether it is read-only."""
+    try:
+        return _buffer_info(a)
+    except (ValueError, BufferError):
+        # Element types that the buffer protocol cannot describe (bfloat16, float8).
+        return a.__array_interface__["data"][0], a.shape, a.strides, a.itemsize, not a.flags.writeable
+
+
+_buffer_info: Any = _native.buffer_info
+_wrap: Any = _native.Storage.wrap
 
 
 _READ_ONLY = {
@@ -457,7 +483,7 @@ def _warn_read_only(kind: str) -> None:
         warnings.warn(_READ_ONLY[kind], UserWarning, stacklevel=3)
 
 
-def frombuffer(buffer: Any = _MISSING, *, dtype: Any = _MISSING, count: int = -1, offset: int = 0, requires_grad: bool = False) -> Any:
+def frombuffer(buffer: Any = _MISSING, *, dtype: Any = _MISSING, count: Any = -1, offset: Any = 0, requires_grad: Any = False) -> Any:
     """A one-dimensional tensor over the memory of an object with the buffer protocol."""
     _given("frombuffer", buffer=buffer, dtype=dtype)
     dt = _dtype_arg("frombuffer", dtype)

@@ -22,8 +22,10 @@ from ._device import CPU, as_device
 from ._dispatch.binding import need
 from ._dispatch.op import Op, type_name
 from ._dtype import dtype, dtype_or_none
+from ._layout import contiguous_format
 from ._ops import create as _rows
 from ._ops.rules.shape import check_options
+from ._ops.view import CONTIGUOUS
 from ._tensor_base import HOT
 
 
@@ -36,6 +38,8 @@ def to(self: Any, *args: Any, **kwargs: Any) -> Any:
             return self
         if isinstance(only, dtype):
             return HOT.to_copy.call((self, only, None, None))
+        if isinstance(only, str):
+            return convert(self, None, as_device(only))
     # Copies between devices here are complete when they return, so non_blocking has nothing to change.
     dt, dev, _, copy, form = parse_to(args, kwargs)
     return convert(self, dt, dev, copy, form)
@@ -52,6 +56,13 @@ def _cast(name: str, dt: dtype) -> Any:
     method.__qualname__ = f"Tensor.{name}"
     method.__doc__ = f"This tensor as torch.{dt.name}."
     return method
+
+
+def contiguous(self: Any, memory_format: Any = contiguous_format) -> Any:
+    """This tensor if its elements lie in the order of a memory format, else a copy in that order."""
+    if memory_format is contiguous_format and self._contig == 1:
+        return self
+    return CONTIGUOUS.call((self, memory_format))
 
 
 def cpu(self: Any, memory_format: Any = None) -> Any:
@@ -135,7 +146,7 @@ def new_tensor(self: Any, data: Any, *, dtype: Any = None, device: Any = None, r
 
 METHODS: dict[str, Any] = {
     "new_empty": new_empty, "new_zeros": new_zeros, "new_ones": new_ones, "new_full": new_full,
-    "new_empty_strided": new_empty_strided, "new_tensor": new_tensor, "to": to, "cpu": cpu, "type": type_, "type_as": type_as,
+    "new_empty_strided": new_empty_strided, "new_tensor": new_tensor, "to": to, "contiguous": contiguous, "cpu": cpu, "type": type_, "type_as": type_as,
     **{name: _cast(name, dt) for name, dt in (
         ("float", d.float32), ("double", d.float64), ("half", d.float16), ("bfloat16", d.bfloat16), ("int", d.int32),
         ("long", d.int64), ("short", d.int16), ("char", d.int8), ("byte", d.uint8), ("bool", d.bool),

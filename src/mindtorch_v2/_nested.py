@@ -51,9 +51,9 @@ def is_sequence(x: Any) -> bool:
 
 def from_data(data: Any, wanted: dtype | None) -> TensorBase:
     """A new CPU tensor from a number or nested sequences."""
-    if isinstance(data, float):
+    if type(data) is float:
         dt = DEFAULTS.dtype if wanted is None else wanted
-        if dt.category == 2 and type(data).__name__ == "float":
+        if dt.category == 2:
             one_element = _Storage(dt.itemsize)
             _fill(one_element, 0, (), dt.code, (), data)
             return make(one_element, 0, (), (), dt, CPU, CPU_KEY)
@@ -167,14 +167,14 @@ def common_dtype(flat: list[Any]) -> dtype | None:
     seen: i64 = 0
     found: dtype | None = None
     for x in flat:
-        if isinstance(x, float):
-            if type(x).__name__ == "float":
-                seen |= 4
-                continue
-        elif isinstance(x, bool):
+        kind = type(x)
+        if kind is float:
+            seen |= 4
+            continue
+        if kind is bool:
             seen |= 1
             continue
-        elif isinstance(x, int):
+        if kind is int:
             seen |= 2
             continue
         d = element_dtype(x)
@@ -193,6 +193,7 @@ def element_dtype(x: Any) -> dtype:
     if isinstance(x, TensorBase):
         return x._dtype
     if hasattr(x, "dtype") and hasattr(x, "item"):
+        # NumPy's float64 is also a float, so this comes before the plain types.
         return from_np(x.dtype)
     if isinstance(x, bool):
         return bool_

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from . import _native
+from ._backends.common.kernels import resize
 from ._backends.cpu.random_glue import DEFAULT
 from ._creation import (
     _device_arg,
@@ -155,7 +156,7 @@ def _made(o: Any, args: tuple[Any, ...], out: Any, requires_grad: bool) -> Any:
     t = o.call(args)
     if out is not None:
         if t._shape != out._shape:
-            out.resize_(t._shape)
+            resize(out, t._shape, t._stride)
         t = out.copy_(t)
     return _finish(t, requires_grad) if requires_grad else t
 
@@ -262,7 +263,8 @@ def normal(mean: Any, std: Any = 1.0, size: Any = None, *, generator: Any = None
     a, b = float(_number("normal", "mean", 1, mean)), float(_number("normal", "std", 2, std))
     check_std(b)
     t = empty(size, out=out, dtype=dtype, layout=layout, device=device, pin_memory=pin_memory)
-    return _finish(_rows.NORMAL.row.inplace_op.call((t, a, b, g)), requires_grad)
+    form = _rows.NORMAL if out is None else _rows.NORMAL.row.inplace_op
+    return _finish(form.call((t, a, b, g)), requires_grad)
 
 
 # -- filling ------------------------------------------------------------------------------------------------------

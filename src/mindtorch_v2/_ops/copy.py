@@ -6,7 +6,6 @@ from typing import Any
 from .._autograd.inplace import InplaceDerivative
 from .._autograd.record import Formulas
 from .._backends.common import transfer
-from .._backends.common.kernels import INPLACE
 from .._dispatch.op import Op
 from .._tensor_base import TensorBase
 from .rules.shape import CloneRule, CopyRule, FillRule, ToCopyRule
@@ -55,9 +54,11 @@ def _inplace_form(o: Op, function: bool) -> Op:
     return form
 
 
-transfer.across(_inplace_form(COPY, False), INPLACE)
-transfer.across(_inplace_form(FILL, True), INPLACE)
-_inplace_form(ZERO, True)
+transfer.across(_inplace_form(COPY, False), transfer.COPY_INPLACE)
+transfer.across(_inplace_form(FILL, True), transfer.FILL_INPLACE)
+transfer.everywhere(COPY.row.inplace_op, transfer.COPY_INPLACE)
+transfer.everywhere(FILL.row.inplace_op, transfer.FILL_INPLACE)
+transfer.everywhere(_inplace_form(ZERO, True), transfer.FILL_INPLACE)
 # PyTorch numbers the nodes of the in-place fills after those of the functional ones.
 FILL.row.inplace_op.derivative = InplaceDerivative(Formulas("fill_", FILL.schema, _FILL_GRAD, _fill_node(2), ()))
 

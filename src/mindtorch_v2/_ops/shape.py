@@ -6,7 +6,6 @@ from typing import Any
 
 from .._backends.common import transfer
 from .._backends.common import view as v
-from .._backends.common.runtime import empty_spec
 from .._dispatch.op import Spec, type_name
 from .._layout import contiguous_format
 from .._tensor_base import TensorBase, alias, numel
@@ -372,19 +371,6 @@ composite("repeat_interleave.Tensor(Tensor repeats, *, int? output_size=None) ->
 
 
 # -- padding ------------------------------------------------------------------------------------------------------
-def pad_layout(shape: Ints, pad: Ints) -> tuple[list[int], list[int], list[int], list[int]]:
-    """Result sizes, and the start in the input, the start in the result, and the length of the part that is kept."""
-    n = len(shape)
-    sizes, source, target, length = list(shape), [0] * n, [0] * n, list(shape)
-    for k in range(len(pad) // 2):
-        d = n - 1 - k
-        before, after = pad[2 * k], pad[2 * k + 1]
-        sizes[d] = shape[d] + before + after
-        source[d], target[d] = max(-before, 0), max(before, 0)
-        length[d] = shape[d] - source[d] - max(-after, 0)
-    return sizes, source, target, length
-
-
 def _pad_rule(self: Any, pad: Ints, value: Any) -> Spec:
     n = self.dim()
     if len(pad) % 2:
@@ -393,8 +379,12 @@ def _pad_rule(self: Any, pad: Ints, value: Any) -> Spec:
         raise RuntimeError(
             "Length of pad should be no more than twice the number of dimensions of the input. Pad length is "
             f"{len(pad)}while the input has {n}dimensions.")
-    sizes, _, _, length = pad_layout(self._shape, pad)
-    if any(x < 0 for x in length):
+    sizes, kept = list(self._shape), list(self._shape)
+    for k in range(len(pad) // 2):
+        before, after = pad[2 * k], pad[2 * k + 1]
+        sizes[n - 1 - k] += before + after
+        kept[n - 1 - k] += min(before, 0) + min(after, 0)
+    if any(x < 0 for x in kept):
         raise RuntimeError("narrow(): length must be non-negative.")
     for k in range(len(pad) // 2):
         d = n - 1 - k
@@ -408,19 +398,6 @@ def _pad_rule(self: Any, pad: Ints, value: Any) -> Spec:
     return spec(shape, self._dtype, self._device, format_strides(shape, suggested_format(self)))
 
 
-def _pad(self: Any, pad: Ints, value: Any) -> Any:
-    s = PAD.infer((self, pad, value))
-    out = copy.FILL.row.inplace_op.call((empty_spec(s), value))
-    _, source, target, length = pad_layout(self._shape, pad)
-    inside, kept = out, self
-    for d, n in enumerate(length):
-        if n != out._shape[d]:
-            inside = view.SLICE.call((inside, d, target[d], target[d] + n, 1))
-        if n != self._shape[d]:
-            kept = view.SLICE.call((kept, d, source[d], source[d] + n, 1))
-    copy.COPY.row.inplace_op.call((inside, kept, False))
-    return out
-
-
-PAD = op("constant_pad_nd(Tensor self, int[] pad, Scalar value=0) -> Tensor", meta=_pad_rule, kernel=_pad, method=False,
+PAD = op("constant_pad_nd(Tensor self, int[] pad, Scalar value=0) -> Tensor", meta=_pad_rule, method=False,
          grad=dict(self=lambda g, pad: PAD.call((g, tuple(-p for p in pad), 0))))
+PAD.row.fallback = transfer.PAD

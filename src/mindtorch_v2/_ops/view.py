@@ -64,7 +64,8 @@ def _contiguous(self: Any) -> Any:
     return self if is_contiguous(self) else copy.CLONE.call((self, contiguous_format))
 
 
-_composed("contiguous(Tensor(a) self, *, MemoryFormat? memory_format=None) -> Tensor(a)", v.CONTIGUOUS, function=False)
+CONTIGUOUS = _composed("contiguous(Tensor(a) self, *, MemoryFormat? memory_format=None) -> Tensor(a)", v.CONTIGUOUS,
+                       function=False)
 composite("ravel(Tensor(a) self) -> Tensor(a)", lambda self: VIEW.call((_contiguous(self), (-1,))))
 
 

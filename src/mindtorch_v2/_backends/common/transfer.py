@@ -13,10 +13,10 @@ from mypy_extensions import i64
 from ..._dispatch.keys import BACKENDS, CPU, META
 from ..._dispatch.op import Kernel, Op, Spec
 from ..._ops.rules.pointwise import expand_strides
-from ..._ops.rules.shape import skipped
+from ..._ops.rules.shape import check_copy, check_fill, check_value, skipped
 from ..._tensor_base import TensorBase, alias, bump, contiguous_strides, is_contiguous
 from .kernels import fit
-from .overlap import check_no_internal_overlap
+from .overlap import check_no_internal_overlap, check_no_partial_overlap
 from .runtime import empty, empty_spec, extent, runtime_of
 
 # Transfers between two devices by (destination bit << 8 | source bit): functions of two tensors that are row-major and
@@ -137,6 +137,48 @@ class FillKernel(Kernel):
     def into(self, op: Op, args: tuple[Any, ...], spec: Spec, out: TensorBase) -> bool:
         put(out, args[1] if len(args) > 1 else 0)
         return True
+
+
+@final
+class FillInplaceKernel(Kernel):
+    """fill_ and zero_: nothing to shape, so the rule is not asked."""
+
+    def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
+        target = args[0]
+        assert isinstance(target, TensorBase)
+        if len(args) == 1:
+            check_no_internal_overlap(target)
+            runtime_of(target).fill(target, 0)
+        else:
+            value = args[1]
+            if isinstance(value, TensorBase):
+                check_fill(value)
+            else:
+                check_value(value, target._dtype)
+            check_no_internal_overlap(target)
+            put(target, value)
+        bump(target)
+        return target
+
+
+@final
+class CopyInplaceKernel(Kernel):
+    """copy_: any dtype goes into any other."""
+
+    def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
+        target = args[0]
+        src = args[1]
+        assert isinstance(target, TensorBase)
+        if isinstance(src, TensorBase):
+            if src._shape != target._shape:
+                check_copy(target._shape, src._shape)
+            check_no_internal_overlap(target)
+            check_no_partial_overlap(target, src)
+        else:
+            check_no_internal_overlap(target)
+        put(target, src)
+        bump(target)
+        return target
 
 
 @final
@@ -268,6 +310,36 @@ class RepeatKernel(Kernel):
 
 
 @final
+class PadKernel(Kernel):
+    """constant_pad_nd(self, pad, value): negative padding cuts."""
+
+    def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
+        t = args[0]
+        assert isinstance(t, TensorBase)
+        pad: tuple[int, ...] = args[1]
+        s = op.infer(args)
+        assert isinstance(s, Spec)
+        out = empty_spec(s)
+        device_runtime = runtime_of(out)
+        device_runtime.fill(out, args[2])
+        n = len(t._shape)
+        kept = list(t._shape)
+        source = t._offset
+        target: i64 = 0
+        for k in range(len(pad) // 2):
+            d = n - 1 - k
+            before, after = pad[2 * k], pad[2 * k + 1]
+            if before < 0:
+                source += -before * t._stride[d]
+            else:
+                target += before * s.stride[d]
+            kept[d] += min(before, 0) + min(after, 0)
+        shape = tuple(kept)
+        device_runtime.copy(alias(out, shape, s.stride, target), alias(t, shape, t._stride, source))
+        return out
+
+
+@final
 class JoinKernel(Kernel):
     """cat, and stack when `new_dim`: every tensor is copied to its place in the result."""
 
@@ -362,8 +434,11 @@ CLONE: Final = CloneKernel()
 TO_COPY: Final = ToCopyKernel()
 COPY: Final = CopyKernel()
 FILL: Final = FillKernel()
+FILL_INPLACE: Final = FillInplaceKernel()
+COPY_INPLACE: Final = CopyInplaceKernel()
 STRIDED_MAP: Final = StridedMapKernel()
 REPEAT: Final = RepeatKernel()
+PAD: Final = PadKernel()
 CAT: Final = JoinKernel(False)
 STACK: Final = JoinKernel(True)
 

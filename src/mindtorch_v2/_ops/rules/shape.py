@@ -11,7 +11,7 @@ from mypy_extensions import i64
 
 from ..._device import CPU, META, device
 from ..._dispatch.op import Rule, Spec
-from ..._dtype import DEFAULTS, dtype, float64, int64
+from ..._dtype import DEFAULTS, dtype, float32, float64, int64
 from ..._layout import channels_last, channels_last_3d, contiguous_format, preserve_format, strided
 from ..._promotion import number_dtype, promote, result_type_of
 from ..._tensor_base import TensorBase, contiguous_strides, is_contiguous
@@ -121,11 +121,21 @@ class CopyRule(Rule):
         src = args[1]
         assert isinstance(t, TensorBase)
         if isinstance(src, TensorBase) and src._shape != t._shape:
-            shape = broadcast_shapes(t._shape, src._shape)
-            if shape != t._shape:
-                raise RuntimeError(
-                    f"output with shape {list(t._shape)} doesn't match the broadcast shape {list(shape)}")
+            check_copy(t._shape, src._shape)
         return Spec(t._shape, preserved_strides(t), t._dtype, t._dtype, t._device)
+
+
+def check_copy(to: Ints, source: Ints) -> None:
+    """What is copied must broadcast to where it goes."""
+    shape = broadcast_shapes(to, source)
+    if shape != to:
+        raise RuntimeError(f"output with shape {list(to)} doesn't match the broadcast shape {list(shape)}")
+
+
+def check_fill(value: TensorBase) -> None:
+    if len(value._shape) != 0:
+        raise RuntimeError(
+            f"fill_ only supports 0-dimension value tensor but got tensor with {len(value._shape)} dimensions.")
 
 
 @final
@@ -138,10 +148,7 @@ class FillRule(Rule):
         if len(args) > 1:
             v = args[1]
             if isinstance(v, TensorBase):
-                if len(v._shape) != 0:
-                    raise RuntimeError(
-                        "fill_ only supports 0-dimension value tensor but got tensor with "
-                        f"{len(v._shape)} dimensions.")
+                check_fill(v)
             else:
                 check_value(v, t._dtype)
         return Spec(t._shape, preserved_strides(t), t._dtype, t._dtype, t._device)
@@ -307,8 +314,9 @@ def fits(value: Any, dt: dtype) -> bool:
 
 
 def check_value(value: Any, dt: dtype) -> None:
-    if dt is float64 and isinstance(value, (float, int)):
-        return
+    if isinstance(value, float):
+        if dt is float64 or (dt is float32 and -1e38 < value < 1e38):
+            return
     if not fits(value, dt):
         raise RuntimeError(f"value cannot be converted to type {c_name(dt)} without overflow")
 
