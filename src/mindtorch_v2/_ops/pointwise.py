@@ -588,7 +588,7 @@ op("masked_fill(Tensor self, Tensor mask, Tensor value) -> Tensor", meta=accept.
 
 
 def _nan_to_num(self: Any, nan: float | None, posinf: float | None, neginf: float | None) -> Any:
-    if self.dtype.category < 2:
+    if self.dtype.category < 2 or not self.numel():
         return self.clone()
     if self.is_complex():
         from mindtorch_v2 import view_as_complex, view_as_real
@@ -602,8 +602,15 @@ def _nan_to_num(self: Any, nan: float | None, posinf: float | None, neginf: floa
     return _where.call((self == -math.inf, -largest if neginf is None else neginf, x))
 
 
+def _nan_to_num_meta(self: Any, nan: float | None, posinf: float | None, neginf: float | None) -> Any:
+    spec = _nan_to_num_rule.infer((self,))
+    # Made like a copy, which keeps the strides of an empty tensor where other operators make new ones.
+    return spec if self.numel() else self
+
+
+_nan_to_num_rule = only(ALL & ~FLOAT8, "nan_to_num").bind(registry.get("neg"))
 op("nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor",
-   meta=only(ALL & ~FLOAT8, "nan_to_num"), inplace=True, out=True, kernel=_nan_to_num,
+   meta=_nan_to_num_meta, inplace=True, out=True, kernel=_nan_to_num,
    grad=dict(self=lambda g, self: g * self.isfinite()))
 
 
