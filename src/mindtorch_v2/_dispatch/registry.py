@@ -4,7 +4,6 @@ Invariant: registering anything for an operator makes it forget every remembered
 """
 from __future__ import annotations
 
-import inspect
 from collections.abc import Iterator
 from typing import Any
 
@@ -88,6 +87,8 @@ def as_rule(meta: Any) -> Rule:
 
 
 def _from_signature(name: str, kernel: Any) -> Op:
+    import inspect  # slow to import, and only needed for an operator without a row
+
     parameters = [p for p in inspect.signature(kernel).parameters.values()
                   if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     text = ", ".join("Tensor? " + p.name for p in parameters)
