@@ -1,12 +1,14 @@
 """Samples for rows that PyTorch's table of operators does not have, and the rows that need none, with the reason.
 
-Invariant: every entry names a row; `test_rows_covered.py` fails for one that does not exist any more.
+Invariant: a row that has neither an OpInfo nor an entry here makes `test_rows_covered.py` fail.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
+
+from .._subject import submodule
 
 # Rows whose OpInfo has another name.
 INFO_NAMES: dict[str, str] = {
@@ -44,23 +46,86 @@ RANDOM_ROWS = frozenset(
 
 Sample = Callable[[Any], Any]
 
+
+def aten(t: Any, name: str, *given: Any) -> Any:
+    """The operator itself, without the public function around it, in either library."""
+    if t.__name__ == "torch":
+        return getattr(t.ops.aten, name)(*given)
+    row = submodule("_dispatch.registry").get(name)
+    rest = [argument.default for argument in row.schema.args[len(given) :]]
+    return row.call((*given, *rest))
+
+
+def x(t: Any) -> Any:
+    return t.tensor([[-2.0, -0.5, 0.0], [0.5, 3.0, 1.5]])
+
+
+def y(t: Any) -> Any:
+    return t.tensor([[0.25, 0.5, 0.75], [0.125, 1.0, 0.0]])
+
+
+def i(t: Any) -> Any:
+    return t.tensor([1, 2, 40])
+
+
+def image(t: Any) -> Any:
+    return t.arange(24.0).view(2, 3, 2, 2).log_softmax(1)
+
+
+def labels(t: Any) -> Any:
+    return t.tensor([[[0, 1], [2, 0]], [[1, 1], [2, 2]]])
+
+
 # Row name to calls that run in either library and give something to compare.
 SAMPLES: dict[str, list[Sample]] = {
     "empty": [lambda t: tuple(t.empty(2, 3).shape), lambda t: t.empty((2, 3), dtype=t.int32).dtype],
     "empty_strided": [lambda t: t.empty_strided((2, 3), (1, 2)).stride()],
     "empty_like": [lambda t: t.empty_like(t.ones(2, 3).t()).stride()],
+    "new_empty": [lambda t: tuple(x(t).new_empty((4, 2)).shape)],
+    "new_empty_strided": [lambda t: x(t).new_empty_strided((2, 3), (1, 2)).stride()],
+    "rand": [lambda t: tuple(t.rand(2, 3).shape)],
+    "randn": [lambda t: tuple(t.randn(2, 3).shape)],
+    "randint": [lambda t: tuple(t.randint(3, (2, 3)).shape)],
+    "randperm": [lambda t: sorted(t.randperm(9).tolist())],
+    "random": [lambda t: tuple(t.empty(2, 3).random_().shape)],
+    "native_dropout": [lambda t: t.native_dropout(x(t), 0.0, True)],
     "copy": [lambda t: t.zeros(2, 3).copy_(t.arange(3))],
-    "copy_": [
-        lambda t: t.zeros(2, 3).copy_(t.arange(3)),
-        lambda t: t.zeros(2, dtype=t.int8).copy_(t.tensor([1.9, -1.9])),
-    ],
-    "fill_": [lambda t: t.zeros(2, 3).fill_(7), lambda t: t.zeros(2, 3).t().fill_(t.tensor(2.5))],
-    "zero_": [lambda t: t.ones(2, 3).zero_()],
-    "relu": [lambda t: t.relu(t.tensor([-1.0, 0.0, 2.0])), lambda t: t.tensor([-1, 2]).relu()],
-    "detach": [lambda t: t.ones(2, requires_grad=True).detach()],
+    "to_copy": [lambda t: x(t).to(t.float64), lambda t: x(t).to(t.int8)],
+    "zero": [lambda t: aten(t, "zero", x(t))],
+    "alias": [lambda t: aten(t, "alias", x(t).t())],
+    "slice": [lambda t: x(t)[:, 1:], lambda t: x(t)[::2]],
+    "relu": [lambda t: t.relu(x(t)), lambda t: t.tensor([-1, 2]).relu()],
+    "detach": [lambda t: x(t).requires_grad_().detach()],
     "index": [lambda t: t.arange(6).view(2, 3)[t.tensor([0, 1]), 1:]],
-    "_softmax": [lambda t: t.softmax(t.arange(6.0).view(2, 3), 1)],
-    "_log_softmax": [lambda t: t.log_softmax(t.arange(6.0).view(2, 3), 0)],
+    "is_conj": [lambda t: t.is_conj(x(t))],
+    "is_neg": [lambda t: t.is_neg(x(t))],
+    "lshift": [lambda t: i(t) << 2, lambda t: 1 << t.tensor([1, 2])],
+    "rshift": [lambda t: i(t) >> 1],
+    "conj_physical_": [lambda t: t.tensor([1 + 2j]).conj_physical_(), lambda t: x(t).conj_physical_()],
+    "float_power_": [lambda t: y(t).double().float_power_(2)],
+    "linalg_vector_norm": [
+        lambda t: aten(t, "linalg_vector_norm", x(t)),
+        lambda t: aten(t, "linalg_vector_norm", x(t), 1),
+    ],
+    "nll_loss2d": [lambda t: aten(t, "nll_loss2d", image(t), labels(t))],
+    "nll_loss_nd": [lambda t: aten(t, "nll_loss_nd", image(t), labels(t))],
+    "cross_entropy_loss": [lambda t: aten(t, "cross_entropy_loss", image(t), labels(t))],
+    "one_hot": [lambda t: aten(t, "one_hot", labels(t), 4)],
+    "rms_norm": [lambda t: aten(t, "rms_norm", x(t), [3])],
+    "kl_div": [lambda t: aten(t, "kl_div", x(t), y(t))],
+    "binary_cross_entropy": [lambda t: aten(t, "binary_cross_entropy", y(t), y(t).flip(0))],
+    "binary_cross_entropy_with_logits": [lambda t: aten(t, "binary_cross_entropy_with_logits", x(t), y(t))],
+    **{
+        name: [lambda t, name=name: aten(t, name, x(t), y(t))]  # type: ignore[misc]
+        for name in "l1_loss smooth_l1_loss huber_loss".split()
+    },
+    **{
+        name: [lambda t, name=name: aten(t, name, x(t))]  # type: ignore[misc]
+        for name in (
+            "celu elu selu hardsigmoid hardswish hardtanh leaky_relu log_sigmoid mish softplus relu6 relu6_ selu_"
+        ).split()
+    },
+    "threshold": [lambda t: aten(t, "threshold", x(t), 0.75, -3.0)],
 }
 
 # Rows that need no samples of their own, with the reason.
