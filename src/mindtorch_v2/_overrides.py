@@ -33,8 +33,12 @@ def instance_keys(cls: Any) -> int:
 
 def as_subclass(self: Any, cls: Any) -> Any:
     """`Tensor.as_subclass`: the same tensor, as a recorded view of class `cls`."""
-    if not (isinstance(cls, type) and issubclass(cls, TensorBase)):
+    if not isinstance(cls, type):
         raise TypeError(f"cls must be a type (got {type(cls).__name__})")
+    if not issubclass(cls, TensorBase):
+        raise TypeError(
+            "Creating a Tensor subclass from a class that does not inherit from Tensor is not possible. Make sure your class "
+            "inherits from Tensor.")
     old = modes()
     set_modes(old | _EXCLUDED)
     try:

@@ -508,8 +508,8 @@ def release_node(node: Node) -> None:
     if node._kind == OP:
         release(node)
     elif node._kind == COPY_SLICES:
-        s: Slice = node._payload
-        release_node(s.inner)
+        # The node of the write itself may also be part of the graph, by way of a result it saved.
+        node._payload = None
         node._freed = True
     elif node._kind == FUNCTION:
         release_function(node)

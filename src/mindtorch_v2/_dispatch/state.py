@@ -10,7 +10,6 @@ from mypy_extensions import i64
 
 from .. import _native
 from .._device import as_device, device
-from .keys import AUTOGRAD
 
 # A thread's modes in one integer: key bits to add (low half), key bits to take away (high half).
 _SHIFT: Final = 32
@@ -20,6 +19,8 @@ DEVICE_MODE: Final[i64] = 1 << 20
 INFERENCE_MODE: Final[i64] = 1 << 21
 FUNCTION_MODE: Final[i64] = 1 << 22
 NO_TORCH_FUNCTION: Final[i64] = 1 << 23
+# `enable_grad` inside inference mode: grad mode is on, but nothing is recorded.
+GRAD_UNHEARD: Final[i64] = 1 << 24
 _KEY_MASK: Final[i64] = (1 << 20) - 1
 
 _tls_get: Final[Any] = _native.tls_get
@@ -104,18 +105,19 @@ def is_grad_enabled() -> bool:
     if STATE.active == 0:
         return True
     m: i64 = _tls_get()
-    return (m & _EXCLUDE_AUTOGRAD) == 0
+    return (m & _EXCLUDE_AUTOGRAD) == 0 or (m & GRAD_UNHEARD) != 0
 
 
 def set_grad_enabled(on: bool) -> None:
-    old = modes()
-    bit = AUTOGRAD << _SHIFT
-    set_modes((old & ~bit) if on else (old | bit))
+    swap_grad(on)
 
 
 def swap_grad(on: bool) -> bool:
     """Switch recording of this thread; returns what it was."""
     old: i64 = _tls_get()
+    if old & INFERENCE_MODE:
+        set_modes((old | GRAD_UNHEARD) if on else (old & ~GRAD_UNHEARD))
+        return (old & GRAD_UNHEARD) != 0
     was = (old & _EXCLUDE_AUTOGRAD) == 0
     if on != was:
         set_modes((old & ~_EXCLUDE_AUTOGRAD) if on else (old | _EXCLUDE_AUTOGRAD))
@@ -126,7 +128,7 @@ def swap_inference(on: bool) -> int:
     """Switch inference mode, and recording with it the other way; returns the previous modes."""
     old: i64 = _tls_get()
     bits = INFERENCE_MODE | _EXCLUDE_AUTOGRAD
-    set_modes((old | bits) if on else (old & ~bits))
+    set_modes((old | bits) & ~GRAD_UNHEARD if on else old & ~(bits | GRAD_UNHEARD))
     return old
 
 
