@@ -54,12 +54,7 @@ class Linear(Module):
             init.uniform_(self.bias, -bound, bound)
 
     def forward(self, input: Tensor) -> Tensor:
-        parameters: dict[str, Any] = self._parameters
-        try:
-            weight, bias = parameters["weight"], parameters["bias"]
-        except KeyError:
-            # Replaced by a plain attribute or a property; looking there first would cost more than the call itself.
-            weight, bias = self.weight, self.bias
+        weight, bias = self._weight_and_bias()
         return F.linear(input, weight, bias)
 
     def extra_repr(self) -> str:

@@ -277,6 +277,15 @@ class Module:
                 return members[name]
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
+    def _weight_and_bias(self) -> tuple[Any, Any]:
+        """`self.weight, self.bias` for layers that need them at every call."""
+        parameters = self._parameters
+        try:
+            return parameters["weight"], parameters["bias"]
+        except KeyError:
+            # Replaced by a plain attribute or a property; looking there first would cost as much as a small product.
+            return self.weight, self.bias
+
     def __setattr__(self, name: str, value: Any) -> None:
         state = self.__dict__
         parameters = state.get("_parameters")
