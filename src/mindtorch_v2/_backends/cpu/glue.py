@@ -131,20 +131,27 @@ class Ternary(Kernel):
         return True
 
     def launch(self, args: tuple[Any, ...], s: Spec, out: Any, offset: int, stride: tuple[int, ...], code: int) -> Any:
-        flat: list[Any] = [self.code]
-        for i in range(3):
-            x = args[i]
-            if isinstance(x, TensorBase):
-                flat.append(x._storage)
-                flat.append(int(x._offset))
-                flat.append(expand_strides(x, s.shape))
-                flat.append(x._dtype.code)
-            else:
-                flat.append(x)
-                flat.append(0)
-                flat.append(())
-                flat.append(0)
+        # A number stands for itself; what it has instead of an offset, strides and a dtype is ignored.
+        a: Any = args[0]
+        b: Any = args[1]
+        c: Any = args[2]
+        a_offset = b_offset = c_offset = 0
+        a_stride: tuple[int, ...] = ()
+        b_stride: tuple[int, ...] = ()
+        c_stride: tuple[int, ...] = ()
+        a_code = b_code = c_code = 0
+        shape = s.shape
+        if isinstance(a, TensorBase):
+            a_offset, a_stride, a_code = int(a._offset), expand_strides(a, shape), int(a._dtype.code)
+            a = a._storage
+        if isinstance(b, TensorBase):
+            b_offset, b_stride, b_code = int(b._offset), expand_strides(b, shape), int(b._dtype.code)
+            b = b._storage
+        if isinstance(c, TensorBase):
+            c_offset, c_stride, c_code = int(c._offset), expand_strides(c, shape), int(c._dtype.code)
+            c = c._storage
         alpha: Any = 1
         if self.alpha >= 0:
             alpha = args[self.alpha]
-        return _ternary(*flat, out, offset, stride, code, s.shape, s.compute.code, alpha)
+        return _ternary(self.code, a, a_offset, a_stride, a_code, b, b_offset, b_stride, b_code, c, c_offset, c_stride,
+                        c_code, out, offset, stride, code, shape, s.compute.code, alpha)

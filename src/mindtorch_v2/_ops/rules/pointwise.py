@@ -32,6 +32,7 @@ class Pointwise(Rule):
         self.kind: Final = kind
         self.single: Final = len(positions) == 1
         self.pair: Final = len(positions) == 2
+        self.triple: Final = len(positions) == 3
 
     def infer(self, args: tuple[Any, ...]) -> Any:
         if self.single:
@@ -57,6 +58,11 @@ class Pointwise(Rule):
                         return self.same(b, b._dtype)
                 elif isinstance(a, int) and not isinstance(a, bool) and b._dtype.category >= 1:
                     return self.same(b, b._dtype)
+        elif self.triple:
+            a = args[self.positions[0]]
+            if isinstance(a, TensorBase) and is_contiguous(a) and (
+                    joins(args[self.positions[1]], a) and joins(args[self.positions[2]], a)):
+                return self.same(a, a._dtype)
         return self.general(args)
 
     def same(self, a: TensorBase, dt: dtype) -> Spec:
@@ -110,6 +116,17 @@ class Pointwise(Rule):
                 dev = t._device
                 break
         return self.finish(shape, ordered_strides(shape, tensors), dt, dev)
+
+
+def joins(x: Any, a: TensorBase) -> bool:
+    """Whether an operand changes neither layout nor dtype beside the contiguous tensor `a`."""
+    if isinstance(x, TensorBase):
+        return x._dtype is a._dtype and is_contiguous(x) and (x._shape is a._shape or x._shape == a._shape)
+    if isinstance(x, float):
+        return a._dtype.category >= 2
+    if isinstance(x, int):
+        return not isinstance(x, bool) and a._dtype.category >= 1
+    return x is None
 
 
 def promoted(a: dtype, b: dtype) -> dtype:
