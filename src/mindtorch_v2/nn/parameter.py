@@ -60,17 +60,6 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
     # A value and not a method: mypy cannot compare the keyword arguments of two `__repr__`.
     __repr__: Any = _parameter_text
 
-    def __reduce_ex__(self, protocol: Any) -> Any:
-        return _rebuild_parameter, (type(self), self.data, self.requires_grad, dict(self.__dict__))
-
-
-def _rebuild_parameter(
-    cls: type[Parameter], data: Tensor, requires_grad: bool, attributes: dict[str, Any]
-) -> Parameter:
-    parameter = cls(data, requires_grad)
-    parameter.__dict__.update(attributes)
-    return parameter
-
 
 class _BufferMeta(type):
     def __instancecheck__(cls, instance: Any) -> bool:
