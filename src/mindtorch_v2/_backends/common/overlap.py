@@ -8,7 +8,7 @@ from typing import Any
 
 from mypy_extensions import i64
 
-from ..._tensor_base import TensorBase, is_contiguous
+from ..._tensor_base import TensorBase, is_contiguous, numel
 from .runtime import extent
 
 _SELF_OVERLAP = (
@@ -57,7 +57,7 @@ def check_no_partial_overlap(out: TensorBase, t: TensorBase) -> None:
         return
     if out._offset == t._offset and out._shape == t._shape and out._stride == t._stride:
         return
-    if not is_dense(out) or not is_dense(t):
+    if numel(out) == 0 or numel(t) == 0 or not is_dense(out) or not is_dense(t):
         return
     out_size: i64 = out._dtype.itemsize
     t_size: i64 = t._dtype.itemsize
