@@ -482,6 +482,11 @@ void select_all(const Shape& shape, int dim, const Operand& out, const Operand& 
     gather_all(shape, out, src, index.data, istride, dim);
 }
 
+bool is_one(PyObject* number) {
+    if (PyFloat_CheckExact(number)) return PyFloat_AS_DOUBLE(number) == 1.0;
+    return PyLong_CheckExact(number) && number_as<double>(number, F64) == 1.0;
+}
+
 PyObject* index_select(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
     return guard([&]() -> PyObject* {
         expect_args("index_select", nargs, 15);
@@ -520,7 +525,9 @@ PyObject* index_add(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
         expect_args("index_add", nargs, 16);
         Shape shape, out_shape, line;
         parse_shape(args[4], out_shape);
-        shape = out_shape;
+        shape.ndim = out_shape.ndim;
+        shape.numel = out_shape.numel;
+        for (int i = 0; i < shape.ndim; ++i) shape.dim[i] = out_shape.dim[i];
         const int dim = parse_dim(args[5], shape);
         const int64_t n = parse_count(args[10]);
         Operand o, src;
@@ -534,11 +541,9 @@ PyObject* index_add(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
         }
         parse_operand(args + 11, shape, src);
         expect_code("index_add", src.code, o.code);
-        alignas(16) char scale[16], one[16];
-        number_into(args[15], o.code, scale);
-        Ref unit(PyLong_FromLong(1));
-        number_into(unit.get(), o.code, one);
-        const bool plain = std::memcmp(scale, one, (size_t)o.itemsize) == 0;
+        alignas(16) char scale[16];
+        const bool plain = is_one(args[15]);
+        if (!plain) number_into(args[15], o.code, scale);
         set_shape(line, {n});
         check_indices(line, index.data, index.stride, size, [&](int64_t i) {
             if (plain && shape.ndim > 1) OutOfBounds{dim, size}(i);

@@ -210,7 +210,8 @@ template <class A> void multiply_serial(const Product<A>& p) {
 // ---------------------------------------------------------------- calls
 
 struct Call {
-    Operand a, b, c, out;  // strides: batch, row, column
+    Operand a, b, out;  // strides: batch, row, column
+    const Operand* c;   // what beta multiplies
     int64_t batch, m, n, k;
     PyObject *alpha, *beta;
 };
@@ -224,7 +225,7 @@ template <class A> void multiply_all(const Product<A>& p, const Call& call) {
             for (int64_t i = begin; i < end; ++i) {
                 q.a.data = p.a.data + i * call.a.stride[0];
                 q.b.data = p.b.data + i * call.b.stride[0];
-                q.c.data = p.c.data + i * call.c.stride[0];
+                q.c.data = p.c.data + i * call.c->stride[0];
                 q.out.data = p.out.data + i * call.out.stride[0];
                 multiply_serial(q);
             }
@@ -258,7 +259,7 @@ int kernel_code(int code, const char* name) {
 template <class A> void multiply_as(const Call& call, int code) {
     auto matrix = [](const Operand& op) { return Matrix<A>{op.as<A>(), op.stride[1], op.stride[2]}; };
     auto input = [](const Operand& op) { return Matrix<const A>{op.as<A>(), op.stride[1], op.stride[2]}; };
-    const Product<A> p{input(call.a), input(call.b), input(call.c), matrix(call.out), call.m, call.n, call.k,
+    const Product<A> p{input(call.a), input(call.b), input(*call.c), matrix(call.out), call.m, call.n, call.k,
                        number_as<A>(call.alpha, code), number_as<A>(call.beta, code)};
     GilRelease unlocked(call.batch * call.m * call.n * std::max<int64_t>(1, call.k) / 8);
     multiply_all(p, call);
@@ -314,8 +315,8 @@ void run(const Call& call, const char* name) {
     const Complex<double> b = *reinterpret_cast<const Complex<double>*>(beta);
     Call wide = call;
     const Widened a(call.a, call.batch, call.m, call.k, code, true), w(call.b, call.batch, call.k, call.n, code, true);
-    const Widened c(call.c, call.batch, call.m, call.n, code, b.re != 0 || b.im != 0);
-    wide.a = a.self, wide.b = w.self, wide.c = c.self, wide.out = c.self;
+    const Widened c(*call.c, call.batch, call.m, call.n, code, b.re != 0 || b.im != 0);
+    wide.a = a.self, wide.b = w.self, wide.c = &c.self, wide.out = c.self;
     multiply(wide, code);
     c.write_to(call.out);
 }
@@ -351,7 +352,7 @@ PyObject* gemm(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
         parse_matrix(args + 3, args[9], shape, call.b);
         set_shape(shape, {call.m, call.n});
         Ref out(parse_result(args + 6, args[9], shape, call.out));
-        call.c = call.out;
+        call.c = &call.out;
         run(call, "addmm_impl_cpu_");
         return out.release();
     });
@@ -370,7 +371,9 @@ PyObject* addmm(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
         set_shape(shape, {call.k, call.n});
         parse_matrix(args + 6, args[12], shape, call.b);
         set_shape(shape, {call.m, call.n});
-        parse_matrix(args, args[12], shape, call.c);
+        Operand c;
+        parse_matrix(args, args[12], shape, c);
+        call.c = &c;
         Ref out(parse_result(args + 9, args[12], shape, call.out));
         run(call, "addmm_impl_cpu_");
         return out.release();
@@ -391,7 +394,7 @@ PyObject* bgemm(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
         parse_matrix(args + 3, args[9], shape, call.b);
         set_shape(shape, {call.batch, call.m, call.n});
         Ref out(parse_result(args + 6, args[9], shape, call.out));
-        call.c = call.out;
+        call.c = &call.out;
         run(call, "bmm");
         return out.release();
     });
