@@ -4,13 +4,14 @@ Invariant: a tensor's backend bit names exactly one entry of `RUNTIMES`.
 """
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, final
 
 from mypy_extensions import i64, mypyc_attr
 
 from ... import _native
 from ..._device import CPU, device
 from ..._dispatch.keys import BACKENDS, device_bit
+from ..._dispatch.keys import CPU as CPU_KEY
 from ..._dispatch.op import Spec
 from ..._dtype import dtype
 from ..._tensor_base import TensorBase, contiguous_strides, make
@@ -37,8 +38,26 @@ class Runtime:
 RUNTIMES: Final[dict[int, Runtime]] = {}
 
 
+@final
+class Known:
+    """The CPU's runtime, which nearly every call asks for."""
+
+    def __init__(self) -> None:
+        self.cpu: Runtime | None = None
+
+
+_KNOWN: Final = Known()
+
+
 def runtime_of(t: TensorBase) -> Runtime:
-    return RUNTIMES[int(t._keys & BACKENDS)]
+    bits = t._keys & BACKENDS
+    if bits == CPU_KEY:
+        cpu = _KNOWN.cpu
+        if cpu is None:
+            cpu = RUNTIMES[int(bits)]
+            _KNOWN.cpu = cpu
+        return cpu
+    return RUNTIMES[int(bits)]
 
 
 def runtime_for(dev: device) -> Runtime:
