@@ -6,7 +6,7 @@ shares memory with its argument stays where that memory is.
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import Any, Final
 
 from . import _native
 from ._backends.common.runtime import empty_contiguous
@@ -15,7 +15,8 @@ from ._dispatch.binding import BAD, convert, need, plain_ints
 from ._dispatch.op import Op, type_name
 from ._dispatch.schema import Arg
 from ._dispatch.state import STATE, current_default_device
-from ._dtype import DEFAULTS, dtype, dtype_or_none, from_np
+from ._dtype import DEFAULTS, dtype_or_none, from_np
+from ._dtype import dtype as DType
 from ._nested import from_data as numbers
 from ._ops import copy as _copy_rows
 from ._ops import create as _rows
@@ -28,9 +29,26 @@ __all__ = [
     "zeros", "zeros_like",
 ]
 
-_MISSING: Any = object()
-_SIZE = Arg("size", "int", False, True, 0, "", False, False, False, None)
-_STRIDE = Arg("stride", "int", False, True, 0, "", False, False, False, None)
+_MISSING: Final[Any] = object()
+_ARANGE: Final[Op] = _rows.ARANGE
+_EMPTY: Final[Op] = _rows.EMPTY
+_EMPTY_LIKE: Final[Op] = _rows.EMPTY_LIKE
+_EMPTY_STRIDED: Final[Op] = _rows.EMPTY_STRIDED
+_EYE: Final[Op] = _rows.EYE
+_FULL: Final[Op] = _rows.FULL
+_FULL_LIKE: Final[Op] = _rows.FULL_LIKE
+_LINSPACE: Final[Op] = _rows.LINSPACE
+_LOGSPACE: Final[Op] = _rows.LOGSPACE
+_ONES: Final[Op] = _rows.ONES
+_ONES_LIKE: Final[Op] = _rows.ONES_LIKE
+_SCALAR_TENSOR: Final[Op] = _rows.SCALAR_TENSOR
+_TRIL_INDICES: Final[Op] = _rows.TRIL_INDICES
+_TRIU_INDICES: Final[Op] = _rows.TRIU_INDICES
+_ZEROS: Final[Op] = _rows.ZEROS
+_ZEROS_LIKE: Final[Op] = _rows.ZEROS_LIKE
+_TO_COPY: Final[Op] = _copy_rows.TO_COPY
+_SIZE: Final = Arg("size", "int", False, True, 0, "", False, False, False, None)
+_STRIDE: Final = Arg("stride", "int", False, True, 0, "", False, False, False, None)
 
 
 
@@ -66,6 +84,11 @@ def _bad_size(fname: str, given: Any) -> tuple[int, ...]:
     return tuple(out)
 
 
+def _size_list(fname: str, size: Any) -> Any:
+    """Sizes that must come as one sequence."""
+    return size if type(size) is tuple and plain_ints(size) else need(fname, _SIZE, 1, size)
+
+
 def _size_from(fname: str, given: tuple[Any, ...], size: Any) -> Any:
     """`zeros(2, 3)`, `zeros((2, 3))` or `zeros(size=(2, 3))`."""
     if size is None:
@@ -87,7 +110,7 @@ def _given(fname: str, **arguments: Any) -> None:
 
 
 def _dtype_arg(fname: str, dt: Any) -> Any:
-    if dt is None or isinstance(dt, dtype):
+    if dt is None or isinstance(dt, DType):
         return dt
     found = dtype_or_none(dt)
     if found is None:
@@ -146,7 +169,7 @@ def empty(*given: Any, size: Any = None, out: Any = None, dtype: Any = None, lay
     """empty(*size, *, out=None, dtype=None, layout=strided, device=None, requires_grad=False): uninitialised memory."""
     args = (_size_from("empty", given, size), _dtype_arg("empty", dtype), layout, _factory_device("empty", device),
             pin_memory, memory_format)
-    return _run(_rows.EMPTY, args, out, requires_grad)
+    return _run(_EMPTY, args, out, requires_grad)
 
 
 def zeros(*given: Any, size: Any = None, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
@@ -154,7 +177,7 @@ def zeros(*given: Any, size: Any = None, out: Any = None, dtype: Any = None, lay
     """zeros(*size, *, out=None, dtype=None, layout=strided, device=None, requires_grad=False)"""
     args = (_size_from("zeros", given, size), _dtype_arg("zeros", dtype), layout, _factory_device("zeros", device),
             pin_memory)
-    return _run(_rows.ZEROS, args, out, requires_grad)
+    return _run(_ZEROS, args, out, requires_grad)
 
 
 def ones(*given: Any, size: Any = None, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
@@ -162,16 +185,16 @@ def ones(*given: Any, size: Any = None, out: Any = None, dtype: Any = None, layo
     """ones(*size, *, out=None, dtype=None, layout=strided, device=None, requires_grad=False)"""
     args = (_size_from("ones", given, size), _dtype_arg("ones", dtype), layout, _factory_device("ones", device),
             pin_memory)
-    return _run(_rows.ONES, args, out, requires_grad)
+    return _run(_ONES, args, out, requires_grad)
 
 
 def full(size: Any = _MISSING, fill_value: Any = _MISSING, *, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
          pin_memory: Any = False, requires_grad: Any = False) -> Any:
     """full(size, fill_value, *, out=None, dtype=None, layout=strided, device=None, requires_grad=False)"""
     _given("full", size=size, fill_value=fill_value)
-    args = (need("full", _SIZE, 1, size), _number("full", "fill_value", 2, fill_value), _dtype_arg("full", dtype), layout,
+    args = (_size_list("full", size), _number("full", "fill_value", 2, fill_value), _dtype_arg("full", dtype), layout,
             _factory_device("full", device), pin_memory)
-    return _run(_rows.FULL, args, out, requires_grad)
+    return _run(_FULL, args, out, requires_grad)
 
 
 def empty_strided(size: Any, stride: Any, *, dtype: Any = None, layout: Any = None, device: Any = None,
@@ -180,7 +203,7 @@ def empty_strided(size: Any, stride: Any, *, dtype: Any = None, layout: Any = No
     fname = "empty_strided"
     args = (need(fname, _SIZE, 1, size), need(fname, _STRIDE, 2, stride), _dtype_arg(fname, dtype), layout,
             _factory_device(fname, device), pin_memory)
-    return _run(_rows.EMPTY_STRIDED, args, None, requires_grad)
+    return _run(_EMPTY_STRIDED, args, None, requires_grad)
 
 
 def scalar_tensor(s: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = False,
@@ -188,10 +211,10 @@ def scalar_tensor(s: Any, *, dtype: Any = None, layout: Any = None, device: Any 
     """A tensor without dimensions that holds one number."""
     fname = "scalar_tensor"
     args = (_number(fname, "s", 1, s), _dtype_arg(fname, dtype), layout, _factory_device(fname, device), pin_memory)
-    return _run(_rows.SCALAR_TENSOR, args, None, requires_grad)
+    return _run(_SCALAR_TENSOR, args, None, requires_grad)
 
 
-_ARANGE_FORMS = (
+_ARANGE_FORMS: Final = (
     " * (Number end, *, Tensor out = None, torch.dtype dtype = None, torch.layout layout = None, torch.device device = None, "
     "bool pin_memory = False, bool requires_grad = False)\n"
     " * (Number start, Number end, *, torch.dtype dtype = None, torch.layout layout = None, torch.device device = None, bool "
@@ -220,7 +243,7 @@ def arange(*given: Any, start: Any = None, end: Any = None, step: Any = None, ou
             _number("arange", "end", 1 if first else 2, end),
             1 if step is None else _number("arange", "step", 3, step), _dtype_arg("arange", dtype), layout,
             _factory_device("arange", device), pin_memory)
-    return _run(_rows.ARANGE, args, out, requires_grad)
+    return _run(_ARANGE, args, out, requires_grad)
 
 
 def linspace(start: Any, end: Any, steps: Any, *, out: Any = None, dtype: Any = None, layout: Any = None,
@@ -228,7 +251,7 @@ def linspace(start: Any, end: Any, steps: Any, *, out: Any = None, dtype: Any = 
     """linspace(start, end, steps, *, out=None, dtype=None, layout=strided, device=None, requires_grad=False)"""
     args = (_number("linspace", "start", 1, start), _number("linspace", "end", 2, end), _int("linspace", "steps", 3, steps),
             _dtype_arg("linspace", dtype), layout, _factory_device("linspace", device), pin_memory)
-    return _run(_rows.LINSPACE, args, out, requires_grad)
+    return _run(_LINSPACE, args, out, requires_grad)
 
 
 def logspace(start: Any, end: Any, steps: Any, base: Any = 10.0, *, out: Any = None, dtype: Any = None,
@@ -236,7 +259,7 @@ def logspace(start: Any, end: Any, steps: Any, base: Any = 10.0, *, out: Any = N
     """logspace(start, end, steps, base=10.0, *, out=None, dtype=None, layout=strided, device=None, requires_grad=False)"""
     args = (_number("logspace", "start", 1, start), _number("logspace", "end", 2, end), _int("logspace", "steps", 3, steps),
             float(base), _dtype_arg("logspace", dtype), layout, _factory_device("logspace", device), pin_memory)
-    return _run(_rows.LOGSPACE, args, out, requires_grad)
+    return _run(_LOGSPACE, args, out, requires_grad)
 
 
 def _int(fname: str, name: str, position: int, x: Any) -> Any:
@@ -251,7 +274,7 @@ def eye(n: Any, m: Any = None, *, out: Any = None, dtype: Any = None, layout: An
     rows = _int("eye", "n", 1, n)
     args = (rows, rows if m is None else _int("eye", "m", 2, m), _dtype_arg("eye", dtype), layout,
             _factory_device("eye", device), pin_memory)
-    return _run(_rows.EYE, args, out, requires_grad)
+    return _run(_EYE, args, out, requires_grad)
 
 
 def tril_indices(row: Any, col: Any, offset: Any = 0, *, dtype: Any = None, device: Any = None, layout: Any = None,
@@ -260,7 +283,7 @@ def tril_indices(row: Any, col: Any, offset: Any = 0, *, dtype: Any = None, devi
     fname = "tril_indices"
     args = (_int(fname, "row", 1, row), _int(fname, "col", 2, col), _int(fname, "offset", 3, offset),
             _dtype_arg(fname, dtype), layout, _factory_device(fname, device), pin_memory)
-    return _run(_rows.TRIL_INDICES, args, None, False)
+    return _run(_TRIL_INDICES, args, None, False)
 
 
 def triu_indices(row: Any, col: Any, offset: Any = 0, *, dtype: Any = None, device: Any = None, layout: Any = None,
@@ -269,35 +292,38 @@ def triu_indices(row: Any, col: Any, offset: Any = 0, *, dtype: Any = None, devi
     fname = "triu_indices"
     args = (_int(fname, "row", 1, row), _int(fname, "col", 2, col), _int(fname, "offset", 3, offset),
             _dtype_arg(fname, dtype), layout, _factory_device(fname, device), pin_memory)
-    return _run(_rows.TRIU_INDICES, args, None, False)
+    return _run(_TRIU_INDICES, args, None, False)
 
 
 # -- like another tensor ------------------------------------------------------------------------------------------
 def _like(o: Op, head: tuple[Any, ...], dtype: Any, layout: Any, device: Any, pin_memory: Any, memory_format: Any,
           requires_grad: bool) -> Any:
-    fname = o.title()
     if not isinstance(head[0], TensorBase):
-        raise TypeError(f"{fname}(): argument 'input' (position 1) must be Tensor, not {type(head[0]).__name__}")
-    t = o.call((*head, _dtype_arg(fname, dtype), layout, _device_arg(fname, device), pin_memory, memory_format))
+        raise TypeError(f"{o.title()}(): argument 'input' (position 1) must be Tensor, not {type(head[0]).__name__}")
+    if dtype is not None:
+        dtype = _dtype_arg(o.title(), dtype)
+    if device is not None:
+        device = _device_arg(o.title(), device)
+    t = o.call(head + (dtype, layout, device, pin_memory, memory_format))
     return _finish(t, requires_grad) if requires_grad else t
 
 
 def empty_like(input: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = False,
                requires_grad: Any = False, memory_format: Any = None) -> Any:
     """Uninitialised, with the shape and layout of `input`."""
-    return _like(_rows.EMPTY_LIKE, (input,), dtype, layout, device, pin_memory, memory_format, requires_grad)
+    return _like(_EMPTY_LIKE, (input,), dtype, layout, device, pin_memory, memory_format, requires_grad)
 
 
 def zeros_like(input: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = False,
                requires_grad: Any = False, memory_format: Any = None) -> Any:
     """Zeros with the shape and layout of `input`."""
-    return _like(_rows.ZEROS_LIKE, (input,), dtype, layout, device, pin_memory, memory_format, requires_grad)
+    return _like(_ZEROS_LIKE, (input,), dtype, layout, device, pin_memory, memory_format, requires_grad)
 
 
 def ones_like(input: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = False,
               requires_grad: Any = False, memory_format: Any = None) -> Any:
     """Ones with the shape and layout of `input`."""
-    return _like(_rows.ONES_LIKE, (input,), dtype, layout, device, pin_memory, memory_format, requires_grad)
+    return _like(_ONES_LIKE, (input,), dtype, layout, device, pin_memory, memory_format, requires_grad)
 
 
 def full_like(input: Any = _MISSING, fill_value: Any = _MISSING, *, dtype: Any = None, layout: Any = None, device: Any = None,
@@ -305,7 +331,7 @@ def full_like(input: Any = _MISSING, fill_value: Any = _MISSING, *, dtype: Any =
     """`fill_value` everywhere, with the shape and layout of `input`."""
     _given("full_like", input=input, fill_value=fill_value)
     value = _number("full_like", "fill_value", 2, fill_value)
-    return _like(_rows.FULL_LIKE, (input, value), dtype, layout, device, pin_memory, memory_format, requires_grad)
+    return _like(_FULL_LIKE, (input, value), dtype, layout, device, pin_memory, memory_format, requires_grad)
 
 
 # -- from Python data ---------------------------------------------------------------------------------------------
@@ -324,11 +350,11 @@ def from_data(data: Any, dt: Any, dev: Any, fname: str = "tensor") -> Any:
     t = numbers(data, dt)
     if dev is None or dev is CPU or dev.type == "cpu":
         return t
-    return _copy_rows.TO_COPY.call((t, None, placed(dev), None))
+    return _TO_COPY.call((t, None, placed(dev), None))
 
 
-_PLAIN = frozenset({list, tuple, float, int, bool, complex})
-_SHOWN = {"tensor": "torch.tensor", "new_tensor": "tensor.new_tensor"}
+_PLAIN: Final = frozenset({list, tuple, float, int, bool, complex})
+_SHOWN: Final = {"tensor": "torch.tensor", "new_tensor": "tensor.new_tensor"}
 
 
 def _as_array(data: Any) -> Any:
@@ -339,7 +365,7 @@ def _as_array(data: Any) -> Any:
 
 
 def _copied(t: Any, dt: Any, dev: Any) -> Any:
-    return _copy_rows.TO_COPY.call((t, dt, dev, None))
+    return _TO_COPY.call((t, dt, dev, None))
 
 
 def tensor(data: Any = _MISSING, *, dtype: Any = None, device: Any = None, requires_grad: Any = False,
@@ -427,7 +453,10 @@ def from_numpy(ndarray: Any) -> Any:
 
         if not isinstance(a, numpy.ndarray):
             raise TypeError(f"expected np.ndarray (got {type(a).__name__})")
-    dt = from_np(a.dtype)
+    dt = _NP.get(a.dtype)
+    if dt is None:
+        dt = from_np(a.dtype)
+        _NP[a.dtype] = dt
     item: int = dt.itemsize
     found = _seen(a)
     shape: tuple[int, ...] = found[1]
@@ -452,6 +481,10 @@ def from_numpy(ndarray: Any) -> Any:
     return make(_wrap(found[0], reach * item, a), 0, shape, tuple(steps), dt, CPU, 1)
 
 
+# NumPy's dtypes already met; working out one of theirs takes longer than everything else here.
+_NP: Final[dict[Any, DType]] = {}
+
+
 def _seen(a: Any) -> Any:
     """Address, shape, strides in bytes, item size and whether it is read-only."""
     try:
@@ -461,11 +494,11 @@ def _seen(a: Any) -> Any:
         return a.__array_interface__["data"][0], a.shape, a.strides, a.itemsize, not a.flags.writeable
 
 
-_buffer_info: Any = _native.buffer_info
-_wrap: Any = _native.Storage.wrap
+_buffer_info: Final[Any] = _native.buffer_info
+_wrap: Final[Any] = _native.Storage.wrap
 
 
-_READ_ONLY = {
+_READ_ONLY: Final = {
     "NumPy array": "The given NumPy array is not writable, and PyTorch does not support non-writable tensors. This means "
     "writing to this tensor will result in undefined behavior. You may want to copy the array to protect its data or make "
     "it writable before converting it to a tensor. This type of warning will be suppressed for the rest of this program.",
@@ -474,7 +507,7 @@ _READ_ONLY = {
     "its data or make it writable before converting it to a tensor. This type of warning will be suppressed for the rest "
     "of this program.",
 }
-_warned: set[str] = set()
+_warned: Final[set[str]] = set()
 
 
 def _warn_read_only(kind: str) -> None:

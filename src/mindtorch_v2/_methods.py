@@ -95,8 +95,11 @@ def type_(self: Any, dtype: Any = None, non_blocking: bool = False) -> Any:
 
 # -- factories ----------------------------------------------------------------------------------------------------
 def _new(o: Op, head: tuple[Any, ...], dtype: Any, layout: Any, device: Any, pin_memory: Any, requires_grad: bool) -> Any:
-    fname = o.title()
-    t = o.call((*head, _dtype_arg(fname, dtype), layout, _device_arg(fname, device), pin_memory))
+    if dtype is not None:
+        dtype = _dtype_arg(o.title(), dtype)
+    if device is not None:
+        device = _device_arg(o.title(), device)
+    t = o.call((*head, dtype, layout, device, pin_memory))
     return _finish(t, requires_grad) if requires_grad else t
 
 

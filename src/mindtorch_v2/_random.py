@@ -25,7 +25,9 @@ from ._creation import (
     empty,
 )
 from ._device import CPU, device
+from ._dispatch.binding import plain_ints
 from ._dispatch.op import type_name
+from ._dispatch.state import current_default_device
 from ._dtype import uint8
 from ._ops import random as _rows
 from ._ops.rules.random import check_std
@@ -161,10 +163,15 @@ def _made(o: Any, args: tuple[Any, ...], out: Any, requires_grad: bool) -> Any:
     return _finish(t, requires_grad) if requires_grad else t
 
 
+_rand, _randn = _rows.RAND.call, _rows.RANDN.call
+
+
 # -- factories ----------------------------------------------------------------------------------------------------
 def rand(*given: Any, size: Any = None, generator: Any = None, out: Any = None, dtype: Any = None, layout: Any = None,
          device: Any = None, pin_memory: Any = False, requires_grad: bool = False) -> Any:
     """rand(*size, *, generator=None, out=None, dtype=None, ...): uniform in [0, 1)."""
+    if generator is dtype is device is layout is out is None and not requires_grad and not pin_memory and plain_ints(given):
+        return _rand((given, None, None, None, current_default_device(), None))
     args = (_sizes("rand", given if size is None else (size,)), _generator("rand", generator),
             _dtype_arg("rand", dtype if out is None else out._dtype), layout, _factory_device("rand", device), pin_memory)
     return _made(_rows.RAND, args, out, requires_grad)
@@ -173,6 +180,8 @@ def rand(*given: Any, size: Any = None, generator: Any = None, out: Any = None, 
 def randn(*given: Any, size: Any = None, generator: Any = None, out: Any = None, dtype: Any = None, layout: Any = None,
           device: Any = None, pin_memory: Any = False, requires_grad: bool = False) -> Any:
     """randn(*size, *, generator=None, out=None, dtype=None, ...): normal with mean 0 and deviation 1."""
+    if generator is dtype is device is layout is out is None and not requires_grad and not pin_memory and plain_ints(given):
+        return _randn((given, None, None, None, current_default_device(), None))
     args = (_sizes("randn", given if size is None else (size,)), _generator("randn", generator),
             _dtype_arg("randn", dtype if out is None else out._dtype), layout, _factory_device("randn", device), pin_memory)
     return _made(_rows.RANDN, args, out, requires_grad)
@@ -267,6 +276,9 @@ def normal(mean: Any, std: Any = 1.0, size: Any = None, *, generator: Any = None
     return _finish(form.call((t, a, b, g)), requires_grad)
 
 
+_normal_, _uniform_ = _rows.NORMAL.row.inplace_op.call, _rows.UNIFORM.row.inplace_op.call
+
+
 # -- filling ------------------------------------------------------------------------------------------------------
 def _from(fname: str, given: Any, others: dict[str, Any], default: Any) -> Any:
     """The argument PyTorch calls `from`, which Python cannot name."""
@@ -279,14 +291,18 @@ def _from(fname: str, given: Any, others: dict[str, Any], default: Any) -> Any:
 
 def uniform_(self: Any, from_: Any = None, to: Any = 1.0, *, generator: Any = None, **others: Any) -> Any:
     """uniform_(from=0, to=1, *, generator=None): fill with numbers from [from, to)."""
+    if from_ is None and not others and generator is None and type(to) is float:
+        return _uniform_((self, 0.0, to, None))
     low = float(_number("uniform_", "from", 1, _from("uniform_", from_, others, 0.0)))
-    return _rows.UNIFORM.row.inplace_op.call((self, low, float(_number("uniform_", "to", 2, to)),
+    return _uniform_((self, low, float(_number("uniform_", "to", 2, to)),
                                               _generator("uniform_", generator)))
 
 
 def normal_(self: Any, mean: Any = 0.0, std: Any = 1.0, *, generator: Any = None) -> Any:
     """normal_(mean=0, std=1, *, generator=None)"""
-    return _rows.NORMAL.row.inplace_op.call((self, float(_number("normal_", "mean", 1, mean)),
+    if type(mean) is float and type(std) is float and generator is None:
+        return _normal_((self, mean, std, None))
+    return _normal_((self, float(_number("normal_", "mean", 1, mean)),
                                              float(_number("normal_", "std", 2, std)), _generator("normal_", generator)))
 
 

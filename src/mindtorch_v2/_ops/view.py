@@ -1,7 +1,6 @@
 """Views: operators whose result shares the memory of their first argument, and the rows their backward passes need."""
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 from .._backends.common import transfer
@@ -160,17 +159,6 @@ def _adjoint(self: Any, name: str = "adjoint()") -> Any:
 composite("adjoint(Tensor(a) self) -> Tensor(a)", _adjoint)
 
 
-def numpy_T(self: Any) -> Any:
-    """`Tensor.T`"""
-    n = len(self._shape)
-    if n != 2 and n != 0:
-        warnings.warn(
-            "The use of `x.T` on tensors of dimension other than 2 to reverse their shape is deprecated and it will throw "
-            "an error in a future release. Consider `x.mT` to transpose batches of matrices or `x.permute(*torch.arange("
-            "x.ndim - 1, -1, -1))` to reverse the dimensions of a tensor.", UserWarning, stacklevel=2)
-    return v.reversed_dims(self)
-
-
 def matrix_H(self: Any) -> Any:
     """`Tensor.H`"""
     n = self.dim()
@@ -179,14 +167,6 @@ def matrix_H(self: Any) -> Any:
             f"tensor.H is only supported on matrices (2-D tensors). Got {n}-D tensor."
             + (" For batches of matrices, consider using tensor.mH" if n > 2 else ""))
     return _adjoint(self)
-
-
-def mT(self: Any) -> Any:
-    """`Tensor.mT`"""
-    n = self.dim()
-    if n == 1:
-        raise RuntimeError("tensor.mT is only supported on matrices or batches of matrices. Got 1-D tensor.")
-    return self if n == 0 else TRANSPOSE.call((self, -2, -1))
 
 
 def mH(self: Any) -> Any:
@@ -461,7 +441,7 @@ IMAG = composite("imag(Tensor(a) self) -> Tensor(a)", _imag, method=False)
 METHODS: dict[str, Any] = {"split": split_method, "squeeze": squeeze}
 # Attributes of a tensor that are views.
 PROPERTIES: dict[str, Any] = {
-    "T": numpy_T, "H": matrix_H, "mT": mT, "mH": mH, "real": _real, "imag": _imag,
+    "T": v.numpy_T, "H": matrix_H, "mT": v.mT, "mH": mH, "real": _real, "imag": _imag,
 }
 
 v.ROWS.view, v.ROWS.unsafe_view, v.ROWS.clone = VIEW, UNSAFE_VIEW, copy.CLONE

@@ -5,6 +5,7 @@ may not, is checked against the storage), and refuses with PyTorch's text.
 """
 from __future__ import annotations
 
+import warnings
 from typing import Any, Final, final
 
 from mypy_extensions import i64
@@ -592,12 +593,26 @@ class FlattenKernel(Kernel):
         return reshaped(src, tuple(sizes))
 
 
-def reversed_dims(src: TensorBase) -> Any:
-    """`Tensor.T`"""
-    n = len(src._shape)
+# Getters of properties: unlike methods these may be compiled functions.
+def numpy_T(self: TensorBase) -> Any:
+    """The dimensions in reverse order."""
+    n = len(self._shape)
     if n == 2:
-        return ROWS.permute.call((src, (1, 0)))
-    return ROWS.permute.call((src, tuple([n - 1 - i for i in range(n)])))
+        return ROWS.permute.call((self, (1, 0)))
+    if n != 0:
+        warnings.warn(
+            "The use of `x.T` on tensors of dimension other than 2 to reverse their shape is deprecated and it will throw "
+            "an error in a future release. Consider `x.mT` to transpose batches of matrices or `x.permute(*torch.arange("
+            "x.ndim - 1, -1, -1))` to reverse the dimensions of a tensor.", UserWarning, stacklevel=2)
+    return ROWS.permute.call((self, tuple([n - 1 - i for i in range(n)])))
+
+
+def mT(self: TensorBase) -> Any:
+    """The last two dimensions exchanged."""
+    n = len(self._shape)
+    if n == 1:
+        raise RuntimeError("tensor.mT is only supported on matrices or batches of matrices. Got 1-D tensor.")
+    return self if n == 0 else ROWS.transpose.call((self, -2, -1))
 
 
 @final

@@ -353,6 +353,9 @@ class ArangeRule(Rule):
 
 def arange_length(start: Any, end: Any, step: Any, dt: dtype) -> int:
     """How many numbers lie from start to end; PyTorch's errors."""
+    if dt is int64 and isinstance(start, int) and isinstance(end, int) and isinstance(step, int):
+        if (step > 0 and end >= start) or (step < 0 and end <= start):
+            return -((start - end) // step)
     a = as_double(start)
     b = as_double(end)
     by = as_double(step)
@@ -433,14 +436,16 @@ def joined_dtype(tensors: tuple[Any, ...]) -> dtype:
     first: TensorBase = tensors[0]
     dt = first._dtype
     mixed = False
-    for t in tensors:
+    for x in tensors:
+        t: TensorBase = x
         if t._dtype is not dt:
             mixed = True
     if not mixed:
         return dt
     dim_dt: dtype | None = None
     zero_dt: dtype | None = None
-    for t in tensors:
+    for x in tensors:
+        t = x
         if len(t._shape) > 0:
             dim_dt = t._dtype if dim_dt is None else promote(dim_dt, t._dtype)
         else:
@@ -451,7 +456,8 @@ def joined_dtype(tensors: tuple[Any, ...]) -> dtype:
 def check_devices(tensors: tuple[Any, ...]) -> device:
     first: TensorBase = tensors[0]
     dev = first._device
-    for t in tensors:
+    for x in tensors:
+        t: TensorBase = x
         if t._device is not dev and t._device != dev:
             raise RuntimeError(f"Tensor on device {t._device} is not on the expected device {dev}!")
     return dev
@@ -509,7 +515,8 @@ def check_cat(a: Ints, b: Ints, d: i64, k: i64) -> None:
 def common_format(tensors: tuple[Any, ...]) -> Any:
     """The memory format all tensors suggest, or None."""
     form: Any = None
-    for i, t in enumerate(tensors):
+    for i, x in enumerate(tensors):
+        t: TensorBase = x
         n = len(t._shape)
         if n != 4 and n != 5:
             return None
@@ -540,7 +547,8 @@ class StackRule(Rule):
         first: TensorBase = tensors[0]
         shape = first._shape
         d = wrap_dim(args[1], len(shape) + 1)
-        for i, t in enumerate(tensors):
+        for i, x in enumerate(tensors):
+            t: TensorBase = x
             if t._shape != shape:
                 raise RuntimeError(
                     f"stack expects each tensor to be equal size, but got {list(shape)} at entry 0 and "
