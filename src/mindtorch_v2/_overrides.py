@@ -1,7 +1,7 @@
 """`__torch_function__`: tensor subclasses, tensor-like objects and modes that take over calls of operators.
 
-Invariant: a call reaches a handler at most once. While a subclass's handler runs through the default implementation, calls
-made inside see plain dispatch; while a mode's handler runs, that mode is off.
+Invariant: a call reaches a handler at most once. While a subclass's handler runs through the default implementation,
+calls made inside see plain dispatch; while a mode's handler runs, that mode is off.
 """
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def as_subclass(self: Any, cls: Any) -> Any:
         raise TypeError(f"cls must be a type (got {type(cls).__name__})")
     if not issubclass(cls, TensorBase):
         raise TypeError(
-            "Creating a Tensor subclass from a class that does not inherit from Tensor is not possible. Make sure your class "
-            "inherits from Tensor.")
+            "Creating a Tensor subclass from a class that does not inherit from Tensor is not possible. Make sure your "
+            "class inherits from Tensor.")
     old = modes()
     set_modes(old | _EXCLUDED)
     try:
@@ -198,8 +198,8 @@ def _ask(func: Any, handlers: list[Any], args: tuple[Any, ...], kwargs: dict[str
     if stack:
         names = f"  - mode object {stack[-1]}\n" + names
     raise TypeError(
-        f"Multiple dispatch failed for 'torch.{getattr(func, '__name__', func)}'; all __torch_function__ handlers returned "
-        f"NotImplemented:\n\n{names}\n\nFor more information, try re-running with TORCH_LOGS=not_implemented")
+        f"Multiple dispatch failed for 'torch.{getattr(func, '__name__', func)}'; all __torch_function__ handlers "
+        f"returned NotImplemented:\n\n{names}\n\nFor more information, try re-running with TORCH_LOGS=not_implemented")
 
 
 # -- modes --------------------------------------------------------------------------------------------------------
@@ -225,7 +225,8 @@ class TorchFunctionMode:
         set_modes((self._before | FUNCTION_MODE | PYTHON) & ~_EXCLUDED)
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None,
+                 trace: TracebackType | None) -> None:
         _stack().pop()
         set_modes(self._before)
 
@@ -276,7 +277,8 @@ def has_torch_function(relevant_args: Iterable[Any]) -> bool:
     return bool(_stack()) or (not m & NO_TORCH_FUNCTION and bool(overriding(relevant_args)))
 
 
-def handle_torch_function(public_api: Callable[..., Any], relevant_args: Iterable[Any], *args: Any, **kwargs: Any) -> Any:
+def handle_torch_function(public_api: Callable[..., Any], relevant_args: Iterable[Any], *args: Any,
+                          **kwargs: Any) -> Any:
     """Hand a call to the overrides among `relevant_args`."""
     handlers = [] if modes() & NO_TORCH_FUNCTION else overriding(relevant_args)
     return _ask(public_api, handlers, args, kwargs)

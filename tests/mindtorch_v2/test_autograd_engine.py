@@ -1,7 +1,7 @@
 """The engine, hooks, modes, custom functions and overrides, told apart from PyTorch's by nothing a user can see.
 
-Invariant: a case is a function of the library; its outcome (a value, or the type and text of an error, and the warnings)
-is the same for both. What PyTorch has no name for is tested below on its own.
+Invariant: a case is a function of the library; its outcome (a value, or the type and text of an error, and the
+warnings) is the same for both. What PyTorch has no name for is tested below on its own.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def tried(fns: list[Callable[[], Any]]) -> list[Any]:
     return [outcome(fn) for fn in fns]
 
 
-# What backward and grad accept -----------------------------------------------------------------------------------------
+# What backward and grad accept ----------------------------------------------------------------------------------------
 
 
 @case
@@ -153,7 +153,7 @@ def assigning_grad(lib: Any) -> Any:
     ])
 
 
-# Accumulation ----------------------------------------------------------------------------------------------------------
+# Accumulation ---------------------------------------------------------------------------------------------------------
 
 
 @case
@@ -233,7 +233,7 @@ def graph_is_freed_node_by_node(lib: Any) -> Any:
     ])
 
 
-# Hooks -----------------------------------------------------------------------------------------------------------------
+# Hooks ----------------------------------------------------------------------------------------------------------------
 
 
 @case
@@ -378,7 +378,7 @@ def callbacks(lib: Any) -> Any:
     return log
 
 
-# The graph -------------------------------------------------------------------------------------------------------------
+# The graph ------------------------------------------------------------------------------------------------------------
 
 
 @case
@@ -451,7 +451,7 @@ def report_of_a_modified_value(lib: Any) -> Any:
             + tried([lambda: constant("float32", "meta"), lambda: written(leaf(lib))]))
 
 
-# Views and in-place ----------------------------------------------------------------------------------------------------
+# Views and in-place ---------------------------------------------------------------------------------------------------
 
 
 @case
@@ -527,7 +527,7 @@ def history_written_through_views(lib: Any) -> Any:
     return results
 
 
-# Modes -----------------------------------------------------------------------------------------------------------------
+# Modes ----------------------------------------------------------------------------------------------------------------
 
 
 @case
@@ -608,7 +608,7 @@ def grad_modes(lib: Any) -> Any:
     return seen
 
 
-# Functions -------------------------------------------------------------------------------------------------------------
+# Functions ------------------------------------------------------------------------------------------------------------
 
 
 @case
@@ -775,7 +775,7 @@ def a_context_is_the_node(lib: Any) -> Any:
             isinstance(node, lib.autograd.function.FunctionCtx), repr(node))
 
 
-# Gradcheck -------------------------------------------------------------------------------------------------------------
+# Gradcheck ------------------------------------------------------------------------------------------------------------
 
 
 @case
@@ -801,7 +801,7 @@ def gradcheck(lib: Any) -> Any:
     ])
 
 
-# Overrides -------------------------------------------------------------------------------------------------------------
+# Overrides ------------------------------------------------------------------------------------------------------------
 
 
 @case
@@ -898,7 +898,7 @@ def test_as_pytorch(name: str, oracle: Any) -> None:
     assert outcome(lambda: CASES[name](torch)) == outcome(lambda: CASES[name](oracle))
 
 
-# Without the oracle ----------------------------------------------------------------------------------------------------
+# Without the oracle ---------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", CASES)

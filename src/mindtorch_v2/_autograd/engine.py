@@ -162,8 +162,8 @@ def root_gradient(g: Any, shape: tuple[int, ...], dt: dtype, i: int) -> Any:
         raise TypeError(f"gradients can be either Tensors or None, but got {type(g).__name__}")
     if g._shape != shape:
         raise RuntimeError(
-            f"Mismatch in shape: grad_output[{i}] has a shape of torch.Size({list(g._shape)}) and output[{i}] has a shape "
-            f"of torch.Size({list(shape)}).")
+            f"Mismatch in shape: grad_output[{i}] has a shape of torch.Size({list(g._shape)}) and output[{i}] has a "
+            f"shape of torch.Size({list(shape)}).")
     if g._dtype.is_complex != dt.is_complex:
         raise RuntimeError(
             "For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch in dtype: "
@@ -416,9 +416,9 @@ def refit(node: Node, i: int, shape: tuple[int, ...], dt: Any, dev: Any, g: Tens
             if node._kind == FUNCTION:
                 # A formula's imaginary part is dropped; a user's is a mistake.
                 raise RuntimeError(
-                    "Expected isFloatingType(grad.scalar_type()) || (input_is_complex == grad_is_complex) to be true, but "
-                    "got false.  (Could this error message be improved?  If so, please report an enhancement request to "
-                    "PyTorch.)")
+                    "Expected isFloatingType(grad.scalar_type()) || (input_is_complex == grad_is_complex) to be true, "
+                    "but got false.  (Could this error message be improved?  If so, please report an enhancement "
+                    "request to PyTorch.)")
             g = HOT.real.call((g,))
         if g._dtype is not dt:
             g = HOT.to_copy.call((g, dt, None, None))

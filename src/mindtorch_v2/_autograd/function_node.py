@@ -35,16 +35,16 @@ _alloc: Final[Any] = _native.alloc_instance
 _AUTOGRAD_OFF: Final[i64] = AUTOGRAD << 32
 
 _DIRTY_VIEW: Final = (
-    "If your Function modifies inplace an input that is a view of another Tensor, your Function cannot return more than one "
-    "Tensor. This is not supported by the current autograd engine. You should either make sure the input is not a view "
-    "(using .clone() for example) or make your Function only return one Tensor (potentially splitting it into two "
-    "Functions: one doing the inplace that returns a single Tensor and a second one that does the other operations). You "
-    "can ask on the forum https://discuss.pytorch.org/ if you need help to do this change."
+    "If your Function modifies inplace an input that is a view of another Tensor, your Function cannot return more "
+    "than one Tensor. This is not supported by the current autograd engine. You should either make sure the input is "
+    "not a view (using .clone() for example) or make your Function only return one Tensor (potentially splitting it "
+    "into two Functions: one doing the inplace that returns a single Tensor and a second one that does the other "
+    "operations). You can ask on the forum https://discuss.pytorch.org/ if you need help to do this change."
 )
 _SAVED_AS_IS: Final = (
-    "An input that has been returned as-is as output is being saved for backward. This is not supported if you override "
-    "setup_context. You should return and save a view of the input instead, e.g. with x.view_as(x) or setup ctx inside "
-    "the forward function itself."
+    "An input that has been returned as-is as output is being saved for backward. This is not supported if you "
+    "override setup_context. You should return and save a view of the input instead, e.g. with x.view_as(x) or setup "
+    "ctx inside the forward function itself."
 )
 _DIRTY_MISSING: Final = (
     "Some elements marked as dirty during the forward method were not returned as output. The inputs that are modified "
@@ -227,8 +227,8 @@ def written(node: FunctionNode, var: TensorBase, nr: i64, args: tuple[Any, ...],
         check_inplace(var)
     if not is_input:
         warnings.warn(
-            "ctx.mark_dirty() received a tensor that was not an input. Only input Tensors that have been mutated should be "
-            "passed to ctx.mark_dirty().", UserWarning, stacklevel=3)
+            "ctx.mark_dirty() received a tensor that was not an input. Only input Tensors that have been mutated "
+            "should be passed to ctx.mark_dirty().", UserWarning, stacklevel=3)
     if var._keys & VIEW and outputs > 1:
         raise RuntimeError(_DIRTY_VIEW)
     rebase_history(var, node, nr, position(var, args))

@@ -1,7 +1,7 @@
 """Graph nodes. A node is one recorded call; its edges point to the nodes that made the call's inputs.
 
-Invariant: `_next[i]` is None exactly when input i needs no gradient, and `_nrs[i]` says which result of that node the input
-is. Fields begin with an underscore because the node of a custom
+Invariant: `_next[i]` is None exactly when input i needs no gradient, and `_nrs[i]` says which result of that node the
+input is. Fields begin with an underscore because the node of a custom
 Function is the user's `ctx`, whose plain names belong to the user.
 """
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Recording: from a row's derivative formulas to nodes in the graph, and back again when the node is run.
 
-Invariant: a node has one edge for each differentiable argument of its row (one per tensor for a list argument), in schema
-order, and saves exactly the values that the formulas of the inputs needing gradient name.
+Invariant: a node has one edge for each differentiable argument of its row (one per tensor for a list argument), in
+schema order, and saves exactly the values that the formulas of the inputs needing gradient name.
 """
 from __future__ import annotations
 
@@ -111,7 +111,8 @@ def camel(name: str) -> str:
 class Formulas(Derivative):
     """A row's derivatives in the form the recorder uses."""
 
-    def __init__(self, op_name: str, schema: Schema, grad: dict[Any, Any], node_name: Any, nondiff: tuple[str, ...]) -> None:
+    def __init__(self, op_name: str, schema: Schema, grad: dict[Any, Any], node_name: Any,
+                 nondiff: tuple[str, ...]) -> None:
         self.op_name: Final = op_name
         self.schema: Final = schema
         self.node_name: Final[Any] = node_name
@@ -188,10 +189,12 @@ class Formulas(Derivative):
         if kind < 0:
             raise ValueError(
                 f"row {self.op_name}: a derivative names {name!r}; it may name g, grads, needs, result, "
-                f"{', '.join([a.name for a in self.schema.args])}, or <tensor>_shape, _dtype, _stride, _device, _offset")
+                f"{', '.join([a.name for a in self.schema.args])}, or <tensor>_shape, _dtype, _stride, _device, "
+                "_offset")
         if kind == ARG and name == "self":
             self.self_slot = len(self.slots)
-        self.slots.append(Slot(kind, index, kind == RESULT or (kind == ARG and self.schema.args[index].kind == "Tensor")))
+        tensor = kind == RESULT or (kind == ARG and self.schema.args[index].kind == "Tensor")
+        self.slots.append(Slot(kind, index, tensor))
         self.names.append(name)
         return len(self.slots) - 1
 

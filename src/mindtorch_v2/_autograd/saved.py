@@ -1,7 +1,7 @@
 """Values kept for the backward pass, with the version each had when it was kept.
 
-Invariant: a saved result never refers to the tensor that holds the node (that would be a reference cycle); it is rebuilt
-with its history when it is unpacked.
+Invariant: a saved result never refers to the tensor that holds the node (that would be a reference cycle); it is
+rebuilt with its history when it is unpacked.
 """
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from .version_counter import VersionCounter
 _alloc: Final[Any] = _native.alloc_instance
 
 INFERENCE_SAVED: Final = (
-    "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode in computation "
-    "tracked by autograd. To work around this, you can make a clone to get a normal tensor and use it in autograd, or "
-    "use `torch.no_grad()` instead of `torch.inference_mode()`."
+    "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode in "
+    "computation tracked by autograd. To work around this, you can make a clone to get a normal tensor and use it in "
+    "autograd, or use `torch.no_grad()` instead of `torch.inference_mode()`."
 )
 
 

@@ -47,11 +47,11 @@ def backward(tensors: Any, grad_tensors: Any = None, retain_graph: bool | None =
         warnings.warn("`grad_variables` is deprecated. Use `grad_tensors` instead.", FutureWarning, stacklevel=2)
         if grad_tensors is not None:
             raise RuntimeError(
-                "`grad_tensors` and `grad_variables` (deprecated) arguments both passed to `backward()`. Please only use "
-                "`grad_tensors`.")
+                "`grad_tensors` and `grad_variables` (deprecated) arguments both passed to `backward()`. Please only "
+                "use `grad_tensors`.")
         grad_tensors = grad_variables
     keep = bool(create_graph if retain_graph is None else retain_graph)
-    if inputs is None and isinstance(tensors, TensorBase) and (grad_tensors is None or isinstance(grad_tensors, TensorBase)):
+    if inputs is None and isinstance(tensors, TensorBase) and isinstance(grad_tensors, (TensorBase, type(None))):
         backward_one(tensors, grad_tensors, keep, bool(create_graph))
         return
     wanted = None if inputs is None else _inputs(inputs, "backward")
@@ -66,9 +66,9 @@ def backward(tensors: Any, grad_tensors: Any = None, retain_graph: bool | None =
     run_backward(nodes, nrs, grads, keep, bool(create_graph), edges, True)
 
 
-def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool | None = None, create_graph: bool = False,
-         only_inputs: bool = True, allow_unused: bool | None = None, is_grads_batched: bool = False,
-         materialize_grads: bool = False) -> Any:
+def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool | None = None,
+         create_graph: bool = False, only_inputs: bool = True, allow_unused: bool | None = None,
+         is_grads_batched: bool = False, materialize_grads: bool = False) -> Any:
     """The gradients of `outputs` with respect to `inputs`; `.grad` is left alone."""
     if materialize_grads and allow_unused is False:
         raise ValueError(
@@ -77,8 +77,8 @@ def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool
         raise NotImplementedError("autograd.grad: is_grads_batched=True needs vmap, which is not implemented")
     if not only_inputs:
         warnings.warn(
-            "only_inputs argument is deprecated and is ignored now (defaults to True). To accumulate gradient for other "
-            "parts of the graph, please use torch.autograd.backward.", FutureWarning, stacklevel=2)
+            "only_inputs argument is deprecated and is ignored now (defaults to True). To accumulate gradient for "
+            "other parts of the graph, please use torch.autograd.backward.", FutureWarning, stacklevel=2)
     unused_ok = materialize_grads if allow_unused is None else allow_unused
     keep = bool(create_graph if retain_graph is None else retain_graph)
     wanted = _inputs(inputs, "grad")

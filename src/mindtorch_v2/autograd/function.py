@@ -37,8 +37,8 @@ class FunctionCtx:
         for i, t in enumerate(tensors):
             if t is not None and not isinstance(t, TensorBase):
                 raise TypeError(
-                    "save_for_forward expects all arguments to be tensors; you should save non-tensors as attributes on "
-                    f"ctx. (argument {i} is {type(t).__name__})")
+                    "save_for_forward expects all arguments to be tensors; you should save non-tensors as attributes "
+                    f"on ctx. (argument {i} is {type(t).__name__})")
         self.saved_for_forward = tensors
 
     def mark_dirty(self, *args: Any) -> None:
@@ -93,8 +93,8 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         warnings.warn(
             f"{self.__class__} should not be instantiated. Methods on autograd functions are all static, so you should "
-            "invoke them on the class itself. Instantiating an autograd function will raise an error in a future version "
-            "of PyTorch.", DeprecationWarning, stacklevel=2)
+            "invoke them on the class itself. Instantiating an autograd function will raise an error in a future "
+            "version of PyTorch.", DeprecationWarning, stacklevel=2)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         raise RuntimeError(

@@ -1,7 +1,7 @@
 """Grad mode and inference mode as context managers and decorators.
 
-Invariant: leaving a block restores what the mode was when it was entered, in the thread that entered it; everything else
-lives in `_dispatch.state`.
+Invariant: leaving a block restores what the mode was when it was entered, in the thread that entered it; everything
+else lives in `_dispatch.state`.
 """
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ class _Decorator:
 def _decorate(make: Callable[[], Any], func: Any) -> Any:
     if inspect.isclass(func):
         warnings.warn(
-            "Decorating classes is deprecated and will be disabled in future versions. You should only decorate functions "
-            "or methods. To preserve the current behavior of class decoration, you can directly decorate the `__init__` "
-            "method and nothing else.", FutureWarning, stacklevel=3)
+            "Decorating classes is deprecated and will be disabled in future versions. You should only decorate "
+            "functions or methods. To preserve the current behavior of class decoration, you can directly decorate the "
+            "`__init__` method and nothing else.", FutureWarning, stacklevel=3)
         setattr(func, "__init__", _decorate(make, func.__init__))
         return func
     if inspect.isgeneratorfunction(func):

@@ -23,9 +23,9 @@ class GradcheckError(RuntimeError):
 
 def gradcheck(func: Callable[..., Any], inputs: Any, *, eps: float = 1e-6, atol: float = 1e-5, rtol: float = 1e-3,
               raise_exception: bool = True, nondet_tol: float = 0.0, check_undefined_grad: bool = True,
-              check_grad_dtypes: bool = False, check_batched_grad: bool = False, check_batched_forward_grad: bool = False,
-              check_forward_ad: bool = False, check_backward_ad: bool = True, fast_mode: bool = False,
-              masked: bool | None = None) -> bool:
+              check_grad_dtypes: bool = False, check_batched_grad: bool = False,
+              check_batched_forward_grad: bool = False, check_forward_ad: bool = False, check_backward_ad: bool = True,
+              fast_mode: bool = False, masked: bool | None = None) -> bool:
     """Whether the gradients of `func` at `inputs` agree with finite differences."""
     _refuse(fast_mode=fast_mode, check_batched_grad=check_batched_grad, masked=bool(masked),
             check_batched_forward_grad=check_batched_forward_grad, check_forward_ad=check_forward_ad)
@@ -46,7 +46,8 @@ def gradgradcheck(func: Callable[..., Any], inputs: Any, grad_outputs: Any = Non
                   check_grad_dtypes: bool = False, check_batched_grad: bool = False, check_fwd_over_rev: bool = False,
                   check_rev_over_rev: bool = True, fast_mode: bool = False, masked: bool = False) -> bool:
     """`gradcheck` of the function that maps inputs and output gradients to input gradients."""
-    _refuse(fast_mode=fast_mode, check_batched_grad=check_batched_grad, masked=masked, check_forward_ad=check_fwd_over_rev)
+    _refuse(fast_mode=fast_mode, check_batched_grad=check_batched_grad, masked=masked,
+            check_forward_ad=check_fwd_over_rev)
     if not check_rev_over_rev:
         raise AssertionError("Expected at least one of check_fwd_over_rev or check_rev_over_rev to be True")
     args = _as_tuple(inputs)
@@ -66,13 +67,15 @@ def gradgradcheck(func: Callable[..., Any], inputs: Any, grad_outputs: Any = Non
         return tuple(g for g in found if g is not None)
 
     return gradcheck(first_gradients, args + grads, eps=eps, atol=atol, rtol=rtol, raise_exception=raise_exception,
-                     nondet_tol=nondet_tol, check_undefined_grad=check_undefined_grad, check_grad_dtypes=check_grad_dtypes)
+                     nondet_tol=nondet_tol, check_undefined_grad=check_undefined_grad,
+                     check_grad_dtypes=check_grad_dtypes)
 
 
 def _refuse(**options: bool) -> None:
     for name, value in options.items():
         if value:
-            raise NotImplementedError(f"gradcheck: {name}=True is not implemented; the full Jacobian is compared instead")
+            raise NotImplementedError(
+                f"gradcheck: {name}=True is not implemented; the full Jacobian is compared instead")
 
 
 def _as_tuple(x: Any) -> tuple[Any, ...]:
@@ -117,8 +120,8 @@ def _check(func: Callable[..., Any], args: tuple[Any, ...], eps: float, atol: fl
             _compare(a, n, i, j, o.dtype.is_complex, rtol, atol)
         if any(a.size and np.max(np.abs(a - b)) > nondet_tol for a, b in zip(analytical, again)):
             raise GradcheckError(
-                "Backward is not reentrant, i.e., running backward with same input and grad_output multiple times gives "
-                "different values, although analytical gradient matches numerical gradient."
+                "Backward is not reentrant, i.e., running backward with same input and grad_output multiple times "
+                "gives different values, although analytical gradient matches numerical gradient."
                 f"The tolerance for nondeterminism was {nondet_tol}.")
     _check_multiplied(outputs, args)
     if check_undefined:
@@ -137,12 +140,13 @@ def _check_inputs(args: tuple[Any, ...]) -> None:
             if any(st == 0 and sz > 1 for st, sz in zip(x._stride, x._shape)):
                 raise RuntimeError(
                     f"The {i}th input has a dimension with stride 0. gradcheck only supports inputs that are "
-                    "non-overlapping to be able to compute the numerical gradients correctly. You should call .contiguous "
-                    "on the input before passing it to gradcheck.")
+                    "non-overlapping to be able to compute the numerical gradients correctly. You should call "
+                    ".contiguous on the input before passing it to gradcheck.")
             found = True
     if not found:
         raise ValueError(
-            "gradcheck expects at least one input tensor to require gradient, but none of them have requires_grad=True.")
+            "gradcheck expects at least one input tensor to require gradient, but none of them have "
+            "requires_grad=True.")
 
 
 def _reals(t: Any) -> Any:
@@ -156,7 +160,8 @@ def _memory(x: Any) -> Any:
     return x.detach().numpy()
 
 
-def _numerical(func: Callable[..., Any], args: tuple[Any, ...], outputs: tuple[Any, ...], eps: float) -> list[list[Any]]:
+def _numerical(func: Callable[..., Any], args: tuple[Any, ...], outputs: tuple[Any, ...],
+               eps: float) -> list[list[Any]]:
     """Jacobians by output, then input: rows are real components of the input, columns of the output."""
     tables: list[list[Any]] = [[] for _ in outputs]
 
@@ -187,7 +192,7 @@ def _numerical(func: Callable[..., Any], args: tuple[Any, ...], outputs: tuple[A
                     rows[k].append((high[k] - low[k]) / (2 * eps))
         for k, o in enumerate(outputs):
             width = o.numel() * (2 if o.dtype.is_complex else 1)
-            tables[k].append(np.array(rows[k], dtype=np.float64).reshape(-1, width))
+            tables[k].append(np.array(rows[k], dtype=np.float64).reshape(len(rows[k]), width))
     return tables
 
 
