@@ -222,7 +222,7 @@ def _analytical(args: tuple[Any, ...], output: Any, check_dtypes: bool) -> list[
     out = []
     for k, x in enumerate(wanted):
         height = x.numel() * (2 if x.dtype.is_complex else 1)
-        out.append(np.array(columns[k], dtype=np.float64).reshape(-1, height).T)
+        out.append(np.array(columns[k], dtype=np.float64).reshape(len(columns[k]), height).T)
     return out
 
 
