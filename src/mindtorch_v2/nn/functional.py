@@ -24,7 +24,9 @@ _cross_entropy = registry.get("cross_entropy_loss").call
 _mse_loss = registry.get("mse_loss").call
 
 
-def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None, *, out: Tensor | None = None) -> Tensor:
+    if out is not None:
+        return registry.get("linear.out").call((input, weight, bias, out))
     return _linear((input, weight, bias))
 
 
@@ -91,8 +93,6 @@ def embedding(
     scale_grad_by_freq: bool = False,
     sparse: bool = False,
 ) -> Tensor:
-    if max_norm is not None:
-        raise NotImplementedError("embedding: max_norm (embedding_renorm_) is not implemented")
     # norm_type says how max_norm measures; without max_norm it has no meaning, in PyTorch neither.
     if padding_idx is None:
         padding_idx = -1
@@ -102,6 +102,9 @@ def embedding(
             raise AssertionError("Padding_idx must be within num_embeddings")
         if padding_idx < 0:
             padding_idx += rows
+    if max_norm is not None:
+        with torch.no_grad():
+            torch.embedding_renorm_(weight, input, max_norm, norm_type)
     return torch.embedding(weight, input, padding_idx, scale_grad_by_freq, sparse)
 
 
