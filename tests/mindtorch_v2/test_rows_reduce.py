@@ -221,9 +221,16 @@ def test_embedding_refuses() -> None:
 
 
 @mindtorch_only
-def test_sparse_embedding_is_refused() -> None:
+def test_sparse_gradients_of_embedding_are_refused() -> None:
+    out = torch.embedding(torch.ones(2, 3, requires_grad=True), torch.tensor([0]), -1, False, True)
     with pytest.raises(NotImplementedError, match="sparse=True"):
-        torch.embedding(torch.ones(2, 3), torch.tensor([0]), -1, False, True)
+        out.sum().backward()
+
+
+def test_embedding_renorm_scales_the_named_rows() -> None:
+    w = torch.tensor([[3.0, 4.0], [0.5, 0.5], [6.0, 8.0]])
+    torch.embedding_renorm_(w, torch.tensor([0, 1, 0]), 1.0, 2.0)
+    assert w.tolist() == [pytest.approx([0.6, 0.8]), [0.5, 0.5], [6.0, 8.0]] and w._version == 1
 
 
 def test_nll_refuses() -> None:

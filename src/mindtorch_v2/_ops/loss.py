@@ -11,7 +11,7 @@ from .._dtype import int64, uint8
 from .._layout import contiguous_format
 from .._tensor_base import numel
 from .rules import norm as rules
-from .rules.base import like
+from .rules.base import like, of_tensor
 from .rules.norm import USED
 from .rules.reduce import scalar_name
 from .table import composite, op
@@ -403,11 +403,30 @@ def _embedding_second(g: Any, indices: Any, padding_idx: int) -> Any:
     return out
 
 
+def _embedding_backward(g: Any, indices: Any, weight_shape: Any, padding_idx: int, scale_grad_by_freq: bool,
+                        sparse: bool) -> Any:
+    if sparse:
+        raise NotImplementedError("embedding: sparse=True asks for sparse gradients, which do not exist here")
+    return EMBEDDING_BACKWARD.call((g, indices, weight_shape[0], padding_idx, scale_grad_by_freq))
+
+
 EMBEDDING = op(
     "embedding(Tensor weight, Tensor indices, int padding_idx=-1, bool scale_grad_by_freq=False, bool sparse=False) "
-    "-> Tensor", meta=rules.Embedding(),
-    grad=dict(weight=lambda g, indices, weight_shape, padding_idx, scale_grad_by_freq: EMBEDDING_BACKWARD.call(
-        (g, indices, weight_shape[0], padding_idx, scale_grad_by_freq))))
+    "-> Tensor", meta=rules.Embedding(), grad=dict(weight=_embedding_backward))
+
+
+def _renorm_meta(self: Any, indices: Any, max_norm: float, norm_type: float) -> Spec:
+    if len(self._shape) != 2:
+        raise RuntimeError(f"Expected 2-dimensional tensor, but got {len(self._shape)}-dimensional tensor for "
+                           "argument #1 'self' (while checking arguments for embedding_renorm_)")
+    rules.check_indices(indices, "embedding_renorm_", 2)
+    return of_tensor(self)
+
+
+# Rows named by the indices are scaled down to the norm; PyTorch has no derivative for it.
+_RENORM = op("embedding_renorm(Tensor self, Tensor indices, float max_norm, float norm_type) -> Tensor",
+             meta=_renorm_meta, inplace=True, nondifferentiable=True, function=False, method=False)
+_RENORM.row.inplace_op.row.function = True
 
 
 def _one_hot(self: Any, num_classes: int) -> Any:

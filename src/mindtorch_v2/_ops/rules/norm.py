@@ -306,8 +306,6 @@ class Embedding(Rule):
         if len(w._shape) != 2:
             raise RuntimeError("'weight' must be 2-D")
         check_indices(i, "embedding", 1)
-        if args[4]:
-            raise NotImplementedError("embedding: sparse=True asks for sparse gradients, which do not exist here")
         if w._shape[0] == 0 and numel(i) > 0:
             raise RuntimeError("index_select(): self indexing axis dim should be positive")
         shape = i._shape + (w._shape[1],)
