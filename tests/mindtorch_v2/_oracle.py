@@ -7,6 +7,7 @@ share memory, so that a write in one cannot hide a fault in the other.
 from __future__ import annotations
 
 import ctypes
+import functools
 import importlib
 import importlib.util
 import sys
@@ -21,6 +22,7 @@ from ._subject import subject
 ORACLE_VERSION = "2.13.0"
 
 
+@functools.cache
 def available() -> bool:
     return importlib.util.find_spec("torch") is not None
 
@@ -29,10 +31,14 @@ def load() -> Any:
     """PyTorch, or a skip of the running test where it is not installed."""
     if not available():
         pytest.skip("PyTorch, the oracle, is not installed")
+    return _loaded()
+
+
+@functools.cache
+def _loaded() -> Any:
     oracle = importlib.import_module("torch")
     # One thread: with more, PyTorch's waiting threads spin and a busy machine makes every small call slow.
-    if oracle.get_num_threads() != 1:
-        oracle.set_num_threads(1)
+    oracle.set_num_threads(1)
     return oracle
 
 

@@ -128,7 +128,8 @@ def _listed(key: Key, dtype: str, requires_grad: bool) -> tuple[Any, ...]:
     oracle.default_generator.manual_seed(0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        made = key.info.sample_inputs("cpu", getattr(oracle, dtype), requires_grad=requires_grad)
+        # Not info.sample_inputs(): that asks inspect where each sample was made, which is most of its time.
+        made = key.info.sample_inputs_func(key.info, "cpu", getattr(oracle, dtype), requires_grad)
         return tuple(sample for sample in itertools.islice(made, LOOK_AHEAD) if _size(sample) <= MAX_ELEMENTS)
 
 

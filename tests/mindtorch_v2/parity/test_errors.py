@@ -34,7 +34,7 @@ def _share_memory(value: Any) -> bool:
 def test_error_types(case: _infos.Covered) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        wrong = [entry.sample_input for _, entry in zip(range(COUNT), case.info.error_inputs("cpu"))]
+        wrong = [entry.sample_input for _, entry in zip(range(COUNT), case.info.error_inputs_func(case.info, "cpu"))]
     for sample in wrong:
         args, kwargs = _infos.arguments(sample)
         if _share_memory([args, kwargs]):
