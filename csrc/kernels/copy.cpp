@@ -12,17 +12,30 @@ struct Raw16 { uint64_t lo, hi; };
 
 // ---------------------------------------------------------------- contiguous casts
 
-template <class D, class S> MT_CLONES void cast_range(char* dst, const char* src, int64_t n) {
+template <class D, class S> MT_INLINE void cast_loop(char* dst, const char* src, int64_t n) {
     D* d = reinterpret_cast<D*>(dst);
     const S* s = reinterpret_cast<const S*>(src);
 #pragma GCC ivdep
     for (int64_t i = 0; i < n; ++i) d[i] = convert<D>(s[i]);
 }
+template <class D, class S> MT_CLONES void cast_cloned(char* dst, const char* src, int64_t n) {
+    cast_loop<D, S>(dst, src, n);
+}
+template <class D, class S> void cast_plain(char* dst, const char* src, int64_t n) { cast_loop<D, S>(dst, src, n); }
+
+// Dtypes that are stored more than computed with. One version of their loops is enough; it halves the build.
+template <class T>
+constexpr bool is_rare = IsComplex<T>::value || std::is_same<T, uint16_t>::value || std::is_same<T, uint32_t>::value ||
+                         std::is_same<T, uint64_t>::value || std::is_same<T, int8_t>::value;
 
 using CastFn = void (*)(char*, const char*, int64_t);
 
 template <class D> CastFn cast_from(int scode) {
-    return dispatch_all(scode, [](auto s) -> CastFn { return cast_range<D, decltype(s)>; });
+    return dispatch_all(scode, [](auto s) -> CastFn {
+        using S = decltype(s);
+        if constexpr (is_rare<D> || is_rare<S>) return cast_plain<D, S>;
+        else return cast_cloned<D, S>;
+    });
 }
 
 struct CastTable {
@@ -115,8 +128,8 @@ template <class T> void scatter_typed(char* dst, int64_t s0, int64_t s1, const c
 }
 
 // dst contiguous rows from src rows of a tile of a whole-tensor copy: no block in between.
-template <class T> void move_tile(char* dst, int64_t d0, int64_t d1, const char* src, int64_t s0, int64_t s1, int64_t n0,
-                                  int64_t n1) {
+template <class T>
+void move_tile(char* dst, int64_t d0, int64_t d1, const char* src, int64_t s0, int64_t s1, int64_t n0, int64_t n1) {
     if (d0 == (int64_t)sizeof(T) && s0 == (int64_t)sizeof(T)) {
         for (int64_t j = 0; j < n1; ++j) move_row(dst + j * d1, src + j * s1, n0 * (int64_t)sizeof(T));
         return;

@@ -8,7 +8,7 @@ namespace mt {
 
 // ---------------------------------------------------------------- float64
 
-// 2^k for k in [-1022, 1023], from the bits of k + 1.5 * 2^52.
+// Adding these rounds to an integer, which then stands in the low bits.
 constexpr double ROUND_MAGIC_D = 6755399441055744.0;
 constexpr float ROUND_MAGIC_F = 12582912.0f;
 
@@ -69,8 +69,8 @@ MT_INLINE double log_v(double x) {
     const double e = (double_of(bits_of(ROUND_MAGIC_D) + e_biased) - ROUND_MAGIC_D) - 2048.0 - (tiny ? 54.0 : 0.0);
     const double f = m - 1.0, s = f / (2.0 + f), z = s * s, w = z * z;
     const double t1 = w * (3.999999999940941908e-01 + w * (2.222219843214978396e-01 + w * 1.531383769920937332e-01));
-    const double t2 = z * (6.666666666666735130e-01 +
-                           w * (2.857142874366239149e-01 + w * (1.818357216161805012e-01 + w * 1.479819860511658591e-01)));
+    const double t3 = 2.857142874366239149e-01 + w * (1.818357216161805012e-01 + w * 1.479819860511658591e-01);
+    const double t2 = z * (6.666666666666735130e-01 + w * t3);
     const double hfsq = 0.5 * f * f;
     double r = e * 6.93147180369123816490e-01 - ((hfsq - (s * (hfsq + t1 + t2) + e * 1.90821492927058770002e-10)) - f);
     r = x == 0.0 ? -std::numeric_limits<double>::infinity() : r;
@@ -118,10 +118,16 @@ MT_INLINE SinCos sincos_v(double x) {
     const double k = t - ROUND_MAGIC_D;
     const double r = (x - k * 1.57079632673412561417e+00) - k * 6.07710050650619224932e-11;
     const double z = r * r;
-    const double s = r + r * z * (-1.66666666666666324348e-01 + z * (8.33333333332248946124e-03 + z * (-1.98412698298579493134e-04 +
-                                  z * (2.75573137070700676789e-06 + z * -2.50507602534068634195e-08))));
-    const double c = 1.0 - 0.5 * z + z * z * (4.16666666666666019037e-02 + z * (-1.38888888888741095749e-03 +
-                                  z * (2.48015872894767294178e-05 + z * (-2.75573143513906633035e-07 + z * 2.08757232129817482790e-09))));
+    double s = 2.75573137070700676789e-06 + z * -2.50507602534068634195e-08;
+    s = -1.98412698298579493134e-04 + z * s;
+    s = 8.33333333332248946124e-03 + z * s;
+    s = -1.66666666666666324348e-01 + z * s;
+    s = r + r * z * s;
+    double c = -2.75573143513906633035e-07 + z * 2.08757232129817482790e-09;
+    c = 2.48015872894767294178e-05 + z * c;
+    c = -1.38888888888741095749e-03 + z * c;
+    c = 4.16666666666666019037e-02 + z * c;
+    c = 1.0 - 0.5 * z + z * z * c;
     const uint64_t q = bits_of(t);
     const bool odd = q & 1;
     const uint64_t flip_s = (q & 2) << 62, flip_c = ((q + 1) & 2) << 62;

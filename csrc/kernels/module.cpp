@@ -3,17 +3,6 @@
 
 #include <vector>
 
-// A family whose file is not linked in contributes nothing.
-#define MT_WEAK __attribute__((weak))
-MT_WEAK PyMethodDef nn_methods[] = {{nullptr, nullptr, 0, nullptr}};
-MT_WEAK PyMethodDef index_methods[] = {{nullptr, nullptr, 0, nullptr}};
-MT_WEAK PyMethodDef matmul_methods[] = {{nullptr, nullptr, 0, nullptr}};
-extern PyMethodDef random_methods[];
-MT_WEAK PyMethodDef random_methods[] = {{nullptr, nullptr, 0, nullptr}};
-extern MT_WEAK const mt::IntConstant nn_constants[] = {{nullptr, 0}};
-extern MT_WEAK const mt::IntConstant index_constants[] = {{nullptr, 0}};
-extern MT_WEAK const mt::IntConstant matmul_constants[] = {{nullptr, 0}};
-
 using namespace mt;
 
 static std::vector<PyMethodDef>& all_methods() {
@@ -29,10 +18,9 @@ PyMODINIT_FUNC PyInit__native(void) {
     // The table must outlive the module: CPython keeps pointers into it.
     std::vector<PyMethodDef>& methods = all_methods();
     if (methods.empty()) {
-        const PyMethodDef* families[] = {storage_methods,   allocator_methods, threads_methods,
-                                         copy_methods,      pointwise_methods, reduce_methods,
-                                         nn_methods,        index_methods,     matmul_methods,
-                                         scalars_methods,   random_methods};
+        const PyMethodDef* families[] = {storage_methods, allocator_methods, threads_methods, copy_methods,
+                                         pointwise_methods, reduce_methods, nn_methods, index_methods,
+                                         matmul_methods, scalars_methods, random_methods};
         for (const PyMethodDef* family : families)
             for (; family->ml_name; ++family) methods.push_back(*family);
         methods.push_back({nullptr, nullptr, 0, nullptr});

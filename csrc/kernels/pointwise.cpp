@@ -61,9 +61,14 @@ template <int N> struct Plan {
 
 template <int N>
 MT_INLINE void call(Plan<N>& plan, char* out, const char* const* in, const bool* scalar, int64_t n) {
-    if constexpr (N == 1) plan.fn1(out, in[0], n, plan.params);
-    else if constexpr (N == 2) (scalar[1] ? plan.fn2.vs : scalar[0] ? plan.fn2.sv : plan.fn2.vv)(out, in[0], in[1], n, plan.params);
-    else plan.fn3(out, in[0], in[1], in[2], n, plan.params);
+    if constexpr (N == 1) {
+        plan.fn1(out, in[0], n, plan.params);
+    } else if constexpr (N == 2) {
+        const BinaryFn fn = scalar[1] ? plan.fn2.vs : scalar[0] ? plan.fn2.sv : plan.fn2.vv;
+        fn(out, in[0], in[1], n, plan.params);
+    } else {
+        plan.fn3(out, in[0], in[1], in[2], n, plan.params);
+    }
 }
 // Whether the kernel takes this operand as one value, given that no other one is scalar.
 template <int N> MT_INLINE bool takes_scalar(const Plan<N>& plan, int k) {
@@ -321,9 +326,8 @@ PyObject* run(Plan<N>& plan, PyObject* const* in, PyObject* const* out_args, PyO
             target = reinterpret_cast<StorageObject*>(fresh)->ptr;
         } else {
             const StorageObject* storage = as_storage(out_args[0]);
-            const int64_t offset = as_int(out_args[1]);
-            if (MT_UNLIKELY(offset < 0 || offset > storage->nbytes / osize || shape.numel > storage->nbytes / osize - offset))
-                goto general;
+            const int64_t offset = as_int(out_args[1]), room = storage->nbytes / osize;
+            if (MT_UNLIKELY(offset < 0 || offset > room || shape.numel > room - offset)) goto general;
             target = storage->ptr + offset * osize;
             Py_INCREF(out_args[0]);
             result.reset(out_args[0]);
@@ -378,7 +382,8 @@ general:
 
 MT_INLINE int block_code(int ccode) { return ccode == BOOL ? (int)BOOL : NATIVE_CODE[native_of(ccode)]; }
 
-template <class T> MT_CLONES void where_range(char* out, const char* cond, const char* a, const char* b, int64_t n, Params&) {
+template <class T>
+MT_CLONES void where_range(char* out, const char* cond, const char* a, const char* b, int64_t n, Params&) {
     T* o = reinterpret_cast<T*>(out);
     const uint8_t* c = reinterpret_cast<const uint8_t*>(cond);
     const T *x = reinterpret_cast<const T*>(a), *y = reinterpret_cast<const T*>(b);
@@ -474,7 +479,7 @@ static PyObject* binary(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
             }
         } else if (op == OP_THRESHOLD_BACKWARD) {
             number_into(args[15], NATIVE_CODE[native], plan.params.alpha);
-        } else if (MT_UNLIKELY(op == OP_TRUNC_DIV && ITEMSIZE[plan.ccode] == 2 && native == N_F32 && is_storage(args[5]))) {
+        } else if (op == OP_TRUNC_DIV && (plan.ccode == F16 || plan.ccode == BF16) && is_storage(args[5])) {
             op = plan.ccode == F16 ? OP_TRUNC_DIV_HALF : OP_TRUNC_DIV_BFLOAT16;
         }
         plan.fn2 = kernels.binary[op - BINARY_BEGIN][native];
@@ -544,7 +549,8 @@ static PyObject* ternary(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
 PyMethodDef pointwise_methods[] = {
     MT_METHOD("unary", unary, "unary(op, a, aoff, astride, acode, out, ooff, ostride, ocode, shape, ccode)"),
     MT_METHOD("binary", binary,
-              "binary(op, a, aoff, astride, acode, b, boff, bstride, bcode, out, ooff, ostride, ocode, shape, ccode, alpha)"),
+              "binary(op, a, aoff, astride, acode, b, boff, bstride, bcode, out, ooff, ostride, ocode, shape, ccode, "
+              "alpha)"),
     MT_METHOD("ternary", ternary, "ternary(op, a.., b.., c.., out, ooff, ostride, ocode, shape, ccode, alpha)"),
     {nullptr, nullptr, 0, nullptr}};
 

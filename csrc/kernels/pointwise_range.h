@@ -7,13 +7,14 @@
 namespace mt {
 namespace {
 
-// An operator may have `slow(a, b)` and `needs_slow(a, b)` for arguments that its fast formula does not cover; a stretch
-// with one such pair is done wholly by slow().
+// An operator may have `slow(a, b)` and `needs_slow(a, b)` for arguments that its fast formula does not cover; a
+// stretch with one such pair is done wholly by slow().
 template <class Op, class T, class = void> struct HasSlow : std::false_type {};
 template <class Op, class T>
 struct HasSlow<Op, T, decltype((void)std::declval<Op>().needs_slow(T(), T()))> : std::true_type {};
 
-template <class Op, class T, class R> MT_CLONES void range_vv(char* out, const char* a, const char* b, int64_t n, Params& p) {
+template <class Op, class T, class R>
+MT_CLONES void range_vv(char* out, const char* a, const char* b, int64_t n, Params& p) {
     R* o = reinterpret_cast<R*>(out);
     const T *x = reinterpret_cast<const T*>(a), *y = reinterpret_cast<const T*>(b);
     Op op(p, T());
@@ -36,7 +37,8 @@ template <class Op, class T, class R> MT_CLONES void range_vv(char* out, const c
     }
     op.finish(p);
 }
-template <class Op, class T, class R> MT_CLONES void range_vs(char* out, const char* a, const char* b, int64_t n, Params& p) {
+template <class Op, class T, class R>
+MT_CLONES void range_vs(char* out, const char* a, const char* b, int64_t n, Params& p) {
     R* o = reinterpret_cast<R*>(out);
     const T* x = reinterpret_cast<const T*>(a);
     const T y = *reinterpret_cast<const T*>(b);
@@ -45,7 +47,8 @@ template <class Op, class T, class R> MT_CLONES void range_vs(char* out, const c
     for (int64_t i = 0; i < n; ++i) o[i] = (R)op.run(x[i], y);
     op.finish(p);
 }
-template <class Op, class T, class R> MT_CLONES void range_sv(char* out, const char* a, const char* b, int64_t n, Params& p) {
+template <class Op, class T, class R>
+MT_CLONES void range_sv(char* out, const char* a, const char* b, int64_t n, Params& p) {
     R* o = reinterpret_cast<R*>(out);
     const T x = *reinterpret_cast<const T*>(a);
     const T* y = reinterpret_cast<const T*>(b);
@@ -54,7 +57,8 @@ template <class Op, class T, class R> MT_CLONES void range_sv(char* out, const c
     for (int64_t i = 0; i < n; ++i) o[i] = (R)op.run(x, y[i]);
     op.finish(p);
 }
-template <class Op, class T> MT_CLONES void range_vvv(char* out, const char* a, const char* b, const char* c, int64_t n, Params& p) {
+template <class Op, class T>
+MT_CLONES void range_vvv(char* out, const char* a, const char* b, const char* c, int64_t n, Params& p) {
     T* o = reinterpret_cast<T*>(out);
     const T *x = reinterpret_cast<const T*>(a), *y = reinterpret_cast<const T*>(b), *z = reinterpret_cast<const T*>(c);
     Op op(p, T());

@@ -47,7 +47,8 @@ template <class Op, class T, class R> MT_CLONES void range(char* out, const char
     struct name { \
         static MT_INLINE float run(float x) { return own; } \
         static MT_INLINE double run(double x) { return libm; } \
-        template <class T> static MT_INLINE auto needs_slow(T x) -> typename std::enable_if<sizeof(T) == 4, bool>::type { \
+        template <class T, class = typename std::enable_if<sizeof(T) == 4>::type> \
+        static MT_INLINE bool needs_slow(T x) { \
             return std::fabs(x) > TRIG_LIMIT; \
         } \
         static MT_INLINE float slow(float x_) { const double x = x_; return (float)(libm); } \

@@ -10,7 +10,9 @@
 namespace mt {
 namespace {
 
-enum ReduceOp : int { OP_SUM = 300, OP_PROD, OP_AMAX, OP_AMIN, OP_ANY, OP_ALL, OP_ARGMAX, OP_ARGMIN, OP_MEAN, REDUCE_END };
+enum ReduceOp : int {
+    OP_SUM = 300, OP_PROD, OP_AMAX, OP_AMIN, OP_ANY, OP_ALL, OP_ARGMAX, OP_ARGMIN, OP_MEAN, REDUCE_END
+};
 constexpr int NUM_REDUCE = REDUCE_END - OP_SUM;
 
 constexpr int64_t WIDTH = 512;       // results that grow together in `cols`
@@ -68,7 +70,8 @@ struct MaxStep {
     template <class T> using Element = T;
     template <class T> using Wide = T;
     template <class T> static constexpr T start() {
-        return std::is_floating_point<T>::value ? -std::numeric_limits<T>::infinity() : std::numeric_limits<T>::lowest();
+        using Limits = std::numeric_limits<T>;
+        return Limits::has_infinity ? -Limits::infinity() : Limits::lowest();
     }
     template <class T> static MT_INLINE T run(T a, T x) {
         const T r = x > a ? x : a;
@@ -79,7 +82,8 @@ struct MinStep {
     template <class T> using Element = T;
     template <class T> using Wide = T;
     template <class T> static constexpr T start() {
-        return std::is_floating_point<T>::value ? std::numeric_limits<T>::infinity() : std::numeric_limits<T>::max();
+        using Limits = std::numeric_limits<T>;
+        return Limits::has_infinity ? Limits::infinity() : Limits::max();
     }
     template <class T> static MT_INLINE T run(T a, T x) {
         const T r = x < a ? x : a;
@@ -596,8 +600,10 @@ static PyObject* reduce(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
             result_shape.numel = strides_numel;
             result.reset(parse_output(args + 5, result_shape, out, nargs == 12 ? as_int(args[11]) : -1));
         }
-        if (shape.numel == 0 && strides_numel != 0 && (op == OP_AMAX || op == OP_AMIN || op == OP_ARGMAX || op == OP_ARGMIN))
-            fail(PyExc_IndexError, "%s: cannot reduce over zero elements, the operation has no identity", NAMES[op - OP_SUM]);
+        const bool no_identity = op == OP_AMAX || op == OP_AMIN || op == OP_ARGMAX || op == OP_ARGMIN;
+        if (shape.numel == 0 && strides_numel != 0 && no_identity)
+            fail(PyExc_IndexError, "%s: cannot reduce over zero elements, the operation has no identity",
+                 NAMES[op - OP_SUM]);
         Job job;
         job.reducer = &reducer;
         job.acode = a.code;
