@@ -306,7 +306,8 @@ def fits(value: Any, dt: dtype) -> bool:
         top = _INT_MAX[dt.name]
         if isinstance(value, float):
             return (0 if not dt.is_signed else -top - 1) <= value <= top
-        return (-top if not dt.is_signed else -top - 1) <= value <= top
+        whole: int = value
+        return (-top if not dt.is_signed else -top - 1) <= whole <= top
     if dt.category == 2 and dt.name in _FLOAT_MAX:
         number = float(value)
         return number != number or abs(number) == float("inf") or abs(number) <= _FLOAT_MAX[dt.name]
