@@ -19,7 +19,7 @@ from .._subject import subject as torch
 from . import _own
 
 DTYPES = ["float32", "float64", "int64", "bool", "float16", "bfloat16", "complex64"]
-SAMPLES = 8
+SAMPLES = 12
 # Enough to choose from; some generators make hundreds.
 LOOK_AHEAD = 40
 # Larger inputs test speed, not rules.

@@ -65,7 +65,7 @@ def test_out(case: _infos.Covered) -> None:
     dtype = next((name for name in ("float64", "int64", "bool") if _infos.supported(info, name)), None)
     if dtype is None:
         return
-    for sample in _infos.samples(info, dtype, count=4):
+    for sample in _infos.samples(info, dtype, count=6):
         where = f"{case.label} out= {_infos.describe(sample)}"
         args, kwargs = _infos.arguments(sample)
         mine_args, mine_kwargs = _oracle.convert_argument(args), _oracle.convert_argument(kwargs)

@@ -74,7 +74,7 @@ def test_layout(case: _infos.Covered, layout: str) -> None:
     if dtype is None:
         return
     change = LAYOUTS[layout]
-    for sample in _infos.samples(info, dtype, count=4):
+    for sample in _infos.samples(info, dtype, count=6):
         args, kwargs = _infos.arguments(sample)
         args = _oracle.tree_map(change, args, _oracle.is_oracle_tensor)
         where = f"{case.label} {layout} {_infos.describe(sample)}"

@@ -279,7 +279,8 @@ class Machine:
         node = ask(lambda: type(tensor.grad_fn).__name__)
         return {
             "shape": tuple(tensor.shape),
-            "stride": tuple(tensor.stride()),
+            # Without elements there are no addresses, and PyTorch's strides follow no rule that users can see.
+            "stride": tuple(tensor.stride()) if tensor.numel() else None,
             "offset": int(tensor.storage_offset()),
             "dtype": dtype_name(tensor.dtype),
             "requires_grad": ask(lambda: tensor.requires_grad),
