@@ -245,8 +245,12 @@ class Overloads:
         self.method: Final = method
         self.ops: Final = ops
         self.varargs: Final = varargs
+        # How many arguments the first operator takes if all of them are tensors, else -1: then nothing is to be bound.
+        self.tensors: Final = len(ops[0].schema.args) if all([a.is_tensor for a in ops[0].schema.args]) else -1
 
     def invoke(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if not kwargs and len(args) == self.tensors and only_tensors(args):
+            return named(self.ops[0], self.ops[0].call(args))
         out: Any = None
         if "out" in kwargs:
             kwargs = dict(kwargs)
@@ -270,6 +274,13 @@ class Overloads:
         return TypeError(f"{self.name}() received an invalid combination of arguments - got ({', '.join(shown)}), but expected "
                          + ("one of:\n" if len(self.ops) > 1 else "") + "\n".join(lines).removeprefix(
                              " * " if len(self.ops) == 1 else "") + "\n")
+
+
+def only_tensors(args: tuple[Any, ...]) -> bool:
+    for a in args:
+        if not isinstance(a, TensorBase):
+            return False
+    return True
 
 
 def signature_text(op: Op) -> str:
