@@ -48,7 +48,8 @@ COMPILED = (
     "_backends/cpu/*glue.py",
 )
 
-CXX_FLAGS = ["-std=c++17", "-O3", "-fno-math-errno", "-fno-trapping-math", "-fvisibility=hidden", "-pthread", "-Wall"]
+CXX_FLAGS = ["-std=c++17", "-O3", "-fno-math-errno", "-fno-trapping-math", "-pthread"]
+CXX_FLAGS += ["-fvisibility=hidden", "-g0", "-Wall"]
 
 
 class SharedLibrary(Extension):
