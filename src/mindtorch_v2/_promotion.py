@@ -83,6 +83,9 @@ def number_dtype(x: object) -> dtype:
         return DEFAULTS.dtype
     if isinstance(x, complex):
         return DEFAULTS.complex_dtype()
+    if hasattr(x, "item"):
+        # A NumPy scalar counts as the Python number it holds.
+        return number_dtype(x.item())
     raise TypeError(f"expected a number, got {type(x).__name__}")
 
 
