@@ -247,8 +247,11 @@ class Machine:
     def __init__(self, torch: Any) -> None:
         self.torch = torch
         self.pool: list[Any] = []
-        # Gradients are summed in place where that saves memory, so their first version is the engine's business.
+        # The first version of a new tensor tells how it was made, which is no rule: PyTorch sums gradients, and folds
+        # the batch of a matmul, in place.
         self.first_version: dict[int, int] = {}
+        # Whether a gradient is a view, and its strides, is the engine's business.
+        self.gradients: set[int] = set()
 
     def leaf(self, values: list[float], shape: tuple[int, ...], requires_grad: bool) -> None:
         torch = self.torch
@@ -277,16 +280,17 @@ class Machine:
         """What must agree exactly."""
         # Reading grad_fn lets a view find the new history of its base, so it comes first; for some views it raises.
         node = ask(lambda: type(tensor.grad_fn).__name__)
+        gradient = id(tensor) in self.gradients
         return {
             "shape": tuple(tensor.shape),
             # Without elements there are no addresses, and PyTorch's strides follow no rule that users can see.
-            "stride": tuple(tensor.stride()) if tensor.numel() else None,
+            "stride": tuple(tensor.stride()) if tensor.numel() and not gradient else None,
             "offset": int(tensor.storage_offset()),
             "dtype": dtype_name(tensor.dtype),
             "requires_grad": ask(lambda: tensor.requires_grad),
             "is_leaf": ask(lambda: tensor.is_leaf),
             "version": tensor._version - self.first_version.get(id(tensor), 0),
-            "is_view": tensor._is_view(),
+            "is_view": tensor._is_view() and not gradient,
             "node": node,
         }
 
@@ -370,8 +374,10 @@ def lockstep(seed: int, reference: Machine, other: Machine, length: int = 16) ->
         if expected[0] == "new" and isinstance(expected[1], reference.torch.Tensor):
             for machine, made in ((reference, expected[1]), (other, actual[1])):
                 machine.pool.append(made)
-                if instruction.name == "gradient":
+                if instruction.name in ("gradient", "matmul"):
                     machine.first_version[id(made)] = made._version
+                if instruction.name == "gradient":
+                    machine.gradients.add(id(made))
         compare(seed, listing, reference, other)
     for index in leaves:
         with warnings.catch_warnings():
