@@ -21,7 +21,7 @@ def _back_to(g: Any, device: Any) -> Any:
     return g if g._device == device else TO_COPY.call((g, None, device, None))
 
 
-COPY = op("copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor", meta=CopyRule(), inplace=True,
+COPY: Op = op("copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor", meta=CopyRule(), inplace=True,
           node="CopyBackwards", numbers=("src",), function=False, method=False,
           grad=dict(self=lambda g: _zeros(g), src=lambda g, src_device: _back_to(g, src_device)))
 transfer.everywhere(COPY, transfer.COPY)
@@ -36,12 +36,12 @@ def _fill_node(first: int) -> Any:
 
 
 _FILL_GRAD: dict[Any, Any] = dict(self=lambda g: _zeros(g), value=lambda g: g.sum())
-FILL = op("fill(Tensor self, Tensor value) -> Tensor", meta=FillRule(), numbers=("value",), inplace=True, method=False,
+FILL: Op = op("fill(Tensor self, Tensor value) -> Tensor", meta=FillRule(), numbers=("value",), inplace=True, method=False,
           node=_fill_node(0), grad=_FILL_GRAD)
 transfer.everywhere(FILL, transfer.FILL)
 transfer.across(FILL, transfer.FILL)
 
-ZERO = op("zero(Tensor self) -> Tensor", meta=FillRule(), inplace=True, function=False, method=False,
+ZERO: Op = op("zero(Tensor self) -> Tensor", meta=FillRule(), inplace=True, function=False, method=False,
           grad=dict(self=lambda g: _zeros(g)))
 transfer.everywhere(ZERO, transfer.FILL)
 
@@ -62,11 +62,11 @@ transfer.everywhere(_inplace_form(ZERO, True), transfer.FILL_INPLACE)
 # PyTorch numbers the nodes of the in-place fills after those of the functional ones.
 FILL.row.inplace_op.derivative = InplaceDerivative(Formulas("fill_", FILL.schema, _FILL_GRAD, _fill_node(2), ()))
 
-CLONE = op("clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", meta=CloneRule(),
+CLONE: Op = op("clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", meta=CloneRule(),
            grad=dict(self=lambda g: g))
 transfer.everywhere(CLONE, transfer.CLONE)
 
-TO_COPY = op("to_copy(Tensor self, ScalarType? dtype=None, Device? device=None, MemoryFormat? memory_format=None) -> Tensor",
+TO_COPY: Op = op("to_copy(Tensor self, ScalarType? dtype=None, Device? device=None, MemoryFormat? memory_format=None) -> Tensor",
              meta=ToCopyRule(), function=False, method=False,
              grad=dict(self=lambda g, self_device: _back_to(g, self_device)))
 transfer.everywhere(TO_COPY, transfer.TO_COPY)

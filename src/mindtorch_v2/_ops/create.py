@@ -34,22 +34,22 @@ def _made(schema: str, rule: Any, value: Any = None, at: int = -1, out: int = -1
     return o
 
 
-EMPTY = _made(f"empty(int[] size, *, {_OPTIONS}, MemoryFormat? memory_format=None) -> Tensor", FactoryRule("empty", 1, 0),
+EMPTY: Op = _made(f"empty(int[] size, *, {_OPTIONS}, MemoryFormat? memory_format=None) -> Tensor", FactoryRule("empty", 1, 0),
               out=1)
-ZEROS = _made(f"zeros(int[] size, *, {_OPTIONS}) -> Tensor", FactoryRule("zeros", 1, 0), 0, out=1)
-ONES = _made(f"ones(int[] size, *, {_OPTIONS}) -> Tensor", FactoryRule("ones", 1, 0), 1, out=1)
-FULL = _made(f"full(int[] size, Scalar fill_value, *, {_OPTIONS}) -> Tensor", FactoryRule("full", 2, 1), at=1, out=2)
+ZEROS: Op = _made(f"zeros(int[] size, *, {_OPTIONS}) -> Tensor", FactoryRule("zeros", 1, 0), 0, out=1)
+ONES: Op = _made(f"ones(int[] size, *, {_OPTIONS}) -> Tensor", FactoryRule("ones", 1, 0), 1, out=1)
+FULL: Op = _made(f"full(int[] size, Scalar fill_value, *, {_OPTIONS}) -> Tensor", FactoryRule("full", 2, 1), at=1, out=2)
 
 _LIKE = f"{_OPTIONS}, MemoryFormat? memory_format=None"
-EMPTY_LIKE = _made(f"empty_like(Tensor self, *, {_LIKE}) -> Tensor", LikeRule("empty_like", 1))
-ZEROS_LIKE = _made(f"zeros_like(Tensor self, *, {_LIKE}) -> Tensor", LikeRule("zeros_like", 1), 0)
-ONES_LIKE = _made(f"ones_like(Tensor self, *, {_LIKE}) -> Tensor", LikeRule("ones_like", 1), 1)
-FULL_LIKE = _made(f"full_like(Tensor self, Scalar fill_value, *, {_LIKE}) -> Tensor", LikeRule("full_like", 2), at=1)
+EMPTY_LIKE: Op = _made(f"empty_like(Tensor self, *, {_LIKE}) -> Tensor", LikeRule("empty_like", 1))
+ZEROS_LIKE: Op = _made(f"zeros_like(Tensor self, *, {_LIKE}) -> Tensor", LikeRule("zeros_like", 1), 0)
+ONES_LIKE: Op = _made(f"ones_like(Tensor self, *, {_LIKE}) -> Tensor", LikeRule("ones_like", 1), 1)
+FULL_LIKE: Op = _made(f"full_like(Tensor self, Scalar fill_value, *, {_LIKE}) -> Tensor", LikeRule("full_like", 2), at=1)
 
-NEW_EMPTY = _made(f"new_empty(Tensor self, int[] size, *, {_OPTIONS}) -> Tensor", NewRule("new_empty", 2))
-NEW_ZEROS = _made(f"new_zeros(Tensor self, int[] size, *, {_OPTIONS}) -> Tensor", NewRule("new_zeros", 2), 0)
-NEW_ONES = _made(f"new_ones(Tensor self, int[] size, *, {_OPTIONS}) -> Tensor", NewRule("new_ones", 2), 1)
-NEW_FULL = _made(f"new_full(Tensor self, int[] size, Scalar fill_value, *, {_OPTIONS}) -> Tensor",
+NEW_EMPTY: Op = _made(f"new_empty(Tensor self, int[] size, *, {_OPTIONS}) -> Tensor", NewRule("new_empty", 2))
+NEW_ZEROS: Op = _made(f"new_zeros(Tensor self, int[] size, *, {_OPTIONS}) -> Tensor", NewRule("new_zeros", 2), 0)
+NEW_ONES: Op = _made(f"new_ones(Tensor self, int[] size, *, {_OPTIONS}) -> Tensor", NewRule("new_ones", 2), 1)
+NEW_FULL: Op = _made(f"new_full(Tensor self, int[] size, Scalar fill_value, *, {_OPTIONS}) -> Tensor",
                  NewRule("new_full", 3), at=2)
 
 
@@ -64,8 +64,8 @@ def _empty_strided(size: Any, stride: Any, dtype: Any, layout: Any, device: Any,
     return spec(size, dtype or DEFAULTS.dtype, placed(device), stride)
 
 
-EMPTY_STRIDED = _made(f"empty_strided(int[] size, int[] stride, *, {_OPTIONS}) -> Tensor", _empty_strided)
-NEW_EMPTY_STRIDED = _made(
+EMPTY_STRIDED: Op = _made(f"empty_strided(int[] size, int[] stride, *, {_OPTIONS}) -> Tensor", _empty_strided)
+NEW_EMPTY_STRIDED: Op = _made(
     f"new_empty_strided(Tensor self, int[] size, int[] stride, *, {_OPTIONS}) -> Tensor",
     lambda self, size, stride, dtype, layout, device, pin_memory:
     _empty_strided(size, stride, dtype or self._dtype, layout, device or self._device, pin_memory))
@@ -78,7 +78,7 @@ def _scalar_tensor(s: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any
     return spec((), dt, placed(device))
 
 
-SCALAR_TENSOR = _made(f"scalar_tensor(Scalar s, *, {_OPTIONS}) -> Tensor", _scalar_tensor, at=0)
+SCALAR_TENSOR: Op = _made(f"scalar_tensor(Scalar s, *, {_OPTIONS}) -> Tensor", _scalar_tensor, at=0)
 
 
 # -- sequences of numbers -----------------------------------------------------------------------------------------
@@ -89,12 +89,12 @@ def _sequence(schema: str, rule: Any, out: int = -1) -> Op:
     return o
 
 
-ARANGE = _sequence(f"arange(Scalar start, Scalar end, Scalar step=1, *, {_OPTIONS}) -> Tensor", ArangeRule(), out=3)
-LINSPACE = _sequence(f"linspace(Scalar start, Scalar end, int steps, *, {_OPTIONS}) -> Tensor", SpacedRule("linspace", 3),
+ARANGE: Op = _sequence(f"arange(Scalar start, Scalar end, Scalar step=1, *, {_OPTIONS}) -> Tensor", ArangeRule(), out=3)
+LINSPACE: Op = _sequence(f"linspace(Scalar start, Scalar end, int steps, *, {_OPTIONS}) -> Tensor", SpacedRule("linspace", 3),
                      out=3)
-LOGSPACE = _sequence(f"logspace(Scalar start, Scalar end, int steps, float base=10.0, *, {_OPTIONS}) -> Tensor",
+LOGSPACE: Op = _sequence(f"logspace(Scalar start, Scalar end, int steps, float base=10.0, *, {_OPTIONS}) -> Tensor",
                      SpacedRule("logspace", 4), out=4)
-EYE = _sequence(f"eye(int n, int m, *, {_OPTIONS}) -> Tensor", EyeRule(), out=2)
+EYE: Op = _sequence(f"eye(int n, int m, *, {_OPTIONS}) -> Tensor", EyeRule(), out=2)
 
 
 def triangle_count(row: int, col: int, offset: int) -> int:
@@ -114,9 +114,9 @@ def _triangle(name: str, row: int, col: int, offset: int, dtype: Any, layout: An
     return spec((2, below if name == "tril_indices" else row * col - below), dt, placed(device))
 
 
-TRIL_INDICES = _sequence(f"tril_indices(int row, int col, int offset=0, *, {_OPTIONS}) -> Tensor",
+TRIL_INDICES: Op = _sequence(f"tril_indices(int row, int col, int offset=0, *, {_OPTIONS}) -> Tensor",
                          lambda *args: _triangle("tril_indices", *args))
-TRIU_INDICES = _sequence(f"triu_indices(int row, int col, int offset=0, *, {_OPTIONS}) -> Tensor",
+TRIU_INDICES: Op = _sequence(f"triu_indices(int row, int col, int offset=0, *, {_OPTIONS}) -> Tensor",
                          lambda *args: _triangle("triu_indices", *args))
 
 
@@ -136,9 +136,9 @@ def _parts_rule(a: Any, b: Any) -> Spec:
     return spec(shape, a._dtype.to_complex(), a._device, ordered_strides(shape, [a, b]))
 
 
-COMPLEX = op("complex(Tensor real, Tensor imag) -> Tensor", meta=_parts_rule, out=True,
+COMPLEX: Op = op("complex(Tensor real, Tensor imag) -> Tensor", meta=_parts_rule, out=True,
              grad=dict(real=lambda g: g.real, imag=lambda g: g.imag))
-POLAR = op("polar(Tensor abs, Tensor angle) -> Tensor", meta=_parts_rule, out=True,
+POLAR: Op = op("polar(Tensor abs, Tensor angle) -> Tensor", meta=_parts_rule, out=True,
            grad={("abs", "angle"): lambda g, result: _polar_grad(g, result)})
 
 
@@ -147,3 +147,8 @@ def _polar_grad(g: Any, result: Any) -> Any:
     along = (g.conj() * result.sgn()).real
     around = (g.conj() * result * 1j).real
     return along, around
+
+
+for _o in (COMPLEX, POLAR):
+    transfer.everywhere(_o.row.out_op, transfer.StrictOutKernel(
+        "Expected object of scalar type {want} but got scalar type {got} for argument 'out'"))

@@ -31,7 +31,7 @@ def _scaled_total(t: Any, reduction: int, count: int) -> Any:
 # -- negative log likelihood --------------------------------------------------------------------------------------
 _NLL = "Tensor self, Tensor target, Tensor? weight, int reduction, int ignore_index"
 _NLL_DEFAULT = "Tensor self, Tensor target, Tensor? weight=None, int reduction=Mean, int ignore_index=-100"
-NLL_BACKWARD = op(
+NLL_BACKWARD: Op = op(
     f"nll_loss_backward(Tensor grad_output, {_NLL}, Tensor total_weight) -> Tensor", meta=rules.LikeSecond(),
     function=False, method=False,
     grad=dict(grad_output=lambda g, target, weight, reduction, ignore_index: USED.nll_forward.call(
@@ -76,7 +76,7 @@ def _nll2d_backward(grad_output: Any, self: Any, target: Any, weight: Any, reduc
     return rows.reshape((n, h, w, c)).permute((0, 3, 1, 2)).clone(memory_format=contiguous_format)
 
 
-NLL2D_BACKWARD = op(
+NLL2D_BACKWARD: Op = op(
     f"nll_loss2d_backward(Tensor grad_output, {_NLL}, Tensor total_weight) -> Tensor", meta=rules.LikeSecond(),
     function=False, method=False, kernel=_nll2d_backward,
     grad=dict(grad_output=lambda g, target, weight, reduction, ignore_index: NLL2D.call(
@@ -107,7 +107,7 @@ def _nll_nd(self: Any, target: Any, weight: Any, reduction: int, ignore_index: i
 
 
 USED.nll_nd = _nll_nd
-NLL_ND = composite(f"nll_loss_nd({_NLL_DEFAULT}) -> Tensor", rules.NllOf(), function=False, method=False)
+NLL_ND: Op = composite(f"nll_loss_nd({_NLL_DEFAULT}) -> Tensor", rules.NllOf(), function=False, method=False)
 
 
 # -- cross entropy ------------------------------------------------------------------------------------------------
@@ -185,7 +185,7 @@ def _mse_grad_grad(g: Any, grad_output: Any, reduction: int) -> Any:
     return g * grad_output * (2.0 / max(int(numel(g)), 1) if reduction == MEAN else 2.0)
 
 
-MSE_BACKWARD = op(
+MSE_BACKWARD: Op = op(
     "mse_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction) -> Tensor",
     meta=rules.PairLossBackward(), function=False, method=False,
     grad=dict(grad_output=lambda g, self, target, reduction: _scaled_total(
@@ -215,7 +215,7 @@ def _smooth_backward(grad_output: Any, self: Any, target: Any, reduction: int, b
     return _spread(grad_output, reduction, numel(x)) * (x / beta).clamp(-1, 1)
 
 
-SMOOTH_BACKWARD = op(
+SMOOTH_BACKWARD: Op = op(
     "smooth_l1_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, float beta) -> Tensor",
     meta=rules.PairLossBackward(), function=False, method=False, kernel=_smooth_backward,
     grad=dict(grad_output=lambda g, self, target, reduction, beta: _scaled_total(
@@ -270,7 +270,7 @@ def _huber_second(g: Any, grad_output: Any, self: Any, target: Any, reduction: i
     return g * _spread(grad_output, reduction, numel(g)) * ((self - target).abs() < delta)
 
 
-HUBER_BACKWARD = op(
+HUBER_BACKWARD: Op = op(
     "huber_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, float delta) -> Tensor",
     meta=rules.PairLossBackward(), function=False, method=False, kernel=_huber_backward,
     grad=dict(grad_output=lambda g, self, target, reduction, delta: _scaled_total(
@@ -330,7 +330,7 @@ def _bce_backward_target(g: Any, grad_output: Any, self: Any, weight: Any, reduc
     return _spread(out if weight is None else out * weight, reduction, numel(self)).neg()
 
 
-BCE_BACKWARD = op(
+BCE_BACKWARD: Op = op(
     "binary_cross_entropy_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? weight=None, int "
     "reduction=Mean) -> Tensor", meta=rules.LikeSecond(), function=False, method=False, kernel=_bce_backward,
     grad=dict(grad_output=_bce_grad_output, self=_bce_second, target=_bce_backward_target))
@@ -389,7 +389,7 @@ composite("kl_div(Tensor self, Tensor target, int reduction=Mean, *, bool log_ta
 
 
 # -- embedding ----------------------------------------------------------------------------------------------------
-EMBEDDING_BACKWARD = op(
+EMBEDDING_BACKWARD: Op = op(
     "embedding_dense_backward(Tensor grad_output, Tensor indices, int num_weights, int padding_idx, "
     "bool scale_grad_by_freq) -> Tensor", meta=rules.EmbeddingBackward(), function=False, method=False,
     grad=dict(grad_output=lambda g, indices, padding_idx: _embedding_second(g, indices, padding_idx)))
@@ -410,7 +410,7 @@ def _embedding_backward(g: Any, indices: Any, weight_shape: Any, padding_idx: in
     return EMBEDDING_BACKWARD.call((g, indices, weight_shape[0], padding_idx, scale_grad_by_freq))
 
 
-EMBEDDING = op(
+EMBEDDING: Op = op(
     "embedding(Tensor weight, Tensor indices, int padding_idx=-1, bool scale_grad_by_freq=False, bool sparse=False) "
     "-> Tensor", meta=rules.Embedding(), grad=dict(weight=_embedding_backward))
 

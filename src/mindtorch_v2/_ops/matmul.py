@@ -19,10 +19,10 @@ from .rules.reduce import scalar_name
 from .table import composite, op
 
 # -- products with kernels ----------------------------------------------------------------------------------------
-MM = op("mm(Tensor self, Tensor mat2) -> Tensor", meta=rules.Mm(), out="exact",
+MM: Op = op("mm(Tensor self, Tensor mat2) -> Tensor", meta=rules.Mm(), out="exact",
         grad=dict(self=lambda g, mat2, self_shape, self_stride: mat1_grad(g, mat2, self_shape, self_stride, 1),
                   mat2=lambda g, self, mat2_shape, mat2_stride: mat2_grad(g, self, mat2_shape, mat2_stride, 1)))
-ADDMM = op("addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+ADDMM: Op = op("addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
            meta=rules.Addmm(), inplace=True, out="exact",
            grad=dict(self=lambda g, beta: scaled(g, beta),
                      mat1=lambda g, mat2, mat1_shape, mat1_stride, alpha: mat1_grad(g, mat2, mat1_shape, mat1_stride,
@@ -68,7 +68,7 @@ op("addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1)
    inplace=True, out=True,
    grad=dict(self=lambda g, beta: scaled(g, beta), mat=lambda g, vec, alpha: scaled(_outer(g, conj(vec)), alpha),
              vec=lambda g, mat, alpha: scaled(MV.call((conj(mat.t()), g)), alpha)))
-DOT = op("dot(Tensor self, Tensor tensor) -> Tensor", meta=rules.Dot("dot"), out=True,
+DOT: Op = op("dot(Tensor self, Tensor tensor) -> Tensor", meta=rules.Dot("dot"), out=True,
          grad=dict(self=lambda g, tensor: g * conj(tensor), tensor=lambda g, self: g * conj(self)))
 op("vdot(Tensor self, Tensor other) -> Tensor", meta=rules.Dot("dot"), out=True,
    kernel=lambda self, other: DOT.call((conj(self), other)),
@@ -142,7 +142,7 @@ for _field, _row in (("mm", "mm"), ("bmm", "bmm"), ("mv", "mv"), ("dot", "dot"),
                      ("add", "add"), ("mul", "mul"), ("conj", "conj"), ("clone", "clone")):
     setattr(USED, _field, registry.get(_row))
 
-MATMUL = composite("matmul(Tensor self, Tensor other) -> Tensor", rules.MATMUL, out=True)
+MATMUL: Op = composite("matmul(Tensor self, Tensor other) -> Tensor", rules.MATMUL, out=True)
 composite("linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor", rules.LINEAR, out=True, function=False)
 
 

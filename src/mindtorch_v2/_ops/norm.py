@@ -21,7 +21,7 @@ SOFTMAX_BACKWARD: Op = op(
     meta=rules.SoftmaxBackward(), method=False,
     grad=dict(grad_output=lambda g, output, dim, input_dtype: SOFTMAX_BACKWARD.call((g, output, dim, input_dtype)),
               output=lambda g, grad_output, output, dim: _softmax_double_backward(g, grad_output, output, dim)))
-LOG_SOFTMAX_BACKWARD = op(
+LOG_SOFTMAX_BACKWARD: Op = op(
     "_log_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor",
     meta=rules.SoftmaxBackward(), method=False,
     grad=dict(grad_output=lambda g, output, dim: g - (g * output.exp()).sum((dim,), True),
@@ -92,7 +92,7 @@ def _layer_norm_double_backward(grads: Any, needs: Any, grad_out: Any, input: An
             None if into_input is None else into_input.reshape(shape), into_weight)
 
 
-LAYER_NORM_BACKWARD = op(
+LAYER_NORM_BACKWARD: Op = op(
     "native_layer_norm_backward(Tensor grad_out, Tensor input, int[] normalized_shape, Tensor mean, Tensor rstd, "
     "Tensor? weight, Tensor? bias, bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
     meta=rules.LayerNormBackward(), function=False, method=False,

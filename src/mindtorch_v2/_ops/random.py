@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from .._backends.common import transfer
 from .._dispatch.op import Op, Spec
 from .._dtype import int64
 from . import copy
@@ -37,15 +38,15 @@ def _drawn(schema: str, rule: Any, out: bool = False) -> Op:
 
 
 # -- factories ----------------------------------------------------------------------------------------------------
-RAND = _drawn(f"rand(int[] size, *, {_G}, {_OPTIONS}) -> Tensor", SizedRule("rand", "check_uniform_bounds"))
-RANDN = _drawn(f"randn(int[] size, *, {_G}, {_OPTIONS}) -> Tensor", SizedRule("randn", "normal_kernel_cpu"))
+RAND: Op = _drawn(f"rand(int[] size, *, {_G}, {_OPTIONS}) -> Tensor", SizedRule("rand", "check_uniform_bounds"))
+RANDN: Op = _drawn(f"randn(int[] size, *, {_G}, {_OPTIONS}) -> Tensor", SizedRule("randn", "normal_kernel_cpu"))
 _LIKE = f"{_OPTIONS}, MemoryFormat? memory_format=None"
-RAND_LIKE = _drawn(f"rand_like(Tensor self, *, {_LIKE}) -> Tensor",
+RAND_LIKE: Op = _drawn(f"rand_like(Tensor self, *, {_LIKE}) -> Tensor",
                    FloatLikeRule("rand_like", "check_uniform_bounds"))
-RANDN_LIKE = _drawn(f"randn_like(Tensor self, *, {_LIKE}) -> Tensor",
+RANDN_LIKE: Op = _drawn(f"randn_like(Tensor self, *, {_LIKE}) -> Tensor",
                     FloatLikeRule("randn_like", "normal_kernel_cpu"))
 
-RANDINT = _drawn(f"randint(int low, int high, int[] size, *, {_G}, {_OPTIONS}) -> Tensor", RandintRule())
+RANDINT: Op = _drawn(f"randint(int low, int high, int[] size, *, {_G}, {_OPTIONS}) -> Tensor", RandintRule())
 
 
 def _randint_like(self: Any, low: int, high: int, *options: Any) -> Spec:
@@ -55,7 +56,7 @@ def _randint_like(self: Any, low: int, high: int, *options: Any) -> Spec:
 
 
 _RANDINT_LIKE_RULE = LikeRule("randint_like", 1)
-RANDINT_LIKE = _drawn(f"randint_like(Tensor self, int low, int high, *, {_LIKE}) -> Tensor", _randint_like)
+RANDINT_LIKE: Op = _drawn(f"randint_like(Tensor self, int low, int high, *, {_LIKE}) -> Tensor", _randint_like)
 
 
 def _randperm(n: int, generator: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Spec:
@@ -75,7 +76,7 @@ def _randperm(n: int, generator: Any, dtype: Any, layout: Any, device: Any, pin_
     return spec((n,), dt, placed(device))
 
 
-RANDPERM = _drawn(f"randperm(int n, *, {_G}, {_OPTIONS}) -> Tensor", _randperm)
+RANDPERM: Op = _drawn(f"randperm(int n, *, {_G}, {_OPTIONS}) -> Tensor", _randperm)
 
 
 # -- filling ------------------------------------------------------------------------------------------------------
@@ -85,13 +86,13 @@ def _filling(schema: str, kind: Any, node: str | None = None) -> Op:
               grad=dict(self=lambda g: _zeros(g)))
 
 
-UNIFORM = _filling(f"uniform(Tensor self, float low=0, float high=1, *, {_G}) -> Tensor", rules.UNIFORM)
-NORMAL = _filling(f"normal(Tensor self, float mean=0, float std=1, *, {_G}) -> Tensor", rules.NORMAL)
-RANDOM = _filling(f"random(Tensor self, int? low=None, int? high=None, *, {_G}) -> Tensor", rules.RANDOM, "RandomBackward2")
-EXPONENTIAL = _filling(f"exponential(Tensor self, float lambd=1, *, {_G}) -> Tensor", rules.EXPONENTIAL)
-CAUCHY = _filling(f"cauchy(Tensor self, float median=0, float sigma=1, *, {_G}) -> Tensor", rules.CAUCHY)
-LOG_NORMAL = _filling(f"log_normal(Tensor self, float mean=1, float std=2, *, {_G}) -> Tensor", rules.LOG_NORMAL)
-GEOMETRIC = _filling(f"geometric(Tensor self, float p, *, {_G}) -> Tensor", rules.GEOMETRIC)
+UNIFORM: Op = _filling(f"uniform(Tensor self, float low=0, float high=1, *, {_G}) -> Tensor", rules.UNIFORM)
+NORMAL: Op = _filling(f"normal(Tensor self, float mean=0, float std=1, *, {_G}) -> Tensor", rules.NORMAL)
+RANDOM: Op = _filling(f"random(Tensor self, int? low=None, int? high=None, *, {_G}) -> Tensor", rules.RANDOM, "RandomBackward2")
+EXPONENTIAL: Op = _filling(f"exponential(Tensor self, float lambd=1, *, {_G}) -> Tensor", rules.EXPONENTIAL)
+CAUCHY: Op = _filling(f"cauchy(Tensor self, float median=0, float sigma=1, *, {_G}) -> Tensor", rules.CAUCHY)
+LOG_NORMAL: Op = _filling(f"log_normal(Tensor self, float mean=1, float std=2, *, {_G}) -> Tensor", rules.LOG_NORMAL)
+GEOMETRIC: Op = _filling(f"geometric(Tensor self, float p, *, {_G}) -> Tensor", rules.GEOMETRIC)
 
 
 # -- Bernoulli, normal with tensors, multinomial --------------------------------------------------------------------
@@ -112,9 +113,9 @@ def _bernoulli_p(self: Any, p: Any, generator: Any) -> Spec:
     return spec(self._shape, self._dtype, self._device, preserved_strides(self))
 
 
-BERNOULLI = op(f"bernoulli(Tensor self, *, {_G}) -> Tensor", meta=_bernoulli, function=False, method=False, out=True,
+BERNOULLI: Op = op(f"bernoulli(Tensor self, *, {_G}) -> Tensor", meta=_bernoulli, function=False, method=False, out=True,
                grad=dict(self=lambda g: _zeros(g)))
-BERNOULLI_P = op(f"bernoulli.Tensor(Tensor self, Tensor p, *, {_G}) -> Tensor", meta=_bernoulli_p, inplace=True,
+BERNOULLI_P: Op = op(f"bernoulli.Tensor(Tensor self, Tensor p, *, {_G}) -> Tensor", meta=_bernoulli_p, inplace=True,
                  function=False, method=False, numbers=("p",),
                  node=lambda self, p, generator: f"BernoulliBackward{1 if hasattr(p, '_shape') else 2}",
                  grad=dict(self=lambda g: _zeros(g), p=lambda g: _zeros(g)))
@@ -130,7 +131,7 @@ def _normal_of(mean: Any, std: Any, generator: Any) -> Spec:
     return spec(shape, tensors[0]._dtype, tensors[0]._device, ordered_strides(shape, tensors))
 
 
-NORMAL_OF = op(f"normal.Tensor_Tensor(Tensor mean, Tensor std, *, {_G}) -> Tensor", meta=_normal_of, out=True,
+NORMAL_OF: Op = op(f"normal.Tensor_Tensor(Tensor mean, Tensor std, *, {_G}) -> Tensor", meta=_normal_of, out=True,
                function=False, method=False, numbers=("mean", "std"),
                node=lambda mean, std, generator:
                f"NormalBackward{3 if hasattr(mean, '_shape') and hasattr(std, '_shape') else 1 if hasattr(mean, '_shape') else 2}",
@@ -150,5 +151,6 @@ def _multinomial(self: Any, num_samples: int, replacement: bool, generator: Any)
     return like(self, (*self._shape[:-1], num_samples), int64)
 
 
-MULTINOMIAL = op(f"multinomial(Tensor self, int num_samples, bool replacement=False, *, {_G}) -> Tensor",
+MULTINOMIAL: Op = op(f"multinomial(Tensor self, int num_samples, bool replacement=False, *, {_G}) -> Tensor",
                  meta=_multinomial, nondifferentiable=True, out=True)
+transfer.everywhere(MULTINOMIAL.row.out_op, transfer.StrictOutKernel("multinomial expects Long tensor out, got: {got}"))

@@ -6,7 +6,7 @@ from typing import Any
 
 from .._backends.common import transfer
 from .._backends.common import view as v
-from .._dispatch.op import Spec, type_name
+from .._dispatch.op import Op, Spec, type_name
 from .._layout import contiguous_format
 from .._tensor_base import TensorBase, alias, numel
 from . import copy, view
@@ -40,26 +40,31 @@ def _cat_grad(g: Any, dim: int, tensors_shapes: list[Ints]) -> list[Any]:
     return out
 
 
-CAT = op("cat(Tensor[] tensors, int dim=0) -> Tensor", meta=CatRule(), out=True,
+CAT: Op = op("cat(Tensor[] tensors, int dim=0) -> Tensor", meta=CatRule(), out=True,
          grad=dict(tensors=lambda g, dim, tensors_shapes: _cat_grad(g, dim, tensors_shapes)))
 CAT.row.fallback = transfer.CAT
 transfer.across(CAT, transfer.CAT)
-STACK = op("stack(Tensor[] tensors, int dim=0) -> Tensor", meta=StackRule(), out=True,
+STACK: Op = op("stack(Tensor[] tensors, int dim=0) -> Tensor", meta=StackRule(), out=True,
            grad=dict(tensors=lambda g, dim: view.UNBIND.call((g, dim))))
 STACK.row.fallback = transfer.STACK
 transfer.across(STACK, transfer.STACK)
 for _name in ("concat", "concatenate"):
-    composite(f"{_name}(Tensor[] tensors, int dim=0) -> Tensor", lambda tensors, dim: CAT.call((tensors, dim)))
+    _form = composite(f"{_name}(Tensor[] tensors, int dim=0) -> Tensor", lambda tensors, dim: CAT.call((tensors, dim)))
+    _form.row.out_op = CAT.row.out_op
 
 
 def _joined(name: str, prepare: Any, dim: Any) -> None:
-    def join(tensors: Any) -> Any:
+    """hstack and the like: cat along a fixed dimension after every tensor got enough of them."""
+    def parts_of(tensors: Any) -> Any:
         if not tensors:
             raise RuntimeError(f"{name} expects a non-empty TensorList")
         parts = tuple(prepare(t) for t in tensors)
-        return CAT.call((parts, dim(parts)))
+        return parts, dim(parts)
 
-    composite(f"{name}(Tensor[] tensors) -> Tensor", join)
+    form = composite(f"{name}(Tensor[] tensors) -> Tensor", lambda tensors: CAT.call(parts_of(tensors)))
+    form.row.out_op = composite(f"{name}.out(Tensor[] tensors, *, Tensor(a!) out) -> Tensor(a!)",
+                                lambda tensors, out: CAT.row.out_op.call((*parts_of(tensors), out)), function=False)
+    form.row.out_op.is_out = True
 
 
 def _atleast_1d(self: Any) -> Any:
@@ -145,7 +150,7 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> Any:
 
 
 # -- order of elements --------------------------------------------------------------------------------------------
-FLIP = op("flip(Tensor self, int[] dims) -> Tensor", meta=FlipRule(),
+FLIP: Op = op("flip(Tensor self, int[] dims) -> Tensor", meta=FlipRule(),
           grad=dict(self=lambda g, dims: FLIP.call((g, dims))))
 
 
@@ -195,7 +200,7 @@ def _rolled(t: Any, shift: int, dim: int) -> Any:
     return CAT.call(((view.SLICE.call((t, dim, at, n, 1)), view.SLICE.call((t, dim, 0, at, 1))), dim))
 
 
-ROLL = op("roll(Tensor self, int[1] shifts, int[1] dims=[]) -> Tensor", meta=_roll_rule, kernel=_roll,
+ROLL: Op = op("roll(Tensor self, int[1] shifts, int[1] dims=[]) -> Tensor", meta=_roll_rule, kernel=_roll,
           grad=dict(self=lambda g, shifts, dims: ROLL.call((g, tuple(-s for s in shifts), dims))))
 
 
@@ -228,14 +233,14 @@ def _rot90(self: Any, k: int, dims: Ints) -> Any:
     return view.DETACH.call((view.TRANSPOSE.call((flipped, a, b)),))
 
 
-ROT90 = op("rot90(Tensor self, int k=1, int[] dims=[0,1]) -> Tensor", meta=_rot90_rule, kernel=_rot90,
+ROT90: Op = op("rot90(Tensor self, int k=1, int[] dims=[0,1]) -> Tensor", meta=_rot90_rule, kernel=_rot90,
            grad=dict(self=lambda g, k, dims: ROT90.call((g, -k, dims))))
 
 
 # -- triangles and diagonals --------------------------------------------------------------------------------------
-TRIL = op("tril(Tensor self, int diagonal=0) -> Tensor", meta=TriangleRule("tril"), inplace=True, out=True,
+TRIL: Op = op("tril(Tensor self, int diagonal=0) -> Tensor", meta=TriangleRule("tril"), inplace=True, out=True,
           grad=dict(self=lambda g, diagonal: TRIL.call((g, diagonal))))
-TRIU = op("triu(Tensor self, int diagonal=0) -> Tensor", meta=TriangleRule("triu"), inplace=True, out=True,
+TRIU: Op = op("triu(Tensor self, int diagonal=0) -> Tensor", meta=TriangleRule("triu"), inplace=True, out=True,
           grad=dict(self=lambda g, diagonal: TRIU.call((g, diagonal))))
 
 
@@ -251,11 +256,11 @@ def _diag_embed_rule(self: Any, offset: int, dim1: int, dim2: int) -> Spec:
     return like(self, tuple(sizes))
 
 
-DIAG_EMBED = op("diag_embed(Tensor self, int offset=0, int dim1=-2, int dim2=-1) -> Tensor", meta=_diag_embed_rule,
+DIAG_EMBED: Op = op("diag_embed(Tensor self, int offset=0, int dim1=-2, int dim2=-1) -> Tensor", meta=_diag_embed_rule, out=True,
                 grad=dict(self=lambda g, offset, dim1, dim2: view.DIAGONAL.call((g, offset, dim1, dim2))))
 DIAG_EMBED.row.fallback = transfer.EmbedKernel(v.diagonal)
-DIAGONAL_COPY = op(
-    "diagonal_copy(Tensor self, int offset=0, int dim1=0, int dim2=1) -> Tensor", method=False,
+DIAGONAL_COPY: Op = op(
+    "diagonal_copy(Tensor self, int offset=0, int dim1=0, int dim2=1) -> Tensor", method=False, out=True,
     meta=lambda self, offset, dim1, dim2: like(self, v.diagonal(self._shape, self._stride, 0, offset, dim1, dim2)[0]),
     kernel=lambda self, offset, dim1, dim2: copy.CLONE.call(
         (view.DIAGONAL.call((self, offset, dim1, dim2)), contiguous_format)),
@@ -264,16 +269,30 @@ DIAGONAL_COPY = op(
               view.DIAGONAL_BACKWARD.call((g, self_shape, offset, dim1, dim2))))
 
 
-def _diag(self: Any, diagonal: int) -> Any:
+def _diag(self: Any, diagonal: int) -> tuple[Op, tuple[Any, ...]]:
+    """The operator that `diag` is, and its arguments."""
     n = self.dim()
     if n == 1:
-        return DIAG_EMBED.call((self, diagonal, -2, -1))
+        return DIAG_EMBED, (self, diagonal, -2, -1)
     if n == 2:
-        return DIAGONAL_COPY.call((self, diagonal, 0, 1))
+        return DIAGONAL_COPY, (self, diagonal, 0, 1)
     raise RuntimeError(f"diag(): Supports 1D or 2D tensors. Got {n}D")
 
 
-composite("diag(Tensor self, int diagonal=0) -> Tensor", _diag)
+def _diag_into(self: Any, diagonal: int, out: Any) -> Any:
+    o, args = _diag(self, diagonal)
+    return o.row.out_op.call((*args, out))
+
+
+def _diag_of(self: Any, diagonal: int) -> Any:
+    o, args = _diag(self, diagonal)
+    return o.call(args)
+
+
+DIAG: Op = composite("diag(Tensor self, int diagonal=0) -> Tensor", _diag_of)
+DIAG.row.out_op = composite("diag.out(Tensor self, int diagonal=0, *, Tensor(a!) out) -> Tensor(a!)", _diag_into,
+                            function=False, method=False)
+DIAG.row.out_op.is_out = True
 
 
 # -- repeating ----------------------------------------------------------------------------------------------------
@@ -305,7 +324,7 @@ def _repeat_grad(g: Any, repeats: Ints, self_shape: Ints) -> Any:
     return view.RESHAPE.call((out, self_shape))
 
 
-REPEAT = op("repeat(Tensor self, int[] repeats) -> Tensor", meta=_repeat_rule, function=False,
+REPEAT: Op = op("repeat(Tensor self, int[] repeats) -> Tensor", meta=_repeat_rule, function=False,
             grad=dict(self=lambda g, repeats, self_shape: _repeat_grad(g, repeats, self_shape)))
 REPEAT.row.fallback = transfer.REPEAT
 
@@ -350,6 +369,8 @@ def _interleave_index(repeats: Any, output_size: int | None) -> Any:
     """0 repeats[0] times, 1 repeats[1] times, ..."""
     if repeats.dim() != 1:
         raise RuntimeError("repeat_interleave only accept 1D vector as repeat")
+    if repeats._device.type == "meta" and output_size is not None:
+        return repeats.new_empty((output_size,))
     if repeats._dtype.name not in ("int32", "int64"):
         raise RuntimeError("repeats has to be Long or Int tensor")
     counts = repeats.tolist()
@@ -398,6 +419,6 @@ def _pad_rule(self: Any, pad: Ints, value: Any) -> Spec:
     return spec(shape, self._dtype, self._device, format_strides(shape, suggested_format(self)))
 
 
-PAD = op("constant_pad_nd(Tensor self, int[] pad, Scalar value=0) -> Tensor", meta=_pad_rule, method=False,
+PAD: Op = op("constant_pad_nd(Tensor self, int[] pad, Scalar value=0) -> Tensor", meta=_pad_rule, method=False,
          grad=dict(self=lambda g, pad: PAD.call((g, tuple(-p for p in pad), 0))))
 PAD.row.fallback = transfer.PAD

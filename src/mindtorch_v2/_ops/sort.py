@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._dispatch.op import Spec
+from .._dispatch.op import Op, Spec
 from .._dtype import bool as bool_
 from .._dtype import int64
 from .._layout import contiguous_format
@@ -32,9 +32,9 @@ def _back(g: Any, indices: Any, self_shape: Any, dim: int) -> Any:
     return value_selecting_backward(g, dim, indices, self_shape, True)
 
 
-SORT = op("sort(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)", meta=_sort_meta,
+SORT: Op = op("sort(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)", meta=_sort_meta,
           out="exact", nondiff=("indices",), grad=dict(self=_back))
-STABLE = op("sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False) -> (Tensor values, Tensor "
+STABLE: Op = op("sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False) -> (Tensor values, Tensor "
             "indices)",
             meta=lambda self, stable, dim, descending: _sort_meta(self, dim, descending), out=True,
             node="SortBackward1", nondiff=("indices",), grad=dict(self=_back),

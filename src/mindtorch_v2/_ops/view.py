@@ -28,11 +28,11 @@ def _reshape_grad(g: Any, self_shape: Ints) -> Any:
     return RESHAPE.call((g, self_shape))
 
 
-VIEW = _served_by(view("view(Tensor(a) self, int[] size) -> Tensor(a)", layout=v.view, function=False,
+VIEW: Op = _served_by(view("view(Tensor(a) self, int[] size) -> Tensor(a)", layout=v.view, function=False,
                        grad=dict(self=_reshape_grad)), v.VIEW)
 _served_by(view("view.dtype(Tensor(a) self, ScalarType dtype) -> Tensor(a)", layout=v.alias_layout, function=False),
            v.VIEW_DTYPE)
-UNSAFE_VIEW = op("_unsafe_view(Tensor self, int[] size) -> Tensor", function=False, method=False,
+UNSAFE_VIEW: Op = op("_unsafe_view(Tensor self, int[] size) -> Tensor", function=False, method=False,
                  meta=lambda self, size: like(self, v.infer_size(size, numel(self))), grad=dict(self=_reshape_grad))
 transfer.everywhere(UNSAFE_VIEW, v.UNSAFE_VIEW)
 
@@ -49,7 +49,7 @@ def _unused(*args: Any) -> Any:
 
 
 _reshape = v.reshaped
-RESHAPE = _composed("reshape(Tensor(a) self, int[] shape) -> Tensor(a)", v.RESHAPE)
+RESHAPE: Op = _composed("reshape(Tensor(a) self, int[] shape) -> Tensor(a)", v.RESHAPE)
 composite("reshape_as(Tensor(a) self, Tensor other) -> Tensor(a)", lambda self, other: _reshape(self, other._shape),
           function=False)
 composite("view_as(Tensor(a) self, Tensor other) -> Tensor(a)", lambda self, other: VIEW.call((self, other._shape)),
@@ -63,12 +63,15 @@ def _contiguous(self: Any) -> Any:
     return self if is_contiguous(self) else copy.CLONE.call((self, contiguous_format))
 
 
-CONTIGUOUS = _composed("contiguous(Tensor(a) self, *, MemoryFormat? memory_format=None) -> Tensor(a)", v.CONTIGUOUS,
+CONTIGUOUS: Op = _composed("contiguous(Tensor(a) self, *, MemoryFormat? memory_format=None) -> Tensor(a)", v.CONTIGUOUS,
                        function=False)
 composite("ravel(Tensor(a) self) -> Tensor(a)", lambda self: VIEW.call((_contiguous(self), (-1,))))
 
 
 def _unflatten(self: Any, dim: int, sizes: Ints) -> Any:
+    if self.dim() == 0:
+        raise RuntimeError(
+            f"unflatten got an unexpected error:\nDimension specified as {dim} but tensor has no dimensions")
     d = wrap_dim(dim, self.dim())
     if not sizes:
         raise RuntimeError("unflatten: sizes must be non-empty")
@@ -87,7 +90,7 @@ composite("unflatten(Tensor(a) self, int dim, int[] sizes) -> Tensor(a)", _unfla
 
 # -- expanding ----------------------------------------------------------------------------------------------------
 # The engine sums a gradient to its input's shape.
-EXPAND = _served_by(view("expand(Tensor(a) self, int[] size, *, bool implicit=False) -> Tensor(a)", layout=v.expand,
+EXPAND: Op = _served_by(view("expand(Tensor(a) self, int[] size, *, bool implicit=False) -> Tensor(a)", layout=v.expand,
                          function=False, grad=dict(self=lambda g: g)), v.EXPAND)
 composite("expand_as(Tensor(a) self, Tensor other) -> Tensor(a)",
           lambda self, other: EXPAND.call((self, other._shape, False)), function=False)
@@ -110,11 +113,11 @@ def _inverse(dims: Ints) -> Ints:
     return tuple(out)
 
 
-PERMUTE = _served_by(view("permute(Tensor(a) self, int[] dims) -> Tensor(a)", layout=v.permute,
+PERMUTE: Op = _served_by(view("permute(Tensor(a) self, int[] dims) -> Tensor(a)", layout=v.permute,
                           grad=dict(self=lambda g, dims: PERMUTE.call((g, _inverse(dims))))), v.PERMUTE)
-TRANSPOSE = _served_by(view("transpose(Tensor(a) self, int dim0, int dim1) -> Tensor(a)", layout=v.transpose,
+TRANSPOSE: Op = _served_by(view("transpose(Tensor(a) self, int dim0, int dim1) -> Tensor(a)", layout=v.transpose,
                             grad=dict(self=lambda g, dim0, dim1: TRANSPOSE.call((g, dim0, dim1)))), v.TRANSPOSE)
-T = _served_by(view("t(Tensor(a) self) -> Tensor(a)", layout=v.t, grad=dict(self=lambda g: T.call((g,)))), v.T)
+T: Op = _served_by(view("t(Tensor(a) self) -> Tensor(a)", layout=v.t, grad=dict(self=lambda g: T.call((g,)))), v.T)
 _composed("swapaxes(Tensor(a) self, int axis0, int axis1) -> Tensor(a)", v.SWAP)
 _composed("swapdims(Tensor(a) self, int dim0, int dim1) -> Tensor(a)", v.SWAP)
 
@@ -184,56 +187,50 @@ def _backward_of(name: str, extra: str, layout: Any, forward: Any) -> Op:
     return o
 
 
-SELECT = _served_by(
+SELECT: Op = _served_by(
     view("select(Tensor(a) self, int dim, int index) -> Tensor(a)", layout=v.select,
          grad=dict(self=lambda g, self_shape, dim, index: SELECT_BACKWARD.call((g, self_shape, dim, index)))), v.SELECT)
-SELECT_BACKWARD = _backward_of("select", "int dim, int index", v.select,
+SELECT_BACKWARD: Op = _backward_of("select", "int dim, int index", v.select,
                                lambda g, dim, index: SELECT.call((g, dim, index)))
-SLICE = _served_by(
+SLICE: Op = _served_by(
     view("slice(Tensor(a) self, int dim=0, int? start=None, int? end=None, int step=1) -> Tensor(a)", layout=v.slice_,
          function=False, method=False,
          grad=dict(self=lambda g, self_shape, dim, start, end, step:
                    SLICE_BACKWARD.call((g, self_shape, dim, start, end, step)))), v.SLICE)
-SLICE_BACKWARD = _backward_of("slice", "int dim, int? start, int? end, int step", v.slice_,
+SLICE_BACKWARD: Op = _backward_of("slice", "int dim, int? start, int? end, int step", v.slice_,
                               lambda g, dim, start, end, step: SLICE.call((g, dim, start, end, step)))
-DIAGONAL = view("diagonal(Tensor(a) self, int offset=0, int dim1=0, int dim2=1) -> Tensor(a)", layout=v.diagonal,
+DIAGONAL: Op = view("diagonal(Tensor(a) self, int offset=0, int dim1=0, int dim2=1) -> Tensor(a)", layout=v.diagonal,
                 grad=dict(self=lambda g, self_shape, offset, dim1, dim2:
                           DIAGONAL_BACKWARD.call((g, self_shape, offset, dim1, dim2))))
-DIAGONAL_BACKWARD = _backward_of("diagonal", "int offset, int dim1, int dim2", v.diagonal,
+DIAGONAL_BACKWARD: Op = _backward_of("diagonal", "int offset, int dim1, int dim2", v.diagonal,
                                  lambda g, offset, dim1, dim2: DIAGONAL.call((g, offset, dim1, dim2)))
-UNFOLD = view("unfold(Tensor(a) self, int dimension, int size, int step) -> Tensor(a)", layout=v.unfold, function=False,
+UNFOLD: Op = view("unfold(Tensor(a) self, int dimension, int size, int step) -> Tensor(a)", layout=v.unfold, function=False,
               grad=dict(self=lambda g, self_shape, dimension, size, step:
                         UNFOLD_BACKWARD.call((g, self_shape, dimension, size, step))))
-UNFOLD_BACKWARD = op("unfold_backward(Tensor grad_in, int[] input_sizes, int dim, int size, int step) -> Tensor",
+UNFOLD_BACKWARD: Op = op("unfold_backward(Tensor grad_in, int[] input_sizes, int dim, int size, int step) -> Tensor",
                      meta=lambda grad_in, input_sizes, dim, size, step: like(grad_in, input_sizes), method=False,
                      grad=dict(grad_in=lambda g, dim, size, step: UNFOLD.call((g, dim, size, step))))
 
 
-def _narrow(self: Any, dim: int, start: Any, length: int) -> Any:
-    if self.dim() == 0:
-        raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
-    if length < 0:
-        raise RuntimeError("narrow(): length must be non-negative.")
-    size = self._shape[wrap_dim(dim, self.dim())]
-    if start < -size or start > size:
-        raise IndexError(f"start out of range (expected to be in range of [{-size}, {size}], but got {start})")
-    if start < 0:
-        start += size
-    if start > size - length:
-        raise RuntimeError(f"start ({start}) + length ({length}) exceeds dimension size ({size}).")
-    return SLICE.call((self, dim, start, start + length, 1))
+NARROW: Op = _composed("narrow(Tensor(a) self, int dim, int start, int length) -> Tensor(a)", v.NARROW)
 
 
-composite("narrow(Tensor(a) self, int dim, int start, int length) -> Tensor(a)", _narrow)
+def _narrow_at(self: Any, dim: int, start: Any, length: int) -> Any:
+    if start.dim() != 0 or start._dtype.category != 1:
+        raise RuntimeError("start must be an 0-dim integral Tensor.")
+    return NARROW.call((self, dim, start.item(), length))
 
-SQUEEZE = _served_by(view("squeeze(Tensor(a) self) -> Tensor(a)", layout=v.squeeze,
+
+composite("narrow.Tensor(Tensor(a) self, int dim, Tensor start, int length) -> Tensor(a)", _narrow_at)
+
+SQUEEZE: Op = _served_by(view("squeeze(Tensor(a) self) -> Tensor(a)", layout=v.squeeze,
                           grad=dict(self=lambda g, self_shape: VIEW.call((g, self_shape)))), v.SQUEEZE)
-SQUEEZE_DIM = _served_by(
+SQUEEZE_DIM: Op = _served_by(
     view("squeeze.dim(Tensor(a) self, int dim) -> Tensor(a)", layout=v.squeeze_dim, node="SqueezeBackward1",
          grad=dict(self=lambda g, self_shape: VIEW.call((g, self_shape)))), v.SQUEEZE)
-SQUEEZE_DIMS = view("squeeze.dims(Tensor(a) self, int[] dim) -> Tensor(a)", layout=v.squeeze_dims,
+SQUEEZE_DIMS: Op = view("squeeze.dims(Tensor(a) self, int[] dim) -> Tensor(a)", layout=v.squeeze_dims,
                     node="SqueezeBackward2", grad=dict(self=lambda g, self_shape: VIEW.call((g, self_shape))))
-UNSQUEEZE = _served_by(view("unsqueeze(Tensor(a) self, int dim) -> Tensor(a)", layout=v.unsqueeze,
+UNSQUEEZE: Op = _served_by(view("unsqueeze(Tensor(a) self, int dim) -> Tensor(a)", layout=v.unsqueeze,
                             grad=dict(self=lambda g, self_shape: VIEW.call((g, self_shape)))), v.UNSQUEEZE)
 
 
@@ -255,14 +252,14 @@ def _as_strided_grad(g: Any, self_shape: Ints, self_stride: Ints, self_offset: i
     return STRIDED_MAP.call((g, size, stride, at, self_shape, self_stride, self_offset, False))
 
 
-AS_STRIDED = _served_by(
+AS_STRIDED: Op = _served_by(
     view("as_strided(Tensor(a) self, int[] size, int[] stride, int? storage_offset=None) -> Tensor(a)",
          layout=v.alias_layout, grad=dict(self=_as_strided_grad)), v.AS_STRIDED)
 
 # Values at one geometry, seen at another over the same flat memory. Where the first geometry visits a place twice the
 # values are summed; `mean` divides them by the number of visits there, otherwise what is read is divided by the visits of
 # the second geometry. The two choices are each other's transposes.
-STRIDED_MAP = op(
+STRIDED_MAP: Op = op(
     "_strided_map(Tensor self, int[] size, int[] stride, int offset, int[] to_size, int[] to_stride, int to_offset, "
     "bool mean) -> Tensor", function=False, method=False,
     meta=lambda self, size, stride, offset, to_size, to_stride, to_offset, mean: like(self, to_size),
@@ -270,9 +267,9 @@ STRIDED_MAP = op(
               STRIDED_MAP.call((g, to_size, to_stride, to_offset, size, stride, offset, not mean))))
 STRIDED_MAP.row.fallback = transfer.STRIDED_MAP
 
-ALIAS = view("alias(Tensor(a) self) -> Tensor(a)", layout=v.alias_layout, function=False, method=False,
+ALIAS: Op = view("alias(Tensor(a) self) -> Tensor(a)", layout=v.alias_layout, function=False, method=False,
              grad=dict(self=lambda g: g))
-DETACH = _served_by(view("detach(Tensor(a) self) -> Tensor(a)", layout=v.alias_layout), v.DETACH)
+DETACH: Op = _served_by(view("detach(Tensor(a) self) -> Tensor(a)", layout=v.alias_layout), v.DETACH)
 
 
 # -- several views at once ----------------------------------------------------------------------------------------
@@ -282,9 +279,9 @@ def _cat(grads: Any, dim: int) -> Any:
     return CAT.call((grads, dim))
 
 
-SPLIT = _served_by(view("split(Tensor(a -> *) self, int split_size, int dim=0) -> Tensor(a)[]", layout=v.split, function=False,
+SPLIT: Op = _served_by(view("split(Tensor(a -> *) self, int split_size, int dim=0) -> Tensor(a)[]", layout=v.split, function=False,
                         method=False, grad=dict(self=lambda grads, dim: _cat(grads, dim))), v.PiecesKernel(v.SPLIT))
-SPLIT_SIZES = _served_by(
+SPLIT_SIZES: Op = _served_by(
     view("split_with_sizes(Tensor(a -> *) self, int[] split_sizes, int dim=0) -> Tensor(a)[]",
          layout=v.split_with_sizes, grad=dict(self=lambda grads, dim: _cat(grads, dim))), v.PiecesKernel(v.SPLIT_SIZES))
 
@@ -313,7 +310,7 @@ def _stack(grads: Any, dim: int) -> Any:
     return STACK.call((grads, dim))
 
 
-UNBIND = _served_by(view("unbind(Tensor(a -> *) self, int dim=0) -> Tensor(a)[]", layout=v.unbind,
+UNBIND: Op = _served_by(view("unbind(Tensor(a -> *) self, int dim=0) -> Tensor(a)[]", layout=v.unbind,
                          grad=dict(self=lambda grads, dim: _stack(grads, dim))), v.PiecesKernel(v.UNBIND))
 
 
@@ -417,10 +414,10 @@ _directed("vsplit", 2, 0)
 _directed("dsplit", 3, 2)
 
 # -- complex numbers ----------------------------------------------------------------------------------------------
-VIEW_AS_REAL = _served_by(
+VIEW_AS_REAL: Op = _served_by(
     view("view_as_real(Tensor(a) self) -> Tensor(a)", layout=v.alias_layout, method=False,
          grad=dict(self=lambda g: VIEW_AS_COMPLEX.call((_contiguous(g),)))), v.VIEW_AS_REAL)
-VIEW_AS_COMPLEX = _served_by(
+VIEW_AS_COMPLEX: Op = _served_by(
     view("view_as_complex(Tensor(a) self) -> Tensor(a)", layout=v.alias_layout, method=False,
          grad=dict(self=lambda g: VIEW_AS_REAL.call((_contiguous(g),)))), v.VIEW_AS_COMPLEX)
 
@@ -435,8 +432,8 @@ def _imag(self: Any) -> Any:
     return SELECT.call((VIEW_AS_REAL.call((self,)), -1, 1))
 
 
-REAL = composite("real(Tensor(a) self) -> Tensor(a)", _real, method=False)
-IMAG = composite("imag(Tensor(a) self) -> Tensor(a)", _imag, method=False)
+REAL: Op = composite("real(Tensor(a) self) -> Tensor(a)", _real, method=False)
+IMAG: Op = composite("imag(Tensor(a) self) -> Tensor(a)", _imag, method=False)
 
 METHODS: dict[str, Any] = {"split": split_method, "squeeze": squeeze}
 # Attributes of a tensor that are views.
@@ -445,4 +442,4 @@ PROPERTIES: dict[str, Any] = {
 }
 
 v.ROWS.view, v.ROWS.unsafe_view, v.ROWS.clone = VIEW, UNSAFE_VIEW, copy.CLONE
-v.ROWS.transpose, v.ROWS.permute = TRANSPOSE, PERMUTE
+v.ROWS.transpose, v.ROWS.permute, v.ROWS.slice = TRANSPOSE, PERMUTE, SLICE

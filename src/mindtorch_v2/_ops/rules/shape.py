@@ -477,6 +477,8 @@ class CatRule(Rule):
         d: i64 = -1
         k: i64 = 0
         for x in tensors:
+            if not isinstance(x, TensorBase):
+                raise TypeError(f"expected Tensor as element {k} in argument 0, but got {type(x).__name__}")
             t: TensorBase = x
             shape = t._shape
             if len(shape) == 0:
@@ -529,12 +531,33 @@ def common_format(tensors: tuple[Any, ...]) -> Any:
 
 
 def suggested_format(t: TensorBase) -> Any:
-    """channels_last where the strides say so and do not fit the plain order."""
-    if is_contiguous(t):
-        return None
-    if is_contiguous_as(t, _CHANNELS_LAST):
+    """The memory format that the strides look like; None for the plain order, and where they do not tell."""
+    return format_of(t._shape, t._stride)
+
+
+def format_of(shape: Ints, stride: Ints) -> Any:
+    n = len(shape)
+    if n == 4 and like_channels_last(shape, stride, [1, 3, 2, 0]):
         return _CHANNELS_LAST
-    return _CHANNELS_LAST_3D if is_contiguous_as(t, _CHANNELS_LAST_3D) else None
+    if n == 5 and like_channels_last(shape, stride, [1, 4, 3, 2, 0]):
+        return _CHANNELS_LAST_3D
+    return None
+
+
+def like_channels_last(shape: Ints, stride: Ints, order: list[int]) -> bool:
+    """PyTorch's guess: strides grow in the given order of dimensions. Sizes of one are where it can only guess."""
+    least: i64 = 0
+    if stride[1] == 0:
+        return False
+    for d in order:
+        size: i64 = shape[d]
+        step: i64 = stride[d]
+        if size == 0 or step < least:
+            return False
+        if d == 0 and least == stride[1]:
+            return False
+        least = step * size if size > 1 else step
+    return True
 
 
 @final
@@ -559,7 +582,26 @@ class StackRule(Rule):
         sizes = list(shape)
         sizes.insert(d, len(tensors))
         out = tuple(sizes)
-        return Spec(out, contiguous_strides(out), dt, dt, dev)
+        return Spec(out, format_strides(out, stacked_format(tensors, d)), dt, dt, dev)
+
+
+def stacked_format(tensors: tuple[Any, ...], d: int) -> Any:
+    """The format that all tensors suggest after they got a dimension of size one at `d`."""
+    form: Any = None
+    for i, x in enumerate(tensors):
+        t: TensorBase = x
+        n = len(t._shape)
+        if n != 3 and n != 4:
+            return None
+        shape = list(t._shape)
+        stride = list(t._stride)
+        shape.insert(d, 1)
+        stride.insert(d, t._shape[d] * t._stride[d] if d < n else 1)
+        here = format_of(tuple(shape), tuple(stride))
+        if here is None or (i > 0 and here is not form):
+            return None
+        form = here
+    return form
 
 
 @final
