@@ -119,6 +119,9 @@ class Op(OpBase):
         # The answer of the last resolution, most often the next one too; -1 matches no key set.
         self.last_keys: i64 = -1
         self.last_kernel: Kernel = UNRESOLVED
+        # The same for what was asked from within a kernel.
+        self.below_keys: i64 = -1
+        self.below_kernel: Kernel = UNRESOLVED
         self.kernels: dict[int, Kernel] = {}
         self.rule: Rule | None = None
         self.composite: Kernel | None = None
@@ -318,12 +321,20 @@ class Op(OpBase):
 
     def below(self, keys: i64, args: tuple[Any, ...]) -> Kernel:
         """The kernel that serves the call once the highest concern in `keys` has been dealt with."""
+        if keys == self.below_keys:
+            return self.below_kernel
         kernel = self.table.get(int(keys))
-        return kernel if kernel is not None else self.resolve(keys, args)
+        if kernel is None:
+            kernel = self.resolve(keys, args)
+        if (keys & BACKENDS) != 0:
+            self.below_keys = keys
+            self.below_kernel = kernel
+        return kernel
 
     def forget(self) -> None:
         self.table = {}
         self.last_keys = -1
+        self.below_keys = -1
 
     def infer(self, args: tuple[Any, ...]) -> Any:
         rule = self.rule
