@@ -36,6 +36,9 @@ _release: Final[Any] = _LOCK.release
 _BIG: Final[i64] = 16384
 
 
+_NOTHING: Final[list[Any]] = []
+
+
 @mypyc_attr(acyclic=True)
 @final
 class Visit:
@@ -43,16 +46,14 @@ class Visit:
 
     def __init__(self, node: Node) -> None:
         self.node: Final = node
-        self.next: list[Visit | None] = []
+        self.next: list[Visit | None] = _NOTHING
         self.grads: list[Any] | None = None
         self.waiting: i64 = 0
+        self.explored: bool = False
         self.edge: i64 = 0
         # On the way to a wanted input: its gradients must be computed.
         self.needed: bool = False
         self.captures: list[tuple[int, int]] | None = None
-
-
-_NOTHING: Final[list[Visit | None]] = []
 
 
 @final
@@ -236,48 +237,68 @@ def want(task: Task, stamp: i64, inputs: list[tuple[Node, int]], accumulate: boo
 
 
 def explore(task: Task, stamp: i64, root: Node) -> Visit:
-    """Find every node behind `root` that was not found before and count the edges that lead to each.
-
-    Depth first, so that when a node is left everything behind it is known, also whether a wanted input is.
-    """
-    visits = task.visits
+    """Find every node behind `root` that was not found before and count the edges that lead to each."""
     if root._mark == stamp:
-        top = visits[root._place]
-        if top.edge > 0 or len(root._next) == 0:
+        top = task.visits[root._place]
+        if top.explored:
             return top
     else:
         top = visit(task, stamp, root)
+    if not task.everything:
+        explore_inputs(task, stamp, top)
+        return top
+    stack: list[Visit] = [top]
+    while stack:
+        v = stack.pop()
+        v.explored = True
+        below = v.node._next
+        if len(below) == 1:
+            v.next = [reach(task, stamp, below[0], stack)]
+        else:
+            v.next = [reach(task, stamp, node, stack) for node in below]
+    return top
+
+
+def reach(task: Task, stamp: i64, node: Node | None, stack: list[Visit]) -> Visit | None:
+    """Follow an edge; a node seen for the first time is put on the stack."""
+    if node is None:
+        return None
+    if node._mark == stamp:
+        w = task.visits[node._place]
+    else:
+        w = visit(task, stamp, node)
+    w.waiting += 1
+    if not w.explored:
+        w.explored = True
+        if node._kind != ACCUMULATE:
+            stack.append(w)
+    return w
+
+
+def explore_inputs(task: Task, stamp: i64, top: Visit) -> None:
+    """The same depth first: when a node is left, it is known whether a wanted input lies behind it."""
+    top.explored = True
     stack: list[Visit] = [top]
     while stack:
         v = stack[len(stack) - 1]
         below = v.node._next
-        n: i64 = len(below)
-        new: Visit | None = None
-        while v.edge < n:
+        depth = len(stack)
+        while v.edge < len(below):
+            if v.edge == 0:
+                v.next = []
             node = below[v.edge]
             v.edge += 1
-            if node is None:
-                v.next.append(None)
-                continue
-            if node._mark == stamp:
-                w = visits[node._place]
-            else:
-                w = visit(task, stamp, node)
-            v.next.append(w)
-            w.waiting += 1
-            if w.edge == 0 and len(node._next) > 0:
-                new = w
+            v.next.append(reach(task, stamp, node, stack))
+            if len(stack) > depth:
                 break
-        if new is not None:
-            stack.append(new)
+        if len(stack) > depth:
             continue
         stack.pop()
-        if not task.everything and not v.needed:
-            for below_v in v.next:
-                if below_v is not None and (below_v.needed or below_v.captures is not None):
+        if not v.needed:
+            for w in v.next:
+                if w is not None and (w.needed or w.captures is not None):
                     v.needed = True
                     break
-    return top
 
 
 def push(task: Task, v: Visit) -> None:

@@ -23,6 +23,7 @@ from .node import ACCUMULATE, FREED, LAST, OP, Node, add_meta, meta, next_sequen
 from .saved import Saved, SavedOutput, SavedTensor, save_list
 
 _alloc: Final[Any] = _native.alloc_instance
+_ref: Final[Any] = weakref.ref
 
 # Where a formula's parameter comes from.
 ARG: Final[i64] = 0
@@ -138,6 +139,9 @@ class Formulas(Derivative):
                 if a.is_list:
                     self.lists |= 1 << len(self.positions)
                 self.positions.append(i)
+        self.count: i64 = len(self.positions)
+        self.first: i64 = self.positions[0] if self.positions else 0
+        self.second: i64 = self.positions[1] if len(self.positions) > 1 else 0
         order = [schema.args[i].name for i in self.positions]
         for key, fn in grad.items():
             names = [key] if isinstance(key, str) else list(key)
@@ -239,65 +243,78 @@ class Formulas(Derivative):
         return bits
 
     def start(self, args: tuple[Any, ...], need: i64) -> Node:
-        """A node with its edges; what it saves comes with `keep`."""
+        """A node with its edges; what it saves comes with `keep`, what it describes with `finish`."""
         node: Node = _alloc(Node, self.cls(args))
         node._kind = OP
         node._formulas = self
         node._need = need
         node._seq = next_sequence()
-        nodes: list[Node | None] = []
-        first = True
-        for i in self.positions:
-            a = args[i]
+        n = self.count
+        if n == 1 and self.lists == 0:
+            a = args[self.first]
             if isinstance(a, TensorBase):
-                behind = node_behind(a)
-                nodes.append(behind)
-                if behind is not None and a._output_nr != 0:
-                    first = False
-            elif isinstance(a, (tuple, list)):
-                first = False
-                for t in a:
-                    nodes.append(node_behind(t) if isinstance(t, TensorBase) else None)
-            else:
-                nodes.append(None)
-        node._next = nodes
-        # Most inputs are the only result of their node, so most nodes can share one list of zeros.
-        node._nrs = ZEROS[len(nodes)] if first and len(nodes) < len(ZEROS) else self.numbers(args)
+                node._next = [behind(a)]
+                node._nrs = _ZEROS_1 if a._output_nr == 0 else [int(a._output_nr)]
+                return node
+        elif n == 2 and self.lists == 0:
+            a = args[self.first]
+            b = args[self.second]
+            if isinstance(a, TensorBase):
+                if isinstance(b, TensorBase):
+                    node._next = [behind(a), behind(b)]
+                    node._nrs = (_ZEROS_2 if a._output_nr == 0 and b._output_nr == 0
+                                 else [int(a._output_nr), int(b._output_nr)])
+                else:
+                    node._next = [behind(a), None]
+                    node._nrs = _ZEROS_2 if a._output_nr == 0 else [int(a._output_nr), 0]
+                return node
+        self.edges(node, args)
         return node
 
-    def numbers(self, args: tuple[Any, ...]) -> list[int]:
-        """Which result of its node each input is."""
+    def edges(self, node: Node, args: tuple[Any, ...]) -> None:
+        nodes: list[Node | None] = []
         nrs: list[int] = []
         for i in self.positions:
             a = args[i]
-            if isinstance(a, (tuple, list)):
+            if isinstance(a, TensorBase):
+                edge(a, nodes, nrs)
+            elif isinstance(a, (tuple, list)):
                 for t in a:
-                    nrs.append(number_of(t))
+                    if isinstance(t, TensorBase):
+                        edge(t, nodes, nrs)
+                    else:
+                        nodes.append(None)
+                        nrs.append(0)
             else:
-                nrs.append(number_of(a))
-        return nrs
+                nodes.append(None)
+                nrs.append(0)
+        node._next = nodes
+        node._nrs = nrs
 
     def keep(self, node: Node, args: tuple[Any, ...], need: i64) -> None:
         """Save the arguments that the formulas of the inputs needing gradient name."""
-        if not self.slots:
+        slots = self.slots
+        if not slots:
             return
-        saved: list[Any] = []
-        for s in self.slots:
-            value: Any = None
-            if s.mask & need:
-                k = s.kind
-                if s.tensor:
-                    node._holds = True
-                if k == ARG:
-                    value = args[s.index]
-                    if isinstance(value, TensorBase):
-                        value = SavedTensor(value)
-                    elif isinstance(value, (tuple, list)):
-                        value = save_list(value)
-                elif k != RESULT:
-                    value = metadata(k, args[s.index])
-            saved.append(value)
-        node._saved = saved
+        if len(slots) == 1:
+            node._saved = [self.kept(node, slots[0], args, need)]
+        elif len(slots) == 2:
+            node._saved = [self.kept(node, slots[0], args, need), self.kept(node, slots[1], args, need)]
+        else:
+            node._saved = [self.kept(node, s, args, need) for s in slots]
+
+    def kept(self, node: Node, s: Slot, args: tuple[Any, ...], need: i64) -> Any:
+        """The value for one slot; None where no formula that will run names it."""
+        if (s.mask & need) == 0:
+            return None
+        if s.tensor:
+            node._holds = True
+        if s.kind == ARG:
+            value = args[s.index]
+            if isinstance(value, TensorBase):
+                return SavedTensor(value)
+            return save_list(value) if isinstance(value, (tuple, list)) else value
+        return metadata(s.kind, args[s.index]) if s.kind != RESULT else None
 
     def keep_results(self, node: Node, result: Any, need: i64) -> None:
         saved = node._saved
@@ -448,10 +465,28 @@ def number_of(t: Any) -> int:
     return t._output_nr if isinstance(t, TensorBase) and t._grad_fn is not None else 0
 
 
+# Edges nearly always lead to the first result of a node; nobody changes these lists.
+_ZEROS_0: Final[list[int]] = []
+_ZEROS_1: Final[list[int]] = [0]
+_ZEROS_2: Final[list[int]] = [0, 0]
+_NO_NODES: Final[list[Node | None]] = []
+
+
+def behind(t: TensorBase) -> Node | None:
+    """The node over which the gradient of `t` arrives; which of its results `t` is, `t._output_nr` says."""
+    fn = grad_fn_of(t)
+    if fn is None and t._keys & AUTOGRAD:
+        return accumulator(t)
+    return fn
+
+
 def edge(t: TensorBase, nodes: list[Node | None], nrs: list[int]) -> None:
     """Append the edge to the node behind `t`."""
-    nodes.append(node_behind(t))
-    nrs.append(number_of(t))
+    nodes.append(behind(t))
+    nrs.append(t._output_nr)
+
+
+_ACCUMULATE_GRAD: Final[Any] = NAMES.get("AccumulateGrad")
 
 
 def accumulator(t: TensorBase) -> Node:
@@ -462,7 +497,7 @@ def accumulator(t: TensorBase) -> Node:
         if found is not None:
             got: Node = found
             return got
-    node: Node = _alloc(Node, NAMES.get("AccumulateGrad"))
+    node: Node = _alloc(Node, _ACCUMULATE_GRAD)
     node._kind = ACCUMULATE
     node._seq = LAST
     node._payload = t
