@@ -6,7 +6,7 @@ mode on never looks at thread-local memory.
 import threading
 from typing import Any, Final, final
 
-from mypy_extensions import i64
+from mypy_extensions import i64, mypyc_attr
 
 from .. import _native
 from .._device import as_device, device
@@ -122,6 +122,32 @@ def swap_grad(on: bool) -> bool:
     if on != was:
         set_modes((old & ~_EXCLUDE_AUTOGRAD) if on else (old | _EXCLUDE_AUTOGRAD))
     return was
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class RecordingOff:
+    """The compiled half of `no_grad`."""
+
+    prev: bool = True
+
+    def __enter__(self) -> None:
+        self.prev = swap_grad(False)
+
+    def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
+        swap_grad(self.prev)
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class RecordingOn:
+    """The compiled half of `enable_grad`."""
+
+    prev: bool = True
+
+    def __enter__(self) -> None:
+        self.prev = swap_grad(True)
+
+    def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
+        swap_grad(self.prev)
 
 
 def swap_inference(on: bool) -> int:

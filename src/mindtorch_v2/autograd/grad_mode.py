@@ -12,7 +12,15 @@ import warnings
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from .._dispatch.state import is_grad_enabled, is_inference_mode, set_modes, swap_grad, swap_inference
+from .._dispatch.state import (
+    RecordingOff,
+    RecordingOn,
+    is_grad_enabled,
+    is_inference_mode,
+    set_modes,
+    swap_grad,
+    swap_inference,
+)
 
 __all__ = [
     "enable_grad", "inference_mode", "is_grad_enabled", "is_inference_mode_enabled", "no_grad", "set_grad_enabled",
@@ -21,21 +29,18 @@ __all__ = [
 F = TypeVar("F", bound=Callable[..., Any])
 
 
+_new_off: Any = RecordingOff.__new__
+_new_on: Any = RecordingOn.__new__
+
+
 class _Decorator:
     """What the modes share: use as a decorator of functions, generators and (deprecated) classes."""
 
-    __slots__ = ("prev",)
-    prev: Any
+    __slots__ = ()
 
     def clone(self) -> Any:
         """A context of the same kind for one call of a decorated function."""
         return type(self)()
-
-    def __enter__(self) -> None:
-        raise NotImplementedError
-
-    def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
-        raise NotImplementedError
 
     def __call__(self, orig_func: F) -> F:
         decorated: F = _decorate(self.clone, orig_func)
@@ -89,42 +94,26 @@ def _wrap_generator(make: Callable[[], Any], func: Any) -> Any:
     return generator_context
 
 
-class no_grad(_Decorator):
+class no_grad(RecordingOff, _Decorator):
     """Nothing is recorded inside; results do not require grad. Factories may still make leaves that do."""
 
-    __slots__ = ()
-
     def __new__(cls, orig_func: Any = None) -> Any:
-        made = object.__new__(cls)
+        made = _new_off(cls)
         return made if orig_func is None else made(orig_func)
 
-    def __enter__(self) -> None:
-        self.prev = swap_grad(False)
 
-    def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
-        swap_grad(self.prev)
-
-
-class enable_grad(_Decorator):
+class enable_grad(RecordingOn, _Decorator):
     """Recording is on inside, also within `no_grad`."""
 
-    __slots__ = ()
-
     def __new__(cls, orig_func: Any = None) -> Any:
-        made = object.__new__(cls)
+        made = _new_on(cls)
         return made if orig_func is None else made(orig_func)
-
-    def __enter__(self) -> None:
-        self.prev = swap_grad(True)
-
-    def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
-        swap_grad(self.prev)
 
 
 class set_grad_enabled(_Decorator):
     """Switches recording when it is made; as a context manager it also switches back."""
 
-    __slots__ = ("mode",)
+    __slots__ = ("mode", "prev")
 
     def __init__(self, mode: bool) -> None:
         self.mode = bool(mode)
@@ -152,7 +141,7 @@ class set_grad_enabled(_Decorator):
 class inference_mode(_Decorator):
     """Like `no_grad`, and tensors made inside keep no version and can never be recorded."""
 
-    __slots__ = ("mode",)
+    __slots__ = ("mode", "prev")
     mode: bool
 
     def __new__(cls, mode: Any = True) -> Any:
