@@ -106,8 +106,13 @@ def _layer_norm_backward(g: Any, needs: Any, input: Any, normalized_shape: Any, 
 
 USED.layer_norm = op(
     "native_layer_norm(Tensor input, int[] normalized_shape, Tensor? weight, Tensor? bias, float eps) "
-    "-> (Tensor result0, Tensor result1, Tensor result2)", meta=rules.LayerNorm(), nondiff=("result1", "result2"),
+    "-> (Tensor result0, Tensor result1, Tensor result2)", meta=rules.LayerNorm(False), nondiff=("result1", "result2"),
     grad={("input", "weight", "bias"): _layer_norm_backward})
+# Where nothing is recorded the mean and the deviation are not wanted.
+USED.plain_layer_norm = op(
+    "_layer_norm_output(Tensor input, int[] normalized_shape, Tensor? weight, Tensor? bias, float eps) -> Tensor",
+    meta=rules.LayerNorm(True), function=False, method=False, nondifferentiable=True,
+    kernel=lambda *args: USED.layer_norm.call(args)[0])
 composite("layer_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, "
           "bool cudnn_enable=True) -> Tensor", rules.LayerNormOf())
 

@@ -32,13 +32,13 @@ def _back(g: Any, indices: Any, self_shape: Any, dim: int) -> Any:
     return value_selecting_backward(g, dim, indices, self_shape, True)
 
 
-SORT: Op = op("sort(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)", meta=_sort_meta,
-          out="exact", nondiff=("indices",), grad=dict(self=_back))
-STABLE: Op = op("sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False) -> (Tensor values, Tensor "
-            "indices)",
-            meta=lambda self, stable, dim, descending: _sort_meta(self, dim, descending), out=True,
-            node="SortBackward1", nondiff=("indices",), grad=dict(self=_back),
-            kernel=lambda self, stable, dim, descending: SORT.call((self, dim, descending)))
+SORT: Op = op("sort(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)",
+              meta=_sort_meta, out="exact", nondiff=("indices",), grad=dict(self=_back))
+STABLE: Op = op(
+    "sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)",
+    meta=lambda self, stable, dim, descending: _sort_meta(self, dim, descending), out=True, node="SortBackward1",
+    nondiff=("indices",), grad=dict(self=_back),
+    kernel=lambda self, stable, dim, descending: SORT.call((self, dim, descending)))
 composite("argsort(Tensor self, int dim=-1, bool descending=False) -> Tensor",
           lambda self, dim, descending: SORT.call((self, dim, descending))[1])
 composite("argsort.stable(Tensor self, *, bool stable, int dim=-1, bool descending=False) -> Tensor",

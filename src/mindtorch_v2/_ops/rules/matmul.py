@@ -268,6 +268,8 @@ def product(shape: tuple[int, ...]) -> int:
 
 def below(op: Op, args: tuple[Any, ...], keys: i64) -> Any:
     """Call an operator with the very tensors whose keys are already known."""
+    if op.last_keys == keys:
+        return op.last_kernel.run(op, args, keys)
     return op.below(keys, args).run(op, args, keys)
 
 

@@ -8,10 +8,12 @@ from typing import Any, Final, final
 
 from mypy_extensions import i64
 
+from ..._dispatch.keys import AUTOGRAD
 from ..._dispatch.op import Kernel, Op, Rule, Spec
 from ..._dtype import int32, int64, uint8
 from ..._tensor_base import TensorBase, contiguous_strides, numel
 from .base import wrap_dim
+from .matmul import below
 from .pointwise import Pointwise
 from .reduce import scalar_name
 
@@ -23,6 +25,7 @@ class Used:
     softmax: Op
     log_softmax: Op
     layer_norm: Op
+    plain_layer_norm: Op
     nll_forward: Op
     nll_nd: Any
     cross_entropy: Any
@@ -80,8 +83,7 @@ class SoftmaxOf(Kernel):
         x = args[0]
         assert isinstance(x, TensorBase)
         if args[2] is None or args[2] is x._dtype:
-            given = (x, args[1], False)
-            return row.below(keys, given).run(row, given, keys)
+            return below(row, (x, args[1], False), keys)
         return row.call((USED.to_copy.call((x, args[2], None, None)), args[1], False))
 
 
@@ -117,7 +119,10 @@ def check_normalized(name: str, x: TensorBase, shape: tuple[int, ...], weight: A
 
 @final
 class LayerNorm(Rule):
-    """(input, normalized_shape, weight, bias, eps) -> output, mean, rstd"""
+    """(input, normalized_shape, weight, bias, eps) -> output, mean, rstd; `plain`: the output alone"""
+
+    def __init__(self, plain: bool) -> None:
+        self.plain: Final = plain
 
     def infer(self, args: tuple[Any, ...]) -> Any:
         x = args[0]
@@ -134,6 +139,8 @@ class LayerNorm(Rule):
                 raise RuntimeError("mixed dtype (CPU): expect parameter to have scalar type of Float")
             if isinstance(b, TensorBase) and b._dtype is not stat:
                 raise RuntimeError("mixed dtype (CPU): expect parameter to have scalar type of Float")
+        if self.plain:
+            return same(x)
         if axis == 1 and len(x._shape) == 2:
             one = Spec((x._shape[0], 1), (1, 1), stat, stat, x._device)
         else:
@@ -167,8 +174,9 @@ class LayerNormOf(Kernel):
 
     def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
         given = args[:5]
-        row = USED.layer_norm
-        return row.below(keys, given).run(row, given, keys)[0]
+        if keys & AUTOGRAD:
+            return below(USED.layer_norm, given, keys)[0]
+        return below(USED.plain_layer_norm, given, keys)
 
 
 # -- losses -------------------------------------------------------------------------------------------------------
@@ -243,8 +251,7 @@ class NllOf(Kernel):
         check_batch(x, t)
         if len(x._shape) > 2:
             return USED.nll_nd(x, t, args[2], args[3], args[4])
-        row = USED.nll_forward
-        return row.below(keys, args).run(row, args, keys)[0]
+        return below(USED.nll_forward, args, keys)[0]
 
 
 @final
@@ -260,9 +267,7 @@ class CrossEntropyOf(Kernel):
         assert isinstance(x, TensorBase) and isinstance(t, TensorBase)
         if x._shape == t._shape or args[5] != 0.0 or len(x._shape) != 2 or len(t._shape) == 0:
             return USED.cross_entropy(x, t, args[2], args[3], args[4], args[5])
-        row = USED.log_softmax
-        given: tuple[Any, ...] = (x, 1, False)
-        logp = row.below(keys, given).run(row, given, keys)
+        logp = below(USED.log_softmax, (x, 1, False), keys)
         check_batch(x, t)
         return USED.nll_forward.call((logp, t, args[2], args[3], args[4]))[0]
 

@@ -36,10 +36,16 @@ def dim_mask(dim: Any, ndim: i64) -> i64:
     """The dimensions `dim` names (an int, a tuple, None for all), as bits."""
     if dim is None:
         return all_dims(ndim)
-    if isinstance(dim, int):
-        return one_dim(dim, ndim)
+    if isinstance(dim, tuple):
+        if len(dim) == 1:
+            return one_dim(dim[0], ndim)
+        return many_dims(dim, ndim)
+    return one_dim(dim, ndim)
+
+
+def many_dims(dims: tuple[int, ...], ndim: i64) -> i64:
     mask: i64 = 0
-    for x in dim:
+    for x in dims:
         bit = one_dim(x, ndim)
         if mask & bit:
             raise RuntimeError(f"dim {wrap_dim(x, int(ndim))} appears multiple times in the list of dims")
@@ -64,7 +70,7 @@ def all_dims(ndim: i64) -> i64:
 
 def dim_mask_or_all(dim: Any, ndim: i64) -> i64:
     """As `dim_mask`, for operators to which no dimensions means all of them."""
-    if dim is None or (not isinstance(dim, int) and len(dim) == 0):
+    if isinstance(dim, tuple) and len(dim) == 0:
         return all_dims(ndim)
     return dim_mask(dim, ndim)
 
@@ -126,7 +132,7 @@ def check_nonempty(name: str, t: TensorBase, dim: Any, mask: i64) -> None:
     if numel(t) != 0:
         return
     index_error = name.startswith("arg")
-    if dim is None or (not isinstance(dim, int) and len(dim) == 0):
+    if dim is None or dim == ():
         text = f"{name}(): Expected reduction dim to be specified for input.numel() == 0."
         if index_error:
             raise IndexError(text)
