@@ -228,14 +228,16 @@ def arange(*given: Any, start: Any = None, end: Any = None, step: Any = None, ou
            layout: Any = None, device: Any = None, pin_memory: Any = False, requires_grad: Any = False) -> Any:
     """arange(start=0, end, step=1, *, out=None, dtype=None, layout=strided, device=None, requires_grad=False)"""
     n = len(given)
-    if n == 1 and end is None:
+    if n == 1 and end is None and start is None:
         end = given[0]
-    elif n == 2 and end is None and start is None:
-        start, end = given
-    elif n == 3 and end is None and start is None and step is None:
-        start, end, step = given
+    elif n and start is None and n <= 3 and (n < 2 or end is None) and (n < 3 or step is None):
+        start = given[0]
+        if n > 1:
+            end = given[1]
+        if n > 2:
+            step = given[2]
     elif n or end is None:
-        shown = ", ".join(type_name(g) for g in given)
+        shown = ", ".join([type_name(g) for g in given])
         raise TypeError(f"arange() received an invalid combination of arguments - got ({shown}), but expected one of:\n"
                         + _ARANGE_FORMS)
     first = n != 3 and start is None
@@ -249,14 +251,43 @@ def arange(*given: Any, start: Any = None, end: Any = None, step: Any = None, ou
 def linspace(start: Any, end: Any, steps: Any, *, out: Any = None, dtype: Any = None, layout: Any = None,
              device: Any = None, pin_memory: Any = False, requires_grad: Any = False) -> Any:
     """linspace(start, end, steps, *, out=None, dtype=None, layout=strided, device=None, requires_grad=False)"""
+    if isinstance(start, TensorBase) or isinstance(end, TensorBase):
+        device = _endpoints_device("linspace", start, end, device)
+        start, end = _endpoint(start), _endpoint(end)
     args = (_number("linspace", "start", 1, start), _number("linspace", "end", 2, end), _int("linspace", "steps", 3, steps),
             _dtype_arg("linspace", dtype), layout, _factory_device("linspace", device), pin_memory)
     return _run(_LINSPACE, args, out, requires_grad)
 
 
+def _endpoints_device(fname: str, start: Any, end: Any, device: Any) -> Any:
+    """Ends may be tensors without dimensions; ends without data give a result without data."""
+    sizes = [len(x._shape) if isinstance(x, TensorBase) else 0 for x in (start, end)]
+    if sizes[0] or sizes[1]:
+        raise RuntimeError(
+            f"{fname} only supports 0-dimensional start and end tensors, but got start with {sizes[0]} dimension(s) and end "
+            f"with {sizes[1]} dimension(s).")
+    if device is None:
+        for x in (start, end):
+            if isinstance(x, TensorBase) and x._device.type == "meta":
+                return x._device
+    return device
+
+
+def _endpoint(x: Any) -> Any:
+    if not isinstance(x, TensorBase):
+        return x
+    if x._device.type == "meta":
+        return 0j if x._dtype.is_complex else 0.0 if x._dtype.is_floating_point else 0
+    found: Any = x
+    return found.item()
+
+
 def logspace(start: Any, end: Any, steps: Any, base: Any = 10.0, *, out: Any = None, dtype: Any = None,
              layout: Any = None, device: Any = None, pin_memory: Any = False, requires_grad: Any = False) -> Any:
     """logspace(start, end, steps, base=10.0, *, out=None, dtype=None, layout=strided, device=None, requires_grad=False)"""
+    if isinstance(start, TensorBase) or isinstance(end, TensorBase):
+        device = _endpoints_device("logspace", start, end, device)
+        start, end = _endpoint(start), _endpoint(end)
     args = (_number("logspace", "start", 1, start), _number("logspace", "end", 2, end), _int("logspace", "steps", 3, steps),
             float(base), _dtype_arg("logspace", dtype), layout, _factory_device("logspace", device), pin_memory)
     return _run(_LOGSPACE, args, out, requires_grad)

@@ -69,10 +69,10 @@ composite("ravel(Tensor(a) self) -> Tensor(a)", lambda self: VIEW.call((_contigu
 
 
 def _unflatten(self: Any, dim: int, sizes: Ints) -> Any:
+    d = wrap_dim(dim, self.dim())
     if self.dim() == 0:
         raise RuntimeError(
             f"unflatten got an unexpected error:\nDimension specified as {dim} but tensor has no dimensions")
-    d = wrap_dim(dim, self.dim())
     if not sizes:
         raise RuntimeError("unflatten: sizes must be non-empty")
     length = self._shape[d]
@@ -212,9 +212,6 @@ UNFOLD_BACKWARD: Op = op("unfold_backward(Tensor grad_in, int[] input_sizes, int
                      grad=dict(grad_in=lambda g, dim, size, step: UNFOLD.call((g, dim, size, step))))
 
 
-NARROW: Op = _composed("narrow(Tensor(a) self, int dim, int start, int length) -> Tensor(a)", v.NARROW)
-
-
 def _narrow_at(self: Any, dim: int, start: Any, length: int) -> Any:
     if start.dim() != 0 or start._dtype.category != 1:
         raise RuntimeError("start must be an 0-dim integral Tensor.")
@@ -222,6 +219,7 @@ def _narrow_at(self: Any, dim: int, start: Any, length: int) -> Any:
 
 
 composite("narrow.Tensor(Tensor(a) self, int dim, Tensor start, int length) -> Tensor(a)", _narrow_at)
+NARROW: Op = _composed("narrow(Tensor(a) self, int dim, int start, int length) -> Tensor(a)", v.NARROW)
 
 SQUEEZE: Op = _served_by(view("squeeze(Tensor(a) self) -> Tensor(a)", layout=v.squeeze,
                           grad=dict(self=lambda g, self_shape: VIEW.call((g, self_shape)))), v.SQUEEZE)

@@ -15,7 +15,7 @@ from ..._dispatch.op import Kernel, Op, Spec
 from ..._ops.rules.pointwise import expand_strides
 from ..._ops.rules.shape import check_copy, check_fill, check_value, skipped
 from ..._tensor_base import TensorBase, alias, bump, contiguous_strides, is_contiguous
-from .kernels import fit
+from .kernels import OUT, fit
 from .overlap import check_no_internal_overlap, check_no_partial_overlap
 from .runtime import empty, empty_spec, extent, runtime_of
 
@@ -236,6 +236,24 @@ class CreateOutKernel(Kernel):
             runtime_of(out).copy(out, kernel.run(func, given, backend_of(out)))
         bump(out)
         return out
+
+
+@final
+class StrictOutKernel(Kernel):
+    """`out=` that must have exactly the result's dtype; `text` is PyTorch's refusal with {want} and {got}."""
+
+    def __init__(self, text: str) -> None:
+        self.text: Final = text
+
+    def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
+        func = op.functional
+        out = args[len(args) - 1]
+        assert func is not None and isinstance(out, TensorBase)
+        spec = func.infer(args[: len(args) - 1])
+        assert isinstance(spec, Spec)
+        if spec.dtype is not out._dtype:
+            raise RuntimeError(self.text.format(want=spec.dtype.scalar_name, got=out._dtype.scalar_name))
+        return OUT.run(op, args, keys)
 
 
 @final

@@ -146,6 +146,8 @@ def expand(shape: Ints, stride: Ints, offset: int, size: Ints) -> Layout:
                 raise RuntimeError(
                     f"The expanded size of the tensor ({want}) isn't allowed in a leading, non-existing dimension {i}")
             sizes[i] = int(want)
+            if want == 1 and n > d:
+                strides[i] = sizes[i + 1] * strides[i + 1] if i + 1 < n else 1
         else:
             have: i64 = shape[i - d]
             if want == -1:
@@ -542,6 +544,7 @@ class Rows:
     transpose: OpBase
     permute: OpBase
     clone: OpBase
+    slice: OpBase
 
 
 ROWS: Final = Rows()
@@ -624,6 +627,27 @@ class ContiguousKernel(Kernel):
         if is_contiguous_as(src, form):
             return src
         return ROWS.clone.call((src, contiguous_format if form is None else form))
+
+
+@final
+class NarrowKernel(Kernel):
+    def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
+        src = args[0]
+        assert isinstance(src, TensorBase)
+        start: i64 = args[2]
+        length: i64 = args[3]
+        if len(src._shape) == 0:
+            raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
+        if length < 0:
+            raise RuntimeError("narrow(): length must be non-negative.")
+        size: i64 = src._shape[wrap_dim(args[1], len(src._shape))]
+        if start < -size or start > size:
+            raise IndexError(f"start out of range (expected to be in range of [{-size}, {size}], but got {start})")
+        if start < 0:
+            start += size
+        if start > size - length:
+            raise RuntimeError(f"start ({start}) + length ({length}) exceeds dimension size ({size}).")
+        return ROWS.slice.call((src, args[1], int(start), int(start + length), 1))
 
 
 @final
@@ -823,6 +847,7 @@ RESHAPE: Final = ReshapeKernel()
 FLATTEN: Final = FlattenKernel()
 SWAP: Final = TransposeAlias()
 CONTIGUOUS: Final = ContiguousKernel()
+NARROW: Final = NarrowKernel()
 EXPAND: Final = ExpandKernel()
 AS_STRIDED: Final = AsStridedKernel()
 DETACH: Final = DetachKernel()

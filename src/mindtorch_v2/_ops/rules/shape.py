@@ -582,11 +582,29 @@ class StackRule(Rule):
         sizes = list(shape)
         sizes.insert(d, len(tensors))
         out = tuple(sizes)
-        return Spec(out, format_strides(out, stacked_format(tensors, d)), dt, dt, dev)
+        return Spec(out, stacked_strides(tensors, d, out), dt, dt, dev)
+
+
+def stacked_strides(tensors: tuple[Any, ...], d: int, out: Ints) -> Ints:
+    """As if the tensors were joined along dimension `d` first and that dimension then divided."""
+    if d == len(out) - 1:
+        return format_strides(out, stacked_format(tensors, d))
+    form = common_format(tensors)
+    if form is None:
+        return contiguous_strides(out)
+    from ..._backends.common.view import count, view_strides
+
+    sizes = list(out)
+    del sizes[d]
+    sizes[d] *= len(tensors)
+    joined = tuple(sizes)
+    found = view_strides(joined, format_strides(joined, form), out, count(out))
+    assert found is not None
+    return found
 
 
 def stacked_format(tensors: tuple[Any, ...], d: int) -> Any:
-    """The format that all tensors suggest after they got a dimension of size one at `d`."""
+    """The format that all tensors suggest after they got a last dimension, `d`, of size one."""
     form: Any = None
     for i, x in enumerate(tensors):
         t: TensorBase = x
@@ -596,7 +614,7 @@ def stacked_format(tensors: tuple[Any, ...], d: int) -> Any:
         shape = list(t._shape)
         stride = list(t._stride)
         shape.insert(d, 1)
-        stride.insert(d, t._shape[d] * t._stride[d] if d < n else 1)
+        stride.insert(d, 1)
         here = format_of(tuple(shape), tuple(stride))
         if here is None or (i > 0 and here is not form):
             return None
