@@ -537,6 +537,30 @@ def test_aliases_are_the_operators_they_name() -> None:
     assert x.detach().multiply_(2).tolist() == [2.0, 4.0]
 
 
+def test_numpy_scalars_count_as_numbers() -> None:
+    numpy = pytest.importorskip("numpy")
+    x = torch.ones(2)
+    assert torch.add(x, numpy.float32(2)).tolist() == [3.0, 3.0]
+    assert (x * numpy.int64(3)).dtype is torch.float32
+    assert torch.mul(torch.tensor([1, 2]), numpy.int64(3)).dtype is torch.int64
+
+
+@mindtorch_only
+def test_aliases_and_composites_under_functionalize() -> None:
+    base = torch.arange(4.0)
+    view = base.view(2, 2)
+    registry = submodule("_dispatch.registry")
+    with torch.functionalize():
+        for n, call in enumerate((
+            lambda: view.multiply_(2), lambda: view.clip_(0, 5), lambda: view.conj_physical_(),
+            lambda: registry.get("relu6_").call((view,)), lambda: registry.get("leaky_relu_").call((view, 0.1)),
+            lambda: view.greater_(1),
+        )):  # fmt: skip
+            call()
+            assert base._version == n + 1
+    assert base.tolist() == [0.0, 1.0, 1.0, 1.0]
+
+
 def test_conj_of_real_tensors_is_the_tensor() -> None:
     x = torch.tensor([1.0, 2.0])
     assert x.conj() is x and x.conj_physical() is x and x.positive() is x
