@@ -140,8 +140,10 @@ def set_(self: Any, source: Any = None, storage_offset: int = 0, size: Any = Non
         check_inplace(self)
         raise RuntimeError("the derivative for 'set_' is not implemented")
     item = self._dtype.itemsize
+    shape: tuple[int, ...] = (0,)
+    strides: tuple[int, ...] = (1,)
     if source is None:
-        raw, shape, strides = allocate_storage(0, self._device), (0,), (1,)
+        raw = allocate_storage(0, self._device)
     elif isinstance(source, TensorBase):
         if source._dtype is not self._dtype:
             raise RuntimeError(

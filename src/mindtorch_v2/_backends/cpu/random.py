@@ -130,8 +130,9 @@ def _noise(out: Any, shape: Any, kind: Any, generator: Any) -> Any:
     return np_view(t)
 
 
-for _name, _fn in {"randint": _randint, "randint_like": _randint_like, "random": _random, "randperm": _randperm,
-                   "exponential": _exponential, "geometric": _geometric, "bernoulli.Tensor": _bernoulli_p}.items():
+_KERNELS: dict[str, Any] = {"randint": _randint, "randint_like": _randint_like, "random": _random, "randperm": _randperm,
+                   "exponential": _exponential, "geometric": _geometric, "bernoulli.Tensor": _bernoulli_p}
+for _name, _fn in _KERNELS.items():
     cpu(_name, into(_fn, aliasing=True))
 cpu("bernoulli", into(_bernoulli))
 cpu("normal.Tensor_Tensor", into(_normal_of))
