@@ -84,5 +84,5 @@ def test_grad_fn_names(case: _infos.Covered) -> None:
         mine = _oracle.convert_argument(args), _oracle.convert_argument(kwargs)
         theirs = leaves(_infos.attempt(_infos.in_oracle(case.info), args, kwargs), oracle.Tensor)
         ours = leaves(_infos.attempt(_infos.in_subject(case.info), *mine), torch.Tensor)
-        names = [type(result.grad_fn).__name__ for result in theirs]
-        assert [type(result.grad_fn).__name__ for result in ours] == names, _infos.describe(sample)
+        wanted, got = ([type(result.grad_fn).__name__ for result in results] for results in (theirs, ours))
+        assert got == wanted, f"{case.label} {_infos.describe(sample)}: {got}, expected {wanted}"
