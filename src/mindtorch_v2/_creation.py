@@ -20,7 +20,7 @@ from ._dtype import dtype as DType
 from ._nested import from_data as numbers
 from ._ops import copy as _copy_rows
 from ._ops import create as _rows
-from ._ops.rules.shape import _PIN, check_options, placed
+from ._ops.rules.shape import _PIN, placed
 from ._tensor_base import TensorBase, make
 
 __all__ = [
@@ -78,8 +78,8 @@ def _bad_size(fname: str, given: Any) -> tuple[int, ...]:
     out = []
     for i, s in enumerate(given):
         if not hasattr(s, "__index__"):
-            raise TypeError(f"{fname}(): argument 'size' failed to unpack the object at pos {i + 1} with error \"type must "
-                            f"be tuple of ints,but got {type(s).__name__}\"")
+            raise TypeError(f"{fname}(): argument 'size' failed to unpack the object at pos {i + 1} with error \"type "
+                            f"must be tuple of ints,but got {type(s).__name__}\"")
         out.append(int(s))
     return tuple(out)
 
@@ -188,8 +188,8 @@ def ones(*given: Any, size: Any = None, out: Any = None, dtype: Any = None, layo
     return _run(_ONES, args, out, requires_grad)
 
 
-def full(size: Any = _MISSING, fill_value: Any = _MISSING, *, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
-         pin_memory: Any = False, requires_grad: Any = False) -> Any:
+def full(size: Any = _MISSING, fill_value: Any = _MISSING, *, out: Any = None, dtype: Any = None, layout: Any = None,
+         device: Any = None, pin_memory: Any = False, requires_grad: Any = False) -> Any:
     """full(size, fill_value, *, out=None, dtype=None, layout=strided, device=None, requires_grad=False)"""
     _given("full", size=size, fill_value=fill_value)
     args = (_size_list("full", size), _number("full", "fill_value", 2, fill_value), _dtype_arg("full", dtype), layout,
@@ -215,12 +215,12 @@ def scalar_tensor(s: Any, *, dtype: Any = None, layout: Any = None, device: Any 
 
 
 _ARANGE_FORMS: Final = (
-    " * (Number end, *, Tensor out = None, torch.dtype dtype = None, torch.layout layout = None, torch.device device = None, "
-    "bool pin_memory = False, bool requires_grad = False)\n"
-    " * (Number start, Number end, *, torch.dtype dtype = None, torch.layout layout = None, torch.device device = None, bool "
-    "pin_memory = False, bool requires_grad = False)\n"
-    " * (Number start, Number end, Number step = 1, *, Tensor out = None, torch.dtype dtype = None, torch.layout layout = "
-    "None, torch.device device = None, bool pin_memory = False, bool requires_grad = False)\n"
+    " * (Number end, *, Tensor out = None, torch.dtype dtype = None, torch.layout layout = None, torch.device device = "
+    "None, bool pin_memory = False, bool requires_grad = False)\n"
+    " * (Number start, Number end, *, torch.dtype dtype = None, torch.layout layout = None, torch.device device = "
+    "None, bool pin_memory = False, bool requires_grad = False)\n"
+    " * (Number start, Number end, Number step = 1, *, Tensor out = None, torch.dtype dtype = None, torch.layout "
+    "layout = None, torch.device device = None, bool pin_memory = False, bool requires_grad = False)\n"
 )
 
 
@@ -254,8 +254,9 @@ def linspace(start: Any, end: Any, steps: Any, *, out: Any = None, dtype: Any = 
     if isinstance(start, TensorBase) or isinstance(end, TensorBase):
         device = _endpoints_device("linspace", start, end, device)
         start, end = _endpoint(start), _endpoint(end)
-    args = (_number("linspace", "start", 1, start), _number("linspace", "end", 2, end), _int("linspace", "steps", 3, steps),
-            _dtype_arg("linspace", dtype), layout, _factory_device("linspace", device), pin_memory)
+    args = (_number("linspace", "start", 1, start), _number("linspace", "end", 2, end),
+            _int("linspace", "steps", 3, steps), _dtype_arg("linspace", dtype), layout,
+            _factory_device("linspace", device), pin_memory)
     return _run(_LINSPACE, args, out, requires_grad)
 
 
@@ -264,8 +265,8 @@ def _endpoints_device(fname: str, start: Any, end: Any, device: Any) -> Any:
     sizes = [len(x._shape) if isinstance(x, TensorBase) else 0 for x in (start, end)]
     if sizes[0] or sizes[1]:
         raise RuntimeError(
-            f"{fname} only supports 0-dimensional start and end tensors, but got start with {sizes[0]} dimension(s) and end "
-            f"with {sizes[1]} dimension(s).")
+            f"{fname} only supports 0-dimensional start and end tensors, but got start with {sizes[0]} dimension(s) "
+            f"and end with {sizes[1]} dimension(s).")
     if device is None:
         for x in (start, end):
             if isinstance(x, TensorBase) and x._device.type == "meta":
@@ -284,12 +285,13 @@ def _endpoint(x: Any) -> Any:
 
 def logspace(start: Any, end: Any, steps: Any, base: Any = 10.0, *, out: Any = None, dtype: Any = None,
              layout: Any = None, device: Any = None, pin_memory: Any = False, requires_grad: Any = False) -> Any:
-    """logspace(start, end, steps, base=10.0, *, out=None, dtype=None, layout=strided, device=None, requires_grad=False)"""
+    """logspace(start, end, steps, base=10.0, *, out=None, dtype=None, layout=strided, device=None)"""
     if isinstance(start, TensorBase) or isinstance(end, TensorBase):
         device = _endpoints_device("logspace", start, end, device)
         start, end = _endpoint(start), _endpoint(end)
-    args = (_number("logspace", "start", 1, start), _number("logspace", "end", 2, end), _int("logspace", "steps", 3, steps),
-            float(base), _dtype_arg("logspace", dtype), layout, _factory_device("logspace", device), pin_memory)
+    args = (_number("logspace", "start", 1, start), _number("logspace", "end", 2, end),
+            _int("logspace", "steps", 3, steps), float(base), _dtype_arg("logspace", dtype), layout,
+            _factory_device("logspace", device), pin_memory)
     return _run(_LOGSPACE, args, out, requires_grad)
 
 
@@ -357,8 +359,9 @@ def ones_like(input: Any, *, dtype: Any = None, layout: Any = None, device: Any 
     return _like(_ONES_LIKE, (input,), dtype, layout, device, pin_memory, memory_format, requires_grad)
 
 
-def full_like(input: Any = _MISSING, fill_value: Any = _MISSING, *, dtype: Any = None, layout: Any = None, device: Any = None,
-              pin_memory: Any = False, requires_grad: Any = False, memory_format: Any = None) -> Any:
+def full_like(input: Any = _MISSING, fill_value: Any = _MISSING, *, dtype: Any = None, layout: Any = None,
+              device: Any = None, pin_memory: Any = False, requires_grad: Any = False,
+              memory_format: Any = None) -> Any:
     """`fill_value` everywhere, with the shape and layout of `input`."""
     _given("full_like", input=input, fill_value=fill_value)
     value = _number("full_like", "fill_value", 2, fill_value)
@@ -496,8 +499,8 @@ def from_numpy(ndarray: Any) -> Any:
     for i, s in enumerate(found[2]):
         step: int = s
         if step % item:
-            raise ValueError("given numpy array strides not a multiple of the element byte size. Copy the numpy array to "
-                             "reallocate the memory.")
+            raise ValueError("given numpy array strides not a multiple of the element byte size. Copy the numpy array "
+                             "to reallocate the memory.")
         if step < 0:
             raise ValueError(
                 "At least one stride in the given numpy array is negative, and tensors with negative strides are not "
@@ -530,13 +533,14 @@ _wrap: Final[Any] = _native.Storage.wrap
 
 
 _READ_ONLY: Final = {
-    "NumPy array": "The given NumPy array is not writable, and PyTorch does not support non-writable tensors. This means "
-    "writing to this tensor will result in undefined behavior. You may want to copy the array to protect its data or make "
-    "it writable before converting it to a tensor. This type of warning will be suppressed for the rest of this program.",
-    "buffer": "The given buffer is not writable, and PyTorch does not support non-writable tensors. This means you can "
-    "write to the underlying (supposedly non-writable) buffer using the tensor. You may want to copy the buffer to protect "
-    "its data or make it writable before converting it to a tensor. This type of warning will be suppressed for the rest "
-    "of this program.",
+    "NumPy array": "The given NumPy array is not writable, and PyTorch does not support non-writable tensors. This "
+    "means writing to this tensor will result in undefined behavior. You may want to copy the array to protect its "
+    "data or make it writable before converting it to a tensor. This type of warning will be suppressed for the rest of "
+    "this program.",
+    "buffer": "The given buffer is not writable, and PyTorch does not support non-writable tensors. This means you "
+    "can write to the underlying (supposedly non-writable) buffer using the tensor. You may want to copy the buffer "
+    "to protect its data or make it writable before converting it to a tensor. This type of warning will be suppressed "
+    "for the rest of this program.",
 }
 _warned: Final[set[str]] = set()
 
@@ -547,7 +551,8 @@ def _warn_read_only(kind: str) -> None:
         warnings.warn(_READ_ONLY[kind], UserWarning, stacklevel=3)
 
 
-def frombuffer(buffer: Any = _MISSING, *, dtype: Any = _MISSING, count: Any = -1, offset: Any = 0, requires_grad: Any = False) -> Any:
+def frombuffer(buffer: Any = _MISSING, *, dtype: Any = _MISSING, count: Any = -1, offset: Any = 0,
+               requires_grad: Any = False) -> Any:
     """A one-dimensional tensor over the memory of an object with the buffer protocol."""
     _given("frombuffer", buffer=buffer, dtype=dtype)
     dt = _dtype_arg("frombuffer", dtype)
@@ -564,13 +569,13 @@ def frombuffer(buffer: Any = _MISSING, *, dtype: Any = _MISSING, count: Any = -1
     if count > 0:
         if offset + count * item > length:
             raise ValueError(
-                f"requested buffer length ({count} * {item} bytes) after offset ({offset} bytes) must not be greater than "
-                f"actual buffer length ({length} bytes)")
+                f"requested buffer length ({count} * {item} bytes) after offset ({offset} bytes) must not be greater "
+                f"than actual buffer length ({length} bytes)")
         n = count
     else:
         if (length - offset) % item:
-            raise ValueError(f"buffer length ({length} bytes) after offset ({offset} bytes) must be a multiple of element "
-                             f"size ({item})")
+            raise ValueError(f"buffer length ({length} bytes) after offset ({offset} bytes) must be a multiple of "
+                             f"element size ({item})")
         n = (length - offset) // item
     if seen.readonly:
         _warn_read_only("buffer")

@@ -1,6 +1,6 @@
 """Methods of Tensor that are neither rows nor about its layout: conversions, and factories with this tensor's defaults.
 
-Invariant: these stay interpreted functions, which Python binds as methods; the work is done by rows and compiled helpers.
+Invariant: these stay interpreted functions, which Python binds as methods; rows and compiled helpers do the work.
 """
 from __future__ import annotations
 
@@ -94,7 +94,8 @@ def type_(self: Any, dtype: Any = None, non_blocking: bool = False) -> Any:
 
 
 # -- factories ----------------------------------------------------------------------------------------------------
-def _new(o: Op, head: tuple[Any, ...], dtype: Any, layout: Any, device: Any, pin_memory: Any, requires_grad: bool) -> Any:
+def _new(o: Op, head: tuple[Any, ...], dtype: Any, layout: Any, device: Any, pin_memory: Any,
+         requires_grad: bool) -> Any:
     if dtype is not None:
         dtype = _dtype_arg(o.title(), dtype)
     if device is not None:
@@ -103,29 +104,29 @@ def _new(o: Op, head: tuple[Any, ...], dtype: Any, layout: Any, device: Any, pin
     return _finish(t, requires_grad) if requires_grad else t
 
 
-def new_empty(self: Any, *given: Any, size: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False,
-              layout: Any = None, pin_memory: Any = False) -> Any:
+def new_empty(self: Any, *given: Any, size: Any = None, dtype: Any = None, device: Any = None,
+              requires_grad: bool = False, layout: Any = None, pin_memory: Any = False) -> Any:
     """Uninitialised, with this tensor's dtype and device unless given."""
     return _new(_rows.NEW_EMPTY, (self, _size_from("new_empty", given, size)), dtype, layout, device, pin_memory,
                 requires_grad)
 
 
-def new_zeros(self: Any, *given: Any, size: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False,
-              layout: Any = None, pin_memory: Any = False) -> Any:
+def new_zeros(self: Any, *given: Any, size: Any = None, dtype: Any = None, device: Any = None,
+              requires_grad: bool = False, layout: Any = None, pin_memory: Any = False) -> Any:
     """Zeros, with this tensor's dtype and device unless given."""
     return _new(_rows.NEW_ZEROS, (self, _size_from("new_zeros", given, size)), dtype, layout, device, pin_memory,
                 requires_grad)
 
 
-def new_ones(self: Any, *given: Any, size: Any = None, dtype: Any = None, device: Any = None, requires_grad: bool = False,
-             layout: Any = None, pin_memory: Any = False) -> Any:
+def new_ones(self: Any, *given: Any, size: Any = None, dtype: Any = None, device: Any = None,
+             requires_grad: bool = False, layout: Any = None, pin_memory: Any = False) -> Any:
     """Ones, with this tensor's dtype and device unless given."""
     return _new(_rows.NEW_ONES, (self, _size_from("new_ones", given, size)), dtype, layout, device, pin_memory,
                 requires_grad)
 
 
-def new_full(self: Any, size: Any, fill_value: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False,
-             layout: Any = None, pin_memory: Any = False) -> Any:
+def new_full(self: Any, size: Any, fill_value: Any, *, dtype: Any = None, device: Any = None,
+             requires_grad: bool = False, layout: Any = None, pin_memory: Any = False) -> Any:
     """`fill_value` everywhere, with this tensor's dtype and device unless given."""
     head = (self, need("new_full", _SIZE, 1, size), _number("new_full", "fill_value", 2, fill_value))
     return _new(_rows.NEW_FULL, head, dtype, layout, device, pin_memory, requires_grad)
@@ -149,7 +150,8 @@ def new_tensor(self: Any, data: Any, *, dtype: Any = None, device: Any = None, r
 
 METHODS: dict[str, Any] = {
     "new_empty": new_empty, "new_zeros": new_zeros, "new_ones": new_ones, "new_full": new_full,
-    "new_empty_strided": new_empty_strided, "new_tensor": new_tensor, "to": to, "contiguous": contiguous, "cpu": cpu, "type": type_, "type_as": type_as,
+    "new_empty_strided": new_empty_strided, "new_tensor": new_tensor, "to": to, "contiguous": contiguous,
+    "cpu": cpu, "type": type_, "type_as": type_as,
     **{name: _cast(name, dt) for name, dt in (
         ("float", d.float32), ("double", d.float64), ("half", d.float16), ("bfloat16", d.bfloat16), ("int", d.int32),
         ("long", d.int64), ("short", d.int16), ("char", d.int8), ("byte", d.uint8), ("bool", d.bool),

@@ -69,7 +69,7 @@ def from_data(data: Any, wanted: dtype | None) -> TensorBase:
 
 
 def from_lists(data: Any, wanted: dtype | None) -> TensorBase | None:
-    """Lists of plain numbers, read by the native module; None where something needs a closer look (or an error text)."""
+    """Lists of plain numbers, read by the native module; None where something needs a closer look, or an error."""
     try:
         found = _list_shape(data)
     except (TypeError, ValueError):

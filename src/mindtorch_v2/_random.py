@@ -83,13 +83,14 @@ class Generator:
 
     def set_state(self, new_state: Any) -> Generator:
         if not isinstance(new_state, TensorBase):
-            raise TypeError(f"set_state(): argument 'new_state' (position 1) must be Tensor, not {type_name(new_state)}")
+            raise TypeError(
+                f"set_state(): argument 'new_state' (position 1) must be Tensor, not {type_name(new_state)}")
         if new_state._dtype is not uint8 or new_state._device.type != "cpu":
             raise TypeError("RNG state must be a torch.ByteTensor")
         t: Any = new_state
         if t.numel() != _STATE_BYTES:
-            raise RuntimeError(f"Expected a CPUGeneratorImplState of size {_STATE_BYTES} but found the input RNG state size "
-                               f"to be {t.numel()}")
+            raise RuntimeError(f"Expected a CPUGeneratorImplState of size {_STATE_BYTES} but found the input RNG state "
+                               f"size to be {t.numel()}")
         source = t.contiguous()
         start = source._offset
         memoryview(self._state)[:] = memoryview(source._storage)[start:start + _STATE_BYTES]
@@ -170,20 +171,24 @@ _rand, _randn = _rows.RAND.call, _rows.RANDN.call
 def rand(*given: Any, size: Any = None, generator: Any = None, out: Any = None, dtype: Any = None, layout: Any = None,
          device: Any = None, pin_memory: Any = False, requires_grad: bool = False) -> Any:
     """rand(*size, *, generator=None, out=None, dtype=None, ...): uniform in [0, 1)."""
-    if generator is dtype is device is layout is out is None and not requires_grad and not pin_memory and plain_ints(given):
+    if (generator is dtype is device is layout is out is None and not requires_grad and not pin_memory
+            and plain_ints(given)):
         return _rand((given, None, None, None, current_default_device(), None))
     args = (_sizes("rand", given if size is None else (size,)), _generator("rand", generator),
-            _dtype_arg("rand", dtype if out is None else out._dtype), layout, _factory_device("rand", device), pin_memory)
+            _dtype_arg("rand", dtype if out is None else out._dtype), layout, _factory_device("rand", device),
+            pin_memory)
     return _made(_rows.RAND, args, out, requires_grad)
 
 
 def randn(*given: Any, size: Any = None, generator: Any = None, out: Any = None, dtype: Any = None, layout: Any = None,
           device: Any = None, pin_memory: Any = False, requires_grad: bool = False) -> Any:
     """randn(*size, *, generator=None, out=None, dtype=None, ...): normal with mean 0 and deviation 1."""
-    if generator is dtype is device is layout is out is None and not requires_grad and not pin_memory and plain_ints(given):
+    if (generator is dtype is device is layout is out is None and not requires_grad and not pin_memory
+            and plain_ints(given)):
         return _randn((given, None, None, None, current_default_device(), None))
     args = (_sizes("randn", given if size is None else (size,)), _generator("randn", generator),
-            _dtype_arg("randn", dtype if out is None else out._dtype), layout, _factory_device("randn", device), pin_memory)
+            _dtype_arg("randn", dtype if out is None else out._dtype), layout, _factory_device("randn", device),
+            pin_memory)
     return _made(_rows.RANDN, args, out, requires_grad)
 
 
@@ -212,8 +217,8 @@ def randint(*given: Any, low: Any = None, high: Any = None, size: Any = None, ge
     return _made(_rows.RANDINT, args, out, requires_grad)
 
 
-def randperm(n: int, *, generator: Any = None, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
-             pin_memory: Any = False, requires_grad: bool = False) -> Any:
+def randperm(n: int, *, generator: Any = None, out: Any = None, dtype: Any = None, layout: Any = None,
+             device: Any = None, pin_memory: Any = False, requires_grad: bool = False) -> Any:
     """randperm(n, *, generator=None, out=None, dtype=torch.int64, ...): 0 .. n-1 in random order."""
     args = (_int("randperm", "n", 1, n), _generator("randperm", generator),
             _dtype_arg("randperm", dtype if out is None else out._dtype), layout, _factory_device("randperm", device),
@@ -234,7 +239,8 @@ def randn_like(input: Any, *, dtype: Any = None, layout: Any = None, device: Any
 
 
 def randint_like(input: Any, *given: Any, low: Any = None, high: Any = None, dtype: Any = None, layout: Any = None,
-                 device: Any = None, pin_memory: Any = False, requires_grad: bool = False, memory_format: Any = None) -> Any:
+                 device: Any = None, pin_memory: Any = False, requires_grad: bool = False,
+                 memory_format: Any = None) -> Any:
     """randint_like(input, low=0, high, *, ...): `randint` with the shape and layout of `input`."""
     values = list(given)
     if high is None and values:
@@ -263,7 +269,8 @@ def normal(mean: Any, std: Any = 1.0, size: Any = None, *, generator: Any = None
     """normal(mean, std, size=None, *, generator=None, out=None, ...): means and deviations are tensors or numbers."""
     g = _generator("normal", generator)
     if isinstance(mean, TensorBase) or isinstance(std, TensorBase):
-        values = (mean if isinstance(mean, TensorBase) else float(mean), std if isinstance(std, TensorBase) else float(std))
+        values = (mean if isinstance(mean, TensorBase) else float(mean),
+                  std if isinstance(std, TensorBase) else float(std))
         if out is not None:
             return _rows.NORMAL_OF.row.out_op.call((*values, g, out))
         return _rows.NORMAL_OF.call((*values, g))
@@ -302,12 +309,12 @@ def normal_(self: Any, mean: Any = 0.0, std: Any = 1.0, *, generator: Any = None
     """normal_(mean=0, std=1, *, generator=None)"""
     if type(mean) is float and type(std) is float and generator is None:
         return _normal_((self, mean, std, None))
-    return _normal_((self, float(_number("normal_", "mean", 1, mean)),
-                                             float(_number("normal_", "std", 2, std)), _generator("normal_", generator)))
+    return _normal_((self, float(_number("normal_", "mean", 1, mean)), float(_number("normal_", "std", 2, std)),
+                     _generator("normal_", generator)))
 
 
 def random_(self: Any, *given: Any, to: Any = None, generator: Any = None, **others: Any) -> Any:
-    """random_(from=0, to=None, *, generator=None): fill with integers from [from, to), or any the dtype holds exactly."""
+    """random_(from=0, to=None, *, generator=None): integers from [from, to), or any that the dtype holds exactly."""
     g = _generator("random_", generator)
     low = _from("random_", None, others, None)
     values = list(given)

@@ -36,8 +36,8 @@ def _fill_node(first: int) -> Any:
 
 
 _FILL_GRAD: dict[Any, Any] = dict(self=lambda g: _zeros(g), value=lambda g: g.sum())
-FILL: Op = op("fill(Tensor self, Tensor value) -> Tensor", meta=FillRule(), numbers=("value",), inplace=True, method=False,
-          node=_fill_node(0), grad=_FILL_GRAD)
+FILL: Op = op("fill(Tensor self, Tensor value) -> Tensor", meta=FillRule(), numbers=("value",), inplace=True,
+              method=False, node=_fill_node(0), grad=_FILL_GRAD)
 transfer.everywhere(FILL, transfer.FILL)
 transfer.across(FILL, transfer.FILL)
 
@@ -66,7 +66,7 @@ CLONE: Op = op("clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tenso
            grad=dict(self=lambda g: g))
 transfer.everywhere(CLONE, transfer.CLONE)
 
-TO_COPY: Op = op("to_copy(Tensor self, ScalarType? dtype=None, Device? device=None, MemoryFormat? memory_format=None) -> Tensor",
-             meta=ToCopyRule(), function=False, method=False,
+TO_COPY: Op = op("to_copy(Tensor self, ScalarType? dtype=None, Device? device=None, MemoryFormat? memory_format=None) "
+                 "-> Tensor", meta=ToCopyRule(), function=False, method=False,
              grad=dict(self=lambda g, self_device: _back_to(g, self_device)))
 transfer.everywhere(TO_COPY, transfer.TO_COPY)

@@ -34,17 +34,19 @@ def _made(schema: str, rule: Any, value: Any = None, at: int = -1, out: int = -1
     return o
 
 
-EMPTY: Op = _made(f"empty(int[] size, *, {_OPTIONS}, MemoryFormat? memory_format=None) -> Tensor", FactoryRule("empty", 1, 0),
-              out=1)
+EMPTY: Op = _made(f"empty(int[] size, *, {_OPTIONS}, MemoryFormat? memory_format=None) -> Tensor",
+                  FactoryRule("empty", 1, 0), out=1)
 ZEROS: Op = _made(f"zeros(int[] size, *, {_OPTIONS}) -> Tensor", FactoryRule("zeros", 1, 0), 0, out=1)
 ONES: Op = _made(f"ones(int[] size, *, {_OPTIONS}) -> Tensor", FactoryRule("ones", 1, 0), 1, out=1)
-FULL: Op = _made(f"full(int[] size, Scalar fill_value, *, {_OPTIONS}) -> Tensor", FactoryRule("full", 2, 1), at=1, out=2)
+FULL: Op = _made(f"full(int[] size, Scalar fill_value, *, {_OPTIONS}) -> Tensor", FactoryRule("full", 2, 1), at=1,
+                 out=2)
 
 _LIKE = f"{_OPTIONS}, MemoryFormat? memory_format=None"
 EMPTY_LIKE: Op = _made(f"empty_like(Tensor self, *, {_LIKE}) -> Tensor", LikeRule("empty_like", 1))
 ZEROS_LIKE: Op = _made(f"zeros_like(Tensor self, *, {_LIKE}) -> Tensor", LikeRule("zeros_like", 1), 0)
 ONES_LIKE: Op = _made(f"ones_like(Tensor self, *, {_LIKE}) -> Tensor", LikeRule("ones_like", 1), 1)
-FULL_LIKE: Op = _made(f"full_like(Tensor self, Scalar fill_value, *, {_LIKE}) -> Tensor", LikeRule("full_like", 2), at=1)
+FULL_LIKE: Op = _made(f"full_like(Tensor self, Scalar fill_value, *, {_LIKE}) -> Tensor", LikeRule("full_like", 2),
+                      at=1)
 
 NEW_EMPTY: Op = _made(f"new_empty(Tensor self, int[] size, *, {_OPTIONS}) -> Tensor", NewRule("new_empty", 2))
 NEW_ZEROS: Op = _made(f"new_zeros(Tensor self, int[] size, *, {_OPTIONS}) -> Tensor", NewRule("new_zeros", 2), 0)
@@ -90,8 +92,8 @@ def _sequence(schema: str, rule: Any, out: int = -1) -> Op:
 
 
 ARANGE: Op = _sequence(f"arange(Scalar start, Scalar end, Scalar step=1, *, {_OPTIONS}) -> Tensor", ArangeRule(), out=3)
-LINSPACE: Op = _sequence(f"linspace(Scalar start, Scalar end, int steps, *, {_OPTIONS}) -> Tensor", SpacedRule("linspace", 3),
-                     out=3)
+LINSPACE: Op = _sequence(f"linspace(Scalar start, Scalar end, int steps, *, {_OPTIONS}) -> Tensor",
+                         SpacedRule("linspace", 3), out=3)
 LOGSPACE: Op = _sequence(f"logspace(Scalar start, Scalar end, int steps, float base=10.0, *, {_OPTIONS}) -> Tensor",
                      SpacedRule("logspace", 4), out=4)
 EYE: Op = _sequence(f"eye(int n, int m, *, {_OPTIONS}) -> Tensor", EyeRule(), out=2)
@@ -102,7 +104,8 @@ def triangle_count(row: int, col: int, offset: int) -> int:
     return sum(min(max(i + offset + 1, 0), col) for i in range(row))
 
 
-def _triangle(name: str, row: int, col: int, offset: int, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Spec:
+def _triangle(name: str, row: int, col: int, offset: int, dtype: Any, layout: Any, device: Any,
+              pin_memory: Any) -> Spec:
     check_options(name, layout, pin_memory)
     for what, n in (("row", row), ("col", col)):
         if n < 0:
@@ -130,8 +133,8 @@ def _parts_rule(a: Any, b: Any) -> Spec:
             f"{a._dtype.scalar_name} and {b._dtype.scalar_name}")
     if a._dtype is not b._dtype:
         raise RuntimeError(
-            f"Expected object of scalar type {a._dtype.scalar_name} but got scalar type {b._dtype.scalar_name} for second "
-            "argument")
+            f"Expected object of scalar type {a._dtype.scalar_name} but got scalar type {b._dtype.scalar_name} for "
+            "second argument")
     shape = broadcast([a, b])
     return spec(shape, a._dtype.to_complex(), a._device, ordered_strides(shape, [a, b]))
 

@@ -1,4 +1,4 @@
-"""In-place changes of a tensor's geometry, storage or history: `transpose_`, `squeeze_`, `resize_`, `set_`, `detach_`, ...
+"""In-place changes of a tensor's geometry, storage or history: `transpose_`, `squeeze_`, `resize_`, `set_`, `detach_`.
 
 Invariant: no element changes. What autograd would refuse is refused before anything changes, and the version goes up by
 one where PyTorch's does.
@@ -149,7 +149,9 @@ def set_(self: Any, source: Any = None, storage_offset: int = 0, size: Any = Non
             raise RuntimeError(
                 f"Could not set tensor of type {c_name(source._dtype)} to a tensor of type {c_name(self._dtype)}")
         raw, shape = source._storage, tuple(source._shape) if size is None else tuple(size)
-        strides = tuple(source._stride) if size is None else contiguous_strides(shape) if stride is None else tuple(stride)
+        strides = tuple(source._stride)
+        if size is not None:
+            strides = contiguous_strides(shape) if stride is None else tuple(stride)
         storage_offset = source._offset if size is None else storage_offset
     elif hasattr(source, "untyped") or hasattr(source, "_raw"):
         raw = (source.untyped() if hasattr(source, "untyped") else source)._raw
@@ -164,10 +166,10 @@ def set_(self: Any, source: Any = None, storage_offset: int = 0, size: Any = Non
 
 
 _DETACH_VIEW = (
-    "Can't detach views in-place. Use detach() instead. If you are using DistributedDataParallel (DDP) for training, and "
-    "gradient_as_bucket_view is set as True, gradients are views of DDP buckets, and hence detach_() cannot be called on "
-    "these gradients. To fix this error, please refer to the Optimizer.zero_grad() function in torch/optim/optimizer.py as "
-    "the solution."
+    "Can't detach views in-place. Use detach() instead. If you are using DistributedDataParallel (DDP) for training, "
+    "and gradient_as_bucket_view is set as True, gradients are views of DDP buckets, and hence detach_() cannot be "
+    "called on these gradients. To fix this error, please refer to the Optimizer.zero_grad() function in "
+    "torch/optim/optimizer.py as the solution."
 )
 
 

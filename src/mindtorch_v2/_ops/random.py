@@ -1,5 +1,5 @@
-"""Random numbers. Every row takes a generator and, where it fills a tensor, is the functional form of the in-place one, so
-that functionalization works. Public functions are in `_random.py`."""
+"""Random numbers. Every row takes a generator and, where it fills a tensor, is the functional form of the in-place one,
+so that functionalization works. Public functions are in `_random.py`."""
 from __future__ import annotations
 
 from typing import Any
@@ -88,7 +88,8 @@ def _filling(schema: str, kind: Any, node: str | None = None) -> Op:
 
 UNIFORM: Op = _filling(f"uniform(Tensor self, float low=0, float high=1, *, {_G}) -> Tensor", rules.UNIFORM)
 NORMAL: Op = _filling(f"normal(Tensor self, float mean=0, float std=1, *, {_G}) -> Tensor", rules.NORMAL)
-RANDOM: Op = _filling(f"random(Tensor self, int? low=None, int? high=None, *, {_G}) -> Tensor", rules.RANDOM, "RandomBackward2")
+RANDOM: Op = _filling(f"random(Tensor self, int? low=None, int? high=None, *, {_G}) -> Tensor", rules.RANDOM,
+                      "RandomBackward2")
 EXPONENTIAL: Op = _filling(f"exponential(Tensor self, float lambd=1, *, {_G}) -> Tensor", rules.EXPONENTIAL)
 CAUCHY: Op = _filling(f"cauchy(Tensor self, float median=0, float sigma=1, *, {_G}) -> Tensor", rules.CAUCHY)
 LOG_NORMAL: Op = _filling(f"log_normal(Tensor self, float mean=1, float std=2, *, {_G}) -> Tensor", rules.LOG_NORMAL)
@@ -113,8 +114,8 @@ def _bernoulli_p(self: Any, p: Any, generator: Any) -> Spec:
     return spec(self._shape, self._dtype, self._device, preserved_strides(self))
 
 
-BERNOULLI: Op = op(f"bernoulli(Tensor self, *, {_G}) -> Tensor", meta=_bernoulli, function=False, method=False, out=True,
-               grad=dict(self=lambda g: _zeros(g)))
+BERNOULLI: Op = op(f"bernoulli(Tensor self, *, {_G}) -> Tensor", meta=_bernoulli, function=False, method=False,
+                   out=True, grad=dict(self=lambda g: _zeros(g)))
 BERNOULLI_P: Op = op(f"bernoulli.Tensor(Tensor self, Tensor p, *, {_G}) -> Tensor", meta=_bernoulli_p, inplace=True,
                  function=False, method=False, numbers=("p",),
                  node=lambda self, p, generator: f"BernoulliBackward{1 if hasattr(p, '_shape') else 2}",
@@ -131,10 +132,15 @@ def _normal_of(mean: Any, std: Any, generator: Any) -> Spec:
     return spec(shape, tensors[0]._dtype, tensors[0]._device, ordered_strides(shape, tensors))
 
 
+def _normal_node(mean: Any, std: Any) -> str:
+    if not hasattr(mean, "_shape"):
+        return "NormalBackward2"
+    return "NormalBackward3" if hasattr(std, "_shape") else "NormalBackward1"
+
+
 NORMAL_OF: Op = op(f"normal.Tensor_Tensor(Tensor mean, Tensor std, *, {_G}) -> Tensor", meta=_normal_of, out=True,
                function=False, method=False, numbers=("mean", "std"),
-               node=lambda mean, std, generator:
-               f"NormalBackward{3 if hasattr(mean, '_shape') and hasattr(std, '_shape') else 1 if hasattr(mean, '_shape') else 2}",
+               node=lambda mean, std, generator: _normal_node(mean, std),
                grad=dict(mean=lambda g: _zeros(g), std=lambda g: _zeros(g)))
 
 

@@ -105,8 +105,8 @@ def _at_least(name: str, one: Any) -> Any:
             return one(items)
         for i, t in enumerate(items):
             if not isinstance(t, TensorBase):
-                raise TypeError(f"{name}(): argument 'tensors' (position 1) must be tuple of Tensors, but found element of "
-                                f"type {type_name(t)} at pos {i}")
+                raise TypeError(f"{name}(): argument 'tensors' (position 1) must be tuple of Tensors, but found "
+                                f"element of type {type_name(t)} at pos {i}")
         return tuple(one(t) for t in items)
 
     fn.__name__ = name
@@ -256,8 +256,8 @@ def _diag_embed_rule(self: Any, offset: int, dim1: int, dim2: int) -> Spec:
     return like(self, tuple(sizes))
 
 
-DIAG_EMBED: Op = op("diag_embed(Tensor self, int offset=0, int dim1=-2, int dim2=-1) -> Tensor", meta=_diag_embed_rule, out=True,
-                grad=dict(self=lambda g, offset, dim1, dim2: view.DIAGONAL.call((g, offset, dim1, dim2))))
+DIAG_EMBED: Op = op("diag_embed(Tensor self, int offset=0, int dim1=-2, int dim2=-1) -> Tensor", meta=_diag_embed_rule,
+                    out=True, grad=dict(self=lambda g, offset, dim1, dim2: view.DIAGONAL.call((g, offset, dim1, dim2))))
 DIAG_EMBED.row.fallback = transfer.EmbedKernel(v.diagonal)
 DIAGONAL_COPY: Op = op(
     "diagonal_copy(Tensor self, int offset=0, int dim1=0, int dim2=1) -> Tensor", method=False, out=True,
@@ -384,8 +384,8 @@ def _interleave_index(repeats: Any, output_size: int | None) -> Any:
     return tensor(flat, dtype=repeats._dtype, device=repeats._device)
 
 
-composite("repeat_interleave.self_Tensor(Tensor self, Tensor repeats, int? dim=None, *, int? output_size=None) -> Tensor",
-          _repeat_interleave_tensor)
+composite("repeat_interleave.self_Tensor(Tensor self, Tensor repeats, int? dim=None, *, int? output_size=None) "
+          "-> Tensor", _repeat_interleave_tensor)
 composite("repeat_interleave.self_int(Tensor self, int repeats, int? dim=None, *, int? output_size=None) -> Tensor",
           _repeat_interleave)
 composite("repeat_interleave.Tensor(Tensor repeats, *, int? output_size=None) -> Tensor", _interleave_index)
@@ -411,8 +411,8 @@ def _pad_rule(self: Any, pad: Ints, value: Any) -> Spec:
         d = n - 1 - k
         if sizes[d] < 0:
             raise RuntimeError(
-                f"The input size {self._shape[d]}, plus negative padding {pad[2 * k]} and {pad[2 * k + 1]} resulted in a "
-                f"negative output size, which is invalid. Check dimension {d} of your input.")
+                f"The input size {self._shape[d]}, plus negative padding {pad[2 * k]} and {pad[2 * k + 1]} resulted in "
+                f"a negative output size, which is invalid. Check dimension {d} of your input.")
     shape = tuple(sizes)
     if all(p <= 0 for p in pad):
         return spec(shape, self._dtype, self._device, preserved_strides(alias(self, shape, self._stride, 0)))

@@ -126,8 +126,8 @@ def _movedim(self: Any, source: Ints, destination: Ints) -> Any:
     n = self.dim()
     if len(source) != len(destination):
         raise RuntimeError(
-            f"movedim: Invalid source or destination dims: source ({list(source)} dims) should contain the same number of "
-            f"dims as destination ({list(destination)} dims)")
+            f"movedim: Invalid source or destination dims: source ({list(source)} dims) should contain the same number "
+            f"of dims as destination ({list(destination)} dims)")
     src = [wrap_dim(d, n) for d in source]
     dst = [wrap_dim(d, n) for d in destination]
     if len(set(src)) != len(src):
@@ -204,8 +204,8 @@ DIAGONAL: Op = view("diagonal(Tensor(a) self, int offset=0, int dim1=0, int dim2
                           DIAGONAL_BACKWARD.call((g, self_shape, offset, dim1, dim2))))
 DIAGONAL_BACKWARD: Op = _backward_of("diagonal", "int offset, int dim1, int dim2", v.diagonal,
                                  lambda g, offset, dim1, dim2: DIAGONAL.call((g, offset, dim1, dim2)))
-UNFOLD: Op = view("unfold(Tensor(a) self, int dimension, int size, int step) -> Tensor(a)", layout=v.unfold, function=False,
-              grad=dict(self=lambda g, self_shape, dimension, size, step:
+UNFOLD: Op = view("unfold(Tensor(a) self, int dimension, int size, int step) -> Tensor(a)", layout=v.unfold,
+                  function=False, grad=dict(self=lambda g, self_shape, dimension, size, step:
                         UNFOLD_BACKWARD.call((g, self_shape, dimension, size, step))))
 UNFOLD_BACKWARD: Op = op("unfold_backward(Tensor grad_in, int[] input_sizes, int dim, int size, int step) -> Tensor",
                      meta=lambda grad_in, input_sizes, dim, size, step: like(grad_in, input_sizes), method=False,
@@ -255,8 +255,8 @@ AS_STRIDED: Op = _served_by(
          layout=v.alias_layout, grad=dict(self=_as_strided_grad)), v.AS_STRIDED)
 
 # Values at one geometry, seen at another over the same flat memory. Where the first geometry visits a place twice the
-# values are summed; `mean` divides them by the number of visits there, otherwise what is read is divided by the visits of
-# the second geometry. The two choices are each other's transposes.
+# values are summed; `mean` divides them by the number of visits there, otherwise what is read is divided by the visits
+# of the second geometry. The two choices are each other's transposes.
 STRIDED_MAP: Op = op(
     "_strided_map(Tensor self, int[] size, int[] stride, int offset, int[] to_size, int[] to_stride, int to_offset, "
     "bool mean) -> Tensor", function=False, method=False,
@@ -277,8 +277,9 @@ def _cat(grads: Any, dim: int) -> Any:
     return CAT.call((grads, dim))
 
 
-SPLIT: Op = _served_by(view("split(Tensor(a -> *) self, int split_size, int dim=0) -> Tensor(a)[]", layout=v.split, function=False,
-                        method=False, grad=dict(self=lambda grads, dim: _cat(grads, dim))), v.PiecesKernel(v.SPLIT))
+SPLIT: Op = _served_by(view("split(Tensor(a -> *) self, int split_size, int dim=0) -> Tensor(a)[]", layout=v.split,
+                            function=False, method=False, grad=dict(self=lambda grads, dim: _cat(grads, dim))),
+                       v.PiecesKernel(v.SPLIT))
 SPLIT_SIZES: Op = _served_by(
     view("split_with_sizes(Tensor(a -> *) self, int[] split_sizes, int dim=0) -> Tensor(a)[]",
          layout=v.split_with_sizes, grad=dict(self=lambda grads, dim: _cat(grads, dim))), v.PiecesKernel(v.SPLIT_SIZES))
@@ -357,8 +358,8 @@ def _tensor_split_tensor(self: Any, tensor_indices_or_sections: Any, dim: int) -
         return _tensor_split(self, given.item(), dim)
     if given.dim() != 1:
         raise RuntimeError(
-            "tensor_split expected tensor_indices_or_sections to be a zero-dimensional or one-dimensional tensor, but got "
-            f"a tensor with {given.dim()} dims")
+            "tensor_split expected tensor_indices_or_sections to be a zero-dimensional or one-dimensional tensor, but "
+            f"got a tensor with {given.dim()} dims")
     return _tensor_split_at(self, tuple(given.tolist()), dim)
 
 

@@ -17,7 +17,8 @@ from ..._tensor_base import HOT, TensorBase
 _FORMS: Final = (
     " * (torch.device device = None, torch.dtype dtype = None, bool non_blocking = False, bool copy = False, *, "
     "torch.memory_format memory_format = None)\n"
-    " * (torch.dtype dtype, bool non_blocking = False, bool copy = False, *, torch.memory_format memory_format = None)\n"
+    " * (torch.dtype dtype, bool non_blocking = False, bool copy = False, *, torch.memory_format memory_format = "
+    "None)\n"
     " * (Tensor tensor, bool non_blocking = False, bool copy = False, *, torch.memory_format memory_format = None)\n"
 )
 
@@ -27,7 +28,8 @@ def _refuse(args: tuple[Any, ...], kwargs: dict[str, Any]) -> TypeError:
     # PyTorch closes a list of keywords alone with a comma.
     end = ", " if kwargs and not args else ""
     return TypeError(
-        f"to() received an invalid combination of arguments - got ({', '.join(shown)}{end}), but expected one of:\n" + _FORMS)
+        f"to() received an invalid combination of arguments - got ({', '.join(shown)}{end}), but expected one of:\n"
+        + _FORMS)
 
 
 def parse_to(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, bool, bool, Any]:

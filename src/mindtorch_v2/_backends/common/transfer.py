@@ -1,5 +1,5 @@
-"""Kernels that move values: copies within a device and between devices, casts, and filling. They need nothing of a device
-but its runtime, so every device has them.
+"""Kernels that move values: copies within a device and between devices, casts, and filling. They need nothing of a
+device but its runtime, so every device has them.
 
 Invariant: what is written has the shape its rule agreed to; memory of a device is touched only through that device's
 runtime, and between two devices only through a registered transfer.
@@ -183,7 +183,7 @@ class CopyInplaceKernel(Kernel):
 
 @final
 class CreateKernel(Kernel):
-    """New tensors filled with one number: `value`, or the argument at position `at`; None leaves the memory as it is."""
+    """New tensors filled with one number: `value`, or the argument at position `at`; None leaves the memory as is."""
 
     def __init__(self, value: Any, at: int) -> None:
         self.value: Final[Any] = value
@@ -281,7 +281,7 @@ class ScatterKernel(Kernel):
 
 @final
 class EmbedKernel(Kernel):
-    """Zeros with the input written where a view of the result lies; the row's arguments are (self, view's arguments...)."""
+    """Zeros with the input written where a view of the result lies; the arguments are (self, the view's own...)."""
 
     def __init__(self, layout: Any) -> None:
         self.layout: Final[Any] = layout

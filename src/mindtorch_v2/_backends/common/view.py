@@ -1,7 +1,7 @@
 """Geometry of views: shape, strides and offset of a tensor that shares another's memory, the same on every device.
 
-Invariant: a layout function reads metadata only, gives a geometry that lies inside the one it was given (as_strided, which
-may not, is checked against the storage), and refuses with PyTorch's text.
+Invariant: a layout function reads metadata only, gives a geometry that lies inside the one it was given (as_strided,
+which may not, is checked against the storage), and refuses with PyTorch's text.
 """
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ Ints = tuple[int, ...]
 Layout = tuple[Ints, Ints, int]
 
 _INCOMPATIBLE: Final = (
-    "view size is not compatible with input tensor's size and stride (at least one dimension spans across two contiguous "
-    "subspaces). Use .reshape(...) instead."
+    "view size is not compatible with input tensor's size and stride (at least one dimension spans across two "
+    "contiguous subspaces). Use .reshape(...) instead."
 )
 
 
@@ -75,8 +75,8 @@ def infer_size(size: Ints, total: i64) -> Ints:
         return tuple(out)
     if known == 0 and total == 0:
         raise RuntimeError(
-            f"cannot reshape tensor of 0 elements into shape {list(size)} because the unspecified dimension size -1 can "
-            "be any value and is ambiguous")
+            f"cannot reshape tensor of 0 elements into shape {list(size)} because the unspecified dimension size -1 "
+            "can be any value and is ambiguous")
     raise RuntimeError(f"shape '{list(size)}' is invalid for input of size {total}")
 
 
@@ -391,8 +391,8 @@ def split_with_sizes(shape: Ints, stride: Ints, offset: int, split_sizes: Ints, 
         total += s
     if total != shape[d]:
         raise RuntimeError(
-            f"split_with_sizes expects split_sizes to sum exactly to {shape[d]} (input tensor's size at dimension {d}), "
-            f"but got split_sizes={list(split_sizes)}")
+            f"split_with_sizes expects split_sizes to sum exactly to {shape[d]} (input tensor's size at dimension "
+            f"{d}), but got split_sizes={list(split_sizes)}")
     return pieces(shape, stride, offset, d, list(split_sizes))
 
 
@@ -604,9 +604,10 @@ def numpy_T(self: TensorBase) -> Any:
         return ROWS.permute.call((self, (1, 0)))
     if n != 0:
         warnings.warn(
-            "The use of `x.T` on tensors of dimension other than 2 to reverse their shape is deprecated and it will throw "
-            "an error in a future release. Consider `x.mT` to transpose batches of matrices or `x.permute(*torch.arange("
-            "x.ndim - 1, -1, -1))` to reverse the dimensions of a tensor.", UserWarning, stacklevel=2)
+            "The use of `x.T` on tensors of dimension other than 2 to reverse their shape is deprecated and it will "
+            "throw an error in a future release. Consider `x.mT` to transpose batches of matrices or "
+            "`x.permute(*torch.arange(x.ndim - 1, -1, -1))` to reverse the dimensions of a tensor.",
+            UserWarning, stacklevel=2)
     return ROWS.permute.call((self, tuple([n - 1 - i for i in range(n)])))
 
 
@@ -742,7 +743,7 @@ def typed_view(src: TensorBase, layout: Layout, dt: dtype, op: Op, args: tuple[A
 
 @final
 class ViewDtypeKernel(Kernel):
-    """The same bytes as another dtype. Not differentiable, so it does not track a base; it shares the version counter."""
+    """The same bytes as another dtype. Not differentiable, so no base is tracked; the version counter is shared."""
 
     def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
         src = args[0]
@@ -812,8 +813,8 @@ class ViewAsComplexKernel(Kernel):
         dt = src._dtype
         if dt is not float32 and dt is not float64 and dt is not float16:
             raise RuntimeError(
-                "view_as_complex is only supported for half, float and double tensors, but got a tensor of scalar type: "
-                f"{dt.scalar_name}")
+                "view_as_complex is only supported for half, float and double tensors, but got a tensor of scalar "
+                f"type: {dt.scalar_name}")
         shape = src._shape
         stride = src._stride
         n = len(shape)

@@ -130,7 +130,8 @@ def _noise(out: Any, shape: Any, kind: Any, generator: Any) -> Any:
     return np_view(t)
 
 
-_KERNELS: dict[str, Any] = {"randint": _randint, "randint_like": _randint_like, "random": _random, "randperm": _randperm,
+_KERNELS: dict[str, Any] = {"randint": _randint, "randint_like": _randint_like, "random": _random,
+                            "randperm": _randperm,
                    "exponential": _exponential, "geometric": _geometric, "bernoulli.Tensor": _bernoulli_p}
 for _name, _fn in _KERNELS.items():
     cpu(_name, into(_fn, aliasing=True))

@@ -102,7 +102,8 @@ class Flip(Kernel):
         s = op.infer(args)
         t = args[0]
         assert isinstance(s, Spec) and isinstance(t, TensorBase)
-        data = _flip(t._storage, int(t._offset), t._stride, t._dtype.code, None, 0, s.stride, s.dtype.code, s.shape, args[1])
+        data = _flip(t._storage, int(t._offset), t._stride, t._dtype.code, None, 0, s.stride, s.dtype.code, s.shape,
+                     args[1])
         return make(data, 0, s.shape, s.stride, s.dtype, CPU, CPU_KEY)
 
 
@@ -117,8 +118,8 @@ class Triangle(Kernel):
         s = op.infer(args)
         t = args[0]
         assert isinstance(s, Spec) and isinstance(t, TensorBase)
-        data = _tri(t._storage, int(t._offset), t._stride, t._dtype.code, None, 0, s.stride, s.dtype.code, s.shape, args[1],
-                    self.upper)
+        data = _tri(t._storage, int(t._offset), t._stride, t._dtype.code, None, 0, s.stride, s.dtype.code, s.shape,
+                    args[1], self.upper)
         return make(data, 0, s.shape, s.stride, s.dtype, CPU, CPU_KEY)
 
     def into(self, op: Op, args: tuple[Any, ...], spec: Spec, out: TensorBase) -> bool:
@@ -138,7 +139,7 @@ EYE: Final[i64] = 2
 
 @final
 class Range(Kernel):
-    """arange(start, end, step, ...), linspace(start, end, steps, ...), eye(n, m, ...): dense from the storage's start."""
+    """arange(start, end, step, ...), linspace(start, end, steps, ...), eye(n, m, ...): dense from the first byte."""
 
     def __init__(self, kind: i64) -> None:
         self.kind: Final = kind
@@ -155,8 +156,8 @@ class Range(Kernel):
             self.launch(args, spec, out._storage)
         else:
             code = spec.dtype.code
-            _copy(out._storage, int(out._offset), out._stride, out._dtype.code, self.launch(args, spec, None), 0, spec.stride,
-                  code, spec.shape)
+            _copy(out._storage, int(out._offset), out._stride, out._dtype.code, self.launch(args, spec, None), 0,
+                  spec.stride, code, spec.shape)
         return True
 
     def launch(self, args: tuple[Any, ...], s: Spec, out: Any) -> Any:

@@ -183,8 +183,8 @@ def check_other(kind: i64, args: tuple[Any, ...], dt: dtype) -> None:
     if kind == EXPONENTIAL:
         if not dt.is_floating_point:
             raise RuntimeError(
-                "Exponential distribution is a continuous probability distribution. dtype must be a floating point but you "
-                f"specified {dt.scalar_name}")
+                "Exponential distribution is a continuous probability distribution. dtype must be a floating point but "
+                f"you specified {dt.scalar_name}")
         if not a > 0:
             raise RuntimeError(f"exponential_ expects lambda > 0.0, but found lambda={a:g}")
     elif kind == CAUCHY:

@@ -155,9 +155,11 @@ class FillRule(Rule):
 
 
 _C_NAMES: Final[dict[str, str]] = {
-    "uint8": "uint8_t", "int8": "int8_t", "int16": "int16_t", "int32": "int", "int64": "int64_t", "float16": "c10::Half",
+    "uint8": "uint8_t", "int8": "int8_t", "int16": "int16_t", "int32": "int", "int64": "int64_t",
+    "float16": "c10::Half",
     "float32": "float", "float64": "double", "complex64": "c10::complex<float>", "complex128": "c10::complex<double>",
-    "bool": "bool", "bfloat16": "c10::BFloat16", "float8_e5m2": "c10::Float8_e5m2", "float8_e4m3fn": "c10::Float8_e4m3fn",
+    "bool": "bool", "bfloat16": "c10::BFloat16", "float8_e5m2": "c10::Float8_e5m2",
+    "float8_e4m3fn": "c10::Float8_e4m3fn",
     "uint16": "uint16_t", "uint32": "uint32_t", "uint64": "uint64_t",
 }
 
@@ -170,7 +172,8 @@ def c_name(dt: dtype) -> str:
 # -- creation -----------------------------------------------------------------------------------------------------
 _STRIDED: Final[Any] = strided
 _PIN: Final = (
-    "pin_memory=True requires a CUDA or other accelerator backend; no pinned memory allocator is available on this system."
+    "pin_memory=True requires a CUDA or other accelerator backend; no pinned memory allocator is available on this "
+    "system."
 )
 
 
@@ -212,8 +215,8 @@ def placed(dev: Any) -> device:
 
 @final
 class FactoryRule(Rule):
-    """(size, ..., dtype, layout, device, pin_memory[, memory_format]); `at` is the position of dtype, `value` that of the
-    number whose type decides the dtype when none is given (0: there is none)."""
+    """(size, ..., dtype, layout, device, pin_memory[, memory_format]); `at` is the position of dtype, `value` that of
+    the number whose type decides the dtype when none is given (0: there is none)."""
 
     def __init__(self, name: str, at: int, value: int) -> None:
         self.name: Final = name
@@ -399,8 +402,8 @@ class SpacedRule(Rule):
         if isinstance(args[0], complex) or isinstance(args[1], complex):
             dt = DEFAULTS.complex_dtype()
             if wanted is not None and not wanted.is_complex:
-                raise RuntimeError(f"torch.{self.name}(): inferred dtype {c_name(dt)} can't be safely cast to passed dtype "
-                                   f"{wanted.scalar_name}")
+                raise RuntimeError(f"torch.{self.name}(): inferred dtype {c_name(dt)} can't be safely cast to passed "
+                                   f"dtype {wanted.scalar_name}")
         if wanted is not None:
             dt = wanted
         if dt.category == 0:
@@ -511,8 +514,8 @@ def check_cat(a: Ints, b: Ints, d: i64, k: i64) -> None:
     for i in range(len(a)):
         if i != d and a[i] != b[i]:
             raise RuntimeError(
-                f"Sizes of tensors must match except in dimension {d}. Expected size {a[i]} but got size {b[i]} for tensor "
-                f"number {k} in the list.")
+                f"Sizes of tensors must match except in dimension {d}. Expected size {a[i]} but got size {b[i]} for "
+                f"tensor number {k} in the list.")
 
 
 def common_format(tensors: tuple[Any, ...]) -> Any:
