@@ -535,8 +535,8 @@ _wrap: Final[Any] = _native.Storage.wrap
 _READ_ONLY: Final = {
     "NumPy array": "The given NumPy array is not writable, and PyTorch does not support non-writable tensors. This "
     "means writing to this tensor will result in undefined behavior. You may want to copy the array to protect its "
-    "data or make it writable before converting it to a tensor. This type of warning will be suppressed for the rest of "
-    "this program.",
+    "data or make it writable before converting it to a tensor. This type of warning will be suppressed for the rest "
+    "of this program.",
     "buffer": "The given buffer is not writable, and PyTorch does not support non-writable tensors. This means you "
     "can write to the underlying (supposedly non-writable) buffer using the tensor. You may want to copy the buffer "
     "to protect its data or make it writable before converting it to a tensor. This type of warning will be suppressed "
