@@ -133,6 +133,32 @@ def gradient_at(t: TensorBase) -> tuple[Node, int]:
     return accumulator(t), 0
 
 
+def input_edge(t: Any) -> tuple[Node, int]:
+    """The edge at which a gradient is asked for; a GradientEdge is one already."""
+    if not isinstance(t, TensorBase):
+        if isinstance(t, tuple) and len(t) == 2 and isinstance(t[0], Node):
+            node: Node = t[0]
+            nr: int = t[1]
+            return node, nr
+        raise RuntimeError(f"all inputs have to be Tensors or GradientEdges, but got {type(t).__name__}")
+    if not requires_grad(t):
+        raise RuntimeError("One of the differentiated Tensors does not require grad")
+    return gradient_at(t)
+
+
+def grad_one(t: TensorBase, gradient: Any, inputs: tuple[Any, ...], keep: bool, create: bool) -> list[Any]:
+    """`autograd.grad` of one tensor."""
+    if gradient is not None:
+        gradient = root_gradient(gradient, t._shape, t._dtype, 0)
+    elif requires_grad(t):
+        gradient = ones_at(t._shape, t._dtype, t._device)
+    if not requires_grad(t):
+        raise RuntimeError("element 0 of tensors does not require grad and does not have a grad_fn")
+    edges = [input_edge(x) for x in inputs]
+    node, nr = gradient_at(t)
+    return run_backward([node], [nr], [gradient], keep, create, edges, False)
+
+
 def backward_one(t: TensorBase, gradient: Any, keep: bool, create: bool) -> None:
     """`t.backward(gradient)`."""
     if gradient is not None:

@@ -120,9 +120,9 @@ class Node:
             raise RuntimeError(FREED)
         if self._saved is None:
             return ()
-        from .saved import Saved
+        from .saved import unpacked
 
-        return tuple([v.unpack(self) if isinstance(v, Saved) else v for v in self._saved])
+        return tuple([unpacked(v, self) for v in self._saved])
 
     def register_hook(self, fn: Any) -> Any:
         """`fn(grad_inputs, grad_outputs)` after the node ran; what it returns replaces grad_inputs."""

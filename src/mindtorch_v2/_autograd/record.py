@@ -20,7 +20,7 @@ from .._dispatch.state import _tls_get, exclude, set_modes
 from .._dtype import dtype
 from .._tensor_base import TensorBase, differentiable, grad_fn_of, requires_grad, set_history
 from .node import ACCUMULATE, FREED, LAST, OP, Node, add_meta, meta, next_sequence
-from .saved import Saved, SavedOutput, SavedTensor, save_list
+from .saved import SavedOutput, save_lean, save_list, unpacked
 
 _alloc: Final[Any] = _native.alloc_instance
 _ref: Final[Any] = weakref.ref
@@ -222,8 +222,7 @@ class Formulas(Derivative):
             raise AttributeError(f"'{type(node).__name__}' object has no attribute '_saved_{name}'")
         if node._freed or node._saved is None:
             raise RuntimeError(FREED)
-        v = node._saved[self.names.index(name)]
-        return v.unpack(node) if isinstance(v, Saved) else v
+        return unpacked(node._saved[self.names.index(name)], node)
 
     # -- forward --------------------------------------------------------------------------------------------------
     def need(self, args: tuple[Any, ...]) -> i64:
@@ -312,7 +311,7 @@ class Formulas(Derivative):
         if s.kind == ARG:
             value = args[s.index]
             if isinstance(value, TensorBase):
-                return SavedTensor(value)
+                return save_lean(value)
             return save_list(value) if isinstance(value, (tuple, list)) else value
         return metadata(s.kind, args[s.index]) if s.kind != RESULT else None
 
@@ -381,8 +380,7 @@ class Formulas(Derivative):
             saved = node._saved
             if saved is None:
                 raise RuntimeError(FREED)
-            v = saved[p]
-            return v.unpack(node) if isinstance(v, Saved) else v
+            return unpacked(saved[p], node)
         if p == GRAD:
             return grads[0]
         if p == GRADS:

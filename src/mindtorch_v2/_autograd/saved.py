@@ -122,7 +122,7 @@ class SavedList(Saved):
         self.items: Final = items
 
     def unpack(self, node: Node) -> Any:
-        return tuple([v.unpack(node) if isinstance(v, Saved) else v for v in self.items])
+        return tuple([unpacked(v, node) for v in self.items])
 
 
 # PyTorch's C++ names: the old tensor types keep their Python name, the others show device and scalar type.
@@ -154,6 +154,24 @@ def modified(shape: tuple[int, ...], dt: dtype, dev: device, made_by: Node | Non
     return RuntimeError(text)
 
 
+def unpacked(v: Any, node: Node) -> Any:
+    """A kept value. A tensor kept as it is had version 0, which nearly all have: that saves an object for each."""
+    if isinstance(v, TensorBase):
+        vc = v._vc
+        if vc is not None and vc.value != 0:
+            raise modified(v._shape, v._dtype, v._device, v.grad_fn, v._output_nr, 0, vc.value)
+        return v
+    return v.unpack(node) if isinstance(v, Saved) else v
+
+
+def save_lean(t: TensorBase) -> Any:
+    """Keep an input, without a record of its version where that is 0."""
+    vc = t._vc
+    if t._keys & INFERENCE or (vc is not None and vc.value != 0):
+        return SavedTensor(t)
+    return t
+
+
 def save_input(t: Any) -> Any:
     """Keep a value that exists outside the node."""
     return SavedTensor(t) if isinstance(t, TensorBase) else t
@@ -172,7 +190,7 @@ def save_list(value: Any) -> Any:
     for v in value:
         if isinstance(v, TensorBase):
             found = True
-            items.append(SavedTensor(v))
+            items.append(save_lean(v))
         else:
             items.append(v)
     return SavedList(items) if found else value

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
 
-from .._autograd.engine import backward_one, gradient_at, ones_at, root_gradient, run_backward
+from .._autograd.engine import backward_one, grad_one, gradient_at, input_edge, ones_at, root_gradient, run_backward
 from .._autograd.node import Node, meta
 from .._autograd.record import zeros_at
 from .._autograd.tensor_hooks import retain_grad
@@ -62,7 +62,7 @@ def backward(tensors: Any, grad_tensors: Any = None, retain_graph: bool | None =
         for t in wanted:
             if isinstance(t, TensorBase):
                 retain_grad(t)
-            edges.append(_edge_of(t))
+            edges.append(input_edge(t))
     run_backward(nodes, nrs, grads, keep, bool(create_graph), edges, True)
 
 
@@ -81,10 +81,12 @@ def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool
             "other parts of the graph, please use torch.autograd.backward.", FutureWarning, stacklevel=2)
     unused_ok = materialize_grads if allow_unused is None else allow_unused
     keep = bool(create_graph if retain_graph is None else retain_graph)
-    wanted = _inputs(inputs, "grad")
-    nodes, nrs, grads = _roots(_tuple(outputs), grad_outputs)
-    edges = [_edge_of(t) for t in wanted]
-    result = run_backward(nodes, nrs, grads, keep, bool(create_graph), edges, False)
+    wanted = (inputs,) if isinstance(inputs, TensorBase) else _inputs(inputs, "grad")
+    if isinstance(outputs, TensorBase) and isinstance(grad_outputs, (TensorBase, type(None))):
+        result = grad_one(outputs, grad_outputs, wanted, keep, bool(create_graph))
+    else:
+        nodes, nrs, grads = _roots(_tuple(outputs), grad_outputs)
+        result = run_backward(nodes, nrs, grads, keep, bool(create_graph), [input_edge(t) for t in wanted], False)
     for i, g in enumerate(result):
         if g is None:
             if not unused_ok:
@@ -154,14 +156,3 @@ def _start(outputs: tuple[Any, ...], given: list[Any], i: int) -> Any:
     if g is None:
         return ones_at(out._shape, out._dtype, out._device) if requires_grad(out) else None
     return root_gradient(g, out._shape, out._dtype, i)
-
-
-def _edge_of(t: Any) -> tuple[Node, int]:
-    """The edge whose gradient is asked for."""
-    if isinstance(t, GradientEdge):
-        return t.node, t.output_nr
-    if not isinstance(t, TensorBase):
-        raise RuntimeError(f"all inputs have to be Tensors or GradientEdges, but got {type(t).__name__}")
-    if not requires_grad(t):
-        raise RuntimeError("One of the differentiated Tensors does not require grad")
-    return gradient_at(t)
