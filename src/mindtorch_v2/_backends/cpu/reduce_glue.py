@@ -12,8 +12,9 @@ from ... import _native
 from ..._device import CPU
 from ..._dispatch.keys import CPU as CPU_KEY
 from ..._dispatch.op import Kernel, Op, Spec
-from ..._ops.rules.reduce import Reduction, dim_mask, dim_mask_or_all, spread_strides
-from ..._tensor_base import TensorBase, make
+from ..._dtype import int64
+from ..._ops.rules.reduce import Reduction, ValueIndex, dim_mask_or_all, reduced_shape, spread_strides
+from ..._tensor_base import TensorBase, contiguous_strides, make
 from .glue import rule_of
 
 _reduce: Final[Any] = _native.reduce
@@ -77,23 +78,22 @@ class ReduceWithIndex(Kernel):
         self.indices: Final = indices
 
     def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
-        specs = rule_of(op).infer(args)
-        v = specs[0]
-        w = specs[1]
-        assert isinstance(v, Spec) and isinstance(w, Spec)
+        rule = op.rule
         a = args[0]
-        assert isinstance(a, TensorBase)
+        assert isinstance(rule, ValueIndex) and isinstance(a, TensorBase)
         n: i64 = len(a._shape)
-        mask = dim_mask(args[1], n)
-        stride = spread_strides(v.stride, mask, n, args[2])
-        code = a._dtype.code
-        total = count(v.shape)
+        mask = rule.mask(a, args[1])
+        shape = reduced_shape(a._shape, mask, args[2])
+        dense = contiguous_strides(shape)
+        stride = spread_strides(dense, mask, n, args[2])
+        dt = a._dtype
+        code = dt.code
+        total = count(shape)
         offset = int(a._offset)
         values = _reduce(self.values, a._storage, offset, a._stride, code, None, 0, stride, code, a._shape, code, total)
-        indices = _reduce(self.indices, a._storage, offset, a._stride, code, None, 0, stride, w.dtype.code, a._shape,
+        indices = _reduce(self.indices, a._storage, offset, a._stride, code, None, 0, stride, int64.code, a._shape,
                           code, total)
-        return (make(values, 0, v.shape, v.stride, v.dtype, CPU, CPU_KEY),
-                make(indices, 0, w.shape, w.stride, w.dtype, CPU, CPU_KEY))
+        return (make(values, 0, shape, dense, dt, CPU, CPU_KEY), make(indices, 0, shape, dense, int64, CPU, CPU_KEY))
 
 
 @final

@@ -219,14 +219,17 @@ class ValueIndex(Rule):
     def infer(self, args: tuple[Any, ...]) -> Any:
         a = args[0]
         assert isinstance(a, TensorBase)
-        if a._dtype.is_complex:
-            raise RuntimeError(f"{self.name}(): does not support complex input")
-        mask = dim_mask(args[1], len(a._shape))
-        if numel(a) == 0:
-            check_nonempty(self.name, a, args[1], mask)
-        shape = reduced_shape(a._shape, mask, args[2])
+        shape = reduced_shape(a._shape, self.mask(a, args[1]), args[2])
         stride = contiguous_strides(shape)
         return [Spec(shape, stride, a._dtype, a._dtype, a._device), Spec(shape, stride, int64, int64, a._device)]
+
+    def mask(self, a: TensorBase, dim: Any) -> i64:
+        if a._dtype.is_complex:
+            raise RuntimeError(f"{self.name}(): does not support complex input")
+        mask = dim_mask(dim, len(a._shape))
+        if numel(a) == 0:
+            check_nonempty(self.name, a, dim, mask)
+        return mask
 
 
 @final
