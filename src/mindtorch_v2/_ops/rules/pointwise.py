@@ -47,6 +47,9 @@ class Pointwise(Rule):
                     if a._dtype is b._dtype and is_contiguous(a) and is_contiguous(b) and (
                             a._shape is b._shape or a._shape == b._shape):
                         return self.same(a, a._dtype)
+                    if a._dtype is b._dtype and len(a._shape) > 0 and len(b._shape) > 0 and is_contiguous(a) and (
+                            is_contiguous(b)) and a._device is b._device:
+                        return self.broadcast_pair(a, b)
                 elif isinstance(b, float):
                     if a._dtype.category >= 2:
                         return self.same(a, a._dtype)
@@ -64,6 +67,19 @@ class Pointwise(Rule):
                     joins(args[self.positions[1]], a) and joins(args[self.positions[2]], a)):
                 return self.same(a, a._dtype)
         return self.general(args)
+
+    def broadcast_pair(self, a: TensorBase, b: TensorBase) -> Spec:
+        """Two row-major tensors of one dtype: the result is row-major too, unless sizes of one leave the order open."""
+        if a._shape == b._shape[len(b._shape) - len(a._shape):]:
+            shape = b._shape
+        elif b._shape == a._shape[len(a._shape) - len(b._shape):]:
+            shape = a._shape
+        else:
+            shape = broadcast_shapes(a._shape, b._shape)
+        for n in shape:
+            if n <= 1:
+                return self.finish(shape, ordered_strides(shape, [a, b]), a._dtype, a._device)
+        return self.finish(shape, contiguous_strides(shape), a._dtype, a._device)
 
     def same(self, a: TensorBase, dt: dtype) -> Spec:
         """One tensor decides the layout."""
