@@ -1,7 +1,7 @@
 """PyTorch's Python API with PyTorch's semantics, for cpu, meta and npu: `import mindtorch_v2 as torch`.
 
-Invariant: importing this touches no device and imports neither NumPy nor SciPy; operators get their public functions, and
-submodules are imported, when first asked for.
+Invariant: importing this touches no device and imports neither NumPy nor SciPy; operators get their public functions,
+and submodules are imported, when first asked for.
 """
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import Any
 from . import _C as _C
 from . import _attach
 from ._autograd.record import NO_DERIVATIVE as _NO_DERIVATIVE
-from ._backends import meta as _meta
+from ._backends import meta as _meta  # noqa: F401 (registers the device)
 from ._backends.common import kernels as _kernels
-from ._backends.cpu import glue as _glue
+from ._backends.cpu import glue as _glue  # noqa: F401 (registers the device)
 from ._backends.cpu import load as _cpu_load
 from ._creation import *  # noqa: F403
 from ._device import device as device
@@ -47,7 +47,8 @@ _LAZY = {
     "set_printoptions": "_printing", "get_printoptions": "_printing", "printoptions": "_printing",
     "Generator": "_random", "default_generator": "_random", "manual_seed": "_random", "seed": "_random",
     "initial_seed": "_random", "get_rng_state": "_random", "set_rng_state": "_random",
-    "functionalize": "_dispatch.functionalize", "promote_types": "_types", "result_type": "_types", "can_cast": "_types",
+    "functionalize": "_dispatch.functionalize", "promote_types": "_types", "result_type": "_types",
+    "can_cast": "_types",
     "is_tensor": "_types", "is_storage": "_types", "is_floating_point": "_types", "is_complex": "_types",
     "is_nonzero": "_types", "numel": "_types", "typename": "_types", "get_default_device": "_types",
     "set_default_tensor_type": "_types",

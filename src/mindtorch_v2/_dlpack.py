@@ -10,7 +10,6 @@ from typing import Any
 from . import _native
 from ._device import CPU
 from ._dispatch.keys import CPU as CPU_KEY
-from ._dtype import dtype as DType
 from ._dtype import (
     bfloat16,
     complex64,
@@ -28,6 +27,7 @@ from ._dtype import (
     uint64,
 )
 from ._dtype import bool as bool_
+from ._dtype import dtype as DType
 from ._tensor_base import TensorBase, contiguous_strides, make, numel, requires_grad
 
 _CPU_DEVICE = 1
@@ -150,20 +150,23 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None
     if hasattr(ext_tensor, "__dlpack__"):
         where = ext_tensor.__dlpack_device__()
         if int(where[0]) != _CPU_DEVICE:
-            raise RuntimeError(f"from_dlpack: cannot import from DLPack device {tuple(where)}; only cpu (1, 0) is supported")
+            raise RuntimeError(f"from_dlpack: cannot import from DLPack device {tuple(where)}; only cpu (1, 0) is "
+                               "supported")
         capsule = ext_tensor.__dlpack__()
     else:
         capsule = ext_tensor
     if not _api.PyCapsule_IsValid(capsule, _NAME):
         raise RuntimeError(
-            "from_dlpack received an invalid capsule. Note that DLTensor capsules can be consumed only once, so you might "
+            "from_dlpack received an invalid capsule. Note that DLTensor capsules can be consumed only once, so "
+            "you might "
             "have already constructed a tensor from it once.")
     address = _api.PyCapsule_GetPointer(capsule, _NAME)
     _api.PyCapsule_SetName(capsule, _USED)
     owner = _Owner(address)
     d = owner.managed.dl_tensor
     if d.device.device_type != _CPU_DEVICE:
-        raise RuntimeError(f"from_dlpack: cannot import from DLPack device {d.device.device_type}; only cpu is supported")
+        raise RuntimeError(f"from_dlpack: cannot import from DLPack device {d.device.device_type}; only cpu is "
+                           "supported")
     found = [k for k, v in _TYPES.items() if v == (d.dtype.code, d.dtype.bits) and d.dtype.lanes == 1]
     if not found:
         raise RuntimeError(f"Unsupported DLPack type: code {d.dtype.code}, {d.dtype.bits} bits, {d.dtype.lanes} lanes")

@@ -1,6 +1,7 @@
 """`t[key]` and `t[key] = value`: what is a view, what is a copy, in PyTorch's order of steps.
 
-Invariant: integers, slices, None and Ellipsis make views through the view rows; tensors, lists and booleans make one call
+Invariant: integers, slices, None and Ellipsis make views through the view rows; tensors,
+lists and booleans make one call
 of the `index` or `index_put_` row with integer indices only (masks are turned into positions first).
 """
 from __future__ import annotations
@@ -135,7 +136,8 @@ def apply_key(t: TensorBase, key: tuple[Any, ...]) -> tuple[TensorBase, list[Any
     if named > len(t._shape):
         if len(t._shape) == 0 and len(key) == 1 and isinstance(key[0], int):
             raise IndexError(
-                "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to convert a "
+                "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to "
+                "convert a "
                 "0-dim tensor to a number")
         raise IndexError(f"too many indices for tensor of dimension {len(t._shape)}")
     out = t
@@ -222,7 +224,8 @@ def select(t: TensorBase, dim: i64, i: int) -> Any:
     shape = t._shape
     if len(shape) == 0:
         raise IndexError(
-            "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to convert a 0-dim "
+            "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to "
+            "convert a 0-dim "
             "tensor to a number")
     n: i64 = shape[dim]
     k: i64 = i
@@ -276,13 +279,15 @@ def positions(t: TensorBase, indices: list[Any]) -> tuple[Any, ...]:
         elif is_mask(x):
             if x._dtype.name == "uint8":
                 warnings.warn(
-                    "indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead.", UserWarning,
+                    "indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool "
+                    "instead.", UserWarning,
                     stacklevel=2)
             at = len(out)
             for j, n in enumerate(x._shape):
                 if n != t._shape[at + j]:
                     raise IndexError(
-                        f"The shape of the mask {list(x._shape)} at index {j} does not match the shape of the indexed tensor "
+                        f"The shape of the mask {list(x._shape)} at index {j} does not match the shape of the "
+                        f"indexed tensor "
                         f"{list(t._shape)} at index {at + j}")
             found = HOT.nonzero.call((x,))
             for j in range(len(x._shape)):

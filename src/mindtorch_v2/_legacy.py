@@ -33,7 +33,8 @@ def _build(fname: str, args: tuple[Any, ...], kwargs: dict[str, Any], dt: DType,
     rest = dict(kwargs)
     where = rest.pop("device", None)
     if where is not None and as_device(where) != dev:
-        raise RuntimeError(f"legacy constructor expects device type: {dev.type} but device type: {as_device(where).type} "
+        raise RuntimeError(f"legacy constructor expects device type: {dev.type} but device type: "
+                           f"{as_device(where).type} "
                            "was passed")
     if "size" in rest:
         args = (tuple(rest.pop("size")),)

@@ -20,7 +20,8 @@ def deep_copy(t: Any, memo: dict[int, Any]) -> Any:
     """`copy.deepcopy(t)`: leaves only; the storage is copied once per memo."""
     if grad_fn_of(t) is not None and requires_grad(t):
         raise RuntimeError(
-            "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment.  If you "
+            "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the "
+            "moment.  If you "
             "were attempting to deepcopy a module, this may be because of a torch.nn.utils.weight_norm usage, see "
             "https://github.com/pytorch/pytorch/pull/103001")
     if id(t) in memo:
@@ -64,7 +65,8 @@ def reduce_tensor(t: Any) -> Any:
         storage = storage.nbytes()
     elif t._device.type != "cpu":
         storage = storage.cpu()
-    args = (type(t), storage, t._dtype.code, str(t._device), int(t._offset), tuple(t._shape), t._stride, requires_grad(t))
+    args = (type(t), storage, t._dtype.code, str(t._device), int(t._offset), tuple(t._shape), t._stride,
+            requires_grad(t))
     return (_rebuild, args) if state is None else (_rebuild, args, state)
 
 
@@ -87,7 +89,8 @@ def _rebuild_tensor_v2(storage: Any, storage_offset: int, size: Any, stride: Any
                        backward_hooks: OrderedDict[Any, Any], metadata: Any = None) -> TensorBase:
     """PyTorch's own reconstructor, for pickles that name it."""
     raw = storage.untyped()
-    t = make(raw._raw, storage_offset, tuple(size), tuple(stride), storage.dtype, raw.device, device_bit(raw.device.type))
+    t = make(raw._raw, storage_offset, tuple(size), tuple(stride), storage.dtype, raw.device,
+             device_bit(raw.device.type))
     t.requires_grad = requires_grad
     return t
 

@@ -1,6 +1,7 @@
 """Storages as users see them: a flat run of bytes (`UntypedStorage`) or of elements (`TypedStorage`).
 
-Invariant: tensors hold the raw storage of their device; these wrappers are made when asked for, and asking twice for the
+Invariant: tensors hold the raw storage of their device; these wrappers are made when asked for,
+and asking twice for the
 same memory gives the same `UntypedStorage` while it is alive.
 """
 from __future__ import annotations
@@ -385,7 +386,8 @@ class TypedStorage:
         return TypedStorage(wrap_storage=self._untyped_storage.__deepcopy__(memo), dtype=self.dtype)
 
     @classmethod
-    def from_file(cls, filename: Any, shared: bool = False, size: int = 0, *, dtype: DType | None = None) -> TypedStorage:
+    def from_file(cls, filename: Any, shared: bool = False, size: int = 0, *,
+                  dtype: DType | None = None) -> TypedStorage:
         out = cls(0, dtype=dtype)
         out._untyped_storage = UntypedStorage.from_file(filename, shared, size * out.dtype.itemsize)
         return out
@@ -397,15 +399,18 @@ class TypedStorage:
 
 def typed(t: TensorBase) -> TypedStorage:
     warnings.warn(
-        "TypedStorage is deprecated. It will be removed in the future and UntypedStorage will be the only storage class. "
+        "TypedStorage is deprecated. It will be removed in the future and UntypedStorage will be the only "
+        "storage class. "
         "This should only matter to you if you are using storages directly.  To access UntypedStorage directly, use "
         "tensor.untyped_storage() instead of tensor.storage()", UserWarning, stacklevel=3)
     return TypedStorage(wrap_storage=untyped(t), dtype=t._dtype)
 
 
-for _name in ("float32", "float64", "float16", "bfloat16", "int8", "int16", "int32", "int64", "uint8", "bool", "complex64",
+for _name in ("float32", "float64", "float16", "bfloat16", "int8", "int16", "int32", "int64", "uint8", "bool",
+              "complex64",
               "complex128"):
-    _public = {"float32": "float", "float64": "double", "float16": "half", "int8": "char", "int16": "short", "int32": "int",
+    _public = {"float32": "float", "float64": "double", "float16": "half", "int8": "char", "int16": "short",
+               "int32": "int",
                "int64": "long", "uint8": "byte", "complex64": "complex_float", "complex128": "complex_double"}.get(
                    _name, _name)
 

@@ -1,6 +1,6 @@
 """`torch.Tensor`: everything a user touches that is not an operator row.
 
-Invariant: this class adds no fields; what a tensor is lives in `TensorBase`. Methods that compute are rows; methods here
+Invariant: this class adds no fields; what a tensor is lives in `TensorBase`. Methods that compute are rows; those here
 only look at metadata, convert to and from Python, or call rows.
 """
 from __future__ import annotations
@@ -28,13 +28,11 @@ from ._tensor_base import (
     TensorBase,
     alias,
     contiguous_strides,
-    grad_fn_of,
     instance_of,
     is_contiguous,
     numel,
     requires_grad,
 )
-
 
 _GRAD: Any = TensorBase.__dict__["grad"]
 
@@ -216,7 +214,8 @@ class Tensor(TensorBase):
     def backward(self, gradient: Any = None, retain_graph: bool | None = None, create_graph: bool = False,
                  inputs: Any = None) -> None:
         if inputs is None:
-            backward_one(self, gradient, bool(create_graph if retain_graph is None else retain_graph), bool(create_graph))
+            backward_one(self, gradient, bool(create_graph if retain_graph is None else retain_graph),
+                         bool(create_graph))
         else:
             from .autograd import backward
 
@@ -235,7 +234,8 @@ class Tensor(TensorBase):
             raise TypeError(f"Variable data has to be a tensor, but got {type(new).__name__}")
         if (new._keys ^ self._keys) & BACKENDS:
             raise RuntimeError(
-                "Attempted to call `variable.set_data(tensor)`, but `variable` and `tensor` have incompatible tensor type.")
+                "Attempted to call `variable.set_data(tensor)`, but `variable` and `tensor` have incompatible "
+                "tensor type.")
         if requires_grad(self) and new._dtype.category < 2:
             raise RuntimeError("data set to a tensor that requires gradients must be floating point or complex dtype")
         self._storage = new._storage
@@ -309,7 +309,8 @@ class Tensor(TensorBase):
             return self.detach().cpu().numpy()
         if self._device.type != "cpu":
             raise TypeError(
-                f"can't convert {self._device} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host "
+                f"can't convert {self._device} device type tensor to numpy. Use Tensor.cpu() to copy the tensor "
+                f"to host "
                 "memory first.")
         if requires_grad(self):
             raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
@@ -335,7 +336,8 @@ class Tensor(TensorBase):
 
         return device_of(self)
 
-    def __dlpack__(self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: Any = None) -> Any:
+    def __dlpack__(self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None,
+                   copy: Any = None) -> Any:
         from ._dlpack import export
 
         return export(self, stream, max_version, dl_device, copy)
@@ -362,7 +364,7 @@ class Tensor(TensorBase):
     def apply_(self, fn: Any) -> Tensor:
         """Replace every element by `fn(element)`; CPU only."""
         if self._device.type != "cpu":
-            raise TypeError(f"apply_ is only implemented on CPU tensors")
+            raise TypeError("apply_ is only implemented on CPU tensors")
         from ._creation import tensor
 
         flat = [fn(x) for x in self.reshape(-1).tolist()]
@@ -433,9 +435,12 @@ def _warn_grad(t: Any) -> None:
         return
     warnings.warn(
         "The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its .grad attribute won't be "
-        "populated during autograd.backward(). If you indeed want the .grad field to be populated for a non-leaf Tensor, "
-        "use .retain_grad() on the non-leaf Tensor. If you access the non-leaf Tensor by mistake, make sure you access the "
-        "leaf Tensor instead. See github.com/pytorch/pytorch/pull/30531 for more informations.", UserWarning, stacklevel=3)
+        "populated during autograd.backward(). If you indeed want the .grad field to be populated for a non-leaf "
+        "Tensor, "
+        "use .retain_grad() on the non-leaf Tensor. If you access the non-leaf Tensor by mistake, make sure you "
+        "access the "
+        "leaf Tensor instead. See github.com/pytorch/pytorch/pull/30531 for more informations.", UserWarning,
+        stacklevel=3)
 
 
 def _check_grad(t: TensorBase, g: Any) -> None:
@@ -446,9 +451,12 @@ def _check_grad(t: TensorBase, g: Any) -> None:
     if g._dtype is not t._dtype:
         raise RuntimeError(
             f"attempting to assign a gradient with dtype '{g._dtype.scalar_name.lower()}' to a tensor with grad_dtype "
-            f"'{t._dtype.scalar_name}'. The gradient must match the tensor's grad_dtype (defaults to the tensor's dtype). "
-            "You can set the tensor's grad_dtype attribute with a specific dtype, or None to allow any dtype. Set grad_dtype "
-            "with caution. Diverging the dtypes of a tensor and its gradient may break downstream systems that assume they "
+            f"'{t._dtype.scalar_name}'. The gradient must match the tensor's grad_dtype (defaults to the tensor's "
+            f"dtype). "
+            "You can set the tensor's grad_dtype attribute with a specific dtype, or None to allow any dtype. "
+            "Set grad_dtype "
+            "with caution. Diverging the dtypes of a tensor and its gradient may break downstream systems that "
+            "assume they "
             "match.")
     if g._device != t._device:
         raise RuntimeError(
@@ -456,7 +464,8 @@ def _check_grad(t: TensorBase, g: Any) -> None:
             f"'{t._device.type}'. Please ensure that the gradient and the tensor are on the same device")
     if g._shape != t._shape:
         raise RuntimeError(
-            f"attempting to assign a gradient of size '{list(g._shape)}' to a tensor of size '{list(t._shape)}'. Please ensure "
+            f"attempting to assign a gradient of size '{list(g._shape)}' to a tensor of size '{list(t._shape)}'. "
+            f"Please ensure "
             "that the gradient and the tensor are the same size")
 
 

@@ -48,7 +48,8 @@ def result_type(tensor1: Any, tensor2: Any) -> DType:
             d = number_dtype(x)
             wrapped = d if wrapped is None else promote(wrapped, d)
         else:
-            raise TypeError(f"result_type(): argument 'tensor{i + 1}' (position {i + 1}) must be Tensor, not {type_name(x)}")
+            raise TypeError(f"result_type(): argument 'tensor{i + 1}' (position {i + 1}) must be Tensor, not "
+                            f"{type_name(x)}")
     return result_type_of(dim, zero, wrapped)
 
 

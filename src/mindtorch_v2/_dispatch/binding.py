@@ -8,14 +8,15 @@ from __future__ import annotations
 from typing import Any, Final, final
 
 from .._device import as_device, device
-from .._dtype import dtype, dtype_or_none
+from .._dtype import dtype_or_none
 from .._tensor_base import TensorBase, is_number
 from .op import Op, plain_name, type_name
 from .schema import Arg
 
 _KIND_TEXT: Final[dict[str, str]] = {
     "Tensor": "Tensor", "Scalar": "Number", "int": "int", "float": "float", "bool": "bool", "str": "str",
-    "ScalarType": "torch.dtype", "Device": "torch.device", "Layout": "torch.layout", "MemoryFormat": "torch.memory_format",
+    "ScalarType": "torch.dtype", "Device": "torch.device", "Layout": "torch.layout",
+    "MemoryFormat": "torch.memory_format",
     "Generator": "torch.Generator", "Storage": "Storage",
 }
 # NumPy's names for PyTorch's parameters.
@@ -36,7 +37,8 @@ def refuse(fname: str, a: Arg, position: int, value: object) -> TypeError:
     if a.is_list and isinstance(value, (tuple, list)):
         for i, v in enumerate(value):
             if not _element_fits(a, v):
-                return TypeError(f"{fname}(): argument '{name}'{where} must be {kind_text(a)}, but found element of type "
+                return TypeError(f"{fname}(): argument '{name}'{where} must be {kind_text(a)}, but found element "
+                                 "of type "
                                  f"{type_name(v)} at pos {i}")
     return TypeError(f"{fname}(): argument '{name}'{where} must be {kind_text(a)}, not {plain_name(value)}")
 
@@ -189,7 +191,8 @@ def bind(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any], varargs: bool) -
             positional += 1
     if n > positional:
         # `x.view(2, 3)`: ints given one by one where the only positional argument is a list of ints.
-        if not (varargs and positional >= 1 and schema[positional - 1].is_list and schema[positional - 1].kind == "int"):
+        last = schema[positional - 1] if positional >= 1 else None
+        if not varargs or last is None or not last.is_list or last.kind != "int":
             return None
         head = positional - 1
         args = args[:head] + (args[head:],)
@@ -269,9 +272,11 @@ class Overloads:
             single = single_error(self.name, self.ops[0], args, kwargs)
             if single is not None:
                 return single
-        shown = [type_name(a) for a in (args[1:] if self.method else args)] + [f"{k}={type_name(v)}" for k, v in kwargs.items()]
+        shown = [type_name(a) for a in (args[1:] if self.method else args)]
+        shown += [f"{k}={type_name(v)}" for k, v in kwargs.items()]
         lines = [f" * ({signature_text(op)})" for op in self.ops]
-        return TypeError(f"{self.name}() received an invalid combination of arguments - got ({', '.join(shown)}), but expected "
+        return TypeError(f"{self.name}() received an invalid combination of arguments - got ({', '.join(shown)}), "
+                         "but expected "
                          + ("one of:\n" if len(self.ops) > 1 else "") + "\n".join(lines).removeprefix(
                              " * " if len(self.ops) == 1 else "") + "\n")
 

@@ -82,7 +82,8 @@ class PartsKernel(Kernel):
             return self.fn(*args)
         spec = op.rule.infer(args)
         result = self.fn(*args)
-        if isinstance(spec, Spec) and isinstance(result, TensorBase) and result._stride != spec.stride and numel(result) > 1:
+        if isinstance(spec, Spec) and isinstance(result,
+                                                 TensorBase) and result._stride != spec.stride and numel(result) > 1:
             # The parts see other operands than the whole; the rule decides the layout.
             return HOT.dense_like(result, spec.shape, spec.stride)
         return result
@@ -302,7 +303,8 @@ class Op(OpBase):
             if derived is not None:
                 return derived
             raise NotImplementedError(
-                f"Could not run 'aten::{self.name}' with arguments from the '{device_of_bit(bits)}' backend: no kernel is "
+                f"Could not run 'aten::{self.name}' with arguments from the '{device_of_bit(bits)}' backend: no "
+                f"kernel is "
                 f"registered for operator '{self.name}' on device '{device_of_bit(bits)}'. Kernels exist for: "
                 f"{', '.join(sorted([device_of_bit(b) for b in self.kernels])) or 'no device'}.")
         mixed: Kernel = RESOLVERS.mixed

@@ -1,6 +1,7 @@
 """PyTorch's schema language: `add_(Tensor(a!) self, Tensor other, *, Scalar alpha=1) -> Tensor(a!)` read into data.
 
-Invariant: a schema is immutable; text that cannot be read fails when the table is loaded, naming the text and the place.
+Invariant: a schema is immutable; text that cannot be read fails when the table is loaded,
+naming the text and the place.
 """
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The operator tables: what is true of an operator on every device. One file per family; importing them declares rows."""
+"""The operator tables: what is true of an operator on every device. One file per family; importing declares rows."""

@@ -37,7 +37,8 @@ op("nonzero(Tensor self) -> Tensor", nondifferentiable=True, function=False)
 op("gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor", meta=rules.gather_rule, out=True,
    grad=dict(self=lambda g, self, dim, index: g.new_zeros(self.shape).scatter_add(dim, index, g)))
 
-op("scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> Tensor", meta=rules.scatter_rule, inplace=True, out=True,
+op("scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> "
+   "Tensor", meta=rules.scatter_rule, inplace=True, out=True,
    grad=dict(self=lambda g, dim, index: g.scatter(dim, index, 0), src=lambda g, dim, index: g.gather(dim, index)),
    node="ScatterBackward0")
 op("scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor", meta=rules.scatter_rule, inplace=True,
@@ -94,7 +95,8 @@ op("index_select(Tensor self, int dim, Tensor index) -> Tensor", meta=rules.inde
 op("index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor",
    meta=rules.index_add_rule, inplace=True, out=True,
    grad=dict(self=lambda g: g,
-             source=lambda g, dim, index, source_shape, alpha: g.index_select(dim, index).reshape(source_shape) * alpha))
+             source=lambda g, dim, index, source_shape, alpha: g.index_select(dim,
+                                                                              index).reshape(source_shape) * alpha))
 op("index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor", meta=rules.index_copy_rule, inplace=True,
    out=True,
    grad=dict(self=lambda g, dim, index: g.index_fill(dim, index, 0),

@@ -127,9 +127,10 @@ def _single(name: str, o: Op, is_method: bool, overloads: Overloads) -> Callable
     if renamable:
         params.append("**kw")
     fields = ", ".join(f"{n!r}: {n}" for n in names)
-    guard = [] if spread or not renamable else [f"    if kw:\n        return _again({name}, _overloads, {{{fields}}}, kw)"]
+    retry = f"    if kw:\n        return _again({name}, _overloads, {{{fields}}}, kw)"
+    guard = [] if spread or not renamable else [retry]
     if spread:
-        body.append(f"    if kw:\n        return _again({name}, _overloads, {{{fields}}}, kw)")
+        body.append(retry)
     tup = "(" + ", ".join(shown) + ("," if len(shown) == 1 else "") + ")"
     tail: list[str] = []
     if options:
@@ -137,7 +138,8 @@ def _single(name: str, o: Op, is_method: bool, overloads: Overloads) -> Callable
     if has_out and not is_method:
         tail.append(f"    if out is not None:\n        return _out(_op, {tup}, out)")
     if options:
-        tail.append(f"    result = _call({tup})\n    if requires_grad:\n        result.requires_grad = True\n    return result")
+        tail.append(f"    result = _call({tup})\n    if requires_grad:\n        result.requires_grad = True\n    "
+                    "return result")
     else:
         tail.append(f"    return _call({tup})" if o.result_type is None else f"    return _named(_op, _call({tup}))")
     source = f"def {name}({', '.join(params)}):\n" + "\n".join(guard + body + tail) + "\n"

@@ -73,7 +73,8 @@ def op(schema: str, *, meta: Any = None, grad: Mapping[Any, Callable[..., Any] |
     inplace, out: also declare `name_` and `name(out=)`; out="exact": `out` must have the result's dtype.
     numbers: tensor arguments that may be Python numbers.
     node: the autograd node's name where PyTorch's differs. nondifferentiable: no gradient, on purpose.
-    nondiff: results without gradient. kernel: Python in terms of other operators, for devices with no line of their own.
+    nondiff: results without gradient. kernel: Python in terms of other operators,
+    for devices with no line of their own.
     """
     o = registry.declare(_new(schema, numbers))
     row = _row("op", o, function, method)

@@ -1,6 +1,7 @@
 """Kernels every device gets from the row alone: views, in-place and `out=` forms, and results allocated from the rule.
 
-Invariant: nothing is written before shapes, dtypes and overlaps were checked; an in-place form raises the version by one.
+Invariant: nothing is written before shapes, dtypes and overlaps were checked; an in-place form raises the version
+by one.
 """
 from __future__ import annotations
 
@@ -38,7 +39,8 @@ _CAST_NAMES: Final[dict[str, str]] = {
 CPP_NAMES: Final[dict[str, str]] = {
     "uint8": "unsigned char", "int8": "signed char", "int16": "short int", "int32": "int", "int64": "long int",
     "float16": "c10::Half", "float32": "float", "float64": "double", "complex64": "c10::complex<float>",
-    "complex128": "c10::complex<double>", "bool": "bool", "bfloat16": "c10::BFloat16", "float8_e5m2": "c10::Float8_e5m2",
+    "complex128": "c10::complex<double>", "bool": "bool", "bfloat16": "c10::BFloat16",
+    "float8_e5m2": "c10::Float8_e5m2",
     "float8_e4m3fn": "c10::Float8_e4m3fn", "uint16": "short unsigned int", "uint32": "unsigned int",
     "uint64": "long unsigned int",
 }
@@ -239,8 +241,10 @@ def fit(out: TensorBase, spec: Spec) -> None:
         return
     if numel(out) != 0:
         warnings.warn(
-            f"An output with one or more elements was resized since it had shape {list(out._shape)}, which does not match "
-            f"the required output shape {list(spec.shape)}. This behavior is deprecated, and in a future PyTorch release "
+            f"An output with one or more elements was resized since it had shape {list(out._shape)}, which does "
+            f"not match "
+            f"the required output shape {list(spec.shape)}. This behavior is deprecated, and in a future PyTorch "
+            f"release "
             "outputs will not be resized unless they have zero elements. You can explicitly reuse an out tensor t by "
             "resizing it, inplace, to zero elements with t.resize_(0).", UserWarning, stacklevel=2)
     resize(out, spec.shape, spec.stride)
@@ -315,7 +319,7 @@ class FunctionalizeKernel(Kernel):
         return target
 
     def only_in_place(self, op: Op, args: tuple[Any, ...], bits: i64) -> Any:
-        """No functional row: a composite's parts are functional forms themselves; otherwise the write goes to a copy."""
+        """No functional row: a composite's parts are functional forms themselves; else the write goes to a copy."""
         if op.composite is not None:
             return op.composite.run(op, args, bits)
         target = args[0]

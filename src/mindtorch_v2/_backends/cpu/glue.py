@@ -1,4 +1,4 @@
-"""From operators to native kernels: unpack tensors into (storage, offset, strides, dtype), let the rule shape the result.
+"""From operators to native kernels: unpack tensors into (storage, offset, strides, dtype); the rule shapes the result.
 
 Invariant: shapes and dtypes come from the row's rule; nothing here works one out.
 """
@@ -66,7 +66,8 @@ class Unary(Kernel):
     def into(self, op: Op, args: tuple[Any, ...], spec: Spec, out: TensorBase) -> bool:
         a = args[0]
         assert isinstance(a, TensorBase)
-        _unary(self.code, a._storage, int(a._offset), a._stride, a._dtype.code, out._storage, int(out._offset), out._stride,
+        _unary(self.code, a._storage, int(a._offset), a._stride, a._dtype.code, out._storage, int(out._offset),
+               out._stride,
                out._dtype.code, out._shape, spec.compute.code)
         return True
 
@@ -101,10 +102,13 @@ class Binary(Kernel):
         shape = s.shape
         if isinstance(a, TensorBase):
             if isinstance(b, TensorBase):
-                return _binary(self.code, a._storage, int(a._offset), expand_strides(a, shape), a._dtype.code, b._storage,
-                               int(b._offset), expand_strides(b, shape), b._dtype.code, out, offset, stride, code, shape,
+                return _binary(self.code, a._storage, int(a._offset), expand_strides(a, shape), a._dtype.code,
+                               b._storage,
+                               int(b._offset), expand_strides(b, shape), b._dtype.code, out, offset, stride, code,
+                               shape,
                                s.compute.code, alpha)
-            return _binary(self.code, a._storage, int(a._offset), expand_strides(a, shape), a._dtype.code, b, 0, (), 0, out,
+            return _binary(self.code, a._storage, int(a._offset), expand_strides(a, shape), a._dtype.code, b, 0, (),
+                           0, out,
                            offset, stride, code, shape, s.compute.code, alpha)
         if not isinstance(b, TensorBase):
             return _binary(self.code, a, 0, (), 0, b, 0, (), 0, out, offset, stride, code, shape, s.compute.code, alpha)

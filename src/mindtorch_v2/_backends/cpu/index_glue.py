@@ -31,7 +31,7 @@ _nonzero: Final[Any] = _native.nonzero
 
 @final
 class Geometry:
-    """An indexed tensor laid out over the shape of the result: index dimensions have stride 0 and are stepped by hand."""
+    """An indexed tensor laid out over the result's shape: index dimensions have stride 0 and are stepped by hand."""
 
     def __init__(self, t: TensorBase, indices: tuple[Any, ...], shape: tuple[int, ...]) -> None:
         common: i64 = 0
@@ -103,7 +103,8 @@ class Index(Kernel):
         s = op.infer(args)
         assert isinstance(s, Spec) and isinstance(t, TensorBase)
         g = Geometry(t, indices, s.shape)
-        data = _index_get(t._storage, int(t._offset), g.strides, t._dtype.code, g.items, g.dims, g.sizes, g.steps, None, 0,
+        data = _index_get(t._storage, int(t._offset), g.strides, t._dtype.code, g.items, g.dims, g.sizes, g.steps,
+                          None, 0,
                           s.stride, s.dtype.code, s.shape)
         return make(data, 0, s.shape, s.stride, s.dtype, CPU, CPU_KEY)
 
@@ -143,7 +144,8 @@ def nonzero(t: TensorBase) -> TensorBase:
     n = _nonzero_count(t._storage, int(t._offset), t._stride, t._dtype.code, t._shape)
     ndim = len(t._shape)
     # PyTorch lays the result out dimension by dimension.
-    out = make(_native.Storage(n * ndim * 8), 0, (n, ndim), (1, n) if n > 0 and ndim > 1 else (ndim if ndim > 0 else 1, 1),
+    stride = (1, n) if n > 0 and ndim > 1 else (ndim if ndim > 0 else 1, 1)
+    out = make(_native.Storage(n * ndim * 8), 0, (n, ndim), stride,
                int64, CPU, CPU_KEY)
     if n * ndim > 0:
         _nonzero(t._storage, int(t._offset), t._stride, t._dtype.code, t._shape, out._storage, 0, out._stride, 4, n)
@@ -172,11 +174,14 @@ def scatter_into(out: TensorBase, dim: int, index: TensorBase, src: Any, mode: i
         return
     d = wrap_dim(dim, len(out._shape))
     if isinstance(src, TensorBase):
-        _scatter(out._storage, int(out._offset), _up(out), out._dtype.code, index._storage, int(index._offset), _up(index),
-                 index._dtype.code, src._storage, int(src._offset), _up(src), src._dtype.code, _shape(index), _shape(out), d,
+        _scatter(out._storage, int(out._offset), _up(out), out._dtype.code, index._storage, int(index._offset),
+                 _up(index),
+                 index._dtype.code, src._storage, int(src._offset), _up(src), src._dtype.code, _shape(index),
+                 _shape(out), d,
                  mode)
     else:
-        _scatter(out._storage, int(out._offset), _up(out), out._dtype.code, index._storage, int(index._offset), _up(index),
+        _scatter(out._storage, int(out._offset), _up(out), out._dtype.code, index._storage, int(index._offset),
+                 _up(index),
                  index._dtype.code, src, 0, (), 0, _shape(index), _shape(out), d, mode)
 
 
@@ -216,7 +221,8 @@ def index_select(out: TensorBase, t: TensorBase, dim: int, index: TensorBase) ->
         return
     d = wrap_dim(dim, len(t._shape))
     _index_select(t._storage, int(t._offset), _up(t), t._dtype.code, _shape(t), d, index._storage, int(index._offset),
-                  index._stride, index._dtype.code, numel(index), out._storage, int(out._offset), _up(out), out._dtype.code)
+                  index._stride, index._dtype.code, numel(index), out._storage, int(out._offset), _up(out),
+                  out._dtype.code)
 
 
 @final
@@ -243,7 +249,8 @@ def index_add_into(out: TensorBase, dim: int, index: TensorBase, src: TensorBase
         return
     d = wrap_dim(dim, len(out._shape))
     _index_add(out._storage, int(out._offset), _up(out), out._dtype.code, _shape(out), d, index._storage,
-               int(index._offset), index._stride, index._dtype.code, numel(index), src._storage, int(src._offset), _up(src),
+               int(index._offset), index._stride, index._dtype.code, numel(index), src._storage, int(src._offset),
+               _up(src),
                src._dtype.code, alpha)
 
 

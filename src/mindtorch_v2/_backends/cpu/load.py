@@ -4,7 +4,8 @@ from __future__ import annotations
 from importlib import import_module
 from importlib.util import find_spec
 
-FAMILIES = ("pointwise", "activation", "shape", "creation", "copy", "reduce", "matmul", "norm", "loss", "index", "random",
+FAMILIES = ("pointwise", "activation", "shape", "creation", "copy", "reduce", "matmul", "norm", "loss", "index",
+            "random",
             "sort")
 
 

@@ -37,7 +37,7 @@ def index_shape(t: TensorBase, indices: tuple[Any, ...]) -> tuple[int, ...]:
     shape = tuple(rest[:at]) + tuple(common) + tuple(rest[at:])
     for d, x in enumerate(indices):
         if x is not None and t._shape[d] == 0 and 0 not in shape:
-            raise IndexError(f"index is out of bounds for dimension with size 0")
+            raise IndexError("index is out of bounds for dimension with size 0")
     return shape
 
 
@@ -61,12 +61,14 @@ def name_of(dt: dtype) -> str:
 def index_put_rule(self: TensorBase, indices: tuple[Any, ...], values: TensorBase, accumulate: bool) -> Spec:
     if self._dtype is not values._dtype:
         raise RuntimeError(
-            f"Index put requires the source and destination dtypes match, got {name_of(self._dtype)} for the destination and "
+            f"Index put requires the source and destination dtypes match, got {name_of(self._dtype)} for the "
+            f"destination and "
             f"{name_of(values._dtype)} for the source.")
     shape = index_shape(self, indices)
     if not fits(values._shape, shape):
         raise RuntimeError(
-            f"shape mismatch: value tensor of shape {list(values._shape)} cannot be broadcast to indexing result of shape "
+            f"shape mismatch: value tensor of shape {list(values._shape)} cannot be broadcast to indexing result "
+            f"of shape "
             f"{list(shape)}")
     return Spec(self._shape, contiguous_strides(self._shape), self._dtype, self._dtype, self._device)
 
@@ -128,13 +130,15 @@ def scatter_check(op: str, self: TensorBase, dim: int, index: TensorBase, src: A
                 bad = True
         if bad:
             raise RuntimeError(
-                f"Expected index {list(index._shape)} to be no larger than self {list(self._shape)} apart from dimension {d} "
+                f"Expected index {list(index._shape)} to be no larger than self {list(self._shape)} apart from "
+                f"dimension {d} "
                 f"and to be no larger size than src {list(src._shape)}")
         if src._dtype is not self._dtype:
             raise RuntimeError(f"{op}(): Expected self.dtype to be equal to src.dtype")
     elif bad:
         raise RuntimeError(
-            f"Expected index {list(index._shape)} to be no larger than self {list(self._shape)} apart from dimension {d}")
+            f"Expected index {list(index._shape)} to be no larger than self {list(self._shape)} apart from "
+            f"dimension {d}")
 
 
 def scatter_rule(self: TensorBase, dim: int, index: TensorBase, src: Any) -> Spec:
@@ -192,15 +196,18 @@ def index_source(op: str, self: TensorBase, dim: int, index: TensorBase, source:
     if index._dtype is not int64 and index._dtype.name != "int32":
         raise IndexError(f"{op}_(): Expected dtype int32/int64 for index but got: {name_of(index._dtype)}")
     if self._dtype is not source._dtype:
-        raise RuntimeError(f"{op}_(): self ({name_of(self._dtype)}) and source ({name_of(source._dtype)}) must have the "
+        raise RuntimeError(f"{op}_(): self ({name_of(self._dtype)}) and source ({name_of(source._dtype)}) must "
+                           "have the "
                            "same scalar type")
     n = index._shape[0] if index._shape else 1
     got = source._shape[d] if source._shape else 1
     if got != n:
-        raise RuntimeError(f"{op}_(): Number of indices ({n}) should be equal to source.size(dim): ({got}), for dim: {d}")
+        raise RuntimeError(f"{op}_(): Number of indices ({n}) should be equal to source.size(dim): ({got}), for "
+                           f"dim: {d}")
     for i, size in enumerate(self._shape):
         if i != d and len(source._shape) == len(self._shape) and source._shape[i] != size:
-            raise RuntimeError(f"{op}_(): Source/destination tensor must have same slice shapes. Destination slice shape: "
+            raise RuntimeError(f"{op}_(): Source/destination tensor must have same slice shapes. Destination "
+                               "slice shape: "
                                f"{list(self._shape)} at dimension {d} and source slice shape: {list(source._shape)} at "
                                f"dimension {d}.")
 
