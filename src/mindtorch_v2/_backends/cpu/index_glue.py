@@ -83,7 +83,8 @@ class Geometry:
                         wide[skip + k] = own[k]
                     k += 1
                 items.append((x._storage, int(x._offset), tuple(wide)))
-                dims.append(int(d))
+                # PyTorch counts index tensors in its error, not dimensions.
+                dims.append(len(dims))
                 sizes.append(t._shape[d])
                 steps.append(t._stride[d])
             d += 1

@@ -71,11 +71,17 @@ class Softmax(Kernel):
     def __init__(self, log: bool) -> None:
         self.log: Final = log
 
+    def check(self, dt: dtype, dim: int, ndim: int) -> None:
+        """PyTorch names another kernel when the dimension is the last one."""
+        if dt.category < 2:
+            last = "lastdim_" if dim == -1 or dim + 1 >= ndim else ""
+            need_float(f"{'log_' if self.log else ''}softmax_{last}kernel_impl", dt)
+
     def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
         s = rule_of(op).infer(args)
         a = args[0]
         assert isinstance(s, Spec) and isinstance(a, TensorBase)
-        need_float("log_softmax_kernel_impl" if self.log else "softmax_kernel_impl", s.dtype)
+        self.check(s.dtype, args[1], len(a._shape))
         code = s.dtype.code
         data = _softmax(self.log, a._storage, int(a._offset), a._stride, code, None, 0, s.stride, code, a._shape,
                         wrapped(args[1], len(a._shape)))
@@ -86,7 +92,7 @@ class Softmax(Kernel):
         assert isinstance(a, TensorBase)
         if out._dtype is not spec.dtype:
             return False
-        need_float("log_softmax_kernel_impl" if self.log else "softmax_kernel_impl", spec.dtype)
+        self.check(spec.dtype, args[1], len(a._shape))
         code = spec.dtype.code
         _softmax(self.log, a._storage, int(a._offset), a._stride, code, out._storage, int(out._offset), out._stride,
                  code, a._shape, wrapped(args[1], len(a._shape)))

@@ -36,7 +36,7 @@ def index_shape(t: TensorBase, indices: tuple[Any, ...]) -> tuple[int, ...]:
     at = first if last - first + 1 == count else 0
     shape = tuple(rest[:at]) + tuple(common) + tuple(rest[at:])
     for d, x in enumerate(indices):
-        if x is not None and t._shape[d] == 0 and 0 not in shape:
+        if x is not None and t._shape[d] == 0 and 0 not in common:
             raise IndexError("index is out of bounds for dimension with size 0")
     return shape
 
