@@ -1,4 +1,4 @@
-// cat and stack: tensors copied next to each other into one result; and what other libraries' buffers look like. (In the
+// cat and stack: tensors copied next to each other into one result; and what a NumPy array's memory looks like. (In the
 // table of random.cpp.) Invariant: every element of the result is written once, and nothing outside it.
 //
 //   join(out, ooff, ostride, ocode, oshape, dim, parts)    parts: [storage, offset, strides, code, shape] for each tensor,
@@ -8,35 +8,39 @@
 namespace mt {
 namespace {
 
-// Rows of bytes: everything from `dim` inwards is contiguous in the result and in every part.
-bool join_rows(const Shape& shape, const Operand& o, int dim, PyObject* parts, Py_ssize_t count) {
+constexpr Py_ssize_t MOST = 16;  // parts that are looked at together
+
+struct Part {
+    Shape shape;
+    Operand operand;
+};
+
+void parse_part(PyObject* const* p, const Shape& shape, int64_t dim, Part& part) {
+    parse_shape(p[4], part.shape);
+    const Shape& s = part.shape;
+    if (s.ndim != shape.ndim) fail(PyExc_RuntimeError, "join: a part has %d dimensions, not %d", s.ndim, shape.ndim);
+    for (int i = 0; i < s.ndim; ++i)
+        if (i != dim && s.dim[i] != shape.dim[i]) fail(PyExc_RuntimeError, "join: a part does not fit");
+    parse_operand(p, s, part.operand);
+}
+
+// Copies a few parts as rows of bytes: everything from `dim` inwards is contiguous in the result and in every part.
+bool join_rows(const Shape& shape, const Operand& o, int64_t dim, const Part* parts, Py_ssize_t count) {
     if (!is_contiguous(shape, o)) return false;
-    int64_t outer = 1, inner = o.itemsize;
+    int64_t outer = 1, inner = o.itemsize, length[MOST];
     for (int i = 0; i < dim; ++i) outer *= shape.dim[i];
-    for (int i = dim + 1; i < shape.ndim; ++i) inner *= shape.dim[i];
-    const int64_t row = shape.dim[dim] * inner;
-    constexpr Py_ssize_t MOST = 16;
-    if (count > MOST) return false;
-    const char* source[MOST];
-    int64_t length[MOST];
+    for (int i = (int)dim + 1; i < shape.ndim; ++i) inner *= shape.dim[i];
     for (Py_ssize_t k = 0; k < count; ++k) {
-        PyObject** p = PySequence_Fast_ITEMS(parts) + 5 * k;
-        Shape s;
-        Operand a;
-        parse_shape(p[4], s);
-        parse_operand(p, s, a);
-        if (a.code != o.code || !is_contiguous(s, a)) return false;
-        source[k] = a.data;
-        length[k] = s.dim[dim] * inner;
+        const Part& part = parts[k];
+        if (part.operand.code != o.code || !is_contiguous(part.shape, part.operand)) return false;
+        length[k] = part.shape.dim[dim] * inner;
     }
     char* to = o.data;
-    for (int64_t i = 0; i < outer; ++i, to += row) {
-        int64_t at = 0;
+    for (int64_t i = 0; i < outer; ++i)
         for (Py_ssize_t k = 0; k < count; ++k) {
-            std::memcpy(to + at, source[k] + i * length[k], (size_t)length[k]);
-            at += length[k];
+            std::memcpy(to, parts[k].operand.data + i * length[k], (size_t)length[k]);
+            to += length[k];
         }
-    }
     return true;
 }
 
@@ -50,61 +54,78 @@ PyObject* join(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
         parse_shape(args[4], shape);
         Ref out(parse_output(args, shape, o));
         const int64_t dim = as_int(args[5]);
-        PyObject* parts = args[6];
+        PyObject* list = args[6];
         if (dim < 0 || dim >= shape.ndim) fail(PyExc_IndexError, "join: dimension %lld of %d", (long long)dim, shape.ndim);
-        if (!PyList_Check(parts) || PyList_GET_SIZE(parts) % 5) fail(PyExc_TypeError, "join: five items for each tensor");
-        const Py_ssize_t count = PyList_GET_SIZE(parts) / 5;
-        int64_t total = 0;
-        for (Py_ssize_t k = 0; k < count; ++k) {
-            Shape s;
-            parse_shape(PyList_GET_ITEM(parts, 5 * k + 4), s);
-            if (s.ndim != shape.ndim) fail(PyExc_RuntimeError, "join: a part has %d dimensions, not %d", s.ndim, shape.ndim);
-            for (int i = 0; i < s.ndim; ++i)
-                if (i != dim && s.dim[i] != shape.dim[i]) fail(PyExc_RuntimeError, "join: a part does not fit");
-            total += s.dim[dim];
-        }
-        if (total != shape.dim[dim]) fail(PyExc_RuntimeError, "join: parts do not add up to the result");
-        if (shape.numel == 0) return out.release();
-        if (shape.numel <= GIL_THRESHOLD && join_rows(shape, o, (int)dim, parts, count)) return out.release();
-        char* to = o.data;
-        for (Py_ssize_t k = 0; k < count; ++k) {
-            PyObject** p = PySequence_Fast_ITEMS(parts) + 5 * k;
-            Shape s;
-            Operand a;
-            parse_shape(p[4], s);
-            parse_operand(p, s, a);
-            {
-                GilRelease unlocked(s.numel);
-                copy_tensor(s, to, o.stride, o.code, a.data, a.stride, a.code);
+        if (!PyList_Check(list) || PyList_GET_SIZE(list) % 5) fail(PyExc_TypeError, "join: five items for each tensor");
+        const Py_ssize_t count = PyList_GET_SIZE(list) / 5;
+        Part parts[MOST];
+        int64_t at = 0;
+        for (Py_ssize_t first = 0; first < count; first += MOST) {
+            const Py_ssize_t n = count - first < MOST ? count - first : MOST;
+            int64_t length = 0;
+            for (Py_ssize_t k = 0; k < n; ++k) {
+                parse_part(PySequence_Fast_ITEMS(list) + 5 * (first + k), shape, dim, parts[k]);
+                length += parts[k].shape.dim[dim];
             }
-            to += s.dim[dim] * o.stride[dim] * o.itemsize;
+            if (at + length > shape.dim[dim]) fail(PyExc_RuntimeError, "join: parts do not add up to the result");
+            if (count <= MOST && length == shape.dim[dim] && shape.numel <= GIL_THRESHOLD &&
+                join_rows(shape, o, dim, parts, n)) {
+                return out.release();
+            }
+            for (Py_ssize_t k = 0; k < n; ++k) {
+                const Part& part = parts[k];
+                GilRelease unlocked(part.shape.numel);
+                copy_tensor(part.shape, o.data + at * o.stride[dim] * o.itemsize, o.stride, o.code, part.operand.data,
+                            part.operand.stride, part.operand.code);
+                at += part.shape.dim[dim];
+            }
         }
+        if (at != shape.dim[dim]) fail(PyExc_RuntimeError, "join: parts do not add up to the result");
         return out.release();
     });
 }
 
-// buffer_info(object) -> (address, shape, strides in bytes, item size, readonly): memory of other libraries.
-PyObject* buffer_info(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
+// What NumPy's __array_struct__ points to.
+struct ArrayInterface {
+    int two, ndim;
+    char kind;
+    int itemsize, flags;
+    Py_ssize_t *shape, *strides;
+    void* data;
+    PyObject* descr;
+};
+constexpr int WRITEABLE = 0x0400;
+
+static PyObject* ints_of(const Py_ssize_t* values, int n) {
+    Ref tuple(PyTuple_New(n));
+    if (!tuple.get()) fail_set();
+    for (int i = 0; i < n; ++i) {
+        PyObject* v = PyLong_FromSsize_t(values[i]);
+        if (!v) fail_set();
+        PyTuple_SET_ITEM(tuple.get(), i, v);
+    }
+    return tuple.release();
+}
+
+// array_info(array) -> (address, shape, strides in bytes, item size, readonly): the memory of a NumPy array, read from
+// the structure it offers; the buffer protocol would have NumPy write a format string for every call.
+PyObject* array_info(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
     return guard([&]() -> PyObject* {
-        expect_args("buffer_info", nargs, 1);
-        Py_buffer view;
-        if (PyObject_GetBuffer(args[0], &view, PyBUF_STRIDES) < 0) fail_set();
-        PyObject* shape = PyTuple_New(view.ndim);
-        PyObject* strides = PyTuple_New(view.ndim);
-        if (!shape || !strides) {
-            Py_XDECREF(shape);
-            Py_XDECREF(strides);
-            PyBuffer_Release(&view);
-            fail_set();
-        }
-        for (int i = 0; i < view.ndim; ++i) {
-            PyTuple_SET_ITEM(shape, i, PyLong_FromSsize_t(view.shape[i]));
-            PyTuple_SET_ITEM(strides, i, PyLong_FromSsize_t(view.strides[i]));
-        }
-        PyObject* result = Py_BuildValue("(KNNnO)", (unsigned long long)(uintptr_t)view.buf, shape, strides, view.itemsize,
-                                         view.readonly ? Py_True : Py_False);
-        PyBuffer_Release(&view);
+        expect_args("array_info", nargs, 1);
+        static PyObject* const name = PyUnicode_InternFromString("__array_struct__");
+        Ref capsule(PyObject_GetAttr(args[0], name));
+        if (!capsule.get()) fail_set();
+        auto* a = static_cast<ArrayInterface*>(PyCapsule_GetPointer(capsule.get(), nullptr));
+        if (!a) fail_set();
+        if (a->two != 2) fail(PyExc_ValueError, "array_info: not an array structure");
+        Ref shape(ints_of(a->shape, a->ndim)), strides(ints_of(a->strides, a->ndim));
+        PyObject* result = PyTuple_New(5);
         if (!result) fail_set();
+        PyTuple_SET_ITEM(result, 0, PyLong_FromVoidPtr(a->data));
+        PyTuple_SET_ITEM(result, 1, shape.release());
+        PyTuple_SET_ITEM(result, 2, strides.release());
+        PyTuple_SET_ITEM(result, 3, PyLong_FromLong(a->itemsize));
+        PyTuple_SET_ITEM(result, 4, PyBool_FromLong(!(a->flags & WRITEABLE)));
         return result;
     });
 }

@@ -352,14 +352,14 @@ PyObject* random_permutation(PyObject*, PyObject* const* args, Py_ssize_t nargs)
 
 namespace mt {  // join.cpp
 PyObject* join(PyObject*, PyObject* const*, Py_ssize_t);
-PyObject* buffer_info(PyObject*, PyObject* const*, Py_ssize_t);
+PyObject* array_info(PyObject*, PyObject* const*, Py_ssize_t);
 }  // namespace mt
 
 using namespace mt;
 
 PyMethodDef random_methods[] = {
     MT_METHOD("join", join, "join(out.., shape, dim, parts): tensors next to each other along a dimension."),
-    MT_METHOD("buffer_info", buffer_info, "buffer_info(object): (address, shape, strides, itemsize, readonly)."),
+    MT_METHOD("array_info", array_info, "array_info(array): (address, shape, strides, itemsize, readonly)."),
     MT_METHOD("random_seed", random_seed, "random_seed(state, seed)."),
     MT_METHOD("random_fill", random_fill, "random_fill(kind, state, out.., shape, a, b)."),
     MT_METHOD("random_bernoulli", random_bernoulli, "random_bernoulli(state, p.., out.., shape)."),

@@ -492,7 +492,7 @@ def from_numpy(ndarray: Any) -> Any:
         dt = from_np(a.dtype)
         _NP[a.dtype] = dt
     item: int = dt.itemsize
-    found = _seen(a)
+    found = _array_info(a)
     shape: tuple[int, ...] = found[1]
     steps: list[int] = []
     reach = 1
@@ -519,16 +519,7 @@ def from_numpy(ndarray: Any) -> Any:
 _NP: Final[dict[Any, DType]] = {}
 
 
-def _seen(a: Any) -> Any:
-    """Address, shape, strides in bytes, item size and whether it is read-only."""
-    try:
-        return _buffer_info(a)
-    except (ValueError, BufferError):
-        # Element types that the buffer protocol cannot describe (bfloat16, float8).
-        return a.__array_interface__["data"][0], a.shape, a.strides, a.itemsize, not a.flags.writeable
-
-
-_buffer_info: Final[Any] = _native.buffer_info
+_array_info: Final[Any] = _native.array_info
 _wrap: Final[Any] = _native.Storage.wrap
 
 

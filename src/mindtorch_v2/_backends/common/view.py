@@ -308,6 +308,10 @@ def unsqueeze(shape: Ints, stride: Ints, offset: int, dim: int) -> Layout:
     step: i64 = 1
     if d < n:
         step = shape[d] * stride[d]
+    if n == 2 and d == 0:
+        return (1, shape[0], shape[1]), (int(step), stride[0], stride[1]), offset
+    if n == 1:
+        return ((1, shape[0]), (int(step), stride[0]), offset) if d == 0 else ((shape[0], 1), (stride[0], 1), offset)
     sizes = list(shape)
     strides = list(stride)
     sizes.insert(d, 1)

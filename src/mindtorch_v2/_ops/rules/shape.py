@@ -475,13 +475,19 @@ class CatRule(Rule):
         tensors: tuple[Any, ...] = args[0]
         if len(tensors) == 0:
             raise ValueError("torch.cat(): expected a non-empty list of Tensors")
+        first = tensors[0]
+        if not isinstance(first, TensorBase):
+            raise not_a_tensor(first, 0)
+        dt = first._dtype
+        dev = first._device
         model: TensorBase | None = None
         total: i64 = 0
         d: i64 = -1
         k: i64 = 0
+        mixed = False
         for x in tensors:
             if not isinstance(x, TensorBase):
-                raise TypeError(f"expected Tensor as element {k} in argument 0, but got {type(x).__name__}")
+                raise not_a_tensor(x, k)
             t: TensorBase = x
             shape = t._shape
             if len(shape) == 0:
@@ -492,20 +498,30 @@ class CatRule(Rule):
                     d = wrap_dim(args[1], len(shape))
                     total = shape[d]
                 else:
-                    if t._shape != model._shape:
+                    if shape != model._shape:
                         check_cat(model._shape, shape, d, k)
                     n: i64 = shape[d]
                     total += n
+            if t._dtype is not dt:
+                mixed = True
+            if t._device is not dev and t._device != dev:
+                raise RuntimeError(f"Tensor on device {t._device} is not on the expected device {dev}!")
             k += 1
-        dev = check_devices(tensors)
-        dt = joined_dtype(tensors)
+        if mixed:
+            dt = joined_dtype(tensors)
         if model is None:
             wrap_dim(args[1], 1)
             return Spec((0,), (1,), dt, dt, dev)
         sizes = list(model._shape)
         sizes[d] = int(total)
         out = tuple(sizes)
+        if len(out) < 4:
+            return Spec(out, contiguous_strides(out), dt, dt, dev)
         return Spec(out, format_strides(out, common_format(tensors)), dt, dt, dev)
+
+
+def not_a_tensor(x: object, k: i64) -> TypeError:
+    return TypeError(f"expected Tensor as element {k} in argument 0, but got {type(x).__name__}")
 
 
 def check_cat(a: Ints, b: Ints, d: i64, k: i64) -> None:
