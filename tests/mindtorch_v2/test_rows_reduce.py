@@ -246,6 +246,26 @@ def test_nll_refuses() -> None:
             row("cross_entropy_loss", x, target)
 
 
+def test_dropout() -> None:
+    x = torch.ones(40, 50, requires_grad=True)
+    assert torch.dropout(x, 0.0, True) is x and torch.dropout(x, 0.5, False) is x
+    y = torch.dropout(x, 0.25, True)
+    assert sorted({v for line in y.tolist() for v in line}) == pytest.approx([0.0, 4 / 3])
+    y.sum().backward()
+    assert torch.equal(x.grad, y.detach()) and 0.6 < (y != 0).float().mean().item() < 0.9
+    z = torch.ones(4, 4)
+    assert torch.dropout_(z, 1.0, True) is z and not z.any().item()
+    with pytest.raises(RuntimeError, match="dropout probability has to be between 0 and 1, but got 2"):
+        torch.dropout(x, 2.0, True)
+
+
+def test_dropout_draws_as_the_oracle(oracle: Any) -> None:
+    oracle.manual_seed(5)
+    expected = oracle.dropout(oracle.ones(30, 7), 0.3, True)
+    torch.manual_seed(5)
+    _oracle.assert_same(torch.dropout(torch.ones(30, 7), 0.3, True), expected)
+
+
 # -- against the oracle: rows without a public function -----------------------------------------------------------
 Arguments = Callable[[Any], "list[Any]"]
 

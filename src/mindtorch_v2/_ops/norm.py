@@ -130,18 +130,33 @@ composite("rms_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, f
 
 
 # -- dropout ------------------------------------------------------------------------------------------------------
-def _dropout(input: Any, p: float, train: bool) -> Any:
+_EMPTY_LIKE = registry.get("empty_like")
+
+
+def _kept(input: Any, p: float, train: bool) -> Any:
+    """The factors of dropout: 0, or what keeps the expectation. None: everything passes."""
     if p < 0 or p > 1:
         raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {p:g}")
     if p == 0 or not train or 0 in input._shape:
-        return input
+        return None
     if p == 1:
-        return input * input.detach().new_zeros(())
-    keep = input.detach().new_empty(input._shape).bernoulli_(1 - p).div_(1 - p)
-    return input * keep
+        return input.detach().new_zeros(())
+    noise = _EMPTY_LIKE.call((input.detach(), None, None, None, None, None))
+    return noise.bernoulli_(1 - p).div_(1 - p)
+
+
+def _dropout(input: Any, p: float, train: bool) -> Any:
+    kept = _kept(input, p, train)
+    return input if kept is None else input * kept
+
+
+def _dropout_(self: Any, p: float, train: bool) -> Any:
+    kept = _kept(self, p, train)
+    return self if kept is None else self.mul_(kept)
 
 
 composite("dropout(Tensor input, float p, bool train) -> Tensor", _dropout)
+composite("dropout_(Tensor(a!) self, float p, bool train) -> Tensor(a!)", _dropout_, method=False)
 
 
 def _native_dropout_meta(input: Any, p: float, train: Any) -> list[Spec]:
