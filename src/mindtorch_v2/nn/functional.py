@@ -54,6 +54,12 @@ def tanh(input: Tensor) -> Tensor:
     return torch.tanh(input)
 
 
+def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    if p < 0.0 or p > 1.0:
+        raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
+    return torch.dropout_(input, p, training) if inplace else torch.dropout(input, p, training)
+
+
 def _get_softmax_dim(name: str, ndim: int, stacklevel: int) -> int:
     warnings.warn(
         f"Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X as an argument.",
