@@ -95,6 +95,7 @@ SAMPLES: dict[str, list[Sample]] = {
     "alias": [lambda t: aten(t, "alias", x(t).t())],
     "slice": [lambda t: x(t)[:, 1:], lambda t: x(t)[::2]],
     "relu": [lambda t: t.relu(x(t)), lambda t: t.tensor([-1, 2]).relu()],
+    "dropout_": [lambda t: t.dropout_(t.ones(3), 0.5, False), lambda t: t.dropout_(t.ones(2, 3), 1.0, True)],
     "detach": [lambda t: x(t).requires_grad_().detach()],
     "index": [lambda t: t.arange(6).view(2, 3)[t.tensor([0, 1]), 1:]],
     "is_conj": [lambda t: t.is_conj(x(t))],
