@@ -120,7 +120,13 @@ def swap_grad(on: bool) -> bool:
         return (old & GRAD_UNHEARD) != 0
     was = (old & _EXCLUDE_AUTOGRAD) == 0
     if on != was:
-        set_modes((old & ~_EXCLUDE_AUTOGRAD) if on else (old | _EXCLUDE_AUTOGRAD))
+        # As set_modes, which would ask for the modes again.
+        new = (old & ~_EXCLUDE_AUTOGRAD) if on else (old | _EXCLUDE_AUTOGRAD)
+        if old == 0:
+            STATE.active += 1
+        elif new == 0:
+            STATE.active -= 1
+        _tls_set(new)
     return was
 
 
