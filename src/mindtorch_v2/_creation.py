@@ -533,13 +533,9 @@ _READ_ONLY: Final = {
     "to protect its data or make it writable before converting it to a tensor. This type of warning will be suppressed "
     "for the rest of this program.",
 }
-_warned: Final[set[str]] = set()
-
-
 def _warn_read_only(kind: str) -> None:
-    if kind not in _warned:
-        _warned.add(kind)
-        warnings.warn(_READ_ONLY[kind], UserWarning, stacklevel=3)
+    """Python shows a warning once for each place it comes from."""
+    warnings.warn(_READ_ONLY[kind], UserWarning, stacklevel=3)
 
 
 def frombuffer(buffer: Any = _MISSING, *, dtype: Any = _MISSING, count: Any = -1, offset: Any = 0,
