@@ -6,7 +6,6 @@ recording are in `_autograd.function_node`.
 from __future__ import annotations
 
 import functools
-import inspect
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -148,6 +147,9 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
 
 def _bind(forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
     """Arguments with forward's defaults filled in."""
+    # Reading signatures takes a large module, which nobody else at import needs.
+    import inspect
+
     bound = inspect.signature(forward).bind(*args, **kwargs)
     bound.apply_defaults()
     return bound.args
@@ -155,6 +157,8 @@ def _bind(forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, 
 
 def _by_position(forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
     """Arguments of a forward that takes ctx, those given by name in their places."""
+    import inspect
+
     parameters = list(inspect.signature(forward).parameters.values())[1:]
     places = {p.name: i for i, p in enumerate(parameters) if p.kind is p.POSITIONAL_OR_KEYWORD}
     for name in kwargs:

@@ -6,7 +6,6 @@ else lives in `_dispatch.state`.
 from __future__ import annotations
 
 import functools
-import inspect
 import sys
 import warnings
 from collections.abc import Callable
@@ -48,14 +47,14 @@ class _Decorator:
 
 
 def _decorate(make: Callable[[], Any], func: Any) -> Any:
-    if inspect.isclass(func):
+    if isinstance(func, type):
         warnings.warn(
             "Decorating classes is deprecated and will be disabled in future versions. You should only decorate "
             "functions or methods. To preserve the current behavior of class decoration, you can directly decorate the "
             "`__init__` method and nothing else.", FutureWarning, stacklevel=3)
         setattr(func, "__init__", _decorate(make, func.__init__))
         return func
-    if inspect.isgeneratorfunction(func):
+    if _is_generator(func):
         return _wrap_generator(make, func)
 
     @functools.wraps(func)
@@ -64,6 +63,14 @@ def _decorate(make: Callable[[], Any], func: Any) -> Any:
             return func(*args, **kwargs)
 
     return decorate_context
+
+
+def _is_generator(func: Any) -> bool:
+    """`inspect.isgeneratorfunction` without its module: a function, method or partial whose body yields."""
+    while isinstance(func, functools.partial):
+        func = func.func
+    code = getattr(getattr(func, "__func__", func), "__code__", None)
+    return code is not None and bool(code.co_flags & 0x20)
 
 
 def _wrap_generator(make: Callable[[], Any], func: Any) -> Any:
