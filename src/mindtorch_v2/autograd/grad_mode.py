@@ -52,8 +52,9 @@ def _decorate(make: Callable[[], Any], func: Any) -> Any:
             "Decorating classes is deprecated and will be disabled in future versions. You should only decorate "
             "functions or methods. To preserve the current behavior of class decoration, you can directly decorate the "
             "`__init__` method and nothing else.", FutureWarning, stacklevel=3)
-        setattr(func, "__init__", _decorate(make, func.__init__))
-        return func
+        cls: Any = func
+        cls.__init__ = _decorate(make, cls.__init__)
+        return cls
     if _is_generator(func):
         return _wrap_generator(make, func)
 
