@@ -379,7 +379,7 @@ def from_data(data: Any, dt: Any, dev: Any, fname: str = "tensor") -> Any:
                 UserWarning, stacklevel=3)
         source: Any = data
         return _copied(source.detach(), dt, data._device if dev is None else placed(dev))
-    if type(data) not in _PLAIN and hasattr(data, "__array_interface__"):
+    if type(data) not in _PLAIN and hasattr(type(data), "__array_interface__"):
         return _copied(from_numpy(_as_array(data)), dt, placed(dev))
     t = numbers(data, dt)
     if dev is None or dev is CPU or dev.type == "cpu":
@@ -432,7 +432,7 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Any:
 
 def _is_array(data: Any) -> bool:
     kind = type(data)
-    return hasattr(data, "__array_interface__") and hasattr(kind, "__len__") and hasattr(data, "strides")
+    return hasattr(kind, "__array_interface__") and hasattr(kind, "__len__") and hasattr(kind, "strides")
 
 
 def _converted(t: Any, dt: Any, dev: Any) -> Any:
@@ -482,11 +482,12 @@ def asarray(obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | Non
 def from_numpy(ndarray: Any) -> Any:
     """A tensor over the memory of a NumPy array."""
     a = ndarray
-    if type(a).__module__ != "numpy" or not hasattr(a, "__array_interface__") or not hasattr(a, "strides"):
+    if type(a) is not _NUMPY.array:
         import numpy
 
         if not isinstance(a, numpy.ndarray):
             raise TypeError(f"expected np.ndarray (got {type(a).__name__})")
+        _NUMPY.array = numpy.ndarray
     dt = _NP.get(a.dtype)
     if dt is None:
         dt = from_np(a.dtype)
@@ -515,6 +516,14 @@ def from_numpy(ndarray: Any) -> Any:
     return make(_wrap(found[0], reach * item, a), 0, shape, tuple(steps), dt, CPU, 1)
 
 
+class _Numpy:
+    """NumPy's array type, once it has been imported for the first array."""
+
+    def __init__(self) -> None:
+        self.array: Any = None
+
+
+_NUMPY: Final = _Numpy()
 # NumPy's dtypes already met; working out one of theirs takes longer than everything else here.
 _NP: Final[dict[Any, DType]] = {}
 
