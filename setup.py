@@ -40,6 +40,7 @@ COMPILED = (
     "_autograd/saved.py",
     "_autograd/record.py",
     "_autograd/inplace.py",
+    "_autograd/function_node.py",
     "_autograd/engine.py",
     "_indexing.py",
     "_creation.py",
