@@ -1,8 +1,7 @@
 """`t[key]` and `t[key] = value`: what is a view, what is a copy, in PyTorch's order of steps.
 
-Invariant: integers, slices, None and Ellipsis make views through the view rows; tensors,
-lists and booleans make one call
-of the `index` or `index_put_` row with integer indices only (masks are turned into positions first).
+Invariant: integers, slices, None and Ellipsis make views through the view rows; tensors, lists and booleans make one
+call of the `index` or `index_put_` row with integer indices (masks become positions first), or of a row for masks.
 """
 from __future__ import annotations
 
@@ -11,7 +10,15 @@ from typing import Any, Final
 
 from mypy_extensions import i64
 
-from ._tensor_base import HOT, TensorBase, is_number, numel, requires_grad
+from . import _native
+from ._device import CPU as CPU_DEVICE
+from ._dispatch.keys import CPU
+from ._dtype import bool as bool_
+from ._dtype import int64
+from ._tensor_base import HOT, TensorBase, contiguous_strides, is_number, make, numel, requires_grad
+
+_list_shape: Final[Any] = _native.list_shape
+_from_list: Final[Any] = _native.from_list
 
 _TYPES_TEXT: Final = (
     "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices (got {})"
@@ -31,6 +38,12 @@ def getitem(t: TensorBase, key: Any) -> Any:
         if len(t._shape) == 0:
             raise IndexError("slice() cannot be applied to a 0-dim tensor.")
         return slice_dim(t, 0, key)
+    if isinstance(key, TensorBase):
+        if key._dtype is int64:
+            if len(key._shape) > 0 and len(t._shape) > 0:
+                return HOT.index.call((t, (key,)))
+        elif key._dtype is bool_ and key._shape == t._shape and len(t._shape) > 0 and not requires_grad(t):
+            return HOT.masked_select.call((t, key))
     if key is None:
         return HOT.unsqueeze.call((t, 0))
     if key is ...:
@@ -59,7 +72,11 @@ def setitem(t: TensorBase, key: Any, value: Any) -> None:
                 and len(t._shape) > 0 and not requires_grad(t):
             HOT.masked_fill_.call((t, key, value))
             return
-        out, indices = apply_key(t, as_tuple(key))
+        if isinstance(key, TensorBase) and key._dtype is int64 and len(key._shape) > 0 and len(t._shape) > 0:
+            out = t
+            indices = [key]
+        else:
+            out, indices = apply_key(t, as_tuple(key))
     if indices is None:
         if is_number(value):
             HOT.fill_.call((out, value))
@@ -68,7 +85,8 @@ def setitem(t: TensorBase, key: Any, value: Any) -> None:
         return
     v = as_value(t, value)
     at = positions(out, indices)
-    v = without_leading_ones(v, len(HOT.index_shape(out, at)))
+    if len(v._shape) > 0 and v._shape[0] == 1:
+        v = without_leading_ones(v, len(HOT.index_shape(out, at)))
     HOT.index_put_.call((out, at, v, False))
 
 
@@ -184,6 +202,10 @@ def apply_key(t: TensorBase, key: tuple[Any, ...]) -> tuple[TensorBase, list[Any
 def from_object(x: Any, t: TensorBase) -> Any:
     """Lists and arrays become index tensors, NumPy integers become ints."""
     if isinstance(x, (list, tuple)):
+        if t._keys & CPU:
+            shape, kind = _list_shape(x)
+            if kind == 1:
+                return make(_from_list(x, shape, 4), 0, shape, contiguous_strides(shape), int64, CPU_DEVICE, CPU)
         data = HOT.from_data(x, None, t)
         if isinstance(data, TensorBase) and data._dtype.category >= 2 and numel(data) == 0:
             return HOT.from_data(x, HOT.int64, t)

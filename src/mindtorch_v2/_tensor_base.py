@@ -110,6 +110,7 @@ class Hot:
     index: OpBase
     index_put_: OpBase
     masked_fill_: OpBase
+    masked_select: OpBase
     fill_: OpBase
     nonzero: OpBase
     item: Any

@@ -136,14 +136,13 @@ def _spread(indices: Any) -> list[Any]:
     return out or []
 
 
-def _masked_select(self: Any, mask: Any) -> Any:
-    if mask.dtype.category != 0:
-        raise RuntimeError("masked_select: expected BoolTensor for mask")
-    shape = broadcast_shapes(self.shape, mask.shape)
-    return self.expand(shape)[mask.expand(shape)] if shape else self.reshape(1)[mask.reshape(1)]
+def _masked_select_backward(g: Any, shape: Any, mask: Any) -> Any:
+    whole = broadcast_shapes(shape, mask.shape)
+    return g.new_zeros(whole).masked_scatter(mask, g)
 
 
-composite("masked_select(Tensor self, Tensor mask) -> Tensor", _masked_select)
+op("masked_select(Tensor self, Tensor mask) -> Tensor",
+   grad=dict(self=lambda g, self_shape, mask: _masked_select_backward(g, self_shape, mask)))
 
 
 def _argwhere(self: Any) -> Any:

@@ -12,6 +12,7 @@ from .numpy_view import np_view
 cpu("index", glue.Index())
 cpu("index_put", glue.IndexPut())
 cpu("nonzero", makes(glue.nonzero))
+cpu("masked_select", makes(glue.masked_select))
 cpu("gather", into(glue.gather))
 cpu("scatter.src", glue.Scatter(0))
 cpu("scatter.value", glue.Scatter(0))

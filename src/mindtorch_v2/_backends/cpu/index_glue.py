@@ -14,7 +14,7 @@ from ..._dispatch.keys import CPU as CPU_KEY
 from ..._dispatch.op import Kernel, Op, Spec
 from ..._dtype import int64
 from ..._ops.rules.base import wrap_dim
-from ..._ops.rules.index import index_shape
+from ..._ops.rules.index import index_shape, masked_shape
 from ..._ops.rules.pointwise import expand_strides
 from ..._tensor_base import TensorBase, is_contiguous, make, numel
 from ..common.runtime import copy_same_device, empty_contiguous
@@ -29,11 +29,33 @@ _nonzero_count: Final[Any] = _native.nonzero_count
 _nonzero: Final[Any] = _native.nonzero
 
 
+_FIRST: Final[tuple[int, ...]] = (0,)
+_masked_select: Final[Any] = _native.masked_select
+
+
+def masked_select(t: TensorBase, mask: TensorBase) -> TensorBase:
+    """The elements under a mask, one after the other."""
+    shape = masked_shape(t, mask)
+    data, n = _masked_select(t._storage, int(t._offset), expand_strides(t, shape), t._dtype.code, mask._storage,
+                             int(mask._offset), expand_strides(mask, shape), mask._dtype.code, shape, None, 0)
+    return make(data, 0, (n,), (1,), t._dtype, CPU, CPU_KEY)
+
+
 @final
 class Geometry:
     """An indexed tensor laid out over the result's shape: index dimensions have stride 0 and are stepped by hand."""
 
     def __init__(self, t: TensorBase, indices: tuple[Any, ...], shape: tuple[int, ...]) -> None:
+        x = indices[0]
+        if len(indices) == 1 and isinstance(x, TensorBase):
+            # One index tensor for the first dimension.
+            self.strides: tuple[int, ...] = (0,) * len(x._shape) + t._stride[1:]
+            wide_one = x._stride + (0,) * (len(shape) - len(x._shape))
+            self.items: tuple[Any, ...] = ((x._storage, int(x._offset), wide_one),)
+            self.dims: tuple[int, ...] = _FIRST
+            self.sizes: tuple[int, ...] = t._shape[:1]
+            self.steps: tuple[int, ...] = t._stride[:1]
+            return
         common: i64 = 0
         first: i64 = -1
         last: i64 = -1
@@ -66,7 +88,7 @@ class Geometry:
         while done < len(rest):
             strides.append(rest[done])
             done += 1
-        self.strides: Final = tuple(strides)
+        self.strides = tuple(strides)
         items: list[Any] = []
         dims: list[int] = []
         sizes: list[int] = []
@@ -88,10 +110,10 @@ class Geometry:
                 sizes.append(t._shape[d])
                 steps.append(t._stride[d])
             d += 1
-        self.items: Final = tuple(items)
-        self.dims: Final = tuple(dims)
-        self.sizes: Final = tuple(sizes)
-        self.steps: Final = tuple(steps)
+        self.items = tuple(items)
+        self.dims = tuple(dims)
+        self.sizes = tuple(sizes)
+        self.steps = tuple(steps)
 
 
 @final

@@ -16,6 +16,9 @@ from .pointwise import broadcast_shapes
 def index_shape(t: TensorBase, indices: tuple[Any, ...]) -> tuple[int, ...]:
     """The shape of `t[indices]`: the broadcast indices stand where the indexed dimensions were, in front if these are
     not next to each other."""
+    if len(indices) == 1 and indices[0] is not None and len(t._shape) > 0 and t._shape[0] != 0:
+        alone: tuple[int, ...] = indices[0]._shape
+        return alone + t._shape[1:]
     if len(indices) > len(t._shape):
         raise IndexError(f"too many indices for tensor of dimension {len(t._shape)} (got {len(indices)})")
     common: tuple[int, ...] | None = None
@@ -225,3 +228,10 @@ def take_rule(self: TensorBase, index: TensorBase) -> Spec:
     if index._dtype is not int64:
         raise RuntimeError(f"take(): Expected a long tensor for index, but got {name_of(index._dtype)}")
     return like(self, index._shape)
+
+
+def masked_shape(self: TensorBase, mask: TensorBase) -> tuple[int, ...]:
+    """The common shape of a tensor and a mask that picks from it."""
+    if mask._dtype.category != 0:
+        raise RuntimeError("masked_select: expected BoolTensor for mask")
+    return self._shape if self._shape == mask._shape else broadcast_shapes(self._shape, mask._shape)
