@@ -19,6 +19,7 @@ from .._dispatch.schema import Schema
 from .._dispatch.state import _tls_get, exclude, set_modes
 from .._dtype import dtype
 from .._tensor_base import TensorBase, differentiable, grad_fn_of, requires_grad, set_history
+from .attributes import saved_attribute
 from .node import ACCUMULATE, FREED, LAST, OP, Node, add_meta, meta, next_sequence
 from .saved import SavedOutput, save_lean, save_list, unpacked
 
@@ -92,15 +93,6 @@ class NodeNames:
 
 
 NAMES: Final = NodeNames()
-
-
-def saved_attribute(node: Any, name: str) -> Any:
-    """`grad_fn._saved_self` and the like."""
-    if name.startswith("_saved_") and node._formulas is not None:
-        return node._formulas.saved_value(node, name[7:])
-    if name == "variable" and node._kind == ACCUMULATE:
-        return node._payload
-    raise AttributeError(f"'{type(node).__name__}' object has no attribute '{name}'")
 
 
 def camel(name: str) -> str:
