@@ -570,7 +570,8 @@ def accumulate(task: Task, node: Node, hooks: NodeHooks | None, grads: list[Any]
         leaf._hooks.run(grads, 0)
     if hooks is not None and hooks.pre is not None:
         grads = run_pre_hooks(hooks.pre, grads)
-    if grads[0] is not None:
+    # A leaf may have been detached in place since it was used.
+    if grads[0] is not None and leaf._keys & AUTOGRAD:
         accumulate_into(leaf, grads)
     if leaf._hooks is not None:
         leaf._hooks.run_post_accumulate(leaf)
