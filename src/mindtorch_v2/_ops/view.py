@@ -37,6 +37,12 @@ UNSAFE_VIEW: Op = op("_unsafe_view(Tensor self, int[] size) -> Tensor", function
 transfer.everywhere(UNSAFE_VIEW, v.UNSAFE_VIEW)
 
 
+# What reshape makes of a tensor that is not row-major but can be viewed in the new shape.
+RESHAPE_ALIAS: Op = _served_by(
+    view("_reshape_alias(Tensor(a) self, int[] size, int[] stride) -> Tensor(a)", layout=v.alias_layout, function=False,
+         method=False, grad=dict(self=_reshape_grad)), v.RESHAPE_ALIAS)
+
+
 def _composed(schema: str, kernel: Kernel, **options: Any) -> Op:
     """A composite whose Python is compiled."""
     o = composite(schema, _unused, **options)
@@ -440,5 +446,5 @@ PROPERTIES: dict[str, Any] = {
     "T": v.numpy_T, "H": matrix_H, "mT": v.mT, "mH": mH, "real": _real, "imag": _imag,
 }
 
-v.ROWS.view, v.ROWS.unsafe_view, v.ROWS.clone = VIEW, UNSAFE_VIEW, copy.CLONE
+v.ROWS.view, v.ROWS.unsafe_view, v.ROWS.clone, v.ROWS.reshape_alias = VIEW, UNSAFE_VIEW, copy.CLONE, RESHAPE_ALIAS
 v.ROWS.transpose, v.ROWS.permute, v.ROWS.slice = TRANSPOSE, PERMUTE, SLICE

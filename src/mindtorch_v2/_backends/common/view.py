@@ -442,6 +442,16 @@ class ViewSizeKernel(Kernel):
 
 
 @final
+class ReshapeAliasKernel(Kernel):
+    """A view whose strides were worked out already."""
+
+    def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
+        src = args[0]
+        assert isinstance(src, TensorBase)
+        return make_view(src, args[1], args[2], src._offset, op, args)
+
+
+@final
 class PermuteKernel(Kernel):
     def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
         src = args[0]
@@ -545,6 +555,7 @@ class Rows:
 
     view: OpBase
     unsafe_view: OpBase
+    reshape_alias: OpBase
     transpose: OpBase
     permute: OpBase
     clone: OpBase
@@ -559,8 +570,10 @@ def reshaped(src: TensorBase, shape: Ints) -> Any:
     if not is_contiguous(src):
         total = numel(src)
         shape = infer_size(shape, total)
-        if view_strides(src._shape, src._stride, shape, total) is None:
+        strides = view_strides(src._shape, src._stride, shape, total)
+        if strides is None:
             return ROWS.unsafe_view.call((ROWS.clone.call((src, contiguous_format)), shape))
+        return ROWS.reshape_alias.call((src, shape, strides))
     return ROWS.view.call((src, shape))
 
 
@@ -841,6 +854,7 @@ class ViewAsComplexKernel(Kernel):
 
 
 VIEW: Final = ViewSizeKernel()
+RESHAPE_ALIAS: Final = ReshapeAliasKernel()
 PERMUTE: Final = PermuteKernel()
 TRANSPOSE: Final = TransposeKernel()
 T: Final = TKernel()
