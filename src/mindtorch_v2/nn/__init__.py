@@ -7,6 +7,7 @@ from . import functional, init, parameter
 from .modules import (
     GELU,
     CrossEntropyLoss,
+    Dropout,
     Embedding,
     Flatten,
     Identity,
@@ -33,6 +34,7 @@ from .parameter import Buffer, Parameter
 __all__ = [
     "Buffer",
     "CrossEntropyLoss",
+    "Dropout",
     "Embedding",
     "Flatten",
     "GELU",

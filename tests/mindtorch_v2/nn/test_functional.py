@@ -131,6 +131,26 @@ def test_in_place_forms() -> None:
     assert nn.SiLU(inplace=True)(y) is y and y[0].item() == 0.0
 
 
+def test_dropout() -> None:
+    layer = nn.Dropout(0.25)
+    assert repr(layer) == "Dropout(p=0.25, inplace=False)"
+    x = torch.ones(1000, requires_grad=True)
+    torch.manual_seed(0)
+    y = layer(x)
+    kept = y > 0
+    assert 650 < kept.sum().item() < 850
+    assert torch.allclose(y[kept], torch.full((int(kept.sum()),), 1 / 0.75))
+    y.sum().backward()
+    assert torch.equal(x.grad, y.detach())
+    assert torch.equal(layer.eval()(x), x)
+    with torch.no_grad():
+        z = torch.ones(4)
+        assert nn.Dropout(1.0, inplace=True)(z) is z and z.tolist() == [0.0] * 4
+    for p in (-0.1, 1.5):
+        with pytest.raises(ValueError, match="dropout probability has to be between 0 and 1"):
+            nn.Dropout(p)
+
+
 def test_implicit_softmax_dimension() -> None:
     for shape, dim in (((3,), 0), ((2, 3), 1), ((2, 3, 4), 0)):
         x = torch.arange(24.0)[: torch.ones(shape).numel()].reshape(shape)

@@ -2,6 +2,7 @@
 
 from .activation import GELU, LogSoftmax, ReLU, Sigmoid, SiLU, Softmax, Tanh
 from .container import ModuleDict, ModuleList, ParameterDict, ParameterList, Sequential
+from .dropout import Dropout
 from .flatten import Flatten, Unflatten
 from .linear import Identity, Linear
 from .loss import CrossEntropyLoss, MSELoss, NLLLoss
@@ -11,6 +12,7 @@ from .sparse import Embedding
 
 __all__ = [
     "CrossEntropyLoss",
+    "Dropout",
     "Embedding",
     "Flatten",
     "GELU",
