@@ -44,6 +44,7 @@ COMPILED = (
     "_autograd/engine.py",
     "_indexing.py",
     "_creation.py",
+    "_nested.py",
     "_ops/rules/*.py",
     "_backends/common/*.py",
     "_backends/cpu/*glue.py",

@@ -352,7 +352,23 @@ static PyObject* alloc_instance(PyObject*, PyObject* const* args, Py_ssize_t nar
     });
 }
 
+// The collector need not walk what cannot be garbage while it is reachable from a result: the nodes of a graph are a
+// large, purely acyclic part of the heap, and walking them at every full collection makes long chains quadratic.
+static PyObject* untrack(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
+    for (Py_ssize_t i = 0; i < nargs; ++i)
+        if (PyObject_IS_GC(args[i])) PyObject_GC_UnTrack(args[i]);
+    Py_RETURN_NONE;
+}
+
+static PyObject* track(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
+    for (Py_ssize_t i = 0; i < nargs; ++i)
+        if (PyObject_IS_GC(args[i]) && !PyObject_GC_IsTracked(args[i])) PyObject_GC_Track(args[i]);
+    Py_RETURN_NONE;
+}
+
 PyMethodDef storage_methods[] = {
     MT_METHOD("alloc_instance", alloc_instance,
               "alloc_instance(base, cls): base.__new__(cls) without looking anything up."),
+    MT_METHOD("track", track, "track(*objects): show objects to the cyclic garbage collector again."),
+    MT_METHOD("untrack", untrack, "untrack(*objects): hide objects from the cyclic garbage collector."),
     {nullptr, nullptr, 0, nullptr}};

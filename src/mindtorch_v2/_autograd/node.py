@@ -10,6 +10,8 @@ from typing import Any, Final, final
 
 from mypy_extensions import i64, mypyc_attr
 
+from .. import _native
+
 # What a node is; the engine branches on this instead of calling an overridable method.
 OP: Final[i64] = 0
 ACCUMULATE: Final[i64] = 1
@@ -25,6 +27,8 @@ FREED: Final = (
     "retain_graph=True if you need to backward through the graph a second time or if you need to access saved tensors "
     "after calling backward."
 )
+
+_track: Final[Any] = _native.track
 
 # Nodes that PyTorch names with their namespace.
 _NAMESPACED: Final = frozenset({"AccumulateGrad", "CopySlices", "CopyBackwards"})
@@ -102,6 +106,7 @@ class Node:
     def metadata(self) -> dict[Any, Any]:
         if self._metadata is None:
             self._metadata = {}
+            show(self)
         return self._metadata
 
     def _sequence_nr(self) -> int:
@@ -155,11 +160,17 @@ class Node:
         return self is other
 
 
+def show(node: Node) -> None:
+    """Let the cyclic collector see a node that may refer to what refers to it."""
+    _track(node, node._next, node._saved)
+
+
 def hooks_of(node: Node) -> NodeHooks:
     hooks = node._hooks
     if hooks is None:
         hooks = NodeHooks()
         node._hooks = hooks
+        show(node)
     return hooks
 
 

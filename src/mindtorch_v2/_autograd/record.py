@@ -24,6 +24,7 @@ from .node import ACCUMULATE, FREED, LAST, OP, Node, add_meta, meta, next_sequen
 from .saved import SavedOutput, save_lean, save_list, unpacked
 
 _alloc: Final[Any] = _native.alloc_instance
+_untrack: Final[Any] = _native.untrack
 _ref: Final[Any] = weakref.ref
 
 # Where a formula's parameter comes from.
@@ -528,6 +529,8 @@ class AutogradKernel(Kernel):
         node = f.start(args, need)
         f.keep(node, args, need)
         f.finish(node, result, need)
+        # A graph has no cycles of its own; what could close one (hooks, user data) shows the node to the collector.
+        _untrack(node, node._next, node._saved)
         return result
 
 
