@@ -11,6 +11,7 @@ from typing import Any, Final
 from mypy_extensions import i64
 
 from . import _native
+from ._backends.common.overlap import check_no_internal_overlap
 from ._device import CPU as CPU_DEVICE
 from ._dispatch.keys import CPU
 from ._dtype import bool as bool_
@@ -37,7 +38,8 @@ def getitem(t: TensorBase, key: Any) -> Any:
     if isinstance(key, slice):
         if len(t._shape) == 0:
             raise IndexError("slice() cannot be applied to a 0-dim tensor.")
-        return slice_dim(t, 0, key)
+        part = slice_dim(t, 0, key)
+        return HOT.alias.call((t,)) if part is t else part
     if isinstance(key, TensorBase):
         if key._dtype is int64:
             if len(key._shape) > 0 and len(t._shape) > 0:
@@ -78,16 +80,15 @@ def setitem(t: TensorBase, key: Any, value: Any) -> None:
         else:
             out, indices = apply_key(t, as_tuple(key))
     if indices is None:
-        if is_number(value):
+        if is_number(value) and not requires_grad(out):
+            # PyTorch writes a 0-dim tensor, for which the target may not overlap itself.
+            check_no_internal_overlap(out)
             HOT.fill_.call((out, value))
             return
         copy_value(out, as_value(t, value))
         return
-    v = as_value(t, value)
-    at = positions(out, indices)
-    if len(v._shape) > 0 and v._shape[0] == 1:
-        v = without_leading_ones(v, len(HOT.index_shape(out, at)))
-    HOT.index_put_.call((out, at, v, False))
+    v = without_leading_ones(as_value(t, value))
+    HOT.index_put_.call((out, positions(out, indices), v, False))
 
 
 def as_value(t: TensorBase, value: Any) -> TensorBase:
@@ -100,21 +101,23 @@ def as_value(t: TensorBase, value: Any) -> TensorBase:
 
 
 def copy_value(out: TensorBase, value: TensorBase) -> None:
-    """Broadcast a value into a view; leading dimensions of size one may be dropped."""
-    value = without_leading_ones(value, len(out._shape))
+    """Broadcast a value into a view; leading dimensions of size one do not count."""
     if value._shape != out._shape:
-        value = HOT.expand.call((value, out._shape, False))
+        if len(value._shape) == 0 and value._keys & CPU:
+            HOT.fill_.call((out, value))
+            return
+        value = HOT.expand.call((without_leading_ones(value), out._shape, False))
     HOT.copy_.call((out, value, False))
 
 
-def without_leading_ones(value: TensorBase, ndim: int) -> TensorBase:
+def without_leading_ones(value: TensorBase) -> TensorBase:
     shape = value._shape
     extra = 0
-    while extra < len(shape) - ndim and shape[extra] == 1:
+    while extra < len(shape) and shape[extra] == 1:
         extra += 1
     if extra == 0:
         return value
-    got: TensorBase = HOT.view.call((value, shape[extra:])) if numel(value) > 0 else value
+    got: TensorBase = HOT.view.call((value, shape[extra:]))
     return got
 
 
@@ -266,7 +269,7 @@ def slice_dim(t: TensorBase, dim: i64, s: slice) -> Any:
         raise ValueError("slice step cannot be zero")
     elif step < 0:
         raise ValueError("step must be greater than zero")
-    if step == 1 and (start is None or start == 0) and stop is None and dim > 0:
+    if step == 1 and (start is None or start == 0) and (stop is None or stop >= t._shape[dim]):
         return t
     return HOT.slice.call((t, int(dim), start, stop, step))
 

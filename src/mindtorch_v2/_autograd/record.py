@@ -523,10 +523,11 @@ class AutogradKernel(Kernel):
     def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
         f = self.formulas
         need = f.need(args)
-        result = run_below(op, args, keys)
         if need == 0:
-            return result
+            return run_below(op, args, keys)
+        # First the edges: a view that lost its history says so before the operator looks at shapes.
         node = f.start(args, need)
+        result = run_below(op, args, keys)
         f.keep(node, args, need)
         f.finish(node, result, need)
         # A graph has no cycles of its own; what could close one (hooks, user data) shows the node to the collector.

@@ -43,8 +43,6 @@ class Kernel:
 
     # True when the kernel calls other operators, which must then not record gradients a second time.
     calls_ops: bool = False
-    # True when it may write to memory that overlaps itself, because it writes the same everywhere.
-    overlaps: bool = False
 
     def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
         raise NotImplementedError
@@ -132,6 +130,8 @@ class Op(OpBase):
         self.is_view: bool = False
         self.is_out: bool = False
         self.exact_out: bool = False
+        # Which memory its in-place form may write: a constant of `_backends.common.overlap`.
+        self.overlap: i64 = 0
         self.numbers: i64 = 0
         self.required: i64 = 0
         self.slots: list[int] = []

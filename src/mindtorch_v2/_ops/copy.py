@@ -5,7 +5,7 @@ from typing import Any
 
 from .._autograd.inplace import InplaceDerivative
 from .._autograd.record import Formulas
-from .._backends.common import transfer
+from .._backends.common import overlap, transfer
 from .._dispatch.op import Op
 from .._tensor_base import TensorBase
 from .rules.shape import CloneRule, CopyRule, FillRule, ToCopyRule
@@ -24,6 +24,7 @@ def _back_to(g: Any, device: Any) -> Any:
 COPY: Op = op("copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor", meta=CopyRule(), inplace=True,
           node="CopyBackwards", numbers=("src",), function=False, method=False,
           grad=dict(self=lambda g: _zeros(g), src=lambda g, src_device: _back_to(g, src_device)))
+COPY.overlap = overlap.COPIES
 transfer.everywhere(COPY, transfer.COPY)
 transfer.across(COPY, transfer.COPY)
 
@@ -38,11 +39,13 @@ def _fill_node(first: int) -> Any:
 _FILL_GRAD: dict[Any, Any] = dict(self=lambda g: _zeros(g), value=lambda g: g.sum())
 FILL: Op = op("fill(Tensor self, Tensor value) -> Tensor", meta=FillRule(), numbers=("value",), inplace=True,
               method=False, node=_fill_node(0), grad=_FILL_GRAD)
+FILL.overlap = overlap.FILLS
 transfer.everywhere(FILL, transfer.FILL)
 transfer.across(FILL, transfer.FILL)
 
 ZERO: Op = op("zero(Tensor self) -> Tensor", meta=FillRule(), inplace=True, function=False, method=False,
           grad=dict(self=lambda g: _zeros(g)))
+ZERO.overlap = overlap.FILLS
 transfer.everywhere(ZERO, transfer.FILL)
 
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from .._backends.common import overlap
 from .._dispatch import registry
 from .._dtype import int64
 from .._indexing import positions
@@ -31,6 +32,7 @@ op("index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=Fal
    grad=dict(self=lambda g, indices, accumulate, values_dtype: g if accumulate else registry.OPS["index_put"].call(
                  (g, indices, g.new_zeros(()), False)),
              values=lambda g, indices: _index(g, indices)))
+registry.OPS["index_put"].overlap = overlap.APART
 
 op("nonzero(Tensor self) -> Tensor", nondifferentiable=True, function=False)
 

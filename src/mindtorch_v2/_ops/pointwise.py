@@ -11,6 +11,7 @@ from typing import Any
 
 from .._autograd.inplace import InplaceDerivative
 from .._autograd.record import Formulas
+from .._backends.common.overlap import SPREADS
 from .._dispatch import registry
 from .._dispatch.op import Op, Rule
 from .._dtype import DEFAULTS, float64
@@ -582,9 +583,11 @@ composite("where.nonzero(Tensor condition) -> Tensor[]",
           lambda condition: (condition if condition.ndim else condition.unsqueeze(0)).nonzero().unbind(1))
 composite("where.method(Tensor self, Tensor condition, Tensor other) -> Tensor",
           lambda self, condition, other: _where.call((condition, self, other)), numbers=("other",), function=False)
-op("masked_fill(Tensor self, Tensor mask, Tensor value) -> Tensor", meta=accept.MaskedFill(), inplace=True,
-   numbers=("value",), node=by_operand(2, "MaskedFillBackward1", "MaskedFillBackward0"),
-   grad=dict(self=lambda g, mask: g.masked_fill(mask, 0), value=lambda g, mask: _where.call((mask, g, 0)).sum()))
+_masked_fill: Op = op(
+    "masked_fill(Tensor self, Tensor mask, Tensor value) -> Tensor", meta=accept.MaskedFill(), inplace=True,
+    numbers=("value",), node=by_operand(2, "MaskedFillBackward1", "MaskedFillBackward0"),
+    grad=dict(self=lambda g, mask: g.masked_fill(mask, 0), value=lambda g, mask: _where.call((mask, g, 0)).sum()))
+_masked_fill.overlap = SPREADS
 
 
 def _nan_to_num(self: Any, nan: float | None, posinf: float | None, neginf: float | None) -> Any:

@@ -15,6 +15,7 @@ from ..._dispatch.op import Kernel, Op, Spec
 from ..._dispatch.schema import Schema
 from ..._dispatch.state import is_grad_enabled
 from ..._dtype import dtype
+from ..._ops.rules.pointwise import Pointwise
 from ..._promotion import can_cast
 from ..._tensor_base import (
     MULTI_OUTPUT_NODE,
@@ -24,7 +25,7 @@ from ..._tensor_base import (
     make_view,
     numel,
 )
-from .overlap import check_inputs, check_no_internal_overlap
+from .overlap import check_inputs, check_no_internal_overlap, check_write
 from .runtime import copy_same_device, empty, empty_spec, extent, runtime_of
 
 _CAST_NAMES: Final[dict[str, str]] = {
@@ -148,10 +149,7 @@ class InplaceKernel(Kernel):
         func = op.functional
         assert isinstance(target, TensorBase) and func is not None
         kernel = func.below(keys & BACKENDS, args)
-        # PyTorch looks at overlaps before it looks at shapes.
-        if not kernel.overlaps:
-            check_no_internal_overlap(target)
-            check_inputs(target, args)
+        check_write(func.overlap, target, args)
         spec = func.infer(args)
         check_result(op, spec, target)
         if not kernel.into(func, args, spec, target):
@@ -170,6 +168,8 @@ class OutKernel(Kernel):
         n = len(func.schema.args)
         plain = args[:n]
         outs = args[n:]
+        if isinstance(func.rule, Pointwise):
+            check_out(outs[0], plain)
         specs = func.infer(plain)
         kernel = func.below(keys & BACKENDS, plain)
         if op.exact_out:
@@ -178,18 +178,19 @@ class OutKernel(Kernel):
             out = outs[0]
             assert isinstance(out, TensorBase)
             check_cast(specs.dtype, out._dtype)
+            check_out(out, plain)
+            check_resize(out, specs, plain)
             fit(out, specs)
-            check_no_internal_overlap(out)
-            check_inputs(out, plain)
             if not kernel.into(func, plain, specs, out):
                 copy_same_device(out, kernel.run(func, plain, keys & BACKENDS))
             bump(out)
             return out
         for i, s in enumerate(specs):
             check_cast(s.dtype, outs[i]._dtype)
+            check_no_internal_overlap(outs[i])
+            check_resize(outs[i], s, plain)
         for i, s in enumerate(specs):
             fit(outs[i], s)
-            check_no_internal_overlap(outs[i])
         results = kernel.run(func, plain, keys & BACKENDS)
         for i, r in enumerate(results):
             copy_same_device(outs[i], r)
@@ -214,12 +215,26 @@ class OutOfParts(Kernel):
         results = (result,) if isinstance(result, TensorBase) else result
         for i, r in enumerate(results):
             check_cast(r._dtype, outs[i]._dtype)
+            check_no_internal_overlap(outs[i])
         for i, r in enumerate(results):
             fit(outs[i], spec_of(r))
-            check_no_internal_overlap(outs[i])
             copy_same_device(outs[i], r)
             bump(outs[i])
         return outs[0] if isinstance(result, TensorBase) else outs
+
+
+def check_out(out: TensorBase, plain: tuple[Any, ...]) -> None:
+    check_no_internal_overlap(out)
+    check_inputs(out, plain)
+
+
+def check_resize(out: TensorBase, spec: Spec, plain: tuple[Any, ...]) -> None:
+    """An `out=` that is also read keeps its shape."""
+    if out._shape != spec.shape:
+        for a in plain:
+            if a is out or (isinstance(a, (tuple, list)) and any([x is out for x in a])):
+                raise RuntimeError(
+                    f"output with shape {list(out._shape)} doesn't match the broadcast shape {list(spec.shape)}")
 
 
 def check_exact(specs: list[Spec], outs: tuple[Any, ...]) -> None:
@@ -311,9 +326,7 @@ class FunctionalizeKernel(Kernel):
         assert isinstance(target, TensorBase)
         kernel = func.below(bits, args)
         # The temporary would make overlaps harmless, but the mode must not change what a program may do.
-        if not kernel.overlaps:
-            check_no_internal_overlap(target)
-            check_inputs(target, args)
+        check_write(func.overlap, target, args)
         spec = func.infer(args)
         check_result(op, spec, target)
         value = kernel.run(func, args, bits)
@@ -337,6 +350,8 @@ class FunctionalizeKernel(Kernel):
 
     def out_form(self, op: Op, func: Op, plain: tuple[Any, ...], outs: tuple[Any, ...], bits: i64) -> Any:
         value: Any = None
+        if isinstance(func.rule, Pointwise):
+            check_out(outs[0], plain)
         if func.rule is None:
             value = func.below(bits, plain).run(func, plain, bits)
             specs: Any = spec_of(value) if isinstance(value, TensorBase) else [spec_of(v) for v in value]
@@ -345,13 +360,13 @@ class FunctionalizeKernel(Kernel):
         many = [specs] if isinstance(specs, Spec) else specs
         for i, s in enumerate(many):
             check_cast(s.dtype, outs[i]._dtype)
+            check_out(outs[i], plain)
+            check_resize(outs[i], s, plain)
         if func.rule is not None:
             value = func.below(bits, plain).run(func, plain, bits)
         values = [value] if isinstance(specs, Spec) else value
         for i, s in enumerate(many):
             fit(outs[i], s)
-            check_no_internal_overlap(outs[i])
-            check_inputs(outs[i], plain)
             write_back(outs[i], values[i])
         return outs[0] if isinstance(specs, Spec) else outs
 

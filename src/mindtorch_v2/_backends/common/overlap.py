@@ -4,7 +4,7 @@ Invariant: these run before a kernel writes anything.
 """
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from mypy_extensions import i64
 
@@ -75,9 +75,11 @@ def check_no_partial_overlap(out: TensorBase, t: TensorBase) -> None:
 
 def check_no_overlap(out: TensorBase, t: TensorBase) -> None:
     """For operators that read their input again after writing."""
-    if out._storage is not t._storage:
+    if out is t:
+        raise RuntimeError(_PARTIAL_OVERLAP)
+    if out._storage is not t._storage or numel(out) == 0 or numel(t) == 0:
         return
-    if out is t or (is_dense(out) and is_dense(t)):
+    if is_dense(out) and is_dense(t):
         out_size: i64 = out._dtype.itemsize
         t_size: i64 = t._dtype.itemsize
         a0 = out._offset * out_size
@@ -90,3 +92,37 @@ def check_inputs(out: TensorBase, args: tuple[Any, ...]) -> None:
     for a in args:
         if isinstance(a, TensorBase):
             check_no_partial_overlap(out, a)
+
+
+# What an in-place form may write (`Op.overlap`). Most operators follow the usual rule, which is 0: the target does not
+# overlap itself, and an input is the target or does not overlap it.
+COPIES: Final[i64] = 1  # the same, but a target that is its own source is left alone
+FILLS: Final[i64] = 2  # a number may be written to a place twice
+SPREADS: Final[i64] = 3  # so may whatever is written
+APART: Final[i64] = 4  # the same, but no input may share memory with the target
+
+
+def check_write(rule: i64, target: TensorBase, args: tuple[Any, ...]) -> None:
+    """Whether an in-place operator may write its target; PyTorch asks before it looks at shapes."""
+    if rule == 0:
+        check_no_internal_overlap(target)
+        check_inputs(target, args)
+    elif rule == COPIES:
+        if args[1] is not target:
+            check_no_internal_overlap(target)
+            check_inputs(target, args)
+    elif rule == FILLS:
+        if len(args) > 1 and isinstance(args[1], TensorBase):
+            check_no_internal_overlap(target)
+    elif rule == SPREADS:
+        check_inputs(target, args)
+    else:
+        check_apart(target, args[1:])
+
+
+def check_apart(target: TensorBase, args: tuple[Any, ...]) -> None:
+    for a in args:
+        if isinstance(a, TensorBase):
+            check_no_overlap(target, a)
+        elif isinstance(a, tuple):
+            check_apart(target, a)

@@ -16,7 +16,7 @@ from ..._ops.rules.pointwise import expand_strides
 from ..._ops.rules.shape import check_copy, check_fill, check_value, skipped
 from ..._tensor_base import TensorBase, alias, bump, contiguous_strides, is_contiguous
 from .kernels import OUT, fit
-from .overlap import check_no_internal_overlap, check_no_partial_overlap
+from .overlap import COPIES, FILLS, check_no_internal_overlap, check_write
 from .runtime import empty, empty_spec, extent, runtime_of
 
 # Transfers between two devices by (destination bit << 8 | source bit): functions of two tensors that are row-major and
@@ -124,9 +124,6 @@ class CopyKernel(Kernel):
 class FillKernel(Kernel):
     """fill and zero, and their in-place forms through `into`."""
 
-    def __init__(self) -> None:
-        self.overlaps = True
-
     def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
         s = op.infer(args)
         assert isinstance(s, Spec)
@@ -146,6 +143,7 @@ class FillInplaceKernel(Kernel):
     def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
         target = args[0]
         assert isinstance(target, TensorBase)
+        check_write(FILLS, target, args)
         if len(args) == 1:
             runtime_of(target).fill(target, 0)
         else:
@@ -167,13 +165,9 @@ class CopyInplaceKernel(Kernel):
         target = args[0]
         src = args[1]
         assert isinstance(target, TensorBase)
-        if isinstance(src, TensorBase):
-            if src._shape != target._shape:
-                check_copy(target._shape, src._shape)
-            check_no_internal_overlap(target)
-            check_no_partial_overlap(target, src)
-        else:
-            check_no_internal_overlap(target)
+        check_write(COPIES, target, args)
+        if isinstance(src, TensorBase) and src._shape != target._shape:
+            check_copy(target._shape, src._shape)
         put(target, src)
         bump(target)
         return target

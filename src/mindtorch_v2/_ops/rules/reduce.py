@@ -137,6 +137,12 @@ def check_nonempty(name: str, t: TensorBase, dim: Any, mask: i64) -> None:
         if index_error:
             raise IndexError(text)
         raise RuntimeError(text + " Specify the reduction dim with the 'dim' argument.")
+    if isinstance(dim, tuple):
+        for d in dim:
+            # Shown as given.
+            if t._shape[d] == 0:
+                raise IndexError(f"{name}(): Expected reduction dim {d} to have non-zero size.")
+        return
     i: i64 = 0
     for s in t._shape:
         if (mask >> i) & 1 and s == 0:
