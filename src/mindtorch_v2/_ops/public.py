@@ -22,7 +22,8 @@ _FAST = {
     "str": "type({n}) is not str",
 }
 _MISSING = object()
-_NUMPY = ("dim", "keepdim")
+# NumPy's names for parameters that are in use.
+_NUMPY = {"dim": "axis", "keepdim": "keepdims"}
 
 
 def by_name() -> dict[str, list[Op]]:
@@ -84,53 +85,55 @@ def _single(name: str, o: Op, is_method: bool, overloads: Overloads) -> Callable
     space: dict[str, Any] = {
         "_call": o.call, "_need": need, "_again": _again, "_out": call_out, "_op": o, "_M": _MISSING,
         "_missing": _missing, "_overloads": overloads, "_default_device": current_default_device, "_varargs": collect,
+        "_too_many": _too_many,
         "_named": named,
     }
+    # Python looks every keyword-only default up in a dict at each call. So what is keyword-only in the schema stands
+    # behind a parameter that nobody may fill, `_`, and is found like a positional one.
     params: list[str] = []
+    late: list[str] = []
     body: list[str] = []
-    star = False
     spread = _varargs(o, is_method)
-    # Only these are in use under NumPy's names; where none occurs, Python's own binding does everything.
-    renamable = spread or any(n in _NUMPY for n in shown)
     for i, a in enumerate(args):
         n = shown[i]
-        if a.kwonly and not star:
-            if not spread:
-                params.append("*")
-            star = True
+        place = late if a.kwonly else params
         space[f"_a{i}"] = a
         if spread and a.is_list and not a.kwonly:
             params.append("*" + n)
-            star = True
-            space["_ints_name"] = n
             body.append(f"    {n} = _varargs({name!r}, _a{i}, {n}, kw)")
             continue
         if a.has_default:
             space[f"_d{i}"] = a.default
-            params.append(f"{n}=_d{i}")
+            place.append(f"{n}=_d{i}")
         elif i > 0:
             # It may come under NumPy's name instead, or be missing: Python must not answer for us.
-            params.append(f"{n}=_M")
+            place.append(f"{n}=_M")
             body.append(f"    if {n} is _M:\n        raise _missing(_overloads, {n!r}, {shown[0]})")
         else:
-            params.append(n)
+            place.append(n)
         body.extend(_convert(name, a, i, n, is_method))
     has_out = o.row.out_op is not None
     names = [n for n in shown]
     if has_out and not is_method:
-        params.append(("" if star else "*, ") + "out=None")
-        star = True
+        late.append("out=None")
         names.append("out")
     if options:
-        params.append(("" if star else "*, ") + "requires_grad=False")
+        late.append("requires_grad=False")
         names.append("requires_grad")
-    if renamable:
-        params.append("**kw")
-    fields = ", ".join(f"{n!r}: {n}" for n in names)
-    retry = f"    if kw:\n        return _again({name}, _overloads, {{{fields}}}, kw)"
-    guard = [] if spread or not renamable else [retry]
+    guard: list[str] = []
     if spread:
-        body.append(retry)
+        late.append("**kw")
+        fields = ", ".join(f"{n!r}: {n}" for n in names)
+        body.append(f"    if kw:\n        return _again({name}, _overloads, {{{fields}}}, kw)")
+    else:
+        for n in shown:
+            if n in _NUMPY:
+                late.append(f"{_NUMPY[n]}=_M")
+                guard.append(f"    if {_NUMPY[n]} is not _M:\n        {n} = {_NUMPY[n]}")
+        if late:
+            guard.insert(0, f"    if _ is not _M:\n        raise _too_many({name!r}, {len(params)}, {is_method})")
+            late.insert(0, "_=_M")
+    params += late
     tup = "(" + ", ".join(shown) + ("," if len(shown) == 1 else "") + ")"
     tail: list[str] = []
     if options:
@@ -161,6 +164,13 @@ def _convert(fname: str, a: Arg, i: int, n: str, is_method: bool) -> list[str]:
         tests.append(_FAST[a.kind].format(n=n))
     call = f"{n} = _need({fname!r}, _a{i}, {0 if a.kwonly else i if is_method else i + 1}, {n})"
     return [f"    if {' and '.join(tests)}:\n        {call}" if tests else f"    {call}"]
+
+
+def _too_many(fname: str, accepted: int, is_method: bool) -> TypeError:
+    """More positional arguments than the schema has."""
+    takes, given = accepted - is_method, accepted - is_method + 1
+    return TypeError(f"{fname}() takes {takes} positional argument{'s' if takes != 1 else ''} but {given} "
+                     f"{'were' if given != 1 else 'was'} given")
 
 
 def _missing(overloads: Overloads, name: str, first: Any) -> TypeError:
