@@ -23,13 +23,20 @@ _PARTIAL_OVERLAP = (
 
 def check_no_internal_overlap(t: TensorBase) -> None:
     """An expanded tensor cannot be written."""
+    if repeated_dim(t) >= 0:
+        raise RuntimeError(_SELF_OVERLAP)
+
+
+def repeated_dim(t: TensorBase) -> i64:
+    """The first dimension along which an expanded tensor does not move, -1 if there is none."""
     if is_contiguous(t):
-        return
+        return -1
     i: i64 = 0
     for n in t._shape:
         if n > 1 and t._stride[i] == 0:
-            raise RuntimeError(_SELF_OVERLAP)
+            return i
         i += 1
+    return -1
 
 
 def is_dense(t: TensorBase) -> bool:
