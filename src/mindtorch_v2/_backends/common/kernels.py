@@ -11,21 +11,23 @@ from typing import Any, Final, final
 from mypy_extensions import i64
 
 from ..._dispatch.keys import BACKENDS, CPU, META
-from ..._dispatch.op import Kernel, Op, Spec
+from ..._dispatch.op import Kernel, Op, Rule, Spec
 from ..._dispatch.schema import Schema
 from ..._dispatch.state import is_grad_enabled
 from ..._dtype import dtype
-from ..._ops.rules.pointwise import Pointwise
+from ..._ops.rules.accept import Accept, Additive, AddScaled, Clamp, Lerp, Power, Where
+from ..._ops.rules.pointwise import Pointwise, expand_strides
 from ..._promotion import can_cast
 from ..._tensor_base import (
     MULTI_OUTPUT_NODE,
     TensorBase,
+    alias,
     bump,
     contiguous_strides,
     make_view,
     numel,
 )
-from .overlap import check_inputs, check_no_internal_overlap, check_write
+from .overlap import SPREADS, check_inputs, check_no_internal_overlap, check_write, repeated_dim
 from .runtime import copy_same_device, empty, empty_spec, extent, runtime_of
 
 _CAST_NAMES: Final[dict[str, str]] = {
@@ -140,6 +142,23 @@ def check_cast(got: dtype, want: dtype) -> None:
             f"result type {scalar_type_name(got)} can't be cast to the desired output type {scalar_type_name(want)}")
 
 
+def spread(func: Op, kernel: Kernel, target: TensorBase, args: tuple[Any, ...], bits: i64) -> None:
+    """masked_fill_ of an expanded tensor: a place is filled if the mask holds at any of its positions, so the
+    positions of a place are visited one after the other."""
+    dim = repeated_dim(target)
+    if dim < 0:
+        copy_same_device(target, kernel.run(func, (target,) + args[1:], bits))
+        return
+    mask = args[1]
+    assert isinstance(mask, TensorBase)
+    shape = target._shape[:dim] + (1,) + target._shape[dim + 1:]
+    steps = expand_strides(mask, target._shape)
+    part = alias(target, shape, target._stride, target._offset)
+    for i in range(target._shape[dim]):
+        row = alias(mask, shape, steps, mask._offset + i * steps[dim])
+        spread(func, kernel, part, (part, row) + args[2:], bits)
+
+
 @final
 class InplaceKernel(Kernel):
     """`op_` from `op`: straight into the target where the kernel can, else through a temporary and a copy."""
@@ -152,7 +171,9 @@ class InplaceKernel(Kernel):
         check_write(func.overlap, target, args)
         spec = func.infer(args)
         check_result(op, spec, target)
-        if not kernel.into(func, args, spec, target):
+        if func.overlap == SPREADS and repeated_dim(target) >= 0:
+            spread(func, kernel, target, args, keys & BACKENDS)
+        elif not kernel.into(func, args, spec, target):
             copy_same_device(target, kernel.run(func, args, keys & BACKENDS))
         bump(target)
         return target
@@ -168,7 +189,7 @@ class OutKernel(Kernel):
         n = len(func.schema.args)
         plain = args[:n]
         outs = args[n:]
-        if isinstance(func.rule, Pointwise):
+        if is_pointwise(func.rule):
             check_out(outs[0], plain)
         specs = func.infer(plain)
         kernel = func.below(keys & BACKENDS, plain)
@@ -221,6 +242,11 @@ class OutOfParts(Kernel):
             copy_same_device(outs[i], r)
             bump(outs[i])
         return outs[0] if isinstance(result, TensorBase) else outs
+
+
+def is_pointwise(rule: Rule | None) -> bool:
+    """Whether PyTorch looks at overlaps with `out` before it looks at shapes."""
+    return isinstance(rule, (Pointwise, Accept, Additive, AddScaled, Clamp, Lerp, Power, Where))
 
 
 def check_out(out: TensorBase, plain: tuple[Any, ...]) -> None:
@@ -329,6 +355,10 @@ class FunctionalizeKernel(Kernel):
         check_write(func.overlap, target, args)
         spec = func.infer(args)
         check_result(op, spec, target)
+        if func.overlap == SPREADS and repeated_dim(target) >= 0:
+            spread(func, kernel, target, args, bits)
+            bump(target)
+            return target
         value = kernel.run(func, args, bits)
         write_back(target, value)
         return target
@@ -350,7 +380,7 @@ class FunctionalizeKernel(Kernel):
 
     def out_form(self, op: Op, func: Op, plain: tuple[Any, ...], outs: tuple[Any, ...], bits: i64) -> Any:
         value: Any = None
-        if isinstance(func.rule, Pointwise):
+        if is_pointwise(func.rule):
             check_out(outs[0], plain)
         if func.rule is None:
             value = func.below(bits, plain).run(func, plain, bits)

@@ -187,6 +187,9 @@ class Power(Rule):
         if not isinstance(base, TensorBase):
             s = Spec(s.shape, contiguous_strides(s.shape), s.dtype, s.compute, s.device)
         if not isinstance(exponent, TensorBase):
+            if isinstance(base, TensorBase) and 1 in s.shape:
+                # The exponent is no operand, so it does not decide the layout.
+                s = Spec(s.shape, ordered_strides(s.shape, [base]), s.dtype, s.compute, s.device)
             if s.dtype.category == 1:
                 if exponent < 0:
                     raise RuntimeError("Integers to negative integer powers are not allowed.")

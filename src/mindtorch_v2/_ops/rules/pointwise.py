@@ -52,15 +52,15 @@ class Pointwise(Rule):
                         return self.broadcast_pair(a, b)
                 elif isinstance(b, float):
                     if a._dtype.category >= 2:
-                        return self.same(a, a._dtype)
+                        return self.beside(a, a._dtype)
                 elif isinstance(b, int) and not isinstance(b, bool) and a._dtype.category >= 1:
-                    return self.same(a, a._dtype)
+                    return self.beside(a, a._dtype)
             elif isinstance(b, TensorBase):
                 if isinstance(a, float):
                     if b._dtype.category >= 2:
-                        return self.same(b, b._dtype)
+                        return self.beside(b, b._dtype)
                 elif isinstance(a, int) and not isinstance(a, bool) and b._dtype.category >= 1:
-                    return self.same(b, b._dtype)
+                    return self.beside(b, b._dtype)
         elif self.triple:
             a = args[self.positions[0]]
             if isinstance(a, TensorBase) and is_contiguous(a) and (
@@ -86,8 +86,18 @@ class Pointwise(Rule):
         stride = a._stride
         if not is_contiguous(a):
             stride = ordered_strides(a._shape, [a])
-        elif numel(a) <= 1:
+        elif 1 in a._shape or numel(a) == 0:
             # Sizes 0 and 1 leave strides open; a new tensor gets the row-major ones.
+            stride = contiguous_strides(a._shape)
+        return self.finish(a._shape, stride, dt, a._device)
+
+    def beside(self, a: TensorBase, dt: dtype) -> Spec:
+        """A tensor and a number, which PyTorch takes for a tensor of another shape: only the order of the strides
+        counts, also where sizes of one leave it open."""
+        stride = a._stride
+        if not is_contiguous(a) or 1 in a._shape:
+            stride = strides_in_order(a._shape, [stride])
+        elif numel(a) == 0:
             stride = contiguous_strides(a._shape)
         return self.finish(a._shape, stride, dt, a._device)
 
@@ -202,7 +212,11 @@ def ordered_strides(shape: tuple[int, ...], tensors: list[TensorBase]) -> tuple[
         return contiguous_strides(shape)
     plain = True
     for t in tensors:
-        if len(t._shape) > 0 and not (t._shape == shape and is_contiguous(t)):
+        if len(t._shape) == 0:
+            # Beside another shape the order of the strides counts, also where sizes of one leave it open.
+            if 1 in shape:
+                plain = False
+        elif t._shape != shape or not is_contiguous(t):
             plain = False
     if plain:
         return contiguous_strides(shape)
@@ -214,7 +228,12 @@ def ordered_strides(shape: tuple[int, ...], tensors: list[TensorBase]) -> tuple[
                 alike = False
         if alike:
             return first._stride
-    expanded = [expand_strides(t, shape) for t in tensors]
+    return strides_in_order(shape, [expand_strides(t, shape) for t in tensors])
+
+
+def strides_in_order(shape: tuple[int, ...], expanded: list[tuple[int, ...]]) -> tuple[int, ...]:
+    """Strides of a dense result whose dimensions are ordered as in the operands' strides, the first one first."""
+    n: i64 = len(shape)
     perm: list[int] = [int(n - 1 - k) for k in range(n)]
     i: i64 = 1
     while i < n:
