@@ -52,7 +52,7 @@ template <int N> struct Plan {
     int target[N];
     int result;
     bool exact;          // blocks hold ccode itself, not a wider type that stands for it
-    bool round_numbers;  // a Python number is rounded to ccode first, as PyTorch does except in * and /
+    bool round_numbers;  // a Python number is rounded to ccode first, as PyTorch does except in * and / and lerp
     UnaryFn fn1 = nullptr;
     BinaryKernel fn2;
     TernaryFn fn3 = nullptr;
@@ -520,7 +520,7 @@ static PyObject* ternary(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
         Plan<3> plan;
         plan.cost = 1;
         plan.ccode = ccode;
-        plan.round_numbers = true;
+        plan.round_numbers = op != OP_LERP;
         if (op == OP_WHERE) {
             plan.target[0] = BOOL;
             plan.target[1] = plan.target[2] = plan.result = ccode;
@@ -540,7 +540,7 @@ static PyObject* ternary(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
             plan.target[0] = plan.target[1] = plan.target[2] = block_code(ccode);
             plan.exact = plan.target[0] == ccode;
             if (op == OP_ADDCMUL || op == OP_ADDCDIV)
-                number_operand(args[19], ccode, NATIVE_CODE[native], true, plan.params.alpha);
+                number_into(args[19], NATIVE_CODE[native], plan.params.alpha);
         }
         return run(plan, args + 1, args + 13, args[17]);
     });

@@ -13,7 +13,7 @@ from mypy_extensions import i64
 from . import _native
 from ._backends.common.overlap import check_no_internal_overlap
 from ._device import CPU as CPU_DEVICE
-from ._dispatch.keys import CPU
+from ._dispatch.keys import CPU, META
 from ._dtype import bool as bool_
 from ._dtype import int64
 from ._tensor_base import HOT, TensorBase, contiguous_strides, is_number, make, numel, requires_grad
@@ -88,7 +88,7 @@ def setitem(t: TensorBase, key: Any, value: Any) -> None:
         copy_value(out, as_value(t, value))
         return
     v = without_leading_ones(as_value(t, value))
-    HOT.index_put_.call((out, positions(out, indices), v, False))
+    HOT.index_put_.call((out, positions(out, indices, v), v, False))
 
 
 def as_value(t: TensorBase, value: Any) -> TensorBase:
@@ -283,8 +283,10 @@ def bound(x: Any) -> Any:
 
 
 # -- index tensors ------------------------------------------------------------------------------------------------
-def positions(t: TensorBase, indices: list[Any]) -> tuple[Any, ...]:
-    """Integer index tensors by dimension; masks become the positions of their true elements."""
+def positions(t: TensorBase, indices: list[Any], values: TensorBase | None = None) -> tuple[Any, ...]:
+    """Integer index tensors by dimension; masks become the positions of their true elements.
+
+    values: what is to be written there; it tells how many a mask without data (on meta) is taken to have."""
     plain = True
     for x in indices:
         if x is None:
@@ -308,12 +310,17 @@ def positions(t: TensorBase, indices: list[Any]) -> tuple[Any, ...]:
                     "instead.", UserWarning,
                     stacklevel=2)
             at = len(out)
+            if at + len(x._shape) > len(t._shape):
+                raise IndexError(f"too many indices for tensor of dimension {len(t._shape)} (got {len(indices)})")
             for j, n in enumerate(x._shape):
                 if n != t._shape[at + j]:
                     raise IndexError(
                         f"The shape of the mask {list(x._shape)} at index {j} does not match the shape of the "
                         f"indexed tensor "
                         f"{list(t._shape)} at index {at + j}")
+            if x._keys & META and values is not None:
+                out.extend(places_unknown(t, x, at, indices, values))
+                continue
             found = HOT.nonzero.call((x,))
             for j in range(len(x._shape)):
                 out.append(HOT.select.call((found, 1, j)))
@@ -326,3 +333,16 @@ def positions(t: TensorBase, indices: list[Any]) -> tuple[Any, ...]:
     return tuple(out)
 
 
+def places_unknown(t: TensorBase, mask: TensorBase, at: int, indices: list[Any], values: TensorBase) -> list[Any]:
+    """Positions for a mask whose data nobody has: as many as there are values to write, which is what must hold."""
+    count = 1
+    others = False
+    for x in indices:
+        if isinstance(x, TensorBase) and x is not mask:
+            others = True
+    d = len(values._shape) - (len(t._shape) - at - len(mask._shape)) - 1
+    if d >= 0 and not others:
+        count = values._shape[d]
+    # The mask's memory serves: it is only a size.
+    one = make(mask._storage, 0, (count,), (1,), int64, mask._device, META)
+    return [one for _ in mask._shape]

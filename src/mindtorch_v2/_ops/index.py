@@ -5,10 +5,12 @@ from typing import Any
 
 from .._backends.common import overlap
 from .._dispatch import registry
+from .._dtype import bool as bool_
 from .._dtype import int64
 from .._indexing import positions
 from .._tensor_base import HOT
 from .rules import index as rules
+from .rules.base import wrap_dim
 from .rules.pointwise import broadcast_shapes
 from .table import composite, op
 
@@ -36,19 +38,19 @@ registry.OPS["index_put"].overlap = overlap.APART
 
 op("nonzero(Tensor self) -> Tensor", nondifferentiable=True, function=False)
 
-op("gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor", meta=rules.gather_rule, out=True,
-   grad=dict(self=lambda g, self, dim, index: g.new_zeros(self.shape).scatter_add(dim, index, g)))
+op("gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor", meta=rules.gather_rule,
+   out="exact", grad=dict(self=lambda g, self, dim, index: g.new_zeros(self.shape).scatter_add(dim, index, g)))
 
 op("scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> "
    "Tensor", meta=rules.scatter_rule, inplace=True, out=True,
    grad=dict(self=lambda g, dim, index: g.scatter(dim, index, 0), src=lambda g, dim, index: g.gather(dim, index)),
    node="ScatterBackward0")
+op("scatter.reduce(Tensor self, int dim, Tensor index, Tensor src, *, str reduce) -> Tensor",
+   meta=rules.scatter_mode_rule, inplace=True, out=True)
 op("scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor", meta=rules.scatter_rule, inplace=True,
    out=True, grad=dict(self=lambda g, dim, index: g.scatter(dim, index, 0)), node="ScatterBackward1")
-op("scatter.reduce(Tensor self, int dim, Tensor index, Tensor src, *, str reduce) -> Tensor",
-   meta=rules.scatter_mode_rule, inplace=True)
 op("scatter.value_reduce(Tensor self, int dim, Tensor index, Scalar value, *, str reduce) -> Tensor",
-   meta=rules.scatter_mode_rule, inplace=True)
+   meta=rules.scatter_mode_rule, inplace=True, out=True)
 op("scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor", meta=rules.scatter_add_rule, inplace=True,
    out=True, grad=dict(self=lambda g: g, src=lambda g, dim, index: g.gather(dim, index)))
 
@@ -103,6 +105,17 @@ op("index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor", me
    out=True,
    grad=dict(self=lambda g, dim, index: g.index_fill(dim, index, 0),
              source=lambda g, dim, index, source_shape: g.index_select(dim, index).reshape(source_shape)))
+
+
+def _filled(g: Any, dim: int, index: Any) -> Any:
+    """The gradient of the value: what reached the filled places, each counted once."""
+    mask = g.new_zeros(g.shape, dtype=bool_).index_fill(dim, index, True)
+    return g.masked_fill(mask.logical_not(), 0).sum()
+
+
+op("index_fill.int_Tensor(Tensor self, int dim, Tensor index, Tensor value) -> Tensor", meta=rules.index_fill_rule,
+   inplace=True, node="IndexFillBackward1",
+   grad=dict(self=lambda g, dim, index: g.index_fill(dim, index, 0), value=_filled))
 op("index_fill.int_Scalar(Tensor self, int dim, Tensor index, Scalar value) -> Tensor", meta=rules.index_fill_rule,
    inplace=True, grad=dict(self=lambda g, dim, index: g.index_fill(dim, index, 0)), node="IndexFillBackward0")
 
@@ -119,11 +132,11 @@ def _count(shape: tuple[int, ...]) -> int:
 
 
 def _public_index_put(self: Any, indices: Any, values: Any, accumulate: bool = False) -> Any:
-    return registry.OPS["index_put"].call((self, positions(self, _spread(indices)), values, accumulate))
+    return registry.OPS["index_put"].call((self, positions(self, _spread(indices), values), values, accumulate))
 
 
 def _public_index_put_(self: Any, indices: Any, values: Any, accumulate: bool = False) -> Any:
-    return registry.OPS["index_put_"].call((self, positions(self, _spread(indices)), values, accumulate))
+    return registry.OPS["index_put_"].call((self, positions(self, _spread(indices), values), values, accumulate))
 
 
 def _spread(indices: Any) -> list[Any]:
@@ -143,7 +156,7 @@ def _masked_select_backward(g: Any, shape: Any, mask: Any) -> Any:
     return g.new_zeros(whole).masked_scatter(mask, g)
 
 
-op("masked_select(Tensor self, Tensor mask) -> Tensor",
+op("masked_select(Tensor self, Tensor mask) -> Tensor", out="exact",
    grad=dict(self=lambda g, self_shape, mask: _masked_select_backward(g, self_shape, mask)))
 
 
@@ -157,30 +170,38 @@ composite("argwhere(Tensor self) -> Tensor", _argwhere)
 def _take_along_dim(self: Any, indices: Any, dim: int | None = None) -> Any:
     if dim is None:
         return self.reshape(-1).gather(0, indices.reshape(-1))
-    shape = list(broadcast_shapes(
-        self.shape[:dim % self.ndim] + (1,) + self.shape[dim % self.ndim + 1:],
-        indices.shape[:dim % self.ndim] + (1,) + indices.shape[dim % self.ndim + 1:]))
-    d = dim % self.ndim
+    if self.ndim != indices.ndim:
+        raise RuntimeError("torch.take_along_dim(): input and indices should have the same number of dimensions, but "
+                           f"got {self.ndim} dimensions for input, and {indices.ndim} dimensions for indices")
+    d = wrap_dim(dim, self.ndim)
+    if self.ndim == 0:
+        raise IndexError("Dimension specified as 0 but tensor has no dimensions")
+    if indices.dtype is not int64:
+        raise RuntimeError("torch.take_along_dim(): dtype of indices should be Long but got "
+                           f"{indices.dtype.scalar_name}")
+    shape = broadcast_shapes(self.shape[:d] + (1,) + self.shape[d + 1:],
+                             indices.shape[:d] + (1,) + indices.shape[d + 1:])
     mine, theirs = list(shape), list(shape)
     mine[d], theirs[d] = self.shape[d], indices.shape[d]
-    return self.expand(mine).gather(d, indices.expand(theirs))
+    # PyTorch wraps indices of any size when a dimension is named.
+    return self.expand(mine).gather(d, indices.remainder(self.shape[d]).expand(theirs))
 
 
-composite("take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor", _take_along_dim)
+composite("take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor", _take_along_dim, out=True)
 
 
-def _masked_scatter(self: Any, mask: Any, source: Any) -> Any:
-    shape = broadcast_shapes(self.shape, mask.shape)
-    if self.dtype is not source.dtype:
-        raise RuntimeError("masked_scatter: expected self and source to have same dtypes but got "
-                           f"{self.dtype.scalar_name} and {source.dtype.scalar_name}")
-    at = positions(self.expand(shape), _spread([mask.expand(shape)]))
-    n = at[0].shape[0]
-    if source.numel() < n:
-        raise RuntimeError("number of elements of source < number of ones in mask")
-    return registry.OPS["index_put"].call((self.expand(shape), at, source.reshape(-1)[:n], False))
+def _masked_scatter_source(g: Any, mask: Any, shape: Any) -> Any:
+    """What was taken from the source; nothing came from its remaining elements."""
+    taken = g.masked_select(mask)
+    padding = _count(shape) - taken.shape[0]
+    if padding > 0:
+        taken = registry.OPS["cat"].call(((taken, g.new_zeros((padding,))), 0))
+    return taken.reshape(shape)
 
 
-composite("masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor", _masked_scatter)
+op("masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor", meta=rules.masked_scatter_rule, inplace=True,
+   function=True,
+   grad=dict(self=lambda g, mask: g.masked_fill(mask, 0),
+             source=lambda g, mask, source_shape: _masked_scatter_source(g, mask, source_shape)))
 HOT.public_index_put = _public_index_put
 HOT.public_index_put_ = _public_index_put_

@@ -38,6 +38,9 @@ _CAST_NAMES: Final[dict[str, str]] = {
 }
 
 
+# Operators whose `out=` may not overlap itself even if it is going to be resized.
+_OVERLAP_FIRST: Final = frozenset({"index_select.out", "masked_select.out"})
+
 # PyTorch's names of the C++ types behind dtypes, where its texts show those.
 CPP_NAMES: Final[dict[str, str]] = {
     "uint8": "unsigned char", "int8": "signed char", "int16": "short int", "int32": "int", "int64": "long int",
@@ -193,6 +196,8 @@ class OutKernel(Kernel):
             check_out(outs[0], plain)
         specs = func.infer(plain)
         kernel = func.below(keys & BACKENDS, plain)
+        if op.name in _OVERLAP_FIRST:
+            check_no_internal_overlap(outs[0])
         if op.exact_out:
             check_exact([specs] if isinstance(specs, Spec) else specs, outs)
         if isinstance(specs, Spec):
@@ -234,6 +239,10 @@ class OutOfParts(Kernel):
         result = func.below(bits, args[:n]).run(func, args[:n], bits)
         outs = args[n:]
         results = (result,) if isinstance(result, TensorBase) else result
+        if op.name in _OVERLAP_FIRST:
+            check_no_internal_overlap(outs[0])
+        if op.exact_out:
+            check_exact([spec_of(r) for r in results], outs)
         for i, r in enumerate(results):
             check_cast(r._dtype, outs[i]._dtype)
             check_no_internal_overlap(outs[i])
@@ -422,7 +431,7 @@ def derived(op: Op, bits: i64) -> Kernel | None:
         return k
     if op.functional is not None:
         if op.is_out:
-            return OUT if op.functional.composite is None else OUT_OF_PARTS
+            return OUT if op.functional.rule is not None else OUT_OF_PARTS
         if op.mutates:
             return INPLACE
     if bits == META and op.rule is not None:

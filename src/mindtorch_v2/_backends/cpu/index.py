@@ -76,7 +76,7 @@ def _index_fill(out: Any, self: Any, dim: int, index: Any, value: Any) -> None:
     size = self._shape[dim] if self._shape else 1
     at = _checked(index, size, "index out of range in self")
     copy_same_device(out, self)
-    _rows(out, dim)[at] = value
+    _rows(out, dim)[at] = np_view(value) if isinstance(value, TensorBase) else value
 
 
 def _index_copy(out: Any, self: Any, dim: int, index: Any, source: Any) -> None:
@@ -85,6 +85,17 @@ def _index_copy(out: Any, self: Any, dim: int, index: Any, source: Any) -> None:
     copy_same_device(out, self)
     rows = _rows(out, dim)
     rows[at] = _rows(source, dim).reshape((len(at),) + rows.shape[1:])
+
+
+def _masked_scatter(out: Any, self: Any, mask: Any, source: Any) -> None:
+    import numpy
+
+    at = numpy.broadcast_to(np_view(mask), out._shape)
+    n = int(numpy.count_nonzero(at))
+    if source.numel() < n:
+        raise RuntimeError("Number of elements of source < number of ones in mask")
+    np_view(out)[...] = np_view(self)
+    np_view(out)[at] = np_view(glue.contiguous_copy(source)).reshape(-1)[:n]
 
 
 def _take(out: Any, self: Any, index: Any) -> None:
@@ -97,5 +108,7 @@ def _take(out: Any, self: Any, index: Any) -> None:
 
 
 cpu("index_fill.int_Scalar", into(_index_fill))
+cpu("index_fill.int_Tensor", into(_index_fill))
+cpu("masked_scatter", into(_masked_scatter))
 cpu("index_copy", into(_index_copy))
 cpu("take", into(_take))

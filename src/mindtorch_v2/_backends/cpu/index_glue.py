@@ -17,7 +17,7 @@ from ..._ops.rules.base import wrap_dim
 from ..._ops.rules.index import index_shape, masked_shape
 from ..._ops.rules.pointwise import expand_strides
 from ..._tensor_base import TensorBase, is_contiguous, make, numel
-from ..common.runtime import copy_same_device, empty_contiguous
+from ..common.runtime import copy_same_device, empty_contiguous, empty_spec
 
 _index_get: Final[Any] = _native.index_get
 _index_put: Final[Any] = _native.index_put
@@ -140,7 +140,7 @@ class IndexPut(Kernel):
         t = args[0]
         s = op.infer(args)
         assert isinstance(s, Spec) and isinstance(t, TensorBase)
-        out = empty_contiguous(t._shape, t._dtype, CPU)
+        out = empty_spec(s)
         copy_same_device(out, t)
         put(out, args[1], args[2], args[3])
         return out
@@ -167,7 +167,7 @@ def nonzero(t: TensorBase) -> TensorBase:
     n = _nonzero_count(t._storage, int(t._offset), t._stride, t._dtype.code, t._shape)
     ndim = len(t._shape)
     # PyTorch lays the result out dimension by dimension.
-    stride = (1, n) if n > 0 and ndim > 1 else (ndim if ndim > 0 else 1, 1)
+    stride = (1, n) if n > 0 and ndim > 0 else (ndim if ndim > 0 else 1, 1)
     out = make(_native.Storage(n * ndim * 8), 0, (n, ndim), stride,
                int64, CPU, CPU_KEY)
     if n * ndim > 0:

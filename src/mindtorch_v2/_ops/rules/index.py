@@ -8,9 +8,10 @@ from typing import Any
 
 from ..._dispatch.op import Spec
 from ..._dtype import dtype, int64
-from ..._tensor_base import TensorBase, contiguous_strides
+from ..._tensor_base import TensorBase, is_contiguous
 from .base import like, wrap_dim
-from .pointwise import broadcast_shapes
+from .pointwise import broadcast_shapes, strides_in_order
+from .shape import preserved_strides
 
 
 def index_shape(t: TensorBase, indices: tuple[Any, ...]) -> tuple[int, ...]:
@@ -54,7 +55,42 @@ def join(a: tuple[int, ...], b: tuple[int, ...], indices: tuple[Any, ...]) -> tu
 
 
 def index_rule(self: TensorBase, indices: tuple[Any, ...]) -> Spec:
-    return like(self, index_shape(self, indices))
+    shape = index_shape(self, indices)
+    plain = is_contiguous(self)
+    for x in indices:
+        if x is not None and not is_contiguous(x):
+            plain = False
+    if plain or len(shape) < 2:
+        return like(self, shape)
+    return Spec(shape, index_strides(self, indices, shape), self._dtype, self._dtype, self._device)
+
+
+def index_strides(self: TensorBase, indices: tuple[Any, ...], shape: tuple[int, ...]) -> tuple[int, ...]:
+    """The result keeps the order in memory of the dimensions that stay, and that of the index tensors."""
+    first = -1
+    last = -1
+    count = 0
+    common = 0
+    for d, x in enumerate(indices):
+        if x is not None:
+            if first < 0:
+                first = d
+            last = d
+            count += 1
+            common = max(common, len(x._shape))
+    at = first if last - first + 1 == count else 0
+    rest = [s for d, s in enumerate(self._stride) if d >= len(indices) or indices[d] is None]
+    operands: list[tuple[int, ...]] = [tuple(rest[:at]) + (0,) * common + tuple(rest[at:])]
+    for x in indices:
+        if x is None:
+            continue
+        wide = [0] * len(shape)
+        skip = at + common - len(x._shape)
+        for k, n in enumerate(x._shape):
+            if n != 1 or shape[skip + k] == 1:
+                wide[skip + k] = x._stride[k]
+        operands.append(tuple(wide))
+    return strides_in_order(shape, operands)
 
 
 def name_of(dt: dtype) -> str:
@@ -73,7 +109,7 @@ def index_put_rule(self: TensorBase, indices: tuple[Any, ...], values: TensorBas
             f"shape mismatch: value tensor of shape {list(values._shape)} cannot be broadcast to indexing result "
             f"of shape "
             f"{list(shape)}")
-    return Spec(self._shape, contiguous_strides(self._shape), self._dtype, self._dtype, self._device)
+    return Spec(self._shape, preserved_strides(self), self._dtype, self._dtype, self._device)
 
 
 def fits(shape: tuple[int, ...], to: tuple[int, ...]) -> bool:
@@ -94,6 +130,9 @@ def check_index_dtype(op: str, index: TensorBase) -> None:
 def gather_rule(self: TensorBase, dim: int, index: TensorBase, sparse_grad: bool) -> Spec:
     if sparse_grad:
         raise NotImplementedError("gather(): sparse_grad=True is not supported")
+    if 0 in index._shape:
+        wrap_dim(dim, len(self._shape))
+        return like(self, index._shape)
     check_index_dtype("gather", index)
     check_ranks("gather", self, dim, index)
     d = wrap_dim(dim, len(self._shape))
@@ -107,18 +146,16 @@ def gather_rule(self: TensorBase, dim: int, index: TensorBase, sparse_grad: bool
 
 def check_ranks(op: str, self: TensorBase, dim: int, index: TensorBase) -> None:
     wrap_dim(dim, len(self._shape))
-    if 0 in index._shape and len(index._shape) > 0:
-        return
     if max(len(self._shape), 1) != max(len(index._shape), 1):
         raise RuntimeError("Index tensor must have the same number of dimensions as "
                            + ("input" if op == "gather" else "self") + " tensor")
 
 
 def scatter_check(op: str, self: TensorBase, dim: int, index: TensorBase, src: Any) -> None:
-    check_index_dtype(op, index)
     wrap_dim(dim, len(self._shape))
     if 0 in index._shape:
         return
+    check_index_dtype(op, index)
     check_ranks(op, self, dim, index)
     d = wrap_dim(dim, len(self._shape))
     bad = False
@@ -175,9 +212,11 @@ def index_select_rule(self: TensorBase, dim: int, index: TensorBase) -> Spec:
     if index._dtype is not int64 and index._dtype.name != "int32":
         raise RuntimeError("index_select(): Expected dtype int32 or int64 for index")
     d = wrap_dim(dim, len(self._shape))
-    if len(self._shape) == 0:
-        return like(self)
     n = index._shape[0] if index._shape else 1
+    if len(self._shape) == 0:
+        if n != 1:
+            raise RuntimeError(f"index_select(): Index to scalar can have only 1 value, got {n} value(s)")
+        return like(self)
     return like(self, self._shape[:d] + (n,) + self._shape[d + 1:])
 
 
@@ -203,7 +242,23 @@ def index_source(op: str, self: TensorBase, dim: int, index: TensorBase, source:
                            "have the "
                            "same scalar type")
     n = index._shape[0] if index._shape else 1
+    if op == "index_add":
+        if len(source._shape) != len(self._shape) or (
+                source._shape[:d] + source._shape[d + 1:] != self._shape[:d] + self._shape[d + 1:]):
+            raise RuntimeError("source tensor shape must match self tensor shape, excluding the specified dimension. "
+                               f"Got self.shape = {list(self._shape)} source.shape = {list(source._shape)}")
+        if len(source._shape) == 0 and n != 1:
+            raise IndexError("Dimension specified as 0 but tensor has no dimensions")
+    elif len(source._shape) == 0:
+        if n != 1:
+            raise IndexError(f"{op}_(): When source is scalar, index should have one element (got {n})")
+    elif len(self._shape) > 0 and len(source._shape) != len(self._shape):
+        raise IndexError(f"{op}_(): When source and destination are not scalars, their dimensionality must match. "
+                         f"Source dimensionality ({len(source._shape)}), destination dimensionality "
+                         f"({len(self._shape)})")
     got = source._shape[d] if source._shape else 1
+    if got != n and op == "index_copy":
+        raise IndexError(f"{op}_(): Number of indices ({n}) should be equal to source.size(dim) ({got})")
     if got != n:
         raise RuntimeError(f"{op}_(): Number of indices ({n}) should be equal to source.size(dim): ({got}), for "
                            f"dim: {d}")
@@ -221,7 +276,10 @@ def index_fill_rule(self: TensorBase, dim: int, index: TensorBase, value: Any) -
         raise IndexError("Index has to be a vector/scalar")
     if index._dtype is not int64:
         raise IndexError("index_fill_(): Expected dtype int64 for index.")
-    return like(self)
+    if isinstance(value, TensorBase) and len(value._shape) > 0:
+        raise RuntimeError("index_fill_ only supports a 0-dimensional value tensor, but got tensor with "
+                           f"{len(value._shape)} dimension(s).")
+    return Spec(self._shape, preserved_strides(self), self._dtype, self._dtype, self._device)
 
 
 def take_rule(self: TensorBase, index: TensorBase) -> Spec:
@@ -235,3 +293,13 @@ def masked_shape(self: TensorBase, mask: TensorBase) -> tuple[int, ...]:
     if mask._dtype.category != 0:
         raise RuntimeError("masked_select: expected BoolTensor for mask")
     return self._shape if self._shape == mask._shape else broadcast_shapes(self._shape, mask._shape)
+
+
+def masked_scatter_rule(self: TensorBase, mask: TensorBase, source: TensorBase) -> Spec:
+    if self._dtype is not source._dtype:
+        raise RuntimeError("masked_scatter: expected self and source to have same dtypes but got"
+                           f"{name_of(self._dtype)} and {name_of(source._dtype)}")
+    if mask._dtype.category != 0:
+        raise RuntimeError(
+            f"masked_scatter_ only supports boolean masks, but got mask with dtype {name_of(mask._dtype)}")
+    return like(self, self._shape if self._shape == mask._shape else broadcast_shapes(self._shape, mask._shape))
