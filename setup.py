@@ -90,6 +90,11 @@ def compiled_modules() -> list[Extension]:
         opt_level="3",
         debug_level="0",
     )
+    for extension in extensions:
+        # Functions of the group call each other directly, and may be inlined, only if nobody can replace them.
+        extension.extra_compile_args = [
+            *extension.extra_compile_args, "-fvisibility=hidden", "-fno-semantic-interposition"
+        ]
     return extensions
 
 
