@@ -155,11 +155,6 @@ def apply_key(t: TensorBase, key: tuple[Any, ...]) -> tuple[TensorBase, list[Any
     """Apply the view part of a key. Returns the view, and the index tensors by dimension if there are any."""
     named = specified(key)
     if named > len(t._shape):
-        if len(t._shape) == 0 and len(key) == 1 and isinstance(key[0], int):
-            raise IndexError(
-                "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to "
-                "convert a "
-                "0-dim tensor to a number")
         raise IndexError(f"too many indices for tensor of dimension {len(t._shape)}")
     out = t
     dim: i64 = 0
@@ -248,6 +243,8 @@ SPANNED: Final = Spanned()
 def select(t: TensorBase, dim: i64, i: int) -> Any:
     shape = t._shape
     if len(shape) == 0:
+        if i != 0:
+            raise IndexError(f"index {i} is out of bounds for dimension 0 with size 0")
         raise IndexError(
             "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to "
             "convert a 0-dim "
