@@ -31,7 +31,7 @@ _ADD: Final = _native.ADD
 _MUL: Final = _native.MUL
 
 # Multiplications from which calling BLAS through NumPy (about 4 us) is worth it.
-SMALL: Final[i64] = 64 * 64 * 64
+SMALL: Final[i64] = 144 * 144 * 144
 # Elements of a matrix from which its product with a vector goes to BLAS.
 SMALL_VECTOR: Final[i64] = 128 * 128
 
