@@ -182,7 +182,8 @@ def refresh_grad_fn(t: TensorBase) -> None:
     base = t._base_field
     if base is None:
         return
-    if base._keys & AUTOGRAD and differentiable(t._dtype):
+    # A history that the base lost since (detach_) is lost to the view as well.
+    if (base._keys & AUTOGRAD or t._grad_fn is not None) and differentiable(t._dtype):
         if t._cmeta != DEFAULT_VIEW:
             raise refused_view(t, True)
         fresh = view_node(base, t)
