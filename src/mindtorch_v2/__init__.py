@@ -52,7 +52,8 @@ _LAZY = {
     "is_tensor": "_types", "is_storage": "_types", "is_floating_point": "_types", "is_complex": "_types",
     "is_nonzero": "_types", "numel": "_types", "typename": "_types", "get_default_device": "_types",
     "set_default_tensor_type": "_types",
-    "index_put": "_types", "nonzero": "_types", "einsum": "functional", "tensordot": "functional",
+    "index_put": "_types", "nonzero": "_types", "einsum": "functional", "broadcast_shapes": "functional",
+    "tensordot": "functional",
 }
 _SUBMODULES = ("autograd", "func", "nn", "optim", "npu", "return_types", "testing", "utils", "overrides", "random",
                "storage", "functional")

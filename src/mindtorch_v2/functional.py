@@ -1,4 +1,4 @@
-"""`torch.functional`: products whose arguments no schema can say: `tensordot` and `einsum`.
+"""`torch.functional`: what no schema can say: `tensordot`, `einsum` and `broadcast_shapes`.
 
 Invariant: everything here is Python over rows; what is contracted ends in one sum, multiplication or batched product.
 """
@@ -7,9 +7,10 @@ from __future__ import annotations
 from typing import Any
 
 from ._dispatch import registry
+from ._size import Size
 from ._tensor_base import TensorBase
 
-__all__ = ["einsum", "tensordot"]
+__all__ = ["broadcast_shapes", "einsum", "tensordot"]
 
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 # Dimensions under an ellipsis, counted from the last one, stand after the letters.
@@ -219,3 +220,22 @@ def _pair(a: Any, b: Any, summed: list[int]) -> Any:
     order = both + left + inner + ones + right
     out = x.bmm(y).reshape(shape)
     return out.permute(tuple(order.index(d) for d in range(len(order))))
+
+
+def broadcast_shapes(*shapes: Any) -> Size:
+    """The shape that tensors of these shapes have together."""
+    given = [(shape,) if isinstance(shape, int) else tuple(shape) for shape in shapes]
+    common = [1] * max((len(shape) for shape in given), default=0)
+    for i, shape in enumerate(given):
+        for back in range(1, len(shape) + 1):
+            n = shape[-back]
+            if n < 0:
+                raise ValueError("Attempting to broadcast a dimension with negative length!")
+            if n == 1 or n == common[-back]:
+                continue
+            if common[-back] != 1:
+                raise RuntimeError(
+                    f"Attempting to broadcast a dimension of length {n} at {-back}! Mismatching argument at index {i} "
+                    f"had {shapes[i]}; but expected shape should be broadcastable to {common}")
+            common[-back] = n
+    return Size(common)

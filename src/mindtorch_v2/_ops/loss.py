@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from .._dispatch.keys import META
 from .._dispatch.op import Op, Spec
 from .._dtype import int64, uint8
 from .._layout import contiguous_format
@@ -13,7 +14,9 @@ from .._tensor_base import numel
 from .rules import norm as rules
 from .rules.base import like, of_tensor
 from .rules.norm import USED
+from .rules.pointwise import broadcast_shapes
 from .rules.reduce import scalar_name
+from .rules.shape import preserved_strides
 from .table import composite, op
 
 NONE, MEAN, SUM = 0, 1, 2
@@ -289,13 +292,23 @@ _EPSILON = 1e-12
 
 
 def _bce_meta(self: Any, target: Any, weight: Any, reduction: int) -> Spec:
-    return like(self, None if reduction == NONE else ())
+    _no_wider(self, weight)
+    return Spec(self._shape, preserved_strides(self), self._dtype, self._dtype, self._device) if reduction == NONE \
+        else like(self, ())
+
+
+def _no_wider(self: Any, weight: Any) -> None:
+    """A weight is spread over the losses, never the other way round."""
+    shape = self._shape if weight is None else broadcast_shapes(self._shape, weight._shape)
+    if shape != self._shape:
+        raise RuntimeError(f"output with shape {list(self._shape)} doesn't match the broadcast shape {list(shape)}")
 
 
 def _bce(self: Any, target: Any, weight: Any, reduction: int) -> Any:
     if numel(self) and not self.ge(0).logical_and(self.le(1)).all().item():
         raise RuntimeError("all elements of input should be between 0 and 1")
-    terms = (target - 1) * self.neg().log1p().clamp(min=-100) - target * self.log().clamp(min=-100)
+    # The input comes first: the losses lie in memory as it does.
+    terms = self.neg().log1p().clamp(min=-100) * (target - 1) - self.log().clamp(min=-100) * target
     return _reduced(terms if weight is None else terms * weight, reduction)
 
 
@@ -341,6 +354,8 @@ op("binary_cross_entropy(Tensor self, Tensor target, Tensor? weight=None, int re
 
 
 def _logits_meta(self: Any, target: Any, weight: Any, pos_weight: Any, reduction: int) -> Any:
+    _no_wider(self, weight)
+    _no_wider(self, pos_weight)
     return rules.PairLoss(2).infer((self, target, reduction))
 
 
@@ -435,6 +450,8 @@ def _one_hot(self: Any, num_classes: int) -> Any:
     if numel(self) == 0:
         if num_classes <= 0:
             raise RuntimeError("Can not infer total number of classes from empty tensor.")
+        return self.new_zeros(self._shape + (num_classes,))
+    if self._keys & META and num_classes != -1:
         return self.new_zeros(self._shape + (num_classes,))
     if self.min().item() < 0:
         raise RuntimeError("Class values must be non-negative.")

@@ -9,6 +9,7 @@ from typing import Any
 from .._dispatch import registry
 from .._dispatch.op import Op, Spec
 from .._dtype import bool as bool_
+from .._dtype import float32
 from .._finfo import finfo
 from .rules import norm as rules
 from .rules.base import like
@@ -118,12 +119,20 @@ composite("layer_norm(Tensor input, int[] normalized_shape, Tensor? weight=None,
 
 
 def _rms_norm(input: Any, normalized_shape: Any, weight: Any, eps: float | None) -> Any:
+    fits = weight is None or weight._shape == tuple(normalized_shape)
+    if fits and len(input._shape) < len(normalized_shape):
+        raise ValueError(f"Input tensor must have at least {len(normalized_shape)} dimensions, but got "
+                         f"{len(input._shape)}")
     axis = rules.check_normalized("rms_norm", input, normalized_shape, weight, None)
     dims = tuple(range(axis, len(input._shape)))
     if eps is None:
         eps = finfo(input._dtype).eps
-    out = input * (input * input).mean(dims, True).add(eps).rsqrt()
-    return out if weight is None else out * weight
+    # Two bytes hold too little for a mean of squares.
+    wide = input.to(float32) if input._dtype.is_floating_point and input._dtype.itemsize == 2 else input
+    out = wide * (wide * wide).mean(dims, True).add(eps).rsqrt()
+    if weight is not None:
+        out = out * weight
+    return out.to(input._dtype).contiguous()
 
 
 composite("rms_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor", _rms_norm)

@@ -38,12 +38,84 @@ def relu_(input: Tensor) -> Tensor:
     return torch.relu_(input)
 
 
-def gelu(input: Tensor, *, approximate: str = "none") -> Tensor:
+def gelu(input: Tensor, *, approximate: str = "none", out: Tensor | None = None) -> Tensor:
+    if out is not None:
+        return registry.get("gelu.out").call((input, approximate, out))
     return _gelu((input, approximate))
 
 
 def silu(input: Tensor, inplace: bool = False) -> Tensor:
     return _silu_((input,)) if inplace else _silu((input,))
+
+
+def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
+    return registry.get("leaky_relu_" if inplace else "leaky_relu").call((input, negative_slope))
+
+
+def leaky_relu_(input: Tensor, negative_slope: float = 0.01) -> Tensor:
+    return leaky_relu(input, negative_slope, inplace=True)
+
+
+def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
+    return registry.get("elu_" if inplace else "elu").call((input, alpha, 1, 1))
+
+
+def elu_(input: Tensor, alpha: float = 1.0) -> Tensor:
+    return elu(input, alpha, inplace=True)
+
+
+def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
+    return torch.celu_(input, alpha) if inplace else torch.celu(input, alpha)
+
+
+def celu_(input: Tensor, alpha: float = 1.0) -> Tensor:
+    return torch.celu_(input, alpha)
+
+
+def selu(input: Tensor, inplace: bool = False) -> Tensor:
+    return torch.selu_(input) if inplace else torch.selu(input)
+
+
+def selu_(input: Tensor) -> Tensor:
+    return torch.selu_(input)
+
+
+def softplus(input: Tensor, beta: float = 1, threshold: float = 20, *, out: Tensor | None = None) -> Tensor:
+    if out is not None:
+        return registry.get("softplus.out").call((input, beta, threshold, out))
+    return registry.get("softplus").call((input, beta, threshold))
+
+
+def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
+    if min_val > max_val:
+        raise ValueError("min_val cannot be greater than max_val")
+    return registry.get("hardtanh_" if inplace else "hardtanh").call((input, min_val, max_val))
+
+
+def hardtanh_(input: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
+    return registry.get("hardtanh_").call((input, min_val, max_val))
+
+
+def relu6(input: Tensor, inplace: bool = False) -> Tensor:
+    return registry.get("relu6_" if inplace else "relu6").call((input,))
+
+
+def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
+    return registry.get("hardsigmoid_" if inplace else "hardsigmoid").call((input,))
+
+
+def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
+    return registry.get("hardswish_" if inplace else "hardswish").call((input,))
+
+
+def mish(input: Tensor, inplace: bool = False) -> Tensor:
+    return registry.get("mish_" if inplace else "mish").call((input,))
+
+
+def logsigmoid(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    if out is not None:
+        return registry.get("log_sigmoid.out").call((input, out))
+    return registry.get("log_sigmoid").call((input,))
 
 
 def sigmoid(input: Tensor) -> Tensor:
@@ -88,6 +160,19 @@ def layer_norm(
     eps: float = 1e-5,
 ) -> Tensor:
     return torch.layer_norm(input, normalized_shape, weight, bias, eps)
+
+
+def rms_norm(
+    input: Tensor,
+    normalized_shape: Any,
+    weight: Tensor | None = None,
+    eps: float | None = None,
+) -> Tensor:
+    return torch.rms_norm(input, normalized_shape, weight, eps)
+
+
+def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
+    return registry.get("one_hot").call((tensor, num_classes))
 
 
 def embedding(
@@ -143,6 +228,25 @@ def cross_entropy(
     return _cross_entropy((input, target, weight, _reduction.get_enum(reduction), ignore_index, label_smoothing))
 
 
+def _same_size(input: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+    if input.shape == target.shape:
+        return input, target
+    warnings.warn(
+        f"Using a target size ({target.shape}) that is different to the input size ({input.shape}). "
+        "This will likely lead to incorrect results due to broadcasting. "
+        "Please ensure they have the same size.",
+        stacklevel=3,
+    )
+    input, target = torch.broadcast_tensors(input, target)
+    return input, target
+
+
+def _reduction_code(size_average: bool | None, reduce: bool | None, reduction: str) -> int:
+    if size_average is not None or reduce is not None:
+        reduction = _reduction.legacy_get_string(size_average, reduce)
+    return _reduction.get_enum(reduction)
+
+
 def mse_loss(
     input: Tensor,
     target: Tensor,
@@ -151,14 +255,7 @@ def mse_loss(
     reduction: str = "mean",
     weight: Tensor | None = None,
 ) -> Tensor:
-    if input.shape != target.shape:
-        warnings.warn(
-            f"Using a target size ({target.shape}) that is different to the input size ({input.shape}). "
-            "This will likely lead to incorrect results due to broadcasting. "
-            "Please ensure they have the same size.",
-            stacklevel=2,
-        )
-        input, target = torch.broadcast_tensors(input, target)
+    input, target = _same_size(input, target)
     if size_average is not None or reduce is not None:
         reduction = _reduction.legacy_get_string(size_average, reduce)
     if weight is None:
@@ -173,3 +270,120 @@ def mse_loss(
     if reduction == "mean":
         return errors.sum() / weight.sum()
     raise ValueError(f"Invalid reduction mode: {reduction}. Expected one of 'none', 'mean', 'sum'.")
+
+
+def l1_loss(
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    weight: Tensor | None = None,
+) -> Tensor:
+    size = input.shape
+    input, target = _same_size(input, target)
+    if size_average is not None or reduce is not None:
+        reduction = _reduction.legacy_get_string(size_average, reduce)
+    if weight is None:
+        return registry.get("l1_loss").call((input, target, _reduction.get_enum(reduction)))
+    if weight.shape != size:
+        raise ValueError("Weights and input must have the same size.")
+    errors = (input - target).abs() * weight
+    if reduction == "none":
+        return errors
+    if reduction == "sum":
+        return errors.sum()
+    if reduction == "mean":
+        return errors.sum() / weight.sum()
+    raise ValueError(f"Invalid reduction mode: {reduction}. Expected one of 'none', 'mean', 'sum'.")
+
+
+def smooth_l1_loss(
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    beta: float = 1.0,
+) -> Tensor:
+    input, target = _same_size(input, target)
+    code = _reduction_code(size_average, reduce, reduction)
+    return registry.get("smooth_l1_loss").call((input, target, code, beta))
+
+
+def huber_loss(
+    input: Tensor,
+    target: Tensor,
+    reduction: str = "mean",
+    delta: float = 1.0,
+    weight: Tensor | None = None,
+) -> Tensor:
+    size = input.shape
+    input, target = _same_size(input, target)
+    if weight is None:
+        return registry.get("huber_loss").call((input, target, _reduction.get_enum(reduction), delta))
+    if weight.shape != size:
+        raise ValueError("Weights and input must have the same size.")
+    errors = registry.get("huber_loss").call((input, target, _reduction.get_enum("none"), delta)) * weight
+    if reduction == "none":
+        return errors
+    if reduction == "sum":
+        return errors.sum()
+    if reduction == "mean":
+        return errors.mean()
+    raise ValueError(f"Invalid reduction mode: {reduction}. Expected one of 'none', 'mean', 'sum'.")
+
+
+def binary_cross_entropy(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    code = _reduction_code(size_average, reduce, reduction)
+    if target.shape != input.shape:
+        raise ValueError(
+            f"Using a target size ({target.shape}) that is different to the input size ({input.shape}) is deprecated. "
+            "Please ensure they have the same size."
+        )
+    if weight is not None:
+        weight = weight.expand(torch.broadcast_shapes(target.shape, weight.shape))
+    return registry.get("binary_cross_entropy").call((input, target, weight, code))
+
+
+def binary_cross_entropy_with_logits(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    pos_weight: Tensor | None = None,
+) -> Tensor:
+    code = _reduction_code(size_average, reduce, reduction)
+    if target.shape != input.shape:
+        raise ValueError(f"Target size ({target.shape}) must be the same as input size ({input.shape})")
+    return torch.binary_cross_entropy_with_logits(input, target, weight, pos_weight, code)
+
+
+def kl_div(
+    input: Tensor,
+    target: Tensor,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    log_target: bool = False,
+) -> Tensor:
+    per_batch = reduction == "batchmean"
+    if size_average is None and reduce is None and reduction == "mean":
+        warnings.warn(
+            "reduction: 'mean' divides the total loss by both the batch size and the support size."
+            "'batchmean' divides only by the batch size, and aligns with the KL div math definition."
+            "'mean' will be changed to behave the same as 'batchmean' in the next major release.",
+            stacklevel=2,
+        )
+    code = _reduction_code(size_average, reduce, "sum" if per_batch else reduction)
+    reduced: Tensor = torch.kl_div(input, target, code, log_target=log_target)
+    return reduced / input.shape[0] if per_batch and input.ndim != 0 else reduced
