@@ -166,7 +166,7 @@ def scatter_check(op: str, self: TensorBase, dim: int, index: TensorBase, src: A
         if max(len(src._shape), 1) != max(len(index._shape), 1):
             raise RuntimeError("Index tensor must have the same number of dimensions as src tensor")
         for i, n in enumerate(index._shape):
-            if n > src._shape[i]:
+            if n > (src._shape[i] if len(src._shape) > 0 else 1):
                 bad = True
         if bad:
             raise RuntimeError(
