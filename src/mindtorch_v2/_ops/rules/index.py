@@ -151,6 +151,14 @@ def check_ranks(op: str, self: TensorBase, dim: int, index: TensorBase) -> None:
                            + ("input" if op == "gather" else "self") + " tensor")
 
 
+def fits_in(small: tuple[int, ...], large: tuple[int, ...]) -> bool:
+    """Whether the sizes that both shapes have, from the front, are no larger in the first."""
+    for i, n in enumerate(large):
+        if small[i] > n:
+            return False
+    return True
+
+
 def scatter_check(op: str, self: TensorBase, dim: int, index: TensorBase, src: Any) -> None:
     wrap_dim(dim, len(self._shape))
     if 0 in index._shape:
@@ -163,8 +171,13 @@ def scatter_check(op: str, self: TensorBase, dim: int, index: TensorBase, src: A
         if i != d and n > self._shape[i]:
             bad = True
     if isinstance(src, TensorBase):
+        if not bad and 0 < len(src._shape) < len(index._shape) and fits_in(index._shape, src._shape):
+            # PyTorch compares sizes before it counts dimensions.
+            wrap_dim(len(src._shape), len(src._shape))
         if max(len(src._shape), 1) != max(len(index._shape), 1):
             raise RuntimeError("Index tensor must have the same number of dimensions as src tensor")
+        if len(index._shape) == 0 and 0 in src._shape:
+            bad = True
         for i, n in enumerate(index._shape):
             if n > (src._shape[i] if len(src._shape) > 0 else 1):
                 bad = True
@@ -207,11 +220,11 @@ def scatter_reduce_rule(self: TensorBase, dim: int, index: TensorBase, src: Tens
 
 
 def index_select_rule(self: TensorBase, dim: int, index: TensorBase) -> Spec:
+    d = wrap_dim(dim, len(self._shape))
     if len(index._shape) > 1:
         raise IndexError("index_select(): Index is supposed to be a vector")
     if index._dtype is not int64 and index._dtype.name != "int32":
         raise RuntimeError("index_select(): Expected dtype int32 or int64 for index")
-    d = wrap_dim(dim, len(self._shape))
     n = index._shape[0] if index._shape else 1
     if len(self._shape) == 0:
         if n != 1:
@@ -220,60 +233,70 @@ def index_select_rule(self: TensorBase, dim: int, index: TensorBase) -> Spec:
     return like(self, self._shape[:d] + (n,) + self._shape[d + 1:])
 
 
+def without(shape: tuple[int, ...], d: int) -> tuple[int, ...]:
+    return shape[:d] + shape[d + 1:]
+
+
 def index_add_rule(self: TensorBase, dim: int, index: TensorBase, source: TensorBase, alpha: Any) -> Spec:
-    index_source("index_add", self, dim, index, source)
+    d = wrap_dim(dim, len(self._shape))
+    if len(index._shape) > 1:
+        raise IndexError(f"index_add_(): Index is supposed to be a vector, but got dim: {len(index._shape)} with type: "
+                         f"{name_of(index._dtype)} and size: {list(index._shape)}")
+    if index._dtype is not int64 and index._dtype.name != "int32":
+        raise RuntimeError(f"index_add_(): Expected dtype int32/int64 for index but got: {name_of(index._dtype)}")
+    if self._dtype is not source._dtype:
+        raise RuntimeError(f"index_add_(): self ({name_of(self._dtype)}) and source ({name_of(source._dtype)}) must "
+                           "have the same scalar type")
+    if d != 0 and d >= len(source._shape):
+        raise RuntimeError(f"index_add_(): Indexing dim {d} is out of bounds of the source tensor with dim "
+                           f"{len(source._shape)}")
+    n = index._shape[0] if index._shape else 1
+    if len(source._shape) == 0:
+        if n != 1:
+            raise IndexError("Dimension specified as 0 but tensor has no dimensions")
+    elif n != source._shape[d]:
+        raise RuntimeError(f"index_add_(): Number of indices ({n}) should be equal to source.size(dim): "
+                           f"({source._shape[d]}), for dim: {d}")
+    if len(source._shape) != len(self._shape) or without(source._shape, d) != without(self._shape, d):
+        raise RuntimeError("source tensor shape must match self tensor shape, excluding the specified dimension. "
+                           f"Got self.shape = {list(self._shape)} source.shape = {list(source._shape)}")
     return like(self)
 
 
 def index_copy_rule(self: TensorBase, dim: int, index: TensorBase, source: TensorBase) -> Spec:
-    index_source("index_copy", self, dim, index, source)
-    return like(self)
-
-
-def index_source(op: str, self: TensorBase, dim: int, index: TensorBase, source: TensorBase) -> None:
     d = wrap_dim(dim, len(self._shape))
     if len(index._shape) > 1:
-        raise IndexError(f"{op}_(): Index is supposed to be a vector, but got dim: {len(index._shape)} with type: "
-                         f"{name_of(index._dtype)} and size: {list(index._shape)}")
-    if index._dtype is not int64 and index._dtype.name != "int32":
-        raise IndexError(f"{op}_(): Expected dtype int32/int64 for index but got: {name_of(index._dtype)}")
-    if self._dtype is not source._dtype:
-        raise RuntimeError(f"{op}_(): self ({name_of(self._dtype)}) and source ({name_of(source._dtype)}) must "
-                           "have the "
-                           "same scalar type")
+        raise IndexError(f"index_copy_(): Index should have dimension 1 or 0 (got {len(index._shape)})")
     n = index._shape[0] if index._shape else 1
-    if op == "index_add":
-        if len(source._shape) != len(self._shape) or (
-                source._shape[:d] + source._shape[d + 1:] != self._shape[:d] + self._shape[d + 1:]):
-            raise RuntimeError("source tensor shape must match self tensor shape, excluding the specified dimension. "
-                               f"Got self.shape = {list(self._shape)} source.shape = {list(source._shape)}")
-        if len(source._shape) == 0 and n != 1:
-            raise IndexError("Dimension specified as 0 but tensor has no dimensions")
-    elif len(source._shape) == 0:
+    if len(source._shape) == 0:
         if n != 1:
-            raise IndexError(f"{op}_(): When source is scalar, index should have one element (got {n})")
+            raise IndexError(f"index_copy_(): When source is scalar, index should have one element (got {n})")
     elif len(self._shape) > 0 and len(source._shape) != len(self._shape):
-        raise IndexError(f"{op}_(): When source and destination are not scalars, their dimensionality must match. "
+        raise IndexError("index_copy_(): When source and destination are not scalars, their dimensionality must match. "
                          f"Source dimensionality ({len(source._shape)}), destination dimensionality "
                          f"({len(self._shape)})")
-    got = source._shape[d] if source._shape else 1
-    if got != n and op == "index_copy":
-        raise IndexError(f"{op}_(): Number of indices ({n}) should be equal to source.size(dim) ({got})")
-    if got != n:
-        raise RuntimeError(f"{op}_(): Number of indices ({n}) should be equal to source.size(dim): ({got}), for "
-                           f"dim: {d}")
-    for i, size in enumerate(self._shape):
-        if i != d and len(source._shape) == len(self._shape) and source._shape[i] != size:
-            raise RuntimeError(f"{op}_(): Source/destination tensor must have same slice shapes. Destination "
-                               "slice shape: "
-                               f"{list(self._shape)} at dimension {d} and source slice shape: {list(source._shape)} at "
-                               f"dimension {d}.")
+    if index._dtype is not int64:
+        raise RuntimeError(f"index_copy_(): Expected a long tensor for index, but got {name_of(index._dtype)}")
+    if self._dtype is not source._dtype:
+        raise RuntimeError("index_copy_(): self and source expected to have the same dtype, but got (self) "
+                           f"{name_of(self._dtype)} and (source) {name_of(source._dtype)}")
+    mine = without(self._shape, d)
+    theirs = without(source._shape, d)
+    if mine != theirs:
+        raise RuntimeError(
+            "index_copy_(): Source/destination tensor must have same slice shapes. Destination slice shape: "
+            f"{' '.join([str(k) for k in mine])} at dimension {d} and source slice shape: "
+            f"{' '.join([str(k) for k in theirs])} at dimension 0.")
+    if len(source._shape) > 0 and n != source._shape[d]:
+        raise IndexError(
+            f"index_copy_(): Number of indices ({n}) should be equal to source.size(dim) ({source._shape[d]})")
+    return like(self)
 
 
 def index_fill_rule(self: TensorBase, dim: int, index: TensorBase, value: Any) -> Spec:
     wrap_dim(dim, len(self._shape))
     if len(index._shape) > 1:
-        raise IndexError("Index has to be a vector/scalar")
+        raise RuntimeError("Index has to be a vector/scalar")
     if index._dtype is not int64:
         raise IndexError("index_fill_(): Expected dtype int64 for index.")
     if isinstance(value, TensorBase) and len(value._shape) > 0:
