@@ -425,3 +425,21 @@ def test_gather_and_scatter_families() -> None:
     assert a.masked_fill(a > 2, -1).tolist() == [[0, 1, 2], [-1, -1, -1]]
     assert a.nonzero().tolist() == [[0, 1], [0, 2], [1, 0], [1, 1], [1, 2]]
     assert [part.tolist() for part in a.nonzero(as_tuple=True)] == [[0, 0, 1, 1, 1], [1, 2, 0, 1, 2]]
+
+
+def test_scatter_takes_a_source_of_no_dimensions() -> None:
+    assert torch.zeros(3).scatter(0, torch.tensor([1]), torch.tensor(2.0)).tolist() == [0.0, 2.0, 0.0]
+
+
+def test_a_filled_value_counts_each_place_once() -> None:
+    value = torch.tensor(2.0, requires_grad=True)
+    filled = torch.zeros(3, 2).index_fill(0, torch.tensor([1, 1]), value)
+    filled.sum().backward()
+    assert type(filled.grad_fn).__name__ == "IndexFillBackward1" and value.grad.item() == 2.0
+
+
+def test_masks_without_data_can_be_written_through() -> None:
+    target = torch.zeros(2, 3, device="meta")
+    target[torch.zeros(2, device="meta", dtype=torch.bool)] = torch.zeros(2, 3, device="meta")
+    target[torch.zeros(2, 3, device="meta", dtype=torch.bool)] = 1.0
+    assert target.shape == (2, 3)

@@ -574,6 +574,19 @@ def test_no_derivative_is_said() -> None:
         (x // 2).sum().backward()
 
 
+def test_strides_of_dimensions_of_size_one_are_not_copied() -> None:
+    odd = torch.zeros(6).as_strided((1, 2, 3), (3, 3, 1))
+    assert odd.exp().stride() == (6, 3, 1) and (odd + odd).stride() == (6, 3, 1)
+    assert odd.clone().stride() == (3, 3, 1)
+
+
+def test_half_precision_numbers_are_not_rounded_before_use() -> None:
+    # Rounded first, 3.1375 would be 3.1367 and 0.4 would be 0.3999: results of 3136 and 2044.
+    zero, one, thousand, end = (torch.tensor([v], dtype=torch.float16) for v in (0.0, 1.0, 1000.0, 5112.0))
+    assert torch.addcmul(zero, one, thousand, value=3.1375).item() == 3138.0
+    assert torch.lerp(zero, end, 0.4).item() == 2045.0
+
+
 @mindtorch_only
 def test_every_refusing_row_has_a_case() -> None:
     registry = submodule("_dispatch.registry")
