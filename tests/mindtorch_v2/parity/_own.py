@@ -112,7 +112,7 @@ SAMPLES: dict[str, list[Sample]] = {
     "nll_loss_nd": [lambda t: aten(t, "nll_loss_nd", image(t), labels(t))],
     "cross_entropy_loss": [lambda t: aten(t, "cross_entropy_loss", image(t), labels(t))],
     "one_hot": [lambda t: aten(t, "one_hot", labels(t), 4)],
-    "rms_norm": [lambda t: aten(t, "rms_norm", x(t), [3])],
+    "rms_norm": [lambda t: aten(t, "rms_norm", x(t), (3,))],
     "embedding_renorm": [lambda t: aten(t, "embedding_renorm", x(t), t.tensor([1]), 1.0, 2.0)],
     "kl_div": [lambda t: aten(t, "kl_div", x(t), y(t))],
     "binary_cross_entropy": [lambda t: aten(t, "binary_cross_entropy", y(t), y(t).flip(0))],

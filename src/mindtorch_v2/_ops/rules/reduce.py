@@ -59,11 +59,17 @@ def one_dim(dim: int, ndim: i64) -> i64:
         d += ndim
     if d < 0 or d >= ndim:
         d = wrap_dim(dim, int(ndim))
+    if ndim > 64:
+        raise RuntimeError("only tensors with up to 64 dims are supported")
     bit: i64 = 1
     return bit << d
 
 
 def all_dims(ndim: i64) -> i64:
+    if ndim >= 64:
+        if ndim > 64:
+            raise RuntimeError("only tensors with up to 64 dims are supported")
+        return -1
     full: i64 = 1
     return (full << ndim) - 1
 
