@@ -55,8 +55,7 @@ _LAZY = {
     "index_put": "_types", "nonzero": "_types", "einsum": "functional", "broadcast_shapes": "functional",
     "tensordot": "functional",
 }
-_SUBMODULES = ("autograd", "func", "nn", "optim", "npu", "return_types", "testing", "utils", "overrides", "random",
-               "storage", "functional")
+_SUBMODULES = ("autograd", "func", "functional", "nn", "npu", "optim", "overrides", "random", "return_types")
 _TENSOR_TYPES = {
     "FloatTensor": "float32", "DoubleTensor": "float64", "HalfTensor": "float16", "BFloat16Tensor": "bfloat16",
     "ByteTensor": "uint8", "CharTensor": "int8", "ShortTensor": "int16", "IntTensor": "int32", "LongTensor": "int64",

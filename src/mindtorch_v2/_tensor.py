@@ -58,7 +58,7 @@ class Tensor(TensorBase):
         return construct(cls, args, kwargs)
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        pass
+        """What the arguments say was done by `__new__`."""
 
     # -- layout ---------------------------------------------------------------------------------------------------
     def size(self, dim: int | None = None) -> Any:
