@@ -34,7 +34,7 @@ _SEQUENCE_TEXT: Final = (
 def getitem(t: TensorBase, key: Any) -> Any:
     """`t[key]`."""
     if isinstance(key, int) and not isinstance(key, bool):
-        return select(t, 0, key)
+        return select(t, 0, key, 0)
     if isinstance(key, slice):
         if len(t._shape) == 0:
             raise IndexError("slice() cannot be applied to a 0-dim tensor.")
@@ -64,7 +64,7 @@ def setitem(t: TensorBase, key: Any, value: Any) -> None:
     if key is ...:
         out = t
     elif isinstance(key, int) and not isinstance(key, bool):
-        out = select(t, 0, key)
+        out = select(t, 0, key, 0)
     elif isinstance(key, slice):
         if len(t._shape) == 0:
             raise IndexError("slice() cannot be applied to a 0-dim tensor.")
@@ -159,13 +159,15 @@ def apply_key(t: TensorBase, key: tuple[Any, ...]) -> tuple[TensorBase, list[Any
     out = t
     dim: i64 = 0
     indices: list[Any] | None = None
+    place: i64 = -1
     for x in key:
+        place += 1
         if isinstance(x, bool):
             out = HOT.unsqueeze.call((out, int(dim)))
             indices = record(indices, dim, HOT.from_data([0] if x else [], HOT.int64, t))
             dim += 1
         elif isinstance(x, int):
-            out = select(out, dim, x)
+            out = select(out, dim, x, place)
         elif isinstance(x, slice):
             out = slice_dim(out, dim, x)
             dim += 1
@@ -183,7 +185,7 @@ def apply_key(t: TensorBase, key: tuple[Any, ...]) -> tuple[TensorBase, list[Any
                     indices = record(indices, dim, HOT.view.call((x, (1,))))
                     dim += 1
                 else:
-                    out = select(out, dim, int(HOT.item(x)))
+                    out = select(out, dim, int(HOT.item(x)), place)
             else:
                 indices = record(indices, dim, x)
                 dim += len(x._shape) if is_mask(x) else 1
@@ -193,7 +195,7 @@ def apply_key(t: TensorBase, key: tuple[Any, ...]) -> tuple[TensorBase, list[Any
                 indices = record(indices, dim, y)
                 dim += len(y._shape) if is_mask(y) else 1
             else:
-                out = select(out, dim, y)
+                out = select(out, dim, y, place)
     return out, indices
 
 
@@ -240,7 +242,8 @@ class Spanned:
 SPANNED: Final = Spanned()
 
 
-def select(t: TensorBase, dim: i64, i: int) -> Any:
+def select(t: TensorBase, dim: i64, i: int, shown: i64) -> Any:
+    """One position of a dimension. `shown` is what PyTorch's error calls it: the index's place in the key."""
     shape = t._shape
     if len(shape) == 0:
         if i != 0:
@@ -252,7 +255,7 @@ def select(t: TensorBase, dim: i64, i: int) -> Any:
     n: i64 = shape[dim]
     k: i64 = i
     if k < -n or k >= n:
-        raise IndexError(f"index {i} is out of bounds for dimension {dim} with size {n}")
+        raise IndexError(f"index {i} is out of bounds for dimension {shown} with size {n}")
     return HOT.select.call((t, int(dim), i))
 
 

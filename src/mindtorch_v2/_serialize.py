@@ -4,15 +4,13 @@ Invariant: tensors that share memory still share it after a deep copy or a pickl
 """
 from __future__ import annotations
 
-from collections import OrderedDict
 from typing import Any
 
-from . import _native
 from ._device import CPU, as_device
 from ._dispatch.keys import PYTHON, device_bit
 from ._dispatch.state import exclude, modes, set_modes
 from ._dtype import by_code
-from ._storage import UntypedStorage, _wrap
+from ._storage import UntypedStorage
 from ._tensor_base import TensorBase, grad_fn_of, make, requires_grad
 
 
@@ -83,18 +81,3 @@ def _rebuild(cls: Any, storage: Any, code: int, dev: str, offset: int, shape: tu
     if needs_grad:
         t.requires_grad = True
     return t
-
-
-def _rebuild_tensor_v2(storage: Any, storage_offset: int, size: Any, stride: Any, requires_grad: bool,
-                       backward_hooks: OrderedDict[Any, Any], metadata: Any = None) -> TensorBase:
-    """PyTorch's own reconstructor, for pickles that name it."""
-    raw = storage.untyped()
-    t = make(raw._raw, storage_offset, tuple(size), tuple(stride), storage.dtype, raw.device,
-             device_bit(raw.device.type))
-    t.requires_grad = requires_grad
-    return t
-
-
-def storage_over(address: int, nbytes: int, owner: Any) -> UntypedStorage:
-    """Foreign host memory as a storage; `owner` keeps it alive."""
-    return _wrap(_native.Storage.wrap(address, nbytes, owner), CPU)

@@ -14,7 +14,7 @@ from . import _native
 from ._autograd.node import Node
 from ._autograd.version_counter import VersionCounter
 from ._device import device as Device
-from ._dispatch.keys import AUTOGRAD, BACKENDS, CPU, INFERENCE, PYTHON, VIEW
+from ._dispatch.keys import AUTOGRAD, BACKENDS, CPU, INFERENCE, VIEW
 from ._dispatch.state import INFERENCE_MODE, STATE, _tls_get, is_inference_mode
 from ._dtype import dtype as DType
 from ._size import Size
@@ -702,7 +702,3 @@ def set_history(t: TensorBase, node: Node, nr: i64) -> None:
     t._grad_fn = node
     t._output_nr = nr
     t._keys |= AUTOGRAD
-
-
-def python_override(t: TensorBase) -> bool:
-    return (t._keys & PYTHON) != 0

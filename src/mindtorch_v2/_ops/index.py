@@ -31,7 +31,7 @@ op("index(Tensor self, Tensor?[] indices) -> Tensor", meta=rules.index_rule, fun
 
 op("index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor",
    meta=rules.index_put_rule, inplace=True, function=False, method=False,
-   grad=dict(self=lambda g, indices, accumulate, values_dtype: g if accumulate else registry.OPS["index_put"].call(
+   grad=dict(self=lambda g, indices, accumulate: g if accumulate else registry.OPS["index_put"].call(
                  (g, indices, g.new_zeros(()), False)),
              values=lambda g, indices: _index(g, indices)))
 registry.OPS["index_put"].overlap = overlap.APART
