@@ -27,7 +27,7 @@ from ..._tensor_base import (
     make_view,
     numel,
 )
-from .overlap import SPREADS, check_inputs, check_no_internal_overlap, check_write, repeated_dim
+from .overlap import APART, SPREADS, check_inputs, check_no_internal_overlap, check_write, repeated_dim
 from .runtime import copy_same_device, empty, empty_spec, extent, runtime_of
 
 _CAST_NAMES: Final[dict[str, str]] = {
@@ -366,6 +366,12 @@ class FunctionalizeKernel(Kernel):
         check_result(op, spec, target)
         if func.overlap == SPREADS and repeated_dim(target) >= 0:
             spread(func, kernel, target, args, bits)
+            bump(target)
+            return target
+        if func.overlap == APART and repeated_dim(target) >= 0:
+            # Written back whole, the untouched elements of a repeated one would win over the touched.
+            if not kernel.into(func, args, spec, target):
+                check_no_internal_overlap(target)
             bump(target)
             return target
         value = kernel.run(func, args, bits)
