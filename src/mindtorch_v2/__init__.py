@@ -15,6 +15,7 @@ from ._backends import meta as _meta  # noqa: F401 (registers the device)
 from ._backends.common import kernels as _kernels
 from ._backends.cpu import glue as _glue  # noqa: F401 (registers the device)
 from ._backends.cpu import load as _cpu_load
+from ._backends.npu import is_available as _npu_is_available  # noqa: F401 (registers the device)
 from ._creation import *  # noqa: F403
 from ._device import device as device
 from ._dispatch.op import RESOLVERS as _RESOLVERS
@@ -53,9 +54,9 @@ _LAZY = {
     "is_nonzero": "_types", "numel": "_types", "typename": "_types", "get_default_device": "_types",
     "set_default_tensor_type": "_types",
     "index_put": "_types", "nonzero": "_types", "einsum": "functional", "broadcast_shapes": "functional",
-    "tensordot": "functional",
+    "tensordot": "functional", "OutOfMemoryError": "_backends.npu.errors",
 }
-_SUBMODULES = ("autograd", "func", "functional", "nn", "npu", "optim", "overrides", "random", "return_types")
+_SUBMODULES = ("accelerator", "autograd", "func", "functional", "nn", "npu", "optim", "overrides", "random", "return_types")
 _TENSOR_TYPES = {
     "FloatTensor": "float32", "DoubleTensor": "float64", "HalfTensor": "float16", "BFloat16Tensor": "bfloat16",
     "ByteTensor": "uint8", "CharTensor": "int8", "ShortTensor": "int16", "IntTensor": "int32", "LongTensor": "int64",

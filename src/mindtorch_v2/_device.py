@@ -10,7 +10,7 @@ from typing import Any, Final, final
 
 from mypy_extensions import i64
 
-__all__ = ["CPU", "META", "add_device_type", "as_device", "device"]
+__all__ = ["CPU", "META", "PLACES", "add_device_type", "as_device", "device"]
 
 # PyTorch's device types in the order of its error text. `npu` is the name given to PyTorch's place for other
 # accelerators (privateuseone), which is therefore an alias of it.
@@ -241,6 +241,9 @@ def _type_name(value: object) -> str:
 
 CPU: Final = device("cpu")
 META: Final = device("meta")
+
+# By device type: a function from an index, or None for the one this thread uses, to the device that is meant.
+PLACES: Final[dict[str, Any]] = {}
 
 
 class _Known:

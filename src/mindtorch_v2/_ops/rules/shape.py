@@ -9,7 +9,7 @@ from typing import Any, Final, final
 
 from mypy_extensions import i64
 
-from ..._device import CPU, META, device
+from ..._device import CPU, META, PLACES, device
 from ..._dispatch.op import Rule, Spec
 from ..._dtype import DEFAULTS, dtype, float32, float64, int64
 from ..._layout import channels_last, channels_last_3d, contiguous_format, preserve_format, strided
@@ -204,12 +204,16 @@ _MOST: Final[i64] = 1 << 58
 
 
 def placed(dev: Any) -> device:
-    """Where a factory puts its result; a CPU has no index."""
+    """Where a factory puts its result; a CPU has no index, and an accelerator always has one."""
     if dev is None or dev is CPU:
         return CPU
     got: device = dev
     if got.type == "cuda":
         raise AssertionError("Torch not compiled with CUDA enabled")
+    place = PLACES.get(got.type)
+    if place is not None:
+        there: device = place(got.index)
+        return there
     return CPU if got.type == "cpu" else META if got.type == "meta" else got
 
 

@@ -1,0 +1,24 @@
+"""What the core asks of a device, answered by the NPU's modules."""
+from __future__ import annotations
+
+from typing import Any
+
+from ..._device import device
+from ..._tensor_base import TensorBase
+from ..common.runtime import Runtime
+from . import creation, memory
+from .runtime import current_device
+
+
+class NpuRuntime(Runtime):
+    """Memory and copies on NPUs."""
+
+    def allocate(self, nbytes: int, dev: device) -> Any:
+        index = dev.index
+        return memory.allocate(nbytes, current_device() if index is None else index)
+
+    def copy(self, dst: TensorBase, src: TensorBase) -> None:
+        creation.copy(dst, src)
+
+    def fill(self, dst: TensorBase, value: Any) -> None:
+        creation.fill(dst, value)

@@ -1,0 +1,254 @@
+"""What a failing vendor call becomes: an exception that names the operator, the code and the line that launched it.
+
+A ring remembers recent launches, because a kernel's failure is reported by a later synchronisation. Invariant:
+remembering a launch allocates nothing but small integers and keeps no frame or tensor alive.
+"""
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any, Final, final
+
+from mypy_extensions import i64
+
+NAMES: Final[dict[int, str]] = {
+    100000: "invalid parameter", 100001: "not initialised", 100002: "initialised twice", 100003: "invalid file",
+    100024: "operator not found", 100026: "unsupported data type", 100033: "subscribed twice",
+    100034: "stream not subscribed", 100035: "thread not subscribed", 100036: "waiting for a callback timed out",
+    100037: "finalised twice", 100039: "a link-time stub library was loaded", 148049: "invalid operator package path",
+    148051: "resources were not cleared", 200000: "out of host memory", 200001: "interface not supported",
+    200002: "invalid device", 200003: "address not aligned", 200004: "resource does not match",
+    200005: "invalid resource handle", 200006: "feature not supported", 300000: "storage over limit",
+    500000: "internal error", 500001: "failure", 500002: "graph engine failure", 500003: "runtime failure",
+    500004: "driver failure", 500005: "profiling failure",
+    107000: "invalid parameter", 107001: "invalid device", 107002: "no current device in this thread",
+    107003: "stream of another context", 107006: "event has no timestamp", 107007: "timestamps in reverse order",
+    107008: "address not aligned", 107011: "stream subscription failed", 107012: "thread subscription failed",
+    107015: "stream has no callback registered", 107016: "invalid kind of memory", 107017: "invalid handle",
+    107018: "invalid kind of allocation", 107019: "waiting timed out", 107020: "task timed out",
+    107021: "system parameter not set", 107022: "tasks of the device were aborted", 107023: "stream was aborted",
+    207000: "feature not supported", 207001: "out of device memory", 207002: "memory could not be freed",
+    207003: "AI core overflow", 207004: "no device", 207005: "out of resources", 207006: "no permission",
+    207007: "out of events", 207008: "out of streams", 207012: "over limit", 207015: "initialised twice",
+    207016: "overflow", 207017: "overflow", 207018: "out of device memory",
+    507000: "internal error", 507001: "task scheduler error", 507004: "stream not complete",
+    507006: "event not complete", 507010: "the device lost its heartbeat", 507013: "DMA error",
+    507014: "AI core timed out", 507015: "AI core exception", 507017: "AI CPU timed out",
+    507018: "AI CPU exception", 507033: "device setup failed", 507034: "vector core timed out",
+    507035: "vector core exception", 507046: "synchronising the stream timed out",
+    507047: "synchronising the event timed out", 507053: "device memory error",
+    507054: "uncorrectable device memory error", 507899: "driver error", 507901: "connection to the device closed",
+    161001: "null parameter", 161002: "invalid parameter", 361001: "runtime error", 561000: "inner error",
+    561001: "shape inference failed", 561002: "tiling failed", 561003: "kernel not found",
+    561101: "no executor could be made", 561102: "executor not handed over", 561103: "inner null pointer",
+    561104: "wrong number of attributes", 561105: "conflicting keys", 561106: "invalid implementation mode",
+    561107: "operator package path not found", 561108: "operator description not readable",
+    561109: "operator description incomplete", 561110: "operator description malformed",
+    561111: "operator description has a wrong data type", 561112: "kernel package not found",
+}
+
+OUT_OF_MEMORY: Final = (207001, 207018)
+# After these the device answers nothing sensible until it is reset.
+LOST: Final = (507010, 507053, 507054, 507901)
+# Raised by a kernel that ran, so the launch to blame lies in the past; a timeout is not in itself its fault.
+ASYNCHRONOUS: Final = (207003, 207016, 207017, 507000, 507001, 507010, 507013, 507014, 507015, 507017, 507018, 507034,
+                       507035, 507053, 507054, 507901)
+
+
+class AclError(RuntimeError):
+    """A vendor function answered with a code."""
+
+    def __init__(self, message: str, code: int, function: str, vendor: str) -> None:
+        super().__init__(message)
+        self.code = code
+        self.function = function
+        self.vendor = vendor
+
+
+class OutOfMemoryError(RuntimeError):
+    """`torch.OutOfMemoryError`: the device's memory does not suffice, after everything cached was given back."""
+
+
+OutOfMemoryError.__module__ = "mindtorch_v2"
+
+SIZE: Final = 4096
+_PACKAGE: Final = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep
+_getframe: Final[Any] = sys._getframe
+
+
+@final
+class Ring:
+    """The last launches in the order they were made; `count` is how many there ever were."""
+
+    count: i64
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.functions: Final[list[str]] = [""] * SIZE
+        self.operators: Final[list[str]] = [""] * SIZE
+        self.devices: Final[list[int]] = [-1] * SIZE
+        self.streams: Final[list[int]] = [0] * SIZE
+        self.codes: Final[list[Any]] = [None] * SIZE
+        self.offsets: Final[list[int]] = [0] * SIZE
+        # Launches before this count on a stream of a device are known to have succeeded.
+        self.settled: Final[dict[tuple[int, int], int]] = {}
+
+
+RING: Final = Ring()
+
+
+def record(function: str, operator: str, device: int, stream: int) -> None:
+    """Remember a launch and where in the user's program it was made."""
+    at = RING.count % SIZE
+    RING.functions[at] = function
+    RING.operators[at] = operator
+    RING.devices[at] = device
+    RING.streams[at] = stream
+    code: Any = None
+    frame: Any = _getframe()
+    while frame is not None:
+        code = frame.f_code
+        name: str = code.co_filename
+        if not name.startswith(_PACKAGE):
+            RING.offsets[at] = frame.f_lasti
+            break
+        code = None
+        frame = frame.f_back
+    RING.codes[at] = code
+    RING.count += 1
+
+
+def line_of(code: Any, offset: int) -> str:
+    """`file:line` of an instruction."""
+    if code is None:
+        return "unknown line"
+    line = code.co_firstlineno
+    for start, end, number in code.co_lines():
+        if start <= offset < end and number is not None:
+            line = number
+            break
+    return f"{code.co_filename}:{line}"
+
+
+def here() -> str:
+    """`file:line` of the user's program this thread is at."""
+    frame: Any = _getframe()
+    while frame is not None:
+        code: Any = frame.f_code
+        name: str = code.co_filename
+        if not name.startswith(_PACKAGE):
+            return line_of(code, frame.f_lasti)
+        frame = frame.f_back
+    return "unknown line"
+
+
+def settle(device: int, stream: int) -> None:
+    """Everything launched on a stream has succeeded. Stream -1 stands for all of them."""
+    count = int(RING.count)
+    if stream < 0:
+        for key in [k for k in RING.settled if k[0] == device]:
+            del RING.settled[key]
+    RING.settled[(device, stream)] = count
+
+
+def launches(device: int, stream: int) -> list[tuple[str, str, str]]:
+    """(function, operator, file:line) of the launches on a stream since it last succeeded, newest first; stream -1
+    stands for all streams of the device."""
+    out: list[tuple[str, str, str]] = []
+    count = int(RING.count)
+    everywhere = RING.settled.get((device, -1), 0)
+    for n in range(count - 1, max(count - SIZE, everywhere, 0) - 1, -1):
+        at = n % SIZE
+        if RING.devices[at] != device or (stream >= 0 and RING.streams[at] != stream):
+            continue
+        if n < RING.settled.get((device, RING.streams[at]), 0):
+            continue
+        out.append((RING.functions[at], RING.operators[at], line_of(RING.codes[at], RING.offsets[at])))
+    return out
+
+
+def name_of(code: int) -> str:
+    return NAMES.get(code, "unknown code")
+
+
+def vendor_text() -> str:
+    """What the vendor says about the last failures of this thread; asking clears it."""
+    from .acl_loader import loaded
+
+    acl = loaded()
+    if acl is None:
+        return ""
+    text = acl.aclGetRecentErrMsg()
+    return "" if text is None else bytes(text).decode(errors="replace").strip()
+
+
+def check(code: int, function: str) -> None:
+    """Raise if a vendor function did not answer 0."""
+    if code != 0:
+        fail(code, function)
+
+
+def fail(code: int, function: str) -> None:
+    """The exception of a call that failed by itself."""
+    vendor = vendor_text()
+    said = f"\n  vendor: {vendor}" if vendor else ""
+    error = AclError(f"{function} failed: {name_of(code)} (status {code}){said}\n  called at {here()}", code, function,
+                     vendor)
+    _note_loss(code, str(error))
+    raise error
+
+
+def check_waited(code: int, function: str, device: int, stream: int) -> None:
+    """After waiting for a stream (-1: the whole device): settle its launches, or blame one of them."""
+    if code == 0:
+        settle(device, stream)
+    else:
+        blame(code, function, device, stream)
+
+
+def blame(code: int, function: str, device: int, stream: int) -> None:
+    """The exception of a kernel that failed some time ago, with the launch that the vendor's text names."""
+    if code not in ASYNCHRONOUS:
+        fail(code, function)
+    vendor = vendor_text()
+    made = launches(device, stream)
+    # A failure is reported once and the stream goes on, so later failures have later causes.
+    settle(device, stream)
+    named = [m for m in made if m[0] and _mentions(vendor, m[0])]
+    lines = [f"{function} failed on npu:{device}: {name_of(code)} (status {code})"]
+    if vendor:
+        lines.append(f"  vendor: {vendor}")
+    suspects = named or made
+    distinct = list(dict.fromkeys(suspects))
+    if len(distinct) == 1:
+        called, operator, line = distinct[0]
+        lines[0] = f"{called} failed for {operator} on npu:{device}: {name_of(code)} (status {code})"
+        lines.append(f"  launched at {line}, reported by {function} at {here()}")
+    elif distinct:
+        lines.append(f"  reported at {here()}; one of these launches failed, newest first:")
+        lines += [f"    {operator} ({called}) launched at {line}" for called, operator, line in distinct[:10]]
+        if len(distinct) > 10:
+            lines.append(f"    and {len(distinct) - 10} more; ACL_LAUNCH_BLOCKING=1 tells which")
+    else:
+        lines.append(f"  reported at {here()}; no launch is remembered; ACL_LAUNCH_BLOCKING=1 tells which it was")
+    error = AclError("\n".join(lines), code, function, vendor)
+    _note_loss(code, str(error))
+    raise error
+
+
+def _mentions(text: str, function: str) -> bool:
+    """Whether a text names a function as a whole word: aclnnAdd is not named by aclnnAddmm."""
+    at = text.find(function)
+    while at >= 0:
+        end = at + len(function)
+        if end == len(text) or not (text[end].isalnum() or text[end] == "_"):
+            return True
+        at = text.find(function, end)
+    return False
+
+
+def _note_loss(code: int, text: str) -> None:
+    if code in LOST:
+        from . import runtime
+
+        runtime.lose(text)
