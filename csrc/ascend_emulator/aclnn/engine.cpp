@@ -1,0 +1,450 @@
+// One engine for every aclnn function: unpack and check the arguments, make an executor; check it again, run the kernel
+// on the stream.
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <set>
+
+#include "executor.h"
+
+namespace emu {
+
+namespace {
+
+std::map<std::string, Kernel>& kernels() {
+    static std::map<std::string, Kernel> table;
+    return table;
+}
+
+const char* format_name(int format) {
+    switch (format) {
+        case ACL_FORMAT_NCHW: return "NCHW";
+        case ACL_FORMAT_NHWC: return "NHWC";
+        case ACL_FORMAT_ND: return "ND";
+        case ACL_FORMAT_HWCN: return "HWCN";
+        case ACL_FORMAT_NDHWC: return "NDHWC";
+        case ACL_FORMAT_NCDHW: return "NCDHW";
+        case ACL_FORMAT_NC: return "NC";
+        case ACL_FORMAT_NCL: return "NCL";
+        case ACL_FORMAT_NC1HWC0: return "NC1HWC0";
+        case ACL_FORMAT_FRACTAL_Z: return "FRACTAL_Z";
+        case ACL_FORMAT_FRACTAL_NZ: return "FRACTAL_NZ";
+        default: return "UNDEFINED";
+    }
+}
+
+// The rank a format implies; 0: any.
+int format_rank(int format) {
+    switch (format) {
+        case ACL_FORMAT_NC: return 2;
+        case ACL_FORMAT_NCL: return 3;
+        case ACL_FORMAT_NCHW: case ACL_FORMAT_NHWC: case ACL_FORMAT_HWCN: return 4;
+        case ACL_FORMAT_NCDHW: case ACL_FORMAT_NDHWC: return 5;
+        default: return 0;
+    }
+}
+
+bool public_format(int format) { return format == ACL_FORMAT_ND || format_rank(format) != 0; }
+
+template <class F>
+std::string names_of(uint64_t bits, F name) {
+    std::string out;
+    for (int i = 0; i < 64; ++i)
+        if (bits >> i & 1) out += (out.empty() ? "" : " ") + std::string(name(i));
+    return out;
+}
+
+bool has_bit(uint64_t bits, int i) { return i >= 0 && i < 64 && (bits >> i & 1); }
+
+// -- unpacking -------------------------------------------------------------------------------------------------------
+Kind handle_kind(Role role) {
+    switch (role) {
+        case Role::tensor: return Kind::tensor;
+        case Role::scalar: return Kind::scalar;
+        case Role::ints: return Kind::int_array;
+        case Role::floats: return Kind::float_array;
+        case Role::bools: return Kind::bool_array;
+        case Role::tensors: return Kind::tensor_list;
+        case Role::scalars: return Kind::scalar_list;
+        default: return Kind::none;
+    }
+}
+
+template <class T>
+std::shared_ptr<T> object(Role role, const void* handle, const Function& f, const char* parameter) {
+    auto found = handles().find<T>(handle_kind(role), handle, f.phase1);
+    if (!found) refuse(ACLNN_ERR_INNER_NULLPTR, "%s is not a live %s", parameter, kind_name(handle_kind(role)));
+    return found;
+}
+
+Value unpack(const Function& f, const Parameter& p, const Raw& raw) {
+    Value v;
+    switch (p.role) {
+        case Role::integer: case Role::boolean: case Role::dtype:
+            v.given = true;
+            v.integer = raw.integer;
+            return v;
+        case Role::real:
+            v.given = true;
+            v.real = raw.real;
+            return v;
+        default: break;
+    }
+    if (raw.pointer == nullptr) {
+        if (p.must) refuse(ACLNN_ERR_PARAM_NULLPTR, "%s must not be null", p.name);
+        return v;
+    }
+    v.given = true;
+    if (p.role != Role::string && on_device(reinterpret_cast<uint64_t>(raw.pointer)))
+        refuse(ACLNN_ERR_PARAM_INVALID, "%s is a device address, a handle is needed", p.name);
+    switch (p.role) {
+        case Role::string: v.string = static_cast<const char*>(raw.pointer); break;
+        case Role::tensor: v.tensor = *object<Tensor>(p.role, raw.pointer, f, p.name); break;
+        case Role::scalar: v.scalar = *object<Scalar>(p.role, raw.pointer, f, p.name); break;
+        case Role::ints: v.ints = object<Array<int64_t>>(p.role, raw.pointer, f, p.name)->values; break;
+        case Role::floats: {
+            auto array = object<Array<float>>(p.role, raw.pointer, f, p.name);
+            v.floats.assign(array->values.begin(), array->values.end());
+            break;
+        }
+        case Role::bools: {
+            auto array = object<Array<uint8_t>>(p.role, raw.pointer, f, p.name);
+            v.ints.assign(array->values.begin(), array->values.end());
+            break;
+        }
+        case Role::tensors:
+            v.handle = const_cast<void*>(raw.pointer);
+            for (void* item : object<List>(p.role, raw.pointer, f, p.name)->handles) {
+                // An empty place in a list (an index left out) is a tensor without dtype.
+                v.tensors.push_back(item == nullptr ? Tensor() : *object<Tensor>(Role::tensor, item, f, p.name));
+            }
+            break;
+        case Role::scalars:
+            for (void* item : object<List>(p.role, raw.pointer, f, p.name)->handles)
+                v.scalars.push_back(*object<Scalar>(Role::scalar, item, f, p.name));
+            break;
+        default: break;
+    }
+    return v;
+}
+
+// -- checks from the facts -------------------------------------------------------------------------------------------
+void check_dtype(const Function& f, const Parameter& p, int dtype, const Call& call) {
+    if (p.dtypes != 0 && !has_bit(p.dtypes, dtype))
+        refuse(ACLNN_ERR_PARAM_INVALID, "%s has dtype %s; accepted: %s", p.name, dtype_name(dtype),
+               names_of(p.dtypes, dtype_name).c_str());
+    if (p.same_as >= 0) {
+        const Value& other = call.values[size_t(p.same_as)];
+        int want = other.given && other.tensor.dtype != ACL_DT_UNDEFINED ? other.tensor.dtype
+                   : !other.tensors.empty()                               ? other.tensors[0].dtype
+                                                                          : dtype;
+        if (dtype != want)
+            refuse(ACLNN_ERR_PARAM_INVALID, "%s has dtype %s; it must be that of %s, %s", p.name, dtype_name(dtype),
+                   f.parameters[p.same_as].name, dtype_name(want));
+    }
+    for (int i = 0; i < f.rules; ++i) {
+        const ChipRule& rule = f.chip_rules[i];
+        if (rule.chip != settings().chip || p.dtypes == 0) continue;
+        // "only" speaks of the tensors that could have had all of these types, not of indices beside them.
+        bool refused = rule.only ? (p.dtypes & rule.dtypes) == rule.dtypes && !has_bit(rule.dtypes, dtype)
+                                 : has_bit(rule.dtypes, dtype);
+        if (refused)
+            refuse(ACLNN_ERR_PARAM_INVALID, "%s has dtype %s, which this chip (%s) does not support", p.name,
+                   dtype_name(dtype), chip_name(settings().chip));
+    }
+    if (!computable(dtype))
+        refuse(ACLNN_ERR_PARAM_INVALID, "%s has dtype %s, which the emulator does not compute", p.name,
+               dtype_name(dtype));
+}
+
+void check_tensor(const Function& f, const Parameter& p, const Tensor& t, const Call& call) {
+    check_dtype(f, p, t.dtype, call);
+    for (int64_t size : t.dims)
+        if (size < 0) refuse(ACLNN_ERR_PARAM_INVALID, "%s has a negative size: %s", p.name, text(t.dims).c_str());
+    if (p.formats != 0 ? !has_bit(p.formats, t.format) : !public_format(t.format))
+        refuse(ACLNN_ERR_PARAM_INVALID, "%s has format %s; accepted: %s", p.name, format_name(t.format),
+               p.formats ? names_of(p.formats, format_name).c_str() : "the public formats");
+    int implied = format_rank(t.format);
+    if (implied != 0 && implied != t.rank())
+        refuse(ACLNN_ERR_PARAM_INVALID, "%s has format %s but %d dimensions", p.name, format_name(t.format), t.rank());
+    if (p.ranks != 0 ? !(p.ranks >> t.rank() & 1) : t.rank() > 8)
+        refuse(ACLNN_ERR_PARAM_INVALID, "%s has %d dimensions %s; accepted: %s", p.name, t.rank(),
+               text(t.dims).c_str(),
+               p.ranks ? names_of(p.ranks, [](int i) { return std::to_string(i); }).c_str() : "at most 8");
+    if (p.contiguous && !t.contiguous())
+        refuse(ACLNN_ERR_PARAM_INVALID, "%s must be contiguous", p.name);
+}
+
+// Chips 310P and 310B run more than their documents list, so only the two others refuse what is not listed.
+void check_chip(const Function& f) {
+    Chip chip = settings().chip;
+    if (chip == Chip::k310P || chip == Chip::k310B || f.chips == 0) return;
+    if (!(f.chips >> unsigned(chip) & 1))
+        refuse(ACLNN_ERR_PARAM_INVALID, "not supported on this chip (%s)", chip_name(chip));
+}
+
+void check_bounds(const Parameter& p, const Tensor& t) {
+    if (t.contiguous()) return;
+    int64_t low, high;
+    if (!t.span(&low, &high)) return;
+    if (low < 0 || high + 1 > t.storage.product())
+        refuse(ACLNN_ERR_INNER_NULLPTR,
+               "ViewShape overlap: %s of shape %s, strides %s, offset %lld leaves its storage of %lld elements", p.name,
+               text(t.dims).c_str(), text(t.strides).c_str(), static_cast<long long>(t.offset),
+               static_cast<long long>(t.storage.product()));
+}
+
+template <class F>
+void each_tensor(const Call& call, F f) {
+    for (int i = 0; i < call.function->count; ++i) {
+        const Parameter& p = call.function->parameters[i];
+        const Value& v = call.values[size_t(i)];
+        if (!v.given) continue;
+        if (p.role == Role::tensor) f(p, v.tensor);
+        else if (p.role == Role::tensors)
+            for (const Tensor& t : v.tensors)
+                if (t.dtype != ACL_DT_UNDEFINED) f(p, t);
+    }
+}
+
+void check_facts(const Function& f, const Call& call) {
+    check_chip(f);
+    each_tensor(call, [&](const Parameter& p, const Tensor& t) { check_tensor(f, p, t, call); });
+    for (int i = 0; i < f.count; ++i) {
+        const Value& v = call.values[size_t(i)];
+        if (v.given && f.parameters[i].role == Role::scalar) check_dtype(f, f.parameters[i], v.scalar.dtype, call);
+    }
+}
+
+uint64_t align(uint64_t n) { return (n + 511) & ~uint64_t(511); }
+
+// Strided tensors are packed into the workspace before, or spread from it after, the kernel.
+uint64_t strided_workspace(const Call& call) {
+    uint64_t total = 0;
+    each_tensor(call, [&](const Parameter&, const Tensor& t) {
+        if (!t.contiguous()) total += align(uint64_t(t.numel()) * size_of(t.dtype));
+    });
+    return total;
+}
+
+// -- checks of phase 2 -----------------------------------------------------------------------------------------------
+std::vector<int64_t> places(const Tensor& t) {
+    std::vector<int64_t> out{t.offset};
+    for (int d = 0; d < t.rank(); ++d) {
+        std::vector<int64_t> next;
+        for (int64_t base : out)
+            for (int64_t k = 0; k < t.dims[d]; ++k) next.push_back(base + k * t.strides[d]);
+        out.swap(next);
+    }
+    return out;
+}
+
+bool overlap(const Tensor& a, const Tensor& b) {
+    Range x = a.range(false), y = b.range(false);
+    if (x.bytes == 0 || y.bytes == 0 || x.begin >= y.begin + y.bytes || y.begin >= x.begin + x.bytes) return false;
+    if (a.contiguous() && b.contiguous()) return true;
+    constexpr int64_t small = 4096;  // interleaved views are told apart element by element while that is cheap
+    if (a.numel() > small || b.numel() > small || a.data != b.data || size_of(a.dtype) != size_of(b.dtype)) return false;
+    std::vector<int64_t> p = places(a), q = places(b);
+    std::set<int64_t> seen(p.begin(), p.end());
+    return std::any_of(q.begin(), q.end(), [&](int64_t i) { return seen.count(i) != 0; });
+}
+
+void check_aliasing(const Call& call) {
+    std::vector<std::pair<const Parameter*, const Tensor*>> all;
+    each_tensor(call, [&](const Parameter& p, const Tensor& t) { all.emplace_back(&p, &t); });
+    for (size_t i = 0; i < all.size(); ++i)
+        for (size_t j = 0; j < all.size(); ++j) {
+            if (i == j || !all[i].first->output || all[i].first->in_place) continue;
+            if (j < i && all[j].first->output) continue;
+            if (overlap(*all[i].second, *all[j].second))
+                violation("alias", "%s: output %s shares memory with %s", call.function->name, all[i].first->name,
+                          all[j].first->name);
+        }
+}
+
+int check_launch(const Executor& e, void* workspace, uint64_t size) {
+    const char* name = e.call.function->name;
+    int code = 0;
+    each_tensor(e.call, [&](const Parameter& p, const Tensor& t) {
+        if (t.numel() == 0 || code) return;
+        if (!on_device(t.data)) {
+            say("%s: %s points to host memory or to nothing (0x%llx)", name, p.name,
+                static_cast<unsigned long long>(t.data));
+            violation("host-pointer", "%s: %s is not device memory", name, p.name);
+            code = ACLNN_ERR_RUNTIME_ERROR;
+        } else if (t.data % 32 != 0) {
+            violation("alignment", "%s: the data of %s is not 32-byte aligned", name, p.name);
+        }
+        if (!e.repeatable && t.handle != nullptr && !handles().is(Kind::tensor, t.handle))
+            violation("destroyed-early", "%s: %s was destroyed between the two phases: %s", name, p.name,
+                      handles().describe(t.handle).c_str());
+    });
+    if (code) return code;
+    if (e.workspace > 0) {
+        if (workspace == nullptr) {
+            say("%s: workspace is null, %llu bytes were asked for", name, static_cast<unsigned long long>(e.workspace));
+            return ACLNN_ERR_PARAM_NULLPTR;
+        }
+        if (size < e.workspace) {
+            say("%s: workspaceSize is %llu, %llu bytes were asked for", name, static_cast<unsigned long long>(size),
+                static_cast<unsigned long long>(e.workspace));
+            return ACLNN_ERR_PARAM_INVALID;
+        }
+        if (!live(reinterpret_cast<uint64_t>(workspace), e.workspace)) {
+            say("%s: workspace is not %llu bytes of live device memory", name,
+                static_cast<unsigned long long>(e.workspace));
+            violation("workspace", "%s: workspace is not live device memory", name);
+            return ACLNN_ERR_RUNTIME_ERROR;
+        }
+    }
+    check_aliasing(e.call);
+    return 0;
+}
+
+void apply_sizes(const Run& run) {
+    for (const auto& [index, dims] : run.resized) {
+        void* handle = run.values[size_t(index)].tensor.handle;
+        auto t = handles().find<Tensor>(Kind::tensor, handle, run.function->name);
+        if (!t) continue;
+        t->dims = dims;
+        t->strides = contiguous_strides(dims);
+        t->storage = dims;
+    }
+}
+
+}  // namespace
+
+// -- the two phases --------------------------------------------------------------------------------------------------
+int phase1(int id, const Raw* arguments, uint64_t* workspace, aclOpExecutor** executor) {
+    const Function& f = function_at(id);
+    if (int code = enter(f.phase1)) return code;
+    try {
+        Plan plan;
+        plan.function = &f;
+        plan.values.reserve(size_t(f.count));
+        for (int i = 0; i < f.count; ++i) plan.values.push_back(unpack(f, f.parameters[i], arguments[i]));
+        if (workspace == nullptr || executor == nullptr)
+            refuse(ACLNN_ERR_PARAM_NULLPTR, "%s must not be null", workspace == nullptr ? "workspaceSize" : "executor");
+        const Kernel* kernel = kernel_of(f.name);
+        if (kernel == nullptr) refuse(561003, "the emulator has no kernel of that name");
+        check_facts(f, plan);
+        kernel->plan(plan);
+        each_tensor(plan, [](const Parameter& p, const Tensor& t) { check_bounds(p, t); });
+        auto made = std::make_shared<Executor>();
+        made->kernel = kernel;
+        made->workspace = align(plan.workspace) + strided_workspace(plan);
+        made->call = std::move(plan);
+        *workspace = made->workspace;
+        *executor = static_cast<aclOpExecutor*>(handles().create(Kind::executor, f.phase1, made));
+        return 0;
+    } catch (const Refusal& r) {
+        say("%s(%s): %s: %s", r.code / 1000 == 161 ? "AclNN_Parameter_Error" : "AclNN_Inner_Error",
+            r.code == ACLNN_ERR_PARAM_NULLPTR ? "EZ1002" : "EZ1001", f.name, r.text.c_str());
+        return r.code;
+    } catch (const std::exception& e) {
+        say("%s: %s", f.name, e.what());
+        return ACLNN_ERR_INNER;
+    }
+}
+
+int phase2(int id, void* workspace, uint64_t size, aclOpExecutor* executor, void* stream) {
+    const Function& f = function_at(id);
+    int injected = enter(f.name);
+    if (executor == nullptr) {
+        say("%s: executor is null", f.name);
+        return ACLNN_ERR_PARAM_NULLPTR;
+    }
+    auto e = handles().find<Executor>(Kind::executor, executor, f.name);
+    if (!e) return ACLNN_ERR_INNER;
+    if (e->call.function != &f) {
+        say("%s: the executor was made by %s", f.name, e->call.function->phase1);
+        violation("foreign-executor", "%s: given an executor made by %s", f.name, e->call.function->phase1);
+        return ACLNN_ERR_INNER;
+    }
+    // Consumed now, whatever happens: a second run finds a dead handle.
+    if (!e->repeatable) handles().destroy<Executor>(Kind::executor, executor, f.name);
+    if (injected) return injected;
+    if (int code = check_launch(*e, workspace, size)) return code;
+    if (require_context()) return ACLNN_ERR_RUNTIME_ERROR;
+
+    Task task;
+    task.name = f.name;
+    each_tensor(e->call, [&](const Parameter& p, const Tensor& t) {
+        Range range = t.range(p.output);
+        if (range.bytes) task.ranges.push_back(range);
+    });
+    uint64_t scratch = e->workspace ? reinterpret_cast<uint64_t>(workspace) : 0;
+    if (scratch) task.ranges.push_back({scratch, e->workspace, true});
+    auto run = std::make_shared<Run>();
+    static_cast<Call&>(*run) = e->call;
+    task.run = [run, e, scratch] {
+        // What the vendor's kernels leave there is nobody's data.
+        if (scratch) std::memset(reach(scratch, e->workspace, "workspace"), 0xA5, e->workspace);
+        e->kernel->run(*run);
+        count_kernel(run->function->name);
+    };
+    if (int code = launch(stream, std::move(task))) {
+        say("%s: the stream answered %d", f.name, code);
+        return ACLNN_ERR_RUNTIME_ERROR;
+    }
+    if (e->kernel->dynamic && !settings().noop) {
+        if (int code = wait(stream)) return code;
+        apply_sizes(*run);
+    }
+    return 0;
+}
+
+// -- executors by themselves -----------------------------------------------------------------------------------------
+int make_repeatable(void* executor) {
+    if (executor == nullptr) return ACLNN_ERR_INNER_NULLPTR;
+    auto e = handles().find<Executor>(Kind::executor, executor, "aclSetAclOpExecutorRepeatable");
+    if (!e) return ACLNN_ERR_INNER_NULLPTR;
+    if (e->kernel->dynamic) {
+        say("%s cannot be made repeatable: its output shape depends on data", e->call.function->name);
+        return ACLNN_ERR_INNER;
+    }
+    e->repeatable = true;
+    return 0;
+}
+
+int destroy_executor(void* executor) {
+    if (executor == nullptr) return ACLNN_ERR_INNER_NULLPTR;
+    int why = kFine;
+    handles().destroy<Executor>(Kind::executor, executor, "aclDestroyAclOpExecutor", &why);
+    return why == kFine ? 0 : ACLNN_ERR_INNER;
+}
+
+int set_address(void* executor, Which which, size_t index, size_t relative, void* tensor, void* address,
+                const char* by) {
+    if (executor == nullptr || tensor == nullptr) return ACLNN_ERR_INNER_NULLPTR;
+    auto e = handles().find<Executor>(Kind::executor, executor, by);
+    if (!e) return ACLNN_ERR_INNER_NULLPTR;
+    size_t seen = 0;
+    for (int i = 0; i < e->call.function->count; ++i) {
+        const Parameter& p = e->call.function->parameters[i];
+        Value& v = e->call.values[size_t(i)];
+        if (p.role != Role::tensor && p.role != Role::tensors) continue;
+        bool counts = which == Which::any || (which == Which::output) == (p.output && !p.in_place);
+        if (!counts || seen++ != index) continue;
+        Tensor* t = p.role == Role::tensor ? &v.tensor : relative < v.tensors.size() ? &v.tensors[relative] : nullptr;
+        if (t == nullptr) break;
+        t->data = reinterpret_cast<uint64_t>(address);
+        return 0;
+    }
+    say("%s: index %zu is out of range", by, index);
+    return ACLNN_ERR_PARAM_INVALID;
+}
+
+// -- registration ----------------------------------------------------------------------------------------------------
+Registration::Registration(const char* name, std::function<void(Plan&)> plan, std::function<void(Run&)> run,
+                           bool dynamic) {
+    kernels()[name] = Kernel{std::move(plan), std::move(run), dynamic};
+}
+
+const Kernel* kernel_of(const char* name) {
+    auto found = kernels().find(name);
+    return found == kernels().end() ? nullptr : &found->second;
+}
+
+}  // namespace emu

@@ -1,0 +1,153 @@
+"""Writes the C++ that every aclnn function shares from facts.jsonl: its parameter table and its two exported functions.
+
+Invariant: a function is exported exactly when a line of aclnn/*.cpp that begins with a macro names it.
+"""
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+MACRO_LINE = re.compile(r"^[A-Z][A-Z_]*\(.*\baclnn[A-Z]")
+FUNCTION_NAME = re.compile(r"\baclnn[A-Z]\w*")
+CHIPS = {"910B": "k910B", "910A": "k910A", "310P": "k310P", "310B": "k310B"}
+DTYPES = {
+    "FLOAT": 0, "FLOAT16": 1, "INT8": 2, "INT32": 3, "UINT8": 4, "INT16": 6, "UINT16": 7, "UINT32": 8, "INT64": 9,
+    "UINT64": 10, "DOUBLE": 11, "BOOL": 12, "STRING": 13, "COMPLEX64": 16, "COMPLEX128": 17, "BF16": 27, "INT4": 29,
+    "UINT1": 30, "COMPLEX32": 33, "HIFLOAT8": 34, "FLOAT8_E5M2": 35, "FLOAT8_E4M3FN": 36, "FLOAT8_E8M0": 37,
+    "FLOAT6_E3M2": 38, "FLOAT6_E2M3": 39, "FLOAT4_E2M1": 40, "FLOAT4_E1M2": 41,
+}
+FORMATS = {
+    "NCHW": 0, "NHWC": 1, "ND": 2, "NC1HWC0": 3, "FRACTAL_Z": 4, "HWCN": 16, "NDHWC": 27, "FRACTAL_NZ": 29,
+    "NCDHW": 30, "NC": 35, "NCL": 47,
+}
+ROLES = {
+    "aclTensor*": "tensor", "aclScalar*": "scalar", "aclIntArray*": "ints", "aclFloatArray*": "floats",
+    "aclBoolArray*": "bools", "aclTensorList*": "tensors", "aclScalarList*": "scalars", "bool": "boolean",
+    "aclDataType": "dtype", "char*": "string", "double": "real", "float": "real", "int": "integer",
+    "int8_t": "integer", "int32_t": "integer", "int64_t": "integer", "uint32_t": "integer", "uint64_t": "integer",
+}
+# The libraries of the old layout: their exact contents are not documented, so each carries the half its name suggests.
+OLD_LIBRARIES = {"libaclnn_math": ("math",), "libaclnn_ops_infer": ("nn", "cv", "transformer")}
+LIBRARIES = {
+    "libopapi": ("math", "nn", "cv", "transformer"),
+    **{f"libopapi_{part}": (part,) for part in ("math", "nn", "cv", "transformer")},
+    **OLD_LIBRARIES,
+}
+
+
+def facts() -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (HERE / "facts.jsonl").read_text().splitlines()]
+
+
+def implemented() -> set[str]:
+    names: set[str] = set()
+    for source in (HERE / "aclnn").glob("*.cpp"):
+        for line in source.read_text().splitlines():
+            if MACRO_LINE.match(line):
+                names.update(FUNCTION_NAME.findall(line))
+    return names
+
+
+def bits(names: str, codes: dict[str, int]) -> str:
+    return hex(sum({1 << codes[name] for name in names.split()})) + "ull"
+
+
+def rank_bits(text: str) -> str:
+    ranks: set[int] = set()
+    for part in text.split("|"):
+        first, _, last = part.partition("-")
+        ranks.update(range(int(first), int(last or first) + 1))
+    return hex(sum(1 << r for r in ranks)) + "u"
+
+
+def is_output(p: dict[str, Any]) -> bool:
+    return p.get("io") in ("out", "inout") or is_in_place(p)
+
+
+def is_in_place(p: dict[str, Any]) -> bool:
+    """Documents mark some in-place arguments as inputs; their names end in Ref."""
+    return p.get("io") == "inout" or (p["type"].startswith("aclTensor") and p["name"].endswith("Ref"))
+
+
+def parameter(f: dict[str, Any], p: dict[str, Any]) -> str:
+    dtypes, same = "0", -1
+    stated = p.get("dtypes", "")
+    if stated.startswith("="):
+        names = [q["name"] for q in f["params"]]
+        same = names.index(stated[1:]) if stated[1:] in names else -1
+    elif stated and all(name in DTYPES for name in stated.split()):
+        dtypes = bits(stated, DTYPES)
+    pointer = p["type"].endswith("*")
+    must = pointer and (p["name"] in f["null"] if f.get("null") else not p.get("optional"))
+    fields = [
+        json.dumps(p["name"]), f"Role::{ROLES[p['type']]}", is_output(p), is_in_place(p), must,
+        bool(p.get("contiguous")), same, dtypes, rank_bits(p["rank"]) if "rank" in p else "0",
+        bits(p["formats"], FORMATS) if "formats" in p else "0",
+    ]
+    return "{" + ", ".join(str(x).lower() if isinstance(x, bool) else str(x) for x in fields) + "}"
+
+
+def table(functions: list[dict[str, Any]]) -> str:
+    lines = ['#include "aclnn/kernel.h"', "namespace emu {", "namespace {"]
+    rows = []
+    for f in functions:
+        name = f["name"]
+        parameters = ",\n    ".join(parameter(f, p) for p in f["params"])
+        lines.append(f"const Parameter p_{name}[] = {{\n    {parameters}}};")
+        rules = [
+            f"{{Chip::{CHIPS[chip]}, {'true' if how == 'only' else 'false'}, {bits(names, DTYPES)}}}"
+            for chip, said in f.get("chips", {}).items() if chip in CHIPS
+            for how, names in said.items() if all(n in DTYPES for n in names.split())
+        ]
+        if rules:
+            lines.append(f"const ChipRule r_{name}[] = {{{', '.join(rules)}}};")
+        chips = " | ".join(f"1u << unsigned(Chip::{CHIPS[c]})" for c in f.get("products", []) if c in CHIPS) or "0"
+        rows.append(f'    {{"{name}", "{name}GetWorkspaceSize", {len(f["params"])}, p_{name}, {chips}, {len(rules)}, '
+                    f'{f"r_{name}" if rules else "nullptr"}}},')
+    lines += ["const Function functions[] = {", *rows, "};", "}  // namespace"]
+    lines += ["const Function& function_at(int id) { return functions[id]; }"]
+    lines += [f"int function_count() {{ return {len(rows)}; }}", "}  // namespace emu", ""]
+    return "\n".join(lines)
+
+
+def exports(functions: list[dict[str, Any]], parts: tuple[str, ...]) -> str:
+    lines = ['#include "aclnn/executor.h"', "using namespace emu;", 'extern "C" {']
+    for i, f in enumerate(functions):
+        if not set(f.get("libs") or ["math"]) & set(parts):
+            continue
+        name = f["name"]
+        declared = "".join(f"{'const ' if p['type'].endswith('*') else ''}{p['type']} {p['name']}_, "
+                           for p in f["params"])
+        packed = ", ".join(f"Raw({p['name']}_)" for p in f["params"])
+        lines += [
+            f"EMU_API aclnnStatus {name}GetWorkspaceSize({declared}uint64_t* workspaceSize, aclOpExecutor** executor) {{",
+            f"    const Raw arguments[] = {{{packed}}};",
+            f"    return phase1({i}, arguments, workspaceSize, executor);",
+            "}",
+            f"EMU_API aclnnStatus {name}(void* workspace, uint64_t size, aclOpExecutor* executor, aclrtStream stream) {{",
+            f"    return phase2({i}, workspace, size, executor, stream);",
+            "}",
+        ]
+    return "\n".join([*lines, "}", ""])
+
+
+def write_if_changed(path: Path, text: str) -> None:
+    if not path.exists() or path.read_text() != text:
+        path.write_text(text)
+
+
+def generate(folder: Path) -> None:
+    """Writes functions.cpp and one lib<name>.cpp per operator library."""
+    folder.mkdir(parents=True, exist_ok=True)
+    known = {f["name"]: f for f in facts()}
+    names = sorted(implemented())
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        raise SystemExit(f"aclnn/*.cpp implements functions that facts.jsonl does not list: {', '.join(unknown)}")
+    functions = [known[name] for name in names]
+    write_if_changed(folder / "functions.cpp", table(functions))
+    for library, parts in LIBRARIES.items():
+        write_if_changed(folder / f"{library}.cpp", exports(functions, parts))

@@ -1,0 +1,95 @@
+// What the handles of libnnopbase stand for. Host objects only: device memory is never touched here.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "../core/acl.h"
+#include "../core/dtype.h"
+#include "../core/handles.h"
+
+namespace emu {
+
+constexpr int kMaxRank = 25;  // the object API's own limit; operators accept 8
+
+// A short list of sizes or strides without allocation.
+struct Dims {
+    int n = 0;
+    std::array<int64_t, kMaxRank> v{};
+
+    Dims() = default;
+    Dims(std::initializer_list<int64_t> list) {
+        for (int64_t x : list) push(x);
+    }
+    Dims(const int64_t* from, uint64_t count) : n(int(count)) {
+        for (int i = 0; i < n; ++i) v[i] = from[i];
+    }
+
+    int size() const { return n; }
+    int64_t& operator[](int i) { return v[i]; }
+    int64_t operator[](int i) const { return v[i]; }
+    int64_t back() const { return v[n - 1]; }
+    void push(int64_t x) {
+        if (n < kMaxRank) v[n++] = x;
+    }
+    const int64_t* begin() const { return v.data(); }
+    const int64_t* end() const { return v.data() + n; }
+    int64_t* begin() { return v.data(); }
+    int64_t* end() { return v.data() + n; }
+    bool operator==(const Dims& other) const {
+        if (n != other.n) return false;
+        for (int i = 0; i < n; ++i)
+            if (v[i] != other.v[i]) return false;
+        return true;
+    }
+    bool operator!=(const Dims& other) const { return !(*this == other); }
+    int64_t product() const {
+        int64_t total = 1;
+        for (int i = 0; i < n; ++i) total *= v[i];
+        return total;
+    }
+};
+
+Dims contiguous_strides(const Dims& dims);
+std::string text(const Dims& dims);
+
+struct Tensor {
+    Dims dims, strides, storage;
+    int64_t offset = 0;
+    int dtype = ACL_DT_UNDEFINED;
+    int format = ACL_FORMAT_UNDEFINED;
+    uint64_t data = 0;
+    void* handle = nullptr;
+
+    int rank() const { return dims.n; }
+    int64_t numel() const { return dims.product(); }
+    // Sizes of 1 do not count, nor does a tensor of at most one element: as the vendor tests it.
+    bool contiguous() const;
+    // First and last element from `data`, counted in elements; false when the tensor is empty.
+    bool span(int64_t* low, int64_t* high) const;
+    Range range(bool written) const;
+};
+
+struct Scalar {
+    int dtype = ACL_DT_UNDEFINED;
+    unsigned char bytes[16] = {};
+
+    template <class T>
+    T as() const {
+        return load<T>(bytes, dtype);
+    }
+};
+
+template <class T>
+struct Array {
+    std::vector<T> values;
+};
+
+struct List {  // of tensors or of scalars; owns them
+    std::vector<void*> handles;
+};
+
+}  // namespace emu
