@@ -384,7 +384,7 @@ def from_data(data: Any, dt: Any, dev: Any, fname: str = "tensor") -> Any:
     t = numbers(data, dt)
     if dev is None or dev is CPU or dev.type == "cpu":
         return t
-    return _TO_COPY.call((t, None, placed(dev), None))
+    return _TO_COPY.call((t, None, placed(dev), None, False))
 
 
 _PLAIN: Final = frozenset({list, tuple, float, int, bool, complex})
@@ -399,7 +399,7 @@ def _as_array(data: Any) -> Any:
 
 
 def _copied(t: Any, dt: Any, dev: Any) -> Any:
-    return _TO_COPY.call((t, dt, dev, None))
+    return _TO_COPY.call((t, dt, dev, None, False))
 
 
 def tensor(data: Any = _MISSING, *, dtype: Any = None, device: Any = None, requires_grad: Any = False,

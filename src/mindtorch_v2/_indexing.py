@@ -327,7 +327,7 @@ def positions(t: TensorBase, indices: list[Any], values: TensorBase | None = Non
         elif x._dtype.name == "int64":
             out.append(x)
         elif x._dtype.name == "int32":
-            out.append(HOT.to_copy.call((x, HOT.int64, None, None)))
+            out.append(HOT.to_copy.call((x, HOT.int64, None, None, False)))
         else:
             raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
     return tuple(out)

@@ -37,12 +37,11 @@ def to(self: Any, *args: Any, **kwargs: Any) -> Any:
         if only is self._dtype or only is self._device:
             return self
         if isinstance(only, dtype):
-            return HOT.to_copy.call((self, only, None, None))
+            return HOT.to_copy.call((self, only, None, None, False))
         if isinstance(only, str):
             return convert(self, None, as_device(only))
-    # Copies between devices here are complete when they return, so non_blocking has nothing to change.
-    dt, dev, _, copy, form = parse_to(args, kwargs)
-    return convert(self, dt, dev, copy, form)
+    dt, dev, non_blocking, copy, form = parse_to(args, kwargs)
+    return convert(self, dt, dev, copy, form, non_blocking)
 
 
 def _cast(name: str, dt: dtype) -> Any:
@@ -83,13 +82,13 @@ def type_(self: Any, dtype: Any = None, non_blocking: bool = False) -> Any:
         return type_string(self)
     dt = dtype_or_none(dtype)
     if dt is not None:
-        return convert(self, dt, None)
+        return convert(self, dt, None, False, None, non_blocking)
     if not isinstance(dtype, str):
         raise TypeError(f"dtype must be a type, str, or dtype object, not {type_name(dtype)}")
     module, _, kind = dtype.rpartition(".")
     for name, old in TYPE_NAMES.items():
         if old == kind and (module == "torch" or module.startswith("torch.")):
-            return convert(self, getattr(d, name), as_device(module[6:] or "cpu"))
+            return convert(self, getattr(d, name), as_device(module[6:] or "cpu"), False, None, non_blocking)
     raise ValueError(f"invalid type: '{dtype}'")
 
 

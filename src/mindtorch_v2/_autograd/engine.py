@@ -195,7 +195,7 @@ def root_gradient(g: Any, shape: tuple[int, ...], dt: dtype, i: int) -> Any:
         raise RuntimeError(
             "For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch in dtype: "
             f"grad_output[{i}] has a dtype of {g._dtype} and output[{i}] has a dtype of {dt}.")
-    return g if g._dtype is dt else HOT.to_copy.call((g, dt, None, None))
+    return g if g._dtype is dt else HOT.to_copy.call((g, dt, None, None, False))
 
 
 def run_backward(nodes: list[Node], nrs: list[int], grads: list[Any], keep: bool, create: bool,
@@ -468,13 +468,13 @@ def refit(node: Node, i: int, shape: tuple[int, ...], dt: Any, dev: Any, g: Tens
                     "request to PyTorch.)")
             g = HOT.real.call((g,))
         if g._dtype is not dt:
-            g = HOT.to_copy.call((g, dt, None, None))
+            g = HOT.to_copy.call((g, dt, None, None, False))
     if g._device is not dev and g._device != dev:
         if len(g._shape) > 0:
             raise RuntimeError(
                 f"Function {node.name()} returned an invalid gradient at index {i} - expected device {dev} but got "
                 f"{g._device}")
-        g = HOT.to_copy.call((g, None, dev, None))
+        g = HOT.to_copy.call((g, None, dev, None, False))
     return g
 
 

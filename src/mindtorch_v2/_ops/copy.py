@@ -18,7 +18,7 @@ def _zeros(g: Any) -> Any:
 
 def _back_to(g: Any, device: Any) -> Any:
     """A gradient on the device its input lives on."""
-    return g if g._device == device else TO_COPY.call((g, None, device, None))
+    return g if g._device == device else TO_COPY.call((g, None, device, None, False))
 
 
 COPY: Op = op("copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor", meta=CopyRule(), inplace=True,
@@ -69,7 +69,7 @@ CLONE: Op = op("clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tenso
            grad=dict(self=lambda g: g))
 transfer.everywhere(CLONE, transfer.CLONE)
 
-TO_COPY: Op = op("to_copy(Tensor self, ScalarType? dtype=None, Device? device=None, MemoryFormat? memory_format=None) "
-                 "-> Tensor", meta=ToCopyRule(), function=False, method=False,
+TO_COPY: Op = op("to_copy(Tensor self, ScalarType? dtype=None, Device? device=None, MemoryFormat? memory_format=None, "
+                 "bool non_blocking=False) -> Tensor", meta=ToCopyRule(), function=False, method=False,
              grad=dict(self=lambda g, self_device: _back_to(g, self_device)))
 transfer.everywhere(TO_COPY, transfer.TO_COPY)

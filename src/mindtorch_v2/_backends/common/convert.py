@@ -69,13 +69,13 @@ def parse_to(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, b
     return dt, dev, flags[0], flags[1], form
 
 
-def convert(t: Any, dt: Any, dev: Any, copy: bool = False, form: Any = None) -> Any:
+def convert(t: Any, dt: Any, dev: Any, copy: bool = False, form: Any = None, non_blocking: bool = False) -> Any:
     """`t` with another dtype, device or memory format; `t` itself when it has them already."""
     where = t._device if dev is None else placed(dev)
     if not copy and (dt is None or dt is t._dtype) and (where is t._device or where == t._device) and (
             form is None or form is preserve_format or is_contiguous_as(t, form)):
         return t
-    return HOT.to_copy.call((t, dt, where, form))
+    return HOT.to_copy.call((t, dt, where, form, non_blocking))
 
 
 TYPE_NAMES: Final[dict[str, str]] = {

@@ -20,7 +20,7 @@ from .overlap import COPIES, FILLS, check_no_internal_overlap, check_write
 from .runtime import empty, empty_spec, extent, runtime_of
 
 # Transfers between two devices by (destination bit << 8 | source bit): functions of two tensors that are row-major and
-# have the same shape and dtype.
+# have the same shape and dtype, and of whether the copy may still be running when the function returns.
 TRANSFERS: Final[dict[int, Any]] = {}
 
 
@@ -33,7 +33,7 @@ def backend_of(t: TensorBase) -> i64:
     return t._keys & BACKENDS
 
 
-def move(dst: TensorBase, src: TensorBase) -> None:
+def move(dst: TensorBase, src: TensorBase, non_blocking: bool) -> None:
     """Copy values into `dst`, casting and broadcasting, whatever the two devices are."""
     to = backend_of(dst)
     source = backend_of(src)
@@ -44,10 +44,10 @@ def move(dst: TensorBase, src: TensorBase) -> None:
     elif source == META:
         raise NotImplementedError("Cannot copy out of meta tensor; no data!")
     else:
-        between(dst, src, to, source)
+        between(dst, src, to, source, non_blocking)
 
 
-def between(dst: TensorBase, src: TensorBase, to: i64, source: i64) -> None:
+def between(dst: TensorBase, src: TensorBase, to: i64, source: i64, non_blocking: bool) -> None:
     """Cast on the source's side, move raw memory, spread on the destination's side."""
     fn = TRANSFERS.get(int((to << 8) | source))
     if fn is None:
@@ -57,19 +57,20 @@ def between(dst: TensorBase, src: TensorBase, to: i64, source: i64) -> None:
         packed = empty(src._shape, contiguous_strides(src._shape), dst._dtype, src._device)
         runtime_of(src).copy(packed, src)
     if is_contiguous(dst) and dst._shape == src._shape:
-        fn(dst, packed)
+        fn(dst, packed, non_blocking)
         return
     landed = empty(packed._shape, packed._stride, dst._dtype, dst._device)
-    fn(landed, packed)
+    # The CPU goes on with what landed at once; other devices do so in the order of their streams.
+    fn(landed, packed, non_blocking and to != CPU)
     spread = alias(landed, dst._shape, expand_strides(landed, dst._shape), 0)
     runtime_of(dst).copy(dst, spread)
 
 
-def put(out: TensorBase, value: Any) -> None:
+def put(out: TensorBase, value: Any, non_blocking: bool) -> None:
     """Write a tensor's values, or a number everywhere."""
     if isinstance(value, TensorBase):
         if value is not out:
-            move(out, value)
+            move(out, value, non_blocking)
     else:
         runtime_of(out).fill(out, value)
 
@@ -100,7 +101,7 @@ class ToCopyKernel(Kernel):
         if backend_of(src) == META and s.device.type != "meta":
             raise NotImplementedError("Cannot copy out of meta tensor; no data!")
         out = empty_spec(s)
-        move(out, src)
+        move(out, src, args[4])
         return out
 
 
@@ -112,11 +113,11 @@ class CopyKernel(Kernel):
         s = op.infer(args)
         assert isinstance(s, Spec)
         out = empty_spec(s)
-        put(out, args[1])
+        put(out, args[1], args[2])
         return out
 
     def into(self, op: Op, args: tuple[Any, ...], spec: Spec, out: TensorBase) -> bool:
-        put(out, args[1])
+        put(out, args[1], args[2])
         return True
 
 
@@ -128,11 +129,11 @@ class FillKernel(Kernel):
         s = op.infer(args)
         assert isinstance(s, Spec)
         out = empty_spec(s)
-        put(out, args[1] if len(args) > 1 else 0)
+        put(out, args[1] if len(args) > 1 else 0, False)
         return out
 
     def into(self, op: Op, args: tuple[Any, ...], spec: Spec, out: TensorBase) -> bool:
-        put(out, args[1] if len(args) > 1 else 0)
+        put(out, args[1] if len(args) > 1 else 0, False)
         return True
 
 
@@ -152,7 +153,7 @@ class FillInplaceKernel(Kernel):
                 check_fill(value)
             else:
                 check_value(value, target._dtype)
-            put(target, value)
+            put(target, value, False)
         bump(target)
         return target
 
@@ -168,7 +169,7 @@ class CopyInplaceKernel(Kernel):
         check_write(COPIES, target, args)
         if isinstance(src, TensorBase) and src._shape != target._shape:
             check_copy(target._shape, src._shape)
-        put(target, src)
+        put(target, src, args[2])
         bump(target)
         return target
 

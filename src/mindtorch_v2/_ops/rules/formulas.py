@@ -35,7 +35,7 @@ def zeros_like(t: TensorBase) -> Any:
 def wide(t: TensorBase) -> Any:
     """The tensor in float32 if it is narrower."""
     dt = t._dtype
-    return HOT.to_copy.call((t, float32, None, None)) if dt.category == 2 and dt.itemsize < 4 else t
+    return HOT.to_copy.call((t, float32, None, None, False)) if dt.category == 2 and dt.itemsize < 4 else t
 
 
 def pair(a: TensorBase, b: TensorBase) -> tuple[Any, Any]:
@@ -44,12 +44,12 @@ def pair(a: TensorBase, b: TensorBase) -> tuple[Any, Any]:
     y: Any = b
     if a._dtype is not b._dtype:
         dt = promote(a._dtype, b._dtype)
-        x = a if a._dtype is dt else HOT.to_copy.call((a, dt, None, None))
-        y = b if b._dtype is dt else HOT.to_copy.call((b, dt, None, None))
+        x = a if a._dtype is dt else HOT.to_copy.call((a, dt, None, None, False))
+        y = b if b._dtype is dt else HOT.to_copy.call((b, dt, None, None, False))
     return wide(x), wide(y)
 
 
 def narrow(x: Any, a: TensorBase, b: TensorBase | None = None) -> Any:
     """A result computed from wide operands, in the dtype of the operands themselves."""
     dt = a._dtype if b is None else promote(a._dtype, b._dtype)
-    return x if x._dtype is dt or dt.itemsize >= 4 else HOT.to_copy.call((x, dt, None, None))
+    return x if x._dtype is dt or dt.itemsize >= 4 else HOT.to_copy.call((x, dt, None, None, False))

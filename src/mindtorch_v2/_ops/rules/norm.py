@@ -84,7 +84,7 @@ class SoftmaxOf(Kernel):
         assert isinstance(x, TensorBase)
         if args[2] is None or args[2] is x._dtype:
             return below(row, (x, args[1], False), keys)
-        return row.call((USED.to_copy.call((x, args[2], None, None)), args[1], False))
+        return row.call((USED.to_copy.call((x, args[2], None, None, False)), args[1], False))
 
 
 # -- layer norm ---------------------------------------------------------------------------------------------------

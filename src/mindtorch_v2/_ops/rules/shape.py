@@ -102,7 +102,7 @@ class CloneRule(Rule):
 
 @final
 class ToCopyRule(Rule):
-    """to_copy(self, dtype, device, memory_format)"""
+    """to_copy(self, dtype, device, memory_format, non_blocking)"""
 
     def infer(self, args: tuple[Any, ...]) -> Any:
         t = args[0]
