@@ -1,0 +1,138 @@
+"""Page-locked host memory, which the device copies to and from while the host goes on.
+
+Invariant: a block is reused, or given back, only after every copy that was started with it has run. Its finaliser makes
+no vendor call, for the reasons given in `allocator`.
+"""
+from __future__ import annotations
+
+import ctypes
+import threading
+from typing import Any, Final, final
+
+from ... import _native
+from . import errors, runtime
+from .acl_loader import ensure_acl
+from .memory import Vendor, allocator
+
+_LEAST: Final = 512
+
+
+def size_class(nbytes: int) -> int:
+    """Blocks have sizes that are powers of two."""
+    return max(_LEAST, 1 << (nbytes - 1).bit_length())
+
+
+@final
+class PinnedBlock:
+    """Owner of the memory of a CPU storage."""
+
+    def __init__(self, ptr: int, size: int, late: list[tuple[int, int, list[tuple[Vendor, int]]]]) -> None:
+        self.ptr: Final = ptr
+        self.size: Final = size
+        # Events behind the copies that use it, with the device they belong to.
+        self.events: Final[list[tuple[Vendor, int]]] = []
+        self.late: Final = late
+
+    def __del__(self) -> None:
+        self.late.append((self.ptr, self.size, self.events))
+
+
+@final
+class Host:
+    """The free blocks."""
+
+    def __init__(self) -> None:
+        self.lock: Final = threading.Lock()
+        self.free: Final[dict[int, list[int]]] = {}
+        # Freed by finalisers, and those of them whose copies had not run when last looked at.
+        self.late: Final[list[tuple[int, int, list[tuple[Vendor, int]]]]] = []
+        self.registered: bool = False
+
+    def take(self, nbytes: int) -> PinnedBlock:
+        size = size_class(nbytes)
+        self.collect(False)
+        with self.lock:
+            free = self.free.get(size)
+            if free:
+                return PinnedBlock(free.pop(), size, self.late)
+        runtime.use(runtime.current_device())
+        if not self.registered:
+            self.registered = True
+            runtime.on_shutdown(25, close)
+        out = ctypes.c_void_p()
+        errors.check(ensure_acl().aclrtMallocHost(ctypes.byref(out), size), "aclrtMallocHost")
+        return PinnedBlock(out.value or 0, size, self.late)
+
+    def collect(self, wait: bool) -> None:
+        """Make blocks whose copies have run free again."""
+        todo = len(self.late)
+        for _ in range(todo):
+            try:
+                freed = self.late.pop(0)
+            except IndexError:
+                # Another thread is collecting too.
+                return
+            ptr, size, events = freed
+            try:
+                while events:
+                    vendor, event = events[len(events) - 1]
+                    if wait:
+                        vendor.wait(event)
+                    elif not vendor.done(event):
+                        break
+                    events.pop()
+                    vendor.recycle(event)
+            except BaseException:
+                self.late.append(freed)
+                raise
+            if events:
+                self.late.append(freed)
+                continue
+            with self.lock:
+                self.free.setdefault(size, []).append(ptr)
+
+    def give_back(self) -> None:
+        """Return free blocks to the system."""
+        self.collect(True)
+        with self.lock:
+            addresses = [ptr for found in self.free.values() for ptr in found]
+            self.free.clear()
+        if addresses:
+            release = ensure_acl().aclrtFreeHost
+            bad = 0
+            for ptr in addresses:
+                bad = release(ptr) or bad
+            errors.check(bad, "aclrtFreeHost")
+
+
+HOST: Final = Host()
+
+
+def allocate(nbytes: int) -> Any:
+    """A CPU storage in page-locked memory. Starts the NPU runtime."""
+    if nbytes == 0:
+        return _native.Storage(0)
+    block = HOST.take(nbytes)
+    return _native.Storage.wrap(block.ptr, nbytes, block)
+
+
+def block_of(storage: Any) -> PinnedBlock | None:
+    """The block a CPU storage lies in, None for ordinary memory."""
+    owner: Any = storage
+    while isinstance(owner, _native.Storage):
+        owner = owner.owner
+    return owner if isinstance(owner, PinnedBlock) else None
+
+
+def note_copy(block: PinnedBlock, index: int, stream: int) -> None:
+    """A copy on `stream` of a device was started with the block."""
+    vendor: Vendor = allocator(index).vendor
+    block.events.append((vendor, vendor.record(stream)))
+
+
+def close() -> None:
+    """At the end of the process: what is free goes back; what tensors hold is the system's to take."""
+    with HOST.lock:
+        for ptr in [p for found in HOST.free.values() for p in found]:
+            ensure_acl().aclrtFreeHost(ptr)
+        HOST.free.clear()

@@ -1,0 +1,105 @@
+"""Raw memory between host and device, and between devices.
+
+Invariant: a copy is ordered with the work of the current stream. One that the caller did not allow to be late has run
+when its function returns; one that may be late keeps the memory of both sides from being reused before it has run.
+"""
+from __future__ import annotations
+
+from typing import Any, Final
+
+from ..._dispatch.keys import CPU, NPU
+from ..._tensor_base import TensorBase, numel
+from ..common.transfer import add_transfer
+from . import errors, pinned, runtime, streams
+from .acl_loader import ensure_acl
+from .memory import NpuStorage, allocator
+
+_HOST_TO_DEVICE: Final = 1
+_DEVICE_TO_HOST: Final = 2
+_DEVICE_TO_DEVICE: Final = 3
+
+
+def _index(t: TensorBase) -> int:
+    index = t._device.index
+    return runtime.current_device() if index is None else index
+
+
+def _address(t: TensorBase) -> int:
+    storage: Any = t._storage
+    return int(storage.ptr + t._offset * t._dtype.itemsize)
+
+
+def _start(index: int, to: int, source: int, nbytes: int, kind: int, operator: str) -> int:
+    """Give the copy to the current stream of a device; the stream."""
+    runtime.use(index)
+    stream = streams.raw_stream(index)
+    errors.record("aclrtMemcpyAsync", operator, index, stream)
+    errors.check(ensure_acl().aclrtMemcpyAsync(to, nbytes, source, nbytes, kind, stream), "aclrtMemcpyAsync")
+    return stream
+
+
+def _between_host(device: TensorBase, host: TensorBase, kind: int, non_blocking: bool) -> None:
+    nbytes = numel(host) * host._dtype.itemsize
+    if nbytes == 0:
+        return
+    index = _index(device)
+    storage: NpuStorage = device._storage
+    if kind == _HOST_TO_DEVICE:
+        stream = _start(index, _address(device), _address(host), nbytes, kind, "copy_ to the device")
+    else:
+        stream = _start(index, _address(host), _address(device), nbytes, kind, "copy_ to the host")
+    block = pinned.block_of(host._storage) if non_blocking and not runtime.STATE.blocking else None
+    if block is None:
+        allocator(index).vendor.synchronize(stream)
+        return
+    storage.record_stream(stream)
+    try:
+        pinned.note_copy(block, index, stream)
+    except BaseException:
+        # Without an event nobody would know when the memory is free again.
+        allocator(index).vendor.synchronize(stream)
+        raise
+
+
+def to_device(dst: TensorBase, src: TensorBase, non_blocking: bool) -> None:
+    """From the CPU. The two are row-major and have one shape and dtype, as in all functions here."""
+    _between_host(dst, src, _HOST_TO_DEVICE, non_blocking)
+
+
+def to_host(dst: TensorBase, src: TensorBase, non_blocking: bool) -> None:
+    """To the CPU."""
+    _between_host(src, dst, _DEVICE_TO_HOST, non_blocking)
+
+
+# Pairs (device, other) where the first may reach the memory of the second.
+_PEERS: Final[set[tuple[int, int]]] = set()
+
+
+def _connect(index: int, peer: int) -> None:
+    if (index, peer) in _PEERS:
+        return
+    if not runtime.can_access_peer(index, peer):
+        raise RuntimeError(f"npu:{index} cannot reach the memory of npu:{peer}, so tensors cannot be copied between "
+                           f"them directly; copy through the CPU: t.cpu().to('npu:{peer}')")
+    runtime.use(index)
+    errors.check(ensure_acl().aclrtDeviceEnablePeerAccess(peer, 0), "aclrtDeviceEnablePeerAccess")
+    _PEERS.add((index, peer))
+
+
+def between_devices(dst: TensorBase, src: TensorBase, non_blocking: bool) -> None:
+    """From one NPU to another, on the source's stream. It has run when this returns, also where the caller would let
+    it be late: the vendor does not say that a stream can wait for an event of another device."""
+    nbytes = numel(src) * src._dtype.itemsize
+    if nbytes == 0:
+        return
+    source, to = _index(src), _index(dst)
+    _connect(source, to)
+    _connect(to, source)
+    allocator(to).vendor.synchronize(streams.raw_stream(to))
+    stream = _start(source, _address(dst), _address(src), nbytes, _DEVICE_TO_DEVICE, "copy_ between devices")
+    allocator(source).vendor.synchronize(stream)
+
+
+add_transfer(int(NPU), int(CPU), to_device)
+add_transfer(int(CPU), int(NPU), to_host)
+add_transfer(int(NPU), int(NPU), between_devices)
