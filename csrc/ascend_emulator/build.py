@@ -6,6 +6,7 @@ beside them ($ORIGIN).
 from __future__ import annotations
 
 import argparse
+import fcntl
 import os
 import shlex
 import subprocess
@@ -39,8 +40,6 @@ class Builder:
         self.pool = ThreadPoolExecutor(len(os.sched_getaffinity(0)))
 
     def compile(self, sources: list[Path]) -> list[str]:
-        self.objects.mkdir(parents=True, exist_ok=True)
-
         def one(source: Path) -> str:
             target = self.objects / (f"{source.parent.name}_{source.stem}.o")
             newest = max(source.stat().st_mtime_ns, self.headers)
@@ -65,6 +64,12 @@ class Builder:
             raise SystemExit(f"the emulator did not build: {self.compiler[0]} failed")
 
     def run(self) -> None:
+        self.objects.mkdir(parents=True, exist_ok=True)
+        with open(self.objects / ".lock", "w") as lock:  # two builds at once would write the same objects
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            self.build()
+
+    def build(self) -> None:
         generate(self.generated)
         core = [*sorted((HERE / "core").glob("*.cpp")), HERE / "objects" / "objects.cpp",
                 *sorted((HERE / "aclnn").glob("*.cpp")), self.generated / "functions.cpp"]
