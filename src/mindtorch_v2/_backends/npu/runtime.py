@@ -94,8 +94,7 @@ def _switch(index: int) -> ThreadState:
     if said is not None:
         raise RuntimeError(f"npu:{index} was lost; nothing runs on it until the program is started again. The first "
                            f"error was:\n{said}")
-    if index < 0 or index >= STATE.count:
-        raise RuntimeError(f"npu:{index} does not exist: {STATE.count} NPU device(s) can be seen")
+    check_index(index)
     state = thread_state()
     acl = acl_loader.ensure_acl()
     with STATE.lock:
@@ -113,6 +112,12 @@ def _switch(index: int) -> ThreadState:
     state.context = index
     state.generation = STATE.generation
     return state
+
+
+def raw_stream(index: int) -> int:
+    """The handle of this thread's current stream on a device; 0 is the default stream."""
+    raw = thread_state().raw
+    return raw[index] if index < len(raw) else 0
 
 
 def current_device() -> int:
@@ -159,6 +164,13 @@ def index_of(where: Any) -> int:
     if dev.type != "npu":
         raise ValueError(f"Expected a npu device, but got: {dev}")
     return current_device() if dev.index is None else dev.index
+
+
+def check_index(index: int) -> None:
+    """Refuse a device that does not exist; initialises the runtime."""
+    init()
+    if index < 0 or index >= STATE.count:
+        raise RuntimeError(f"npu:{index} does not exist: {STATE.count} NPU device(s) can be seen")
 
 
 # -- starting and leaving -----------------------------------------------------------------------------------------
@@ -272,6 +284,12 @@ def family(name: str) -> str:
         return "910B"
     # Ascend910B without a digit is a name of the first generation.
     return "910A" if bare.startswith("910") else bare[:3]
+
+
+def series(name: str) -> tuple[int, int]:
+    """The numbers in a chip's name, series and variant: (910, 2) for Ascend910B2, (910, 9391) for Ascend910_9391."""
+    groups = "".join(c if c.isdigit() else " " for c in name).split()
+    return (int(groups[0]) if groups else 0, int(groups[1]) if len(groups) > 1 else 0)
 
 
 @final

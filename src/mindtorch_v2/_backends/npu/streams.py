@@ -13,18 +13,13 @@ from typing import Any
 from ..._device import device
 from . import errors, runtime
 from .acl_loader import ensure_acl
+from .runtime import raw_stream as raw_stream
 
 POOL = 32
 # The vendor's numbers: 0 is the most urgent, and what the default stream has.
 LEAST, GREATEST = 7, 0
 _NOT_READY, _COMPLETE = 0, 1  # of aclrtQueryEventStatus; other vendor enums have them the other way round
 _SYNC, _TIME_LINE = 0x1, 0x8
-
-
-def raw_stream(index: int) -> int:
-    """The handle of this thread's current stream on a device; 0 is the default stream."""
-    raw = runtime.thread_state().raw
-    return raw[index] if index < len(raw) else 0
 
 
 # -- the pool -----------------------------------------------------------------------------------------------------
@@ -276,8 +271,8 @@ class Event:
 
     def __init__(self, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False) -> None:
         if interprocess:
-            raise NotImplementedError("Event(): argument 'interprocess' must be False: events of Ascend devices are not "
-                                      "shared between processes here")
+            raise NotImplementedError("Event(): argument 'interprocess' must be False: events of NPUs are not shared "
+                                      "between processes here")
         self.enable_timing = enable_timing
         self.blocking = blocking
         self.device_index = -1

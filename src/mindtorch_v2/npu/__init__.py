@@ -1,0 +1,166 @@
+"""`torch.npu`: Ascend devices, with `torch.cuda`'s names.
+
+Invariant: `is_available`, `device_count`, `is_initialized`, `current_device` and the memory statistics touch no device;
+everything else initialises the runtime when it needs it.
+"""
+from __future__ import annotations
+
+from typing import Any
+
+from .._backends.npu import device_count as device_count
+from .._backends.npu import emulator as _emulator
+from .._backends.npu import is_available as is_available
+from .._backends.npu import runtime as _runtime
+from .._backends.npu.errors import AclError as AclError
+from .._backends.npu.errors import OutOfMemoryError as OutOfMemoryError
+from .._backends.npu.streams import Event as Event
+from .._backends.npu.streams import Stream as Stream
+from .._backends.npu.streams import StreamContext as StreamContext
+from .._backends.npu.streams import current_stream as current_stream
+from .._backends.npu.streams import default_stream as default_stream
+from .._backends.npu.streams import set_stream as set_stream
+from .memory import caching_allocator_alloc as caching_allocator_alloc
+from .memory import caching_allocator_delete as caching_allocator_delete
+from .memory import empty_cache as empty_cache
+from .memory import get_per_process_memory_fraction as get_per_process_memory_fraction
+from .memory import max_memory_allocated as max_memory_allocated
+from .memory import max_memory_reserved as max_memory_reserved
+from .memory import mem_get_info as mem_get_info
+from .memory import memory_allocated as memory_allocated
+from .memory import memory_reserved as memory_reserved
+from .memory import memory_snapshot as memory_snapshot
+from .memory import memory_stats as memory_stats
+from .memory import memory_stats_as_nested_dict as memory_stats_as_nested_dict
+from .memory import memory_summary as memory_summary
+from .memory import reset_accumulated_memory_stats as reset_accumulated_memory_stats
+from .memory import reset_max_memory_allocated as reset_max_memory_allocated
+from .memory import reset_max_memory_cached as reset_max_memory_cached
+from .memory import reset_peak_memory_stats as reset_peak_memory_stats
+from .memory import set_per_process_memory_fraction as set_per_process_memory_fraction
+from .random import get_rng_state as get_rng_state
+from .random import get_rng_state_all as get_rng_state_all
+from .random import initial_seed as initial_seed
+from .random import manual_seed as manual_seed
+from .random import manual_seed_all as manual_seed_all
+from .random import seed as seed
+from .random import seed_all as seed_all
+from .random import set_rng_state as set_rng_state
+from .random import set_rng_state_all as set_rng_state_all
+
+use_emulator = _emulator.use_emulator
+
+
+def __getattr__(name: str) -> Any:
+    if name == "default_generators":
+        from .random import default_generators
+
+        return default_generators()
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+
+
+# -- starting -----------------------------------------------------------------------------------------------------
+def init() -> None:
+    """Initialise the runtime now; otherwise the first use does it."""
+    _runtime.init()
+
+
+def is_initialized() -> bool:
+    return _runtime.is_initialised()
+
+
+# -- which device -------------------------------------------------------------------------------------------------
+def current_device() -> int:
+    """The index of this thread's device."""
+    return _runtime.current_device()
+
+
+def set_device(device: Any) -> None:
+    """Make a device this thread's. `with torch.npu.device(...)` is better in most cases."""
+    if isinstance(device, int) and not isinstance(device, bool) and device < 0:
+        return
+    _runtime.set_device(_runtime.index_of(device))
+
+
+class device:
+    """`with torch.npu.device(1):` this thread uses another device inside; None or a negative index changes nothing."""
+
+    def __init__(self, device: Any) -> None:
+        unchanged = device is None or (isinstance(device, int) and device < 0)
+        self.idx = -1 if unchanged else _runtime.index_of(device)
+        self.prev_idx = -1
+
+    def __enter__(self) -> None:
+        if self.idx >= 0:
+            _runtime.check_index(self.idx)
+            self.prev_idx = _runtime.swap_device(self.idx)
+
+    def __exit__(self, kind: object, value: object, trace: object) -> None:
+        if self.idx >= 0:
+            _runtime.swap_device(self.prev_idx)
+
+
+class device_of(device):
+    """`with torch.npu.device_of(t):` the device of a tensor or storage on an NPU; others change nothing."""
+
+    def __init__(self, obj: Any) -> None:
+        super().__init__(obj.device.index if obj.device.type == "npu" else None)
+
+
+def stream(stream: Stream | None) -> StreamContext:
+    """`with torch.npu.stream(s):` this thread's work goes to `s`."""
+    return StreamContext(stream)
+
+
+def synchronize(device: Any = None) -> None:
+    """Wait until all work on a device is done; a kernel that failed is reported here."""
+    _runtime.synchronize(_runtime.index_of(device))
+
+
+# -- what a device is ---------------------------------------------------------------------------------------------
+class _NpuDeviceProperties:
+    """What the vendor tells of a device. A number it does not tell is -1."""
+
+    def __init__(self, index: int) -> None:
+        self.name = _runtime.soc_name()
+        self.total_memory = _runtime.memory_info(index)[1]
+        self.major, self.minor = _runtime.series(self.name)
+        self.multi_processor_count = _runtime.capability(index, 0)
+        self.vector_core_count = _runtime.capability(index, 1)
+        self.L2_cache_size = _runtime.capability(index, 2)
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{name}={value!r}" for name, value in vars(self).items())
+        return f"_NpuDeviceProperties({shown})"
+
+
+def get_device_properties(device: Any = None) -> _NpuDeviceProperties:
+    return _NpuDeviceProperties(_checked(device))
+
+
+def get_device_name(device: Any = None) -> str:
+    """The vendor's name of the chip, such as Ascend910B2."""
+    _checked(device)
+    return _runtime.soc_name()
+
+
+def get_device_capability(device: Any = None) -> tuple[int, int]:
+    """The numbers in the chip's name, series and variant: (910, 2) for Ascend910B2. Ascend has no other numbering."""
+    _checked(device)
+    return _runtime.series(_runtime.soc_name())
+
+
+def can_device_access_peer(device: Any, peer_device: Any) -> bool:
+    """Whether one device can read the memory of another."""
+    index, peer = _checked(device), _checked(peer_device)
+    return False if index == peer else _runtime.can_access_peer(index, peer)
+
+
+def _checked(device: Any) -> int:
+    index = _runtime.index_of(device)
+    _runtime.check_index(index)
+    return index
+
+
+def is_bf16_supported() -> bool:
+    """Whether the chip has bfloat16."""
+    return _runtime.chip() not in ("910A", "310P", "310B")
