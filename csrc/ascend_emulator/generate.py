@@ -4,6 +4,7 @@ Invariant: a function is exported exactly when a line of aclnn/*.cpp that begins
 """
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from pathlib import Path
@@ -63,17 +64,31 @@ def rank_bits(text: str) -> str:
     return hex(sum(1 << r for r in ranks)) + "u"
 
 
-def is_output(p: dict[str, Any]) -> bool:
-    return p.get("io") in ("out", "inout") or is_in_place(p)
-
-
 def is_in_place(p: dict[str, Any]) -> bool:
     """Documents mark some in-place arguments as inputs; their names end in Ref."""
     return p.get("io") == "inout" or (p["type"].startswith("aclTensor") and p["name"].endswith("Ref"))
 
 
+def written(f: dict[str, Any]) -> tuple[set[str], set[str]]:
+    """The names of the outputs of a function, and of those among them that are read too.
+
+    Some documents say of no argument that it is written: then it is the first tensor of an in-place function, and
+    otherwise the last tensors, as many as are called ...Out, at least one.
+    """
+    both = {p["name"] for p in f["params"] if is_in_place(p)}
+    outputs = both | {p["name"] for p in f["params"] if p.get("io") == "out"}
+    tensors = [p["name"] for p in f["params"] if p["type"].startswith("aclTensor")]
+    if outputs or not tensors:
+        return outputs, both
+    if f["name"].startswith("aclnnInplace"):
+        return {tensors[0]}, {tensors[0]}
+    named = list(itertools.takewhile(lambda name: name.endswith(("Out", "OutOptional")), reversed(tensors)))
+    return set(named or tensors[-1:]), set()
+
+
 def parameter(f: dict[str, Any], p: dict[str, Any]) -> str:
     dtypes, same = "0", -1
+    outputs, in_place = written(f)
     stated = p.get("dtypes", "")
     if stated.startswith("="):
         names = [q["name"] for q in f["params"]]
@@ -83,7 +98,8 @@ def parameter(f: dict[str, Any], p: dict[str, Any]) -> str:
     pointer = p["type"].endswith("*")
     must = pointer and (p["name"] in f["null"] if f.get("null") else not p.get("optional"))
     fields = [
-        json.dumps(p["name"]), f"Role::{ROLES[p['type']]}", is_output(p), is_in_place(p), must,
+        json.dumps(p["name"]), f"Role::{ROLES[p['type']]}", p["name"] in outputs, p["name"] in in_place,
+        must,
         bool(p.get("contiguous")), same, dtypes, rank_bits(p["rank"]) if "rank" in p else "0",
         bits(p["formats"], FORMATS) if "formats" in p else "0",
     ]
