@@ -81,7 +81,9 @@ class Vendor:
 
     def wait(self, event: int) -> None:
         runtime.use(self.index)
-        errors.check(ensure_acl().aclrtSynchronizeEvent(event), "aclrtSynchronizeEvent")
+        code = ensure_acl().aclrtSynchronizeEvent(event)
+        if code != 0:
+            errors.blame(code, "aclrtSynchronizeEvent", self.index, -1)
 
     def recycle(self, event: int) -> None:
         self.idle.append(event)
@@ -383,7 +385,7 @@ def close() -> None:
     dead."""
     for owner in _DEVICES.allocators:
         segments = owner.close()
-        if segments:
+        if segments and owner.index not in runtime.STATE.lost:
             for mark in owner.marked:
                 owner.vendor.recycle(mark.event)
             owner.vendor.close(segments)
