@@ -7,15 +7,17 @@ from ..._device import device
 from ..._tensor_base import TensorBase
 from ..common.runtime import Runtime
 from . import creation, memory
-from .runtime import current_device
+from .runtime import current_device, use
 
 
 class NpuRuntime(Runtime):
     """Memory and copies on NPUs."""
 
     def allocate(self, nbytes: int, dev: device) -> Any:
-        index = dev.index
-        return memory.allocate(nbytes, current_device() if index is None else index)
+        given = dev.index
+        index = current_device() if given is None else given
+        use(index)  # cached memory must not hide that the device is lost, or that this process was forked
+        return memory.allocate(nbytes, index)
 
     def copy(self, dst: TensorBase, src: TensorBase) -> None:
         creation.copy(dst, src)

@@ -181,9 +181,9 @@ def _operators(folders: tuple[Path, ...]) -> list[Path]:
         whole = _first(folders, (AGGREGATE,))
         ordered = [whole] if whole is not None else []
     for name in OLD_NAMES:
-        path = _first(folders, (name,))
-        if path is not None:
-            ordered.append(path)
+        old = _first(folders, (name,))
+        if old is not None:
+            ordered.append(old)
     return ordered
 
 

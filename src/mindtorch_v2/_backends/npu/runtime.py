@@ -192,22 +192,35 @@ def init() -> None:
             raise RuntimeError("the NPU runtime has been shut down: the interpreter is exiting")
         return
     with STATE.lock:
-        if STATE.initialised:
-            return
-        acl = acl_loader.ensure_acl()
-        status = int(acl.aclInit(None))
-        if status != 100002:  # another part of the program started it
-            errors.check(status, "aclInit")
-        count = ctypes.c_uint32()
-        errors.check(acl.aclrtGetDeviceCount(ctypes.byref(count)), "aclrtGetDeviceCount")
-        if count.value == 0:
-            raise RuntimeError("no NPU device can be seen; look at ASCEND_RT_VISIBLE_DEVICES and the driver "
-                               "(npu-smi info)")
-        STATE.count = count.value
-        STATE.blocking = _asked_blocking()
-        STATE.initialised = True
-        atexit.register(shutdown)
-        os.register_at_fork(after_in_child=_after_fork)
+        if not STATE.initialised:
+            _init()
+
+
+def _init() -> None:
+    acl = acl_loader.ensure_acl()
+    status = int(acl.aclInit(None))
+    if status != 100002:  # another part of the program started it
+        errors.check(status, "aclInit")
+    try:
+        STATE.count = _counted(acl)
+    except BaseException:
+        if status == 0:
+            acl.aclFinalize()
+        raise
+    STATE.blocking = _asked_blocking()
+    STATE.initialised = True
+    atexit.register(shutdown)
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+def _counted(acl: acl_loader.Acl) -> int:
+    """How many devices there are; none is an error."""
+    count = ctypes.c_uint32()
+    errors.check(acl.aclrtGetDeviceCount(ctypes.byref(count)), "aclrtGetDeviceCount")
+    if count.value == 0:
+        raise RuntimeError("no NPU device can be seen; look at ASCEND_RT_VISIBLE_DEVICES and the driver "
+                           "(npu-smi info)")
+    return count.value
 
 
 def _asked_blocking() -> bool:
