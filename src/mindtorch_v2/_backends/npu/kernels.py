@@ -1,0 +1,400 @@
+"""The kernel behind an NPU line: the row's rule gives the results, the line says which vendor function fills them.
+
+A call runs in the dtype the rule computes in. Where the vendor function is not documented for it, operands are cast on
+the device to the nearest dtype that holds every value of theirs and the result is cast back; where there is none, the
+error names what is accepted.
+
+Invariant: no element of a device tensor is read by the host here, and no memory is given to a vendor function both as
+input and as output, except to the in-place functions that are made for it.
+"""
+from __future__ import annotations
+
+from typing import Any, Final, final
+
+from mypy_extensions import i64
+
+from ... import _native
+from ..._device import device
+from ..._dispatch.keys import CPU
+from ..._dispatch.op import Kernel, Op, Spec
+from ..._dtype import ALL, dtype
+from ..._tensor_base import TensorBase, contiguous_strides, numel
+from ..common.runtime import empty, empty_spec
+from . import launch, quirks, table
+from .launch import Function
+
+_item: Final[Any] = _native.item
+
+# Where a vendor parameter's value comes from: an argument's position, or one of these.
+LITERAL: Final[i64] = -1
+EXPRESSION: Final[i64] = -2
+# -3 - k is result k.
+RESULT: Final[i64] = -3
+
+# For each dtype the dtypes that hold all its values, nearest first, by name.
+_WIDER: Final[dict[str, tuple[str, ...]]] = {
+    "bool": ("uint8", "int8", "int16", "int32", "int64", "float32"),
+    "uint8": ("int16", "int32", "int64", "float16", "float32"), "int8": ("int16", "int32", "int64", "float16", "float32"),
+    "int16": ("int32", "int64", "float32"), "int32": ("int64", "float64"), "int64": (), "float16": ("float32",),
+    "bfloat16": ("float32",), "float32": ("float64",), "float64": (), "complex64": ("complex128",), "complex128": (),
+    "uint16": ("int32", "int64"), "uint32": ("int64",), "uint64": (), "float8_e5m2": (), "float8_e4m3fn": (),
+}
+_BY_NAME: Final[dict[str, dtype]] = {d.name: d for d in ALL}
+
+
+def nearest(dt: dtype, mask: int) -> dtype | None:
+    """`dt` if the set has it, else the nearest dtype in the set that holds all its values. An empty set is any."""
+    if mask == 0 or mask >> dt.code & 1:
+        return dt
+    for name in _WIDER[dt.name]:
+        wider = _BY_NAME[name]
+        if mask >> wider.code & 1:
+            return wider
+    return None
+
+
+@final
+class Expression:
+    """`helper(name, ...)` in a line: a Python function of the call's arguments and results."""
+
+    def __init__(self, fn: Any, sources: list[int], literals: list[Any], nested: list[Any]) -> None:
+        self.fn: Final[Any] = fn
+        self.sources: Final = sources
+        self.literals: Final = literals
+        self.nested: Final = nested
+
+    def value(self, args: tuple[Any, ...], outs: list[Any]) -> Any:
+        got: list[Any] = []
+        for i, s in enumerate(self.sources):
+            if s >= 0:
+                got.append(args[s])
+            elif s == LITERAL:
+                got.append(self.literals[i])
+            elif s == EXPRESSION:
+                inner: Expression = self.nested[i]
+                got.append(inner.value(args, outs))
+            else:
+                got.append(outs[-3 - s])
+        return self.fn(*got)
+
+
+@final
+class Call:
+    """One vendor call in terms of a row's arguments and results."""
+
+    def __init__(self, name: str, sources: list[int], literals: list[Any], expressions: list[Any], promoted: list[bool],
+                 inplace: str, inplace_drop: int) -> None:
+        self.name: Final = name
+        self.sources: Final = sources
+        self.literals: Final = literals
+        self.expressions: Final = expressions
+        # Tensor parameters that are cast to the dtype of the computation.
+        self.promoted: Final = promoted
+        # The function that writes into its first operand, and which parameter it does not have.
+        self.inplace: Final = inplace
+        self.inplace_drop: Final = inplace_drop
+        self.sig: Final = table.signature(name)
+        self.masks: Final[list[int]] = [p.mask for p in self.sig.params]
+        self.kinds: Final[list[int]] = [p.kind for p in self.sig.params]
+        self.common: int = 0
+        first = True
+        for i, p in enumerate(self.sig.params):
+            if promoted[i] and p.mask:
+                self.common = p.mask if first else self.common & p.mask
+                first = False
+        self.function: Function | None = None
+        self.inplace_function: Function | None = None
+        # What each dtype is computed in, by dtype code.
+        self.computed: dict[int, dtype] = {}
+
+    def compute_dtype(self, op: Op, dt: dtype) -> dtype:
+        found = self.computed.get(dt.code)
+        if found is None:
+            found = nearest(dt, self.common)
+            if found is None:
+                raise not_accepted(op, self, dt)
+            self.computed[dt.code] = found
+        return found
+
+    def resolved(self) -> Function:
+        f = self.function
+        if f is None:
+            f = launch.resolve(self.name)
+            self.function = f
+        return f
+
+    def resolved_inplace(self) -> Function | None:
+        f = self.inplace_function
+        if f is None and self.inplace:
+            f = launch.resolve(self.inplace)
+            self.inplace_function = f
+        return f
+
+
+def not_accepted(op: Op, call: Call, dt: dtype) -> RuntimeError:
+    accepted = " ".join([d.name for d in table.dtypes_of(call.common)])
+    return RuntimeError(f"{op.title()}: {dt.name} is not available on NPU: {call.name} accepts {accepted}, and no "
+                        f"dtype of these holds every {dt.name}; use one of them, or another device")
+
+
+def number_tensor(value: Any, dt: dtype, dev: device) -> TensorBase:
+    """A 0-dim device tensor that holds a number."""
+    from . import creation
+
+    t = empty((), (), dt, dev)
+    creation.fill(t, value)
+    return t
+
+
+def cast(t: TensorBase, dt: dtype, op: str) -> TensorBase:
+    """A tensor's values in another dtype, on the device; row-major."""
+    from . import creation
+
+    out = empty(t._shape, contiguous_strides(t._shape), dt, t._device)
+    creation.cast_into(out, t, op)
+    return out
+
+
+def same_geometry(a: TensorBase, b: TensorBase) -> bool:
+    return a is b or (a._storage is b._storage and a._offset == b._offset and a._shape == b._shape
+                      and a._stride == b._stride)
+
+
+@final
+class Line(Kernel):
+    """Serves an operator with one vendor call, chosen by which arguments are numbers."""
+
+    def __init__(self, slots: list[int], call: Call, by_number: list[tuple[int, Call]], empty_value: Any,
+                 lists: bool) -> None:
+        # Positions of tensor arguments; calls for a number at a position, the first that fits.
+        self.slots: Final = slots
+        self.call: Final = call
+        self.by_number: Final = by_number
+        # What the results hold when an operand has no element; None lets the vendor decide.
+        self.empty_value: Final[Any] = empty_value
+        self.lists: Final = lists
+        self.asked: bool = False
+        self.other: Kernel | None = None
+
+    def replacement(self, op: Op) -> Kernel | None:
+        """What serves this operator on this chip instead; asked once."""
+        if not self.asked:
+            self.other = quirks.replacement(op.name, self.call.name)
+            self.asked = True
+        return self.other
+
+    def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
+        if not self.asked or self.other is not None:
+            other = self.replacement(op)
+            if other is not None:
+                return other.run(op, args, keys)
+        spec = op.infer(args)
+        if isinstance(spec, Spec):
+            out = empty_spec(spec)
+            if numel(out) > 0:
+                self.fill(op, args, spec, [out])
+            return out
+        outs: list[Any] = [empty_spec(s) for s in spec]
+        some = False
+        for t in outs:
+            if numel(t) > 0:
+                some = True
+        if some:
+            self.fill(op, args, spec[0], outs)
+        return tuple(outs)
+
+    def fill(self, op: Op, args: tuple[Any, ...], spec: Spec, outs: list[Any]) -> None:
+        """Compute into fresh results."""
+        local = self.local(args)
+        if self.empty_value is not None and self.has_empty(local):
+            from . import creation
+
+            for t in outs:
+                creation.fill(t, self.empty_value)
+            return
+        compute(op, self.pick(local), local, spec, outs)
+
+    def into(self, op: Op, args: tuple[Any, ...], spec: Spec, out: TensorBase) -> bool:
+        if not self.asked or self.other is not None:
+            other = self.replacement(op)
+            if other is not None:
+                return other.into(op, args, spec, out)
+        if out._dtype is not spec.dtype:
+            return False
+        if numel(out) == 0:
+            return True
+        local = self.local(args)
+        call = self.pick(local)
+        if call.compute_dtype(op, spec.compute) is not spec.compute or (
+                self.empty_value is not None and self.has_empty(local)):
+            return False
+        shared = 0
+        for i in self.slots:
+            a = local[i]
+            if isinstance(a, TensorBase) and a._storage is out._storage:
+                shared += 1
+        if self.lists:
+            return False
+        if shared == 0:
+            compute(op, call, local, spec, [out])
+            return True
+        first = local[0]
+        if shared == 1 and isinstance(first, TensorBase) and same_geometry(first, out):
+            f = call.resolved_inplace()
+            if f is not None:
+                values, results = arrange(op, call, local, spec, [out])
+                if results[0] is not out:
+                    return False
+                del values[call.inplace_drop]
+                launch.launch(f, values, op.title() + "_")
+                return True
+        return False
+
+    def has_empty(self, args: tuple[Any, ...]) -> bool:
+        for i in self.slots:
+            a = args[i]
+            if isinstance(a, TensorBase) and numel(a) == 0:
+                return True
+        return False
+
+    def local(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        """The arguments with CPU scalars as numbers."""
+        for i in self.slots:
+            a = args[i]
+            if isinstance(a, TensorBase) and a._keys & CPU:
+                return on_device(args, self.slots)
+        return args
+
+    def pick(self, args: tuple[Any, ...]) -> Call:
+        for pair in self.by_number:
+            a = args[pair[0]]
+            if a is not None and not isinstance(a, TensorBase) and exact_number(a):
+                return pair[1]
+        return self.call
+
+
+def exact_number(x: Any) -> bool:
+    """Whether a number survives as a vendor scalar: integers beyond 2**24 may lose digits on the device."""
+    return not isinstance(x, int) or -0x100_0000 <= x <= 0x100_0000
+
+
+def on_device(args: tuple[Any, ...], slots: list[int]) -> tuple[Any, ...]:
+    new = list(args)
+    for i in slots:
+        a = new[i]
+        if isinstance(a, TensorBase) and a._keys & CPU and len(a._shape) == 0:
+            new[i] = _item(a._storage, int(a._offset), a._dtype.code)
+    return tuple(new)
+
+
+def compute(op: Op, call: Call, args: tuple[Any, ...], spec: Spec, outs: list[Any]) -> None:
+    """Launch, and cast results that the vendor writes in another dtype."""
+    values, results = arrange(op, call, args, spec, outs)
+    launch.launch(call.resolved(), values, op.title())
+    i = 0
+    for out in outs:
+        got = results[i]
+        if got is not out:
+            from . import creation
+
+            creation.cast_into(out, got, op.title())
+        i += 1
+
+
+def arrange(op: Op, call: Call, args: tuple[Any, ...], spec: Spec, outs: list[Any]) -> tuple[list[Any], list[Any]]:
+    """The vendor's arguments, and the tensors it will write the results to."""
+    inner = call.compute_dtype(op, spec.compute)
+    results = outs
+    sources = call.sources
+    kinds = call.kinds
+    masks = call.masks
+    values: list[Any] = []
+    i: i64 = 0
+    for s in sources:
+        if s >= 0:
+            v = args[s]
+            kind = kinds[i]
+            if kind == table.TENSOR:
+                if isinstance(v, TensorBase):
+                    if call.promoted[i]:
+                        if v._dtype is not inner:
+                            v = cast(v, inner, op.title())
+                    elif masks[i] != 0 and not masks[i] >> v._dtype.code & 1:
+                        v = widened(op, call, v, int(i))
+                elif v is not None:
+                    v = number_tensor(v, inner, spec.device)
+            values.append(v)
+        elif s == LITERAL:
+            values.append(call.literals[i])
+        elif s == EXPRESSION:
+            e: Expression = call.expressions[i]
+            values.append(e.value(args, outs))
+        else:
+            k = -3 - s
+            t = outs[k]
+            want = result_dtype(op, call, t._dtype, spec, inner, int(i))
+            if want is not t._dtype:
+                if results is outs:
+                    results = list(outs)
+                t = empty(t._shape, contiguous_strides(t._shape), want, t._device)
+                results[k] = t
+            values.append(t)
+        i += 1
+    return values, results
+
+
+def result_dtype(op: Op, call: Call, dt: dtype, spec: Spec, inner: dtype, i: int) -> dtype:
+    """The dtype in which the vendor writes a result of dtype `dt`."""
+    if inner is not spec.compute and dt is spec.compute:
+        dt = inner
+    found = nearest(dt, call.masks[i])
+    if found is None:
+        raise not_accepted(op, call, dt)
+    return found
+
+
+def widened(op: Op, call: Call, t: TensorBase, i: int) -> TensorBase:
+    """An operand that keeps its own dtype, in one that its parameter accepts."""
+    want = nearest(t._dtype, call.masks[i])
+    if want is None:
+        p = call.sig.params[i]
+        accepted = " ".join([d.name for d in table.dtypes_of(p.mask)])
+        raise RuntimeError(f"{op.title()}: {t._dtype.name} is not available on NPU: '{p.name}' of {call.name} accepts "
+                           f"{accepted}; use one of them, or another device")
+    return cast(t, want, op.title())
+
+
+@final
+class Missing(Kernel):
+    """An operator that NPUs do not offer, and why."""
+
+    def __init__(self, reason: str) -> None:
+        self.reason: Final = reason
+
+    def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
+        raise NotImplementedError(f"'{op.name}' is not available on NPU: {self.reason}")
+
+
+@final
+class ByArgument(Kernel):
+    """One of several kernels, by the value of an argument."""
+
+    def __init__(self, position: int, kernels: dict[Any, Kernel]) -> None:
+        self.position: Final = position
+        self.kernels: Final = kernels
+
+    def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
+        return self.pick(op, args).run(op, args, keys)
+
+    def into(self, op: Op, args: tuple[Any, ...], spec: Spec, out: TensorBase) -> bool:
+        return self.pick(op, args).into(op, args, spec, out)
+
+    def pick(self, op: Op, args: tuple[Any, ...]) -> Kernel:
+        kernel = self.kernels.get(args[self.position])
+        if kernel is None:
+            # The rule knows which values exist, and how to say so.
+            op.infer(args)
+            raise NotImplementedError(f"'{op.name}' has no NPU kernel for {args[self.position]!r}")
+        return kernel
+
+

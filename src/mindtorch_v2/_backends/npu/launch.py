@@ -1,0 +1,552 @@
+"""The one launcher of vendor functions: pack the arguments, phase 1, workspace, phase 2, release.
+
+A tensor is described to the vendor by its storage's base pointer, an offset in elements, its strides, and the storage's
+whole size: never by an interior pointer, which the vendor does not promise to accept.
+
+Invariant: every object made through the C API is destroyed on every path, errors included. An executor is consumed by
+phase 2, or destroyed if phase 2 was never reached. Scalars and integer arrays that recur are kept, counted, and
+destroyed by `release_caches`.
+"""
+from __future__ import annotations
+
+import ctypes
+from typing import Any, Final, final
+
+from mypy_extensions import i64
+
+from ..._dispatch.keys import NPU
+from ..._dtype import dtype
+from ..._tensor_base import TensorBase, is_contiguous
+from . import errors, memory, runtime, table
+from .acl_loader import ensure_acl
+from .table import Param, Signature
+
+# aclDataType by our dtype code.
+ACL_DTYPE: Final[list[int]] = [4, 2, 6, 3, 9, 1, 0, 11, -1, 16, 17, 12, 27, 35, 36, 7, 8, 10]
+_BOOL: Final = 12
+_INT64: Final = 9
+_UINT64: Final = 10
+_INT32: Final = 3
+_DOUBLE: Final = 11
+_FLOAT: Final = 0
+_COMPLEX64: Final = 16
+_COMPLEX128: Final = 17
+
+# aclFormat.
+_ND: Final = 2
+# Channels-first formats by rank: NC, NCL, NCHW, NCDHW; other ranks have only ND.
+_CHANNELS: Final[list[int]] = [_ND, _ND, 35, 47, 0, 30]
+
+_C_TYPES: Final[dict[int, Any]] = {
+    table.I64: ctypes.c_int64, table.I32: ctypes.c_int32, table.I8: ctypes.c_int8, table.U64: ctypes.c_uint64,
+    table.U32: ctypes.c_uint32, table.F64: ctypes.c_double, table.F32: ctypes.c_float, table.BOOL: ctypes.c_bool,
+    table.DTYPE: ctypes.c_int32, table.STRING: ctypes.c_char_p,
+}
+
+# How many recurring shapes, scalars and arrays are kept.
+_KEEP_DIMS: Final = 8192
+_KEEP_HANDLES: Final = 512
+
+
+@final
+class Function:
+    """A vendor function: its line in the table and its two entry points."""
+
+    def __init__(self, sig: Signature, phase1: Any, phase2: Any) -> None:
+        self.name: Final = sig.name
+        self.sig: Final = sig
+        self.kinds: Final[list[int]] = [p.kind for p in sig.params]
+        self.formats: Final = _CHANNELS if sig.channels else None
+        # Parameters for which a 0-dim tensor must be passed as one element of one dimension.
+        self.lifted: Final[list[bool]] = [p.lifted for p in sig.params]
+        self.phase1: Final[Any] = phase1
+        self.phase2: Final[Any] = phase2
+
+
+@final
+class Dims:
+    """Sizes or strides as C reads them; `array` owns the memory behind `address`."""
+
+    def __init__(self, values: tuple[int, ...]) -> None:
+        self.array: Final[Any] = (ctypes.c_int64 * len(values))(*values)
+        self.address: Final[int] = ctypes.addressof(self.array)
+        self.count: Final = len(values)
+
+
+@final
+class Frame:
+    """Where phase 1 leaves its two results; taken from a list and put back, so that no two launches share one."""
+
+    def __init__(self) -> None:
+        self.size: Final[Any] = ctypes.c_uint64(0)
+        self.executor: Final[Any] = ctypes.c_void_p(None)
+        self.size_ref: Final[Any] = ctypes.byref(self.size)
+        self.executor_ref: Final[Any] = ctypes.byref(self.executor)
+
+
+@final
+class Api:
+    """The object functions, looked up once."""
+
+    def __init__(self) -> None:
+        acl = ensure_acl()
+        self.create_tensor: Final[Any] = acl.aclCreateTensor
+        self.create_scalar: Final[Any] = acl.aclCreateScalar
+        self.create_ints: Final[Any] = acl.aclCreateIntArray
+        self.create_floats: Final[Any] = acl.aclCreateFloatArray
+        self.create_bools: Final[Any] = acl.aclCreateBoolArray
+        self.create_tensors: Final[Any] = acl.aclCreateTensorList
+        self.create_scalars: Final[Any] = acl.aclCreateScalarList
+        self.destroy_tensor: Final[Any] = acl.aclDestroyTensor
+        self.destroy_scalar: Final[Any] = acl.aclDestroyScalar
+        self.destroy_ints: Final[Any] = acl.aclDestroyIntArray
+        self.destroy_floats: Final[Any] = acl.aclDestroyFloatArray
+        self.destroy_bools: Final[Any] = acl.aclDestroyBoolArray
+        self.destroy_tensors: Final[Any] = acl.aclDestroyTensorList
+        self.destroy_scalars: Final[Any] = acl.aclDestroyScalarList
+        self.destroy_executor: Final[Any] = acl.aclDestroyAclOpExecutor
+        self.view_shape: Final[Any] = acl.aclGetViewShape
+        self.synchronize: Final[Any] = acl.aclrtSynchronizeStream
+        # The vendor hands out arrays made with C++'s new[].
+        self.delete_array: Final[Any] = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(
+            ("_ZdaPv", ctypes.CDLL("libstdc++.so.6")))
+
+
+@final
+class State:
+    """What the launcher remembers of this process."""
+
+    def __init__(self) -> None:
+        self.api: Api | None = None
+        self.functions: dict[str, Function] = {}
+        self.dims: dict[tuple[int, ...], Dims] = {}
+        self.scalars: dict[tuple[int, Any], int] = {}
+        self.arrays: dict[tuple[int, ...], int] = {}
+        self.frames: list[Frame] = []
+
+
+STATE: Final = State()
+
+
+def api() -> Api:
+    found = STATE.api
+    if found is None:
+        found = Api()
+        STATE.api = found
+        runtime.on_shutdown(10, _leave)
+    return found
+
+
+def resolve(name: str) -> Function:
+    """A vendor function by name; its symbols are looked up on first use, and a missing one is an error that names it."""
+    found = STATE.functions.get(name)
+    if found is None:
+        sig = table.signature(name)
+        acl = ensure_acl()
+        types = tuple([_C_TYPES.get(p.kind, ctypes.c_void_p) for p in sig.params])
+        pointer = ctypes.c_void_p
+        phase1 = acl.prototype(name + "GetWorkspaceSize", ctypes.c_int32, types + (pointer, pointer), False)
+        phase2 = acl.prototype(name, ctypes.c_int32, (pointer, ctypes.c_uint64, pointer, pointer), True)
+        found = Function(sig, phase1, phase2)
+        STATE.functions[name] = found
+    return found
+
+
+def available(name: str) -> bool:
+    """Whether both entry points of a function exist in the loaded libraries."""
+    acl = ensure_acl()
+    return acl.symbol(name) is not None and acl.symbol(name + "GetWorkspaceSize") is not None
+
+
+def release_caches() -> None:
+    """Destroy the scalars and arrays that were kept."""
+    code = _release()
+    errors.check(code, "aclDestroyScalar or aclDestroyIntArray")
+
+
+def _release() -> int:
+    """The first code that is not 0; everything is let go whatever the vendor answers."""
+    found = STATE.api
+    if found is None:
+        return 0
+    scalars, arrays = STATE.scalars, STATE.arrays
+    STATE.scalars, STATE.arrays = {}, {}
+    worst = 0
+    for h in scalars.values():
+        code: int = found.destroy_scalar(h)
+        worst = worst or code
+    for h in arrays.values():
+        code = found.destroy_ints(h)
+        worst = worst or code
+    return worst
+
+
+def _leave() -> None:
+    """At the end of the runtime: nobody hears of a failure any more."""
+    _release()
+
+
+def cached_handles() -> int:
+    """How many vendor objects are kept for later launches."""
+    return len(STATE.scalars) + len(STATE.arrays)
+
+
+# -- packing --------------------------------------------------------------------------------------------------------
+def dims(values: tuple[int, ...]) -> Dims:
+    found = STATE.dims.get(values)
+    if found is None:
+        if len(STATE.dims) >= _KEEP_DIMS:
+            STATE.dims = {}
+        found = Dims(values)
+        STATE.dims[values] = found
+    return found
+
+
+_ONE: Final = (1,)
+
+
+def tensor_handle(a: Api, f: Function, t: TensorBase, lifted: bool) -> Any:
+    """An aclTensor; None when the vendor cannot make one."""
+    shape = t._shape
+    stride = t._stride
+    n = len(shape)
+    if n == 0 and lifted:
+        shape = _ONE
+        stride = _ONE
+        n = 1
+    d = dims(shape)
+    s = dims(stride)
+    dt = t._dtype
+    storage = t._storage
+    nbytes: int = storage.nbytes
+    whole = dims((nbytes // int(dt.itemsize),))
+    fmt = _ND
+    formats = f.formats
+    if formats is not None and n < 6:
+        fmt = formats[n]
+    return a.create_tensor(d.address, n, ACL_DTYPE[dt.code], s.address, int(t._offset), fmt, whole.address, 1,
+                           storage.ptr or None)
+
+
+def scalar_dtype(value: Any, p: Param) -> int:
+    """The dtype a Python number is passed in: Python's own width, unless the function is documented for less."""
+    if isinstance(value, bool):
+        return _BOOL if p.mask == 0 or p.mask >> 11 & 1 else _INT64
+    if isinstance(value, int):
+        if value > 0x7FFF_FFFF_FFFF_FFFF:
+            return _UINT64
+        if p.mask == 0 or p.mask >> 4 & 1:
+            return _INT64
+        if p.mask >> 3 & 1 and -0x8000_0000 <= value < 0x8000_0000:
+            return _INT32
+        return _DOUBLE if p.mask >> 7 & 1 else _FLOAT
+    if isinstance(value, float):
+        return _DOUBLE if p.mask == 0 or p.mask >> 7 & 1 else _FLOAT
+    if isinstance(value, complex):
+        return _COMPLEX128 if p.mask == 0 or p.mask >> 10 & 1 else _COMPLEX64
+    raise TypeError(f"{p.name} must be a number, got {type(value).__name__}")
+
+
+def _scalar(a: Api, value: Any, code: int) -> Any:
+    if code == _DOUBLE:
+        return a.create_scalar(ctypes.byref(ctypes.c_double(value)), code)
+    if code == _INT64:
+        return a.create_scalar(ctypes.byref(ctypes.c_int64(int(value))), code)
+    if code == _FLOAT:
+        return a.create_scalar(ctypes.byref(ctypes.c_float(value)), code)
+    if code == _BOOL:
+        return a.create_scalar(ctypes.byref(ctypes.c_bool(value)), code)
+    if code == _INT32:
+        return a.create_scalar(ctypes.byref(ctypes.c_int32(value)), code)
+    if code == _UINT64:
+        return a.create_scalar(ctypes.byref(ctypes.c_uint64(value)), code)
+    if code == _COMPLEX128:
+        return a.create_scalar(ctypes.byref((ctypes.c_double * 2)(value.real, value.imag)), code)
+    return a.create_scalar(ctypes.byref((ctypes.c_float * 2)(value.real, value.imag)), code)
+
+
+@final
+class Packed:
+    """One launch's arguments, and what must be destroyed after it."""
+
+    def __init__(self, f: Function, op: str, count: int) -> None:
+        self.f: Final = f
+        self.op: Final = op
+        self.args: Final[list[Any]] = [None] * (count + 2)
+        self.tensors: Final[list[Any]] = []
+        # Destroy functions and handles of everything else, in turn.
+        self.others: Final[list[Any]] = []
+
+    def made(self, handle: Any, maker: str) -> Any:
+        """A new handle, or the error of a vendor that made none."""
+        if handle is None:
+            raise creation_failed(maker, self.f.name, self.op)
+        return handle
+
+    def tensor(self, a: Api, t: Any, i: int) -> Any:
+        if not isinstance(t, TensorBase) or not t._keys & NPU:
+            where = t._device if isinstance(t, TensorBase) else type(t).__name__
+            raise RuntimeError(
+                f"{self.op}: argument '{self.f.sig.params[i].name}' of {self.f.name} must be a tensor on the NPU, "
+                f"got {where}")
+        return self.made(tensor_handle(a, self.f, t, self.f.lifted[i]), "aclCreateTensor")
+
+    def scalar(self, a: Api, value: Any, p: Param) -> Any:
+        code = scalar_dtype(value, p)
+        # Zeros of either sign are equal and nothing equals NaN, so neither can be a key.
+        if value != value or value == 0 and code == _DOUBLE:
+            h = self.made(_scalar(a, value, code), "aclCreateScalar")
+            self.keep(a.destroy_scalar, h)
+            return h
+        key = (code, value)
+        found = STATE.scalars.get(key)
+        if found is not None:
+            return found
+        h = self.made(_scalar(a, value, code), "aclCreateScalar")
+        if len(STATE.scalars) >= _KEEP_HANDLES:
+            self.keep(a.destroy_scalar, h)
+            return h
+        kept = STATE.scalars.setdefault(key, h)
+        if kept != h:
+            self.keep(a.destroy_scalar, h)
+        return h
+
+    def ints(self, a: Api, values: Any) -> Any:
+        key = tuple(values)
+        found = STATE.arrays.get(key)
+        if found is not None:
+            return found
+        d = dims(key)
+        h = self.made(a.create_ints(d.address, d.count), "aclCreateIntArray")
+        if len(STATE.arrays) >= _KEEP_HANDLES:
+            self.keep(a.destroy_ints, h)
+            return h
+        kept = STATE.arrays.setdefault(key, h)
+        if kept != h:
+            self.keep(a.destroy_ints, h)
+        return h
+
+    def array(self, a: Api, values: Any, kind: int) -> Any:
+        """A float or bool array."""
+        if kind == table.FLOATS:
+            h = self.made(a.create_floats((ctypes.c_float * len(values))(*values), len(values)), "aclCreateFloatArray")
+            self.keep(a.destroy_floats, h)
+        else:
+            h = self.made(a.create_bools((ctypes.c_bool * len(values))(*values), len(values)), "aclCreateBoolArray")
+            self.keep(a.destroy_bools, h)
+        return h
+
+    def tensor_list(self, a: Api, values: Any, i: int) -> Any:
+        """A list owns its elements: until it exists they are ours."""
+        n = len(values)
+        before = len(self.tensors)
+        for t in values:
+            self.tensors.append(None if t is None else self.tensor(a, t, i))
+        mine = self.tensors[before:]
+        h = self.made(a.create_tensors((ctypes.c_void_p * n)(*mine), n), "aclCreateTensorList")
+        del self.tensors[before:]
+        self.keep(a.destroy_tensors, h)
+        return h
+
+    def scalar_list(self, a: Api, values: Any, p: Param) -> Any:
+        n = len(values)
+        mine: list[Any] = []
+        try:
+            for v in values:
+                mine.append(self.made(_scalar(a, v, scalar_dtype(v, p)), "aclCreateScalar"))
+            h = self.made(a.create_scalars((ctypes.c_void_p * n)(*mine), n), "aclCreateScalarList")
+        except BaseException:
+            for s in mine:
+                self.keep(a.destroy_scalar, s)
+            raise
+        self.keep(a.destroy_scalars, h)
+        return h
+
+    def keep(self, destroy: Any, handle: Any) -> None:
+        self.others.append(destroy)
+        self.others.append(handle)
+
+    def pack(self, a: Api, values: list[Any]) -> None:
+        args = self.args
+        kinds = self.f.kinds
+        i: i64 = 0
+        for v in values:
+            kind = kinds[i]
+            if kind == table.TENSOR:
+                if v is not None:
+                    h = self.tensor(a, v, int(i))
+                    self.tensors.append(h)
+                    args[i] = h
+            elif kind >= table.I64:
+                if kind == table.STRING:
+                    args[i] = v.encode() if v is not None else None
+                elif kind == table.DTYPE:
+                    args[i] = ACL_DTYPE[v.code] if isinstance(v, dtype) else v
+                else:
+                    args[i] = v
+            elif v is not None:
+                p = self.f.sig.params[i]
+                if kind == table.SCALAR:
+                    args[i] = self.scalar(a, v, p)
+                elif kind == table.INTS:
+                    args[i] = self.ints(a, v)
+                elif kind == table.TENSORS:
+                    args[i] = self.tensor_list(a, v, int(i))
+                elif kind == table.SCALARS:
+                    args[i] = self.scalar_list(a, v, p)
+                else:
+                    args[i] = self.array(a, v, kind)
+            i += 1
+
+    def release(self, a: Api) -> int:
+        """Destroy everything; the first code that is not 0."""
+        worst = 0
+        for h in self.tensors:
+            if h is not None:
+                code: int = a.destroy_tensor(h)
+                if code != 0 and worst == 0:
+                    worst = code
+        if self.others:
+            j = 0
+            while j < len(self.others):
+                code = self.others[j](self.others[j + 1])
+                if code != 0 and worst == 0:
+                    worst = code
+                j += 2
+        return worst
+
+
+# -- launching ------------------------------------------------------------------------------------------------------
+def device_index(f: Function, values: list[Any], op: str) -> int:
+    """The one device all tensors are on."""
+    home: Any = None
+    for v in values:
+        if isinstance(v, TensorBase):
+            if home is None:
+                home = v._device
+            elif v._device is not home and v._device != home:
+                raise RuntimeError(f"Expected all tensors to be on the same device, but found at least two devices, "
+                                   f"{home} and {v._device}! (in {op})")
+        elif home is None and isinstance(v, (tuple, list)) and len(v) > 0 and isinstance(v[0], TensorBase):
+            home = v[0]._device
+    if home is None:
+        raise RuntimeError(f"{op}: {f.name} was called without a tensor")
+    index: int = home.index
+    return index
+
+
+def launch(f: Function, values: list[Any], op: str) -> None:
+    """Run a vendor function on the current stream of its tensors' device. `values` are in the vendor's order; `op` is
+    the name the user called."""
+    _launch(f, values, op, False)
+
+
+def launch_dynamic(f: Function, values: list[Any], op: str) -> list[tuple[int, ...]]:
+    """The same for a function that decides its outputs' shapes on the device: waits, and returns them."""
+    return _launch(f, values, op, True)
+
+
+def _launch(f: Function, values: list[Any], op: str, shapes: bool) -> list[tuple[int, ...]]:
+    index = device_index(f, values, op)
+    state = runtime.use(index)
+    stream = state.raw[index]
+    a = api()
+    found: list[tuple[int, ...]] = []
+    packed = Packed(f, op, len(f.kinds))
+    frames = STATE.frames
+    frame = frames.pop() if frames else Frame()
+    code = 0
+    text = ""
+    try:
+        packed.pack(a, values)
+        n = len(f.kinds)
+        args = packed.args
+        args[n] = frame.size_ref
+        args[n + 1] = frame.executor_ref
+        code = f.phase1(*args)
+        if code == 0:
+            size: int = frame.size.value
+            if size == 0:
+                code = f.phase2(None, 0, frame.executor.value, stream)
+            else:
+                code = run_with_workspace(a, f, frame, size, index, stream)
+            errors.record(f.name, op, index, stream)
+            if code == 0 and shapes:
+                found = written_shapes(a, packed)
+        if code != 0:
+            text = errors.vendor_text()
+    finally:
+        worst = packed.release(a)
+        frames.append(frame)
+    if code != 0:
+        raise launch_failed(f, values, op, index, code, text)
+    if worst != 0:
+        raise launch_failed(f, values, op, index, worst, errors.vendor_text())
+    if runtime.STATE.blocking:
+        errors.check_waited(a.synchronize(stream), "aclrtSynchronizeStream", index, stream)
+    return found
+
+
+def run_with_workspace(a: Api, f: Function, frame: Frame, size: int, index: int, stream: int) -> int:
+    """Phase 2 with device memory of its own. Freed at once: the block is reused in stream order only."""
+    executor = frame.executor.value
+    owner = memory.allocator(index)
+    try:
+        block = memory.take(owner, size)
+    except BaseException:
+        a.destroy_executor(executor)
+        raise
+    code: int = f.phase2(block.ptr, size, executor, stream)
+    owner.free(block)
+    return code
+
+
+def written_shapes(a: Api, packed: Packed) -> list[tuple[int, ...]]:
+    """The shapes a dynamic function gave its outputs."""
+    found: list[tuple[int, ...]] = []
+    for i, p in enumerate(packed.f.sig.params):
+        if p.written and packed.args[i] is not None:
+            pointer = ctypes.c_void_p(None)
+            count = ctypes.c_uint64(0)
+            errors.check(a.view_shape(packed.args[i], ctypes.byref(pointer), ctypes.byref(count)), "aclGetViewShape")
+            n: int = count.value
+            found.append(tuple((ctypes.c_int64 * n).from_address(pointer.value)) if n else ())
+            if pointer.value:
+                a.delete_array(pointer)
+    return found
+
+
+# -- errors ---------------------------------------------------------------------------------------------------------
+def creation_failed(maker: str, function: str, op: str) -> RuntimeError:
+    vendor = errors.vendor_text()
+    said = f"\n  vendor: {vendor}" if vendor else ""
+    return errors.AclError(f"{maker} failed for {op} ({function}): no object was made{said}\n  launched at "
+                           f"{errors.here()}", 0, maker, vendor)
+
+
+def launch_failed(f: Function, values: list[Any], op: str, index: int, code: int, vendor: str) -> RuntimeError:
+    """The error of a launch: function, operator, device, chip, code, arguments, the vendor's text and the line."""
+    lines = [f"{f.name} failed for {op} on npu:{index} ({runtime.soc_name()}, status {code} {errors.name_of(code)})"]
+    for i, p in enumerate(f.sig.params):
+        lines.append("  " + described(p, values[i], code == 161002))
+    if vendor:
+        lines.append(f"  vendor: {vendor}")
+    lines.append(f"  launched at {errors.here()}")
+    error = errors.AclError("\n".join(lines), code, f.name, vendor)
+    errors._note_loss(code, str(error))
+    return error
+
+
+def described(p: Param, v: Any, accepted: bool) -> str:
+    """An argument as an error shows it: name, dtype, shape, and what the function is documented to accept."""
+    if isinstance(v, TensorBase):
+        text = f"{p.name} {v._dtype.name} {tuple(v._shape)}"
+        if not is_contiguous(v):
+            text += f" strides {tuple(v._stride)} offset {int(v._offset)}"
+        if accepted and p.mask:
+            text += f"; accepted: {' '.join([d.name for d in table.dtypes_of(p.mask)])}"
+        return text
+    if isinstance(v, (tuple, list)) and len(v) > 0 and isinstance(v[0], TensorBase):
+        parts = [f"{t._dtype.name} {tuple(t._shape)}" for t in v if isinstance(t, TensorBase)]
+        return f"{p.name} [{', '.join(parts)}]"
+    return f"{p.name} {v!r}"

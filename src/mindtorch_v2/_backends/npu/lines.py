@@ -1,0 +1,329 @@
+'''The vocabulary of NPU lines: which vendor function serves which row.
+
+    npu("addcmul", "aclnnAddcmul(self, tensor1, tensor2, value, out)")
+
+Left the row's name; right the vendor call with the row's argument names in the vendor's order. What is passed how
+(tensor, scalar, array, C width) is taken from `table.py`. Results are `out`, or `out0, out1, ...` for several; they are
+allocated by the row's rule. Further words:
+
+literals        1  0.5  -1  true  false  none  "text"
+helpers         dims(self, dim): a function of the names in it, declared with @helper in this or a family's file
+numbers=        dict(other="aclnnAdds(self, other, alpha, out)"): the call when that argument is a Python number (or a
+                0-dim CPU tensor). Without one the number becomes a 0-dim tensor on the device.
+cast=           names of operands that are cast to the dtype the rule computes in; default: the operands of a pointwise
+                rule, else none. Operands that are not cast keep their dtype, widened if the vendor does not accept it.
+                Results that the vendor does not write in the row's dtype are cast.
+empty=          a number: what the results hold when an operand has no element (default: the vendor decides; results
+                without elements are never launched for).
+inplace=        False where the vendor's in-place function differs; by default aclnnInplaceX is used for `op_` if it has
+                the parameters of aclnnX without the result. Without one, a temporary and a copy.
+
+Instead of a text the right side may be
+    parts(fn)           fn(*args) in terms of other operators, once the rule has agreed
+    into(fn)            fn(out, *args), or fn((out0, ...), *args), writes into the rule's results: several launches
+    choose("mode", {None: line(...), "floor": line(...)})   by an argument's value
+    makes(fn)           fn(*args) without asking a rule: shapes that depend on data
+and `missing("op", "reason")` says that NPUs have no such operator. In `parts` and `into`, call other rows as methods, or
+a vendor function with `call("aclnnX", "op", value, value, ...)`.
+
+Invariant: a line names a row, a vendor function of the table and arguments of the row, or loading it fails and says
+which names exist. A row without a line is in `holes()`.
+'''
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from ..._dispatch import registry
+from ..._dispatch.keys import NPU
+from ..._dispatch.op import FnKernel, Kernel, Op, PartsKernel, Rule
+from ..._ops.rules.accept import Choose
+from ..._ops.rules.pointwise import Pointwise
+from ..common.kernels import IntoKernel, derived
+from . import launch, table
+from .kernels import EXPRESSION, LITERAL, RESULT, ByArgument, Call, Expression, Line, Missing
+
+HELPERS: dict[str, Callable[..., Any]] = {}
+_TOKEN = re.compile(r'\s*("[^"]*"|[A-Za-z_]\w*|-?\d+\.\d*(?:e-?\d+)?|-?\d+|[(),])')
+_WORDS: dict[str, Any] = {"true": True, "false": False, "none": None}
+
+
+def helper(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """Make a function usable in lines under its own name."""
+    HELPERS[fn.__name__] = fn
+    return fn
+
+
+# -- reading a call -------------------------------------------------------------------------------------------------
+class Reader:
+    """Reads `aclnnX(a, helper(b, 1), out)` for one row."""
+
+    def __init__(self, text: str, op: Op) -> None:
+        self.text, self.op = text, op
+        self.tokens = self._split(text)
+        self.at = 0
+        count = len(op.schema.returns)
+        self.results = ["out"] if count == 1 else [f"out{i}" for i in range(count)]
+
+    def _split(self, text: str) -> list[str]:
+        tokens, at = [], 0
+        while at < len(text.rstrip()):
+            found = _TOKEN.match(text, at)
+            if found is None:
+                raise self.error(f"cannot read {text[at:]!r}")
+            tokens.append(found.group(1))
+            at = found.end()
+        return tokens
+
+    def error(self, what: str) -> ValueError:
+        return ValueError(f"NPU line of '{self.op.name}', {self.text!r}: {what}")
+
+    def next(self) -> str:
+        if self.at >= len(self.tokens):
+            raise self.error("unexpected end")
+        self.at += 1
+        return self.tokens[self.at - 1]
+
+    def call(self) -> tuple[str, list[tuple[int, Any]]]:
+        """The function's name and its arguments as (source, literal or expression)."""
+        name = self.next()
+        items = self.items()
+        if self.at != len(self.tokens):
+            raise self.error(f"nothing may follow the call, got {self.tokens[self.at]!r}")
+        return name, items
+
+    def items(self) -> list[tuple[int, Any]]:
+        if self.next() != "(":
+            raise self.error("expected '('")
+        items: list[tuple[int, Any]] = []
+        if self.tokens[self.at:self.at + 1] == [")"]:
+            self.at += 1
+            return items
+        while True:
+            items.append(self.item())
+            end = self.next()
+            if end == ")":
+                return items
+            if end != ",":
+                raise self.error(f"expected ',' or ')', got {end!r}")
+
+    def item(self) -> tuple[int, Any]:
+        token = self.next()
+        if token[0] == '"':
+            return int(LITERAL), token[1:-1]
+        if token[0] == "-" or token[0].isdigit():
+            return int(LITERAL), float(token) if "." in token else int(token)
+        if self.tokens[self.at:self.at + 1] == ["("]:
+            fn = HELPERS.get(token)
+            if fn is None:
+                raise self.error(f"no helper is called {token!r}; helpers: {', '.join(sorted(HELPERS))}")
+            items = self.items()
+            return int(EXPRESSION), Expression(fn, [s for s, _ in items], [v for _, v in items], [v for _, v in items])
+        if token in _WORDS:
+            return int(LITERAL), _WORDS[token]
+        if token in self.results:
+            return int(RESULT) - self.results.index(token), None
+        position = self.op.schema.index(token)
+        if position < 0:
+            names = [a.name for a in self.op.schema.args] + self.results
+            raise self.error(f"{token!r} is no argument; names: {', '.join(names)}")
+        return position, None
+
+
+def pointwise_positions(rule: Rule | None) -> Sequence[int]:
+    """The operands a pointwise rule promotes; none for other rules."""
+    while rule is not None:
+        if isinstance(rule, Pointwise):
+            return rule.positions
+        if isinstance(rule, Choose):
+            rule = next(iter(rule.rules.values()))
+        else:
+            rule = getattr(rule, "inner", None)
+    return ()
+
+
+def _call(op: Op, text: str, cast: Sequence[str] | None, inplace: bool) -> Call:
+    reader = Reader(text, op)
+    name, items = reader.call()
+    if not table.has(name):
+        raise reader.error(f"{name} has no line in table.py")
+    sig = table.signature(name)
+    if len(items) != len(sig.params):
+        raise reader.error(f"{name} takes {len(sig.params)} parameters ({', '.join(p.name for p in sig.params)}), got "
+                           f"{len(items)}")
+    for p, (source, _) in zip(sig.params, items):
+        if source <= RESULT and not p.written:
+            raise reader.error(f"parameter {p.name} is not written, but a result is passed")
+    if cast is None:
+        positions: Sequence[int] = pointwise_positions(op.rule)
+    else:
+        positions = [op.schema.index(n) for n in cast]
+        if -1 in positions:
+            raise reader.error(f"cast= names {list(cast)}; arguments: {[a.name for a in op.schema.args]}")
+    promoted = [source >= 0 and source in positions and p.kind == table.TENSOR
+                for p, (source, _) in zip(sig.params, items)]
+    other, dropped = _inplace(sig, items) if inplace else ("", -1)
+    sources = [s for s, _ in items]
+    values = [v for _, v in items]
+    return Call(name, sources, values, values, promoted, other, dropped)
+
+
+def _inplace(sig: table.Signature, items: list[tuple[int, Any]]) -> tuple[str, int]:
+    """The function that writes into its first operand, if the vendor has one with the other parameters as they are."""
+    name = "aclnnInplace" + sig.name[5:]
+    outs = [i for i, (s, _) in enumerate(items) if s <= RESULT]
+    if not table.has(name) or len(outs) != 1 or not items or items[0][0] != 0:
+        return "", -1
+    rest = [p for i, p in enumerate(sig.params) if i != outs[0]]
+    theirs = table.signature(name).params
+    if len(rest) != len(theirs) or any(a.kind != b.kind for a, b in zip(rest, theirs)):
+        return "", -1
+    if any(a.name != b.name for a, b in zip(rest[1:], theirs[1:])):
+        return "", -1
+    return name, outs[0]
+
+
+# -- writing lines --------------------------------------------------------------------------------------------------
+class Unbound:
+    """A line before its row is known."""
+
+    def __init__(self, text: str, numbers: Mapping[str, str] | None, cast: Sequence[str] | None, empty: Any,
+                 inplace: bool) -> None:
+        self.text, self.numbers, self.cast, self.empty, self.inplace = text, numbers, cast, empty, inplace
+
+    def bind(self, op: Op) -> Kernel:
+        call = _call(op, self.text, self.cast, self.inplace)
+        by_number: list[tuple[int, Call]] = []
+        for name, text in (self.numbers or {}).items():
+            position = op.schema.index(name)
+            if position < 0:
+                raise ValueError(f"NPU line of '{op.name}': numbers= names {name!r}; arguments: "
+                                 f"{[a.name for a in op.schema.args]}")
+            by_number.append((position, _call(op, text, self.cast, self.inplace)))
+        slots = [i for i, a in enumerate(op.schema.args) if a.is_tensor]
+        lists = any(a.is_tensor_list for a in op.schema.args)
+        return Line(slots, call, by_number, self.empty, lists)
+
+
+class Chosen:
+    """`choose(...)` before its row is known."""
+
+    def __init__(self, name: str, kernels: Mapping[Any, Kernel | Unbound]) -> None:
+        self.name, self.kernels = name, kernels
+
+    def bind(self, op: Op) -> Kernel:
+        position = op.schema.index(self.name)
+        if position < 0:
+            raise ValueError(f"NPU line of '{op.name}': choose names {self.name!r}; arguments: "
+                             f"{[a.name for a in op.schema.args]}")
+        return ByArgument(position, {value: bound(k, op) for value, k in self.kernels.items()})
+
+
+def bound(kernel: Kernel | Unbound | Chosen | str, op: Op) -> Kernel:
+    if isinstance(kernel, str):
+        return line(kernel).bind(op)
+    return kernel if isinstance(kernel, Kernel) else kernel.bind(op)
+
+
+def line(text: str, *, numbers: Mapping[str, str] | None = None, cast: Sequence[str] | None = None, empty: Any = None,
+         inplace: bool = True) -> Unbound:
+    """A vendor call as a value, for `choose`."""
+    return Unbound(text, numbers, cast, empty, inplace)
+
+
+def npu(name: str, kernel: str | Kernel | Unbound | Chosen, *, numbers: Mapping[str, str] | None = None,
+        cast: Sequence[str] | None = None, empty: Any = None, inplace: bool = True) -> None:
+    """Serve operator `name` on NPUs."""
+    op = registry.get(name)
+    if isinstance(kernel, str):
+        kernel = line(kernel, numbers=numbers, cast=cast, empty=empty, inplace=inplace)
+    elif numbers is not None or cast is not None or empty is not None or not inplace:
+        raise ValueError(f"NPU line of '{name}': numbers=, cast=, empty= and inplace= belong to a vendor call")
+    op.kernels[int(NPU)] = bound(kernel, op)
+    op.forget()
+
+
+def missing(name: str, reason: str) -> None:
+    """State that NPUs do not offer an operator."""
+    npu(name, Missing(reason))
+
+
+def parts(fn: Callable[..., Any]) -> Kernel:
+    return PartsKernel(fn)
+
+
+def into(fn: Callable[..., Any], aliasing: bool = False) -> Kernel:
+    """aliasing: `out` may be one of the inputs."""
+    return IntoKernel(fn, aliasing, True)
+
+
+def makes(fn: Callable[..., Any]) -> Kernel:
+    return FnKernel(fn)
+
+
+def choose(name: str, kernels: Mapping[Any, Kernel | Unbound]) -> Chosen:
+    return Chosen(name, kernels)
+
+
+def call(function: str, op: str, *values: Any) -> None:
+    """Launch a vendor function with values in its own order; `op` is the name the user called."""
+    launch.launch(launch.resolve(function), list(values), op)
+
+
+# -- what is there --------------------------------------------------------------------------------------------------
+def state(op: Op) -> str:
+    """How an operator is served on NPUs: "line", "parts", "derived", "composite", "missing: reason", or "" for a hole."""
+    kernel = op.kernels.get(int(NPU))
+    if isinstance(kernel, Missing):
+        return f"missing: {kernel.reason}"
+    if isinstance(kernel, (Line, ByArgument)):
+        return "line"
+    if kernel is not None:
+        return "parts"
+    if op.composite is not None:
+        return "composite"
+    found = derived(op, int(NPU))
+    if found is None:
+        return ""
+    return state(op.functional) and "derived" if op.functional is not None else "derived"
+
+
+def holes() -> list[str]:
+    """Rows that nobody serves on NPUs and nobody declared missing."""
+    return sorted(op.name for op in registry.ops() if not state(op))
+
+
+# -- helpers that many families need --------------------------------------------------------------------------------
+@helper
+def dims(self: Any, dim: Any) -> tuple[int, ...]:
+    """Dimensions to reduce, counted from the front; all of them when none are named."""
+    n = len(self._shape)
+    if dim is None or n == 0:
+        return tuple(range(n))
+    if isinstance(dim, int):
+        dim = (dim,)
+    if len(dim) == 0:
+        return tuple(range(n))
+    return tuple(d + n if d < 0 else d for d in dim)
+
+
+@helper
+def wrapped(self: Any, dim: int) -> int:
+    """A dimension counted from the front."""
+    n = len(self._shape)
+    return dim + max(n, 1) if dim < 0 else dim
+
+
+@helper
+def dtype(t: Any) -> Any:
+    """The dtype of a tensor, for parameters of type aclDataType."""
+    return t._dtype
+
+
+@helper
+def cube() -> int:
+    """How the matrix unit treats float32 on this chip."""
+    from . import quirks
+
+    return quirks.cube_math_type()

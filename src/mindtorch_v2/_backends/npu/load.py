@@ -1,0 +1,14 @@
+"""Registers the NPU's kernels: every family's lines, when a tensor on `npu` is first wanted."""
+from __future__ import annotations
+
+from importlib import import_module
+from importlib.util import find_spec
+
+FAMILIES = ("transfer", "creation", "pointwise", "activation", "shape", "reduce", "matmul", "norm", "loss", "index",
+            "random", "sort", "conv", "pool", "attention")
+
+
+def load_kernels() -> None:
+    for family in FAMILIES:
+        if find_spec(f"{__package__}.{family}") is not None:
+            import_module(f"{__package__}.{family}")

@@ -1,0 +1,84 @@
+"""What chips and CANN versions do differently, and what is done about it on the device.
+
+Invariant: a quirk is one line with its evidence; it is looked up once per line or per process, never per call.
+"""
+from __future__ import annotations
+
+from typing import Any, Final, final
+
+from ..._dispatch.op import Kernel
+from . import runtime
+
+
+@final
+class Quirk:
+    """`function` for `operator` (empty: any) on `chips`, in CANN versions `since` <= v < `until` (empty: any), is not
+    to be used. `replacement`: what serves instead on the device, in the words of `lines.py`; empty where nothing does,
+    and then the error gives the evidence."""
+
+    def __init__(self, function: str, operator: str, chips: tuple[str, ...], replacement: str, evidence: str,
+                 since: str = "", until: str = "") -> None:
+        self.function: Final = function
+        self.operator: Final = operator
+        self.chips: Final = chips
+        self.replacement: Final = replacement
+        self.evidence: Final = evidence
+        self.since: Final = since
+        self.until: Final = until
+
+
+QUIRKS: Final[tuple[Quirk, ...]] = (
+    Quirk("aclnnRelu", "relu", ("310P", "310B"), "aclnnThreshold(self, 0, 0, out)",
+          "documented for 910A, 910B and A3 only"),
+    Quirk("aclnnAdd", "add", ("310P",), "",
+          "documented as unsupported on 310P, though clients run it there: the vendor's answer decides"),
+)
+
+# How the matrix unit treats float32, by chip: 0 keeps it, 1 lets it be computed in less.
+_CUBE: Final[dict[str, int]] = {"910B": 0, "910A": 1, "310P": 1, "310B": 1}
+_CUBE_EVIDENCE: Final = ("910A, 310P and 310B have no float32 in the matrix unit: KEEP_DTYPE is refused with 161002 "
+                         "there; on 910B anything but KEEP_DTYPE computes float32 in HF32")
+
+
+def cube_math_type() -> int:
+    """The value of every cubeMathType parameter on this chip."""
+    return _CUBE.get(runtime.chip(), 0)
+
+
+def _version(text: str) -> tuple[int, ...]:
+    numbers = []
+    for part in text.replace("RC", ".").split("."):
+        if not part.isdigit():
+            break
+        numbers.append(int(part))
+    return tuple(numbers)
+
+
+def applies(q: Quirk, operator: str, function: str, chip: str, cann: str) -> bool:
+    if q.function != function or (q.operator and q.operator != operator) or chip not in q.chips:
+        return False
+    if not cann or not (q.since or q.until):
+        return True
+    version = _version(cann)
+    return (not q.since or version >= _version(q.since)) and (not q.until or version < _version(q.until))
+
+
+def replacement(operator: str, function: str) -> Kernel | None:
+    """What serves an operator on this chip instead of its line; None where the line is right."""
+    chip = ""
+    for q in QUIRKS:
+        if q.function == function and q.replacement:
+            if not chip:
+                chip = runtime.chip()
+            if applies(q, operator, function, chip, runtime.cann_version() if q.since or q.until else ""):
+                return _bound(q, operator)
+    return None
+
+
+def _bound(q: Quirk, operator: str) -> Kernel:
+    from ..._dispatch import registry
+    from .lines import bound
+
+    kernel: Any = bound(q.replacement, registry.get(operator))
+    assert isinstance(kernel, Kernel)
+    return kernel
