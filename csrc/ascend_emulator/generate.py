@@ -96,7 +96,9 @@ def parameter(f: dict[str, Any], p: dict[str, Any]) -> str:
     elif stated and all(name in DTYPES for name in stated.split()):
         dtypes = bits(stated, DTYPES)
     pointer = p["type"].endswith("*")
-    must = pointer and (p["name"] in f["null"] if f.get("null") else not p.get("optional"))
+    # An output that a mask switches off may be null although documents list it among the checked: its kernel decides.
+    masked = bool(p.get("optional")) and p.get("io") == "out"
+    must = pointer and not masked and (p["name"] in f["null"] if f.get("null") else not p.get("optional"))
     fields = [
         json.dumps(p["name"]), f"Role::{ROLES[p['type']]}", p["name"] in outputs, p["name"] in in_place,
         must,
