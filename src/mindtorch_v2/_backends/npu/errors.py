@@ -194,7 +194,7 @@ def fail(code: int, function: str) -> None:
     said = f"\n  vendor: {vendor}" if vendor else ""
     error = AclError(f"{function} failed: {name_of(code)} (status {code}){said}\n  called at {here()}", code, function,
                      vendor)
-    _note_loss(code, str(error))
+    note_loss(code, str(error))
     raise error
 
 
@@ -232,7 +232,7 @@ def blame(code: int, function: str, device: int, stream: int) -> None:
     else:
         lines.append(f"  reported at {here()}; no launch is remembered; ACL_LAUNCH_BLOCKING=1 tells which it was")
     error = AclError("\n".join(lines), code, function, vendor)
-    _note_loss(code, str(error))
+    note_loss(code, str(error))
     raise error
 
 
@@ -247,7 +247,7 @@ def _mentions(text: str, function: str) -> bool:
     return False
 
 
-def _note_loss(code: int, text: str) -> None:
+def note_loss(code: int, text: str) -> None:
     if code in LOST:
         from . import runtime
 
