@@ -375,7 +375,7 @@ class FunctionalizeKernel(Kernel):
             bump(target)
             return target
         value = kernel.run(func, args, bits)
-        write_back(target, value)
+        write_back(op, target, value)
         return target
 
     def only_in_place(self, op: Op, args: tuple[Any, ...], bits: i64) -> Any:
@@ -390,7 +390,7 @@ class FunctionalizeKernel(Kernel):
         op.below(bits, args).run(op, (copy,) + args[1:], bits)
         if copy._shape != target._shape:
             raise NotImplementedError(f"'{op.name}' changes the shape of its input and has no functional form")
-        write_back(target, copy)
+        write_back(op, target, copy)
         return target
 
     def out_form(self, op: Op, func: Op, plain: tuple[Any, ...], outs: tuple[Any, ...], bits: i64) -> Any:
@@ -412,13 +412,13 @@ class FunctionalizeKernel(Kernel):
         values = [value] if isinstance(specs, Spec) else value
         for i, s in enumerate(many):
             fit(outs[i], s)
-            write_back(outs[i], values[i])
+            write_back(op, outs[i], values[i])
         return outs[0] if isinstance(specs, Spec) else outs
 
 
-def write_back(target: TensorBase, value: TensorBase) -> None:
+def write_back(op: Op, target: TensorBase, value: TensorBase) -> None:
     """Put a functional result into the memory that was to change."""
-    runtime_of(target).copy(target, value)
+    runtime_of(target).write_back(target, value, op.title())
     bump(target)
 
 

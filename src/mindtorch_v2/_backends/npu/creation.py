@@ -8,8 +8,8 @@ import math
 from typing import Any
 
 from ..._device import device
-from ..._dtype import dtype, float32, float64, int64, uint8
 from ..._dtype import bool as bool_
+from ..._dtype import dtype, float32, float64, int64, uint8
 from ..._ops.rules.pointwise import expand_strides
 from ..._tensor_base import TensorBase, alias, contiguous_strides, is_contiguous, numel
 from ..common.runtime import empty, extent
@@ -211,3 +211,10 @@ npu("tril_indices", parts(_indices(False)))
 npu("triu_indices", parts(_indices(True)))
 npu("complex", "aclnnComplex(real, imag, out)", cast=())
 npu("polar", "aclnnPolar(abs, angle, out)", cast=())
+
+
+def last_write_back() -> str:
+    """Which way the latest write-back of functionalization went: "copy", "slice" or "index"."""
+    from . import write_back
+
+    return write_back.last_write_back()

@@ -6,7 +6,7 @@ from typing import Any
 from ..._device import device
 from ..._tensor_base import TensorBase
 from ..common.runtime import Runtime
-from . import creation, memory
+from . import creation, memory, write_back
 from .runtime import current_device, use
 
 
@@ -24,3 +24,6 @@ class NpuRuntime(Runtime):
 
     def fill(self, dst: TensorBase, value: Any) -> None:
         creation.fill(dst, value)
+
+    def write_back(self, dst: TensorBase, src: TensorBase, op: str) -> None:
+        write_back.write_back(dst, src, op)

@@ -34,7 +34,8 @@ RESULT: Final[i64] = -3
 # For each dtype the dtypes that hold all its values, nearest first, by name.
 _WIDER: Final[dict[str, tuple[str, ...]]] = {
     "bool": ("uint8", "int8", "int16", "int32", "int64", "float32"),
-    "uint8": ("int16", "int32", "int64", "float16", "float32"), "int8": ("int16", "int32", "int64", "float16", "float32"),
+    "uint8": ("int16", "int32", "int64", "float16", "float32"),
+    "int8": ("int16", "int32", "int64", "float16", "float32"),
     "int16": ("int32", "int64", "float32"), "int32": ("int64", "float64"), "int64": (), "float16": ("float32",),
     "bfloat16": ("float32",), "float32": ("float64",), "float64": (), "complex64": ("complex128",), "complex128": (),
     "uint16": ("int32", "int64"), "uint32": ("int64",), "uint64": (), "float8_e5m2": (), "float8_e4m3fn": (),

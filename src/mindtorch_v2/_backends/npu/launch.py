@@ -138,7 +138,7 @@ def api() -> Api:
 
 
 def resolve(name: str) -> Function:
-    """A vendor function by name; its symbols are looked up on first use, and a missing one is an error that names it."""
+    """A vendor function by name; its symbols are looked up on first use, and a missing one is named."""
     found = STATE.functions.get(name)
     if found is None:
         sig = table.signature(name)
@@ -510,9 +510,10 @@ def written_shapes(a: Api, packed: Packed) -> list[tuple[int, ...]]:
             count = ctypes.c_uint64(0)
             errors.check(a.view_shape(packed.args[i], ctypes.byref(pointer), ctypes.byref(count)), "aclGetViewShape")
             n: int = count.value
-            found.append(tuple((ctypes.c_int64 * n).from_address(pointer.value)) if n else ())
-            if pointer.value:
-                a.delete_array(pointer)
+            address: Any = pointer.value
+            found.append(tuple((ctypes.c_int64 * n).from_address(address)) if n else ())
+            if address is not None:
+                a.delete_array(address)
     return found
 
 
@@ -533,7 +534,7 @@ def launch_failed(f: Function, values: list[Any], op: str, index: int, code: int
         lines.append(f"  vendor: {vendor}")
     lines.append(f"  launched at {errors.here()}")
     error = errors.AclError("\n".join(lines), code, f.name, vendor)
-    errors._note_loss(code, str(error))
+    errors.note_loss(code, str(error))
     return error
 
 

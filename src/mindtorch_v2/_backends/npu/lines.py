@@ -23,8 +23,8 @@ Instead of a text the right side may be
     into(fn)            fn(out, *args), or fn((out0, ...), *args), writes into the rule's results: several launches
     choose("mode", {None: line(...), "floor": line(...)})   by an argument's value
     makes(fn)           fn(*args) without asking a rule: shapes that depend on data
-and `missing("op", "reason")` says that NPUs have no such operator. In `parts` and `into`, call other rows as methods, or
-a vendor function with `call("aclnnX", "op", value, value, ...)`.
+and `missing("op", "reason")` says that NPUs have no such operator. In `parts` and `into`, call other rows as methods,
+or a vendor function with `call("aclnnX", "op", value, value, ...)`.
 
 Invariant: a line names a row, a vendor function of the table and arguments of the row, or loading it fails and says
 which names exist. A row without a line is in `holes()`.
@@ -273,7 +273,7 @@ def call(function: str, op: str, *values: Any) -> None:
 
 # -- what is there --------------------------------------------------------------------------------------------------
 def state(op: Op) -> str:
-    """How an operator is served on NPUs: "line", "parts", "derived", "composite", "missing: reason", or "" for a hole."""
+    """How an operator is served: "line", "parts", "derived", "composite", "missing: reason", or "" for a hole."""
     kernel = op.kernels.get(int(NPU))
     if isinstance(kernel, Missing):
         return f"missing: {kernel.reason}"

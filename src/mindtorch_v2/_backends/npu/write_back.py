@@ -1,0 +1,175 @@
+"""Functionalization's write-back on NPUs: a value goes into the memory that was to change, through the view.
+
+Three ways, the first that fits: a row-major view is a device-to-device copy; a view that is a strided slice of its base
+is one aclnnStridedSliceAssignV2; any other view without overlap gets the flat places of its elements, made on the
+device with aclnnArange, and one aclnnIndexPutImpl into the flattened base.
+
+Invariant: nothing is written unless a way was found; TAKEN counts which way each write-back went.
+"""
+from __future__ import annotations
+
+from typing import Any
+
+from ..._dtype import dtype, int8, int16, int32, int64
+from ..._tensor_base import TensorBase, alias, contiguous_strides, is_contiguous, make, numel
+from ..common.overlap import check_no_internal_overlap
+from ..common.runtime import empty
+from . import aclnn, creation, launch, runtime, table
+
+# How often each way was taken: "copy", "slice", "index"; `last` is the latest.
+TAKEN: dict[str, int] = {"copy": 0, "slice": 0, "index": 0}
+_LAST: list[str] = []
+
+_SLICE = "aclnnStridedSliceAssignV2"
+_INDEX = "aclnnIndexPutImpl"
+# Documented for these chips only.
+_SLICE_CHIPS = ("910B",)
+# Dtypes as others of the same width, where only the bits have to move.
+_SAME_BITS: dict[str, dtype] = {
+    "bool": int8, "uint8": int8, "uint16": int16, "uint32": int32, "uint64": int64, "complex64": int64,
+    "float8_e5m2": int8, "float8_e4m3fn": int8,
+}
+
+
+def last_write_back() -> str:
+    """The way the latest write-back went; empty before the first."""
+    return _LAST[-1] if _LAST else ""
+
+
+def _took(way: str) -> None:
+    TAKEN[way] += 1
+    _LAST[:] = [way]
+
+
+def write_back(target: TensorBase, value: TensorBase, op: str) -> None:
+    """Put `value` into `target`'s memory; `op` is the operator the user called."""
+    if numel(target) == 0:
+        return
+    if value._dtype is not target._dtype:
+        cast = empty(value._shape, contiguous_strides(value._shape), target._dtype, target._device)
+        creation.cast_into(cast, value, op)
+        value = cast
+    if not is_contiguous(value):
+        value = creation.compact(value)
+    if is_contiguous(target):
+        creation.copy_memory(target, value)
+        _took("copy")
+        return
+    check_no_internal_overlap(target)
+    if target._dtype.name == "complex128":
+        # No vendor dtype is as wide: the parts go one by one.
+        target, value = creation.as_pairs(target), creation.as_pairs(value)
+    found = slice_of(target)
+    if found is not None:
+        assign_slice(target, value, found, op)
+        _took("slice")
+        return
+    put_at_places(target, value, op)
+    _took("index")
+
+
+def not_implemented(op: str, why: str) -> RuntimeError:
+    return RuntimeError(f"aten::{op} is not implemented for NPU: {why}")
+
+
+def movable(t: TensorBase, function: str) -> dtype | None:
+    """A dtype of the same width in which a function moves these elements unchanged."""
+    mask = table.signature(function).params[0].mask
+    for dt in (t._dtype, _SAME_BITS.get(t._dtype.name)):
+        if dt is not None and mask >> int(dt.code) & 1:
+            return dt
+    return None
+
+
+# -- strided slices -------------------------------------------------------------------------------------------------
+class Slice:
+    """A view as base[begin:end:step] in every dimension of a row-major base."""
+
+    def __init__(self, base: TensorBase, begin: list[int], end: list[int], step: list[int], dt: dtype) -> None:
+        self.base, self.begin, self.end, self.step, self.dt = base, begin, end, step, dt
+
+    def shape(self) -> tuple[int, ...]:
+        return tuple((e - b + s - 1) // s for b, e, s in zip(self.begin, self.end, self.step))
+
+
+def slice_of(target: TensorBase) -> Slice | None:
+    """The view as a slice of its base, if it is one, and the vendor can write it."""
+    base = target._base_field
+    if runtime.chip() not in _SLICE_CHIPS or not aclnn.symbols_ok(_SLICE):
+        return None
+    dt = movable(target, _SLICE)
+    if dt is None or base is None or not is_contiguous(base) or base._dtype is not target._dtype:
+        return None
+    if not 1 <= len(base._shape) <= 8:
+        return None
+    left = int(target._offset) - int(base._offset)
+    if left < 0:
+        return None
+    dims = [(n, s) for n, s in zip(target._shape, target._stride) if n > 1]
+    begin, end, step = [], [], []
+    strides = contiguous_strides(base._shape)
+    at = 0
+    for size, stride in zip(base._shape, strides):
+        start, left = divmod(left, stride)
+        if start >= size:
+            return None
+        count, pace = 1, 1
+        if at < len(dims):
+            n, s = dims[at]
+            # The view moves along this dimension if its stride is a multiple of it and stays inside.
+            if s % stride == 0 and start + (n - 1) * (s // stride) < size:
+                count, pace = n, s // stride
+                at += 1
+        begin.append(start)
+        end.append(start + (count - 1) * pace + 1)
+        step.append(pace)
+    if at < len(dims) or step[-1] != 1:
+        return None
+    return Slice(base, begin, end, step, dt)
+
+
+def assign_slice(target: TensorBase, value: TensorBase, found: Slice, op: str) -> None:
+    shape = found.shape()
+    base = creation.retyped(found.base, found.dt)
+    source = creation.retyped(alias(value, shape, contiguous_strides(shape), value._offset), found.dt)
+    launch.launch(launch.resolve(_SLICE), [base, source, found.begin, found.end, found.step, None], op)
+
+
+# -- places ---------------------------------------------------------------------------------------------------------
+def put_at_places(target: TensorBase, value: TensorBase, op: str) -> None:
+    dt = movable(target, _INDEX)
+    if dt is None:
+        raise not_implemented(op, f"{_INDEX} does not take {target._dtype.name}")
+    for function, there in (("aclnnArange", aclnn.arange_symbols_ok()), (_INDEX, aclnn.index_put_impl_symbols_ok())):
+        if not there:
+            raise not_implemented(op, f"writing through this view needs {function}, which the vendor's libraries do "
+                                  "not have")
+    count = int(numel(target))
+    places = flat_places(target, op)
+    storage = target._storage
+    size = int(storage.nbytes) // int(dt.itemsize)
+    flat = make(storage, 0, (size,), (1,), dt, target._device, target._keys & 0xFF)
+    source = creation.retyped(alias(value, (count,), (1,), value._offset), dt)
+    launch.launch(launch.resolve(_INDEX), [flat, (places,), source, False, False], op)
+
+
+def flat_places(target: TensorBase, op: str) -> TensorBase:
+    """Where each element of a view lies in its storage, in the view's order: sums of ranges, made on the device."""
+    total: Any = None
+    start = int(target._offset)
+    shape = target._shape
+    for i, (n, s) in enumerate(zip(shape, target._stride)):
+        if n == 1:
+            continue
+        along = empty((n,), (1,), int64, target._device)
+        launch.launch(launch.resolve("aclnnArange"), [start, start + n * s, s, along], op)
+        start = 0
+        spread = alias(along, (n,) + (1,) * (len(shape) - 1 - i), (1,) + (0,) * (len(shape) - 1 - i), 0)
+        if total is None:
+            total = spread
+            continue
+        grown = tuple(shape[j] if shape[j] > 1 and j <= i else 1 for j in range(len(shape)))
+        both = empty(grown, contiguous_strides(grown), int64, target._device)
+        launch.launch(launch.resolve("aclnnAdd"), [total, spread, 1, both], op)
+        total = both
+    return alias(total, (int(numel(target)),), (1,), 0)
