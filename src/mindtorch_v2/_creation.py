@@ -9,6 +9,7 @@ import warnings
 from typing import Any, Final
 
 from . import _native
+from ._backends.common.pinning import can_pin, pin
 from ._backends.common.runtime import empty_contiguous
 from ._device import CPU, as_device, device
 from ._dispatch.binding import BAD, convert, need, plain_ints
@@ -409,13 +410,15 @@ def tensor(data: Any = _MISSING, *, dtype: Any = None, device: Any = None, requi
         _given("tensor", data=data)
     if dtype is not None:
         dtype = _dtype_arg("tensor", dtype)
-    if pin_memory:
+    if pin_memory and not can_pin():
         raise RuntimeError(_PIN)
     if device is not None:
         device = _device_arg("tensor", device)
     elif STATE.active != 0 or STATE.default_device is not None:
         device = current_default_device()
     t = from_data(data, dtype, device)
+    if pin_memory and t._device is CPU:
+        t = pin(t)
     return _finish(t, requires_grad) if requires_grad else t
 
 

@@ -4,10 +4,12 @@ Invariant: these stay interpreted functions, which Python binds as methods; rows
 """
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 from . import _dtype as d
 from ._backends.common.convert import TYPE_NAMES, convert, parse_to, type_string
+from ._backends.common.pinning import can_pin, is_pinned, pin
 from ._creation import (
     _SIZE,
     _STRIDE,
@@ -69,6 +71,53 @@ def cpu(self: Any, memory_format: Any = None) -> Any:
     if self._device is CPU and memory_format is None:
         return self
     return convert(self, None, CPU, False, memory_format)
+
+
+def npu(self: Any, device: Any = None, non_blocking: bool = False, memory_format: Any = None) -> Any:
+    """This tensor on an NPU: the current one, or the one that `device` names."""
+    where = as_device("npu" if device is None else device)
+    if where.type != "npu":
+        raise RuntimeError(f"Invalid device, must be npu device: npu() got '{where}'")
+    return convert(self, None, where, False, memory_format, non_blocking)
+
+
+def pin_memory(self: Any, device: Any = None) -> Any:
+    """This tensor in page-locked memory, which an accelerator copies from without making the host wait."""
+    if device is not None:
+        _warn_device("pin_memory")
+        if as_device(device).type == "cpu":
+            raise RuntimeError("CPU device type not an accelerator.")
+    if self._device is not CPU:
+        kind = f"Meta{self._dtype.scalar_name}Type" if self._device.type == "meta" else type_string(self)
+        raise RuntimeError(f"cannot pin '{kind}' only dense CPU tensors can be pinned")
+    return pin(self)
+
+
+def pinned(self: Any, device: Any = None) -> bool:
+    """Whether this tensor lies in page-locked memory."""
+    if device is not None:
+        _warn_device("is_pinned")
+    return is_pinned(self._storage)
+
+
+def _warn_device(name: str) -> None:
+    warnings.warn(f"The argument 'device' of Tensor.{name}() is deprecated. Please do not pass this argument.",
+                  DeprecationWarning, stacklevel=3)
+
+
+def record_stream(self: Any, stream: Any) -> None:
+    """Tell the allocator that work on `stream` uses this tensor, so that its memory is not reused before that is
+    done."""
+    if self._device.type != "npu":
+        raise NotImplementedError(f"Could not run 'aten::record_stream' with arguments from the "
+                                  f"'{self._device.type.upper()}' backend: its memory belongs to no stream")
+    from ._backends.npu.streams import Stream
+
+    if not isinstance(stream, Stream):
+        raise TypeError(f"record_stream(): argument 's' (position 1) must be Stream, not {type_name(stream)}")
+    if stream.device != self._device:
+        raise RuntimeError(f"record_stream(): the tensor is on {self._device} and the stream on {stream.device}")
+    self._storage.record_stream(stream.npu_stream)
 
 
 def type_as(self: Any, other: Any) -> Any:
@@ -141,16 +190,18 @@ def new_empty_strided(self: Any, size: Any, stride: Any, dtype: Any = None, devi
 def new_tensor(self: Any, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False,
                layout: Any = None, pin_memory: Any = False) -> Any:
     """`torch.tensor(data)` with this tensor's dtype and device unless given."""
-    check_options("new_tensor", layout, pin_memory)
+    check_options("new_tensor", layout, pin_memory and not can_pin())
     dt = self._dtype if dtype is None else _dtype_arg("new_tensor", dtype)
     dev = self._device if device is None else _device_arg("new_tensor", device)
-    return _finish(from_data(data, dt, dev, "new_tensor"), requires_grad)
+    t = from_data(data, dt, dev, "new_tensor")
+    return _finish(pin(t) if pin_memory and dev is CPU else t, requires_grad)
 
 
 METHODS: dict[str, Any] = {
     "new_empty": new_empty, "new_zeros": new_zeros, "new_ones": new_ones, "new_full": new_full,
     "new_empty_strided": new_empty_strided, "new_tensor": new_tensor, "to": to, "contiguous": contiguous,
-    "cpu": cpu, "type": type_, "type_as": type_as,
+    "cpu": cpu, "npu": npu, "pin_memory": pin_memory, "is_pinned": pinned, "record_stream": record_stream,
+    "type": type_, "type_as": type_as,
     **{name: _cast(name, dt) for name, dt in (
         ("float", d.float32), ("double", d.float64), ("half", d.float16), ("bfloat16", d.bfloat16), ("int", d.int32),
         ("long", d.int64), ("short", d.int16), ("char", d.int8), ("byte", d.uint8), ("bool", d.bool),

@@ -61,8 +61,6 @@ def reduce_tensor(t: Any) -> Any:
     storage: Any = t.untyped_storage()
     if t._device.type == "meta":
         storage = storage.nbytes()
-    elif t._device.type != "cpu":
-        storage = storage.cpu()
     args = (type(t), storage, t._dtype.code, str(t._device), int(t._offset), tuple(t._shape), t._stride,
             requires_grad(t))
     return (_rebuild, args) if state is None else (_rebuild, args, state)
@@ -73,8 +71,6 @@ def _rebuild(cls: Any, storage: Any, code: int, dev: str, offset: int, shape: tu
     device = CPU if dev == "cpu" else as_device(dev)
     if not isinstance(storage, UntypedStorage):
         storage = UntypedStorage(storage, device=device)
-    elif device is not CPU:
-        storage = storage.to(device=device)
     t: Any = make(storage._raw, offset, shape, stride, by_code(code), device, device_bit(device.type))
     if cls is not type(t):
         t = t.as_subclass(cls)

@@ -14,12 +14,14 @@ from collections.abc import Iterator
 from typing import Any
 
 from . import _native
+from ._backends.common.pinning import is_pinned, pin
 from ._backends.common.runtime import allocate_storage
 from ._backends.meta import MetaStorage
 from ._device import CPU, as_device
 from ._device import device as Device
 from ._dtype import dtype as DType
 from ._dtype import uint8
+from ._ops.rules.shape import placed
 from ._tensor_base import HOT, TensorBase, contiguous_strides, make
 
 _WRAPPERS: weakref.WeakKeyDictionary[Any, weakref.ref[UntypedStorage]] = weakref.WeakKeyDictionary()
@@ -31,14 +33,22 @@ def untyped(t: TensorBase) -> UntypedStorage:
 
 
 def _wrap(raw: Any, dev: Device) -> UntypedStorage:
-    ref = _WRAPPERS.get(raw)
-    found = ref() if ref is not None else None
+    on_npu = dev.type == "npu"
+    ref = raw.wrapper if on_npu else _WRAPPERS.get(raw)
+    found: UntypedStorage | None = ref() if ref is not None else None
     if found is None:
         found = UntypedStorage.__new__(UntypedStorage)
         found._raw = raw
         found._device = dev
-        _WRAPPERS[raw] = weakref.ref(found)
+        _remember(found)
     return found
+
+
+def _remember(s: UntypedStorage) -> None:
+    if s._device.type == "npu":
+        s._raw.wrapper = weakref.ref(s)
+    else:
+        _WRAPPERS[s._raw] = weakref.ref(s)
 
 
 class UntypedStorage:
@@ -48,12 +58,14 @@ class UntypedStorage:
     _device: Device
 
     def __init__(self, size: Any = 0, *, device: Any = None) -> None:
-        self._device = CPU if device is None else as_device(device)
+        self._device = CPU if device is None else placed(as_device(device))
         if isinstance(size, (list, tuple)):
             self._raw = _native.from_list(size, (len(size),), 0)
+            if self._device is not CPU:
+                self._raw = _wrap(self._raw, CPU).to(device=self._device)._raw
         else:
             self._raw = allocate_storage(int(size), self._device)
-        _WRAPPERS[self._raw] = weakref.ref(self)
+        _remember(self)
 
     # -- what it is -----------------------------------------------------------------------------------------------
     @property
@@ -92,17 +104,25 @@ class UntypedStorage:
         return False
 
     def is_pinned(self, device: Any = None) -> bool:
-        return False
+        return is_pinned(self._raw)
+
+    def pin_memory(self, device: Any = None) -> UntypedStorage:
+        """These bytes in page-locked memory."""
+        if self._device is not CPU:
+            raise TypeError(f"cannot pin '{self._device.type}' only CPU memory can be pinned")
+        return self if self.is_pinned() else _wrap(pin(as_tensor(self))._storage, CPU)
 
     @property
     def data(self) -> Any:
-        """The bytes as a flat array over the same memory."""
+        """The bytes as a flat array over the same memory; on an accelerator, a copy of them."""
         return flat(self, uint8)
 
     # -- bytes ----------------------------------------------------------------------------------------------------
     def _bytes(self) -> Any:
         if isinstance(self._raw, MetaStorage):
             raise NotImplementedError("Not available for 'meta' device type")
+        if self._device is not CPU:
+            raise RuntimeError(f"the host cannot reach memory of device '{self._device}'; use .cpu()")
         return memoryview(self._raw).cast("B") if self.nbytes() else memoryview(bytearray())
 
     def __getitem__(self, index: Any) -> Any:
@@ -113,17 +133,27 @@ class UntypedStorage:
             n = max(stop - start, 0)
             if isinstance(self._raw, MetaStorage):
                 return UntypedStorage(n, device="meta")
+            if self._device.type == "npu":
+                return _wrap(self._raw.part(start, n), self._device)
             return _wrap(_native.Storage.wrap(self._raw.ptr + start, n, self._raw), self._device)
-        return self._bytes()[self._position(index)]
+        at = self._position(index)
+        if self._device.type == "npu":
+            return self[at : at + 1].tolist()[0]
+        return self._bytes()[at]
 
     def __setitem__(self, index: Any, value: Any) -> None:
         if isinstance(index, slice):
             start, stop, step = index.indices(self.nbytes())
             if step != 1:
                 raise RuntimeError(f"Trying to slice with a step of {step}, but only a step of 1 is supported")
-            self._bytes()[start:stop] = bytes([int(value) % 256]) * max(stop - start, 0)
+            if self._device.type == "npu":
+                part: Any = as_tensor(self[start:stop])
+                part.fill_(int(value) % 256)
+            else:
+                self._bytes()[start:stop] = bytes([int(value) % 256]) * max(stop - start, 0)
         else:
-            self._bytes()[self._position(index)] = int(value) % 256
+            at = self._position(index)
+            self[at : at + 1] = value
 
     def _position(self, index: Any) -> int:
         if not hasattr(index, "__index__"):
@@ -138,7 +168,7 @@ class UntypedStorage:
         return iter(self.tolist())
 
     def tolist(self) -> list[int]:
-        return list(bytes(self._bytes()))
+        return list(bytes((self.cpu() if self._device.type == "npu" else self)._bytes()))
 
     def fill_(self, value: Any) -> UntypedStorage:
         self[:] = value
@@ -168,7 +198,7 @@ class UntypedStorage:
         return self.to(device="cpu")
 
     def to(self, *, device: Any, non_blocking: bool = False) -> UntypedStorage:
-        dev = as_device(device)
+        dev = placed(as_device(device))
         if dev == self._device:
             return self
         return type(self)(self.nbytes(), device=dev).copy_(self, non_blocking)
@@ -191,6 +221,8 @@ class UntypedStorage:
         return got
 
     def __reduce__(self) -> Any:
+        if self._device.type == "npu":
+            return (_from_bytes, (bytes(self.cpu()._bytes()), str(self._device)))
         return (_from_bytes, (bytes(self._bytes()),))
 
     def __repr__(self) -> str:
@@ -238,11 +270,11 @@ def _over_buffer(buffer: Any, nbytes: int) -> Any:
     return _native.Storage.wrap(array.ctypes.data, nbytes, array)
 
 
-def _from_bytes(data: bytes) -> UntypedStorage:
+def _from_bytes(data: bytes, dev: str = "cpu") -> UntypedStorage:
     out = UntypedStorage(len(data))
     if data:
         out._bytes()[:] = data
-    return out
+    return out if dev == "cpu" else out.to(device=dev)
 
 
 def as_tensor(s: UntypedStorage) -> TensorBase:
@@ -317,7 +349,7 @@ class TypedStorage:
         return self._untyped_storage.is_shared()
 
     def is_pinned(self, device: Any = None) -> bool:
-        return False
+        return self._untyped_storage.is_pinned()
 
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):

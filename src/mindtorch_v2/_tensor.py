@@ -167,9 +167,6 @@ class Tensor(TensorBase):
     def is_nested(self) -> bool:
         return False
 
-    def is_pinned(self) -> bool:
-        return False
-
     def is_shared(self) -> bool:
         return False
 

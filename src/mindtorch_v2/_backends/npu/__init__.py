@@ -10,6 +10,7 @@ from typing import Any
 from ..._device import PLACES, device
 from ..._dispatch.keys import NPU
 from ..._dispatch.op import LOADERS
+from ..common.pinning import PINNING
 from ..common.runtime import RUNTIMES, Runtime
 
 
@@ -61,6 +62,13 @@ def place(index: int | None) -> device:
     return placed(index)
 
 
+def pinned_memory(nbytes: int) -> Any:
+    """A CPU storage in page-locked memory."""
+    from .pinned import allocate
+
+    return allocate(nbytes)
+
+
 class Unused(Runtime):
     """Stands for the runtime until somebody wants memory."""
 
@@ -72,3 +80,5 @@ class Unused(Runtime):
 RUNTIMES[int(NPU)] = Unused()
 LOADERS[int(NPU)] = start
 PLACES["npu"] = place
+PINNING.available = is_available
+PINNING.allocate = pinned_memory

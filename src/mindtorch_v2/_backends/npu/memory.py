@@ -127,23 +127,21 @@ def allocator(index: int) -> Allocator:
 
 @final
 class NpuStorage:
-    """Bytes on a device. `ptr` is a device address; the host must not touch it."""
+    """Bytes on a device. `ptr` is a device address; the host must not touch it. With an `owner`, which is another
+    storage, it is a part of that one's bytes."""
 
-    def __init__(self, nbytes: int, owner: Allocator, block: Block | None) -> None:
+    def __init__(self, nbytes: int, allocator: Allocator, block: Block | None, ptr: int, owner: Any) -> None:
         self.nbytes: int = nbytes
-        self.allocator: Final = owner
+        self.allocator: Final = allocator
         self.block: Block | None = block
-        self.ptr: int = 0 if block is None else block.ptr
-        # The `UntypedStorage` made for it, weakly.
+        self.ptr: int = ptr
+        self.owner: Final[Any] = owner
+        # The `UntypedStorage` made for it, weakly: objects of compiled classes cannot be referred to weakly.
         self.wrapper: Any = None
 
     @property
     def resizable(self) -> bool:
-        return True
-
-    @property
-    def owner(self) -> Any:
-        return None
+        return self.owner is None
 
     def __del__(self) -> None:
         block = self.block
@@ -156,11 +154,19 @@ class NpuStorage:
         block = self.block
         if block is not None:
             self.allocator.use_on(block, stream)
+        elif self.owner is not None:
+            self.owner.record_stream(stream)
+
+    def part(self, start: int, nbytes: int) -> NpuStorage:
+        """A storage over some of the bytes."""
+        return NpuStorage(nbytes, self.allocator, None, self.ptr + start if nbytes > 0 else 0, self)
 
     def resize(self, nbytes: int) -> None:
         """Another size; the common prefix is copied in stream order."""
         if nbytes == self.nbytes:
             return
+        if self.owner is not None:
+            raise RuntimeError("Trying to resize storage that is not resizable")
         index = self.allocator.index
         old = self.block
         new: Block | None = None
@@ -185,8 +191,9 @@ def allocate(nbytes: int, index: int) -> NpuStorage:
     """Uninitialised memory for work on this thread's current stream of the device."""
     owner = allocator(index)
     if nbytes == 0:
-        return NpuStorage(0, owner, None)
-    return NpuStorage(nbytes, owner, take(owner, nbytes))
+        return NpuStorage(0, owner, None, 0, None)
+    block = take(owner, nbytes)
+    return NpuStorage(nbytes, owner, block, block.ptr, None)
 
 
 def take(owner: Allocator, nbytes: int) -> Block:

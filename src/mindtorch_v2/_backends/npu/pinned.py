@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from typing import Any, Final, final
+from typing import Any, ClassVar, Final, final
 
 from ... import _native
+from ..common.pinning import root_owner
 from . import errors, runtime
 from .acl_loader import ensure_acl
 from .memory import Vendor, allocator
@@ -25,6 +26,9 @@ def size_class(nbytes: int) -> int:
 @final
 class PinnedBlock:
     """Owner of the memory of a CPU storage."""
+
+    # Tells the core, which does not import this module, what the memory is.
+    pinned: ClassVar[bool] = True
 
     def __init__(self, ptr: int, size: int, late: list[tuple[int, int, list[tuple[Vendor, int]]]]) -> None:
         self.ptr: Final = ptr
@@ -118,9 +122,7 @@ def allocate(nbytes: int) -> Any:
 
 def block_of(storage: Any) -> PinnedBlock | None:
     """The block a CPU storage lies in, None for ordinary memory."""
-    owner: Any = storage
-    while isinstance(owner, _native.Storage):
-        owner = owner.owner
+    owner = root_owner(storage)
     return owner if isinstance(owner, PinnedBlock) else None
 
 
