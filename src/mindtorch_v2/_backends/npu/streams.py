@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -364,6 +365,7 @@ def _take_event(index: int, flags: int) -> int:
 
 # -- callbacks ----------------------------------------------------------------------------------------------------
 _POLL_MS = 50
+_TIMED_OUT = (100036, 107019)
 
 
 class Reporter:
@@ -375,6 +377,7 @@ class Reporter:
         self.subscribed: dict[tuple[int, int], Stream] = {}
         self.stopping = False
         self.lock = threading.Lock()
+        self.first = threading.Event()
         # Kept here, because the vendor holds only its address.
         self.entry = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self._call)
         self.entry_address = ctypes.cast(self.entry, ctypes.c_void_p)
@@ -388,6 +391,7 @@ class Reporter:
             if key not in self.subscribed:
                 errors.check(acl.aclrtSubscribeReport(self.thread.ident, stream.npu_stream), "aclrtSubscribeReport")
                 self.subscribed[key] = stream
+                self.first.set()
             self.count += 1
             ticket = self.count
             self.pending[ticket] = fn
@@ -400,15 +404,19 @@ class Reporter:
         self.pending.pop(ticket)()
 
     def _run(self) -> None:
+        self.first.wait()
         acl = ensure_acl()
         process = acl.aclrtProcessReport
         while not self.stopping:
-            # Answers a code when nothing came in time, or nothing is subscribed yet.
-            if process(_POLL_MS) != 0:
-                acl.aclGetRecentErrMsg()
+            status = process(_POLL_MS)
+            if status != 0:
+                acl.aclGetRecentErrMsg()  # nobody will ask for the text: most often nothing came in time
+                if status not in _TIMED_OUT:
+                    time.sleep(_POLL_MS / 1000)
 
     def stop(self) -> None:
         self.stopping = True
+        self.first.set()
         self.thread.join()
         acl = ensure_acl()
         for (index, handle), _ in self.subscribed.items():
