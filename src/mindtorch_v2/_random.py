@@ -1,7 +1,7 @@
 """Generators and the public functions that draw random numbers.
 
-Invariant: a generator's state is the bytes PyTorch's has, so states can be exchanged, and the same seed gives PyTorch's
-numbers.
+Invariant: a generator's state is the bytes PyTorch's has, so states can be exchanged, and on the CPU the same seed
+gives PyTorch's numbers. A state lies on the host, also an accelerator's: a seed and an offset.
 """
 from __future__ import annotations
 
@@ -31,6 +31,7 @@ from ._dispatch.state import current_default_device
 from ._dtype import uint8
 from ._ops import random as _rows
 from ._ops.rules.random import check_std
+from ._ops.rules.shape import placed
 from ._tensor_base import TensorBase, make
 
 __all__ = [
@@ -39,6 +40,8 @@ __all__ = [
 ]
 
 _STATE_BYTES = 5056
+# Seed and offset, eight bytes each.
+_ACCELERATOR_BYTES = 16
 _DEFAULT_SEED = 67280421310721
 
 
@@ -49,11 +52,11 @@ class Generator:
 
     def __init__(self, device: Any = "cpu") -> None:
         where = _device_arg("Generator", device)
-        if where is not CPU:
+        if where.type not in ("cpu", "npu"):
             raise RuntimeError(f"{where.type.upper()} device type not an accelerator.")
-        self._device = where
-        self._state = _native.Storage(_STATE_BYTES)
-        _native.random_seed(self._state, _DEFAULT_SEED)
+        self._device = where if where.type == "cpu" else placed(where)
+        self._state = _native.Storage(_STATE_BYTES if where.type == "cpu" else _ACCELERATOR_BYTES)
+        self.manual_seed(_DEFAULT_SEED)
 
     @property
     def device(self) -> device:
@@ -63,7 +66,10 @@ class Generator:
         """Start the sequence that belongs to `seed`."""
         if not -0x8000_0000_0000_0000 <= seed <= 0xFFFF_FFFF_FFFF_FFFF:
             raise ValueError("Overflow when unpacking long long")
-        _native.random_seed(self._state, seed % (1 << 64))
+        if self._device.type == "cpu":
+            _native.random_seed(self._state, seed % (1 << 64))
+        else:
+            memoryview(self._state)[:] = (seed % (1 << 64)).to_bytes(8, "little") + bytes(8)
         return self
 
     def seed(self) -> int:
@@ -77,9 +83,10 @@ class Generator:
 
     def get_state(self) -> Any:
         """The state as a tensor of bytes."""
-        copy = _native.Storage(_STATE_BYTES)
+        size = self._state.nbytes
+        copy = _native.Storage(size)
         memoryview(copy)[:] = memoryview(self._state)
-        return make(copy, 0, (_STATE_BYTES,), (1,), uint8, CPU, 1)
+        return make(copy, 0, (size,), (1,), uint8, CPU, 1)
 
     def set_state(self, new_state: Any) -> Generator:
         if not isinstance(new_state, TensorBase):
@@ -88,24 +95,42 @@ class Generator:
         if new_state._dtype is not uint8 or new_state._device.type != "cpu":
             raise TypeError("RNG state must be a torch.ByteTensor")
         t: Any = new_state
-        if t.numel() != _STATE_BYTES:
-            raise RuntimeError(f"Expected a CPUGeneratorImplState of size {_STATE_BYTES} but found the input RNG state "
+        size = self._state.nbytes
+        if t.numel() != size:
+            if self._device.type != "cpu":
+                raise RuntimeError("RNG state is wrong size")
+            raise RuntimeError(f"Expected a CPUGeneratorImplState of size {size} but found the input RNG state "
                                f"size to be {t.numel()}")
         source = t.contiguous()
         start = source._offset
-        memoryview(self._state)[:] = memoryview(source._storage)[start:start + _STATE_BYTES]
+        memoryview(self._state)[:] = memoryview(source._storage)[start:start + size]
         return self
 
     def clone_state(self) -> Generator:
         """A new generator in the same state."""
-        return Generator().set_state(self.get_state())
+        return Generator(self._device).set_state(self.get_state())
 
     def __reduce__(self) -> Any:
-        return _restore, (self.get_state(),)
+        return _restore, (self.get_state(), self._device)
 
 
-def _restore(state: Any) -> Generator:
-    return Generator().set_state(state)
+def _restore(state: Any, device: Any = "cpu") -> Generator:
+    return Generator(device).set_state(state)
+
+
+class _Accelerators:
+    """The default generators of accelerators, made when first asked for, with the seed last given to all."""
+
+    generators: dict[device, Generator] = {}
+    seed = _DEFAULT_SEED
+
+
+def accelerator_generator(where: device) -> Generator:
+    """The default generator of a device other than the CPU."""
+    found = _Accelerators.generators.get(where)
+    if found is None:
+        found = _Accelerators.generators.setdefault(where, Generator(where).manual_seed(_Accelerators.seed))
+    return found
 
 
 default_generator = Generator()
@@ -114,12 +139,18 @@ DEFAULT.state = default_generator._state
 
 def manual_seed(seed: Any) -> Generator:
     """Seed the default generator of every device."""
-    return default_generator.manual_seed(int(seed))
+    result = default_generator.manual_seed(int(seed))
+    _Accelerators.seed = int(seed)
+    for generator in list(_Accelerators.generators.values()):
+        generator.manual_seed(int(seed))
+    return result
 
 
 def seed() -> int:
-    """Seed the default generator with a number nobody can foresee."""
-    return default_generator.seed()
+    """Seed the default generators with a number nobody can foresee."""
+    fresh = default_generator.seed()
+    manual_seed(fresh)
+    return fresh
 
 
 def initial_seed() -> int:

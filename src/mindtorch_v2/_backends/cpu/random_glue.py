@@ -39,7 +39,11 @@ DEFAULT: Final = Source()
 
 
 def state_of(generator: Any) -> Any:
-    return DEFAULT.state if generator is None else generator._state
+    if generator is None:
+        return DEFAULT.state
+    if generator.device.type != "cpu":
+        raise RuntimeError(f"Expected a 'cpu' device type for generator but found '{generator.device.type}'")
+    return generator._state
 
 
 def draw(kind: i64, out: TensorBase, generator: Any, a: Any, b: Any) -> None:
