@@ -33,6 +33,7 @@ lint: $(VENV)/.tools
 
 bench: build $(VENV)/.oracle
 	$(PY) benchmarks/bench_calls.py $(BENCH_ARGS)
+	$(PY) benchmarks/bench_npu.py $(filter --check,$(BENCH_ARGS))
 
 # Installs the package, compiled, into .venv. Objects are kept in build/, so this is quick when little has changed.
 build: $(VENV)/.tools
