@@ -102,7 +102,7 @@ def main() -> None:
         print(f"{name:16}{costs[name]:8.2f}{1e6 / costs[name]:14,.0f}")
     own = library_time()
     beyond = costs["a + b"] - own
-    print(f"a + b: {costs['a + b']:.2f} us; the library alone {own:.2f}, beyond it {beyond:.2f} (at most {LAUNCH_BUDGET})")
+    print(f"a + b: {costs['a + b']:.2f} us, library {own:.2f}, beyond it {beyond:.2f} (at most {LAUNCH_BUDGET})")
     if options.check and beyond > LAUNCH_BUDGET:
         raise SystemExit(f"a launch costs {beyond:.2f} us beyond the library's own time, more than {LAUNCH_BUDGET}")
 
