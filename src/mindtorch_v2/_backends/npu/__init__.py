@@ -42,16 +42,23 @@ def aclnn_symbols_ok() -> bool:
 
 def start() -> None:
     """Initialise, and register the kernels and the real runtime, at the first use."""
-    from .runtime import init
+    from .runtime import STATE, init
 
     init()
-    if LOADERS.pop(int(NPU), None) is None:
-        return
-    from .entry import NpuRuntime
-    from .load import load_kernels
+    with STATE.lock:
+        # Other threads wait here until everything is registered; what registering itself asks for goes on.
+        if int(NPU) not in LOADERS or STATE.loading:
+            return
+        STATE.loading = True
+        try:
+            from .entry import NpuRuntime
+            from .load import load_kernels
 
-    RUNTIMES[int(NPU)] = NpuRuntime()
-    load_kernels()
+            load_kernels()
+            RUNTIMES[int(NPU)] = NpuRuntime()
+            del LOADERS[int(NPU)]
+        finally:
+            STATE.loading = False
 
 
 def place(index: int | None) -> device:

@@ -34,6 +34,8 @@ class State:
         self.initialised: bool = False
         self.closing: bool = False
         self.forked: bool = False
+        # The kernels are being registered, by the thread that holds `lock`.
+        self.loading: bool = False
         # Every launch is followed by a synchronisation; read when the runtime starts.
         self.blocking = False
         self.count: int = 0
