@@ -1,75 +1,140 @@
-// Checks of pointwise functions.
+// Checks and loops of pointwise functions.
 #include "elementwise.h"
+
+#include <algorithm>
+#include <set>
+#include <string>
 
 namespace emu {
 
-Category compute_category(int dtype, unsigned types) {
-    Category c = category(dtype);
-    if (c == Category::Integer && !(types & kInteger)) c = Category::Real;
-    if (c == Category::Complex && !(types & kComplex)) c = Category::Real;
-    return c;
-}
-
-Operand operand(const Call& call, int place) {
-    const Value& v = call.values[size_t(place)];
-    const Parameter& p = call.function->parameters[place];
-    if (!v.given) refuse(ACLNN_ERR_INNER_NULLPTR, "%s is null", p.name);
-    Operand o;
-    if (p.role == Role::tensor) o.tensor = &v.tensor;
-    else o.scalar = &v.scalar;
-    return o;
-}
-
-int promoted(const Call& call, int operands) {
-    int dtype = ACL_DT_UNDEFINED;
-    for (int i = 0; i < operands; ++i)
-        if (const Tensor* t = operand(call, i).tensor) dtype = dtype == ACL_DT_UNDEFINED ? t->dtype : promote(dtype, t->dtype);
-    for (int i = 0; i < operands; ++i)
-        if (const Scalar* s = operand(call, i).scalar) dtype = promote_scalar(dtype, s->dtype);
-    return dtype;
-}
-
 namespace {
 
-void casts_into_output(Plan& p, int from) {
-    int into = p.output().dtype;
-    p.require(castable(from, into), "the result has dtype %s, which cannot be cast to %s, the dtype of the output",
-              dtype_name(from), dtype_name(into));
+bool is_number(Role role) {
+    return role == Role::scalar || role == Role::integer || role == Role::real || role == Role::boolean;
+}
+
+bool reads_tensor(const Parameter& p) { return p.role == Role::tensor && (!p.output || p.in_place); }
+
+template <class T>
+std::vector<T> numbers(const Run& r, const std::vector<int>& operands, int dtype) {
+    std::vector<T> out;
+    for (int i = 0; i < r.function->count; ++i) {
+        Role role = r.function->parameters[i].role;
+        if (!is_number(role) || std::find(operands.begin(), operands.end(), i) != operands.end()) continue;
+        const Value& v = r.values[size_t(i)];
+        if (role == Role::scalar) out.push_back(v.given ? scalar_value<T>(v.scalar, dtype) : T(0));
+        else if (role == Role::real) out.push_back(convert<T>(v.real));
+        else out.push_back(convert<T>(v.integer));
+    }
+    return out;
+}
+
+template <class T>
+void run_typed(Run& r, const Pointwise& f, Formula<T> formula, int dtype) {
+    const Tensor& out = r.output();
+    std::vector<int> places = operand_places(r, f);
+    std::vector<std::vector<T>> x;
+    for (int place : places) x.push_back(read_operand<T>(r, place, out.dims, dtype, f.gives_bool));
+    std::vector<T> k = numbers<T>(r, places, dtype);
+    std::vector<T> y(size_t(out.numel()));
+    T v[3] = {};
+    bool rounds = !f.gives_bool && out.dtype != dtype;
+    for (size_t i = 0; i < y.size(); ++i) {
+        for (size_t j = 0; j < x.size(); ++j) v[j] = x[j][i];
+        y[i] = formula(v, k.data());
+        if (rounds) y[i] = narrow<T>(y[i], dtype);
+    }
+    r.write(out, y);
+}
+
+// Their documents say that the tensors have one dtype.
+const std::set<std::string>& one_dtype() {
+    static const std::set<std::string> names = {
+        "aclnnCeil",    "aclnnFloor",    "aclnnRound",      "aclnnTrunc",          "aclnnFrac",
+        "aclnnGelu",    "aclnnGeluV2",   "aclnnFastGelu",   "aclnnBitwiseNot",     "aclnnEluBackward",
+        "aclnnIsClose", "aclnnHardtanh", "aclnnLerp",       "aclnnInplaceLerp",    "aclnnThresholdBackward",
+        "aclnnLgamma",  "aclnnSoftsign", "aclnnHardShrink", "aclnnTruncateMod",    "aclnnSiluMul",
+    };
+    return names;
 }
 
 }  // namespace
 
-void plan_unary(Plan& p, unsigned types) {
-    const Tensor& in = p.input();
-    const Tensor& out = p.output();
-    p.require(in.dims == out.dims, "the output has shape %s, expected %s", text(out.dims).c_str(),
-              text(in.dims).c_str());
-    bool float_valued = !(types & kInteger) && is_integer(in.dtype);
-    // |x| of a complex tensor is real: the output says so.
-    if (!(is_complex(in.dtype) && is_real(out.dtype))) casts_into_output(p, float_valued ? int(ACL_FLOAT) : in.dtype);
+int promoted(const Call& call, const std::vector<int>& places) {
+    int dtype = ACL_DT_UNDEFINED;
+    bool any = false;
+    for (int i : places)
+        if (call.function->parameters[i].role == Role::tensor) {
+            int next = call.values[size_t(i)].tensor.dtype;
+            dtype = any ? promote(dtype, next) : next;
+            any = true;
+        }
+    for (int i : places)
+        if (call.function->parameters[i].role == Role::scalar) dtype = promote_scalar(dtype, call.values[size_t(i)].scalar.dtype);
+    return dtype;
 }
 
-void plan_predicate(Plan& p) {
-    const Dims& want = p.input().dims;
-    p.require(p.output().dims == want, "the output has shape %s, expected %s", text(p.output().dims).c_str(),
-              text(want).c_str());
+void casts_into(const Plan& p, int from, const Tensor& to) {
+    p.require(castable(from, to.dtype), "the result has dtype %s, which cannot be cast to %s, the dtype of the output",
+              dtype_name(from), dtype_name(to.dtype));
 }
 
-void plan_operands(Plan& p, int operands, bool gives_bool) {
+void check_same_dtypes(const Plan& p) {
+    if (!one_dtype().count(p.function->name)) return;
+    int first = -1;
+    for (int i = 0; i < p.function->count; ++i) {
+        const Parameter& q = p.function->parameters[i];
+        if (q.role != Role::tensor || !p.values[size_t(i)].given) continue;
+        if (std::string(p.function->name) == "aclnnIsClose" && q.output) continue;
+        if (first < 0) first = i;
+        p.same_dtype(p.function->parameters[first].name, q.name);
+    }
+}
+
+std::vector<int> operand_places(const Call& call, const Pointwise& f) {
+    std::vector<int> places;
+    for (int i = 0; i < call.function->count && int(places.size()) < f.operands; ++i) {
+        const Parameter& p = call.function->parameters[i];
+        if (!f.by_place && !reads_tensor(p)) continue;
+        if (!call.values[size_t(i)].given) refuse(ACLNN_ERR_INNER_NULLPTR, "%s is null", p.name);
+        places.push_back(i);
+    }
+    return places;
+}
+
+int compute_dtype(const Call& call, const Pointwise& f) {
+    int dtype = promoted(call, operand_places(call, f));
+    if (dtype == ACL_DT_UNDEFINED) refuse(ACLNN_ERR_PARAM_INVALID, "the dtypes of the operands do not promote");
+    if (is_integer(dtype) && f.integer == nullptr) dtype = ACL_FLOAT;
+    bool has = is_complex(dtype) ? f.complex != nullptr : is_real(dtype) ? f.real != nullptr : true;
+    if (!has) refuse(ACLNN_ERR_PARAM_INVALID, "operands of dtype %s are not supported", dtype_name(dtype));
+    return dtype;
+}
+
+void plan_pointwise(Plan& p, const Pointwise& f) {
+    check_same_dtypes(p);
     Dims shape;
-    for (int i = 0; i < operands; ++i) {
-        Operand o = operand(p, i);
-        if (!o.tensor) continue;
+    for (int i : operand_places(p, f)) {
+        if (p.function->parameters[i].role != Role::tensor) continue;
+        const Dims& one = p.values[size_t(i)].tensor.dims;
         Dims next;
-        p.require(broadcast(shape, o.tensor->dims, &next), "shapes %s and %s do not broadcast", text(shape).c_str(),
-                  text(o.tensor->dims).c_str());
+        p.require(broadcast(shape, one, &next), "shapes %s and %s do not broadcast", text(shape).c_str(),
+                  text(one).c_str());
         shape = next;
     }
-    p.require(p.output().dims == shape, "the output has shape %s, expected %s", text(p.output().dims).c_str(),
-              text(shape).c_str());
-    int dtype = promoted(p, operands);
-    p.require(dtype != ACL_DT_UNDEFINED, "the dtypes of the operands do not promote");
-    if (!gives_bool) casts_into_output(p, dtype);
+    const Tensor& out = p.output();
+    p.require(out.dims == shape, "the output has shape %s, expected %s", text(out.dims).c_str(), text(shape).c_str());
+    int dtype = compute_dtype(p, f);
+    if (!f.gives_bool) casts_into(p, dtype, out);
+}
+
+void run_pointwise(Run& r, const Pointwise& f) {
+    int dtype = compute_dtype(r, f);
+    switch (category(dtype)) {
+        case Category::Integer: run_typed<int64_t>(r, f, f.integer, dtype); break;
+        case Category::Real: run_typed<double>(r, f, f.real, dtype); break;
+        case Category::Complex: run_typed<Complex>(r, f, f.complex, dtype); break;
+    }
 }
 
 }  // namespace emu

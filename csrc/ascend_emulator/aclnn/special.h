@@ -1,0 +1,52 @@
+// Special functions the C++ library lacks, or does not offer safely to several threads.
+#pragma once
+
+#include <cmath>
+#include <limits>
+
+#include "numbers.h"
+
+namespace emu {
+
+inline double round_down(double x) { return std::floor(x); }
+inline int64_t round_down(int64_t x) { return x; }
+inline double round_to_zero(double x) { return std::trunc(x); }
+inline int64_t round_to_zero(int64_t x) { return x; }
+
+// A rational first guess, then Newton's steps on erf until double is exhausted.
+inline double inverse_erf(double y) {
+    if (std::isnan(y) || std::fabs(y) > 1) return std::numeric_limits<double>::quiet_NaN();
+    if (std::fabs(y) == 1) return std::copysign(std::numeric_limits<double>::infinity(), y);
+    if (y == 0) return y;
+    double l = std::log1p(-y * y), a = 0.147, t = 2 / (kPi * a) + l / 2;
+    double x = std::copysign(std::sqrt(std::sqrt(t * t - l / a) - t), y);
+    for (int i = 0; i < 4; ++i) {
+        // The complement keeps its precision in the tails.
+        double error = std::fabs(y) < 0.5 ? std::erf(x) - y
+                                          : -std::copysign(std::erfc(std::fabs(x)) - (1 - std::fabs(y)), y);
+        double step = error / (2 / std::sqrt(kPi) * std::exp(-x * x));
+        x -= step / (1 + x * step);
+    }
+    return x;
+}
+
+inline double log_gamma(double x) {
+    int sign;  // lgamma() itself writes a global
+    return lgamma_r(x, &sign);
+}
+
+// The recurrence up to 10, then the asymptotic series; reflection for the negative half.
+inline double digamma(double x) {
+    if (x == 0) return std::copysign(std::numeric_limits<double>::infinity(), -x);
+    if (x < 0) {
+        if (x == std::floor(x)) return std::numeric_limits<double>::quiet_NaN();
+        return digamma(1 - x) - kPi / std::tan(kPi * (x - std::floor(x)));
+    }
+    double result = 0;
+    for (; x < 10; x += 1) result -= 1 / x;
+    double s = 1 / (x * x);
+    double series = s * (1.0 / 12 - s * (1.0 / 120 - s * (1.0 / 252 - s * (1.0 / 240 - s * (1.0 / 132)))));
+    return result + std::log(x) - 0.5 / x - series;
+}
+
+}  // namespace emu
