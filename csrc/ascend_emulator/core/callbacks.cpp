@@ -76,7 +76,7 @@ int subscribe(Reports which, uint64_t thread, void* stream, const char* by) {
     Office& in = office(which);
     std::lock_guard<std::mutex> guard(in.lock);
     if (in.readers.count(where.get()) != 0) {
-        return refuse(ACL_ERROR_REPEAT_SUBSCRIBE, "%s: stream %d is subscribed already", by, where->id);
+        return reject(ACL_ERROR_REPEAT_SUBSCRIBE, "%s: stream %d is subscribed already", by, where->id);
     }
     in.readers[where.get()] = thread;
     in.boxes[thread].streams++;
@@ -90,7 +90,7 @@ int unsubscribe(Reports which, uint64_t thread, void* stream, const char* by) {
     std::lock_guard<std::mutex> guard(in.lock);
     auto reader = in.readers.find(where.get());
     if (reader == in.readers.end() || reader->second != thread) {
-        return refuse(ACL_ERROR_STREAM_NOT_SUBSCRIBE, "%s: thread %llu is not subscribed to stream %d", by,
+        return reject(ACL_ERROR_STREAM_NOT_SUBSCRIBE, "%s: thread %llu is not subscribed to stream %d", by,
                       static_cast<unsigned long long>(thread), where->id);
     }
     in.readers.erase(reader);
@@ -101,14 +101,14 @@ int unsubscribe(Reports which, uint64_t thread, void* stream, const char* by) {
 }
 
 int process(Reports which, int timeout, const char* by) {
-    if (timeout < -1) return refuse(ACL_ERROR_RT_PARAM_INVALID, "%s: timeout is -1 or more, got %d", by, timeout);
+    if (timeout < -1) return reject(ACL_ERROR_RT_PARAM_INVALID, "%s: timeout is -1 or more, got %d", by, timeout);
     Office& in = office(which);
     uint64_t me = static_cast<uint64_t>(pthread_self());
     std::shared_ptr<Post> letter;
     {
         std::unique_lock<std::mutex> guard(in.lock);
         if (in.boxes.count(me) == 0) {
-            return refuse(ACL_ERROR_THREAD_NOT_SUBSCRIBE, "%s: this thread is subscribed to no stream", by);
+            return reject(ACL_ERROR_THREAD_NOT_SUBSCRIBE, "%s: this thread is subscribed to no stream", by);
         }
         auto ready = [&in, me] {
             auto box = in.boxes.find(me);
@@ -117,11 +117,11 @@ int process(Reports which, int timeout, const char* by) {
         if (timeout < 0) {
             in.arrived.wait(guard, ready);
         } else if (!in.arrived.wait_for(guard, std::chrono::milliseconds(timeout), ready)) {
-            return refuse(ACL_ERROR_WAIT_CALLBACK_TIMEOUT, "%s: nothing came within %d ms", by, timeout);
+            return reject(ACL_ERROR_WAIT_CALLBACK_TIMEOUT, "%s: nothing came within %d ms", by, timeout);
         }
         auto box = in.boxes.find(me);
         if (box == in.boxes.end()) {
-            return refuse(ACL_ERROR_THREAD_NOT_SUBSCRIBE, "%s: this thread was unsubscribed while it waited", by);
+            return reject(ACL_ERROR_THREAD_NOT_SUBSCRIBE, "%s: this thread was unsubscribed while it waited", by);
         }
         letter = box->second.posts.front();
         box->second.posts.pop_front();
@@ -139,13 +139,13 @@ int process(Reports which, int timeout, const char* by) {
 
 int launch_callback(void (*function)(void*), void* data, int block, void* stream) {
     const char* by = "aclrtLaunchCallback";
-    if (function == nullptr) return refuse(ACL_ERROR_INVALID_PARAM, "%s: fn is NULL", by);
-    if (block != 0 && block != 1) return refuse(ACL_ERROR_INVALID_PARAM, "%s: no block type %d", by, block);
+    if (function == nullptr) return reject(ACL_ERROR_INVALID_PARAM, "%s: fn is NULL", by);
+    if (block != 0 && block != 1) return reject(ACL_ERROR_INVALID_PARAM, "%s: no block type %d", by, block);
     std::shared_ptr<Stream> where;
     if (int code = find_stream(stream, by, &where)) return code;
     Office& in = office(Reports::callbacks);
     if (!has_reader(in, where.get())) {
-        return refuse(ACL_ERROR_RT_STREAM_NO_CB_REG, "%s: no thread has called aclrtSubscribeReport for stream %d", by,
+        return reject(ACL_ERROR_RT_STREAM_NO_CB_REG, "%s: no thread has called aclrtSubscribeReport for stream %d", by,
                       where->id);
     }
     Task task;
@@ -157,12 +157,12 @@ int launch_callback(void (*function)(void*), void* data, int block, void* stream
 
 int launch_host_function(void* stream, void (*function)(void*), void* data) {
     const char* by = "aclrtLaunchHostFunc";
-    if (function == nullptr) return refuse(ACL_ERROR_INVALID_PARAM, "%s: fn is NULL", by);
+    if (function == nullptr) return reject(ACL_ERROR_INVALID_PARAM, "%s: fn is NULL", by);
     std::shared_ptr<Stream> where;
     if (int code = find_stream(stream, by, &where)) return code;
     if (has_reader(office(Reports::callbacks), where.get())) {
         violation("mixed-callbacks", "%s on a stream that is subscribed with aclrtSubscribeReport", by);
-        return refuse(ACL_ERROR_RT_PARAM_INVALID, "%s: stream %d is subscribed with aclrtSubscribeReport", by, where->id);
+        return reject(ACL_ERROR_RT_PARAM_INVALID, "%s: stream %d is subscribed with aclrtSubscribeReport", by, where->id);
     }
     Task task;
     task.name = by;

@@ -86,7 +86,7 @@ bool initialised() { return world().ready.load(); }
 
 int require_init(const char* by) {
     if (initialised()) return 0;
-    return refuse(ACL_ERROR_UNINITIALIZE, "%s: aclInit has not been called", by);
+    return reject(ACL_ERROR_UNINITIALIZE, "%s: aclInit has not been called", by);
 }
 
 Context* current_context() { return current.get(); }
@@ -94,19 +94,19 @@ Context* current_context() { return current.get(); }
 bool device_lost(int device) { return world().lost[device].load(std::memory_order_relaxed); }
 
 int require_context() {
-    if (forked()) return refuse(ACL_ERROR_RT_INTERNAL_ERROR, "the device cannot be used in a forked process");
+    if (forked()) return reject(ACL_ERROR_RT_INTERNAL_ERROR, "the device cannot be used in a forked process");
     Context* context = current.get();
     if (context == nullptr || !context->alive.load(std::memory_order_acquire)) {
         if (int code = require_init("a call that needs a context")) return code;
         if (context != nullptr) {
-            return refuse(ACL_ERROR_RT_CONTEXT_NULL, "this thread's current context was destroyed by %s; call "
+            return reject(ACL_ERROR_RT_CONTEXT_NULL, "this thread's current context was destroyed by %s; call "
                           "aclrtSetDevice or aclrtSetCurrentContext", context->destroyed_by);
         }
-        return refuse(ACL_ERROR_RT_CONTEXT_NULL, "this thread has no current context; call aclrtSetDevice or "
+        return reject(ACL_ERROR_RT_CONTEXT_NULL, "this thread has no current context; call aclrtSetDevice or "
                       "aclrtSetCurrentContext on it");
     }
     if (device_lost(context->device)) {
-        return refuse(ACL_ERROR_RT_LOST_HEARTBEAT, "device %d is lost (no heartbeat)", context->device);
+        return reject(ACL_ERROR_RT_LOST_HEARTBEAT, "device %d is lost (no heartbeat)", context->device);
     }
     return 0;
 }
@@ -114,7 +114,7 @@ int require_context() {
 int check_device(int device, const char* by) {
     int count = device_count();
     if (device >= 0 && device < count) return 0;
-    return refuse(ACL_ERROR_RT_INVALID_DEVICEID, "%s: no device %d; %d device%s visible", by, device, count,
+    return reject(ACL_ERROR_RT_INVALID_DEVICEID, "%s: no device %d; %d device%s visible", by, device, count,
                   count == 1 ? " is" : "s are");
 }
 
@@ -126,11 +126,11 @@ int initialise(const char* config) {
     World& all = world();
     if (config != nullptr && *config != '\0') {
         FILE* file = fopen(config, "r");
-        if (file == nullptr) return refuse(ACL_ERROR_INVALID_FILE, "aclInit: cannot read %s", config);
+        if (file == nullptr) return reject(ACL_ERROR_INVALID_FILE, "aclInit: cannot read %s", config);
         int byte = fgetc(file);
         while (byte == ' ' || byte == '\n' || byte == '\r' || byte == '\t') byte = fgetc(file);
         fclose(file);
-        if (byte != '{') return refuse(ACL_ERROR_INVALID_FILE, "aclInit: %s holds no JSON object", config);
+        if (byte != '{') return reject(ACL_ERROR_INVALID_FILE, "aclInit: %s holds no JSON object", config);
     }
     watch_forks();
     std::lock_guard<std::mutex> guard(all.lock);
@@ -138,7 +138,7 @@ int initialise(const char* config) {
     all.ready.store(true);
     note_initialised(true);
     if (all.inits > 1) {
-        return refuse(ACL_ERROR_REPEAT_INITIALIZE, "aclInit: called %llu times; this is only counted",
+        return reject(ACL_ERROR_REPEAT_INITIALIZE, "aclInit: called %llu times; this is only counted",
                       static_cast<unsigned long long>(all.inits));
     }
     return 0;
@@ -148,7 +148,7 @@ int finalise(const char* by) {
     World& all = world();
     {
         std::lock_guard<std::mutex> guard(all.lock);
-        if (all.inits == 0) return refuse(ACL_ERROR_REPEAT_FINALIZE, "%s: nothing is initialised", by);
+        if (all.inits == 0) return reject(ACL_ERROR_REPEAT_FINALIZE, "%s: nothing is initialised", by);
         all.inits = 0;
     }
     // Work in flight holds what it needs; only what is left after it is a leak.
@@ -179,7 +179,7 @@ int finalise_reference(uint64_t* count) {
     uint64_t left;
     {
         std::lock_guard<std::mutex> guard(all.lock);
-        if (all.inits == 0) return refuse(ACL_ERROR_REPEAT_FINALIZE, "aclFinalizeReference: nothing is initialised");
+        if (all.inits == 0) return reject(ACL_ERROR_REPEAT_FINALIZE, "aclFinalizeReference: nothing is initialised");
         left = all.inits - 1;
         if (left > 0) all.inits = left;
     }
@@ -193,7 +193,7 @@ int set_device(int device) {
     if (int code = require_init("aclrtSetDevice")) return code;
     if (int code = check_device(device, "aclrtSetDevice")) return code;
     if (device_lost(device)) {
-        return refuse(ACL_ERROR_RT_LOST_HEARTBEAT, "aclrtSetDevice: device %d is lost (no heartbeat)", device);
+        return reject(ACL_ERROR_RT_LOST_HEARTBEAT, "aclrtSetDevice: device %d is lost (no heartbeat)", device);
     }
     World& all = world();
     std::lock_guard<std::mutex> guard(all.lock);
@@ -216,7 +216,7 @@ int reset_device(int device, bool force) {
         std::lock_guard<std::mutex> guard(all.lock);
         Device& it = all.devices[device];
         if (it.users == 0) {
-            return refuse(ACL_ERROR_RT_CONTEXT_NULL, "%s: device %d is not set", by, device);
+            return reject(ACL_ERROR_RT_CONTEXT_NULL, "%s: device %d is not set", by, device);
         }
         it.users--;
         if (it.users > 0 && !force) return 0;
@@ -227,9 +227,9 @@ int reset_device(int device, bool force) {
 }
 
 int get_device(int* device) {
-    if (device == nullptr) return refuse(ACL_ERROR_INVALID_PARAM, "aclrtGetDevice: deviceId is NULL");
+    if (device == nullptr) return reject(ACL_ERROR_INVALID_PARAM, "aclrtGetDevice: deviceId is NULL");
     if (current == nullptr || !current->alive.load()) {
-        return refuse(ACL_ERROR_RT_CONTEXT_NULL, "aclrtGetDevice: this thread has set no device");
+        return reject(ACL_ERROR_RT_CONTEXT_NULL, "aclrtGetDevice: this thread has set no device");
     }
     *device = current->device;
     return 0;
@@ -253,11 +253,11 @@ void lose_device(int device, bool lost) {
 // -- contexts --------------------------------------------------------------------------------------------------------
 
 int create_context(void** context, int device) {
-    if (context == nullptr) return refuse(ACL_ERROR_INVALID_PARAM, "aclrtCreateContext: context is NULL");
+    if (context == nullptr) return reject(ACL_ERROR_INVALID_PARAM, "aclrtCreateContext: context is NULL");
     if (int code = require_init("aclrtCreateContext")) return code;
     if (int code = check_device(device, "aclrtCreateContext")) return code;
     if (device_lost(device)) {
-        return refuse(ACL_ERROR_RT_LOST_HEARTBEAT, "aclrtCreateContext: device %d is lost (no heartbeat)", device);
+        return reject(ACL_ERROR_RT_LOST_HEARTBEAT, "aclrtCreateContext: device %d is lost (no heartbeat)", device);
     }
     World& all = world();
     std::lock_guard<std::mutex> guard(all.lock);
@@ -270,11 +270,11 @@ int create_context(void** context, int device) {
 }
 
 int destroy_context(void* context) {
-    if (context == nullptr) return refuse(ACL_ERROR_INVALID_PARAM, "aclrtDestroyContext: context is NULL");
+    if (context == nullptr) return reject(ACL_ERROR_INVALID_PARAM, "aclrtDestroyContext: context is NULL");
     auto found = handles().find<Context>(Kind::context, context, "aclrtDestroyContext");
     if (found == nullptr) return finish(ACL_ERROR_RT_INVALID_HANDLE);
     if (found->primary) {
-        return refuse(ACL_ERROR_RT_PARAM_INVALID, "aclrtDestroyContext: the default context of device %d goes with "
+        return reject(ACL_ERROR_RT_PARAM_INVALID, "aclrtDestroyContext: the default context of device %d goes with "
                       "aclrtResetDevice, not by aclrtDestroyContext", found->device);
     }
     World& all = world();
@@ -293,7 +293,7 @@ int destroy_context(void* context) {
 }
 
 int set_current_context(void* context) {
-    if (context == nullptr) return refuse(ACL_ERROR_INVALID_PARAM, "aclrtSetCurrentContext: context is NULL");
+    if (context == nullptr) return reject(ACL_ERROR_INVALID_PARAM, "aclrtSetCurrentContext: context is NULL");
     auto found = handles().find<Context>(Kind::context, context, "aclrtSetCurrentContext");
     if (found == nullptr) return finish(ACL_ERROR_RT_INVALID_HANDLE);
     current = found;
@@ -301,7 +301,7 @@ int set_current_context(void* context) {
 }
 
 int get_current_context(void** context) {
-    if (context == nullptr) return refuse(ACL_ERROR_INVALID_PARAM, "aclrtGetCurrentContext: context is NULL");
+    if (context == nullptr) return reject(ACL_ERROR_INVALID_PARAM, "aclrtGetCurrentContext: context is NULL");
     if (int code = require_context()) return code;
     *context = current->handle;
     return 0;
@@ -309,8 +309,8 @@ int get_current_context(void** context) {
 
 int get_option(bool of_context, int option, int64_t* value) {
     const char* by = of_context ? "aclrtCtxGetSysParamOpt" : "aclrtGetSysParamOpt";
-    if (value == nullptr) return refuse(ACL_ERROR_INVALID_PARAM, "%s: value is NULL", by);
-    if (option < 0 || option > 3) return refuse(ACL_ERROR_INVALID_PARAM, "%s: no option %d", by, option);
+    if (value == nullptr) return reject(ACL_ERROR_INVALID_PARAM, "%s: value is NULL", by);
+    if (option < 0 || option > 3) return reject(ACL_ERROR_INVALID_PARAM, "%s: no option %d", by, option);
     if (!of_context) {
         World& all = world();
         std::lock_guard<std::mutex> guard(all.lock);
@@ -322,7 +322,7 @@ int get_option(bool of_context, int option, int64_t* value) {
     std::lock_guard<std::mutex> guard(current->lock);
     auto found = current->options.find(option);
     if (found == current->options.end()) {
-        return refuse(ACL_ERROR_RT_SYSPARAMOPT_NOT_SET, "%s: option %d is not set in this context", by, option);
+        return reject(ACL_ERROR_RT_SYSPARAMOPT_NOT_SET, "%s: option %d is not set in this context", by, option);
     }
     *value = found->second;
     return 0;
@@ -330,10 +330,10 @@ int get_option(bool of_context, int option, int64_t* value) {
 
 int set_option(bool of_context, int option, int64_t value) {
     const char* by = of_context ? "aclrtCtxSetSysParamOpt" : "aclrtSetSysParamOpt";
-    if (option < 0 || option > 3) return refuse(ACL_ERROR_INVALID_PARAM, "%s: no option %d", by, option);
+    if (option < 0 || option > 3) return reject(ACL_ERROR_INVALID_PARAM, "%s: no option %d", by, option);
     int64_t most = option == 0 ? 3 : 1;
     if (value < 0 || value > most) {
-        return refuse(ACL_ERROR_INVALID_PARAM, "%s: option %d takes 0 to %lld, got %lld", by, option,
+        return reject(ACL_ERROR_INVALID_PARAM, "%s: option %d takes 0 to %lld, got %lld", by, option,
                       static_cast<long long>(most), static_cast<long long>(value));
     }
     if (!of_context) {
@@ -352,7 +352,7 @@ int set_option(bool of_context, int option, int64_t value) {
 
 int can_access_peer(int32_t* answer, int device, int peer) {
     const char* by = "aclrtDeviceCanAccessPeer";
-    if (answer == nullptr) return refuse(ACL_ERROR_INVALID_PARAM, "%s: canAccessPeer is NULL", by);
+    if (answer == nullptr) return reject(ACL_ERROR_INVALID_PARAM, "%s: canAccessPeer is NULL", by);
     if (int code = check_device(device, by)) return code;
     if (int code = check_device(peer, by)) return code;
     *answer = device != peer ? 1 : 0;
@@ -363,9 +363,9 @@ int enable_peer(int peer, uint32_t flags, bool enable) {
     const char* by = enable ? "aclrtDeviceEnablePeerAccess" : "aclrtDeviceDisablePeerAccess";
     if (int code = require_context()) return code;
     if (int code = check_device(peer, by)) return code;
-    if (flags != 0) return refuse(ACL_ERROR_INVALID_PARAM, "%s: flags must be 0, got %u", by, flags);
+    if (flags != 0) return reject(ACL_ERROR_INVALID_PARAM, "%s: flags must be 0, got %u", by, flags);
     if (peer == current->device) {
-        return refuse(ACL_ERROR_RT_PARAM_INVALID, "%s: device %d is the current device", by, peer);
+        return reject(ACL_ERROR_RT_PARAM_INVALID, "%s: device %d is the current device", by, peer);
     }
     World& all = world();
     std::lock_guard<std::mutex> guard(all.lock);
@@ -377,7 +377,7 @@ int enable_peer(int peer, uint32_t flags, bool enable) {
 
 int peer_status(int device, int peer, int32_t* status) {
     const char* by = "aclrtDevicePeerAccessStatus";
-    if (status == nullptr) return refuse(ACL_ERROR_INVALID_PARAM, "%s: status is NULL", by);
+    if (status == nullptr) return reject(ACL_ERROR_INVALID_PARAM, "%s: status is NULL", by);
     if (int code = check_device(device, by)) return code;
     if (int code = check_device(peer, by)) return code;
     *status = peer_enabled(device, peer) ? 1 : 0;

@@ -31,7 +31,7 @@ EMU_API Context* current_context();
 // For functions that work without one: 100001 before aclInit.
 EMU_API int require_init(const char* by);
 EMU_API int check_device(int device, const char* by);  // 107001 with a message
-bool device_lost(int device);
+EMU_API bool device_lost(int device);
 
 EMU_API int initialise(const char* config);
 EMU_API int finalise(const char* by);

@@ -39,7 +39,7 @@ extern "C" {
 EMU_API int ascendEmulatorSetFault(const char* spec) {
     std::string problem;
     if (spec != nullptr && emu::add_faults(spec, &problem)) return 0;
-    return emu::refuse(ACL_ERROR_INVALID_PARAM, "ascendEmulatorSetFault: %s", spec == nullptr ? "NULL" : problem.c_str());
+    return emu::reject(ACL_ERROR_INVALID_PARAM, "ascendEmulatorSetFault: %s", spec == nullptr ? "NULL" : problem.c_str());
 }
 
 EMU_API void ascendEmulatorClearFaults() { emu::clear_faults(); }
@@ -92,15 +92,15 @@ EMU_API void ascendEmulatorSetNoop(bool noop) { emu::noop_kernels.store(noop); }
 // initialised.
 EMU_API int ascendEmulatorConfigure(const char* key, const char* value) {
     if (key == nullptr || value == nullptr) {
-        return emu::refuse(ACL_ERROR_INVALID_PARAM, "ascendEmulatorConfigure: key or value is NULL");
+        return emu::reject(ACL_ERROR_INVALID_PARAM, "ascendEmulatorConfigure: key or value is NULL");
     }
     if (emu::initialised()) {
-        return emu::refuse(ACL_ERROR_REPEAT_INITIALIZE, "ascendEmulatorConfigure(%s): only before aclInit, after "
+        return emu::reject(ACL_ERROR_REPEAT_INITIALIZE, "ascendEmulatorConfigure(%s): only before aclInit, after "
                            "aclFinalize or after ascendEmulatorReset", key);
     }
     std::string problem;
     if (emu::configure(key, value, &problem)) return 0;
-    return emu::refuse(ACL_ERROR_INVALID_PARAM, "ascendEmulatorConfigure: %s", problem.c_str());
+    return emu::reject(ACL_ERROR_INVALID_PARAM, "ascendEmulatorConfigure: %s", problem.c_str());
 }
 
 // As if the process had just started; settings are read from the environment again. No other thread may be in a call.
@@ -119,7 +119,7 @@ EMU_API void ascendEmulatorReset() {
 // Bytes of device memory as they are, live or not, without waiting for any stream. 0 when they are device memory.
 EMU_API int ascendEmulatorDumpMemory(uint64_t address, uint64_t bytes, void* out) {
     if (emu::inspect(address, bytes, static_cast<unsigned char*>(out))) return 0;
-    return emu::refuse(ACL_ERROR_INVALID_PARAM, "ascendEmulatorDumpMemory: 0x%llx is not device memory",
+    return emu::reject(ACL_ERROR_INVALID_PARAM, "ascendEmulatorDumpMemory: 0x%llx is not device memory",
                        static_cast<unsigned long long>(address));
 }
 

@@ -52,7 +52,7 @@ const char* place_name(const Where& where) {
 int check_kind(const Where& to, const Where& from, int kind, const char* by) {
     static const char* const names[] = {"HOST_TO_HOST", "HOST_TO_DEVICE", "DEVICE_TO_HOST", "DEVICE_TO_DEVICE", "DEFAULT",
                                         "HOST_TO_BUF_TO_DEVICE", "INNER_DEVICE_TO_DEVICE", "INTER_DEVICE_TO_DEVICE"};
-    if (kind < 0 || kind > 7) return refuse(ACL_ERROR_INVALID_PARAM, "%s: no copy kind %d", by, kind);
+    if (kind < 0 || kind > 7) return reject(ACL_ERROR_INVALID_PARAM, "%s: no copy kind %d", by, kind);
     if (kind == ACL_MEMCPY_DEFAULT) return 0;
     bool to_device = kind == 1 || kind == 3 || kind >= 5;
     bool from_device = kind == 2 || kind == 3 || kind >= 6;
@@ -61,7 +61,7 @@ int check_kind(const Where& to, const Where& from, int kind, const char* by) {
     if (kind == ACL_MEMCPY_INTER_DEVICE_TO_DEVICE && to.device == from.device) fits = false;
     if (fits) return 0;
     violation("copy-kind", "%s: kind %s, but dst is %s and src is %s", by, names[kind], place_name(to), place_name(from));
-    return refuse(ACL_ERROR_RT_PARAM_INVALID, "%s: kind %s, but dst is %s and src is %s", by, names[kind], place_name(to),
+    return reject(ACL_ERROR_RT_PARAM_INVALID, "%s: kind %s, but dst is %s and src is %s", by, names[kind], place_name(to),
                   place_name(from));
 }
 
@@ -70,21 +70,21 @@ int check_live(const void* pointer, uint64_t bytes, const Where& where, const ch
     std::string what = tell(address_of(pointer));
     violation("bad-copy", "%s: %s %p, %llu bytes, does not lie in one live allocation: %s", by, argument, pointer,
               number(bytes), what.c_str());
-    return refuse(ACL_ERROR_RT_PARAM_INVALID, "%s: %s %p, %llu bytes, does not lie in one live allocation: %s", by,
+    return reject(ACL_ERROR_RT_PARAM_INVALID, "%s: %s %p, %llu bytes, does not lie in one live allocation: %s", by,
                   argument, pointer, number(bytes), what.c_str());
 }
 
 int check_peers(const Where& to, const Where& from, const char* by) {
     if (to.place != Place::device || from.place != Place::device || to.device == from.device) return 0;
     if (peer_enabled(to.device, from.device) || peer_enabled(from.device, to.device)) return 0;
-    return refuse(ACL_ERROR_RT_PARAM_INVALID, "%s: devices %d and %d: call aclrtDeviceEnablePeerAccess first", by,
+    return reject(ACL_ERROR_RT_PARAM_INVALID, "%s: devices %d and %d: call aclrtDeviceEnablePeerAccess first", by,
                   from.device, to.device);
 }
 
 // All that is checked before a copy, whenever it happens.
 int check(const Copy& copy, int kind, Where* to, Where* from, const char* by) {
     if (copy.dst == nullptr || copy.src == nullptr) {
-        return refuse(ACL_ERROR_INVALID_PARAM, "%s: %s is NULL", by, copy.dst == nullptr ? "dst" : "src");
+        return reject(ACL_ERROR_INVALID_PARAM, "%s: %s is NULL", by, copy.dst == nullptr ? "dst" : "src");
     }
     if (int code = require_context()) return code;
     *to = classify(copy.dst);
@@ -101,7 +101,7 @@ int now(const Copy& copy, int kind, const char* by) {
     try {
         perform(copy, to.place == Place::device, from.place == Place::device, by);
     } catch (const DeviceFault& fault) {  // freed by another thread meanwhile
-        return refuse(ACL_ERROR_RT_PARAM_INVALID, "%s", fault.text.c_str());
+        return reject(ACL_ERROR_RT_PARAM_INVALID, "%s", fault.text.c_str());
     }
     return 0;
 }
@@ -111,7 +111,7 @@ int on_stream(const Copy& copy, int kind, void* stream, const char* by) {
     if (int code = check(copy, kind, &to, &from, by)) return code;
     bool to_device = to.place == Place::device, from_device = from.place == Place::device;
     if (!to_device && !from_device) {
-        return refuse(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, "%s: host to host is not supported on a stream", by);
+        return reject(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, "%s: host to host is not supported on a stream", by);
     }
     std::shared_ptr<Stream> where;
     if (int code = find_stream(stream, by, &where)) return code;
@@ -135,17 +135,17 @@ int on_stream(const Copy& copy, int kind, void* stream, const char* by) {
     bool pageable = to.place == Place::pageable || from.place == Place::pageable;
     if (pageable && kind != ACL_MEMCPY_HOST_TO_BUF_TO_DEVICE) {
         // In the stream's order, but finished when the call returns; an earlier task's failure waits for its own report.
-        if (int code = where->wait_for(where->last(), -1, 0)) return refuse(code, "%s: the stream was abandoned", by);
+        if (int code = where->wait_for(where->last(), -1, 0)) return reject(code, "%s: the stream was abandoned", by);
     }
     return 0;
 }
 
 int check_fill(void* dst, size_t most, size_t count, const char* by) {
     if (count > most) {
-        return refuse(ACL_ERROR_RT_PARAM_INVALID, "%s: count %llu is more than maxCount %llu", by, number(count),
+        return reject(ACL_ERROR_RT_PARAM_INVALID, "%s: count %llu is more than maxCount %llu", by, number(count),
                       number(most));
     }
-    if (dst == nullptr) return refuse(ACL_ERROR_INVALID_PARAM, "%s: devPtr is NULL", by);
+    if (dst == nullptr) return reject(ACL_ERROR_INVALID_PARAM, "%s: devPtr is NULL", by);
     if (int code = require_context()) return code;
     return check_live(dst, count, classify(dst), "devPtr", by);
 }
@@ -155,7 +155,7 @@ int check_fill(void* dst, size_t most, size_t count, const char* by) {
 int copy_now(void* dst, size_t most, const void* src, size_t count, int kind) {
     if (count == 0) return 0;
     if (count > most) {
-        return refuse(ACL_ERROR_RT_PARAM_INVALID, "aclrtMemcpy: count %llu is more than destMax %llu", number(count),
+        return reject(ACL_ERROR_RT_PARAM_INVALID, "aclrtMemcpy: count %llu is more than destMax %llu", number(count),
                       number(most));
     }
     return now(Copy{dst, src, count, count, count, 1}, kind, "aclrtMemcpy");
@@ -164,11 +164,11 @@ int copy_now(void* dst, size_t most, const void* src, size_t count, int kind) {
 int copy_on_stream(void* dst, size_t most, const void* src, size_t count, int kind, void* stream, const char* by) {
     if (count == 0) return 0;
     if (count > most) {
-        return refuse(ACL_ERROR_RT_PARAM_INVALID, "%s: count %llu is more than destMax %llu", by, number(count),
+        return reject(ACL_ERROR_RT_PARAM_INVALID, "%s: count %llu is more than destMax %llu", by, number(count),
                       number(most));
     }
     if (kind == ACL_MEMCPY_HOST_TO_HOST) {
-        return refuse(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, "%s: HOST_TO_HOST is not supported", by);
+        return reject(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, "%s: HOST_TO_HOST is not supported", by);
     }
     return on_stream(Copy{dst, src, count, count, count, 1}, kind, stream, by);
 }
@@ -176,14 +176,14 @@ int copy_on_stream(void* dst, size_t most, const void* src, size_t count, int ki
 int copy_rows(void* dst, size_t dst_pitch, const void* src, size_t src_pitch, size_t width, size_t height, int kind,
               bool async, void* stream) {
     const char* by = async ? "aclrtMemcpy2dAsync" : "aclrtMemcpy2d";
-    if (width == 0 || height == 0) return refuse(ACL_ERROR_INVALID_PARAM, "%s: width and height must not be 0", by);
+    if (width == 0 || height == 0) return reject(ACL_ERROR_INVALID_PARAM, "%s: width and height must not be 0", by);
     if (width > dst_pitch || width > src_pitch) {
-        return refuse(ACL_ERROR_RT_PARAM_INVALID, "%s: width %llu is more than a pitch (%llu, %llu)", by, number(width),
+        return reject(ACL_ERROR_RT_PARAM_INVALID, "%s: width %llu is more than a pitch (%llu, %llu)", by, number(width),
                       number(dst_pitch), number(src_pitch));
     }
     if (kind != ACL_MEMCPY_HOST_TO_DEVICE && kind != ACL_MEMCPY_DEVICE_TO_HOST && kind != ACL_MEMCPY_DEVICE_TO_DEVICE &&
         kind != ACL_MEMCPY_DEFAULT) {
-        return refuse(ACL_ERROR_INVALID_PARAM, "%s: copy kind %d is not supported", by, kind);
+        return reject(ACL_ERROR_INVALID_PARAM, "%s: copy kind %d is not supported", by, kind);
     }
     Copy copy{dst, src, dst_pitch, src_pitch, width, height};
     return async ? on_stream(copy, kind, stream, by) : now(copy, kind, by);
@@ -197,7 +197,7 @@ int fill_now(void* dst, size_t most, int value, size_t count) {
         bool device = on_device(address_of(dst));
         memset(device ? reach(address_of(dst), count, by) : dst, value, count);
     } catch (const DeviceFault& fault) {
-        return refuse(ACL_ERROR_RT_PARAM_INVALID, "%s", fault.text.c_str());
+        return reject(ACL_ERROR_RT_PARAM_INVALID, "%s", fault.text.c_str());
     }
     return 0;
 }
@@ -207,7 +207,7 @@ int fill_on_stream(void* dst, size_t most, int value, size_t count, void* stream
     const char* by = "aclrtMemsetAsync";
     if (int code = check_fill(dst, most, count, by)) return code;
     if (!on_device(address_of(dst))) {
-        return refuse(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, "%s: %p is host memory", by, dst);
+        return reject(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, "%s: %p is host memory", by, dst);
     }
     Task task;
     task.name = by;
@@ -218,7 +218,7 @@ int fill_on_stream(void* dst, size_t most, int value, size_t count, void* stream
 
 int overflow_status(void* out, size_t bytes, void* stream) {
     const char* by = "aclrtGetOverflowStatus";
-    if (bytes < 64) return refuse(ACL_ERROR_INVALID_PARAM, "%s: outputSize must be at least 64", by);
+    if (bytes < 64) return reject(ACL_ERROR_INVALID_PARAM, "%s: outputSize must be at least 64", by);
     if (int code = check_fill(out, bytes, 64, by)) return code;
     // Kernels here compute with infinities and NaN, so no overflow is ever flagged.
     Task task;

@@ -67,7 +67,7 @@ struct Event {
 std::atomic<uint32_t> next_id{0};
 
 int find_event(void* handle, const char* by, std::shared_ptr<Event>* event) {
-    if (handle == nullptr) return refuse(ACL_ERROR_INVALID_PARAM, "%s: event is NULL", by);
+    if (handle == nullptr) return reject(ACL_ERROR_INVALID_PARAM, "%s: event is NULL", by);
     *event = handles().find<Event>(Kind::event, handle, by);
     return *event == nullptr ? finish(ACL_ERROR_RT_INVALID_HANDLE) : 0;
 }
@@ -75,7 +75,7 @@ int find_event(void* handle, const char* by, std::shared_ptr<Event>* event) {
 int refuse_extended(const Event& event, const char* by) {
     if (!event.extended) return 0;
     violation("extended-event", "%s was called with an event of aclrtCreateEventExWithFlag", by);
-    return refuse(ACL_ERROR_RT_PARAM_INVALID, "%s: events of aclrtCreateEventExWithFlag must not be used here", by);
+    return reject(ACL_ERROR_RT_PARAM_INVALID, "%s: events of aclrtCreateEventExWithFlag must not be used here", by);
 }
 
 // The time of a passed mark, or the code that says why there is none.
@@ -83,12 +83,12 @@ int time_of(void* handle, const char* by, uint64_t* nanos) {
     std::shared_ptr<Event> event;
     if (int code = find_event(handle, by, &event)) return code;
     if ((event->flags & ACL_EVENT_TIME_LINE) == 0) {
-        return refuse(ACL_ERROR_RT_EVENT_TIMESTAMP_INVALID, "%s: the event was made without ACL_EVENT_TIME_LINE", by);
+        return reject(ACL_ERROR_RT_EVENT_TIMESTAMP_INVALID, "%s: the event was made without ACL_EVENT_TIME_LINE", by);
     }
     std::shared_ptr<Mark> mark = event->last();
-    if (mark == nullptr) return refuse(ACL_ERROR_RT_EVENT_TIMESTAMP_INVALID, "%s: the event was never recorded", by);
+    if (mark == nullptr) return reject(ACL_ERROR_RT_EVENT_TIMESTAMP_INVALID, "%s: the event was never recorded", by);
     std::lock_guard<std::mutex> guard(mark->lock);
-    if (!mark->passed) return refuse(ACL_ERROR_RT_EVENT_NOT_COMPLETE, "%s: the event is not complete", by);
+    if (!mark->passed) return reject(ACL_ERROR_RT_EVENT_NOT_COMPLETE, "%s: the event is not complete", by);
     *nanos = mark->nanos;
     return 0;
 }
@@ -96,14 +96,14 @@ int time_of(void* handle, const char* by, uint64_t* nanos) {
 }  // namespace
 
 int create_event(void** handle, uint32_t flags, bool extended, const char* by) {
-    if (handle == nullptr) return refuse(ACL_ERROR_INVALID_PARAM, "%s: event is NULL", by);
+    if (handle == nullptr) return reject(ACL_ERROR_INVALID_PARAM, "%s: event is NULL", by);
     if ((flags & ~ACL_EVENT_ALL_FLAGS) != 0 || flags == 0) {
-        return refuse(ACL_ERROR_INVALID_PARAM, "%s: flags 0x%x are none of SYNC 1, CAPTURE_STREAM_PROGRESS 2, TIME_LINE 8, "
+        return reject(ACL_ERROR_INVALID_PARAM, "%s: flags 0x%x are none of SYNC 1, CAPTURE_STREAM_PROGRESS 2, TIME_LINE 8, "
                       "DEVICE_USE_ONLY 0x10, EXTERNAL 0x20, IPC 0x40", by, flags);
     }
     if (int code = require_context()) return code;
     if (handles().live_count(Kind::event) >= chip_profile().max_events) {
-        return refuse(ACL_ERROR_RT_NO_EVENT_RESOURCE, "%s: at most %llu events on this chip", by,
+        return reject(ACL_ERROR_RT_NO_EVENT_RESOURCE, "%s: at most %llu events on this chip", by,
                       static_cast<unsigned long long>(chip_profile().max_events));
     }
     auto event = std::make_shared<Event>();
@@ -116,7 +116,7 @@ int create_event(void** handle, uint32_t flags, bool extended, const char* by) {
 }
 
 int destroy_event(void* handle) {
-    if (handle == nullptr) return refuse(ACL_ERROR_INVALID_PARAM, "aclrtDestroyEvent: event is NULL");
+    if (handle == nullptr) return reject(ACL_ERROR_INVALID_PARAM, "aclrtDestroyEvent: event is NULL");
     int code = require_context();
     if (code != 0 && code != ACL_ERROR_RT_LOST_HEARTBEAT) return code;
     if (handles().destroy<Event>(Kind::event, handle, "aclrtDestroyEvent") == nullptr) {
@@ -132,7 +132,7 @@ int record_event(void* handle, void* stream) {
     if (int code = find_stream(stream, by, &where)) return code;
     if (int code = find_event(handle, by, &event)) return code;
     if (event->device != where->device) {
-        return refuse(ACL_ERROR_RT_STREAM_CONTEXT, "%s: the event is of device %d, the stream of device %d", by,
+        return reject(ACL_ERROR_RT_STREAM_CONTEXT, "%s: the event is of device %d, the stream of device %d", by,
                       event->device, where->device);
     }
     auto mark = std::make_shared<Mark>();
@@ -173,13 +173,13 @@ int stream_wait_event(void* stream, void* handle) {
     if (int code = find_stream(stream, by, &where)) return code;
     if (int code = find_event(handle, by, &event)) return code;
     if ((event->flags & ACL_EVENT_SYNC) == 0) {
-        return refuse(ACL_ERROR_RT_PARAM_INVALID, "%s: the event was made without ACL_EVENT_SYNC", by);
+        return reject(ACL_ERROR_RT_PARAM_INVALID, "%s: the event was made without ACL_EVENT_SYNC", by);
     }
     std::shared_ptr<Mark> mark = event->last();
     if (mark == nullptr) {
         if (event->extended) return 0;
         violation("wait-before-record", "%s waits for an event that was never recorded", by);
-        return refuse(ACL_ERROR_RT_PARAM_INVALID, "%s: the event was never recorded", by);
+        return reject(ACL_ERROR_RT_PARAM_INVALID, "%s: the event was never recorded", by);
     }
     event->waits.fetch_add(1);
     Task task;
@@ -194,7 +194,7 @@ int stream_wait_event(void* stream, void* handle) {
 }
 
 int query_event(void* handle, bool* complete, const char* by, bool plain_only) {
-    if (complete == nullptr) return refuse(ACL_ERROR_INVALID_PARAM, "%s: status is NULL", by);
+    if (complete == nullptr) return reject(ACL_ERROR_INVALID_PARAM, "%s: status is NULL", by);
     if (int code = require_context()) return code;
     std::shared_ptr<Event> event;
     if (int code = find_event(handle, by, &event)) return code;
@@ -217,14 +217,14 @@ int query_event_waits(void* handle, bool* complete) {
 }
 
 int synchronize_event(void* handle, int timeout, const char* by) {
-    if (timeout < -1) return refuse(ACL_ERROR_RT_PARAM_INVALID, "%s: timeout is -1 or more, got %d", by, timeout);
+    if (timeout < -1) return reject(ACL_ERROR_RT_PARAM_INVALID, "%s: timeout is -1 or more, got %d", by, timeout);
     if (int code = require_context()) return code;
     std::shared_ptr<Event> event;
     if (int code = find_event(handle, by, &event)) return code;
     std::shared_ptr<Mark> mark = event->last();
     if (mark == nullptr) {
         if (event->extended) return 0;
-        return refuse(ACL_ERROR_RT_PARAM_INVALID, "%s: the event was never recorded; hardware would wait for ever", by);
+        return reject(ACL_ERROR_RT_PARAM_INVALID, "%s: the event was never recorded; hardware would wait for ever", by);
     }
     {
         std::unique_lock<std::mutex> guard(mark->lock);
@@ -232,11 +232,11 @@ int synchronize_event(void* handle, int timeout, const char* by) {
         if (timeout < 0) {
             mark->passed_cv.wait(guard, over);
         } else if (!mark->passed_cv.wait_for(guard, std::chrono::milliseconds(timeout), over)) {
-            return refuse(ACL_ERROR_RT_EVENT_SYNC_TIMEOUT, "%s: not complete after %d ms", by, timeout);
+            return reject(ACL_ERROR_RT_EVENT_SYNC_TIMEOUT, "%s: not complete after %d ms", by, timeout);
         }
     }
     if (device_lost(event->device)) {
-        return refuse(ACL_ERROR_RT_LOST_HEARTBEAT, "%s: device %d is lost (no heartbeat)", by, event->device);
+        return reject(ACL_ERROR_RT_LOST_HEARTBEAT, "%s: device %d is lost (no heartbeat)", by, event->device);
     }
     std::shared_ptr<Stream> stream = mark->stream.lock();
     return stream == nullptr ? 0 : stream->take_failure(mark->number.load());
@@ -244,13 +244,13 @@ int synchronize_event(void* handle, int timeout, const char* by) {
 
 int event_elapsed(float* ms, void* start, void* end) {
     const char* by = "aclrtEventElapsedTime";
-    if (ms == nullptr) return refuse(ACL_ERROR_INVALID_PARAM, "%s: ms is NULL", by);
+    if (ms == nullptr) return reject(ACL_ERROR_INVALID_PARAM, "%s: ms is NULL", by);
     if (int code = require_context()) return code;
     uint64_t from = 0, to = 0;
     if (int code = time_of(start, by, &from)) return code;
     if (int code = time_of(end, by, &to)) return code;
     if (to < from) {
-        return refuse(ACL_ERROR_RT_EVENT_TIMESTAMP_REVERSAL, "%s: the end event passed before the start event", by);
+        return reject(ACL_ERROR_RT_EVENT_TIMESTAMP_REVERSAL, "%s: the end event passed before the start event", by);
     }
     *ms = static_cast<float>(static_cast<double>(to - from) * 1e-6);
     return 0;
@@ -258,7 +258,7 @@ int event_elapsed(float* ms, void* start, void* end) {
 
 int event_timestamp(void* handle, uint64_t* micros) {
     const char* by = "aclrtEventGetTimestamp";
-    if (micros == nullptr) return refuse(ACL_ERROR_INVALID_PARAM, "%s: timestamp is NULL", by);
+    if (micros == nullptr) return reject(ACL_ERROR_INVALID_PARAM, "%s: timestamp is NULL", by);
     if (int code = require_context()) return code;
     uint64_t nanos = 0;
     if (int code = time_of(handle, by, &nanos)) return code;
@@ -267,7 +267,7 @@ int event_timestamp(void* handle, uint64_t* micros) {
 }
 
 int event_id(void* handle, uint32_t* id) {
-    if (id == nullptr) return refuse(ACL_ERROR_INVALID_PARAM, "aclrtGetEventId: eventId is NULL");
+    if (id == nullptr) return reject(ACL_ERROR_INVALID_PARAM, "aclrtGetEventId: eventId is NULL");
     std::shared_ptr<Event> event;
     if (int code = find_event(handle, "aclrtGetEventId", &event)) return code;
     *id = event->id;

@@ -118,7 +118,7 @@ bool allowed_in_callback(const char* function) {
 int count(const char* function) {
     Calls& all = calls();
     if (all.forked.load(std::memory_order_relaxed)) {
-        return refuse(ACL_ERROR_RT_INTERNAL_ERROR,
+        return reject(ACL_ERROR_RT_INTERNAL_ERROR,
                       "%s: this process was forked from one that had initialised the device; the device cannot be used "
                       "here. Start processes by spawning, or initialise after forking", function);
     }
@@ -129,7 +129,7 @@ int count(const char* function) {
     if (this_call.callbacks > 0 && !allowed_in_callback(function)) {
         violation("call-in-callback", "%s was called from a callback; callbacks must not allocate, free, wait or launch",
                   function);
-        return refuse(ACL_ERROR_RT_PARAM_INVALID, "%s: not allowed inside a callback", function);
+        return reject(ACL_ERROR_RT_PARAM_INVALID, "%s: not allowed inside a callback", function);
     }
     return 0;
 }

@@ -92,12 +92,12 @@ std::shared_ptr<void> Handles::take(Kind kind, const void* handle, const char* b
             }
         }
     }
-    int reason = refuse(kind, handle, by, true);
+    int reason = reject(kind, handle, by, true);
     if (why != nullptr) *why = reason;
     return nullptr;
 }
 
-int Handles::refuse(Kind kind, const void* handle, const char* by, bool destroying) {
+int Handles::reject(Kind kind, const void* handle, const char* by, bool destroying) {
     if (handle == nullptr) return kNull;
     uint64_t value = bits(handle);
     Slot* slot = looks_like(handle) ? at(slot_of(value)) : nullptr;

@@ -129,13 +129,13 @@ private:
                 }
             }
         }
-        int reason = refuse(kind, handle, by, false);
+        int reason = reject(kind, handle, by, false);
         if (why != nullptr) *why = reason;
         return nullptr;
     }
 
     std::shared_ptr<void> take(Kind kind, const void* handle, const char* by, int* why);
-    int refuse(Kind kind, const void* handle, const char* by, bool destroying);
+    int reject(Kind kind, const void* handle, const char* by, bool destroying);
 
     std::atomic<Slot*> chunks_[kChunks] = {};
     std::atomic<uint64_t> live_[static_cast<int>(Kind::count)] = {};

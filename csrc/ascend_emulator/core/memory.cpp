@@ -224,7 +224,7 @@ std::string tell_locked(Memory& all, uint64_t address) {
 }
 
 int refuse_room(const Arena& arena, int device, uint64_t asked, const char* by) {
-    return refuse(ACL_ERROR_RT_MEMORY_ALLOCATION,
+    return reject(ACL_ERROR_RT_MEMORY_ALLOCATION,
                   "%s: out of memory on device %d: asked %llu bytes, %llu of %llu bytes are in use", by, device,
                   number(asked), number(arena.used), number(arena.capacity));
 }
@@ -236,7 +236,7 @@ int carve(Memory& all, int device, uint64_t room, uint64_t asked, const char* by
     *slot = round_up(room, kAlign) + kGuard;
     while (!arena.carve(*slot, offset)) {
         if (arena.resting.empty()) {
-            return refuse(ACL_ERROR_RT_MEMORY_ALLOCATION, "%s: device %d has no %llu bytes in one piece", by, device,
+            return reject(ACL_ERROR_RT_MEMORY_ALLOCATION, "%s: device %d has no %llu bytes in one piece", by, device,
                           number(asked));
         }
         arena.wake();
@@ -297,12 +297,12 @@ void close_arena(int device) {
 }
 
 int device_malloc(void** out, size_t bytes, bool extra_pad, const char* by) {
-    if (out == nullptr) return refuse(ACL_ERROR_INVALID_PARAM, "%s: devPtr is NULL", by);
-    if (bytes == 0) return refuse(ACL_ERROR_INVALID_PARAM, "%s: size is 0", by);
+    if (out == nullptr) return reject(ACL_ERROR_INVALID_PARAM, "%s: devPtr is NULL", by);
+    if (bytes == 0) return reject(ACL_ERROR_INVALID_PARAM, "%s: size is 0", by);
     if (int code = require_context()) return code;
     int device = current_context()->device;
     if (bytes > (uint64_t{1} << 46)) {
-        return refuse(ACL_ERROR_RT_MEMORY_ALLOCATION, "%s: out of memory on device %d: asked %llu bytes", by, device,
+        return reject(ACL_ERROR_RT_MEMORY_ALLOCATION, "%s: out of memory on device %d: asked %llu bytes", by, device,
                       number(bytes));
     }
     Allocation made;
@@ -333,7 +333,7 @@ int device_malloc(void** out, size_t bytes, bool extra_pad, const char* by) {
 }
 
 int device_free(void* pointer, const char* by) {
-    if (pointer == nullptr) return refuse(ACL_ERROR_INVALID_PARAM, "%s: devPtr is NULL", by);
+    if (pointer == nullptr) return reject(ACL_ERROR_INVALID_PARAM, "%s: devPtr is NULL", by);
     // A lost device's memory is given back all the same: only the code tells.
     int lost = require_context();
     if (lost != 0 && lost != ACL_ERROR_RT_LOST_HEARTBEAT) return lost;
@@ -354,7 +354,7 @@ int device_free(void* pointer, const char* by) {
         bool again = wrong.find("freed by") != std::string::npos;
         violation(again ? "double-free" : "bad-free", "%s(%p): not the start of a live allocation of aclrtMalloc, but %s",
                   by, pointer, wrong.c_str());
-        return refuse(ACL_ERROR_RT_PARAM_INVALID, "%s: %p is not the start of a live allocation of aclrtMalloc, but %s",
+        return reject(ACL_ERROR_RT_PARAM_INVALID, "%s: %p is not the start of a live allocation of aclrtMalloc, but %s",
                       by, pointer, wrong.c_str());
     }
     std::string user = task_that_needs(address, bytes);
@@ -367,7 +367,7 @@ int device_free(void* pointer, const char* by) {
         std::lock_guard<std::mutex> guard(all.lock);
         auto found = all.live.find(address);
         if (found == all.live.end()) {
-            return refuse(ACL_ERROR_RT_PARAM_INVALID, "%s: %p was freed by another thread", by, pointer);
+            return reject(ACL_ERROR_RT_PARAM_INVALID, "%s: %p was freed by another thread", by, pointer);
         }
         old = found->second;
         all.live.erase(found);
@@ -457,11 +457,11 @@ std::string tell(uint64_t address) {
 
 int memory_info(int attribute, size_t* free, size_t* total) {
     if (free == nullptr || total == nullptr) {
-        return refuse(ACL_ERROR_INVALID_PARAM, "aclrtGetMemInfo: %s is NULL", free == nullptr ? "free" : "total");
+        return reject(ACL_ERROR_INVALID_PARAM, "aclrtGetMemInfo: %s is NULL", free == nullptr ? "free" : "total");
     }
     if (int code = require_context()) return code;
     if (attribute < 0 || attribute > 17) {
-        return refuse(ACL_ERROR_INVALID_PARAM, "aclrtGetMemInfo: no attribute %d", attribute);
+        return reject(ACL_ERROR_INVALID_PARAM, "aclrtGetMemInfo: no attribute %d", attribute);
     }
     Memory& all = memory();
     std::lock_guard<std::mutex> guard(all.lock);
@@ -479,12 +479,12 @@ int memory_info(int attribute, size_t* free, size_t* total) {
 // -- pinned host memory ----------------------------------------------------------------------------------------------
 
 int host_malloc(void** out, size_t bytes, const char* by) {
-    if (out == nullptr) return refuse(ACL_ERROR_INVALID_PARAM, "%s: hostPtr is NULL", by);
-    if (bytes == 0) return refuse(ACL_ERROR_INVALID_PARAM, "%s: size is 0", by);
+    if (out == nullptr) return reject(ACL_ERROR_INVALID_PARAM, "%s: hostPtr is NULL", by);
+    if (bytes == 0) return reject(ACL_ERROR_INVALID_PARAM, "%s: size is 0", by);
     if (int code = require_context()) return code;
     void* pointer = nullptr;
     if (posix_memalign(&pointer, kAlign, round_up(bytes, kAlign)) != 0) {
-        return refuse(ACL_ERROR_RT_MEMORY_ALLOCATION, "%s: the host has no %llu bytes", by, number(bytes));
+        return reject(ACL_ERROR_RT_MEMORY_ALLOCATION, "%s: the host has no %llu bytes", by, number(bytes));
     }
     memset(pointer, kFreshByte, bytes);
     Memory& all = memory();
@@ -497,7 +497,7 @@ int host_malloc(void** out, size_t bytes, const char* by) {
 namespace {
 
 int forget_pinned(void* pointer, bool registered, const char* by) {
-    if (pointer == nullptr) return refuse(ACL_ERROR_INVALID_PARAM, "%s: the pointer is NULL", by);
+    if (pointer == nullptr) return reject(ACL_ERROR_INVALID_PARAM, "%s: the pointer is NULL", by);
     int lost = require_context();
     if (lost != 0 && lost != ACL_ERROR_RT_LOST_HEARTBEAT) return lost;
     uint64_t address = reinterpret_cast<uint64_t>(pointer);
@@ -513,14 +513,14 @@ int forget_pinned(void* pointer, bool registered, const char* by) {
     if (bytes == 0) {
         violation("bad-free", "%s(%p): not memory of %s, but %s", by, pointer,
                   registered ? "aclrtHostRegister" : "aclrtMallocHost", what.c_str());
-        return refuse(ACL_ERROR_RT_PARAM_INVALID, "%s: %p is not memory of %s, but %s", by, pointer,
+        return reject(ACL_ERROR_RT_PARAM_INVALID, "%s: %p is not memory of %s, but %s", by, pointer,
                       registered ? "aclrtHostRegister" : "aclrtMallocHost", what.c_str());
     }
     std::string user = task_that_needs(address, bytes);
     if (!user.empty()) violation("free-while-queued", "%s(%p), which %s still needs", by, pointer, user.c_str());
     std::lock_guard<std::mutex> guard(all.lock);
     if (all.pinned.erase(address) == 0) {
-        return refuse(ACL_ERROR_RT_PARAM_INVALID, "%s: %p was freed by another thread", by, pointer);
+        return reject(ACL_ERROR_RT_PARAM_INVALID, "%s: %p was freed by another thread", by, pointer);
     }
     if (!registered) free(pointer);
     return lost;
@@ -533,18 +533,18 @@ int host_unregister(void* pointer) { return forget_pinned(pointer, true, "aclrtH
 
 int host_register(void* pointer, uint64_t bytes, int type, void** out) {
     if (pointer == nullptr || out == nullptr || bytes == 0) {
-        return refuse(ACL_ERROR_INVALID_PARAM, "aclrtHostRegister: ptr and devPtr must not be NULL, size must not be 0");
+        return reject(ACL_ERROR_INVALID_PARAM, "aclrtHostRegister: ptr and devPtr must not be NULL, size must not be 0");
     }
-    if (type != 0) return refuse(ACL_ERROR_INVALID_PARAM, "aclrtHostRegister: no register type %d", type);
+    if (type != 0) return reject(ACL_ERROR_INVALID_PARAM, "aclrtHostRegister: no register type %d", type);
     if (int code = require_context()) return code;
     uint64_t address = reinterpret_cast<uint64_t>(pointer);
-    if (on_device(address)) return refuse(ACL_ERROR_RT_PARAM_INVALID, "aclrtHostRegister: %p is device memory", pointer);
+    if (on_device(address)) return reject(ACL_ERROR_RT_PARAM_INVALID, "aclrtHostRegister: %p is device memory", pointer);
     Memory& all = memory();
     std::lock_guard<std::mutex> guard(all.lock);
     auto next = all.pinned.lower_bound(address);
     bool overlaps = next != all.pinned.end() && next->first - address < bytes;
     if (next != all.pinned.begin() && address - std::prev(next)->first < std::prev(next)->second.bytes) overlaps = true;
-    if (overlaps) return refuse(ACL_ERROR_RT_PARAM_INVALID, "aclrtHostRegister: %p is pinned already", pointer);
+    if (overlaps) return reject(ACL_ERROR_RT_PARAM_INVALID, "aclrtHostRegister: %p is pinned already", pointer);
     all.pinned[address] = Pinned{bytes, true, "aclrtHostRegister", current_call()};
     *out = pointer;
     return 0;
@@ -623,7 +623,7 @@ int charge(int device, uint64_t bytes, const char* by, uint64_t* epoch) {
     Memory& all = memory();
     std::lock_guard<std::mutex> guard(all.lock);
     if (static_cast<size_t>(device) >= all.arenas.size() || !all.arenas[static_cast<size_t>(device)].open()) {
-        return refuse(ACL_ERROR_RT_CONTEXT_NULL, "%s: device %d is not set", by, device);
+        return reject(ACL_ERROR_RT_CONTEXT_NULL, "%s: device %d is not set", by, device);
     }
     Arena& arena = all.arenas[static_cast<size_t>(device)];
     if (bytes > arena.capacity - arena.used) return refuse_room(arena, device, bytes, by);

@@ -79,7 +79,7 @@ int last_error(bool clear) {
     return code;
 }
 
-int refuse(int code, const char* format, ...) {
+int reject(int code, const char* format, ...) {
     va_list args;
     va_start(args, format);
     std::string text = format_text(format, args);

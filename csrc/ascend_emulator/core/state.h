@@ -44,7 +44,7 @@ struct CallbackScope {
 EMU_API const char* recent_message();      // aclGetRecentErrMsg
 EMU_API int finish(int code);              // remembers a failure as this thread's last error; answers the code
 EMU_API int last_error(bool clear);
-EMU_API int refuse(int code, const char* format, ...) EMU_PRINTF(2, 3);  // say + finish
+EMU_API int reject(int code, const char* format, ...) EMU_PRINTF(2, 3);  // say + finish
 std::vector<std::string> violations();
 void clear_violations();
 void keep_leaks(std::vector<std::string> lines);  // found when something was torn down

@@ -207,7 +207,7 @@ int Stream::take_failure(uint64_t number) {
         std::swap(failure, failure_);
     }
     if (failure.more > 0) failure.text += " (and " + std::to_string(failure.more) + " later failures)";
-    return refuse(failure.code, "%s", failure.text.c_str());
+    return reject(failure.code, "%s", failure.text.c_str());
 }
 
 void Stream::abandon(int code) {
@@ -300,17 +300,29 @@ int find_stream(void* handle, const char* by, std::shared_ptr<Stream>* stream) {
     *stream = handles().find<Stream>(Kind::stream, handle == nullptr ? context->default_stream : handle, by, &why);
     if (*stream == nullptr) return finish(ACL_ERROR_RT_INVALID_HANDLE);
     if ((*stream)->context.get() != context) {
-        return refuse(ACL_ERROR_RT_STREAM_CONTEXT, "%s: stream %d belongs to another context (device %d) than this "
+        return reject(ACL_ERROR_RT_STREAM_CONTEXT, "%s: stream %d belongs to another context (device %d) than this "
                       "thread's current one (device %d)", by, (*stream)->id, (*stream)->device, context->device);
     }
     return 0;
+}
+
+int check_stream(void* handle, const char* by) {
+    std::shared_ptr<Stream> stream;
+    return find_stream(handle, by, &stream);
+}
+
+bool device_busy(int device) {
+    for (const auto& stream : streams_of(nullptr, device)) {
+        if (!stream->idle()) return true;
+    }
+    return false;
 }
 
 int launch(void* handle, Task task) {
     std::shared_ptr<Stream> stream;
     if (int code = find_stream(handle, task.name.c_str(), &stream)) return code;
     if (int failed = stream->context->failed.load(std::memory_order_relaxed)) {
-        return refuse(failed, "%s: the context stopped after a failure (STOP_ON_FAILURE)", task.name.c_str());
+        return reject(failed, "%s: the context stopped after a failure (STOP_ON_FAILURE)", task.name.c_str());
     }
     if (int code = take_async_fault(task.name)) {
         task.run = [code] { throw DeviceFault{code, "injected fault"}; };
@@ -326,15 +338,15 @@ int wait(void* handle) { return synchronize_stream(handle, -1, "waiting for a st
 // -- the functions behind aclrt*Stream -------------------------------------------------------------------------------
 
 int create_stream(void** handle, uint32_t priority, uint32_t flags, const char* by) {
-    if (handle == nullptr) return refuse(ACL_ERROR_INVALID_PARAM, "%s: stream is NULL", by);
-    if (priority > 7) return refuse(ACL_ERROR_INVALID_PARAM, "%s: priority is 0 (highest) to 7, got %u", by, priority);
+    if (handle == nullptr) return reject(ACL_ERROR_INVALID_PARAM, "%s: stream is NULL", by);
+    if (priority > 7) return reject(ACL_ERROR_INVALID_PARAM, "%s: priority is 0 (highest) to 7, got %u", by, priority);
     if ((flags & ~ACL_STREAM_ALL_FLAGS) != 0) {
-        return refuse(ACL_ERROR_INVALID_PARAM, "%s: unknown flags 0x%x", by, flags);
+        return reject(ACL_ERROR_INVALID_PARAM, "%s: unknown flags 0x%x", by, flags);
     }
     if (int code = require_context()) return code;
     int most = chip_profile().max_streams;
     if (handles().live_count(Kind::stream) >= static_cast<uint64_t>(most)) {
-        return refuse(ACL_ERROR_RT_NO_STREAM_RESOURCE, "%s: at most %d streams on this chip", by, most);
+        return reject(ACL_ERROR_RT_NO_STREAM_RESOURCE, "%s: at most %d streams on this chip", by, most);
     }
     std::shared_ptr<Context> context =
         handles().find<Context>(Kind::context, current_context()->handle, by);
@@ -344,17 +356,17 @@ int create_stream(void** handle, uint32_t priority, uint32_t flags, const char* 
 }
 
 int destroy_stream(void* handle, bool force, const char* by) {
-    if (handle == nullptr) return refuse(ACL_ERROR_INVALID_PARAM, "%s: stream is NULL", by);
+    if (handle == nullptr) return reject(ACL_ERROR_INVALID_PARAM, "%s: stream is NULL", by);
     int code = require_context();
     if (code != 0 && code != ACL_ERROR_RT_LOST_HEARTBEAT) return code;
     std::shared_ptr<Stream> stream = handles().find<Stream>(Kind::stream, handle, by);
     if (stream == nullptr) return finish(ACL_ERROR_RT_INVALID_HANDLE);
     if (stream->context.get() != current_context()) {
-        return refuse(ACL_ERROR_RT_STREAM_CONTEXT, "%s: stream %d belongs to another context than this thread's current "
+        return reject(ACL_ERROR_RT_STREAM_CONTEXT, "%s: stream %d belongs to another context than this thread's current "
                       "one", by, stream->id);
     }
     if (handle == stream->context->default_stream) {
-        return refuse(ACL_ERROR_RT_PARAM_INVALID, "%s: a default stream goes with its context", by);
+        return reject(ACL_ERROR_RT_PARAM_INVALID, "%s: a default stream goes with its context", by);
     }
     if (handles().destroy<Stream>(Kind::stream, handle, by) == nullptr) return finish(ACL_ERROR_RT_INVALID_HANDLE);
     if (force) stream->abandon(ACL_ERROR_RT_STREAM_ABORT);
@@ -365,20 +377,20 @@ int destroy_stream(void* handle, bool force, const char* by) {
 
 int synchronize_stream(void* handle, int timeout, const char* by) {
     std::shared_ptr<Stream> stream;
-    if (timeout < -1) return refuse(ACL_ERROR_RT_PARAM_INVALID, "%s: timeout is -1 or more, got %d", by, timeout);
+    if (timeout < -1) return reject(ACL_ERROR_RT_PARAM_INVALID, "%s: timeout is -1 or more, got %d", by, timeout);
     if (int code = find_stream(handle, by, &stream)) return code;
     uint64_t number = stream->last();
     if (int code = stream->wait_for(number, timeout, ACL_ERROR_RT_STREAM_SYNC_TIMEOUT)) {
-        return refuse(code, "%s: stream %d %s", by, stream->id,
+        return reject(code, "%s: stream %d %s", by, stream->id,
                       code == ACL_ERROR_RT_STREAM_SYNC_TIMEOUT ? "did not finish in time" : "was abandoned");
     }
     if (int code = stream->take_failure(number)) return code;
-    if (int code = stream->context->failed.load()) return refuse(code, "%s: the context stopped after a failure", by);
+    if (int code = stream->context->failed.load()) return reject(code, "%s: the context stopped after a failure", by);
     return 0;
 }
 
 int synchronize_device(int timeout, const char* by) {
-    if (timeout < -1) return refuse(ACL_ERROR_RT_PARAM_INVALID, "%s: timeout is -1 or more, got %d", by, timeout);
+    if (timeout < -1) return reject(ACL_ERROR_RT_PARAM_INVALID, "%s: timeout is -1 or more, got %d", by, timeout);
     if (int code = require_context()) return code;
     auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(std::max(timeout, 0));
     int first = 0;
@@ -390,7 +402,7 @@ int synchronize_device(int timeout, const char* by) {
             left = std::max(0, static_cast<int>(std::chrono::duration_cast<std::chrono::milliseconds>(rest).count()));
         }
         if (int code = stream->wait_for(number, left, ACL_ERROR_RT_STREAM_SYNC_TIMEOUT)) {
-            return refuse(code, "%s: stream %d %s", by, stream->id,
+            return reject(code, "%s: stream %d %s", by, stream->id,
                           code == ACL_ERROR_RT_STREAM_SYNC_TIMEOUT ? "did not finish in time" : "was abandoned");
         }
         int code = stream->take_failure(number);
@@ -401,7 +413,7 @@ int synchronize_device(int timeout, const char* by) {
 }
 
 int query_stream(void* handle, int* status) {
-    if (status == nullptr) return refuse(ACL_ERROR_INVALID_PARAM, "aclrtStreamQuery: status is NULL");
+    if (status == nullptr) return reject(ACL_ERROR_INVALID_PARAM, "aclrtStreamQuery: status is NULL");
     std::shared_ptr<Stream> stream;
     if (int code = find_stream(handle, "aclrtStreamQuery", &stream)) return code;
     *status = stream->idle() ? 0 : 1;
@@ -409,7 +421,7 @@ int query_stream(void* handle, int* status) {
 }
 
 int stream_id(void* handle, int32_t* id) {
-    if (id == nullptr) return refuse(ACL_ERROR_INVALID_PARAM, "aclrtStreamGetId: streamId is NULL");
+    if (id == nullptr) return reject(ACL_ERROR_INVALID_PARAM, "aclrtStreamGetId: streamId is NULL");
     std::shared_ptr<Stream> stream;
     if (int code = find_stream(handle, "aclrtStreamGetId", &stream)) return code;
     *id = stream->id;
@@ -418,24 +430,24 @@ int stream_id(void* handle, int32_t* id) {
 
 int set_failure_mode(void* handle, uint64_t mode) {
     const char* by = "aclrtSetStreamFailureMode";
-    if (mode > 1) return refuse(ACL_ERROR_INVALID_PARAM, "%s: mode is 0 (continue) or 1 (stop), got %llu", by,
+    if (mode > 1) return reject(ACL_ERROR_INVALID_PARAM, "%s: mode is 0 (continue) or 1 (stop), got %llu", by,
                                 static_cast<unsigned long long>(mode));
     if (handle == nullptr && !chip_profile().default_stream_failure_mode) {
-        return refuse(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, "%s: a NULL stream is not supported on this chip", by);
+        return reject(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, "%s: a NULL stream is not supported on this chip", by);
     }
     std::shared_ptr<Stream> stream;
     if (int code = find_stream(handle, by, &stream)) return code;
     int never = -1;
     if (!stream->failure_mode.compare_exchange_strong(never, static_cast<int>(mode))) {
-        return refuse(ACL_ERROR_RT_PARAM_INVALID, "%s: the mode of stream %d was set already", by, stream->id);
+        return reject(ACL_ERROR_RT_PARAM_INVALID, "%s: the mode of stream %d was set already", by, stream->id);
     }
     return 0;
 }
 
 int overflow_switch(void* handle, uint32_t* flag, bool set) {
     const char* by = set ? "aclrtSetStreamOverflowSwitch" : "aclrtGetStreamOverflowSwitch";
-    if (flag == nullptr) return refuse(ACL_ERROR_INVALID_PARAM, "%s: flag is NULL", by);
-    if (set && *flag > 1) return refuse(ACL_ERROR_INVALID_PARAM, "%s: flag is 0 or 1, got %u", by, *flag);
+    if (flag == nullptr) return reject(ACL_ERROR_INVALID_PARAM, "%s: flag is NULL", by);
+    if (set && *flag > 1) return reject(ACL_ERROR_INVALID_PARAM, "%s: flag is 0 or 1, got %u", by, *flag);
     std::shared_ptr<Stream> stream;
     if (int code = find_stream(handle, by, &stream)) return code;
     if (set) stream->overflow_switch.store(*flag);

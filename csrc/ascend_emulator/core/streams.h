@@ -85,7 +85,10 @@ private:
 };
 
 // The stream of a handle, or the default stream for null; checks the current context, the device and the handle.
-EMU_API int find_stream(void* handle, const char* by, std::shared_ptr<Stream>* stream);
+int find_stream(void* handle, const char* by, std::shared_ptr<Stream>* stream);
+
+EMU_API int check_stream(void* handle, const char* by);
+EMU_API bool device_busy(int device);
 
 EMU_API int create_stream(void** handle, uint32_t priority, uint32_t flags, const char* by);
 EMU_API int destroy_stream(void* handle, bool force, const char* by);
