@@ -53,7 +53,7 @@ struct Dims {
     }
 };
 
-Dims contiguous_strides(const Dims& dims);
+EMU_API Dims contiguous_strides(const Dims& dims);
 std::string text(const Dims& dims);
 
 struct Tensor {
