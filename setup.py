@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 import sys
 import sysconfig
 from concurrent.futures import ThreadPoolExecutor
@@ -54,14 +55,11 @@ CXX_FLAGS = ["-std=c++17", "-O3", "-fno-math-errno", "-fno-trapping-math", "-pth
 CXX_FLAGS += ["-fvisibility=hidden", "-g0", "-Wall"]
 
 
-class SharedLibrary(Extension):
-    """A plain C++ library installed as `mindtorch_v2/_lib/lib<name>.so`: loaded with ctypes, not imported."""
-
-    def __init__(self, name: str, **options: Any) -> None:
-        super().__init__(f"{PACKAGE}._lib.{name}", language="c++", **options)
-
-
-SHARED_LIBRARIES: tuple[SharedLibrary, ...] = ()
+def build_emulator(folder: Path) -> None:
+    """The Ascend emulator's libraries, beside the package's modules: loaded with ctypes, not imported."""
+    if not sys.platform.startswith("linux"):
+        return  # the vendor's libraries exist for Linux only
+    subprocess.run([sys.executable, "csrc/ascend_emulator/build.py", "--out", str(folder / "_lib")], check=True)
 
 
 def native_module() -> Extension:
@@ -181,22 +179,13 @@ class BuildExt(build_ext):
         self.parallel = CORES
 
     def run(self) -> None:
-        if self.inplace:
-            if SHARED_LIBRARIES:
-                Path("src", PACKAGE, "_lib").mkdir(exist_ok=True)
-        elif COMPILE:
+        if not self.inplace and COMPILE:
             # Here and not earlier: options are also finalised when only the package's metadata is asked for.
-            self.distribution.ext_modules = [native_module(), *SHARED_LIBRARIES, *compiled_modules()]
+            self.distribution.ext_modules = [native_module(), *compiled_modules()]
             self.reinitialize_command(self)
             self.ensure_finalized()
         super().run()
-
-    def get_ext_filename(self, fullname: str) -> str:
-        # Called with the full name and with its last part alone.
-        *package, name = fullname.split(".")
-        if any(library.name.split(".")[-1] == name for library in SHARED_LIBRARIES):
-            return str(Path(*package, f"lib{name}.so"))
-        return str(super().get_ext_filename(fullname))
+        build_emulator(Path("src" if self.inplace else self.build_lib, PACKAGE))
 
     def copy_file(self, infile: str, outfile: str, *args: Any, **options: Any) -> Any:
         # A new file, not new contents: a process that runs with the old one has it mapped.
@@ -212,6 +201,6 @@ class BuildExt(build_ext):
 os.chdir(ROOT)
 setup(
     # The compiled modules join when BuildExt runs.
-    ext_modules=[native_module(), *SHARED_LIBRARIES],
+    ext_modules=[native_module()],
     cmdclass={"build": Build, "build_ext": BuildExt},
 )
