@@ -55,7 +55,7 @@ class Builder:
         fresh = target.with_suffix(".new")
         libraries = [flag for need in needs for flag in (f"-l{need}",)]
         self.call(["-shared", *self.extra, "-pthread", *objects, "-o", str(fresh), f"-Wl,-soname,lib{name}.so",
-                   f"-L{self.out}", "-Wl,--no-as-needed", *libraries, "-Wl,-rpath,$ORIGIN"])
+                   f"-L{self.out}", "-Wl,--no-as-needed", *libraries, *([] if self.extra else ["-Wl,-z,defs"]), "-Wl,-rpath,$ORIGIN"])
         os.replace(fresh, target)  # a new file: a process that runs with the old one has it mapped
 
     def call(self, arguments: list[str]) -> None:
