@@ -9,7 +9,7 @@ import ctypes
 import threading
 from typing import Any, Final, final
 
-from . import errors, runtime, streams
+from . import errors, runtime
 from .acl_loader import ensure_acl
 from .allocator import LIVE, WAITING, Allocator, Block, OutOfMemory
 from .memory_stats import bytes_text, flatten
@@ -179,7 +179,7 @@ class NpuStorage:
                 except BaseException:
                     self.allocator.free(new)
                     raise
-                self.allocator.use_on(old, streams.raw_stream(index))
+                self.allocator.use_on(old, stream_of(index))
         self.block = new
         self.ptr = 0 if new is None else new.ptr
         self.nbytes = nbytes
@@ -196,9 +196,16 @@ def allocate(nbytes: int, index: int) -> NpuStorage:
     return NpuStorage(nbytes, owner, block, block.ptr, None)
 
 
+def stream_of(index: int) -> int:
+    """The handle of this thread's current stream on a device: `streams.raw_stream`, which is not compiled."""
+    raw = runtime.thread_state().raw
+    return raw[index] if index < len(raw) else 0
+
+
 def take(owner: Allocator, nbytes: int) -> Block:
+    """A block for work on the current stream."""
     try:
-        return owner.allocate(nbytes, streams.raw_stream(owner.index))
+        return owner.allocate(nbytes, stream_of(owner.index))
     except OutOfMemory as refused:
         length = refused.length
     raise errors.OutOfMemoryError(account(owner, nbytes, length))
@@ -207,7 +214,7 @@ def take(owner: Allocator, nbytes: int) -> Block:
 def copy_bytes(index: int, to: int, source: int, nbytes: int) -> None:
     """Device to device on the current stream, without waiting."""
     runtime.use(index)
-    stream = streams.raw_stream(index)
+    stream = stream_of(index)
     errors.record("aclrtMemcpyAsync", "copy_", index, stream)
     errors.check(ensure_acl().aclrtMemcpyAsync(to, nbytes, source, nbytes, _DEVICE_TO_DEVICE, stream),
                  "aclrtMemcpyAsync")
