@@ -18,7 +18,8 @@ from ..._device import device
 from ..._dispatch.keys import CPU
 from ..._dispatch.op import Kernel, Op, Spec
 from ..._dtype import ALL, dtype
-from ..._tensor_base import TensorBase, contiguous_strides, numel
+from ..._ops.rules.pointwise import expand_strides
+from ..._tensor_base import TensorBase, alias, contiguous_strides, is_contiguous, numel
 from ..common.runtime import empty, empty_spec
 from . import launch, quirks, table
 from .launch import Function
@@ -83,20 +84,21 @@ class Expression:
 class Call:
     """One vendor call in terms of a row's arguments and results."""
 
-    def __init__(self, name: str, sources: list[int], literals: list[Any], expressions: list[Any], promoted: list[bool],
-                 inplace: str, inplace_drop: int) -> None:
+    def __init__(self, name: str, sources: list[int], literals: list[Any], promoted: list[bool],
+                 expanded: list[bool], inplace: Call | None) -> None:
         self.name: Final = name
         self.sources: Final = sources
+        # Literals and expressions, where the source is one.
         self.literals: Final = literals
-        self.expressions: Final = expressions
-        # Tensor parameters that are cast to the dtype of the computation.
+        # Tensor parameters that are cast to the dtype of the computation, and those that get the result's shape.
         self.promoted: Final = promoted
-        # The function that writes into its first operand, and which parameter it does not have.
+        self.expanded: Final = expanded
+        # The call that writes into its first operand instead of a result.
         self.inplace: Final = inplace
-        self.inplace_drop: Final = inplace_drop
         self.sig: Final = table.signature(name)
         self.masks: Final[list[int]] = [p.mask for p in self.sig.params]
         self.kinds: Final[list[int]] = [p.kind for p in self.sig.params]
+        self.dense: Final[list[bool]] = [p.dense for p in self.sig.params]
         self.common: int = 0
         first = True
         for i, p in enumerate(self.sig.params):
@@ -104,17 +106,21 @@ class Call:
                 self.common = p.mask if first else self.common & p.mask
                 first = False
         self.function: Function | None = None
-        self.inplace_function: Function | None = None
-        # What each dtype is computed in, by dtype code.
-        self.computed: dict[int, dtype] = {}
+        # What each dtype is computed in, by dtype code; None where nothing accepted holds its values.
+        self.computed: dict[int, dtype | None] = {}
 
-    def compute_dtype(self, op: Op, dt: dtype) -> dtype:
-        found = self.computed.get(dt.code)
-        if found is None:
-            found = nearest(dt, self.common)
-            if found is None:
-                raise not_accepted(op, self, dt)
-            self.computed[dt.code] = found
+    def compute_dtype(self, dt: dtype, result: dtype) -> dtype | None:
+        """The dtype in which the vendor computes `dt`, if it can, and can give a result of dtype `result`."""
+        key = int(dt.code << 8 | result.code)
+        if key in self.computed:
+            return self.computed[key]
+        found = nearest(dt, self.common)
+        if found is not None:
+            for i, s in enumerate(self.sources):
+                if s == RESULT and nearest(found if result is dt else result, self.masks[i]) is None:
+                    found = None
+                    break
+        self.computed[key] = found
         return found
 
     def resolved(self) -> Function:
@@ -124,18 +130,11 @@ class Call:
             self.function = f
         return f
 
-    def resolved_inplace(self) -> Function | None:
-        f = self.inplace_function
-        if f is None and self.inplace:
-            f = launch.resolve(self.inplace)
-            self.inplace_function = f
-        return f
-
 
 def not_accepted(op: Op, call: Call, dt: dtype) -> RuntimeError:
-    accepted = " ".join([d.name for d in table.dtypes_of(call.common)])
-    return RuntimeError(f"{op.title()}: {dt.name} is not available on NPU: {call.name} accepts {accepted}, and no "
-                        f"dtype of these holds every {dt.name}; use one of them, or another device")
+    accepted = [f"'{p.name}': {' '.join([d.name for d in table.dtypes_of(p.mask)])}" for p in call.sig.params if p.mask]
+    return RuntimeError(f"{op.title()}: {dt.name} is not available on NPU, and no dtype that {call.name} accepts holds "
+                        f"every {dt.name}; accepted: {'; '.join(accepted)}")
 
 
 def number_tensor(value: Any, dt: dtype, dev: device) -> TensorBase:
@@ -166,7 +165,7 @@ class Line(Kernel):
     """Serves an operator with one vendor call, chosen by which arguments are numbers."""
 
     def __init__(self, slots: list[int], call: Call, by_number: list[tuple[int, Call]], empty_value: Any,
-                 lists: bool) -> None:
+                 lists: bool, otherwise: Kernel | None) -> None:
         # Positions of tensor arguments; calls for a number at a position, the first that fits.
         self.slots: Final = slots
         self.call: Final = call
@@ -174,6 +173,9 @@ class Line(Kernel):
         # What the results hold when an operand has no element; None lets the vendor decide.
         self.empty_value: Final[Any] = empty_value
         self.lists: Final = lists
+        # Serves dtypes that the vendor function does not.
+        self.otherwise: Final = otherwise
+        self.calls_ops = otherwise is not None
         self.asked: bool = False
         self.other: Kernel | None = None
 
@@ -190,43 +192,49 @@ class Line(Kernel):
             if other is not None:
                 return other.run(op, args, keys)
         spec = op.infer(args)
+        first = spec if isinstance(spec, Spec) else spec[0]
+        assert isinstance(first, Spec)
+        local = self.local(args)
+        call = self.pick(local)
+        inner = call.compute_dtype(first.compute, first.dtype)
+        if inner is None:
+            if self.otherwise is not None:
+                return self.otherwise.run(op, local, keys)
+            raise not_accepted(op, call, first.compute)
         if isinstance(spec, Spec):
             out = empty_spec(spec)
             if numel(out) > 0:
-                self.fill(op, args, spec, [out])
+                self.fill(op, call, local, spec, inner, [out])
             return out
         outs: list[Any] = [empty_spec(s) for s in spec]
-        some = False
         for t in outs:
             if numel(t) > 0:
-                some = True
-        if some:
-            self.fill(op, args, spec[0], outs)
+                self.fill(op, call, local, first, inner, outs)
+                break
         return tuple(outs)
 
-    def fill(self, op: Op, args: tuple[Any, ...], spec: Spec, outs: list[Any]) -> None:
+    def fill(self, op: Op, call: Call, args: tuple[Any, ...], spec: Spec, inner: dtype, outs: list[Any]) -> None:
         """Compute into fresh results."""
-        local = self.local(args)
-        if self.empty_value is not None and self.has_empty(local):
+        if self.empty_value is not None and self.has_empty(args):
             from . import creation
 
             for t in outs:
                 creation.fill(t, self.empty_value)
             return
-        compute(op, self.pick(local), local, spec, outs)
+        compute(op, call, args, spec, inner, outs)
 
     def into(self, op: Op, args: tuple[Any, ...], spec: Spec, out: TensorBase) -> bool:
         if not self.asked or self.other is not None:
             other = self.replacement(op)
             if other is not None:
                 return other.into(op, args, spec, out)
-        if out._dtype is not spec.dtype:
+        if out._dtype is not spec.dtype or self.lists:
             return False
         if numel(out) == 0:
             return True
         local = self.local(args)
         call = self.pick(local)
-        if call.compute_dtype(op, spec.compute) is not spec.compute or (
+        if call.compute_dtype(spec.compute, spec.dtype) is not spec.compute or (
                 self.empty_value is not None and self.has_empty(local)):
             return False
         shared = 0
@@ -234,22 +242,18 @@ class Line(Kernel):
             a = local[i]
             if isinstance(a, TensorBase) and a._storage is out._storage:
                 shared += 1
-        if self.lists:
-            return False
         if shared == 0:
-            compute(op, call, local, spec, [out])
+            compute(op, call, local, spec, spec.compute, [out])
             return True
         first = local[0]
-        if shared == 1 and isinstance(first, TensorBase) and same_geometry(first, out):
-            f = call.resolved_inplace()
-            if f is not None:
-                values, results = arrange(op, call, local, spec, [out])
-                if results[0] is not out:
-                    return False
-                del values[call.inplace_drop]
-                launch.launch(f, values, op.title() + "_")
-                return True
-        return False
+        inplace = call.inplace
+        if inplace is None or shared != 1 or not isinstance(first, TensorBase) or not same_geometry(first, out):
+            return False
+        if inplace.compute_dtype(spec.compute, spec.dtype) is not spec.compute or first._dtype is not spec.compute:
+            return False
+        values, _ = arrange(op, inplace, local, spec, spec.compute, [out])
+        launch.launch(inplace.resolved(), values, op.title() + "_")
+        return True
 
     def has_empty(self, args: tuple[Any, ...]) -> bool:
         for i in self.slots:
@@ -288,30 +292,30 @@ def on_device(args: tuple[Any, ...], slots: list[int]) -> tuple[Any, ...]:
     return tuple(new)
 
 
-def compute(op: Op, call: Call, args: tuple[Any, ...], spec: Spec, outs: list[Any]) -> None:
-    """Launch, and cast results that the vendor writes in another dtype."""
-    values, results = arrange(op, call, args, spec, outs)
+def compute(op: Op, call: Call, args: tuple[Any, ...], spec: Spec, inner: dtype, outs: list[Any]) -> None:
+    """Launch, and copy results that the vendor writes in another dtype or layout."""
+    values, results = arrange(op, call, args, spec, inner, outs)
     launch.launch(call.resolved(), values, op.title())
-    i = 0
-    for out in outs:
-        got = results[i]
-        if got is not out:
-            from . import creation
+    if results is not outs:
+        from . import creation
 
-            creation.cast_into(out, got, op.title())
-        i += 1
+        i = 0
+        for out in outs:
+            got = results[i]
+            if got is not out:
+                creation.copy(out, got)
+            i += 1
 
 
-def arrange(op: Op, call: Call, args: tuple[Any, ...], spec: Spec, outs: list[Any]) -> tuple[list[Any], list[Any]]:
+def arrange(op: Op, call: Call, args: tuple[Any, ...], spec: Spec, inner: dtype,
+            outs: list[Any]) -> tuple[list[Any], list[Any]]:
     """The vendor's arguments, and the tensors it will write the results to."""
-    inner = call.compute_dtype(op, spec.compute)
     results = outs
-    sources = call.sources
     kinds = call.kinds
     masks = call.masks
     values: list[Any] = []
     i: i64 = 0
-    for s in sources:
+    for s in call.sources:
         if s >= 0:
             v = args[s]
             kind = kinds[i]
@@ -322,19 +326,25 @@ def arrange(op: Op, call: Call, args: tuple[Any, ...], spec: Spec, outs: list[An
                             v = cast(v, inner, op.title())
                     elif masks[i] != 0 and not masks[i] >> v._dtype.code & 1:
                         v = widened(op, call, v, int(i))
+                    if call.expanded[i] and v._shape != spec.shape:
+                        v = alias(v, spec.shape, expand_strides(v, spec.shape), v._offset)
+                    if call.dense[i] and not is_contiguous(v):
+                        v = packed(v)
                 elif v is not None:
                     v = number_tensor(v, inner, spec.device)
+            elif kind == table.SCALAR:
+                v = number_in(v, inner)
             values.append(v)
         elif s == LITERAL:
             values.append(call.literals[i])
         elif s == EXPRESSION:
-            e: Expression = call.expressions[i]
+            e: Expression = call.literals[i]
             values.append(e.value(args, outs))
         else:
             k = -3 - s
             t = outs[k]
             want = result_dtype(op, call, t._dtype, spec, inner, int(i))
-            if want is not t._dtype:
+            if want is not t._dtype or call.dense[i] and not is_contiguous(t):
                 if results is outs:
                     results = list(outs)
                 t = empty(t._shape, contiguous_strides(t._shape), want, t._device)
@@ -342,6 +352,21 @@ def arrange(op: Op, call: Call, args: tuple[Any, ...], spec: Spec, outs: list[An
             values.append(t)
         i += 1
     return values, results
+
+
+def number_in(v: Any, inner: dtype) -> Any:
+    """A number beside operands of a dtype: bool and integer computations take no fractions."""
+    if inner.category == 0:
+        return v if v is None else bool(v)
+    if inner.category == 1 and isinstance(v, float):
+        return int(v)
+    return v
+
+
+def packed(t: TensorBase) -> TensorBase:
+    from . import creation
+
+    return creation.compact(t)
 
 
 def result_dtype(op: Op, call: Call, dt: dtype, spec: Spec, inner: dtype, i: int) -> dtype:
@@ -358,10 +383,7 @@ def widened(op: Op, call: Call, t: TensorBase, i: int) -> TensorBase:
     """An operand that keeps its own dtype, in one that its parameter accepts."""
     want = nearest(t._dtype, call.masks[i])
     if want is None:
-        p = call.sig.params[i]
-        accepted = " ".join([d.name for d in table.dtypes_of(p.mask)])
-        raise RuntimeError(f"{op.title()}: {t._dtype.name} is not available on NPU: '{p.name}' of {call.name} accepts "
-                           f"{accepted}; use one of them, or another device")
+        raise not_accepted(op, call, t._dtype)
     return cast(t, want, op.title())
 
 
@@ -399,3 +421,19 @@ class ByArgument(Kernel):
         return kernel
 
 
+
+
+@final
+class ByFunction(Kernel):
+    """One of several kernels; `fn(*args)` gives the key."""
+
+    def __init__(self, fn: Any, kernels: dict[Any, Kernel]) -> None:
+        self.fn: Final[Any] = fn
+        self.kernels: Final = kernels
+        self.calls_ops = True
+
+    def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
+        return self.kernels[self.fn(*args)].run(op, args, keys)
+
+    def into(self, op: Op, args: tuple[Any, ...], spec: Spec, out: TensorBase) -> bool:
+        return self.kernels[self.fn(*args)].into(op, args, spec, out)

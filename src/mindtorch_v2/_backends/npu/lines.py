@@ -13,10 +13,14 @@ numbers=        dict(other="aclnnAdds(self, other, alpha, out)"): the call when 
 cast=           names of operands that are cast to the dtype the rule computes in; default: the operands of a pointwise
                 rule, else none. Operands that are not cast keep their dtype, widened if the vendor does not accept it.
                 Results that the vendor does not write in the row's dtype are cast.
+expand=         names of operands that the vendor wants in the result's shape
 empty=          a number: what the results hold when an operand has no element (default: the vendor decides; results
                 without elements are never launched for).
-inplace=        False where the vendor's in-place function differs; by default aclnnInplaceX is used for `op_` if it has
-                the parameters of aclnnX without the result. Without one, a temporary and a copy.
+inplace=        the call that serves `op_`, such as "aclnnInplaceX(self, mask, value)", or a dict by argument as in
+                numbers= ("" for the main call), or False. By default aclnnInplaceX if it has the parameters of aclnnX
+                without the result. Without one, a temporary and a copy.
+otherwise=      a kernel for dtypes that the vendor function neither accepts nor can widen; default: the row's own
+                composition of other operators, if it has one, else an error that names what is accepted.
 
 Instead of a text the right side may be
     parts(fn)           fn(*args) in terms of other operators, once the rule has agreed
@@ -42,7 +46,7 @@ from ..._ops.rules.accept import Choose
 from ..._ops.rules.pointwise import Pointwise
 from ..common.kernels import IntoKernel, derived
 from . import launch, table
-from .kernels import EXPRESSION, LITERAL, RESULT, ByArgument, Call, Expression, Line, Missing
+from .kernels import EXPRESSION, LITERAL, RESULT, ByArgument, ByFunction, Call, Expression, Line, Missing
 
 HELPERS: dict[str, Callable[..., Any]] = {}
 _TOKEN = re.compile(r'\s*("[^"]*"|[A-Za-z_]\w*|-?\d+\.\d*(?:e-?\d+)?|-?\d+|[(),])')
@@ -143,7 +147,7 @@ def pointwise_positions(rule: Rule | None) -> Sequence[int]:
     return ()
 
 
-def _call(op: Op, text: str, cast: Sequence[str] | None, inplace: bool) -> Call:
+def _call(op: Op, text: str, cast: Sequence[str] | None, expand: Sequence[str], inplace: bool | str) -> Call:
     reader = Reader(text, op)
     name, items = reader.call()
     if not table.has(name):
@@ -155,64 +159,82 @@ def _call(op: Op, text: str, cast: Sequence[str] | None, inplace: bool) -> Call:
     for p, (source, _) in zip(sig.params, items):
         if source <= RESULT and not p.written:
             raise reader.error(f"parameter {p.name} is not written, but a result is passed")
-    if cast is None:
-        positions: Sequence[int] = pointwise_positions(op.rule)
-    else:
-        positions = [op.schema.index(n) for n in cast]
-        if -1 in positions:
-            raise reader.error(f"cast= names {list(cast)}; arguments: {[a.name for a in op.schema.args]}")
-    promoted = [source >= 0 and source in positions and p.kind == table.TENSOR
-                for p, (source, _) in zip(sig.params, items)]
-    other, dropped = _inplace(sig, items) if inplace else ("", -1)
-    sources = [s for s, _ in items]
-    values = [v for _, v in items]
-    return Call(name, sources, values, values, promoted, other, dropped)
+    positions = pointwise_positions(op.rule) if cast is None else _positions(reader, op, cast)
+    wide = _positions(reader, op, expand)
+    other: Call | None = None
+    if isinstance(inplace, str):
+        other = _call(op, inplace, cast, (), False)
+    elif inplace:
+        other = _inplace(op, sig, items, positions)
+    return _made(name, items, positions, wide, other)
 
 
-def _inplace(sig: table.Signature, items: list[tuple[int, Any]]) -> tuple[str, int]:
+def _made(name: str, items: list[tuple[int, Any]], positions: Sequence[int], wide: Sequence[int],
+          inplace: Call | None) -> Call:
+    tensors = [p.kind == table.TENSOR for p in table.signature(name).params]
+    return Call(name, [s for s, _ in items], [v for _, v in items],
+                [t and s >= 0 and s in positions for t, (s, _) in zip(tensors, items)],
+                [t and s >= 0 and s in wide for t, (s, _) in zip(tensors, items)], inplace)
+
+
+def _positions(reader: Reader, op: Op, names: Sequence[str]) -> Sequence[int]:
+    positions = [op.schema.index(n) for n in names]
+    if -1 in positions:
+        raise reader.error(f"cast= or expand= names {list(names)}; arguments: {[a.name for a in op.schema.args]}")
+    return positions
+
+
+def _inplace(op: Op, sig: table.Signature, items: list[tuple[int, Any]], positions: Sequence[int]) -> Call | None:
     """The function that writes into its first operand, if the vendor has one with the other parameters as they are."""
     name = "aclnnInplace" + sig.name[5:]
     outs = [i for i, (s, _) in enumerate(items) if s <= RESULT]
     if not table.has(name) or len(outs) != 1 or not items or items[0][0] != 0:
-        return "", -1
+        return None
     rest = [p for i, p in enumerate(sig.params) if i != outs[0]]
     theirs = table.signature(name).params
     if len(rest) != len(theirs) or any(a.kind != b.kind for a, b in zip(rest, theirs)):
-        return "", -1
+        return None
     if any(a.name != b.name for a, b in zip(rest[1:], theirs[1:])):
-        return "", -1
-    return name, outs[0]
+        return None
+    return _made(name, [x for i, x in enumerate(items) if i != outs[0]], positions, (), None)
 
 
 # -- writing lines --------------------------------------------------------------------------------------------------
 class Unbound:
     """A line before its row is known."""
 
-    def __init__(self, text: str, numbers: Mapping[str, str] | None, cast: Sequence[str] | None, empty: Any,
-                 inplace: bool) -> None:
-        self.text, self.numbers, self.cast, self.empty, self.inplace = text, numbers, cast, empty, inplace
+    def __init__(self, text: str, numbers: Mapping[str, str] | None, cast: Sequence[str] | None,
+                 expand: Sequence[str], empty: Any, inplace: bool | str | Mapping[str, str], otherwise: Any) -> None:
+        self.text, self.numbers, self.cast, self.expand, self.empty = text, numbers, cast, expand, empty
+        self.inplace, self.otherwise = inplace, otherwise
 
     def bind(self, op: Op) -> Kernel:
-        call = _call(op, self.text, self.cast, self.inplace)
+        by_name = self.inplace if isinstance(self.inplace, Mapping) else {}
+        plain: bool | str = by_name.get("", True) if isinstance(self.inplace, Mapping) else self.inplace
+        call = _call(op, self.text, self.cast, self.expand, plain)
         by_number: list[tuple[int, Call]] = []
         for name, text in (self.numbers or {}).items():
             position = op.schema.index(name)
             if position < 0:
                 raise ValueError(f"NPU line of '{op.name}': numbers= names {name!r}; arguments: "
                                  f"{[a.name for a in op.schema.args]}")
-            by_number.append((position, _call(op, text, self.cast, self.inplace)))
+            mine = by_name.get(name, True) if isinstance(self.inplace, Mapping) else self.inplace is not False
+            by_number.append((position, _call(op, text, self.cast, self.expand, mine)))
         slots = [i for i, a in enumerate(op.schema.args) if a.is_tensor]
         lists = any(a.is_tensor_list for a in op.schema.args)
-        return Line(slots, call, by_number, self.empty, lists)
+        otherwise = op.row.fallback if self.otherwise is None and op.row is not None else self.otherwise
+        return Line(slots, call, by_number, self.empty, lists, otherwise)
 
 
 class Chosen:
     """`choose(...)` before its row is known."""
 
-    def __init__(self, name: str, kernels: Mapping[Any, Kernel | Unbound]) -> None:
+    def __init__(self, name: str | Callable[..., Any], kernels: Mapping[Any, Kernel | Unbound | str]) -> None:
         self.name, self.kernels = name, kernels
 
     def bind(self, op: Op) -> Kernel:
+        if not isinstance(self.name, str):
+            return ByFunction(self.name, {value: bound(k, op) for value, k in self.kernels.items()})
         position = op.schema.index(self.name)
         if position < 0:
             raise ValueError(f"NPU line of '{op.name}': choose names {self.name!r}; arguments: "
@@ -226,20 +248,20 @@ def bound(kernel: Kernel | Unbound | Chosen | str, op: Op) -> Kernel:
     return kernel if isinstance(kernel, Kernel) else kernel.bind(op)
 
 
-def line(text: str, *, numbers: Mapping[str, str] | None = None, cast: Sequence[str] | None = None, empty: Any = None,
-         inplace: bool = True) -> Unbound:
-    """A vendor call as a value, for `choose`."""
-    return Unbound(text, numbers, cast, empty, inplace)
+def line(text: str, *, numbers: Mapping[str, str] | None = None, cast: Sequence[str] | None = None,
+         expand: Sequence[str] = (), empty: Any = None, inplace: bool | str | Mapping[str, str] = True,
+         otherwise: Kernel | None = None) -> Unbound:
+    """A vendor call with its options as a value, for `choose`."""
+    return Unbound(text, numbers, cast, expand, empty, inplace, otherwise)
 
 
-def npu(name: str, kernel: str | Kernel | Unbound | Chosen, *, numbers: Mapping[str, str] | None = None,
-        cast: Sequence[str] | None = None, empty: Any = None, inplace: bool = True) -> None:
-    """Serve operator `name` on NPUs."""
+def npu(name: str, kernel: str | Kernel | Unbound | Chosen, **options: Any) -> None:
+    """Serve operator `name` on NPUs; the options are those of `line`."""
     op = registry.get(name)
     if isinstance(kernel, str):
-        kernel = line(kernel, numbers=numbers, cast=cast, empty=empty, inplace=inplace)
-    elif numbers is not None or cast is not None or empty is not None or not inplace:
-        raise ValueError(f"NPU line of '{name}': numbers=, cast=, empty= and inplace= belong to a vendor call")
+        kernel = line(kernel, **options)
+    elif options:
+        raise ValueError(f"NPU line of '{name}': {', '.join(options)} belong to a vendor call")
     op.kernels[int(NPU)] = bound(kernel, op)
     op.forget()
 
@@ -262,7 +284,8 @@ def makes(fn: Callable[..., Any]) -> Kernel:
     return FnKernel(fn)
 
 
-def choose(name: str, kernels: Mapping[Any, Kernel | Unbound]) -> Chosen:
+def choose(name: str | Callable[..., Any], kernels: Mapping[Any, Kernel | Unbound | str]) -> Chosen:
+    """By the value of the argument `name`, or by what a function of all arguments answers."""
     return Chosen(name, kernels)
 
 
@@ -277,7 +300,7 @@ def state(op: Op) -> str:
     kernel = op.kernels.get(int(NPU))
     if isinstance(kernel, Missing):
         return f"missing: {kernel.reason}"
-    if isinstance(kernel, (Line, ByArgument)):
+    if isinstance(kernel, (Line, ByArgument, ByFunction)):
         return "line"
     if kernel is not None:
         return "parts"

@@ -7,7 +7,7 @@ before. A parameter is a kind, marks, a name, and after a colon the dtypes the d
 
     T tensor   S scalar   I int array   F float array   B bool array   TL tensor list   SL scalar list
     i64 i32 i8 u64 u32 f64 f32 b (bool) by value with exactly that C width, dt aclDataType, s char*
-    ?  may be null       >  written        !  read and written       +  has at least one dimension
+    ?  may be null     >  written     !  read and written     +  has at least one dimension     =  must be row-major
     f float32 h float16 b bfloat16 d float64, 1 2 4 8 signed integers by bytes, u uint8, ? bool, U V W uint16/32/64,
     F complex64 D complex128; no colon: not documented, or the dtype of another parameter
 
@@ -72,16 +72,17 @@ def dtypes_of(mask: int) -> list[dtype]:
 @final
 class Param:
     """One parameter of a vendor function. `mask` is 0 where the documents name no dtypes; `lifted`: a 0-dim tensor is
-    passed as one element of one dimension."""
+    passed as one element of one dimension; `dense`: strides are not accepted."""
 
     def __init__(self, kind: int, name: str, optional: bool, written: bool, read: bool, lifted: bool,
-                 letters: str) -> None:
+                 dense: bool, letters: str) -> None:
         self.kind: Final = kind
         self.name: Final = name
         self.optional: Final = optional
         self.written: Final = written
         self.read: Final = read
         self.lifted: Final = lifted
+        self.dense: Final = dense
         self.mask: Final = mask_of(letters)
 
 
@@ -116,13 +117,13 @@ def parse(text: str) -> Signature:
 def _param(text: str, line: str) -> Param:
     declared, _, name = text.partition(" ")
     name, _, letters = name.partition(":")
-    plain = declared.rstrip("?>!+")
+    plain = declared.rstrip("?>!+=")
     kind = KINDS.get(plain)
     if kind is None or not name:
         raise ValueError(f"table line {line!r}: cannot read parameter {text!r}; kinds: {' '.join(KINDS)}")
     marks = declared[len(plain):]
     return Param(kind, name, "?" in marks, ">" in marks or "!" in marks, ">" not in marks, "+" in marks,
-                 letters)
+                 "=" in marks, letters)
 
 
 @final
@@ -204,11 +205,11 @@ Amin(T self:fhbd1248u?, I dim, b keepDim, T> out:fhbd1248u?)
 Aminmax(T self:fhbd1248u?, I dim, b keepDim, T> minOut:fhbd1248u?, T> maxOut:fhbd1248u?)
 AminmaxAll(T self:fhbd1248u?, T> minOut:fhbd1248u?, T> maxOut:fhbd1248u?)
 AminmaxDim(T self:fhbd1248u?, i64 dim, b keepDim, T> minOut:fhbd1248u?, T> maxOut:fhbd1248u?)
-AmpUpdateScale(T currentScale:fhb, T growthTracker:4, T foundInf:fhb, f64 growthFactor, f64 backoffFactor,
-    i64 growthInterval, T> updatedScale:fhb, T> updatedGrowthTracker:4)
+AmpUpdateScale(T= currentScale:fhb, T= growthTracker:4, T= foundInf:fhb, f64 growthFactor, f64 backoffFactor,
+    i64 growthInterval, T>= updatedScale:fhb, T>= updatedGrowthTracker:4)
 AngleV2(T x:fhb1248u?F, T> out:fhb)
 Any(T self:fhbd1248u?, I dim, b keepdim, T> out:?)
-ApplyAdamWV2(T!+ varRef:fhb, T! mRef, T! vRef, T!? maxGradNormOptionalRef, T grad, T step:f8, f32 lr, f32 beta1,
+ApplyAdamWV2(T!+ varRef:fhb, T! mRef, T! vRef, T!? maxGradNormOptionalRef, T grad, T= step:f8, f32 lr, f32 beta1,
     f32 beta2, f32 weightDecay, f32 eps, b amsgrad, b maximize)
 ApplyGradientDescent(T!+ var:fhb, T alpha:fhb, T+ delta:fhb)
 Arange(S start:fhbd1248u?, S end:fhbd1248u?, S step:fhbd1248u?, T> out:fhbd48)
@@ -233,14 +234,14 @@ AvgPool3dBackward(T gradOutput:fhb, T self:fhb, I kernelSize, I stride, I paddin
 AxpyV2(T self:fhb4, T other:fhb4, T alpha:fhb4, T> out:fhb4)
 Baddbmm(T+ self:fhb, T batch1:fhb, T batch2:fhb, S beta:fhd1248u?, S alpha:fhd1248u?, T> out:fhb, i8 cubeMathType)
 BatchMatMul(T self:fhb, T mat2:fhb, T> out:fhb, i8 cubeMathType)
-BatchNorm(T input:fhb, T? weight:fhb, T? bias:fhb, T? runningMean:fhb, T? runningVar:fhb, b training, f64 momentum,
+BatchNorm(T input:fhb, T? weight:fhb, T? bias:fhb, T!? runningMean:fhb, T!? runningVar:fhb, b training, f64 momentum,
     f64 eps, T> output:fhb, T> saveMean:fhb, T> saveInvstd:fhb)
 BatchNormBackward(T gradOut:fhb, T input:fhb, T weight:fhb, T runningMean:fhb, T runningVar:fhb, T saveMean:fhb,
     T saveInvstd:fhb, b training, f64 eps, B outputMask, T>? gradInput:fhb, T>? gradWeight:fhb, T>? gradBias:fhb)
 BatchNormElemt(T input:fhb, T weight:fhb, T bias:fhb, T mean:fhb, T invstd:fhb, f64 eps, T> output:fhb)
 BatchNormElemtBackward(T gradOut:fhb, T input:fhb, T mean:fhb, T invstd:fhb, T? weight:fhb, T sumDy:fhb,
     T sumDyXmu:fhb, T+ counter:fh4, T> gradInput:fhb)
-BatchNormGatherStatsWithCounts(T input:fhb, T mean:fhb, T invstd:fhb, T? runningMean:fhb, T? runningVar:fhb,
+BatchNormGatherStatsWithCounts(T input:fhb, T mean:fhb, T invstd:fhb, T!? runningMean:fhb, T!? runningVar:fhb,
     f64 momentum, f64 eps, T counts:fhb, T> meanAll:fhb, T> invstdAll:fhb)
 BatchNormReduce(T x:fhb, T> sum:f, T> squareSum:f) @channels
 BatchNormReduceBackward(T gradOut:fhb, T input:fhb, T mean:fhb, T invstd:fhb, T weight:fhb, b inputG, b weightG,
@@ -290,11 +291,11 @@ ConvDepthwise2d(T self:fhb, T weight:fhb, I kernelSize, T bias:fhb, I stride, I 
 Convolution(T input:fhb, T weight:fhb, T?+ bias:fhb, I stride, I padding, I dilation, b transposed, I outputPadding,
     i64 groups, T> output:fhb, i8 cubeMathType) @channels
 ConvolutionBackward(T gradOutput:fhb, T input:fhb, T weight:fhb, I biasSizes, I stride, I padding, I dilation,
-    b transposed, I outputPadding, i32 groups, B outputMask, i8 cubeMathType, T> gradInput:fhb, T> gradWeight:fhb,
-    T> gradBias:fhb) @channels
+    b transposed, I outputPadding, i32 groups, B outputMask, i8 cubeMathType, T>?= gradInput:fhb, T>?= gradWeight:fhb,
+    T>?= gradBias:fhb) @channels
 ConvTbc(T self:fhb, T weight:fhb, T? bias:fhb, i64 pad, T> output, i8 cubeMathType)
-ConvTbcBackward(T self:fhb, T input:fhb, T weight:fhb, T? bias:fhb, i64 pad, i8 cubeMathType, T> gradInput:fhb,
-    T> gradWeight:fhb, T> gradBias:fhb)
+ConvTbcBackward(T self:fhb, T input:fhb, T weight:fhb, T? bias:fhb, i64 pad, i8 cubeMathType, T>= gradInput:fhb,
+    T>= gradWeight:fhb, T>= gradBias:fhb)
 Cos(T input:fhbd1248u?FD, T> out:fhbdFD)
 Cosh(T self:fhd, T> out:fhd)
 CrossEntropyLoss(T input:fhb, T target:48, T? weightOptional:f, s? reductionOptional, i64 ignoreIndex,
@@ -371,80 +372,80 @@ FloorDivide(T self:fhd1248u?, T other:fhd1248u?, T> out:fhd1248uFD)
 FloorDivides(T self:fhd1248u?, S other:fhd1248u?, T> out:fhd1248u?)
 FmodScalar(T self:fhbd148u, S other:fhbd148u, T> out:fhbd148u)
 FmodTensor(T self:fhbd148u, T other:fhbd148u, T> out:fhbd148u)
-ForeachAbs(TL x:fhb, TL> out:fhb)
-ForeachAcos(TL x:fhb, TL> out:fhb)
-ForeachAddcdivList(TL x1:fhb, TL x2:fhb, TL x3:fhb, T scalars:fhb, TL> out:fhb)
+ForeachAbs(TL x:fhb, TL>= out:fhb)
+ForeachAcos(TL x:fhb, TL>= out:fhb)
+ForeachAddcdivList(TL x1:fhb, TL x2:fhb, TL x3:fhb, T scalars:fhb, TL>= out:fhb)
 ForeachAddcdivScalar(TL x1:fhb, TL x2:fhb, TL x3:fhb, T scalar:fh, TL> out:fhb)
 ForeachAddcdivScalarList(TL x1:fhb, TL x2:fhb, TL x3:fhb, T scalars:fhb, TL> out:fhb)
-ForeachAddcdivScalarV2(TL x1:fhb, TL x2:fhb, TL x3:fhb, S scalar:fhd, TL> out:fhb)
-ForeachAddcmulList(TL x1:fhb4, TL x2:fhb4, TL x3:fhb4, T scalars:fhb4, TL> out:fhb4)
-ForeachAddcmulScalar(TL x1:fhb4, TL x2:fhb4, TL x3:fhb4, T scalar:fh4, TL> out:fhb4)
-ForeachAddcmulScalarList(TL x1:fhb4, TL x2:fhb4, TL x3:fhb4, T scalars:fhb4, TL> out:fhb4)
-ForeachAddcmulScalarV2(TL x1:fhb4, TL x2:fhb4, TL x3:fhb4, S scalar:fhd48, TL> out:fhb4)
+ForeachAddcdivScalarV2(TL= x1:fhb, TL= x2:fhb, TL= x3:fhb, S scalar:fhd, TL>= out:fhb)
+ForeachAddcmulList(TL x1:fhb4, TL x2:fhb4, TL x3:fhb4, T scalars:fhb4, TL>= out:fhb4)
+ForeachAddcmulScalar(TL x1:fhb4, TL x2:fhb4, TL x3:fhb4, T scalar:fh4, TL>= out:fhb4)
+ForeachAddcmulScalarList(TL x1:fhb4, TL x2:fhb4, TL x3:fhb4, T scalars:fhb4, TL>= out:fhb4)
+ForeachAddcmulScalarV2(TL= x1:fhb4, TL= x2:fhb4, TL= x3:fhb4, S scalar:fhd48, TL>= out:fhb4)
 ForeachAddList(TL x1:fhb124u, TL x2:fhb124u, T alpha:fh4, TL> out:fhb124u)
 ForeachAddListV2(TL x1:fhb124u, TL x2:fhb124u, S alpha:fhd48, TL> out:fhb124u)
-ForeachAddScalar(TL x:fhb124u, T scalar:fh4, TL> out:fhb124u)
-ForeachAddScalarList(TL x:fhb4, SL scalars:f8, TL> out:fhb4)
-ForeachAddScalarV2(TL x:fhb124u, S scalar:fhd48, TL> out:fhb124u)
-ForeachAsin(TL x:fhb, TL> out:fhb)
-ForeachAtan(TL x:fhb, TL> out:fhb)
+ForeachAddScalar(TL x:fhb124u, T scalar:fh4, TL>= out:fhb124u)
+ForeachAddScalarList(TL x:fhb4, SL scalars:f8, TL>= out:fhb4)
+ForeachAddScalarV2(TL= x:fhb124u, S scalar:fhd48, TL>= out:fhb124u)
+ForeachAsin(TL x:fhb, TL>= out:fhb)
+ForeachAtan(TL x:fhb, TL>= out:fhb)
 ForeachCopy(TL x:fhbd1248u?UV, TL> out:fhbd1248u?UV)
-ForeachCos(TL x:fhb, TL> out:fhb)
-ForeachCosh(TL x:fhb, TL> out:fhb)
+ForeachCos(TL x:fhb, TL>= out:fhb)
+ForeachCosh(TL x:fhb, TL>= out:fhb)
 ForeachDivList(TL x1:fhb, TL x2:fhb, TL> out:fhb)
 ForeachDivScalar(TL x:fhb, T scalar:fh, TL> out:fhb)
-ForeachDivScalarList(TL x:fhb, SL scalars:f, TL> out:fhb)
+ForeachDivScalarList(TL x:fhb, SL scalars:f, TL>= out:fhb)
 ForeachDivScalarV2(TL x:fhb, S scalar:fhd, TL> out:fhb)
-ForeachErf(TL x:fhb, TL> out:fhb)
-ForeachErfc(TL x:fhb, TL> out:fhb)
+ForeachErf(TL x:fhb, TL>= out:fhb)
+ForeachErfc(TL x:fhb, TL>= out:fhb)
 ForeachExp(TL x:fhb12u, TL> out:fhb12u)
 ForeachExpm1(TL x:fhb12u, TL> out:fhb12u)
 ForeachLerpList(TL x1:fhb, TL x2:fhb, TL weight:fhb, TL> out:fhb)
 ForeachLerpScalar(TL x1:fhb, TL x2:fhb, S weight:fd, TL> out:fhb)
-ForeachLog(TL x:fhb, TL> out:fhb)
-ForeachLog10(TL x:fhb, TL> out:fhb)
-ForeachLog1p(TL x:fhb, TL> out:fhb)
-ForeachLog2(TL x:fhb, TL> out:fhb)
-ForeachMaximumList(TL x1:fhb4, TL x2:fhb4, TL> out:fhb4)
-ForeachMaximumScalar(TL x:fhb4, T scalar:fh4, TL> out:fhb4)
-ForeachMaximumScalarList(TL x:fhb4, SL scalars:fd8, TL> out:fhb4)
-ForeachMaximumScalarV2(TL x:fhb4, S scalar:fhd48, TL> out:fhb4)
-ForeachMinimumList(TL x1:fhb4, TL x2:fhb4, TL> out:fhb4)
-ForeachMinimumScalar(TL x:fhb4, T scalar:fh4, TL> out:fhb4)
-ForeachMinimumScalarList(TL x:fhb4, SL scalars:fd8, TL> out:fhb4)
-ForeachMinimumScalarV2(TL x:fhb4, S scalar:fhd48, TL> out:fhb4)
+ForeachLog(TL x:fhb, TL>= out:fhb)
+ForeachLog10(TL x:fhb, TL>= out:fhb)
+ForeachLog1p(TL x:fhb, TL>= out:fhb)
+ForeachLog2(TL x:fhb, TL>= out:fhb)
+ForeachMaximumList(TL x1:fhb4, TL x2:fhb4, TL>= out:fhb4)
+ForeachMaximumScalar(TL x:fhb4, T scalar:fh4, TL>= out:fhb4)
+ForeachMaximumScalarList(TL x:fhb4, SL scalars:fd8, TL>= out:fhb4)
+ForeachMaximumScalarV2(TL= x:fhb4, S scalar:fhd48, TL>= out:fhb4)
+ForeachMinimumList(TL x1:fhb4, TL x2:fhb4, TL>= out:fhb4)
+ForeachMinimumScalar(TL x:fhb4, T scalar:fh4, TL>= out:fhb4)
+ForeachMinimumScalarList(TL x:fhb4, SL scalars:fd8, TL>= out:fhb4)
+ForeachMinimumScalarV2(TL= x:fhb4, S scalar:fhd48, TL>= out:fhb4)
 ForeachMulList(TL x1:fhb124u, TL x2:fhb124u, TL> out:fhb124u)
-ForeachMulScalar(TL x:fhb4, T scalar:fh4, TL> out:fhb4)
-ForeachMulScalarList(TL x:fhb4, SL scalars:fd8, TL> out:fhb4)
-ForeachMulScalarV2(TL x:fhb4, S scalar:fhd48, TL> out:fhb4)
-ForeachNeg(TL x:fhb124u, TL> out:fhb124u)
-ForeachNonFiniteCheckAndUnscale(TL! scaledGrads:fhb, T! foundInf:f, T invScale:f)
-ForeachNorm(TL x:fhb, S scalar:fd8, TL> out:fhb)
-ForeachPowList(TL x1:fhb4, TL x2:fhb4, TL> out:fhb4)
-ForeachPowScalar(TL x:fhb4, T scalar:fh4, TL> out:fhb4)
-ForeachPowScalarAndTensor(S scalar:fd8, TL x:fhb4, TL> out:fhb4)
-ForeachPowScalarList(TL x:fhb4, SL scalars:f8, TL> out:fhb4)
-ForeachPowScalarV2(TL x:fhb, S scalar:fhd, TL> out:fhb)
-ForeachReciprocal(TL x:fhb, TL> out:fhb)
-ForeachRoundOffNumber(TL x:fhb2, T roundMode:1, TL> out:fhb2)
-ForeachRoundOffNumberV2(TL x:fhb2, S roundMode:18, TL> out:fhb2)
-ForeachSigmoid(TL x:fhb, TL> out:fhb)
-ForeachSign(TL x:fhb148, TL> out:fhb148)
-ForeachSin(TL x:fhb, TL> out:fhb)
-ForeachSinh(TL x:fhb, TL> out:fhb)
+ForeachMulScalar(TL x:fhb4, T scalar:fh4, TL>= out:fhb4)
+ForeachMulScalarList(TL x:fhb4, SL scalars:fd8, TL>= out:fhb4)
+ForeachMulScalarV2(TL= x:fhb4, S scalar:fhd48, TL>= out:fhb4)
+ForeachNeg(TL x:fhb124u, TL>= out:fhb124u)
+ForeachNonFiniteCheckAndUnscale(TL!= scaledGrads:fhb, T!= foundInf:f, T invScale:f)
+ForeachNorm(TL x:fhb, S scalar:fd8, TL>= out:fhb)
+ForeachPowList(TL x1:fhb4, TL x2:fhb4, TL>= out:fhb4)
+ForeachPowScalar(TL x:fhb4, T scalar:fh4, TL>= out:fhb4)
+ForeachPowScalarAndTensor(S scalar:fd8, TL x:fhb4, TL>= out:fhb4)
+ForeachPowScalarList(TL x:fhb4, SL scalars:f8, TL>= out:fhb4)
+ForeachPowScalarV2(TL= x:fhb, S scalar:fhd, TL>= out:fhb)
+ForeachReciprocal(TL x:fhb, TL>= out:fhb)
+ForeachRoundOffNumber(TL x:fhb2, T roundMode:1, TL>= out:fhb2)
+ForeachRoundOffNumberV2(TL= x:fhb2, S roundMode:18, TL>= out:fhb2)
+ForeachSigmoid(TL x:fhb, TL>= out:fhb)
+ForeachSign(TL x:fhb148, TL>= out:fhb148)
+ForeachSin(TL x:fhb, TL>= out:fhb)
+ForeachSinh(TL x:fhb, TL>= out:fhb)
 ForeachSqrt(TL x:fhb, TL> out:fhb)
-ForeachSubList(TL x1:fhb124u, TL x2:fhb124u, T alpha:fh4, TL> out:fhb124u)
-ForeachSubListV2(TL x1:fhb124u, TL x2:fhb124u, S alpha:fhd48, TL> out:fhb124u)
-ForeachSubScalar(TL x:fhb4, T scalar:fh4, TL> out:fhb4)
-ForeachSubScalarList(TL x:fhb4, SL scalars:f8, TL> out:fhb4)
-ForeachSubScalarV2(TL x:fhb4, S scalar:fhd48, TL> out:fhb4)
-ForeachTan(TL x:fhb, TL> out:fhb)
-ForeachTanh(TL x:fhb, TL> out:fhb)
-ForeachZeroInplace(TL! x:fhb24)
+ForeachSubList(TL x1:fhb124u, TL x2:fhb124u, T alpha:fh4, TL>= out:fhb124u)
+ForeachSubListV2(TL= x1:fhb124u, TL= x2:fhb124u, S alpha:fhd48, TL>= out:fhb124u)
+ForeachSubScalar(TL x:fhb4, T scalar:fh4, TL>= out:fhb4)
+ForeachSubScalarList(TL x:fhb4, SL scalars:f8, TL>= out:fhb4)
+ForeachSubScalarV2(TL= x:fhb4, S scalar:fhd48, TL>= out:fhb4)
+ForeachTan(TL x:fhb, TL>= out:fhb)
+ForeachTanh(TL x:fhb, TL>= out:fhb)
+ForeachZeroInplace(TL!= x:fhb24)
 Frac(T input:fhb1248u, T> out:fhb1248u)
-FusedAdamw(TL! paramsRef:fhb, TL grads, TL! expAvgsRef, TL! expAvgSqsRef, TL!? maxExpAvgSqsRef, TL stateSteps:f8,
-    T? gradScaleOptional:f, T? foundInfOptional:f, f64 lr, f64 beta1, f64 beta2, f64 weightDecay, f64 eps, b amsgrad,
-    b maximize)
+FusedAdamw(TL! paramsRef:fhb, TL grads, TL! expAvgsRef, TL! expAvgSqsRef, TL!? maxExpAvgSqsRef, TL= stateSteps:f8,
+    T?= gradScaleOptional:f, T?= foundInfOptional:f, f64 lr, f64 beta1, f64 beta2, f64 weightDecay, f64 eps,
+    b amsgrad, b maximize)
 FusedSgd(TL! paramsRef:fhb, TL! gradsRef:fhb, TL!? momentumBufferListOptionalRef:fhb, T? gradScaleOptional:fhb,
     f32 weightDecay, f32 momentum, f32 lr, f32 dampening, b nesterov, b maximize, b isFirstStep)
 Gather(T self:fhbd1248u?UVW, i64 dim, T index:48, T> out)
@@ -602,7 +603,7 @@ InplacePowTensorScalar(T! self:fhbd1248uFD, S exponent:fhbd1248uFD)
 InplacePowTensorTensor(T! self:fhbd1248uFD, T exponent:fhbd1248uFD)
 InplacePut(T! selfRef:fhbd1248u?FD, T index:48, T source, b accumulate)
 InplaceRandom(T! selfRef:fhbd1248u?FD, i64 from, i64 to, i64 seed, i64 offset)
-InplaceRandomTensor(T! selfRef:fhbd1248u?FD, i64 from, i64 to, T seedTensor:8, T offsetTensor:8, i64 offset)
+InplaceRandomTensor(T! selfRef:fhbd1248u?FD, i64 from, i64 to, T= seedTensor:8, T= offsetTensor:8, i64 offset)
 InplaceReciprocal(T! selfRef:fhbdFD)
 InplaceRelu(T! selfRef:fhb148u)
 InplaceRemainderTensorScalar(T! selfRef:fhbd48, S other:fhbd48)
@@ -631,14 +632,14 @@ InplaceTril(T! selfRef:fhbd1248u?UVWF, i64 diagonal)
 InplaceTriu(T! selfRef:fhbd1248u?UVWF, i64 diagonal)
 InplaceTrunc(T! selfRef:fhb)
 InplaceUniform(T! selfRef:fhbd1248u, f64 from, f64 to, u64 seed, u64 offset)
-InplaceUniformTensor(T! selfRef:fhbd1248u, f64 from, f64 to, T seedTensor:W, T offsetTensor:W, u64 offset)
+InplaceUniformTensor(T! selfRef:fhbd1248u, f64 from, f64 to, T= seedTensor:W, T= offsetTensor:W, u64 offset)
 InplaceXLogYScalarOther(T! selfRef, S other)
 InplaceXLogYTensor(T! selfRef, T other)
 InplaceZero(T! selfRef:fhbd1248u?UFD)
 Inverse(T self:fh, T> out:fh)
 IsClose(T self:fhbd1248u?, T other:fhbd1248u?, f64 rtol, f64 atol, b equalNan, T> out:?)
 IsFinite(T self:fhbd, T> out:?)
-IsInf(T x:fhbd1248u?, T> out:?)
+IsInf(T x:fhbd1248u?, T>= out:?)
 IsInScalarTensor(S element:fhbd1248u?UFD, T testElements:fhbd1248u?UFD, b assumeUnique, b invert, T> out:?)
 IsInTensorScalar(T element:fhbd1248u?UFD, S testElement:fhbd1248u?UFD, b assumeUnique, b invert, T> out:?)
 IsNegInf(T self:fhbd, T> out:?)
@@ -692,7 +693,7 @@ LogSumExp(T self:fhb1248u?, I dim, b keepDim, T> out:fhb)
 LpLoss(T predict:fhb, T label:fhb, i64 p, s reduction, T> out:fhb)
 LtScalar(T self:fhbd1248u?UVW, S other:fhbd1248u?UVW, T> out:fhbd1248u?UVWFD)
 LtTensor(T self:fhbd1248u?UVW, T other:fhbd1248u?UVW, T> out:fhbd1248u?UVWFD)
-MaskedSelect(T self:fhbd1248u?, T mask:u?, T> out:fhbd1248u?) @dynamic
+MaskedSelect(T self:fhbd1248u?, T mask:u?, T>= out:fhbd1248u?) @dynamic
 Matmul(T+ self:fhb, T+ mat2:fhb, T>+ out:fhb, i8 cubeMathType)
 Max(T self:fhbd1248u?, T> out:fhbd1248u?)
 MaxDim(T+ self:fhb8?, i64 dim, b keepdim, T> out:fhb8?, T> indices:8)
@@ -716,7 +717,7 @@ MaxUnpool2d(T self:fhd1248u, T indices:48, I outputSize, T> out:fhd1248u)
 MaxUnpool2dBackward(T gradOutput:fh1248u?, T self:fh1248u?, T indices:48, I outputSize, T> out:fh1248u?)
 MaxUnpool3d(T self:fhd1248u, T indices:48, I outputSize, I stride, I padding, T> outRef:fhd1248u)
 MaxUnpool3dBackward(T gradOutput:fhd1248u, T self:fhd1248u, T indices:8, I outputSize, I stride, I padding,
-    T> out:fhd1248u)
+    T>= out:fhd1248u)
 MaxV2(T self:fhbd1248u?, I dims, b keepDims, b noopWithEmptyDims, T> out:fhbd1248u?)
 Mean(T self:fhbd1248uFD, I dim, b keepDim, dt dtype, T> out:fhbd1248uFD)
 MeanV2(T self:fhbd1248uFD, I dim, b keepDim, b noopWithEmptyAxes, T> out:fhbd1248uFD)
@@ -729,7 +730,7 @@ MinN(TL tensors:fhb148, T> out:fhb148)
 Mish(T self:fhb, T> out:fhb)
 MishBackward(T gradOutput:fhb, T self:fhb, T> gradInput:fhb)
 Mm(T self:fhb, T mat2:fhb, T> out:fhb, i8 cubeMathType)
-MseLoss(T+ self:fhb, T+ target:fhb, i64 reduction, T>+ out:fhb)
+MseLoss(T+ self:fhb, T+ target:fhb, i64 reduction, T> out:fhb)
 MseLossBackward(T+ gradOutput, T+ self:fhb, T+ target, i64 reduction, T>+ out:fhb)
 MseLossGrad(T+ gradOutput, T self, T+ target, s? reduction, T>+ out:fhb)
 MseLossOut(T+ self:fhb, T+ target:fhb, i64 reduction, T>+ out:fhb)
@@ -751,7 +752,7 @@ NLLLoss2dBackward(T gradOutput:fhb, T self:fhb, T target:48u, T weight, i64 redu
     T> out)
 NLLLossBackward(T gradOutput:fhb, T self:fhb, T target:48u, T weight, i64 reduction, i64 ignoreIndex, T totalWeight,
     T> out)
-Nonzero(T self:fhbd1248u?, T> out:8) @dynamic
+Nonzero(T self:fhbd1248u?, T>= out:8) @dynamic
 NonzeroV2(T self:fhbd1248u?UVW, T> out:8) @dynamic
 Norm(T self:fhb, S pScalar:f, I dim, b keepdim, T> out:fhb)
 OneHot(T+ self:48, i32 numClasses, T+ onValue:fh48, T+ offValue:fh48, i64 axis, T>+ out:fh48)
@@ -813,10 +814,10 @@ Rsqrt(T self:fhbd1248u?FD, T> out:fhbdFD)
 Rsub(T self:fhbd1248uFD, T other:fhbd1248uFD, S alpha:fhbd1248uFD, T> out:fhbd1248uFD)
 Rsubs(T self:fhbd1248uFD, S other:fhbd1248uFD, S alpha:fhbd1248uFD, T> out:fhbd1248uFD)
 Scale(T x:fhb, T scale:fhb, T? bias:fhb, i64 axis, i64 numAxes, b scaleFromBlob, T> y:fhb)
-ScaledMaskedSoftmax(T x:fhb, T mask:?, f64 scale, b fixedTriuMask, T> y:fhb)
-ScaledMaskedSoftmaxBackward(T gradOutput:fhb, T> y:fhb, T mask:?, f64 scale, b fixTriuMask, T> out:fhb)
+ScaledMaskedSoftmax(T x:fhb, T mask:?, f64 scale, b fixedTriuMask, T>= y:fhb)
+ScaledMaskedSoftmaxBackward(T gradOutput:fhb, T> y:fhb, T mask:?, f64 scale, b fixTriuMask, T>= out:fhb)
 Scatter(T self:fhbd1248u?FD, i64 dim, T index:48, T src:fhbd1248u?FD, i64 reduce, T> out:fhbd1248u?FD)
-ScatterAdd(T self:fhbd1248u?FD, i64 dim, T index:48, T src:fhbd1248u?FD, T> out:fhbd1248u?FD)
+ScatterAdd(T self:fhbd1248u?FD, i64 dim, T index:48, T= src:fhbd1248u?FD, T>= out:fhbd1248u?FD)
 ScatterList(TL! varRef:fhb124uUV, T indice:48, T updates:fhb124uUV, T? maskOptional:u, s? reduceOptional, i64 axis)
 ScatterNd(T+ data:fhb?, T+ indices:48, T+ updates:fhb?, T> out:fhb?)
 ScatterNdUpdate(T!+ varRef:fhb18?, T indices:48, T updates:fhb18?)
@@ -841,9 +842,9 @@ Sinh(T self:fhbd1248u?FD, T> out:fhbdFD)
 Slice(T+ self:fhb148u?, i64 dim, i64 start, i64 end, i64 step, T>+ out)
 SliceV2(T+ self:fhb148u?, I starts, I ends, I axes, I steps, T> out:fhb148u?)
 Slogdet(T self:fdFD, T> signOut:fdFD, T> logOut:fdFD)
-SmoothL1Loss(T+ self:fhb, T+ target:fhb, i64 reduction, f32 beta, T>+ result:fhb)
+SmoothL1Loss(T+ self:fhb, T+ target:fhb, i64 reduction, f32 beta, T> result:fhb)
 SmoothL1LossBackward(T+ gradOut:fhb, T+ self:fhb, T+ target:fhb, i64 reduction, f32 beta, T>+ gradInput:fhb)
-SoftMarginLoss(T+ self:fhb, T+ target:fhb, i64 reduction, T>+ out:fhb)
+SoftMarginLoss(T+ self:fhb, T+ target:fhb, i64 reduction, T> out:fhb)
 SoftMarginLossBackward(T+ gradOutput:fhb, T+ self:fhb, T+ target:fhb, i64 reduction, T>+ out:fhb)
 Softmax(T self:fhbd, i64 dim, T> out:fhbd)
 SoftmaxBackward(T gradOutput:fhb, T> output:fhb, i64 dim, T> out:fhb)
@@ -854,7 +855,7 @@ Softshrink(T self:fhb, S lambd:f, T> out:fhb)
 SoftshrinkBackward(T gradOutput:fhb, T self:fhb, S lambda, T> gradInput:fhb)
 Softsign(T self:fhb, T> out:fhb)
 Sort(T+ self:fhb1248u?UVW, b stable, i64 dim, b descending, T> valuesOut:fhbd1248u?UVW, T> indicesOut:8)
-SortWithIndex(T x:fhb4, T index:4, i64 axis, b descending, b stable, T> valuesOut:fhb4, T> indicesOut:4)
+SortWithIndex(T= x:fhb4, T= index:4, i64 axis, b descending, b stable, T>= valuesOut:fhb4, T>= indicesOut:4)
 SplitTensor(T+ self:fhbd1248u?UVWFD, u64 splitSections, i64 dim, TL> out:fhbd1248u?UVWFD)
 SplitWithSize(T self:fhb1248u?UVW, I splitSize, i64 dim, TL> out:fhb1248u?UVW)
 Sqrt(T self:fhbd1248u?FD, T> out:fhbdFD)
@@ -868,11 +869,11 @@ Subs(T self:fhbd1248u?FD, S other:fhbd1248u?FD, S alpha:fhbd1248u?FD, T> out:fhb
 Sum(TL tensors:fh14u, T> out:fh14u)
 Svd(T input:fdFD, b fullMatrices, b computeUV, T> sigma:fdFD, T> u:fdFD, T> v:fdFD)
 SWhere(T condition:fhbd1248u?UVWFD, T self:fhbd1248u?UVWFD, T other:fhbd1248u?UVWFD, T> out:fhbd1248u?UVWFD)
-SwiGlu(T x:fhb, i64 dim, T> out:fhb)
-SwiGluGrad(T+ yGrad:fhb, T+ x:fhb, i64 dim, T>+ out:fhb)
+SwiGlu(T= x:fhb, i64 dim, T>= out:fhb)
+SwiGluGrad(T+= yGrad:fhb, T+ x:fhb, i64 dim, T>+= out:fhb)
 Swish(T self:fhb, S? betaOptional, T> out:fhb)
 SwishBackward(T gradOutput:fhb, T self:fhb, S? betaOptional, T> gradInput:fhb)
-SyncBatchNormGatherStats(T totalSum:fh, T totalSquareSum:fh, T sampleCount:fh4, T mean:fh, T variance:fh,
+SyncBatchNormGatherStats(T totalSum:fh, T totalSquareSum:fh, T sampleCount:fh4, T! mean:fh, T! variance:fh,
     f32 momentum, f32 eps, T> batchMean:fh, T> batchInvstd:fh)
 Take(T self:fhbd1248u?UVWFD, T index:48, T> out:fhbd1248u?UVWFD)
 Tan(T self:fhbd1248u?FD, T> out:fhbdFD)
