@@ -1,5 +1,6 @@
 // Group normalization, with an activation after it or not, and instance normalization.
 #include "norm.h"
+#include "view.h"
 
 using namespace emu;
 
@@ -180,29 +181,24 @@ void run_group_norm_swish_grad(Run& r) {
 }
 
 // -- InstanceNorm ----------------------------------------------------------------------------------------------------
-bool channels_last(const Call& c) { return c.string("dataFormat") == "NHWC"; }
+bool is_nhwc(const Call& c) { return c.string("dataFormat") == "NHWC"; }
 
 void plan_instance_norm(Plan& p) {
     p.require(settings().chip == Chip::k310P, "supported on 310P only, this chip is %s", chip_name(settings().chip));
-    p.require(channels_last(p) || p.string("dataFormat") == "NCHW", "dataFormat is \"%s\", expected \"NHWC\" or \"NCHW\"",
+    p.require(is_nhwc(p) || p.string("dataFormat") == "NCHW", "dataFormat is \"%s\", expected \"NHWC\" or \"NCHW\"",
               p.string("dataFormat").c_str());
     const Dims& d = p.tensor("x").dims;
-    int64_t channels = channels_last(p) ? d[3] : d[1];
+    int64_t channels = is_nhwc(p) ? d[3] : d[1];
     for (const char* name : {"gamma", "beta"}) p.shape(name, {channels});
     for (const char* name : {"mean", "variance"})
-        p.shape(name, channels_last(p) ? Dims{d[0], 1, 1, channels} : Dims{d[0], channels, 1, 1});
+        p.shape(name, is_nhwc(p) ? Dims{d[0], 1, 1, channels} : Dims{d[0], channels, 1, 1});
     same_dtypes(p, "x", {"gamma", "beta", "mean", "variance", "y"});
     p.same_shape("x", "y");
 }
 
-Tensor channels_first(Tensor t) {
-    for (Dims* d : {&t.dims, &t.strides}) *d = {(*d)[0], (*d)[3], (*d)[1], (*d)[2]};
-    return t;
-}
-
 void run_instance_norm(Run& r) {
     Tensor in = r.tensor("x"), out = r.tensor("y");
-    if (channels_last(r)) in = channels_first(in), out = channels_first(out);
+    if (is_nhwc(r)) in = permuted(in, {0, 3, 1, 2}), out = permuted(out, {0, 3, 1, 2});
     auto x = r.read<double>(in);
     Moments m = group_norm(r, x, groups_of(in.dims, in.dims[1]), r.real("eps"), "gamma", "beta", 0);
     r.write(out, x);

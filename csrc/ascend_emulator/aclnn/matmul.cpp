@@ -1,5 +1,6 @@
 // Products of vectors, matrices and batches of them, alone or added to something.
 #include "cube.h"
+#include "view.h"
 
 using namespace emu;
 
@@ -248,18 +249,6 @@ void run_einsum(Run& r) {
 }
 
 // -- TransposeBatchMatMul --------------------------------------------------------------------------------------------
-Dims permuted(const Dims& dims, const std::vector<int64_t>& order) {
-    Dims out;
-    for (int64_t axis : order) out.push(dims[int(axis)]);
-    return out;
-}
-
-Tensor permuted(Tensor t, const std::vector<int64_t>& order) {
-    t.strides = permuted(t.strides, order);
-    t.dims = permuted(t.dims, order);
-    return t;
-}
-
 std::vector<int64_t> order_of(const Call& c, const char* name, std::vector<int64_t> otherwise) {
     return c.has(name) && !c.ints(name).empty() ? c.ints(name) : otherwise;
 }
