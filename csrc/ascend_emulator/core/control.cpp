@@ -86,7 +86,7 @@ EMU_API int64_t ascendEmulatorQueueDepth(void* stream) {
 }
 
 EMU_API void ascendEmulatorSetDelaySeed(uint64_t seed) { emu::delay_seed.store(seed); }
-EMU_API void ascendEmulatorSetNoop(bool noop) { emu::noop_kernels.store(noop); }
+EMU_API void ascendEmulatorSetNoop(bool noop) { emu::set_noop(noop); }
 
 // The settings of the environment, by their names in lower case: "chip", "devices", "memory", ... Only while nothing is
 // initialised.

@@ -189,6 +189,11 @@ bool configure(const char* key, const char* value, std::string* problem) {
     return true;
 }
 
+void set_noop(bool noop) {
+    everything().values.noop = noop;
+    noop_kernels.store(noop, std::memory_order_relaxed);
+}
+
 void reload_settings() {
     clear_faults();
     load(everything());

@@ -74,6 +74,7 @@ bool report_leaks();
 extern std::atomic<uint64_t> delay_seed;
 extern std::atomic<bool> noop_kernels;
 bool configure(const char* key, const char* value, std::string* problem);
+void set_noop(bool noop);  // while nothing is being launched
 void reload_settings();
 
 }  // namespace emu
