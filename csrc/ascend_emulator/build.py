@@ -53,9 +53,10 @@ class Builder:
         self.out.mkdir(parents=True, exist_ok=True)
         target = self.out / f"lib{name}.so"
         fresh = target.with_suffix(".new")
-        libraries = [flag for need in needs for flag in (f"-l{need}",)]
+        libraries = [f"-l{need}" for need in needs]
+        strict = [] if self.extra else ["-Wl,-z,defs"]  # sanitizers leave symbols to the program
         self.call(["-shared", *self.extra, "-pthread", *objects, "-o", str(fresh), f"-Wl,-soname,lib{name}.so",
-                   f"-L{self.out}", "-Wl,--no-as-needed", *libraries, *([] if self.extra else ["-Wl,-z,defs"]), "-Wl,-rpath,$ORIGIN"])
+                   f"-L{self.out}", "-Wl,--no-as-needed", *libraries, *strict, "-Wl,-rpath,$ORIGIN"])
         os.replace(fresh, target)  # a new file: a process that runs with the old one has it mapped
 
     def call(self, arguments: list[str]) -> None:

@@ -141,11 +141,11 @@ def exports(functions: list[dict[str, Any]], parts: tuple[str, ...]) -> str:
                            for p in f["params"])
         packed = ", ".join(f"Raw({p['name']}_)" for p in f["params"])
         lines += [
-            f"EMU_API aclnnStatus {name}GetWorkspaceSize({declared}uint64_t* workspaceSize, aclOpExecutor** executor) {{",
+            f"EMU_API aclnnStatus {name}GetWorkspaceSize({declared}uint64_t* size, aclOpExecutor** executor) {{",
             f"    const Raw arguments[] = {{{packed}}};",
-            f"    return phase1({i}, arguments, workspaceSize, executor);",
+            f"    return phase1({i}, arguments, size, executor);",
             "}",
-            f"EMU_API aclnnStatus {name}(void* workspace, uint64_t size, aclOpExecutor* executor, aclrtStream stream) {{",
+            f"EMU_API aclnnStatus {name}(void* workspace, uint64_t size, aclOpExecutor* executor, void* stream) {{",
             f"    return phase2({i}, workspace, size, executor, stream);",
             "}",
         ]
