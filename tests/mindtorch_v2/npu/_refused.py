@@ -1,0 +1,7 @@
+"""What NPUs refuse of what PyTorch computes on the CPU, by operator: dtypes, "gradient", or "all".
+
+Invariant: each entry is a limit of the vendor's functions, not a hole of ours; the error says which.
+"""
+from __future__ import annotations
+
+REFUSED: dict[str, tuple[str, ...] | str] = {}

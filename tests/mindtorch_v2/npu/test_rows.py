@@ -1,0 +1,164 @@
+"""Every row on the NPU against PyTorch: dtypes, layouts, in-place forms and gradients.
+
+The rows come from the registry and the samples from PyTorch's own table: a new row is covered without a new line here.
+Invariant: a result comes from the NPU, with PyTorch's dtype, shape, strides and values.
+"""
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from .. import _oracle
+from .._subject import subject as torch
+from ..parity import _infos, _own
+from ..parity.test_gradients import leaves
+from ..parity.test_layouts import LAYOUTS
+from ..parity.test_values import PRECISE, _assert_same_up_to_ties, _layouts, _no_worse
+from . import _rows
+from ._refused import REFUSED
+
+pytestmark = pytest.mark.oracle
+CASES = _rows.cases() if _oracle.available() else ()
+
+
+def compare(case: Any, dtype: str, sample: Any, actual: Any, expected: Any, args: Any, kwargs: Any, where: str) -> None:
+    mine = _rows.results(actual, where)
+    if _rows.is_random(case):
+        assert _layouts(mine) == _layouts(expected), where
+    elif _rows.is_tied(case):
+        _assert_same_up_to_ties(case.row, mine, expected, args, kwargs, where)
+    else:
+        try:
+            _oracle.assert_same(mine, expected, where=where, computed_in=dtype)
+        except AssertionError:
+            if dtype not in PRECISE or not _no_worse(_infos.in_oracle(case.info), sample, mine, expected,
+                                                     PRECISE[dtype]):
+                raise
+
+
+@pytest.mark.parametrize("dtype", _rows.DTYPES)
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.label)
+def test_values(case: Any, dtype: str) -> None:
+    info = case.info
+    if not _infos.supported(info, dtype):
+        return
+    account = _rows.Account(REFUSED, case.label, dtype)
+    for sample in _infos.samples(info, dtype, count=6):
+        args, kwargs = _infos.arguments(sample)
+        where = f"{case.label} {dtype} {_infos.describe(sample)}"
+        mine = _rows.arguments(args), _rows.arguments(kwargs)
+        expected = _infos.attempt(_infos.in_oracle(info), args, kwargs)
+        actual = _rows.run(_infos.in_subject(info), *mine)
+        if account.add(actual):
+            continue
+        assert not isinstance(actual, _infos.Failure), f"{where}: {actual.kind}: {actual.text}"
+        compare(case, dtype, sample, actual, expected, args, kwargs, where)
+    account.close()
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.label)
+def test_layouts(case: Any, layout: str) -> None:
+    info = case.info
+    dtype = _rows.first_dtype(case)
+    if dtype is None or _rows.is_random(case) or _rows.is_tied(case):
+        return
+    for sample in _infos.samples(info, dtype, count=4):
+        args, kwargs = _infos.arguments(sample)
+        args = _oracle.tree_map(LAYOUTS[layout], args, _oracle.is_oracle_tensor)
+        where = f"{case.label} {layout} {dtype} {_infos.describe(sample)}"
+        expected = _infos.attempt(_infos.in_oracle(info), args, kwargs)
+        actual = _rows.run(_infos.in_subject(info), _rows.arguments(args), _rows.arguments(kwargs))
+        if _rows.refusal(actual):
+            continue  # test_values accounts for it
+        if isinstance(expected, _infos.Failure):
+            # What depends on values (an index out of range) is only seen on the device: that is for the errors' tests.
+            continue
+        assert not isinstance(actual, _infos.Failure), f"{where}: {actual.kind}: {actual.text}"
+        compare(case, dtype, sample, actual, expected, args, kwargs, where)
+
+
+def with_inplace() -> list[Any]:
+    return [case for case in CASES if case.info.inplace_variant is not None]
+
+
+@pytest.mark.parametrize("case", with_inplace(), ids=lambda case: case.label)
+def test_inplace(case: Any) -> None:
+    info = case.info
+    name = info.inplace_variant.__name__
+    method = getattr(torch.Tensor, name, None)
+    dtype = _rows.first_dtype(case)
+    if dtype is None or method is None or _rows.is_random(case):
+        return
+    for sample in _infos.samples(info, dtype, count=4):
+        args, kwargs = _infos.arguments(sample)
+        kwargs.pop("out", None)
+        where = f"{case.label} in place {dtype} {_infos.describe(sample)}"
+        target, rest = _infos.fresh(args[0]), args[1:]
+        if not isinstance(target, _oracle.load().Tensor):
+            continue
+        mine = _rows.arguments(target)
+        before = mine._version
+        expected = _infos.attempt(info.inplace_variant, (target, *rest), kwargs)
+        actual = _rows.run(method, (mine, *_rows.arguments(rest)), _rows.arguments(kwargs))
+        if isinstance(expected, _infos.Failure) or _rows.refusal(actual):
+            continue
+        assert not isinstance(actual, _infos.Failure), f"{where}: {actual.kind}: {actual.text}"
+        assert actual is mine, where
+        assert mine._version == before + 1, f"{where}: the version moved by {mine._version - before}"
+        compare(case, dtype, sample, actual, expected, args, kwargs, where)
+
+
+def differentiable() -> list[Any]:
+    return [case for case in CASES if case.info.supports_autograd and _infos.supported(case.info, "float32")
+            and not _rows.is_random(case)]
+
+
+@pytest.mark.parametrize("case", differentiable(), ids=lambda case: case.label)
+def test_gradients(case: Any) -> None:
+    oracle = _oracle.load()
+    info = case.info
+    account = _rows.Account(REFUSED, case.label, "gradient")
+    for sample in _infos.samples(info, "float32", requires_grad=True, count=6):
+        where = f"{case.label} gradient {_infos.describe(sample)}"
+        args, kwargs = _infos.arguments(sample)
+        mine = _rows.arguments(args), _rows.arguments(kwargs)
+        expected = _infos.attempt(_infos.in_oracle(info), args, kwargs)
+        actual = _rows.run(_infos.in_subject(info), *mine)
+        if _rows.refusal(actual):
+            continue  # test_values accounts for it
+        assert not isinstance(actual, _infos.Failure), f"{where}: {actual.kind}: {actual.text}"
+        theirs, ours = leaves(expected, oracle.Tensor), leaves(actual, torch.Tensor)
+        assert len(ours) == len(theirs), where
+        inputs, my_inputs = leaves([args, kwargs], oracle.Tensor), leaves(list(mine), torch.Tensor)
+        if not theirs or not inputs:
+            continue
+        weights = [oracle.randn_like(result) for result in theirs]
+        wanted = oracle.autograd.grad(theirs, inputs, weights, allow_unused=True)
+        got = _infos.attempt(torch.autograd.grad, (ours, my_inputs, [_rows.arguments(w) for w in weights]),
+                             {"allow_unused": True})
+        if account.add(got):
+            continue
+        assert not isinstance(got, _infos.Failure), f"{where}: {got.kind}: {got.text}"
+        for position, (left, right) in enumerate(zip(got, wanted)):
+            assert (left is None) == (right is None), f"{where}: gradient {position} is {left}, expected {right}"
+            if right is not None:
+                # A gradient sums many rounded terms, in another order than PyTorch's.
+                _oracle.assert_same(_rows.results(left, where), right.clone(), where=f"{where} {position}",
+                                    stride=False, rtol=1e-4, atol=1e-4)
+    account.close()
+
+
+OWN = [(row, number, call) for row, calls in _own.SAMPLES.items() for number, call in enumerate(calls)]
+
+
+@pytest.mark.parametrize(("row", "number", "call"), OWN, ids=[f"{entry[0]}-{entry[1]}" for entry in OWN])
+def test_own_samples(row: str, number: int, call: Any) -> None:
+    actual = _rows.run(call, (torch,), {})
+    if _rows.refusal(actual):
+        assert REFUSED.get(row) == "all", f"{row}: {actual.text}"
+        return
+    assert not isinstance(actual, _infos.Failure), f"{row} {number}: {actual.kind}: {actual.text}"
+    fetched = _rows.results(actual, f"{row} {number}")
+    _oracle.assert_same(fetched, call(_oracle.load()), where=f"{row} {number}")
