@@ -1,8 +1,245 @@
-"""NPU lines of the pointwise operators."""
+"""NPU lines of the pointwise operators.
+
+Invariant: what has no vendor function, or not for every dtype, is composed of operators that run on the device.
+"""
 from __future__ import annotations
 
-from .lines import npu
+import math
+from typing import Any
 
+from ..._dispatch import registry
+from ..._dtype import float32
+from ..._finfo import finfo
+from ..._ops.rules.formulas import narrow, pair, wide
+from ..._tensor_base import TensorBase
+from .lines import choose, helper, line, npu, parts
+
+_where = registry.get("where")
+_complex = registry.get("complex")
+
+# -- arithmetic -----------------------------------------------------------------------------------------------------
 npu("add", "aclnnAdd(self, other, alpha, out)", numbers=dict(other="aclnnAdds(self, other, alpha, out)"))
+npu("sub", "aclnnSub(self, other, alpha, out)",
+    numbers=dict(other="aclnnSubs(self, other, alpha, out)", self="aclnnRsubs(other, self, alpha, out)"))
+npu("rsub", "aclnnRsub(self, other, alpha, out)", numbers=dict(other="aclnnRsubs(self, other, alpha, out)"))
 npu("mul", "aclnnMul(self, other, out)",
     numbers=dict(other="aclnnMuls(self, other, out)", self="aclnnMuls(other, self, out)"))
+npu("div", "aclnnDiv(self, other, out)", numbers=dict(other="aclnnDivs(self, other, out)"))
+npu("div.Tensor_mode", choose("rounding_mode", {
+    None: line("aclnnDiv(self, other, out)", numbers=dict(other="aclnnDivs(self, other, out)")),
+    "trunc": line("aclnnDivMod(self, other, 1, out)", numbers=dict(other="aclnnDivMods(self, other, 1, out)")),
+    "floor": line("aclnnDivMod(self, other, 2, out)", numbers=dict(other="aclnnDivMods(self, other, 2, out)")),
+}))
+npu("floor_divide", "aclnnDivMod(self, other, 2, out)", numbers=dict(other="aclnnDivMods(self, other, 2, out)"))
+npu("remainder", "aclnnRemainderTensorTensor(self, other, out)", numbers=dict(
+    other="aclnnRemainderTensorScalar(self, other, out)", self="aclnnRemainderScalarTensor(self, other, out)"))
+npu("fmod", "aclnnFmodTensor(self, other, out)", numbers=dict(other="aclnnFmodScalar(self, other, out)"),
+    expand=("self",))
+npu("pow", "aclnnPowTensorTensor(self, exponent, out)", numbers=dict(
+    exponent="aclnnPowTensorScalar(self, exponent, out)", self="aclnnPowScalarTensor(self, exponent, out)"))
+npu("square", "aclnnMul(self, self, out)", inplace=False)
+npu("neg", "aclnnNeg(self, out)")
+npu("abs", "aclnnAbs(self, out)", otherwise=parts(lambda self: self.real.square().add(self.imag.square()).sqrt()))
+npu("_abs_real", "aclnnAbs(self, out)")
+npu("sign", "aclnnSign(self, out)")
+npu("sgn", "aclnnSign(self, out)")
+npu("addcmul", "aclnnAddcmul(self, tensor1, tensor2, value, out)",
+    otherwise=parts(lambda self, tensor1, tensor2, value: self + tensor1 * tensor2 * value))
+npu("addcdiv", "aclnnAddcdiv(self, tensor1, tensor2, value, out)",
+    otherwise=parts(lambda self, tensor1, tensor2, value: self + tensor1 / tensor2 * value))
+npu("lerp", "aclnnLerp(self, end, weight, out)", numbers=dict(weight="aclnnLerps(self, end, weight, out)"),
+    cast=("self", "end", "weight"), otherwise=parts(lambda self, end, weight: self + (end - self) * weight))
+
+# -- functions of one operand ---------------------------------------------------------------------------------------
+for _name in ("reciprocal", "sqrt", "rsqrt", "exp", "log", "log2", "sin", "cos", "tan", "asin", "acos", "atan", "sinh",
+              "asinh", "acosh", "atanh", "erf", "erfc", "erfinv", "lgamma", "digamma", "round"):
+    npu(_name, f"aclnn{_name.capitalize()}(self, out)")
+
+
+def _expm1(self: Any) -> Any:
+    if self.dtype.is_complex:
+        return self.exp() - 1
+    # Near zero the difference cancels; the quotient does not.
+    half = (self * 0.5).tanh()
+    return _where.call((self > 1, self.exp() - 1, half * 2 / (1 - half)))
+
+
+npu("expm1", "aclnnExpm1(self, out)", otherwise=parts(_expm1))
+npu("exp2", "aclnnExp2(self, out)", otherwise=parts(lambda self: (self * math.log(2)).exp()))
+npu("log10", "aclnnLog10(self, out)", otherwise=parts(lambda self: self.log() / math.log(10)))
+npu("log1p", "aclnnLog1p(self, out)", otherwise=parts(lambda self: (self + 1).log()))
+npu("cosh", "aclnnCosh(self, out)", otherwise=parts(lambda self: (self.exp() + (-self).exp()) * 0.5))
+npu("sinc", "aclnnSinc(self, out)", otherwise=parts(
+    lambda self: _where.call((self == 0, 1, (self * math.pi).sin() / (self * math.pi)))))
+
+
+def _trigamma(self: Any) -> Any:
+    """The reflection and the series PyTorch has, so that both err alike near the poles."""
+    x = wide(self)
+    reflected = x < 0.5
+    sine = (x * math.pi).sin()
+    start = _where.call((reflected, (sine * sine).reciprocal() * -math.pi ** 2, 0.0))
+    x = _where.call((reflected, 1 - x, x))
+    for _ in range(6):
+        start = start + (x * x).reciprocal()
+        x = x + 1
+    z = (x * x).reciprocal()
+    total = start + (1 + x.reciprocal() * 0.5 + z * (1 / 6 - z * (1 / 30 - z * (1 / 42)))) / x
+    return narrow(_where.call((reflected, -total, total)), self)
+
+
+def _polygamma(n: int, self: Any) -> Any:
+    if self.dtype.category < 2:
+        self = self.to(float32)
+    if n == 0:
+        return self.digamma()
+    if n > 1:
+        raise NotImplementedError(f"'polygamma' is not available on NPU for n={n}: the vendor has digamma only, and "
+                                  "trigamma is made of it; use n <= 1, or another device")
+    return _trigamma(self)
+
+
+npu("polygamma", parts(_polygamma))
+
+
+# -- rounding: integers are whole already ---------------------------------------------------------------------------
+def _trunc(self: Any) -> Any:
+    return self.clone() if self.dtype.category < 2 else _where.call((self < 0, self.ceil(), self.floor()))
+
+
+npu("ceil", "aclnnCeil(self, out)", otherwise=parts(lambda self: self.clone()))
+npu("floor", "aclnnFloor(self, out)", otherwise=parts(lambda self: self.clone()))
+npu("trunc", "aclnnTrunc(self, out)", otherwise=parts(_trunc))
+npu("frac", "aclnnFrac(self, out)", otherwise=parts(lambda self: self - self.trunc()))
+
+
+# -- functions of two operands --------------------------------------------------------------------------------------
+def _hypot(self: Any, other: Any) -> Any:
+    a, b = pair(self, other)
+    a, b = a.abs(), b.abs()
+    large, small = a.maximum(b), a.minimum(b)
+    ratio = _where.call((large == small, 1.0, small / large))
+    grown = large * (ratio * ratio + 1).sqrt()
+    return narrow(_where.call(((large == 0).logical_or(large == math.inf), large, grown)), self, other)
+
+
+def _fmax(self: Any, other: Any) -> Any:
+    return _where.call((self.isnan(), other, _where.call((other.isnan(), self, self.maximum(other)))))
+
+
+def _fmin(self: Any, other: Any) -> Any:
+    return _where.call((self.isnan(), other, _where.call((other.isnan(), self, self.minimum(other)))))
+
+
+def _copysign(self: Any, other: Any) -> Any:
+    size = (self if self.dtype.category >= 2 else self.to(float32)).abs()
+    if isinstance(other, TensorBase):
+        negative: Any = other
+        return _where.call((negative.signbit(), -size, size))
+    return -size if math.copysign(1, other) < 0 else size
+
+
+npu("atan2", "aclnnAtan2(self, other, out)")
+npu("hypot", parts(_hypot))
+npu("xlogy", "aclnnXLogYTensor(self, other, out)",
+    numbers=dict(other="aclnnXLogYScalarOther(self, other, out)", self="aclnnXLogYScalarSelf(self, other, out)"))
+npu("logaddexp", "aclnnLogAddExp(self, other, out)")
+npu("logaddexp2", "aclnnLogAddExp2(self, other, out)")
+npu("maximum", "aclnnMaximum(self, other, out)")
+npu("minimum", "aclnnMinimum(self, other, out)")
+npu("fmax", parts(_fmax))
+npu("fmin", parts(_fmin))
+npu("copysign", parts(_copysign))
+
+
+# -- bounds ---------------------------------------------------------------------------------------------------------
+def _bounded(self: Any, min: Any, max: Any) -> Any:
+    low = self if min is None else self.clamp_min(min)
+    return low if max is None else low.clamp_max(max)
+
+
+def _has_tensor_bound(self: Any, min: Any, max: Any) -> bool:
+    return isinstance(min, TensorBase) or isinstance(max, TensorBase)
+
+
+npu("clamp", choose(_has_tensor_bound, {
+    False: line("aclnnClamp(self, min, max, out)", otherwise=parts(_bounded)), True: parts(_bounded)}))
+npu("clamp_min", "aclnnMaximum(self, min, out)", numbers=dict(min="aclnnClampMin(self, min, out)"))
+npu("clamp_max", "aclnnMinimum(self, max, out)", numbers=dict(max="aclnnClampMax(self, max, out)"))
+
+# -- comparison and predicates --------------------------------------------------------------------------------------
+for _name in ("eq", "ne", "lt", "le", "gt", "ge"):
+    _vendor = _name.capitalize()
+    npu(_name, f"aclnn{_vendor}Tensor(self, other, out)",
+        numbers=dict(other=f"aclnn{_vendor}Scalar(self, other, out)"))
+npu("isnan", "aclnnNeTensor(self, self, out)")
+npu("isinf", "aclnnIsInf(self, out)", otherwise=parts(lambda self: self.real.isinf().logical_or(self.imag.isinf())))
+
+
+def _isfinite(self: Any) -> Any:
+    if self.dtype.is_complex:
+        return self.real.isfinite().logical_and(self.imag.isfinite())
+    return self == self
+
+
+npu("isfinite", "aclnnIsFinite(self, out)", otherwise=parts(_isfinite))
+npu("signbit", "aclnnSignbit(self, out)")
+
+# -- logic and bits -------------------------------------------------------------------------------------------------
+npu("logical_and", "aclnnLogicalAnd(self, other, out)")
+npu("logical_or", "aclnnLogicalOr(self, other, out)")
+npu("logical_xor", "aclnnLogicalXor(self, other, out)")
+npu("logical_not", "aclnnLogicalNot(self, out)", otherwise=parts(lambda self: self == 0))
+for _name in ("and", "or", "xor"):
+    _vendor = _name.capitalize()
+    npu(f"bitwise_{_name}", f"aclnnBitwise{_vendor}Tensor(self, other, out)", numbers=dict(
+        other=f"aclnnBitwise{_vendor}Scalar(self, other, out)", self=f"aclnnBitwise{_vendor}Scalar(other, self, out)"))
+npu("bitwise_not", "aclnnBitwiseNot(self, out)")
+for _name in ("bitwise_left_shift", "lshift"):
+    npu(_name, "aclnnLeftShift(self, other, out)", numbers=dict(other="aclnnLeftShifts(self, other, out)"))
+for _name in ("bitwise_right_shift", "rshift"):
+    npu(_name, "aclnnRightShift(self, other, out)", expand=("self",))
+
+# -- selection ------------------------------------------------------------------------------------------------------
+npu("where", "aclnnSWhere(condition, self, other, out)", cast=("self", "other"))
+npu("masked_fill", "aclnnSWhere(mask, value, self, out)", cast=("value", "self"),
+    inplace={"": "aclnnInplaceMaskedFillTensor(self, mask, value)"})
+
+
+# -- numbers that are none ------------------------------------------------------------------------------------------
+@helper
+def number_or(value: Any, default: float) -> float:
+    return default if value is None else float(value)
+
+
+@helper
+def largest(self: Any, value: Any) -> float:
+    """What stands for infinity: the given number, or the largest the dtype has."""
+    if value is not None:
+        return float(value)
+    return float(finfo(self._dtype).max) if self._dtype.is_floating_point else 0.0
+
+
+@helper
+def smallest(self: Any, value: Any) -> float:
+    return float(value) if value is not None else -largest(self, None)
+
+
+npu("nan_to_num", "aclnnNanToNum(self, number_or(nan, 0.0), largest(self, posinf), smallest(self, neginf), out)",
+    cast=("self",))
+
+
+# -- complex numbers ------------------------------------------------------------------------------------------------
+def _conj(self: Any) -> Any:
+    return _complex.call((self.real, -self.imag)) if self.dtype.is_complex else self.clone()
+
+
+def _angle(self: Any) -> Any:
+    if self.dtype.is_complex:
+        return self.imag.atan2(self.real)
+    return _where.call((self.isnan(), self, _where.call((self < 0, math.pi, 0.0))))
+
+
+npu("_conj", parts(_conj))
+npu("_conj_physical", parts(_conj))
+npu("angle", "aclnnAngleV2(self, out)", otherwise=parts(_angle))

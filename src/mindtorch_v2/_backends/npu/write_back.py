@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..._dispatch import registry
+from ..._dispatch.keys import BACKENDS
 from ..._dtype import dtype, int8, int16, int32, int64
 from ..._tensor_base import TensorBase, alias, contiguous_strides, is_contiguous, make, numel
 from ..common.overlap import check_no_internal_overlap
@@ -94,29 +96,57 @@ class Slice:
 
 def slice_of(target: TensorBase) -> Slice | None:
     """The view as a slice of its base, if it is one, and the vendor can write it."""
-    base = target._base_field
     if runtime.chip() not in _SLICE_CHIPS or not aclnn.symbols_ok(_SLICE):
         return None
     dt = movable(target, _SLICE)
-    if dt is None or base is None or not is_contiguous(base) or base._dtype is not target._dtype:
+    if dt is None:
         return None
-    if not 1 <= len(base._shape) <= 8:
+    base = target._base_field
+    if base is not None and is_contiguous(base) and base._dtype is target._dtype and 1 <= len(base._shape) <= 8:
+        found = slice_in(base, target, dt)
+        if found is not None:
+            return found
+    if target._view_op is registry.get("as_strided"):
         return None
+    seen = base_by_strides(target)
+    return None if seen is None else slice_in(seen, target, dt)
+
+
+def base_by_strides(target: TensorBase) -> TensorBase | None:
+    """The storage as a row-major tensor in which the view moves one step at a time along each dimension.
+
+    A base that was itself reshaped, or a step along the last dimension, is no slice of the tracked base's dimensions
+    but is one of these."""
+    steps = [s for n, s in zip(target._shape, target._stride) if n > 1]
+    total = int(target._storage.nbytes) // int(target._dtype.itemsize)
+    shape = [total]
+    for s in steps:
+        if s <= 0 or s > shape[-1] or (len(shape) > 1 and shape[-1] % s):
+            return None
+        shape[-1:] = [shape[-1] // s, s]
+    if len(shape) > 8:
+        return None
+    sizes = tuple(shape)
+    return make(target._storage, 0, sizes, contiguous_strides(sizes), target._dtype, target._device,
+                target._keys & BACKENDS)
+
+
+def slice_in(base: TensorBase, target: TensorBase, dt: dtype) -> Slice | None:
+    """The view as a slice of this row-major tensor: every dimension of the view moves along one of its dimensions, in
+    order, and along the last one without gaps, as the vendor asks."""
     left = int(target._offset) - int(base._offset)
     if left < 0:
         return None
     dims = [(n, s) for n, s in zip(target._shape, target._stride) if n > 1]
     begin, end, step = [], [], []
-    strides = contiguous_strides(base._shape)
     at = 0
-    for size, stride in zip(base._shape, strides):
+    for size, stride in zip(base._shape, contiguous_strides(base._shape)):
         start, left = divmod(left, stride)
         if start >= size:
             return None
         count, pace = 1, 1
         if at < len(dims):
             n, s = dims[at]
-            # The view moves along this dimension if its stride is a multiple of it and stays inside.
             if s % stride == 0 and start + (n - 1) * (s // stride) < size:
                 count, pace = n, s // stride
                 at += 1
@@ -148,7 +178,7 @@ def put_at_places(target: TensorBase, value: TensorBase, op: str) -> None:
     places = flat_places(target, op)
     storage = target._storage
     size = int(storage.nbytes) // int(dt.itemsize)
-    flat = make(storage, 0, (size,), (1,), dt, target._device, target._keys & 0xFF)
+    flat = make(storage, 0, (size,), (1,), dt, target._device, target._keys & BACKENDS)
     source = creation.retyped(alias(value, (count,), (1,), value._offset), dt)
     launch.launch(launch.resolve(_INDEX), [flat, (places,), source, False, False], op)
 
