@@ -84,7 +84,7 @@ class Builder:
         self.link(CORE, core_objects, [])
         for name in ("acl_rt", "ascendcl"):
             self.link(name, runtime_objects, [CORE])
-        self.link("nnopbase", nnopbase, [CORE, "acl_rt"])
+        self.link("nnopbase", nnopbase, [CORE])  # no runtime library: each layout has its own name for it
         for library, one in zip(LIBRARIES, export_objects):
             self.link(library.removeprefix("lib"), [one], ["nnopbase", CORE])
 
