@@ -282,7 +282,20 @@ def as_tensor(s: UntypedStorage) -> TensorBase:
     from ._dispatch.keys import device_bit
 
     shape = (s.nbytes(),)
-    return make(s._raw, 0, shape, contiguous_strides(shape), uint8, s._device, device_bit(s._device.type))
+    raw, offset = root(s._raw, 1)
+    return make(raw, offset, shape, contiguous_strides(shape), uint8, s._device, device_bit(s._device.type))
+
+
+def root(raw: Any, itemsize: int) -> tuple[Any, int]:
+    """The storage to make a tensor over, and where in it the elements begin. Other devices than the CPU address whole
+    allocations only, so there a slice is a place in its owner."""
+    if isinstance(raw, (_native.Storage, MetaStorage)) or raw.owner is None:
+        return raw, 0
+    start = raw.ptr - raw.owner.ptr
+    if start % itemsize:
+        raise RuntimeError(f"a tensor of items of {itemsize} bytes cannot begin at byte {start} of a storage")
+    owner, offset = root(raw.owner, itemsize)
+    return owner, offset + start // itemsize
 
 
 def flat(s: UntypedStorage, dt: DType) -> Any:

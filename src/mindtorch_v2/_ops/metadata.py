@@ -148,21 +148,34 @@ def set_(self: Any, source: Any = None, storage_offset: int = 0, size: Any = Non
         if source._dtype is not self._dtype:
             raise RuntimeError(
                 f"Could not set tensor of type {c_name(source._dtype)} to a tensor of type {c_name(self._dtype)}")
+        _check_same_device(self, source._device)
         raw, shape = source._storage, tuple(source._shape) if size is None else tuple(size)
         strides = tuple(source._stride)
         if size is not None:
             strides = contiguous_strides(shape) if stride is None else tuple(stride)
         storage_offset = source._offset if size is None else storage_offset
     elif hasattr(source, "untyped") or hasattr(source, "_raw"):
-        raw = (source.untyped() if hasattr(source, "untyped") else source)._raw
-        shape = (raw.nbytes // item,) if size is None else tuple(size)
+        from .._storage import root
+
+        untyped = source.untyped() if hasattr(source, "untyped") else source
+        _check_same_device(self, untyped.device)
+        shape = (untyped.nbytes() // item,) if size is None else tuple(size)
         strides = contiguous_strides(shape) if stride is None else tuple(stride)
+        raw, first = root(untyped._raw, item)
+        storage_offset += first
     else:
         raise TypeError(f"set_(): argument 'source' (position 1) must be Tensor or Storage, not {type_name(source)}")
     self._storage, self._offset = raw, storage_offset
     resize(self, shape, strides)
     bump(self)
     return self
+
+
+def _check_same_device(t: TensorBase, dev: Any) -> None:
+    if dev != t._device:
+        raise RuntimeError(
+            f'Attempted to set the storage of a tensor on device "{t._device}" to a storage on different device '
+            f'"{dev}".  This is no longer allowed; the devices must match.')
 
 
 _DETACH_VIEW = (

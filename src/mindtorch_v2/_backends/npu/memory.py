@@ -158,7 +158,7 @@ class NpuStorage:
             self.owner.record_stream(stream)
 
     def part(self, start: int, nbytes: int) -> NpuStorage:
-        """A storage over some of the bytes."""
+        """A storage over some of the bytes. Tensors are made over the owner: the vendor wants aligned addresses."""
         return NpuStorage(nbytes, self.allocator, None, self.ptr + start if nbytes > 0 else 0, self)
 
     def resize(self, nbytes: int) -> None:
@@ -399,7 +399,7 @@ def close() -> None:
     dead."""
     for owner in _DEVICES.allocators:
         segments = owner.close()
-        if segments and owner.index not in runtime.STATE.lost:
+        if (segments or owner.vendor.idle) and owner.index not in runtime.STATE.lost:
             for mark in owner.marked:
                 owner.vendor.recycle(mark.event)
             owner.vendor.close(segments)

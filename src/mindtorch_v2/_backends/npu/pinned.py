@@ -50,6 +50,8 @@ class Host:
         self.free: Final[dict[int, list[int]]] = {}
         # Freed by finalisers, and those of them whose copies had not run when last looked at.
         self.late: Final[list[tuple[int, int, list[tuple[Vendor, int]]]]] = []
+        # The events of every block by its address, for the end of the process.
+        self.events: Final[dict[int, list[tuple[Vendor, int]]]] = {}
         self.registered: bool = False
 
     def take(self, nbytes: int) -> PinnedBlock:
@@ -58,14 +60,19 @@ class Host:
         with self.lock:
             free = self.free.get(size)
             if free:
-                return PinnedBlock(free.pop(), size, self.late)
+                return self.block(free.pop(), size)
         runtime.use(runtime.current_device())
         if not self.registered:
             self.registered = True
             runtime.on_shutdown(25, close)
         out = ctypes.c_void_p()
         errors.check(ensure_acl().aclrtMallocHost(ctypes.byref(out), size), "aclrtMallocHost")
-        return PinnedBlock(out.value or 0, size, self.late)
+        return self.block(out.value or 0, size)
+
+    def block(self, ptr: int, size: int) -> PinnedBlock:
+        made = PinnedBlock(ptr, size, self.late)
+        self.events[ptr] = made.events
+        return made
 
     def collect(self, wait: bool) -> None:
         """Make blocks whose copies have run free again."""
@@ -133,8 +140,17 @@ def note_copy(block: PinnedBlock, index: int, stream: int) -> None:
 
 
 def close() -> None:
-    """At the end of the process: what is free goes back; what tensors hold is the system's to take."""
-    with HOST.lock:
+    """At the end of the process, when no copy runs: events and what is free go back. What tensors hold stays theirs
+    to the end, because other code that runs at exit may read it."""
+    for events in HOST.events.values():
+        while events:
+            vendor, event = events.pop()
+            vendor.recycle(event)
+    if HOST.lock.acquire(False):
+        for ptr, _, _ in HOST.late:
+            ensure_acl().aclrtFreeHost(ptr)
+        HOST.late.clear()
         for ptr in [p for found in HOST.free.values() for p in found]:
             ensure_acl().aclrtFreeHost(ptr)
         HOST.free.clear()
+        HOST.lock.release()
