@@ -49,6 +49,13 @@ COMPILED = (
     "_ops/rules/*.py",
     "_backends/common/*.py",
     "_backends/cpu/*glue.py",
+    "_backends/npu/allocator.py",
+    "_backends/npu/errors.py",
+    "_backends/npu/kernels.py",
+    "_backends/npu/launch.py",
+    "_backends/npu/memory.py",
+    "_backends/npu/runtime.py",
+    "_backends/npu/table.py",
 )
 
 CXX_FLAGS = ["-std=c++17", "-O3", "-fno-math-errno", "-fno-trapping-math", "-pthread"]

@@ -73,7 +73,7 @@ class dtype:
     ) -> None:
         if code < 0 or _REGISTRY.sealed:
             raise TypeError("cannot create 'torch.dtype' instances")
-        self.name: Final = name
+        self.name: Final[str] = name
         # The spelling PyTorch uses in error texts ("Float", "Long").
         self.scalar_name: Final = scalar_name
         self.code: Final[i64] = code

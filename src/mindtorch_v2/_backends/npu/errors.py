@@ -9,7 +9,7 @@ import os
 import sys
 from typing import Any, Final, final
 
-from mypy_extensions import i64
+from mypy_extensions import i64, mypyc_attr
 
 NAMES: Final[dict[int, str]] = {
     100000: "invalid parameter", 100001: "not initialised", 100002: "initialised twice", 100003: "invalid file",
@@ -55,6 +55,7 @@ ASYNCHRONOUS: Final = (207003, 207016, 207017, 507000, 507001, 507010, 507013, 5
                        507035, 507053, 507054, 507901)
 
 
+@mypyc_attr(native_class=False)
 class AclError(RuntimeError):
     """A vendor function answered with a code."""
 
@@ -65,6 +66,7 @@ class AclError(RuntimeError):
         self.vendor = vendor
 
 
+@mypyc_attr(native_class=False)
 class OutOfMemoryError(RuntimeError):
     """`torch.OutOfMemoryError`: the device's memory does not suffice, after everything cached was given back."""
 
