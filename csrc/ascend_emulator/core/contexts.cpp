@@ -271,8 +271,12 @@ int create_context(void** context, int device) {
 
 int destroy_context(void* context) {
     if (context == nullptr) return reject(ACL_ERROR_INVALID_PARAM, "aclrtDestroyContext: context is NULL");
-    auto found = handles().find<Context>(Kind::context, context, "aclrtDestroyContext");
-    if (found == nullptr) return finish(ACL_ERROR_RT_INVALID_HANDLE);
+    std::shared_ptr<Context> found;
+    if (handles().is(Kind::context, context)) found = handles().find<Context>(Kind::context, context, "aclrtDestroyContext");
+    if (found == nullptr) {
+        handles().destroy<Context>(Kind::context, context, "aclrtDestroyContext");  // for the diagnosis
+        return finish(ACL_ERROR_RT_INVALID_HANDLE);
+    }
     if (found->primary) {
         return reject(ACL_ERROR_RT_PARAM_INVALID, "aclrtDestroyContext: the default context of device %d goes with "
                       "aclrtResetDevice, not by aclrtDestroyContext", found->device);

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "codes.h"
-#include "memory.h"
+#include "arena.h"
 #include "state.h"
 #include "streams.h"
 
@@ -27,7 +27,6 @@ struct Copy {
 };
 
 uint64_t address_of(const void* pointer) { return reinterpret_cast<uint64_t>(pointer); }
-unsigned long long number(uint64_t value) { return static_cast<unsigned long long>(value); }
 
 void perform(const Copy& copy, bool dst_device, bool src_device, const char* by) {
     unsigned char* to = dst_device ? reach(address_of(copy.dst), copy.dst_span(), by)

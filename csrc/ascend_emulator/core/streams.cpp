@@ -359,8 +359,12 @@ int destroy_stream(void* handle, bool force, const char* by) {
     if (handle == nullptr) return reject(ACL_ERROR_INVALID_PARAM, "%s: stream is NULL", by);
     int code = require_context();
     if (code != 0 && code != ACL_ERROR_RT_LOST_HEARTBEAT) return code;
-    std::shared_ptr<Stream> stream = handles().find<Stream>(Kind::stream, handle, by);
-    if (stream == nullptr) return finish(ACL_ERROR_RT_INVALID_HANDLE);
+    std::shared_ptr<Stream> stream;
+    if (handles().is(Kind::stream, handle)) stream = handles().find<Stream>(Kind::stream, handle, by);
+    if (stream == nullptr) {
+        handles().destroy<Stream>(Kind::stream, handle, by);  // for the diagnosis
+        return finish(ACL_ERROR_RT_INVALID_HANDLE);
+    }
     if (stream->context.get() != current_context()) {
         return reject(ACL_ERROR_RT_STREAM_CONTEXT, "%s: stream %d belongs to another context than this thread's current "
                       "one", by, stream->id);

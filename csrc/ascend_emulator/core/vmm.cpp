@@ -14,7 +14,7 @@
 #include "codes.h"
 #include "contexts.h"
 #include "handles.h"
-#include "memory.h"
+#include "arena.h"
 #include "state.h"
 #include "streams.h"
 
@@ -45,7 +45,6 @@ Windows& windows() {
 }
 
 uint64_t address_of(const void* pointer) { return reinterpret_cast<uint64_t>(pointer); }
-unsigned long long number(uint64_t value) { return static_cast<unsigned long long>(value); }
 
 }  // namespace
 
