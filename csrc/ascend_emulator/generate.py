@@ -13,6 +13,7 @@ from typing import Any
 HERE = Path(__file__).parent
 MACRO_LINE = re.compile(r"^[A-Z][A-Z_]*\(.*\baclnn[A-Z]")
 FUNCTION_NAME = re.compile(r"\baclnn[A-Z]\w*")
+MAX_RANK = 25  # of a tensor object; a few documents say more
 CHIPS = {"910B": "k910B", "910A": "k910A", "310P": "k310P", "310B": "k310B"}
 DTYPES = {
     "FLOAT": 0, "FLOAT16": 1, "INT8": 2, "INT32": 3, "UINT8": 4, "INT16": 6, "UINT16": 7, "UINT32": 8, "INT64": 9,
@@ -60,7 +61,7 @@ def rank_bits(text: str) -> str:
     ranks: set[int] = set()
     for part in text.split("|"):
         first, _, last = part.partition("-")
-        ranks.update(range(int(first), int(last or first) + 1))
+        ranks.update(range(int(first), min(int(last or first), MAX_RANK) + 1))
     return hex(sum(1 << r for r in ranks)) + "u"
 
 
