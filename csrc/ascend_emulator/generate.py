@@ -98,8 +98,8 @@ def parameter(f: dict[str, Any], p: dict[str, Any]) -> str:
         dtypes = bits(stated, DTYPES)
     pointer = p["type"].endswith("*")
     # An output that a mask switches off may be null although documents list it among the checked: its kernel decides.
-    masked = bool(p.get("optional")) and p.get("io") == "out"
-    must = pointer and not masked and (p["name"] in f["null"] if f.get("null") else not p.get("optional"))
+    # An optional argument is listed where it is checked under a condition, which is for the function to say.
+    must = pointer and not p.get("optional") and (not f.get("null") or p["name"] in f["null"])
     fields = [
         json.dumps(p["name"]), f"Role::{ROLES[p['type']]}", p["name"] in outputs, p["name"] in in_place,
         must,
