@@ -97,8 +97,8 @@ def parameter(f: dict[str, Any], p: dict[str, Any]) -> str:
     elif stated and all(name in DTYPES for name in stated.split()):
         dtypes = bits(stated, DTYPES)
     pointer = p["type"].endswith("*")
-    # An output that a mask switches off may be null although documents list it among the checked: its kernel decides.
-    # An optional argument is listed where it is checked under a condition, which is for the function to say.
+    # An optional argument that documents list among the checked is checked under a condition (a mask of outputs, a
+    # mode): its kernel decides.
     must = pointer and not p.get("optional") and (not f.get("null") or p["name"] in f["null"])
     fields = [
         json.dumps(p["name"]), f"Role::{ROLES[p['type']]}", p["name"] in outputs, p["name"] in in_place,
