@@ -11,6 +11,7 @@ import ctypes
 import functools
 import json
 import os
+import sys
 from collections.abc import Callable
 from ctypes import (
     POINTER,
@@ -36,6 +37,10 @@ import ml_dtypes
 import numpy as np
 
 ROOT = Path(__file__).resolve().parents[3]
+sys.path.insert(0, str(ROOT / "csrc" / "ascend_emulator"))
+
+from generate import written  # noqa: E402
+
 CODES = {
     "float32": 0, "float16": 1, "int8": 2, "int32": 3, "uint8": 4, "int16": 6, "uint16": 7, "uint32": 8, "int64": 9,
     "uint64": 10, "float64": 11, "bool": 12, "complex64": 16, "complex128": 17, "bfloat16": 27,
@@ -200,6 +205,7 @@ class Call:
         self.releases: list[tuple[str, int]] = []
         self.keep: list[Any] = []
         self.memory: list[int] = []
+        self.outputs: set[str] = set()
 
     def tensor(self, value: Any) -> Block:
         form = "ND"
@@ -258,7 +264,7 @@ class Call:
         if value is None:
             return c_void_p(None)
         base = self.device.base
-        output = p.get("io") in ("out", "inout") or p["name"].endswith("Ref")
+        output = p["name"] in self.outputs
         if kind == "aclTensor*":
             block = self.tensor(value)
             if output:
@@ -287,6 +293,7 @@ class Call:
     def run(self, name: str, values: dict[str, Any]) -> list[np.ndarray]:
         dev = self.device
         parameters = facts()[name]["params"]
+        self.outputs = written(facts()[name])[0]
         unknown = set(values) - {p["name"] for p in parameters}
         assert not unknown, f"{name} has no parameter {unknown}; it has {[p['name'] for p in parameters]}"
         try:
