@@ -46,10 +46,9 @@ def _documented(fact, param):
     if not text or text.startswith("="):
         return None
     found = set(text.split())
-    if tensor and "only" in chip:
+    if "only" in chip and set(chip["only"].split()) <= found:
         found &= set(chip["only"].split())
-    if tensor and "no" in chip:
-        found -= set(chip["no"].split())
+    found -= set(chip.get("no", "").split())
     return {NAMES[n] for n in found if n in NAMES}
 
 
