@@ -54,6 +54,7 @@ COMPILED = (
     "_backends/npu/kernels.py",
     "_backends/npu/launch.py",
     "_backends/npu/memory.py",
+    "_backends/npu/memory_stats.py",
     "_backends/npu/runtime.py",
     "_backends/npu/table.py",
 )

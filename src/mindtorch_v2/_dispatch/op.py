@@ -346,11 +346,22 @@ class Op(OpBase):
         rule = self.rule
         if rule is None:
             raise NotImplementedError(f"operator '{self.name}' has no shape rule (meta kernel)")
+        ASKED.op = self
         return rule.infer(args)
 
     def __repr__(self) -> str:
         return f"<Op {self.schema_text}>"
 
+
+@final
+class Asked:
+    """The operator whose rule was asked last: what memory is wanted for, should there be none."""
+
+    def __init__(self) -> None:
+        self.op: Op | None = None
+
+
+ASKED: Final = Asked()
 
 # By backend bit: registers the kernels of a device that nobody has used yet, and takes itself out of here.
 LOADERS: Final[dict[int, Any]] = {}

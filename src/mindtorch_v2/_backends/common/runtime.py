@@ -12,7 +12,7 @@ from ... import _native
 from ..._device import CPU, device
 from ..._dispatch.keys import BACKENDS, device_bit
 from ..._dispatch.keys import CPU as CPU_KEY
-from ..._dispatch.op import Spec
+from ..._dispatch.op import ASKED, Spec
 from ..._dtype import dtype
 from ..._tensor_base import TensorBase, contiguous_strides, make
 
@@ -108,4 +108,6 @@ def copy_same_device(dst: TensorBase, src: TensorBase) -> None:
 
 
 def allocate_storage(nbytes: int, dev: device) -> Any:
+    """Memory that no operator asked for."""
+    ASKED.op = None
     return runtime_for(dev).allocate(nbytes, dev)

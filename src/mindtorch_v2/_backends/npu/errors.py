@@ -71,7 +71,7 @@ class OutOfMemoryError(RuntimeError):
     """`torch.OutOfMemoryError`: the device's memory does not suffice, after everything cached was given back."""
 
 
-OutOfMemoryError.__module__ = "mindtorch_v2"
+setattr(OutOfMemoryError, "__module__", "mindtorch_v2")
 
 SIZE: Final = 4096
 _PACKAGE: Final = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep
@@ -184,18 +184,18 @@ def vendor_text() -> str:
     return "" if text is None else bytes(text).decode(errors="replace").strip()
 
 
-def check(code: int, function: str) -> None:
-    """Raise if a vendor function did not answer 0."""
+def check(code: int, function: str, operator: str = "") -> None:
+    """Raise if a vendor function, called for an operator if one is known, did not answer 0."""
     if code != 0:
-        fail(code, function)
+        fail(code, function, operator)
 
 
-def fail(code: int, function: str) -> None:
+def fail(code: int, function: str, operator: str = "") -> None:
     """The exception of a call that failed by itself."""
     vendor = vendor_text()
     said = f"\n  vendor: {vendor}" if vendor else ""
-    error = AclError(f"{function} failed: {name_of(code)} (status {code}){said}\n  called at {here()}", code, function,
-                     vendor)
+    called = f"{function} failed for {operator}" if operator else f"{function} failed"
+    error = AclError(f"{called}: {name_of(code)} (status {code}){said}\n  called at {here()}", code, function, vendor)
     note_loss(code, str(error))
     raise error
 

@@ -9,6 +9,7 @@ import ctypes
 import threading
 from typing import Any, Final, final
 
+from ..._dispatch.op import ASKED
 from . import errors, runtime
 from .acl_loader import ensure_acl
 from .allocator import LIVE, WAITING, Allocator, Block, OutOfMemory
@@ -19,6 +20,12 @@ _DEVICE_TO_DEVICE: Final = 3
 _HUGE_FIRST: Final = 0
 _EVENT_SYNC: Final = 1
 _EVENT_COMPLETE: Final = 1
+
+
+def wanted_by() -> str:
+    """The operator that memory is wanted for, as users know it; empty when it is for none."""
+    op = ASKED.op
+    return "" if op is None else op.title()
 
 
 @final
@@ -38,7 +45,7 @@ class Vendor:
             # What the vendor says about it must not be told with a later error.
             errors.vendor_text()
             return 0
-        errors.check(code, "aclrtMalloc")
+        errors.check(code, "aclrtMalloc", wanted_by())
         return out.value or 0
 
     def free(self, addresses: list[int]) -> None:
@@ -65,18 +72,20 @@ class Vendor:
             event = self.idle.pop()
         else:
             out = ctypes.c_void_p()
-            errors.check(acl.aclrtCreateEventExWithFlag(ctypes.byref(out), _EVENT_SYNC), "aclrtCreateEventExWithFlag")
+            errors.check(acl.aclrtCreateEventExWithFlag(ctypes.byref(out), _EVENT_SYNC), "aclrtCreateEventExWithFlag",
+                         wanted_by())
             event = out.value or 0
         code = acl.aclrtRecordEvent(event, stream)
         if code != 0:
             self.idle.append(event)
-            errors.check(code, "aclrtRecordEvent")
+            errors.check(code, "aclrtRecordEvent", wanted_by())
         return event
 
     def done(self, event: int) -> bool:
         runtime.use(self.index)
         status = ctypes.c_int32()
-        errors.check(ensure_acl().aclrtQueryEventStatus(event, ctypes.byref(status)), "aclrtQueryEventStatus")
+        errors.check(ensure_acl().aclrtQueryEventStatus(event, ctypes.byref(status)), "aclrtQueryEventStatus",
+                     wanted_by())
         return status.value == _EVENT_COMPLETE
 
     def wait(self, event: int) -> None:
@@ -217,7 +226,7 @@ def copy_bytes(index: int, to: int, source: int, nbytes: int) -> None:
     stream = stream_of(index)
     errors.record("aclrtMemcpyAsync", "copy_", index, stream)
     errors.check(ensure_acl().aclrtMemcpyAsync(to, nbytes, source, nbytes, _DEVICE_TO_DEVICE, stream),
-                 "aclrtMemcpyAsync")
+                 "aclrtMemcpyAsync", "copy_")
 
 
 # -- running out ------------------------------------------------------------------------------------------------------
@@ -226,12 +235,14 @@ _HOLDERS: Final = 5
 
 def account(owner: Allocator, nbytes: int, length: int) -> str:
     """What is where, for a request that could not be served."""
+    operator = wanted_by()
     live = owner.live()
     stats = owner.stats.all
     reserved, allocated = int(stats.reserved_bytes.current), int(stats.allocated_bytes.current)
     free, total = owner.vendor.info()
     lines = [
-        f"NPU out of memory. Tried to allocate {bytes_text(nbytes)} ({bytes_text(length)} with rounding). npu:"
+        f"NPU out of memory{' in ' + operator if operator else ''}. Tried to allocate {bytes_text(nbytes)} "
+        f"({bytes_text(length)} with rounding) at {errors.here()}. npu:"
         f"{owner.index} has a total capacity of {bytes_text(total)} of which {bytes_text(free)} is free. "
         f"{bytes_text(allocated)} is held by {len(live)} live tensors' memory, {bytes_text(reserved - allocated)} is "
         "cached in segments that are partly in use."

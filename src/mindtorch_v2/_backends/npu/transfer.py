@@ -34,7 +34,7 @@ def _start(index: int, to: int, source: int, nbytes: int, kind: int, operator: s
     runtime.use(index)
     stream = streams.raw_stream(index)
     errors.record("aclrtMemcpyAsync", operator, index, stream)
-    errors.check(ensure_acl().aclrtMemcpyAsync(to, nbytes, source, nbytes, kind, stream), "aclrtMemcpyAsync")
+    errors.check(ensure_acl().aclrtMemcpyAsync(to, nbytes, source, nbytes, kind, stream), "aclrtMemcpyAsync", operator)
     return stream
 
 
