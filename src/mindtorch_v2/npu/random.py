@@ -9,12 +9,11 @@ from typing import Any
 
 from .._backends.npu import device_count as _device_count
 from .._backends.npu import runtime as _runtime
+from .._random import accelerator_generator as _accelerator_generator
 
 
 def _generator(device: Any) -> Any:
-    from .._backends.npu.random import default_generator
-
-    return default_generator(_runtime.index_of(device))
+    return _accelerator_generator(_runtime.device_at(_runtime.index_of(device)))
 
 
 def default_generators() -> tuple[Any, ...]:

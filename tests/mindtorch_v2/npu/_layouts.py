@@ -25,7 +25,7 @@ def home(folder: Path, names: tuple[str, ...]) -> Path:
     place = folder / "lib64"
     place.mkdir(parents=True)
     for name in (CORE, *names):
-        shutil.copy(LIBRARIES / name, place / name)
+        shutil.copyfile(LIBRARIES / name, place / name)
     return folder
 
 

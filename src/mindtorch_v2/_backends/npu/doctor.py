@@ -158,11 +158,25 @@ def _symbols(report: Report, acl: acl_loader.Acl) -> None:
         what, _, todo = str(error).rpartition("; ")
         report.problem(what, todo)
         return
-    report.fact("functions", "all found" if not missing else f"{len(missing)} missing")
+    report.fact("core", "all functions found" if not missing else f"{len(missing)} functions missing")
     if missing:
-        shown = ", ".join(missing[:_SHOWN]) + (f" and {len(missing) - _SHOWN} more" if len(missing) > _SHOWN else "")
-        report.problem(f"functions the backend calls are missing in the libraries: {shown}",
-                       "install a newer CANN; operators that need them raise an error that names them until then")
+        report.problem(f"functions the backend cannot do without are missing in the libraries: {_some(missing)}",
+                       "install a newer CANN")
+    _operators(report, acl)
+
+
+def _operators(report: Report, acl: acl_loader.Acl) -> None:
+    """Functions of single operators: one that is missing takes its operators away, and nothing else."""
+    from . import table
+
+    names = table.names()
+    absent = [n for n in names if acl.symbol(n) is None or acl.symbol(n + "GetWorkspaceSize") is None]
+    report.fact("operators", f"{len(names) - len(absent)} of {len(names)} functions found"
+                + (f"; operators that need these raise an error that says so: {_some(absent)}" if absent else ""))
+
+
+def _some(names: list[str]) -> str:
+    return ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")
 
 
 def _devices(report: Report, acl: acl_loader.Acl) -> None:

@@ -50,6 +50,7 @@ NAMES: Final[dict[int, str]] = {
 OUT_OF_MEMORY: Final = (207001, 207018)
 # After these the device answers nothing sensible until it is reset.
 LOST: Final = (507010, 507053, 507054, 507901)
+RUNTIME_ERROR: Final = 361001
 # Raised by a kernel that ran, so the launch to blame lies in the past; a timeout is not in itself its fault.
 ASYNCHRONOUS: Final = (207003, 207016, 207017, 507000, 507001, 507010, 507013, 507014, 507015, 507017, 507018, 507034,
                        507035, 507053, 507054, 507901)
@@ -74,7 +75,8 @@ class OutOfMemoryError(RuntimeError):
 setattr(OutOfMemoryError, "__module__", "mindtorch_v2")
 
 SIZE: Final = 4096
-_PACKAGE: Final = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep
+# Code that is no program's: the package's files, and the functions it makes from schemas.
+_OURS: Final = (os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep, "<torch.")
 _getframe: Final[Any] = sys._getframe
 
 
@@ -111,7 +113,7 @@ def record(function: str, operator: str, device: int, stream: int) -> None:
     while frame is not None:
         code = frame.f_code
         name: str = code.co_filename
-        if not name.startswith(_PACKAGE):
+        if not name.startswith(_OURS):
             RING.offsets[at] = frame.f_lasti
             break
         code = None
@@ -138,7 +140,7 @@ def here() -> str:
     while frame is not None:
         code: Any = frame.f_code
         name: str = code.co_filename
-        if not name.startswith(_PACKAGE):
+        if not name.startswith(_OURS):
             return line_of(code, frame.f_lasti)
         frame = frame.f_back
     return "unknown line"
@@ -250,7 +252,13 @@ def _mentions(text: str, function: str) -> bool:
 
 
 def note_loss(code: int, text: str) -> None:
-    if code in LOST:
-        from . import runtime
+    """After a failure with `code`, told as `text`: if the device is gone, later calls will say so."""
+    if code not in LOST and code != RUNTIME_ERROR:
+        return
+    from . import runtime
 
-        runtime.lose(text)
+    if code == RUNTIME_ERROR:
+        # An operator only says that the runtime below it failed.
+        code = runtime.health()
+    if code in LOST:
+        runtime.lose(f"{text}\n  {name_of(code)} (status {code})")

@@ -243,6 +243,16 @@ def lose(said: str) -> None:
         STATE.generation += 1
 
 
+def health() -> int:
+    """What the runtime says of this thread's device when asked for something harmless; 0 if it is well."""
+    acl = acl_loader.ensure_acl()
+    status = ctypes.c_int32()
+    code = int(acl.aclrtStreamQuery(None, ctypes.byref(status)))
+    if code != 0:
+        acl.aclGetRecentErrMsg()  # the failure that led here has been told
+    return code
+
+
 def on_shutdown(order: int, hook: Callable[[], None]) -> None:
     """Call `hook` when the runtime ends: 10 cached handles, 20 streams and events, 30 memory. Devices still work then,
     unless they were lost; a hook must not raise."""

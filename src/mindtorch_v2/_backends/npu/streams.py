@@ -55,6 +55,8 @@ class Shared:
     pools: dict[tuple[int, int], Pool] = {}
     # Events nobody holds any more, by device and flags: made again by recording them.
     events: dict[tuple[int, int], list[int]] = {}
+    # The device of every event there is, held or kept.
+    event_devices: dict[int, int] = {}
     reporter: Reporter | None = None
     hooked = False
 
@@ -80,7 +82,9 @@ def _close() -> None:
     if Shared.reporter is not None:
         Shared.reporter.stop()
     acl = ensure_acl()
-    release_events()
+    Shared.events.clear()
+    for handle in list(Shared.event_devices):
+        _destroy_event(handle)
     for pool in Shared.pools.values():
         if pool.index not in runtime.STATE.lost:
             acl.aclrtSetCurrentContext(runtime.STATE.contexts[pool.index])
@@ -91,12 +95,16 @@ def _close() -> None:
 
 def release_events() -> None:
     """Destroy the events that are kept to be used again."""
-    for (index, _), handles in Shared.events.items():
+    for handles in Shared.events.values():
         while handles:
-            handle = handles.pop()
-            if index not in runtime.STATE.lost:
-                runtime.use(index)
-                ensure_acl().aclrtDestroyEvent(handle)
+            _destroy_event(handles.pop())
+
+
+def _destroy_event(handle: int) -> None:
+    index = Shared.event_devices.pop(handle)
+    if index not in runtime.STATE.lost:
+        runtime.use(index)
+        ensure_acl().aclrtDestroyEvent(handle)
 
 
 # -- streams ------------------------------------------------------------------------------------------------------
@@ -271,13 +279,13 @@ class Event:
     __slots__ = ("enable_timing", "blocking", "device_index", "npu_event", "__weakref__")
 
     def __init__(self, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False) -> None:
+        self.npu_event = 0
         if interprocess:
             raise NotImplementedError("Event(): argument 'interprocess' must be False: events of NPUs are not shared "
                                       "between processes here")
         self.enable_timing = enable_timing
         self.blocking = blocking
         self.device_index = -1
-        self.npu_event = 0
 
     @property
     def _flags(self) -> int:
@@ -360,7 +368,9 @@ def _take_event(index: int, flags: int) -> int:
         _hook()
     out = ctypes.c_void_p()
     errors.check(ensure_acl().aclrtCreateEventExWithFlag(ctypes.byref(out), flags), "aclrtCreateEventExWithFlag")
-    return out.value or 0
+    handle = out.value or 0
+    Shared.event_devices[handle] = index
+    return handle
 
 
 # -- callbacks ----------------------------------------------------------------------------------------------------
