@@ -145,9 +145,10 @@ void check_dtype(const Function& f, const Parameter& p, int dtype, const Call& c
     for (int i = 0; i < f.rules; ++i) {
         const ChipRule& rule = f.chip_rules[i];
         if (rule.chip != settings().chip || p.dtypes == 0) continue;
-        // "only" speaks of the tensors that could have had all of these types, not of indices beside them.
+        // Rules speak of values: "only" of the tensors that could have had all of these types, "no" not of indices.
+        constexpr uint64_t indices = uint64_t(1) << ACL_INT32 | uint64_t(1) << ACL_INT64;
         bool refused = rule.only ? (p.dtypes & rule.dtypes) == rule.dtypes && !has_bit(rule.dtypes, dtype)
-                                 : has_bit(rule.dtypes, dtype);
+                                 : has_bit(rule.dtypes, dtype) && (p.dtypes & ~indices) != 0;
         if (refused)
             refuse(ACLNN_ERR_PARAM_INVALID, "%s has dtype %s, which this chip (%s) does not support", p.name,
                    dtype_name(dtype), chip_name(settings().chip));
