@@ -76,7 +76,8 @@ setattr(OutOfMemoryError, "__module__", "mindtorch_v2")
 
 SIZE: Final = 4096
 # Code that is no program's: the package's files, and the functions it makes from schemas.
-_OURS: Final = (os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))) + os.sep, "<torch.")
+# Asked of the package, because a compiled module does not know its own file.
+_OURS: Final = (os.path.dirname(sys.modules["mindtorch_v2"].__file__ or "") + os.sep, "<torch.")
 _getframe: Final[Any] = sys._getframe
 
 
