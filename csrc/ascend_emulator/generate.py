@@ -75,14 +75,14 @@ def written(f: dict[str, Any]) -> tuple[set[str], set[str]]:
 
     Some documents say of no argument that it is written: then it is the first tensor of an in-place function, and
     otherwise the last tensors, as many as are called ...Out, at least one. Some forget one of several: tensors called
-    ...Out before the outputs are outputs, unless they come from the forward function.
+    ...Out before the outputs are outputs, unless a gradient is computed from them.
     """
     both = {p["name"] for p in f["params"] if is_in_place(p)}
     outputs = both | {p["name"] for p in f["params"] if p.get("io") == "out"}
     tensors = [p["name"] for p in f["params"] if p["type"].startswith("aclTensor")]
     if outputs or not tensors:
         singles = [p["name"] for p in f["params"] if p["type"] == "aclTensor*"]
-        for name in reversed(singles if "Backward" not in f["name"] else []):
+        for name in reversed(singles if not re.search("Backward|Grad", f["name"]) else []):
             if name not in outputs and not name.endswith("Out"):
                 break
             outputs.add(name)
