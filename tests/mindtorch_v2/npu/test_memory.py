@@ -330,6 +330,75 @@ print(torch.npu.memory_stats()["num_ooms"], torch.npu.memory_reserved() >> 20)
     assert done.stdout.split() == ["1", "62"], done.stdout + done.stderr
 
 
+def program() -> None:
+    """Something of everything that calls the vendor from here."""
+    side = torch.npu.Stream()
+    host = torch.arange(300.0).pin_memory()
+    there = host.to("npu", non_blocking=True)
+    torch.npu.default_stream().synchronize()
+    with torch.npu.stream(side):
+        target = torch.empty(300, device="npu")
+        copy_late(target, there)
+        there.record_stream(side)
+        del there
+        back = target.to("cpu", non_blocking=True)
+        side.synchronize()
+    assert back.tolist() == list(range(300))
+    block(3 * MIB)
+    s = target.untyped_storage()
+    s.resize_(5000)
+    assert target.cpu().tolist() == list(range(300))
+    other = target.to("npu:1")
+    assert other.cpu().tolist() == list(range(300))
+    torch.npu.empty_cache()
+
+
+@control.emulator_only
+def test_a_failure_of_any_vendor_call_leaves_everything_in_order(emulator: Any) -> None:
+    program()
+    gc.collect()
+    torch.npu.empty_cache()
+    first = emulator.calls()
+    program()
+    count = emulator.calls() - first
+    assert count > 20
+    torch.npu.empty_cache()
+    before = [torch.npu.memory_allocated(i) for i in range(2)]
+    held = [emulator.live_bytes(i) for i in range(2)]
+    for n in range(1, count + 1):
+        emulator.fault(f"*:{n}:507899")
+        try:
+            program()
+        except RuntimeError as error:
+            assert "507899" in str(error) and "failed" in str(error), (n, error)
+        emulator.clear_faults()
+        gc.collect()
+        torch.npu.synchronize(0)
+        torch.npu.synchronize(1)
+        torch.npu.empty_cache()
+        assert [torch.npu.memory_allocated(i) for i in range(2)] == before, n
+        assert [emulator.live_bytes(i) for i in range(2)] == held, n
+        assert [torch.npu.memory_reserved(i) for i in range(2)] == held, n
+        program()
+
+
+@control.emulator_only
+def test_no_memory_at_any_allocation(emulator: Any) -> None:
+    """The first request that is refused for good names its operator; the next program runs."""
+    torch.npu.empty_cache()
+    first = emulator.calls("aclrtMalloc")
+    program()
+    count = emulator.calls("aclrtMalloc") - first
+    assert count >= 3
+    for n in range(1, count + 1):
+        torch.npu.empty_cache()
+        emulator.fault(";".join(REFUSED.format(n + k) for k in range(4)))
+        with pytest.raises(torch.OutOfMemoryError, match=r"NPU out of memory.* at .*test_memory.py:\d+"):
+            program()
+        emulator.clear_faults()
+        program()
+
+
 # -- threads, and leaving -----------------------------------------------------------------------------------------
 def test_threads_share_the_allocator() -> None:
     before = torch.npu.memory_allocated()

@@ -138,6 +138,29 @@ def test_a_late_copy_to_the_host_returns_before_it_has_run() -> None:
 
 
 @control.emulator_only
+def test_a_late_move_to_the_host_gets_pinned_memory() -> None:
+    stream = torch.npu.Stream()
+    with torch.npu.stream(stream):
+        source = torch.arange(256.0).reshape(16, 16).npu()
+        with control.slow(stream):
+            host, turned = source.to("cpu", non_blocking=True), source.t().to("cpu", non_blocking=True)
+            assert host.is_pinned() and turned.is_pinned() and not stream.query()
+            stream.synchronize()
+            assert host.tolist() == source.cpu().tolist() and turned.tolist() == host.t().tolist()
+    assert not source.cpu().is_pinned()
+
+
+@control.emulator_only
+def test_dense_memory_is_copied_as_it_lies() -> None:
+    """No kernel is needed to move a transposed tensor."""
+    runs = control.emulator().runs()
+    t = sample(torch.float32).permute(2, 0, 1)
+    moved = t.npu()
+    assert moved.stride() == t.stride() and moved.cpu().tolist() == t.tolist() and moved.cpu().stride() == t.stride()
+    assert control.emulator().runs() == runs
+
+
+@control.emulator_only
 def test_pageable_memory_is_never_late() -> None:
     stream = torch.npu.Stream()
     host = torch.arange(256.0)

@@ -11,9 +11,9 @@ from mypy_extensions import i64
 
 from ... import _native
 from ..._dispatch.keys import CPU
-from ..._dispatch.op import Kernel, Op
+from ..._dispatch.op import Kernel, Op, Spec
 from ..._tensor_base import HOT, TensorBase, make
-from .runtime import extent
+from .runtime import empty_spec, extent
 
 _Storage: Final[Any] = _native.Storage
 
@@ -48,14 +48,21 @@ def is_pinned(storage: Any) -> bool:
     return isinstance(storage, _Storage) and getattr(root_owner(storage), "pinned", False) is True
 
 
+def empty_pinned(s: Spec) -> TensorBase:
+    """A new tensor of the CPU in page-locked memory, or in ordinary memory where there is none."""
+    if not can_pin():
+        return empty_spec(s)
+    nbytes = int(extent(s.shape, s.stride)) * s.dtype.itemsize
+    return make(PINNING.allocate(nbytes), 0, s.shape, s.stride, s.dtype, s.device, 1)
+
+
 def pin(t: TensorBase) -> Any:
     """`t`, which is on the CPU, in page-locked memory with the same strides."""
     if is_pinned(t._storage):
         return t
     if not can_pin():
         raise RuntimeError("Cannot access accelerator device when none is available.")
-    nbytes = int(extent(t._shape, t._stride)) * t._dtype.itemsize
-    out = make(PINNING.allocate(nbytes), 0, t._shape, t._stride, t._dtype, t._device, 1)
+    out = empty_pinned(Spec(t._shape, t._stride, t._dtype, t._dtype, t._device))
     return HOT.copy_.call((out, t, False))
 
 

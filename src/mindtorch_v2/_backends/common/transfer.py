@@ -10,17 +10,20 @@ from typing import Any, Final, final
 
 from mypy_extensions import i64
 
+from ..._device import CPU as CPU_DEVICE
 from ..._dispatch.keys import BACKENDS, CPU, META
 from ..._dispatch.op import Kernel, Op, Spec
 from ..._ops.rules.pointwise import expand_strides
 from ..._ops.rules.shape import check_copy, check_fill, check_value, skipped
 from ..._tensor_base import TensorBase, alias, bump, contiguous_strides, is_contiguous
 from .kernels import OUT, fit
-from .overlap import COPIES, FILLS, check_no_internal_overlap, check_write
+from .overlap import COPIES, FILLS, check_no_internal_overlap, check_write, is_dense
+from .pinning import empty_pinned
 from .runtime import empty, empty_spec, extent, runtime_of
 
-# Transfers between two devices by (destination bit << 8 | source bit): functions of two tensors that are row-major and
-# have the same shape and dtype, and of whether the copy may still be running when the function returns.
+# Transfers between two devices by (destination bit << 8 | source bit): functions of two tensors whose elements lie
+# without gaps in the same order and have the same dtype, and of whether the copy may be late: still running when the
+# function returns.
 TRANSFERS: Final[dict[int, Any]] = {}
 
 
@@ -52,6 +55,9 @@ def between(dst: TensorBase, src: TensorBase, to: i64, source: i64, non_blocking
     fn = TRANSFERS.get(int((to << 8) | source))
     if fn is None:
         raise RuntimeError(f"no transfer is registered from device '{src._device}' to device '{dst._device}'")
+    if src._dtype is dst._dtype and src._shape == dst._shape and src._stride == dst._stride and is_dense(src):
+        fn(dst, src, non_blocking)
+        return
     packed = src
     if not is_contiguous(src) or src._dtype is not dst._dtype:
         packed = empty(src._shape, contiguous_strides(src._shape), dst._dtype, src._device)
@@ -100,8 +106,13 @@ class ToCopyKernel(Kernel):
         assert isinstance(s, Spec)
         if backend_of(src) == META and s.device.type != "meta":
             raise NotImplementedError("Cannot copy out of meta tensor; no data!")
-        out = empty_spec(s)
-        move(out, src, args[4])
+        late: bool = args[4]
+        if late and s.device is CPU_DEVICE and backend_of(src) != CPU:
+            # Only page-locked memory can be written later.
+            out = empty_pinned(s)
+        else:
+            out = empty_spec(s)
+        move(out, src, late)
         return out
 
 

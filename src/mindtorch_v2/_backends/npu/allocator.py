@@ -41,7 +41,7 @@ LOOSE: Final[i64] = 5
 
 def round_size(n: i64) -> i64:
     """The size of the block for `n` bytes. Kernels may read up to 32 bytes behind the last 32-byte unit."""
-    return ((n + 31) // 32 * 32 + 32 + _UNIT - 1) // _UNIT * _UNIT
+    return (((n + 31) & -32) + 32 + _UNIT - 1) & -_UNIT
 
 
 def segment_size(size: i64) -> i64:

@@ -62,7 +62,7 @@ def _between_host(device: TensorBase, host: TensorBase, kind: int, non_blocking:
 
 
 def to_device(dst: TensorBase, src: TensorBase, non_blocking: bool) -> None:
-    """From the CPU. The two are row-major and have one shape and dtype, as in all functions here."""
+    """From the CPU. The elements of the two lie in the same order without gaps, as in all functions here."""
     _between_host(dst, src, _HOST_TO_DEVICE, non_blocking)
 
 

@@ -9,6 +9,7 @@ from typing import Any, Final, final
 
 from mypy_extensions import i64
 
+from ..._backends.common.pinning import can_pin
 from ..._device import CPU, META, PLACES, device
 from ..._dispatch.op import Rule, Spec
 from ..._dtype import DEFAULTS, dtype, float32, float64, int64
@@ -182,7 +183,8 @@ def check_options(name: str, layout: Any, pin_memory: Any) -> None:
     if layout is not None and layout is not _STRIDED:
         raise NotImplementedError(f"{name}(): argument 'layout' must be torch.strided, not {layout}")
     if pin_memory:
-        raise RuntimeError(_PIN)
+        # Factories of the CPU have dealt with it, if there is such memory, before they ask.
+        raise RuntimeError("Only dense CPU tensors can be pinned" if can_pin() else _PIN)
 
 
 def check_sizes(name: str, size: Ints) -> None:
