@@ -8,7 +8,7 @@ import math
 from typing import Any
 
 from ..._dispatch import registry
-from ..._dtype import float32
+from ..._dtype import float32, float64
 from ..._finfo import finfo
 from ..._ops.rules.formulas import narrow, pair, wide
 from ..._tensor_base import TensorBase
@@ -88,15 +88,56 @@ def _trigamma(self: Any) -> Any:
     return narrow(_where.call((reflected, -total, total)), self)
 
 
+# B(2k) / (2k)!, the coefficients of Euler's and Maclaurin's sum.
+_EULER_MACLAURIN = (1 / 12, -1 / 720, 1 / 30240, -1 / 1209600, 1 / 47900160, -691 / 1307674368000)
+_SHIFTS = 10
+
+
+def _hurwitz(s: int, a: Any) -> Any:
+    """The sum of (a + k) ** -s over all k, for positive a."""
+    total = a.pow(-s)
+    for k in range(1, _SHIFTS):
+        total = total + (a + k).pow(-s)
+    a = a + _SHIFTS
+    total = total + a.pow(1 - s) / (s - 1) + a.pow(-s) * 0.5
+    rising = float(s)
+    for k, c in enumerate(_EULER_MACLAURIN):
+        total = total + a.pow(-s - 2 * k - 1) * (rising * c)
+        rising *= (s + 2 * k + 1) * (s + 2 * k + 2)
+    return total
+
+
+def _cotangent_derivative(n: int) -> list[float]:
+    """The n-th derivative of the cotangent as a polynomial in the cotangent, lowest power first."""
+    p = [0.0, 1.0]
+    for _ in range(n):
+        slope = [k * c for k, c in enumerate(p)][1:]
+        p = [0.0] * (len(slope) + 2)
+        for k, c in enumerate(slope):
+            p[k] -= c
+            p[k + 2] -= c
+    return p
+
+
+def _higher_polygamma(n: int, self: Any) -> Any:
+    """By the sum where it converges, and by reflection below."""
+    x = self.to(float64)
+    low = x < 0.5
+    above = _hurwitz(n + 1, _where.call((low, 1 - x, x))) * ((-1) ** (n + 1) * math.factorial(n))
+    cotangent = (x * math.pi).tan().reciprocal()
+    slope: Any = 0.0
+    for c in reversed(_cotangent_derivative(n)):
+        slope = cotangent * slope + c
+    below = above * (-1) ** n - slope * math.pi ** (n + 1)
+    pole = (x <= 0).logical_and(x == x.floor())
+    below = _where.call((pole, math.inf * (-1) ** (n + 1), below))
+    return _where.call((low, below, above)).to(self.dtype)
+
+
 def _polygamma(n: int, self: Any) -> Any:
     if self.dtype.category < 2:
         self = self.to(float32)
-    if n == 0:
-        return self.digamma()
-    if n > 1:
-        raise NotImplementedError(f"'polygamma' is not available on NPU for n={n}: the vendor has digamma only, and "
-                                  "trigamma is made of it; use n <= 1, or another device")
-    return _trigamma(self)
+    return self.digamma() if n == 0 else _trigamma(self) if n == 1 else _higher_polygamma(n, self)
 
 
 npu("polygamma", parts(_polygamma))

@@ -38,8 +38,8 @@ npu("max", "aclnnAmax(self, dims(self, none), false, out)", cast=("self",))
 npu("min", "aclnnAmin(self, dims(self, none), false, out)", cast=("self",))
 npu("max.dim", "aclnnMaxDim(self, wrapped(self, dim), keep(self, keepdim), out0, out1)", cast=("self",),
     otherwise=parts(lambda self, dim, keepdim: (self.amax(dim, keepdim), self.argmax(dim, keepdim))))
-npu("min.dim", "aclnnMinDim(self, wrapped(self, dim), keep(self, keepdim), out0, out1)", cast=("self",),
-    otherwise=parts(lambda self, dim, keepdim: (self.amin(dim, keepdim), self.argmin(dim, keepdim))))
+# aclnnMinDim is documented for indices of 32 bits, which 910B does not have.
+npu("min.dim", parts(lambda self, dim, keepdim: (self.amin(dim, keepdim), self.argmin(dim, keepdim))))
 
 
 def _flat(name: str) -> Any:
