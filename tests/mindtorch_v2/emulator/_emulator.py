@@ -6,10 +6,11 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import importlib
 import os
 import subprocess
 import sys
-import textwrap
+from collections.abc import Callable
 from ctypes import (
     CFUNCTYPE,
     POINTER,
@@ -280,20 +281,37 @@ class _Insisting:
         return call
 
 
-def run(body: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Runs Python code in a process of its own, with `rt` at hand and settings from the environment."""
-    code = "from mindtorch_v2_emulator_tests import *\nrt = Runtime()\n" + textwrap.dedent(body)
-    start = (f"import sys, types, importlib.util as u\n"
-             f"s = u.spec_from_file_location('mindtorch_v2_emulator_tests', {str(Path(__file__))!r})\n"
-             f"m = u.module_from_spec(s); sys.modules[s.name] = m; s.loader.exec_module(m)\n"
-             f"import ctypes, os, threading, time\nfrom ctypes import *\n")
-    variables = {k: v for k, v in os.environ.items() if not k.startswith(("ASCEND_EMULATOR", "ASCEND_RT"))}
-    return subprocess.run([sys.executable, "-c", start + code], env=variables | environment, capture_output=True,
-                          text=True, timeout=60)
+Body = Callable[[Runtime], None]
 
 
-def check(body: str, **environment: str) -> str:
-    """As `run`; the code must succeed. Answers what it wrote to stderr."""
-    done = run(body, **environment)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stderr
+def isolated(signal: int = 0, says: str = "", **environment: str) -> Callable[[Body], Callable[[], None]]:
+    """A test that runs in a process of its own, with settings from the environment, and must leave no violation unread.
+
+    `signal`: the process must die of it. `says`: stderr must contain it.
+    """
+
+    def wrap(body: Body) -> Callable[[], None]:
+        @functools.wraps(body)
+        def test() -> None:
+            kept = {k: v for k, v in os.environ.items() if not k.startswith(("ASCEND_EMULATOR", "ASCEND_RT"))}
+            command = [sys.executable, "-m", __name__, body.__module__, body.__name__]
+            done = subprocess.run(command, cwd=ROOT, env=kept | environment, capture_output=True, text=True, timeout=120)
+            assert done.returncode == -signal, done.stdout + done.stderr
+            assert says in done.stderr, done.stderr
+
+        del test.__wrapped__  # pytest would ask for a fixture `rt`
+        test.body = body  # type: ignore[attr-defined]
+        return test
+
+    return wrap
+
+
+def main() -> None:
+    module, name = sys.argv[1:]
+    runtime = Runtime()
+    getattr(importlib.import_module(module), name).body(runtime)
+    assert runtime.violations() == []
+
+
+if __name__ == "__main__":
+    main()
