@@ -61,6 +61,10 @@ class Emulator:
             return int(self._call("TotalKernelRuns", ctypes.c_uint64))
         return int(self._call("KernelRuns", ctypes.c_uint64, function.encode()))
 
+    def bytes_to_host(self) -> int:
+        """How many bytes have left the devices so far."""
+        return int(self._call("BytesToHost", ctypes.c_uint64))
+
     def live_handles(self) -> int:
         return int(self._call("LiveHandles", ctypes.c_uint64))
 

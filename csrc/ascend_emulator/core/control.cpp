@@ -5,6 +5,7 @@
 #include "callbacks.h"
 #include "codes.h"
 #include "contexts.h"
+#include "copies.h"
 #include "handles.h"
 #include "memory.h"
 #include "state.h"
@@ -48,6 +49,7 @@ EMU_API uint64_t ascendEmulatorCallCount() { return emu::call_count(); }
 EMU_API uint64_t ascendEmulatorFunctionCalls(const char* function) { return emu::function_calls(function); }
 EMU_API uint64_t ascendEmulatorKernelRuns(const char* function) { return emu::kernel_runs(function); }
 EMU_API uint64_t ascendEmulatorTotalKernelRuns() { return emu::total_kernel_runs(); }
+EMU_API uint64_t ascendEmulatorBytesToHost() { return emu::bytes_to_host(); }
 EMU_API void ascendEmulatorResetCounters() { emu::reset_counters(); }
 
 EMU_API uint64_t ascendEmulatorViolations(char* buffer, size_t bytes) { return give(emu::violations(), buffer, bytes); }

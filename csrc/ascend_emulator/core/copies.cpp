@@ -3,6 +3,7 @@
 // A copy now does not wait for any stream: what a queued kernel has not yet written is not there.
 #include "copies.h"
 
+#include <atomic>
 #include <cstring>
 #include <memory>
 #include <vector>
@@ -26,6 +27,8 @@ struct Copy {
     uint64_t src_span() const { return (height - 1) * src_pitch + width; }
 };
 
+std::atomic<uint64_t> to_host{0};
+
 uint64_t address_of(const void* pointer) { return reinterpret_cast<uint64_t>(pointer); }
 
 void perform(const Copy& copy, bool dst_device, bool src_device, const char* by) {
@@ -34,6 +37,7 @@ void perform(const Copy& copy, bool dst_device, bool src_device, const char* by)
     const unsigned char* from = src_device ? reach(address_of(copy.src), copy.src_span(), by)
                                            : static_cast<const unsigned char*>(copy.src);
     if (to == from) return;
+    if (src_device && !dst_device) to_host += copy.width * copy.height;
     for (size_t row = 0; row < copy.height; row++) {
         memmove(to + row * copy.dst_pitch, from + row * copy.src_pitch, copy.width);
     }
@@ -226,5 +230,7 @@ int overflow_status(void* out, size_t bytes, void* stream) {
     task.run = [out, by] { memset(reach(address_of(out), 64, by), 0, 64); };
     return launch(stream, std::move(task));
 }
+
+uint64_t bytes_to_host() { return to_host; }
 
 }  // namespace emu

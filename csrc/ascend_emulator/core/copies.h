@@ -17,4 +17,7 @@ EMU_API int fill_now(void* dst, size_t most, int value, size_t count);
 EMU_API int fill_on_stream(void* dst, size_t most, int value, size_t count, void* stream);
 EMU_API int overflow_status(void* out, size_t bytes, void* stream);
 
+// How many bytes have left devices for the host: what a client can have computed on there.
+uint64_t bytes_to_host();
+
 }  // namespace emu
