@@ -164,12 +164,14 @@ def same_geometry(a: TensorBase, b: TensorBase) -> bool:
 class Line(Kernel):
     """Serves an operator with one vendor call, chosen by which arguments are numbers."""
 
-    def __init__(self, slots: list[int], call: Call, by_number: list[tuple[int, Call]], empty_value: Any,
+    def __init__(self, slots: list[int], call: Call, by_number: list[tuple[int, Call]], start: int, empty_value: Any,
                  lists: bool, otherwise: Kernel | None) -> None:
         # Positions of tensor arguments; calls for a number at a position, the first that fits.
         self.slots: Final = slots
         self.call: Final = call
         self.by_number: Final = by_number
+        # The operand that the result equals before the call; -1 where the call writes all of it.
+        self.start: Final = start
         # What the results hold when an operand has no element; None lets the vendor decide.
         self.empty_value: Final[Any] = empty_value
         self.lists: Final = lists
@@ -183,6 +185,8 @@ class Line(Kernel):
         """What serves this operator on this chip instead; asked once."""
         if not self.asked:
             self.other = quirks.replacement(op.name, self.call.name)
+            if self.other is None and self.otherwise is not None and not launch.available(self.call.name):
+                self.other = self.otherwise
             self.asked = True
         return self.other
 
@@ -215,6 +219,9 @@ class Line(Kernel):
 
     def fill(self, op: Op, call: Call, args: tuple[Any, ...], spec: Spec, inner: dtype, outs: list[Any]) -> None:
         """Compute into fresh results."""
+        if self.start >= 0:
+            self.change(op, call, args, spec, inner, outs[0])
+            return
         if self.empty_value is not None and self.has_empty(args):
             from . import creation
 
@@ -228,12 +235,14 @@ class Line(Kernel):
             other = self.replacement(op)
             if other is not None:
                 return other.into(op, args, spec, out)
-        if out._dtype is not spec.dtype or self.lists:
+        if out._dtype is not spec.dtype or (self.lists and self.start < 0):
             return False
         if numel(out) == 0:
             return True
         local = self.local(args)
         call = self.pick(local)
+        if self.start >= 0:
+            return self.change_into(op, call, local, spec, out)
         if call.compute_dtype(spec.compute, spec.dtype) is not spec.compute or (
                 self.empty_value is not None and self.has_empty(local)):
             return False
@@ -253,6 +262,32 @@ class Line(Kernel):
             return False
         values, _ = arrange(op, inplace, local, spec, spec.compute, [out])
         launch.launch(inplace.resolved(), values, op.title() + "_")
+        return True
+
+    def change(self, op: Op, call: Call, args: tuple[Any, ...], spec: Spec, inner: dtype, out: TensorBase) -> None:
+        """Give `out` the values it starts with, then let the vendor change them."""
+        from . import creation
+
+        start = args[self.start]
+        assert isinstance(start, TensorBase)
+        if nothing_to_do(args, self.start):
+            creation.copy(out, start)
+            return
+        values, results = arrange(op, call, args, spec, inner, [out])
+        creation.copy(results[0], start)
+        launch.launch(call.resolved(), values, op.title())
+        if results[0] is not out:
+            creation.copy(out, results[0])
+
+    def change_into(self, op: Op, call: Call, args: tuple[Any, ...], spec: Spec, out: TensorBase) -> bool:
+        inner = call.compute_dtype(spec.compute, spec.dtype)
+        if inner is None or reads_elsewhere(args, self.start, out):
+            return False
+        start = args[self.start]
+        assert isinstance(start, TensorBase)
+        if start._storage is out._storage and not same_geometry(start, out):
+            return False
+        self.change(op, call, args, spec, inner, out)
         return True
 
     def has_empty(self, args: tuple[Any, ...]) -> bool:
@@ -276,6 +311,32 @@ class Line(Kernel):
             if a is not None and not isinstance(a, TensorBase) and exact_number(a):
                 return pair[1]
         return self.call
+
+
+def nothing_to_do(args: tuple[Any, ...], start: int) -> bool:
+    """Whether an operand besides the one at `start` has no element."""
+    for i, a in enumerate(args):
+        if isinstance(a, TensorBase):
+            if i != start and numel(a) == 0:
+                return True
+        elif isinstance(a, (tuple, list)):
+            for t in a:
+                if isinstance(t, TensorBase) and numel(t) == 0:
+                    return True
+    return False
+
+
+def reads_elsewhere(args: tuple[Any, ...], start: int, out: TensorBase) -> bool:
+    """Whether an operand besides the one at `start` lies in the memory that is written."""
+    for i, a in enumerate(args):
+        if isinstance(a, TensorBase):
+            if i != start and a._storage is out._storage:
+                return True
+        elif isinstance(a, (tuple, list)):
+            for t in a:
+                if isinstance(t, TensorBase) and t._storage is out._storage:
+                    return True
+    return False
 
 
 def exact_number(x: Any) -> bool:

@@ -14,13 +14,16 @@ cast=           names of operands that are cast to the dtype the rule computes i
                 rule, else none. Operands that are not cast keep their dtype, widened if the vendor does not accept it.
                 Results that the vendor does not write in the row's dtype are cast.
 expand=         names of operands that the vendor wants in the result's shape
+starts=         the operand whose values the result has before the call: "aclnnInplaceX(out, index, value)" then changes
+                some of them. Nothing is called when another operand has no element.
 empty=          a number: what the results hold when an operand has no element (default: the vendor decides; results
                 without elements are never launched for).
 inplace=        the call that serves `op_`, such as "aclnnInplaceX(self, mask, value)", or a dict by argument as in
                 numbers= ("" for the main call), or False. By default aclnnInplaceX if it has the parameters of aclnnX
                 without the result. Without one, a temporary and a copy.
-otherwise=      a kernel for dtypes that the vendor function neither accepts nor can widen; default: the row's own
-                composition of other operators, if it has one, else an error that names what is accepted.
+otherwise=      a kernel for dtypes that the vendor function neither accepts nor can widen, and for libraries that lack
+                the function; default: the row's own composition of other operators, if it has one, else an error that
+                names what is accepted.
 
 Instead of a text the right side may be
     parts(fn)           fn(*args) in terms of other operators, once the rule has agreed
@@ -204,9 +207,10 @@ class Unbound:
     """A line before its row is known."""
 
     def __init__(self, text: str, numbers: Mapping[str, str] | None, cast: Sequence[str] | None,
-                 expand: Sequence[str], empty: Any, inplace: bool | str | Mapping[str, str], otherwise: Any) -> None:
+                 expand: Sequence[str], starts: str | None, empty: Any, inplace: bool | str | Mapping[str, str],
+                 otherwise: Any) -> None:
         self.text, self.numbers, self.cast, self.expand, self.empty = text, numbers, cast, expand, empty
-        self.inplace, self.otherwise = inplace, otherwise
+        self.starts, self.inplace, self.otherwise = starts, inplace, otherwise
 
     def bind(self, op: Op) -> Kernel:
         by_name = self.inplace if isinstance(self.inplace, Mapping) else {}
@@ -223,7 +227,11 @@ class Unbound:
         slots = [i for i, a in enumerate(op.schema.args) if a.is_tensor]
         lists = any(a.is_tensor_list for a in op.schema.args)
         otherwise = op.row.fallback if self.otherwise is None and op.row is not None else self.otherwise
-        return Line(slots, call, by_number, self.empty, lists, otherwise)
+        start = -1 if self.starts is None else op.schema.index(self.starts)
+        if self.starts is not None and start not in slots:
+            raise ValueError(f"NPU line of '{op.name}': starts= names {self.starts!r}; arguments: "
+                             f"{[a.name for a in op.schema.args]}")
+        return Line(slots, call, by_number, start, self.empty, lists, otherwise)
 
 
 class Chosen:
@@ -249,10 +257,10 @@ def bound(kernel: Kernel | Unbound | Chosen | str, op: Op) -> Kernel:
 
 
 def line(text: str, *, numbers: Mapping[str, str] | None = None, cast: Sequence[str] | None = None,
-         expand: Sequence[str] = (), empty: Any = None, inplace: bool | str | Mapping[str, str] = True,
-         otherwise: Kernel | None = None) -> Unbound:
+         expand: Sequence[str] = (), starts: str | None = None, empty: Any = None,
+         inplace: bool | str | Mapping[str, str] = True, otherwise: Kernel | None = None) -> Unbound:
     """A vendor call with its options as a value, for `choose`."""
-    return Unbound(text, numbers, cast, expand, empty, inplace, otherwise)
+    return Unbound(text, numbers, cast, expand, starts, empty, inplace, otherwise)
 
 
 def npu(name: str, kernel: str | Kernel | Unbound | Chosen, **options: Any) -> None:

@@ -1,0 +1,95 @@
+"""NPU lines of softmax and layer norm.
+
+Invariant: parameters wider than the input are never rounded to it: the computation is done in theirs.
+"""
+from __future__ import annotations
+
+from typing import Any
+
+from ..._dispatch import registry
+from .lines import choose, helper, line, npu, parts
+
+_layer_norm = registry.get("native_layer_norm")
+_layer_norm_backward = registry.get("native_layer_norm_backward")
+
+# -- softmax --------------------------------------------------------------------------------------------------------
+npu("_softmax", "aclnnSoftmax(self, dim, out)")
+npu("_log_softmax", "aclnnLogSoftmax(self, dim, out)")
+npu("_softmax_backward_data", "aclnnSoftmaxBackward(grad_output, output, dim, out)", cast=("grad_output", "output"),
+    otherwise=parts(lambda grad_output, output, dim, input_dtype:
+                    (grad_output - (grad_output * output).sum((dim,), True)) * output))
+npu("_log_softmax_backward_data", "aclnnLogSoftmaxBackward(grad_output, output, dim, out)",
+    cast=("grad_output", "output"), otherwise=parts(lambda grad_output, output, dim, input_dtype:
+                                                    grad_output - output.exp() * grad_output.sum((dim,), True)))
+
+
+# -- layer norm -----------------------------------------------------------------------------------------------------
+def _mixed(input: Any, *rest: Any) -> bool:
+    """Whether a parameter or a statistic is wider than the input."""
+    return any(getattr(t, "_dtype", input._dtype) is not input._dtype for t in rest)
+
+
+def _normalized(input: Any, normalized_shape: Any, weight: Any, bias: Any, eps: float) -> Any:
+    """Of dtypes that the vendor does not normalize."""
+    dims = tuple(range(-len(normalized_shape), 0))
+    mean = input.mean(dims, True)
+    centred = input - mean
+    rstd = (centred * centred).mean(dims, True).add(eps).rsqrt()
+    out = centred * rstd
+    if weight is not None:
+        out = out * weight
+    return (out if bias is None else out + bias), mean, rstd
+
+
+def _normalized_wide(input: Any, normalized_shape: Any, weight: Any, bias: Any, eps: float) -> Any:
+    wide = (weight if weight is not None else bias)._dtype
+    out, mean, rstd = _layer_norm.call((input.to(wide), normalized_shape, weight, bias, eps))
+    return out.to(input._dtype), mean, rstd
+
+
+def _backward(grad_out: Any, input: Any, normalized_shape: Any, mean: Any, rstd: Any, weight: Any, bias: Any,
+              output_mask: Any) -> Any:
+    """Of dtypes that the vendor does not normalize."""
+    dims = tuple(range(-len(normalized_shape), 0))
+    rest = tuple(range(len(input._shape) - len(normalized_shape)))
+    hat = (input - mean) * rstd
+    nothing = input.new_empty((0,))
+    grads = [nothing, nothing, nothing]
+    if output_mask[0]:
+        g = grad_out if weight is None else grad_out * weight
+        grads[0] = (g - g.mean(dims, True) - hat * (g * hat).mean(dims, True)) * rstd
+    if output_mask[1]:
+        grads[1] = (grad_out * hat).sum(rest) if rest else grad_out * hat
+    if output_mask[2]:
+        grads[2] = grad_out.sum(rest) if rest else grad_out.clone()
+    return tuple(grads)
+
+
+def _backward_wide(grad_out: Any, input: Any, normalized_shape: Any, mean: Any, rstd: Any, weight: Any, bias: Any,
+                   output_mask: Any) -> Any:
+    wide = mean._dtype
+    got = _layer_norm_backward.call((grad_out.to(wide), input.to(wide), normalized_shape, mean, rstd, weight, bias,
+                                     output_mask))
+    return (got[0].to(input._dtype), *got[1:])
+
+
+@helper
+def wanted(output_mask: Any, which: int, out: Any) -> Any:
+    """A result, or nothing where the mask says so."""
+    return out if output_mask[which] else None
+
+
+npu("native_layer_norm", choose(lambda input, normalized_shape, weight, bias, eps: _mixed(input, weight, bias), {
+    False: line("aclnnLayerNorm(input, normalized_shape, weight, bias, eps, out0, out1, out2)", cast=("input",),
+                otherwise=parts(_normalized)),
+    True: parts(_normalized_wide)}))
+npu("_layer_norm_output", choose(lambda input, normalized_shape, weight, bias, eps: _mixed(input, weight, bias), {
+    False: line("aclnnLayerNorm(input, normalized_shape, weight, bias, eps, out, none, none)", cast=("input",),
+                otherwise=parts(lambda *args: _normalized(*args)[0])),
+    True: parts(lambda *args: _normalized_wide(*args)[0])}))
+npu("native_layer_norm_backward", choose(
+    lambda grad_out, input, normalized_shape, mean, *rest: _mixed(input, mean), {
+        False: line("aclnnLayerNormBackward(grad_out, input, normalized_shape, mean, rstd, weight, bias, output_mask, "
+                    "wanted(output_mask, 0, out0), wanted(output_mask, 1, out1), wanted(output_mask, 2, out2))",
+                    cast=("grad_out", "input"), empty=0, otherwise=parts(_backward)),
+        True: parts(_backward_wide)}))

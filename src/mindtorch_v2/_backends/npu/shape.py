@@ -1,0 +1,85 @@
+"""NPU lines of operators that move elements into new places.
+
+Invariant: where the vendor has no function for a dtype, elements move by strided copies on the device.
+"""
+from __future__ import annotations
+
+from typing import Any
+
+from ..._dispatch import registry
+from ..._ops.rules.base import wrap_dim
+from . import table
+from .kernels import cast
+from .lines import choose, helper, line, npu, parts
+
+_complex = registry.get("complex")
+_CAT = table.signature("aclnnCat").params[0].mask
+_STACK = table.signature("aclnnStack").params[0].mask
+
+
+# -- joining --------------------------------------------------------------------------------------------------------
+def _accepted(tensors: Any, out: Any, mask: int, op: str) -> list[Any]:
+    """Tensors in the result's dtype where theirs is not documented."""
+    return [t if mask >> int(t._dtype.code) & 1 else cast(t, out._dtype, op) for t in tensors]
+
+
+@helper
+def joined(tensors: Any, out: Any) -> list[Any]:
+    """What is joined: a vector without elements is left out, whatever the rank of the others."""
+    return _accepted([t for t in tensors if t._shape != (0,)], out, _CAT, "cat")
+
+
+@helper
+def stacked(tensors: Any, out: Any) -> list[Any]:
+    return _accepted(tensors, out, _STACK, "stack")
+
+
+npu("cat", "aclnnCat(joined(tensors, out), wrapped(out, dim), out)")
+npu("stack", "aclnnStack(stacked(tensors, out), wrapped(out, dim), out)")
+
+
+# -- order, triangles, padding --------------------------------------------------------------------------------------
+def by_parts(name: str) -> Any:
+    """A kernel that moves the real and the imaginary parts of complex tensors one after the other."""
+    op = registry.get(name)
+
+    def part(value: Any, which: str) -> Any:
+        if getattr(getattr(value, "_dtype", None), "is_complex", False):
+            return getattr(value, which)
+        return getattr(value, which) if isinstance(value, complex) else value
+
+    def kernel(*args: Any) -> Any:
+        if not any(part(a, "real") is not a for a in args):
+            raise RuntimeError(f"{op.title()}: {args[0]._dtype.name} is not available on NPU")
+        return _complex.call(tuple(op.call(tuple(part(a, which) for a in args)) for which in ("real", "imag")))
+
+    return parts(kernel)
+
+
+npu("flip", "aclnnFlip(self, dims, out)")
+npu("tril", "aclnnTril(self, diagonal, out)", otherwise=by_parts("tril"))
+npu("triu", "aclnnTriu(self, diagonal, out)", otherwise=by_parts("triu"))
+npu("constant_pad_nd", "aclnnConstantPadNd(self, pad, value, out)")
+
+
+# -- windows --------------------------------------------------------------------------------------------------------
+def _unfold_backward(grad_in: Any, input_sizes: Any, dim: int, size: int, step: int) -> Any:
+    """Each element of a window is added to where it was taken from."""
+    from ... import arange
+
+    whole = grad_in.new_zeros(input_sizes if input_sizes else (1,))
+    d = wrap_dim(dim, len(whole._shape))
+    if input_sizes:
+        count = grad_in._shape[d]
+        starts = arange(count, device=grad_in._device) * step
+        places = starts.unsqueeze(1) + arange(size, device=grad_in._device)
+        # The window's elements stand last; they go behind the dimension they came from.
+        windows = grad_in.movedim(-1, d + 1).flatten(d, d + 1)
+        return whole.index_add(d, places.reshape((-1,)), windows)
+    return grad_in.sum(0).reshape(())
+
+
+npu("unfold_backward", choose(lambda grad_in, input_sizes, dim, size, step: len(input_sizes) > 0, {
+    True: line("aclnnUnfoldGrad(grad_in, input_sizes, dim, size, step, out)", cast=("grad_in",), empty=0,
+               otherwise=parts(_unfold_backward)),
+    False: parts(_unfold_backward)}))
