@@ -21,8 +21,10 @@ def test_a_healthy_installation(tmp_path: Path, names: tuple[str, ...]) -> None:
     where = layouts.home(tmp_path / "cann", names)
     code, text = doctor(layouts.environment(where, ASCEND_EMULATOR_DEVICES="2", ASCEND_EMULATOR_CHIP="910B"))
     assert code == 0, text
-    assert "healthy" in text and str(where) in text and "all functions found" in text and "910B" in text and "8.5.0" in text
-    assert ("layout" in text) and ("new" if names is layouts.NEW else "old") in text
+    for part in ("healthy", str(where), "all functions found", "910B", "8.5.0"):
+        assert part in text, text
+    assert [line.split() for line in text.splitlines() if line.startswith("layout")] == [
+        ["layout", "new" if names is layouts.NEW else "old"]]
 
 
 def test_a_healthy_emulator() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from mindtorch_v2._backends.npu import errors
+from mindtorch_v2._backends.npu import acl_loader, errors
 
 DEVICE = 40  # no real one: what other tests launched does not matter here
 
@@ -20,8 +20,18 @@ def fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     yield
 
 
+class Vendor:
+    """Libraries that only say something."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def aclGetRecentErrMsg(self) -> bytes:
+        return self.text.encode()
+
+
 def vendor_says(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
-    monkeypatch.setattr(errors, "vendor_text", lambda: text)
+    monkeypatch.setattr(acl_loader.Loaded, "acl", Vendor(text))
 
 
 def line() -> int:

@@ -288,6 +288,43 @@ print(float((torch.ones(3) * 2).sum()), other.device)
 
 
 @emulator_only
+def test_threads_that_start_at_once_all_find_everything() -> None:
+    code = """
+import threading
+gate, seen = threading.Barrier(8), []
+def work(i):
+    gate.wait()
+    seen.append((torch.ones(2, device=f"npu:{i % 2}") + i).sum().item())
+threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
+for t in threads: t.start()
+for t in threads: t.join()
+print(sorted(seen) == [2.0 * i + 2 for i in range(8)])
+"""
+    assert layouts.said(layouts.environment(None, **EMULATED), code) == "True"
+
+
+@emulator_only
+@pytest.mark.parametrize("function", ["aclrtSetDevice", "aclrtGetCurrentContext", "aclrtSetCurrentContext"])
+def test_a_device_that_cannot_be_set_can_be_tried_again(function: str) -> None:
+    """And is given back as often as it was taken."""
+    code = """
+from mindtorch_v2._backends.npu.acl_loader import ensure_acl
+torch.npu.synchronize(0)
+ensure_acl().emulator.ascendEmulatorSetFault(b"FUNCTION:1:507000")
+for index in (1, 1, 0, 0):
+    try:
+        torch.npu.synchronize(index)
+        print("done")
+    except RuntimeError as error:
+        print(str(error).split()[0])
+""".replace("FUNCTION", function)
+    done = layouts.python(layouts.environment(None, **EMULATED), "-c", "import mindtorch_v2 as torch\n" + code)
+    told = {"aclrtSetCurrentContext": ["done", "done", function, "done"]}
+    assert done.stdout.split() == told.get(function, [function, "done", "done", "done"]), done.stderr
+    assert done.stderr.strip() == "ascend emulator: 0 leaks at aclFinalize"
+
+
+@emulator_only
 def test_a_start_that_fails_can_be_tried_again() -> None:
     code = """
 for _ in range(3):

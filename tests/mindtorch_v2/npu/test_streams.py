@@ -159,6 +159,25 @@ def test_wait_stream_orders_two_streams(slow: torch.npu.Stream) -> None:
 
 
 @emulator_only
+@pytest.mark.parametrize("seed", range(1, 21))
+def test_ordered_streams_give_right_values_under_any_delay(emulator: Emulator, seed: int) -> None:
+    emulator.delay_seed(seed)
+    first, second = torch.npu.Stream(), torch.npu.Stream()
+    a = torch.arange(64.0).npu()
+    first.wait_stream(torch.npu.current_stream())
+    with torch.npu.stream(first):
+        b = a * 2
+    second.wait_stream(first)
+    with torch.npu.stream(second):
+        c = b + 1
+    torch.npu.current_stream().wait_stream(second)
+    for tensor, stream in ((a, first), (b, second), (c, torch.npu.current_stream())):
+        tensor.record_stream(stream)
+    del b
+    assert (c * 1).cpu().tolist() == [2.0 * i + 1 for i in range(64)]
+
+
+@emulator_only
 def test_device_synchronize_waits_for_every_stream(slow: torch.npu.Stream) -> None:
     with work(slow):
         torch.npu.synchronize()

@@ -98,14 +98,12 @@ def _switch(index: int) -> ThreadState:
                            f"error was:\n{said}")
     check_index(index)
     state = thread_state()
+    state.context = -1  # until it has worked nobody knows which one is current
     acl = acl_loader.ensure_acl()
     with STATE.lock:
         context = STATE.contexts.get(index)
         if context is None:
-            errors.check(acl.aclrtSetDevice(index), "aclrtSetDevice")
-            out = ctypes.c_void_p()
-            errors.check(acl.aclrtGetCurrentContext(ctypes.byref(out)), "aclrtGetCurrentContext")
-            STATE.contexts[index] = out.value or 0
+            STATE.contexts[index] = _open(acl, index)
         else:
             errors.check(acl.aclrtSetCurrentContext(context), "aclrtSetCurrentContext")
     while len(state.raw) < STATE.count:
@@ -114,6 +112,18 @@ def _switch(index: int) -> ThreadState:
     state.context = index
     state.generation = STATE.generation
     return state
+
+
+def _open(acl: acl_loader.Acl, index: int) -> int:
+    """Set a device for the first time in this process; its context. Further threads use the context, so that one
+    aclrtResetDevice gives the device back."""
+    errors.check(acl.aclrtSetDevice(index), "aclrtSetDevice")
+    out = ctypes.c_void_p()
+    status = int(acl.aclrtGetCurrentContext(ctypes.byref(out)))
+    if status != 0:
+        acl.aclrtResetDevice(index)
+        errors.check(status, "aclrtGetCurrentContext")
+    return out.value or 0
 
 
 def raw_stream(index: int) -> int:
@@ -255,12 +265,12 @@ def health() -> int:
 
 def on_shutdown(order: int, hook: Callable[[], None]) -> None:
     """Call `hook` when the runtime ends: 10 cached handles, 20 streams and events, 30 memory. Devices still work then,
-    unless they were lost; a hook must not raise."""
+    unless they were lost."""
     STATE.hooks.append((order, hook))
 
 
 def shutdown() -> None:
-    """Give everything back in the order the vendor asks for; called once at exit. Errors have nobody to hear them."""
+    """Give everything back in the order the vendor asks for; called once at exit."""
     if not STATE.initialised or STATE.closing or STATE.forked:
         return
     acl = acl_loader.ensure_acl()
@@ -268,13 +278,19 @@ def shutdown() -> None:
     for index in used:
         acl.aclrtSetCurrentContext(STATE.contexts[index])
         acl.aclrtSynchronizeDevice()
+    failed: BaseException | None = None
     for _, hook in sorted(STATE.hooks, key=_order):
-        hook()
+        try:
+            hook()
+        except Exception as error:  # what comes after it must be given back all the same
+            failed = failed or error
     STATE.closing = True
     STATE.generation += 1
     for index in used:
         acl.aclrtResetDevice(index)
     acl.aclFinalize()
+    if failed is not None:
+        raise failed
 
 
 def _order(hook: tuple[int, Any]) -> int:
