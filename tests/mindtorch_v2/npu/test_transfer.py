@@ -12,6 +12,7 @@ from mindtorch_v2 import _dtype
 from mindtorch_v2._backends.npu import pinned, runtime
 
 from . import _control as control
+from ._layouts import environment, said
 
 DTYPES = [d for d in _dtype.ALL]
 LAYOUTS: dict[str, Any] = {
@@ -242,6 +243,24 @@ def test_pinned_tensors() -> None:
 def test_factories_heed_pin_memory(make: Any) -> None:
     assert make(pin_memory=True).is_pinned() and not make(pin_memory=False).is_pinned()
     assert make(pin_memory=True).shape == make().shape and make(pin_memory=True).dtype is make().dtype
+
+
+PINS = ("torch.tensor([1, 2], pin_memory=True)", "torch.zeros(2, 3, pin_memory=True)", "torch.rand(2, pin_memory=True)",
+        "torch.empty_like(torch.ones(2), pin_memory=True)", "torch.ones(2).pin_memory()",
+        "torch.ones(2).untyped_storage().pin_memory()", "torch.ones(2).is_pinned()")
+
+
+def test_pinned_memory_where_there_is_no_npu(oracle: Any) -> None:
+    """In a process of its own: here there is one."""
+    expected = []
+    for text in PINS:
+        try:
+            expected.append(repr(eval(text, {"torch": oracle})))
+        except RuntimeError as error:
+            expected.append(str(error))
+    code = ("for text in " + repr(PINS) + ":\n    try:\n        print(repr(eval(text)))\n"
+            "    except RuntimeError as error:\n        print(error)\n")
+    assert said(environment(None, MINDTORCH_NPU="off"), code).splitlines() == expected
 
 
 @control.emulator_only
