@@ -1,0 +1,128 @@
+"""A training step in which one vendor call fails: every call in turn, at once or later on the device.
+
+Invariant: a failing call becomes an exception that names the operator, loses no handle and no byte, and the next step
+succeeds.
+"""
+from __future__ import annotations
+
+import gc
+import re
+from typing import Any
+
+import pytest
+
+import mindtorch_v2 as torch
+from mindtorch_v2._backends.npu import errors, launch
+
+from .. import _npu
+from . import _control
+from ._models import Training
+
+pytestmark = _control.emulator_only
+PARTS = 8
+
+
+class Subject:
+    """One model, trained a step at a time, and what the device holds between steps."""
+
+    def __init__(self, emulator: _npu.Emulator) -> None:
+        self.emulator = emulator
+        self.training = Training("mlp", "npu")
+        for _ in range(2):
+            self.step()
+        self.training.optimizer.zero_grad()
+        before = emulator.calls()
+        self.step()
+        self.calls = emulator.calls() - before
+        self.launches = self.launched()
+        self.held = self.holdings()
+
+    def step(self) -> float:
+        return float(self.training.step().item())
+
+    def launched(self) -> list[str]:
+        """The vendor functions of one step, in order."""
+        torch.npu.synchronize()
+        before = errors.RING.count
+        self.step()
+        torch.npu.synchronize()
+        return [errors.RING.functions[i % errors.SIZE] for i in range(before, errors.RING.count)]
+
+    def holdings(self) -> tuple[int, int]:
+        gc.collect()
+        torch.npu.synchronize()
+        return self.emulator.live_handles() - launch.cached_handles(), torch.npu.memory_allocated()
+
+    def failing(self, spec: str) -> BaseException:
+        """The exception of a step in which `spec` happens; afterwards everything is as it was."""
+        self.emulator.fault(spec)
+        try:
+            self.step()
+        except Exception as error:
+            caught: BaseException = error.with_traceback(None)
+        else:
+            raise AssertionError(f"{spec}: no exception")
+        finally:
+            self.emulator.clear_faults()
+        self.step()
+        assert self.holdings() == self.held, f"{spec}: {caught}"
+        return caught
+
+
+@pytest.fixture(scope="module")
+def subject() -> Subject:
+    emulator = _npu.start()
+    assert emulator is not None
+    return Subject(emulator)
+
+
+def names_an_operator(error: BaseException) -> bool:
+    """The operator, or for what belongs to none the vendor's function and what was being done."""
+    return bool(re.search(r"(failed for \w+|in \w+ \(|for \w+ on npu)", str(error)))
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_every_call(part: int, subject: Subject) -> None:
+    for k in range(1 + part, subject.calls + 1, PARTS):
+        error = subject.failing(f"*:{k}:507899")
+        assert isinstance(error, RuntimeError), f"call {k}: {error!r}"
+        assert "507899" in str(error) or "no object was made" in str(error), f"call {k}: {error}"
+        assert names_an_operator(error), f"call {k}: {error}"
+        assert "test_faults.py" in str(error) or "_models.py" in str(error), f"call {k} names no line: {error}"
+
+
+def test_every_kernel_failing_later(subject: Subject) -> None:
+    seen: dict[str, int] = {}
+    for function in subject.launches:
+        seen[function] = seen.get(function, 0) + 1
+        error = subject.failing(f"{function}:{seen[function]}:507015:async")
+        text = str(error)
+        assert isinstance(error, RuntimeError), f"{function}: {error!r}"
+        assert function in text, f"{function}: {text}"
+        assert "507015" in text, text
+        assert "_models.py" in text or "test_faults.py" in text or "optim" in text, text
+
+
+def test_running_out_of_memory_at_every_allocation(subject: Subject) -> None:
+    """Every rung of the ladder asks again, so the calls that follow fail too."""
+    failed = 0
+    for k in range(1, 40):
+        torch.npu.synchronize()
+        torch.npu.empty_cache()
+        subject.emulator.fault(";".join(f"aclrtMalloc:{i}:207001" for i in range(k, k + 12)))
+        before = subject.emulator.calls("aclrtMalloc")
+        caught: Any = None
+        try:
+            subject.step()
+        except torch.OutOfMemoryError as error:
+            caught = error.with_traceback(None)
+        asked = subject.emulator.calls("aclrtMalloc") - before
+        subject.emulator.clear_faults()
+        if caught is None:
+            assert asked < k, f"allocation {k} failed unseen"
+            break
+        failed += 1
+        assert "tried to allocate" in str(caught).lower(), str(caught)
+        subject.step()
+        assert subject.holdings() == subject.held
+    assert failed >= 1
