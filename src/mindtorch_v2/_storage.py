@@ -197,6 +197,9 @@ class UntypedStorage:
     def cpu(self) -> UntypedStorage:
         return self.to(device="cpu")
 
+    def npu(self, device: Any = None, non_blocking: bool = False) -> UntypedStorage:
+        return self.to(device="npu" if device is None else device, non_blocking=non_blocking)
+
     def to(self, *, device: Any, non_blocking: bool = False) -> UntypedStorage:
         dev = placed(as_device(device))
         if dev == self._device:
@@ -414,6 +417,9 @@ class TypedStorage:
 
     def cpu(self) -> TypedStorage:
         return TypedStorage(wrap_storage=self._untyped_storage.cpu(), dtype=self.dtype)
+
+    def npu(self, device: Any = None, non_blocking: bool = False) -> TypedStorage:
+        return TypedStorage(wrap_storage=self._untyped_storage.npu(device, non_blocking), dtype=self.dtype)
 
     def _cast(self, dt: DType) -> TypedStorage:
         return self._tensor().to(dt).storage()  # type: ignore[no-any-return]

@@ -54,7 +54,7 @@ def test_copies_of_storages() -> None:
     c.copy_(torch.UntypedStorage([5, 6, 7, 8]))
     assert c.tolist() == [5, 6, 7, 8] and s.tolist() == [0, 1, 2, 3]
     assert s.to(device="cpu").tolist() == [0, 1, 2, 3] and s.to(device="npu") is s
-    assert s.to(device="npu:1").device == torch.device("npu:1")
+    assert s.to(device="npu:1").device == s.npu(1).device == torch.device("npu:1")
 
 
 @control.emulator_only
@@ -137,6 +137,21 @@ def test_pickles_share_what_was_shared() -> None:
     assert again.requires_grad and again.is_npu
     storage = pickle.loads(pickle.dumps(base.untyped_storage()))
     assert storage.device == torch.device("npu:1") and storage.tolist() == base.untyped_storage().tolist()
+
+
+def test_modules_move() -> None:
+    model = torch.nn.Linear(2, 3)
+    weight = model.weight.tolist()
+    assert model.npu() is model and model.weight.is_npu and model.weight.is_leaf and model.weight.requires_grad
+    assert model.to("npu:1", non_blocking=True).bias.device == torch.device("npu:1")
+    assert model.cpu().weight.tolist() == weight
+
+
+def test_memory_of_another_device_is_not_taken() -> None:
+    with pytest.raises(RuntimeError, match='on device "npu:0" to a storage on different device "cpu"'):
+        torch.empty(0, device="npu").set_(torch.zeros(3).untyped_storage())
+    with pytest.raises(RuntimeError, match="devices must match"):
+        torch.zeros(3).set_(torch.zeros(3).npu())
 
 
 def test_set_and_as_strided_use_the_same_memory() -> None:

@@ -519,6 +519,10 @@ class Module:
     def cpu(self: Self) -> Self:
         return self._apply(lambda tensor: tensor.cpu())
 
+    def npu(self: Self, device: Any = None) -> Self:
+        """All parameters and buffers on an NPU: the current one, or the one that `device` names."""
+        return self._apply(lambda tensor: tensor.npu(device))
+
     def type(self: Self, dst_type: Any) -> Self:
         return self._apply(lambda tensor: tensor.type(dst_type))
 
