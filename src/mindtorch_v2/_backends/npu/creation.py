@@ -8,6 +8,7 @@ import math
 from typing import Any
 
 from ..._device import device
+from ..._dispatch import registry
 from ..._dtype import bool as bool_
 from ..._dtype import dtype, float32, float64, int64, uint8
 from ..._ops.rules.pointwise import expand_strides
@@ -191,6 +192,19 @@ def _logspace(out: Any, start: Any, end: Any, steps: int, base: float, *options:
         copy(out, powers)
 
 
+def _whole_linspace(out: Any, start: Any, end: Any, steps: int, *options: Any) -> None:
+    """Integers: from both ends towards the middle in float32, cut off, as PyTorch does it."""
+    from ... import arange
+
+    if steps == 1:
+        fill(out, start)
+    elif steps > 1:
+        up = arange(steps, dtype=float32, device=out._device)
+        step = (end - start) / (steps - 1)
+        low, high = up * step + start, (steps - 1 - up) * -step + end
+        copy(out, registry.get("where").call((up < steps // 2, low, high)))
+
+
 def _indices(upper: bool) -> Any:
     def kernel(row: int, col: int, offset: int, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Any:
         from ... import arange
@@ -204,7 +218,7 @@ def _indices(upper: bool) -> Any:
 
 
 npu("arange", "aclnnArange(start, end, step, out)")
-npu("linspace", "aclnnLinspace(start, end, steps, out)")
+npu("linspace", "aclnnLinspace(start, end, steps, out)", otherwise=into(_whole_linspace, aliasing=True))
 npu("eye", "aclnnEye(n, m, out)")
 npu("logspace", into(_logspace))
 npu("tril_indices", parts(_indices(False)))

@@ -16,6 +16,8 @@ def _product(a: Any, b: Any) -> Any:
 
 
 def _plus(self: Any, product: Any, beta: Any, alpha: Any) -> Any:
+    if product.dtype.category < 2:
+        beta, alpha = int(beta), int(alpha)
     if alpha != 1:
         product = product * alpha
     if beta == 0:

@@ -9,6 +9,7 @@ import math
 from typing import Any
 
 from ..._dispatch import registry
+from ..._dtype import bool as bool_
 from ..._dtype import uint8
 from ..._ops.rules.formulas import narrow, wide
 from ..._tensor_base import numel
@@ -39,7 +40,8 @@ npu("min", "aclnnAmin(self, dims(self, none), false, out)", cast=("self",))
 npu("max.dim", "aclnnMaxDim(self, wrapped(self, dim), keep(self, keepdim), out0, out1)", cast=("self",),
     otherwise=parts(lambda self, dim, keepdim: (self.amax(dim, keepdim), self.argmax(dim, keepdim))))
 # aclnnMinDim is documented for indices of 32 bits, which 910B does not have.
-npu("min.dim", parts(lambda self, dim, keepdim: (self.amin(dim, keepdim), self.argmin(dim, keepdim))))
+npu("min.dim", parts(lambda self, dim, keepdim: (
+    self.amin(dim, keepdim), (self.to(uint8) if self.dtype is bool_ else self).argmin(dim, keepdim))))
 
 
 def _flat(name: str) -> Any:
