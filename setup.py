@@ -50,6 +50,8 @@ COMPILED = (
     "_backends/common/*.py",
     "_backends/cpu/*glue.py",
     "_backends/npu/allocator.py",
+    "_backends/npu/creation.py",
+    "_backends/npu/entry.py",
     "_backends/npu/errors.py",
     "_backends/npu/kernels.py",
     "_backends/npu/launch.py",
