@@ -107,6 +107,14 @@ def empty_cache() -> None:
     _npu.empty_cache()
 
 
+def empty_host_cache() -> None:
+    """Give cached page-locked host memory nobody uses back to the system."""
+    if _runtime.is_initialised():
+        from ._backends.npu.pinned import HOST
+
+        HOST.give_back()
+
+
 def memory_stats(device_index: Any = None, /) -> OrderedDict[str, Any]:
     """The allocator's statistics in the order of their names; empty before the first use."""
     return OrderedDict(sorted(_npu.memory_stats(_index(device_index)).items()))

@@ -271,6 +271,7 @@ def test_elapsed_time(slow: torch.npu.Stream) -> None:
             start.elapsed_time(end)
         end.synchronize()
         assert SLOW / 1000 * 0.8 < start.elapsed_time(end) < 5000
+        assert end.elapsed_time(start) == -start.elapsed_time(end)
 
 
 def test_elapsed_time_needs_timing_and_marks() -> None:

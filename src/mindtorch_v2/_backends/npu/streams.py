@@ -21,6 +21,7 @@ POOL = 32
 LEAST, GREATEST = 7, 0
 _NOT_READY, _COMPLETE = 0, 1  # of aclrtQueryEventStatus; other vendor enums have them the other way round
 _SYNC, _TIME_LINE = 0x1, 0x8
+_REVERSED = 107007
 
 
 # -- the pool -----------------------------------------------------------------------------------------------------
@@ -336,7 +337,7 @@ class Event:
             errors.blame(status, "aclrtSynchronizeEvent", self.device_index, -1)
 
     def elapsed_time(self, end_event: Event) -> float:
-        """Milliseconds between two marks."""
+        """Milliseconds between two marks; negative when `end_event` came first."""
         if not (self.enable_timing and end_event.enable_timing):
             raise ValueError("Both events must be created with argument 'enable_timing=True'.")
         if not (self.npu_event and end_event.npu_event):
@@ -345,8 +346,13 @@ class Event:
             raise RuntimeError("Both events must be completed before calculating elapsed time.")
         runtime.use(self.device_index)
         out = ctypes.c_float()
-        errors.check(ensure_acl().aclrtEventElapsedTime(ctypes.byref(out), self.npu_event, end_event.npu_event),
-                     "aclrtEventElapsedTime")
+        elapsed = ensure_acl().aclrtEventElapsedTime
+        status = elapsed(ctypes.byref(out), self.npu_event, end_event.npu_event)
+        if status == _REVERSED:
+            errors.vendor_text()
+            errors.check(elapsed(ctypes.byref(out), end_event.npu_event, self.npu_event), "aclrtEventElapsedTime")
+            return -out.value
+        errors.check(status, "aclrtEventElapsedTime")
         return out.value
 
     def __del__(self) -> None:
