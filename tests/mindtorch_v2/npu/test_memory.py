@@ -287,6 +287,13 @@ def test_then_it_is_an_error_with_an_account() -> None:
 
 
 @control.emulator_only
+def test_the_account_survives_a_device_that_tells_nothing() -> None:
+    with control.fault("aclrtGetMemInfo:1:507899;" + ";".join(REFUSED.format(n) for n in range(1, 9))):
+        with pytest.raises(torch.OutOfMemoryError, match="npu:0 does not tell how much memory it has"):
+            block(50 * MIB)
+
+
+@control.emulator_only
 def test_another_refusal_is_the_vendors_error() -> None:
     with control.fault("aclrtMalloc:1:507899"), pytest.raises(RuntimeError, match="aclrtMalloc.*507899") as caught:
         block(50 * MIB)

@@ -9,7 +9,7 @@ import pytest
 
 import mindtorch_v2 as torch
 from mindtorch_v2 import _dtype
-from mindtorch_v2._backends.npu import pinned, runtime
+from mindtorch_v2._backends.npu import runtime
 
 from . import _control as control
 from ._layouts import environment, said
@@ -273,8 +273,15 @@ def test_pinned_memory_is_cached_and_given_back() -> None:
     freed = control.emulator().calls("aclrtFreeHost")
     torch.zeros(4200).pin_memory()
     assert control.emulator().calls("aclrtMallocHost") == made
-    pinned.HOST.give_back()
+    torch.npu.empty_cache()
     assert control.emulator().calls("aclrtFreeHost") > freed
+    kept = torch.zeros(4200).pin_memory()
+    del kept
+    with control.fault("aclrtMallocHost:1:207001"):
+        assert torch.zeros(90000).pin_memory().is_pinned()
+    with control.fault("aclrtMallocHost:1:207001;aclrtMallocHost:2:207001"):
+        with pytest.raises(RuntimeError, match="aclrtMallocHost failed for 1048576 bytes of page-locked memory"):
+            torch.zeros(200000).pin_memory()
 
 
 # -- several devices ----------------------------------------------------------------------------------------------

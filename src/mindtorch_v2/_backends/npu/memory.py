@@ -118,9 +118,16 @@ class Devices:
     def __init__(self) -> None:
         self.allocators: Final[list[Allocator]] = []
         self.lock: Final[Any] = threading.RLock()
+        # Other caches of the vendor's memory: functions that give back what nobody uses.
+        self.caches: Final[list[Any]] = []
 
 
 _DEVICES: Final = Devices()
+
+
+def add_cache(give_back: Any) -> None:
+    """Have `give_back` called by `empty_cache`."""
+    _DEVICES.caches.append(give_back)
 
 
 def allocator(index: int) -> Allocator:
@@ -239,11 +246,16 @@ def account(owner: Allocator, nbytes: int, length: int) -> str:
     live = owner.live()
     stats = owner.stats.all
     reserved, allocated = int(stats.reserved_bytes.current), int(stats.allocated_bytes.current)
-    free, total = owner.vendor.info()
+    try:
+        free, total = owner.vendor.info()
+        capacity = f"has a total capacity of {bytes_text(total)} of which {bytes_text(free)} is free"
+    except RuntimeError:
+        # This must not hide what happened.
+        total, capacity = -1, "does not tell how much memory it has"
     lines = [
         f"NPU out of memory{' in ' + operator if operator else ''}. Tried to allocate {bytes_text(nbytes)} "
         f"({bytes_text(length)} with rounding) at {errors.here()}. npu:"
-        f"{owner.index} has a total capacity of {bytes_text(total)} of which {bytes_text(free)} is free. "
+        f"{owner.index} {capacity}. "
         f"{bytes_text(allocated)} is held by {len(live)} live tensors' memory, {bytes_text(reserved - allocated)} is "
         "cached in segments that are partly in use."
     ]
@@ -265,7 +277,7 @@ def _size_of(block: Block) -> int:
 
 
 def _advice(nbytes: int, allocated: int, reserved: int, total: int) -> str:
-    if nbytes > total:
+    if 0 <= total < nbytes:
         return "a smaller tensor: this one is larger than the device"
     if reserved - allocated >= nbytes:
         return "allocate the large tensors first: the cached memory would suffice but lies in pieces"
@@ -281,10 +293,12 @@ def _tensors_over(blocks: list[Block]) -> dict[int, str]:
     wanted = {block.ptr for block in blocks}
     out: dict[int, str] = {}
     for found in gc.get_objects():
-        if isinstance(found, TensorBase):
-            storage: Any = found._storage
+        # The type itself is asked: some objects answer isinstance by importing what they stand for.
+        if issubclass(type(found), TensorBase):
+            t: TensorBase = found
+            storage: Any = t._storage
             if isinstance(storage, NpuStorage) and storage.ptr in wanted and storage.ptr not in out:
-                out[storage.ptr] = f"{found._dtype} {tuple(found._shape)}"
+                out[storage.ptr] = f"{t._dtype} {tuple(t._shape)}"
     return out
 
 
@@ -348,10 +362,12 @@ def get_per_process_memory_fraction(index: int) -> float:
 
 
 def empty_cache() -> None:
-    """Give segments nobody uses back to the devices."""
+    """Give segments nobody uses back to the devices, and page-locked memory nobody uses to the system."""
     for owner in list(_DEVICES.allocators):
         if owner.segments:
             owner.empty_cache()
+    for give_back in list(_DEVICES.caches):
+        give_back()
 
 
 _STATES: Final = {int(LIVE): "active_allocated", int(WAITING): "active_pending_free"}

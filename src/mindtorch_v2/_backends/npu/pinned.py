@@ -13,7 +13,7 @@ from ... import _native
 from ..common.pinning import root_owner
 from . import errors, runtime
 from .acl_loader import ensure_acl
-from .memory import Vendor, allocator
+from .memory import Vendor, add_cache, allocator
 
 _LEAST: Final = 512
 
@@ -65,8 +65,14 @@ class Host:
         if not self.registered:
             self.registered = True
             runtime.on_shutdown(25, close)
+            add_cache(self.give_back)
         out = ctypes.c_void_p()
-        errors.check(ensure_acl().aclrtMallocHost(ctypes.byref(out), size), "aclrtMallocHost")
+        allocate_host = ensure_acl().aclrtMallocHost
+        code = allocate_host(ctypes.byref(out), size)
+        if code in errors.OUT_OF_MEMORY:
+            self.give_back()
+            code = allocate_host(ctypes.byref(out), size)
+        errors.check(code, "aclrtMallocHost", f"{size} bytes of page-locked memory")
         return self.block(out.value or 0, size)
 
     def block(self, ptr: int, size: int) -> PinnedBlock:
@@ -108,6 +114,8 @@ class Host:
         with self.lock:
             addresses = [ptr for found in self.free.values() for ptr in found]
             self.free.clear()
+            for ptr in addresses:
+                del self.events[ptr]
         if addresses:
             release = ensure_acl().aclrtFreeHost
             bad = 0
