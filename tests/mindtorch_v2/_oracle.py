@@ -113,7 +113,7 @@ def tree_map(function: Any, value: Any, leaf: Any) -> Any:
     if isinstance(value, tuple) and hasattr(value, "_fields"):
         return tuple(tree_map(function, item, leaf) for item in value)
     if isinstance(value, (list, tuple)) and not type(value).__name__ == "Size":
-        return type(value)(tree_map(function, item, leaf) for item in value)
+        return type(value)([tree_map(function, item, leaf) for item in value])
     if isinstance(value, dict):
         return {key: tree_map(function, item, leaf) for key, item in value.items()}
     return value

@@ -24,10 +24,11 @@ def to_npu(t: Any) -> Any:
 
 
 def to_cpu(t: Any) -> Any:
-    """Back, with the same strides."""
+    """Back, with the same strides; places that overlap come once."""
     source = t.detach()
-    plain = torch.empty_strided(tuple(source.shape), source.stride(), dtype=source.dtype)
-    return plain.copy_(source)
+    shape, stride = tuple(source.shape), source.stride()
+    reach = 1 + sum((n - 1) * s for n, s in zip(shape, stride)) if 0 not in shape else 0
+    return source.as_strided((reach,), (1,), source.storage_offset()).cpu().as_strided(shape, stride)
 
 
 def arguments(value: Any) -> Any:
@@ -44,6 +45,14 @@ def run(function: Any, args: Any, kwargs: Any) -> Any:
         return _infos.attempt(function, args, kwargs)
     finally:
         torch.set_default_device(None)
+
+
+def settle() -> None:
+    """Wait for the device, and let go of a failure that it reports late."""
+    try:
+        torch.npu.synchronize()
+    except RuntimeError:
+        pass
 
 
 def results(value: Any, where: str) -> Any:

@@ -7,12 +7,18 @@ from __future__ import annotations
 from typing import Any
 
 from ..._dispatch import registry
+from ..._dtype import int64
 from ..._ops.rules.base import wrap_dim
+from ..common.runtime import extent
+from ..common.transfer import STRIDED_MAP, may_overlap
 from . import table
 from .kernels import cast
 from .lines import choose, helper, line, npu, parts
 
+_cat = registry.get("cat")
 _complex = registry.get("complex")
+_index = registry.get("index")
+_index_put = registry.get("index_put")
 _CAT = table.signature("aclnnCat").params[0].mask
 _STACK = table.signature("aclnnStack").params[0].mask
 
@@ -35,7 +41,10 @@ def stacked(tensors: Any, out: Any) -> list[Any]:
 
 
 npu("cat", "aclnnCat(joined(tensors, out), wrapped(out, dim), out)")
-npu("stack", "aclnnStack(stacked(tensors, out), wrapped(out, dim), out)")
+npu("stack", choose(lambda tensors, dim: all(not t._shape for t in tensors), {
+    False: line("aclnnStack(stacked(tensors, out), wrapped(out, dim), out)"),
+    # The vendor stacks what has dimensions.
+    True: parts(lambda tensors, dim: _cat.call((tuple(t.unsqueeze(0) for t in tensors), 0)))}))
 
 
 # -- order, triangles, padding --------------------------------------------------------------------------------------
@@ -83,3 +92,36 @@ npu("unfold_backward", choose(lambda grad_in, input_sizes, dim, size, step: len(
     True: line("aclnnUnfoldGrad(grad_in, input_sizes, dim, size, step, out)", cast=("grad_in",), empty=0,
                otherwise=parts(_unfold_backward)),
     False: parts(_unfold_backward)}))
+
+
+# -- any geometry ---------------------------------------------------------------------------------------------------
+def _places(size: Any, stride: Any, offset: int, like: Any) -> Any:
+    """Flat positions of every element of a geometry, made on the device."""
+    from ... import arange, full
+
+    at = full((), offset, dtype=int64, device=like._device)
+    for n, s in zip(size, stride):
+        at = at.unsqueeze(-1) + arange(n, device=like._device) * s
+    return at
+
+
+def _strided_map(self: Any, size: Any, stride: Any, offset: int, to_size: Any, to_stride: Any, to_offset: int,
+                 mean: bool) -> Any:
+    low = min(offset, to_offset)
+    end = max(offset + extent(size, stride), to_offset + extent(to_size, to_stride))
+    source = _places(size, stride, offset - low, self)
+    target = _places(to_size, to_stride, to_offset - low, self)
+    flat = self.new_zeros((int(end - low),))
+
+    def added(places: Any, values: Any) -> Any:
+        return _index_put.call((flat, (places,), values, True))
+
+    visits = added(source if mean else target, self.new_ones(()))
+    if mean:
+        return _index.call((added(source, self / _index.call((visits, (source,)))), (target,)))
+    return _index.call((added(source, self), (target,))) / _index.call((visits, (target,)))
+
+
+npu("_strided_map", choose(
+    lambda self, size, stride, offset, to_size, to_stride, *rest:
+    may_overlap(size, stride) or may_overlap(to_size, to_stride), {False: STRIDED_MAP, True: parts(_strided_map)}))

@@ -854,7 +854,7 @@ SoftplusBackward(T gradOutput:fhbd, T self:fhbd1248u?, S beta, S threshold, T> g
 Softshrink(T self:fhb, S lambd:f, T> out:fhb)
 SoftshrinkBackward(T gradOutput:fhb, T self:fhb, S lambda, T> gradInput:fhb)
 Softsign(T self:fhb, T> out:fhb)
-Sort(T+ self:fhb1248u?UVW, b stable, i64 dim, b descending, T> valuesOut:fhbd1248u?UVW, T> indicesOut:8)
+Sort(T+ self:fhb1248u?UVW, b stable, i64 dim, b descending, T>+ valuesOut:fhbd1248u?UVW, T>+ indicesOut:8)
 SortWithIndex(T= x:fhb4, T= index:4, i64 axis, b descending, b stable, T>= valuesOut:fhb4, T>= indicesOut:4)
 SplitTensor(T+ self:fhbd1248u?UVWFD, u64 splitSections, i64 dim, TL> out:fhbd1248u?UVWFD)
 SplitWithSize(T self:fhb1248u?UVW, I splitSize, i64 dim, TL> out:fhb1248u?UVW)

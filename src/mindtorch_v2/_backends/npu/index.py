@@ -1,0 +1,150 @@
+"""NPU lines of indexing: gather, scatter and their kin.
+
+Invariant: indices stay on the device; one that is out of range is reported by the device at the next synchronisation.
+"""
+from __future__ import annotations
+
+from typing import Any
+
+from ..._dispatch import registry
+from ..._dtype import int64
+from ..._ops.rules.index import masked_shape
+from ..._tensor_base import alias, numel
+from ..common.runtime import empty
+from . import creation, launch, table
+from .lines import choose, helper, line, makes, npu, parts
+from .shape import by_parts
+
+_index = registry.get("index")
+_index_put = registry.get("index_put")
+_ne = registry.get("ne")
+
+
+# -- t[...] ---------------------------------------------------------------------------------------------------------
+@helper
+def entries(indices: Any) -> list[Any]:
+    """Index tensors by dimension; the vendor reads a vector without elements as a dimension that is left alone."""
+    home = next(t._device for t in indices if t is not None)
+    return [empty((0,), (1,), int64, home) if t is None else t for t in indices]
+
+
+def _has_point(self: Any, indices: Any, *rest: Any) -> bool:
+    return any(t is not None and len(t._shape) == 0 for t in indices)
+
+
+def _raised(indices: Any) -> tuple[Any, ...]:
+    """Index tensors with at least one dimension, as the vendor wants them."""
+    return tuple(t.unsqueeze(0) if t is not None and len(t._shape) == 0 else t for t in indices)
+
+
+def _at_points(self: Any, indices: Any) -> Any:
+    got = _index.call((self, _raised(indices)))
+    if any(t is not None and len(t._shape) > 0 for t in indices):
+        return got
+    return got.squeeze(_where_it_stands(indices))
+
+
+def _put_at_points(self: Any, indices: Any, values: Any, accumulate: bool) -> Any:
+    if all(t is None or len(t._shape) == 0 for t in indices):
+        rest = len(self._shape) - sum(t is not None for t in indices)
+        at = _where_it_stands(indices)
+        if len(values._shape) > rest - at:
+            values = values.unsqueeze(len(values._shape) - (rest - at))
+    return _index_put.call((self, _raised(indices), values, accumulate))
+
+
+def _where_it_stands(indices: Any) -> int:
+    """The dimension of the result that the indices make."""
+    named = [d for d, t in enumerate(indices) if t is not None]
+    return named[0] if named[-1] - named[0] + 1 == len(named) else 0
+
+
+npu("index", choose(_has_point, {
+    False: line("aclnnIndex(self, entries(indices), out)", otherwise=by_parts("index")), True: parts(_at_points)}))
+npu("index_put", choose(_has_point, {
+    False: line("aclnnIndexPutImpl(out, entries(indices), values, accumulate, false)", starts="self",
+                otherwise=by_parts("index_put")),
+    True: parts(_put_at_points)}))
+# Not aclnnTake: it refuses places counted from the end.
+npu("take", parts(lambda self, index: _index.call((self.reshape((-1,)), (index,)))))
+
+
+# -- along a dimension, one index for each element ------------------------------------------------------------------
+npu("gather", "aclnnGather(self, dim, index, out)", otherwise=by_parts("gather"))
+npu("scatter.src", "aclnnScatter(self, dim, index, src, 0, out)")
+npu("scatter.value", "aclnnScatterValue(self, dim, index, value, 0, out)")
+npu("scatter.reduce", choose("reduce", {
+    "add": line("aclnnScatter(self, dim, index, src, 1, out)"),
+    "multiply": line("aclnnScatter(self, dim, index, src, 2, out)")}))
+npu("scatter.value_reduce", choose("reduce", {
+    "add": line("aclnnScatterValue(self, dim, index, value, 1, out)"),
+    "multiply": line("aclnnScatterValue(self, dim, index, value, 2, out)")}))
+npu("scatter_add", "aclnnScatterAdd(self, dim, index, src, out)",
+    inplace="aclnnInplaceScatter(self, dim, index, src, 1)")
+npu("scatter_reduce", choose("reduce", {
+    how: line(f"aclnnScatterReduce(self, dim, index, src, {code}, include_self, out)")
+    for how, code in (("sum", 1), ("prod", 2), ("amax", 3), ("amin", 4), ("mean", 5))}))
+
+
+# -- along a dimension, one index for each slice --------------------------------------------------------------------
+@helper
+def along(self: Any, dim: int, index: Any) -> list[Any]:
+    """The entries that index one dimension; a tensor without dimensions counts as having one."""
+    d = dim + max(len(self._shape), 1) if dim < 0 else dim
+    flat = alias(index, (int(numel(index)),), (index._stride or (1,)), index._offset)
+    return [*(empty((0,), (1,), int64, index._device) for _ in range(d)), flat]
+
+
+npu("index_select", "aclnnIndexSelect(self, dim, index, out)")
+npu("index_add", "aclnnIndexAdd(self, dim, index, source, alpha, out)", otherwise=by_parts("index_add"))
+npu("index_copy", "aclnnInplaceIndexCopy(out, dim, index, source)", starts="self")
+# Not aclnnIndexFillTensor, which wants the index on the host.
+npu("index_fill.int_Scalar", "aclnnIndexPutImpl(out, along(self, dim, index), value, false, false)", starts="self",
+    otherwise=by_parts("index_fill.int_Scalar"))
+npu("index_fill.int_Tensor", "aclnnIndexPutImpl(out, along(self, dim, index), value, false, false)", starts="self",
+    cast=("value",), otherwise=by_parts("index_fill.int_Tensor"))
+
+
+# -- masks, and what is not zero ------------------------------------------------------------------------------------
+def _masked_select(self: Any, mask: Any) -> Any:
+    shape = masked_shape(self, mask)
+    count = 1
+    for n in shape:
+        count *= n
+    out = empty((count,), (1,), self._dtype, self._device)
+    if count == 0:
+        return out
+    if not _takes("aclnnMaskedSelect", self):
+        return _MASKED_PARTS.run(registry.get("masked_select"), (self, mask), 0)
+    found = launch.launch_dynamic(launch.resolve("aclnnMaskedSelect"), [self, mask, out], "masked_select")[0]
+    return out if found == out._shape else creation.compact(alias(out, found, (1,), 0))
+
+
+def _nonzero(self: Any) -> Any:
+    rank = len(self._shape)
+    if not _takes("aclnnNonzero", self):
+        self = _ne.call((self, 0))
+    if rank == 0:
+        n = int(_nonzero(alias(self, (1,), (1,), self._offset))._shape[0])
+        return empty((n, 0), (1, 1), int64, self._device)
+    count = int(numel(self))
+    rows = empty((count, rank), (rank, 1), int64, self._device)
+    found: tuple[int, ...] = (0, rank)
+    if count > 0:
+        found = launch.launch_dynamic(launch.resolve("aclnnNonzero"), [self, rows], "nonzero")[0]
+    n = int(found[0])
+    # PyTorch lays the result out dimension by dimension.
+    out = empty((n, rank), (1, n) if n > 0 else (rank, 1), int64, self._device)
+    creation.copy(out, alias(rows, (n, rank), (rank, 1), 0))
+    return out
+
+
+def _takes(function: str, t: Any) -> bool:
+    return bool(table.signature(function).params[0].mask >> int(t._dtype.code) & 1)
+
+
+_MASKED_PARTS = by_parts("masked_select")
+npu("masked_select", makes(_masked_select))
+npu("nonzero", makes(_nonzero))
+npu("masked_scatter", "aclnnInplaceMaskedScatter(out, mask, source)", starts="self",
+    otherwise=by_parts("masked_scatter"))
