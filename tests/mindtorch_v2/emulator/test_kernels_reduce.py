@@ -122,7 +122,8 @@ EXTREMES = [
 MOMENTS = [
     *over("aclnnVar", FLOATS, lambda x, d, k: x.var(d, unbiased=True, keepdim=k), keep="keepdim", unbiased=True),
     *over("aclnnVar", FLOATS, lambda x, d, k: x.var(d, unbiased=False, keepdim=k), keep="keepdim", unbiased=False),
-    *over("aclnnVarCorrection", FLOATS, lambda x, d, k: x.var(d, correction=2, keepdim=k), keep="keepdim", correction=2),
+    *over("aclnnVarCorrection", FLOATS, lambda x, d, k: x.var(d, correction=2, keepdim=k), keep="keepdim",
+          correction=2),
     *over("aclnnStd", FLOATS, lambda x, d, k: x.std(d, correction=1, keepdim=k), keep="keepdim", correction=1),
     Case("aclnnVar", FLOATS, lambda t: (
         {"self": (x := t(3, 4)), "dim": None, "unbiased": True, "keepdim": False}, {"out": wide(x).var().to(x.dtype)})),
@@ -161,7 +162,8 @@ SCANS = [
         {"input": (x := t(3, 4)), "dim": Scalar(1, "int32"), "dtype": t.dtype},
         {"out": wide(x).cumprod(1).to(x.dtype)}), 4),
     Case("aclnnCumprod", FLOATS, lambda t: (
-        {"input": (x := t(3, 4)), "dim": Scalar(-2, "int32"), "dtype": -1}, {"out": wide(x).cumprod(0).to(x.dtype)}), 4),
+        {"input": (x := t(3, 4)), "dim": Scalar(-2, "int32"), "dtype": -1},
+        {"out": wide(x).cumprod(0).to(x.dtype)}), 4),
     Case("aclnnInplaceCumprod", (*REALS, *INTS), lambda t: (
         {"input": (x := t(3, 4)), "dim": Scalar(0, "int32")}, {"input": wide(x).cumprod(0).to(x.dtype)}), 4),
     Case("aclnnCummax", ALL, lambda t: (
