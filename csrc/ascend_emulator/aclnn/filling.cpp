@@ -151,7 +151,8 @@ std::vector<double> spaced(double start, double end, int64_t steps) {
 void plan_steps(Plan& p, const char* out) {
     int64_t steps = p.integer("steps");
     p.require(steps >= 0, "steps is %lld, expected >= 0", static_cast<long long>(steps));
-    p.shape(out, {steps});
+    p.require(p.tensor(out).numel() == steps, "%s has shape %s, expected %lld elements", out,
+              text(p.tensor(out).dims).c_str(), static_cast<long long>(steps));
 }
 
 }  // namespace

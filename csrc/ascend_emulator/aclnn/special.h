@@ -23,7 +23,7 @@ inline double inverse_erf(double y) {
     for (int i = 0; i < 4; ++i) {
         // The complement keeps its precision in the tails.
         double error = std::fabs(y) < 0.5 ? std::erf(x) - y
-                                          : -std::copysign(std::erfc(std::fabs(x)) - (1 - std::fabs(y)), y);
+                                          : std::copysign(1.0, y) * ((1 - std::fabs(y)) - std::erfc(std::fabs(x)));
         double step = error / (2 / std::sqrt(kPi) * std::exp(-x * x));
         x -= step / (1 + x * step);
     }
