@@ -54,7 +54,7 @@ struct ThreadCall {
     uint64_t sequence = 0;
     int callbacks = 0;
     int async_code = 0;
-    std::string async_function;
+    const char* async_function = nullptr;
 };
 
 thread_local ThreadCall this_call;

@@ -295,7 +295,8 @@ def isolated(signal: int = 0, says: str = "", **environment: str) -> Callable[[B
         def test() -> None:
             kept = {k: v for k, v in os.environ.items() if not k.startswith(("ASCEND_EMULATOR", "ASCEND_RT"))}
             command = [sys.executable, "-m", __name__, body.__module__, body.__name__]
-            done = subprocess.run(command, cwd=ROOT, env=kept | environment, capture_output=True, text=True, timeout=120)
+            settings = kept | environment
+            done = subprocess.run(command, cwd=ROOT, env=settings, capture_output=True, text=True, timeout=120)
             assert done.returncode == -signal, done.stdout + done.stderr
             assert says in done.stderr, done.stderr
 
