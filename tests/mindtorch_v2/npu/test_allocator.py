@@ -74,6 +74,9 @@ class Ledger:
         self._called("wait")
         self.complete[event] = True
 
+    def trim(self) -> None:
+        self._called("trim")
+
     def recycle(self, event: int) -> None:
         assert self.complete[event]
 
@@ -172,7 +175,7 @@ def test_the_stream_is_waited_for_before_a_segment_is_returned() -> None:
     for stream in (3, 5):
         a.free(a.allocate(100, stream))
     a.empty_cache()
-    assert ledger.calls[-3:] == ["synchronize 3", "synchronize 5", "free"]
+    assert ledger.calls[-4:] == ["synchronize 3", "synchronize 5", "free", "trim"]
 
 
 def test_a_failing_synchronisation_loses_nothing() -> None:

@@ -144,6 +144,22 @@ def test_without_record_stream_the_memory_is_overwritten() -> None:
     assert target.cpu().tolist() == [1.0] * 2000
 
 
+@control.emulator_only
+def test_the_events_behind_it_are_reused_and_given_back(emulator: Any) -> None:
+    side = torch.npu.Stream()
+    handles = emulator.live_handles()
+    for _ in range(10):
+        t = block(1000)
+        t.record_stream(side)
+        del t
+        block(1000)
+        side.synchronize()
+    torch.npu.synchronize()
+    assert handles < emulator.live_handles() <= handles + 2
+    torch.npu.empty_cache()
+    assert emulator.live_handles() == handles
+
+
 def test_record_stream_says_what_is_wrong() -> None:
     t = torch.zeros(3).npu()
     with pytest.raises(TypeError, match="must be Stream, not int"):

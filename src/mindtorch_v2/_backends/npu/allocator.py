@@ -568,6 +568,7 @@ class Allocator:
     def empty_cache(self) -> None:
         self.collect(True)
         self.return_pools(self.pools())
+        self.vendor.trim()
 
     def close(self) -> list[int]:
         """No more frees: the process ends. The addresses of all segments, for the vendor."""

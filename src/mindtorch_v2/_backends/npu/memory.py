@@ -68,9 +68,9 @@ class Vendor:
         """An event behind everything the stream was given."""
         runtime.use(self.index)
         acl = ensure_acl()
-        if self.idle:
+        try:
             event = self.idle.pop()
-        else:
+        except IndexError:
             out = ctypes.c_void_p()
             errors.check(acl.aclrtCreateEventExWithFlag(ctypes.byref(out), _EVENT_SYNC), "aclrtCreateEventExWithFlag",
                          wanted_by())
@@ -96,6 +96,19 @@ class Vendor:
 
     def recycle(self, event: int) -> None:
         self.idle.append(event)
+
+    def trim(self) -> None:
+        """Destroy the events nobody uses."""
+        if not self.idle:
+            return
+        runtime.use(self.index)
+        destroy = ensure_acl().aclrtDestroyEvent
+        bad = 0
+        while self.idle:
+            code = destroy(self.idle.pop())
+            if bad == 0:
+                bad = code
+        errors.check(bad, "aclrtDestroyEvent")
 
     def info(self) -> tuple[int, int]:
         return runtime.memory_info(self.index)
@@ -363,11 +376,11 @@ def get_per_process_memory_fraction(index: int) -> float:
 
 def empty_cache() -> None:
     """Give segments nobody uses back to the devices, and page-locked memory nobody uses to the system."""
-    for owner in list(_DEVICES.allocators):
-        if owner.segments:
-            owner.empty_cache()
     for give_back in list(_DEVICES.caches):
         give_back()
+    for owner in list(_DEVICES.allocators):
+        if owner.segments or owner.vendor.idle:
+            owner.empty_cache()
 
 
 _STATES: Final = {int(LIVE): "active_allocated", int(WAITING): "active_pending_free"}
