@@ -13,6 +13,7 @@ from . import _layouts as layouts
 
 ASK = "print(torch.npu.is_available(), torch.npu.device_count(), torch.npu.is_initialized())"
 FOUND = "from mindtorch_v2._backends.npu.acl_loader import ensure_acl; a = ensure_acl()\n"
+LOADED = "print(torch._C._npu_aclnn_available(), torch._C._npu_aclnn_symbols_ok())"
 TRY = """
 try:
     torch.npu.init()
@@ -22,12 +23,15 @@ except RuntimeError as error:
 """
 
 
+def refused(env: dict[str, str]) -> str:
+    """Why no device can be used, where every question says no."""
+    first, second, text = layouts.said(env, "\n".join((ASK, LOADED, TRY))).split("\n", 2)
+    assert (first, second) == ("False 0 False", "False False")
+    return text
+
+
 def test_without_any_ascend_software_every_question_says_no() -> None:
-    env = layouts.environment(None, HOME="/nonexistent")
-    assert layouts.said(env, ASK) == "False 0 False"
-    code = "print(torch._C._npu_aclnn_available(), torch._C._npu_aclnn_symbols_ok())"
-    assert layouts.said(env, code) == "False False"
-    text = layouts.said(env, TRY)
+    text = refused(layouts.environment(None, HOME="/nonexistent"))
     assert "no CANN installation was found" in text and "set_env.sh" in text and "MINDTORCH_NPU=emulator" in text
 
 
@@ -38,8 +42,7 @@ def test_auto_never_takes_the_emulator() -> None:
 
 def test_off_switches_off_even_where_cann_is(tmp_path: Path) -> None:
     env = layouts.environment(layouts.home(tmp_path / "cann", layouts.NEW), MINDTORCH_NPU="off")
-    assert layouts.said(env, ASK) == "False 0 False"
-    assert "MINDTORCH_NPU=off" in layouts.said(env, TRY)
+    assert "MINDTORCH_NPU=off" in refused(env)
 
 
 def test_emulator_by_the_environment() -> None:
@@ -48,10 +51,16 @@ def test_emulator_by_the_environment() -> None:
 
 
 def test_a_mode_nobody_knows_is_named_on_use_only() -> None:
-    env = layouts.environment(None, MINDTORCH_NPU="cuda")
-    assert layouts.said(env, ASK) == "False 0 False"
-    text = layouts.said(env, TRY)
+    text = refused(layouts.environment(None, MINDTORCH_NPU="cuda"))
     assert "'cuda'" in text and "auto, cann, emulator, off" in text
+
+
+# What is loaded, and the order of the operator libraries: split ones exclude the aggregate.
+LAYOUTS = {
+    layouts.NEW: ("new libacl_rt.so ASCEND_HOME_PATH",
+                  "libopapi_math.so libopapi_nn.so libopapi_cv.so libopapi_transformer.so"),
+    layouts.OLD: ("old libascendcl.so ASCEND_HOME_PATH", "libopapi.so libaclnn_ops_infer.so libaclnn_math.so"),
+}
 
 
 @pytest.mark.parametrize("mode", ["auto", "cann"])
@@ -59,19 +68,11 @@ def test_a_mode_nobody_knows_is_named_on_use_only() -> None:
 def test_both_layouts_are_found(tmp_path: Path, names: tuple[str, ...], mode: str) -> None:
     where = layouts.home(tmp_path / "cann", names)
     env = layouts.environment(where, MINDTORCH_NPU=mode)
-    assert layouts.said(env, ASK) == "True 1 False"
-    assert layouts.said(env, FOUND + "print(a.where.layout, a.where.runtime.name, a.where.source)") == (
-        "new libacl_rt.so ASCEND_HOME_PATH" if names is layouts.NEW else "old libascendcl.so ASCEND_HOME_PATH")
-
-
-@pytest.mark.parametrize("names, expected", [
-    (layouts.NEW, "libopapi_math.so libopapi_nn.so libopapi_cv.so libopapi_transformer.so"),
-    (layouts.OLD, "libopapi.so libaclnn_ops_infer.so libaclnn_math.so"),
-], ids=["new", "old"])
-def test_operator_libraries_in_the_documented_order(tmp_path: Path, names: tuple[str, ...], expected: str) -> None:
-    """Split libraries exclude the aggregate, which must not be used beside them."""
-    env = layouts.environment(layouts.home(tmp_path / "cann", names))
-    assert layouts.said(env, FOUND + "print(*(p.name for p in a.where.operators))") == expected
+    code = ASK + "\n" + FOUND + """
+print(a.where.layout, a.where.runtime.name, a.where.source)
+print(*(p.name for p in a.where.operators))
+"""
+    assert layouts.said(env, code).splitlines() == ["True 1 False", *LAYOUTS[names]]
 
 
 def test_custom_operators_come_first(tmp_path: Path) -> None:
@@ -87,8 +88,10 @@ def test_custom_operators_come_first(tmp_path: Path) -> None:
     assert layouts.said(env, code) == "mine first second libopapi_math.so"
 
 
-@pytest.mark.parametrize("variable", ["ASCEND_HOME_PATH", "ASCEND_TOOLKIT_HOME", "LD_LIBRARY_PATH", "HOME"])
-@pytest.mark.parametrize("place", ["Ascend/ascend-toolkit/latest", "Ascend/cann"])
+@pytest.mark.parametrize("variable, place", [
+    ("ASCEND_HOME_PATH", "somewhere"), ("ASCEND_TOOLKIT_HOME", "somewhere"), ("LD_LIBRARY_PATH", "somewhere"),
+    ("HOME", "Ascend/cann"), ("HOME", "Ascend/ascend-toolkit/latest"),
+])
 def test_every_documented_way_to_the_home(tmp_path: Path, variable: str, place: str) -> None:
     where = layouts.home(tmp_path / place, layouts.OLD)
     values = {"LD_LIBRARY_PATH": str(where / "lib64"), "HOME": str(tmp_path)}
@@ -98,9 +101,7 @@ def test_every_documented_way_to_the_home(tmp_path: Path, variable: str, place: 
 
 def test_a_home_that_was_named_is_not_replaced_by_another(tmp_path: Path) -> None:
     layouts.home(tmp_path / "Ascend" / "cann", layouts.NEW)
-    env = layouts.environment(tmp_path / "absent", HOME=str(tmp_path))
-    assert layouts.said(env, ASK) == "False 0 False"
-    text = layouts.said(env, TRY)
+    text = refused(layouts.environment(tmp_path / "absent", HOME=str(tmp_path)))
     assert str(tmp_path / "absent") in text and "set_env.sh" in text
 
 
@@ -117,10 +118,7 @@ def test_a_missing_library_is_named(tmp_path: Path, names: str) -> None:
     where = layouts.home(tmp_path / "cann", layouts.NEW)
     for name in names.split():
         (where / "lib64" / name).unlink()
-    env = layouts.environment(where)
-    assert layouts.said(env, ASK) == "False 0 False"
-    assert layouts.said(env, "print(torch._C._npu_aclnn_available())") == "False"
-    assert BROKEN[names] in layouts.said(env, TRY)
+    assert BROKEN[names] in refused(layouts.environment(where))
 
 
 def test_a_missing_function_is_named(tmp_path: Path) -> None:
