@@ -16,6 +16,7 @@ from ..._tensor_base import numel
 from .lines import choose, dims, helper, line, npu, parts
 
 _cat = registry.get("cat")
+_where = registry.get("where")
 
 
 @helper
@@ -139,7 +140,9 @@ def _logcumsumexp(self: Any, dim: int) -> Any:
     x = wide(self)
     n, distance = x._shape[dim], 1
     while distance < n:
-        joined = x.narrow(dim, distance, n - distance).logaddexp(x.narrow(dim, 0, n - distance))
+        here, before = x.narrow(dim, distance, n - distance), x.narrow(dim, 0, n - distance)
+        # Two infinities differ by no number.
+        joined = _where.call((here == before, here + math.log(2), here.logaddexp(before)))
         x = _cat.call(((x.narrow(dim, 0, distance), joined), dim))
         distance *= 2
     return narrow(x, self) if x is not self else self.clone()
