@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import pickle
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -120,6 +121,14 @@ def test_remembering_keeps_nothing_alive() -> None:
 
     launch(big)
     assert sys.getrefcount(big) == before
+
+
+def test_errors_travel_between_processes() -> None:
+    error = pickle.loads(pickle.dumps(errors.AclError("text", 5, "aclInit", "why")))
+    assert isinstance(error, errors.AclError)
+    assert (str(error), error.code, error.function, error.vendor) == ("text", 5, "aclInit", "why")
+    assert str(pickle.loads(pickle.dumps(errors.OutOfMemoryError("text")))) == "text"
+    assert (errors.AclError.__module__, errors.OutOfMemoryError.__module__) == ("mindtorch_v2.npu", "mindtorch_v2")
 
 
 def test_every_code_of_the_facts_has_a_name() -> None:

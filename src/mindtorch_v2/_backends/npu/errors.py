@@ -66,12 +66,17 @@ class AclError(RuntimeError):
         self.function = function
         self.vendor = vendor
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (str(self), self.code, self.function, self.vendor)
+
 
 @mypyc_attr(native_class=False)
 class OutOfMemoryError(RuntimeError):
     """`torch.OutOfMemoryError`: the device's memory does not suffice, after everything cached was given back."""
 
 
+# The names users know them by.
+setattr(AclError, "__module__", "mindtorch_v2.npu")
 setattr(OutOfMemoryError, "__module__", "mindtorch_v2")
 
 SIZE: Final = 4096
