@@ -450,6 +450,34 @@ def test_threads_share_the_allocator() -> None:
     assert torch.npu.memory_allocated() == before
 
 
+@control.emulator_only
+def test_a_child_of_a_fork_gets_no_memory_of_its_parent() -> None:
+    done = run("""
+import os
+import sys
+import mindtorch_v2 as torch
+t = torch.zeros(100).npu()
+torch.zeros(100).npu()
+child = os.fork()
+if child == 0:
+    try:
+        torch.empty(100, device="npu")
+    except RuntimeError as error:
+        print(error, flush=True)
+    del t
+    os._exit(0)
+os.waitpid(child, 0)
+print(t.sum().item())
+""")
+    assert "forked subprocess" in done.stdout and done.stdout.endswith("0.0\n"), done.stdout
+
+
+def test_a_device_that_does_not_exist() -> None:
+    for size in (3, 0):
+        with pytest.raises(RuntimeError, match="npu:77 does not exist"):
+            torch.empty(size, device="npu:77")
+
+
 def test_memory_freed_in_another_thread_and_by_the_collector() -> None:
     before = torch.npu.memory_allocated()
     held = [torch.zeros(500).npu() for _ in range(50)]

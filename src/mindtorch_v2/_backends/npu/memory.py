@@ -218,6 +218,8 @@ class NpuStorage:
 
 def allocate(nbytes: int, index: int) -> NpuStorage:
     """Uninitialised memory for work on this thread's current stream of the device."""
+    # Also where a cached block would do: a lost device, or a child of a fork, must be told at once.
+    runtime.use(index)
     owner = allocator(index)
     if nbytes == 0:
         return NpuStorage(0, owner, None, 0, None)
@@ -226,9 +228,8 @@ def allocate(nbytes: int, index: int) -> NpuStorage:
 
 
 def stream_of(index: int) -> int:
-    """The handle of this thread's current stream on a device: `streams.raw_stream`, which is not compiled."""
-    raw = runtime.thread_state().raw
-    return raw[index] if index < len(raw) else 0
+    """The handle of this thread's current stream on a device, which is made current for the vendor."""
+    return runtime.use(index).raw[index]
 
 
 def take(owner: Allocator, nbytes: int) -> Block:
@@ -242,11 +243,12 @@ def take(owner: Allocator, nbytes: int) -> Block:
 
 def copy_bytes(index: int, to: int, source: int, nbytes: int) -> None:
     """Device to device on the current stream, without waiting."""
-    runtime.use(index)
     stream = stream_of(index)
     errors.record("aclrtMemcpyAsync", "copy_", index, stream)
     errors.check(ensure_acl().aclrtMemcpyAsync(to, nbytes, source, nbytes, _DEVICE_TO_DEVICE, stream),
                  "aclrtMemcpyAsync", "copy_")
+    if runtime.STATE.blocking:
+        allocator(index).vendor.synchronize(stream)
 
 
 # -- running out ------------------------------------------------------------------------------------------------------
