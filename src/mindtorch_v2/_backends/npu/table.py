@@ -253,7 +253,7 @@ BiasAdd(T x:fhb4, T bias, s? dataFormatOptional, T> out)
 BinaryCrossEntropy(T self, T target, T? weight, i64 reduction, T> out)
 BinaryCrossEntropyBackward(T gradOutput:fhb, T self:fhb, T target:fhb, T? weightOptional:fhb, i64 reduction,
     T> out:fhb)
-BinaryCrossEntropyWithLogits(T+ self:fhb, T target, T?+ weightOptional, T?+ posWeightOptional, i64 reduction, T> out)
+BinaryCrossEntropyWithLogits(T+ self:fhb, T+ target, T?+ weightOptional, T?+ posWeightOptional, i64 reduction, T> out)
 BinaryCrossEntropyWithLogitsBackward(T gradOutput:fhb, T+ self:fhb, T target, T? weightOptional, T? posWeightOptional,
     i64 reduction, T> out)
 BinaryCrossEntropyWithLogitsTargetBackward(T+ gradOutput:fhb, T+ self:fhb, T target:fhb, T?+ weightOptional:fhb,
