@@ -3,6 +3,8 @@
 
 #include "arena.h"
 #include "codes.h"
+#include "contexts.h"
+#include "streams.h"
 
 namespace emu {
 
@@ -47,26 +49,41 @@ std::string tell_locked(Memory& all, uint64_t address) {
     return "host memory";
 }
 
-unsigned char* reach(uint64_t address, uint64_t bytes, const char* what) {
+namespace {
+
+// The bytes and their device, or a fault. An access of no bytes touches nothing and is always fine.
+std::pair<unsigned char*, int> find_bytes(uint64_t address, uint64_t bytes, const char* what) {
     Memory& all = memory();
     std::lock_guard<std::mutex> guard(all.lock);
     auto found = all.at_or_before(address);
     if (found != all.live.end()) {
         const Allocation& it = found->second;
-        uint64_t offset = address - found->first;
         uint64_t there = all.reachable(found, address);
-        if (there > 0 && bytes <= there) return it.body + offset;
+        if (there > 0 && bytes <= there) return {it.body + (address - found->first), it.device};
         if (there > 0) {
             throw DeviceFault{ACL_ERROR_RT_AICORE_EXCEPTION,
                               words("%s: %llu bytes at 0x%llx end %llu bytes past the end of the %llu bytes at 0x%llx "
-                                    "(%s, call %llu)", what, number(bytes), number(address),
-                                    number(bytes - there), number(it.bytes), number(found->first), it.by,
-                                    number(it.call))};
+                                    "(%s, call %llu)", what, number(bytes), number(address), number(bytes - there),
+                                    number(it.bytes), number(found->first), it.by, number(it.call))};
         }
     }
+    if (bytes == 0) return {nullptr, -1};
     throw DeviceFault{ACL_ERROR_RT_AICORE_EXCEPTION,
                       words("%s: %llu bytes at 0x%llx are not in a live allocation: %s", what, number(bytes),
                             number(address), tell_locked(all, address).c_str())};
+}
+
+}  // namespace
+
+unsigned char* reach(uint64_t address, uint64_t bytes, const char* what) {
+    auto [body, device] = find_bytes(address, bytes, what);
+    int here = worker_device();
+    if (here >= 0 && device >= 0 && here != device && !peer_enabled(here, device)) {
+        throw DeviceFault{ACL_ERROR_RT_AICORE_EXCEPTION,
+                          words("%s: 0x%llx is memory of device %d and the stream is of device %d; call "
+                                "aclrtDeviceEnablePeerAccess first", what, number(address), device, here)};
+    }
+    return body;
 }
 
 bool live(uint64_t address, uint64_t bytes) {

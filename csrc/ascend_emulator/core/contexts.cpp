@@ -133,6 +133,7 @@ int initialise(const char* config) {
         if (byte != '{') return reject(ACL_ERROR_INVALID_FILE, "aclInit: %s holds no JSON object", config);
     }
     watch_forks();
+    quiet_at_exit();
     std::lock_guard<std::mutex> guard(all.lock);
     all.inits++;
     all.ready.store(true);

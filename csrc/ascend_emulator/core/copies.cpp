@@ -77,11 +77,11 @@ int check_live(const void* pointer, uint64_t bytes, const Where& where, const ch
                   argument, pointer, number(bytes), what.c_str());
 }
 
-int check_peers(const Where& to, const Where& from, const char* by) {
-    if (to.place != Place::device || from.place != Place::device || to.device == from.device) return 0;
-    if (peer_enabled(to.device, from.device) || peer_enabled(from.device, to.device)) return 0;
-    return reject(ACL_ERROR_RT_PARAM_INVALID, "%s: devices %d and %d: call aclrtDeviceEnablePeerAccess first", by,
-                  from.device, to.device);
+// `here` reaches another device's memory only after it has enabled that peer.
+int check_peer(const Where& where, int here, const char* by) {
+    if (where.place != Place::device || where.device == here || peer_enabled(here, where.device)) return 0;
+    return reject(ACL_ERROR_RT_PARAM_INVALID, "%s: device %d reaches memory of device %d; call "
+                  "aclrtDeviceEnablePeerAccess first", by, here, where.device);
 }
 
 // All that is checked before a copy, whenever it happens.
@@ -95,7 +95,10 @@ int check(const Copy& copy, int kind, Where* to, Where* from, const char* by) {
     if (int code = check_kind(*to, *from, kind, by)) return code;
     if (int code = check_live(copy.dst, copy.dst_span(), *to, "dst", by)) return code;
     if (int code = check_live(copy.src, copy.src_span(), *from, "src", by)) return code;
-    return check_peers(*to, *from, by);
+    if (to->place != Place::device || from->place != Place::device || to->device == from->device) return 0;
+    int here = current_context()->device;
+    if (int code = check_peer(*to, here, by)) return code;
+    return check_peer(*from, here, by);
 }
 
 int now(const Copy& copy, int kind, const char* by) {
@@ -118,6 +121,8 @@ int on_stream(const Copy& copy, int kind, void* stream, const char* by) {
     }
     std::shared_ptr<Stream> where;
     if (int code = find_stream(stream, by, &where)) return code;
+    if (int code = check_peer(to, where->device, by)) return code;
+    if (int code = check_peer(from, where->device, by)) return code;
     Task task;
     task.name = by;
     task.ranges = {Range{address_of(copy.dst), copy.dst_span(), true}, Range{address_of(copy.src), copy.src_span(), false}};

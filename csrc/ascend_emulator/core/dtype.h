@@ -145,7 +145,9 @@ inline T load(const unsigned char* p, int dtype) {
         case ACL_INT32: return convert<T>(int64_t(raw(int32_t{})));
         case ACL_UINT32: return convert<T>(int64_t(raw(uint32_t{})));
         case ACL_INT64: return convert<T>(raw(int64_t{}));
-        case ACL_UINT64: return convert<T>(int64_t(raw(uint64_t{})));
+        case ACL_UINT64:  // int64_t keeps the bits, the others the value
+            if constexpr (std::is_same_v<T, int64_t>) return int64_t(raw(uint64_t{}));
+            else return convert<T>(double(raw(uint64_t{})));
         case ACL_BOOL: return convert<T>(int64_t(raw(uint8_t{}) != 0));
         case ACL_COMPLEX64: {
             float part[2];

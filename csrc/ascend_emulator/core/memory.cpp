@@ -58,6 +58,7 @@ void open_arena(int device, uint64_t capacity) {
         abort();
     }
     madvise(body, arena.span, MADV_DONTFORK);
+    madvise(body, arena.span, MADV_DONTDUMP);
     arena.face = static_cast<unsigned char*>(face);
     arena.body = static_cast<unsigned char*>(body);
     arena.capacity = capacity;

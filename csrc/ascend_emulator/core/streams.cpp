@@ -29,6 +29,8 @@ struct Streams {
     int next_id = 0;
 };
 
+thread_local int this_worker_device = -1;
+
 Streams& streams() {
     static Streams* all = new Streams;
     return *all;
@@ -107,6 +109,7 @@ uint64_t Stream::push(Task task, std::function<void()> dropped) {
 }
 
 void Stream::loop() {
+    this_worker_device = device;
     std::unique_lock<std::mutex> guard(lock_);
     for (;;) {
         wake_.wait(guard, [this] { return stop_ || !queue_.empty(); });
@@ -210,7 +213,7 @@ int Stream::take_failure(uint64_t number) {
     return reject(failure.code, "%s", failure.text.c_str());
 }
 
-void Stream::abandon(int code) {
+void Stream::abandon(int code, int limit) {
     std::deque<Work> dropped;
     std::unique_lock<std::mutex> guard(lock_);
     dropped.swap(queue_);
@@ -225,7 +228,9 @@ void Stream::abandon(int code) {
     }
     dropped.clear();
     guard.lock();
-    done_.wait(guard, [this] { return !busy_; });
+    auto free = [this] { return !busy_; };
+    if (limit < 0) done_.wait(guard, free);
+    else done_.wait_for(guard, std::chrono::milliseconds(limit), free);
     abandoned.store(false);
 }
 
@@ -233,6 +238,8 @@ void Stream::close() {
     {
         std::lock_guard<std::mutex> guard(lock_);
         stop_ = true;
+        if (closed_) return;
+        closed_ = true;
     }
     wake_.notify_all();
     if (worker_.joinable()) worker_.join();
@@ -267,6 +274,18 @@ std::string task_that_needs(uint64_t begin, uint64_t bytes) {
         if (!task.empty()) return task;
     }
     return "";
+}
+
+int worker_device() { return this_worker_device; }
+
+void quiet_at_exit() {
+    struct Guard {
+        ~Guard() {
+            if (forked()) return;
+            for (const auto& stream : streams_of(nullptr, -1)) stream->abandon(ACL_ERROR_RT_STREAM_ABORT, 1000);
+        }
+    };
+    static Guard guard;
 }
 
 void* make_default_stream(const std::shared_ptr<Context>& context) {

@@ -48,8 +48,8 @@ public:
     size_t depth();
     // Takes the failure of a task up to `number`, says it, answers its code; 0 when there is none.
     int take_failure(uint64_t number);
-    // Discards what is queued; waits for what runs. Waiters get `code`.
-    void abandon(int code);
+    // Discards what is queued; waits for what runs (milliseconds; -1: no limit). Waiters get `code`.
+    void abandon(int code, int limit = -1);
     void close();  // waits for what is queued, ends the worker
     std::string needs(uint64_t begin, uint64_t bytes);
 
@@ -76,6 +76,7 @@ private:
     Work running_;
     bool busy_ = false;
     bool stop_ = false;
+    bool closed_ = false;
     uint64_t submitted_ = 0;
     uint64_t completed_ = 0;
     uint64_t aborts_ = 0;
@@ -104,10 +105,15 @@ EMU_API int abort_device(int device);
 // "aclnnAdd (task 3 of stream 2)", when a queued or running task needs a byte of the range; else empty.
 std::string task_that_needs(uint64_t begin, uint64_t bytes);
 
+// The device of the stream whose worker this thread is; -1 for every other thread.
+int worker_device();
+
 // Streams of one context, or of one device when the context is null.
 std::vector<std::shared_ptr<Stream>> streams_of(const Context* context, int device);
 void* make_default_stream(const std::shared_ptr<Context>& context);
 void close_streams(const Context* context, const char* by);
+// When the process ends, what is queued is discarded and what runs may finish: kernels must not outlive their tables.
+void quiet_at_exit();
 
 // The client's function for failed tasks (callbacks.cpp).
 struct ExceptionInfo {

@@ -318,3 +318,17 @@ def test_leaks_are_kept_after_finalize(rt: Runtime) -> None:
     leaks = rt.leaks()
     assert any("77 bytes" in line and "aclrtMalloc, call 3" in line for line in leaks)
     assert any("aclrtEvent" in line and "made by aclrtCreateEvent" in line for line in leaks)
+
+
+@isolated(**TWO_DEVICES)
+def test_a_stream_reaches_only_its_device_and_peers(rt: Runtime) -> None:
+    rt.start(1)
+    there, host = rt.malloc(8), rt.make("aclrtMallocHost", 8)
+    rt.ok.aclrtSetDevice(0)
+    assert rt.aclrtMemcpyAsync(there, 8, host, 8, H2D, None) == 107000
+    rt.ok.aclrtMemsetAsync(there, 8, 1, 8, None)
+    assert rt.aclrtSynchronizeStream(None) == 507015
+    assert "is memory of device 1 and the stream is of device 0" in rt.message()
+    rt.ok.aclrtDeviceEnablePeerAccess(1, 0)
+    rt.ok.aclrtMemsetAsync(there, 8, 1, 8, None)
+    rt.ok.aclrtSynchronizeStream(None)

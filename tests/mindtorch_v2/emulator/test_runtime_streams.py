@@ -425,3 +425,13 @@ def test_many_threads_and_streams(rt: Runtime) -> None:
     free, total = c_size_t(), c_size_t()
     rt.ok.aclrtGetMemInfo(1, byref(free), byref(total))
     assert free.value == total.value
+
+
+@isolated()
+def test_the_process_may_end_with_work_queued(rt: Runtime) -> None:
+    rt.start()
+    address, streams = rt.malloc(8), [rt.stream() for _ in range(4)]
+    for stream in streams:
+        rt.ok.ascendEmulatorSlowStream(stream, 1000)
+        for value in range(1000):
+            rt.ok.aclrtMemsetAsync(address, 8, value % 256, 8, stream)
