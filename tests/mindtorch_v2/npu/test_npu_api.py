@@ -80,6 +80,44 @@ def test_npu_without_an_index_is_this_threads_device() -> None:
         assert torch.empty(1).to("npu").device.index == 1
 
 
+def test_two_devices_in_one_call_are_named_in_pytorchs_words() -> None:
+    text = "Expected all tensors to be on the same device, but found at least two devices, npu:0 and {}!"
+    here = torch.ones(2, device="npu:0")
+    for other in (torch.ones(2), torch.ones(2, device="npu:1")):
+        with pytest.raises(RuntimeError, match=text.format(other.device)):
+            here + other
+    with pytest.raises(RuntimeError, match=text.format("cpu")):
+        torch.ones(2) * here
+    assert (here + torch.tensor(1.0)).tolist() == [2.0, 2.0]
+
+
+@pytest.mark.parametrize("make", [
+    lambda: torch.ones(2), lambda: torch.tensor([1, 2]), lambda: torch.arange(3), lambda: torch.rand(2),
+    lambda: torch.eye(2), lambda: torch.full((2,), 3.0), lambda: torch.randperm(4), lambda: torch.linspace(0, 1, 3),
+])
+def test_the_default_device_gets_an_index(make: object) -> None:
+    with torch.device("npu"):
+        assert make().device == torch.device("npu:0")  # type: ignore[operator]
+        with torch.npu.device(1):
+            assert make().device == torch.device("npu:1")  # type: ignore[operator]
+
+
+def test_seeds_and_states() -> None:
+    torch.npu.manual_seed(3)
+    state = torch.npu.get_rng_state()
+    first = torch.rand(8, device="npu").tolist()
+    torch.npu.set_rng_state(state)
+    assert torch.rand(8, device="npu").tolist() == first
+    torch.npu.manual_seed_all(5)
+    assert torch.npu.initial_seed() == 5 and len(torch.npu.default_generators) == torch.npu.device_count()
+    states = torch.npu.get_rng_state_all()
+    second = torch.rand(8, device="npu:1").tolist()
+    torch.npu.set_rng_state_all(states)
+    assert torch.rand(8, device="npu:1").tolist() == second != first
+    torch.manual_seed(3)
+    assert torch.npu.initial_seed() == 3 and torch.rand(8, device="npu").tolist() == first
+
+
 def test_each_thread_has_its_own_device() -> None:
     torch.npu.set_device(1)
     seen = []

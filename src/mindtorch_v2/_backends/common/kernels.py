@@ -10,6 +10,7 @@ from typing import Any, Final, final
 
 from mypy_extensions import i64
 
+from ..._device import device
 from ..._dispatch.keys import BACKENDS, CPU, META
 from ..._dispatch.op import Kernel, Op, Rule, Spec
 from ..._dispatch.schema import Schema
@@ -325,9 +326,17 @@ class MixedKernel(Kernel):
         for t in tensors:
             # A CPU scalar may stand beside tensors of any device.
             if t._device != home._device and not (t._keys & CPU and len(t._shape) == 0):
-                raise RuntimeError(f"Tensor on device {t._device} is not on the expected device {home._device}!")
+                raise RuntimeError(_apart(home._device, t._device))
         bits = home._keys & BACKENDS
         return op.backend(bits, args).run(op, args, bits)
+
+
+def _apart(home: device, other: device) -> str:
+    """PyTorch's words for two devices in one call; between real ones it names the accelerator first."""
+    if home.type == "meta" or other.type == "meta":
+        return f"Tensor on device {other} is not on the expected device {home}!"
+    first, second = (other, home) if home.type == "cpu" else (home, other)
+    return f"Expected all tensors to be on the same device, but found at least two devices, {first} and {second}!"
 
 
 def tensors_in(schema: Schema, args: tuple[Any, ...]) -> list[TensorBase]:
