@@ -22,14 +22,21 @@ class Inplace:
 
     def make(self, torch: Any, device: str = "cpu") -> Any:
         if self.kind == "floats":
+            return on(floats(torch), device)
+        if self.kind == "wide":
             return floats(torch).to(device)
         if self.kind == "ints":
             return ints(torch).to(device)
         if self.kind == "vector":
-            return torch.tensor([0.5, 1.5, 0.25], dtype=torch.float64).to(device)
+            return on(torch.tensor([0.5, 1.5, 0.25], dtype=torch.float64), device)
         if self.kind == "batch":
-            return torch.stack([floats(torch), floats(torch) * 0.5]).to(device)
+            return on(torch.stack([floats(torch), floats(torch) * 0.5]), device)
         raise ValueError(self.kind)
+
+
+def on(t: Any, device: Any) -> Any:
+    """A tensor on a device; NPUs have hardly any operator for float64."""
+    return (t.float() if str(device).startswith("npu") else t).to(device)
 
 
 def floats(torch: Any) -> Any:
@@ -41,7 +48,7 @@ def ints(torch: Any) -> Any:
 
 
 def other(torch: Any, like: Any) -> Any:
-    return (floats(torch) + 0.5).to(like.device)
+    return on(floats(torch) + 0.5, like.device)
 
 
 def other_ints(torch: Any, like: Any) -> Any:
@@ -53,7 +60,7 @@ def index(torch: Any, like: Any) -> Any:
 
 
 def rows(torch: Any, like: Any) -> Any:
-    return torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], dtype=torch.float64).to(like.device)
+    return on(torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], dtype=torch.float64), like.device)
 
 
 def mask(torch: Any, like: Any) -> Any:
@@ -61,7 +68,7 @@ def mask(torch: Any, like: Any) -> Any:
 
 
 def vector(torch: Any, like: Any) -> Any:
-    return torch.tensor([1.0, 2.0, 3.0], dtype=torch.float64).to(like.device)
+    return on(torch.tensor([1.0, 2.0, 3.0], dtype=torch.float64), like.device)
 
 
 def column_index(torch: Any, like: Any) -> Any:
@@ -86,7 +93,7 @@ CALLS: dict[str, Inplace] = {
     "fmod_": Inplace(lambda torch, t: t.fmod_(other(torch, t))),
     "pow_": Inplace(lambda torch, t: t.pow_(2)),
     "pow_tensor": Inplace(lambda torch, t: t.pow_(other(torch, t)), methods=("pow_",)),
-    "float_power_": Inplace(lambda torch, t: t.float_power_(2)),
+    "float_power_": Inplace(lambda torch, t: t.float_power_(2), "wide"),
     "atan2_": Inplace(lambda torch, t: t.atan2_(other(torch, t))),
     "arctan2_": Inplace(lambda torch, t: t.arctan2_(other(torch, t))),
     "hypot_": Inplace(lambda torch, t: t.hypot_(other(torch, t))),

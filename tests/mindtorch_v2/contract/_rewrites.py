@@ -1,6 +1,6 @@
 """Small differentiable programs that write in place through views, for contract C6 and D6.
 
-Invariant: every program maps two (3, 3) float64 tensors to one tensor of at most nine elements and is smooth around the
+Invariant: every program maps two (3, 3) tensors of one floating dtype to one tensor of at most nine elements and is smooth around the
 points where the tests evaluate it.
 """
 
@@ -41,14 +41,14 @@ def read_of_sibling_view(x: Any, y: Any) -> Any:
 
 
 def constant_base(x: Any, y: Any) -> Any:
-    b = torch.zeros(3, 3, dtype=torch.float64)
+    b = torch.zeros(3, 3, dtype=x.dtype, device=x.device)
     b[0].add_(x[0] * y[0])
     b[:, 1] = y[2]
     return b * 2
 
 
 def view_before_base_requires_grad(x: Any, y: Any) -> Any:
-    b = torch.ones(3, 3, dtype=torch.float64)
+    b = torch.ones(3, 3, dtype=x.dtype, device=x.device)
     view = b.t()
     b.mul_(x)
     return view * y
@@ -72,7 +72,7 @@ REWRITES: dict[str, Program] = {
     "zero": on_copy(lambda b, x, y: b.mul_(y), lambda b, x, y: b[1].zero_()),
     "setitem": on_copy(lambda b, x, y: b.__setitem__((slice(0, 2), 1), y[0, :2])),
     "setitem_mask": on_copy(lambda b, x, y: b.__setitem__(x.detach() > 0.3, 3.0)),
-    "setitem_index": on_copy(lambda b, x, y: b.__setitem__(torch.tensor([0, 2]), y[:2])),
+    "setitem_index": on_copy(lambda b, x, y: b.__setitem__(torch.tensor([0, 2], device=b.device), y[:2])),
     "masked_fill": on_copy(lambda b, x, y: b.mul_(y), lambda b, x, y: b.t().masked_fill_(x.detach() > 0.3, 0.0)),
     "two_views": on_copy(lambda b, x, y: b[0].mul_(y[0]), lambda b, x, y: b[:, 0].mul_(y[1])),
     "base_then_view": on_copy(lambda b, x, y: b.mul_(y), lambda b, x, y: b[1].add_(x[0])),

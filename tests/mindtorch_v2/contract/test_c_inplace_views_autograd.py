@@ -1,21 +1,24 @@
-"""Contract C: version counters, views, in-place operators and autograd behave as PyTorch's, on cpu and meta.
+"""Contract C: version counters, views, in-place operators and autograd behave as PyTorch's, on cpu, meta and npu (C7).
 
 Invariant: every test is named after the id it proves.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
-from .._subject import mindtorch_only, submodule
+from .. import _npu
+from .._subject import IS_ORACLE, mindtorch_only, submodule
 from .._subject import subject as torch
 from . import _inplace_calls as inplace
 from ._rewrites import REWRITES, Program
 
-DEVICES = ["cpu", "meta"]
+# PyTorch itself, as the subject, has no NPU.
+WITH_DATA = ["cpu"] if IS_ORACLE else ["cpu", "npu"]
+DEVICES = [*WITH_DATA, "meta"]
 LEAF_TEXT = "a leaf Variable that requires grad is being used in an in-place operation."
 VIEW_TEXT = "a view of a leaf Variable that requires grad is being used in an in-place operation."
 MODIFIED_TEXT = "one of the variables needed for gradient computation has been modified by an inplace operation"
@@ -51,8 +54,17 @@ VIEWS: dict[str, Callable[[Any], Any]] = {
 }
 
 
+@pytest.fixture(autouse=True)
+def emulator(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Tests on `npu` have one, and are watched for breaches of the vendor's contract."""
+    if "device" in request.fixturenames and request.getfixturevalue("device") == "npu":
+        yield from _npu.watched(_npu.start())  # type: ignore[misc]
+    else:
+        yield
+
+
 def make(device: str, requires_grad: bool = False) -> Any:
-    return inplace.floats(torch).to(device).requires_grad_(requires_grad)
+    return inplace.on(inplace.floats(torch), device).requires_grad_(requires_grad)
 
 
 # C1 -------------------------------------------------------------------------------------------------------------------
@@ -96,14 +108,16 @@ def test_C1_detach_shares_the_counter_and_data_does_not(device: str) -> None:
 
 
 @mindtorch_only
-def test_C1_detach_and_data_counters_by_identity() -> None:
-    base = make("cpu")
+@pytest.mark.parametrize("device", WITH_DATA)
+def test_C1_detach_and_data_counters_by_identity(device: str) -> None:
+    base = make(device)
     assert base.detach()._version_counter is base._version_counter
     assert base.data._version_counter is not base._version_counter
 
 
-def test_C1_a_copy_has_a_counter_of_its_own() -> None:
-    base = make("cpu")
+@pytest.mark.parametrize("device", WITH_DATA)
+def test_C1_a_copy_has_a_counter_of_its_own(device: str) -> None:
+    base = make(device)
     base.add_(1)
     clone = base.clone()
     assert clone._version == 0
@@ -199,14 +213,15 @@ def test_C3_inplace_on_leaf_is_allowed_under_no_grad(device: str, name: str) -> 
         call.call(torch, leaf)
     assert leaf.is_leaf and leaf.requires_grad and leaf.grad_fn is None
     assert leaf._version == 1
-    if device == "cpu" and name not in inplace.RANDOM:
-        expected = call.make(torch)
+    if device in WITH_DATA and name not in inplace.RANDOM:
+        expected = call.make(torch, device)
         call.call(torch, expected)
         assert repr(leaf.tolist()) == repr(expected.tolist())
 
 
-def test_C3_view_of_leaf_is_written_under_no_grad() -> None:
-    leaf = make("cpu", requires_grad=True)
+@pytest.mark.parametrize("device", WITH_DATA)
+def test_C3_view_of_leaf_is_written_under_no_grad(device: str) -> None:
+    leaf = make(device, requires_grad=True)
     with torch.no_grad():
         leaf[0].zero_()
         leaf.t()[0].fill_(5)
@@ -391,15 +406,16 @@ def test_C5_the_check_names_the_tensor_and_its_node(device: str, saved: str, nod
     (result if saved == "result" else value).add_(1)
     with pytest.raises(RuntimeError) as caught:
         result.sum().backward()
-    kind = "torch.FloatTensor" if device == "cpu" else "MetaFloatType"
+    kind = {"cpu": "torch.FloatTensor", "meta": "MetaFloatType", "npu": "NPUFloatType"}[device]
     assert str(caught.value).startswith(
         f"{MODIFIED_TEXT}: [{kind} [3]], which is output 0 of {node}, "
         "is at version 1; expected version 0 instead. Hint: "
     )
 
 
-def test_C5_second_write_is_counted_in_the_message() -> None:
-    value = make("cpu", requires_grad=True) * 1
+@pytest.mark.parametrize("device", WITH_DATA)
+def test_C5_second_write_is_counted_in_the_message(device: str) -> None:
+    value = make(device, requires_grad=True) * 1
     value.add_(1)
     result = value * value
     value.add_(1)
@@ -408,17 +424,19 @@ def test_C5_second_write_is_counted_in_the_message() -> None:
         result.sum().backward()
 
 
-def test_C5_write_through_any_view_is_noticed() -> None:
+@pytest.mark.parametrize("device", WITH_DATA)
+def test_C5_write_through_any_view_is_noticed(device: str) -> None:
     for write in (lambda v: v[0].zero_(), lambda v: v.t().add_(1), lambda v: v.detach().add_(1)):
-        value = make("cpu", requires_grad=True) * 1
+        value = make(device, requires_grad=True) * 1
         result = value * value
         write(value)
         with pytest.raises(RuntimeError, match=MODIFIED_TEXT):
             result.sum().backward()
 
 
-def test_C5_write_through_data_is_not_noticed() -> None:
-    value = make("cpu", requires_grad=True) * 1
+@pytest.mark.parametrize("device", WITH_DATA)
+def test_C5_write_through_data_is_not_noticed(device: str) -> None:
+    value = make(device, requires_grad=True) * 1
     result = value * value
     value.data.zero_()
     result.sum().backward()
@@ -442,19 +460,21 @@ def numeric_gradient(program: Program, x: Any, y: Any, weight: Any, position: in
     return result
 
 
+@pytest.mark.parametrize("device", WITH_DATA)
 @pytest.mark.parametrize("name", REWRITES)
-def test_C6_gradients_after_inplace_on_views_are_right(name: str) -> None:
+def test_C6_gradients_after_inplace_on_views_are_right(device: str, name: str) -> None:
     program = REWRITES[name]
     x, y = make("cpu"), make("cpu").t().contiguous() + 0.3
     weight = torch.linspace(0.5, 2.5, 9, dtype=torch.float64)
     expected = [numeric_gradient(program, x, y, weight, position) for position in (0, 1)]
+    x, y, weight = (inplace.on(t, device) for t in (x, y, weight))
     x.requires_grad_()
     y.requires_grad_()
     value = program(x, y)
     (value * weight[: value.numel()].view(value.shape)).sum().backward()
     for leaf, want in zip((x, y), expected):
         got = [0.0] * 9 if leaf.grad is None else leaf.grad.reshape(-1).tolist()
-        assert got == pytest.approx(want, abs=1e-6)
+        assert got == pytest.approx(want, abs=1e-6 if device == "cpu" else 1e-4)
 
 
 @pytest.mark.parametrize("device", DEVICES)
@@ -521,9 +541,10 @@ def test_C6_overlapping_write_raises() -> None:
 # C7 -------------------------------------------------------------------------------------------------------------------
 
 
-def test_C7_the_rules_hold_together_on_cpu() -> None:
-    """One story that uses every rule; the npu half of C7 comes with the device."""
-    weight = torch.tensor([1.0, 2.0, 3.0, 4.0], requires_grad=True)
+@pytest.mark.parametrize("device", WITH_DATA)
+def test_C7_the_rules_hold_together(device: str) -> None:
+    """One story that uses every rule."""
+    weight = torch.tensor([1.0, 2.0, 3.0, 4.0], device=device, requires_grad=True)
     with pytest.raises(RuntimeError, match="leaf Variable"):
         weight.add_(1)
     hidden = weight * 2
