@@ -13,6 +13,9 @@ from ..parity import _infos, _own
 from ..parity._infos import Covered, Failure
 
 DTYPES = ("float32", "float16", "bfloat16", "int64", "bool")
+# Positions of arguments that PyTorch reads on the CPU.
+HOST = {"tensor_split": (1,)}
+
 
 def to_npu(t: Any) -> Any:
     """The tensor of the library under test on the NPU, in a storage of the same size and with the same geometry."""
@@ -36,6 +39,12 @@ def arguments(value: Any) -> Any:
     moved = _oracle.tree_map(to_npu, _oracle.convert_argument(value), _oracle.is_subject_tensor)
     return _oracle.tree_map(lambda d: torch.device("npu:0"), moved,
                             lambda v: isinstance(v, torch.device) and v.type == "cpu" or v == "cpu" and type(v) is str)
+
+
+def arguments_of(case: Covered, args: Any) -> Any:
+    """A call's arguments; those that PyTorch wants on the CPU whatever the device stay there."""
+    return tuple(_oracle.convert_argument(a) if i in HOST.get(case.row, ()) else arguments(a)
+                 for i, a in enumerate(args))
 
 
 def run(function: Any, args: Any, kwargs: Any) -> Any:

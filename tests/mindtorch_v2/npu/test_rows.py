@@ -47,7 +47,7 @@ def test_values(case: Any, dtype: str) -> None:
     for sample in _infos.samples(info, dtype, count=6):
         args, kwargs = _infos.arguments(sample)
         where = f"{case.label} {dtype} {_infos.describe(sample)}"
-        mine = _rows.arguments(args), _rows.arguments(kwargs)
+        mine = _rows.arguments_of(case, args), _rows.arguments(kwargs)
         expected = _infos.attempt(_infos.in_oracle(info), args, kwargs)
         actual = _rows.run(_infos.in_subject(info), *mine)
         if account.add(actual):
@@ -69,7 +69,7 @@ def test_layouts(case: Any, layout: str) -> None:
         args = _oracle.tree_map(LAYOUTS[layout], args, _oracle.is_oracle_tensor)
         where = f"{case.label} {layout} {dtype} {_infos.describe(sample)}"
         expected = _infos.attempt(_infos.in_oracle(info), args, kwargs)
-        actual = _rows.run(_infos.in_subject(info), _rows.arguments(args), _rows.arguments(kwargs))
+        actual = _rows.run(_infos.in_subject(info), _rows.arguments_of(case, args), _rows.arguments(kwargs))
         if _rows.refusal(actual):
             continue  # test_values accounts for it
         if isinstance(expected, _infos.Failure):
@@ -125,7 +125,7 @@ def test_gradients(case: Any) -> None:
     for sample in _infos.samples(info, "float32", requires_grad=True, count=6):
         where = f"{case.label} gradient {_infos.describe(sample)}"
         args, kwargs = _infos.arguments(sample)
-        mine = _rows.arguments(args), _rows.arguments(kwargs)
+        mine = _rows.arguments_of(case, args), _rows.arguments(kwargs)
         expected = _infos.attempt(_infos.in_oracle(info), args, kwargs)
         actual = _rows.run(_infos.in_subject(info), *mine)
         if _rows.refusal(actual):
