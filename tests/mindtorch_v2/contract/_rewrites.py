@@ -1,7 +1,7 @@
 """Small differentiable programs that write in place through views, for contract C6 and D6.
 
-Invariant: every program maps two (3, 3) tensors of one floating dtype to one tensor of at most nine elements and is smooth around the
-points where the tests evaluate it.
+Invariant: every program maps two (3, 3) tensors of one floating dtype to one tensor of at most nine elements and is
+smooth around the points where the tests evaluate it.
 """
 
 from __future__ import annotations
