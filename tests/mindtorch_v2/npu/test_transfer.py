@@ -318,6 +318,7 @@ def test_devices_that_cannot_reach_each_other_are_named(monkeypatch: pytest.Monk
 # -- failures -----------------------------------------------------------------------------------------------------
 @control.emulator_only
 def test_a_failing_copy_is_named_and_leaves_nothing_behind() -> None:
+    gc.collect()
     before = torch.npu.memory_allocated()
     with control.fault("aclrtMemcpyAsync:1:507899"), pytest.raises(RuntimeError, match="aclrtMemcpyAsync.*507899"):
         torch.ones(100).npu()
