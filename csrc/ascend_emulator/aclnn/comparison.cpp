@@ -34,24 +34,32 @@ BOTH(BINARY_I, aclnnBitwiseXorTensor, aclnnInplaceBitwiseXorTensor, a ^ b)
 BOTH(BINARY_I, aclnnBitwiseXorScalar, aclnnInplaceBitwiseXorScalar, a ^ b)
 BINARY_I(aclnnLeftShift, shift_left(a, b))
 BINARY_I(aclnnLeftShifts, shift_left(a, b))
-BINARY_I(aclnnRightShift, shift_right(a, b))
 
 namespace {
 
 const Pointwise kInvert = {EMU_I(EMU_ONE, ~x), 1, false, false};
 const Pointwise kNegate = {EMU_I(EMU_ONE, !x), 1, false, false};
+const Pointwise kShiftRight = {EMU_I(EMU_TWO, shift_right(a, b)), 2, true, false};
+const Pointwise kShiftRightUnsigned = {EMU_I(EMU_TWO, b < 0 || b > 63 ? 0 : uint64_t(a) >> b), 2, true, false};
+const Pointwise kSignbit = {EMU_RI(EMU_ONE, sign_bit(x)), 1, false, true};
+const Pointwise kNever = {EMU_I(EMU_ONE, x * 0), 1, false, true};
 
 }  // namespace
 
 ACLNN(aclnnBitwiseNot, PLAN { plan_pointwise(p, kInvert); },
       RUN { run_pointwise(r, r.tensor("self").dtype == ACL_BOOL ? kNegate : kInvert); })
 
+// UINT64 is computed in int64_t, where its upper half looks negative.
+ACLNN(aclnnRightShift, PLAN { plan_pointwise(p, kShiftRight); },
+      RUN { run_pointwise(r, r.tensor("input").dtype == ACL_UINT64 ? kShiftRightUnsigned : kShiftRight); })
+ACLNN(aclnnSignbit, PLAN { plan_pointwise(p, kSignbit); },
+      RUN { run_pointwise(r, r.tensor("self").dtype == ACL_UINT64 ? kNever : kSignbit); })
+
 // -- questions ---------------------------------------------------------------------------------------------------------
 PREDICATE_R(aclnnIsFinite, std::isfinite(x))
 PREDICATE_R(aclnnIsInf, std::isinf(x))
 PREDICATE_R(aclnnIsPosInf, std::isinf(x) && x > 0)
 PREDICATE_R(aclnnIsNegInf, std::isinf(x) && x < 0)
-PREDICATE_RI(aclnnSignbit, sign_bit(x))
 
 namespace {
 

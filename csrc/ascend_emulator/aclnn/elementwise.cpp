@@ -35,6 +35,10 @@ void run_typed(Run& r, const Pointwise& f, Formula<T> formula, int dtype) {
     std::vector<int> places = operand_places(r, f);
     std::vector<std::vector<T>> x;
     for (int place : places) x.push_back(read_operand<T>(r, place, out.dims, dtype, f.gives_bool));
+    if constexpr (std::is_same_v<T, int64_t>)
+        if (dtype == ACL_UINT64 && f.gives_bool && f.operands == 2)  // the order of unsigned numbers, seen as signed
+            for (auto& list : x)
+                for (T& one : list) one ^= INT64_MIN;
     std::vector<T> k = numbers<T>(r, places, dtype);
     std::vector<T> y(size_t(out.numel()));
     T v[3] = {};
@@ -45,6 +49,10 @@ void run_typed(Run& r, const Pointwise& f, Formula<T> formula, int dtype) {
         if (rounds) y[i] = narrow<T>(y[i], dtype);
     }
     r.write(out, y);
+}
+
+uint64_t cast_bytes(const Tensor& t, int dtype) {
+    return t.dtype == dtype ? 0 : (uint64_t(t.numel()) * size_of(dtype) + 511) / 512 * 512;
 }
 
 // Their documents say that the tensors have one dtype.
@@ -126,6 +134,10 @@ void plan_pointwise(Plan& p, const Pointwise& f) {
     p.require(out.dims == shape, "the output has shape %s, expected %s", text(out.dims).c_str(), text(shape).c_str());
     int dtype = compute_dtype(p, f);
     if (!f.gives_bool) casts_into(p, dtype, out);
+    // Operands and results of another dtype are cast in the workspace.
+    for (int i : operand_places(p, f))
+        if (p.function->parameters[i].role == Role::tensor) p.workspace += cast_bytes(p.values[size_t(i)].tensor, dtype);
+    if (!f.gives_bool) p.workspace += cast_bytes(out, dtype);
 }
 
 void run_pointwise(Run& r, const Pointwise& f) {

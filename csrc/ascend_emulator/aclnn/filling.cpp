@@ -9,7 +9,8 @@ namespace {
 
 // The category that loses nothing of the source: the destination's own decides what it keeps.
 void copy(Run& r, const Tensor& from, const Tensor& to) {
-    by_category(category(from.dtype), [&](auto zero) {
+    bool unsigned_to_float = from.dtype == ACL_UINT64 && !is_integer(to.dtype);
+    by_category(unsigned_to_float ? Category::Real : category(from.dtype), [&](auto zero) {
         using T = decltype(zero);
         r.write(to, r.read<T>(from, to.dims));
     });
@@ -117,6 +118,7 @@ void plan_sequence(Plan& p, bool inclusive) {
     p.require(s.step > 0 ? s.start <= s.end : s.start >= s.end, "step %g does not lead from %g to %g", s.step, s.start,
               s.end);
     double exact = (s.end - s.start) / s.step;
+    p.require(exact < 9e18, "a sequence from %g to %g by %g is too long", s.start, s.end, s.step);
     int64_t want = inclusive ? int64_t(std::floor(exact)) + 1 : int64_t(std::ceil(exact));
     int64_t got = p.tensor("out").numel();
     // Callers compute the length of a float sequence in float, which may be one off.

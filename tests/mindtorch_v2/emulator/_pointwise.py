@@ -16,11 +16,12 @@ from ._kernels import Out, as_numpy, assert_same, call, facts, written
 CHIP = "910B"
 NAMES = {
     "FLOAT": "float32", "FLOAT16": "float16", "BF16": "bfloat16", "DOUBLE": "float64", "INT8": "int8",
-    "INT16": "int16", "INT32": "int32", "INT64": "int64", "UINT8": "uint8", "BOOL": "bool", "COMPLEX64": "complex64",
-    "COMPLEX128": "complex128",
+    "INT16": "int16", "INT32": "int32", "INT64": "int64", "UINT8": "uint8", "UINT16": "uint16", "UINT32": "uint32",
+    "UINT64": "uint64", "BOOL": "bool", "COMPLEX64": "complex64", "COMPLEX128": "complex128",
 }
 FLOATS = ("float32", "float16", "bfloat16", "float64")
 INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "bool")
+UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
 SHAPE = (3, 4)
 
 
@@ -42,7 +43,7 @@ class Case:
             if name in facts():
                 for dtype in self.dtypes or accepted(name):
                     # The result of an in-place function must fit where its operand was.
-                    if name == self.name or not (self.gives == "float" and dtype in INTEGERS):
+                    if name == self.name or not (self.gives == "float" and dtype in (*INTEGERS, *UNSIGNED)):
                         yield name, dtype
 
 
@@ -79,8 +80,8 @@ def sample(dtype: str, domain: tuple[float, float], shape: tuple[int, ...], seed
     wide = shape[:-1] + (shape[-1] * 2,) if shape else shape
     if dtype == "bool":
         values = torch.from_numpy(generator.integers(0, 2, wide).astype(bool) if wide else np.array(True))
-    elif dtype in INTEGERS:
-        low = max(low, 0) if dtype == "uint8" else low
+    elif dtype in INTEGERS or dtype in UNSIGNED:
+        low = max(low, 0) if dtype in UNSIGNED else low
         first, last = int(np.ceil(low)), max(int(np.floor(high)), 1)
         values = torch.from_numpy(np.asarray(generator.integers(first, last + 1, wide)))
     elif dtype.startswith("complex"):
@@ -106,7 +107,7 @@ def result_dtype(case: Case, name: str, dtype: str) -> str:
         return dtype
     if case.gives == "bool":
         return "bool"
-    if case.gives == "float" and dtype in INTEGERS:
+    if case.gives == "float" and dtype in (*INTEGERS, *UNSIGNED):
         return "float32"
     return dtype if case.gives in ("same", "float") else case.gives
 

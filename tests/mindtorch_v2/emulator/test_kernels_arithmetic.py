@@ -184,6 +184,15 @@ def test_integers_are_exact_and_wrap() -> None:
                 out=Out((3,), "int64")).tolist() == [0, -1, 32]
 
 
+def test_unsigned_numbers_are_not_negative() -> None:
+    x, y = np.array([2**63 + 1, 5], np.uint64), np.array([5, 2**63 + 1], np.uint64)
+    assert call("aclnnGtTensor", self=x, other=y, out=Out((2,), "bool")).tolist() == [True, False]
+    assert call("aclnnSignbit", self=x, out=Out((2,), "bool")).tolist() == [False, False]
+    one = np.ones(2, np.uint64)
+    assert call("aclnnRightShift", input=x, shiftBits=one, out=Out((2,), "uint64")).tolist() == [2**62, 2]
+    assert call("aclnnCast", self=x, dtype="float32", out=Out((2,))).tolist() == [2.0**63, 5]
+
+
 def test_not_a_number() -> None:
     x = np.array([np.nan, np.inf, -np.inf, 1, -0.0], np.float32)
     true = {
