@@ -1,6 +1,7 @@
 # Everything runs in a virtual environment of its own, .venv; nothing else on the machine is touched.
 #   make demo                 set up, build, train a small classifier
-#   make test                 set up, build, run all tests        (ORACLE=1: also against PyTorch 2.13.0)
+#   make test                 set up, build, run all tests        (ORACLE=1: also against PyTorch 2.13.0;
+#                             NPU=cann: on the machine's own NPUs instead of the emulator)
 #   make test-uncompiled      the core tests on src/ as it is written, without mypyc
 #   make lint  bench  build  clean
 PYTHON ?= python3
@@ -14,6 +15,11 @@ CORE_TESTS ?= $(addprefix tests/mindtorch_v2/,contract nn optim) $(wildcard test
 ifeq ($(ORACLE),1)
 ORACLE_STAMP := $(VENV)/.oracle
 export MINDTORCH_REQUIRE_ORACLE := 1
+endif
+
+# Which libraries stand for `npu` (docs/npu.md); unset, the tests use the emulator.
+ifdef NPU
+export MINDTORCH_NPU := $(NPU)
 endif
 
 .PHONY: demo test test-uncompiled lint bench build native clean
