@@ -82,7 +82,7 @@ class Training:
         torch.manual_seed(0)
         self.model = make().to(device)
         self.x, self.y = (t.to(device) for t in data())
-        made = optimizer or (lambda parameters: torch.optim.AdamW(parameters, lr=0.01))
+        made = optimizer or (lambda parameters: torch.optim.SGD(parameters, lr=0.1, momentum=0.9))
         self.optimizer = made(list(self.model.parameters()))
 
     def step(self) -> Any:

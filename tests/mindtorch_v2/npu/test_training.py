@@ -19,9 +19,8 @@ from ._models import MODELS, Training
 STEPS = 5
 SEEDS = range(1, 21)
 OPTIMIZERS = {
-    "SGD": lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9, weight_decay=0.01),
-    "Adam": lambda p: torch.optim.Adam(p, lr=0.01),
-    "AdamW": lambda p: torch.optim.AdamW(p, lr=0.01),
+    "plain": lambda p: torch.optim.SGD(p, lr=0.1),
+    "nesterov": lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9, nesterov=True, weight_decay=0.01),
 }
 
 
@@ -117,4 +116,4 @@ print(x.grad.cpu().shape)
     done = python(environment(None, ASCEND_EMULATOR_REPORT="1"), "-c", program)
     assert done.returncode == 0, done.stderr
     assert "torch.Size([4, 3])" in done.stdout
-    assert done.stderr == ""
+    assert done.stderr == "ascend emulator: 0 leaks at aclFinalize\n"
