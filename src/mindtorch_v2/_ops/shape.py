@@ -373,6 +373,8 @@ def _interleave_index(repeats: Any, output_size: int | None) -> Any:
         return repeats.new_empty((output_size,))
     if repeats._dtype.name not in ("int32", "int64"):
         raise RuntimeError("repeats has to be Long or Int tensor")
+    if repeats._device.type != "cpu":
+        return _interleave_on_device(repeats, output_size)
     counts = repeats.tolist()
     if any(c < 0 for c in counts):
         raise RuntimeError("repeats can not be negative")
@@ -382,6 +384,20 @@ def _interleave_index(repeats: Any, output_size: int | None) -> Any:
 
     flat = [i for i, c in enumerate(counts) for _ in range(c)]
     return tensor(flat, dtype=repeats._dtype, device=repeats._device)
+
+
+def _interleave_on_device(repeats: Any, output_size: int | None) -> Any:
+    """Counts how many elements end at or before each place; the host asks for two numbers, or none if it knows the
+    size."""
+    if numel(repeats) == 0:
+        return repeats.new_empty((0,))
+    ends = repeats.cumsum(0, dtype=repeats._dtype)
+    if output_size is None:
+        output_size, least = STACK.call(((ends[-1], repeats.min()), 0)).tolist()
+        if least < 0:
+            raise RuntimeError("repeats can not be negative")
+    marks = repeats.new_zeros((output_size + 1,)).index_add(0, ends, repeats.new_ones(repeats._shape))
+    return marks.cumsum(0, dtype=repeats._dtype)[:output_size]
 
 
 composite("repeat_interleave.self_Tensor(Tensor self, Tensor repeats, int? dim=None, *, int? output_size=None) "

@@ -60,7 +60,8 @@ def _where_it_stands(indices: Any) -> int:
 
 
 npu("index", choose(_has_point, {
-    False: line("aclnnIndex(self, entries(indices), out)", otherwise=by_parts("index")), True: parts(_at_points)}))
+    False: line("aclnnIndex(self, entries(indices), out)", cast=("self",), otherwise=by_parts("index")),
+    True: parts(_at_points)}))
 npu("index_put", choose(_has_point, {
     False: line("aclnnIndexPutImpl(out, entries(indices), values, accumulate, false)", starts="self",
                 otherwise=by_parts("index_put")),
@@ -70,7 +71,7 @@ npu("take", parts(lambda self, index: _index.call((self.reshape((-1,)), (index,)
 
 
 # -- along a dimension, one index for each element ------------------------------------------------------------------
-npu("gather", "aclnnGather(self, dim, index, out)", otherwise=by_parts("gather"))
+npu("gather", "aclnnGather(self, dim, index, out)", cast=("self",), otherwise=by_parts("gather"))
 npu("scatter.src", "aclnnScatter(self, dim, index, src, 0, out)")
 npu("scatter.value", "aclnnScatterValue(self, dim, index, value, 0, out)")
 npu("scatter.reduce", choose("reduce", {
@@ -96,7 +97,8 @@ def along(self: Any, dim: int, index: Any) -> list[Any]:
 
 
 npu("index_select", "aclnnIndexSelect(self, dim, index, out)")
-npu("index_add", "aclnnIndexAdd(self, dim, index, source, alpha, out)", otherwise=by_parts("index_add"))
+npu("index_add", "aclnnIndexAdd(self, dim, index, source, alpha, out)", cast=("self", "source"),
+    otherwise=by_parts("index_add"))
 npu("index_copy", "aclnnInplaceIndexCopy(out, dim, index, source)", starts="self")
 # Not aclnnIndexFillTensor, which wants the index on the host.
 npu("index_fill.int_Scalar", "aclnnIndexPutImpl(out, along(self, dim, index), value, false, false)", starts="self",

@@ -40,7 +40,8 @@ def _mode(self: Any, dim: int, keepdim: bool) -> Any:
     return (value, index) if keepdim else (value.squeeze(d).clone(), index.squeeze(d).clone())
 
 
-npu("sort", "aclnnSort(self, true, dim, descending, out0, out1)", otherwise=parts(_sorted_by_rank))
+npu("sort", "aclnnSort(self, true, dim, descending, out0, out1)", cast=("self",),
+    otherwise=parts(_sorted_by_rank))
 # `sorted` is documented for true alone: in order is also a legal order of what need not be in order.
 npu("topk", "aclnnTopk(self, k, dim, largest, true, out0, out1)")
 npu("mode", parts(_mode))
