@@ -110,6 +110,7 @@ def test_set_stream_changes_the_device_too() -> None:
 
 
 def test_threads_have_their_own_stream_and_device() -> None:
+    torch.npu.synchronize(1)
     seen = []
 
     def other() -> None:
@@ -255,10 +256,10 @@ def test_event_uses_the_current_stream() -> None:
 
 
 def test_an_event_stays_on_its_device() -> None:
-    event = torch.npu.Event()
+    event, there = torch.npu.Event(), torch.npu.Stream(1)
     event.record(torch.npu.Stream(0))
     with pytest.raises(RuntimeError, match="npu:0 does not match recording stream's device npu:1"):
-        event.record(torch.npu.Stream(1))
+        event.record(there)
 
 
 @emulator_only
