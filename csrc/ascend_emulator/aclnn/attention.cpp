@@ -1,0 +1,401 @@
+// Attention: softmax(scale * (query key^T + shift), masked) value, with its gradients.
+//
+// Every layout is seen as (batch, heads, sequence, size of a head) through strides; key and value may have fewer heads
+// than query, each then serves a group of its heads.
+#include <cmath>
+
+#include "view.h"
+
+using namespace emu;
+
+namespace {
+
+// -- layouts ---------------------------------------------------------------------------------------------------------
+// Splits the last dimension into (heads, size).
+Tensor split_heads(Tensor t, int64_t heads) {
+    int last = t.rank() - 1;
+    int64_t size = t.dims[last] / heads, stride = t.strides[last];
+    t.dims[last] = heads;
+    t.strides[last] = stride * size;
+    t.dims.push(size);
+    t.strides.push(stride);
+    return t;
+}
+
+int layout_rank(const std::string& layout) {
+    if (layout == "BSH" || layout == "SBH") return 3;
+    return layout == "BSND" || layout == "BNSD" ? 4 : 0;
+}
+
+Tensor as_heads(const Tensor& t, const std::string& layout, int64_t heads) {
+    if (layout == "BSH") return permuted(split_heads(t, heads), {0, 2, 1, 3});
+    if (layout == "SBH") return permuted(split_heads(t, heads), {1, 2, 0, 3});
+    if (layout == "BSND") return permuted(t, {0, 2, 1, 3});
+    return t;
+}
+
+struct Shape {
+    int64_t batch, heads, kv_heads, queries, keys, size, value_size;
+
+    int64_t group() const { return heads / kv_heads; }
+    Dims scores() const { return {batch, heads, queries, keys}; }
+    size_t row(int64_t b, int64_t h, int64_t i) const { return size_t((b * heads + h) * queries + i); }
+    size_t kv_row(int64_t b, int64_t h, int64_t j) const { return size_t((b * kv_heads + h / group()) * keys + j); }
+};
+
+// Heads of key and value: stated, or from the size of a head where the layout hides them.
+int64_t kv_heads(const Tensor& q, const Tensor& k, const std::string& layout, int64_t heads, int64_t stated) {
+    if (stated > 0) return stated;
+    if (layout == "BSND") return k.dims[2];
+    if (layout == "BNSD") return k.dims[1];
+    int64_t size = q.dims.back() / heads;
+    return size && k.dims.back() % size == 0 ? k.dims.back() / size : heads;
+}
+
+struct Views {
+    Tensor q, k, v;
+    Shape shape;
+};
+
+Views views(const Tensor& q, const Tensor& k, const Tensor& v, const std::string& layout, int64_t heads, int64_t stated) {
+    auto require = [](bool holds, const char* what) {
+        if (!holds) refuse(ACLNN_ERR_PARAM_INVALID, "%s", what);
+    };
+    int rank = layout_rank(layout);
+    require(rank != 0, "inputLayout must be BSH, SBH, BSND or BNSD");
+    require(q.rank() == rank && k.rank() == rank && v.rank() == rank, "query, key and value do not have the rank of inputLayout");
+    require(heads > 0 && (rank == 4 || q.dims.back() % heads == 0), "the number of heads does not fit query");
+    int64_t few = kv_heads(q, k, layout, heads, stated);
+    require(few > 0 && heads % few == 0, "the heads of key and value must divide those of query");
+    require(rank == 4 || (k.dims.back() % few == 0 && v.dims.back() % few == 0), "the number of heads does not fit key or value");
+    Views out{as_heads(q, layout, heads), as_heads(k, layout, few), as_heads(v, layout, few), {}};
+    const Dims &a = out.q.dims, &b = out.k.dims, &c = out.v.dims;
+    require(a[1] == heads && b[1] == few && c[1] == few, "the number of heads does not fit");
+    require(a[0] == b[0] && b[0] == c[0] && b[2] == c[2] && a[3] == b[3], "the shapes of query, key and value do not fit");
+    require(q.dtype == k.dtype && q.dtype == v.dtype, "query, key and value must have the same dtype");
+    out.shape = {a[0], heads, few, a[2], b[2], a[3], c[3]};
+    return out;
+}
+
+// -- masks -----------------------------------------------------------------------------------------------------------
+enum SparseMode : int64_t { kDefault = 0, kAll = 1, kLeftUp = 2, kRightDown = 3, kBand = 4 };
+constexpr int64_t kCompressed = 2048;
+
+struct Hidden {
+    std::vector<int64_t> mask;        // of every score; empty: none
+    std::vector<int64_t> row, column; // of the compressed matrix
+    int64_t mode = kDefault, before = INT32_MAX, after = INT32_MAX;
+    bool banded = false;
+    std::vector<int64_t> lengths;     // of keys, per sample; empty: all
+
+    // The compressed matrix tells by distance from its diagonal.
+    bool beyond(int64_t distance) const {
+        distance = std::min(std::max(distance, 1 - kCompressed), kCompressed - 1);
+        return (distance >= 0 ? row[size_t(distance)] : column[size_t(-distance)]) != 0;
+    }
+    bool operator()(const Shape& s, int64_t b, int64_t h, int64_t i, int64_t j) const {
+        if (!lengths.empty() && j >= lengths[size_t(lengths.size() == 1 ? 0 : b)]) return true;
+        int64_t distance = j - i, shifted = distance - (s.keys - s.queries);
+        switch (mode) {
+            case kLeftUp: return beyond(distance);
+            case kRightDown: return beyond(shifted);
+            case kBand: return beyond(shifted - after) || !beyond(shifted + before + 1);
+            default: break;
+        }
+        if (banded && (distance > after || -distance > before)) return true;
+        return !mask.empty() && mask[s.row(b, h, i) * size_t(s.keys) + size_t(j)] != 0;
+    }
+};
+
+Dims first_line(const Tensor& t, bool column) {
+    Dims d;
+    for (int i = 0; i < t.rank() - 2; ++i) d.push(1);
+    d.push(column ? kCompressed : 1);
+    d.push(column ? 1 : kCompressed);
+    return d;
+}
+
+Hidden hidden(const Run& r, const char* mask, const Shape& s, int64_t mode) {
+    Hidden out;
+    out.mode = mode;
+    out.before = r.integer("preTokens");
+    out.after = r.integer("nextTokens");
+    if (!r.has(mask)) return out;
+    Tensor t = r.tensor(mask);
+    if (mode >= kLeftUp) {
+        for (bool column : {false, true}) {
+            Tensor line = t;
+            line.dims = first_line(t, column);
+            (column ? out.column : out.row) = r.read<int64_t>(line);
+        }
+    } else {
+        out.banded = mode == kDefault;
+        out.mask = r.read<int64_t>(t, s.scores());
+    }
+    return out;
+}
+
+void plan_broadcast(const Plan& p, const char* name, const Dims& to) {
+    if (!p.has(name)) return;
+    Dims both;
+    const Dims& d = p.tensor(name).dims;
+    p.require(broadcast(d, to, &both) && both == to, "%s has shape %s, which does not broadcast to %s", name,
+              text(d).c_str(), text(to).c_str());
+}
+
+void plan_hidden(const Plan& p, const char* mask, const Shape& s, int64_t mode) {
+    p.require(mode >= kDefault && mode <= kBand, "sparseMode is %lld; the emulator computes 0 to 4", static_cast<long long>(mode));
+    if (mode < kLeftUp) {
+        p.require(mode != kAll || p.has(mask), "sparseMode 1 needs %s", mask);
+        return plan_broadcast(p, mask, s.scores());
+    }
+    p.require(p.has(mask), "sparseMode %lld needs %s", static_cast<long long>(mode), mask);
+    const Dims& d = p.tensor(mask).dims;
+    p.require(d.n >= 2 && d[d.n - 1] == kCompressed && d[d.n - 2] == kCompressed && d.product() == kCompressed * kCompressed,
+              "%s has shape %s, sparseMode %lld needs the compressed (2048, 2048)", mask, text(d).c_str(),
+              static_cast<long long>(mode));
+}
+
+// -- the training pair -----------------------------------------------------------------------------------------------
+constexpr int64_t kCopies = 8;  // the statistics of a row are stored that many times
+
+Shape plan_training(const Plan& p, const char* key, const char* shift) {
+    Views v = views(p.tensor("query"), p.tensor(key), p.tensor("value"), p.string("inputLayout"), p.integer("headNum"), 0);
+    const Shape& s = v.shape;
+    double keep = p.real("keepProb");
+    p.require(keep > 0 && keep <= 1, "keepProb is %g, expected (0, 1]", keep);
+    p.require(!p.has("paddingMaskOptional"), "paddingMaskOptional is reserved and must be null");
+    p.require(!p.has("prefixOptional") || p.ints("prefixOptional").empty(), "prefixOptional belongs to sparseMode 5 and 6");
+    int64_t precise = p.integer("innerPrecise");
+    p.require(precise >= 0 && precise <= 3, "innerPrecise is %lld, expected 0 to 3", static_cast<long long>(precise));
+    if (p.has(shift)) p.same_dtype("query", shift);
+    plan_broadcast(p, shift, s.scores());
+    plan_hidden(p, "attenMaskOptional", s, p.integer("sparseMode"));
+    if (p.has("dropMaskOptional")) {
+        int64_t bytes = (s.scores().product() + 127) / 128 * 16;
+        p.require(p.tensor("dropMaskOptional").numel() >= bytes, "dropMaskOptional has %lld bytes, expected %lld",
+                  static_cast<long long>(p.tensor("dropMaskOptional").numel()), static_cast<long long>(bytes));
+    }
+    return s;
+}
+
+struct Training {
+    Views views;
+    std::vector<double> q, k, v, shift;
+    Hidden hide;
+    std::vector<int64_t> keep;
+    double scale, probability;
+
+    Training(const Run& r, const char* key, const char* pse)
+        : views(::views(r.tensor("query"), r.tensor(key), r.tensor("value"), r.string("inputLayout"), r.integer("headNum"), 0)),
+          q(r.read<double>(views.q)), k(r.read<double>(views.k)), v(r.read<double>(views.v)),
+          hide(hidden(r, "attenMaskOptional", views.shape, r.integer("sparseMode"))), scale(r.real("scaleValue")),
+          probability(r.real("keepProb")) {
+        if (r.has(pse)) shift = r.read<double>(r.tensor(pse), views.shape.scores());
+        if (r.has("dropMaskOptional")) keep = r.read<int64_t>(r.tensor("dropMaskOptional"));
+    }
+    // What dropout multiplies a probability with.
+    double dropout(size_t score) const {
+        if (keep.empty() || probability == 1) return 1;
+        return keep[score / 8] >> (score % 8) & 1 ? 1 / probability : 0;
+    }
+    // The scores of one query; masked ones are -infinity.
+    std::vector<double> scores(int64_t b, int64_t h, int64_t i) const {
+        const Shape& s = views.shape;
+        std::vector<double> out;
+        size_t row = s.row(b, h, i);
+        for (int64_t j = 0; j < s.keys; ++j) {
+            if (hide(s, b, h, i, j)) {
+                out.push_back(-INFINITY);
+                continue;
+            }
+            double dot = 0;
+            for (int64_t d = 0; d < s.size; ++d)
+                dot += q[row * size_t(s.size) + size_t(d)] * k[s.kv_row(b, h, j) * size_t(s.size) + size_t(d)];
+            if (!shift.empty()) dot += shift[row * size_t(s.keys) + size_t(j)];
+            out.push_back(dot * scale);
+        }
+        return out;
+    }
+};
+
+template <class F>
+void each_query(const Shape& s, F f) {
+    for (int64_t b = 0; b < s.batch; ++b)
+        for (int64_t h = 0; h < s.heads; ++h)
+            for (int64_t i = 0; i < s.queries; ++i) f(b, h, i);
+}
+
+void plan_score(Plan& p) {
+    Shape s = plan_training(p, "key", "realShiftOptional");
+    for (const char* name : {"softmaxMaxOut", "softmaxSumOut"}) p.shape(name, {s.batch, s.heads, s.queries, kCopies});
+    Tensor out = p.tensor("attentionOutOut");
+    const std::string& layout = p.string("inputLayout");
+    p.require(out.rank() == layout_rank(layout) && as_heads(out, layout, s.heads).dims == Dims{s.batch, s.heads, s.queries, s.value_size},
+              "attentionOutOut has shape %s, which does not fit", text(out.dims).c_str());
+    p.same_dtype("query", "attentionOutOut");
+    p.workspace = uint64_t(s.batch * s.heads * s.queries) * 64 + (1 << 20);
+}
+
+void run_score(Run& r) {
+    Training t(r, "key", "realShiftOptional");
+    const Shape& s = t.views.shape;
+    std::vector<double> out(size_t(s.batch * s.heads * s.queries * s.value_size)), tops, sums;
+    each_query(s, [&](int64_t b, int64_t h, int64_t i) {
+        auto x = t.scores(b, h, i);
+        double top = -INFINITY, sum = 0;
+        for (double v : x) top = std::max(top, v);
+        for (double& v : x) v = top == -INFINITY ? 0 : std::exp(v - top), sum += v;
+        size_t row = s.row(b, h, i);
+        for (int64_t j = 0; j < s.keys; ++j) {
+            double weight = sum == 0 ? 0 : x[size_t(j)] / sum * t.dropout(row * size_t(s.keys) + size_t(j));
+            for (int64_t d = 0; d < s.value_size; ++d)
+                out[row * size_t(s.value_size) + size_t(d)] +=
+                    weight * t.v[s.kv_row(b, h, j) * size_t(s.value_size) + size_t(d)];
+        }
+        tops.insert(tops.end(), kCopies, top);
+        sums.insert(sums.end(), kCopies, sum);
+    });
+    r.write(r.tensor("softmaxMaxOut"), tops);
+    r.write(r.tensor("softmaxSumOut"), sums);
+    r.write(as_heads(r.tensor("attentionOutOut"), r.string("inputLayout"), s.heads), out);
+}
+
+void plan_score_grad(Plan& p) {
+    Shape s = plan_training(p, "keyIn", "pseShiftOptional");
+    for (const char* name : {"softmaxMaxOptional", "softmaxSumOptional"}) {
+        p.require(p.has(name), "%s is needed", name);
+        p.shape(name, {s.batch, s.heads, s.queries, kCopies});
+    }
+    p.require(p.has("attentionInOptional"), "attentionInOptional is needed");
+    p.same_shape("dy", "attentionInOptional");
+    p.same_dtype("query", "dy");
+    p.same_shape("query", "dqOut");
+    p.same_shape("keyIn", "dkOut");
+    p.same_shape("value", "dvOut");
+    p.workspace = uint64_t(p.tensor("query").numel() + p.tensor("keyIn").numel() + p.tensor("value").numel()) * 4;
+}
+
+void run_score_grad(Run& r) {
+    Training t(r, "keyIn", "pseShiftOptional");
+    const Shape& s = t.views.shape;
+    const std::string& layout = r.string("inputLayout");
+    auto dy = r.read<double>(as_heads(r.tensor("dy"), layout, s.heads));
+    auto out = r.read<double>(as_heads(r.tensor("attentionInOptional"), layout, s.heads));
+    auto tops = r.read<double>(r.tensor("softmaxMaxOptional")), sums = r.read<double>(r.tensor("softmaxSumOptional"));
+    std::vector<double> dq(t.q.size()), dk(t.k.size()), dv(t.v.size());
+    each_query(s, [&](int64_t b, int64_t h, int64_t i) {
+        size_t row = s.row(b, h, i);
+        double top = tops[row * kCopies], sum = sums[row * kCopies], along = 0;
+        if (sum == 0) return;
+        auto x = t.scores(b, h, i);
+        for (int64_t d = 0; d < s.value_size; ++d) {
+            size_t at = row * size_t(s.value_size) + size_t(d);
+            along += dy[at] * out[at];
+        }
+        for (int64_t j = 0; j < s.keys; ++j) {
+            if (x[size_t(j)] == -INFINITY) continue;
+            double weight = std::exp(x[size_t(j)] - top) / sum, kept = t.dropout(row * size_t(s.keys) + size_t(j)), dp = 0;
+            size_t other = s.kv_row(b, h, j);
+            for (int64_t d = 0; d < s.value_size; ++d) {
+                double g = dy[row * size_t(s.value_size) + size_t(d)];
+                dp += g * t.v[other * size_t(s.value_size) + size_t(d)];
+                dv[other * size_t(s.value_size) + size_t(d)] += weight * kept * g;
+            }
+            double ds = weight * (dp * kept - along) * t.scale;
+            for (int64_t d = 0; d < s.size; ++d) {
+                dq[row * size_t(s.size) + size_t(d)] += ds * t.k[other * size_t(s.size) + size_t(d)];
+                dk[other * size_t(s.size) + size_t(d)] += ds * t.q[row * size_t(s.size) + size_t(d)];
+            }
+        }
+    });
+    r.write(as_heads(r.tensor("dqOut"), layout, s.heads), dq);
+    r.write(as_heads(r.tensor("dkOut"), layout, s.kv_heads), dk);
+    r.write(as_heads(r.tensor("dvOut"), layout, s.kv_heads), dv);
+}
+
+// -- inference -------------------------------------------------------------------------------------------------------
+void infer(Run& r, const Views& w, const Hidden& hide) {
+    const Shape& s = w.shape;
+    auto q = r.read<double>(w.q), k = r.read<double>(w.k), v = r.read<double>(w.v);
+    std::vector<double> out(size_t(s.batch * s.heads * s.queries * s.value_size));
+    each_query(s, [&](int64_t b, int64_t h, int64_t i) {
+        size_t row = s.row(b, h, i);
+        std::vector<double> x;
+        double top = -INFINITY, sum = 0;
+        for (int64_t j = 0; j < s.keys; ++j) {
+            double dot = hide(s, b, h, i, j) ? -INFINITY : 0;
+            for (int64_t d = 0; d < s.size && dot != -INFINITY; ++d)
+                dot += q[row * size_t(s.size) + size_t(d)] * k[s.kv_row(b, h, j) * size_t(s.size) + size_t(d)];
+            x.push_back(dot * r.real("scaleValue"));
+            if (dot == -INFINITY) x.back() = -INFINITY;
+            top = std::max(top, x.back());
+        }
+        for (double& e : x) e = top == -INFINITY ? 0 : std::exp(e - top), sum += e;
+        for (int64_t j = 0; j < s.keys && sum != 0; ++j)
+            for (int64_t d = 0; d < s.value_size; ++d)
+                out[row * size_t(s.value_size) + size_t(d)] +=
+                    x[size_t(j)] / sum * v[s.kv_row(b, h, j) * size_t(s.value_size) + size_t(d)];
+    });
+    r.write(as_heads(r.tensor("attentionOut"), r.string("inputLayout"), s.heads), out);
+}
+
+void plan_inference(const Plan& p, const Shape& s) {
+    const std::string& layout = p.string("inputLayout");
+    p.require(!p.has("pseShift"), "pseShift is not computed by the emulator");
+    const Tensor& out = p.tensor("attentionOut");
+    p.require(out.rank() == layout_rank(layout) && as_heads(out, layout, s.heads).dims == Dims{s.batch, s.heads, s.queries, s.value_size},
+              "attentionOut has shape %s, which does not fit", text(out.dims).c_str());
+    const auto& lengths = p.ints("actualSeqLengths");
+    p.require(lengths.size() <= 1 || int64_t(lengths.size()) == s.batch, "actualSeqLengths has %zu elements, expected %lld",
+              lengths.size(), static_cast<long long>(s.batch));
+    for (int64_t n : lengths) p.require(n >= 0 && n <= s.keys, "a length is outside [0, %lld]", static_cast<long long>(s.keys));
+}
+
+Views prompt_views(const Call& c) {
+    return views(c.tensor("query"), c.tensor("key"), c.tensor("value"), c.string("inputLayout"), c.integer("numHeads"),
+                 c.integer("numKeyValueHeads"));
+}
+
+void plan_prompt(Plan& p) {
+    Shape s = prompt_views(p).shape;
+    plan_broadcast(p, "attenMask", s.scores());
+    for (int64_t n : p.ints("actualSeqLengths"))
+        p.require(n == s.queries && n == s.keys, "actualSeqLengths shorter than the sequence are not computed by the emulator");
+    plan_inference(p, s);
+}
+
+void run_prompt(Run& r) {
+    Views w = prompt_views(r);
+    infer(r, w, hidden(r, "attenMask", w.shape, kDefault));
+}
+
+// Decoding: one query per sample.
+Views step_views(const Call& c) {
+    const auto &k = c.tensors("key"), &v = c.tensors("value");
+    if (k.size() != 1 || v.size() != 1) refuse(ACLNN_ERR_PARAM_INVALID, "key and value need one tensor each in the emulator");
+    return views(c.tensor("query"), k[0], v[0], c.string("inputLayout"), c.integer("numHeads"),
+                 c.integer("numKeyValueHeads"));
+}
+
+void plan_step(Plan& p) {
+    Shape s = step_views(p).shape;
+    p.require(s.queries == 1, "query has %lld positions, expected 1", static_cast<long long>(s.queries));
+    plan_broadcast(p, "attenMask", s.scores());
+    plan_inference(p, s);
+}
+
+void run_step(Run& r) {
+    Views w = step_views(r);
+    Hidden hide;
+    hide.lengths = r.ints("actualSeqLengths");
+    if (r.has("attenMask")) hide.mask = r.read<int64_t>(r.tensor("attenMask"), w.shape.scores());
+    infer(r, w, hide);
+}
+
+}  // namespace
+
+ACLNN(aclnnFlashAttentionScore, plan_score, run_score)
+ACLNN(aclnnFlashAttentionScoreGrad, plan_score_grad, run_score_grad)
+ACLNN(aclnnPromptFlashAttention, plan_prompt, run_prompt)
+ACLNN(aclnnIncreFlashAttention, plan_step, run_step)
