@@ -219,11 +219,11 @@ class NpuStorage:
 def allocate(nbytes: int, index: int) -> NpuStorage:
     """Uninitialised memory for work on this thread's current stream of the device."""
     # Also where a cached block would do: a lost device, or a child of a fork, must be told at once.
-    runtime.use(index)
+    stream = stream_of(index)
     owner = allocator(index)
     if nbytes == 0:
         return NpuStorage(0, owner, None, 0, None)
-    block = take(owner, nbytes)
+    block = take_for(owner, nbytes, stream)
     return NpuStorage(nbytes, owner, block, block.ptr, None)
 
 
@@ -234,8 +234,12 @@ def stream_of(index: int) -> int:
 
 def take(owner: Allocator, nbytes: int) -> Block:
     """A block for work on the current stream."""
+    return take_for(owner, nbytes, stream_of(owner.index))
+
+
+def take_for(owner: Allocator, nbytes: int, stream: int) -> Block:
     try:
-        return owner.allocate(nbytes, stream_of(owner.index))
+        return owner.allocate(nbytes, stream)
     except OutOfMemory as refused:
         length = refused.length
     raise errors.OutOfMemoryError(account(owner, nbytes, length))
@@ -418,10 +422,7 @@ def memory_snapshot() -> list[dict[str, Any]]:
 def caching_allocator_alloc(nbytes: int, index: int, stream: int) -> int:
     """The address of a block for another library, until `caching_allocator_delete`."""
     owner = allocator(index)
-    try:
-        block = owner.allocate(nbytes, stream)
-    except OutOfMemory as refused:
-        raise errors.OutOfMemoryError(account(owner, nbytes, refused.length)) from None
+    block = take_for(owner, nbytes, stream)
     _LENT[block.ptr] = (owner, block)
     return block.ptr
 
