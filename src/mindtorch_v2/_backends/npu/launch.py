@@ -16,7 +16,7 @@ from mypy_extensions import i64
 
 from ..._dispatch.keys import NPU
 from ..._dtype import dtype
-from ..._tensor_base import TensorBase, is_contiguous
+from ..._tensor_base import TensorBase, is_contiguous, numel
 from . import errors, memory, runtime, table
 from .acl_loader import ensure_acl
 from .table import Param, Signature
@@ -208,24 +208,28 @@ _ONE: Final = (1,)
 def tensor_handle(a: Api, f: Function, t: TensorBase, lifted: bool) -> Any:
     """An aclTensor; None when the vendor cannot make one."""
     shape = t._shape
-    stride = t._stride
     n = len(shape)
     if n == 0 and lifted:
         shape = _ONE
-        stride = _ONE
         n = 1
     d = dims(shape)
-    s = dims(stride)
     dt = t._dtype
     storage = t._storage
     nbytes: int = storage.nbytes
-    whole = dims((nbytes // int(dt.itemsize),))
+    count = nbytes // int(dt.itemsize)
     fmt = _ND
     formats = f.formats
     if formats is not None and n < 6:
         fmt = formats[n]
-    return a.create_tensor(d.address, n, ACL_DTYPE[dt.code], s.address, int(t._offset), fmt, whole.address, 1,
-                           storage.ptr or None)
+    ptr: Any = storage.ptr or None
+    if is_contiguous(t):
+        # Without strides the vendor takes row-major ones; only the product of the storage's sizes counts.
+        if n > 0 and count == numel(t):
+            return a.create_tensor(d.address, n, ACL_DTYPE[dt.code], None, int(t._offset), fmt, d.address, n, ptr)
+        return a.create_tensor(d.address, n, ACL_DTYPE[dt.code], None, int(t._offset), fmt, dims((count,)).address, 1,
+                               ptr)
+    return a.create_tensor(d.address, n, ACL_DTYPE[dt.code], dims(t._stride).address, int(t._offset), fmt,
+                           dims((count,)).address, 1, ptr)
 
 
 def scalar_dtype(value: Any, p: Param) -> int:
@@ -416,6 +420,9 @@ class Packed:
         return worst
 
 
+_NO_SHAPES: Final[list[tuple[int, ...]]] = []
+
+
 # -- launching ------------------------------------------------------------------------------------------------------
 def device_index(f: Function, values: list[Any], op: str) -> int:
     """The one device all tensors are on."""
@@ -451,7 +458,7 @@ def _launch(f: Function, values: list[Any], op: str, shapes: bool) -> list[tuple
     state = runtime.use(index)
     stream = state.raw[index]
     a = api()
-    found: list[tuple[int, ...]] = []
+    found = _NO_SHAPES
     packed = Packed(f, op, len(f.kinds))
     frames = STATE.frames
     frame = frames.pop() if frames else Frame()
