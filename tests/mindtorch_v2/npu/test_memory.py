@@ -145,6 +145,36 @@ def test_without_record_stream_the_memory_is_overwritten() -> None:
 
 
 @control.emulator_only
+@pytest.mark.parametrize("seed", range(1, 11))
+def test_programs_on_three_streams_compute_what_one_does(seed: int) -> None:
+    """Tensors are made, used on other streams and dropped at random; memory reused too early changes a value."""
+    chance = random.Random(seed)
+    queues = [torch.npu.default_stream(), torch.npu.Stream(), torch.npu.Stream()]
+    # The tensor, the stream it was made on, and what it must hold.
+    held: list[tuple[Any, Any, Any]] = []
+    with control.delays(seed):
+        for step in range(80):
+            queue = chance.choice(queues)
+            with torch.npu.stream(queue):
+                if len(held) < 3:
+                    host = torch.full((chance.choice((50, 700)),), float(step)).pin_memory()
+                    made, expected = host.to("npu", non_blocking=True), host.clone()
+                else:
+                    t, home, value = chance.choice(held)
+                    if home is not queue:
+                        queue.wait_stream(home)
+                        t.record_stream(queue)
+                    made, expected = t * 0.5 + step, value * 0.5 + step
+            held.append((made, queue, expected))
+            while len(held) > 6:
+                del held[chance.randrange(len(held))]
+            made = t = None
+        for t, home, value in held:
+            with torch.npu.stream(home):
+                assert t.cpu().tolist() == value.tolist()
+
+
+@control.emulator_only
 def test_the_events_behind_it_are_reused_and_given_back(emulator: Any) -> None:
     side = torch.npu.Stream()
     handles = emulator.live_handles()
