@@ -8,6 +8,35 @@ using namespace emu;
 
 namespace {
 
+// Gradients of equal indices add up; those of paddingIdx do not count.
+void plan_dense_backward(Plan& p, const char* out) {
+    const Tensor& indices = p.tensor("indices");
+    int64_t width = p.tensor("grad").dims.back();
+    Dims want = indices.dims;
+    want.push(width);
+    p.shape("grad", want);
+    p.shape(out, {p.integer("numWeights"), width});
+    p.same_dtype("grad", out);
+    p.workspace = uint64_t(indices.numel()) * 16 + 512;
+}
+
+void run_dense_backward(Run& r, const char* name) {
+    const Tensor& out = r.tensor(name);
+    int64_t rows = out.dims[0], width = out.dims[1], padding = r.integer("paddingIdx");
+    auto picks = r.read<int64_t>(r.tensor("indices"));
+    auto grad = r.read<double>(r.tensor("grad"));
+    std::vector<int64_t> uses(static_cast<size_t>(rows));
+    for (int64_t pick : picks) ++uses[size_t(checked_index(pick, rows))];
+    std::vector<double> y(size_t(out.numel()));
+    for (size_t k = 0; k < picks.size(); ++k) {
+        if (picks[k] == padding) continue;
+        double scale = r.flag("scaleGradByFreq") ? 1.0 / double(uses[size_t(picks[k])]) : 1.0;
+        for (int64_t i = 0; i < width; ++i)
+            y[size_t(picks[k] * width + i)] += grad[k * size_t(width) + size_t(i)] * scale;
+    }
+    r.write(out, y);
+}
+
 double norm_of_row(const std::vector<double>& x, int64_t row, int64_t width, double type) {
     double sum = 0, top = 0;
     for (int64_t i = 0; i < width; ++i) {
@@ -44,18 +73,19 @@ void plan_bag(Plan& p) {
     }
     int64_t bags = bags_of(p);
     p.shape("output", {bags, weight.dims[1]});
-    for (const char* name : {"offset2bag", "bagSize"}) {
-        int64_t want = name[0] == 'o' ? indices.numel() : bags, got = p.tensor(name).numel();
-        p.require(got == want || got == 0, "%s has %lld elements, expected %lld", name, static_cast<long long>(got),
+    int64_t most = bag_mode(p) == kMax ? bags * weight.dims[1] : bags;
+    for (auto [name, want] : {std::pair("offset2bag", indices.numel()), {"bagSize", bags}, {"maxIndices", most}}) {
+        int64_t got = p.tensor(name).numel();
+        p.require(got == want, "%s has %lld elements, expected %lld", name, static_cast<long long>(got),
                   static_cast<long long>(want));
     }
 }
 
 void run_bag(Run& r) {
     const Tensor& weight = r.tensor("weight");
-    int64_t rows = weight.dims[0], width = weight.dims[1], bags = bags_of(r), padding = r.integer("paddingIdx");
-    if (padding < 0) padding += rows;
-    bool padded = r.integer("paddingIdx") >= -rows && padding < rows && r.integer("paddingIdx") != -1;
+    int64_t rows = weight.dims[0], width = weight.dims[1], bags = bags_of(r);
+    int64_t padding = r.integer("paddingIdx");  // never counted; -1: none
+    if (padding < -1) padding += rows;
     int mode = bag_mode(r);
     auto table = r.read<double>(weight);
     auto picks = r.read<int64_t>(r.tensor("indices"));
@@ -77,7 +107,7 @@ void run_bag(Run& r) {
         for (int64_t k = from; k < to; ++k) {
             owner[size_t(k)] = b;
             int64_t pick = checked_index(picks[size_t(k)], rows);
-            if (padded && pick == padding) continue;
+            if (pick == padding) continue;
             bool first = size[size_t(b)]++ == 0;
             for (int64_t i = 0; i < width; ++i) {
                 double v = table[size_t(pick * width + i)] * scale[size_t(k)];
@@ -93,14 +123,9 @@ void run_bag(Run& r) {
             for (int64_t i = 0; i < width; ++i) y[size_t(b * width + i)] /= double(size[size_t(b)]);
     }
     r.write(r.tensor("output"), y);
-    auto put = [&](const char* name, std::vector<int64_t> values) {
-        const Tensor& t = r.tensor(name);
-        values.resize(size_t(t.numel()));
-        r.write(t, values);
-    };
-    put("offset2bag", owner);
-    put("bagSize", size);
-    put("maxIndices", mode == kMax ? best : size);
+    r.write(r.tensor("offset2bag"), owner);
+    r.write(r.tensor("bagSize"), size);
+    r.write(r.tensor("maxIndices"), mode == kMax ? best : size);
 }
 
 }  // namespace
@@ -112,33 +137,8 @@ ACLNN(aclnnEmbedding,
       },
       RUN { run_select(r, "weight", "indices", 0, "out"); })
 
-ACLNN(aclnnEmbeddingDenseBackward,
-      PLAN {
-          const Tensor& grad = p.tensor("grad");
-          const Tensor& indices = p.tensor("indices");
-          int64_t width = grad.dims.back();
-          Dims want = indices.dims;
-          want.push(width);
-          p.require(grad.dims == want, "grad has shape %s, expected %s", text(grad.dims).c_str(), text(want).c_str());
-          p.shape("out", {p.integer("numWeights"), width});
-          p.workspace = uint64_t(indices.numel()) * 16 + 512;
-      },
-      RUN {
-          const Tensor& out = r.tensor("out");
-          int64_t rows = out.dims[0], width = out.dims[1], padding = r.integer("paddingIdx");
-          auto picks = r.read<int64_t>(r.tensor("indices"));
-          auto grad = r.read<double>(r.tensor("grad"));
-          std::vector<int64_t> uses(static_cast<size_t>(rows));
-          for (int64_t pick : picks) ++uses[size_t(checked_index(pick, rows))];
-          std::vector<double> y(size_t(out.numel()));
-          for (size_t k = 0; k < picks.size(); ++k) {
-              if (picks[k] == padding) continue;
-              double scale = r.flag("scaleGradByFreq") ? 1.0 / double(uses[size_t(picks[k])]) : 1.0;
-              for (int64_t i = 0; i < width; ++i)
-                  y[size_t(picks[k] * width + i)] += grad[k * size_t(width) + size_t(i)] * scale;
-          }
-          r.write(out, y);
-      })
+ACLNN(aclnnEmbeddingDenseBackward, PLAN { plan_dense_backward(p, "out"); }, RUN { run_dense_backward(r, "out"); })
+ACLNN(aclnnEmbeddingDenseGrad, PLAN { plan_dense_backward(p, "y"); }, RUN { run_dense_backward(r, "y"); })
 
 // Rows named by indices whose norm exceeds maxNorm are scaled down to it, each once.
 ACLNN(aclnnEmbeddingRenorm,

@@ -36,18 +36,6 @@ void run_gather(Run& r) {
 }
 
 // -- rows of coordinates ---------------------------------------------------------------------------------------------
-void plan_gather_nd(Plan& p) {
-    const Tensor& self = p.tensor("self");
-    const Tensor& indices = p.tensor("indices");
-    p.require(indices.rank() >= 1 && indices.dims.back() <= self.rank(),
-              "indices has shape %s: its last size must be at most the rank of self, %d", text(indices.dims).c_str(),
-              self.rank());
-    Dims want;
-    for (int d = 0; d + 1 < indices.rank(); ++d) want.push(indices.dims[d]);
-    for (int d = int(indices.dims.back()); d < self.rank(); ++d) want.push(self.dims[d]);
-    p.shape("out", want);
-}
-
 void run_gather_nd(Run& r) {
     const Tensor& self = r.tensor("self");
     const Tensor& indices = r.tensor("indices");
@@ -87,8 +75,9 @@ void run_nonzero(Run& r, bool by_row) {
 
 ACLNN(aclnnIndexSelect,
       PLAN {
-          p.require(p.tensor("index").rank() <= 1, "index has %d dimensions, expected 0 or 1", p.tensor("index").rank());
           const Tensor& self = p.tensor("self");
+          int rank = p.tensor("index").rank();
+          p.require(rank <= 1, "index has %d dimensions, expected 0 or 1", rank);
           int64_t axis = p.axis("dim", self.rank());
           // A 0-dimensional index selects one entry; a 0-dimensional self has one.
           int64_t count = p.tensor("index").numel();
@@ -102,7 +91,7 @@ ACLNN(aclnnIndexSelect,
 ACLNN(aclnnGatherV2, PLAN { plan_select(p, "self", "index", p.axis("dim", p.tensor("self").rank()), "out"); },
       RUN { run_select(r, "self", "index", wrap(r.integer("dim"), r.tensor("self").rank()), "out"); })
 ACLNN(aclnnGather, PLAN { plan_gather(p); }, RUN { run_gather(r); })
-ACLNN(aclnnGatherNd, PLAN { plan_gather_nd(p); }, RUN { run_gather_nd(r); })
+ACLNN(aclnnGatherNd, PLAN { p.shape("out", plan_rows(p, p.tensor("self"), "indices")); }, RUN { run_gather_nd(r); })
 // The first batchDims axes of self and index go together.
 ACLNN(aclnnGatherV3,
       PLAN {
@@ -115,8 +104,9 @@ ACLNN(aclnnGatherV3,
           Dims rest;
           for (int d = 0; d < index.rank(); ++d) {
               if (d >= batch) rest.push(index.dims[d]);
-              else p.require(index.dims[d] == self.dims[d], "index has shape %s; its first %lld sizes must be those of self",
-                             text(index.dims).c_str(), static_cast<long long>(batch));
+              else
+                  p.require(index.dims[d] == self.dims[d], "index has shape %s; its first %lld sizes must be those of self",
+                            text(index.dims).c_str(), static_cast<long long>(batch));
           }
           p.shape("out", replaced(self.dims, axis, rest));
       },

@@ -1,6 +1,8 @@
 // What functions that only move elements share: walks over coordinates, copies by a map of places, checked indices.
 #pragma once
 
+#include <algorithm>
+
 #include "kernel.h"
 
 namespace emu {
@@ -89,6 +91,47 @@ inline Dims replaced(const Dims& dims, int64_t axis, const Dims& by) {
 inline Dims resized(Dims dims, int64_t axis, int64_t size) {
     dims[int(axis)] = size;
     return dims;
+}
+
+// Part of an axis: `count` elements from `start`, `step` apart.
+struct Cut {
+    int64_t start = 0, step = 1, count = 0;
+};
+
+// As Python cuts a sequence of that size with a positive step.
+inline Cut cut_of(int64_t size, int64_t start, int64_t end, int64_t step) {
+    auto clamp = [size](int64_t at) { return std::clamp<int64_t>(at < 0 ? at + size : at, 0, size); };
+    int64_t from = clamp(start), to = clamp(end);
+    return {from, step, to > from ? (to - from + step - 1) / step : 0};
+}
+
+inline std::vector<Cut> whole(const Dims& dims) {
+    std::vector<Cut> cuts;
+    for (int64_t size : dims) cuts.push_back({0, 1, size});
+    return cuts;
+}
+
+inline Dims counts(const std::vector<Cut>& cuts) {
+    Dims out;
+    for (const Cut& cut : cuts) out.push(cut.count);
+    return out;
+}
+
+// Where a place of the part is in the whole.
+inline int64_t position(const Dims& dims, const std::vector<Cut>& cuts, Dims place) {
+    for (int d = 0; d < place.n; ++d) place[d] = cuts[size_t(d)].start + place[d] * cuts[size_t(d)].step;
+    return position(dims, place);
+}
+
+// Indices whose last axis holds coordinates of leading axes of a tensor: the shape of what they name.
+inline Dims plan_rows(Plan& p, const Tensor& of, const char* indices) {
+    const Dims& rows = p.tensor(indices).dims;
+    p.require(rows.n >= 1 && rows.back() <= of.rank(), "%s has shape %s: its last size must be at most %d", indices,
+              text(rows).c_str(), of.rank());
+    Dims shape;
+    for (int d = 0; d + 1 < rows.n; ++d) shape.push(rows[d]);
+    for (int d = int(rows.back()); d < of.rank(); ++d) shape.push(of.dims[d]);
+    return shape;
 }
 
 // out[.., index.., ..] = self[.., index[index..], ..]

@@ -1,4 +1,4 @@
-// Padding: constant, reflected, replicated, and the gradients of the latter two.
+// Padding: constant, reflected, replicated, circular, and the gradients of the latter three.
 #include <algorithm>
 
 #include "moving.h"
@@ -7,7 +7,7 @@ using namespace emu;
 
 namespace {
 
-enum Kind { kReflect, kReplicate };
+enum Kind { kReflect, kReplicate, kCircular };
 
 // Padding is listed from the last axis: left, right, top, bottom, ..
 struct Pads {
@@ -28,6 +28,7 @@ struct Pads {
 
 int64_t source_of(int64_t at, int64_t size, Kind kind) {
     if (kind == kReplicate) return std::clamp<int64_t>(at, 0, size - 1);
+    if (kind == kCircular) return (at % size + size) % size;
     return at < 0 ? -at : at >= size ? 2 * (size - 1) - at : at;
 }
 
@@ -38,9 +39,9 @@ void plan_pad(Plan& p, Kind kind, int axes, const Tensor& self, const char* padd
     Pads pads(list, self.rank());
     for (int d = self.rank() - axes; d < self.rank(); ++d) {
         int64_t most = std::max(pads.before[d], pads.after[d]);
-        p.require(kind == kReplicate || most < self.dims[d],
-                  "padding %lld is not smaller than the size %lld of axis %d", static_cast<long long>(most),
-                  static_cast<long long>(self.dims[d]), d);
+        int64_t limit = kind == kReflect ? self.dims[d] - 1 : kind == kCircular ? self.dims[d] : most;
+        p.require(most <= limit, "padding %lld is too large for axis %d of size %lld", static_cast<long long>(most), d,
+                  static_cast<long long>(self.dims[d]));
         p.require(self.dims[d] > 0, "self has shape %s: axis %d is empty", text(self.dims).c_str(), d);
     }
     Dims want = pads.padded(self.dims);
@@ -86,12 +87,16 @@ PADDING(aclnnReflectionPad3d, kReflect, 3)
 PADDING(aclnnReplicationPad1d, kReplicate, 1)
 PADDING(aclnnReplicationPad2d, kReplicate, 2)
 PADDING(aclnnReplicationPad3d, kReplicate, 3)
+PADDING(aclnnCircularPad2d, kCircular, 2)
+PADDING(aclnnCircularPad3d, kCircular, 3)
 PADDING_BACKWARD(aclnnReflectionPad1dBackward, kReflect, 1)
 PADDING_BACKWARD(aclnnReflectionPad2dBackward, kReflect, 2)
 PADDING_BACKWARD(aclnnReflectionPad3dBackward, kReflect, 3)
 PADDING_BACKWARD(aclnnReplicationPad1dBackward, kReplicate, 1)
 PADDING_BACKWARD(aclnnReplicationPad2dBackward, kReplicate, 2)
 PADDING_BACKWARD(aclnnReplicationPad3dBackward, kReplicate, 3)
+PADDING_BACKWARD(aclnnCircularPad2dBackward, kCircular, 2)
+PADDING_BACKWARD(aclnnCircularPad3dBackward, kCircular, 3)
 
 // Negative pads cut off.
 ACLNN(aclnnConstantPadNd,

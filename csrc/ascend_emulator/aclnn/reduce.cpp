@@ -1,4 +1,6 @@
 // Reductions over axes to sums, products, extremes, truth values, variances and norms.
+#include <numeric>
+
 #include "reducing.h"
 
 using namespace emu;
@@ -75,7 +77,8 @@ void run_prod(Run& r, const std::vector<int>& axes) {
 void run_truth(Run& r, bool all) {
     const Tensor& self = r.tensor("self");
     auto x = r.read<double>(self);
-    r.write(r.tensor("out"), reduce<int64_t>(x, self.dims, axes_of(r.ints("dim"), self.rank()), [all](const auto& line) {
+    auto axes = axes_of(r.ints("dim"), self.rank());
+    r.write(r.tensor("out"), reduce<int64_t>(x, self.dims, axes, [all](const auto& line) {
         auto yes = [](double v) { return v != 0; };
         return int64_t(all ? std::all_of(line.begin(), line.end(), yes) : std::any_of(line.begin(), line.end(), yes));
     }));
@@ -188,7 +191,7 @@ double norm_of(const std::vector<double>& line, double p) {
         return extreme(sizes, p > 0);
     }
     double sum = 0;
-    for (double v : line) sum += p == 0 ? double(v != 0) : p == 2 ? v * v : p == 1 ? std::fabs(v) : std::pow(std::fabs(v), p);
+    for (double v : line) sum += p == 0 ? double(v != 0) : p == 2 ? v * v : std::pow(std::fabs(v), p);
     return p == 0 || p == 1 ? sum : p == 2 ? std::sqrt(sum) : std::pow(sum, 1 / p);
 }
 
@@ -267,27 +270,6 @@ ACLNN(aclnnProdDim,
       },
       RUN { run_prod(r, axis_of(r.integer("dim"), r.tensor("self").rank())); })
 
-// Not a reduction: the element-wise sum of a list.
-ACLNN(aclnnSum,
-      PLAN {
-          Dims shape;
-          p.require(!p.tensors("tensors").empty(), "tensors is empty");
-          for (const Tensor& t : p.tensors("tensors")) shape = broadcast_all(p, {&shape, &t.dims});
-          p.shape("out", shape);
-      },
-      RUN {
-          const Tensor& out = r.tensor("out");
-          by_real_or_integer(category(out.dtype), [&](auto zero) {
-              using T = decltype(zero);
-              std::vector<T> sum(size_t(out.numel()));
-              for (const Tensor& t : r.tensors("tensors")) {
-                  auto x = r.read<T>(t, out.dims);
-                  for (size_t i = 0; i < sum.size(); ++i) sum[i] += x[i];
-              }
-              r.write(out, sum);
-          });
-      })
-
 ACLNN(aclnnAll, PLAN { plan_axes(p, "self", "dim", "keepdim", "out"); }, RUN { run_truth(r, true); })
 ACLNN(aclnnAny, PLAN { plan_axes(p, "self", "dim", "keepdim", "out"); }, RUN { run_truth(r, false); })
 
@@ -363,6 +345,22 @@ ACLNN(aclnnStdMeanCorrection, PLAN { plan_variance(p, {"stdOut", "meanOut"}); },
           write_moment(r, "meanOut", mean_of);
       })
 
+ACLNN(aclnnReduceLogSum,
+      PLAN {
+          p.same_dtype("data", "reduce");
+          if (p.flag("noopWithEmptyAxes") && p.ints("axes").empty()) p.same_shape("data", "reduce");
+          else plan_axes(p, "data", "axes", "keepDims", "reduce");
+          p.workspace = kReduceWorkspace;
+      },
+      RUN {
+          const Tensor& data = r.tensor("data");
+          bool noop = r.flag("noopWithEmptyAxes") && r.ints("axes").empty();
+          auto x = r.read<double>(data);
+          auto axes = axes_of(r.ints("axes"), data.rank());
+          r.write(r.tensor("reduce"), noop ? x : reduce<double>(x, data.dims, axes, [](const auto& line) {
+              return std::log(std::accumulate(line.begin(), line.end(), 0.0));
+          }));
+      })
 ACLNN(aclnnLogSumExp,
       PLAN {
           plan_axes(p, "self", "dim", "keepDim", "out");

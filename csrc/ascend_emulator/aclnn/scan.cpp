@@ -1,4 +1,4 @@
-// Running sums, products and extremes along an axis; the trace, the dot product, counts and histograms.
+// Running sums, products and extremes along an axis; the trace, counts and histograms.
 #include <algorithm>
 
 #include "reducing.h"
@@ -51,7 +51,8 @@ void run_cumprod(Run& r, const Tensor& out) {
         using T = decltype(zero);
         auto x = r.read<T>(input);
         T product{1};
-        scan(x, input.dims, wrap(r.scalar("dim").as<int64_t>(), std::max(input.rank(), 1)), false, [&](int64_t k, T& v) {
+        int64_t axis = wrap(r.scalar("dim").as<int64_t>(), std::max(input.rank(), 1));
+        scan(x, input.dims, axis, false, [&](int64_t k, T& v) {
             product = k == 0 ? v : T(product * v);
             v = product;
         });
@@ -114,7 +115,8 @@ ACLNN(aclnnCummin, PLAN { plan_cumulative_extreme(p); }, RUN { run_cumulative_ex
 ACLNN(aclnnTrace,
       PLAN {
           plan_one_element(p, "out");
-          int self = p.tensor("self").dtype, want = is_integer(self) ? int(ACL_INT64) : self, got = p.tensor("out").dtype;
+          int self = p.tensor("self").dtype, got = p.tensor("out").dtype;
+          int want = is_integer(self) ? int(ACL_INT64) : self;
           p.require(got == want, "out has dtype %s, expected %s", dtype_name(got), dtype_name(want));
       },
       RUN {
@@ -127,21 +129,6 @@ ACLNN(aclnnTrace,
               r.write(r.tensor("out"), std::vector<T>{sum});
           });
       })
-ACLNN(aclnnDot,
-      PLAN {
-          p.same_shape("self", "tensor");
-          p.same_dtype("self", "tensor");
-          p.same_dtype("self", "out");
-      },
-      RUN {
-          by_real_or_integer(category(r.tensor("self").dtype), [&](auto zero) {
-              using T = decltype(zero);
-              auto a = r.read<T>(r.tensor("self")), b = r.read<T>(r.tensor("tensor"));
-              T sum{};
-              for (size_t i = 0; i < a.size(); ++i) sum += a[i] * b[i];
-              r.write(r.tensor("out"), std::vector<T>{sum});
-          });
-      })
 
 // The length of out is the caller's business: at least minlength, and every value must fit.
 ACLNN(aclnnBincount,
@@ -150,8 +137,9 @@ ACLNN(aclnnBincount,
           p.require(self.rank() == 1, "self has %d dimensions, expected 1", self.rank());
           p.require(p.integer("minlength") >= 0, "minlength is %lld, expected a number not below 0",
                     static_cast<long long>(p.integer("minlength")));
-          p.require(p.tensor("out").rank() == 1 && p.tensor("out").dims[0] >= p.integer("minlength"),
-                    "out has shape %s, expected one axis of at least minlength %lld", text(p.tensor("out").dims).c_str(),
+          const Dims& out = p.tensor("out").dims;
+          p.require(out.n == 1 && out[0] >= p.integer("minlength"),
+                    "out has shape %s, expected one axis of at least minlength %lld", text(out).c_str(),
                     static_cast<long long>(p.integer("minlength")));
           if (p.has("weights")) p.same_shape("self", "weights");
       },

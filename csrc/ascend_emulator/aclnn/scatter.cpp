@@ -2,27 +2,12 @@
 #include <algorithm>
 
 #include "advanced_index.h"
+#include "combining.h"
 #include "moving.h"
 
 using namespace emu;
 
 namespace {
-
-enum Reduce { kReplace, kAdd, kMultiply, kMax, kMin, kMean };
-
-template <class T>
-T combined(int64_t how, T old, T value) {
-    switch (how) {
-        case kAdd: case kMean: return old + value;
-        case kMultiply: return old * value;
-        default: break;
-    }
-    if constexpr (!std::is_same_v<T, Complex>) {
-        if (how == kMax) return old != old || old > value ? old : value;
-        if (how == kMin) return old != old || old < value ? old : value;
-    }
-    return value;
-}
 
 // -- along one axis, an index for each element -----------------------------------------------------------------------
 Dims at_least_1d(const Dims& dims) { return dims.n == 0 ? Dims{1} : dims; }
@@ -158,56 +143,14 @@ std::vector<int64_t> host_index(const Run& r, const Tensor& self) {
     return picks;
 }
 
-// -- rows of coordinates ---------------------------------------------------------------------------------------------
-void plan_scatter_nd(Plan& p, const char* data) {
-    const Tensor& x = p.tensor(data);
-    const Tensor& indices = p.tensor("indices");
-    p.require(indices.rank() >= 1 && indices.dims.back() <= x.rank(),
-              "indices has shape %s: its last size must be at most the rank of %s, %d", text(indices.dims).c_str(),
-              data, x.rank());
-    Dims want;
-    for (int d = 0; d + 1 < indices.rank(); ++d) want.push(indices.dims[d]);
-    for (int d = int(indices.dims.back()); d < x.rank(); ++d) want.push(x.dims[d]);
-    p.shape("updates", want);
-    p.same_dtype(data, "updates");
-}
-
-void run_scatter_nd(Run& r, const Tensor& data, const Tensor& out) {
-    const Tensor& indices = r.tensor("indices");
-    auto rows = r.read<int64_t>(indices);
-    int64_t depth = indices.dims.back(), slice = 1;
-    for (int d = int(depth); d < data.rank(); ++d) slice *= data.dims[d];
-    by_category(category(data.dtype), [&](auto zero) {
-        using T = decltype(zero);
-        auto x = r.read<T>(data);
-        auto updates = r.read<T>(r.tensor("updates"));
-        int64_t count = slice == 0 ? 0 : int64_t(updates.size()) / slice;
-        for (int64_t k = 0; k < count; ++k) {
-            int64_t at = 0;
-            for (int d = 0; d < depth; ++d) at = at * data.dims[d] + checked_index(rows[size_t(k * depth + d)], data.dims[d]);
-            std::copy_n(updates.begin() + k * slice, slice, x.begin() + at * slice);
-        }
-        r.write(out, x);
-    });
-}
-
 // -- slices ----------------------------------------------------------------------------------------------------------
-struct Cut {
-    int64_t start = 0, step = 1, count = 0;
-};
-
 // What begin, end and strides select along each axis; axes left out are whole.
 std::vector<Cut> cuts_of(const Call& call, const Dims& dims) {
-    const auto &begin = call.ints("begin"), &end = call.ints("end"), &strides = call.ints("strides");
     const auto& axes = call.ints("axesOptional");
-    std::vector<Cut> cuts;
-    for (int64_t size : dims) cuts.push_back({0, 1, size});
-    for (size_t k = 0; k < begin.size(); ++k) {
+    std::vector<Cut> cuts = whole(dims);
+    for (size_t k = 0; k < call.ints("begin").size(); ++k) {
         int axis = axes.empty() ? int(k) : int(wrap(axes[k], dims.n));
-        int64_t size = dims[axis];
-        auto clamp = [size](int64_t at) { return std::clamp<int64_t>(at < 0 ? at + size : at, 0, size); };
-        int64_t from = clamp(begin[k]), to = clamp(end[k]);
-        cuts[size_t(axis)] = {from, strides[k], to > from ? (to - from + strides[k] - 1) / strides[k] : 0};
+        cuts[size_t(axis)] = cut_of(dims[axis], call.ints("begin")[k], call.ints("end")[k], call.ints("strides")[k]);
     }
     return cuts;
 }
@@ -229,9 +172,7 @@ void plan_slice_assign(Plan& p) {
         p.require(axis != var.rank() - 1 || strides[k] == 1, "the stride of the last axis is %lld, expected 1",
                   static_cast<long long>(strides[k]));
     }
-    Dims want;
-    for (const Cut& cut : cuts_of(p, var.dims)) want.push(cut.count);
-    p.shape("inputValue", want);
+    p.shape("inputValue", counts(cuts_of(p, var.dims)));
 }
 
 void run_slice_assign(Run& r) {
@@ -243,9 +184,7 @@ void run_slice_assign(Run& r) {
         auto x = r.read<T>(var);
         auto v = r.read<T>(value);
         each_place(value.dims, [&](int64_t i, const Dims& place) {
-            Dims at = place;
-            for (int d = 0; d < at.n; ++d) at[d] = cuts[size_t(d)].start + place[d] * cuts[size_t(d)].step;
-            x[size_t(position(var.dims, at))] = v[size_t(i)];
+            x[size_t(position(var.dims, cuts, place))] = v[size_t(i)];
         });
         r.write(var, x);
     });
@@ -368,57 +307,6 @@ ACLNN(aclnnInplaceMaskedScatter,
                   x[i] = source[next++];
               }
               r.write(self, x);
-          });
-      })
-
-ACLNN(aclnnScatterNd,
-      PLAN {
-          plan_scatter_nd(p, "data");
-          p.same_shape("data", "out");
-          p.same_dtype("data", "out");
-      },
-      RUN { run_scatter_nd(r, r.tensor("data"), r.tensor("out")); })
-ACLNN(aclnnScatterNdUpdate, PLAN { plan_scatter_nd(p, "varRef"); },
-      RUN { run_scatter_nd(r, r.tensor("varRef"), r.tensor("varRef")); })
-
-// data[i, .., indices[i] + k, ..] = updates[i, .., k, ..] along an axis, i from 0; an index of two columns gives i too.
-ACLNN(aclnnInplaceScatterUpdate,
-      PLAN {
-          const Tensor& data = p.tensor("data");
-          const Tensor& updates = p.tensor("updates");
-          const Tensor& indices = p.tensor("indices");
-          p.same_dtype("data", "updates");
-          p.require(data.rank() == updates.rank(), "updates has %d dimensions, data has %d", updates.rank(), data.rank());
-          int64_t axis = p.axis("axis", data.rank());
-          p.require(axis != 0, "axis is 0, which is the batch");
-          p.require(indices.rank() < 2 || indices.dims[1] == 2, "indices has shape %s, expected two columns",
-                    text(indices.dims).c_str());
-          int64_t rows = indices.rank() == 0 ? 1 : indices.dims[0];
-          p.require(rows == updates.dims[0], "indices has %lld rows, updates has %lld", static_cast<long long>(rows),
-                    static_cast<long long>(updates.dims[0]));
-          for (int d = 0; d < data.rank(); ++d)
-              p.require(d == 0 || d == axis ? updates.dims[d] <= data.dims[d] : updates.dims[d] == data.dims[d],
-                        "updates has shape %s, which does not fit data %s along axis %d", text(updates.dims).c_str(),
-                        text(data.dims).c_str(), d);
-      },
-      RUN {
-          const Tensor& data = r.tensor("data");
-          const Tensor& updates = r.tensor("updates");
-          bool pairs = r.tensor("indices").rank() == 2;
-          int axis = int(wrap(r.integer("axis"), data.rank()));
-          auto rows = r.read<int64_t>(r.tensor("indices"));
-          by_real_or_integer(category(data.dtype), [&](auto zero) {
-              using T = decltype(zero);
-              auto x = r.read<T>(data);
-              auto v = r.read<T>(updates);
-              each_place(updates.dims, [&](int64_t i, const Dims& place) {
-                  Dims at = place;
-                  size_t k = size_t(place[0]);
-                  if (pairs) at[0] = checked_index(rows[2 * k], data.dims[0]);
-                  at[axis] = checked_index(rows[pairs ? 2 * k + 1 : k] + place[axis], data.dims[axis]);
-                  x[size_t(position(data.dims, at))] = v[size_t(i)];
-              });
-              r.write(data, x);
           });
       })
 

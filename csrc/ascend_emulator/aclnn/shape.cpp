@@ -1,4 +1,4 @@
-// Shape by copying: concatenation, splitting, permuting, repeating, slicing, triangles and diagonals.
+// Elements in another order or number: permuting, expanding, repeating, rolling, flipping, slicing.
 #include <algorithm>
 
 #include "moving.h"
@@ -7,180 +7,19 @@ using namespace emu;
 
 namespace {
 
-// -- joining and splitting -------------------------------------------------------------------------------------------
-// A 1-dimensional tensor without elements joins anything, as in PyTorch.
-bool skipped(const Tensor& t) { return t.rank() == 1 && t.numel() == 0; }
-
-void plan_cat(Plan& p) {
-    const auto& tensors = p.tensors("tensors");
-    p.require(!tensors.empty(), "tensors is empty");
-    const Tensor* first = &tensors[0];
-    int dtype = first->dtype;
-    for (const Tensor& t : tensors) {
-        if (skipped(*first) && !skipped(t)) first = &t;
-        dtype = promote(dtype, t.dtype);
-        p.require(dtype != ACL_DT_UNDEFINED, "the dtypes of tensors do not promote");
-    }
-    int64_t axis = p.axis("dim", first->rank()), total = 0;
-    for (size_t i = 0; i < tensors.size(); ++i) {
-        const Tensor& t = tensors[i];
-        if (skipped(t)) continue;
-        p.require(t.rank() == first->rank(), "tensors[%zu] has %d dimensions, expected %d", i, t.rank(), first->rank());
-        for (int d = 0; d < t.rank(); ++d)
-            p.require(d == axis || t.dims[d] == first->dims[d], "tensors[%zu] has shape %s, which does not match %s", i,
-                      text(t.dims).c_str(), text(first->dims).c_str());
-        total += t.dims[int(axis)];
-    }
-    p.shape("out", resized(first->dims, axis, total));
-    p.casts(dtype, "out");
-}
-
-void run_cat(Run& r) {
-    const Tensor& out = r.tensor("out");
-    Lines to(out.dims, wrap(r.integer("dim"), out.rank()));
-    by_category(category(out.dtype), [&](auto zero) {
-        using T = decltype(zero);
-        std::vector<T> y(size_t(out.numel()));
-        int64_t start = 0;
-        for (const Tensor& t : r.tensors("tensors")) {
-            if (skipped(t)) continue;
-            auto x = r.read<T>(t);
-            int64_t part = t.dims[int(wrap(r.integer("dim"), out.rank()))] * to.inner;
-            for (int64_t o = 0; o < to.outer; ++o)
-                std::copy_n(x.begin() + o * part, part, y.begin() + to.at(o, start, 0));
-            start += part / std::max<int64_t>(to.inner, 1);
-        }
-        r.write(out, y);
-    });
-}
-
-void run_stack(Run& r) {
-    const Tensor& out = r.tensor("out");
-    Lines to(out.dims, wrap(r.integer("dim"), out.rank()));
-    by_category(category(out.dtype), [&](auto zero) {
-        using T = decltype(zero);
-        std::vector<T> y(size_t(out.numel()));
-        int64_t k = 0;
-        for (const Tensor& t : r.tensors("tensors")) {
-            auto x = r.read<T>(t);
-            for (int64_t o = 0; o < to.outer; ++o)
-                std::copy_n(x.begin() + o * to.inner, to.inner, y.begin() + to.at(o, k, 0));
-            ++k;
-        }
-        r.write(out, y);
-    });
-}
-
-// Chunks of each tensor along an axis, padded with zeros, flattened behind that axis and joined there.
-int64_t chunk_width(const Dims& dims, int64_t axis, int64_t chunks) {
-    int64_t behind = 1;
-    for (int d = int(axis) + 1; d < dims.n; ++d) behind *= dims[d];
-    return (dims[int(axis)] + chunks - 1) / chunks * behind;
-}
-
-void plan_chunk_cat(Plan& p) {
-    const auto& tensors = p.tensors("tensors");
-    int64_t chunks = p.integer("numChunks"), axis = p.integer("dim");
-    p.require(!tensors.empty(), "tensors is empty");
-    p.require(chunks >= 1, "numChunks is %lld, expected at least 1", static_cast<long long>(chunks));
-    int64_t width = 0;
-    for (const Tensor& t : tensors) {
-        p.require(axis >= 0 && axis < t.rank(), "dim is %lld, expected [0, %d)", static_cast<long long>(axis), t.rank());
-        p.require(t.dtype == tensors[0].dtype, "tensors have different dtypes");
-        for (int d = 0; d < axis; ++d)
-            p.require(t.dims[d] == tensors[0].dims[d], "tensors have different sizes before axis %lld",
-                      static_cast<long long>(axis));
-        width += chunk_width(t.dims, axis, chunks);
-    }
-    Dims want;
-    for (int d = 0; d < axis; ++d) want.push(tensors[0].dims[d]);
-    want.push(chunks);
-    want.push(width);
-    p.shape("out", want);
-}
-
-void run_chunk_cat(Run& r) {
-    const Tensor& out = r.tensor("out");
-    int64_t axis = r.integer("dim"), chunks = r.integer("numChunks"), width = out.dims.back();
-    std::vector<double> y(size_t(out.numel()));
-    int64_t start = 0;
-    for (const Tensor& t : r.tensors("tensors")) {
-        auto x = r.read<double>(t);
-        Lines lines(t.dims, axis);
-        int64_t part = chunk_width(t.dims, axis, chunks), own = lines.length * lines.inner;
-        for (int64_t o = 0; o < lines.outer; ++o)
-            for (int64_t k = 0; k < own; ++k)
-                y[size_t((o * chunks + k / part) * width + start + k % part)] = x[size_t(o * own + k)];
-        start += part;
-    }
-    r.write(out, y);
-}
-
-void plan_split(Plan& p, const std::vector<int64_t>& sizes) {
-    const Tensor& self = p.tensor("self");
-    int64_t axis = p.axis("dim", self.rank());
-    const auto& outs = p.tensors("out");
-    p.require(outs.size() == sizes.size(), "out has %zu tensors, expected %zu", outs.size(), sizes.size());
-    for (size_t i = 0; i < outs.size(); ++i) {
-        Dims want = resized(self.dims, axis, sizes[i]);
-        p.require(outs[i].dims == want, "out[%zu] has shape %s, expected %s", i, text(outs[i].dims).c_str(),
-                  text(want).c_str());
-        p.require(outs[i].dtype == self.dtype, "out[%zu] has dtype %s, expected that of self, %s", i,
-                  dtype_name(outs[i].dtype), dtype_name(self.dtype));
-    }
-}
-
-void run_split(Run& r) {
-    const Tensor& self = r.tensor("self");
-    int axis = int(wrap(r.integer("dim"), self.rank()));
-    int64_t start = 0;
-    for (const Tensor& out : r.tensors("out")) {
-        copy_from(r, self, out, [&](Dims place) {
-            place[axis] += start;
-            return position(self.dims, place);
-        });
-        start += out.dims[axis];
-    }
-}
-
-std::vector<int64_t> equal_parts(const Plan& p) {
-    const Tensor& self = p.tensor("self");
-    int64_t left = self.dims[int(p.axis("dim", self.rank()))], part = p.integer("splitSections");
-    p.require(part > 0 || left == 0, "splitSections is %lld, expected a positive size", static_cast<long long>(part));
-    std::vector<int64_t> sizes;
-    if (left == 0) sizes.push_back(0);
-    for (; left > 0; left -= part) sizes.push_back(std::min(left, part));
-    return sizes;
-}
-
 // -- slices ----------------------------------------------------------------------------------------------------------
-struct Cut {
-    int64_t start = 0, step = 1, count = 0;
-};
-
-// As Python cuts a sequence.
-Cut cut_of(int64_t size, int64_t start, int64_t end, int64_t step) {
-    auto clamp = [size](int64_t at) { return std::clamp<int64_t>(at < 0 ? at + size : at, 0, size); };
-    int64_t from = clamp(start), to = clamp(end);
-    return {from, step, to > from ? (to - from + step - 1) / step : 0};
-}
-
 void require_step(const Plan& p, int64_t step) {
     p.require(step > 0, "step is %lld, expected a positive number", static_cast<long long>(step));
 }
 
 void write_cuts(Run& r, const std::vector<Cut>& cuts) {
     const Tensor& self = r.tensor("self");
-    copy_from(r, self, r.tensor("out"), [&](Dims place) {
-        for (int d = 0; d < place.n; ++d) place[d] = cuts[size_t(d)].start + place[d] * cuts[size_t(d)].step;
-        return position(self.dims, place);
-    });
+    copy_from(r, self, r.tensor("out"), [&](const Dims& place) { return position(self.dims, cuts, place); });
 }
 
 std::vector<Cut> slice_cuts(const Call& c) {
     const Dims& dims = c.tensor("self").dims;
-    std::vector<Cut> cuts;
-    for (int64_t size : dims) cuts.push_back({0, 1, size});
+    std::vector<Cut> cuts = whole(dims);
     int axis = int(wrap(c.integer("dim"), dims.n));
     cuts[size_t(axis)] = cut_of(dims[axis], c.integer("start"), c.integer("end"), c.integer("step"));
     return cuts;
@@ -188,60 +27,12 @@ std::vector<Cut> slice_cuts(const Call& c) {
 
 std::vector<Cut> slices_cuts(const Call& c) {
     const Dims& dims = c.tensor("self").dims;
-    std::vector<Cut> cuts;
-    for (int64_t size : dims) cuts.push_back({0, 1, size});
+    std::vector<Cut> cuts = whole(dims);
     for (size_t k = 0; k < c.ints("axes").size(); ++k) {
         int axis = int(wrap(c.ints("axes")[k], dims.n));
         cuts[size_t(axis)] = cut_of(dims[axis], c.ints("starts")[k], c.ints("ends")[k], c.ints("steps")[k]);
     }
     return cuts;
-}
-
-Dims counts(const std::vector<Cut>& cuts) {
-    Dims out;
-    for (const Cut& cut : cuts) out.push(cut.count);
-    return out;
-}
-
-// -- triangles and diagonals -----------------------------------------------------------------------------------------
-void plan_triangle(Plan& p) {
-    const Tensor& self = p.input();
-    p.require(self.rank() >= 2, "self has %d dimensions, expected at least 2", self.rank());
-    p.require(p.output().dims == self.dims, "out has shape %s, expected %s", text(p.output().dims).c_str(),
-              text(self.dims).c_str());
-    p.require(p.output().dtype == self.dtype, "out has dtype %s, expected that of self, %s",
-              dtype_name(p.output().dtype), dtype_name(self.dtype));
-}
-
-void run_triangle(Run& r, bool lower) {
-    const Tensor& self = r.input();
-    int64_t diagonal = r.integer("diagonal");
-    copy_from(r, self, r.output(), [&](const Dims& place) {
-        int64_t above = place[place.n - 1] - place[place.n - 2] - diagonal;
-        return (lower ? above <= 0 : above >= 0) ? position(self.dims, place) : kNowhere;
-    });
-}
-
-void plan_diag(Plan& p) {
-    const Dims& self = p.tensor("self").dims;
-    int64_t k = p.integer("diagonal");
-    if (self.n == 1) {
-        int64_t side = self[0] + std::abs(k);
-        p.shape("out", {side, side});
-    } else {
-        int64_t length = k >= 0 ? std::min(self[0], self[1] - k) : std::min(self[0] + k, self[1]);
-        p.require(length >= 0, "diagonal is %lld, outside of self %s", static_cast<long long>(k), text(self).c_str());
-        p.shape("out", {length});
-    }
-}
-
-void run_diag(Run& r) {
-    const Tensor& self = r.tensor("self");
-    int64_t k = r.integer("diagonal"), down = std::max<int64_t>(-k, 0), right = std::max<int64_t>(k, 0);
-    copy_from(r, self, r.tensor("out"), [&](const Dims& place) {
-        if (self.rank() == 2) return (place[0] + down) * self.dims[1] + place[0] + right;
-        return place[1] - place[0] == k ? place[0] - down : kNowhere;
-    });
 }
 
 // -- order -----------------------------------------------------------------------------------------------------------
@@ -292,41 +83,6 @@ void run_repeat(Run& r) {
 }
 
 }  // namespace
-
-ACLNN(aclnnCat, PLAN { plan_cat(p); }, RUN { run_cat(r); })
-ACLNN(aclnnChunkCat, PLAN { plan_chunk_cat(p); }, RUN { run_chunk_cat(r); })
-ACLNN(aclnnStack,
-      PLAN {
-          const auto& tensors = p.tensors("tensors");
-          p.require(!tensors.empty(), "tensors is empty");
-          const Dims& dims = tensors[0].dims;
-          int dtype = tensors[0].dtype;
-          for (const Tensor& t : tensors) {
-              p.require(t.dims == dims, "tensors have shapes %s and %s", text(dims).c_str(), text(t.dims).c_str());
-              dtype = promote(dtype, t.dtype);
-              p.require(dtype != ACL_DT_UNDEFINED, "the dtypes of tensors do not promote");
-          }
-          int64_t axis = p.axis("dim", dims.n + 1);
-          Dims want;
-          for (int d = 0; d <= dims.n; ++d) want.push(d == axis ? int64_t(tensors.size()) : dims[d < axis ? d : d - 1]);
-          p.shape("out", want);
-          p.casts(dtype, "out");
-      },
-      RUN { run_stack(r); })
-ACLNN(aclnnSplitTensor, PLAN { plan_split(p, equal_parts(p)); }, RUN { run_split(r); })
-ACLNN(aclnnSplitWithSize,
-      PLAN {
-          const Tensor& self = p.tensor("self");
-          int64_t size = self.dims[int(p.axis("dim", self.rank()))], sum = 0;
-          for (int64_t part : p.ints("splitSize")) {
-              p.require(part >= 0, "splitSize has a negative entry");
-              sum += part;
-          }
-          p.require(sum == size, "splitSize sums to %lld, expected %lld", static_cast<long long>(sum),
-                    static_cast<long long>(size));
-          plan_split(p, p.ints("splitSize"));
-      },
-      RUN { run_split(r); })
 
 ACLNN(aclnnPermute,
       PLAN {
@@ -380,6 +136,28 @@ ACLNN(aclnnExpand,
           const Tensor& out = r.tensor("out");
           by_category(category(out.dtype), [&](auto zero) {
               r.write(out, r.read<decltype(zero)>(r.tensor("self"), out.dims));
+          });
+      })
+// A view of the elements of x in row-major order.
+ACLNN(aclnnAsStrided,
+      PLAN {
+          const auto &size = p.ints("size"), &stride = p.ints("stride"), &offset = p.ints("storageOffset");
+          p.require(size.size() == stride.size(), "size has %zu entries, stride has %zu", size.size(), stride.size());
+          p.require(offset.size() == 1 && offset[0] >= 0, "storageOffset must be one number not below 0");
+          p.shape("out", Dims(size.data(), size.size()));
+          p.same_dtype("x", "out");
+          if (p.tensor("out").numel() == 0) return;
+          int64_t low = offset[0], high = offset[0];
+          for (size_t d = 0; d < size.size(); ++d) (stride[d] < 0 ? low : high) += stride[d] * (size[d] - 1);
+          p.require(low >= 0 && high < p.tensor("x").numel(), "the view leaves the %lld elements of x",
+                    static_cast<long long>(p.tensor("x").numel()));
+      },
+      RUN {
+          const auto& stride = r.ints("stride");
+          copy_from(r, r.tensor("x"), r.tensor("out"), [&](const Dims& place) {
+              int64_t at = r.ints("storageOffset")[0];
+              for (int d = 0; d < place.n; ++d) at += place[d] * stride[size_t(d)];
+              return at;
           });
       })
 // ONNX's flatten: always two dimensions.
@@ -463,25 +241,3 @@ ACLNN(aclnnSliceV2,
           p.same_dtype("self", "out");
       },
       RUN { write_cuts(r, slices_cuts(r)); })
-
-ACLNN(aclnnTril, PLAN { plan_triangle(p); }, RUN { run_triangle(r, true); })
-ACLNN(aclnnTriu, PLAN { plan_triangle(p); }, RUN { run_triangle(r, false); })
-ACLNN(aclnnInplaceTril, PLAN { plan_triangle(p); }, RUN { run_triangle(r, true); })
-ACLNN(aclnnInplaceTriu, PLAN { plan_triangle(p); }, RUN { run_triangle(r, false); })
-ACLNN(aclnnDiag, PLAN { plan_diag(p); }, RUN { run_diag(r); })
-// The main diagonal; `wrap` goes on below in a tall matrix, a blank row between.
-ACLNN(aclnnInplaceFillDiagonal,
-      PLAN {
-          p.require(p.tensor("selfRef").rank() == 2, "selfRef has %d dimensions, expected 2", p.tensor("selfRef").rank());
-      },
-      RUN {
-          const Tensor& self = r.tensor("selfRef");
-          int64_t columns = self.dims[1];
-          int64_t end = r.flag("wrap") ? self.numel() : std::min(self.numel(), columns * columns);
-          by_category(category(self.dtype), [&](auto zero) {
-              using T = decltype(zero);
-              auto x = r.read<T>(self);
-              for (int64_t at = 0; at < end; at += columns + 1) x[size_t(at)] = r.scalar("fillValue").as<T>();
-              r.write(self, x);
-          });
-      })

@@ -60,7 +60,8 @@ int64_t median_at(const std::vector<T>& line, bool skip_nan) {
 void plan_picked(Plan& p, const char* keep, int64_t least) {
     auto axes = plan_axis(p, "self", "dim", keep, "valuesOut");
     const Dims& dims = p.tensor("self").dims;
-    p.require(dims.n == 0 || dims[axes[0]] >= least, "self has shape %s: axis %d is empty", text(dims).c_str(), axes[0]);
+    p.require(dims.n == 0 || dims[axes[0]] >= least, "self has shape %s: axis %d is empty", text(dims).c_str(),
+              axes[0]);
     p.shape("indicesOut", p.tensor("valuesOut").dims);
     p.same_dtype("self", "valuesOut");
     p.workspace = uint64_t(p.tensor("self").numel()) * 12 + 512;
@@ -118,7 +119,7 @@ int64_t bound(const T* sequence, const int64_t* sorter, int64_t length, T v, boo
         int64_t middle = (low + high) / 2, at = middle;
         if (sorter) {
             at = sorter[middle];
-            if (at < 0 || at >= length) fault("sorter has %lld, out of range [0, %lld)", static_cast<long long>(at), static_cast<long long>(length));
+            checked_index(at, length, "sorter");
         }
         T x = sequence[at];
         bool before = right ? !above(x, v) : above(v, x);
@@ -163,6 +164,35 @@ ACLNN(aclnnSort,
       RUN {
           bool descending = r.flag("descending");
           write_picked(r, "valuesOut", "indicesOut", [=](const auto& line) { return order_of(line, descending); });
+      })
+// Companions of the values are carried along.
+ACLNN(aclnnSortWithIndex,
+      PLAN {
+          p.axis("axis", p.tensor("x").rank());
+          for (const char* name : {"index", "valuesOut", "indicesOut"}) p.same_shape("x", name);
+          p.same_dtype("x", "valuesOut");
+          p.same_dtype("index", "indicesOut");
+      },
+      RUN {
+          const Tensor& tensor = r.tensor("x");
+          auto companions = r.read<int64_t>(r.tensor("index")), carried = companions;
+          Lines lines(tensor.dims, wrap(r.integer("axis"), std::max(tensor.rank(), 1)));
+          by_real_or_integer(category(tensor.dtype), [&](auto zero) {
+              using T = decltype(zero);
+              auto x = r.read<T>(tensor), y = x;
+              std::vector<T> line(static_cast<size_t>(lines.length));
+              for (int64_t o = 0; o < lines.outer; ++o)
+                  for (int64_t i = 0; i < lines.inner; ++i) {
+                      for (int64_t k = 0; k < lines.length; ++k) line[size_t(k)] = x[size_t(lines.at(o, k, i))];
+                      auto order = order_of(line, r.flag("descending"));
+                      for (int64_t k = 0; k < lines.length; ++k) {
+                          y[size_t(lines.at(o, k, i))] = line[size_t(order[size_t(k)])];
+                          carried[size_t(lines.at(o, k, i))] = companions[size_t(lines.at(o, order[size_t(k)], i))];
+                      }
+                  }
+              r.write(r.tensor("valuesOut"), y);
+          });
+          r.write(r.tensor("indicesOut"), carried);
       })
 ACLNN(aclnnArgsort,
       PLAN {

@@ -22,7 +22,7 @@ struct Windows {
             dilation[k] = pair(c, "dilation", k);
             padding[k] = pair(c, "padding", k);
             stride[k] = pair(c, "stride", k);
-            count[k] = (size[k] + 2 * padding[k] - dilation[k] * (kernel[k] - 1) - 1) / std::max<int64_t>(stride[k], 1) + 1;
+            count[k] = (size[k] + 2 * padding[k] - dilation[k] * (kernel[k] - 1) - 1) / stride[k] + 1;
         }
     }
     Dims columns(bool batched) const {
@@ -125,10 +125,6 @@ int64_t plan_repeat_along(Plan& p) {
 }
 
 // -- TensorFlow's strided slice --------------------------------------------------------------------------------------
-struct Cut {
-    int64_t start, step, count;
-};
-
 // The sparse specification, made dense: a cut per axis of self, and the shape of the result.
 struct StridedSlice {
     std::vector<Cut> cuts;
@@ -144,8 +140,8 @@ struct StridedSlice {
             if (set("ellipsisMask", k)) ellipsis = true;
             else if (!set("newAxisMask", k)) ++real;
         }
-        int whole = dims.n - int(real), d = 0;
-        if (whole < 0) {
+        int rest = dims.n - int(real), d = 0;
+        if (rest < 0) {
             fits = false;
             return;
         }
@@ -158,7 +154,7 @@ struct StridedSlice {
         };
         for (size_t k = 0; k < n; ++k) {
             if (set("ellipsisMask", k)) {
-                keep(whole);
+                keep(rest);
             } else if (set("newAxisMask", k)) {
                 shape.push(1);
                 axis.push_back(-1);
@@ -392,8 +388,10 @@ ACLNN(aclnnStridedSlice,
           copy_from(r, self, r.tensor("out"), [&](const Dims& place) {
               Dims at;
               for (const Cut& cut : slice.cuts) at.push(cut.start);
-              for (int d = 0; d < place.n; ++d)
-                  if (slice.axis[size_t(d)] >= 0) at[slice.axis[size_t(d)]] += place[d] * slice.cuts[size_t(slice.axis[size_t(d)])].step;
+              for (int d = 0; d < place.n; ++d) {
+                  int axis = slice.axis[size_t(d)];
+                  if (axis >= 0) at[axis] += place[d] * slice.cuts[size_t(axis)].step;
+              }
               return position(self.dims, at);
           });
       })

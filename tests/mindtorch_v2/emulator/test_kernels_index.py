@@ -163,6 +163,14 @@ SCATTERS = [
         {"varRef": (x := t(4, 5)), "indices": (k := permutation(t, 4, 3).reshape(3, 1).int()),
          "updates": (u := t(3, 5))},
         {"varRef": x.index_put((k[:, 0].long(),), u)})),
+    Case("aclnnTfScatterAdd", ("float32", "float16", "bfloat16", "int32", "int8", "uint8"), lambda t: (
+        {"varRef": (x := t(4, 5)), "indices": (k := t.index(4, 2, 3)), "updates": (u := t(2, 3, 5))},
+        {"varRef": x.double().index_add(0, k.reshape(-1), u.reshape(6, 5).double()).to(x.dtype)})),
+    *(Case(f"aclnnScatter{name}", ("float32", "float16", "int32", "int8"), lambda t, f=f: (
+        {"varRef": (x := t(4, 5)), "indices": torch.tensor([2, 0]), "updates": (u := t(2, 5) * 2 + 1),
+         "useLocking": False}, {"varRef": torch.stack([f(x[0], u[1]), x[1], f(x[2], u[0]), x[3]])}))
+      for name, f in (("Mul", torch.mul), ("Max", torch.maximum), ("Min", torch.minimum),
+                      ("Div", lambda a, b: torch.div(a, b, rounding_mode=None if a.is_floating_point() else "trunc")))),
     Case("aclnnInplaceScatterUpdate", ("float32", "float16", "bfloat16", "int32", "int8", "uint8"), lambda t: (
         {"data": (x := t(2, 3, 6, 4)), "indices": torch.tensor([1, 3]), "updates": (u := t(2, 3, 2, 4)), "axis": -2},
         {"data": torch.stack([torch.cat([x[b, :, :k], u[b], x[b, :, k + 2:]], 1) for b, k in ((0, 1), (1, 3))])})),
@@ -214,6 +222,8 @@ EMBEDDINGS = [
     Case("aclnnEmbeddingBag", FLOATS, lambda t: bag(t, 0, True)),
     *(Case("aclnnEmbeddingDenseBackward", FLOATS, lambda t, p=p, f=f: dense_backward(t, p, f))
       for p, f in ((-1, False), (2, False), (-1, True))),
+    Case("aclnnEmbeddingDenseGrad", ("float32", "float16"), lambda t: (
+        {**(b := dense_backward(t, 2, True))[0], "paddingIdx": 2}, {"y": b[1]["out"]})),
     Case("aclnnEmbeddingRenorm", FLOATS, lambda t: (
         {"selfRef": (w := t(5, 4)), "indices": torch.tensor([0, 3, 3]), "maxNorm": 0.5, "normType": 2.0},
         {"selfRef": torch.cat([w[:1].double().renorm(2, 0, 0.5), w[1:3].double(), w[3:4].double().renorm(2, 0, 0.5),

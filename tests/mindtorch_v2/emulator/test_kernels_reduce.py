@@ -83,6 +83,8 @@ SUMS = [
         {"out": wide(x).prod(0, keepdim=True).to(x.dtype)}), 4),
     Case("aclnnSum", ("float32", "float16", "int32", "uint8"), lambda t: (
         {"tensors": [(a := t(3, 4)), (b := t(4)), (c := t(3, 1))]}, {"out": a + b + c}), 2),
+    Case("aclnnSumV2", ("float32", "int32"), lambda t: (
+        {"tensors": [(a := t(3, 4)), (b := t(4))]}, {"out": a + b})),
     Case("aclnnTrace", (*FLOATS, "float64", "complex64"), lambda t: ({"self": (x := t(3, 4))}, {"out": x.trace()}), 2),
     Case("aclnnTrace", ("int32", "uint8"), lambda t: ({"self": (x := t(4, 3))}, {"out": x.trace()})),
     Case("aclnnDot", ("float32", "float16", "bfloat16", "int32", "int8"), lambda t: (
@@ -133,6 +135,9 @@ MOMENTS = [
     Case("aclnnStdMeanCorrection", FLOATS, lambda t: (
         {"self": (x := t(3, 4)), "dim": [0], "correction": 0, "keepdim": False},
         {n: v.to(x.dtype) for n, v in zip(("stdOut", "meanOut"), torch.std_mean(wide(x), 0, correction=0))})),
+    *(Case("aclnnReduceLogSum", ("float32", "float16"), lambda t, n=n: (
+        {"data": (x := t(3, 4).abs() + 1), "axes": [] if n else [1], "keepDims": True, "noopWithEmptyAxes": n},
+        {"reduce": x if n else x.double().sum(1, keepdim=True).log().to(x.dtype)})) for n in (False, True)),
     *over("aclnnLogSumExp", FLOATS, lambda x, d, k: x.logsumexp(d, k)),
     *(case for p in (0.0, 1.0, 2.0, 3.0, float("inf"), float("-inf")) for case in [
         *over("aclnnNorm", FLOATS, lambda x, d, k, p=p: torch.linalg.vector_norm(x, p, d, k), keep="keepdim",

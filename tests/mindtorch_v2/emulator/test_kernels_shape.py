@@ -126,6 +126,11 @@ ORDERS = [
     *(Case("aclnnDiag", (*ALL, "complex64"), lambda t, k=k, s=s: (
         {"self": (x := t(*s)), "diagonal": k}, {"out": x.diag(k)}))
       for k in (-1, 0, 2) for s in ((4,), (4, 5), (5, 4))),
+    *(Case("aclnnDiagFlat", ALL, lambda t, k=k: (
+        {"self": (x := t(2, 3)), "diagonal": k}, {"out": x.diagflat(k)})) for k in (-1, 0, 1)),
+    Case("aclnnAsStrided", (*FLOATS, *INTS, "bool"), lambda t: (
+        {"x": (x := t(4, 5)), "size": [3, 2], "stride": [2, 6], "storageOffset": [1]},
+        {"out": x.contiguous().as_strided((3, 2), (2, 6), 1).contiguous()})),
     *(Case("aclnnInplaceFillDiagonal", ALL, lambda t, a=a, b=b: diagonal(t, a, b))
       for a, b in ((False, False), (True, False), (True, True))),
     Case("aclnnChannelShuffle", ("float32", "float16", *INTS, "bool", *COMPLEX), lambda t: (
@@ -158,6 +163,8 @@ PADDINGS = [
     *(Case(f"aclnn{name}Pad{n}dBackward", (*FLOATS, "float64", "complex64"),
            lambda t, n=n, k=kind: pad_backward(k, n, t), 2)
       for name, kind in (("Reflection", "reflect"), ("Replication", "replicate")) for n in (1, 2, 3)),
+    *(Case(f"aclnnCircularPad{n}d", (*FLOATS, "int32", "int8"), lambda t, n=n: pad("circular", n, t)) for n in (2, 3)),
+    *(Case(f"aclnnCircularPad{n}dBackward", FLOATS, lambda t, n=n: pad_backward("circular", n, t), 2) for n in (2, 3)),
 ]
 WINDOWS = [
     *(Case("aclnnIm2col", (*FLOATS, "float64", *INTS), lambda t, b=b: im2col(t, b)) for b in (False, True)),

@@ -56,6 +56,10 @@ SORTS = [
     *(Case("aclnnNanMedianDim", (*FLOATS, *INTS, "uint8"), lambda t, n=n: (
         {"self": (x := distinct(t, 3, 6, nan=n)), "dim": -1, "keepDim": True},
         named(x.nanmedian(-1, keepdim=True)))) for n in (False, True)),
+    Case("aclnnSortWithIndex", (*FLOATS, "int32"), lambda t: (
+        {"x": (x := t(4, 5)), "index": (k := t(4, 5, dtype="int32")), "axis": 0, "descending": True, "stable": True},
+        dict(zip(PAIR, ((s := torch.sort(x, dim=0, descending=True, stable=True)).values, k.gather(0, s.indices))))),
+        layouts=("dense",)),
     Case("aclnnMedian", NUMBERS, lambda t: ({"self": (x := t(3, 4))}, {"valuesOut": x.median()})),
     Case("aclnnMedian", FLOATS, lambda t: ({"self": (x := t(3, 4, nan=True))}, {"valuesOut": x.median()})),
     Case("aclnnNanMedian", NUMBERS, lambda t: ({"self": (x := t(3, 4, nan=True))}, {"out": x.nanmedian()})),
