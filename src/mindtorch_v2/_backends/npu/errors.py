@@ -208,18 +208,19 @@ def fail(code: int, function: str, operator: str = "") -> None:
     raise error
 
 
-def check_waited(code: int, function: str, device: int, stream: int) -> None:
-    """After waiting for a stream (-1: the whole device): settle its launches, or blame one of them."""
+def check_waited(code: int, function: str, device: int, stream: int, operator: str = "") -> None:
+    """After waiting for a stream (-1: the whole device): settle its launches, or blame one of them. `operator` is what
+    needed the wait."""
     if code == 0:
         settle(device, stream)
     else:
-        blame(code, function, device, stream)
+        blame(code, function, device, stream, operator)
 
 
-def blame(code: int, function: str, device: int, stream: int) -> None:
+def blame(code: int, function: str, device: int, stream: int, operator: str) -> None:
     """The exception of a kernel that failed some time ago, with the launch that the vendor's text names."""
     if code not in ASYNCHRONOUS:
-        fail(code, function)
+        fail(code, function, operator)
     vendor = vendor_text()
     made = launches(device, stream)
     # A failure is reported once and the stream goes on, so later failures have later causes.

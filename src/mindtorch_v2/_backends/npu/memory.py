@@ -59,10 +59,10 @@ class Vendor:
                 bad = code
         errors.check(bad, "aclrtFree")
 
-    def synchronize(self, stream: int) -> None:
+    def synchronize(self, stream: int, operator: str = "") -> None:
         runtime.use(self.index)
         code = ensure_acl().aclrtSynchronizeStream(stream)
-        errors.check_waited(code, "aclrtSynchronizeStream", self.index, stream)
+        errors.check_waited(code, "aclrtSynchronizeStream", self.index, stream, operator)
 
     def record(self, stream: int) -> int:
         """An event behind everything the stream was given."""

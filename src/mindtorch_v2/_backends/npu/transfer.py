@@ -45,19 +45,21 @@ def _between_host(device: TensorBase, host: TensorBase, kind: int, non_blocking:
     index = _index(device)
     storage: NpuStorage = device._storage
     if kind == _HOST_TO_DEVICE:
-        stream = _start(index, _address(device), _address(host), nbytes, kind, "copy_ to the device")
+        operator = "copy_ to the device"
+        stream = _start(index, _address(device), _address(host), nbytes, kind, operator)
     else:
-        stream = _start(index, _address(host), _address(device), nbytes, kind, "copy_ to the host")
+        operator = "copy_ to the host"
+        stream = _start(index, _address(host), _address(device), nbytes, kind, operator)
     block = pinned.block_of(host._storage) if non_blocking and not runtime.STATE.blocking else None
     if block is None:
-        allocator(index).vendor.synchronize(stream)
+        allocator(index).vendor.synchronize(stream, operator)
         return
     storage.record_stream(stream)
     try:
         pinned.note_copy(block, index, stream)
     except BaseException:
         # Without an event nobody would know when the memory is free again.
-        allocator(index).vendor.synchronize(stream)
+        allocator(index).vendor.synchronize(stream, operator)
         raise
 
 
@@ -95,9 +97,10 @@ def between_devices(dst: TensorBase, src: TensorBase, non_blocking: bool) -> Non
     source, to = _index(src), _index(dst)
     _connect(source, to)
     _connect(to, source)
-    allocator(to).vendor.synchronize(streams.raw_stream(to))
-    stream = _start(source, _address(dst), _address(src), nbytes, _DEVICE_TO_DEVICE, "copy_ between devices")
-    allocator(source).vendor.synchronize(stream)
+    operator = "copy_ between devices"
+    allocator(to).vendor.synchronize(streams.raw_stream(to), operator)
+    stream = _start(source, _address(dst), _address(src), nbytes, _DEVICE_TO_DEVICE, operator)
+    allocator(source).vendor.synchronize(stream, operator)
 
 
 add_transfer(int(NPU), int(CPU), to_device)
