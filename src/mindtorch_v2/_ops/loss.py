@@ -305,7 +305,8 @@ def _no_wider(self: Any, weight: Any) -> None:
 
 
 def _bce(self: Any, target: Any, weight: Any, reduction: int) -> Any:
-    if numel(self) and not self.ge(0).logical_and(self.le(1)).all().item():
+    # As PyTorch, other devices are not asked: the answer would have to be waited for.
+    if self._keys & CPU and numel(self) and not self.ge(0).logical_and(self.le(1)).all().item():
         raise RuntimeError("all elements of input should be between 0 and 1")
     # The input comes first: the losses lie in memory as it does.
     terms = self.neg().log1p().clamp(min=-100) * (target - 1) - self.log().clamp(min=-100) * target

@@ -7,13 +7,15 @@ from __future__ import annotations
 from typing import Any
 
 from ..._dispatch import registry
+from ..._dispatch.keys import BACKENDS
 from ..._dtype import int64
 from ..._ops.rules.index import masked_shape
-from ..._tensor_base import alias, numel
+from ..._tensor_base import alias, is_contiguous, make, numel
 from ..common.runtime import empty
+from ..common.transfer import may_overlap
 from . import creation, launch, table
-from .lines import choose, helper, line, makes, npu, parts
-from .shape import by_parts
+from .lines import choose, helper, into, line, makes, npu, parts
+from .shape import by_parts, places
 
 _index = registry.get("index")
 _index_put = registry.get("index_put")
@@ -62,10 +64,29 @@ def _where_it_stands(indices: Any) -> int:
 npu("index", choose(_has_point, {
     False: line("aclnnIndex(self, entries(indices), out)", cast=("self",), otherwise=by_parts("index")),
     True: parts(_at_points)}))
-npu("index_put", choose(_has_point, {
-    False: line("aclnnIndexPutImpl(out, entries(indices), values, accumulate, false)", starts="self",
+def _kind_of_put(self: Any, indices: Any, *rest: Any) -> str:
+    if _has_point(self, indices):
+        return "point"
+    return "plain" if is_contiguous(self) or not may_overlap(self._shape, self._stride) else "repeated"
+
+
+def _put_repeated(out: Any, self: Any, indices: Any, values: Any, accumulate: bool) -> None:
+    """Into a tensor that has places twice: the vendor would write elements that stay over those that change, so the places in
+    memory are computed and nothing else is written."""
+    if out is not self:
+        creation.copy(out, _index_put.call((self.contiguous(), indices, values, accumulate)))
+        return
+    at = _index.call((places(self._shape, self._stride, int(self._offset), self), indices))
+    size = int(self._storage.nbytes) // int(self._dtype.itemsize)
+    # With a version of its own: the caller's is raised once, by the operator that was called.
+    whole = make(self._storage, 0, (size,), (1,), self._dtype, self._device, self._keys & BACKENDS)
+    registry.get("index_put_").call((whole, (at,), values.expand(at._shape), accumulate))
+
+
+npu("index_put", choose(_kind_of_put, {
+    "plain": line("aclnnIndexPutImpl(out, entries(indices), values, accumulate, false)", starts="self",
                 otherwise=by_parts("index_put")),
-    True: parts(_put_at_points)}))
+    "point": parts(_put_at_points), "repeated": into(_put_repeated, aliasing=True)}))
 # Not aclnnTake: it refuses places counted from the end.
 npu("take", parts(lambda self, index: _index.call((self.reshape((-1,)), (index,)))))
 

@@ -11,7 +11,7 @@ from ..._dispatch import registry
 from ..._dispatch.keys import NPU
 from ..._dtype import int64
 from ..._ops.rules.pointwise import expand_strides
-from ..._tensor_base import alias, bump, numel
+from ..._tensor_base import alias, numel
 from ..common.kernels import INPLACE
 from ..common.runtime import empty
 from . import creation
@@ -168,8 +168,6 @@ def _renorm_in_place(self: Any, indices: Any, max_norm: float, norm_type: float)
         target = alias(self, (1, *self._shape[1:]), self._stride, self._offset)
         indices = indices.new_zeros(indices._shape)
     INPLACE.run(registry.get("embedding_renorm_"), (target, indices, max_norm, norm_type), int(NPU))
-    if target is not self:
-        bump(self)
     return self
 
 

@@ -81,10 +81,10 @@ def _unfold_backward(grad_in: Any, input_sizes: Any, dim: int, size: int, step: 
     if input_sizes:
         count = grad_in._shape[d]
         starts = arange(count, device=grad_in._device) * step
-        places = starts.unsqueeze(1) + arange(size, device=grad_in._device)
+        at = starts.unsqueeze(1) + arange(size, device=grad_in._device)
         # The window's elements stand last; they go behind the dimension they came from.
         windows = grad_in.movedim(-1, d + 1).flatten(d, d + 1)
-        return whole.index_add(d, places.reshape((-1,)), windows)
+        return whole.index_add(d, at.reshape((-1,)), windows)
     return grad_in.sum(0).reshape(())
 
 
@@ -95,7 +95,7 @@ npu("unfold_backward", choose(lambda grad_in, input_sizes, dim, size, step: len(
 
 
 # -- any geometry ---------------------------------------------------------------------------------------------------
-def _places(size: Any, stride: Any, offset: int, like: Any) -> Any:
+def places(size: Any, stride: Any, offset: int, like: Any) -> Any:
     """Flat positions of every element of a geometry, made on the device."""
     from ... import arange, full
 
@@ -109,12 +109,12 @@ def _strided_map(self: Any, size: Any, stride: Any, offset: int, to_size: Any, t
                  mean: bool) -> Any:
     low = min(offset, to_offset)
     end = max(offset + extent(size, stride), to_offset + extent(to_size, to_stride))
-    source = _places(size, stride, offset - low, self)
-    target = _places(to_size, to_stride, to_offset - low, self)
+    source = places(size, stride, offset - low, self)
+    target = places(to_size, to_stride, to_offset - low, self)
     flat = self.new_zeros((int(end - low),))
 
-    def added(places: Any, values: Any) -> Any:
-        return _index_put.call((flat, (places,), values, True))
+    def added(at: Any, values: Any) -> Any:
+        return _index_put.call((flat, (at,), values, True))
 
     visits = added(source if mean else target, self.new_ones(()))
     if mean:
