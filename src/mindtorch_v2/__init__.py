@@ -56,7 +56,9 @@ _LAZY = {
     "index_put": "_types", "nonzero": "_types", "einsum": "functional", "broadcast_shapes": "functional",
     "tensordot": "functional", "OutOfMemoryError": "_backends.npu.errors",
 }
-_SUBMODULES = ("accelerator", "autograd", "func", "functional", "nn", "npu", "optim", "overrides", "random", "return_types")
+_SUBMODULES = (
+    "accelerator", "autograd", "func", "functional", "nn", "npu", "optim", "overrides", "random", "return_types",
+)
 _TENSOR_TYPES = {
     "FloatTensor": "float32", "DoubleTensor": "float64", "HalfTensor": "float16", "BFloat16Tensor": "bfloat16",
     "ByteTensor": "uint8", "CharTensor": "int8", "ShortTensor": "int16", "IntTensor": "int32", "LongTensor": "int64",

@@ -138,7 +138,7 @@ def test_running_out_of_memory_at_every_allocation(emulator: _npu.Emulator) -> N
         with pytest.raises(torch.OutOfMemoryError, match="(?i)tried to allocate") as caught:
             large.step()
         emulator.clear_faults()
-        assert re.search(r"out of memory in (mul|add|relu|mean|sum|div|sub|copy|fill|threshold)", str(caught.value)), caught
+        assert re.search(r"out of memory in (mul|add|relu|mean|div|threshold)", str(caught.value)), caught.value
         large.w.grad = None
         del caught
         large.step()

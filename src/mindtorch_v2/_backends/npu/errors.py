@@ -217,7 +217,7 @@ def check_waited(code: int, function: str, device: int, stream: int, operator: s
         blame(code, function, device, stream, operator)
 
 
-def blame(code: int, function: str, device: int, stream: int, operator: str) -> None:
+def blame(code: int, function: str, device: int, stream: int, operator: str = "") -> None:
     """The exception of a kernel that failed some time ago, with the launch that the vendor's text names."""
     if code not in ASYNCHRONOUS:
         fail(code, function, operator)
