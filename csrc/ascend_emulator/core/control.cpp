@@ -1,6 +1,7 @@
 // The emulator's own C functions, for tests and tools. None of them counts as a vendor call.
 #include <algorithm>
 #include <cstring>
+#include <set>
 
 #include "callbacks.h"
 #include "codes.h"
@@ -27,8 +28,12 @@ uint64_t give(const std::vector<std::string>& lines, char* buffer, size_t bytes)
 
 std::vector<std::string> all_leaks() {
     std::vector<std::string> lines = emu::kept_leaks();
-    for (std::string& line : emu::handles().leaks()) lines.push_back(std::move(line));
-    for (std::string& line : emu::memory_leaks()) lines.push_back(std::move(line));
+    std::set<std::string> known(lines.begin(), lines.end());  // found at a tear-down and still there
+    std::vector<std::string> live = emu::handles().leaks();
+    for (std::string& line : emu::memory_leaks()) live.push_back(std::move(line));
+    for (std::string& line : live) {
+        if (known.insert(line).second) lines.push_back(std::move(line));
+    }
     return lines;
 }
 

@@ -144,7 +144,7 @@ int record_event(void* handle, void* stream) {
     Task task;
     task.name = by;
     task.run = [mark] { mark->pass(); };
-    mark->number.store(where->push(std::move(task), [mark] { mark->pass(); }));
+    where->push(std::move(task), [mark] { mark->pass(); }, &mark->number);
     return 0;
 }
 

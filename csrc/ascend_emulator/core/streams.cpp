@@ -87,7 +87,7 @@ Stream::Stream(std::shared_ptr<Context> owner, int number, uint32_t urgency, uin
 
 Stream::~Stream() { close(); }
 
-uint64_t Stream::push(Task task, std::function<void()> dropped) {
+uint64_t Stream::push(Task task, std::function<void()> dropped, std::atomic<uint64_t>* told) {
     std::unique_lock<std::mutex> guard(lock_);
     if (queue_.size() >= kDeepest) done_.wait(guard, [this] { return queue_.size() < kDeepest; });
     if (stop_) {  // destroyed by another thread in this very moment
@@ -96,6 +96,7 @@ uint64_t Stream::push(Task task, std::function<void()> dropped) {
         return 0;
     }
     uint64_t number = ++submitted_;
+    if (told != nullptr) told->store(number);
     Work work;
     work.task = std::move(task);
     work.number = number;

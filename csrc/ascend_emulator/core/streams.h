@@ -39,8 +39,8 @@ public:
     Stream(const Stream&) = delete;
     Stream& operator=(const Stream&) = delete;
 
-    // Appends; answers the task's number, counted from 1.
-    uint64_t push(Task task, std::function<void()> dropped = nullptr);
+    // Appends; answers the task's number, counted from 1. `number` has it before the task can run.
+    uint64_t push(Task task, std::function<void()> dropped = nullptr, std::atomic<uint64_t>* number = nullptr);
     // Until everything up to `number` has run: 0, STREAM_ABORT or the given timeout code. Milliseconds; -1: no limit.
     int wait_for(uint64_t number, int timeout, int timeout_code);
     uint64_t last();

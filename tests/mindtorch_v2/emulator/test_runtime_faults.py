@@ -251,3 +251,31 @@ def test_reset_forgets_everything(rt: Runtime) -> None:
     rt.malloc(8)
     assert rt.aclrtSynchronizeStream(stream) == 107017
     assert len(rt.violations()) == 1
+
+
+def destroy_at_once(rt: Runtime, context: int) -> list[list[int]]:
+    event, stream, address = rt.make("aclrtCreateEvent"), rt.stream(), rt.malloc(8)
+    gate = threading.Barrier(4)
+    codes: list[tuple[int, int, int]] = []
+
+    def destroy() -> None:
+        rt.ok.aclrtSetCurrentContext(context)
+        gate.wait()
+        codes.append((rt.aclrtDestroyEvent(event), rt.aclrtDestroyStream(stream), rt.aclrtFree(address)))
+
+    threads = [threading.Thread(target=destroy) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return [sorted(each) for each in zip(*codes)]
+
+
+@isolated()
+def test_only_one_thread_destroys(rt: Runtime) -> None:
+    rt.start()
+    context = rt.make("aclrtGetCurrentContext")
+    for _ in range(10):
+        assert destroy_at_once(rt, context) == [[0] + [107017] * 3, [0] + [107017] * 3, [0] + [107000] * 3]
+    assert rt.leaks() == []
+    rt.violations()
