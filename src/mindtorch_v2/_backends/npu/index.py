@@ -71,8 +71,8 @@ def _kind_of_put(self: Any, indices: Any, *rest: Any) -> str:
 
 
 def _put_repeated(out: Any, self: Any, indices: Any, values: Any, accumulate: bool) -> None:
-    """Into a tensor that has places twice: the vendor would write elements that stay over those that change, so the places in
-    memory are computed and nothing else is written."""
+    """Into a tensor that has places twice: the vendor would write elements that stay over those that change, so the
+    places in memory are computed, and nothing else is written."""
     if out is not self:
         creation.copy(out, _index_put.call((self.contiguous(), indices, values, accumulate)))
         return
