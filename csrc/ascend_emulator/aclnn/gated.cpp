@@ -1,4 +1,5 @@
 // Gated activations: one half of an axis, activated, times the other half.
+#include <algorithm>
 #include <string>
 
 #include "activation.h"
@@ -165,5 +166,38 @@ ACLNN(aclnnFatreluMul,
           std::vector<double> y(x.size() / 2);
           each_pair(in.dims, in.rank() - 1,
                     [&](size_t a, size_t b, size_t at) { y[at] = x[a] > threshold ? x[a] * x[b] : 0; });
+          r.write(r.tensor("out"), y);
+      })
+
+// -- SwiGLU with bounds ----------------------------------------------------------------------------------------------------
+// What lies before the axis are rows; where groups are given only as many rows as they count together are computed, and
+// the others stay as they are.
+ACLNN(aclnnClippedSwiglu,
+      PLAN {
+          plan_gate(p, "x", "out");
+          p.require(p.real("limit") > 0, "limit is %g, expected > 0", p.real("limit"));
+      },
+      RUN {
+          const Tensor& in = r.tensor("x");
+          int64_t axis = axis_of(r, in);
+          auto x = r.read<double>(in), y = r.read<double>(r.tensor("out"));
+          Lines whole(in.dims, axis);
+          int64_t half = whole.length / 2, rows = whole.outer;
+          if (r.has("groupIndexOptional")) {
+              int64_t counted = 0;
+              for (int64_t n : r.read<int64_t>(r.tensor("groupIndexOptional"))) counted += n;
+              rows = std::min(rows, counted);
+          }
+          double alpha = r.real("alpha"), limit = r.real("limit"), bias = r.real("bias");
+          bool interleaved = r.flag("interleaved");
+          for (int64_t o = 0; o < rows; ++o)
+              for (int64_t j = 0; j < half; ++j)
+                  for (int64_t i = 0; i < whole.inner; ++i) {
+                      double a = x[size_t(whole.at(o, interleaved ? 2 * j : j, i))];
+                      double b = x[size_t(whole.at(o, interleaved ? 2 * j + 1 : j + half, i))];
+                      a = smaller(a, limit);
+                      b = larger(smaller(b, limit), -limit);
+                      y[size_t((o * half + j) * whole.inner + i)] = a * sigmoid(alpha * a) * (b + bias);
+                  }
           r.write(r.tensor("out"), y);
       })

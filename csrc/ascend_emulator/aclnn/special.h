@@ -35,6 +35,34 @@ inline double log_gamma(double x) {
     return lgamma_r(x, &sign);
 }
 
+// The integral of sin or cos of pi t^2 / 2 from 0 to x: its series where that converges fast, and beyond, where it no
+// longer does, the asymptotic expansion of the auxiliary functions.
+inline double fresnel(double x, bool sine) {
+    double a = std::fabs(x), half = kPi / 2;
+    if (std::isinf(a)) return std::copysign(0.5, x);
+    if (a < 4) {
+        long double t = half * a * a, power = sine ? t : 1, sum = 0;  // the terms grow to e^t before they cancel
+        for (int n = 0; n < 200; ++n) {
+            int m = sine ? 2 * n + 1 : 2 * n;
+            sum += power / (2 * m + 1);
+            if (power == 0 || (m > t && std::fabs(power) < 1e-19L * std::fabs(sum))) break;
+            power *= -t * t / ((m + 1.0L) * (m + 2.0L));
+        }
+        return std::copysign(a * double(sum), x);
+    }
+    double z = kPi * a * a, f = 0, g = 0, up = 1, down = 1;
+    for (int n = 0; n < 6; ++n) {
+        f += up;
+        g += down;
+        up *= -((4 * n + 1) * (4 * n + 3)) / (z * z);
+        down *= -((4 * n + 3) * (4 * n + 5)) / (z * z);
+    }
+    f /= kPi * a;
+    g /= kPi * a * z;
+    double c = std::cos(half * a * a), s = std::sin(half * a * a);
+    return std::copysign(sine ? 0.5 - f * c - g * s : 0.5 + f * s - g * c, x);
+}
+
 // The recurrence up to 10, then the asymptotic series; reflection for the negative half.
 inline double digamma(double x) {
     if (x == 0) return std::copysign(std::numeric_limits<double>::infinity(), -x);
