@@ -222,7 +222,8 @@ Svd decompose_tall(Matrix a) {
         double sigma = length[size_t(from)];
         out.sigma.push_back(sigma);
         for (int64_t i = 0; i < n; ++i) out.v.at(i, k) = v.at(i, from);
-        if (sigma <= 1e-300) continue;
+        // What is left of a column that others span is rounding; its direction means nothing.
+        if (sigma <= double(m) * 2.3e-16 * out.sigma[0]) continue;
         for (int64_t i = 0; i < m; ++i) out.u.at(i, k) = a.at(i, from) / sigma;
         ranks = k + 1;
     }
