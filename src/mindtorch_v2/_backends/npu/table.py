@@ -867,7 +867,7 @@ StridedSliceAssignV2(T!+ varRef:fhbd148, T+ inputValue:fhbd148, I begin, I end, 
 Sub(T self:fhbd1248u?FD, T other:fhbd1248u?FD, S alpha:fhbd1248u?FD, T> out:fhbd1248u?FD)
 Subs(T self:fhbd1248u?FD, S other:fhbd1248u?FD, S alpha:fhbd1248u?FD, T> out:fhbd1248u?FD)
 Sum(TL tensors:fh14u, T> out:fh14u)
-Svd(T input:fdFD, b fullMatrices, b computeUV, T> sigma:fdFD, T> u:fdFD, T> v:fdFD)
+Svd(T input:fdFD, b fullMatrices, b computeUV, T>+ sigma:fdFD, T> u:fdFD, T> v:fdFD)
 SWhere(T condition:fhbd1248u?UVWFD, T self:fhbd1248u?UVWFD, T other:fhbd1248u?UVWFD, T> out:fhbd1248u?UVWFD)
 SwiGlu(T= x:fhb, i64 dim, T>= out:fhb)
 SwiGluGrad(T+= yGrad:fhb, T+ x:fhb, i64 dim, T>+= out:fhb)
