@@ -382,7 +382,11 @@ int phase2(int id, void* workspace, uint64_t size, aclOpExecutor* executor, void
     task.run = [run, e, scratch] {
         // What the vendor's kernels leave there is nobody's data.
         if (scratch) std::memset(reach(scratch, e->workspace, "workspace"), 0xA5, e->workspace);
-        e->kernel->run(*run);
+        try {
+            e->kernel->run(*run);
+        } catch (const Refusal& late) {  // an argument that is null and that phase 1 was not told to check
+            fault("%s: %s", run->function->name, late.text.c_str());
+        }
         count_kernel(run->function->name);
     };
     if (int code = launch(stream, std::move(task))) {
