@@ -430,8 +430,8 @@ def test_many_threads_and_streams(rt: Runtime) -> None:
 @isolated()
 def test_the_process_may_end_with_work_queued(rt: Runtime) -> None:
     rt.start()
-    address, streams = rt.malloc(8), [rt.stream() for _ in range(4)]
-    for stream in streams:
+    for _ in range(4):
+        stream, address = rt.stream(), rt.malloc(8)
         rt.ok.ascendEmulatorSlowStream(stream, 1000)
         for value in range(1000):
             rt.ok.aclrtMemsetAsync(address, 8, value % 256, 8, stream)
