@@ -314,6 +314,15 @@ void run_score_grad(Run& r) {
     r.write(as_heads(r.tensor("dvOut"), layout, s.kv_heads), dv);
 }
 
+// The second version adds ways to shift the scores that the emulator does not have.
+void plan_second(const Plan& p, const char* shift) {
+    int64_t type = p.integer("pseType");
+    p.require(type == 1 || (type == 0 && !p.has(shift)), "pseType is %lld; the emulator computes a shift of type 1",
+              static_cast<long long>(type));
+    for (const char* name : {"qStartIdxOptional", "kvStartIdxOptional"})
+        p.require(p.ints(name).empty(), "%s belongs to pseType 2 and 3", name);
+}
+
 // -- inference -------------------------------------------------------------------------------------------------------
 void infer(Run& r, const Views& w, const Hidden& hide) {
     const Shape& s = w.shape;
@@ -397,5 +406,7 @@ void run_step(Run& r) {
 
 ACLNN(aclnnFlashAttentionScore, plan_score, run_score)
 ACLNN(aclnnFlashAttentionScoreGrad, plan_score_grad, run_score_grad)
+ACLNN(aclnnFlashAttentionScoreV2, PLAN { plan_second(p, "realShiftOptional"); plan_score(p); }, run_score)
+ACLNN(aclnnFlashAttentionScoreGradV2, PLAN { plan_second(p, "pseShiftOptional"); plan_score_grad(p); }, run_score_grad)
 ACLNN(aclnnPromptFlashAttention, plan_prompt, run_prompt)
 ACLNN(aclnnIncreFlashAttention, plan_step, run_step)

@@ -226,6 +226,11 @@ void run_deep_norm_grad(Run& r) {
 
 ACLNN(aclnnLayerNorm, plan_layer_norm, run_layer_norm)
 ACLNN(aclnnFastLayerNorm, plan_layer_norm, run_layer_norm)
+ACLNN(aclnnLayerNormWithImplMode, PLAN {
+    p.require(p.integer("implMode") >= 0 && p.integer("implMode") <= 2, "implMode is %lld, expected 0, 1 or 2",
+              static_cast<long long>(p.integer("implMode")));
+    plan_layer_norm(p);
+}, run_layer_norm)
 ACLNN(aclnnLayerNormBackward, plan_layer_norm_backward, run_layer_norm_backward)
 ACLNN(aclnnAddLayerNorm, plan_add_layer_norm, run_add_layer_norm)
 ACLNN(aclnnAddLayerNormGrad, plan_add_layer_norm_grad, run_add_layer_norm_grad)

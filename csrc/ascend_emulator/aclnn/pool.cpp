@@ -228,6 +228,41 @@ void run_adaptive_backward(Run& r) {
     r.write(r.tensor("out"), averages_backward(w, r.read<double>(g), {}));
 }
 
+// -- everything at once ----------------------------------------------------------------------------------------------
+Dims pooled_away(const Dims& in) {
+    Dims out = in;
+    for (int i = 2; i < in.n; ++i) out[i] = 1;
+    return out;
+}
+
+void plan_global(Plan& p) {
+    p.shape("out", pooled_away(p.tensor("self").dims));
+    p.same_dtype("self", "out");
+    p.require(p.tensor("self").numel() > 0, "self is empty");
+}
+
+template <class F>
+void run_global(Run& r, F f) {
+    const Tensor& self = r.tensor("self");
+    auto x = r.read<double>(self);
+    size_t planes = size_t(self.dims[0] * self.dims[1]), size = x.size() / planes;
+    std::vector<double> out;
+    for (size_t p = 0; p < planes; ++p) out.push_back(f(x.data() + p * size, size));
+    r.write(r.tensor("out"), out);
+}
+
+double mean_of(const double* x, size_t n) {
+    double sum = 0;
+    for (size_t i = 0; i < n; ++i) sum += x[i];
+    return sum / double(n);
+}
+double greatest_of(const double* x, size_t n) {
+    double best = x[0];
+    for (size_t i = 1; i < n; ++i)
+        if (x[i] > best || std::isnan(x[i])) best = x[i];
+    return best;
+}
+
 constexpr Names kForward2d{"strides", "paddings", 2, true}, kBackward2d{"stride", "padding", 2, true},
     kBoth3d{"stride", "padding", 3, false};
 
@@ -244,3 +279,5 @@ ACLNN(aclnnAdaptiveAvgPool2d, plan_adaptive<2>, run_adaptive<2>)
 ACLNN(aclnnAdaptiveAvgPool3d, plan_adaptive<3>, run_adaptive<3>)
 ACLNN(aclnnAdaptiveAvgPool2dBackward, plan_adaptive_backward<2>, run_adaptive_backward<2>)
 ACLNN(aclnnAdaptiveAvgPool3dBackward, plan_adaptive_backward<3>, run_adaptive_backward<3>)
+ACLNN(aclnnGlobalAveragePool, plan_global, RUN { run_global(r, mean_of); })
+ACLNN(aclnnGlobalMaxPool, plan_global, RUN { run_global(r, greatest_of); })

@@ -57,9 +57,12 @@ def mask_of(mode: int, t: Maker, before: int, after: int) -> tuple[Any, Any]:
 
 
 def scored(layout: str, kv_heads: int = N, mode: int | None = None, before: int = FAR, after: int = FAR,
-           shift: bool = False, keep: float = 1.0) -> list[Case]:
-    common = {"scaleValue": SCALE, "keepProb": keep, "preTokens": before, "nextTokens": after, "headNum": N,
-              "inputLayout": layout, "innerPrecise": 0, "sparseMode": mode or 0}
+           shift: bool = False, keep: float = 1.0, version: str = "") -> list[Case]:
+    common: dict[str, Any] = {
+        "scaleValue": SCALE, "keepProb": keep, "preTokens": before, "nextTokens": after, "headNum": N,
+        "inputLayout": layout, "innerPrecise": 0, "sparseMode": mode or 0}
+    if version:
+        common |= {"pseType": 1, "qStartIdxOptional": None, "kvStartIdxOptional": None}
 
     def build(t: Maker, backward: bool) -> Built:
         q, k, v = t(B, N, S, D), t(B, kv_heads, T, D), t(B, kv_heads, T, D)
@@ -96,8 +99,8 @@ def scored(layout: str, kv_heads: int = N, mode: int | None = None, before: int 
                  "attentionInOptional": answer},
                 {**{n: laid_out(w, layout).contiguous() for n, w in zip(names, want)}, "dpseOut": unused})
 
-    return [Case("aclnnFlashAttentionScore", FLOATS, lambda t: build(t, False), 2),
-            Case("aclnnFlashAttentionScoreGrad", FLOATS, lambda t: build(t, True), 8)]
+    return [Case(f"aclnnFlashAttentionScore{version}", FLOATS, lambda t: build(t, False), 2),
+            Case(f"aclnnFlashAttentionScoreGrad{version}", FLOATS, lambda t: build(t, True), 8)]
 
 
 def prompt(layout: str, kv_heads: int, masked: bool, after: int) -> Case:
@@ -227,7 +230,8 @@ CASES = [
     *(case for layout in ORDERS for case in scored(layout)),
     *scored("BNSD", 2), *scored("BSH", 1, 0), *scored("BSND", 2, 1),
     *scored("BNSD", N, 0, before=2, after=1), *scored("BNSD", N, 2), *scored("BSH", N, 3), *scored("SBH", N, 4, 1, 1),
-    *scored("BNSD", N, 0, shift=True), *scored("BNSD", N, None, keep=0.75),
+    *scored("BNSD", N, 0, shift=True), *scored("BSND", 2, 3, shift=True, version="V2"),
+    *scored("BNSD", N, None, keep=0.75),
     prompt("BNSD", N, False, FAR), prompt("BSH", 2, True, FAR), prompt("BSND", N, True, 1),
     step("BNSD", 2, None), step("BSH", N, [3, 5]), step("BSND", 1, [4, 2]),
     *rotary(0), *rotary(1), apply_rotary(1, 2, 3), apply_rotary(4, 5),

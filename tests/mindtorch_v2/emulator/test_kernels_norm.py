@@ -76,7 +76,8 @@ def layer(name: str, affine: bool, wide_statistics: bool) -> Case:
         y = F.layer_norm(x.double(), (4, 5), w.double() if affine else None, b.double() if affine else None, EPS)
         kind = torch.float32 if wide_statistics else x.dtype
         return ({"input": x, "normalizedShape": [4, 5], "weightOptional": w if affine else None,
-                 "biasOptional": b if affine else None, "eps": EPS},
+                 "biasOptional": b if affine else None, "eps": EPS,
+                 **({"implMode": 1} if "Mode" in name else {})},
                 {"out": like(x, y)[0], "meanOutOptional": mean.to(kind), "rstdOutOptional": rstd.to(kind)})
 
     return Case(name, FLOATS, build)
@@ -329,6 +330,7 @@ CASES = [
     Case("aclnnScaledMaskedSoftmax", FLOATS, scaled),
     Case("aclnnScaledMaskedSoftmaxBackward", FLOATS, scaled_backward),
     layer("aclnnLayerNorm", True, False), layer("aclnnLayerNorm", False, True), layer("aclnnFastLayerNorm", True, True),
+    layer("aclnnLayerNormWithImplMode", True, False),
     layer_backward([True, True, True]), layer_backward([True, False, False]),
     Case("aclnnAddLayerNorm", FLOATS, add_layer),
     Case("aclnnAddLayerNormGrad", FLOATS, add_layer_grad, 4),

@@ -322,6 +322,10 @@ CASES = [
     *average(2, True, True, 0, 3, 7, 6),
     *average(2, False, True, 5, 2, 3, 7, 6), *average(3, True, False, 0, 1, 2, 5, 4, 5),
     *adaptive(2, [3, 4], 2, 3, 7, 6), *adaptive(2, [1, 1], 3, 7, 6), *adaptive(3, [2, 3, 4], 1, 2, 5, 4, 6),
+    Case("aclnnGlobalAveragePool", REALS, lambda t: (
+        {"self": (x := t(2, 3, 4, 5))}, {"out": like(x, x.double().mean((2, 3), keepdim=True))[0]})),
+    Case("aclnnGlobalMaxPool", ("float32", "float16", "float64"), lambda t: (
+        {"self": (x := t(2, 3, 2, 4, 5))}, {"out": x.amax((2, 3, 4), keepdim=True)})),
     *adaptive_max(2, [3, 4], "int64", 2, 3, 7, 6), *adaptive_max(3, [2, 3, 4], "int32", 1, 2, 5, 4, 6),
     *maximum(2, False, 2, 3, 7, 6), *maximum(2, True, 3, 8, 7), *maximum(3, True, 1, 2, 6, 5, 7),
     Case("aclnnMaxPool", ("float32", "float16"), plain),
