@@ -100,11 +100,18 @@ ACLNN(aclnnDropoutV3,
       RUN { run_dropout(r, true); })
 ACLNN(aclnnDropoutGenMask, plan_mask, run_mask)
 ACLNN(aclnnDropoutGenMaskV2, plan_mask_of_type, run_mask)
-ACLNN(aclnnDropoutGenMaskV2Tensor, plan_mask_of_type, RUN {
-    auto seed = r.read<int64_t>(r.tensor("seedTensor")), offset = r.read<int64_t>(r.tensor("offsetTensor"));
-    Philox g{uint64_t(seed.at(0)), uint64_t(offset.at(0)) + uint64_t(r.integer("offset"))};
-    r.write(r.tensor("out"), draw(g, elements_of(r), r.real("prob")));
-})
+ACLNN(aclnnDropoutGenMaskV2Tensor,
+      PLAN {
+          for (const char* name : {"seedTensor", "offsetTensor"})
+              p.require(p.tensor(name).numel() == 1, "%s has shape %s, expected one element", name,
+                        text(p.tensor(name).dims).c_str());
+          plan_mask_of_type(p);
+      },
+      RUN {
+          auto seed = r.read<int64_t>(r.tensor("seedTensor")), offset = r.read<int64_t>(r.tensor("offsetTensor"));
+          Philox g{uint64_t(seed[0]), uint64_t(offset[0]) + uint64_t(r.integer("offset"))};
+          r.write(r.tensor("out"), draw(g, elements_of(r), r.real("prob")));
+      })
 ACLNN(aclnnDropoutDoMask,
       PLAN {
           check_probability(p, "prob");

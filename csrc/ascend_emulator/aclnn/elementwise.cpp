@@ -2,6 +2,7 @@
 #include "elementwise.h"
 
 #include <algorithm>
+#include <cstring>
 #include <set>
 #include <string>
 
@@ -55,13 +56,21 @@ uint64_t cast_bytes(const Tensor& t, int dtype) {
     return t.dtype == dtype ? 0 : (uint64_t(t.numel()) * size_of(dtype) + 511) / 512 * 512;
 }
 
-// Their documents say that the tensors have one dtype.
+// Their documents say that all tensors have one dtype.
 const std::set<std::string>& one_dtype() {
     static const std::set<std::string> names = {
-        "aclnnCeil",    "aclnnFloor",    "aclnnRound",      "aclnnTrunc",          "aclnnFrac",
-        "aclnnGelu",    "aclnnGeluV2",   "aclnnFastGelu",   "aclnnBitwiseNot",     "aclnnEluBackward",
-        "aclnnIsClose", "aclnnHardtanh", "aclnnLerp",       "aclnnInplaceLerp",    "aclnnThresholdBackward",
-        "aclnnLgamma",  "aclnnSoftsign", "aclnnHardShrink", "aclnnTruncateMod",    "aclnnSiluMul",
+        "aclnnCeil",       "aclnnFloor",       "aclnnRound",  "aclnnTrunc",  "aclnnFrac",        "aclnnGelu",
+        "aclnnGeluV2",     "aclnnFastGelu",    "aclnnLerp",   "aclnnLgamma", "aclnnInplaceLerp", "aclnnBitwiseNot",
+        "aclnnEluBackward", "aclnnHardtanh",   "aclnnThresholdBackward",     "aclnnSoftsign",    "aclnnHardShrink",
+        "aclnnTruncateMod", "aclnnSiluMul",
+    };
+    return names;
+}
+
+// Their documents say so of what is read.
+const std::set<std::string>& one_input_dtype() {
+    static const std::set<std::string> names = {
+        "aclnnIsClose", "aclnnLerps", "aclnnInplaceLerps", "aclnnSoftshrinkBackward", "aclnnSoftsignBackward",
     };
     return names;
 }
@@ -88,12 +97,12 @@ void casts_into(const Plan& p, int from, const Tensor& to) {
 }
 
 void check_same_dtypes(const Plan& p) {
-    if (!one_dtype().count(p.function->name)) return;
+    bool all = one_dtype().count(p.function->name) != 0;
+    if (!all && !one_input_dtype().count(p.function->name)) return;
     int first = -1;
     for (int i = 0; i < p.function->count; ++i) {
         const Parameter& q = p.function->parameters[i];
-        if (q.role != Role::tensor || !p.values[size_t(i)].given) continue;
-        if (std::string(p.function->name) == "aclnnIsClose" && q.output) continue;
+        if (q.role != Role::tensor || !p.values[size_t(i)].given || (!all && !reads_tensor(q))) continue;
         if (first < 0) first = i;
         p.same_dtype(p.function->parameters[first].name, q.name);
     }
@@ -121,6 +130,11 @@ int compute_dtype(const Call& call, const Pointwise& f) {
 
 void plan_pointwise(Plan& p, const Pointwise& f) {
     check_same_dtypes(p);
+    for (int i = 0; i < p.function->count; ++i) {
+        const Parameter& q = p.function->parameters[i];
+        if (q.role == Role::scalar && !p.values[size_t(i)].given && std::strstr(q.name, "Optional") == nullptr)
+            refuse(ACLNN_ERR_INNER_NULLPTR, "%s is null", q.name);
+    }
     Dims shape;
     for (int i : operand_places(p, f)) {
         if (p.function->parameters[i].role != Role::tensor) continue;
