@@ -112,7 +112,8 @@ def result_dtype(case: Case, name: str, dtype: str) -> str:
     return dtype if case.gives in ("same", "float") else case.gives
 
 
-def run(case: Case, name: str, dtype: str) -> None:
+def arguments(case: Case, name: str, dtype: str) -> tuple[dict[str, Any], Any]:
+    """What to call the function with, and the expected result."""
     import torch
 
     outputs, in_place = written(facts()[name])
@@ -126,10 +127,14 @@ def run(case: Case, name: str, dtype: str) -> None:
     fresh = {n: Out(tuple(want.shape), kind) for n in outputs - in_place}
     known = {p["name"] for p in facts()[name]["params"]}
     numbers = {n if n in known else n + "Ref": value for n, value in case.numbers.items()}
-    got = call(name, **tensors, **numbers, **fresh)
     if want.is_complex() and not kind.startswith("complex"):
         want = want.real
-    assert_same(as_numpy(got), want.to(getattr(torch, kind)), case.scale)
+    return {**tensors, **numbers, **fresh}, want.to(getattr(torch, kind))
+
+
+def run(case: Case, name: str, dtype: str) -> None:
+    values, want = arguments(case, name, dtype)
+    assert_same(as_numpy(call(name, **values)), want, case.scale)
 
 
 def parameters(cases: list[Case]) -> list[Any]:
