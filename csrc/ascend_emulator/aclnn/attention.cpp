@@ -57,21 +57,25 @@ struct Views {
     Shape shape;
 };
 
-Views views(const Tensor& q, const Tensor& k, const Tensor& v, const std::string& layout, int64_t heads, int64_t stated) {
+Views views(const Tensor& q, const Tensor& k, const Tensor& v, const std::string& layout, int64_t heads,
+            int64_t stated) {
     auto require = [](bool holds, const char* what) {
         if (!holds) refuse(ACLNN_ERR_PARAM_INVALID, "%s", what);
     };
     int rank = layout_rank(layout);
     require(rank != 0, "inputLayout must be BSH, SBH, BSND or BNSD");
-    require(q.rank() == rank && k.rank() == rank && v.rank() == rank, "query, key and value do not have the rank of inputLayout");
+    require(q.rank() == rank && k.rank() == rank && v.rank() == rank,
+            "query, key and value do not have the rank of inputLayout");
     require(heads > 0 && (rank == 4 || q.dims.back() % heads == 0), "the number of heads does not fit query");
     int64_t few = kv_heads(q, k, layout, heads, stated);
     require(few > 0 && heads % few == 0, "the heads of key and value must divide those of query");
-    require(rank == 4 || (k.dims.back() % few == 0 && v.dims.back() % few == 0), "the number of heads does not fit key or value");
+    require(rank == 4 || (k.dims.back() % few == 0 && v.dims.back() % few == 0),
+            "the number of heads does not fit key or value");
     Views out{as_heads(q, layout, heads), as_heads(k, layout, few), as_heads(v, layout, few), {}};
     const Dims &a = out.q.dims, &b = out.k.dims, &c = out.v.dims;
     require(a[1] == heads && b[1] == few && c[1] == few, "the number of heads does not fit");
-    require(a[0] == b[0] && b[0] == c[0] && b[2] == c[2] && a[3] == b[3], "the shapes of query, key and value do not fit");
+    require(a[0] == b[0] && b[0] == c[0] && b[2] == c[2] && a[3] == b[3],
+            "the shapes of query, key and value do not fit");
     require(q.dtype == k.dtype && q.dtype == v.dtype, "query, key and value must have the same dtype");
     out.shape = {a[0], heads, few, a[2], b[2], a[3], c[3]};
     return out;
@@ -144,14 +148,16 @@ void plan_broadcast(const Plan& p, const char* name, const Dims& to) {
 }
 
 void plan_hidden(const Plan& p, const char* mask, const Shape& s, int64_t mode) {
-    p.require(mode >= kDefault && mode <= kBand, "sparseMode is %lld; the emulator computes 0 to 4", static_cast<long long>(mode));
+    p.require(mode >= kDefault && mode <= kBand, "sparseMode is %lld; the emulator computes 0 to 4",
+              static_cast<long long>(mode));
     if (mode < kLeftUp) {
         p.require(mode != kAll || p.has(mask), "sparseMode 1 needs %s", mask);
         return plan_broadcast(p, mask, s.scores());
     }
     p.require(p.has(mask), "sparseMode %lld needs %s", static_cast<long long>(mode), mask);
     const Dims& d = p.tensor(mask).dims;
-    p.require(d.n >= 2 && d[d.n - 1] == kCompressed && d[d.n - 2] == kCompressed && d.product() == kCompressed * kCompressed,
+    p.require(d.n >= 2 && d[d.n - 1] == kCompressed && d[d.n - 2] == kCompressed &&
+                  d.product() == kCompressed * kCompressed,
               "%s has shape %s, sparseMode %lld needs the compressed (2048, 2048)", mask, text(d).c_str(),
               static_cast<long long>(mode));
 }
@@ -160,12 +166,14 @@ void plan_hidden(const Plan& p, const char* mask, const Shape& s, int64_t mode) 
 constexpr int64_t kCopies = 8;  // the statistics of a row are stored that many times
 
 Shape plan_training(const Plan& p, const char* key, const char* shift) {
-    Views v = views(p.tensor("query"), p.tensor(key), p.tensor("value"), p.string("inputLayout"), p.integer("headNum"), 0);
+    Views v = views(p.tensor("query"), p.tensor(key), p.tensor("value"), p.string("inputLayout"), p.integer("headNum"),
+                    0);
     const Shape& s = v.shape;
     double keep = p.real("keepProb");
     p.require(keep > 0 && keep <= 1, "keepProb is %g, expected (0, 1]", keep);
     p.require(!p.has("paddingMaskOptional"), "paddingMaskOptional is reserved and must be null");
-    p.require(!p.has("prefixOptional") || p.ints("prefixOptional").empty(), "prefixOptional belongs to sparseMode 5 and 6");
+    p.require(!p.has("prefixOptional") || p.ints("prefixOptional").empty(),
+              "prefixOptional belongs to sparseMode 5 and 6");
     int64_t precise = p.integer("innerPrecise");
     p.require(precise >= 0 && precise <= 3, "innerPrecise is %lld, expected 0 to 3", static_cast<long long>(precise));
     if (p.has(shift)) p.same_dtype("query", shift);
@@ -187,7 +195,8 @@ struct Training {
     double scale, probability;
 
     Training(const Run& r, const char* key, const char* pse)
-        : views(::views(r.tensor("query"), r.tensor(key), r.tensor("value"), r.string("inputLayout"), r.integer("headNum"), 0)),
+        : views(::views(r.tensor("query"), r.tensor(key), r.tensor("value"), r.string("inputLayout"),
+                        r.integer("headNum"), 0)),
           q(r.read<double>(views.q)), k(r.read<double>(views.k)), v(r.read<double>(views.v)),
           hide(hidden(r, "attenMaskOptional", views.shape, r.integer("sparseMode"))), scale(r.real("scaleValue")),
           probability(r.real("keepProb")) {
@@ -231,7 +240,8 @@ void plan_score(Plan& p) {
     for (const char* name : {"softmaxMaxOut", "softmaxSumOut"}) p.shape(name, {s.batch, s.heads, s.queries, kCopies});
     Tensor out = p.tensor("attentionOutOut");
     const std::string& layout = p.string("inputLayout");
-    p.require(out.rank() == layout_rank(layout) && as_heads(out, layout, s.heads).dims == Dims{s.batch, s.heads, s.queries, s.value_size},
+    Dims want{s.batch, s.heads, s.queries, s.value_size};
+    p.require(out.rank() == layout_rank(layout) && as_heads(out, layout, s.heads).dims == want,
               "attentionOutOut has shape %s, which does not fit", text(out.dims).c_str());
     p.same_dtype("query", "attentionOutOut");
     p.workspace = uint64_t(s.batch * s.heads * s.queries) * 64 + (1 << 20);
@@ -295,7 +305,8 @@ void run_score_grad(Run& r) {
         }
         for (int64_t j = 0; j < s.keys; ++j) {
             if (x[size_t(j)] == -INFINITY) continue;
-            double weight = std::exp(x[size_t(j)] - top) / sum, kept = t.dropout(row * size_t(s.keys) + size_t(j)), dp = 0;
+            double weight = std::exp(x[size_t(j)] - top) / sum, dp = 0;
+            double kept = t.dropout(row * size_t(s.keys) + size_t(j));
             size_t other = s.kv_row(b, h, j);
             for (int64_t d = 0; d < s.value_size; ++d) {
                 double g = dy[row * size_t(s.value_size) + size_t(d)];
@@ -353,12 +364,14 @@ void plan_inference(const Plan& p, const Shape& s) {
     const std::string& layout = p.string("inputLayout");
     p.require(!p.has("pseShift"), "pseShift is not computed by the emulator");
     const Tensor& out = p.tensor("attentionOut");
-    p.require(out.rank() == layout_rank(layout) && as_heads(out, layout, s.heads).dims == Dims{s.batch, s.heads, s.queries, s.value_size},
+    Dims want{s.batch, s.heads, s.queries, s.value_size};
+    p.require(out.rank() == layout_rank(layout) && as_heads(out, layout, s.heads).dims == want,
               "attentionOut has shape %s, which does not fit", text(out.dims).c_str());
     const auto& lengths = p.ints("actualSeqLengths");
-    p.require(lengths.size() <= 1 || int64_t(lengths.size()) == s.batch, "actualSeqLengths has %zu elements, expected %lld",
-              lengths.size(), static_cast<long long>(s.batch));
-    for (int64_t n : lengths) p.require(n >= 0 && n <= s.keys, "a length is outside [0, %lld]", static_cast<long long>(s.keys));
+    p.require(lengths.size() <= 1 || int64_t(lengths.size()) == s.batch,
+              "actualSeqLengths has %zu elements, expected %lld", lengths.size(), static_cast<long long>(s.batch));
+    for (int64_t n : lengths)
+        p.require(n >= 0 && n <= s.keys, "a length is outside [0, %lld]", static_cast<long long>(s.keys));
 }
 
 Views prompt_views(const Call& c) {
@@ -370,7 +383,8 @@ void plan_prompt(Plan& p) {
     Shape s = prompt_views(p).shape;
     plan_broadcast(p, "attenMask", s.scores());
     for (int64_t n : p.ints("actualSeqLengths"))
-        p.require(n == s.queries && n == s.keys, "actualSeqLengths shorter than the sequence are not computed by the emulator");
+        p.require(n == s.queries && n == s.keys,
+                  "actualSeqLengths shorter than the sequence are not computed by the emulator");
     plan_inference(p, s);
 }
 
@@ -382,7 +396,8 @@ void run_prompt(Run& r) {
 // Decoding: one query per sample.
 Views step_views(const Call& c) {
     const auto &k = c.tensors("key"), &v = c.tensors("value");
-    if (k.size() != 1 || v.size() != 1) refuse(ACLNN_ERR_PARAM_INVALID, "key and value need one tensor each in the emulator");
+    if (k.size() != 1 || v.size() != 1)
+        refuse(ACLNN_ERR_PARAM_INVALID, "key and value need one tensor each in the emulator");
     return views(c.tensor("query"), k[0], v[0], c.string("inputLayout"), c.integer("numHeads"),
                  c.integer("numKeyValueHeads"));
 }

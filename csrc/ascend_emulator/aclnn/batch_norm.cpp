@@ -79,7 +79,8 @@ void plan_batch_norm(Plan& p) {
         p.require(c.count() > 1 || input.numel() == 0, "training needs more than one value per channel, got shape %s",
                   text(input.dims).c_str());
     } else {
-        p.require(p.has("runningMean") && p.has("runningVar"), "runningMean and runningVar are needed when not training");
+        p.require(p.has("runningMean") && p.has("runningVar"),
+                  "runningMean and runningVar are needed when not training");
     }
     p.workspace = 16 * uint64_t(c.channels);
 }
@@ -225,7 +226,8 @@ void run_elemt_backward(Run& r) {
 
 void plan_reduce_backward(Plan& p) {
     p.same_shape("input", "gradOut");
-    plan_vectors(p, p.tensor("input").dims[1], {"mean", "invstd", "weight", "sumDy", "sumDyXmu", "gradWeight", "gradBias"});
+    plan_vectors(p, p.tensor("input").dims[1],
+                 {"mean", "invstd", "weight", "sumDy", "sumDyXmu", "gradWeight", "gradBias"});
     auto needed = [&p](bool asked, const char* name) {
         if (asked && !p.has(name)) refuse(ACLNN_ERR_PARAM_NULLPTR, "%s must not be null: it is asked for", name);
     };

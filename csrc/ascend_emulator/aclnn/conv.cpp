@@ -6,7 +6,7 @@ using namespace emu;
 
 namespace {
 
-// The ordinary convolution from `large` to `small`; a transposed one goes the other way. Missing dimensions have size 1.
+// The ordinary convolution from `large` to `small`; a transposed one goes the other way. Missing dimensions are 1.
 struct Geometry {
     int64_t batch = 1, large_channels = 1, small_channels = 1, groups = 1;
     int64_t large[3] = {1, 1, 1}, small[3] = {1, 1, 1}, kernel[3] = {1, 1, 1};
@@ -26,7 +26,8 @@ void each_tap(const Geometry& g, F f) {
         for (int64_t s = 0; s < g.small_channels; ++s)
             for (int64_t c = 0; c < per_large; ++c)
                 for (int64_t tap = 0; tap < taps; ++tap) {
-                    int64_t k[3] = {tap / (g.kernel[1] * g.kernel[2]), tap / g.kernel[2] % g.kernel[1], tap % g.kernel[2]};
+                    int64_t k[3] = {tap / (g.kernel[1] * g.kernel[2]), tap / g.kernel[2] % g.kernel[1],
+                                    tap % g.kernel[2]};
                     int64_t shift[3];
                     for (int d = 0; d < 3; ++d) shift[d] = k[d] * g.dilation[d] - g.before[d];
                     // x * stride + shift must stay in [0, large)
@@ -108,11 +109,14 @@ Geometry geometry(const Dims& input, const Dims& weight, const Attributes& a, Di
         if (!holds) refuse(ACLNN_ERR_PARAM_INVALID, "%s", what);
     };
     int spatial = input.n - 2;
-    require(spatial >= 1 && spatial <= 3 && weight.n == input.n, "input and weight must have 3, 4 or 5 dimensions, both as many");
+    require(spatial >= 1 && spatial <= 3 && weight.n == input.n,
+            "input and weight must have 3, 4 or 5 dimensions, both as many");
     auto fits = [spatial](size_t n) { return n == size_t(spatial) || n == 1; };
-    require(fits(a.stride.size()) && fits(a.dilation.size()), "stride and dilation need one element per spatial dimension");
+    require(fits(a.stride.size()) && fits(a.dilation.size()),
+            "stride and dilation need one element per spatial dimension");
     bool sided = a.padding.size() == 2 * size_t(spatial) && spatial < 3;
-    require(fits(a.padding.size()) || sided, "padding needs one element per spatial dimension, or two below 3 dimensions");
+    require(fits(a.padding.size()) || sided,
+            "padding needs one element per spatial dimension, or two below 3 dimensions");
     require(!a.transposed || fits(a.output_padding.size()), "outputPadding needs one element per spatial dimension");
     require(a.groups > 0, "groups must be positive");
 
@@ -134,7 +138,8 @@ Geometry geometry(const Dims& input, const Dims& weight, const Attributes& a, Di
         g.dilation[d] = pick(a.dilation);
         g.before[d] = sided ? a.padding[size_t(2 * i)] : pick(a.padding);
         g.after[d] = sided ? a.padding[size_t(2 * i + 1)] : g.before[d];
-        require(g.stride[d] > 0 && g.dilation[d] > 0 && g.kernel[d] > 0, "stride, dilation and kernel must be positive");
+        require(g.stride[d] > 0 && g.dilation[d] > 0 && g.kernel[d] > 0,
+                "stride, dilation and kernel must be positive");
         require(g.before[d] >= 0 && g.after[d] >= 0, "padding must not be negative");
         int64_t reach = g.dilation[d] * (g.kernel[d] - 1) + 1, pad = g.before[d] + g.after[d], in = input[2 + i], out;
         if (a.transposed) {
@@ -184,8 +189,10 @@ void plan_convolve(Plan& p, const Tensor& input, const Tensor& weight, const Att
     int dtype = plan_cube(p, input, weight, p.integer("cubeMathType"));
     Dims shape;
     Geometry g = geometry(input.dims, weight.dims, a, &shape);
-    p.require(output.dims == shape, "the output has shape %s, expected %s", text(output.dims).c_str(), text(shape).c_str());
-    p.require(output.dtype == dtype, "the output has dtype %s, expected %s", dtype_name(output.dtype), dtype_name(dtype));
+    p.require(output.dims == shape, "the output has shape %s, expected %s", text(output.dims).c_str(),
+              text(shape).c_str());
+    p.require(output.dtype == dtype, "the output has dtype %s, expected %s", dtype_name(output.dtype),
+              dtype_name(dtype));
     if (p.has("bias"))
         p.require(p.tensor("bias").numel() == shape[1], "bias has shape %s, expected %lld elements",
                   text(p.tensor("bias").dims).c_str(), static_cast<long long>(shape[1]));
@@ -213,7 +220,8 @@ void plan_backward(Plan& p) {
     if (mask[1]) p.same_shape("weight", "gradWeight");
     if (mask[2]) {
         const auto& sizes = p.ints("biasSizes");
-        p.require(sizes.size() == 1 && sizes[0] == shape[1], "biasSizes must be [%lld]", static_cast<long long>(shape[1]));
+        p.require(sizes.size() == 1 && sizes[0] == shape[1], "biasSizes must be [%lld]",
+                  static_cast<long long>(shape[1]));
         p.shape("gradBias", {shape[1]});
         p.same_dtype("gradOutput", "gradBias");
     }
@@ -291,5 +299,6 @@ ACLNN(aclnnConvDepthwise2d, plan_depthwise,
       RUN { convolve(r, r.tensor("self"), r.tensor("weight"), depthwise(r), r.tensor("out")); })
 ACLNN(aclnnConvTbc, PLAN {
     plan_convolve(p, tbc(p.tensor("self")), tbc_weight(p.tensor("weight")), tbc_attributes(p), tbc(p.tensor("output")));
-}, RUN { convolve(r, tbc(r.tensor("self")), tbc_weight(r.tensor("weight")), tbc_attributes(r), tbc(r.tensor("output"))); })
+}, RUN { convolve(r, tbc(r.tensor("self")), tbc_weight(r.tensor("weight")), tbc_attributes(r),
+                  tbc(r.tensor("output"))); })
 ACLNN(aclnnConvTbcBackward, plan_tbc_backward, run_tbc_backward)

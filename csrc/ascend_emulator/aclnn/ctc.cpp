@@ -31,7 +31,9 @@ struct Sample {
     int64_t states() const { return 2 * int64_t(labels.size()) + 1; }
     int64_t label(int64_t state, int64_t blank) const { return state % 2 ? labels[size_t(state / 2)] : blank; }
     // Whether a state may be entered from two before: past a blank between different labels.
-    bool skips(int64_t state) const { return state % 2 && state >= 2 && labels[size_t(state / 2)] != labels[size_t(state / 2 - 1)]; }
+    bool skips(int64_t state) const {
+        return state % 2 && state >= 2 && labels[size_t(state / 2)] != labels[size_t(state / 2 - 1)];
+    }
 };
 
 std::vector<Sample> samples(const Run& r, const char* target_lengths) {
@@ -66,7 +68,9 @@ void plan_ctc_inputs(const Plan& p, const char* target_lengths, const char* like
               "inputLengths and %s need %lld elements", target_lengths, static_cast<long long>(shape.batch));
     int64_t blank = p.integer("blank"), total = 0, longest = 0;
     p.require(blank >= 0 && blank < shape.classes, "blank is %lld, expected a class", static_cast<long long>(blank));
-    for (int64_t t : inputs) p.require(t >= 0 && t <= shape.time, "an input length is outside [0, %lld]", static_cast<long long>(shape.time));
+    for (int64_t t : inputs)
+        p.require(t >= 0 && t <= shape.time, "an input length is outside [0, %lld]",
+                  static_cast<long long>(shape.time));
     for (int64_t s : targets) {
         p.require(s >= 0, "a target length is negative");
         total += s;
@@ -76,8 +80,8 @@ void plan_ctc_inputs(const Plan& p, const char* target_lengths, const char* like
     p.require(labels.rank() == 2 ? labels.dims[0] == shape.batch && labels.dims[1] >= longest
                                  : labels.rank() == 1 && labels.numel() == total,
               "targets has shape %s, which does not fit the target lengths", text(labels.dims).c_str());
-    p.require(p.tensor(likelihood).numel() == shape.batch, "%s has shape %s, expected one element per sample", likelihood,
-              text(p.tensor(likelihood).dims).c_str());
+    p.require(p.tensor(likelihood).numel() == shape.batch, "%s has shape %s, expected one element per sample",
+              likelihood, text(p.tensor(likelihood).dims).c_str());
     const Dims& a = p.tensor(alpha).dims;
     p.require(a.n >= 2 && a.back() >= 2 * longest + 1 && a[a.n - 2] == shape.time &&
                   a.product() == shape.batch * shape.time * a.back(),

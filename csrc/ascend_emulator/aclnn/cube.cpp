@@ -13,7 +13,8 @@ bool has_float_unit() { return settings().chip == Chip::k910B; }
 
 void plan_cube(const Plan& p, int dtype, int64_t math) {
     const char* chip = chip_name(settings().chip);
-    p.require(math >= kKeep && math <= kFloatAdd, "cubeMathType is %lld, expected 0 to 4", static_cast<long long>(math));
+    p.require(math >= kKeep && math <= kFloatAdd, "cubeMathType is %lld, expected 0 to 4",
+              static_cast<long long>(math));
     if (has_float_unit()) {
         p.require(!(math == kHalf && dtype == ACL_BF16), "cubeMathType 2 (USE_FP16) does not take BF16");
         p.require(!(math == kHf32 && dtype != ACL_FLOAT && is_real(dtype)),

@@ -60,7 +60,8 @@ Pairs plan_pairs(const Plan& p) {
     plan_p(p);
     Pairs s;
     const Dims &a = p.tensor("x1").dims, &b = p.tensor("x2").dims;
-    p.require(pairs_of(a, b, &s), "x1 and x2 have shapes %s and %s, which do not fit", text(a).c_str(), text(b).c_str());
+    p.require(pairs_of(a, b, &s), "x1 and x2 have shapes %s and %s, which do not fit", text(a).c_str(),
+              text(b).c_str());
     return s;
 }
 

@@ -89,7 +89,8 @@ struct Sampling {
     int64_t samples, channels, points;
     Dims in;
 
-    Sampling(const Dims& input, const Dims& grid) : spatial(input.n - 2), samples(input[0]), channels(input[1]), points(1), in(input) {
+    Sampling(const Dims& input, const Dims& grid)
+        : spatial(input.n - 2), samples(input[0]), channels(input[1]), points(1), in(input) {
         for (int i = 1; i <= spatial; ++i) points *= grid[i];
     }
     int64_t plane() const {
@@ -127,8 +128,8 @@ void plan_inputs(const Plan& p, const Dims& input) {
     p.require(grid.n == input.n && grid[0] == input[0] && grid.back() == spatial,
               "grid has shape %s, which does not fit an input of shape %s", text(grid).c_str(), text(input).c_str());
     int64_t mode = p.integer("interpolationMode"), padding = p.integer("paddingMode");
-    p.require(mode >= kLinear && mode <= (spatial == 2 ? kCubic : kNearest), "interpolationMode is %lld, expected 0 to %d",
-              static_cast<long long>(mode), spatial == 2 ? 2 : 1);
+    p.require(mode >= kLinear && mode <= (spatial == 2 ? kCubic : kNearest),
+              "interpolationMode is %lld, expected 0 to %d", static_cast<long long>(mode), spatial == 2 ? 2 : 1);
     p.require(padding >= kZeros && padding <= kReflection, "paddingMode is %lld, expected 0, 1 or 2",
               static_cast<long long>(padding));
     p.same_dtype("input", "grid");

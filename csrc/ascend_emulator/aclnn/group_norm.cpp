@@ -165,7 +165,8 @@ void plan_group_norm_swish_grad(Plan& p) {
 
 void run_group_norm_swish_grad(Run& r) {
     Groups groups = groups_of(r.tensor("x").dims, r.integer("numGroups"));
-    auto x = r.read<double>(r.tensor("x")), rstd = r.read<double>(r.tensor("rstd")), dy = r.read<double>(r.tensor("dy"));
+    auto x = r.read<double>(r.tensor("x")), rstd = r.read<double>(r.tensor("rstd")),
+        dy = r.read<double>(r.tensor("dy"));
     auto gamma = r.read<double>(r.tensor("gamma")), beta = r.read<double>(r.tensor("beta"));
     normalize(x, r.read<double>(r.tensor("mean")), rstd);
     double scale = r.real("swishScale");

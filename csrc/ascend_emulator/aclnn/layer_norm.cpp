@@ -32,8 +32,8 @@ void plan_layer_norm(Plan& p) {
         if (!p.has(name)) continue;
         p.shape(name, statistics_shape(input.dims, inner));
         int dtype = p.tensor(name).dtype;
-        p.require(dtype == input.dtype || dtype == ACL_FLOAT, "%s has dtype %s, expected FLOAT or that of input, %s", name,
-                  dtype_name(dtype), dtype_name(input.dtype));
+        p.require(dtype == input.dtype || dtype == ACL_FLOAT, "%s has dtype %s, expected FLOAT or that of input, %s",
+                  name, dtype_name(dtype), dtype_name(input.dtype));
     }
     p.workspace = 32 * uint64_t(leading(input.dims, inner));
 }
@@ -88,8 +88,8 @@ void plan_layer_norm_backward(Plan& p) {
     p.same_shape("input", "gradOut");
     for (const char* name : {"mean", "rstd"}) {
         p.shape(name, statistics_shape(input.dims, inner));
-        p.require(size_of(p.tensor(name).dtype) >= size_of(input.dtype), "%s has dtype %s, narrower than input's %s", name,
-                  dtype_name(p.tensor(name).dtype), dtype_name(input.dtype));
+        p.require(size_of(p.tensor(name).dtype) >= size_of(input.dtype), "%s has dtype %s, narrower than input's %s",
+                  name, dtype_name(p.tensor(name).dtype), dtype_name(input.dtype));
     }
     plan_mask(p, "outputMask", {"gradInputOut", "gradWeightOut", "gradBiasOut"});
     const auto& given = p.ints("normalizedShape");
@@ -131,7 +131,8 @@ void plan_add_layer_norm(Plan& p) {
     for (const char* name : {"x2", "yOut", "xOut"}) p.same_shape("x1", name);
     if (p.has("biasOptional"))
         p.require(p.tensor("biasOptional").dims == x.dims || p.tensor("biasOptional").dims == p.tensor("gamma").dims,
-                  "biasOptional has shape %s, expected that of x1 or of gamma", text(p.tensor("biasOptional").dims).c_str());
+                  "biasOptional has shape %s, expected that of x1 or of gamma",
+                  text(p.tensor("biasOptional").dims).c_str());
     plan_statistics(p, x, inner, {"meanOut", "rstdOut"});
 }
 

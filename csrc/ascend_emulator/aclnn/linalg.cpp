@@ -214,7 +214,8 @@ Svd decompose_tall(Matrix a) {
     }
     std::vector<int64_t> order(size_t(n), 0);
     std::iota(order.begin(), order.end(), 0);
-    std::stable_sort(order.begin(), order.end(), [&](int64_t x, int64_t y) { return length[size_t(x)] > length[size_t(y)]; });
+    std::stable_sort(order.begin(), order.end(),
+                     [&](int64_t x, int64_t y) { return length[size_t(x)] > length[size_t(y)]; });
     Svd out{Matrix(m, m), Matrix(n, n), {}};
     int64_t ranks = 0;
     for (int64_t k = 0; k < n; ++k) {
@@ -382,8 +383,8 @@ void plan_triangular(Plan& p) {
     plan_square(p, "A");
     for (const char* name : {"A", "xOut", "mOut"}) p.same_dtype("self", name);
     System s;
-    p.require(system_of(p, &s), "self has shape %s, which does not fit A of shape %s", text(p.tensor("self").dims).c_str(),
-              text(p.tensor("A").dims).c_str());
+    p.require(system_of(p, &s), "self has shape %s, which does not fit A of shape %s",
+              text(p.tensor("self").dims).c_str(), text(p.tensor("A").dims).c_str());
     p.shape("xOut", s.self);
     p.shape("mOut", s.a);
 }

@@ -29,7 +29,8 @@ void plan_reduced(const Plan& p, const Dims& shape, Reduced reduced, bool batch_
     plan_reduction(p, batch_mean);
     const Tensor& out = p.output();
     if (p.integer("reduction") == kNone)
-        p.require(out.dims == shape, "the output has shape %s, expected %s", text(out.dims).c_str(), text(shape).c_str());
+        p.require(out.dims == shape, "the output has shape %s, expected %s", text(out.dims).c_str(),
+                  text(shape).c_str());
     else
         p.require(out.numel() == 1 && out.rank() <= (reduced == Reduced::scalar ? 0 : 1),
                   "the output has shape %s, expected one element%s", text(out.dims).c_str(),
@@ -50,7 +51,8 @@ template <Reduced reduced, bool batch_mean = false>
 void plan_loss(Plan& p) {
     Dims shape = plan_pair(p, "self", "target");
     plan_reduced(p, shape, reduced, batch_mean);
-    p.casts(promote(p.tensor("self").dtype, p.tensor("target").dtype), p.function->parameters[p.function->count - 1].name);
+    p.casts(promote(p.tensor("self").dtype, p.tensor("target").dtype),
+            p.function->parameters[p.function->count - 1].name);
 }
 
 Dims pair_shape(const Call& c) {
@@ -89,7 +91,8 @@ void run_loss_backward(Run& r, F f) {
     auto g = r.read<double>(r.input(0), shape);
     auto x = r.read<double>(r.tensor("self"), shape), t = r.read<double>(r.tensor("target"), shape);
     int64_t reduction = r.integer("reduction");
-    double divisor = reduction == kMean ? double(g.size()) : reduction == kBatchMean ? double(shape.n ? shape[0] : 1) : 1;
+    double divisor = reduction == kMean ? double(g.size()) : 1;
+    if (reduction == kBatchMean && shape.n) divisor = double(shape[0]);
     for (size_t i = 0; i < g.size(); ++i) g[i] = g[i] * f(x[i], t[i]) / divisor;
     r.write(r.output(), g);
 }
@@ -199,10 +202,14 @@ void run_multilabel(Run& r) {
 
 }  // namespace
 
-ACLNN(aclnnMseLoss, plan_loss<Reduced::scalar>, RUN { run_loss(r, [](double x, double t) { return (x - t) * (x - t); }); })
-ACLNN(aclnnMseLossBackward, plan_loss_backward, RUN { run_loss_backward(r, [](double x, double t) { return 2 * (x - t); }); })
-ACLNN(aclnnL1Loss, plan_loss<Reduced::scalar>, RUN { run_loss(r, [](double x, double t) { return std::fabs(x - t); }); })
-ACLNN(aclnnL1LossBackward, plan_loss_backward, RUN { run_loss_backward(r, [](double x, double t) { return sign(x - t); }); })
+ACLNN(aclnnMseLoss, plan_loss<Reduced::scalar>,
+      RUN { run_loss(r, [](double x, double t) { return (x - t) * (x - t); }); })
+ACLNN(aclnnMseLossBackward, plan_loss_backward,
+      RUN { run_loss_backward(r, [](double x, double t) { return 2 * (x - t); }); })
+ACLNN(aclnnL1Loss, plan_loss<Reduced::scalar>,
+      RUN { run_loss(r, [](double x, double t) { return std::fabs(x - t); }); })
+ACLNN(aclnnL1LossBackward, plan_loss_backward,
+      RUN { run_loss_backward(r, [](double x, double t) { return sign(x - t); }); })
 ACLNN(aclnnSmoothL1Loss, PLAN { plan_beta(p); plan_loss<Reduced::scalar>(p); }, RUN {
     double beta = r.real("beta");
     run_loss(r, [beta](double x, double t) {

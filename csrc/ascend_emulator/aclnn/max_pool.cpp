@@ -114,7 +114,8 @@ void run_adaptive_backward(Run& r) {
 struct Mask {
     int64_t taps, row;  // rows of `row` bytes
     Mask(const std::vector<int64_t>& kernel, const Windows& w)
-        : taps(kernel.size() == 1 ? kernel[0] * kernel[0] : kernel[0] * kernel[1]), row(((w.out_plane() + 15) / 16 + 1) * 32) {}
+        : taps(kernel.size() == 1 ? kernel[0] * kernel[0] : kernel[0] * kernel[1]),
+          row(((w.out_plane() + 15) / 16 + 1) * 32) {}
     size_t byte(int64_t plane, int64_t tap, int64_t out) const { return size_t((plane * taps + tap) * row + out / 8); }
     Dims shape(const Dims& in) const {
         Dims d(in.v.data(), uint64_t(in.n - 2));

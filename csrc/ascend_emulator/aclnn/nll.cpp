@@ -57,8 +57,8 @@ void plan_nll_inputs(const Plan& p) {
 void plan_nll(Plan& p) {
     plan_nll_inputs(p);
     if (p.integer("reduction") == kNone) p.same_shape("target", "out");
-    else p.require(p.tensor("out").numel() == 1 && p.tensor("out").rank() <= 1, "out has shape %s, expected one element",
-                   text(p.tensor("out").dims).c_str());
+    else p.require(p.tensor("out").numel() == 1 && p.tensor("out").rank() <= 1,
+                   "out has shape %s, expected one element", text(p.tensor("out").dims).c_str());
     p.require(p.tensor("totalWeightOut").numel() == 1, "totalWeightOut has shape %s, expected one element",
               text(p.tensor("totalWeightOut").dims).c_str());
 }

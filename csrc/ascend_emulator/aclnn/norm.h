@@ -70,7 +70,8 @@ inline void plan_mask(const Plan& p, const char* name, std::initializer_list<con
     p.require(mask.size() == outputs.size(), "%s has %zu elements, expected %zu", name, mask.size(), outputs.size());
     size_t i = 0;
     for (const char* output : outputs)
-        if (mask[i++] && !p.has(output)) refuse(ACLNN_ERR_PARAM_NULLPTR, "%s must not be null: %s asks for it", output, name);
+        if (mask[i++] && !p.has(output))
+            refuse(ACLNN_ERR_PARAM_NULLPTR, "%s must not be null: %s asks for it", output, name);
 }
 
 }  // namespace emu

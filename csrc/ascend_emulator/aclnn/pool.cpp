@@ -272,7 +272,8 @@ constexpr Names kForward2d{"strides", "paddings", 2, true}, kBackward2d{"stride"
 using namespace emu;
 
 ACLNN(aclnnAvgPool2d, PLAN { plan_average(p, kForward2d); }, RUN { run_average(r, kForward2d); })
-ACLNN(aclnnAvgPool2dBackward, PLAN { plan_average_backward(p, kBackward2d); }, RUN { run_average_backward(r, kBackward2d); })
+ACLNN(aclnnAvgPool2dBackward, PLAN { plan_average_backward(p, kBackward2d); },
+      RUN { run_average_backward(r, kBackward2d); })
 ACLNN(aclnnAvgPool3d, PLAN { plan_average(p, kBoth3d); }, RUN { run_average(r, kBoth3d); })
 ACLNN(aclnnAvgPool3dBackward, PLAN { plan_average_backward(p, kBoth3d); }, RUN { run_average_backward(r, kBoth3d); })
 ACLNN(aclnnAdaptiveAvgPool2d, plan_adaptive<2>, run_adaptive<2>)

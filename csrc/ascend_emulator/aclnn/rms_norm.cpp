@@ -8,8 +8,8 @@ namespace {
 // The rows end where gamma begins: gamma spans the trailing dimensions.
 void plan_rms(const Plan& p, const char* x, std::initializer_list<const char*> same) {
     const Dims &dims = p.tensor(x).dims, &tail = p.tensor("gamma").dims;
-    p.require(tail.n >= 1 && ends_with(dims, tail), "gamma has shape %s, which is not the end of %s", text(tail).c_str(),
-              text(dims).c_str());
+    p.require(tail.n >= 1 && ends_with(dims, tail), "gamma has shape %s, which is not the end of %s",
+              text(tail).c_str(), text(dims).c_str());
     for (const char* name : same) p.same_shape(x, name);
     if (settings().chip == Chip::k310P)
         p.require(dims.back() * int64_t(size_of(p.tensor(x).dtype)) >= 32,

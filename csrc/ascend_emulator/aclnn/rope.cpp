@@ -37,7 +37,8 @@ void plan_angles(const Plan& p, const Tensor& x) {
 
 void plan_mode(const Plan& p) {
     p.require(p.integer("mode") == kHalf || p.integer("mode") == kInterleave,
-              "mode is %lld; the emulator computes 0 (half) and 1 (interleave)", static_cast<long long>(p.integer("mode")));
+              "mode is %lld; the emulator computes 0 (half) and 1 (interleave)",
+              static_cast<long long>(p.integer("mode")));
 }
 
 void turn(Run& r, const Tensor& from, const Tensor& to, int64_t mode) {
@@ -100,13 +101,14 @@ void run_rotary_grad(Run& r) {
 
 void plan_apply(Plan& p) {
     int64_t layout = p.integer("layout");
-    p.require(layout == 1 || layout == 4, "layout is %lld, expected 1 (BSND) or 4 (TND)", static_cast<long long>(layout));
+    p.require(layout == 1 || layout == 4, "layout is %lld, expected 1 (BSND) or 4 (TND)",
+              static_cast<long long>(layout));
     for (const char* name : {"queryRef", "keyRef"}) {
         const Tensor& x = p.tensor(name);
-        p.require(x.rank() == (layout == 1 ? 4 : 3), "%s has %d dimensions, which layout %lld does not have", name, x.rank(),
-                  static_cast<long long>(layout));
-        p.require(x.dims.back() == 64 || x.dims.back() == 128, "the last dimension has %lld elements, expected 64 or 128",
-                  static_cast<long long>(x.dims.back()));
+        p.require(x.rank() == (layout == 1 ? 4 : 3), "%s has %d dimensions, which layout %lld does not have", name,
+                  x.rank(), static_cast<long long>(layout));
+        p.require(x.dims.back() == 64 || x.dims.back() == 128,
+                  "the last dimension has %lld elements, expected 64 or 128", static_cast<long long>(x.dims.back()));
         plan_angles(p, x);
     }
     for (const char* name : {"keyRef", "cos", "sin"}) p.same_dtype("queryRef", name);

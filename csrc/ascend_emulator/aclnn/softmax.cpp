@@ -75,8 +75,8 @@ void plan_masked(const Plan& p, const Tensor& x, bool triangle) {
     p.require(x.rank() == 4, "the input has %d dimensions, expected 4", x.rank());
     p.require(!triangle, "a fixed triangular mask (fixedTriuMask) is not supported");
     const Tensor& mask = p.tensor("mask");
-    p.require(broadcast(mask.dims, x.dims, &both) && both == x.dims, "mask has shape %s, which does not broadcast to %s",
-              text(mask.dims).c_str(), text(x.dims).c_str());
+    p.require(broadcast(mask.dims, x.dims, &both) && both == x.dims,
+              "mask has shape %s, which does not broadcast to %s", text(mask.dims).c_str(), text(x.dims).c_str());
 }
 
 void plan_scaled(Plan& p) {

@@ -66,7 +66,8 @@ std::vector<Sum> sums(Method method, int64_t in, int64_t out, bool align, double
                 int64_t last = std::min(int64_t(centre + reach + 0.5), in);
                 for (int64_t i = first; i < last; ++i) {
                     double x = (double(i) - centre + 0.5) * narrow;
-                    double weight = method == Method::smooth_linear ? std::max(1 - std::fabs(x), 0.0) : cubic_filter(x, -0.5);
+                    double weight = method == Method::smooth_linear ? std::max(1 - std::fabs(x), 0.0)
+                                                                    : cubic_filter(x, -0.5);
                     sum.push_back({i, weight});
                     total += weight;
                 }
@@ -121,7 +122,8 @@ void plan_upsample_backward(Plan& p) {
     const auto& given = p.ints("inputSize");
     Dims in = channels_first(p.output()).dims;
     p.require(Dims(given.data(), given.size()) == in || Dims(given.data(), given.size()) == p.output().dims,
-              "the output has shape %s, inputSize is %s", text(in).c_str(), text(Dims(given.data(), given.size())).c_str());
+              "the output has shape %s, inputSize is %s", text(in).c_str(),
+              text(Dims(given.data(), given.size())).c_str());
     Dims want = resized(p, in), got = channels_first(p.input()).dims;
     p.require(got == want, "the gradient has shape %s, expected %s", text(got).c_str(), text(want).c_str());
 }
@@ -144,7 +146,8 @@ void run_upsample(Run& r) {
             for (int64_t k = 0; k < out; ++k)
                 for (const Term& term : table[size_t(k)])
                     for (int64_t i = 0; i < after.inner; ++i) {
-                        if (backward) y[size_t(after.at(o, term.index, i))] += term.weight * x[size_t(before.at(o, k, i))];
+                        if (backward) y[size_t(after.at(o, term.index, i))] += term.weight * x[size_t(before.at(o, k,
+                                                                                                                i))];
                         else y[size_t(after.at(o, k, i))] += term.weight * x[size_t(before.at(o, term.index, i))];
                     }
         x.swap(y);
