@@ -8,12 +8,16 @@ from typing import Any
 
 from ..._dispatch import registry
 from ..._dispatch.keys import BACKENDS
+from ..._dispatch.op import Kernel
 from ..._dtype import int64
+from ..._ops.rules.base import wrap_dim
 from ..._ops.rules.index import masked_shape
-from ..._tensor_base import alias, is_contiguous, make, numel
+from ..._ops.rules.pointwise import broadcast_shapes
+from ..._tensor_base import TensorBase, alias, is_contiguous, make, numel
 from ..common.runtime import empty
 from ..common.transfer import may_overlap
 from . import creation, launch, table
+from .kernels import Missing
 from .lines import choose, helper, into, line, makes, npu, parts
 from .shape import by_parts, places
 
@@ -92,19 +96,74 @@ npu("take", parts(lambda self, index: _index.call((self.reshape((-1,)), (index,)
 
 
 # -- along a dimension, one index for each element ------------------------------------------------------------------
-npu("gather", "aclnnGather(self, dim, index, out)", cast=("self",), otherwise=by_parts("gather"))
-npu("scatter.src", "aclnnScatter(self, dim, index, src, 0, out)")
-npu("scatter.value", "aclnnScatterValue(self, dim, index, value, 0, out)")
+def _coordinates(dim: int, index: Any) -> tuple[Any, ...]:
+    """The index of each element along every dimension: its own along `dim`, where it stands along the others."""
+    from ... import arange
+
+    d = wrap_dim(dim, len(index._shape))
+    grid = []
+    for i, n in enumerate(index._shape):
+        shape = [1] * len(index._shape)
+        shape[i] = n
+        grid.append(index if i == d else arange(n, device=index._device).view(tuple(shape)))
+    return tuple(grid) if grid else (index.reshape((1,)),)
+
+
+def _raised_to_one(t: Any) -> Any:
+    return t if t._shape else t.reshape((1,))
+
+
+def _gathered(self: Any, dim: int, index: Any, sparse_grad: bool) -> Any:
+    got = _index.call((_raised_to_one(self), _coordinates(dim, index)))
+    return got.reshape(index._shape)
+
+
+def _scattered(accumulate: bool) -> Kernel:
+    """Scattering by coordinates. The source may be larger than the index: its front is taken."""
+    def kernel(self: Any, dim: int, index: Any, src: Any, *reduce: Any) -> Any:
+        if isinstance(src, TensorBase):
+            values: Any = _raised_to_one(src)
+            for i, n in enumerate(index._shape):
+                values = values.narrow(i, 0, n)
+        else:
+            values = self.new_full((), src)
+        put = _index_put.call((_raised_to_one(self), _coordinates(dim, index), values, accumulate))
+        return put.reshape(self._shape)
+
+    return parts(kernel)
+
+
+_ONLY_SCATTER = Missing("only aclnnScatter multiplies places, in the dtypes and on the chips it is documented for")
+
+
+def _scatter_reduced(self: Any, dim: int, index: Any, src: Any, reduce: str, include_self: bool) -> Any:
+    if reduce in ("amax", "amin"):
+        raise NotImplementedError(f"'scatter_reduce' with {reduce!r} is not available on NPU: only aclnnScatterReduce "
+                                  "compares places, from CANN 8.5 and on the chips it is documented for")
+    start = self if include_self else self.scatter(dim, index, 1 if reduce == "prod" else 0)
+    if reduce == "prod":
+        return start.scatter(dim, index, src, reduce="multiply")
+    total = start.scatter_add(dim, index, src)
+    if reduce == "sum":
+        return total
+    count = self.new_full(self._shape, int(include_self), dtype=int64)
+    count = count.scatter_add(dim, index, index.new_ones(index._shape, dtype=int64)).clamp(min=1)
+    return total / count if self._dtype.category >= 2 else total.floor_divide(count).to(self._dtype)
+
+
+npu("gather", "aclnnGather(self, dim, index, out)", cast=("self",), absent=parts(_gathered))
+npu("scatter.src", "aclnnScatter(self, dim, index, src, 0, out)", absent=_scattered(False))
+npu("scatter.value", "aclnnScatterValue(self, dim, index, value, 0, out)", absent=_scattered(False))
 npu("scatter.reduce", choose("reduce", {
-    "add": line("aclnnScatter(self, dim, index, src, 1, out)"),
-    "multiply": line("aclnnScatter(self, dim, index, src, 2, out)")}))
+    "add": line("aclnnScatter(self, dim, index, src, 1, out)", absent=_scattered(True)),
+    "multiply": line("aclnnScatter(self, dim, index, src, 2, out)", absent=_ONLY_SCATTER)}))
 npu("scatter.value_reduce", choose("reduce", {
-    "add": line("aclnnScatterValue(self, dim, index, value, 1, out)"),
-    "multiply": line("aclnnScatterValue(self, dim, index, value, 2, out)")}))
+    "add": line("aclnnScatterValue(self, dim, index, value, 1, out)", absent=_scattered(True)),
+    "multiply": line("aclnnScatterValue(self, dim, index, value, 2, out)", absent=_ONLY_SCATTER)}))
 npu("scatter_add", "aclnnScatterAdd(self, dim, index, src, out)",
-    inplace="aclnnInplaceScatter(self, dim, index, src, 1)")
+    inplace="aclnnInplaceScatter(self, dim, index, src, 1)", absent=_scattered(True))
 npu("scatter_reduce", choose("reduce", {
-    how: line(f"aclnnScatterReduce(self, dim, index, src, {code}, include_self, out)")
+    how: line(f"aclnnScatterReduce(self, dim, index, src, {code}, include_self, out)", absent=parts(_scatter_reduced))
     for how, code in (("sum", 1), ("prod", 2), ("amax", 3), ("amin", 4), ("mean", 5))}))
 
 
@@ -117,10 +176,17 @@ def along(self: Any, dim: int, index: Any) -> list[Any]:
     return [*(empty((0,), (1,), int64, index._device) for _ in range(d)), flat]
 
 
+def _put_along(self: Any, dim: int, index: Any, source: Any, accumulate: bool) -> Any:
+    d = wrap_dim(dim, len(self._shape))
+    at = (*(None for _ in range(d)), _raised_to_one(index))
+    return _index_put.call((_raised_to_one(self), at, source, accumulate)).reshape(self._shape)
+
+
 npu("index_select", "aclnnIndexSelect(self, dim, index, out)")
 npu("index_add", "aclnnIndexAdd(self, dim, index, source, alpha, out)", cast=("self", "source"),
-    otherwise=by_parts("index_add"))
-npu("index_copy", "aclnnInplaceIndexCopy(out, dim, index, source)", starts="self")
+    absent=parts(lambda self, dim, index, source, alpha: _put_along(self, dim, index, source * alpha, True)))
+npu("index_copy", "aclnnInplaceIndexCopy(out, dim, index, source)", starts="self",
+    absent=parts(lambda self, dim, index, source: _put_along(self, dim, index, source, False)))
 # Not aclnnIndexFillTensor, which wants the index on the host.
 npu("index_fill.int_Scalar", "aclnnIndexPutImpl(out, along(self, dim, index), value, false, false)", starts="self",
     otherwise=by_parts("index_fill.int_Scalar"))
@@ -167,7 +233,15 @@ def _takes(function: str, t: Any) -> bool:
 
 
 _MASKED_PARTS = by_parts("masked_select")
+def _masked_scattered(self: Any, mask: Any, source: Any) -> Any:
+    """The k-th true place gets the k-th element."""
+    shape = broadcast_shapes(self._shape, mask._shape)
+    mask = mask.expand(shape)
+    nth = (mask.reshape((-1,)).cumsum(0, dtype=int64) - 1).clamp(min=0).reshape(shape)
+    return source.take(nth).where(mask, self)
+
+
 npu("masked_select", makes(_masked_select))
 npu("nonzero", makes(_nonzero))
 npu("masked_scatter", "aclnnInplaceMaskedScatter(out, mask, source)", starts="self",
-    otherwise=by_parts("masked_scatter"))
+    absent=parts(_masked_scattered))

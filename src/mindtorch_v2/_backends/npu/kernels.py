@@ -165,7 +165,7 @@ class Line(Kernel):
     """Serves an operator with one vendor call, chosen by which arguments are numbers."""
 
     def __init__(self, slots: list[int], call: Call, by_number: list[tuple[int, Call]], start: int, empty_value: Any,
-                 lists: bool, otherwise: Kernel | None) -> None:
+                 lists: bool, otherwise: Kernel | None, absent: Kernel | None) -> None:
         # Positions of tensor arguments; calls for a number at a position, the first that fits.
         self.slots: Final = slots
         self.call: Final = call
@@ -175,9 +175,10 @@ class Line(Kernel):
         # What the results hold when an operand has no element; None lets the vendor decide.
         self.empty_value: Final[Any] = empty_value
         self.lists: Final = lists
-        # Serves dtypes that the vendor function does not.
+        # Serves dtypes that the vendor function does not, and chips and libraries that lack the function.
         self.otherwise: Final = otherwise
-        self.calls_ops = otherwise is not None
+        self.absent: Final = absent
+        self.calls_ops = otherwise is not None or absent is not None
         self.asked: bool = False
         self.other: Kernel | None = None
 
@@ -185,8 +186,9 @@ class Line(Kernel):
         """What serves this operator on this chip instead; asked once."""
         if not self.asked:
             self.other = quirks.replacement(op.name, self.call.name)
-            if self.other is None and self.otherwise is not None and not launch.available(self.call.name):
-                self.other = self.otherwise
+            if self.other is None and self.absent is not None and (
+                    quirks.lacks(self.call.name) or not launch.available(self.call.name)):
+                self.other = self.absent
             self.asked = True
         return self.other
 

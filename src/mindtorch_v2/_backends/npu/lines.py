@@ -21,9 +21,9 @@ empty=          a number: what the results hold when an operand has no element (
 inplace=        the call that serves `op_`, such as "aclnnInplaceX(self, mask, value)", or a dict by argument as in
                 numbers= ("" for the main call), or False. By default aclnnInplaceX if it has the parameters of aclnnX
                 without the result. Without one, a temporary and a copy.
-otherwise=      a kernel for dtypes that the vendor function neither accepts nor can widen, and for libraries that lack
-                the function; default: the row's own composition of other operators, if it has one, else an error that
-                names what is accepted.
+otherwise=      a kernel for dtypes that the vendor function neither accepts nor can widen; default: `absent`, or the
+                row's own composition of other operators, if it has one, else an error that names what is accepted.
+absent=         a kernel for chips and libraries that lack the function (`quirks.py` says which chips)
 
 Instead of a text the right side may be
     parts(fn)           fn(*args) in terms of other operators, once the rule has agreed
@@ -208,9 +208,10 @@ class Unbound:
 
     def __init__(self, text: str, numbers: Mapping[str, str] | None, cast: Sequence[str] | None,
                  expand: Sequence[str], starts: str | None, empty: Any, inplace: bool | str | Mapping[str, str],
-                 otherwise: Any) -> None:
+                 otherwise: Any, absent: Any) -> None:
         self.text, self.numbers, self.cast, self.expand, self.empty = text, numbers, cast, expand, empty
-        self.starts, self.inplace, self.otherwise = starts, inplace, otherwise
+        self.starts, self.inplace, self.absent = starts, inplace, absent
+        self.otherwise = absent if otherwise is None else otherwise
 
     def bind(self, op: Op) -> Kernel:
         by_name = self.inplace if isinstance(self.inplace, Mapping) else {}
@@ -231,7 +232,7 @@ class Unbound:
         if self.starts is not None and start not in slots:
             raise ValueError(f"NPU line of '{op.name}': starts= names {self.starts!r}; arguments: "
                              f"{[a.name for a in op.schema.args]}")
-        return Line(slots, call, by_number, start, self.empty, lists, otherwise)
+        return Line(slots, call, by_number, start, self.empty, lists, otherwise, self.absent)
 
 
 class Chosen:
@@ -258,9 +259,10 @@ def bound(kernel: Kernel | Unbound | Chosen | str, op: Op) -> Kernel:
 
 def line(text: str, *, numbers: Mapping[str, str] | None = None, cast: Sequence[str] | None = None,
          expand: Sequence[str] = (), starts: str | None = None, empty: Any = None,
-         inplace: bool | str | Mapping[str, str] = True, otherwise: Kernel | None = None) -> Unbound:
+         inplace: bool | str | Mapping[str, str] = True, otherwise: Kernel | None = None,
+         absent: Kernel | None = None) -> Unbound:
     """A vendor call with its options as a value, for `choose`."""
-    return Unbound(text, numbers, cast, expand, starts, empty, inplace, otherwise)
+    return Unbound(text, numbers, cast, expand, starts, empty, inplace, otherwise, absent)
 
 
 def npu(name: str, kernel: str | Kernel | Unbound | Chosen, **options: Any) -> None:

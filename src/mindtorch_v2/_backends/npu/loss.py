@@ -59,7 +59,7 @@ _WITH_GRAD = ("grad_output", "self", "target")
 npu("mse_loss", reduced("aclnnMseLoss(self, target, reduction_of(self, target, reduction), out)", cast=_PAIR,
                         otherwise=parts(_mse)))
 npu("mse_loss_backward", "aclnnMseLossBackward(grad_output, self, target, reduction, out)", cast=_WITH_GRAD,
-    otherwise=parts(_mse_backward))
+    absent=parts(_mse_backward))
 npu("_smooth_l1_loss", reduced("aclnnSmoothL1Loss(self, target, reduction_of(self, target, reduction), beta, out)",
                                cast=_PAIR))
 npu("smooth_l1_loss_backward", "aclnnSmoothL1LossBackward(grad_output, self, target, reduction, beta, out)",

@@ -13,8 +13,8 @@ from . import runtime
 @final
 class Quirk:
     """`function` for `operator` (empty: any) on `chips`, in CANN versions `since` <= v < `until` (empty: any), is not
-    to be used. `replacement`: what serves instead on the device, in the words of `lines.py`; empty where nothing does,
-    and then the error gives the evidence."""
+    to be used. `replacement`: what serves instead on the device, in the words of `lines.py`; "absent" where the lines
+    of the function say what; empty where nothing does, and then the error gives the evidence."""
 
     def __init__(self, function: str, operator: str, chips: tuple[str, ...], replacement: str, evidence: str,
                  since: str = "", until: str = "") -> None:
@@ -27,11 +27,16 @@ class Quirk:
         self.until: Final = until
 
 
+ABSENT: Final = "absent"
+_NOT_910A: Final = "the documents name 910B and later, not 910A, which refuses it with 161002"
 QUIRKS: Final[tuple[Quirk, ...]] = (
     Quirk("aclnnRelu", "relu", ("310P", "310B"), "aclnnThreshold(self, 0, 0, out)",
           "documented for 910A, 910B and A3 only"),
     Quirk("aclnnAdd", "add", ("310P",), "",
           "documented as unsupported on 310P, though clients run it there: the vendor's answer decides"),
+    *[Quirk(f, "", ("910A",), ABSENT, _NOT_910A) for f in (
+        "aclnnGather", "aclnnScatter", "aclnnScatterAdd", "aclnnScatterValue", "aclnnScatterReduce", "aclnnIndexAdd",
+        "aclnnInplaceIndexCopy", "aclnnInplaceMaskedScatter", "aclnnFlip", "aclnnUnfoldGrad", "aclnnMseLossBackward")],
 )
 
 # How the matrix unit treats float32, by chip: 0 keeps it, 1 lets it be computed in less.
@@ -63,11 +68,19 @@ def applies(q: Quirk, operator: str, function: str, chip: str, cann: str) -> boo
     return (not q.since or version >= _version(q.since)) and (not q.until or version < _version(q.until))
 
 
+def lacks(function: str) -> bool:
+    """Whether this chip has no such function, and lines are to do without it."""
+    for q in QUIRKS:
+        if q.function == function and q.replacement == ABSENT:
+            return applies(q, "", function, runtime.chip(), runtime.cann_version() if q.since or q.until else "")
+    return False
+
+
 def replacement(operator: str, function: str) -> Kernel | None:
     """What serves an operator on this chip instead of its line; None where the line is right."""
     chip = ""
     for q in QUIRKS:
-        if q.function == function and q.replacement:
+        if q.function == function and q.replacement and q.replacement != ABSENT:
             if not chip:
                 chip = runtime.chip()
             if applies(q, operator, function, chip, runtime.cann_version() if q.since or q.until else ""):

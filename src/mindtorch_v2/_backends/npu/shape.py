@@ -65,7 +65,18 @@ def by_parts(name: str) -> Any:
     return parts(kernel)
 
 
-npu("flip", "aclnnFlip(self, dims, out)")
+def _flipped(self: Any, dims: Any) -> Any:
+    """By selecting the places of each dimension from the end."""
+    from ... import arange
+
+    out = self.clone()
+    for d in dims:
+        n = out._shape[d] if out._shape else 1
+        out = out.index_select(d, arange(n - 1, -1, -1, device=out._device))
+    return out
+
+
+npu("flip", "aclnnFlip(self, dims, out)", absent=parts(_flipped))
 npu("tril", "aclnnTril(self, diagonal, out)", otherwise=by_parts("tril"))
 npu("triu", "aclnnTriu(self, diagonal, out)", otherwise=by_parts("triu"))
 npu("constant_pad_nd", "aclnnConstantPadNd(self, pad, value, out)")
@@ -90,7 +101,7 @@ def _unfold_backward(grad_in: Any, input_sizes: Any, dim: int, size: int, step: 
 
 npu("unfold_backward", choose(lambda grad_in, input_sizes, dim, size, step: len(input_sizes) > 0, {
     True: line("aclnnUnfoldGrad(grad_in, input_sizes, dim, size, step, out)", cast=("grad_in",), empty=0,
-               otherwise=parts(_unfold_backward)),
+               absent=parts(_unfold_backward)),
     False: parts(_unfold_backward)}))
 
 
