@@ -70,7 +70,10 @@ void end_device(int device, const char* by) {
         it.users = 0;
         it.peers.clear();
     }
-    for (const auto& context : contexts) end_context(context, by);
+    for (const auto& context : contexts) {
+        if (!context->primary) keep_leaks({handles().describe(context->handle)});  // its owner should have destroyed it
+        end_context(context, by);
+    }
     close_arena(device);
 }
 

@@ -12,6 +12,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -91,7 +92,8 @@ private:
 
     struct Hold {  // a slot is held for a few instructions: spinning beats sleeping
         explicit Hold(Slot& slot) : slot_(slot) {
-            while (slot_.busy.test_and_set(std::memory_order_acquire)) {
+            for (int spins = 0; slot_.busy.test_and_set(std::memory_order_acquire); spins++) {
+                if (spins > 64) std::this_thread::yield();  // its holder was interrupted
             }
         }
         ~Hold() { slot_.busy.clear(std::memory_order_release); }

@@ -69,7 +69,7 @@ def test_a_new_thread_has_no_context(rt: Runtime) -> None:
 
     def with_device() -> int:
         rt.ok.aclrtSetDevice(0)
-        return rt.aclrtMalloc(byref(made), 8, 0)
+        return int(rt.aclrtMalloc(byref(made), 8, 0))
 
     assert on_thread(with_device) == 0
 
@@ -161,6 +161,19 @@ def test_explicit_contexts(rt: Runtime) -> None:
 
 
 @isolated()
+def test_a_device_reset_finds_what_was_forgotten(rt: Runtime) -> None:
+    rt.start()
+    rt.stream()
+    rt.make("aclrtCreateContext", 0)
+    rt.ok.aclrtResetDevice(0)
+    assert [line.split()[0] for line in rt.leaks()] == ["aclrtContext", "aclrtStream"]
+    rt.ok.aclFinalize()
+    assert len(rt.leaks()) == 2
+    rt.ascendEmulatorClearLeaks()
+    assert rt.leaks() == []
+
+
+@isolated()
 def test_device_ids_are_checked(rt: Runtime) -> None:
     rt.start()
     made = c_void_p()
@@ -221,13 +234,13 @@ def test_a_violation_can_end_the_process(rt: Runtime) -> None:
     rt.aclrtFree(address)
 
 
-def version(rt: Runtime) -> tuple[str, str, str, str]:
+def version(rt: Runtime) -> tuple[str, ...]:
     fields = [("version", ctypes.c_char * 128), ("major", ctypes.c_char * 64), ("minor", ctypes.c_char * 64),
               ("release", ctypes.c_char * 64), ("patch", ctypes.c_char * 64), ("reserved", ctypes.c_char * 128)]
     kind = type("Version", (ctypes.Structure,), {"_fields_": fields})
     asked: Any = kind()
     rt.ok.aclsysGetCANNVersion(0, byref(asked))
-    return tuple(getattr(asked, name).decode() for name in ("version", "major", "minor", "release"))  # type: ignore[return-value]
+    return tuple(getattr(asked, name).decode() for name in ("version", "major", "minor", "release"))
 
 
 @isolated()

@@ -8,7 +8,6 @@ from ctypes import byref, c_size_t, c_void_p
 from ._emulator import D2D, D2H, DEFAULT, H2D, H2H, Runtime, isolated
 
 FRESH, FREED = b"\xcb", b"\xdd"
-TWO_DEVICES = {"ASCEND_EMULATOR_DEVICES": "2"}
 
 
 class PtrAttributes(ctypes.Structure):
@@ -231,7 +230,7 @@ def test_fills(rt: Runtime) -> None:
     assert rt.download(address, 16) == b"\x07" * 8 + b"\x09" * 8
 
 
-@isolated(**TWO_DEVICES)
+@isolated(ASCEND_EMULATOR_DEVICES="2")
 def test_copies_between_devices_need_peer_access(rt: Runtime) -> None:
     rt.start(1)
     there = rt.malloc(8)
@@ -320,7 +319,7 @@ def test_leaks_are_kept_after_finalize(rt: Runtime) -> None:
     assert any("aclrtEvent" in line and "made by aclrtCreateEvent" in line for line in leaks)
 
 
-@isolated(**TWO_DEVICES)
+@isolated(ASCEND_EMULATOR_DEVICES="2")
 def test_a_stream_reaches_only_its_device_and_peers(rt: Runtime) -> None:
     rt.start(1)
     there, host = rt.malloc(8), rt.make("aclrtMallocHost", 8)
