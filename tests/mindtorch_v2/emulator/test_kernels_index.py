@@ -40,11 +40,10 @@ def scatter(self: str, reduce: int, t: Maker, value: bool, axis: int = 1) -> Bui
     if reduce == 0:  # places written twice are undefined
         index = torch.stack([torch.randperm(5, generator=t.generator)[:4] for _ in range(2)])
     src: Any = 2.0 if value and t.inexact else 3 if value else t(3, 4)
-    how = {0: None, 1: "add", 2: "multiply"}[reduce]
+    how = {0: None, 1: "sum", 2: "prod"}[reduce]
     wide = x.double() if x.dtype in (torch.float16, torch.bfloat16) else x
-    from_src = src if value else src.to(wide.dtype)
-    want = wide.scatter(axis, index, from_src) if how is None else wide.scatter(axis, index, from_src, reduce=how)
-    want = want.to(x.dtype)
+    source = torch.full((3, 4), src, dtype=wide.dtype) if value else src.to(wide.dtype)
+    want = (wide.scatter_reduce(axis, index, source, how) if how else wide.scatter(axis, index, source)).to(x.dtype)
     given = {self: x, "dim": axis, "index": index, "value" if value else "src": src, "reduce": reduce}
     return given, {"out" if self == "self" else self: want}
 
@@ -231,7 +230,31 @@ EMBEDDINGS = [
 ]
 
 
-@each([*GATHERS, *ADVANCED, *SCATTERS, *SLICES, *EMBEDDINGS])
+ONE = torch.tensor(0)
+EDGES = [  # no dimensions, no elements
+    Case("aclnnIndexSelect", FLOATS, lambda t: ({"self": (x := t()), "dim": 0, "index": ONE[None]}, {"out": x})),
+    Case("aclnnGather", FLOATS, lambda t: ({"self": (x := t()), "dim": -1, "index": ONE}, {"out": x})),
+    Case("aclnnGather", FLOATS, lambda t: (
+        {"self": (x := t(3, 4)), "dim": 1, "index": (k := torch.empty(3, 0, dtype=torch.int64))},
+        {"out": x.gather(1, k)})),
+    Case("aclnnScatterAdd", FLOATS, lambda t: (
+        {"self": (x := t()), "dim": 0, "index": ONE, "src": (y := t())}, {"out": x + y})),
+    Case("aclnnScatter", FLOATS, lambda t: (
+        {"self": (x := t(3, 4)), "dim": 0, "index": torch.empty(0, 4, dtype=torch.int64), "src": t(0, 4), "reduce": 0},
+        {"out": x})),
+    Case("aclnnIndexAdd", FLOATS, lambda t: (
+        {"self": (x := t()), "dim": 0, "index": ONE, "source": (y := t()), "alpha": 1}, {"out": x + y})),
+    Case("aclnnEmbedding", FLOATS, lambda t: (
+        {"weight": t(3, 4), "indices": torch.empty(0, dtype=torch.int64)}, {"out": t(0, 4)})),
+    Case("aclnnMaskedSelect", FLOATS, lambda t: (
+        {"self": (x := t()), "mask": torch.tensor(True), "out": Out((1,), t.dtype)}, {"out": x[None]})),
+    Case("aclnnIndexPutImpl", FLOATS, lambda t: (
+        {"selfRef": (x := t(3, 4)), "indices": [torch.zeros(3, dtype=torch.bool)], "values": t(1), "accumulate": False,
+         "unsafe": False}, {"selfRef": x})),
+]
+
+
+@each([*EDGES, *GATHERS, *ADVANCED, *SCATTERS, *SLICES, *EMBEDDINGS])
 def test_values(case: Case, dtype: str, layout: str) -> None:
     run(case, dtype, layout)
 

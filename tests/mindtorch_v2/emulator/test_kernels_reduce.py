@@ -189,7 +189,24 @@ SCANS = [
 ]
 
 
-@each([*SUMS, *TRUTHS, *EXTREMES, *MOMENTS, *SCANS])
+EDGES = [  # no dimensions, no elements
+    Case("aclnnReduceSum", FLOATS, lambda t: (
+        {"self": (x := t()), "dims": [0], "keepDims": True, "dtype": t.dtype}, {"out": x})),
+    Case("aclnnAmax", FLOATS, lambda t: ({"self": (x := t()), "dim": [-1], "keepDim": False}, {"out": x})),
+    Case("aclnnArgMax", FLOATS, lambda t: ({"self": t(), "dim": 0, "keepdim": False}, {"out": torch.tensor(0)})),
+    Case("aclnnCumsum", FLOATS, lambda t: ({"self": (x := t()), "dim": 0, "dtype": t.dtype}, {"out": x})),
+    Case("aclnnVar", FLOATS, lambda t: (
+        {"self": (x := t(3, 1)), "dim": [1], "unbiased": True, "keepdim": False}, {"out": x[:, 0] * float("nan")})),
+    Case("aclnnAll", FLOATS, lambda t: (
+        {"self": t(0, 3), "dim": [0], "keepdim": False}, {"out": torch.ones(3, dtype=torch.bool)})),
+    Case("aclnnAmax", FLOATS, lambda t: ({"self": t(0, 3), "dim": [1], "keepDim": True}, {"out": t(0, 1)})),
+    Case("aclnnLogSumExp", FLOATS, lambda t: (
+        {"self": (x := t(2, 3) * 0 - float("inf")), "dim": [1], "keepDim": False}, {"out": x[:, 0].contiguous()})),
+    Case("aclnnCumsum", FLOATS, lambda t: ({"self": (x := t(3, 0)), "dim": 1, "dtype": t.dtype}, {"out": x})),
+]
+
+
+@each([*EDGES, *SUMS, *TRUTHS, *EXTREMES, *MOMENTS, *SCANS])
 def test_values(case: Case, dtype: str, layout: str) -> None:
     run(case, dtype, layout)
 

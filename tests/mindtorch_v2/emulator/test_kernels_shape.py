@@ -173,6 +173,20 @@ WINDOWS = [
 ]
 
 
+EDGES = [  # no dimensions, no elements
+    Case("aclnnCat", FLOATS, lambda t: ({"tensors": [(x := t(0, 3)), t(0, 3)], "dim": 0}, {"out": x})),
+    Case("aclnnPermute", FLOATS, lambda t: ({"self": (x := t()), "dims": []}, {"out": x})),
+    Case("aclnnPermute", FLOATS, lambda t: ({"self": t(2, 0), "dims": [1, 0]}, {"out": t(0, 2)})),
+    Case("aclnnExpand", FLOATS, lambda t: ({"self": (x := t()), "size": [2]}, {"out": x.expand(2).contiguous()})),
+    Case("aclnnRepeat", FLOATS, lambda t: ({"self": t(2), "repeats": [0, 3]}, {"out": t(0, 6)})),
+    Case("aclnnRoll", FLOATS, lambda t: ({"x": (x := t()), "shifts": [1], "dims": [0]}, {"out": x})),
+    Case("aclnnRoll", FLOATS, lambda t: ({"x": (x := t(2, 0)), "shifts": [1], "dims": [1]}, {"out": x})),
+    Case("aclnnSlice", FLOATS, lambda t: (
+        {"self": t(3, 4), "dim": 0, "start": 2, "end": 1, "step": 1}, {"out": t(0, 4)})),
+    Case("aclnnTril", FLOATS, lambda t: ({"self": (x := t(0, 3)), "diagonal": 0}, {"out": x})),
+    Case("aclnnRepeatInterleaveInt", FLOATS, lambda t: (
+        {"self": (x := t()), "repeats": 3, "outputSize": 3}, {"out": x.repeat(3)})),
+]
 MASKS = {"beginMask": 0, "endMask": 0, "ellipsisMask": 0, "newAxisMask": 0, "shrinkAxisMask": 0}
 
 
@@ -201,7 +215,7 @@ NEWER = [
 ]
 
 
-@each([*JOINS, *ORDERS, *REPEATS, *PADDINGS, *WINDOWS, *NEWER])
+@each([*EDGES, *JOINS, *ORDERS, *REPEATS, *PADDINGS, *WINDOWS, *NEWER])
 def test_values(case: Case, dtype: str, layout: str) -> None:
     run(case, dtype, layout)
 

@@ -132,7 +132,24 @@ DISTINCT = [
 ]
 
 
-@each([*SORTS, *SEARCHES, *DISTINCT])
+EDGES = [  # no dimensions, no elements
+    Case("aclnnSort", FLOATS, lambda t: (
+        {"self": (x := t(3, 0)), "stable": False, "dim": 1, "descending": False}, named(x.sort(1)))),
+    Case("aclnnTopk", FLOATS, lambda t: (
+        {"self": (x := t(3, 4)), "k": 0, "dim": 1, "largest": True, "sorted": True}, named(x.topk(0, 1)))),
+    Case("aclnnMedianDim", FLOATS, lambda t: (
+        {"self": (x := t()), "dim": 0, "keepDim": False}, named(x.median(0)))),
+    Case("aclnnUnique2", FLOATS, lambda t: (
+        {"self": (x := t(0)), "sorted": True, "returnInverse": True, "returnCounts": True,
+         "valueOut": Out((0,), t.dtype), "countsOut": Out((0,), "int64")},
+        {"valueOut": x, "inverseOut": x.long(), "countsOut": x.long()})),
+    Case("aclnnSearchSorted", ("float32",), lambda t: (
+        {"sortedSequence": torch.empty(0), "self": t(3), "outInt32": False, "right": False, "sorter": None},
+        {"out": torch.zeros(3, dtype=torch.int64)})),
+]
+
+
+@each([*EDGES, *SORTS, *SEARCHES, *DISTINCT])
 def test_values(case: Case, dtype: str, layout: str) -> None:
     run(case, dtype, layout)
 
