@@ -297,6 +297,7 @@ REFUSALS: list[tuple[str, dict[str, Any], int]] = [
     ("aclnnStridedSliceAssignV2", {"varRef": X, "inputValue": X[:1], "begin": [0], "end": [2], "strides": [1]}, 161002),
     ("aclnnMaskedSelect", {"self": X, "mask": X > 1, "out": Out((3,))}, 161002),
     ("aclnnNonzero", {"self": X, "out": Out((4, 2), "int64")}, 161002),
+    ("aclnnNonzero", {"self": X, "out": Out((6, 2), "int64", (1, 6))}, 161002),  # not contiguous
     ("aclnnEmbedding", {"weight": X, "indices": K, "out": Out((2, 3))}, 161002),
     ("aclnnEmbeddingDenseBackward", {"grad": X, "indices": K[0], "numWeights": 4, "paddingIdx": 0,
                                      "scaleGradByFreq": False, "out": Out((5, 3))}, 161002),

@@ -9,7 +9,7 @@ torch = pytest.importorskip("torch")
 F = torch.nn.functional
 
 from ._cases import ALL, FLOATS, INTS, Built, Case, Maker, each, run  # noqa: E402
-from ._kernels import Out, refused  # noqa: E402
+from ._kernels import Out, assert_same, call, refused  # noqa: E402
 
 pytestmark = pytest.mark.oracle
 COMPLEX = ("complex64", "complex128")
@@ -221,6 +221,23 @@ def test_values(case: Case, dtype: str, layout: str) -> None:
 
 
 X = torch.arange(6.0).reshape(2, 3)
+STRIDED: list[tuple[str, dict[str, Any], Any]] = [
+    ("aclnnPermute", {"self": X, "dims": [1, 0]}, X.T),
+    ("aclnnCat", {"tensors": [X, X], "dim": 1}, torch.cat([X, X], 1)),
+    ("aclnnTril", {"self": X, "diagonal": 0}, X.tril()),
+    ("aclnnReduceSum", {"self": X, "dims": [0], "keepDims": True, "dtype": "float32"}, X.sum(0, True)),
+    ("aclnnIndexSelect", {"self": X, "dim": 1, "index": torch.tensor([2, 0])}, X[:, [2, 0]]),
+    ("aclnnArgsort", {"self": X, "dim": 1, "descending": True}, X.argsort(1, True)),
+]
+
+
+@pytest.mark.parametrize(("name", "arguments", "want"), STRIDED, ids=[row[0] for row in STRIDED])
+def test_strided_outputs(name: str, arguments: dict[str, Any], want: Any) -> None:
+    rows, columns = want.shape
+    out = Out((rows, columns), str(want.dtype).removeprefix("torch."), (2, 2 * rows))
+    assert_same(call(name, **arguments, out=out), want.contiguous())
+
+
 REFUSALS: list[tuple[str, dict[str, Any], int]] = [
     ("aclnnCat", {"tensors": [X, X[:, :2]], "dim": 0, "out": Out((4, 3))}, 161002),
     ("aclnnCat", {"tensors": [X, X], "dim": 0, "out": Out((2, 6))}, 161002),
