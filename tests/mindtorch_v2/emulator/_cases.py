@@ -75,7 +75,8 @@ def name_of(t: Any) -> str:
 
 def each(cases: Iterable[Case]) -> Any:
     """Parametrises a test with (case, dtype, layout)."""
-    rows, seen = [], {}
+    rows: list[Any] = []
+    seen: dict[str, int] = {}
     for case in cases:
         seen[case.name] = seen.get(case.name, 0) + 1
         for dtype in case.dtypes:
@@ -116,7 +117,7 @@ def run(case: Case, dtype: str, layout: str) -> None:
             arguments[name] = Out(tuple(expected.shape), name_of(expected))
     got = call(case.name, **with_formats(case.name, arguments))
     outputs = got if isinstance(got, list) else [got]
-    expectations = []
+    expectations: list[Any] = []
     for p in facts()[case.name]["params"]:
         expected = want.get(p["name"])
         if expected is not None:
