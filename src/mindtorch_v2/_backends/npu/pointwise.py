@@ -16,6 +16,7 @@ from .lines import choose, helper, line, npu, parts
 
 _where = registry.get("where")
 _complex = registry.get("complex")
+_xlogy = registry.get("xlogy")
 
 # -- arithmetic -----------------------------------------------------------------------------------------------------
 npu("add", "aclnnAdd(self, other, alpha, out)", numbers=dict(other="aclnnAdds(self, other, alpha, out)"))
@@ -41,8 +42,17 @@ npu("square", "aclnnMul(self, self, out)", inplace=False)
 npu("neg", "aclnnNeg(self, out)")
 npu("abs", "aclnnAbs(self, out)", otherwise=parts(lambda self: self.real.square().add(self.imag.square()).sqrt()))
 npu("_abs_real", "aclnnAbs(self, out)")
-npu("sign", "aclnnSign(self, out)")
-npu("sgn", "aclnnSign(self, out)")
+
+
+def _sign(self: Any) -> Any:
+    if self.dtype.is_complex:
+        size = self.abs()
+        return _where.call((size == 0, self, self / size))
+    return (self > 0).to(self.dtype) - (self < 0).to(self.dtype) if self.dtype.category else self.clone()
+
+
+npu("sign", "aclnnSign(self, out)", absent=parts(_sign))
+npu("sgn", "aclnnSign(self, out)", absent=parts(_sign))
 npu("addcmul", "aclnnAddcmul(self, tensor1, tensor2, value, out)",
     otherwise=parts(lambda self, tensor1, tensor2, value: self + tensor1 * tensor2 * value))
 npu("addcdiv", "aclnnAddcdiv(self, tensor1, tensor2, value, out)",
@@ -51,9 +61,15 @@ npu("lerp", "aclnnLerp(self, end, weight, out)", numbers=dict(weight="aclnnLerps
     cast=("self", "end", "weight"), otherwise=parts(lambda self, end, weight: self + (end - self) * weight))
 
 # -- functions of one operand ---------------------------------------------------------------------------------------
-for _name in ("reciprocal", "sqrt", "rsqrt", "exp", "log", "log2", "sin", "cos", "tan", "asin", "acos", "atan", "sinh",
+for _name in ("reciprocal", "sqrt", "rsqrt", "sin", "cos", "tan", "asin", "acos", "atan", "sinh",
               "asinh", "acosh", "atanh", "erf", "erfc", "erfinv", "lgamma", "digamma", "round"):
     npu(_name, f"aclnn{_name.capitalize()}(self, out)")
+
+
+npu("exp", "aclnnExp(self, out)", absent=parts(lambda self: math.e ** (self if self.dtype.category > 1
+                                                                      else self.to(float32))))
+npu("log", "aclnnLog(self, out)", absent=parts(lambda self: _xlogy.call((1, self))))
+npu("log2", "aclnnLog2(self, out)", absent=parts(lambda self: self.log() / math.log(2)))
 
 
 def _expm1(self: Any) -> Any:
@@ -66,7 +82,7 @@ def _expm1(self: Any) -> Any:
 
 npu("expm1", "aclnnExpm1(self, out)", otherwise=parts(_expm1))
 npu("exp2", "aclnnExp2(self, out)", otherwise=parts(lambda self: (self * math.log(2)).exp()))
-npu("log10", "aclnnLog10(self, out)", otherwise=parts(lambda self: self.log() / math.log(10)))
+npu("log10", "aclnnLog10(self, out)", absent=parts(lambda self: self.log() / math.log(10)))
 npu("log1p", "aclnnLog1p(self, out)", otherwise=parts(lambda self: (self + 1).log()))
 npu("cosh", "aclnnCosh(self, out)", otherwise=parts(lambda self: (self.exp() + (-self).exp()) * 0.5))
 npu("sinc", "aclnnSinc(self, out)", otherwise=parts(
@@ -214,7 +230,15 @@ for _name in ("eq", "ne", "lt", "le", "gt", "ge"):
     npu(_name, f"aclnn{_vendor}Tensor(self, other, out)",
         numbers=dict(other=f"aclnn{_vendor}Scalar(self, other, out)"))
 npu("isnan", "aclnnNeTensor(self, self, out)")
-npu("isinf", "aclnnIsInf(self, out)", otherwise=parts(lambda self: self.real.isinf().logical_or(self.imag.isinf())))
+
+
+def _isinf(self: Any) -> Any:
+    if self.dtype.is_complex:
+        return self.real.isinf().logical_or(self.imag.isinf())
+    return self.abs() == math.inf if self.dtype.is_floating_point else self != self
+
+
+npu("isinf", "aclnnIsInf(self, out)", absent=parts(_isinf))
 
 
 def _isfinite(self: Any) -> Any:
@@ -237,9 +261,11 @@ for _name in ("and", "or", "xor"):
         other=f"aclnnBitwise{_vendor}Scalar(self, other, out)", self=f"aclnnBitwise{_vendor}Scalar(other, self, out)"))
 npu("bitwise_not", "aclnnBitwiseNot(self, out)")
 for _name in ("bitwise_left_shift", "lshift"):
-    npu(_name, "aclnnLeftShift(self, other, out)", numbers=dict(other="aclnnLeftShifts(self, other, out)"))
+    npu(_name, "aclnnLeftShift(self, other, out)", numbers=dict(other="aclnnLeftShifts(self, other, out)"),
+        absent=parts(lambda self, other: self * 2 ** other))
 for _name in ("bitwise_right_shift", "rshift"):
-    npu(_name, "aclnnRightShift(self, other, out)", expand=("self",))
+    npu(_name, "aclnnRightShift(self, other, out)", expand=("self",),
+        absent=parts(lambda self, other: self // 2 ** other))
 
 # -- selection ------------------------------------------------------------------------------------------------------
 npu("where", "aclnnSWhere(condition, self, other, out)", cast=("self", "other"))
@@ -266,8 +292,16 @@ def smallest(self: Any, value: Any) -> float:
     return float(value) if value is not None else -largest(self, None)
 
 
+def _nan_to_num(self: Any, nan: Any, posinf: Any, neginf: Any) -> Any:
+    if not self.dtype.is_floating_point:
+        return self.clone()
+    above = _where.call((self == math.inf, largest(self, posinf), self))
+    below = _where.call((self == -math.inf, smallest(self, neginf), above))
+    return _where.call((self.isnan(), number_or(nan, 0.0), below))
+
+
 npu("nan_to_num", "aclnnNanToNum(self, number_or(nan, 0.0), largest(self, posinf), smallest(self, neginf), out)",
-    cast=("self",))
+    cast=("self",), absent=parts(_nan_to_num))
 
 
 # -- complex numbers ------------------------------------------------------------------------------------------------
@@ -278,9 +312,10 @@ def _conj(self: Any) -> Any:
 def _angle(self: Any) -> Any:
     if self.dtype.is_complex:
         return self.imag.atan2(self.real)
-    return _where.call((self.isnan(), self, _where.call((self < 0, math.pi, 0.0))))
+    dt = self.dtype if self.dtype.is_floating_point else float32
+    return _where.call((self.isnan(), self, (self < 0).to(dt) * math.pi))
 
 
 npu("_conj", parts(_conj))
 npu("_conj_physical", parts(_conj))
-npu("angle", "aclnnAngleV2(self, out)", otherwise=parts(_angle))
+npu("angle", "aclnnAngleV2(self, out)", absent=parts(_angle))

@@ -36,7 +36,9 @@ QUIRKS: Final[tuple[Quirk, ...]] = (
           "documented as unsupported on 310P, though clients run it there: the vendor's answer decides"),
     *[Quirk(f, "", ("910A",), ABSENT, _NOT_910A) for f in (
         "aclnnGather", "aclnnScatter", "aclnnScatterAdd", "aclnnScatterValue", "aclnnScatterReduce", "aclnnIndexAdd",
-        "aclnnInplaceIndexCopy", "aclnnInplaceMaskedScatter", "aclnnFlip", "aclnnUnfoldGrad", "aclnnMseLossBackward")],
+        "aclnnInplaceIndexCopy", "aclnnInplaceMaskedScatter", "aclnnFlip", "aclnnUnfoldGrad", "aclnnMseLossBackward",
+        "aclnnSign", "aclnnIsInf", "aclnnLeftShift", "aclnnRightShift", "aclnnNanToNum", "aclnnAngleV2",
+        "aclnnReduceNansum", "aclnnExp", "aclnnLog", "aclnnLog2", "aclnnLog10")],
 )
 
 # How the matrix unit treats float32, by chip: 0 keeps it, 1 lets it be computed in less.

@@ -28,7 +28,9 @@ def keep(self: Any, keepdim: bool) -> bool:
 # -- sums and products ----------------------------------------------------------------------------------------------
 npu("sum", "aclnnReduceSum(self, dims(self, dim), keep(self, keepdim), dtype(out), out)", cast=("self",), empty=0)
 npu("mean", "aclnnMean(self, dims(self, dim), keep(self, keepdim), dtype(out), out)", cast=("self",), empty=math.nan)
-npu("nansum", "aclnnReduceNansum(self, dims(self, dim), keep(self, keepdim), dtype(out), out)", cast=("self",), empty=0)
+npu("nansum", "aclnnReduceNansum(self, dims(self, dim), keep(self, keepdim), dtype(out), out)", cast=("self",), empty=0,
+    absent=parts(lambda self, dim, keepdim, dtype: self.nan_to_num(0.0, math.inf, -math.inf).sum(dim, keepdim,
+                                                                                                 dtype=dtype)))
 npu("prod", choose(lambda self, dim, keepdim, dtype: dim is None or len(self._shape) == 0, {
     True: line("aclnnProd(self, dtype(out), out)", cast=("self",), empty=1),
     False: line("aclnnProdDim(self, wrapped(self, dim), keepdim, dtype(out), out)", cast=("self",), empty=1)}))
