@@ -1,0 +1,100 @@
+"""What chips do differently: the table against the vendor facts, and operators on a chip that lacks their functions.
+
+Invariant: a quirk rests on a fact that is kept as data.
+"""
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from mindtorch_v2._backends.npu import quirks, table
+
+from . import _control
+from ._layouts import environment, said
+
+FACTS = Path(__file__).parents[3] / "csrc" / "ascend_emulator" / "facts.jsonl"
+
+
+def products() -> dict[str, list[str]]:
+    with FACTS.open() as lines:
+        return {fact["name"]: fact.get("products", []) for fact in map(json.loads, lines)}
+
+
+def test_quirks_name_functions_of_the_table_and_give_evidence() -> None:
+    for quirk in quirks.QUIRKS:
+        assert table.has(quirk.function), quirk.function
+        assert quirk.evidence and quirk.chips, quirk.function
+
+
+def test_functions_that_chips_lack_are_documented_so() -> None:
+    documented = products()
+    absent = [q for q in quirks.QUIRKS if q.replacement == quirks.ABSENT]
+    assert absent
+    for quirk in absent:
+        assert documented[quirk.function] and not set(quirk.chips) & set(documented[quirk.function]), quirk.function
+
+
+@pytest.mark.parametrize(("chip", "cann", "applies"), [
+    ("910A", "", True), ("910B", "", False), ("910A", "8.1.RC1", True), ("910A", "8.5.0", False), ("910A", "9.0", False),
+])
+def test_a_quirk_applies_to_chips_and_versions(chip: str, cann: str, applies: bool) -> None:
+    quirk = quirks.Quirk("aclnnX", "", ("910A",), quirks.ABSENT, "why", until="8.5")
+    assert quirks.applies(quirk, "x", "aclnnX", chip, cann) is applies
+    assert not quirks.applies(quirk, "x", "aclnnY", chip, cann)
+
+
+PROGRAM = """
+def run(device):
+    x = torch.arange(24.0, device=device).view(2, 3, 4) - 5
+    i = torch.tensor([[[0, 2, 1, 1]], [[2, 2, 0, 1]]], device=device)
+    k = torch.tensor([1, 0], device=device)
+    mask = x > 3
+    yield x.gather(1, i)
+    yield x.scatter(1, i, x[:, :2])
+    yield x.scatter(1, i, 9.0)
+    yield x.scatter_add(1, i, x)
+    yield x.clone().scatter_(2, i, -1.0, reduce="add")
+    yield x.scatter_reduce(1, i, x, "sum", include_self=False)
+    yield x.scatter_reduce(1, i, x, "mean")
+    yield x.index_add(1, k, x[:, :2], alpha=2)
+    yield x.index_copy(2, k, x[..., :2])
+    yield x.clone().index_copy_(2, k, x[..., 2:])
+    yield x.masked_scatter(mask, x)
+    yield x.flip(0, 2)
+    yield torch.tensor(5.0, device=device).gather(0, k * 0)
+    yield x.unfold(2, 3, 1)
+    yield x.sign(), x.isinf(), x.abs().add(1).log(), x.exp(), (x * float("inf")).nan_to_num(1.0), x.nansum(1)
+    yield k << 3, (k * 40) >> 2, x.angle()
+    y = x.detach().requires_grad_()
+    loss = torch.nn.functional.mse_loss(y.unfold(2, 2, 1).flip(0).gather(1, i[..., :3, None]), x[:, :1, :3, None])
+    loss.backward()
+    yield y.grad
+
+
+def flat(t):
+    return [flat(u) for u in t] if isinstance(t, tuple) else [tuple(t.shape), t.detach().cpu()]
+
+
+def same(a, b):
+    if isinstance(a, list) and isinstance(a[0], list):
+        return all(same(x, y) for x, y in zip(a, b))
+    return a[0] == b[0] and torch.allclose(a[1].double(), b[1].double(), rtol=1e-5, equal_nan=True)
+
+
+torch.npu.use_emulator(chip="910A")
+for number, (cpu, npu) in enumerate(zip(run("cpu"), run("npu"))):
+    assert same(flat(npu), flat(cpu)), (number, cpu, npu)
+for reduce in ("amax", "prod"):
+    try:
+        t = torch.ones(2, device="npu")
+        t.scatter_reduce(0, torch.tensor([0, 1], device="npu"), t, reduce)
+    except NotImplementedError as error:
+        print("is not available on NPU" in str(error))
+"""
+
+
+@_control.emulator_only
+def test_operators_without_a_function_on_910a() -> None:
+    assert said(environment(None), PROGRAM) == "True\nTrue"
