@@ -37,7 +37,8 @@ def test_functions_that_chips_lack_are_documented_so() -> None:
 
 
 @pytest.mark.parametrize(("chip", "cann", "applies"), [
-    ("910A", "", True), ("910B", "", False), ("910A", "8.1.RC1", True), ("910A", "8.5.0", False), ("910A", "9.0", False),
+    ("910A", "", True), ("910B", "", False), ("910A", "8.1.RC1", True), ("910A", "8.5.0", False),
+    ("910A", "9.0", False),
 ])
 def test_a_quirk_applies_to_chips_and_versions(chip: str, cann: str, applies: bool) -> None:
     quirk = quirks.Quirk("aclnnX", "", ("910A",), quirks.ABSENT, "why", until="8.5")
