@@ -18,7 +18,7 @@ void plan_rms(const Plan& p, const char* x, std::initializer_list<const char*> s
 }
 
 void plan_rstd(const Plan& p, const char* x) {
-    if (p.has("rstdOut")) p.shape("rstdOut", statistics_shape(p.tensor(x).dims, p.tensor("gamma").rank()));
+    p.shape("rstdOut", statistics_shape(p.tensor(x).dims, p.tensor("gamma").rank()));
 }
 
 // x becomes x / rms(x) * (offset + gamma); answers 1 / rms of each row.
@@ -90,16 +90,18 @@ void plan_add(Plan& p) {
     plan_rms(p, "x1", {"x2", "yOut"});
     p.same_dtype("x1", "gamma");
     p.same_dtype("x1", "x2");
-    if (p.has("xOut")) p.same_shape("x1", "xOut");
+    for (const char* name : {"rstdOut", "xOut"})
+        if (!p.has(name)) refuse(ACLNN_ERR_PARAM_NULLPTR, "%s must not be null", name);
+    p.same_shape("x1", "xOut");
     plan_rstd(p, "x1");
 }
 
 void run_add(Run& r) {
     auto x = sum_of(r, r.tensor("x1"), r.tensor("x2"));
-    if (r.has("xOut")) r.write(r.tensor("xOut"), x);
+    r.write(r.tensor("xOut"), x);
     auto rstd = rms(r, x, r.tensor("x1").dims, 0);
     r.write(r.tensor("yOut"), x);
-    if (r.has("rstdOut")) r.write(r.tensor("rstdOut"), rstd);
+    r.write(r.tensor("rstdOut"), rstd);
 }
 
 void plan_add_cast(Plan& p) {
