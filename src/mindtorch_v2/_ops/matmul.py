@@ -161,9 +161,9 @@ def _tensordot(self: Any, other: Any, dims_self: tuple[int, ...], dims_other: tu
         if a == b:
             inner *= a
         elif a == 1:
-            other = other.sum((q,), True)
+            other = other.sum((q,), True, dtype=other._dtype)
         elif b == 1:
-            self = self.sum((p,), True)
+            self = self.sum((p,), True, dtype=self._dtype)
         else:
             raise RuntimeError(
                 f"contracted dimensions need to match, but first has size {a} in dim {dims_self[i]} and second has "

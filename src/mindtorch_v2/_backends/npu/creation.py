@@ -192,6 +192,14 @@ def _logspace(out: Any, start: Any, end: Any, steps: int, base: float, *options:
         copy(out, powers)
 
 
+def _eye(out: Any, n: int, m: int, *options: Any) -> None:
+    """Zeros and ones of another dtype."""
+    if n * m:
+        ones = empty((n, m), (m, 1), uint8, out._device)
+        run("aclnnEye", "eye", n, m, ones)
+        copy(out, ones)
+
+
 def _whole_linspace(out: Any, start: Any, end: Any, steps: int, *options: Any) -> None:
     """Integers: from both ends towards the middle in float32, cut off, as PyTorch does it."""
     from ... import arange
@@ -219,7 +227,7 @@ def _indices(upper: bool) -> Any:
 
 npu("arange", "aclnnArange(start, end, step, out)")
 npu("linspace", "aclnnLinspace(start, end, steps, out)", otherwise=into(_whole_linspace, aliasing=True))
-npu("eye", "aclnnEye(n, m, out)")
+npu("eye", "aclnnEye(n, m, out)", otherwise=into(_eye, aliasing=True))
 npu("logspace", into(_logspace))
 npu("tril_indices", parts(_indices(False)))
 npu("triu_indices", parts(_indices(True)))

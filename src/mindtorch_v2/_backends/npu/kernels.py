@@ -32,14 +32,14 @@ EXPRESSION: Final[i64] = -2
 # -3 - k is result k.
 RESULT: Final[i64] = -3
 
-# For each dtype the dtypes that hold all its values, nearest first, by name.
+# For each dtype the dtypes that hold all its values and compute alike, nearest first. Integers stay integers: a float
+# holds the operands but not what wraps around.
 _WIDER: Final[dict[str, tuple[str, ...]]] = {
-    "bool": ("uint8", "int8", "int16", "int32", "int64", "float32"),
-    "uint8": ("int16", "int32", "int64", "float16", "float32"),
-    "int8": ("int16", "int32", "int64", "float16", "float32"),
-    "int16": ("int32", "int64", "float32"), "int32": ("int64", "float64"), "int64": (), "float16": ("float32",),
-    "bfloat16": ("float32",), "float32": ("float64",), "float64": (), "complex64": ("complex128",), "complex128": (),
-    "uint16": ("int32", "int64"), "uint32": ("int64",), "uint64": (), "float8_e5m2": (), "float8_e4m3fn": (),
+    "bool": ("uint8", "int8", "int16", "int32", "int64"), "uint8": ("int16", "int32", "int64"),
+    "int8": ("int16", "int32", "int64"), "int16": ("int32", "int64"), "int32": ("int64",), "int64": (),
+    "float16": ("float32",), "bfloat16": ("float32",), "float32": ("float64",), "float64": (),
+    "complex64": ("complex128",), "complex128": (), "uint16": ("int32", "int64"), "uint32": ("int64",), "uint64": (),
+    "float8_e5m2": (), "float8_e4m3fn": (),
 }
 _BY_NAME: Final[dict[str, dtype]] = {d.name: d for d in ALL}
 
@@ -148,6 +148,9 @@ def number_tensor(value: Any, dt: dtype, dev: device) -> TensorBase:
 
 def cast(t: TensorBase, dt: dtype, op: str) -> TensorBase:
     """A tensor's values in another dtype, on the device; row-major."""
+    if t._dtype.is_complex and not dt.is_complex:
+        raise RuntimeError(f"{op}: {t._dtype.name} is not available on NPU: the vendor computes it in {dt.name}, which "
+                           "has no imaginary parts")
     from . import creation
 
     out = empty(t._shape, contiguous_strides(t._shape), dt, t._device)

@@ -95,9 +95,9 @@ def _freedom(self: Any, dim: Any, correction: Any) -> float:
 
 
 def _by_parts(self: Any, dim: Any, correction: Any, keepdim: bool) -> bool:
-    """What the vendor's parameters cannot say: a fraction as correction, no freedom left, no element."""
+    """What the vendor's parameters cannot say: a fraction as correction, no freedom left, no element, complex values."""
     whole = correction is None or correction == int(correction)
-    return not whole or numel(self) == 0 or _freedom(self, dim, correction) <= 0
+    return not whole or numel(self) == 0 or self._dtype.is_complex or _freedom(self, dim, correction) <= 0
 
 
 def _var(self: Any, dim: Any, correction: Any, keepdim: bool) -> Any:
@@ -123,8 +123,10 @@ for _name, _vendor, _parts in (
     npu(_name, choose(_by_parts, {True: _parts, False: line(_vendor + _MOMENT + _results, otherwise=_parts)}))
 
 # -- norms and log-sums ---------------------------------------------------------------------------------------------
-npu("linalg_vector_norm", "aclnnLinalgVectorNorm(self, ord, dims(self, dim), keep(self, keepdim), dtype(out), out)",
-    cast=("self",), empty=0)
+npu("linalg_vector_norm", choose(lambda self, ord, dim, keepdim, dtype: self._dtype.is_complex, {
+    True: registry.get("linalg_vector_norm").row.fallback,
+    False: line("aclnnLinalgVectorNorm(self, ord, dims(self, dim), keep(self, keepdim), dtype(out), out)",
+                cast=("self",), empty=0)}))
 npu("logsumexp", "aclnnLogSumExp(self, dims(self, dim), keep(self, keepdim), out)", cast=("self",), empty=-math.inf)
 npu("trace", "aclnnTrace(self, out)", empty=0)
 
