@@ -130,12 +130,11 @@ int64_t bound(const T* sequence, const int64_t* sorter, int64_t length, T v, boo
 }
 
 template <class T>
-void write_search(Run& r, const Tensor& sequence, const std::vector<T>& values, int64_t rows, bool right) {
+void write_search(Run& r, const Tensor& sequence, const Tensor* order, const std::vector<T>& values, int64_t rows) {
     auto x = r.read<T>(sequence);
+    bool right = r.flag("right");
     std::vector<int64_t> sorter;
-    for (int i = 0; i < r.function->count; ++i)
-        if (std::string(r.function->parameters[i].name) == "sorter" && r.has("sorter"))
-            sorter = r.read<int64_t>(r.tensor("sorter"));
+    if (order) sorter = r.read<int64_t>(*order);
     int64_t length = rows > 0 ? sequence.numel() / rows : 0;
     int64_t each = rows > 0 ? int64_t(values.size()) / rows : 0;
     std::vector<int64_t> y(values.size());
@@ -146,6 +145,8 @@ void write_search(Run& r, const Tensor& sequence, const std::vector<T>& values, 
     }
     r.write(r.tensor("out"), y);
 }
+
+const Tensor* sorter_of(const Run& r) { return r.has("sorter") ? &r.tensor("sorter") : nullptr; }
 
 int64_t rows_of(const Tensor& sequence) {
     return sequence.rank() <= 1 ? 1 : sequence.dims.back() == 0 ? 0 : sequence.numel() / sequence.dims.back();
@@ -277,7 +278,7 @@ ACLNN(aclnnSearchSorted,
           const Tensor& sequence = r.tensor("sortedSequence");
           by_real_or_integer(category(sequence.dtype), [&](auto zero) {
               auto values = r.read<decltype(zero)>(r.tensor("self"));
-              write_search(r, sequence, values, rows_of(sequence), r.flag("right"));
+              write_search(r, sequence, sorter_of(r), values, rows_of(sequence));
           });
       })
 ACLNN(aclnnSearchSorteds,
@@ -290,7 +291,7 @@ ACLNN(aclnnSearchSorteds,
           const Tensor& sequence = r.tensor("sortedSequence");
           by_real_or_integer(category(promote_scalar(sequence.dtype, r.scalar("self").dtype)), [&](auto zero) {
               using T = decltype(zero);
-              write_search(r, sequence, std::vector<T>{r.scalar("self").as<T>()}, 1, r.flag("right"));
+              write_search(r, sequence, sorter_of(r), std::vector<T>{r.scalar("self").as<T>()}, 1);
           });
       })
 ACLNN(aclnnBucketize,
@@ -302,6 +303,6 @@ ACLNN(aclnnBucketize,
           const Tensor& sequence = r.tensor("boundaries");
           bool real = is_real(sequence.dtype) || is_real(r.tensor("self").dtype);
           by_real_or_integer(real ? Category::Real : Category::Integer, [&](auto zero) {
-              write_search(r, sequence, r.read<decltype(zero)>(r.tensor("self")), 1, r.flag("right"));
+              write_search(r, sequence, nullptr, r.read<decltype(zero)>(r.tensor("self")), 1);
           });
       })
