@@ -112,7 +112,7 @@ int create_event(void** handle, uint32_t flags, bool extended, const char* by) {
     event->device = current_context()->device;
     event->id = next_id.fetch_add(1);
     *handle = handles().create(Kind::event, by, event);
-    return 0;
+    return *handle == nullptr ? finish(ACL_ERROR_RT_RESOURCE_ALLOC_FAIL) : 0;
 }
 
 int destroy_event(void* handle) {

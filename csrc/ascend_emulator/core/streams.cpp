@@ -62,14 +62,15 @@ bool overlap(const std::vector<Range>& ranges, uint64_t begin, uint64_t bytes) {
     return false;
 }
 
-std::shared_ptr<Stream> add_stream(const std::shared_ptr<Context>& context, uint32_t priority, uint32_t flags,
-                                   const char* by, bool own, void** handle) {
+// Null when there is no handle left.
+void* add_stream(const std::shared_ptr<Context>& context, uint32_t priority, uint32_t flags,
+                 const char* by, bool own) {
     Streams& all = streams();
     std::lock_guard<std::mutex> guard(all.lock);
     auto made = std::make_shared<Stream>(context, all.next_id++, priority, flags);
-    *handle = handles().create(Kind::stream, by, made, own);
-    all.all.push_back(Entry{made, *handle});
-    return made;
+    void* handle = handles().create(Kind::stream, by, made, own);
+    if (handle != nullptr) all.all.push_back(Entry{made, handle});
+    return handle;
 }
 
 void remove_stream(const Stream* stream) {
@@ -290,9 +291,7 @@ void quiet_at_exit() {
 }
 
 void* make_default_stream(const std::shared_ptr<Context>& context) {
-    void* handle = nullptr;
-    add_stream(context, 0, 0, "the context", true, &handle);
-    return handle;
+    return add_stream(context, 0, 0, "the context", true);
 }
 
 void close_streams(const Context* context, const char* by) {
@@ -371,8 +370,8 @@ int create_stream(void** handle, uint32_t priority, uint32_t flags, const char* 
     std::shared_ptr<Context> context =
         handles().find<Context>(Kind::context, current_context()->handle, by);
     if (context == nullptr) return finish(ACL_ERROR_RT_CONTEXT_NULL);
-    add_stream(context, priority, flags, by, false, handle);
-    return 0;
+    *handle = add_stream(context, priority, flags, by, false);
+    return *handle == nullptr ? finish(ACL_ERROR_RT_RESOURCE_ALLOC_FAIL) : 0;
 }
 
 int destroy_stream(void* handle, bool force, const char* by) {
