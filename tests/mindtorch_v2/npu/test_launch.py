@@ -143,7 +143,7 @@ def test_tensors_of_two_devices_are_refused() -> None:
         torch.ones(2, device="npu:0") + torch.ones(2, device="npu:1")
 
 
-# -- memory that is read and written -------------------------------------------------------------------------------------
+# -- memory that is read and written -----------------------------------------------------------------------------------
 
 
 @_npu.emulator_only
