@@ -11,8 +11,6 @@ from typing import Any, Final, final
 
 from mypy_extensions import i64, mypyc_attr
 
-from ... import _native
-
 NAMES: Final[dict[int, str]] = {
     100000: "invalid parameter", 100001: "not initialised", 100002: "initialised twice", 100003: "invalid file",
     100024: "operator not found", 100026: "unsupported data type", 100033: "subscribed twice",

@@ -19,6 +19,7 @@ from ..._dtype import dtype
 from ..._tensor_base import TensorBase, is_contiguous, numel
 from . import errors, memory, runtime, table
 from .acl_loader import ensure_acl
+from .memory import NpuStorage
 from .table import Param, Signature
 
 # aclDataType by our dtype code.
@@ -32,10 +33,17 @@ _FLOAT: Final = 0
 _COMPLEX64: Final = 16
 _COMPLEX128: Final = 17
 
-# aclFormat.
-_ND: Final = 2
-# Channels-first formats by rank: NC, NCL, NCHW, NCDHW; other ranks have only ND.
-_CHANNELS: Final[list[int]] = [_ND, _ND, 35, 47, 0, 30]
+# Arguments of aclCreateTensor, which is called without argument types: converting nine arguments one by one costs more
+# than the call, so what recurs is converted once. Every one of these has the C width of its parameter.
+_pointer: Final[Any] = ctypes.c_void_p.from_param
+_offset: Final[Any] = ctypes.c_int64.from_param
+_START: Final[Any] = _offset(0)
+# The object API accepts 25 dimensions.
+_COUNTS: Final[list[Any]] = [ctypes.c_uint64.from_param(n) for n in range(65)]
+_DTYPES: Final[list[Any]] = [ctypes.c_int32.from_param(code) for code in ACL_DTYPE]
+# aclFormat: ND, and channels-first formats by rank: NC, NCL, NCHW, NCDHW; other ranks have only ND.
+_ND: Final[Any] = ctypes.c_int32.from_param(2)
+_CHANNELS: Final[list[Any]] = [ctypes.c_int32.from_param(code) for code in (2, 2, 35, 47, 0, 30)]
 
 _C_TYPES: Final[dict[int, Any]] = {
     table.I64: ctypes.c_int64, table.I32: ctypes.c_int32, table.I8: ctypes.c_int8, table.U64: ctypes.c_uint64,
@@ -65,11 +73,12 @@ class Function:
 
 @final
 class Dims:
-    """Sizes or strides as C reads them; `array` owns the memory behind `address`."""
+    """Sizes or strides as C reads them; `array` owns the memory behind `pointer`."""
 
     def __init__(self, values: tuple[int, ...]) -> None:
         self.array: Final[Any] = (ctypes.c_int64 * len(values))(*values)
         self.address: Final[int] = ctypes.addressof(self.array)
+        self.pointer: Final[Any] = _pointer(self.address)
         self.count: Final = len(values)
 
 
@@ -90,7 +99,7 @@ class Api:
 
     def __init__(self) -> None:
         acl = ensure_acl()
-        self.create_tensor: Final[Any] = acl.aclCreateTensor
+        self.create_tensor: Final[Any] = acl.untyped("aclCreateTensor")
         self.create_scalar: Final[Any] = acl.aclCreateScalar
         self.create_ints: Final[Any] = acl.aclCreateIntArray
         self.create_floats: Final[Any] = acl.aclCreateFloatArray
@@ -214,22 +223,22 @@ def tensor_handle(a: Api, f: Function, t: TensorBase, lifted: bool) -> Any:
         n = 1
     d = dims(shape)
     dt = t._dtype
-    storage = t._storage
-    nbytes: int = storage.nbytes
-    count = nbytes // int(dt.itemsize)
-    fmt = _ND
+    storage: NpuStorage = t._storage
+    count = storage.nbytes // int(dt.itemsize)
+    form = _ND
     formats = f.formats
     if formats is not None and n < 6:
-        fmt = formats[n]
-    ptr: Any = storage.ptr or None
+        form = formats[n]
+    code = _DTYPES[dt.code]
+    start = _START if t._offset == 0 else _offset(int(t._offset))
+    ptr = _pointer(storage.ptr or None)
     if is_contiguous(t):
         # Without strides the vendor takes row-major ones; only the product of the storage's sizes counts.
         if n > 0 and count == numel(t):
-            return a.create_tensor(d.address, n, ACL_DTYPE[dt.code], None, int(t._offset), fmt, d.address, n, ptr)
-        return a.create_tensor(d.address, n, ACL_DTYPE[dt.code], None, int(t._offset), fmt, dims((count,)).address, 1,
-                               ptr)
-    return a.create_tensor(d.address, n, ACL_DTYPE[dt.code], dims(t._stride).address, int(t._offset), fmt,
-                           dims((count,)).address, 1, ptr)
+            return a.create_tensor(d.pointer, _COUNTS[n], code, None, start, form, d.pointer, _COUNTS[n], ptr)
+        return a.create_tensor(d.pointer, _COUNTS[n], code, None, start, form, dims((count,)).pointer, _COUNTS[1], ptr)
+    return a.create_tensor(d.pointer, _COUNTS[n], code, dims(t._stride).pointer, start, form,
+                           dims((count,)).pointer, _COUNTS[1], ptr)
 
 
 def scalar_dtype(value: Any, p: Param) -> int:
