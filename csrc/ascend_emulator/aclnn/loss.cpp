@@ -1,5 +1,6 @@
 // Losses of two tensors, element by element, then none, the mean or the sum of them.
 #include <cmath>
+#include <cstdlib>
 
 #include "kernel.h"
 
@@ -95,6 +96,18 @@ void run_loss_backward(Run& r, F f) {
     if (reduction == kBatchMean && shape.n) divisor = double(shape[0]);
     for (size_t i = 0; i < g.size(); ++i) g[i] = g[i] * f(x[i], t[i]) / divisor;
     r.write(r.output(), g);
+}
+
+// Whole numbers stay exact; only their mean needs a division.
+void run_absolute(Run& r) {
+    bool whole = is_integer(promote(r.tensor("self").dtype, r.tensor("target").dtype)) && is_integer(r.output().dtype);
+    if (!whole || r.integer("reduction") == kMean)
+        return run_loss(r, [](double x, double t) { return std::fabs(x - t); });
+    Dims shape = pair_shape(r);
+    auto x = r.read<int64_t>(r.tensor("self"), shape), t = r.read<int64_t>(r.tensor("target"), shape);
+    int64_t sum = 0;
+    for (size_t i = 0; i < x.size(); ++i) sum += x[i] = std::abs(x[i] - t[i]);
+    r.write(r.output(), r.integer("reduction") == kNone ? x : std::vector<int64_t>{sum});
 }
 
 double sign(double x) { return x > 0 ? 1 : x < 0 ? -1 : x; }
@@ -206,8 +219,7 @@ ACLNN(aclnnMseLoss, plan_loss<Reduced::scalar>,
       RUN { run_loss(r, [](double x, double t) { return (x - t) * (x - t); }); })
 ACLNN(aclnnMseLossBackward, plan_loss_backward,
       RUN { run_loss_backward(r, [](double x, double t) { return 2 * (x - t); }); })
-ACLNN(aclnnL1Loss, plan_loss<Reduced::scalar>,
-      RUN { run_loss(r, [](double x, double t) { return std::fabs(x - t); }); })
+ACLNN(aclnnL1Loss, plan_loss<Reduced::scalar>, run_absolute)
 ACLNN(aclnnL1LossBackward, plan_loss_backward,
       RUN { run_loss_backward(r, [](double x, double t) { return sign(x - t); }); })
 ACLNN(aclnnSmoothL1Loss, PLAN { plan_beta(p); plan_loss<Reduced::scalar>(p); }, RUN {

@@ -203,6 +203,11 @@ CASES = [
     *likelihood("aclnnNLLLoss", 5, 4), *likelihood("aclnnNLLLoss2d", 2, 4, 2, 3),
     *cross_entropy(),
     multilabel(0), multilabel(1), multilabel(2),
+    *(Case("aclnnL1Loss", ("int64",), lambda t, code=code: (
+        {"self": (x := t(3, 4) + 2**60), "target": (y := t(3, 4)), "reduction": code},
+        {"out": (x - y).abs() if code == 0 else (x - y).abs().sum()})) for code in (0, 2)),
+    Case("aclnnMseLoss", FLOATS, lambda t: (
+        {"self": (x := t(0, 4)), "target": t(0, 4), "reduction": 1}, {"out": F.mse_loss(x, x)})),
 ]
 
 

@@ -326,7 +326,11 @@ def sync_gather(t: Maker) -> Built:
 CASES = [
     *soft("aclnnSoftmax", torch.softmax, -1),
     *soft("aclnnSoftmax", torch.softmax, 1),
+    *soft("aclnnSoftmax", torch.softmax, 0, ()),
+    *soft("aclnnSoftmax", torch.softmax, 1, (0, 4)),
     *soft("aclnnLogSoftmax", torch.log_softmax, 0),
+    Case("aclnnLayerNorm", FLOATS, lambda t: (
+        {"input": (x := t(0, 4)), "normalizedShape": [4], "eps": EPS}, {"out": x.clone()})),
     Case("aclnnScaledMaskedSoftmax", FLOATS, scaled),
     Case("aclnnScaledMaskedSoftmaxBackward", FLOATS, scaled_backward),
     layer("aclnnLayerNorm", True, False), layer("aclnnLayerNorm", False, True), layer("aclnnFastLayerNorm", True, True),

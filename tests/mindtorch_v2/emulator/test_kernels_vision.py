@@ -315,6 +315,7 @@ CASES = [
     *convolution((2, 3, 5), (3, 2, 3), stride=2, padding=1, transposed=True, output_padding=1),
     *convolution((2, 4, 3, 4), (4, 3, 3, 3), stride=2, padding=1, groups=2, transposed=True, mask=(False, True, True)),
     *convolution((1, 2, 3, 2, 3), (2, 3, 2, 2, 2), stride=2, transposed=True),
+    *convolution((0, 3, 6, 7), (4, 3, 3, 3), padding=1),
     Case("aclnnConvolution", FLOATS, one_sided, 4),
     Case("aclnnConvDepthwise2d", FLOATS, depthwise, 4),
     Case("aclnnConvTbc", FLOATS, tbc, 4), Case("aclnnConvTbcBackward", FLOATS, tbc_backward, 8),
