@@ -20,7 +20,7 @@ PyMODINIT_FUNC PyInit__native(void) {
     if (methods.empty()) {
         const PyMethodDef* families[] = {storage_methods, allocator_methods, threads_methods, copy_methods,
                                          pointwise_methods, reduce_methods, nn_methods, index_methods,
-                                         matmul_methods, scalars_methods, random_methods};
+                                         matmul_methods, scalars_methods, random_methods, window_methods};
         for (const PyMethodDef* family : families)
             for (; family->ml_name; ++family) methods.push_back(*family);
         methods.push_back({nullptr, nullptr, 0, nullptr});

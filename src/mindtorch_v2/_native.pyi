@@ -848,3 +848,138 @@ def dot(
     out_offset: int,
     /,
 ) -> Storage: ...
+
+def im2col(
+    x: Storage,
+    x_offset: int,
+    x_code: int,
+    columns: Storage,
+    columns_offset: int,
+    columns_code: int,
+    images: int,
+    channels: int,
+    input: _Ints,
+    output: _Ints,
+    kernel: _Ints,
+    stride: _Ints,
+    padding: _Ints,
+    dilation: _Ints,
+    /,
+) -> None:
+    """Planes to columns of their windows."""
+
+def col2im(
+    columns: Storage,
+    columns_offset: int,
+    columns_code: int,
+    x: Storage,
+    x_offset: int,
+    x_code: int,
+    images: int,
+    channels: int,
+    input: _Ints,
+    output: _Ints,
+    kernel: _Ints,
+    stride: _Ints,
+    padding: _Ints,
+    dilation: _Ints,
+    /,
+) -> None:
+    """Columns of windows added into planes."""
+
+def depthwise(
+    x: Storage,
+    x_offset: int,
+    x_code: int,
+    weight: Storage,
+    weight_offset: int,
+    weight_code: int,
+    out: Storage,
+    out_offset: int,
+    out_code: int,
+    images: int,
+    channels: int,
+    multiplier: int,
+    input: _Ints,
+    output: _Ints,
+    kernel: _Ints,
+    stride: _Ints,
+    padding: _Ints,
+    dilation: _Ints,
+    /,
+) -> None:
+    """Convolution of each channel by itself."""
+
+def pool_max(
+    x: Storage,
+    x_offset: int,
+    x_code: int,
+    out: Storage,
+    out_offset: int,
+    out_code: int,
+    places: Storage,
+    places_offset: int,
+    places_code: int,
+    planes: int,
+    input: _Ints,
+    output: _Ints,
+    starts: _Ints,
+    ends: _Ints,
+    dilation: _Ints,
+    /,
+) -> None:
+    """The largest element of each window, and its place."""
+
+def pool_mean(
+    x: Storage,
+    x_offset: int,
+    x_code: int,
+    out: Storage,
+    out_offset: int,
+    out_code: int,
+    planes: int,
+    input: _Ints,
+    output: _Ints,
+    starts: _Ints,
+    ends: _Ints,
+    counts: _Ints,
+    divisor: int,
+    /,
+) -> None:
+    """The mean of each window; divisor 0: by the product of its counts."""
+
+def pool_mean_backward(
+    grad: Storage,
+    grad_offset: int,
+    grad_code: int,
+    dx: Storage,
+    dx_offset: int,
+    dx_code: int,
+    planes: int,
+    input: _Ints,
+    output: _Ints,
+    starts: _Ints,
+    ends: _Ints,
+    counts: _Ints,
+    divisor: int,
+    /,
+) -> None:
+    """Each mean's gradient shared out over its window."""
+
+def resample(
+    x: Storage,
+    x_offset: int,
+    x_code: int,
+    out: Storage,
+    out_offset: int,
+    out_code: int,
+    planes: int,
+    input: _Ints,
+    output: _Ints,
+    taps: _Ints,
+    places: _Ints,
+    weights: tuple[float, ...],
+    backward: bool,
+    /,
+) -> None:
+    """Weighted sums of taps per dimension, or their transpose."""

@@ -5,7 +5,7 @@ from importlib import import_module
 from importlib.util import find_spec
 
 FAMILIES = ("pointwise", "activation", "view", "shape", "create", "copy", "reduce", "matmul", "norm", "loss", "index",
-            "random", "sort")
+            "random", "sort", "conv", "padding", "pool", "batch_norm", "resample", "attention", "distance", "margin")
 
 
 def load_tables() -> None:

@@ -23,6 +23,18 @@ _nll_loss = registry.get("nll_loss_nd").call
 _cross_entropy = registry.get("cross_entropy_loss").call
 _mse_loss = registry.get("mse_loss").call
 
+# Functions that are those of `torch`, made when first asked for.
+_OF_TORCH = frozenset(
+    "conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d".split()
+)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _OF_TORCH:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = found = getattr(torch, name)
+    return found
+
 
 def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None, *, out: Tensor | None = None) -> Tensor:
     if out is not None:

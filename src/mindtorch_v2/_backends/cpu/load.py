@@ -8,8 +8,7 @@ from ..._dispatch import registry
 from ..common import pinning
 
 FAMILIES = ("pointwise", "activation", "shape", "creation", "copy", "reduce", "matmul", "norm", "loss", "index",
-            "random",
-            "sort")
+            "random", "sort", "conv", "pool", "resample", "vision", "distance", "embedding_bag", "ctc")
 
 
 def load_kernels() -> None:

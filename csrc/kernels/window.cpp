@@ -1,0 +1,440 @@
+// Windows that slide over planes: columns of convolutions, depthwise convolution, pooling, resampling.
+// Invariant: every operand is dense and is compared with the size of its storage before a pointer is made; a plane has
+// three dimensions (lower ranks have leading ones), and each plane is written by one thread only.
+//
+// An operand is 3 arguments: storage, offset, code. Triples are tuples of three ints (depth, height, width).
+//   im2col(x.., columns.., images, channels, in, out, kernel, stride, padding, dilation)
+//       columns[image][channel][kernel place][out place]; zero where the window leaves the plane
+//   col2im(columns.., x.., the same)            adds the columns into x, which is overwritten
+//   depthwise(x.., weight.., out.., images, channels, multiplier, in, out, kernel, stride, padding, dilation)
+//   pool_max(x.., out.., places.., planes, in, out, starts, ends, dilation)
+//   pool_mean(x.., out.., planes, in, out, starts, ends, counts, divisor)        divisor 0: the product of the counts
+//   pool_mean_backward(grad.., dx.., the same)
+//       starts, ends, counts: one tuple with the values of all out depths, then heights, then widths
+//   resample(x.., out.., planes, in, out, taps, places, weights, backward)
+//       out place o of dimension d is the sum over its taps of weight * x[place]; places and weights hold
+//       out * taps values per dimension, one dimension after the other. backward: x is the gradient, out is added to
+#include "lanes.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace mt {
+namespace {
+
+struct Triple { int64_t d, h, w; int64_t size() const { return d * h * w; } };
+
+Triple parse_triple(PyObject* tuple) {
+    int64_t v[3];
+    parse_ints(tuple, 3, v);
+    return {v[0], v[1], v[2]};
+}
+std::vector<int64_t> parse_list(PyObject* tuple, int64_t n) {
+    std::vector<int64_t> values((size_t)n);
+    if (!PyTuple_Check(tuple) || PyTuple_GET_SIZE(tuple) != (Py_ssize_t)n)
+        fail(PyExc_ValueError, "expected a tuple of %lld ints", (long long)n);
+    for (int64_t i = 0; i < n; ++i) values[(size_t)i] = as_int(PyTuple_GET_ITEM(tuple, i));
+    return values;
+}
+
+struct Dense {
+    char* data;
+    int code;
+    template <class T> T* as() const { return reinterpret_cast<T*>(data); }
+};
+Dense parse_dense(PyObject* const* args, int64_t numel) {
+    StorageObject* storage = as_storage(args[0]);
+    const int64_t offset = as_int(args[1]);
+    const int code = as_code(args[2]);
+    if (offset < 0 || numel < 0 || (offset + numel) * ITEMSIZE[code] > storage->nbytes)
+        fail(PyExc_ValueError, "%lld elements at %lld do not fit a storage of %zd bytes", (long long)numel,
+             (long long)offset, storage->nbytes);
+    return {storage->ptr + offset * ITEMSIZE[code], code};
+}
+
+struct Window {
+    Triple in, out, kernel, stride, padding, dilation;
+    explicit Window(PyObject* const* args)
+        : in(parse_triple(args[0])), out(parse_triple(args[1])), kernel(parse_triple(args[2])),
+          stride(parse_triple(args[3])), padding(parse_triple(args[4])), dilation(parse_triple(args[5])) {}
+};
+
+// The out places [low, high) whose window place `at` (already minus the padding) lies inside the plane.
+MT_INLINE void inside(int64_t at, int64_t stride, int64_t in, int64_t out, int64_t& low, int64_t& high) {
+    low = at >= 0 ? 0 : std::min(out, (-at + stride - 1) / stride);
+    high = at >= in ? 0 : std::min(out, (in - 1 - at) / stride + 1);
+    high = std::max(low, high);
+}
+
+// One channel's plane to its columns, or its columns added to the plane.
+template <class T, bool BACK> void plane_columns(T* plane, T* columns, const Window& v) {
+    for (int64_t a = 0; a < v.kernel.d; ++a)
+        for (int64_t b = 0; b < v.kernel.h; ++b)
+            for (int64_t c = 0; c < v.kernel.w; ++c) {
+                const int64_t z0 = a * v.dilation.d - v.padding.d, y0 = b * v.dilation.h - v.padding.h;
+                const int64_t x0 = c * v.dilation.w - v.padding.w;
+                int64_t low, high;
+                inside(x0, v.stride.w, v.in.w, v.out.w, low, high);
+                for (int64_t i = 0; i < v.out.d; ++i) {
+                    const int64_t z = z0 + i * v.stride.d;
+                    for (int64_t j = 0; j < v.out.h; ++j, columns += v.out.w) {
+                        const int64_t y = y0 + j * v.stride.h;
+                        if (z < 0 || z >= v.in.d || y < 0 || y >= v.in.h) {
+                            if constexpr (!BACK) std::fill(columns, columns + v.out.w, T{});
+                            continue;
+                        }
+                        T* row = plane + (z * v.in.h + y) * v.in.w + x0;
+                        if constexpr (BACK) {
+                            for (int64_t k = low; k < high; ++k) {
+                                T& place = row[k * v.stride.w];
+                                if constexpr (IsComplex<T>::value) {
+                                    place.re += columns[k].re;
+                                    place.im += columns[k].im;
+                                } else {
+                                    place = (T)(place + columns[k]);
+                                }
+                            }
+                        } else {
+                            std::fill(columns, columns + low, T{});
+                            if (v.stride.w == 1)
+                                std::copy(row + low, row + high, columns + low);
+                            else
+                                for (int64_t k = low; k < high; ++k) columns[k] = row[k * v.stride.w];
+                            std::fill(columns + high, columns + v.out.w, T{});
+                        }
+                    }
+                }
+            }
+}
+
+template <class F> void dispatch_columns(int code, const char* op, F&& f) {
+    switch (code) {
+        case F32: f(float()); return;
+        case F64: f(double()); return;
+        case U8: f(uint8_t()); return;
+        case I8: f(int8_t()); return;
+        case I16: f(int16_t()); return;
+        case I32: f(int32_t()); return;
+        case I64: f(int64_t()); return;
+        case C64: f(Complex<float>()); return;
+        case C128: f(Complex<double>()); return;
+        default: fail_dtype(op, code);
+    }
+}
+
+int64_t planes_each(int64_t work) { return std::max<int64_t>(1, GRAIN / std::max<int64_t>(1, work)); }
+
+template <bool BACK> PyObject* columns_of(const char* name, PyObject* const* args, Py_ssize_t nargs) {
+    expect_args(name, nargs, 14);
+    const int64_t planes = as_int(args[6]) * as_int(args[7]);
+    const Window v(args + 8);
+    const int64_t column = v.kernel.size() * v.out.size();
+    const Dense x = parse_dense(args + (BACK ? 3 : 0), planes * v.in.size());
+    const Dense columns = parse_dense(args + (BACK ? 0 : 3), planes * column);
+    if (x.code != columns.code) fail(PyExc_ValueError, "%s: operands of two dtypes", name);
+    dispatch_columns(x.code, name, [&](auto t) {
+        using T = decltype(t);
+        GilRelease unlocked(planes * column);
+        parallel_for(planes, planes_each(column), [&](int64_t begin, int64_t end) {
+            for (int64_t p = begin; p < end; ++p) {
+                T* plane = x.as<T>() + p * v.in.size();
+                if (BACK) std::fill(plane, plane + v.in.size(), T{});
+                plane_columns<T, BACK>(plane, columns.as<T>() + p * column, v);
+            }
+        });
+    });
+    Py_RETURN_NONE;
+}
+
+PyObject* im2col(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
+    return guard([&]() -> PyObject* { return columns_of<false>("im2col", args, nargs); });
+}
+PyObject* col2im(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
+    return guard([&]() -> PyObject* { return columns_of<true>("col2im", args, nargs); });
+}
+
+// ---------------------------------------------------------------- depthwise convolution
+
+// y[k] += weight * x[k * stride]
+template <class T> MT_CLONES void add_row_scaled(T* y, const T* x, int64_t stride, T weight, int64_t n) {
+    if (stride == 1)
+        for (int64_t k = 0; k < n; ++k) y[k] += weight * x[k];
+    else
+        for (int64_t k = 0; k < n; ++k) y[k] += weight * x[k * stride];
+}
+
+template <class T> void depthwise_plane(const T* plane, const T* weight, T* out, const Window& v) {
+    std::fill(out, out + v.out.size(), T{});
+    for (int64_t i = 0; i < v.out.d; ++i)
+        for (int64_t j = 0; j < v.out.h; ++j) {
+            T* row = out + (i * v.out.h + j) * v.out.w;
+            for (int64_t a = 0; a < v.kernel.d; ++a) {
+                const int64_t z = i * v.stride.d + a * v.dilation.d - v.padding.d;
+                if (z < 0 || z >= v.in.d) continue;
+                for (int64_t b = 0; b < v.kernel.h; ++b) {
+                    const int64_t y = j * v.stride.h + b * v.dilation.h - v.padding.h;
+                    if (y < 0 || y >= v.in.h) continue;
+                    for (int64_t c = 0; c < v.kernel.w; ++c) {
+                        const int64_t x0 = c * v.dilation.w - v.padding.w;
+                        int64_t low, high;
+                        inside(x0, v.stride.w, v.in.w, v.out.w, low, high);
+                        add_row_scaled(row + low, plane + (z * v.in.h + y) * v.in.w + x0 + low * v.stride.w, v.stride.w,
+                                       weight[(a * v.kernel.h + b) * v.kernel.w + c], high - low);
+                    }
+                }
+            }
+        }
+}
+
+PyObject* depthwise(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
+    return guard([&]() -> PyObject* {
+        expect_args("depthwise", nargs, 18);
+        const int64_t images = as_int(args[9]), channels = as_int(args[10]), multiplier = as_int(args[11]);
+        const Window v(args + 12);
+        const int64_t planes = images * channels * multiplier, per = channels * multiplier;
+        const Dense x = parse_dense(args, images * channels * v.in.size());
+        const Dense w = parse_dense(args + 3, per * v.kernel.size());
+        const Dense o = parse_dense(args + 6, planes * v.out.size());
+        if (x.code != w.code || x.code != o.code) fail(PyExc_ValueError, "depthwise: operands of several dtypes");
+        auto run = [&](auto t) {
+            using T = decltype(t);
+            const int64_t work = v.out.size() * v.kernel.size();
+            GilRelease unlocked(planes * work);
+            parallel_for(planes, planes_each(work), [&](int64_t begin, int64_t end) {
+                for (int64_t p = begin; p < end; ++p)
+                    depthwise_plane(x.as<T>() + (p / multiplier) * v.in.size(),
+                                    w.as<T>() + (p % per) * v.kernel.size(), o.as<T>() + p * v.out.size(), v);
+            });
+        };
+        if (x.code == F32) run(float());
+        else if (x.code == F64) run(double());
+        else fail_dtype("depthwise", x.code);
+        Py_RETURN_NONE;
+    });
+}
+
+// ---------------------------------------------------------------- pooling
+
+struct Ranges {
+    Triple in, out;
+    std::vector<int64_t> start, end;
+    Ranges(PyObject* in_, PyObject* out_, PyObject* starts, PyObject* ends)
+        : in(parse_triple(in_)), out(parse_triple(out_)), start(parse_list(starts, out.d + out.h + out.w)),
+          end(parse_list(ends, out.d + out.h + out.w)) {
+        const int64_t size[3] = {in.d, in.h, in.w}, count[3] = {out.d, out.h, out.w};
+        size_t at = 0;
+        for (int d = 0; d < 3; ++d)
+            for (int64_t i = 0; i < count[d]; ++i, ++at)
+                if (start[at] < 0 || end[at] > size[d]) fail(PyExc_ValueError, "a window leaves its plane");
+    }
+};
+
+template <class T> void max_plane(const T* x, T* out, int64_t* places, const Ranges& r, const Triple& step) {
+    const int64_t* h0 = r.start.data() + r.out.d;
+    const int64_t* h1 = r.end.data() + r.out.d;
+    const int64_t* w0 = h0 + r.out.h;
+    const int64_t* w1 = h1 + r.out.h;
+    for (int64_t i = 0; i < r.out.d; ++i)
+        for (int64_t j = 0; j < r.out.h; ++j)
+            for (int64_t k = 0; k < r.out.w; ++k) {
+                int64_t best = (r.start[(size_t)i] * r.in.h + h0[j]) * r.in.w + w0[k];
+                // A window that only meets padding has no element; PyTorch answers with the lowest number.
+                bool any = false;
+                T value;
+                if constexpr (std::is_floating_point<T>::value) value = -std::numeric_limits<T>::infinity();
+                else value = std::numeric_limits<T>::lowest();
+                for (int64_t z = r.start[(size_t)i]; z < r.end[(size_t)i]; z += step.d)
+                    for (int64_t y = h0[j]; y < h1[j]; y += step.h)
+                        for (int64_t c = w0[k]; c < w1[k]; c += step.w) {
+                            const int64_t at = (z * r.in.h + y) * r.in.w + c;
+                            const T candidate = x[at];
+                            if (!any || candidate > value || candidate != candidate) {
+                                value = candidate, best = at, any = true;
+                            }
+                        }
+                *out++ = value;
+                *places++ = best;
+            }
+}
+
+PyObject* pool_max(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
+    return guard([&]() -> PyObject* {
+        expect_args("pool_max", nargs, 15);
+        const int64_t planes = as_int(args[9]);
+        const Ranges r(args[10], args[11], args[12], args[13]);
+        const Triple step = parse_triple(args[14]);
+        const Dense x = parse_dense(args, planes * r.in.size());
+        const Dense o = parse_dense(args + 3, planes * r.out.size());
+        const Dense places = parse_dense(args + 6, planes * r.out.size());
+        if (x.code != o.code || places.code != I64) fail(PyExc_ValueError, "pool_max: wrong dtype of a result");
+        dispatch_columns(x.code, "max_pool", [&](auto t) {
+            using T = decltype(t);
+            if constexpr (IsComplex<T>::value) {
+                fail_dtype("max_pool", x.code);
+            } else {
+                GilRelease unlocked(planes * r.in.size());
+                parallel_for(planes, planes_each(r.in.size() + 4 * r.out.size()), [&](int64_t begin, int64_t end) {
+                    for (int64_t p = begin; p < end; ++p)
+                        max_plane(x.as<T>() + p * r.in.size(), o.as<T>() + p * r.out.size(),
+                                  places.as<int64_t>() + p * r.out.size(), r, step);
+                });
+            }
+        });
+        Py_RETURN_NONE;
+    });
+}
+
+template <class T, bool BACK>
+void mean_plane(T* x, T* out, const Ranges& r, const std::vector<int64_t>& count, int64_t divisor) {
+    const size_t h = (size_t)r.out.d, w = h + (size_t)r.out.h;
+    for (size_t i = 0; i < h; ++i)
+        for (size_t j = h; j < w; ++j)
+            for (size_t k = w; k < r.start.size(); ++k, ++out) {
+                T sum{};
+                const int64_t number = divisor ? divisor : count[i] * count[j] * count[k];
+                const T share = BACK ? (T)(*out / (T)number) : T{};
+                for (int64_t z = r.start[i]; z < r.end[i]; ++z)
+                    for (int64_t y = r.start[j]; y < r.end[j]; ++y) {
+                        T* row = x + (z * r.in.h + y) * r.in.w;
+                        for (int64_t c = r.start[k]; c < r.end[k]; ++c) {
+                            if constexpr (BACK) row[c] = (T)(row[c] + share);
+                            else sum = (T)(sum + row[c]);
+                        }
+                    }
+                if constexpr (!BACK) *out = (T)(sum / (T)number);
+            }
+}
+
+template <bool BACK> PyObject* mean_of(const char* name, PyObject* const* args, Py_ssize_t nargs) {
+    expect_args(name, nargs, 13);
+    const int64_t planes = as_int(args[6]);
+    const Ranges r(args[7], args[8], args[9], args[10]);
+    const std::vector<int64_t> count = parse_list(args[11], (int64_t)r.start.size());
+    const int64_t divisor = as_int(args[12]);
+    const Dense x = parse_dense(args + (BACK ? 3 : 0), planes * r.in.size());
+    const Dense o = parse_dense(args + (BACK ? 0 : 3), planes * r.out.size());
+    if (x.code != o.code) fail(PyExc_ValueError, "%s: operands of two dtypes", name);
+    auto run = [&](auto t) {
+        using T = decltype(t);
+        GilRelease unlocked(planes * r.in.size());
+        parallel_for(planes, planes_each(r.in.size() + 4 * r.out.size()), [&](int64_t begin, int64_t end) {
+            for (int64_t p = begin; p < end; ++p) {
+                T* plane = x.as<T>() + p * r.in.size();
+                if (BACK) std::fill(plane, plane + r.in.size(), T{});
+                mean_plane<T, BACK>(plane, o.as<T>() + p * r.out.size(), r, count, divisor);
+            }
+        });
+    };
+    if (x.code == F32) run(float());
+    else if (x.code == F64) run(double());
+    else if (x.code == I64) run(int64_t());
+    else fail_dtype(name, x.code);
+    Py_RETURN_NONE;
+}
+
+PyObject* pool_mean(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
+    return guard([&]() -> PyObject* { return mean_of<false>("avg_pool", args, nargs); });
+}
+PyObject* pool_mean_backward(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
+    return guard([&]() -> PyObject* { return mean_of<true>("avg_pool_backward", args, nargs); });
+}
+
+// ---------------------------------------------------------------- resampling
+
+struct Taps {
+    int64_t number[3];
+    std::vector<int64_t> place[3];
+    std::vector<double> weight[3];
+};
+
+// Forward, one dimension after the other would need a plane in between; the windows are small, so it is one sum.
+template <class T, bool BACK>
+void resample_plane(T* x, T* out, const Triple& in, const Triple& size, const Taps& taps) {
+    const int64_t nd = taps.number[0], nh = taps.number[1], nw = taps.number[2];
+    for (int64_t i = 0; i < size.d; ++i)
+        for (int64_t j = 0; j < size.h; ++j)
+            for (int64_t k = 0; k < size.w; ++k, ++out) {
+                T total{};
+                for (int64_t a = 0; a < nd; ++a) {
+                    const int64_t z = taps.place[0][(size_t)(i * nd + a)];
+                    const T wz = (T)taps.weight[0][(size_t)(i * nd + a)];
+                    for (int64_t b = 0; b < nh; ++b) {
+                        T* row = x + (z * in.h + taps.place[1][(size_t)(j * nh + b)]) * in.w;
+                        const T wy = wz * (T)taps.weight[1][(size_t)(j * nh + b)];
+                        const int64_t* place = taps.place[2].data() + k * nw;
+                        const double* weight = taps.weight[2].data() + k * nw;
+                        if constexpr (BACK) {
+                            for (int64_t c = 0; c < nw; ++c) row[place[c]] += wy * (T)weight[c] * *out;
+                        } else {
+                            T sum{};
+                            for (int64_t c = 0; c < nw; ++c) sum += (T)weight[c] * row[place[c]];
+                            total += wy * sum;
+                        }
+                    }
+                }
+                if constexpr (!BACK) *out = total;
+            }
+}
+
+PyObject* resample(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
+    return guard([&]() -> PyObject* {
+        expect_args("resample", nargs, 13);
+        const int64_t planes = as_int(args[6]);
+        const Triple in = parse_triple(args[7]), size = parse_triple(args[8]);
+        Taps taps;
+        parse_ints(args[9], 3, taps.number);
+        const int64_t from[3] = {in.d, in.h, in.w}, to[3] = {size.d, size.h, size.w};
+        int64_t all = 0;
+        for (int d = 0; d < 3; ++d) all += to[d] * taps.number[d];
+        const std::vector<int64_t> places = parse_list(args[10], all);
+        if (!PyTuple_Check(args[11]) || PyTuple_GET_SIZE(args[11]) != (Py_ssize_t)all)
+            fail(PyExc_ValueError, "expected a tuple of %lld weights", (long long)all);
+        int64_t at = 0;
+        for (int d = 0; d < 3; ++d)
+            for (int64_t i = 0; i < to[d] * taps.number[d]; ++i, ++at) {
+                if (places[(size_t)at] < 0 || places[(size_t)at] >= from[d])
+                    fail(PyExc_ValueError, "a tap leaves its plane");
+                taps.place[d].push_back(places[(size_t)at]);
+                taps.weight[d].push_back(as_double(PyTuple_GET_ITEM(args[11], at)));
+            }
+        const bool back = as_bool(args[12]);
+        const Dense x = parse_dense(args + (back ? 3 : 0), planes * in.size());
+        const Dense o = parse_dense(args + (back ? 0 : 3), planes * size.size());
+        if (x.code != o.code) fail(PyExc_ValueError, "resample: operands of two dtypes");
+        auto run = [&](auto t) {
+            using T = decltype(t);
+            const int64_t work = size.size() * taps.number[0] * taps.number[1] * taps.number[2];
+            GilRelease unlocked(planes * work);
+            parallel_for(planes, planes_each(work), [&](int64_t begin, int64_t end) {
+                for (int64_t p = begin; p < end; ++p) {
+                    T* plane = x.as<T>() + p * in.size();
+                    T* result = o.as<T>() + p * size.size();
+                    if (back) {
+                        std::fill(plane, plane + in.size(), T{});
+                        resample_plane<T, true>(plane, result, in, size, taps);
+                    } else {
+                        resample_plane<T, false>(plane, result, in, size, taps);
+                    }
+                }
+            });
+        };
+        if (x.code == F32) run(float());
+        else if (x.code == F64) run(double());
+        else fail_dtype("resample", x.code);
+        Py_RETURN_NONE;
+    });
+}
+
+}  // namespace
+}  // namespace mt
+
+using namespace mt;
+PyMethodDef window_methods[] = {
+    MT_METHOD("im2col", im2col, "Planes to columns of their windows."),
+    MT_METHOD("col2im", col2im, "Columns of windows added into planes."),
+    MT_METHOD("depthwise", depthwise, "Convolution of each channel by itself."),
+    MT_METHOD("pool_max", pool_max, "The largest element of each window, and its place."),
+    MT_METHOD("pool_mean", pool_mean, "The mean of each window."),
+    MT_METHOD("pool_mean_backward", pool_mean_backward, "Each mean's gradient shared out over its window."),
+    MT_METHOD("resample", resample, "Weighted sums of taps per dimension, or their transpose."),
+    {nullptr, nullptr, 0, nullptr}};

@@ -1,0 +1,179 @@
+"""CPU lines of convolution: columns of windows times weights, each channel by itself where groups leave one each.
+
+Invariant: a transposed convolution is the gradient of a plain one with respect to its input, and is computed as that;
+columns are made for as many images at a time as fit `_COLUMNS` bytes.
+"""
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from ... import _native
+from ..._tensor_base import TensorBase
+from .dense import deliver, fresh, operand, plain, target, triple, wide_dtype
+from .lines import cpu, into
+from .numpy_view import np_view
+
+Ints = tuple[int, ...]
+_COLUMNS = 1 << 25
+
+
+class Window(NamedTuple):
+    """The geometry of a plain convolution from `inner` to `outer` places; all of length three."""
+
+    inner: Ints
+    outer: Ints
+    kernel: Ints
+    stride: Ints
+    padding: Ints
+    dilation: Ints
+    groups: int
+
+    @property
+    def pointwise(self) -> bool:
+        """Whether the columns are the planes themselves."""
+        return self.kernel == (1, 1, 1) and self.stride == (1, 1, 1) and self.padding == (0, 0, 0)
+
+
+def _size(values: Ints) -> int:
+    return values[0] * values[1] * values[2]
+
+
+def window(inner: Ints, outer: Ints, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints, groups: int) -> Window:
+    return Window(triple(inner, 1), triple(outer, 1), triple(kernel, 1), triple(stride, 1), triple(padding, 0),
+                  triple(dilation, 1), groups)
+
+
+def _columns(x: TensorBase, first: int, images: int, v: Window, buffer: Any) -> Any:
+    """(images, groups, channels of a group * kernel places, out places) as an ndarray."""
+    channels = x._shape[1]
+    shape = (images, v.groups, channels // v.groups * _size(v.kernel), _size(v.outer))
+    if v.pointwise:
+        return np_view(x)[first:first + images].reshape(shape)
+    storage, offset, code = operand(x)
+    _native.im2col(storage, offset + first * channels * _size(v.inner), code, *operand(buffer), images, channels, *v[:6])
+    return np_view(buffer)[:images * shape[1] * shape[2] * shape[3]].reshape(shape)
+
+
+def _chunk(channels: int, images: int, v: Window, itemsize: int) -> int:
+    per = max(1, channels * _size(v.kernel) * _size(v.outer) * itemsize)
+    return max(1, min(images, _COLUMNS // per))
+
+
+def _forward(x: TensorBase, weight: TensorBase, out: TensorBase, v: Window) -> None:
+    """out = the convolution, without bias; all dense in one dtype."""
+    import numpy
+
+    images, channels = x._shape[:2]
+    if channels == v.groups and x._dtype.name in ("float32", "float64") and not v.pointwise and channels > 1:
+        _native.depthwise(*operand(x), *operand(weight), *operand(out), images, channels,
+                          weight._shape[0] // channels, *v[:6])
+        return
+    w = np_view(weight).reshape((v.groups, weight._shape[0] // v.groups, -1))
+    y = np_view(out).reshape((images, v.groups, weight._shape[0] // v.groups, -1))
+    step = _chunk(channels, images, v, x._dtype.itemsize)
+    buffer = None if v.pointwise else fresh((step * channels * _size(v.kernel) * _size(v.outer),), x._dtype)
+    for first in range(0, images, step):
+        count = min(step, images - first)
+        numpy.matmul(w, _columns(x, first, count, v, buffer), out=y[first:first + count])
+
+
+def _input_gradient(grad: TensorBase, weight: TensorBase, out: TensorBase, v: Window) -> None:
+    """out = what the places of the input received."""
+    import numpy
+
+    images, channels = out._shape[:2]
+    w = np_view(weight).reshape((v.groups, weight._shape[0] // v.groups, -1)).swapaxes(1, 2)
+    g = np_view(grad).reshape((images, v.groups, weight._shape[0] // v.groups, -1))
+    if v.pointwise:
+        numpy.matmul(w, g, out=np_view(out).reshape((images, v.groups, channels // v.groups, -1)))
+        return
+    step = _chunk(channels, images, v, grad._dtype.itemsize)
+    buffer = fresh((step, v.groups, channels // v.groups * _size(v.kernel), _size(v.outer)), grad._dtype)
+    storage, offset, code = operand(out)
+    for first in range(0, images, step):
+        count = min(step, images - first)
+        numpy.matmul(w, g[first:first + count], out=np_view(buffer)[:count])
+        _native.col2im(*operand(buffer), storage, offset + first * channels * _size(v.inner), code, count, channels,
+                       *v[:6])
+
+
+def _weight_gradient(grad: TensorBase, x: TensorBase, out: TensorBase, v: Window) -> None:
+    import numpy
+
+    images, channels = x._shape[:2]
+    w = np_view(out).reshape((v.groups, out._shape[0] // v.groups, -1))
+    w[...] = 0
+    g = np_view(grad).reshape((images, v.groups, out._shape[0] // v.groups, -1))
+    step = _chunk(channels, images, v, x._dtype.itemsize)
+    buffer = None if v.pointwise else fresh((step * channels * _size(v.kernel) * _size(v.outer),), x._dtype)
+    for first in range(0, images, step):
+        count = min(step, images - first)
+        columns = _columns(x, first, count, v, buffer)
+        for n in range(count):
+            w += numpy.matmul(g[first + n], columns[n].swapaxes(1, 2))
+
+
+def _conjugate(t: TensorBase) -> TensorBase:
+    import numpy
+
+    if not t._dtype.is_complex:
+        return t
+    out = fresh(t._shape, t._dtype)
+    numpy.conjugate(np_view(t), out=np_view(out))
+    return out
+
+
+def _convolution(out: Any, input: Any, weight: Any, bias: Any, stride: Ints, padding: Ints, dilation: Ints,
+                 transposed: bool, output_padding: Ints, groups: int) -> None:
+    dt = wide_dtype(input._dtype)
+    x, w, y = plain(input, dt), plain(weight, dt), target(out, dt)
+    if 0 not in y._shape:
+        small, large = (x, y) if transposed else (y, x)
+        v = window(large._shape[2:], small._shape[2:], w._shape[2:], stride, padding, dilation, groups)
+        if 0 in x._shape or 0 in w._shape:
+            np_view(y)[...] = 0
+        elif transposed:
+            _input_gradient(x, w, y, v)
+        else:
+            _forward(x, w, y, v)
+        if bias is not None:
+            values = np_view(y)
+            values += np_view(plain(bias, dt)).reshape((1, -1) + (1,) * (values.ndim - 2))
+    deliver(out, y)
+
+
+def _convolution_backward(outs: Any, grad_output: Any, input: Any, weight: Any, bias_sizes: Any, stride: Ints,
+                          padding: Ints, dilation: Ints, transposed: bool, output_padding: Ints, groups: int,
+                          output_mask: Any) -> None:
+    dt = wide_dtype(input._dtype)
+    g, x, w = plain(grad_output, dt), plain(input, dt), plain(weight, dt)
+    small, large = (x, g) if transposed else (g, x)
+    v = window(large._shape[2:], small._shape[2:], w._shape[2:], stride, padding, dilation, groups)
+    nothing = 0 in g._shape or 0 in x._shape or 0 in w._shape
+    if output_mask[0]:
+        y = target(outs[0], dt)
+        if nothing:
+            np_view(y)[...] = 0
+        elif transposed:
+            _forward(g, _conjugate(w), y, v)
+        else:
+            _input_gradient(g, _conjugate(w), y, v)
+        deliver(outs[0], y)
+    if output_mask[1]:
+        y = target(outs[1], dt)
+        if nothing:
+            np_view(y)[...] = 0
+        elif transposed:
+            _weight_gradient(_conjugate(x), g, y, v)
+        else:
+            _weight_gradient(g, _conjugate(x), y, v)
+        deliver(outs[1], y)
+    if output_mask[2]:
+        y = target(outs[2], dt)
+        values = np_view(g)
+        np_view(y)[...] = values.sum(axis=(0, *range(2, values.ndim)))
+        deliver(outs[2], y)
+
+
+cpu("convolution", into(_convolution))
+cpu("convolution_backward", into(_convolution_backward))

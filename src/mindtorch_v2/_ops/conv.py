@@ -1,0 +1,224 @@
+"""Convolutions.
+
+Invariant: one row, `convolution`, serves every rank, plain and transposed; its backward row is written in terms of the
+two rows themselves, because a convolution is linear in its input and in its weight.
+"""
+from __future__ import annotations
+
+from typing import Any
+
+from .._backends.common.kernels import CPP_NAMES
+from .._dispatch import registry
+from .._dispatch.op import Op, Spec
+from .._tensor_base import contiguous_strides
+from .rules.base import like
+from .rules.shape import format_strides, suggested_format
+from .table import composite, op
+
+Ints = tuple[int, ...]
+_PAD = registry.get("constant_pad_nd")
+
+
+def _by(values: Ints) -> str:
+    return " x ".join(map(str, values))
+
+
+def _check(x: Any, w: Any, bias: Any, stride: Ints, padding: Ints, dilation: Ints, transposed: bool,
+           output_padding: Ints, groups: int) -> None:
+    """What PyTorch refuses, in its order and words."""
+    shape, kernel = list(x._shape), list(w._shape)
+    if any(p < 0 for p in padding):
+        raise RuntimeError("negative padding is not supported")
+    if any(p < 0 for p in output_padding):
+        raise RuntimeError("negative output_padding is not supported")
+    if any(s <= 0 for s in stride):
+        raise RuntimeError("non-positive stride is not supported")
+    if any(d <= 0 for d in dilation):
+        raise RuntimeError("dilation should be greater than zero")
+    if groups <= 0:
+        raise RuntimeError("non-positive groups is not supported")
+    if len(shape) != len(kernel):
+        raise RuntimeError(f"Expected {len(kernel)}-dimensional input for {len(kernel)}-dimensional weight {kernel}, "
+                           f"but got {len(shape)}-dimensional input of size {shape} instead")
+    if kernel[0] < groups:
+        raise RuntimeError(f"Given groups={groups}, expected weight to be at least {groups} at dimension 0, but got "
+                           f"weight of size {kernel} instead")
+    if kernel[0] % groups:
+        raise RuntimeError(f"Given groups={groups}, expected weight to be divisible by {groups} at dimension 0, but "
+                           f"got weight of size {kernel} instead")
+    given = f"Given {'transposed=1' if transposed else f'groups={groups}'}, weight of size {kernel}"
+    wanted = kernel[0] if transposed else kernel[1] * groups
+    if shape[1] != wanted:
+        raise RuntimeError(f"{given}, expected input{shape} to have {wanted} channels, but got {shape[1]} channels "
+                           "instead")
+    results = kernel[1] * groups if transposed else kernel[0]
+    if bias is not None and bias._shape != (results,):
+        head = given if transposed else f"Given weight of size {kernel}"
+        raise RuntimeError(f"{head}, expected bias to be 1-dimensional with {results} elements, but got bias of size "
+                           f"{list(bias._shape)} instead")
+    if not transposed:
+        padded = tuple(s + 2 * p for s, p in zip(shape[2:], padding))
+        reach = tuple(d * (k - 1) + 1 for d, k in zip(dilation, kernel[2:]))
+        if any(s < k for s, k in zip(padded, reach)):
+            raise RuntimeError(f"Calculated padded input size per channel: ({_by(padded)}). Kernel size: ({_by(reach)}). "
+                               "Kernel size can't be greater than actual input size")
+    for t, name in ((w, "weight"), (bias, "bias")):
+        if t is not None and t._dtype is not x._dtype:
+            raise RuntimeError(f"Input type ({CPP_NAMES[x._dtype.name]}) and {name} type ({CPP_NAMES[t._dtype.name]}) "
+                               "should be the same")
+
+
+def _strides(shape: Ints, x: Any, w: Any) -> Ints:
+    """Channels move fastest in the result if they do in the input or in the weight."""
+    if 0 in shape:
+        return contiguous_strides(shape)
+    found = suggested_format(x)
+    return format_strides(shape, suggested_format(w) if found is None else found)
+
+
+def _convolution_meta(input: Any, weight: Any, bias: Any, stride: Ints, padding: Ints, dilation: Ints,
+                      transposed: bool, output_padding: Ints, groups: int) -> Spec:
+    _check(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups)
+    kernel, places = weight._shape[2:], []
+    for i, n in enumerate(input._shape[2:]):
+        reach = dilation[i] * (kernel[i] - 1) + 1
+        if transposed:
+            places.append((n - 1) * stride[i] - 2 * padding[i] + reach + output_padding[i])
+        else:
+            places.append((n + 2 * padding[i] - reach) // stride[i] + 1)
+    channels = weight._shape[1] * groups if transposed else weight._shape[0]
+    shape = (input._shape[0], channels, *places)
+    if any(n <= 0 for n in places):
+        raise RuntimeError(f"Given input size per channel: ({_by(input._shape[2:])}). Calculated output size per "
+                           f"channel: ({_by(tuple(places))}). Output size is too small")
+    return Spec(shape, _strides(shape, input, weight), input._dtype, input._dtype, input._device)
+
+
+def _backward_meta(grad_output: Any, input: Any, weight: Any, bias_sizes: Any, stride: Ints, padding: Ints,
+                   dilation: Ints, transposed: bool, output_padding: Ints, groups: int, output_mask: Any) -> list[Spec]:
+    nothing = like(input, (0,))
+    return [
+        Spec(input._shape, _strides(input._shape, input, weight), input._dtype, input._dtype, input._device)
+        if output_mask[0] else nothing,
+        Spec(weight._shape, _strides(weight._shape, input, weight), weight._dtype, weight._dtype, weight._device)
+        if output_mask[1] else nothing,
+        like(grad_output, (grad_output._shape[1],)) if output_mask[2] else nothing]
+
+
+def _double_backward(grads: Any, needs: Any, grad_output: Any, input: Any, weight: Any, stride: Ints, padding: Ints,
+                     dilation: Ints, transposed: bool, output_padding: Ints, groups: int, output_mask: Any) -> Any:
+    """The backward pass is linear in each of its operands: the same three products with one operand exchanged."""
+    how = (stride, padding, dilation, transposed, output_padding, groups)
+    into_input, into_weight, into_bias = (g if m else None for g, m in zip(grads, output_mask))
+    grad: Any = None
+    if needs[0]:
+        parts = []
+        if into_input is not None:
+            parts.append(CONVOLUTION.call((into_input, weight, None, *how)))
+        if into_weight is not None:
+            parts.append(CONVOLUTION.call((input, into_weight, None, *how)))
+        if into_bias is not None:
+            parts.append(into_bias.reshape((1, -1) + (1,) * (len(input._shape) - 2)).expand(grad_output._shape))
+        for part in parts:
+            grad = part if grad is None else grad + part
+    to_input = to_weight = None
+    if needs[1] and into_weight is not None:
+        to_input = BACKWARD.call((grad_output, input, into_weight, None, *how, (True, False, False)))[0]
+    if needs[2] and into_input is not None:
+        to_weight = BACKWARD.call((grad_output, into_input, weight, None, *how, (False, True, False)))[1]
+    return grad, to_input, to_weight
+
+
+BACKWARD: Op = op(
+    "convolution_backward(Tensor grad_output, Tensor input, Tensor weight, int[]? bias_sizes, int[] stride, "
+    "int[] padding, int[] dilation, bool transposed, int[] output_padding, int groups, bool[3] output_mask) "
+    "-> (Tensor, Tensor, Tensor)", meta=_backward_meta, function=False, method=False,
+    grad={("grad_output", "input", "weight"): _double_backward})
+
+
+def _backward(g: Any, needs: Any, input: Any, weight: Any, bias: Any, stride: Ints, padding: Ints, dilation: Ints,
+              transposed: bool, output_padding: Ints, groups: int) -> Any:
+    sizes = None if bias is None else tuple(bias._shape)
+    return BACKWARD.call((g, input, weight, sizes, stride, padding, dilation, transposed, output_padding, groups,
+                          tuple(needs)))
+
+
+CONVOLUTION: Op = op(
+    "convolution(Tensor input, Tensor weight, Tensor? bias, int[] stride, int[] padding, int[] dilation, "
+    "bool transposed, int[] output_padding, int groups) -> Tensor", meta=_convolution_meta, method=False,
+    grad={("input", "weight", "bias"): _backward})
+
+
+# -- one function for each rank ---------------------------------------------------------------------------------------
+def _expand(values: Ints, rank: int, name: str) -> Ints:
+    if len(values) == rank:
+        return tuple(values)
+    if len(values) == 1:
+        return tuple(values) * rank
+    raise RuntimeError(f"expected {name} to be a single integer value or a list of {rank} values to match the "
+                       f"convolution dimensions, but got {name}={list(values)}")
+
+
+def _batched(name: str, rank: int, x: Any) -> bool:
+    if len(x._shape) not in (rank + 1, rank + 2):
+        raise RuntimeError(f"Expected {rank + 1}D (unbatched) or {rank + 2}D (batched) input to {name}, but got input "
+                           f"of size: {list(x._shape)}")
+    return len(x._shape) == rank + 2
+
+
+def _convolve(name: str, rank: int, x: Any, w: Any, bias: Any, stride: Ints, padding: Ints, dilation: Ints,
+              transposed: bool, output_padding: Ints, groups: int) -> Any:
+    batched = _batched(name, rank, x)
+    if len(w._shape) != rank + 2:
+        raise RuntimeError(f"Expected {len(w._shape)}-dimensional input for {len(w._shape)}-dimensional weight "
+                           f"{list(w._shape)}, but got {rank + 2}-dimensional input of size "
+                           f"{list(x._shape if batched else (1, *x._shape))} instead")
+    how = (_expand(stride, rank, "stride"), _expand(padding, rank, "padding"), _expand(dilation, rank, "dilation"),
+           transposed, _expand(output_padding, rank, "output_padding"), groups)
+    out = CONVOLUTION.call((x if batched else x.unsqueeze(0), w, bias, *how))
+    return out if batched else out.squeeze(0)
+
+
+def _same(name: str, rank: int, x: Any, w: Any, bias: Any, stride: Ints, padding: str, dilation: Ints,
+          groups: int) -> Any:
+    if padding == "valid":
+        return _convolve(name, rank, x, w, bias, stride, (0,), dilation, False, (0,), groups)
+    if padding != "same":
+        raise RuntimeError(f"Invalid padding string: '{padding}'")
+    if any(s != 1 for s in stride):
+        raise RuntimeError("padding='same' is not supported for strided convolutions")
+    _batched(name, rank, x)
+    reach = tuple(d * (k - 1) for d, k in zip(_expand(dilation, rank, "dilation"), w._shape[2:]))
+    # Where the padding cannot be shared out evenly, the one more is at the end.
+    if any(r % 2 for r in reach):
+        extra: list[int] = []
+        for r in reversed(reach):
+            extra += [0, r % 2]
+        x = _PAD.call((x, tuple(extra), 0))
+    return _convolve(name, rank, x, w, bias, stride, tuple(r // 2 for r in reach), dilation, False, (0,), groups)
+
+
+def _declare(rank: int) -> None:
+    name, across = f"conv{rank}d", f"conv_transpose{rank}d"
+    head = "Tensor input, Tensor weight, Tensor? bias=None"
+
+    def plain(input: Any, weight: Any, bias: Any, stride: Ints, padding: Ints, dilation: Ints, groups: int) -> Any:
+        return _convolve(name, rank, input, weight, bias, stride, padding, dilation, False, (0,), groups)
+
+    def named(input: Any, weight: Any, bias: Any, stride: Ints, padding: str, dilation: Ints, groups: int) -> Any:
+        return _same(name, rank, input, weight, bias, stride, padding, dilation, groups)
+
+    def transposed(input: Any, weight: Any, bias: Any, stride: Ints, padding: Ints, output_padding: Ints, groups: int,
+                   dilation: Ints) -> Any:
+        return _convolve(across, rank, input, weight, bias, stride, padding, dilation, True, output_padding, groups)
+
+    composite(f"{name}({head}, int[{rank}] stride=1, int[{rank}] padding=0, int[{rank}] dilation=1, int groups=1) "
+              "-> Tensor", plain)
+    composite(f"{name}.padding({head}, int[{rank}] stride=1, str padding='valid', int[{rank}] dilation=1, "
+              "int groups=1) -> Tensor", named)
+    composite(f"{across}({head}, int[{rank}] stride=1, int[{rank}] padding=0, int[{rank}] output_padding=0, "
+              f"int groups=1, int[{rank}] dilation=1) -> Tensor", transposed)
+
+
+for _rank in (1, 2, 3):
+    _declare(_rank)
