@@ -1,6 +1,7 @@
 """The launcher and the vocabulary of lines: what reaches the vendor, what is kept, what a wrong line says."""
 from __future__ import annotations
 
+import ctypes
 import threading
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 
 import mindtorch_v2 as torch
 from mindtorch_v2._backends.npu import aclnn, kernels, launch, lines, load, table
+from mindtorch_v2._backends.npu.acl_loader import ensure_acl
 from mindtorch_v2._dispatch import registry
 
 from .. import _npu
@@ -22,31 +24,31 @@ def loaded() -> None:
 # -- packing -----------------------------------------------------------------------------------------------------------
 
 
-class Recorder:
-    """Stands for aclCreateTensor: keeps what it was given."""
-
-    def __init__(self) -> None:
-        self.calls: list[tuple[Any, ...]] = []
-
-    def create_tensor(self, *args: Any) -> int:
-        self.calls.append(args)
-        return 1
-
-
 def packed(t: Any, function: str = "aclnnAdd", parameter: int = 0) -> dict[str, Any]:
-    """A tensor as the vendor gets it."""
-    import ctypes
+    """A tensor as the vendor has it."""
+    acl, api, f = ensure_acl(), launch.api(), launch.resolve(function)
+    handle = launch.tensor_handle(api, f, t, f.lifted[parameter])
 
-    recorder = Recorder()
-    f = launch.resolve(function)
-    launch.tensor_handle(recorder, f, t, f.lifted[parameter])  # type: ignore[arg-type]
-    dims, n, dtype, stride, offset, fmt, storage, count, data = recorder.calls[0]
+    def sizes(read: Any) -> tuple[int, ...]:
+        pointer, count = ctypes.c_void_p(), ctypes.c_uint64()
+        assert read(handle, ctypes.byref(pointer), ctypes.byref(count)) == 0
+        found = tuple((ctypes.c_int64 * count.value).from_address(pointer.value)) if count.value else ()
+        if pointer.value:
+            api.delete_array(pointer)
+        return found
 
-    def read(address: int | None, length: int) -> tuple[int, ...] | None:
-        return None if address is None else tuple((ctypes.c_int64 * length).from_address(address))
+    def number(read: Any, kind: Any) -> Any:
+        out = kind()
+        assert read(handle, ctypes.byref(out)) == 0
+        return out.value
 
-    return {"dims": read(dims, n), "dtype": dtype, "stride": read(stride, n), "offset": offset, "format": fmt,
-            "storage": read(storage, count), "data": data}
+    try:
+        return {"dims": sizes(acl.aclGetViewShape), "stride": sizes(acl.aclGetViewStrides),
+                "storage": sizes(acl.aclGetStorageShape), "offset": number(acl.aclGetViewOffset, ctypes.c_int64),
+                "dtype": number(acl.aclGetDataType, ctypes.c_int32), "format": number(acl.aclGetFormat, ctypes.c_int32),
+                "data": number(acl.aclGetRawTensorAddr, ctypes.c_void_p)}
+    finally:
+        api.destroy_tensor(handle)
 
 
 def test_a_view_is_described_by_its_storage() -> None:
@@ -57,11 +59,13 @@ def test_a_view_is_described_by_its_storage() -> None:
                    "data": base.data_ptr()}
 
 
-def test_a_row_major_tensor_needs_no_strides() -> None:
+def test_a_part_of_a_row_major_tensor_keeps_the_base_pointer() -> None:
     base = torch.zeros(4, 6, dtype=torch.int64, device="npu")
-    assert packed(base)["stride"] is None and packed(base)["dtype"] == 9
-    assert packed(base[2:]) == {"dims": (2, 6), "dtype": 9, "stride": None, "offset": 12, "format": 2,
+    assert packed(base[2:]) == {"dims": (2, 6), "dtype": 9, "stride": (6, 1), "offset": 12, "format": 2,
                                 "storage": (24,), "data": base.data_ptr()}
+    whole = packed(base)
+    assert (whole["dims"], whole["stride"], whole["offset"]) == ((4, 6), (6, 1), 0)
+    assert whole["storage"] in ((24,), (4, 6))
 
 
 def test_a_0_dim_tensor_is_lifted_where_the_documents_ask_for_dimensions() -> None:
