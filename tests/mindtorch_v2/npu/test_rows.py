@@ -12,6 +12,7 @@ import pytest
 from .. import _oracle
 from .._subject import subject as torch
 from ..parity import _infos, _own
+from ..parity.test_forms import with_out
 from ..parity.test_gradients import leaves
 from ..parity.test_layouts import LAYOUTS
 from ..parity.test_values import PRECISE, _assert_same_up_to_ties, _layouts, _no_worse
@@ -111,6 +112,40 @@ def test_inplace(case: Any) -> None:
         assert actual is mine, where
         assert mine._version == before + 1, f"{where}: the version moved by {mine._version - before}"
         compare(case, dtype, sample, actual, expected, args, kwargs, where)
+
+
+@pytest.mark.parametrize("case", with_out() if _oracle.available() else (), ids=lambda case: case.label)
+def test_out(case: Any) -> None:
+    info = case.info
+    dtype = _rows.first_dtype(case)
+    if dtype is None or _rows.is_tied(case):
+        return
+    for sample in _infos.samples(info, dtype, count=4):
+        args, kwargs = _infos.arguments(sample)
+        where = f"{case.label} out= {dtype} {_infos.describe(sample)}"
+        expected = _infos.attempt(_infos.in_oracle(info), args, kwargs)
+        many = isinstance(expected, (list, tuple))
+        if not many and not isinstance(expected, _oracle.load().Tensor):
+            continue
+        targets = [in_other_order(item) for item in (expected if many else [expected])]
+        given = [_rows.arguments(t) for t in targets]
+        theirs = _infos.attempt(_infos.in_oracle(info), args, {**kwargs, "out": tuple(targets) if many else targets[0]})
+        actual = _rows.run(_infos.in_subject(info), _rows.arguments_of(case, args),
+                           {**_rows.arguments(kwargs), "out": tuple(given) if many else given[0]})
+        if isinstance(theirs, _infos.Failure) or _rows.refusal(actual):
+            _rows.settle()
+            continue
+        assert not isinstance(actual, _infos.Failure), f"{where}: {actual.kind}: {actual.text}"
+        results = list(actual) if many else [actual]
+        assert all(left is right for left, right in zip(results, given)), f"{where}: returned something else"
+        compare(case, dtype, sample, results if many else results[0], targets if many else targets[0], args, kwargs,
+                where)
+
+
+def in_other_order(t: Any) -> Any:
+    """A target of this shape and dtype; where it has two dimensions they lie in memory the other way round."""
+    plain = t.detach()
+    return (plain.t().clone().contiguous().t() if plain.dim() == 2 and plain.numel() else plain.clone()).fill_(1)
 
 
 def differentiable() -> list[Any]:
