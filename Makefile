@@ -3,6 +3,8 @@
 #   make test                 set up, build, run all tests        (ORACLE=1: also against PyTorch 2.13.0;
 #                             NPU=cann: on the machine's own NPUs instead of the emulator)
 #   make test-uncompiled      the core tests on src/ as it is written, without mypyc
+#   make test-sanitized       the emulator's tests on a sanitised build
+#   make docs                 write docs/support.md: which operator runs where
 #   make lint  bench  build  clean
 PYTHON ?= python3
 VENV   := .venv
@@ -22,7 +24,7 @@ ifdef NPU
 export MINDTORCH_NPU := $(NPU)
 endif
 
-.PHONY: demo test test-uncompiled lint bench build native clean
+.PHONY: demo test test-uncompiled test-sanitized docs lint bench build native clean
 
 demo: build
 	$(PY) examples/demo.py
@@ -32,6 +34,28 @@ test: build $(ORACLE_STAMP)
 
 test-uncompiled: native $(ORACLE_STAMP)
 	PYTHONPATH=src $(PY) -m pytest $(CORE_TESTS) $(PYTEST_ARGS)
+
+# The emulator's own tests on a sanitised build: SANITIZER=address (with UBSan; everything) or thread (streams, handles).
+SANITIZER ?= address
+SANITIZED := build/sanitized-$(SANITIZER)
+SANITIZED_TESTS_address := tests/mindtorch_v2/emulator
+SANITIZED_TESTS_thread := tests/mindtorch_v2/emulator/test_objects.py \
+    $(wildcard tests/mindtorch_v2/emulator/test_runtime_*.py)
+PRELOAD_address := asan
+PRELOAD_thread := tsan
+# Python is not instrumented: its own faults are its own (the tests provoke some), and its memory is not looked for.
+SANITIZER_OPTIONS := handle_segv=0:handle_abort=0
+test-sanitized: native $(ORACLE_STAMP)
+	$(PY) csrc/ascend_emulator/build.py --sanitize $(SANITIZER) --out $(SANITIZED)
+	LD_PRELOAD="$$($(or $(CXX),g++) -print-file-name=lib$(PRELOAD_$(SANITIZER)).so) \
+	    $$($(or $(CXX),g++) -print-file-name=libstdc++.so.6)" \
+	ASAN_OPTIONS=$(SANITIZER_OPTIONS):detect_leaks=0 \
+	TSAN_OPTIONS=$(SANITIZER_OPTIONS):suppressions=tests/mindtorch_v2/emulator/tsan.supp \
+	MINDTORCH_EMULATOR_LIB=$(SANITIZED) PYTHONPATH=src \
+	    $(PY) -m pytest $(SANITIZED_TESTS_$(SANITIZER)) $(PYTEST_ARGS)
+
+docs: native
+	PYTHONPATH=src $(PY) docs/make_support.py
 
 lint: $(VENV)/.tools
 	$(PY) -m ruff check .
