@@ -9,6 +9,7 @@ from typing import Any
 from ..._dispatch import registry
 from ..._dtype import int64
 from ..._ops.rules.base import wrap_dim
+from ..._tensor_base import numel
 from ..common.runtime import extent
 from ..common.transfer import STRIDED_MAP, may_overlap
 from . import table
@@ -31,8 +32,8 @@ def _accepted(tensors: Any, out: Any, mask: int, op: str) -> list[Any]:
 
 @helper
 def joined(tensors: Any, out: Any) -> list[Any]:
-    """What is joined: a vector without elements is left out, whatever the rank of the others."""
-    return _accepted([t for t in tensors if t._shape != (0,)], out, _CAT, "cat")
+    """What is joined: tensors without elements add nothing, and a vector without any may stand beside every rank."""
+    return _accepted([t for t in tensors if numel(t) > 0], out, _CAT, "cat")
 
 
 @helper
