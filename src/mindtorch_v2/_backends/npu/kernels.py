@@ -99,6 +99,7 @@ class Call:
         self.masks: Final[list[int]] = [p.mask for p in self.sig.params]
         self.kinds: Final[list[int]] = [p.kind for p in self.sig.params]
         self.dense: Final[list[bool]] = [p.dense for p in self.sig.params]
+        self.optional: Final[list[bool]] = [p.optional for p in self.sig.params]
         self.common: int = 0
         first = True
         for i, p in enumerate(self.sig.params):
@@ -409,6 +410,11 @@ def arrange(op: Op, call: Call, args: tuple[Any, ...], spec: Spec, inner: dtype,
         else:
             k = -3 - s
             t = outs[k]
+            if call.optional[i] and numel(t) == 0:
+                # Not asked for.
+                values.append(None)
+                i += 1
+                continue
             want = result_dtype(op, call, t._dtype, spec, inner, int(i))
             if want is not t._dtype or call.dense[i] and not is_contiguous(t):
                 if results is outs:

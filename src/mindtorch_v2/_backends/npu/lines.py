@@ -4,7 +4,7 @@
 
 Left the row's name; right the vendor call with the row's argument names in the vendor's order. What is passed how
 (tensor, scalar, array, C width) is taken from `table.py`. Results are `out`, or `out0, out1, ...` for several; they are
-allocated by the row's rule. Further words:
+allocated by the row's rule, and one without elements is null where the vendor lets it be. Further words:
 
 literals        1  0.5  -1  true  false  none  "text"
 helpers         dims(self, dim): a function of the names in it, declared with @helper in this or a family's file

@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..._dispatch import registry
-from .lines import choose, helper, line, npu, parts
+from .lines import choose, line, npu, parts
 
 _layer_norm = registry.get("native_layer_norm")
 _layer_norm_backward = registry.get("native_layer_norm_backward")
@@ -73,12 +73,6 @@ def _backward_wide(grad_out: Any, input: Any, normalized_shape: Any, mean: Any, 
     return (got[0].to(input._dtype), *got[1:])
 
 
-@helper
-def wanted(output_mask: Any, which: int, out: Any) -> Any:
-    """A result, or nothing where the mask says so."""
-    return out if output_mask[which] else None
-
-
 npu("native_layer_norm", choose(lambda input, normalized_shape, weight, bias, eps: _mixed(input, weight, bias), {
     False: line("aclnnLayerNorm(input, normalized_shape, weight, bias, eps, out0, out1, out2)", cast=("input",),
                 otherwise=parts(_normalized)),
@@ -90,6 +84,6 @@ npu("_layer_norm_output", choose(lambda input, normalized_shape, weight, bias, e
 npu("native_layer_norm_backward", choose(
     lambda grad_out, input, normalized_shape, mean, *rest: _mixed(input, mean), {
         False: line("aclnnLayerNormBackward(grad_out, input, normalized_shape, mean, rstd, weight, bias, output_mask, "
-                    "wanted(output_mask, 0, out0), wanted(output_mask, 1, out1), wanted(output_mask, 2, out2))",
+                    "out0, out1, out2)",
                     cast=("grad_out", "input"), empty=0, otherwise=parts(_backward)),
         True: parts(_backward_wide)}))
