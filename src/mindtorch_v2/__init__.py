@@ -54,6 +54,8 @@ _LAZY = {
     "is_nonzero": "_types", "numel": "_types", "typename": "_types", "get_default_device": "_types",
     "set_default_tensor_type": "_types",
     "index_put": "_types", "nonzero": "_types", "einsum": "functional", "broadcast_shapes": "functional",
+    "is_anomaly_enabled": "autograd.anomaly_mode", "is_anomaly_check_nan_enabled": "autograd.anomaly_mode",
+    "set_anomaly_enabled": "autograd.anomaly_mode",
     "tensordot": "functional", "OutOfMemoryError": "_backends.npu.errors",
 }
 _SUBMODULES = (

@@ -422,8 +422,6 @@ def _dense_like(g: TensorBase, shape: tuple[int, ...], stride: tuple[int, ...]) 
 
 def _grad_copy(g: Any, leaf: TensorBase) -> Any:
     """What becomes `.grad`: a copy with the leaf's strides where those are dense, else row-major."""
-    if g._keys & AUTOGRAD and is_grad_enabled():
-        return HOT.clone.call((g, None))
     return _dense_like(g, leaf._shape, leaf._stride if is_dense(leaf) else contiguous_strides(leaf._shape))
 
 

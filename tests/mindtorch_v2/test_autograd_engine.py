@@ -7,16 +7,15 @@ warnings) is the same for both. What PyTorch has no name for is tested below on 
 from __future__ import annotations
 
 import gc
-import re
 import sys
 import threading
-import warnings
 import weakref
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from ._outcome import outcome, tried
 from ._subject import mindtorch_only, submodule
 from ._subject import subject as torch
 
@@ -36,33 +35,6 @@ def leaf(lib: Any, n: int = 2) -> Any:
 def function(lib: Any, forward: Any, backward: Any = lambda ctx, *g: g[0], **more: Any) -> Any:
     return type("Fn", (lib.autograd.Function,), {
         "forward": staticmethod(forward), "backward": staticmethod(backward), **more})
-
-
-def plain(value: Any) -> Any:
-    """A value in terms that do not depend on the library."""
-    if hasattr(value, "tolist") and hasattr(value, "requires_grad"):
-        return ("tensor", tuple(value.shape), str(value.dtype), value.requires_grad, plain(value.detach().tolist()))
-    if isinstance(value, dict):
-        return {k: plain(v) for k, v in value.items()}
-    if isinstance(value, (tuple, list)):
-        return [plain(v) for v in value]
-    if isinstance(value, float):
-        return round(value, 9)
-    return re.sub("0x[0-9a-f]+", "0x", str(value))
-
-
-def outcome(fn: Callable[[], Any]) -> Any:
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        try:
-            result = plain(fn())
-        except Exception as error:  # every error is part of the outcome
-            result = f"{type(error).__name__}: {error}"
-    return result, [str(w.message)[:60] for w in caught if "reference cycle" not in str(w.message)]
-
-
-def tried(fns: list[Callable[[], Any]]) -> list[Any]:
-    return [outcome(fn) for fn in fns]
 
 
 # What backward and grad accept ----------------------------------------------------------------------------------------
@@ -1006,19 +978,6 @@ def test_reentrant_passes_nest() -> None:
     x = leaf(torch)
     Nested.apply(x, 20).sum().backward()
     assert x.grad.tolist() == [2.0, 2.0]
-
-
-@mindtorch_only
-def test_is_grads_batched_and_anomaly_mode_say_that_they_are_missing() -> None:
-    x = leaf(torch)
-    with pytest.raises(NotImplementedError, match="is_grads_batched"):
-        torch.autograd.grad(x * 1, x, torch.ones(3, 2, dtype=torch.float64), is_grads_batched=True)
-    with pytest.raises(NotImplementedError, match="anomaly detection is not implemented"):
-        torch.autograd.set_detect_anomaly(True)
-    with pytest.raises(NotImplementedError, match="fast_mode"):
-        torch.autograd.gradcheck(lambda a: a, (x,), fast_mode=True)
-    with torch.autograd.set_detect_anomaly(False):
-        pass
 
 
 @mindtorch_only

@@ -11,8 +11,14 @@ from .node import ACCUMULATE
 
 def saved_attribute(node: Any, name: str) -> Any:
     """`__getattr__` of nodes."""
-    if name.startswith("_saved_") and node._formulas is not None:
-        return node._formulas.saved_value(node, name[7:])
+    formulas = node._formulas
+    if formulas is not None:
+        if name.startswith("_saved_"):
+            return formulas.saved_value(node, name[7:])
+        if name.startswith("_raw_saved_") and formulas.saves_tensor(name[11:]):
+            from .saved_hooks import SavedTensorHandle
+
+            return SavedTensorHandle(node, formulas.names.index(name[11:]))
     if name == "variable" and node._kind == ACCUMULATE:
         return node._payload
     raise AttributeError(f"'{type(node).__name__}' object has no attribute '{name}'")

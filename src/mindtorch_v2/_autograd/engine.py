@@ -12,15 +12,16 @@ from typing import Any, Final, final
 
 from mypy_extensions import i64, mypyc_attr
 
+from .._backends.common.overlap import layout_dense
 from .._backends.common.runtime import empty_contiguous, runtime_of
 from .._device import CPU, device
 from .._dispatch.keys import AUTOGRAD, PYTHON
 from .._dispatch.state import modes, set_modes
 from .._dtype import dtype, float32
-from .._tensor_base import HOT, TensorBase, grad_fn_of, numel, requires_grad
+from .._tensor_base import HOT, TensorBase, grad_fn_of, is_contiguous, numel, requires_grad
 from .function_node import FunctionNode, apply_function, release_function
 from .inplace import Slice, slice_of
-from .node import ACCUMULATE, COPY_SLICES, FREED, FUNCTION, OP, Node, NodeHooks, meta
+from .node import ACCUMULATE, COPY_SLICES, FREED, FUNCTION, OP, WATCH, Node, NodeHooks, meta
 from .record import Formulas, accumulator, zeros_at
 from .saved import release
 
@@ -61,7 +62,10 @@ class Task:
     """One backward pass."""
 
     def __init__(self, keep: bool, everything: bool, formulas: i64, users: i64) -> None:
+        self.number: i64 = 0
         self.keep: Final = keep
+        self.anomaly: Final = WATCH.anomaly
+        self.reported: bool = False
         self.everything: Final = everything
         # The thread's modes while formulas run, and while user code does: only the latter sees `__torch_function__`.
         self.formulas: Final = formulas
@@ -73,6 +77,8 @@ class Task:
         # Set when user code is about to run, which may ask for the pass it is in.
         self.known: bool = False
         self.callbacks: list[Any] | None = None
+        # Made when somebody asks which nodes the pass runs.
+        self.index: dict[Node, Visit] | None = None
 
 
 @final
@@ -110,6 +116,30 @@ def queue_callback(fn: Any) -> None:
     task.callbacks.append(fn)
 
 
+def current_pass() -> int:
+    """The number of the pass this thread is in; -1 outside of one."""
+    running = current_tasks()
+    return int(running[len(running) - 1].number) if running else -1
+
+
+def will_run(node: Node) -> bool:
+    """Whether the pass this thread is in runs a node, or ran it."""
+    running = current_tasks()
+    if not running:
+        raise RuntimeError("_get_should_execute_nodes should only be called during the backward pass")
+    task = running[len(running) - 1]
+    if task.index is None:
+        task.index = {v.node: v for v in task.visits if v.explored}
+    v: Visit | None = task.index.get(node)
+    if v is None or not (task.everything or v.needed or v.captures is not None):
+        return False
+    if node._kind == ACCUMULATE and v.captures is not None:
+        raise RuntimeError(
+            "A leaf node was passed to _will_engine_execute_node but we are currently running autograd.grad(). This is "
+            "currently not supported.")
+    return True
+
+
 def make_known(task: Task) -> None:
     if not task.known:
         current_tasks().append(task)
@@ -136,7 +166,7 @@ def gradient_at(t: TensorBase) -> tuple[Node, int]:
 def input_edge(t: Any) -> tuple[Node, int]:
     """The edge at which a gradient is asked for; a GradientEdge is one already."""
     if not isinstance(t, TensorBase):
-        if isinstance(t, tuple) and len(t) == 2 and isinstance(t[0], Node):
+        if isinstance(t, tuple) and len(t) >= 2 and isinstance(t[0], Node):
             node: Node = t[0]
             nr: int = t[1]
             return node, nr
@@ -211,6 +241,7 @@ def run_backward(nodes: list[Node], nrs: list[int], grads: list[Any], keep: bool
     try:
         stamp = PASSES.count + 1
         PASSES.count = stamp
+        task.number = stamp
         if inputs is not None:
             want(task, stamp, inputs, accumulate)
         for node in nodes:
@@ -348,6 +379,10 @@ def loop(task: Task, ready: Visit | None) -> None:
 
 def step(task: Task, v: Visit) -> Visit | None:
     """Run one node and hand its gradients on. Returns one successor that became ready, queues any others."""
+    return step_watched(task, v) if task.anomaly else step_plain(task, v)
+
+
+def step_plain(task: Task, v: Visit) -> Visit | None:
     node = v.node
     if node._hooks is None and node._kind != FUNCTION and (
             node._kind != ACCUMULATE or node._payload._hooks is None):
@@ -358,6 +393,26 @@ def step(task: Task, v: Visit) -> Visit | None:
     ready = run(task, v)
     set_modes(task.formulas)
     return ready
+
+
+def step_watched(task: Task, v: Visit) -> Visit | None:
+    """A step under anomaly detection: an error is reported with the forward call behind it."""
+    from .anomaly import enter, leave, report
+
+    make_known(task)
+    outer = enter(v.node)
+    try:
+        return step_plain(task, v)
+    except Exception:
+        set_modes(task.users)
+        # A leaf's step runs within that of the node before it, which did not fail.
+        if not task.reported:
+            task.reported = True
+            report(v.node)
+        raise
+    finally:
+        leave(outer)
+        set_modes(task.formulas)
 
 
 def run(task: Task, v: Visit) -> Visit | None:
@@ -382,11 +437,13 @@ def run(task: Task, v: Visit) -> Visit | None:
         run_tensor_hooks(node, hooks, grads)
         if hooks.pre is not None:
             grads = run_pre_hooks(hooks.pre, grads)
-    out = apply_node(node, grads)
-    if hooks is not None and hooks.post is not None:
-        out = run_post_hooks(hooks.post, out, grads)
+        out = apply_hooked(task, node, hooks, grads)
+    else:
+        out = apply_node(node, grads)
     if not task.keep:
         release_node(node)
+    if task.anomaly:
+        check_nan(node, out)
     ready: Visit | None = None
     i: i64 = 0
     after = v.next
@@ -407,6 +464,32 @@ def run(task: Task, v: Visit) -> Visit | None:
                     ready = w
         i += 1
     return ready
+
+
+def apply_hooked(task: Task, node: Node, hooks: NodeHooks, grads: list[Any]) -> list[Any]:
+    """Run a node that has hooks. Those after it see gradients that fit the inputs already."""
+    if node._kind == FUNCTION:
+        out = apply_node(node, grads)
+    else:
+        set_modes(task.formulas)
+        out = apply_node(node, grads)
+        set_modes(task.users)
+    if hooks.post is None:
+        return out
+    i = 0
+    for below in node._next:
+        if below is not None and out[i] is not None:
+            nr = node._nrs[i]
+            out[i] = fit(node, i, below, nr, out[i])
+        i += 1
+    return run_post_hooks(hooks.post, out, grads)
+
+
+def check_nan(node: Node, out: list[Any]) -> None:
+    if WATCH.check_nan:
+        from .anomaly import refuse_nan
+
+        refuse_nan(node, out)
 
 
 def hand_on(node: Node, i: i64, out: list[Any], w: Visit) -> None:
@@ -498,6 +581,8 @@ def sum_to(g: Any, shape: tuple[int, ...]) -> Any:
     for i, s in enumerate(shape):
         if s == 1 and g._shape[lead + i] != 1:
             dims.append(lead + i)
+    if lead and len(dims) == lead:
+        return HOT.sum.call((g, tuple(dims), False, None))
     if dims:
         g = HOT.sum.call((g, tuple(dims), True, None))
     return HOT.view.call((g, shape)) if lead else g
@@ -606,7 +691,17 @@ def add_grad(leaf: TensorBase, grads: list[Any]) -> None:
 
 
 def same_layout(g: Any, leaf: TensorBase) -> bool:
-    return isinstance(g, TensorBase) and g._stride == leaf._stride and type(g) is HOT.tensor
+    """Whether a gradient is laid out as `.grad` has to be: like a dense leaf, else row-major."""
+    if not isinstance(g, TensorBase) or type(g) is not HOT.tensor:
+        return False
+    if is_contiguous(leaf):
+        return g._stride == leaf._stride or is_contiguous(g)
+    if not layout_dense(leaf._shape, leaf._stride):
+        return is_contiguous(g)
+    for i, n in enumerate(leaf._shape):
+        if n != 1 and g._stride[i] != leaf._stride[i]:
+            return False
+    return True
 
 
 @final

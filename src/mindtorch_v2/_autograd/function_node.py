@@ -27,7 +27,7 @@ from .._tensor_base import (
     version,
 )
 from .inplace import check_inplace, rebase_history
-from .node import FREED, FUNCTION, Node, add_meta, meta, next_sequence
+from .node import FREED, FUNCTION, WATCH, Node, add_meta, meta, next_sequence
 from .record import edge, zeros_at
 from .saved import Saved, SavedOutput, SavedTensor
 
@@ -112,6 +112,10 @@ def run_function(cls: Any, forward: Any, setup: Any, args: tuple[Any, ...]) -> A
     if executable:
         if node.to_save is not None:
             node._saved = save(node, node.to_save)
+        if WATCH.on:
+            from .observe import applied
+
+            applied(node, node.to_save)
     node.to_save = None
     node.dirty_tensors = None
     node.non_differentiable = None

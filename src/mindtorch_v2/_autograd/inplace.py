@@ -25,7 +25,7 @@ from .._tensor_base import (
     set_history,
     version,
 )
-from .node import COPY_SLICES, Node, add_meta, hooks_of, next_sequence, short_name
+from .node import COPY_SLICES, WATCH, Node, add_meta, hooks_of, next_sequence, short_name
 from .record import NAMES, RESULT, Formulas, edge, run_below
 from .saved import save_written
 
@@ -254,6 +254,11 @@ class InplaceAutograd(Kernel):
             kept = (HOT.clone.call((target, None)),) + args[1:]
         node = f.start(args, need)
         f.keep(node, kept, need)
+        if WATCH.on:
+            # What is saved of the inputs is packed before one of them is written to.
+            from .observe import started
+
+            started(node)
         result = run_below(op, args, keys)
         add_meta(node, target._shape, target._dtype, target._device)
         rebase_history(target, node, 0, 0 if f.positions[0] == 0 else -1)
@@ -264,6 +269,10 @@ class InplaceAutograd(Kernel):
                 if s.kind == RESULT and s.mask & need:
                     saved[i] = save_written(target, node)
                 i += 1
+        if WATCH.on:
+            from .observe import wrote
+
+            wrote(node, target)
         return result
 
 

@@ -48,6 +48,26 @@ SEQUENCE: Final = Counter()
 
 
 @final
+class Watch:
+    """Whether more is wanted of a recorded call than its node. `hooks` counts the blocks, of all threads, in which
+    saved values are packed by users; `on` is what recording looks at."""
+
+    on: bool
+    hooks: i64
+    anomaly: bool
+    check_nan: bool
+
+    def __init__(self) -> None:
+        self.on = False
+        self.hooks = 0
+        self.anomaly = False
+        self.check_nan = True
+
+
+WATCH: Final = Watch()
+
+
+@final
 class NodeHooks:
     """What users hung on a node.
 

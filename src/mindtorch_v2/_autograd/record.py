@@ -20,7 +20,7 @@ from .._dispatch.state import _tls_get, exclude, set_modes
 from .._dtype import dtype
 from .._tensor_base import TensorBase, differentiable, grad_fn_of, requires_grad, set_history
 from .attributes import saved_attribute
-from .node import ACCUMULATE, FREED, LAST, OP, Node, add_meta, meta, next_sequence
+from .node import ACCUMULATE, FREED, LAST, OP, WATCH, Node, add_meta, meta, next_sequence
 from .saved import SavedOutput, save_lean, save_list, unpacked
 
 _alloc: Final[Any] = _native.alloc_instance
@@ -216,6 +216,9 @@ class Formulas(Derivative):
         if node._freed or node._saved is None:
             raise RuntimeError(FREED)
         return unpacked(node._saved[self.names.index(name)], node)
+
+    def saves_tensor(self, name: str) -> bool:
+        return name in self.names and self.slots[self.names.index(name)].tensor
 
     # -- forward --------------------------------------------------------------------------------------------------
     def need(self, args: tuple[Any, ...]) -> i64:
@@ -496,6 +499,8 @@ def accumulator(t: TensorBase) -> Node:
     node._nrs = ZEROS[0]
     add_meta(node, t._shape, t._dtype, t._device)
     t._accumulator = weakref.ref(node)
+    if WATCH.anomaly:
+        watched(node, None)
     return node
 
 
@@ -532,7 +537,16 @@ class AutogradKernel(Kernel):
         f.finish(node, result, need)
         # A graph has no cycles of its own; what could close one (hooks, user data) shows the node to the collector.
         _untrack(node, node._next, node._saved)
+        if WATCH.on:
+            watched(node, result)
         return result
+
+
+def watched(node: Node, result: Any) -> None:
+    """Do what users asked to be done with every recorded call."""
+    from .observe import recorded
+
+    recorded(node, result)
 
 
 @final

@@ -12,13 +12,15 @@ from mypy_extensions import i64
 
 from .. import _native
 from .._device import device
-from .._dispatch.keys import BACKENDS, INFERENCE
+from .._dispatch.keys import AUTOGRAD, BACKENDS, INFERENCE, PYTHON
+from .._dispatch.state import modes, set_modes
 from .._dtype import dtype
-from .._tensor_base import HOT, TensorBase, counter, set_history
-from .node import FREED, Node, short_name
+from .._tensor_base import HOT, TensorBase, alias, counter, set_history
+from .node import FREED, WATCH, Node, short_name
 from .version_counter import VersionCounter
 
 _alloc: Final[Any] = _native.alloc_instance
+_PYTHON_OFF: Final[i64] = PYTHON << 32
 
 INFERENCE_SAVED: Final = (
     "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode in "
@@ -125,6 +127,48 @@ class SavedList(Saved):
         return tuple([unpacked(v, node) for v in self.items])
 
 
+@final
+class Packed(Saved):
+    """A value in the user's keeping: what the pack hook returned, and the history that unpacking gives back. `made_by`
+    is None for a leaf and for a result of the node that saves it, a weak reference where the node leads back here.
+    `accumulator` is the node of a leaf that requires grad."""
+
+    def __init__(self, kept: Any, unpack_hook: Any, leaf: bool, output_nr: i64, made_by: Any, accumulator: Any) -> None:
+        self.kept: Any = kept
+        self.unpack_hook: Any = unpack_hook
+        self.leaf: bool = leaf
+        self.output_nr: i64 = output_nr
+        self.made_by: Any = made_by
+        self.accumulator: Any = accumulator
+
+    def unpack(self, node: Node) -> Any:
+        old = modes()
+        # Formulas run with handlers off; the hook is user code.
+        set_modes(old & ~_PYTHON_OFF)
+        try:
+            got = self.unpack_hook(self.kept)
+        finally:
+            set_modes(old)
+        if not isinstance(got, TensorBase):
+            raise TypeError(
+                "Output of saved tensor unpack_hook expected to be a Tensor but got result of type "
+                f"{type(got).__name__}")
+        t = alias(got, got._shape, got._stride, got._offset)
+        if not self.leaf:
+            set_history(t, self.history(node), self.output_nr)
+        elif self.accumulator is not None:
+            t._keys |= AUTOGRAD
+            t._accumulator = weakref.ref(self.accumulator)
+        return t
+
+    def history(self, node: Node) -> Node:
+        fn = self.made_by
+        if isinstance(fn, Node):
+            return fn
+        found = fn() if fn is not None else None
+        return found if isinstance(found, Node) else node
+
+
 # PyTorch's C++ names: the old tensor types keep their Python name, the others show device and scalar type.
 _LEGACY: Final = frozenset({"Float", "Double", "Half", "Byte", "Char", "Short", "Int", "Long"})
 _DEVICE_NAMES: Final[dict[str, str]] = {"cpu": "CPU", "meta": "Meta", "npu": "NPU"}
@@ -147,10 +191,15 @@ def modified(shape: tuple[int, ...], dt: dtype, dev: device, made_by: Node | Non
     )
     if made_by is not None:
         text += f", which is output {nr} of {short_name(made_by)},"
-    text += (
-        f" is at version {now}; expected version {saved} instead. Hint: enable anomaly detection to find the operation "
-        "that failed to compute its gradient, with torch.autograd.set_detect_anomaly(True, check_nan=False)."
-    )
+    text += f" is at version {now}; expected version {saved} instead. Hint: "
+    if WATCH.anomaly:
+        text += (
+            "the backtrace further above shows the operation that failed to compute its gradient. The variable in "
+            "question was changed in there or anywhere later. Good luck!")
+    else:
+        text += (
+            "enable anomaly detection to find the operation that failed to compute its gradient, with "
+            "torch.autograd.set_detect_anomaly(True, check_nan=False).")
     return RuntimeError(text)
 
 

@@ -23,6 +23,8 @@ FUNCTIONALITY: Final[i64] = FUNCTIONALIZE | AUTOGRAD | AUTOCAST | PYTHON
 VIEW: Final[i64] = 1 << 12
 # Made in inference mode: no version counter, never recorded.
 INFERENCE: Final[i64] = 1 << 13
+# A mode: this thread wants to know of every write before it happens.
+WRITES: Final[i64] = 1 << 14
 
 DEVICE_BITS: Final[dict[str, int]] = {"cpu": 1, "meta": 2, "npu": 4}
 

@@ -12,7 +12,18 @@ from mypy_extensions import i64, mypyc_attr
 from .._device import device
 from .._dtype import dtype
 from .._tensor_base import HOT, INFERENCE_WRITTEN, OpBase, TensorBase, is_number, numel, requires_grad
-from .keys import AUTOCAST, AUTOGRAD, BACKENDS, DEVICE_BITS, FUNCTIONALIZE, INFERENCE, PYTHON, VIEW, device_of_bit
+from .keys import (
+    AUTOCAST,
+    AUTOGRAD,
+    BACKENDS,
+    DEVICE_BITS,
+    FUNCTIONALIZE,
+    INFERENCE,
+    PYTHON,
+    VIEW,
+    WRITES,
+    device_of_bit,
+)
 from .schema import Arg, Schema, parse
 from .state import STATE, apply_modes, is_inference_mode
 
@@ -196,9 +207,9 @@ class Op(OpBase):
             keys |= self.view_keys(args)
         if STATE.active != 0:
             keys = apply_modes(keys)
-        if keys & INFERENCE and self.mutates:
-            self.check_inference(args)
-        keys &= ~(VIEW | INFERENCE)
+        if keys & (INFERENCE | WRITES) and self.mutates:
+            self.before_write(args, keys)
+        keys &= ~(VIEW | INFERENCE | WRITES)
         if keys == self.last_keys:
             return self.last_kernel.run(self, args, keys)
         kernel = self.table.get(int(keys))
@@ -240,6 +251,14 @@ class Op(OpBase):
                     if isinstance(t, TensorBase) and requires_grad(t):
                         return AUTOGRAD
         return 0
+
+    def before_write(self, args: tuple[Any, ...], keys: i64) -> None:
+        if keys & INFERENCE:
+            self.check_inference(args)
+        if keys & WRITES:
+            from .._autograd.saved_hooks import about_to_write
+
+            about_to_write(args, self.schema)
 
     def check_inference(self, args: tuple[Any, ...]) -> None:
         """Outside inference mode nothing made in it is written to."""

@@ -73,8 +73,6 @@ def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool
     if materialize_grads and allow_unused is False:
         raise ValueError(
             "Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False.")
-    if is_grads_batched:
-        raise NotImplementedError("autograd.grad: is_grads_batched=True needs vmap, which is not implemented")
     if not only_inputs:
         warnings.warn(
             "only_inputs argument is deprecated and is ignored now (defaults to True). To accumulate gradient for "
@@ -82,7 +80,9 @@ def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool
     unused_ok = materialize_grads if allow_unused is None else allow_unused
     keep = bool(create_graph if retain_graph is None else retain_graph)
     wanted = (inputs,) if isinstance(inputs, TensorBase) else _inputs(inputs, "grad")
-    if isinstance(outputs, TensorBase) and isinstance(grad_outputs, (TensorBase, type(None))):
+    if is_grads_batched:
+        result = _batched(_tuple(outputs), grad_outputs, [input_edge(t) for t in wanted], keep, bool(create_graph))
+    elif isinstance(outputs, TensorBase) and isinstance(grad_outputs, (TensorBase, type(None))):
         result = grad_one(outputs, grad_outputs, wanted, keep, bool(create_graph))
     else:
         nodes, nrs, grads = _roots(_tuple(outputs), grad_outputs)
@@ -102,6 +102,43 @@ def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool
     if type(inputs) is dict:
         return dict(zip(inputs, result))
     return tuple(result)
+
+
+def _batched(outputs: tuple[Any, ...], gradients: Any, edges: list[tuple[Node, int]], keep: bool,
+             create: bool) -> list[Any]:
+    """One pass for each slice of the gradients' first dimension, the results stacked."""
+    import mindtorch_v2 as torch
+
+    stack: Any = torch.stack
+    given: list[Any] = [None] * len(outputs) if gradients is None else list(_tuple(gradients))
+    sizes: list[int] = []
+    for i, (out, g) in enumerate(zip(outputs, given)):
+        if g is None:
+            # Raises where none can be made; the one that can has no dimension to take slices of.
+            _start(outputs, given, i)
+            raise ValueError(
+                "vmap(vjp, in_dims=0, ...)(<inputs>): Got in_dim=0 for some input, but that input is a Tensor of "
+                "dimensionality 0 so expected in_dim to satisfy 0 <= in_dim < 0.")
+        first = g[0]
+        shape = meta(out.node, out.output_nr)[0] if isinstance(out, GradientEdge) else out._shape
+        if first._shape != tuple(shape):
+            raise RuntimeError(
+                "If `is_grads_batched=True`, we interpret the first dimension of each grad_output as the batch "
+                "dimension. The sizes of the remaining dimensions are expected to match the shape of corresponding "
+                f"output, but a mismatch was detected: grad_output[{i}] has a shape of {first.shape} and output[{i}] "
+                f"has a shape of {torch.Size(shape)}. If you only want some tensors in `grad_output` to be considered "
+                "batched, consider using vmap.")
+        sizes.append(g._shape[0])
+    count = sizes[0]
+    if any(n != count for n in sizes):
+        raise ValueError(
+            f"vmap: Expected all tensors to have the same size in the mapped dimension, got sizes {sizes} for the "
+            "mapped dimension")
+    passes = []
+    for i in range(count):
+        nodes, nrs, grads = _roots(outputs, [g[i] for g in given])
+        passes.append(run_backward(nodes, nrs, grads, keep or i + 1 < count, create, edges, False))
+    return [None if found[0] is None else stack(found) for found in zip(*passes)]
 
 
 def _tuple(tensors: Any) -> tuple[Any, ...]:

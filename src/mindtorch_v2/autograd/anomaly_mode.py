@@ -1,45 +1,59 @@
-"""Anomaly detection: the names exist; switching it on is refused until backward keeps the forward's tracebacks.
+"""Anomaly detection: an error in backward is shown with the forward call behind it, and NaN is an error.
 
-Invariant: a program that switches detection off, or leaves it off, runs as in PyTorch.
+Invariant: as in PyTorch the switch is one for all threads, and leaving a block restores what was set before it.
 """
 from __future__ import annotations
 
-from typing import Any
+import warnings
+
+from .._autograd.node import WATCH
 
 __all__ = ["detect_anomaly", "set_detect_anomaly"]
 
-_MISSING = (
-    "{0}: anomaly detection is not implemented. To find a modified value, look for the in-place operator named in the "
-    "error; to find a NaN, register hooks on the tensors in question."
-)
+
+class detect_anomaly:
+    """Inside the block nodes remember where they were made; backward reports it when a node fails, and fails itself
+    when a node returns NaN (unless `check_nan` is off)."""
+
+    def __init__(self, check_nan: bool = True) -> None:
+        self.prev = is_anomaly_enabled()
+        self.check_nan = check_nan
+        self.prev_check_nan = is_anomaly_check_nan_enabled()
+        warnings.warn(
+            "Anomaly Detection has been enabled. This mode will increase the runtime and should only be enabled for "
+            "debugging.", stacklevel=2)
+
+    def __enter__(self) -> None:
+        set_anomaly_enabled(True, self.check_nan)
+
+    def __exit__(self, *args: object) -> None:
+        set_anomaly_enabled(self.prev, self.prev_check_nan)
 
 
 class set_detect_anomaly:
-    """`set_detect_anomaly(False)` does nothing, as a function or as a context manager."""
+    """Switch detection on or off, as a function or for a block."""
 
     def __init__(self, mode: bool, check_nan: bool = True) -> None:
-        if mode:
-            raise NotImplementedError(_MISSING.format(f"set_detect_anomaly(mode={mode}, check_nan={check_nan})"))
+        self.prev = is_anomaly_enabled()
+        self.prev_check_nan = is_anomaly_check_nan_enabled()
+        set_anomaly_enabled(mode, check_nan)
 
     def __enter__(self) -> None:
-        return None
+        pass
 
-    def __exit__(self, *exc: object) -> None:
-        return None
+    def __exit__(self, *args: object) -> None:
+        set_anomaly_enabled(self.prev, self.prev_check_nan)
 
 
-class detect_anomaly:
-    """A context manager that would switch detection on."""
+def set_anomaly_enabled(mode: bool, check_nan: bool = True) -> None:
+    from .._autograd.anomaly import switch
 
-    def __init__(self, check_nan: bool = True) -> None:
-        raise NotImplementedError(_MISSING.format(f"detect_anomaly(check_nan={check_nan})"))
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, *exc: Any) -> None:
-        return None
+    switch(bool(mode), bool(check_nan))
 
 
 def is_anomaly_enabled() -> bool:
-    return False
+    return WATCH.anomaly
+
+
+def is_anomaly_check_nan_enabled() -> bool:
+    return WATCH.check_nan

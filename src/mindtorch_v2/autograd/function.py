@@ -61,6 +61,16 @@ class BackwardCFunction(FunctionCtx, FunctionNode):
     # PyTorch's ctx has an attribute where other nodes have a method.
     saved_tensors = property(saved_tensors)
 
+    @property
+    def _raw_saved_tensors(self) -> tuple[Any, ...]:
+        """What was saved, before it is unpacked."""
+        from .._autograd.node import FREED
+        from .._autograd.saved_hooks import SavedTensorHandle
+
+        if self._freed:
+            raise RuntimeError(FREED)
+        return tuple(SavedTensorHandle(self, i) for i in range(len(self._saved or ())))
+
     def apply(self, *args: Any) -> Any:
         """Run the user's backward."""
         backward_fn = self._forward_cls.backward
