@@ -1,4 +1,4 @@
-"""The functions behind the layers: PyTorch's signatures over the rows of the operator tables.
+"""Losses.
 
 Invariant: a function here only completes arguments; shapes, dtypes, values and derivatives come from the row it calls.
 """
@@ -6,209 +6,16 @@ Invariant: a function here only completes arguments; shapes, dtypes, values and 
 from __future__ import annotations
 
 import warnings
-from typing import Any
 
 import mindtorch_v2 as torch
 
-from .._dispatch import registry
-from .._tensor import Tensor
-from . import _reduction
+from ..._dispatch import registry
+from ..._tensor import Tensor
+from .. import _reduction
 
-# Rows that are no function of `torch`; they take their arguments in the order of the schema.
-_linear = registry.get("linear").call
-_gelu = registry.get("gelu").call
-_silu = registry.get("silu").call
-_silu_ = registry.get("silu_").call
 _nll_loss = registry.get("nll_loss_nd").call
 _cross_entropy = registry.get("cross_entropy_loss").call
 _mse_loss = registry.get("mse_loss").call
-
-# Functions that are those of `torch`, made when first asked for.
-_OF_TORCH = frozenset(
-    "conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d".split()
-)
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _OF_TORCH:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    globals()[name] = found = getattr(torch, name)
-    return found
-
-
-def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None, *, out: Tensor | None = None) -> Tensor:
-    if out is not None:
-        return registry.get("linear.out").call((input, weight, bias, out))
-    return _linear((input, weight, bias))
-
-
-def relu(input: Tensor, inplace: bool = False) -> Tensor:
-    return torch.relu_(input) if inplace else torch.relu(input)
-
-
-def relu_(input: Tensor) -> Tensor:
-    return torch.relu_(input)
-
-
-def gelu(input: Tensor, *, approximate: str = "none", out: Tensor | None = None) -> Tensor:
-    if out is not None:
-        return registry.get("gelu.out").call((input, approximate, out))
-    return _gelu((input, approximate))
-
-
-def silu(input: Tensor, inplace: bool = False) -> Tensor:
-    return _silu_((input,)) if inplace else _silu((input,))
-
-
-def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
-    return registry.get("leaky_relu_" if inplace else "leaky_relu").call((input, negative_slope))
-
-
-def leaky_relu_(input: Tensor, negative_slope: float = 0.01) -> Tensor:
-    return leaky_relu(input, negative_slope, inplace=True)
-
-
-def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
-    return registry.get("elu_" if inplace else "elu").call((input, alpha, 1, 1))
-
-
-def elu_(input: Tensor, alpha: float = 1.0) -> Tensor:
-    return elu(input, alpha, inplace=True)
-
-
-def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
-    return torch.celu_(input, alpha) if inplace else torch.celu(input, alpha)
-
-
-def celu_(input: Tensor, alpha: float = 1.0) -> Tensor:
-    return torch.celu_(input, alpha)
-
-
-def selu(input: Tensor, inplace: bool = False) -> Tensor:
-    return torch.selu_(input) if inplace else torch.selu(input)
-
-
-def selu_(input: Tensor) -> Tensor:
-    return torch.selu_(input)
-
-
-def softplus(input: Tensor, beta: float = 1, threshold: float = 20, *, out: Tensor | None = None) -> Tensor:
-    if out is not None:
-        return registry.get("softplus.out").call((input, beta, threshold, out))
-    return registry.get("softplus").call((input, beta, threshold))
-
-
-def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
-    if min_val > max_val:
-        raise ValueError("min_val cannot be greater than max_val")
-    return registry.get("hardtanh_" if inplace else "hardtanh").call((input, min_val, max_val))
-
-
-def hardtanh_(input: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
-    return registry.get("hardtanh_").call((input, min_val, max_val))
-
-
-def relu6(input: Tensor, inplace: bool = False) -> Tensor:
-    return registry.get("relu6_" if inplace else "relu6").call((input,))
-
-
-def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
-    return registry.get("hardsigmoid_" if inplace else "hardsigmoid").call((input,))
-
-
-def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
-    return registry.get("hardswish_" if inplace else "hardswish").call((input,))
-
-
-def mish(input: Tensor, inplace: bool = False) -> Tensor:
-    return registry.get("mish_" if inplace else "mish").call((input,))
-
-
-def logsigmoid(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    if out is not None:
-        return registry.get("log_sigmoid.out").call((input, out))
-    return registry.get("log_sigmoid").call((input,))
-
-
-def sigmoid(input: Tensor) -> Tensor:
-    return torch.sigmoid(input)
-
-
-def tanh(input: Tensor) -> Tensor:
-    return torch.tanh(input)
-
-
-def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    if p < 0.0 or p > 1.0:
-        raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
-    return torch.dropout_(input, p, training) if inplace else torch.dropout(input, p, training)
-
-
-def _get_softmax_dim(name: str, ndim: int, stacklevel: int) -> int:
-    warnings.warn(
-        f"Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X as an argument.",
-        stacklevel=stacklevel,
-    )
-    return 0 if ndim in (0, 1, 3) else 1
-
-
-def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
-    if dim is None:
-        dim = _get_softmax_dim("softmax", input.ndim, _stacklevel)
-    return torch.softmax(input, dim, dtype)
-
-
-def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
-    if dim is None:
-        dim = _get_softmax_dim("log_softmax", input.ndim, _stacklevel)
-    return torch.log_softmax(input, dim, dtype)
-
-
-def layer_norm(
-    input: Tensor,
-    normalized_shape: Any,
-    weight: Tensor | None = None,
-    bias: Tensor | None = None,
-    eps: float = 1e-5,
-) -> Tensor:
-    return torch.layer_norm(input, normalized_shape, weight, bias, eps)
-
-
-def rms_norm(
-    input: Tensor,
-    normalized_shape: Any,
-    weight: Tensor | None = None,
-    eps: float | None = None,
-) -> Tensor:
-    return torch.rms_norm(input, normalized_shape, weight, eps)
-
-
-def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
-    return registry.get("one_hot").call((tensor, num_classes))
-
-
-def embedding(
-    input: Tensor,
-    weight: Tensor,
-    padding_idx: int | None = None,
-    max_norm: float | None = None,
-    norm_type: float = 2.0,
-    scale_grad_by_freq: bool = False,
-    sparse: bool = False,
-) -> Tensor:
-    # norm_type says how max_norm measures; without max_norm it has no meaning, in PyTorch neither.
-    if padding_idx is None:
-        padding_idx = -1
-    else:
-        rows = weight.shape[0]
-        if not -rows <= padding_idx < rows:
-            raise AssertionError("Padding_idx must be within num_embeddings")
-        if padding_idx < 0:
-            padding_idx += rows
-    if max_norm is not None:
-        with torch.no_grad():
-            torch.embedding_renorm_(weight, input, max_norm, norm_type)
-    return torch.embedding(weight, input, padding_idx, scale_grad_by_freq, sparse)
 
 
 def nll_loss(

@@ -1,0 +1,134 @@
+"""Activation functions.
+
+Invariant: a function here only completes arguments; shapes, dtypes, values and derivatives come from the row it calls.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import mindtorch_v2 as torch
+
+from ..._dispatch import registry
+from ..._tensor import Tensor
+
+_gelu = registry.get("gelu").call
+_silu = registry.get("silu").call
+_silu_ = registry.get("silu_").call
+
+
+def relu(input: Tensor, inplace: bool = False) -> Tensor:
+    return torch.relu_(input) if inplace else torch.relu(input)
+
+
+def relu_(input: Tensor) -> Tensor:
+    return torch.relu_(input)
+
+
+def gelu(input: Tensor, *, approximate: str = "none", out: Tensor | None = None) -> Tensor:
+    if out is not None:
+        return registry.get("gelu.out").call((input, approximate, out))
+    return _gelu((input, approximate))
+
+
+def silu(input: Tensor, inplace: bool = False) -> Tensor:
+    return _silu_((input,)) if inplace else _silu((input,))
+
+
+def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
+    return registry.get("leaky_relu_" if inplace else "leaky_relu").call((input, negative_slope))
+
+
+def leaky_relu_(input: Tensor, negative_slope: float = 0.01) -> Tensor:
+    return leaky_relu(input, negative_slope, inplace=True)
+
+
+def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
+    return registry.get("elu_" if inplace else "elu").call((input, alpha, 1, 1))
+
+
+def elu_(input: Tensor, alpha: float = 1.0) -> Tensor:
+    return elu(input, alpha, inplace=True)
+
+
+def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
+    return torch.celu_(input, alpha) if inplace else torch.celu(input, alpha)
+
+
+def celu_(input: Tensor, alpha: float = 1.0) -> Tensor:
+    return torch.celu_(input, alpha)
+
+
+def selu(input: Tensor, inplace: bool = False) -> Tensor:
+    return torch.selu_(input) if inplace else torch.selu(input)
+
+
+def selu_(input: Tensor) -> Tensor:
+    return torch.selu_(input)
+
+
+def softplus(input: Tensor, beta: float = 1, threshold: float = 20, *, out: Tensor | None = None) -> Tensor:
+    if out is not None:
+        return registry.get("softplus.out").call((input, beta, threshold, out))
+    return registry.get("softplus").call((input, beta, threshold))
+
+
+def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
+    if min_val > max_val:
+        raise ValueError("min_val cannot be greater than max_val")
+    return registry.get("hardtanh_" if inplace else "hardtanh").call((input, min_val, max_val))
+
+
+def hardtanh_(input: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
+    return registry.get("hardtanh_").call((input, min_val, max_val))
+
+
+def relu6(input: Tensor, inplace: bool = False) -> Tensor:
+    return registry.get("relu6_" if inplace else "relu6").call((input,))
+
+
+def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
+    return registry.get("hardsigmoid_" if inplace else "hardsigmoid").call((input,))
+
+
+def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
+    return registry.get("hardswish_" if inplace else "hardswish").call((input,))
+
+
+def mish(input: Tensor, inplace: bool = False) -> Tensor:
+    return registry.get("mish_" if inplace else "mish").call((input,))
+
+
+def logsigmoid(input: Tensor, *, out: Tensor | None = None) -> Tensor:
+    if out is not None:
+        return registry.get("log_sigmoid.out").call((input, out))
+    return registry.get("log_sigmoid").call((input,))
+
+
+def sigmoid(input: Tensor) -> Tensor:
+    return torch.sigmoid(input)
+
+
+def tanh(input: Tensor) -> Tensor:
+    return torch.tanh(input)
+
+
+def _get_softmax_dim(name: str, ndim: int, stacklevel: int) -> int:
+    warnings.warn(
+        f"Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X as an argument.",
+        stacklevel=stacklevel,
+    )
+    return 0 if ndim in (0, 1, 3) else 1
+
+
+def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
+    if dim is None:
+        dim = _get_softmax_dim("softmax", input.ndim, _stacklevel)
+    return torch.softmax(input, dim, dtype)
+
+
+def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
+    if dim is None:
+        dim = _get_softmax_dim("log_softmax", input.ndim, _stacklevel)
+    return torch.log_softmax(input, dim, dtype)
