@@ -61,11 +61,66 @@ npu("lerp", "aclnnLerp(self, end, weight, out)", numbers=dict(weight="aclnnLerps
     cast=("self", "end", "weight"), otherwise=parts(lambda self, end, weight: self + (end - self) * weight))
 
 # -- functions of one operand ---------------------------------------------------------------------------------------
-for _name in ("reciprocal", "sqrt", "rsqrt", "sin", "cos", "tan", "asin", "acos", "atan", "sinh",
-              "asinh", "acosh", "atanh", "erf", "erfc", "erfinv", "lgamma", "digamma", "round"):
+for _name in ("reciprocal", "sqrt", "rsqrt", "sin", "cos", "tan", "sinh", "erf", "erfc", "lgamma", "digamma", "round"):
     npu(_name, f"aclnn{_name.capitalize()}(self, out)")
 
 
+# Inverse functions of complex numbers by Kahan's formulas, which are exact about the sides of their cuts.
+def _cross(a: Any, b: Any) -> tuple[Any, Any]:
+    """Real and imaginary part of the product of conj(a) and b."""
+    return a.real * b.real + a.imag * b.imag, a.real * b.imag - a.imag * b.real
+
+
+def _asin(self: Any) -> Any:
+    less, more = (1 - self).sqrt(), (self + 1).sqrt()
+    real = self.real.atan2(less.real * more.real - less.imag * more.imag)
+    return _complex.call((real, _cross(less, more)[1].asinh()))
+
+
+def _acos(self: Any) -> Any:
+    less, more = (1 - self).sqrt(), (self + 1).sqrt()
+    return _complex.call((less.real.atan2(more.real) * 2, _cross(more, less)[1].asinh()))
+
+
+def _acosh(self: Any) -> Any:
+    less, more = (self - 1).sqrt(), (self + 1).sqrt()
+    return _complex.call((_cross(less, more)[0].asinh(), less.imag.atan2(more.real) * 2))
+
+
+def _atanh(self: Any) -> Any:
+    return ((self + 1).log() - (1 - self).log()) * 0.5
+
+
+def _turned(fn: Any) -> Any:
+    """-i fn(i z)."""
+
+    def kernel(self: Any) -> Any:
+        found = fn(_complex.call((-self.imag, self.real)))
+        return _complex.call((found.imag, -found.real))
+
+    return kernel
+
+
+for _name, _fn in (("asin", _asin), ("acos", _acos), ("acosh", _acosh), ("atanh", _atanh), ("asinh", _turned(_asin)),
+                   ("atan", _turned(_atanh))):
+    npu(_name, f"aclnn{_name.capitalize()}(self, out)", otherwise=parts(_fn))
+
+
+def _erfinv(self: Any) -> Any:
+    """Halley's steps from the answer in float32, on the complement where the function itself is too flat."""
+    size = self.abs()
+    rest = 1 - size
+    start = size.clamp_max(0.9999).to(float32).erfinv().to(float64)
+    y = _where.call((size < 0.9999, start, (-(rest * math.sqrt(math.pi)).log()).clamp_min(1).sqrt()))
+    for _ in range(6):
+        error = _where.call((size < 0.5, y.erf() - size, rest - y.erfc()))
+        step = error * (math.sqrt(math.pi) / 2) * (y * y).exp()
+        y = y - step / (y * step + 1)
+    y = _where.call((rest == 0, math.inf, _where.call((rest < 0, math.nan, y))))
+    return _where.call((self < 0, -y, y))
+
+
+npu("erfinv", "aclnnErfinv(self, out)", otherwise=parts(_erfinv))
 npu("exp", "aclnnExp(self, out)", absent=parts(lambda self: math.e ** (self if self.dtype.category > 1
                                                                       else self.to(float32))))
 npu("log", "aclnnLog(self, out)", absent=parts(lambda self: _xlogy.call((1, self))))
