@@ -30,7 +30,7 @@ MAP_TWO_R(aclnnSiluMul, silu(a) * b)
 
 namespace {
 
-// -- functions whose attributes have a range ---------------------------------------------------------------------------
+// -- functions whose attributes have a range -------------------------------------------------------------------------
 void not_negative(const Plan& p, const char* name) {
     double value = p.scalar(name).as<double>();
     p.require(value >= 0, "%s is %g, expected >= 0", name, value);
@@ -97,7 +97,7 @@ ACLNN(aclnnLogSigmoidForward,
           r.write(r.tensor("buffer"), z);
       })
 
-// -- weights along the channels --------------------------------------------------------------------------------------------
+// -- weights along the channels --------------------------------------------------------------------------------------
 namespace {
 
 // One weight, or one for each place along axis 1.

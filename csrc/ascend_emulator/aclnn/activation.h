@@ -54,7 +54,9 @@ inline double elu_slope(double y, double alpha, double scale, double input_scale
 
 inline double hard_sigmoid(double x) { return std::isnan(x) ? x : std::fmin(std::fmax(x + 3, 0), 6) / 6; }
 inline double hard_swish_slope(double x) { return x <= -3 ? 0 : x < 3 ? x / 3 + 0.5 : 1; }
-inline double soft_shrink(double x, double lambda) { return x > lambda ? x - lambda : x < -lambda ? x + lambda : x * 0; }
+inline double soft_shrink(double x, double lambda) {
+    return x > lambda ? x - lambda : x < -lambda ? x + lambda : x * 0;
+}
 inline double hard_shrink(double x, double lambda) { return x >= -lambda && x <= lambda ? 0 : x; }
 
 }  // namespace emu

@@ -30,8 +30,8 @@ const Pointwise kLeaky = {EMU_R(EMU_TWO, b > 0 ? a : a * k[0]), 2, false, false}
 const Pointwise kElu = {EMU_R(EMU_TWO, a * elu_slope(b, k[0], k[1], k[2], k[3] != 0)), 2, false, false};
 const Pointwise kGeluErf = {EMU_R(EMU_TWO, a * gelu_slope(b)), 2, false, false};
 const Pointwise kGeluTanh = {EMU_R(EMU_TWO, a * gelu_tanh_slope(b)), 2, false, false};
-const Pointwise kSwish = {EMU_R(EMU_TWO, a * (sigmoid(k[0] * b) + k[0] * b * sigmoid(k[0] * b) * sigmoid(-k[0] * b))), 2,
-                          false, false};
+const Pointwise kSwish = {EMU_R(EMU_TWO, a * (sigmoid(k[0] * b) + k[0] * b * sigmoid(k[0] * b) * sigmoid(-k[0] * b))),
+                          2, false, false};
 const Pointwise kSilu = {EMU_R(EMU_TWO, a * silu_slope(b)), 2, false, false};
 // Of the argument itself: its place tells which side of 0 it is on, so the buffer is not needed.
 const Pointwise kLogSigmoid = {EMU_R(EMU_TWO, a * sigmoid(-b)), 2, false, false};

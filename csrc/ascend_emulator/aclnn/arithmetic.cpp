@@ -4,7 +4,7 @@
 
 using namespace emu;
 
-// -- sums and products -------------------------------------------------------------------------------------------------
+// -- sums and products -----------------------------------------------------------------------------------------------
 BOTH(BINARY_RIC, aclnnAdd, aclnnInplaceAdd, a + k[0] * b)
 BOTH(BINARY_RIC, aclnnAdds, aclnnInplaceAdds, a + k[0] * b)
 BOTH(BINARY_RIC, aclnnSub, aclnnInplaceSub, a - k[0] * b)
@@ -21,7 +21,7 @@ BOTH(MAP_THREE_R, aclnnLerp, aclnnInplaceLerp, lerp(a, b, c))
 BOTH(MAP_TWO_R, aclnnLerps, aclnnInplaceLerps, lerp(a, b, k[0]))
 MAP_THREE_RI(aclnnAxpyV2, a + c * b)
 
-// -- quotients and remainders --------------------------------------------------------------------------------------------
+// -- quotients and remainders ----------------------------------------------------------------------------------------
 BOTH(BINARY_RC, aclnnDiv, aclnnInplaceDiv, a / b)
 BOTH(BINARY_RC, aclnnDivs, aclnnInplaceDivs, a / b)
 BINARY_R(aclnnRealDiv, a / b)
@@ -65,7 +65,7 @@ ACLNN(aclnnInplaceDivMod, plan_division, run_division)
 ACLNN(aclnnInplaceDivMods, plan_division, run_division)
 ACLNN(aclnnDivV3, plan_division, run_division)
 
-// -- powers ------------------------------------------------------------------------------------------------------------
+// -- powers ----------------------------------------------------------------------------------------------------------
 namespace {
 
 const Pointwise kPower = {EMU_RIC(EMU_TWO, power(a, b)), 2, true, false};
@@ -98,7 +98,7 @@ ACLNN(aclnnPowScalarTensor, plan_power, run_power)
 ACLNN(aclnnInplacePowTensorTensor, plan_power, run_power)
 ACLNN(aclnnInplacePowTensorScalar, plan_power, run_power)
 
-// -- of logarithms and angles ------------------------------------------------------------------------------------------
+// -- of logarithms and angles ----------------------------------------------------------------------------------------
 BOTH(BINARY_R, aclnnAtan2, aclnnInplaceAtan2, std::atan2(a, b))
 BOTH(BINARY_R, aclnnXLogYTensor, aclnnInplaceXLogYTensor, xlogy(a, b))
 BOTH(BINARY_R, aclnnXLogYScalarOther, aclnnInplaceXLogYScalarOther, xlogy(a, b))

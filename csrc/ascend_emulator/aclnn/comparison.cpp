@@ -4,7 +4,7 @@
 
 using namespace emu;
 
-// -- comparisons ---------------------------------------------------------------------------------------------------------
+// -- comparisons -----------------------------------------------------------------------------------------------------
 BOTH(COMPARE_RIC, aclnnEqTensor, aclnnInplaceEqTensor, a == b)
 BOTH(COMPARE_RIC, aclnnEqScalar, aclnnInplaceEqScalar, a == b)
 BOTH(COMPARE_RIC, aclnnNeTensor, aclnnInplaceNeTensor, a != b)
@@ -18,13 +18,13 @@ BOTH(COMPARE_RI, aclnnGtScalar, aclnnInplaceGtScalar, a > b)
 BOTH(COMPARE_RI, aclnnGeTensor, aclnnInplaceGeTensor, a >= b)
 BOTH(COMPARE_RI, aclnnGeScalar, aclnnInplaceGeScalar, a >= b)
 
-// -- logic: what is not zero is true -------------------------------------------------------------------------------------
+// -- logic: what is not zero is true ---------------------------------------------------------------------------------
 BOTH(COMPARE_RIC, aclnnLogicalAnd, aclnnInplaceLogicalAnd, a != T(0) && b != T(0))
 BOTH(COMPARE_RIC, aclnnLogicalOr, aclnnInplaceLogicalOr, a != T(0) || b != T(0))
 COMPARE_RIC(aclnnLogicalXor, (a != T(0)) != (b != T(0)))
 BOTH(PREDICATE_RI, aclnnLogicalNot, aclnnInplaceLogicalNot, x == 0)
 
-// -- bits --------------------------------------------------------------------------------------------------------------
+// -- bits ------------------------------------------------------------------------------------------------------------
 BOTH(BINARY_I, aclnnBitwiseAndTensor, aclnnInplaceBitwiseAndTensor, a & b)
 BOTH(BINARY_I, aclnnBitwiseAndTensorOut, aclnnInplaceBitwiseAndTensorOut, a & b)
 BOTH(BINARY_I, aclnnBitwiseAndScalar, aclnnInplaceBitwiseAndScalar, a & b)
@@ -55,7 +55,7 @@ ACLNN(aclnnRightShift, PLAN { plan_pointwise(p, kShiftRight); },
 ACLNN(aclnnSignbit, PLAN { plan_pointwise(p, kSignbit); },
       RUN { run_pointwise(r, r.tensor("self").dtype == ACL_UINT64 ? kNever : kSignbit); })
 
-// -- questions ---------------------------------------------------------------------------------------------------------
+// -- questions -------------------------------------------------------------------------------------------------------
 PREDICATE_R(aclnnIsFinite, std::isfinite(x))
 PREDICATE_R(aclnnIsInf, std::isinf(x))
 PREDICATE_R(aclnnIsPosInf, std::isinf(x) && x > 0)

@@ -1,5 +1,5 @@
-// Dropout. A mask has one bit per element, 1 where it is kept, from the lowest bit of the first byte on, and is padded to
-// a multiple of 128 bits.
+// Dropout. A mask has one bit per element, 1 where it is kept, from the lowest bit of the first byte on, and is padded
+// to a multiple of 128 bits.
 #include "elementwise.h"
 #include "philox.h"
 
@@ -123,7 +123,8 @@ ACLNN(aclnnDropoutDoMask,
           scale_kept(r, r.tensor("self"), r.read<int64_t>(r.tensor("mask")), dropped == 1 ? 0 : 1 / (1 - dropped),
                      r.tensor("out"));
       })
-ACLNN(aclnnDropoutBackward, PLAN { plan_gradient(p, "gradOutput", "out"); }, RUN { run_gradient(r, "gradOutput", "out"); })
+ACLNN(aclnnDropoutBackward, PLAN { plan_gradient(p, "gradOutput", "out"); },
+      RUN { run_gradient(r, "gradOutput", "out"); })
 ACLNN(aclnnDropoutV3Grad, PLAN { plan_gradient(p, "gradY", "gradX"); }, RUN { run_gradient(r, "gradY", "gradX"); })
 
 // Here the mask is a tensor like self, not bits.

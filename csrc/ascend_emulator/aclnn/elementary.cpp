@@ -5,7 +5,7 @@
 
 using namespace emu;
 
-// -- signs and powers ----------------------------------------------------------------------------------------------------
+// -- signs and powers ------------------------------------------------------------------------------------------------
 UNARY_RIC(aclnnAbs, magnitude(x))
 BOTH(UNARY_RIC, aclnnNeg, aclnnInplaceNeg, -x)
 UNARY_RIC(aclnnSign, sign_of(x))
@@ -14,7 +14,7 @@ BOTH(UNARY_RC, aclnnSqrt, aclnnInplaceSqrt, std::sqrt(x))
 BOTH(UNARY_RC, aclnnRsqrt, aclnnInplaceRsqrt, T(1) / std::sqrt(x))
 UNARY_RI(aclnnSquare, x * x)
 
-// -- exponentials and logarithms -------------------------------------------------------------------------------------------
+// -- exponentials and logarithms -------------------------------------------------------------------------------------
 BOTH(UNARY_RC, aclnnExp, aclnnInplaceExp, std::exp(x))
 BOTH(UNARY_R, aclnnExp2, aclnnInplaceExp2, std::exp2(x))
 BOTH(UNARY_R, aclnnExpm1, aclnnInplaceExpm1, std::expm1(x))
@@ -23,7 +23,7 @@ BOTH(UNARY_RC, aclnnLog2, aclnnInplaceLog2, std::log(x) / kLogTwo)
 BOTH(UNARY_RC, aclnnLog10, aclnnInplaceLog10, std::log10(x))
 BOTH(UNARY_R, aclnnLog1p, aclnnInplaceLog1p, std::log1p(x))
 
-// -- circular and hyperbolic -----------------------------------------------------------------------------------------------
+// -- circular and hyperbolic -----------------------------------------------------------------------------------------
 BOTH(UNARY_RC, aclnnSin, aclnnInplaceSin, std::sin(x))
 BOTH(UNARY_RC, aclnnCos, aclnnInplaceCos, std::cos(x))
 BOTH(UNARY_RC, aclnnTan, aclnnInplaceTan, std::tan(x))
@@ -38,7 +38,7 @@ BOTH(UNARY_R, aclnnAcosh, aclnnInplaceAcosh, std::acosh(x))
 BOTH(UNARY_R, aclnnAtanh, aclnnInplaceAtanh, std::atanh(x))
 BOTH(UNARY_R, aclnnSinc, aclnnInplaceSinc, x == 0 ? 1 : std::sin(kPi * x) / (kPi * x))
 
-// -- rounding ----------------------------------------------------------------------------------------------------------
+// -- rounding --------------------------------------------------------------------------------------------------------
 BOTH(UNARY_R, aclnnCeil, aclnnInplaceCeil, std::ceil(x))
 BOTH(UNARY_RI, aclnnFloor, aclnnInplaceFloor, round_down(x))
 BOTH(UNARY_R, aclnnTrunc, aclnnInplaceTrunc, std::trunc(x))
@@ -46,7 +46,7 @@ BOTH(UNARY_RI, aclnnFrac, aclnnInplaceFrac, x - round_to_zero(x))
 BOTH(UNARY_RI, aclnnRound, aclnnInplaceRound, round_decimals(x, 0))
 BOTH(UNARY_RI, aclnnRoundDecimals, aclnnInplaceRoundDecimals, round_decimals(x, int64_t(k[0])))
 
-// -- special -----------------------------------------------------------------------------------------------------------
+// -- special ---------------------------------------------------------------------------------------------------------
 BOTH(UNARY_R, aclnnErf, aclnnInplaceErf, std::erf(x))
 BOTH(UNARY_R, aclnnErfc, aclnnInplaceErfc, std::erfc(x))
 BOTH(UNARY_R, aclnnErfinv, aclnnInplaceErfinv, inverse_erf(x))
@@ -54,7 +54,7 @@ UNARY_R(aclnnLgamma, log_gamma(x))
 UNARY_R(aclnnDigamma, digamma(x))
 UNARY_R(aclnnNdtri, -std::sqrt(2.0) * inverse_erf(1 - 2 * x))
 
-// -- derivatives given the argument or the result ------------------------------------------------------------------------
+// -- derivatives given the argument or the result --------------------------------------------------------------------
 MAP_TWO_R(aclnnSqrtBackward, b / (2 * a))
 MAP_TWO_R(aclnnTanhGrad, b * (1 - a * a))
 MAP_TWO_R(aclnnAsinGrad, b / std::sqrt(1 - a * a))

@@ -87,7 +87,8 @@ int promoted(const Call& call, const std::vector<int>& places) {
             any = true;
         }
     for (int i : places)
-        if (call.function->parameters[i].role == Role::scalar) dtype = promote_scalar(dtype, call.values[size_t(i)].scalar.dtype);
+        if (call.function->parameters[i].role == Role::scalar)
+            dtype = promote_scalar(dtype, call.values[size_t(i)].scalar.dtype);
     return dtype;
 }
 
@@ -150,7 +151,8 @@ void plan_pointwise(Plan& p, const Pointwise& f) {
     if (!f.gives_bool) casts_into(p, dtype, out);
     // Operands and results of another dtype are cast in the workspace.
     for (int i : operand_places(p, f))
-        if (p.function->parameters[i].role == Role::tensor) p.workspace += cast_bytes(p.values[size_t(i)].tensor, dtype);
+        if (p.function->parameters[i].role == Role::tensor)
+            p.workspace += cast_bytes(p.values[size_t(i)].tensor, dtype);
     if (!f.gives_bool) p.workspace += cast_bytes(out, dtype);
 }
 

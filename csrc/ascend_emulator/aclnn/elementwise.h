@@ -6,10 +6,10 @@
 //     MAP_THREE_RI(aclnnAddcmul, ...)            a, b, c: the first three
 //
 // k[i] is the i-th of the other parameters that are numbers (scalars, integers, floats, flags), in their order. The
-// letters say which types the formula is compiled for: R double, I int64_t, C Complex. Where integers are not, they are
-// computed as FLOAT. Operands broadcast and promote by the vendor's tables; the result is what the promoted dtype holds,
-// cast to the output's dtype (161002 where the tables forbid that). COMPARE_* and PREDICATE_* give BOOL, which may be
-// stored in any dtype. BOTH(UNARY_RC, aclnnExp, aclnnInplaceExp, ...) writes a function and its in-place form.
+// letters say which types the formula is compiled for: R double, I int64_t, C Complex. Where integers are not, they
+// are computed as FLOAT. Operands broadcast and promote by the vendor's tables; the result is what the promoted dtype
+// holds, cast to the output's dtype (161002 where the tables forbid that). COMPARE_* and PREDICATE_* give BOOL, which
+// may be stored in any dtype. BOTH(UNARY_RC, aclnnExp, aclnnInplaceExp, ...) writes a function and its in-place form.
 #pragma once
 
 #include <vector>
@@ -18,7 +18,7 @@
 
 namespace emu {
 
-// -- values as a dtype holds them --------------------------------------------------------------------------------------
+// -- values as a dtype holds them ------------------------------------------------------------------------------------
 template <class T>
 T narrow(T x, int dtype) {
     unsigned char bytes[16];
@@ -33,7 +33,7 @@ T scalar_value(const Scalar& s, int dtype) {
     return narrow<T>(s.as<T>(), dtype);
 }
 
-// -- formulas ----------------------------------------------------------------------------------------------------------
+// -- formulas --------------------------------------------------------------------------------------------------------
 template <class T>
 using Formula = T (*)(const T* v, const T* k);
 
@@ -53,7 +53,7 @@ int compute_dtype(const Call& call, const Pointwise& f);
 void plan_pointwise(Plan& p, const Pointwise& f);
 void run_pointwise(Run& r, const Pointwise& f);
 
-// -- parts of checks shared with functions that are not one formula ------------------------------------------------------
+// -- parts of checks shared with functions that are not one formula --------------------------------------------------
 int promoted(const Call& call, const std::vector<int>& places);  // ACL_DT_UNDEFINED where they do not
 void casts_into(const Plan& p, int from, const Tensor& to);
 // 161002 where the documents want one dtype and it is not.
@@ -88,7 +88,8 @@ std::vector<T> read_operand(const Run& r, int place, const Dims& shape, int dtyp
 #define EMU_R(names, ...) EMU_FORMULA(double, names, __VA_ARGS__), nullptr, nullptr
 #define EMU_I(names, ...) nullptr, EMU_FORMULA(int64_t, names, __VA_ARGS__), nullptr
 #define EMU_RI(names, ...) EMU_FORMULA(double, names, __VA_ARGS__), EMU_FORMULA(int64_t, names, __VA_ARGS__), nullptr
-#define EMU_RC(names, ...) EMU_FORMULA(double, names, __VA_ARGS__), nullptr, EMU_FORMULA(::emu::Complex, names, __VA_ARGS__)
+#define EMU_RC(names, ...)                                                                                \
+    EMU_FORMULA(double, names, __VA_ARGS__), nullptr, EMU_FORMULA(::emu::Complex, names, __VA_ARGS__)
 #define EMU_RIC(names, ...)                                                                               \
     EMU_FORMULA(double, names, __VA_ARGS__), EMU_FORMULA(int64_t, names, __VA_ARGS__),                    \
         EMU_FORMULA(::emu::Complex, names, __VA_ARGS__)

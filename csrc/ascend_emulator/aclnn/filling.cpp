@@ -4,7 +4,7 @@
 
 using namespace emu;
 
-// -- copies and casts ------------------------------------------------------------------------------------------------------
+// -- copies and casts ------------------------------------------------------------------------------------------------
 namespace {
 
 // The category that loses nothing of the source: the destination's own decides what it keeps.
@@ -43,7 +43,7 @@ ACLNN(aclnnCast,
 ACLNN(aclnnTensorMove, PLAN { p.same_shape("x", "y"); p.same_dtype("x", "y"); },
       RUN { copy(r, r.tensor("x"), r.tensor("y")); })
 
-// -- constants -----------------------------------------------------------------------------------------------------------
+// -- constants -------------------------------------------------------------------------------------------------------
 namespace {
 
 void fill(Run& r, const Tensor& t, int64_t value) { r.write(t, std::vector<int64_t>(size_t(t.numel()), value)); }
@@ -96,7 +96,7 @@ ACLNN(aclnnEye,
           r.write(r.tensor("out"), x);
       })
 
-// -- sequences -----------------------------------------------------------------------------------------------------------
+// -- sequences -------------------------------------------------------------------------------------------------------
 namespace {
 
 struct Sequence {
@@ -107,7 +107,8 @@ struct Sequence {
 };
 
 bool whole(const Call& c) {
-    return is_integer(c.scalar("start").dtype) && is_integer(c.scalar("end").dtype) && is_integer(c.scalar("step").dtype);
+    return is_integer(c.scalar("start").dtype) && is_integer(c.scalar("end").dtype) &&
+           is_integer(c.scalar("step").dtype);
 }
 
 // `inclusive`: the end belongs to it.
@@ -143,10 +144,13 @@ void run_sequence(Run& r) {
 }
 
 // Both ends are met exactly.
-std::vector<double> spaced(double start, double end, int64_t steps) {
+std::vector<double> spaced(const Run& r) {
+    double start = r.scalar("start").as<double>(), end = r.scalar("end").as<double>();
+    int64_t steps = r.integer("steps");
     std::vector<double> x;
     double step = steps > 1 ? (end - start) / double(steps - 1) : 0;
-    for (int64_t i = 0; i < steps; ++i) x.push_back(i < steps / 2 || steps == 1 ? start + step * double(i) : end - step * double(steps - 1 - i));
+    for (int64_t i = 0; i < steps; ++i)
+        x.push_back(i < steps / 2 || steps == 1 ? start + step * double(i) : end - step * double(steps - 1 - i));
     return x;
 }
 
@@ -161,15 +165,14 @@ void plan_steps(Plan& p, const char* out) {
 
 ACLNN(aclnnArange, PLAN { plan_sequence(p, false); }, run_sequence)
 ACLNN(aclnnRange, PLAN { plan_sequence(p, true); }, run_sequence)
-ACLNN(aclnnLinspace, PLAN { plan_steps(p, "out"); },
-      RUN { r.write(r.tensor("out"), spaced(r.scalar("start").as<double>(), r.scalar("end").as<double>(), r.integer("steps"))); })
+ACLNN(aclnnLinspace, PLAN { plan_steps(p, "out"); }, RUN { r.write(r.tensor("out"), spaced(r)); })
 ACLNN(aclnnLogSpace, PLAN { plan_steps(p, "result"); }, RUN {
-    auto x = spaced(r.scalar("start").as<double>(), r.scalar("end").as<double>(), r.integer("steps"));
+    auto x = spaced(r);
     for (double& one : x) one = std::pow(r.real("base"), one);
     r.write(r.tensor("result"), x);
 })
 
-// -- complex numbers from and to their parts -------------------------------------------------------------------------------
+// -- complex numbers from and to their parts -------------------------------------------------------------------------
 namespace {
 
 void plan_parts(Plan& p) {

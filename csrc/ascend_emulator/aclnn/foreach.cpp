@@ -1,5 +1,5 @@
-// One formula over lists of tensors: x, or a, b, c, are elements of the first, second, third list that is read; k[0] is the
-// number of that tensor, from a scalar, a list of scalars or a tensor on the device of one or as many elements.
+// One formula over lists of tensors: x, or a, b, c, are elements of the first, second, third list that is read; k[0] is
+// the number of that tensor, from a scalar, a list of scalars or a tensor on the device of one or as many elements.
 #include "activation.h"
 #include "elementwise.h"
 #include "special.h"
@@ -138,9 +138,12 @@ void run_foreach(Run& r, const Foreach& f) {
 #define FOREACH_THREE_R(name, ...) FOREACH(name, EMU_R(EMU_THREE, __VA_ARGS__))
 #define FOREACH_THREE_RI(name, ...) FOREACH(name, EMU_RI(EMU_THREE, __VA_ARGS__))
 // The scalar of the first form is a tensor on the device, of the second a scalar, of the third a list.
-#define FOREACH_SCALAR(kind, first, second, list, ...) kind(first, __VA_ARGS__) kind(second, __VA_ARGS__) kind(list, __VA_ARGS__)
+#define FORMS(kind, first, second, list, ...)      \
+    FOREACH_##kind(first, __VA_ARGS__)             \
+    FOREACH_##kind(second, __VA_ARGS__)            \
+    FOREACH_##kind(list, __VA_ARGS__)
 
-// -- functions of one list -------------------------------------------------------------------------------------------------
+// -- functions of one list -------------------------------------------------------------------------------------------
 FOREACH_ONE_R(aclnnForeachAbs, std::fabs(x))
 BOTH(FOREACH_ONE_R, aclnnForeachAcos, aclnnForeachACosInplace, std::acos(x))
 FOREACH_ONE_R(aclnnForeachAsin, std::asin(x))
@@ -166,19 +169,19 @@ FOREACH_ONE_R(aclnnForeachSqrt, std::sqrt(x))
 FOREACH_ONE_R(aclnnForeachTan, std::tan(x))
 FOREACH_ONE_R(aclnnForeachTanh, std::tanh(x))
 
-// -- a list and numbers ----------------------------------------------------------------------------------------------------
-FOREACH_SCALAR(FOREACH_ONE_RI, aclnnForeachAddScalar, aclnnForeachAddScalarV2, aclnnForeachAddScalarList, x + k[0])
-FOREACH_SCALAR(FOREACH_ONE_RI, aclnnForeachSubScalar, aclnnForeachSubScalarV2, aclnnForeachSubScalarList, x - k[0])
-FOREACH_SCALAR(FOREACH_ONE_RI, aclnnForeachMulScalar, aclnnForeachMulScalarV2, aclnnForeachMulScalarList, x * k[0])
-FOREACH_SCALAR(FOREACH_ONE_R, aclnnForeachDivScalar, aclnnForeachDivScalarV2, aclnnForeachDivScalarList, x / k[0])
-FOREACH_SCALAR(FOREACH_ONE_RI, aclnnForeachMaximumScalar, aclnnForeachMaximumScalarV2, aclnnForeachMaximumScalarList, larger(x, k[0]))
-FOREACH_SCALAR(FOREACH_ONE_RI, aclnnForeachMinimumScalar, aclnnForeachMinimumScalarV2, aclnnForeachMinimumScalarList, smaller(x, k[0]))
-FOREACH_SCALAR(FOREACH_ONE_RI, aclnnForeachPowScalar, aclnnForeachPowScalarV2, aclnnForeachPowScalarList, power(x, k[0]))
+// -- a list and numbers ----------------------------------------------------------------------------------------------
+FORMS(ONE_RI, aclnnForeachAddScalar, aclnnForeachAddScalarV2, aclnnForeachAddScalarList, x + k[0])
+FORMS(ONE_RI, aclnnForeachSubScalar, aclnnForeachSubScalarV2, aclnnForeachSubScalarList, x - k[0])
+FORMS(ONE_RI, aclnnForeachMulScalar, aclnnForeachMulScalarV2, aclnnForeachMulScalarList, x * k[0])
+FORMS(ONE_R, aclnnForeachDivScalar, aclnnForeachDivScalarV2, aclnnForeachDivScalarList, x / k[0])
+FORMS(ONE_RI, aclnnForeachMaximumScalar, aclnnForeachMaximumScalarV2, aclnnForeachMaximumScalarList, larger(x, k[0]))
+FORMS(ONE_RI, aclnnForeachMinimumScalar, aclnnForeachMinimumScalarV2, aclnnForeachMinimumScalarList, smaller(x, k[0]))
+FORMS(ONE_RI, aclnnForeachPowScalar, aclnnForeachPowScalarV2, aclnnForeachPowScalarList, power(x, k[0]))
 FOREACH_ONE_RI(aclnnForeachPowScalarAndTensor, power(k[0], x))
 FOREACH_ONE_RI(aclnnForeachSubScalarInplace, x - k[0])
 FOREACH_ONE_RI(aclnnForeachMulScalarInplace, x * k[0])
 
-// -- two and three lists -----------------------------------------------------------------------------------------------------
+// -- two and three lists ---------------------------------------------------------------------------------------------
 BOTH(FOREACH_TWO_RI, aclnnForeachAddList, aclnnForeachAddListInplace, a + k[0] * b)
 FOREACH_TWO_RI(aclnnForeachAddListV2, a + k[0] * b)
 BOTH(FOREACH_TWO_RI, aclnnForeachSubList, aclnnForeachSubListInplace, a - k[0] * b)
@@ -190,12 +193,12 @@ FOREACH_TWO_RI(aclnnForeachMinimumList, smaller(a, b))
 FOREACH_TWO_RI(aclnnForeachPowList, power(a, b))
 FOREACH_TWO_R(aclnnForeachLerpScalar, lerp(a, b, k[0]))
 FOREACH_THREE_R(aclnnForeachLerpList, lerp(a, b, c))
-FOREACH_SCALAR(FOREACH_THREE_RI, aclnnForeachAddcmulScalar, aclnnForeachAddcmulScalarV2, aclnnForeachAddcmulScalarList, a + k[0] * b * c)
+FORMS(THREE_RI, aclnnForeachAddcmulScalar, aclnnForeachAddcmulScalarV2, aclnnForeachAddcmulScalarList, a + k[0] * b * c)
 FOREACH_THREE_RI(aclnnForeachAddcmulList, a + k[0] * b * c)
-FOREACH_SCALAR(FOREACH_THREE_R, aclnnForeachAddcdivScalar, aclnnForeachAddcdivScalarV2, aclnnForeachAddcdivScalarList, a + k[0] * b / c)
+FORMS(THREE_R, aclnnForeachAddcdivScalar, aclnnForeachAddcdivScalarV2, aclnnForeachAddcdivScalarList, a + k[0] * b / c)
 FOREACH_THREE_R(aclnnForeachAddcdivList, a + k[0] * b / c)
 
-// -- rounding ----------------------------------------------------------------------------------------------------------
+// -- rounding --------------------------------------------------------------------------------------------------------
 namespace {
 
 double rounded(double x, int64_t mode) {
@@ -206,8 +209,9 @@ double rounded(double x, int64_t mode) {
         case 4: return std::round(x);
         case 5: return std::trunc(x);
         case 7: return x - std::trunc(x);
-        default: fault("roundMode is %lld, expected 1 (even), 2 (floor), 3 (ceil), 4 (round), 5 (trunc) or 7 (fraction)",
-                       static_cast<long long>(mode));
+        default:
+            fault("roundMode is %lld, expected 1 (even), 2 (floor), 3 (ceil), 4 (round), 5 (trunc) or 7 (fraction)",
+                  static_cast<long long>(mode));
     }
 }
 
@@ -225,12 +229,12 @@ void run_rounding(Run& r, int64_t mode) {
 ACLNN(aclnnForeachRoundOffNumber, plan_foreach, RUN { run_rounding(r, r.read<int64_t>(r.tensor("roundMode"))[0]); })
 ACLNN(aclnnForeachRoundOffNumberV2, plan_foreach, RUN { run_rounding(r, r.scalar("roundMode").as<int64_t>()); })
 
-// -- zeros -------------------------------------------------------------------------------------------------------------
+// -- zeros -----------------------------------------------------------------------------------------------------------
 ACLNN(aclnnForeachZeroInplace, PLAN { p.require(!p.tensors("x").empty(), "the list is empty"); }, RUN {
     for (const Tensor& t : r.tensors("x")) r.write(t, std::vector<int64_t>(size_t(t.numel())));
 })
 
-// -- norms -------------------------------------------------------------------------------------------------------------
+// -- norms -----------------------------------------------------------------------------------------------------------
 ACLNN(aclnnForeachNorm,
       PLAN {
           const auto &x = p.tensors("x"), &out = p.tensors("out");
@@ -251,6 +255,7 @@ ACLNN(aclnnForeachNorm,
                   if (std::isinf(order)) total = larger(v, total);
                   else total += order == 0 ? double(v != 0) : std::pow(v, order);
               }
-              r.write(out[i], std::vector<double>{std::isinf(order) || order == 0 ? total : std::pow(total, 1 / order)});
+              if (!std::isinf(order) && order != 0) total = std::pow(total, 1 / order);
+              r.write(out[i], std::vector<double>{total});
           }
       })

@@ -31,7 +31,8 @@ void each_pair(const Dims& dims, int64_t axis, F f) {
 using Function1 = double (*)(double);
 
 // out = act(one half) * other half; `activated`, where given, is act(one half) alone.
-void gate(Run& r, const Tensor& in, int64_t axis, Function1 act, bool left, const Tensor& out, const Tensor* activated) {
+void gate(Run& r, const Tensor& in, int64_t axis, Function1 act, bool left, const Tensor& out,
+          const Tensor* activated) {
     auto x = r.read<double>(in);
     std::vector<double> y(x.size() / 2), z(x.size() / 2);
     each_pair(in.dims, axis, [&](size_t a, size_t b, size_t at) {
@@ -42,8 +43,8 @@ void gate(Run& r, const Tensor& in, int64_t axis, Function1 act, bool left, cons
     if (activated) r.write(*activated, z);
 }
 
-void gate_backward(Run& r, const Tensor& grad, const Tensor& in, int64_t axis, Function1 act, Function1 slope, bool left,
-                   const Tensor& out) {
+void gate_backward(Run& r, const Tensor& grad, const Tensor& in, int64_t axis, Function1 act, Function1 slope,
+                   bool left, const Tensor& out) {
     auto x = r.read<double>(in), g = r.read<double>(grad);
     std::vector<double> y(x.size());
     each_pair(in.dims, axis, [&](size_t a, size_t b, size_t at) {
@@ -72,7 +73,7 @@ int64_t axis_of(const Run& r, const Tensor& x) { return wrap(r.integer("dim"), x
 double sigmoid_of(double x) { return sigmoid(x); }
 double sigmoid_slope(double x) { return sigmoid(x) * (1 - sigmoid(x)); }
 
-// -- GEGLU ---------------------------------------------------------------------------------------------------------------
+// -- GEGLU -----------------------------------------------------------------------------------------------------------
 bool activates_left(const Call& c) {
     std::string name = c.function->name;
     return name == "aclnnGeGluV3" || name == "aclnnGeGluV3Backward" ? c.flag("activateLeft") : false;
@@ -139,8 +140,8 @@ ACLNN(aclnnGeGluV3Backward, plan_geglu_backward, run_geglu_backward)
 ACLNN(aclnnGeluMul,
       PLAN {
           const std::string& how = p.string("approximateOptional");
-          p.require(how.empty() || how == "none" || how == "tanh", "approximateOptional is \"%s\", expected none or tanh",
-                    how.c_str());
+          p.require(how.empty() || how == "none" || how == "tanh",
+                    "approximateOptional is \"%s\", expected none or tanh", how.c_str());
           const Tensor& x = p.tensor("input");
           p.shape("out", halved(p, x, x.rank() - 1));
           p.same_dtype("input", "out");
@@ -169,7 +170,7 @@ ACLNN(aclnnFatreluMul,
           r.write(r.tensor("out"), y);
       })
 
-// -- SwiGLU with bounds ----------------------------------------------------------------------------------------------------
+// -- SwiGLU with bounds ----------------------------------------------------------------------------------------------
 // What lies before the axis are rows; where groups are given only as many rows as they count together are computed, and
 // the others stay as they are.
 ACLNN(aclnnClippedSwiglu,

@@ -52,7 +52,7 @@ ACLNN(aclnnAddN, plan_list, Join{add, add})
 ACLNN(aclnnMaxN, plan_list, Join{larger, larger})
 ACLNN(aclnnMinN, plan_list, Join{smaller, smaller})
 
-// -- the same as others, under the names of graph operators ----------------------------------------------------------------
+// -- the same as others, under the names of graph operators ----------------------------------------------------------
 UNARY_R(aclnnAsinhV2, std::asinh(x))
 UNARY_R(aclnnAsinhWithAgent, std::asinh(x))
 UNARY_R(aclnnAsinWithAgent, std::asin(x))
@@ -114,7 +114,8 @@ ACLNN(aclnnBiasAdd,
 ACLNN(aclnnScale,
       PLAN {
           const Tensor &x = p.tensor("x"), &scale = p.tensor("scale");
-          int64_t axis = p.axis("axis", x.rank()), count = p.flag("scaleFromBlob") ? p.integer("numAxes") : scale.rank();
+          int64_t axis = p.axis("axis", x.rank());
+          int64_t count = p.flag("scaleFromBlob") ? p.integer("numAxes") : scale.rank();
           if (count == -1) count = x.rank() - axis;
           p.require(count >= 0 && axis + count <= x.rank(), "numAxes is %lld: x has %d dimensions from axis %lld on",
                     static_cast<long long>(count), x.rank() - int(axis), static_cast<long long>(axis));

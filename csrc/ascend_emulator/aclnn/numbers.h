@@ -1,5 +1,5 @@
 // Arithmetic that C++ leaves undefined or defines otherwise than the functions: each for double and int64_t, some for
-// Complex. An integer quotient by zero is 0 and its remainder the dividend, which is what the documents say of the latter.
+// Complex. An integer quotient by zero is 0 and its remainder the dividend, as the documents say of the latter.
 #pragma once
 
 #include <cmath>

@@ -5,7 +5,7 @@ using namespace emu;
 
 namespace {
 
-// -- Adam with decoupled decay ---------------------------------------------------------------------------------------------
+// -- Adam with decoupled decay ---------------------------------------------------------------------------------------
 struct AdamW {
     double lr, beta1, beta2, decay, eps;
     double power1, power2;  // the betas to the number of this step
@@ -47,7 +47,7 @@ void need_like(const Plan& p, const char* first, std::initializer_list<const cha
     for (const char* name : names) p.same_shape(first, name);
 }
 
-// -- Adam as TensorFlow has it: the learning rate is corrected, not the moments --------------------------------------------
+// -- Adam as TensorFlow has it: the learning rate is corrected, not the moments --------------------------------------
 void check_adam(const Plan& p, const char* var) {
     need_like(p, var, {"m", "v", "grad"});
     need_one(p, {"beta1Power", "beta2Power", "lr", "beta1", "beta2", "epsilon"});
@@ -69,7 +69,7 @@ void adam_step(Run& r, const Tensor& var, const Tensor& var_out, const Tensor& m
     r.write(v_out, v);
 }
 
-// -- lists -------------------------------------------------------------------------------------------------------------
+// -- lists -----------------------------------------------------------------------------------------------------------
 void check_lists(const Plan& p, const char* first, std::initializer_list<const char*> names) {
     const auto& like = p.tensors(first);
     for (const char* name : names) {
@@ -154,7 +154,7 @@ ACLNN(aclnnFusedAdamw,
           }
       })
 
-// -- gradient descent ----------------------------------------------------------------------------------------------------
+// -- gradient descent ------------------------------------------------------------------------------------------------
 ACLNN(aclnnApplyGradientDescent,
       PLAN {
           p.same_shape("var", "delta");
@@ -172,7 +172,8 @@ ACLNN(aclnnFusedSgd,
           check_lists(p, "paramsRef", {"gradsRef"});
           if (p.real("momentum") != 0) {
               if (!p.has("momentumBufferListOptionalRef"))
-                  refuse(ACLNN_ERR_PARAM_NULLPTR, "momentumBufferListOptionalRef must not be null where momentum is not 0");
+                  refuse(ACLNN_ERR_PARAM_NULLPTR,
+                         "momentumBufferListOptionalRef must not be null where momentum is not 0");
               check_lists(p, "paramsRef", {"momentumBufferListOptionalRef"});
           }
           p.require(!p.flag("nesterov") || (p.real("momentum") > 0 && p.real("dampening") == 0),
@@ -202,7 +203,7 @@ ACLNN(aclnnFusedSgd,
           }
       })
 
-// -- loss scale --------------------------------------------------------------------------------------------------------
+// -- loss scale ------------------------------------------------------------------------------------------------------
 ACLNN(aclnnAmpUpdateScale,
       PLAN {
           need_one(p, {"currentScale", "growthTracker", "foundInf", "updatedScale", "updatedGrowthTracker"});

@@ -14,7 +14,8 @@ struct Philox {
     uint64_t seed, offset;
 
     std::array<uint32_t, 4> block(uint64_t element) const {
-        std::array<uint32_t, 4> c = {uint32_t(element), uint32_t(element >> 32), uint32_t(offset), uint32_t(offset >> 32)};
+        std::array<uint32_t, 4> c = {uint32_t(element), uint32_t(element >> 32), uint32_t(offset),
+                                     uint32_t(offset >> 32)};
         uint32_t a = uint32_t(seed), b = uint32_t(seed >> 32);
         for (int round = 0; round < 10; ++round) {
             uint64_t p = uint64_t(0xD2511F53) * c[0], q = uint64_t(0xCD9E8D57) * c[2];

@@ -35,7 +35,7 @@ void generate(Run& r, const Tensor& out, F f) {
     r.write(out, x);
 }
 
-// -- Bernoulli -----------------------------------------------------------------------------------------------------------
+// -- Bernoulli -------------------------------------------------------------------------------------------------------
 void check_offset(const Plan& p) {
     p.require(p.integer("offset") % 4 == 0, "offset is %lld, expected a multiple of 4",
               static_cast<long long>(p.integer("offset")));
@@ -73,7 +73,7 @@ void run_bernoulli_tensor(Run& r) {
     generate<int64_t>(r, r.output(), [&](const Philox& g, size_t i) { return g.uniform(i) < prob[i]; });
 }
 
-// -- normal --------------------------------------------------------------------------------------------------------------
+// -- normal ----------------------------------------------------------------------------------------------------------
 void check_deviation(const Plan& p) {
     p.require(p.real("std") >= 0, "std is %g, expected >= 0", p.real("std"));
 }
@@ -88,9 +88,10 @@ void run_normal(Run& r) {
     generate<double>(r, r.output(), [&](const Philox& g, size_t i) { return mean + deviation * g.normal(i); });
 }
 
-// -- uniform -------------------------------------------------------------------------------------------------------------
+// -- uniform ---------------------------------------------------------------------------------------------------------
 void plan_uniform(Plan& p) {
-    p.require(p.real("from") <= p.real("to"), "from is %g and to %g, expected from <= to", p.real("from"), p.real("to"));
+    p.require(p.real("from") <= p.real("to"), "from is %g and to %g, expected from <= to", p.real("from"),
+              p.real("to"));
     check_generator(p);
 }
 
@@ -104,7 +105,7 @@ void run_uniform(Run& r) {
     });
 }
 
-// -- integers ------------------------------------------------------------------------------------------------------------
+// -- integers --------------------------------------------------------------------------------------------------------
 void plan_random(Plan& p) {
     p.require(p.integer("from") < p.integer("to"), "from is %lld and to %lld, expected from < to",
               static_cast<long long>(p.integer("from")), static_cast<long long>(p.integer("to")));
@@ -114,7 +115,8 @@ void plan_random(Plan& p) {
 void run_random(Run& r) {
     int64_t from = r.integer("from");
     uint64_t count = uint64_t(r.integer("to")) - uint64_t(from);
-    generate<int64_t>(r, r.output(), [&](const Philox& g, size_t i) { return int64_t(uint64_t(from) + g.below(i, count)); });
+    generate<int64_t>(r, r.output(),
+                      [&](const Philox& g, size_t i) { return int64_t(uint64_t(from) + g.below(i, count)); });
 }
 
 // How many values from 0 on the dtype holds without a gap.
@@ -138,7 +140,7 @@ void run_random_any(Run& r) {
     generate<int64_t>(r, r.output(), [&](const Philox& g, size_t i) { return int64_t(g.below(i, count)); });
 }
 
-// -- multinomial ---------------------------------------------------------------------------------------------------------
+// -- multinomial -----------------------------------------------------------------------------------------------------
 void plan_multinomial(Plan& p) {
     const Tensor& self = p.tensor("self");
     int64_t samples = p.integer("numsamples");
@@ -185,7 +187,7 @@ void run_multinomial(Run& r) {
     r.write(r.tensor("out"), out);
 }
 
-// -- RReLU ---------------------------------------------------------------------------------------------------------------
+// -- RReLU -----------------------------------------------------------------------------------------------------------
 void plan_rrelu(Plan& p) {
     double lower = p.scalar("lower").as<double>(), upper = p.scalar("upper").as<double>();
     p.require(lower <= upper, "lower is %g and upper %g, expected lower <= upper", lower, upper);

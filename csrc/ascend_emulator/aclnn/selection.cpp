@@ -7,7 +7,7 @@ using namespace emu;
 BINARY_RI(aclnnMaximum, larger(a, b))
 BINARY_RI(aclnnMinimum, smaller(a, b))
 
-// -- bounds ------------------------------------------------------------------------------------------------------------
+// -- bounds ----------------------------------------------------------------------------------------------------------
 // A NaN stays, in the value or in the bound.
 BINARY_RI(aclnnClampMin, larger(a, b))
 BOTH(BINARY_RI, aclnnClampMinTensor, aclnnInplaceClampMinTensor, larger(a, b))
@@ -69,7 +69,7 @@ ACLNN(aclnnClampTensor, plan_clamp, run_clamp)
 ACLNN(aclnnHardtanh, plan_clamp, run_clamp)
 ACLNN(aclnnInplaceHardtanh, plan_clamp, run_clamp)
 
-// -- what is not finite ------------------------------------------------------------------------------------------------
+// -- what is not finite ----------------------------------------------------------------------------------------------
 namespace {
 
 const Pointwise kNanToNum = {
@@ -81,7 +81,7 @@ const Pointwise kNanToNum = {
 ACLNN(aclnnNanToNum, PLAN { plan_pointwise(p, kNanToNum); }, RUN { run_pointwise(r, kNanToNum); })
 ACLNN(aclnnInplaceNanToNum, PLAN { plan_pointwise(p, kNanToNum); }, RUN { run_pointwise(r, kNanToNum); })
 
-// -- conditions and masks ------------------------------------------------------------------------------------------------
+// -- conditions and masks --------------------------------------------------------------------------------------------
 ACLNN(aclnnSWhere,
       PLAN {
           const Tensor& condition = p.tensor("condition");
