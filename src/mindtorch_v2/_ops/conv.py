@@ -60,8 +60,8 @@ def _check(x: Any, w: Any, bias: Any, stride: Ints, padding: Ints, dilation: Int
         padded = tuple(s + 2 * p for s, p in zip(shape[2:], padding))
         reach = tuple(d * (k - 1) + 1 for d, k in zip(dilation, kernel[2:]))
         if any(s < k for s, k in zip(padded, reach)):
-            raise RuntimeError(f"Calculated padded input size per channel: ({_by(padded)}). Kernel size: ({_by(reach)}). "
-                               "Kernel size can't be greater than actual input size")
+            raise RuntimeError(f"Calculated padded input size per channel: ({_by(padded)}). Kernel size: "
+                               f"({_by(reach)}). Kernel size can't be greater than actual input size")
     for t, name in ((w, "weight"), (bias, "bias")):
         if t is not None and t._dtype is not x._dtype:
             raise RuntimeError(f"Input type ({CPP_NAMES[x._dtype.name]}) and {name} type ({CPP_NAMES[t._dtype.name]}) "

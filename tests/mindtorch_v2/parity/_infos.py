@@ -45,6 +45,7 @@ def row_names() -> tuple[str, ...]:
         return _own.ROWS_WHEN_PYTORCH_IS_TESTED
     registry = submodule("_dispatch.registry")
     torch.ones(1)
+    submodule("_ops.late").load_all()
     found = {op.title() for op in registry.ops() if op.row is not None and op.row.kind not in ("inplace", "out")}
     return tuple(sorted(found))
 
@@ -60,6 +61,8 @@ def _by_name() -> dict[str, list[Any]]:
         prefix, _, last = name.rpartition(".")
         if prefix == "nn.functional":
             found.setdefault(last, found[name])
+        elif prefix in ("linalg", "special", "fft"):
+            found.setdefault(f"{prefix}_{last}", found[name])
     return found
 
 
@@ -69,7 +72,7 @@ def covered() -> tuple[Covered, ...]:
         return ()
     result: list[Covered] = []
     seen: set[int] = set()
-    for row in row_names():
+    for row in (*row_names(), *_own.WRITTEN_BY_HAND):
         for info in _by_name().get(_own.INFO_NAMES.get(row, row), []):
             if id(info) not in seen and not _skipped(info) and in_subject(info) is not None:
                 seen.add(id(info))

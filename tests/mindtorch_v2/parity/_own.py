@@ -16,6 +16,17 @@ INFO_NAMES: dict[str, str] = {
     "nll_loss": "nn.functional.nll_loss",
 }
 
+# Functions and methods that are no rows: no schema can say what they take.
+WRITTEN_BY_HAND: tuple[str, ...] = tuple(
+    """H T mT __radd__ __rand__ __rdiv__ __rmatmul__ __rmod__ __rmul__ __ror__ __rpow__ __rsub__ __rxor__
+    atleast_1d atleast_2d atleast_3d bfloat16 bool broadcast_shapes broadcast_tensors byte cdouble cfloat char double
+    einsum float half int item long meshgrid short to zero_
+    """.split()
+)
+
+# Functions of `torch.nn.functional` that are no rows but have an OpInfo.
+FUNCTIONS: tuple[str, ...] = tuple("max_unpool1d".split())
+
 # OpInfos that cannot be asked here, with the reason.
 SKIPPED_INFOS: dict[str, str] = {
     "empty": "uninitialised memory",
@@ -24,6 +35,7 @@ SKIPPED_INFOS: dict[str, str] = {
     "new_empty_strided": "uninitialised memory",
     "empty_strided": "uninitialised memory",
     "empty_permuted": "uninitialised memory",
+    "max_pool2d_with_indices_backward": "asks torch.ops.aten; the second derivatives of max_pool2d run it",
     "slice": "an operator without a public name; indexing reaches it",
 }
 

@@ -50,7 +50,8 @@ def _columns(x: TensorBase, first: int, images: int, v: Window, buffer: Any) -> 
     if v.pointwise:
         return np_view(x)[first:first + images].reshape(shape)
     storage, offset, code = operand(x)
-    _native.im2col(storage, offset + first * channels * _size(v.inner), code, *operand(buffer), images, channels, *v[:6])
+    start = offset + first * channels * _size(v.inner)
+    _native.im2col(storage, start, code, *operand(buffer), images, channels, *v[:6])
     return np_view(buffer)[:images * shape[1] * shape[2] * shape[3]].reshape(shape)
 
 

@@ -1,0 +1,203 @@
+"""Pooling.
+
+Invariant: a function here only completes arguments; shapes, dtypes, values and derivatives come from the row it calls.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..._dispatch import registry
+from ..._tensor import Tensor
+
+Ints = tuple[int, ...]
+
+
+def _ints(value: Any) -> Ints:
+    return (value,) if isinstance(value, int) else tuple(value)
+
+
+def _max_pool(rank: int, input: Tensor, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool,
+              return_indices: bool) -> Any:
+    name = f"max_pool{rank}d"
+    given = (input, _ints(kernel_size), () if stride is None else _ints(stride), _ints(padding), _ints(dilation),
+             ceil_mode)
+    return registry.get(f"{name}_with_indices" if return_indices else name).call(given)
+
+
+def max_pool1d(input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
+               ceil_mode: bool = False, return_indices: bool = False) -> Any:
+    return _max_pool(1, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
+
+
+def max_pool2d(input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
+               ceil_mode: bool = False, return_indices: bool = False) -> Any:
+    return _max_pool(2, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
+
+
+def max_pool3d(input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
+               ceil_mode: bool = False, return_indices: bool = False) -> Any:
+    return _max_pool(3, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
+
+
+def max_pool1d_with_indices(input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
+                            ceil_mode: bool = False, return_indices: bool = False) -> Any:
+    return _max_pool(1, input, kernel_size, stride, padding, dilation, ceil_mode, True)
+
+
+def max_pool2d_with_indices(input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
+                            ceil_mode: bool = False, return_indices: bool = False) -> Any:
+    return _max_pool(2, input, kernel_size, stride, padding, dilation, ceil_mode, True)
+
+
+def max_pool3d_with_indices(input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
+                            ceil_mode: bool = False, return_indices: bool = False) -> Any:
+    return _max_pool(3, input, kernel_size, stride, padding, dilation, ceil_mode, True)
+
+
+def avg_pool1d(input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
+               count_include_pad: bool = True) -> Tensor:
+    return registry.get("avg_pool1d").call(
+        (input, _ints(kernel_size), () if stride is None else _ints(stride), _ints(padding), ceil_mode,
+         count_include_pad))
+
+
+def avg_pool2d(input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
+               count_include_pad: bool = True, divisor_override: int | None = None, *, out: Any = None) -> Tensor:
+    return _avg_pool("avg_pool2d", input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override,
+                     out)
+
+
+def avg_pool3d(input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
+               count_include_pad: bool = True, divisor_override: int | None = None, *, out: Any = None) -> Tensor:
+    return _avg_pool("avg_pool3d", input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override,
+                     out)
+
+
+def _avg_pool(name: str, input: Tensor, kernel_size: Any, stride: Any, padding: Any, ceil_mode: bool,
+              count_include_pad: bool, divisor_override: int | None, out: Any) -> Tensor:
+    given = (input, _ints(kernel_size), () if stride is None else _ints(stride), _ints(padding), ceil_mode,
+             count_include_pad, divisor_override)
+    return registry.get(name).call(given) if out is None else registry.get(f"{name}.out").call((*given, out))
+
+
+def _sizes(input: Tensor, output_size: Any, rank: int) -> Ints:
+    """None stands for the input's own size."""
+    if isinstance(output_size, int):
+        return (output_size,) * rank
+    if output_size is None:
+        output_size = (None,) * rank
+    if len(input.shape) <= len(output_size):
+        raise ValueError(f"Input dimension should be at least {len(output_size) + 1}")
+    return tuple(s if v is None else v for v, s in zip(output_size, input.shape[-len(output_size):]))
+
+
+def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Tensor:
+    return registry.get("adaptive_avg_pool1d").call((input, _ints(output_size)))
+
+
+def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
+    return registry.get("adaptive_avg_pool2d").call((input, _sizes(input, output_size, 2)))
+
+
+def adaptive_avg_pool3d(input: Tensor, output_size: Any) -> Tensor:
+    return registry.get("adaptive_avg_pool3d").call((input, _sizes(input, output_size, 3)))
+
+
+def adaptive_max_pool1d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
+    both = registry.get("adaptive_max_pool1d").call((input, _ints(output_size)))
+    return both if return_indices else both[0]
+
+
+def adaptive_max_pool2d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
+    both = registry.get("adaptive_max_pool2d").call((input, _sizes(input, output_size, 2)))
+    return both if return_indices else both[0]
+
+
+def adaptive_max_pool3d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
+    both = registry.get("adaptive_max_pool3d").call((input, _sizes(input, output_size, 3)))
+    return both if return_indices else both[0]
+
+
+def adaptive_max_pool1d_with_indices(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
+    return adaptive_max_pool1d(input, output_size, True)
+
+
+def adaptive_max_pool2d_with_indices(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
+    return adaptive_max_pool2d(input, output_size, True)
+
+
+def adaptive_max_pool3d_with_indices(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
+    return adaptive_max_pool3d(input, output_size, True)
+
+
+def _unpooled(input: Tensor, kernel: Ints, stride: Ints, padding: Ints, output_size: Any) -> Ints:
+    """The size before pooling: the smallest one unless given."""
+    rank = len(kernel)
+    sizes = input.shape
+    smallest = tuple((sizes[-rank + d] - 1) * stride[d] + kernel[d] - 2 * padding[d] for d in range(rank))
+    if output_size is None:
+        return smallest
+    given = tuple(output_size)
+    if len(given) == rank + 2:
+        given = given[2:]
+    if len(given) != rank:
+        raise ValueError(f"output_size should be a sequence containing {rank} or {rank + 2} elements, but it has a "
+                         f"length of '{len(given)}'")
+    for d in range(rank):
+        low, high = smallest[d] - stride[d], smallest[d] + stride[d]
+        if not low < given[d] < high:
+            raise ValueError(f'invalid output_size "{given}" (dim {d} must be between {low} and {high})')
+    return given
+
+
+def _max_unpool(rank: int, input: Tensor, indices: Tensor, kernel_size: Any, stride: Any, padding: Any,
+                output_size: Any) -> Tensor:
+    def full(value: Any) -> Ints:
+        return (value,) * rank if isinstance(value, int) else tuple(value)
+
+    kernel = full(kernel_size)
+    steps = kernel if stride is None else full(stride)
+    pads = full(padding)
+    sizes = _unpooled(input, kernel, steps, pads, output_size)
+    if rank == 1:
+        flat = registry.get("max_unpool2d").call((input.unsqueeze(-1), indices.unsqueeze(-1), (*sizes, 1)))
+        return flat.squeeze(-1)
+    if rank == 2:
+        return registry.get("max_unpool2d").call((input, indices, sizes))
+    return registry.get("max_unpool3d").call((input, indices, sizes, steps, pads))
+
+
+def max_unpool1d(input: Tensor, indices: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0,
+                 output_size: Any = None) -> Tensor:
+    return _max_unpool(1, input, indices, kernel_size, stride, padding, output_size)
+
+
+def max_unpool2d(input: Tensor, indices: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0,
+                 output_size: Any = None) -> Tensor:
+    return _max_unpool(2, input, indices, kernel_size, stride, padding, output_size)
+
+
+def max_unpool3d(input: Tensor, indices: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0,
+                 output_size: Any = None) -> Tensor:
+    return _max_unpool(3, input, indices, kernel_size, stride, padding, output_size)
+
+
+def _lp(sums: Any, norm_type: float, places: int) -> Any:
+    """From a mean of powers to the norm of the window; the sign keeps what a negative mean means."""
+    return (sums.sign() * sums.abs().relu()).mul(places).pow(1.0 / norm_type)
+
+
+def lp_pool1d(input: Tensor, norm_type: float, kernel_size: int, stride: Any = None,
+              ceil_mode: bool = False) -> Tensor:
+    return _lp(avg_pool1d(input.pow(norm_type), kernel_size, stride, 0, ceil_mode), norm_type, kernel_size)
+
+
+def lp_pool2d(input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> Tensor:
+    high, wide = (kernel_size, kernel_size) if isinstance(kernel_size, int) else kernel_size
+    return _lp(avg_pool2d(input.pow(norm_type), kernel_size, stride, 0, ceil_mode), norm_type, high * wide)
+
+
+def lp_pool3d(input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> Tensor:
+    deep, high, wide = (kernel_size,) * 3 if isinstance(kernel_size, int) else kernel_size
+    return _lp(avg_pool3d(input.pow(norm_type), kernel_size, stride, 0, ceil_mode), norm_type, deep * high * wide)
