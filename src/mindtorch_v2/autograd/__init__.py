@@ -37,6 +37,8 @@ def __getattr__(name: str) -> Any:
         # Importing the module put it under the name of the function.
         globals().update(gradcheck=module.gradcheck, gradgradcheck=module.gradgradcheck)
         return globals()[name]
+    if name == "functional":
+        return import_module(".functional", __name__)
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
 
 
