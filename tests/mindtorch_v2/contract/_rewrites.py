@@ -72,7 +72,7 @@ REWRITES: dict[str, Program] = {
     "zero": on_copy(lambda b, x, y: b.mul_(y), lambda b, x, y: b[1].zero_()),
     "setitem": on_copy(lambda b, x, y: b.__setitem__((slice(0, 2), 1), y[0, :2])),
     "setitem_mask": on_copy(lambda b, x, y: b.__setitem__(x.detach() > 0.3, 3.0)),
-    "setitem_index": on_copy(lambda b, x, y: b.__setitem__(torch.tensor([0, 2], device=b.device), y[:2])),
+    "setitem_index": on_copy(lambda b, x, y: b.__setitem__(torch.tensor([0, 2]), y[:2])),
     "masked_fill": on_copy(lambda b, x, y: b.mul_(y), lambda b, x, y: b.t().masked_fill_(x.detach() > 0.3, 0.0)),
     "two_views": on_copy(lambda b, x, y: b[0].mul_(y[0]), lambda b, x, y: b[:, 0].mul_(y[1])),
     "base_then_view": on_copy(lambda b, x, y: b.mul_(y), lambda b, x, y: b[1].add_(x[0])),

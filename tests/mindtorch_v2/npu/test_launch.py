@@ -232,3 +232,30 @@ def test_cpu_scalars_stand_beside_npu_tensors() -> None:
     assert torch.where(a > 1, a, torch.tensor(7.0)).tolist() == [7.0, 7.0, 2.0]
     with pytest.raises(RuntimeError, match="device"):
         a + torch.ones(3)
+
+
+def test_cpu_tensors_index_npu_tensors() -> None:
+    a = torch.arange(6.0, device="npu").view(2, 3)
+    assert a[torch.tensor([1, 0])].tolist() == [[3.0, 4.0, 5.0], [0.0, 1.0, 2.0]]
+    assert a[:, torch.tensor([True, False, True])].tolist() == [[0.0, 2.0], [3.0, 5.0]]
+    a[torch.tensor([0])] = 5.0
+    assert a.tolist() == [[5.0, 5.0, 5.0], [3.0, 4.0, 5.0]] and a._version == 1
+    x = torch.zeros(3, device="npu", requires_grad=True)
+    x[torch.tensor([1, 1])].sum().backward()
+    assert x.grad.tolist() == [0.0, 2.0, 0.0]
+    with pytest.raises(RuntimeError, match="indices should be either on cpu or on the same device as the indexed"):
+        torch.zeros(3)[torch.tensor([1], device="npu")]
+
+
+def test_more_than_eight_dimensions_are_joined() -> None:
+    plain = torch.arange(2.0 ** 10).view((2,) * 10)
+    a = plain.npu()
+    assert (a + 1).tolist() == (plain + 1).tolist()
+    turned = a.permute(9, *range(9))
+    assert (turned * turned).tolist() == (plain * plain).permute(9, *range(9)).tolist()
+    assert torch.where(a > 5, a, 0).tolist() == torch.where(plain > 5, plain, 0).tolist()
+    b = a.clone()
+    b.add_(a)
+    assert b.tolist() == (plain * 2).tolist()
+    with pytest.raises(RuntimeError, match="add: tensors of 10 dimensions that cannot be joined to 8.*aclnnAdd"):
+        a + a.permute(*range(9, -1, -1))

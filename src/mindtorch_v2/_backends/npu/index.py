@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..._dispatch import registry
-from ..._dispatch.keys import BACKENDS
+from ..._dispatch.keys import BACKENDS, CPU, NPU
 from ..._dispatch.op import Kernel
 from ..._dtype import int64
 from ..._ops.rules.base import wrap_dim
@@ -17,7 +17,7 @@ from ..._tensor_base import TensorBase, alias, is_contiguous, make, numel
 from ..common.runtime import empty
 from ..common.transfer import may_overlap
 from . import creation, launch, table
-from .kernels import Missing
+from .kernels import INDICES_FROM_HOST, Missing
 from .lines import choose, helper, into, line, makes, npu, parts
 from .shape import by_parts, places
 
@@ -245,3 +245,8 @@ npu("masked_select", makes(_masked_select))
 npu("nonzero", makes(_nonzero))
 npu("masked_scatter", "aclnnInplaceMaskedScatter(out, mask, source)", starts="self",
     absent=parts(_masked_scattered))
+
+# Tensors of the CPU may index those of an NPU.
+for _op in (_index, _index_put, _index_put.row.inplace_op):
+    _op.kernels[int(CPU | NPU)] = INDICES_FROM_HOST
+    _op.forget()

@@ -15,16 +15,19 @@ from mypy_extensions import i64
 
 from ... import _native
 from ..._device import device
-from ..._dispatch.keys import CPU
+from ..._dispatch.keys import BACKENDS, CPU
 from ..._dispatch.op import Kernel, Op, Spec
 from ..._dtype import ALL, dtype
 from ..._ops.rules.pointwise import expand_strides
-from ..._tensor_base import TensorBase, alias, contiguous_strides, is_contiguous, numel
+from ..._tensor_base import HOT, TensorBase, alias, contiguous_strides, is_contiguous, numel
 from ..common.runtime import empty, empty_spec
 from . import launch, quirks, table
 from .launch import Function
 
 _item: Final[Any] = _native.item
+
+# How many dimensions vendor functions take.
+MOST_DIMS: Final = 8
 
 # Where a vendor parameter's value comes from: an argument's position, or one of these.
 LITERAL: Final[i64] = -1
@@ -267,6 +270,8 @@ class Line(Kernel):
         if inplace.compute_dtype(spec.compute, spec.dtype) is not spec.compute or first._dtype is not spec.compute:
             return False
         values, _ = arrange(op, inplace, local, spec, spec.compute, [out])
+        if len(spec.shape) > MOST_DIMS:
+            values = fewer_dims(op, inplace, values, spec.shape)
         launch.launch(inplace.resolved(), values, op.title() + "_")
         return True
 
@@ -362,6 +367,8 @@ def on_device(args: tuple[Any, ...], slots: list[int]) -> tuple[Any, ...]:
 def compute(op: Op, call: Call, args: tuple[Any, ...], spec: Spec, inner: dtype, outs: list[Any]) -> None:
     """Launch, and copy results that the vendor writes in another dtype or layout."""
     values, results = arrange(op, call, args, spec, inner, outs)
+    if len(spec.shape) > MOST_DIMS:
+        values = fewer_dims(op, call, values, spec.shape)
     launch.launch(call.resolved(), values, op.title())
     if results is not outs:
         from . import creation
@@ -424,6 +431,44 @@ def arrange(op: Op, call: Call, args: tuple[Any, ...], spec: Spec, inner: dtype,
             values.append(t)
         i += 1
     return values, results
+
+
+def fewer_dims(op: Op, call: Call, values: list[Any], shape: tuple[int, ...]) -> list[Any]:
+    """The arguments of a pointwise call with neighbouring dimensions joined where all tensors move through them alike:
+    vendor functions count to eight."""
+    tensors: list[TensorBase] = [v for v in values if isinstance(v, TensorBase)]
+    if table.INTS in call.kinds or table.I64 in call.kinds:
+        return values
+    strides = [expand_strides(t, shape) for t in tensors]
+    kept: list[int] = []
+    steps: list[list[int]] = [[] for _ in tensors]
+    for d, n in enumerate(shape):
+        if n == 1:
+            continue
+        joins = len(kept) > 0
+        for i, s in enumerate(strides):
+            if joins and steps[i][-1] != s[d] * n:
+                joins = False
+        if joins:
+            kept[-1] *= n
+        else:
+            kept.append(n)
+        for i, s in enumerate(strides):
+            if joins:
+                steps[i][-1] = s[d]
+            else:
+                steps[i].append(s[d])
+    if len(kept) > MOST_DIMS:
+        raise RuntimeError(f"{op.title()}: tensors of {len(shape)} dimensions that cannot be joined to {MOST_DIMS} are "
+                           f"not available on NPU: {call.name} takes at most {MOST_DIMS}")
+    new: list[Any] = []
+    at = 0
+    for v in values:
+        if isinstance(v, TensorBase):
+            v = alias(v, tuple(kept), tuple(steps[at]), v._offset)
+            at += 1
+        new.append(v)
+    return new
 
 
 def number_in(v: Any, inner: dtype) -> Any:
@@ -509,3 +554,29 @@ class ByFunction(Kernel):
 
     def into(self, op: Op, args: tuple[Any, ...], spec: Spec, out: TensorBase) -> bool:
         return self.kernels[self.fn(*args)].into(op, args, spec, out)
+
+
+@final
+class IndicesFromHost(Kernel):
+    """Indexing with tensors of the CPU: they may index tensors of any device, and go to it first."""
+
+    def __init__(self) -> None:
+        self.calls_ops = True
+
+    def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
+        home = args[0]
+        assert isinstance(home, TensorBase)
+        indices: list[Any] = []
+        for t in args[1]:
+            if isinstance(t, TensorBase) and t._device != home._device:
+                if not t._keys & CPU:
+                    raise RuntimeError("indices should be either on cpu or on the same device as the indexed tensor "
+                                       f"({home._device})")
+                t = HOT.to_copy.call((t, None, home._device, None, False))
+            indices.append(t)
+        bits = home._keys & BACKENDS
+        moved = (home, tuple(indices)) + args[2:]
+        return op.backend(bits, moved).run(op, moved, bits)
+
+
+INDICES_FROM_HOST: Final[Kernel] = IndicesFromHost()
