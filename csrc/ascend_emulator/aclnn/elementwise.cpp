@@ -10,6 +10,8 @@ namespace emu {
 
 namespace {
 
+constexpr int kTilingError = 561002;
+
 bool is_number(Role role) {
     return role == Role::scalar || role == Role::integer || role == Role::real || role == Role::boolean;
 }
@@ -50,6 +52,32 @@ void run_typed(Run& r, const Pointwise& f, Formula<T> formula, int dtype) {
         if (rounds) y[i] = narrow<T>(y[i], dtype);
     }
     r.write(out, y);
+}
+
+// Axes that all operands stretch in the same way are one axis to the kernel.
+int collapsed_rank(const Plan& p, const Pointwise& f, const Dims& out) {
+    std::vector<int> places = operand_places(p, f);
+    int rank = 0;
+    std::vector<bool> before;
+    for (int d = 0; d < out.n; ++d) {
+        if (out[d] == 1) continue;
+        std::vector<bool> stretched;
+        for (int i : places) {
+            if (p.function->parameters[i].role != Role::tensor) continue;
+            const Dims& dims = p.values[size_t(i)].tensor.dims;
+            int at = d - (out.n - dims.n);
+            stretched.push_back(at < 0 || dims[at] == 1);
+        }
+        if (rank == 0 || stretched != before) ++rank;
+        before = stretched;
+    }
+    return rank;
+}
+
+// These broadcast on the slower processor, which takes fewer axes.
+bool broadcasts_few_axes(int dtype) {
+    return dtype == ACL_COMPLEX64 || dtype == ACL_COMPLEX128 || dtype == ACL_DOUBLE || dtype == ACL_INT16 ||
+           dtype == ACL_UINT16 || dtype == ACL_UINT64;
 }
 
 uint64_t cast_bytes(const Tensor& t, int dtype) {
@@ -149,6 +177,9 @@ void plan_pointwise(Plan& p, const Pointwise& f) {
     p.require(out.dims == shape, "the output has shape %s, expected %s", text(out.dims).c_str(), text(shape).c_str());
     int dtype = compute_dtype(p, f);
     if (!f.gives_bool) casts_into(p, dtype, out);
+    if (broadcasts_few_axes(dtype) && collapsed_rank(p, f, shape) >= 6)
+        refuse(kTilingError, "operands of dtype %s broadcast over %d axes, at most 5 are supported", dtype_name(dtype),
+               collapsed_rank(p, f, shape));
     // Operands and results of another dtype are cast in the workspace.
     for (int i : operand_places(p, f))
         if (p.function->parameters[i].role == Role::tensor)

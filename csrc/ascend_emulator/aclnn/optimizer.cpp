@@ -37,6 +37,8 @@ void adamw_step(Run& r, const AdamW& o, const State& s, double grad_scale) {
 
 double one(const Run& r, const char* name) { return r.read<double>(r.tensor(name))[0]; }
 
+double number(const Run& r, const char* name) { return r.scalar(name).as<double>(); }
+
 void need_one(const Plan& p, std::initializer_list<const char*> names) {
     for (const char* name : names)
         p.require(p.tensor(name).numel() == 1, "%s has shape %s, expected one element", name,
@@ -152,6 +154,62 @@ ACLNN(aclnnFusedAdamw,
                       o.amsgrad ? &r.tensors("maxExpAvgSqsRef")[i] : nullptr, true};
               adamw_step(r, o, s, grad_scale);
           }
+      })
+
+// -- others, as TensorFlow has them -----------------------------------------------------------------------------------
+ACLNN(aclnnApplyAdamax,
+      PLAN { need_like(p, "var", {"m", "v", "grad", "varOut", "mOut", "vOut"}); },
+      RUN {
+          auto x = r.read<double>(r.tensor("var")), g = r.read<double>(r.tensor("grad"));
+          auto m = r.read<double>(r.tensor("m")), v = r.read<double>(r.tensor("v"));
+          double beta1 = number(r, "beta1"), beta2 = number(r, "beta2"), eps = number(r, "epsilon");
+          double lr = number(r, "lr") / (1 - number(r, "beta1Power"));
+          for (size_t i = 0; i < x.size(); ++i) {
+              m[i] = beta1 * m[i] + (1 - beta1) * g[i];
+              v[i] = std::fmax(beta2 * v[i], std::fabs(g[i]));
+              x[i] -= lr * m[i] / (v[i] + eps);
+          }
+          r.write(r.tensor("varOut"), x);
+          r.write(r.tensor("mOut"), m);
+          r.write(r.tensor("vOut"), v);
+      })
+
+ACLNN(aclnnApplyAdadelta,
+      PLAN { need_like(p, "var", {"accum", "accumUpdate", "grad", "varOut", "accumOut", "accumUpdateOut"}); },
+      RUN {
+          auto x = r.read<double>(r.tensor("var")), squares = r.read<double>(r.tensor("accum"));
+          auto updates = r.read<double>(r.tensor("accumUpdate")), g = r.read<double>(r.tensor("grad"));
+          double lr = number(r, "lr"), rho = number(r, "rho"), eps = number(r, "epsilon");
+          for (size_t i = 0; i < x.size(); ++i) {
+              squares[i] = rho * squares[i] + (1 - rho) * g[i] * g[i];
+              double update = std::sqrt((updates[i] + eps) / (squares[i] + eps)) * g[i];
+              updates[i] = rho * updates[i] + (1 - rho) * update * update;
+              x[i] -= lr * update;
+          }
+          r.write(r.tensor("varOut"), x);
+          r.write(r.tensor("accumOut"), squares);
+          r.write(r.tensor("accumUpdateOut"), updates);
+      })
+
+ACLNN(aclnnApplyFtrl,
+      PLAN {
+          need_like(p, "varRef", {"accumRef", "linearRef", "grad"});
+          need_one(p, {"lr", "l1", "l2", "lrPower"});
+      },
+      RUN {
+          auto x = r.read<double>(r.tensor("varRef")), squares = r.read<double>(r.tensor("accumRef"));
+          auto linear = r.read<double>(r.tensor("linearRef")), g = r.read<double>(r.tensor("grad"));
+          double lr = one(r, "lr"), l1 = one(r, "l1"), l2 = one(r, "l2"), power = -one(r, "lrPower");
+          for (size_t i = 0; i < x.size(); ++i) {
+              double after = squares[i] + g[i] * g[i];
+              linear[i] += g[i] - (std::pow(after, power) - std::pow(squares[i], power)) / lr * x[i];
+              double curve = std::pow(after, power) / lr + 2 * l2;
+              x[i] = std::fabs(linear[i]) > l1 ? (std::copysign(l1, linear[i]) - linear[i]) / curve : 0;
+              squares[i] = after;
+          }
+          r.write(r.tensor("varRef"), x);
+          r.write(r.tensor("accumRef"), squares);
+          r.write(r.tensor("linearRef"), linear);
       })
 
 // -- gradient descent ------------------------------------------------------------------------------------------------

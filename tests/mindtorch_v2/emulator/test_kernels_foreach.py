@@ -256,6 +256,30 @@ def test_adam(oracle: Any, nesterov: bool) -> None:
 
 
 @pytest.mark.oracle
+def test_adamax_adadelta_ftrl(oracle: Any) -> None:
+    var, m, v, g, _ = state("float32")
+    x, a, b, d = (t.double() for t in (var, m, v, g))
+    m1, v1 = 0.9 * a + 0.1 * d, oracle.maximum(0.99 * b, d.abs())
+    want = (x - 0.1 / (1 - 0.729) * m1 / (v1 + 1e-3), m1, v1)
+    outs = {name: Out((3, 4)) for name in ("varOut", "mOut", "vOut")}
+    got = call("aclnnApplyAdamax", var=var, m=m, v=v, beta1Power=0.729, lr=0.1, beta1=0.9, beta2=0.99, epsilon=1e-3,
+               grad=g, **outs)
+    squares = 0.9 * b + 0.1 * d * d
+    update = ((b + 1e-3) / (squares + 1e-3)).sqrt() * d
+    want += (x - 0.5 * update, squares, 0.9 * b + 0.1 * update**2)
+    outs = {name: Out((3, 4)) for name in ("varOut", "accumOut", "accumUpdateOut")}
+    got += call("aclnnApplyAdadelta", var=var, accum=v, accumUpdate=v, lr=0.5, rho=0.9, epsilon=1e-3, grad=g, **outs)
+    after = b + d * d
+    linear = a + d - (after.sqrt() - b.sqrt()) / 0.5 * x
+    small = (0.25 * linear.sign() - linear) / (after.sqrt() / 0.5 + 2 * 0.125)
+    want += (oracle.where(linear.abs() > 0.25, small, 0), after, linear)
+    numbers = {name: oracle.tensor([k]) for name, k in (("lr", 0.5), ("l1", 0.25), ("l2", 0.125), ("lrPower", -0.5))}
+    got += call("aclnnApplyFtrl", varRef=var, accumRef=v, linearRef=m, grad=g, **numbers, useLocking=False)
+    for one, expected in zip(got, want, strict=True):
+        assert_same(one, expected.float(), 4)
+
+
+@pytest.mark.oracle
 @pytest.mark.parametrize("dtype", HALVES)
 @pytest.mark.parametrize("nesterov, first, maximize",
                          [(False, True, False), (True, False, False), (False, False, True)])

@@ -98,3 +98,15 @@ def test_the_result_is_rounded_to_the_promoted_dtype() -> None:
     assert call("aclnnAdd", self=x, other=x, alpha=1, out=Out((1,), "int32")).tolist() == [-56]
     third, one = np.array([3], np.float16), np.array([1], np.float16)
     assert call("aclnnDiv", self=one, other=third, out=Out((1,), "float32")).tolist() == [float(np.float16(1 / 3))]
+
+
+def test_some_dtypes_broadcast_over_few_axes() -> None:
+    one, other = (2, 1) * 3, (1, 2) * 3
+    for dtype, code in (("float64", 561002), ("int16", 561002), ("float32", 0)):
+        values = {"self": np.ones(one, dtype), "other": np.ones(other, dtype), "alpha": 1, "out": Out((2,) * 6, dtype)}
+        if code:
+            assert refused("aclnnAdd", **values) == code
+        else:
+            assert (call("aclnnAdd", **values) == 2).all()
+    flat = np.ones((2,) * 8, np.float64)
+    assert (call("aclnnAdd", self=flat, other=flat, alpha=1, out=Out((2,) * 8, "float64")) == 2).all()
