@@ -1,6 +1,6 @@
 // Random numbers: the 32-bit Mersenne Twister and PyTorch's ways of turning its output into numbers.
 // Invariant: a state is the 5056 bytes that PyTorch's Generator.get_state() gives, and the same state and call give the
-// numbers PyTorch gives, except where its own depend on how it was built (see EXPONENTIAL, and bernoulli with a number).
+// numbers PyTorch gives on a processor with fused multiply-add. Where its compiler fuses, `fma` is written here.
 //
 //   random_seed(state, seed)                       a fresh state; seed is taken modulo 2**64
 //   random_fill(kind, state, out.., shape, a, b)   kinds below; out is written in the order of its memory
@@ -24,7 +24,8 @@ struct State {
     int32_t left, seeded;
     uint64_t next;
     uint64_t words[N];
-    double cached_normal, unused_y, unused_rho;
+    // The second number of a pair waits here; the other two places belong to an older way of keeping it.
+    double unused_x, cached_normal, unused_rho;
     int32_t has_cached_normal;
     int32_t pad;
     float cached_float_normal;
@@ -92,8 +93,10 @@ template <class T> MT_INLINE typename Digits<T>::acc unit(State& s) {
 // One normal number; they come in pairs, and the second one waits in the state.
 double next_normal(State& s) {
     if (s.has_cached_normal) {
+        const double waiting = s.cached_normal;
         s.has_cached_normal = 0;
-        return s.cached_normal;
+        s.cached_normal = 0;
+        return waiting;
     }
     const double u1 = unit<double>(s), u2 = unit<double>(s);
     const double r = std::sqrt(-2.0 * std::log1p(-u2)), theta = TWO_PI * u1;
@@ -103,25 +106,81 @@ double next_normal(State& s) {
 }
 
 // Sixteen uniform numbers become eight pairs of normal ones.
-template <class T> void normal_sixteen(T* d, typename Digits<T>::acc mean, typename Digits<T>::acc std) {
-    using A = typename Digits<T>::acc;
-    for (int j = 0; j < 8; ++j) {
-        const A u1 = 1 - (A)widen(d[j]), u2 = (A)widen(d[j + 8]);
-        const A r = std::sqrt(-2 * std::log(u1)), theta = (A)TWO_PI * u2;
-        d[j] = convert<T>((A)(r * std::cos(theta) * std + mean));
-        d[j + 8] = convert<T>((A)(r * std::sin(theta) * std + mean));
-    }
+void normal_sixteens(double* d, int64_t blocks, double mean, double std) {
+    for (int64_t b = 0; b < blocks; ++b, d += 16)
+        for (int j = 0; j < 8; ++j) {
+            const double r = std::sqrt(-2 * std::log(1 - d[j])), theta = TWO_PI * d[j + 8];
+            d[j] = std::fma(r * std::cos(theta), std, mean);
+            d[j + 8] = std::fma(r * std::sin(theta), std, mean);
+        }
+}
+
+// The Cephes library's single precision logarithm of a number in (0, 1], as PyTorch has it in vector registers.
+MT_INLINE float cephes_log(float x) {
+    const uint32_t bits = bits_of(x);
+    float e = (float)((int32_t)(bits >> 23) - 0x7f) + 1.0f;
+    const float m = float_of((bits & 0x807fffffu) | 0x3f000000u);
+    const bool low = m < 0.707106781186547524f;
+    e -= low ? 1.0f : 0.0f;
+    const float y = (m - 1.0f) + (low ? m : 0.0f), z = y * y;
+    float p = 7.0376836292e-2f;
+    p = __builtin_fmaf(p, y, -1.1514610310e-1f);
+    p = __builtin_fmaf(p, y, 1.1676998740e-1f);
+    p = __builtin_fmaf(p, y, -1.2420140846e-1f);
+    p = __builtin_fmaf(p, y, 1.4249322787e-1f);
+    p = __builtin_fmaf(p, y, -1.6668057665e-1f);
+    p = __builtin_fmaf(p, y, 2.0000714765e-1f);
+    p = __builtin_fmaf(p, y, -2.4999993993e-1f);
+    p = __builtin_fmaf(p, y, 3.3333331174e-1f);
+    p = p * y;
+    p = __builtin_fmaf(p, z, e * -2.12194440e-4f);
+    p = __builtin_fmaf(z, -0.5f, p);
+    return __builtin_fmaf(e, 0.693359375f, y + p);
+}
+
+// Its sine and cosine of a number that is not negative.
+MT_INLINE void cephes_sincos(float x, float& sine, float& cosine) {
+    const int32_t octant = ((int32_t)(x * 1.27323954473516f) + 1) & ~1;
+    const float turns = (float)octant;
+    x = __builtin_fmaf(turns, -0.78515625f, x);
+    x = __builtin_fmaf(turns, -2.4187564849853515625e-4f, x);
+    x = __builtin_fmaf(turns, -3.77489497744594108e-8f, x);
+    const float z = x * x;
+    float c = 2.443315711809948e-5f;
+    c = __builtin_fmaf(c, z, -1.388731625493765e-3f);
+    c = __builtin_fmaf(c, z, 4.166664568298827e-2f);
+    c = c * z;
+    c = __builtin_fmaf(c, z, -(z * 0.5f)) + 1.0f;
+    float s = -1.9515295891e-4f;
+    s = __builtin_fmaf(s, z, 8.3321608736e-3f);
+    s = __builtin_fmaf(s, z, -1.6666654611e-1f);
+    s = s * z;
+    s = __builtin_fmaf(s, x, x);
+    const bool straight = (octant & 2) == 0;
+    const float first = straight ? s : c, second = straight ? c : s;
+    sine = float_of(bits_of(first) ^ ((uint32_t)(octant & 4) << 29));
+    cosine = float_of(bits_of(second) ^ ((uint32_t)(~(octant - 2) & 4) << 29));
+}
+
+MT_CLONES void normal_sixteens(float* d, int64_t blocks, float mean, float std) {
+    for (int64_t b = 0; b < blocks; ++b, d += 16)
+        for (int j = 0; j < 8; ++j) {
+            float sine, cosine;
+            const float r = std::sqrt(-2.0f * cephes_log(1.0f - d[j]));
+            cephes_sincos((float)TWO_PI * d[j + 8], sine, cosine);
+            d[j] = __builtin_fmaf(r * cosine, std, mean);
+            d[j + 8] = __builtin_fmaf(r * sine, std, mean);
+        }
 }
 
 // `first`: how many uniform numbers are drawn before the ones of an incomplete last block.
 template <class T> void normal_block(State& s, T* d, int64_t n, int64_t first, double mean, double std) {
-    using A = typename Digits<T>::acc;
-    for (int64_t i = 0; i < first; ++i) d[i] = convert<T>(unit<T>(s));
-    for (int64_t i = 0; i + 16 <= n; i += 16) normal_sixteen(d + i, (A)mean, (A)std);
+    for (int64_t i = 0; i < first; ++i) d[i] = unit<T>(s);
+    normal_sixteens(d, n / 16, (T)mean, (T)std);
     if (n % 16) {
         T* last = d + n - 16;
-        for (int i = 0; i < 16; ++i) last[i] = convert<T>(unit<T>(s));
-        normal_sixteen(last, (A)mean, (A)std);
+        for (int i = 0; i < 16; ++i) last[i] = unit<T>(s);
+        normal_sixteens(last, 1, (T)mean, (T)std);
     }
 }
 
@@ -169,8 +228,12 @@ template <class F> void dispatch_float(int code, const char* name, F&& f) {
 template <class T> void fill_uniform(State& s, const Shape& shape, const Operand& o, double from, double to) {
     using A = typename Digits<T>::acc;
     const A low = (A)from, width = (A)to - (A)from;
-    auto one = [&](char* p) { *reinterpret_cast<T*>(p) = convert<T>((A)(unit<T>(s) * width + low)); };
-    each(shape, o, one);
+    const A first = (A)widen(convert<T>(from)), end = (A)widen(convert<T>(to));
+    each(shape, o, [&](char* p) {
+        const T value = convert<T>((A)std::fma(unit<T>(s), width, low));
+        // The end does not belong to the range, but rounding can reach it.
+        *reinterpret_cast<T*>(p) = (A)widen(value) == end ? convert<T>(first) : value;
+    });
 }
 
 template <class T> void fill_normal(State& s, const Shape& shape, const Operand& o, double mean, double std) {
@@ -184,7 +247,7 @@ template <class T> void fill_normal(State& s, const Shape& shape, const Operand&
         }
         return;
     }
-    each(shape, o, [&](char* p) { *reinterpret_cast<T*>(p) = convert<T>(next_normal(s) * std + mean); });
+    each(shape, o, [&](char* p) { *reinterpret_cast<T*>(p) = convert<T>(std::fma(next_normal(s), std, mean)); });
 }
 
 template <class T> uint64_t full_range_of() {
@@ -213,17 +276,16 @@ template <class T> void fill_integers(State& s, const Shape& shape, const Operan
     });
 }
 
-// Distributions drawn in double and rounded at the end. (PyTorch takes exponential and Bernoulli numbers from MKL where
-// it was built with it; those streams are MKL's own.)
+// Distributions drawn in double and rounded at the end.
 template <class T> void fill_transformed(State& s, const Shape& shape, const Operand& o, int kind, double a, double b) {
     each(shape, o, [&](char* p) {
         double x;
         switch (kind) {
             case BERNOULLI: x = unit<double>(s) < a; break;
-            case EXPONENTIAL: x = -std::log1p(-unit<double>(s)) / a; break;
-            case CAUCHY: x = a + b * std::tan(3.14159265358979323846 * (unit<double>(s) - 0.5)); break;
-            case LOG_NORMAL: x = std::exp(next_normal(s) * b + a); break;
-            default: x = std::ceil(std::log1p(-unit<double>(s)) / std::log1p(-a)); break;
+            case EXPONENTIAL: x = -1.0 / a * std::log1p(-unit<double>(s)); break;
+            case CAUCHY: x = std::fma(b, std::tan(3.14159265358979323846 * (unit<double>(s) - 0.5)), a); break;
+            case LOG_NORMAL: x = std::exp(std::fma(next_normal(s), b, a)); break;
+            default: x = std::ceil(std::log(unit<double>(s)) / std::log1p(-a)); break;
         }
         *reinterpret_cast<T*>(p) = convert<T>(x);
     });

@@ -13,10 +13,12 @@ from .rules.base import like, spec
 from .rules.pointwise import broadcast, ordered_strides
 from .rules.random import (
     INTS,
+    UNSIGNED,
     FillingRule,
     FloatLikeRule,
     RandintRule,
     SizedRule,
+    check_bernoulli,
     check_float,
     check_integers,
     check_std,
@@ -63,10 +65,10 @@ def _randperm(n: int, generator: Any, dtype: Any, layout: Any, device: Any, pin_
     check_options("randperm", layout, pin_memory)
     check_sizes("randperm", (n,))
     dt = dtype or int64
-    top = {"float16": 2049, "bfloat16": 257, "float32": 16777217, "float64": 9007199254740993}.get(dt.name)
+    top = {"float16": 2049, "bfloat16": n, "float32": 16777217, "float64": 9007199254740993}.get(dt.name)
     if top is None:
         bounds = INTS.get(dt.name)
-        if bounds is None or dt.category == 0:
+        if bounds is None or dt.category == 0 or dt.name in UNSIGNED:
             raise NotImplementedError(f"\"randperm\" not implemented for '{dt.scalar_name}'")
         top = bounds.most + 1
     if n > top:
@@ -103,6 +105,7 @@ def _bernoulli(self: Any, generator: Any) -> Spec:
 
 
 def _bernoulli_p(self: Any, p: Any, generator: Any) -> Spec:
+    check_bernoulli("bernoulli_tensor_cpu_self_" if hasattr(p, "_shape") else "bernoulli_scalar_cpu_", self._dtype)
     if hasattr(p, "_shape"):
         check_float("bernoulli_tensor_cpu_p_", p._dtype)
         shape = broadcast([self, p])

@@ -4,7 +4,9 @@ from __future__ import annotations
 from typing import Any
 
 from ... import _native
+from ..._dtype import float64
 from ..._ops.rules.pointwise import expand_strides
+from ..._ops.rules.random import LEAST_INT64, integer_range
 from ..._tensor_base import TensorBase, is_contiguous
 from ..common.runtime import empty_contiguous
 from .lines import cpu, into
@@ -34,8 +36,9 @@ cpu("cauchy", Draw(CAUCHY, 1, 3, 0.0, 1.0))
 cpu("log_normal", Draw(LOG_NORMAL, 1, 3, 0.0, 1.0))
 
 
-def _between(out: Any, low: int, high: int, generator: Any) -> None:
-    draw(INTEGERS, out, generator, low, high - low)
+def _between(out: Any, low: int, high: int | None, generator: Any) -> None:
+    first, last = integer_range(low, high, out._dtype)
+    draw(INTEGERS, out, generator, first, last - first + 1)
 
 
 def _randint(out: Any, low: int, high: int, size: Any, generator: Any, *options: Any) -> None:
@@ -49,12 +52,9 @@ def _randint_like(out: Any, self: Any, low: int, high: int, *options: Any) -> No
 def _random(out: Any, self: Any, low: int | None, high: int | None, generator: Any) -> None:
     if low is None and high is None:
         draw(FULL_RANGE, out, generator, 0, 0)
-    elif high is None:
-        top = {4: 2 ** 63, 17: 2 ** 64}.get(out._dtype.code)
-        if top is None:
-            most = {5: 2 ** 11, 6: 2 ** 24, 7: 2 ** 53, 12: 2 ** 8}.get(out._dtype.code)
-            top = (most if most is not None else 2 ** (8 * out._dtype.itemsize - out._dtype.is_signed) - 1) + 1
-        _between(out, low or 0, top, generator)
+    elif high is None and low == LEAST_INT64:
+        # A range of 2 ** 64 wraps to 0, which the native module knows.
+        draw(INTEGERS, out, generator, 0, 2 ** 64)
     else:
         _between(out, low or 0, high, generator)
 
@@ -98,36 +98,57 @@ def _normal_of(out: Any, mean: Any, std: Any, generator: Any) -> None:
 
 
 def _multinomial(out: Any, self: Any, num_samples: int, replacement: bool, generator: Any) -> None:
+    if np_view(out).size == 0:
+        return
+    if replacement and num_samples > 1:
+        _with_replacement(out, self, num_samples, generator)
+    else:
+        _without_replacement(out, self, num_samples, generator)
+
+
+def _with_replacement(out: Any, self: Any, num_samples: int, generator: Any) -> None:
+    """Where a uniform number falls among the cumulated weights."""
     import numpy
 
-    weights = np_view(self).astype(numpy.float64)
-    if not (numpy.isfinite(weights) & (weights >= 0)).all():
-        raise RuntimeError("probability tensor contains either `inf`, `nan` or element < 0")
-    total = weights.sum(-1, keepdims=True)
-    if (total <= 0).any():
-        raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
-    if not replacement and num_samples > 1 and ((weights > 0).sum(-1) < num_samples).any():
-        raise RuntimeError(
-            "invalid multinomial distribution (with replacement=False, not enough non-negative category to sample)")
-    rows = weights.reshape(-1, weights.shape[-1])
+    weights = np_view(self)
+    if self._dtype.itemsize == 2:
+        weights = weights.astype(numpy.float32)
+    drawn = np_view(_noise(out, (*self._shape[:-1], num_samples), float64, UNIFORM, generator))
     result = np_view(out).reshape(-1, num_samples)
-    if replacement:
-        drawn = _noise(out, (rows.shape[0], num_samples), UNIFORM, generator)
-        for i, row in enumerate(numpy.cumsum(rows / rows.sum(-1, keepdims=True), -1)):
-            last = int(numpy.flatnonzero(rows[i])[-1])
-            result[i] = numpy.minimum(numpy.searchsorted(row, drawn[i], side="right"), last)
-        return
-    # The largest of weight / exponential noise is drawn with probability proportional to the weight.
-    noise = _noise(out, rows.shape, EXPONENTIAL, generator)
-    result[...] = numpy.argsort(-rows / noise, -1, kind="stable")[:, :num_samples]
+    rows = weights.reshape(-1, weights.shape[-1])
+    if (rows < 0).any():
+        raise RuntimeError("invalid multinomial distribution (encountering probability entry < 0)")
+    if not numpy.isfinite(rows).all():
+        raise RuntimeError("invalid multinomial distribution (encountering probability entry = infinity or NaN)")
+    for i, row in enumerate(rows):
+        cumulated = numpy.cumsum(row)
+        if not row.size or not cumulated[-1] > 0:
+            raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
+        cumulated /= cumulated[-1]
+        cumulated[-1] = 1
+        result[i] = numpy.searchsorted(cumulated.astype(numpy.float64), drawn.reshape(-1, num_samples)[i])
 
 
-def _noise(out: Any, shape: Any, kind: Any, generator: Any) -> Any:
-    from ..._dtype import float64
+def _without_replacement(out: Any, self: Any, num_samples: int, generator: Any) -> None:
+    """The largest of weight / exponential noise is drawn with probability proportional to the weight."""
+    import numpy
 
-    t = empty_contiguous(tuple(shape), float64, out._device)
+    weights = np_view(self)
+    exact = weights.astype(numpy.float32) if self._dtype.itemsize == 2 else weights
+    if not (numpy.isfinite(exact) & (exact >= 0)).all():
+        raise RuntimeError("probability tensor contains either `inf`, `nan` or element < 0")
+    if (exact.sum(-1) == 0).any():
+        raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
+    noise = np_view(_noise(out, self._shape, self._dtype, EXPONENTIAL, generator))
+    # Rounded to the weights' dtype before they are compared.
+    scores = (exact / noise.astype(exact.dtype)).astype(weights.dtype).astype(exact.dtype)
+    np_view(out)[...] = numpy.argsort(-scores, -1, kind="stable")[..., :num_samples]
+
+
+def _noise(out: Any, shape: Any, dt: Any, kind: Any, generator: Any) -> Any:
+    t = empty_contiguous(tuple(shape), dt, out._device)
     draw(kind, t, generator, 0.0 if kind == UNIFORM else 1.0, 1.0)
-    return np_view(t)
+    return t
 
 
 _KERNELS: dict[str, Any] = {"randint": _randint, "randint_like": _randint_like, "random": _random,

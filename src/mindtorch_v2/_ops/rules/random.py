@@ -10,7 +10,7 @@ from mypy_extensions import i64
 
 from ..._dispatch.op import Rule, Spec
 from ..._dtype import dtype, int64
-from ..._tensor_base import TensorBase, contiguous_strides
+from ..._tensor_base import TensorBase, contiguous_strides, numel
 from .shape import FactoryRule, LikeRule, check_options, check_sizes, placed, preserved_strides
 
 Ints = tuple[int, ...]
@@ -49,30 +49,126 @@ INTS: Final[dict[str, IntBounds]] = {
 }
 
 
+# Integers that only ranges are drawn in.
+UNSIGNED: Final[frozenset[str]] = frozenset({"uint16", "uint32", "uint64"})
+
+
 def check_float(kernel: str, dt: dtype) -> None:
     """Continuous numbers are drawn in floating types of two bytes and more, and in complex ones."""
     if dt.category < 2 or (dt.category == 2 and dt.itemsize == 1):
         raise NotImplementedError(f"\"{kernel}\" not implemented for '{dt.scalar_name}'")
 
 
-def check_integers(low: int, high: int, dt: dtype) -> None:
-    """The range of `random_` and `randint` must not be empty and must fit the dtype."""
-    if low >= high:
-        raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
+# Integers up to 2 ** digits are exact in these; narrower types are reached over float32.
+DIGITS: Final[dict[str, int]] = {"float32": 24, "float64": 53, "float16": 11, "bfloat16": 8}
+LEAST_INT64: Final[int] = -9223372036854775808
+
+
+def rounded(n: int, digits: int) -> int:
+    """The number of `digits` binary digits nearest to `n`, ties to even."""
+    size = abs(n)
+    surplus = size.bit_length() - digits
+    if surplus <= 0:
+        return n
+    quotient = size >> surplus
+    rest = size - (quotient << surplus)
+    half = 1 << (surplus - 1)
+    if rest > half or (rest == half and quotient & 1):
+        quotient += 1
+    return quotient << surplus if n >= 0 else -(quotient << surplus)
+
+
+def stored(n: int, digits: int) -> int:
+    return rounded(rounded(n, 24), digits) if digits < 24 else rounded(n, digits)
+
+
+def raised(low: int, digits: int) -> int:
+    """The first bound moved up where storing what follows it would give something smaller."""
+    after = stored(low + 1, digits)
+    if after < low:
+        return after + (1 << (abs(low + 1).bit_length() - digits))
+    return low
+
+
+def lowered(high: int, digits: int) -> int:
+    """The last bound moved down where storing what precedes it would reach it."""
+    before = stored(high - 1, digits)
+    if before >= high:
+        return before - (1 << (abs(high - 1).bit_length() - digits))
+    return high
+
+
+def integer_range(low: int, high: int | None, dt: dtype) -> tuple[int, int]:
+    """The first and the last integer that `random_` and `randint` draw; without `high`, up to what `dt` holds."""
+    digits = DIGITS.get(dt.name, 0)
+    if high is not None:
+        if low >= high:
+            raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
+        if digits > 0:
+            low, high = raised(low, digits), lowered(high, digits)
+            if low >= high:
+                raise RuntimeError("random_ expects 'from' casted to dtype to be less than 'to' casted to dtype, but "
+                                   f"got from={low} >= to={high}")
+        last = high - 1
+    elif digits > 0:
+        last = 1 << digits
+        low = raised(low, digits)
+        if low >= last:
+            raise RuntimeError("random_ expects 'from' casted to dtype to be less than or equal to 'to_inc' casted to "
+                               f"dtype, but got from={low} > to_inc={last}")
+    else:
+        held = INTS.get(dt.name)
+        last = 0 if held is None else held.most
+    check_inside("from", low, dt, "random_update_from_to" if high is not None else "random_from_to_range_calc")
+    check_inside("to - 1", last, dt, "")
+    return low, last
+
+
+def check_inside(what: str, n: int, dt: dtype, kernel: str) -> None:
     exact = INTS.get(dt.name)
     if exact is not None:
-        if low < exact.least or low > exact.most:
-            raise RuntimeError(f"from is out of bounds for {exact.name}")
-        if high - 1 < exact.least or high - 1 > exact.most:
-            raise RuntimeError(f"to - 1 is out of bounds for {exact.name}")
+        # Bounds are 64 bits wide and signed.
+        if n < exact.least or n > min(exact.most, 9223372036854775807):
+            raise RuntimeError(f"{what} is out of bounds for {exact.name}")
         return
     wide = FLOATS.get(dt.name)
     if wide is None:
-        raise NotImplementedError(f"\"random_from_to\" not implemented for '{dt.scalar_name}'")
-    if not wide.least <= float(low) <= wide.most:
-        raise RuntimeError(f"from is out of bounds for {wide.name}")
-    if not wide.least <= float(high - 1) <= wide.most:
-        raise RuntimeError(f"to - 1 is out of bounds for {wide.name}")
+        if dt.is_complex:
+            raise RuntimeError("check_random_bounds handles only integral, floating-point and boolean types")
+        raise NotImplementedError(f"\"{kernel}\" not implemented for '{dt.scalar_name}'")
+    if not wide.least <= float(n) <= wide.most:
+        raise RuntimeError(f"{what} is out of bounds for {wide.name}")
+
+
+def check_integers(low: int, high: int | None, dt: dtype) -> None:
+    """Refuse a range of `random_` and `randint`, and warn where `dt` cannot hold each of its integers."""
+    first, last = integer_range(low, high, dt)
+    digits = DIGITS.get(dt.name, 0)
+    if digits > 0 and (abs(first) > 1 << digits or abs(last) > 1 << digits):
+        import warnings
+
+        for what, n in (("from", first), ("to - 1", last)):
+            if abs(n) > 1 << digits:
+                warnings.warn(
+                    f"{what} is out of bounds [-(2^{digits}), 2^{digits}]. Due to precision limitations "
+                    f"{FLOATS[dt.name].name} can support discrete uniform distribution only within this range. This "
+                    "warning will become an error in version 1.7 release, please fix the code in advance",
+                    UserWarning, stacklevel=3)
+
+
+def check_random(low: int | None, high: int | None, dt: dtype) -> None:
+    """The arguments of `random_`."""
+    if low is None and high is None:
+        if dt.name not in DIGITS and (dt.name not in INTS or dt.name in UNSIGNED):
+            raise NotImplementedError(f"\"random_kernel_cpu\" not implemented for '{dt.scalar_name}'")
+    elif high is None and low == LEAST_INT64:
+        if dt.name not in INTS and dt.name not in DIGITS or dt.name in UNSIGNED or dt.name in ("bool", "float16"):
+            raise NotImplementedError(
+                f"\"random_full_64_bits_range_kernel_cpu\" not implemented for '{dt.scalar_name}'")
+        if dt.name in INTS and dt is not int64:
+            raise RuntimeError("random_full_64_bits_range_kernel_cpu handles only int64, double, float and bfloat16")
+    else:
+        check_integers(0 if low is None else low, high, dt)
 
 
 @final
@@ -148,12 +244,10 @@ class FillingRule(Rule):
             check_std(args[2])
             check_float("normal_kernel_cpu", dt)
         elif kind == RANDOM:
-            if args[1] is not None and args[2] is not None:
-                check_integers(args[1], args[2], dt)
-            elif dt.name not in INTS and dt.name not in FLOATS:
-                raise NotImplementedError(f"\"random_from_to\" not implemented for '{dt.scalar_name}'")
+            if numel(t) > 0 or args[2] is not None or args[1] != LEAST_INT64:
+                check_random(args[1], args[2], dt)
         else:
-            check_other(kind, args, dt)
+            check_other(kind, args, dt, numel(t) == 0)
         return Spec(t._shape, preserved_strides(t), dt, dt, t._device)
 
 
@@ -178,7 +272,18 @@ def check_std(std: float) -> None:
         raise RuntimeError(f"normal expects std >= 0.0, but found std {std:g}")
 
 
-def check_other(kind: i64, args: tuple[Any, ...], dt: dtype) -> None:
+def check_discrete(kernel: str, dt: dtype) -> None:
+    """Small whole numbers are drawn in every type but bool, the wider unsigned ones, complex and one-byte floats."""
+    if dt.name not in DIGITS and (dt.name not in INTS or dt.name in UNSIGNED or dt.name == "bool"):
+        raise NotImplementedError(f"\"{kernel}\" not implemented for '{dt.scalar_name}'")
+
+
+def check_bernoulli(kernel: str, dt: dtype) -> None:
+    if dt.name != "bool":
+        check_discrete(kernel, dt)
+
+
+def check_other(kind: i64, args: tuple[Any, ...], dt: dtype, empty: bool) -> None:
     a: float = args[1]
     if kind == EXPONENTIAL:
         if not dt.is_floating_point:
@@ -187,6 +292,7 @@ def check_other(kind: i64, args: tuple[Any, ...], dt: dtype) -> None:
                 f"you specified {dt.scalar_name}")
         if not a > 0:
             raise RuntimeError(f"exponential_ expects lambda > 0.0, but found lambda={a:g}")
+        check_float("exponential_cpu", dt)
     elif kind == CAUCHY:
         sigma: float = args[2]
         if not sigma > 0:
@@ -195,10 +301,14 @@ def check_other(kind: i64, args: tuple[Any, ...], dt: dtype) -> None:
             raise RuntimeError(
                 "Cauchy distribution is a continuous probability distribution. dtype must be a floating point but you "
                 f"specified {dt.scalar_name}")
+        check_float("cauchy_cpu", dt)
     elif kind == LOG_NORMAL:
         std: float = args[2]
         if not std > 0:
             raise RuntimeError(f"log_normal_ expects std > 0.0, but found std={std:g}")
         check_float("log_normal_cpu", dt)
-    elif not 0 < a < 1:
-        raise RuntimeError(f"geometric_ expects p to be in (0, 1), but got p={a:g}")
+    else:
+        if not 0 < a < 1:
+            raise RuntimeError(f"geometric_ expects p to be in (0, 1), but got p={a:g}")
+        if not empty:
+            check_discrete("geometric_cpu", dt)
