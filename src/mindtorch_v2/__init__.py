@@ -29,6 +29,7 @@ from ._finfo import iinfo as iinfo
 from ._layout import *  # noqa: F403
 from ._native import get_num_threads as get_num_threads
 from ._native import set_num_threads as set_num_threads
+from ._ops import late as _late
 from ._ops import load as _load
 from ._ops import public as _public
 from ._overrides import OVERRIDER as _OVERRIDER
@@ -78,6 +79,7 @@ _cpu_load.load_kernels()
 _public.install_hot(_HOT)
 _attach.attach(Tensor)
 _public.install_methods(Tensor)
+_late.install_methods(Tensor)
 globals().update(_attach.functions())
 _FUNCTIONS = {name: ops for name, ops in _public.by_name().items() if any(o.row.function for o in ops)}
 
@@ -93,6 +95,8 @@ def __getattr__(name: str) -> Any:
         value = tensor_type(name, globals()[_TENSOR_TYPES[name]])
     elif name in _FUNCTIONS:
         value = _public.function(name, _FUNCTIONS[name])
+    elif name in _late.FUNCTIONS:
+        value = _late.function(name)
     else:
         raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
     globals()[name] = value
@@ -100,4 +104,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_FUNCTIONS, *_LAZY, *_SUBMODULES, *_TENSOR_TYPES})
+    return sorted({*globals(), *_FUNCTIONS, *_LAZY, *_SUBMODULES, *_TENSOR_TYPES, *_late.FUNCTIONS})

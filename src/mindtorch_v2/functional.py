@@ -195,7 +195,7 @@ def _pair(a: Any, b: Any, summed: list[int]) -> Any:
                 a = a.sum((d,), True)
             elif in_b:
                 b = b.sum((d,), True)
-        elif in_a and in_b:
+        elif in_a == in_b:
             both.append(d)
         elif in_a:
             left.append(d)

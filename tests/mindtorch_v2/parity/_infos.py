@@ -159,7 +159,7 @@ def _path(name: str) -> Any:
     value: Any = torch
     for part in name.split("."):
         value = getattr(value, part, None)
-        if value is None:
+        if value is None or isinstance(value, torch.dtype):
             return getattr(torch.Tensor, name.rpartition(".")[2], None)
     return value
 

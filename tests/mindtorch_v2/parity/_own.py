@@ -25,7 +25,7 @@ WRITTEN_BY_HAND: tuple[str, ...] = tuple(
 )
 
 # Functions of `torch.nn.functional` that are no rows but have an OpInfo.
-FUNCTIONS: tuple[str, ...] = tuple("max_unpool1d".split())
+FUNCTIONS: tuple[str, ...] = tuple("max_unpool1d local_response_norm normalize".split())
 
 # OpInfos that cannot be asked here, with the reason.
 SKIPPED_INFOS: dict[str, str] = {
@@ -139,6 +139,13 @@ SAMPLES: dict[str, list[Sample]] = {
             "celu elu selu hardsigmoid hardswish hardtanh leaky_relu log_sigmoid mish softplus relu6 relu6_ selu_"
         ).split()
     },
+    "select_copy": [lambda t: t.select_copy(x(t), 1, 2)],
+    "slice_copy": [lambda t: t.slice_copy(x(t), 1, 1, 3)],
+    "detach_copy": [lambda t: t.detach_copy(x(t).t())],
+    "split_copy": [lambda t: t.split_copy(x(t), 1)],
+    "unsafe_split_with_sizes": [lambda t: t.unsafe_split_with_sizes(x(t), (1, 2), 1)],
+    "view_as_real_copy": [lambda t: t.view_as_real_copy(t.tensor([1 + 2j]))],
+    "view_as_complex_copy": [lambda t: t.view_as_complex_copy(t.tensor([[1.0, 2.0]]))],
     "threshold": [lambda t: aten(t, "threshold", x(t), 0.75, -3.0)],
 }
 
@@ -155,7 +162,13 @@ def internal(row: str) -> bool:
 OTHER_NODE_NAMES: dict[str, str] = {}
 
 # The derivative jumps at PyTorch's sample points, so finite differences say nothing.
-NOT_SMOOTH = frozenset("floor ceil round trunc fix sign sgn remainder fmod floor_divide heaviside frac".split())
+NOT_SMOOTH = frozenset("floor ceil round trunc fix sign sgn remainder fmod floor_divide heaviside frac "
+    "bfloat16 half float cfloat".split())
+
+# Gradients that differ from PyTorch's, with the reason.
+OTHER_GRADIENTS: dict[str, str] = {
+    "as_strided_scatter": "PyTorch passes the whole gradient on, also where src was written; gradcheck refuses that",
+}
 
 # Rows that take layouts which PyTorch refuses, with the reason.
 MORE_LAYOUTS: dict[str, str] = {
@@ -163,7 +176,10 @@ MORE_LAYOUTS: dict[str, str] = {
 }
 
 # PyTorch has an out= form that we do not offer, with the reason.
-NO_OUT: dict[str, str] = {}
+NO_OUT: dict[str, str] = {
+    "split_with_sizes_copy": "takes a list of tensors",
+    "unbind_copy": "takes a list of tensors",
+}
 
 
 # Used only when the tests run on PyTorch itself, which has no registry of ours.

@@ -6,9 +6,15 @@ from importlib.util import find_spec
 
 FAMILIES = ("transfer", "creation", "pointwise", "activation", "shape", "reduce", "matmul", "norm", "loss", "index",
             "random", "sort", "conv", "pool", "attention")
+# Says that it was done, to tables that are loaded later.
+LOADED: list[bool] = []
 
 
 def load_kernels() -> None:
     for family in FAMILIES:
         if find_spec(f"{__package__}.{family}") is not None:
             import_module(f"{__package__}.{family}")
+    from ..._ops.late import load_npu_lines
+
+    LOADED.append(True)
+    load_npu_lines()

@@ -1,0 +1,103 @@
+"""Tables that are loaded when one of their operators is first asked for, so that importing the package does not pay.
+
+Invariant: a name listed here belongs to a row of its table (or to its in-place form, `name_`); after `load(table)` that
+table's rows, and their lines on every device that was started, are registered.
+"""
+from __future__ import annotations
+
+from importlib import import_module
+from importlib.util import find_spec
+from threading import RLock
+from typing import Any
+
+from .._dispatch import registry
+from . import public
+
+# Names by table. `name-` is a function and no method, `.name` a method only; `name+` also has an in-place form.
+_LISTED = {
+    "view_copy": "alias_copy- as_strided_copy- detach_copy- expand_copy- narrow_copy permute_copy- select_copy- "
+                 "slice_copy- split_copy- split_with_sizes_copy- squeeze_copy- t_copy- transpose_copy- unbind_copy- "
+                 "unfold_copy- unsqueeze_copy- view_copy- view_as_real_copy- view_as_complex_copy- "
+                 "select_scatter slice_scatter diagonal_scatter as_strided_scatter unsafe_split unsafe_chunk "
+                 "unsafe_split_with_sizes .sum_to_size diagflat",
+}
+FUNCTIONS: dict[str, str] = {}
+METHODS: dict[str, str] = {}
+for _table, _names in _LISTED.items():
+    for _name in _names.split():
+        _plain = _name.strip("-+.")
+        for _form in (_plain, _plain + "_") if "+" in _name else (_plain,):
+            if _name[0] != ".":
+                FUNCTIONS[_form] = _table
+            if _name[-1] != "-":
+                METHODS[_form] = _table
+
+TABLES = (*_LISTED,)
+_LOCK = RLock()
+_LOADED: list[str] = []
+
+
+def load(table: str) -> None:
+    """Register the rows of a table, and its lines on every device in use."""
+    if table in _LOADED:
+        return
+    with _LOCK:
+        if table in _LOADED:
+            return
+        import_module(f"{__package__}.{table}")
+        _lines("cpu", table)
+        _LOADED.append(table)
+        from .._backends.npu.load import LOADED
+
+        if LOADED:
+            _lines("npu", table)
+
+
+def load_all() -> None:
+    for table in TABLES:
+        load(table)
+
+
+def load_npu_lines() -> None:
+    """The NPU has started: tables loaded before get their lines now, others when they are loaded."""
+    with _LOCK:
+        for table in _LOADED:
+            _lines("npu", table)
+
+
+def _lines(device: str, table: str) -> None:
+    name = f"{__package__.rpartition('.')[0]}._backends.{device}.{table}"
+    if find_spec(name) is not None:
+        import_module(name)
+
+
+def ops_of(name: str) -> list[Any]:
+    """The overloads of a public name, after its table is loaded."""
+    load(FUNCTIONS.get(name) or METHODS[name])
+    return [o for o in registry.ops() if o.row is not None and not o.is_out and o.title() == name]
+
+
+def function(name: str) -> Any:
+    """`torch.<name>`"""
+    return public.function(name, ops_of(name))
+
+
+class LateMethod:
+    """Stands in the Tensor class for a method of a table that is not loaded yet."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __get__(self, obj: Any, owner: Any = None) -> Any:
+        fn = public.method(self.name, ops_of(self.name))
+        from .._tensor import Tensor
+
+        if Tensor.__dict__.get(self.name) is self:
+            setattr(Tensor, self.name, fn)
+        return fn if obj is None else fn.__get__(obj, owner)
+
+
+def install_methods(cls: type) -> None:
+    for name in METHODS:
+        if name not in cls.__dict__:
+            setattr(cls, name, LateMethod(name))
