@@ -24,9 +24,14 @@ npu("_log_softmax_backward_data", "aclnnLogSoftmaxBackward(grad_output, output, 
 
 
 # -- layer norm -----------------------------------------------------------------------------------------------------
-def _mixed(input: Any, *rest: Any) -> bool:
-    """Whether a parameter or a statistic is wider than the input."""
-    return any(getattr(t, "_dtype", input._dtype) is not input._dtype for t in rest)
+def _mixed(input: Any, normalized_shape: Any, weight: Any, bias: Any, eps: float) -> bool:
+    """Whether the parameters, which have one dtype, are wider than the input."""
+    p = bias if weight is None else weight
+    return p is not None and p._dtype is not input._dtype
+
+
+def _mixed_backward(grad_out: Any, input: Any, normalized_shape: Any, mean: Any, *rest: Any) -> bool:
+    return mean._dtype is not input._dtype
 
 
 def _normalized(input: Any, normalized_shape: Any, weight: Any, bias: Any, eps: float) -> Any:
@@ -73,17 +78,15 @@ def _backward_wide(grad_out: Any, input: Any, normalized_shape: Any, mean: Any, 
     return (got[0].to(input._dtype), *got[1:])
 
 
-npu("native_layer_norm", choose(lambda input, normalized_shape, weight, bias, eps: _mixed(input, weight, bias), {
+npu("native_layer_norm", choose(_mixed, {
     False: line("aclnnLayerNorm(input, normalized_shape, weight, bias, eps, out0, out1, out2)", cast=("input",),
                 otherwise=parts(_normalized)),
     True: parts(_normalized_wide)}))
-npu("_layer_norm_output", choose(lambda input, normalized_shape, weight, bias, eps: _mixed(input, weight, bias), {
+npu("_layer_norm_output", choose(_mixed, {
     False: line("aclnnLayerNorm(input, normalized_shape, weight, bias, eps, out, none, none)", cast=("input",),
                 otherwise=parts(lambda *args: _normalized(*args)[0])),
     True: parts(lambda *args: _normalized_wide(*args)[0])}))
-npu("native_layer_norm_backward", choose(
-    lambda grad_out, input, normalized_shape, mean, *rest: _mixed(input, mean), {
-        False: line("aclnnLayerNormBackward(grad_out, input, normalized_shape, mean, rstd, weight, bias, output_mask, "
-                    "out0, out1, out2)",
-                    cast=("grad_out", "input"), empty=0, otherwise=parts(_backward)),
-        True: parts(_backward_wide)}))
+npu("native_layer_norm_backward", choose(_mixed_backward, {
+    False: line("aclnnLayerNormBackward(grad_out, input, normalized_shape, mean, rstd, weight, bias, output_mask, "
+                "out0, out1, out2)", cast=("grad_out", "input"), empty=0, otherwise=parts(_backward)),
+    True: parts(_backward_wide)}))
