@@ -153,6 +153,10 @@ void check_dtype(const Function& f, const Parameter& p, int dtype, const Call& c
             refuse(ACLNN_ERR_PARAM_INVALID, "%s has dtype %s, which this chip (%s) does not support", p.name,
                    dtype_name(dtype), chip_name(settings().chip));
     }
+    // Only the 910B has the type; not every document repeats that.
+    if (dtype == ACL_BF16 && settings().chip != Chip::k910B)
+        refuse(ACLNN_ERR_PARAM_INVALID, "%s has dtype BF16, which this chip (%s) does not have", p.name,
+               chip_name(settings().chip));
     if (!computable(dtype))
         refuse(ACLNN_ERR_PARAM_INVALID, "%s has dtype %s, which the emulator does not compute", p.name,
                dtype_name(dtype));
