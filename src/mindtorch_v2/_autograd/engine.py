@@ -140,6 +140,14 @@ def will_run(node: Node) -> bool:
     return True
 
 
+def runs_everything() -> bool:
+    """Whether the passes this thread is in go to all leaves, so that a pass within them may accumulate."""
+    for task in current_tasks():
+        if not task.everything:
+            return False
+    return True
+
+
 def make_known(task: Task) -> None:
     if not task.known:
         current_tasks().append(task)

@@ -1,6 +1,6 @@
 """What users asked to be done with every recorded call: packing of saved values, stacks for anomaly detection.
 
-Invariant: called only while `WATCH.on`, after the node has its edges and what it saves. Not compiled.
+Invariant: called only while `WATCH.on`, for nodes that have their edges. Not compiled.
 """
 from __future__ import annotations
 
@@ -12,19 +12,16 @@ from .node import WATCH, Node, hooks_of
 from .saved_hooks import pack_function, pack_inputs, pack_results, top_hooks
 
 
-def recorded(node: Node, result: Any) -> None:
-    """A functional operator or a view."""
-    if WATCH.anomaly:
-        remember(node)
-    pack_inputs(node)
-    pack_results(node, result)
-
-
 def started(node: Node) -> None:
-    """An operator that is about to write."""
+    """An operator that is about to run."""
     if WATCH.anomaly:
         remember(node)
     pack_inputs(node)
+
+
+def finished(node: Node, result: Any) -> None:
+    """A functional operator or a view that has run."""
+    pack_results(node, result)
 
 
 def wrote(node: Node, target: TensorBase) -> None:

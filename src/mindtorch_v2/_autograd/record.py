@@ -500,7 +500,9 @@ def accumulator(t: TensorBase) -> Node:
     add_meta(node, t._shape, t._dtype, t._device)
     t._accumulator = weakref.ref(node)
     if WATCH.anomaly:
-        watched(node, None)
+        from .observe import started
+
+        started(node)
     return node
 
 
@@ -532,21 +534,26 @@ class AutogradKernel(Kernel):
             return run_below(op, args, keys)
         # First the edges: a view that lost its history says so before the operator looks at shapes.
         node = f.start(args, need)
+        if WATCH.on:
+            return run_watched(f, node, need, op, args, keys)
         result = run_below(op, args, keys)
         f.keep(node, args, need)
         f.finish(node, result, need)
         # A graph has no cycles of its own; what could close one (hooks, user data) shows the node to the collector.
         _untrack(node, node._next, node._saved)
-        if WATCH.on:
-            watched(node, result)
         return result
 
 
-def watched(node: Node, result: Any) -> None:
-    """Do what users asked to be done with every recorded call."""
-    from .observe import recorded
+def run_watched(f: Formulas, node: Node, need: i64, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
+    """The same while users want more done: what is saved of the inputs is packed before the operator runs."""
+    from .observe import finished, started
 
-    recorded(node, result)
+    f.keep(node, args, need)
+    started(node)
+    result = run_below(op, args, keys)
+    f.finish(node, result, need)
+    finished(node, result)
+    return result
 
 
 @final

@@ -16,6 +16,8 @@ from .record import RESULT, accumulator
 from .saved import INFERENCE_SAVED, Packed, Saved, SavedList, SavedOutput, SavedTensor
 
 _LOCK = threading.Lock()
+# Stands for the node where there is none.
+_NOBODY = Node()
 
 _WRITES = (
     "A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack hook cannot be "
@@ -144,6 +146,17 @@ def pack_function(node: Node, tensors: Any) -> None:
 
 def detached(t: TensorBase) -> TensorBase:
     return alias(t, t._shape, t._stride, t._offset)
+
+
+class KeptTensor:
+    """A tensor kept as an operator would keep it, by something that is no node: checked for writes, or packed."""
+
+    def __init__(self, t: TensorBase) -> None:
+        hooks = top_hooks()
+        self._saved: Saved = SavedTensor(t) if hooks is None else pack(t, hooks, grad_fn_of(t))
+
+    def unpack(self) -> Any:
+        return self._saved.unpack(_NOBODY)
 
 
 class SavedTensorHandle:

@@ -10,7 +10,16 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
 
-from .._autograd.engine import backward_one, grad_one, gradient_at, input_edge, ones_at, root_gradient, run_backward
+from .._autograd.engine import (
+    backward_one,
+    grad_one,
+    gradient_at,
+    input_edge,
+    ones_at,
+    root_gradient,
+    run_backward,
+    runs_everything,
+)
 from .._autograd.node import Node, meta
 from .._autograd.record import zeros_at
 from .._autograd.tensor_hooks import retain_grad
@@ -40,6 +49,11 @@ def __getattr__(name: str) -> Any:
     if name == "functional":
         return import_module(".functional", __name__)
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+
+
+def _is_checkpoint_valid() -> bool:
+    """Whether a backward pass inside the one that runs now would be right: not when that one has `inputs`."""
+    return runs_everything()
 
 
 def backward(tensors: Any, grad_tensors: Any = None, retain_graph: bool | None = None, create_graph: bool = False,

@@ -1,0 +1,20 @@
+"""`torch.utils`: what is neither an operator nor a layer.
+
+Invariant: submodules are imported when first asked for.
+"""
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+_SUBMODULES = ("checkpoint", "hooks")
+
+
+def __getattr__(name: str) -> Any:
+    if name in _SUBMODULES:
+        return import_module("." + name, __name__)
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_SUBMODULES})
