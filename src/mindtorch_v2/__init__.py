@@ -57,10 +57,12 @@ _LAZY = {
     "index_put": "_types", "nonzero": "_types", "einsum": "functional", "broadcast_shapes": "functional",
     "is_anomaly_enabled": "autograd.anomaly_mode", "is_anomaly_check_nan_enabled": "autograd.anomaly_mode",
     "set_anomaly_enabled": "autograd.anomaly_mode",
-    "tensordot": "functional", "unique": "functional", "unique_consecutive": "functional", "OutOfMemoryError": "_backends.npu.errors",
+    "tensordot": "functional", "unique": "functional", "unique_consecutive": "functional",
+    "OutOfMemoryError": "_backends.npu.errors",
 }
 _SUBMODULES = (
-    "accelerator", "autograd", "func", "functional", "nn", "npu", "optim", "overrides", "random", "return_types", "utils",
+    "accelerator", "autograd", "func", "functional", "nn", "npu", "optim", "overrides", "random", "return_types",
+    "utils",
 )
 _TENSOR_TYPES = {
     "FloatTensor": "float32", "DoubleTensor": "float64", "HalfTensor": "float16", "BFloat16Tensor": "bfloat16",
