@@ -5,9 +5,7 @@ gives PyTorch's numbers. A state lies on the host, also an accelerator's: a seed
 """
 from __future__ import annotations
 
-import contextlib
 import os
-from collections.abc import Iterator
 from typing import Any
 
 from . import _native
@@ -50,8 +48,8 @@ class Generator:
 
     __slots__ = ("_state", "_device", "__weakref__")
 
-    def __init__(self, device: Any = "cpu") -> None:
-        where = _device_arg("Generator", device)
+    def __init__(self, device: Any = None) -> None:
+        where = CPU if device is None else _device_arg("Generator", device)
         if where.type not in ("cpu", "npu"):
             raise RuntimeError(f"{where.type.upper()} device type not an accelerator.")
         self._device = where if where.type == "cpu" else placed(where)
@@ -64,6 +62,8 @@ class Generator:
 
     def manual_seed(self, seed: int) -> Generator:
         """Start the sequence that belongs to `seed`."""
+        if type(seed) is not int:
+            raise RuntimeError(f"manual_seed expected a long, but got {type(seed).__name__}")
         if not -0x8000_0000_0000_0000 <= seed <= 0xFFFF_FFFF_FFFF_FFFF:
             raise ValueError("Overflow when unpacking long long")
         if self._device.type == "cpu":
@@ -90,8 +90,7 @@ class Generator:
 
     def set_state(self, new_state: Any) -> Generator:
         if not isinstance(new_state, TensorBase):
-            raise TypeError(
-                f"set_state(): argument 'new_state' (position 1) must be Tensor, not {type_name(new_state)}")
+            raise TypeError(f"expected a torch.ByteTensor, but got {type_name(new_state)}")
         if new_state._dtype is not uint8 or new_state._device.type != "cpu":
             raise TypeError("RNG state must be a torch.ByteTensor")
         t: Any = new_state
@@ -103,15 +102,38 @@ class Generator:
                                f"size to be {t.numel()}")
         source = t.contiguous()
         start = source._offset
-        memoryview(self._state)[:] = memoryview(source._storage)[start:start + size]
+        given = memoryview(source._storage)[start:start + size]
+        if self._device.type == "cpu":
+            _check_twister(given)
+        memoryview(self._state)[:] = given
         return self
 
     def clone_state(self) -> Generator:
         """A new generator in the same state."""
         return Generator(self._device).set_state(self.get_state())
 
+    def get_offset(self) -> int:
+        """How many numbers were drawn since seeding; an accelerator's generator counts them."""
+        return int.from_bytes(bytes(memoryview(self._counting())[8:16]), "little")
+
+    def set_offset(self, offset: int) -> Generator:
+        memoryview(self._counting())[8:16] = offset.to_bytes(8, "little")
+        return self
+
+    def _counting(self) -> Any:
+        if self._device.type == "cpu":
+            raise RuntimeError("CPU Generator does not use offset")
+        return self._state
+
     def __reduce__(self) -> Any:
         return _restore, (self.get_state(), self._device)
+
+
+def _check_twister(state: memoryview) -> None:
+    """Positions in the 624 words of the state must lie inside."""
+    left, seeded, following = (int.from_bytes(bytes(state[a:b]), "little") for a, b in ((8, 12), (12, 16), (16, 24)))
+    if seeded != 1 or not 0 < left <= 624 or following > 624:
+        raise RuntimeError("Invalid mt19937 state")
 
 
 def _restore(state: Any, device: Any = "cpu") -> Generator:
@@ -163,19 +185,6 @@ def get_rng_state() -> Any:
 
 def set_rng_state(new_state: Any) -> None:
     default_generator.set_state(new_state)
-
-
-@contextlib.contextmanager
-def fork_rng(enabled: bool = True) -> Iterator[None]:
-    """Inside, the default generator may be used; afterwards it is in the state it had before."""
-    if not enabled:
-        yield
-        return
-    state = get_rng_state()
-    try:
-        yield
-    finally:
-        set_rng_state(state)
 
 
 # -- arguments ----------------------------------------------------------------------------------------------------

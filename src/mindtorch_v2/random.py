@@ -1,10 +1,18 @@
-"""`torch.random`: seeding and the state of the default generator."""
+"""`torch.random`: seeding and the state of the default generators.
+
+Invariant: whatever is drawn inside `fork_rng`, the generators it covers are afterwards in the state they had before.
+"""
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from ._device import as_device
 from ._random import (
     Generator,
+    accelerator_generator,
     default_generator,
-    fork_rng,
     get_rng_state,
     initial_seed,
     manual_seed,
@@ -12,7 +20,35 @@ from ._random import (
     set_rng_state,
 )
 
-__all__ = [
-    "Generator", "default_generator", "fork_rng", "get_rng_state", "initial_seed", "manual_seed", "seed",
-    "set_rng_state",
-]
+__all__ = ["fork_rng", "get_rng_state", "initial_seed", "manual_seed", "seed", "set_rng_state"]
+
+
+@contextlib.contextmanager
+def fork_rng(devices: Iterable[Any] | None = None, enabled: bool = True, _caller: str = "fork_rng",
+             _devices_kw: str = "devices", device_type: str | None = None) -> Iterator[None]:
+    """Inside, the default generators may be used; afterwards they are in the state they had before.
+
+    The CPU's is always covered; of the accelerator's, those of `devices`, or of all its devices.
+    """
+    if device_type == "meta" or not enabled:
+        yield
+        return
+    generators = [default_generator, *_accelerators(devices, device_type)]
+    states = [g.get_state() for g in generators]
+    try:
+        yield
+    finally:
+        for generator, state in zip(generators, states):
+            generator.set_state(state)
+
+
+def _accelerators(devices: Iterable[Any] | None, device_type: str | None) -> list[Generator]:
+    from . import npu
+
+    if device_type is not None and as_device(device_type).type not in ("cpu", "npu"):
+        raise RuntimeError(
+            f"torch has no module of `{device_type}`, you should register a module by `torch._register_device_module`.")
+    if device_type == "cpu":
+        return []
+    chosen = range(npu.device_count()) if devices is None else devices
+    return [accelerator_generator(as_device(f"npu:{d}") if isinstance(d, int) else as_device(d)) for d in chosen]

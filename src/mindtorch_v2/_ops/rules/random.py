@@ -44,8 +44,8 @@ INTS: Final[dict[str, IntBounds]] = {
     "uint8": IntBounds(0, 255, "unsigned char"), "int8": IntBounds(-128, 127, "signed char"),
     "int16": IntBounds(-32768, 32767, "short"), "int32": IntBounds(-2147483648, 2147483647, "int"),
     "int64": IntBounds(-9223372036854775808, 9223372036854775807, "long"), "bool": IntBounds(0, 1, "bool"),
-    "uint16": IntBounds(0, 65535, "unsigned short"), "uint32": IntBounds(0, 4294967295, "unsigned int"),
-    "uint64": IntBounds(0, 18446744073709551615, "unsigned long"),
+    "uint16": IntBounds(0, 65535, "short unsigned int"), "uint32": IntBounds(0, 4294967295, "unsigned int"),
+    "uint64": IntBounds(0, 18446744073709551615, "long unsigned int"),
 }
 
 
