@@ -12,6 +12,7 @@ from typing import Any
 
 from .._dispatch import registry
 from . import public
+from .table import LOADING
 
 # Names by table. `name-` is a function and no method, `.name` a method only; `name+` also has an in-place form.
 _LISTED = {
@@ -45,6 +46,7 @@ def load(table: str) -> None:
         if table in _LOADED:
             return
         import_module(f"{__package__}.{table}")
+        LOADING[0] = table
         _lines("cpu", table)
         _LOADED.append(table)
         from .._backends.npu.load import LOADED

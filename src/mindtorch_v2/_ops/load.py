@@ -4,6 +4,8 @@ from __future__ import annotations
 from importlib import import_module
 from importlib.util import find_spec
 
+from .table import LOADING
+
 FAMILIES = ("pointwise", "activation", "view", "shape", "create", "copy", "reduce", "matmul", "norm", "loss", "index",
             "random", "sort", "conv", "padding", "pool", "batch_norm", "resample", "attention", "distance", "margin")
 
@@ -11,4 +13,5 @@ FAMILIES = ("pointwise", "activation", "view", "shape", "create", "copy", "reduc
 def load_tables() -> None:
     for family in FAMILIES:
         if find_spec(f"{__package__}.{family}") is not None:
+            LOADING[0] = family
             import_module(f"{__package__}.{family}")

@@ -20,6 +20,10 @@ from .rules.pointwise import BOOL_TO_LONG, COMPLEX_TO_FLOAT, DEFAULT, INT_TO_FLO
 _KINDS = {"default": DEFAULT, "float": INT_TO_FLOAT, "bool": TO_BOOL, "real": COMPLEX_TO_FLOAT, "long": BOOL_TO_LONG}
 
 
+# The table that is being loaded; `load.py` and `late.py` say which. What creates and copies comes before all others.
+LOADING: list[str] = ["create"]
+
+
 class Row:
     """What was declared, for documentation, tests and the support matrix."""
 
@@ -28,6 +32,7 @@ class Row:
         self.op = op
         self.function = function
         self.method = method
+        self.family = LOADING[0]
         self.inplace_op: Op | None = None
         self.out_op: Op | None = None
         self.view_kernel: Kernel | None = None
