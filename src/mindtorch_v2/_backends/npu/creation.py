@@ -15,7 +15,7 @@ from ..._ops.rules.pointwise import expand_strides
 from ..._tensor_base import TensorBase, alias, contiguous_strides, is_contiguous, numel
 from ..common.runtime import empty, extent
 from . import launch, memory, table
-from .lines import into, npu, parts
+from .lines import helper, into, npu, parts
 
 _MOST_DIMS = 8
 # Dtypes the vendor's kernels do not move, as ones of the same width that they do.
@@ -186,7 +186,7 @@ def _logspace(out: Any, start: Any, end: Any, steps: int, base: float, *options:
     """base ** linspace, in the widest float the vendor has for both."""
     exponents = empty((steps,), (1,), float32 if out._dtype.itemsize < 8 else float64, out._device)
     if steps:
-        run("aclnnLinspace", "logspace", start, end, steps, exponents)
+        run("aclnnLinspace", "logspace", float(start), float(end), steps, exponents)
         powers = empty((steps,), (1,), exponents._dtype, out._device)
         run("aclnnPowScalarTensor", "logspace", float(base), exponents, powers)
         copy(out, powers)
@@ -213,6 +213,12 @@ def _whole_linspace(out: Any, start: Any, end: Any, steps: int, *options: Any) -
         copy(out, registry.get("where").call((up < steps // 2, low, high)))
 
 
+@helper
+def bound(value: Any, out: Any) -> Any:
+    """Where a range begins or ends, as a number of its kind: not every chip takes integers for fractions."""
+    return float(value) if out._dtype.is_floating_point else value
+
+
 def _indices(upper: bool) -> Any:
     def kernel(row: int, col: int, offset: int, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Any:
         from ... import arange
@@ -226,13 +232,15 @@ def _indices(upper: bool) -> Any:
 
 
 npu("arange", "aclnnArange(start, end, step, out)")
-npu("linspace", "aclnnLinspace(start, end, steps, out)", otherwise=into(_whole_linspace, aliasing=True))
+npu("linspace", "aclnnLinspace(bound(start, out), bound(end, out), steps, out)",
+    otherwise=into(_whole_linspace, aliasing=True))
 npu("eye", "aclnnEye(n, m, out)", otherwise=into(_eye, aliasing=True))
 npu("logspace", into(_logspace))
 npu("tril_indices", parts(_indices(False)))
 npu("triu_indices", parts(_indices(True)))
 npu("complex", "aclnnComplex(real, imag, out)", cast=())
-npu("polar", "aclnnPolar(abs, angle, out)", cast=())
+npu("polar", "aclnnPolar(abs, angle, out)", cast=(), absent=parts(
+    lambda abs, angle: registry.get("complex").call((abs * angle.cos(), abs * angle.sin()))))
 
 
 def last_write_back() -> str:

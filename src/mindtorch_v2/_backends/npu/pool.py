@@ -16,7 +16,7 @@ from ..._finfo import iinfo
 from ..._ops.pool import Sliding, sliding
 from ..._tensor_base import contiguous_strides, numel
 from ..common.runtime import empty
-from . import creation, table
+from . import creation, quirks, table
 from .lines import call, choose, helper, into, line, npu, parts
 
 Ints = tuple[int, ...]
@@ -148,7 +148,7 @@ def _located(function: str, op: str, windows: Any, given: Any) -> Kernel:
         value, places = outs
         if numel(value) == 0:
             return
-        if takes >> int(self._dtype.code) & 1:
+        if takes >> int(self._dtype.code) & 1 and not quirks.lacks(function):
             found = empty(places._shape, contiguous_strides(places._shape), dt, places._device)
             call(function, op, self, *given(*args), value, found)
             creation.copy(places, found)
@@ -181,19 +181,19 @@ def _serve(rank: int, largest: str) -> None:
         lambda grad_output, self, *args: _mean_backward(grad_output, self, of_mean(self, *args[:5]), args[5]))
     # The vendor's divisors are positive.
     npu(f"avg_pool{rank}d", choose(_negative, {
-        False: line(f"aclnnAvgPool{rank}d(self, {numbers}out)", cast=("self",), otherwise=mean), True: mean}))
+        False: line(f"aclnnAvgPool{rank}d(self, {numbers}out)", cast=("self",), absent=mean), True: mean}))
     npu(f"avg_pool{rank}d_backward", choose(_negative, {
         False: line(f"aclnnAvgPool{rank}dBackward(grad_output, self, {numbers}out)", cast=("grad_output", "self"),
-                    otherwise=mean_backward), True: mean_backward}))
+                    absent=mean_backward), True: mean_backward}))
     npu(f"adaptive_max_pool{rank}d", _located(
         f"aclnnAdaptiveMaxPool{rank}d", f"adaptive_max_pool{rank}d",
         lambda self, output_size: _adapted_windows(self, rank, each(output_size, rank)),
         lambda output_size: (each(output_size, rank),)))
     npu(f"_adaptive_avg_pool{rank}d", f"aclnnAdaptiveAvgPool{rank}d(self, each(output_size, {rank}), out)",
-        cast=("self",), otherwise=parts(
+        cast=("self",), absent=parts(
             lambda self, output_size: _mean(self, _adapted_windows(self, rank, each(output_size, rank)), None)))
     npu(f"_adaptive_avg_pool{rank}d_backward", f"aclnnAdaptiveAvgPool{rank}dBackward(grad_output, self, out)",
-        cast=("grad_output", "self"), empty=0, otherwise=parts(
+        cast=("grad_output", "self"), empty=0, absent=parts(
             lambda grad_output, self: _mean_backward(
                 grad_output, self, _adapted_windows(self, rank, tuple(grad_output._shape[-rank:])), None)))
 

@@ -38,7 +38,9 @@ QUIRKS: Final[tuple[Quirk, ...]] = (
         "aclnnGather", "aclnnScatter", "aclnnScatterAdd", "aclnnScatterValue", "aclnnScatterReduce", "aclnnIndexAdd",
         "aclnnInplaceIndexCopy", "aclnnInplaceMaskedScatter", "aclnnFlip", "aclnnUnfoldGrad", "aclnnMseLossBackward",
         "aclnnSign", "aclnnIsInf", "aclnnLeftShift", "aclnnRightShift", "aclnnNanToNum", "aclnnAngleV2",
-        "aclnnReduceNansum", "aclnnExp", "aclnnLog", "aclnnLog2", "aclnnLog10")],
+        "aclnnReduceNansum", "aclnnExp", "aclnnLog", "aclnnLog2", "aclnnLog10", "aclnnPolar",
+        "aclnnMaxPool2dWithIndices", "aclnnMaxPool3dWithArgmax", "aclnnAdaptiveMaxPool3d", "aclnnAdaptiveAvgPool3d",
+        "aclnnAvgPool3d", "aclnnAvgPool3dBackward")],
 )
 
 # How the matrix unit treats float32, by chip: 0 keeps it, 1 lets it be computed in less.
