@@ -1,32 +1,52 @@
-"""Writes docs/support.md: which operator runs where, and through which vendor function on NPUs (`make docs`).
+"""Writes docs/support.md: which operator runs where, and through which vendor functions on NPUs (`make docs`).
 
-Invariant: everything is read from the tables that serve the calls; nothing is said here about a single operator.
+`--check` compares instead, and fails when the file is older than the tables.
+
+Invariant: everything is read from the tables that serve the calls; nothing is said here about a single operator, and
+neither an NPU nor an emulator is started.
 """
 from __future__ import annotations
 
+import argparse
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import mindtorch_v2
+import mindtorch_v2 as torch
+from mindtorch_v2._autograd.record import Formulas
+from mindtorch_v2._backends.common.kernels import derived
 from mindtorch_v2._backends.npu import kernels, lines, load, table
 from mindtorch_v2._dispatch import registry
-from mindtorch_v2._dispatch.keys import CPU, NPU
-from mindtorch_v2._dispatch.op import Op
+from mindtorch_v2._dispatch.keys import CPU, META, NPU
+from mindtorch_v2._dispatch.op import Op, Spec
+from mindtorch_v2._dtype import dtype
+from mindtorch_v2._ops import late
 
+TARGET = Path(__file__).with_name("support.md")
+SHORT = {
+    "float16": "f16", "bfloat16": "bf16", "float32": "f32", "float64": "f64", "uint8": "u8", "int8": "i8",
+    "int16": "i16", "int32": "i32", "int64": "i64", "bool": "bool", "complex64": "c64", "complex128": "c128",
+}
+DTYPES: list[dtype] = [getattr(torch, name) for name in SHORT]
 HEAD = """# What runs where
 
-Made by `make docs` from the tables of mindtorch_v2 {version}. Every operator also has its in-place and `out=` forms
-where PyTorch has them; on `meta` every operator runs. Views need no kernel, composites run wherever their parts do.
+Made by `make docs` from the tables of mindtorch_v2 {version}: {rows} rows, {named} of them with names of their own (the
+others are overloads).
 
-On NPUs *functions* are the vendor's, *dtypes* what they are documented for on 910B: other dtypes are computed in the
-nearest one that holds every value, in other operators where the row says *or parts*, or refused by name.
-*parts*: composed of other operators on the device.
-
-| operator | cpu | npu | functions | dtypes |
-| --- | --- | --- | --- | --- |
+- **cpu**: `kernel` computes in one call; `parts` is composed of other operators.
+- **meta**: `rule` gives shapes without data; `data` means that the shape depends on values, which `meta` has not.
+- **npu**: the vendor functions that serve a call (in-place forms and forms for numbers included); `parts` is composed
+  of other operators on the device, or of several vendor calls; `+ parts` serves so what the functions do not accept.
+  Nothing ever runs on the host instead.
+- **dtypes on npu**: what one vendor call computes, on 910B; in brackets what it computes in a wider dtype, cast back.
+  Without a list, the parts decide; other dtypes are refused by name.
+- **grad**: has a derivative (`yes`), has none on purpose (`no`), or gets it from its parts.
+- **forms**: `_` there is an in-place form, `out` there is an `out=` form.
+- A `view` shares memory on every device and needs no kernel. A `composite` is written in terms of other operators and
+  runs, and differentiates, wherever they do.
 """
+COLUMNS = "| operator | cpu | meta | npu | dtypes on npu | grad | forms |\n|---|---|---|---|---|---|---|\n"
 
 
 def calls(kernel: Any) -> Iterator[kernels.Call]:
@@ -39,43 +59,119 @@ def calls(kernel: Any) -> Iterator[kernels.Call]:
             yield from calls(inner)
 
 
-def by_parts(kernel: Any) -> bool:
+def uses_parts(kernel: Any) -> bool:
     if isinstance(kernel, (kernels.ByArgument, kernels.ByFunction)):
-        return any(by_parts(k) for k in kernel.kernels.values())
+        return any(uses_parts(inner) for inner in kernel.kernels.values())
     return not isinstance(kernel, kernels.Line) or kernel.otherwise is not None
 
 
-def dtypes(call: kernels.Call) -> str:
-    mask = call.common or next((p.mask for p in call.sig.params if p.mask and p.kind == table.TENSOR), 0)
-    return " ".join(d.name for d in table.dtypes_of(mask))
+def computed(op: Op, dt: dtype) -> tuple[dtype, dtype] | None:
+    """In which dtype a pointwise row computes operands of dtype `dt`, and that of its result; None where it refuses."""
+    args: list[Any] = []
+    for a in op.schema.args:
+        if a.is_tensor:
+            args.append(None if a.optional else torch.empty(2, dtype=dt, device="meta"))
+        else:
+            args.append(a.default if a.has_default else 1)
+    try:
+        spec = op.infer(tuple(args))
+    except (RuntimeError, TypeError, NotImplementedError):
+        return None
+    first = spec if isinstance(spec, Spec) else spec[0]
+    return first.compute, first.dtype
 
 
-def row(op: Op) -> str:
+def accepted(op: Op, call: kernels.Call) -> str:
+    """The dtypes one call serves; in brackets those that it serves in a wider one."""
+    direct: list[str] = []
+    wider: list[str] = []
+    pointwise = len(lines.pointwise_positions(op.rule)) > 0
+    mask = next((p.mask for p in call.sig.params if p.mask and p.kind in (table.TENSOR, table.TENSORS)), 0)
+    for dt in DTYPES:
+        if pointwise and call.common:
+            wanted = computed(op, dt)
+            found = None if wanted is None else call.compute_dtype(*wanted)
+        else:
+            found = kernels.nearest(dt, mask) if mask else None
+        if found is not None:
+            (direct if found is dt else wider).append(SHORT[dt.name])
+    return " ".join(direct) + (f" [{' '.join(wider)}]" if wider else "")
+
+
+def on_npu(op: Op) -> tuple[str, str]:
+    """How the operator is served on NPUs, and in which dtypes."""
     kernel = op.kernels.get(int(NPU))
-    made = list(calls(kernel))
-    names: list[str] = []
-    for call in made:
-        for found in (call, call.inplace):
-            if found is not None and found.name not in names:
-                names.append(found.name)
     state = lines.state(op)
-    if state in ("derived", "composite"):
-        state = "view" if op.is_view else "parts" if state == "derived" else state
-    elif state == "line":
-        state = "yes, or parts" if by_parts(kernel) else "yes"
-    cpu = "view" if op.is_view else "composite" if op.composite is not None else (
-        "yes" if int(CPU) in op.kernels else "parts")
-    return f"| `{op.name}` | {cpu} | {state or 'no'} | {', '.join(names)} | {dtypes(made[0]) if made else ''} |"
+    if state.startswith("missing: "):
+        return f"not available: {state[9:]}", ""
+    if not state:
+        return "HOLE", ""
+    if state == "composite" or op.is_view:
+        return "", ""
+    made = list(calls(kernel))
+    names = dict.fromkeys(found.name for call in made for found in (call, call.inplace) if found is not None)
+    if not names:
+        return "parts", ""
+    return ", ".join(names) + (" + parts" if uses_parts(kernel) else ""), accepted(op, made[0])
+
+
+def gradient(op: Op) -> str:
+    if op.composite is not None:
+        return "parts"
+    return "yes" if isinstance(op.derivative, Formulas) and op.derivative.formulas else "no"
+
+
+def forms(op: Op) -> str:
+    inplace = op.row.inplace_op is not None or any(op.title() + "_" in cls.__dict__ for cls in torch.Tensor.__mro__)
+    return " ".join([*(["_"] if inplace else []), *(["out"] if op.row.out_op is not None else [])])
+
+
+def line(op: Op) -> str:
+    npu, dtypes = on_npu(op)
+    if op.is_view or op.composite is not None:
+        kind = "view" if op.is_view else "composite"
+        cpu = meta = kind
+        npu = npu or kind
+    else:
+        cpu = "kernel" if int(CPU) in op.kernels else "parts" if op.row.fallback is not None else "HOLE"
+        meta = "rule" if op.rule is not None else "data" if derived(op, META) is None else "parts"
+    return f"| `{op.name}` | {cpu} | {meta} | {npu} | {dtypes} | {gradient(op)} | {forms(op)} |"
+
+
+def rows() -> list[Op]:
+    late.load_all()
+    load.load_kernels()
+    return [op for op in registry.ops() if op.row is not None and op.row.kind not in ("inplace", "out")]
 
 
 def text() -> str:
-    load.load_kernels()
-    rows = [op for op in registry.ops() if op.row is not None and op.row.kind not in ("inplace", "out")]
-    return HEAD.format(version=mindtorch_v2.__version__) + "\n".join(row(op) for op in sorted(
-        rows, key=lambda op: op.name.lstrip("_"))) + "\n"
+    families: dict[str, list[Op]] = {}
+    every = rows()
+    for op in every:
+        families.setdefault(op.row.family, []).append(op)
+    parts = [HEAD.format(version=torch.__version__, rows=len(every), named=len({op.title() for op in every}))]
+    for family in sorted(families):
+        found = sorted(families[family], key=lambda op: (op.name.lstrip("_"), op.name))
+        parts.append(f"## {family}\n" + COLUMNS + "\n".join(map(line, found)) + "\n")
+    return "\n".join(parts)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Write docs/support.md from the tables.")
+    parser.add_argument("--check", action="store_true", help="fail if the file is older than the tables")
+    options = parser.parse_args()
+    made = text()
+    if not options.check:
+        TARGET.write_text(made)
+        print(f"wrote {TARGET.name}: {made.count('| `')} operators")
+        return 0
+    written = set(TARGET.read_text().splitlines())
+    stale = [row for row in made.splitlines() if row not in written]
+    if TARGET.read_text() != made:
+        print("docs/support.md is older than the tables (make docs writes it):\n" + "\n".join(stale[:20]))
+        return 1
+    return 0
 
 
 if __name__ == "__main__":
-    target = Path(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).with_name("support.md"))
-    target.write_text(text())
-    print(f"wrote {target}")
+    sys.exit(main())
