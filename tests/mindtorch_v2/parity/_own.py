@@ -20,7 +20,7 @@ INFO_NAMES: dict[str, str] = {
 WRITTEN_BY_HAND: tuple[str, ...] = tuple(
     """H T mT __radd__ __rand__ __rdiv__ __rmatmul__ __rmod__ __rmul__ __ror__ __rpow__ __rsub__ __rxor__
     atleast_1d atleast_2d atleast_3d bfloat16 bool broadcast_shapes broadcast_tensors byte cdouble cfloat char double
-    einsum float half int item long meshgrid short to zero_
+    einsum float half int item long meshgrid short to unique unique_consecutive zero_
     """.split()
 )
 
@@ -146,6 +146,7 @@ SAMPLES: dict[str, list[Sample]] = {
     "unsafe_split_with_sizes": [lambda t: t.unsafe_split_with_sizes(x(t), (1, 2), 1)],
     "view_as_real_copy": [lambda t: t.view_as_real_copy(t.tensor([1 + 2j]))],
     "view_as_complex_copy": [lambda t: t.view_as_complex_copy(t.tensor([[1.0, 2.0]]))],
+    "unique_dim": [lambda t: aten(t, "unique_dim", t.tensor([[1, 2], [0, 3], [1, 2]]), 0, True, True, True)],
     "threshold": [lambda t: aten(t, "threshold", x(t), 0.75, -3.0)],
 }
 
@@ -159,7 +160,9 @@ def internal(row: str) -> bool:
 
 
 # Rows whose node has another name than PyTorch's, with the reason.
-OTHER_NODE_NAMES: dict[str, str] = {}
+OTHER_NODE_NAMES: dict[str, str] = {
+    "pad": "circular padding joins slices, where PyTorch copies them into an empty tensor",
+}
 
 # The derivative jumps at PyTorch's sample points, so finite differences say nothing.
 NOT_SMOOTH = frozenset("floor ceil round trunc fix sign sgn remainder fmod floor_divide heaviside frac "
@@ -173,6 +176,15 @@ OTHER_GRADIENTS: dict[str, str] = {
 # Rows that take layouts which PyTorch refuses, with the reason.
 MORE_LAYOUTS: dict[str, str] = {
     "take_along_dim": "PyTorch flattens with view, which fails for memory in another order",
+}
+
+# Layouts that PyTorch gets wrong. native_group_norm refuses inputs in another order and reads expanded parameters as if
+# they were dense; the others stumble over running statistics without elements.
+WRONG_LAYOUTS: dict[str, tuple[str, ...]] = {
+    "native_group_norm": ("transposed", "stepped", "expanded", "channels_last"),
+    "batch_norm": ("emptied",),
+    "instance_norm": ("emptied",),
+    "native_batch_norm": ("emptied",),
 }
 
 # PyTorch has an out= form that we do not offer, with the reason.

@@ -1,0 +1,171 @@
+"""Padding by reflection, by the edge, around the corner, or with a number.
+
+Invariant: padding reads each place through a list of indices per dimension; its gradient adds through the same list.
+"""
+from __future__ import annotations
+
+from typing import Any
+
+from .._dispatch import registry
+from .._dispatch.op import Op, Spec
+from .._dtype import bool as bool_
+from .._dtype import int64
+from .rules.reduce import scalar_name
+from .rules.shape import format_strides, suggested_format
+from .table import composite, op
+
+Ints = tuple[int, ...]
+_CONSTANT = registry.get("constant_pad_nd")
+_CAT = registry.get("cat")
+
+
+def _reflected(n: int, before: int, after: int) -> list[int]:
+    places = []
+    for i in range(-before, n + after):
+        at = abs(i)
+        places.append(at if at < n else 2 * (n - 1) - at)
+    return places
+
+
+def _clamped(n: int, before: int, after: int) -> list[int]:
+    return [min(max(i, 0), n - 1) for i in range(-before, n + after)]
+
+
+def _index(x: Any, places: list[int]) -> Any:
+    from .. import tensor
+
+    return tensor(places, dtype=int64, device=x._device)
+
+
+def _declare(kind: str, rank: int, lists: Any) -> None:
+    name = f"{kind}_pad{rank}d"
+
+    def shape_of(x: Any, padding: Ints) -> Ints:
+        n = len(x._shape)
+        if len(padding) != 2 * rank:
+            raise RuntimeError(f"padding size is expected to be {2 * rank}, but got: {len(padding)}")
+        if n not in (rank + 1, rank + 2) or 0 in x._shape[n - rank - 1:]:
+            raise RuntimeError(f"Expected {rank + 1}D or {rank + 2}D (batch mode) tensor with possibly 0 batch size "
+                               f"and other non-zero dimensions for input, but got: {list(x._shape)}")
+        shape = list(x._shape)
+        for k in range(rank):
+            d, before, after = n - 1 - k, padding[2 * k], padding[2 * k + 1]
+            if kind == "reflection" and (before >= x._shape[d] or after >= x._shape[d]):
+                raise RuntimeError(
+                    f"Argument #{4 + 2 * k}: Padding size should be less than the corresponding input dimension, but "
+                    f"got: padding ({before}, {after}) at dimension {d} of input {list(x._shape)}")
+            shape[d] += before + after
+            if shape[d] < 1:
+                raise RuntimeError(f"input (dimension {d}: {x._shape[d]}) is too small. Calculated output: {shape[d]}")
+        return tuple(shape)
+
+    def formed(x: Any, shape: Ints) -> Spec:
+        form = suggested_format(x) if len(shape) == rank + 2 and 0 not in shape else None
+        return Spec(shape, format_strides(shape, form), x._dtype, x._dtype, x._device)
+
+    def meta(self: Any, padding: Ints) -> Spec:
+        shape = shape_of(self, padding)
+        if self._dtype is bool_:
+            raise NotImplementedError(f"\"{name}\" not implemented for '{scalar_name(self._dtype)}'")
+        return formed(self, shape)
+
+    def meta_backward(grad_output: Any, self: Any, padding: Ints) -> Spec:
+        shape = shape_of(self, padding)
+        if tuple(grad_output._shape) != shape:
+            raise RuntimeError(f"{name}_backward: expected grad_output of shape {list(shape)}, got "
+                               f"{list(grad_output._shape)}")
+        return formed(self, self._shape)
+
+    def in_format(out: Any, like: Any) -> Any:
+        form = suggested_format(like) if len(like._shape) == rank + 2 else None
+        return out if form is None else out.contiguous(memory_format=form)
+
+    def padded(self: Any, padding: Ints) -> Any:
+        out, n = self, len(self._shape)
+        for k in range(rank):
+            if padding[2 * k] or padding[2 * k + 1]:
+                d = n - 1 - k
+                out = out.index_select(d, _index(self, lists(self._shape[d], padding[2 * k], padding[2 * k + 1])))
+        return in_format(out.clone() if out is self else out, self)
+
+    def gathered(grad_output: Any, self: Any, padding: Ints) -> Any:
+        out, n = grad_output, len(self._shape)
+        for k in range(rank):
+            if padding[2 * k] or padding[2 * k + 1]:
+                d = n - 1 - k
+                shape = (*out._shape[:d], self._shape[d], *out._shape[d + 1:])
+                where = _index(self, lists(self._shape[d], padding[2 * k], padding[2 * k + 1]))
+                out = out.new_zeros(shape).index_add(d, where, out)
+        return in_format(out.clone() if out is grad_output else out, self)
+
+    backward: Op = op(
+        f"{name}_backward(Tensor grad_output, Tensor self, int[{2 * rank}] padding) -> Tensor", meta=meta_backward,
+        function=False, method=False, kernel=gathered, out=True,
+        grad=dict(grad_output=lambda g, padding: forward.call((g, padding)), self=None))
+    forward: Op = op(
+        f"{name}(Tensor self, int[{2 * rank}] padding) -> Tensor", meta=meta, function=False, method=False,
+        kernel=padded, out=True, grad=dict(self=lambda g, self, padding: backward.call((g, self, padding))))
+
+
+for _rank in (1, 2, 3):
+    _declare("reflection", _rank, _reflected)
+    _declare("replication", _rank, _clamped)
+
+
+def _circular(self: Any, pad: Ints) -> Any:
+    n = len(self._shape)
+    rank = len(pad) // 2
+    if len(pad) != 2 * (n - 2):
+        raise RuntimeError("Invalid padding size, expected " f"{2 * (n - 2)} but got {len(pad)}")
+    for k in range(rank):
+        size = self._shape[n - 1 - k]
+        if pad[2 * k] > size or pad[2 * k + 1] > size:
+            raise RuntimeError("Padding value causes wrapping around more than once.")
+        if size + pad[2 * k] + pad[2 * k + 1] < 0:
+            raise RuntimeError("Negative padding value is resulting in an empty dimension")
+    out = self
+    for k in range(rank):
+        d, before, after = n - 1 - k, pad[2 * k], pad[2 * k + 1]
+        size = self._shape[d]
+        middle = out.narrow(d, max(-before, 0), size + min(before, 0) + min(after, 0))
+        parts = [middle]
+        if before > 0:
+            parts.insert(0, middle.narrow(d, middle._shape[d] - before, before))
+        if after > 0:
+            parts.append(middle.narrow(d, 0, after))
+        out = _CAT.call((tuple(parts), d)) if len(parts) > 1 else middle
+    return out.contiguous() if out is not self else out.clone()
+
+
+_CIRCULAR = composite("_pad_circular(Tensor self, int[] pad) -> Tensor", _circular, function=False, method=False)
+_MODES = {"reflect": "reflection", "replicate": "replication"}
+
+
+def _pad(self: Any, pad: Ints, mode: str, value: float | None) -> Any:
+    n = len(self._shape)
+    if len(pad) % 2:
+        raise RuntimeError("Padding length must be divisible by 2")
+    if len(pad) > 2 * n:
+        raise RuntimeError(
+            "Padding length should be less than or equal to two times the input dimension but got padding length "
+            f"{len(pad)} and input of dimension {n}")
+    if mode == "constant":
+        return _CONSTANT.call((self, pad, 0.0 if value is None else value))
+    if value is not None and value != 0:
+        raise RuntimeError(f'Padding mode "{mode}" doesn\'t take in value argument')
+    rank = len(pad) // 2
+    if rank not in (1, 2, 3) or n not in (rank + 1, rank + 2):
+        if mode in _MODES or mode == "circular":
+            raise NotImplementedError(f"Padding size {len(pad)} is not supported for {n}D input tensor.")
+    if mode == "circular":
+        # Without a batch the first dimension is the channels, which circular padding wants behind a batch.
+        batched = n == rank + 2
+        out = _CIRCULAR.call((self if batched else self.unsqueeze(0), pad))
+        return out if batched else out.squeeze(0)
+    if mode not in _MODES:
+        raise NotImplementedError(f"Unrecognised padding mode {mode}")
+    return registry.get(f"{_MODES[mode]}_pad{rank}d").call((self, pad))
+
+
+composite('pad(Tensor self, int[] pad, str mode="constant", float? value=None) -> Tensor', _pad, function=False,
+          method=False)
