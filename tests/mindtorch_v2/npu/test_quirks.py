@@ -5,11 +5,17 @@ Invariant: a quirk rests on a fact that is kept as data.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+import mindtorch_v2 as torch
 from mindtorch_v2._backends.npu import quirks, table
+from mindtorch_v2._backends.npu.kernels import ByArgument, ByFunction, Line
+from mindtorch_v2._dispatch import registry
+from mindtorch_v2._dispatch.keys import NPU
 
 from . import _control
 from ._layouts import environment, said
@@ -17,9 +23,9 @@ from ._layouts import environment, said
 FACTS = Path(__file__).parents[3] / "csrc" / "ascend_emulator" / "facts.jsonl"
 
 
-def products() -> dict[str, list[str]]:
+def facts() -> dict[str, Any]:
     with FACTS.open() as lines:
-        return {fact["name"]: fact.get("products", []) for fact in map(json.loads, lines)}
+        return {fact["name"]: fact for fact in map(json.loads, lines)}
 
 
 def test_quirks_name_functions_of_the_table_and_give_evidence() -> None:
@@ -29,11 +35,39 @@ def test_quirks_name_functions_of_the_table_and_give_evidence() -> None:
 
 
 def test_functions_that_chips_lack_are_documented_so() -> None:
-    documented = products()
+    known = facts()
     absent = [q for q in quirks.QUIRKS if q.replacement == quirks.ABSENT]
     assert absent
     for quirk in absent:
-        assert documented[quirk.function] and not set(quirk.chips) & set(documented[quirk.function]), quirk.function
+        documented = known[quirk.function]["products"]
+        assert documented and not set(quirk.chips) & set(documented), quirk.function
+
+
+# Functions of the lines that 910A lacks and nothing on it replaces.
+WITHOUT = {"aclnnConvolution"}
+
+
+def test_lines_have_another_way_where_chips_or_libraries_lack_their_function() -> None:
+    torch.ones(1, device="npu")
+    known, missed = facts(), []
+    for op in registry.ops():
+        for line in lines_of(op.kernels.get(int(NPU))):
+            fact, name = known[line.call.name], line.call.name
+            documented = fact.get("products", ["910A"])
+            if "910A" not in documented and name not in WITHOUT:
+                if line.absent is None or not any(q.function == name for q in quirks.QUIRKS):
+                    missed.append((op.name, name, "910A"))
+            elif fact.get("since") and line.absent is None:
+                missed.append((op.name, name, f"before CANN {fact['since']}"))
+    assert not missed
+
+
+def lines_of(kernel: Any) -> Iterator[Line]:
+    if isinstance(kernel, Line):
+        yield kernel
+    elif isinstance(kernel, (ByArgument, ByFunction)):
+        for one in kernel.kernels.values():
+            yield from lines_of(one)
 
 
 @pytest.mark.parametrize(("chip", "cann", "applies"), [
@@ -67,7 +101,8 @@ def run(device):
     yield torch.tensor(5.0, device=device).gather(0, k * 0)
     yield x.unfold(2, 3, 1)
     yield x.sign(), x.isinf(), x.abs().add(1).log(), x.exp(), (x * float("inf")).nan_to_num(1.0), x.nansum(1)
-    yield k << 3, (k * 40) >> 2, x.angle()
+    yield k << 3, (k * 40) >> 2, x.angle(), x.cumprod(1), torch.polar(x, x), torch.linspace(0, 5, 3, device=device)
+    yield torch.nn.functional.max_pool2d(x, 2, 1), torch.nn.functional.adaptive_avg_pool3d(x[None], 2)
     y = x.detach().requires_grad_()
     loss = torch.nn.functional.mse_loss(y.unfold(2, 2, 1).flip(0).gather(1, i[..., :3, None]), x[:, :1, :3, None])
     loss.backward()
@@ -78,10 +113,14 @@ def flat(t):
     return [flat(u) for u in t] if isinstance(t, tuple) else [tuple(t.shape), t.detach().cpu()]
 
 
+def real(t):
+    return torch.view_as_real(t) if t.is_complex() else t.double()
+
+
 def same(a, b):
     if isinstance(a, list) and isinstance(a[0], list):
         return all(same(x, y) for x, y in zip(a, b))
-    return a[0] == b[0] and torch.allclose(a[1].double(), b[1].double(), rtol=1e-5, equal_nan=True)
+    return a[0] == b[0] and torch.allclose(real(a[1]), real(b[1]), rtol=1e-5, equal_nan=True)
 
 
 torch.npu.use_emulator(chip="910A")

@@ -39,8 +39,8 @@ QUIRKS: Final[tuple[Quirk, ...]] = (
         "aclnnInplaceIndexCopy", "aclnnInplaceMaskedScatter", "aclnnFlip", "aclnnUnfoldGrad", "aclnnMseLossBackward",
         "aclnnSign", "aclnnIsInf", "aclnnLeftShift", "aclnnRightShift", "aclnnNanToNum", "aclnnAngleV2",
         "aclnnReduceNansum", "aclnnExp", "aclnnLog", "aclnnLog2", "aclnnLog10", "aclnnPolar",
-        "aclnnMaxPool2dWithIndices", "aclnnMaxPool3dWithArgmax", "aclnnAdaptiveMaxPool3d", "aclnnAdaptiveAvgPool3d",
-        "aclnnAvgPool3d", "aclnnAvgPool3dBackward")],
+        "aclnnCumprod", "aclnnMaxPool2dWithIndices", "aclnnMaxPool3dWithArgmax", "aclnnAdaptiveMaxPool3d",
+        "aclnnAdaptiveAvgPool3d", "aclnnAvgPool3d", "aclnnAvgPool3dBackward")],
 )
 
 # How the matrix unit treats float32, by chip: 0 keeps it, 1 lets it be computed in less.

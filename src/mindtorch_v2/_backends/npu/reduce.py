@@ -10,7 +10,7 @@ from typing import Any
 
 from ..._dispatch import registry
 from ..._dtype import bool as bool_
-from ..._dtype import uint8
+from ..._dtype import int64, uint8
 from ..._ops.rules.formulas import narrow, wide
 from ..._tensor_base import numel
 from .lines import choose, dims, helper, line, npu, parts
@@ -131,24 +131,35 @@ npu("logsumexp", "aclnnLogSumExp(self, dims(self, dim), keep(self, keepdim), out
 npu("trace", "aclnnTrace(self, out)", empty=0)
 
 # -- scans ----------------------------------------------------------------------------------------------------------
+def _scanned(x: Any, dim: int, join: Any) -> Any:
+    """Partial results are joined over distances 1, 2, 4, ..."""
+    n, distance = x._shape[dim], 1
+    while distance < n:
+        joined = join(x.narrow(dim, distance, n - distance), x.narrow(dim, 0, n - distance))
+        x = _cat.call(((x.narrow(dim, 0, distance), joined), dim))
+        distance *= 2
+    return x
+
+
+def _cumprod(self: Any, dim: int, dtype: Any) -> Any:
+    x = self.to(dtype or (int64 if self._dtype.category < 2 else self._dtype), copy=True)
+    return _scanned(x, dim, lambda here, before: here * before) if x._shape else x
+
+
 npu("cumsum", "aclnnCumsum(self, wrapped(self, dim), dtype(out), out)", cast=("self",))
-npu("cumprod", "aclnnCumprod(self, wrapped(self, dim), dtype(out), out)", cast=("self",), inplace=False)
+npu("cumprod", "aclnnCumprod(self, wrapped(self, dim), dtype(out), out)", cast=("self",), inplace=False,
+    absent=parts(_cumprod))
 npu("cummax", "aclnnCummax(self, wrapped(self, dim), out0, out1)")
 npu("cummin", "aclnnCummin(self, wrapped(self, dim), out0, out1)")
 
 
 def _logcumsumexp(self: Any, dim: int) -> Any:
-    """Partial results are joined over distances 1, 2, 4, ...: no step leaves the range of the values."""
+    """No step leaves the range of the values."""
     if len(self._shape) == 0:
         return self.clone()
-    x = wide(self)
-    n, distance = x._shape[dim], 1
-    while distance < n:
-        here, before = x.narrow(dim, distance, n - distance), x.narrow(dim, 0, n - distance)
-        # Two infinities differ by no number.
-        joined = _where.call((here == before, here + math.log(2), here.logaddexp(before)))
-        x = _cat.call(((x.narrow(dim, 0, distance), joined), dim))
-        distance *= 2
+    # Two infinities differ by no number.
+    x = _scanned(wide(self), dim, lambda here, before: _where.call(
+        (here == before, here + math.log(2), here.logaddexp(before))))
     return narrow(x, self) if x is not self else self.clone()
 
 
