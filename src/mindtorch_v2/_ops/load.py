@@ -7,7 +7,8 @@ from importlib.util import find_spec
 from .table import LOADING
 
 FAMILIES = ("pointwise", "activation", "view", "shape", "create", "copy", "reduce", "matmul", "norm", "loss", "index",
-            "random", "sort", "conv", "padding", "pool", "batch_norm", "resample", "attention", "distance", "margin")
+            "random", "sort", "conv", "padding", "pool", "batch_norm", "resample", "vision",
+            "attention", "distance", "margin", "embedding_bag", "ctc")
 
 
 def load_tables() -> None:

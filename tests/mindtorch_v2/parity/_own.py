@@ -14,6 +14,7 @@ from .._subject import submodule
 INFO_NAMES: dict[str, str] = {
     "index": "__getitem__",
     "nll_loss": "nn.functional.nll_loss",
+    "im2col": "nn.functional.unfold",
 }
 
 # Functions and methods that are no rows: no schema can say what they take.
@@ -25,7 +26,9 @@ WRITTEN_BY_HAND: tuple[str, ...] = tuple(
 )
 
 # Functions of `torch.nn.functional` that are no rows but have an OpInfo.
-FUNCTIONS: tuple[str, ...] = tuple("max_unpool1d local_response_norm normalize".split())
+FUNCTIONS: tuple[str, ...] = tuple(
+    "max_unpool1d local_response_norm normalize interpolate upsample_nearest upsample_bilinear grid_sample".split()
+)
 
 # OpInfos that cannot be asked here, with the reason.
 SKIPPED_INFOS: dict[str, str] = {
@@ -161,6 +164,15 @@ def internal(row: str) -> bool:
 
 # Rows whose node has another name than PyTorch's, with the reason.
 OTHER_NODE_NAMES: dict[str, str] = {
+    "combinations": "PyTorch selects with masks and stacks; here one index gathers",
+    "quantile": "PyTorch squeezes in place, which has a node of its own",
+    "nanquantile": "PyTorch squeezes in place, which has a node of its own",
+    "trapezoid": "PyTorch divides by a C++ number, which has a node of its own",
+    "trapz": "PyTorch divides by a C++ number, which has a node of its own",
+    "cumulative_trapezoid": "PyTorch divides by a C++ number, which has a node of its own",
+
+    "grid_sampler_3d": "sampling is made of other operators",
+    "grid_sampler_2d": "sampling is made of other operators",
     "pad": "circular padding joins slices, where PyTorch copies them into an empty tensor",
 }
 
@@ -185,6 +197,7 @@ WRONG_LAYOUTS: dict[str, tuple[str, ...]] = {
     "batch_norm": ("emptied",),
     "instance_norm": ("emptied",),
     "native_batch_norm": ("emptied",),
+    "pixel_unshuffle": ("emptied",),  # the input comes back in its own shape
 }
 
 # PyTorch has an out= form that we do not offer, with the reason.

@@ -1,0 +1,252 @@
+"""Resampling of images: nearest, linear, cubic, and their anti-aliased forms.
+
+Invariant: every mode is a list of taps (place, weight) for each dimension, worked out here in the precision PyTorch
+works it out in; forward sums over the taps, backward is the transpose, so each is the other's derivative.
+"""
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from typing import Any
+
+from .._dispatch.op import Op, Spec
+from .._dtype import float64, int64, uint8
+from .rules.formulas import narrow, wide
+from .rules.reduce import scalar_name
+from .rules.shape import format_strides, suggested_format
+from .table import op
+
+Ints = tuple[int, ...]
+# For each result of one dimension: the places it reads and their weights.
+Taps = tuple[list[list[int]], list[list[float]]]
+
+
+def _rounder(double: bool) -> Callable[[float], float]:
+    """PyTorch works places out in float32 unless the input is float64."""
+    if double:
+        return float
+    single = struct.Struct("f")
+    return lambda x: float(single.unpack(single.pack(x))[0])
+
+
+def _scale(n: int, m: int, align: bool, scale: float | None, r: Callable[[float], float]) -> float:
+    if align:
+        return r((n - 1) / (m - 1)) if m > 1 else 0.0
+    return r(1.0 / scale) if scale is not None and scale > 0 else r(n / m)
+
+
+def nearest(n: int, m: int, align: bool, scale: float | None, double: bool) -> Taps:
+    r = _rounder(double)
+    step = _scale(n, m, False, scale, r)
+    return [[min(int(r(i * step)), n - 1)] for i in range(m)], [[1.0]] * m
+
+
+def nearest_exact(n: int, m: int, align: bool, scale: float | None, double: bool) -> Taps:
+    r = _rounder(double)
+    step = _scale(n, m, False, scale, r)
+    return [[min(int(r((i + 0.5) * step)), n - 1)] for i in range(m)], [[1.0]] * m
+
+
+def linear(n: int, m: int, align: bool, scale: float | None, double: bool) -> Taps:
+    if n == m:
+        return [[i] for i in range(m)], [[1.0]] * m
+    r = _rounder(double)
+    step = _scale(n, m, align, scale, r)
+    places, weights = [], []
+    for i in range(m):
+        at = r(step * i) if align else max(r(r(step * (i + 0.5)) - 0.5), 0.0)
+        first = min(int(at), n - 1)
+        second = min(max(r(at - first), 0.0), 1.0)
+        places.append([first, min(first + 1, n - 1)])
+        weights.append([r(1.0 - second), second])
+    return places, weights
+
+
+def _near(x: float, a: float) -> float:
+    return ((a + 2) * x - (a + 3)) * x * x + 1
+
+
+def _far(x: float, a: float) -> float:
+    return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
+
+
+def cubic(n: int, m: int, align: bool, scale: float | None, double: bool) -> Taps:
+    r = _rounder(double)
+    step = _scale(n, m, align, scale, r)
+    places, weights = [], []
+    for i in range(m):
+        at = r(step * i) if align else r(r(step * (i + 0.5)) - 0.5)
+        first = min(int(at // 1), n - 1)
+        t = min(max(r(at - first), 0.0), 1.0)
+        places.append([min(max(first + k, 0), n - 1) for k in (-1, 0, 1, 2)])
+        weights.append([r(_far(t + 1, -0.75)), r(_near(t, -0.75)), r(_near(1 - t, -0.75)), r(_far(2 - t, -0.75))])
+    return places, weights
+
+
+def _smooth(reach: int, kernel: Callable[[float], float]) -> Callable[[int, int, bool, float | None, bool], Taps]:
+    """Anti-aliased: shrinking widens the window that a result reads."""
+
+    def taps(n: int, m: int, align: bool, scale: float | None, double: bool) -> Taps:
+        r = _rounder(double)
+        step = _scale(n, m, align, scale, r)
+        support = reach * 0.5 * max(step, 1.0)
+        inverse = 1.0 / step if step >= 1.0 else 1.0
+        places: list[list[int]] = []
+        weights: list[list[float]] = []
+        for i in range(m):
+            centre = step * (i + 0.5)
+            low = max(int(centre - support + 0.5), 0)
+            high = min(int(centre + support + 0.5), n)
+            values = [kernel((j - centre + 0.5) * inverse) for j in range(low, high)]
+            total = sum(values)
+            places.append(list(range(low, high)))
+            weights.append([r(v / total) if total else 0.0 for v in values])
+        most = max(map(len, places), default=1)
+        for where, what in zip(places, weights):
+            where += [0] * (most - len(where))
+            what += [0.0] * (most - len(what))
+        return places, weights
+
+    return taps
+
+
+def _tent(x: float) -> float:
+    return max(0.0, 1.0 - abs(x))
+
+
+def _bump(x: float) -> float:
+    x = abs(x)
+    return _near(x, -0.5) if x < 1 else _far(x, -0.5) if x < 2 else 0.0
+
+
+smooth_linear = _smooth(2, _tent)
+smooth_cubic = _smooth(4, _bump)
+
+
+def taps_of(mode: Any, sizes: Ints, results: Ints, align: bool, scales: tuple[float | None, ...],
+            double: bool) -> list[Taps]:
+    return [mode(n, m, align, s, double) for n, m, s in zip(sizes, results, scales)]
+
+
+# -- on any device ----------------------------------------------------------------------------------------------------
+def _forward(self: Any, taps: list[Taps]) -> Any:
+    from .. import tensor
+
+    out = wide(self)
+    for d, (places, weights) in enumerate(taps):
+        total: Any = None
+        for k in range(len(places[0])):
+            where = tensor([p[k] for p in places], dtype=int64, device=self._device)
+            part = out.index_select(d + 2, where)
+            if any(w[k] != 1.0 for w in weights):
+                factors = tensor([w[k] for w in weights], dtype=out._dtype, device=self._device)
+                part = part * factors.reshape((-1,) + (1,) * (len(self._shape) - d - 3))
+            total = part if total is None else total + part
+        out = total
+    return _in_format(narrow(out, self), self)
+
+
+def _backward(grad: Any, sizes: Ints, taps: list[Taps]) -> Any:
+    from .. import tensor
+
+    out = wide(grad)
+    for d, (places, weights) in enumerate(taps):
+        total = out.new_zeros((*out._shape[:d + 2], sizes[d], *out._shape[d + 3:]))
+        for k in range(len(places[0])):
+            where = tensor([p[k] for p in places], dtype=int64, device=grad._device)
+            factors = tensor([w[k] for w in weights], dtype=out._dtype, device=grad._device)
+            total = total.index_add(d + 2, where, out * factors.reshape((-1,) + (1,) * (len(grad._shape) - d - 3)))
+        out = total
+    return _in_format(narrow(out, grad), grad)
+
+
+def _in_format(out: Any, x: Any) -> Any:
+    form = suggested_format(x)
+    return out if form is None else out.contiguous(memory_format=form)
+
+
+_SIDES = {1: "W", 2: "HW", 3: "DHW"}
+_BYTES = frozenset({"upsample_bilinear2d", "upsample_bicubic2d", "_upsample_bilinear2d_aa", "_upsample_bicubic2d_aa"})
+MODES: dict[str, tuple[int, Any, bool]] = {}
+
+
+def _check(x: Any, output_size: Ints, rank: int) -> Ints:
+    if len(output_size) != rank:
+        raise RuntimeError(f"It is expected output_size equals to {rank}, but got size {len(output_size)}")
+    if len(x._shape) != rank + 2:
+        raise RuntimeError(f"It is expected input_size equals to {rank + 2}, but got size {len(x._shape)}")
+    sizes = x._shape[2:]
+    if any(n <= 0 for n in (*sizes, *output_size)):
+        named = [", ".join(f"{side}: {n}" for side, n in zip(_SIDES[rank], values)) for values in (sizes, output_size)]
+        raise RuntimeError(f"Input and output sizes should be greater than 0, but got input ({named[0]}) output "
+                           f"({named[1]})")
+    if 0 in x._shape[1:]:
+        raise RuntimeError(f"Non-empty {rank + 2}D data tensor expected but got a tensor with sizes {list(x._shape)}")
+    return (*x._shape[:2], *output_size)
+
+
+def _declare(name: str, rank: int, mode: Any, aligned: bool) -> None:
+    MODES[name] = (rank, mode, aligned)
+    sides = [""] if rank == 1 else ["_h", "_w"] if rank == 2 else ["_d", "_h", "_w"]
+    scales = ", ".join(f"float? scales{side}=None" for side in sides)
+    how = f"{'bool align_corners, ' if aligned else ''}{scales}"
+    whole = mode is nearest or mode is nearest_exact or name in _BYTES
+
+    def options(rest: tuple[Any, ...]) -> tuple[bool, tuple[Any, ...]]:
+        return (rest[0], rest[1:]) if aligned else (False, rest)
+
+    def formed(x: Any, shape: Ints) -> Spec:
+        form = suggested_format(x) if 0 not in shape else None
+        return Spec(shape, format_strides(shape, form), x._dtype, x._dtype, x._device)
+
+    def meta(self: Any, output_size: Ints, *rest: Any) -> Spec:
+        shape = _check(self, output_size, rank)
+        if self._dtype.category != 2 and not (whole and self._dtype is uint8):
+            raise NotImplementedError(f"\"compute_indices_weights_{mode.__name__}\" not implemented for "
+                                      f"'{scalar_name(self._dtype)}'")
+        return formed(self, shape)
+
+    def meta_backward(grad_output: Any, output_size: Ints, input_size: Ints, *rest: Any) -> Spec:
+        if tuple(grad_output._shape) != (*input_size[:2], *output_size):
+            raise RuntimeError(f"{name}_backward: expected grad_output of shape "
+                               f"{[*input_size[:2], *output_size]}, got {list(grad_output._shape)}")
+        return formed(grad_output, tuple(input_size))
+
+    def kernel(self: Any, output_size: Ints, *rest: Any) -> Any:
+        align, factors = options(rest)
+        return _forward(self, taps_of(mode, self._shape[2:], output_size, align, factors, self._dtype is float64))
+
+    def kernel_backward(grad_output: Any, output_size: Ints, input_size: Ints, *rest: Any) -> Any:
+        align, factors = options(rest)
+        sizes = tuple(input_size[2:])
+        return _backward(grad_output, sizes,
+                         taps_of(mode, sizes, output_size, align, factors, grad_output._dtype is float64))
+
+    first = "align_corners, " if aligned else ""
+    named = first + ", ".join(f"scales{side}" for side in sides)
+    space: dict[str, Any] = {}
+    backward: Op = op(f"{name}_backward(Tensor grad_output, int[{rank}] output_size, int[{rank + 2}] input_size, "
+                      f"{how}) -> Tensor", meta=meta_backward, kernel=kernel_backward, function=False, method=False,
+                      out=True, grad=dict(grad_output=_formula(f"lambda g, output_size, {named}: "
+                                                     f"call((g, output_size, {named}))", space)))
+    forward: Op = op(f"{name}(Tensor self, int[{rank}] output_size, {how}) -> Tensor", meta=meta, kernel=kernel,
+                     function=False, method=False, out=True,
+                     grad=dict(self=_formula(f"lambda g, self_shape, output_size, {named}: call((g, output_size, "
+                                             f"tuple(self_shape), {named}))", {"call": backward.call})))
+    space["call"] = forward.call
+
+
+def _formula(text: str, space: dict[str, Any]) -> Any:
+    """A formula names what it needs by its parameters, which differ with the rank."""
+    return eval(text, space)  # noqa: S307
+
+
+for _rank in (1, 2, 3):
+    _declare(f"upsample_nearest{_rank}d", _rank, nearest, False)
+    _declare(f"_upsample_nearest_exact{_rank}d", _rank, nearest_exact, False)
+_declare("upsample_linear1d", 1, linear, True)
+_declare("upsample_bilinear2d", 2, linear, True)
+_declare("upsample_trilinear3d", 3, linear, True)
+_declare("upsample_bicubic2d", 2, cubic, True)
+_declare("_upsample_bilinear2d_aa", 2, smooth_linear, True)
+_declare("_upsample_bicubic2d_aa", 2, smooth_cubic, True)
