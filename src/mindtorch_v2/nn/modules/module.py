@@ -18,6 +18,31 @@ from ..._autograd.hooks import HookDict, RemovableHandle
 from ..._tensor import Tensor
 from ..parameter import Buffer, Parameter
 from . import _state
+from ._hooks import (
+    SHARED,
+    call_with_hooks,
+    register_module_backward_hook,
+    register_module_buffer_registration_hook,
+    register_module_forward_hook,
+    register_module_forward_pre_hook,
+    register_module_full_backward_hook,
+    register_module_full_backward_pre_hook,
+    register_module_module_registration_hook,
+    register_module_parameter_registration_hook,
+    registered,
+)
+
+__all__ = [
+    "Module",
+    "register_module_backward_hook",
+    "register_module_buffer_registration_hook",
+    "register_module_forward_hook",
+    "register_module_forward_pre_hook",
+    "register_module_full_backward_hook",
+    "register_module_full_backward_pre_hook",
+    "register_module_module_registration_hook",
+    "register_module_parameter_registration_hook",
+]
 
 Self = TypeVar("Self", bound="Module")
 
@@ -37,6 +62,9 @@ class Module:
     _forward_hooks: HookDict
     _forward_pre_hooks: HookDict
     _forward_hook_flags: HookDict
+    _backward_hooks: HookDict
+    _backward_pre_hooks: HookDict
+    _is_full_backward_hook: bool | None
     _state_dict_hooks: HookDict
     _state_dict_pre_hooks: HookDict
     _load_state_dict_pre_hooks: HookDict
@@ -45,6 +73,8 @@ class Module:
     dump_patches: bool = False
     _version: int = 1
     call_super_init: bool = False
+    # Whether a hook was ever registered: on the module, or, set on the class, for all.
+    _hooked: bool = False
     forward: Callable[..., Any] = _forward_unimplemented
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -67,6 +97,9 @@ class Module:
             _forward_hooks=HookDict(),
             _forward_pre_hooks=HookDict(),
             _forward_hook_flags=HookDict(),
+            _backward_hooks=HookDict(),
+            _backward_pre_hooks=HookDict(),
+            _is_full_backward_hook=None,
             _state_dict_hooks=HookDict(),
             _state_dict_pre_hooks=HookDict(),
             _load_state_dict_pre_hooks=HookDict(),
@@ -77,62 +110,10 @@ class Module:
 
     # -- calling --------------------------------------------------------------------------------------------------
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        state = self.__dict__
-        if state["_forward_pre_hooks"] or state["_forward_hooks"]:
-            return self._call_with_hooks(args, kwargs)
+        if self._hooked:
+            return call_with_hooks(self, args, kwargs)
         # Merging an empty dictionary into a call is not free.
         return self.forward(*args, **kwargs) if kwargs else self.forward(*args)
-
-    def _call_with_hooks(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        called: set[int] = set()
-        result = None
-        try:
-            args, kwargs = self._run_pre_hooks(args, kwargs)
-            result = self.forward(*args, **kwargs)
-            for key, hook in list(self._forward_hooks.items()):
-                called.add(key)
-                changed = self._run_forward_hook(key, hook, args, kwargs, result)
-                if changed is not None:
-                    result = changed
-            return result
-        except Exception:
-            for key, hook in list(self._forward_hooks.items()):
-                if key not in called and self._forward_hook_flags.get(key, (False, False))[1]:
-                    try:
-                        self._run_forward_hook(key, hook, args, kwargs, result)
-                    except Exception as error:
-                        warnings.warn(
-                            "module forward hook with ``always_call=True`` raised an exception that was silenced as "
-                            f"another error was raised in forward: {error!s}",
-                            stacklevel=2,
-                        )
-            raise
-
-    def _run_pre_hooks(
-        self, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        for key, hook in list(self._forward_pre_hooks.items()):
-            if key in self._forward_hook_flags:
-                changed = hook(self, args, kwargs)
-                if changed is not None:
-                    if not isinstance(changed, tuple) or len(changed) != 2:
-                        raise RuntimeError(
-                            "forward pre-hook must return None or a tuple of (new_args, new_kwargs), "
-                            f"but got {changed}."
-                        )
-                    args, kwargs = changed
-            else:
-                changed = hook(self, args)
-                if changed is not None:
-                    args = changed if isinstance(changed, tuple) else (changed,)
-        return args, kwargs
-
-    def _run_forward_hook(
-        self, key: int, hook: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], result: Any
-    ) -> Any:
-        if self._forward_hook_flags.get(key, (False, False))[0]:
-            return hook(self, args, kwargs, result)
-        return hook(self, args, result)
 
     # -- hooks ----------------------------------------------------------------------------------------------------
     def register_forward_pre_hook(
@@ -142,6 +123,7 @@ class Module:
         handle = RemovableHandle(self._forward_pre_hooks, extra_dict=self._forward_hook_flags)
         if with_kwargs:
             self._forward_hook_flags[handle.id] = (True, False)
+        self._hooked = True
         _insert(self._forward_pre_hooks, handle.id, hook, prepend)
         return handle
 
@@ -157,19 +139,37 @@ class Module:
         handle = RemovableHandle(self._forward_hooks, extra_dict=self._forward_hook_flags)
         if with_kwargs or always_call:
             self._forward_hook_flags[handle.id] = (with_kwargs, always_call)
+        self._hooked = True
         _insert(self._forward_hooks, handle.id, hook, prepend)
         return handle
 
-    def register_full_backward_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
-        raise NotImplementedError("Module.register_full_backward_hook is not implemented; use Tensor.register_hook")
-
     def register_full_backward_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
-        raise NotImplementedError(
-            "Module.register_full_backward_pre_hook is not implemented; use Tensor.register_hook"
-        )
+        """`hook(module, grad_output)` before gradients pass the module may return other gradients of its outputs."""
+        handle = RemovableHandle(self._backward_pre_hooks)
+        self._hooked = True
+        _insert(self._backward_pre_hooks, handle.id, hook, prepend)
+        return handle
+
+    def register_full_backward_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
+        """`hook(module, grad_input, grad_output)` after gradients passed the module may return other gradients of its
+        inputs."""
+        return self._add_backward_hook(hook, True, prepend)
 
     def register_backward_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
-        raise NotImplementedError("Module.register_backward_hook is not implemented; use Tensor.register_hook")
+        """The older kind: the hook sees the gradients of the last node only."""
+        return self._add_backward_hook(hook, False, False)
+
+    def _add_backward_hook(self, hook: Callable[..., Any], full: bool, first: bool) -> RemovableHandle:
+        if self._is_full_backward_hook is (not full):
+            raise RuntimeError(
+                "Cannot use both regular backward hooks and full backward hooks on a single Module. Please use only "
+                "one of them."
+            )
+        self._is_full_backward_hook = full
+        self._hooked = True
+        handle = RemovableHandle(self._backward_hooks)
+        _insert(self._backward_hooks, handle.id, hook, first)
+        return handle
 
     def register_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """`hook(module, prefix, keep_vars)` before the state is collected."""
@@ -212,7 +212,7 @@ class Module:
             raise TypeError(
                 f"cannot assign '{torch.typename(tensor)}' object to buffer '{name}' (torch Tensor or None required)"
             )
-        self._buffers[name] = tensor
+        self._buffers[name] = registered(SHARED.buffer, self, name, tensor)
         if persistent:
             self._non_persistent_buffers_set.discard(name)
         else:
@@ -234,6 +234,7 @@ class Module:
                     f"explicitly. To express '{name}' as a function of another Tensor, compute the value in the "
                     "forward() method."
                 )
+            param = registered(SHARED.parameter, self, name, param)
         self._parameters[name] = param
 
     def add_module(self, name: str, module: Module | None) -> None:
@@ -247,7 +248,7 @@ class Module:
             raise KeyError(f'module name can\'t contain ".", got: {name}')
         if name == "":
             raise KeyError('module name can\'t be empty string ""')
-        self._modules[name] = module
+        self._modules[name] = registered(SHARED.module, self, name, module)
 
     def register_module(self, name: str, module: Module | None) -> None:
         self.add_module(name, module)
@@ -305,14 +306,14 @@ class Module:
             if "_modules" not in state:
                 raise AttributeError("cannot assign module before Module.__init__() call")
             self._forget(name, self._parameters, self._buffers)
-            self._modules[name] = value
+            self._modules[name] = registered(SHARED.module, self, name, value)
         elif parameters is not None and name in self._modules:
             if value is not None:
                 raise TypeError(
                     f"cannot assign '{torch.typename(value)}' as child module '{name}' "
                     "(torch.nn.Module or None expected)"
                 )
-            self._modules[name] = None
+            self._modules[name] = registered(SHARED.module, self, name, None)
         elif isinstance(value, Buffer) or (parameters is not None and name in self._buffers):
             self._set_buffer(name, value)
         else:
@@ -353,6 +354,10 @@ class Module:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
+        # Saved by a version that had no such hooks.
+        for name in ("_backward_hooks", "_backward_pre_hooks"):
+            self.__dict__.setdefault(name, HookDict())
+        self.__dict__.setdefault("_is_full_backward_hook", None)
 
     # -- paths ----------------------------------------------------------------------------------------------------
     def get_submodule(self, target: str) -> Module:
