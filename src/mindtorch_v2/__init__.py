@@ -61,8 +61,8 @@ _LAZY = {
     "OutOfMemoryError": "_backends.npu.errors",
 }
 _SUBMODULES = (
-    "accelerator", "autograd", "func", "functional", "nn", "npu", "optim", "overrides", "random", "return_types",
-    "utils",
+    "accelerator", "autograd", "fft", "func", "functional", "linalg", "nn", "npu", "optim", "overrides", "random",
+    "return_types", "special", "utils",
 )
 _TENSOR_TYPES = {
     "FloatTensor": "float32", "DoubleTensor": "float64", "HalfTensor": "float16", "BFloat16Tensor": "bfloat16",

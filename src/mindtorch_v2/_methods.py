@@ -141,6 +141,21 @@ def type_(self: Any, dtype: Any = None, non_blocking: bool = False) -> Any:
     raise ValueError(f"invalid type: '{dtype}'")
 
 
+def unique(self: Any, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False,
+           dim: Any = None) -> Any:
+    """`torch.unique` of this tensor."""
+    from .functional import unique as fn
+
+    return fn(self, sorted, return_inverse, return_counts, dim)
+
+
+def unique_consecutive(self: Any, return_inverse: bool = False, return_counts: bool = False, dim: Any = None) -> Any:
+    """`torch.unique_consecutive` of this tensor."""
+    from .functional import unique_consecutive as fn
+
+    return fn(self, return_inverse, return_counts, dim)
+
+
 # -- factories ----------------------------------------------------------------------------------------------------
 def _new(o: Op, head: tuple[Any, ...], dtype: Any, layout: Any, device: Any, pin_memory: Any,
          requires_grad: bool) -> Any:
@@ -201,7 +216,7 @@ METHODS: dict[str, Any] = {
     "new_empty": new_empty, "new_zeros": new_zeros, "new_ones": new_ones, "new_full": new_full,
     "new_empty_strided": new_empty_strided, "new_tensor": new_tensor, "to": to, "contiguous": contiguous,
     "cpu": cpu, "npu": npu, "pin_memory": pin_memory, "is_pinned": pinned, "record_stream": record_stream,
-    "type": type_, "type_as": type_as,
+    "type": type_, "type_as": type_as, "unique": unique, "unique_consecutive": unique_consecutive,
     **{name: _cast(name, dt) for name, dt in (
         ("float", d.float32), ("double", d.float64), ("half", d.float16), ("bfloat16", d.bfloat16), ("int", d.int32),
         ("long", d.int64), ("short", d.int16), ("char", d.int8), ("byte", d.uint8), ("bool", d.bool),

@@ -1,4 +1,4 @@
-"""`torch.functional`: what no schema can say: `tensordot`, `einsum` and `broadcast_shapes`.
+"""`torch.functional`: what no schema can say: `tensordot`, `einsum`, `unique` and the like.
 
 Invariant: everything here is Python over rows; what is contracted ends in one sum, multiplication or batched product.
 """
@@ -7,10 +7,11 @@ from __future__ import annotations
 from typing import Any
 
 from ._dispatch import registry
+from ._ops import late
 from ._size import Size
 from ._tensor_base import TensorBase
 
-__all__ = ["broadcast_shapes", "einsum", "tensordot"]
+__all__ = ["broadcast_shapes", "einsum", "tensordot", "unique", "unique_consecutive"]
 
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 # Dimensions under an ellipsis, counted from the last one, stand after the letters.
@@ -239,3 +240,28 @@ def broadcast_shapes(*shapes: Any) -> Size:
                     f"had {shapes[i]}; but expected shape should be broadcastable to {common}")
             common[-back] = n
     return Size(common)
+
+
+def unique(input: Any, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False,
+           dim: int | None = None) -> Any:
+    """The distinct elements, or slices along `dim`, in order; with the place of each element and how often they are."""
+    late.load("search")
+    if dim is None:
+        row, given = registry.get("_unique2"), (input, sorted, return_inverse, return_counts)
+    else:
+        row, given = registry.get("unique_dim"), (input, dim, sorted, return_inverse, return_counts)
+    return _chosen(row.call(given), return_inverse, return_counts)
+
+
+def unique_consecutive(input: Any, return_inverse: bool = False, return_counts: bool = False,
+                       dim: int | None = None) -> Any:
+    """The first of every run of equal elements, or slices along `dim`."""
+    late.load("search")
+    row = registry.get("_unique_consecutive")
+    return _chosen(row.call((input, return_inverse, return_counts, dim)), return_inverse, return_counts)
+
+
+def _chosen(found: Any, inverse: bool, counts: bool) -> Any:
+    if not inverse and not counts:
+        return found[0]
+    return (found[0], *(found[1:2] if inverse else ()), *(found[2:] if counts else ()))

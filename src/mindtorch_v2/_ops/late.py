@@ -5,6 +5,7 @@ table's rows, and their lines on every device that was started, are registered.
 """
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from importlib.util import find_spec
 from threading import RLock
@@ -21,7 +22,22 @@ _LISTED = {
                  "unfold_copy- unsqueeze_copy- view_copy- view_as_real_copy- view_as_complex_copy- "
                  "select_scatter slice_scatter diagonal_scatter as_strided_scatter unsafe_split unsafe_chunk "
                  "unsafe_split_with_sizes .sum_to_size diagflat",
+    "search": "_unique2- isin- searchsorted- bucketize- bincount histc histogram nonzero_static",
+    "combine": "combinations cross kron put+ index_reduce+",
+    "statistics": "quantile nanquantile diff trapezoid- trapz- cumulative_trapezoid- cov corrcoef dist renorm+",
+    "conv": "convolution- conv1d- conv2d- conv3d- conv_transpose1d- conv_transpose2d- conv_transpose3d-",
+    "pool": "max_pool1d- max_pool2d- max_pool3d- avg_pool1d- adaptive_avg_pool1d- adaptive_max_pool1d-",
+    "padding": "",
+    "batch_norm": "native_batch_norm- batch_norm- instance_norm- native_group_norm- group_norm-",
+    "resample": "",
+    "vision": "pixel_shuffle- pixel_unshuffle- channel_shuffle- native_channel_shuffle- grid_sampler- "
+              "grid_sampler_2d- grid_sampler_3d- affine_grid_generator-",
 }
+# Rows that are functions of a module of their own, by table.
+_IN_MODULES = {
+    "combine": "linalg_cross",
+}
+NAMESPACES: dict[str, str] = {n: t for t, names in _IN_MODULES.items() for n in names.split()}
 FUNCTIONS: dict[str, str] = {}
 METHODS: dict[str, str] = {}
 for _table, _names in _LISTED.items():
@@ -33,7 +49,7 @@ for _table, _names in _LISTED.items():
             if _name[-1] != "-":
                 METHODS[_form] = _table
 
-TABLES = (*_LISTED,)
+TABLES = tuple(dict.fromkeys((*_LISTED, *_IN_MODULES)))
 _LOCK = RLock()
 _LOADED: list[str] = []
 
@@ -45,8 +61,8 @@ def load(table: str) -> None:
     with _LOCK:
         if table in _LOADED:
             return
-        import_module(f"{__package__}.{table}")
         LOADING[0] = table
+        import_module(f"{__package__}.{table}")
         _lines("cpu", table)
         _LOADED.append(table)
         from .._backends.npu.load import LOADED
@@ -103,3 +119,27 @@ def install_methods(cls: type) -> None:
     for name in METHODS:
         if name not in cls.__dict__:
             setattr(cls, name, LateMethod(name))
+
+
+# -- namespaces: `torch.linalg.det` is the row `linalg_det` ------------------------------------------------------------
+def namespace(module: str, prefix: str) -> Any:
+    """The `__getattr__` of a module whose functions are the rows with that prefix."""
+
+    def get(name: str) -> Any:
+        table = NAMESPACES.get(prefix + name)
+        if table is None:
+            raise AttributeError(f"module '{module}' has no attribute '{name}'")
+        load(table)
+        ops = [o for o in registry.ops() if o.row is not None and not o.is_out and o.title() == prefix + name]
+        fn = public.build(prefix + name, ops)
+        fn.__module__ = module
+        setattr(sys.modules[module], name, fn)
+        return fn
+
+    return get
+
+
+def listing(module: str, prefix: str) -> Any:
+    """The `__dir__` of such a module."""
+    return lambda: sorted({*vars(sys.modules[module]), *(n.removeprefix(prefix) for n in NAMESPACES
+                                                         if n.startswith(prefix))})

@@ -45,6 +45,11 @@ def method(name: str, ops: list[Op]) -> Callable[..., Any]:
     return _build(name, [o for o in ops if o.row.method], True)
 
 
+def build(name: str, ops: list[Op]) -> Callable[..., Any]:
+    """A function of another module than `torch`."""
+    return _build(name, ops, False)
+
+
 def _build(name: str, ops: list[Op], is_method: bool) -> Callable[..., Any]:
     overloads = Overloads(name, ops, [_varargs(o, is_method) for o in ops], is_method)
     fn = _single(name, ops[0], is_method, overloads) if len(ops) == 1 else _several(name, overloads, is_method)

@@ -176,9 +176,9 @@ OTHER_NODE_NAMES: dict[str, str] = {
     "pad": "circular padding joins slices, where PyTorch copies them into an empty tensor",
 }
 
-# The derivative jumps at PyTorch's sample points, so finite differences say nothing.
+# The derivative jumps at PyTorch's sample points, or these have float32 in them, so finite differences say nothing.
 NOT_SMOOTH = frozenset("floor ceil round trunc fix sign sgn remainder fmod floor_divide heaviside frac "
-    "bfloat16 half float cfloat".split())
+    "bfloat16 half float cfloat cov".split())
 
 # Gradients that differ from PyTorch's, with the reason.
 OTHER_GRADIENTS: dict[str, str] = {

@@ -1,0 +1,281 @@
+"""Distinct values, membership, places in a sorted sequence, counting into bins.
+
+Invariant: results whose size depends on values are made from sorts and masks on the tensor's own device; nothing here
+has a gradient except through the values it selects.
+"""
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from .._dispatch import registry
+from .._dispatch.op import Op, Spec
+from .._dtype import bool as bool_
+from .._dtype import float32, float64, int32, int64
+from .._tensor_base import TensorBase, numel
+from .rules.base import like, spec, wrap_dim
+from .rules.reduce import scalar_name
+from .table import composite, op
+
+_cat = registry.get("cat")
+
+
+# -- distinct values ----------------------------------------------------------------------------------------------
+def _starts(differs: Any, like_: Any) -> Any:
+    """Where a run of equal elements begins: at the first, and where one differs from the one before."""
+    return _cat.call(((like_.new_ones((1,), dtype=bool_), differs), 0))
+
+
+def _lengths(fresh: Any) -> Any:
+    """How long each run is."""
+    at = fresh.nonzero().reshape((-1,))
+    end = at.new_full((1,), fresh._shape[0])
+    return _cat.call(((at[1:], end), 0)) - at
+
+
+def _runs(rows: Any, differs: Any) -> tuple[Any, Any, Any]:
+    """The first element of every run, the run each element is in, and the lengths of the runs."""
+    if rows._shape[0] == 0:
+        empty = rows.new_empty((0,), dtype=int64)
+        return rows.clone(), empty, empty.clone()
+    fresh = _starts(differs, rows)
+    return rows[fresh], fresh.cumsum(0) - 1, _lengths(fresh)
+
+
+def _unique2(self: Any, sorted: bool, return_inverse: bool, return_counts: bool) -> Any:
+    flat = self.detach().reshape((-1,))
+    values, order = flat.sort(0)
+    found, run, counts = _runs(values, values[1:] != values[:-1])
+    inverse = run.new_empty((numel(flat),)).scatter(0, order, run) if numel(flat) else run
+    return found, inverse.view(self._shape), counts
+
+
+def _unique_consecutive(self: Any, return_inverse: bool, return_counts: bool, dim: int | None) -> Any:
+    x = self.detach()
+    if dim is None:
+        flat = x.reshape((-1,))
+        found, run, counts = _runs(flat, flat[1:] != flat[:-1])
+        return found, run.view(self._shape), counts
+    rows, d = _rows("unique_consecutive", x, dim)
+    found, run, counts = _runs(rows, _differ(rows))
+    return _shaped(found, x, d), run, counts
+
+
+def _rows(name: str, self: Any, dim: int) -> tuple[Any, int]:
+    """One row for each place along `dim`."""
+    d = wrap_dim(dim, self.dim())
+    n = self._shape[d]
+    if numel(self) == 0 and (n != 0 or self._shape.count(0) != 1):
+        raise RuntimeError("There are 0 sized dimensions, and they aren't selected, so unique cannot be applied")
+    return self.movedim(d, 0).reshape((n, -1) if n else (0, 0)), d
+
+
+def _differ(rows: Any) -> Any:
+    return (rows[1:] != rows[:-1]).any(1) if rows._shape[0] else rows.new_empty((0,), dtype=bool_)
+
+
+def _shaped(found: Any, self: Any, d: int) -> Any:
+    rest = self._shape[:d] + self._shape[d + 1:]
+    return found.view((found._shape[0], *rest)).movedim(0, d).contiguous()
+
+
+def _unique_dim(self: Any, dim: int, sorted: bool, return_inverse: bool, return_counts: bool) -> Any:
+    """Rows in the order of their first elements, then of their second ones, ..."""
+    x = self.detach()
+    rows, d = _rows("unique_dim", x, dim)
+    order = rows.new_ones((rows._shape[0],), dtype=int64).cumsum(0) - 1
+    for column in range(rows._shape[1] - 1, -1, -1):
+        order = order[rows[:, column][order].sort(stable=True)[1]]
+    ranked = rows[order]
+    found, run, counts = _runs(ranked, _differ(ranked))
+    inverse = run.new_empty(run._shape).scatter(0, order, run) if numel(run) else run
+    return _shaped(found, x, d), inverse, counts
+
+
+UNIQUE: Op = composite("_unique2(Tensor self, bool sorted=True, bool return_inverse=False, bool return_counts=False) "
+                       "-> (Tensor, Tensor, Tensor)", _unique2, method=False)
+UNIQUE_DIM: Op = composite("unique_dim(Tensor self, int dim, bool sorted=True, bool return_inverse=False, bool "
+                           "return_counts=False) -> (Tensor, Tensor, Tensor)", _unique_dim, function=False, method=False)
+CONSECUTIVE: Op = composite("_unique_consecutive(Tensor self, bool return_inverse=False, bool return_counts=False, "
+                            "int? dim=None) -> (Tensor, Tensor, Tensor)", _unique_consecutive, function=False,
+                            method=False)
+
+
+# -- membership ---------------------------------------------------------------------------------------------------
+def _isin(elements: Any, test_elements: Any, assume_unique: bool, invert: bool) -> Any:
+    if not isinstance(elements, TensorBase):
+        elements = test_elements.new_full((), elements)
+    if not isinstance(test_elements, TensorBase):
+        found = elements == test_elements
+    elif numel(test_elements) < 10 * numel(elements) ** 0.145:
+        found = elements.new_zeros(elements._shape, dtype=bool_)
+        if numel(test_elements):
+            found = (elements.unsqueeze(-1) == test_elements.reshape((-1,))).any(-1)
+    else:
+        wanted = test_elements.detach().reshape((-1,)).sort(0)[0]
+        low, high = elements.detach(), wanted
+        if low._dtype is not high._dtype:
+            dt = (low.new_empty((1,)) + high.new_empty((1,)))._dtype
+            low, high = low.to(dt), high.to(dt)
+        if low._dtype is bool_:
+            low, high = low.to(int32), high.to(int32)
+        at = SEARCH.call((high, low, False, False, None, None)).clamp(max=numel(high) - 1)
+        found = high[at] == low
+    return found.logical_not() if invert else found
+
+
+for _overload, _left, _right in (("Tensor_Tensor", "Tensor elements", "Tensor test_elements"),
+                                 ("Tensor_Scalar", "Tensor elements", "Scalar test_element"),
+                                 ("Scalar_Tensor", "Scalar element", "Tensor test_elements")):
+    composite(f"isin.{_overload}({_left}, {_right}, *, bool assume_unique=False, bool invert=False) -> Tensor", _isin,
+              out=True, method=False)
+
+
+# -- places in a sorted sequence ----------------------------------------------------------------------------------
+def _search_meta(sorted_sequence: Any, self: Any, out_int32: bool, right: bool, side: str | None,
+                 sorter: Any) -> Spec:
+    if side is not None and side not in ("left", "right"):
+        raise RuntimeError(f"torch.searchsorted(): side can only be 'left' or 'right' but got {side}")
+    if side == "left" and right:
+        raise RuntimeError("torch.searchsorted(): side and right can't be set to opposites, got side of left while "
+                           "right was True")
+    s = sorted_sequence
+    if s._dtype.is_complex:
+        raise RuntimeError('"searchsorted_out_cpu" not implemented for complex sequences')
+    if sorter is not None:
+        if sorter._shape != s._shape:
+            raise RuntimeError("torch.searchsorted(): boundary and sorter must have the same size, but got boundary "
+                               f"tensor {list(s._shape)}and got sorter tensor {list(sorter._shape)}")
+        if sorter._dtype is not int64:
+            raise RuntimeError("torch.searchsorted(): sorter must be a tensor of long dtype but got dtype "
+                               f"{scalar_name(sorter._dtype)}")
+    shape: tuple[int, ...] = ()
+    if isinstance(self, TensorBase):
+        shape = self._shape
+        if len(s._shape) != 1 and (not s._shape or s._shape[:-1] != shape[:-1]):
+            raise RuntimeError(
+                "torch.searchsorted(): boundaries tensor should be 1 dimension or the first N-1 dimensions of "
+                f"boundaries tensor and input value tensor must match, but we got boundaries tensor {list(s._shape)} "
+                f"and input value tensor {list(shape)}")
+        if s._dtype is not self._dtype:
+            raise RuntimeError("torch.searchsorted(): boundary tensor and input value tensor should have same dtype, "
+                               f"but got boundary tensor's dtype {scalar_name(s._dtype)} and input value tensor's "
+                               f"dtype {scalar_name(self._dtype)}")
+    elif len(s._shape) != 1:
+        raise RuntimeError("torch.searchsorted(): input value can be a scalar only when boundaries tensor dimension "
+                           f"is 1, but we got boundaries tensor dim({len(s._shape)})")
+    return spec(shape, int32 if out_int32 else int64, s._device)
+
+
+_OPTIONS = "bool out_int32=False, bool right=False"
+SEARCH: Op = op(f"searchsorted(Tensor sorted_sequence, Tensor self, *, {_OPTIONS}, str? side=None, "
+                "Tensor? sorter=None) -> Tensor", meta=_search_meta, numbers=("self",), out=True, method=False,
+                nondifferentiable=True)
+
+
+def _bucketize_meta(self: Any, boundaries: Any, out_int32: bool, right: bool) -> Spec:
+    if len(boundaries._shape) != 1:
+        raise RuntimeError(f"bucketize(): boundaries tensor must be 1 dimension, but got dim({len(boundaries._shape)})")
+    if isinstance(self, TensorBase) and self._dtype is not boundaries._dtype:
+        raise RuntimeError("torch.searchsorted(): boundary tensor and input value tensor should have same dtype, but "
+                           f"got boundary tensor's dtype {scalar_name(boundaries._dtype)} and input value tensor's "
+                           f"dtype {scalar_name(self._dtype)}")
+    return spec(self._shape if isinstance(self, TensorBase) else (), int32 if out_int32 else int64, boundaries._device)
+
+
+op(f"bucketize(Tensor self, Tensor boundaries, *, {_OPTIONS}) -> Tensor", meta=_bucketize_meta, numbers=("self",),
+   out=True, method=False, nondifferentiable=True,
+   kernel=lambda self, boundaries, out_int32, right: SEARCH.call((boundaries, self, out_int32, right, None, None)))
+
+
+# -- counting -----------------------------------------------------------------------------------------------------
+def _bincount(self: Any, weights: Any, minlength: int) -> Any:
+    if self._dtype.category > 1 or self._dtype is bool_ or self.dim() != 1:
+        raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
+    if minlength < 0:
+        raise RuntimeError("minlength should be >= 0")
+    if not numel(self):
+        return self.new_zeros((minlength,), dtype=int64)
+    if weights is not None and weights._shape != self._shape:
+        raise RuntimeError("weights should be 1-d and have the same length as input")
+    x = self.detach().to(int64)
+    # One transfer for both numbers.
+    least, most = registry.get("stack").call(((x.min(), x.max()), 0)).tolist()
+    if least < 0:
+        raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
+    size = max(minlength, most + 1)
+    if weights is None:
+        return x.new_zeros((size,)).index_add(0, x, x.new_ones(x._shape))
+    w = weights.detach()
+    w = w if w._dtype in (float32, float64) else w.to(float64)
+    return w.new_zeros((size,)).index_add(0, x, w)
+
+
+composite("bincount(Tensor self, Tensor? weights=None, int minlength=0) -> Tensor", _bincount)
+
+
+def _histc_meta(self: Any, bins: int, min: Any, max: Any) -> Spec:
+    if bins <= 0:
+        raise RuntimeError("bins must be > 0")
+    if self._dtype.category != 2 and self._device.type == "cpu":
+        raise NotImplementedError(f"\"histogram_cpu\" not implemented for '{scalar_name(self._dtype)}'")
+    for value in (min, max):
+        if isinstance(value, float) and not math.isfinite(value):
+            raise RuntimeError(f"histc: range of [{min:g}, {max:g}] is not finite")
+    if min > max:
+        raise RuntimeError("torch.histc: max must be larger than min")
+    return like(self, (bins,))
+
+
+op("histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor", meta=_histc_meta, out=True,
+   nondifferentiable=True)
+
+
+def _checked(self: Any, weight: Any) -> None:
+    if self._dtype.category != 2:
+        raise NotImplementedError(f"\"histogramdd\" not implemented for '{scalar_name(self._dtype)}'")
+    if weight is not None and (weight._shape != self._shape or weight._dtype is not self._dtype):
+        raise RuntimeError("torch.histogram: if weight tensor is provided it should have the same shape and dtype as "
+                           "the input tensor")
+
+
+def _histogram_edges(self: Any, bins: Any, weight: Any, density: bool) -> list[Spec]:
+    _checked(self, weight)
+    if bins._dtype is not self._dtype:
+        raise RuntimeError("torch.histogramdd(): input tensor and bins tensors should have the same dtype")
+    if bins.dim() != 1 or numel(bins) < 1:
+        raise RuntimeError("torch.histogramdd(): bins tensor should have one dimension")
+    return [like(self, (numel(bins) - 1,)), like(self, (numel(bins),))]
+
+
+def _histogram_count(self: Any, bins: int, range: Any, weight: Any, density: bool) -> list[Spec]:
+    _checked(self, weight)
+    if bins <= 0:
+        raise RuntimeError(f"torch.histogramdd(): bins must be > 0, but got {bins} for dimension 0")
+    if range is not None and range[0] > range[1]:
+        raise RuntimeError("torch.histogramdd(): min should not exceed max, but got min "
+                           f"{range[0]:g} max {range[1]:g} for dimension 0")
+    return [like(self, (bins,)), like(self, (bins + 1,))]
+
+
+op("histogram.bins_tensor(Tensor self, Tensor bins, *, Tensor? weight=None, bool density=False) "
+   "-> (Tensor hist, Tensor bin_edges)", meta=_histogram_edges, out=True, nondifferentiable=True)
+op("histogram.bin_ct(Tensor self, int bins=100, *, float[]? range=None, Tensor? weight=None, bool density=False) "
+   "-> (Tensor hist, Tensor bin_edges)", meta=_histogram_count, out=True, nondifferentiable=True)
+
+
+def _nonzero_static(self: Any, size: int, fill_value: int) -> Any:
+    found = self.nonzero()[:size]
+    out = found.new_full((size, self.dim()), fill_value)
+    out[:found._shape[0]] = found
+    return out
+
+
+def _nonzero_static_meta(self: Any, size: int, fill_value: int) -> Spec:
+    if size < 0:
+        raise RuntimeError(f"nonzero_static: 'size' must be an non-negative integer, but got {size}")
+    return like(self, (size, self.dim()), int64)
+
+
+op("nonzero_static(Tensor self, *, int size, int fill_value=-1) -> Tensor", meta=_nonzero_static_meta, out=True,
+   kernel=_nonzero_static, nondifferentiable=True)

@@ -1,0 +1,10 @@
+"""`torch.fft`: made from the rows `fft_<name>` when first asked for.
+
+Invariant: nothing is computed here.
+"""
+from __future__ import annotations
+
+from .._ops import late
+
+__getattr__ = late.namespace(__name__, "fft_")
+__dir__ = late.listing(__name__, "fft_")
