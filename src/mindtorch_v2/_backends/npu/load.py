@@ -5,7 +5,7 @@ from importlib import import_module
 from importlib.util import find_spec
 
 FAMILIES = ("transfer", "creation", "pointwise", "activation", "shape", "reduce", "matmul", "norm", "loss", "index",
-            "random", "sort", "conv", "pool", "attention")
+            "random", "sort", "conv", "pool", "vision", "attention")
 # Says that it was done, to tables that are loaded later.
 LOADED: list[bool] = []
 

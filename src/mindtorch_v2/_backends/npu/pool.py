@@ -63,7 +63,7 @@ def _outer(a: Any, b: Any, join: Any) -> Any:
     return both.reshape((a._shape[0] * b._shape[0], a._shape[1] * b._shape[1]))
 
 
-def _sliding_windows(x: Any, rank: int, v: Sliding, include_padding: bool = False) -> Windows:
+def sliding_windows(x: Any, rank: int, v: Sliding, include_padding: bool = False) -> Windows:
     from ... import arange
 
     sizes = x._shape[-rank:]
@@ -162,12 +162,12 @@ def _located(function: str, op: str, windows: Any, given: Any) -> Kernel:
 def _serve(rank: int, largest: str) -> None:
     def of_max(self: Any, kernel_size: Ints, stride: Ints, padding: Ints, dilation: Ints, ceil_mode: bool) -> Windows:
         v = sliding("max_pool", rank, kernel_size, stride, padding, dilation, ceil_mode)
-        return _sliding_windows(self, rank, v)
+        return sliding_windows(self, rank, v)
 
     def of_mean(self: Any, kernel_size: Ints, stride: Ints, padding: Ints, ceil_mode: bool,
                 count_include_pad: bool) -> Windows:
         v = sliding("avg_pool", rank, kernel_size, stride, padding, (1,), ceil_mode)
-        return _sliding_windows(self, rank, v, count_include_pad)
+        return sliding_windows(self, rank, v, count_include_pad)
 
     numbers = (f"each(kernel_size, {rank}), steps(stride, kernel_size, {rank}), each(padding, {rank}), ceil_mode, "
                "count_include_pad, divisor(divisor_override), " + ("cube(), " if rank == 2 else ""))

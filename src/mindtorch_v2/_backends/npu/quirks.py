@@ -40,7 +40,8 @@ QUIRKS: Final[tuple[Quirk, ...]] = (
         "aclnnSign", "aclnnIsInf", "aclnnLeftShift", "aclnnRightShift", "aclnnNanToNum", "aclnnAngleV2",
         "aclnnReduceNansum", "aclnnExp", "aclnnLog", "aclnnLog2", "aclnnLog10", "aclnnPolar",
         "aclnnCumprod", "aclnnMaxPool2dWithIndices", "aclnnMaxPool3dWithArgmax", "aclnnAdaptiveMaxPool3d",
-        "aclnnAdaptiveAvgPool3d", "aclnnAvgPool3d", "aclnnAvgPool3dBackward")],
+        "aclnnAdaptiveAvgPool3d", "aclnnAvgPool3d", "aclnnAvgPool3dBackward", "aclnnIm2col",
+        "aclnnIm2colBackward")],
 )
 
 # How the matrix unit treats float32, by chip: 0 keeps it, 1 lets it be computed in less.
