@@ -7,8 +7,7 @@ from importlib.util import find_spec
 from .table import LOADING
 
 FAMILIES = ("pointwise", "activation", "view", "shape", "create", "copy", "reduce", "matmul", "norm", "loss", "index",
-            "random", "sort", "conv", "padding", "pool", "batch_norm", "resample", "vision",
-            "attention", "distance", "margin", "embedding_bag", "ctc")
+            "random", "sort")
 
 
 def load_tables() -> None:

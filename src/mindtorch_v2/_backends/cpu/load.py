@@ -8,7 +8,7 @@ from ..._dispatch import registry
 from ..common import pinning
 
 FAMILIES = ("pointwise", "activation", "shape", "creation", "copy", "reduce", "matmul", "norm", "loss", "index",
-            "random", "sort", "conv", "pool", "resample", "vision", "distance", "embedding_bag", "ctc")
+            "random", "sort")
 
 
 def load_kernels() -> None:

@@ -1,11 +1,14 @@
-"""Registers the NPU's kernels: every family's lines, when a tensor on `npu` is first wanted."""
+"""Registers the NPU's kernels: every family's lines, when a tensor on `npu` is first wanted.
+
+Tables that are loaded late (`_ops/late.py`) bring the lines in the file of the same name when they are loaded.
+"""
 from __future__ import annotations
 
 from importlib import import_module
 from importlib.util import find_spec
 
 FAMILIES = ("transfer", "creation", "pointwise", "activation", "shape", "reduce", "matmul", "norm", "loss", "index",
-            "random", "sort", "conv", "pool", "vision", "attention")
+            "random", "sort")
 # Says that it was done, to tables that are loaded later.
 LOADED: list[bool] = []
 

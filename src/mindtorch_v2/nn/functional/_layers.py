@@ -12,6 +12,7 @@ import mindtorch_v2 as torch
 from ..._dispatch import registry
 from ..._tensor import Tensor
 from ._pooling import avg_pool2d, avg_pool3d
+from ._rows import row
 
 _linear = registry.get("linear").call
 
@@ -166,4 +167,4 @@ def normalize(
 
 
 def pad(input: Tensor, pad: Any, mode: str = "constant", value: float | None = None) -> Tensor:
-    return registry.get("pad").call((input, tuple(pad), mode, value))
+    return row("padding", "pad").call((input, tuple(pad), mode, value))

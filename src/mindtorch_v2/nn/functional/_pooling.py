@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..._dispatch import registry
 from ..._tensor import Tensor
+from ._rows import row
 
 Ints = tuple[int, ...]
 
@@ -22,7 +22,7 @@ def _max_pool(rank: int, input: Tensor, kernel_size: Any, stride: Any, padding: 
     name = f"max_pool{rank}d"
     given = (input, _ints(kernel_size), () if stride is None else _ints(stride), _ints(padding), _ints(dilation),
              ceil_mode)
-    return registry.get(f"{name}_with_indices" if return_indices else name).call(given)
+    return row("pool", f"{name}_with_indices" if return_indices else name).call(given)
 
 
 def max_pool1d(input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
@@ -57,7 +57,7 @@ def max_pool3d_with_indices(input: Tensor, kernel_size: Any, stride: Any = None,
 
 def avg_pool1d(input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
                count_include_pad: bool = True) -> Tensor:
-    return registry.get("avg_pool1d").call(
+    return row("pool", "avg_pool1d").call(
         (input, _ints(kernel_size), () if stride is None else _ints(stride), _ints(padding), ceil_mode,
          count_include_pad))
 
@@ -78,7 +78,7 @@ def _avg_pool(name: str, input: Tensor, kernel_size: Any, stride: Any, padding: 
               count_include_pad: bool, divisor_override: int | None, out: Any) -> Tensor:
     given = (input, _ints(kernel_size), () if stride is None else _ints(stride), _ints(padding), ceil_mode,
              count_include_pad, divisor_override)
-    return registry.get(name).call(given) if out is None else registry.get(f"{name}.out").call((*given, out))
+    return row("pool", name).call(given) if out is None else row("pool", f"{name}.out").call((*given, out))
 
 
 def _sizes(input: Tensor, output_size: Any, rank: int) -> Ints:
@@ -93,29 +93,29 @@ def _sizes(input: Tensor, output_size: Any, rank: int) -> Ints:
 
 
 def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Tensor:
-    return registry.get("adaptive_avg_pool1d").call((input, _ints(output_size)))
+    return row("pool", "adaptive_avg_pool1d").call((input, _ints(output_size)))
 
 
 def adaptive_avg_pool2d(input: Tensor, output_size: Any) -> Tensor:
-    return registry.get("adaptive_avg_pool2d").call((input, _sizes(input, output_size, 2)))
+    return row("pool", "adaptive_avg_pool2d").call((input, _sizes(input, output_size, 2)))
 
 
 def adaptive_avg_pool3d(input: Tensor, output_size: Any) -> Tensor:
-    return registry.get("adaptive_avg_pool3d").call((input, _sizes(input, output_size, 3)))
+    return row("pool", "adaptive_avg_pool3d").call((input, _sizes(input, output_size, 3)))
 
 
 def adaptive_max_pool1d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
-    both = registry.get("adaptive_max_pool1d").call((input, _ints(output_size)))
+    both = row("pool", "adaptive_max_pool1d").call((input, _ints(output_size)))
     return both if return_indices else both[0]
 
 
 def adaptive_max_pool2d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
-    both = registry.get("adaptive_max_pool2d").call((input, _sizes(input, output_size, 2)))
+    both = row("pool", "adaptive_max_pool2d").call((input, _sizes(input, output_size, 2)))
     return both if return_indices else both[0]
 
 
 def adaptive_max_pool3d(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
-    both = registry.get("adaptive_max_pool3d").call((input, _sizes(input, output_size, 3)))
+    both = row("pool", "adaptive_max_pool3d").call((input, _sizes(input, output_size, 3)))
     return both if return_indices else both[0]
 
 
@@ -161,11 +161,11 @@ def _max_unpool(rank: int, input: Tensor, indices: Tensor, kernel_size: Any, str
     pads = full(padding)
     sizes = _unpooled(input, kernel, steps, pads, output_size)
     if rank == 1:
-        flat = registry.get("max_unpool2d").call((input.unsqueeze(-1), indices.unsqueeze(-1), (*sizes, 1)))
+        flat = row("pool", "max_unpool2d").call((input.unsqueeze(-1), indices.unsqueeze(-1), (*sizes, 1)))
         return flat.squeeze(-1)
     if rank == 2:
-        return registry.get("max_unpool2d").call((input, indices, sizes))
-    return registry.get("max_unpool3d").call((input, indices, sizes, steps, pads))
+        return row("pool", "max_unpool2d").call((input, indices, sizes))
+    return row("pool", "max_unpool3d").call((input, indices, sizes, steps, pads))
 
 
 def max_unpool1d(input: Tensor, indices: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0,

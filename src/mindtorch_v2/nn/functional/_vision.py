@@ -10,9 +10,9 @@ from typing import Any
 
 import mindtorch_v2 as torch
 
-from ..._dispatch import registry
 from ..._tensor import Tensor
 from ._pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
+from ._rows import row
 
 _NEAREST = ("nearest", "area", "nearest-exact")
 _AREA = {3: adaptive_avg_pool1d, 4: adaptive_avg_pool2d, 5: adaptive_avg_pool3d}
@@ -94,15 +94,15 @@ def interpolate(
         if mode == "area":
             return _AREA[dim](input, sizes)
         if mode == "nearest":
-            return registry.get(f"upsample_nearest{dim - 2}d").call((input, sizes, *scales))
+            return row("resample", f"upsample_nearest{dim - 2}d").call((input, sizes, *scales))
         if mode == "nearest-exact":
-            return registry.get(f"_upsample_nearest_exact{dim - 2}d").call((input, sizes, *scales))
+            return row("resample", f"_upsample_nearest_exact{dim - 2}d").call((input, sizes, *scales))
     if mode == "lanczos":
         raise NotImplementedError("interpolate: mode 'lanczos' is not available here")
-    row = _ROWS.get((dim, mode))
-    if row is not None:
-        row = f"_{row}_aa" if antialias else row
-        return registry.get(row).call((input, sizes, bool(align_corners), *scales))
+    name = _ROWS.get((dim, mode))
+    if name is not None:
+        name = f"_{name}_aa" if antialias else name
+        return row("resample", name).call((input, sizes, bool(align_corners), *scales))
     if dim in _AREA and mode in _NEEDS:
         raise NotImplementedError(f"Got {dim}D input, but {mode} mode needs {_NEEDS[mode]}D input")
     raise NotImplementedError(
@@ -196,12 +196,12 @@ def _pair(value: Any) -> tuple[int, ...]:
 
 
 def unfold(input: Tensor, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Tensor:
-    return registry.get("im2col").call((input, _pair(kernel_size), _pair(dilation), _pair(padding), _pair(stride)))
+    return row("vision", "im2col").call((input, _pair(kernel_size), _pair(dilation), _pair(padding), _pair(stride)))
 
 
 def fold(
     input: Tensor, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
 ) -> Tensor:
-    return registry.get("col2im").call(
+    return row("vision", "col2im").call(
         (input, _pair(output_size), _pair(kernel_size), _pair(dilation), _pair(padding), _pair(stride))
     )
