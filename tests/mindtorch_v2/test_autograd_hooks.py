@@ -455,6 +455,23 @@ def raw_saved_values(lib: Any) -> Any:
 
 
 @case
+def saved_attributes(lib: Any) -> Any:
+    x, y = leaf(lib), lib.ones(2, 2, dtype=lib.float64, requires_grad=True)
+
+    def names(t: Any) -> list[str]:
+        return [n for n in dir(t.grad_fn) if n.startswith(("_saved_", "_raw_saved_"))]
+
+    by_number = x * 3
+    return (
+        names(x * x), names(by_number), by_number.grad_fn._saved_other, by_number.grad_fn._saved_self,
+        (x * 2.5).grad_fn._saved_other, (x ** 2).grad_fn._saved_exponent, names(y @ y),
+        (y @ y).grad_fn._saved_mat2_sym_strides, y.sum(1).grad_fn._saved_dim, y.view(4).grad_fn._saved_self_sym_sizes,
+        x.exp().grad_fn._saved_result, tried([lambda: x.exp().grad_fn._saved_self]),
+        [(m.shape, m.dtype, m.device) for m in (y @ y).grad_fn._input_metadata], (y @ y).grad_fn.requires_grad,
+    )
+
+
+@case
 def saving_on_the_cpu(lib: Any) -> Any:
     x = leaf(lib)
     with lib.autograd.graph.save_on_cpu():

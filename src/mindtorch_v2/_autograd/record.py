@@ -19,7 +19,7 @@ from .._dispatch.schema import Schema
 from .._dispatch.state import _tls_get, exclude, set_modes
 from .._dtype import dtype
 from .._tensor_base import TensorBase, differentiable, grad_fn_of, requires_grad, set_history
-from .attributes import saved_attribute
+from .attributes import attribute_names, saved_attribute
 from .node import ACCUMULATE, FREED, LAST, OP, WATCH, Node, add_meta, meta, next_sequence
 from .saved import SavedOutput, save_lean, save_list, unpacked
 
@@ -88,7 +88,9 @@ class NodeNames:
         cls = self.classes.get(name)
         if cls is None:
             # PyTorch's nodes print without a module: <AddBackward0 object at ...>.
-            cls = type(name, (Node,), {"__module__": "builtins", "__getattr__": saved_attribute})
+            cls = type(name, (Node,), {
+                "__module__": "builtins", "__getattr__": saved_attribute, "__dir__": attribute_names,
+                "requires_grad": True})
             self.classes[name] = cls
         return cls
 

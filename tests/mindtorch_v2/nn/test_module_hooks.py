@@ -168,7 +168,8 @@ def the_older_kind(lib: Any) -> Any:
 
     x = leaf(lib)
     return tried([
-        lambda: run(lambda x: x * 2, x), lambda: run(lambda x: x * 2, x * 1), lambda: run(lambda x: (x * 2).exp(), x * 1),
+        lambda: run(lambda x: x * 2, x), lambda: run(lambda x: x * 2, x * 1),
+        lambda: run(lambda x: (x * 2).exp(), x * 1),
         lambda: run(lambda x: {"out": x * 2}, x * 1), lambda: run(lambda x, n: x * n, x, 2),
         lambda: run(lambda x: (x * 2, x * 3), x * 1), lambda: run(lambda x: [x * 2], x * 1),
         lambda: run(lambda x: lib.ones(2), x),
