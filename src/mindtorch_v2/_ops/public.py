@@ -51,10 +51,14 @@ def build(name: str, ops: list[Op]) -> Callable[..., Any]:
 
 
 def _build(name: str, ops: list[Op], is_method: bool) -> Callable[..., Any]:
-    overloads = Overloads(name, ops, [_varargs(o, is_method) for o in ops], is_method)
+    from . import describe  # not before a function is asked for
+
+    overloads = Overloads(name, ops, [spreads(o, is_method) for o in ops], is_method)
     fn = _single(name, ops[0], is_method, overloads) if len(ops) == 1 else _several(name, overloads, is_method)
     fn.__module__ = "mindtorch_v2"
-    fn.__doc__ = "\n".join(o.schema_text for o in ops)
+    fn.__doc__ = describe.text(name, ops, is_method)
+    if len(ops) == 1:
+        fn.__signature__ = describe.LateSignature(ops[0], is_method)  # type: ignore[attr-defined]
     fn.__overloads__ = overloads  # type: ignore[attr-defined]
     for o in ops:
         if o.public is None or not is_method:
@@ -62,7 +66,7 @@ def _build(name: str, ops: list[Op], is_method: bool) -> Callable[..., Any]:
     return fn
 
 
-def _varargs(o: Op, is_method: bool) -> bool:
+def spreads(o: Op, is_method: bool) -> bool:
     """Whether ints may be given one by one: `x.view(2, 3)`, `torch.zeros(2, 3)`."""
     positional = [a for a in o.schema.args if not a.kwonly]
     if is_method:
@@ -98,7 +102,7 @@ def _single(name: str, o: Op, is_method: bool, overloads: Overloads) -> Callable
     params: list[str] = []
     late: list[str] = []
     body: list[str] = []
-    spread = _varargs(o, is_method)
+    spread = spreads(o, is_method)
     for i, a in enumerate(args):
         n = shown[i]
         place = late if a.kwonly else params
