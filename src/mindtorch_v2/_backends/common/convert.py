@@ -9,9 +9,9 @@ from typing import Any, Final
 from ..._device import as_device, device
 from ..._dispatch.op import type_name
 from ..._dtype import dtype_or_none
+from ..._layout import contiguous_format, preserve_format
 from ..._layout import memory_format as memory_format_type
-from ..._layout import preserve_format
-from ..._ops.rules.shape import is_contiguous_as, placed
+from ..._ops.rules.shape import placed, suggested_format
 from ..._tensor_base import HOT, TensorBase
 
 _FORMS: Final = (
@@ -73,7 +73,8 @@ def convert(t: Any, dt: Any, dev: Any, copy: bool = False, form: Any = None, non
     """`t` with another dtype, device or memory format; `t` itself when it has them already."""
     where = t._device if dev is None else placed(dev)
     if not copy and (dt is None or dt is t._dtype) and (where is t._device or where == t._device) and (
-            form is None or form is preserve_format or is_contiguous_as(t, form)):
+            form is None or form is preserve_format or form is (suggested_format(t) or contiguous_format)):
+        # As PyTorch: what has no other format counts as contiguous, whatever its strides.
         return t
     return HOT.to_copy.call((t, dt, where, form, non_blocking))
 
