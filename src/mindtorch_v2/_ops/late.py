@@ -25,6 +25,7 @@ _LISTED = {
     "search": "_unique2- isin- searchsorted- bucketize- bincount histc histogram nonzero_static",
     "combine": "combinations cross kron put+ index_reduce+",
     "statistics": "quantile nanquantile diff trapezoid- trapz- cumulative_trapezoid- cov corrcoef dist renorm+",
+    "special": "gcd+ lcm+ heaviside+ nextafter+ ldexp+ frexp logit+ i0+ igamma+ igammac+ mvlgamma+",
     "conv": "convolution- conv1d- conv2d- conv3d- conv_transpose1d- conv_transpose2d- conv_transpose3d-",
     "pool": "max_pool1d- max_pool2d- max_pool3d- avg_pool1d- adaptive_avg_pool1d- adaptive_max_pool1d-",
     "padding": "",
@@ -36,6 +37,13 @@ _LISTED = {
 # Rows that are functions of a module of their own, by table.
 _IN_MODULES = {
     "combine": "linalg_cross",
+    "special": " ".join("special_" + name for name in (
+        "entr erfcx i0e i1 i1e log_ndtr ndtr ndtri xlog1py zeta airy_ai bessel_j0 bessel_j1 bessel_y0 bessel_y1 "
+        "modified_bessel_i0 modified_bessel_i1 modified_bessel_k0 modified_bessel_k1 scaled_modified_bessel_k0 "
+        "scaled_modified_bessel_k1 spherical_bessel_j0 chebyshev_polynomial_t chebyshev_polynomial_u "
+        "chebyshev_polynomial_v chebyshev_polynomial_w shifted_chebyshev_polynomial_t shifted_chebyshev_polynomial_u "
+        "shifted_chebyshev_polynomial_v shifted_chebyshev_polynomial_w hermite_polynomial_h hermite_polynomial_he "
+        "laguerre_polynomial_l legendre_polynomial_p").split()),
 }
 NAMESPACES: dict[str, str] = {n: t for t, names in _IN_MODULES.items() for n in names.split()}
 FUNCTIONS: dict[str, str] = {}

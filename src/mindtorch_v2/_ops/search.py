@@ -95,7 +95,8 @@ def _unique_dim(self: Any, dim: int, sorted: bool, return_inverse: bool, return_
 UNIQUE: Op = composite("_unique2(Tensor self, bool sorted=True, bool return_inverse=False, bool return_counts=False) "
                        "-> (Tensor, Tensor, Tensor)", _unique2, method=False)
 UNIQUE_DIM: Op = composite("unique_dim(Tensor self, int dim, bool sorted=True, bool return_inverse=False, bool "
-                           "return_counts=False) -> (Tensor, Tensor, Tensor)", _unique_dim, function=False, method=False)
+                           "return_counts=False) -> (Tensor, Tensor, Tensor)", _unique_dim, function=False,
+                           method=False)
 CONSECUTIVE: Op = composite("_unique_consecutive(Tensor self, bool return_inverse=False, bool return_counts=False, "
                             "int? dim=None) -> (Tensor, Tensor, Tensor)", _unique_consecutive, function=False,
                             method=False)
@@ -103,13 +104,14 @@ CONSECUTIVE: Op = composite("_unique_consecutive(Tensor self, bool return_invers
 
 # -- membership ---------------------------------------------------------------------------------------------------
 def _isin(elements: Any, test_elements: Any, assume_unique: bool, invert: bool) -> Any:
+    count = numel(test_elements) if isinstance(test_elements, TensorBase) else -1
     if not isinstance(elements, TensorBase):
         elements = test_elements.new_full((), elements)
-    if not isinstance(test_elements, TensorBase):
+    if count < 0:
         found = elements == test_elements
-    elif numel(test_elements) < 10 * numel(elements) ** 0.145:
+    elif count < 10 * float(numel(elements)) ** 0.145:
         found = elements.new_zeros(elements._shape, dtype=bool_)
-        if numel(test_elements):
+        if count:
             found = (elements.unsqueeze(-1) == test_elements.reshape((-1,))).any(-1)
     else:
         wanted = test_elements.detach().reshape((-1,)).sort(0)[0]
@@ -119,7 +121,7 @@ def _isin(elements: Any, test_elements: Any, assume_unique: bool, invert: bool) 
             low, high = low.to(dt), high.to(dt)
         if low._dtype is bool_:
             low, high = low.to(int32), high.to(int32)
-        at = SEARCH.call((high, low, False, False, None, None)).clamp(max=numel(high) - 1)
+        at = SEARCH.call((high, low, False, False, None, None)).clamp(max=count - 1)
         found = high[at] == low
     return found.logical_not() if invert else found
 

@@ -12,7 +12,7 @@ from .._dispatch import registry
 from .._dispatch.op import Spec
 from .._dtype import bool as bool_
 from .._dtype import float32, float64
-from .._tensor_base import TensorBase, numel
+from .._tensor_base import numel
 from .reduce import _norm_backward
 from .rules.base import like, wrap_dim
 from .rules.pointwise import broadcast_shapes, promoted
@@ -193,14 +193,14 @@ def _cov(self: Any, correction: int, fweights: Any, aweights: Any) -> Any:
         if given._device.type == "cpu" and numel(given) and bool((given < 0).any()):
             raise RuntimeError(f"cov(): {name} cannot be negative")
         w = given if w is None else w * given
-    total = w.sum() if w is not None else None
+    total: Any = w.sum() if w is not None else None
     mean = ((x * w).sum(1) / total if w is not None else x.mean(1)) if x._dtype.category >= 2 else (
         x.sum(1) / count if w is None else (x * w).sum(1) / total)
     if w is not None and aweights is not None and correction != 0:
         norm: Any = total - correction * (w * aweights).sum() / total
     else:
         norm = (total if w is not None else count) - correction
-    norm = norm.clamp(min=0) if isinstance(norm, TensorBase) else max(norm, 0)
+    norm = max(norm, 0) if isinstance(norm, int) else norm.clamp(min=0)
     centred = x - mean.unsqueeze(1)
     other = (centred * w if w is not None else centred).t()
     product = centred.mm((other.conj() if centred._dtype.is_complex else other).to(centred._dtype))
