@@ -830,6 +830,35 @@ def test_gradcheck_accepts_right_and_refuses_wrong_derivatives() -> None:
 # threads and size -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+def test_fast_gradcheck(dtype: str) -> None:
+    x = torch.tensor([0.5, 1.0, 2.0], dtype=getattr(torch, dtype), requires_grad=True)
+    w = torch.tensor([[1.0, 2.0, 3.0]], dtype=getattr(torch, dtype), requires_grad=True)
+    for fn in (lambda x, w: (x * w).sin(), lambda x, w: (x.exp(), w.sum(), x.detach()), lambda x, w: x.view(3) * 2,
+               lambda x, w: x.real * 1):
+        assert autograd.gradcheck(fn, (x, w), fast_mode=True)
+        assert autograd.gradgradcheck(fn, (x, w), fast_mode=True)
+
+
+def test_fast_gradcheck_finds_wrong_derivatives() -> None:
+    class Wrong(autograd.Function):  # type: ignore[misc]
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            return x * 3
+
+        @staticmethod
+        def backward(ctx: Any, g: Any) -> Any:
+            return g * 2
+
+    x = leaf(1, 2)
+    with pytest.raises(RuntimeError, match="Jacobian mismatch for output 0 with respect to input 0") as error:
+        autograd.gradcheck(Wrong.apply, (x,), fast_mode=True)
+    for text in ("computed \nin fast mode", "Numerical:\n", "Analytical:\n", "The max per-element difference"):
+        assert text in str(error.value)
+    assert not autograd.gradcheck(Wrong.apply, (x,), fast_mode=True, raise_exception=False)
+    assert x.tolist() == [1, 2]
+
+
 def test_backward_inside_backward() -> None:
     class Inner(autograd.Function):  # type: ignore[misc]
         @staticmethod
