@@ -247,10 +247,10 @@ def unique(input: Any, sorted: bool = True, return_inverse: bool = False, return
     """The distinct elements, or slices along `dim`, in order; with the place of each element and how often they are."""
     late.load("search")
     if dim is None:
-        row, given = registry.get("_unique2"), (input, sorted, return_inverse, return_counts)
+        found = registry.get("_unique2").call((input, sorted, return_inverse, return_counts))
     else:
-        row, given = registry.get("unique_dim"), (input, dim, sorted, return_inverse, return_counts)
-    return _chosen(row.call(given), return_inverse, return_counts)
+        found = registry.get("unique_dim").call((input, dim, sorted, return_inverse, return_counts))
+    return _chosen(found, return_inverse, return_counts)
 
 
 def unique_consecutive(input: Any, return_inverse: bool = False, return_counts: bool = False,

@@ -95,8 +95,8 @@ def _old_cross(self: Any, other: Any, dim: int | None) -> Any:
         from warnings import warn
 
         warn("Using torch.cross without specifying the dim arg is deprecated.\nPlease either pass the dim explicitly "
-             "or simply use torch.linalg.cross.\nThe default value of dim will change to agree with that of linalg.cross "
-             "in a future release.", UserWarning, stacklevel=2)
+             "or simply use torch.linalg.cross.\nThe default value of dim will change to agree with that of "
+             "linalg.cross in a future release.", UserWarning, stacklevel=2)
         dim = next((i for i, n in enumerate(self._shape) if n == 3), None)
         if dim is None:
             raise RuntimeError("no dimension of size 3 in input")

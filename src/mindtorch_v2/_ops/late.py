@@ -25,6 +25,11 @@ _LISTED = {
     "search": "_unique2- isin- searchsorted- bucketize- bincount histc histogram nonzero_static",
     "combine": "combinations cross kron put+ index_reduce+",
     "statistics": "quantile nanquantile diff trapezoid- trapz- cumulative_trapezoid- cov corrcoef dist renorm+",
+    "foreach": "_foreach_zero_- _foreach_copy_- _foreach_norm- _foreach_max- " + " ".join(
+        f"_foreach_{name}+-" for name in (
+            "abs acos asin atan ceil cos cosh erf erfc exp expm1 floor frac lgamma log log10 log1p log2 neg "
+            "reciprocal round rsqrt sigmoid sign sin sinh sqrt tan tanh trunc add sub mul div pow maximum minimum "
+            "clamp_min clamp_max addcmul addcdiv lerp").split()),
     "special": "gcd+ lcm+ heaviside+ nextafter+ ldexp+ frexp logit+ i0+ igamma+ igammac+ mvlgamma+",
     "conv": "convolution- conv1d- conv2d- conv3d- conv_transpose1d- conv_transpose2d- conv_transpose3d-",
     "pool": "max_pool1d- max_pool2d- max_pool3d- avg_pool1d- adaptive_avg_pool1d- adaptive_max_pool1d-",
@@ -33,6 +38,14 @@ _LISTED = {
     "resample": "",
     "vision": "pixel_shuffle- pixel_unshuffle- channel_shuffle- native_channel_shuffle- grid_sampler- "
               "grid_sampler_2d- grid_sampler_3d- affine_grid_generator-",
+    "gates": "hardshrink prelu rrelu- rrelu_- feature_dropout- feature_dropout_- alpha_dropout- alpha_dropout_- "
+             "feature_alpha_dropout- feature_alpha_dropout_-",
+    "distance": "cdist- pdist- pairwise_distance- cosine_similarity- bilinear-",
+    "margin": "margin_ranking_loss- hinge_embedding_loss- cosine_embedding_loss- triplet_margin_loss- "
+              "poisson_nll_loss-",
+    "attention": "",
+    "bag": "embedding_bag-",
+    "ctc": "ctc_loss-",
 }
 # Rows that are functions of a module of their own, by table.
 _IN_MODULES = {
