@@ -1,15 +1,25 @@
 """The few private names that other code expects to find in `torch._C`."""
 from __future__ import annotations
 
+from typing import Any
+
 from ._autograd import engine as _engine
 from ._dispatch.state import is_grad_enabled as is_grad_enabled
 from ._overrides import DisableTorchFunction as DisableTorchFunction
 from ._overrides import DisableTorchFunctionSubclass as DisableTorchFunctionSubclass
+from ._overrides import _disabled_torch_dispatch_impl as _disabled_torch_dispatch_impl
 from ._overrides import _disabled_torch_function_impl as _disabled_torch_function_impl
 from ._tensor_base import TensorBase as TensorBase
 
 _current_graph_task_id = _engine.current_pass
 _will_engine_execute_node = _engine.will_run
+
+
+def _DisableTorchDispatch() -> Any:
+    """A context in which neither subclasses nor modes take operators over."""
+    from ._torch_dispatch import DisableTorchDispatch
+
+    return DisableTorchDispatch()
 
 
 def _npu_aclnn_available() -> bool:

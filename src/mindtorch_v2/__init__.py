@@ -33,6 +33,7 @@ from ._ops import late as _late
 from ._ops import load as _load
 from ._ops import public as _public
 from ._overrides import OVERRIDER as _OVERRIDER
+from ._overrides import TORCH_DISPATCHER as _TORCH_DISPATCHER
 from ._size import Size as Size
 from ._tensor import Tensor as Tensor
 from ._tensor_base import HOT as _HOT
@@ -58,11 +59,11 @@ _LAZY = {
     "is_anomaly_enabled": "autograd.anomaly_mode", "is_anomaly_check_nan_enabled": "autograd.anomaly_mode",
     "set_anomaly_enabled": "autograd.anomaly_mode",
     "tensordot": "functional", "unique": "functional", "unique_consecutive": "functional",
-    "OutOfMemoryError": "_backends.npu.errors",
+    "OutOfMemoryError": "_backends.npu.errors", "ops": "_operators",
 }
 _SUBMODULES = (
-    "accelerator", "autograd", "fft", "func", "functional", "linalg", "nn", "npu", "optim", "overrides", "random",
-    "return_types", "special", "utils",
+    "accelerator", "autograd", "fft", "func", "functional", "linalg", "nn", "npu", "optim",
+    "overrides", "random", "return_types", "special", "utils",
 )
 _TENSOR_TYPES = {
     "FloatTensor": "float32", "DoubleTensor": "float64", "HalfTensor": "float16", "BFloat16Tensor": "bfloat16",
@@ -71,6 +72,7 @@ _TENSOR_TYPES = {
 }
 
 _RESOLVERS.python = _OVERRIDER
+_RESOLVERS.torch_dispatch = _TORCH_DISPATCHER
 _RESOLVERS.no_derivative = _NO_DERIVATIVE
 _RESOLVERS.functionalize = _kernels.FUNCTIONALIZE_KERNEL
 _RESOLVERS.mixed = _kernels.MIXED

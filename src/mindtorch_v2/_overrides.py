@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any
 
 from ._dispatch.binding import bind
-from ._dispatch.keys import PYTHON
+from ._dispatch.keys import PYTHON, TORCH_DISPATCH
 from ._dispatch.op import Op, Overrider
 from ._dispatch.state import FUNCTION_MODE, LOCAL, NO_TORCH_FUNCTION, modes, set_modes
 from ._tensor_base import HOT, TensorBase, instance_of
@@ -23,12 +23,20 @@ def _disabled_torch_function_impl(func: Any, types: Any, args: Any = (), kwargs:
     return func(*args, **(kwargs or {}))
 
 
+def _disabled_torch_dispatch_impl(func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    """`__torch_dispatch__` of a tensor that takes nothing over."""
+    return func(*args, **(kwargs or {}))
+
+
 # -- instances of subclasses --------------------------------------------------------------------------------------
 def instance_keys(cls: Any) -> int:
-    """The dispatch bits that instances of `cls` carry beyond a plain tensor's: PYTHON when calls go to its handler."""
-    if cls is HOT.tensor or getattr(cls, "__torch_function__", None) is _disabled_torch_function_impl:
+    """The dispatch bits that instances of `cls` carry beyond a plain tensor's: one for each kind of handler it has."""
+    if cls is HOT.tensor:
         return 0
-    return int(PYTHON)
+    keys = 0 if getattr(cls, "__torch_function__", None) is _disabled_torch_function_impl else int(PYTHON)
+    if getattr(cls, "__torch_dispatch__", None) is not _disabled_torch_dispatch_impl:
+        keys |= int(TORCH_DISPATCH)
+    return keys
 
 
 def as_subclass(self: Any, cls: Any) -> Any:
@@ -288,4 +296,12 @@ def is_tensor_like(inp: Any) -> bool:
     return isinstance(inp, TensorBase) or hasattr(type(inp), "__torch_function__")
 
 
+def _below_autograd(op: Op, args: tuple[Any, ...], keys: int) -> Any:
+    """`__torch_dispatch__`, whose module is imported when the first handler is met."""
+    from ._torch_dispatch import dispatch as served
+
+    return served(op, args, keys)
+
+
 OVERRIDER = Overrider(dispatch)
+TORCH_DISPATCHER = Overrider(_below_autograd)

@@ -15,7 +15,7 @@ from ._autograd.engine import backward_one
 from ._backends.common.overlap import is_dense
 from ._backends.common.runtime import empty, empty_contiguous, runtime_of
 from ._device import device as Device
-from ._dispatch.keys import AUTOGRAD, BACKENDS
+from ._dispatch.keys import AUTOGRAD, BACKENDS, TORCH_DISPATCH
 from ._dispatch.state import is_grad_enabled
 from ._dtype import bool as bool_
 from ._dtype import dtype as DType
@@ -221,6 +221,8 @@ class Tensor(TensorBase):
     @property
     def data(self) -> Any:
         """The same memory without history and with a version counter of its own."""
+        if self._keys & TORCH_DISPATCH:
+            return self.detach()
         t = alias(self, self._shape, self._stride, self._offset)
         t._vc = None
         return t
@@ -266,6 +268,14 @@ class Tensor(TensorBase):
 
     as_subclass = _overrides.as_subclass
     __torch_function__ = classmethod(_overrides.torch_function)
+    __torch_dispatch__ = _overrides._disabled_torch_dispatch_impl
+
+    @staticmethod
+    def _make_wrapper_subclass(cls: Any, size: Any, **options: Any) -> Any:
+        """A tensor of class `cls` with shape, dtype and device but no memory; its `__torch_dispatch__` computes."""
+        from ._torch_dispatch import make_wrapper
+
+        return make_wrapper(cls, size, **options)
 
     # The compiled property cannot be deleted from; `del t.grad` is `t.grad = None`.
     grad = property(_GRAD.__get__, _GRAD.__set__, _delete_grad)
@@ -413,6 +423,9 @@ def _zeros(shape: tuple[int, ...], dt: DType, dev: Device) -> TensorBase:
 
 def _dense_like(g: TensorBase, shape: tuple[int, ...], stride: tuple[int, ...]) -> Any:
     """A copy of `g` with the given strides, as part of the graph when gradients are recorded."""
+    if g._keys & TORCH_DISPATCH:
+        # The memory is the handler's affair, and so is its layout.
+        return HOT.clone.call((g, None))
     t = empty(shape, stride, g._dtype, g._device)
     if g._keys & AUTOGRAD and is_grad_enabled():
         return HOT.copy_.call((t, g, False))
@@ -478,6 +491,10 @@ def _scalar_tensor(value: Any, like: TensorBase) -> TensorBase:
 
 
 def _host_item(t: Any) -> Any:
+    if t._keys & TORCH_DISPATCH:
+        from ._torch_dispatch import item
+
+        return item(t)
     if t._device.type == "meta":
         raise RuntimeError("Tensor.item() cannot be called on meta tensors")
     return t.cpu().item()

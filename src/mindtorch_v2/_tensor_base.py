@@ -14,7 +14,7 @@ from . import _native
 from ._autograd.node import Node
 from ._autograd.version_counter import VersionCounter
 from ._device import device as Device
-from ._dispatch.keys import AUTOGRAD, BACKENDS, CPU, INFERENCE, VIEW
+from ._dispatch.keys import AUTOGRAD, BACKENDS, CPU, INFERENCE, TORCH_DISPATCH, VIEW
 from ._dispatch.state import INFERENCE_MODE, STATE, _tls_get, is_inference_mode
 from ._dtype import dtype as DType
 from ._size import Size
@@ -91,6 +91,7 @@ class Hot:
     as_strided: OpBase
     copy_: OpBase
     zero_: OpBase
+    ones_like: OpBase
     alias: OpBase
     clone: OpBase
     real: OpBase
@@ -274,7 +275,7 @@ class TensorBase:
     def item(self) -> Any:
         if numel(self) != 1:
             raise RuntimeError(f"a Tensor with {numel(self)} elements cannot be converted to Scalar")
-        if self._keys & CPU:
+        if (self._keys & (CPU | TORCH_DISPATCH)) == CPU:
             return _item(self._storage, int(self._offset), self._dtype.code)
         return HOT.host_item(self)
 

@@ -15,7 +15,7 @@ from mypy_extensions import i64, mypyc_attr
 from .._backends.common.overlap import layout_dense
 from .._backends.common.runtime import empty_contiguous, runtime_of
 from .._device import CPU, device
-from .._dispatch.keys import AUTOGRAD, PYTHON
+from .._dispatch.keys import AUTOGRAD, PYTHON, TORCH_DISPATCH
 from .._dispatch.state import modes, set_modes
 from .._dtype import dtype, float32
 from .._tensor_base import HOT, TensorBase, grad_fn_of, is_contiguous, numel, requires_grad
@@ -189,7 +189,7 @@ def grad_one(t: TensorBase, gradient: Any, inputs: tuple[Any, ...], keep: bool, 
     if gradient is not None:
         gradient = root_gradient(gradient, t._shape, t._dtype, 0)
     elif requires_grad(t):
-        gradient = ones_at(t._shape, t._dtype, t._device)
+        gradient = ones_of(t)
     if not requires_grad(t):
         raise RuntimeError("element 0 of tensors does not require grad and does not have a grad_fn")
     edges = [input_edge(x) for x in inputs]
@@ -202,11 +202,17 @@ def backward_one(t: TensorBase, gradient: Any, keep: bool, create: bool) -> None
     if gradient is not None:
         gradient = root_gradient(gradient, t._shape, t._dtype, 0)
     elif requires_grad(t):
-        gradient = ones_at(t._shape, t._dtype, t._device)
+        gradient = ones_of(t)
     if not requires_grad(t):
         raise RuntimeError("element 0 of tensors does not require grad and does not have a grad_fn")
     node, nr = gradient_at(t)
     run_backward([node], [nr], [gradient], keep, create, None, True)
+
+
+def ones_of(t: TensorBase) -> Any:
+    """The gradient of a scalar by itself; a tensor with a handler is asked for it."""
+    ones = ones_at(t._shape, t._dtype, t._device)
+    return ones if (t._keys & TORCH_DISPATCH) == 0 else HOT.ones_like.call((t, None, None, None, None, None))
 
 
 def ones_at(shape: tuple[int, ...], dt: dtype, dev: device) -> Any:

@@ -12,12 +12,14 @@ META: Final[i64] = 2
 NPU: Final[i64] = 4
 BACKENDS: Final[i64] = 0xFF
 
-# Functionality, lowest first: a call goes PYTHON, AUTOCAST, AUTOGRAD, FUNCTIONALIZE, backend.
+# Functionality, lowest first: a call goes PYTHON, AUTOCAST, AUTOGRAD, TORCH_DISPATCH, FUNCTIONALIZE, backend.
 FUNCTIONALIZE: Final[i64] = 1 << 8
 AUTOGRAD: Final[i64] = 1 << 9
 AUTOCAST: Final[i64] = 1 << 10
 PYTHON: Final[i64] = 1 << 11
-FUNCTIONALITY: Final[i64] = FUNCTIONALIZE | AUTOGRAD | AUTOCAST | PYTHON
+# `__torch_dispatch__` of a subclass or a mode: below autograd, so that what it does is not recorded.
+TORCH_DISPATCH: Final[i64] = 1 << 15
+FUNCTIONALITY: Final[i64] = FUNCTIONALIZE | AUTOGRAD | AUTOCAST | PYTHON | TORCH_DISPATCH
 
 # Marks a tensor that tracks a base: whether it requires grad depends on the base too, so the dispatcher must ask.
 VIEW: Final[i64] = 1 << 12

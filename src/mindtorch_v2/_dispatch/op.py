@@ -20,6 +20,7 @@ from .keys import (
     FUNCTIONALIZE,
     INFERENCE,
     PYTHON,
+    TORCH_DISPATCH,
     VIEW,
     WRITES,
     device_of_bit,
@@ -100,7 +101,7 @@ class PartsKernel(Kernel):
 
 @final
 class Overrider(Kernel):
-    """The Python key: `fn(op, args, keys)` decides."""
+    """`fn(op, args, keys)` decides: overrides written in Python, and autograd of operators from outside."""
 
     def __init__(self, fn: Any) -> None:
         self.fn: Final[Any] = fn
@@ -115,6 +116,17 @@ class Derivative:
 
     def kernel(self) -> Kernel:
         raise NotImplementedError
+
+
+@final
+class GivenDerivative(Derivative):
+    """Autograd by a kernel that was given from outside."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self._kernel: Final = kernel
+
+    def kernel(self) -> Kernel:
+        return self._kernel
 
 
 @final
@@ -284,6 +296,10 @@ class Op(OpBase):
         """The name a user called."""
         return self.name.split(".", 1)[0]
 
+    def qualified(self) -> str:
+        """The name with its namespace; rows are PyTorch's own operators."""
+        return self.name if "::" in self.name else "aten::" + self.name
+
     # -- resolution -----------------------------------------------------------------------------------------------
     def resolve(self, keys: i64, args: tuple[Any, ...]) -> Kernel:
         """The kernel for a key set; remembered."""
@@ -306,6 +322,8 @@ class Op(OpBase):
             if self.derivative is None:
                 return RESOLVERS.no_derivative
             return self.derivative.kernel()
+        if keys & TORCH_DISPATCH:
+            return RESOLVERS.torch_dispatch
         if keys & FUNCTIONALIZE and self.mutates:
             return RESOLVERS.functionalize
         return self.backend(keys & BACKENDS, args)
@@ -326,7 +344,7 @@ class Op(OpBase):
             if derived is not None:
                 return derived
             raise NotImplementedError(
-                f"Could not run 'aten::{self.name}' with arguments from the '{device_of_bit(bits)}' backend: no "
+                f"Could not run '{self.qualified()}' with arguments from the '{device_of_bit(bits)}' backend: no "
                 f"kernel is "
                 f"registered for operator '{self.name}' on device '{device_of_bit(bits)}'. Kernels exist for: "
                 f"{', '.join(sorted([device_of_bit(b) for b in self.kernels])) or 'no device'}.")
@@ -391,6 +409,7 @@ class Resolvers:
     """Kernels that serve every operator for one concern; filled by the modules that implement the concern."""
 
     python: Kernel
+    torch_dispatch: Kernel
     autocast: Kernel | None
     no_derivative: Kernel
     functionalize: Kernel

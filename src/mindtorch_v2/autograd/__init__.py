@@ -16,6 +16,7 @@ from .._autograd.engine import (
     gradient_at,
     input_edge,
     ones_at,
+    ones_of,
     root_gradient,
     run_backward,
     runs_everything,
@@ -207,5 +208,5 @@ def _start(outputs: tuple[Any, ...], given: list[Any], i: int) -> Any:
     if not isinstance(out, TensorBase):
         raise AssertionError("Expected output to be a torch.Tensor")
     if g is None:
-        return ones_at(out._shape, out._dtype, out._device) if requires_grad(out) else None
+        return ones_of(out) if requires_grad(out) else None
     return root_gradient(g, out._shape, out._dtype, i)

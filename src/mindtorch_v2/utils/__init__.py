@@ -7,7 +7,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-_SUBMODULES = ("checkpoint", "hooks")
+_SUBMODULES = ("_mode_utils", "_python_dispatch", "_pytree", "checkpoint", "hooks")
 
 
 def __getattr__(name: str) -> Any:

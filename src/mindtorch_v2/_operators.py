@@ -1,0 +1,322 @@
+"""`torch.ops`: operators by namespace, name and overload, as objects that can be called, compared and asked.
+
+Invariant: an operator has one `OpOverload` per overload name, so that handlers may compare with `is`; calling one goes
+through the dispatcher from the top.
+"""
+from __future__ import annotations
+
+from typing import Any
+
+from ._dispatch import registry
+from ._dispatch.binding import bind
+from ._dispatch.op import Op
+from ._dispatch.schema import Arg, Schema
+from ._ops import overloads as _names
+from ._tensor_base import TensorBase
+
+# Operators that users defined, by namespace and then by name with overload.
+CUSTOM: dict[str, dict[str, Op]] = {}
+
+
+# -- schemas as users see them --------------------------------------------------------------------------------------
+class AliasInfo:
+    """What a schema says about the memory of an argument or result."""
+
+    def __init__(self, arg: Arg) -> None:
+        self.is_write = arg.mutates
+        self.before_set = {arg.alias}
+        self.after_set = {arg.alias}
+
+
+class Argument:
+    """One argument or result of a schema, with the attributes of PyTorch's."""
+
+    def __init__(self, arg: Arg, shown: bool) -> None:
+        self.name = arg.name if shown else ""
+        self.default_value = arg.default
+        self.kwarg_only = arg.kwonly
+        self.alias_info = AliasInfo(arg) if arg.alias else None
+        self.is_write = arg.mutates
+        self.is_out = arg.mutates and arg.kwonly
+        self.type = _type_text(arg)
+        self._has_default = arg.has_default
+
+    def has_default_value(self) -> bool:
+        return self._has_default
+
+
+def _type_text(arg: Arg) -> str:
+    """PyTorch prints the types of schemas in Python's words."""
+    inner = {"Scalar": "number", "ScalarType": "int", "Layout": "int", "MemoryFormat": "int"}.get(arg.kind, arg.kind)
+    text = f"List[{inner}]" if arg.is_list else inner
+    return f"Optional[{text}]" if arg.optional else text
+
+
+class FunctionSchema:
+    """A schema with the attributes of PyTorch's `torch._C.FunctionSchema`."""
+
+    def __init__(self, qualified: str, overload: str, schema: Schema) -> None:
+        self.name = qualified
+        self.overload_name = "" if overload == "default" else overload
+        self.arguments = [Argument(a, True) for a in schema.args]
+        self.returns = [Argument(a, a.name != "result") for a in schema.returns]
+        self.is_mutable = schema.is_mutable
+        body = schema.text[schema.text.index("("):]
+        self._text = qualified + (f".{self.overload_name}" if self.overload_name else "") + body
+
+    def __str__(self) -> str:
+        return self._text
+
+    __repr__ = __str__
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, FunctionSchema) and other._text == self._text
+
+    def __hash__(self) -> int:
+        return hash(self._text)
+
+
+# -- operators ------------------------------------------------------------------------------------------------------
+class OpOverload:
+    """One overload of an operator: `torch.ops.aten.add.Tensor`."""
+
+    def __init__(self, packet: OpOverloadPacket, op: Op, overload: str) -> None:
+        self._op = op
+        self._overloadpacket = packet
+        self._overloadname = overload
+        self._opname = packet.__name__
+        self.namespace = packet._namespace
+        self.__name__ = f"{packet.__name__}.{overload}"
+        self.__qualname__ = self.__name__
+        self.__module__ = packet.__module__
+        self._schema = FunctionSchema(packet._qualified_op_name, overload, op.schema)
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        bound = bind(self._op, args, kwargs, False)
+        if bound is None:
+            raise refusal(self, args, kwargs)
+        return self._op.call(bound)
+
+    @property
+    def overloadpacket(self) -> OpOverloadPacket:
+        return self._overloadpacket
+
+    @property
+    def op(self) -> OpOverloadPacket:
+        return self._overloadpacket
+
+    @property
+    def is_view(self) -> bool:
+        return self._op.is_view
+
+    @property
+    def tags(self) -> list[Any]:
+        return []
+
+    def name(self) -> str:
+        """`aten::add.Tensor`; the default overload has no suffix."""
+        suffix = "" if self._overloadname == "default" else f".{self._overloadname}"
+        return self._overloadpacket._qualified_op_name + suffix
+
+    def decompose(self, *args: Any, **kwargs: Any) -> Any:
+        """Run what the operator is written in terms of; NotImplemented where it is none of those."""
+        composite = self._op.composite
+        bound = bind(self._op, args, kwargs, False) if composite is not None else None
+        if composite is None or bound is None:
+            return NotImplemented
+        return composite.run(self._op, bound, 0)
+
+    def __str__(self) -> str:
+        return f"{self.namespace}.{self.__name__}"
+
+    def __repr__(self) -> str:
+        return f"<OpOverload(op='{self.namespace}.{self._opname}', overload='{self._overloadname}')>"
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def __deepcopy__(self, memo: Any = None) -> OpOverload:
+        return self
+
+
+class OpOverloadPacket:
+    """All overloads of an operator; calling it takes the first that fits: `torch.ops.aten.add`."""
+
+    def __init__(self, namespace: str, name: str, ops: dict[str, Op]) -> None:
+        self._namespace = namespace
+        self._qualified_op_name = f"{namespace}::{name}"
+        self.__name__ = name
+        self.__module__ = f"{__package__}._ops.{namespace}"
+        self._ops = ops
+        self._made: dict[str, OpOverload] = {}
+
+    def __getattr__(self, key: str) -> Any:
+        if key.startswith("__"):
+            raise AttributeError(key)
+        made = self._made.get(key)
+        if made is None:
+            op = self._ops.get(key)
+            if op is None:
+                raise AttributeError(
+                    f"The underlying op of '{self._namespace}.{self.__name__}' has no overload name '{key}'")
+            made = self._made.setdefault(key, OpOverload(self, op, key))
+        return made
+
+    def overloads(self) -> list[str]:
+        return list(self._ops)
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        for op in self._ops.values():
+            if not op.is_out or "out" in kwargs:
+                bound = bind(op, args, kwargs, False)
+                if bound is not None:
+                    return op.call(bound)
+        if len(self._ops) == 1:
+            raise refusal(getattr(self, next(iter(self._ops))), args, kwargs)
+        shown = "\n".join(f"  {getattr(self, name)._schema}" for name in self._ops)
+        raise RuntimeError(f"{self._qualified_op_name}(): no overload takes the given arguments; there are\n{shown}")
+
+    def __iter__(self) -> Any:
+        return iter(self._ops)
+
+    def __dir__(self) -> list[str]:
+        return [*object.__dir__(self), *self._ops]
+
+    def __str__(self) -> str:
+        return f"{self._namespace}.{self.__name__}"
+
+    def __repr__(self) -> str:
+        return f"<OpOverloadPacket(op='{self}')>"
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def __deepcopy__(self, memo: Any = None) -> OpOverloadPacket:
+        return self
+
+
+def refusal(overload: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> RuntimeError:
+    """PyTorch's account of arguments that do not fit a schema."""
+    from ._dispatch.binding import BAD, convert
+
+    op, schema = overload._op, overload._schema
+    head, tail = f"{schema.name}()", f"Declaration: {schema}"
+    positional = [a for a in op.schema.args if not a.kwonly]
+    if len(args) > len(positional):
+        return RuntimeError(f"{head} expected at most {len(positional)} argument(s) but received {len(args)} "
+                            f"argument(s). {tail}")
+    for i, a in enumerate(op.schema.args):
+        if i < len(args) and not a.kwonly:
+            value = args[i]
+        elif a.name in kwargs:
+            value = kwargs[a.name]
+        elif a.has_default:
+            continue
+        else:
+            return RuntimeError(f"{head} is missing value for argument '{a.name}'. {tail}")
+        fits = convert(a, value) is not BAD
+        if not fits or (a.is_tensor and value is not None and not isinstance(value, TensorBase)
+                        and not op.numbers >> i & 1):
+            return RuntimeError(
+                f"{head} Expected a value of type '{schema.arguments[i].type}' for argument '{a.name}' but instead "
+                f"found type '{type(value).__name__}'.\nPosition: {i}\nValue: {value}\n{tail}\n"
+                f"Cast error details: Unable to cast {value} to {schema.arguments[i].type}")
+    unknown = [k for k in kwargs if op.schema.index(k) < 0]
+    return RuntimeError(f"Unknown keyword argument '{unknown[0] if unknown else ''}' for operator '{schema.name}'. "
+                        f"Schema: {schema}")
+
+
+# -- namespaces -----------------------------------------------------------------------------------------------------
+class OpNamespace:
+    """`torch.ops.<name>`."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.__name__ = f"{__package__}.ops.{name}"
+        self.__file__ = f"{__package__}.ops"
+        self._packets: dict[str, OpOverloadPacket] = {}
+
+    def __getattr__(self, key: str) -> OpOverloadPacket:
+        found: dict[str, Op] = {}
+        if not key.startswith("__") or key.strip("_") in ("lshift", "rshift", "ilshift", "irshift"):
+            found = _rows(key) if self.name == "aten" else {}
+            found.update(_defined(self.name, key))
+        if not found:
+            raise AttributeError(f"'_OpNamespace' '{self.name}' object has no attribute '{key}'")
+        packet = self._packets.get(key)
+        if packet is None:
+            packet = self._packets[key] = OpOverloadPacket(self.name, key, found)
+        elif packet._ops != found:
+            packet._ops.clear()
+            packet._ops.update(found)
+            for gone in [n for n, made in packet._made.items() if found.get(n) is not made._op]:
+                del packet._made[gone]
+        return packet
+
+    def __iter__(self) -> Any:
+        return iter(sorted({n.partition(".")[0] for n in CUSTOM.get(self.name, ())}))
+
+    def __dir__(self) -> list[str]:
+        names = {n.partition(".")[0] for n in CUSTOM.get(self.name, ())}
+        if self.name == "aten":
+            names |= {_names.base_of(n) for n in registry.OPS}
+        return sorted(names)
+
+    def __repr__(self) -> str:
+        return f"<module '{self.__name__}' from '{self.__file__}'>"
+
+
+def _rows(key: str) -> dict[str, Op]:
+    """The overloads of PyTorch's operator `key` that rows serve, the one for tensors first."""
+    from ._ops import late
+
+    base = _names.row_base(key)
+    if base not in registry.OPS:
+        table = late.FUNCTIONS.get(base) or late.METHODS.get(base) or late.NAMESPACES.get(base)
+        if table is not None:
+            late.load(table)
+    found: dict[str, Op] = {}
+    for op in [o for n, o in registry.OPS.items() if n.partition(".")[0] == base and o.row is not None]:
+        for name in _names.names_of(op):
+            found.setdefault(name, op)
+    return found
+
+
+def _defined(namespace: str, key: str) -> dict[str, Op]:
+    return {n.partition(".")[2] or "default": op for n, op in CUSTOM.get(namespace, {}).items()
+            if n.partition(".")[0] == key}
+
+
+class Operators:
+    """`torch.ops`."""
+
+    def __init__(self) -> None:
+        self.__name__ = f"{__package__}.ops"
+        self.__file__ = "_operators.py"
+        self._namespaces: dict[str, OpNamespace] = {}
+
+    def __getattr__(self, name: str) -> OpNamespace:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return self._namespaces.setdefault(name, OpNamespace(name))
+
+    def __iter__(self) -> Any:
+        return iter(self._namespaces)
+
+    def __repr__(self) -> str:
+        return f"<module '{self.__name__}' from '{self.__file__}'>"
+
+
+ops = Operators()
+
+
+def overload_for(op: Op, args: tuple[Any, ...]) -> OpOverload:
+    """The object that stands for a call of `op` with these arguments."""
+    namespace, _, name = op.name.rpartition("::")
+    if namespace:
+        packet = getattr(getattr(ops, namespace), name.partition(".")[0])
+        found: OpOverload = getattr(packet, name.partition(".")[2] or "default")
+        return found
+    packet = getattr(ops.aten, _names.base_of(op.name))
+    found = getattr(packet, _names.name_for(op, args))
+    return found

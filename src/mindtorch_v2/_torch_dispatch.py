@@ -1,0 +1,278 @@
+"""`__torch_dispatch__`: subclasses and modes that take over operators below autograd.
+
+Invariant: a handler runs after gradients were recorded, with recording hidden, and sees an operator (`OpOverload`) with
+arguments as its schema orders them. While a mode's handler runs, that mode is off.
+"""
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Any
+
+from ._autograd.record import NO_GRADIENT
+from ._dispatch.keys import AUTOGRAD, DEVICE_BITS, INFERENCE, TORCH_DISPATCH, VIEW
+from ._dispatch.op import FnKernel, Op
+from ._dispatch.schema import Arg
+from ._dispatch.state import LOCAL, modes, set_modes
+from ._operators import CUSTOM, overload_for
+from ._overrides import _disabled_torch_dispatch_impl
+from ._tensor_base import HOT, TensorBase, bump, contiguous_strides, counter, version
+
+_NOT_RECORDED = int(AUTOGRAD) << 32
+_HIDDEN = int(TORCH_DISPATCH) << 32
+
+
+def takes_over(cls: Any) -> bool:
+    """Whether operators on instances of `cls` go to its handler."""
+    handler = getattr(cls, "__torch_dispatch__", None)
+    return handler is not None and handler is not _disabled_torch_dispatch_impl
+
+
+# -- modes --------------------------------------------------------------------------------------------------------
+def mode_stack() -> list[Any]:
+    """The modes this thread is in, the innermost last."""
+    found: list[Any] | None = getattr(LOCAL, "dispatch_modes", None)
+    if found is None:
+        found = []
+        LOCAL.dispatch_modes = found
+    return found
+
+
+class TorchDispatchMode:
+    """Sees every operator that runs inside `with mode:`, below autograd; override `__torch_dispatch__`."""
+
+    def __init__(self, _dispatch_key: Any = None) -> None:
+        if _dispatch_key is not None:
+            raise NotImplementedError(
+                f"TorchDispatchMode(): argument '_dispatch_key' must be None, got {_dispatch_key}")
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        raise NotImplementedError
+
+    def __enter__(self) -> Any:
+        before = modes()
+        mode_stack().append(self)
+        # A mode may be entered more than once: what each time found lies in the instance, in order.
+        self.__dict__.setdefault("_entered", []).append(before)
+        set_modes((before | TORCH_DISPATCH) & ~_HIDDEN)
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None,
+                 trace: TracebackType | None) -> None:
+        mode_stack().pop()
+        before = self.__dict__["_entered"].pop()
+        mask = int(TORCH_DISPATCH) | _HIDDEN
+        # Other modes may have changed inside; only the bits of this one go back.
+        set_modes((modes() & ~mask) | (before & mask))
+
+    @classmethod
+    def push(cls, *args: Any, **kwargs: Any) -> Any:
+        return cls(*args, **kwargs)
+
+    @classmethod
+    def is_infra_mode(cls) -> bool:
+        return False
+
+
+class without_modes:
+    """Inside, the innermost `count` modes (all of them by default) are off; those below are asked as before."""
+
+    def __init__(self, count: int = -1) -> None:
+        self.count = count
+
+    def __enter__(self) -> list[Any]:
+        stack = mode_stack()
+        count = len(stack) if self.count < 0 else self.count
+        self.taken = stack[len(stack) - count:]
+        del stack[len(stack) - count:]
+        self.before = modes()
+        if not stack:
+            set_modes(self.before & ~int(TORCH_DISPATCH))
+        return self.taken
+
+    def __exit__(self, *exc: object) -> None:
+        mode_stack().extend(self.taken)
+        set_modes(self.before)
+
+
+class DisableTorchDispatch:
+    """Inside, neither subclasses nor modes take operators over."""
+
+    def __enter__(self) -> None:
+        self.before = modes()
+        set_modes(self.before | _HIDDEN)
+
+    def __exit__(self, *exc: object) -> None:
+        set_modes(self.before)
+
+
+# -- a call with handlers -----------------------------------------------------------------------------------------
+def _given(a: Arg, value: Any) -> Any:
+    """Lists come to handlers as lists."""
+    return list(value) if a.is_list and isinstance(value, tuple) else value
+
+
+def as_given(op: Op, args: tuple[Any, ...]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Arguments by position, those only known by name in a dict, and defaults at the end left out."""
+    positional: list[Any] = []
+    kwargs: dict[str, Any] = {}
+    last = 0
+    for a, value in zip(op.schema.args, args):
+        usual = a.has_default and not isinstance(value, TensorBase) and type(value) is type(a.default) \
+            and value == a.default
+        if not a.kwonly:
+            positional.append(_given(a, value))
+            if not usual:
+                last = len(positional)
+        elif not usual:
+            kwargs[a.name] = _given(a, value)
+    return tuple(positional[:last]), kwargs
+
+
+def _tensors(op: Op, args: tuple[Any, ...]) -> list[Any]:
+    out: list[Any] = []
+    for a, value in zip(op.schema.args, args):
+        if a.kind == "Tensor" and value is not None:
+            out.extend(value) if isinstance(value, (tuple, list)) else out.append(value)
+    return out
+
+
+def handlers_of(values: list[Any]) -> list[Any]:
+    """The values that take operators over, one of each type, subclasses before their bases."""
+    found: list[Any] = []
+    kinds: list[type] = []
+    for v in values:
+        kind = type(v)
+        if kind is HOT.tensor or kind in kinds or not isinstance(v, TensorBase) or not takes_over(kind):
+            continue
+        at = next((i for i, k in enumerate(kinds) if issubclass(kind, k)), len(kinds))
+        kinds.insert(at, kind)
+        found.insert(at, v)
+    return found
+
+
+def dispatch(op: Op, args: tuple[Any, ...], keys: int) -> Any:
+    """Serve the key: the innermost mode, then the subclasses among the arguments, else nobody."""
+    stack = mode_stack()
+    handlers = handlers_of(_tensors(op, args))
+    if not stack and not handlers:
+        below = keys & ~int(TORCH_DISPATCH)
+        return op.below(below, args).run(op, args, below)
+    func = overload_for(op, args)
+    positional, kwargs = as_given(op, args)
+    written = [] if not op.mutates else [
+        t for a, v in zip(op.schema.args, args) if a.mutates for t in (v if a.is_list else (v,)) if t is not None]
+    versions = [version(t) for t in written]
+    before = modes()
+    set_modes(before | _NOT_RECORDED)
+    try:
+        result = _ask(func, handlers, positional, kwargs)
+    finally:
+        set_modes(before)
+    for t, old in zip(written, versions):
+        # A wrapper's handler wrote to what it wraps; whoever saved the wrapper must notice.
+        if version(t) == old and not t._keys & INFERENCE:
+            bump(t)
+    if op.is_view:
+        _track(op, args, result)
+    return tuple(result) if isinstance(result, list) else result
+
+
+def _ask(func: Any, handlers: list[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    types = tuple(type(h) for h in handlers)
+    asked: list[str] = []
+    stack = mode_stack()
+    if stack:
+        mode = stack[-1]
+        with without_modes(1):
+            result = mode.__torch_dispatch__(func, types, args, kwargs)
+        if result is not NotImplemented:
+            return result
+        asked.append(f"  - mode object {mode}")
+    for h in handlers:
+        result = type(h).__torch_dispatch__(func, types, args, kwargs)
+        if result is not NotImplemented:
+            return result
+        asked.append(f"  - tensor subclass {type(h)}")
+    shown = "\n".join(asked)
+    raise TypeError(
+        f"Multiple dispatch failed for '{func}'; all __torch_dispatch__ handlers returned NotImplemented:\n\n{shown}"
+        "\n\nFor more information, try re-running with TORCH_LOGS=not_implemented")
+
+
+def _track(op: Op, args: tuple[Any, ...], result: Any) -> None:
+    """A wrapper that a handler made for a view tracks its base, as a plain tensor's view does."""
+    src = args[0]
+    for t in result if isinstance(result, (tuple, list)) else (result,):
+        if isinstance(t, TensorBase) and t is not src and t._base_field is None and takes_over(type(t)) \
+                and not (t._keys | src._keys) & INFERENCE and t._grad_fn is None:
+            t._base_field = src if src._base_field is None else src._base_field
+            t._keys |= VIEW
+            t._view_op, t._view_args = op, args
+            t._vc = counter(src)
+            t._attr_version = t._vc.value
+
+
+# -- making subclasses --------------------------------------------------------------------------------------------
+def make_wrapper(cls: Any, size: Any, *, strides: Any = None, storage_offset: Any = None, memory_format: Any = None,
+                 dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: bool = False,
+                 requires_grad: bool = False, dispatch_sizes_strides_policy: Any = None, dispatch_device: bool = False,
+                 dispatch_layout: bool = False, _extra_dispatch_keys: Any = None,
+                 storage_size: int | None = None) -> Any:
+    """`Tensor._make_wrapper_subclass`: shape, dtype and device without memory; its handler computes."""
+    from ._backends.meta import MetaStorage
+    from ._creation import _device_arg
+    from ._device import CPU
+    from ._dispatch.keys import device_bit
+    from ._dtype import get_default_dtype
+    from ._layout import strided
+    from ._native import alloc_instance
+    from ._ops.rules.shape import placed
+
+    if not (isinstance(cls, type) and issubclass(cls, TensorBase)):
+        raise TypeError(f"_make_wrapper_subclass(): argument 'cls' must be a subclass of Tensor, got {cls}")
+    if not takes_over(cls):
+        raise RuntimeError(f"{cls.__name__} must define __torch_dispatch__")
+    for name, value in (("memory_format", memory_format), ("pin_memory", pin_memory or None),
+                        ("dispatch_sizes_strides_policy", dispatch_sizes_strides_policy),
+                        ("dispatch_device", dispatch_device or None), ("dispatch_layout", dispatch_layout or None),
+                        ("_extra_dispatch_keys", _extra_dispatch_keys)):
+        if value is not None:
+            raise NotImplementedError(f"_make_wrapper_subclass(): argument '{name}' is not supported, got {value}")
+    if layout is not None and layout is not strided:
+        raise NotImplementedError(f"_make_wrapper_subclass(): argument 'layout' must be torch.strided, got {layout}")
+    t: Any = alloc_instance(TensorBase, cls)
+    t._shape = tuple(int(s) for s in size)
+    t._stride = contiguous_strides(t._shape) if strides is None else tuple(int(s) for s in strides)
+    t._offset = 0 if storage_offset is None else int(storage_offset)
+    t._dtype = get_default_dtype() if dtype is None else dtype
+    t._device = CPU if device is None else placed(_device_arg("_make_wrapper_subclass", device))
+    t._keys = device_bit(t._device.type) | HOT.class_keys(cls)
+    elements = 1 + sum((n - 1) * s for n, s in zip(t._shape, t._stride)) if 0 not in t._shape else 0
+    t._storage = MetaStorage((elements + t._offset) * t._dtype.itemsize if storage_size is None else storage_size)
+    if requires_grad:
+        t.requires_grad = True
+    return t
+
+
+# -- values on the host -------------------------------------------------------------------------------------------
+def _value(t: Any) -> Any:
+    if t._keys & TORCH_DISPATCH:
+        if t._storage.ptr == 0:
+            raise RuntimeError(f"{type(t).__name__} wraps other tensors and has no value of its own: its "
+                               "__torch_dispatch__ must answer aten._local_scalar_dense.default")
+        t = t.as_subclass(HOT.tensor)
+    return t.item()
+
+
+def item(t: Any) -> Any:
+    """`item()` of a tensor whose handler is to be asked."""
+    namespace = CUSTOM.setdefault("aten", {})
+    op = namespace.get("_local_scalar_dense")
+    if op is None:
+        op = Op("aten::_local_scalar_dense", "_local_scalar_dense(Tensor self) -> Scalar")
+        op.derivative = NO_GRADIENT
+        for kind, bit in DEVICE_BITS.items():
+            if kind != "meta":
+                op.kernels[bit] = FnKernel(_value)
+        namespace["_local_scalar_dense"] = op
+    return op.call((t,))

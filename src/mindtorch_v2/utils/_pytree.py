@@ -1,0 +1,257 @@
+"""`torch.utils._pytree`: nested containers as a flat list of leaves and a description of the nesting.
+
+Invariant: `tree_unflatten(*tree_flatten(tree))` equals `tree`; what no node type is registered for is a leaf.
+"""
+from __future__ import annotations
+
+from collections import OrderedDict, defaultdict, deque
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
+
+__all__ = [
+    "LeafSpec", "PyTree", "TreeSpec", "register_pytree_node", "tree_all", "tree_all_only", "tree_any", "tree_any_only",
+    "tree_flatten", "tree_iter", "tree_leaves", "tree_map", "tree_map_", "tree_map_only", "tree_map_only_",
+    "tree_structure", "tree_unflatten",
+]
+
+PyTree = Any
+Context = Any
+Leaf = Callable[[Any], bool] | None
+
+
+class NodeDef(NamedTuple):
+    """How one container type comes apart and together again."""
+
+    type: type
+    flatten_fn: Callable[[Any], tuple[list[Any], Context]]
+    unflatten_fn: Callable[[Iterable[Any], Context], Any]
+
+
+SUPPORTED_NODES: dict[type, NodeDef] = {}
+
+
+class TreeSpec:
+    """The nesting of a tree without its leaves."""
+
+    def __init__(self, type: Any, context: Context, children_specs: list[TreeSpec]) -> None:
+        self.type = type
+        self.context = context
+        self.children_specs = children_specs
+        self.num_children = len(children_specs)
+        self.num_leaves: int = sum(c.num_leaves for c in children_specs)
+        self.num_nodes: int = 1 + sum(c.num_nodes for c in children_specs)
+
+    def is_leaf(self) -> bool:
+        return False
+
+    def children(self) -> list[TreeSpec]:
+        return list(self.children_specs)
+
+    def child(self, index: int) -> TreeSpec:
+        return self.children_specs[index]
+
+    def unflatten(self, leaves: Iterable[Any]) -> PyTree:
+        return tree_unflatten(leaves, self)
+
+    def flatten_up_to(self, tree: PyTree) -> list[PyTree]:
+        """The parts of `tree` where this nesting has leaves."""
+        out: list[PyTree] = []
+        self._flatten_up_to(tree, out)
+        return out
+
+    def _flatten_up_to(self, tree: PyTree, out: list[PyTree]) -> None:
+        kind = _node_type(tree)
+        if kind is not self.type:
+            raise ValueError(f"Type mismatch; expected {self.type!r}, but got {kind!r}.")
+        children, context = SUPPORTED_NODES[kind].flatten_fn(tree)
+        if len(children) != self.num_children or (self.type is not deque and context != self.context):
+            raise ValueError(f"Node mismatch; expected {self.num_children} children with context {self.context!r}, but "
+                             f"got {len(children)} with context {context!r}.")
+        for child, spec in zip(children, self.children_specs):
+            spec._flatten_up_to(child, out)
+
+    def __eq__(self, other: object) -> bool:
+        return (type(other) is type(self) and isinstance(other, TreeSpec) and other.type is self.type
+                and other.context == self.context and other.children_specs == self.children_specs)
+
+    def __hash__(self) -> int:
+        return hash((self.type, self.num_leaves, self.num_nodes))
+
+    def __repr__(self) -> str:
+        return f"TreeSpec({self.type.__name__}, {self.context}, {self.children_specs})"
+
+
+class LeafSpec(TreeSpec):
+    """A leaf."""
+
+    def __init__(self) -> None:
+        super().__init__(None, None, [])
+        self.num_leaves = 1
+
+    def is_leaf(self) -> bool:
+        return True
+
+    def _flatten_up_to(self, tree: PyTree, out: list[PyTree]) -> None:
+        out.append(tree)
+
+    def __repr__(self) -> str:
+        return "*"
+
+
+_LEAF = LeafSpec()
+
+
+def treespec_leaf() -> LeafSpec:
+    return LeafSpec()
+
+
+# -- node types ---------------------------------------------------------------------------------------------------
+def register_pytree_node(cls: Any, flatten_fn: Callable[[Any], Any], unflatten_fn: Callable[..., Any], *,
+                         serialized_type_name: str | None = None, to_dumpable_context: Any = None,
+                         from_dumpable_context: Any = None, flatten_with_keys_fn: Any = None) -> None:
+    """Make instances of `cls` nodes. What is for serialised or keyed trees is refused: there are none here."""
+    for name, value in (("to_dumpable_context", to_dumpable_context), ("from_dumpable_context", from_dumpable_context),
+                        ("flatten_with_keys_fn", flatten_with_keys_fn), ("serialized_type_name", serialized_type_name)):
+        if value is not None:
+            raise NotImplementedError(f"register_pytree_node(): argument '{name}' is not supported, got {value}")
+    if cls in SUPPORTED_NODES:
+        raise ValueError(f"{cls} is already registered as pytree node.")
+    SUPPORTED_NODES[cls] = NodeDef(cls, flatten_fn, unflatten_fn)
+
+
+def _is_namedtuple(tree: Any) -> bool:
+    return isinstance(tree, tuple) and hasattr(type(tree), "_fields")
+
+
+class _NamedTuples:
+    """Stands for every class made by `namedtuple`."""
+
+
+def _node_type(tree: PyTree) -> Any:
+    kind = type(tree)
+    if kind in SUPPORTED_NODES:
+        return kind
+    return _NamedTuples if _is_namedtuple(tree) else kind
+
+
+def _values(d: Any) -> tuple[list[Any], list[Any]]:
+    return list(d.values()), list(d.keys())
+
+
+SUPPORTED_NODES.update({kind: NodeDef(kind, flat, back) for kind, flat, back in (
+    (list, lambda d: (list(d), None), lambda values, _: list(values)),
+    (tuple, lambda d: (list(d), None), lambda values, _: tuple(values)),
+    (dict, _values, lambda values, keys: dict(zip(keys, values))),
+    (OrderedDict, _values, lambda values, keys: OrderedDict(zip(keys, values))),
+    (defaultdict, lambda d: (list(d.values()), [d.default_factory, list(d)]),
+     lambda values, context: defaultdict(context[0], zip(context[1], values))),
+    (deque, lambda d: (list(d), d.maxlen), lambda values, maxlen: deque(values, maxlen=maxlen)),
+    (_NamedTuples, lambda d: (list(d), type(d)), lambda values, cls: cls(*values)),
+)})
+
+
+# -- trees --------------------------------------------------------------------------------------------------------
+def tree_is_leaf(tree: PyTree, is_leaf: Leaf = None) -> bool:
+    return (is_leaf is not None and is_leaf(tree)) or _node_type(tree) not in SUPPORTED_NODES
+
+
+def tree_flatten(tree: PyTree, is_leaf: Leaf = None) -> tuple[list[Any], TreeSpec]:
+    """The leaves from left to right, and the nesting."""
+    leaves: list[Any] = []
+    return leaves, _flatten(tree, leaves, is_leaf)
+
+
+def _flatten(tree: PyTree, leaves: list[Any], is_leaf: Leaf) -> TreeSpec:
+    if tree_is_leaf(tree, is_leaf):
+        leaves.append(tree)
+        return _LEAF
+    kind = _node_type(tree)
+    children, context = SUPPORTED_NODES[kind].flatten_fn(tree)
+    return TreeSpec(kind, context, [_flatten(child, leaves, is_leaf) for child in children])
+
+
+def tree_unflatten(leaves: Iterable[Any], treespec: TreeSpec) -> PyTree:
+    """The tree with this nesting and these leaves."""
+    values = list(leaves)
+    if len(values) != treespec.num_leaves:
+        raise ValueError(f"tree_unflatten(leaves, treespec): `leaves` has length {len(values)} but the spec refers to "
+                         f"a pytree that holds {treespec.num_leaves} items ({treespec}).")
+    return _unflatten(iter(values), treespec)
+
+
+def _unflatten(leaves: Iterator[Any], spec: TreeSpec) -> PyTree:
+    if spec.is_leaf():
+        return next(leaves)
+    children = [_unflatten(leaves, child) for child in spec.children_specs]
+    return SUPPORTED_NODES[spec.type].unflatten_fn(children, spec.context)
+
+
+def tree_iter(tree: PyTree, is_leaf: Leaf = None) -> Iterator[Any]:
+    return iter(tree_flatten(tree, is_leaf)[0])
+
+
+def tree_leaves(tree: PyTree, is_leaf: Leaf = None) -> list[Any]:
+    return tree_flatten(tree, is_leaf)[0]
+
+
+def tree_structure(tree: PyTree, is_leaf: Leaf = None) -> TreeSpec:
+    return tree_flatten(tree, is_leaf)[1]
+
+
+def tree_map(func: Callable[..., Any], tree: PyTree, *rests: PyTree, is_leaf: Leaf = None) -> PyTree:
+    """`func` on every leaf, and on what other trees have in its place."""
+    leaves, spec = tree_flatten(tree, is_leaf)
+    columns = [leaves, *(spec.flatten_up_to(r) for r in rests)]
+    return tree_unflatten([func(*row) for row in zip(*columns)], spec)
+
+
+def tree_map_(func: Callable[..., Any], tree: PyTree, *rests: PyTree, is_leaf: Leaf = None) -> PyTree:
+    """As `tree_map`, for what `func` does; gives the tree itself back."""
+    leaves, spec = tree_flatten(tree, is_leaf)
+    for row in zip(leaves, *(spec.flatten_up_to(r) for r in rests)):
+        func(*row)
+    return tree
+
+
+def _selects(chosen: Any) -> Callable[[Any], bool]:
+    if isinstance(chosen, (type, tuple)):
+        return lambda leaf: isinstance(leaf, chosen)
+    if callable(chosen):
+        return lambda leaf: bool(chosen(leaf))
+    raise TypeError("Argument must be a type, a tuple of types, or a callable.")
+
+
+def map_only(type_or_types_or_pred: Any, /) -> Callable[[Callable[[Any], Any]], Callable[[Any], Any]]:
+    """Decorates a function of leaves so that other leaves pass unchanged."""
+    chosen = _selects(type_or_types_or_pred)
+
+    def wrapper(func: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        return lambda leaf: func(leaf) if chosen(leaf) else leaf
+
+    return wrapper
+
+
+def tree_map_only(type_or_types_or_pred: Any, /, func: Callable[[Any], Any], tree: PyTree,
+                  is_leaf: Leaf = None) -> PyTree:
+    return tree_map(map_only(type_or_types_or_pred)(func), tree, is_leaf=is_leaf)
+
+
+def tree_map_only_(type_or_types_or_pred: Any, /, func: Callable[[Any], Any], tree: PyTree,
+                   is_leaf: Leaf = None) -> PyTree:
+    return tree_map_(map_only(type_or_types_or_pred)(func), tree, is_leaf=is_leaf)
+
+
+def tree_all(pred: Callable[[Any], bool], tree: PyTree, is_leaf: Leaf = None) -> bool:
+    return all(map(pred, tree_iter(tree, is_leaf)))
+
+
+def tree_any(pred: Callable[[Any], bool], tree: PyTree, is_leaf: Leaf = None) -> bool:
+    return any(map(pred, tree_iter(tree, is_leaf)))
+
+
+def tree_all_only(type_or_types: Any, /, pred: Callable[[Any], bool], tree: PyTree, is_leaf: Leaf = None) -> bool:
+    return all(pred(leaf) for leaf in tree_iter(tree, is_leaf) if isinstance(leaf, type_or_types))
+
+
+def tree_any_only(type_or_types: Any, /, pred: Callable[[Any], bool], tree: PyTree, is_leaf: Leaf = None) -> bool:
+    return any(pred(leaf) for leaf in tree_iter(tree, is_leaf) if isinstance(leaf, type_or_types))
