@@ -189,5 +189,6 @@ def test_A6_the_vendors_own_refusal_lists_what_is_accepted() -> None:
 
 
 def test_A6_a_dtype_without_a_kernel_names_what_is_accepted() -> None:
-    with pytest.raises(RuntimeError, match="cumprod: complex64 is not available on NPU.*aclnnCumprod accepts.*float32"):
-        torch.ones(2, dtype=torch.complex64, device="npu").cumprod(0)
+    x = torch.ones(1, 1, 4, dtype=torch.int64, device="npu")
+    with pytest.raises(RuntimeError, match="int64 is not available on NPU.*aclnnConvolution accepts.*float32"):
+        torch.nn.functional.conv1d(x, x)
