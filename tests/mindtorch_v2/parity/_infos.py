@@ -133,7 +133,9 @@ def _listed(key: Key, dtype: str, requires_grad: bool) -> tuple[Any, ...]:
         warnings.simplefilter("ignore")
         # Not info.sample_inputs(): that asks inspect where each sample was made, which is most of its time.
         made = key.info.sample_inputs_func(key.info, "cpu", getattr(oracle, dtype), requires_grad)
-        return tuple(sample for sample in itertools.islice(made, LOOK_AHEAD) if _size(sample) <= MAX_ELEMENTS)
+        taken = [sample for sample in itertools.islice(made, LOOK_AHEAD) if _size(sample) <= MAX_ELEMENTS]
+        # Dropout inside another operator has values that nobody can compare.
+        return tuple(sample for sample in taken if not sample.kwargs.get("dropout_p"))
 
 
 def _size(sample: Any) -> int:
@@ -170,15 +172,17 @@ def in_subject(info: Any) -> Any:
     Where PyTorch's table wraps the operator in a Python function, that very function is used, with `torch` meaning the
     library under test.
     """
-    function = info.op
-    if isinstance(function, types.FunctionType) and function.__module__.startswith("torch.testing"):
-        scope = {**function.__globals__, "torch": torch}
-        made = types.FunctionType(
-            function.__code__, scope, function.__name__, function.__defaults__, function.__closure__
-        )
-        made.__kwdefaults__ = function.__kwdefaults__
-        return made
-    return _path(info.name)
+    return rebound(info.op) or _path(info.name)
+
+
+def rebound(function: Any) -> Any:
+    """A function of PyTorch's table with `torch` meaning the library under test; None for any other function."""
+    if not isinstance(function, types.FunctionType) or not function.__module__.startswith("torch.testing"):
+        return None
+    scope = {**function.__globals__, "torch": torch}
+    made = types.FunctionType(function.__code__, scope, function.__name__, function.__defaults__, function.__closure__)
+    made.__kwdefaults__ = function.__kwdefaults__
+    return made
 
 
 def arguments(sample: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:

@@ -27,7 +27,9 @@ WRITTEN_BY_HAND: tuple[str, ...] = tuple(
 
 # Functions of `torch.nn.functional` that are no rows but have an OpInfo.
 FUNCTIONS: tuple[str, ...] = tuple(
-    "max_unpool1d local_response_norm normalize interpolate upsample_nearest upsample_bilinear grid_sample".split()
+    """max_unpool1d local_response_norm normalize interpolate upsample_nearest upsample_bilinear grid_sample tanhshrink
+    softsign softmin dropout2d dropout3d gaussian_nll_loss multilabel_soft_margin_loss
+    triplet_margin_with_distance_loss""".split()
 )
 
 # OpInfos that cannot be asked here, with the reason.
@@ -59,7 +61,8 @@ TIES = frozenset("sort argsort msort topk kthvalue mode median nanmedian cummax 
 # Results of a random generator: shapes and dtypes are compared, values are not.
 RANDOM_ROWS = frozenset(
     "rand randn randint rand_like randn_like randint_like randperm normal bernoulli multinomial dropout uniform "
-    "exponential cauchy geometric log_normal".split()
+    "exponential cauchy geometric log_normal alpha_dropout feature_dropout feature_alpha_dropout dropout2d dropout3d "
+    "rrelu".split()
 )
 
 Sample = Callable[[Any], Any]
@@ -156,6 +159,10 @@ SAMPLES: dict[str, list[Sample]] = {
     "threshold": [lambda t: aten(t, "threshold", x(t), 0.75, -3.0)],
 }
 
+# Rows in which rounding is magnified, so that two good results differ: how much farther than PyTorch's from the precise
+# result ours may be. Attention takes exponentials of large scores.
+SENSITIVE: dict[str, float] = {"scaled_dot_product_attention": 4.0}
+
 # Rows that need no samples of their own, with the reason.
 REASONS: dict[str, str] = {}
 
@@ -167,6 +174,11 @@ def internal(row: str) -> bool:
 
 # Rows whose node has another name than PyTorch's, with the reason.
 OTHER_NODE_NAMES: dict[str, str] = {
+    **dict.fromkeys(
+        """cdist embedding_bag multi_margin_loss multilabel_margin_loss pairwise_distance pdist rrelu
+        scaled_dot_product_attention""".split(),
+        "made of other operators",
+    ),
     "special_ndtr": "PyTorch multiplies by a C++ number, which has a node of its own",
     "combinations": "PyTorch selects with masks and stacks; here one index gathers",
     "quantile": "PyTorch squeezes in place, which has a node of its own",
@@ -201,6 +213,9 @@ WRONG_LAYOUTS: dict[str, tuple[str, ...]] = {
     "batch_norm": ("emptied",),
     "instance_norm": ("emptied",),
     "native_batch_norm": ("emptied",),
+    "scaled_dot_product_attention": ("emptied",),  # batches that do not fit each other
+    "multi_margin_loss": ("emptied",),  # the loss is never written
+    "multilabel_margin_loss": ("emptied",),
     "pixel_unshuffle": ("emptied",),  # the input comes back in its own shape
 }
 

@@ -12,13 +12,15 @@ import mindtorch_v2 as torch
 from ._activations import *  # noqa: F403
 from ._layers import *  # noqa: F403
 from ._losses import *  # noqa: F403
+from ._margins import *  # noqa: F403
 from ._pooling import *  # noqa: F403
 from ._vision import *  # noqa: F403
 
 # Functions that are those of `torch`, made when first asked for.
 _OF_TORCH = frozenset(
     """conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d pixel_shuffle pixel_unshuffle
-    channel_shuffle native_channel_shuffle""".split()
+    channel_shuffle native_channel_shuffle hardshrink prelu bilinear cosine_similarity pairwise_distance
+    pdist""".split()
 )
 
 

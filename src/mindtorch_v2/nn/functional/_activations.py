@@ -12,6 +12,7 @@ import mindtorch_v2 as torch
 
 from ..._dispatch import registry
 from ..._tensor import Tensor
+from ._rows import row
 
 _gelu = registry.get("gelu").call
 _silu = registry.get("silu").call
@@ -132,3 +133,59 @@ def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dty
     if dim is None:
         dim = _get_softmax_dim("log_softmax", input.ndim, _stacklevel)
     return torch.log_softmax(input, dim, dtype)
+
+
+def glu(input: Tensor, dim: int = -1) -> Tensor:
+    return row("gates", "glu").call((input, dim))
+
+
+def softshrink(input: Tensor, lambd: float = 0.5, *, out: Tensor | None = None) -> Tensor:
+    if out is not None:
+        return row("gates", "softshrink.out").call((input, lambd, out))
+    return row("gates", "softshrink").call((input, lambd))
+
+
+def tanhshrink(input: Tensor) -> Tensor:
+    return input - input.tanh()
+
+
+def softsign(input: Tensor) -> Tensor:
+    return input / (input.abs() + 1)
+
+
+def softmin(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
+    if dim is None:
+        dim = _get_softmax_dim("softmin", input.ndim, _stacklevel)
+    return torch.softmax(-input, dim, dtype)
+
+
+def rrelu(
+    input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False, inplace: bool = False
+) -> Tensor:
+    return torch.rrelu_(input, lower, upper, training) if inplace else torch.rrelu(input, lower, upper, training)
+
+
+def rrelu_(input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False) -> Tensor:
+    return torch.rrelu_(input, lower, upper, training)
+
+
+def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
+    return registry.get("threshold_" if inplace else "threshold").call((input, threshold, value))
+
+
+def threshold_(input: Tensor, threshold: float, value: float) -> Tensor:
+    return registry.get("threshold_").call((input, threshold, value))
+
+
+def gumbel_softmax(
+    logits: Tensor, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1
+) -> Tensor:
+    if eps != 1e-10:
+        warnings.warn("`eps` parameter is deprecated and has no effect.", stacklevel=2)
+    noise = -torch.empty_like(logits, memory_format=torch.contiguous_format).exponential_().log()
+    soft = ((logits + noise) / tau).softmax(dim)
+    if not hard:
+        return soft
+    index = soft.max(dim, keepdim=True)[1]
+    picked = torch.zeros_like(logits, memory_format=torch.contiguous_format).scatter_(dim, index, 1.0)
+    return picked - soft.detach() + soft

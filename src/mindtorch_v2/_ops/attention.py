@@ -1,0 +1,79 @@
+"""Attention by scaled dot products.
+
+Invariant: a query that may look at nothing gets zeros, never NaN.
+"""
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from .._dispatch import registry
+from .._dtype import bool as bool_
+from .._dtype import float32
+from .rules.formulas import narrow, wide
+from .rules.reduce import scalar_name
+from .table import composite
+
+_dropout = registry.get("dropout")
+_NAMES = {"float32": "float", "float64": "double", "float16": "c10::Half", "bfloat16": "c10::BFloat16"}
+
+
+def _check(query: Any, key: Any, value: Any, attn_mask: Any, is_causal: bool) -> None:
+    if query._dtype is not key._dtype or query._dtype is not value._dtype:
+        q, k, v = (_NAMES.get(t._dtype.name, t._dtype.name) for t in (query, key, value))
+        raise RuntimeError("Expected query, key, and value to have the same dtype, but got query.dtype: "
+                           f"{q} key.dtype: {k} and value.dtype: {v} instead.")
+    if min(len(t._shape) for t in (query, key, value)) < 2:
+        raise RuntimeError("Expected query, key, and value to all be  at least 2 dimensional, but got query.dim: "
+                           f"{len(query._shape)} key.dim: {len(key._shape)} and value.dim: {len(value._shape)} "
+                           "instead.")
+    if attn_mask is not None:
+        if attn_mask._dtype not in (bool_, float32, query._dtype):
+            raise RuntimeError("Expected attn_mask dtype to be bool or float or to match query dtype, but got "
+                               f"attn_mask.dtype: {scalar_name(attn_mask._dtype)} and  query.dtype: "
+                               f"{scalar_name(query._dtype)} instead.")
+        if is_causal:
+            raise RuntimeError("_scaled_dot_product_attention: Explicit attn_mask should not be set when "
+                               "is_causal=True")
+
+
+def _grouped(query: Any, t: Any, name: str) -> Any:
+    """Heads of keys and values serve several heads of queries."""
+    heads, mine = query._shape[-3], t._shape[-3]
+    if mine == 0 or heads % mine:
+        raise RuntimeError(f"Number of heads in {name} must divide the number of heads in query, got {mine} and "
+                           f"{heads}")
+    return t if heads == mine else t.repeat_interleave(heads // mine, -3)
+
+
+def _attention(query: Any, key: Any, value: Any, attn_mask: Any, dropout_p: float, is_causal: bool,
+               scale: float | None, enable_gqa: bool) -> Any:
+    _check(query, key, value, attn_mask, is_causal)
+    if enable_gqa:
+        key, value = _grouped(query, key, "key"), _grouped(query, value, "value")
+    q, k, v = wide(query), wide(key), wide(value)
+    width = query._shape[-1]
+    factor = (1.0 / math.sqrt(width) if width else 1.0) if scale is None else scale
+    scores = q.matmul(k.transpose(-2, -1)) * factor
+    hidden: Any = None
+    if is_causal:
+        rows, columns = query._shape[-2], key._shape[-2]
+        hidden = query.detach().new_ones((rows, columns), dtype=bool_).tril().logical_not()
+    elif attn_mask is not None and attn_mask._dtype is bool_:
+        hidden = attn_mask.logical_not()
+    elif attn_mask is not None:
+        scores = scores + attn_mask
+    if hidden is not None:
+        scores = scores.masked_fill(hidden, -math.inf)
+    weights = scores.softmax(-1)
+    if hidden is not None or attn_mask is not None:
+        nowhere = (scores.detach() == -math.inf).all(-1, True)
+        weights = weights.masked_fill(nowhere, 0)
+    if dropout_p > 0:
+        weights = _dropout.call((weights, dropout_p, True))
+    return narrow(weights.matmul(v), query)
+
+
+composite("scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, "
+          "float dropout_p=0.0, bool is_causal=False, *, float? scale=None, bool enable_gqa=False) -> Tensor",
+          _attention, function=False, method=False)

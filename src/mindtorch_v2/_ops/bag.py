@@ -1,0 +1,126 @@
+"""Bags of embeddings: sums, means and maxima of rows of a table.
+
+Invariant: a bag without rows gives zeros; rows of the padding index are not in the bag.
+"""
+from __future__ import annotations
+
+from typing import Any
+
+from .._dispatch import registry
+from .._dispatch.op import Op
+from .._dtype import int32, int64
+from .rules.formulas import narrow, wide
+from .rules.reduce import scalar_name
+from .table import composite
+
+_EMBEDDING = registry.get("embedding")
+_WHERE = registry.get("where")
+_SUM, _MEAN, _MAX = 0, 1, 2
+
+
+def _check(weight: Any, indices: Any, offsets: Any, mode: int, per_sample_weights: Any,
+           include_last_offset: bool) -> None:
+    if len(indices._shape) not in (1, 2):
+        raise RuntimeError(f"input has to be a 1D or 2D Tensor, but got Tensor of dimension {len(indices._shape)}")
+    if len(offsets._shape) != 1:
+        raise RuntimeError(f"offsets has to be a 1D Tensor, but got Tensor of dimension {len(offsets._shape)}")
+    if len(weight._shape) != 2:
+        raise RuntimeError(f"weight has to be a 2D Tensor, but got Tensor of dimension {len(weight._shape)}")
+    for t, name in ((indices, "indices"), (offsets, "offsets")):
+        if t._dtype is not int64 and t._dtype is not int32:
+            raise RuntimeError(f"Expected tensor for argument #1 '{name}' to have one of the following scalar types: "
+                               f"Long, Int; but got torch.{scalar_name(t._dtype)}Tensor instead (while checking "
+                               "arguments for embedding_bag)")
+    if weight._dtype.category != 2:
+        raise RuntimeError("expected scalar type Float, Half, BFloat16 or Double but found "
+                           f"{scalar_name(weight._dtype)}")
+    if per_sample_weights is not None:
+        if mode != _SUM:
+            raise RuntimeError("embedding_bag: per_sample_weights only supported with mode='sum'")
+        if per_sample_weights._dtype is not weight._dtype:
+            raise RuntimeError(f"expected scalar type {scalar_name(weight._dtype)} but found "
+                               f"{scalar_name(per_sample_weights._dtype)}")
+    if include_last_offset and offsets._shape[0] < 1:
+        raise RuntimeError("include_last_offset: number of offset should be at least 1")
+
+
+def _bag(weight: Any, indices: Any, offsets: Any, scale_grad_by_freq: bool, mode: int, sparse: bool,
+         per_sample_weights: Any, include_last_offset: bool, padding_idx: int) -> Any:
+    _check(weight, indices, offsets, mode, per_sample_weights, include_last_offset)
+    if sparse:
+        raise NotImplementedError("embedding_bag: sparse gradients are not available here; use sparse=False")
+    n = indices._shape[0]
+    starts = offsets.to(int64)
+    if starts.is_meta:
+        bags = starts._shape[0] - (1 if include_last_offset else 0)
+        places = starts.new_empty((bags, weight._shape[1]) if mode == _MAX else (bags,))
+        return weight.new_empty((bags, weight._shape[1])), starts.new_empty((n,)), starts.new_empty((bags,)), places
+    if starts._shape[0] and int(starts[0]) != 0:
+        raise RuntimeError("offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from "
+                           f"position 0. However, got {int(starts[0])}")
+    if starts._shape[0] and int(starts[-1]) > n:
+        raise RuntimeError(f"offsets[-1] can not be greater than input's length({n}) but got offsets[-1] of "
+                           f"{int(starts[-1])}")
+    bags = starts._shape[0] - (1 if include_last_offset else 0)
+    starts = starts.narrow(0, 0, bags)
+    # The bag of each row: how many bags have begun so far.
+    begun = starts.new_zeros((n + 1,)).index_add(0, starts, starts.new_ones((bags,)))
+    where = (begun.narrow(0, 0, n).cumsum(0) - 1).clamp_min(0)
+    rows = wide(_EMBEDDING.call((weight, indices, padding_idx, scale_grad_by_freq, False)))
+    kept = starts.new_ones((n,))
+    if padding_idx >= 0:
+        kept = (indices != padding_idx).to(int64)
+        rows = rows * kept.unsqueeze(1).to(rows._dtype)
+    sizes = starts.new_zeros((bags,)).index_add(0, where, kept) if bags else starts.new_zeros((0,))
+    if mode == _MAX:
+        out, chosen = _largest(rows, indices, where, kept, sizes, bags)
+        return narrow(out, weight), where, sizes, chosen
+    if per_sample_weights is not None:
+        rows = rows * per_sample_weights.unsqueeze(1)
+    total = rows.detach().new_zeros((bags, weight._shape[1])).index_add(0, where, rows)
+    if mode == _MEAN:
+        total = total / sizes.clamp_min(1).unsqueeze(1).to(total._dtype)
+    return narrow(total, weight), where, sizes, starts.new_zeros((bags,))
+
+
+def _largest(rows: Any, indices: Any, where: Any, kept: Any, sizes: Any, bags: int) -> tuple[Any, Any]:
+    """Rows of a bag side by side, then the largest along them."""
+    longest = int(sizes.max()) if bags else 0
+    width = rows._shape[1]
+    if longest == 0:
+        return rows.new_zeros((bags, width)), where.new_zeros((bags, width))
+    # The place of each kept row in its bag; rows that are not in the bag go to a place nobody reads.
+    before = sizes.cumsum(0) - sizes
+    place = kept.cumsum(0) - 1 - before.index_select(0, where)
+    flat = _WHERE.call((kept == 1, where * longest + place, where.new_full((), bags * longest)))
+    low = -float("inf")
+    table = rows.new_full((bags * longest + 1, width), low).index_copy(0, flat, rows)
+    names = where.new_zeros((bags * longest + 1,)).index_copy(0, flat, indices.to(int64))
+    best, at = table.narrow(0, 0, bags * longest).reshape((bags, longest, width)).max(1)
+    empty = (sizes == 0).unsqueeze(1)
+    chosen = names.narrow(0, 0, bags * longest).reshape((bags, longest)).gather(1, at).masked_fill(empty, 0)
+    return best.masked_fill(empty, 0), chosen
+
+
+_ARGS = "Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq=False, int mode=0, " \
+        "bool sparse=False, Tensor? per_sample_weights=None, bool include_last_offset=False"
+BAG: Op = composite(f"_embedding_bag({_ARGS}, int padding_idx=-1) -> (Tensor, Tensor, Tensor, Tensor)", _bag,
+                    function=False, method=False)
+composite(f"embedding_bag({_ARGS}) -> (Tensor, Tensor, Tensor, Tensor)", lambda *args: BAG.call((*args, -1)),
+          method=False)
+
+
+def _padded(*args: Any) -> Any:
+    weight, padding_idx = args[0], args[8]
+    if padding_idx is None:
+        return BAG.call((*args[:8], -1))
+    rows = weight._shape[0]
+    if not -rows <= padding_idx < rows:
+        raise RuntimeError("padding_idx must be within the number of embeddings, -" f"{rows} through {rows - 1}, but "
+                           f"got {padding_idx}")
+    return BAG.call((*args[:8], padding_idx % rows))
+
+
+composite("embedding_bag.padding_idx(Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq, int mode, "
+          "bool sparse, Tensor? per_sample_weights, bool include_last_offset, int? padding_idx) "
+          "-> (Tensor, Tensor, Tensor, Tensor)", _padded, method=False)

@@ -1,0 +1,270 @@
+"""Gated, shrinking and leaky activation functions.
+
+Invariant: as in `activation.py`: a backward operator is a row with a derivative of its own, and half types are computed
+in float32.
+"""
+from __future__ import annotations
+
+from typing import Any
+
+from .._dispatch import registry
+from .._dispatch.op import Op, Spec
+from .._tensor_base import alias, contiguous_strides, is_contiguous
+from .activation import hidden
+from .pointwise import only
+from .rules.accept import FLOATS
+from .rules.base import like, spec, wrap_dim
+from .rules.formulas import narrow, pair, wide, zeros_like
+from .rules.reduce import scalar_name
+from .rules.shape import preserved_strides
+from .table import composite, op
+
+_where = registry.get("where")
+_cat = registry.get("cat")
+
+
+# -- shrinking --------------------------------------------------------------------------------------------------------
+def _hardshrink_backward(grad_out: Any, self: Any, lambd: Any) -> Any:
+    g, x = pair(grad_out, self)
+    return narrow(_where.call(((x >= -lambd).logical_and(x <= lambd), 0, g)), grad_out, self)
+
+
+_hard_backward: Op = hidden(
+    "hardshrink_backward(Tensor grad_out, Tensor self, Scalar lambd) -> Tensor",
+    meta=only(FLOATS, "hardshrink_backward_cpu", "grad_out", "self"), kernel=_hardshrink_backward, out=True,
+    grad=dict(grad_out=lambda g, self, lambd: _hard_backward.call((g, self, lambd)), self=lambda g: zeros_like(g)))
+op("hardshrink(Tensor self, Scalar lambd=0.5) -> Tensor", meta=only(FLOATS, "hardshrink_cpu", "self"), out=True,
+   kernel=lambda self, lambd: _where.call(((self >= -lambd).logical_and(self <= lambd), 0, self)),
+   grad=dict(self=lambda g, self, lambd: _hard_backward.call((g, self, lambd))))
+
+
+def _check_lambd(lambd: Any) -> None:
+    if lambd < 0:
+        raise RuntimeError(f"lambda must be greater or equal to 0, but found to be {lambd:g}.")
+
+
+def _softshrink(self: Any, lambd: Any) -> Any:
+    _check_lambd(lambd)
+    x = wide(self)
+    return narrow(_where.call((x > lambd, x - lambd, _where.call((x < -lambd, x + lambd, x * 0)))), self)
+
+
+_soft_backward: Op = hidden(
+    "softshrink_backward(Tensor grad_output, Tensor self, Scalar lambd) -> Tensor",
+    meta=only(FLOATS, "shrink_backward_cpu", "grad_output", "self"), kernel=_hardshrink_backward, out=True,
+    grad=dict(grad_output=lambda g, self, lambd: _soft_backward.call((g, self, lambd)), self=lambda g: zeros_like(g)))
+hidden("softshrink(Tensor self, Scalar lambd=0.5) -> Tensor", meta=only(FLOATS, "softshrink_cpu", "self"), out=True,
+       kernel=_softshrink, grad=dict(self=lambda g, self, lambd: _soft_backward.call((g, self, lambd))))
+
+
+# -- gated ------------------------------------------------------------------------------------------------------------
+def _half(self: Any, dim: int) -> tuple[int, int]:
+    if len(self._shape) == 0:
+        raise RuntimeError("glu does not support 0-dimensional tensors")
+    d = wrap_dim(dim, len(self._shape))
+    if self._shape[d] % 2:
+        raise RuntimeError(f"Halving dimension must be even, but dimension {d} is size {self._shape[d]}")
+    return d, self._shape[d] // 2
+
+
+def _glu_meta(self: Any, dim: int) -> Spec:
+    d, half = _half(self, dim)
+    if self._dtype.category != 2:
+        raise NotImplementedError(f"\"glu_cpu\" not implemented for '{scalar_name(self._dtype)}'")
+    shape = (*self._shape[:d], half, *self._shape[d + 1:])
+    half_view = alias(self, shape, self._stride, 0)
+    stride = contiguous_strides(shape) if is_contiguous(half_view) else preserved_strides(half_view)
+    return spec(shape, self._dtype, self._device, stride)
+
+
+def _glu(self: Any, dim: int) -> Any:
+    d, half = _half(self, dim)
+    x = wide(self)
+    return narrow(x.narrow(d, 0, half) * x.narrow(d, half, half).sigmoid(), self)
+
+
+def _glu_gradient(grad_output: Any, self: Any, dim: int) -> Any:
+    d, half = _half(self, dim)
+    g, x = pair(grad_output, self)
+    a, s = x.narrow(d, 0, half), x.narrow(d, half, half).sigmoid()
+    return narrow(_cat.call(((g * s, g * a * s * (1 - s)), d)), grad_output, self)
+
+
+def _glu_second(g: Any, grad_output: Any, self: Any, dim: int) -> Any:
+    """With respect to the input; g has the input's shape."""
+    d, half = _half(self, dim)
+    a, s = self.narrow(d, 0, half), self.narrow(d, half, half).sigmoid()
+    slope = s * (1 - s)
+    first, second = g.narrow(d, 0, half), g.narrow(d, half, half)
+    of_gate = grad_output * slope * (first + second * a * (1 - s * 2))
+    return _cat.call(((grad_output * second * slope, of_gate), d))
+
+
+def _glu_grad_second(g: Any, self: Any, dim: int) -> Any:
+    d, half = _half(self, dim)
+    a, s = self.narrow(d, 0, half), self.narrow(d, half, half).sigmoid()
+    return g.narrow(d, 0, half) * s + g.narrow(d, half, half) * a * s * (1 - s)
+
+
+_glu_backward: Op = hidden(
+    "glu_backward(Tensor grad_output, Tensor self, int dim) -> Tensor", kernel=_glu_gradient, out=True,
+    meta=lambda grad_output, self, dim: like(self) if _half(self, dim) else None,
+    grad=dict(grad_output=_glu_grad_second, self=_glu_second))
+hidden("glu(Tensor self, int dim=-1) -> Tensor", meta=_glu_meta, kernel=_glu, out=True,
+       grad=dict(self=lambda g, self, dim: _glu_backward.call((g, self, dim))))
+
+
+# -- slopes below zero ------------------------------------------------------------------------------------------------
+def _prelu_kernel(self: Any, weight: Any) -> Any:
+    x, w = wide(self), wide(weight)
+    return narrow(_where.call((x > 0, x, x * w)), self)
+
+
+def _prelu_backward_meta(grad_output: Any, self: Any, weight: Any) -> list[Any]:
+    both = only(FLOATS, "prelu_backward_cpu").bind(_prelu_row)
+    spec = both.infer((self, weight))
+    return [spec, spec]
+
+
+def _prelu_gradients(grad_output: Any, self: Any, weight: Any) -> Any:
+    g, x = pair(grad_output, self)
+    w = wide(weight)
+    above = x > 0
+    return (narrow(_where.call((above, g, g * w)), grad_output, self),
+            narrow(_where.call((above, g * 0, g * x)), grad_output, self))
+
+
+def _prelu_second(grads: Any, needs: Any, grad_output: Any, self: Any, weight: Any) -> Any:
+    gx, gw = grads
+    above = self > 0
+    into: list[Any] = [None, None, None]
+
+    def add(i: int, part: Any) -> None:
+        into[i] = part if into[i] is None else into[i] + part
+
+    if gx is not None:
+        add(0, _where.call((above, gx, gx * weight)))
+        add(2, _where.call((above, gx * 0, gx * grad_output)))
+    if gw is not None:
+        add(0, _where.call((above, gw * 0, gw * self)))
+        add(1, _where.call((above, gw * 0, gw * grad_output)))
+    return tuple(into)
+
+
+_prelu_row: Op = op(
+    "_prelu_kernel(Tensor self, Tensor weight) -> Tensor", meta=only(FLOATS, "prelu_cpu"), function=False, method=False,
+    kernel=_prelu_kernel, grad={("self", "weight"): lambda g, needs, self, weight: _prelu_backward.call(
+        (g, self, weight))})
+_prelu_backward: Op = op(
+    "_prelu_kernel_backward(Tensor grad_output, Tensor self, Tensor weight) -> (Tensor, Tensor)",
+    meta=_prelu_backward_meta, function=False, method=False, kernel=_prelu_gradients,
+    grad={("grad_output", "self", "weight"): _prelu_second})
+
+
+def _prelu(self: Any, weight: Any) -> Any:
+    if self._dtype is not weight._dtype:
+        raise RuntimeError(f"prelu: Type promoting not supported. Got {scalar_name(self._dtype)} and "
+                           f"{scalar_name(weight._dtype)}")
+    count = weight.numel()
+    if count != 1:
+        n = len(self._shape)
+        if n == 0:
+            raise RuntimeError("Not allow zero-dim input tensor.")
+        channels = self._shape[1] if n > 1 else 1
+        if channels != count:
+            raise RuntimeError(f"Mismatch of parameter numbers and input channel size. Found parameter numbers = "
+                               f"{count} and channel size = {channels}.")
+    if len(weight._shape) > 1:
+        raise RuntimeError(f"prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = "
+                           f"{len(weight._shape)}")
+    n = len(self._shape)
+    if n > 0 and len(weight._shape) != n:
+        weight = weight.reshape((1, count) + (1,) * (n - 2) if n > 1 else (count,))
+    elif n == 0 and len(weight._shape) == 1:
+        weight = weight.reshape(())
+    return _prelu_row.call((self, weight))
+
+
+composite("prelu(Tensor self, Tensor weight) -> Tensor", _prelu)
+
+
+# -- random slopes ----------------------------------------------------------------------------------------------------
+def _check_slopes(lower: float, upper: float) -> None:
+    if lower > upper:
+        raise RuntimeError("Lower bound should be less than or equal to the upper bound")
+
+
+def _rrelu(self: Any, lower: float, upper: float, training: bool, generator: Any) -> Any:
+    _check_slopes(lower, upper)
+    if not training:
+        return registry.get("leaky_relu").call((self, (lower + upper) / 2))
+    slope = self.detach().new_empty(self._shape).uniform_(lower, upper, generator=generator)
+    return self * _where.call((self.detach() <= 0, slope, slope.new_ones(()))).to(self._dtype)
+
+
+def _rrelu_(self: Any, lower: float, upper: float, training: bool, generator: Any) -> Any:
+    _check_slopes(lower, upper)
+    if not training:
+        return registry.get("leaky_relu_").call((self, (lower + upper) / 2))
+    slope = self.detach().new_empty(self._shape).uniform_(lower, upper, generator=generator)
+    return self.mul_(_where.call((self.detach() <= 0, slope, slope.new_ones(()))).to(self._dtype))
+
+
+_SLOPES = "Scalar lower=0.125, Scalar upper=0.3333333333333333, bool training=False, Generator? generator=None"
+composite(f"rrelu(Tensor self, {_SLOPES}) -> Tensor", _rrelu, method=False)
+composite(f"rrelu_(Tensor(a!) self, {_SLOPES}) -> Tensor(a!)", _rrelu_, method=False)
+
+
+# -- dropout of whole channels, and dropout that keeps mean and variance ----------------------------------------------
+_ALPHA = 1.7580993408473766
+
+
+def _noise(input: Any, p: float, train: bool, feature: bool) -> Any:
+    """1 where an element stays; None: everything passes."""
+    if p < 0 or p > 1:
+        raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {p:g}")
+    if p == 0 or not train or 0 in input._shape:
+        return None
+    if p == 1:
+        return input.detach().new_zeros(())
+    if feature and len(input._shape) < 2:
+        raise RuntimeError("Feature dropout requires at least 2 dimensions in the input")
+    shape = (*input._shape[:2], *(1 for _ in input._shape[2:])) if feature else input._shape
+    return input.detach().new_empty(shape).bernoulli_(1 - p)
+
+
+def _scaled(noise: Any, p: float) -> Any:
+    return noise if p == 1 else noise.div_(1 - p)
+
+
+def _alpha(noise: Any, p: float) -> tuple[Any, Any]:
+    a = 1.0 / ((_ALPHA * _ALPHA * p + 1) * (1 - p)) ** 0.5
+    return noise * a, (noise - 1) * (_ALPHA * a) + _ALPHA * a * p
+
+
+def _declare_dropout(name: str, feature: bool, alpha: bool) -> None:
+    def fresh(input: Any, p: float, train: bool) -> Any:
+        noise = _noise(input, p, train, feature)
+        if noise is None:
+            return input
+        if not alpha or p == 1:
+            return input * _scaled(noise, p)
+        factor, shift = _alpha(noise, p)
+        return input * factor + shift
+
+    def inside(self: Any, p: float, train: bool) -> Any:
+        noise = _noise(self, p, train, feature)
+        if noise is None:
+            return self
+        if not alpha or p == 1:
+            return self.mul_(_scaled(noise, p))
+        factor, shift = _alpha(noise, p)
+        return self.mul_(factor).add_(shift)
+
+    composite(f"{name}(Tensor input, float p, bool train) -> Tensor", fresh)
+    composite(f"{name}_(Tensor(a!) self, float p, bool train) -> Tensor(a!)", inside, method=False)
+
+
+_declare_dropout("feature_dropout", True, False)
+_declare_dropout("alpha_dropout", False, True)
+_declare_dropout("feature_alpha_dropout", True, True)
