@@ -324,6 +324,28 @@ def packing_of_operators(lib: Any) -> Any:
 
 
 @case
+def values_are_unpacked_once(lib: Any) -> Any:
+    counts = []
+    for fn in (lambda x, w: x ** w, lambda x, w: x / w, lib.maximum, lib.hypot, lambda x, w: x.var() * w,
+               lambda x, w: lib.cat([x, w]).prod(), lib.atan2, lambda x, w: x.softmax(0) * w):
+        log: list[str] = []
+
+        def pack(t: Any, log: list[str] = log) -> Any:
+            log.append("pack")
+            return t.detach()
+
+        def unpack(t: Any, log: list[str] = log) -> Any:
+            log.append("unpack")
+            return t
+
+        with lib.autograd.graph.saved_tensors_hooks(pack, unpack):
+            y = fn(leaf(lib), leaf(lib, 3, 4)).sum()
+        y.backward()
+        counts.append((log.count("pack"), log.count("unpack")))
+    return counts
+
+
+@case
 def packed_values_keep_their_history(lib: Any) -> Any:
     x = leaf(lib)
     with lib.autograd.graph.saved_tensors_hooks(lambda t: t.detach().clone(), lambda t: t):

@@ -21,7 +21,7 @@ from .._dtype import dtype
 from .._tensor_base import TensorBase, differentiable, grad_fn_of, requires_grad, set_history
 from .attributes import attribute_names, saved_attribute
 from .node import ACCUMULATE, FREED, LAST, OP, WATCH, Node, add_meta, meta, next_sequence
-from .saved import SavedOutput, save_lean, save_list, unpacked
+from .saved import SavedOutput, opened, save_lean, save_list, unpacked
 
 _alloc: Final[Any] = _native.alloc_instance
 _untrack: Final[Any] = _native.untrack
@@ -350,6 +350,9 @@ class Formulas(Derivative):
             raise RuntimeError(FREED)
         out: list[Any] = [None] * len(node._next)
         need = node._need
+        saved = node._saved
+        if node._hooks is not None and saved is not None:
+            saved = opened(saved, node)
         for f in self.formulas:
             if (f.mask & need) == 0 or (f.needs_g and grads[0] is None):
                 continue
@@ -357,14 +360,14 @@ class Formulas(Derivative):
             n = f.count
             # Calls with few arguments go without a tuple.
             if n == 1:
-                got = f.fn(self.value(p[0], f, node, grads))
+                got = f.fn(self.value(p[0], f, node, saved, grads))
             elif n == 2:
-                got = f.fn(self.value(p[0], f, node, grads), self.value(p[1], f, node, grads))
+                got = f.fn(self.value(p[0], f, node, saved, grads), self.value(p[1], f, node, saved, grads))
             elif n == 3:
-                got = f.fn(self.value(p[0], f, node, grads), self.value(p[1], f, node, grads),
-                           self.value(p[2], f, node, grads))
+                got = f.fn(self.value(p[0], f, node, saved, grads), self.value(p[1], f, node, saved, grads),
+                           self.value(p[2], f, node, saved, grads))
             else:
-                got = f.fn(*[self.value(k, f, node, grads) for k in p])
+                got = f.fn(*[self.value(k, f, node, saved, grads) for k in p])
             if f.single:
                 self.place(out, node, f.edges[0], got)
             else:
@@ -372,10 +375,9 @@ class Formulas(Derivative):
                     self.place(out, node, e, got[k])
         return out
 
-    def value(self, p: int, f: Formula, node: Node, grads: list[Any]) -> Any:
+    def value(self, p: int, f: Formula, node: Node, saved: list[Any] | None, grads: list[Any]) -> Any:
         """What a formula's parameter stands for."""
         if p >= 0:
-            saved = node._saved
             if saved is None:
                 raise RuntimeError(FREED)
             return unpacked(saved[p], node)

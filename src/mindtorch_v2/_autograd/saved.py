@@ -169,6 +169,25 @@ class Packed(Saved):
         return found if isinstance(found, Node) else node
 
 
+@final
+class Opened(Saved):
+    """A value that was unpacked already."""
+
+    def __init__(self, value: Any) -> None:
+        self.value: Final[Any] = value
+
+    def unpack(self, node: Node) -> Any:
+        return self.value
+
+
+def opened(saved: list[Any], node: Node) -> list[Any]:
+    """Saved values with those in the user's keeping unpacked, each once however many formulas name it."""
+    out: list[Any] = []
+    for v in saved:
+        out.append(Opened(v.unpack(node)) if isinstance(v, Packed) or isinstance(v, SavedList) else v)
+    return out
+
+
 # PyTorch's C++ names: the old tensor types keep their Python name, the others show device and scalar type.
 _LEGACY: Final = frozenset({"Float", "Double", "Half", "Byte", "Char", "Short", "Int", "Long"})
 _DEVICE_NAMES: Final[dict[str, str]] = {"cpu": "CPU", "meta": "Meta", "npu": "NPU"}
