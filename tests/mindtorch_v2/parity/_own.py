@@ -93,6 +93,10 @@ def image(t: Any) -> Any:
     return t.arange(24.0).view(2, 3, 2, 2).log_softmax(1)
 
 
+def picture(t: Any) -> Any:
+    return (t.arange(70.0) * 7 % 11).view(1, 2, 5, 7)
+
+
 def labels(t: Any) -> Any:
     return t.tensor([[[0, 1], [2, 0]], [[1, 1], [2, 2]]])
 
@@ -157,6 +161,47 @@ SAMPLES: dict[str, list[Sample]] = {
     "view_as_complex_copy": [lambda t: t.view_as_complex_copy(t.tensor([[1.0, 2.0]]))],
     "unique_dim": [lambda t: aten(t, "unique_dim", t.tensor([[1, 2], [0, 3], [1, 2]]), 0, True, True, True)],
     "threshold": [lambda t: aten(t, "threshold", x(t), 0.75, -3.0)],
+    "convolution": [
+        lambda t: aten(t, "convolution", picture(t), t.ones(4, 1, 3, 3), None, (2, 1), (1, 0), (1, 1), False, (0, 0), 2)
+    ],
+    "affine_grid_generator": [
+        lambda t, align=align: t.affine_grid_generator(t.arange(12.0).view(2, 2, 3), (2, 1, 3, 4), align)  # type: ignore[misc]
+        for align in (True, False)
+    ],
+    "grid_sampler": [
+        lambda t, mode=mode: t.grid_sampler(picture(t), t.linspace(-1.2, 1.2, 12).view(1, 2, 3, 2), mode, 1, False)
+        for mode in (0, 1, 2)
+    ],
+    "col2im": [lambda t: aten(t, "col2im", t.arange(72.0).view(1, 8, 9), (4, 4), (2, 2), (1, 1), (0, 0), (1, 1))],
+    "native_channel_shuffle": [lambda t: t.native_channel_shuffle(t.arange(24.0).view(1, 4, 3, 2), 2)],
+    "alpha_dropout_": [lambda t: t.alpha_dropout_(x(t), 0.5, False)],
+    "feature_alpha_dropout_": [lambda t: t.feature_alpha_dropout_(x(t), 1.0, True)],
+    "feature_dropout": [lambda t: t.feature_dropout(x(t), 1.0, True)],
+    "feature_dropout_": [lambda t: t.feature_dropout_(x(t), 0.5, False)],
+    "rrelu_": [lambda t: t.rrelu_(x(t), 0.25, 0.5, False)],
+    "max_pool1d_with_indices": [lambda t: aten(t, "max_pool1d_with_indices", picture(t)[0], (2,))],
+    "max_pool2d_with_indices": [lambda t: aten(t, "max_pool2d_with_indices", picture(t), (2, 3), (1, 2), (1, 1))],
+    "max_pool3d_with_indices": [lambda t: aten(t, "max_pool3d_with_indices", picture(t), (2, 2, 2))],
+    **{
+        f"{kind}_pad{rank}d": [
+            lambda t, name=f"{kind}_pad{rank}d", rank=rank: aten(
+                t, name, t.arange(2.0 * 3**rank).view(2, *[3] * rank), (1, 2, 1, 0, 0, 2)[: 2 * rank]
+            )
+        ]
+        for kind in ("reflection", "replication")
+        for rank in (1, 2, 3)
+    },
+    **{
+        f"upsample_{mode}": [
+            lambda t, mode=mode, rank=rank, align=align: aten(
+                t, f"upsample_{mode}", t.arange(3.0**rank * 2).view(1, 2, *[3] * rank) ** 2, (5,) * rank, *align
+            )
+        ]
+        for mode, rank, align in (
+            ("nearest1d", 1, ()), ("nearest2d", 2, ()), ("nearest3d", 3, ()), ("linear1d", 1, (False,)),
+            ("bilinear2d", 2, (True,)), ("bicubic2d", 2, (False,)), ("trilinear3d", 3, (False,)),
+        )
+    },
 }
 
 # Rows in which rounding is magnified, so that two good results differ: how much farther than PyTorch's from the precise
