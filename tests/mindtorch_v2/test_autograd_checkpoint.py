@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from ._outcome import outcome, tried
-from ._subject import mindtorch_only, submodule
 from ._subject import subject as torch
+from ._subject import submodule
 
 Case = Callable[[Any], Any]
 CASES: dict[str, Case] = {}
@@ -367,6 +367,74 @@ def sequences(lib: Any) -> Any:
     return found
 
 
+@case
+def selected_operators_are_kept(lib: Any) -> Any:
+    ck = checkpoint(lib)
+    dispatch = importlib.import_module(lib.__name__ + ".utils._python_dispatch")
+    log: list[str] = []
+
+    class Log(dispatch.TorchDispatchMode):  # type: ignore[misc, name-defined]
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            if str(func) in ("aten.mm.default", "aten.sigmoid.default", "aten.sin.default"):
+                log.append(str(func))
+            return func(*args, **(kwargs or {}))
+
+    def fn(x: Any, y: Any) -> Any:
+        return lib.sigmoid((x @ y).sin() @ y) * y
+
+    def policy(ctx: Any, op: Any, *args: Any, **kwargs: Any) -> Any:
+        log.append(f"asked {ctx.is_recompute}") if op is lib.ops.aten.sin.default else None
+        return ck.CheckpointPolicy.MUST_SAVE if op is lib.ops.aten.sin.default else ck.CheckpointPolicy.PREFER_RECOMPUTE
+
+    found = []
+    for chosen in ([lib.ops.aten.mm.default], policy, [], lambda ctx, op, *a, **k: op is lib.ops.aten.sigmoid.default):
+        log.clear()
+        x, y = leaf(lib)[None] * leaf(lib)[:, None], lib.ones(2, 2, dtype=lib.float64, requires_grad=True)
+        x = x.detach().requires_grad_()
+        out = ck.checkpoint(fn, x, y, use_reentrant=False,
+                            context_fn=lambda c=chosen: ck.create_selective_checkpoint_contexts(c))
+        with Log():
+            out.sum().backward(retain_graph=True)
+        found.append((list(log), x.grad, y.grad, tried([lambda o=out: o.sum().backward()]) if chosen != [] else None))
+    return found
+
+
+@case
+def selections_that_are_refused(lib: Any) -> Any:
+    ck = checkpoint(lib)
+
+    def mutated(allow: bool) -> Any:
+        def fn(x: Any) -> Any:
+            y = x.sin()
+            z = y * x
+            y.detach().zero_()
+            return z.exp()
+
+        x = leaf(lib)
+        ck.checkpoint(fn, x, use_reentrant=False, context_fn=lambda: ck.create_selective_checkpoint_contexts(
+            [lib.ops.aten.sin.default], allow_cache_entry_mutation=allow)).sum().backward()
+
+    def different() -> Any:
+        calls: list[int] = []
+
+        def fn(x: Any) -> Any:
+            calls.append(1)
+            return x.sin().exp() if len(calls) == 1 else x.cos().exp()
+
+        x = leaf(lib)
+        ck.checkpoint(fn, x, use_reentrant=False, context_fn=lambda: ck.create_selective_checkpoint_contexts(
+            [lib.ops.aten.sin.default])).sum().backward()
+
+    def wrong(value: Any) -> str:
+        try:
+            ck.create_selective_checkpoint_contexts(value)
+        except Exception as error:  # the type and the part of the text that names no class
+            return type(error).__name__ + str(error)[:40]
+        return "accepted"
+
+    return tried([lambda: mutated(False), different]), wrong([lib.ops.aten.mm]), wrong([3]), wrong(3)
+
+
 @pytest.mark.oracle
 @pytest.mark.parametrize("name", CASES)
 def test_as_pytorch(name: str, oracle: Any) -> None:
@@ -415,10 +483,26 @@ def test_sequential_modules() -> None:
             assert p.grad.tolist() == g.tolist()
 
 
-@mindtorch_only
-def test_debug_says_that_it_is_missing() -> None:
-    with pytest.raises(NotImplementedError, match="debug=True"):
-        submodule("utils.checkpoint").checkpoint(lambda x: x, leaf(torch), use_reentrant=False, debug=True)
-    with submodule("utils.checkpoint").set_checkpoint_debug_enabled(True):
-        with pytest.raises(NotImplementedError, match="debug=True"):
-            submodule("utils.checkpoint").checkpoint(lambda x: x, leaf(torch), use_reentrant=False)
+def test_debug_shows_the_operators_of_both_runs() -> None:
+    ck = submodule("utils.checkpoint")
+
+    def fn(x: Any, calls: list[int]) -> Any:
+        calls.append(1)
+        return x.sin().exp() if len(calls) == 1 else x.cos()
+
+    def run(**options: Any) -> None:
+        ck.checkpoint(fn, leaf(torch), [], use_reentrant=False, **options).sum().backward()
+
+    with pytest.raises(ck.CheckpointError) as error:
+        run(debug=True)
+    text = str(error.value)
+    assert "sin.default(" in text and "exp.default(" in text and "cos.default(" in text
+    assert text.index("sin.default") < text.index("cos.default") and "test_autograd_checkpoint.py" in text
+    assert "Detected non-determinism while running activation checkpointing" in text
+    with ck.set_checkpoint_debug_enabled(True), pytest.raises(ck.CheckpointError, match="dumping logs"):
+        run()
+    with ck.set_checkpoint_debug_enabled(False), pytest.raises(ck.CheckpointError, match="A different number"):
+        run(debug=True)
+    x = leaf(torch)
+    ck.checkpoint(lambda x: x.exp(), x, use_reentrant=False, debug=True).sum().backward()
+    assert x.grad is not None

@@ -30,6 +30,18 @@ __all__ = [
 _lib: Any = torch
 
 
+# Names of this module that need dispatch modes, which other checkpoints do without.
+_LATE = ("CheckpointPolicy", "SAC_IGNORED_OPS", "SelectiveCheckpointContext", "create_selective_checkpoint_contexts")
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LATE:
+        from . import _selective_checkpoint
+
+        return getattr(_selective_checkpoint, name)
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+
+
 class CheckpointError(RuntimeError):
     """The call did not do the same when it was run again."""
 
@@ -218,6 +230,8 @@ class _Frame:
         # Backward inside the call runs it again before it has ended: then the number of values says nothing.
         self.completed = False
         self.partial = False
+        # What both runs did, where somebody wants to know.
+        self.logs: Any = None
 
     def pack(self, t: Any) -> _Place:
         place = _Place()
@@ -227,6 +241,14 @@ class _Frame:
         return place
 
     def unpack(self, place: _Place) -> Any:
+        if self.logs is None:
+            return self.value(place)
+        try:
+            return self.value(place)
+        except CheckpointError as error:
+            raise CheckpointError(self.logs.report()) from error
+
+    def value(self, place: _Place) -> Any:
         number: Any = current_pass()
         if number == -1:
             number = object()
@@ -366,10 +388,14 @@ def checkpoint(function: Callable[..., Any], *args: Any, use_reentrant: bool | N
 
 def _run(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], preserve: bool,
          context_fn: Callable[[], tuple[Any, Any]], determinism_check: str, debug: bool, early_stop: bool) -> Any:
+    logs: Any = None
     if debug if _Settings.debug is None else _Settings.debug:
         if context_fn is not noop_context_fn:
             raise ValueError("debug=True is incompatible with non-default context_fn")
-        raise NotImplementedError("checkpoint: debug=True, which logs the operators of both runs, is not implemented")
+        from ._selective_checkpoint import DebugLogs
+
+        logs = DebugLogs()
+        context_fn = logs.contexts
     describe = _DETERMINISM.get(determinism_check)
     if describe is None:
         raise ValueError(
@@ -386,6 +412,7 @@ def _run(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, 
             function(*again, **kwargs)
 
     frame = _Frame(recompute, args, early_stop if _Settings.early_stop is None else _Settings.early_stop, describe)
+    frame.logs = logs
     result: Any = _USED
     with saved_tensors_hooks(frame.pack, frame.unpack), forward_context:
         result = function(*args, **kwargs)
