@@ -787,6 +787,7 @@ def test_saved_hooks_belong_to_their_thread() -> None:
     assert log == []
 
 
+@mindtorch_only
 def test_hooks_that_refer_to_their_tensor_are_collected() -> None:
     def hooked() -> Any:
         y = leaf(torch) * 2

@@ -68,8 +68,9 @@ class _Kept:
     """A tensor and the version it had."""
 
     def __init__(self, value: Any) -> None:
-        self.value: Any = torch.Tensor.detach(value) if isinstance(value, torch.Tensor) else value
-        self.version = value._version if isinstance(value, TensorBase) else None
+        tensor = isinstance(value, TensorBase)
+        self.value: Any = value.detach() if tensor else value
+        self.version: int | None = value._version if tensor else None
 
     def get(self, allow_mutation: bool) -> Any:
         if self.version is not None and not allow_mutation and self.value._version != self.version:
