@@ -5,6 +5,7 @@
 #   make test-uncompiled      the core tests on src/ as it is written, without mypyc
 #   make test-sanitized       the emulator's tests on a sanitised build
 #   make docs                 write docs/support.md: which operator runs where
+#   make parity               how much of PyTorch's own table of operators passes, and what does not
 #   make lint  bench  build  clean
 PYTHON ?= python3
 VENV   := .venv
@@ -24,7 +25,7 @@ ifdef NPU
 export MINDTORCH_NPU := $(NPU)
 endif
 
-.PHONY: demo test test-uncompiled test-sanitized docs lint bench build native clean
+.PHONY: demo test test-uncompiled test-sanitized docs parity lint bench build native clean
 
 demo: build
 	$(PY) examples/demo.py
@@ -56,6 +57,10 @@ test-sanitized: native $(ORACLE_STAMP)
 
 docs: native
 	PYTHONPATH=src $(PY) docs/make_support.py
+
+# The list of what fails is written to build/parity.txt; PARITY_ARGS="--names linalg" asks some.
+parity: build $(VENV)/.oracle
+	$(PY) -m tests.mindtorch_v2.parity.report $(PARITY_ARGS)
 
 lint: $(VENV)/.tools
 	$(PY) -m ruff check .

@@ -72,6 +72,12 @@ def build_emulator(folder: Path) -> None:
     subprocess.run([sys.executable, "csrc/ascend_emulator/build.py", "--out", str(folder / "_lib")], check=True)
 
 
+def write_stubs(folder: Path) -> None:
+    """What editors and type checkers know of operators: asked of the package that was just built."""
+    environment = {**os.environ, "PYTHONPATH": str(folder.parent.resolve())}
+    subprocess.run([sys.executable, "-m", f"{PACKAGE}._ops.stubs", str(folder)], check=True, env=environment)
+
+
 def native_module() -> Extension:
     kernels = Path("csrc/kernels")
     return Extension(
@@ -196,6 +202,8 @@ class BuildExt(build_ext):
             self.ensure_finalized()
         super().run()
         build_emulator(Path("src" if self.inplace else self.build_lib, PACKAGE))
+        if not self.inplace:
+            write_stubs(Path(self.build_lib, PACKAGE))
 
     def copy_file(self, infile: str, outfile: str, *args: Any, **options: Any) -> Any:
         # A new file, not new contents: a process that runs with the old one has it mapped.

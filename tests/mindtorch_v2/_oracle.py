@@ -46,7 +46,7 @@ def load_op_db() -> list[Any]:
     """PyTorch's own table of operators with their sample inputs."""
     load()
     # common_utils imports expecttest only for the base class of PyTorch's own test cases, which are not used here.
-    if importlib.util.find_spec("expecttest") is None and "expecttest" not in sys.modules:
+    if "expecttest" not in sys.modules and importlib.util.find_spec("expecttest") is None:
         stand_in = types.ModuleType("expecttest")
         setattr(stand_in, "TestCase", unittest.TestCase)
         sys.modules["expecttest"] = stand_in

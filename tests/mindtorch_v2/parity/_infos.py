@@ -180,6 +180,8 @@ def rebound(function: Any) -> Any:
     if not isinstance(function, types.FunctionType) or not function.__module__.startswith("torch.testing"):
         return None
     scope = {**function.__globals__, "torch": torch}
+    if "wrapper_set_seed" in function.__code__.co_names:
+        scope["wrapper_set_seed"] = rebound(scope["wrapper_set_seed"])
     made = types.FunctionType(function.__code__, scope, function.__name__, function.__defaults__, function.__closure__)
     made.__kwdefaults__ = function.__kwdefaults__
     return made
