@@ -284,6 +284,8 @@ class Tensor(TensorBase):
     register_post_accumulate_grad_hook = tensor_hooks.register_post_accumulate_grad_hook
     retain_grad = tensor_hooks.retain_grad
     retains_grad = property(tensor_hooks.retains_grad)
+    _backward_hooks = property(tensor_hooks.backward_hooks)
+    _post_accumulate_grad_hooks = property(tensor_hooks.post_accumulate_grad_hooks)
 
     # -- to Python ------------------------------------------------------------------------------------------------
     def __float__(self) -> float:
@@ -319,7 +321,7 @@ class Tensor(TensorBase):
                 f"can't convert {self._device} device type tensor to numpy. Use Tensor.cpu() to copy the tensor "
                 f"to host "
                 "memory first.")
-        if requires_grad(self):
+        if requires_grad(self) and is_grad_enabled():
             raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
         if self._dtype.name.startswith(("bfloat", "float8")):
             raise TypeError(f"Got unsupported ScalarType {self._dtype.scalar_name}")

@@ -6,6 +6,7 @@ Invariant: a case is a function of the library; its outcome is the same for both
 from __future__ import annotations
 
 import gc
+import importlib
 import threading
 import warnings
 import weakref
@@ -206,6 +207,28 @@ def hooks_and_a_second_derivative(lib: Any) -> Any:
     y.register_hook(lambda g: g * 2)
     (g,) = lib.autograd.grad(y.sum(), x, create_graph=True)
     return log, g, lib.autograd.grad(g.sum(), x)
+
+
+@case
+def hooks_as_attributes(lib: Any) -> Any:
+    hooks = importlib.import_module(lib.__name__ + ".utils.hooks")
+    x = leaf(lib)
+    y = x * 2
+    before = x._backward_hooks, x._post_accumulate_grad_hooks, y._backward_hooks
+
+    def plain(g: Any) -> None:
+        return None
+
+    @hooks.unserializable_hook  # type: ignore[untyped-decorator]
+    def marked(g: Any) -> None:
+        return None
+
+    x.register_hook(marked)
+    y.register_hook(plain)
+    x.register_post_accumulate_grad_hook(plain)
+    after = x._backward_hooks, x._post_accumulate_grad_hooks, y._backward_hooks
+    hooks.warn_if_has_hooks(x)
+    return before, [list(h.values()) == [fn] for h, fn in zip(after, (marked, plain, plain))]
 
 
 # Several gradients ----------------------------------------------------------------------------------------------------

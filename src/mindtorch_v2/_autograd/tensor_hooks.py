@@ -72,6 +72,22 @@ def register_hook(t: TensorBase, fn: Callable[[Any], Any]) -> RemovableHandle:
     return add_hook(hooks.tensor.setdefault(int(t._output_nr), TensorHooks()).fns, fn)
 
 
+def backward_hooks(t: TensorBase) -> HookDict | None:
+    """`Tensor._backward_hooks`: the hooks of the value a tensor has now, if there are any."""
+    node = grad_fn_of(t)
+    found: TensorHooks | None = t._hooks
+    if node is not None:
+        of_results = None if node._hooks is None else node._hooks.tensor
+        found = None if of_results is None else of_results.get(int(t._output_nr))
+    return found.fns if found is not None and found.fns else None
+
+
+def post_accumulate_grad_hooks(t: TensorBase) -> HookDict | None:
+    """`Tensor._post_accumulate_grad_hooks`."""
+    found: TensorHooks | None = t._hooks
+    return None if found is None else found.post
+
+
 def _leaf_hooks(t: TensorBase) -> TensorHooks:
     if t._hooks is None:
         t._hooks = TensorHooks()

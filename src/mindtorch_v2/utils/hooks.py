@@ -32,8 +32,7 @@ def unserializable_hook(f: Callable[..., Any]) -> Callable[..., Any]:
 
 def warn_if_has_hooks(tensor: Any) -> None:
     """Warn of each hook of a leaf that is not saved with it."""
-    hooks = tensor._hooks
-    for fn in list(hooks.fns.values()) if hooks is not None else ():
+    for fn in list((tensor._backward_hooks or {}).values()):
         if not hasattr(fn, "__torch_unserializable__"):
             warnings.warn(
                 f"backward hook {fn!r} on tensor will not be serialized.  If this is expected, you can decorate the "
