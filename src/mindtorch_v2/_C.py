@@ -4,6 +4,8 @@ from __future__ import annotations
 from typing import Any
 
 from ._autograd import engine as _engine
+from ._dispatch.keys import AUTOGRAD
+from ._dispatch.state import exclude, set_modes
 from ._dispatch.state import is_grad_enabled as is_grad_enabled
 from ._overrides import DisableTorchFunction as DisableTorchFunction
 from ._overrides import DisableTorchFunctionSubclass as DisableTorchFunctionSubclass
@@ -20,6 +22,16 @@ def _DisableTorchDispatch() -> Any:
     from ._torch_dispatch import DisableTorchDispatch
 
     return DisableTorchDispatch()
+
+
+class _AutoDispatchBelowAutograd:
+    """A context in which operators run without being recorded, whatever the grad mode says to others."""
+
+    def __enter__(self) -> None:
+        self.before = exclude(AUTOGRAD)
+
+    def __exit__(self, *exc: object) -> None:
+        set_modes(self.before)
 
 
 def _npu_aclnn_available() -> bool:

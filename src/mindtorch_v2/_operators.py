@@ -109,10 +109,6 @@ class OpOverload:
     def is_view(self) -> bool:
         return self._op.is_view
 
-    @property
-    def tags(self) -> list[Any]:
-        return []
-
     def name(self) -> str:
         """`aten::add.Tensor`; the default overload has no suffix."""
         suffix = "" if self._overloadname == "default" else f".{self._overloadname}"

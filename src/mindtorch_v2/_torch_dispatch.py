@@ -21,6 +21,10 @@ _NOT_RECORDED = int(AUTOGRAD) << 32
 _HIDDEN = int(TORCH_DISPATCH) << 32
 
 
+# Handlers that an operator has for a mode or a subclass, in the place of its own: by operator and class.
+RULES: dict[tuple[str, type], Any] = {}
+
+
 def takes_over(cls: Any) -> bool:
     """Whether operators on instances of `cls` go to its handler."""
     handler = getattr(cls, "__torch_dispatch__", None)
@@ -184,12 +188,17 @@ def _ask(func: Any, handlers: list[Any], args: tuple[Any, ...], kwargs: dict[str
     if stack:
         mode = stack[-1]
         with without_modes(1):
-            result = mode.__torch_dispatch__(func, types, args, kwargs)
+            rule = RULES.get((func._op.name, type(mode)))
+            result = (mode.__torch_dispatch__(func, types, args, kwargs) if rule is None else
+                      rule(mode, func, types, args, kwargs))
         if result is not NotImplemented:
             return result
         asked.append(f"  - mode object {mode}")
     for h in handlers:
-        result = type(h).__torch_dispatch__(func, types, args, kwargs)
+        cls: Any = type(h)
+        rule = RULES.get((func._op.name, cls))
+        result = (cls.__torch_dispatch__(func, types, args, kwargs) if rule is None else
+                  rule(cls, func, types, args, kwargs))
         if result is not NotImplemented:
             return result
         asked.append(f"  - tensor subclass {type(h)}")

@@ -391,16 +391,34 @@ class FunctionalizeKernel(Kernel):
         """No functional row: a composite's parts are functional forms themselves; else the write goes to a copy."""
         if op.composite is not None:
             return op.composite.run(op, args, bits)
-        target = args[0]
-        assert isinstance(target, TensorBase)
+        given = list(args)
+        targets: list[TensorBase] = []
+        copies: list[TensorBase] = []
+        for i, a in enumerate(op.schema.args):
+            if a.mutates:
+                value = args[i]
+                if isinstance(value, TensorBase):
+                    given[i] = self.shadow(value, targets, copies)
+                elif value is not None:
+                    given[i] = tuple([self.shadow(t, targets, copies) for t in value])
+        result = op.below(bits, args).run(op, tuple(given), bits)
+        for i, target in enumerate(targets):
+            copy = copies[i]
+            if copy._shape != target._shape:
+                raise NotImplementedError(f"'{op.name}' changes the shape of its input and has no functional form")
+            write_back(op, target, copy)
+        if isinstance(result, tuple):
+            return tuple([original(r, targets, copies) for r in result])
+        return original(result, targets, copies)
+
+    def shadow(self, target: TensorBase, targets: list[TensorBase], copies: list[TensorBase]) -> TensorBase:
+        """A copy to be written to in the place of `target`."""
         check_no_internal_overlap(target)
         copy = empty(target._shape, contiguous_strides(target._shape), target._dtype, target._device)
         runtime_of(copy).copy(copy, target)
-        op.below(bits, args).run(op, (copy,) + args[1:], bits)
-        if copy._shape != target._shape:
-            raise NotImplementedError(f"'{op.name}' changes the shape of its input and has no functional form")
-        write_back(op, target, copy)
-        return target
+        targets.append(target)
+        copies.append(copy)
+        return copy
 
     def out_form(self, op: Op, func: Op, plain: tuple[Any, ...], outs: tuple[Any, ...], bits: i64) -> Any:
         value: Any = None
@@ -423,6 +441,14 @@ class FunctionalizeKernel(Kernel):
             fit(outs[i], s)
             write_back(op, outs[i], values[i])
         return outs[0] if isinstance(specs, Spec) else outs
+
+
+def original(result: Any, targets: list[TensorBase], copies: list[TensorBase]) -> Any:
+    """The tensor that a copy stood for."""
+    for i, copy in enumerate(copies):
+        if result is copy:
+            return targets[i]
+    return result
 
 
 def write_back(op: Op, target: TensorBase, value: TensorBase) -> None:

@@ -1,0 +1,1 @@
+"""Operators from outside the package; `torch.library` is their public face."""

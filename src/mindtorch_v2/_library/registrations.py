@@ -1,0 +1,240 @@
+"""`torch.library.Library`: definitions and kernels that belong together, and go together.
+
+Invariant: everything a library registered is taken back when it is destroyed; an operator is defined once.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from .._dispatch.keys import AUTOGRAD, DEVICE_BITS
+from .._dispatch.op import FnKernel, GivenDerivative, Kernel, Op, Overrider
+from .._dispatch.schema import Arg, Schema, parse
+from .._dtype import dtype_or_none
+from .._operators import CUSTOM, OpOverload, _rows
+from .._ops.table import Row
+
+_RESERVED = frozenset({"prim"})
+# Who defined a namespace; the package itself defined `aten`.
+_SINGLE: dict[str, Library | None] = {"aten": None}
+# Dispatch keys that name a device, and its name here.
+_DEVICE_KEYS = {"CPU": "cpu", "Meta": "meta", "PrivateUse1": "npu", "NPU": "npu", "CUDA": "cuda", "XPU": "xpu",
+                "MPS": "mps", "XLA": "xla", "HPU": "hpu"}
+
+
+def split(qualname: str) -> tuple[str, str]:
+    """`"mylib::foo"` in two."""
+    parts = qualname.split("::")
+    if len(parts) != 2 or not all(parts):
+        raise ValueError(f"Expected `qualname` to be of the form \"namespace::name\", but got {qualname}. The qualname "
+                         "passed to the torch.library APIs must consist of a namespace and a name, e.g. aten::sin")
+    return parts[0], parts[1]
+
+
+# -- operators ------------------------------------------------------------------------------------------------------
+def _typed(schema: Schema) -> Schema:
+    """Defaults that are dtypes are written as words; kernels get the objects."""
+    args = [a if a.kind != "ScalarType" or not isinstance(a.default, str) else
+            Arg(a.name, a.kind, a.optional, a.is_list, a.size, a.alias, a.mutates, a.kwonly, True,
+                dtype_or_none(_dtype_named(a.default))) for a in schema.args]
+    return Schema(schema.text, schema.name, schema.overload, args, schema.returns)
+
+
+def _dtype_named(name: str) -> Any:
+    import mindtorch_v2
+
+    return getattr(mindtorch_v2, name)
+
+
+def new_op(namespace: str, schema: str) -> Op:
+    """Define an operator; its row exists only to carry what every device falls back to."""
+    name = schema.split("(", 1)[0].strip()
+    known = CUSTOM.setdefault(namespace, {})
+    if name in known or (namespace == "aten" and name.partition(".")[0] in _rows(name.partition(".")[0])):
+        raise RuntimeError(
+            f"Tried to register an operator ({namespace}::{schema}) with the same name and overload name multiple "
+            "times. Each overload's schema should only be registered with a single call to def().")
+    op = Op(f"{namespace}::{name}", schema)
+    op._schema = _typed(parse(schema))
+    op.mutates = op.schema.is_mutable
+    op.row = Row("custom", op, False, False)
+    op.derivative = UNRECORDED
+    known[name] = op
+    return op
+
+
+def find(name: Any) -> Op:
+    """The operator behind a qualified name, an overload or a `CustomOpDef`."""
+    overload = getattr(name, "_opoverload", name)
+    if isinstance(overload, OpOverload):
+        return overload._op
+    if not isinstance(name, str):
+        raise ValueError(f"expected the name of an operator, an OpOverload or a CustomOpDef, got {type(name)}")
+    namespace, base = split(name)
+    found = CUSTOM.get(namespace, {}).get(base.removesuffix(".default"))
+    if found is None and namespace == "aten":
+        short, _, overload_name = base.partition(".")
+        rows = _rows(short)
+        found = rows.get(overload_name or "default") or (next(iter(rows.values()), None) if not overload_name else None)
+    if found is None:
+        raise RuntimeError(f"operator {name} does not exist")
+    return found
+
+
+def kernel_of(op: Op, fn: Callable[..., Any]) -> FnKernel:
+    """A function that takes arguments as a user would give them: lists as lists, keyword-only ones by name."""
+    args = op.schema.args
+    positional = sum(not a.kwonly for a in args)
+    lists = [i for i, a in enumerate(args) if a.is_list]
+    if positional == len(args) and not lists:
+        return FnKernel(fn)
+    names = [a.name for a in args[positional:]]
+
+    def adapted(*given: Any) -> Any:
+        values = [list(v) if i in lists and isinstance(v, tuple) else v for i, v in enumerate(given)]
+        return fn(*values[:positional], **dict(zip(names, values[positional:])))
+
+    return FnKernel(adapted)
+
+
+def _unrecorded(op: Op, args: tuple[Any, ...], keys: int) -> Any:
+    """An operator that nobody gave a derivative: what its kernel is made of is recorded, if anything is."""
+    below = keys & ~int(AUTOGRAD)
+    return op.below(below, args).run(op, args, below)
+
+
+UNRECORDED = GivenDerivative(Overrider(_unrecorded))
+
+
+def fallthrough_kernel() -> Any:
+    """Stands for no kernel at a key; there is no key here where one could be left out."""
+    raise NotImplementedError("fallthrough_kernel() should never be called.")
+
+
+# -- libraries ------------------------------------------------------------------------------------------------------
+class Library:
+    """Defines operators in a namespace (`DEF`, `FRAGMENT`) or gives kernels to existing ones (`IMPL`)."""
+
+    def __init__(self, ns: str, kind: str, dispatch_key: str = "") -> None:
+        if kind not in ("IMPL", "DEF", "FRAGMENT"):
+            raise ValueError(f"Unsupported kind: {kind}")
+        if ns in _RESERVED and kind != "IMPL":
+            raise ValueError(f"{ns} is a reserved namespace. Please try creating a library with another name.")
+        if kind == "DEF":
+            if ns in _SINGLE:
+                raise RuntimeError(
+                    f"Only a single TORCH_LIBRARY can be used to register the namespace {ns}; please put all of your "
+                    "definitions in a single TORCH_LIBRARY block.  If you were trying to specify implementations, "
+                    "consider using TORCH_LIBRARY_IMPL (which can be duplicated).  If you really intended to define "
+                    "operators for a single namespace in a distributed way, you can use TORCH_LIBRARY_FRAGMENT to "
+                    "explicitly indicate this.")
+            _SINGLE[ns] = self
+        self.ns = ns
+        self.kind = kind
+        self.dispatch_key = dispatch_key
+        self._defined: list[str] = []
+        self._undo: list[Callable[[], None]] = []
+
+    def __repr__(self) -> str:
+        return f"Library(kind={self.kind}, ns={self.ns}, dispatch_key={self.dispatch_key})>"
+
+    def define(self, schema: str, alias_analysis: str = "", *, tags: Any = ()) -> str:
+        """Add an operator with this schema; gives its name."""
+        if alias_analysis not in ("", "FROM_SCHEMA", "CONSERVATIVE"):
+            raise RuntimeError(f"Invalid alias_analysis type {alias_analysis}")
+        if self.kind == "IMPL":
+            raise RuntimeError(f"Library.define(): a library of kind IMPL cannot define {schema}; use DEF or FRAGMENT")
+        op = new_op(self.ns, schema)
+        name = op.name.partition("::")[2]
+        self._defined.append(name)
+        return name
+
+    def impl(self, op_name: Any, fn: Any, dispatch_key: str = "", *, with_keyset: bool = False,
+             allow_override: bool = False) -> None:
+        """Serve an operator with `fn` for a dispatch key: a device's, `Autograd`, or one of the composite ones.
+
+        A second kernel for the same key takes the place of the first, as in PyTorch, whether `allow_override` is
+        given or not.
+        """
+        if with_keyset:
+            raise NotImplementedError("Library.impl(): argument 'with_keyset' is not supported: there are no key sets "
+                                      "to hand to a kernel here")
+        if not callable(fn):
+            raise TypeError(f"Input function is required to be a callable but found type {type(fn)}")
+        if fn is fallthrough_kernel:
+            raise NotImplementedError("Library.impl(): fallthrough_kernel is not supported: a key without a kernel is "
+                                      "passed over anyway")
+        name = op_name if isinstance(op_name, str) else find(op_name).name.partition("::")[2]
+        op = find(name if "::" in name else f"{self.ns}::{name}")
+        key = dispatch_key or self.dispatch_key or "CompositeImplicitAutograd"
+        self._undo.append(install(op, key, fn))
+
+    def _destroy(self) -> None:
+        """Take everything back."""
+        for undo in reversed(self._undo):
+            undo()
+        self._undo.clear()
+        for name in self._defined:
+            CUSTOM.get(self.ns, {}).pop(name, None)
+        self._defined.clear()
+        if _SINGLE.get(self.ns) is self:
+            del _SINGLE[self.ns]
+
+
+def install(op: Op, key: str, fn: Any) -> Callable[[], None]:
+    """Register for a dispatch key; gives a function that takes it back."""
+    row: Row = op.row
+    if key == "CompositeImplicitAutograd":
+        was = op.composite
+        op.composite = kernel_of(op, fn)
+        return _after(op, lambda: setattr(op, "composite", was))
+    if key == "CompositeExplicitAutograd":
+        before = row.fallback
+        row.fallback = kernel_of(op, fn)
+        return _after(op, lambda: setattr(row, "fallback", before))
+    if key == "Autograd" or (key.startswith("Autograd") and key[8:] in _DEVICE_KEYS):
+        return _autograd(op, row, kernel_of(op, fn))
+    if key not in _DEVICE_KEYS:
+        raise RuntimeError(f"could not parse dispatch key: {key}")
+    return install_device(op, _DEVICE_KEYS[key], kernel_of(op, fn))
+
+
+def install_device(op: Op, kind: str, kernel: Kernel) -> Callable[[], None]:
+    """A kernel for a device type. One that nobody registered has no tensors, so nothing is to be done for it."""
+    bit = DEVICE_BITS.get(kind)
+    if bit is None:
+        return lambda: None
+    was = op.kernels.get(bit)
+    op.kernels[bit] = kernel
+
+    def back() -> None:
+        if was is None:
+            op.kernels.pop(bit, None)
+        else:
+            op.kernels[bit] = was
+
+    return _after(op, back)
+
+
+def _autograd(op: Op, row: Row, kernel: FnKernel) -> Callable[[], None]:
+    was, fallback = op.derivative, row.fallback
+    op.derivative = GivenDerivative(kernel)
+    if fallback is None and op.name.count("::"):
+        # PyTorch asks the Autograd kernel also where nothing requires grad.
+        row.fallback = kernel
+
+    def back() -> None:
+        op.derivative = was
+        row.fallback = fallback
+
+    return _after(op, back)
+
+
+def _after(op: Op, back: Callable[[], None]) -> Callable[[], None]:
+    op.forget()
+
+    def undo() -> None:
+        back()
+        op.forget()
+
+    return undo

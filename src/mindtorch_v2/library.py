@@ -1,0 +1,187 @@
+"""`torch.library`: operators, kernels and derivatives from outside the package.
+
+Invariant: an operator registered here is dispatched as a row is: same keys, same autograd engine, same devices.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ._dispatch.op import GivenDerivative, Overrider
+from ._library.custom_op import OPDEFS, CustomOpDef, custom_op
+from ._library.derivative import Formula, make
+from ._library.infer import infer_schema
+from ._library.opcheck import OpCheckError, opcheck
+from ._library.registrations import (
+    Library,
+    fallthrough_kernel,
+    find,
+    install,
+    install_device,
+    kernel_of,
+    new_op,
+    split,
+)
+from ._operators import OpOverload, overload_for
+
+__all__ = [
+    "CustomOpDef", "Library", "OpCheckError", "custom_op", "define", "fallthrough_kernel", "get_ctx", "impl",
+    "infer_schema", "opcheck", "register_autocast", "register_autograd", "register_fake", "register_kernel",
+    "register_torch_dispatch", "register_vmap", "triton_op", "wrap_triton",
+]
+
+
+def define(qualname: Any, schema: Any = None, *, lib: Library | None = None, tags: Any = ()) -> Any:
+    """Define `"namespace::name"` with a schema of arguments and results.
+
+    `define(library, schema)` is the older form: a decorator that defines and implements.
+    """
+    if isinstance(qualname, Library):
+        return _define_with(qualname, schema)
+    if not isinstance(qualname, str):
+        raise ValueError(f"define(qualname, schema): expected qualname to be instance of str, got {type(qualname)}")
+    namespace, name = split(qualname)
+    if schema is None:
+        raise TypeError("define(): argument 'schema' is missing")
+    (lib.define if lib is not None else lambda text: new_op(namespace, text))(name + schema)
+    return None
+
+
+def _define_with(library: Library, schema: str) -> Callable[[Any], Any]:
+    def wrap(fn: Any) -> Any:
+        name = library.define(schema)
+        library.impl(name, fn)
+        return fn
+
+    return wrap
+
+
+def impl(qualname: Any, types: Any = "default", func: Any = None, *, lib: Library | None = None) -> Any:
+    """Serve an operator on device types with a function; `"default"` serves all devices.
+
+    `impl(library, name, dispatch_key)` is the older form, a decorator.
+    """
+    if isinstance(qualname, Library):
+        library, key = qualname, func or ""
+
+        def wrap(fn: Any) -> Any:
+            library.impl(types, fn, key)
+            return fn
+
+        return wrap
+    kinds = [types] if isinstance(types, str) else list(types)
+
+    def register(fn: Any) -> Any:
+        op = find(qualname)
+        for kind in kinds:
+            # Dispatch keys are written with capitals, device types without.
+            if kind == "default":
+                undo = install(op, "CompositeExplicitAutograd", fn)
+            elif kind[:1].isupper():
+                undo = install(op, kind, fn)
+            else:
+                undo = install_device(op, kind, kernel_of(op, fn))
+            if lib is not None:
+                lib._undo.append(undo)
+        return fn
+
+    return register if func is None else register(func)
+
+
+def register_kernel(op: Any, device_types: Any, func: Any = None, /, *, lib: Library | None = None) -> Any:
+    """Serve an operator on device types with a function."""
+    opdef = _opdef(op)
+    if opdef is not None:
+        return opdef.register_kernel(device_types, func) if func is not None else opdef.register_kernel(device_types)
+    return impl(op, "default" if device_types is None else device_types, func, lib=lib)
+
+
+def register_fake(op: Any, func: Any = None, /, *, lib: Library | None = None, _stacklevel: int = 1,
+                  allow_override: bool = False) -> Any:
+    """Say what an operator's results look like: serves meta tensors."""
+    def register(fn: Any) -> Any:
+        opdef = _opdef(op)
+        if opdef is not None:
+            return opdef.register_fake(fn)
+        target = find(op)
+        undo = install_device(target, "meta", kernel_of(target, fn))
+        if lib is not None:
+            lib._undo.append(undo)
+        return fn
+
+    return register if func is None else register(func)
+
+
+impl_abstract = register_fake
+
+
+def register_autograd(op: Any, backward: Callable[..., Any], /, *, setup_context: Callable[..., Any] | None = None,
+                      lib: Library | None = None) -> None:
+    """Give an operator its derivative: see `CustomOpDef.register_autograd`."""
+    opdef = _opdef(op)
+    if opdef is not None:
+        opdef.register_autograd(backward, setup_context=setup_context)
+        return
+    target = find(op)
+    overload = overload_for(target, ())
+    if target.schema.is_mutable:
+        raise RuntimeError(
+            f"Cannot register autograd formula for non-functional operator {overload.name()} with schema "
+            f"{overload._schema}. Please create a functional operator and register an autograd formula for that.")
+    if "::" not in target.name:
+        raise NotImplementedError(f"register_autograd(): {overload.name()} is an operator of the package; its row has "
+                                  "its derivative")
+    formula = Formula()
+    formula.backward, formula.setup_context = backward, setup_context
+    was = target.derivative
+    target.derivative = GivenDerivative(Overrider(make(overload, formula)))
+    target.forget()
+    if lib is not None:
+        def undo() -> None:
+            target.derivative = was
+            target.forget()
+
+        lib._undo.append(undo)
+
+
+def register_torch_dispatch(op: Any, torch_dispatch_class: Any, func: Any = None, /, *,
+                            lib: Library | None = None) -> Any:
+    """Serve a subclass or a mode below autograd, in the place of its own handler."""
+    from ._torch_dispatch import RULES
+
+    def register(fn: Any) -> Any:
+        key = (find(op).name, torch_dispatch_class)
+        RULES[key] = fn
+        if lib is not None:
+            lib._undo.append(lambda: RULES.pop(key, None))
+        return fn
+
+    return register if func is None else register(func)
+
+
+def register_vmap(op: Any, func: Any = None, /, *, lib: Library | None = None) -> Any:
+    raise NotImplementedError(f"register_vmap({op}): vmap does not exist here, so no rule for it can be used")
+
+
+def register_autocast(op: Any, device_type: str, cast_inputs: Any, /, *, lib: Library | None = None) -> Any:
+    raise NotImplementedError(f"register_autocast({op}): operators from outside are not cast by autocast")
+
+
+def get_ctx() -> Any:
+    """Sizes that are only known from data do not exist on the meta device here."""
+    raise NotImplementedError("get_ctx(): a fake implementation cannot make sizes that depend on data here")
+
+
+def triton_op(name: str, fn: Any = None, /, *, mutates_args: Any, schema: str | None = None) -> Any:
+    raise NotImplementedError(f"triton_op({name!r}): Triton kernels are not supported; use custom_op")
+
+
+def wrap_triton(triton_kernel: Any, /) -> Any:
+    raise NotImplementedError("wrap_triton(): Triton kernels are not supported")
+
+
+def _opdef(op: Any) -> CustomOpDef | None:
+    if isinstance(op, CustomOpDef):
+        return op
+    name = op.name() if isinstance(op, OpOverload) else op
+    return OPDEFS.get(name) if isinstance(name, str) else None
