@@ -22,6 +22,7 @@ import mindtorch_v2 as torch
 
 from .._dispatch import registry
 from .._dispatch.op import Op
+from .._tensor_base import TensorBase
 from . import describe, late, public
 
 # Methods and functions are called `float`, `bool`, `layout`: inside, the types go by other names.
@@ -115,7 +116,10 @@ def overloads(name: str, ops: list[Op], is_method: bool) -> list[str]:
 
 # -- from functions that are written by hand ------------------------------------------------------------------------
 def from_function(name: str, function: Any, is_method: bool) -> str:
-    given = inspect.signature(function)
+    try:
+        given = inspect.signature(function)
+    except ValueError:  # native, and silent about its parameters
+        return f"def {name}({'self, ' if is_method else ''}*args: Any, **kwargs: Any) -> {result(name, '')}: ..."
     shown: list[str] = []
     for i, p in enumerate(given.parameters.values()):
         text = "" if p.annotation is p.empty else str(p.annotation)
@@ -174,10 +178,8 @@ def member(name: str, found: Any) -> list[str]:
             made.append(f"@{name}.setter\ndef {name}(self, value: {gives}) -> None: ...")
         return made
     if callable(found) and not isinstance(found, type):
-        try:
-            return [from_function(name, found, True)]
-        except ValueError:  # a compiled one that does not tell its signature
-            return [f"def {name}(self, *args: Any, **kwargs: Any) -> {result(name, '')}: ..."]
+        made_here = from_function(name, found, True)
+        return [] if made_here.endswith("-> Any: ...") and name in vars(TensorBase) else [made_here]
     return []
 
 
@@ -218,16 +220,15 @@ def declared(name: str, value: Any, rows: dict[str, list[Op]]) -> list[str]:
         return [f"{name}: type[Tensor]"]
     module = str(getattr(value, "__module__", None) or type(value).__module__)
     if name == "Tensor" or not module.startswith("mindtorch_v2"):
-        return [] if name != "__version__" else [f"{name}: _str"]
+        return []
     place = home(name, module)
     if isinstance(value, type):
         return [f"from .{place} import {name} as {name}"]
     if not callable(value):
-        return [f"{name}: {hint(kind)}"]
-    try:
-        return [from_function(name, value, False)]
-    except ValueError:  # a native one that does not tell its signature
-        return [f"from .{place} import {name} as {name}"]
+        return [f"{name}: {'_str' if isinstance(value, str) else hint(kind)}"]
+    made = from_function(name, value, False)
+    # An open result says no more than the source does; compiled functions say less.
+    return [f"from .{place} import {name} as {name}"] if made.endswith("-> Any: ...") else [made]
 
 
 def home(name: str, module: str) -> str:
