@@ -15,7 +15,7 @@ from ._autograd.node import Node
 from ._autograd.version_counter import VersionCounter
 from ._device import device as Device
 from ._dispatch.keys import AUTOGRAD, BACKENDS, CPU, INFERENCE, TORCH_DISPATCH, VIEW
-from ._dispatch.state import INFERENCE_MODE, STATE, _tls_get, is_inference_mode
+from ._dispatch.state import BELOW_AUTOGRAD, INFERENCE_MODE, STATE, _tls_get, is_inference_mode
 from ._dtype import dtype as DType
 from ._size import Size
 
@@ -562,7 +562,7 @@ def make_view(src: TensorBase, shape: tuple[int, ...], stride: tuple[int, ...], 
             m: i64 = _tls_get()
             if m & INFERENCE_MODE:
                 t._cmeta = INFERENCE_VIEW
-            elif (m >> 32) & AUTOGRAD:
+            elif (m >> 32) & AUTOGRAD and not m & BELOW_AUTOGRAD:
                 t._cmeta = NO_GRAD_VIEW
     return t
 

@@ -12,7 +12,7 @@ from ._autograd.record import NO_GRADIENT
 from ._dispatch.keys import AUTOGRAD, DEVICE_BITS, INFERENCE, TORCH_DISPATCH, VIEW
 from ._dispatch.op import FnKernel, Op
 from ._dispatch.schema import Arg
-from ._dispatch.state import LOCAL, modes, set_modes
+from ._dispatch.state import BELOW_AUTOGRAD, LOCAL, modes, set_modes
 from ._operators import CUSTOM, overload_for
 from ._overrides import _disabled_torch_dispatch_impl
 from ._tensor_base import HOT, TensorBase, bump, contiguous_strides, counter, version
@@ -167,7 +167,8 @@ def dispatch(op: Op, args: tuple[Any, ...], keys: int) -> Any:
         t for a, v in zip(op.schema.args, args) if a.mutates for t in (v if a.is_list else (v,)) if t is not None]
     versions = [version(t) for t in written]
     before = modes()
-    set_modes(before | _NOT_RECORDED)
+    # With recording switched off by the user, views made inside remember that; otherwise they are ordinary ones.
+    set_modes(before | _NOT_RECORDED | (0 if before & _NOT_RECORDED else BELOW_AUTOGRAD))
     try:
         result = _ask(func, handlers, positional, kwargs)
     finally:

@@ -16,7 +16,7 @@ from .._device import device
 from .._dispatch.keys import AUTOGRAD
 from .._dispatch.op import Derivative, Kernel, Op
 from .._dispatch.schema import Schema
-from .._dispatch.state import _tls_get, exclude, set_modes
+from .._dispatch.state import BELOW_AUTOGRAD, _tls_get, set_modes
 from .._dtype import dtype
 from .._tensor_base import TensorBase, differentiable, grad_fn_of, requires_grad, set_history
 from .attributes import attribute_names, saved_attribute
@@ -510,6 +510,9 @@ def accumulator(t: TensorBase) -> Node:
     return node
 
 
+_BELOW: Final[i64] = (AUTOGRAD << 32) | BELOW_AUTOGRAD
+
+
 def run_below(op: Op, args: tuple[Any, ...], keys: i64) -> Any:
     """Run the rest of the call without recording it again."""
     rest = keys & ~AUTOGRAD
@@ -517,7 +520,7 @@ def run_below(op: Op, args: tuple[Any, ...], keys: i64) -> Any:
     if not kernel.calls_ops:
         return kernel.run(op, args, rest)
     old: i64 = _tls_get()
-    exclude(AUTOGRAD)
+    set_modes(old | _BELOW)
     try:
         return kernel.run(op, args, rest)
     finally:

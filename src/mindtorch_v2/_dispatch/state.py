@@ -21,6 +21,8 @@ FUNCTION_MODE: Final[i64] = 1 << 22
 NO_TORCH_FUNCTION: Final[i64] = 1 << 23
 # `enable_grad` inside inference mode: grad mode is on, but nothing is recorded.
 GRAD_UNHEARD: Final[i64] = 1 << 24
+# Recording is hidden because the call that runs has been recorded already, not because the user switched it off.
+BELOW_AUTOGRAD: Final[i64] = 1 << 25
 _KEY_MASK: Final[i64] = (1 << 20) - 1
 
 _tls_get: Final[Any] = _native.tls_get
