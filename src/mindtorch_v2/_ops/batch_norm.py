@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from .._backends.common.runtime import copy_same_device
 from .._dispatch.op import Op, Spec
+from .._tensor_base import bump
 from .rules.base import like, spec
 from .rules.formulas import wide
 from .rules.reduce import scalar_name
@@ -25,7 +26,7 @@ class Norm(NamedTuple):
     statistics: Ints
     outside: Ints
     parameters: Ints
-    count: int
+    size: int
 
 
 def batch_view(x: Any) -> Norm:
@@ -48,7 +49,7 @@ def _shaped(t: Any, shape: Ints) -> Any:
 def _jacobian(v: Norm, t: Any, hat: Any, rstd: Any) -> Any:
     """What normalizing does to a small change of its input; symmetric, so also what it does to a gradient."""
     sums = t.sum(v.statistics, True)
-    return (t * v.count - sums - hat * (t * hat).sum(v.statistics, True)) * (rstd / v.count)
+    return (t * v.size - sums - hat * (t * hat).sum(v.statistics, True)) * (rstd / v.size)
 
 
 def _gradients(v: Norm, g: Any, x: Any, mean: Any, rstd: Any, weight: Any, fixed: bool, mask: Any) -> list[Any]:
@@ -86,7 +87,7 @@ def _second(v: Norm, grads: Any, needs: Any, g: Any, x: Any, mean: Any, rstd: An
         if needs[1] and not fixed:
             scaled = g if weight is None else g * weight
             ds, gs, dh, gh = total(d), total(scaled), total(d * hat), total(scaled * hat)
-            n = v.count
+            n = v.size
             inner = ds * gs / n - total(d * scaled) + dh * gh * (3.0 / n)
             add(1, (hat * inner + dh * (gs / n - scaled) + gh * (ds / n - d)) * (rstd * rstd / n))
     if dw is not None:
@@ -164,7 +165,7 @@ def _batch_norm(input: Any, weight: Any, bias: Any, running_mean: Any, running_v
         if running_mean is not None:
             update_running(running_mean, mean.reshape(-1), momentum)
         if running_var is not None:
-            update_running(running_var, var.reshape(-1) * (v.count / max(v.count - 1, 1)), momentum)
+            update_running(running_var, var.reshape(-1) * (v.size / max(v.size - 1, 1)), momentum)
     else:
         mean, var = _shaped(running_mean, v.parameters), _shaped(running_var, v.parameters)
     rstd = (var + eps).rsqrt()
@@ -272,6 +273,7 @@ def _instance(input: Any, weight: Any, bias: Any, running_mean: Any, running_var
     for running, repeated in ((running_mean, mean), (running_var, var)):
         if running is not None and use_input_stats:
             copy_same_device(running, repeated.detach().reshape((n, c)).mean((0,)).to(running._dtype))
+            bump(running)
     return out.reshape(input._shape)
 
 
@@ -365,10 +367,10 @@ def _group_grad(grads: Any, needs: Any, input: Any, weight: Any, bias: Any, resu
         x = wide(input).reshape(v.shape)
         part = x.new_zeros(v.shape)
         if of_mean is not None:
-            part = part + of_mean.reshape(shape) / v.count
+            part = part + of_mean.reshape(shape) / v.size
         if of_rstd is not None:
             centred, rstd = x - result1.reshape(shape), result2.reshape(shape)
-            part = part - of_rstd.reshape(shape) * rstd * rstd * rstd * centred / v.count
+            part = part - of_rstd.reshape(shape) * rstd * rstd * rstd * centred / v.size
         part = part.reshape(input._shape)
         into[0] = part if into[0] is None else into[0] + part
     return tuple(into)
