@@ -40,12 +40,15 @@ def device_bit(kind: str) -> int:
 
 
 def add_device(kind: str) -> int:
-    """Give a new device type its bit (third-party devices call this once)."""
+    """Give a new device type its bit, and make its name one that `torch.device` knows; a new device calls this once."""
     bit = DEVICE_BITS.get(kind)
     if bit is None:
         bit = 1 << len(DEVICE_BITS)
         if bit > 0x80:
             raise RuntimeError("all eight backend bits are taken")
+        from .._device import add_device_type
+
+        add_device_type(kind)
         DEVICE_BITS[kind] = bit
     return bit
 
