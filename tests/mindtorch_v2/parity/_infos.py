@@ -72,7 +72,7 @@ def covered() -> tuple[Covered, ...]:
         return ()
     result: list[Covered] = []
     seen: set[int] = set()
-    for row in (*row_names(), *_own.WRITTEN_BY_HAND):
+    for row in (*row_names(), *_own.WRITTEN_BY_HAND, *_own.FUNCTIONS):
         for info in _by_name().get(_own.INFO_NAMES.get(row, row), []):
             if id(info) not in seen and not _skipped(info) and in_subject(info) is not None:
                 seen.add(id(info))

@@ -29,7 +29,7 @@ WRITTEN_BY_HAND: tuple[str, ...] = tuple(
 FUNCTIONS: tuple[str, ...] = tuple(
     """max_unpool1d local_response_norm normalize interpolate upsample_nearest upsample_bilinear grid_sample tanhshrink
     softsign softmin dropout2d dropout3d gaussian_nll_loss multilabel_soft_margin_loss
-    triplet_margin_with_distance_loss""".split()
+    triplet_margin_with_distance_loss multi_head_attention_forward""".split()
 )
 
 # OpInfos that cannot be asked here, with the reason.

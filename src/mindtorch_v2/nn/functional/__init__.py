@@ -10,6 +10,7 @@ from typing import Any
 import mindtorch_v2 as torch
 
 from ._activations import *  # noqa: F403
+from ._attention import *  # noqa: F403
 from ._layers import *  # noqa: F403
 from ._losses import *  # noqa: F403
 from ._margins import *  # noqa: F403
@@ -29,3 +30,7 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     globals()[name] = found = getattr(torch, name)
     return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_OF_TORCH})
