@@ -60,10 +60,10 @@ def test_signatures_are_pytorchs() -> None:
 
 def public_names() -> list[str]:
     submodule("_ops.late").load_all()
-    names = submodule("_ops.public").by_name()
-    return sorted(name for name, ops in names.items()
-                  if any(op.row.function or op.row.method for op in ops) and not name.startswith("_")
-                  and not name.endswith("_"))
+    rows = submodule("_ops.public").by_name()
+    names = {name for name, ops in rows.items() if any(op.row.function or op.row.method for op in ops)}
+    names |= set(submodule("_ops.late").NAMESPACES)
+    return sorted(name for name in names if not name.startswith("_") and not name.endswith("_"))
 
 
 def test_every_public_operator_has_a_sentence() -> None:
@@ -79,6 +79,11 @@ def test_sentences() -> None:
         said = line.partition("  ")[2]
         assert re.fullmatch(r"= \w+|[A-Z`].*\.", said), line
         assert len(line) <= 120, line
+
+
+def test_help_of_functions_of_a_module() -> None:
+    first = torch.linalg.svd.__doc__.splitlines()[0]
+    assert first == "linalg.svd(A, full_matrices=True, *, driver=None, out=None) -> (U, S, Vh)"
 
 
 def test_every_public_operator_has_its_help() -> None:

@@ -17,6 +17,8 @@ _HINTS = {
     "str": "str", "ScalarType": "dtype", "Device": "device | str | int", "Layout": "layout",
     "MemoryFormat": "memory_format", "Generator": "Generator", "Storage": "UntypedStorage",
 }
+# Rows `linalg_svd` are public as `torch.linalg.svd`.
+_MODULES = ("linalg", "special", "fft")
 # What parameters of these names mean wherever they occur.
 _MEANINGS = {
     "keepdim": "whether reduced dimensions stay, with size 1",
@@ -110,8 +112,11 @@ def signature(name: str, op: Op, is_method: bool) -> str:
 
 def text(name: str, ops: list[Op], is_method: bool) -> str:
     """What `help()` says about a public function."""
-    parts = ["\n".join(dict.fromkeys(signature(name, o, is_method) for o in ops))]
     said = sentence(name)
+    for module in _MODULES:
+        if name.startswith(module + "_") and not is_method:
+            name = f"{module}.{name[len(module) + 1:]}"
+    parts = ["\n".join(dict.fromkeys(signature(name, o, is_method) for o in ops))]
     if said:
         parts.append(said)
     elif name.endswith("_"):

@@ -10,6 +10,8 @@ abs  The absolute value of each element.
 absolute  = abs
 acos  The inverse cosine of each element, in radians.
 acosh  The inverse hyperbolic cosine of each element.
+adaptive_avg_pool1d  Means of windows chosen so that the result has the given length.
+adaptive_max_pool1d  Maxima of windows chosen so that the result has the given length, and their places.
 add  Adds `other`, multiplied by `alpha`, to each element.
 addbmm  The sum of the products of two batches of matrices, plus a matrix.
 addcdiv  Adds `value * tensor1 / tensor2`, element by element.
@@ -22,6 +24,7 @@ affine_grid_generator  The places at which an affine transformation samples an i
 alias_copy  A copy of the whole tensor.
 all  Whether all elements, or all along the dimensions, are true.
 allclose  Whether all elements of two tensors are close: `|input - other| <= atol + rtol * |other|`.
+alpha_dropout  Dropout that keeps mean and variance, for self-normalizing networks.
 amax  The largest elements along dimensions; equal ones share the gradient.
 amin  The smallest elements along dimensions; equal ones share the gradient.
 aminmax  The smallest and the largest element, along a dimension or of all.
@@ -47,8 +50,6 @@ atan  The inverse tangent of each element, in radians.
 atan2  The angle of the points (`other`, `input`), in radians, in the right quadrant.
 atanh  The inverse hyperbolic tangent of each element.
 avg_pool1d  The mean of each window over the last dimension.
-adaptive_avg_pool1d  Means of windows chosen so that the result has the given length.
-adaptive_max_pool1d  Maxima of windows chosen so that the result has the given length, and their places.
 baddbmm  Products of two batches of matrices, plus a batch: `beta * input + alpha * (batch1 @ batch2)`.
 batch_norm  Normalizes each channel over the batch, or with given statistics.
 bilinear  A bilinear form of two inputs: `input1 @ weight @ input2 + bias`.
@@ -60,15 +61,20 @@ bitwise_not  Inverts the bits of each element; for bool logical not.
 bitwise_or  The bits that either operand has; for bool logical or.
 bitwise_right_shift  Shifts the bits of each element to the right, keeping the sign.
 bitwise_xor  The bits in which the operands differ; for bool logical exclusive or.
+block_diag  A matrix with the given matrices along its diagonal.
 bmm  The products of two batches of matrices.
 broadcast_to  A view of the given shape in which dimensions of size one are repeated.
 bucketize  The index of the bucket each element falls into, given sorted boundaries.
+cartesian_prod  All tuples of elements of several vectors.
 cat  Joins tensors along an existing dimension.
 cdist  The distances between all pairs of rows of two batches.
 ceil  The smallest integer not below each element.
 celu  The continuously differentiable exponential linear unit.
 chain_matmul  The product of several matrices, in the order that costs least.
 channel_shuffle  Rearranges channels so that groups are mixed.
+cholesky  The Cholesky factor of each positive definite matrix.
+cholesky_inverse  Inverses of matrices, given their Cholesky factors.
+cholesky_solve  Solves linear systems, given Cholesky factors of their matrices.
 chunk  Splits into the given number of parts along a dimension, as views.
 clamp  Limits each element to the range from `min` to `max`.
 clamp_max  Limits each element from above.
@@ -108,9 +114,9 @@ cumsum  The running sum along a dimension.
 cumulative_trapezoid  The running integral along a dimension by the trapezoidal rule.
 deg2rad  Degrees to radians.
 dequantize  The values of a quantized tensor.
+det  The determinant of each matrix.
 detach  A view without history: gradients stop here.
 detach_copy  A copy without history.
-det  The determinant of each matrix.
 diag  The diagonal of a matrix, or a matrix with the given diagonal.
 diag_embed  Matrices whose diagonals are the last dimension.
 diagflat  A matrix whose diagonal is the flattened input.
@@ -141,6 +147,30 @@ expand  A view in which dimensions of size one are repeated.
 expand_as  A view expanded to the shape of another tensor.
 expand_copy  A copy of what `expand` shows.
 expm1  The exponential minus one, precise near zero.
+feature_alpha_dropout  Alpha dropout of whole channels.
+feature_dropout  Dropout of whole channels.
+fft_fft  The discrete Fourier transform along a dimension.
+fft_fft2  The discrete Fourier transform over two dimensions.
+fft_fftfreq  The frequencies of the bins of a Fourier transform.
+fft_fftn  The discrete Fourier transform over several dimensions.
+fft_fftshift  Moves the zero frequency to the middle.
+fft_hfft  The Fourier transform of a signal that is Hermitian in time.
+fft_hfft2  The Fourier transform of a signal that is Hermitian in time, over two dimensions.
+fft_hfftn  The Fourier transform of a signal that is Hermitian in time, over several dimensions.
+fft_ifft  The inverse of `fft`.
+fft_ifft2  The inverse of `fft2`.
+fft_ifftn  The inverse of `fftn`.
+fft_ifftshift  The inverse of `fftshift`.
+fft_ihfft  The inverse of `hfft`.
+fft_ihfft2  The inverse of `hfft2`.
+fft_ihfftn  The inverse of `hfftn`.
+fft_irfft  The inverse of `rfft`.
+fft_irfft2  The inverse of `rfft2`.
+fft_irfftn  The inverse of `rfftn`.
+fft_rfft  The Fourier transform of a real signal: its non-negative frequencies.
+fft_rfft2  The Fourier transform of a real signal over two dimensions.
+fft_rfftfreq  The frequencies of the bins of `rfft`.
+fft_rfftn  The Fourier transform of a real signal over several dimensions.
 fill  A tensor of this shape filled with a value.
 fix  = trunc
 flatten  Joins neighbouring dimensions into one.
@@ -158,7 +188,9 @@ frexp  Mantissa and exponent of each element.
 gather  Picks elements along a dimension by index.
 gcd  The greatest common divisor.
 ge  Whether elements are at least as large as `other`.
+geqrf  The QR factorization of each matrix in LAPACK's packed form.
 ger  = outer
+gradient  Differences at each point, of second order inside, along dimensions.
 greater  = gt
 greater_equal  = ge
 grid_sampler  Samples images or volumes at given places.
@@ -186,6 +218,7 @@ index_reduce  Reduces `source` into the slices at the given indices.
 index_select  The slices at the given indices along a dimension.
 inner  Products of vectors in the last dimensions, all with all.
 instance_norm  Normalizes each channel of each sample.
+inverse  = linalg_inv
 is_complex  Whether the dtype is complex.
 is_conj  Whether the tensor is a conjugate that was not computed yet.
 is_floating_point  Whether the dtype is a floating-point one.
@@ -199,6 +232,7 @@ isnan  Whether elements are NaN.
 isneginf  Whether elements are minus infinity.
 isposinf  Whether elements are plus infinity.
 isreal  Whether the imaginary part of each element is zero.
+istft  The signal of which `stft` gave the transform.
 kl_div  The Kullback-Leibler divergence, given logarithms of probabilities.
 kron  The Kronecker product.
 kthvalue  The k-th smallest element along a dimension, and where it is.
@@ -210,6 +244,46 @@ lerp  Goes from `input` to `end` by the share `weight`.
 less  = lt
 less_equal  = le
 lgamma  The logarithm of the absolute value of the gamma function.
+linalg_cholesky  The Cholesky factor of each positive definite matrix.
+linalg_cholesky_ex  The Cholesky factor, and where the factorization failed instead of an error.
+linalg_cond  The condition number of each matrix.
+linalg_cross  The cross product of vectors with three elements.
+linalg_det  The determinant of each matrix.
+linalg_diagonal  A view of the diagonals, by default of the last two dimensions.
+linalg_eig  Eigenvalues and eigenvectors of each matrix.
+linalg_eigh  Eigenvalues, ascending, and eigenvectors of each Hermitian matrix.
+linalg_eigvals  Eigenvalues of each matrix.
+linalg_eigvalsh  Eigenvalues, ascending, of each Hermitian matrix.
+linalg_householder_product  The product of Householder reflections.
+linalg_inv  The inverse of each matrix.
+linalg_inv_ex  The inverse, and where a matrix was singular instead of an error.
+linalg_ldl_factor  The LDL factorization of each Hermitian matrix.
+linalg_ldl_factor_ex  The LDL factorization, and where it failed instead of an error.
+linalg_ldl_solve  Solves linear systems, given LDL factorizations.
+linalg_lstsq  Least-squares solutions of linear systems.
+linalg_lu  The factors P, L and U of each matrix.
+linalg_lu_factor  The LU factorization of each matrix in packed form, and the pivots.
+linalg_lu_factor_ex  The LU factorization, and where it failed instead of an error.
+linalg_lu_solve  Solves linear systems, given packed LU factorizations.
+linalg_matrix_exp  The exponential of each matrix.
+linalg_matrix_norm  The norm of each matrix.
+linalg_matrix_power  Each matrix to an integer power.
+linalg_matrix_rank  How many singular values of each matrix exceed a tolerance.
+linalg_multi_dot  The product of several matrices, in the order that costs least.
+linalg_norm  The norm of vectors or matrices.
+linalg_pinv  The pseudo-inverse of each matrix.
+linalg_qr  The QR factorization of each matrix.
+linalg_slogdet  The sign and the logarithm of the magnitude of each determinant.
+linalg_solve  Solves linear systems.
+linalg_solve_ex  Solves linear systems, and says where a matrix was singular instead of an error.
+linalg_solve_triangular  Solves triangular linear systems.
+linalg_svd  Singular values, descending, and singular vectors of each matrix.
+linalg_svdvals  Singular values of each matrix, descending.
+linalg_tensorinv  The inverse of a tensor with respect to `tensordot`.
+linalg_tensorsolve  Solves `tensordot(A, X) = B`.
+linalg_vander  The matrix of powers of each vector.
+linalg_vecdot  The dot product of vectors along a dimension, the first conjugated.
+linalg_vector_norm  The norm of vectors, along dimensions or of all elements.
 linear  A linear map: `input @ weight.T + bias`.
 log  The natural logarithm of each element.
 log10  The logarithm to base 10 of each element.
@@ -230,11 +304,14 @@ lshift  Shifts the bits of each element to the left.
 lstm  A layer of long short-term memory over a sequence.
 lt  Whether elements are smaller than `other`.
 lu_solve  Solves linear systems with an LU factorization.
+lu_unpack  The factors P, L and U, given a packed LU factorization.
 margin_ranking_loss  Asks the first input to be larger by a margin where the target is 1, smaller where it is -1.
 masked_fill  Puts a value where the mask is true.
 masked_scatter  Puts the elements of `source`, in order, where the mask is true.
 masked_select  The elements where the mask is true, in one dimension.
 matmul  The product of matrices, vectors and batches of them.
+matrix_exp  The exponential of each matrix.
+matrix_power  Each matrix to an integer power.
 max  The largest element; along a dimension also its place; of two tensors element by element.
 max_pool1d  The maximum of each window over the last dimension.
 max_pool2d  The maximum of each window over images.
@@ -276,6 +353,8 @@ nonzero_static  The places of the elements that are not zero, cut or filled to a
 norm  The norm of a tensor, along dimensions or of all elements.
 norm_except_dim  The norm over all dimensions but one.
 not_equal  = ne
+orgqr  = linalg_householder_product
+ormqr  Multiplies by the orthogonal matrix of a packed QR factorization.
 outer  All products of elements of two vectors.
 pairwise_distance  The distance between the rows of two tensors, pair by pair.
 pdist  The distances between all pairs of rows of a matrix.
@@ -293,6 +372,7 @@ pow  Each element to a power.
 prelu  The rectified linear unit with a learnt slope below zero.
 prod  The product of all elements, or along a dimension.
 put  Puts values at places counted over the flattened tensor.
+qr  The QR factorization of each matrix.
 quantile  Quantiles of all elements, or along a dimension.
 rad2deg  Radians to degrees.
 ravel  All elements in one dimension; a view where that is possible.
@@ -336,11 +416,45 @@ sinc  The normalized cardinal sine of each element.
 sinh  The hyperbolic sine of each element.
 slice_backward  The gradient of slicing.
 slice_copy  A copy of a slice.
-slice_scatter  A copy in which a slice is `src`.
 slice_inverse  The inverse of slicing.
+slice_scatter  A copy in which a slice is `src`.
 slogdet  The sign and the logarithm of the magnitude of the determinant.
 softmax  Exponentials divided by their sum along a dimension.
 sort  The elements in order along a dimension, and where they were.
+special_airy_ai  The Airy function.
+special_bessel_j0  The Bessel function of the first kind, order 0.
+special_bessel_j1  The Bessel function of the first kind, order 1.
+special_bessel_y0  The Bessel function of the second kind, order 0.
+special_bessel_y1  The Bessel function of the second kind, order 1.
+special_chebyshev_polynomial_t  Chebyshev polynomials of the first kind.
+special_chebyshev_polynomial_u  Chebyshev polynomials of the second kind.
+special_chebyshev_polynomial_v  Chebyshev polynomials of the third kind.
+special_chebyshev_polynomial_w  Chebyshev polynomials of the fourth kind.
+special_entr  The entropy of each element: `-x * log(x)`.
+special_erfcx  The scaled complementary error function: `exp(x * x) * erfc(x)`.
+special_hermite_polynomial_h  Hermite polynomials as physicists define them.
+special_hermite_polynomial_he  Hermite polynomials as probabilists define them.
+special_i0e  The modified Bessel function of order 0, scaled by `exp(-|x|)`.
+special_i1  The modified Bessel function of the first kind, order 1.
+special_i1e  The modified Bessel function of order 1, scaled by `exp(-|x|)`.
+special_laguerre_polynomial_l  Laguerre polynomials.
+special_legendre_polynomial_p  Legendre polynomials.
+special_log_ndtr  The logarithm of the area under the normal distribution below each element.
+special_modified_bessel_i0  The modified Bessel function of the first kind, order 0.
+special_modified_bessel_i1  The modified Bessel function of the first kind, order 1.
+special_modified_bessel_k0  The modified Bessel function of the second kind, order 0.
+special_modified_bessel_k1  The modified Bessel function of the second kind, order 1.
+special_ndtr  The area under the normal distribution below each element.
+special_ndtri  The inverse of `ndtr`: the place below which the area is each element.
+special_scaled_modified_bessel_k0  The modified Bessel function of the second kind, order 0, times `exp(x)`.
+special_scaled_modified_bessel_k1  The modified Bessel function of the second kind, order 1, times `exp(x)`.
+special_shifted_chebyshev_polynomial_t  Chebyshev polynomials of the first kind on the interval from 0 to 1.
+special_shifted_chebyshev_polynomial_u  Chebyshev polynomials of the second kind on the interval from 0 to 1.
+special_shifted_chebyshev_polynomial_v  Chebyshev polynomials of the third kind on the interval from 0 to 1.
+special_shifted_chebyshev_polynomial_w  Chebyshev polynomials of the fourth kind on the interval from 0 to 1.
+special_spherical_bessel_j0  The spherical Bessel function of the first kind, order 0.
+special_xlog1py  `input * log1p(other)`, zero where `input` is.
+special_zeta  The Hurwitz zeta function.
 split_copy  Copies of the parts that `split` shows.
 split_with_sizes  Splits into parts of the given sizes, as views.
 split_with_sizes_copy  Copies of the parts that `split_with_sizes` shows.
@@ -351,10 +465,12 @@ squeeze_copy  A copy of what `squeeze` shows.
 stack  Joins tensors along a new dimension.
 std  The standard deviation of all elements, or along dimensions.
 std_mean  The standard deviation and the mean.
+stft  The Fourier transform of overlapping windows of a signal.
 sub  Subtracts `other`, multiplied by `alpha`.
 subtract  = sub
 sum  The sum of all elements, or along dimensions.
 sum_to_size  The sum over the dimensions that broadcasting from the given shape had added.
+svd  Singular values and vectors of each matrix.
 swapaxes  = transpose
 swapdims  = transpose
 t  The transpose of a matrix, as a view; vectors stay as they are.
@@ -372,6 +488,7 @@ transpose  Exchanges two dimensions, as a view.
 transpose_copy  A copy of what `transpose` shows.
 trapezoid  The integral along a dimension by the trapezoidal rule.
 trapz  = trapezoid
+triangular_solve  Solves triangular linear systems.
 tril  The lower triangle of matrices; the rest is zero.
 triplet_margin_loss  Asks the anchor to be nearer to the positive than to the negative by a margin.
 triu  The upper triangle of matrices; the rest is zero.
@@ -385,6 +502,7 @@ unfold_backward  The gradient of `unfold`.
 unfold_copy  A copy of what `unfold` shows.
 unique_consecutive  The elements without repeated neighbours.
 unique_dim  The distinct slices along a dimension.
+unravel_index  Places counted over the flattened tensor as indices in each dimension.
 unsafe_chunk  Like `chunk`, without tracking that the parts share memory.
 unsafe_split  Like `split`, without tracking that the parts share memory.
 unsafe_split_with_sizes  Like `split_with_sizes`, without tracking that the parts share memory.

@@ -14,6 +14,7 @@ import keyword
 import re
 import sys
 from collections.abc import Iterable
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -32,12 +33,12 @@ from builtins import bool as _bool, complex as _complex, float as _float, int as
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, TypeAlias, overload
 
-from ._device import device as _Device
-from ._dtype import dtype as _DType
-from ._layout import layout as _Layout, memory_format as _MemoryFormat
-from ._random import Generator as _Generator
-from ._size import Size as _Size
-from ._storage import UntypedStorage as _UntypedStorage
+from ROOT_device import device as _Device
+from ROOT_dtype import dtype as _DType
+from ROOT_layout import layout as _Layout, memory_format as _MemoryFormat
+from ROOT_random import Generator as _Generator
+from ROOT_size import Size as _Size
+from ROOT_storage import UntypedStorage as _UntypedStorage
 
 _Number: TypeAlias = _int | _float | _complex
 '''
@@ -49,6 +50,8 @@ _TYPES = {
     "Sequence": "Sequence", "Iterable": "Iterable", "Iterator": "Iterator", "Callable": "Callable", "tuple": "tuple",
     "list": "list", "dict": "dict", "object": "object",
 }
+# Modules that show rows as functions of theirs.
+FROM_ROWS = ("linalg", "special", "fft", "nn.functional")
 # Written by hand with an open result type, and no row of that name: they give tensors.
 _TENSORS = frozenset(
     """tensor as_tensor asarray from_numpy frombuffer from_dlpack einsum tensordot rand randn rand_like randn_like
@@ -59,6 +62,10 @@ _TENSORS = frozenset(
 )
 _BINARY = frozenset("add sub mul truediv floordiv mod pow matmul and or xor lshift rshift eq ne lt le gt ge".split())
 _NO_TENSORS = frozenset("__bool__ __hash__ __setitem__ __delitem__ __init__".split())
+
+
+def head(root: str) -> str:
+    return HEAD.replace("ROOT", root)
 
 
 def hint(text: str) -> str:
@@ -190,14 +197,14 @@ def tensor_module() -> str:
     source = ast.parse(Path(_tensor.__file__).read_text())
     others = [node.name for node in source.body if isinstance(node, (ast.FunctionDef, ast.ClassDef))]
     rest = "".join(f"def {name}(*args: Any, **kwargs: Any) -> Any: ...\n" for name in others if name != "Tensor")
-    return HEAD + "from ._tensor_base import TensorBase\n\n" + tensor_class() + "\n" + rest + "".join(
+    return head(".") + "from ._tensor_base import TensorBase\n\n" + tensor_class() + "\n" + rest + "".join(
         named_tuples().values())
 
 
 # -- the namespace --------------------------------------------------------------------------------------------------
 def namespace() -> str:
     """`__init__.pyi`: every public name of the package."""
-    lines = [HEAD, "from ._tensor import Tensor as Tensor", f"from ._tensor import {', '.join(named_tuples())}"]
+    lines = [head("."), "from ._tensor import Tensor as Tensor", f"from ._tensor import {', '.join(named_tuples())}"]
     rows = public.by_name()
     for name in dir(torch):
         if name.startswith("_") and name != "__version__":
@@ -237,9 +244,28 @@ def home(name: str, module: str) -> str:
     return dict(listed).get(name) or module.removeprefix("mindtorch_v2").lstrip(".")
 
 
+def submodule(name: str) -> str:
+    """`linalg/__init__.pyi` and its like: functions that come from rows, under their names there, and what else is."""
+    module = import_module(f"mindtorch_v2.{name}")
+    root = "." * (name.count(".") + 2)
+    lines = [head(root), f"from {root}_tensor import Tensor, {', '.join(named_tuples())}"]
+    for public_name in dir(module):
+        value = getattr(module, public_name)
+        place = str(getattr(value, "__module__", ""))
+        if hasattr(value, "__overloads__"):
+            lines += overloads(public_name, list(value.__overloads__.ops), False)
+        elif not public_name.startswith("_") and hasattr(sys.modules.get(place), public_name):
+            if place.startswith("mindtorch_v2."):
+                lines.append(f"from {place} import {public_name} as {public_name}")
+    return "\n".join(lines) + "\n"
+
+
 def write(folder: Path) -> None:
     late.load_all()
-    for name, text in (("__init__.pyi", namespace()), ("_tensor.pyi", tensor_module())):
+    made = {"__init__.pyi": namespace(), "_tensor.pyi": tensor_module()}
+    for name in FROM_ROWS:
+        made[f"{name.replace('.', '/')}/__init__.pyi"] = submodule(name)
+    for name, text in made.items():
         (folder / name).write_text(text)
 
 
