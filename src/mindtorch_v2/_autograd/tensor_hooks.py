@@ -122,7 +122,8 @@ def retain_grad(t: TensorBase) -> None:
 
 def retains_grad(t: TensorBase) -> bool:
     """`Tensor.retains_grad`: whether `retain_grad` was asked for."""
-    node = grad_fn_of(t)
+    # As it was: that a view's base was written since is not this question's business.
+    node = t._grad_fn
     if node is None or node._hooks is None or node._hooks.retain is None:
         return False
     ref = node._hooks.retain.get(int(t._output_nr))

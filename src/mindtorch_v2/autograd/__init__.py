@@ -14,6 +14,7 @@ from .._autograd.engine import (
     backward_one,
     grad_one,
     gradient_at,
+    has_edge,
     input_edge,
     ones_at,
     ones_of,
@@ -190,7 +191,7 @@ def _roots(outputs: tuple[Any, ...], gradients: Any) -> tuple[list[Node], list[i
             nodes.append(out.node)
             nrs.append(out.output_nr)
         else:
-            if not requires_grad(out):
+            if not has_edge(out):
                 raise RuntimeError(f"element {i} of tensors does not require grad and does not have a grad_fn")
             node, nr = gradient_at(out)
             nodes.append(node)
