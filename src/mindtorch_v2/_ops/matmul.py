@@ -62,15 +62,15 @@ op("addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar a
                                                     alpha),
              batch2=lambda g, batch1, alpha: scaled(BMM.call((batch_turn(batch1), _batched(g, batch1._shape[0]))),
                                                     alpha)))
-MV: Op = op("mv(Tensor self, Tensor vec) -> Tensor", meta=rules.Mv(False), out=True,
+MV: Op = op("mv(Tensor self, Tensor vec) -> Tensor", meta=rules.Mv(False), out="exact",
         grad=dict(self=lambda g, vec: _outer(g, conj(vec)), vec=lambda g, self: MV.call((conj(self.t()), g))))
 op("addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor", meta=rules.Mv(True),
-   inplace=True, out=True,
+   inplace=True, out="exact",
    grad=dict(self=lambda g, beta: scaled(g, beta), mat=lambda g, vec, alpha: scaled(_outer(g, conj(vec)), alpha),
              vec=lambda g, mat, alpha: scaled(MV.call((conj(mat.t()), g)), alpha)))
-DOT: Op = op("dot(Tensor self, Tensor tensor) -> Tensor", meta=rules.Dot("dot"), out=True,
+DOT: Op = op("dot(Tensor self, Tensor tensor) -> Tensor", meta=rules.Dot("dot"), out="exact",
          grad=dict(self=lambda g, tensor: g * conj(tensor), tensor=lambda g, self: g * conj(self)))
-op("vdot(Tensor self, Tensor other) -> Tensor", meta=rules.Dot("dot"), out=True,
+op("vdot(Tensor self, Tensor other) -> Tensor", meta=rules.Dot("dot"), out="exact",
    kernel=lambda self, other: DOT.call((conj(self), other)),
    grad=dict(self=lambda g, other: conj(g) * other, other=lambda g, self: g * self))
 
@@ -142,7 +142,7 @@ for _field, _row in (("mm", "mm"), ("bmm", "bmm"), ("mv", "mv"), ("dot", "dot"),
                      ("add", "add"), ("mul", "mul"), ("conj", "conj"), ("clone", "clone")):
     setattr(USED, _field, registry.get(_row))
 
-MATMUL: Op = composite("matmul(Tensor self, Tensor other) -> Tensor", rules.MATMUL, out=True)
+MATMUL: Op = composite("matmul(Tensor self, Tensor other) -> Tensor", rules.MATMUL, out="exact")
 composite("linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor", rules.LINEAR, out=True, function=False)
 
 

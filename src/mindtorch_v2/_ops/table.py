@@ -115,14 +115,15 @@ def view(schema: str, *, layout: Callable[..., Any], grad: Mapping[Any, Callable
     return o
 
 
-def composite(schema: str, fn: Callable[..., Any] | Kernel, *, numbers: Sequence[str] = (), out: bool = False,
-              function: bool | None = None, method: bool | None = None) -> Op:
+def composite(schema: str, fn: Callable[..., Any] | Kernel, *, numbers: Sequence[str] = (),
+              out: bool | str = False, function: bool | None = None, method: bool | None = None) -> Op:
     """Declare an operator written in terms of others; it runs, and differentiates, wherever its parts do."""
     o = registry.declare(_new(schema, numbers))
     o.composite = fn if isinstance(fn, Kernel) else FnKernel(fn)
     row = _row("composite", o, function, method)
     if out:
         row.out_op = _out(o, row)
+        row.out_op.exact_out = out == "exact"
     return o
 
 

@@ -18,6 +18,7 @@ from ..._dispatch.state import is_grad_enabled
 from ..._dtype import dtype
 from ..._ops.rules.accept import Accept, Additive, AddScaled, Clamp, Lerp, Power, Where
 from ..._ops.rules.pointwise import Pointwise, expand_strides
+from ..._ops.rules.shape import joined_dtype
 from ..._promotion import can_cast
 from ..._tensor_base import (
     MULTI_OUTPUT_NODE,
@@ -41,6 +42,12 @@ _CAST_NAMES: Final[dict[str, str]] = {
 
 # Operators whose `out=` may not overlap itself even if it is going to be resized.
 _OVERLAP_FIRST: Final = frozenset({"index_select.out", "masked_select.out"})
+
+# Operators that compute in the dtype of `out=` where none is given.
+_OUT_DECIDES: Final = frozenset({"sum", "prod", "cumsum", "cumprod"})
+
+# Operators that call an `out=` of the wrong dtype a TypeError.
+_JOINS: Final = frozenset({"cat", "stack"})
 
 # PyTorch's names of the C++ types behind dtypes, where its texts show those.
 CPP_NAMES: Final[dict[str, str]] = {
@@ -191,8 +198,8 @@ class OutKernel(Kernel):
         func = op.functional
         assert func is not None
         n = len(func.schema.args)
-        plain = args[:n]
         outs = args[n:]
+        plain = for_out(func, args[:n], outs)
         if is_pointwise(func.rule):
             check_out(outs[0], plain)
         specs = func.infer(plain)
@@ -204,7 +211,7 @@ class OutKernel(Kernel):
         if isinstance(specs, Spec):
             out = outs[0]
             assert isinstance(out, TensorBase)
-            check_cast(specs.dtype, out._dtype)
+            check_out_cast(func, specs.dtype, out._dtype)
             check_out(out, plain)
             check_resize(out, specs, plain)
             fit(out, specs)
@@ -252,6 +259,32 @@ class OutOfParts(Kernel):
             copy_same_device(outs[i], r)
             bump(outs[i])
         return outs[0] if isinstance(result, TensorBase) else outs
+
+
+def for_out(func: Op, plain: tuple[Any, ...], outs: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The arguments as they are meant beside these `out=` tensors."""
+    if func.name in _OUT_DECIDES:
+        last = len(plain) - 1
+        if plain[last] is None:
+            out = outs[0]
+            assert isinstance(out, TensorBase)
+            return plain[:last] + (out._dtype,)
+    elif func.name == "cat":
+        # Here dtypes are looked at before sizes.
+        tensors: tuple[Any, ...] = plain[0]
+        for t in tensors:
+            if not isinstance(t, TensorBase) or not 0 < len(t._shape) or not -len(t._shape) <= plain[1] < len(t._shape):
+                return plain
+        if tensors:
+            check_out_cast(func, joined_dtype(tensors), outs[0]._dtype)
+    return plain
+
+
+def check_out_cast(func: Op, got: dtype, want: dtype) -> None:
+    if func.name in _JOINS and got is not want and not can_cast(got, want):
+        raise TypeError(
+            f"torch.cat(): input types can't be cast to the desired output type {scalar_type_name(want)}")
+    check_cast(got, want)
 
 
 def is_pointwise(rule: Rule | None) -> bool:
@@ -422,6 +455,7 @@ class FunctionalizeKernel(Kernel):
 
     def out_form(self, op: Op, func: Op, plain: tuple[Any, ...], outs: tuple[Any, ...], bits: i64) -> Any:
         value: Any = None
+        plain = for_out(func, plain, outs)
         if is_pointwise(func.rule):
             check_out(outs[0], plain)
         if func.rule is None:
@@ -430,8 +464,10 @@ class FunctionalizeKernel(Kernel):
         else:
             specs = func.infer(plain)
         many = [specs] if isinstance(specs, Spec) else specs
+        if op.exact_out:
+            check_exact(many, outs)
         for i, s in enumerate(many):
-            check_cast(s.dtype, outs[i]._dtype)
+            check_out_cast(func, s.dtype, outs[i]._dtype)
             check_out(outs[i], plain)
             check_resize(outs[i], s, plain)
         if func.rule is not None:

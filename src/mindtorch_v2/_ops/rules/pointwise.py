@@ -141,6 +141,8 @@ class Pointwise(Rule):
             if len(t._shape) > 0 or t._device is not CPU:
                 dev = t._device
                 break
+        if wrapped is not None and self.pair and len(tensors) == 1 and 1 in shape:
+            return self.finish(shape, strides_in_order(shape, [tensors[0]._stride]), dt, dev)
         return self.finish(shape, ordered_strides(shape, tensors), dt, dev)
 
 
