@@ -11,7 +11,7 @@ from mypy_extensions import i64, mypyc_attr
 
 from .._device import device
 from .._dtype import dtype
-from .._tensor_base import HOT, INFERENCE_WRITTEN, OpBase, TensorBase, is_number, numel, requires_grad
+from .._tensor_base import HOT, INFERENCE_WRITTEN, OpBase, TensorBase, alias, is_number, numel, requires_grad
 from .keys import (
     AUTOCAST,
     AUTOGRAD,
@@ -89,14 +89,25 @@ class PartsKernel(Kernel):
 
     def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
         if op.rule is None:
-            return self.fn(*args)
+            return owned(self.fn(*args))
         spec = op.rule.infer(args)
         result = self.fn(*args)
         if isinstance(spec, Spec) and isinstance(result,
                                                  TensorBase) and result._stride != spec.stride and numel(result) > 1:
             # The parts see other operands than the whole; the rule decides the layout.
             return HOT.dense_like(result, spec.shape, spec.stride)
+        return owned(result)
+
+
+def owned(result: Any) -> Any:
+    """What parts made may be a view of a temporary; to the caller it is a tensor of its own."""
+    if isinstance(result, TensorBase):
+        if result._base_field is not None:
+            return alias(result, result._shape, result._stride, result._offset)
         return result
+    if isinstance(result, tuple):
+        return tuple([owned(r) for r in result])
+    return result
 
 
 @final

@@ -76,7 +76,7 @@ def _pdist(self: Any, p: float) -> Any:
         raise RuntimeError("pdist only supports non-negative p values")
     n = self._shape[0]
     if n <= 1:
-        return self.reshape((-1,)).narrow(0, 0, 0)
+        return self.reshape((-1,)).narrow(0, 0, 0).clone()
     from .. import tensor
 
     pairs = [(i, j) for i in range(n) for j in range(i + 1, n)]

@@ -28,6 +28,8 @@ def _formed(x: Any, shape: Ints) -> Spec:
 
 def _in_format(out: Any, x: Any) -> Any:
     form = suggested_format(x)
+    if out._storage is x._storage:
+        out = out.clone()  # nothing moved
     return out.contiguous() if form is None else out.contiguous(memory_format=form)
 
 

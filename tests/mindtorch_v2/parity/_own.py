@@ -45,11 +45,14 @@ SKIPPED_INFOS: dict[str, str] = {
 }
 
 SKIPPED_VARIANTS: dict[tuple[str, str], str] = {
-    ("norm", "nuc"): "needs singular values, which come with linalg",
 }
 UNSUPPORTED: dict[tuple[str, str], str] = {
     ("complex", "float16"): "complex32 is no dtype here",
     ("view_as_complex", "float16"): "complex32 is no dtype here",
+    ("matrix_exp", "float16"): "PyTorch overflows on the way",
+    ("matrix_exp", "bfloat16"): "PyTorch overflows on the way",
+    ("linalg.eig", "complex64"): "the order of eigenvalues is free",
+    ("linalg.tensorsolve", "float32"): "the sample is too ill-conditioned for float32",
     ("special.bessel_j0", "float64"): "PyTorch errs by 3e-7 around 5",
     ("special.bessel_j1", "float64"): "PyTorch errs by 3e-7 around 5",
     ("special.bessel_y1", "float64"): "PyTorch errs by 6e-7 around 5",
@@ -219,6 +222,11 @@ def internal(row: str) -> bool:
 
 # Rows whose node has another name than PyTorch's, with the reason.
 OTHER_NODE_NAMES: dict[str, str] = {
+    **{
+        name: "made of other operators here"
+        for name in "cholesky linalg_lu linalg_matrix_norm linalg_multi_dot triangular_solve "
+        "linalg_matrix_power norm".split()
+    },
     **dict.fromkeys(
         """cdist embedding_bag multi_margin_loss multilabel_margin_loss pairwise_distance pdist rrelu
         scaled_dot_product_attention""".split(),
@@ -237,23 +245,43 @@ OTHER_NODE_NAMES: dict[str, str] = {
     "pad": "circular padding joins slices, where PyTorch copies them into an empty tensor",
 }
 
-# The derivative jumps at PyTorch's sample points, or these have float32 in them, so finite differences say nothing.
+# The derivative jumps at PyTorch's sample points, or PyTorch's wrappers want its tensors, so finite differences say nothing.
 NOT_SMOOTH = frozenset("floor ceil round trunc fix sign sgn remainder fmod floor_divide heaviside frac "
-    "bfloat16 half float cfloat cov".split())
+    "bfloat16 half float cfloat cov cholesky_inverse".split())
+
+# The same for one variant of an OpInfo.
+NOT_SMOOTH_VARIANTS = frozenset({("linalg.norm", "subgradients_at_zero")})
 
 # Gradients that differ from PyTorch's, with the reason.
 OTHER_GRADIENTS: dict[str, str] = {
+    "linalg_eig": "eigenvectors are free up to a factor; PyTorch refuses losses that depend on it",
+    "linalg_eigh": "eigenvectors are free up to their sign",
+    "linalg_svd": "singular vectors are free up to their sign",
+    "svd": "singular vectors are free up to their sign",
     "as_strided_scatter": "PyTorch passes the whole gradient on, also where src was written; gradcheck refuses that",
 }
+
+# Vectors among the results are free up to their sign.
+UP_TO_SIGN = frozenset("linalg_eig linalg_eigh linalg_svd svd".split())
 
 # Rows that take layouts which PyTorch refuses, with the reason.
 MORE_LAYOUTS: dict[str, str] = {
     "take_along_dim": "PyTorch flattens with view, which fails for memory in another order",
 }
 
+# Rows that want matrices of full rank, which repeated rows have not.
+FULL_RANK = frozenset(
+    "cholesky cholesky_inverse geqrf inverse linalg_inv linalg_inv_ex linalg_cholesky linalg_cholesky_ex linalg_cond "
+    "linalg_eig linalg_lstsq linalg_lu linalg_lu_factor linalg_lu_factor_ex linalg_lu_solve linalg_qr linalg_solve "
+    "linalg_solve_ex linalg_svd linalg_tensorinv qr svd lu_solve triangular_solve slogdet "
+    "linalg_slogdet logdet linalg_pinv pinverse linalg_matrix_power linalg_solve_triangular".split()
+)
+
 # Layouts that PyTorch gets wrong. native_group_norm refuses inputs in another order and reads expanded parameters as if
 # they were dense; the others stumble over running statistics without elements.
 WRONG_LAYOUTS: dict[str, tuple[str, ...]] = {
+    **{name: ("expanded",) for name in FULL_RANK},
+    "linalg_tensorsolve": ("expanded", "emptied"),  # the sizes are not checked
     "native_group_norm": ("transposed", "stepped", "expanded", "channels_last"),
     "batch_norm": ("emptied",),
     "instance_norm": ("emptied",),
@@ -263,6 +291,25 @@ WRONG_LAYOUTS: dict[str, tuple[str, ...]] = {
     "multilabel_margin_loss": ("emptied",),
     "pixel_unshuffle": ("emptied",),  # the input comes back in its own shape
 }
+
+# Rows that share memory otherwise than PyTorch's, with the reason.
+OTHER_SHARING: dict[str, str] = {}
+
+# Rows whose schema is silent about what it shares or writes, on purpose, as PyTorch's is.
+SILENT: dict[str, str] = {
+    **dict.fromkeys(("_unsafe_view", "_squeeze_row", "unsafe_split", "unsafe_split_with_sizes"),
+                    "shares memory with an input that nobody else holds"),
+    "native_batch_norm": "writes the running statistics, which have no gradient",
+}
+
+# Views that are no views for autograd.
+TRACKS_NO_BASE = frozenset("detach".split())
+
+# Rows whose results' shapes depend on values, which meta tensors do not have.
+NEEDS_VALUES = frozenset("nonzero masked_select".split())
+
+# Rows that no sample reaches, by full name, with the reason.
+NEVER_CALLED: dict[str, str] = {}
 
 # PyTorch has an out= form that we do not offer, with the reason.
 NO_OUT: dict[str, str] = {
