@@ -240,7 +240,7 @@ def _cubic_weights(t: Any) -> list[Any]:
 
 def _check_grid(input: Any, grid: Any, rank: int | None, mode: int, padding: int) -> None:
     n = len(input._shape)
-    if n == 0 and rank is not None:
+    if n == 0:
         raise IndexError("Dimension specified as 0 but tensor has no dimensions")
     if input._dtype is not grid._dtype:
         raise RuntimeError(f"grid_sampler(): expected input and grid to have same dtype, but input has "

@@ -29,7 +29,7 @@ WRITTEN_BY_HAND: tuple[str, ...] = tuple(
 FUNCTIONS: tuple[str, ...] = tuple(
     """max_unpool1d local_response_norm normalize interpolate upsample_nearest upsample_bilinear grid_sample tanhshrink
     softsign softmin dropout2d dropout3d gaussian_nll_loss multilabel_soft_margin_loss
-    triplet_margin_with_distance_loss multi_head_attention_forward""".split()
+    multi_head_attention_forward""".split()
 )
 
 # OpInfos that cannot be asked here, with the reason.
@@ -40,6 +40,7 @@ SKIPPED_INFOS: dict[str, str] = {
     "new_empty_strided": "uninitialised memory",
     "empty_strided": "uninitialised memory",
     "empty_permuted": "uninitialised memory",
+    "nn.functional.triplet_margin_with_distance_loss": "the samples carry PyTorch's own distance functions",
     "max_pool2d_with_indices_backward": "asks torch.ops.aten; the second derivatives of max_pool2d run it",
     "slice": "an operator without a public name; indexing reaches it",
 }
@@ -240,6 +241,7 @@ OTHER_NODE_NAMES: dict[str, str] = {
     "trapz": "PyTorch divides by a C++ number, which has a node of its own",
     "cumulative_trapezoid": "PyTorch divides by a C++ number, which has a node of its own",
 
+    "grid_sample": "sampling is made of other operators",
     "grid_sampler_3d": "sampling is made of other operators",
     "grid_sampler_2d": "sampling is made of other operators",
     "pad": "circular padding joins slices, where PyTorch copies them into an empty tensor",
