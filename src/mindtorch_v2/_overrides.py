@@ -5,6 +5,7 @@ calls made inside see plain dispatch; while a mode's handler runs, that mode is 
 """
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable
 from types import TracebackType
 from typing import Any
@@ -16,6 +17,10 @@ from ._dispatch.state import FUNCTION_MODE, LOCAL, NO_TORCH_FUNCTION, modes, set
 from ._tensor_base import HOT, TensorBase, instance_of
 
 _EXCLUDED = int(PYTHON) << 32
+# The bits that a mode switches.
+_SWITCHED = int(PYTHON) | _EXCLUDED | int(FUNCTION_MODE)
+# Between a user's call and its handler; compiled, these leave no frames.
+_OURS = tuple(f"{__package__}.{name}" for name in ("_dispatch", "_tensor_base", "_overrides"))
 
 
 def _disabled_torch_function_impl(func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -140,16 +145,26 @@ class OpFunction:
 
 
 def _public(op: Op) -> Any:
-    """The function a user knows: `torch.add`, or the method where there is no function."""
+    """What a user called: `torch.add`, `Tensor.add`, or, with Python's own syntax, the method."""
     import mindtorch_v2 as torch
 
     name = op.title()
-    method = op.row is not None and op.row.method and not op.row.function and not op.is_out
-    for place in (torch.Tensor, torch) if method else (torch, torch.Tensor):
-        found = getattr(place, name, None)
-        if callable(found):
-            return found
-    return OpFunction(op)
+    function, method = getattr(torch, name, None), getattr(torch.Tensor, name, None)
+    if op.is_out or op.row is None or not op.row.method or not callable(method):
+        return function if callable(function) else OpFunction(op)
+    if not op.row.function or not callable(function):
+        return method
+    frame: Any = sys._getframe(1)
+    while frame is not None and frame.f_globals.get("__name__", "").startswith(_OURS):
+        frame = frame.f_back
+    if frame is not None:
+        if frame.f_code is getattr(function, "__code__", None):
+            return function
+        if frame.f_code is getattr(method, "__code__", None):
+            return method
+        if frame.f_globals.get("__name__", "").startswith(f"{__package__}."):
+            return function
+    return method
 
 
 def _as_given(op: Op, args: tuple[Any, ...]) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -222,21 +237,27 @@ def _stack() -> list[TorchFunctionMode]:
 class TorchFunctionMode:
     """Sees every call of an operator made inside `with mode:`; override `__torch_function__`."""
 
-    _before: int
-
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         raise NotImplementedError
 
     def __enter__(self) -> TorchFunctionMode:
         _stack().append(self)
-        self._before = modes()
-        set_modes((self._before | FUNCTION_MODE | PYTHON) & ~_EXCLUDED)
+        before = modes()
+        # A mode may be entered more than once: what each time found lies in the instance, in order.
+        self.__dict__.setdefault("_entered", []).append(before)
+        set_modes((before | FUNCTION_MODE | PYTHON) & ~_EXCLUDED)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, value: BaseException | None,
                  trace: TracebackType | None) -> None:
         _stack().pop()
-        set_modes(self._before)
+        before = self.__dict__["_entered"].pop()
+        # Other modes may have changed inside; only the bits of this one go back.
+        set_modes((modes() & ~_SWITCHED) | (before & _SWITCHED))
+
+    @classmethod
+    def push(cls, *args: Any, **kwargs: Any) -> Any:
+        return cls(*args, **kwargs)
 
 
 class _PoppedMode:
@@ -251,7 +272,7 @@ class _PoppedMode:
 
     def __exit__(self, *exc: object) -> None:
         _stack().append(self.mode)
-        set_modes(self.before)
+        set_modes((modes() & ~_SWITCHED) | (self.before & _SWITCHED))
 
 
 class DisableTorchFunctionSubclass:
@@ -290,6 +311,24 @@ def handle_torch_function(public_api: Callable[..., Any], relevant_args: Iterabl
     """Hand a call to the overrides among `relevant_args`."""
     handlers = [] if modes() & NO_TORCH_FUNCTION else overriding(relevant_args)
     return _ask(public_api, handlers, args, kwargs)
+
+
+def _getitem(self: Any, key: Any) -> Any:
+    """`t[key]` of a subclass: its handler sees the whole, not the views and copies it is made of."""
+    if has_torch_function((self,)):
+        return handle_torch_function(HOT.tensor.__getitem__, (self,), self, key)
+    return HOT.getitem(self, key)
+
+
+def _setitem(self: Any, key: Any, value: Any) -> None:
+    if has_torch_function((self, value)):
+        handle_torch_function(HOT.tensor.__setitem__, (self, value), self, key, value)
+    else:
+        HOT.setitem(self, key, value)
+
+
+HOT.asked_getitem = _getitem
+HOT.asked_setitem = _setitem
 
 
 def is_tensor_like(inp: Any) -> bool:

@@ -14,7 +14,7 @@ from . import _native
 from ._autograd.node import Node
 from ._autograd.version_counter import VersionCounter
 from ._device import device as Device
-from ._dispatch.keys import AUTOGRAD, BACKENDS, CPU, INFERENCE, TORCH_DISPATCH, VIEW
+from ._dispatch.keys import AUTOGRAD, BACKENDS, CPU, INFERENCE, PYTHON, TORCH_DISPATCH, VIEW
 from ._dispatch.state import BELOW_AUTOGRAD, INFERENCE_MODE, STATE, _tls_get, is_inference_mode
 from ._dtype import dtype as DType
 from ._size import Size
@@ -123,6 +123,8 @@ class Hot:
     class_keys: Any
     getitem: Any
     setitem: Any
+    asked_getitem: Any
+    asked_setitem: Any
     host_item: Any
     to_host: Any
     public_index_put: Any
@@ -296,10 +298,13 @@ class TensorBase:
         return ptr + self._offset * self._dtype.itemsize if ptr else 0
 
     def __getitem__(self, key: Any) -> Any:
-        return HOT.getitem(self, key)
+        return HOT.getitem(self, key) if (self._keys & PYTHON) == 0 else HOT.asked_getitem(self, key)
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        HOT.setitem(self, key, value)
+        if self._keys & PYTHON:
+            HOT.asked_setitem(self, key, value)
+        else:
+            HOT.setitem(self, key, value)
 
     def __delitem__(self, key: Any) -> None:
         raise TypeError("Tensor does not support deleting items")

@@ -1,15 +1,51 @@
 """`torch.overrides`: taking over calls from outside the package.
 
-Invariant: a thin face of `_overrides`, which implements it.
+Invariant: a thin face of `_overrides`, which implements it; what is listed as overridable reaches `__torch_function__`.
 """
 from __future__ import annotations
 
+import contextlib
+import functools
+import types
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from ._overrides import TorchFunctionMode, handle_torch_function, has_torch_function, is_tensor_like
+from ._dispatch import registry
+from ._dispatch.keys import AUTOGRAD
+from ._dispatch.state import BELOW_AUTOGRAD, modes, set_modes
+from ._operators import OpOverload, OpOverloadPacket
+from ._overrides import (
+    TorchFunctionMode,
+    _stack,
+    handle_torch_function,
+    has_torch_function,
+    is_tensor_like,
+)
 
-__all__ = ["TorchFunctionMode", "handle_torch_function", "has_torch_function", "has_torch_function_unary",
-           "has_torch_function_variadic", "is_tensor_like", "resolve_name"]
+__all__ = [
+    "BaseTorchFunctionMode", "TorchFunctionMode", "enable_reentrant_dispatch", "get_ignored_functions",
+    "get_overridable_functions", "get_testing_overrides", "handle_torch_function", "has_torch_function",
+    "has_torch_function_unary", "has_torch_function_variadic", "is_tensor_like", "is_tensor_method_or_property",
+    "resolve_name", "wrap_torch_function",
+]
+
+
+class BaseTorchFunctionMode(TorchFunctionMode):
+    """A mode that changes nothing."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return func(*args, **(kwargs or {}))
+
+
+def _get_current_function_mode() -> TorchFunctionMode | None:
+    """The innermost mode."""
+    stack = _stack()
+    return stack[-1] if stack else None
+
+
+def _get_current_function_mode_stack() -> list[TorchFunctionMode]:
+    """All modes, the innermost last."""
+    return list(_stack())
 
 
 def has_torch_function_unary(arg: Any) -> bool:
@@ -20,6 +56,117 @@ def has_torch_function_variadic(*args: Any) -> bool:
     return has_torch_function(args)
 
 
-def resolve_name(f: Any) -> str:
-    """A readable name of a function that reached `__torch_function__`."""
-    return f"torch.{getattr(f, '__qualname__', getattr(f, '__name__', f))}"
+def wrap_torch_function(dispatcher: Callable[..., Iterable[Any]]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Make a Python function overridable; `dispatcher(*args, **kwargs)` gives the arguments whose types may do so."""
+
+    def inner(func: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(func)
+        def wrapped(*args: Any, **kwargs: Any) -> Any:
+            relevant = tuple(dispatcher(*args, **kwargs))
+            if has_torch_function(relevant):
+                return handle_torch_function(wrapped, relevant, *args, **kwargs)
+            return func(*args, **kwargs)
+
+        return wrapped
+
+    return inner
+
+
+# -- what can be overridden -----------------------------------------------------------------------------------------
+@functools.cache
+def _index() -> tuple[dict[Any, list[Callable[..., Any]]], dict[Any, str]]:
+    """Overridable functions by namespace, and the names of all functions."""
+    import mindtorch_v2 as torch
+
+    from ._ops import late
+
+    late.load_all()
+    rows = {o.title() for o in registry.ops() if o.row is not None}
+    overridable: dict[Any, list[Callable[..., Any]]] = {torch: [], torch.Tensor: []}
+    names: dict[Any, str] = {}
+    places = (("torch.nn.functional", torch.nn.functional), ("torch", torch), ("torch.Tensor", torch.Tensor))
+    for label, place in places:
+        for name in dir(place):
+            if place is not torch.Tensor and (name.startswith("_") or not name[0].islower()):
+                continue
+            found = getattr(place, name, None)
+            if isinstance(found, property):
+                names[found.__get__] = f"{label}.{name}.__get__"
+                names[found.__set__] = f"{label}.{name}.__set__"
+            if not callable(found) or isinstance(found, (type, types.ModuleType)) or \
+                    getattr(object, name, None) is found:
+                continue
+            names[found] = f"{label}.{name}"
+            if place in overridable and (name in rows or _is_operator(place, name)):
+                overridable[place].append(found)
+    return overridable, names
+
+
+def _is_operator(place: Any, name: str) -> bool:
+    """Python's own syntax, which rows serve."""
+    plain = name.strip("_")
+    return isinstance(place, type) and name.startswith("__") and any(
+        part in registry.OPS for part in (plain, plain[1:], {"truediv": "div", "and": "bitwise_and"}.get(plain, plain)))
+
+
+def get_overridable_functions() -> dict[Any, list[Callable[..., Any]]]:
+    """Functions whose calls reach `__torch_function__`, by the place they are found in."""
+    return {place: list(found) for place, found in _index()[0].items()}
+
+
+@functools.cache
+def get_ignored_functions() -> frozenset[Callable[..., Any]]:
+    """Public functions of `torch` that no `__torch_function__` sees: they take no tensors, or only look at them."""
+    import mindtorch_v2 as torch
+
+    overridable, names = _index()
+    seen = set(overridable[torch])
+    return frozenset(f for f, name in names.items() if name.count(".") == 1 and f not in seen)
+
+
+@functools.cache
+def get_testing_overrides() -> dict[Callable[..., Any], Callable[..., Any]]:
+    """For each overridable function one that takes the same arguments and gives -1."""
+    return {f: _dummy(f) for found in _index()[0].values() for f in found}
+
+
+def _dummy(f: Any) -> Callable[..., Any]:
+    overloads = getattr(f, "__overloads__", None)
+    if overloads is None or len(overloads.ops) != 1:
+        return lambda *args, **kwargs: -1
+    parts: list[str] = []
+    for a in overloads.ops[0].schema.args:
+        if a.kwonly and "*" not in parts:
+            parts.append("*")
+        name = "input" if a.name == "self" and not overloads.method else a.name
+        parts.append(f"{name}={a.default!r}" if a.has_default else name)
+    dummy: Callable[..., Any] = eval(f"lambda {', '.join(parts)}: -1")  # noqa: S307 (made of a schema's names)
+    return dummy
+
+
+def is_tensor_method_or_property(func: Callable[..., Any]) -> bool:
+    """Whether `func` is a method of `Tensor`, or the getter or setter of one of its properties."""
+    name = resolve_name(func)
+    return name is not None and name.startswith("torch.Tensor.")
+
+
+def resolve_name(f: Any) -> str | None:
+    """The name of a function that reached `__torch_function__`; None for a function that is not PyTorch's."""
+    if isinstance(f, (OpOverload, OpOverloadPacket)):
+        return str(f)
+    try:
+        return _index()[1].get(f)
+    except TypeError:
+        return None
+
+
+@contextlib.contextmanager
+def enable_reentrant_dispatch() -> Iterator[None]:
+    """Inside a `__torch_dispatch__` handler: calls are recorded again, as they are outside of it."""
+    before = modes()
+    if before & BELOW_AUTOGRAD:
+        set_modes(before & ~(int(BELOW_AUTOGRAD) | (int(AUTOGRAD) << 32)))
+    try:
+        yield
+    finally:
+        set_modes(before)
