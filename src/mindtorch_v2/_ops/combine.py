@@ -48,7 +48,8 @@ def _combinations(self: Any, r: int, with_replacement: bool) -> Any:
     return self.index_select(0, at.reshape((-1,))).reshape(at._shape)
 
 
-composite("combinations(Tensor self, int r=2, bool with_replacement=False) -> Tensor", _combinations)
+composite("combinations(Tensor self, int r=2, bool with_replacement=False) -> Tensor", _combinations,
+          method=False)
 
 
 # -- cross products -----------------------------------------------------------------------------------------------

@@ -38,7 +38,7 @@ def _forms(name: str, overload: str, arguments: str, call: Call, inplace: Call |
         composite(f"_foreach_{name}_{dot}(Tensor(a!)[] self{tail}) -> ()", inplace, method=False)
 
 
-def _row(name: str) -> tuple[Op, Op]:
+def _row(name: str) -> tuple[Op, Any]:
     row = registry.get(name)
     return row, row.row.inplace_op
 

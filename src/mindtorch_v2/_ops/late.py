@@ -15,7 +15,8 @@ from .._dispatch import registry
 from . import public
 from .table import LOADING
 
-# Names by table. `name-` is a function and no method, `.name` a method only; `name+` also has an in-place form.
+# Names by table. `name-` is a function and no method, `.name` a method only; `name+` also has an
+# in-place form as a method, `name++` also as a function.
 _LISTED = {
     "view_copy": "alias_copy- as_strided_copy- detach_copy- expand_copy- narrow_copy permute_copy- select_copy- "
                  "slice_copy- split_copy- split_with_sizes_copy- squeeze_copy- t_copy- transpose_copy- unbind_copy- "
@@ -23,14 +24,17 @@ _LISTED = {
                  "select_scatter slice_scatter diagonal_scatter as_strided_scatter unsafe_split unsafe_chunk "
                  "unsafe_split_with_sizes .sum_to_size diagflat",
     "search": "_unique2- isin- searchsorted- bucketize- bincount histc histogram nonzero_static",
-    "combine": "combinations cross kron put+ index_reduce+",
+    "combine": "combinations- cross kron put+ index_reduce+",
     "statistics": "quantile nanquantile diff trapezoid- trapz- cumulative_trapezoid- cov corrcoef dist renorm+",
     "foreach": "_foreach_zero_- _foreach_copy_- _foreach_norm- _foreach_max- " + " ".join(
         f"_foreach_{name}+-" for name in (
             "abs acos asin atan ceil cos cosh erf erfc exp expm1 floor frac lgamma log log10 log1p log2 neg "
             "reciprocal round rsqrt sigmoid sign sin sinh sqrt tan tanh trunc add sub mul div pow maximum minimum "
             "clamp_min clamp_max addcmul addcdiv lerp").split()),
-    "special": "gcd+ lcm+ heaviside+ nextafter+ ldexp+ frexp logit+ i0+ igamma+ igammac+ mvlgamma+",
+    "linalg": "lu_unpack- geqrf cholesky_solve cholesky_inverse",
+    "linalg_composed": "inverse cholesky det slogdet matrix_exp logdet lu_solve qr triangular_solve svd pinverse "
+                       "matrix_power",
+    "special": "gcd++ lcm++ heaviside+ nextafter+ ldexp++ frexp logit++ i0++ igamma+ igammac+ mvlgamma+",
     "conv": "convolution- conv1d- conv2d- conv3d- conv_transpose1d- conv_transpose2d- conv_transpose3d-",
     "pool": "max_pool1d- max_pool2d- max_pool3d- avg_pool1d- adaptive_avg_pool1d- adaptive_max_pool1d-",
     "padding": "",
@@ -50,6 +54,12 @@ _LISTED = {
 # Rows that are functions of a module of their own, by table.
 _IN_MODULES = {
     "combine": "linalg_cross",
+    "linalg": " ".join("linalg_" + name for name in (
+        "lu_factor_ex det slogdet inv_ex solve_triangular cholesky_ex qr eig matrix_exp lstsq").split()),
+    "linalg_composed": " ".join("linalg_" + name for name in (
+        "inv cholesky solve solve_ex lu_factor lu lu_solve eigh eigvalsh eigvals svd svdvals matrix_rank pinv "
+        "matrix_norm norm cond matrix_power vecdot vander multi_dot tensorinv tensorsolve diagonal").split()),
+    "reduce": "linalg_vector_norm",
     "special": " ".join("special_" + name for name in (
         "entr erfcx i0e i1 i1e log_ndtr ndtr ndtri xlog1py zeta airy_ai bessel_j0 bessel_j1 bessel_y0 bessel_y1 "
         "modified_bessel_i0 modified_bessel_i1 modified_bessel_k0 modified_bessel_k1 scaled_modified_bessel_k0 "
@@ -65,7 +75,7 @@ for _table, _names in _LISTED.items():
     for _name in _names.split():
         _plain = _name.strip("-+.")
         for _form in (_plain, _plain + "_") if "+" in _name else (_plain,):
-            if _name[0] != ".":
+            if _name[0] != "." and (_form == _plain or _name[-1] == "-" or "++" in _name):
                 FUNCTIONS[_form] = _table
             if _name[-1] != "-":
                 METHODS[_form] = _table

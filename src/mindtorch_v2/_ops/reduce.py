@@ -353,7 +353,11 @@ _VECTOR_NORM = op(
 
 def _norm_text(self: Any, p: str, dim: Any, keepdim: bool, dtype: Any) -> Any:
     if p == "nuc":
-        raise NotImplementedError("norm(p='nuc') needs singular values, which this build does not have")
+        from . import late
+
+        late.load("linalg_composed")
+        dims = (0, 1) if dim is None else dim
+        return registry.get("linalg_matrix_norm.str_ord").call((self, p, dims, keepdim, dtype))
     if p != "fro":
         raise RuntimeError(f"linalg.matrix_norm: Order {p} not supported.")
     return _VECTOR_NORM.call((self, 2, dim, keepdim, dtype))

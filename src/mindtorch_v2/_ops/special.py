@@ -240,10 +240,12 @@ def _xlog1py(self: Any, other: Any) -> Any:
 
 XLOG1PY: Op = op(
     "special_xlog1py(Tensor self, Tensor other) -> Tensor", out=True,
-    meta=only(FLOATS, "xlog1py_cpu", kind="float", pair="other"), numbers=("self", "other"), function=False, method=False, kernel=_xlog1py, node=_numbered("SpecialXlog1Py"),
+    meta=only(FLOATS, "xlog1py_cpu", kind="float", pair="other"), numbers=("self", "other"), function=False,
+    method=False, kernel=_xlog1py, node=_numbered("SpecialXlog1Py"),
     grad=dict(self=_xlog1py_self, other=lambda g, self, other: g * self / (other + 1)))
 ZETA: Op = op(
     "special_zeta(Tensor self, Tensor other) -> Tensor", out=True,
-    meta=only(FLOATS, "zeta_cpu", kind="float", pair="other"), numbers=("self", "other"), function=False, method=False, node=_numbered("SpecialZeta"),
+    meta=only(FLOATS, "zeta_cpu", kind="float", pair="other"), numbers=("self", "other"), function=False,
+    method=False, node=_numbered("SpecialZeta"),
     grad=dict(self=_no_input("zeta", "zeta: self"),
               other=lambda g, self, other: times(g, -self * ZETA.call((self + 1.0, other)))))

@@ -18,7 +18,7 @@ from .._subject import IS_ORACLE, submodule
 from .._subject import subject as torch
 from . import _own
 
-DTYPES = ["float32", "float64", "int64", "bool", "float16", "bfloat16", "complex64"]
+DTYPES = ["float32", "float64", "int64", "bool", "float16", "bfloat16", "complex64", "int32", "uint8"]
 SAMPLES = 12
 # Enough to choose from; some generators make hundreds.
 LOOK_AHEAD = 40
@@ -195,6 +195,17 @@ def fresh(value: Any) -> Any:
     """A copy of an oracle argument that shares no memory with it and keeps its layout."""
     oracle = _oracle.load()
     return _oracle.tree_map(lambda t: _oracle.transfer(t, oracle), value, _oracle.is_oracle_tensor)
+
+
+def comparable(row: str, value: Any) -> Any:
+    """Results as they are compared: without their sign where that is free."""
+    if row not in _own.UP_TO_SIGN:
+        return value
+
+    def is_tensor(item: Any) -> bool:
+        return _oracle.is_oracle_tensor(item) or _oracle.is_subject_tensor(item)
+
+    return _oracle.tree_map(lambda t: t.abs(), list(value), is_tensor)
 
 
 class Failure(NamedTuple):

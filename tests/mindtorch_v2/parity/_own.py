@@ -43,6 +43,7 @@ SKIPPED_INFOS: dict[str, str] = {
     "nn.functional.triplet_margin_with_distance_loss": "the samples carry PyTorch's own distance functions",
     "max_pool2d_with_indices_backward": "asks torch.ops.aten; the second derivatives of max_pool2d run it",
     "slice": "an operator without a public name; indexing reaches it",
+    "nn.functional.triplet_margin_with_distance_loss": "takes a module, which belongs to one library",
 }
 
 SKIPPED_VARIANTS: dict[tuple[str, str], str] = {
@@ -244,10 +245,12 @@ OTHER_NODE_NAMES: dict[str, str] = {
     "grid_sample": "sampling is made of other operators",
     "grid_sampler_3d": "sampling is made of other operators",
     "grid_sampler_2d": "sampling is made of other operators",
+    "grid_sample": "sampling is made of other operators",
     "pad": "circular padding joins slices, where PyTorch copies them into an empty tensor",
 }
 
-# The derivative jumps at PyTorch's sample points, or PyTorch's wrappers want its tensors, so finite differences say nothing.
+# Finite differences say nothing: the derivative jumps at PyTorch's sample points, or those hold float32, or its wrapper
+# takes only its own tensors.
 NOT_SMOOTH = frozenset("floor ceil round trunc fix sign sgn remainder fmod floor_divide heaviside frac "
     "bfloat16 half float cfloat cov cholesky_inverse".split())
 

@@ -62,6 +62,7 @@ def test_values(case: _infos.Covered, dtype: str) -> None:
         elif case.row in _own.TIES:
             _assert_same_up_to_ties(case.row, actual, expected, args, kwargs, where)
         else:
+            actual, expected = (_infos.comparable(case.row, value) for value in (actual, expected))
             try:
                 _oracle.assert_same(actual, expected, where=where, computed_in=dtype)
             except AssertionError:
