@@ -215,7 +215,7 @@ def refusal(overload: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any])
                         and not op.numbers >> i & 1):
             return RuntimeError(
                 f"{head} Expected a value of type '{schema.arguments[i].type}' for argument '{a.name}' but instead "
-                f"found type '{type(value).__name__}'.\nPosition: {i}\nValue: {value}\n{tail}\n"
+                f"found type '{type(value).__name__}'.\nPosition: {i}\nValue: {value!r}\n{tail}\n"
                 f"Cast error details: Unable to cast {value} to {schema.arguments[i].type}")
     unknown = [k for k in kwargs if op.schema.index(k) < 0]
     return RuntimeError(f"Unknown keyword argument '{unknown[0] if unknown else ''}' for operator '{schema.name}'. "
@@ -272,7 +272,7 @@ def _rows(key: str) -> dict[str, Op]:
         if table is not None:
             late.load(table)
     found: dict[str, Op] = {}
-    for op in [o for n, o in registry.OPS.items() if n.partition(".")[0] == base and o.row is not None]:
+    for op in [o for n, o in registry.OPS.items() if _names.base_of(n) == key and o.row is not None]:
         for name in _names.names_of(op):
             found.setdefault(name, op)
     return found
