@@ -14,21 +14,23 @@ from .._tensor_base import TensorBase
 _GROUPS: dict[tuple[str, str, str], str] = {
     ("Tensor", "Tensor", "Tensor"):
         "add add_ sub sub_ mul mul_ div div_ true_divide true_divide_ divide divide_ multiply multiply_ subtract "
-        "subtract_ slice index split slice_copy split_copy unsafe_split ldexp frexp floor_divide_ __lshift__ __rshift__",
+        "subtract_ slice index split slice_copy split_copy unsafe_split ldexp frexp floor_divide_ __lshift__ "
+        "__rshift__",
     ("Tensor", "Scalar", "Scalar"):
-        "rsub fmod fmod_ remainder_ copysign copysign_ eq eq_ ne ne_ lt lt_ le le_ gt gt_ ge ge_ not_equal not_equal_ "
-        "less less_ less_equal less_equal_ greater greater_ greater_equal greater_equal_ bitwise_and_ bitwise_or_ "
-        "bitwise_xor_ lerp lerp_ fill fill_ masked_fill masked_fill_ pow_ float_power_ searchsorted bucketize lshift lshift_ rshift rshift_",
+        "rsub fmod fmod_ remainder_ copysign copysign_ eq eq_ ne ne_ lt lt_ le le_ gt gt_ ge ge_ not_equal "
+        "not_equal_ less less_ less_equal less_equal_ greater greater_ greater_equal greater_equal_ bitwise_and_ "
+        "bitwise_or_ bitwise_xor_ lerp lerp_ fill fill_ masked_fill masked_fill_ pow_ float_power_ searchsorted "
+        "bucketize lshift lshift_ rshift rshift_",
     ("Tensor", "Scalar", "Scalar_Tensor"): "remainder bitwise_and bitwise_or bitwise_xor",
-    ("Tensor", "Tensor_Scalar", "Scalar_Tensor"):
-        "bitwise_left_shift bitwise_right_shift",
+    ("Tensor", "Tensor_Scalar", "Scalar_Tensor"): "bitwise_left_shift bitwise_right_shift",
     ("Tensor", "Tensor_Scalar", "Tensor_Scalar"): "bitwise_left_shift_ bitwise_right_shift_",
     ("Tensor_Tensor", "Tensor_Scalar", "Scalar"): "pow float_power",
     ("Tensor", "Scalar_Other", "Scalar_Self"): "xlogy",
     ("Tensor", "Scalar_Other", "Scalar_Other"): "xlogy_",
     ("self", "ScalarOther", "ScalarSelf"): "where",
     ("Tensor", "default", "default"): "clamp clamp_ clip clip_ clamp_min clamp_min_ clamp_max clamp_max_",
-    ("int", "int", "int"): "unflatten transpose select unbind softmax log_softmax select_copy transpose_copy unbind_copy",
+    ("int", "int", "int"):
+        "unflatten transpose select unbind softmax log_softmax select_copy transpose_copy unbind_copy",
     ("using_ints", "using_ints", "using_ints"): "flatten",
     ("two", "two", "two"): "scatter_reduce scatter_reduce_",
     ("memory_format", "memory_format", "memory_format"): "empty",
