@@ -132,7 +132,8 @@ def _bilinear(input1: Any, input2: Any, weight: Any, bias: Any) -> Any:
     for size in batch:
         rows *= size
     first = wide(input1).reshape((rows, m)).matmul(wide(weight).permute((1, 0, 2)).reshape((m, o * n)))
-    out = (first.reshape((rows, o, n)) * wide(input2).reshape((rows, 1, n))).sum((-1,)).reshape((*batch, o))
+    terms = first.reshape((rows, o, n)) * wide(input2).reshape((rows, 1, n))
+    out = terms.sum((-1,), dtype=terms._dtype).reshape((*batch, o))
     return narrow(out if bias is None else out + bias, input1)
 
 

@@ -111,7 +111,9 @@ def look(position: int) -> tuple[str, ...]:
     truth = Truth()
     dtype = _calls.first_dtype(case)
     with truth:
-        for call in _calls.of(case, dtype, 8) if dtype is not None else ():
+        for call in _calls.of(case, dtype, 8, (_calls.FUNCTIONAL,)) if dtype is not None else ():
+            call.in_subject()
+        for call in _calls.of(case, dtype, 2, (_calls.IN_PLACE, _calls.OUT)) if dtype is not None else ():
             call.in_subject()
         for call in _calls.under_other_names(case, dtype) if dtype is not None else ():
             call.in_subject()

@@ -21,7 +21,11 @@ INFO_NAMES: dict[str, str] = {
 WRITTEN_BY_HAND: tuple[str, ...] = tuple(
     """H T mT __radd__ __rand__ __rdiv__ __rmatmul__ __rmod__ __rmul__ __ror__ __rpow__ __rsub__ __rxor__
     atleast_1d atleast_2d atleast_3d bfloat16 bool broadcast_shapes broadcast_tensors byte cdouble cfloat char double
-    einsum float half int item long meshgrid short special.polygamma to unique unique_consecutive zero_
+    einsum float half int item long meshgrid short special.polygamma to unique
+    block_diag cartesian_prod gradient unravel_index resize_ resize_as_ signal.windows.bartlett
+    signal.windows.blackman signal.windows.cosine signal.windows.exponential signal.windows.gaussian
+    signal.windows.general_cosine signal.windows.general_hamming signal.windows.hamming signal.windows.hann
+    signal.windows.kaiser signal.windows.nuttall unique_consecutive zero_
     """.split()
 )
 
@@ -43,7 +47,6 @@ SKIPPED_INFOS: dict[str, str] = {
     "nn.functional.triplet_margin_with_distance_loss": "the samples carry PyTorch's own distance functions",
     "max_pool2d_with_indices_backward": "asks torch.ops.aten; the second derivatives of max_pool2d run it",
     "slice": "an operator without a public name; indexing reaches it",
-    "nn.functional.triplet_margin_with_distance_loss": "takes a module, which belongs to one library",
 }
 
 SKIPPED_VARIANTS: dict[tuple[str, str], str] = {
@@ -51,6 +54,8 @@ SKIPPED_VARIANTS: dict[tuple[str, str], str] = {
 UNSUPPORTED: dict[tuple[str, str], str] = {
     ("complex", "float16"): "complex32 is no dtype here",
     ("view_as_complex", "float16"): "complex32 is no dtype here",
+    ("nn.functional.interpolate", "uint8"): "PyTorch computes bytes in fixed point, and is off by one",
+    ("nn.functional.upsample_bilinear", "uint8"): "PyTorch computes bytes in fixed point, and is off by one",
     ("matrix_exp", "float16"): "PyTorch overflows on the way",
     ("matrix_exp", "bfloat16"): "PyTorch overflows on the way",
     ("linalg.eig", "complex64"): "the order of eigenvalues is free",
@@ -245,7 +250,6 @@ OTHER_NODE_NAMES: dict[str, str] = {
     "grid_sample": "sampling is made of other operators",
     "grid_sampler_3d": "sampling is made of other operators",
     "grid_sampler_2d": "sampling is made of other operators",
-    "grid_sample": "sampling is made of other operators",
     "pad": "circular padding joins slices, where PyTorch copies them into an empty tensor",
 }
 
@@ -281,6 +285,9 @@ FULL_RANK = frozenset(
     "linalg_solve_ex linalg_svd linalg_tensorinv qr svd lu_solve triangular_solve slogdet "
     "linalg_slogdet logdet linalg_pinv pinverse linalg_matrix_power linalg_solve_triangular".split()
 )
+
+# Complex results of these have memory of their own, in the usual order; PyTorch's are lazy views of the input.
+NOT_LAZY = frozenset("conj H mH adjoint".split())
 
 # Layouts that PyTorch gets wrong. native_group_norm refuses inputs in another order and reads expanded parameters as if
 # they were dense; the others stumble over running statistics without elements.
