@@ -13,7 +13,8 @@ from .table import op
 
 
 def _zeros(g: Any) -> Any:
-    return ZERO.call((g,))
+    """Zeros that no longer depend on the gradient."""
+    return ZERO.call((g.detach(),))
 
 
 def _back_to(g: Any, device: Any) -> Any:

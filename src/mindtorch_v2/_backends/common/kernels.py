@@ -270,12 +270,15 @@ def for_out(func: Op, plain: tuple[Any, ...], outs: tuple[Any, ...]) -> tuple[An
             assert isinstance(out, TensorBase)
             return plain[:last] + (out._dtype,)
     elif func.name == "cat":
-        # Here dtypes are looked at before sizes.
+        # Here dtypes are looked at after the dimension and before the sizes.
         tensors: tuple[Any, ...] = plain[0]
+        ndim = 0
         for t in tensors:
-            if not isinstance(t, TensorBase) or not 0 < len(t._shape) or not -len(t._shape) <= plain[1] < len(t._shape):
+            if not isinstance(t, TensorBase) or len(t._shape) == 0:
                 return plain
-        if tensors:
+            if ndim == 0 and t._shape != (0,):
+                ndim = len(t._shape)
+        if -ndim <= plain[1] < ndim:
             check_out_cast(func, joined_dtype(tensors), outs[0]._dtype)
     return plain
 

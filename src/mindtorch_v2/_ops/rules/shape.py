@@ -501,7 +501,7 @@ class CatRule(Rule):
             if not skipped(t):
                 if model is None:
                     model = t
-                    d = wrap_dim(args[1], len(shape))
+                    d = cat_dim(args[1], len(shape), tensors)
                     total = shape[d]
                 else:
                     if shape != model._shape:
@@ -524,6 +524,15 @@ class CatRule(Rule):
         if len(out) < 4:
             return Spec(out, contiguous_strides(out), dt, dt, dev)
         return Spec(out, format_strides(out, common_format(tensors)), dt, dt, dev)
+
+
+def cat_dim(dim: int, ndim: int, tensors: tuple[Any, ...]) -> int:
+    """The dimension; where it is out of range, a tensor without dimensions is named first."""
+    if not -ndim <= dim < ndim:
+        for k, t in enumerate(tensors):
+            if isinstance(t, TensorBase) and len(t._shape) == 0:
+                raise RuntimeError(f"zero-dimensional tensor (at position {k}) cannot be concatenated")
+    return wrap_dim(dim, ndim)
 
 
 def not_a_tensor(x: object, k: i64) -> TypeError:
