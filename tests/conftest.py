@@ -20,6 +20,9 @@ ORACLE_VERSION = "2.13.0"
 ORACLE_REQUIRED = os.environ.get("MINDTORCH_REQUIRE_ORACLE") == "1"
 # The tests can be run on PyTorch itself, to prove that they expect what it does (tests/mindtorch_v2/_subject.py).
 SUBJECT_IS_ORACLE = os.environ.get("MINDTORCH_TEST_SUBJECT") == "torch"
+# Which random programs run (tests/mindtorch_v2/programs): new ones in every session.
+_FIRST = int.from_bytes(os.urandom(4), "big")
+PROGRAMS = os.environ.setdefault("MINDTORCH_PROGRAMS", f"{_FIRST}:{_FIRST + 2000}")
 NO_ORACLE = f"the oracle (torch {ORACLE_VERSION}) is not installed: make test ORACLE=1"
 
 
@@ -62,7 +65,10 @@ def pytest_report_header() -> list[str]:
     compiled = any(package.glob("_core__mypyc*"))
     where = "src" if package.resolve() == SOURCE.resolve() else "installed"
     oracle = ORACLE_VERSION if oracle_present() else "absent"
-    return [f"mindtorch_v2: {where}, {'compiled' if compiled else 'uncompiled'}; oracle: {oracle}"]
+    return [
+        f"mindtorch_v2: {where}, {'compiled' if compiled else 'uncompiled'}; oracle: {oracle}",
+        f"random programs: MINDTORCH_PROGRAMS={PROGRAMS}",
+    ]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
