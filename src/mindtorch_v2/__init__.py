@@ -59,11 +59,13 @@ _LAZY = {
     "is_anomaly_enabled": "autograd.anomaly_mode", "is_anomaly_check_nan_enabled": "autograd.anomaly_mode",
     "set_anomaly_enabled": "autograd.anomaly_mode",
     "tensordot": "functional", "unique": "functional", "unique_consecutive": "functional",
+    "block_diag": "functional", "cartesian_prod": "functional", "chain_matmul": "functional", "gradient": "functional",
+    "unravel_index": "functional", "resize_as_": "_ops.metadata",
     "OutOfMemoryError": "_backends.npu.errors", "ops": "_operators",
 }
 _SUBMODULES = (
     "accelerator", "autograd", "fft", "func", "functional", "library", "linalg", "nn", "npu", "optim",
-    "overrides", "random", "return_types", "special", "utils",
+    "overrides", "random", "return_types", "signal", "special", "utils",
 )
 _TENSOR_TYPES = {
     "FloatTensor": "float32", "DoubleTensor": "float64", "HalfTensor": "float16", "BFloat16Tensor": "bfloat16",

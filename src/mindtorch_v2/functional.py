@@ -7,11 +7,16 @@ from __future__ import annotations
 from typing import Any
 
 from ._dispatch import registry
+from ._dtype import int64
 from ._ops import late
+from ._ops.rules.base import wrap_dims
 from ._size import Size
 from ._tensor_base import TensorBase
 
-__all__ = ["broadcast_shapes", "einsum", "tensordot", "unique", "unique_consecutive"]
+__all__ = [
+    "block_diag", "broadcast_shapes", "cartesian_prod", "chain_matmul", "einsum", "gradient", "tensordot", "unique",
+    "unique_consecutive", "unravel_index",
+]
 
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 # Dimensions under an ellipsis, counted from the last one, stand after the letters.
@@ -265,3 +270,132 @@ def _chosen(found: Any, inverse: bool, counts: bool) -> Any:
     if not inverse and not counts:
         return found[0]
     return (found[0], *(found[1:2] if inverse else ()), *(found[2:] if counts else ()))
+
+
+# -- joining and products of many tensors -----------------------------------------------------------------------------
+def block_diag(*tensors: Any) -> Any:
+    """The matrices along the diagonal of a larger one that is zero elsewhere; vectors are rows."""
+    blocks = []
+    for i, t in enumerate(tensors):
+        if t.dim() > 2:
+            raise RuntimeError(f"torch.block_diag: Input tensors must have 2 or fewer dimensions. Input {i} has "
+                               f"{t.dim()} dimensions")
+        blocks.append(t.reshape((1, -1)) if t.dim() < 2 else t)
+    if not blocks:
+        from ._creation import empty
+
+        return empty((1, 0))
+    width = sum(b._shape[1] for b in blocks)
+    pad, cat = registry.get("constant_pad_nd"), registry.get("cat")
+    rows, at = [], 0
+    for b in blocks:
+        rows.append(pad.call((b, (at, width - at - b._shape[1]), 0)))
+        at += b._shape[1]
+    return cat.call((tuple(rows), 0))
+
+
+def cartesian_prod(*tensors: Any) -> Any:
+    """Every combination of one element of each vector, one row for each."""
+    for t in tensors:
+        if t.dim() != 1:
+            raise RuntimeError(f"Expect a 1D vector, but got shape {list(t._shape)}")
+    if len(tensors) == 1:
+        return tensors[0]
+    from ._ops.shape import meshgrid
+
+    grids = meshgrid(*tensors, indexing="ij")
+    return registry.get("stack").call((tuple(g.flatten() for g in grids), 1))
+
+
+def chain_matmul(*matrices: Any, out: Any = None) -> Any:
+    """The product of matrices, in the cheapest order."""
+    late.load("linalg_composed")
+    row = registry.get("chain_matmul")
+    items = tuple(matrices[0]) if len(matrices) == 1 and isinstance(matrices[0], (list, tuple)) else matrices
+    return row.call((items,)) if out is None else row.row.out_op.call((items, out))
+
+
+def unravel_index(indices: Any, shape: Any) -> Any:
+    """The coordinates in a tensor of that shape of flat places."""
+    if not isinstance(indices, TensorBase) or indices._dtype.category != 1:
+        raise TypeError("expected 'indices' to be integer dtype, but got "
+                        f"{getattr(getattr(indices, '_dtype', None), 'name', type(indices).__name__)}")
+    sizes = (shape,) if isinstance(shape, int) else tuple(shape)
+    if any(not isinstance(n, int) for n in sizes):
+        raise TypeError(f"expected 'shape' to be int or sequence of ints, but got {type(shape).__name__}")
+    if any(n < 0 for n in sizes):
+        raise ValueError(f"'shape' cannot have negative values, but got {sizes}")
+    from ._creation import tensor
+
+    steps: list[int] = []
+    step = 1
+    for n in reversed(sizes):
+        steps.insert(0, step)
+        step *= n
+    places: Any = indices
+    steps_, sizes_ = (tensor(list(x), dtype=int64, device=indices._device) for x in (steps, sizes))
+    return places.unsqueeze(-1).div(steps_, rounding_mode="floor").remainder(sizes_).unbind(-1)
+
+
+# -- differences ------------------------------------------------------------------------------------------------------
+def gradient(input: Any, *, spacing: Any = 1, dim: Any = None, edge_order: int = 1) -> Any:
+    """Estimates of the derivative along each dimension, from the neighbours of each element."""
+    spacing = 1 if spacing is None else spacing
+    dims = list(range(input.dim())) if dim is None else [dim] if isinstance(dim, int) else list(dim)
+    steps = list(spacing) if isinstance(spacing, (list, tuple)) else [spacing] * len(dims)
+    if isinstance(spacing, TensorBase):
+        steps = [spacing]
+    if len(steps) != len(dims):
+        raise RuntimeError("torch.gradient expected spacing to be unspecified, a scalar, or a list of length equal to "
+                           f"'self.dim() = {len(dims)}', but got {len(steps)}")
+    if edge_order not in (1, 2):
+        raise RuntimeError("torch.gradient only supports edge_order=1 and edge_order=2, but got "
+                           f"edge_order={edge_order}")
+    axes = wrap_dims(tuple(dims), input.dim())
+    for d in axes:
+        if not input.dim():
+            raise IndexError(f"Dimension specified as {d} but tensor has no dimensions")
+        if input._shape[d] < edge_order + 1:
+            raise RuntimeError("torch.gradient expected each dimension size to be at least edge_order+1")
+    return tuple(_along(input, step, d, edge_order) for step, d in zip(steps, axes))
+
+
+def _along(t: Any, step: Any, d: int, order: int) -> Any:
+    n = t._shape[d]
+
+    def at(i: int, count: int = 1) -> Any:
+        return t.narrow(d, i if i >= 0 else n + i, count)
+
+    if isinstance(step, TensorBase):
+        first, middle, last = _uneven(t, step, d, order, at)
+    else:
+        middle = (at(2, n - 2) - at(0, n - 2)) / (step * 2)
+        if order == 1:
+            first, last = (at(1) - at(0)) / step, (at(-1) - at(-2)) / step
+        else:
+            first = (at(0) * -1.5 + at(1) * 2 - at(2) * 0.5) / step
+            last = (at(-3) * 0.5 - at(-2) * 2 + at(-1) * 1.5) / step
+    return registry.get("cat").call(((first, middle, last), d))
+
+
+def _uneven(t: Any, places: Any, d: int, order: int, at: Any) -> tuple[Any, Any, Any]:
+    """At places given one by one: weights of the neighbours by their distances."""
+    n = t._shape[d]
+    if places.dim() != 1 or places._shape[0] != n:
+        raise RuntimeError("torch.gradient expected each element of spacing to have the size of its dimension")
+    wide = tuple(-1 if i == d else 1 for i in range(t.dim()))
+    gaps = (places[1:] - places[:-1]).reshape(wide)
+
+    def gap(i: int, count: int = 1) -> Any:
+        return gaps.narrow(d, i if i >= 0 else n - 1 + i, count)
+
+    x, y = gap(0, n - 2), gap(1, n - 2)
+    middle = at(0, n - 2) * (-y / (x * (x + y))) + at(1, n - 2) * ((y - x) / (x * y)) + at(2, n - 2) * (
+        x / (y * (x + y)))
+    if order == 1:
+        return (at(1) - at(0)) / gap(0), middle, (at(-1) - at(-2)) / gap(-1)
+    x, y = gap(0), gap(1)
+    first = at(0) * (-(x * 2 + y) / (x * (x + y))) + at(1) * ((x + y) / (x * y)) + at(2) * (-x / (y * (x + y)))
+    x, y = gap(-2), gap(-1)
+    last = at(-3) * (y / (x * (x + y))) + at(-2) * (-(x + y) / (x * y)) + at(-1) * ((y * 2 + x) / (y * (x + y)))
+    return first, middle, last

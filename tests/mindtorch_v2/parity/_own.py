@@ -111,6 +111,22 @@ def labels(t: Any) -> Any:
     return t.tensor([[[0, 1], [2, 0]], [[1, 1], [2, 2]]])
 
 
+def gradient(function: Callable[[Any], Any], at: Any) -> Any:
+    at = at.detach().requires_grad_()
+    function(at).sum().backward()
+    return at.grad
+
+
+def resized(t: Any, mode: str) -> Any:
+    """Resampling with a filter against aliases, and its derivative."""
+    shrink = t.nn.functional.interpolate
+    return gradient(lambda p: shrink(p, size=(2, 2), mode=mode, antialias=True) ** 2, t.arange(32.0).view(1, 2, 4, 4))
+
+
+def gradient_of_pad(t: Any, mode: str) -> Any:
+    return gradient(lambda p: t.nn.functional.pad(p, (1, 1, 1, 1, 1, 1), mode) ** 2, t.arange(16.0).view(1, 2, 2, 2, 2))
+
+
 # Row name to calls that run in either library and give something to compare.
 SAMPLES: dict[str, list[Sample]] = {
     "empty": [lambda t: tuple(t.empty(2, 3).shape), lambda t: t.empty((2, 3), dtype=t.int32).dtype],
@@ -171,6 +187,31 @@ SAMPLES: dict[str, list[Sample]] = {
     "view_as_complex_copy": [lambda t: t.view_as_complex_copy(t.tensor([[1.0, 2.0]]))],
     "unique_dim": [lambda t: aten(t, "unique_dim", t.tensor([[1, 2], [0, 3], [1, 2]]), 0, True, True, True)],
     "threshold": [lambda t: aten(t, "threshold", x(t), 0.75, -3.0)],
+    # Overloads that PyTorch's samples do not lead to.
+    "isin": [lambda t: t.isin(i(t), 1), lambda t: t.isin(2, i(t))],
+    "moveaxis": [lambda t: t.moveaxis(x(t), 0, 1)],
+    "scatter": [
+        lambda t: x(t).scatter(0, t.tensor([[0, 1, 0]]), 2.0, reduce="add"),
+        lambda t: x(t).scatter_(0, t.tensor([[0, 1, 0]]), 2.0, reduce="multiply"),
+    ],
+    "squeeze_copy": [lambda t: t.squeeze_copy(x(t).view(1, 6, 1), (0, 2))],
+    "view": [lambda t: x(t).view(t.int32)],
+    "view_copy": [lambda t: t.view_copy(x(t), t.int32)],
+    "where": [lambda t: t.where(x(t) > 0)],
+    "slogdet": [lambda t: t.slogdet(t.eye(3) * 2)],
+    "repeat_interleave": [lambda t: t.repeat_interleave(t.tensor([1, 0, 2]))],
+    "polygamma": [lambda t: (y(t) + 1).polygamma(1)],
+    "bernoulli": [lambda t: t.bernoulli(y(t).round())],
+    "chain_matmul": [lambda t: t.chain_matmul(x(t), x(t).t(), x(t))],
+    "rand_like": [lambda t: tuple(t.rand_like(x(t)).shape)],
+    "nll_loss": [lambda t: aten(t, "nll_loss", x(t), t.tensor([0, 2]))],
+    "embedding_bag": [lambda t: t.embedding_bag(x(t), t.tensor([0, 1]), t.tensor([0, 1]))[0]],
+    "interpolate": [
+        lambda t: resized(t, "bilinear"),
+        lambda t: resized(t, "bicubic"),
+    ],
+    "pad": [lambda t: gradient_of_pad(t, "reflect"), lambda t: gradient_of_pad(t, "replicate")],
+    "nll_loss2d_backward": [lambda t: gradient(lambda p: aten(t, "nll_loss_nd", p, labels(t)), image(t))],
     "convolution": [
         lambda t: aten(t, "convolution", picture(t), t.ones(4, 1, 3, 3), None, (2, 1), (1, 0), (1, 1), False, (0, 0), 2)
     ],
@@ -229,6 +270,7 @@ def internal(row: str) -> bool:
 
 # Rows whose node has another name than PyTorch's, with the reason.
 OTHER_NODE_NAMES: dict[str, str] = {
+    "block_diag": "made of other operators here",
     **{
         name: "made of other operators here"
         for name in "cholesky linalg_lu linalg_matrix_norm linalg_multi_dot triangular_solve "
@@ -293,6 +335,7 @@ NOT_LAZY = frozenset("conj H mH adjoint".split())
 # they were dense; the others stumble over running statistics without elements.
 WRONG_LAYOUTS: dict[str, tuple[str, ...]] = {
     **{name: ("expanded",) for name in FULL_RANK},
+    "resize_": ("emptied", "zero_dim"),  # uninitialised memory
     "linalg_tensorsolve": ("expanded", "emptied"),  # the sizes are not checked
     "native_group_norm": ("transposed", "stepped", "expanded", "channels_last"),
     "batch_norm": ("emptied",),
@@ -321,7 +364,19 @@ TRACKS_NO_BASE = frozenset("detach".split())
 NEEDS_VALUES = frozenset("nonzero masked_select".split())
 
 # Rows that no sample reaches, by full name, with the reason.
-NEVER_CALLED: dict[str, str] = {}
+NEVER_CALLED: dict[str, str] = {
+    **dict.fromkeys("cauchy copy exponential geometric log_normal random uniform".split(),
+                    "only `functionalize` runs it, in the place of its in-place form and below the dispatcher"),
+    **dict.fromkeys(
+        """linalg_cond.p_str linalg_cond.p_str_out linalg_matrix_rank linalg_matrix_rank.out
+        linalg_matrix_rank.tol_tensor linalg_matrix_rank.tol_tensor_out linalg_norm.ord_str linalg_norm.ord_str_out
+        linalg_pinv linalg_pinv.out linalg_pinv.rcond_tensor linalg_pinv.rcond_tensor_out chain_matmul.out
+        quantile.out nanquantile.out slogdet.out std.dim_out var.dim_out isin.Scalar_Tensor_out isin.Tensor_Scalar_out
+        scatter.value_reduce_out adaptive_avg_pool2d.out adaptive_avg_pool3d.out""".split(),
+        "PyTorch's samples lead to another overload of the row"),
+    **dict.fromkeys("_abs_real _conj_physical value_selecting_reduction_backward native_dropout_backward".split(),
+                    "a step of another row's kernel or derivative, which runs it below the dispatcher"),
+}
 
 # PyTorch has an out= form that we do not offer, with the reason.
 NO_OUT: dict[str, str] = {

@@ -1,0 +1,2 @@
+"""`torch.signal`: windows."""
+from . import windows as windows
