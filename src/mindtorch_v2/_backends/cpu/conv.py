@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from ... import _native
+from ..._dtype import complex128, dtype
 from ..._tensor_base import TensorBase
 from .dense import deliver, fresh, operand, plain, target, triple, wide_dtype
 from .lines import cpu, into
@@ -43,16 +44,15 @@ def window(inner: Ints, outer: Ints, kernel: Ints, stride: Ints, padding: Ints, 
                   triple(dilation, 1), groups)
 
 
-def _columns(x: TensorBase, first: int, images: int, v: Window, buffer: Any) -> Any:
-    """(images, groups, channels of a group * kernel places, out places) as an ndarray."""
+def _columns(x: TensorBase, first: int, images: int, v: Window, buffer: Any) -> tuple[Any, int]:
+    """Storage and offset of (images, channels * kernel places, out places)."""
     channels = x._shape[1]
-    shape = (images, v.groups, channels // v.groups * _size(v.kernel), _size(v.outer))
-    if v.pointwise:
-        return np_view(x)[first:first + images].reshape(shape)
     storage, offset, code = operand(x)
     start = offset + first * channels * _size(v.inner)
+    if v.pointwise:
+        return storage, start
     _native.im2col(storage, start, code, *operand(buffer), images, channels, *v[:6])
-    return np_view(buffer)[:images * shape[1] * shape[2] * shape[3]].reshape(shape)
+    return buffer._storage, 0
 
 
 def _chunk(channels: int, images: int, v: Window, itemsize: int) -> int:
@@ -60,58 +60,87 @@ def _chunk(channels: int, images: int, v: Window, itemsize: int) -> int:
     return max(1, min(images, _COLUMNS // per))
 
 
+def _room(channels: int, images: int, v: Window, like: TensorBase) -> Any:
+    """Memory for the columns of so many images; none if the planes are the columns."""
+    return None if v.pointwise else fresh((images * channels * _size(v.kernel) * _size(v.outer),), like._dtype)
+
+
+class Sizes(NamedTuple):
+    """The matrices of one group: results by columns, columns by places."""
+
+    results: int
+    columns: int
+    places: int
+
+
+def _sizes(weight: TensorBase, v: Window) -> Sizes:
+    return Sizes(weight._shape[0] // v.groups, weight._shape[1] * _size(v.kernel), _size(v.outer))
+
+
+def _spread(images: int, groups: int) -> list[tuple[int, int, int]]:
+    """(image, batch, whether the batch runs over images): one group has the same weight for every image."""
+    return [(0, images, 1)] if groups == 1 else [(n, groups, 0) for n in range(images)]
+
+
 def _forward(x: TensorBase, weight: TensorBase, out: TensorBase, v: Window) -> None:
     """out = the convolution, without bias; all dense in one dtype."""
-    import numpy
-
     images, channels = x._shape[:2]
     if channels == v.groups and x._dtype.name in ("float32", "float64") and not v.pointwise and channels > 1:
         _native.depthwise(*operand(x), *operand(weight), *operand(out), images, channels,
                           weight._shape[0] // channels, *v[:6])
         return
-    w = np_view(weight).reshape((v.groups, weight._shape[0] // v.groups, -1))
-    y = np_view(out).reshape((images, v.groups, weight._shape[0] // v.groups, -1))
+    m, k, n = _sizes(weight, v)
+    w, w_at, code = operand(weight)
+    y, y_at, _ = operand(out)
     step = _chunk(channels, images, v, x._dtype.itemsize)
-    buffer = None if v.pointwise else fresh((step * channels * _size(v.kernel) * _size(v.outer),), x._dtype)
+    buffer = _room(channels, step, v, x)
     for first in range(0, images, step):
-        count = min(step, images - first)
-        numpy.matmul(w, _columns(x, first, count, v, buffer), out=y[first:first + count])
+        columns, at = _columns(x, first, min(step, images - first), v, buffer)
+        for image, batch, over_images in _spread(min(step, images - first), v.groups):
+            _native.bgemm(w, w_at, (0 if over_images else m * k, k, 1),
+                          columns, at + image * v.groups * k * n, (k * n, n, 1),
+                          y, y_at + (first + image) * v.groups * m * n, (m * n, n, 1), code, batch, m, n, k, 1, 0)
 
 
 def _input_gradient(grad: TensorBase, weight: TensorBase, out: TensorBase, v: Window) -> None:
     """out = what the places of the input received."""
-    import numpy
-
     images, channels = out._shape[:2]
-    w = np_view(weight).reshape((v.groups, weight._shape[0] // v.groups, -1)).swapaxes(1, 2)
-    g = np_view(grad).reshape((images, v.groups, weight._shape[0] // v.groups, -1))
-    if v.pointwise:
-        numpy.matmul(w, g, out=np_view(out).reshape((images, v.groups, channels // v.groups, -1)))
-        return
+    m, k, n = _sizes(weight, v)
+    w, w_at, code = operand(weight)
+    g, g_at, _ = operand(grad)
+    x, x_at, _ = operand(out)
     step = _chunk(channels, images, v, grad._dtype.itemsize)
-    buffer = fresh((step, v.groups, channels // v.groups * _size(v.kernel), _size(v.outer)), grad._dtype)
-    storage, offset, code = operand(out)
+    buffer = _room(channels, step, v, grad)
     for first in range(0, images, step):
         count = min(step, images - first)
-        numpy.matmul(w, g[first:first + count], out=np_view(buffer)[:count])
-        _native.col2im(*operand(buffer), storage, offset + first * channels * _size(v.inner), code, count, channels,
-                       *v[:6])
+        start = x_at + first * channels * _size(v.inner)
+        columns, at = (x, start) if buffer is None else (buffer._storage, 0)
+        for image, batch, over_images in _spread(count, v.groups):
+            _native.bgemm(w, w_at, (0 if over_images else m * k, 1, k),
+                          g, g_at + (first + image) * v.groups * m * n, (m * n, n, 1),
+                          columns, at + image * v.groups * k * n, (k * n, n, 1), code, batch, k, n, m, 1, 0)
+        if buffer is not None:
+            _native.col2im(*operand(buffer), x, start, code, count, channels, *v[:6])
 
 
 def _weight_gradient(grad: TensorBase, x: TensorBase, out: TensorBase, v: Window) -> None:
-    import numpy
-
     images, channels = x._shape[:2]
-    w = np_view(out).reshape((v.groups, out._shape[0] // v.groups, -1))
-    w[...] = 0
-    g = np_view(grad).reshape((images, v.groups, out._shape[0] // v.groups, -1))
+    m, k, n = _sizes(out, v)
+    w, w_at, code = operand(out)
+    g, g_at, _ = operand(grad)
     step = _chunk(channels, images, v, x._dtype.itemsize)
-    buffer = None if v.pointwise else fresh((step * channels * _size(v.kernel) * _size(v.outer),), x._dtype)
+    buffer = _room(channels, step, v, x)
     for first in range(0, images, step):
-        count = min(step, images - first)
-        columns = _columns(x, first, count, v, buffer)
-        for n in range(count):
-            w += numpy.matmul(g[first + n], columns[n].swapaxes(1, 2))
+        columns, at = _columns(x, first, min(step, images - first), v, buffer)
+        for image in range(min(step, images - first)):
+            _native.bgemm(g, g_at + (first + image) * v.groups * m * n, (m * n, n, 1),
+                          columns, at + image * v.groups * k * n, (k * n, 1, n),
+                          w, w_at, (m * k, k, 1), code, v.groups, m, k, n, 1, 0 if first + image == 0 else 1)
+
+
+def _compute_dtype(dt: dtype) -> dtype:
+    """Products of complex matrices are plain sums, which want more digits than complex64 has."""
+    return complex128 if dt.is_complex else wide_dtype(dt)
 
 
 def _conjugate(t: TensorBase) -> TensorBase:
@@ -126,7 +155,7 @@ def _conjugate(t: TensorBase) -> TensorBase:
 
 def _convolution(out: Any, input: Any, weight: Any, bias: Any, stride: Ints, padding: Ints, dilation: Ints,
                  transposed: bool, output_padding: Ints, groups: int) -> None:
-    dt = wide_dtype(input._dtype)
+    dt = _compute_dtype(input._dtype)
     x, w, y = plain(input, dt), plain(weight, dt), target(out, dt)
     if 0 not in y._shape:
         small, large = (x, y) if transposed else (y, x)
@@ -146,7 +175,7 @@ def _convolution(out: Any, input: Any, weight: Any, bias: Any, stride: Ints, pad
 def _convolution_backward(outs: Any, grad_output: Any, input: Any, weight: Any, bias_sizes: Any, stride: Ints,
                           padding: Ints, dilation: Ints, transposed: bool, output_padding: Ints, groups: int,
                           output_mask: Any) -> None:
-    dt = wide_dtype(input._dtype)
+    dt = _compute_dtype(input._dtype)
     g, x, w = plain(grad_output, dt), plain(input, dt), plain(weight, dt)
     small, large = (x, g) if transposed else (g, x)
     v = window(large._shape[2:], small._shape[2:], w._shape[2:], stride, padding, dilation, groups)
