@@ -255,7 +255,9 @@ def submodule(name: str) -> str:
         if hasattr(value, "__overloads__"):
             lines += overloads(public_name, list(value.__overloads__.ops), False)
         elif not public_name.startswith("_") and hasattr(sys.modules.get(place), public_name):
-            if place.startswith("mindtorch_v2."):
+            if place == module.__name__:
+                lines.append(from_function(public_name, value, False))
+            elif place.startswith("mindtorch_v2."):
                 lines.append(f"from {place} import {public_name} as {public_name}")
     return "\n".join(lines) + "\n"
 
