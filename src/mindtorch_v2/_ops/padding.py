@@ -60,7 +60,7 @@ def _declare(kind: str, rank: int, lists: Any) -> None:
         return tuple(shape)
 
     def formed(x: Any, shape: Ints) -> Spec:
-        form = suggested_format(x) if len(shape) == rank + 2 and 0 not in shape else None
+        form = suggested_format(x) if 0 not in shape else None
         return Spec(shape, format_strides(shape, form), x._dtype, x._dtype, x._device)
 
     def meta(self: Any, padding: Ints) -> Spec:
@@ -77,7 +77,7 @@ def _declare(kind: str, rank: int, lists: Any) -> None:
         return formed(self, self._shape)
 
     def in_format(out: Any, like: Any) -> Any:
-        form = suggested_format(like) if len(like._shape) == rank + 2 else None
+        form = suggested_format(like)
         return out if form is None else out.contiguous(memory_format=form)
 
     def padded(self: Any, padding: Ints) -> Any:

@@ -84,13 +84,17 @@ def test_every_line_says_what_may_be_null_what_is_written_and_what_has_dimension
     assert not wrong
 
 
+# Their documents list ND as well, but only for more dimensions than any channels-first format has.
+CHANNELS_BELOW_SIX = {"aclnnBatchNorm", "aclnnBatchNormBackward"}
+
+
 def test_formats_by_rank_are_marked():
     """Functions whose documents leave ND out for a tensor take channels-first formats."""
     wrong = []
     for name in table.names():
         formats = [set(p["formats"].split()) for p in FACT[name]["params"] if p.get("formats")]
         needs = any("ND" not in f and f & {"NCHW", "NCL", "NCDHW", "NC"} for f in formats)
-        if table.signature(name).channels != needs:
+        if table.signature(name).channels != (needs or name in CHANNELS_BELOW_SIX):
             wrong.append(name)
     assert not wrong
 

@@ -235,9 +235,10 @@ AxpyV2(T self:fhb4, T other:fhb4, T alpha:fhb4, T> out:fhb4)
 Baddbmm(T+ self:fhb, T batch1:fhb, T batch2:fhb, S beta:fhd1248u?, S alpha:fhd1248u?, T> out:fhb, i8 cubeMathType)
 BatchMatMul(T self:fhb, T mat2:fhb, T> out:fhb, i8 cubeMathType)
 BatchNorm(T input:fhb, T? weight:fhb, T? bias:fhb, T!? runningMean:fhb, T!? runningVar:fhb, b training, f64 momentum,
-    f64 eps, T> output:fhb, T> saveMean:fhb, T> saveInvstd:fhb)
+    f64 eps, T> output:fhb, T> saveMean:fhb, T> saveInvstd:fhb) @channels
 BatchNormBackward(T gradOut:fhb, T input:fhb, T weight:fhb, T runningMean:fhb, T runningVar:fhb, T saveMean:fhb,
-    T saveInvstd:fhb, b training, f64 eps, B outputMask, T>? gradInput:fhb, T>? gradWeight:fhb, T>? gradBias:fhb)
+    T saveInvstd:fhb, b training, f64 eps, B outputMask, T>? gradInput:fhb, T>? gradWeight:fhb,
+    T>? gradBias:fhb) @channels
 BatchNormElemt(T input:fhb, T weight:fhb, T bias:fhb, T mean:fhb, T invstd:fhb, f64 eps, T> output:fhb)
 BatchNormElemtBackward(T gradOut:fhb, T input:fhb, T mean:fhb, T invstd:fhb, T? weight:fhb, T sumDy:fhb,
     T sumDyXmu:fhb, T+ counter:fh4, T> gradInput:fhb)
