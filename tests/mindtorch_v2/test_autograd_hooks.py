@@ -147,6 +147,42 @@ def hooks_with_grad(lib: Any) -> Any:
 
 
 @case
+def hooks_of_roots_that_lead_nowhere(lib: Any) -> Any:
+    """A single root's tensor hooks run whatever is asked for; those of several only if they lead to it."""
+    log: list[Any] = []
+    x, w = leaf(lib), leaf(lib)
+    y, z = x * 2, w * 3
+    y.register_hook(logger(log, "y"))
+    x.register_hook(logger(log, "x"))
+    y.sum().backward(inputs=[w], retain_graph=True)
+    y.backward(lib.ones(2, dtype=lib.float64), inputs=[w], retain_graph=True)
+    log.append("two")
+    lib.autograd.backward([y, z], [lib.ones(2, dtype=lib.float64)] * 2, inputs=[w], retain_graph=True)
+    log.append("leaf")
+    x.backward(lib.ones(2, dtype=lib.float64), inputs=[w])
+    lib.autograd.graph.register_multi_grad_hook((y, x), lambda grads: log.append([g is not None for g in grads]))
+    y.backward(lib.ones(2, dtype=lib.float64), retain_graph=True)
+    lib.autograd.backward([y, z], [lib.ones(2, dtype=lib.float64)] * 2)
+    return log, x.grad, w.grad
+
+
+@case
+def only_wanted_gradients_are_computed(lib: Any) -> Any:
+    log: list[Any] = []
+    x, w = leaf(lib), leaf(lib)
+    y = x * w
+    y.grad_fn.register_hook(logger(log, "post"))
+    s = lib.cat([x, w]) * 2
+    s.grad_fn.next_functions[0][0].register_hook(logger(log, "cat"))
+    first = lib.autograd.grad(y.sum(), x, retain_graph=True)
+    second = lib.autograd.grad((s.sum() + y.sum()), [w], retain_graph=True)
+    v = x * 1
+    u = v * w
+    v.add_(1)
+    return log, first, second, tried([lambda: lib.autograd.grad(u.sum(), x), lambda: lib.autograd.grad(u.sum(), w)])
+
+
+@case
 def what_node_hooks_may_return(lib: Any) -> Any:
     def run(register: str, value: Any) -> Any:
         x = leaf(lib)

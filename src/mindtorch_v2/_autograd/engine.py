@@ -77,6 +77,8 @@ class Task:
         # Set when user code is about to run, which may ask for the pass it is in.
         self.known: bool = False
         self.callbacks: list[Any] | None = None
+        # The root if there is only one: PyTorch does not count it among the nodes that a pass runs.
+        self.root: Node | None = None
         # Made when somebody asks which nodes the pass runs.
         self.index: dict[Node, Visit] | None = None
 
@@ -128,6 +130,8 @@ def will_run(node: Node) -> bool:
     if not running:
         raise RuntimeError("_get_should_execute_nodes should only be called during the backward pass")
     task = running[len(running) - 1]
+    if node is task.root:
+        return False
     if task.index is None:
         task.index = {v.node: v for v in task.visits if v.explored}
     v: Visit | None = task.index.get(node)
@@ -269,9 +273,11 @@ def run_backward(nodes: list[Node], nrs: list[int], grads: list[Any], keep: bool
         _release()
     i: i64 = 0
     for v in roots:
-        deliver(v, nrs[i], grads[i])
+        deliver(v, nrs[i], fit_root(v.node, nrs[i], int(i), grads[i]))
         i += 1
     single = len(roots) == 1
+    if single:
+        task.root = nodes[0]
     if not single:
         for v in roots:
             if v.waiting == 0:
@@ -437,15 +443,14 @@ def step_watched(task: Task, v: Visit) -> Visit | None:
 def run(task: Task, v: Visit) -> Visit | None:
     node = v.node
     grads = v.grads
-    arrived = grads is not None
     if grads is None:
         grads = [None] * node._results
     v.grads = None
     hooks = node._hooks
     if not task.everything:
         if not v.needed:
-            # A root's hooks run even where no wanted input lies behind it.
-            if v.captures is not None or arrived:
+            # A single root's hooks run even where no wanted input lies behind it, those of several roots do not.
+            if v.captures is not None or node is task.root:
                 run_tensor_hooks(node, hooks, grads)
             if v.captures is not None:
                 capture(task, v.captures, grads)
@@ -459,9 +464,11 @@ def run(task: Task, v: Visit) -> Visit | None:
         run_tensor_hooks(node, hooks, grads)
         if hooks.pre is not None:
             grads = run_pre_hooks(hooks.pre, grads)
-        out = apply_hooked(task, node, hooks, grads)
-    else:
+        out = apply_hooked(task, v, hooks, grads)
+    elif task.everything or node._kind != OP:
         out = apply_node(node, grads)
+    else:
+        out = apply_towards(v, grads)
     if not task.keep:
         release_node(node)
     if task.anomaly:
@@ -488,18 +495,41 @@ def run(task: Task, v: Visit) -> Visit | None:
     return ready
 
 
-def apply_hooked(task: Task, node: Node, hooks: NodeHooks, grads: list[Any]) -> list[Any]:
+def apply_towards(v: Visit, grads: list[Any]) -> list[Any]:
+    """Gradients for the edges of an operator's node that lead to a wanted input."""
+    node = v.node
+    f: Formulas = node._formulas
+    need: i64 = 0
+    j: i64 = 0
+    at = 0
+    while j < f.count:
+        for _ in range(f.width(node, int(j))):
+            if leads(v.next[at]):
+                need |= 1 << j
+            at += 1
+        j += 1
+    return f.apply(node, grads, need & node._need)
+
+
+def leads(w: Visit | None) -> bool:
+    return w is not None and (w.needed or w.captures is not None)
+
+
+def apply_hooked(task: Task, v: Visit, hooks: NodeHooks, grads: list[Any]) -> list[Any]:
     """Run a node that has hooks. Those after it see gradients that fit the inputs already."""
+    node = v.node
     if node._kind == FUNCTION:
         out = apply_node(node, grads)
     else:
         set_modes(task.formulas)
-        out = apply_node(node, grads)
+        out = apply_node(node, grads) if task.everything or node._kind != OP else apply_towards(v, grads)
         set_modes(task.users)
     if hooks.post is None:
         return out
     i = 0
     for below in node._next:
+        if node._kind == COPY_SLICES and not task.everything and not leads(v.next[i]):
+            out[i] = None
         if below is not None and out[i] is not None:
             nr = node._nrs[i]
             out[i] = fit(node, i, below, nr, out[i])
@@ -583,6 +613,19 @@ def refit(node: Node, i: int, shape: tuple[int, ...], dt: Any, dev: Any, g: Tens
     return g
 
 
+def fit_root(node: Node, nr: int, i: int, g: Any) -> Any:
+    """A tensor resized since it was made takes gradients of the shape that its node knows."""
+    if g is None:
+        return None
+    shape = meta(node, nr)[0]
+    if g._shape == shape:
+        return g
+    if not expandable(shape, g._shape):
+        raise RuntimeError(
+            f"invalid gradient at index {i} - got {list(g._shape)} but expected shape compatible with {list(shape)}")
+    return sum_to(g, shape)
+
+
 def expandable(shape: tuple[int, ...], to: tuple[int, ...]) -> bool:
     """Whether `shape` broadcasts to `to`."""
     d = len(to) - len(shape)
@@ -615,7 +658,7 @@ def apply_node(node: Node, grads: list[Any]) -> list[Any]:
     """Gradients for every edge of a node."""
     if node._kind == OP:
         f: Formulas = node._formulas
-        return f.apply(node, grads)
+        return f.apply(node, grads, node._need)
     if node._kind == FUNCTION:
         assert isinstance(node, FunctionNode)
         return apply_function(node, grads)

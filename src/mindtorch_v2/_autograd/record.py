@@ -344,15 +344,18 @@ class Formulas(Derivative):
             self.keep_results(node, result, need)
 
     # -- backward -------------------------------------------------------------------------------------------------
-    def apply(self, node: Node, grads: list[Any]) -> list[Any]:
-        """Gradients for every edge of the node, from the gradients of its results."""
+    def apply(self, node: Node, grads: list[Any], need: i64) -> list[Any]:
+        """Gradients for the edges of the node that `need` names, from the gradients of its results."""
         if node._freed:
             raise RuntimeError(FREED)
         out: list[Any] = [None] * len(node._next)
-        need = node._need
         saved = node._saved
         if node._hooks is not None and saved is not None:
             saved = opened(saved, node)
+        if need != node._need and saved is not None:
+            # What no formula of this pass names must not have been written to either.
+            for v in saved:
+                unpacked(v, node)
         for f in self.formulas:
             if (f.mask & need) == 0 or (f.needs_g and grads[0] is None):
                 continue
@@ -360,14 +363,16 @@ class Formulas(Derivative):
             n = f.count
             # Calls with few arguments go without a tuple.
             if n == 1:
-                got = f.fn(self.value(p[0], f, node, saved, grads))
+                got = f.fn(self.value(p[0], f, node, saved, grads, need))
             elif n == 2:
-                got = f.fn(self.value(p[0], f, node, saved, grads), self.value(p[1], f, node, saved, grads))
+                got = f.fn(self.value(p[0], f, node, saved, grads, need),
+                           self.value(p[1], f, node, saved, grads, need))
             elif n == 3:
-                got = f.fn(self.value(p[0], f, node, saved, grads), self.value(p[1], f, node, saved, grads),
-                           self.value(p[2], f, node, saved, grads))
+                got = f.fn(self.value(p[0], f, node, saved, grads, need),
+                           self.value(p[1], f, node, saved, grads, need),
+                           self.value(p[2], f, node, saved, grads, need))
             else:
-                got = f.fn(*[self.value(k, f, node, saved, grads) for k in p])
+                got = f.fn(*[self.value(k, f, node, saved, grads, need) for k in p])
             if f.single:
                 self.place(out, node, f.edges[0], got)
             else:
@@ -375,7 +380,7 @@ class Formulas(Derivative):
                     self.place(out, node, e, got[k])
         return out
 
-    def value(self, p: int, f: Formula, node: Node, saved: list[Any] | None, grads: list[Any]) -> Any:
+    def value(self, p: int, f: Formula, node: Node, saved: list[Any] | None, grads: list[Any], need: i64) -> Any:
         """What a formula's parameter stands for."""
         if p >= 0:
             if saved is None:
@@ -385,7 +390,7 @@ class Formulas(Derivative):
             return grads[0]
         if p == GRADS:
             return materialized(node, grads)
-        return tuple([(node._need & (1 << e)) != 0 for e in f.edges])
+        return tuple([(need & (1 << e)) != 0 for e in f.edges])
 
     def place(self, out: list[Any], node: Node, e: int, got: Any) -> None:
         if self.lists == 0:
