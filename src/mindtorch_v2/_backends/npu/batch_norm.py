@@ -37,7 +37,7 @@ def _whole_group_backward(grad_out: Any, input: Any, mean: Any, rstd: Any, weigh
 
 def _serve(name: str, question: Any, text: str) -> None:
     composed = registry.get(name).row.fallback
-    npu(name, choose(question, {True: line(text), False: composed}))
+    npu(name, choose(question, {True: line(text, absent=composed), False: composed}))
 
 
 _serve("native_batch_norm", _whole_batch, "aclnnBatchNorm(input, weight, bias, running_mean, running_var, training, "

@@ -18,11 +18,13 @@ def _cuts_backward(grad_output: Any, self: Any, padding: tuple[int, ...]) -> boo
     return any(p < 0 for p in padding)
 
 
+def _serve(name: str, question: Any, text: str) -> None:
+    composed = registry.get(name).row.fallback
+    npu(name, choose(question, {False: line(text, absent=composed), True: composed}))
+
+
 for _kind in ("reflection", "replication"):
     for _rank in (1, 2, 3):
         _name, _vendor = f"{_kind}_pad{_rank}d", f"aclnn{_kind.capitalize()}Pad{_rank}d"
-        npu(_name, choose(_cuts, {False: line(f"{_vendor}(self, padding, out)"),
-                                  True: registry.get(_name).row.fallback}))
-        npu(f"{_name}_backward", choose(_cuts_backward, {
-            False: line(f"{_vendor}Backward(grad_output, self, padding, out)"),
-            True: registry.get(f"{_name}_backward").row.fallback}))
+        _serve(_name, _cuts, f"{_vendor}(self, padding, out)")
+        _serve(f"{_name}_backward", _cuts_backward, f"{_vendor}Backward(grad_output, self, padding, out)")

@@ -191,8 +191,8 @@ def multi_head_attention_forward(
     else:
         if mask is not None:
             mask = mask.unsqueeze(0) if mask.shape[0] == 1 else mask.view(batch, num_heads, -1, source)
-        heads = [t.reshape(batch, num_heads, -1, each) for t in (q, k, v)]
-        out = scaled_dot_product_attention(*heads, mask, rate, is_causal)
+        q, k, v = (t.reshape(batch, num_heads, -1, each) for t in (q, k, v))
+        out = scaled_dot_product_attention(q, k, v, mask, rate, is_causal)
         out = out.permute(2, 0, 1, 3).reshape(batch * length, width)
         weights = None
     out = linear(out, out_proj_weight, out_proj_bias)
