@@ -9,6 +9,7 @@ from typing import Any
 
 from .._dispatch import registry
 from .._dispatch.op import Op, Spec
+from .._dtype import float64
 from .._tensor_base import alias, contiguous_strides, is_contiguous
 from .activation import hidden
 from .pointwise import only
@@ -31,7 +32,7 @@ def _hardshrink_backward(grad_out: Any, self: Any, lambd: Any) -> Any:
 
 _hard_backward: Op = hidden(
     "hardshrink_backward(Tensor grad_out, Tensor self, Scalar lambd) -> Tensor",
-    meta=only(FLOATS, "hardshrink_backward_cpu", "grad_out", "self"), kernel=_hardshrink_backward, out=True,
+    meta=only(FLOATS, "shrink_backward_cpu", "grad_out", "self"), kernel=_hardshrink_backward, out=True,
     grad=dict(grad_out=lambda g, self, lambd: _hard_backward.call((g, self, lambd)), self=lambda g: zeros_like(g)))
 op("hardshrink(Tensor self, Scalar lambd=0.5) -> Tensor", meta=only(FLOATS, "hardshrink_cpu", "self"), out=True,
    kernel=lambda self, lambd: _where.call(((self >= -lambd).logical_and(self <= lambd), 0, self)),
@@ -53,7 +54,7 @@ _soft_backward: Op = hidden(
     "softshrink_backward(Tensor grad_output, Tensor self, Scalar lambd) -> Tensor",
     meta=only(FLOATS, "shrink_backward_cpu", "grad_output", "self"), kernel=_hardshrink_backward, out=True,
     grad=dict(grad_output=lambda g, self, lambd: _soft_backward.call((g, self, lambd)), self=lambda g: zeros_like(g)))
-hidden("softshrink(Tensor self, Scalar lambd=0.5) -> Tensor", meta=only(FLOATS, "softshrink_cpu", "self"), out=True,
+hidden("softshrink(Tensor self, Scalar lambd=0.5) -> Tensor", meta=only(FLOATS, "softshrink_check", "self"), out=True,
        kernel=_softshrink, grad=dict(self=lambda g, self, lambd: _soft_backward.call((g, self, lambd))))
 
 
@@ -194,20 +195,32 @@ def _check_slopes(lower: float, upper: float) -> None:
         raise RuntimeError("Lower bound should be less than or equal to the upper bound")
 
 
+def _slopes(x: Any, lower: float, upper: float, generator: Any) -> Any:
+    """A random slope for each element that is not positive, one for the others."""
+    below = x <= 0
+    if x._device.type != "cpu":
+        slope = x.new_empty(x._shape).uniform_(lower, upper, generator=generator)
+        return _where.call((below, slope, slope.new_ones(()))).to(x._dtype)
+    # PyTorch's CPU draws only those it needs, one after the other, in double between bounds of the input's dtype.
+    low, high = x.new_tensor([lower, upper]).tolist()
+    drawn = x.new_empty((int(below.sum()),), dtype=float64).uniform_(generator=generator) * (high - low) + low
+    slope = x.new_ones(x._shape)
+    slope[below] = drawn.to(x._dtype)
+    return slope
+
+
 def _rrelu(self: Any, lower: float, upper: float, training: bool, generator: Any) -> Any:
     _check_slopes(lower, upper)
     if not training:
         return registry.get("leaky_relu").call((self, (lower + upper) / 2))
-    slope = self.detach().new_empty(self._shape).uniform_(lower, upper, generator=generator)
-    return self * _where.call((self.detach() <= 0, slope, slope.new_ones(()))).to(self._dtype)
+    return self * _slopes(self.detach(), lower, upper, generator)
 
 
 def _rrelu_(self: Any, lower: float, upper: float, training: bool, generator: Any) -> Any:
     _check_slopes(lower, upper)
     if not training:
         return registry.get("leaky_relu_").call((self, (lower + upper) / 2))
-    slope = self.detach().new_empty(self._shape).uniform_(lower, upper, generator=generator)
-    return self.mul_(_where.call((self.detach() <= 0, slope, slope.new_ones(()))).to(self._dtype))
+    return self.mul_(_slopes(self.detach(), lower, upper, generator))
 
 
 _SLOPES = "Scalar lower=0.125, Scalar upper=0.3333333333333333, bool training=False, Generator? generator=None"

@@ -13,7 +13,7 @@ from .._dispatch.op import Op, Spec
 from .._dtype import DEFAULTS, int32
 from .._tensor_base import TensorBase
 from .pointwise import Formula, function, is_tensor, no_formula, only
-from .rules.accept import FLOATS, INTS
+from .rules.accept import FLOATS, INTS, WIDE_FLOATS
 from .rules.base import like
 from .rules.formulas import narrow, times, wide, zeros_like
 from .rules.pointwise import ordered_strides
@@ -102,9 +102,9 @@ op("logit(Tensor self, float? eps=None) -> Tensor", meta=only(FLOATS, "logit_cpu
    out=True, kernel=_logit, grad=dict(self=_logit_grad))
 
 
-def _special(name: str, grad: Formula, kernel: Formula | None = None, refuses: str | None = None) -> Op:
-    return op(f"special_{name}(Tensor self) -> Tensor", meta=only(FLOATS, refuses or f"{name}_cpu", kind="float"),
-              out=True, grad=dict(self=grad), kernel=kernel, function=False, method=False)
+def _special(name: str, grad: Formula, kernel: Formula | None = None, accepts: int = FLOATS) -> Op:
+    return op(f"special_{name}(Tensor self) -> Tensor", meta=only(accepts, f"{name}_cpu", kind="float"), out=True,
+              grad=dict(self=grad), kernel=kernel, function=False, method=False)
 
 
 def _as_float(self: Any) -> Any:
@@ -127,13 +127,15 @@ def _ndtr(self: Any) -> Any:
 
 
 composite("special_ndtr(Tensor self) -> Tensor", _ndtr, out=True, function=False, method=False)
-ERFCX: Op = _special("erfcx", lambda g, self, result: g * (2.0 * self * result - 2 / math.sqrt(math.pi)))
-_special("log_ndtr", lambda g, self: g / ERFCX.call((self * -math.sqrt(0.5),)) * math.sqrt(2 / math.pi))
-_special("ndtri", lambda g, result: g * math.sqrt(2 * math.pi) * (result * result / 2).exp())
+ERFCX: Op = _special("erfcx", lambda g, self, result: g * (2.0 * self * result - 2 / math.sqrt(math.pi)),
+                     accepts=WIDE_FLOATS)
+_special("log_ndtr", lambda g, self: g / ERFCX.call((self * -math.sqrt(0.5),)) * math.sqrt(2 / math.pi),
+         accepts=WIDE_FLOATS)
+_special("ndtri", lambda g, result: g * math.sqrt(2 * math.pi) * (result * result / 2).exp(), accepts=WIDE_FLOATS)
 
 
 # -- Bessel functions ---------------------------------------------------------------------------------------------
-I0: Op = function("i0", "i0_cpu", lambda g, self: g * I1.call((self,)), FLOATS)
+I0: Op = function("i0", "i0_vml_cpu", lambda g, self: g * I1.call((self,)), FLOATS)
 I0E: Op = _special("i0e", lambda g, self, result: g * (I1E.call((self,)) - self.sgn() * result))
 
 
@@ -160,14 +162,15 @@ PLAIN = ("airy_ai", "bessel_j0", "bessel_j1", "bessel_y0", "bessel_y1", "modifie
          "modified_bessel_k0", "modified_bessel_k1", "scaled_modified_bessel_k0", "scaled_modified_bessel_k1",
          "spherical_bessel_j0")
 for _name in PLAIN:
-    op(f"special_{_name}(Tensor self) -> Tensor", meta=only(FLOATS, f"{_name}_cpu", kind="float"), out=True,
+    op(f"special_{_name}(Tensor self) -> Tensor", meta=only(WIDE_FLOATS, f"{_name}_cpu", kind="float"), out=True,
        node="NotImplemented", grad=dict(self=no_formula(f"special_{_name}")), function=False, method=False)
 
 POLYNOMIALS = tuple(f"{shifted}chebyshev_polynomial_{kind}" for shifted in ("", "shifted_") for kind in "tuvw") + (
     "hermite_polynomial_h", "hermite_polynomial_he", "laguerre_polynomial_l", "legendre_polynomial_p")
 for _name in POLYNOMIALS:
-    op(f"special_{_name}(Tensor x, Tensor n) -> Tensor", meta=only(FLOATS, f"{_name}_cpu", kind="float", pair="n"),
-       out=True, numbers=("x", "n"), node="NotImplemented", function=False, method=False,
+    op(f"special_{_name}(Tensor x, Tensor n) -> Tensor", out=True,
+       meta=only(WIDE_FLOATS, f"{_name}_cpu", kind="float", pair="n"), numbers=("x", "n"), node="NotImplemented",
+       function=False, method=False,
        grad=dict(x=no_formula(f"special_{_name}"), n=no_formula(f"special_{_name}")))
 
 
@@ -245,7 +248,7 @@ XLOG1PY: Op = op(
     grad=dict(self=_xlog1py_self, other=lambda g, self, other: g * self / (other + 1)))
 ZETA: Op = op(
     "special_zeta(Tensor self, Tensor other) -> Tensor", out=True,
-    meta=only(FLOATS, "zeta_cpu", kind="float", pair="other"), numbers=("self", "other"), function=False,
+    meta=only(WIDE_FLOATS, "zeta_cpu", kind="float", pair="other"), numbers=("self", "other"), function=False,
     method=False, node=_numbered("SpecialZeta"),
     grad=dict(self=_no_input("zeta", "zeta: self"),
               other=lambda g, self, other: times(g, -self * ZETA.call((self + 1.0, other)))))

@@ -20,6 +20,8 @@ from .pointwise import broadcast, broadcast_shapes, ordered_strides, promoted
 # Sets of dtypes, one bit per dtype code.
 INTS: Final = 0b11111
 FLOATS: Final = 1 << 5 | 1 << 6 | 1 << 7 | 1 << 12
+# float32 and float64: what is computed in no narrower type.
+WIDE_FLOATS: Final = 1 << 6 | 1 << 7
 COMPLEX: Final = 1 << 9 | 1 << 10
 BOOL: Final = 1 << 11
 FLOAT8: Final = 1 << 13 | 1 << 14
