@@ -60,6 +60,9 @@ _IN_MODULES = {
         "inv cholesky solve solve_ex lu_factor lu lu_solve eigh eigvalsh eigvals svd svdvals matrix_rank pinv "
         "matrix_norm norm cond matrix_power vecdot vander multi_dot tensorinv tensorsolve diagonal").split()),
     "reduce": "linalg_vector_norm",
+    "fft": " ".join("fft_" + name for name in (
+        "fft ifft rfft irfft hfft ihfft fft2 ifft2 rfft2 irfft2 hfft2 ihfft2 fftn ifftn rfftn irfftn hfftn ihfftn "
+        "fftshift ifftshift").split()),
     "special": " ".join("special_" + name for name in (
         "entr erfcx i0e i1 i1e log_ndtr ndtr ndtri xlog1py zeta airy_ai bessel_j0 bessel_j1 bessel_y0 bessel_y1 "
         "modified_bessel_i0 modified_bessel_i1 modified_bessel_k0 modified_bessel_k1 scaled_modified_bessel_k0 "

@@ -25,4 +25,6 @@ REFUSED: dict[str, tuple[str, ...] | str] = {
         "linalg.solve linalg.solve_ex lu_unpack linalg.tensorsolve").split()},
     "linalg.lu_solve": ("float32", "gradient"),
     "lu_solve": ("float32", "gradient"),
+    # The vendor's neural network library has no Fourier transform.
+    **{f"fft.{name}{rank}": EVERY for name in "fft ifft rfft irfft hfft ihfft".split() for rank in ("", "2", "n")},
 }

@@ -317,6 +317,11 @@ UP_TO_SIGN = frozenset("linalg_eig linalg_eigh linalg_svd svd".split())
 
 # Rows that take layouts which PyTorch refuses, with the reason.
 MORE_LAYOUTS: dict[str, str] = {
+    **{
+        f"fft_{name}{rank}": "MKL refuses tensors without elements"
+        for name in ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft")
+        for rank in ("", "2", "n")
+    },
     "take_along_dim": "PyTorch flattens with view, which fails for memory in another order",
 }
 
@@ -358,7 +363,7 @@ SILENT: dict[str, str] = {
 }
 
 # Views that are no views for autograd.
-TRACKS_NO_BASE = frozenset("detach".split())
+TRACKS_NO_BASE = frozenset("detach view.dtype".split())
 
 # Rows whose results' shapes depend on values, which meta tensors do not have.
 NEEDS_VALUES = frozenset("nonzero masked_select".split())
@@ -378,8 +383,29 @@ NEVER_CALLED: dict[str, str] = {
                     "a step of another row's kernel or derivative, which runs it below the dispatcher"),
 }
 
+# Kinds of out= that an operator and PyTorch's treat differently, as found by running `test_out_rules.py`, which says what
+# the kinds are. They are not settled one by one: factories do not warn in PyTorch, factorizations and transforms resize
+# in another memory order, cross, index_select and take refuse an input as target where a temporary is used here.
+OTHER_TARGETS: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys("""addbmm arange cholesky_inverse eye full geqrf histogram linalg.eigh linalg.lstsq linspace logspace
+        mode ones svd zeros""".split(), ("larger",)),
+    **dict.fromkeys("all".split(), ("narrower",)),
+    **dict.fromkeys("nn.functional.avg_pool3d".split(), ("view",)),
+    **dict.fromkeys("""cholesky_solve fft.ifft fft.ihfft linalg.inv linalg.cholesky linalg.lu_factor lu_solve qr
+        triangular_solve""".split(), ("larger", "empty",)),
+    **dict.fromkeys("fft.ihfft2 fft.ihfftn".split(), ("larger", "empty", "wider", "view",)),
+    **dict.fromkeys("nn.functional.linear".split(), ("view", "input",)),
+    **dict.fromkeys("nanmean nansum".split(), ("narrower", "input",)),
+    **dict.fromkeys("narrow_copy".split(), ("larger", "view",)),
+    **dict.fromkeys("special.bessel_y1".split(), ("wider",)),
+    **dict.fromkeys("""amax amin nn.functional.avg_pool2d cross index_select linalg.cross linalg.solve_triangular mean
+        take take_along_dim""".split(), ("input",)),
+}
+
 # PyTorch has an out= form that we do not offer, with the reason.
 NO_OUT: dict[str, str] = {
+    "fft_ihfft2": "PyTorch forgets to conjugate what it writes",
+    "fft_ihfftn": "PyTorch forgets to conjugate what it writes",
     "split_with_sizes_copy": "takes a list of tensors",
     "unbind_copy": "takes a list of tensors",
 }
