@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from .. import _oracle
-from . import _infos
+from . import _infos, _own
+from .test_forms import _to_meta
 
 pytestmark = pytest.mark.oracle
 
@@ -47,3 +48,23 @@ def test_error_types(case: _infos.Covered) -> None:
         where = f"{case.label} {_infos.describe(sample)}"
         assert isinstance(actual, _infos.Failure), f"{where}: no exception, expected {expected}"
         assert actual.kind == expected.kind, f"{where}: {actual}, expected {expected}"
+
+
+@pytest.mark.parametrize("case", with_errors(), ids=lambda case: case.label)
+def test_meta_refuses_what_cpu_refuses(case: _infos.Covered) -> None:
+    if case.row in _own.OTHER_META_ERRORS:
+        return
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        wrong = [entry.sample_input for _, entry in zip(range(10), case.info.error_inputs_func(case.info, "cpu"))]
+    function = _infos.in_subject(case.info)
+    for sample in wrong:
+        args, kwargs = _infos.arguments(sample)
+        if _share_memory([args, kwargs]):
+            continue
+        mine = _oracle.convert_argument(args), _oracle.convert_argument(kwargs)
+        on_cpu, on_meta = _infos.attempt(function, *mine), _infos.attempt(function, *map(_to_meta, mine))
+        if isinstance(on_cpu, _infos.Failure):
+            where = f"{case.label} {_infos.describe(sample)} on meta"
+            assert isinstance(on_meta, _infos.Failure), f"{where}: no exception, expected {on_cpu}"
+            assert on_meta.kind == on_cpu.kind, f"{where}: {on_meta}, expected {on_cpu}"

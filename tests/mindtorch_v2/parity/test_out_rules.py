@@ -1,0 +1,135 @@
+"""What `out=` may be, for every row that has it: of another size, another dtype, a view, an input.
+
+Invariant: what PyTorch refuses is refused with the same exception type, leaving the target as it was (but a dtype that
+the result can be cast to is always taken, where some rows of PyTorch insist on theirs); what it accepts has the same
+values, strides and warnings about resizing, and memory around a view stays as it was.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from .. import _oracle
+from .._subject import subject as torch
+from . import _calls, _infos, _own
+from .test_forms import with_out
+
+pytestmark = pytest.mark.oracle
+
+
+def larger(t: Any) -> Any:
+    """Has elements, and another shape."""
+    return t.new_ones((*t.shape, 2))
+
+
+def empty(t: Any) -> Any:
+    """Has no elements, so that nobody minds."""
+    return t.new_empty((0,))
+
+
+def narrower(t: Any) -> Any:
+    oracle = _oracle.load()
+    return oracle.ones_like(t, dtype=oracle.uint8 if t.dtype == oracle.bool else oracle.int32)
+
+
+def wider(t: Any) -> Any:
+    return _oracle.load().ones_like(t, dtype=_oracle.load().complex128)
+
+
+def view(t: Any) -> Any:
+    """Every second element of a longer row, behind an offset."""
+    if t.dim() == 0:
+        return t.new_ones(3)[1]
+    return t.new_ones((*t.shape[:-1], 2 * t.shape[-1] + 1))[..., 1::2]
+
+
+TARGETS: dict[str, Callable[[Any], Any]] = {
+    "larger": larger,
+    "empty": empty,
+    "narrower": narrower,
+    "wider": wider,
+    "view": view,
+}
+
+
+def attempt(function: Any, args: Any, kwargs: Any) -> tuple[Any, list[str]]:
+    """The result or failure, and what was said about resizing."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            result = function(*args, **kwargs)
+        except Exception as error:  # every exception is an answer here
+            result = _infos.Failure(type(error).__name__, str(error))
+    return result, [str(w.message)[:80] for w in caught if "was resized" in str(w.message)]
+
+
+def whole(t: Any) -> Any:
+    """All the memory behind a tensor, as a tensor."""
+    count = int(t.untyped_storage().nbytes()) // int(t.element_size())
+    return t.detach().as_strided((count,), (1,), 0)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("case", with_out(), ids=lambda case: case.label)
+def test_target(case: _infos.Covered, target: str) -> None:
+    dtype = _calls.first_dtype(case)
+    if dtype is None or target in _own.OTHER_TARGETS.get(case.info.name, ()):
+        return
+    oracle = _oracle.load()
+    for call in _calls.of(case, dtype, 2, (_calls.OUT,)):
+        where = f"{call.where} {target}"
+        given = _oracle.tree_map(TARGETS[target], call.kwargs["out"], _oracle.is_oracle_tensor)
+        kwargs = {**call.kwargs, "out": given}
+        args, mine, my_kwargs = _infos.fresh(call.args), *map(_oracle.convert_argument, (call.args, kwargs))
+        before = [_oracle.to_oracle(whole(t)) for t in _calls.tensors(my_kwargs["out"], torch.Tensor)]
+        expected, said = attempt(call.theirs, args, kwargs)
+        actual, my_said = attempt(call.ours, mine, my_kwargs)
+        targets = _calls.tensors(my_kwargs["out"], torch.Tensor)
+        if isinstance(expected, _infos.Failure):
+            if target in ("narrower", "wider") and not isinstance(actual, _infos.Failure):
+                continue  # some rows of PyTorch want their own dtype; here a target takes what can be cast to it
+            assert isinstance(actual, _infos.Failure), f"{where}: no exception, expected {expected}"
+            assert actual.kind == expected.kind, f"{where}: {actual}, expected {expected}"
+            _oracle.assert_same([whole(t) for t in targets], before, where=f"{where}, after the failure")
+            continue
+        assert not isinstance(actual, _infos.Failure), f"{where}: {actual}"
+        assert my_said == said, f"{where}: {my_said}, expected {said}"
+        assert all(left is right for left, right in zip(_calls.tensors(actual, torch.Tensor), targets)), where
+        wanted = _calls.tensors(given, oracle.Tensor)
+        if case.row not in _own.TIES | _own.RANDOM_ROWS | _own.UP_TO_SIGN:
+            _oracle.assert_same(targets, wanted, where=where, computed_in=dtype)
+            if target == "view":
+                _oracle.assert_same(
+                    [whole(t) for t in targets], [whole(t) for t in wanted], where=f"{where}, around", computed_in=dtype
+                )
+
+
+@pytest.mark.parametrize("case", with_out(), ids=lambda case: case.label)
+def test_the_target_is_an_input(case: _infos.Covered) -> None:
+    dtype = _calls.first_dtype(case)
+    if dtype is None or "input" in _own.OTHER_TARGETS.get(case.info.name, ()):
+        return
+    oracle = _oracle.load()
+    for call in _calls.of(case, dtype, 3, (_calls.OUT,)):
+        given = call.kwargs["out"]
+        if not isinstance(given, oracle.Tensor) or not call.args or not isinstance(call.args[0], oracle.Tensor):
+            continue
+        if given.shape != call.args[0].shape or given.dtype != call.args[0].dtype:
+            continue
+        where = f"{call.where} out= is the input"
+        args, mine = _infos.fresh(call.args), _oracle.convert_argument(call.args)
+        my_kwargs = _oracle.convert_argument(call.kwargs)
+        expected, _ = attempt(call.theirs, args, {**call.kwargs, "out": args[0]})
+        actual, _ = attempt(call.ours, mine, {**my_kwargs, "out": mine[0]})
+        if isinstance(expected, _infos.Failure):
+            assert isinstance(actual, _infos.Failure), f"{where}: no exception, expected {expected}"
+            assert actual.kind == expected.kind, f"{where}: {actual}, expected {expected}"
+            continue
+        assert not isinstance(actual, _infos.Failure), f"{where}: {actual}"
+        assert actual is mine[0], where
+        if case.row not in _own.TIES | _own.RANDOM_ROWS | _own.UP_TO_SIGN:
+            _oracle.assert_same(actual, expected, where=where, computed_in=dtype)
