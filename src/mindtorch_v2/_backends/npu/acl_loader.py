@@ -162,9 +162,9 @@ class Acl:
     def untyped(self, name: str) -> Any:
         """A short function without argument types: what it is given must be made with `from_param` of the C type each
         parameter has, and is passed on as it is."""
-        self.fn(name)
+        typed = self.fn(name)
         result, _, waits = RUNTIME[name] if name in RUNTIME else OBJECTS[name]
-        found = _function(_address(self.runtime if name in RUNTIME else self.nnopbase, name), result, (), waits)
+        found = _function(ctypes.cast(typed, ctypes.c_void_p).value or 0, result, (), waits)
         found.argtypes = None
         return found
 
