@@ -364,12 +364,15 @@ PyObject* random_bernoulli(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
         parse_shape(args[9], shape);
         parse_operand(args + 1, shape, p);
         parse_operand(args + 5, shape, o);
-        // Probabilities as doubles, in row-major order.
+        // Probabilities as doubles, in the order of out's memory.
         Scratch scratch((size_t)std::max<int64_t>(shape.numel, 1) * sizeof(double));
+        int order[MAXD];
+        for (int i = 0; i < shape.ndim; ++i) order[i] = i;
+        std::stable_sort(order, order + shape.ndim, [&](int a, int b) { return o.stride[a] > o.stride[b]; });
         int64_t dense[MAXD], step = 1;
         for (int i = shape.ndim - 1; i >= 0; --i) {
-            dense[i] = step;
-            step *= shape.dim[i];
+            dense[order[i]] = step;
+            step *= shape.dim[order[i]];
         }
         copy_tensor(shape, scratch.as<char>(), dense, F64, p.data, p.stride, p.code);
         const double* chance = scratch.as<double>();

@@ -204,6 +204,14 @@ def _made(o: Any, args: tuple[Any, ...], out: Any, requires_grad: bool) -> Any:
     return _finish(t, requires_grad) if requires_grad else t
 
 
+def _filled(size: Any, options: tuple[Any, Any, Any, Any], out: Any, requires_grad: bool, fill: Any,
+            given: tuple[Any, ...]) -> Any:
+    """`out` resized and filled in the order of its own memory."""
+    dtype, layout, device, pin_memory = options
+    t = empty(size, out=out, dtype=dtype, layout=layout, device=device, pin_memory=pin_memory)
+    return _finish(fill((t, *given)), requires_grad)
+
+
 _rand, _randn = _rows.RAND.call, _rows.RANDN.call
 
 
@@ -214,10 +222,11 @@ def rand(*given: Any, size: Any = None, generator: Any = None, out: Any = None, 
     if (generator is dtype is device is layout is out is None and not requires_grad and not pin_memory
             and plain_ints(given)):
         return _rand((given, None, None, None, current_default_device(), None))
-    args = (_sizes("rand", given if size is None else (size,)), _generator("rand", generator),
-            _dtype_arg("rand", dtype if out is None else out._dtype), layout, _factory_device("rand", device),
-            pin_memory)
-    return _made(_rows.RAND, args, out, requires_grad)
+    sizes, g = _sizes("rand", given if size is None else (size,)), _generator("rand", generator)
+    if out is not None:
+        return _filled(sizes, (dtype, layout, device, pin_memory), out, requires_grad, _uniform_, (0.0, 1.0, g))
+    args = (sizes, g, _dtype_arg("rand", dtype), layout, _factory_device("rand", device), pin_memory)
+    return _made(_rows.RAND, args, None, requires_grad)
 
 
 def randn(*given: Any, size: Any = None, generator: Any = None, out: Any = None, dtype: Any = None, layout: Any = None,
@@ -226,10 +235,11 @@ def randn(*given: Any, size: Any = None, generator: Any = None, out: Any = None,
     if (generator is dtype is device is layout is out is None and not requires_grad and not pin_memory
             and plain_ints(given)):
         return _randn((given, None, None, None, current_default_device(), None))
-    args = (_sizes("randn", given if size is None else (size,)), _generator("randn", generator),
-            _dtype_arg("randn", dtype if out is None else out._dtype), layout, _factory_device("randn", device),
-            pin_memory)
-    return _made(_rows.RANDN, args, out, requires_grad)
+    sizes, g = _sizes("randn", given if size is None else (size,)), _generator("randn", generator)
+    if out is not None:
+        return _filled(sizes, (dtype, layout, device, pin_memory), out, requires_grad, _normal_, (0.0, 1.0, g))
+    args = (sizes, g, _dtype_arg("randn", dtype), layout, _factory_device("randn", device), pin_memory)
+    return _made(_rows.RANDN, args, None, requires_grad)
 
 
 def randint(*given: Any, low: Any = None, high: Any = None, size: Any = None, generator: Any = None, out: Any = None,
@@ -250,11 +260,13 @@ def randint(*given: Any, low: Any = None, high: Any = None, size: Any = None, ge
         raise TypeError(f"randint() received an invalid combination of arguments - got "
                         f"({', '.join(type_name(g) for g in given)})")
     first = 1 if low is None else 2
-    args = (0 if low is None else _int("randint", "low", 1, low), _int("randint", "high", first, high),
-            _sizes("randint", (size,)), _generator("randint", generator),
-            _dtype_arg("randint", dtype if out is None else out._dtype), layout, _factory_device("randint", device),
-            pin_memory)
-    return _made(_rows.RANDINT, args, out, requires_grad)
+    bounds = (0 if low is None else _int("randint", "low", 1, low), _int("randint", "high", first, high))
+    sizes, g = _sizes("randint", (size,)), _generator("randint", generator)
+    if out is not None:
+        fill = _rows.RANDOM.row.inplace_op.call
+        return _filled(sizes, (dtype, layout, device, pin_memory), out, requires_grad, fill, (*bounds, g))
+    args = (*bounds, sizes, g, _dtype_arg("randint", dtype), layout, _factory_device("randint", device), pin_memory)
+    return _made(_rows.RANDINT, args, None, requires_grad)
 
 
 def randperm(n: int, *, generator: Any = None, out: Any = None, dtype: Any = None, layout: Any = None,

@@ -10,7 +10,7 @@ from .._dtype import int64
 from . import copy
 from .rules import random as rules
 from .rules.base import like, spec
-from .rules.pointwise import broadcast, ordered_strides
+from .rules.pointwise import broadcast
 from .rules.random import (
     INTS,
     UNSIGNED,
@@ -131,8 +131,7 @@ def _normal_of(mean: Any, std: Any, generator: Any) -> Spec:
         check_float("normal_kernel_cpu", t._dtype)
     if not hasattr(std, "_shape"):
         check_std(std)
-    shape = broadcast(tensors)
-    return spec(shape, tensors[0]._dtype, tensors[0]._device, ordered_strides(shape, tensors))
+    return spec(broadcast(tensors), tensors[0]._dtype, tensors[0]._device)
 
 
 def _normal_node(mean: Any, std: Any) -> str:

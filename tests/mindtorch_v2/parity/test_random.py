@@ -34,7 +34,7 @@ def same(draw: Callable[..., Any], what: str) -> None:
         torch.manual_seed(seed)
         expected, got = draw(oracle), draw(torch)
         assert layout(got) == layout(expected), what
-        assert data(got) == data(expected), f"{what}, seed {seed}: {got} is not {expected}"
+        assert data(got) == data(expected), f"{what}, seed {seed}: numbers differ"
         assert data(torch.get_rng_state()) == data(oracle.get_rng_state()), f"{what}, seed {seed}: states differ"
 
 
@@ -175,6 +175,64 @@ def test_multinomial(dtype: str, replacement: bool) -> None:
 def weighed(t: Any, dtype: str, categories: int, samples: int, rows: tuple[int, ...], replacement: bool) -> Any:
     weights = t.arange(1, 4 * categories + 1, dtype=t.float64).reshape(4, categories) / categories
     return t.multinomial((weights if rows else weights[1]).to(getattr(t, dtype)), samples, replacement)
+
+
+OUTS: dict[str, Callable[[Any, Any], Any]] = {
+    "rand": lambda t, d: t.rand(4, 5, out=t.zeros(5, 4, dtype=d).t()),
+    "randn": lambda t, d: t.randn(4, 5, out=t.zeros(5, 4, dtype=d).t()),
+    "randn, resized": lambda t, d: t.randn(4, 5, out=t.empty(0, dtype=d)),
+    "randint": lambda t, d: t.randint(0, 9, (4, 5), out=t.zeros(5, 4, dtype=t.int64).t()),
+    "randperm": lambda t, d: t.randperm(20, out=t.zeros(40, dtype=t.int64)[::2]),
+    "bernoulli": lambda t, d: t.bernoulli(t.full((4, 5), 0.3, dtype=d), out=t.zeros(5, 4, dtype=d).t()),
+    "bernoulli_": lambda t, d: t.zeros(5, 4, dtype=d).t().bernoulli_(t.linspace(0, 1, 20).view(4, 5)),
+    "bernoulli_, expanded": lambda t, d: t.zeros(4, 5, dtype=d).bernoulli_(t.rand(5).to(d)),
+    "normal": lambda t, d: t.normal(t.zeros(4, 5, dtype=d), t.ones(4, 5, dtype=d), out=t.zeros(5, 4, dtype=d).t()),
+    "normal, transposed": lambda t, d: t.normal(t.zeros(5, 4, dtype=d).t(), t.ones(5, 4, dtype=d).t()),
+    "normal, expanded": lambda t, d: t.normal(t.zeros(5, 1, dtype=d), t.ones(4, dtype=d)),
+}
+
+
+@pytest.mark.parametrize("name", OUTS)
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_the_order_is_that_of_the_written_memory(name: str, dtype: str) -> None:
+    same(lambda t: OUTS[name](t, getattr(t, dtype)), f"{name} {dtype}")
+
+
+FUNCTIONAL: dict[str, Callable[[Any, Any], Any]] = {
+    "dropout": lambda f, x: f.dropout(x.transpose(0, 1), 0.4),
+    "dropout1d": lambda f, x: f.dropout1d(x[0, 0], 0.4),
+    "dropout2d": lambda f, x: f.dropout2d(x[0], 0.4),
+    "dropout3d": lambda f, x: f.dropout3d(x, 0.4),
+    "alpha_dropout": lambda f, x: f.alpha_dropout(x, 0.4, training=True),
+    "feature_alpha_dropout": lambda f, x: f.feature_alpha_dropout(x, 0.4, training=True),
+    "rrelu": lambda f, x: f.rrelu(x - 0.5, training=True),
+    "gumbel_softmax": lambda f, x: f.gumbel_softmax(x, hard=True),
+    "attention": lambda f, x: f.scaled_dot_product_attention(x[0], x[0], x[0], dropout_p=0.5),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONAL)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_layers_that_draw(name: str, dtype: str) -> None:
+    """Which elements are dropped or chosen; what is left is compared by the tests of rows."""
+
+    def draw(t: Any) -> Any:
+        drawn = FUNCTIONAL[name](t.nn.functional, t.rand(2, 3, 4, 5, 6, dtype=getattr(t, dtype)))
+        return drawn if name == "rrelu" else (drawn != 0).float() if "alpha" not in name else drawn.sign()
+
+    same(draw, f"{name} {dtype}")
+
+
+@pytest.mark.parametrize(
+    "name", "uniform_ normal_ trunc_normal_ xavier_uniform_ xavier_normal_ kaiming_uniform_ kaiming_normal_".split()
+)
+def test_parameters_start_as_pytorchs(name: str) -> None:
+    same(lambda t: getattr(t.nn.init, name)(t.empty(6, 7)), name)
+
+
+def test_layers_start_as_pytorchs() -> None:
+    same(lambda t: t.nn.Linear(5, 7).weight.detach(), "Linear")
+    same(lambda t: t.nn.Embedding(5, 7).weight.detach(), "Embedding")
 
 
 def test_several_draws_in_a_row() -> None:

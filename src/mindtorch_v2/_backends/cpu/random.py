@@ -153,9 +153,8 @@ def _noise(out: Any, shape: Any, dt: Any, kind: Any, generator: Any) -> Any:
 
 _KERNELS: dict[str, Any] = {"randint": _randint, "randint_like": _randint_like, "random": _random,
                             "randperm": _randperm,
-                   "exponential": _exponential, "geometric": _geometric, "bernoulli.Tensor": _bernoulli_p}
+                   "exponential": _exponential, "geometric": _geometric, "bernoulli.Tensor": _bernoulli_p,
+                   "bernoulli": _bernoulli, "normal.Tensor_Tensor": _normal_of}
 for _name, _fn in _KERNELS.items():
     cpu(_name, into(_fn, aliasing=True))
-cpu("bernoulli", into(_bernoulli))
-cpu("normal.Tensor_Tensor", into(_normal_of))
 cpu("multinomial", into(_multinomial))
