@@ -18,7 +18,7 @@ def _searchsorted(out: Any, sorted_sequence: Any, self: Any, out_int32: bool, ri
                   sorter: Any) -> None:
     import numpy as np
 
-    where = "right" if right or side == "right" else "left"
+    where: Any = "right" if right or side == "right" else "left"
     rows = _wide(sorted_sequence)
     values = _wide(self) if isinstance(self, TensorBase) else np.asarray(self)
     target = np_view(out)
