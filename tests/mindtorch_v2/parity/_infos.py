@@ -111,6 +111,10 @@ def samples(info: Any, dtype: str, requires_grad: bool = False, count: int = SAM
         yield listed[int(position * step)]
 
 
+def _drops(kwargs: dict[str, Any]) -> bool:
+    return bool(kwargs.get("dropout_p") or ("attn_mask" in kwargs and kwargs.get("training")))
+
+
 class Key:
     """An OpInfo, which has no hash, as a key."""
 
@@ -135,7 +139,7 @@ def _listed(key: Key, dtype: str, requires_grad: bool) -> tuple[Any, ...]:
         made = key.info.sample_inputs_func(key.info, "cpu", getattr(oracle, dtype), requires_grad)
         taken = [sample for sample in itertools.islice(made, LOOK_AHEAD) if _size(sample) <= MAX_ELEMENTS]
         # Dropout inside another operator has values that nobody can compare.
-        return tuple(sample for sample in taken if not sample.kwargs.get("dropout_p"))
+        return tuple(sample for sample in taken if not _drops(sample.kwargs))
 
 
 def _size(sample: Any) -> int:
