@@ -119,7 +119,7 @@ class Machine:
             "shape": tuple(tensor.shape),
             # Without elements there are no addresses, and PyTorch's strides follow no rule that users can see.
             "stride": self.strides(tensor) if not gradient and tensor.numel() else None,
-            "offset": int(tensor.storage_offset()),
+            "offset": int(tensor.storage_offset()) if not gradient else None,
             "dtype": dtype_name(tensor.dtype),
             "requires_grad": ask(lambda: tensor.requires_grad),
             "is_leaf": ask(lambda: tensor.is_leaf),
@@ -152,6 +152,8 @@ def gradient_of(tensor: Any) -> Any:
 def plain(text: str) -> str:
     """Errors without what names a library or an address."""
     text = re.sub(r",? but expected one of:.*", "", text, flags=re.DOTALL)
+    # Which of several views made a value that was written since is a matter of who asked first.
+    text = re.sub(r", which is output \d+ of \w+", "", text)
     text = re.sub(r"\[NPU(\w+)Type", r"[torch.\1Tensor", text)
     return re.sub(r"0x[0-9a-f]+", "0x0", text).replace("mindtorch_v2", "torch")
 
@@ -183,8 +185,8 @@ def left_to_the_library(statement: Statement, machine: Machine) -> bool:
         # What a number beyond the range of the integers becomes is undefined in C.
         if any(dtype_name(t.dtype) in FLOATS and not all(abs(v) < 1e9 for v in values(t)) for t in tensors):
             return True
-    if statement.kind in ("softmax", "roll") and tensors[0].numel() == 0:
-        # PyTorch looks at no dtype or dimension where there is nothing to compute.
+    if statement.kind in ("softmax", "roll", "prod") and tensors[0].numel() == 0:
+        # PyTorch looks at no dtype, dimension or derivative where there is nothing to compute.
         return True
     if statement.kind in ("scaling", "recording", "long", "bool", "type_as", "requires_grad_"):
         # A second hook on a tensor whose history is lost, its cast to integers, and its flag do not look at it.
@@ -196,7 +198,7 @@ def left_to_the_library(statement: Statement, machine: Machine) -> bool:
             return True
     if statement.kind in ("rows", "index_select") and not expanded(tensors[0]):
         # Strides of one size leave the order of the dimensions open.
-        if len(addresses(tensors[0])) < tensors[0].numel():
+        if len(addresses(tensors[0])) < tensors[0].numel() or not (dense(tensors[0]) and 1 not in tensors[0].shape):
             return True
     if statement.kind == "detach_" and ask(lambda: tensors[0].grad_fn) is not None:
         # PyTorch refuses to differentiate what saved the tensor before; mindtorch_v2 does not look for this yet.
@@ -219,19 +221,24 @@ def left_to_the_library(statement: Statement, machine: Machine) -> bool:
         return False
     target = tensors[place]
     if statement.kind.endswith("_out") and any(t.shape != target.shape for t in tensors):
+        if any(1 in t.shape for t in tensors):
+            # Dimensions of size one leave the strides of a resized `out` open.
+            return True
         if ask(lambda: target.requires_grad) is not False:
             # What PyTorch says when a gradient arrives at a tensor that was resized depends on its history.
             return True
     others = [t for t in tensors if t is not target and shared(t, target)]
     if statement.kind in ("sum_out", "matmul_out", "cat_out"):
         # These write their result before they have read all of their inputs.
-        return bool(others) or any(t is target for t in tensors[:place])
+        return bool(others) or any(t is target for t in tensors[:place]) or expanded(target)
     if statement.kind.endswith("_out") and others and any(t.shape != target.shape for t in tensors):
         # Where `out` grows, it grows over elements that are still to be read.
         return True
     if expanded(target):
         # An error for most; a deprecated way of writing for index_fill_. A resized `out` may lose the overlap first.
         if statement.kind == "index_fill_" or statement.kind.endswith("_out") or others:
+            return True
+        if any(t is target for t in [*tensors[:place], *tensors[place + 1 :]]):
             return True
         # The write-back of an NPU refuses what a fill in place may do.
         return machine.npu and statement.kind in ("fill_", "zero_")
