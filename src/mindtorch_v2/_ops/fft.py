@@ -278,7 +278,7 @@ for _name, _fn in _MANY.items():
               function=False, method=False)
 
 
-# -- order of frequencies -----------------------------------------------------------------------------------------------
+# -- order of frequencies ------------------------------------------------------------------------------------------
 def _shift(self: Any, dim: Ints | None, back: bool) -> Any:
     dims = tuple(range(self.dim())) if dim is None else wrap_dims(dim, self.dim())
     if not dims:
