@@ -21,6 +21,8 @@ CASES = _infos.covered()
 OWN = [*_own.SAMPLES, *_lists.rows()]
 # Enough calls of a row to see it with and without its optional arguments.
 KEPT = 3
+# Their second derivatives take seconds.
+SLOW = frozenset("ctc_loss grid_sampler_3d grid_sampler_2d".split())
 # By an operator's full name: arguments in the order of its schema.
 CALLED: dict[str, list[tuple[Any, ...]]] = {}
 
@@ -119,7 +121,7 @@ def look(position: int) -> tuple[str, ...]:
         for call in _calls.under_other_names(case, dtype) if dtype is not None else ():
             call.in_subject()
         if case.info.supports_autograd and _infos.supported(case.info, DTYPE):
-            for call in _calls.of(case, DTYPE, 3, (_calls.FUNCTIONAL,), requires_grad=True):
+            for call in _calls.of(case, DTYPE, 1 if case.row in SLOW else 3, (_calls.FUNCTIONAL,), requires_grad=True):
                 twice(*call.in_subject())
     return tuple(truth.wrong)
 
