@@ -185,7 +185,7 @@ def left_to_the_library(statement: Statement, machine: Machine) -> bool:
         # What a number beyond the range of the integers becomes is undefined in C.
         if any(dtype_name(t.dtype) in FLOATS and not all(abs(v) < 1e9 for v in values(t)) for t in tensors):
             return True
-    if statement.kind in ("softmax", "roll", "prod") and tensors[0].numel() == 0:
+    if statement.kind in ("softmax", "roll", "prod", "gradient_twice") and tensors[0].numel() == 0:
         # PyTorch looks at no dtype, dimension or derivative where there is nothing to compute.
         return True
     if statement.kind in ("scaling", "recording", "long", "bool", "type_as", "requires_grad_"):
@@ -228,9 +228,9 @@ def left_to_the_library(statement: Statement, machine: Machine) -> bool:
             # What PyTorch says when a gradient arrives at a tensor that was resized depends on its history.
             return True
     others = [t for t in tensors if t is not target and shared(t, target)]
-    if statement.kind in ("sum_out", "matmul_out", "cat_out"):
+    if statement.kind in ("sum_out", "matmul_out", "cat_out", "setitem_rows"):
         # These write their result before they have read all of their inputs.
-        return bool(others) or any(t is target for t in tensors[:place]) or expanded(target)
+        return bool(others) or sum(t is target for t in tensors) > 1 or expanded(target)
     if statement.kind.endswith("_out") and others and any(t.shape != target.shape for t in tensors):
         # Where `out` grows, it grows over elements that are still to be read.
         return True
