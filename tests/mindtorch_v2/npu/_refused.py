@@ -17,7 +17,7 @@ REFUSED: dict[str, tuple[str, ...] | str] = {
         "log_ndtr ndtri zeta hermite_polynomial_h hermite_polynomial_he laguerre_polynomial_l legendre_polynomial_p"
     ).split()},
     **{f"special.{shifted}chebyshev_polynomial_{kind}": EVERY for shifted in ("", "shifted_") for kind in "tuvw"},
-    "i0": EVERY, "igamma": EVERY, "igammac": EVERY, "nextafter": EVERY, "frexp": EVERY,
+    "i0": EVERY, "signal.windows.kaiser": EVERY, "igamma": EVERY, "igammac": EVERY, "nextafter": EVERY, "frexp": EVERY,
     # The vendor has neither an LU factorization nor eigenvalues.
     **{name: EVERY for name in (
         "geqrf linalg.eig linalg.eigh linalg.eigvals linalg.eigvalsh linalg.lstsq linalg.lstsq-grad_oriented linalg.lu "
