@@ -238,8 +238,7 @@ template <class T> void max_plane(const T* x, T* out, int64_t* places, const Ran
         for (int64_t j = 0; j < r.out.h; ++j)
             for (int64_t k = 0; k < r.out.w; ++k) {
                 int64_t best = (r.start[(size_t)i] * r.in.h + h0[j]) * r.in.w + w0[k];
-                // A window that only meets padding has no element; PyTorch answers with the lowest number.
-                bool any = false;
+                // From the lowest number on; a window that only meets padding keeps it.
                 T value;
                 if constexpr (std::is_floating_point<T>::value) value = -std::numeric_limits<T>::infinity();
                 else value = std::numeric_limits<T>::lowest();
@@ -248,9 +247,10 @@ template <class T> void max_plane(const T* x, T* out, int64_t* places, const Ran
                         for (int64_t c = w0[k]; c < w1[k]; c += step.w) {
                             const int64_t at = (z * r.in.h + y) * r.in.w + c;
                             const T candidate = x[at];
-                            if (!any || candidate > value || candidate != candidate) {
-                                value = candidate, best = at, any = true;
-                            }
+                            // Selects instead of a branch, which random data would make unpredictable.
+                            const bool wins = (candidate > value) | (candidate != candidate);
+                            value = wins ? candidate : value;
+                            best = wins ? at : best;
                         }
                 *out++ = value;
                 *places++ = best;
