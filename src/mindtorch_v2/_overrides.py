@@ -234,6 +234,15 @@ def _stack() -> list[TorchFunctionMode]:
     return found
 
 
+def entered(kind: str) -> list[int]:
+    """What this thread's modes found when they were entered, the innermost last."""
+    found: list[int] | None = getattr(LOCAL, kind, None)
+    if found is None:
+        found = []
+        setattr(LOCAL, kind, found)
+    return found
+
+
 class TorchFunctionMode:
     """Sees every call of an operator made inside `with mode:`; override `__torch_function__`."""
 
@@ -243,15 +252,14 @@ class TorchFunctionMode:
     def __enter__(self) -> TorchFunctionMode:
         _stack().append(self)
         before = modes()
-        # A mode may be entered more than once: what each time found lies in the instance, in order.
-        self.__dict__.setdefault("_entered", []).append(before)
+        entered("function_entered").append(before)
         set_modes((before | FUNCTION_MODE | PYTHON) & ~_EXCLUDED)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, value: BaseException | None,
                  trace: TracebackType | None) -> None:
         _stack().pop()
-        before = self.__dict__["_entered"].pop()
+        before = entered("function_entered").pop()
         # Other modes may have changed inside; only the bits of this one go back.
         set_modes((modes() & ~_SWITCHED) | (before & _SWITCHED))
 

@@ -14,7 +14,7 @@ from ._dispatch.op import FnKernel, Op
 from ._dispatch.schema import Arg
 from ._dispatch.state import BELOW_AUTOGRAD, LOCAL, modes, set_modes
 from ._operators import CUSTOM, overload_for
-from ._overrides import _disabled_torch_dispatch_impl
+from ._overrides import _disabled_torch_dispatch_impl, entered
 from ._tensor_base import HOT, TensorBase, bump, contiguous_strides, counter, version
 
 _NOT_RECORDED = int(AUTOGRAD) << 32
@@ -55,15 +55,14 @@ class TorchDispatchMode:
     def __enter__(self) -> Any:
         before = modes()
         mode_stack().append(self)
-        # A mode may be entered more than once: what each time found lies in the instance, in order.
-        self.__dict__.setdefault("_entered", []).append(before)
+        entered("dispatch_entered").append(before)
         set_modes((before | TORCH_DISPATCH) & ~_HIDDEN)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, value: BaseException | None,
                  trace: TracebackType | None) -> None:
         mode_stack().pop()
-        before = self.__dict__["_entered"].pop()
+        before = entered("dispatch_entered").pop()
         mask = int(TORCH_DISPATCH) | _HIDDEN
         # Other modes may have changed inside; only the bits of this one go back.
         set_modes((modes() & ~mask) | (before & mask))
