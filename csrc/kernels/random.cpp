@@ -162,15 +162,32 @@ MT_INLINE void cephes_sincos(float x, float& sine, float& cosine) {
     cosine = float_of(bits_of(second) ^ ((uint32_t)(~(octant - 2) & 4) << 29));
 }
 
-MT_CLONES void normal_sixteens(float* d, int64_t blocks, float mean, float std) {
-    for (int64_t b = 0; b < blocks; ++b, d += 16)
-        for (int j = 0; j < 8; ++j) {
-            float sine, cosine;
-            const float r = std::sqrt(-2.0f * cephes_log(1.0f - d[j]));
-            cephes_sincos((float)TWO_PI * d[j + 8], sine, cosine);
-            d[j] = __builtin_fmaf(r * cosine, std, mean);
-            d[j + 8] = __builtin_fmaf(r * sine, std, mean);
+MT_CLONES void normal_pairs(float* MT_RESTRICT first, float* MT_RESTRICT second, int64_t n, float mean, float std) {
+    for (int64_t j = 0; j < n; ++j) {
+        float sine, cosine;
+        const float r = std::sqrt(-2.0f * cephes_log(1.0f - first[j]));
+        cephes_sincos((float)TWO_PI * second[j], sine, cosine);
+        first[j] = __builtin_fmaf(r * cosine, std, mean);
+        second[j] = __builtin_fmaf(r * sine, std, mean);
+    }
+}
+
+// Halves of many blocks are brought together, so that the loop over them is long enough for vector registers.
+void normal_sixteens(float* d, int64_t blocks, float mean, float std) {
+    constexpr int64_t AT_ONCE = 32;
+    float first[8 * AT_ONCE], second[8 * AT_ONCE];
+    for (int64_t b = 0; b < blocks; b += AT_ONCE) {
+        const int64_t n = std::min(AT_ONCE, blocks - b);
+        for (int64_t i = 0; i < n; ++i) {
+            std::memcpy(first + 8 * i, d + 16 * (b + i), 8 * sizeof(float));
+            std::memcpy(second + 8 * i, d + 16 * (b + i) + 8, 8 * sizeof(float));
         }
+        normal_pairs(first, second, 8 * n, mean, std);
+        for (int64_t i = 0; i < n; ++i) {
+            std::memcpy(d + 16 * (b + i), first + 8 * i, 8 * sizeof(float));
+            std::memcpy(d + 16 * (b + i) + 8, second + 8 * i, 8 * sizeof(float));
+        }
+    }
 }
 
 // `first`: how many uniform numbers are drawn before the ones of an incomplete last block.
