@@ -229,32 +229,53 @@ struct Ranges {
     }
 };
 
-template <class T> void max_plane(const T* x, T* out, int64_t* places, const Ranges& r, const Triple& step) {
+// The most elements that a window has along the width.
+int64_t most_taps(const Ranges& r, int64_t step) {
+    int64_t most = 0;
+    for (size_t k = (size_t)(r.out.d + r.out.h); k < r.start.size(); ++k)
+        most = std::max(most, (r.end[k] - r.start[k] + step - 1) / step);
+    return most;
+}
+
+// One tap of a row of windows. Selects instead of branches, which random data would make unpredictable.
+template <class T>
+MT_CLONES void max_tap(const T* row, int64_t base, int64_t offset, const int64_t* first, const int64_t* last, T* out,
+                       int64_t* places, int64_t n) {
+    for (int64_t k = 0; k < n; ++k) {
+        const int64_t c = first[k] + offset;
+        if (c >= last[k]) continue;
+        const T candidate = row[c];
+        const bool wins = (candidate > out[k]) | (candidate != candidate);
+        out[k] = wins ? candidate : out[k];
+        places[k] = wins ? base + c : places[k];
+    }
+}
+
+// A row of results at a time: tap by tap, so that neighbouring windows are worked on together.
+template <class T>
+void max_plane(const T* x, T* out, int64_t* places, const Ranges& r, const Triple& step, int64_t taps) {
     const int64_t* h0 = r.start.data() + r.out.d;
     const int64_t* h1 = r.end.data() + r.out.d;
     const int64_t* w0 = h0 + r.out.h;
     const int64_t* w1 = h1 + r.out.h;
+    // From the lowest number on; a window that only meets padding keeps it.
+    T lowest;
+    if constexpr (std::is_floating_point<T>::value) lowest = -std::numeric_limits<T>::infinity();
+    else lowest = std::numeric_limits<T>::lowest();
     for (int64_t i = 0; i < r.out.d; ++i)
-        for (int64_t j = 0; j < r.out.h; ++j)
+        for (int64_t j = 0; j < r.out.h; ++j, out += r.out.w, places += r.out.w) {
+            const int64_t z0 = r.start[(size_t)i], z1 = r.end[(size_t)i];
             for (int64_t k = 0; k < r.out.w; ++k) {
-                int64_t best = (r.start[(size_t)i] * r.in.h + h0[j]) * r.in.w + w0[k];
-                // From the lowest number on; a window that only meets padding keeps it.
-                T value;
-                if constexpr (std::is_floating_point<T>::value) value = -std::numeric_limits<T>::infinity();
-                else value = std::numeric_limits<T>::lowest();
-                for (int64_t z = r.start[(size_t)i]; z < r.end[(size_t)i]; z += step.d)
-                    for (int64_t y = h0[j]; y < h1[j]; y += step.h)
-                        for (int64_t c = w0[k]; c < w1[k]; c += step.w) {
-                            const int64_t at = (z * r.in.h + y) * r.in.w + c;
-                            const T candidate = x[at];
-                            // Selects instead of a branch, which random data would make unpredictable.
-                            const bool wins = (candidate > value) | (candidate != candidate);
-                            value = wins ? candidate : value;
-                            best = wins ? at : best;
-                        }
-                *out++ = value;
-                *places++ = best;
+                out[k] = lowest;
+                places[k] = (z0 * r.in.h + h0[j]) * r.in.w + w0[k];
             }
+            for (int64_t z = z0; z < z1; z += step.d)
+                for (int64_t y = h0[j]; y < h1[j]; y += step.h) {
+                    const int64_t base = (z * r.in.h + y) * r.in.w;
+                    for (int64_t t = 0; t < taps; ++t)
+                        max_tap(x + base, base, t * step.w, w0, w1, out, places, r.out.w);
+                }
+        }
 }
 
 PyObject* pool_max(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
@@ -273,10 +294,11 @@ PyObject* pool_max(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
                 fail_dtype("max_pool", x.code);
             } else {
                 GilRelease unlocked(planes * r.in.size());
+                const int64_t taps = most_taps(r, step.w);
                 parallel_for(planes, planes_each(r.in.size() + 4 * r.out.size()), [&](int64_t begin, int64_t end) {
                     for (int64_t p = begin; p < end; ++p)
                         max_plane(x.as<T>() + p * r.in.size(), o.as<T>() + p * r.out.size(),
-                                  places.as<int64_t>() + p * r.out.size(), r, step);
+                                  places.as<int64_t>() + p * r.out.size(), r, step, taps);
                 });
             }
         });
@@ -284,24 +306,44 @@ PyObject* pool_max(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
     });
 }
 
-template <class T, bool BACK>
-void mean_plane(T* x, T* out, const Ranges& r, const std::vector<int64_t>& count, int64_t divisor) {
+template <class T>
+MT_CLONES void sum_tap(const T* row, int64_t offset, const int64_t* first, const int64_t* last, T* out, int64_t n) {
+    for (int64_t k = 0; k < n; ++k) {
+        const int64_t c = first[k] + offset;
+        if (c < last[k]) out[k] = (T)(out[k] + row[c]);
+    }
+}
+
+template <class T>
+void mean_rows(const T* x, T* out, const Ranges& r, const std::vector<int64_t>& count, int64_t divisor, int64_t taps) {
+    const size_t h = (size_t)r.out.d, w = h + (size_t)r.out.h;
+    const int64_t* w0 = r.start.data() + w;
+    const int64_t* w1 = r.end.data() + w;
+    for (size_t i = 0; i < h; ++i)
+        for (size_t j = h; j < w; ++j, out += r.out.w) {
+            std::fill(out, out + r.out.w, T{});
+            for (int64_t z = r.start[i]; z < r.end[i]; ++z)
+                for (int64_t y = r.start[j]; y < r.end[j]; ++y)
+                    for (int64_t t = 0; t < taps; ++t)
+                        sum_tap(x + (z * r.in.h + y) * r.in.w, t, w0, w1, out, r.out.w);
+            for (int64_t k = 0; k < r.out.w; ++k)
+                out[k] = (T)(out[k] / (T)(divisor ? divisor : count[i] * count[j] * count[w + (size_t)k]));
+        }
+}
+
+// Each result's gradient to every element of its window; x was filled with zeros.
+template <class T>
+void share_plane(T* x, const T* out, const Ranges& r, const std::vector<int64_t>& count, int64_t divisor) {
     const size_t h = (size_t)r.out.d, w = h + (size_t)r.out.h;
     for (size_t i = 0; i < h; ++i)
         for (size_t j = h; j < w; ++j)
             for (size_t k = w; k < r.start.size(); ++k, ++out) {
-                T sum{};
-                const int64_t number = divisor ? divisor : count[i] * count[j] * count[k];
-                const T share = BACK ? (T)(*out / (T)number) : T{};
+                const T share = (T)(*out / (T)(divisor ? divisor : count[i] * count[j] * count[k]));
                 for (int64_t z = r.start[i]; z < r.end[i]; ++z)
                     for (int64_t y = r.start[j]; y < r.end[j]; ++y) {
                         T* row = x + (z * r.in.h + y) * r.in.w;
-                        for (int64_t c = r.start[k]; c < r.end[k]; ++c) {
-                            if constexpr (BACK) row[c] = (T)(row[c] + share);
-                            else sum = (T)(sum + row[c]);
-                        }
+                        for (int64_t c = r.start[k]; c < r.end[k]; ++c) row[c] = (T)(row[c] + share);
                     }
-                if constexpr (!BACK) *out = (T)(sum / (T)number);
             }
 }
 
@@ -317,11 +359,17 @@ template <bool BACK> PyObject* mean_of(const char* name, PyObject* const* args, 
     auto run = [&](auto t) {
         using T = decltype(t);
         GilRelease unlocked(planes * r.in.size());
+        const int64_t taps = most_taps(r, 1);
         parallel_for(planes, planes_each(r.in.size() + 4 * r.out.size()), [&](int64_t begin, int64_t end) {
             for (int64_t p = begin; p < end; ++p) {
                 T* plane = x.as<T>() + p * r.in.size();
-                if (BACK) std::fill(plane, plane + r.in.size(), T{});
-                mean_plane<T, BACK>(plane, o.as<T>() + p * r.out.size(), r, count, divisor);
+                T* result = o.as<T>() + p * r.out.size();
+                if (BACK) {
+                    std::fill(plane, plane + r.in.size(), T{});
+                    share_plane(plane, result, r, count, divisor);
+                } else {
+                    mean_rows(plane, result, r, count, divisor, taps);
+                }
             }
         });
     };
