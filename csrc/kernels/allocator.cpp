@@ -39,8 +39,9 @@ SizeClass class_of(size_t n) {
     const size_t step = size_t(1) << (exponent - 2);
     const size_t quarter = (n - 1 - (size_t(1) << exponent)) / step;
     size_t size = (size_t(1) << exponent) + (quarter + 1) * step;
-    // Every member of a class must have one size: the classes between 2 and 8 MiB are finer than a huge page.
-    if (size >= HUGE_PAGE) size = (size + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
+    // The classes between 2 and 8 MiB are finer than a huge page: what is rounded up belongs to the class of its size,
+    // which is where the block will wait when it is given back.
+    if (size >= HUGE_PAGE && size % HUGE_PAGE) return class_of((size / HUGE_PAGE + 1) * HUGE_PAGE);
     return {LINEAR + 1 + (exponent - 10) * 4 + int(quarter), size};
 }
 

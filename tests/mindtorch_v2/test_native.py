@@ -248,6 +248,15 @@ def test_freed_blocks_are_reused() -> None:
     assert _native.Storage(50).ptr == address
 
 
+@pytest.mark.parametrize("mebibytes", [1.5, 2.2, 2.7, 3.0, 3.6, 4.5, 6.4, 7.5, 9.0])
+def test_large_blocks_are_used_again(mebibytes: float) -> None:
+    _native.empty_cache()
+    size = int(mebibytes * (1 << 20))
+    address = (storage := _native.Storage(size)).ptr
+    del storage
+    assert _native.Storage(size).ptr == address
+
+
 def test_cache_is_counted_and_emptied() -> None:
     _native.empty_cache()
     assert _native.memory_stats()["cached_bytes"] == 0
