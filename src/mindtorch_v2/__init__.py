@@ -60,7 +60,7 @@ _LAZY = {
     "set_anomaly_enabled": "autograd.anomaly_mode",
     "tensordot": "functional", "unique": "functional", "unique_consecutive": "functional",
     "block_diag": "functional", "cartesian_prod": "functional", "chain_matmul": "functional", "gradient": "functional",
-    "unravel_index": "functional", "resize_as_": "_ops.metadata",
+    "unravel_index": "functional", "lu": "functional", "stft": "functional", "resize_as_": "_ops.metadata",
     "OutOfMemoryError": "_backends.npu.errors", "ops": "_operators",
 }
 _SUBMODULES = (

@@ -141,6 +141,30 @@ def type_(self: Any, dtype: Any = None, non_blocking: bool = False) -> Any:
     raise ValueError(f"invalid type: '{dtype}'")
 
 
+def _rdiv(self: Any, other: Any) -> Any:
+    """other / self"""
+    return self.reciprocal() * other
+
+
+def _rmatmul(self: Any, other: Any) -> Any:
+    """other @ self"""
+    return other.matmul(self)
+
+
+def stft(self: Any, *args: Any, **kwargs: Any) -> Any:
+    """`torch.stft` of this signal."""
+    from .functional import stft as fn
+
+    return fn(self, *args, **kwargs)
+
+
+def lu(self: Any, pivot: bool = True, get_infos: bool = False) -> Any:
+    """`torch.lu` of this tensor."""
+    from .functional import lu as fn
+
+    return fn(self, pivot, get_infos)
+
+
 def unique(self: Any, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False,
            dim: Any = None) -> Any:
     """`torch.unique` of this tensor."""
@@ -217,6 +241,7 @@ METHODS: dict[str, Any] = {
     "new_empty_strided": new_empty_strided, "new_tensor": new_tensor, "to": to, "contiguous": contiguous,
     "cpu": cpu, "npu": npu, "pin_memory": pin_memory, "is_pinned": pinned, "record_stream": record_stream,
     "type": type_, "type_as": type_as, "unique": unique, "unique_consecutive": unique_consecutive,
+    "__rdiv__": _rdiv, "__rmatmul__": _rmatmul, "lu": lu, "stft": stft,
     **{name: _cast(name, dt) for name, dt in (
         ("float", d.float32), ("double", d.float64), ("half", d.float16), ("bfloat16", d.bfloat16), ("int", d.int32),
         ("long", d.int64), ("short", d.int16), ("char", d.int8), ("byte", d.uint8), ("bool", d.bool),

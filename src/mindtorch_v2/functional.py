@@ -14,8 +14,8 @@ from ._size import Size
 from ._tensor_base import TensorBase
 
 __all__ = [
-    "block_diag", "broadcast_shapes", "cartesian_prod", "chain_matmul", "einsum", "gradient", "tensordot", "unique",
-    "unique_consecutive", "unravel_index",
+    "block_diag", "broadcast_shapes", "cartesian_prod", "chain_matmul", "einsum", "gradient", "lu", "stft", "tensordot",
+    "unique", "unique_consecutive", "unravel_index",
 ]
 
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
@@ -399,3 +399,70 @@ def _uneven(t: Any, places: Any, d: int, order: int, at: Any) -> tuple[Any, Any,
     x, y = gap(-2), gap(-1)
     last = at(-3) * (y / (x * (x + y))) + at(-2) * (-(x + y) / (x * y)) + at(-1) * ((y * 2 + x) / (y * (x + y)))
     return first, middle, last
+
+
+# -- factors and spectra ----------------------------------------------------------------------------------------------
+def lu(A: Any, pivot: bool = True, get_infos: bool = False, out: Any = None) -> Any:
+    """The LU factors of matrices in one tensor, the exchanges of rows, and on request whether it worked."""
+    late.load("linalg")
+    found = tuple(registry.get("linalg_lu_factor_ex").call((A, pivot, False)))[:3 if get_infos else 2]
+    if out is None:
+        return found
+    if not isinstance(out, (tuple, list)):
+        raise TypeError(f"argument 'out' must be tuple of Tensors, not {type(out).__name__}")
+    if len(out) != len(found):
+        raise TypeError(f"expected tuple of {len(found)} elements but got {len(out)}")
+    for target, value in zip(out, found):
+        target.resize_as_(value).copy_(value)
+    return out
+
+
+def stft(input: Any, n_fft: int, hop_length: int | None = None, win_length: int | None = None, window: Any = None,
+         center: bool = True, pad_mode: str = "reflect", normalized: bool = False, onesided: bool | None = None,
+         return_complex: bool | None = None, align_to_window: bool | None = None) -> Any:
+    """The Fourier transforms of overlapping parts of a signal."""
+    if align_to_window is not None and center:
+        raise RuntimeError("stft: align_to_window should only be set when center = false")
+    if align_to_window:
+        raise NotImplementedError("stft: align_to_window=True is not supported; windows start at the parts' first "
+                                  "sample")
+    late.load("fft")
+    hop, size = n_fft // 4 if hop_length is None else hop_length, n_fft if win_length is None else win_length
+    is_complex = input._dtype.is_complex or (window is not None and window._dtype.is_complex)
+    onesided = not is_complex if onesided is None else onesided
+    if return_complex is None:
+        if not is_complex:
+            raise RuntimeError("stft requires the return_complex parameter be given for real inputs, and will further "
+                               "require that return_complex=True in a future PyTorch release.")
+        return_complex = True
+    if input._dtype.category < 2 or input.dim() not in (1, 2):
+        raise RuntimeError("stft: expected a 1D or 2D tensor of floating point or complex values")
+    if onesided and is_complex:
+        raise RuntimeError("stft: Cannot have onesided output if window or input is complex")
+    x = input if input.dim() == 2 else input.unsqueeze(0)
+    if center:
+        from .nn.functional import pad
+
+        x = pad(x.unsqueeze(0), [n_fft // 2, n_fft // 2], pad_mode).squeeze(0)
+    if not 0 < n_fft <= x._shape[-1]:
+        raise RuntimeError(f"stft: expected 0 < n_fft < {x._shape[-1]}, but got n_fft={n_fft}")
+    if hop <= 0 or not 0 < size <= n_fft:
+        raise RuntimeError(f"stft: expected hop_length > 0 and 0 < win_length <= n_fft, but got hop_length={hop}, "
+                           f"win_length={size}")
+    if window is not None and (window.dim() != 1 or window._shape[0] != size):
+        raise RuntimeError(f"stft: expected a 1D window tensor of size equal to win_length={size}, but got window with "
+                           f"size {list(window._shape)}")
+    if size < n_fft:
+        left = (n_fft - size) // 2
+        window = x.new_ones((size,)) if window is None else window
+        window = registry.get("constant_pad_nd").call((window, (left, n_fft - size - left), 0))
+    parts = x.unfold(-1, n_fft, hop)
+    parts = parts if window is None else parts * window
+    scale = 1 if normalized else 0
+    if is_complex:
+        out = registry.get("_fft_c2c").call((parts, (2,), scale, True))
+    else:
+        out = registry.get("_fft_r2c").call((parts, (2,), scale, onesided))
+    out = out.transpose(1, 2)
+    out = out if input.dim() == 2 else out.squeeze(0)
+    return out if return_complex else registry.get("view_as_real").call((out,))

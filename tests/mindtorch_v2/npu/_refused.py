@@ -22,9 +22,10 @@ REFUSED: dict[str, tuple[str, ...] | str] = {
     **{name: EVERY for name in (
         "geqrf linalg.eig linalg.eigh linalg.eigvals linalg.eigvalsh linalg.lstsq linalg.lstsq-grad_oriented linalg.lu "
         "linalg.lu_factor linalg.lu_factor_ex matrix_exp linalg.matrix_rank-hermitian linalg.pinv-hermitian "
-        "linalg.solve linalg.solve_ex lu_unpack linalg.tensorsolve").split()},
+        "linalg.solve linalg.solve_ex lu lu_unpack linalg.tensorsolve").split()},
     "linalg.lu_solve": ("float32", "gradient"),
     "lu_solve": ("float32", "gradient"),
     # The vendor's neural network library has no Fourier transform.
+    "stft": EVERY,
     **{f"fft.{name}{rank}": EVERY for name in "fft ifft rfft irfft hfft ihfft".split() for rank in ("", "2", "n")},
 }

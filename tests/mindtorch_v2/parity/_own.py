@@ -21,7 +21,7 @@ INFO_NAMES: dict[str, str] = {
 WRITTEN_BY_HAND: tuple[str, ...] = tuple(
     """H T mT __radd__ __rand__ __rdiv__ __rmatmul__ __rmod__ __rmul__ __ror__ __rpow__ __rsub__ __rxor__
     atleast_1d atleast_2d atleast_3d bfloat16 bool broadcast_shapes broadcast_tensors byte cdouble cfloat char double
-    einsum float half int item long meshgrid short special.polygamma to unique
+    einsum float half int item long lu meshgrid short stft special.polygamma to unique
     block_diag cartesian_prod gradient unravel_index resize_ resize_as_ signal.windows.bartlett
     signal.windows.blackman signal.windows.cosine signal.windows.exponential signal.windows.gaussian
     signal.windows.general_cosine signal.windows.general_hamming signal.windows.hamming signal.windows.hann
@@ -271,6 +271,7 @@ def internal(row: str) -> bool:
 # Rows whose node has another name than PyTorch's, with the reason.
 OTHER_NODE_NAMES: dict[str, str] = {
     "block_diag": "made of other operators here",
+    "stft": "PyTorch squeezes in place, which has a node of its own",
     **{
         name: "made of other operators here"
         for name in "cholesky linalg_lu linalg_matrix_norm linalg_multi_dot triangular_solve "
@@ -317,6 +318,7 @@ UP_TO_SIGN = frozenset("linalg_eig linalg_eigh linalg_svd svd".split())
 
 # Rows that take layouts which PyTorch refuses, with the reason.
 MORE_LAYOUTS: dict[str, str] = {
+    "stft": "MKL refuses tensors without elements",
     **{
         f"fft_{name}{rank}": "MKL refuses tensors without elements"
         for name in ("fft", "ifft", "rfft", "irfft", "hfft", "ihfft")
@@ -329,7 +331,7 @@ MORE_LAYOUTS: dict[str, str] = {
 FULL_RANK = frozenset(
     "cholesky cholesky_inverse geqrf inverse linalg_inv linalg_inv_ex linalg_cholesky linalg_cholesky_ex linalg_cond "
     "linalg_eig linalg_lstsq linalg_lu linalg_lu_factor linalg_lu_factor_ex linalg_lu_solve linalg_qr linalg_solve "
-    "linalg_solve_ex linalg_svd linalg_tensorinv qr svd lu_solve triangular_solve slogdet "
+    "linalg_solve_ex linalg_svd linalg_tensorinv lu qr svd lu_solve triangular_solve slogdet "
     "linalg_slogdet logdet linalg_pinv pinverse linalg_matrix_power linalg_solve_triangular".split()
 )
 
