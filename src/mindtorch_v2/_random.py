@@ -209,6 +209,9 @@ def _filled(size: Any, options: tuple[Any, Any, Any, Any], out: Any, requires_gr
     """`out` resized and filled in the order of its own memory."""
     dtype, layout, device, pin_memory = options
     t = empty(size, out=out, dtype=dtype, layout=layout, device=device, pin_memory=pin_memory)
+    counter = t._vc
+    if counter is not None:
+        counter.value -= 1  # resizing and filling are one write
     return _finish(fill((t, *given)), requires_grad)
 
 
