@@ -271,6 +271,7 @@ def internal(row: str) -> bool:
 # Rows whose node has another name than PyTorch's, with the reason.
 OTHER_NODE_NAMES: dict[str, str] = {
     "block_diag": "made of other operators here",
+    "__rsub__": "a tensor from a tensor is the same subtraction from either side",
     "stft": "PyTorch squeezes in place, which has a node of its own",
     **{
         name: "made of other operators here"
@@ -299,7 +300,7 @@ OTHER_NODE_NAMES: dict[str, str] = {
 # Finite differences say nothing: the derivative jumps at PyTorch's sample points, or those hold float32, or its wrapper
 # takes only its own tensors.
 NOT_SMOOTH = frozenset("floor ceil round trunc fix sign sgn remainder fmod floor_divide heaviside frac "
-    "bfloat16 half float cfloat cov cholesky_inverse".split())
+    "bfloat16 half float cfloat cov cholesky_inverse __rpow__".split())
 
 # The same for one variant of an OpInfo.
 NOT_SMOOTH_VARIANTS = frozenset({("linalg.norm", "subgradients_at_zero")})
@@ -381,6 +382,10 @@ NEVER_CALLED: dict[str, str] = {
         quantile.out nanquantile.out slogdet.out std.dim_out var.dim_out isin.Scalar_Tensor_out isin.Tensor_Scalar_out
         scatter.value_reduce_out adaptive_avg_pool2d.out adaptive_avg_pool3d.out""".split(),
         "PyTorch's samples lead to another overload of the row"),
+    **dict.fromkeys(
+        """_foreach_add.Tensor _foreach_add_.Tensor _foreach_mul.Tensor _foreach_mul_.Tensor _foreach_div.Tensor
+        _foreach_div_.Tensor _foreach_addcmul.Tensor _foreach_addcmul_.Tensor _foreach_addcdiv.Tensor
+        _foreach_addcdiv_.Tensor""".split(), "test_foreach.py calls it"),
     **dict.fromkeys("_abs_real _conj_physical value_selecting_reduction_backward native_dropout_backward".split(),
                     "a step of another row's kernel or derivative, which runs it below the dispatcher"),
 }

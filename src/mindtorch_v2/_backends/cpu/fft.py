@@ -1,4 +1,4 @@
-"""CPU lines of Fourier transforms: pocketfft through SciPy."""
+"""CPU lines of Fourier transforms: pocketfft through SciPy; complex ones in double, so that all passes round once."""
 from __future__ import annotations
 
 import math
@@ -26,7 +26,8 @@ def _c2c(out: Any, self: Any, dim: tuple[int, ...], normalization: int, forward:
 
     if out.numel() == 0:
         return
-    value = fft.fftn(np_view(self), axes=dim) if forward else fft.ifftn(np_view(self), axes=dim, norm="forward")
+    wide = np_view(self).astype("complex128", copy=False)
+    value = fft.fftn(wide, axes=dim) if forward else fft.ifftn(wide, axes=dim, norm="forward")
     np_view(out)[...] = _scaled(value, _count(self._shape, dim), normalization)
 
 
@@ -44,7 +45,7 @@ def _c2r(out: Any, self: Any, dim: tuple[int, ...], normalization: int, last_dim
 
     if out.numel() == 0:
         return
-    value = np_view(self)
+    value = np_view(self).astype("complex128", copy=False)
     if len(dim) > 1:
         value = fft.ifftn(value, axes=dim[:-1], norm="forward")
     value = fft.irfft(value, last_dim_size, axis=dim[-1], norm="forward")
