@@ -390,6 +390,8 @@ NEVER_CALLED: dict[str, str] = {
         """_foreach_add.Tensor _foreach_add_.Tensor _foreach_mul.Tensor _foreach_mul_.Tensor _foreach_div.Tensor
         _foreach_div_.Tensor _foreach_addcmul.Tensor _foreach_addcmul_.Tensor _foreach_addcdiv.Tensor
         _foreach_addcdiv_.Tensor""".split(), "test_foreach.py calls it"),
+    **dict.fromkeys("fft_ihfft2.out fft_ihfftn.out max_pool2d_with_indices_backward.out".split(),
+                    "an out= form that no sample tries"),
     **dict.fromkeys("_abs_real _conj_physical value_selecting_reduction_backward native_dropout_backward".split(),
                     "a step of another row's kernel or derivative, which runs it below the dispatcher"),
 }
