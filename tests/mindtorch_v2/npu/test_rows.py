@@ -36,7 +36,7 @@ def compare(case: Any, dtype: str, sample: Any, actual: Any, expected: Any, args
         except AssertionError:
             if dtype not in PRECISE or not _no_worse(
                     _infos.in_oracle(case.info), sample, mine, expected, PRECISE[dtype],
-                    _own.SENSITIVE.get(case.row, 1.0)):
+                    _rows.SENSITIVE.get(case.row, 1.0)):
                 raise
 
 
