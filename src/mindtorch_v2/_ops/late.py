@@ -103,6 +103,10 @@ def load(table: str) -> None:
 
         if LOADED:
             _lines("npu", table)
+        # A table may import another for its helpers: then that one's rows are registered, and need their lines too.
+        for other in TABLES:
+            if other not in _LOADED and f"{__package__}.{other}" in sys.modules:
+                load(other)
 
 
 def load_all() -> None:
