@@ -64,7 +64,7 @@ _LAZY = {
     "OutOfMemoryError": "_backends.npu.errors", "ops": "_operators",
 }
 _SUBMODULES = (
-    "accelerator", "autograd", "fft", "func", "functional", "library", "linalg", "nn", "npu", "optim",
+    "accelerator", "autograd", "fft", "func", "functional", "library", "linalg", "masked", "nn", "npu", "optim",
     "overrides", "random", "return_types", "signal", "special", "utils",
 )
 _TENSOR_TYPES = {

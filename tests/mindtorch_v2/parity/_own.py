@@ -26,6 +26,9 @@ WRITTEN_BY_HAND: tuple[str, ...] = tuple(
     signal.windows.blackman signal.windows.cosine signal.windows.exponential signal.windows.gaussian
     signal.windows.general_cosine signal.windows.general_hamming signal.windows.hamming signal.windows.hann
     signal.windows.kaiser signal.windows.nuttall unique_consecutive zero_
+    masked.amax masked.amin masked.argmax masked.argmin masked.cumprod masked.cumsum masked.log_softmax
+    masked.logaddexp masked.logsumexp masked.mean masked.median masked.norm masked.normalize masked.prod masked.softmax
+    masked.softmin masked.std masked.sum masked.var
     """.split()
 )
 
@@ -352,6 +355,7 @@ WRONG_LAYOUTS: dict[str, tuple[str, ...]] = {
     "scaled_dot_product_attention": ("emptied",),  # batches that do not fit each other
     "multi_margin_loss": ("emptied",),  # the loss is never written
     "multilabel_margin_loss": ("emptied",),
+    "masked.median": ("expanded",),  # memory beyond the input is read
     "pixel_unshuffle": ("emptied",),  # the input comes back in its own shape
 }
 

@@ -35,7 +35,8 @@ def smooth() -> list[_infos.Covered]:
 def checkable(case: _infos.Covered, count: int) -> list[tuple[Callable[..., Any], tuple[Any, ...]]]:
     """(function, inputs) pairs for gradcheck: the function takes exactly the tensors that require grad."""
     found: list[tuple[Callable[..., Any], tuple[Any, ...]]] = []
-    function = functools.partial(case.info.gradcheck_wrapper, _infos.in_subject(case.info))
+    wrapper = _infos.rebound(case.info.gradcheck_wrapper) or case.info.gradcheck_wrapper
+    function = functools.partial(wrapper, _infos.in_subject(case.info))
     for sample in _infos.samples(case.info, DTYPE, requires_grad=True, count=3 * count):
         args, kwargs = _infos.arguments(sample)
         mine_args, mine_kwargs = _oracle.convert_argument(args), _oracle.convert_argument(kwargs)
