@@ -7,6 +7,7 @@ share memory, so that a write in one cannot hide a fault in the other.
 from __future__ import annotations
 
 import ctypes
+import dataclasses
 import functools
 import importlib
 import importlib.util
@@ -148,6 +149,11 @@ def _convert_leaf(value: Any) -> Any:
         return subject.device(str(value))
     if isinstance(value, (oracle.memory_format, oracle.layout)):
         return getattr(subject, str(value).rpartition(".")[2])
+    if isinstance(value, oracle.nn.PairwiseDistance):
+        return subject.nn.PairwiseDistance(value.norm, value.eps, value.keepdim)
+    if isinstance(value, oracle.nn.LinearCrossEntropyOptions):
+        fields = {field.name: _convert_leaf(getattr(value, field.name)) for field in dataclasses.fields(value)}
+        return subject.nn.LinearCrossEntropyOptions(**fields)
     return value
 
 

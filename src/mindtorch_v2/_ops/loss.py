@@ -63,7 +63,8 @@ def _nll2d_meta(self: Any, target: Any, weight: Any, reduction: int, ignore_inde
 
 def _rows(t: Any) -> Any:
     """(N, C, H, W) as a matrix with one row per place."""
-    return t.permute((0, 2, 3, 1)).reshape((-1, t._shape[1]))
+    n, c, h, w = t._shape
+    return t.permute((0, 2, 3, 1)).reshape((n * h * w, c))
 
 
 def _nll2d(self: Any, target: Any, weight: Any, reduction: int, ignore_index: int) -> Any:

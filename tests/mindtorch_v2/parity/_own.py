@@ -36,6 +36,7 @@ WRITTEN_BY_HAND: tuple[str, ...] = tuple(
 FUNCTIONS: tuple[str, ...] = tuple(
     """max_unpool1d local_response_norm normalize interpolate upsample_nearest upsample_bilinear grid_sample tanhshrink
     softsign softmin dropout2d dropout3d gaussian_nll_loss multilabel_soft_margin_loss
+    triplet_margin_with_distance_loss linear_cross_entropy
     multi_head_attention_forward""".split()
 )
 
@@ -47,7 +48,6 @@ SKIPPED_INFOS: dict[str, str] = {
     "new_empty_strided": "uninitialised memory",
     "empty_strided": "uninitialised memory",
     "empty_permuted": "uninitialised memory",
-    "nn.functional.triplet_margin_with_distance_loss": "the samples carry PyTorch's own distance functions",
     "max_pool2d_with_indices_backward": "asks torch.ops.aten; the second derivatives of max_pool2d run it",
     "slice": "an operator without a public name; indexing reaches it",
 }
@@ -286,6 +286,7 @@ OTHER_NODE_NAMES: dict[str, str] = {
         scaled_dot_product_attention""".split(),
         "made of other operators",
     ),
+    "linear_cross_entropy": "probabilities are divided by a number here, and losses in pieces made of other operators",
     "special_ndtr": "PyTorch multiplies by a C++ number, which has a node of its own",
     "combinations": "PyTorch selects with masks and stacks; here one index gathers",
     "quantile": "PyTorch squeezes in place, which has a node of its own",

@@ -12,6 +12,7 @@ import mindtorch_v2 as torch
 from ._activations import *  # noqa: F403
 from ._attention import *  # noqa: F403
 from ._layers import *  # noqa: F403
+from ._linear_loss import *  # noqa: F403
 from ._losses import *  # noqa: F403
 from ._margins import *  # noqa: F403
 from ._pooling import *  # noqa: F403
