@@ -6,6 +6,7 @@ from typing import Any
 from ._device import CPU
 from ._device import device as Device
 from ._dispatch.op import type_name
+from ._dispatch.registry import get
 from ._dispatch.state import current_default_device
 from ._dtype import dtype as DType
 from ._dtype import set_default_dtype
@@ -112,13 +113,11 @@ def set_default_tensor_type(t: Any) -> None:
 def nonzero(input: Any, *, out: Any = None, as_tuple: bool = False) -> Any:
     """Positions of the elements that are not zero."""
     t: Any = _need("nonzero", input)
-    found = t.nonzero(as_tuple=as_tuple)
     if out is None:
-        return found
+        return t.nonzero(as_tuple=as_tuple)
     if as_tuple:
         raise TypeError("nonzero(): out= goes with as_tuple=False only")
-    out.resize_(found.shape)
-    return out.copy_(found)
+    return get("nonzero.out").call((t, out))
 
 
 def index_put(input: Any, indices: Any, values: Any, accumulate: bool = False) -> Any:

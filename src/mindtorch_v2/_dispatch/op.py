@@ -163,7 +163,8 @@ class Op(OpBase):
         self.mutates: bool = False
         self.is_view: bool = False
         self.is_out: bool = False
-        self.exact_out: bool = False
+        # What its `out=` tensors must be, found at the first call: by result, or a function of the arguments.
+        self.targets: Any = None
         # Which memory its in-place form may write: a constant of `_backends.common.overlap`.
         self.overlap: i64 = 0
         self.numbers: i64 = 0

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._backends.common.kernels import CPP_NAMES
 from .._dispatch import registry
 from .._dispatch.op import Op, Spec
 from .._tensor_base import contiguous_strides
 from .rules.base import like
 from .rules.shape import format_strides, suggested_format
+from .rules.targets import CPP_NAMES
 from .table import composite, op
 
 Ints = tuple[int, ...]

@@ -30,7 +30,7 @@ def _made(schema: str, rule: Any, value: Any = None, at: int = -1, out: int = -1
     o = op(schema, meta=rule, nondifferentiable=True, function=False, method=False, out=out >= 0)
     transfer.everywhere(o, transfer.CreateKernel(value, at))
     if out >= 0:
-        transfer.everywhere(o.row.out_op, transfer.CreateOutKernel(out))
+        transfer.everywhere(o.row.out_op, transfer.CreateOutKernel(out, False))
     return o
 
 
@@ -87,7 +87,7 @@ SCALAR_TENSOR: Op = _made(f"scalar_tensor(Scalar s, *, {_OPTIONS}) -> Tensor", _
 def _sequence(schema: str, rule: Any, out: int = -1) -> Op:
     o = op(schema, meta=rule, nondifferentiable=True, function=False, method=False, out=out >= 0)
     if out >= 0:
-        transfer.everywhere(o.row.out_op, transfer.CreateOutKernel(out))
+        transfer.everywhere(o.row.out_op, transfer.CreateOutKernel(out, o.name != "eye"))
     return o
 
 
@@ -150,8 +150,3 @@ def _polar_grad(g: Any, result: Any) -> Any:
     along = (g.conj() * result.sgn()).real
     around = (g.conj() * result * 1j).real
     return along, around
-
-
-for _o in (COMPLEX, POLAR):
-    transfer.everywhere(_o.row.out_op, transfer.StrictOutKernel(
-        "Expected object of scalar type {want} but got scalar type {got} for argument 'out'"))

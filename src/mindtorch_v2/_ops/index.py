@@ -36,10 +36,10 @@ op("index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=Fal
              values=lambda g, indices: _index(g, indices)))
 registry.OPS["index_put"].overlap = overlap.APART
 
-op("nonzero(Tensor self) -> Tensor", nondifferentiable=True, function=False)
+op("nonzero(Tensor self) -> Tensor", nondifferentiable=True, function=False, out=True)
 
 op("gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor", meta=rules.gather_rule,
-   out="exact", grad=dict(self=lambda g, self, dim, index: g.new_zeros(self.shape).scatter_add(dim, index, g)))
+   out=True, grad=dict(self=lambda g, self, dim, index: g.new_zeros(self.shape).scatter_add(dim, index, g)))
 
 op("scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> "
    "Tensor", meta=rules.scatter_rule, inplace=True, out=True,
@@ -156,7 +156,7 @@ def _masked_select_backward(g: Any, shape: Any, mask: Any) -> Any:
     return g.new_zeros(whole).masked_scatter(mask, g)
 
 
-op("masked_select(Tensor self, Tensor mask) -> Tensor", out="exact",
+op("masked_select(Tensor self, Tensor mask) -> Tensor", out=True,
    grad=dict(self=lambda g, self_shape, mask: _masked_select_backward(g, self_shape, mask)))
 
 

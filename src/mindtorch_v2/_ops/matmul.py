@@ -19,17 +19,17 @@ from .rules.reduce import scalar_name
 from .table import composite, op
 
 # -- products with kernels ----------------------------------------------------------------------------------------
-MM: Op = op("mm(Tensor self, Tensor mat2) -> Tensor", meta=rules.Mm(), out="exact",
+MM: Op = op("mm(Tensor self, Tensor mat2) -> Tensor", meta=rules.Mm(), out=True,
         grad=dict(self=lambda g, mat2, self_shape, self_stride: mat1_grad(g, mat2, self_shape, self_stride, 1),
                   mat2=lambda g, self, mat2_shape, mat2_stride: mat2_grad(g, self, mat2_shape, mat2_stride, 1)))
 ADDMM: Op = op("addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
-           meta=rules.Addmm(), inplace=True, out="exact",
+           meta=rules.Addmm(), inplace=True, out=True,
            grad=dict(self=lambda g, beta: scaled(g, beta),
                      mat1=lambda g, mat2, mat1_shape, mat1_stride, alpha: mat1_grad(g, mat2, mat1_shape, mat1_stride,
                                                                                     alpha),
                      mat2=lambda g, mat1, mat2_shape, mat2_stride, alpha: mat2_grad(g, mat1, mat2_shape, mat2_stride,
                                                                                     alpha)))
-BMM: Op = op("bmm(Tensor self, Tensor mat2) -> Tensor", meta=rules.Bmm(False, False), out="exact",
+BMM: Op = op("bmm(Tensor self, Tensor mat2) -> Tensor", meta=rules.Bmm(False, False), out=True,
          grad=dict(self=lambda g, mat2: BMM.call((g, batch_turn(mat2))),
                    mat2=lambda g, self: BMM.call((batch_turn(self), g))))
 op("baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
@@ -62,15 +62,15 @@ op("addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar a
                                                     alpha),
              batch2=lambda g, batch1, alpha: scaled(BMM.call((batch_turn(batch1), _batched(g, batch1._shape[0]))),
                                                     alpha)))
-MV: Op = op("mv(Tensor self, Tensor vec) -> Tensor", meta=rules.Mv(False), out="exact",
+MV: Op = op("mv(Tensor self, Tensor vec) -> Tensor", meta=rules.Mv(False), out=True,
         grad=dict(self=lambda g, vec: _outer(g, conj(vec)), vec=lambda g, self: MV.call((conj(self.t()), g))))
 op("addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor", meta=rules.Mv(True),
-   inplace=True, out="exact",
+   inplace=True, out=True,
    grad=dict(self=lambda g, beta: scaled(g, beta), mat=lambda g, vec, alpha: scaled(_outer(g, conj(vec)), alpha),
              vec=lambda g, mat, alpha: scaled(MV.call((conj(mat.t()), g)), alpha)))
-DOT: Op = op("dot(Tensor self, Tensor tensor) -> Tensor", meta=rules.Dot("dot"), out="exact",
+DOT: Op = op("dot(Tensor self, Tensor tensor) -> Tensor", meta=rules.Dot("dot"), out=True,
          grad=dict(self=lambda g, tensor: g * conj(tensor), tensor=lambda g, self: g * conj(self)))
-op("vdot(Tensor self, Tensor other) -> Tensor", meta=rules.Dot("dot"), out="exact",
+op("vdot(Tensor self, Tensor other) -> Tensor", meta=rules.Dot("dot"), out=True,
    kernel=lambda self, other: DOT.call((conj(self), other)),
    grad=dict(self=lambda g, other: conj(g) * other, other=lambda g, self: g * self))
 
@@ -142,7 +142,7 @@ for _field, _row in (("mm", "mm"), ("bmm", "bmm"), ("mv", "mv"), ("dot", "dot"),
                      ("add", "add"), ("mul", "mul"), ("conj", "conj"), ("clone", "clone")):
     setattr(USED, _field, registry.get(_row))
 
-MATMUL: Op = composite("matmul(Tensor self, Tensor other) -> Tensor", rules.MATMUL, out="exact")
+MATMUL: Op = composite("matmul(Tensor self, Tensor other) -> Tensor", rules.MATMUL, out=True)
 composite("linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor", rules.LINEAR, out=True, function=False)
 
 

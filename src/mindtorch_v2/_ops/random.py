@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._backends.common import transfer
 from .._dispatch.op import Op, Spec
 from .._dtype import int64
 from . import copy
@@ -161,4 +160,3 @@ def _multinomial(self: Any, num_samples: int, replacement: bool, generator: Any)
 
 MULTINOMIAL: Op = op(f"multinomial(Tensor self, int num_samples, bool replacement=False, *, {_G}) -> Tensor",
                  meta=_multinomial, nondifferentiable=True, out=True)
-transfer.everywhere(MULTINOMIAL.row.out_op, transfer.StrictOutKernel("multinomial expects Long tensor out, got: {got}"))

@@ -166,12 +166,12 @@ for _name, _other in (("max", "maximum"), ("min", "minimum")):
     # Before the overload with `dim`: a tensor of one integer is an operand here, not a dimension.
     composite(f"{_name}.other(Tensor self, Tensor other) -> Tensor", _call_of(_other), out=True)
     op(f"{_name}.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
-       meta=ValueIndex(_name), out="exact", nondiff=("indices",), grad=dict(self=_selecting))
+       meta=ValueIndex(_name), out=True, nondiff=("indices",), grad=dict(self=_selecting))
 
 op("argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", meta=Reduction("argmax", INDEX, nonempty=True),
-   out="exact", nondifferentiable=True)
+   out=True, nondifferentiable=True)
 op("argmin(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", meta=Reduction("argmin", INDEX, nonempty=True),
-   out="exact", nondifferentiable=True)
+   out=True, nondifferentiable=True)
 
 
 def _aminmax_meta(self: Any, dim: int | None, keepdim: bool) -> list[Spec]:
@@ -197,7 +197,7 @@ def _aminmax(self: Any, dim: int | None, keepdim: bool) -> Any:
 
 
 op("aminmax(Tensor self, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)", meta=_aminmax_meta,
-   out="exact",
+   out=True,
    kernel=_aminmax, grad=dict(self=_aminmax_backward))
 
 # -- logic --------------------------------------------------------------------------------------------------------

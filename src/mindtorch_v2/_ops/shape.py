@@ -8,6 +8,7 @@ from .._backends.common import transfer
 from .._backends.common import view as v
 from .._dispatch.op import Op, Spec, type_name
 from .._layout import contiguous_format
+from .._promotion import can_cast
 from .._tensor_base import TensorBase, alias, numel
 from . import copy, view
 from .rules.base import like, spec, wrap_dim
@@ -281,6 +282,9 @@ def _diag(self: Any, diagonal: int) -> tuple[Op, tuple[Any, ...]]:
 
 def _diag_into(self: Any, diagonal: int, out: Any) -> Any:
     o, args = _diag(self, diagonal)
+    if o is DIAG_EMBED and not can_cast(self._dtype, out._dtype):
+        raise RuntimeError(f"diag: result type {self._dtype.scalar_name} can't be cast to the desired out= type "
+                           f"{out._dtype.scalar_name}")
     return o.row.out_op.call((*args, out))
 
 

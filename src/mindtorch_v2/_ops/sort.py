@@ -33,7 +33,7 @@ def _back(g: Any, indices: Any, self_shape: Any, dim: int) -> Any:
 
 
 SORT: Op = op("sort(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)",
-              meta=_sort_meta, out="exact", nondiff=("indices",), grad=dict(self=_back))
+              meta=_sort_meta, out=True, nondiff=("indices",), grad=dict(self=_back))
 STABLE: Op = op(
     "sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)",
     meta=lambda self, stable, dim, descending: _sort_meta(self, dim, descending), out=True, node="SortBackward1",
@@ -61,7 +61,7 @@ def _topk_meta(self: Any, k: int, dim: int, largest: bool, sorted: bool) -> list
 
 
 op("topk(Tensor self, int k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor values, Tensor indices)",
-   meta=_topk_meta, out="exact", nondiff=("indices",), grad=dict(self=_back))
+   meta=_topk_meta, out=True, nondiff=("indices",), grad=dict(self=_back))
 
 
 # -- one element of each slice ------------------------------------------------------------------------------------

@@ -69,13 +69,13 @@ def pointwise(*names: str, kind: str = "default") -> PointwiseRule:
 
 
 def op(schema: str, *, meta: Any = None, grad: Mapping[Any, Callable[..., Any] | None] | None = None,
-       inplace: bool = False, out: bool | str = False, numbers: Sequence[str] = (), node: Any = None,
+       inplace: bool = False, out: bool = False, numbers: Sequence[str] = (), node: Any = None,
        nondifferentiable: bool = False, nondiff: Sequence[str] = (), function: bool | None = None,
        method: bool | None = None, kernel: Callable[..., Any] | None = None) -> Op:
     """Declare an operator that makes new results.
 
     meta: shape rule. grad: formulas by argument name (or tuple of names); a formula's parameters name what it needs.
-    inplace, out: also declare `name_` and `name(out=)`; out="exact": `out` must have the result's dtype.
+    inplace, out: also declare `name_` and `name(out=)`; what `out` must be, if not castable to, is in `targets.py`.
     numbers: tensor arguments that may be Python numbers.
     node: the autograd node's name where PyTorch's differs. nondifferentiable: no gradient, on purpose.
     nondiff: results without gradient. kernel: Python in terms of other operators,
@@ -97,7 +97,6 @@ def op(schema: str, *, meta: Any = None, grad: Mapping[Any, Callable[..., Any] |
         row.inplace_op = _inplace(o, row, formulas, nondifferentiable, numbers)
     if out:
         row.out_op = _out(o, row)
-        row.out_op.exact_out = out == "exact"
     return o
 
 
@@ -116,14 +115,13 @@ def view(schema: str, *, layout: Callable[..., Any], grad: Mapping[Any, Callable
 
 
 def composite(schema: str, fn: Callable[..., Any] | Kernel, *, numbers: Sequence[str] = (),
-              out: bool | str = False, function: bool | None = None, method: bool | None = None) -> Op:
+              out: bool = False, function: bool | None = None, method: bool | None = None) -> Op:
     """Declare an operator written in terms of others; it runs, and differentiates, wherever its parts do."""
     o = registry.declare(_new(schema, numbers))
     o.composite = fn if isinstance(fn, Kernel) else FnKernel(fn)
     row = _row("composite", o, function, method)
     if out:
         row.out_op = _out(o, row)
-        row.out_op.exact_out = out == "exact"
     return o
 
 

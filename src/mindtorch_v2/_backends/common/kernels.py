@@ -19,7 +19,7 @@ from ..._dtype import dtype
 from ..._ops.rules.accept import Accept, Additive, AddScaled, Clamp, Lerp, Power, Where
 from ..._ops.rules.pointwise import Pointwise, expand_strides
 from ..._ops.rules.shape import joined_dtype
-from ..._promotion import can_cast
+from ..._ops.rules.targets import CAST, Target
 from ..._tensor_base import (
     MULTI_OUTPUT_NODE,
     TensorBase,
@@ -32,37 +32,11 @@ from ..._tensor_base import (
 from .overlap import APART, SPREADS, check_inputs, check_no_internal_overlap, check_write, repeated_dim
 from .runtime import copy_same_device, empty, empty_spec, extent, runtime_of
 
-_CAST_NAMES: Final[dict[str, str]] = {
-    "uint8": "Byte", "int8": "Char", "int16": "Short", "int32": "Int", "int64": "Long", "float16": "Half",
-    "float32": "Float", "float64": "Double", "complex64": "ComplexFloat", "complex128": "ComplexDouble", "bool": "Bool",
-    "bfloat16": "BFloat16", "float8_e5m2": "Float8_e5m2", "float8_e4m3fn": "Float8_e4m3fn", "uint16": "UInt16",
-    "uint32": "UInt32", "uint64": "UInt64",
-}
-
-
 # Operators whose `out=` may not overlap itself even if it is going to be resized.
 _OVERLAP_FIRST: Final = frozenset({"index_select.out", "masked_select.out"})
 
 # Operators that compute in the dtype of `out=` where none is given.
 _OUT_DECIDES: Final = frozenset({"sum", "prod", "cumsum", "cumprod"})
-
-# Operators that call an `out=` of the wrong dtype a TypeError.
-_JOINS: Final = frozenset({"cat", "stack"})
-
-# PyTorch's names of the C++ types behind dtypes, where its texts show those.
-CPP_NAMES: Final[dict[str, str]] = {
-    "uint8": "unsigned char", "int8": "signed char", "int16": "short int", "int32": "int", "int64": "long int",
-    "float16": "c10::Half", "float32": "float", "float64": "double", "complex64": "c10::complex<float>",
-    "complex128": "c10::complex<double>", "bool": "bool", "bfloat16": "c10::BFloat16",
-    "float8_e5m2": "c10::Float8_e5m2",
-    "float8_e4m3fn": "c10::Float8_e4m3fn", "uint16": "short unsigned int", "uint32": "unsigned int",
-    "uint64": "long unsigned int",
-}
-
-
-def scalar_type_name(dt: dtype) -> str:
-    """PyTorch's C++ name of a dtype, used in its error texts."""
-    return _CAST_NAMES[dt.name]
 
 
 @final
@@ -148,9 +122,8 @@ def check_result(op: Op, spec: Spec, target: TensorBase) -> None:
 
 
 def check_cast(got: dtype, want: dtype) -> None:
-    if got is not want and not can_cast(got, want):
-        raise RuntimeError(
-            f"result type {scalar_type_name(got)} can't be cast to the desired output type {scalar_type_name(want)}")
+    if got is not want:
+        CAST.check(got, want)
 
 
 def spread(func: Op, kernel: Kernel, target: TensorBase, args: tuple[Any, ...], bits: i64) -> None:
@@ -199,32 +172,30 @@ class OutKernel(Kernel):
         assert func is not None
         n = len(func.schema.args)
         outs = args[n:]
-        plain = for_out(func, args[:n], outs)
+        plain = for_out(op, func, args[:n], outs)
         if is_pointwise(func.rule):
             check_out(outs[0], plain)
         specs = func.infer(plain)
         kernel = func.below(keys & BACKENDS, plain)
         if op.name in _OVERLAP_FIRST:
             check_no_internal_overlap(outs[0])
-        if op.exact_out:
-            check_exact([specs] if isinstance(specs, Spec) else specs, outs)
+        targets = targets_of(op, plain)
+        check_targets(targets, [specs] if isinstance(specs, Spec) else specs, outs)
         if isinstance(specs, Spec):
             out = outs[0]
             assert isinstance(out, TensorBase)
-            check_out_cast(func, specs.dtype, out._dtype)
             check_out(out, plain)
             check_resize(out, specs, plain)
-            fit(out, specs)
+            fit(out, specs, targets[0])
             if not kernel.into(func, plain, specs, out):
                 copy_same_device(out, kernel.run(func, plain, keys & BACKENDS))
             bump(out)
             return out
         for i, s in enumerate(specs):
-            check_cast(s.dtype, outs[i]._dtype)
             check_no_internal_overlap(outs[i])
             check_resize(outs[i], s, plain)
         for i, s in enumerate(specs):
-            fit(outs[i], s)
+            fit(outs[i], s, targets[i])
         results = kernel.run(func, plain, keys & BACKENDS)
         for i, r in enumerate(results):
             copy_same_device(outs[i], r)
@@ -249,19 +220,18 @@ class OutOfParts(Kernel):
         results = (result,) if isinstance(result, TensorBase) else result
         if op.name in _OVERLAP_FIRST:
             check_no_internal_overlap(outs[0])
-        if op.exact_out:
-            check_exact([spec_of(r) for r in results], outs)
-        for i, r in enumerate(results):
-            check_cast(r._dtype, outs[i]._dtype)
+        targets = targets_of(op, args[:n])
+        check_targets(targets, [spec_of(r) for r in results], outs)
+        for i in range(len(results)):
             check_no_internal_overlap(outs[i])
         for i, r in enumerate(results):
-            fit(outs[i], spec_of(r))
+            fit(outs[i], spec_of(r), targets[i])
             copy_same_device(outs[i], r)
             bump(outs[i])
         return outs[0] if isinstance(result, TensorBase) else outs
 
 
-def for_out(func: Op, plain: tuple[Any, ...], outs: tuple[Any, ...]) -> tuple[Any, ...]:
+def for_out(op: Op, func: Op, plain: tuple[Any, ...], outs: tuple[Any, ...]) -> tuple[Any, ...]:
     """The arguments as they are meant beside these `out=` tensors."""
     if func.name in _OUT_DECIDES:
         last = len(plain) - 1
@@ -279,15 +249,8 @@ def for_out(func: Op, plain: tuple[Any, ...], outs: tuple[Any, ...]) -> tuple[An
             if ndim == 0 and t._shape != (0,):
                 ndim = len(t._shape)
         if -ndim <= plain[1] < ndim:
-            check_out_cast(func, joined_dtype(tensors), outs[0]._dtype)
+            targets_of(op, plain)[0].check(joined_dtype(tensors), outs[0]._dtype)
     return plain
-
-
-def check_out_cast(func: Op, got: dtype, want: dtype) -> None:
-    if func.name in _JOINS and got is not want and not can_cast(got, want):
-        raise TypeError(
-            f"torch.cat(): input types can't be cast to the desired output type {scalar_type_name(want)}")
-    check_cast(got, want)
 
 
 def is_pointwise(rule: Rule | None) -> bool:
@@ -309,24 +272,33 @@ def check_resize(out: TensorBase, spec: Spec, plain: tuple[Any, ...]) -> None:
                     f"output with shape {list(out._shape)} doesn't match the broadcast shape {list(spec.shape)}")
 
 
-def check_exact(specs: list[Spec], outs: tuple[Any, ...]) -> None:
-    """Most operators cast into `out`; some insist on their own dtype."""
+def targets_of(op: Op, plain: tuple[Any, ...]) -> tuple[Target, ...]:
+    """What each of the operator's `out=` tensors must be: from the table, which may ask the arguments."""
+    func = op.functional
+    assert func is not None
+    if op.targets is None:
+        from ..._ops.targets import find
+
+        op.targets = find(func)
+    made: Any = op.targets if isinstance(op.targets, tuple) else op.targets(*plain)
+    targets: tuple[Target, ...] = made
+    return targets
+
+
+def check_targets(targets: tuple[Target, ...], specs: list[Spec], outs: tuple[Any, ...]) -> None:
     for i, s in enumerate(specs):
-        got: dtype = outs[i]._dtype
-        if got is not s.dtype:
-            raise RuntimeError(
-                f"Expected out tensor to have dtype {CPP_NAMES[s.dtype.name]}, but got {CPP_NAMES[got.name]} instead")
+        targets[i].check(s.dtype, outs[i]._dtype)
 
 
 def spec_of(t: TensorBase) -> Spec:
     return Spec(t._shape, contiguous_strides(t._shape), t._dtype, t._dtype, t._device)
 
 
-def fit(out: TensorBase, spec: Spec) -> None:
+def fit(out: TensorBase, spec: Spec, target: Target) -> None:
     """Resize an `out=` tensor to the result's shape, with PyTorch's warning when it held elements."""
     if out._shape == spec.shape:
         return
-    if numel(out) != 0:
+    if numel(out) != 0 and not target.quiet:
         warnings.warn(
             f"An output with one or more elements was resized since it had shape {list(out._shape)}, which does "
             f"not match "
@@ -458,7 +430,7 @@ class FunctionalizeKernel(Kernel):
 
     def out_form(self, op: Op, func: Op, plain: tuple[Any, ...], outs: tuple[Any, ...], bits: i64) -> Any:
         value: Any = None
-        plain = for_out(func, plain, outs)
+        plain = for_out(op, func, plain, outs)
         if is_pointwise(func.rule):
             check_out(outs[0], plain)
         if func.rule is None:
@@ -467,17 +439,16 @@ class FunctionalizeKernel(Kernel):
         else:
             specs = func.infer(plain)
         many = [specs] if isinstance(specs, Spec) else specs
-        if op.exact_out:
-            check_exact(many, outs)
+        targets = targets_of(op, plain)
+        check_targets(targets, many, outs)
         for i, s in enumerate(many):
-            check_out_cast(func, s.dtype, outs[i]._dtype)
             check_out(outs[i], plain)
             check_resize(outs[i], s, plain)
         if func.rule is not None:
             value = func.below(bits, plain).run(func, plain, bits)
         values = [value] if isinstance(specs, Spec) else value
         for i, s in enumerate(many):
-            fit(outs[i], s)
+            fit(outs[i], s, targets[i])
             write_back(op, outs[i], values[i])
         return outs[0] if isinstance(specs, Spec) else outs
 

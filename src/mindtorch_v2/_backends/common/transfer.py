@@ -6,6 +6,7 @@ runtime, and between two devices only through a registered transfer.
 """
 from __future__ import annotations
 
+import warnings
 from typing import Any, Final, final
 
 from mypy_extensions import i64
@@ -15,8 +16,8 @@ from ..._dispatch.keys import BACKENDS, CPU, META
 from ..._dispatch.op import Kernel, Op, Spec
 from ..._ops.rules.pointwise import expand_strides
 from ..._ops.rules.shape import check_copy, check_fill, check_value, skipped
-from ..._tensor_base import TensorBase, alias, bump, contiguous_strides, is_contiguous
-from .kernels import OUT, fit
+from ..._tensor_base import TensorBase, alias, bump, contiguous_strides, is_contiguous, numel
+from .kernels import resize
 from .overlap import COPIES, FILLS, check_no_internal_overlap, check_write, is_dense
 from .pinning import empty_pinned
 from .runtime import empty, empty_spec, extent, runtime_of
@@ -211,10 +212,14 @@ class CreateKernel(Kernel):
 
 @final
 class CreateOutKernel(Kernel):
-    """`out=` of a factory: dtype and device are those of `out`, and may be named only if they agree."""
+    """`out=` of a factory: dtype and device are those of `out`, and may be named only if they agree.
 
-    def __init__(self, at: int) -> None:
+    sequence: an `out` with the right number of elements keeps its shape.
+    """
+
+    def __init__(self, at: int, sequence: bool) -> None:
         self.at: Final = at
+        self.sequence: Final = sequence
 
     def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
         func = op.functional
@@ -233,31 +238,26 @@ class CreateOutKernel(Kernel):
         given = tuple(plain)
         spec = func.infer(given)
         assert isinstance(spec, Spec)
-        fit(out, spec)
-        check_no_internal_overlap(out)
         kernel = func.below(backend_of(out), given)
+        if self.sequence and out._shape != spec.shape and numel(out) == spec.shape[0]:
+            check_no_internal_overlap(out)
+            made = kernel.run(func, given, backend_of(out))
+            runtime_of(out).copy(out, alias(made, out._shape, contiguous_strides(out._shape), made._offset))
+            bump(out)
+            return out
+        if out._shape != spec.shape:
+            if func.name == "arange" and numel(out) != 0:
+                warnings.warn(
+                    f"The number of elements in the out tensor of shape {list(out._shape)} is {numel(out)} which does "
+                    f"not match the computed number of elements {spec.shape[0]}. Note that this may occur as a result "
+                    f"of rounding error. The out tensor will be resized to a tensor of shape ({spec.shape[0]},).",
+                    UserWarning, stacklevel=2)
+            resize(out, spec.shape, spec.stride)
+        check_no_internal_overlap(out)
         if not kernel.into(func, given, spec, out):
             runtime_of(out).copy(out, kernel.run(func, given, backend_of(out)))
         bump(out)
         return out
-
-
-@final
-class StrictOutKernel(Kernel):
-    """`out=` that must have exactly the result's dtype; `text` is PyTorch's refusal with {want} and {got}."""
-
-    def __init__(self, text: str) -> None:
-        self.text: Final = text
-
-    def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
-        func = op.functional
-        out = args[len(args) - 1]
-        assert func is not None and isinstance(out, TensorBase)
-        spec = func.infer(args[: len(args) - 1])
-        assert isinstance(spec, Spec)
-        if spec.dtype is not out._dtype:
-            raise RuntimeError(self.text.format(want=spec.dtype.scalar_name, got=out._dtype.scalar_name))
-        return OUT.run(op, args, keys)
 
 
 @final

@@ -16,6 +16,7 @@ from ..._dtype import dtype, uint8
 from ..._promotion import number_dtype, result_type_of
 from ..._tensor_base import TensorBase, contiguous_strides, is_contiguous
 from .pointwise import broadcast, broadcast_shapes, ordered_strides, promoted
+from .targets import CPP_NAMES
 
 # Sets of dtypes, one bit per dtype code.
 INTS: Final = 0b11111
@@ -34,11 +35,6 @@ _STORED: Final[dict[str, str]] = {
     "float16": "c10::Half", "float32": "float", "float64": "double", "bfloat16": "c10::BFloat16",
     "uint16": "uint16_t", "uint32": "uint32_t", "uint64": "uint64_t",
 }
-_NATIVE: Final[dict[str, str]] = {
-    "uint8": "unsigned char", "int8": "signed char", "int16": "short int", "int32": "int", "int64": "long int",
-    "float16": "c10::Half", "float32": "float", "float64": "double", "bfloat16": "c10::BFloat16", "bool": "bool",
-    "complex64": "c10::complex<float>", "complex128": "c10::complex<double>",
-}
 _LARGEST: Final[dict[str, float]] = {
     "float16": 65504.0, "float32": 3.4028234663852886e38, "bfloat16": 3.3895313892515355e38,
 }
@@ -49,7 +45,7 @@ def not_implemented(kernel: str, dt: dtype) -> NotImplementedError:
 
 
 def native_name(dt: dtype) -> str:
-    return _NATIVE.get(dt.name, dt.name)
+    return CPP_NAMES[dt.name]
 
 
 def check_number(x: Any, dt: dtype) -> None:

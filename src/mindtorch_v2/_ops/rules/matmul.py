@@ -9,7 +9,6 @@ from typing import Any, Final, final
 
 from mypy_extensions import i64
 
-from ..._backends.common.kernels import CPP_NAMES
 from ..._dispatch.keys import AUTOGRAD, BACKENDS, PYTHON
 from ..._dispatch.op import Kernel, Op, Rule, Spec
 from ..._dispatch.state import is_grad_enabled
@@ -18,6 +17,7 @@ from ..._layout import contiguous_format
 from ..._tensor_base import TensorBase, contiguous_strides, is_contiguous, make, numel, requires_grad
 from .pointwise import broadcast_shapes
 from .reduce import scalar_name
+from .targets import CPP_NAMES
 
 _contiguous: Final[Any] = contiguous_format
 

@@ -10,7 +10,6 @@ from typing import Any, Final, final
 
 from mypy_extensions import i64
 
-from ..._backends.common.kernels import scalar_type_name
 from ..._dispatch.op import Op, Rule, Spec
 from ..._dtype import bool as bool_
 from ..._dtype import dtype, int64, uint8
@@ -26,9 +25,10 @@ INDEX: Final[i64] = 4
 
 ZEROS: Final[list[tuple[int, ...]]] = [(0,) * n for n in range(65)]
 
+
 def scalar_name(dt: dtype) -> str:
     """PyTorch's C++ name of a dtype, as its error texts show it."""
-    return scalar_type_name(dt)
+    return dt.scalar_name
 
 
 # -- sets of dimensions -------------------------------------------------------------------------------------------

@@ -1,0 +1,67 @@
+"""What an `out=` tensor must be: the dtypes it may have, and the words of the refusal.
+
+Invariant: a target is looked at before anything is written to it.
+"""
+from __future__ import annotations
+
+from typing import Final, final
+
+from ..._dtype import dtype
+from ..._promotion import can_cast
+
+# PyTorch's names of the C++ types behind dtypes, where its texts show those.
+CPP_NAMES: Final[dict[str, str]] = {
+    "uint8": "unsigned char", "int8": "signed char", "int16": "short int", "int32": "int", "int64": "long int",
+    "float16": "c10::Half", "float32": "float", "float64": "double", "complex64": "c10::complex<float>",
+    "complex128": "c10::complex<double>", "bool": "bool", "bfloat16": "c10::BFloat16",
+    "float8_e5m2": "c10::Float8_e5m2",
+    "float8_e4m3fn": "c10::Float8_e4m3fn", "uint16": "short unsigned int", "uint32": "unsigned int",
+    "uint64": "long unsigned int",
+}
+
+_CASTABLE: Final = "result type {want} can't be cast to the desired output type {got}"
+
+
+def tensor_type(dt: dtype) -> str:
+    return f"CPU{dt.scalar_name}Type" if dt.is_complex else f"torch.{dt.scalar_name}Tensor"
+
+
+@final
+class Target:
+    """One result's `out=`: which dtypes it may have beside the result's own, and what is said of others.
+
+    accepts: "cast", what the result can be cast to; "same", none; "float", "inexact", "complex", those kinds; "byte",
+    uint8. In `text`, {want} and {got} are PyTorch's names of the dtypes, {c_want} and {c_got} its names of C++ types,
+    {t_want} and {t_got} those of tensor types.
+    on_complex: the words for a complex one, where they differ. quiet: it is resized without a warning.
+    """
+
+    def __init__(self, accepts: str = "cast", text: str = _CASTABLE, *, error: type[Exception] = RuntimeError,
+                 on_complex: str = "", quiet: bool = False) -> None:
+        self.accepts: Final = accepts
+        self.text: Final = text
+        self.error: Final = error
+        self.on_complex: Final = on_complex
+        self.quiet: Final = quiet
+
+    def check(self, want: dtype, got: dtype) -> None:
+        if got is want or self.takes(want, got):
+            return
+        text = self.on_complex if self.on_complex != "" and got.is_complex else self.text
+        raise self.error(text.format(want=want.scalar_name, got=got.scalar_name, c_want=CPP_NAMES[want.name],
+                                     c_got=CPP_NAMES[got.name], t_want=tensor_type(want), t_got=tensor_type(got)))
+
+    def takes(self, want: dtype, got: dtype) -> bool:
+        kind = self.accepts
+        if kind == "cast":
+            return can_cast(want, got)
+        if kind == "float":
+            return got.is_floating_point if want.is_floating_point else can_cast(want, got)
+        if kind == "inexact":
+            return got.is_floating_point or got.is_complex
+        if kind == "complex":
+            return got.is_complex
+        return kind == "byte" and got.name == "uint8"
+
+
+CAST: Final = Target()
