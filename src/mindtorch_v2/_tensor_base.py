@@ -29,6 +29,8 @@ IN_CUSTOM_FUNCTION: Final[i64] = 1
 MULTI_OUTPUT_NODE: Final[i64] = 2
 NO_GRAD_VIEW: Final[i64] = 3
 INFERENCE_VIEW: Final[i64] = 4
+# In the same place, on a tensor that is no view: `detach_()` took its history.
+DETACHED: Final[i64] = 5
 
 
 INFERENCE_WRITTEN: Final = (
@@ -559,7 +561,8 @@ def make_view(src: TensorBase, shape: tuple[int, ...], stride: tuple[int, ...], 
         t._keys |= VIEW
         t._view_op = op
         t._view_args = args
-        t._cmeta = src._cmeta
+        if src._cmeta != DETACHED:
+            t._cmeta = src._cmeta
         vc = t._vc
         if vc is not None:
             t._attr_version = vc.value

@@ -720,9 +720,12 @@ def accumulate(task: Task, node: Node, hooks: NodeHooks | None, grads: list[Any]
         leaf._hooks.run(grads, 0)
     if hooks is not None and hooks.pre is not None:
         grads = run_pre_hooks(hooks.pre, grads)
-    # A leaf may have been detached in place since it was used.
-    if grads[0] is not None and leaf._keys & AUTOGRAD:
-        accumulate_into(leaf, grads)
+    if grads[0] is not None:
+        if leaf._grad_fn is not None:
+            raise RuntimeError("leaf variable has been moved into the graph interior")
+        # A leaf may have been detached in place since it was used.
+        if leaf._keys & AUTOGRAD:
+            accumulate_into(leaf, grads)
     if leaf._hooks is not None:
         leaf._hooks.run_post_accumulate(leaf)
     if hooks is not None and hooks.post is not None:

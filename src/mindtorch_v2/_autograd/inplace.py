@@ -225,11 +225,12 @@ HOT.refresh_grad_fn = refresh_grad_fn
 
 @final
 class InplaceDerivative(Derivative):
-    """Derivative of the in-place form of a row: the functional formulas, with the target's old value kept if named."""
+    """Derivative of the in-place form of a row: the functional formulas, with the target's old value kept if named.
+    `casts`: a target that cannot require grad takes any source, and is not asked whether autograd can follow."""
 
-    def __init__(self, formulas: Formulas | None) -> None:
+    def __init__(self, formulas: Formulas | None, casts: bool = False) -> None:
         self.formulas: Final = formulas
-        self._kernel: Kernel = InplaceAutograd(formulas)
+        self._kernel: Kernel = InplaceAutograd(formulas, casts)
 
     def kernel(self) -> Kernel:
         return self._kernel
@@ -237,14 +238,16 @@ class InplaceDerivative(Derivative):
 
 @final
 class InplaceAutograd(Kernel):
-    def __init__(self, formulas: Formulas | None) -> None:
+    def __init__(self, formulas: Formulas | None, casts: bool) -> None:
         self.formulas: Final = formulas
+        self.casts: Final = casts
 
     def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
         target = args[0]
         assert isinstance(target, TensorBase)
         f = self.formulas
-        check_inplace(target)
+        if not self.casts or differentiable(target._dtype):
+            check_inplace(target)
         need: i64 = 0 if f is None else f.need(args)
         if f is None or need == 0 or not differentiable(target._dtype):
             return run_below(op, args, keys)
@@ -253,6 +256,7 @@ class InplaceAutograd(Kernel):
             # The formulas want the value from before the write, and its history for their own derivative.
             kept = (HOT.clone.call((target, None)),) + args[1:]
         node = f.start(args, need)
+        need = node._need
         f.keep(node, kept, need)
         if WATCH.on:
             # What is saved of the inputs is packed before one of them is written to.

@@ -21,7 +21,7 @@ from .._dtype import dtype
 from .._tensor_base import TensorBase, differentiable, grad_fn_of, requires_grad, set_history
 from .attributes import attribute_names, saved_attribute
 from .node import ACCUMULATE, FREED, LAST, OP, WATCH, Node, add_meta, meta, next_sequence
-from .saved import SavedOutput, opened, save_lean, save_list, unpacked
+from .saved import Packed, SavedList, SavedOutput, opened, save_lean, save_list, unpacked
 
 _alloc: Final[Any] = _native.alloc_instance
 _untrack: Final[Any] = _native.untrack
@@ -55,7 +55,8 @@ class Slot:
     def __init__(self, kind: i64, index: i64, tensor: bool) -> None:
         self.kind: Final = kind
         self.index: Final = index
-        # In a tensor's place: released after backward, also when it is a number, which PyTorch keeps as a tensor.
+        # In a tensor's place: released after backward, also when it is a number, which PyTorch keeps as a tensor
+        # unless it has an overload for numbers.
         self.tensor: Final = tensor
         self.mask: i64 = 0
 
@@ -149,6 +150,8 @@ class Formulas(Derivative):
                 if p >= 0:
                     self.slots[p].mask |= f.mask
         self.saves_results: bool = any([s.kind == RESULT for s in self.slots])
+        # The node's name tells whether the operand was a tensor or a number: they are two overloads.
+        self.numbered: Final = not (node_name is None or isinstance(node_name, str))
         self._kernel: Kernel = AutogradKernel(self)
 
     def params_of(self, fn: Any) -> list[int]:
@@ -240,7 +243,8 @@ class Formulas(Derivative):
         return bits
 
     def start(self, args: tuple[Any, ...], need: i64) -> Node:
-        """A node with its edges; what it saves comes with `keep`, what it describes with `finish`."""
+        """A node with its edges; what it saves comes with `keep`, what it describes with `finish`. An input may require
+        grad and lead nowhere (a view made in no_grad mode of a tensor with a history): `_need` leaves it out."""
         node: Node = _alloc(Node, self.cls(args))
         node._kind = OP
         node._formulas = self
@@ -250,7 +254,10 @@ class Formulas(Derivative):
         if n == 1 and self.lists == 0:
             a = args[self.first]
             if isinstance(a, TensorBase):
-                node._next = [behind(a)]
+                e = behind(a)
+                node._next = [e]
+                if e is None:
+                    node._need = 0
                 node._nrs = _ZEROS_1 if a._output_nr == 0 else [int(a._output_nr)]
                 return node
         elif n == 2 and self.lists == 0:
@@ -258,7 +265,13 @@ class Formulas(Derivative):
             b = args[self.second]
             if isinstance(a, TensorBase):
                 if isinstance(b, TensorBase):
-                    node._next = [behind(a), behind(b)]
+                    e = behind(a)
+                    e2 = behind(b)
+                    node._next = [e, e2]
+                    if e is None:
+                        node._need &= 2
+                    if e2 is None:
+                        node._need &= 1
                     node._nrs = (_ZEROS_2 if a._output_nr == 0 and b._output_nr == 0
                                  else [int(a._output_nr), int(b._output_nr)])
                 else:
@@ -266,6 +279,10 @@ class Formulas(Derivative):
                     node._nrs = _ZEROS_2 if a._output_nr == 0 else [int(a._output_nr), 0]
                 return node
         self.edges(node, args)
+        if self.lists == 0:
+            for i, e in enumerate(node._next):
+                if e is None:
+                    node._need &= ~(1 << i)
         return node
 
     def edges(self, node: Node, args: tuple[Any, ...]) -> None:
@@ -304,14 +321,17 @@ class Formulas(Derivative):
         """The value for one slot; None where no formula that will run names it."""
         if (s.mask & need) == 0:
             return None
-        if s.tensor:
-            node._holds = True
         if s.kind == ARG:
             value = args[s.index]
+            if s.tensor and not (self.numbered and isinstance(value, (int, float, complex))):
+                node._holds = True
             if isinstance(value, TensorBase):
                 return save_lean(value)
             return save_list(value) if isinstance(value, (tuple, list)) else value
-        return metadata(s.kind, args[s.index]) if s.kind != RESULT else None
+        if s.kind == RESULT:
+            node._holds = True
+            return None
+        return metadata(s.kind, args[s.index])
 
     def keep_results(self, node: Node, result: Any, need: i64) -> None:
         saved = node._saved
@@ -348,6 +368,22 @@ class Formulas(Derivative):
         """Gradients for the edges of the node that `need` names, from the gradients of its results."""
         if node._freed:
             raise RuntimeError(FREED)
+        try:
+            return self.gradients(node, grads, need)
+        except RuntimeError:
+            # PyTorch unpacks all saved values before it computes, by name: the first one that was written to is named.
+            saved = node._saved
+            if saved is not None:
+                for i in self.in_order():
+                    if not isinstance(saved[i], (Packed, SavedList)):
+                        unpacked(saved[i], node)
+            raise
+
+    def in_order(self) -> list[int]:
+        """The slots in the order in which PyTorch unpacks them: inputs, then results, each by name."""
+        return sorted(range(len(self.slots)), key=lambda i: (self.slots[i].kind == RESULT, self.names[i]))
+
+    def gradients(self, node: Node, grads: list[Any], need: i64) -> list[Any]:
         out: list[Any] = [None] * len(node._next)
         saved = node._saved
         if node._hooks is not None and saved is not None:
@@ -547,8 +583,9 @@ class AutogradKernel(Kernel):
         # First the edges: a view that lost its history says so before the operator looks at shapes.
         node = f.start(args, need)
         if WATCH.on:
-            return run_watched(f, node, need, op, args, keys)
+            return run_watched(f, node, op, args, keys)
         result = run_below(op, args, keys)
+        need = node._need
         f.keep(node, args, need)
         f.finish(node, result, need)
         # A graph has no cycles of its own; what could close one (hooks, user data) shows the node to the collector.
@@ -556,10 +593,11 @@ class AutogradKernel(Kernel):
         return result
 
 
-def run_watched(f: Formulas, node: Node, need: i64, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
+def run_watched(f: Formulas, node: Node, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
     """The same while users want more done: what is saved of the inputs is packed before the operator runs."""
     from .observe import finished, started
 
+    need = node._need
     f.keep(node, args, need)
     started(node)
     result = run_below(op, args, keys)

@@ -15,7 +15,7 @@ from .._device import device
 from .._dispatch.keys import AUTOGRAD, BACKENDS, INFERENCE, PYTHON
 from .._dispatch.state import modes, set_modes
 from .._dtype import dtype
-from .._tensor_base import HOT, TensorBase, alias, counter, set_history
+from .._tensor_base import DETACHED, HOT, TensorBase, alias, counter, set_history
 from .node import FREED, WATCH, Node, short_name
 from .version_counter import VersionCounter
 
@@ -26,6 +26,11 @@ INFERENCE_SAVED: Final = (
     "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode in "
     "computation tracked by autograd. To work around this, you can make a clone to get a normal tensor and use it in "
     "autograd, or use `torch.no_grad()` instead of `torch.inference_mode()`."
+)
+
+DETACHED_SAVED: Final = (
+    "Trying to use a saved tensor that has been detached in-place, i.e. with .detach_().This is not supported, please "
+    "use out-of-place `.detach()` instead"
 )
 
 
@@ -42,6 +47,8 @@ class SavedTensor(Saved):
 
     tensor: TensorBase | None
     version: i64
+    computed: bool
+    """Whether it had a history."""
 
     def __init__(self, tensor: TensorBase) -> None:
         if tensor._keys & INFERENCE:
@@ -49,6 +56,7 @@ class SavedTensor(Saved):
         self.tensor = tensor
         vc = tensor._vc
         self.version = vc.value if vc is not None else 0
+        self.computed = tensor._grad_fn is not None
 
     @property
     def saved_version(self) -> int:
@@ -59,6 +67,8 @@ class SavedTensor(Saved):
         t = self.tensor
         if t is None:
             raise RuntimeError(FREED)
+        if self.computed and t._cmeta == DETACHED and t._grad_fn is None:
+            raise RuntimeError(DETACHED_SAVED)
         vc = t._vc
         if vc is not None and vc.value != self.version:
             fn = t.grad_fn
@@ -225,6 +235,8 @@ def modified(shape: tuple[int, ...], dt: dtype, dev: device, made_by: Node | Non
 def unpacked(v: Any, node: Node) -> Any:
     """A kept value. A tensor kept as it is had version 0, which nearly all have: that saves an object for each."""
     if isinstance(v, TensorBase):
+        if v._cmeta == DETACHED:
+            raise RuntimeError(DETACHED_SAVED)
         vc = v._vc
         if vc is not None and vc.value != 0:
             raise modified(v._shape, v._dtype, v._device, v.grad_fn, v._output_nr, 0, vc.value)
@@ -235,7 +247,7 @@ def unpacked(v: Any, node: Node) -> Any:
 def save_lean(t: TensorBase) -> Any:
     """Keep an input, without a record of its version where that is 0."""
     vc = t._vc
-    if t._keys & INFERENCE or (vc is not None and vc.value != 0):
+    if t._keys & INFERENCE or (vc is not None and vc.value != 0) or t._cmeta == DETACHED:
         return SavedTensor(t)
     return t
 

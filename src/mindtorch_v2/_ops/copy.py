@@ -58,7 +58,9 @@ def _inplace_form(o: Op, function: bool) -> Op:
     return form
 
 
-transfer.across(_inplace_form(COPY, False), transfer.COPY_INPLACE)
+_COPY_INTO: Op = _inplace_form(COPY, False)
+_COPY_INTO.derivative = InplaceDerivative(COPY.derivative, True)
+transfer.across(_COPY_INTO, transfer.COPY_INPLACE)
 transfer.across(_inplace_form(FILL, True), transfer.FILL_INPLACE)
 transfer.everywhere(COPY.row.inplace_op, transfer.COPY_INPLACE)
 transfer.everywhere(FILL.row.inplace_op, transfer.FILL_INPLACE)

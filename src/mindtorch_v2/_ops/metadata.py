@@ -17,7 +17,7 @@ from .._dispatch.keys import AUTOGRAD, BACKENDS, VIEW
 from .._dispatch.op import Op, type_name
 from .._dispatch.state import is_grad_enabled
 from .._layout import preserve_format
-from .._tensor_base import TensorBase, bump, contiguous_strides, requires_grad, set_history, version
+from .._tensor_base import DETACHED, TensorBase, bump, contiguous_strides, requires_grad, set_history, version
 from . import view
 from .rules.shape import c_name, check_sizes, copy_strides, format_strides
 
@@ -190,6 +190,8 @@ def detach_(self: Any) -> Any:
     """Forget how this tensor was computed."""
     if self._keys & VIEW:
         raise RuntimeError(_DETACH_VIEW)
+    if self._grad_fn is not None:
+        self._cmeta = DETACHED
     self._grad_fn = None
     self._output_nr = 0
     self._keys &= ~AUTOGRAD

@@ -252,6 +252,9 @@ def squeeze(self: Any, dim: Any = None) -> Any:
 # -- any geometry -------------------------------------------------------------------------------------------------
 def _as_strided_grad(g: Any, self_shape: Ints, self_stride: Ints, self_offset: int, size: Ints, stride: Ints,
                      storage_offset: int | None) -> Any:
+    if 0 in size:
+        # As in PyTorch, what nothing was read from gets zeros of no history.
+        return g.new_zeros(self_shape)
     at = self_offset if storage_offset is None else storage_offset
     return STRIDED_MAP.call((g, size, stride, at, self_shape, self_stride, self_offset, False))
 

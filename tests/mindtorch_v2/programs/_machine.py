@@ -153,7 +153,7 @@ def plain(text: str) -> str:
     """Errors without what names a library or an address."""
     text = re.sub(r",? but expected one of:.*", "", text, flags=re.DOTALL)
     # Which of several views made a value that was written since is a matter of who asked first.
-    text = re.sub(r", which is output \d+ of \w+", "", text)
+    text = re.sub(r", which is output \d+ of [\w:]+", "", text)
     text = re.sub(r"\[NPU(\w+)Type", r"[torch.\1Tensor", text)
     return re.sub(r"0x[0-9a-f]+", "0x0", text).replace("mindtorch_v2", "torch")
 
@@ -163,6 +163,9 @@ def refused(text: str) -> bool:
 
 
 def values(tensor: Any) -> list[float]:
+    if getattr(tensor, "_is_zerotensor", bool)():
+        # PyTorch's zeros without memory, which have no tolist().
+        return [0.0] * tensor.numel()
     return [float(value) for value in tensor.detach().reshape(-1).tolist()]
 
 
@@ -200,11 +203,11 @@ def left_to_the_library(statement: Statement, machine: Machine) -> bool:
         # Strides of one size leave the order of the dimensions open.
         if len(addresses(tensors[0])) < tensors[0].numel() or not (dense(tensors[0]) and 1 not in tensors[0].shape):
             return True
-    if statement.kind == "detach_" and ask(lambda: tensors[0].grad_fn) is not None:
-        # PyTorch refuses to differentiate what saved the tensor before; mindtorch_v2 does not look for this yet.
-        return True
     if statement.kind.startswith("addcmul") and not all(dtype_name(t.dtype) in FLOATS for t in tensors):
         # Whether there is a kernel for integers and bools is asked before the shapes here, after them there.
+        return True
+    if machine.npu and statement.kind == "matmul" and any(dtype_name(t.dtype) == "bool" for t in tensors):
+        # A CPU has no products of bools; on an NPU they are sums.
         return True
     if statement.kind == "matmul_out" and not all(dtype_name(t.dtype) in FLOATS for t in tensors):
         # Which products of integers there are is asked after the dtype of `out` here and there.
@@ -248,6 +251,10 @@ def left_to_the_library(statement: Statement, machine: Machine) -> bool:
     # Which elements a write has already changed when it reads them, where the two meet in memory other than element by
     # element, depends on the order of the visits. PyTorch looks for this only among dense tensors, where it raises.
     return any(meet(t, target) for t in others)
+
+
+def placed(gradient: Any) -> tuple[Any, ...]:
+    return gradient.stride(), gradient._is_view()
 
 
 def shared(left: Any, right: Any) -> bool:
@@ -306,8 +313,8 @@ class Lockstep:
         if left_to_the_library(statement, self.reference):
             return
         gradients = [name for name in statement.operands if name in self.reference.gradients]
-        if any(self.reference.pool[name].stride() != self.other.pool[name].stride() for name in gradients):
-            # What can be written or viewed depends on the strides.
+        if any(placed(self.reference.pool[name]) != placed(self.other.pool[name]) for name in gradients):
+            # What can be written or viewed depends on the strides, and on whether the gradient is a view.
             return
         self.ran.append(statement)
         self.rough = self.roughest(statement.operands)
