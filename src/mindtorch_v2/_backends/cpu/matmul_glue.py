@@ -14,7 +14,7 @@ from ... import _native
 from ..._device import CPU
 from ..._dispatch.keys import CPU as CPU_KEY
 from ..._dispatch.op import Kernel, Op, Spec
-from ..._dtype import dtype, float32
+from ..._dtype import dtype, float32, uint8
 from ..._ops.rules.pointwise import expand_strides
 from ..._ops.rules.reduce import scalar_name
 from ..._tensor_base import TensorBase, contiguous_strides, is_contiguous, make, numel
@@ -60,8 +60,14 @@ def for_blas(dt: dtype) -> bool:
     return dt.category >= 2 and dt.itemsize >= 2
 
 
-def refuse(name: str, dt: dtype) -> None:
-    if dt.category == 0 or (dt.category == 1 and not dt.is_signed and dt.itemsize > 1):
+def kernel_code(dt: dtype) -> int:
+    """Bools come to the kernels only without products, which leaves zeros: those of bytes are the same."""
+    return uint8.code if dt.category == 0 else dt.code
+
+
+def refuse(name: str, dt: dtype, products: i64) -> None:
+    """There are no kernels for some dtypes; where there is nothing to multiply, none is asked for."""
+    if products and (dt.category == 0 or (dt.category == 1 and not dt.is_signed and dt.itemsize > 1)):
         raise NotImplementedError(f"\"{name}\" not implemented for '{scalar_name(dt)}'")
 
 
@@ -146,9 +152,9 @@ class Mm(Kernel):
         if m * n * k > SMALL and for_blas(dt):
             return finished(blas(a, b, s), s)
         if dt.category < 2:
-            refuse("addmm_impl_cpu_", dt)
+            refuse("addmm_impl_cpu_", dt, m * n * k)
         return finished(_gemm(a._storage, int(a._offset), a._stride, b._storage, int(b._offset), b._stride, None, 0,
-                              s.stride, dt.code, int(m), int(n), int(k), 1, 0), s)
+                              s.stride, kernel_code(dt), int(m), int(n), int(k), 1, 0), s)
 
     def into(self, op: Op, args: tuple[Any, ...], spec: Spec, out: TensorBase) -> bool:
         a = args[0]
@@ -166,9 +172,9 @@ class Mm(Kernel):
             np.matmul(array_of(a, out._dtype), array_of(b, out._dtype),
                       np.ndarray(out._shape, out._dtype.np, out._storage, int(out._offset) * out._dtype.itemsize))
             return True
-        refuse("addmm_impl_cpu_", spec.dtype)
+        refuse("addmm_impl_cpu_", spec.dtype, m * n * k)
         _gemm(a._storage, int(a._offset), a._stride, b._storage, int(b._offset), b._stride, out._storage,
-              int(out._offset), out._stride, out._dtype.code, int(m), int(n), int(k), 1, 0)
+              int(out._offset), out._stride, kernel_code(out._dtype), int(m), int(n), int(k), 1, 0)
         return True
 
 
@@ -187,7 +193,7 @@ class Addmm(Kernel):
         beta = args[3]
         alpha = args[4]
         if dt.category < 2:
-            refuse("addmm_impl_cpu_", dt)
+            refuse("addmm_impl_cpu_", dt, numel(a) * numel(b))
             beta = factor(beta, dt)
             alpha = factor(alpha, dt)
         m: i64 = s.shape[0]
@@ -196,8 +202,8 @@ class Addmm(Kernel):
         if m * n * k > SMALL and for_blas(dt):
             return finished(add_scaled(blas(a, b, s), s, c, beta, alpha), s)
         data = _addmm(c._storage, int(c._offset), expand_strides(c, s.shape), a._storage, int(a._offset), a._stride,
-                      b._storage, int(b._offset), b._stride, None, 0, s.stride, dt.code, int(m), int(n), int(k), alpha,
-                      beta)
+                      b._storage, int(b._offset), b._stride, None, 0, s.stride, kernel_code(dt), int(m), int(n),
+                      int(k), alpha, beta)
         return finished(data, s)
 
 
@@ -216,7 +222,7 @@ class Bmm(Kernel):
         b = args[first + 1]
         assert isinstance(s, Spec) and isinstance(a, TensorBase) and isinstance(b, TensorBase)
         dt = s.dtype
-        refuse(self.name, dt)
+        refuse(self.name, dt, numel(a) * numel(b))
         beta: Any = 0
         alpha: Any = 1
         if self.add:
@@ -237,7 +243,7 @@ class Bmm(Kernel):
             out = _Storage(s.shape[0] * s.shape[1] * s.shape[2] * dt.itemsize)
             _copy(out, 0, s.stride, dt.code, c._storage, int(c._offset), expand_strides(c, s.shape), dt.code, s.shape)
         data = _bgemm(a._storage, int(a._offset), a._stride, b._storage, int(b._offset), b._stride, out, 0, s.stride,
-                      dt.code, s.shape[0], int(m), int(n), int(k), alpha, beta)
+                      kernel_code(dt), s.shape[0], int(m), int(n), int(k), alpha, beta)
         return finished(data, s)
 
 
@@ -255,7 +261,7 @@ class Mv(Kernel):
         x = args[first + 1]
         assert isinstance(s, Spec) and isinstance(a, TensorBase) and isinstance(x, TensorBase)
         dt = s.dtype
-        refuse("addmv_impl_cpu", dt)
+        refuse("addmv_impl_cpu", dt, numel(a))
         m: i64 = s.shape[0]
         k: i64 = a._shape[1]
         large = m * k > SMALL_VECTOR and for_blas(dt)
@@ -263,7 +269,7 @@ class Mv(Kernel):
             if large:
                 return finished(blas(a, x, s), s)
             data = _gemm(a._storage, int(a._offset), a._stride, x._storage, int(x._offset), (x._stride[0], 0), None, 0,
-                         (1, 1), dt.code, int(m), 1, int(k), 1, 0)
+                         (1, 1), kernel_code(dt), int(m), 1, int(k), 1, 0)
             return finished(data, s)
         c = args[0]
         assert isinstance(c, TensorBase)
@@ -273,7 +279,8 @@ class Mv(Kernel):
             return finished(add_scaled(blas(a, x, s), s, c, beta, alpha), s)
         step = expand_strides(c, s.shape)[0]
         data = _addmm(c._storage, int(c._offset), (step, 0), a._storage, int(a._offset), a._stride, x._storage,
-                      int(x._offset), (x._stride[0], 0), None, 0, (1, 1), dt.code, int(m), 1, int(k), alpha, beta)
+                      int(x._offset), (x._stride[0], 0), None, 0, (1, 1), kernel_code(dt), int(m), 1, int(k), alpha,
+                      beta)
         return finished(data, s)
 
 
@@ -286,7 +293,7 @@ class Dot(Kernel):
         a = args[0]
         b = args[1]
         assert isinstance(s, Spec) and isinstance(a, TensorBase) and isinstance(b, TensorBase)
-        refuse("dot", s.dtype)
+        refuse("dot", s.dtype, 1)
         data = _dot(a._storage, int(a._offset), a._stride[0], b._storage, int(b._offset), b._stride[0], a._shape[0],
                     s.dtype.code, None, 0)
         return finished(data, s)

@@ -116,6 +116,13 @@ class Addmm(Rule):
         return Spec(shape, (n if n > 1 else 1, 1), a._dtype, a._dtype, a._device)
 
 
+def apart(add: bool, first: dtype, second: dtype) -> RuntimeError:
+    """Factors of different dtypes; the kernel, which has none for bool, is asked for by the first one."""
+    if first.category == 0 and not add:
+        return NotImplementedError("\"bmm\" not implemented for 'Bool'")
+    return RuntimeError(f"expected scalar type {scalar_name(first)} but found {scalar_name(second)}")
+
+
 @final
 class Bmm(Rule):
     """(self, mat2), or with `add` (self, batch1, batch2, beta, alpha); `total`: the batch is summed."""
@@ -141,8 +148,12 @@ class Bmm(Rule):
             raise RuntimeError(
                 f"Expected size for first two dimensions of batch2 tensor to be: [{a._shape[0]}, {a._shape[2]}] but "
                 f"got: [{b._shape[0]}, {b._shape[1]}].")
-        if a._dtype is not b._dtype:
-            raise RuntimeError(f"expected scalar type {scalar_name(a._dtype)} but found {scalar_name(b._dtype)}")
+        dt = a._dtype
+        if dt is not b._dtype:
+            if self.add or (numel(a) and numel(b)):
+                raise apart(self.add, dt, b._dtype)
+            # Without a product PyTorch does not look at the dtypes.
+            dt = b._dtype
         shape: tuple[int, ...] = (a._shape[0], a._shape[1], b._shape[2])
         if self.total:
             shape = (a._shape[1], b._shape[2])
@@ -153,7 +164,7 @@ class Bmm(Rule):
                 raise RuntimeError(
                     f"Input dtypes must be the same, got: input {cpp_name(c._dtype)}, batch1: {cpp_name(a._dtype)}, "
                     f"batch2: {cpp_name(b._dtype)}")
-        return matrix(a, shape, a._dtype)
+        return matrix(a, shape, dt)
 
     def check_addend(self, c: Any, a: TensorBase, b: TensorBase) -> None:
         assert isinstance(c, TensorBase)

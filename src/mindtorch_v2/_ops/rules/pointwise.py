@@ -223,6 +223,11 @@ def ordered_strides(shape: tuple[int, ...], tensors: list[TensorBase]) -> tuple[
     if plain:
         return contiguous_strides(shape)
     first = tensors[0]
+    if n == 4 and first._shape == shape:
+        # Images in channels-last order get the strides of that format, also where sizes of one leave them open.
+        wanted = channels_last_strides(shape, 2)
+        if all([t._shape == shape and in_order(t, wanted) for t in tensors]):
+            return wanted
     if first._shape == shape and dense_layout(first):
         alike = True
         for t in tensors:
@@ -263,6 +268,31 @@ def strides_in_order(shape: tuple[int, ...], expanded: list[tuple[int, ...]]) ->
         size: i64 = shape[p]
         step *= size
     return tuple(out)
+
+
+def channels_last_strides(shape: tuple[int, ...], dims: int) -> tuple[int, ...]:
+    """Strides with the channels moving fastest, for a batch of `dims`-dimensional images."""
+    if len(shape) != dims + 2:
+        raise RuntimeError(
+            f"required rank {dims + 2} tensor to use channels_last{'_3d' if dims == 3 else ''} format")
+    out: list[int] = [0] * len(shape)
+    step: i64 = 1
+    order = [1, *range(dims + 1, 1, -1), 0]
+    for d in order:
+        out[d] = int(step)
+        n: i64 = shape[d]
+        step *= n if n > 1 else 1
+    return tuple(out)
+
+
+def in_order(t: TensorBase, wanted: tuple[int, ...]) -> bool:
+    """Whether the strides are the wanted ones; sizes of one may have any."""
+    i: i64 = 0
+    for n in t._shape:
+        if n != 1 and t._stride[i] != wanted[i]:
+            return False
+        i += 1
+    return True
 
 
 def dense_layout(t: TensorBase) -> bool:

@@ -17,7 +17,7 @@ from ..._layout import channels_last, channels_last_3d, contiguous_format, prese
 from ..._promotion import number_dtype, promote, result_type_of
 from ..._tensor_base import TensorBase, contiguous_strides, is_contiguous
 from .base import wrap_dim, wrap_dims
-from .pointwise import broadcast_shapes, dense_layout, ordered_strides
+from .pointwise import broadcast_shapes, channels_last_strides, dense_layout, in_order, ordered_strides
 
 Ints = tuple[int, ...]
 
@@ -33,21 +33,6 @@ def preserved_strides(t: TensorBase) -> Ints:
     if is_contiguous(t) or dense_layout(t):
         return t._stride
     return ordered_strides(t._shape, [t])
-
-
-def channels_last_strides(shape: Ints, dims: int) -> Ints:
-    """Strides with the channels moving fastest, for a batch of `dims`-dimensional images."""
-    if len(shape) != dims + 2:
-        raise RuntimeError(
-            f"required rank {dims + 2} tensor to use channels_last{'_3d' if dims == 3 else ''} format")
-    out: list[int] = [0] * len(shape)
-    step: i64 = 1
-    order = [1, *range(dims + 1, 1, -1), 0]
-    for d in order:
-        out[d] = int(step)
-        n: i64 = shape[d]
-        step *= n if n > 1 else 1
-    return tuple(out)
 
 
 def format_strides(shape: Ints, memory_format: Any) -> Ints:
@@ -79,15 +64,6 @@ def is_contiguous_as(t: TensorBase, memory_format: Any) -> bool:
     if is_contiguous(t):
         return True
     raise RuntimeError("preserve memory format is unsupported by the contiguous operator")
-
-
-def in_order(t: TensorBase, wanted: Ints) -> bool:
-    i: i64 = 0
-    for n in t._shape:
-        if n != 1 and t._stride[i] != wanted[i]:
-            return False
-        i += 1
-    return True
 
 
 # -- copies -------------------------------------------------------------------------------------------------------
