@@ -113,22 +113,25 @@ def _binary(name: str, with_list: str, with_number: str, rest: tuple[Any, ...] =
         for x, s in zip(self, scalars):
             one_.call((x, s, *ends(1)))
 
+    def of_tensor(self: Any, other: Any, a: Any = 1) -> Any:
+        _checked_scalar(name, other)
+        return tuple(both.call((x, other, *ends(a))) for x in self)
+
+    def of_tensor_(self: Any, other: Any, a: Any = 1) -> None:
+        _checked_scalar(name, other)
+        for x in self:
+            both_.call((x, other, *ends(a)))
+
     second = "exponent" if name == "pow" else "other"
     numbers = "exponent" if name == "pow" else "scalars"
+    if tensor and not alpha:
+        # A tensor of one number stays one; beside alpha PyTorch reads it.
+        _forms(name, "Tensor", "Tensor other", of_tensor, of_tensor_)
     _forms(name, "Scalar", f"Scalar {'exponent' if name == 'pow' else 'scalar'}", of_number, of_number_)
     _forms(name, "List", f"Tensor[] {second}{', *, Scalar alpha=1' if alpha else ''}", of_lists, of_lists_)
     _forms(name, "ScalarList", f"Scalar[] {numbers}", of_numbers, of_numbers_)
-    if tensor:
-        def of_tensor(self: Any, other: Any, a: Any = 1) -> Any:
-            _checked_scalar(name, other)
-            return tuple(both.call((x, other, *ends(a))) for x in self)
-
-        def of_tensor_(self: Any, other: Any, a: Any = 1) -> None:
-            _checked_scalar(name, other)
-            for x in self:
-                both_.call((x, other, *ends(a)))
-
-        _forms(name, "Tensor", f"Tensor other{', *, Scalar alpha=1' if name == 'add' else ''}", of_tensor, of_tensor_)
+    if tensor and alpha:
+        _forms(name, "Tensor", "Tensor other, *, Scalar alpha=1", of_tensor, of_tensor_)
 
 
 def _checked_scalar(name: str, other: Any) -> None:
@@ -185,9 +188,11 @@ def _pointwise(name: str) -> None:
     operands = "Tensor[] tensor1, Tensor[] tensor2"
     _forms(name, "Scalar", f"{operands}, Scalar value=1", of_number, of_number_)
     _forms(name, "ScalarList", f"{operands}, Scalar[] scalars", of_numbers, of_numbers_)
+    # By the rows for numbers, which a device may serve at once.
+    many, many_ = (registry.get(f"_foreach_{name}{form}.ScalarList") for form in ("", "_"))
     _forms(name, "Tensor", f"{operands}, Tensor scalars",
-           lambda self, tensor1, tensor2, scalars: of_numbers(self, tensor1, tensor2, listed(scalars, len(self))),
-           lambda self, tensor1, tensor2, scalars: of_numbers_(self, tensor1, tensor2, listed(scalars, len(self))))
+           lambda self, tensor1, tensor2, scalars: many.call((self, tensor1, tensor2, listed(scalars, len(self)))),
+           lambda self, tensor1, tensor2, scalars: many_.call((self, tensor1, tensor2, listed(scalars, len(self)))))
 
 
 _pointwise("addcmul")

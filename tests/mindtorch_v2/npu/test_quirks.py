@@ -14,8 +14,10 @@ import pytest
 import mindtorch_v2 as torch
 from mindtorch_v2._backends.npu import quirks, table
 from mindtorch_v2._backends.npu.kernels import ByArgument, ByFunction, Line
+from mindtorch_v2._backends.npu.lines import served_whole
 from mindtorch_v2._dispatch import registry
 from mindtorch_v2._dispatch.keys import NPU
+from mindtorch_v2._ops.late import load_all
 
 from . import _control
 from ._layouts import environment, said
@@ -39,8 +41,10 @@ def test_functions_that_chips_lack_are_documented_so() -> None:
     absent = [q for q in quirks.QUIRKS if q.replacement == quirks.ABSENT]
     assert absent
     for quirk in absent:
-        documented = known[quirk.function]["products"]
-        assert documented and not set(quirk.chips) & set(documented), quirk.function
+        fact = known[quirk.function]
+        for chip in quirk.chips:
+            only = fact.get("chips", {}).get(chip, {}).get("only", "FLOAT").split()
+            assert fact["products"] and (chip not in fact["products"] or "FLOAT" not in only), quirk.function
 
 
 # Functions of the lines that 910A lacks and nothing on it replaces.
@@ -49,6 +53,7 @@ WITHOUT = {"aclnnConvolution"}
 
 def test_lines_have_another_way_where_chips_or_libraries_lack_their_function() -> None:
     torch.ones(1, device="npu")
+    load_all()
     known, missed = facts(), []
     for op in registry.ops():
         for line in lines_of(op.kernels.get(int(NPU))):
@@ -60,6 +65,18 @@ def test_lines_have_another_way_where_chips_or_libraries_lack_their_function() -
             elif fact.get("since") and line.absent is None:
                 missed.append((op.name, name, f"before CANN {fact['since']}"))
     assert not missed
+
+
+def test_composites_served_whole_do_without_what_910a_lacks() -> None:
+    torch.ones(1, device="npu")
+    load_all()
+    known = facts()
+    wholes = [(op, served_whole(op.kernels.get(int(NPU)))) for op in registry.ops()]
+    named = {name for _, one in wholes if one is not None for name in one.functions}
+    assert named
+    for name in named:
+        lacking = "910A" not in known[name].get("products", ["910A"])
+        assert lacking == any(q.function == name and "910A" in q.chips for q in quirks.QUIRKS), name
 
 
 def lines_of(kernel: Any) -> Iterator[Line]:
@@ -103,6 +120,20 @@ def run(device):
     yield x.sign(), x.isinf(), x.abs().add(1).log(), x.exp(), (x * float("inf")).nan_to_num(1.0), x.nansum(1)
     yield k << 3, (k * 40) >> 2, x.angle(), x.cumprod(1), torch.polar(x, x), torch.linspace(0, 5, 3, device=device)
     yield torch.nn.functional.max_pool2d(x, 2, 1), torch.nn.functional.adaptive_avg_pool3d(x[None], 2)
+    image = x[None]
+    for mode in ("nearest", "nearest-exact", "bilinear", "bicubic"):
+        yield torch.nn.functional.interpolate(image, scale_factor=1.5, mode=mode)
+    yield torch.nn.functional.interpolate(image, size=(2, 3), mode="bilinear", antialias=True)
+    pooled, at = torch.nn.functional.max_pool2d(image, 2, return_indices=True)
+    yield torch.nn.functional.max_unpool2d(pooled, at, 2), x.logit(0.1), x.isposinf(), x.heaviside(x)
+    yield tuple(torch._foreach_add([x, x[0]], 2.0)), tuple(torch._foreach_norm([x, x[0]]))
+    z = [x.clone(), x[0].clone()]
+    torch._foreach_addcdiv_(z, z, [x.exp(), x[0].exp()], [1.0, 2.0])
+    torch._foreach_sqrt_(z)
+    yield tuple(z)
+    line = x[0].detach().requires_grad_()
+    torch.nn.functional.interpolate(line[None], size=7).sum().backward()
+    yield line.grad
     y = x.detach().requires_grad_()
     loss = torch.nn.functional.mse_loss(y.unfold(2, 2, 1).flip(0).gather(1, i[..., :3, None]), x[:, :1, :3, None])
     loss.backward()

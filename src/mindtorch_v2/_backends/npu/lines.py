@@ -30,6 +30,7 @@ Instead of a text the right side may be
     into(fn)            fn(out, *args), or fn((out0, ...), *args), writes into the rule's results: several launches
     choose("mode", {None: line(...), "floor": line(...)})   by an argument's value
     makes(fn)           fn(*args) without asking a rule: shapes that depend on data
+    whole(("aclnnX",), fits, fn)    for a composite: fn(*args) where fits(*args), when nobody records gradients
 and `missing("op", "reason")` says that NPUs have no such operator. In `parts` and `into`, call other rows as methods,
 or a vendor function with `call("aclnnX", "op", value, value, ...)`.
 
@@ -48,7 +49,7 @@ from ..._dispatch.op import FnKernel, Kernel, Op, PartsKernel, Rule
 from ..._ops.rules.accept import Choose
 from ..._ops.rules.pointwise import Pointwise
 from ..common.kernels import IntoKernel, derived
-from . import launch, table
+from . import launch, quirks, table
 from .kernels import EXPRESSION, LITERAL, RESULT, ByArgument, ByFunction, Call, Expression, Line, Missing
 
 HELPERS: dict[str, Callable[..., Any]] = {}
@@ -251,7 +252,7 @@ class Chosen:
         return ByArgument(position, {value: bound(k, op) for value, k in self.kernels.items()})
 
 
-def bound(kernel: Kernel | Unbound | Chosen | str, op: Op) -> Kernel:
+def bound(kernel: Kernel | Unbound | Chosen | UnboundWhole | str, op: Op) -> Kernel:
     if isinstance(kernel, str):
         return line(kernel).bind(op)
     return kernel if isinstance(kernel, Kernel) else kernel.bind(op)
@@ -265,7 +266,7 @@ def line(text: str, *, numbers: Mapping[str, str] | None = None, cast: Sequence[
     return Unbound(text, numbers, cast, expand, starts, empty, inplace, otherwise, absent)
 
 
-def npu(name: str, kernel: str | Kernel | Unbound | Chosen, **options: Any) -> None:
+def npu(name: str, kernel: str | Kernel | Unbound | Chosen | UnboundWhole, **options: Any) -> None:
     """Serve operator `name` on NPUs; the options are those of `line`."""
     op = registry.get(name)
     if isinstance(kernel, str):
@@ -274,6 +275,11 @@ def npu(name: str, kernel: str | Kernel | Unbound | Chosen, **options: Any) -> N
         raise ValueError(f"NPU line of '{name}': {', '.join(options)} belong to a vendor call")
     op.kernels[int(NPU)] = bound(kernel, op)
     op.forget()
+
+
+def backed(name: str, text: str, **options: Any) -> None:
+    """A line whose row's own composition serves chips and libraries that lack the function."""
+    npu(name, text, absent=registry.get(name).row.fallback, **options)
 
 
 def missing(name: str, reason: str) -> None:
@@ -294,6 +300,42 @@ def makes(fn: Callable[..., Any]) -> Kernel:
     return FnKernel(fn)
 
 
+class Whole:
+    """A composite in vendor calls: where they do not fit, or this chip or library lacks one, its parts serve."""
+
+    def __init__(self, op: Op, functions: Sequence[str], fits: Callable[..., bool], fn: Callable[..., Any]) -> None:
+        if op.composite is None:
+            raise ValueError(f"NPU line of '{op.name}': whole() is for composites")
+        for name in functions:
+            table.signature(name)
+        self.op, self.functions, self.fits, self.fn = op, functions, fits, fn
+        # Whether the functions are there; asked once.
+        self.here: bool | None = None
+
+    def __call__(self, *args: Any) -> Any:
+        if self.here is None:
+            self.here = all(not quirks.lacks(name) and launch.available(name) for name in self.functions)
+        if self.here and self.fits(*args):
+            return self.fn(*args)
+        parts = self.op.composite
+        assert parts is not None
+        return parts.run(self.op, args, NPU)
+
+
+class UnboundWhole:
+    """`whole(...)` before its row is known."""
+
+    def __init__(self, functions: Sequence[str], fits: Callable[..., bool], fn: Callable[..., Any]) -> None:
+        self.functions, self.fits, self.fn = functions, fits, fn
+
+    def bind(self, op: Op) -> Kernel:
+        return FnKernel(Whole(op, self.functions, self.fits, self.fn))
+
+
+def whole(functions: Sequence[str], fits: Callable[..., bool], fn: Callable[..., Any]) -> UnboundWhole:
+    return UnboundWhole(functions, fits, fn)
+
+
 def choose(name: str | Callable[..., Any], kernels: Mapping[Any, Kernel | Unbound | str]) -> Chosen:
     """By the value of the argument `name`, or by what a function of all arguments answers."""
     return Chosen(name, kernels)
@@ -310,7 +352,7 @@ def state(op: Op) -> str:
     kernel = op.kernels.get(int(NPU))
     if isinstance(kernel, Missing):
         return f"missing: {kernel.reason}"
-    if isinstance(kernel, (Line, ByArgument, ByFunction)):
+    if isinstance(kernel, (Line, ByArgument, ByFunction)) or served_whole(kernel) is not None:
         return "line"
     if kernel is not None:
         return "parts"
@@ -320,6 +362,11 @@ def state(op: Op) -> str:
     if found is None:
         return ""
     return state(op.functional) and "derived" if op.functional is not None else "derived"
+
+
+def served_whole(kernel: Kernel | None) -> Whole | None:
+    """What serves a composite at once, if that is how this kernel works."""
+    return kernel.fn if isinstance(kernel, FnKernel) and isinstance(kernel.fn, Whole) else None
 
 
 def holes() -> list[str]:
@@ -357,6 +404,4 @@ def dtype(t: Any) -> Any:
 @helper
 def cube() -> int:
     """How the matrix unit treats float32 on this chip."""
-    from . import quirks
-
     return quirks.cube_math_type()

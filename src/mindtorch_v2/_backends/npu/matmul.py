@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..._dispatch import registry
+from ..._ops.rules.pointwise import promoted
 from ..._tensor_base import numel
 from .lines import choose, line, npu, parts
 
@@ -46,6 +48,23 @@ _baddbmm = parts(lambda self, batch1, batch2, beta, alpha: _plus(self, batch1.bm
 npu("baddbmm", choose(_apart, {
     True: _baddbmm, False: line("aclnnBaddbmm(self, batch1, batch2, beta, alpha, out, cube())",
                                 cast=("self", "batch1", "batch2"), otherwise=_baddbmm)}))
+# A sum over a batch, rounded once; the row's composition rounds after each matrix.
+_addbmm = registry.get("addbmm").row.fallback
+npu("addbmm", choose(_apart, {
+    True: _addbmm, False: line("aclnnAddbmm(self, batch1, batch2, beta, alpha, out, cube())",
+                               cast=("self", "batch1", "batch2"), otherwise=_addbmm)}))
+
+
+def _fractions(self: Any, vec1: Any, vec2: Any, beta: Any, alpha: Any) -> bool:
+    """What is left to the composition: fractions of whole numbers, logic, and a sum with nothing."""
+    dt = promoted(self._dtype, promoted(vec1._dtype, vec2._dtype))
+    return beta == 0 or dt.category == 0 or dt.is_complex or (dt.category == 1 and not all(
+        isinstance(x, int) for x in (beta, alpha)))
+
+
+npu("addr", choose(_fractions, {
+    True: registry.get("addr").row.fallback,
+    False: line("aclnnAddr(self, vec1, vec2, beta, alpha, out)", cast=("self", "vec1", "vec2"))}))
 _addmv = parts(lambda self, mat, vec, beta, alpha: _plus(self, mat.mv(vec), beta, alpha))
 npu("addmv", choose(_apart, {
     True: _addmv, False: line("aclnnAddmv(self, mat, vec, alpha, beta, out, cube())", cast=("self", "mat", "vec"),

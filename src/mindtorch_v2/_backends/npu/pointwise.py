@@ -12,7 +12,7 @@ from ..._dtype import float32, float64
 from ..._finfo import finfo
 from ..._ops.rules.formulas import narrow, pair, wide
 from ..._tensor_base import TensorBase
-from .lines import choose, helper, line, npu, parts
+from .lines import backed, choose, helper, line, npu, parts
 
 _where = registry.get("where")
 _complex = registry.get("complex")
@@ -270,12 +270,16 @@ def _bounded(self: Any, min: Any, max: Any) -> Any:
     return low if max is None else low.clamp_max(max)
 
 
-def _has_tensor_bound(self: Any, min: Any, max: Any) -> bool:
-    return isinstance(min, TensorBase) or isinstance(max, TensorBase)
+def _bounds(self: Any, min: Any, max: Any) -> str:
+    if isinstance(min, TensorBase) or isinstance(max, TensorBase):
+        return "one" if min is None or max is None else "tensors"
+    return "numbers"
 
 
-npu("clamp", choose(_has_tensor_bound, {
-    False: line("aclnnClamp(self, min, max, out)", otherwise=parts(_bounded)), True: parts(_bounded)}))
+npu("clamp", choose(_bounds, {
+    "numbers": line("aclnnClamp(self, min, max, out)", otherwise=parts(_bounded)),
+    "tensors": line("aclnnClampTensor(self, min, max, out)", cast=("self", "min", "max"), otherwise=parts(_bounded)),
+    "one": parts(_bounded)}))
 npu("clamp_min", "aclnnMaximum(self, min, out)", numbers=dict(min="aclnnClampMin(self, min, out)"))
 npu("clamp_max", "aclnnMinimum(self, max, out)", numbers=dict(max="aclnnClampMax(self, max, out)"))
 
@@ -294,6 +298,8 @@ def _isinf(self: Any) -> Any:
 
 
 npu("isinf", "aclnnIsInf(self, out)", absent=parts(_isinf))
+backed("isposinf", "aclnnIsPosInf(self, out)")
+backed("isneginf", "aclnnIsNegInf(self, out)")
 
 
 def _isfinite(self: Any) -> Any:

@@ -17,7 +17,7 @@ from ..._ops.pool import Sliding, sliding
 from ..._tensor_base import contiguous_strides, numel
 from ..common.runtime import empty
 from . import creation, quirks, table
-from .lines import call, choose, helper, into, line, npu, parts
+from .lines import backed, call, choose, helper, into, line, npu, parts
 
 Ints = tuple[int, ...]
 _index = registry.get("index")
@@ -133,6 +133,12 @@ def divisor(divisor_override: int | None) -> int:
     return divisor_override or 0
 
 
+@helper
+def narrowed(indices: Any) -> Any:
+    """Places as the vendor's gradients take them on every chip: in 32 bits."""
+    return indices.to(int32)
+
+
 def _negative(*args: Any) -> bool:
     """Whether the last argument, the divisor, is."""
     return args[-1] is not None and args[-1] < 0
@@ -176,6 +182,10 @@ def _serve(rank: int, largest: str) -> None:
         lambda kernel_size, stride, padding, dilation, ceil_mode: (
             each(kernel_size, rank), steps(stride, kernel_size, rank), each(padding, rank), each(dilation, rank),
             ceil_mode)))
+    sizes = (f"each(kernel_size, {rank}), steps(stride, kernel_size, {rank}), each(padding, {rank}), "
+             f"each(dilation, {rank}), ceil_mode")
+    backed(f"max_pool{rank}d_with_indices_backward",
+           f"{largest}Backward(grad_output, self, narrowed(indices), {sizes}, out)", cast=("grad_output", "self"))
     mean = parts(lambda self, *args: _mean(self, of_mean(self, *args[:5]), args[5]))
     mean_backward = parts(
         lambda grad_output, self, *args: _mean_backward(grad_output, self, of_mean(self, *args[:5]), args[5]))
@@ -189,6 +199,11 @@ def _serve(rank: int, largest: str) -> None:
         f"aclnnAdaptiveMaxPool{rank}d", f"adaptive_max_pool{rank}d",
         lambda self, output_size: _adapted_windows(self, rank, each(output_size, rank)),
         lambda output_size: (each(output_size, rank),)))
+    backed(f"adaptive_max_pool{rank}d_backward",
+           f"aclnnAdaptiveMaxPool{rank}dBackward(grad_output, self, narrowed(indices), out)",
+           cast=("grad_output", "self"))
+    more = ", stride, padding" if rank == 3 else ""
+    backed(f"max_unpool{rank}d", f"aclnnMaxUnpool{rank}d(self, indices, output_size{more}, out)", cast=("self",))
     npu(f"_adaptive_avg_pool{rank}d", f"aclnnAdaptiveAvgPool{rank}d(self, each(output_size, {rank}), out)",
         cast=("self",), absent=parts(
             lambda self, output_size: _mean(self, _adapted_windows(self, rank, each(output_size, rank)), None)))

@@ -41,7 +41,19 @@ QUIRKS: Final[tuple[Quirk, ...]] = (
         "aclnnReduceNansum", "aclnnExp", "aclnnLog", "aclnnLog2", "aclnnLog10", "aclnnPolar",
         "aclnnCumprod", "aclnnMaxPool2dWithIndices", "aclnnMaxPool3dWithArgmax", "aclnnAdaptiveMaxPool3d",
         "aclnnAdaptiveAvgPool3d", "aclnnAvgPool3d", "aclnnAvgPool3dBackward", "aclnnIm2col",
-        "aclnnIm2colBackward")],
+        "aclnnIm2colBackward", "aclnnIsPosInf", "aclnnIsNegInf", "aclnnHeaviside", "aclnnLogit",
+        "aclnnMaxPool2dWithIndicesBackward", "aclnnMaxPool3dWithArgmaxBackward", "aclnnAdaptiveMaxPool2dBackward",
+        "aclnnAdaptiveMaxPool3dBackward", "aclnnMaxUnpool2d", "aclnnMaxUnpool3d",
+        *(f"aclnnUpsampleNearestExact{rank}d{back}" for rank in (1, 2, 3) for back in ("", "Backward")),
+        "aclnnUpsampleBilinear2dAA", "aclnnUpsampleBilinear2dAABackward", "aclnnUpsampleBicubic2dAA",
+        "aclnnUpsampleBicubic2dAAGrad", *(f"aclnnForeach{name}" for name in (
+            "Abs Acos AddcdivScalarList AddcdivScalarV2 AddcmulScalarList AddcmulScalarV2 AddListV2 AddScalar "
+            "AddScalarList AddScalarV2 Asin Atan Copy Cos Cosh DivList DivScalar DivScalarList DivScalarV2 Erf Erfc "
+            "Exp Expm1 LerpList LerpScalar Log Log10 Log1p Log2 MaximumList MaximumScalarList MaximumScalarV2 "
+            "MinimumList MinimumScalarList MinimumScalarV2 MulList MulScalar MulScalarList MulScalarV2 Neg Norm "
+            "PowList PowScalarAndTensor PowScalarList PowScalarV2 Reciprocal RoundOffNumberV2 Sigmoid Sign Sin Sinh "
+            "Sqrt SubListV2 SubScalarList SubScalarV2 Tan Tanh ZeroInplace").split()))],
+    Quirk("aclnnUpsampleNearest1dBackward", "", ("910A",), ABSENT, "documented for FLOAT16 alone there"),
 )
 
 # How the matrix unit treats float32, by chip: 0 keeps it, 1 lets it be computed in less.

@@ -42,6 +42,9 @@ npu("max", "aclnnAmax(self, dims(self, none), false, out)", cast=("self",))
 npu("min", "aclnnAmin(self, dims(self, none), false, out)", cast=("self",))
 npu("max.dim", "aclnnMaxDim(self, wrapped(self, dim), keep(self, keepdim), out0, out1)", cast=("self",),
     otherwise=parts(lambda self, dim, keepdim: (self.amax(dim, keepdim), self.argmax(dim, keepdim))))
+npu("aminmax", choose(lambda self, dim, keepdim: dim is None or len(self._shape) == 0, {
+    True: line("aclnnAminmax(self, dims(self, none), keep(self, keepdim), out0, out1)", cast=("self",)),
+    False: line("aclnnAminmaxDim(self, wrapped(self, dim), keepdim, out0, out1)", cast=("self",))}))
 # aclnnMinDim is documented for indices of 32 bits, which 910B does not have.
 npu("min.dim", parts(lambda self, dim, keepdim: (
     self.amin(dim, keepdim), (self.to(uint8) if self.dtype is bool_ else self).argmin(dim, keepdim))))

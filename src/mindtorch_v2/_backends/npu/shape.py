@@ -78,6 +78,16 @@ def _flipped(self: Any, dims: Any) -> Any:
 
 
 npu("flip", "aclnnFlip(self, dims, out)", absent=parts(_flipped))
+
+
+def _plain_roll(self: Any, shifts: Any, dims: Any) -> bool:
+    """Whether every dimension is named, and once."""
+    n = len(self._shape)
+    return len(dims) > 0 and len({wrap_dim(d, n) for d in dims}) == len(dims)
+
+
+npu("roll", choose(_plain_roll, {
+    True: line("aclnnRoll(self, shifts, dims, out)"), False: registry.get("roll").row.fallback}))
 npu("tril", "aclnnTril(self, diagonal, out)", otherwise=by_parts("tril"))
 npu("triu", "aclnnTriu(self, diagonal, out)", otherwise=by_parts("triu"))
 npu("constant_pad_nd", "aclnnConstantPadNd(self, pad, value, out)")

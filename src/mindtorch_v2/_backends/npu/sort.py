@@ -6,7 +6,8 @@ from typing import Any
 from ..._dispatch import registry
 from ..._dtype import int64
 from ..._ops.rules.base import wrap_dim
-from .lines import npu, parts
+from ..._tensor_base import numel
+from .lines import choose, line, npu, parts
 
 _cat = registry.get("cat")
 
@@ -45,3 +46,17 @@ npu("sort", "aclnnSort(self, true, dim, descending, out0, out1)", cast=("self",)
 # `sorted` is documented for true alone: in order is also a legal order of what need not be in order.
 npu("topk", "aclnnTopk(self, k, dim, largest, true, out0, out1)")
 npu("mode", parts(_mode))
+
+
+def _kth_of_vector(self: Any, k: int, dim: int, keepdim: bool) -> Any:
+    """The vendor's results have dimensions."""
+    return tuple(t.reshape(()) for t in registry.get("kthvalue").call((self.reshape((-1,)), k, 0, True)))
+
+
+npu("kthvalue", choose(lambda self, k, dim, keepdim: not self._shape or (len(self._shape) == 1 and not keepdim), {
+    False: line("aclnnKthvalue(self, k, wrapped(self, dim), keepdim, out0, out1)"), True: parts(_kth_of_vector)}))
+for _name, _vendor in (("median", "aclnnMedian"), ("nanmedian", "aclnnNanMedian")):
+    # Without elements the answer is NaN, or an error, by the composition.
+    npu(_name, choose(lambda self: numel(self) == 0, {
+        False: line(f"{_vendor}(self, out)"), True: registry.get(_name).row.fallback}))
+    npu(f"{_name}.dim", f"{_vendor}Dim(self, wrapped(self, dim), keep(self, keepdim), out0, out1)")

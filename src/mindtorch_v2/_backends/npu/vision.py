@@ -7,9 +7,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from ..._dispatch import registry
 from ..._ops.pool import Sliding
 from ..._ops.vision import window_of
-from .lines import npu, parts
+from .lines import choose, line, npu, parts
 from .pool import Ints, Windows, sliding_windows
 
 
@@ -32,6 +33,10 @@ def _col2im(self: Any, output_size: Ints, kernel_size: Ints, dilation: Ints, pad
     return added.reshape(image._shape)
 
 
+# Elements only move: bfloat16, which the vendor's input does not have, goes as float32.
+npu("channel_shuffle", choose(lambda self, groups: len(self._shape) > 7, {
+    False: line("aclnnChannelShuffle(self, groups, out)", cast=("self",)),
+    True: registry.get("channel_shuffle").row.fallback}))
 npu("im2col", "aclnnIm2col(self, each(kernel_size, 2), each(dilation, 2), each(padding, 2), each(stride, 2), out)",
     cast=("self",), absent=parts(_im2col))
 npu("col2im", "aclnnIm2colBackward(self, output_size, each(kernel_size, 2), each(dilation, 2), each(padding, 2), "
