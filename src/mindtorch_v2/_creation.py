@@ -22,7 +22,7 @@ from ._nested import from_data as numbers
 from ._ops import copy as _copy_rows
 from ._ops import create as _rows
 from ._ops.rules.shape import _PIN, placed
-from ._tensor_base import TensorBase, make
+from ._tensor_base import TensorBase, is_number, make
 
 __all__ = [
     "arange", "as_tensor", "asarray", "empty", "empty_like", "empty_strided", "eye", "from_numpy", "frombuffer", "full",
@@ -49,6 +49,7 @@ _ZEROS: Final[Op] = _rows.ZEROS
 _ZEROS_LIKE: Final[Op] = _rows.ZEROS_LIKE
 _TO_COPY: Final[Op] = _copy_rows.TO_COPY
 _SIZE: Final = Arg("size", "int", False, True, 0, "", False, False, False, None)
+_STEPS: Final = Arg("steps", "int", False, False, 0, "", False, False, False, None)
 _STRIDE: Final = Arg("stride", "int", False, True, 0, "", False, False, False, None)
 
 
@@ -110,6 +111,13 @@ def _given(fname: str, **arguments: Any) -> None:
         raise TypeError(f"{fname}() missing {len(missing)} required positional arguments: {', '.join(missing)}")
 
 
+def stray(fname: str, given: tuple[Any, ...], unknown: dict[str, Any]) -> TypeError:
+    """PyTorch's complaint about a keyword that a factory does not have."""
+    from ._dispatch.complaint import unknown_keyword
+
+    return unknown_keyword(fname, tuple([x for x in given if x is not _MISSING and x is not None]), unknown)
+
+
 def _dtype_arg(fname: str, dt: Any) -> Any:
     if dt is None or isinstance(dt, DType):
         return dt
@@ -166,32 +174,40 @@ def _run(o: Op, args: tuple[Any, ...], out: Any, requires_grad: bool) -> Any:
 
 # -- sizes and numbers --------------------------------------------------------------------------------------------
 def empty(*given: Any, size: Any = None, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
-          pin_memory: Any = False, requires_grad: Any = False, memory_format: Any = None) -> Any:
+          pin_memory: Any = False, requires_grad: Any = False, memory_format: Any = None, **unknown: Any) -> Any:
     """empty(*size, *, out=None, dtype=None, layout=strided, device=None, requires_grad=False): uninitialised memory."""
+    if unknown:
+        raise stray("empty", given, unknown)
     args = (_size_from("empty", given, size), _dtype_arg("empty", dtype), layout, _factory_device("empty", device),
             pin_memory, memory_format)
     return _run(_EMPTY, args, out, requires_grad)
 
 
 def zeros(*given: Any, size: Any = None, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
-          pin_memory: Any = False, requires_grad: Any = False) -> Any:
+          pin_memory: Any = False, requires_grad: Any = False, **unknown: Any) -> Any:
     """zeros(*size, *, out=None, dtype=None, layout=strided, device=None, requires_grad=False)"""
+    if unknown:
+        raise stray("zeros", given, unknown)
     args = (_size_from("zeros", given, size), _dtype_arg("zeros", dtype), layout, _factory_device("zeros", device),
             pin_memory)
     return _run(_ZEROS, args, out, requires_grad)
 
 
 def ones(*given: Any, size: Any = None, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
-         pin_memory: Any = False, requires_grad: Any = False) -> Any:
+         pin_memory: Any = False, requires_grad: Any = False, **unknown: Any) -> Any:
     """ones(*size, *, out=None, dtype=None, layout=strided, device=None, requires_grad=False)"""
+    if unknown:
+        raise stray("ones", given, unknown)
     args = (_size_from("ones", given, size), _dtype_arg("ones", dtype), layout, _factory_device("ones", device),
             pin_memory)
     return _run(_ONES, args, out, requires_grad)
 
 
 def full(size: Any = _MISSING, fill_value: Any = _MISSING, *, out: Any = None, dtype: Any = None, layout: Any = None,
-         device: Any = None, pin_memory: Any = False, requires_grad: Any = False) -> Any:
+         device: Any = None, pin_memory: Any = False, requires_grad: Any = False, **unknown: Any) -> Any:
     """full(size, fill_value, *, out=None, dtype=None, layout=strided, device=None, requires_grad=False)"""
+    if unknown:
+        raise stray("full", (size, fill_value), unknown)
     _given("full", size=size, fill_value=fill_value)
     args = (_size_list("full", size), _number("full", "fill_value", 2, fill_value), _dtype_arg("full", dtype), layout,
             _factory_device("full", device), pin_memory)
@@ -199,8 +215,10 @@ def full(size: Any = _MISSING, fill_value: Any = _MISSING, *, out: Any = None, d
 
 
 def empty_strided(size: Any, stride: Any, *, dtype: Any = None, layout: Any = None, device: Any = None,
-                  requires_grad: Any = False, pin_memory: Any = False) -> Any:
+                  requires_grad: Any = False, pin_memory: Any = False, **unknown: Any) -> Any:
     """empty_strided(size, stride, *, dtype=None, layout=strided, device=None, requires_grad=False)"""
+    if unknown:
+        raise stray("empty_strided", (size, stride), unknown)
     fname = "empty_strided"
     args = (need(fname, _SIZE, 1, size), need(fname, _STRIDE, 2, stride), _dtype_arg(fname, dtype), layout,
             _factory_device(fname, device), pin_memory)
@@ -208,8 +226,10 @@ def empty_strided(size: Any, stride: Any, *, dtype: Any = None, layout: Any = No
 
 
 def scalar_tensor(s: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = False,
-                  requires_grad: Any = False) -> Any:
+                  requires_grad: Any = False, **unknown: Any) -> Any:
     """A tensor without dimensions that holds one number."""
+    if unknown:
+        raise stray("scalar_tensor", (s,), unknown)
     fname = "scalar_tensor"
     args = (_number(fname, "s", 1, s), _dtype_arg(fname, dtype), layout, _factory_device(fname, device), pin_memory)
     return _run(_SCALAR_TENSOR, args, None, requires_grad)
@@ -226,8 +246,11 @@ _ARANGE_FORMS: Final = (
 
 
 def arange(*given: Any, start: Any = None, end: Any = None, step: Any = None, out: Any = None, dtype: Any = None,
-           layout: Any = None, device: Any = None, pin_memory: Any = False, requires_grad: Any = False) -> Any:
+           layout: Any = None, device: Any = None, pin_memory: Any = False, requires_grad: Any = False,
+           **unknown: Any) -> Any:
     """arange(start=0, end, step=1, *, out=None, dtype=None, layout=strided, device=None, requires_grad=False)"""
+    if unknown:
+        raise stray("arange", given, unknown)
     n = len(given)
     if n == 1 and end is None and start is None:
         end = given[0]
@@ -249,9 +272,12 @@ def arange(*given: Any, start: Any = None, end: Any = None, step: Any = None, ou
     return _run(_ARANGE, args, out, requires_grad)
 
 
-def linspace(start: Any, end: Any, steps: Any, *, out: Any = None, dtype: Any = None, layout: Any = None,
-             device: Any = None, pin_memory: Any = False, requires_grad: Any = False) -> Any:
+def linspace(start: Any = _MISSING, end: Any = _MISSING, steps: Any = _MISSING, *, out: Any = None, dtype: Any = None,
+             layout: Any = None, device: Any = None, pin_memory: Any = False, requires_grad: Any = False,
+             **unknown: Any) -> Any:
     """linspace(start, end, steps, *, out=None, dtype=None, layout=strided, device=None, requires_grad=False)"""
+    if unknown or not (_is_end(start) and _is_end(end) and convert(_STEPS, steps) is not BAD):
+        raise stray("linspace", (start, end, steps), unknown)
     if isinstance(start, TensorBase) or isinstance(end, TensorBase):
         device = _endpoints_device("linspace", start, end, device)
         start, end = _endpoint(start), _endpoint(end)
@@ -259,6 +285,10 @@ def linspace(start: Any, end: Any, steps: Any, *, out: Any = None, dtype: Any = 
             _int("linspace", "steps", 3, steps), _dtype_arg("linspace", dtype), layout,
             _factory_device("linspace", device), pin_memory)
     return _run(_LINSPACE, args, out, requires_grad)
+
+
+def _is_end(x: Any) -> bool:
+    return isinstance(x, TensorBase) or is_number(x)
 
 
 def _endpoints_device(fname: str, start: Any, end: Any, device: Any) -> Any:
@@ -284,9 +314,12 @@ def _endpoint(x: Any) -> Any:
     return found.item()
 
 
-def logspace(start: Any, end: Any, steps: Any, base: Any = 10.0, *, out: Any = None, dtype: Any = None,
-             layout: Any = None, device: Any = None, pin_memory: Any = False, requires_grad: Any = False) -> Any:
+def logspace(start: Any = _MISSING, end: Any = _MISSING, steps: Any = _MISSING, base: Any = 10.0, *, out: Any = None,
+             dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = False,
+             requires_grad: Any = False, **unknown: Any) -> Any:
     """logspace(start, end, steps, base=10.0, *, out=None, dtype=None, layout=strided, device=None)"""
+    if unknown or not (_is_end(start) and _is_end(end) and convert(_STEPS, steps) is not BAD):
+        raise stray("logspace", (start, end, steps), unknown)
     if isinstance(start, TensorBase) or isinstance(end, TensorBase):
         device = _endpoints_device("logspace", start, end, device)
         start, end = _endpoint(start), _endpoint(end)
@@ -302,9 +335,11 @@ def _int(fname: str, name: str, position: int, x: Any) -> Any:
     return need(fname, Arg(name, "int", False, False, 0, "", False, False, False, None), position, x)
 
 
-def eye(n: Any, m: Any = None, *, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
-        pin_memory: Any = False, requires_grad: Any = False) -> Any:
+def eye(n: Any = _MISSING, m: Any = None, *, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
+        pin_memory: Any = False, requires_grad: Any = False, **unknown: Any) -> Any:
     """eye(n, m=None, *, out=None, dtype=None, layout=strided, device=None, requires_grad=False)"""
+    if unknown or n is _MISSING:
+        raise stray("eye", (n, m), unknown)
     rows = _int("eye", "n", 1, n)
     args = (rows, rows if m is None else _int("eye", "m", 2, m), _dtype_arg("eye", dtype), layout,
             _factory_device("eye", device), pin_memory)
@@ -312,8 +347,10 @@ def eye(n: Any, m: Any = None, *, out: Any = None, dtype: Any = None, layout: An
 
 
 def tril_indices(row: Any, col: Any, offset: Any = 0, *, dtype: Any = None, device: Any = None, layout: Any = None,
-                 pin_memory: Any = False) -> Any:
+                 pin_memory: Any = False, **unknown: Any) -> Any:
     """Row and column numbers of the lower triangle, as a tensor with two rows."""
+    if unknown:
+        raise stray("tril_indices", (row, col, offset), unknown)
     fname = "tril_indices"
     args = (_int(fname, "row", 1, row), _int(fname, "col", 2, col), _int(fname, "offset", 3, offset),
             _dtype_arg(fname, dtype), layout, _factory_device(fname, device), pin_memory)
@@ -321,8 +358,10 @@ def tril_indices(row: Any, col: Any, offset: Any = 0, *, dtype: Any = None, devi
 
 
 def triu_indices(row: Any, col: Any, offset: Any = 0, *, dtype: Any = None, device: Any = None, layout: Any = None,
-                 pin_memory: Any = False) -> Any:
+                 pin_memory: Any = False, **unknown: Any) -> Any:
     """Row and column numbers of the upper triangle, as a tensor with two rows."""
+    if unknown:
+        raise stray("triu_indices", (row, col, offset), unknown)
     fname = "triu_indices"
     args = (_int(fname, "row", 1, row), _int(fname, "col", 2, col), _int(fname, "offset", 3, offset),
             _dtype_arg(fname, dtype), layout, _factory_device(fname, device), pin_memory)
@@ -343,27 +382,35 @@ def _like(o: Op, head: tuple[Any, ...], dtype: Any, layout: Any, device: Any, pi
 
 
 def empty_like(input: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = False,
-               requires_grad: Any = False, memory_format: Any = None) -> Any:
+               requires_grad: Any = False, memory_format: Any = None, **unknown: Any) -> Any:
     """Uninitialised, with the shape and layout of `input`."""
+    if unknown:
+        raise stray("empty_like", (input,), unknown)
     return _like(_EMPTY_LIKE, (input,), dtype, layout, device, pin_memory, memory_format, requires_grad)
 
 
 def zeros_like(input: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = False,
-               requires_grad: Any = False, memory_format: Any = None) -> Any:
+               requires_grad: Any = False, memory_format: Any = None, **unknown: Any) -> Any:
     """Zeros with the shape and layout of `input`."""
+    if unknown:
+        raise stray("zeros_like", (input,), unknown)
     return _like(_ZEROS_LIKE, (input,), dtype, layout, device, pin_memory, memory_format, requires_grad)
 
 
 def ones_like(input: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = False,
-              requires_grad: Any = False, memory_format: Any = None) -> Any:
+              requires_grad: Any = False, memory_format: Any = None, **unknown: Any) -> Any:
     """Ones with the shape and layout of `input`."""
+    if unknown:
+        raise stray("ones_like", (input,), unknown)
     return _like(_ONES_LIKE, (input,), dtype, layout, device, pin_memory, memory_format, requires_grad)
 
 
 def full_like(input: Any = _MISSING, fill_value: Any = _MISSING, *, dtype: Any = None, layout: Any = None,
-              device: Any = None, pin_memory: Any = False, requires_grad: Any = False,
-              memory_format: Any = None) -> Any:
+              device: Any = None, pin_memory: Any = False, requires_grad: Any = False, memory_format: Any = None,
+              **unknown: Any) -> Any:
     """`fill_value` everywhere, with the shape and layout of `input`."""
+    if unknown:
+        raise stray("full_like", (input, fill_value), unknown)
     _given("full_like", input=input, fill_value=fill_value)
     value = _number("full_like", "fill_value", 2, fill_value)
     return _like(_FULL_LIKE, (input, value), dtype, layout, device, pin_memory, memory_format, requires_grad)
@@ -404,8 +451,10 @@ def _copied(t: Any, dt: Any, dev: Any) -> Any:
 
 
 def tensor(data: Any = _MISSING, *, dtype: Any = None, device: Any = None, requires_grad: Any = False,
-           pin_memory: Any = False) -> Any:
+           pin_memory: Any = False, **unknown: Any) -> Any:
     """tensor(data, *, dtype=None, device=None, requires_grad=False): a new leaf with a copy of `data`."""
+    if unknown:
+        raise stray("tensor", (data,), unknown)
     if data is _MISSING:
         _given("tensor", data=data)
     if dtype is not None:
@@ -422,8 +471,10 @@ def tensor(data: Any = _MISSING, *, dtype: Any = None, device: Any = None, requi
     return _finish(t, requires_grad) if requires_grad else t
 
 
-def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Any:
+def as_tensor(data: Any, dtype: Any = None, device: Any = None, **unknown: Any) -> Any:
     """A tensor over `data`, sharing its memory where dtype and device allow."""
+    if unknown:
+        raise stray("as_tensor", (data, dtype, device), unknown)
     dt = _dtype_arg("as_tensor", dtype)
     dev = _factory_device("as_tensor", device)
     if isinstance(data, TensorBase):
@@ -446,9 +497,11 @@ def _converted(t: Any, dt: Any, dev: Any) -> Any:
     return _copied(t, dt, where)
 
 
-def asarray(obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | None = None,
-            requires_grad: Any = False) -> Any:
+def asarray(obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | None = None, requires_grad: Any = False,
+            **unknown: Any) -> Any:
     """A tensor over `obj`, sharing its memory unless that is impossible or `copy` is True."""
+    if unknown:
+        raise stray("asarray", (obj,), unknown)
     dt = _dtype_arg("asarray", dtype)
     dev = _factory_device("asarray", device)
     if isinstance(obj, TensorBase):
@@ -551,8 +604,10 @@ def _warn_read_only(kind: str) -> None:
 
 
 def frombuffer(buffer: Any = _MISSING, *, dtype: Any = _MISSING, count: Any = -1, offset: Any = 0,
-               requires_grad: Any = False) -> Any:
+               requires_grad: Any = False, **unknown: Any) -> Any:
     """A one-dimensional tensor over the memory of an object with the buffer protocol."""
+    if unknown:
+        raise stray("frombuffer", (buffer,), unknown)
     _given("frombuffer", buffer=buffer, dtype=dtype)
     dt = _dtype_arg("frombuffer", dtype)
     try:

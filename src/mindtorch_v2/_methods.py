@@ -28,7 +28,7 @@ from ._layout import contiguous_format
 from ._ops import create as _rows
 from ._ops.rules.shape import check_options
 from ._ops.view import CONTIGUOUS
-from ._tensor_base import HOT
+from ._tensor_base import HOT, TensorBase
 
 
 # -- conversions --------------------------------------------------------------------------------------------------
@@ -122,6 +122,8 @@ def record_stream(self: Any, stream: Any) -> None:
 
 def type_as(self: Any, other: Any) -> Any:
     """This tensor with the dtype and device of `other`."""
+    if not isinstance(other, TensorBase):
+        raise TypeError(f"type_as(): argument 'other' (position 1) must be Tensor, not {type_name(other)}")
     return convert(self, other._dtype, other._device)
 
 

@@ -21,6 +21,7 @@ from ._creation import (
     _number,
     _sizes,
     empty,
+    stray,
 )
 from ._device import CPU, device
 from ._dispatch.binding import plain_ints
@@ -30,7 +31,7 @@ from ._dtype import uint8
 from ._ops import random as _rows
 from ._ops.rules.random import check_std
 from ._ops.rules.shape import placed
-from ._tensor_base import TensorBase, make
+from ._tensor_base import TensorBase, is_number, make
 
 __all__ = [
     "Generator", "bernoulli", "default_generator", "get_rng_state", "initial_seed", "manual_seed", "normal", "rand",
@@ -220,8 +221,10 @@ _rand, _randn = _rows.RAND.call, _rows.RANDN.call
 
 # -- factories ----------------------------------------------------------------------------------------------------
 def rand(*given: Any, size: Any = None, generator: Any = None, out: Any = None, dtype: Any = None, layout: Any = None,
-         device: Any = None, pin_memory: Any = False, requires_grad: bool = False) -> Any:
+         device: Any = None, pin_memory: Any = False, requires_grad: bool = False, **unknown: Any) -> Any:
     """rand(*size, *, generator=None, out=None, dtype=None, ...): uniform in [0, 1)."""
+    if unknown or (not given and size is None):
+        raise stray("rand", given, unknown)
     if (generator is dtype is device is layout is out is None and not requires_grad and not pin_memory
             and plain_ints(given)):
         return _rand((given, None, None, None, current_default_device(), None))
@@ -233,8 +236,10 @@ def rand(*given: Any, size: Any = None, generator: Any = None, out: Any = None, 
 
 
 def randn(*given: Any, size: Any = None, generator: Any = None, out: Any = None, dtype: Any = None, layout: Any = None,
-          device: Any = None, pin_memory: Any = False, requires_grad: bool = False) -> Any:
+          device: Any = None, pin_memory: Any = False, requires_grad: bool = False, **unknown: Any) -> Any:
     """randn(*size, *, generator=None, out=None, dtype=None, ...): normal with mean 0 and deviation 1."""
+    if unknown or (not given and size is None):
+        raise stray("randn", given, unknown)
     if (generator is dtype is device is layout is out is None and not requires_grad and not pin_memory
             and plain_ints(given)):
         return _randn((given, None, None, None, current_default_device(), None))
@@ -247,8 +252,10 @@ def randn(*given: Any, size: Any = None, generator: Any = None, out: Any = None,
 
 def randint(*given: Any, low: Any = None, high: Any = None, size: Any = None, generator: Any = None, out: Any = None,
             dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = False,
-            requires_grad: bool = False) -> Any:
+            requires_grad: bool = False, **unknown: Any) -> Any:
     """randint(low=0, high, size, *, generator=None, out=None, dtype=None, ...): integers in [low, high)."""
+    if unknown:
+        raise stray("randint", given, unknown)
     values = list(given)
     if size is None and values and not isinstance(values[-1], int):
         size = values.pop()
@@ -257,6 +264,8 @@ def randint(*given: Any, low: Any = None, high: Any = None, size: Any = None, ge
     if low is None and values:
         low = values.pop()
     if values or high is None or not isinstance(size, (list, tuple)):
+        if size is not None and low is None and len(given) == 2 and isinstance(high, int):
+            raise TypeError(f"randint(): argument 'size' (position 2) must be tuple of ints, not {type_name(size)}")
         if size is None and low is not None:
             raise TypeError(f"randint(): argument 'size' (position {len(given)}) must be tuple of ints, not "
                             f"{type_name(given[-1])}")
@@ -273,8 +282,10 @@ def randint(*given: Any, low: Any = None, high: Any = None, size: Any = None, ge
 
 
 def randperm(n: int, *, generator: Any = None, out: Any = None, dtype: Any = None, layout: Any = None,
-             device: Any = None, pin_memory: Any = False, requires_grad: bool = False) -> Any:
+             device: Any = None, pin_memory: Any = False, requires_grad: bool = False, **unknown: Any) -> Any:
     """randperm(n, *, generator=None, out=None, dtype=torch.int64, ...): 0 .. n-1 in random order."""
+    if unknown:
+        raise stray("randperm", (n,), unknown)
     args = (_int("randperm", "n", 1, n), _generator("randperm", generator),
             _dtype_arg("randperm", dtype if out is None else out._dtype), layout, _factory_device("randperm", device),
             pin_memory)
@@ -282,21 +293,27 @@ def randperm(n: int, *, generator: Any = None, out: Any = None, dtype: Any = Non
 
 
 def rand_like(input: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = False,
-              requires_grad: bool = False, memory_format: Any = None) -> Any:
+              requires_grad: bool = False, memory_format: Any = None, **unknown: Any) -> Any:
     """`rand` with the shape and layout of `input`."""
+    if unknown:
+        raise stray("rand_like", (input,), unknown)
     return _like(_rows.RAND_LIKE, (input,), dtype, layout, device, pin_memory, memory_format, requires_grad)
 
 
 def randn_like(input: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = False,
-               requires_grad: bool = False, memory_format: Any = None) -> Any:
+               requires_grad: bool = False, memory_format: Any = None, **unknown: Any) -> Any:
     """`randn` with the shape and layout of `input`."""
+    if unknown:
+        raise stray("randn_like", (input,), unknown)
     return _like(_rows.RANDN_LIKE, (input,), dtype, layout, device, pin_memory, memory_format, requires_grad)
 
 
 def randint_like(input: Any, *given: Any, low: Any = None, high: Any = None, dtype: Any = None, layout: Any = None,
-                 device: Any = None, pin_memory: Any = False, requires_grad: bool = False,
-                 memory_format: Any = None) -> Any:
+                 device: Any = None, pin_memory: Any = False, requires_grad: bool = False, memory_format: Any = None,
+                 **unknown: Any) -> Any:
     """randint_like(input, low=0, high, *, ...): `randint` with the shape and layout of `input`."""
+    if unknown:
+        raise stray("randint_like", (input, *given), unknown)
     values = list(given)
     if high is None and values:
         high = values.pop()
@@ -309,10 +326,14 @@ def randint_like(input: Any, *given: Any, low: Any = None, high: Any = None, dty
     return _like(_rows.RANDINT_LIKE, head, dtype, layout, device, pin_memory, memory_format, requires_grad)
 
 
-def bernoulli(input: Any, p: Any = None, *, generator: Any = None, out: Any = None) -> Any:
+def bernoulli(input: Any, p: Any = None, *, generator: Any = None, out: Any = None, **unknown: Any) -> Any:
     """bernoulli(input, *, generator=None, out=None): 1 with the probability given by each element."""
+    if unknown:
+        raise stray("bernoulli", (input, p), unknown)
     g = _generator("bernoulli", generator)
     if p is not None:
+        if not isinstance(p, TensorBase) and not is_number(p):
+            raise stray("bernoulli", (input, p), unknown)
         return _rows.BERNOULLI_P.call((input, p if isinstance(p, TensorBase) else float(p), g))
     if out is not None:
         return _rows.BERNOULLI.row.out_op.call((input, g, out))
@@ -320,8 +341,11 @@ def bernoulli(input: Any, p: Any = None, *, generator: Any = None, out: Any = No
 
 
 def normal(mean: Any, std: Any = 1.0, size: Any = None, *, generator: Any = None, out: Any = None, dtype: Any = None,
-           layout: Any = None, device: Any = None, pin_memory: Any = False, requires_grad: bool = False) -> Any:
+           layout: Any = None, device: Any = None, pin_memory: Any = False, requires_grad: bool = False, **unknown:
+           Any) -> Any:
     """normal(mean, std, size=None, *, generator=None, out=None, ...): means and deviations are tensors or numbers."""
+    if unknown:
+        raise stray("normal", (mean, std, size), unknown)
     g = _generator("normal", generator)
     if isinstance(mean, TensorBase) or isinstance(std, TensorBase):
         values = (mean if isinstance(mean, TensorBase) else float(mean),
@@ -329,6 +353,8 @@ def normal(mean: Any, std: Any = 1.0, size: Any = None, *, generator: Any = None
         if out is not None:
             return _rows.NORMAL_OF.row.out_op.call((*values, g, out))
         return _rows.NORMAL_OF.call((*values, g))
+    if size is None and not is_number(mean):
+        raise TypeError(f"normal(): argument 'mean' (position 1) must be Tensor, not {type_name(mean)}")
     if size is None:
         raise TypeError('normal() missing 1 required positional arguments: "size"')
     a, b = float(_number("normal", "mean", 1, mean)), float(_number("normal", "std", 2, std))

@@ -13,34 +13,25 @@ from .._tensor_base import TensorBase, is_number
 from .op import Op, plain_name, type_name
 from .schema import Arg
 
-_KIND_TEXT: Final[dict[str, str]] = {
-    "Tensor": "Tensor", "Scalar": "Number", "int": "int", "float": "float", "bool": "bool", "str": "str",
-    "ScalarType": "torch.dtype", "Device": "torch.device", "Layout": "torch.layout",
-    "MemoryFormat": "torch.memory_format",
-    "Generator": "torch.Generator", "Storage": "Storage",
-}
 # NumPy's names for PyTorch's parameters.
 _ALIASES: Final[dict[str, str]] = {
     "axis": "dim", "keepdims": "keepdim", "x": "input", "a": "input", "x1": "input", "x2": "other",
 }
 
 
-def kind_text(a: Arg) -> str:
-    if a.is_list:
-        return "tuple of " + _KIND_TEXT[a.kind] + "s"
-    return _KIND_TEXT[a.kind]
-
-
 def refuse(fname: str, a: Arg, position: int, value: object) -> TypeError:
+    """PyTorch's complaint about an argument, from the call it came with where that is a public function's."""
+    from .complaint import kind_text, of_call
+
     where = f" (position {position})" if position > 0 else ""
     name = "input" if a.name == "self" else a.name
+    text = kind_text(a)
     if a.is_list and isinstance(value, (tuple, list)):
         for i, v in enumerate(value):
             if not _element_fits(a, v):
-                return TypeError(f"{fname}(): argument '{name}'{where} must be {kind_text(a)}, but found element "
-                                 "of type "
-                                 f"{type_name(v)} at pos {i}")
-    return TypeError(f"{fname}(): argument '{name}'{where} must be {kind_text(a)}, not {plain_name(value)}")
+                return of_call(fname, TypeError(f"{fname}(): argument '{name}'{where} must be {text}, but found "
+                                                f"element of type {type_name(v)} at pos {i}"))
+    return of_call(fname, TypeError(f"{fname}(): argument '{name}'{where} must be {text}, not {plain_name(value)}"))
 
 
 def _element_fits(a: Arg, v: object) -> bool:
@@ -173,8 +164,15 @@ def collect(fname: str, a: Arg, given: tuple[Any, ...], kw: dict[str, Any]) -> A
         first = given[0]
         if type(first) is not int and (isinstance(first, (tuple, list)) or not hasattr(first, "__index__")):
             return need(fname, a, 1, first)
-    elif len(given) == 0 and a.name in kw:
-        return need(fname, a, 0, kw.pop(a.name))
+    elif len(given) == 0:
+        if a.name in kw:
+            value = need(fname, a, 0, kw[a.name])
+            del kw[a.name]
+            return value
+        if not a.has_default:
+            from .complaint import of_call
+
+            raise of_call(fname, TypeError(f'{fname}() missing 1 required positional arguments: "{a.name}"'))
     for x in given:
         if type(x) is not int:
             return need(fname, a, 1, given)
@@ -206,7 +204,8 @@ def bind(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any], varargs: bool) -
                 return None
             got = convert(a, value)
             if got is BAD:
-                if varargs and i == n - 1 and a.is_list and a.kind == "int" and isinstance(value, int):
+                if (varargs and i == n - 1 and a.is_list and a.kind == "int" and isinstance(value, int)
+                        and not isinstance(value, bool)):
                     got = (value,)
                 else:
                     return None
@@ -268,17 +267,9 @@ class Overloads:
 
     def mismatch(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> TypeError:
         """PyTorch's account of what was given and what would have been accepted."""
-        if len(self.ops) == 1:
-            single = single_error(self.name, self.ops[0], args, kwargs)
-            if single is not None:
-                return single
-        shown = [type_name(a) for a in (args[1:] if self.method else args)]
-        shown += [f"{k}={type_name(v)}" for k, v in kwargs.items()]
-        lines = [f" * ({signature_text(op)})" for op in self.ops]
-        return TypeError(f"{self.name}() received an invalid combination of arguments - got ({', '.join(shown)}), "
-                         "but expected "
-                         + ("one of:\n" if len(self.ops) > 1 else "") + "\n".join(lines).removeprefix(
-                             " * " if len(self.ops) == 1 else "") + "\n")
+        from .complaint import complaint
+
+        return complaint(self.name, self.ops, self.method, args[1:] if self.method else args, kwargs)
 
 
 def only_tensors(args: tuple[Any, ...]) -> bool:
@@ -286,51 +277,6 @@ def only_tensors(args: tuple[Any, ...]) -> bool:
         if not isinstance(a, TensorBase):
             return False
     return True
-
-
-def signature_text(op: Op) -> str:
-    parts: list[str] = []
-    star = False
-    for i, a in enumerate(op.schema.args):
-        if a.kwonly and not star:
-            parts.append("*")
-            star = True
-        name = "input" if a.name == "self" and i == 0 else a.name
-        text = f"{kind_text(a)} {name}"
-        if a.has_default:
-            text += f" = {a.default}"
-        parts.append(text)
-    return ", ".join(parts)
-
-
-def single_error(fname: str, op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> TypeError | None:
-    """The precise complaint when there is only one signature."""
-    schema = op.schema.args
-    names = [("input" if a.name == "self" else a.name) for a in schema]
-    positional = [a for a in schema if not a.kwonly]
-    for k in kwargs:
-        if k not in names and k != "self" and _ALIASES.get(k, "") not in names:
-            return TypeError(f"{fname}() got an unexpected keyword argument '{k}'")
-    if len(args) > len(positional):
-        return TypeError(f"{fname}() takes {len(positional)} positional argument{'s' if len(positional) != 1 else ''} "
-                         f"but {len(args)} were given")
-    missing: list[str] = []
-    for i, a in enumerate(schema):
-        if i < len(args) and not a.kwonly:
-            got = convert(a, args[i])
-            if got is BAD or (a.is_tensor and got is not None and not isinstance(got, TensorBase)
-                              and not (op.numbers >> i) & 1):
-                return refuse(fname, a, i + 1, args[i])
-            if names[i] in kwargs:
-                return TypeError(f"{fname}() got multiple values for argument '{names[i]}'")
-        elif names[i] in kwargs:
-            if convert(a, kwargs[names[i]]) is BAD:
-                return refuse(fname, a, 0, kwargs[names[i]])
-        elif not a.has_default:
-            missing.append(f'"{names[i]}"')
-    if missing:
-        return TypeError(f"{fname}() missing {len(missing)} required positional arguments: {', '.join(missing)}")
-    return None
 
 
 def call_out(op: Op, args: tuple[Any, ...], out: Any) -> Any:

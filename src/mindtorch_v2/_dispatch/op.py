@@ -300,9 +300,12 @@ class Op(OpBase):
             return 0
         if a is not None and hasattr(type(a), "__torch_function__"):
             return PYTHON
+        from .complaint import of_call
+
         arg = self.schema.args[i]
-        raise TypeError(
-            f"{self.title()}(): argument '{shown_name(arg, i)}' (position {i + 1}) must be Tensor, not {plain_name(a)}")
+        raise of_call(self.title(), TypeError(
+            f"{self.title()}(): argument '{shown_name(arg, i)}' (position {i + 1}) must be Tensor, not "
+            f"{plain_name(a)}"))
 
     def title(self) -> str:
         """The name a user called."""

@@ -71,7 +71,8 @@ def spreads(o: Op, is_method: bool) -> bool:
     positional = [a for a in o.schema.args if not a.kwonly]
     if is_method:
         positional = positional[1:]
-    return len(positional) == 1 and positional[0].is_list and positional[0].kind == "int"
+    # Where one int stands for a list of one, several never stand for a longer one.
+    return len(positional) == 1 and positional[0].is_list and positional[0].kind == "int" and positional[0].size == 0
 
 
 def _several(name: str, overloads: Overloads, is_method: bool) -> Callable[..., Any]:
@@ -117,7 +118,7 @@ def _single(name: str, o: Op, is_method: bool, overloads: Overloads) -> Callable
         elif i > 0:
             # It may come under NumPy's name instead, or be missing: Python must not answer for us.
             place.append(f"{n}=_M")
-            body.append(f"    if {n} is _M:\n        raise _missing(_overloads, {n!r}, {shown[0]})")
+            body.append(f"    if {n} is _M:\n        raise _missing(_overloads, {n!r})")
         else:
             place.append(n)
         body.extend(_convert(name, a, i, n, is_method))
@@ -182,11 +183,11 @@ def _too_many(fname: str, accepted: int, is_method: bool) -> TypeError:
                      f"{'were' if given != 1 else 'was'} given")
 
 
-def _missing(overloads: Overloads, name: str, first: Any) -> TypeError:
+def _missing(overloads: Overloads, name: str) -> TypeError:
     """A required argument was left out. PyTorch names it where there is one signature, else shows what was given."""
-    if registry.OPS[overloads.ops[0].name].numbers:
-        return overloads.mismatch((first,), {})
-    return TypeError(f'{overloads.name}() missing 1 required positional arguments: "{name}"')
+    from .._dispatch.complaint import of_call
+
+    return of_call(overloads.name, TypeError(f'{overloads.name}() missing 1 required positional arguments: "{name}"'))
 
 
 def _again(fn: Callable[..., Any], overloads: Overloads, given: dict[str, Any], kw: dict[str, Any]) -> Any:

@@ -129,6 +129,8 @@ def from_function(name: str, function: Any, is_method: bool) -> str:
         return f"def {name}({'self, ' if is_method else ''}*args: Any, **kwargs: Any) -> {result(name, '')}: ..."
     shown: list[str] = []
     for i, p in enumerate(given.parameters.values()):
+        if p.kind is p.VAR_KEYWORD and p.name == "unknown":  # it is there to be refused
+            continue
         text = "" if p.annotation is p.empty else str(p.annotation)
         mark = "*" if p.kind is p.VAR_POSITIONAL else "**" if p.kind is p.VAR_KEYWORD else ""
         if p.kind is p.KEYWORD_ONLY and not any(one.startswith("*") for one in shown):

@@ -5,8 +5,8 @@ from typing import Any
 
 from .._backends.common import transfer
 from .._backends.common import view as v
-from .._dispatch.binding import need
-from .._dispatch.op import Kernel, Op
+from .._dispatch.binding import BAD, convert, need
+from .._dispatch.op import Kernel, Op, plain_name
 from .._layout import contiguous_format
 from .._tensor_base import is_contiguous, numel
 from . import copy
@@ -246,7 +246,12 @@ def squeeze(self: Any, dim: Any = None) -> Any:
         return SQUEEZE_DIM.call((self, dim))
     if isinstance(dim, (list, tuple)):
         return SQUEEZE_DIMS.call((self, need("squeeze", SQUEEZE_DIMS.schema.args[1], 1, dim)))
-    return SQUEEZE_DIM.call((self, need("squeeze", SQUEEZE_DIM.schema.args[1], 1, dim)))
+    got = convert(SQUEEZE_DIM.schema.args[1], dim)
+    if got is BAD:
+        from .._dispatch.complaint import complaint
+
+        raise complaint("squeeze", [SQUEEZE, SQUEEZE_DIM, SQUEEZE_DIMS], True, (dim,), {})
+    return SQUEEZE_DIM.call((self, got))
 
 
 # -- any geometry -------------------------------------------------------------------------------------------------
@@ -294,13 +299,40 @@ SPLIT_SIZES: Op = _served_by(
          layout=v.split_with_sizes, grad=dict(self=lambda grads, dim: _cat(grads, dim))), v.PiecesKernel(v.SPLIT_SIZES))
 
 
-def split_method(self: Any, split_size: Any, dim: int = 0) -> Any:
+def split_method(self: Any, split_size: Any, dim: Any = 0) -> Any:
     """split(split_size, dim=0): views of `split_size` elements each, or of the sizes in a list."""
+    if type(dim) is not int:
+        dim = _dim_of_split(self, split_size, dim)
     if type(split_size) is int:
         return SPLIT.call((self, split_size, dim))
-    if isinstance(split_size, (list, tuple)):
-        return SPLIT_SIZES.call((self, need("split_with_sizes", _SPLIT_SIZES_ARG, 2, split_size), dim))
-    return SPLIT.call((self, need("split", _SPLIT_SIZE_ARG, 2, split_size), dim))
+    size = convert(_SPLIT_SIZE_ARG, split_size)
+    if size is BAD:
+        return SPLIT_SIZES.call((self, _parts(split_size), dim))
+    return SPLIT.call((self, size, dim))
+
+
+def _parts(sizes: Any) -> Any:
+    """The sizes of pieces; PyTorch asks for a sequence before it looks at what is in it."""
+    got = convert(_SPLIT_SIZES_ARG, sizes)
+    if got is not BAD:
+        return got
+    found = [i for i, x in enumerate(sizes) if not hasattr(x, "__index__")] if isinstance(sizes, (list, tuple)) else []
+    if found and found[0] > 0:
+        raise TypeError(f"split_with_sizes(): argument 'split_sizes' failed to unpack the object at pos {found[0] + 1} "
+                        f"with error \"type must be tuple of ints,but got {plain_name(sizes[found[0]])}\"")
+    return need("split_with_sizes", _SPLIT_SIZES_ARG, 2, sizes)
+
+
+def _dim_of_split(self: Any, sizes: Any, dim: Any) -> int:
+    got = convert(_SPLIT_DIM_ARG, dim)
+    if got is not BAD:
+        return int(got)
+    if convert(_SPLIT_SIZE_ARG, sizes) is BAD:
+        return int(need("split_with_sizes", _SPLIT_DIM_ARG, 3, dim))
+    raise TypeError("split() received an invalid combination of arguments - got "
+                    f"(Tensor, {plain_name(sizes)}, {plain_name(dim)}), but expected one of:\n"
+                    " * (Tensor input, int split_size, int dim = 0)\n"
+                    " * (Tensor input, tuple of ints split_size, int dim = 0)\n")
 
 
 def split(tensor: Any, split_size_or_sections: Any, dim: int = 0) -> Any:
@@ -310,6 +342,7 @@ def split(tensor: Any, split_size_or_sections: Any, dim: int = 0) -> Any:
 
 _SPLIT_SIZE_ARG = SPLIT.schema.args[1]
 _SPLIT_SIZES_ARG = SPLIT_SIZES.schema.args[1]
+_SPLIT_DIM_ARG = SPLIT.schema.args[2]
 
 
 def _stack(grads: Any, dim: int) -> Any:
