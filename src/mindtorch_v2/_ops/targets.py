@@ -10,12 +10,13 @@ from collections.abc import Callable
 from typing import Any
 
 from .._dispatch.op import Op
-from .rules.targets import CAST, Target
+from .rules.targets import AS_IS, CAST, TURNED, Target
 
 # One for all results, one for each, or what depends on the arguments.
-Entry = Target | tuple[Target, ...] | Callable[..., Target]
+Entry = Target | tuple[Target, ...] | Callable[..., Target | tuple[Target, ...]]
 
 EXACT = Target("same", "Expected out tensor to have dtype {c_want}, but got {c_got} instead")
+MATRIX = Target("same", EXACT.text, order="column")
 UNARY = Target("same", "Found dtype {got} but expected {want}")
 SCALAR_TYPE = Target("same", "expected scalar_type {want} but found {got}")
 DOT = Target("same", "result dtype {got} does not match input dtype {want}")
@@ -35,16 +36,16 @@ MATCHING = Target("same", "Expected the dtype for input and out to match, but go
                   "for out's dtype.")
 QUANTILE = Target("same", "quantile() out tensor must be same dtype as the input tensor")
 HIST = Target("same", "torch.histogram: input tensor and hist tensor should have the same dtype, but got input "
-              "{c_want} and hist {c_got}")
+              "{c_want} and hist {c_got}", last=True)
 EDGES = Target("same", "torch.histogram: input tensor and bin_edges tensor should have the same dtype, but got input "
                "{c_want} and bin_edges {c_got} for dimension 0")
 DENSE = Target("same", "expected scalar type {want} but found {got}")
 
 
-def safely(where: str, what: str = "result") -> Target:
+def safely(where: str, what: str = "result", order: str = "") -> Target:
     """Linear algebra's words for a dtype that the result cannot be cast to."""
     return Target("cast", f"{where}: Expected {what} to be safely castable from {{want}} dtype, but got {what} with "
-                          "dtype {got}")
+                          "dtype {got}", order=order)
 
 
 def boolean(name: str) -> Target:
@@ -78,8 +79,15 @@ def _inner(self: Any, other: Any) -> Target:
 def _inverse_fft(name: str) -> Callable[..., Target]:
     """Of real numbers it is a forward transform, and its conjugate is written by an operator of one operand."""
     either = Target("complex", f"{name} expects a complex output tensor, but got {{got}}")
-    real = Target("same", f"{name} expects a complex output tensor, but got {{got}}", on_complex=UNARY.text)
+    real = Target("same", either.text, on_complex=UNARY.text, order="result")
     return lambda self, *rest: either if self._dtype.is_complex else real
+
+
+def _mode(self: Any, dim: int, keepdim: bool) -> tuple[Target, ...]:
+    # The reduced dimension is put back before the targets are resized, and taken away again.
+    shown = AS_IS if keepdim else dim % max(len(self._shape), 1)
+    return tuple(Target("same", f"expected scalar type '{{want}}' but got '{{got}}' for {what} output", shown=shown,
+                        quiet=not self._shape) for what in ("values", "indices"))
 
 
 def _search(*args: Any) -> Target:
@@ -90,19 +98,25 @@ def _search(*args: Any) -> Target:
 
 TABLE: dict[str, Entry] = {
     **dict.fromkeys(
-        """addmm addmv alias_copy argmax argmin as_strided_copy avg_pool1d avg_pool2d avg_pool3d baddbmm bmm cross det
-        diagonal_copy diag_embed expand_copy gather index_add index_copy index_reduce inverse isin linalg_cholesky
-        linalg_cholesky_ex linalg_cross linalg_det linalg_eigh linalg_eigvalsh linalg_inv linalg_inv_ex linalg_lu
-        linalg_lu_factor linalg_lu_factor_ex linalg_lu_solve linalg_qr linalg_slogdet linalg_solve linalg_solve_ex
-        linalg_svd linalg_svdvals linalg_vector_norm linear log_softmax lu_solve lu_unpack max.dim min.dim mm msort
-        permute_copy qr renorm scatter scatter_add scatter_reduce slice_scatter slogdet softmax sort special_log_softmax
-        special_softmax squeeze_copy svd t_copy take_along_dim topk transpose_copy triangular_solve tril triu
-        unfold_copy unsqueeze_copy view_copy _softmax _log_softmax aminmax""".split(), EXACT),
+        """addmm addmv alias_copy argmax argmin as_strided_copy avg_pool1d avg_pool2d avg_pool3d baddbmm bmm det
+        diagonal_copy diag_embed expand_copy index_add index_copy index_reduce isin linalg_cholesky_ex linalg_det
+        linalg_eigvalsh linalg_inv_ex linalg_ldl_factor_ex linalg_ldl_solve linalg_lu linalg_lu_factor_ex
+        linalg_lu_solve linalg_qr linalg_slogdet
+        linalg_solve linalg_solve_ex linalg_svdvals linalg_vector_norm linear log_softmax lu_unpack max.dim min.dim mm
+        msort permute_copy renorm scatter scatter_add scatter_reduce slice_scatter slogdet softmax sort
+        special_log_softmax special_softmax squeeze_copy t_copy topk transpose_copy tril triu unfold_copy
+        unsqueeze_copy view_copy _softmax _log_softmax aminmax""".split(), EXACT),
     **dict.fromkeys(
         """abs bitwise_not ceil _conj_physical fix floor frac gelu hardshrink neg round sgn sign softplus softshrink
         trunc""".split(), UNARY),
     **dict.fromkeys("cummax cummin logcumsumexp".split(), SCALAR_TYPE),
     **dict.fromkeys("dot vdot".split(), DOT),
+    **dict.fromkeys("inverse linalg_inv linalg_cholesky lu_solve qr triangular_solve".split(), MATRIX),
+    **dict.fromkeys("linalg_lu_factor linalg_ldl_factor".split(), (MATRIX, EXACT)),
+    "linalg_svd": (MATRIX, EXACT, MATRIX),
+    "linalg_eigh": (Target("same", EXACT.text, last=True), MATRIX),
+    "svd": (MATRIX, EXACT, Target("same", EXACT.text, shown=TURNED)),
+    **dict.fromkeys("cross linalg_cross gather take_along_dim".split(), Target("same", EXACT.text, apart=True)),
     "mv": MV,
     "matmul": _matmul,
     "diff": _diff,
@@ -136,13 +150,16 @@ TABLE: dict[str, Entry] = {
     "linalg_tensorinv": safely("tensorinv"),
     "linalg_tensorsolve": safely("tensorsolve"),
     "cholesky": safely("cholesky"),
-    "cholesky_inverse": safely("cholesky_inverse"),
-    "cholesky_solve": safely("cholesky_solve"),
+    "cholesky_inverse": safely("cholesky_inverse", order="full"),
+    "cholesky_solve": safely("cholesky_solve", order="row"),
+    "linalg_householder_product": safely("torch.linalg.householder_product", order="full"),
+    "ormqr": Target("same", "torch.ormqr: Expected input and result to have the same dtype, but input has dtype{want} "
+                    "and result has dtype {got}", order="full"),
     "linalg_eigvals": safely("torch.linalg.eigvals", "eigenvalues"),
-    "linalg_eig": (safely("torch.linalg.eig", "eigenvalues"), safely("torch.linalg.eig", "eigenvectors")),
-    "geqrf": (safely("torch.geqrf", "a"), safely("torch.geqrf", "tau")),
+    "linalg_eig": (safely("torch.linalg.eig", "eigenvalues"), safely("torch.linalg.eig", "eigenvectors", "full")),
+    "geqrf": (safely("torch.geqrf", "a", "full"), safely("torch.geqrf", "tau")),
     # PyTorch names the residuals after the solution.
-    "linalg_lstsq": (safely("torch.linalg.lstsq", "solution"), safely("torch.linalg.lstsq", "solution"),
+    "linalg_lstsq": (safely("torch.linalg.lstsq", "solution", "full"), safely("torch.linalg.lstsq", "solution"),
                      safely("torch.linalg.lstsq", "rank"), safely("torch.linalg.lstsq", "singular_values")),
     **{f"fft_{name}": Target("complex", f"{name} expects a complex output tensor, but got {{got}}")
        for name in ("fft", "rfft")},
@@ -162,7 +179,7 @@ TABLE: dict[str, Entry] = {
                         on_complex="heaviside is not yet implemented for complex tensors."),
     "histc": HIST,
     "histogram": (HIST, EDGES),
-    "index_select": Target("same", "index_select(): self and result must have the same scalar type"),
+    "index_select": Target("same", "index_select(): self and result must have the same scalar type", apart=True),
     "masked_select": Target("same", "masked_select(): self and result must have the same scalar type"),
     "kthvalue": (Target("same", "output values must be of same type as input"),
                  Target("same", "output indices must be of scalar type Long")),
@@ -172,15 +189,14 @@ TABLE: dict[str, Entry] = {
                "{t_got} does not equal {t_want} (while checking arguments for median)"),
         Target("same", "Expected tensor for argument #1 'indices' to have scalar type Long; but got {t_got} instead "
                "(while checking arguments for median)"))),
-    "mode": (Target("same", "expected scalar type '{want}' but got '{got}' for values output"),
-             Target("same", "expected scalar type '{want}' but got '{got}' for indices output")),
+    "mode": _mode,
     "mvlgamma": Target("cast", "mvlgamma: result type {want} can't be cast to the desired output type {want}"),
     "nan_to_num": Target("same", "nan_to_num: dtype of out: {got} should be same as input: {want}"),
-    "narrow_copy": Target("same", "Expected self.dtype() == output.dtype() " + _UNSAID),
+    "narrow_copy": Target("same", "Expected self.dtype() == output.dtype() " + _UNSAID, quiet=True),
     "nonzero": Target("same", "nonzero: Expected out tensor to have scalar type {want} but got scalar type{got}"),
     **dict.fromkeys("bucketize searchsorted".split(), _search),
     "take": Target("same", "take(): self and out expected to have the same dtype, but got self.dtype = {want} and "
-                   "out.dtype = {got}"),
+                   "out.dtype = {got}", apart=True),
     "where": Target("same", "Expected out type to be {want} but got {got}"),
 }
 
@@ -192,5 +208,10 @@ def find(op: Op) -> tuple[Target, ...] | Callable[..., tuple[Target, ...]]:
         return entry
     if isinstance(entry, Target):
         return (entry,) * len(op.schema.returns)
-    chosen = entry
-    return lambda *args: (chosen(*args),) * len(op.schema.returns)
+    choose = entry
+
+    def chosen(*args: Any) -> tuple[Target, ...]:
+        found = choose(*args)
+        return found if isinstance(found, tuple) else (found,) * len(op.schema.returns)
+
+    return chosen

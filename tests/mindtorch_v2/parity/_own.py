@@ -406,23 +406,28 @@ OTHER_META_ERRORS: dict[str, str] = {
     "softshrink": "the check is the cpu kernel's: lambda",
 }
 
-# Kinds of out= that an operator and PyTorch's treat differently, found by running `test_out_rules.py`, which says what
-# the kinds are. They are not settled one by one: factories do not warn in PyTorch, factorizations and transforms resize
-# in another memory order, cross, index_select and take refuse an input as target where a temporary is used here.
-OTHER_TARGETS: dict[str, tuple[str, ...]] = {
-    **dict.fromkeys("""addbmm arange cholesky_inverse eye full geqrf histogram linalg.eigh linalg.lstsq linspace
-        logspace mode ones svd zeros""".split(), ("larger",)),
-    **dict.fromkeys("all".split(), ("narrower",)),
-    **dict.fromkeys("nn.functional.avg_pool3d".split(), ("view",)),
-    **dict.fromkeys("""cholesky_solve fft.ifft fft.ihfft linalg.inv linalg.cholesky linalg.lu_factor lu_solve qr
-        triangular_solve""".split(), ("larger", "empty",)),
-    **dict.fromkeys("fft.ihfft2 fft.ihfftn".split(), ("larger", "empty", "wider", "view",)),
-    **dict.fromkeys("nn.functional.linear".split(), ("view", "input",)),
-    **dict.fromkeys("nanmean nansum".split(), ("narrower", "input",)),
-    **dict.fromkeys("narrow_copy".split(), ("larger", "view",)),
-    **dict.fromkeys("special.bessel_y1".split(), ("wider",)),
-    **dict.fromkeys("""amax amin nn.functional.avg_pool2d cross index_select linalg.cross linalg.solve_triangular mean
-        take take_along_dim""".split(), ("input",)),
+# Kinds of out= (`test_out_rules.py` says what they are) with which PyTorch's result is not the operator's, with the
+# reason.
+OTHER_TARGETS: dict[str, dict[str, str]] = {
+    "all": {"narrower": "into bytes, PyTorch makes the input bytes first, which cuts fractions off"},
+    **{
+        name: {"input": "of a tensor without dimensions, PyTorch fills the target before it reads it"}
+        for name in "amax amin mean nanmean nansum".split()
+    },
+    **{
+        name: {"view": "PyTorch writes as if the target's memory had no gaps, and beside the target"}
+        for name in "narrow_copy nn.functional.avg_pool3d".split()
+    },
+    "nn.functional.avg_pool2d": {"input": "PyTorch reads pixels that it has overwritten"},
+    **{
+        name: {"input": "PyTorch puts the right side where the matrix is that it then reads"}
+        for name in "linalg.solve_triangular linalg.ldl_solve ormqr".split()
+    },
+    "nn.functional.linear": {
+        "input": "PyTorch's product reads factors that it has overwritten",
+        "other input": "PyTorch's product reads factors that it has overwritten",
+        "view": "for a vector, PyTorch makes the target a matrix of one row and loses its strides",
+    },
 }
 
 # PyTorch has an out= form that we do not offer, with the reason.

@@ -1,7 +1,7 @@
 """What `out=` may be, for every row that has it: of another size, another dtype, a view, an input.
 
-Invariant: what PyTorch refuses is refused with the same exception and the same words, leaving the target as it was; what
-it accepts has the same values, strides and warnings about resizing, and memory around a view stays as it was.
+Invariant: what PyTorch refuses is refused with the same exception and words, leaving the target as it was; what it
+accepts has the same values, strides and warnings about resizing, and memory around a view stays as it was.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def whole(t: Any) -> Any:
 @pytest.mark.parametrize("case", with_out(), ids=lambda case: case.label)
 def test_target(case: _infos.Covered, target: str) -> None:
     dtype = _calls.first_dtype(case)
-    if dtype is None or target in _own.OTHER_TARGETS.get(case.info.name, ()):
+    if dtype is None or target in _own.OTHER_TARGETS.get(case.info.name, {}):
         return
     oracle = _oracle.load()
     for call in _calls.of(case, dtype, 2, (_calls.OUT,)):
@@ -122,29 +122,36 @@ def test_target(case: _infos.Covered, target: str) -> None:
                     [whole(t) for t in targets], [whole(t) for t in wanted], where=f"{where}, around",
                     computed_in=precision,
                 )
+        else:
+            assert list(map(_oracle.layout, targets)) == list(map(_oracle.layout, wanted)), where
 
 
+INPUTS = {"input": 0, "other input": 1}
+
+
+@pytest.mark.parametrize("which", INPUTS)
 @pytest.mark.parametrize("case", with_out(), ids=lambda case: case.label)
-def test_the_target_is_an_input(case: _infos.Covered) -> None:
+def test_the_target_is_an_input(case: _infos.Covered, which: str) -> None:
     dtype = _calls.first_dtype(case)
-    if dtype is None or "input" in _own.OTHER_TARGETS.get(case.info.name, ()):
+    if dtype is None or which in _own.OTHER_TARGETS.get(case.info.name, {}):
         return
+    at = INPUTS[which]
     oracle = _oracle.load()
     for call in _calls.of(case, dtype, 3, (_calls.OUT,)):
         given = call.kwargs["out"]
-        if not isinstance(given, oracle.Tensor) or not call.args or not isinstance(call.args[0], oracle.Tensor):
+        if not isinstance(given, oracle.Tensor) or len(call.args) <= at or not isinstance(call.args[at], oracle.Tensor):
             continue
-        if given.shape != call.args[0].shape or given.dtype != call.args[0].dtype:
+        if given.shape != call.args[at].shape or given.dtype != call.args[at].dtype:
             continue
-        where = f"{call.where} out= is the input"
+        where = f"{call.where} out= is the {which}"
         args, mine = _infos.fresh(call.args), _oracle.convert_argument(call.args)
         my_kwargs = _oracle.convert_argument(call.kwargs)
-        expected, _ = attempt(call.theirs, args, {**call.kwargs, "out": args[0]})
-        actual, _ = attempt(call.ours, mine, {**my_kwargs, "out": mine[0]})
+        expected, _ = attempt(call.theirs, args, {**call.kwargs, "out": args[at]})
+        actual, _ = attempt(call.ours, mine, {**my_kwargs, "out": mine[at]})
         if isinstance(expected, _infos.Failure):
             refused_alike(actual, expected, where)
             continue
         assert not isinstance(actual, _infos.Failure), f"{where}: {actual}"
-        assert actual is mine[0], where
+        assert actual is mine[at], where
         if case.row not in _own.TIES | _own.RANDOM_ROWS | _own.UP_TO_SIGN:
             _oracle.assert_same(actual, expected, where=where, computed_in=dtype)

@@ -29,7 +29,7 @@ from ..._tensor_base import (
     make_view,
     numel,
 )
-from .overlap import APART, SPREADS, check_inputs, check_no_internal_overlap, check_write, repeated_dim
+from .overlap import APART, SPREADS, check_apart, check_inputs, check_no_internal_overlap, check_write, repeated_dim
 from .runtime import copy_same_device, empty, empty_spec, extent, runtime_of
 
 # Operators whose `out=` may not overlap itself even if it is going to be resized.
@@ -186,6 +186,8 @@ class OutKernel(Kernel):
             assert isinstance(out, TensorBase)
             check_out(out, plain)
             check_resize(out, specs, plain)
+            if targets[0].apart:
+                check_apart(out, plain)
             fit(out, specs, targets[0])
             if not kernel.into(func, plain, specs, out):
                 copy_same_device(out, kernel.run(func, plain, keys & BACKENDS))
@@ -194,8 +196,7 @@ class OutKernel(Kernel):
         for i, s in enumerate(specs):
             check_no_internal_overlap(outs[i])
             check_resize(outs[i], s, plain)
-        for i, s in enumerate(specs):
-            fit(outs[i], s, targets[i])
+        fit_all(outs, specs, targets)
         results = kernel.run(func, plain, keys & BACKENDS)
         for i, r in enumerate(results):
             copy_same_device(outs[i], r)
@@ -221,11 +222,14 @@ class OutOfParts(Kernel):
         if op.name in _OVERLAP_FIRST:
             check_no_internal_overlap(outs[0])
         targets = targets_of(op, args[:n])
-        check_targets(targets, [spec_of(r) for r in results], outs)
+        specs = [spec_of(r, targets[i]) for i, r in enumerate(results)]
+        check_targets(targets, specs, outs)
         for i in range(len(results)):
             check_no_internal_overlap(outs[i])
+            if targets[i].apart:
+                check_apart(outs[i], args[:n])
+        fit_all(outs, specs, targets)
         for i, r in enumerate(results):
-            fit(outs[i], spec_of(r), targets[i])
             copy_same_device(outs[i], r)
             bump(outs[i])
         return outs[0] if isinstance(result, TensorBase) else outs
@@ -290,8 +294,17 @@ def check_targets(targets: tuple[Target, ...], specs: list[Spec], outs: tuple[An
         targets[i].check(s.dtype, outs[i]._dtype)
 
 
-def spec_of(t: TensorBase) -> Spec:
-    return Spec(t._shape, contiguous_strides(t._shape), t._dtype, t._dtype, t._device)
+def spec_of(t: TensorBase, target: Target) -> Spec:
+    """What an `out=` for this result will be like; how the parts of an operator leave their result is their affair."""
+    stride = t._stride if target.order == "result" else contiguous_strides(t._shape)
+    return Spec(t._shape, stride, t._dtype, t._dtype, t._device)
+
+
+def fit_all(outs: tuple[Any, ...], specs: list[Spec], targets: tuple[Target, ...]) -> None:
+    for last in (False, True):
+        for i, s in enumerate(specs):
+            if targets[i].last is last:
+                fit(outs[i], s, targets[i])
 
 
 def fit(out: TensorBase, spec: Spec, target: Target) -> None:
@@ -300,13 +313,12 @@ def fit(out: TensorBase, spec: Spec, target: Target) -> None:
         return
     if numel(out) != 0 and not target.quiet:
         warnings.warn(
-            f"An output with one or more elements was resized since it had shape {list(out._shape)}, which does "
-            f"not match "
-            f"the required output shape {list(spec.shape)}. This behavior is deprecated, and in a future PyTorch "
-            f"release "
+            f"An output with one or more elements was resized since it had shape {target.show(out._shape)}, which does "
+            f"not match the required output shape {target.show(spec.shape)}. This behavior is deprecated, and in a "
+            "future PyTorch release "
             "outputs will not be resized unless they have zero elements. You can explicitly reuse an out tensor t by "
             "resizing it, inplace, to zero elements with t.resize_(0).", UserWarning, stacklevel=2)
-    resize(out, spec.shape, spec.stride)
+    resize(out, spec.shape, target.strides(spec.shape, spec.stride, numel(out) != 0))
 
 
 def resize(t: TensorBase, shape: tuple[int, ...], stride: tuple[int, ...]) -> None:
@@ -433,24 +445,30 @@ class FunctionalizeKernel(Kernel):
         plain = for_out(op, func, plain, outs)
         if is_pointwise(func.rule):
             check_out(outs[0], plain)
+        targets = targets_of(op, plain)
+        single = False
         if func.rule is None:
             value = func.below(bits, plain).run(func, plain, bits)
-            specs: Any = spec_of(value) if isinstance(value, TensorBase) else [spec_of(v) for v in value]
+            single = isinstance(value, TensorBase)
+            made: Any = (value,) if single else value
+            many = [spec_of(v, targets[i]) for i, v in enumerate(made)]
         else:
             specs = func.infer(plain)
-        many = [specs] if isinstance(specs, Spec) else specs
-        targets = targets_of(op, plain)
+            single = isinstance(specs, Spec)
+            many = [specs] if isinstance(specs, Spec) else specs
         check_targets(targets, many, outs)
         for i, s in enumerate(many):
             check_out(outs[i], plain)
             check_resize(outs[i], s, plain)
+            if targets[i].apart:
+                check_apart(outs[i], plain)
         if func.rule is not None:
             value = func.below(bits, plain).run(func, plain, bits)
-        values = [value] if isinstance(specs, Spec) else value
-        for i, s in enumerate(many):
-            fit(outs[i], s, targets[i])
-            write_back(op, outs[i], values[i])
-        return outs[0] if isinstance(specs, Spec) else outs
+        values = [value] if single else value
+        fit_all(outs, many, targets)
+        for i, v in enumerate(values):
+            write_back(op, outs[i], v)
+        return outs[0] if single else outs
 
 
 def original(result: Any, targets: list[TensorBase], copies: list[TensorBase]) -> Any:

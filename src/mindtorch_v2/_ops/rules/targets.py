@@ -1,4 +1,4 @@
-"""What an `out=` tensor must be: the dtypes it may have, and the words of the refusal.
+"""What an `out=` tensor must be: the dtypes it may have, the words of the refusal, and what happens to its layout.
 
 Invariant: a target is looked at before anything is written to it.
 """
@@ -8,6 +8,7 @@ from typing import Final, final
 
 from ..._dtype import dtype
 from ..._promotion import can_cast
+from ..._tensor_base import contiguous_strides
 
 # PyTorch's names of the C++ types behind dtypes, where its texts show those.
 CPP_NAMES: Final[dict[str, str]] = {
@@ -18,6 +19,10 @@ CPP_NAMES: Final[dict[str, str]] = {
     "float8_e4m3fn": "c10::Float8_e4m3fn", "uint16": "short unsigned int", "uint32": "unsigned int",
     "uint64": "long unsigned int",
 }
+
+# How the warning about resizing shows shapes.
+AS_IS: Final = -1
+TURNED: Final = -2
 
 _CASTABLE: Final = "result type {want} can't be cast to the desired output type {got}"
 
@@ -33,16 +38,26 @@ class Target:
     accepts: "cast", what the result can be cast to; "same", none; "float", "inexact", "complex", those kinds; "byte",
     uint8. In `text`, {want} and {got} are PyTorch's names of the dtypes, {c_want} and {c_got} its names of C++ types,
     {t_want} and {t_got} those of tensor types.
-    on_complex: the words for a complex one, where they differ. quiet: it is resized without a warning.
+    on_complex: the words for a complex one, where they differ.
+    quiet: it is resized without a warning. last: it is resized after the others.
+    shown: the warning shows shapes with the last two dimensions exchanged (TURNED), or with one more of size 1 there.
+    order: its strides after resizing: "column" or "row" major matrices, "result", those of the result where that is
+    made first; "full" is row major if it had elements. Otherwise the rule decides, and row major where there is none.
+    apart: it may share no memory with an input.
     """
 
     def __init__(self, accepts: str = "cast", text: str = _CASTABLE, *, error: type[Exception] = RuntimeError,
-                 on_complex: str = "", quiet: bool = False) -> None:
+                 on_complex: str = "", quiet: bool = False, last: bool = False, shown: int = AS_IS, order: str = "",
+                 apart: bool = False) -> None:
         self.accepts: Final = accepts
         self.text: Final = text
         self.error: Final = error
         self.on_complex: Final = on_complex
         self.quiet: Final = quiet
+        self.last: Final = last
+        self.shown: Final = shown
+        self.order: Final = order
+        self.apart: Final = apart
 
     def check(self, want: dtype, got: dtype) -> None:
         if got is want or self.takes(want, got):
@@ -62,6 +77,24 @@ class Target:
         if kind == "complex":
             return got.is_complex
         return kind == "byte" and got.name == "uint8"
+
+    def strides(self, shape: tuple[int, ...], given: tuple[int, ...], full: bool) -> tuple[int, ...]:
+        """Those of a target resized to `shape`, where the result has `given` ones; `full`: it had elements."""
+        n = len(shape)
+        if self.order == "row" or (self.order == "full" and full):
+            return contiguous_strides(shape)
+        if self.order == "column" and n > 1:
+            turned = contiguous_strides(shape[:n - 2] + (shape[n - 1], shape[n - 2]))
+            return turned[:n - 2] + (turned[n - 1], turned[n - 2])
+        return given
+
+    def show(self, shape: tuple[int, ...]) -> list[int]:
+        sizes = list(shape)
+        if self.shown >= 0:
+            sizes.insert(self.shown, 1)
+        elif self.shown == TURNED and len(sizes) > 1:
+            sizes[-1], sizes[-2] = sizes[-2], sizes[-1]
+        return sizes
 
 
 CAST: Final = Target()
