@@ -34,6 +34,7 @@ _LISTED = {
     "linalg": "lu_unpack- geqrf cholesky_solve cholesky_inverse",
     "linalg_composed": "inverse cholesky det slogdet matrix_exp logdet lu_solve qr triangular_solve svd pinverse "
                        "matrix_power",
+    "reflections": "orgqr ormqr",
     "special": "gcd++ lcm++ heaviside+ nextafter+ ldexp++ frexp logit++ i0++ igamma+ igammac+ mvlgamma+",
     "conv": "convolution- conv1d- conv2d- conv3d- conv_transpose1d- conv_transpose2d- conv_transpose3d-",
     "pool": "max_pool1d- max_pool2d- max_pool3d- avg_pool1d- adaptive_avg_pool1d- adaptive_max_pool1d-",
@@ -59,6 +60,7 @@ _IN_MODULES = {
     "linalg_composed": " ".join("linalg_" + name for name in (
         "inv cholesky solve solve_ex lu_factor lu lu_solve eigh eigvalsh eigvals svd svdvals matrix_rank pinv "
         "matrix_norm norm cond matrix_power vecdot vander multi_dot tensorinv tensorsolve diagonal").split()),
+    "reflections": "linalg_householder_product linalg_ldl_factor linalg_ldl_factor_ex linalg_ldl_solve",
     "reduce": "linalg_vector_norm",
     "fft": " ".join("fft_" + name for name in (
         "fft ifft rfft irfft hfft ihfft fft2 ifft2 rfft2 irfft2 hfft2 ihfft2 fftn ifftn rfftn irfftn hfftn ihfftn "

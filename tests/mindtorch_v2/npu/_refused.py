@@ -18,9 +18,10 @@ REFUSED: dict[str, tuple[str, ...] | str] = {
     ).split()},
     **{f"special.{shifted}chebyshev_polynomial_{kind}": EVERY for shifted in ("", "shifted_") for kind in "tuvw"},
     "i0": EVERY, "signal.windows.kaiser": EVERY, "igamma": EVERY, "igammac": EVERY, "nextafter": EVERY, "frexp": EVERY,
-    # The vendor has neither an LU factorization nor eigenvalues.
+    # The vendor has neither LU and LDL factorizations nor eigenvalues.
     **{name: EVERY for name in (
-        "geqrf linalg.eig linalg.eigh linalg.eigvals linalg.eigvalsh linalg.lstsq linalg.lstsq-grad_oriented linalg.lu "
+        "geqrf linalg.eig linalg.eigh linalg.ldl_factor linalg.ldl_factor_ex linalg.ldl_solve linalg.eigvals "
+        "linalg.eigvalsh linalg.lstsq linalg.lstsq-grad_oriented linalg.lu "
         "linalg.lu_factor linalg.lu_factor_ex matrix_exp linalg.matrix_rank-hermitian linalg.pinv-hermitian "
         "linalg.solve linalg.solve_ex lu lu_unpack linalg.tensorsolve").split()},
     "linalg.lu_solve": ("float32", "gradient"),

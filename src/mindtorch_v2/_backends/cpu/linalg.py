@@ -12,13 +12,13 @@ from .lines import cpu, into
 from .numpy_view import np_view
 
 
-def _lapack(names: tuple[str, ...], *arrays: Any) -> Any:
+def lapack(names: tuple[str, ...], *arrays: Any) -> Any:
     from scipy.linalg import get_lapack_funcs
 
     return get_lapack_funcs(names, arrays)
 
 
-def _places(batch: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+def places(batch: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
     import numpy
 
     return numpy.ndindex(*batch)
@@ -31,8 +31,8 @@ def _lu_factor(outs: Any, A: Any, pivot: bool, check_errors: bool) -> None:
     info[...] = 0
     if LU.size == 0:
         return
-    (getrf,) = _lapack(("getrf",), a)
-    for at in _places(a.shape[:-2]):
+    (getrf,) = lapack(("getrf",), a)
+    for at in places(a.shape[:-2]):
         lu, piv, status = getrf(a[at])
         LU[at], pivots[at], info[at] = lu, piv + 1, status
     if check_errors:
@@ -63,7 +63,7 @@ def _lu_unpack(outs: Any, LU_data: Any, LU_pivots: Any, unpack_data: bool, unpac
         U[...] = numpy.triu(lu[..., :k, :])
     if unpack_pivots:
         P[...] = 0
-        for at in _places(pivots.shape[:-1]):
+        for at in places(pivots.shape[:-1]):
             P[at][_permutation(pivots[at], m), numpy.arange(m)] = 1
 
 
@@ -88,8 +88,8 @@ def _inv(outs: Any, A: Any, check_errors: bool) -> None:
     info[...] = 0
     if a.size == 0:
         return
-    getrf, getri = _lapack(("getrf", "getri"), a)
-    for at in _places(a.shape[:-2]):
+    getrf, getri = lapack(("getrf", "getri"), a)
+    for at in places(a.shape[:-2]):
         lu, piv, status = getrf(a[at])
         if status == 0:
             inverse[at], status = getri(lu, piv)
@@ -112,14 +112,14 @@ def _solve(outs: Any, A: Any, B: Any, left: bool, check_errors: bool) -> None:
         b, result = b[..., None], result[..., None]
     if a.size == 0:
         return
-    getrf, getrs = _lapack(("getrf", "getrs"), a)
+    getrf, getrs = lapack(("getrf", "getrs"), a)
     if result.size == 0:
         return
     batch = result.shape[:-2]
     a_all = numpy.broadcast_to(a, (*batch, *a.shape[-2:]))
     b_all = numpy.broadcast_to(b, (*batch, *b.shape[-2:]))
     states = numpy.zeros(batch, "int32")
-    for at in _places(batch):
+    for at in places(batch):
         lu, piv, status = getrf(a_all[at])
         LU[at], pivots[at], states[at] = lu, piv + 1, status
         if status:
@@ -142,7 +142,7 @@ def _solve_triangular(out: Any, self: Any, B: Any, upper: bool, left: bool, unit
     a = numpy.broadcast_to(np_view(self), (*batch, *self._shape[-2:]))
     b = numpy.broadcast_to(np_view(B), (*batch, *B._shape[-2:]))
     (trsm,) = _blas("trsm", a)
-    for at in _places(batch):
+    for at in places(batch):
         result[at] = trsm(1.0, a[at], b[at], side=0 if left else 1, lower=0 if upper else 1,
                           diag=1 if unitriangular else 0)
 
@@ -162,8 +162,8 @@ def _cholesky(outs: Any, self: Any, upper: bool, check_errors: bool) -> None:
     info[...] = 0
     if a.size == 0:
         return
-    (potrf,) = _lapack(("potrf",), a)
-    for at in _places(a.shape[:-2]):
+    (potrf,) = lapack(("potrf",), a)
+    for at in places(a.shape[:-2]):
         factor, status = potrf(a[at], lower=0 if upper else 1, clean=1)
         L[at], info[at] = (numpy.triu(factor) if upper else numpy.tril(factor)), status
     if check_errors:
@@ -247,7 +247,7 @@ def _lstsq(outs: Any, self: Any, b: Any, rcond: float | None, driver: str | None
     kind = driver if driver in ("gelsd", "gelss") else "gelsy"
     a_all = numpy.broadcast_to(a, (*batch, *a.shape[-2:]))
     b_all = numpy.broadcast_to(right, (*batch, *right.shape[-2:]))
-    for at in _places(batch):
+    for at in places(batch):
         x, _, r, s = lstsq(a_all[at], b_all[at], cond=cut, lapack_driver=kind)
         solution[at] = x
         if rank.shape == batch:
@@ -264,8 +264,8 @@ def _geqrf(outs: Any, self: Any) -> None:
     x = np_view(self)
     if x.size == 0:
         return
-    (geqrf,) = _lapack(("geqrf",), x)
-    for at in _places(x.shape[:-2]):
+    (geqrf,) = lapack(("geqrf",), x)
+    for at in places(x.shape[:-2]):
         a[at], tau[at] = geqrf(x[at])[:2]
 
 
