@@ -346,11 +346,19 @@ def gradient(input: Any, *, spacing: Any = 1, dim: Any = None, edge_order: int =
     if isinstance(spacing, TensorBase):
         steps = [spacing]
     if len(steps) != len(dims):
-        raise RuntimeError("torch.gradient expected spacing to be unspecified, a scalar, or a list of length equal to "
-                           f"'self.dim() = {len(dims)}', but got {len(steps)}")
+        if dim is None:
+            raise RuntimeError(
+                "torch.gradient expected spacing to be unspecified, a scalar, or a list of length equal to 'self.dim() "
+                f"= {len(dims)}', since dim argument was not given, but got a list of length {len(steps)}")
+        raise RuntimeError(
+            "torch.gradient expected spacing to be unspecified, a scalar or it's spacing and dim arguments to have the "
+            f"same length, but got a spacing argument of length {len(steps)} and a dim argument of length {len(dims)}.")
     if edge_order not in (1, 2):
-        raise RuntimeError("torch.gradient only supports edge_order=1 and edge_order=2, but got "
-                           f"edge_order={edge_order}")
+        raise RuntimeError("torch.gradient only supports edge_order=1 and edge_order=2.")
+    for step in steps:
+        if isinstance(step, TensorBase) and step._device != input._device:
+            raise RuntimeError("torch.gradient expected each tensor to be on the same device, but got devices "
+                               f"{input._device} and {step._device}!")
     axes = wrap_dims(tuple(dims), input.dim())
     for d in axes:
         if not input.dim():

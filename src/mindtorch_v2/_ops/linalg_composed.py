@@ -308,14 +308,24 @@ def _matrix_norm(self: Any, ord: Any, dim: Ints, keepdim: bool, dtype: Any) -> A
     best = "amax" if ord > 0 else "amin"
     if size == 2:
         S = _svdvals(x.movedim((rows, cols), (-2, -1)))
-        if not S._shape[-1] and ord > 0:
+        if not S._shape[-1]:
+            if ord < 0:
+                raise IndexError("amin(): Expected reduction dim -1 to have non-zero size.")
             S = S.new_zeros((*S._shape[:-1], 1))
-        out = getattr(S, best)(-1)
-        return out.unsqueeze(min(rows, cols)).unsqueeze(max(rows, cols)) if keepdim else out
+        return _kept(getattr(S, best)(-1, True), rows, cols, keepdim)
     summed, kept = (rows, cols) if size == 1 else (cols, rows)
     if kept > summed and not keepdim:
         kept -= 1
-    return getattr(_norm.call((x, 1, (summed,), keepdim, None)), best)(kept, keepdim)
+    sums = _norm.call((x, 1, (summed,), keepdim, None))
+    if ord > 0 and not sums._shape[kept]:
+        # The largest of no sums is 0, since no norm is less.
+        return sums.sum(kept, keepdim)
+    return getattr(sums, best)(kept, keepdim)
+
+
+def _kept(norms: Any, rows: int, cols: int, keepdim: bool) -> Any:
+    """Norms with one dimension behind those of the batch, as they are or where the matrices' dimensions were."""
+    return norms.unsqueeze(-1).movedim((-2, -1), (rows, cols)) if keepdim else norms.squeeze(-1)
 
 
 def _matrix_norm_text(self: Any, ord: str, dim: Ints, keepdim: bool, dtype: Any) -> Any:
@@ -328,8 +338,7 @@ def _matrix_norm_text(self: Any, ord: str, dim: Ints, keepdim: bool, dtype: Any)
         raise RuntimeError(f"linalg.matrix_norm: Order {ord} not supported.")
     x = self if dtype is None else self.to(dtype)
     rows, cols = (wrap_dim(d, x.dim()) for d in dim)
-    out = _svdvals(x.movedim((rows, cols), (-2, -1))).sum(-1)
-    return out.unsqueeze(min(rows, cols)).unsqueeze(max(rows, cols)) if keepdim else out
+    return _kept(_svdvals(x.movedim((rows, cols), (-2, -1))).sum(-1, True), rows, cols, keepdim)
 
 
 _SHAPE = "int[] dim=[-2,-1], bool keepdim=False, *, ScalarType? dtype=None) -> Tensor"

@@ -76,7 +76,7 @@ def _differ(rows: Any) -> Any:
 
 def _shaped(found: Any, self: Any, d: int) -> Any:
     rest = self._shape[:d] + self._shape[d + 1:]
-    return found.view((found._shape[0], *rest)).movedim(0, d).contiguous()
+    return found.contiguous().view((found._shape[0], *rest)).movedim(0, d)
 
 
 def _unique_dim(self: Any, dim: int, sorted: bool, return_inverse: bool, return_counts: bool) -> Any:
@@ -177,7 +177,7 @@ SEARCH: Op = op(f"searchsorted(Tensor sorted_sequence, Tensor self, *, {_OPTIONS
 
 def _bucketize_meta(self: Any, boundaries: Any, out_int32: bool, right: bool) -> Spec:
     if len(boundaries._shape) != 1:
-        raise RuntimeError(f"bucketize(): boundaries tensor must be 1 dimension, but got dim({len(boundaries._shape)})")
+        raise RuntimeError(f"boundaries tensor must be 1 dimension, but got dim({len(boundaries._shape)})")
     if isinstance(self, TensorBase) and self._dtype is not boundaries._dtype:
         raise RuntimeError("torch.searchsorted(): boundary tensor and input value tensor should have same dtype, but "
                            f"got boundary tensor's dtype {scalar_name(boundaries._dtype)} and input value tensor's "

@@ -56,10 +56,8 @@ def _quantile(self: Any, q: Any, dim: int | None, keepdim: bool, interpolation: 
         weight = rank.new_full(rank._shape, 0.5) if interpolation == "midpoint" else rank - below
         above = rank.ceil().long()
         values = values.lerp(ranked.gather(-1, above), weight)
-    if q.dim() == 0:
-        return values.squeeze(-1).reshape(kept)
-    values = values.movedim(-1, 0)
-    return values.reshape((numel(q), *kept))
+    values = values.reshape((*kept, numel(q)))
+    return values.squeeze(-1) if q.dim() == 0 else values.movedim(-1, 0)
 
 
 def _check_quantile(self: Any, q: Any, interpolation: str) -> None:
@@ -181,15 +179,15 @@ def _cov(self: Any, correction: int, fweights: Any, aweights: Any) -> Any:
         if given.dim() > 1:
             raise RuntimeError(f"cov(): expected {name} to have one or fewer dimensions but got {name} with "
                                f"{given.dim()} dimensions")
-        if numel(given) != count:
-            raise RuntimeError(f"cov(): expected {name} to have the same numel as there are observations in the input "
-                               f"but got {numel(given)} != {count}")
         if name == "fweights" and given._dtype.category > 1:
             raise RuntimeError("cov(): expected fweights to have integral dtype but got fweights with "
                                f"{scalar_name(given._dtype)} dtype")
         if name == "aweights" and given._dtype.category != 2:
             raise RuntimeError("cov(): expected aweights to have floating point dtype but got aweights with "
                                f"{scalar_name(given._dtype)} dtype")
+        if numel(given) != count:
+            raise RuntimeError(f"cov(): expected {name} to have the same numel as there are observations in the input "
+                               f"but got {numel(given)} != {count}")
         if given._device.type == "cpu" and numel(given) and bool((given < 0).any()):
             raise RuntimeError(f"cov(): {name} cannot be negative")
         w = given if w is None else w * given

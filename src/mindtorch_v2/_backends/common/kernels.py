@@ -17,7 +17,7 @@ from ..._dispatch.schema import Schema
 from ..._dispatch.state import is_grad_enabled
 from ..._dtype import dtype
 from ..._ops.rules.accept import Accept, Additive, AddScaled, Clamp, Lerp, Power, Where
-from ..._ops.rules.pointwise import Pointwise, expand_strides
+from ..._ops.rules.pointwise import Pointwise, broadcast_shapes, expand_strides
 from ..._ops.rules.shape import joined_dtype
 from ..._ops.rules.targets import CAST, Target
 from ..._tensor_base import (
@@ -126,6 +126,12 @@ def check_cast(got: dtype, want: dtype) -> None:
         CAST.check(got, want)
 
 
+def check_mask(target: TensorBase, mask: TensorBase) -> None:
+    """masked_fill_ names the tensor it writes to before the mask; the rule, which makes a result, the mask first."""
+    if target._shape != mask._shape and mask._dtype.category == 0:
+        broadcast_shapes(target._shape, mask._shape)
+
+
 def spread(func: Op, kernel: Kernel, target: TensorBase, args: tuple[Any, ...], bits: i64) -> None:
     """masked_fill_ of an expanded tensor: a place is filled if the mask holds at any of its positions, so the
     positions of a place are visited one after the other."""
@@ -153,6 +159,8 @@ class InplaceKernel(Kernel):
         assert isinstance(target, TensorBase) and func is not None
         kernel = func.below(keys & BACKENDS, args)
         check_write(func.overlap, target, args)
+        if func.overlap == SPREADS:
+            check_mask(target, args[1])
         spec = func.infer(args)
         check_result(op, spec, target)
         if func.overlap == SPREADS and repeated_dim(target) >= 0:
@@ -391,6 +399,8 @@ class FunctionalizeKernel(Kernel):
         kernel = func.below(bits, args)
         # The temporary would make overlaps harmless, but the mode must not change what a program may do.
         check_write(func.overlap, target, args)
+        if func.overlap == SPREADS:
+            check_mask(target, args[1])
         spec = func.infer(args)
         check_result(op, spec, target)
         if func.overlap == SPREADS and repeated_dim(target) >= 0:

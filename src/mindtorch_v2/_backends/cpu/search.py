@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..._ops.create import LINSPACE
 from ..._tensor_base import TensorBase
 from .lines import cpu, into
 from .numpy_view import np_view
@@ -70,10 +71,11 @@ def _histogram(outs: Any, self: Any, bins: int, range: Any, weight: Any, density
     import numpy as np
 
     x = np_view(self).ravel()
-    low, high = (range[0], range[1]) if range is not None else (x.min(), x.max()) if x.size else (0, 0)
+    low, high = (range[0], range[1]) if range is not None else (x.min(), x.max()) if x.size else (0, 1)
     if low == high:
         low, high = low - 0.5, high + 0.5
-    _counted(outs, x, np.linspace(low, high, bins + 1, dtype=x.dtype), weight, density, np)
+    edges = LINSPACE.call((float(low), float(high), bins + 1, self._dtype, None, self._device, False))
+    _counted(outs, x, np_view(edges), weight, density, np)
 
 
 cpu("searchsorted", into(_searchsorted))

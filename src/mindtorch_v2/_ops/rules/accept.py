@@ -316,6 +316,7 @@ class MaskedFill(Rule):
         mask = args[1]
         value = args[2]
         assert isinstance(t, TensorBase) and isinstance(mask, TensorBase)
+        shape = t._shape if t._shape == mask._shape else broadcast_shapes(mask._shape, t._shape)
         if mask._dtype is not bool_:
             raise RuntimeError(
                 f"masked_fill_ only supports boolean masks, but got mask with dtype {native_name(mask._dtype)}")
@@ -330,7 +331,6 @@ class MaskedFill(Rule):
             check_number(value, dt)
         if (ARITHMETIC >> dt.code) & 1 == 0:
             raise not_implemented("masked_fill", dt)
-        shape = t._shape if t._shape == mask._shape else broadcast_shapes(mask._shape, t._shape)
         return Spec(shape, contiguous_strides(shape), dt, dt, t._device)
 
 
