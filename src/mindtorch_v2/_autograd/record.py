@@ -607,6 +607,31 @@ def run_watched(f: Formulas, node: Node, op: Op, args: tuple[Any, ...], keys: i6
 
 
 @final
+class CastDerivative(Derivative):
+    """An operator that is recorded only if its result, of the dtype at `place` among the arguments, can have a
+    gradient. A cast to integers does not even look at the history, which may be lost."""
+
+    def __init__(self, formulas: Formulas, place: i64) -> None:
+        self._kernel: Kernel = CastAutograd(formulas, place)
+
+    def kernel(self) -> Kernel:
+        return self._kernel
+
+
+@final
+class CastAutograd(Kernel):
+    def __init__(self, formulas: Formulas, place: i64) -> None:
+        self.recorded: Final[Kernel] = formulas.kernel()
+        self.place: Final = place
+
+    def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
+        dt = args[self.place]
+        if isinstance(dt, dtype) and not differentiable(dt):
+            return run_below(op, args, keys)
+        return self.recorded.run(op, args, keys)
+
+
+@final
 class NotDifferentiable(Derivative):
     """An operator whose result has no gradient on purpose (comparisons, argmax, ...)."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 from typing import Any
 
 from .._autograd.inplace import InplaceDerivative
-from .._autograd.record import Formulas
+from .._autograd.record import CastDerivative, Formulas
 from .._backends.common import overlap, transfer
 from .._dispatch.op import Op
 from .._tensor_base import TensorBase
@@ -75,4 +75,5 @@ transfer.everywhere(CLONE, transfer.CLONE)
 TO_COPY: Op = op("to_copy(Tensor self, ScalarType? dtype=None, Device? device=None, MemoryFormat? memory_format=None, "
                  "bool non_blocking=False) -> Tensor", meta=ToCopyRule(), function=False, method=False,
              grad=dict(self=lambda g, self_device: _back_to(g, self_device)))
+TO_COPY.derivative = CastDerivative(TO_COPY.derivative, 1)
 transfer.everywhere(TO_COPY, transfer.TO_COPY)

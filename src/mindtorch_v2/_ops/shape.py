@@ -7,7 +7,7 @@ from typing import Any
 from .._backends.common import transfer
 from .._backends.common import view as v
 from .._dispatch.op import Op, Spec, type_name
-from .._layout import contiguous_format
+from .._layout import contiguous_format, preserve_format
 from .._promotion import can_cast
 from .._tensor_base import TensorBase, alias, numel
 from . import copy, view
@@ -176,6 +176,9 @@ def _roll_rule(self: Any, shifts: Ints, dims: Ints) -> Spec:
         raise RuntimeError("`shifts` required")
     if not (len(shifts) == 1 and not dims) and len(shifts) != len(dims):
         raise RuntimeError(f"shifts and dimensions must align. shifts: {len(shifts)}, dims:{len(dims)}")
+    if len(dims) == 1 and self.numel() == 0:
+        # Nothing moves, so PyTorch does not look at the dimension.
+        return Spec(self._shape, self._stride, self._dtype, self._dtype, self._device)
     for d in dims:
         if self.dim() == 0:
             raise IndexError(f"Dimension specified as {d} but tensor has no dimensions")
@@ -187,6 +190,8 @@ def _roll(self: Any, shifts: Ints, dims: Ints) -> Any:
     if not dims:
         flat = view.VIEW.call((view._contiguous(self), (-1,)))
         return view.UNSAFE_VIEW.call((_rolled(flat, shifts[0], 0), self._shape))
+    if len(dims) == 1 and self.numel() == 0:
+        return copy.CLONE.call((self, preserve_format))
     out = self
     for s, d in zip(shifts, dims):
         out = _rolled(out, s, d)

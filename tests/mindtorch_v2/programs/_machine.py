@@ -188,11 +188,8 @@ def left_to_the_library(statement: Statement, machine: Machine) -> bool:
         # What a number beyond the range of the integers becomes is undefined in C.
         if any(dtype_name(t.dtype) in FLOATS and not all(abs(v) < 1e9 for v in values(t)) for t in tensors):
             return True
-    if statement.kind in ("softmax", "roll", "prod", "gradient_twice") and tensors[0].numel() == 0:
-        # PyTorch looks at no dtype, dimension or derivative where there is nothing to compute.
-        return True
-    if statement.kind in ("scaling", "recording", "long", "bool", "type_as", "requires_grad_"):
-        # A second hook on a tensor whose history is lost, its cast to integers, and its flag do not look at it.
+    if statement.kind in ("scaling", "recording", "requires_grad_"):
+        # PyTorch crashes where a view whose history is lost gets a hook, and does not look at it where its flag is set.
         if isinstance(ask(lambda: tensors[0].grad_fn), str):
             return True
     if statement.kind in ("transpose_", "unsqueeze_", "squeeze_") and ask(lambda: tensors[0].is_leaf) is True:
@@ -203,14 +200,8 @@ def left_to_the_library(statement: Statement, machine: Machine) -> bool:
         # Strides of one size leave the order of the dimensions open.
         if len(addresses(tensors[0])) < tensors[0].numel() or not (dense(tensors[0]) and 1 not in tensors[0].shape):
             return True
-    if statement.kind.startswith("addcmul") and not all(dtype_name(t.dtype) in FLOATS for t in tensors):
-        # Whether there is a kernel for integers and bools is asked before the shapes here, after them there.
-        return True
     if machine.npu and statement.kind == "matmul" and any(dtype_name(t.dtype) == "bool" for t in tensors):
         # A CPU has no products of bools; on an NPU they are sums.
-        return True
-    if statement.kind == "matmul_out" and not all(dtype_name(t.dtype) in FLOATS for t in tensors):
-        # Which products of integers there are is asked after the dtype of `out` here and there.
         return True
     if statement.kind == "matmul_out" and (tensors[0].dim(), tensors[1].dim()) != (2, 2):
         # How often `out` is written depends on how the product is folded into one of matrices.
@@ -231,6 +222,9 @@ def left_to_the_library(statement: Statement, machine: Machine) -> bool:
             # What PyTorch says when a gradient arrives at a tensor that was resized depends on its history.
             return True
     others = [t for t in tensors if t is not target and shared(t, target)]
+    if machine.npu and statement.kind == "setitem" and others and tensors[1].dim() == 0:
+        # A CPU fills with one element, an NPU copies it, which may not overlap.
+        return True
     if statement.kind in ("sum_out", "matmul_out", "cat_out", "setitem_rows"):
         # These write their result before they have read all of their inputs.
         return bool(others) or sum(t is target for t in tensors) > 1 or expanded(target)

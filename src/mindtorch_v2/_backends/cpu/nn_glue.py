@@ -16,6 +16,7 @@ from ..._dtype import dtype
 from ..._ops.rules.pointwise import expand_strides
 from ..._ops.rules.reduce import ZEROS, scalar_name
 from ..._tensor_base import TensorBase, contiguous_strides, is_contiguous, make, numel
+from ..common.runtime import empty_spec
 from .glue import rule_of
 
 _softmax: Final[Any] = _native.softmax
@@ -81,6 +82,9 @@ class Softmax(Kernel):
         s = rule_of(op).infer(args)
         a = args[0]
         assert isinstance(s, Spec) and isinstance(a, TensorBase)
+        if numel(a) == 0:
+            # PyTorch asks for no kernel then, so any dtype will do.
+            return empty_spec(s)
         self.check(s.dtype, args[1], len(a._shape))
         code = s.dtype.code
         data = _softmax(self.log, a._storage, int(a._offset), a._stride, code, None, 0, s.stride, code, a._shape,
@@ -92,6 +96,8 @@ class Softmax(Kernel):
         assert isinstance(a, TensorBase)
         if out._dtype is not spec.dtype:
             return False
+        if numel(a) == 0:
+            return True
         self.check(spec.dtype, args[1], len(a._shape))
         code = spec.dtype.code
         _softmax(self.log, a._storage, int(a._offset), a._stride, code, out._storage, int(out._offset), out._stride,
