@@ -196,15 +196,11 @@ def left_to_the_library(statement: Statement, machine: Machine) -> bool:
         # Whether a gradient of the old shape still fits a leaf depends on its strides.
         if tensors[0].requires_grad:
             return True
-    if statement.kind in ("rows", "index_select") and not expanded(tensors[0]):
-        # Strides of one size leave the order of the dimensions open.
-        if len(addresses(tensors[0])) < tensors[0].numel() or not (dense(tensors[0]) and 1 not in tensors[0].shape):
-            return True
     if machine.npu and statement.kind == "matmul" and any(dtype_name(t.dtype) == "bool" for t in tensors):
         # A CPU has no products of bools; on an NPU they are sums.
         return True
-    if statement.kind == "matmul_out" and (tensors[0].dim(), tensors[1].dim()) != (2, 2):
-        # How often `out` is written depends on how the product is folded into one of matrices.
+    if statement.kind == "matmul_out" and tensors[2].dim() == 0:
+        # PyTorch's own product of a matrix with a vector stumbles over it before it looks at the sizes.
         return True
     if statement.kind == "setitem" and dtype_name(tensors[0].dtype) not in FLOATS:
         # An integer tensor then requires grad in PyTorch.
@@ -214,13 +210,6 @@ def left_to_the_library(statement: Statement, machine: Machine) -> bool:
     if place is None:
         return False
     target = tensors[place]
-    if statement.kind.endswith("_out") and any(t.shape != target.shape for t in tensors):
-        if any(1 in t.shape for t in tensors):
-            # Dimensions of size one leave the strides of a resized `out` open.
-            return True
-        if ask(lambda: target.requires_grad) is not False:
-            # What PyTorch says when a gradient arrives at a tensor that was resized depends on its history.
-            return True
     others = [t for t in tensors if t is not target and shared(t, target)]
     if machine.npu and statement.kind == "setitem" and others and tensors[1].dim() == 0:
         # A CPU fills with one element, an NPU copies it, which may not overlap.
@@ -232,13 +221,10 @@ def left_to_the_library(statement: Statement, machine: Machine) -> bool:
         # Where `out` grows, it grows over elements that are still to be read.
         return True
     if expanded(target):
-        # An error for most; a deprecated way of writing for index_fill_. A resized `out` may lose the overlap first.
-        if statement.kind == "index_fill_" or statement.kind.endswith("_out") or others:
+        # An error for most, and here; a deprecated way of writing for PyTorch's index_fill_.
+        if statement.kind == "index_fill_" or others:
             return True
-        if any(t is target for t in [*tensors[:place], *tensors[place + 1 :]]):
-            return True
-        # The write-back of an NPU refuses what a fill in place may do.
-        return machine.npu and statement.kind in ("fill_", "zero_")
+        return any(t is target for t in [*tensors[:place], *tensors[place + 1 :]])
     if len(addresses(target)) < target.numel():
         # PyTorch does not notice.
         return True

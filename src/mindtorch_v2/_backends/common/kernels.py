@@ -29,7 +29,16 @@ from ..._tensor_base import (
     make_view,
     numel,
 )
-from .overlap import APART, SPREADS, check_apart, check_inputs, check_no_internal_overlap, check_write, repeated_dim
+from .overlap import (
+    APART,
+    FILLS,
+    SPREADS,
+    check_apart,
+    check_inputs,
+    check_no_internal_overlap,
+    check_write,
+    repeated_dim,
+)
 from .runtime import copy_same_device, empty, empty_spec, extent, runtime_of
 
 # Operators whose `out=` may not overlap itself even if it is going to be resized.
@@ -413,6 +422,9 @@ class FunctionalizeKernel(Kernel):
                 check_no_internal_overlap(target)
             bump(target)
             return target
+        if func.overlap == FILLS and repeated_dim(target) >= 0:
+            # One number is written to every place, as often as it is named.
+            return op.below(bits, args).run(op, args, bits)
         value = kernel.run(func, args, bits)
         write_back(op, target, value)
         return target
