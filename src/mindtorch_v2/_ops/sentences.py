@@ -402,6 +402,7 @@ scatter  Puts values at the given indices along a dimension.
 scatter_add  Adds values at the given indices along a dimension.
 scatter_reduce  Reduces values into the given indices along a dimension.
 searchsorted  Where values would be put into sorted sequences.
+segment_reduce  Reduces neighbours along a dimension, as many as the lengths say.
 select  A view of one entry of a dimension, which goes away.
 select_backward  The gradient of `select`.
 select_copy  A copy of what `select` shows.

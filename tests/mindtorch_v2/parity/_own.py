@@ -15,6 +15,7 @@ INFO_NAMES: dict[str, str] = {
     "index": "__getitem__",
     "nll_loss": "nn.functional.nll_loss",
     "im2col": "nn.functional.unfold",
+    "segment_reduce": "_segment_reduce",
 }
 
 # Functions and methods that are no rows: no schema can say what they take.
@@ -356,6 +357,7 @@ WRONG_LAYOUTS: dict[str, tuple[str, ...]] = {
     "scaled_dot_product_attention": ("emptied",),  # batches that do not fit each other
     "multi_margin_loss": ("emptied",),  # the loss is never written
     "multilabel_margin_loss": ("emptied",),
+    "_segment_reduce": ("emptied",),  # more elements are read than there are
     "masked.median": ("expanded",),  # memory beyond the input is read
     "pixel_unshuffle": ("emptied",),  # the input comes back in its own shape
 }
@@ -397,13 +399,14 @@ NEVER_CALLED: dict[str, str] = {
                     "a step of another row's kernel or derivative, which runs it below the dispatcher"),
 }
 
-# Wrong calls that meta takes or refuses otherwise than cpu, with the reason.
+# Rows whose wrong values meta takes, where PyTorch's meta device does not take the call at all.
 OTHER_META_ERRORS: dict[str, str] = {
-    **dict.fromkeys("cov gather multinomial scatter scatter_add gaussian_nll_loss".split(), "the values are wrong"),
-    "masked_select": "the shape of the result depends on values",
-    "gradient": "the call mixes devices, and all of its tensors become meta",
-    "as_strided_scatter": "the check is the cpu kernel's: the bounds of the storage",
-    "softshrink": "the check is the cpu kernel's: lambda",
+    "cov": "weights may not be negative; PyTorch's meta device cannot compare them with themselves",
+}
+
+# Wrong calls refused in other words than PyTorch's, with the reason.
+OTHER_WORDS: dict[str, str] = {
+    **dict.fromkeys("linspace logspace".split(), "PyTorch goes on with the forms there are"),
 }
 
 # Kinds of out= (`test_out_rules.py` says what they are) with which PyTorch's result is not the operator's, with the
