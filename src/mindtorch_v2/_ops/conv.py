@@ -166,10 +166,19 @@ def _batched(name: str, rank: int, x: Any) -> bool:
     return len(x._shape) == rank + 2
 
 
+def _check_weight(w: Any) -> None:
+    if len(w._shape) < 3:
+        raise RuntimeError("weight should have at least three dimensions")
+
+
 def _convolve(name: str, rank: int, x: Any, w: Any, bias: Any, stride: Ints, padding: Ints, dilation: Ints,
               transposed: bool, output_padding: Ints, groups: int) -> Any:
     batched = _batched(name, rank, x)
     if len(w._shape) != rank + 2:
+        _check_weight(w)
+        # PyTorch spreads them over the dimensions that the weight has.
+        for values, what in ((stride, "stride"), (padding, "padding"), (dilation, "dilation")):
+            _expand(_expand(values, rank, what), len(w._shape) - 2, what)
         raise RuntimeError(f"Expected {len(w._shape)}-dimensional input for {len(w._shape)}-dimensional weight "
                            f"{list(w._shape)}, but got {rank + 2}-dimensional input of size "
                            f"{list(x._shape if batched else (1, *x._shape))} instead")
@@ -187,7 +196,12 @@ def _same(name: str, rank: int, x: Any, w: Any, bias: Any, stride: Ints, padding
         raise RuntimeError(f"Invalid padding string: '{padding}'")
     if any(s != 1 for s in stride):
         raise RuntimeError("padding='same' is not supported for strided convolutions")
-    _batched(name, rank, x)
+    batched = _batched(name, rank, x)
+    if len(w._shape) != rank + 2:
+        _check_weight(w)
+        raise RuntimeError(f"Expected {len(w._shape)}-dimensional input for {len(w._shape)}-dimensional weight"
+                           f"{list(w._shape)}, but got {rank + 2}-dimensional input of size "
+                           f"{list(x._shape if batched else (1, *x._shape))} instead")
     reach = tuple(d * (k - 1) for d, k in zip(_expand(dilation, rank, "dilation"), w._shape[2:]))
     # Where the padding cannot be shared out evenly, the one more is at the end.
     if any(r % 2 for r in reach):

@@ -5,20 +5,21 @@ in float32.
 """
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from .._dispatch import registry
-from .._dispatch.op import Op, Spec
+from .._dispatch.op import Op, Rule, Spec
 from .._dtype import float64
 from .._tensor_base import alias, contiguous_strides, is_contiguous
 from .activation import hidden
 from .pointwise import only
-from .rules.accept import FLOATS
-from .rules.base import like, spec, wrap_dim
+from .rules.accept import FLOATS, LARGEST
+from .rules.base import PyRule, like, spec, wrap_dim
 from .rules.formulas import narrow, pair, wide, zeros_like
 from .rules.reduce import scalar_name
 from .rules.shape import preserved_strides
-from .table import composite, op
+from .table import PointwiseRule, composite, op
 
 _where = registry.get("where")
 _cat = registry.get("cat")
@@ -39,13 +40,27 @@ op("hardshrink(Tensor self, Scalar lambd=0.5) -> Tensor", meta=only(FLOATS, "har
    grad=dict(self=lambda g, self, lambd: _hard_backward.call((g, self, lambd))))
 
 
-def _check_lambd(lambd: Any) -> None:
-    if lambd < 0:
-        raise RuntimeError(f"lambda must be greater or equal to 0, but found to be {lambd:g}.")
+class SoftRule(PointwiseRule):
+    """The threshold is a number that the input's dtype holds, and not negative."""
+
+    def __init__(self) -> None:
+        super().__init__(("self",), "default")
+
+    def bind(self, op: Op) -> Rule:
+        inner = only(FLOATS, "softshrink_check", "self").bind(op)
+
+        def rule(self: Any, lambd: Any) -> Any:
+            made = inner.infer((self, lambd))
+            largest = LARGEST.get(self._dtype.name, sys.float_info.max)
+            if not 0 <= lambd <= largest:
+                raise RuntimeError(f"lambda must be in range [0, {largest:g}] for input dtype "
+                                   f"{self._dtype.scalar_name}, but found {lambd:g}")
+            return made
+
+        return PyRule(rule)
 
 
 def _softshrink(self: Any, lambd: Any) -> Any:
-    _check_lambd(lambd)
     x = wide(self)
     return narrow(_where.call((x > lambd, x - lambd, _where.call((x < -lambd, x + lambd, x * 0)))), self)
 
@@ -54,7 +69,7 @@ _soft_backward: Op = hidden(
     "softshrink_backward(Tensor grad_output, Tensor self, Scalar lambd) -> Tensor",
     meta=only(FLOATS, "shrink_backward_cpu", "grad_output", "self"), kernel=_hardshrink_backward, out=True,
     grad=dict(grad_output=lambda g, self, lambd: _soft_backward.call((g, self, lambd)), self=lambda g: zeros_like(g)))
-hidden("softshrink(Tensor self, Scalar lambd=0.5) -> Tensor", meta=only(FLOATS, "softshrink_check", "self"), out=True,
+hidden("softshrink(Tensor self, Scalar lambd=0.5) -> Tensor", meta=SoftRule(), out=True,
        kernel=_softshrink, grad=dict(self=lambda g, self, lambd: _soft_backward.call((g, self, lambd))))
 
 

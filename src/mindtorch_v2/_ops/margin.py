@@ -13,6 +13,7 @@ from .._dispatch.op import Op, Spec
 from .._dtype import int64
 from .loss import MEAN, NONE, SUM
 from .rules.base import like
+from .rules.reduce import scalar_name
 from .table import composite, op
 
 _where = registry.get("where")
@@ -124,13 +125,17 @@ def _check_classes(self: Any, target: Any, weight: Any) -> tuple[int, int]:
     shape, n = self._shape, len(self._shape)
     rows = 1 if n < 2 else shape[0]
     classes = self.numel() if n < 2 else shape[1]
-    if n > 2 or (n == 2 and shape[1] == 0):
+    if n > 2 or (n > 0 and shape[-1] == 0):
         raise RuntimeError("Expected non-empty vector or matrix with optional 0-dim batch size, but got: "
                            f"{list(shape)}")
     if len(target._shape) > 1 or target.numel() != rows:
-        raise RuntimeError(f"inconsistent target size, expected {rows} but got {list(target._shape)}")
+        raise RuntimeError("multi_margin_loss: target tensor should be 1-D with size equal to the number of input "
+                           f"samples (batch size). Expected target size [{rows}], but got {list(target._shape)}. "
+                           f"Input has shape {list(shape)}.")
     if weight is not None and (len(weight._shape) > 1 or weight.numel() != classes):
         raise RuntimeError(f"inconsistent weight size, expected {classes} but got {list(weight._shape)}")
+    if target._dtype is not int64:
+        raise RuntimeError(f"expected scalar type Long but found {scalar_name(target._dtype)}")
     return rows, classes
 
 

@@ -232,6 +232,8 @@ def _float_dtype(*operands: Any) -> Any:
 
 
 def _float_power(self: Any, exponent: Any) -> Any:
+    if not is_tensor(self) and not is_tensor(exponent):
+        raise accept.no_tensor("float_power", (self, exponent), "exponent")
     dt = _float_dtype(self, exponent)
     return HOT.pow.call((self.to(dt) if is_tensor(self) else self,
                          exponent.to(dt) if is_tensor(exponent) else exponent))

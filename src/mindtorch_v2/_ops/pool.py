@@ -64,18 +64,21 @@ def _check_numbers(v: Sliding, rank: int) -> None:
     if 0 in v.stride:
         raise RuntimeError("stride should not be zero")
     sides = _SIDES[rank]
-    if any(k <= 0 for k in v.kernel):
-        named = " ".join(f"k{side}: {k}" for side, k in zip(sides, v.kernel))
-        raise RuntimeError(f"kernel size should be greater than zero, but got {named}")
-    if any(d <= 0 for d in v.dilation):
-        named = " ".join(f"dilation{side}: {d}" for side, d in zip(sides, v.dilation))
-        raise RuntimeError(f"dilation should be greater than zero, but got {named}")
     for p, k, d in zip(v.padding, v.kernel, v.dilation):
         if p < 0:
             raise RuntimeError(f"pad must be non-negative, but got pad: {p}")
-        if p > ((k - 1) * d + 1) // 2:
+        if p > int(((k - 1) * d + 1) / 2):
             raise RuntimeError(f"pad should be at most half of effective kernel size, but got pad={p}, kernel_size={k} "
                                f"and dilation={d}")
+    if any(k <= 0 for k in v.kernel):
+        named = " ".join(f"k{side}: {k}" for side, k in zip(sides, v.kernel))
+        raise RuntimeError(f"kernel size should be greater than zero, but got {named}")
+    if any(s < 0 for s in v.stride):
+        named = " ".join(f"d{side}: {s}" for side, s in zip(sides, v.stride))
+        raise RuntimeError(f"stride should be greater than zero, but got {named}")
+    if any(d <= 0 for d in v.dilation):
+        named = " ".join(f"dilation{side}: {d}" for side, d in zip(sides, v.dilation))
+        raise RuntimeError(f"dilation should be greater than zero, but got {named}")
 
 
 def _pooled(x: Any, v: Sliding, rank: int) -> Ints:
@@ -85,6 +88,11 @@ def _pooled(x: Any, v: Sliding, rank: int) -> Ints:
     if n not in (rank + 1, rank + 2):
         raise RuntimeError(f"non-empty {rank + 1}D or {rank + 2}D (batch mode) tensor expected for input")
     if 0 in x._shape[n - rank - 1:]:
+        if rank == 3:
+            # PyTorch counts wrong: it always names the first.
+            raise RuntimeError("max_pool3d_with_indices_out_cpu_template(): Expected input's non-batch dimensions to "
+                               f"have positive length, but input has a shape of {list(x._shape)} and non-batch "
+                               "dimension 0 has length zero!")
         raise RuntimeError(f"Expected {rank + 1}D or {rank + 2}D (batch mode) tensor with optional 0 dim batch size "
                            f"for input, but got:{list(x._shape)}")
     places = v.places(x._shape[n - rank:])
@@ -180,14 +188,18 @@ _declare_max(3)
 _MAX_2D = registry.get("max_pool2d_with_indices")
 
 
+def _check_single(kernel: Ints, stride: Ints, padding: Ints, dilation: Ints) -> None:
+    for values, name in ((kernel, "kernel_size"), (stride, "stride"), (padding, "padding"), (dilation, "dilation")):
+        if len(values) != 1 and not (name == "stride" and len(values) == 0):
+            raise RuntimeError(f"max_pool1d() argument '{name}' should contain one int (got {len(values)})")
+
+
 def _check_1d(x: Any, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints, ceil_mode: bool) -> None:
     n = len(x._shape)
     if n not in (2, 3) or 0 in x._shape[n - 2:]:
         raise RuntimeError("max_pool1d: Expected 2D or 3D (batch mode) tensor with optional 0 dim batch size for "
                            f"input, but got:{list(x._shape)}")
-    for values, name in ((kernel, "kernel_size"), (stride, "stride"), (padding, "padding"), (dilation, "dilation")):
-        if len(values) != 1 and not (name == "stride" and len(values) == 0):
-            raise RuntimeError(f"max_pool1d() argument '{name}' should contain one int (got {len(values)})")
+    _check_single(kernel, stride, padding, dilation)
     k, p, d = kernel[0], padding[0], dilation[0]
     s = stride[0] if stride else k
     for value, name in ((k, "kernel_size"), (s, "stride")):
@@ -207,17 +219,25 @@ def _check_1d(x: Any, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints,
 
 
 def _max_1d(self: Any, kernel_size: Ints, stride: Ints, padding: Ints, dilation: Ints, ceil_mode: bool) -> Any:
-    _check_1d(self, kernel_size, stride, padding, dilation, ceil_mode)
+    if len(self._shape) not in (2, 3):
+        raise RuntimeError(f"Expected 2 to 3 dimensions, but got {len(self._shape)}-dimensional tensor for argument #1 "
+                           "'self' (while checking arguments for max_pool1d)")
+    _check_single(kernel_size, stride, padding, dilation)
     out, places = _MAX_2D.call((self.unsqueeze(-2), (1, *kernel_size), (1, *(stride or kernel_size)), (0, *padding),
                                 (1, *dilation), ceil_mode))
     return out.squeeze(-2), places.squeeze(-2)
 
 
+def _max_1d_alone(self: Any, kernel_size: Ints, stride: Ints, padding: Ints, dilation: Ints, ceil_mode: bool) -> Any:
+    _check_1d(self, kernel_size, stride, padding, dilation, ceil_mode)
+    return _max_1d(self, kernel_size, stride, padding, dilation, ceil_mode)[0]
+
+
 _ONE = "int[1] kernel_size, int[1] stride=[], int[1] padding=0"
 composite(f"max_pool1d_with_indices(Tensor self, {_ONE}, int[1] dilation=1, bool ceil_mode=False) "
           "-> (Tensor, Tensor)", _max_1d, function=False, method=False)
-composite(f"max_pool1d(Tensor self, {_ONE}, int[1] dilation=1, bool ceil_mode=False) -> Tensor",
-          lambda *args: _max_1d(*args)[0], method=False)
+composite(f"max_pool1d(Tensor self, {_ONE}, int[1] dilation=1, bool ceil_mode=False) -> Tensor", _max_1d_alone,
+          method=False)
 
 
 # -- means ------------------------------------------------------------------------------------------------------------
@@ -331,7 +351,8 @@ def _declare_adaptive(rank: int) -> None:
             raise RuntimeError(f"{mean}: output_size must be {rank}")
         if any(s < 0 for s in output_size):
             raise RuntimeError(f"{mean}: elements of output_size must be greater than or equal to 0 but received "
-                               f"{{{', '.join(map(str, output_size))}}}")
+                               # PyTorch's text lacks the space before the third.
+                               f"{{{', '.join(map(str, output_size[:2]))}{''.join(f',{s}' for s in output_size[2:])}}}")
         if all(s == 1 for s in output_size) and len(self._shape) >= rank and 0 not in self._shape[-rank:]:
             _need(self, mean, False)
             _adapted(self, output_size, mean, rank, "")

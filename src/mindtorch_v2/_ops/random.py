@@ -155,6 +155,8 @@ def _multinomial(self: Any, num_samples: int, replacement: bool, generator: Any)
         raise RuntimeError("cannot sample n_sample <= 0 samples")
     if not replacement and num_samples > self._shape[-1]:
         raise RuntimeError("cannot sample n_sample > prob_dist.size(-1) samples without replacement")
+    if self._shape[-1] > 1 << 24:
+        raise RuntimeError("number of categories cannot exceed 2^24")
     return like(self, (*self._shape[:-1], num_samples), int64)
 
 

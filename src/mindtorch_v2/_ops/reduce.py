@@ -23,7 +23,6 @@ from .rules.reduce import (
     Reduction,
     Scan,
     ValueIndex,
-    check_nonempty,
     dim_mask,
     dim_mask_or_all,
     reduced_count,
@@ -181,7 +180,8 @@ def _aminmax_meta(self: Any, dim: int | None, keepdim: bool) -> list[Spec]:
         raise RuntimeError("aminmax(): cannot compute aminmax over an empty dimension as the operation has no "
                            "identity.")
     mask = dim_mask(dim, len(self._shape))
-    check_nonempty("aminmax", self, dim, mask)
+    if dim is not None and self._shape and self._shape[dim] == 0:
+        raise IndexError(f"aminmax: Expected reduction dim {dim} to have non-zero size.")
     one = like(self, reduced_shape(self._shape, mask, keepdim))
     return [one, one]
 

@@ -8,6 +8,7 @@ import re
 from typing import Any
 
 from .._autograd.record import Formulas
+from .._backends.common.kernels import check_bounds
 from .._dispatch import registry
 from .._dispatch.op import Op, Spec
 from .._layout import contiguous_format
@@ -55,8 +56,11 @@ for _name in ("alias", "as_strided", "detach", "expand", "permute", "select", "s
 
 
 def _narrow_copy(self: Any, dim: int, start: int, length: int) -> Any:
-    if dim >= self.dim():
-        raise RuntimeError("Expected dim < static_cast<int64_t>(self_sizes.size()) to be true, but got false.")
+    if dim >= self.dim() > 0:
+        raise RuntimeError("Expected dim < static_cast<int64_t>(self_sizes.size()) to be true, but got false.  (Could "
+                           "this error message be improved?  If so, please report an enhancement request to PyTorch.)")
+    if self.dim() > 0 and length < 0:
+        raise RuntimeError(f"start ({start}) + length ({length}) exceeds dimension size ({self._shape[dim]}).")
     return _copied(view.NARROW.call((self, dim, start, length)))
 
 
@@ -121,6 +125,11 @@ def _as_strided_rule(self: Any, src: Any, size: Ints, stride: Ints, storage_offs
     if src._shape != size:
         raise RuntimeError(f"expected src to have a size equal to the slice of self. src size = {list(src._shape)}, "
                            f"slice size = {list(size)}")
+    # What has gaps or repeats itself is copied first, into memory of its own.
+    copied = _strides(self) != self._stride
+    at = storage_offset if storage_offset is not None else 0 if copied else self._offset
+    itemsize = self._dtype.itemsize
+    check_bounds(size, stride, at, itemsize, self.numel() * itemsize if copied else self._storage.nbytes)
     return Spec(self._shape, _strides(self), self._dtype, self._dtype, self._device)
 
 

@@ -139,6 +139,7 @@ def hann(M: int, *, sym: bool = True, dtype: Any = None, layout: Any = None, dev
 def blackman(M: int, *, sym: bool = True, dtype: Any = None, layout: Any = None, device: Any = None,
              requires_grad: bool = False) -> Any:
     """Three cosines."""
+    _Maker("blackman", M, dtype, layout, device, requires_grad)
     return general_cosine(M, a=[0.42, 0.5, 0.08], sym=sym, dtype=dtype, layout=layout, device=device,
                           requires_grad=requires_grad)
 

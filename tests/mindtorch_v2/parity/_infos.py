@@ -228,6 +228,13 @@ def attempt(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
             return Failure(type(error).__name__, str(error))
 
 
+def refused_alike(actual: Any, expected: Failure, where: str) -> None:
+    """By the same exception, in the same words; where PyTorch's text goes on, that is its C++ stack."""
+    assert isinstance(actual, Failure), f"{where}: no exception, expected {expected}"
+    mine, theirs = ((failure.kind, failure.text.split("\n")[0].strip()) for failure in (actual, expected))
+    assert mine == theirs, f"{where}: {actual}, expected {expected}"
+
+
 def describe(sample: Any) -> str:
     def short(value: Any) -> Any:
         return f"{_oracle.dtype_name(value.dtype)}{list(value.shape)}/{list(value.stride())}"

@@ -76,13 +76,6 @@ def attempt(function: Any, args: Any, kwargs: Any) -> tuple[Any, list[str]]:
     return result, [str(w.message)[:80] for w in caught if "was resized" in str(w.message)]
 
 
-def refused_alike(actual: Any, expected: _infos.Failure, where: str) -> None:
-    """By the same exception, in the same words; where PyTorch's text goes on, that is its C++ stack."""
-    assert isinstance(actual, _infos.Failure), f"{where}: no exception, expected {expected}"
-    mine, theirs = ((failure.kind, failure.text.split("\n")[0].strip()) for failure in (actual, expected))
-    assert mine == theirs, f"{where}: {actual}, expected {expected}"
-
-
 def whole(t: Any) -> Any:
     """All the memory behind a tensor, as a tensor."""
     count = int(t.untyped_storage().nbytes()) // int(t.element_size())
@@ -106,7 +99,7 @@ def test_target(case: _infos.Covered, target: str) -> None:
         actual, my_said = attempt(call.ours, mine, my_kwargs)
         targets = _calls.tensors(my_kwargs["out"], torch.Tensor)
         if isinstance(expected, _infos.Failure):
-            refused_alike(actual, expected, where)
+            _infos.refused_alike(actual, expected, where)
             _oracle.assert_same([whole(t) for t in targets], before, where=f"{where}, after the failure")
             continue
         assert not isinstance(actual, _infos.Failure), f"{where}: {actual}"
@@ -149,7 +142,7 @@ def test_the_target_is_an_input(case: _infos.Covered, which: str) -> None:
         expected, _ = attempt(call.theirs, args, {**call.kwargs, "out": args[at]})
         actual, _ = attempt(call.ours, mine, {**my_kwargs, "out": mine[at]})
         if isinstance(expected, _infos.Failure):
-            refused_alike(actual, expected, where)
+            _infos.refused_alike(actual, expected, where)
             continue
         assert not isinstance(actual, _infos.Failure), f"{where}: {actual}"
         assert actual is mine[at], where

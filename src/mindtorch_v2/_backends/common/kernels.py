@@ -113,13 +113,16 @@ class ViewKernel(Kernel):
 
 def bounds_checked(t: TensorBase, shape: tuple[int, ...], stride: tuple[int, ...], offset: i64) -> None:
     """A geometry given by the user must lie inside the storage."""
+    check_bounds(shape, stride, offset, t._dtype.itemsize, t._storage.nbytes)
+
+
+def check_bounds(shape: tuple[int, ...], stride: tuple[int, ...], offset: i64, itemsize: i64, nbytes: i64) -> None:
     size = extent(shape, stride)
-    need = (size + offset) * t._dtype.itemsize if size else 0
-    if need > t._storage.nbytes and size > 0:
+    need = (size + offset) * itemsize if size else 0
+    if need > nbytes and size > 0:
         raise RuntimeError(
             f"setStorage: sizes {list(shape)}, strides {list(stride)}, storage offset {offset}, and itemsize "
-            f"{t._dtype.itemsize} requiring a storage size of {need} are out of bounds for storage of size "
-            f"{t._storage.nbytes}")
+            f"{itemsize} requiring a storage size of {need} are out of bounds for storage of size {nbytes}")
 
 
 def check_result(op: Op, spec: Spec, target: TensorBase) -> None:

@@ -116,10 +116,11 @@ def _with_replacement(out: Any, self: Any, num_samples: int, generator: Any) -> 
     drawn = np_view(_noise(out, (*self._shape[:-1], num_samples), float64, UNIFORM, generator))
     result = np_view(out).reshape(-1, num_samples)
     rows = weights.reshape(-1, weights.shape[-1])
-    if (rows < 0).any():
-        raise RuntimeError("invalid multinomial distribution (encountering probability entry < 0)")
-    if not numpy.isfinite(rows).all():
-        raise RuntimeError("invalid multinomial distribution (encountering probability entry = infinity or NaN)")
+    fine = (rows >= 0) & numpy.isfinite(rows)
+    if not fine.all():
+        # The first is named, and what is no number counts as negative.
+        what = "= infinity or NaN" if rows[~fine][0] >= 0 else "< 0"
+        raise RuntimeError(f"invalid multinomial distribution (encountering probability entry {what})")
     for i, row in enumerate(rows):
         cumulated = numpy.cumsum(row)
         if not row.size or not cumulated[-1] > 0:

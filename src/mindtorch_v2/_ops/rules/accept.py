@@ -35,7 +35,7 @@ _STORED: Final[dict[str, str]] = {
     "float16": "c10::Half", "float32": "float", "float64": "double", "bfloat16": "c10::BFloat16",
     "uint16": "uint16_t", "uint32": "uint32_t", "uint64": "uint64_t",
 }
-_LARGEST: Final[dict[str, float]] = {
+LARGEST: Final[dict[str, float]] = {
     "float16": 65504.0, "float32": 3.4028234663852886e38, "bfloat16": 3.3895313892515355e38,
 }
 
@@ -54,7 +54,7 @@ def check_number(x: Any, dt: dtype) -> None:
         if dt.category == 2:
             if -3.0e38 < x < 3.0e38 and dt.itemsize > 2:
                 return
-            largest = _LARGEST.get(dt.name)
+            largest = LARGEST.get(dt.name)
             if largest is None or x != x or -largest <= x <= largest or x - x != 0:
                 return
         elif dt.category == 1:
