@@ -3,10 +3,10 @@
 Invariant: importing this touches no device and imports neither NumPy nor SciPy; operators get their public functions,
 and submodules are imported, when first asked for.
 """
-from __future__ import annotations
+from __future__ import annotations as _annotations  # noqa: F401 (a name of `torch` without the underscore)
 
 from importlib import import_module as _import_module
-from typing import Any
+from typing import Any as _Any
 
 from . import _C as _C
 from . import _attach
@@ -61,6 +61,7 @@ _LAZY = {
     "tensordot": "functional", "unique": "functional", "unique_consecutive": "functional",
     "block_diag": "functional", "cartesian_prod": "functional", "chain_matmul": "functional", "gradient": "functional",
     "unravel_index": "functional", "lu": "functional", "stft": "functional", "resize_as_": "_ops.metadata",
+    "as_strided_": "_ops.metadata", "detach_": "_ops.metadata", "index_put_": "_types",
     "OutOfMemoryError": "_backends.npu.errors", "ops": "_operators",
 }
 _SUBMODULES = (
@@ -90,9 +91,9 @@ globals().update(_attach.functions())
 _FUNCTIONS = {name: ops for name, ops in _public.by_name().items() if any(o.row.function for o in ops)}
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> _Any:
     if name in _LAZY:
-        value: Any = getattr(_import_module("." + _LAZY[name], __name__), name)
+        value: _Any = getattr(_import_module("." + _LAZY[name], __name__), name)
     elif name in _SUBMODULES:
         value = _import_module("." + name, __name__)
     elif name in _TENSOR_TYPES:

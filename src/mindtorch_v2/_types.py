@@ -122,3 +122,7 @@ def nonzero(input: Any, *, out: Any = None, as_tuple: bool = False) -> Any:
 
 def index_put(input: Any, indices: Any, values: Any, accumulate: bool = False) -> Any:
     return HOT.public_index_put(_need("index_put", input), indices, values, accumulate)
+
+
+def index_put_(input: Any, indices: Any, values: Any, accumulate: bool = False) -> Any:
+    return HOT.public_index_put_(_need("index_put_", input), indices, values, accumulate)

@@ -53,7 +53,8 @@ def test_a_method_loads_its_table() -> None:
 
 def test_a_table_brings_the_lines_of_those_it_needs() -> None:
     """Each in a process of its own, where no other table was loaded before."""
-    code = ("import sys, mindtorch_v2; from mindtorch_v2._ops import late; from mindtorch_v2._dispatch import registry; "
+    code = ("import sys, mindtorch_v2; from mindtorch_v2._ops import late; "
+            "from mindtorch_v2._dispatch import registry; "
             "late.load(sys.argv[1]); print([o.name for o in registry.ops() if o.row is not None and o.row.kind == 'op' "
             "and not o.kernels and o.row.fallback is None and o.composite is None])")
     for table in submodule("_ops.late").TABLES:

@@ -204,3 +204,5 @@ METHODS: dict[str, Any] = {
     "unsqueeze_": _reshaping("unsqueeze_", view.UNSQUEEZE), "as_strided_": _reshaping("as_strided_", view.AS_STRIDED),
     "squeeze_": squeeze_, "resize_": resize_, "resize_as_": resize_as_, "set_": set_, "detach_": detach_,
 }
+# A function of `torch` as well.
+as_strided_ = METHODS["as_strided_"]

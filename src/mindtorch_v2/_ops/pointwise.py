@@ -21,7 +21,7 @@ from .rules import accept
 from .rules.accept import BOOL, COMPLEX, FLOAT8, FLOATS, INTS, UNSIGNED
 from .rules.alias import Renamed
 from .rules.formulas import conj, narrow, over, pair, times, wide, zeros_like
-from .table import PointwiseRule, Row, composite, op, pointwise
+from .table import INPLACE_FUNCTIONS, PointwiseRule, Row, composite, op, pointwise
 
 REAL = INTS | FLOATS
 ALL = INTS | FLOATS | COMPLEX | BOOL | FLOAT8 | UNSIGNED
@@ -80,7 +80,7 @@ def alias(new: str, old: str, overloads: bool = True) -> None:
             p = registry.declare(Op(inner.name.replace(old + "_", new + "_", 1),
                                     new + inner.schema_text.removeprefix(old)))
             p.functional, p.mutates, p.numbers, p.derivative = target, True, inner.numbers, inner.derivative
-            p.row = Row("inplace", p, inner.row.function, inner.row.method)
+            p.row = Row("inplace", p, new in INPLACE_FUNCTIONS, inner.row.method)
             o.row.inplace_op = p
 
 
@@ -341,7 +341,9 @@ _polygamma_rules = [only(FLOATS, _name, kind="float").bind(registry.get("digamma
                     for _name in ("digamma", "trigamma", "polygamma")]
 _polygamma: Op = op("polygamma(int n, Tensor self) -> Tensor", meta=_polygamma_meta, out=True,
                     grad=dict(self=lambda g, n, self: g * _polygamma.call((n + 1, self))))
-composite("polygamma.method(Tensor self, int n) -> Tensor", lambda self, n: _polygamma.call((n, self)), function=False)
+op("polygamma.method(Tensor self, int n) -> Tensor", meta=lambda self, n: _polygamma_meta(n, self), inplace=True,
+   kernel=lambda self, n: _polygamma.call((n, self)), function=False, node="PolygammaBackward0",
+   grad=dict(self=lambda g, self, n: g * _polygamma.call((n + 1, self))))
 op("atan2(Tensor self, Tensor other) -> Tensor", meta=only(FLOATS, "atan2_cpu", kind="float"), inplace=True, out=True,
    grad=dict(self=lambda g, self, other: g * other * (self * self + other * other).reciprocal(),
              other=lambda g, self, other: -g * self * (self * self + other * other).reciprocal()))

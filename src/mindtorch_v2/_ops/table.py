@@ -24,6 +24,14 @@ _KINDS = {"default": DEFAULT, "float": INT_TO_FLOAT, "bool": TO_BOOL, "real": CO
 LOADING: list[str] = ["create"]
 
 
+# In-place forms that are functions of `torch` too; the others are methods only.
+INPLACE_FUNCTIONS = frozenset(
+    "abs acos acosh addmv arccos arccosh arcsin arcsinh arctan arctanh asin asinh atan atanh ceil celu clamp clamp_max "
+    "clamp_min clip cos cosh deg2rad embedding_renorm erf erfc exp exp2 expm1 fill fix floor frac gcd i0 index_put lcm "
+    "ldexp log log10 log1p log2 logit nan_to_num neg negative rad2deg reciprocal relu round rsqrt sigmoid sin sinc "
+    "sinh sqrt square tan tanh threshold trunc xlogy zero".split())
+
+
 class Row:
     """What was declared, for documentation, tests and the support matrix."""
 
@@ -166,7 +174,7 @@ def _inplace(o: Op, row: Row, formulas: Formulas | None, nondifferentiable: bool
     p.mutates = True
     p.numbers = o.numbers & ~1
     p.derivative = InplaceDerivative(formulas)
-    mine = Row("inplace", p, not base.startswith("_") and row.function, row.method)
+    mine = Row("inplace", p, base in INPLACE_FUNCTIONS and row.function, row.method)
     p.row = mine
     return p
 

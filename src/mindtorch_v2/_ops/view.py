@@ -187,7 +187,7 @@ def mH(self: Any) -> Any:
 def _backward_of(name: str, extra: str, layout: Any, forward: Any) -> Op:
     """The row that writes a view's gradient into zeros of the input's shape. Its own derivative is the view."""
     o = op(f"{name}_backward(Tensor grad_output, int[] input_sizes, {extra}) -> Tensor",
-           meta=lambda grad_output, input_sizes, *rest: like(grad_output, input_sizes), method=False,
+           meta=lambda grad_output, input_sizes, *rest: like(grad_output, input_sizes), function=False,
            grad=dict(grad_output=forward))
     o.row.fallback = transfer.ScatterKernel(layout)
     return o
@@ -214,7 +214,7 @@ UNFOLD: Op = view("unfold(Tensor(a) self, int dimension, int size, int step) -> 
                   function=False, grad=dict(self=lambda g, self_shape, dimension, size, step:
                         UNFOLD_BACKWARD.call((g, self_shape, dimension, size, step))))
 UNFOLD_BACKWARD: Op = op("unfold_backward(Tensor grad_in, int[] input_sizes, int dim, int size, int step) -> Tensor",
-                     meta=lambda grad_in, input_sizes, dim, size, step: like(grad_in, input_sizes), method=False,
+                     meta=lambda grad_in, input_sizes, dim, size, step: like(grad_in, input_sizes), function=False,
                      grad=dict(grad_in=lambda g, dim, size, step: UNFOLD.call((g, dim, size, step))))
 
 

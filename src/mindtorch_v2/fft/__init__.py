@@ -2,18 +2,18 @@
 
 Invariant: transforms are computed by their rows.
 """
-from __future__ import annotations
+from __future__ import annotations as _annotations  # noqa: F401 (not a public name)
 
-from typing import Any
+from typing import Any as _Any
 
-from .._ops import late
+from .._ops import late as _late
 
-__getattr__ = late.namespace(__name__, "fft_")
-__dir__ = late.listing(__name__, "fft_")
+__getattr__ = _late.namespace(__name__, "fft_")
+__dir__ = _late.listing(__name__, "fft_")
 
 
-def fftfreq(n: int, d: float = 1.0, *, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
-            requires_grad: bool = False) -> Any:
+def fftfreq(n: int, d: float = 1.0, *, out: _Any = None, dtype: _Any = None, layout: _Any = None, device: _Any = None,
+            requires_grad: bool = False) -> _Any:
     """The frequencies of `fft` of n samples that are d apart."""
     from .. import arange, cat
 
@@ -23,8 +23,8 @@ def fftfreq(n: int, d: float = 1.0, *, out: Any = None, dtype: Any = None, layou
     return _given(cat((high, low)) * (1.0 / (n * d)), out, requires_grad)
 
 
-def rfftfreq(n: int, d: float = 1.0, *, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
-             requires_grad: bool = False) -> Any:
+def rfftfreq(n: int, d: float = 1.0, *, out: _Any = None, dtype: _Any = None, layout: _Any = None, device: _Any = None,
+             requires_grad: bool = False) -> _Any:
     """The frequencies of `rfft` of n samples that are d apart."""
     from .. import arange
 
@@ -33,13 +33,13 @@ def rfftfreq(n: int, d: float = 1.0, *, out: Any = None, dtype: Any = None, layo
                   requires_grad)
 
 
-def _default() -> Any:
+def _default() -> _Any:
     from .. import get_default_dtype
 
     return get_default_dtype()
 
 
-def _given(value: Any, out: Any, requires_grad: bool) -> Any:
+def _given(value: _Any, out: _Any, requires_grad: bool) -> _Any:
     if out is not None:
         return out.resize_(value.shape).copy_(value)
     return value.requires_grad_() if requires_grad else value

@@ -2,16 +2,16 @@
 
 Invariant: nothing is computed here.
 """
-from __future__ import annotations
+from __future__ import annotations as _annotations  # noqa: F401 (not a public name)
 
-from typing import Any
+from typing import Any as _Any
 
-from .._ops import late
+from .._ops import late as _late
 
-_row = late.namespace(__name__, "linalg_")
+_row = _late.namespace(__name__, "linalg_")
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> _Any:
     if name != "LinAlgError":
         return _row(name)
     from .._ops.linalg import LinAlgError
@@ -20,4 +20,4 @@ def __getattr__(name: str) -> Any:
     return LinAlgError
 
 
-__dir__ = late.listing(__name__, "linalg_")
+__dir__ = _late.listing(__name__, "linalg_")

@@ -2,11 +2,11 @@
 
 Invariant: nothing is computed here.
 """
-from __future__ import annotations
+from __future__ import annotations as _annotations  # noqa: F401 (not a public name)
 
-from typing import Any
+from typing import Any as _Any
 
-from .._ops import late
+from .._ops import late as _late
 
 _SAME = {
     "digamma": "digamma", "erf": "erf", "erfc": "erfc", "erfinv": "erfinv", "exp2": "exp2", "expit": "sigmoid",
@@ -15,11 +15,11 @@ _SAME = {
     "polygamma": "polygamma", "psi": "digamma", "round": "round", "sinc": "sinc", "softmax": "softmax",
     "xlogy": "xlogy",
 }
-_row = late.namespace(__name__, "special_")
-_rows = late.listing(__name__, "special_")
+_row = _late.namespace(__name__, "special_")
+_rows = _late.listing(__name__, "special_")
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> _Any:
     if name not in _SAME:
         return _row(name)
     import mindtorch_v2

@@ -33,5 +33,9 @@ def __getattr__(name: str) -> Any:
     return found
 
 
+# What the files of the families import for themselves.
+_HELPERS = frozenset(("Any", "Ints", "annotations", "registry", "row"))
+
+
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_OF_TORCH})
+    return sorted({*globals(), *_OF_TORCH} - _HELPERS)
