@@ -331,8 +331,8 @@ class Op(OpBase):
         if keys & AUTOCAST and RESOLVERS.autocast is not None:
             return RESOLVERS.autocast
         if self.composite is not None and not (self.mutates and keys & FUNCTIONALIZE and self.functional is not None):
-            if keys & ~BACKENDS == 0 and int(keys) in self.kernels:
-                # Nobody looks at the parts: a device that serves the whole does.
+            if int(keys) in self.kernels:
+                # A device serves the whole of it.
                 return self.kernels[int(keys)]
             # Without a functional form of its own, the writes of its parts are made functional one by one.
             return self.composite
