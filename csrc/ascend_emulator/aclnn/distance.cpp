@@ -100,14 +100,17 @@ void run_cdist_backward(Run& r) {
     auto a = r.read<double>(r.tensor("x1")), b = r.read<double>(r.tensor("x2"), s.second);
     auto g = r.read<double>(r.tensor("grad")), d = r.read<double>(r.tensor("cdist"));
     std::vector<double> out(a.size());
+    double p = r.real("p");
     for (int64_t n = 0; n < s.batch; ++n)
         for (int64_t i = 0; i < s.rows; ++i)
-            for (int64_t j = 0; j < s.others; ++j)
-                for (int64_t k = 0; k < s.length; ++k) {
-                    size_t at = size_t((n * s.rows + i) * s.length + k), pair = size_t((n * s.rows + i) * s.others + j);
-                    double difference = a[at] - b[size_t((n * s.others + j) * s.length + k)];
-                    out[at] += g[pair] * slope(difference, d[pair], r.real("p"));
-                }
+            for (int64_t j = 0; j < s.others; ++j) {
+                size_t row = size_t((n * s.rows + i) * s.length), other = size_t((n * s.others + j) * s.length);
+                size_t pair = size_t((n * s.rows + i) * s.others + j);
+                // Which difference is the greatest: the distance that was stored is rounded, none may equal it.
+                double total = std::isinf(p) ? distance(&a[row], &b[other], s.length, p) : d[pair];
+                for (size_t k = 0; k < size_t(s.length); ++k)
+                    out[row + k] += g[pair] * slope(a[row + k] - b[other + k], total, p);
+            }
     r.write(r.tensor("out"), out);
 }
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from .._dispatch import registry
+from .._dispatch.op import Op
 from .._dtype import int64
 from .rules.formulas import narrow, wide
 from .table import composite
@@ -152,7 +153,13 @@ def _ctc(log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any, 
 
 
 _REST = "int blank=0, int reduction=Mean, bool zero_infinity=False) -> Tensor"
-composite(f"ctc_loss.IntList(Tensor log_probs, Tensor targets, int[] input_lengths, int[] target_lengths, {_REST}",
-          _ctc, method=False)
+_LISTED: Op = composite("ctc_loss.IntList(Tensor log_probs, Tensor targets, int[] input_lengths, int[] target_lengths, "
+                        f"{_REST}", _ctc, method=False)
+
+
+def _by_tensors(log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any, *rest: Any) -> Any:
+    return _LISTED.call((log_probs, targets, tuple(_lengths(input_lengths)), tuple(_lengths(target_lengths)), *rest))
+
+
 composite(f"ctc_loss.Tensor(Tensor log_probs, Tensor targets, Tensor input_lengths, Tensor target_lengths, {_REST}",
-          _ctc, method=False)
+          _by_tensors, method=False)

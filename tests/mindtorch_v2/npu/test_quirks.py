@@ -127,6 +127,13 @@ def run(device):
     pooled, at = torch.nn.functional.max_pool2d(image, 2, return_indices=True)
     yield torch.nn.functional.max_unpool2d(pooled, at, 2), x.logit(0.1), x.isposinf(), x.heaviside(x)
     yield tuple(torch._foreach_add([x, x[0]], 2.0)), tuple(torch._foreach_norm([x, x[0]]))
+    flat = x.reshape(6, 4)
+    yield torch.cdist(flat, flat[:2]), torch.nn.functional.pad(image, (1, 1, 1, 1), mode="circular")
+    # The first query sees one key: nothing is rounded, which the matrix unit of this chip would do with others.
+    yield torch.nn.functional.scaled_dot_product_attention(image, image, image, is_causal=True)[..., :1, :]
+    yield torch.nn.functional.rms_norm(x, (4,)), torch.nn.functional.kl_div(x, x.abs())
+    yield k.repeat_interleave(torch.tensor([2, 3], device=device), dim=0), (x % 3).unique(), (flat % 2).unique(dim=0)
+    yield torch.unique_consecutive(k), torch.nn.functional.grid_sample(image, image[..., :2] / 9)
     z = [x.clone(), x[0].clone()]
     torch._foreach_addcdiv_(z, z, [x.exp(), x[0].exp()], [1.0, 2.0])
     torch._foreach_sqrt_(z)

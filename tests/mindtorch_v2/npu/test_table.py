@@ -89,12 +89,14 @@ CHANNELS_BELOW_SIX = {"aclnnBatchNorm", "aclnnBatchNormBackward"}
 
 
 def test_formats_by_rank_are_marked():
-    """Functions whose documents leave ND out for a tensor take channels-first formats."""
+    """Functions whose documents leave ND out for a tensor take channels-first formats, or channels-last ones."""
     wrong = []
     for name in table.names():
         formats = [set(p["formats"].split()) for p in FACT[name]["params"] if p.get("formats")]
         needs = any("ND" not in f and f & {"NCHW", "NCL", "NCDHW", "NC"} for f in formats)
-        if table.signature(name).channels != (needs or name in CHANNELS_BELOW_SIX):
+        last = any(f and f <= {"NHWC", "NDHWC"} for f in formats)
+        sig = table.signature(name)
+        if (sig.channels, sig.last) != ((needs and not last) or name in CHANNELS_BELOW_SIX, last):
             wrong.append(name)
     assert not wrong
 

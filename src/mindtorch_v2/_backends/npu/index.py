@@ -16,9 +16,9 @@ from ..._ops.rules.pointwise import broadcast_shapes
 from ..._tensor_base import TensorBase, alias, is_contiguous, make, numel
 from ..common.runtime import empty
 from ..common.transfer import may_overlap
-from . import creation, launch, table
+from . import creation, launch
 from .kernels import INDICES_FROM_HOST, Missing
-from .lines import choose, helper, into, line, makes, npu, parts
+from .lines import choose, helper, into, line, makes, npu, parts, takes
 from .shape import by_parts, places
 
 _index = registry.get("index")
@@ -203,7 +203,7 @@ def _masked_select(self: Any, mask: Any) -> Any:
     out = empty((count,), (1,), self._dtype, self._device)
     if count == 0:
         return out
-    if not _takes("aclnnMaskedSelect", self):
+    if not takes("aclnnMaskedSelect", self):
         return _MASKED_PARTS.run(registry.get("masked_select"), (self, mask), 0)
     found = launch.launch_dynamic(launch.resolve("aclnnMaskedSelect"), [self, mask, out], "masked_select")[0]
     return out if found == out._shape else creation.compact(alias(out, found, (1,), 0))
@@ -211,7 +211,7 @@ def _masked_select(self: Any, mask: Any) -> Any:
 
 def _nonzero(self: Any) -> Any:
     rank = len(self._shape)
-    if not _takes("aclnnNonzero", self):
+    if not takes("aclnnNonzero", self):
         self = _ne.call((self, 0))
     if rank == 0:
         n = int(_nonzero(alias(self, (1,), (1,), self._offset))._shape[0])
@@ -226,10 +226,6 @@ def _nonzero(self: Any) -> Any:
     out = empty((n, rank), (1, n) if n > 0 else (rank, 1), int64, self._device)
     creation.copy(out, alias(rows, (n, rank), (rank, 1), 0))
     return out
-
-
-def _takes(function: str, t: Any) -> bool:
-    return bool(table.signature(function).params[0].mask >> int(t._dtype.code) & 1)
 
 
 _MASKED_PARTS = by_parts("masked_select")

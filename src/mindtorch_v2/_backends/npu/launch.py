@@ -44,6 +44,8 @@ _DTYPES: Final[list[Any]] = [ctypes.c_int32.from_param(code) for code in ACL_DTY
 # aclFormat: ND, and channels-first formats by rank: NC, NCL, NCHW, NCDHW; other ranks have only ND.
 _ND: Final[Any] = ctypes.c_int32.from_param(2)
 _CHANNELS: Final[list[Any]] = [ctypes.c_int32.from_param(code) for code in (2, 2, 35, 47, 0, 30)]
+# The same with channels last, NHWC and NDHWC.
+_LAST: Final[list[Any]] = [ctypes.c_int32.from_param(code) for code in (2, 2, 2, 2, 1, 27)]
 
 _C_TYPES: Final[dict[int, Any]] = {
     table.I64: ctypes.c_int64, table.I32: ctypes.c_int32, table.I8: ctypes.c_int8, table.U64: ctypes.c_uint64,
@@ -64,7 +66,7 @@ class Function:
         self.name: Final = sig.name
         self.sig: Final = sig
         self.kinds: Final[list[int]] = [p.kind for p in sig.params]
-        self.formats: Final = _CHANNELS if sig.channels else None
+        self.formats: Final = _CHANNELS if sig.channels else _LAST if sig.last else None
         # Parameters for which a 0-dim tensor must be passed as one element of one dimension.
         self.lifted: Final[list[bool]] = [p.lifted for p in sig.params]
         self.phase1: Final[Any] = phase1

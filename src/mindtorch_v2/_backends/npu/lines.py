@@ -30,7 +30,9 @@ Instead of a text the right side may be
     into(fn)            fn(out, *args), or fn((out0, ...), *args), writes into the rule's results: several launches
     choose("mode", {None: line(...), "floor": line(...)})   by an argument's value
     makes(fn)           fn(*args) without asking a rule: shapes that depend on data
-    whole(("aclnnX",), fits, fn)    for a composite: fn(*args) where fits(*args), when nobody records gradients
+    whole(("aclnnX",), fits, fn, back)    for a composite: fn(*args) where fits(*args). Without `back` when nobody
+                        records gradients; with it fn(*args) gives (result, what back needs of it) and
+                        back(grad, needs, args, result, kept) the gradients of the arguments (`recorded.py`)
 and `missing("op", "reason")` says that NPUs have no such operator. In `parts` and `into`, call other rows as methods,
 or a vendor function with `call("aclnnX", "op", value, value, ...)`.
 
@@ -44,7 +46,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ..._dispatch import registry
-from ..._dispatch.keys import NPU
+from ..._dispatch.keys import AUTOGRAD, NPU
 from ..._dispatch.op import FnKernel, Kernel, Op, PartsKernel, Rule
 from ..._ops.rules.accept import Choose
 from ..._ops.rules.pointwise import Pointwise
@@ -303,37 +305,47 @@ def makes(fn: Callable[..., Any]) -> Kernel:
 class Whole:
     """A composite in vendor calls: where they do not fit, or this chip or library lacks one, its parts serve."""
 
-    def __init__(self, op: Op, functions: Sequence[str], fits: Callable[..., bool], fn: Callable[..., Any]) -> None:
+    def __init__(self, op: Op, functions: Sequence[str], fits: Callable[..., bool], fn: Callable[..., Any],
+                 back: Callable[..., Any] | None) -> None:
         if op.composite is None:
             raise ValueError(f"NPU line of '{op.name}': whole() is for composites")
         for name in functions:
             table.signature(name)
-        self.op, self.functions, self.fits, self.fn = op, functions, fits, fn
+        self.op, self.functions, self.fits, self.fn, self.back = op, functions, fits, fn, back
+        self.parts: Kernel = op.composite
         # Whether the functions are there; asked once.
         self.here: bool | None = None
 
-    def __call__(self, *args: Any) -> Any:
+    def serves(self, args: tuple[Any, ...]) -> bool:
         if self.here is None:
             self.here = all(not quirks.lacks(name) and launch.available(name) for name in self.functions)
-        if self.here and self.fits(*args):
-            return self.fn(*args)
-        parts = self.op.composite
-        assert parts is not None
-        return parts.run(self.op, args, NPU)
+        return self.here and self.fits(*args)
+
+    def __call__(self, *args: Any) -> Any:
+        if not self.serves(args):
+            return self.parts.run(self.op, args, NPU)
+        return self.fn(*args) if self.back is None else self.fn(*args)[0]
 
 
 class UnboundWhole:
     """`whole(...)` before its row is known."""
 
-    def __init__(self, functions: Sequence[str], fits: Callable[..., bool], fn: Callable[..., Any]) -> None:
-        self.functions, self.fits, self.fn = functions, fits, fn
+    def __init__(self, functions: Sequence[str], fits: Callable[..., bool], fn: Callable[..., Any],
+                 back: Callable[..., Any] | None) -> None:
+        self.functions, self.fits, self.fn, self.back = functions, fits, fn, back
 
     def bind(self, op: Op) -> Kernel:
-        return FnKernel(Whole(op, self.functions, self.fits, self.fn))
+        made = Whole(op, self.functions, self.fits, self.fn, self.back)
+        if self.back is not None:
+            from .recorded import recorder
+
+            op.kernels[int(NPU | AUTOGRAD)] = FnKernel(recorder(made))
+        return FnKernel(made)
 
 
-def whole(functions: Sequence[str], fits: Callable[..., bool], fn: Callable[..., Any]) -> UnboundWhole:
-    return UnboundWhole(functions, fits, fn)
+def whole(functions: Sequence[str], fits: Callable[..., bool], fn: Callable[..., Any],
+          back: Callable[..., Any] | None = None) -> UnboundWhole:
+    return UnboundWhole(functions, fits, fn, back)
 
 
 def choose(name: str | Callable[..., Any], kernels: Mapping[Any, Kernel | Unbound | str]) -> Chosen:
@@ -344,6 +356,11 @@ def choose(name: str | Callable[..., Any], kernels: Mapping[Any, Kernel | Unboun
 def call(function: str, op: str, *values: Any) -> None:
     """Launch a vendor function with values in its own order; `op` is the name the user called."""
     launch.launch(launch.resolve(function), list(values), op)
+
+
+def takes(function: str, t: Any, param: int = 0) -> bool:
+    """Whether the documents accept a tensor's dtype for a parameter of a function."""
+    return bool(table.signature(function).params[param].mask >> int(t._dtype.code) & 1)
 
 
 # -- what is there --------------------------------------------------------------------------------------------------

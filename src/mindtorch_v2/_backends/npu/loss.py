@@ -11,11 +11,11 @@ from ..._dispatch import registry
 from ..._dispatch.keys import NPU
 from ..._dtype import int64
 from ..._ops.rules.pointwise import expand_strides
-from ..._tensor_base import alias, numel
+from ..._tensor_base import alias, is_contiguous, numel
 from ..common.kernels import INPLACE
 from ..common.runtime import empty
 from . import creation
-from .lines import Chosen, choose, helper, line, makes, npu, parts
+from .lines import Chosen, call, choose, helper, line, makes, npu, parts, takes, whole
 
 NONE, MEAN, SUM = 0, 1, 2
 
@@ -64,6 +64,44 @@ npu("_smooth_l1_loss", reduced("aclnnSmoothL1Loss(self, target, reduction_of(sel
                                cast=_PAIR))
 npu("smooth_l1_loss_backward", "aclnnSmoothL1LossBackward(grad_output, self, target, reduction, beta, out)",
     cast=_WITH_GRAD)
+
+def _alike(self: Any, target: Any, reduction: int, *rest: Any) -> bool:
+    """What the vendor's losses with a gradient take: two tensors of one float dtype and shape, with elements, and
+    row-major where that decides the layout of the result."""
+    return (takes("aclnnL1LossBackward", self) and target._dtype is self._dtype and target._shape == self._shape
+            and 0 < len(self._shape) <= 8 and numel(self) > 0 and (reduction in (MEAN, SUM) or (
+                reduction == NONE and is_contiguous(self) and is_contiguous(target))))
+
+
+def _pair_loss(function: str, op: str) -> Any:
+    def kernel(self: Any, target: Any, reduction: int, *rest: Any) -> Any:
+        out = self.new_empty(self._shape if reduction == NONE else ())
+        call(function, op, self, target, reduction, *rest, out)
+        return out, ()
+
+    return kernel
+
+
+def _pair_back(op: str, of_self: str, of_target: str | None) -> Any:
+    """Without a function for the target, its gradient is that of the other with the sign turned."""
+    def kernel(grad: Any, needs: Any, args: Any, result: Any, kept: Any) -> Any:
+        self, target, reduction, *rest = args
+        found: list[Any] = [None, None]
+        for i, function in enumerate((of_self, of_target)):
+            if needs[i]:
+                found[i] = self.new_empty(self._shape)
+                pair = (self, target) if function is not None else (target, self)
+                call(function or of_self, f"{op}_backward", grad, *pair, reduction, *rest, found[i])
+        return (*found, None, *(None for _ in rest))
+
+    return kernel
+
+
+npu("l1_loss", whole(("aclnnL1Loss", "aclnnL1LossBackward"), _alike, _pair_loss("aclnnL1Loss", "l1_loss"),
+                     _pair_back("l1_loss", "aclnnL1LossBackward", None)))
+npu("kl_div", whole(("aclnnKlDiv", "aclnnKlDivBackward", "aclnnKlDivTargetBackward"), _alike,
+                    _pair_loss("aclnnKlDiv", "kl_div"),
+                    _pair_back("kl_div", "aclnnKlDivBackward", "aclnnKlDivTargetBackward")))
 
 # -- binary cross entropy -------------------------------------------------------------------------------------------
 npu("binary_cross_entropy", reduced("aclnnBinaryCrossEntropy(self, target, spread(weight, self), reduction, out)",

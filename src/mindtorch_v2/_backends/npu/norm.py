@@ -1,4 +1,4 @@
-"""NPU lines of softmax and layer norm.
+"""NPU lines of softmax, layer norm and RMS norm.
 
 Invariant: parameters wider than the input are never rounded to it: the computation is done in theirs.
 """
@@ -7,7 +7,10 @@ from __future__ import annotations
 from typing import Any
 
 from ..._dispatch import registry
-from .lines import choose, line, npu, parts
+from ..._dtype import float32
+from ..._finfo import finfo
+from ..._tensor_base import numel
+from .lines import call, choose, line, npu, parts, takes, whole
 
 _layer_norm = registry.get("native_layer_norm")
 _layer_norm_backward = registry.get("native_layer_norm_backward")
@@ -90,3 +93,35 @@ npu("native_layer_norm_backward", choose(_mixed_backward, {
     False: line("aclnnLayerNormBackward(grad_out, input, normalized_shape, mean, rstd, weight, bias, output_mask, "
                 "out0, out1, out2)", cast=("grad_out", "input"), empty=0, otherwise=parts(_backward)),
     True: parts(_backward_wide)}))
+
+
+# -- RMS norm -------------------------------------------------------------------------------------------------------
+_RMS = ("aclnnRmsNorm", "aclnnRmsNormGrad")
+
+
+def _rms_fits(input: Any, normalized_shape: Any, weight: Any, eps: float | None) -> bool:
+    n = len(normalized_shape)
+    return (takes("aclnnRmsNorm", input) and 0 < n < len(input._shape) <= 8 and numel(input) > 0
+            and tuple(input._shape[-n:]) == tuple(normalized_shape) and (weight is None or (
+                tuple(weight._shape) == tuple(normalized_shape) and weight._dtype is input._dtype)))
+
+
+def _rms_norm(input: Any, normalized_shape: Any, weight: Any, eps: float | None) -> Any:
+    gamma = input.new_ones(normalized_shape) if weight is None else weight
+    n = len(input._shape) - len(normalized_shape)
+    out = input.new_empty(input._shape)
+    rstd = input.new_empty((*input._shape[:n], *(1 for _ in normalized_shape)), dtype=float32)
+    call("aclnnRmsNorm", "rms_norm", input, gamma, finfo(input._dtype).eps if eps is None else eps, out, rstd)
+    return out, (rstd, gamma)
+
+
+def _rms_back(grad: Any, needs: Any, args: Any, result: Any, kept: Any) -> Any:
+    input, weight = args[0], args[2]
+    rstd, gamma = kept
+    of_input = input.new_empty(input._shape)
+    of_gamma = gamma.new_empty(gamma._shape, dtype=float32)
+    call("aclnnRmsNormGrad", "rms_norm_backward", grad, input, rstd.reshape((-1,)), gamma, of_input, of_gamma)
+    return of_input if needs[0] else None, None, of_gamma.to(weight._dtype) if needs[2] else None, None
+
+
+npu("rms_norm", whole(_RMS, _rms_fits, _rms_norm, _rms_back))

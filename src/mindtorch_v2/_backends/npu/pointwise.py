@@ -8,11 +8,12 @@ import math
 from typing import Any
 
 from ..._dispatch import registry
+from ..._dtype import bool as bool_
 from ..._dtype import float32, float64
 from ..._finfo import finfo
 from ..._ops.rules.formulas import narrow, pair, wide
-from ..._tensor_base import TensorBase
-from .lines import backed, choose, helper, line, npu, parts
+from ..._tensor_base import TensorBase, is_contiguous, numel
+from .lines import backed, call, choose, helper, line, npu, parts, takes, whole
 
 _where = registry.get("where")
 _complex = registry.get("complex")
@@ -310,6 +311,32 @@ def _isfinite(self: Any) -> Any:
 
 npu("isfinite", "aclnnIsFinite(self, out)", otherwise=parts(_isfinite))
 npu("signbit", "aclnnSignbit(self, out)")
+
+
+def _close_fits(self: Any, other: Any, rtol: float, atol: float, equal_nan: bool) -> bool:
+    return (self._dtype is other._dtype and self._dtype.is_floating_point and takes("aclnnIsClose", self)
+            and self._shape == other._shape and is_contiguous(self) and is_contiguous(other) and numel(self) > 0
+            and len(self._shape) <= 8 and rtol >= 0 and atol >= 0)
+
+
+def _close(self: Any, other: Any, rtol: float, atol: float, equal_nan: bool) -> Any:
+    out = self.new_empty(self._shape, dtype=bool_)
+    call("aclnnIsClose", "isclose", self, other, rtol, atol, equal_nan, out)
+    return out
+
+
+def _equal(self: Any, other: Any) -> bool:
+    if self._shape != other._shape:
+        return False
+    out = self.new_empty((1,), dtype=bool_)
+    call("aclnnEqual", "equal", self, other, out)
+    return bool(out.item())
+
+
+npu("isclose", whole(("aclnnIsClose",), _close_fits, _close))
+npu("equal", whole(("aclnnEqual",), lambda self, other: (
+    self._dtype is other._dtype and self._device == other._device and len(self._shape) <= 8 and numel(self) > 0
+    and takes("aclnnEqual", self)), _equal))
 
 # -- logic and bits -------------------------------------------------------------------------------------------------
 npu("logical_and", "aclnnLogicalAnd(self, other, out)")

@@ -46,7 +46,11 @@ QUIRKS: Final[tuple[Quirk, ...]] = (
         "aclnnAdaptiveMaxPool3dBackward", "aclnnMaxUnpool2d", "aclnnMaxUnpool3d",
         *(f"aclnnUpsampleNearestExact{rank}d{back}" for rank in (1, 2, 3) for back in ("", "Backward")),
         "aclnnUpsampleBilinear2dAA", "aclnnUpsampleBilinear2dAABackward", "aclnnUpsampleBicubic2dAA",
-        "aclnnUpsampleBicubic2dAAGrad", *(f"aclnnForeach{name}" for name in (
+        "aclnnUpsampleBicubic2dAAGrad", "aclnnCdist", "aclnnCdistBackward", "aclnnCircularPad2d",
+        "aclnnCircularPad2dBackward", "aclnnCircularPad3d", "aclnnCircularPad3dBackward", "aclnnFlashAttentionScore",
+        "aclnnFlashAttentionScoreGrad", "aclnnKlDivBackward", "aclnnKlDivTargetBackward", "aclnnRmsNorm",
+        "aclnnRmsNormGrad", "aclnnRepeatInterleaveTensor", "aclnnRepeatInterleaveWithDim", "aclnnUnique2",
+        "aclnnUniqueConsecutive", "aclnnUniqueDim", *(f"aclnnForeach{name}" for name in (
             "Abs Acos AddcdivScalarList AddcdivScalarV2 AddcmulScalarList AddcmulScalarV2 AddListV2 AddScalar "
             "AddScalarList AddScalarV2 Asin Atan Copy Cos Cosh DivList DivScalar DivScalarList DivScalarV2 Erf Erfc "
             "Exp Expm1 LerpList LerpScalar Log Log10 Log1p Log2 MaximumList MaximumScalarList MaximumScalarV2 "

@@ -1,9 +1,90 @@
-"""NPU lines of searching and counting."""
+"""NPU lines of distinct values, searching and counting.
+
+Invariant: sizes that depend on data come from the vendor's dynamic functions, or are asked of the device once.
+"""
 from __future__ import annotations
 
 from typing import Any
 
-from .lines import helper, missing, npu
+from ..._dispatch import registry
+from ..._dtype import float32, float64, int64
+from ..._ops.rules.base import wrap_dim
+from ..._tensor_base import alias, contiguous_strides, numel
+from . import creation, launch
+from .lines import call, helper, missing, npu, takes, whole
+
+_stack = registry.get("stack")
+
+
+# -- distinct values ------------------------------------------------------------------------------------------------
+def _shrunk(t: Any, shape: tuple[int, ...]) -> Any:
+    """The front of a tensor that the vendor filled as one of another shape."""
+    return t if t._shape == shape else creation.compact(alias(t, shape, contiguous_strides(shape), 0))
+
+
+def _unique2(self: Any, sorted: bool, return_inverse: bool, return_counts: bool) -> Any:
+    n = numel(self)
+    values, inverse, counts = self.new_empty((n,)), self.new_empty(self._shape, dtype=int64), self.new_empty(
+        (n,), dtype=int64)
+    found = launch.launch_dynamic(launch.resolve("aclnnUnique2"), [self, True, True, True, values, inverse, counts],
+                                  "_unique2")
+    return _shrunk(values, found[0]), inverse, _shrunk(counts, found[2])
+
+
+def _along(function: str, self: Any, dim: int, flags: tuple[bool, ...], op: str) -> Any:
+    """Distinct slices; as in PyTorch they lie one behind the other in memory."""
+    d = wrap_dim(dim, len(self._shape))
+    values = self.new_empty(self._shape)
+    inverse, counts = (self.new_empty((self._shape[d],), dtype=int64) for _ in range(2))
+    found = launch.launch_dynamic(launch.resolve(function), [self, *flags, d, values, inverse, counts], op)
+    made = _shrunk(values, found[0])
+    return made.movedim(d, 0).contiguous().movedim(0, d), inverse, _shrunk(counts, found[2])
+
+
+# The number of a dimension that means none of them.
+_FLAT = 1000
+
+
+def _consecutive(self: Any, return_inverse: bool, return_counts: bool, dim: int | None) -> Any:
+    if dim is not None:
+        return _along("aclnnUniqueConsecutive", self, dim, (True, True), "unique_consecutive")
+    n = numel(self)
+    values, inverse, counts = self.new_empty((n,)), self.new_empty(self._shape, dtype=int64), self.new_empty(
+        (n,), dtype=int64)
+    found = launch.launch_dynamic(launch.resolve("aclnnUniqueConsecutive"),
+                                  [self, True, True, _FLAT, values, inverse, counts], "unique_consecutive")
+    return _shrunk(values, found[0]), inverse, _shrunk(counts, found[2])
+
+
+npu("_unique2", whole(("aclnnUnique2",), lambda self, *flags: takes("aclnnUnique2", self) and numel(self) > 0
+                      and 0 < len(self._shape) <= 8, _unique2))
+npu("unique_dim", whole(("aclnnUniqueDim",), lambda self, dim, *flags: takes("aclnnUniqueDim", self) and
+                        numel(self) > 0 and -len(self._shape) <= dim < len(self._shape) <= 8,
+                        lambda self, dim, *flags: _along("aclnnUniqueDim", self, dim, (True, True), "unique_dim")))
+npu("_unique_consecutive", whole(
+    ("aclnnUniqueConsecutive",), lambda self, inverse, counts, dim: takes("aclnnUniqueConsecutive", self) and
+    numel(self) > 0 and len(self._shape) <= 8 and (dim is None or -len(self._shape) <= dim < len(self._shape)),
+    _consecutive))
+
+
+# -- membership and counts --------------------------------------------------------------------------------------------
+def _counted(self: Any, weights: Any, minlength: int) -> bool:
+    return (takes("aclnnBincount", self) and len(self._shape) == 1 and numel(self) > 0 and minlength >= 0
+            and (weights is None or (weights._shape == self._shape and takes("aclnnBincount", weights, 1))))
+
+
+def _bincount(self: Any, weights: Any, minlength: int) -> Any:
+    low, high = self.aminmax()
+    least, most = _stack.call(((low.to(int64), high.to(int64)), 0)).tolist()
+    if least < 0:
+        raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
+    dt = int64 if weights is None else float32 if weights._dtype is float32 else float64
+    out = self.new_empty((max(minlength, most + 1),), dtype=dt)
+    call("aclnnBincount", "bincount", self, weights, minlength, out)
+    return out
+
+
+npu("bincount", whole(("aclnnBincount",), _counted, _bincount))
 
 
 @helper

@@ -14,11 +14,12 @@ from ..common.runtime import extent
 from ..common.transfer import STRIDED_MAP, may_overlap
 from . import table
 from .kernels import cast
-from .lines import choose, helper, line, npu, parts
+from .lines import call, choose, helper, line, npu, parts, takes, whole
 
 _cat = registry.get("cat")
 _complex = registry.get("complex")
 _index = registry.get("index")
+_stack = registry.get("stack")
 _index_put = registry.get("index_put")
 _CAT = table.signature("aclnnCat").params[0].mask
 _STACK = table.signature("aclnnStack").params[0].mask
@@ -91,6 +92,47 @@ npu("roll", choose(_plain_roll, {
 npu("tril", "aclnnTril(self, diagonal, out)", otherwise=by_parts("tril"))
 npu("triu", "aclnnTriu(self, diagonal, out)", otherwise=by_parts("triu"))
 npu("constant_pad_nd", "aclnnConstantPadNd(self, pad, value, out)")
+
+
+# -- repeating ------------------------------------------------------------------------------------------------------
+def _whole_number(repeats: Any, output_size: int | None) -> int:
+    """How long the result is; asked of the device once where nobody says it."""
+    if output_size is not None:
+        return output_size
+    total, least = _stack.call(((repeats.sum(), repeats.min().to(int64)), 0)).tolist()
+    if least < 0:
+        raise RuntimeError("repeats can not be negative")
+    return int(total)
+
+
+def _repeats_fit(self: Any, repeats: Any, dim: int | None, output_size: int | None) -> bool:
+    n = len(self._shape)
+    if dim is None or not -n <= dim < n or n > 8 or not takes("aclnnRepeatInterleaveWithDim", self):
+        return False
+    return (len(repeats._shape) == 1 and repeats._dtype.name in ("int32", "int64") and numel(self) > 0
+            and numel(repeats) == self._shape[dim])
+
+
+def _repeat_interleave(self: Any, repeats: Any, dim: int, output_size: int | None) -> Any:
+    d, size = wrap_dim(dim, len(self._shape)), _whole_number(repeats, output_size)
+    out = self.new_empty((*self._shape[:d], size, *self._shape[d + 1:]))
+    if size:
+        call("aclnnRepeatInterleaveWithDim", "repeat_interleave", self, repeats, d, size, out)
+    return out
+
+
+def _interleaved_places(repeats: Any, output_size: int | None) -> Any:
+    size = _whole_number(repeats, output_size)
+    out = repeats.new_empty((size,))
+    if size:
+        call("aclnnRepeatInterleaveTensor", "repeat_interleave", repeats, size, out)
+    return out
+
+
+npu("repeat_interleave.self_Tensor", whole(("aclnnRepeatInterleaveWithDim",), _repeats_fit, _repeat_interleave))
+npu("repeat_interleave.Tensor", whole(("aclnnRepeatInterleaveTensor",), lambda repeats, output_size: (
+    len(repeats._shape) == 1 and repeats._dtype.name in ("int32", "int64") and numel(repeats) > 0),
+    _interleaved_places))
 
 
 # -- windows --------------------------------------------------------------------------------------------------------

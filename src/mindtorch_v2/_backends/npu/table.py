@@ -12,6 +12,7 @@ before. A parameter is a kind, marks, a name, and after a colon the dtypes the d
     F complex64 D complex128; no colon: not documented, or the dtype of another parameter
 
     @channels  tensors carry a channels-first format by rank (NC, NCL, NCHW, NCDHW) instead of ND
+    @last      tensors carry a channels-last format by rank (NHWC, NDHWC)
     @dynamic   the function synchronises and rewrites its outputs' shapes, which depend on data
 
 Invariant: order, kinds and widths are the vendor's, which a test compares with the vendor facts kept as data; a line is
@@ -90,10 +91,11 @@ class Param:
 class Signature:
     """A vendor function's phase-1 parameters, without the two at the end that every function has."""
 
-    def __init__(self, name: str, params: list[Param], channels: bool, dynamic: bool) -> None:
+    def __init__(self, name: str, params: list[Param], channels: bool, last: bool, dynamic: bool) -> None:
         self.name: Final = name
         self.params: Final = params
         self.channels: Final = channels
+        self.last: Final = last
         self.dynamic: Final = dynamic
 
     def index(self, name: str) -> int:
@@ -109,9 +111,9 @@ def parse(text: str) -> Signature:
     inside, _, marks = tail.rpartition(")")
     params = [_param(p.strip(), text) for p in inside.split(",") if p.strip()]
     for mark in marks.split():
-        if mark not in ("@channels", "@dynamic"):
+        if mark not in ("@channels", "@last", "@dynamic"):
             raise ValueError(f"table line {text!r}: unknown mark {mark!r}")
-    return Signature("aclnn" + head, params, "@channels" in marks, "@dynamic" in marks)
+    return Signature("aclnn" + head, params, "@channels" in marks, "@last" in marks, "@dynamic" in marks)
 
 
 def _param(text: str, line: str) -> Param:
@@ -473,7 +475,7 @@ GridSampler2DBackward(T gradOutput:fhbd, T input:fhbd, T grid:fhbd, i64 interpol
     b alignCorners, B outputMask, T> inputGrad:fhbd, T> gridGrad:fhbd)
 GridSampler3D(T input:fhbd, T grid:fhbd, i64 interpolationMode, i64 paddingMode, b alignCorners, T> out:fhbd)
 GridSampler3DBackward(T gradOutput:fhbd, T input:fhbd, T grid:fhbd, i64 interpolationMode, i64 paddingMode,
-    b alignCorners, B outputMask, T> inputGrad:fhbd, T> gridGrad:fhbd) @channels
+    b alignCorners, B outputMask, T> inputGrad:fhbd, T> gridGrad:fhbd) @last
 GroupNorm(T self:fhb, T gamma:fhb, T beta:fhb, i64 N, i64 C, i64 HxW, i64 group, f64 eps, T> out:fhb, T> meanOut:fhb,
     T> rstdOut:fhb)
 GroupNormBackward(T gradOut:fhb, T input:fhb, T mean:fhb, T rstd:fhb, T gamma:fhb, i64 N, i64 C, i64 HxW, i64 group,

@@ -1,0 +1,60 @@
+"""Autograd of composites that vendor functions serve whole: one node, whose backward is a vendor function too.
+
+Invariant: where a gradient is itself to be differentiated the composition is run again and differentiated, so that
+derivatives of every order are those of the parts.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from ..._dispatch.keys import AUTOGRAD, NPU
+from ..._dispatch.state import is_grad_enabled
+from ..._tensor_base import TensorBase
+
+if TYPE_CHECKING:
+    from .lines import Whole
+
+
+def recorder(served: Whole) -> Callable[..., Any]:
+    """What a composite does with arguments that require gradients."""
+    from ...autograd import Function
+
+    def forward(ctx: Any, *args: Any) -> Any:
+        result, kept = served.fn(*args)
+        ctx.at = [i for i, a in enumerate(args) if isinstance(a, TensorBase)]
+        ctx.given = [None if isinstance(a, TensorBase) else a for a in args]
+        ctx.save_for_backward(*(args[i] for i in ctx.at), result, *kept)
+        return result
+
+    def backward(ctx: Any, grad: Any) -> Any:
+        saved, args = ctx.saved_tensors, list(ctx.given)
+        count = len(ctx.at)
+        for i, t in zip(ctx.at, saved[:count]):
+            args[i] = t
+        needs = tuple(ctx.needs_input_grad)
+        if is_grad_enabled():
+            return _through_parts(served, args, needs, grad)
+        assert served.back is not None
+        return served.back(grad, needs, args, saved[count], saved[count + 1:])
+
+    name = "".join(word.capitalize() for word in served.op.title().split("_"))
+    kind: Any = type(Function)
+    node = kind(name, (Function,), {"forward": staticmethod(forward), "backward": staticmethod(backward)})
+
+    def record(*args: Any) -> Any:
+        if served.serves(args):
+            return node.apply(*args)
+        return served.parts.run(served.op, args, NPU | AUTOGRAD)
+
+    return record
+
+
+def _through_parts(served: Whole, args: list[Any], needs: tuple[bool, ...], grad: Any) -> tuple[Any, ...]:
+    from ...autograd import grad as gradients
+
+    out = served.parts.run(served.op, tuple(args), NPU | AUTOGRAD)
+    wanted = [i for i, need in enumerate(needs) if need]
+    found = gradients(out, [args[i] for i in wanted], grad, create_graph=True, allow_unused=True)
+    by_place = dict(zip(wanted, found))
+    return tuple(by_place.get(i) for i in range(len(args)))
