@@ -35,6 +35,7 @@ _LISTED = {
     "linalg_composed": "inverse cholesky det slogdet matrix_exp logdet lu_solve qr triangular_solve svd pinverse "
                        "matrix_power",
     "reflections": "orgqr ormqr",
+    "histograms": "histogramdd-",
     "segments": "segment_reduce- _segment_reduce-",
     "special": "gcd++ lcm++ heaviside+ nextafter+ ldexp++ frexp logit++ i0++ igamma+ igammac+ mvlgamma+",
     "conv": "convolution- conv1d- conv2d- conv3d- conv_transpose1d- conv_transpose2d- conv_transpose3d-",

@@ -109,8 +109,8 @@ def _segment_grad(g: Any, data: Any, result: Any, reduce: str, lengths: Any, off
     return (g / ties.clamp(min=1)).gather(at, ids) * hit
 
 
-_ARGUMENTS = ("Tensor data, str reduce, *, Tensor? lengths=None, Tensor? indices=None, Tensor? offsets=None, int axis=0, "
-              "bool unsafe=False, Scalar? initial=None")
+_ARGUMENTS = ("Tensor data, str reduce, *, Tensor? lengths=None, Tensor? indices=None, Tensor? offsets=None, "
+              "int axis=0, bool unsafe=False, Scalar? initial=None")
 SEGMENT: Op = op(f"segment_reduce({_ARGUMENTS}) -> Tensor", meta=_segment_meta, out=True, kernel=_segment,
                  grad=dict(data=_segment_grad))
 composite(f"_segment_reduce({_ARGUMENTS}) -> Tensor",

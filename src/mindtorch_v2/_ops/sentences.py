@@ -204,6 +204,7 @@ heaviside  The step function: 0 below zero, 1 above, and `values` at zero.
 hinge_embedding_loss  Pulls elements with target 1 to zero and pushes those with target -1 beyond a margin.
 histc  Counts elements in equal bins between two bounds.
 histogram  Counts, or weighs, elements in bins, and says where the bins end.
+histogramdd  Counts the points in each cell of a grid, and the edges of the cells.
 hsplit  Splits along the second dimension (the first of a vector), as views.
 hstack  Joins tensors along the second dimension (the first of vectors).
 hypot  The length of vectors with the given sides.
