@@ -65,7 +65,7 @@ def _prod_with_zeros(g: Any, x: Any, dim: int) -> Any:
 
 
 def _prod_backward(g: Any, self: Any, result: Any, dim: int | None, keepdim: bool) -> Any:
-    if numel(self) == 0:
+    if self._device.type == "meta" and numel(self) == 0:
         return self.detach() * 0
     if len(self._shape) == 0:
         return g

@@ -199,8 +199,11 @@ def left_to_the_library(statement: Statement, machine: Machine) -> bool:
     if machine.npu and statement.kind == "matmul" and any(dtype_name(t.dtype) == "bool" for t in tensors):
         # A CPU has no products of bools; on an NPU they are sums.
         return True
-    if statement.kind == "matmul_out" and tensors[2].dim() == 0:
-        # PyTorch's own product of a matrix with a vector stumbles over it before it looks at the sizes.
+    if statement.kind == "matmul_out" and (tensors[0].dim(), tensors[1].dim()) != (2, 2):
+        # How often `out` is written depends on how the product is folded into one of matrices.
+        return True
+    if statement.kind.startswith("addcmul") and any(dtype_name(t.dtype) == "bool" for t in tensors):
+        # Whether there is a kernel for bools is asked before the shapes here, after them there.
         return True
     if statement.kind == "setitem" and dtype_name(tensors[0].dtype) not in FLOATS:
         # An integer tensor then requires grad in PyTorch.
@@ -210,6 +213,10 @@ def left_to_the_library(statement: Statement, machine: Machine) -> bool:
     if place is None:
         return False
     target = tensors[place]
+    if statement.kind.endswith("_out") and ask(lambda: target.requires_grad) is not False:
+        if any(t.shape != target.shape for t in tensors):
+            # What PyTorch says when a gradient arrives at a tensor that was resized depends on its history and strides.
+            return True
     others = [t for t in tensors if t is not target and shared(t, target)]
     if machine.npu and statement.kind == "setitem" and others and tensors[1].dim() == 0:
         # A CPU fills with one element, an NPU copies it, which may not overlap.

@@ -56,7 +56,8 @@ def join(a: tuple[int, ...], b: tuple[int, ...], indices: tuple[Any, ...]) -> tu
 
 def index_rule(self: TensorBase, indices: tuple[Any, ...]) -> Spec:
     shape = index_shape(self, indices)
-    plain = is_contiguous(self)
+    # Sizes of one leave strides open: their order counts then too.
+    plain = is_contiguous(self) and 1 not in self._shape
     for x in indices:
         if x is not None and not is_contiguous(x):
             plain = False

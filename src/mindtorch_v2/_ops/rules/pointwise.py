@@ -13,7 +13,7 @@ from ..._dispatch.op import Rule, Spec
 from ..._dtype import DEFAULTS, dtype, int64
 from ..._dtype import bool as bool_
 from ..._promotion import number_dtype, promote, result_type_of
-from ..._tensor_base import TensorBase, contiguous_strides, is_contiguous, numel
+from ..._tensor_base import TensorBase, alias, contiguous_strides, is_contiguous, numel
 
 # What happens to the promoted dtype.
 DEFAULT: Final[i64] = 0
@@ -85,7 +85,7 @@ class Pointwise(Rule):
         """One tensor decides the layout."""
         stride = a._stride
         if not is_contiguous(a):
-            stride = ordered_strides(a._shape, [a])
+            stride = ordered_strides(a._shape, [a], self.computed(dt))
         elif 1 in a._shape or numel(a) == 0:
             # Sizes 0 and 1 leave strides open; a new tensor gets the row-major ones.
             stride = contiguous_strides(a._shape)
@@ -143,7 +143,11 @@ class Pointwise(Rule):
                 break
         if wrapped is not None and self.pair and len(tensors) == 1 and 1 in shape:
             return self.finish(shape, strides_in_order(shape, [tensors[0]._stride]), dt, dev)
-        return self.finish(shape, ordered_strides(shape, tensors), dt, dev)
+        return self.finish(shape, ordered_strides(shape, tensors, self.computed(dt)), dt, dev)
+
+    def computed(self, dt: dtype) -> dtype:
+        """The dtype that the operands are cast to."""
+        return DEFAULTS.dtype if self.kind == INT_TO_FLOAT and dt.category < 2 else dt
 
 
 def joins(x: Any, a: TensorBase) -> bool:
@@ -207,8 +211,8 @@ def expand_strides(t: TensorBase, shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(out)
 
 
-def ordered_strides(shape: tuple[int, ...], tensors: list[TensorBase]) -> tuple[int, ...]:
-    """Strides of a dense result whose dimensions are ordered as the inputs' are."""
+def ordered_strides(shape: tuple[int, ...], tensors: list[TensorBase], common: dtype | None = None) -> tuple[int, ...]:
+    """Strides of a dense result whose dimensions are ordered as the inputs' are, once cast to the dtype `common`."""
     n: i64 = len(shape)
     if n < 2:
         return contiguous_strides(shape)
@@ -222,6 +226,8 @@ def ordered_strides(shape: tuple[int, ...], tensors: list[TensorBase]) -> tuple[
             plain = False
     if plain:
         return contiguous_strides(shape)
+    if common is not None and 1 in shape and any([is_recast(t, common) for t in tensors]):
+        return ordered_strides(shape, [recast(t) if is_recast(t, common) else t for t in tensors])
     first = tensors[0]
     if n == 4 and first._shape == shape:
         # Images in channels-last order get the strides of that format, also where sizes of one leave them open.
@@ -236,6 +242,17 @@ def ordered_strides(shape: tuple[int, ...], tensors: list[TensorBase]) -> tuple[
         if alike:
             return first._stride
     return strides_in_order(shape, [expand_strides(t, shape) for t in tensors])
+
+
+def is_recast(t: TensorBase, common: dtype) -> bool:
+    """Whether PyTorch's CPU operators copy this operand first, into another layout. Only where sizes of one leave
+    strides open does the copy show."""
+    return t._dtype is not common and t._device.type == "cpu" and len(t._shape) > 1 and not (
+        is_contiguous(t) or dense_layout(t))
+
+
+def recast(t: TensorBase) -> TensorBase:
+    return alias(t, t._shape, strides_in_order(t._shape, [t._stride]), 0)
 
 
 def strides_in_order(shape: tuple[int, ...], expanded: list[tuple[int, ...]]) -> tuple[int, ...]:
