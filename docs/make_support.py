@@ -44,9 +44,17 @@ others are overloads).
 - **grad**: has a derivative (`yes`), has none on purpose (`no`), or gets it from its parts.
 - **forms**: `_` there is an in-place form, `out` there is an `out=` form.
 - A `view` shares memory on every device and needs no kernel. A `composite` is written in terms of other operators and
-  runs, and differentiates, wherever they do.
+  runs, and differentiates, wherever they do; where vendor functions are named beside one, they serve it whole.
 """
 COLUMNS = "| operator | cpu | meta | npu | dtypes on npu | grad | forms |\n|---|---|---|---|---|---|---|\n"
+
+
+def whole(op: Op, served: lines.Whole) -> tuple[str, str]:
+    """How a composite is served whole, and in which dtypes: those of its first function."""
+    params = table.signature(served.functions[0]).params
+    mask = next((p.mask for p in params if p.mask and p.kind in (table.TENSOR, table.TENSORS)), 0)
+    dtypes = " ".join(SHORT[dt.name] for dt in DTYPES if mask >> int(dt.code) & 1)
+    return ", ".join(served.functions) + " + parts", dtypes
 
 
 def calls(kernel: Any) -> Iterator[kernels.Call]:
@@ -108,6 +116,9 @@ def on_npu(op: Op) -> tuple[str, str]:
         return "HOLE", ""
     if state == "composite" or op.is_view:
         return "", ""
+    served = lines.served_whole(kernel)
+    if served is not None:
+        return whole(op, served)
     made = list(calls(kernel))
     names = dict.fromkeys(found.name for call in made for found in (call, call.inplace) if found is not None)
     if not names:

@@ -26,7 +26,4 @@ REFUSED: dict[str, tuple[str, ...] | str] = {
         "linalg.solve linalg.solve_ex lu lu_unpack linalg.tensorsolve").split()},
     "linalg.lu_solve": ("float32", "gradient"),
     "lu_solve": ("float32", "gradient"),
-    # The vendor's neural network library has no Fourier transform.
-    "stft": EVERY,
-    **{f"fft.{name}{rank}": EVERY for name in "fft ifft rfft irfft hfft ihfft".split() for rank in ("", "2", "n")},
 }

@@ -358,7 +358,9 @@ for _name in ("bitwise_right_shift", "rshift"):
 # -- selection ------------------------------------------------------------------------------------------------------
 npu("where", "aclnnSWhere(condition, self, other, out)", cast=("self", "other"))
 npu("masked_fill", "aclnnSWhere(mask, value, self, out)", cast=("value", "self"),
-    inplace={"": "aclnnInplaceMaskedFillTensor(self, mask, value)"})
+    numbers=dict(value="aclnnSWhere(mask, value, self, out)"),
+    inplace={"": "aclnnInplaceMaskedFillTensor(self, mask, value)",
+             "value": "aclnnInplaceMaskedFillScalar(self, mask, value)"})
 
 
 # -- numbers that are none ------------------------------------------------------------------------------------------
