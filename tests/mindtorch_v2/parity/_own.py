@@ -85,10 +85,36 @@ Sample = Callable[[Any], Any]
 def aten(t: Any, name: str, *given: Any) -> Any:
     """The operator itself, without the public function around it, in either library."""
     if t.__name__ == "torch":
-        return getattr(t.ops.aten, name)(*given)
+        base, _, overload = name.partition(".")
+        operator = getattr(t.ops.aten, base)
+        return (getattr(operator, overload) if overload else operator)(*given)
     row = submodule("_dispatch.registry").get(name)
     rest = [argument.default for argument in row.schema.args[len(given) :]]
     return row.call((*given, *rest))
+
+
+def aten_out(t: Any, name: str, word: str, *given: Any) -> Any:
+    """The out= form of an operator; the last argument is what it writes to, and `word` what PyTorch calls that."""
+    if t.__name__ == "torch":
+        *plain, out = given
+        overload = getattr(getattr(t.ops.aten, name), word)
+        return overload(*plain, **{word: out})
+    return submodule("_dispatch.registry").get(f"{name}.out").call(given)
+
+
+def drawn(t: Any, name: str, *given: Any) -> Any:
+    """The functional form of what draws random numbers in place; not their values."""
+    made = aten(t, name, *given)
+    return made.dtype, tuple(made.shape), made.stride()
+
+
+def regular(t: Any) -> Any:
+    """A matrix of full rank."""
+    return t.tensor([[2.0, 1.0, 0.0], [0.5, 3.0, 1.0], [0.0, -1.0, 1.5]])
+
+
+def no_elements(t: Any) -> Any:
+    return t.empty(0)
 
 
 def x(t: Any) -> Any:
@@ -142,9 +168,8 @@ SAMPLES: dict[str, list[Sample]] = {
     "randn": [lambda t: tuple(t.randn(2, 3).shape)],
     "randint": [lambda t: tuple(t.randint(3, (2, 3)).shape)],
     "randperm": [lambda t: sorted(t.randperm(9).tolist())],
-    "random": [lambda t: tuple(t.empty(2, 3).random_().shape)],
     "native_dropout": [lambda t: t.native_dropout(x(t), 0.0, True)],
-    "copy": [lambda t: t.zeros(2, 3).copy_(t.arange(3))],
+    "copy": [lambda t: t.zeros(2, 3).copy_(t.arange(3)), lambda t: aten(t, "copy", t.zeros(2, 3), t.arange(3))],
     "to_copy": [lambda t: x(t).to(t.float64), lambda t: x(t).to(t.int8)],
     "zero": [lambda t: aten(t, "zero", x(t))],
     "alias": [lambda t: aten(t, "alias", x(t).t())],
@@ -192,21 +217,91 @@ SAMPLES: dict[str, list[Sample]] = {
     "unique_dim": [lambda t: aten(t, "unique_dim", t.tensor([[1, 2], [0, 3], [1, 2]]), 0, True, True, True)],
     "threshold": [lambda t: aten(t, "threshold", x(t), 0.75, -3.0)],
     # Overloads that PyTorch's samples do not lead to.
-    "isin": [lambda t: t.isin(i(t), 1), lambda t: t.isin(2, i(t))],
+    "isin": [
+        lambda t: t.isin(i(t), 1),
+        lambda t: t.isin(2, i(t)),
+        lambda t: t.isin(i(t), 1, out=t.empty(0, dtype=t.bool)),
+        lambda t: t.isin(2, i(t), out=t.empty((), dtype=t.bool)),
+    ],
     "moveaxis": [lambda t: t.moveaxis(x(t), 0, 1)],
     "scatter": [
         lambda t: x(t).scatter(0, t.tensor([[0, 1, 0]]), 2.0, reduce="add"),
         lambda t: x(t).scatter_(0, t.tensor([[0, 1, 0]]), 2.0, reduce="multiply"),
+        lambda t: t.scatter(x(t), 0, t.tensor([[0, 1, 0]]), 2.0, reduce="add", out=no_elements(t)),
     ],
     "squeeze_copy": [lambda t: t.squeeze_copy(x(t).view(1, 6, 1), (0, 2))],
     "view": [lambda t: x(t).view(t.int32)],
     "view_copy": [lambda t: t.view_copy(x(t), t.int32)],
     "where": [lambda t: t.where(x(t) > 0)],
-    "slogdet": [lambda t: t.slogdet(t.eye(3) * 2)],
+    "slogdet": [
+        lambda t: t.slogdet(regular(t)),
+        lambda t: t.slogdet(regular(t), out=(no_elements(t), no_elements(t))),
+    ],
+    "linalg_cond": [
+        lambda t: t.linalg.cond(regular(t), "fro"),
+        lambda t: t.linalg.cond(regular(t), "fro", out=no_elements(t)),
+    ],
+    "linalg_matrix_rank": [
+        lambda t: t.linalg.matrix_rank(regular(t), 1.0),
+        lambda t: t.linalg.matrix_rank(regular(t), 1.0, out=t.empty(0, dtype=t.int64)),
+        lambda t: t.linalg.matrix_rank(regular(t), t.tensor(1.0)),
+        lambda t: t.linalg.matrix_rank(regular(t), t.tensor(1.0), out=t.empty(0, dtype=t.int64)),
+    ],
+    "linalg_norm": [
+        lambda t: t.linalg.norm(regular(t), "fro"),
+        lambda t: t.linalg.norm(regular(t), "nuc", out=no_elements(t)),
+    ],
+    "linalg_pinv": [
+        lambda t: t.linalg.pinv(regular(t), 0.1),
+        lambda t: t.linalg.pinv(regular(t), 0.1, out=no_elements(t)),
+        lambda t: t.linalg.pinv(regular(t), t.tensor(0.1)),
+        lambda t: t.linalg.pinv(regular(t), t.tensor(0.1), out=no_elements(t)),
+    ],
+    **{
+        name: [lambda t, name=name: getattr(t, name)(x(t), t.tensor([0.25, 0.5]), 1, out=no_elements(t))]  # type: ignore[misc]
+        for name in ("quantile", "nanquantile")
+    },
+    **{
+        name: [lambda t, name=name: getattr(t, name)(x(t), (0,), True, True, out=no_elements(t))]  # type: ignore[misc]
+        for name in ("std", "var")
+    },
+    # Conjugates of PyTorch's, which forgets to conjugate what it writes.
+    **{
+        f"fft_{name}": [
+            lambda t, name=name: getattr(t.fft, name)(x(t), out=t.empty(0, dtype=t.complex64)).abs()  # type: ignore[misc]
+        ]
+        for name in ("ihfft2", "ihfftn")
+    },
+    "adaptive_avg_pool2d": [lambda t: aten_out(t, "adaptive_avg_pool2d", "out", picture(t), (2, 3), no_elements(t))],
+    "adaptive_avg_pool3d": [lambda t: aten_out(t, "adaptive_avg_pool3d", "out", picture(t), (1, 2, 3), no_elements(t))],
+    "max_pool2d_with_indices_backward": [
+        lambda t: aten_out(
+            t, "max_pool2d_with_indices_backward", "grad_input", t.ones(1, 2, 2, 3), picture(t), (2, 2), (2, 2), (0, 0),
+            (1, 1), False, t.nn.functional.max_pool2d(picture(t), 2, return_indices=True)[1], no_elements(t),
+        )
+    ],
+    "conj_physical": [
+        lambda t: t.conj_physical(t.tensor([1 + 2j])),
+        lambda t: t.conj_physical(t.tensor([1 + 2j]), out=t.empty(0, dtype=t.complex64)),
+    ],
+    "native_dropout_backward": [lambda t: aten(t, "native_dropout_backward", x(t), x(t) > 0, 2.0)],
+    "value_selecting_reduction_backward": [
+        lambda t: aten(t, "value_selecting_reduction_backward", t.ones(2), 1, t.tensor([2, 0]), (2, 3), False)
+    ],
+    **{
+        name: [lambda t, name=name: drawn(t, name, x(t))]  # type: ignore[misc]
+        for name in "cauchy exponential log_normal uniform".split()
+    },
+    "random": [lambda t: tuple(x(t).random_().shape), lambda t: drawn(t, "random", x(t))],
+    "histogramdd": [lambda t: t.histogramdd(y(t), 3)],
+    "geometric": [lambda t: drawn(t, "geometric", x(t), 0.5)],
     "repeat_interleave": [lambda t: t.repeat_interleave(t.tensor([1, 0, 2]))],
     "polygamma": [lambda t: (y(t) + 1).polygamma(1)],
-    "bernoulli": [lambda t: t.bernoulli(y(t).round())],
-    "chain_matmul": [lambda t: t.chain_matmul(x(t), x(t).t(), x(t))],
+    "bernoulli": [lambda t: t.bernoulli(y(t).round()), lambda t: aten(t, "bernoulli.Tensor", x(t), y(t).round())],
+    "chain_matmul": [
+        lambda t: t.chain_matmul(x(t), x(t).t(), x(t)),
+        lambda t: t.chain_matmul(x(t), x(t).t(), x(t), out=no_elements(t)),
+    ],
     "rand_like": [lambda t: tuple(t.rand_like(x(t)).shape)],
     "nll_loss": [lambda t: aten(t, "nll_loss", x(t), t.tensor([0, 2]))],
     "embedding_bag": [lambda t: t.embedding_bag(x(t), t.tensor([0, 1]), t.tensor([0, 1]))[0]],
@@ -372,31 +467,18 @@ SILENT: dict[str, str] = {
     "native_batch_norm": "writes the running statistics, which have no gradient",
 }
 
-# Views that are no views for autograd.
-TRACKS_NO_BASE = frozenset("detach view.dtype".split())
+# Views that are none for autograd, with the reason. `test_memory_is_shared_as_in_pytorch` holds them to PyTorch's.
+TRACKS_NO_BASE: dict[str, str] = {
+    "detach": "what its user asks for",
+    "view.dtype": "bits have no derivative, and so the result no base, in PyTorch too",
+}
 
 # Rows whose results' shapes depend on values, which meta tensors do not have.
 NEEDS_VALUES = frozenset("nonzero masked_select".split())
 
 # Rows that no sample reaches, by full name, with the reason.
 NEVER_CALLED: dict[str, str] = {
-    **dict.fromkeys("cauchy copy exponential geometric log_normal random uniform".split(),
-                    "only `functionalize` runs it, in the place of its in-place form and below the dispatcher"),
-    **dict.fromkeys(
-        """linalg_cond.p_str linalg_cond.p_str_out linalg_matrix_rank linalg_matrix_rank.out
-        linalg_matrix_rank.tol_tensor linalg_matrix_rank.tol_tensor_out linalg_norm.ord_str linalg_norm.ord_str_out
-        linalg_pinv linalg_pinv.out linalg_pinv.rcond_tensor linalg_pinv.rcond_tensor_out chain_matmul.out
-        quantile.out nanquantile.out slogdet.out std.dim_out var.dim_out isin.Scalar_Tensor_out isin.Tensor_Scalar_out
-        scatter.value_reduce_out adaptive_avg_pool2d.out adaptive_avg_pool3d.out""".split(),
-        "PyTorch's samples lead to another overload of the row"),
-    **dict.fromkeys(
-        """_foreach_add.Tensor _foreach_add_.Tensor _foreach_mul.Tensor _foreach_mul_.Tensor _foreach_div.Tensor
-        _foreach_div_.Tensor _foreach_addcmul.Tensor _foreach_addcmul_.Tensor _foreach_addcdiv.Tensor
-        _foreach_addcdiv_.Tensor""".split(), "test_foreach.py calls it"),
-    **dict.fromkeys("fft_ihfft2.out fft_ihfftn.out max_pool2d_with_indices_backward.out".split(),
-                    "an out= form that no sample tries"),
-    **dict.fromkeys("_abs_real _conj_physical value_selecting_reduction_backward native_dropout_backward".split(),
-                    "a step of another row's kernel or derivative, which runs it below the dispatcher"),
+    "_abs_real": "what `abs_` computes; it runs the kernel, below the dispatcher",
 }
 
 # Rows whose wrong values meta takes, where PyTorch's meta device does not take the call at all.
