@@ -39,3 +39,92 @@ def test_a_fourier_transform_reads_nothing(emulator: Any) -> None:
     torch.fft.irfft2(torch.fft.rfft2(x))
     torch.npu.synchronize()
     assert emulator.bytes_to_host() == before
+
+
+SPECIAL = [0.0, -0.0, 1.0, -1.0, 1.5, 3e38, 1e-38, 1e-45, -1e-45, 65504.0, 6e-8,
+           *(float(word) for word in ("inf", "-inf", "nan"))]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16"])
+def test_neighbours_and_exponents_of_every_kind_of_number(dtype: str) -> None:
+    t = _oracle.load()
+    x = t.tensor(SPECIAL, dtype=t.float64).to(getattr(t, dtype))
+    a, b = x.reshape(-1, 1), x.reshape(1, -1)
+    moved = torch.nextafter(_rows.arguments(a), _rows.arguments(b))
+    _oracle.assert_same(_rows.results(moved, dtype), t.nextafter(a, b), where=dtype, rtol=0, atol=0)
+    found = torch.frexp(_rows.arguments(x))
+    _oracle.assert_same(_rows.results(tuple(found), dtype), tuple(t.frexp(x)), where=dtype, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("name", ["i0", "i0e", "i1", "i1e"])
+def test_modified_bessel_functions_far_and_near(name: str) -> None:
+    t = _oracle.load()
+    x = t.cat([t.linspace(-80, 80, 641), t.tensor([0.0, 1e-20, 1e-5, 0.999, 1.001, 49.9, 50.1, 1000.0, 1e6])])
+    if name[-1] != "e":
+        x = x[x.abs() < 85]
+    exact = getattr(t.special, name)(x.double())
+    actual = _oracle.to_oracle(_rows.results(getattr(torch.special, name)(_rows.arguments(x)), name)).double()
+    error = ((actual - exact).abs() / exact.abs().clamp_min(1e-30))[exact != 0]
+    # exp(x) alone is that far off in float32 where x is large.
+    assert error.max() < (1e-5 if name[-1] != "e" else 2e-6), float(error.max())
+    assert (actual[exact == 0] == 0).all()
+
+
+@pytest.mark.parametrize("shape", [(5, 5), (2, 3, 4, 4), (3, 6, 4), (3, 4, 6), (0, 3, 3), (1, 1)])
+@pytest.mark.parametrize("dtype", ["float32", "complex64"])
+def test_lu_factorizations(shape: tuple[int, ...], dtype: str) -> None:
+    t = _oracle.load()
+    A = t.randn(shape, dtype=getattr(t, dtype), generator=t.Generator().manual_seed(5))
+    LU, pivots = torch.linalg.lu_factor(_rows.arguments(A))
+    want = t.linalg.lu_factor(A)
+    _oracle.assert_same(_rows.results(LU, "LU"), want[0], where="LU", rtol=1e-4, atol=1e-5)
+    _oracle.assert_same(_rows.results(pivots, "pivots"), want[1], where="pivots")
+    P, L, U = torch.linalg.lu(_rows.arguments(A))
+    _oracle.assert_same(_rows.results(P @ L @ U, "product"), A, where="product", stride=False, rtol=1e-4, atol=1e-5)
+
+
+def test_a_singular_matrix_is_reported() -> None:
+    A = torch.tensor([[1.0, 2.0], [2.0, 4.0]], device="npu")
+    with pytest.raises(torch.linalg.LinAlgError, match="the input matrix is singular"):
+        torch.linalg.solve(A, A)
+    assert torch.linalg.lu_factor_ex(A).info.item() == 2
+
+
+@pytest.mark.parametrize("driver", [None, "gels", "gelsd"])
+def test_least_squares(driver: str | None) -> None:
+    t = _oracle.load()
+    A, b = (t.randn(2, 6, n, generator=t.Generator().manual_seed(n)) for n in (4, 3))
+    want = t.linalg.lstsq(A, b, driver=driver)
+    got = torch.linalg.lstsq(_rows.arguments(A), _rows.arguments(b), driver=driver)
+    for mine, theirs in zip(got, want):
+        _oracle.assert_same(_rows.results(mine, "lstsq"), theirs, where="lstsq", stride=False, rtol=1e-3, atol=1e-4)
+
+
+def test_least_squares_without_full_rank() -> None:
+    """The shortest solution; PyTorch then has no residuals, which no rule can know."""
+    t = _oracle.load()
+    A, b = (t.randn(6, n, generator=t.Generator().manual_seed(n)) for n in (4, 3))
+    A[..., 3] = A[..., 2]
+    want = t.linalg.lstsq(A, b, driver="gelsd")
+    got = torch.linalg.lstsq(_rows.arguments(A), _rows.arguments(b), driver="gelsd")
+    for mine, theirs in ((got.solution, want.solution), (got.rank, want.rank)):
+        _oracle.assert_same(_rows.results(mine, "lstsq"), theirs, where="lstsq", stride=False, rtol=1e-3, atol=1e-4)
+
+
+def test_histograms() -> None:
+    t = _oracle.load()
+    x = t.randn(200, generator=t.Generator().manual_seed(3))
+    x[0] = float("nan")
+    edges, weight = t.tensor([-1.0, -0.2, 0.0, 0.7, 2.0]), t.rand(200, generator=t.Generator().manual_seed(4))
+    x[1], x[2] = 2.0, -1.0
+    for options in ({}, {"weight": weight}, {"density": True}):
+        moved = {k: _rows.arguments(v) for k, v in options.items()}
+        want = t.histogram(x, edges, **options)
+        got = torch.histogram(_rows.arguments(x), _rows.arguments(edges), **moved)
+        _oracle.assert_same(_rows.results(tuple(got), "histogram"), tuple(want), where="histogram", rtol=1e-5,
+                            atol=1e-5)
+        want = t.histogram(x[1:], 7, **{k: v[1:] if isinstance(v, t.Tensor) else v for k, v in options.items()})
+        got = torch.histogram(_rows.arguments(x[1:].clone()), 7, **{
+            k: v[1:] if isinstance(v, torch.Tensor) else v for k, v in moved.items()})
+        _oracle.assert_same(_rows.results(tuple(got), "histogram"), tuple(want), where="histogram", rtol=1e-5,
+                            atol=1e-5)

@@ -57,16 +57,16 @@ def _transformed(re: Any, im: Any, sign: int) -> tuple[Any, Any]:
         return None if t is None else t.reshape((*front, a, b)).mT
 
     first = _transformed(split(re), split(im), sign)
-    turned = _turned(*first, *_roots(b, a, n, re), sign, lambda x, y: x * y)
-    second = _transformed(*(t.mT.contiguous() for t in turned), sign)
-    re, im = (t.mT.reshape((*front, n)) for t in second)
-    return re, im
+    left, right = _turned(*first, *_roots(b, a, n, re), sign, lambda x, y: x * y)
+    re, im = _transformed(left.mT.contiguous(), right.mT.contiguous(), sign)
+    return re.mT.reshape((*front, n)), im.mT.reshape((*front, n))
 
 
 def _along(re: Any, im: Any, dims: Ints, sign: int) -> tuple[Any, Any]:
     for d in dims:
-        moved = (None if t is None else t.movedim(d, -1).contiguous() for t in (re, im))
-        re, im = (t.movedim(-1, d) for t in _transformed(*moved, sign))
+        last = None if im is None else im.movedim(d, -1).contiguous()
+        re, im = _transformed(re.movedim(d, -1).contiguous(), last, sign)
+        re, im = re.movedim(-1, d), im.movedim(-1, d)
     return re, im
 
 

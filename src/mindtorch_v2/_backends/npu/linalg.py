@@ -1,13 +1,21 @@
 """NPU lines of linear algebra.
 
 Invariant: matrices come from the vendor row-major and are written into the results' own order; a matrix that cannot be
-factored is not reported, because the vendor does not: `info` is zero.
+factored is reported where the factorization is made here (LU), not by the vendor's functions: their `info` is zero.
 """
 from __future__ import annotations
 
+import math
 from typing import Any
 
+from ..._dispatch import registry
+from ..._dtype import complex128, float64, int32, int64
+from ..._finfo import finfo
+from ..._ops.linalg import check_info, is_vector
 from .lines import call, into, missing, npu, parts
+
+_cat = registry.get("cat")
+_where = registry.get("where")
 
 _MODES = {"reduced": 0, "complete": 1, "r": 2}
 
@@ -78,6 +86,154 @@ def _det(A: Any) -> Any:
     return sign * size.exp()
 
 
+# -- LU: column by column, all matrices of a batch at once ------------------------------------------------------------
+def _swapped(size: int, j: int, other: Any) -> Any:
+    """The places of rows after j and `other`, one for each matrix, were exchanged."""
+    from ... import arange
+
+    rows = arange(size, device=other._device)
+    return _where.call((rows == j, other, _where.call((rows == other, j, rows))))
+
+
+def _factored(A: Any, pivot: bool) -> tuple[Any, Any, Any]:
+    from ... import arange
+
+    LU, (m, n), batch = A.contiguous().clone(), A._shape[-2:], tuple(A._shape[:-2])
+    chosen = []
+    for j in range(min(m, n)):
+        if pivot:
+            column = LU.narrow(-2, j, m - j).select(-1, j)
+            # LAPACK compares complex numbers by the sum of their parts.
+            size = column.real.abs() + column.imag.abs() if A._dtype.is_complex else column.abs()
+            largest = size.argmax(-1, True) + j
+            chosen.append(largest)
+            order = _swapped(m, j, largest)
+            LU = LU.gather(-2, order.unsqueeze(-1).expand(LU._shape))
+        if j + 1 < m:
+            head, row = LU.narrow(-2, j, 1).narrow(-1, j, 1), LU.narrow(-2, j, 1).narrow(-1, j + 1, n - j - 1)
+            below = LU.narrow(-2, j + 1, m - j - 1)
+            # As LAPACK leaves it: under a zero nothing is divided.
+            factors = below.narrow(-1, j, 1) / _where.call((head == 0, head + 1, head))
+            rest = below.narrow(-1, j + 1, n - j - 1) - factors * row
+            below.narrow(-1, j, 1).copy_(factors)
+            below.narrow(-1, j + 1, n - j - 1).copy_(rest)
+    zero = (LU.diagonal(0, -2, -1) == 0).to(int32)
+    info = _where.call((zero.any(-1), zero.argmax(-1) + 1, 0)).to(int32)
+    if pivot:
+        pivots = _cat.call((tuple(chosen), -1)) + 1
+    else:
+        pivots = (arange(min(m, n), device=A._device) + 1).expand((*batch, min(m, n)))
+    return LU, pivots.to(int32), info
+
+
+def _lu_factor(outs: Any, A: Any, pivot: bool, check_errors: bool) -> None:
+    if not A.numel():
+        outs[2].zero_()
+        return
+    for out, made in zip(outs, _factored(A, pivot)):
+        out.copy_(made)
+    if check_errors:
+        check_info("torch.linalg.lu_factor_ex", outs[2], "U[{0},{0}] is zero and using it on lu_solve would result in "
+                   "a division by zero. If you still want to perform the factorization, consider calling "
+                   "linalg.lu(A, pivot) or linalg.lu_factor_ex(A, pivot)")
+
+
+def _order(pivots: Any, size: int) -> Any:
+    """Where each row was before all exchanges."""
+    from ... import arange
+
+    order = arange(size, device=pivots._device).expand((*pivots._shape[:-1], size))
+    for j in range(pivots._shape[-1]):
+        order = order.gather(-1, _swapped(size, j, pivots.narrow(-1, j, 1).to(int64) - 1))
+    return order
+
+
+def _lu_unpack(outs: Any, LU_data: Any, LU_pivots: Any, unpack_data: bool, unpack_pivots: bool) -> None:
+    from ... import arange
+
+    m, n = LU_data._shape[-2:]
+    k = min(m, n)
+    if unpack_pivots:
+        rows = arange(m, device=LU_data._device).unsqueeze(-1)
+        outs[0].copy_(rows == _order(LU_pivots, m).unsqueeze(-2))
+    if unpack_data:
+        outs[1].copy_(LU_data.narrow(-1, 0, k).tril(-1))
+        outs[1].diagonal(0, -2, -1).fill_(1)
+        outs[2].copy_(LU_data.narrow(-2, 0, k).triu())
+
+
+def _solve(outs: Any, A: Any, B: Any, left: bool, check_errors: bool) -> None:
+    for out in outs[2:]:
+        out.zero_()
+    if not A.numel():
+        return
+    vector = is_vector(A, B)
+    result, right = (t.unsqueeze(-1) if vector else t for t in (outs[0], B))
+    batch = outs[1]._shape[:-2]
+    LU, pivots, info = _factored(A, True)
+    outs[1].copy_(LU.expand((*batch, *LU._shape[-2:])))
+    outs[2].copy_(pivots.expand((*batch, pivots._shape[-1])))
+    outs[3].copy_(info)
+    if right.numel():
+        result.copy_(registry.get("linalg_lu_solve").call((LU, pivots, right, left, False)))
+    if check_errors:
+        check_info("torch.linalg.solve", outs[3], "The solver failed because the input matrix is singular.")
+
+
+# -- exponential and least squares ------------------------------------------------------------------------------------
+_SMALL = 64
+
+
+def _exponential(self: Any) -> Any:
+    """Taylor's series of a matrix whose norm was halved to below two, squared as often; as in PyTorch the host asks how
+    often that is."""
+    if not self.numel():
+        return self.clone()
+    # Every squaring doubles the error. Small matrices can afford products outside of the matrix unit.
+    precise = {"float32": float64, "complex64": complex128}.get(self._dtype.name)
+    if precise is not None and self._shape[-1] <= _SMALL:
+        return _exponential(self.to(precise)).to(self._dtype)
+    size = float(self.abs().sum(-2).amax().item())
+    halvings = max(0, math.ceil(math.log2(size / 2))) if 0 < size < math.inf else 0
+    x = self * 2.0 ** -halvings
+    unit = x.new_zeros(x._shape)
+    unit.diagonal(0, -2, -1).fill_(1)
+    out = unit
+    terms = 26 if x._dtype.itemsize // (2 if x._dtype.is_complex else 1) == 8 else 16
+    for k in range(terms, 0, -1):
+        out = unit + x.matmul(out) * (1 / k)
+    for _ in range(halvings):
+        out = out.matmul(out)
+    return out
+
+
+def _least_squares(outs: Any, self: Any, b: Any, rcond: float | None, driver: str | None) -> None:
+    """By the singular values that count."""
+    from ... import linalg
+
+    solution, residuals, rank, values = outs
+    vector = self.dim() - 1 == b.dim() and self._shape[:-1] == b._shape
+    right, target = (t.unsqueeze(-1) if vector else t for t in (b, solution))
+    if not self.numel() or not right.numel():
+        for out in outs:
+            out.zero_()
+        return
+    m, n = self._shape[-2:]
+    U, S, Vh = linalg.svd(self, full_matrices=False)
+    least = finfo(S._dtype).eps * max(m, n) if rcond is None or rcond < 0 else rcond
+    counts = S > S.narrow(-1, 0, 1) * least
+    inverse = _where.call((counts, 1 / _where.call((counts, S, 1)), 0))
+    x = Vh.mH.matmul(inverse.unsqueeze(-1).to(self._dtype) * U.mH.matmul(right))
+    target.copy_(x)
+    if rank.numel():
+        rank.copy_(counts.sum(-1))
+    if values.numel():
+        values.copy_(S)
+    if residuals.numel():
+        apart = (self.matmul(x) - right).abs()
+        residuals.copy_((apart * apart).sum(-2))
+
+
 npu("linalg_inv_ex", into(_inverse))
 npu("linalg_cholesky_ex", into(_cholesky))
 npu("linalg_qr", into(_qr))
@@ -85,7 +241,11 @@ npu("_linalg_svd", into(_svd))
 npu("linalg_solve_triangular", parts(_triangular))
 npu("linalg_slogdet", "aclnnSlogdet(A, out0, out1)")
 npu("linalg_det", parts(_det))
-for _name in ("linalg_lu_factor_ex", "_linalg_solve_ex", "lu_unpack"):
-    missing(_name, "the vendor has no LU factorization")
-for _name in ("_linalg_eigh", "linalg_eig", "linalg_matrix_exp", "linalg_lstsq", "geqrf"):
-    missing(_name, "the vendor has no function for it")
+npu("linalg_lu_factor_ex", into(_lu_factor))
+npu("lu_unpack", into(_lu_unpack))
+npu("_linalg_solve_ex", into(_solve))
+npu("linalg_matrix_exp", parts(_exponential))
+npu("linalg_lstsq", into(_least_squares))
+for _name in ("_linalg_eigh", "linalg_eig"):
+    missing(_name, "the vendor has no eigenvalues")
+missing("geqrf", "the vendor gives Q itself, not the reflections it is made of")

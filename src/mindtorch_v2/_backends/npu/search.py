@@ -11,7 +11,7 @@ from ..._dtype import float32, float64, int64
 from ..._ops.rules.base import wrap_dim
 from ..._tensor_base import alias, contiguous_strides, numel
 from . import creation, launch
-from .lines import call, helper, missing, npu, takes, whole
+from .lines import call, helper, into, npu, takes, whole
 
 _stack = registry.get("stack")
 
@@ -95,5 +95,40 @@ def to_the_right(right: bool, side: Any) -> bool:
 npu("searchsorted", "aclnnSearchSorted(sorted_sequence, self, out_int32, to_the_right(right, side), sorter, out)",
     numbers=dict(self="aclnnSearchSorteds(sorted_sequence, self, out_int32, to_the_right(right, side), sorter, out)"))
 npu("histc", "aclnnHistc(self, bins, min, max, out)", empty=0)
-for _name in ("histogram.bins_tensor", "histogram.bin_ct"):
-    missing(_name, "the vendor counts into equal bins only (histc)")
+
+
+# -- bins of any width ----------------------------------------------------------------------------------------------
+def _into_bins(outs: Any, x: Any, edges: Any, weight: Any, density: bool) -> None:
+    """What lies on the last edge is in the last bin."""
+    bins = edges._shape[0] - 1
+    flat = x.reshape((-1,))
+    at = registry.get("searchsorted").call((edges, flat, False, True, None, None)) - 1
+    first, last = edges.narrow(0, 0, 1), edges.narrow(0, bins, 1)
+    inside = (flat >= first).logical_and(flat <= last)
+    counted = inside.to(x._dtype) if weight is None else weight.reshape((-1,)).masked_fill(inside.logical_not(), 0)
+    hist = x.new_zeros((bins,)).index_add(0, at.clamp(0, max(bins - 1, 0)), counted) if bins else x.new_zeros((0,))
+    if density:
+        hist = hist / ((edges.narrow(0, 1, bins) - edges.narrow(0, 0, bins)) * hist.sum())
+    outs[0].copy_(hist)
+    outs[1].copy_(edges)
+
+
+def _histogram(outs: Any, self: Any, bins: int, range: Any, weight: Any, density: bool) -> None:
+    from ... import arange
+
+    if range is not None or not numel(self):
+        low, high = (self.new_full((), v) for v in (range or (0.0, 1.0)))
+    else:
+        low, high = self.aminmax()
+    alone = (low == high).to(self._dtype) * 0.5
+    low, high = low - alone, high + alone
+    # From both ends towards the middle, as linspace has them.
+    up = arange(bins + 1, dtype=self._dtype, device=self._device)
+    step = (high - low) / bins
+    edges = registry.get("where").call((up < (bins + 1) // 2, up * step + low, high - (bins - up) * step))
+    _into_bins(outs, self, edges, weight, density)
+
+
+npu("histogram.bins_tensor", into(lambda outs, self, bins, weight, density: _into_bins(
+    outs, self, bins, weight, density)))
+npu("histogram.bin_ct", into(_histogram))
