@@ -164,6 +164,10 @@ def _aligned(t: Any, labels: list[int], order: list[int], sizes: dict[int, int],
     labels = list(labels)
     for d, s in enumerate(labels):
         n = t._shape[d]
+        first = t._shape[labels.index(s)]
+        if n != first:
+            raise RuntimeError(f"einsum(): subscript {_name(s)} is repeated for operand {operand} but the sizes don't "
+                               f"match, {n} != {first}")
         seen = sizes.get(s, 1)
         if seen != 1 and n not in (1, seen):
             raise RuntimeError(f"einsum(): subscript {_name(s)} has size {n} for operand {operand} which does not "
@@ -425,6 +429,24 @@ def lu(A: Any, pivot: bool = True, get_infos: bool = False, out: Any = None) -> 
     return out
 
 
+def _stft_call(x: Any, n_fft: int, hop: int, size: int, window: Any, normalized: bool, onesided: bool | None,
+               return_complex: bool | None) -> str:
+    """The call as PyTorch repeats it in complaints."""
+    def shown(value: bool | None) -> str:
+        return "None" if value is None else str(int(value))
+
+    seen = "None" if window is None else f"{_typed(window)}{{{list(window._shape)}}}"
+    return (f"stft({_typed(x)}{list(x._shape)}, n_fft={n_fft}, hop_length={hop}, win_length={size}, window={seen}, "
+            f"normalized={shown(normalized)}, onesided={shown(onesided)}, return_complex={shown(return_complex)}, "
+            "align_to_window=None) : ")
+
+
+def _typed(t: Any) -> str:
+    """`torch.FloatTensor`, or what PyTorch writes for dtypes that never had such a type."""
+    name = t._dtype.scalar_name
+    return f"CPU{name}Type" if t._dtype.is_complex or name == "BFloat16" else f"torch.{name}Tensor"
+
+
 def stft(input: Any, n_fft: int, hop_length: int | None = None, win_length: int | None = None, window: Any = None,
          center: bool = True, pad_mode: str = "reflect", normalized: bool = False, onesided: bool | None = None,
          return_complex: bool | None = None, align_to_window: bool | None = None) -> Any:
@@ -435,6 +457,7 @@ def stft(input: Any, n_fft: int, hop_length: int | None = None, win_length: int 
         raise NotImplementedError("stft: align_to_window=True is not supported; windows start at the parts' first "
                                   "sample")
     late.load("fft")
+    given = onesided, return_complex
     hop, size = n_fft // 4 if hop_length is None else hop_length, n_fft if win_length is None else win_length
     is_complex = input._dtype.is_complex or (window is not None and window._dtype.is_complex)
     onesided = not is_complex if onesided is None else onesided
@@ -443,22 +466,29 @@ def stft(input: Any, n_fft: int, hop_length: int | None = None, win_length: int 
             raise RuntimeError("stft requires the return_complex parameter be given for real inputs, and will further "
                                "require that return_complex=True in a future PyTorch release.")
         return_complex = True
-    if input._dtype.category < 2 or input.dim() not in (1, 2):
-        raise RuntimeError("stft: expected a 1D or 2D tensor of floating point or complex values")
-    if onesided and is_complex:
-        raise RuntimeError("stft: Cannot have onesided output if window or input is complex")
-    x = input if input.dim() == 2 else input.unsqueeze(0)
-    if center:
+    x = input
+    if center and x.dim() in (1, 2):
         from .nn.functional import pad
 
+        x = x if x.dim() == 2 else x.unsqueeze(0)
         x = pad(x.unsqueeze(0), [n_fft // 2, n_fft // 2], pad_mode).squeeze(0)
+        x = x if input.dim() == 2 else x.squeeze(0)
+    call = _stft_call(x, n_fft, hop, size, window, normalized, *given)
+    if input._dtype.category < 2:
+        raise RuntimeError(f"{call}expected a tensor of floating point or complex values")
+    if input.dim() not in (1, 2):
+        raise RuntimeError(f"{call}expected a 1D or 2D tensor")
+    x = x if x.dim() == 2 else x.unsqueeze(0)
     if not 0 < n_fft <= x._shape[-1]:
-        raise RuntimeError(f"stft: expected 0 < n_fft < {x._shape[-1]}, but got n_fft={n_fft}")
-    if hop <= 0 or not 0 < size <= n_fft:
-        raise RuntimeError(f"stft: expected hop_length > 0 and 0 < win_length <= n_fft, but got hop_length={hop}, "
-                           f"win_length={size}")
+        raise RuntimeError(f"{call}expected 0 < n_fft < {x._shape[-1]}, but got n_fft={n_fft}")
+    if hop <= 0:
+        raise RuntimeError(f"{call}expected hop_length > 0, but got hop_length={hop}")
+    if not 0 < size <= n_fft:
+        raise RuntimeError(f"{call}expected 0 < win_length <= n_fft, but got win_length={size}")
+    if onesided and is_complex:
+        raise RuntimeError("Cannot have onesided output if window or input is complex")
     if window is not None and (window.dim() != 1 or window._shape[0] != size):
-        raise RuntimeError(f"stft: expected a 1D window tensor of size equal to win_length={size}, but got window with "
+        raise RuntimeError(f"{call}expected a 1D window tensor of size equal to win_length={size}, but got window with "
                            f"size {list(window._shape)}")
     if size < n_fft:
         left = (n_fft - size) // 2

@@ -22,7 +22,7 @@ from ._library.registrations import (
     new_op,
     split,
 )
-from ._operators import OpOverload, overload_for
+from ._operators import OpOverload, ops, overload_for
 
 __all__ = [
     "CustomOpDef", "Library", "OpCheckError", "custom_op", "define", "fallthrough_kernel", "get_ctx", "impl",
@@ -43,6 +43,9 @@ def define(qualname: Any, schema: Any = None, *, lib: Library | None = None, tag
     namespace, name = split(qualname)
     if schema is None:
         raise TypeError("define(): argument 'schema' is missing")
+    if not str(schema).lstrip().startswith("("):
+        raise ValueError('define(qualname, schema, ...): expected schema to look like e.g. "(Tensor x) -> Tensor" but '
+                         f'got "{schema}"')
     (lib.define if lib is not None else lambda text: new_op(namespace, text))(name + schema)
     return None
 
@@ -122,6 +125,9 @@ def register_autograd(op: Any, backward: Callable[..., Any], /, *, setup_context
     if opdef is not None:
         opdef.register_autograd(backward, setup_context=setup_context)
         return
+    if isinstance(op, str) and "::" in op:
+        namespace, name = op.split("::")
+        getattr(getattr(ops, namespace), name.partition(".")[0])  # complains of operators that do not exist
     target = find(op)
     overload = overload_for(target, ())
     if target.schema.is_mutable:

@@ -13,6 +13,7 @@ from .._dispatch.schema import Arg, Schema, parse
 from .._dtype import dtype_or_none
 from .._operators import CUSTOM, OpOverload, _rows
 from .._ops.table import Row
+from . import syntax
 
 _RESERVED = frozenset({"prim"})
 # Who defined a namespace; the package itself defined `aten`.
@@ -48,6 +49,7 @@ def _dtype_named(name: str) -> Any:
 
 def new_op(namespace: str, schema: str) -> Op:
     """Define an operator; its row exists only to carry what every device falls back to."""
+    syntax.check(schema)
     name = schema.split("(", 1)[0].strip()
     known = CUSTOM.setdefault(namespace, {})
     if name in known or (namespace == "aten" and name.partition(".")[0] in _rows(name.partition(".")[0])):
@@ -143,7 +145,10 @@ class Library:
         if alias_analysis not in ("", "FROM_SCHEMA", "CONSERVATIVE"):
             raise RuntimeError(f"Invalid alias_analysis type {alias_analysis}")
         if self.kind == "IMPL":
-            raise RuntimeError(f"Library.define(): a library of kind IMPL cannot define {schema}; use DEF or FRAGMENT")
+            name = schema.partition("(")[0]
+            raise RuntimeError(
+                f'def("{name}"): Cannot define an operator inside of a TORCH_LIBRARY_IMPL block.  All def()s should be '
+                "placed in the (unique) TORCH_LIBRARY block for their namespace.")
         op = new_op(self.ns, schema)
         name = op.name.partition("::")[2]
         self._defined.append(name)
@@ -165,8 +170,9 @@ class Library:
             raise NotImplementedError("Library.impl(): fallthrough_kernel is not supported: a key without a kernel is "
                                       "passed over anyway")
         name = op_name if isinstance(op_name, str) else find(op_name).name.partition("::")[2]
-        op = find(name if "::" in name else f"{self.ns}::{name}")
         key = dispatch_key or self.dispatch_key or "CompositeImplicitAutograd"
+        check_key(key)
+        op = find(name if "::" in name else f"{self.ns}::{name}")
         self._undo.append(install(op, key, fn))
 
     def _destroy(self) -> None:
@@ -181,8 +187,16 @@ class Library:
             del _SINGLE[self.ns]
 
 
+def check_key(key: str) -> None:
+    """Whether there is such a dispatch key."""
+    if key not in ("CompositeImplicitAutograd", "CompositeExplicitAutograd", "Autograd") and key.removeprefix(
+            "Autograd") not in _DEVICE_KEYS:
+        raise RuntimeError(f"could not parse dispatch key: {key}")
+
+
 def install(op: Op, key: str, fn: Any) -> Callable[[], None]:
     """Register for a dispatch key; gives a function that takes it back."""
+    check_key(key)
     row: Row = op.row
     if key == "CompositeImplicitAutograd":
         was = op.composite
@@ -194,8 +208,6 @@ def install(op: Op, key: str, fn: Any) -> Callable[[], None]:
         return _after(op, lambda: setattr(row, "fallback", before))
     if key == "Autograd" or (key.startswith("Autograd") and key[8:] in _DEVICE_KEYS):
         return _autograd(op, row, kernel_of(op, fn))
-    if key not in _DEVICE_KEYS:
-        raise RuntimeError(f"could not parse dispatch key: {key}")
     return install_device(op, _DEVICE_KEYS[key], kernel_of(op, fn))
 
 

@@ -44,6 +44,18 @@ def _check(weight: Any, indices: Any, offsets: Any, mode: int, per_sample_weight
         raise RuntimeError("include_last_offset: number of offset should be at least 1")
 
 
+def _check_rows(weight: Any, indices: Any, mode: int) -> None:
+    """On the CPU, where the answer is at hand; sums of single precision have other words for it."""
+    size = weight._shape[0]
+    outside = (indices < 0).logical_or(indices >= size).nonzero().reshape((-1,)).tolist()
+    if outside:
+        value = int(indices[outside[0]])
+        if mode != _MAX and weight._dtype.name != "float64":
+            raise RuntimeError(f"Index {outside[0]} of input takes value {value} which is not in the valid range [0, "
+                               f"{size})")
+        raise RuntimeError(f"embedding_bag: Expected idx >= 0 && idx < num_embeddings but found idx to be {value}")
+
+
 def _bag(weight: Any, indices: Any, offsets: Any, scale_grad_by_freq: bool, mode: int, sparse: bool,
          per_sample_weights: Any, include_last_offset: bool, padding_idx: int) -> Any:
     _check(weight, indices, offsets, mode, per_sample_weights, include_last_offset)
@@ -57,15 +69,18 @@ def _bag(weight: Any, indices: Any, offsets: Any, scale_grad_by_freq: bool, mode
         return weight.new_empty((bags, weight._shape[1])), starts.new_empty((n,)), starts.new_empty((bags,)), places
     if starts._shape[0] and int(starts[0]) != 0:
         raise RuntimeError("offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from "
-                           f"position 0. However, got {int(starts[0])}")
+                           f"position 0. However, got {int(starts[0])}\n[ torch."
+                           f"{scalar_name(offsets._dtype)}Tensor{{}} ]")
     if starts._shape[0] and int(starts[-1]) > n:
-        raise RuntimeError(f"offsets[-1] can not be greater than input's length({n}) but got offsets[-1] of "
+        raise RuntimeError(f"offsets[-1] can not be greater than input's length {n} but got offsets[-1] of "
                            f"{int(starts[-1])}")
     bags = starts._shape[0] - (1 if include_last_offset else 0)
     starts = starts.narrow(0, 0, bags)
     # The bag of each row: how many bags have begun so far.
     begun = starts.new_zeros((n + 1,)).index_add(0, starts, starts.new_ones((bags,)))
     where = (begun.narrow(0, 0, n).cumsum(0) - 1).clamp_min(0)
+    if n and weight._device.type == "cpu":
+        _check_rows(weight, indices, mode)
     rows = wide(_EMBEDDING.call((weight, indices, padding_idx, scale_grad_by_freq, False)))
     kept = starts.new_ones((n,))
     if padding_idx >= 0:

@@ -11,6 +11,7 @@ from .._dispatch import registry
 from .._dispatch.op import Op, Spec
 from .._tensor_base import contiguous_strides
 from .rules.base import like
+from .rules.reduce import scalar_name
 from .rules.shape import format_strides, suggested_format
 from .rules.targets import CPP_NAMES
 from .table import composite, op
@@ -33,8 +34,10 @@ def _check(x: Any, w: Any, bias: Any, stride: Ints, padding: Ints, dilation: Int
         raise RuntimeError("negative output_padding is not supported")
     if any(s <= 0 for s in stride):
         raise RuntimeError("non-positive stride is not supported")
-    if any(d <= 0 for d in dilation):
+    if any(d < 0 for d in dilation):
         raise RuntimeError("dilation should be greater than zero")
+    if 0 in dilation:
+        raise RuntimeError("dilation should be greater than zero" + _dilations(dilation, transposed))
     if groups <= 0:
         raise RuntimeError("non-positive groups is not supported")
     if len(shape) != len(kernel):
@@ -45,7 +48,7 @@ def _check(x: Any, w: Any, bias: Any, stride: Ints, padding: Ints, dilation: Int
                            f"weight of size {kernel} instead")
     if kernel[0] % groups:
         raise RuntimeError(f"Given groups={groups}, expected weight to be divisible by {groups} at dimension 0, but "
-                           f"got weight of size {kernel} instead")
+                           f"got weight of size [{kernel}] instead")
     given = f"Given {'transposed=1' if transposed else f'groups={groups}'}, weight of size {kernel}"
     wanted = kernel[0] if transposed else kernel[1] * groups
     if shape[1] != wanted:
@@ -62,10 +65,40 @@ def _check(x: Any, w: Any, bias: Any, stride: Ints, padding: Ints, dilation: Int
         if any(s < k for s, k in zip(padded, reach)):
             raise RuntimeError(f"Calculated padded input size per channel: ({_by(padded)}). Kernel size: "
                                f"({_by(reach)}). Kernel size can't be greater than actual input size")
-    for t, name in ((w, "weight"), (bias, "bias")):
-        if t is not None and t._dtype is not x._dtype:
-            raise RuntimeError(f"Input type ({CPP_NAMES[x._dtype.name]}) and {name} type ({CPP_NAMES[t._dtype.name]}) "
-                               "should be the same")
+    if w._dtype is not x._dtype:
+        if x._dtype.is_complex or x._dtype.name == "bfloat16":
+            rest = "" if x._dtype.is_complex else " or input should be a MKLDNN tensor and weight is a dense tensor"
+            raise RuntimeError(f"Input type ({_old_name(x._dtype)}) and weight type ({_old_name(w._dtype)}) should be "
+                               f"the same{rest}")
+        raise RuntimeError(f"expected scalar type {scalar_name(x._dtype)} but found {scalar_name(w._dtype)}")
+    if bias is not None and bias._dtype is not x._dtype:
+        raise RuntimeError(f"Input type ({CPP_NAMES[x._dtype.name]}) and bias type ({CPP_NAMES[bias._dtype.name]}) "
+                           "should be the same")
+    if transposed and any(o >= s and o >= d for o, s, d in zip(output_padding, stride, dilation)):
+        given = " ".join(_sides(name, values) for name, values in (
+            ("output_padding", output_padding), ("stride", stride), ("dilation", dilation)))
+        raise RuntimeError(f"output padding must be smaller than either stride or dilation, but got {given}")
+
+
+def _sides(name: str, values: Ints, join: str = " ") -> str:
+    """`stride_height: 1 stride_width: 2`; one dimension is a plane that is one high."""
+    values = values if len(values) > 1 else (0 if name == "output_padding" else 1, *values)
+    return join.join(f"{name}_{side}: {v}" for side, v in zip(("depth", "height", "width")[3 - len(values):], values))
+
+
+def _dilations(values: Ints, transposed: bool) -> str:
+    if transposed:
+        return f", but got {_sides('dilation', values, ', ')}"
+    return f", but got {[1, *values] if len(values) == 1 else list(values)}"
+
+
+def _old_name(dt: Any) -> str:
+    """The name of a CPU tensor's type, for dtypes that have one."""
+    name = scalar_name(dt)
+    return f"torch.{name}Tensor" if name in _TYPED else f"CPU{name}Type"
+
+
+_TYPED = frozenset(("Byte", "Char", "Short", "Int", "Long", "Half", "Float", "Double", "Bool"))
 
 
 def _strides(shape: Ints, x: Any, w: Any) -> Ints:

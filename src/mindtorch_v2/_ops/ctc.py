@@ -47,12 +47,13 @@ def _check(log_probs: Any, targets: Any, inputs: list[int], lengths: list[int], 
     for n in inputs:
         if n < 0 or n > steps:
             raise RuntimeError(f"Expected input_lengths to have value at most {steps}, but got value {n} (while "
-                               "checking arguments for ctc_loss_cpu)")
+                               "checking arguments for ctc_loss_allocate_outputs)")
     if any(n < 0 for n in lengths):
         raise RuntimeError("target_lengths must be non-negative")
     if len(targets._shape) == 2 and targets._shape[1] < max(lengths, default=0):
         raise RuntimeError(f"Expected tensor to have size at least {max(lengths)} at dimension 1, but got size "
-                           f"{targets._shape[1]} for argument #2 'targets' (while checking arguments for ctc_loss_cpu)")
+                           f"{targets._shape[1]} for argument #2 'targets' (while checking arguments for "
+                           "ctc_loss_allocate_outputs)")
 
 
 def _negative_log(log_probs: Any, targets: Any, inputs: list[int], lengths: list[int], blank: int) -> Any:

@@ -156,7 +156,9 @@ def _many(self: Any, s: Ints | None, dim: Ints | None) -> tuple[Ints, Ints]:
     if dim is not None:
         if not self.dim() and dim:
             raise IndexError(f"Dimension specified as {dim[0]} but tensor has no dimensions")
-        dims = wrap_dims(dim, self.dim())
+        dims = tuple(wrap_dim(d, self.dim()) for d in dim)
+        if len(set(dims)) < len(dims):
+            raise RuntimeError("FFT dims must be unique")
         if s is not None and len(s) != len(dims):
             raise RuntimeError("When given, dim and shape arguments must have the same length")
     elif s is not None:
@@ -280,7 +282,7 @@ for _name, _fn in _MANY.items():
 
 # -- order of frequencies ------------------------------------------------------------------------------------------
 def _shift(self: Any, dim: Ints | None, back: bool) -> Any:
-    dims = tuple(range(self.dim())) if dim is None else wrap_dims(dim, self.dim())
+    dims = tuple(range(self.dim())) if dim is None else tuple(wrap_dim(d, self.dim()) for d in dim)
     if not dims:
         raise RuntimeError("`shifts` required")
     return self.roll(tuple((self._shape[d] + back) // 2 for d in dims), dims)

@@ -25,8 +25,7 @@ def _same_length(first: Sequence[Any], *lists: Sequence[Any], what: str = "Tenso
             if what == "Tensor lists":
                 raise RuntimeError(f"Tensor lists must have the same number of tensors, got {len(first)} and "
                                    f"{len(other)}")
-            raise RuntimeError("Tensor list must have same number of elements as scalar list, got "
-                               f"{len(first)} and {len(other)}")
+            raise RuntimeError("Tensor list must have same number of elements as scalar list.")
 
 
 def _forms(name: str, overload: str, arguments: str, call: Call, inplace: Call | None) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from .._dispatch import registry
 from .._dispatch.op import Op, Spec
-from .._dtype import int64
+from .._dtype import int32, int64
 from .._finfo import finfo
 from .._layout import contiguous_format
 from .._tensor_base import TensorBase, numel
@@ -100,14 +100,21 @@ def _lu(A: Any, pivot: bool) -> Any:
 
 def _lu_solve_meta(LU: Any, pivots: Any, B: Any, left: bool, adjoint: bool) -> Spec:
     check_float(LU, "torch.linalg.lu_solve")
-    check_square(LU, "torch.linalg.lu_solve", "LU")
+    check_square(LU, "torch.linalg.lu_solve")
     check_matrix(B, "torch.linalg.lu_solve", "B")
     if LU._dtype is not B._dtype:
         raise RuntimeError("linalg.lu_solve: Expected LU and B to have the same dtype, but found LU of type "
                            f"{scalar_name(LU._dtype)} and B of type {scalar_name(B._dtype)} instead")
     n = LU._shape[-1]
+    if pivots._dtype is not int32:
+        raise RuntimeError("linalg.lu_solve: pivots should be a Tensor of scalar type torch.int32")
+    if pivots._shape[-1] != n:
+        raise RuntimeError("linalg.lu_solve: Number of pivots per batch should be same as the dimension of the matrix")
+    if pivots._shape != LU._shape[:-1]:
+        raise RuntimeError("linalg.lu_solve: Expected LU.shape[:-1] and pivots.shape to be the same, but got pivots "
+                           f"with shape {list(pivots._shape)} instead")
     if B._shape[-2 if left else -1] != n:
-        raise RuntimeError("linalg.lu_solve: Incompatible shapes of LU and B for the equation "
+        raise RuntimeError("linalg.lu_solve: Incompatible shapes of A and B for the equation "
                            f"{'AX = B' if left else 'XA = B'} ({n}x{n} and {B._shape[-2]}x{B._shape[-1]})")
     shape = (*broadcast_shapes(tuple(LU._shape[:-2]), tuple(B._shape[:-2])), *B._shape[-2:])
     # From the right the equation is solved transposed.
@@ -118,6 +125,12 @@ def _lu_solve(LU: Any, pivots: Any, B: Any, left: bool, adjoint: bool) -> Any:
     if not numel(B) or not numel(LU):
         spec = _lu_solve_meta(LU, pivots, B, left, adjoint)
         return B.new_empty_strided(spec.shape, spec.stride)
+    if LU._device.type == "cpu":
+        for wrong, text in (((pivots < 1), "greater or equal to 1"),
+                            ((pivots > LU._shape[-2]), "smaller or equal to LU.size(-2)")):
+            if bool(wrong.any()):
+                raise RuntimeError(f"Pivots given to lu_solve must all be {text}. Did you properly pass the result of "
+                                   "lu_factor?")
     P, L, U = linalg.UNPACK.call((LU, pivots, True, True))
     return _applied(P, L, U, B, left, adjoint)
 
@@ -304,7 +317,7 @@ def _matrix_norm(self: Any, ord: Any, dim: Ints, keepdim: bool, dtype: Any) -> A
     x = self if dtype is None else self.to(dtype)
     rows, cols = (wrap_dim(d, x.dim()) for d in dim)
     if rows == cols:
-        raise RuntimeError(f"linalg.matrix_norm: dims must be different. Got ({dim[0]}, {dim[1]})")
+        raise RuntimeError(f"linalg.matrix_norm: dims must be different. Got ({rows}, {cols})")
     best = "amax" if ord > 0 else "amin"
     if size == 2:
         S = _svdvals(x.movedim((rows, cols), (-2, -1)))
@@ -332,6 +345,9 @@ def _matrix_norm_text(self: Any, ord: str, dim: Ints, keepdim: bool, dtype: Any)
     if len(dim) != 2:
         raise RuntimeError(f"linalg.matrix_norm: dim must be a 2-tuple. Got {' '.join(map(str, dim))}")
     check_matrix(self, "linalg.matrix_norm")
+    if ord in ("fro", "nuc") and wrap_dim(dim[0], self.dim()) == wrap_dim(dim[1], self.dim()):
+        raise RuntimeError("linalg.matrix_norm: dims must be different. Got "
+                           f"({wrap_dim(dim[0], self.dim())}, {wrap_dim(dim[1], self.dim())})")
     if ord == "fro":
         return _norm.call((self, 2, dim, keepdim, dtype))
     if ord != "nuc":
@@ -372,7 +388,9 @@ def _cond(self: Any, p: Any) -> Any:
         S = _svdvals(self)
         high, low = S.narrow(-1, 0, 1), S.narrow(-1, S._shape[-1] - 1, 1)
         return (low / high if p == -2 else high / low).squeeze(-1)
-    check_square(self, "linalg.cond")
+    if (p not in ("fro", "nuc")) if isinstance(p, str) else abs(p) not in (1, math.inf):
+        raise RuntimeError(f"linalg.cond got an invalid norm type: {p if isinstance(p, str) else f'{p:g}'}")
+    check_square(self, f"linalg.cond(ord={p if isinstance(p, str) else f'{p:g}'})")
     inverse, info = linalg.INV.call((self, False))
     inverse = inverse.masked_fill((info != 0).unsqueeze(-1).unsqueeze(-1), math.inf)
     if isinstance(p, str):

@@ -293,6 +293,10 @@ _EPSILON = 1e-12
 
 
 def _bce_meta(self: Any, target: Any, weight: Any, reduction: int) -> Spec:
+    if target._dtype is not self._dtype:
+        raise RuntimeError(f"Found dtype {target._dtype.scalar_name} but expected {self._dtype.scalar_name}")
+    if not self._dtype.is_floating_point:
+        raise NotImplementedError(f"\"binary_cross_entropy\" not implemented for '{self._dtype.scalar_name}'")
     _no_wider(self, weight)
     return Spec(self._shape, preserved_strides(self), self._dtype, self._dtype, self._device) if reduction == NONE \
         else like(self, ())
@@ -311,7 +315,7 @@ def _bce(self: Any, target: Any, weight: Any, reduction: int) -> Any:
         raise RuntimeError("all elements of input should be between 0 and 1")
     # The input comes first: the losses lie in memory as it does.
     terms = self.neg().log1p().clamp(min=-100) * (target - 1) - self.log().clamp(min=-100) * target
-    return _reduced(terms if weight is None else terms * weight, reduction)
+    return _reduced(terms if weight is None else (terms * weight).to(terms._dtype), reduction)
 
 
 def _bce_backward(grad_output: Any, self: Any, target: Any, weight: Any, reduction: int) -> Any:

@@ -156,7 +156,12 @@ def _pad(self: Any, pad: Ints, mode: str, value: float | None) -> Any:
     rank = len(pad) // 2
     if rank not in (1, 2, 3) or n not in (rank + 1, rank + 2):
         if mode in _MODES or mode == "circular":
-            raise NotImplementedError(f"Padding size {len(pad)} is not supported for {n}D input tensor.")
+            raise NotImplementedError(
+                f"Padding size {len(pad)} is not supported for {n}D input tensor.\n"
+                "Supported combinations for non-constant padding:\n"
+                "  - 2D or 3D input: padding size = 2 (pads last dimension)\n"
+                "  - 3D or 4D input: padding size = 4 (pads last 2 dimensions)\n"
+                "  - 4D or 5D input: padding size = 6 (pads last 3 dimensions)")
     if mode == "circular":
         # Without a batch the first dimension is the channels, which circular padding wants behind a batch.
         batched = n == rank + 2

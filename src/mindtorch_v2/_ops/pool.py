@@ -249,8 +249,9 @@ def _declare_mean(rank: int) -> None:
         v = sliding(name, rank, kernel_size, stride, padding, (1,), ceil_mode)
         if divisor == 0:
             raise RuntimeError("divisor must be not zero")
-        if len(x._shape) < 3 and rank == 2:
-            raise IndexError("Dimension out of range (expected to be in range of [-2, 1], but got -3)")
+        n = len(x._shape)
+        if n < 3 and rank == 2:
+            raise IndexError(f"Dimension out of range (expected to be in range of [-{n}, {n - 1}], but got -3)")
         return _pooled(x, v, rank)
 
     def meta(self: Any, kernel_size: Ints, stride: Ints, padding: Ints, ceil_mode: bool, count_include_pad: bool,
@@ -309,11 +310,15 @@ composite(f"avg_pool1d(Tensor self, {_ONE}, bool ceil_mode=False, bool count_inc
 
 
 # -- as many windows as results ---------------------------------------------------------------------------------------
+# Maxima are refused without channels too.
+_WITH_CHANNELS = frozenset(("adaptive_max_pool2d", "adaptive_max_pool3d"))
+
+
 def _adapted(x: Any, output_size: Ints, name: str, rank: int, colon: str) -> Ints:
     n = len(x._shape)
     if n not in (rank + 1, rank + 2):
         raise RuntimeError(f"{name}(): Expected {rank + 1}D or {rank + 2}D tensor, but got{colon} {list(x._shape)}")
-    for i in range(n - rank, n):
+    for i in range(1 if name in _WITH_CHANNELS else n - rank, n):
         if x._shape[i] == 0:
             raise RuntimeError(f"{name}(): Expected input to have non-zero size for non-batch dimensions, but input "
                                f"has sizes {list(x._shape)} with dimension {i} being empty")
@@ -403,6 +408,10 @@ def _adaptive_avg_1d(self: Any, output_size: Ints) -> Any:
 def _adaptive_max_1d(self: Any, output_size: Ints) -> Any:
     _check_dims(self, "adaptive_max_pool1d", 3)
     _one_size(output_size, "adaptive_max_pool1d")
+    for i, n in enumerate(self._shape):
+        if i > 0 and n == 0:
+            raise RuntimeError("adaptive_max_pool1d(): Expected input to have non-zero size for non-batch dimensions, "
+                               f"but input has sizes {list(self._shape)} with dimension {i} being empty")
     out, places = _ADAPTIVE_MAX.call((self.unsqueeze(-2), (1, *output_size)))
     return out.squeeze(-2), places.squeeze(-2)
 

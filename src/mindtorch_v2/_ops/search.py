@@ -15,6 +15,7 @@ from .._dtype import float32, float64, int32, int64
 from .._tensor_base import TensorBase, numel
 from .rules.base import like, spec, wrap_dim
 from .rules.reduce import scalar_name
+from .rules.targets import CPP_NAMES
 from .table import composite, op
 
 _cat = registry.get("cat")
@@ -192,7 +193,9 @@ op(f"bucketize(Tensor self, Tensor boundaries, *, {_OPTIONS}) -> Tensor", meta=_
 
 # -- counting -----------------------------------------------------------------------------------------------------
 def _bincount(self: Any, weights: Any, minlength: int) -> Any:
-    if self._dtype.category > 1 or self._dtype is bool_ or self.dim() != 1:
+    if self._dtype.category != 1:
+        raise NotImplementedError(f"\"bincount_cpu\" not implemented for '{scalar_name(self._dtype)}'")
+    if self.dim() != 1:
         raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
     if minlength < 0:
         raise RuntimeError("minlength should be >= 0")
@@ -218,12 +221,12 @@ composite("bincount(Tensor self, Tensor? weights=None, int minlength=0) -> Tenso
 
 def _histc_meta(self: Any, bins: int, min: Any, max: Any) -> Spec:
     if bins <= 0:
-        raise RuntimeError("bins must be > 0")
+        raise RuntimeError(f"torch.histogram(): bins must be > 0, but got {bins} for dimension 0")
     if self._dtype.category != 2 and self._device.type == "cpu":
         raise NotImplementedError(f"\"histogram_cpu\" not implemented for '{scalar_name(self._dtype)}'")
     for value in (min, max):
         if isinstance(value, float) and not math.isfinite(value):
-            raise RuntimeError(f"histc: range of [{min:g}, {max:g}] is not finite")
+            raise RuntimeError(f"torch.histc: range of [{min:g}, {max:g}] is not finite")
     if min > max:
         raise RuntimeError("torch.histc: max must be larger than min")
     return like(self, (bins,))
@@ -236,26 +239,40 @@ op("histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor", met
 def _checked(self: Any, weight: Any) -> None:
     if self._dtype.category != 2:
         raise NotImplementedError(f"\"histogramdd\" not implemented for '{scalar_name(self._dtype)}'")
-    if weight is not None and (weight._shape != self._shape or weight._dtype is not self._dtype):
-        raise RuntimeError("torch.histogram: if weight tensor is provided it should have the same shape and dtype as "
-                           "the input tensor")
+    if weight is not None and weight._dtype is not self._dtype:
+        raise RuntimeError("torch.histogramdd: if weight tensor is provided, input tensor and weight tensor should "
+                           f"have the same dtype, but got input({CPP_NAMES[self._dtype.name]}), and "
+                           f"weight({CPP_NAMES[weight._dtype.name]})")
+    if weight is not None and weight._shape != self._shape:
+        raise RuntimeError("torch.histogramdd: if weight tensor is provided it should have the same shape as the input "
+                           "tensor excluding its innermost dimension, but got input with shape "
+                           f"{[numel(self), 1]} and weight with shape {list(weight._shape)}")
 
 
 def _histogram_edges(self: Any, bins: Any, weight: Any, density: bool) -> list[Spec]:
     _checked(self, weight)
     if bins._dtype is not self._dtype:
-        raise RuntimeError("torch.histogramdd(): input tensor and bins tensors should have the same dtype")
-    if bins.dim() != 1 or numel(bins) < 1:
-        raise RuntimeError("torch.histogramdd(): bins tensor should have one dimension")
+        raise RuntimeError(
+            "torch.histogramdd: input tensor and bins tensors should have the same dtype, but got input with dtype "
+            f"{CPP_NAMES[self._dtype.name]} and bins for dimension 0 with dtype {CPP_NAMES[bins._dtype.name]}")
+    if bins.dim() != 1:
+        raise RuntimeError(f"torch.histogramdd: bins tensor should have one dimension, but got {bins.dim()} dimensions "
+                           "in the bins tensor for dimension 0")
+    if not numel(bins):
+        raise RuntimeError("torch.histogramdd: bins tensor should have at least 1 element, but got 0 elements in the "
+                           "bins tensor for dimension 0")
     return [like(self, (numel(bins) - 1,)), like(self, (numel(bins),))]
 
 
 def _histogram_count(self: Any, bins: int, range: Any, weight: Any, density: bool) -> list[Spec]:
     _checked(self, weight)
     if bins <= 0:
-        raise RuntimeError(f"torch.histogramdd(): bins must be > 0, but got {bins} for dimension 0")
+        raise RuntimeError(f"torch.histogram(): bins must be > 0, but got {bins} for dimension 0")
+    if range is not None and len(range) != 2:
+        raise RuntimeError("torch.histogramdd: for a 1-dimensional histogram range should have 2 elements, but got "
+                           f"{len(range)}")
     if range is not None and range[0] > range[1]:
-        raise RuntimeError("torch.histogramdd(): min should not exceed max, but got min "
+        raise RuntimeError("torch.histogramdd: min should not exceed max, but got min "
                            f"{range[0]:g} max {range[1]:g} for dimension 0")
     return [like(self, (bins,)), like(self, (bins + 1,))]
 

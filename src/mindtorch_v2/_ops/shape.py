@@ -33,7 +33,7 @@ def _cat_grad(g: Any, dim: int, tensors_shapes: list[Ints]) -> list[Any]:
     out, at = [], 0
     d = dim + g.dim() if dim < 0 else dim
     for shape in tensors_shapes:
-        if len(shape) == 1 and shape[0] == 0 and g.dim() != 1:
+        if len(shape) == 1 and shape[0] == 0:
             out.append(g.new_zeros((0,)))
         else:
             out.append(view.SLICE.call((g, d, at, at + shape[d], 1)))
@@ -381,7 +381,7 @@ def _interleave_index(repeats: Any, output_size: int | None) -> Any:
     if repeats._device.type == "meta" and output_size is not None:
         return repeats.new_empty((output_size,))
     if repeats._dtype.name not in ("int32", "int64"):
-        raise RuntimeError("repeats has to be Long or Int tensor")
+        raise NotImplementedError(f"\"repeat_interleave_cpu\" not implemented for '{repeats._dtype.scalar_name}'")
     if repeats._device.type != "cpu":
         return _interleave_on_device(repeats, output_size)
     counts = repeats.tolist()

@@ -11,7 +11,7 @@ from typing import Any
 from .._dispatch import registry
 from .._dispatch.op import Op, Spec
 from .._dtype import int64
-from .rules.base import like
+from .rules.base import like, wrap_dim
 from .rules.reduce import scalar_name
 from .rules.shape import format_strides, suggested_format
 from .table import composite, op
@@ -127,7 +127,9 @@ def blocks(size: Ints, kernel: Ints, dilation: Ints, padding: Ints, stride: Ints
 def _check_window(kernel: Ints, dilation: Ints, padding: Ints, stride: Ints) -> None:
     for values, name in ((kernel, "kernel size"), (dilation, "dilation"), (stride, "stride")):
         if any(v <= 0 for v in values):
-            raise RuntimeError(f"{name} should be greater than zero, but got {values[0]} and {values[1]}")
+            side = name.partition(" ")[0]
+            raise RuntimeError(f"{name} should be greater than zero, but got {side}_height: {values[0]} {side}_width: "
+                               f"{values[1]}")
     if any(p < 0 for p in padding):
         raise RuntimeError(f"padding should be non-negative, but got pad_height: {padding[0]} pad_width: {padding[1]}")
 
@@ -142,6 +144,8 @@ def window_of(kernel_size: Ints, dilation: Ints, padding: Ints, stride: Ints) ->
 def _im2col_meta(self: Any, kernel_size: Ints, dilation: Ints, padding: Ints, stride: Ints) -> Spec:
     kernel, gaps, pads, steps = window_of(kernel_size, dilation, padding, stride)
     shape = self._shape
+    if len(shape) in (1, 2):  # PyTorch looks at the sizes first
+        wrap_dim(len(shape), len(shape))
     if len(shape) not in (3, 4) or 0 in shape[len(shape) - 3:]:
         raise RuntimeError("Expected 3D or 4D (batch mode) tensor with possibly 0 batch size and other non-zero "
                            f"dimensions for input, but got: {list(shape)}")

@@ -74,7 +74,7 @@ def _checked(index: Any, size: int, text: str) -> Any:
 
 def _index_fill(out: Any, self: Any, dim: int, index: Any, value: Any) -> None:
     size = self._shape[dim] if self._shape else 1
-    at = _checked(index, size, "index out of range in self")
+    at = _checked(index, size, f"index {{value}} is out of bounds for dimension {dim} with size {{size}}")
     copy_same_device(out, self)
     _rows(out, dim)[at] = np_view(value) if isinstance(value, TensorBase) else value
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from ..._ops.linalg import check_info, is_vector
+from ..._ops.linalg import LinAlgError, check_info, is_vector
 from .lines import cpu, into
 from .numpy_view import np_view
 
@@ -165,6 +165,10 @@ def _cholesky(outs: Any, self: Any, upper: bool, check_errors: bool) -> None:
     (potrf,) = lapack(("potrf",), a)
     for at in places(a.shape[:-2]):
         factor, status = potrf(a[at], lower=0 if upper else 1, clean=1)
+        if status == 0:
+            # LAPACK's versions differ in whether they notice; the first that is not a number is where it goes wrong.
+            unknown = numpy.isnan(numpy.diagonal(factor))
+            status = int(numpy.argmax(unknown)) + 1 if unknown.any() else 0
         L[at], info[at] = (numpy.triu(factor) if upper else numpy.tril(factor)), status
     if check_errors:
         check_info("linalg.cholesky", outs[1], "The factorization could not be completed because the input is not "
@@ -205,6 +209,8 @@ def _eig(outs: Any, self: Any) -> None:
     a = np_view(self)
     if a.size == 0:
         return
+    if not numpy.isfinite(a).all():
+        raise RuntimeError("torch.linalg.eig: input tensor should not contain infs or NaNs.")
     values, vectors = numpy.linalg.eig(a)
     np_view(outs[0])[...] = values
     np_view(outs[1])[...] = vectors
@@ -214,6 +220,11 @@ def _svd(outs: Any, A: Any, full_matrices: bool, compute_uv: bool, driver: str |
     import numpy
 
     a = np_view(A)
+    finite = numpy.isfinite(a).all((-2, -1))
+    if numpy.isnan(a).any():
+        where = "" if a.ndim == 2 else f" (Batch element {int(numpy.argmin(finite.reshape(-1)))}):"
+        raise LinAlgError(f"linalg.svd:{where} The algorithm failed to converge because the input matrix contained "
+                          "non-finite values.")
     if not compute_uv:
         np_view(outs[1])[...] = numpy.linalg.svd(a, compute_uv=False)
         return

@@ -26,6 +26,8 @@ def _searchsorted(out: Any, sorted_sequence: Any, self: Any, out_int32: bool, ri
     if target.size == 0:
         return
     if sorter is not None:
+        if ((np_view(sorter) < 0) | (np_view(sorter) >= rows.shape[-1])).any():
+            raise RuntimeError("torch.searchsorted(): sorter index out of range")
         rows = np.take_along_axis(rows, np_view(sorter), -1)
     if rows.ndim == 1:
         target[...] = np.searchsorted(rows, values, where)
@@ -72,6 +74,8 @@ def _histogram(outs: Any, self: Any, bins: int, range: Any, weight: Any, density
 
     x = np_view(self).ravel()
     low, high = (range[0], range[1]) if range is not None else (x.min(), x.max()) if x.size else (0, 1)
+    if not (np.isfinite(low) and np.isfinite(high)):
+        raise RuntimeError(f"torch.histogramdd: dimension 0's range [{low:g}, {high:g}] is not finite")
     if low == high:
         low, high = low - 0.5, high + 0.5
     edges = LINSPACE.call((float(low), float(high), bins + 1, self._dtype, None, self._device, False))

@@ -316,7 +316,7 @@ def masked_shape(self: TensorBase, mask: TensorBase) -> tuple[int, ...]:
     """The common shape of a tensor and a mask that picks from it."""
     if mask._dtype.category != 0:
         raise RuntimeError("masked_select: expected BoolTensor for mask")
-    return self._shape if self._shape == mask._shape else broadcast_shapes(self._shape, mask._shape)
+    return self._shape if self._shape == mask._shape else broadcast_shapes(mask._shape, self._shape)
 
 
 def masked_scatter_rule(self: TensorBase, mask: TensorBase, source: TensorBase) -> Spec:

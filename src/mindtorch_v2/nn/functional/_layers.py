@@ -146,7 +146,7 @@ def local_response_norm(
 ) -> Tensor:
     dim = input.dim()
     if dim < 3:
-        raise ValueError(f"Expected 3D or higher dimensionality input (got {dim} dimensions)")
+        raise ValueError("Expected 3D or higher dimensionality" + " " * 26 + f"input (got {dim} dimensions)")
     if input.numel() == 0:
         return input
     squares = input.mul(input)
