@@ -11,16 +11,16 @@ from .._dispatch import registry
 from .._dtype import bool as bool_
 from .._dtype import float32
 from .rules.formulas import narrow, wide
-from .rules.reduce import scalar_name
+from .rules.pointwise import broadcast_shapes
+from .rules.targets import CPP_NAMES
 from .table import composite
 
 _dropout = registry.get("dropout")
-_NAMES = {"float32": "float", "float64": "double", "float16": "c10::Half", "bfloat16": "c10::BFloat16"}
 
 
 def _check(query: Any, key: Any, value: Any, attn_mask: Any, is_causal: bool) -> None:
     if query._dtype is not key._dtype or query._dtype is not value._dtype:
-        q, k, v = (_NAMES.get(t._dtype.name, t._dtype.name) for t in (query, key, value))
+        q, k, v = (CPP_NAMES[t._dtype.name] for t in (query, key, value))
         raise RuntimeError("Expected query, key, and value to have the same dtype, but got query.dtype: "
                            f"{q} key.dtype: {k} and value.dtype: {v} instead.")
     if min(len(t._shape) for t in (query, key, value)) < 2:
@@ -30,19 +30,18 @@ def _check(query: Any, key: Any, value: Any, attn_mask: Any, is_causal: bool) ->
     if attn_mask is not None:
         if attn_mask._dtype not in (bool_, float32, query._dtype):
             raise RuntimeError("Expected attn_mask dtype to be bool or float or to match query dtype, but got "
-                               f"attn_mask.dtype: {scalar_name(attn_mask._dtype)} and  query.dtype: "
-                               f"{scalar_name(query._dtype)} instead.")
+                               f"attn_mask.dtype: {CPP_NAMES[attn_mask._dtype.name]} and  query.dtype: "
+                               f"{CPP_NAMES[query._dtype.name]} instead.")
         if is_causal:
             raise RuntimeError("_scaled_dot_product_attention: Explicit attn_mask should not be set when "
                                "is_causal=True")
 
 
-def _grouped(query: Any, t: Any, name: str) -> Any:
+def _grouped(query: Any, t: Any) -> Any:
     """Heads of keys and values serve several heads of queries."""
-    heads, mine = query._shape[-3], t._shape[-3]
+    heads, mine = query.size(-3), t.size(-3)
     if mine == 0 or heads % mine:
-        raise RuntimeError(f"Number of heads in {name} must divide the number of heads in query, got {mine} and "
-                           f"{heads}")
+        raise RuntimeError("Number of heads in key and value must divide the number of heads in ")
     return t if heads == mine else t.repeat_interleave(heads // mine, -3)
 
 
@@ -50,7 +49,7 @@ def _attention(query: Any, key: Any, value: Any, attn_mask: Any, dropout_p: floa
                scale: float | None, enable_gqa: bool) -> Any:
     _check(query, key, value, attn_mask, is_causal)
     if enable_gqa:
-        key, value = _grouped(query, key, "key"), _grouped(query, value, "value")
+        key, value = _grouped(query, key), _grouped(query, value)
     q, k, v = wide(query), wide(key), wide(value)
     width = query._shape[-1]
     factor = (1.0 / math.sqrt(width) if width else 1.0) if scale is None else scale
@@ -60,6 +59,7 @@ def _attention(query: Any, key: Any, value: Any, attn_mask: Any, dropout_p: floa
         rows, columns = query._shape[-2], key._shape[-2]
         hidden = query.detach().new_ones((rows, columns), dtype=bool_).tril().logical_not()
     elif attn_mask is not None and attn_mask._dtype is bool_:
+        broadcast_shapes(scores._shape, attn_mask._shape)  # filling would name the mask first
         hidden = attn_mask.logical_not()
     elif attn_mask is not None:
         scores = scores + attn_mask

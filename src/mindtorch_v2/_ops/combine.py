@@ -125,7 +125,11 @@ def _put_meta(self: Any, index: Any, source: Any, accumulate: bool) -> Spec:
 def _put(self: Any, index: Any, source: Any, accumulate: bool) -> Any:
     if numel(index) == 0:
         return self.clone()
-    flat = self.reshape((-1,))
+    flat, n = self.reshape((-1,)), numel(self)
+    if self._device.type == "cpu":
+        outside = index[(index < -n).logical_or(index >= n)].tolist()
+        if outside:
+            raise IndexError(f"out of range: tried to access index {outside[0]} on a tensor of {n} elements.")
     return _index_put.call((flat, (index.reshape((-1,)),), source.reshape((-1,)), accumulate)).reshape(self._shape)
 
 
