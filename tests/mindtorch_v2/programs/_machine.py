@@ -196,9 +196,10 @@ def left_to_the_library(statement: Statement, machine: Machine) -> bool:
         # Whether a gradient of the old shape still fits a leaf depends on its strides.
         if tensors[0].requires_grad:
             return True
-    if machine.npu and statement.kind == "matmul" and any(dtype_name(t.dtype) == "bool" for t in tensors):
-        # A CPU has no products of bools; on an NPU they are sums.
-        return True
+    if statement.kind.startswith("matmul") and any(dtype_name(t.dtype) == "bool" for t in tensors):
+        # A CPU has no products of bools; on an NPU they are sums. Whether `out` fits is asked before or after.
+        if machine.npu or statement.kind == "matmul_out":
+            return True
     if statement.kind == "matmul_out" and (tensors[0].dim(), tensors[1].dim()) != (2, 2):
         # How often `out` is written depends on how the product is folded into one of matrices.
         return True
@@ -214,7 +215,7 @@ def left_to_the_library(statement: Statement, machine: Machine) -> bool:
         return False
     target = tensors[place]
     if statement.kind.endswith("_out") and ask(lambda: target.requires_grad) is not False:
-        if any(t.shape != target.shape for t in tensors):
+        if statement.kind in ("sum_out", "cat_out", "matmul_out") or any(t.shape != target.shape for t in tensors):
             # What PyTorch says when a gradient arrives at a tensor that was resized depends on its history and strides.
             return True
     others = [t for t in tensors if t is not target and shared(t, target)]

@@ -54,6 +54,9 @@ class Cat(Kernel):
         dim: i64 = args[1]
         if dim < 0:
             dim += len(s.shape)
+        if not 0 <= dim < len(s.shape):
+            # Nothing is joined along no dimension.
+            dim = 0
         return _join(out, offset, stride, code, s.shape, int(dim), parts)
 
 

@@ -82,9 +82,9 @@ npu("flip", "aclnnFlip(self, dims, out)", absent=parts(_flipped))
 
 
 def _plain_roll(self: Any, shifts: Any, dims: Any) -> bool:
-    """Whether every dimension is named, and once."""
+    """Whether every dimension is named, and once. Where nothing moves no dimension is looked at."""
     n = len(self._shape)
-    return len(dims) > 0 and len({wrap_dim(d, n) for d in dims}) == len(dims)
+    return numel(self) > 0 and len(dims) > 0 and len({wrap_dim(d, n) for d in dims}) == len(dims)
 
 
 npu("roll", choose(_plain_roll, {
