@@ -128,6 +128,9 @@ CASES: list[Case] = [
      ("RepeatInterleaveWithDim",), None),
     ("repeat_interleave.Tensor", lambda t: t.repeat_interleave, (whole_numbers(2, 0, 3),), {},
      ("RepeatInterleaveTensor",), None),
+    *[("multilabel_margin_loss", f("multilabel_margin_loss"), (data(2, 4), whole_numbers(
+        3, 0, -1, 1, 1, -1, 2, 2).reshape(2, 4)), dict(reduction=how), ("MultilabelMarginLoss",), None)
+      for how in ("none", "mean", "sum")],
     ("isclose", lambda t: t.isclose, (data(3, 4), data(4, 3).reshape(3, 4)), dict(rtol=0.5), ("IsClose",), None),
     ("equal", lambda t: t.equal, (data(3, 4), data(3, 4)), {}, ("Equal",), None),
 ]
