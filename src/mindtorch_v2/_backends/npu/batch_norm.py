@@ -1,7 +1,7 @@
 """NPU lines of batch and group normalization.
 
-Invariant: the vendor normalizes where every operand is given in one dtype; what is mixed, missing or in evaluation is
-composed of other operators.
+Invariant: the vendor normalizes operands of one dtype; what is mixed, or missing where its documents do not say that it
+may be, is composed of other operators.
 """
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ def _alike(*tensors: Any) -> bool:
 
 def _whole_batch(input: Any, weight: Any, bias: Any, running_mean: Any, running_var: Any, training: bool,
                  momentum: float, eps: float) -> bool:
-    return training and _alike(input, weight, bias, running_mean, running_var)
+    given = [t for t in (input, weight, bias, running_mean, running_var) if t is not None]
+    return _alike(*given) and (training or (running_mean is not None and running_var is not None))
 
 
 def _whole_batch_backward(grad_out: Any, input: Any, weight: Any, running_mean: Any, running_var: Any, save_mean: Any,
                           save_invstd: Any, train: bool, eps: float, output_mask: Any) -> bool:
-    return train and all(output_mask) and _alike(input, grad_out, weight, running_mean, running_var, save_mean,
-                                                 save_invstd)
+    saved = (save_mean, save_invstd) if train else ()
+    return _alike(input, grad_out, weight, running_mean, running_var, *saved)
 
 
 def _whole_group(input: Any, weight: Any, bias: Any, *rest: Any) -> bool:
