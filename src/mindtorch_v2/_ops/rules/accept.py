@@ -15,7 +15,16 @@ from ..._dtype import bool as bool_
 from ..._dtype import dtype, uint8
 from ..._promotion import number_dtype, result_type_of
 from ..._tensor_base import TensorBase, contiguous_strides, is_contiguous
-from .pointwise import broadcast, broadcast_shapes, ordered_strides, promoted
+from .pointwise import (
+    broadcast,
+    broadcast_shapes,
+    expand_strides,
+    is_recast,
+    ordered_strides,
+    promoted,
+    recast,
+    strides_in_order,
+)
 from .targets import CPP_NAMES
 
 # Sets of dtypes, one bit per dtype code.
@@ -187,7 +196,7 @@ class Power(Rule):
         if not isinstance(exponent, TensorBase):
             if isinstance(base, TensorBase) and 1 in s.shape:
                 # The exponent is no operand, so it does not decide the layout.
-                s = Spec(s.shape, ordered_strides(s.shape, [base]), s.dtype, s.compute, s.device)
+                s = Spec(s.shape, ordered_strides(s.shape, [base], s.compute), s.dtype, s.compute, s.device)
             if s.dtype.category == 1:
                 if exponent < 0:
                     raise RuntimeError("Integers to negative integer powers are not allowed.")
@@ -294,7 +303,16 @@ class Where(Rule):
                 if not isinstance(args[i], TensorBase):
                     check_number(args[i], dt)
         shape = broadcast(tensors)
-        return Spec(shape, ordered_strides(shape, tensors), dt, dt, c._device)
+        return Spec(shape, self.strides(shape, tensors, dt, wrapped is not None), dt, dt, c._device)
+
+    def strides(self, shape: tuple[int, ...], tensors: list[TensorBase], dt: dtype, number: bool) -> tuple[int, ...]:
+        """The alternatives are cast first; a number is taken for a tensor of another shape."""
+        if 1 not in shape:
+            return ordered_strides(shape, tensors)
+        cast = tensors[:1] + [recast(t) if is_recast(t, dt) else t for t in tensors[1:]]
+        if number:
+            return strides_in_order(shape, [expand_strides(t, shape) for t in cast])
+        return ordered_strides(shape, cast)
 
 
 def check_condition(dt: dtype) -> None:
