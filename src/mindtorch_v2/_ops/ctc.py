@@ -35,8 +35,6 @@ def _labels(targets: Any, lengths: list[int], batch: int) -> Any:
 def _check(log_probs: Any, targets: Any, inputs: list[int], lengths: list[int], blank: int) -> None:
     if not log_probs.is_floating_point():
         raise RuntimeError("log_probs tensor must have a floating point dtype")
-    if targets.is_floating_point():
-        raise RuntimeError("targets tensor must be integral")
     steps, batch, classes = log_probs._shape
     if not 0 <= blank < classes:
         raise RuntimeError("blank must be in label range")
@@ -116,11 +114,11 @@ def _normalizer(log_probs: Any, inputs: list[int]) -> Any:
     return total - total.detach()
 
 
-def _lengths(value: Any) -> list[int]:
+def _lengths(value: Any, name: str) -> list[int]:
     if isinstance(value, (list, tuple)):
         return [int(v) for v in value]
     if value.is_floating_point():
-        raise RuntimeError("ctc_loss: lengths must be integral")
+        raise RuntimeError(f"{name} must be integral")
     return [int(v) for v in value.reshape((-1,)).tolist()]
 
 
@@ -132,8 +130,10 @@ def _ctc(log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any, 
     if len(log_probs._shape) not in (2, 3):
         raise RuntimeError("ctc_loss: expected log_probs of shape (T, N, C) or (T, C), got "
                            f"{list(log_probs._shape)}")
-    inputs, lengths = _lengths(input_lengths), _lengths(target_lengths)
+    inputs, lengths = _lengths(input_lengths, "input_lengths"), _lengths(target_lengths, "target_lengths")
     x = wide(log_probs if batched else log_probs.unsqueeze(1))
+    if targets._dtype.category != 1:
+        targets = targets.to(int64)
     t = targets if batched or len(targets._shape) == 2 else targets.unsqueeze(0)
     _check(x, t, inputs, lengths, blank)
     loss = _negative_log(x, t, inputs, lengths, blank)
@@ -159,7 +159,8 @@ _LISTED: Op = composite("ctc_loss.IntList(Tensor log_probs, Tensor targets, int[
 
 
 def _by_tensors(log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any, *rest: Any) -> Any:
-    return _LISTED.call((log_probs, targets, tuple(_lengths(input_lengths)), tuple(_lengths(target_lengths)), *rest))
+    lengths = tuple(_lengths(input_lengths, "input_lengths")), tuple(_lengths(target_lengths, "target_lengths"))
+    return _LISTED.call((log_probs, targets, *lengths, *rest))
 
 
 composite(f"ctc_loss.Tensor(Tensor log_probs, Tensor targets, Tensor input_lengths, Tensor target_lengths, {_REST}",

@@ -117,7 +117,7 @@ def _scaling(norm: str | None, forward: bool) -> int:
 def _promoted(self: Any, complex_: bool) -> Any:
     """The input as floats, or as complex numbers."""
     dt: dtype = self._dtype if self._dtype.category >= 2 else DEFAULTS.dtype
-    if dt.itemsize == 2 and self._device.type == "cpu":
+    if dt.itemsize == 2 and self._device.type in (("cpu",) if dt.name == "float16" else ("cpu", "meta")):
         raise RuntimeError(f"Unsupported dtype {scalar_name(dt)}")
     if complex_ and not dt.is_complex:
         dt = dt.to_complex()

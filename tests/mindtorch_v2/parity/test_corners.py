@@ -40,6 +40,14 @@ CALLS: dict[str, Call] = {
     "matrix_norm_kept": lambda torch: torch.linalg.matrix_norm(numbers(torch, 2, 3, 4, 2), 2, (0, 2), True),
     "matrix_norm_nuclear": lambda torch: torch.linalg.matrix_norm(numbers(torch, 2, 3, 4, 2), "nuc", (3, 1), True),
     "norm_least": lambda torch: torch.linalg.norm(numbers(torch, 2, 3, 4, 2), 1, (1, 3), True),
+    # operands of two dtypes
+    "searchsorted_int_float": lambda torch: torch.searchsorted(torch.tensor([1, 2, 3]), torch.tensor([1.5, 2.5])),
+    "searchsorted_half_float": lambda torch: torch.searchsorted(torch.ones(2).half(), torch.tensor([1.0001])),
+    "bucketize_double_float": lambda torch: torch.bucketize(torch.tensor([1.5]).double(), torch.tensor([1.0, 2.0])),
+    "ctc_float_targets": lambda torch: torch.nn.functional.ctc_loss(
+        torch.zeros(4, 1, 3), torch.tensor([[1.0, 2.0]]), (4,), (2,)),
+    "bce_double_weight": lambda torch: torch.nn.functional.binary_cross_entropy(
+        torch.full((2,), 0.5), torch.ones(2), weight=torch.ones(2).double()),
     # no elements
     "histogram_empty": lambda torch: torch.histogram(torch.ones(0), 3),
     "histogram_empty_range": lambda torch: torch.histogram(torch.ones(0), 3, range=(0.0, 2.0)),

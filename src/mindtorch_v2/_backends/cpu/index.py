@@ -100,8 +100,6 @@ def _masked_scatter(out: Any, self: Any, mask: Any, source: Any) -> None:
 
 def _take(out: Any, self: Any, index: Any) -> None:
     n = self.numel()
-    if n == 0 and index.numel() != 0:
-        raise IndexError("take(): tried to take from an empty tensor")
     at = _checked(index, n, "out of range: tried to access index {value} on a tensor of {size} elements.")
     flat = np_view(glue.contiguous_copy(self)).reshape(-1)
     np_view(out).reshape(-1)[:] = flat[at]

@@ -5,6 +5,7 @@ from typing import Any
 
 from ..._ops.create import LINSPACE
 from ..._tensor_base import TensorBase
+from ..._types import result_type
 from .lines import cpu, into
 from .numpy_view import np_view
 
@@ -20,8 +21,12 @@ def _searchsorted(out: Any, sorted_sequence: Any, self: Any, out_int32: bool, ri
     import numpy as np
 
     where: Any = "right" if right or side == "right" else "left"
-    rows = _wide(sorted_sequence)
-    values = _wide(self) if isinstance(self, TensorBase) else np.asarray(self)
+    given = (sorted_sequence, self)
+    if isinstance(self, TensorBase) and self._dtype is not sorted_sequence._dtype:
+        common = result_type(*given)
+        given = tuple(t.to(common) for t in given)
+    rows = _wide(given[0])
+    values = _wide(given[1]) if isinstance(self, TensorBase) else np.asarray(self)
     target = np_view(out)
     if target.size == 0:
         return

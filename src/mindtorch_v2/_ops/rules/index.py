@@ -8,7 +8,7 @@ from typing import Any
 
 from ..._dispatch.op import Spec
 from ..._dtype import dtype, int64
-from ..._tensor_base import TensorBase, is_contiguous
+from ..._tensor_base import TensorBase, is_contiguous, numel
 from .base import like, wrap_dim
 from .pointwise import broadcast_shapes, strides_in_order
 from .shape import preserved_strides
@@ -309,6 +309,8 @@ def index_fill_rule(self: TensorBase, dim: int, index: TensorBase, value: Any) -
 def take_rule(self: TensorBase, index: TensorBase) -> Spec:
     if index._dtype is not int64:
         raise RuntimeError(f"take(): Expected a long tensor for index, but got {name_of(index._dtype)}")
+    if numel(self) == 0 and numel(index) != 0:
+        raise IndexError("take(): tried to take from an empty tensor")
     return like(self, index._shape)
 
 
