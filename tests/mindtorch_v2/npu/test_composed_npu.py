@@ -70,6 +70,46 @@ def test_modified_bessel_functions_far_and_near(name: str) -> None:
     assert (actual[exact == 0] == 0).all()
 
 
+TAILS = {
+    "erfcx": [-5.0, -1.0, 0.0, 1e-10, 0.5, 4.0, 9.99, 10.01, 100.0, 1e20, float("inf")],
+    "log_ndtr": [-1e10, -100.0, -38.0, -5.0, -1.0001, -0.9999, 0.0, 3.0, 9.0, 40.0],
+    "ndtri": [0.0, 1e-38, 1e-10, 0.001, 0.0242, 0.0243, 0.3, 0.5, 0.7, 0.999, 1.0, -0.1, 1.1],
+    "modified_bessel_k0": [0.0, 1e-30, 1e-3, 0.0099, 0.0101, 0.5, 2.0, 30.0, 80.0, -1.0],
+    "modified_bessel_k1": [0.0, 1e-30, 1e-3, 0.0099, 0.0101, 0.5, 2.0, 30.0, 80.0, -1.0],
+    "scaled_modified_bessel_k0": [1e-30, 0.0099, 0.0101, 2.0, 80.0, 1000.0],
+    "scaled_modified_bessel_k1": [1e-30, 0.0099, 0.0101, 2.0, 80.0, 1000.0],
+    "spherical_bessel_j0": [0.0, 1e-20, 0.4, -3.0, 1000.0, float("inf")],
+}
+
+
+@pytest.mark.parametrize("name", TAILS)
+def test_sums_of_terms_near_and_far(name: str) -> None:
+    t = _oracle.load()
+    x = t.tensor(TAILS[name])
+    actual = _rows.results(getattr(torch.special, name)(_rows.arguments(x)), name)
+    exact = getattr(t.special, name)(x.double()).float()
+    _oracle.assert_same(actual, exact, where=name, rtol=1e-6, atol=1e-37)
+
+
+def test_polynomials_by_number_and_by_tensor() -> None:
+    t = _oracle.load()
+    x, degrees = t.linspace(-1.5, 1.5, 13), t.tensor([[0.0], [1.0], [2.0], [7.0], [-1.0], [3.9]])
+    for name in ("chebyshev_polynomial_t", "chebyshev_polynomial_w", "hermite_polynomial_he", "laguerre_polynomial_l",
+                 "legendre_polynomial_p", "shifted_chebyshev_polynomial_u"):
+        for n in (5, degrees):
+            exact = getattr(t.special, name)(x.double(), n if isinstance(n, int) else n.double()).float()
+            actual = getattr(torch.special, name)(_rows.arguments(x), n if isinstance(n, int) else _rows.arguments(n))
+            _oracle.assert_same(_rows.results(actual, name), exact, where=name, rtol=1e-5, atol=1e-5)
+
+
+def test_zeta() -> None:
+    t = _oracle.load()
+    x, q = t.tensor([[2.0], [1.5], [30.0], [1.0], [0.5], [3.0]]), t.tensor([1.0, 0.1, 100.0, -0.5, -2.0, 5.0])
+    actual = torch.special.zeta(_rows.arguments(x), _rows.arguments(q))
+    _oracle.assert_same(_rows.results(actual, "zeta"), t.special.zeta(x.double(), q.double()).float(), where="zeta",
+                        rtol=1e-6, atol=1e-37)
+
+
 @pytest.mark.parametrize("shape", [(5, 5), (2, 3, 4, 4), (3, 6, 4), (3, 4, 6), (0, 3, 3), (1, 1)])
 @pytest.mark.parametrize("dtype", ["float32", "complex64"])
 def test_lu_factorizations(shape: tuple[int, ...], dtype: str) -> None:

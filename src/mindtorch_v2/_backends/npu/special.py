@@ -11,8 +11,8 @@ from ..._dispatch import registry
 from ..._dtype import dtype, int16, int32, int64
 from ..._ops.rules.formulas import narrow, wide
 from ..._ops.rules.pointwise import broadcast_shapes
-from ..._ops.special import PLAIN, POLYNOMIALS
 from .lines import backed, choose, helper, line, missing, npu, parts
+from .special_series import asymptotic
 
 npu("gcd", "aclnnGcd(self, other, out)")
 backed("heaviside", "aclnnHeaviside(self, values, out)", expand=("self", "values"))
@@ -70,7 +70,7 @@ npu("frexp", parts(_frexp))
 # -- modified Bessel functions ----------------------------------------------------------------------------------------
 # I_n(x) is the mean of exp(x cos t) cos(n t) over a circle, and a sum over that many points of it has no error that
 # could be seen while x is below _FAR; beyond, the asymptotic series has none.
-_POINTS, _FAR, _TERMS = 64, 50.0, 9
+_POINTS, _FAR = 64, 50.0
 
 
 def _on_circle(x: Any, order: int) -> Any:
@@ -84,18 +84,11 @@ def _on_circle(x: Any, order: int) -> Any:
     return total
 
 
-def _far_out(x: Any, order: int) -> Any:
-    total, part = x * 0 + 1, x * 0 + 1
-    for k in range(1, _TERMS):
-        part = part * ((2 * k - 1) ** 2 - 4 * order * order) / (x * (8 * k))
-        total = total + part
-    return total / (x * (2 * math.pi)).sqrt()
-
-
 def _scaled_i(self: Any, order: int) -> Any:
     a = self.abs()
     near, far = a.clamp(max=_FAR), a.clamp(min=_FAR)
-    found = _where.call((a <= _FAR, _on_circle(near, order), _far_out(far, order)))
+    beyond = asymptotic(far, order, -1) / (far * (2 * math.pi)).sqrt()
+    found = _where.call((a <= _FAR, _on_circle(near, order), beyond))
     if order == 0:
         return found
     # Near zero the terms of the mean cancel.
@@ -124,8 +117,6 @@ for _order in (0, 1):
 npu("i0", _bessel(0, False))
 npu("special_i1", _bessel(1, False))
 
-for _name in (*PLAIN, *POLYNOMIALS, "erfcx", "log_ndtr", "ndtri", "zeta"):
-    if not _name.startswith("modified_bessel_i"):
-        missing(f"special_{_name}", "the vendor has no function for it")
-for _name in ("igamma", "igammac"):
+for _name in ("igamma", "igammac", *(f"special_{name}" for name in (
+        "airy_ai", "bessel_j0", "bessel_j1", "bessel_y0", "bessel_y1"))):
     missing(_name, "the vendor has no function for it")
