@@ -123,6 +123,33 @@ def test_lu_factorizations(shape: tuple[int, ...], dtype: str) -> None:
     _oracle.assert_same(_rows.results(P @ L @ U, "product"), A, where="product", stride=False, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "complex64"])
+@pytest.mark.parametrize("shape", [(5, 3), (2, 3, 5)])
+def test_singular_values(dtype: str, shape: tuple[int, ...]) -> None:
+    t = _oracle.load()
+    A = t.randn(shape, dtype=getattr(t, dtype), generator=t.Generator().manual_seed(2))
+    U, S, Vh = torch.linalg.svd(_rows.arguments(A), full_matrices=False)
+    _oracle.assert_same(_rows.results(S, "values"), t.linalg.svdvals(A), where="values", rtol=1e-4, atol=1e-5)
+    back = (U * S.unsqueeze(-2)) @ Vh
+    _oracle.assert_same(_rows.results(back, "product"), A, where="product", stride=False, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "complex64"])
+@pytest.mark.parametrize("half", ["L", "U"])
+def test_eigenvalues(dtype: str, half: str) -> None:
+    """Opposite ones too, which a singular value decomposition alone would mix."""
+    t = _oracle.load()
+    Q = t.linalg.qr(t.randn(2, 5, 5, dtype=getattr(t, dtype), generator=t.Generator().manual_seed(1)))[0]
+    values = t.tensor([[-3.0, -1.0, 0.0, 1.0, 3.0], [2.0, 2.0, 2.5, 7.0, 100.0]])
+    A = Q @ t.diag_embed(values).to(Q.dtype) @ Q.mH
+    other = A.triu() if half == "U" else A.tril()  # the rest is not looked at
+    L, V = torch.linalg.eigh(_rows.arguments(other), UPLO=half)
+    _oracle.assert_same(_rows.results(L, "values"), values, where="values", rtol=1e-4, atol=2e-5)
+    back = V @ torch.diag_embed(L).to(V.dtype) @ V.mH
+    _oracle.assert_same(_rows.results(back, "product"), A, where="product", stride=False, rtol=1e-4, atol=1e-4)
+    assert torch.linalg.eigvalsh(_rows.arguments(other), UPLO=half).device.type == "npu"
+
+
 def test_a_singular_matrix_is_reported() -> None:
     A = torch.tensor([[1.0, 2.0], [2.0, 4.0]], device="npu")
     with pytest.raises(torch.linalg.LinAlgError, match="the input matrix is singular"):

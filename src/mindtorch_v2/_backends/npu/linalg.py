@@ -59,9 +59,13 @@ def _svd(outs: Any, A: Any, full_matrices: bool, compute_uv: bool, driver: str |
     rows, cols = (m, n) if full_matrices else (k, k)
     U = outs[0] if compute_uv else A.new_empty((*batch, m, rows))
     V = A.new_empty((*batch, n, cols))
-    call("aclnnSvd", "linalg_svd", A, full_matrices, compute_uv, outs[1], U, V)
+    # Singular values come in the dtype of the matrix.
+    values = A.new_empty(outs[1]._shape) if A._dtype.is_complex else outs[1]
+    call("aclnnSvd", "linalg_svd", A, full_matrices, compute_uv, values, U, V)
+    if values is not outs[1]:
+        outs[1].copy_(values.real)
     if compute_uv:
-        outs[2].copy_(V.mT)
+        outs[2].copy_(V.mH)
 
 
 def _triangular(self: Any, B: Any, upper: bool, left: bool, unitriangular: bool) -> Any:
@@ -234,6 +238,30 @@ def _least_squares(outs: Any, self: Any, b: Any, rcond: float | None, driver: st
         residuals.copy_((apart * apart).sum(-2))
 
 
+# -- eigenvalues of Hermitian matrices --------------------------------------------------------------------------------
+def _eigh(outs: Any, A: Any, UPLO: str, compute_v: bool) -> None:
+    """A multiple of the unit matrix makes all eigenvalues positive: then they are the singular values, and the vectors
+    are the same. What is lost is what any way loses, a rounding of the largest."""
+    from ... import linalg
+
+    values, vectors = outs
+    if not A.numel():
+        return
+    half = A.triu(1).mH if UPLO in "Uu" else A.tril(-1)
+    diagonal = A.diagonal(0, -2, -1)
+    whole = half + half.mH
+    whole.diagonal(0, -2, -1).copy_(diagonal.real if A._dtype.is_complex else diagonal)
+    shift = whole.abs().sum(-1).amax(-1, True)
+    raised = whole.clone()
+    raised.diagonal(0, -2, -1).add_(shift)
+    U = linalg.svd(raised, full_matrices=False)[0].flip(-1)
+    # Asked of the matrix itself, they are nearer than the difference of two large numbers.
+    found, order = (U.conj() * whole.matmul(U)).sum(-2).real.sort(-1)
+    values.copy_(found)
+    if compute_v:
+        vectors.copy_(U.gather(-1, order.unsqueeze(-2).expand(U._shape)))
+
+
 npu("linalg_inv_ex", into(_inverse))
 npu("linalg_cholesky_ex", into(_cholesky))
 npu("linalg_qr", into(_qr))
@@ -246,6 +274,6 @@ npu("lu_unpack", into(_lu_unpack))
 npu("_linalg_solve_ex", into(_solve))
 npu("linalg_matrix_exp", parts(_exponential))
 npu("linalg_lstsq", into(_least_squares))
-for _name in ("_linalg_eigh", "linalg_eig"):
-    missing(_name, "the vendor has no eigenvalues")
+npu("_linalg_eigh", into(_eigh))
+missing("linalg_eig", "the vendor has no eigenvalues of matrices that are not Hermitian")
 missing("geqrf", "the vendor gives Q itself, not the reflections it is made of")
