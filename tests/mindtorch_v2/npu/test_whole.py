@@ -131,6 +131,8 @@ CASES: list[Case] = [
     *[("multilabel_margin_loss", f("multilabel_margin_loss"), (data(2, 4), whole_numbers(
         3, 0, -1, 1, 1, -1, 2, 2).reshape(2, 4)), dict(reduction=how), ("MultilabelMarginLoss",), None)
       for how in ("none", "mean", "sum")],
+    ("_chunk_cat", lambda t: lambda *tensors: t._chunk_cat(list(tensors), 1, 3),
+     (data(2, 4, 2), data(2, 3), data(2, 5)), {}, ("ChunkCat",), None),
     ("isclose", lambda t: t.isclose, (data(3, 4), data(4, 3).reshape(3, 4)), dict(rtol=0.5), ("IsClose",), None),
     ("equal", lambda t: t.equal, (data(3, 4), data(3, 4)), {}, ("Equal",), None),
 ]

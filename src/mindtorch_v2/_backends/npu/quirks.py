@@ -46,7 +46,7 @@ QUIRKS: Final[tuple[Quirk, ...]] = (
         "aclnnAdaptiveMaxPool3dBackward", "aclnnMaxUnpool2d", "aclnnMaxUnpool3d",
         *(f"aclnnUpsampleNearestExact{rank}d{back}" for rank in (1, 2, 3) for back in ("", "Backward")),
         "aclnnUpsampleBilinear2dAA", "aclnnUpsampleBilinear2dAABackward", "aclnnUpsampleBicubic2dAA",
-        "aclnnUpsampleBicubic2dAAGrad", "aclnnCdist", "aclnnCdistBackward", "aclnnCircularPad2d",
+        "aclnnUpsampleBicubic2dAAGrad", "aclnnCdist", "aclnnCdistBackward", "aclnnChunkCat", "aclnnCircularPad2d",
         "aclnnCircularPad2dBackward", "aclnnCircularPad3d", "aclnnCircularPad3dBackward", "aclnnFlashAttentionScore",
         "aclnnFlashAttentionScoreGrad", "aclnnKlDivBackward", "aclnnKlDivTargetBackward", "aclnnRmsNorm",
         "aclnnRmsNormGrad", "aclnnRepeatInterleaveTensor", "aclnnRepeatInterleaveWithDim", "aclnnUnique2",
