@@ -59,7 +59,8 @@ def _inplace_form(o: Op, function: bool) -> Op:
 
 
 _COPY_INTO: Op = _inplace_form(COPY, False)
-_COPY_INTO.derivative = InplaceDerivative(COPY.derivative, True)
+_COPY_FORMULAS: Any = COPY.derivative
+_COPY_INTO.derivative = InplaceDerivative(_COPY_FORMULAS, True)
 transfer.across(_COPY_INTO, transfer.COPY_INPLACE)
 transfer.across(_inplace_form(FILL, True), transfer.FILL_INPLACE)
 transfer.everywhere(COPY.row.inplace_op, transfer.COPY_INPLACE)
@@ -75,5 +76,6 @@ transfer.everywhere(CLONE, transfer.CLONE)
 TO_COPY: Op = op("to_copy(Tensor self, ScalarType? dtype=None, Device? device=None, MemoryFormat? memory_format=None, "
                  "bool non_blocking=False) -> Tensor", meta=ToCopyRule(), function=False, method=False,
              grad=dict(self=lambda g, self_device: _back_to(g, self_device)))
-TO_COPY.derivative = CastDerivative(TO_COPY.derivative, 1)
+_TO_COPY_FORMULAS: Any = TO_COPY.derivative
+TO_COPY.derivative = CastDerivative(_TO_COPY_FORMULAS, 1)
 transfer.everywhere(TO_COPY, transfer.TO_COPY)
