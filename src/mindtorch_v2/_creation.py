@@ -108,7 +108,8 @@ def _given(fname: str, **arguments: Any) -> None:
     """PyTorch's complaint about arguments that were left out."""
     missing = [f'"{name}"' for name, value in arguments.items() if value is _MISSING]
     if missing:
-        raise TypeError(f"{fname}() missing {len(missing)} required positional arguments: {', '.join(missing)}")
+        plural = "s" if len(missing) == 1 else ""  # the wrong way round, as PyTorch has it
+        raise TypeError(f"{fname}() missing {len(missing)} required positional argument{plural}: {', '.join(missing)}")
 
 
 def stray(fname: str, given: tuple[Any, ...], unknown: dict[str, Any]) -> TypeError:
@@ -372,6 +373,7 @@ def triu_indices(row: Any, col: Any, offset: Any = 0, *, dtype: Any = None, devi
 def _like(o: Op, head: tuple[Any, ...], dtype: Any, layout: Any, device: Any, pin_memory: Any, memory_format: Any,
           requires_grad: bool) -> Any:
     if not isinstance(head[0], TensorBase):
+        _given(o.title(), input=head[0])
         raise TypeError(f"{o.title()}(): argument 'input' (position 1) must be Tensor, not {type(head[0]).__name__}")
     if dtype is not None:
         dtype = _dtype_arg(o.title(), dtype)
@@ -381,24 +383,24 @@ def _like(o: Op, head: tuple[Any, ...], dtype: Any, layout: Any, device: Any, pi
     return _finish(t, requires_grad) if requires_grad else t
 
 
-def empty_like(input: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = False,
-               requires_grad: Any = False, memory_format: Any = None, **unknown: Any) -> Any:
+def empty_like(input: Any = _MISSING, *, dtype: Any = None, layout: Any = None, device: Any = None,
+               pin_memory: Any = False, requires_grad: Any = False, memory_format: Any = None, **unknown: Any) -> Any:
     """Uninitialised, with the shape and layout of `input`."""
     if unknown:
         raise stray("empty_like", (input,), unknown)
     return _like(_EMPTY_LIKE, (input,), dtype, layout, device, pin_memory, memory_format, requires_grad)
 
 
-def zeros_like(input: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = False,
-               requires_grad: Any = False, memory_format: Any = None, **unknown: Any) -> Any:
+def zeros_like(input: Any = _MISSING, *, dtype: Any = None, layout: Any = None, device: Any = None,
+               pin_memory: Any = False, requires_grad: Any = False, memory_format: Any = None, **unknown: Any) -> Any:
     """Zeros with the shape and layout of `input`."""
     if unknown:
         raise stray("zeros_like", (input,), unknown)
     return _like(_ZEROS_LIKE, (input,), dtype, layout, device, pin_memory, memory_format, requires_grad)
 
 
-def ones_like(input: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = False,
-              requires_grad: Any = False, memory_format: Any = None, **unknown: Any) -> Any:
+def ones_like(input: Any = _MISSING, *, dtype: Any = None, layout: Any = None, device: Any = None,
+              pin_memory: Any = False, requires_grad: Any = False, memory_format: Any = None, **unknown: Any) -> Any:
     """Ones with the shape and layout of `input`."""
     if unknown:
         raise stray("ones_like", (input,), unknown)

@@ -254,16 +254,21 @@ class Overloads:
         if not kwargs and len(args) == self.tensors and only_tensors(args):
             return named(self.ops[0], self.ops[0].call(args))
         out: Any = None
+        given = kwargs
         if "out" in kwargs:
+            if self.method:
+                raise self.mismatch(args, given)
             kwargs = dict(kwargs)
             out = kwargs.pop("out")
         for i, op in enumerate(self.ops):
+            if kwargs is not given and not takes_out(op, out):
+                continue
             got = bind(op, args, renamed(kwargs, op) if kwargs else kwargs, self.varargs[i])
             if got is not None:
                 if out is not None:
                     return call_out(op, got, out)
                 return named(op, op.call(got))
-        raise self.mismatch(args, kwargs)
+        raise self.mismatch(args, given)
 
     def mismatch(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> TypeError:
         """PyTorch's account of what was given and what would have been accepted."""
@@ -279,19 +284,32 @@ def only_tensors(args: tuple[Any, ...]) -> bool:
     return True
 
 
+def takes_out(op: Op, out: Any) -> bool:
+    """Whether there is a form with `out=`, for one tensor or for a tuple of them."""
+    if op.row is None or op.row.out_op is None:
+        return False
+    if len(op.schema.returns) == 1:
+        return out is None or isinstance(out, TensorBase)
+    return out is None or isinstance(out, (tuple, list))
+
+
 def call_out(op: Op, args: tuple[Any, ...], out: Any) -> Any:
     """`out=`: one tensor, or a tuple of them."""
     form = op.row.out_op if op.row is not None else None
     if form is None:
         raise TypeError(f"{op.title()}() got an unexpected keyword argument 'out'")
-    outs = tuple(out) if isinstance(out, (tuple, list)) else (out,)
     n = len(op.schema.returns)
-    if len(outs) != n:
-        raise TypeError(f"{op.title()}(): argument 'out' must be {'Tensor' if n == 1 else f'a tuple of {n} Tensors'}, "
-                        f"not {type_name(out)}")
-    for o in outs:
+    if not takes_out(op, out):
+        from .complaint import of_call
+
+        raise of_call(op.title(), TypeError(f"{op.title()}(): argument 'out' must be "
+                                            f"{'Tensor' if n == 1 else 'tuple of Tensors'}, not {plain_name(out)}"))
+    outs = (out,) if n == 1 else tuple(out)
+    if len(outs) != n and only_tensors(outs):
+        raise TypeError(f"expected tuple of {n} elements but got {len(outs)}")
+    for i, o in enumerate(outs):
         if not isinstance(o, TensorBase):
-            raise TypeError(f"{op.title()}(): argument 'out' must be Tensor, not {type_name(o)}")
+            raise TypeError(f"expected Tensor as element {i} in argument {len(args)}, but got {plain_name(o)}")
     return named(form, form.call(args + outs))
 
 

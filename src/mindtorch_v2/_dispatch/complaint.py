@@ -97,10 +97,11 @@ def row_text(op: Op, method: bool) -> str:
         if a.kwonly and not star:
             parts.append("*")
             star = True
-        name = "input" if a.name == "self" and i == 0 else a.name
+        name = "input" if a.name == "self" else a.name
         parts.append(f"{kind_text(a)} {name}" + (f" = {a.default}" if a.has_default else ""))
     if not method and op.row is not None and op.row.out_op is not None:
-        parts += ([] if star else ["*"]) + ["Tensor out = None"]
+        kind = "Tensor" if len(op.schema.returns) == 1 else "tuple of Tensors"
+        parts += ([] if star else ["*"]) + [f"{kind} out = None"]
     return ", ".join(parts)
 
 

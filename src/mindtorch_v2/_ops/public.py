@@ -119,8 +119,11 @@ def _single(name: str, o: Op, is_method: bool, overloads: Overloads) -> Callable
             # It may come under NumPy's name instead, or be missing: Python must not answer for us.
             place.append(f"{n}=_M")
             body.append(f"    if {n} is _M:\n        raise _missing(_overloads, {n!r})")
-        else:
+        elif is_method:
             place.append(n)
+        else:
+            # What is missing is no tensor either, so a call without it ends where other arguments are refused.
+            place.append(f"{n}=_M")
         body.extend(_convert(name, a, i, n, is_method))
     has_out = o.row.out_op is not None
     names = [n for n in shown]
