@@ -2,19 +2,19 @@
 
 Samples are PyTorch's, in their functional, in-place and out= forms and under the operator's other names, with first and
 second derivatives, so that rows without a public name are reached too; and those of `_own.py`.
-Invariant: everything is run once in a process, however many tests ask.
+Invariant: everything is run once in a process and place, however many tests ask.
 """
 
 from __future__ import annotations
 
 import ctypes
-import functools
 from typing import Any
 
 from .. import _oracle
 from .._subject import subject as torch
 from .._subject import submodule
-from . import _calls, _infos, _lists, _own
+from . import _calls, _infos, _lists, _own, _place
+from ._place import Place
 from .test_gradients import DTYPE, leaves
 
 CASES = _infos.covered()
@@ -23,8 +23,6 @@ OWN = [*_own.SAMPLES, *_lists.rows()]
 KEPT = 3
 # Their second derivatives take seconds.
 SLOW = frozenset("ctc_loss grid_sampler_3d grid_sampler_2d".split())
-# By an operator's full name: arguments in the order of its schema.
-CALLED: dict[str, list[tuple[Any, ...]]] = {}
 
 
 def storage(t: Any) -> int:
@@ -47,16 +45,13 @@ def shares(a: Any, b: Any) -> bool:
     return storage(a) != 0 and storage(a) == storage(b)
 
 
-def copied(args: Any) -> Any:
-    """Arguments that nobody else holds, with the layout they had."""
-    return _oracle.tree_map(lambda t: _oracle.transfer(t, torch, requires_grad=False), args, _oracle.is_subject_tensor)
-
-
 class Truth(submodule("utils._python_dispatch").TorchDispatchMode):  # type: ignore[misc]
     """Compares every operator's schema with what a call of it did."""
 
-    def __init__(self) -> None:
+    def __init__(self, place: Place, called: dict[str, list[tuple[Any, ...]]]) -> None:
         super().__init__()
+        self.place = place
+        self.called = called
         self.wrong: list[str] = []
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -77,9 +72,10 @@ class Truth(submodule("utils._python_dispatch").TorchDispatchMode):  # type: ign
         return result
 
     def keep(self, op: Any, args: tuple[Any, ...]) -> None:
-        kept = CALLED.setdefault(op.name, [])
+        kept = self.called.setdefault(op.name, [])
         if len(kept) < KEPT:
-            kept.append(copied(tuple(tuple(v) if type(v) is list else v for v in args)))
+            given = tuple(tuple(v) if type(v) is list else v for v in args)
+            kept.append(_oracle.tree_map(self.place.copied, given, _oracle.is_subject_tensor))
 
     def look_at_results(self, func: Any, schema: Any, given: Any, result: Any) -> None:
         new: list[Any] = []
@@ -107,25 +103,6 @@ class Truth(submodule("utils._python_dispatch").TorchDispatchMode):  # type: ign
             self.wrong.append(f"{func}: {text}")
 
 
-@functools.cache
-def look(position: int) -> tuple[str, ...]:
-    """What was untrue while everything about this case ran."""
-    case = CASES[position]
-    truth = Truth()
-    dtype = _calls.first_dtype(case)
-    with truth:
-        for call in _calls.of(case, dtype, 8, (_calls.FUNCTIONAL,)) if dtype is not None else ():
-            call.in_subject()
-        for call in _calls.of(case, dtype, 2, (_calls.IN_PLACE, _calls.OUT)) if dtype is not None else ():
-            call.in_subject()
-        for call in _calls.under_other_names(case, dtype) if dtype is not None else ():
-            call.in_subject()
-        if case.info.supports_autograd and _infos.supported(case.info, DTYPE):
-            for call in _calls.of(case, DTYPE, 1 if case.row in SLOW else 3, (_calls.FUNCTIONAL,), requires_grad=True):
-                twice(*call.in_subject())
-    return tuple(truth.wrong)
-
-
 def twice(result: Any, args: Any, kwargs: Any) -> None:
     """First and second derivatives."""
     for order in (1, 2):
@@ -142,18 +119,68 @@ def twice(result: Any, args: Any, kwargs: Any) -> None:
         kwargs = {**kwargs, "": weights}
 
 
-@functools.cache
-def look_at_own(row: str) -> tuple[str, ...]:
-    truth = Truth()
-    with truth:
-        for call in _own.SAMPLES.get(row) or _lists.samples(row):
-            call(torch)
-    return tuple(truth.wrong)
+class Look:
+    """Runs the samples in one place and remembers what was untrue, and which arguments each operator got.
+
+    counts: samples of the functional form, of the in-place and out= forms, and of derivatives.
+    """
+
+    def __init__(self, place: Place, counts: tuple[int, int, int], derived: str) -> None:
+        self.place = place
+        self.counts = counts
+        self.derived = derived
+        # By an operator's full name: arguments in the order of its schema.
+        self.called: dict[str, list[tuple[Any, ...]]] = {}
+        self.cases: dict[int, tuple[str, ...]] = {}
+        self.own: dict[str, tuple[str, ...]] = {}
+
+    def at(self, position: int) -> tuple[str, ...]:
+        """What was untrue while everything about this case ran."""
+        if position not in self.cases:
+            truth = Truth(self.place, self.called)
+            with truth:
+                self._run(CASES[position])
+            self.cases[position] = tuple(truth.wrong)
+        return self.cases[position]
+
+    def _run(self, case: _infos.Covered) -> None:
+        dtype = self.place.first_dtype(case)
+        plain, written, derived = self.counts
+        if dtype is not None:
+            for call in (
+                *_calls.of(case, dtype, plain, (_calls.FUNCTIONAL,)),
+                *_calls.of(case, dtype, written, (_calls.IN_PLACE, _calls.OUT)),
+                *_calls.under_other_names(case, dtype),
+            ):
+                self._call(case, call)
+        if case.info.supports_autograd and _infos.supported(case.info, self.derived):
+            count = 1 if case.row in SLOW else derived
+            for call in _calls.of(case, self.derived, count, (_calls.FUNCTIONAL,), requires_grad=True):
+                twice(*self._call(case, call))
+
+    def _call(self, case: _infos.Covered, call: _calls.Call) -> tuple[Any, Any, Any]:
+        args, kwargs = self.place.arguments(case, call.args), self.place.convert(call.kwargs)
+        return self.place.run(call.ours, args, kwargs), args, kwargs
+
+    def at_own(self, row: str) -> tuple[str, ...]:
+        if row not in self.own:
+            truth = Truth(self.place, self.called)
+            with truth:
+                for call in _own.SAMPLES.get(row) or _lists.samples(row):
+                    self.place.run(call, (torch,), {})
+            self.own[row] = tuple(truth.wrong)
+        return self.own[row]
+
+    def everything(self) -> None:
+        """Run all there is; afterwards `called` is complete."""
+        for position in range(len(CASES)):
+            self.at(position)
+        for row in OWN:
+            self.at_own(row)
+
+    def copied(self, args: Any) -> Any:
+        """Arguments that nobody else holds, with the layout they had."""
+        return _oracle.tree_map(self.place.copied, args, _oracle.is_subject_tensor)
 
 
-def everything() -> None:
-    """Run all there is; afterwards CALLED is complete."""
-    for position in range(len(CASES)):
-        look(position)
-    for row in OWN:
-        look_at_own(row)
+CPU = Look(_place.CPU, (8, 2, 3), DTYPE)

@@ -501,7 +501,7 @@ OTHER_TARGETS: dict[str, dict[str, str]] = {
     },
     **{
         name: {"view": "PyTorch writes as if the target's memory had no gaps, and beside the target"}
-        for name in "narrow_copy nn.functional.avg_pool3d".split()
+        for name in "narrow_copy nn.functional.avg_pool3d nn.functional.gelu".split()
     },
     "nn.functional.avg_pool2d": {"input": "PyTorch reads pixels that it has overwritten"},
     **{

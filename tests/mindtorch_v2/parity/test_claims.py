@@ -16,7 +16,7 @@ from .. import _oracle
 from .._subject import mindtorch_only
 from .._subject import subject as torch
 from . import _calls, _infos, _lists, _own
-from ._claims import CASES, OWN, look, look_at_own, shares
+from ._claims import CASES, CPU, OWN, shares
 
 pytestmark = pytest.mark.oracle
 
@@ -24,13 +24,13 @@ pytestmark = pytest.mark.oracle
 @mindtorch_only
 @pytest.mark.parametrize("position", range(len(CASES)), ids=[case.label for case in CASES])
 def test_schemas_are_true(position: int) -> None:
-    assert look(position) == ()
+    assert CPU.at(position) == ()
 
 
 @mindtorch_only
 @pytest.mark.parametrize("row", OWN)
 def test_schemas_are_true_for_own_samples(row: str) -> None:
-    assert look_at_own(row) == ()
+    assert CPU.at_own(row) == ()
 
 
 @pytest.mark.parametrize("row", _lists.rows())

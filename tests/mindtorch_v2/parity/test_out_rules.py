@@ -1,150 +1,26 @@
-"""What `out=` may be, for every row that has it: of another size, another dtype, a view, an input.
+"""What `out=` may be, for every row that has it; `_targets.py` says what is compared.
 
-Invariant: what PyTorch refuses is refused with the same exception and words, leaving the target as it was; what it
-accepts has the same values, strides and warnings about resizing, and memory around a view stays as it was.
+Invariant: a kind of target that PyTorch treats otherwise is listed in `_own.py` with the reason.
 """
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable
-from typing import Any
-
 import pytest
 
-from .. import _oracle
-from .._subject import subject as torch
-from . import _calls, _infos, _own
+from . import _infos
+from ._targets import INPUTS, TARGETS, check_input, check_target
 from .test_forms import with_out
 
 pytestmark = pytest.mark.oracle
 
 
-def larger(t: Any) -> Any:
-    """Has elements, and another shape."""
-    return t.new_ones((*t.shape, 2))
-
-
-def empty(t: Any) -> Any:
-    """Has no elements, so that nobody minds."""
-    return t.new_empty((0,))
-
-
-def narrower(t: Any) -> Any:
-    oracle = _oracle.load()
-    return oracle.ones_like(t, dtype=oracle.uint8 if t.dtype == oracle.bool else oracle.int32)
-
-
-def rounded(t: Any) -> Any:
-    """The same kind of number in fewer bits, or more where there are no fewer."""
-    return _oracle.load().ones_like(t, dtype=getattr(_oracle.load(), ROUNDED[_oracle.dtype_name(t.dtype)]))
-
-
-ROUNDED = {"float64": "float32", "float32": "float64", "complex128": "complex64", "complex64": "complex128",
-           "int64": "int16", "int32": "int64", "bool": "int8"}
-
-
-def wider(t: Any) -> Any:
-    return _oracle.load().ones_like(t, dtype=_oracle.load().complex128)
-
-
-def view(t: Any) -> Any:
-    """Every second element of a longer row, behind an offset."""
-    if t.dim() == 0:
-        return t.new_ones(3)[1]
-    return t.new_ones((*t.shape[:-1], 2 * t.shape[-1] + 1))[..., 1::2]
-
-
-TARGETS: dict[str, Callable[[Any], Any]] = {
-    "larger": larger,
-    "empty": empty,
-    "narrower": narrower,
-    "wider": wider,
-    "rounded": rounded,
-    "view": view,
-}
-
-
-def attempt(function: Any, args: Any, kwargs: Any) -> tuple[Any, list[str]]:
-    """The result or failure, and what was said about resizing."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        try:
-            result = function(*args, **kwargs)
-        except Exception as error:  # every exception is an answer here
-            result = _infos.Failure(type(error).__name__, str(error))
-    return result, [str(w.message)[:80] for w in caught if "was resized" in str(w.message)]
-
-
-def whole(t: Any) -> Any:
-    """All the memory behind a tensor, as a tensor."""
-    count = int(t.untyped_storage().nbytes()) // int(t.element_size())
-    return t.detach().as_strided((count,), (1,), 0)
-
-
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("case", with_out(), ids=lambda case: case.label)
 def test_target(case: _infos.Covered, target: str) -> None:
-    dtype = _calls.first_dtype(case)
-    if dtype is None or target in _own.OTHER_TARGETS.get(case.info.name, {}):
-        return
-    oracle = _oracle.load()
-    for call in _calls.of(case, dtype, 2, (_calls.OUT,)):
-        where = f"{call.where} {target}"
-        given = _oracle.tree_map(TARGETS[target], call.kwargs["out"], _oracle.is_oracle_tensor)
-        kwargs = {**call.kwargs, "out": given}
-        args, mine, my_kwargs = _infos.fresh(call.args), *map(_oracle.convert_argument, (call.args, kwargs))
-        before = [_oracle.to_oracle(whole(t)) for t in _calls.tensors(my_kwargs["out"], torch.Tensor)]
-        expected, said = attempt(call.theirs, args, kwargs)
-        actual, my_said = attempt(call.ours, mine, my_kwargs)
-        targets = _calls.tensors(my_kwargs["out"], torch.Tensor)
-        if isinstance(expected, _infos.Failure):
-            _infos.refused_alike(actual, expected, where)
-            _oracle.assert_same([whole(t) for t in targets], before, where=f"{where}, after the failure")
-            continue
-        assert not isinstance(actual, _infos.Failure), f"{where}: {actual}"
-        assert my_said == said, f"{where}: {my_said}, expected {said}"
-        assert all(left is right for left, right in zip(_calls.tensors(actual, torch.Tensor), targets)), where
-        wanted = _calls.tensors(given, oracle.Tensor)
-        # Cast into a wider target, a result is as precise as it was.
-        precision = _oracle.dtype_name(_calls.tensors(call.kwargs["out"], oracle.Tensor)[0].dtype)
-        if case.row not in _own.TIES | _own.RANDOM_ROWS | _own.UP_TO_SIGN:
-            _oracle.assert_same(targets, wanted, where=where, computed_in=precision)
-            if target == "view":
-                _oracle.assert_same(
-                    [whole(t) for t in targets], [whole(t) for t in wanted], where=f"{where}, around",
-                    computed_in=precision,
-                )
-        else:
-            assert list(map(_oracle.layout, targets)) == list(map(_oracle.layout, wanted)), where
-
-
-INPUTS = {"input": 0, "other input": 1}
+    check_target(case, target)
 
 
 @pytest.mark.parametrize("which", INPUTS)
 @pytest.mark.parametrize("case", with_out(), ids=lambda case: case.label)
 def test_the_target_is_an_input(case: _infos.Covered, which: str) -> None:
-    dtype = _calls.first_dtype(case)
-    if dtype is None or which in _own.OTHER_TARGETS.get(case.info.name, {}):
-        return
-    at = INPUTS[which]
-    oracle = _oracle.load()
-    for call in _calls.of(case, dtype, 3, (_calls.OUT,)):
-        given = call.kwargs["out"]
-        if not isinstance(given, oracle.Tensor) or len(call.args) <= at or not isinstance(call.args[at], oracle.Tensor):
-            continue
-        if given.shape != call.args[at].shape or given.dtype != call.args[at].dtype:
-            continue
-        where = f"{call.where} out= is the {which}"
-        args, mine = _infos.fresh(call.args), _oracle.convert_argument(call.args)
-        my_kwargs = _oracle.convert_argument(call.kwargs)
-        expected, _ = attempt(call.theirs, args, {**call.kwargs, "out": args[at]})
-        actual, _ = attempt(call.ours, mine, {**my_kwargs, "out": mine[at]})
-        if isinstance(expected, _infos.Failure):
-            _infos.refused_alike(actual, expected, where)
-            continue
-        assert not isinstance(actual, _infos.Failure), f"{where}: {actual}"
-        assert actual is mine[at], where
-        if case.row not in _own.TIES | _own.RANDOM_ROWS | _own.UP_TO_SIGN:
-            _oracle.assert_same(actual, expected, where=where, computed_in=dtype)
+    check_input(case, which)

@@ -536,6 +536,10 @@ def derived(op: Op, bits: i64) -> Kernel | None:
         k: Kernel = op.row.view_kernel
         return k
     if op.functional is not None:
+        if op.row is not None and op.row.fallback is not None:
+            # Said for this form, and for every device.
+            own: Kernel = op.row.fallback
+            return own
         if op.is_out:
             return OUT if op.functional.rule is not None else OUT_OF_PARTS
         if op.mutates:

@@ -231,7 +231,7 @@ class CreateOutKernel(Kernel):
             raise RuntimeError(
                 f"dtype {dt.scalar_name} does not match dtype of out parameter ({out._dtype.scalar_name})")
         dev = plain[self.at + 2]
-        if dev is not None and dev != out._device:
+        if dev is not None and (dev.type != out._device.type or (dev.index is not None and dev != out._device)):
             raise RuntimeError(f"device {dev} does not match device of out parameter ({out._device})")
         plain[self.at] = out._dtype
         plain[self.at + 2] = out._device
