@@ -1,5 +1,6 @@
 """The layers, one file per family as in PyTorch."""
 
+from ..functional._linear_loss import LinearCrossEntropyOptions
 from .activation import (
     CELU,
     ELU,
@@ -87,7 +88,6 @@ from .loss import (
     KLDivLoss,
     L1Loss,
     LinearCrossEntropyLoss,
-    LinearCrossEntropyOptions,
     MarginRankingLoss,
     MSELoss,
     MultiLabelMarginLoss,
