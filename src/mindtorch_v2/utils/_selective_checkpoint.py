@@ -10,9 +10,7 @@ import traceback
 from collections.abc import Callable
 from typing import Any
 
-import mindtorch_v2 as torch
-
-from .._operators import OpOverload, OpOverloadPacket
+from .._operators import OpOverload, OpOverloadPacket, ops
 from .._tensor_base import TensorBase
 from ._python_dispatch import TorchDispatchMode
 from ._pytree import tree_leaves, tree_map
@@ -24,7 +22,7 @@ _MISMATCH = (
 _RECOMPUTE = object()
 _CONSUMED = object()
 
-SAC_IGNORED_OPS = {torch.ops.aten.detach.default}
+SAC_IGNORED_OPS = {ops.aten.detach.default}
 
 
 class CheckpointPolicy(enum.Enum):
