@@ -21,6 +21,7 @@ from ._creation import (
     _number,
     _sizes,
     empty,
+    empty_like,
     stray,
 )
 from ._device import CPU, device
@@ -292,25 +293,33 @@ def randperm(n: int, *, generator: Any = None, out: Any = None, dtype: Any = Non
     return _made(_rows.RANDPERM, args, out, requires_grad)
 
 
-def rand_like(input: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = False,
-              requires_grad: bool = False, memory_format: Any = None, **unknown: Any) -> Any:
+def rand_like(input: Any, *, generator: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
+              pin_memory: Any = False, requires_grad: bool = False, memory_format: Any = None, **unknown: Any) -> Any:
     """`rand` with the shape and layout of `input`."""
     if unknown:
         raise stray("rand_like", (input,), unknown)
+    if generator is not None:
+        t = empty_like(input, dtype=dtype, layout=layout, device=device, pin_memory=pin_memory,
+                       memory_format=memory_format)
+        return _finish(_uniform_((t, 0.0, 1.0, _generator("rand_like", generator))), requires_grad)
     return _like(_rows.RAND_LIKE, (input,), dtype, layout, device, pin_memory, memory_format, requires_grad)
 
 
-def randn_like(input: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = False,
-               requires_grad: bool = False, memory_format: Any = None, **unknown: Any) -> Any:
+def randn_like(input: Any, *, generator: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
+               pin_memory: Any = False, requires_grad: bool = False, memory_format: Any = None, **unknown: Any) -> Any:
     """`randn` with the shape and layout of `input`."""
     if unknown:
         raise stray("randn_like", (input,), unknown)
+    if generator is not None:
+        t = empty_like(input, dtype=dtype, layout=layout, device=device, pin_memory=pin_memory,
+                       memory_format=memory_format)
+        return _finish(_normal_((t, 0.0, 1.0, _generator("randn_like", generator))), requires_grad)
     return _like(_rows.RANDN_LIKE, (input,), dtype, layout, device, pin_memory, memory_format, requires_grad)
 
 
-def randint_like(input: Any, *given: Any, low: Any = None, high: Any = None, dtype: Any = None, layout: Any = None,
-                 device: Any = None, pin_memory: Any = False, requires_grad: bool = False, memory_format: Any = None,
-                 **unknown: Any) -> Any:
+def randint_like(input: Any, *given: Any, low: Any = None, high: Any = None, generator: Any = None, dtype: Any = None,
+                 layout: Any = None, device: Any = None, pin_memory: Any = False, requires_grad: bool = False,
+                 memory_format: Any = None, **unknown: Any) -> Any:
     """randint_like(input, low=0, high, *, ...): `randint` with the shape and layout of `input`."""
     if unknown:
         raise stray("randint_like", (input, *given), unknown)
@@ -323,6 +332,11 @@ def randint_like(input: Any, *given: Any, low: Any = None, high: Any = None, dty
         raise TypeError(f"randint_like() takes from 2 to 3 positional arguments but {1 + len(given)} were given")
     head = (input, 0 if low is None else _int("randint_like", "low", 2, low),
             _int("randint_like", "high", 2 if low is None else 3, high))
+    if generator is not None:
+        t = empty_like(input, dtype=dtype, layout=layout, device=device, pin_memory=pin_memory,
+                       memory_format=memory_format)
+        fill = _rows.RANDOM.row.inplace_op.call
+        return _finish(fill((t, *head[1:], _generator("randint_like", generator))), requires_grad)
     return _like(_rows.RANDINT_LIKE, head, dtype, layout, device, pin_memory, memory_format, requires_grad)
 
 

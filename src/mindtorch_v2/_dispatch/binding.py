@@ -132,6 +132,8 @@ def _ints(a: Arg, v: Any) -> Any:
                 out.append(x)
             elif _is_index(x):
                 out.append(int(x.__index__()))
+            elif isinstance(x, bool) and len(out) > 0:
+                out.append(int(x))  # only the first element is looked at closely
             else:
                 return BAD
         return tuple(out)
