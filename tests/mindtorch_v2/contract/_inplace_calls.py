@@ -238,7 +238,7 @@ def available(torch: Any) -> list[str]:
 
 
 # What the vendor has no function for.
-NOT_ON_NPU = frozenset("i0_ igamma_ igammac_ nextafter_".split())
+NOT_ON_NPU = frozenset("igamma_ igammac_".split())
 
 
 def refused(torch: Any, device: str, name: str) -> bool:

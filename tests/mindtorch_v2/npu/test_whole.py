@@ -20,7 +20,7 @@ from .._subject import subject as torch
 from ..parity import _lists
 from . import _rows
 
-pytestmark = [pytest.mark.oracle, _npu.emulator_only]
+pytestmark = [pytest.mark.oracle, _npu.emulator_only, pytest.mark.filterwarnings("ignore:reduction. 'mean' divides")]
 load_all()
 
 
@@ -286,13 +286,20 @@ def test_attention_that_the_vendor_does_not_compute(emulator: Any) -> None:
     assert counts(emulator, ["FlashAttentionScore"]) == before
 
 
-def test_errors_are_the_composition_s() -> None:
+def test_errors_come_from_the_composition() -> None:
     x = torch.ones(2, 3, 4, 5, device="npu")
     with pytest.raises(RuntimeError, match="expected grid and input to have same batch size"):
-        torch.nn.functional.grid_sample(x, torch.ones(1, 3, 3, 2, device="npu"))
+        torch.nn.functional.grid_sample(x, torch.ones(1, 3, 3, 2, device="npu"), align_corners=False)
     with pytest.raises(RuntimeError, match="same number of columns"):
         torch.cdist(x, x[..., :2])
     with pytest.raises(RuntimeError, match="non-negative"):
         torch.bincount(torch.tensor([1, -1], device="npu"))
     with pytest.raises(RuntimeError, match="repeats can not be negative"):
         torch.repeat_interleave(torch.tensor([1, -1], device="npu"))
+
+
+def test_a_line_that_makes_no_sense_is_refused() -> None:
+    with pytest.raises(ValueError, match="whole\\(\\) is for composites"):
+        lines.npu("add", lines.whole(("aclnnAdd",), lambda *args: True, lambda *args: None))
+    with pytest.raises(KeyError, match="aclnnNothing has no line"):
+        lines.npu("isclose", lines.whole(("aclnnNothing",), lambda *args: True, lambda *args: None))
