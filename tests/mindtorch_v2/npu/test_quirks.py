@@ -134,6 +134,9 @@ def run(device):
     yield torch.nn.functional.rms_norm(x, (4,)), torch.nn.functional.kl_div(x, x.abs())
     yield k.repeat_interleave(torch.tensor([2, 3], device=device), dim=0), (x % 3).unique(), (flat % 2).unique(dim=0)
     yield torch.unique_consecutive(k), torch.nn.functional.grid_sample(image, image[..., :2] / 9)
+    A = torch.tensor([[4.0, 1, 0], [1, 3, 1], [0, 1, 2]], device=device)
+    yield torch.linalg.inv(A), torch.linalg.cholesky(A), torch.linalg.cholesky(A, upper=True), torch.linalg.lu_factor(A)
+    yield k.gather(0, k[:0].reshape(2, 0)), torch.special.i0(x / 3), torch.nextafter(x, -x)
     z = [x.clone(), x[0].clone()]
     torch._foreach_addcdiv_(z, z, [x.exp(), x[0].exp()], [1.0, 2.0])
     torch._foreach_sqrt_(z)

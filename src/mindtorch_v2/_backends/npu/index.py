@@ -114,6 +114,9 @@ def _raised_to_one(t: Any) -> Any:
 
 
 def _gathered(self: Any, dim: int, index: Any, sparse_grad: bool) -> Any:
+    if numel(index) == 0:
+        # It may then have any number of dimensions.
+        return self.new_empty(index._shape)
     got = _index.call((_raised_to_one(self), _coordinates(dim, index)))
     return got.reshape(index._shape)
 

@@ -12,6 +12,7 @@ from ..._dispatch import registry
 from ..._dtype import complex128, float64, int32, int64
 from ..._finfo import finfo
 from ..._ops.linalg import check_info, is_vector
+from . import quirks
 from .lines import call, into, missing, npu, parts
 
 _cat = registry.get("cat")
@@ -29,15 +30,42 @@ def _nothing(squares: Any, outs: Any) -> None:
 
 
 def _inverse(outs: Any, A: Any, check_errors: bool) -> None:
-    if A.numel():
-        call("aclnnInverse", "linalg_inv_ex", A, outs[0])
     outs[1].zero_()
+    if not A.numel():
+        return
+    if not quirks.lacks("aclnnInverse"):
+        call("aclnnInverse", "linalg_inv_ex", A, outs[0])
+        return
+    LU, pivots, info = _factored(A, True)
+    unit = A.new_zeros(A._shape)
+    unit.diagonal(0, -2, -1).fill_(1)
+    outs[0].copy_(registry.get("linalg_lu_solve").call((LU, pivots, unit, True, False)))
+    outs[1].copy_(info)
+    if check_errors:
+        check_info("linalg.inv", outs[1], "The diagonal element {} is zero, the inversion could not be completed "
+                   "because the input matrix is singular.")
 
 
 def _cholesky(outs: Any, self: Any, upper: bool, check_errors: bool) -> None:
-    if self.numel():
-        call("aclnnLinalgCholesky", "linalg_cholesky_ex", self, upper, outs[0])
     outs[1].zero_()
+    if not self.numel():
+        return
+    if not quirks.lacks("aclnnLinalgCholesky"):
+        call("aclnnLinalgCholesky", "linalg_cholesky_ex", self, upper, outs[0])
+        return
+    # Without exchanges the triangles of LU differ by the diagonal.
+    half = self.mH if upper else self
+    LU = _factored(half.tril() + half.tril(-1).mH, False)[0]
+    pivots = LU.diagonal(0, -2, -1)
+    pivots = pivots.real if self._dtype.is_complex else pivots
+    L = LU.tril(-1) * pivots.sqrt().unsqueeze(-2)
+    L.diagonal(0, -2, -1).copy_(pivots.sqrt())
+    outs[0].copy_(L.mH if upper else L)
+    wrong = (pivots > 0).logical_not().to(int32)
+    outs[1].copy_(_where.call((wrong.any(-1), wrong.argmax(-1) + 1, 0)))
+    if check_errors:
+        check_info("linalg.cholesky", outs[1], "The factorization could not be completed because the input is not "
+                   "positive-definite (the leading minor of order {} is not positive-definite).")
 
 
 def _qr(outs: Any, A: Any, mode: str) -> None:
@@ -54,6 +82,8 @@ def _svd(outs: Any, A: Any, full_matrices: bool, compute_uv: bool, driver: str |
     if not A.numel():
         _nothing((outs[0], outs[2]) if full_matrices and compute_uv else (), outs)
         return
+    if quirks.lacks("aclnnSvd"):
+        raise NotImplementedError("'linalg_svd' is not available on NPU: aclnnSvd is documented for 910B and later")
     m, n = A._shape[-2:]
     k, batch = min(m, n), tuple(A._shape[:-2])
     rows, cols = (m, n) if full_matrices else (k, k)

@@ -50,7 +50,8 @@ QUIRKS: Final[tuple[Quirk, ...]] = (
         "aclnnCircularPad2dBackward", "aclnnCircularPad3d", "aclnnCircularPad3dBackward", "aclnnFlashAttentionScore",
         "aclnnFlashAttentionScoreGrad", "aclnnKlDivBackward", "aclnnKlDivTargetBackward", "aclnnRmsNorm",
         "aclnnRmsNormGrad", "aclnnRepeatInterleaveTensor", "aclnnRepeatInterleaveWithDim", "aclnnUnique2",
-        "aclnnUniqueConsecutive", "aclnnUniqueDim", *(f"aclnnForeach{name}" for name in (
+        "aclnnUniqueConsecutive", "aclnnUniqueDim", "aclnnInverse", "aclnnLinalgCholesky", "aclnnSvd",
+        *(f"aclnnForeach{name}" for name in (
             "Abs Acos AddcdivScalarList AddcdivScalarV2 AddcmulScalarList AddcmulScalarV2 AddListV2 AddScalar "
             "AddScalarList AddScalarV2 Asin Atan Copy Cos Cosh DivList DivScalar DivScalarList DivScalarV2 Erf Erfc "
             "Exp Expm1 LerpList LerpScalar Log Log10 Log1p Log2 MaximumList MaximumScalarList MaximumScalarV2 "
