@@ -179,3 +179,21 @@ for reduce in ("amax", "prod"):
 @_control.emulator_only
 def test_operators_without_a_function_on_910a() -> None:
     assert said(environment(None), PROGRAM) == "True\nTrue"
+
+
+SHORT = """
+torch.npu.use_emulator(chip="310P")
+for n in (3, 16):
+    x = torch.arange(2.0 * n).view(2, n) + 1
+    y = x.npu().requires_grad_()
+    out = torch.nn.functional.rms_norm(y, (n,))
+    print(torch.allclose(out.detach().cpu(), torch.nn.functional.rms_norm(x, (n,))), type(out.grad_fn).__name__)
+"""
+
+
+@_control.emulator_only
+def test_rows_that_are_too_short_for_310p() -> None:
+    """The composition normalizes them."""
+    first, second = said(environment(None), SHORT).splitlines()
+    assert first.startswith("True") and "RmsNorm" not in first
+    assert second == "True RmsNormBackward"

@@ -10,6 +10,7 @@ from ..._dispatch import registry
 from ..._dtype import float32
 from ..._finfo import finfo
 from ..._tensor_base import numel
+from . import quirks
 from .lines import call, choose, line, npu, parts, takes, whole
 
 _layer_norm = registry.get("native_layer_norm")
@@ -102,6 +103,7 @@ _RMS = ("aclnnRmsNorm", "aclnnRmsNormGrad")
 def _rms_fits(input: Any, normalized_shape: Any, weight: Any, eps: float | None) -> bool:
     n = len(normalized_shape)
     return (takes("aclnnRmsNorm", input) and 0 < n < len(input._shape) <= 8 and numel(input) > 0
+            and input._shape[-1] * int(input._dtype.itemsize) >= quirks.shortest_row()
             and tuple(input._shape[-n:]) == tuple(normalized_shape) and (weight is None or (
                 tuple(weight._shape) == tuple(normalized_shape) and weight._dtype is input._dtype)))
 

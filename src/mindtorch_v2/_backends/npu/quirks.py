@@ -58,13 +58,23 @@ QUIRKS: Final[tuple[Quirk, ...]] = (
             "MinimumList MinimumScalarList MinimumScalarV2 MulList MulScalar MulScalarList MulScalarV2 Neg Norm "
             "PowList PowScalarAndTensor PowScalarList PowScalarV2 Reciprocal RoundOffNumberV2 Sigmoid Sign Sin Sinh "
             "Sqrt SubListV2 SubScalarList SubScalarV2 Tan Tanh ZeroInplace").split()))],
-    Quirk("aclnnUpsampleNearest1dBackward", "", ("910A",), ABSENT, "documented for FLOAT16 alone there"),
+    Quirk("aclnnUpsampleNearest1dBackward", "", ("910A", "310P"), ABSENT, "documented for FLOAT16 alone there"),
 )
 
 # How the matrix unit treats float32, by chip: 0 keeps it, 1 lets it be computed in less.
 _CUBE: Final[dict[str, int]] = {"910B": 0, "910A": 1, "310P": 1, "310B": 1}
 _CUBE_EVIDENCE: Final = ("910A, 310P and 310B have no float32 in the matrix unit: KEEP_DTYPE is refused with 161002 "
                          "there; on 910B anything but KEEP_DTYPE computes float32 in HF32")
+
+
+# How many bytes a row must have to be normalized by aclnnRmsNorm, by chip.
+_SHORTEST_ROW: Final[dict[str, int]] = {"310P": 32}
+_SHORTEST_ROW_EVIDENCE: Final = "on 310P the last dimension must be 32 bytes or more, or 161002"
+
+
+def shortest_row() -> int:
+    """The smallest size in bytes of what RMS norm normalizes on this chip."""
+    return _SHORTEST_ROW.get(runtime.chip(), 0)
 
 
 def cube_math_type() -> int:
