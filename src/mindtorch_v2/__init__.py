@@ -60,7 +60,8 @@ _LAZY = {
     "set_anomaly_enabled": "autograd.anomaly_mode",
     "tensordot": "functional", "unique": "functional", "unique_consecutive": "functional",
     "block_diag": "functional", "cartesian_prod": "functional", "chain_matmul": "functional", "gradient": "functional",
-    "unravel_index": "functional", "lu": "functional", "stft": "functional", "resize_as_": "_ops.metadata",
+    "unravel_index": "functional", "lu": "functional", "stft": "functional", "istft": "functional",
+    "empty_permuted": "functional", "svd_lowrank": "_lowrank", "pca_lowrank": "_lowrank", "resize_as_": "_ops.metadata",
     "as_strided_": "_ops.metadata", "detach_": "_ops.metadata", "index_put_": "_types",
     "OutOfMemoryError": "_backends.npu.errors", "ops": "_operators",
 }

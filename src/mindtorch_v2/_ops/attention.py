@@ -8,12 +8,14 @@ import math
 from typing import Any
 
 from .._dispatch import registry
+from .._dispatch.op import Spec
+from .._dtype import DEFAULTS, float32
 from .._dtype import bool as bool_
-from .._dtype import float32
+from .rules.base import like, wrap_dim
 from .rules.formulas import narrow, wide
 from .rules.pointwise import broadcast_shapes
 from .rules.targets import CPP_NAMES
-from .table import composite
+from .table import composite, op
 
 _dropout = registry.get("dropout")
 
@@ -74,6 +76,22 @@ def _attention(query: Any, key: Any, value: Any, attn_mask: Any, dropout_p: floa
     return narrow(weights.matmul(v), query)
 
 
+def _safe_softmax(self: Any, dim: int, dtype: Any) -> Any:
+    """Softmax whose rows of nothing but -inf are zero."""
+    nothing = (self == -math.inf).all(dim, True)
+    out = self.softmax(dim, dtype)
+    return out.masked_fill(nothing, 0)
+
+
+def _safe_softmax_meta(self: Any, dim: int, dtype: Any) -> Spec:
+    wrap_dim(dim, self.dim())
+    wanted = dtype if dtype is not None else self._dtype if self._dtype.category > 1 else DEFAULTS.dtype
+    return like(self, None, wanted)
+
+
+op("_safe_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", meta=_safe_softmax_meta,
+   kernel=_safe_softmax, method=False,
+   grad=dict(self=lambda g, result, dim: (g - (g * result).sum((dim,), True)) * result))
 composite("scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, "
           "float dropout_p=0.0, bool is_causal=False, *, float? scale=None, bool enable_gqa=False) -> Tensor",
           _attention, function=False, method=False)

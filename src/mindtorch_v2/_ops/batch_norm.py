@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from .._backends.common.runtime import copy_same_device
 from .._dispatch.op import Op, Spec
+from .._dtype import uint8
 from .._tensor_base import bump
 from .rules.base import like, spec
 from .rules.formulas import wide
@@ -161,7 +162,8 @@ def _batch_norm(input: Any, weight: Any, bias: Any, running_mean: Any, running_v
     x = wide(input).reshape(v.shape)
     if training:
         mean = x.mean(v.statistics, True)
-        var = (x - mean).square().mean(v.statistics, True)
+        centred = x - mean
+        var = centred.square().mean(v.statistics, True)
         if running_mean is not None:
             update_running(running_mean, mean.reshape(-1), momentum)
         if running_var is not None:
@@ -170,8 +172,14 @@ def _batch_norm(input: Any, weight: Any, bias: Any, running_mean: Any, running_v
         mean, var = _shaped(running_mean, v.parameters), _shaped(running_var, v.parameters)
     rstd = (var + eps).rsqrt()
     scale = rstd if weight is None else rstd * _shaped(weight, v.parameters)
-    shift = -mean * scale if bias is None else _shaped(bias, v.parameters) - mean * scale
-    out = shift.to(x._dtype).addcmul(x, scale.to(x._dtype)).reshape(input._shape).to(input._dtype)
+    if training:
+        # The mean comes off before it is scaled: a large scale would magnify its rounding.
+        factor = scale.to(x._dtype)
+        out = centred * factor if bias is None else _shaped(bias, v.parameters).to(x._dtype).addcmul(centred, factor)
+    else:
+        shift = -mean * scale if bias is None else _shaped(bias, v.parameters) - mean * scale
+        out = shift.to(x._dtype).addcmul(x, scale.to(x._dtype))
+    out = out.reshape(input._shape).to(input._dtype)
     if not training:
         nothing = input.new_empty((0,), dtype=kept)
         return _in_format(out, input), nothing, nothing
@@ -256,6 +264,29 @@ def _batch(input: Any, weight: Any, bias: Any, running_mean: Any, running_var: A
 BATCH = composite(
     "batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool training, "
     "float momentum, float eps, bool cudnn_enabled) -> Tensor", _batch, method=False)
+
+
+# The names under which programs that were traced ask for it.
+_LEGIT = "Tensor input, Tensor? weight, Tensor? bias"
+_RUNNING = "Tensor running_mean, Tensor running_var"
+composite(f"_native_batch_norm_legit({_LEGIT}, {_RUNNING}, bool training, float momentum, float eps) "
+          "-> (Tensor, Tensor, Tensor)",
+          lambda input, weight, bias, running_mean, running_var, training, momentum, eps: NATIVE_BATCH.call(
+              (input, weight, bias, running_mean, running_var, training, momentum, eps)), out=True, method=False)
+composite(f"_native_batch_norm_legit.no_stats({_LEGIT}, bool training, float momentum, float eps) "
+          "-> (Tensor, Tensor, Tensor)",
+          lambda input, weight, bias, training, momentum, eps: NATIVE_BATCH.call(
+              (input, weight, bias, None, None, training, momentum, eps)), out=True, method=False)
+
+
+def _with_update(input: Any, weight: Any, bias: Any, running_mean: Any, running_var: Any, momentum: float,
+                 eps: float) -> Any:
+    made = NATIVE_BATCH.call((input, weight, bias, running_mean, running_var, True, momentum, eps))
+    return (*made, input.new_empty((0,), dtype=uint8))
+
+
+composite(f"_batch_norm_with_update({_LEGIT}, {_RUNNING}, float momentum, float eps) "
+          "-> (Tensor, Tensor, Tensor, Tensor)", _with_update, function=False, method=False)
 
 
 def _instance(input: Any, weight: Any, bias: Any, running_mean: Any, running_var: Any, use_input_stats: bool,

@@ -4,6 +4,7 @@ Invariant: rows without a line on a device are compositions of indexing, product
 """
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from .._dispatch import registry
@@ -189,3 +190,64 @@ def _index_reduce_grad(g: Any, self: Any, dim: int, index: Any, source: Any, red
 op("index_reduce(Tensor self, int dim, Tensor index, Tensor source, str reduce, *, bool include_self=True) -> Tensor",
    meta=_index_reduce_meta, inplace=True, out=True, kernel=_index_reduce,
    grad={("self", "source"): _index_reduce_grad})
+
+
+# -- tensors in equal parts -------------------------------------------------------------------------------------------
+def _chunk_cat(tensors: Any, dim: int, num_chunks: int) -> Any:
+    """Each tensor in `num_chunks` parts, the last ones filled with zeros; equal parts are joined."""
+    if num_chunks < 1:
+        raise RuntimeError("_chunk_cat expects positive num_chunks")
+    if not tensors:
+        raise RuntimeError("_chunk_cat expects a non-empty input tensor list")
+    if dim < 0 and any(t.dim() != tensors[0].dim() for t in tensors):
+        raise RuntimeError("_chunk_cat expects non-negative dim when input tensors have different ndims")
+    at = wrap_dim(dim, tensors[0].dim())
+    parts = []
+    for t in tensors:
+        if not numel(t):
+            raise RuntimeError("_chunk_cat expects non-empty tensor")
+        if t._dtype is not tensors[0]._dtype:
+            raise RuntimeError("_chunk_cat expects all input tensors with the same dtype")
+        if at >= t.dim():
+            raise RuntimeError("_chunk_cat expects dim < ndim for all input tensors")
+        if t._shape[:at] != tensors[0]._shape[:at]:
+            raise RuntimeError("_chunk_cat expects same sizes of 0,...,dim-1 dimensions for all tensors")
+        lead, size = tuple(t._shape[:at]), t._shape[at]
+        each = -(-size // num_chunks)
+        if each * num_chunks != size:
+            filling = t.new_zeros((*lead, each * num_chunks - size, *t._shape[at + 1:]))
+            t = registry.get("cat").call(((t, filling), at))
+        parts.append(t.reshape((*lead, num_chunks, numel(t) // max(math.prod(lead) * num_chunks, 1))))
+    return registry.get("cat").call((tuple(parts), at + 1))
+
+
+composite("_chunk_cat(Tensor[] tensors, int dim, int num_chunks) -> Tensor",
+          lambda tensors, dim, num_chunks: _chunk_cat(tuple(t.detach() for t in tensors), dim, num_chunks), out=True)
+
+
+# -- indices that count where a mask says so --------------------------------------------------------------------------
+def _masked_index(self: Any, mask: Any, indices: Any, fill: Any) -> Any:
+    """self[indices] where the mask is true; elsewhere the indices may be anything."""
+    kept = tuple(i if i is None else i.clamp(min=0, max=self._shape[d] - 1) for d, i in enumerate(indices))
+    if not numel(self):
+        shape: tuple[int, ...] = ()
+        for i in indices:
+            shape = shape if i is None else broadcast_shapes(shape, tuple(i._shape))
+        rest = tuple(s for d, s in enumerate(self._shape) if d >= len(indices) or indices[d] is None)
+        return self.new_full(broadcast_shapes(tuple(mask._shape), (*shape, *rest)), fill)
+    return registry.get("index").call((self, kept)).masked_fill(mask.logical_not(), fill)
+
+
+def _masked_put(self: Any, mask: Any, indices: Any, values: Any) -> Any:
+    """A copy of self with values added at the indices where the mask is true."""
+    if not numel(self):
+        return self.clone()
+    kept = tuple(i if i is None else i.clamp(min=-self._shape[d], max=self._shape[d] - 1)
+                 for d, i in enumerate(indices))
+    return _index_put.call((self, kept, values.masked_fill(mask.logical_not(), 0), True))
+
+
+composite("_unsafe_masked_index(Tensor self, Tensor mask, Tensor?[] indices, Scalar fill) -> Tensor", _masked_index,
+          method=False)
+composite("_unsafe_masked_index_put_accumulate(Tensor self, Tensor mask, Tensor?[] indices, Tensor values) -> Tensor",
+          _masked_put, method=False)

@@ -58,8 +58,8 @@ def _edges(self: Any, bins: Sequence[int], range: Sequence[float] | None) -> lis
             raise RuntimeError(f"torch.histogram(): bins must be > 0, but got {count} for dimension {d}")
     if range is not None:
         if len(range) != 2 * n:
-            raise RuntimeError(f"torch.histogramdd: for a {n}-dimensional histogram range should have {2 * n} elements, "
-                               f"but got {len(range)}")
+            raise RuntimeError(f"torch.histogramdd: for a {n}-dimensional histogram range should have {2 * n} "
+                               f"elements, but got {len(range)}")
         for d in builtins.range(n):
             if range[2 * d] > range[2 * d + 1]:
                 raise RuntimeError(f"torch.histogramdd: min should not exceed max, but got min {range[2 * d]:g} max "
@@ -135,8 +135,8 @@ def _with_edges(self: Any, bins: Sequence[Any], range: Sequence[float] | None, w
     weight, self = _check(self, weight), self.detach()
     n = self._shape[-1]
     if len(bins) != n:
-        raise RuntimeError(f"torch.histogramdd: expected {n} sequences of bin edges for a {n}-dimensional histogram but "
-                           f"got {len(bins)}")
+        raise RuntimeError(f"torch.histogramdd: expected {n} sequences of bin edges for a {n}-dimensional histogram "
+                           f"but got {len(bins)}")
     for d, e in enumerate(bins):
         if e._dtype is not self._dtype:
             left, right = (_NAMES.get(scalar_name(t._dtype), scalar_name(t._dtype)) for t in (self, e))
@@ -145,6 +145,9 @@ def _with_edges(self: Any, bins: Sequence[Any], range: Sequence[float] | None, w
         if e.dim() != 1:
             raise RuntimeError("torch.histogramdd: bins tensor should have one dimension, but got "
                                f"{e.dim()} dimensions in the bins tensor for dimension {d}")
+        if not numel(e):
+            raise RuntimeError("torch.histogramdd: bins tensor should have at least 1 element, but got 0 elements in "
+                               f"the bins tensor for dimension {d}")
     return _count(self, [e.detach() for e in bins], weight, density), tuple(bins)
 
 

@@ -24,7 +24,8 @@ _LISTED = {
                  "select_scatter slice_scatter diagonal_scatter as_strided_scatter unsafe_split unsafe_chunk "
                  "unsafe_split_with_sizes .sum_to_size diagflat",
     "search": "_unique2- isin- searchsorted- bucketize- bincount histc histogram nonzero_static",
-    "combine": "combinations- cross kron put+ index_reduce+",
+    "combine": "combinations- cross kron put+ index_reduce+ _chunk_cat- _unsafe_masked_index- "
+               "_unsafe_masked_index_put_accumulate-",
     "statistics": "quantile nanquantile diff trapezoid- trapz- cumulative_trapezoid- cov corrcoef dist renorm+",
     "foreach": "_foreach_zero_- _foreach_copy_- _foreach_norm- _foreach_max- " + " ".join(
         f"_foreach_{name}+-" for name in (
@@ -35,13 +36,16 @@ _LISTED = {
     "linalg_composed": "inverse cholesky det slogdet matrix_exp logdet lu_solve qr triangular_solve svd pinverse "
                        "matrix_power",
     "reflections": "orgqr ormqr",
+    "hashes": "hash_tensor",
     "histograms": "histogramdd-",
     "segments": "segment_reduce- _segment_reduce-",
     "special": "gcd++ lcm++ heaviside+ nextafter+ ldexp++ frexp logit++ i0++ igamma+ igammac+ mvlgamma+",
     "conv": "convolution- conv1d- conv2d- conv3d- conv_transpose1d- conv_transpose2d- conv_transpose3d-",
     "pool": "max_pool1d- max_pool2d- max_pool3d- avg_pool1d- adaptive_avg_pool1d- adaptive_max_pool1d-",
+    "fractional": "",
     "padding": "",
-    "batch_norm": "native_batch_norm- batch_norm- instance_norm- native_group_norm- group_norm-",
+    "batch_norm": "native_batch_norm- _native_batch_norm_legit- batch_norm- instance_norm- native_group_norm- "
+                  "group_norm-",
     "resample": "",
     "vision": "pixel_shuffle- pixel_unshuffle- channel_shuffle- native_channel_shuffle- grid_sampler- "
               "grid_sampler_2d- grid_sampler_3d- affine_grid_generator-",
@@ -50,7 +54,7 @@ _LISTED = {
     "distance": "cdist- pdist- pairwise_distance- cosine_similarity- bilinear-",
     "margin": "margin_ranking_loss- hinge_embedding_loss- cosine_embedding_loss- triplet_margin_loss- "
               "poisson_nll_loss-",
-    "attention": "",
+    "attention": "_safe_softmax-",
     "bag": "embedding_bag-",
     "ctc": "ctc_loss-",
 }

@@ -14,7 +14,7 @@ from .._dtype import float64, int64, uint8
 from .rules.formulas import narrow, wide
 from .rules.reduce import scalar_name
 from .rules.shape import format_strides, suggested_format
-from .table import op
+from .table import composite, op
 
 Ints = tuple[int, ...]
 # For each result of one dimension: the places it reads and their weights.
@@ -234,6 +234,18 @@ def _declare(name: str, rank: int, mode: Any, aligned: bool) -> None:
                      grad=dict(self=_formula(f"lambda g, self_shape, output_size, {named}: call((g, output_size, "
                                              f"tuple(self_shape), {named}))", {"call": backward.call})))
     space["call"] = forward.call
+
+    def by_factors(input: Any, output_size: Ints | None, *rest: Any) -> Any:
+        factors = rest[-1]
+        if (output_size is None) == (factors is None):
+            raise RuntimeError("Must specify exactly one of output_size and scale_factors")
+        if output_size is not None:
+            return forward.call((input, output_size, *rest[:-1], *(None,) * rank))
+        sizes = tuple(int(n * f) for n, f in zip(input._shape[2:], factors))
+        return forward.call((input, sizes, *rest[:-1], *factors))
+
+    composite(f"{name}.vec(Tensor input, int[]? output_size, {'bool align_corners, ' if aligned else ''}float[]? "
+              "scale_factors) -> Tensor", by_factors, function=False, method=False)
 
 
 def _formula(text: str, space: dict[str, Any]) -> Any:

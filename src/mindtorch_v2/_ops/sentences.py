@@ -200,6 +200,7 @@ group_norm  Normalizes groups of channels of each sample.
 gru  A layer of gated recurrent units over a sequence.
 gt  Whether elements are larger than `other`.
 hardshrink  Sets elements of magnitude at most `lambd` to zero.
+hash_tensor  A checksum: the exclusive or of the elements as 64-bit numbers.
 heaviside  The step function: 0 below zero, 1 above, and `values` at zero.
 hinge_embedding_loss  Pulls elements with target 1 to zero and pushes those with target -1 beyond a margin.
 histc  Counts elements in equal bins between two bounds.

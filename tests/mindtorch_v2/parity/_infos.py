@@ -179,8 +179,21 @@ def in_subject(info: Any) -> Any:
     return rebound(info.op) or _path(info.name)
 
 
+def by_overload(function: Any) -> Any:
+    """`torch.ops.aten.slice.Tensor` in the library under test; None for anything else, and for what it has not."""
+    found: Any = None
+    if type(function).__name__ in ("OpOverload", "OpOverloadPacket"):
+        found = torch.ops
+        for part in str(function).split("."):
+            found = getattr(found, part, None)
+    return found
+
+
 def rebound(function: Any) -> Any:
     """A function of PyTorch's table with `torch` meaning the library under test; None for any other function."""
+    if isinstance(function, functools.partial) and function.func.__module__ == "torch.nn.functional":
+        inner = getattr(torch.nn.functional, function.func.__name__, None)
+        return inner and functools.partial(inner, *function.args, **function.keywords)
     if not isinstance(function, types.FunctionType) or not function.__module__.startswith("torch.testing"):
         return None
     scope = {**function.__globals__, "torch": torch}

@@ -37,7 +37,7 @@ def rounded(t: Any) -> Any:
 
 
 ROUNDED = {"float64": "float32", "float32": "float64", "complex128": "complex64", "complex64": "complex128",
-           "int64": "int16", "int32": "int64", "uint8": "int8", "bool": "int8"}
+           "int64": "int16", "uint64": "int64", "int32": "int64", "uint8": "int8", "bool": "int8"}
 
 
 def wider(t: Any) -> Any:

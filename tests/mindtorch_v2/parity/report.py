@@ -57,7 +57,7 @@ def label(info: Any) -> str:
 
 def function_of(info: Any) -> Callable[..., Any]:
     """The operator in the library under test, by its whole name; methods stand in for names without a module only."""
-    found = _infos.rebound(info.op)
+    found = _infos.rebound(info.op) or _infos.by_overload(info.op)
     if found is not None:
         return found  # type: ignore[no-any-return]
     value: Any = torch
@@ -214,7 +214,7 @@ def gradient(info: Any, sample: Any, theirs: list[Any]) -> None:
 
 
 def errors(info: Any) -> Iterator[Verdict]:
-    if info.error_inputs_func is None:
+    if info.error_inputs_func is None or not runs(info):
         return
     for entry in spread(list(info.error_inputs_func(info, "cpu")), COUNTS["errors"]):
         args, kwargs = _infos.arguments(entry.sample_input)
@@ -224,6 +224,14 @@ def errors(info: Any) -> Iterator[Verdict]:
         expected = _infos.attempt(seeded(info.op), args, kwargs)
         if isinstance(expected, _infos.Failure):
             yield judged(info, entry.sample_input, lambda: refused(info, mine, expected))  # noqa: B023
+
+
+def runs(info: Any) -> bool:
+    """Whether PyTorch itself has this operator on the CPU: else its refusals say nothing of the inputs."""
+    dtype = first_dtype(info)
+    few = samples(info, dtype, count=5) if dtype else []
+    tried = [_infos.attempt(seeded(info.op), *copied(_infos.arguments(sample))) for sample in few]
+    return not tried or not all(isinstance(found, _infos.Failure) for found in tried)
 
 
 def refused(info: Any, given: Any, expected: _infos.Failure) -> None:

@@ -73,6 +73,8 @@ def test_out(case: _infos.Covered) -> None:
         many = isinstance(expected, (list, tuple))
         if not many and not isinstance(expected, _oracle.load().Tensor):
             continue
+        if many and not all(isinstance(item, _oracle.load().Tensor) for item in expected):
+            continue  # a list among the results
         targets = [_filled(item) for item in (expected if many else [expected])]
         given = tuple(targets) if many else targets[0]
         # What PyTorch's out= gives, which keeps the strides of the target.
