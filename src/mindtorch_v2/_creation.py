@@ -169,6 +169,8 @@ def _run(o: Op, args: tuple[Any, ...], out: Any, requires_grad: bool) -> Any:
         if not isinstance(out, TensorBase):
             raise TypeError(f"{o.title()}(): argument 'out' must be Tensor, not {type_name(out)}")
         return _finish(o.row.out_op.call((*args, out)), requires_grad)
+    if requires_grad is not False and requires_grad is not True:
+        raise TypeError(f"{o.title()}(): argument 'requires_grad' must be bool, not {type_name(requires_grad)}")
     t = o.call(args)
     return _finish(t, requires_grad) if requires_grad else t
 

@@ -198,6 +198,8 @@ def _generator(fname: str, g: Any) -> Any:
 
 def _made(o: Any, args: tuple[Any, ...], out: Any, requires_grad: bool) -> Any:
     """Run a factory, into `out` if given."""
+    if requires_grad is not False and requires_grad is not True:
+        raise stray(o.title(), args[:1], {"requires_grad": requires_grad})
     t = o.call(args)
     if out is not None:
         if t._shape != out._shape:
@@ -362,6 +364,8 @@ def normal(mean: Any, std: Any = 1.0, size: Any = None, *, generator: Any = None
         raise stray("normal", (mean, std, size), unknown)
     g = _generator("normal", generator)
     if isinstance(mean, TensorBase) or isinstance(std, TensorBase):
+        if size is not None or not all(isinstance(x, TensorBase) or is_number(x) for x in (mean, std)):
+            raise stray("normal", (mean, std, size), unknown)
         values = (mean if isinstance(mean, TensorBase) else float(mean),
                   std if isinstance(std, TensorBase) else float(std))
         if out is not None:
@@ -371,7 +375,9 @@ def normal(mean: Any, std: Any = 1.0, size: Any = None, *, generator: Any = None
         raise TypeError(f"normal(): argument 'mean' (position 1) must be Tensor, not {type_name(mean)}")
     if size is None:
         raise TypeError('normal() missing 1 required positional arguments: "size"')
-    a, b = float(_number("normal", "mean", 1, mean)), float(_number("normal", "std", 2, std))
+    if not is_number(mean) or not is_number(std):
+        raise stray("normal", (mean, std, size), unknown)
+    a, b = float(mean), float(std)
     check_std(b)
     t = empty(size, out=out, dtype=dtype, layout=layout, device=device, pin_memory=pin_memory)
     form = _rows.NORMAL if out is None else _rows.NORMAL.row.inplace_op

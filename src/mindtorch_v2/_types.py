@@ -113,6 +113,8 @@ def set_default_tensor_type(t: Any) -> None:
 def nonzero(input: Any, *, out: Any = None, as_tuple: bool = False) -> Any:
     """Positions of the elements that are not zero."""
     t: Any = _need("nonzero", input)
+    if not isinstance(as_tuple, bool):
+        raise TypeError(f"nonzero(): argument 'as_tuple' must be bool, not {type_name(as_tuple)}")
     if out is None:
         return t.nonzero(as_tuple=as_tuple)
     if as_tuple:

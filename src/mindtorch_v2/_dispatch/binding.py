@@ -152,6 +152,36 @@ def need(fname: str, a: Arg, position: int, v: Any) -> Any:
     return got
 
 
+def checked(op: Op, args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Arguments in schema order, given from Python's side of the package, in the schema's types."""
+    out: list[Any] | None = None
+    for i, a in enumerate(op.schema.args):
+        if i >= len(args):
+            break
+        v = args[i]
+        if a.kind == "Tensor" or _is_plain(a, v):
+            continue
+        if out is None:
+            out = list(args)
+        out[i] = need(op.title(), a, i + 1, v)
+    return args if out is None else tuple(out)
+
+
+def _is_plain(a: Arg, v: object) -> bool:
+    """The usual types, which need no conversion."""
+    if v is None:
+        return a.optional
+    if a.is_list:
+        return type(v) is tuple and a.kind == "int" and plain_ints(v)
+    if a.kind == "bool":
+        return v is True or v is False
+    if a.kind == "int":
+        return type(v) is int
+    if a.kind == "float":
+        return type(v) is float
+    return a.kind == "str" and type(v) is str
+
+
 def plain_ints(given: tuple[Any, ...]) -> bool:
     """Whether these are one or more Python ints."""
     for x in given:

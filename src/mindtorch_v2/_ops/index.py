@@ -5,6 +5,7 @@ from typing import Any
 
 from .._backends.common import overlap
 from .._dispatch import registry
+from .._dispatch.op import plain_name
 from .._dtype import bool as bool_
 from .._dtype import int64
 from .._indexing import positions
@@ -96,15 +97,19 @@ op("scatter_reduce(Tensor self, int dim, Tensor index, Tensor src, str reduce, *
 op("index_select(Tensor self, int dim, Tensor index) -> Tensor", meta=rules.index_select_rule, out=True,
    grad=dict(self=lambda g, self_shape, dim, index: g.new_zeros(self_shape).index_add(dim, index, g)
              if self_shape else g))
+def _picked(g: Any, dim: int, index: Any, source: Any) -> Any:
+    """What arrives at `source`, which is saved as in PyTorch: it must not be written to before."""
+    return g.index_select(dim, index).reshape(source._shape)
+
+
 op("index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor",
    meta=rules.index_add_rule, inplace=True, out=True,
    grad=dict(self=lambda g: g,
-             source=lambda g, dim, index, source_shape, alpha: g.index_select(dim,
-                                                                              index).reshape(source_shape) * alpha))
+             source=lambda g, dim, index, source, alpha: _picked(g, dim, index, source) * alpha))
 op("index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor", meta=rules.index_copy_rule, inplace=True,
    out=True,
    grad=dict(self=lambda g, dim, index: g.index_fill(dim, index, 0),
-             source=lambda g, dim, index, source_shape: g.index_select(dim, index).reshape(source_shape)))
+             source=_picked))
 
 
 def _filled(g: Any, dim: int, index: Any) -> Any:
@@ -140,6 +145,9 @@ def _public_index_put_(self: Any, indices: Any, values: Any, accumulate: bool = 
 
 
 def _spread(indices: Any) -> list[Any]:
+    if not isinstance(indices, (list, tuple)):
+        raise TypeError(f"index_put(): argument 'indices' (position 2) must be tuple of Tensors, not "
+                        f"{plain_name(indices)}")
     from .._indexing import record
 
     out: list[Any] | None = None

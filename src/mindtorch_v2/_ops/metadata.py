@@ -124,6 +124,10 @@ _SIZE = view.VIEW.schema.args[1]
 
 def resize_as_(self: Any, the_template: Any, *, memory_format: Any = None) -> Any:
     """resize_as_(the_template): the shape of another tensor."""
+    for i, (name, given) in enumerate((("input", self), ("the_template", the_template))):
+        if not isinstance(given, TensorBase):
+            raise TypeError(f"resize_as_(): argument '{name}' (position {i + 1}) must be Tensor, not "
+                            f"{type_name(given)}")
     if requires_grad(self):
         raise RuntimeError(_NO_RESIZE)
     shape = tuple(the_template._shape)

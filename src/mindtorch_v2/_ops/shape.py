@@ -122,7 +122,8 @@ atleast_3d = _at_least("atleast_3d", _atleast_3d)
 
 def meshgrid(*tensors: Any, indexing: str | None = None) -> Any:
     """meshgrid(*tensors, indexing=None): coordinate grids, as views of one-dimensional tensors."""
-    items = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)) else tensors
+    items = view.only_tensors(
+        tensors[0] if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)) else tensors)
     if not items:
         raise RuntimeError("meshgrid expects a non-empty TensorList")
     if indexing is None:

@@ -8,7 +8,7 @@ from .._backends.common import view as v
 from .._dispatch.binding import BAD, convert, need
 from .._dispatch.op import Kernel, Op, plain_name
 from .._layout import contiguous_format
-from .._tensor_base import is_contiguous, numel
+from .._tensor_base import TensorBase, is_contiguous, numel
 from . import copy
 from .rules.base import like, wrap_dim
 from .rules.pointwise import broadcast
@@ -103,9 +103,17 @@ composite("expand_as(Tensor(a) self, Tensor other) -> Tensor(a)",
 composite("broadcast_to(Tensor(a) self, int[] size) -> Tensor(a)", lambda self, size: EXPAND.call((self, size, False)))
 
 
+def only_tensors(items: Any) -> Any:
+    """What was given where a list of tensors belongs."""
+    for i, t in enumerate(items):
+        if not isinstance(t, TensorBase):
+            raise TypeError(f"expected Tensor as element {i} in argument 0, but got {plain_name(t)}")
+    return items
+
+
 def broadcast_tensors(*tensors: Any) -> Any:
     """All tensors expanded to their common shape."""
-    items = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)) else tensors
+    items = only_tensors(tensors[0] if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)) else tensors)
     shape = broadcast(list(items))
     return tuple(EXPAND.call((t, shape, False)) for t in items)
 

@@ -27,6 +27,8 @@ class _Maker:
         self.dtype = torch.get_default_dtype() if dtype is None else dtype
         if self.dtype not in (torch.float32, torch.float64):
             raise ValueError(f"{name} expects float32 or float64 dtypes, got: {self.dtype}")
+        if not isinstance(requires_grad, bool):
+            raise TypeError(f"empty(): argument 'requires_grad' must be bool, not {type(requires_grad).__name__}")
         self.torch, self.device, self.requires_grad, self.M = torch, device, requires_grad, M
 
     def line(self, start: Any, end: Any) -> Any:

@@ -34,7 +34,7 @@ def __getattr__(name: str) -> Any:
 
 
 # What the files of the families import for themselves.
-_HELPERS = frozenset(("Any", "Ints", "annotations", "registry", "row"))
+_HELPERS = frozenset(("Any", "Ints", "annotations", "eager", "registry", "row"))
 
 
 def __dir__() -> list[str]:

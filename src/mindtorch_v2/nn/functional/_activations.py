@@ -12,7 +12,7 @@ import mindtorch_v2 as torch
 
 from ..._dispatch import registry
 from ..._tensor import Tensor
-from ._rows import row
+from ._rows import eager, row
 
 _gelu = registry.get("gelu").call
 _silu = registry.get("silu").call
@@ -38,7 +38,7 @@ def silu(input: Tensor, inplace: bool = False) -> Tensor:
 
 
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
-    return registry.get("leaky_relu_" if inplace else "leaky_relu").call((input, negative_slope))
+    return eager("leaky_relu_" if inplace else "leaky_relu").call((input, negative_slope))
 
 
 def leaky_relu_(input: Tensor, negative_slope: float = 0.01) -> Tensor:
@@ -46,7 +46,7 @@ def leaky_relu_(input: Tensor, negative_slope: float = 0.01) -> Tensor:
 
 
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
-    return registry.get("elu_" if inplace else "elu").call((input, alpha, 1, 1))
+    return eager("elu_" if inplace else "elu").call((input, alpha, 1, 1))
 
 
 def elu_(input: Tensor, alpha: float = 1.0) -> Tensor:
@@ -72,17 +72,17 @@ def selu_(input: Tensor) -> Tensor:
 def softplus(input: Tensor, beta: float = 1, threshold: float = 20, *, out: Tensor | None = None) -> Tensor:
     if out is not None:
         return registry.get("softplus.out").call((input, beta, threshold, out))
-    return registry.get("softplus").call((input, beta, threshold))
+    return eager("softplus").call((input, beta, threshold))
 
 
 def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
     if min_val > max_val:
         raise ValueError("min_val cannot be greater than max_val")
-    return registry.get("hardtanh_" if inplace else "hardtanh").call((input, min_val, max_val))
+    return eager("hardtanh_" if inplace else "hardtanh").call((input, min_val, max_val))
 
 
 def hardtanh_(input: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Tensor:
-    return registry.get("hardtanh_").call((input, min_val, max_val))
+    return eager("hardtanh_").call((input, min_val, max_val))
 
 
 def relu6(input: Tensor, inplace: bool = False) -> Tensor:
@@ -170,11 +170,11 @@ def rrelu_(input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, traini
 
 
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
-    return registry.get("threshold_" if inplace else "threshold").call((input, threshold, value))
+    return eager("threshold_" if inplace else "threshold").call((input, threshold, value))
 
 
 def threshold_(input: Tensor, threshold: float, value: float) -> Tensor:
-    return registry.get("threshold_").call((input, threshold, value))
+    return eager("threshold_").call((input, threshold, value))
 
 
 def gumbel_softmax(

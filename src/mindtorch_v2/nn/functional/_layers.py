@@ -13,7 +13,7 @@ import mindtorch_v2 as torch
 from ..._dispatch import registry
 from ..._tensor import Tensor
 from ._pooling import avg_pool2d, avg_pool3d
-from ._rows import row
+from ._rows import eager, row
 
 _linear = registry.get("linear").call
 
@@ -50,7 +50,7 @@ def rms_norm(
 
 
 def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
-    return registry.get("one_hot").call((tensor, num_classes))
+    return eager("one_hot").call((tensor, num_classes))
 
 
 def embedding(
@@ -168,7 +168,7 @@ def normalize(
 
 
 def pad(input: Tensor, pad: Any, mode: str = "constant", value: float | None = None) -> Tensor:
-    return row("padding", "pad").call((input, tuple(pad), mode, value))
+    return row("padding", "pad").call((input, pad, mode, value))
 
 
 def _check_probability(p: float) -> None:

@@ -12,6 +12,7 @@ import mindtorch_v2 as torch
 from ..._dispatch import registry
 from ..._tensor import Tensor
 from .. import _reduction
+from ._rows import eager
 
 _nll_loss = registry.get("nll_loss_nd").call
 _cross_entropy = registry.get("cross_entropy_loss").call
@@ -127,7 +128,7 @@ def smooth_l1_loss(
 ) -> Tensor:
     input, target = _same_size(input, target)
     code = _reduction_code(size_average, reduce, reduction)
-    return registry.get("smooth_l1_loss").call((input, target, code, beta))
+    return eager("smooth_l1_loss").call((input, target, code, beta))
 
 
 def huber_loss(
@@ -140,10 +141,10 @@ def huber_loss(
     size = input.shape
     input, target = _same_size(input, target)
     if weight is None:
-        return registry.get("huber_loss").call((input, target, _reduction.get_enum(reduction), delta))
+        return eager("huber_loss").call((input, target, _reduction.get_enum(reduction), delta))
     if weight.shape != size:
         raise ValueError("Weights and input must have the same size.")
-    errors = registry.get("huber_loss").call((input, target, _reduction.get_enum("none"), delta)) * weight
+    errors = eager("huber_loss").call((input, target, _reduction.get_enum("none"), delta)) * weight
     if reduction == "none":
         return errors
     if reduction == "sum":

@@ -1,13 +1,46 @@
-"""Rows of tables that nobody loads before a network wants them."""
+"""Rows of tables that nobody loads before a network wants them.
+
+Invariant: what a function of this package passes on from its caller reaches the row in the schema's types, or is
+refused in the row's name.
+"""
 
 from __future__ import annotations
 
+from typing import Any
+
 from ..._dispatch import registry
+from ..._dispatch.binding import checked
 from ..._dispatch.op import Op
 from ..._ops import late
 
 
-def row(table: str, name: str) -> Op:
+class Checked:
+    """A row that looks at its arguments."""
+
+    __slots__ = ("op",)
+
+    def __init__(self, op: Op) -> None:
+        self.op = op
+
+    def call(self, args: tuple[Any, ...]) -> Any:
+        return self.op.call(checked(self.op, args))
+
+
+_FOUND: dict[str, Checked] = {}
+
+
+def row(table: str, name: str) -> Checked:
     """A row by its table and name."""
-    late.load(table)
-    return registry.get(name)
+    found = _FOUND.get(name)
+    if found is None:
+        late.load(table)
+        found = _FOUND[name] = Checked(registry.get(name))
+    return found
+
+
+def eager(name: str) -> Checked:
+    """A row of a table that is always there."""
+    found = _FOUND.get(name)
+    if found is None:
+        found = _FOUND[name] = Checked(registry.get(name))
+    return found

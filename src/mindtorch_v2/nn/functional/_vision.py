@@ -102,7 +102,7 @@ def interpolate(
     name = _ROWS.get((dim, mode))
     if name is not None:
         name = f"_{name}_aa" if antialias else name
-        return row("resample", name).call((input, sizes, bool(align_corners), *scales))
+        return row("resample", name).call((input, sizes, False if align_corners is None else align_corners, *scales))
     if dim in _AREA and mode in _NEEDS:
         raise NotImplementedError(f"Got {dim}D input, but {mode} mode needs {_NEEDS[mode]}D input")
     raise NotImplementedError(
