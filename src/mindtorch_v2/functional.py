@@ -7,9 +7,12 @@ from __future__ import annotations
 from typing import Any
 
 from ._dispatch import registry
+from ._dispatch.binding import need
+from ._dispatch.op import plain_name
 from ._dtype import int64
 from ._ops import late
 from ._ops.rules.base import wrap_dims
+from ._ops.view import only_tensors
 from ._size import Size
 from ._tensor_base import TensorBase
 
@@ -34,6 +37,9 @@ def tensordot(a: Any, b: Any, dims: Any = 2, out: Any = None) -> Any:
             raise RuntimeError(f"tensordot expects dims < ndim_a or ndim_b, but got dims={dims}")
         first, second = tuple(range(-dims, 0)), tuple(range(dims))
     else:
+        if not isinstance(dims, (list, tuple)) or len(dims) != 2:
+            raise RuntimeError("tensordot expects dims to be int or tuple[list[int], list[int]] or list[list[int]] "
+                               f"containing two lists, but got dims={dims}")
         first, second = ((d,) if isinstance(d, int) else tuple(d) for d in dims)
     row = registry.get("tensordot")
     if out is not None:
@@ -49,7 +55,12 @@ def einsum(*args: Any) -> Any:
     if isinstance(args[0], TensorBase):
         labels, result, operands = _from_lists(args)
     else:
+        if not isinstance(args[0], str):
+            raise TypeError(f"einsum(): argument 'equation' (position 1) must be str, not {plain_name(args[0])}")
         operands = list(args[1]) if len(args) == 2 and isinstance(args[1], (list, tuple)) else list(args[1:])
+        for i, t in enumerate(operands):
+            if not isinstance(t, TensorBase):
+                raise TypeError(f"expected Tensor as element {i} in argument 1, but got {plain_name(t)}")
         labels, result = _from_equation(args[0], len(operands))
     return _contract(labels, result, operands)
 
@@ -255,10 +266,13 @@ def unique(input: Any, sorted: bool = True, return_inverse: bool = False, return
            dim: int | None = None) -> Any:
     """The distinct elements, or slices along `dim`, in order; with the place of each element and how often they are."""
     late.load("search")
+    _bools("_unique2" if dim is None else "unique_dim", sorted=sorted, return_inverse=return_inverse,
+           return_counts=return_counts)
     if dim is None:
         found = registry.get("_unique2").call((input, sorted, return_inverse, return_counts))
     else:
-        found = registry.get("unique_dim").call((input, dim, sorted, return_inverse, return_counts))
+        given = (input, need("unique_dim", _DIM, 2, dim), sorted, return_inverse, return_counts)
+        found = registry.get("unique_dim").call(given)
     return _chosen(found, return_inverse, return_counts)
 
 
@@ -266,8 +280,19 @@ def unique_consecutive(input: Any, return_inverse: bool = False, return_counts: 
                        dim: int | None = None) -> Any:
     """The first of every run of equal elements, or slices along `dim`."""
     late.load("search")
+    _bools("unique_consecutive", return_inverse=return_inverse, return_counts=return_counts)
+    dim = None if dim is None else need("unique_consecutive", _DIM, 0, dim)
     row = registry.get("_unique_consecutive")
     return _chosen(row.call((input, return_inverse, return_counts, dim)), return_inverse, return_counts)
+
+
+def _bools(fname: str, **given: Any) -> None:
+    for name, value in given.items():
+        if not isinstance(value, bool):
+            raise TypeError(f"{fname}(): argument '{name}' must be bool, not {plain_name(value)}")
+
+
+_DIM = registry.get("unsqueeze").schema.args[1]
 
 
 def _chosen(found: Any, inverse: bool, counts: bool) -> Any:
@@ -280,7 +305,7 @@ def _chosen(found: Any, inverse: bool, counts: bool) -> Any:
 def block_diag(*tensors: Any) -> Any:
     """The matrices along the diagonal of a larger one that is zero elsewhere; vectors are rows."""
     blocks = []
-    for i, t in enumerate(tensors):
+    for i, t in enumerate(only_tensors(tensors)):
         if t.dim() > 2:
             raise RuntimeError(f"torch.block_diag: Input tensors must have 2 or fewer dimensions. Input {i} has "
                                f"{t.dim()} dimensions")
@@ -300,7 +325,7 @@ def block_diag(*tensors: Any) -> Any:
 
 def cartesian_prod(*tensors: Any) -> Any:
     """Every combination of one element of each vector, one row for each."""
-    for t in tensors:
+    for t in only_tensors(tensors):
         if t.dim() != 1:
             raise RuntimeError(f"Expect a 1D vector, but got shape {list(t._shape)}")
     if len(tensors) == 1:
@@ -344,6 +369,9 @@ def unravel_index(indices: Any, shape: Any) -> Any:
 # -- differences ------------------------------------------------------------------------------------------------------
 def gradient(input: Any, *, spacing: Any = 1, dim: Any = None, edge_order: int = 1) -> Any:
     """Estimates of the derivative along each dimension, from the neighbours of each element."""
+    if not isinstance(input, TensorBase) or not isinstance(edge_order, int):
+        raise TypeError(f"gradient() received an invalid combination of arguments - got ({plain_name(input)}, "
+                        f"edge_order={plain_name(edge_order)})")
     spacing = 1 if spacing is None else spacing
     dims = list(range(input.dim())) if dim is None else [dim] if isinstance(dim, int) else list(dim)
     steps = list(spacing) if isinstance(spacing, (list, tuple)) else [spacing] * len(dims)
@@ -417,6 +445,7 @@ def _uneven(t: Any, places: Any, d: int, order: int, at: Any) -> tuple[Any, Any,
 def lu(A: Any, pivot: bool = True, get_infos: bool = False, out: Any = None) -> Any:
     """The LU factors of matrices in one tensor, the exchanges of rows, and on request whether it worked."""
     late.load("linalg")
+    _bools("_lu_with_info", pivot=pivot)
     found = tuple(registry.get("linalg_lu_factor_ex").call((A, pivot, False)))[:3 if get_infos else 2]
     if out is None:
         return found
@@ -457,6 +486,8 @@ def stft(input: Any, n_fft: int, hop_length: int | None = None, win_length: int 
         raise NotImplementedError("stft: align_to_window=True is not supported; windows start at the parts' first "
                                   "sample")
     late.load("fft")
+    if return_complex is not None:
+        _bools("stft", return_complex=return_complex)
     given = onesided, return_complex
     hop, size = n_fft // 4 if hop_length is None else hop_length, n_fft if win_length is None else win_length
     is_complex = input._dtype.is_complex or (window is not None and window._dtype.is_complex)

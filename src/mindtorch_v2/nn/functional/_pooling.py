@@ -13,8 +13,9 @@ from ._rows import row
 Ints = tuple[int, ...]
 
 
-def _ints(value: Any) -> Ints:
-    return (value,) if isinstance(value, int) else tuple(value)
+def _ints(value: Any) -> Any:
+    """Ints as a tuple; the row refuses anything else."""
+    return (value,) if isinstance(value, int) else tuple(value) if isinstance(value, (list, tuple)) else value
 
 
 def _max_pool(rank: int, input: Tensor, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool,
