@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..._dispatch import registry
-from .lines import choose, line, npu
+from .lines import choose, helper, line, npu
 
 
 def _alike(*tensors: Any) -> bool:
@@ -27,8 +27,14 @@ def _whole_batch_backward(grad_out: Any, input: Any, weight: Any, running_mean: 
     return _alike(input, grad_out, weight, running_mean, running_var, *saved)
 
 
+@helper
+def given(parameter: Any, input: Any, channels: int, value: int) -> Any:
+    """A parameter that the vendor wants even where there is none."""
+    return input.new_full((channels,), value) if parameter is None else parameter
+
+
 def _whole_group(input: Any, weight: Any, bias: Any, *rest: Any) -> bool:
-    return _alike(input, weight, bias)
+    return _alike(*[t for t in (input, weight, bias) if t is not None])
 
 
 def _whole_group_backward(grad_out: Any, input: Any, mean: Any, rstd: Any, weight: Any, N: int, C: int, HxW: int,
@@ -47,6 +53,7 @@ _serve("native_batch_norm_backward", _whole_batch_backward,
        "aclnnBatchNormBackward(grad_out, input, weight, running_mean, running_var, save_mean, save_invstd, train, eps, "
        "output_mask, out0, out1, out2)")
 _serve("native_group_norm", _whole_group,
-       "aclnnGroupNorm(input, weight, bias, N, C, HxW, group, eps, out0, out1, out2)")
+       "aclnnGroupNorm(input, given(weight, input, C, 1), given(bias, input, C, 0), N, C, HxW, group, eps, out0, out1, "
+       "out2)")
 _serve("native_group_norm_backward", _whole_group_backward,
        "aclnnGroupNormBackward(grad_out, input, mean, rstd, weight, N, C, HxW, group, output_mask, out0, out1, out2)")
