@@ -97,6 +97,8 @@ op("scatter_reduce(Tensor self, int dim, Tensor index, Tensor src, str reduce, *
 op("index_select(Tensor self, int dim, Tensor index) -> Tensor", meta=rules.index_select_rule, out=True,
    grad=dict(self=lambda g, self_shape, dim, index: g.new_zeros(self_shape).index_add(dim, index, g)
              if self_shape else g))
+
+
 def _picked(g: Any, dim: int, index: Any, source: Any) -> Any:
     """What arrives at `source`, which is saved as in PyTorch: it must not be written to before."""
     return g.index_select(dim, index).reshape(source._shape)

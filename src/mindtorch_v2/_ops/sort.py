@@ -11,9 +11,10 @@ from .._dtype import bool as bool_
 from .._dtype import int64
 from .._layout import contiguous_format
 from .reduce import value_selecting_backward
+from .rules.accept import limits
 from .rules.base import like, wrap_dim
-from .rules.pointwise import ordered_strides
 from .rules.reduce import dim_mask, reduced_shape, scalar_name
+from .rules.shape import preserved_strides
 from .table import composite, op
 
 
@@ -23,7 +24,7 @@ def _sort_meta(self: Any, dim: int, descending: bool) -> list[Spec]:
         raise RuntimeError(" Sort does not support complex dtypes on CPU")
     if self._dtype.itemsize == 1 and self._dtype.is_floating_point:
         raise NotImplementedError(f"\"sorting_kernel_method_name\" not implemented for '{scalar_name(self._dtype)}'")
-    stride = ordered_strides(self._shape, [self])
+    stride = preserved_strides(self)
     return [Spec(self._shape, stride, self._dtype, self._dtype, self._device),
             Spec(self._shape, stride, int64, int64, self._device)]
 
@@ -138,7 +139,8 @@ def _median_dim(self: Any, dim: int, keepdim: bool, skip_nan: bool) -> Any:
 def _median_all(self: Any, skip_nan: bool) -> Any:
     flat = self.reshape((-1,))
     if flat._shape[0] == 0:
-        return self.sum() * float("nan")
+        least = float("nan") if self._dtype.is_floating_point else limits(self._dtype)[0]
+        return self.new_full((), least)
     return _median_dim(flat, 0, False, skip_nan)[0]
 
 

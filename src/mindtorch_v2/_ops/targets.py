@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .._dispatch.op import Op
+from .._tensor_base import TensorBase
 from .rules.targets import AS_IS, CAST, TURNED, Target
 
 # One for all results, one for each, or what depends on the arguments.
@@ -66,6 +67,11 @@ def _mean(self: Any, dim: Any, *rest: Any) -> Target:
     if dim is None or len(self._shape) == 0:
         return Target("cast", "mean.dtype_out(): input types can't be cast to the desired output type {got}")
     return Target("cast", "result type Float can't be cast to the desired output type {got}")
+
+
+def _clamp(self: Any, *bounds: Any) -> Target:
+    # Between numbers it has one operand; between tensors it is pointwise like others.
+    return CAST if any(isinstance(b, TensorBase) for b in bounds) else UNARY
 
 
 def _diff(self: Any, n: int, *rest: Any) -> Target:
@@ -133,11 +139,13 @@ TABLE: dict[str, Entry] = {
     **dict.fromkeys("amax amin".split(), MATCHING),
     **dict.fromkeys("quantile nanquantile".split(), QUANTILE),
     "mean": _mean,
+    **dict.fromkeys("clamp clamp_min clamp_max clip".split(), _clamp),
     "all": Target("byte", "all only supports bool tensor for result, got: {got}"),
     "any": Target("byte", "any only supports bool tensor for result, got: {got}"),
     **{name: boolean(name) for name in ("isneginf", "isposinf", "signbit")},
     "logsumexp": Target("inexact", "logsumexp(): Expected floating point type for result tensor, but got: {got}"),
     "norm": _norm,
+    "hash_tensor": Target("same", "Expected result to be of dtype uint64, but got {got}"),
     "linalg_norm": Target("same", "linalg.norm expected out tensor dtype {want} but got: {got}"),
     "linalg_matrix_norm": MATRIX_NORM,
     "linalg_vecdot": Target("same", "linalg.vecdot: Expected out of dtype{want} but found {got}"),

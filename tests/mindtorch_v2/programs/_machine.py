@@ -39,6 +39,8 @@ class Way(NamedTuple):
 
 
 CPU = Way("cpu", False)
+# Statements that give a tensor another shape in place.
+RESHAPES = ("transpose_", "unsqueeze_", "squeeze_")
 
 
 class Ended(Exception):
@@ -74,14 +76,17 @@ class Machine:
         self.pool: dict[str, Any] = {}
         self.handles: list[str] = []
         # The first version of a new tensor tells how it was made, which is no rule: PyTorch sums gradients, and folds
-        # the batch of a matmul, in place.
+        # the batch of a product, in place.
         self.first_version: dict[str, int] = {}
+        self.reshaped: set[str] = set()
         # Whether a gradient is a view, its strides and the node that made it are the engine's business.
         self.gradients: set[str] = set()
 
     def run(self, statement: Statement) -> tuple[str, Any]:
         """("error", type and text), ("same", name), ("new", None), ("other", None) or ("none", None)."""
         code = compiled(statement.text, statement.expression)
+        if statement.kind in RESHAPES:
+            self.reshaped.update(statement.operands)
         with contextlib.ExitStack() as blocks:
             if self.way.functional:
                 blocks.enter_context(self.torch.functionalize())
@@ -103,7 +108,8 @@ class Machine:
             if known is result:
                 return "same", name
         self.names[statement.name] = self.pool[statement.name] = result
-        if statement.kind.startswith(("grad", "matmul")) or any(o in self.first_version for o in statement.operands):
+        inherited = any(operand in self.first_version for operand in statement.operands)
+        if inherited or statement.kind.startswith(("grad", "matmul", "linear", "einsum")):
             self.first_version[statement.name] = result._version
         if statement.kind.startswith("grad"):
             self.gradients.add(statement.name)
@@ -199,10 +205,13 @@ def left_to_the_library(statement: Statement, machine: Machine) -> bool:
         # PyTorch crashes where a view whose history is lost gets a hook, and does not look at it where its flag is set.
         if isinstance(ask(lambda: tensors[0].grad_fn), str):
             return True
-    if statement.kind in ("transpose_", "unsqueeze_", "squeeze_") and ask(lambda: tensors[0].is_leaf) is True:
-        # Whether a gradient of the old shape still fits a leaf depends on its strides.
-        if tensors[0].requires_grad:
+    if statement.kind in RESHAPES and ask(lambda: tensors[0].requires_grad) is not False:
+        # Where it is not recorded, whether a gradient of the old shape still fits depends on strides.
+        if statement.mode == "no_grad" or ask(lambda: tensors[0].is_leaf) is True:
             return True
+    if statement.kind in ("scaling", "recording") and statement.operands[0] in machine.reshaped:
+        # PyTorch puts a second hook to the first one, on the node that the tensor had before.
+        return True
     if statement.kind.startswith("matmul") and any(dtype_name(t.dtype) == "bool" for t in tensors):
         # A CPU has no products of bools; on an NPU they are sums. Whether `out` fits is asked before or after.
         if machine.npu or statement.kind == "matmul_out":
@@ -210,8 +219,16 @@ def left_to_the_library(statement: Statement, machine: Machine) -> bool:
     if statement.kind == "matmul_out" and (tensors[0].dim(), tensors[1].dim()) != (2, 2):
         # How often `out` is written depends on how the product is folded into one of matrices.
         return True
-    if statement.kind.startswith("addcmul") and any(dtype_name(t.dtype) == "bool" for t in tensors):
-        # Whether there is a kernel for bools is asked before the shapes here, after them there.
+    if statement.kind in ("addcmul", "addcmul_", "cumsum_", "lerp_"):
+        # Whether there is a kernel for bools, or for integers, is asked before the shapes here, after them there.
+        refused = [t for t in tensors if dtype_name(t.dtype) not in (*FLOATS, "int64")]
+        if refused or (statement.kind == "lerp_" and any(dtype_name(t.dtype) not in FLOATS for t in tensors)):
+            return True
+    if statement.kind == "index_add" and tensors[0].numel() == 0:
+        # Whether an index into nothing is looked at depends on the number of dimensions, and on the device.
+        return True
+    if machine.npu and statement.kind == "layer_norm" and dtype_name(tensors[0].dtype) not in FLOATS:
+        # Refused by different parts of it.
         return True
     if statement.kind == "setitem" and dtype_name(tensors[0].dtype) not in FLOATS:
         # An integer tensor then requires grad in PyTorch.
@@ -236,8 +253,8 @@ def left_to_the_library(statement: Statement, machine: Machine) -> bool:
         # Where `out` grows, it grows over elements that are still to be read.
         return True
     if expanded(target):
-        # An error for most, and here; a deprecated way of writing for PyTorch's index_fill_.
-        if statement.kind == "index_fill_" or others:
+        # An error for most, and here; PyTorch's index_fill_ and tril_ write all the same.
+        if statement.kind in ("index_fill_", "tril_") or others:
             return True
         return any(t is target for t in [*tensors[:place], *tensors[place + 1 :]])
     if len(addresses(target)) < target.numel():
@@ -246,6 +263,10 @@ def left_to_the_library(statement: Statement, machine: Machine) -> bool:
     # Which elements a write has already changed when it reads them, where the two meet in memory other than element by
     # element, depends on the order of the visits. PyTorch looks for this only among dense tensors, where it raises.
     return any(meet(t, target) for t in others)
+
+
+def held(tensor: Any) -> int:
+    return int(tensor.untyped_storage().nbytes())
 
 
 def placed(gradient: Any) -> tuple[Any, ...]:
@@ -296,6 +317,7 @@ class Lockstep:
         self.counts = {"new": 0, "same": 0, "none": 0, "error": 0, "other": 0}
         self.scale = 1.0
         self.rough = "float64"
+        self.both = (reference, other)
         reference.npu = other.npu = other.way.device == "npu"
 
     def fail(self, text: str) -> None:
@@ -310,6 +332,9 @@ class Lockstep:
         gradients = [name for name in statement.operands if name in self.reference.gradients]
         if any(placed(self.reference.pool[name]) != placed(self.other.pool[name]) for name in gradients):
             # What can be written or viewed depends on the strides, and on whether the gradient is a view.
+            return
+        if statement.kind == "as_strided" and len({held(m.pool[statement.operands[0]]) for m in self.both}) == 2:
+            # How much memory a result has beside its elements is no rule.
             return
         self.ran.append(statement)
         self.rough = self.roughest(statement.operands)
