@@ -532,6 +532,6 @@ def stft(input: Any, n_fft: int, hop_length: int | None = None, win_length: int 
         out = registry.get("_fft_c2c").call((parts, (2,), scale, True))
     else:
         out = registry.get("_fft_r2c").call((parts, (2,), scale, onesided))
-    out = out.transpose(1, 2)
-    out = out if input.dim() == 2 else out.squeeze(0)
+    out = out.transpose_(1, 2)
+    out = out if input.dim() == 2 else out.squeeze_(0)
     return out if return_complex else registry.get("view_as_real").call((out,))

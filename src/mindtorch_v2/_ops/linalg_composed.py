@@ -325,7 +325,7 @@ def _matrix_norm(self: Any, ord: Any, dim: Ints, keepdim: bool, dtype: Any) -> A
             if ord < 0:
                 raise IndexError("amin(): Expected reduction dim -1 to have non-zero size.")
             S = S.new_zeros((*S._shape[:-1], 1))
-        return _kept(getattr(S, best)(-1, True), rows, cols, keepdim)
+        return _kept(getattr(S, best)(-1, keepdim), rows, cols, keepdim)
     summed, kept = (rows, cols) if size == 1 else (cols, rows)
     if kept > summed and not keepdim:
         kept -= 1
@@ -337,8 +337,8 @@ def _matrix_norm(self: Any, ord: Any, dim: Ints, keepdim: bool, dtype: Any) -> A
 
 
 def _kept(norms: Any, rows: int, cols: int, keepdim: bool) -> Any:
-    """Norms with one dimension behind those of the batch, as they are or where the matrices' dimensions were."""
-    return norms.unsqueeze(-1).movedim((-2, -1), (rows, cols)) if keepdim else norms.squeeze(-1)
+    """Norms behind the dimensions of the batch; `keepdim`: one more, which go where the matrices' dimensions were."""
+    return norms.unsqueeze(-1).movedim((-2, -1), (rows, cols)) if keepdim else norms
 
 
 def _matrix_norm_text(self: Any, ord: str, dim: Ints, keepdim: bool, dtype: Any) -> Any:
@@ -354,7 +354,7 @@ def _matrix_norm_text(self: Any, ord: str, dim: Ints, keepdim: bool, dtype: Any)
         raise RuntimeError(f"linalg.matrix_norm: Order {ord} not supported.")
     x = self if dtype is None else self.to(dtype)
     rows, cols = (wrap_dim(d, x.dim()) for d in dim)
-    return _kept(_svdvals(x.movedim((rows, cols), (-2, -1))).sum(-1, True), rows, cols, keepdim)
+    return _kept(_svdvals(x.movedim((rows, cols), (-2, -1))).sum(-1, keepdim), rows, cols, keepdim)
 
 
 _SHAPE = "int[] dim=[-2,-1], bool keepdim=False, *, ScalarType? dtype=None) -> Tensor"

@@ -13,13 +13,14 @@ from .._autograd.inplace import InplaceDerivative
 from .._autograd.record import Formulas
 from .._backends.common.overlap import SPREADS
 from .._dispatch import registry
-from .._dispatch.op import Op, Rule
+from .._dispatch.op import Op, Rule, Spec
 from .._dtype import DEFAULTS, float64
 from .._dtype import bool as bool_
-from .._tensor_base import HOT, TensorBase
+from .._tensor_base import HOT, TensorBase, contiguous_strides
 from .rules import accept
 from .rules.accept import BOOL, COMPLEX, FLOAT8, FLOATS, INTS, UNSIGNED
 from .rules.alias import Renamed
+from .rules.base import PyRule
 from .rules.formulas import conj, narrow, over, pair, times, wide, zeros_like
 from .table import INPLACE_FUNCTIONS, PointwiseRule, Row, composite, op, pointwise
 
@@ -644,5 +645,23 @@ def _angle(g: Any, self: Any) -> Any:
     return _where.call((self == 0, 0, g * self / (size * size) * 1j))
 
 
-op("angle(Tensor self) -> Tensor", meta=only(FLOATS | COMPLEX, "angle_cpu", kind="float", real=True), out=True,
+class AngleRule(PointwiseRule):
+    """The angles of complex numbers are row-major whatever the input's strides."""
+
+    def __init__(self) -> None:
+        super().__init__((), "float")
+
+    def bind(self, op: Op) -> Rule:
+        inner = only(FLOATS | COMPLEX, "angle_cpu", kind="float", real=True).bind(op)
+
+        def rule(self: Any) -> Spec:
+            made: Spec = inner.infer((self,))
+            if not made.compute.is_complex:
+                return made
+            return Spec(made.shape, contiguous_strides(made.shape), made.dtype, made.compute, made.device)
+
+        return PyRule(rule)
+
+
+op("angle(Tensor self) -> Tensor", meta=AngleRule(), out=True,
    grad=dict(self=_angle))

@@ -57,7 +57,9 @@ def _quantile(self: Any, q: Any, dim: int | None, keepdim: bool, interpolation: 
         above = rank.ceil().long()
         values = values.lerp(ranked.gather(-1, above), weight)
     values = values.reshape((*kept, numel(q)))
-    return values.squeeze(-1) if q.dim() == 0 else values.movedim(-1, 0)
+    if q.dim():
+        values = values.unsqueeze(0).transpose(0, -1)
+    return values.squeeze_(-1)
 
 
 def _check_quantile(self: Any, q: Any, interpolation: str) -> None:

@@ -26,7 +26,7 @@ WRITTEN_BY_HAND: tuple[str, ...] = tuple(
     block_diag cartesian_prod gradient unravel_index resize_ resize_as_ signal.windows.bartlett
     signal.windows.blackman signal.windows.cosine signal.windows.exponential signal.windows.gaussian
     signal.windows.general_cosine signal.windows.general_hamming signal.windows.hamming signal.windows.hann
-    signal.windows.kaiser signal.windows.nuttall unique_consecutive zero_
+    signal.windows.kaiser signal.windows.nuttall unique_consecutive zero_ istft
     masked.amax masked.amin masked.argmax masked.argmin masked.cumprod masked.cumsum masked.log_softmax
     masked.logaddexp masked.logsumexp masked.mean masked.median masked.norm masked.normalize masked.prod masked.softmax
     masked.softmin masked.std masked.sum masked.var
@@ -37,7 +37,7 @@ WRITTEN_BY_HAND: tuple[str, ...] = tuple(
 FUNCTIONS: tuple[str, ...] = tuple(
     """max_unpool1d local_response_norm normalize interpolate upsample_nearest upsample_bilinear grid_sample tanhshrink
     softsign softmin dropout2d dropout3d gaussian_nll_loss multilabel_soft_margin_loss
-    triplet_margin_with_distance_loss linear_cross_entropy
+    triplet_margin_with_distance_loss linear_cross_entropy fractional_max_pool2d fractional_max_pool3d
     multi_head_attention_forward""".split()
 )
 
@@ -168,6 +168,13 @@ SAMPLES: dict[str, list[Sample]] = {
     "randn": [lambda t: tuple(t.randn(2, 3).shape)],
     "randint": [lambda t: tuple(t.randint(3, (2, 3)).shape)],
     "randperm": [lambda t: sorted(t.randperm(9).tolist())],
+    "_batch_norm_with_update": [
+        lambda t: aten(t, "_batch_norm_with_update", picture(t), None, None, t.zeros(2), t.ones(2), 0.1, 1e-5)[:3]
+    ],
+    "_safe_softmax": [
+        lambda t: aten(t, "_safe_softmax", t.tensor([[1.0, float("-inf")], [float("-inf"), float("-inf")]]), 1),
+        lambda t: gradient(lambda at: aten(t, "_safe_softmax", at, 0) * x(t), y(t)),
+    ],
     "native_dropout": [lambda t: t.native_dropout(x(t), 0.0, True)],
     "copy": [lambda t: t.zeros(2, 3).copy_(t.arange(3)), lambda t: aten(t, "copy", t.zeros(2, 3), t.arange(3))],
     "to_copy": [lambda t: x(t).to(t.float64), lambda t: x(t).to(t.int8)],
@@ -367,34 +374,24 @@ def internal(row: str) -> bool:
     return row.startswith("_") or row.endswith(("_backward", "_forward", "_backward_data"))
 
 
-# Rows whose node has another name than PyTorch's, with the reason.
+# Operators, by the label of their OpInfo, whose results have a node of another name than PyTorch's, with the reason.
 OTHER_NODE_NAMES: dict[str, str] = {
-    "block_diag": "made of other operators here",
-    "__rsub__": "a tensor from a tensor is the same subtraction from either side",
-    "stft": "PyTorch squeezes in place, which has a node of its own",
-    **{
-        name: "made of other operators here"
-        for name in "cholesky linalg_lu linalg_matrix_norm linalg_multi_dot triangular_solve "
-        "linalg_matrix_power norm".split()
-    },
     **dict.fromkeys(
-        """cdist embedding_bag multi_margin_loss multilabel_margin_loss pairwise_distance pdist rrelu
-        scaled_dot_product_attention""".split(),
-        "made of other operators",
+        """_unsafe_masked_index _unsafe_masked_index_put_accumulate block_diag cdist cholesky linalg.lu linalg.multi_dot
+        nn.functional.ctc_loss nn.functional.embedding_bag nn.functional.multi_margin_loss
+        nn.functional.multilabel_margin_loss
+        nn.functional.pairwise_distance nn.functional.pdist nn.functional.rrelu grid_sampler_2d grid_sampler_3d
+        nn.functional.grid_sample nn.functional.scaled_dot_product_attention triangular_solve""".split(),
+        "PyTorch differentiates it as a whole; here it is made of other operators, and its node is the last one's",
     ),
-    "linear_cross_entropy": "probabilities are divided by a number here, and losses in pieces made of other operators",
-    "special_ndtr": "PyTorch multiplies by a C++ number, which has a node of its own",
+    "_native_batch_norm_legit": "the node of `native_batch_norm`, which it is",
+    **dict.fromkeys(
+        """special.ndtr trapezoid trapz cumulative_trapezoid nn.functional.linear_cross_entropy
+        nn.functional.linear_cross_entropy-chunked""".split(),
+        "PyTorch multiplies or divides by a number of C++, which has a node of its own; numbers here are Python's",
+    ),
     "combinations": "PyTorch selects with masks and stacks; here one index gathers",
-    "quantile": "PyTorch squeezes in place, which has a node of its own",
-    "nanquantile": "PyTorch squeezes in place, which has a node of its own",
-    "trapezoid": "PyTorch divides by a C++ number, which has a node of its own",
-    "trapz": "PyTorch divides by a C++ number, which has a node of its own",
-    "cumulative_trapezoid": "PyTorch divides by a C++ number, which has a node of its own",
-
-    "grid_sample": "sampling is made of other operators",
-    "grid_sampler_3d": "sampling is made of other operators",
-    "grid_sampler_2d": "sampling is made of other operators",
-    "pad": "circular padding joins slices, where PyTorch copies them into an empty tensor",
+    "nn.functional.pad-circular": "slices are joined, where PyTorch copies them into an empty tensor",
 }
 
 # Finite differences say nothing: the derivative jumps at PyTorch's sample points, or those hold float32, or its wrapper
@@ -426,36 +423,36 @@ MORE_LAYOUTS: dict[str, str] = {
         for rank in ("", "2", "n")
     },
     "take_along_dim": "PyTorch flattens with view, which fails for memory in another order",
+    "native_group_norm": "PyTorch's kernel takes only memory in the usual order, and group_norm puts it there first",
 }
-
-# Rows that want matrices of full rank, which repeated rows have not.
-FULL_RANK = frozenset(
-    "cholesky cholesky_inverse geqrf inverse linalg_inv linalg_inv_ex linalg_cholesky linalg_cholesky_ex linalg_cond "
-    "linalg_eig linalg_lstsq linalg_lu linalg_lu_factor linalg_lu_factor_ex linalg_lu_solve linalg_qr linalg_solve "
-    "linalg_solve_ex linalg_svd linalg_tensorinv lu qr svd lu_solve triangular_solve slogdet "
-    "linalg_slogdet logdet linalg_pinv pinverse linalg_matrix_power linalg_solve_triangular".split()
-)
 
 # Complex results of these have memory of their own, in the usual order; PyTorch's are lazy views of the input.
 NOT_LAZY = frozenset("conj H mH adjoint".split())
 
-# Layouts that PyTorch gets wrong. native_group_norm refuses inputs in another order and reads expanded parameters as if
-# they were dense; the others stumble over running statistics without elements.
-WRONG_LAYOUTS: dict[str, tuple[str, ...]] = {
-    **{name: ("expanded",) for name in FULL_RANK},
-    "resize_": ("emptied", "zero_dim"),  # uninitialised memory
-    "linalg_tensorsolve": ("expanded", "emptied"),  # the sizes are not checked
-    "native_group_norm": ("transposed", "stepped", "expanded", "channels_last"),
-    "batch_norm": ("emptied",),
-    "instance_norm": ("emptied",),
-    "native_batch_norm": ("emptied",),
-    "scaled_dot_product_attention": ("emptied",),  # batches that do not fit each other
-    "multi_margin_loss": ("emptied",),  # the loss is never written
-    "multilabel_margin_loss": ("emptied",),
-    "_segment_reduce": ("emptied",),  # more elements are read than there are
-    "masked.median": ("expanded",),  # memory beyond the input is read
-    "pixel_unshuffle": ("emptied",),  # the input comes back in its own shape
+# Layouts that say nothing about a row, or that PyTorch gets wrong, with the reason.
+WRONG_LAYOUTS: dict[str, dict[str, str]] = {
+    **{
+        name: {"expanded": "equal rows make a matrix singular, and what then comes out is rounding"}
+        for name in "cholesky_inverse geqrf linalg_cholesky_ex linalg_cond linalg_eig linalg_inv_ex linalg_lstsq "
+        "linalg_lu_factor linalg_qr linalg_solve_ex linalg_svd linalg_tensorinv linalg_tensorsolve qr svd svd_lowrank "
+        "pca_lowrank".split()
+    },
+    "resize_": dict.fromkeys(("emptied", "zero_dim"), "the tensor grows by memory that nobody has written"),
+    **{
+        name: {"expanded": "PyTorch reads memory behind the input"} for name in "median nanmedian masked.median".split()
+    },
+    "native_group_norm": {"expanded": "PyTorch reads expanded parameters as if they were dense"},
+    **{
+        name: {"emptied": "PyTorch does not look at the number of statistics where there is nothing to normalize"}
+        for name in "batch_norm instance_norm native_batch_norm _native_batch_norm_legit".split()
+    },
+    "_chunk_cat": {"zero_dim": "PyTorch dies"},
+    "scaled_dot_product_attention": {"emptied": "PyTorch lets batches pass that do not fit each other"},
+    **{name: {"emptied": "PyTorch never writes the loss"} for name in ("multi_margin_loss", "multilabel_margin_loss")},
+    "_segment_reduce": {"emptied": "PyTorch reads more elements than there are"},
+    "pixel_unshuffle": {"emptied": "PyTorch returns the input in its own shape"},
 }
+WRONG_LAYOUTS["linalg_tensorsolve"]["emptied"] = "PyTorch does not check the sizes"
 
 # Rows that share memory otherwise than PyTorch's, with the reason.
 OTHER_SHARING: dict[str, str] = {}
@@ -464,6 +461,8 @@ OTHER_SHARING: dict[str, str] = {}
 SILENT: dict[str, str] = {
     **dict.fromkeys(("_unsafe_view", "_squeeze_row", "unsafe_split", "unsafe_split_with_sizes"),
                     "shares memory with an input that nobody else holds"),
+    "_native_batch_norm_legit": "writes the running statistics, which have no gradient",
+    "_batch_norm_with_update": "writes the running statistics, which have no gradient",
     "native_batch_norm": "writes the running statistics, which have no gradient",
 }
 

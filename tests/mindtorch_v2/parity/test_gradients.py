@@ -76,13 +76,17 @@ def test_gradients(case: _infos.Covered) -> None:
 
 @pytest.mark.parametrize("case", differentiable(), ids=lambda case: case.label)
 def test_grad_fn_names(case: _infos.Covered) -> None:
-    if case.row in _own.OTHER_NODE_NAMES:
-        return
     oracle = _oracle.load()
-    for sample in _infos.samples(case.info, DTYPE, requires_grad=True, count=3):
+    others = []
+    for sample in _infos.samples(case.info, DTYPE, requires_grad=True, count=6):
         args, kwargs = _infos.arguments(sample)
         mine = _oracle.convert_argument(args), _oracle.convert_argument(kwargs)
         theirs = leaves(_infos.attempt(_infos.in_oracle(case.info), args, kwargs), oracle.Tensor)
         ours = leaves(_infos.attempt(_infos.in_subject(case.info), *mine), torch.Tensor)
         wanted, got = ([type(result.grad_fn).__name__ for result in results] for results in (theirs, ours))
-        assert got == wanted, f"{case.label} {_infos.describe(sample)}: {got}, expected {wanted}"
+        if got != wanted:
+            others.append(f"{_infos.describe(sample)}: {got}, expected {wanted}")
+    if case.label in _own.OTHER_NODE_NAMES:
+        assert others, "the names are PyTorch's, but listed as others"
+    else:
+        assert others == []

@@ -14,7 +14,7 @@ import pytest
 from .. import _oracle
 from .._subject import subject as torch
 from . import _infos, _own
-from .test_values import PRECISE, _no_worse
+from .test_values import PRECISE, _assert_same_up_to_ties, _layouts, _no_worse
 
 pytestmark = pytest.mark.oracle
 
@@ -65,33 +65,20 @@ LAYOUTS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-# Every row and layout in float64 (or the first of these that it has), and in one more dtype, another for each layout.
+# Samples of every dtype in every layout, and more of the first of these that the row has.
 FIRST = ("float64", "int64", "bool")
-ALSO = {
-    "transposed": "float32",
-    "offset": "int32",
-    "stepped": "bool",
-    "expanded": "complex64",
-    "emptied": "bfloat16",
-    "zero_dim": "uint8",
-    "channels_last": "float16",
-}
-
-
-def eligible() -> list[_infos.Covered]:
-    return [case for case in _infos.covered() if case.row not in _own.RANDOM_ROWS | _own.TIES]
+COUNT, MORE = 2, 6
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("case", eligible(), ids=lambda case: case.label)
+@pytest.mark.parametrize("case", _infos.covered(), ids=lambda case: case.label)
 def test_layout(case: _infos.Covered, layout: str) -> None:
     if layout in _own.WRONG_LAYOUTS.get(case.row, ()):
         return
-    dtype = next((name for name in FIRST if _infos.supported(case.info, name)), None)
-    if dtype is not None:
-        compare(case, layout, dtype, 6)
-    if ALSO[layout] != dtype and _infos.supported(case.info, ALSO[layout]):
-        compare(case, layout, ALSO[layout], 3)
+    first = next((name for name in FIRST if _infos.supported(case.info, name)), None)
+    for dtype in _infos.DTYPES:
+        if _infos.supported(case.info, dtype):
+            compare(case, layout, dtype, MORE if dtype == first else COUNT)
 
 
 def compare(case: _infos.Covered, layout: str, dtype: str, count: int) -> None:
@@ -106,12 +93,18 @@ def compare(case: _infos.Covered, layout: str, dtype: str, count: int) -> None:
         torch.manual_seed(0)
         actual = _infos.attempt(_infos.in_subject(info), mine_args, mine_kwargs)
         if isinstance(expected, _infos.Failure):
-            if case.row in _own.MORE_LAYOUTS:
-                continue
+            if case.row in _own.MORE_LAYOUTS or "INTERNAL ASSERT FAILED" in expected.text:
+                continue  # the latter PyTorch itself calls a bug
             assert isinstance(actual, _infos.Failure), f"{where}: no exception, expected {expected}"
             assert actual.kind == expected.kind, f"{where}: {actual}, expected {expected}"
             continue
         assert not isinstance(actual, _infos.Failure), f"{where}: {actual.kind}: {actual.text}"
+        if case.row in _own.RANDOM_ROWS:
+            assert _layouts(actual) == _layouts(expected), where
+            continue
+        if case.row in _own.TIES:
+            _assert_same_up_to_ties(case.row, actual, expected, args, kwargs, where)
+            continue
         actual, expected = (_infos.comparable(case.row, value) for value in (actual, expected))
         try:
             lazy = case.row in _own.NOT_LAZY and dtype.startswith("complex")

@@ -25,7 +25,7 @@ def test_the_tables_name_existing_rows() -> None:
     if IS_ORACLE:
         return
     rows = {*_infos.row_names(), *_own.FUNCTIONS, *_own.WRITTEN_BY_HAND}
-    tables = {"REASONS": _own.REASONS, "INFO_NAMES": _own.INFO_NAMES, "OTHER_NODE_NAMES": _own.OTHER_NODE_NAMES}
+    tables = {"REASONS": _own.REASONS, "INFO_NAMES": _own.INFO_NAMES}
     stale = {name: sorted(set(table) - rows) for name, table in tables.items() if set(table) - rows}
     assert stale == {}
 

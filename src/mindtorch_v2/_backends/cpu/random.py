@@ -1,6 +1,7 @@
 """CPU lines of random numbers."""
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from ... import _native
@@ -115,7 +116,7 @@ def _with_replacement(out: Any, self: Any, num_samples: int, generator: Any) -> 
         weights = weights.astype(numpy.float32)
     drawn = np_view(_noise(out, (*self._shape[:-1], num_samples), float64, UNIFORM, generator))
     result = np_view(out).reshape(-1, num_samples)
-    rows = weights.reshape(-1, weights.shape[-1])
+    rows = weights.reshape(math.prod(weights.shape[:-1]), weights.shape[-1])
     fine = (rows >= 0) & numpy.isfinite(rows)
     if not fine.all():
         # The first is named, and what is no number counts as negative.
