@@ -4,6 +4,7 @@ Invariant: everything here is Python over rows; what is contracted ends in one s
 """
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 from ._dispatch import registry
@@ -17,7 +18,8 @@ from ._size import Size
 from ._tensor_base import TensorBase
 
 __all__ = [
-    "block_diag", "broadcast_shapes", "cartesian_prod", "chain_matmul", "einsum", "gradient", "lu", "stft", "tensordot",
+    "block_diag", "broadcast_shapes", "cartesian_prod", "chain_matmul", "einsum", "empty_permuted", "gradient", "istft",
+    "lu", "stft", "tensordot",
     "unique", "unique_consecutive", "unravel_index",
 ]
 
@@ -286,6 +288,11 @@ def unique_consecutive(input: Any, return_inverse: bool = False, return_counts: 
     return _chosen(row.call((input, return_inverse, return_counts, dim)), return_inverse, return_counts)
 
 
+def _need_tensor(fname: str, value: Any) -> None:
+    if not isinstance(value, TensorBase):
+        raise TypeError(f"{fname}(): argument 'input' (position 1) must be Tensor, not {plain_name(value)}")
+
+
 def _bools(fname: str, **given: Any) -> None:
     for name, value in given.items():
         if not isinstance(value, bool):
@@ -476,6 +483,35 @@ def _typed(t: Any) -> str:
     return f"CPU{name}Type" if t._dtype.is_complex or name == "BFloat16" else f"torch.{name}Tensor"
 
 
+def empty_permuted(size: Any, physical_layout: Any, *, dtype: Any = None, layout: Any = None, device: Any = None,
+                   requires_grad: bool = False, pin_memory: bool = False) -> Any:
+    """A tensor whose dimensions lie in memory in the given order, the innermost last; its values are whatever was
+    there."""
+    from ._creation import _SIZE, empty
+
+    size = need("empty_permuted", _SIZE, 1, size)
+    if not isinstance(physical_layout, (list, tuple)):
+        raise TypeError("empty_permuted(): argument 'physical_layout' (position 2) must be tuple of ints, not "
+                        f"{plain_name(physical_layout)}")
+    _bools("empty_permuted", requires_grad=requires_grad)
+    n = len(size)
+    if len(physical_layout) != n:
+        raise RuntimeError("Number of dimensions in size does not match the length of the physical_layout; i.e. "
+                           f"len(size) = {n} is not equal to len(physical_layout) = {len(physical_layout)}")
+    at = [-1] * n
+    for i, d in enumerate(physical_layout):
+        if not 0 <= d < n:
+            raise RuntimeError(f"Dimension out of range (expected to be between 0 and {n - 1}, but got {d} at index "
+                               f"{i}).  NB: negative dims not currently supported; file an issue if you want it.")
+        if at[d] >= 0:
+            raise RuntimeError("Duplicate dim not allowed")
+        at[d] = i
+    made = empty(tuple(size[d] for d in physical_layout), dtype=dtype, layout=layout, device=device,
+                 pin_memory=pin_memory)
+    made = made.permute(at).detach()
+    return made.requires_grad_() if requires_grad else made
+
+
 def stft(input: Any, n_fft: int, hop_length: int | None = None, win_length: int | None = None, window: Any = None,
          center: bool = True, pad_mode: str = "reflect", normalized: bool = False, onesided: bool | None = None,
          return_complex: bool | None = None, align_to_window: bool | None = None) -> Any:
@@ -535,3 +571,86 @@ def stft(input: Any, n_fft: int, hop_length: int | None = None, win_length: int 
     out = out.transpose_(1, 2)
     out = out if input.dim() == 2 else out.squeeze_(0)
     return out if return_complex else registry.get("view_as_real").call((out,))
+
+
+def istft(input: Any, n_fft: int, hop_length: int | None = None, win_length: int | None = None, window: Any = None,
+          center: bool = True, normalized: bool = False, onesided: bool | None = None, length: int | None = None,
+          return_complex: bool = False) -> Any:
+    """The signal of which `stft` gave the transform: overlapping parts, weighed by their windows and added."""
+    _need_tensor("istft", input)
+    late.load("fft")
+    hop, size = n_fft // 4 if hop_length is None else hop_length, n_fft if win_length is None else win_length
+    call = _istft_call(input, n_fft, hop, size, window, center, normalized, onesided, length, return_complex)
+    if not input._dtype.is_complex:
+        raise RuntimeError("istft requires a complex-valued input tensor matching the output from stft with "
+                           "return_complex=True.")
+    if not input.numel():
+        raise RuntimeError(f"{call}input tensor cannot be empty.")
+    if input.dim() < 2:
+        n = input.dim() + 1  # counted with the two parts of a number
+        raise IndexError(f"Dimension out of range (expected to be in range of [{-n}, {n - 1}], but got -3)")
+    if input.dim() > 3:
+        raise RuntimeError(f"{call}expected a tensor with 3 or 4 dimensions, but got {input.dim() + 1}")
+    bins, frames = input._shape[-2:]
+    onesided = bins != n_fft if onesided is None else onesided
+    if onesided and n_fft // 2 + 1 != bins:
+        raise RuntimeError(f"{call}expected the frequency dimension (3rd to the last) of the input tensor to match "
+                           f"n_fft / 2 + 1 when onesided=True, but got {bins}")
+    if not onesided and n_fft != bins:
+        raise RuntimeError(f"{call}expected the frequency dimension (3rd to the last) of the input tensor to match "
+                           f"n_fft when onesided=False, but got {bins}")
+    if not 0 < hop <= size:
+        raise RuntimeError(f"{call}expected 0 < hop_length <= win_length")
+    if not 0 < size <= n_fft:
+        raise RuntimeError(f"{call}expected 0 < win_length <= n_fft")
+    if window is not None and (window.dim() != 1 or window._shape[0] != size):
+        raise RuntimeError(f"{call}Invalid window shape. window has to be 1D and length of `win_length`")
+    real = input._dtype.to_real()
+    if window is None:
+        warnings.warn("A window was not provided. A rectangular window will be applied.Please provide the same window "
+                      "used by stft to make the inversion lossless.To suppress this warning and use a rectangular "
+                      "window, explicitly set `window=torch.ones(n_fft, device=<device>)`.", stacklevel=2)
+        window = input.new_ones((size,), dtype=input._dtype if return_complex else real)
+    if size != n_fft:
+        left = (n_fft - size) // 2
+        window = registry.get("constant_pad_nd").call((window, (left, n_fft - size - left), 0))
+    x = (input if input.dim() == 3 else input.unsqueeze(0)).transpose(1, 2)
+    scale = 1 if normalized else 2
+    if return_complex:
+        if onesided:
+            raise RuntimeError("Cannot have onesided output if window or input is complex")
+        x = registry.get("_fft_c2c").call((x, (2,), scale, False))
+    else:
+        if window._dtype.is_complex:
+            raise RuntimeError("Complex windows are incompatible with return_complex=False")
+        x = x if onesided else x.narrow(-1, 0, n_fft // 2 + 1)
+        x = registry.get("_fft_c2r").call((x, (2,), scale, n_fft))
+    total = n_fft + hop * (frames - 1)
+    weighed = _overlapped(x * window.view((1, 1, n_fft)), total, hop)
+    weights = _overlapped((window * window).expand((1, frames, n_fft)), total, hop)
+    start = n_fft // 2 if center else 0
+    end = start + length if length is not None else total - n_fft // 2 if center else total
+    signal = weighed.narrow(-1, start, min(end, total) - start)
+    weights = weights.narrow(-1, start, min(end, total) - start)
+    if weights._device.type != "meta" and not float(weights.abs().min()) > 1e-11:
+        raise RuntimeError(f"{call[:-2]}window overlap add min: 1\n[ CPUBoolType{{}} ]")
+    signal = signal / weights
+    if end > total:
+        warnings.warn("The length of signal is shorter than the length parameter. Result is being padded with zeros in "
+                      "the tail. Please check your center and hop_length settings.", stacklevel=2)
+        signal = registry.get("constant_pad_nd").call((signal, (0, end - total), 0))
+    return signal if input.dim() == 3 else signal.squeeze(0)
+
+
+def _overlapped(parts: Any, total: int, hop: int) -> Any:
+    """The sum of parts (batch, part, sample) that start `hop` apart: the adjoint of `unfold`."""
+    return registry.get("unfold_backward").call((parts, (parts._shape[0], total), 1, parts._shape[2], hop))
+
+
+def _istft_call(input: Any, n_fft: int, hop: int, size: int, window: Any, center: bool, normalized: bool,
+                onesided: bool | None, length: int | None, return_complex: bool) -> str:
+    """The call as PyTorch repeats it in complaints."""
+    seen = "None" if window is None else f"{_typed(window)}{{{list(window._shape)}}}"
+    return (f"istft({_typed(input)}{list(input._shape)}, n_fft={n_fft}, hop_length={hop}, win_length={size}, "
+            f"window={seen}, center={int(center)}, normalized={int(normalized)}, onesided="
+            f"{None if onesided is None else int(onesided)}, length={length}, return_complex={int(return_complex)}) : ")

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import mindtorch_v2 as torch
+
 from ..._tensor import Tensor
 from ._rows import row
 
@@ -130,6 +132,68 @@ def adaptive_max_pool2d_with_indices(input: Tensor, output_size: Any, return_ind
 
 def adaptive_max_pool3d_with_indices(input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
     return adaptive_max_pool3d(input, output_size, True)
+
+
+def _fractional(
+    rank: int, input: Tensor, kernel_size: Any, output_size: Any, output_ratio: Any, return_indices: bool, samples: Any
+) -> Any:
+    name = f"fractional_max_pool{rank}d"
+    if output_size is None:
+        if output_ratio is None:
+            raise ValueError(f"{name} requires specifying either an output_size or an output_ratio")
+        if len(output_ratio) > rank:
+            raise ValueError(f"{name} requires output_ratio to either be a single Int or tuple of Ints.")
+        output_size = tuple(int(n * r) for n, r in zip(input.shape[-rank:], output_ratio))
+    if samples is None:
+        batch = 1 if input.dim() == rank + 1 else input.size(0)
+        samples = torch.rand(batch, input.size(-rank - 1), rank, dtype=input.dtype, device=input.device)
+    kernel, wanted = ((v,) * rank if isinstance(v, int) else tuple(v) for v in (kernel_size, output_size))
+    both = row("fractional", name).call((input, kernel, wanted, samples))
+    return both if return_indices else both[0]
+
+
+def fractional_max_pool2d(
+    input: Tensor,
+    kernel_size: Any,
+    output_size: Any = None,
+    output_ratio: Any = None,
+    return_indices: bool = False,
+    _random_samples: Tensor | None = None,
+) -> Any:
+    return _fractional(2, input, kernel_size, output_size, output_ratio, return_indices, _random_samples)
+
+
+def fractional_max_pool3d(
+    input: Tensor,
+    kernel_size: Any,
+    output_size: Any = None,
+    output_ratio: Any = None,
+    return_indices: bool = False,
+    _random_samples: Tensor | None = None,
+) -> Any:
+    return _fractional(3, input, kernel_size, output_size, output_ratio, return_indices, _random_samples)
+
+
+def fractional_max_pool2d_with_indices(
+    input: Tensor,
+    kernel_size: Any,
+    output_size: Any = None,
+    output_ratio: Any = None,
+    return_indices: bool = False,
+    _random_samples: Tensor | None = None,
+) -> Any:
+    return _fractional(2, input, kernel_size, output_size, output_ratio, True, _random_samples)
+
+
+def fractional_max_pool3d_with_indices(
+    input: Tensor,
+    kernel_size: Any,
+    output_size: Any = None,
+    output_ratio: Any = None,
+    return_indices: bool = False,
+    _random_samples: Tensor | None = None,
+) -> Any:
+    return _fractional(3, input, kernel_size, output_size, output_ratio, True, _random_samples)
 
 
 def _unpooled(input: Tensor, kernel: Ints, stride: Ints, padding: Ints, output_size: Any) -> Ints:
