@@ -115,3 +115,11 @@ def test_result_types_equal_the_oracles(default: str, left: str, oracle: Any) ->
             assert _same(lambda other=other: result_type_of(None, promote(ours, other), None), expected), right
     finally:
         oracle.set_default_dtype(oracle.float32)
+
+
+@pytest.mark.parametrize("name", "hypot atan2 copysign logaddexp logaddexp2 xlogy fmod maximum fmax".split())
+@pytest.mark.parametrize("flip", [False, True])
+def test_an_operand_without_dimensions_counts_less(name: str, flip: bool) -> None:
+    """Also where the result is computed from wider operands."""
+    pair = [torch.tensor(0.5), torch.ones(2, 2, dtype=torch.float16)]
+    assert getattr(torch, name)(*(pair[::-1] if flip else pair)).dtype is torch.float16

@@ -231,7 +231,7 @@ OPERATORS: dict[str, Kind] = {
     "long": Kind("{0}.long()"),
     "bool": Kind("{0}.bool()"),
     "type_as": Kind("{0}.type_as({1})"),
-    "std": Kind("{0}.std({p}, correction=0)", a_dim),
+    "var": Kind("{0}.var({p}, correction=0)", a_dim),
     "norm": Kind("torch.linalg.vector_norm({0} + 1)"),
     "logsumexp": Kind("{0}.logsumexp({p})", a_dim),
     "log_softmax": Kind("{0}.log_softmax({p})", a_dim),
@@ -244,7 +244,8 @@ OPERATORS: dict[str, Kind] = {
     "outer": Kind("torch.outer({0}.flatten(), {1}.flatten())"),
     "einsum": Kind('torch.einsum("...i,...i->...", {0}, {1})'),
     "linear": Kind("torch.nn.functional.linear({0}, {1})"),
-    "layer_norm": Kind("torch.nn.functional.layer_norm({0}, {0}.shape[-1:])"),
+    # Near constants a smaller eps lets rounding grow without bounds.
+    "layer_norm": Kind("torch.nn.functional.layer_norm({0}, {0}.shape[-1:], eps=0.5)"),
     "gelu": Kind("torch.nn.functional.gelu({0})"),
     "softplus": Kind("torch.nn.functional.softplus({0})"),
     "leaky_relu": Kind("torch.nn.functional.leaky_relu({0})"),

@@ -39,6 +39,7 @@ class Way(NamedTuple):
 
 
 CPU = Way("cpu", False)
+PRODUCTS = ("matmul", "matmul_out", "linear", "einsum")
 # Statements that give a tensor another shape in place.
 RESHAPES = ("transpose_", "unsqueeze_", "squeeze_")
 
@@ -109,7 +110,7 @@ class Machine:
                 return "same", name
         self.names[statement.name] = self.pool[statement.name] = result
         inherited = any(operand in self.first_version for operand in statement.operands)
-        if inherited or statement.kind.startswith(("grad", "matmul", "linear", "einsum")):
+        if inherited or statement.kind.startswith("grad") or statement.kind in PRODUCTS:
             self.first_version[statement.name] = result._version
         if statement.kind.startswith("grad"):
             self.gradients.add(statement.name)
@@ -212,7 +213,7 @@ def left_to_the_library(statement: Statement, machine: Machine) -> bool:
     if statement.kind in ("scaling", "recording") and statement.operands[0] in machine.reshaped:
         # PyTorch puts a second hook to the first one, on the node that the tensor had before.
         return True
-    if statement.kind.startswith("matmul") and any(dtype_name(t.dtype) == "bool" for t in tensors):
+    if statement.kind in PRODUCTS and any(dtype_name(t.dtype) == "bool" for t in tensors):
         # A CPU has no products of bools; on an NPU they are sums. Whether `out` fits is asked before or after.
         if machine.npu or statement.kind == "matmul_out":
             return True
@@ -227,7 +228,7 @@ def left_to_the_library(statement: Statement, machine: Machine) -> bool:
     if statement.kind == "index_add" and tensors[0].numel() == 0:
         # Whether an index into nothing is looked at depends on the number of dimensions, and on the device.
         return True
-    if machine.npu and statement.kind == "layer_norm" and dtype_name(tensors[0].dtype) not in FLOATS:
+    if machine.npu and statement.kind in ("layer_norm", "mse_loss") and dtype_name(tensors[0].dtype) not in FLOATS:
         # Refused by different parts of it.
         return True
     if statement.kind == "setitem" and dtype_name(tensors[0].dtype) not in FLOATS:

@@ -11,7 +11,7 @@ from ..._dispatch import registry
 from ..._dtype import bool as bool_
 from ..._dtype import float32, float64
 from ..._finfo import finfo
-from ..._ops.rules.formulas import narrow, pair, wide
+from ..._ops.rules.formulas import common, narrow, pair, wide
 from ..._tensor_base import TensorBase, is_contiguous, numel
 from .lines import backed, call, choose, helper, line, npu, parts, takes, whole
 
@@ -247,6 +247,8 @@ def _fmin(self: Any, other: Any) -> Any:
 def _copysign(self: Any, other: Any) -> Any:
     size = (self if self.dtype.category >= 2 else self.to(float32)).abs()
     if isinstance(other, TensorBase):
+        if other._dtype.category >= 2:
+            size = size.to(common(size, other))
         negative: Any = other
         return _where.call((negative.signbit(), -size, size))
     return -size if math.copysign(1, other) < 0 else size

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..._dtype import float32
-from ..._promotion import promote
+from ..._dtype import dtype, float32
+from ..._promotion import promote, result_type_of
 from ..._tensor_base import HOT, TensorBase
 
 
@@ -38,12 +38,19 @@ def wide(t: TensorBase) -> Any:
     return HOT.to_copy.call((t, float32, None, None, False)) if dt.category == 2 and dt.itemsize < 4 else t
 
 
+def common(a: TensorBase, b: TensorBase) -> dtype:
+    """The dtype of two operands together; one without dimensions counts less."""
+    if (len(a._shape) == 0) == (len(b._shape) == 0):
+        return promote(a._dtype, b._dtype)
+    return result_type_of(b._dtype, a._dtype, None) if len(a._shape) == 0 else result_type_of(a._dtype, b._dtype, None)
+
+
 def pair(a: TensorBase, b: TensorBase) -> tuple[Any, Any]:
     """Two operands in their common dtype, float32 if that is narrower."""
     x: Any = a
     y: Any = b
     if a._dtype is not b._dtype:
-        dt = promote(a._dtype, b._dtype)
+        dt = common(a, b)
         x = a if a._dtype is dt else HOT.to_copy.call((a, dt, None, None, False))
         y = b if b._dtype is dt else HOT.to_copy.call((b, dt, None, None, False))
     return wide(x), wide(y)
@@ -51,5 +58,5 @@ def pair(a: TensorBase, b: TensorBase) -> tuple[Any, Any]:
 
 def narrow(x: Any, a: TensorBase, b: TensorBase | None = None) -> Any:
     """A result computed from wide operands, in the dtype of the operands themselves."""
-    dt = a._dtype if b is None else promote(a._dtype, b._dtype)
+    dt = a._dtype if b is None else common(a, b)
     return x if x._dtype is dt or dt.itemsize >= 4 else HOT.to_copy.call((x, dt, None, None, False))
