@@ -12,6 +12,7 @@ from mindtorch_v2._dtype import bfloat16, complex64, float16, float32, float64, 
 from mindtorch_v2._promotion import can_cast, number_dtype, promote, result_type_of
 
 from ._subject import mindtorch_only
+from ._subject import subject as torch
 
 pytestmark = mindtorch_only
 NAMES = [item.name for item in _dtype.ALL]

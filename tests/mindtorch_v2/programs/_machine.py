@@ -228,7 +228,10 @@ def left_to_the_library(statement: Statement, machine: Machine) -> bool:
     if statement.kind == "index_add" and tensors[0].numel() == 0:
         # Whether an index into nothing is looked at depends on the number of dimensions, and on the device.
         return True
-    if machine.npu and statement.kind in ("layer_norm", "mse_loss") and dtype_name(tensors[0].dtype) not in FLOATS:
+    if statement.kind in ("atan2", "hypot") and any(dtype_name(t.dtype) == "bool" for t in tensors):
+        # PyTorch's derivative negates a bool, which it refuses.
+        return True
+    if machine.npu and statement.kind in ("layer_norm", "mse_loss", "var") and dtype_name(tensors[0].dtype) not in FLOATS:
         # Refused by different parts of it.
         return True
     if statement.kind == "setitem" and dtype_name(tensors[0].dtype) not in FLOATS:
