@@ -240,6 +240,35 @@ def test_nothing_is_read_by_the_host(case: Case, emulator: Any) -> None:
     assert emulator.bytes_to_host() == before
 
 
+# Their gradients read the result, as PyTorch's do.
+READ = ("scaled_dot_product_attention", "cdist")
+
+
+@pytest.mark.parametrize("case", [case for case in DIFFERENTIABLE if case[0] not in READ and not (
+    # Its losses are the result, and PyTorch reads them.
+    case[0] == "ctc_loss.IntList" and case[3].get("reduction") == "none")], ids=label)
+def test_a_result_may_be_written(case: Case) -> None:
+    expected, actual, weight, my_weight, leaves, my_leaves = graph(case)
+    wanted = _oracle.load().autograd.grad(expected.add_(1), leaves, weight)
+    assert_close(case, torch.autograd.grad(actual.add_(1), my_leaves, my_weight), wanted)
+
+
+def test_a_result_that_is_read_may_not_be_written() -> None:
+    x = torch.ones(1, 1, 3, 4, device="npu", requires_grad=True)
+    out = torch.nn.functional.scaled_dot_product_attention(x, x, x)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        out.add_(1).sum().backward()
+
+
+def test_what_was_padded_may_be_written() -> None:
+    x = torch.ones(1, 1, 3, 4, device="npu", requires_grad=True)
+    y = x * 1
+    out = torch.nn.functional.pad(y, (1, 1, 0, 0), mode="circular")
+    y.add_(1)
+    out.sum().backward()
+    assert x.grad.sum().item() == 18.0
+
+
 def test_half_of_a_gradient_is_enough() -> None:
     """Only what is asked for is computed and returned."""
     query, key, value = (_rows.arguments(t) for t in HEADS)

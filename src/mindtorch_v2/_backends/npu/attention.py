@@ -88,13 +88,13 @@ def _attention(query: Any, key: Any, value: Any, attn_mask: Any, dropout_p: floa
     call(FORWARD, "scaled_dot_product_attention", q, k, v, None, None, None, hidden, None, _factor(query, scale), 1.0,
          _ALL, _ALL, heads, "BNSD", _PLAIN if attn_mask is None else _SOME_SEE_NOTHING, mode, top, total,
          query.new_empty((0,)), _by_head(out))
-    return out, (top, total, *(() if hidden is None else (hidden,)))
+    return out, (out, top, total, *(() if hidden is None else (hidden,)))
 
 
-def _back(grad: Any, needs: Any, args: Any, result: Any, kept: Any) -> Any:
+def _back(grad: Any, needs: Any, args: Any, kept: Any) -> Any:
     query, key, value, attn_mask, _, is_causal, scale, _ = args
-    top, total = kept[:2]
-    hidden = kept[2] if len(kept) > 2 else None
+    result, top, total = kept[:3]
+    hidden = kept[3] if len(kept) > 3 else None
     compressed = is_causal and max(query._shape[-2], key._shape[-2]) > _COMPRESSED
     grads = [t.new_empty(t._shape) for t in (query, key, value)]
     call(BACKWARD, "scaled_dot_product_attention_backward", *(_by_head(t) for t in (query, key, value, grad)), None,

@@ -45,7 +45,7 @@ def _counts(losses: Any, target_lengths: Any) -> Any:
     return tensor([float(max(n, 1)) for n in target_lengths], dtype=losses._dtype, device=losses._device)
 
 
-def _back(grad: Any, needs: Any, args: Any, result: Any, kept: Any) -> Any:
+def _back(grad: Any, needs: Any, args: Any, kept: Any) -> Any:
     log_probs, targets, input_lengths, target_lengths, blank, reduction, zero_infinity = args
     losses, alpha = kept
     batch = losses._shape[0]

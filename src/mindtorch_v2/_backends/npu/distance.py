@@ -24,12 +24,13 @@ def _cdist(x1: Any, x2: Any, p: float, compute_mode: str) -> Any:
     batch = broadcast_shapes(x1._shape[:-2], x2._shape[:-2])
     out = x1.new_empty((*batch, x1._shape[-2], x2._shape[-2]))
     call("aclnnCdist", "cdist", x1, x2, p, _MODES[compute_mode], out)
-    return out, ()
+    return out, (out,)
 
 
-def _back(grad: Any, needs: Any, args: Any, result: Any, kept: Any) -> Any:
+def _back(grad: Any, needs: Any, args: Any, kept: Any) -> Any:
     """The gradient of the second is that of the first with the pairs turned."""
     x1, x2, p = args[:3]
+    result = kept[0]
     batch = tuple(result._shape[:-2])
     found: list[Any] = [None, None]
     for i, (mine, other) in enumerate(((x1, x2), (x2, x1))):

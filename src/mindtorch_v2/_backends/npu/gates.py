@@ -50,7 +50,7 @@ def _prelu(self: Any, weight: Any) -> Any:
         (self, weight.reshape((1, -1) + (1,) * (len(self._shape) - 2) if len(self._shape) > 1 else (-1,)))), ()
 
 
-def _prelu_back(grad: Any, needs: Any, args: Any, result: Any, kept: Any) -> Any:
+def _prelu_back(grad: Any, needs: Any, args: Any, kept: Any) -> Any:
     self, weight = args
     of_self, of_weight = self.new_empty(self._shape), weight.new_empty((numel(weight),))
     call("aclnnPreluBackward", "prelu_backward", grad, self, slopes(weight), of_self, of_weight)

@@ -31,8 +31,9 @@ Instead of a text the right side may be
     choose("mode", {None: line(...), "floor": line(...)})   by an argument's value
     makes(fn)           fn(*args) without asking a rule: shapes that depend on data
     whole(("aclnnX",), fits, fn, back)    for a composite: fn(*args) where fits(*args). Without `back` when nobody
-                        records gradients; with it fn(*args) gives (result, what back needs of it) and
-                        back(grad, needs, args, result, kept) the gradients of the arguments (`recorded.py`)
+                        records gradients; with it fn(*args) gives (result, tensors that back needs) and
+                        back(grad, needs, args, kept) the gradients of the arguments; saves=("x",): the tensors among
+                        args that it reads, if not all of them (`recorded.py`)
 and `missing("op", "reason")` says that NPUs have no such operator. In `parts` and `into`, call other rows as methods,
 or a vendor function with `call("aclnnX", "op", value, value, ...)`.
 
@@ -306,13 +307,15 @@ class Whole:
     """A composite in vendor calls: where they do not fit, or this chip or library lacks one, its parts serve."""
 
     def __init__(self, op: Op, functions: Sequence[str], fits: Callable[..., bool], fn: Callable[..., Any],
-                 back: Callable[..., Any] | None) -> None:
+                 back: Callable[..., Any] | None, saves: Sequence[str] | None) -> None:
         if op.composite is None:
             raise ValueError(f"NPU line of '{op.name}': whole() is for composites")
         for name in functions:
             table.signature(name)
         self.op, self.functions, self.fits, self.fn, self.back = op, functions, fits, fn, back
         self.parts: Kernel = op.composite
+        # Places of the arguments whose values the gradient needs.
+        self.saved = [i for i, a in enumerate(op.schema.args) if saves is None or a.name in saves]
         # Whether the functions are there; asked once.
         self.here: bool | None = None
 
@@ -331,11 +334,11 @@ class UnboundWhole:
     """`whole(...)` before its row is known."""
 
     def __init__(self, functions: Sequence[str], fits: Callable[..., bool], fn: Callable[..., Any],
-                 back: Callable[..., Any] | None) -> None:
-        self.functions, self.fits, self.fn, self.back = functions, fits, fn, back
+                 back: Callable[..., Any] | None, saves: Sequence[str] | None) -> None:
+        self.functions, self.fits, self.fn, self.back, self.saves = functions, fits, fn, back, saves
 
     def bind(self, op: Op) -> Kernel:
-        made = Whole(op, self.functions, self.fits, self.fn, self.back)
+        made = Whole(op, self.functions, self.fits, self.fn, self.back, self.saves)
         if self.back is not None:
             from .recorded import recorder
 
@@ -344,8 +347,8 @@ class UnboundWhole:
 
 
 def whole(functions: Sequence[str], fits: Callable[..., bool], fn: Callable[..., Any],
-          back: Callable[..., Any] | None = None) -> UnboundWhole:
-    return UnboundWhole(functions, fits, fn, back)
+          back: Callable[..., Any] | None = None, saves: Sequence[str] | None = None) -> UnboundWhole:
+    return UnboundWhole(functions, fits, fn, back, saves)
 
 
 def choose(name: str | Callable[..., Any], kernels: Mapping[Any, Kernel | Unbound | str]) -> Chosen:

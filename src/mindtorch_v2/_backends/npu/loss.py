@@ -84,7 +84,7 @@ def _pair_loss(function: str, op: str) -> Any:
 
 def _pair_back(op: str, of_self: str, of_target: str | None) -> Any:
     """Without a function for the target, its gradient is that of the other with the sign turned."""
-    def kernel(grad: Any, needs: Any, args: Any, result: Any, kept: Any) -> Any:
+    def kernel(grad: Any, needs: Any, args: Any, kept: Any) -> Any:
         self, target, reduction, *rest = args
         found: list[Any] = [None, None]
         for i, function in enumerate((of_self, of_target)):

@@ -117,7 +117,7 @@ def _rms_norm(input: Any, normalized_shape: Any, weight: Any, eps: float | None)
     return out, (rstd, gamma)
 
 
-def _rms_back(grad: Any, needs: Any, args: Any, result: Any, kept: Any) -> Any:
+def _rms_back(grad: Any, needs: Any, args: Any, kept: Any) -> Any:
     input, weight = args[0], args[2]
     rstd, gamma = kept
     of_input = input.new_empty(input._shape)

@@ -49,7 +49,7 @@ def _round(self: Any, pad: Any) -> Any:
     return out, ()
 
 
-def _round_back(grad: Any, needs: Any, args: Any, result: Any, kept: Any) -> Any:
+def _round_back(grad: Any, needs: Any, args: Any, kept: Any) -> Any:
     self, pad = args
     out = self.new_empty(self._shape)
     call(f"aclnnCircularPad{len(pad) // 2}dBackward", "pad_backward", grad, self, tuple(pad), out)
@@ -57,4 +57,4 @@ def _round_back(grad: Any, needs: Any, args: Any, result: Any, kept: Any) -> Any
 
 
 npu("_pad_circular", whole(tuple(f"aclnnCircularPad{rank}d{back}" for rank in (2, 3) for back in ("", "Backward")),
-                           _goes_round, _round, _round_back))
+                           _goes_round, _round, _round_back, saves=()))

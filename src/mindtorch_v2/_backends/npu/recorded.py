@@ -1,7 +1,8 @@
 """Autograd of composites that vendor functions serve whole: one node, whose backward is a vendor function too.
 
 Invariant: where a gradient is itself to be differentiated the composition is run again and differentiated, so that
-derivatives of every order are those of the parts.
+derivatives of every order are those of the parts. Nothing is saved that the gradient does not read: writing to it
+afterwards is no mistake.
 """
 from __future__ import annotations
 
@@ -10,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from ..._dispatch.keys import AUTOGRAD, NPU
 from ..._dispatch.state import is_grad_enabled
-from ..._tensor_base import TensorBase
+from ..._tensor_base import TensorBase, contiguous_strides
+from ..common.runtime import empty
 
 if TYPE_CHECKING:
     from .lines import Whole
@@ -22,9 +24,12 @@ def recorder(served: Whole) -> Callable[..., Any]:
 
     def forward(ctx: Any, *args: Any) -> Any:
         result, kept = served.fn(*args)
-        ctx.at = [i for i, a in enumerate(args) if isinstance(a, TensorBase)]
-        ctx.given = [None if isinstance(a, TensorBase) else a for a in args]
-        ctx.save_for_backward(*(args[i] for i in ctx.at), result, *kept)
+        ctx.at = [i for i in served.saved if isinstance(args[i], TensorBase)]
+        # Of the others only what they look like.
+        ctx.given = [None if i in ctx.at else (a._shape, a._dtype, a._device) if isinstance(a, TensorBase) else a
+                     for i, a in enumerate(args)]
+        ctx.bare = [i for i, a in enumerate(args) if isinstance(a, TensorBase) and i not in ctx.at]
+        ctx.save_for_backward(*(args[i] for i in ctx.at), *kept)
         return result
 
     def backward(ctx: Any, grad: Any) -> Any:
@@ -33,10 +38,15 @@ def recorder(served: Whole) -> Callable[..., Any]:
         for i, t in zip(ctx.at, saved[:count]):
             args[i] = t
         needs = tuple(ctx.needs_input_grad)
+        for i in ctx.bare:
+            shape, dt, dev = args[i]
+            args[i] = empty(shape, contiguous_strides(shape), dt, dev)
         if is_grad_enabled():
+            for i in ctx.bare:
+                args[i].zero_().requires_grad_(needs[i])
             return _through_parts(served, args, needs, grad)
         assert served.back is not None
-        return served.back(grad, needs, args, saved[count], saved[count + 1:])
+        return served.back(grad, needs, args, saved[count:])
 
     name = "".join(word.capitalize() for word in served.op.title().split("_"))
     kind: Any = type(Function)

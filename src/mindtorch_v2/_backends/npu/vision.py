@@ -62,7 +62,7 @@ def _sampled(input: Any, grid: Any, mode: int, padding: int, align: bool) -> Any
     return out, ()
 
 
-def _sampled_back(grad: Any, needs: Any, args: Any, result: Any, kept: Any) -> Any:
+def _sampled_back(grad: Any, needs: Any, args: Any, kept: Any) -> Any:
     input, grid, mode, padding, align = args
     of_input, of_grid = input.new_empty(input._shape), grid.new_empty(grid._shape)
     tensors = [grad, input, of_input]
