@@ -8,6 +8,7 @@ from typing import Any
 
 from .._dispatch import registry
 from .._dispatch.op import Op
+from .._dispatch.state import is_grad_enabled
 from .._dtype import int32, int64
 from .rules.formulas import narrow, wide
 from .rules.reduce import scalar_name
@@ -59,7 +60,7 @@ def _check_rows(weight: Any, indices: Any, mode: int) -> None:
 def _bag(weight: Any, indices: Any, offsets: Any, scale_grad_by_freq: bool, mode: int, sparse: bool,
          per_sample_weights: Any, include_last_offset: bool, padding_idx: int) -> Any:
     _check(weight, indices, offsets, mode, per_sample_weights, include_last_offset)
-    if sparse:
+    if sparse and weight.requires_grad and is_grad_enabled():
         raise NotImplementedError("embedding_bag: sparse gradients are not available here; use sparse=False")
     n = indices._shape[0]
     starts = offsets.to(int64)

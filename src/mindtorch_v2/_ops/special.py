@@ -233,9 +233,9 @@ def _numbered(base: str, order: tuple[int, int, int] = (0, 1, 2)) -> Any:
 
 
 def _xlog1py(self: Any, other: Any) -> Any:
-    y = other + 0 if is_tensor(other) else self * 0 + other
-    x = self if is_tensor(self) else y * 0 + self
-    x, y = wide(_as_float(x)), wide(_as_float(y))
+    x, y = (wide(_as_float(v)) if is_tensor(v) else v for v in (self, other))
+    x = x if is_tensor(x) else y.new_full(y._shape, x)
+    y = y if is_tensor(y) else x.new_full(x._shape, y)
     value = _where.call((y.isnan(), math.nan, _where.call((x == 0, 0.0, x * y.log1p()))))
     dt = XLOG1PY.infer((self, other)).dtype
     return value.to(dt)

@@ -4,6 +4,8 @@ from __future__ import annotations
 from typing import Any
 
 from ... import _native
+from ..._dtype import bool as bool_
+from ..._dtype import uint8
 from ..._ops.vision import blocks, window_of
 from ..._tensor_base import numel
 from .dense import deliver, operand, plain, target, triple, wide_dtype
@@ -21,7 +23,8 @@ def _window(size: Ints, kernel_size: Ints, dilation: Ints, padding: Ints, stride
 def _im2col(out: Any, self: Any, kernel_size: Ints, dilation: Ints, padding: Ints, stride: Ints) -> None:
     if numel(out) == 0:
         return
-    dt = wide_dtype(self._dtype)
+    # Bits are moved as bytes.
+    dt = uint8 if self._dtype is bool_ else wide_dtype(self._dtype)
     y = target(out, dt)
     images = 1 if len(self._shape) == 3 else self._shape[0]
     _native.im2col(*operand(plain(self, dt)), *operand(y), images, self._shape[-3],
