@@ -131,7 +131,8 @@ inline void parse_dense(PyObject* const* args, int64_t numel, Operand& op) {
     op.code = as_code(args[3]);
     op.itemsize = ITEMSIZE[op.code];
     const int64_t room = op.storage->nbytes / op.itemsize;
-    if (MT_UNLIKELY(offset < 0 || numel > room - offset))
+    // Where nothing is read, it may begin anywhere.
+    if (MT_UNLIKELY(offset < 0 || (numel != 0 && numel > room - offset)))
         fail(PyExc_RuntimeError, "operand reaches elements %lld..%lld of a storage of %zd bytes (item size %d)",
              (long long)offset, (long long)(offset + numel - 1), op.storage->nbytes, op.itemsize);
     op.data = op.storage->ptr + offset * op.itemsize;

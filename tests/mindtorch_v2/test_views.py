@@ -305,3 +305,10 @@ def test_gradcheck_of_views_that_repeat_elements(expression: Callable[[Any], Any
     x = torch.tensor([0.5, 1.5, -1.0, 2.0], dtype=torch.float64, requires_grad=True)
     assert autograd.gradcheck(lambda t: expression(t * t), (x,))
     assert autograd.gradgradcheck(lambda t: expression(t * t), (x,))
+
+
+def test_an_empty_view_may_begin_beyond_its_memory() -> None:
+    view = torch.zeros(0, 2).narrow(1, 1, 1)
+    assert view.storage_offset() == 1
+    assert torch.nn.functional.layer_norm(view, (1,)).shape == (0, 1)
+    assert view.softmax(1).shape == (0, 1) and view.sum().item() == 0.0

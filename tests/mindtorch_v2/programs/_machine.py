@@ -231,9 +231,10 @@ def left_to_the_library(statement: Statement, machine: Machine) -> bool:
     if statement.kind in ("atan2", "hypot") and any(dtype_name(t.dtype) == "bool" for t in tensors):
         # PyTorch's derivative negates a bool, which it refuses.
         return True
-    if machine.npu and statement.kind in ("layer_norm", "mse_loss", "var") and dtype_name(tensors[0].dtype) not in FLOATS:
-        # Refused by different parts of it.
-        return True
+    if machine.npu and statement.kind in ("layer_norm", "mse_loss", "var"):
+        if dtype_name(tensors[0].dtype) not in FLOATS:
+            # Refused by different parts of it.
+            return True
     if statement.kind == "setitem" and dtype_name(tensors[0].dtype) not in FLOATS:
         # An integer tensor then requires grad in PyTorch.
         if ask(lambda: tensors[1].requires_grad) is not False:
