@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from .._backends.common import overlap
 from .._dispatch.keys import CPU, META
 from .._dispatch.op import Op, Spec
 from .._dtype import int64, uint8
@@ -448,6 +449,7 @@ def _renorm_meta(self: Any, indices: Any, max_norm: float, norm_type: float) -> 
 _RENORM = op("embedding_renorm(Tensor self, Tensor indices, float max_norm, float norm_type) -> Tensor",
              meta=_renorm_meta, inplace=True, nondifferentiable=True, function=False, method=False)
 _RENORM.row.inplace_op.row.function = True
+_RENORM.overlap = overlap.APART
 
 
 def _one_hot(self: Any, num_classes: int) -> Any:

@@ -12,6 +12,7 @@ import pytest
 from .. import _oracle
 from .._subject import subject as torch
 from . import _infos, _own
+from .test_layouts import LAYOUTS
 
 pytestmark = pytest.mark.oracle
 
@@ -99,27 +100,38 @@ def _filled(expected: Any) -> Any:
     return _oracle.transfer(made, torch)
 
 
+@pytest.mark.parametrize("dtype", _infos.DTYPES)
 @pytest.mark.parametrize("case", _infos.covered(), ids=lambda case: case.label)
-def test_meta_agrees_with_cpu(case: _infos.Covered) -> None:
-    info = case.info
-    dtype = next((name for name in ("float32", "int64", "bool") if _infos.supported(info, name)), None)
-    if dtype is None:
+def test_meta_agrees_with_cpu(case: _infos.Covered, dtype: str) -> None:
+    """In shape, strides and dtype."""
+    if not _infos.supported(case.info, dtype):
         return
-    for sample in _infos.samples(info, dtype):
-        where = f"{case.label} meta {_infos.describe(sample)}"
-        args, kwargs = _infos.arguments(sample)
-        if _reads_data(info, args, kwargs):
+    first = dtype == next((name for name in ("float32", "int64", "bool") if _infos.supported(case.info, name)), None)
+    for sample in _infos.samples(case.info, dtype, count=_infos.SAMPLES if first else 3):
+        check_meta(case, *_infos.arguments(sample), f"{case.label} {dtype} meta {_infos.describe(sample)}")
+    for layout, change in LAYOUTS.items() if first else ():
+        if layout in _own.WRONG_LAYOUTS.get(case.row, ()):
             continue
-        mine_args, mine_kwargs = _oracle.convert_argument(args), _oracle.convert_argument(kwargs)
-        on_cpu = _infos.attempt(_infos.in_subject(info), mine_args, mine_kwargs)
-        if isinstance(on_cpu, _infos.Failure):
-            continue  # test_values reports it
-        meta_args, meta_kwargs = _to_meta(_oracle.convert_argument(args)), _to_meta(_oracle.convert_argument(kwargs))
-        on_meta = _infos.attempt(_infos.in_subject(info), meta_args, meta_kwargs)
-        assert not isinstance(on_meta, _infos.Failure), f"{where}: {on_meta}"
-        assert _layouts(on_meta) == _layouts(on_cpu), where
-        if not _names_a_device(args, kwargs):
-            assert all(item.device.type == "meta" for item in _tensors(on_meta)), where
+        for sample in _infos.samples(case.info, dtype, count=2):
+            args, kwargs = _infos.arguments(sample)
+            args = _oracle.tree_map(change, args, _oracle.is_oracle_tensor)
+            check_meta(case, args, kwargs, f"{case.label} {dtype} {layout} meta {_infos.describe(sample)}")
+
+
+def check_meta(case: _infos.Covered, args: Any, kwargs: Any, where: str) -> None:
+    if _reads_data(case.info, args, kwargs):
+        return
+    function = _infos.in_subject(case.info)
+    mine, others = ((_oracle.convert_argument(args), _oracle.convert_argument(kwargs)) for _ in range(2))
+    torch.manual_seed(0)
+    on_cpu = _infos.attempt(function, *mine)
+    if isinstance(on_cpu, _infos.Failure):
+        return  # test_values and test_layouts report it
+    on_meta = _infos.attempt(function, *map(_to_meta, others))
+    assert not isinstance(on_meta, _infos.Failure), f"{where}: {on_meta}"
+    assert _layouts(on_meta) == _layouts(on_cpu), where
+    if not _names_a_device(args, kwargs):
+        assert all(item.device.type == "meta" for item in _tensors(on_meta)), where
 
 
 def _reads_data(info: Any, args: Any, kwargs: Any) -> bool:

@@ -112,11 +112,11 @@ def compare(case: _infos.Covered, layout: str, dtype: str, count: int) -> None:
         except AssertionError:
             moved = copy.copy(sample)
             moved.input, moved.args = args[0], args[1:]
-            if dtype not in PRECISE or not _near(case, moved, actual, expected, PRECISE[dtype]):
+            if dtype not in PRECISE or not near(case, moved, actual, expected, PRECISE[dtype]):
                 raise
 
 
-def _near(case: _infos.Covered, sample: Any, actual: Any, expected: Any, precise: str) -> bool:
+def near(case: _infos.Covered, sample: Any, actual: Any, expected: Any, precise: str) -> bool:
     """Whether each result is no farther from the precise one than PyTorch's."""
     function, slack = _infos.in_oracle(case.info), _own.SENSITIVE.get(case.row, 1.0)
     if not isinstance(expected, (list, tuple)):
