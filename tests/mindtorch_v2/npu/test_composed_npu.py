@@ -150,6 +150,18 @@ def test_eigenvalues(dtype: str, half: str) -> None:
     assert torch.linalg.eigvalsh(_rows.arguments(other), UPLO=half).device.type == "npu"
 
 
+@pytest.mark.parametrize("dtype", ["float32", "complex64"])
+@pytest.mark.parametrize("shape", [(5, 3), (2, 3, 5), (4, 4), (1, 1), (0, 3)])
+def test_reflections(dtype: str, shape: tuple[int, ...]) -> None:
+    t = _oracle.load()
+    A = t.randn(shape, dtype=getattr(t, dtype), generator=t.Generator().manual_seed(8))
+    if shape == (4, 4):
+        A[1:, 0] = 0  # nothing to reflect
+    want, got = t.geqrf(A), torch.geqrf(_rows.arguments(A))
+    for mine, theirs in zip(got, want):
+        _oracle.assert_same(_rows.results(mine, "geqrf"), theirs, where="geqrf", rtol=1e-4, atol=1e-5)
+
+
 def test_a_singular_matrix_is_reported() -> None:
     A = torch.tensor([[1.0, 2.0], [2.0, 4.0]], device="npu")
     with pytest.raises(torch.linalg.LinAlgError, match="the input matrix is singular"):

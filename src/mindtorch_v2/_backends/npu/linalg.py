@@ -214,6 +214,37 @@ def _solve(outs: Any, A: Any, B: Any, left: bool, check_errors: bool) -> None:
         check_info("torch.linalg.solve", outs[3], "The solver failed because the input matrix is singular.")
 
 
+# -- reflections: column by column, as LAPACK makes them ---------------------------------------------------------------
+def _reflections(outs: Any, self: Any) -> None:
+    if not self.numel():
+        return
+    A, (m, n), factors = self.contiguous().clone(), self._shape[-2:], []
+    for j in range(min(m, n)):
+        alpha, below = A.narrow(-2, j, 1).narrow(-1, j, 1), A.narrow(-2, j + 1, m - j - 1).narrow(-1, j, 1)
+        real = alpha.real if A._dtype.is_complex else alpha
+        rest = (below.abs() ** 2).sum(-2, True)
+        size = (rest + alpha.abs() ** 2).sqrt()
+        beta = _where.call((real < 0, size, -size))
+        # A column that is reduced already is left alone.
+        done = rest == 0
+        if A._dtype.is_complex:
+            done = done.logical_and(alpha.imag == 0)
+        beta, divisor = (_where.call((done, a, b)) for a, b in ((real, beta), (real * 0 + 1, alpha - beta)))
+        tau = _where.call((done, alpha * 0, (beta - alpha) / _where.call((done, beta * 0 + 1, beta))))
+        v = below / divisor
+        if j + 1 < n:
+            row, block = (A.narrow(-1, j + 1, n - j - 1).narrow(-2, start, size_)
+                          for start, size_ in ((j, 1), (j + 1, m - j - 1)))
+            along = (row + (v.conj() * block).sum(-2, True)) * tau.conj()
+            row.sub_(along)
+            block.sub_(v * along)
+        alpha.copy_(beta)
+        below.copy_(v)
+        factors.append(tau.squeeze(-1))
+    outs[0].copy_(A)
+    outs[1].copy_(_cat.call((tuple(factors), -1)))
+
+
 # -- exponential and least squares ------------------------------------------------------------------------------------
 _SMALL = 64
 
@@ -306,4 +337,4 @@ npu("linalg_matrix_exp", parts(_exponential))
 npu("linalg_lstsq", into(_least_squares))
 npu("_linalg_eigh", into(_eigh))
 missing("linalg_eig", "the vendor has no eigenvalues of matrices that are not Hermitian")
-missing("geqrf", "the vendor gives Q itself, not the reflections it is made of")
+npu("geqrf", into(_reflections))
