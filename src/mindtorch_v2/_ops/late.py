@@ -36,6 +36,7 @@ _LISTED = {
     "linalg_composed": "inverse cholesky det slogdet matrix_exp logdet lu_solve qr triangular_solve svd pinverse "
                        "matrix_power",
     "reflections": "orgqr ormqr",
+    "counts": "poisson- binomial-",
     "hashes": "hash_tensor",
     "histograms": "histogramdd-",
     "segments": "segment_reduce- _segment_reduce-",

@@ -55,6 +55,7 @@ batch_norm  Normalizes each channel over the batch, or with given statistics.
 bilinear  A bilinear form of two inputs: `input1 @ weight @ input2 + bias`.
 binary_cross_entropy_with_logits  The binary cross entropy of logits, computed without overflow.
 bincount  How often each non-negative integer occurs.
+binomial  Draws how many of the given trials succeed with the given probabilities.
 bitwise_and  The bits that both operands have; for bool logical and.
 bitwise_left_shift  Shifts the bits of each element to the left.
 bitwise_not  Inverts the bits of each element; for bool logical not.

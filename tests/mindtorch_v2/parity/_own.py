@@ -76,7 +76,7 @@ TIES = frozenset("sort argsort msort topk kthvalue mode median nanmedian cummax 
 RANDOM_ROWS = frozenset(
     "rand randn randint rand_like randn_like randint_like randperm normal bernoulli multinomial dropout uniform "
     "exponential cauchy geometric log_normal alpha_dropout feature_dropout feature_alpha_dropout dropout2d dropout3d "
-    "rrelu".split()
+    "rrelu poisson binomial".split()
 )
 
 Sample = Callable[[Any], Any]
@@ -168,6 +168,10 @@ SAMPLES: dict[str, list[Sample]] = {
     "randn": [lambda t: tuple(t.randn(2, 3).shape)],
     "randint": [lambda t: tuple(t.randint(3, (2, 3)).shape)],
     "randperm": [lambda t: sorted(t.randperm(9).tolist())],
+    "poisson": [lambda t: (t.manual_seed(3), t.poisson(t.tensor([[0.0, 0.5, 7.0], [12.0, 100.0, 10.0]])))[1]],
+    "binomial": [
+        lambda t: (t.manual_seed(3), t.binomial(t.tensor([[0.0], [9.0], [70.0]]), t.tensor([0.2, 0.5, 0.9, 1.0])))[1]
+    ],
     "_batch_norm_with_update": [
         lambda t: aten(t, "_batch_norm_with_update", picture(t), None, None, t.zeros(2), t.ones(2), 0.1, 1e-5)[:3]
     ],
