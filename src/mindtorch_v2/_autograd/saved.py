@@ -235,7 +235,7 @@ def modified(shape: tuple[int, ...], dt: dtype, dev: device, made_by: Node | Non
 def unpacked(v: Any, node: Node) -> Any:
     """A kept value. A tensor kept as it is had version 0, which nearly all have: that saves an object for each."""
     if isinstance(v, TensorBase):
-        if v._cmeta == DETACHED:
+        if v._cmeta == DETACHED and v._grad_fn is None:
             raise RuntimeError(DETACHED_SAVED)
         vc = v._vc
         if vc is not None and vc.value != 0:

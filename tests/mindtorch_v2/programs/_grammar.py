@@ -239,10 +239,9 @@ OPERATORS: dict[str, Kind] = {
     "topk": Kind("{0}.topk(1, {p})[0]", a_dim),
     "cumprod": Kind("{0}.cumprod({p})", a_dim),
     "gather": Kind("{0}.gather({p}, torch.zeros_like({0}, dtype=torch.int64))", a_dim),
-    "index_add": Kind("{0}.index_add(0, index([0]), {1}[:1])"),
+    "index_add": Kind("{0}.index_add(0, index([0]), {0}[:1])"),
     "scatter": Kind("{0}.scatter(0, torch.zeros_like({0}, dtype=torch.int64), 0.5)"),
     "outer": Kind("torch.outer({0}.flatten(), {1}.flatten())"),
-    "einsum": Kind('torch.einsum("...i,...i->...", {0}, {1})'),
     "linear": Kind("torch.nn.functional.linear({0}, {1})"),
     # Near constants a smaller eps lets rounding grow without bounds.
     "layer_norm": Kind("torch.nn.functional.layer_norm({0}, {0}.shape[-1:], eps=0.5)"),

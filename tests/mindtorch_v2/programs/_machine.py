@@ -39,7 +39,7 @@ class Way(NamedTuple):
 
 
 CPU = Way("cpu", False)
-PRODUCTS = ("matmul", "matmul_out", "linear", "einsum")
+PRODUCTS = ("matmul", "matmul_out", "linear")
 # Statements that give a tensor another shape in place.
 RESHAPES = ("transpose_", "unsqueeze_", "squeeze_")
 

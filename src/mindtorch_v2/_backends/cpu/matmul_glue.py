@@ -18,6 +18,7 @@ from ..._dtype import dtype, float32, uint8
 from ..._ops.rules.pointwise import expand_strides
 from ..._ops.rules.reduce import scalar_name
 from ..._tensor_base import TensorBase, contiguous_strides, is_contiguous, make, numel
+from ..common.runtime import empty_spec
 from .glue import rule_of
 
 _gemm: Final[Any] = _native.gemm
@@ -222,6 +223,9 @@ class Bmm(Kernel):
         b = args[first + 1]
         assert isinstance(s, Spec) and isinstance(a, TensorBase) and isinstance(b, TensorBase)
         dt = s.dtype
+        if a._dtype is not dt and numel(a):
+            # Factors of different dtypes have no products, so there is no result either.
+            return empty_spec(s)
         refuse(self.name, dt, numel(a) * numel(b))
         beta: Any = 0
         alpha: Any = 1
