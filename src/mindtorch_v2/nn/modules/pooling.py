@@ -235,3 +235,45 @@ class AdaptiveMaxPool2d(_AdaptiveMaxPoolNd):
 
 class AdaptiveMaxPool3d(_AdaptiveMaxPoolNd):
     _rank = 3
+
+
+class _FractionalMaxPoolNd(Module):
+    _rank = 0
+    _random_samples: Tensor | None
+
+    def __init__(
+        self,
+        kernel_size: Any,
+        output_size: Any = None,
+        output_ratio: Any = None,
+        return_indices: bool = False,
+        _random_samples: Tensor | None = None,
+    ) -> None:
+        super().__init__()
+        if output_size is None and output_ratio is None:
+            raise ValueError(f"{type(self).__name__} requires specifying either an output size, or a pooling ratio")
+        if output_size is not None and output_ratio is not None:
+            raise ValueError("only one of output_size and output_ratio may be specified")
+        rank = self._rank
+        ratios = (output_ratio,) * rank if isinstance(output_ratio, float) else output_ratio
+        if ratios is not None and not all(0 < r < 1 for r in ratios):
+            raise ValueError(f"output_ratio must be between 0 and 1 (got {output_ratio})")
+        self.kernel_size = _each(kernel_size, rank)
+        self.return_indices = return_indices
+        self.register_buffer("_random_samples", _random_samples)
+        self.output_size = None if output_size is None else _each(output_size, rank)
+        self.output_ratio = ratios
+
+    def forward(self, input: Tensor) -> Any:
+        function = getattr(F, f"fractional_max_pool{self._rank}d")
+        return function(
+            input, self.kernel_size, self.output_size, self.output_ratio, self.return_indices, self._random_samples
+        )
+
+
+class FractionalMaxPool2d(_FractionalMaxPoolNd):
+    _rank = 2
+
+
+class FractionalMaxPool3d(_FractionalMaxPoolNd):
+    _rank = 3
