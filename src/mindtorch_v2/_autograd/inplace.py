@@ -256,8 +256,7 @@ class InplaceAutograd(Kernel):
             # The formulas want the value from before the write, and its history for their own derivative.
             kept = (HOT.clone.call((target, None)),) + args[1:]
         node = f.start(args, need)
-        need = node._need
-        f.keep(node, kept, need)
+        f.keep(node, kept, node._need)
         if WATCH.on:
             # What is saved of the inputs is packed before one of them is written to.
             from .observe import started

@@ -243,8 +243,9 @@ class Formulas(Derivative):
         return bits
 
     def start(self, args: tuple[Any, ...], need: i64) -> Node:
-        """A node with its edges; what it saves comes with `keep`, what it describes with `finish`. An input may require
-        grad and lead nowhere (a view made in no_grad mode of a tensor with a history): `_need` leaves it out."""
+        """A node with its edges; what it saves comes with `keep`, what it describes with `finish`. One of several
+        inputs may require grad and lead nowhere (a view made in no_grad mode of a tensor with a history): `_need`
+        leaves it out."""
         node: Node = _alloc(Node, self.cls(args))
         node._kind = OP
         node._formulas = self
@@ -254,10 +255,7 @@ class Formulas(Derivative):
         if n == 1 and self.lists == 0:
             a = args[self.first]
             if isinstance(a, TensorBase):
-                e = behind(a)
-                node._next = [e]
-                if e is None:
-                    node._need = 0
+                node._next = [behind(a)]
                 node._nrs = _ZEROS_1 if a._output_nr == 0 else [int(a._output_nr)]
                 return node
         elif n == 2 and self.lists == 0:
@@ -583,22 +581,20 @@ class AutogradKernel(Kernel):
         # First the edges: a view that lost its history says so before the operator looks at shapes.
         node = f.start(args, need)
         if WATCH.on:
-            return run_watched(f, node, op, args, keys)
+            return run_watched(f, node, need, op, args, keys)
         result = run_below(op, args, keys)
-        need = node._need
-        f.keep(node, args, need)
+        f.keep(node, args, node._need)
         f.finish(node, result, need)
         # A graph has no cycles of its own; what could close one (hooks, user data) shows the node to the collector.
         _untrack(node, node._next, node._saved)
         return result
 
 
-def run_watched(f: Formulas, node: Node, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
+def run_watched(f: Formulas, node: Node, need: i64, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
     """The same while users want more done: what is saved of the inputs is packed before the operator runs."""
     from .observe import finished, started
 
-    need = node._need
-    f.keep(node, args, need)
+    f.keep(node, args, node._need)
     started(node)
     result = run_below(op, args, keys)
     f.finish(node, result, need)

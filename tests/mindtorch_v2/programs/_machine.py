@@ -231,6 +231,12 @@ def left_to_the_library(statement: Statement, machine: Machine) -> bool:
     if statement.kind in ("atan2", "hypot") and any(dtype_name(t.dtype) == "bool" for t in tensors):
         # PyTorch's derivative negates a bool, which it refuses.
         return True
+    if statement.kind == "step" and tensors[0].dim() == 0:
+        # Whether it has a dimension, or a history, is asked first.
+        return True
+    if statement.kind == "mse_loss" and tensors[0].dtype != tensors[1].dtype:
+        # Which of the two, or a copy of it, is saved.
+        return True
     if machine.npu and statement.kind in ("layer_norm", "mse_loss", "var"):
         if dtype_name(tensors[0].dtype) not in FLOATS:
             # Refused by different parts of it.
