@@ -157,6 +157,21 @@ def gradient_of_pad(t: Any, mode: str) -> Any:
     return gradient(lambda p: t.nn.functional.pad(p, (1, 1, 1, 1, 1, 1), mode) ** 2, t.arange(16.0).view(1, 2, 2, 2, 2))
 
 
+def scaled(t: Any, name: str, rank: int, align: tuple[bool, ...]) -> Any:
+    """Resampling by factors instead of sizes."""
+    return aten(t, f"{name}.vec", t.arange(3.0**rank * 2).view(1, 2, *[3] * rank) ** 2, None, *align, (2.0,) * rank)
+
+
+def without_statistics(t: Any) -> Any:
+    """The out= form of batch normalization without running statistics."""
+    given = (picture(t), None, None, True, 0.1, 1e-5)
+    outs = [t.empty(0) for _ in range(3)]
+    if t.__name__ == "torch":
+        words = dict(zip(("out", "save_mean", "save_invstd"), outs))
+        return t.ops.aten._native_batch_norm_legit.no_stats_out(*given, **words)
+    return submodule("_dispatch.registry").get("_native_batch_norm_legit.no_stats_out").call((*given, *outs))
+
+
 # Row name to calls that run in either library and give something to compare.
 SAMPLES: dict[str, list[Sample]] = {
     "empty": [lambda t: tuple(t.empty(2, 3).shape), lambda t: t.empty((2, 3), dtype=t.int32).dtype],
@@ -175,6 +190,19 @@ SAMPLES: dict[str, list[Sample]] = {
     "_batch_norm_with_update": [
         lambda t: aten(t, "_batch_norm_with_update", picture(t), None, None, t.zeros(2), t.ones(2), 0.1, 1e-5)[:3]
     ],
+    "_native_batch_norm_legit": [
+        lambda t: aten(t, "_native_batch_norm_legit.no_stats", picture(t), None, None, True, 0.1, 1e-5),
+        without_statistics,
+    ],
+    **{
+        f"_upsample_{mode}": [
+            lambda t, mode=mode, rank=rank, align=align: scaled(t, f"_upsample_{mode}", rank, align)
+        ]
+        for mode, rank, align in (
+            ("nearest_exact1d", 1, ()), ("nearest_exact2d", 2, ()), ("nearest_exact3d", 3, ()),
+            ("bilinear2d_aa", 2, (False,)), ("bicubic2d_aa", 2, (False,)),
+        )
+    },
     "_safe_softmax": [
         lambda t: aten(t, "_safe_softmax", t.tensor([[1.0, float("-inf")], [float("-inf"), float("-inf")]]), 1),
         lambda t: gradient(lambda at: aten(t, "_safe_softmax", at, 0) * x(t), y(t)),
@@ -356,7 +384,8 @@ SAMPLES: dict[str, list[Sample]] = {
         f"upsample_{mode}": [
             lambda t, mode=mode, rank=rank, align=align: aten(
                 t, f"upsample_{mode}", t.arange(3.0**rank * 2).view(1, 2, *[3] * rank) ** 2, (5,) * rank, *align
-            )
+            ),
+            lambda t, mode=mode, rank=rank, align=align: scaled(t, f"upsample_{mode}", rank, align),
         ]
         for mode, rank, align in (
             ("nearest1d", 1, ()), ("nearest2d", 2, ()), ("nearest3d", 3, ()), ("linear1d", 1, (False,)),
