@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .._dispatch.op import Op
-from .._tensor_base import TensorBase
+from .._tensor_base import TensorBase, numel
 from .rules.targets import AS_IS, CAST, TURNED, Target
 
 # One for all results, one for each, or what depends on the arguments.
@@ -89,6 +89,12 @@ def _inverse_fft(name: str) -> Callable[..., Target]:
     return lambda self, *rest: either if self._dtype.is_complex else real
 
 
+def _bernoulli(self: Any, *rest: Any) -> Target:
+    # The kernel refuses, and is not asked where nothing is drawn.
+    return Target("real" if numel(self) else "any", "\"bernoulli_tensor_cpu_self_\" not implemented for '{got}'",
+                  error=NotImplementedError, quiet=True)
+
+
 def _mode(self: Any, dim: int, keepdim: bool) -> tuple[Target, ...]:
     # The reduced dimension is put back before the targets are resized, and taken away again.
     shown = AS_IS if keepdim else dim % max(len(self._shape), 1)
@@ -132,7 +138,8 @@ TABLE: dict[str, Entry] = {
     **dict.fromkeys("cat stack _chunk_cat".split(), JOINED),
     **dict.fromkeys("complex polar".split(), PARTS),
     "multinomial": Target("same", "multinomial expects Long tensor out, got: {got}", quiet=True),
-    "bernoulli": Target(quiet=True),
+    "bernoulli": _bernoulli,
+    "normal": Target("inexact", "\"normal_kernel_cpu\" not implemented for '{got}'", error=NotImplementedError),
     **dict.fromkeys("nansum nanmean".split(), NANSUM),
     **dict.fromkeys("max min".split(), EXTREME),
     **dict.fromkeys("max.other min.other".split(), CAST),

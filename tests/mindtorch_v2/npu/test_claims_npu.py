@@ -10,12 +10,10 @@ from typing import Any
 
 import pytest
 
-from .. import _oracle
 from .._subject import mindtorch_only
 from ..parity import _claims
 from ..parity._forms import Forms
-from ..parity._targets import INPUTS, TARGETS, check_input, check_target
-from ..parity.test_forms import with_out
+from ..parity._targets import INPUTS, TARGETS, cases, check_input, check_target
 from ..parity.test_row_forms import rows
 from ._place import NPU
 
@@ -40,12 +38,12 @@ def test_forms_agree(name: str) -> None:
 
 
 @pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("case", with_out() if _oracle.available() else (), ids=lambda case: case.label)
+@pytest.mark.parametrize("case", cases(), ids=lambda case: case.label)
 def test_target(case: Any, target: str) -> None:
     check_target(case, target, NPU)
 
 
 @pytest.mark.parametrize("which", INPUTS)
-@pytest.mark.parametrize("case", with_out() if _oracle.available() else (), ids=lambda case: case.label)
+@pytest.mark.parametrize("case", cases(), ids=lambda case: case.label)
 def test_the_target_is_an_input(case: Any, which: str) -> None:
     check_input(case, which, NPU)

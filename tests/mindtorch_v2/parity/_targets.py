@@ -16,6 +16,11 @@ from . import _calls, _infos, _own
 from ._place import CPU, Place
 
 
+def cases() -> list[_infos.Covered]:
+    """Every operator with an out= form; of those that draw random numbers all but the values is compared."""
+    return [case for case in _infos.covered() if case.info.supports_out and case.row not in _own.NO_OUT]
+
+
 def larger(t: Any) -> Any:
     """Has elements, and another shape."""
     return t.new_ones((*t.shape, 2))

@@ -8,19 +8,18 @@ from __future__ import annotations
 import pytest
 
 from . import _infos
-from ._targets import INPUTS, TARGETS, check_input, check_target
-from .test_forms import with_out
+from ._targets import INPUTS, TARGETS, cases, check_input, check_target
 
 pytestmark = pytest.mark.oracle
 
 
 @pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("case", with_out(), ids=lambda case: case.label)
+@pytest.mark.parametrize("case", cases(), ids=lambda case: case.label)
 def test_target(case: _infos.Covered, target: str) -> None:
     check_target(case, target)
 
 
 @pytest.mark.parametrize("which", INPUTS)
-@pytest.mark.parametrize("case", with_out(), ids=lambda case: case.label)
+@pytest.mark.parametrize("case", cases(), ids=lambda case: case.label)
 def test_the_target_is_an_input(case: _infos.Covered, which: str) -> None:
     check_input(case, which)

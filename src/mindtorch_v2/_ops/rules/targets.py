@@ -35,9 +35,10 @@ def tensor_type(dt: dtype) -> str:
 class Target:
     """One result's `out=`: which dtypes it may have beside the result's own, and what is said of others.
 
-    accepts: "cast", what the result can be cast to; "same", none; "float", "inexact", "complex", those kinds; "byte",
-    uint8. In `text`, {want} and {got} are PyTorch's names of the dtypes, {c_want} and {c_got} its names of C++ types,
-    {t_want} and {t_got} those of tensor types.
+    accepts: "cast", what the result can be cast to; "same", none; "any", all; "float", "inexact", "complex", "real",
+    those kinds; "byte", uint8.
+    In `text`, {want} and {got} are PyTorch's names of the dtypes, {c_want} and {c_got} its names of C++ types, {t_want}
+    and {t_got} those of tensor types.
     on_complex: the words for a complex one, where they differ.
     quiet: it is resized without a warning. last: it is resized after the others.
     shown: the warning shows shapes with the last two dimensions exchanged (TURNED), or with one more of size 1 there.
@@ -74,9 +75,9 @@ class Target:
             return got.is_floating_point if want.is_floating_point else can_cast(want, got)
         if kind == "inexact":
             return got.is_floating_point or got.is_complex
-        if kind == "complex":
-            return got.is_complex
-        return kind == "byte" and got.name == "uint8"
+        if kind == "complex" or kind == "real":
+            return got.is_complex == (kind == "complex")
+        return kind == "any" or (kind == "byte" and got.name == "uint8")
 
     def strides(self, shape: tuple[int, ...], given: tuple[int, ...], full: bool) -> tuple[int, ...]:
         """Those of a target resized to `shape`, where the result has `given` ones; `full`: it had elements."""
