@@ -212,10 +212,11 @@ class OutKernel(Kernel):
             if op.name in _OVERLAP_FIRST:
                 check_no_internal_overlap(outs[0])
         targets = targets_of(op, plain)
-        check_targets(targets, [specs] if isinstance(specs, Spec) else specs, outs)
         if isinstance(specs, Spec):
             out = outs[0]
             assert isinstance(out, TensorBase)
+            if out._dtype is not specs.dtype:
+                targets[0].check(specs.dtype, out._dtype)
             check_out(out, plain)
             check_resize(out, specs, plain)
             if targets[0].apart:
@@ -225,6 +226,7 @@ class OutKernel(Kernel):
                 copy_same_device(out, kernel.run(func, plain, keys & BACKENDS))
             bump(out)
             return out
+        check_targets(targets, specs, outs)
         for i, s in enumerate(specs):
             check_no_internal_overlap(outs[i])
             check_resize(outs[i], s, plain)
@@ -335,7 +337,7 @@ def spec_of(t: TensorBase, target: Target) -> Spec:
 def fit_all(outs: tuple[Any, ...], specs: list[Spec], targets: tuple[Target, ...]) -> None:
     for last in (False, True):
         for i, s in enumerate(specs):
-            if targets[i].last is last:
+            if targets[i].last == last:
                 fit(outs[i], s, targets[i])
 
 
