@@ -168,7 +168,7 @@ def plain(text: str) -> str:
     text = re.sub(r",? but expected one of:.*", "", text, flags=re.DOTALL)
     # Which of several views made a value that was written since is a matter of who asked first.
     text = re.sub(r", which is output \d+ of [\w:]+", "", text)
-    text = re.sub(r"\[NPU(\w+)Type", r"[torch.\1Tensor", text)
+    text = re.sub(r"\[(?:NPU|CPU)(\w+)Type", r"[torch.\1Tensor", text)
     return re.sub(r"0x[0-9a-f]+", "0x0", text).replace("mindtorch_v2", "torch")
 
 
