@@ -395,8 +395,8 @@ SAMPLES: dict[str, list[Sample]] = {
 }
 
 # Rows in which rounding is magnified, so that two good results differ: how much farther than PyTorch's from the precise
-# result ours may be. Attention takes exponentials of large scores.
-SENSITIVE: dict[str, float] = {"scaled_dot_product_attention": 4.0}
+# result ours may be. Attention takes exponentials of scores near 100, whose last bit is 8e-6: each errs by as much.
+SENSITIVE: dict[str, float] = {"scaled_dot_product_attention": 2.0}
 
 # Rows that need no samples of their own, with the reason.
 REASONS: dict[str, str] = {}
