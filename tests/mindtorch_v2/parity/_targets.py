@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import _oracle
+from .._subject import IS_ORACLE
 from .._subject import subject as torch
 from . import _calls, _infos, _own
 from ._place import CPU, Place
@@ -101,7 +102,9 @@ def check_target(case: _infos.Covered, target: str, place: Place = CPU) -> None:
         targets = _calls.tensors(my_kwargs["out"], torch.Tensor)
         if isinstance(expected, _infos.Failure):
             _infos.refused_alike(actual, expected, where)
-            _oracle.assert_same([place.fetch(whole(t)) for t in targets], before, where=f"{where}, after the failure")
+            if not IS_ORACLE:  # PyTorch's mean has written its sum by then
+                left = [place.fetch(whole(t)) for t in targets]
+                _oracle.assert_same(left, before, where=f"{where}, after the failure")
             continue
         assert not isinstance(actual, _infos.Failure), f"{where}: {actual}"
         assert my_said == said, f"{where}: {my_said}, expected {said}"

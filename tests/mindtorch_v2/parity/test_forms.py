@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from .. import _oracle
+from .._subject import IS_ORACLE
 from .._subject import subject as torch
 from . import _infos, _own
 from .test_layouts import LAYOUTS
@@ -109,7 +110,8 @@ def test_meta_agrees_with_cpu(case: _infos.Covered, dtype: str) -> None:
     first = dtype == next((name for name in ("float32", "int64", "bool") if _infos.supported(case.info, name)), None)
     for sample in _infos.samples(case.info, dtype, count=_infos.SAMPLES if first else 3):
         check_meta(case, *_infos.arguments(sample), f"{case.label} {dtype} meta {_infos.describe(sample)}")
-    for layout, change in LAYOUTS.items() if first else ():
+    # PyTorch's own meta device forgets strides here and there.
+    for layout, change in LAYOUTS.items() if first and not IS_ORACLE else ():
         if layout in _own.WRONG_LAYOUTS.get(case.row, ()):
             continue
         for sample in _infos.samples(case.info, dtype, count=2):
