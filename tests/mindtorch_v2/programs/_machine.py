@@ -210,6 +210,9 @@ def left_to_the_library(statement: Statement, machine: Machine) -> bool:
         # Where it is not recorded, whether a gradient of the old shape still fits depends on strides.
         if statement.mode == "no_grad" or ask(lambda: tensors[0].is_leaf) is True:
             return True
+        if tensors[0].retains_grad:
+            # PyTorch then forgets to.
+            return True
     if statement.kind in ("scaling", "recording") and statement.operands[0] in machine.reshaped:
         # PyTorch puts a second hook to the first one, on the node that the tensor had before.
         return True
@@ -264,8 +267,9 @@ def left_to_the_library(statement: Statement, machine: Machine) -> bool:
         # Where `out` grows, it grows over elements that are still to be read.
         return True
     if expanded(target):
-        # An error for most, and here; PyTorch's index_fill_ and tril_ write all the same.
-        if statement.kind in ("index_fill_", "tril_") or others:
+        # An error for most, and here; PyTorch's index_fill_ and tril_ write all the same, its cumsum_ asks for the
+        # dimension first.
+        if statement.kind in ("index_fill_", "tril_", "cumsum_") or others:
             return True
         return any(t is target for t in [*tensors[:place], *tensors[place + 1 :]])
     if len(addresses(target)) < target.numel():
