@@ -223,10 +223,10 @@ def _var_backward(g: Any, self: Any, dim: Any, correction: Any, keepdim: bool) -
     freedom = _freedom(self._shape, dim, correction)
     centred = self - self.mean(dim or None, True)
     g = restore(g, self._shape, dim, keepdim)
-    if freedom <= 0:
-        # The same 0/0 or x/0 for every element of the slice.
-        return g * (centred == 0).to(g.dtype).mul(-_inf).add(_inf)
-    return g * (2.0 / freedom) * centred
+    if freedom <= 0 and (not dim or not self._shape):
+        # The same 0/0 or x/0 for every element.
+        return g * registry.get("where").call((centred == 0, float("nan"), _inf)).to(g.dtype)
+    return g * (2.0 / freedom if freedom else _inf) * centred
 
 
 def _std_backward(g: Any, self: Any, result: Any, dim: Any, correction: Any, keepdim: bool) -> Any:

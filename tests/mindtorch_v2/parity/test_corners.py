@@ -104,3 +104,16 @@ def test_norms_of_matrices_without_elements() -> None:
         where = f"{shape} {order} {keep}"
         compare(functools.partial(matrix_norm, shape, order, keep), where)
         compare(functools.partial(norm, shape, order, keep), where)
+
+
+@pytest.mark.parametrize("name", ["var", "std"])
+@pytest.mark.parametrize("shape", [(0, 2), (1, 2), (2, 2)])
+@pytest.mark.parametrize("correction", [0, 1, 2, 5])
+def test_gradients_of_variances_without_freedom(name: str, shape: Any, correction: int, oracle: Any) -> None:
+    for dim in (None, 0, 1, (0, 1)):
+        seen = []
+        for lib in (subject, oracle):
+            x = lib.arange(1.0, 1 + shape[0] * shape[1]).reshape(shape).requires_grad_()
+            getattr(x, name)(dim, correction=correction).sum().backward(create_graph=True)
+            seen.append((str(x.grad.tolist()), x.grad.requires_grad))
+        assert seen[0] == seen[1], dim
