@@ -217,8 +217,8 @@ def left_to_the_library(statement: Statement, machine: Machine) -> bool:
         # PyTorch puts a second hook to the first one, on the node that the tensor had before.
         return True
     if statement.kind in PRODUCTS and any(dtype_name(t.dtype) == "bool" for t in tensors):
-        # A CPU has no products of bools; on an NPU they are sums. Whether `out` fits is asked before or after.
-        if machine.npu or statement.kind == "matmul_out":
+        # A CPU has no products of bools; on an NPU they are sums. What else is wrong is asked before or after.
+        if machine.npu or statement.kind != "matmul":
             return True
     if statement.kind == "matmul_out" and (tensors[0].dim(), tensors[1].dim()) != (2, 2):
         # How often `out` is written depends on how the product is folded into one of matrices.
