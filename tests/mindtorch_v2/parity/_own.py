@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .._subject import submodule
+from .._subject import IS_ORACLE, submodule
+
+COMPILED = not IS_ORACLE and not str(submodule("_tensor_base").__file__).endswith(".py")
 
 # Rows whose OpInfo has another name.
 INFO_NAMES: dict[str, str] = {
@@ -418,6 +420,8 @@ OTHER_NODE_NAMES: dict[str, str] = {
         "PyTorch differentiates it as a whole; here it is made of other operators, and its node is the last one's",
     ),
     "_native_batch_norm_legit": "the node of `native_batch_norm`, which it is",
+    # A method of a compiled class called by its name goes through CPython's slot, which serves both sides.
+    **({"__rsub__": "`a.__rsub__(b)` of tensors is `b - a`"} if COMPILED else {}),
     **dict.fromkeys(
         """special.ndtr trapezoid trapz cumulative_trapezoid nn.functional.linear_cross_entropy
         nn.functional.linear_cross_entropy-chunked""".split(),
