@@ -234,8 +234,8 @@ def left_to_the_library(statement: Statement, machine: Machine) -> bool:
     if statement.kind in ("atan2", "hypot") and any(dtype_name(t.dtype) == "bool" for t in tensors):
         # PyTorch's derivative negates a bool, which it refuses.
         return True
-    if statement.kind == "step" and tensors[0].dim() == 0:
-        # Whether it has a dimension, or a history, is asked first.
+    if statement.kind in ("step", "index_add") and tensors[0].dim() == 0:
+        # Whether it has a dimension to slice, or a history, is asked first.
         return True
     if statement.kind == "mse_loss" and tensors[0].dtype != tensors[1].dtype:
         # Which of the two, or a copy of it, is saved.
