@@ -234,6 +234,9 @@ def left_to_the_library(statement: Statement, machine: Machine) -> bool:
     if statement.kind in ("atan2", "hypot") and any(dtype_name(t.dtype) == "bool" for t in tensors):
         # PyTorch's derivative negates a bool, which it refuses.
         return True
+    if statement.kind in ("topk", "sort") and len(set(values(tensors[0]))) < tensors[0].numel():
+        # Which of equal elements comes first, and gets the gradient, is free.
+        return True
     if statement.kind in ("step", "index_add") and tensors[0].dim() == 0:
         # Whether it has a dimension to slice, or a history, is asked first.
         return True
