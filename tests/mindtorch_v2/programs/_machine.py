@@ -260,8 +260,8 @@ def left_to_the_library(statement: Statement, machine: Machine) -> bool:
             # What PyTorch says when a gradient arrives at a tensor that was resized depends on its history and strides.
             return True
     others = [t for t in tensors if t is not target and shared(t, target)]
-    if machine.npu and statement.kind == "setitem" and others and tensors[1].dim() == 0:
-        # A CPU fills with one element, an NPU copies it, which may not overlap.
+    if statement.kind == "setitem" and others:
+        # The part that is written may meet what is read; with one element a CPU fills, while an NPU copies.
         return True
     if statement.kind in ("sum_out", "matmul_out", "cat_out", "setitem_rows"):
         # These write their result before they have read all of their inputs.
