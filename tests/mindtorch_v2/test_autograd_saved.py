@@ -141,6 +141,16 @@ def numbers_copied_into_a_view_made_in_no_grad_mode(lib: Any) -> Any:
 
 
 @case
+def retain_grad_twice_around_a_lost_history(lib: Any) -> Any:
+    x = computed(lib, 2, 2)
+    row = x.unbind()[0]
+    row.retain_grad()
+    x[::2].mul_(2)
+    row.retain_grad()
+    return row.retains_grad
+
+
+@case
 def nothing_read_leaves_zeros_without_a_history(lib: Any) -> Any:
     leaf = lib.ones(2, 3, requires_grad=True)
     x = leaf * 1
@@ -172,7 +182,7 @@ def test_the_alphabet_decides_which_input_is_named() -> None:
 
 ALLOWED = """a_result_detached_in_place saved_after_it_was_detached a_leaf_detached_in_place
     lerp_by_a_number_keeps_nothing a_factor_that_leads_nowhere integers_copied_into_a_view_made_in_no_grad_mode
-    nothing_read_leaves_zeros_without_a_history""".split()
+    nothing_read_leaves_zeros_without_a_history retain_grad_twice_around_a_lost_history""".split()
 
 
 @pytest.mark.parametrize("name", ALLOWED)

@@ -111,8 +111,8 @@ def retain_grad(t: TensorBase) -> None:
     """`Tensor.retain_grad`: keep `.grad` of a computed tensor; nothing to do for a leaf."""
     if not requires_grad(t):
         raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
-    if t._grad_fn is None:
-        # A leaf, and a view made without recording, whatever was written to its base since.
+    if t._grad_fn is None or retains_grad(t):
+        # A leaf, a view made without recording, and what was asked before, whatever was written to its base since.
         return
     node = grad_fn_of(t)
     if node is None:
