@@ -345,9 +345,15 @@ _polygamma: Op = op("polygamma(int n, Tensor self) -> Tensor", meta=_polygamma_m
 op("polygamma.method(Tensor self, int n) -> Tensor", meta=lambda self, n: _polygamma_meta(n, self), inplace=True,
    kernel=lambda self, n: _polygamma.call((n, self)), function=False, node="PolygammaBackward0",
    grad=dict(self=lambda g, self, n: g * _polygamma.call((n + 1, self))))
+def _per_square(self: Any, other: Any) -> Any:
+    """One over the square of the distance from the origin, where PyTorch's derivative is zero."""
+    square = self * self + other * other
+    return square.reciprocal().masked_fill(square == 0, 0)
+
+
 op("atan2(Tensor self, Tensor other) -> Tensor", meta=only(FLOATS, "atan2_cpu", kind="float"), inplace=True, out=True,
-   grad=dict(self=lambda g, self, other: g * other * (self * self + other * other).reciprocal(),
-             other=lambda g, self, other: -g * self * (self * self + other * other).reciprocal()))
+   grad=dict(self=lambda g, self, other: g * other * _per_square(self, other),
+             other=lambda g, self, other: -g * self * _per_square(self, other)))
 alias("arctan2", "atan2")
 op("hypot(Tensor self, Tensor other) -> Tensor", meta=only(FLOATS, "hypot_cpu"), inplace=True, out=True,
    grad=dict(self=lambda g, self, result: g * (self / result), other=lambda g, other, result: g * (other / result)))

@@ -117,3 +117,13 @@ def test_gradients_of_variances_without_freedom(name: str, shape: Any, correctio
             getattr(x, name)(dim, correction=correction).sum().backward(create_graph=True)
             seen.append((str(x.grad.tolist()), x.grad.requires_grad))
         assert seen[0] == seen[1], dim
+
+
+def test_the_derivative_of_atan2_at_the_origin(oracle: Any) -> None:
+    seen = []
+    for lib in (subject, oracle):
+        a, b = lib.zeros(2, requires_grad=True), lib.tensor([0.0, 1.0], requires_grad=True)
+        first = lib.autograd.grad(lib.atan2(a, b).sum(), [a, b], create_graph=True)
+        second = lib.autograd.grad((first[0] + first[1]).sum(), [a, b])
+        seen.append(str([g.tolist() for g in (*first, *second)]))
+    assert seen[0] == seen[1]

@@ -254,7 +254,8 @@ OPERATORS: dict[str, Kind] = {
     "tile": Kind("{0}.tile(2)"),
     "repeat_interleave": Kind("{0}.repeat_interleave(2)"),
     "diag_embed": Kind("{0}.diag_embed()"),
-    "atan2": Kind("torch.atan2({0}, {1})"),
+    # Away from the origin, around which derivatives grow without bounds.
+    "atan2": Kind("torch.atan2({0}, {1} + 2)"),
     "hypot": Kind("torch.hypot({0}, {1} + 2)"),
     "round": Kind("{0}.round()"),
     "remainder": Kind("{0} % 2"),
