@@ -355,7 +355,9 @@ class Lockstep:
             # How much memory a result has beside its elements is no rule.
             return
         self.ran.append(statement)
-        self.rough = self.roughest(statement.operands)
+        # A gradient has come through all that the program did.
+        behind = self.reference.pool if statement.kind in ENDS or statement.kind in MARKS else statement.operands
+        self.rough = self.roughest(behind)
         before = self.written(statement)
         expected = self.reference.run(statement)
         if expected[0] == "error":
