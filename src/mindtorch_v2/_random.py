@@ -295,6 +295,11 @@ def randperm(n: int, *, generator: Any = None, out: Any = None, dtype: Any = Non
     return _made(_rows.RANDPERM, args, out, requires_grad)
 
 
+def _drawn(draw: Any, t: Any, fname: str, generator: Any, requires_grad: bool) -> Any:
+    """The rows of the `_like` functions have no generator; the in-place ones do."""
+    return _finish(draw((t, 0.0, 1.0, _generator(fname, generator))), requires_grad)
+
+
 def rand_like(input: Any, *, generator: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
               pin_memory: Any = False, requires_grad: bool = False, memory_format: Any = None, **unknown: Any) -> Any:
     """`rand` with the shape and layout of `input`."""
@@ -303,7 +308,7 @@ def rand_like(input: Any, *, generator: Any = None, dtype: Any = None, layout: A
     if generator is not None:
         t = empty_like(input, dtype=dtype, layout=layout, device=device, pin_memory=pin_memory,
                        memory_format=memory_format)
-        return _finish(_uniform_((t, 0.0, 1.0, _generator("rand_like", generator))), requires_grad)
+        return _drawn(_uniform_, t, "rand_like", generator, requires_grad)
     return _like(_rows.RAND_LIKE, (input,), dtype, layout, device, pin_memory, memory_format, requires_grad)
 
 
@@ -315,7 +320,7 @@ def randn_like(input: Any, *, generator: Any = None, dtype: Any = None, layout: 
     if generator is not None:
         t = empty_like(input, dtype=dtype, layout=layout, device=device, pin_memory=pin_memory,
                        memory_format=memory_format)
-        return _finish(_normal_((t, 0.0, 1.0, _generator("randn_like", generator))), requires_grad)
+        return _drawn(_normal_, t, "randn_like", generator, requires_grad)
     return _like(_rows.RANDN_LIKE, (input,), dtype, layout, device, pin_memory, memory_format, requires_grad)
 
 

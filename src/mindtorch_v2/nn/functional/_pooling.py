@@ -182,6 +182,7 @@ def fractional_max_pool2d_with_indices(
     return_indices: bool = False,
     _random_samples: Tensor | None = None,
 ) -> Any:
+    """The indices come in any case: PyTorch's signature has `return_indices`, and its function does not ask it."""
     return _fractional(2, input, kernel_size, output_size, output_ratio, True, _random_samples)
 
 
@@ -193,6 +194,7 @@ def fractional_max_pool3d_with_indices(
     return_indices: bool = False,
     _random_samples: Tensor | None = None,
 ) -> Any:
+    """The indices come in any case: PyTorch's signature has `return_indices`, and its function does not ask it."""
     return _fractional(3, input, kernel_size, output_size, output_ratio, True, _random_samples)
 
 
