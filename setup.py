@@ -48,7 +48,7 @@ COMPILED = (
     "_nested.py",
     "_ops/rules/*.py",
     "_backends/common/*.py",
-    "_backends/cpu/*glue.py",
+    "_backends/cpu/kernels/*.py",
     "_backends/npu/allocator.py",
     "_backends/npu/creation.py",
     "_backends/npu/entry.py",
@@ -75,7 +75,7 @@ def build_emulator(folder: Path) -> None:
 def write_stubs(folder: Path) -> None:
     """What editors and type checkers know of operators: asked of the package that was just built."""
     environment = {**os.environ, "PYTHONPATH": str(folder.parent.resolve())}
-    subprocess.run([sys.executable, "-m", f"{PACKAGE}._ops.stubs", str(folder)], check=True, env=environment)
+    subprocess.run([sys.executable, "-m", f"{PACKAGE}._api.stubs", str(folder)], check=True, env=environment)
 
 
 def native_module() -> Extension:

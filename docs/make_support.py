@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import mindtorch_v2 as torch
+from mindtorch_v2._api import lazy_tables
 from mindtorch_v2._autograd.record import Formulas
 from mindtorch_v2._backends.common.kernels import derived
 from mindtorch_v2._backends.npu import kernels, lines, load, table
@@ -21,7 +22,6 @@ from mindtorch_v2._dispatch import registry
 from mindtorch_v2._dispatch.keys import CPU, META, NPU
 from mindtorch_v2._dispatch.op import Op, Spec
 from mindtorch_v2._dtype import dtype
-from mindtorch_v2._ops import late
 
 TARGET = Path(__file__).with_name("support.md")
 SHORT = {
@@ -150,7 +150,7 @@ def line(op: Op) -> str:
 
 
 def rows() -> list[Op]:
-    late.load_all()
+    lazy_tables.load_all()
     load.load_kernels()
     return [op for op in registry.ops() if op.row is not None and op.row.kind not in ("inplace", "out")]
 

@@ -10,11 +10,14 @@ from typing import Any as _Any
 
 from . import _C as _C
 from . import _attach
+from ._api import lazy_tables as _late
+from ._api import load as _load
+from ._api import public as _public
 from ._autograd.record import NO_DERIVATIVE as _NO_DERIVATIVE
 from ._backends import meta as _meta  # noqa: F401 (registers the device)
 from ._backends.common import kernels as _kernels
-from ._backends.cpu import glue as _glue  # noqa: F401 (registers the device)
 from ._backends.cpu import load as _cpu_load
+from ._backends.cpu.kernels import base as _cpu  # noqa: F401 (registers the device)
 from ._backends.npu import is_available as _npu_is_available  # noqa: F401 (registers the device)
 from ._creation import *  # noqa: F403
 from ._device import device as device
@@ -29,9 +32,6 @@ from ._finfo import iinfo as iinfo
 from ._layout import *  # noqa: F403
 from ._native import get_num_threads as get_num_threads
 from ._native import set_num_threads as set_num_threads
-from ._ops import late as _late
-from ._ops import load as _load
-from ._ops import public as _public
 from ._overrides import OVERRIDER as _OVERRIDER
 from ._overrides import TORCH_DISPATCHER as _TORCH_DISPATCHER
 from ._size import Size as Size
@@ -61,8 +61,9 @@ _LAZY = {
     "tensordot": "functional", "unique": "functional", "unique_consecutive": "functional",
     "block_diag": "functional", "cartesian_prod": "functional", "chain_matmul": "functional", "gradient": "functional",
     "unravel_index": "functional", "lu": "functional", "stft": "functional", "istft": "functional",
-    "empty_permuted": "functional", "svd_lowrank": "_lowrank", "pca_lowrank": "_lowrank", "resize_as_": "_ops.metadata",
-    "as_strided_": "_ops.metadata", "detach_": "_ops.metadata", "index_put_": "_types",
+    "empty_permuted": "functional", "svd_lowrank": "_lowrank", "pca_lowrank": "_lowrank",
+    "resize_as_": "_ops.inplace_views",
+    "as_strided_": "_ops.inplace_views", "detach_": "_ops.inplace_views", "index_put_": "_types",
     "OutOfMemoryError": "_backends.npu.errors", "ops": "_operators",
 }
 _SUBMODULES = (

@@ -23,9 +23,9 @@ def functions() -> dict[str, Callable[..., Any]]:
 def attach(cls: type) -> None:
     """Give the Tensor class its methods and properties."""
     from . import _methods, _random
-    from ._ops import metadata, view
+    from ._ops import inplace_views, view
 
-    for methods in (_methods.METHODS, view.METHODS, metadata.METHODS, _random.METHODS):
+    for methods in (_methods.METHODS, view.METHODS, inplace_views.METHODS, _random.METHODS):
         for name, fn in methods.items():
             if name not in cls.__dict__:
                 setattr(cls, name, fn)

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from ._api import overloads as _names
 from ._dispatch import registry
 from ._dispatch.binding import bind
 from ._dispatch.op import Op
 from ._dispatch.schema import Arg, Schema
-from ._ops import overloads as _names
 from ._tensor_base import TensorBase
 
 # Operators that users defined, by namespace and then by name with overload.
@@ -264,13 +264,13 @@ class OpNamespace:
 
 def _rows(key: str) -> dict[str, Op]:
     """The overloads of PyTorch's operator `key` that rows serve, the one for tensors first."""
-    from ._ops import late
+    from ._api import lazy_tables
 
     base = _names.row_base(key)
     if base not in registry.OPS:
-        table = late.FUNCTIONS.get(base) or late.METHODS.get(base) or late.NAMESPACES.get(base)
+        table = lazy_tables.FUNCTIONS.get(base) or lazy_tables.METHODS.get(base) or lazy_tables.NAMESPACES.get(base)
         if table is not None:
-            late.load(table)
+            lazy_tables.load(table)
     found: dict[str, Op] = {}
     for op in [o for n, o in registry.OPS.items() if _names.base_of(n) == key and o.row is not None]:
         for name in _names.names_of(op):

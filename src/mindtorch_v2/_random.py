@@ -10,7 +10,7 @@ from typing import Any
 
 from . import _native
 from ._backends.common.kernels import resize
-from ._backends.cpu.random_glue import DEFAULT
+from ._backends.cpu.kernels.random import DEFAULT
 from ._creation import (
     _device_arg,
     _dtype_arg,

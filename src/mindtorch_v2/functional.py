@@ -7,11 +7,11 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
+from ._api import lazy_tables
 from ._dispatch import registry
 from ._dispatch.binding import need
 from ._dispatch.op import plain_name
 from ._dtype import int64
-from ._ops import late
 from ._ops.rules.base import wrap_dims
 from ._ops.view import only_tensors
 from ._size import Size
@@ -267,7 +267,7 @@ def broadcast_shapes(*shapes: Any) -> Size:
 def unique(input: Any, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False,
            dim: int | None = None) -> Any:
     """The distinct elements, or slices along `dim`, in order; with the place of each element and how often they are."""
-    late.load("search")
+    lazy_tables.load("search")
     _bools("_unique2" if dim is None else "unique_dim", sorted=sorted, return_inverse=return_inverse,
            return_counts=return_counts)
     if dim is None:
@@ -281,7 +281,7 @@ def unique(input: Any, sorted: bool = True, return_inverse: bool = False, return
 def unique_consecutive(input: Any, return_inverse: bool = False, return_counts: bool = False,
                        dim: int | None = None) -> Any:
     """The first of every run of equal elements, or slices along `dim`."""
-    late.load("search")
+    lazy_tables.load("search")
     _bools("unique_consecutive", return_inverse=return_inverse, return_counts=return_counts)
     dim = None if dim is None else need("unique_consecutive", _DIM, 0, dim)
     row = registry.get("_unique_consecutive")
@@ -345,7 +345,7 @@ def cartesian_prod(*tensors: Any) -> Any:
 
 def chain_matmul(*matrices: Any, out: Any = None) -> Any:
     """The product of matrices, in the cheapest order."""
-    late.load("linalg_composed")
+    lazy_tables.load("linalg_composed")
     row = registry.get("chain_matmul")
     items = tuple(matrices[0]) if len(matrices) == 1 and isinstance(matrices[0], (list, tuple)) else matrices
     return row.call((items,)) if out is None else row.row.out_op.call((items, out))
@@ -451,7 +451,7 @@ def _uneven(t: Any, places: Any, d: int, order: int, at: Any) -> tuple[Any, Any,
 # -- factors and spectra ----------------------------------------------------------------------------------------------
 def lu(A: Any, pivot: bool = True, get_infos: bool = False, out: Any = None) -> Any:
     """The LU factors of matrices in one tensor, the exchanges of rows, and on request whether it worked."""
-    late.load("linalg")
+    lazy_tables.load("linalg")
     _bools("_lu_with_info", pivot=pivot)
     found = tuple(registry.get("linalg_lu_factor_ex").call((A, pivot, False)))[:3 if get_infos else 2]
     if out is None:
@@ -521,7 +521,7 @@ def stft(input: Any, n_fft: int, hop_length: int | None = None, win_length: int 
     if align_to_window:
         raise NotImplementedError("stft: align_to_window=True is not supported; windows start at the parts' first "
                                   "sample")
-    late.load("fft")
+    lazy_tables.load("fft")
     if return_complex is not None:
         _bools("stft", return_complex=return_complex)
     given = onesided, return_complex
@@ -578,7 +578,7 @@ def istft(input: Any, n_fft: int, hop_length: int | None = None, win_length: int
           return_complex: bool = False) -> Any:
     """The signal of which `stft` gave the transform: overlapping parts, weighed by their windows and added."""
     _need_tensor("istft", input)
-    late.load("fft")
+    lazy_tables.load("fft")
     hop, size = n_fft // 4 if hop_length is None else hop_length, n_fft if win_length is None else win_length
     call = _istft_call(input, n_fft, hop, size, window, center, normalized, onesided, length, return_complex)
     if not input._dtype.is_complex:

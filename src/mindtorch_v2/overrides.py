@@ -78,9 +78,9 @@ def _index() -> tuple[dict[Any, list[Callable[..., Any]]], dict[Any, str]]:
     """Overridable functions by namespace, and the names of all functions."""
     import mindtorch_v2 as torch
 
-    from ._ops import late
+    from ._api import lazy_tables
 
-    late.load_all()
+    lazy_tables.load_all()
     rows = {o.title() for o in registry.ops() if o.row is not None}
     overridable: dict[Any, list[Callable[..., Any]]] = {torch: [], torch.Tensor: []}
     names: dict[Any, str] = {}

@@ -107,7 +107,7 @@ def row_text(op: Op, method: bool) -> str:
 
 def complaint(name: str, ops: list[Op], method: bool, args: tuple[Any, ...], kwargs: dict[str, Any]) -> TypeError:
     """What PyTorch says of this call. The tensor of a method is not among `args`."""
-    from .._ops.signatures import signatures
+    from .._api.signatures import signatures
 
     texts = signatures(name, method)
     several = texts is not None or len(ops) > 1

@@ -13,8 +13,8 @@ from .._dtype import DEFAULTS, float32
 from .._dtype import bool as bool_
 from .rules.base import like, wrap_dim
 from .rules.formulas import narrow, wide
+from .rules.out import CPP_NAMES
 from .rules.pointwise import broadcast_shapes
-from .rules.targets import CPP_NAMES
 from .table import composite, op
 
 _dropout = registry.get("dropout")

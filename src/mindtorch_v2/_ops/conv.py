@@ -11,9 +11,9 @@ from .._dispatch import registry
 from .._dispatch.op import Op, Spec
 from .._tensor_base import contiguous_strides
 from .rules.base import like
+from .rules.out import CPP_NAMES
 from .rules.reduce import scalar_name
 from .rules.shape import format_strides, suggested_format
-from .rules.targets import CPP_NAMES
 from .table import composite, op
 
 Ints = tuple[int, ...]

@@ -14,8 +14,8 @@ from .._dtype import float64
 from .._tensor_base import alias, contiguous_strides, is_contiguous
 from .activation import hidden
 from .pointwise import only
-from .rules.accept import FLOATS, LARGEST
 from .rules.base import PyRule, like, spec, wrap_dim
+from .rules.dtype_checks import FLOATS, LARGEST
 from .rules.formulas import narrow, pair, wide, zeros_like
 from .rules.reduce import scalar_name
 from .rules.shape import preserved_strides

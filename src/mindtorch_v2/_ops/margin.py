@@ -93,7 +93,7 @@ def _triplet(anchor: Any, positive: Any, negative: Any, margin: float, p: float,
         raise RuntimeError(
             f"The anchor, positive, and negative tensors are expected to have the same number of dimensions, but got: "
             f"anchor {dims[0]}D, positive {dims[1]}D, and negative {dims[2]}D inputs")
-    from .late import load
+    from .._api.lazy_tables import load
 
     load("distance")
     distance = registry.get("pairwise_distance")

@@ -17,10 +17,10 @@ from .._dispatch.op import Op, Rule, Spec
 from .._dtype import DEFAULTS, float64
 from .._dtype import bool as bool_
 from .._tensor_base import HOT, TensorBase, contiguous_strides
-from .rules import accept
-from .rules.accept import BOOL, COMPLEX, FLOAT8, FLOATS, INTS, UNSIGNED
+from .rules import dtype_checks
 from .rules.alias import Renamed
 from .rules.base import PyRule
+from .rules.dtype_checks import BOOL, COMPLEX, FLOAT8, FLOATS, INTS, UNSIGNED
 from .rules.formulas import conj, narrow, over, pair, times, wide, zeros_like
 from .table import INPLACE_FUNCTIONS, PointwiseRule, Row, composite, op, pointwise
 
@@ -40,7 +40,7 @@ class Accepting(PointwiseRule):
         self.mask, self.kernel, self.texts, self.real, self.pair = mask, kernel, texts, real, pair
 
     def bind(self, op: Op) -> Rule:
-        return accept.Accept(super().bind(op), self.mask, self.kernel, dict(self.texts), self.real, self.pair,
+        return dtype_checks.Accept(super().bind(op), self.mask, self.kernel, dict(self.texts), self.real, self.pair,
                              op.title())
 
 
@@ -52,7 +52,7 @@ def only(mask: int, kernel: str, *names: str, kind: str = "default", on_bool: Re
 
 
 class Wrapping(PointwiseRule):
-    """A pointwise rule inside one of `rules.accept`."""
+    """A pointwise rule inside one of `rules.dtype_checks`."""
 
     def __init__(self, make: Callable[[Rule], Rule], names: Sequence[str] = (), kind: str = "default") -> None:
         super().__init__(names, kind)
@@ -112,13 +112,13 @@ def by_operand(position: int, tensor: str, number: str) -> Callable[..., str]:
 
 # -- arithmetic -------------------------------------------------------------------------------------------------------
 op("add(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
-   meta=Wrapping(lambda rule: accept.Additive(rule, False)), inplace=True, out=True, numbers=("self", "other"),
+   meta=Wrapping(lambda rule: dtype_checks.Additive(rule, False)), inplace=True, out=True, numbers=("self", "other"),
    grad=dict(self=lambda g: g, other=lambda g, alpha: g if alpha == 1 else times(g, alpha)))
 op("sub(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
-   meta=Wrapping(lambda rule: accept.Additive(rule, True)), inplace=True, out=True, numbers=("self", "other"),
+   meta=Wrapping(lambda rule: dtype_checks.Additive(rule, True)), inplace=True, out=True, numbers=("self", "other"),
    grad=dict(self=lambda g: g, other=lambda g, alpha: -g if alpha == 1 else times(-g, alpha)))
 op("rsub(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
-   meta=Wrapping(lambda rule: accept.Additive(rule, True), ("other", "self")), numbers=("other",), method=False,
+   meta=Wrapping(lambda rule: dtype_checks.Additive(rule, True), ("other", "self")), numbers=("other",), method=False,
    node=by_operand(1, "RsubBackward0", "RsubBackward1"),
    grad=dict(self=lambda g, alpha: -g if alpha == 1 else times(-g, alpha), other=lambda g: g))
 op("mul(Tensor self, Tensor other) -> Tensor",
@@ -142,7 +142,7 @@ class ByMode(PointwiseRule):
         super().__init__((), "default")
 
     def bind(self, op: Op) -> Rule:
-        return accept.Choose(2, {
+        return dtype_checks.Choose(2, {
             None: only(FLOATS | COMPLEX, "div_cpu", kind="float").bind(op),
             "trunc": only(REAL, "div_trunc_cpu").bind(op),
             "floor": only(REAL, "div_floor_cpu").bind(op),
@@ -220,7 +220,7 @@ def _pow_node(self: Any, exponent: Any) -> str:
 
 
 op("pow(Tensor self, Tensor exponent) -> Tensor",
-   meta=Wrapping(accept.Power), inplace=True, out=True, numbers=("self", "exponent"), node=_pow_node,
+   meta=Wrapping(dtype_checks.Power), inplace=True, out=True, numbers=("self", "exponent"), node=_pow_node,
    grad=dict(self=_pow_self, exponent=_pow_exponent))
 op("square(Tensor self) -> Tensor",
    meta=only(REAL | COMPLEX, "pow", kind="long"), inplace=True, out=True, node="PowBackward0",
@@ -234,7 +234,7 @@ def _float_dtype(*operands: Any) -> Any:
 
 def _float_power(self: Any, exponent: Any) -> Any:
     if not is_tensor(self) and not is_tensor(exponent):
-        raise accept.no_tensor("float_power", (self, exponent), "exponent")
+        raise dtype_checks.no_tensor("float_power", (self, exponent), "exponent")
     dt = _float_dtype(self, exponent)
     return HOT.pow.call((self.to(dt) if is_tensor(self) else self,
                          exponent.to(dt) if is_tensor(exponent) else exponent))
@@ -479,29 +479,29 @@ def _clamp_node(self: Any, min: Any, max: Any) -> str:
 
 
 op("clamp(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor",
-   meta=Wrapping(lambda rule: accept.Clamp(rule, "clamp", 1, 2)), inplace=True, out=True,
+   meta=Wrapping(lambda rule: dtype_checks.Clamp(rule, "clamp", 1, 2)), inplace=True, out=True,
    numbers=("min", "max"), node=_clamp_node, grad={"self": _clamp_self, ("min", "max"): _clamp_bounds})
 alias("clip", "clamp")
 op("clamp_min(Tensor self, Tensor min) -> Tensor",
-   meta=Wrapping(lambda rule: accept.Clamp(rule, "clamp_min", 1, -1)),
+   meta=Wrapping(lambda rule: dtype_checks.Clamp(rule, "clamp_min", 1, -1)),
    inplace=True, out=True, numbers=("min",), node=by_operand(1, "ClampMinBackward1", "ClampMinBackward0"),
    grad=dict(self=lambda g, self, min: _where.call((self >= min, g, 0)),
              min=lambda g, self, min: _where.call((self < min, g, 0))))
 op("clamp_max(Tensor self, Tensor max) -> Tensor",
-   meta=Wrapping(lambda rule: accept.Clamp(rule, "clamp_max", -1, 1)),
+   meta=Wrapping(lambda rule: dtype_checks.Clamp(rule, "clamp_max", -1, 1)),
    inplace=True, out=True, numbers=("max",), node=by_operand(1, "ClampMaxBackward1", "ClampMaxBackward0"),
    grad=dict(self=lambda g, self, max: _where.call((self <= max, g, 0)),
              max=lambda g, self, max: _where.call((self > max, g, 0))))
-op("lerp(Tensor self, Tensor end, Tensor weight) -> Tensor", meta=Wrapping(accept.Lerp), inplace=True, out=True,
+op("lerp(Tensor self, Tensor end, Tensor weight) -> Tensor", meta=Wrapping(dtype_checks.Lerp), inplace=True, out=True,
    numbers=("weight",), node=by_operand(2, "LerpBackward1", "LerpBackward0"),
    grad=dict(self=lambda g, weight: times(g, 1 - weight), end=lambda g, weight: times(g, weight),
              weight=lambda g, self, end: times(g, end - self)))
 op("addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
-   meta=Wrapping(lambda rule: accept.AddScaled(rule, False)), inplace=True, out=True,
+   meta=Wrapping(lambda rule: dtype_checks.AddScaled(rule, False)), inplace=True, out=True,
    grad=dict(self=lambda g: g, tensor1=lambda g, tensor2, value: times(g, tensor2 * value),
              tensor2=lambda g, tensor1, value: times(g, tensor1 * value)))
 op("addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",
-   meta=Wrapping(lambda rule: accept.AddScaled(rule, True)), inplace=True, out=True,
+   meta=Wrapping(lambda rule: dtype_checks.AddScaled(rule, True)), inplace=True, out=True,
    grad=dict(self=lambda g: g, tensor1=lambda g, tensor2, value: times(g, value / tensor2),
              tensor2=lambda g, tensor1, tensor2, value: times(-g, tensor1 * value / (tensor2 * tensor2))))
 op("copysign(Tensor self, Tensor other) -> Tensor", meta=only(FLOATS, "copysign_cpu", kind="float"), inplace=True,
@@ -586,7 +586,7 @@ for _name in ("lshift", "rshift"):
 
 # -- selection --------------------------------------------------------------------------------------------------------
 _where: Op = op(
-    "where(Tensor condition, Tensor self, Tensor other) -> Tensor", meta=accept.Where(), out=True,
+    "where(Tensor condition, Tensor self, Tensor other) -> Tensor", meta=dtype_checks.Where(), out=True,
     numbers=("self", "other"),
     grad=dict(self=lambda g, condition: _where.call((condition, g, 0)),
               other=lambda g, condition: _where.call((condition, 0, g))))
@@ -595,7 +595,7 @@ composite("where.nonzero(Tensor condition) -> Tensor[]",
 composite("where.method(Tensor self, Tensor condition, Tensor other) -> Tensor",
           lambda self, condition, other: _where.call((condition, self, other)), numbers=("other",), function=False)
 _masked_fill: Op = op(
-    "masked_fill(Tensor self, Tensor mask, Tensor value) -> Tensor", meta=accept.MaskedFill(), inplace=True,
+    "masked_fill(Tensor self, Tensor mask, Tensor value) -> Tensor", meta=dtype_checks.MaskedFill(), inplace=True,
     numbers=("value",), node=by_operand(2, "MaskedFillBackward1", "MaskedFillBackward0"),
     grad=dict(self=lambda g, mask: g.masked_fill(mask, 0), value=lambda g, mask: _where.call((mask, g, 0)).sum()))
 _masked_fill.overlap = SPREADS

@@ -353,9 +353,9 @@ _VECTOR_NORM = op(
 
 def _norm_text(self: Any, p: str, dim: Any, keepdim: bool, dtype: Any) -> Any:
     if p == "nuc":
-        from . import late
+        from .._api import lazy_tables
 
-        late.load("linalg_composed")
+        lazy_tables.load("linalg_composed")
         dims = (0, 1) if dim is None else dim
         return registry.get("linalg_matrix_norm.str_ord").call((self, p, dims, keepdim, dtype))
     if p != "fro":

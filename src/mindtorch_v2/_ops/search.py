@@ -14,8 +14,8 @@ from .._dtype import bool as bool_
 from .._dtype import float32, float64, int32, int64
 from .._tensor_base import TensorBase, numel
 from .rules.base import like, spec, wrap_dim
+from .rules.out import CPP_NAMES
 from .rules.reduce import scalar_name
-from .rules.targets import CPP_NAMES
 from .table import composite, op
 
 _cat = registry.get("cat")

@@ -13,8 +13,8 @@ from .._dispatch.op import Op, Spec
 from .._dtype import DEFAULTS, int32
 from .._tensor_base import TensorBase
 from .pointwise import Formula, function, is_tensor, no_formula, only
-from .rules.accept import FLOATS, INTS, WIDE_FLOATS
 from .rules.base import like
+from .rules.dtype_checks import FLOATS, INTS, WIDE_FLOATS
 from .rules.formulas import narrow, times, wide, zeros_like
 from .rules.pointwise import ordered_strides
 from .rules.reduce import scalar_name

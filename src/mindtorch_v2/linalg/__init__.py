@@ -6,7 +6,7 @@ from __future__ import annotations as _annotations  # noqa: F401 (not a public n
 
 from typing import Any as _Any
 
-from .._ops import late as _late
+from .._api import lazy_tables as _late
 
 _row = _late.namespace(__name__, "linalg_")
 

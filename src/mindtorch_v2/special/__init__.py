@@ -6,7 +6,7 @@ from __future__ import annotations as _annotations  # noqa: F401 (not a public n
 
 from typing import Any as _Any
 
-from .._ops import late as _late
+from .._api import lazy_tables as _late
 
 _SAME = {
     "digamma": "digamma", "erf": "erf", "erfc": "erfc", "erfinv": "erfinv", "exp2": "exp2", "expit": "sigmoid",

@@ -1,4 +1,4 @@
-"""Wrong calls by family of operators; `test_bad_input.py` makes them and asks PyTorch about them."""
+"""Wrong calls by family of operators; `bad_calls/test_bad_calls.py` makes them and asks PyTorch about them."""
 
 from __future__ import annotations
 

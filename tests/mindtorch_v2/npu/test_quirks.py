@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 
 import mindtorch_v2 as torch
+from mindtorch_v2._api.lazy_tables import load_all
 from mindtorch_v2._backends.npu import quirks, table
 from mindtorch_v2._backends.npu.kernels import ByArgument, ByFunction, Line
 from mindtorch_v2._backends.npu.lines import served_whole
 from mindtorch_v2._dispatch import registry
 from mindtorch_v2._dispatch.keys import NPU
-from mindtorch_v2._ops.late import load_all
 
 from . import _control
 from ._layouts import environment, said

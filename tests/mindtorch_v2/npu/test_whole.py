@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
+from mindtorch_v2._api.lazy_tables import load_all
 from mindtorch_v2._backends.npu import lines
 from mindtorch_v2._dispatch import registry
 from mindtorch_v2._dispatch.keys import NPU
-from mindtorch_v2._ops.late import load_all
 
 from .. import _npu, _oracle
 from .._subject import subject as torch

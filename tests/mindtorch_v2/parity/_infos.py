@@ -45,7 +45,7 @@ def row_names() -> tuple[str, ...]:
         return _own.ROWS_WHEN_PYTORCH_IS_TESTED
     registry = submodule("_dispatch.registry")
     torch.ones(1)
-    submodule("_ops.late").load_all()
+    submodule("_api.lazy_tables").load_all()
     found = {op.title() for op in registry.ops() if op.row is not None and op.row.kind not in ("inplace", "out")}
     return tuple(sorted(found))
 

@@ -1,7 +1,7 @@
 """Wrong calls from PyTorch's own table: the same exception, in the same words, on cpu; and on meta.
 
 Invariant: a call that PyTorch refuses is refused with the type of exception a caller may catch and the text a user
-reads. Inputs that share memory are compared in `test_bad_input.py`.
+reads. Inputs that share memory are compared in `bad_calls/test_bad_calls.py`.
 """
 
 from __future__ import annotations

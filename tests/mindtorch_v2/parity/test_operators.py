@@ -21,8 +21,8 @@ OWN_OVERLOADS = frozenset({"method", "nonzero", "fro", "fro_out"})
 
 
 def rows() -> list[Any]:
-    submodule("_ops.late").load_all()
-    names = submodule("_ops.overloads")
+    submodule("_api.lazy_tables").load_all()
+    names = submodule("_api.overloads")
     return [(op, names.base_of(op.name), names.names_of(op)) for op in submodule("_dispatch.registry").ops()
             if op.row is not None and not op.is_out]
 
@@ -38,7 +38,7 @@ def test_rows_carry_pytorchs_overload_names() -> None:
         missing = [o for o in overloads if o not in known and o not in OWN_OVERLOADS]
         if missing:
             wrong[op.name] = (missing, sorted(known))
-    assert not wrong, "name these in _ops/overloads.py: " + repr(wrong)
+    assert not wrong, "name these in _api/overloads.py: " + repr(wrong)
 
 
 def test_the_first_name_is_an_operator_of_tensors() -> None:
@@ -53,7 +53,7 @@ def test_the_first_name_is_an_operator_of_tensors() -> None:
         tensors = [a for a in (*schema.arguments, *schema.returns) if "Tensor" in str(a.type)]
         if not tensors:
             wrong[op.name] = str(schema)
-    assert not wrong, "name these in _ops/overloads.py: " + repr(wrong)
+    assert not wrong, "name these in _api/overloads.py: " + repr(wrong)
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """A word where another argument belongs, in every place of a sample of every operator.
 
 Invariant: where PyTorch refuses the type, so does the library under test; nothing is taken silently. The words of the
-refusal are compared in `test_bad_input.py`, for calls chosen by hand.
+refusal are compared in `bad_calls/test_bad_calls.py`, for calls chosen by hand.
 """
 from __future__ import annotations
 

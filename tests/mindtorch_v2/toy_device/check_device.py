@@ -1,6 +1,6 @@
 """What holds on the toy device, though nothing in `mindtorch_v2` was touched for it.
 
-Run by `test_third_party_device.py` in a process of its own.
+Run by `dispatch/test_third_party_device.py` in a process of its own.
 """
 
 from __future__ import annotations

@@ -16,10 +16,10 @@ from ..._dispatch.op import Kernel, Op, Rule, Spec
 from ..._dispatch.schema import Schema
 from ..._dispatch.state import is_grad_enabled
 from ..._dtype import dtype
-from ..._ops.rules.accept import Accept, Additive, AddScaled, Clamp, Lerp, Power, Where
+from ..._ops.rules.dtype_checks import Accept, Additive, AddScaled, Clamp, Lerp, Power, Where
+from ..._ops.rules.out import CAST, Target
 from ..._ops.rules.pointwise import Pointwise, broadcast_shapes, expand_strides
 from ..._ops.rules.shape import joined_dtype
-from ..._ops.rules.targets import CAST, Target
 from ..._tensor_base import (
     MULTI_OUTPUT_NODE,
     TensorBase,
@@ -315,7 +315,7 @@ def targets_of(op: Op, plain: tuple[Any, ...]) -> tuple[Target, ...]:
     func = op.functional
     assert func is not None
     if op.targets is None:
-        from ..._ops.targets import find
+        from ..._ops.out_rules import find
 
         op.targets = find(func)
     made: Any = op.targets if isinstance(op.targets, tuple) else op.targets(*plain)

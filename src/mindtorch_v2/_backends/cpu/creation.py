@@ -3,9 +3,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from .kernels.shape import ARANGE, EYE, LINSPACE, Range
 from .lines import cpu, into
 from .numpy_view import np_view
-from .shape_glue import ARANGE, EYE, LINSPACE, Range
 
 
 def _logspace(out: Any, start: Any, end: Any, steps: int, base: float, *options: Any) -> None:

@@ -49,7 +49,7 @@ from typing import Any
 from ..._dispatch import registry
 from ..._dispatch.keys import AUTOGRAD, NPU
 from ..._dispatch.op import FnKernel, Kernel, Op, PartsKernel, Rule
-from ..._ops.rules.accept import Choose
+from ..._ops.rules.dtype_checks import Choose
 from ..._ops.rules.pointwise import Pointwise
 from ..common.kernels import IntoKernel, derived
 from . import launch, quirks, table

@@ -15,9 +15,9 @@ from ..._dispatch.state import is_grad_enabled
 from ..._dtype import dtype
 from ..._layout import contiguous_format
 from ..._tensor_base import TensorBase, contiguous_strides, is_contiguous, make, numel, requires_grad
+from .out import CPP_NAMES
 from .pointwise import broadcast_shapes
 from .reduce import scalar_name
-from .targets import CPP_NAMES
 
 _contiguous: Final[Any] = contiguous_format
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..._api import lazy_tables
 from ..._dispatch import registry
 from ..._dispatch.binding import checked
 from ..._dispatch.op import Op
-from ..._ops import late
 
 
 class Checked:
@@ -33,7 +33,7 @@ def row(table: str, name: str) -> Checked:
     """A row by its table and name."""
     found = _FOUND.get(name)
     if found is None:
-        late.load(table)
+        lazy_tables.load(table)
         found = _FOUND[name] = Checked(registry.get(name))
     return found
 

@@ -1,0 +1,178 @@
+"""Tables that are loaded when one of their operators is first asked for, so that importing the package does not pay.
+
+Invariant: a name listed here belongs to a row of its table (or to its in-place form, `name_`); after `load(table)` that
+table's rows, and their lines on every device that was started, are registered.
+"""
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from importlib.util import find_spec
+from threading import RLock
+from typing import Any
+
+from .._dispatch import registry
+from .._ops import table as rows
+from . import public
+
+# Names by table. `name-` is a function and no method, `.name` a method only; `name+` also has an
+# in-place form as a method, `name++` also as a function.
+_LISTED = {
+    "view_copy": "alias_copy- as_strided_copy- detach_copy- expand_copy- narrow_copy permute_copy- select_copy- "
+                 "slice_copy- split_copy- split_with_sizes_copy- squeeze_copy- t_copy- transpose_copy- unbind_copy- "
+                 "unfold_copy- unsqueeze_copy- view_copy- view_as_real_copy- view_as_complex_copy- "
+                 "select_scatter slice_scatter diagonal_scatter as_strided_scatter unsafe_split unsafe_chunk "
+                 "unsafe_split_with_sizes .sum_to_size diagflat",
+    "search": "_unique2- isin- searchsorted- bucketize- bincount histc histogram nonzero_static",
+    "combine": "combinations- cross kron put+ index_reduce+ _chunk_cat- _unsafe_masked_index- "
+               "_unsafe_masked_index_put_accumulate-",
+    "statistics": "quantile nanquantile diff trapezoid- trapz- cumulative_trapezoid- cov corrcoef dist renorm+",
+    "foreach": "_foreach_zero_- _foreach_copy_- _foreach_norm- _foreach_max- " + " ".join(
+        f"_foreach_{name}+-" for name in (
+            "abs acos asin atan ceil cos cosh erf erfc exp expm1 floor frac lgamma log log10 log1p log2 neg "
+            "reciprocal round rsqrt sigmoid sign sin sinh sqrt tan tanh trunc add sub mul div pow maximum minimum "
+            "clamp_min clamp_max addcmul addcdiv lerp").split()),
+    "linalg": "lu_unpack- geqrf cholesky_solve cholesky_inverse",
+    "linalg_composed": "inverse cholesky det slogdet matrix_exp logdet lu_solve qr triangular_solve svd pinverse "
+                       "matrix_power",
+    "householder": "orgqr ormqr",
+    "discrete_random": "poisson- binomial-",
+    "hashes": "hash_tensor",
+    "histograms": "histogramdd-",
+    "segments": "segment_reduce- _segment_reduce-",
+    "special": "gcd++ lcm++ heaviside+ nextafter+ ldexp++ frexp logit++ i0++ igamma+ igammac+ mvlgamma+",
+    "conv": "convolution- conv1d- conv2d- conv3d- conv_transpose1d- conv_transpose2d- conv_transpose3d-",
+    "pool": "max_pool1d- max_pool2d- max_pool3d- avg_pool1d- adaptive_avg_pool1d- adaptive_max_pool1d-",
+    "fractional": "",
+    "padding": "",
+    "batch_norm": "native_batch_norm- _native_batch_norm_legit- batch_norm- instance_norm- native_group_norm- "
+                  "group_norm-",
+    "resample": "",
+    "vision": "pixel_shuffle- pixel_unshuffle- channel_shuffle- native_channel_shuffle- grid_sampler- "
+              "grid_sampler_2d- grid_sampler_3d- affine_grid_generator-",
+    "gates": "hardshrink prelu rrelu- rrelu_- feature_dropout- feature_dropout_- alpha_dropout- alpha_dropout_- "
+             "feature_alpha_dropout- feature_alpha_dropout_-",
+    "distance": "cdist- pdist- pairwise_distance- cosine_similarity- bilinear-",
+    "margin": "margin_ranking_loss- hinge_embedding_loss- cosine_embedding_loss- triplet_margin_loss- "
+              "poisson_nll_loss-",
+    "attention": "_safe_softmax-",
+    "bag": "embedding_bag-",
+    "ctc": "ctc_loss-",
+}
+# Rows that are functions of a module of their own, by table.
+_IN_MODULES = {
+    "combine": "linalg_cross",
+    "linalg": " ".join("linalg_" + name for name in (
+        "lu_factor_ex det slogdet inv_ex solve_triangular cholesky_ex qr eig matrix_exp lstsq").split()),
+    "linalg_composed": " ".join("linalg_" + name for name in (
+        "inv cholesky solve solve_ex lu_factor lu lu_solve eigh eigvalsh eigvals svd svdvals matrix_rank pinv "
+        "matrix_norm norm cond matrix_power vecdot vander multi_dot tensorinv tensorsolve diagonal").split()),
+    "householder": "linalg_householder_product linalg_ldl_factor linalg_ldl_factor_ex linalg_ldl_solve",
+    "reduce": "linalg_vector_norm",
+    "fft": " ".join("fft_" + name for name in (
+        "fft ifft rfft irfft hfft ihfft fft2 ifft2 rfft2 irfft2 hfft2 ihfft2 fftn ifftn rfftn irfftn hfftn ihfftn "
+        "fftshift ifftshift").split()),
+    "special": " ".join("special_" + name for name in (
+        "entr erfcx i0e i1 i1e log_ndtr ndtr ndtri xlog1py zeta airy_ai bessel_j0 bessel_j1 bessel_y0 bessel_y1 "
+        "modified_bessel_i0 modified_bessel_i1 modified_bessel_k0 modified_bessel_k1 scaled_modified_bessel_k0 "
+        "scaled_modified_bessel_k1 spherical_bessel_j0 chebyshev_polynomial_t chebyshev_polynomial_u "
+        "chebyshev_polynomial_v chebyshev_polynomial_w shifted_chebyshev_polynomial_t shifted_chebyshev_polynomial_u "
+        "shifted_chebyshev_polynomial_v shifted_chebyshev_polynomial_w hermite_polynomial_h hermite_polynomial_he "
+        "laguerre_polynomial_l legendre_polynomial_p").split()),
+}
+NAMESPACES: dict[str, str] = {n: t for t, names in _IN_MODULES.items() for n in names.split()}
+FUNCTIONS: dict[str, str] = {}
+METHODS: dict[str, str] = {}
+for _table, _names in _LISTED.items():
+    for _name in _names.split():
+        _plain = _name.strip("-+.")
+        for _form in (_plain, _plain + "_") if "+" in _name else (_plain,):
+            if _name[0] != "." and (_form == _plain or _name[-1] == "-" or "++" in _name):
+                FUNCTIONS[_form] = _table
+            if _name[-1] != "-":
+                METHODS[_form] = _table
+
+TABLES = tuple(dict.fromkeys((*_LISTED, *_IN_MODULES)))
+_TABLES = rows.__package__
+_LOCK = RLock()
+_LOADED: list[str] = []
+
+
+def load(table: str) -> None:
+    """Register the rows of a table, and its lines on every device in use."""
+    if table in _LOADED:
+        return
+    with _LOCK:
+        if table in _LOADED:
+            return
+        rows.LOADING[0] = table
+        import_module(f"{_TABLES}.{table}")
+        _lines("cpu", table)
+        _LOADED.append(table)
+        from .._backends.npu.load import LOADED
+
+        if LOADED:
+            _lines("npu", table)
+        # A table may import another for its helpers: then that one's rows are registered, and need their lines too.
+        for other in TABLES:
+            if other not in _LOADED and f"{_TABLES}.{other}" in sys.modules:
+                load(other)
+
+
+def load_all() -> None:
+    for table in TABLES:
+        load(table)
+
+
+def load_npu_lines() -> None:
+    """The NPU has started: tables loaded before get their lines now, others when they are loaded."""
+    with _LOCK:
+        for table in _LOADED:
+            _lines("npu", table)
+
+
+def _lines(device: str, table: str) -> None:
+    name = f"{__package__.rpartition('.')[0]}._backends.{device}.ops.{table}"
+    if find_spec(name) is not None:
+        import_module(name)
+
+
+def ops_of(name: str) -> list[Any]:
+    """The overloads of a public name, after its table is loaded."""
+    load(FUNCTIONS.get(name) or METHODS[name])
+    return [o for o in registry.ops() if o.row is not None and not o.is_out and o.title() == name]
+
+
+def function(name: str) -> Any:
+    """`torch.<name>`"""
+    return public.function(name, ops_of(name))
+
+
+def install_methods(cls: type) -> None:
+    for name in METHODS:
+        if name not in cls.__dict__:
+            setattr(cls, name, public.LazyMethod(name, ops_of))
+
+
+# -- namespaces: `torch.linalg.det` is the row `linalg_det` ------------------------------------------------------------
+def namespace(module: str, prefix: str) -> Any:
+    """The `__getattr__` of a module whose functions are the rows with that prefix."""
+
+    def get(name: str) -> Any:
+        table = NAMESPACES.get(prefix + name)
+        if table is None:
+            raise AttributeError(f"module '{module}' has no attribute '{name}'")
+        load(table)
+        ops = [o for o in registry.ops() if o.row is not None and not o.is_out and o.title() == prefix + name]
+        fn = public.build(prefix + name, ops)
+        fn.__module__ = module
+        setattr(sys.modules[module], name, fn)
+        return fn
+
+    return get
+
+
+def listing(module: str, prefix: str) -> Any:
+    """The `__dir__` of such a module."""
+    return lambda: sorted({*vars(sys.modules[module]), *(n.removeprefix(prefix) for n in NAMESPACES
+                                                         if n.startswith(prefix))})

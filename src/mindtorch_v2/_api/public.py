@@ -1,0 +1,238 @@
+"""Public functions and methods, made from schemas when somebody first asks for them.
+
+Invariant: a public function binds as PyTorch's does and calls `Op.call` with arguments in schema order; it contains no
+knowledge of any particular operator.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from .._dispatch import registry
+from .._dispatch.binding import _ALIASES, Overloads, call_out, collect, named, need, plain_ints
+from .._dispatch.op import Op
+from .._dispatch.schema import Arg
+from .._dispatch.state import current_default_device
+
+_FAST = {
+    "int": "type({n}) is not int",
+    "bool": "{n} is not True and {n} is not False",
+    "float": "type({n}) is not float",
+    "Scalar": "type({n}) is not float and type({n}) is not int",
+    "str": "type({n}) is not str",
+}
+_MISSING = object()
+# NumPy's names for parameters that are in use.
+_NUMPY = {"dim": "axis", "keepdim": "keepdims"}
+
+
+def by_name() -> dict[str, list[Op]]:
+    """Public base names and their overloads, in the order of declaration."""
+    out: dict[str, list[Op]] = {}
+    for o in registry.ops():
+        if o.row is not None and not o.is_out:
+            out.setdefault(o.title(), []).append(o)
+    return out
+
+
+def function(name: str, ops: list[Op]) -> Callable[..., Any]:
+    """`torch.<name>`."""
+    return _build(name, [o for o in ops if o.row.function], False)
+
+
+def method(name: str, ops: list[Op]) -> Callable[..., Any]:
+    """`Tensor.<name>`."""
+    return _build(name, [o for o in ops if o.row.method], True)
+
+
+def build(name: str, ops: list[Op]) -> Callable[..., Any]:
+    """A function of another module than `torch`."""
+    return _build(name, ops, False)
+
+
+def _build(name: str, ops: list[Op], is_method: bool) -> Callable[..., Any]:
+    from . import describe  # not before a function is asked for
+
+    overloads = Overloads(name, ops, [spreads(o, is_method) for o in ops], is_method)
+    fn = _single(name, ops[0], is_method, overloads) if len(ops) == 1 else _several(name, overloads, is_method)
+    fn.__module__ = "mindtorch_v2"
+    fn.__doc__ = describe.text(name, ops, is_method)
+    if len(ops) == 1:
+        fn.__signature__ = describe.LateSignature(ops[0], is_method)  # type: ignore[attr-defined]
+    fn.__overloads__ = overloads  # type: ignore[attr-defined]
+    for o in ops:
+        if o.public is None or not is_method:
+            o.public = fn
+    return fn
+
+
+def spreads(o: Op, is_method: bool) -> bool:
+    """Whether ints may be given one by one: `x.view(2, 3)`, `torch.zeros(2, 3)`."""
+    positional = [a for a in o.schema.args if not a.kwonly]
+    if is_method:
+        positional = positional[1:]
+    # Where one int stands for a list of one, several never stand for a longer one.
+    return len(positional) == 1 and positional[0].is_list and positional[0].kind == "int" and positional[0].size == 0
+
+
+def _several(name: str, overloads: Overloads, is_method: bool) -> Callable[..., Any]:
+    """Several signatures. Ints given one by one go straight to the overload that takes them."""
+    space: dict[str, Any] = {"_invoke": overloads.invoke, "_call": overloads.ops[0].call, "_plain": plain_ints}
+    fast = ""
+    if is_method and overloads.varargs[0] and len(overloads.ops[0].schema.args) == 2:
+        fast = "    if not kwargs and _plain(args):\n        return _call((self, args))\n"
+    source = (f"def {name}(self, *args, **kwargs):\n{fast}    return _invoke((self, *args), kwargs)\n" if is_method else
+              f"def {name}(*args, **kwargs):\n    return _invoke(args, kwargs)\n")
+    exec(compile(source, f"<torch.{name}>", "exec"), space)  # noqa: S102
+    fn: Callable[..., Any] = space[name]
+    return fn
+
+
+def _single(name: str, o: Op, is_method: bool, overloads: Overloads) -> Callable[..., Any]:
+    args = o.schema.args
+    shown = [("input" if a.name == "self" and not is_method else a.name) for a in args]
+    options = any(a.kind == "Layout" for a in args) and any(a.kind == "Device" for a in args)
+    space: dict[str, Any] = {
+        "_call": o.call, "_need": need, "_again": _again, "_out": call_out, "_op": o, "_M": _MISSING,
+        "_missing": _missing, "_overloads": overloads, "_default_device": current_default_device, "_varargs": collect,
+        "_too_many": _too_many,
+        "_named": named,
+    }
+    # Python looks every keyword-only default up in a dict at each call. So what is keyword-only in the schema stands
+    # behind a parameter that nobody may fill, `_`, and is found like a positional one.
+    params: list[str] = []
+    late: list[str] = []
+    body: list[str] = []
+    spread = spreads(o, is_method)
+    for i, a in enumerate(args):
+        n = shown[i]
+        place = late if a.kwonly else params
+        space[f"_a{i}"] = a
+        if spread and a.is_list and not a.kwonly:
+            params.append("*" + n)
+            body.append(f"    {n} = _varargs({name!r}, _a{i}, {n}, kw)")
+            continue
+        if a.has_default:
+            space[f"_d{i}"] = a.default
+            place.append(f"{n}=_d{i}")
+        elif i > 0:
+            # It may come under NumPy's name instead, or be missing: Python must not answer for us.
+            place.append(f"{n}=_M")
+            body.append(f"    if {n} is _M:\n        raise _missing(_overloads, {n!r})")
+        elif is_method:
+            place.append(n)
+        else:
+            # What is missing is no tensor either, so a call without it ends where other arguments are refused.
+            place.append(f"{n}=_M")
+        body.extend(_convert(name, a, i, n, is_method))
+    has_out = o.row.out_op is not None
+    names = [n for n in shown]
+    if has_out and not is_method:
+        late.append("out=None")
+        names.append("out")
+    if options:
+        late.append("requires_grad=False")
+        names.append("requires_grad")
+    guard: list[str] = []
+    if spread:
+        late.append("**kw")
+        fields = ", ".join(f"{n!r}: {n}" for n in names)
+        body.append(f"    if kw:\n        return _again({name}, _overloads, {{{fields}}}, kw)")
+    else:
+        for n in shown:
+            if n in _NUMPY:
+                late.append(f"{_NUMPY[n]}=_M")
+                guard.append(f"    if {_NUMPY[n]} is not _M:\n        {n} = {_NUMPY[n]}")
+        if late:
+            guard.insert(0, f"    if _ is not _M:\n        raise _too_many({name!r}, {len(params)}, {is_method})")
+            late.insert(0, "_=_M")
+    params += late
+    tup = "(" + ", ".join(shown) + ("," if len(shown) == 1 else "") + ")"
+    tail: list[str] = []
+    if options:
+        tail.append("    if device is None:\n        device = _default_device()")
+    if has_out and not is_method:
+        tail.append(f"    if out is not None:\n        return _out(_op, {tup}, out)")
+    if options:
+        tail.append(f"    result = _call({tup})\n    if requires_grad:\n        result.requires_grad = True\n    "
+                    "return result")
+    else:
+        tail.append(f"    return _call({tup})" if o.result_type is None else f"    return _named(_op, _call({tup}))")
+    source = f"def {name}({', '.join(params)}):\n" + "\n".join(guard + body + tail) + "\n"
+    exec(compile(source, f"<torch.{name}>", "exec"), space)  # noqa: S102
+    fn: Callable[..., Any] = space[name]
+    return fn
+
+
+def _convert(fname: str, a: Arg, i: int, n: str, is_method: bool) -> list[str]:
+    """Lines that bring one argument into the schema's type; its default and the usual type pass with one test."""
+    if a.is_tensor:
+        return []
+    tests: list[str] = []
+    if a.has_default:
+        tests.append(f"{n} is not _d{i}")
+    elif a.optional:
+        tests.append(f"{n} is not None")
+    if a.kind in _FAST and not a.is_list:
+        tests.append(_FAST[a.kind].format(n=n))
+    call = f"{n} = _need({fname!r}, _a{i}, {0 if a.kwonly else i if is_method else i + 1}, {n})"
+    return [f"    if {' and '.join(tests)}:\n        {call}" if tests else f"    {call}"]
+
+
+def _too_many(fname: str, accepted: int, is_method: bool) -> TypeError:
+    """More positional arguments than the schema has."""
+    takes, given = accepted - is_method, accepted - is_method + 1
+    return TypeError(f"{fname}() takes {takes} positional argument{'s' if takes != 1 else ''} but {given} "
+                     f"{'were' if given != 1 else 'was'} given")
+
+
+def _missing(overloads: Overloads, name: str) -> TypeError:
+    """A required argument was left out. PyTorch names it where there is one signature, else shows what was given."""
+    from .._dispatch.complaint import of_call
+
+    return of_call(overloads.name, TypeError(f'{overloads.name}() missing 1 required positional arguments: "{name}"'))
+
+
+def _again(fn: Callable[..., Any], overloads: Overloads, given: dict[str, Any], kw: dict[str, Any]) -> Any:
+    """A call that used NumPy's parameter names, or names that do not exist."""
+    values = dict(given)
+    for k, v in kw.items():
+        target = _ALIASES.get(k)
+        if target is None or target not in values:
+            raise TypeError(f"{overloads.name}() got an unexpected keyword argument '{k}'")
+        values[target] = v
+    return fn(**{k: v for k, v in values.items() if v is not _MISSING})
+
+
+class LazyMethod:
+    """Stands in the Tensor class for a method nobody used yet; `ops_of(name)` finds its overloads."""
+
+    def __init__(self, name: str, ops_of: Callable[[str], list[Op]]) -> None:
+        self.name = name
+        self.ops_of = ops_of
+
+    def __get__(self, obj: Any, owner: Any = None) -> Any:
+        fn = method(self.name, self.ops_of(self.name))
+        from .._tensor import Tensor
+
+        if Tensor.__dict__.get(self.name) is self:
+            setattr(Tensor, self.name, fn)
+        return fn if obj is None else fn.__get__(obj, owner)
+
+
+def install_methods(cls: type) -> None:
+    """Give the Tensor class a method for every row that has one; methods written by hand stay."""
+    methods = {name: [o for o in ops if o.row.method] for name, ops in by_name().items()}
+    for name, ops in methods.items():
+        if ops and name not in cls.__dict__:
+            setattr(cls, name, LazyMethod(name, methods.__getitem__))
+
+
+def install_hot(hot: Any) -> None:
+    """Connect Python's operators. A compiled class has descriptors where an interpreted one has annotations.
+
+    What was filled in before (`zeros`, a helper with the name of a row) stays.
+    """
+    for name in set(dir(type(hot))) | set(getattr(type(hot), "__annotations__", ())):
+        if name in registry.OPS and not hasattr(hot, name):
+            setattr(hot, name, registry.OPS[name])

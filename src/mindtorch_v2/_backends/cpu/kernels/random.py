@@ -1,0 +1,93 @@
+"""Random fills on the CPU: from an operator's arguments to the native generator.
+
+Invariant: a call draws from the generator it was given, or from the default one, and from no other source.
+"""
+from __future__ import annotations
+
+from typing import Any, Final, final
+
+from mypy_extensions import i64
+
+from .... import _native
+from ...._dispatch.op import Kernel, Op, Spec
+from ...._tensor_base import TensorBase
+from ...common.runtime import empty_spec
+
+_fill: Final[Any] = _native.random_fill
+
+# What the native module calls its distributions.
+UNIFORM: Final[i64] = 0
+NORMAL: Final[i64] = 1
+INTEGERS: Final[i64] = 2
+FULL_RANGE: Final[i64] = 3
+BERNOULLI: Final[i64] = 4
+EXPONENTIAL: Final[i64] = 5
+CAUCHY: Final[i64] = 6
+LOG_NORMAL: Final[i64] = 7
+GEOMETRIC: Final[i64] = 8
+
+
+@final
+class Source:
+    """The state of the default generator."""
+
+    def __init__(self) -> None:
+        self.state: Any = None
+
+
+DEFAULT: Final = Source()
+
+
+def state_of(generator: Any) -> Any:
+    if generator is None:
+        return DEFAULT.state
+    if generator.device.type != "cpu":
+        raise RuntimeError(f"Expected a 'cpu' device type for generator but found '{generator.device.type}'")
+    return generator._state
+
+
+def draw(kind: i64, out: TensorBase, generator: Any, a: Any, b: Any) -> None:
+    """Fill `out`; a complex tensor is filled as pairs of real numbers."""
+    dt = out._dtype
+    if not dt.is_complex:
+        _fill(int(kind), state_of(generator), out._storage, int(out._offset), out._stride, dt.code, out._shape, a, b)
+        return
+    shape = list(out._shape)
+    stride = [2 * s for s in out._stride]
+    shape.append(2)
+    stride.append(1)
+    if kind == NORMAL:
+        # The variance is that of the complex number.
+        b = b / 2 ** 0.5
+    _fill(int(kind), state_of(generator), out._storage, int(2 * out._offset), tuple(stride), dt.to_real().code,
+          tuple(shape), a, b)
+
+
+@final
+class Draw(Kernel):
+    """`kind` with its two numbers at argument positions `at` and `at + 1` (fixed numbers when `at` is -1)."""
+
+    def __init__(self, kind: i64, at: int, generator: int, a: Any, b: Any) -> None:
+        self.kind: Final = kind
+        self.at: Final = at
+        self.generator: Final = generator
+        self.a: Final[Any] = a
+        self.b: Final[Any] = b
+
+    def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
+        s = op.infer(args)
+        assert isinstance(s, Spec)
+        out = empty_spec(s)
+        self.fill(out, args)
+        return out
+
+    def into(self, op: Op, args: tuple[Any, ...], spec: Spec, out: TensorBase) -> bool:
+        self.fill(out, args)
+        return True
+
+    def fill(self, out: TensorBase, args: tuple[Any, ...]) -> None:
+        generator = args[self.generator] if self.generator >= 0 else None
+        if self.at < 0:
+            draw(self.kind, out, generator, self.a, self.b)
+        else:
+            draw(self.kind, out, generator, args[self.at], args[self.at + 1])

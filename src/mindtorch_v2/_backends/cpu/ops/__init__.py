@@ -1,0 +1,1 @@
+"""The CPU's lines, one file per family of operators."""

@@ -1,0 +1,209 @@
+"""CPU lines of convolution: columns of windows times weights, each channel by itself where groups leave one each.
+
+Invariant: a transposed convolution is the gradient of a plain one with respect to its input, and is computed as that;
+columns are made for as many images at a time as fit `_COLUMNS` bytes.
+"""
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from .... import _native
+from ...._dtype import complex128, dtype
+from ...._tensor_base import TensorBase
+from ..dense import deliver, fresh, operand, plain, target, triple, wide_dtype
+from ..lines import cpu, into
+from ..numpy_view import np_view
+
+Ints = tuple[int, ...]
+_COLUMNS = 1 << 25
+
+
+class Window(NamedTuple):
+    """The geometry of a plain convolution from `inner` to `outer` places; all of length three."""
+
+    inner: Ints
+    outer: Ints
+    kernel: Ints
+    stride: Ints
+    padding: Ints
+    dilation: Ints
+    groups: int
+
+    @property
+    def pointwise(self) -> bool:
+        """Whether the columns are the planes themselves."""
+        return self.kernel == (1, 1, 1) and self.stride == (1, 1, 1) and self.padding == (0, 0, 0)
+
+
+def _size(values: Ints) -> int:
+    return values[0] * values[1] * values[2]
+
+
+def window(inner: Ints, outer: Ints, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints, groups: int) -> Window:
+    return Window(triple(inner, 1), triple(outer, 1), triple(kernel, 1), triple(stride, 1), triple(padding, 0),
+                  triple(dilation, 1), groups)
+
+
+def _columns(x: TensorBase, first: int, images: int, v: Window, buffer: Any) -> tuple[Any, int]:
+    """Storage and offset of (images, channels * kernel places, out places)."""
+    channels = x._shape[1]
+    storage, offset, code = operand(x)
+    start = offset + first * channels * _size(v.inner)
+    if v.pointwise:
+        return storage, start
+    _native.im2col(storage, start, code, *operand(buffer), images, channels, *v[:6])
+    return buffer._storage, 0
+
+
+def _chunk(channels: int, images: int, v: Window, itemsize: int) -> int:
+    per = max(1, channels * _size(v.kernel) * _size(v.outer) * itemsize)
+    return max(1, min(images, _COLUMNS // per))
+
+
+def _room(channels: int, images: int, v: Window, like: TensorBase) -> Any:
+    """Memory for the columns of so many images; none if the planes are the columns."""
+    return None if v.pointwise else fresh((images * channels * _size(v.kernel) * _size(v.outer),), like._dtype)
+
+
+class Sizes(NamedTuple):
+    """The matrices of one group: results by columns, columns by places."""
+
+    results: int
+    columns: int
+    places: int
+
+
+def _sizes(weight: TensorBase, v: Window) -> Sizes:
+    return Sizes(weight._shape[0] // v.groups, weight._shape[1] * _size(v.kernel), _size(v.outer))
+
+
+def _spread(images: int, groups: int) -> list[tuple[int, int, int]]:
+    """(image, batch, whether the batch runs over images): one group has the same weight for every image."""
+    return [(0, images, 1)] if groups == 1 else [(n, groups, 0) for n in range(images)]
+
+
+def _forward(x: TensorBase, weight: TensorBase, out: TensorBase, v: Window) -> None:
+    """out = the convolution, without bias; all dense in one dtype."""
+    images, channels = x._shape[:2]
+    if channels == v.groups and x._dtype.name in ("float32", "float64") and not v.pointwise and channels > 1:
+        _native.depthwise(*operand(x), *operand(weight), *operand(out), images, channels,
+                          weight._shape[0] // channels, *v[:6])
+        return
+    m, k, n = _sizes(weight, v)
+    w, w_at, code = operand(weight)
+    y, y_at, _ = operand(out)
+    step = _chunk(channels, images, v, x._dtype.itemsize)
+    buffer = _room(channels, step, v, x)
+    for first in range(0, images, step):
+        columns, at = _columns(x, first, min(step, images - first), v, buffer)
+        for image, batch, over_images in _spread(min(step, images - first), v.groups):
+            _native.bgemm(w, w_at, (0 if over_images else m * k, k, 1),
+                          columns, at + image * v.groups * k * n, (k * n, n, 1),
+                          y, y_at + (first + image) * v.groups * m * n, (m * n, n, 1), code, batch, m, n, k, 1, 0)
+
+
+def _input_gradient(grad: TensorBase, weight: TensorBase, out: TensorBase, v: Window) -> None:
+    """out = what the places of the input received."""
+    images, channels = out._shape[:2]
+    m, k, n = _sizes(weight, v)
+    w, w_at, code = operand(weight)
+    g, g_at, _ = operand(grad)
+    x, x_at, _ = operand(out)
+    step = _chunk(channels, images, v, grad._dtype.itemsize)
+    buffer = _room(channels, step, v, grad)
+    for first in range(0, images, step):
+        count = min(step, images - first)
+        start = x_at + first * channels * _size(v.inner)
+        columns, at = (x, start) if buffer is None else (buffer._storage, 0)
+        for image, batch, over_images in _spread(count, v.groups):
+            _native.bgemm(w, w_at, (0 if over_images else m * k, 1, k),
+                          g, g_at + (first + image) * v.groups * m * n, (m * n, n, 1),
+                          columns, at + image * v.groups * k * n, (k * n, n, 1), code, batch, k, n, m, 1, 0)
+        if buffer is not None:
+            _native.col2im(*operand(buffer), x, start, code, count, channels, *v[:6])
+
+
+def _weight_gradient(grad: TensorBase, x: TensorBase, out: TensorBase, v: Window) -> None:
+    images, channels = x._shape[:2]
+    m, k, n = _sizes(out, v)
+    w, w_at, code = operand(out)
+    g, g_at, _ = operand(grad)
+    step = _chunk(channels, images, v, x._dtype.itemsize)
+    buffer = _room(channels, step, v, x)
+    for first in range(0, images, step):
+        columns, at = _columns(x, first, min(step, images - first), v, buffer)
+        for image in range(min(step, images - first)):
+            _native.bgemm(g, g_at + (first + image) * v.groups * m * n, (m * n, n, 1),
+                          columns, at + image * v.groups * k * n, (k * n, 1, n),
+                          w, w_at, (m * k, k, 1), code, v.groups, m, k, n, 1, 0 if first + image == 0 else 1)
+
+
+def _compute_dtype(dt: dtype) -> dtype:
+    """Products of complex matrices are plain sums, which want more digits than complex64 has."""
+    return complex128 if dt.is_complex else wide_dtype(dt)
+
+
+def _conjugate(t: TensorBase) -> TensorBase:
+    import numpy
+
+    if not t._dtype.is_complex:
+        return t
+    out = fresh(t._shape, t._dtype)
+    numpy.conjugate(np_view(t), out=np_view(out))
+    return out
+
+
+def _convolution(out: Any, input: Any, weight: Any, bias: Any, stride: Ints, padding: Ints, dilation: Ints,
+                 transposed: bool, output_padding: Ints, groups: int) -> None:
+    dt = _compute_dtype(input._dtype)
+    x, w, y = plain(input, dt), plain(weight, dt), target(out, dt)
+    if 0 not in y._shape:
+        small, large = (x, y) if transposed else (y, x)
+        v = window(large._shape[2:], small._shape[2:], w._shape[2:], stride, padding, dilation, groups)
+        if 0 in x._shape or 0 in w._shape:
+            np_view(y)[...] = 0
+        elif transposed:
+            _input_gradient(x, w, y, v)
+        else:
+            _forward(x, w, y, v)
+        if bias is not None:
+            values = np_view(y)
+            values += np_view(plain(bias, dt)).reshape((1, -1) + (1,) * (values.ndim - 2))
+    deliver(out, y)
+
+
+def _convolution_backward(outs: Any, grad_output: Any, input: Any, weight: Any, bias_sizes: Any, stride: Ints,
+                          padding: Ints, dilation: Ints, transposed: bool, output_padding: Ints, groups: int,
+                          output_mask: Any) -> None:
+    dt = _compute_dtype(input._dtype)
+    g, x, w = plain(grad_output, dt), plain(input, dt), plain(weight, dt)
+    small, large = (x, g) if transposed else (g, x)
+    v = window(large._shape[2:], small._shape[2:], w._shape[2:], stride, padding, dilation, groups)
+    nothing = 0 in g._shape or 0 in x._shape or 0 in w._shape
+    if output_mask[0]:
+        y = target(outs[0], dt)
+        if nothing:
+            np_view(y)[...] = 0
+        elif transposed:
+            _forward(g, _conjugate(w), y, v)
+        else:
+            _input_gradient(g, _conjugate(w), y, v)
+        deliver(outs[0], y)
+    if output_mask[1]:
+        y = target(outs[1], dt)
+        if nothing:
+            np_view(y)[...] = 0
+        elif transposed:
+            _weight_gradient(_conjugate(x), g, y, v)
+        else:
+            _weight_gradient(g, _conjugate(x), y, v)
+        deliver(outs[1], y)
+    if output_mask[2]:
+        y = target(outs[2], dt)
+        values = np_view(g)
+        np_view(y)[...] = values.sum(axis=(0, *range(2, values.ndim)))
+        deliver(outs[2], y)
+
+
+cpu("convolution", into(_convolution))
+cpu("convolution_backward", into(_convolution_backward))

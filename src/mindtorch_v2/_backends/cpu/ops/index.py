@@ -1,0 +1,112 @@
+"""CPU lines of indexing operators."""
+from __future__ import annotations
+
+from typing import Any
+
+from ...._tensor_base import TensorBase
+from ...common.runtime import copy_same_device
+from ..kernels import index as glue
+from ..lines import cpu, into, makes
+from ..numpy_view import np_view
+
+cpu("index", glue.Index())
+cpu("index_put", glue.IndexPut())
+cpu("nonzero", makes(glue.nonzero))
+cpu("masked_select", makes(glue.masked_select))
+cpu("gather", into(glue.gather))
+cpu("scatter.src", glue.Scatter(0))
+cpu("scatter.value", glue.Scatter(0))
+cpu("scatter.reduce", glue.Scatter(-1))
+cpu("scatter.value_reduce", glue.Scatter(-1))
+cpu("scatter_add", glue.Scatter(1))
+cpu("index_select", into(glue.index_select))
+cpu("index_add", glue.IndexAdd())
+
+
+def _scatter_reduce(out: Any, self: Any, dim: int, index: Any, src: Any, reduce: str, include_self: bool) -> None:
+    """Start from self, or from the neutral element where an index points and self is left out."""
+    copy_same_device(out, self)
+    mode = {"sum": 1, "mean": 1, "prod": 2, "amax": 3, "amin": 4}[reduce]
+    if not include_self:
+        dt = self._dtype
+        lowest, highest = (-float("inf"), float("inf")) if dt.category >= 2 else _limits(dt)
+        neutral: Any = {"sum": 0, "mean": 0, "prod": 1, "amax": lowest, "amin": highest}[reduce]
+        glue.scatter_into(out, dim, index, neutral, 0)
+    glue.scatter_into(out, dim, index, src, mode)
+    if reduce == "mean":
+        ones = self.new_ones(self.shape) if include_self else self.new_zeros(self.shape)
+        glue.scatter_into(ones, dim, index, self.new_ones(src.shape), 1)
+        a, n = np_view(out), np_view(ones)
+        n[n == 0] = 1
+        if self._dtype.category < 2:
+            a[...] = a // n
+        else:
+            a[...] = a / n
+
+
+def _limits(dt: Any) -> tuple[Any, Any]:
+    if dt.category == 0:
+        return False, True
+    import numpy
+
+    info = numpy.iinfo(dt.np)
+    return int(info.min), int(info.max)
+
+
+cpu("scatter_reduce", into(_scatter_reduce, calls_ops=True))
+
+
+def _rows(t: TensorBase, dim: int) -> Any:
+    """A view with the indexed dimension in front."""
+    import numpy
+
+    array = np_view(t)
+    return numpy.moveaxis(array.reshape(1) if array.ndim == 0 else array, dim if array.ndim else 0, 0)
+
+
+def _checked(index: Any, size: int, text: str) -> Any:
+    """Indices counted from the front; nothing may be written if one is out of range."""
+    at = np_view(index).reshape(-1)
+    if ((at < -size) | (at >= size)).any():
+        raise IndexError(text.format(size=size, value=int(at[(at < -size) | (at >= size)][0])))
+    return at
+
+
+def _index_fill(out: Any, self: Any, dim: int, index: Any, value: Any) -> None:
+    size = self._shape[dim] if self._shape else 1
+    at = _checked(index, size, f"index {{value}} is out of bounds for dimension {dim} with size {{size}}")
+    copy_same_device(out, self)
+    _rows(out, dim)[at] = np_view(value) if isinstance(value, TensorBase) else value
+
+
+def _index_copy(out: Any, self: Any, dim: int, index: Any, source: Any) -> None:
+    size = self._shape[dim] if self._shape else 1
+    at = _checked(index, size, "index_copy_(): index {value} is out of bounds for dimension with size {size}")
+    copy_same_device(out, self)
+    rows = _rows(out, dim)
+    rows[at] = _rows(source, dim).reshape((len(at),) + rows.shape[1:])
+
+
+def _masked_scatter(out: Any, self: Any, mask: Any, source: Any) -> None:
+    import numpy
+
+    at = numpy.broadcast_to(np_view(mask), out._shape)
+    n = int(numpy.count_nonzero(at))
+    if source.numel() < n:
+        raise RuntimeError("Number of elements of source < number of ones in mask")
+    np_view(out)[...] = np_view(self)
+    np_view(out)[at] = np_view(glue.contiguous_copy(source)).reshape(-1)[:n]
+
+
+def _take(out: Any, self: Any, index: Any) -> None:
+    n = self.numel()
+    at = _checked(index, n, "out of range: tried to access index {value} on a tensor of {size} elements.")
+    flat = np_view(glue.contiguous_copy(self)).reshape(-1)
+    np_view(out).reshape(-1)[:] = flat[at]
+
+
+cpu("index_fill.int_Scalar", into(_index_fill))
+cpu("index_fill.int_Tensor", into(_index_fill))
+cpu("masked_scatter", into(_masked_scatter))
+cpu("index_copy", into(_index_copy))
+cpu("take", into(_take))

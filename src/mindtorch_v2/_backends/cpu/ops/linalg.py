@@ -1,0 +1,288 @@
+"""CPU lines of linear algebra: LAPACK through SciPy and NumPy, one matrix of a batch after the other.
+
+Invariant: LAPACK's `info` is what is reported for a matrix; nothing raises unless the caller asked for checks.
+"""
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from ...._ops.linalg import LinAlgError, check_info, is_vector
+from ..lines import cpu, into
+from ..numpy_view import np_view
+
+
+def lapack(names: tuple[str, ...], *arrays: Any) -> Any:
+    from scipy.linalg import get_lapack_funcs
+
+    return get_lapack_funcs(names, arrays)
+
+
+def places(batch: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+    import numpy
+
+    return numpy.ndindex(*batch)
+
+
+# -- LU -----------------------------------------------------------------------------------------------------------
+def _lu_factor(outs: Any, A: Any, pivot: bool, check_errors: bool) -> None:
+    LU, pivots, info = (np_view(o) for o in outs)
+    a = np_view(A)
+    info[...] = 0
+    if LU.size == 0:
+        return
+    (getrf,) = lapack(("getrf",), a)
+    for at in places(a.shape[:-2]):
+        lu, piv, status = getrf(a[at])
+        LU[at], pivots[at], info[at] = lu, piv + 1, status
+    if check_errors:
+        check_info("torch.linalg.lu_factor_ex", outs[2], "U[{0},{0}] is zero and using it on lu_solve would result in "
+                   "a division by zero. If you still want to perform the factorization, consider calling "
+                   "linalg.lu(A, pivot) or linalg.lu_factor_ex(A, pivot)")
+
+
+def _permutation(pivots: Any, size: int) -> Any:
+    """Rows after all exchanges."""
+    import numpy
+
+    order = numpy.arange(size)
+    for i, p in enumerate(pivots):
+        order[[i, p - 1]] = order[[p - 1, i]]
+    return order
+
+
+def _lu_unpack(outs: Any, LU_data: Any, LU_pivots: Any, unpack_data: bool, unpack_pivots: bool) -> None:
+    import numpy
+
+    lu, pivots = np_view(LU_data), np_view(LU_pivots)
+    m, n = lu.shape[-2:]
+    k = min(m, n)
+    P, L, U = (np_view(o) for o in outs)
+    if unpack_data:
+        L[...] = numpy.tril(lu[..., :k], -1) + numpy.eye(m, k, dtype=lu.dtype)
+        U[...] = numpy.triu(lu[..., :k, :])
+    if unpack_pivots:
+        P[...] = 0
+        for at in places(pivots.shape[:-1]):
+            P[at][_permutation(pivots[at], m), numpy.arange(m)] = 1
+
+
+# -- determinants, inverse, solving -----------------------------------------------------------------------------------
+def _det(out: Any, A: Any) -> None:
+    import numpy
+
+    np_view(out)[...] = numpy.linalg.det(np_view(A))
+
+
+def _slogdet(outs: Any, A: Any) -> None:
+    import numpy
+
+    sign, size = numpy.linalg.slogdet(np_view(A))
+    np_view(outs[0])[...] = sign
+    np_view(outs[1])[...] = size
+
+
+def _inv(outs: Any, A: Any, check_errors: bool) -> None:
+    inverse, info = np_view(outs[0]), np_view(outs[1])
+    a = np_view(A)
+    info[...] = 0
+    if a.size == 0:
+        return
+    getrf, getri = lapack(("getrf", "getri"), a)
+    for at in places(a.shape[:-2]):
+        lu, piv, status = getrf(a[at])
+        if status == 0:
+            inverse[at], status = getri(lu, piv)
+        else:
+            inverse[at] = lu
+        info[at] = status
+    if check_errors:
+        check_info("linalg.inv", outs[1], "The diagonal element {} is zero, the inversion could not be completed "
+                   "because the input matrix is singular.")
+
+
+def _solve(outs: Any, A: Any, B: Any, left: bool, check_errors: bool) -> None:
+    import numpy
+
+    result, LU, pivots, info = (np_view(o) for o in outs)
+    a, b = np_view(A), np_view(B)
+    info[...] = 0
+    vector = is_vector(A, B)
+    if vector:
+        b, result = b[..., None], result[..., None]
+    if a.size == 0:
+        return
+    getrf, getrs = lapack(("getrf", "getrs"), a)
+    if result.size == 0:
+        return
+    batch = result.shape[:-2]
+    a_all = numpy.broadcast_to(a, (*batch, *a.shape[-2:]))
+    b_all = numpy.broadcast_to(b, (*batch, *b.shape[-2:]))
+    states = numpy.zeros(batch, "int32")
+    for at in places(batch):
+        lu, piv, status = getrf(a_all[at])
+        LU[at], pivots[at], states[at] = lu, piv + 1, status
+        if status:
+            result[at] = numpy.nan
+            continue
+        x, _ = getrs(lu, piv, b_all[at] if left else b_all[at].T, trans=0 if left else 1)
+        result[at] = x if left else x.T
+    info[...] = states if states.shape == info.shape else states.reshape((-1, *info.shape)).max(0)
+    if check_errors:
+        check_info("torch.linalg.solve", outs[3], "The solver failed because the input matrix is singular.")
+
+
+def _solve_triangular(out: Any, self: Any, B: Any, upper: bool, left: bool, unitriangular: bool) -> None:
+    import numpy
+
+    result = np_view(out)
+    if result.size == 0:
+        return
+    batch = result.shape[:-2]
+    a = numpy.broadcast_to(np_view(self), (*batch, *self._shape[-2:]))
+    b = numpy.broadcast_to(np_view(B), (*batch, *B._shape[-2:]))
+    (trsm,) = _blas("trsm", a)
+    for at in places(batch):
+        result[at] = trsm(1.0, a[at], b[at], side=0 if left else 1, lower=0 if upper else 1,
+                          diag=1 if unitriangular else 0)
+
+
+def _blas(name: str, array: Any) -> Any:
+    from scipy.linalg import get_blas_funcs
+
+    return get_blas_funcs((name,), (array,))
+
+
+# -- factorizations -----------------------------------------------------------------------------------------------
+def _cholesky(outs: Any, self: Any, upper: bool, check_errors: bool) -> None:
+    import numpy
+
+    L, info = np_view(outs[0]), np_view(outs[1])
+    a = np_view(self)
+    info[...] = 0
+    if a.size == 0:
+        return
+    (potrf,) = lapack(("potrf",), a)
+    for at in places(a.shape[:-2]):
+        factor, status = potrf(a[at], lower=0 if upper else 1, clean=1)
+        if status == 0:
+            # LAPACK's versions differ in whether they notice; the first that is not a number is where it goes wrong.
+            unknown = numpy.isnan(numpy.diagonal(factor))
+            status = int(numpy.argmax(unknown)) + 1 if unknown.any() else 0
+        L[at], info[at] = (numpy.triu(factor) if upper else numpy.tril(factor)), status
+    if check_errors:
+        check_info("linalg.cholesky", outs[1], "The factorization could not be completed because the input is not "
+                   "positive-definite (the leading minor of order {} is not positive-definite).")
+
+
+def _qr(outs: Any, A: Any, mode: str) -> None:
+    import numpy
+
+    a = np_view(A)
+    if mode == "r":
+        np_view(outs[1])[...] = numpy.linalg.qr(a, "r")
+        return
+    kind: Any = mode
+    Q, R = numpy.linalg.qr(a, kind)
+    np_view(outs[0])[...] = Q
+    np_view(outs[1])[...] = R
+
+
+def _eigh(outs: Any, A: Any, UPLO: str, compute_v: bool) -> None:
+    import numpy
+
+    a = np_view(A)
+    if a.size == 0:
+        return
+    half: Any = UPLO
+    if compute_v:
+        values, vectors = numpy.linalg.eigh(a, half)
+        np_view(outs[1])[...] = vectors
+    else:
+        values = numpy.linalg.eigvalsh(a, half)
+    np_view(outs[0])[...] = values
+
+
+def _eig(outs: Any, self: Any) -> None:
+    import numpy
+
+    a = np_view(self)
+    if a.size == 0:
+        return
+    if not numpy.isfinite(a).all():
+        raise RuntimeError("torch.linalg.eig: input tensor should not contain infs or NaNs.")
+    values, vectors = numpy.linalg.eig(a)
+    np_view(outs[0])[...] = values
+    np_view(outs[1])[...] = vectors
+
+
+def _svd(outs: Any, A: Any, full_matrices: bool, compute_uv: bool, driver: str | None) -> None:
+    import numpy
+
+    a = np_view(A)
+    finite = numpy.isfinite(a).all((-2, -1))
+    if numpy.isnan(a).any():
+        where = "" if a.ndim == 2 else f" (Batch element {int(numpy.argmin(finite.reshape(-1)))}):"
+        raise LinAlgError(f"linalg.svd:{where} The algorithm failed to converge because the input matrix contained "
+                          "non-finite values.")
+    if not compute_uv:
+        np_view(outs[1])[...] = numpy.linalg.svd(a, compute_uv=False)
+        return
+    for out, value in zip(outs, numpy.linalg.svd(a, full_matrices)):
+        np_view(out)[...] = value
+
+
+def _matrix_exp(out: Any, self: Any) -> None:
+    from scipy.linalg import expm
+
+    a = np_view(self)
+    if a.size:
+        np_view(out)[...] = expm(a.astype("complex128" if a.dtype.kind == "c" else "float64"))
+
+
+def _lstsq(outs: Any, self: Any, b: Any, rcond: float | None, driver: str | None) -> None:
+    import numpy
+    from scipy.linalg import lstsq
+
+    solution, residuals, rank, singular = (np_view(o) for o in outs)
+    a, right = np_view(self), np_view(b)
+    if self.dim() - 1 == b.dim() and self._shape[:-1] == b._shape:
+        right, solution = right[..., None], solution[..., None]
+    batch = solution.shape[:-2]
+    rank[...] = 0
+    if solution.size == 0 or a.size == 0:
+        solution[...] = 0
+        return
+    cut = numpy.finfo(a.dtype).eps * max(a.shape[-2:]) if rcond is None else rcond
+    # Every driver gives the same solution where there is one; only this one is safe for matrices without full rank.
+    kind = driver if driver in ("gelsd", "gelss") else "gelsy"
+    a_all = numpy.broadcast_to(a, (*batch, *a.shape[-2:]))
+    b_all = numpy.broadcast_to(right, (*batch, *right.shape[-2:]))
+    for at in places(batch):
+        x, _, r, s = lstsq(a_all[at], b_all[at], cond=cut, lapack_driver=kind)
+        solution[at] = x
+        if rank.shape == batch:
+            rank[at] = r
+        if singular.shape[:-1] == batch and singular.size:
+            singular[at] = s
+        if residuals.shape[:-1] == batch and residuals.size:
+            rest = b_all[at] - a_all[at] @ x
+            residuals[at] = (rest * rest.conj()).real.sum(0)
+
+
+def _geqrf(outs: Any, self: Any) -> None:
+    a, tau = np_view(outs[0]), np_view(outs[1])
+    x = np_view(self)
+    if x.size == 0:
+        return
+    (geqrf,) = lapack(("geqrf",), x)
+    for at in places(x.shape[:-2]):
+        a[at], tau[at] = geqrf(x[at])[:2]
+
+
+for _name, _fn in (("linalg_lu_factor_ex", _lu_factor), ("lu_unpack", _lu_unpack), ("linalg_det", _det),
+                   ("linalg_slogdet", _slogdet), ("linalg_inv_ex", _inv), ("_linalg_solve_ex", _solve),
+                   ("linalg_solve_triangular", _solve_triangular), ("linalg_cholesky_ex", _cholesky),
+                   ("linalg_qr", _qr), ("_linalg_eigh", _eigh), ("linalg_eig", _eig), ("_linalg_svd", _svd),
+                   ("linalg_matrix_exp", _matrix_exp), ("linalg_lstsq", _lstsq), ("geqrf", _geqrf)):
+    cpu(_name, into(_fn))

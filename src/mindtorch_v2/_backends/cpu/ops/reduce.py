@@ -1,0 +1,79 @@
+"""CPU lines of reductions and scans."""
+from __future__ import annotations
+
+from typing import Any
+
+from .... import _native
+from ...._ops.rules.base import wrap_dim
+from ..kernels.reduce import Moments, Reduce, ReduceWithIndex, Scan
+from ..lines import cpu, into
+from ..numpy_view import np_view
+
+for _name, _code in (("sum", "SUM"), ("mean", "MEAN"), ("prod", "PROD"), ("amax", "AMAX"), ("amin", "AMIN"), ("max",
+                                                                                                              "AMAX"),
+                     ("min", "AMIN"), ("any", "ANY"), ("all", "ALL"), ("argmax", "ARGMAX"), ("argmin", "ARGMIN")):
+    cpu(_name, Reduce(getattr(_native, _code)))
+cpu("max.dim", ReduceWithIndex(_native.AMAX, _native.ARGMAX))
+cpu("min.dim", ReduceWithIndex(_native.AMIN, _native.ARGMIN))
+cpu("var.correction", Moments(False, False))
+cpu("std.correction", Moments(True, False))
+cpu("var_mean.correction", Moments(False, True))
+cpu("std_mean.correction", Moments(True, True))
+cpu("cumsum", Scan(0))
+cpu("cumprod", Scan(1))
+
+
+def _running(largest: bool) -> Any:
+    """cummax and cummin: of equal elements the last, of NaN every one, takes the place."""
+
+    def kernel(outs: tuple[Any, Any], self: Any, dim: int) -> None:
+        import numpy as np
+
+        x = np_view(self)
+        values, indices = np_view(outs[0]), np_view(outs[1])
+        if x.ndim == 0:
+            values[...] = x
+            indices[...] = 0
+            return
+        d = wrap_dim(dim, x.ndim)
+        if x.shape[d] == 0:
+            return
+        (np.maximum if largest else np.minimum).accumulate(x, axis=d, out=values)
+        shape = [1] * x.ndim
+        shape[d] = x.shape[d]
+        where = np.arange(x.shape[d]).reshape(shape)
+        taken = (x == values) | (x != x)
+        np.maximum.accumulate(np.where(taken, where, 0), axis=d, out=indices)
+
+    return kernel
+
+
+cpu("cummax", into(_running(True)))
+cpu("cummin", into(_running(False)))
+
+
+def _logcumsumexp(out: Any, self: Any, dim: int) -> None:
+    import numpy as np
+
+    x = np_view(self)
+    if x.ndim == 0 or x.size == 0:
+        np_view(out)[...] = x
+        return
+    d = wrap_dim(dim, x.ndim)
+    if not self._dtype.is_complex:
+        wide = x.astype(np.float32) if x.dtype.itemsize < 4 else x
+        with np.errstate(invalid="ignore"):
+            np_view(out)[...] = np.logaddexp.accumulate(wide, axis=d)
+        return
+    rows = np.moveaxis(x, d, 0)
+    result = np.moveaxis(np_view(out), d, 0)
+    result[0] = rows[0]
+    for i in range(1, rows.shape[0]):
+        old, new = result[i - 1], rows[i]
+        larger = old.real >= new.real
+        high, low = np.where(larger, old, new), np.where(larger, new, old)
+        with np.errstate(invalid="ignore"):
+            result[i] = np.where(np.isneginf(low.real), high, high + np.log1p(np.exp(low - high)))
+
+
+cpu("logcumsumexp", into(_logcumsumexp))

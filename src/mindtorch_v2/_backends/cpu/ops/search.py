@@ -1,0 +1,93 @@
+"""CPU lines of searching and counting."""
+from __future__ import annotations
+
+from typing import Any
+
+from ...._ops.create import LINSPACE
+from ...._tensor_base import TensorBase
+from ...._types import result_type
+from ..lines import cpu, into
+from ..numpy_view import np_view
+
+
+def _wide(t: Any) -> Any:
+    """An array NumPy can compare."""
+    x = np_view(t)
+    return x.astype("float32") if t._dtype.name == "bfloat16" else x
+
+
+def _searchsorted(out: Any, sorted_sequence: Any, self: Any, out_int32: bool, right: bool, side: str | None,
+                  sorter: Any) -> None:
+    import numpy as np
+
+    where: Any = "right" if right or side == "right" else "left"
+    given = (sorted_sequence, self)
+    if isinstance(self, TensorBase) and self._dtype is not sorted_sequence._dtype:
+        common = result_type(*given)
+        given = tuple(t.to(common) for t in given)
+    rows = _wide(given[0])
+    values = _wide(given[1]) if isinstance(self, TensorBase) else np.asarray(self)
+    target = np_view(out)
+    if target.size == 0:
+        return
+    if sorter is not None:
+        if ((np_view(sorter) < 0) | (np_view(sorter) >= rows.shape[-1])).any():
+            raise RuntimeError("torch.searchsorted(): sorter index out of range")
+        rows = np.take_along_axis(rows, np_view(sorter), -1)
+    if rows.ndim == 1:
+        target[...] = np.searchsorted(rows, values, where)
+        return
+    for at in np.ndindex(rows.shape[:-1]):
+        target[at] = np.searchsorted(rows[at], values[at], where)
+
+
+def _bounds(x: Any, low: Any, high: Any) -> tuple[Any, Any]:
+    if low == high and x.size:
+        low, high = x.min(), x.max()
+    if low == high:
+        low, high = low - 1, high + 1
+    return low, high
+
+
+def _histc(out: Any, self: Any, bins: int, min: Any, max: Any) -> None:
+    import numpy as np
+
+    x = _wide(self).ravel()
+    low, high = _bounds(x, min, max)
+    if not (np.isfinite(low) and np.isfinite(high)):
+        raise RuntimeError(f"torch.histc: range of [{low:g}, {high:g}] is not finite")
+    np_view(out)[...] = np.histogram(x, bins, (float(low), float(high)))[0]
+
+
+def _counted(outs: Any, x: Any, edges: Any, weight: Any, density: bool, np: Any) -> None:
+    weights = None if weight is None else np_view(weight).ravel()
+    hist = np.histogram(x, edges, weights=weights)[0].astype(np_view(outs[0]).dtype)
+    if density:
+        hist = hist / (np.diff(edges) * hist.sum())
+    np_view(outs[0])[...] = hist
+    np_view(outs[1])[...] = edges
+
+
+def _histogram_edges(outs: Any, self: Any, bins: Any, weight: Any, density: bool) -> None:
+    import numpy as np
+
+    _counted(outs, np_view(self).ravel(), np_view(bins), weight, density, np)
+
+
+def _histogram(outs: Any, self: Any, bins: int, range: Any, weight: Any, density: bool) -> None:
+    import numpy as np
+
+    x = np_view(self).ravel()
+    low, high = (range[0], range[1]) if range is not None else (x.min(), x.max()) if x.size else (0, 1)
+    if not (np.isfinite(low) and np.isfinite(high)):
+        raise RuntimeError(f"torch.histogramdd: dimension 0's range [{low:g}, {high:g}] is not finite")
+    if low == high:
+        low, high = low - 0.5, high + 0.5
+    edges = LINSPACE.call((float(low), float(high), bins + 1, self._dtype, None, self._device, False))
+    _counted(outs, x, np_view(edges), weight, density, np)
+
+
+cpu("searchsorted", into(_searchsorted))
+cpu("histc", into(_histc))
+cpu("histogram.bins_tensor", into(_histogram_edges))
+cpu("histogram.bin_ct", into(_histogram))

@@ -1,0 +1,76 @@
+"""CPU lines of views' backward passes and of operators that move elements."""
+from __future__ import annotations
+
+from typing import Any
+
+from ...common.transfer import map_plain, may_overlap
+from ..kernels.shape import Cat, Flip, Stack, Triangle
+from ..lines import cpu, into
+from ..numpy_view import np_view
+
+Ints = tuple[int, ...]
+
+
+def _unfold_backward(out: Any, grad_in: Any, input_sizes: Ints, dim: int, size: int, step: int) -> None:
+    from numpy.lib.stride_tricks import as_strided
+
+    whole = np_view(out)
+    whole[...] = 0
+    if grad_in.numel() == 0:
+        return
+    g = np_view(grad_in)
+    if whole.ndim == 0:
+        whole[...] = g[0]
+        return
+    d = dim % whole.ndim
+    # One window element at a time: those do not overlap each other.
+    for k in range(size):
+        shape = list(whole.shape)
+        strides = list(whole.strides)
+        shape[d] = g.shape[d]
+        start = [slice(None)] * whole.ndim
+        start[d] = slice(k, None)
+        strides[d] *= step
+        part = as_strided(whole[tuple(start)], shape, strides)
+        part += g[..., k]
+
+
+def _places(size: Ints, stride: Ints, offset: int) -> Any:
+    """Flat positions of every element of a geometry."""
+    import numpy
+
+    at = numpy.full((), offset, numpy.int64)
+    for n, s in zip(size, stride):
+        at = at[..., None] + numpy.arange(n, dtype=numpy.int64) * s
+    return at
+
+
+def _strided_map(out: Any, self: Any, size: Ints, stride: Ints, offset: int, to_size: Ints, to_stride: Ints,
+                 to_offset: int, mean: bool) -> None:
+    if not may_overlap(size, stride) and not may_overlap(to_size, to_stride):
+        map_plain(out, self, size, stride, offset, to_size, to_stride, to_offset)
+        return
+    import numpy
+
+    low = min(offset, to_offset)
+    source = _places(size, stride, offset - low)
+    target = _places(to_size, to_stride, to_offset - low)
+    length = max(int(source.max(initial=-1)), int(target.max(initial=-1))) + 1
+    values = np_view(self)
+    visits = numpy.bincount((source if mean else target).ravel(), minlength=length).astype(values.dtype)
+    if mean:
+        values = values / visits[source]
+    flat = numpy.zeros(length, values.dtype)
+    numpy.add.at(flat, source.ravel(), values.ravel())
+    result = flat[target]
+    np_view(out)[...] = result if mean else result / visits[target]
+
+
+cpu("unfold_backward", into(_unfold_backward))
+cpu("_strided_map", into(_strided_map))
+
+cpu("cat", Cat())
+cpu("stack", Stack())
+cpu("flip", Flip())
+cpu("tril", Triangle(False))
+cpu("triu", Triangle(True))

@@ -1,0 +1,130 @@
+"""CPU lines of special functions: SciPy and NumPy over the tensors' memory.
+
+Invariant: values are computed in float64 and rounded once.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ...._ops.special import POLYNOMIALS
+from ...._tensor_base import TensorBase
+from ..lines import cpu, into
+from ..numpy_view import np_view
+
+
+def _wide(x: Any) -> Any:
+    import numpy
+
+    return np_view(x).astype("float64") if isinstance(x, TensorBase) else numpy.asarray(x, "float64")
+
+
+def scipy_special(name: str) -> Any:
+    """A function of `scipy.special` of the operator's arguments."""
+
+    def kernel(out: Any, *args: Any) -> None:
+        import numpy
+        from scipy import special
+
+        with numpy.errstate(all="ignore"):
+            np_view(out)[...] = getattr(special, name)(*[_wide(a) for a in args])
+
+    return into(kernel)
+
+
+for _name, _theirs in (
+        ("i0", "i0"), ("igamma", "gammainc"), ("igammac", "gammaincc"), ("special_i0e", "i0e"), ("special_i1", "i1"),
+        ("special_i1e", "i1e"), ("special_erfcx", "erfcx"), ("special_log_ndtr", "log_ndtr"),
+        ("special_ndtri", "ndtri"), ("special_zeta", "zeta"), ("special_bessel_j0", "j0"), ("special_bessel_j1", "j1"),
+        ("special_bessel_y0", "y0"), ("special_bessel_y1", "y1"), ("special_modified_bessel_i0", "i0"),
+        ("special_modified_bessel_i1", "i1"), ("special_modified_bessel_k0", "k0"),
+        ("special_modified_bessel_k1", "k1"), ("special_scaled_modified_bessel_k0", "k0e"),
+        ("special_scaled_modified_bessel_k1", "k1e")):
+    cpu(_name, scipy_special(_theirs))
+
+
+def _airy(out: Any, self: Any) -> None:
+    from scipy import special
+
+    np_view(out)[...] = special.airy(_wide(self))[0]
+
+
+def _spherical(out: Any, self: Any) -> None:
+    import numpy
+
+    x = _wide(self)
+    safe = numpy.where(x == 0, 1, x)
+    with numpy.errstate(all="ignore"):
+        np_view(out)[...] = numpy.where(numpy.isinf(x), 0, numpy.where(x == 0, 1, numpy.sin(safe) / safe))
+
+
+cpu("special_airy_ai", into(_airy))
+cpu("special_spherical_bessel_j0", into(_spherical))
+
+
+# -- polynomials by their recurrences --------------------------------------------------------------------------------
+Step = Callable[[Any, int, Any, Any], Any]
+_FIRST: dict[str, Callable[[Any], Any]] = {
+    "t": lambda x: x, "u": lambda x: 2 * x, "v": lambda x: 2 * x - 1, "w": lambda x: 2 * x + 1,
+    "h": lambda x: 2 * x, "he": lambda x: x, "l": lambda x: 1 - x, "p": lambda x: x,
+}
+_NEXT: dict[str, Step] = {
+    "h": lambda x, k, q, p: 2 * x * q - 2 * k * p,
+    "he": lambda x, k, q, p: x * q - k * p,
+    "l": lambda x, k, q, p: ((2 * k + 1 - x) * q - k * p) / (k + 1),
+    "p": lambda x, k, q, p: ((2 * k + 1) * x * q - k * p) / (k + 1),
+}
+
+
+def _chebyshev(x: Any, k: int, q: Any, p: Any) -> Any:
+    return 2 * x * q - p
+
+
+def _polynomial(name: str) -> Any:
+    kind = name.rpartition("_")[2]
+    shifted = name.startswith("shifted")
+
+    def kernel(out: Any, x: Any, n: Any) -> None:
+        import numpy
+
+        at, degree = numpy.broadcast_arrays(_wide(x), numpy.trunc(_wide(n)))
+        if shifted:
+            at = 2 * at - 1
+        with numpy.errstate(all="ignore"):
+            before, current = numpy.ones_like(at), _FIRST[kind](at)
+            value = numpy.where(degree < 0, 0.0, numpy.where(degree == 0, before, current))
+            value = numpy.where(numpy.isnan(degree), numpy.nan, value)
+            for k in range(1, int(numpy.nanmax(degree, initial=0))):
+                before, current = current, _NEXT.get(kind, _chebyshev)(at, k, current, before)
+                value = numpy.where(degree == k + 1, current, value)
+        np_view(out)[...] = value
+
+    return into(kernel)
+
+
+for _name in POLYNOMIALS:
+    cpu(f"special_{_name}", _polynomial(_name))
+
+
+# -- bits and whole numbers -----------------------------------------------------------------------------------------
+def _numpy(name: str) -> Any:
+    def kernel(out: Any, *args: Any) -> None:
+        import numpy
+
+        np_view(out)[...] = getattr(numpy, name)(*[np_view(a).astype(np_view(out).dtype) for a in args])
+
+    return into(kernel)
+
+
+def _frexp(outs: Any, self: Any) -> None:
+    import numpy
+
+    x = np_view(self)
+    mantissa, exponent = numpy.frexp(x.astype("float32") if x.dtype.itemsize == 2 else x)
+    np_view(outs[0])[...] = mantissa
+    np_view(outs[1])[...] = exponent
+
+
+for _name in ("gcd", "lcm", "nextafter"):
+    cpu(_name, _numpy(_name))
+cpu("frexp", into(_frexp))

@@ -1,0 +1,48 @@
+"""CPU lines of columns of windows (unfold and fold)."""
+from __future__ import annotations
+
+from typing import Any
+
+from .... import _native
+from ...._dtype import bool as bool_
+from ...._dtype import uint8
+from ...._ops.vision import blocks, window_of
+from ...._tensor_base import numel
+from ..dense import deliver, operand, plain, target, triple, wide_dtype
+from ..lines import cpu, into
+
+Ints = tuple[int, ...]
+
+
+def _window(size: Ints, kernel_size: Ints, dilation: Ints, padding: Ints, stride: Ints) -> tuple[Ints, ...]:
+    kernel, gaps, pads, steps = window_of(kernel_size, dilation, padding, stride)
+    places = blocks(size, kernel, gaps, pads, steps)
+    return (triple(size, 1), triple(places, 1), triple(kernel, 1), triple(steps, 1), triple(pads, 0), triple(gaps, 1))
+
+
+def _im2col(out: Any, self: Any, kernel_size: Ints, dilation: Ints, padding: Ints, stride: Ints) -> None:
+    if numel(out) == 0:
+        return
+    # Bits are moved as bytes.
+    dt = uint8 if self._dtype is bool_ else wide_dtype(self._dtype)
+    y = target(out, dt)
+    images = 1 if len(self._shape) == 3 else self._shape[0]
+    _native.im2col(*operand(plain(self, dt)), *operand(y), images, self._shape[-3],
+                   *_window(self._shape[-2:], kernel_size, dilation, padding, stride))
+    deliver(out, y)
+
+
+def _col2im(out: Any, self: Any, output_size: Ints, kernel_size: Ints, dilation: Ints, padding: Ints,
+            stride: Ints) -> None:
+    if numel(out) == 0:
+        return
+    dt = wide_dtype(self._dtype)
+    y = target(out, dt)
+    images = 1 if len(self._shape) == 2 else self._shape[0]
+    _native.col2im(*operand(plain(self, dt)), *operand(y), images, out._shape[-3],
+                   *_window(tuple(output_size), kernel_size, dilation, padding, stride))
+    deliver(out, y)
+
+
+cpu("im2col", into(_im2col))
+cpu("col2im", into(_col2im))

@@ -1,0 +1,1 @@
+"""The NPU's lines, one file per family of operators."""

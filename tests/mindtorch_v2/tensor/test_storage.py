@@ -1,0 +1,252 @@
+"""Storages: shared between views, typed and untyped, resized, copied, mapped from files, empty on meta.
+
+Invariant: everything here also holds for PyTorch (run with MINDTORCH_TEST_SUBJECT=torch), except `storage().data`, the
+flat array of contract D2.
+"""
+
+from __future__ import annotations
+
+import copy
+import gc
+import pickle
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .._subject import mindtorch_only
+from .._subject import subject as torch
+
+pytestmark = pytest.mark.filterwarnings("ignore:TypedStorage is deprecated")
+
+
+def test_views_share_one_storage() -> None:
+    base = torch.arange(6.0)
+    view = base.view(2, 3).t()[1:]
+    assert view.untyped_storage().data_ptr() == base.untyped_storage().data_ptr()
+    assert view.untyped_storage().nbytes() == base.untyped_storage().nbytes() == 24
+    assert base.clone().untyped_storage().data_ptr() != base.untyped_storage().data_ptr()
+
+
+def test_data_ptr_of_storage_and_tensor() -> None:
+    base = torch.arange(6.0)
+    assert base[2:].data_ptr() == base.untyped_storage().data_ptr() + 8
+    assert base[2:].untyped_storage().data_ptr() == base.data_ptr()
+
+
+def test_memory_is_aligned() -> None:
+    for count in (1, 3, 17, 1000, 100_000):
+        assert torch.empty(count).data_ptr() % 64 == 0
+
+
+def test_untyped_storage_is_bytes() -> None:
+    storage = torch.tensor([1, 256], dtype=torch.int16).untyped_storage()
+    assert len(storage) == storage.nbytes() == storage.size() == 4
+    assert storage.tolist() == [1, 0, 0, 1]
+    assert list(storage) == [1, 0, 0, 1]
+    assert storage[0] == 1
+    assert storage[1:3].tolist() == [0, 0]
+    storage[0] = 5
+    assert storage.element_size() == 1
+    assert storage.device.type == "cpu"
+    assert not storage.is_cuda
+
+
+def test_writes_to_a_storage_are_seen_by_its_tensors() -> None:
+    base = torch.zeros(2, dtype=torch.uint8)
+    base.untyped_storage()[1] = 9
+    assert base.tolist() == [0, 9]
+    base.untyped_storage().fill_(3)
+    assert base.tolist() == [3, 3]
+
+
+def test_slices_of_a_storage_share_memory() -> None:
+    base = torch.zeros(4, dtype=torch.uint8)
+    part = base.untyped_storage()[1:3]
+    part.fill_(7)
+    assert base.tolist() == [0, 7, 7, 0]
+
+
+def test_untyped_copy_clone_and_tolist() -> None:
+    source = torch.tensor([1, 2, 3], dtype=torch.uint8).untyped_storage()
+    target = torch.UntypedStorage(3)
+    assert target.copy_(source) is target
+    assert target.tolist() == [1, 2, 3]
+    cloned = source.clone()
+    cloned[0] = 9
+    assert source.tolist() == [1, 2, 3]
+
+
+def test_untyped_resize_keeps_the_prefix() -> None:
+    base = torch.tensor([1, 2, 3], dtype=torch.uint8)
+    storage = base.untyped_storage()
+    storage.resize_(5)
+    assert storage.nbytes() == 5
+    assert base.tolist() == [1, 2, 3]
+    storage.resize_(2)
+    assert storage.tolist() == [1, 2]
+    assert storage.resizable()
+
+
+def test_tensor_resize_grows_the_storage() -> None:
+    base = torch.arange(4.0)
+    assert base.resize_(2, 3) is base
+    assert tuple(base.shape) == (2, 3) and base.stride() == (3, 1)
+    assert base.view(-1)[:4].tolist() == [0, 1, 2, 3]
+    assert base.untyped_storage().nbytes() == 24
+    base.resize_(2)
+    assert base.untyped_storage().nbytes() == 24
+
+
+def test_new_untyped_storages() -> None:
+    assert torch.UntypedStorage().nbytes() == 0
+    assert torch.UntypedStorage(8).nbytes() == 8
+    assert torch.UntypedStorage([1, 2]).tolist() == [1, 2]
+    meta = torch.UntypedStorage(8, device="meta")
+    assert meta.device.type == "meta" and meta.nbytes() == 8
+
+
+def test_set_points_a_tensor_at_a_storage() -> None:
+    source = torch.arange(6.0)
+    made = torch.empty(0)
+    made.set_(source.untyped_storage(), 1, (2, 2), (2, 1))
+    assert made.tolist() == [[1, 2], [3, 4]]
+    made[0, 0] = 50
+    assert source[1].item() == 50
+    other = torch.empty(0).set_(source)
+    assert other.data_ptr() == source.data_ptr()
+
+
+def test_typed_storage() -> None:
+    base = torch.tensor([1.5, 2.5, 3.5])
+    storage = base.storage()
+    assert storage.dtype == torch.float32
+    assert len(storage) == storage.size() == 3
+    assert storage.tolist() == [1.5, 2.5, 3.5]
+    assert storage[1] == 2.5 and storage[-1] == 3.5
+    storage[1] = 7
+    assert base.tolist() == [1.5, 7.0, 3.5]
+    assert storage.data_ptr() == base.data_ptr()
+    assert storage.nbytes() == 12 and storage.element_size() == 4
+    storage.fill_(2)
+    assert base.tolist() == [2, 2, 2]
+    assert storage.untyped().nbytes() == 12
+
+
+def test_typed_storage_is_the_whole_storage() -> None:
+    base = torch.arange(6.0)
+    assert base[2:4].storage().tolist() == [0, 1, 2, 3, 4, 5]
+    assert base.view(2, 3).t().storage().tolist() == [0, 1, 2, 3, 4, 5]
+
+
+def test_typed_storage_slices_and_copies() -> None:
+    base = torch.arange(4.0)
+    storage = base.storage()
+    storage[1:3] = 9
+    assert base.tolist() == [0, 9, 9, 3]
+    other = torch.zeros(4).storage()
+    other.copy_(storage)
+    assert other.tolist() == [0, 9, 9, 3]
+    assert storage.clone().tolist() == [0, 9, 9, 3]
+
+
+def test_typed_storage_conversions() -> None:
+    storage = torch.tensor([1.7, 2.2]).storage()
+    assert storage.int().tolist() == [1, 2]
+    assert storage.double().dtype == torch.float64
+    assert storage.float().dtype == torch.float32
+
+
+@mindtorch_only
+def test_typed_storage_data_is_a_flat_array() -> None:
+    base = torch.arange(6.0).view(2, 3)
+    flat = base.t().storage().data
+    assert flat.tolist() == [0, 1, 2, 3, 4, 5]
+    flat[0] = 9
+    assert base[0, 0].item() == 9
+
+
+def test_copy_deepcopy_and_pickle_of_storages() -> None:
+    base = torch.tensor([1, 2], dtype=torch.uint8)
+    storage = base.untyped_storage()
+    deep = copy.deepcopy(storage)
+    deep[0] = 9
+    assert base.tolist() == [1, 2]
+    assert pickle.loads(pickle.dumps(base.storage())).tolist() == [1, 2]
+
+
+def test_from_file_maps_memory(tmp_path: Path) -> None:
+    path = tmp_path / "bytes"
+    path.write_bytes(bytes(range(8)))
+    storage = torch.UntypedStorage.from_file(str(path), shared=True, nbytes=8)
+    assert storage.tolist() == list(range(8))
+    storage[0] = 200
+    del storage
+    gc.collect()
+    assert path.read_bytes()[0] == 200
+    private = torch.UntypedStorage.from_file(str(path), shared=False, nbytes=4)
+    private[1] = 99
+    assert private.tolist() == [200, 99, 2, 3]
+    assert path.read_bytes()[1] == 1
+
+
+def test_from_file_creates_a_shared_file(tmp_path: Path) -> None:
+    path = tmp_path / "new"
+    storage = torch.UntypedStorage.from_file(str(path), shared=True, nbytes=4)
+    storage.fill_(1)
+    del storage
+    gc.collect()
+    assert path.read_bytes() == b"\x01\x01\x01\x01"
+
+
+def test_meta_storage_holds_no_bytes() -> None:
+    storage = torch.empty(1 << 30, device="meta").untyped_storage()
+    assert storage.nbytes() == 4 << 30
+    assert storage.data_ptr() == 0
+    assert storage.device.type == "meta"
+    with pytest.raises(NotImplementedError, match="meta"):
+        torch.empty(2, device="meta").untyped_storage()[0]
+
+
+def test_frombuffer_shares_memory() -> None:
+    buffer = bytearray(b"\x00\x00\x80\x3f\x00\x00\x00\x40")
+    t = torch.frombuffer(buffer, dtype=torch.float32)
+    assert t.tolist() == [1, 2]
+    t[0] = 0
+    assert buffer[:4] == b"\x00\x00\x00\x00"
+    assert torch.frombuffer(buffer, dtype=torch.float32, offset=4).tolist() == [2]
+    assert torch.frombuffer(buffer, dtype=torch.float32, count=1).tolist() == [0]
+
+
+def test_frombuffer_of_readonly_memory_warns() -> None:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        assert torch.frombuffer(b"\x01\x02", dtype=torch.uint8).tolist() == [1, 2]
+    assert any("not writable" in str(entry.message) for entry in caught)
+
+
+def test_storage_outlives_its_tensor() -> None:
+    base = torch.arange(1000.0)
+    storage = base.untyped_storage()
+    pointer = base.data_ptr()
+    del base
+    gc.collect()
+    again = torch.empty(0).set_(storage)
+    assert again.data_ptr() == pointer
+    assert again[999].item() == 999
+
+
+def test_memory_is_given_back() -> None:
+    """Many large tensors one after another: without reuse this would need 40 GB."""
+    for _ in range(100):
+        t = torch.empty(100_000_000)
+        t[0] = 1
+        del t
+
+
+def test_use_count_of_views_does_not_copy() -> None:
+    base: Any = torch.zeros(10)
+    views = [base[i:] for i in range(10)]
+    base.fill_(3)
+    assert all(view[0].item() == 3 for view in views)
