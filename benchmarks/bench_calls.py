@@ -413,8 +413,10 @@ def main() -> int:
         add.ratio >= LEAST_BIG_ADD,
     )
     # In a process of its own: the collector would otherwise walk PyTorch's modules for us.
-    code = (f"import sys; sys.path.insert(0, {os.path.dirname(os.path.abspath(__file__))!r}); "
-            "import bench_calls, mindtorch_v2; print(bench_calls.chain_seconds(mindtorch_v2, {}))")
+    code = (
+        f"import sys; sys.path.insert(0, {os.path.dirname(os.path.abspath(__file__))!r}); "
+        "import bench_calls, mindtorch_v2; print(bench_calls.chain_seconds(mindtorch_v2, {}))"
+    )
     short, long = fresh(code.format(10_000)), fresh(code.format(100_000))
     curve = long / (10 * short)
     promise(

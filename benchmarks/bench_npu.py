@@ -6,6 +6,7 @@
 Invariant: nothing waits for the device in the measured loops, and the library measures its own time
 (ascendEmulatorTimeAdd: the same calls made from C).
 """
+
 from __future__ import annotations
 
 import argparse
@@ -47,8 +48,10 @@ def library_time() -> float:
     torch.npu.synchronize()
     measure = control.ascendEmulatorTimeAdd
     measure.restype = ctypes.c_double
-    pointers = [ctypes.cast(f, ctypes.c_void_p) for f in (
-        base.aclCreateTensor, base.aclDestroyTensor, ops.aclnnAddGetWorkspaceSize, ops.aclnnAdd)]
+    pointers = [
+        ctypes.cast(f, ctypes.c_void_p)
+        for f in (base.aclCreateTensor, base.aclDestroyTensor, ops.aclnnAddGetWorkspaceSize, ops.aclnnAdd)
+    ]
     data = [ctypes.c_void_p(t.data_ptr()) for t in tensors]
     times = [measure(*pointers, alpha, *data, ctypes.c_int64(16), REPEATS) for _ in range(ROUNDS)]
     base.aclDestroyScalar(alpha)

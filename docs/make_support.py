@@ -5,6 +5,7 @@
 Invariant: everything is read from the tables that serve the calls; nothing is said here about a single operator, and
 neither an NPU nor an emulator is started.
 """
+
 from __future__ import annotations
 
 import argparse
@@ -25,8 +26,18 @@ from mindtorch_v2._dtype import dtype
 
 TARGET = Path(__file__).with_name("support.md")
 SHORT = {
-    "float16": "f16", "bfloat16": "bf16", "float32": "f32", "float64": "f64", "uint8": "u8", "int8": "i8",
-    "int16": "i16", "int32": "i32", "int64": "i64", "bool": "bool", "complex64": "c64", "complex128": "c128",
+    "float16": "f16",
+    "bfloat16": "bf16",
+    "float32": "f32",
+    "float64": "f64",
+    "uint8": "u8",
+    "int8": "i8",
+    "int16": "i16",
+    "int32": "i32",
+    "int64": "i64",
+    "bool": "bool",
+    "complex64": "c64",
+    "complex128": "c128",
 }
 DTYPES: list[dtype] = [getattr(torch, name) for name in SHORT]
 HEAD = """# What runs where

@@ -1,6 +1,6 @@
 """Trains a small classifier on three interleaved spirals, then takes the same step on `meta`, where it costs nothing.
 
-    make demo
+make demo
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
 """The few private names that other code expects to find in `torch._C`."""
+
 from __future__ import annotations
 
 from typing import Any

@@ -1,4 +1,5 @@
 """`python -m mindtorch_v2 doctor`: what of an Ascend installation was found, and the next thing to do."""
+
 from __future__ import annotations
 
 import argparse

@@ -2,6 +2,7 @@
 
 Invariant: nothing here computes; a name is attached once, before the rows' own methods are.
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -14,8 +15,10 @@ def functions() -> dict[str, Callable[..., Any]]:
     from ._ops import shape, view
 
     out: dict[str, Callable[..., Any]] = {name: getattr(_random, name) for name in _random.__all__}
-    for module, names in ((view, ("broadcast_tensors", "split")),
-                          (shape, ("atleast_1d", "atleast_2d", "atleast_3d", "meshgrid"))):
+    for module, names in (
+        (view, ("broadcast_tensors", "split")),
+        (shape, ("atleast_1d", "atleast_2d", "atleast_3d", "meshgrid")),
+    ):
         out.update({name: getattr(module, name) for name in names})
     return out
 

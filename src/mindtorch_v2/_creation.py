@@ -3,6 +3,7 @@
 Invariant: a factory that is not told a device uses the one of `with torch.device(...)` or `set_default_device`; what
 shares memory with its argument stays where that memory is.
 """
+
 from __future__ import annotations
 
 import warnings
@@ -25,9 +26,27 @@ from ._ops.rules.shape import _PIN, placed
 from ._tensor_base import TensorBase, is_number, make
 
 __all__ = [
-    "arange", "as_tensor", "asarray", "empty", "empty_like", "empty_strided", "eye", "from_numpy", "frombuffer", "full",
-    "full_like", "linspace", "logspace", "ones", "ones_like", "scalar_tensor", "tensor", "tril_indices", "triu_indices",
-    "zeros", "zeros_like",
+    "arange",
+    "as_tensor",
+    "asarray",
+    "empty",
+    "empty_like",
+    "empty_strided",
+    "eye",
+    "from_numpy",
+    "frombuffer",
+    "full",
+    "full_like",
+    "linspace",
+    "logspace",
+    "ones",
+    "ones_like",
+    "scalar_tensor",
+    "tensor",
+    "tril_indices",
+    "triu_indices",
+    "zeros",
+    "zeros_like",
 ]
 
 _MISSING: Final[Any] = object()
@@ -51,7 +70,6 @@ _TO_COPY: Final[Op] = _copy_rows.TO_COPY
 _SIZE: Final = Arg("size", "int", False, True, 0, "", False, False, False, None)
 _STEPS: Final = Arg("steps", "int", False, False, 0, "", False, False, False, None)
 _STRIDE: Final = Arg("stride", "int", False, True, 0, "", False, False, False, None)
-
 
 
 # -- arguments ----------------------------------------------------------------------------------------------------
@@ -80,8 +98,10 @@ def _bad_size(fname: str, given: Any) -> tuple[int, ...]:
     out = []
     for i, s in enumerate(given):
         if not hasattr(s, "__index__"):
-            raise TypeError(f"{fname}(): argument 'size' failed to unpack the object at pos {i + 1} with error \"type "
-                            f"must be tuple of ints,but got {type(s).__name__}\"")
+            raise TypeError(
+                f"{fname}(): argument 'size' failed to unpack the object at pos {i + 1} with error \"type "
+                f'must be tuple of ints,but got {type(s).__name__}"'
+            )
         out.append(int(s))
     return tuple(out)
 
@@ -176,60 +196,143 @@ def _run(o: Op, args: tuple[Any, ...], out: Any, requires_grad: bool) -> Any:
 
 
 # -- sizes and numbers --------------------------------------------------------------------------------------------
-def empty(*given: Any, size: Any = None, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
-          pin_memory: Any = False, requires_grad: Any = False, memory_format: Any = None, **unknown: Any) -> Any:
+def empty(
+    *given: Any,
+    size: Any = None,
+    out: Any = None,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: Any = False,
+    requires_grad: Any = False,
+    memory_format: Any = None,
+    **unknown: Any,
+) -> Any:
     """empty(*size, *, out=None, dtype=None, layout=strided, device=None, requires_grad=False): uninitialised memory."""
     if unknown:
         raise stray("empty", given, unknown)
-    args = (_size_from("empty", given, size), _dtype_arg("empty", dtype), layout, _factory_device("empty", device),
-            pin_memory, memory_format)
+    args = (
+        _size_from("empty", given, size),
+        _dtype_arg("empty", dtype),
+        layout,
+        _factory_device("empty", device),
+        pin_memory,
+        memory_format,
+    )
     return _run(_EMPTY, args, out, requires_grad)
 
 
-def zeros(*given: Any, size: Any = None, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
-          pin_memory: Any = False, requires_grad: Any = False, **unknown: Any) -> Any:
+def zeros(
+    *given: Any,
+    size: Any = None,
+    out: Any = None,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: Any = False,
+    requires_grad: Any = False,
+    **unknown: Any,
+) -> Any:
     """zeros(*size, *, out=None, dtype=None, layout=strided, device=None, requires_grad=False)"""
     if unknown:
         raise stray("zeros", given, unknown)
-    args = (_size_from("zeros", given, size), _dtype_arg("zeros", dtype), layout, _factory_device("zeros", device),
-            pin_memory)
+    args = (
+        _size_from("zeros", given, size),
+        _dtype_arg("zeros", dtype),
+        layout,
+        _factory_device("zeros", device),
+        pin_memory,
+    )
     return _run(_ZEROS, args, out, requires_grad)
 
 
-def ones(*given: Any, size: Any = None, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
-         pin_memory: Any = False, requires_grad: Any = False, **unknown: Any) -> Any:
+def ones(
+    *given: Any,
+    size: Any = None,
+    out: Any = None,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: Any = False,
+    requires_grad: Any = False,
+    **unknown: Any,
+) -> Any:
     """ones(*size, *, out=None, dtype=None, layout=strided, device=None, requires_grad=False)"""
     if unknown:
         raise stray("ones", given, unknown)
-    args = (_size_from("ones", given, size), _dtype_arg("ones", dtype), layout, _factory_device("ones", device),
-            pin_memory)
+    args = (
+        _size_from("ones", given, size),
+        _dtype_arg("ones", dtype),
+        layout,
+        _factory_device("ones", device),
+        pin_memory,
+    )
     return _run(_ONES, args, out, requires_grad)
 
 
-def full(size: Any = _MISSING, fill_value: Any = _MISSING, *, out: Any = None, dtype: Any = None, layout: Any = None,
-         device: Any = None, pin_memory: Any = False, requires_grad: Any = False, **unknown: Any) -> Any:
+def full(
+    size: Any = _MISSING,
+    fill_value: Any = _MISSING,
+    *,
+    out: Any = None,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: Any = False,
+    requires_grad: Any = False,
+    **unknown: Any,
+) -> Any:
     """full(size, fill_value, *, out=None, dtype=None, layout=strided, device=None, requires_grad=False)"""
     if unknown:
         raise stray("full", (size, fill_value), unknown)
     _given("full", size=size, fill_value=fill_value)
-    args = (_size_list("full", size), _number("full", "fill_value", 2, fill_value), _dtype_arg("full", dtype), layout,
-            _factory_device("full", device), pin_memory)
+    args = (
+        _size_list("full", size),
+        _number("full", "fill_value", 2, fill_value),
+        _dtype_arg("full", dtype),
+        layout,
+        _factory_device("full", device),
+        pin_memory,
+    )
     return _run(_FULL, args, out, requires_grad)
 
 
-def empty_strided(size: Any, stride: Any, *, dtype: Any = None, layout: Any = None, device: Any = None,
-                  requires_grad: Any = False, pin_memory: Any = False, **unknown: Any) -> Any:
+def empty_strided(
+    size: Any,
+    stride: Any,
+    *,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    requires_grad: Any = False,
+    pin_memory: Any = False,
+    **unknown: Any,
+) -> Any:
     """empty_strided(size, stride, *, dtype=None, layout=strided, device=None, requires_grad=False)"""
     if unknown:
         raise stray("empty_strided", (size, stride), unknown)
     fname = "empty_strided"
-    args = (need(fname, _SIZE, 1, size), need(fname, _STRIDE, 2, stride), _dtype_arg(fname, dtype), layout,
-            _factory_device(fname, device), pin_memory)
+    args = (
+        need(fname, _SIZE, 1, size),
+        need(fname, _STRIDE, 2, stride),
+        _dtype_arg(fname, dtype),
+        layout,
+        _factory_device(fname, device),
+        pin_memory,
+    )
     return _run(_EMPTY_STRIDED, args, None, requires_grad)
 
 
-def scalar_tensor(s: Any, *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = False,
-                  requires_grad: Any = False, **unknown: Any) -> Any:
+def scalar_tensor(
+    s: Any,
+    *,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: Any = False,
+    requires_grad: Any = False,
+    **unknown: Any,
+) -> Any:
     """A tensor without dimensions that holds one number."""
     if unknown:
         raise stray("scalar_tensor", (s,), unknown)
@@ -248,9 +351,19 @@ _ARANGE_FORMS: Final = (
 )
 
 
-def arange(*given: Any, start: Any = None, end: Any = None, step: Any = None, out: Any = None, dtype: Any = None,
-           layout: Any = None, device: Any = None, pin_memory: Any = False, requires_grad: Any = False,
-           **unknown: Any) -> Any:
+def arange(
+    *given: Any,
+    start: Any = None,
+    end: Any = None,
+    step: Any = None,
+    out: Any = None,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: Any = False,
+    requires_grad: Any = False,
+    **unknown: Any,
+) -> Any:
     """arange(start=0, end, step=1, *, out=None, dtype=None, layout=strided, device=None, requires_grad=False)"""
     if unknown:
         raise stray("arange", given, unknown)
@@ -265,28 +378,51 @@ def arange(*given: Any, start: Any = None, end: Any = None, step: Any = None, ou
             step = given[2]
     elif n or end is None:
         shown = ", ".join([type_name(g) for g in given])
-        raise TypeError(f"arange() received an invalid combination of arguments - got ({shown}), but expected one of:\n"
-                        + _ARANGE_FORMS)
+        raise TypeError(
+            f"arange() received an invalid combination of arguments - got ({shown}), but expected one of:\n"
+            + _ARANGE_FORMS
+        )
     first = n != 3 and start is None
-    args = (0 if start is None else _number("arange", "start", 1, start),
-            _number("arange", "end", 1 if first else 2, end),
-            1 if step is None else _number("arange", "step", 3, step), _dtype_arg("arange", dtype), layout,
-            _factory_device("arange", device), pin_memory)
+    args = (
+        0 if start is None else _number("arange", "start", 1, start),
+        _number("arange", "end", 1 if first else 2, end),
+        1 if step is None else _number("arange", "step", 3, step),
+        _dtype_arg("arange", dtype),
+        layout,
+        _factory_device("arange", device),
+        pin_memory,
+    )
     return _run(_ARANGE, args, out, requires_grad)
 
 
-def linspace(start: Any = _MISSING, end: Any = _MISSING, steps: Any = _MISSING, *, out: Any = None, dtype: Any = None,
-             layout: Any = None, device: Any = None, pin_memory: Any = False, requires_grad: Any = False,
-             **unknown: Any) -> Any:
+def linspace(
+    start: Any = _MISSING,
+    end: Any = _MISSING,
+    steps: Any = _MISSING,
+    *,
+    out: Any = None,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: Any = False,
+    requires_grad: Any = False,
+    **unknown: Any,
+) -> Any:
     """linspace(start, end, steps, *, out=None, dtype=None, layout=strided, device=None, requires_grad=False)"""
     if unknown or not (_is_end(start) and _is_end(end) and convert(_STEPS, steps) is not BAD):
         raise stray("linspace", (start, end, steps), unknown)
     if isinstance(start, TensorBase) or isinstance(end, TensorBase):
         device = _endpoints_device("linspace", start, end, device)
         start, end = _endpoint(start), _endpoint(end)
-    args = (_number("linspace", "start", 1, start), _number("linspace", "end", 2, end),
-            _int("linspace", "steps", 3, steps), _dtype_arg("linspace", dtype), layout,
-            _factory_device("linspace", device), pin_memory)
+    args = (
+        _number("linspace", "start", 1, start),
+        _number("linspace", "end", 2, end),
+        _int("linspace", "steps", 3, steps),
+        _dtype_arg("linspace", dtype),
+        layout,
+        _factory_device("linspace", device),
+        pin_memory,
+    )
     return _run(_LINSPACE, args, out, requires_grad)
 
 
@@ -300,7 +436,8 @@ def _endpoints_device(fname: str, start: Any, end: Any, device: Any) -> Any:
     if sizes[0] or sizes[1]:
         raise RuntimeError(
             f"{fname} only supports 0-dimensional start and end tensors, but got start with {sizes[0]} dimension(s) "
-            f"and end with {sizes[1]} dimension(s).")
+            f"and end with {sizes[1]} dimension(s)."
+        )
     if device is None:
         for x in (start, end):
             if isinstance(x, TensorBase) and x._device.type == "meta":
@@ -317,18 +454,36 @@ def _endpoint(x: Any) -> Any:
     return found.item()
 
 
-def logspace(start: Any = _MISSING, end: Any = _MISSING, steps: Any = _MISSING, base: Any = 10.0, *, out: Any = None,
-             dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = False,
-             requires_grad: Any = False, **unknown: Any) -> Any:
+def logspace(
+    start: Any = _MISSING,
+    end: Any = _MISSING,
+    steps: Any = _MISSING,
+    base: Any = 10.0,
+    *,
+    out: Any = None,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: Any = False,
+    requires_grad: Any = False,
+    **unknown: Any,
+) -> Any:
     """logspace(start, end, steps, base=10.0, *, out=None, dtype=None, layout=strided, device=None)"""
     if unknown or not (_is_end(start) and _is_end(end) and convert(_STEPS, steps) is not BAD):
         raise stray("logspace", (start, end, steps), unknown)
     if isinstance(start, TensorBase) or isinstance(end, TensorBase):
         device = _endpoints_device("logspace", start, end, device)
         start, end = _endpoint(start), _endpoint(end)
-    args = (_number("logspace", "start", 1, start), _number("logspace", "end", 2, end),
-            _int("logspace", "steps", 3, steps), float(base), _dtype_arg("logspace", dtype), layout,
-            _factory_device("logspace", device), pin_memory)
+    args = (
+        _number("logspace", "start", 1, start),
+        _number("logspace", "end", 2, end),
+        _int("logspace", "steps", 3, steps),
+        float(base),
+        _dtype_arg("logspace", dtype),
+        layout,
+        _factory_device("logspace", device),
+        pin_memory,
+    )
     return _run(_LOGSPACE, args, out, requires_grad)
 
 
@@ -338,42 +493,98 @@ def _int(fname: str, name: str, position: int, x: Any) -> Any:
     return need(fname, Arg(name, "int", False, False, 0, "", False, False, False, None), position, x)
 
 
-def eye(n: Any = _MISSING, m: Any = None, *, out: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
-        pin_memory: Any = False, requires_grad: Any = False, **unknown: Any) -> Any:
+def eye(
+    n: Any = _MISSING,
+    m: Any = None,
+    *,
+    out: Any = None,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: Any = False,
+    requires_grad: Any = False,
+    **unknown: Any,
+) -> Any:
     """eye(n, m=None, *, out=None, dtype=None, layout=strided, device=None, requires_grad=False)"""
     if unknown or n is _MISSING:
         raise stray("eye", (n, m), unknown)
     rows = _int("eye", "n", 1, n)
-    args = (rows, rows if m is None else _int("eye", "m", 2, m), _dtype_arg("eye", dtype), layout,
-            _factory_device("eye", device), pin_memory)
+    args = (
+        rows,
+        rows if m is None else _int("eye", "m", 2, m),
+        _dtype_arg("eye", dtype),
+        layout,
+        _factory_device("eye", device),
+        pin_memory,
+    )
     return _run(_EYE, args, out, requires_grad)
 
 
-def tril_indices(row: Any, col: Any, offset: Any = 0, *, dtype: Any = None, device: Any = None, layout: Any = None,
-                 pin_memory: Any = False, **unknown: Any) -> Any:
+def tril_indices(
+    row: Any,
+    col: Any,
+    offset: Any = 0,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    layout: Any = None,
+    pin_memory: Any = False,
+    **unknown: Any,
+) -> Any:
     """Row and column numbers of the lower triangle, as a tensor with two rows."""
     if unknown:
         raise stray("tril_indices", (row, col, offset), unknown)
     fname = "tril_indices"
-    args = (_int(fname, "row", 1, row), _int(fname, "col", 2, col), _int(fname, "offset", 3, offset),
-            _dtype_arg(fname, dtype), layout, _factory_device(fname, device), pin_memory)
+    args = (
+        _int(fname, "row", 1, row),
+        _int(fname, "col", 2, col),
+        _int(fname, "offset", 3, offset),
+        _dtype_arg(fname, dtype),
+        layout,
+        _factory_device(fname, device),
+        pin_memory,
+    )
     return _run(_TRIL_INDICES, args, None, False)
 
 
-def triu_indices(row: Any, col: Any, offset: Any = 0, *, dtype: Any = None, device: Any = None, layout: Any = None,
-                 pin_memory: Any = False, **unknown: Any) -> Any:
+def triu_indices(
+    row: Any,
+    col: Any,
+    offset: Any = 0,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    layout: Any = None,
+    pin_memory: Any = False,
+    **unknown: Any,
+) -> Any:
     """Row and column numbers of the upper triangle, as a tensor with two rows."""
     if unknown:
         raise stray("triu_indices", (row, col, offset), unknown)
     fname = "triu_indices"
-    args = (_int(fname, "row", 1, row), _int(fname, "col", 2, col), _int(fname, "offset", 3, offset),
-            _dtype_arg(fname, dtype), layout, _factory_device(fname, device), pin_memory)
+    args = (
+        _int(fname, "row", 1, row),
+        _int(fname, "col", 2, col),
+        _int(fname, "offset", 3, offset),
+        _dtype_arg(fname, dtype),
+        layout,
+        _factory_device(fname, device),
+        pin_memory,
+    )
     return _run(_TRIU_INDICES, args, None, False)
 
 
 # -- like another tensor ------------------------------------------------------------------------------------------
-def _like(o: Op, head: tuple[Any, ...], dtype: Any, layout: Any, device: Any, pin_memory: Any, memory_format: Any,
-          requires_grad: bool) -> Any:
+def _like(
+    o: Op,
+    head: tuple[Any, ...],
+    dtype: Any,
+    layout: Any,
+    device: Any,
+    pin_memory: Any,
+    memory_format: Any,
+    requires_grad: bool,
+) -> Any:
     if not isinstance(head[0], TensorBase):
         _given(o.title(), input=head[0])
         raise TypeError(f"{o.title()}(): argument 'input' (position 1) must be Tensor, not {type(head[0]).__name__}")
@@ -385,33 +596,69 @@ def _like(o: Op, head: tuple[Any, ...], dtype: Any, layout: Any, device: Any, pi
     return _finish(t, requires_grad) if requires_grad else t
 
 
-def empty_like(input: Any = _MISSING, *, dtype: Any = None, layout: Any = None, device: Any = None,
-               pin_memory: Any = False, requires_grad: Any = False, memory_format: Any = None, **unknown: Any) -> Any:
+def empty_like(
+    input: Any = _MISSING,
+    *,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: Any = False,
+    requires_grad: Any = False,
+    memory_format: Any = None,
+    **unknown: Any,
+) -> Any:
     """Uninitialised, with the shape and layout of `input`."""
     if unknown:
         raise stray("empty_like", (input,), unknown)
     return _like(_EMPTY_LIKE, (input,), dtype, layout, device, pin_memory, memory_format, requires_grad)
 
 
-def zeros_like(input: Any = _MISSING, *, dtype: Any = None, layout: Any = None, device: Any = None,
-               pin_memory: Any = False, requires_grad: Any = False, memory_format: Any = None, **unknown: Any) -> Any:
+def zeros_like(
+    input: Any = _MISSING,
+    *,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: Any = False,
+    requires_grad: Any = False,
+    memory_format: Any = None,
+    **unknown: Any,
+) -> Any:
     """Zeros with the shape and layout of `input`."""
     if unknown:
         raise stray("zeros_like", (input,), unknown)
     return _like(_ZEROS_LIKE, (input,), dtype, layout, device, pin_memory, memory_format, requires_grad)
 
 
-def ones_like(input: Any = _MISSING, *, dtype: Any = None, layout: Any = None, device: Any = None,
-              pin_memory: Any = False, requires_grad: Any = False, memory_format: Any = None, **unknown: Any) -> Any:
+def ones_like(
+    input: Any = _MISSING,
+    *,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: Any = False,
+    requires_grad: Any = False,
+    memory_format: Any = None,
+    **unknown: Any,
+) -> Any:
     """Ones with the shape and layout of `input`."""
     if unknown:
         raise stray("ones_like", (input,), unknown)
     return _like(_ONES_LIKE, (input,), dtype, layout, device, pin_memory, memory_format, requires_grad)
 
 
-def full_like(input: Any = _MISSING, fill_value: Any = _MISSING, *, dtype: Any = None, layout: Any = None,
-              device: Any = None, pin_memory: Any = False, requires_grad: Any = False, memory_format: Any = None,
-              **unknown: Any) -> Any:
+def full_like(
+    input: Any = _MISSING,
+    fill_value: Any = _MISSING,
+    *,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: Any = False,
+    requires_grad: Any = False,
+    memory_format: Any = None,
+    **unknown: Any,
+) -> Any:
     """`fill_value` everywhere, with the shape and layout of `input`."""
     if unknown:
         raise stray("full_like", (input, fill_value), unknown)
@@ -428,7 +675,9 @@ def from_data(data: Any, dt: Any, dev: Any, fname: str = "tensor") -> Any:
             warnings.warn(
                 "To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
                 f"sourceTensor.detach().clone().requires_grad_(True), rather than {_SHOWN[fname]}(sourceTensor).",
-                UserWarning, stacklevel=3)
+                UserWarning,
+                stacklevel=3,
+            )
         source: Any = data
         return _copied(source.detach(), dt, data._device if dev is None else placed(dev))
     if type(data) not in _PLAIN and hasattr(type(data), "__array_interface__"):
@@ -454,8 +703,15 @@ def _copied(t: Any, dt: Any, dev: Any) -> Any:
     return _TO_COPY.call((t, dt, dev, None, False))
 
 
-def tensor(data: Any = _MISSING, *, dtype: Any = None, device: Any = None, requires_grad: Any = False,
-           pin_memory: Any = False, **unknown: Any) -> Any:
+def tensor(
+    data: Any = _MISSING,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: Any = False,
+    pin_memory: Any = False,
+    **unknown: Any,
+) -> Any:
     """tensor(data, *, dtype=None, device=None, requires_grad=False): a new leaf with a copy of `data`."""
     if unknown:
         raise stray("tensor", (data,), unknown)
@@ -501,8 +757,15 @@ def _converted(t: Any, dt: Any, dev: Any) -> Any:
     return _copied(t, dt, where)
 
 
-def asarray(obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | None = None, requires_grad: Any = False,
-            **unknown: Any) -> Any:
+def asarray(
+    obj: Any,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    copy: bool | None = None,
+    requires_grad: Any = False,
+    **unknown: Any,
+) -> Any:
     """A tensor over `obj`, sharing its memory unless that is impossible or `copy` is True."""
     if unknown:
         raise stray("asarray", (obj,), unknown)
@@ -560,13 +823,16 @@ def from_numpy(ndarray: Any) -> Any:
     for i, s in enumerate(found[2]):
         step: int = s
         if step % item:
-            raise ValueError("given numpy array strides not a multiple of the element byte size. Copy the numpy array "
-                             "to reallocate the memory.")
+            raise ValueError(
+                "given numpy array strides not a multiple of the element byte size. Copy the numpy array "
+                "to reallocate the memory."
+            )
         if step < 0:
             raise ValueError(
                 "At least one stride in the given numpy array is negative, and tensors with negative strides are not "
                 "currently supported. (You can probably work around this by making a copy of your array  with "
-                "array.copy().) ")
+                "array.copy().) "
+            )
         steps.append(step // item)
         reach += (shape[i] - 1) * (step // item)
     if found[4]:
@@ -602,13 +868,22 @@ _READ_ONLY: Final = {
     "to protect its data or make it writable before converting it to a tensor. This type of warning will be suppressed "
     "for the rest of this program.",
 }
+
+
 def _warn_read_only(kind: str) -> None:
     """Python shows a warning once for each place it comes from."""
     warnings.warn(_READ_ONLY[kind], UserWarning, stacklevel=3)
 
 
-def frombuffer(buffer: Any = _MISSING, *, dtype: Any = _MISSING, count: Any = -1, offset: Any = 0,
-               requires_grad: Any = False, **unknown: Any) -> Any:
+def frombuffer(
+    buffer: Any = _MISSING,
+    *,
+    dtype: Any = _MISSING,
+    count: Any = -1,
+    offset: Any = 0,
+    requires_grad: Any = False,
+    **unknown: Any,
+) -> Any:
     """A one-dimensional tensor over the memory of an object with the buffer protocol."""
     if unknown:
         raise stray("frombuffer", (buffer,), unknown)
@@ -623,17 +898,21 @@ def frombuffer(buffer: Any = _MISSING, *, dtype: Any = _MISSING, count: Any = -1
         raise ValueError(f"both buffer length ({length}) and count ({count}) must not be 0")
     if offset < 0 or offset >= length:
         raise ValueError(
-            f"offset ({offset} bytes) must be non-negative and no greater than buffer length ({length} bytes) minus 1")
+            f"offset ({offset} bytes) must be non-negative and no greater than buffer length ({length} bytes) minus 1"
+        )
     if count > 0:
         if offset + count * item > length:
             raise ValueError(
                 f"requested buffer length ({count} * {item} bytes) after offset ({offset} bytes) must not be greater "
-                f"than actual buffer length ({length} bytes)")
+                f"than actual buffer length ({length} bytes)"
+            )
         n = count
     else:
         if (length - offset) % item:
-            raise ValueError(f"buffer length ({length} bytes) after offset ({offset} bytes) must be a multiple of "
-                             f"element size ({item})")
+            raise ValueError(
+                f"buffer length ({length} bytes) after offset ({offset} bytes) must be a multiple of "
+                f"element size ({item})"
+            )
         n = (length - offset) // item
     if seen.readonly:
         _warn_read_only("buffer")

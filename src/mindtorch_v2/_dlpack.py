@@ -2,6 +2,7 @@
 
 Invariant: whoever consumes a capsule calls its deleter exactly once; an unconsumed capsule frees itself.
 """
+
 from __future__ import annotations
 
 import ctypes
@@ -33,9 +34,21 @@ from ._tensor_base import TensorBase, contiguous_strides, make, numel, requires_
 _CPU_DEVICE = 1
 # DLPack's (type code, bits) of each dtype.
 _TYPES: dict[DType, tuple[int, int]] = {
-    int8: (0, 8), int16: (0, 16), int32: (0, 32), int64: (0, 64), uint8: (1, 8), uint16: (1, 16), uint32: (1, 32),
-    uint64: (1, 64), float16: (2, 16), float32: (2, 32), float64: (2, 64), bfloat16: (4, 16), complex64: (5, 64),
-    complex128: (5, 128), bool_: (6, 8),
+    int8: (0, 8),
+    int16: (0, 16),
+    int32: (0, 32),
+    int64: (0, 64),
+    uint8: (1, 8),
+    uint16: (1, 16),
+    uint32: (1, 32),
+    uint64: (1, 64),
+    float16: (2, 16),
+    float32: (2, 32),
+    float64: (2, 64),
+    bfloat16: (4, 16),
+    complex64: (5, 64),
+    complex128: (5, 128),
+    bool_: (6, 8),
 }
 
 
@@ -49,8 +62,12 @@ class _DataType(ctypes.Structure):
 
 class _DLTensor(ctypes.Structure):
     _fields_ = [
-        ("data", ctypes.c_void_p), ("device", _Device), ("ndim", ctypes.c_int32), ("dtype", _DataType),
-        ("shape", ctypes.POINTER(ctypes.c_int64)), ("strides", ctypes.POINTER(ctypes.c_int64)),
+        ("data", ctypes.c_void_p),
+        ("device", _Device),
+        ("ndim", ctypes.c_int32),
+        ("dtype", _DataType),
+        ("shape", ctypes.POINTER(ctypes.c_int64)),
+        ("strides", ctypes.POINTER(ctypes.c_int64)),
         ("byte_offset", ctypes.c_uint64),
     ]
 
@@ -150,8 +167,9 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None
     if hasattr(ext_tensor, "__dlpack__"):
         where = ext_tensor.__dlpack_device__()
         if int(where[0]) != _CPU_DEVICE:
-            raise RuntimeError(f"from_dlpack: cannot import from DLPack device {tuple(where)}; only cpu (1, 0) is "
-                               "supported")
+            raise RuntimeError(
+                f"from_dlpack: cannot import from DLPack device {tuple(where)}; only cpu (1, 0) is supported"
+            )
         capsule = ext_tensor.__dlpack__()
     else:
         capsule = ext_tensor
@@ -159,14 +177,16 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None
         raise RuntimeError(
             "from_dlpack received an invalid capsule. Note that DLTensor capsules can be consumed only once, so "
             "you might "
-            "have already constructed a tensor from it once.")
+            "have already constructed a tensor from it once."
+        )
     address = _api.PyCapsule_GetPointer(capsule, _NAME)
     _api.PyCapsule_SetName(capsule, _USED)
     owner = _Owner(address)
     d = owner.managed.dl_tensor
     if d.device.device_type != _CPU_DEVICE:
-        raise RuntimeError(f"from_dlpack: cannot import from DLPack device {d.device.device_type}; only cpu is "
-                           "supported")
+        raise RuntimeError(
+            f"from_dlpack: cannot import from DLPack device {d.device.device_type}; only cpu is supported"
+        )
     found = [k for k, v in _TYPES.items() if v == (d.dtype.code, d.dtype.bits) and d.dtype.lanes == 1]
     if not found:
         raise RuntimeError(f"Unsupported DLPack type: code {d.dtype.code}, {d.dtype.bits} bits, {d.dtype.lanes} lanes")

@@ -3,6 +3,7 @@
 Invariant: integers, slices, None and Ellipsis make views through the view rows; tensors, lists and booleans make one
 call of the `index` or `index_put_` row with integer indices (masks become positions first), or of a row for masks.
 """
+
 from __future__ import annotations
 
 import warnings
@@ -70,8 +71,14 @@ def setitem(t: TensorBase, key: Any, value: Any) -> None:
             raise IndexError("slice() cannot be applied to a 0-dim tensor.")
         out = slice_dim(t, 0, key)
     else:
-        if isinstance(key, TensorBase) and key._dtype.category == 0 and is_number(value) and key._shape == t._shape \
-                and len(t._shape) > 0 and not requires_grad(t):
+        if (
+            isinstance(key, TensorBase)
+            and key._dtype.category == 0
+            and is_number(value)
+            and key._shape == t._shape
+            and len(t._shape) > 0
+            and not requires_grad(t)
+        ):
             HOT.masked_fill_.call((t, key, value))
             return
         if isinstance(key, TensorBase) and key._dtype is int64 and len(key._shape) > 0 and len(t._shape) > 0:
@@ -251,7 +258,8 @@ def select(t: TensorBase, dim: i64, i: int, shown: i64) -> Any:
         raise IndexError(
             "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to "
             "convert a 0-dim "
-            "tensor to a number")
+            "tensor to a number"
+        )
     n: i64 = shape[dim]
     k: i64 = i
     if k < -n or k >= n:
@@ -306,9 +314,10 @@ def positions(t: TensorBase, indices: list[Any], values: TensorBase | None = Non
         elif is_mask(x):
             if x._dtype.name == "uint8":
                 warnings.warn(
-                    "indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool "
-                    "instead.", UserWarning,
-                    stacklevel=2)
+                    "indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead.",
+                    UserWarning,
+                    stacklevel=2,
+                )
             at = len(out)
             if at + len(x._shape) > len(t._shape):
                 raise IndexError(f"too many indices for tensor of dimension {len(t._shape)} (got {len(indices)})")
@@ -317,7 +326,8 @@ def positions(t: TensorBase, indices: list[Any], values: TensorBase | None = Non
                     raise IndexError(
                         f"The shape of the mask {list(x._shape)} at index {j} does not match the shape of the "
                         f"indexed tensor "
-                        f"{list(t._shape)} at index {at + j}")
+                        f"{list(t._shape)} at index {at + j}"
+                    )
             if x._keys & META and values is not None:
                 out.extend(places_unknown(t, x, at, indices, values))
                 continue

@@ -2,6 +2,7 @@
 
 Invariant: integers are sizes, a sequence or tensor is data; the dtype is fixed by the class.
 """
+
 from __future__ import annotations
 
 from typing import Any
@@ -33,9 +34,9 @@ def _build(fname: str, args: tuple[Any, ...], kwargs: dict[str, Any], dt: DType,
     rest = dict(kwargs)
     where = rest.pop("device", None)
     if where is not None and as_device(where) != dev:
-        raise RuntimeError(f"legacy constructor expects device type: {dev.type} but device type: "
-                           f"{as_device(where).type} "
-                           "was passed")
+        raise RuntimeError(
+            f"legacy constructor expects device type: {dev.type} but device type: {as_device(where).type} was passed"
+        )
     if "size" in rest:
         args = (tuple(rest.pop("size")),)
     elif "data" in rest:
@@ -62,8 +63,10 @@ def _build(fname: str, args: tuple[Any, ...], kwargs: dict[str, Any], dt: DType,
             from ._creation import tensor
 
             return tensor(first, dtype=dt, device=dev)
-    raise TypeError(f"{fname}() received an invalid combination of arguments - got "
-                    f"({', '.join(type_name(a) for a in args)}), but expected sizes, a sequence, a tensor or a storage")
+    raise TypeError(
+        f"{fname}() received an invalid combination of arguments - got "
+        f"({', '.join(type_name(a) for a in args)}), but expected sizes, a sequence, a tensor or a storage"
+    )
 
 
 def _sized(size: tuple[int, ...], dt: DType, dev: Device) -> Any:

@@ -3,6 +3,7 @@
 Invariant: only products with the matrix and factorizations of thin ones; the directions tried first are random, drawn
 as PyTorch draws them.
 """
+
 from __future__ import annotations
 
 from typing import Any

@@ -2,6 +2,7 @@
 
 Invariant: these stay interpreted functions, which Python binds as methods; rows and compiled helpers do the work.
 """
+
 from __future__ import annotations
 
 import warnings
@@ -10,16 +11,7 @@ from typing import Any
 from . import _dtype as d
 from ._backends.common.convert import TYPE_NAMES, convert, parse_to, type_string
 from ._backends.common.pinning import can_pin, is_pinned, pin
-from ._creation import (
-    _SIZE,
-    _STRIDE,
-    _device_arg,
-    _dtype_arg,
-    _finish,
-    _number,
-    _size_from,
-    from_data,
-)
+from ._creation import _SIZE, _STRIDE, _device_arg, _dtype_arg, _finish, _number, _size_from, from_data
 from ._device import CPU, as_device
 from ._dispatch.binding import need
 from ._dispatch.op import Op, type_name
@@ -48,6 +40,7 @@ def to(self: Any, *args: Any, **kwargs: Any) -> Any:
 
 def _cast(name: str, dt: dtype) -> Any:
     """`Tensor.float()` and the like."""
+
     def method(self: Any, memory_format: Any = None) -> Any:
         if self._dtype is dt and memory_format is None:
             return self
@@ -101,16 +94,21 @@ def pinned(self: Any, device: Any = None) -> bool:
 
 
 def _warn_device(name: str) -> None:
-    warnings.warn(f"The argument 'device' of Tensor.{name}() is deprecated. Please do not pass this argument.",
-                  DeprecationWarning, stacklevel=3)
+    warnings.warn(
+        f"The argument 'device' of Tensor.{name}() is deprecated. Please do not pass this argument.",
+        DeprecationWarning,
+        stacklevel=3,
+    )
 
 
 def record_stream(self: Any, stream: Any) -> None:
     """Tell the allocator that work on `stream` uses this tensor, so that its memory is not reused before that is
     done."""
     if self._device.type != "npu":
-        raise NotImplementedError(f"Could not run 'aten::record_stream' with arguments from the "
-                                  f"'{self._device.type.upper()}' backend: its memory belongs to no stream")
+        raise NotImplementedError(
+            f"Could not run 'aten::record_stream' with arguments from the "
+            f"'{self._device.type.upper()}' backend: its memory belongs to no stream"
+        )
     from ._backends.npu.streams import Stream
 
     if not isinstance(stream, Stream):
@@ -167,8 +165,9 @@ def lu(self: Any, pivot: bool = True, get_infos: bool = False) -> Any:
     return fn(self, pivot, get_infos)
 
 
-def unique(self: Any, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False,
-           dim: Any = None) -> Any:
+def unique(
+    self: Any, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, dim: Any = None
+) -> Any:
     """`torch.unique` of this tensor."""
     from .functional import unique as fn
 
@@ -183,8 +182,9 @@ def unique_consecutive(self: Any, return_inverse: bool = False, return_counts: b
 
 
 # -- factories ----------------------------------------------------------------------------------------------------
-def _new(o: Op, head: tuple[Any, ...], dtype: Any, layout: Any, device: Any, pin_memory: Any,
-         requires_grad: bool) -> Any:
+def _new(
+    o: Op, head: tuple[Any, ...], dtype: Any, layout: Any, device: Any, pin_memory: Any, requires_grad: bool
+) -> Any:
     if dtype is not None:
         dtype = _dtype_arg(o.title(), dtype)
     if device is not None:
@@ -193,43 +193,95 @@ def _new(o: Op, head: tuple[Any, ...], dtype: Any, layout: Any, device: Any, pin
     return _finish(t, requires_grad) if requires_grad else t
 
 
-def new_empty(self: Any, *given: Any, size: Any = None, dtype: Any = None, device: Any = None,
-              requires_grad: bool = False, layout: Any = None, pin_memory: Any = False) -> Any:
+def new_empty(
+    self: Any,
+    *given: Any,
+    size: Any = None,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    layout: Any = None,
+    pin_memory: Any = False,
+) -> Any:
     """Uninitialised, with this tensor's dtype and device unless given."""
-    return _new(_rows.NEW_EMPTY, (self, _size_from("new_empty", given, size)), dtype, layout, device, pin_memory,
-                requires_grad)
+    return _new(
+        _rows.NEW_EMPTY, (self, _size_from("new_empty", given, size)), dtype, layout, device, pin_memory, requires_grad
+    )
 
 
-def new_zeros(self: Any, *given: Any, size: Any = None, dtype: Any = None, device: Any = None,
-              requires_grad: bool = False, layout: Any = None, pin_memory: Any = False) -> Any:
+def new_zeros(
+    self: Any,
+    *given: Any,
+    size: Any = None,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    layout: Any = None,
+    pin_memory: Any = False,
+) -> Any:
     """Zeros, with this tensor's dtype and device unless given."""
-    return _new(_rows.NEW_ZEROS, (self, _size_from("new_zeros", given, size)), dtype, layout, device, pin_memory,
-                requires_grad)
+    return _new(
+        _rows.NEW_ZEROS, (self, _size_from("new_zeros", given, size)), dtype, layout, device, pin_memory, requires_grad
+    )
 
 
-def new_ones(self: Any, *given: Any, size: Any = None, dtype: Any = None, device: Any = None,
-             requires_grad: bool = False, layout: Any = None, pin_memory: Any = False) -> Any:
+def new_ones(
+    self: Any,
+    *given: Any,
+    size: Any = None,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    layout: Any = None,
+    pin_memory: Any = False,
+) -> Any:
     """Ones, with this tensor's dtype and device unless given."""
-    return _new(_rows.NEW_ONES, (self, _size_from("new_ones", given, size)), dtype, layout, device, pin_memory,
-                requires_grad)
+    return _new(
+        _rows.NEW_ONES, (self, _size_from("new_ones", given, size)), dtype, layout, device, pin_memory, requires_grad
+    )
 
 
-def new_full(self: Any, size: Any, fill_value: Any, *, dtype: Any = None, device: Any = None,
-             requires_grad: bool = False, layout: Any = None, pin_memory: Any = False) -> Any:
+def new_full(
+    self: Any,
+    size: Any,
+    fill_value: Any,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    layout: Any = None,
+    pin_memory: Any = False,
+) -> Any:
     """`fill_value` everywhere, with this tensor's dtype and device unless given."""
     head = (self, need("new_full", _SIZE, 1, size), _number("new_full", "fill_value", 2, fill_value))
     return _new(_rows.NEW_FULL, head, dtype, layout, device, pin_memory, requires_grad)
 
 
-def new_empty_strided(self: Any, size: Any, stride: Any, dtype: Any = None, device: Any = None,
-                      requires_grad: bool = False, layout: Any = None, pin_memory: Any = False) -> Any:
+def new_empty_strided(
+    self: Any,
+    size: Any,
+    stride: Any,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    layout: Any = None,
+    pin_memory: Any = False,
+) -> Any:
     """Uninitialised with the strides given, and this tensor's dtype and device unless given."""
     head = (self, need("new_empty_strided", _SIZE, 1, size), need("new_empty_strided", _STRIDE, 2, stride))
     return _new(_rows.NEW_EMPTY_STRIDED, head, dtype, layout, device, pin_memory, requires_grad)
 
 
-def new_tensor(self: Any, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False,
-               layout: Any = None, pin_memory: Any = False) -> Any:
+def new_tensor(
+    self: Any,
+    data: Any,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    layout: Any = None,
+    pin_memory: Any = False,
+) -> Any:
     """`torch.tensor(data)` with this tensor's dtype and device unless given."""
     check_options("new_tensor", layout, pin_memory and not can_pin())
     dt = self._dtype if dtype is None else _dtype_arg("new_tensor", dtype)
@@ -239,13 +291,42 @@ def new_tensor(self: Any, data: Any, *, dtype: Any = None, device: Any = None, r
 
 
 METHODS: dict[str, Any] = {
-    "new_empty": new_empty, "new_zeros": new_zeros, "new_ones": new_ones, "new_full": new_full,
-    "new_empty_strided": new_empty_strided, "new_tensor": new_tensor, "to": to, "contiguous": contiguous,
-    "cpu": cpu, "npu": npu, "pin_memory": pin_memory, "is_pinned": pinned, "record_stream": record_stream,
-    "type": type_, "type_as": type_as, "unique": unique, "unique_consecutive": unique_consecutive,
-    "__rdiv__": _rdiv, "__rmatmul__": _rmatmul, "lu": lu, "stft": stft,
-    **{name: _cast(name, dt) for name, dt in (
-        ("float", d.float32), ("double", d.float64), ("half", d.float16), ("bfloat16", d.bfloat16), ("int", d.int32),
-        ("long", d.int64), ("short", d.int16), ("char", d.int8), ("byte", d.uint8), ("bool", d.bool),
-        ("cfloat", d.complex64), ("cdouble", d.complex128))},
+    "new_empty": new_empty,
+    "new_zeros": new_zeros,
+    "new_ones": new_ones,
+    "new_full": new_full,
+    "new_empty_strided": new_empty_strided,
+    "new_tensor": new_tensor,
+    "to": to,
+    "contiguous": contiguous,
+    "cpu": cpu,
+    "npu": npu,
+    "pin_memory": pin_memory,
+    "is_pinned": pinned,
+    "record_stream": record_stream,
+    "type": type_,
+    "type_as": type_as,
+    "unique": unique,
+    "unique_consecutive": unique_consecutive,
+    "__rdiv__": _rdiv,
+    "__rmatmul__": _rmatmul,
+    "lu": lu,
+    "stft": stft,
+    **{
+        name: _cast(name, dt)
+        for name, dt in (
+            ("float", d.float32),
+            ("double", d.float64),
+            ("half", d.float16),
+            ("bfloat16", d.bfloat16),
+            ("int", d.int32),
+            ("long", d.int64),
+            ("short", d.int16),
+            ("char", d.int8),
+            ("byte", d.uint8),
+            ("bool", d.bool),
+            ("cfloat", d.complex64),
+            ("cdouble", d.complex128),
+        )
+    },
 }

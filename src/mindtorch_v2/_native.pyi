@@ -606,14 +606,7 @@ def embedding_backward(
 ) -> Storage:
     """grad: strides (row, column). index and out (rows x dim, all written): [dense]."""
 
-def nonzero_count(
-    a: Storage,
-    a_offset: int,
-    a_strides: _Ints,
-    a_code: int,
-    shape: _Ints,
-    /,
-) -> int: ...
+def nonzero_count(a: Storage, a_offset: int, a_strides: _Ints, a_code: int, shape: _Ints, /) -> int: ...
 def nonzero(
     a: Storage,
     a_offset: int,
@@ -745,31 +738,11 @@ def tri(
     upper: int,
     /,
 ) -> Storage: ...
-def arange(
-    out: Storage | None,
-    code: int,
-    n: int,
-    start: float,
-    step: float,
-    /,
-) -> Storage:
+def arange(out: Storage | None, code: int, n: int, start: float, step: float, /) -> Storage:
     """Dense, from the first byte of out on, as linspace and eye."""
 
-def linspace(
-    out: Storage | None,
-    code: int,
-    n: int,
-    start: complex,
-    end: complex,
-    /,
-) -> Storage: ...
-def eye(
-    out: Storage | None,
-    code: int,
-    rows: int,
-    columns: int,
-    /,
-) -> Storage: ...
+def linspace(out: Storage | None, code: int, n: int, start: complex, end: complex, /) -> Storage: ...
+def eye(out: Storage | None, code: int, rows: int, columns: int, /) -> Storage: ...
 
 # Matrices have strides (row, column), batches (batch, row, column); all operands have the dtype `code`.
 
@@ -848,7 +821,6 @@ def dot(
     out_offset: int,
     /,
 ) -> Storage: ...
-
 def im2col(
     x: Storage,
     x_offset: int,

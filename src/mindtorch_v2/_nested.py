@@ -2,6 +2,7 @@
 
 Invariant: nothing is returned unless every leaf was checked and stored; errors carry PyTorch's text.
 """
+
 from __future__ import annotations
 
 import array

@@ -3,6 +3,7 @@
 Invariant: an operator has one `OpOverload` per overload name, so that handlers may compare with `is`; calling one goes
 through the dispatcher from the top.
 """
+
 from __future__ import annotations
 
 from typing import Any
@@ -61,7 +62,7 @@ class FunctionSchema:
         self.arguments = [Argument(a, True) for a in schema.args]
         self.returns = [Argument(a, a.name != "result") for a in schema.returns]
         self.is_mutable = schema.is_mutable
-        body = schema.text[schema.text.index("("):]
+        body = schema.text[schema.text.index("(") :]
         self._text = qualified + (f".{self.overload_name}" if self.overload_name else "") + body
 
     def __str__(self) -> str:
@@ -154,7 +155,8 @@ class OpOverloadPacket:
             op = self._ops.get(key)
             if op is None:
                 raise AttributeError(
-                    f"The underlying op of '{self._namespace}.{self.__name__}' has no overload name '{key}'")
+                    f"The underlying op of '{self._namespace}.{self.__name__}' has no overload name '{key}'"
+                )
             made = self._made.setdefault(key, OpOverload(self, op, key))
         return made
 
@@ -199,8 +201,9 @@ def refusal(overload: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any])
     head, tail = f"{schema.name}()", f"Declaration: {schema}"
     positional = [a for a in op.schema.args if not a.kwonly]
     if len(args) > len(positional):
-        return RuntimeError(f"{head} expected at most {len(positional)} argument(s) but received {len(args)} "
-                            f"argument(s). {tail}")
+        return RuntimeError(
+            f"{head} expected at most {len(positional)} argument(s) but received {len(args)} argument(s). {tail}"
+        )
     for i, a in enumerate(op.schema.args):
         if i < len(args) and not a.kwonly:
             value = args[i]
@@ -211,15 +214,18 @@ def refusal(overload: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any])
         else:
             return RuntimeError(f"{head} is missing value for argument '{a.name}'. {tail}")
         fits = convert(a, value) is not BAD
-        if not fits or (a.is_tensor and value is not None and not isinstance(value, TensorBase)
-                        and not op.numbers >> i & 1):
+        if not fits or (
+            a.is_tensor and value is not None and not isinstance(value, TensorBase) and not op.numbers >> i & 1
+        ):
             return RuntimeError(
                 f"{head} Expected a value of type '{schema.arguments[i].type}' for argument '{a.name}' but instead "
                 f"found type '{type(value).__name__}'.\nPosition: {i}\nValue: {value!r}\n{tail}\n"
-                f"Cast error details: Unable to cast {value} to {schema.arguments[i].type}")
+                f"Cast error details: Unable to cast {value} to {schema.arguments[i].type}"
+            )
     unknown = [k for k in kwargs if op.schema.index(k) < 0]
-    return RuntimeError(f"Unknown keyword argument '{unknown[0] if unknown else ''}' for operator '{schema.name}'. "
-                        f"Schema: {schema}")
+    return RuntimeError(
+        f"Unknown keyword argument '{unknown[0] if unknown else ''}' for operator '{schema.name}'. Schema: {schema}"
+    )
 
 
 # -- namespaces -----------------------------------------------------------------------------------------------------
@@ -279,8 +285,11 @@ def _rows(key: str) -> dict[str, Op]:
 
 
 def _defined(namespace: str, key: str) -> dict[str, Op]:
-    return {n.partition(".")[2] or "default": op for n, op in CUSTOM.get(namespace, {}).items()
-            if n.partition(".")[0] == key}
+    return {
+        n.partition(".")[2] or "default": op
+        for n, op in CUSTOM.get(namespace, {}).items()
+        if n.partition(".")[0] == key
+    }
 
 
 class Operators:

@@ -3,6 +3,7 @@
 Invariant: a call reaches a handler at most once. While a subclass's handler runs through the default implementation,
 calls made inside see plain dispatch; while a mode's handler runs, that mode is off.
 """
+
 from __future__ import annotations
 
 import sys
@@ -51,7 +52,8 @@ def as_subclass(self: Any, cls: Any) -> Any:
     if not issubclass(cls, TensorBase):
         raise TypeError(
             "Creating a Tensor subclass from a class that does not inherit from Tensor is not possible. Make sure your "
-            "class inherits from Tensor.")
+            "class inherits from Tensor."
+        )
     old = modes()
     set_modes(old | _EXCLUDED)
     try:
@@ -222,7 +224,8 @@ def _ask(func: Any, handlers: list[Any], args: tuple[Any, ...], kwargs: dict[str
         names = f"  - mode object {stack[-1]}\n" + names
     raise TypeError(
         f"Multiple dispatch failed for 'torch.{getattr(func, '__name__', func)}'; all __torch_function__ handlers "
-        f"returned NotImplemented:\n\n{names}\n\nFor more information, try re-running with TORCH_LOGS=not_implemented")
+        f"returned NotImplemented:\n\n{names}\n\nFor more information, try re-running with TORCH_LOGS=not_implemented"
+    )
 
 
 # -- modes --------------------------------------------------------------------------------------------------------
@@ -256,8 +259,9 @@ class TorchFunctionMode:
         set_modes((before | FUNCTION_MODE | PYTHON) & ~_EXCLUDED)
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None,
-                 trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
         _stack().pop()
         before = entered("function_entered").pop()
         # Other modes may have changed inside; only the bits of this one go back.
@@ -314,8 +318,9 @@ def has_torch_function(relevant_args: Iterable[Any]) -> bool:
     return bool(_stack()) or (not m & NO_TORCH_FUNCTION and bool(overriding(relevant_args)))
 
 
-def handle_torch_function(public_api: Callable[..., Any], relevant_args: Iterable[Any], *args: Any,
-                          **kwargs: Any) -> Any:
+def handle_torch_function(
+    public_api: Callable[..., Any], relevant_args: Iterable[Any], *args: Any, **kwargs: Any
+) -> Any:
     """Hand a call to the overrides among `relevant_args`."""
     handlers = [] if modes() & NO_TORCH_FUNCTION else overriding(relevant_args)
     return _ask(public_api, handlers, args, kwargs)

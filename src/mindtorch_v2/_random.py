@@ -3,6 +3,7 @@
 Invariant: a generator's state is the bytes PyTorch's has, so states can be exchanged, and on the CPU the same seed
 gives PyTorch's numbers. A state lies on the host, also an accelerator's: a seed and an offset.
 """
+
 from __future__ import annotations
 
 import os
@@ -35,8 +36,22 @@ from ._ops.rules.shape import placed
 from ._tensor_base import TensorBase, is_number, make
 
 __all__ = [
-    "Generator", "bernoulli", "default_generator", "get_rng_state", "initial_seed", "manual_seed", "normal", "rand",
-    "rand_like", "randint", "randint_like", "randn", "randn_like", "randperm", "seed", "set_rng_state",
+    "Generator",
+    "bernoulli",
+    "default_generator",
+    "get_rng_state",
+    "initial_seed",
+    "manual_seed",
+    "normal",
+    "rand",
+    "rand_like",
+    "randint",
+    "randint_like",
+    "randn",
+    "randn_like",
+    "randperm",
+    "seed",
+    "set_rng_state",
 ]
 
 _STATE_BYTES = 5056
@@ -100,11 +115,12 @@ class Generator:
         if t.numel() != size:
             if self._device.type != "cpu":
                 raise RuntimeError("RNG state is wrong size")
-            raise RuntimeError(f"Expected a CPUGeneratorImplState of size {size} but found the input RNG state "
-                               f"size to be {t.numel()}")
+            raise RuntimeError(
+                f"Expected a CPUGeneratorImplState of size {size} but found the input RNG state size to be {t.numel()}"
+            )
         source = t.contiguous()
         start = source._offset
-        given = memoryview(source._storage)[start:start + size]
+        given = memoryview(source._storage)[start : start + size]
         if self._device.type == "cpu":
             _check_twister(given)
         memoryview(self._state)[:] = given
@@ -208,8 +224,9 @@ def _made(o: Any, args: tuple[Any, ...], out: Any, requires_grad: bool) -> Any:
     return _finish(t, requires_grad) if requires_grad else t
 
 
-def _filled(size: Any, options: tuple[Any, Any, Any, Any], out: Any, requires_grad: bool, fill: Any,
-            given: tuple[Any, ...]) -> Any:
+def _filled(
+    size: Any, options: tuple[Any, Any, Any, Any], out: Any, requires_grad: bool, fill: Any, given: tuple[Any, ...]
+) -> Any:
     """`out` resized and filled in the order of its own memory."""
     dtype, layout, device, pin_memory = options
     t = empty(size, out=out, dtype=dtype, layout=layout, device=device, pin_memory=pin_memory)
@@ -223,13 +240,27 @@ _rand, _randn = _rows.RAND.call, _rows.RANDN.call
 
 
 # -- factories ----------------------------------------------------------------------------------------------------
-def rand(*given: Any, size: Any = None, generator: Any = None, out: Any = None, dtype: Any = None, layout: Any = None,
-         device: Any = None, pin_memory: Any = False, requires_grad: bool = False, **unknown: Any) -> Any:
+def rand(
+    *given: Any,
+    size: Any = None,
+    generator: Any = None,
+    out: Any = None,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: Any = False,
+    requires_grad: bool = False,
+    **unknown: Any,
+) -> Any:
     """rand(*size, *, generator=None, out=None, dtype=None, ...): uniform in [0, 1)."""
     if unknown or (not given and size is None):
         raise stray("rand", given, unknown)
-    if (generator is dtype is device is layout is out is None and not requires_grad and not pin_memory
-            and plain_ints(given)):
+    if (
+        generator is dtype is device is layout is out is None
+        and not requires_grad
+        and not pin_memory
+        and plain_ints(given)
+    ):
         return _rand((given, None, None, None, current_default_device(), None))
     sizes, g = _sizes("rand", given if size is None else (size,)), _generator("rand", generator)
     if out is not None:
@@ -238,13 +269,27 @@ def rand(*given: Any, size: Any = None, generator: Any = None, out: Any = None, 
     return _made(_rows.RAND, args, None, requires_grad)
 
 
-def randn(*given: Any, size: Any = None, generator: Any = None, out: Any = None, dtype: Any = None, layout: Any = None,
-          device: Any = None, pin_memory: Any = False, requires_grad: bool = False, **unknown: Any) -> Any:
+def randn(
+    *given: Any,
+    size: Any = None,
+    generator: Any = None,
+    out: Any = None,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: Any = False,
+    requires_grad: bool = False,
+    **unknown: Any,
+) -> Any:
     """randn(*size, *, generator=None, out=None, dtype=None, ...): normal with mean 0 and deviation 1."""
     if unknown or (not given and size is None):
         raise stray("randn", given, unknown)
-    if (generator is dtype is device is layout is out is None and not requires_grad and not pin_memory
-            and plain_ints(given)):
+    if (
+        generator is dtype is device is layout is out is None
+        and not requires_grad
+        and not pin_memory
+        and plain_ints(given)
+    ):
         return _randn((given, None, None, None, current_default_device(), None))
     sizes, g = _sizes("randn", given if size is None else (size,)), _generator("randn", generator)
     if out is not None:
@@ -253,9 +298,20 @@ def randn(*given: Any, size: Any = None, generator: Any = None, out: Any = None,
     return _made(_rows.RANDN, args, None, requires_grad)
 
 
-def randint(*given: Any, low: Any = None, high: Any = None, size: Any = None, generator: Any = None, out: Any = None,
-            dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = False,
-            requires_grad: bool = False, **unknown: Any) -> Any:
+def randint(
+    *given: Any,
+    low: Any = None,
+    high: Any = None,
+    size: Any = None,
+    generator: Any = None,
+    out: Any = None,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: Any = False,
+    requires_grad: bool = False,
+    **unknown: Any,
+) -> Any:
     """randint(low=0, high, size, *, generator=None, out=None, dtype=None, ...): integers in [low, high)."""
     if unknown:
         raise stray("randint", given, unknown)
@@ -270,10 +326,12 @@ def randint(*given: Any, low: Any = None, high: Any = None, size: Any = None, ge
         if size is not None and low is None and len(given) == 2 and isinstance(high, int):
             raise TypeError(f"randint(): argument 'size' (position 2) must be tuple of ints, not {type_name(size)}")
         if size is None and low is not None:
-            raise TypeError(f"randint(): argument 'size' (position {len(given)}) must be tuple of ints, not "
-                            f"{type_name(given[-1])}")
-        raise TypeError(f"randint() received an invalid combination of arguments - got "
-                        f"({', '.join(type_name(g) for g in given)})")
+            raise TypeError(
+                f"randint(): argument 'size' (position {len(given)}) must be tuple of ints, not {type_name(given[-1])}"
+            )
+        raise TypeError(
+            f"randint() received an invalid combination of arguments - got ({', '.join(type_name(g) for g in given)})"
+        )
     first = 1 if low is None else 2
     bounds = (0 if low is None else _int("randint", "low", 1, low), _int("randint", "high", first, high))
     sizes, g = _sizes("randint", (size,)), _generator("randint", generator)
@@ -284,14 +342,29 @@ def randint(*given: Any, low: Any = None, high: Any = None, size: Any = None, ge
     return _made(_rows.RANDINT, args, None, requires_grad)
 
 
-def randperm(n: int, *, generator: Any = None, out: Any = None, dtype: Any = None, layout: Any = None,
-             device: Any = None, pin_memory: Any = False, requires_grad: bool = False, **unknown: Any) -> Any:
+def randperm(
+    n: int,
+    *,
+    generator: Any = None,
+    out: Any = None,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: Any = False,
+    requires_grad: bool = False,
+    **unknown: Any,
+) -> Any:
     """randperm(n, *, generator=None, out=None, dtype=torch.int64, ...): 0 .. n-1 in random order."""
     if unknown:
         raise stray("randperm", (n,), unknown)
-    args = (_int("randperm", "n", 1, n), _generator("randperm", generator),
-            _dtype_arg("randperm", dtype if out is None else out._dtype), layout, _factory_device("randperm", device),
-            pin_memory)
+    args = (
+        _int("randperm", "n", 1, n),
+        _generator("randperm", generator),
+        _dtype_arg("randperm", dtype if out is None else out._dtype),
+        layout,
+        _factory_device("randperm", device),
+        pin_memory,
+    )
     return _made(_rows.RANDPERM, args, out, requires_grad)
 
 
@@ -300,33 +373,66 @@ def _drawn(draw: Any, t: Any, fname: str, generator: Any, requires_grad: bool) -
     return _finish(draw((t, 0.0, 1.0, _generator(fname, generator))), requires_grad)
 
 
-def rand_like(input: Any, *, generator: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
-              pin_memory: Any = False, requires_grad: bool = False, memory_format: Any = None, **unknown: Any) -> Any:
+def rand_like(
+    input: Any,
+    *,
+    generator: Any = None,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: Any = False,
+    requires_grad: bool = False,
+    memory_format: Any = None,
+    **unknown: Any,
+) -> Any:
     """`rand` with the shape and layout of `input`."""
     if unknown:
         raise stray("rand_like", (input,), unknown)
     if generator is not None:
-        t = empty_like(input, dtype=dtype, layout=layout, device=device, pin_memory=pin_memory,
-                       memory_format=memory_format)
+        t = empty_like(
+            input, dtype=dtype, layout=layout, device=device, pin_memory=pin_memory, memory_format=memory_format
+        )
         return _drawn(_uniform_, t, "rand_like", generator, requires_grad)
     return _like(_rows.RAND_LIKE, (input,), dtype, layout, device, pin_memory, memory_format, requires_grad)
 
 
-def randn_like(input: Any, *, generator: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
-               pin_memory: Any = False, requires_grad: bool = False, memory_format: Any = None, **unknown: Any) -> Any:
+def randn_like(
+    input: Any,
+    *,
+    generator: Any = None,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: Any = False,
+    requires_grad: bool = False,
+    memory_format: Any = None,
+    **unknown: Any,
+) -> Any:
     """`randn` with the shape and layout of `input`."""
     if unknown:
         raise stray("randn_like", (input,), unknown)
     if generator is not None:
-        t = empty_like(input, dtype=dtype, layout=layout, device=device, pin_memory=pin_memory,
-                       memory_format=memory_format)
+        t = empty_like(
+            input, dtype=dtype, layout=layout, device=device, pin_memory=pin_memory, memory_format=memory_format
+        )
         return _drawn(_normal_, t, "randn_like", generator, requires_grad)
     return _like(_rows.RANDN_LIKE, (input,), dtype, layout, device, pin_memory, memory_format, requires_grad)
 
 
-def randint_like(input: Any, *given: Any, low: Any = None, high: Any = None, generator: Any = None, dtype: Any = None,
-                 layout: Any = None, device: Any = None, pin_memory: Any = False, requires_grad: bool = False,
-                 memory_format: Any = None, **unknown: Any) -> Any:
+def randint_like(
+    input: Any,
+    *given: Any,
+    low: Any = None,
+    high: Any = None,
+    generator: Any = None,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: Any = False,
+    requires_grad: bool = False,
+    memory_format: Any = None,
+    **unknown: Any,
+) -> Any:
     """randint_like(input, low=0, high, *, ...): `randint` with the shape and layout of `input`."""
     if unknown:
         raise stray("randint_like", (input, *given), unknown)
@@ -337,11 +443,15 @@ def randint_like(input: Any, *given: Any, low: Any = None, high: Any = None, gen
         low = values.pop()
     if values or high is None:
         raise TypeError(f"randint_like() takes from 2 to 3 positional arguments but {1 + len(given)} were given")
-    head = (input, 0 if low is None else _int("randint_like", "low", 2, low),
-            _int("randint_like", "high", 2 if low is None else 3, high))
+    head = (
+        input,
+        0 if low is None else _int("randint_like", "low", 2, low),
+        _int("randint_like", "high", 2 if low is None else 3, high),
+    )
     if generator is not None:
-        t = empty_like(input, dtype=dtype, layout=layout, device=device, pin_memory=pin_memory,
-                       memory_format=memory_format)
+        t = empty_like(
+            input, dtype=dtype, layout=layout, device=device, pin_memory=pin_memory, memory_format=memory_format
+        )
         fill = _rows.RANDOM.row.inplace_op.call
         return _finish(fill((t, *head[1:], _generator("randint_like", generator))), requires_grad)
     return _like(_rows.RANDINT_LIKE, head, dtype, layout, device, pin_memory, memory_format, requires_grad)
@@ -361,9 +471,20 @@ def bernoulli(input: Any, p: Any = None, *, generator: Any = None, out: Any = No
     return _rows.BERNOULLI.call((input, g))
 
 
-def normal(mean: Any, std: Any = 1.0, size: Any = None, *, generator: Any = None, out: Any = None, dtype: Any = None,
-           layout: Any = None, device: Any = None, pin_memory: Any = False, requires_grad: bool = False, **unknown:
-           Any) -> Any:
+def normal(
+    mean: Any,
+    std: Any = 1.0,
+    size: Any = None,
+    *,
+    generator: Any = None,
+    out: Any = None,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: Any = False,
+    requires_grad: bool = False,
+    **unknown: Any,
+) -> Any:
     """normal(mean, std, size=None, *, generator=None, out=None, ...): means and deviations are tensors or numbers."""
     if unknown:
         raise stray("normal", (mean, std, size), unknown)
@@ -371,8 +492,10 @@ def normal(mean: Any, std: Any = 1.0, size: Any = None, *, generator: Any = None
     if isinstance(mean, TensorBase) or isinstance(std, TensorBase):
         if size is not None or not all(isinstance(x, TensorBase) or is_number(x) for x in (mean, std)):
             raise stray("normal", (mean, std, size), unknown)
-        values = (mean if isinstance(mean, TensorBase) else float(mean),
-                  std if isinstance(std, TensorBase) else float(std))
+        values = (
+            mean if isinstance(mean, TensorBase) else float(mean),
+            std if isinstance(std, TensorBase) else float(std),
+        )
         if out is not None:
             return _rows.NORMAL_OF.row.out_op.call((*values, g, out))
         return _rows.NORMAL_OF.call((*values, g))
@@ -407,16 +530,21 @@ def uniform_(self: Any, from_: Any = None, to: Any = 1.0, *, generator: Any = No
     if from_ is None and not others and generator is None and type(to) is float:
         return _uniform_((self, 0.0, to, None))
     low = float(_number("uniform_", "from", 1, _from("uniform_", from_, others, 0.0)))
-    return _uniform_((self, low, float(_number("uniform_", "to", 2, to)),
-                                              _generator("uniform_", generator)))
+    return _uniform_((self, low, float(_number("uniform_", "to", 2, to)), _generator("uniform_", generator)))
 
 
 def normal_(self: Any, mean: Any = 0.0, std: Any = 1.0, *, generator: Any = None) -> Any:
     """normal_(mean=0, std=1, *, generator=None)"""
     if type(mean) is float and type(std) is float and generator is None:
         return _normal_((self, mean, std, None))
-    return _normal_((self, float(_number("normal_", "mean", 1, mean)), float(_number("normal_", "std", 2, std)),
-                     _generator("normal_", generator)))
+    return _normal_(
+        (
+            self,
+            float(_number("normal_", "mean", 1, mean)),
+            float(_number("normal_", "std", 2, std)),
+            _generator("normal_", generator),
+        )
+    )
 
 
 def random_(self: Any, *given: Any, to: Any = None, generator: Any = None, **others: Any) -> Any:
@@ -443,8 +571,9 @@ def random_(self: Any, *given: Any, to: Any = None, generator: Any = None, **oth
 
 def exponential_(self: Any, lambd: Any = 1.0, *, generator: Any = None) -> Any:
     """exponential_(lambd=1, *, generator=None)"""
-    return _rows.EXPONENTIAL.row.inplace_op.call((self, float(_number("exponential_", "lambd", 1, lambd)),
-                                                  _generator("exponential_", generator)))
+    return _rows.EXPONENTIAL.row.inplace_op.call(
+        (self, float(_number("exponential_", "lambd", 1, lambd)), _generator("exponential_", generator))
+    )
 
 
 def cauchy_(self: Any, median: Any = 0.0, sigma: Any = 1.0, *, generator: Any = None) -> Any:
@@ -469,6 +598,13 @@ def bernoulli_(self: Any, p: Any = 0.5, *, generator: Any = None) -> Any:
 
 
 METHODS: dict[str, Any] = {
-    "uniform_": uniform_, "normal_": normal_, "random_": random_, "exponential_": exponential_, "cauchy_": cauchy_,
-    "log_normal_": log_normal_, "geometric_": geometric_, "bernoulli_": bernoulli_, "bernoulli": bernoulli,
+    "uniform_": uniform_,
+    "normal_": normal_,
+    "random_": random_,
+    "exponential_": exponential_,
+    "cauchy_": cauchy_,
+    "log_normal_": log_normal_,
+    "geometric_": geometric_,
+    "bernoulli_": bernoulli_,
+    "bernoulli": bernoulli,
 }

@@ -2,6 +2,7 @@
 
 Invariant: tensors that share memory still share it after a deep copy or a pickle made in one go.
 """
+
 from __future__ import annotations
 
 from typing import Any
@@ -21,7 +22,8 @@ def deep_copy(t: Any, memo: dict[int, Any]) -> Any:
             "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the "
             "moment.  If you "
             "were attempting to deepcopy a module, this may be because of a torch.nn.utils.weight_norm usage, see "
-            "https://github.com/pytorch/pytorch/pull/103001")
+            "https://github.com/pytorch/pytorch/pull/103001"
+        )
     if id(t) in memo:
         return memo[id(t)]
     import copy
@@ -56,18 +58,35 @@ def reduce_tensor(t: Any) -> Any:
     """What pickle stores: the storage (shared between tensors of one pickle), the geometry, and Python attributes."""
     if grad_fn_of(t) is not None and requires_grad(t):
         raise RuntimeError(
-            "Only Tensors created explicitly by the user (graph leaves) can be pickled; use t.detach() first")
+            "Only Tensors created explicitly by the user (graph leaves) can be pickled; use t.detach() first"
+        )
     state = attributes(t) or None
     storage: Any = t.untyped_storage()
     if t._device.type == "meta":
         storage = storage.nbytes()
-    args = (type(t), storage, t._dtype.code, str(t._device), int(t._offset), tuple(t._shape), t._stride,
-            requires_grad(t))
+    args = (
+        type(t),
+        storage,
+        t._dtype.code,
+        str(t._device),
+        int(t._offset),
+        tuple(t._shape),
+        t._stride,
+        requires_grad(t),
+    )
     return (_rebuild, args) if state is None else (_rebuild, args, state)
 
 
-def _rebuild(cls: Any, storage: Any, code: int, dev: str, offset: int, shape: tuple[int, ...], stride: tuple[int, ...],
-             needs_grad: bool) -> Any:
+def _rebuild(
+    cls: Any,
+    storage: Any,
+    code: int,
+    dev: str,
+    offset: int,
+    shape: tuple[int, ...],
+    stride: tuple[int, ...],
+    needs_grad: bool,
+) -> Any:
     device = CPU if dev == "cpu" else as_device(dev)
     if not isinstance(storage, UntypedStorage):
         storage = UntypedStorage(storage, device=device)

@@ -4,6 +4,7 @@ Invariant: tensors hold the raw storage of their device; these wrappers are made
 and asking twice for the
 same memory gives the same `UntypedStorage` while it is alive.
 """
+
 from __future__ import annotations
 
 import mmap
@@ -178,7 +179,8 @@ class UntypedStorage:
         other = source.untyped()
         if other.nbytes() != self.nbytes():
             raise RuntimeError(
-                f"size does not match, self was {self.nbytes()} bytes but src was {other.nbytes()} bytes")
+                f"size does not match, self was {self.nbytes()} bytes but src was {other.nbytes()} bytes"
+            )
         HOT.copy_.call((as_tensor(self), as_tensor(other), bool(non_blocking)))
         return self
 
@@ -248,12 +250,12 @@ class UntypedStorage:
                 have = nbytes
             size = nbytes if nbytes > 0 else have
             if size > have:
-                raise RuntimeError(
-                    f"unable to mmap {size} bytes from file <{path}>: the file has only {have} bytes")
+                raise RuntimeError(f"unable to mmap {size} bytes from file <{path}>: the file has only {have} bytes")
             if size == 0:
                 return cls(0)
-            area = mmap.mmap(fd, size, flags=mmap.MAP_SHARED if shared else mmap.MAP_PRIVATE,
-                             prot=mmap.PROT_READ | mmap.PROT_WRITE)
+            area = mmap.mmap(
+                fd, size, flags=mmap.MAP_SHARED if shared else mmap.MAP_PRIVATE, prot=mmap.PROT_READ | mmap.PROT_WRITE
+            )
         finally:
             os.close(fd)
         return _wrap(_over_buffer(area, size), CPU)
@@ -314,9 +316,9 @@ def flat(s: UntypedStorage, dt: DType) -> Any:
 class TypedStorage:
     """Elements of one dtype over an `UntypedStorage`."""
 
-
-    def __init__(self, *args: Any, wrap_storage: UntypedStorage | None = None, dtype: DType | None = None,
-                 device: Any = None) -> None:
+    def __init__(
+        self, *args: Any, wrap_storage: UntypedStorage | None = None, dtype: DType | None = None, device: Any = None
+    ) -> None:
         from ._dtype import get_default_dtype
 
         self.dtype = get_default_dtype() if dtype is None else dtype
@@ -437,15 +439,16 @@ class TypedStorage:
         return TypedStorage(wrap_storage=self._untyped_storage.__deepcopy__(memo), dtype=self.dtype)
 
     @classmethod
-    def from_file(cls, filename: Any, shared: bool = False, size: int = 0, *,
-                  dtype: DType | None = None) -> TypedStorage:
+    def from_file(
+        cls, filename: Any, shared: bool = False, size: int = 0, *, dtype: DType | None = None
+    ) -> TypedStorage:
         out = cls(0, dtype=dtype)
         out._untyped_storage = UntypedStorage.from_file(filename, shared, size * out.dtype.itemsize)
         return out
 
     def __repr__(self) -> str:
         head = "..." if self.device.type == "meta" else "\n".join(f" {x}" for x in self.tolist())
-        return (f"{head}\n[torch.storage.TypedStorage(dtype={self.dtype}, device={self.device}) of size {self.size()}]")
+        return f"{head}\n[torch.storage.TypedStorage(dtype={self.dtype}, device={self.device}) of size {self.size()}]"
 
 
 def typed(t: TensorBase) -> TypedStorage:
@@ -453,17 +456,39 @@ def typed(t: TensorBase) -> TypedStorage:
         "TypedStorage is deprecated. It will be removed in the future and UntypedStorage will be the only "
         "storage class. "
         "This should only matter to you if you are using storages directly.  To access UntypedStorage directly, use "
-        "tensor.untyped_storage() instead of tensor.storage()", UserWarning, stacklevel=3)
+        "tensor.untyped_storage() instead of tensor.storage()",
+        UserWarning,
+        stacklevel=3,
+    )
     return TypedStorage(wrap_storage=untyped(t), dtype=t._dtype)
 
 
-for _name in ("float32", "float64", "float16", "bfloat16", "int8", "int16", "int32", "int64", "uint8", "bool",
-              "complex64",
-              "complex128"):
-    _public = {"float32": "float", "float64": "double", "float16": "half", "int8": "char", "int16": "short",
-               "int32": "int",
-               "int64": "long", "uint8": "byte", "complex64": "complex_float", "complex128": "complex_double"}.get(
-                   _name, _name)
+for _name in (
+    "float32",
+    "float64",
+    "float16",
+    "bfloat16",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "uint8",
+    "bool",
+    "complex64",
+    "complex128",
+):
+    _public = {
+        "float32": "float",
+        "float64": "double",
+        "float16": "half",
+        "int8": "char",
+        "int16": "short",
+        "int32": "int",
+        "int64": "long",
+        "uint8": "byte",
+        "complex64": "complex_float",
+        "complex128": "complex_double",
+    }.get(_name, _name)
 
     def _converter(name: str) -> Any:
         def convert(self: TypedStorage) -> TypedStorage:

@@ -3,6 +3,7 @@
 Invariant: this class adds no fields; what a tensor is lives in `TensorBase`. Methods that compute are rows; those here
 only look at metadata, convert to and from Python, or call rows.
 """
+
 from __future__ import annotations
 
 import warnings
@@ -23,16 +24,7 @@ from ._indexing import getitem, setitem
 from ._layout import channels_last, channels_last_3d, contiguous_format, strided
 from ._layout import layout as Layout
 from ._ops.rules.base import wrap_dim
-from ._tensor_base import (
-    HOT,
-    TensorBase,
-    alias,
-    contiguous_strides,
-    instance_of,
-    is_contiguous,
-    numel,
-    requires_grad,
-)
+from ._tensor_base import HOT, TensorBase, alias, contiguous_strides, instance_of, is_contiguous, numel, requires_grad
 
 _GRAD: Any = TensorBase.__dict__["grad"]
 
@@ -131,8 +123,7 @@ class Tensor(TensorBase):
         if isinstance(element, (TensorBase, int, float, complex)):
             found: Any = element == self
             return bool(found.any().item())
-        raise RuntimeError(
-            f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(element)}.")
+        raise RuntimeError(f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(element)}.")
 
     # -- where it lives -------------------------------------------------------------------------------------------
     @property
@@ -208,11 +199,13 @@ class Tensor(TensorBase):
         self.requires_grad = requires_grad
         return self
 
-    def backward(self, gradient: Any = None, retain_graph: bool | None = None, create_graph: bool = False,
-                 inputs: Any = None) -> None:
+    def backward(
+        self, gradient: Any = None, retain_graph: bool | None = None, create_graph: bool = False, inputs: Any = None
+    ) -> None:
         if inputs is None:
-            backward_one(self, gradient, bool(create_graph if retain_graph is None else retain_graph),
-                         bool(create_graph))
+            backward_one(
+                self, gradient, bool(create_graph if retain_graph is None else retain_graph), bool(create_graph)
+            )
         else:
             from .autograd import backward
 
@@ -234,7 +227,8 @@ class Tensor(TensorBase):
         if (new._keys ^ self._keys) & BACKENDS:
             raise RuntimeError(
                 "Attempted to call `variable.set_data(tensor)`, but `variable` and `tensor` have incompatible "
-                "tensor type.")
+                "tensor type."
+            )
         if requires_grad(self) and new._dtype.category < 2:
             raise RuntimeError("data set to a tensor that requires gradients must be floating point or complex dtype")
         self._storage = new._storage
@@ -253,8 +247,13 @@ class Tensor(TensorBase):
         """How a view was made from the tensor it was taken of; None for a tensor that is no view."""
         if self._view_args is None:
             return None
-        return {"op": self._view_op.name, "args": self._view_args[1:], "shape": self._shape, "stride": self._stride,
-                "offset": int(self._offset)}
+        return {
+            "op": self._view_op.name,
+            "args": self._view_args[1:],
+            "shape": self._shape,
+            "stride": self._stride,
+            "offset": int(self._offset),
+        }
 
     @staticmethod
     def _make_subclass(cls: Any, data: TensorBase, require_grad: bool = False) -> Any:
@@ -320,7 +319,8 @@ class Tensor(TensorBase):
             raise TypeError(
                 f"can't convert {self._device} device type tensor to numpy. Use Tensor.cpu() to copy the tensor "
                 f"to host "
-                "memory first.")
+                "memory first."
+            )
         if requires_grad(self) and is_grad_enabled():
             raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
         if self._dtype.name.startswith(("bfloat", "float8")):
@@ -345,8 +345,9 @@ class Tensor(TensorBase):
 
         return device_of(self)
 
-    def __dlpack__(self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None,
-                   copy: Any = None) -> Any:
+    def __dlpack__(
+        self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: Any = None
+    ) -> Any:
         from ._dlpack import export
 
         return export(self, stream, max_version, dl_device, copy)
@@ -449,8 +450,10 @@ def _warn_grad(t: Any) -> None:
         "Tensor, "
         "use .retain_grad() on the non-leaf Tensor. If you access the non-leaf Tensor by mistake, make sure you "
         "access the "
-        "leaf Tensor instead. See github.com/pytorch/pytorch/pull/30531 for more informations.", UserWarning,
-        stacklevel=3)
+        "leaf Tensor instead. See github.com/pytorch/pytorch/pull/30531 for more informations.",
+        UserWarning,
+        stacklevel=3,
+    )
 
 
 def _check_grad(t: TensorBase, g: Any) -> None:
@@ -467,16 +470,19 @@ def _check_grad(t: TensorBase, g: Any) -> None:
             "Set grad_dtype "
             "with caution. Diverging the dtypes of a tensor and its gradient may break downstream systems that "
             "assume they "
-            "match.")
+            "match."
+        )
     if g._device != t._device:
         raise RuntimeError(
             f"attempting to assign a gradient with device type '{g._device.type}' to a tensor with device type "
-            f"'{t._device.type}'. Please ensure that the gradient and the tensor are on the same device")
+            f"'{t._device.type}'. Please ensure that the gradient and the tensor are on the same device"
+        )
     if g._shape != t._shape:
         raise RuntimeError(
             f"attempting to assign a gradient of size '{list(g._shape)}' to a tensor of size '{list(t._shape)}'. "
             f"Please ensure "
-            "that the gradient and the tensor are the same size")
+            "that the gradient and the tensor are the same size"
+        )
 
 
 def _from_data(data: Any, dt: DType | None, like: TensorBase) -> Any:

@@ -4,6 +4,7 @@ Invariant: `_keys` holds the tensor's backend bit, AUTOGRAD exactly when the ten
 and VIEW exactly
 when it tracks a base. `_shape`, `_stride` and `_offset` count elements and always lie inside `_storage`.
 """
+
 from __future__ import annotations
 
 from typing import Any, Final, final
@@ -292,7 +293,8 @@ class TensorBase:
         n = numel(self)
         if n != 1:
             raise RuntimeError(
-                f"Boolean value of Tensor with {'more than one value' if n > 1 else 'no values'} is ambiguous")
+                f"Boolean value of Tensor with {'more than one value' if n > 1 else 'no values'} is ambiguous"
+            )
         return bool(self.item())
 
     def data_ptr(self) -> int:
@@ -502,8 +504,9 @@ class TensorBase:
 
 
 # -- making tensors -----------------------------------------------------------------------------------------------
-def make(storage: Any, offset: i64, shape: tuple[int, ...], stride: tuple[int, ...], dt: DType, dev: Device,
-         keys: i64) -> TensorBase:
+def make(
+    storage: Any, offset: i64, shape: tuple[int, ...], stride: tuple[int, ...], dt: DType, dev: Device, keys: i64
+) -> TensorBase:
     """A tensor over given memory that shares no autograd state with anything."""
     t: TensorBase = _alloc(TensorBase, HOT.tensor)
     t._storage = storage
@@ -551,8 +554,9 @@ def instance_of(cls: Any, src: TensorBase) -> TensorBase:
     return t
 
 
-def make_view(src: TensorBase, shape: tuple[int, ...], stride: tuple[int, ...], offset: i64, op: Any,
-              args: tuple[Any, ...]) -> TensorBase:
+def make_view(
+    src: TensorBase, shape: tuple[int, ...], stride: tuple[int, ...], offset: i64, op: Any, args: tuple[Any, ...]
+) -> TensorBase:
     """A view that tracks its base."""
     t = alias(src, shape, stride, offset)
     if (t._keys & INFERENCE) == 0:
@@ -694,14 +698,14 @@ def set_requires_grad(t: TensorBase, on: bool) -> None:
             raise RuntimeError(
                 "you can only change requires_grad flags of leaf variables. If you want to use a computed "
                 "variable in a "
-                "subgraph that doesn't require differentiation use var_no_grad = var.detach().")
+                "subgraph that doesn't require differentiation use var_no_grad = var.detach()."
+            )
         return
     if on:
         if not differentiable(t._dtype):
             raise RuntimeError("only Tensors of floating point and complex dtype can require gradients")
         if t._keys & INFERENCE and not is_inference_mode():
-            raise RuntimeError(
-                "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.")
+            raise RuntimeError("Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.")
         t._keys |= AUTOGRAD
     else:
         t._keys &= ~AUTOGRAD

@@ -3,6 +3,7 @@
 Invariant: a handler runs after gradients were recorded, with recording hidden, and sees an operator (`OpOverload`) with
 arguments as its schema orders them. While a mode's handler runs, that mode is off.
 """
+
 from __future__ import annotations
 
 from types import TracebackType
@@ -47,7 +48,8 @@ class TorchDispatchMode:
     def __init__(self, _dispatch_key: Any = None) -> None:
         if _dispatch_key is not None:
             raise NotImplementedError(
-                f"TorchDispatchMode(): argument '_dispatch_key' must be None, got {_dispatch_key}")
+                f"TorchDispatchMode(): argument '_dispatch_key' must be None, got {_dispatch_key}"
+            )
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         raise NotImplementedError
@@ -59,8 +61,9 @@ class TorchDispatchMode:
         set_modes((before | TORCH_DISPATCH) & ~_HIDDEN)
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, value: BaseException | None,
-                 trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
         mode_stack().pop()
         before = entered("dispatch_entered").pop()
         mask = int(TORCH_DISPATCH) | _HIDDEN
@@ -85,8 +88,8 @@ class without_modes:
     def __enter__(self) -> list[Any]:
         stack = mode_stack()
         count = len(stack) if self.count < 0 else self.count
-        self.taken = stack[len(stack) - count:]
-        del stack[len(stack) - count:]
+        self.taken = stack[len(stack) - count :]
+        del stack[len(stack) - count :]
         self.before = modes()
         if not stack:
             set_modes(self.before & ~int(TORCH_DISPATCH))
@@ -120,8 +123,12 @@ def as_given(op: Op, args: tuple[Any, ...]) -> tuple[tuple[Any, ...], dict[str, 
     kwargs: dict[str, Any] = {}
     last = 0
     for a, value in zip(op.schema.args, args):
-        usual = a.has_default and not isinstance(value, TensorBase) and type(value) is type(a.default) \
+        usual = (
+            a.has_default
+            and not isinstance(value, TensorBase)
+            and type(value) is type(a.default)
             and value == a.default
+        )
         if not a.kwonly:
             positional.append(_given(a, value))
             if not usual:
@@ -162,8 +169,11 @@ def dispatch(op: Op, args: tuple[Any, ...], keys: int) -> Any:
         return op.below(below, args).run(op, args, below)
     func = overload_for(op, args)
     positional, kwargs = as_given(op, args)
-    written = [] if not op.mutates else [
-        t for a, v in zip(op.schema.args, args) if a.mutates for t in (v if a.is_list else (v,)) if t is not None]
+    written = (
+        []
+        if not op.mutates
+        else [t for a, v in zip(op.schema.args, args) if a.mutates for t in (v if a.is_list else (v,)) if t is not None]
+    )
     versions = [version(t) for t in written]
     before = modes()
     # With recording switched off by the user, views made inside remember that; otherwise they are ordinary ones.
@@ -189,31 +199,42 @@ def _ask(func: Any, handlers: list[Any], args: tuple[Any, ...], kwargs: dict[str
         mode = stack[-1]
         with without_modes(1):
             rule = RULES.get((func._op.name, type(mode)))
-            result = (mode.__torch_dispatch__(func, types, args, kwargs) if rule is None else
-                      rule(mode, func, types, args, kwargs))
+            result = (
+                mode.__torch_dispatch__(func, types, args, kwargs)
+                if rule is None
+                else rule(mode, func, types, args, kwargs)
+            )
         if result is not NotImplemented:
             return result
         asked.append(f"  - mode object {mode}")
     for h in handlers:
         cls: Any = type(h)
         rule = RULES.get((func._op.name, cls))
-        result = (cls.__torch_dispatch__(func, types, args, kwargs) if rule is None else
-                  rule(cls, func, types, args, kwargs))
+        result = (
+            cls.__torch_dispatch__(func, types, args, kwargs) if rule is None else rule(cls, func, types, args, kwargs)
+        )
         if result is not NotImplemented:
             return result
         asked.append(f"  - tensor subclass {type(h)}")
     shown = "\n".join(asked)
     raise TypeError(
         f"Multiple dispatch failed for '{func}'; all __torch_dispatch__ handlers returned NotImplemented:\n\n{shown}"
-        "\n\nFor more information, try re-running with TORCH_LOGS=not_implemented")
+        "\n\nFor more information, try re-running with TORCH_LOGS=not_implemented"
+    )
 
 
 def _track(op: Op, args: tuple[Any, ...], result: Any) -> None:
     """A wrapper that a handler made for a view tracks its base, as a plain tensor's view does."""
     src = args[0]
     for t in result if isinstance(result, (tuple, list)) else (result,):
-        if isinstance(t, TensorBase) and t is not src and t._base_field is None and takes_over(type(t)) \
-                and not (t._keys | src._keys) & INFERENCE and t._grad_fn is None:
+        if (
+            isinstance(t, TensorBase)
+            and t is not src
+            and t._base_field is None
+            and takes_over(type(t))
+            and not (t._keys | src._keys) & INFERENCE
+            and t._grad_fn is None
+        ):
             t._base_field = src if src._base_field is None else src._base_field
             t._keys |= VIEW
             t._view_op, t._view_args = op, args
@@ -222,11 +243,24 @@ def _track(op: Op, args: tuple[Any, ...], result: Any) -> None:
 
 
 # -- making subclasses --------------------------------------------------------------------------------------------
-def make_wrapper(cls: Any, size: Any, *, strides: Any = None, storage_offset: Any = None, memory_format: Any = None,
-                 dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: bool = False,
-                 requires_grad: bool = False, dispatch_sizes_strides_policy: Any = None, dispatch_device: bool = False,
-                 dispatch_layout: bool = False, _extra_dispatch_keys: Any = None,
-                 storage_size: int | None = None) -> Any:
+def make_wrapper(
+    cls: Any,
+    size: Any,
+    *,
+    strides: Any = None,
+    storage_offset: Any = None,
+    memory_format: Any = None,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+    dispatch_sizes_strides_policy: Any = None,
+    dispatch_device: bool = False,
+    dispatch_layout: bool = False,
+    _extra_dispatch_keys: Any = None,
+    storage_size: int | None = None,
+) -> Any:
     """`Tensor._make_wrapper_subclass`: shape, dtype and device without memory; its handler computes."""
     from ._backends.meta import MetaStorage
     from ._creation import _device_arg
@@ -241,10 +275,14 @@ def make_wrapper(cls: Any, size: Any, *, strides: Any = None, storage_offset: An
         raise TypeError(f"_make_wrapper_subclass(): argument 'cls' must be a subclass of Tensor, got {cls}")
     if not takes_over(cls):
         raise RuntimeError(f"{cls.__name__} must define __torch_dispatch__")
-    for name, value in (("memory_format", memory_format), ("pin_memory", pin_memory or None),
-                        ("dispatch_sizes_strides_policy", dispatch_sizes_strides_policy),
-                        ("dispatch_device", dispatch_device or None), ("dispatch_layout", dispatch_layout or None),
-                        ("_extra_dispatch_keys", _extra_dispatch_keys)):
+    for name, value in (
+        ("memory_format", memory_format),
+        ("pin_memory", pin_memory or None),
+        ("dispatch_sizes_strides_policy", dispatch_sizes_strides_policy),
+        ("dispatch_device", dispatch_device or None),
+        ("dispatch_layout", dispatch_layout or None),
+        ("_extra_dispatch_keys", _extra_dispatch_keys),
+    ):
         if value is not None:
             raise NotImplementedError(f"_make_wrapper_subclass(): argument '{name}' is not supported, got {value}")
     if layout is not None and layout is not strided:
@@ -267,8 +305,10 @@ def make_wrapper(cls: Any, size: Any, *, strides: Any = None, storage_offset: An
 def _value(t: Any) -> Any:
     if t._keys & TORCH_DISPATCH:
         if t._storage.ptr == 0:
-            raise RuntimeError(f"{type(t).__name__} wraps other tensors and has no value of its own: its "
-                               "__torch_dispatch__ must answer aten._local_scalar_dense.default")
+            raise RuntimeError(
+                f"{type(t).__name__} wraps other tensors and has no value of its own: its "
+                "__torch_dispatch__ must answer aten._local_scalar_dense.default"
+            )
         t = t.as_subclass(HOT.tensor)
     return t.item()
 

@@ -1,4 +1,5 @@
 """Questions about types: promotion, casting, and what kind of thing an object is."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -21,8 +22,9 @@ def promote_types(type1: DType, type2: DType) -> DType:
     """The smallest dtype that holds both."""
     for i, t in enumerate((type1, type2)):
         if not isinstance(t, DType):
-            raise TypeError(f"promote_types(): argument 'type{i + 1}' (position {i + 1}) must be torch.dtype, "
-                            f"not {type_name(t)}")
+            raise TypeError(
+                f"promote_types(): argument 'type{i + 1}' (position {i + 1}) must be torch.dtype, not {type_name(t)}"
+            )
     return promote(type1, type2)
 
 
@@ -49,8 +51,9 @@ def result_type(tensor1: Any, tensor2: Any) -> DType:
             d = number_dtype(x)
             wrapped = d if wrapped is None else promote(wrapped, d)
         else:
-            raise TypeError(f"result_type(): argument 'tensor{i + 1}' (position {i + 1}) must be Tensor, not "
-                            f"{type_name(x)}")
+            raise TypeError(
+                f"result_type(): argument 'tensor{i + 1}' (position {i + 1}) must be Tensor, not {type_name(x)}"
+            )
     return result_type_of(dim, zero, wrapped)
 
 
@@ -79,8 +82,11 @@ def is_complex(input: Any) -> bool:
 def is_nonzero(input: Any) -> bool:
     t = _need("is_nonzero", input)
     if _numel(t) != 1:
-        raise RuntimeError("Boolean value of Tensor with " + ("no values" if _numel(t) == 0 else "more than one value")
-                           + " is ambiguous")
+        raise RuntimeError(
+            "Boolean value of Tensor with "
+            + ("no values" if _numel(t) == 0 else "more than one value")
+            + " is ambiguous"
+        )
     return bool(t.item())
 
 

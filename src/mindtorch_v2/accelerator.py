@@ -2,6 +2,7 @@
 
 Invariant: `is_available` and `device_count` touch no device.
 """
+
 from __future__ import annotations
 
 from collections import OrderedDict

@@ -2,6 +2,7 @@
 
 Invariant: everything here is Python over rows; what is contracted ends in one sum, multiplication or batched product.
 """
+
 from __future__ import annotations
 
 import warnings
@@ -18,9 +19,20 @@ from ._size import Size
 from ._tensor_base import TensorBase
 
 __all__ = [
-    "block_diag", "broadcast_shapes", "cartesian_prod", "chain_matmul", "einsum", "empty_permuted", "gradient", "istft",
-    "lu", "stft", "tensordot",
-    "unique", "unique_consecutive", "unravel_index",
+    "block_diag",
+    "broadcast_shapes",
+    "cartesian_prod",
+    "chain_matmul",
+    "einsum",
+    "empty_permuted",
+    "gradient",
+    "istft",
+    "lu",
+    "stft",
+    "tensordot",
+    "unique",
+    "unique_consecutive",
+    "unravel_index",
 ]
 
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
@@ -40,8 +52,10 @@ def tensordot(a: Any, b: Any, dims: Any = 2, out: Any = None) -> Any:
         first, second = tuple(range(-dims, 0)), tuple(range(dims))
     else:
         if not isinstance(dims, (list, tuple)) or len(dims) != 2:
-            raise RuntimeError("tensordot expects dims to be int or tuple[list[int], list[int]] or list[list[int]] "
-                               f"containing two lists, but got dims={dims}")
+            raise RuntimeError(
+                "tensordot expects dims to be int or tuple[list[int], list[int]] or list[list[int]] "
+                f"containing two lists, but got dims={dims}"
+            )
         first, second = ((d,) if isinstance(d, int) else tuple(d) for d in dims)
     row = registry.get("tensordot")
     if out is not None:
@@ -52,8 +66,10 @@ def tensordot(a: Any, b: Any, dims: Any = 2, out: Any = None) -> Any:
 def einsum(*args: Any) -> Any:
     """Einstein's sum: `einsum("ij,jk->ik", a, b)`, or operands and lists of numbers in turn."""
     if len(args) < 2:
-        raise ValueError("einsum(): must specify the equation string and at least one operand, or at least one operand "
-                         "and its subscripts list")
+        raise ValueError(
+            "einsum(): must specify the equation string and at least one operand, or at least one operand "
+            "and its subscripts list"
+        )
     if isinstance(args[0], TensorBase):
         labels, result, operands = _from_lists(args)
     else:
@@ -103,8 +119,10 @@ def _from_equation(equation: str, count: int) -> tuple[list[list[int]], list[int
                 out.append(_LETTERS.index(c))
                 i += 1
             else:
-                raise RuntimeError(f"einsum(): invalid subscript given at index {start + i} in the equation string, "
-                                   "subscripts must be in [a-zA-Z]")
+                raise RuntimeError(
+                    f"einsum(): invalid subscript given at index {start + i} in the equation string, "
+                    "subscripts must be in [a-zA-Z]"
+                )
         return out
 
     parts = left.split(",")
@@ -130,15 +148,17 @@ def _expanded(labels: list[int], ndim: int, operand: int) -> list[int]:
         if len(labels) != ndim:
             raise RuntimeError(
                 f"einsum(): the number of subscripts in the equation ({len(labels)}) does not match the number of "
-                f"dimensions ({ndim}) for operand {operand} and no ellipsis was given")
+                f"dimensions ({ndim}) for operand {operand} and no ellipsis was given"
+            )
         return labels
     hidden = ndim - (len(labels) - 1)
     if hidden < 0:
         raise RuntimeError(
             f"einsum(): the number of subscripts in the equation ({len(labels) - 1}) is more than the number of "
-            f"dimensions ({ndim}) for operand {operand}")
+            f"dimensions ({ndim}) for operand {operand}"
+        )
     at = labels.index(_ELLIPSIS)
-    return labels[:at] + [_ELLIPSIS + hidden - 1 - i for i in range(hidden)] + labels[at + 1:]
+    return labels[:at] + [_ELLIPSIS + hidden - 1 - i for i in range(hidden)] + labels[at + 1 :]
 
 
 def _contract(given: list[list[int]], wanted: list[int] | None, operands: list[Any]) -> Any:
@@ -153,8 +173,9 @@ def _contract(given: list[list[int]], wanted: list[int] | None, operands: list[A
         if s in result[:i]:
             raise RuntimeError(f"einsum(): output subscript {_name(s)} appears more than once in the output")
         if not any(s in part for part in labels):
-            raise RuntimeError(f"einsum(): output subscript {_name(s)} does not appear in the equation for any input "
-                               "operand")
+            raise RuntimeError(
+                f"einsum(): output subscript {_name(s)} does not appear in the equation for any input operand"
+            )
     order = result + sorted({s for part in labels for s in part} - set(result))
     sizes: dict[int, int] = {}
     aligned = [_aligned(t, part, order, sizes, i) for i, (t, part) in enumerate(zip(operands, labels))]
@@ -162,7 +183,7 @@ def _contract(given: list[list[int]], wanted: list[int] | None, operands: list[A
     out = aligned[0]
     for i in range(1, len(aligned)):
         # A summed dimension goes as soon as no later operand has it.
-        now = [d for d in range(keep, len(order)) if all(t._shape[d] == 1 for t in aligned[i + 1:])]
+        now = [d for d in range(keep, len(order)) if all(t._shape[d] == 1 for t in aligned[i + 1 :])]
         out = _pair(out, aligned[i], now)
     rest = tuple(range(keep, len(order)))
     if not rest:
@@ -179,20 +200,26 @@ def _aligned(t: Any, labels: list[int], order: list[int], sizes: dict[int, int],
         n = t._shape[d]
         first = t._shape[labels.index(s)]
         if n != first:
-            raise RuntimeError(f"einsum(): subscript {_name(s)} is repeated for operand {operand} but the sizes don't "
-                               f"match, {n} != {first}")
+            raise RuntimeError(
+                f"einsum(): subscript {_name(s)} is repeated for operand {operand} but the sizes don't "
+                f"match, {n} != {first}"
+            )
         seen = sizes.get(s, 1)
         if seen != 1 and n not in (1, seen):
-            raise RuntimeError(f"einsum(): subscript {_name(s)} has size {n} for operand {operand} which does not "
-                               f"broadcast with previously seen size {seen}")
+            raise RuntimeError(
+                f"einsum(): subscript {_name(s)} has size {n} for operand {operand} which does not "
+                f"broadcast with previously seen size {seen}"
+            )
         if n != 1 or s not in sizes:
             sizes[s] = n
     while len(set(labels)) < len(labels):
-        first = next(i for i, s in enumerate(labels) if s in labels[i + 1:])
+        first = next(i for i, s in enumerate(labels) if s in labels[i + 1 :])
         second = labels.index(labels[first], first + 1)
         if t._shape[first] != t._shape[second]:
-            raise RuntimeError(f"einsum(): subscript {_name(labels[first])} is repeated for operand {operand} but the "
-                               f"sizes don't match, {t._shape[second]} != {t._shape[first]}")
+            raise RuntimeError(
+                f"einsum(): subscript {_name(labels[first])} is repeated for operand {operand} but the "
+                f"sizes don't match, {t._shape[second]} != {t._shape[first]}"
+            )
         s = labels[first]
         t = t.diagonal(0, first, second)
         labels = [x for i, x in enumerate(labels) if i not in (first, second)] + [s]
@@ -259,17 +286,23 @@ def broadcast_shapes(*shapes: Any) -> Size:
             if common[-back] != 1:
                 raise RuntimeError(
                     f"Attempting to broadcast a dimension of length {n} at {-back}! Mismatching argument at index {i} "
-                    f"had {shapes[i]}; but expected shape should be broadcastable to {common}")
+                    f"had {shapes[i]}; but expected shape should be broadcastable to {common}"
+                )
             common[-back] = n
     return Size(common)
 
 
-def unique(input: Any, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False,
-           dim: int | None = None) -> Any:
+def unique(
+    input: Any, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
+) -> Any:
     """The distinct elements, or slices along `dim`, in order; with the place of each element and how often they are."""
     lazy_tables.load("search")
-    _bools("_unique2" if dim is None else "unique_dim", sorted=sorted, return_inverse=return_inverse,
-           return_counts=return_counts)
+    _bools(
+        "_unique2" if dim is None else "unique_dim",
+        sorted=sorted,
+        return_inverse=return_inverse,
+        return_counts=return_counts,
+    )
     if dim is None:
         found = registry.get("_unique2").call((input, sorted, return_inverse, return_counts))
     else:
@@ -278,8 +311,9 @@ def unique(input: Any, sorted: bool = True, return_inverse: bool = False, return
     return _chosen(found, return_inverse, return_counts)
 
 
-def unique_consecutive(input: Any, return_inverse: bool = False, return_counts: bool = False,
-                       dim: int | None = None) -> Any:
+def unique_consecutive(
+    input: Any, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
+) -> Any:
     """The first of every run of equal elements, or slices along `dim`."""
     lazy_tables.load("search")
     _bools("unique_consecutive", return_inverse=return_inverse, return_counts=return_counts)
@@ -314,8 +348,9 @@ def block_diag(*tensors: Any) -> Any:
     blocks = []
     for i, t in enumerate(only_tensors(tensors)):
         if t.dim() > 2:
-            raise RuntimeError(f"torch.block_diag: Input tensors must have 2 or fewer dimensions. Input {i} has "
-                               f"{t.dim()} dimensions")
+            raise RuntimeError(
+                f"torch.block_diag: Input tensors must have 2 or fewer dimensions. Input {i} has {t.dim()} dimensions"
+            )
         blocks.append(t.reshape((1, -1)) if t.dim() < 2 else t)
     if not blocks:
         from ._creation import empty
@@ -354,8 +389,10 @@ def chain_matmul(*matrices: Any, out: Any = None) -> Any:
 def unravel_index(indices: Any, shape: Any) -> Any:
     """The coordinates in a tensor of that shape of flat places."""
     if not isinstance(indices, TensorBase) or indices._dtype.category != 1:
-        raise TypeError("expected 'indices' to be integer dtype, but got "
-                        f"{getattr(getattr(indices, '_dtype', None), 'name', type(indices).__name__)}")
+        raise TypeError(
+            "expected 'indices' to be integer dtype, but got "
+            f"{getattr(getattr(indices, '_dtype', None), 'name', type(indices).__name__)}"
+        )
     sizes = (shape,) if isinstance(shape, int) else tuple(shape)
     if any(not isinstance(n, int) for n in sizes):
         raise TypeError(f"expected 'shape' to be int or sequence of ints, but got {type(shape).__name__}")
@@ -377,8 +414,10 @@ def unravel_index(indices: Any, shape: Any) -> Any:
 def gradient(input: Any, *, spacing: Any = 1, dim: Any = None, edge_order: int = 1) -> Any:
     """Estimates of the derivative along each dimension, from the neighbours of each element."""
     if not isinstance(input, TensorBase) or not isinstance(edge_order, int):
-        raise TypeError(f"gradient() received an invalid combination of arguments - got ({plain_name(input)}, "
-                        f"edge_order={plain_name(edge_order)})")
+        raise TypeError(
+            f"gradient() received an invalid combination of arguments - got ({plain_name(input)}, "
+            f"edge_order={plain_name(edge_order)})"
+        )
     spacing = 1 if spacing is None else spacing
     dims = list(range(input.dim())) if dim is None else [dim] if isinstance(dim, int) else list(dim)
     steps = list(spacing) if isinstance(spacing, (list, tuple)) else [spacing] * len(dims)
@@ -388,16 +427,20 @@ def gradient(input: Any, *, spacing: Any = 1, dim: Any = None, edge_order: int =
         if dim is None:
             raise RuntimeError(
                 "torch.gradient expected spacing to be unspecified, a scalar, or a list of length equal to 'self.dim() "
-                f"= {len(dims)}', since dim argument was not given, but got a list of length {len(steps)}")
+                f"= {len(dims)}', since dim argument was not given, but got a list of length {len(steps)}"
+            )
         raise RuntimeError(
             "torch.gradient expected spacing to be unspecified, a scalar or it's spacing and dim arguments to have the "
-            f"same length, but got a spacing argument of length {len(steps)} and a dim argument of length {len(dims)}.")
+            f"same length, but got a spacing argument of length {len(steps)} and a dim argument of length {len(dims)}."
+        )
     if edge_order not in (1, 2):
         raise RuntimeError("torch.gradient only supports edge_order=1 and edge_order=2.")
     for step in steps:
         if isinstance(step, TensorBase) and step._device != input._device:
-            raise RuntimeError("torch.gradient expected each tensor to be on the same device, but got devices "
-                               f"{input._device} and {step._device}!")
+            raise RuntimeError(
+                "torch.gradient expected each tensor to be on the same device, but got devices "
+                f"{input._device} and {step._device}!"
+            )
     axes = wrap_dims(tuple(dims), input.dim())
     for d in axes:
         if not input.dim():
@@ -437,8 +480,9 @@ def _uneven(t: Any, places: Any, d: int, order: int, at: Any) -> tuple[Any, Any,
         return gaps.narrow(d, i if i >= 0 else n - 1 + i, count)
 
     x, y = gap(0, n - 2), gap(1, n - 2)
-    middle = at(0, n - 2) * (-y / (x * (x + y))) + at(1, n - 2) * ((y - x) / (x * y)) + at(2, n - 2) * (
-        x / (y * (x + y)))
+    middle = (
+        at(0, n - 2) * (-y / (x * (x + y))) + at(1, n - 2) * ((y - x) / (x * y)) + at(2, n - 2) * (x / (y * (x + y)))
+    )
     if order == 1:
         return (at(1) - at(0)) / gap(0), middle, (at(-1) - at(-2)) / gap(-1)
     x, y = gap(0), gap(1)
@@ -453,7 +497,7 @@ def lu(A: Any, pivot: bool = True, get_infos: bool = False, out: Any = None) -> 
     """The LU factors of matrices in one tensor, the exchanges of rows, and on request whether it worked."""
     lazy_tables.load("linalg")
     _bools("_lu_with_info", pivot=pivot)
-    found = tuple(registry.get("linalg_lu_factor_ex").call((A, pivot, False)))[:3 if get_infos else 2]
+    found = tuple(registry.get("linalg_lu_factor_ex").call((A, pivot, False)))[: 3 if get_infos else 2]
     if out is None:
         return found
     if not isinstance(out, (tuple, list)):
@@ -465,16 +509,27 @@ def lu(A: Any, pivot: bool = True, get_infos: bool = False, out: Any = None) -> 
     return out
 
 
-def _stft_call(x: Any, n_fft: int, hop: int, size: int, window: Any, normalized: bool, onesided: bool | None,
-               return_complex: bool | None) -> str:
+def _stft_call(
+    x: Any,
+    n_fft: int,
+    hop: int,
+    size: int,
+    window: Any,
+    normalized: bool,
+    onesided: bool | None,
+    return_complex: bool | None,
+) -> str:
     """The call as PyTorch repeats it in complaints."""
+
     def shown(value: bool | None) -> str:
         return "None" if value is None else str(int(value))
 
     seen = "None" if window is None else f"{_typed(window)}{{{list(window._shape)}}}"
-    return (f"stft({_typed(x)}{list(x._shape)}, n_fft={n_fft}, hop_length={hop}, win_length={size}, window={seen}, "
-            f"normalized={shown(normalized)}, onesided={shown(onesided)}, return_complex={shown(return_complex)}, "
-            "align_to_window=None) : ")
+    return (
+        f"stft({_typed(x)}{list(x._shape)}, n_fft={n_fft}, hop_length={hop}, win_length={size}, window={seen}, "
+        f"normalized={shown(normalized)}, onesided={shown(onesided)}, return_complex={shown(return_complex)}, "
+        "align_to_window=None) : "
+    )
 
 
 def _typed(t: Any) -> str:
@@ -483,44 +538,70 @@ def _typed(t: Any) -> str:
     return f"CPU{name}Type" if t._dtype.is_complex or name == "BFloat16" else f"torch.{name}Tensor"
 
 
-def empty_permuted(size: Any, physical_layout: Any, *, dtype: Any = None, layout: Any = None, device: Any = None,
-                   requires_grad: bool = False, pin_memory: bool = False) -> Any:
+def empty_permuted(
+    size: Any,
+    physical_layout: Any,
+    *,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    pin_memory: bool = False,
+) -> Any:
     """A tensor whose dimensions lie in memory in the given order, the innermost last; its values are whatever was
     there."""
     from ._creation import _SIZE, empty
 
     size = need("empty_permuted", _SIZE, 1, size)
     if not isinstance(physical_layout, (list, tuple)):
-        raise TypeError("empty_permuted(): argument 'physical_layout' (position 2) must be tuple of ints, not "
-                        f"{plain_name(physical_layout)}")
+        raise TypeError(
+            "empty_permuted(): argument 'physical_layout' (position 2) must be tuple of ints, not "
+            f"{plain_name(physical_layout)}"
+        )
     _bools("empty_permuted", requires_grad=requires_grad)
     n = len(size)
     if len(physical_layout) != n:
-        raise RuntimeError("Number of dimensions in size does not match the length of the physical_layout; i.e. "
-                           f"len(size) = {n} is not equal to len(physical_layout) = {len(physical_layout)}")
+        raise RuntimeError(
+            "Number of dimensions in size does not match the length of the physical_layout; i.e. "
+            f"len(size) = {n} is not equal to len(physical_layout) = {len(physical_layout)}"
+        )
     at = [-1] * n
     for i, d in enumerate(physical_layout):
         if not 0 <= d < n:
-            raise RuntimeError(f"Dimension out of range (expected to be between 0 and {n - 1}, but got {d} at index "
-                               f"{i}).  NB: negative dims not currently supported; file an issue if you want it.")
+            raise RuntimeError(
+                f"Dimension out of range (expected to be between 0 and {n - 1}, but got {d} at index "
+                f"{i}).  NB: negative dims not currently supported; file an issue if you want it."
+            )
         if at[d] >= 0:
             raise RuntimeError("Duplicate dim not allowed")
         at[d] = i
-    made = empty(tuple(size[d] for d in physical_layout), dtype=dtype, layout=layout, device=device,
-                 pin_memory=pin_memory)
+    made = empty(
+        tuple(size[d] for d in physical_layout), dtype=dtype, layout=layout, device=device, pin_memory=pin_memory
+    )
     made = made.permute(at).detach()
     return made.requires_grad_() if requires_grad else made
 
 
-def stft(input: Any, n_fft: int, hop_length: int | None = None, win_length: int | None = None, window: Any = None,
-         center: bool = True, pad_mode: str = "reflect", normalized: bool = False, onesided: bool | None = None,
-         return_complex: bool | None = None, align_to_window: bool | None = None) -> Any:
+def stft(
+    input: Any,
+    n_fft: int,
+    hop_length: int | None = None,
+    win_length: int | None = None,
+    window: Any = None,
+    center: bool = True,
+    pad_mode: str = "reflect",
+    normalized: bool = False,
+    onesided: bool | None = None,
+    return_complex: bool | None = None,
+    align_to_window: bool | None = None,
+) -> Any:
     """The Fourier transforms of overlapping parts of a signal."""
     if align_to_window is not None and center:
         raise RuntimeError("stft: align_to_window should only be set when center = false")
     if align_to_window:
-        raise NotImplementedError("stft: align_to_window=True is not supported; windows start at the parts' first "
-                                  "sample")
+        raise NotImplementedError(
+            "stft: align_to_window=True is not supported; windows start at the parts' first sample"
+        )
     lazy_tables.load("fft")
     if return_complex is not None:
         _bools("stft", return_complex=return_complex)
@@ -530,8 +611,10 @@ def stft(input: Any, n_fft: int, hop_length: int | None = None, win_length: int 
     onesided = not is_complex if onesided is None else onesided
     if return_complex is None:
         if not is_complex:
-            raise RuntimeError("stft requires the return_complex parameter be given for real inputs, and will further "
-                               "require that return_complex=True in a future PyTorch release.")
+            raise RuntimeError(
+                "stft requires the return_complex parameter be given for real inputs, and will further "
+                "require that return_complex=True in a future PyTorch release."
+            )
         return_complex = True
     x = input
     if center and x.dim() in (1, 2):
@@ -555,8 +638,10 @@ def stft(input: Any, n_fft: int, hop_length: int | None = None, win_length: int 
     if onesided and is_complex:
         raise RuntimeError("Cannot have onesided output if window or input is complex")
     if window is not None and (window.dim() != 1 or window._shape[0] != size):
-        raise RuntimeError(f"{call}expected a 1D window tensor of size equal to win_length={size}, but got window with "
-                           f"size {list(window._shape)}")
+        raise RuntimeError(
+            f"{call}expected a 1D window tensor of size equal to win_length={size}, but got window with "
+            f"size {list(window._shape)}"
+        )
     if size < n_fft:
         left = (n_fft - size) // 2
         window = x.new_ones((size,)) if window is None else window
@@ -573,17 +658,27 @@ def stft(input: Any, n_fft: int, hop_length: int | None = None, win_length: int 
     return out if return_complex else registry.get("view_as_real").call((out,))
 
 
-def istft(input: Any, n_fft: int, hop_length: int | None = None, win_length: int | None = None, window: Any = None,
-          center: bool = True, normalized: bool = False, onesided: bool | None = None, length: int | None = None,
-          return_complex: bool = False) -> Any:
+def istft(
+    input: Any,
+    n_fft: int,
+    hop_length: int | None = None,
+    win_length: int | None = None,
+    window: Any = None,
+    center: bool = True,
+    normalized: bool = False,
+    onesided: bool | None = None,
+    length: int | None = None,
+    return_complex: bool = False,
+) -> Any:
     """The signal of which `stft` gave the transform: overlapping parts, weighed by their windows and added."""
     _need_tensor("istft", input)
     lazy_tables.load("fft")
     hop, size = n_fft // 4 if hop_length is None else hop_length, n_fft if win_length is None else win_length
     call = _istft_call(input, n_fft, hop, size, window, center, normalized, onesided, length, return_complex)
     if not input._dtype.is_complex:
-        raise RuntimeError("istft requires a complex-valued input tensor matching the output from stft with "
-                           "return_complex=True.")
+        raise RuntimeError(
+            "istft requires a complex-valued input tensor matching the output from stft with return_complex=True."
+        )
     if not input.numel():
         raise RuntimeError(f"{call}input tensor cannot be empty.")
     if input.dim() < 2:
@@ -594,11 +689,15 @@ def istft(input: Any, n_fft: int, hop_length: int | None = None, win_length: int
     bins, frames = input._shape[-2:]
     onesided = bins != n_fft if onesided is None else onesided
     if onesided and n_fft // 2 + 1 != bins:
-        raise RuntimeError(f"{call}expected the frequency dimension (3rd to the last) of the input tensor to match "
-                           f"n_fft / 2 + 1 when onesided=True, but got {bins}")
+        raise RuntimeError(
+            f"{call}expected the frequency dimension (3rd to the last) of the input tensor to match "
+            f"n_fft / 2 + 1 when onesided=True, but got {bins}"
+        )
     if not onesided and n_fft != bins:
-        raise RuntimeError(f"{call}expected the frequency dimension (3rd to the last) of the input tensor to match "
-                           f"n_fft when onesided=False, but got {bins}")
+        raise RuntimeError(
+            f"{call}expected the frequency dimension (3rd to the last) of the input tensor to match "
+            f"n_fft when onesided=False, but got {bins}"
+        )
     if not 0 < hop <= size:
         raise RuntimeError(f"{call}expected 0 < hop_length <= win_length")
     if not 0 < size <= n_fft:
@@ -607,9 +706,12 @@ def istft(input: Any, n_fft: int, hop_length: int | None = None, win_length: int
         raise RuntimeError(f"{call}Invalid window shape. window has to be 1D and length of `win_length`")
     real = input._dtype.to_real()
     if window is None:
-        warnings.warn("A window was not provided. A rectangular window will be applied.Please provide the same window "
-                      "used by stft to make the inversion lossless.To suppress this warning and use a rectangular "
-                      "window, explicitly set `window=torch.ones(n_fft, device=<device>)`.", stacklevel=2)
+        warnings.warn(
+            "A window was not provided. A rectangular window will be applied.Please provide the same window "
+            "used by stft to make the inversion lossless.To suppress this warning and use a rectangular "
+            "window, explicitly set `window=torch.ones(n_fft, device=<device>)`.",
+            stacklevel=2,
+        )
         window = input.new_ones((size,), dtype=input._dtype if return_complex else real)
     if size != n_fft:
         left = (n_fft - size) // 2
@@ -636,8 +738,11 @@ def istft(input: Any, n_fft: int, hop_length: int | None = None, win_length: int
         raise RuntimeError(f"{call[:-2]}window overlap add min: 1\n[ CPUBoolType{{}} ]")
     signal = signal / weights
     if end > total:
-        warnings.warn("The length of signal is shorter than the length parameter. Result is being padded with zeros in "
-                      "the tail. Please check your center and hop_length settings.", stacklevel=2)
+        warnings.warn(
+            "The length of signal is shorter than the length parameter. Result is being padded with zeros in "
+            "the tail. Please check your center and hop_length settings.",
+            stacklevel=2,
+        )
         signal = registry.get("constant_pad_nd").call((signal, (0, end - total), 0))
     return signal if input.dim() == 3 else signal.squeeze(0)
 
@@ -647,10 +752,22 @@ def _overlapped(parts: Any, total: int, hop: int) -> Any:
     return registry.get("unfold_backward").call((parts, (parts._shape[0], total), 1, parts._shape[2], hop))
 
 
-def _istft_call(input: Any, n_fft: int, hop: int, size: int, window: Any, center: bool, normalized: bool,
-                onesided: bool | None, length: int | None, return_complex: bool) -> str:
+def _istft_call(
+    input: Any,
+    n_fft: int,
+    hop: int,
+    size: int,
+    window: Any,
+    center: bool,
+    normalized: bool,
+    onesided: bool | None,
+    length: int | None,
+    return_complex: bool,
+) -> str:
     """The call as PyTorch repeats it in complaints."""
     seen = "None" if window is None else f"{_typed(window)}{{{list(window._shape)}}}"
-    return (f"istft({_typed(input)}{list(input._shape)}, n_fft={n_fft}, hop_length={hop}, win_length={size}, "
-            f"window={seen}, center={int(center)}, normalized={int(normalized)}, onesided="
-            f"{None if onesided is None else int(onesided)}, length={length}, return_complex={int(return_complex)}) : ")
+    return (
+        f"istft({_typed(input)}{list(input._shape)}, n_fft={n_fft}, hop_length={hop}, win_length={size}, "
+        f"window={seen}, center={int(center)}, normalized={int(normalized)}, onesided="
+        f"{None if onesided is None else int(onesided)}, length={length}, return_complex={int(return_complex)}) : "
+    )

@@ -2,6 +2,7 @@
 
 Invariant: an operator registered here is dispatched as a row is: same keys, same autograd engine, same devices.
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -12,22 +13,28 @@ from ._library.custom_op import OPDEFS, CustomOpDef, custom_op
 from ._library.derivative import Formula, make
 from ._library.infer import infer_schema
 from ._library.opcheck import OpCheckError, opcheck
-from ._library.registrations import (
-    Library,
-    fallthrough_kernel,
-    find,
-    install,
-    install_device,
-    kernel_of,
-    new_op,
-    split,
-)
+from ._library.registrations import Library, fallthrough_kernel, find, install, install_device, kernel_of, new_op, split
 from ._operators import OpOverload, ops, overload_for
 
 __all__ = [
-    "CustomOpDef", "Library", "OpCheckError", "custom_op", "define", "fallthrough_kernel", "get_ctx", "impl",
-    "infer_schema", "opcheck", "register_autocast", "register_autograd", "register_fake", "register_kernel",
-    "register_torch_dispatch", "register_vmap", "triton_op", "wrap_triton",
+    "CustomOpDef",
+    "Library",
+    "OpCheckError",
+    "custom_op",
+    "define",
+    "fallthrough_kernel",
+    "get_ctx",
+    "impl",
+    "infer_schema",
+    "opcheck",
+    "register_autocast",
+    "register_autograd",
+    "register_fake",
+    "register_kernel",
+    "register_torch_dispatch",
+    "register_vmap",
+    "triton_op",
+    "wrap_triton",
 ]
 
 
@@ -44,8 +51,10 @@ def define(qualname: Any, schema: Any = None, *, lib: Library | None = None, tag
     if schema is None:
         raise TypeError("define(): argument 'schema' is missing")
     if not str(schema).lstrip().startswith("("):
-        raise ValueError('define(qualname, schema, ...): expected schema to look like e.g. "(Tensor x) -> Tensor" but '
-                         f'got "{schema}"')
+        raise ValueError(
+            'define(qualname, schema, ...): expected schema to look like e.g. "(Tensor x) -> Tensor" but '
+            f'got "{schema}"'
+        )
     (lib.define if lib is not None else lambda text: new_op(namespace, text))(name + schema)
     return None
 
@@ -99,9 +108,11 @@ def register_kernel(op: Any, device_types: Any, func: Any = None, /, *, lib: Lib
     return impl(op, "default" if device_types is None else device_types, func, lib=lib)
 
 
-def register_fake(op: Any, func: Any = None, /, *, lib: Library | None = None, _stacklevel: int = 1,
-                  allow_override: bool = False) -> Any:
+def register_fake(
+    op: Any, func: Any = None, /, *, lib: Library | None = None, _stacklevel: int = 1, allow_override: bool = False
+) -> Any:
     """Say what an operator's results look like: serves meta tensors."""
+
     def register(fn: Any) -> Any:
         opdef = _opdef(op)
         if opdef is not None:
@@ -118,8 +129,14 @@ def register_fake(op: Any, func: Any = None, /, *, lib: Library | None = None, _
 impl_abstract = register_fake
 
 
-def register_autograd(op: Any, backward: Callable[..., Any], /, *, setup_context: Callable[..., Any] | None = None,
-                      lib: Library | None = None) -> None:
+def register_autograd(
+    op: Any,
+    backward: Callable[..., Any],
+    /,
+    *,
+    setup_context: Callable[..., Any] | None = None,
+    lib: Library | None = None,
+) -> None:
     """Give an operator its derivative: see `CustomOpDef.register_autograd`."""
     opdef = _opdef(op)
     if opdef is not None:
@@ -133,16 +150,19 @@ def register_autograd(op: Any, backward: Callable[..., Any], /, *, setup_context
     if target.schema.is_mutable:
         raise RuntimeError(
             f"Cannot register autograd formula for non-functional operator {overload.name()} with schema "
-            f"{overload._schema}. Please create a functional operator and register an autograd formula for that.")
+            f"{overload._schema}. Please create a functional operator and register an autograd formula for that."
+        )
     if "::" not in target.name:
-        raise NotImplementedError(f"register_autograd(): {overload.name()} is an operator of the package; its row has "
-                                  "its derivative")
+        raise NotImplementedError(
+            f"register_autograd(): {overload.name()} is an operator of the package; its row has its derivative"
+        )
     formula = Formula()
     formula.backward, formula.setup_context = backward, setup_context
     was = target.derivative
     target.derivative = GivenDerivative(Overrider(make(overload, formula)))
     target.forget()
     if lib is not None:
+
         def undo() -> None:
             target.derivative = was
             target.forget()
@@ -150,8 +170,9 @@ def register_autograd(op: Any, backward: Callable[..., Any], /, *, setup_context
         lib._undo.append(undo)
 
 
-def register_torch_dispatch(op: Any, torch_dispatch_class: Any, func: Any = None, /, *,
-                            lib: Library | None = None) -> Any:
+def register_torch_dispatch(
+    op: Any, torch_dispatch_class: Any, func: Any = None, /, *, lib: Library | None = None
+) -> Any:
     """Serve a subclass or a mode below autograd, in the place of its own handler."""
     from ._torch_dispatch import RULES
 

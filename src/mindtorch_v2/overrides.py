@@ -2,6 +2,7 @@
 
 Invariant: a thin face of `_overrides`, which implements it; what is listed as overridable reaches `__torch_function__`.
 """
+
 from __future__ import annotations
 
 import contextlib
@@ -14,19 +15,23 @@ from ._dispatch import registry
 from ._dispatch.keys import AUTOGRAD
 from ._dispatch.state import BELOW_AUTOGRAD, modes, set_modes
 from ._operators import OpOverload, OpOverloadPacket
-from ._overrides import (
-    TorchFunctionMode,
-    _stack,
-    handle_torch_function,
-    has_torch_function,
-    is_tensor_like,
-)
+from ._overrides import TorchFunctionMode, _stack, handle_torch_function, has_torch_function, is_tensor_like
 
 __all__ = [
-    "BaseTorchFunctionMode", "TorchFunctionMode", "enable_reentrant_dispatch", "get_ignored_functions",
-    "get_overridable_functions", "get_testing_overrides", "handle_torch_function", "has_torch_function",
-    "has_torch_function_unary", "has_torch_function_variadic", "is_tensor_like", "is_tensor_method_or_property",
-    "resolve_name", "wrap_torch_function",
+    "BaseTorchFunctionMode",
+    "TorchFunctionMode",
+    "enable_reentrant_dispatch",
+    "get_ignored_functions",
+    "get_overridable_functions",
+    "get_testing_overrides",
+    "handle_torch_function",
+    "has_torch_function",
+    "has_torch_function_unary",
+    "has_torch_function_variadic",
+    "is_tensor_like",
+    "is_tensor_method_or_property",
+    "resolve_name",
+    "wrap_torch_function",
 ]
 
 
@@ -93,8 +98,11 @@ def _index() -> tuple[dict[Any, list[Callable[..., Any]]], dict[Any, str]]:
             if isinstance(found, property):
                 names[found.__get__] = f"{label}.{name}.__get__"
                 names[found.__set__] = f"{label}.{name}.__set__"
-            if not callable(found) or isinstance(found, (type, types.ModuleType)) or \
-                    getattr(object, name, None) is found:
+            if (
+                not callable(found)
+                or isinstance(found, (type, types.ModuleType))
+                or getattr(object, name, None) is found
+            ):
                 continue
             names[found] = f"{label}.{name}"
             if place in overridable and (name in rows or _is_operator(place, name)):
@@ -105,8 +113,14 @@ def _index() -> tuple[dict[Any, list[Callable[..., Any]]], dict[Any, str]]:
 def _is_operator(place: Any, name: str) -> bool:
     """Python's own syntax, which rows serve."""
     plain = name.strip("_")
-    return isinstance(place, type) and name.startswith("__") and any(
-        part in registry.OPS for part in (plain, plain[1:], {"truediv": "div", "and": "bitwise_and"}.get(plain, plain)))
+    return (
+        isinstance(place, type)
+        and name.startswith("__")
+        and any(
+            part in registry.OPS
+            for part in (plain, plain[1:], {"truediv": "div", "and": "bitwise_and"}.get(plain, plain))
+        )
+    )
 
 
 def get_overridable_functions() -> dict[Any, list[Callable[..., Any]]]:

@@ -2,6 +2,7 @@
 
 Invariant: whatever is drawn inside `fork_rng`, the generators it covers are afterwards in the state they had before.
 """
+
 from __future__ import annotations
 
 import contextlib
@@ -24,8 +25,13 @@ __all__ = ["fork_rng", "get_rng_state", "initial_seed", "manual_seed", "seed", "
 
 
 @contextlib.contextmanager
-def fork_rng(devices: Iterable[Any] | None = None, enabled: bool = True, _caller: str = "fork_rng",
-             _devices_kw: str = "devices", device_type: str | None = None) -> Iterator[None]:
+def fork_rng(
+    devices: Iterable[Any] | None = None,
+    enabled: bool = True,
+    _caller: str = "fork_rng",
+    _devices_kw: str = "devices",
+    device_type: str | None = None,
+) -> Iterator[None]:
     """Inside, the default generators may be used; afterwards they are in the state they had before.
 
     The CPU's is always covered; of the accelerator's, those of `devices`, or of all its devices.
@@ -47,7 +53,8 @@ def _accelerators(devices: Iterable[Any] | None, device_type: str | None) -> lis
 
     if device_type is not None and as_device(device_type).type not in ("cpu", "npu"):
         raise RuntimeError(
-            f"torch has no module of `{device_type}`, you should register a module by `torch._register_device_module`.")
+            f"torch has no module of `{device_type}`, you should register a module by `torch._register_device_module`."
+        )
     if device_type == "cpu":
         return []
     chosen = range(npu.device_count()) if devices is None else devices

@@ -3,6 +3,7 @@
 Invariant: a type's fields are the names in the operator's schema; there is one type per public name, made when first
 used.
 """
+
 from __future__ import annotations
 
 from operator import itemgetter
@@ -26,8 +27,9 @@ class ReturnType(tuple[Any, ...]):
         if not hasattr(sequence, "__len__"):
             raise TypeError("constructor requires a sequence")
         if len(sequence) != cls.n_fields:
-            raise TypeError(f"torch.return_types.{cls.__name__}() takes a {cls.n_fields}-sequence "
-                            f"({len(sequence)}-sequence given)")
+            raise TypeError(
+                f"torch.return_types.{cls.__name__}() takes a {cls.n_fields}-sequence ({len(sequence)}-sequence given)"
+            )
         return tuple.__new__(cls, sequence)
 
     def __repr__(self) -> str:
@@ -43,8 +45,13 @@ def make(name: str, fields: tuple[str, ...]) -> type:
     made = _MADE.get(name)
     if made is None:
         body: dict[str, Any] = {f: property(itemgetter(i)) for i, f in enumerate(fields)}
-        body.update(__slots__=(), __module__="torch.return_types", _names=fields, n_fields=len(fields),
-                    n_sequence_fields=len(fields))
+        body.update(
+            __slots__=(),
+            __module__="torch.return_types",
+            _names=fields,
+            n_fields=len(fields),
+            n_sequence_fields=len(fields),
+        )
         made = type(name, (ReturnType,), body)
         _MADE[name] = made
     return made

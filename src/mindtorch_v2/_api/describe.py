@@ -3,6 +3,7 @@
 Invariant: all of it comes from the row and its schema, and from one sentence (`sentences.py`); nothing here is imported
 before the first public function is made, and `inspect` not before somebody asks for a signature.
 """
+
 from __future__ import annotations
 
 from typing import Any, NamedTuple
@@ -13,9 +14,19 @@ from .public import spreads
 from .sentences import sentence
 
 _HINTS = {
-    "Tensor": "Tensor", "Scalar": "Number", "number": "Number", "int": "int", "float": "float", "bool": "bool",
-    "str": "str", "ScalarType": "dtype", "Device": "device | str | int", "Layout": "layout",
-    "MemoryFormat": "memory_format", "Generator": "Generator", "Storage": "UntypedStorage",
+    "Tensor": "Tensor",
+    "Scalar": "Number",
+    "number": "Number",
+    "int": "int",
+    "float": "float",
+    "bool": "bool",
+    "str": "str",
+    "ScalarType": "dtype",
+    "Device": "device | str | int",
+    "Layout": "layout",
+    "MemoryFormat": "memory_format",
+    "Generator": "Generator",
+    "Storage": "UntypedStorage",
 }
 # Rows `linalg_svd` are public as `torch.linalg.svd`.
 _MODULES = ("linalg", "special", "fft")
@@ -100,7 +111,7 @@ def signature(name: str, op: Op, is_method: bool) -> str:
     """`add(input, other, *, alpha=1, out=None) -> Tensor`"""
     shown: list[str] = []
     starred = False
-    for p in parameters(op, is_method)[int(is_method):]:
+    for p in parameters(op, is_method)[int(is_method) :]:
         if p.kwonly and not starred and not any(text.startswith("*") for text in shown):
             shown.append("*")
             starred = True
@@ -115,7 +126,7 @@ def text(name: str, ops: list[Op], is_method: bool) -> str:
     said = sentence(name)
     for module in _MODULES:
         if name.startswith(module + "_") and not is_method:
-            name = f"{module}.{name[len(module) + 1:]}"
+            name = f"{module}.{name[len(module) + 1 :]}"
     parts = ["\n".join(dict.fromkeys(signature(name, o, is_method) for o in ops))]
     if said:
         parts.append(said)
@@ -123,7 +134,7 @@ def text(name: str, ops: list[Op], is_method: bool) -> str:
         parts.append(f"In place: {sentence(name[:-1])}")
     lines: dict[str, str] = {}
     for o in ops:
-        for p in parameters(o, is_method)[int(is_method):]:
+        for p in parameters(o, is_method)[int(is_method) :]:
             means = _MEANINGS.get(p.name)
             given = p.hint if p.default is None else f"{p.hint}, default {p.default}"
             lines.setdefault(p.name, f"    {p.name} ({given})" + (f": {means}" if means else ""))
@@ -175,8 +186,13 @@ class LateSignature:
 
         made: list[inspect.Parameter] = []
         for p in parameters(self._op, self._is_method):
-            kind = (inspect.Parameter.VAR_POSITIONAL if p.spread else inspect.Parameter.KEYWORD_ONLY if p.kwonly else
-                    inspect.Parameter.POSITIONAL_OR_KEYWORD)
+            kind = (
+                inspect.Parameter.VAR_POSITIONAL
+                if p.spread
+                else inspect.Parameter.KEYWORD_ONLY
+                if p.kwonly
+                else inspect.Parameter.POSITIONAL_OR_KEYWORD
+            )
             default = inspect.Parameter.empty if p.default is None else Shown(p.default)
             made.append(inspect.Parameter(p.name, kind, default=default))
         return inspect.Signature(made)

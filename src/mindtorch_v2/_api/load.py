@@ -1,12 +1,26 @@
 """Loads every table that is not lazy; the order only matters where a row uses another while it is declared."""
+
 from __future__ import annotations
 
 from importlib import import_module
 
 from .._ops import table
 
-FAMILIES = ("pointwise", "activation", "view", "shape", "create", "copy", "reduce", "matmul", "norm", "loss", "index",
-            "random", "sort")
+FAMILIES = (
+    "pointwise",
+    "activation",
+    "view",
+    "shape",
+    "create",
+    "copy",
+    "reduce",
+    "matmul",
+    "norm",
+    "loss",
+    "index",
+    "random",
+    "sort",
+)
 
 
 def load_tables() -> None:

@@ -3,6 +3,7 @@
 Invariant: a public function binds as PyTorch's does and calls `Op.call` with arguments in schema order; it contains no
 knowledge of any particular operator.
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -81,8 +82,11 @@ def _several(name: str, overloads: Overloads, is_method: bool) -> Callable[..., 
     fast = ""
     if is_method and overloads.varargs[0] and len(overloads.ops[0].schema.args) == 2:
         fast = "    if not kwargs and _plain(args):\n        return _call((self, args))\n"
-    source = (f"def {name}(self, *args, **kwargs):\n{fast}    return _invoke((self, *args), kwargs)\n" if is_method else
-              f"def {name}(*args, **kwargs):\n    return _invoke(args, kwargs)\n")
+    source = (
+        f"def {name}(self, *args, **kwargs):\n{fast}    return _invoke((self, *args), kwargs)\n"
+        if is_method
+        else f"def {name}(*args, **kwargs):\n    return _invoke(args, kwargs)\n"
+    )
     exec(compile(source, f"<torch.{name}>", "exec"), space)  # noqa: S102
     fn: Callable[..., Any] = space[name]
     return fn
@@ -93,8 +97,16 @@ def _single(name: str, o: Op, is_method: bool, overloads: Overloads) -> Callable
     shown = [("input" if a.name == "self" and not is_method else a.name) for a in args]
     options = any(a.kind == "Layout" for a in args) and any(a.kind == "Device" for a in args)
     space: dict[str, Any] = {
-        "_call": o.call, "_need": need, "_again": _again, "_out": call_out, "_op": o, "_M": _MISSING,
-        "_missing": _missing, "_overloads": overloads, "_default_device": current_default_device, "_varargs": collect,
+        "_call": o.call,
+        "_need": need,
+        "_again": _again,
+        "_out": call_out,
+        "_op": o,
+        "_M": _MISSING,
+        "_missing": _missing,
+        "_overloads": overloads,
+        "_default_device": current_default_device,
+        "_varargs": collect,
         "_too_many": _too_many,
         "_named": named,
     }
@@ -154,8 +166,9 @@ def _single(name: str, o: Op, is_method: bool, overloads: Overloads) -> Callable
     if has_out and not is_method:
         tail.append(f"    if out is not None:\n        return _out(_op, {tup}, out)")
     if options:
-        tail.append(f"    result = _call({tup})\n    if requires_grad:\n        result.requires_grad = True\n    "
-                    "return result")
+        tail.append(
+            f"    result = _call({tup})\n    if requires_grad:\n        result.requires_grad = True\n    return result"
+        )
     else:
         tail.append(f"    return _call({tup})" if o.result_type is None else f"    return _named(_op, _call({tup}))")
     source = f"def {name}({', '.join(params)}):\n" + "\n".join(guard + body + tail) + "\n"
@@ -182,8 +195,10 @@ def _convert(fname: str, a: Arg, i: int, n: str, is_method: bool) -> list[str]:
 def _too_many(fname: str, accepted: int, is_method: bool) -> TypeError:
     """More positional arguments than the schema has."""
     takes, given = accepted - is_method, accepted - is_method + 1
-    return TypeError(f"{fname}() takes {takes} positional argument{'s' if takes != 1 else ''} but {given} "
-                     f"{'were' if given != 1 else 'was'} given")
+    return TypeError(
+        f"{fname}() takes {takes} positional argument{'s' if takes != 1 else ''} but {given} "
+        f"{'were' if given != 1 else 'was'} given"
+    )
 
 
 def _missing(overloads: Overloads, name: str) -> TypeError:

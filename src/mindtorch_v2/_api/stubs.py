@@ -6,6 +6,7 @@ and `_tensor.pyi` name them, with types from the schemas; all other modules are 
 Invariant: what is declared is what the imported package has, name by name; types come from schemas and annotations, and
 where neither says anything, `Any`.
 """
+
 from __future__ import annotations
 
 import ast
@@ -27,7 +28,7 @@ from .._tensor_base import TensorBase
 from . import describe, lazy_tables, public
 
 # Methods and functions are called `float`, `bool`, `layout`: inside, the types go by other names.
-HEAD = '''# Written by the build from the operator tables (_api/stubs.py).
+HEAD = """# Written by the build from the operator tables (_api/stubs.py).
 # mypy: disable-error-code="overload-overlap, overload-cannot-match, override, misc, assignment"
 from builtins import bool as _bool, complex as _complex, float as _float, int as _int, str as _str
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -41,14 +42,36 @@ from ROOT_size import Size as _Size
 from ROOT_storage import UntypedStorage as _UntypedStorage
 
 _Number: TypeAlias = _int | _float | _complex
-'''
+"""
 _TYPES = {
-    "int": "_int", "float": "_float", "bool": "_bool", "str": "_str", "complex": "_complex", "Number": "_Number",
-    "dtype": "_DType", "DType": "_DType", "device": "_Device", "Device": "_Device", "layout": "_Layout",
-    "Layout": "_Layout", "memory_format": "_MemoryFormat", "Generator": "_Generator", "Size": "_Size",
-    "UntypedStorage": "_UntypedStorage", "Tensor": "Tensor", "TensorBase": "Tensor", "Any": "Any", "None": "None",
-    "Sequence": "Sequence", "Iterable": "Iterable", "Iterator": "Iterator", "Callable": "Callable", "tuple": "tuple",
-    "list": "list", "dict": "dict", "object": "object",
+    "int": "_int",
+    "float": "_float",
+    "bool": "_bool",
+    "str": "_str",
+    "complex": "_complex",
+    "Number": "_Number",
+    "dtype": "_DType",
+    "DType": "_DType",
+    "device": "_Device",
+    "Device": "_Device",
+    "layout": "_Layout",
+    "Layout": "_Layout",
+    "memory_format": "_MemoryFormat",
+    "Generator": "_Generator",
+    "Size": "_Size",
+    "UntypedStorage": "_UntypedStorage",
+    "Tensor": "Tensor",
+    "TensorBase": "Tensor",
+    "Any": "Any",
+    "None": "None",
+    "Sequence": "Sequence",
+    "Iterable": "Iterable",
+    "Iterator": "Iterator",
+    "Callable": "Callable",
+    "tuple": "tuple",
+    "list": "list",
+    "dict": "dict",
+    "object": "object",
 }
 # Modules that show rows as functions of theirs.
 FROM_ROWS = ("linalg", "special", "fft", "nn.functional")
@@ -199,8 +222,14 @@ def tensor_module() -> str:
     source = ast.parse(Path(_tensor.__file__).read_text())
     others = [node.name for node in source.body if isinstance(node, (ast.FunctionDef, ast.ClassDef))]
     rest = "".join(f"def {name}(*args: Any, **kwargs: Any) -> Any: ...\n" for name in others if name != "Tensor")
-    return head(".") + "from ._tensor_base import TensorBase\n\n" + tensor_class() + "\n" + rest + "".join(
-        named_tuples().values())
+    return (
+        head(".")
+        + "from ._tensor_base import TensorBase\n\n"
+        + tensor_class()
+        + "\n"
+        + rest
+        + "".join(named_tuples().values())
+    )
 
 
 # -- the namespace --------------------------------------------------------------------------------------------------

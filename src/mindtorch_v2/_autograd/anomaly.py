@@ -3,6 +3,7 @@
 Invariant: what is remembered is in `node.metadata`, under PyTorch's keys. Not compiled: none of this runs unless it is
 switched on.
 """
+
 from __future__ import annotations
 
 import os
@@ -50,7 +51,7 @@ def remember(node: Node) -> None:
 
 def _is_inner(path: str) -> bool:
     """Whether a frame belongs to the machinery of a call, where PyTorch has no Python frame."""
-    return path.startswith("<torch.") or (path.startswith(_PACKAGE) and path[len(_PACKAGE):].startswith("_"))
+    return path.startswith("<torch.") or (path.startswith(_PACKAGE) and path[len(_PACKAGE) :].startswith("_"))
 
 
 def report(node: Node) -> None:
@@ -59,22 +60,34 @@ def report(node: Node) -> None:
     if TRACEBACK not in shown:
         warnings.warn(
             f"Error detected in {node.name()}. No forward pass information available. Enable detect anomaly during "
-            "forward pass for more information.", UserWarning, stacklevel=2)
+            "forward pass for more information.",
+            UserWarning,
+            stacklevel=2,
+        )
         return
     warnings.warn(
         f"Error detected in {node.name()}. Traceback of forward call that caused the error:\n"
-        + "".join(shown[TRACEBACK]), UserWarning, stacklevel=2)
+        + "".join(shown[TRACEBACK]),
+        UserWarning,
+        stacklevel=2,
+    )
     parent = shown.get(PARENT)
     while parent is not None:
         above = parent.metadata
         if TRACEBACK not in above:
             warnings.warn(
                 f"\n\nPrevious calculation was induced by {parent.name()}. No forward pass information available. "
-                "Enable detect anomaly during forward pass for more information.", UserWarning, stacklevel=2)
+                "Enable detect anomaly during forward pass for more information.",
+                UserWarning,
+                stacklevel=2,
+            )
             return
         warnings.warn(
             f"\n\nPrevious calculation was induced by {parent.name()}. Traceback of forward call that induced the "
-            "previous calculation:\n" + "".join(above[TRACEBACK]), UserWarning, stacklevel=2)
+            "previous calculation:\n" + "".join(above[TRACEBACK]),
+            UserWarning,
+            stacklevel=2,
+        )
         parent = above.get(PARENT)
 
 

@@ -3,6 +3,7 @@
 Invariant: the names are PyTorch's; what a row calls `self_shape` is `_saved_self_sym_sizes` here. Not compiled, because
 a compiled function does not become a method of the classes it is put into.
 """
+
 from __future__ import annotations
 
 from typing import Any, NamedTuple
@@ -30,11 +31,11 @@ def saved_attribute(node: Any, name: str) -> Any:
     formulas = node._formulas
     if formulas is not None:
         if name.startswith(_SAVED):
-            return _saved(node, formulas, name[len(_SAVED):])
-        if name.startswith(_RAW) and formulas.saves_tensor(name[len(_RAW):]):
+            return _saved(node, formulas, name[len(_SAVED) :])
+        if name.startswith(_RAW) and formulas.saves_tensor(name[len(_RAW) :]):
             from .saved_hooks import SavedTensorHandle
 
-            return SavedTensorHandle(node, formulas.names.index(name[len(_RAW):]))
+            return SavedTensorHandle(node, formulas.names.index(name[len(_RAW) :]))
     if name == "variable" and node._kind == ACCUMULATE:
         return node._payload
     if name == "_input_metadata":

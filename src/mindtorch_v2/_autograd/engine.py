@@ -3,6 +3,7 @@
 Invariant: a node runs once, after every node that feeds it has run; what arrives over several edges is summed. Saved
 values are released as soon as their node has run unless the graph is kept.
 """
+
 from __future__ import annotations
 
 import heapq
@@ -140,7 +141,8 @@ def will_run(node: Node) -> bool:
     if node._kind == ACCUMULATE and v.captures is not None:
         raise RuntimeError(
             "A leaf node was passed to _will_engine_execute_node but we are currently running autograd.grad(). This is "
-            "currently not supported.")
+            "currently not supported."
+        )
     return True
 
 
@@ -243,16 +245,25 @@ def root_gradient(g: Any, shape: tuple[int, ...], dt: dtype, i: int) -> Any:
     if g._shape != shape:
         raise RuntimeError(
             f"Mismatch in shape: grad_output[{i}] has a shape of torch.Size({list(g._shape)}) and output[{i}] has a "
-            f"shape of torch.Size({list(shape)}).")
+            f"shape of torch.Size({list(shape)})."
+        )
     if g._dtype.is_complex != dt.is_complex:
         raise RuntimeError(
             "For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch in dtype: "
-            f"grad_output[{i}] has a dtype of {g._dtype} and output[{i}] has a dtype of {dt}.")
+            f"grad_output[{i}] has a dtype of {g._dtype} and output[{i}] has a dtype of {dt}."
+        )
     return g if g._dtype is dt else HOT.to_copy.call((g, dt, None, None, False))
 
 
-def run_backward(nodes: list[Node], nrs: list[int], grads: list[Any], keep: bool, create: bool,
-                 inputs: list[tuple[Node, int]] | None, accumulate: bool) -> list[Any]:
+def run_backward(
+    nodes: list[Node],
+    nrs: list[int],
+    grads: list[Any],
+    keep: bool,
+    create: bool,
+    inputs: list[tuple[Node, int]] | None,
+    accumulate: bool,
+) -> list[Any]:
     """Run from the roots. With `inputs`, only towards those edges; without `accumulate` the gradients that arrive there
     are returned in order, otherwise they end in `.grad`."""
     old = modes()
@@ -409,8 +420,7 @@ def step(task: Task, v: Visit) -> Visit | None:
 
 def step_plain(task: Task, v: Visit) -> Visit | None:
     node = v.node
-    if node._hooks is None and node._kind != FUNCTION and (
-            node._kind != ACCUMULATE or node._payload._hooks is None):
+    if node._hooks is None and node._kind != FUNCTION and (node._kind != ACCUMULATE or node._payload._hooks is None):
         return run(task, v)
     # User code may ask for the pass it is in.
     make_known(task)
@@ -591,7 +601,8 @@ def refit(node: Node, i: int, shape: tuple[int, ...], dt: Any, dev: Any, g: Tens
         if not expandable(shape, g._shape):
             raise RuntimeError(
                 f"Function {node.name()} returned an invalid gradient at index {i} - got {list(g._shape)} but expected "
-                f"shape compatible with {list(shape)}")
+                f"shape compatible with {list(shape)}"
+            )
         g = sum_to(g, shape)
     if g._dtype is not dt:
         if g._dtype.is_complex and not dt.is_complex:
@@ -600,7 +611,8 @@ def refit(node: Node, i: int, shape: tuple[int, ...], dt: Any, dev: Any, g: Tens
                 raise RuntimeError(
                     "Expected isFloatingType(grad.scalar_type()) || (input_is_complex == grad_is_complex) to be true, "
                     "but got false.  (Could this error message be improved?  If so, please report an enhancement "
-                    "request to PyTorch.)")
+                    "request to PyTorch.)"
+                )
             g = HOT.real.call((g,))
         if g._dtype is not dt:
             g = HOT.to_copy.call((g, dt, None, None, False))
@@ -608,7 +620,8 @@ def refit(node: Node, i: int, shape: tuple[int, ...], dt: Any, dev: Any, g: Tens
         if len(g._shape) > 0:
             raise RuntimeError(
                 f"Function {node.name()} returned an invalid gradient at index {i} - expected device {dev} but got "
-                f"{g._device}")
+                f"{g._device}"
+            )
         g = HOT.to_copy.call((g, None, dev, None, False))
     return g
 
@@ -622,7 +635,8 @@ def fit_root(node: Node, nr: int, i: int, g: Any) -> Any:
         return g
     if not expandable(shape, g._shape):
         raise RuntimeError(
-            f"invalid gradient at index {i} - got {list(g._shape)} but expected shape compatible with {list(shape)}")
+            f"invalid gradient at index {i} - got {list(g._shape)} but expected shape compatible with {list(shape)}"
+        )
     return sum_to(g, shape)
 
 
@@ -861,5 +875,6 @@ def checked(fn: Any, got: Any, expected: int) -> list[Any]:
     if len(new) != expected:
         name = getattr(fn, "__name__", "<unknown>")
         raise RuntimeError(
-            f"hook '{name}' has returned an incorrect number of values (got {len(new)}, but expected {expected})")
+            f"hook '{name}' has returned an incorrect number of values (got {len(new)}, but expected {expected})"
+        )
     return new

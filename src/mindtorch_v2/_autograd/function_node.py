@@ -4,6 +4,7 @@ Invariant: the node is the `ctx` that the user's functions get. It has one edge 
 order, and `_is_tensor` says which arguments those are; its metadata describes every tensor that `forward`
 returned.
 """
+
 from __future__ import annotations
 
 import warnings
@@ -154,14 +155,16 @@ def position(t: Any, args: tuple[Any, ...]) -> i64:
     return -1
 
 
-def wrap_outputs(node: FunctionNode, args: tuple[Any, ...], outs: list[Any], dirty: list[Any], executable: bool,
-                 by_setup: bool) -> list[Any]:
+def wrap_outputs(
+    node: FunctionNode, args: tuple[Any, ...], outs: list[Any], dirty: list[Any], executable: bool, by_setup: bool
+) -> list[Any]:
     nondiff = node.non_differentiable
     if nondiff is not None:
         for t in nondiff:
             if not isinstance(t, TensorBase):
                 raise RuntimeError(
-                    f"mark_non_differentiable only accepts variable arguments, but got {type(t).__name__}")
+                    f"mark_non_differentiable only accepts variable arguments, but got {type(t).__name__}"
+                )
     for t in dirty:
         if not member(t, outs):
             raise RuntimeError(_DIRTY_MISSING)
@@ -232,7 +235,10 @@ def written(node: FunctionNode, var: TensorBase, nr: i64, args: tuple[Any, ...],
     if not is_input:
         warnings.warn(
             "ctx.mark_dirty() received a tensor that was not an input. Only input Tensors that have been mutated "
-            "should be passed to ctx.mark_dirty().", UserWarning, stacklevel=3)
+            "should be passed to ctx.mark_dirty().",
+            UserWarning,
+            stacklevel=3,
+        )
     if var._keys & VIEW and outputs > 1:
         raise RuntimeError(_DIRTY_VIEW)
     rebase_history(var, node, nr, position(var, args))
@@ -250,7 +256,8 @@ def save(node: FunctionNode, tensors: Any) -> list[Any]:
                 out.append(SavedTensor(t))
         else:
             raise TypeError(
-                f"save_for_backward can only save variables, but argument {i} is of type {type(t).__name__}")
+                f"save_for_backward can only save variables, but argument {i} is of type {type(t).__name__}"
+            )
     return out
 
 
@@ -298,14 +305,16 @@ def gradients(node: FunctionNode, got: list[Any]) -> list[Any]:
             got = got[:n]
     if len(got) != n:
         raise RuntimeError(
-            f"function {node.name()} returned an incorrect number of gradients (expected {n}, got {len(got)})")
+            f"function {node.name()} returned an incorrect number of gradients (expected {n}, got {len(got)})"
+        )
     out: list[Any] = []
     for i, g in enumerate(got):
         if not node._is_tensor[i]:
             if g is not None:
                 raise RuntimeError(
                     f"function {node.name()} returned a gradient different than None at position {i + 1}, but the "
-                    "corresponding forward input was not a Variable")
+                    "corresponding forward input was not a Variable"
+                )
         elif g is None or isinstance(g, TensorBase):
             out.append(g)
         else:

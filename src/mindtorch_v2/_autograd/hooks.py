@@ -2,6 +2,7 @@
 
 Invariant: removing a handle twice, or after its owner died, does nothing.
 """
+
 from __future__ import annotations
 
 import weakref

@@ -3,6 +3,7 @@
 Invariant: every refusal happens before any data changes. After a recorded write through a view, the base's history ends
 in a CopySlices node, and the view gets its own history from the base when it is next asked for.
 """
+
 from __future__ import annotations
 
 from typing import Any, Final, final
@@ -54,8 +55,7 @@ def check_inplace(t: TensorBase) -> None:
             raise refused_view(t, False)
         base = t._base_field
         if base is not None and requires_grad(t) and base._grad_fn is None:
-            raise RuntimeError(
-                "a view of a leaf Variable that requires grad is being used in an in-place operation.")
+            raise RuntimeError("a view of a leaf Variable that requires grad is being used in an in-place operation.")
     if t._keys & AUTOGRAD and grad_fn_of(t) is None:
         raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
 
@@ -295,7 +295,8 @@ class OutAutograd(Kernel):
     def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
         raise RuntimeError(
             f"{op.title()}(): functions with out=... arguments don't support automatic differentiation, but one of the "
-            "arguments requires grad.")
+            "arguments requires grad."
+        )
 
 
 OUT_DERIVATIVE: Final = OutDerivative()

@@ -4,6 +4,7 @@ Invariant: `_next[i]` is None exactly when input i needs no gradient, and `_nrs[
 input is. Fields begin with an underscore because the node of a custom
 Function is the user's `ctx`, whose plain names belong to the user.
 """
+
 from __future__ import annotations
 
 from typing import Any, Final, final
@@ -19,7 +20,7 @@ FUNCTION: Final[i64] = 2
 COPY_SLICES: Final[i64] = 3
 
 # Leaves come before everything else in the order in which the engine runs nodes.
-LAST: Final[i64] = (1 << 62)
+LAST: Final[i64] = 1 << 62
 
 FREED: Final = (
     "Trying to backward through the graph a second time (or directly access saved tensors after they have already been "
@@ -228,7 +229,7 @@ def short_name(node: Node) -> str:
     """The operator behind a node, as PyTorch's messages name it: `Mul` for MulBackward0, `Sum1` for SumBackward1."""
     name = node.name()
     at = name.rfind("Backward")
-    tail = name[at + 8:] if at >= 0 else "x"
+    tail = name[at + 8 :] if at >= 0 else "x"
     if tail == "" or tail == "0":
         return name[:at]
     return name[:at] + tail if tail.isdigit() else name

@@ -2,6 +2,7 @@
 
 Invariant: called only while `WATCH.on`, for nodes that have their edges. Not compiled.
 """
+
 from __future__ import annotations
 
 from typing import Any

@@ -3,6 +3,7 @@
 Invariant: a node has one edge for each differentiable argument of its row (one per tensor for a list argument), in
 schema order, and saves exactly the values that the formulas of the inputs needing gradient name.
 """
+
 from __future__ import annotations
 
 import weakref
@@ -44,7 +45,13 @@ GRADS: Final = -2
 NEEDS: Final = -3
 
 _SUFFIXES: Final[dict[str, int]] = {
-    "_shape": 2, "_dtype": 3, "_stride": 4, "_device": 5, "_shapes": 6, "_offset": 7, "_dtypes": 8,
+    "_shape": 2,
+    "_dtype": 3,
+    "_stride": 4,
+    "_device": 5,
+    "_shapes": 6,
+    "_offset": 7,
+    "_dtypes": 8,
 }
 
 
@@ -89,9 +96,16 @@ class NodeNames:
         cls = self.classes.get(name)
         if cls is None:
             # PyTorch's nodes print without a module: <AddBackward0 object at ...>.
-            cls = type(name, (Node,), {
-                "__module__": "builtins", "__getattr__": saved_attribute, "__dir__": attribute_names,
-                "requires_grad": True})
+            cls = type(
+                name,
+                (Node,),
+                {
+                    "__module__": "builtins",
+                    "__getattr__": saved_attribute,
+                    "__dir__": attribute_names,
+                    "requires_grad": True,
+                },
+            )
             self.classes[name] = cls
         return cls
 
@@ -108,8 +122,9 @@ def camel(name: str) -> str:
 class Formulas(Derivative):
     """A row's derivatives in the form the recorder uses."""
 
-    def __init__(self, op_name: str, schema: Schema, grad: dict[Any, Any], node_name: Any,
-                 nondiff: tuple[str, ...]) -> None:
+    def __init__(
+        self, op_name: str, schema: Schema, grad: dict[Any, Any], node_name: Any, nondiff: tuple[str, ...]
+    ) -> None:
         self.op_name: Final = op_name
         self.schema: Final = schema
         self.node_name: Final[Any] = node_name
@@ -128,8 +143,10 @@ class Formulas(Derivative):
         for name in wanted:
             i = schema.index(name)
             if i < 0 or schema.args[i].kind != "Tensor":
-                raise ValueError(f"row {op_name}: derivative for {name!r}, but its tensor arguments are "
-                                 f"{[a.name for a in schema.args if a.kind == 'Tensor']}")
+                raise ValueError(
+                    f"row {op_name}: derivative for {name!r}, but its tensor arguments are "
+                    f"{[a.name for a in schema.args if a.kind == 'Tensor']}"
+                )
         for i, a in enumerate(schema.args):
             if a.name in wanted:
                 if a.is_list:
@@ -192,7 +209,8 @@ class Formulas(Derivative):
             raise ValueError(
                 f"row {self.op_name}: a derivative names {name!r}; it may name g, grads, needs, result, "
                 f"{', '.join([a.name for a in self.schema.args])}, or <tensor>_shape, _dtype, _stride, _device, "
-                "_offset")
+                "_offset"
+            )
         if kind == ARG and name == "self":
             self.self_slot = len(self.slots)
         tensor = kind == RESULT or (kind == ARG and self.schema.args[index].kind == "Tensor")
@@ -270,8 +288,9 @@ class Formulas(Derivative):
                         node._need &= 2
                     if e2 is None:
                         node._need &= 1
-                    node._nrs = (_ZEROS_2 if a._output_nr == 0 and b._output_nr == 0
-                                 else [int(a._output_nr), int(b._output_nr)])
+                    node._nrs = (
+                        _ZEROS_2 if a._output_nr == 0 and b._output_nr == 0 else [int(a._output_nr), int(b._output_nr)]
+                    )
                 else:
                     node._next = [behind(a), None]
                     node._nrs = _ZEROS_2 if a._output_nr == 0 else [int(a._output_nr), 0]
@@ -399,12 +418,13 @@ class Formulas(Derivative):
             if n == 1:
                 got = f.fn(self.value(p[0], f, node, saved, grads, need))
             elif n == 2:
-                got = f.fn(self.value(p[0], f, node, saved, grads, need),
-                           self.value(p[1], f, node, saved, grads, need))
+                got = f.fn(self.value(p[0], f, node, saved, grads, need), self.value(p[1], f, node, saved, grads, need))
             elif n == 3:
-                got = f.fn(self.value(p[0], f, node, saved, grads, need),
-                           self.value(p[1], f, node, saved, grads, need),
-                           self.value(p[2], f, node, saved, grads, need))
+                got = f.fn(
+                    self.value(p[0], f, node, saved, grads, need),
+                    self.value(p[1], f, node, saved, grads, need),
+                    self.value(p[2], f, node, saved, grads, need),
+                )
             else:
                 got = f.fn(*[self.value(k, f, node, saved, grads, need) for k in p])
             if f.single:
@@ -651,7 +671,8 @@ class NoDerivative(Kernel):
     def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
         raise NotImplementedError(
             f"the derivative for '{op.name}' is not implemented: its row in _ops/ declares neither grad= nor "
-            "nondifferentiable=True")
+            "nondifferentiable=True"
+        )
 
 
 NO_GRADIENT: Final = NotDifferentiable()

@@ -3,6 +3,7 @@
 Invariant: a saved result never refers to the tensor that holds the node (that would be a reference cycle); it is
 rebuilt with its history when it is unpacked.
 """
+
 from __future__ import annotations
 
 import weakref
@@ -162,7 +163,8 @@ class Packed(Saved):
         if not isinstance(got, TensorBase):
             raise TypeError(
                 "Output of saved tensor unpack_hook expected to be a Tensor but got result of type "
-                f"{type(got).__name__}")
+                f"{type(got).__name__}"
+            )
         t = alias(got, got._shape, got._stride, got._offset)
         if not self.leaf:
             set_history(t, self.history(node), self.output_nr)
@@ -211,8 +213,9 @@ def type_name(dt: dtype, dev: device) -> str:
     return f"{_DEVICE_NAMES.get(dev.type, dev.type)}{kind}Type"
 
 
-def modified(shape: tuple[int, ...], dt: dtype, dev: device, made_by: Node | None, nr: i64, saved: i64,
-             now: i64) -> RuntimeError:
+def modified(
+    shape: tuple[int, ...], dt: dtype, dev: device, made_by: Node | None, nr: i64, saved: i64, now: i64
+) -> RuntimeError:
     """PyTorch's report of a saved value that was written in place."""
     text = (
         "one of the variables needed for gradient computation has been modified by an inplace operation: "
@@ -224,11 +227,13 @@ def modified(shape: tuple[int, ...], dt: dtype, dev: device, made_by: Node | Non
     if WATCH.anomaly:
         text += (
             "the backtrace further above shows the operation that failed to compute its gradient. The variable in "
-            "question was changed in there or anywhere later. Good luck!")
+            "question was changed in there or anywhere later. Good luck!"
+        )
     else:
         text += (
             "enable anomaly detection to find the operation that failed to compute its gradient, with "
-            "torch.autograd.set_detect_anomaly(True, check_nan=False).")
+            "torch.autograd.set_detect_anomaly(True, check_nan=False)."
+        )
     return RuntimeError(text)
 
 

@@ -3,6 +3,7 @@
 Invariant: hooks belong to the thread that entered their block, and only the innermost pair applies. A packed value
 knows the history it must get back, never the tensor it was made from. Not compiled: none of this runs unless asked for.
 """
+
 from __future__ import annotations
 
 import threading

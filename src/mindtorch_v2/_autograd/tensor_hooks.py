@@ -3,6 +3,7 @@
 Invariant: a hook belongs to a value. Hooks of a leaf live on the tensor, hooks of a computed tensor on the node that
 made it, so that after an in-place write the old hooks still see the gradient of the old value.
 """
+
 from __future__ import annotations
 
 import weakref

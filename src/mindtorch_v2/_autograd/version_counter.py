@@ -2,6 +2,7 @@
 
 Invariant: a base, its views and its detached aliases share one counter, so a write through any of them is seen by all.
 """
+
 from typing import final
 
 from mypy_extensions import i64, mypyc_attr

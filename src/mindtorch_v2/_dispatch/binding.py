@@ -3,6 +3,7 @@
 Invariant: what reaches `Op.call` has the types the schema names: ints are Python ints, lists are tuples, dtypes and
 devices are objects, numbers are Python numbers.
 """
+
 from __future__ import annotations
 
 from typing import Any, Final, final
@@ -15,7 +16,12 @@ from .schema import Arg
 
 # NumPy's names for PyTorch's parameters.
 _ALIASES: Final[dict[str, str]] = {
-    "axis": "dim", "keepdims": "keepdim", "x": "input", "a": "input", "x1": "input", "x2": "other",
+    "axis": "dim",
+    "keepdims": "keepdim",
+    "x": "input",
+    "a": "input",
+    "x1": "input",
+    "x2": "other",
 }
 
 
@@ -29,8 +35,13 @@ def refuse(fname: str, a: Arg, position: int, value: object) -> TypeError:
     if a.is_list and isinstance(value, (tuple, list)):
         for i, v in enumerate(value):
             if not _element_fits(a, v):
-                return of_call(fname, TypeError(f"{fname}(): argument '{name}'{where} must be {text}, but found "
-                                                f"element of type {type_name(v)} at pos {i}"))
+                return of_call(
+                    fname,
+                    TypeError(
+                        f"{fname}(): argument '{name}'{where} must be {text}, but found "
+                        f"element of type {type_name(v)} at pos {i}"
+                    ),
+                )
     return of_call(fname, TypeError(f"{fname}(): argument '{name}'{where} must be {text}, not {plain_name(value)}"))
 
 
@@ -236,8 +247,14 @@ def bind(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any], varargs: bool) -
                 return None
             got = convert(a, value)
             if got is BAD:
-                if (varargs and i == n - 1 and a.is_list and a.kind == "int" and isinstance(value, int)
-                        and not isinstance(value, bool)):
+                if (
+                    varargs
+                    and i == n - 1
+                    and a.is_list
+                    and a.kind == "int"
+                    and isinstance(value, int)
+                    and not isinstance(value, bool)
+                ):
                     got = (value,)
                 else:
                     return None
@@ -334,8 +351,13 @@ def call_out(op: Op, args: tuple[Any, ...], out: Any) -> Any:
     if not takes_out(op, out):
         from .complaint import of_call
 
-        raise of_call(op.title(), TypeError(f"{op.title()}(): argument 'out' must be "
-                                            f"{'Tensor' if n == 1 else 'tuple of Tensors'}, not {plain_name(out)}"))
+        raise of_call(
+            op.title(),
+            TypeError(
+                f"{op.title()}(): argument 'out' must be "
+                f"{'Tensor' if n == 1 else 'tuple of Tensors'}, not {plain_name(out)}"
+            ),
+        )
     outs = (out,) if n == 1 else tuple(out)
     if len(outs) != n and only_tensors(outs):
         raise TypeError(f"expected tuple of {n} elements but got {len(outs)}")

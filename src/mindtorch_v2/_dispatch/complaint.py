@@ -3,6 +3,7 @@
 Invariant: nothing here is reached by a call that succeeds; every function returns the exception and leaves raising it
 to the caller.
 """
+
 from __future__ import annotations
 
 import dis
@@ -18,9 +19,18 @@ from .schema import Arg
 
 _ALIASES = {"dim": ("axis",), "keepdim": ("keepdims",), "input": ("x", "a", "x1"), "other": ("x2",)}
 _KINDS = {
-    "Tensor": "Tensor", "Scalar": "Number", "int": "int", "float": "float", "bool": "bool", "str": "str",
-    "ScalarType": "torch.dtype", "Device": "torch.device", "Layout": "torch.layout",
-    "MemoryFormat": "torch.memory_format", "Generator": "torch.Generator", "Storage": "Storage",
+    "Tensor": "Tensor",
+    "Scalar": "Number",
+    "int": "int",
+    "float": "float",
+    "bool": "bool",
+    "str": "str",
+    "ScalarType": "torch.dtype",
+    "Device": "torch.device",
+    "Layout": "torch.layout",
+    "MemoryFormat": "torch.memory_format",
+    "Generator": "torch.Generator",
+    "Storage": "Storage",
 }
 _MISSING = object()
 # Where PyTorch takes a number for a tensor without having a signature for that.
@@ -134,8 +144,7 @@ def complaint(name: str, ops: list[Op], method: bool, args: tuple[Any, ...], kwa
 def parse(name: str, parameters: list[Parameter], args: tuple[Any, ...], kwargs: dict[str, Any]) -> TypeError | None:
     """Where PyTorch's parser stops in this signature; None if the arguments fit it."""
     positional = sum(not p.keyword for p in parameters)
-    spread = (positional == 1 and parameters[0].kind == "tuple of ints" and len(args) > 0
-              and _number_of("int", args[0]))
+    spread = positional == 1 and parameters[0].kind == "tuple of ints" and len(args) > 0 and _number_of("int", args[0])
     if len(args) > positional and not spread:
         return _too_many(name, parameters, positional, len(args))
     used = 0
@@ -152,8 +161,9 @@ def parse(name: str, parameters: list[Parameter], args: tuple[Any, ...], kwargs:
         if value is _MISSING:
             missing = [f'"{q.name}"' for q in parameters[i:] if not q.optional]
             plural = "s" if len(missing) == 1 else ""  # the wrong way round, as PyTorch has it
-            return TypeError(f"{name}() missing {len(missing)} required positional argument{plural}: "
-                             f"{', '.join(missing)}")
+            return TypeError(
+                f"{name}() missing {len(missing)} required positional argument{plural}: {', '.join(missing)}"
+            )
         whole = spread and i == 0 and not by_name
         if p.fits(value) and not (whole and len(args) > 1 and not isinstance(value, (list, tuple))):
             continue
@@ -182,8 +192,10 @@ def _refusal(name: str, p: Parameter, value: Any, whole: tuple[Any, ...] | None,
     if position and p.kind.startswith("tuple of "):
         items = value if isinstance(value, (list, tuple)) else whole
         if items:
-            return TypeError(f"{name}(): argument '{p.name}'{where} must be {p.kind}, but found element of type "
-                             f"{plain_name(items[0])} at pos 0")
+            return TypeError(
+                f"{name}(): argument '{p.name}'{where} must be {p.kind}, but found element of type "
+                f"{plain_name(items[0])} at pos 0"
+            )
     return TypeError(f"{name}(): argument '{p.name}'{where} must be {p.kind}, not {plain_name(value)}")
 
 
@@ -191,12 +203,15 @@ def _too_many(name: str, parameters: list[Parameter], positional: int, given: in
     least = sum(not p.optional for p in parameters)
     if least != positional:
         return TypeError(f"{name}() takes from {least} to {positional} positional arguments but {given} were given")
-    return TypeError(f"{name}() takes {positional} positional argument{'s' if positional != 1 else ''} but {given} "
-                     f"{'was' if given == 1 else 'were'} given")
+    return TypeError(
+        f"{name}() takes {positional} positional argument{'s' if positional != 1 else ''} but {given} "
+        f"{'was' if given == 1 else 'were'} given"
+    )
 
 
-def _unpacking(name: str, parameters: list[Parameter], args: tuple[Any, ...],
-               kwargs: dict[str, Any]) -> TypeError | None:
+def _unpacking(
+    name: str, parameters: list[Parameter], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> TypeError | None:
     """The arguments fit, but something inside a list does not."""
     spread = sum(not p.keyword for p in parameters) == 1 and len(args) > 1
     for i, p in enumerate(parameters):
@@ -207,8 +222,10 @@ def _unpacking(name: str, parameters: list[Parameter], args: tuple[Any, ...],
             if p.kind == "tuple of Tensors" and not isinstance(item, TensorBase):
                 return TypeError(f"expected Tensor as element {at} in argument {i}, but got {plain_name(item)}")
             if p.kind == "tuple of ints" and not hasattr(item, "__index__"):
-                return TypeError(f"{name}(): argument '{p.name}' failed to unpack the object at pos {at + 1} with "
-                                 f"error \"type must be tuple of ints,but got {plain_name(item)}\"")
+                return TypeError(
+                    f"{name}(): argument '{p.name}' failed to unpack the object at pos {at + 1} with "
+                    f'error "type must be tuple of ints,but got {plain_name(item)}"'
+                )
     return None
 
 
@@ -230,8 +247,10 @@ def _combination(name: str, texts: list[str], args: tuple[Any, ...], kwargs: dic
 
 
 # Factories with several signatures; the others' complaint names the keyword.
-_FACTORIES = frozenset("arange eye linspace logspace rand randn randint randperm normal rand_like randn_like "
-                       "randint_like bernoulli".split())
+_FACTORIES = frozenset(
+    "arange eye linspace logspace rand randn randint randperm normal rand_like randn_like "
+    "randint_like bernoulli".split()
+)
 
 
 def unknown_keyword(name: str, args: tuple[Any, ...], unknown: dict[str, Any]) -> TypeError:
@@ -251,7 +270,7 @@ def _call_in(frame: FrameType | None) -> tuple[int, tuple[str, ...]]:
     if at < 0 or not steps[at].opname.startswith("CALL") or steps[at].opname.startswith("CALL_FUNCTION_EX"):
         return -1, ()
     names: tuple[str, ...] = ()
-    for step in steps[max(at - 2, 0):at]:
+    for step in steps[max(at - 2, 0) : at]:
         if step.opname == "KW_NAMES" or (step.opname == "LOAD_CONST" and steps[at].opname.endswith("_KW")):
             found = frame.f_code.co_consts[step.arg or 0]
             names = found if isinstance(found, tuple) else ()
@@ -270,22 +289,22 @@ def of_call(name: str, otherwise: TypeError) -> TypeError:
         return otherwise
     code, space, found = frame.f_code, frame.f_globals, frame.f_locals
     overloads = space["_overloads"]
-    names = code.co_varnames[:code.co_argcount]
+    names = code.co_varnames[: code.co_argcount]
     count, by_name = _call_in(frame.f_back)
     kwargs = {k: found[k] for k in by_name if k in names}
     if code.co_flags & inspect.CO_VARARGS:
         kwargs.update(found.get("kw", {}))
         spread = found[code.co_varnames[code.co_argcount + code.co_kwonlyargcount]]
         given = (*(found[n] for n in names), *(spread if isinstance(spread, tuple) else (spread,)))
-        return complaint(name, overloads.ops, overloads.method, given[overloads.method:], kwargs)
+        return complaint(name, overloads.ops, overloads.method, given[overloads.method :], kwargs)
     defaults = dict(zip(reversed(names), reversed(space[name].__defaults__ or ()), strict=False))
     changed = [n for n in names if n not in kwargs and found[n] is not defaults.get(n, _MISSING)]
     # What stands behind `_` can come by name only.
-    positional = names[:names.index("_")] if "_" in names else names
+    positional = names[: names.index("_")] if "_" in names else names
     last = max((i for i, n in enumerate(positional) if n in changed), default=-1) + 1
     count = last if count < 0 or len(kwargs) < len(by_name) else min(count + overloads.method, last)
     kwargs.update({n: found[n] for n in changed if n not in positional[:count]})
     if any(n in kwargs for n in positional[:count]):
         return otherwise
     given = tuple(found[n] for n in names[:count])
-    return complaint(name, overloads.ops, overloads.method, given[overloads.method:], kwargs)
+    return complaint(name, overloads.ops, overloads.method, given[overloads.method :], kwargs)

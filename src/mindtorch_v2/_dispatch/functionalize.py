@@ -3,6 +3,7 @@
 Invariant: only the dispatch mode is switched here, for this thread; what a write becomes is decided by
 `_backends.common.kernels.FunctionalizeKernel` from the operator's schema.
 """
+
 from __future__ import annotations
 
 import functools

@@ -2,6 +2,7 @@
 
 Invariant: a tensor's key set holds exactly one backend bit; the functionality bits say what else must look at the call.
 """
+
 from typing import Final
 
 from mypy_extensions import i64

@@ -3,6 +3,7 @@
 Invariant: `Op.table` only ever holds what `resolve` answered for a key set since the last registration; registering
 anything clears it. Kernels get arguments exactly as the schema orders them.
 """
+
 from __future__ import annotations
 
 from typing import Any, Final, final
@@ -92,8 +93,12 @@ class PartsKernel(Kernel):
             return owned(self.fn(*args))
         spec = op.rule.infer(args)
         result = self.fn(*args)
-        if isinstance(spec, Spec) and isinstance(result,
-                                                 TensorBase) and result._stride != spec.stride and numel(result) > 1:
+        if (
+            isinstance(spec, Spec)
+            and isinstance(result, TensorBase)
+            and result._stride != spec.stride
+            and numel(result) > 1
+        ):
             # The parts see other operands than the whole; the rule decides the layout.
             return HOT.dense_like(result, spec.shape, spec.stride)
         return owned(result)
@@ -303,9 +308,13 @@ class Op(OpBase):
         from .complaint import of_call
 
         arg = self.schema.args[i]
-        raise of_call(self.title(), TypeError(
-            f"{self.title()}(): argument '{shown_name(arg, i)}' (position {i + 1}) must be Tensor, not "
-            f"{plain_name(a)}"))
+        raise of_call(
+            self.title(),
+            TypeError(
+                f"{self.title()}(): argument '{shown_name(arg, i)}' (position {i + 1}) must be Tensor, not "
+                f"{plain_name(a)}"
+            ),
+        )
 
     def title(self) -> str:
         """The name a user called."""
@@ -365,7 +374,8 @@ class Op(OpBase):
                 f"Could not run '{self.qualified()}' with arguments from the '{device_of_bit(bits)}' backend: no "
                 f"kernel is "
                 f"registered for operator '{self.name}' on device '{device_of_bit(bits)}'. Kernels exist for: "
-                f"{', '.join(sorted([device_of_bit(b) for b in self.kernels])) or 'no device'}.")
+                f"{', '.join(sorted([device_of_bit(b) for b in self.kernels])) or 'no device'}."
+            )
         mixed: Kernel = RESOLVERS.mixed
         return mixed
 

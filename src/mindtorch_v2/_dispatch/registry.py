@@ -2,6 +2,7 @@
 
 Invariant: registering anything for an operator makes it forget every remembered resolution.
 """
+
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -89,8 +90,11 @@ def as_rule(meta: Any) -> Rule:
 def _from_signature(name: str, kernel: Any) -> Op:
     import inspect  # slow to import, and only needed for an operator without a row
 
-    parameters = [p for p in inspect.signature(kernel).parameters.values()
-                  if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    parameters = [
+        p
+        for p in inspect.signature(kernel).parameters.values()
+        if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
+    ]
     text = ", ".join("Tensor? " + p.name for p in parameters)
     op = Op(name, f"{name}({text}) -> Tensor")
     op.numbers = (1 << len(parameters)) - 1

@@ -3,22 +3,47 @@
 Invariant: a schema is immutable; text that cannot be read fails when the table is loaded,
 naming the text and the place.
 """
+
 from __future__ import annotations
 
 from typing import Any, Final, final
 
-KINDS: Final = frozenset({
-    "Tensor", "Scalar", "int", "float", "bool", "str", "ScalarType", "Device", "Layout", "MemoryFormat", "Generator",
-    "number", "Storage",
-})
+KINDS: Final = frozenset(
+    {
+        "Tensor",
+        "Scalar",
+        "int",
+        "float",
+        "bool",
+        "str",
+        "ScalarType",
+        "Device",
+        "Layout",
+        "MemoryFormat",
+        "Generator",
+        "number",
+        "Storage",
+    }
+)
 
 
 @final
 class Arg:
     """One argument or result."""
 
-    def __init__(self, name: str, kind: str, optional: bool, is_list: bool, size: int, alias: str, mutates: bool,
-                 kwonly: bool, has_default: bool, default: Any) -> None:
+    def __init__(
+        self,
+        name: str,
+        kind: str,
+        optional: bool,
+        is_list: bool,
+        size: int,
+        alias: str,
+        mutates: bool,
+        kwonly: bool,
+        has_default: bool,
+        default: Any,
+    ) -> None:
         self.name: Final = name
         self.kind: Final = kind
         self.optional: Final = optional
@@ -89,12 +114,12 @@ def parse(text: str) -> Schema:
     close = text.rfind(")", 0, end)
     args: list[Arg] = []
     kwonly = False
-    for part in _split(text[start + 1:close]):
+    for part in _split(text[start + 1 : close]):
         if part == "*":
             kwonly = True
         else:
             args.append(_arg(part, kwonly, text))
-    ret = text[end + 2:].strip()
+    ret = text[end + 2 :].strip()
     inner = ret[1:-1] if ret.startswith("(") and ret.endswith(")") else ret
     returns = [_arg(p if " " in p.strip() else p + " result", False, text) for p in _split(inner)]
     return Schema(text, name, overload, args, returns)

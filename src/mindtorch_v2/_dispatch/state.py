@@ -3,6 +3,7 @@
 Invariant: `STATE.active` counts the threads whose modes differ from the default, so that a call made while nobody has a
 mode on never looks at thread-local memory.
 """
+
 import threading
 from typing import Any, Final, final
 

@@ -3,6 +3,7 @@
 Invariant: a result never shares memory with an argument or another result; what the schema says is written has a new
 version afterwards.
 """
+
 from __future__ import annotations
 
 import inspect
@@ -27,13 +28,22 @@ _SHARED = (
 )
 
 
-def custom_op(name: str, fn: Callable[..., Any] | None = None, /, *, mutates_args: Any, device_types: Any = None,
-              schema: str | None = None, tags: Any = None) -> Any:
+def custom_op(
+    name: str,
+    fn: Callable[..., Any] | None = None,
+    /,
+    *,
+    mutates_args: Any,
+    device_types: Any = None,
+    schema: str | None = None,
+    tags: Any = None,
+) -> Any:
     """Make an operator from `fn`, or decorate one.
 
     mutates_args: names of the arguments it writes to, or "unknown". device_types: devices it serves (default: all).
     schema: written out where annotations do not say it. `tags` are for compilers and change nothing here.
     """
+
     def wrapped(function: Callable[..., Any]) -> CustomOpDef:
         text = infer_schema(function, mutates_args=mutates_args) if schema is None else schema
         namespace, base = split(name)
@@ -41,10 +51,12 @@ def custom_op(name: str, fn: Callable[..., Any] | None = None, /, *, mutates_arg
         if schema is not None:
             written = {a.name for a in made._op.schema.args if a.mutates}
             if mutates_args != "unknown" and set(mutates_args) != written:
-                raise ValueError(f"Attempted to create a custom op with `mutates_args={mutates_args}` and "
-                                 f"`schema={schema}. The schema suggests that the op mutates {written}which is "
-                                 "different from what was provided to us in `mutates_args`. Please make these "
-                                 "consistent.")
+                raise ValueError(
+                    f"Attempted to create a custom op with `mutates_args={mutates_args}` and "
+                    f"`schema={schema}. The schema suggests that the op mutates {written}which is "
+                    "different from what was provided to us in `mutates_args`. Please make these "
+                    "consistent."
+                )
         made.register_kernel(device_types)(function)
         return made
 
@@ -99,8 +111,11 @@ class CustomOpDef:
     # -- kernels --------------------------------------------------------------------------------------------------
     def register_kernel(self, device_types: Any, fn: Callable[..., Any] | None = None, /) -> Any:
         """Serve devices (one name, several, or None for all) with a function."""
-        kinds: list[str | None] = [None] if device_types is None or device_types == "default" else (
-            [device_types] if isinstance(device_types, str) else list(device_types))
+        kinds: list[str | None] = (
+            [None]
+            if device_types is None or device_types == "default"
+            else ([device_types] if isinstance(device_types, str) else list(device_types))
+        )
 
         def inner(function: Callable[..., Any]) -> Callable[..., Any]:
             for kind in kinds:
@@ -138,8 +153,10 @@ class CustomOpDef:
     def set_kernel_enabled(self, device_type: str, enabled: bool = True) -> Iterator[None]:
         """Inside, the kernel registered for a device is used, or the function given to `custom_op` instead."""
         if device_type not in self._backend_fns:
-            raise ValueError(f"set_kernel_enabled(): {self} has no kernel for '{device_type}'; it has "
-                             f"{[k for k in self._backend_fns if k is not None]}")
+            raise ValueError(
+                f"set_kernel_enabled(): {self} has no kernel for '{device_type}'; it has "
+                f"{[k for k in self._backend_fns if k is not None]}"
+            )
         was = set(self._disabled)
         if enabled:
             self._disabled.discard(device_type)
@@ -164,17 +181,20 @@ class CustomOpDef:
             return None
         raise RuntimeError(
             f"There was no fake impl registered for {self}. This is necessary for torch.compile/export/fx tracing to "
-            f"work. Please use `{self._init_fn.__name__}.register_fake` to add an fake impl.")
+            f"work. Please use `{self._init_fn.__name__}.register_fake` to add an fake impl."
+        )
 
-    def register_autograd(self, backward: Callable[..., Any], /, *,
-                          setup_context: Callable[..., Any] | None = None) -> None:
+    def register_autograd(
+        self, backward: Callable[..., Any], /, *, setup_context: Callable[..., Any] | None = None
+    ) -> None:
         """`backward(ctx, *grads)` gives a gradient or None for each argument; `setup_context(ctx, inputs, output)`
         keeps what it needs."""
         if self._op.schema.is_mutable:
             raise RuntimeError(
                 f"Cannot register autograd formula for non-functional operator {self} with schema "
                 f"{self._opoverload._schema}. Please create a functional operator and register an autograd formula "
-                "for that.")
+                "for that."
+            )
         self._formula.backward = backward
         self._formula.setup_context = setup_context
 

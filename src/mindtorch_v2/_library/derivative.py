@@ -3,6 +3,7 @@
 Invariant: the node runs the operator below autograd; its edges are the operator's tensors in schema order, those of
 lists one by one.
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -42,13 +43,17 @@ def make(overload: OpOverload, formula: Formula) -> Callable[[Op, tuple[Any, ...
 
     def backward(ctx: Any, *grads: Any) -> Any:
         if formula.backward is None:
-            raise RuntimeError(f"Trying to backward through {overload} but no autograd formula was registered. Please "
-                               "use register_autograd to add one.")
+            raise RuntimeError(
+                f"Trying to backward through {overload} but no autograd formula was registered. Please "
+                "use register_autograd to add one."
+            )
         got = formula.backward(ctx, *ctx.call.regroup(grads))
         values = got if isinstance(got, tuple) else (got,)
         if len(values) != positional:
-            raise RuntimeError(f"function {name}Backward returned an incorrect number of gradients (expected "
-                               f"{positional}, got {len(values)})")
+            raise RuntimeError(
+                f"function {name}Backward returned an incorrect number of gradients (expected "
+                f"{positional}, got {len(values)})"
+            )
         return (None, *ctx.call.spread(values))
 
     generated: Any = type(name, (Function,), {"forward": staticmethod(forward), "backward": staticmethod(backward)})
@@ -117,6 +122,6 @@ def _grouped(flat: Any, sizes: list[int]) -> list[Any]:
     out: list[Any] = []
     at = 0
     for n in sizes:
-        out.append(flat[at] if n < 0 else list(flat[at:at + n]))
+        out.append(flat[at] if n < 0 else list(flat[at : at + n]))
         at += 1 if n < 0 else n
     return out

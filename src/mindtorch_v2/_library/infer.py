@@ -2,6 +2,7 @@
 
 Invariant: what cannot be said in a schema is refused with PyTorch's text, which shows the function's signature.
 """
+
 from __future__ import annotations
 
 import collections.abc
@@ -27,8 +28,10 @@ def infer_schema(prototype_function: Callable[..., Any], /, *, mutates_args: Any
         raise ValueError(f"infer_schema(func): {what} Got func with signature {signature})")
 
     if isinstance(mutates_args, str) and mutates_args != "unknown":
-        raise ValueError("mutates_args must either be a sequence of the names of the arguments that are mutated or the "
-                         "string 'unknown'. ")
+        raise ValueError(
+            "mutates_args must either be a sequence of the names of the arguments that are mutated or the "
+            "string 'unknown'. "
+        )
     parts: list[str] = []
     seen: set[str] = set()
     star = False
@@ -42,21 +45,25 @@ def infer_schema(prototype_function: Callable[..., Any], /, *, mutates_args: Any
             fail(f"Parameter {name} must have a type annotation.")
         kind = _argument_type(p.annotation)
         if kind is None:
-            fail(f"Parameter {name} has unsupported type {p.annotation}. The valid types are: Tensor, int, float, "
-                 "bool, str, torch.dtype, torch.device, numbers (int | float | bool), lists of them, and Optional of "
-                 "these.")
+            fail(
+                f"Parameter {name} has unsupported type {p.annotation}. The valid types are: Tensor, int, float, "
+                "bool, str, torch.dtype, torch.device, numbers (int | float | bool), lists of them, and Optional of "
+                "these."
+            )
         seen.add(name)
         written = kind.startswith("Tensor") if mutates_args == "unknown" else name in mutates_args
         if written:
             if not kind.startswith("Tensor"):
                 fail(f"Parameter {name} is in mutable_args but only Tensors or collections of Tensors can be mutated")
-            kind = f"Tensor(a{i}!)" + kind[len("Tensor"):]
+            kind = f"Tensor(a{i}!)" + kind[len("Tensor") :]
         parts.append(f"{kind} {name}" if p.default is p.empty else f"{kind} {name}={_default(name, p.default, fail)}")
     if mutates_args != "unknown":
         unknown = set(mutates_args) - seen
         if unknown:
-            fail(f"{unknown} in mutates_args were not found in the custom op's signature. mutates_args should contain "
-                 "the names of all args that the custom op mutates, or just the string 'unknown' if you don't know.")
+            fail(
+                f"{unknown} in mutates_args were not found in the custom op's signature. mutates_args should contain "
+                "the names of all args that the custom op mutates, or just the string 'unknown' if you don't know."
+            )
     if signature.return_annotation is inspect.Signature.empty:
         fail("No return type annotation was provided. Please add one.")
     return f"{op_name or ''}({', '.join(parts)}) -> {_returns(signature.return_annotation, fail)}"
@@ -71,8 +78,15 @@ def _signature(fn: Callable[..., Any]) -> inspect.Signature:
 
 
 # A schema's word for the type of one value.
-_PLAIN: dict[Any, str] = {int: "SymInt", float: "float", bool: "bool", str: "str", Tensor: "Tensor",
-                          dtype: "ScalarType", device: "Device"}
+_PLAIN: dict[Any, str] = {
+    int: "SymInt",
+    float: "float",
+    bool: "bool",
+    str: "str",
+    Tensor: "Tensor",
+    dtype: "ScalarType",
+    device: "Device",
+}
 _SEQUENCES = (list, collections.abc.Sequence)
 _NUMBER = frozenset({int, float, bool})
 
@@ -107,8 +121,10 @@ def _default(name: str, value: Any, fail: Callable[[str], NoReturn]) -> str:
         return value.name
     if isinstance(value, device):
         return f'"{value}"'
-    fail(f"Parameter {name} has an unsupported default value type {type(value)}. Please file an issue on GitHub so we "
-         "can prioritize this.")
+    fail(
+        f"Parameter {name} has an unsupported default value type {type(value)}. Please file an issue on GitHub so we "
+        "can prioritize this."
+    )
 
 
 _RETURNS = {Tensor: "Tensor", int: "SymInt", float: "float", bool: "bool"}
@@ -124,8 +140,10 @@ def _returns(annotation: Any, fail: Callable[[str], NoReturn]) -> str:
         words = [_return_type(a) for a in typing.get_args(annotation)]
         if all(w is not None for w in words):
             return f"({', '.join(w for w in words if w is not None)})"
-    fail(f"Return has unsupported type {annotation}. The valid types are: Tensor, list[Tensor], int, float, bool, "
-         "numbers (int | float | bool), and tuples of them.")
+    fail(
+        f"Return has unsupported type {annotation}. The valid types are: Tensor, list[Tensor], int, float, bool, "
+        "numbers (int | float | bool), and tuples of them."
+    )
 
 
 def _return_type(annotation: Any) -> str | None:

@@ -2,6 +2,7 @@
 
 Invariant: the checks run on copies of the given arguments; a failed check names itself and what differed.
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -22,9 +23,16 @@ class OpCheckError(Exception):
     """An operator failed a check."""
 
 
-def opcheck(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None, *,
-            test_utils: Any = DEFAULT_TEST_UTILS, raise_exception: bool = True, rtol: float | None = None,
-            atol: float | None = None) -> dict[str, Any]:
+def opcheck(
+    op: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any] | None = None,
+    *,
+    test_utils: Any = DEFAULT_TEST_UTILS,
+    raise_exception: bool = True,
+    rtol: float | None = None,
+    atol: float | None = None,
+) -> dict[str, Any]:
     """Run checks of an operator on arguments; the answer says SUCCESS, or what was raised, for each.
 
     test_schema: it writes and shares what its schema says, and nothing else. test_autograd_registration: its gradient
@@ -58,6 +66,7 @@ def _tensors(tree: Any) -> list[Any]:
 
 def _copies(args: tuple[Any, ...]) -> tuple[Any, ...]:
     """The arguments over memory of their own, leaves where they required grad."""
+
     def copy(t: Any) -> Any:
         if not isinstance(t, TensorBase):
             return t
@@ -105,7 +114,8 @@ def _autograd(op: Op, args: tuple[Any, ...], tolerances: dict[str, float]) -> No
         raise RuntimeError(
             f"{op.qualified()}: operator did not have an autograd kernel registered, but its results require grad, "
             "because its kernel called operators that are recorded. Please use register_autograd, or register it as "
-            "CompositeImplicitAutograd.")
+            "CompositeImplicitAutograd."
+        )
 
 
 def _meta(op: Op, args: tuple[Any, ...], tolerances: dict[str, float]) -> None:
@@ -120,8 +130,10 @@ def _meta(op: Op, args: tuple[Any, ...], tolerances: dict[str, float]) -> None:
         if isinstance(r, TensorBase):
             for what in ("_shape", "_stride", "_dtype"):
                 if getattr(r, what) != getattr(f, what):
-                    raise RuntimeError(f"{op.qualified()}: {what.strip('_')} of a result is {getattr(f, what)} on meta "
-                                       f"tensors, {getattr(r, what)} otherwise")
+                    raise RuntimeError(
+                        f"{op.qualified()}: {what.strip('_')} of a result is {getattr(f, what)} on meta "
+                        f"tensors, {getattr(r, what)} otherwise"
+                    )
 
 
 def _functional(op: Op, args: tuple[Any, ...], tolerances: dict[str, float]) -> None:
@@ -147,12 +159,15 @@ def _gradients(results: Any, args: tuple[Any, ...]) -> Any:
 def _close(op: Op, what: str, expected: Any, got: Any, tolerances: dict[str, float]) -> None:
     for e, g in zip(_tensors([expected]), _tensors([got])):
         a, b = e.detach(), g.detach()
-        if a.shape != b.shape or not bool(((a == b) | ((a - b).abs() <= tolerances["atol"]
-                                                        + tolerances["rtol"] * a.abs())).all()):
+        if a.shape != b.shape or not bool(
+            ((a == b) | ((a - b).abs() <= tolerances["atol"] + tolerances["rtol"] * a.abs())).all()
+        ):
             raise RuntimeError(f"{op.qualified()}: functionalized, its {what} differ: expected {a}, got {b}")
 
 
 CHECKS: dict[str, Callable[[Op, tuple[Any, ...], dict[str, float]], None]] = {
-    "test_schema": _schema, "test_autograd_registration": _autograd, "test_faketensor": _meta,
+    "test_schema": _schema,
+    "test_autograd_registration": _autograd,
+    "test_faketensor": _meta,
     "test_aot_dispatch_dynamic": _functional,
 }

@@ -2,6 +2,7 @@
 
 Invariant: everything a library registered is taken back when it is destroyed; an operator is defined once.
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -19,25 +20,50 @@ _RESERVED = frozenset({"prim"})
 # Who defined a namespace; the package itself defined `aten`.
 _SINGLE: dict[str, Library | None] = {"aten": None}
 # Dispatch keys that name a device, and its name here.
-_DEVICE_KEYS = {"CPU": "cpu", "Meta": "meta", "PrivateUse1": "npu", "NPU": "npu", "CUDA": "cuda", "XPU": "xpu",
-                "MPS": "mps", "XLA": "xla", "HPU": "hpu"}
+_DEVICE_KEYS = {
+    "CPU": "cpu",
+    "Meta": "meta",
+    "PrivateUse1": "npu",
+    "NPU": "npu",
+    "CUDA": "cuda",
+    "XPU": "xpu",
+    "MPS": "mps",
+    "XLA": "xla",
+    "HPU": "hpu",
+}
 
 
 def split(qualname: str) -> tuple[str, str]:
     """`"mylib::foo"` in two."""
     parts = qualname.split("::")
     if len(parts) != 2 or not all(parts):
-        raise ValueError(f"Expected `qualname` to be of the form \"namespace::name\", but got {qualname}. The qualname "
-                         "passed to the torch.library APIs must consist of a namespace and a name, e.g. aten::sin")
+        raise ValueError(
+            f'Expected `qualname` to be of the form "namespace::name", but got {qualname}. The qualname '
+            "passed to the torch.library APIs must consist of a namespace and a name, e.g. aten::sin"
+        )
     return parts[0], parts[1]
 
 
 # -- operators ------------------------------------------------------------------------------------------------------
 def _typed(schema: Schema) -> Schema:
     """Defaults that are dtypes are written as words; kernels get the objects."""
-    args = [a if a.kind != "ScalarType" or not isinstance(a.default, str) else
-            Arg(a.name, a.kind, a.optional, a.is_list, a.size, a.alias, a.mutates, a.kwonly, True,
-                dtype_or_none(_dtype_named(a.default))) for a in schema.args]
+    args = [
+        a
+        if a.kind != "ScalarType" or not isinstance(a.default, str)
+        else Arg(
+            a.name,
+            a.kind,
+            a.optional,
+            a.is_list,
+            a.size,
+            a.alias,
+            a.mutates,
+            a.kwonly,
+            True,
+            dtype_or_none(_dtype_named(a.default)),
+        )
+        for a in schema.args
+    ]
     return Schema(schema.text, schema.name, schema.overload, args, schema.returns)
 
 
@@ -55,7 +81,8 @@ def new_op(namespace: str, schema: str) -> Op:
     if name in known or (namespace == "aten" and name.partition(".")[0] in _rows(name.partition(".")[0])):
         raise RuntimeError(
             f"Tried to register an operator ({namespace}::{schema}) with the same name and overload name multiple "
-            "times. Each overload's schema should only be registered with a single call to def().")
+            "times. Each overload's schema should only be registered with a single call to def()."
+        )
     op = Op(f"{namespace}::{name}", schema)
     op._schema = _typed(parse(schema))
     op.mutates = op.schema.is_mutable
@@ -129,7 +156,8 @@ class Library:
                     "definitions in a single TORCH_LIBRARY block.  If you were trying to specify implementations, "
                     "consider using TORCH_LIBRARY_IMPL (which can be duplicated).  If you really intended to define "
                     "operators for a single namespace in a distributed way, you can use TORCH_LIBRARY_FRAGMENT to "
-                    "explicitly indicate this.")
+                    "explicitly indicate this."
+                )
             _SINGLE[ns] = self
         self.ns = ns
         self.kind = kind
@@ -148,27 +176,32 @@ class Library:
             name = schema.partition("(")[0]
             raise RuntimeError(
                 f'def("{name}"): Cannot define an operator inside of a TORCH_LIBRARY_IMPL block.  All def()s should be '
-                "placed in the (unique) TORCH_LIBRARY block for their namespace.")
+                "placed in the (unique) TORCH_LIBRARY block for their namespace."
+            )
         op = new_op(self.ns, schema)
         name = op.name.partition("::")[2]
         self._defined.append(name)
         return name
 
-    def impl(self, op_name: Any, fn: Any, dispatch_key: str = "", *, with_keyset: bool = False,
-             allow_override: bool = False) -> None:
+    def impl(
+        self, op_name: Any, fn: Any, dispatch_key: str = "", *, with_keyset: bool = False, allow_override: bool = False
+    ) -> None:
         """Serve an operator with `fn` for a dispatch key: a device's, `Autograd`, or one of the composite ones.
 
         A second kernel for the same key takes the place of the first, as in PyTorch, whether `allow_override` is
         given or not.
         """
         if with_keyset:
-            raise NotImplementedError("Library.impl(): argument 'with_keyset' is not supported: there are no key sets "
-                                      "to hand to a kernel here")
+            raise NotImplementedError(
+                "Library.impl(): argument 'with_keyset' is not supported: there are no key sets "
+                "to hand to a kernel here"
+            )
         if not callable(fn):
             raise TypeError(f"Input function is required to be a callable but found type {type(fn)}")
         if fn is fallthrough_kernel:
-            raise NotImplementedError("Library.impl(): fallthrough_kernel is not supported: a key without a kernel is "
-                                      "passed over anyway")
+            raise NotImplementedError(
+                "Library.impl(): fallthrough_kernel is not supported: a key without a kernel is passed over anyway"
+            )
         name = op_name if isinstance(op_name, str) else find(op_name).name.partition("::")[2]
         key = dispatch_key or self.dispatch_key or "CompositeImplicitAutograd"
         check_key(key)
@@ -189,8 +222,10 @@ class Library:
 
 def check_key(key: str) -> None:
     """Whether there is such a dispatch key."""
-    if key not in ("CompositeImplicitAutograd", "CompositeExplicitAutograd", "Autograd") and key.removeprefix(
-            "Autograd") not in _DEVICE_KEYS:
+    if (
+        key not in ("CompositeImplicitAutograd", "CompositeExplicitAutograd", "Autograd")
+        and key.removeprefix("Autograd") not in _DEVICE_KEYS
+    ):
         raise RuntimeError(f"could not parse dispatch key: {key}")
 
 

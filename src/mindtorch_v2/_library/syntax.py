@@ -3,6 +3,7 @@
 Invariant: what passes is `name(type argument, ...) -> results` with types that PyTorch knows; whether they are
 supported here is for `_dispatch/schema` to say.
 """
+
 from __future__ import annotations
 
 import re
@@ -10,10 +11,12 @@ import re
 _TOKEN = re.compile(r"->|::|[A-Za-z_]\w*|\d[\w.]*|'[^']*'|\"[^\"]*\"|\S")
 _TYPES = frozenset(
     "Tensor SymInt SymBool SymFloat int float bool Scalar str Device ScalarType Layout MemoryFormat Generator Storage "
-    "Dimname Stream QScheme complex number Any Dict Future NoneType Module t t1 t2 tVal".split())
+    "Dimname Stream QScheme complex number Any Dict Future NoneType Module t t1 t2 tVal".split()
+)
 _UNKNOWN = (
     "\nunknown type specifier. Common valid schema types include Tensor, SymInt, int, float, bool, Scalar; for a full "
-    "list, please see https://github.com/pytorch/pytorch/blob/main/aten/src/ATen/native/README.md#func :")
+    "list, please see https://github.com/pytorch/pytorch/blob/main/aten/src/ATen/native/README.md#func :"
+)
 
 
 def check(text: str) -> None:

@@ -3,6 +3,7 @@
 Invariant: this module checks what a user asked for and translates it into roots and edges; the pass itself is
 `_autograd.engine`.
 """
+
 from __future__ import annotations
 
 import warnings
@@ -37,8 +38,22 @@ from .grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
 from .graph import GradientEdge
 from .variable import Variable
 
-__all__ = ["Function", "Variable", "backward", "detect_anomaly", "enable_grad", "grad", "grad_mode", "gradcheck",
-           "gradgradcheck", "inference_mode", "no_grad", "set_detect_anomaly", "set_grad_enabled", "variable"]
+__all__ = [
+    "Function",
+    "Variable",
+    "backward",
+    "detect_anomaly",
+    "enable_grad",
+    "grad",
+    "grad_mode",
+    "gradcheck",
+    "gradgradcheck",
+    "inference_mode",
+    "no_grad",
+    "set_detect_anomaly",
+    "set_grad_enabled",
+    "variable",
+]
 
 
 def __getattr__(name: str) -> Any:
@@ -58,15 +73,22 @@ def _is_checkpoint_valid() -> bool:
     return runs_everything()
 
 
-def backward(tensors: Any, grad_tensors: Any = None, retain_graph: bool | None = None, create_graph: bool = False,
-             grad_variables: Any = None, inputs: Any = None) -> None:
+def backward(
+    tensors: Any,
+    grad_tensors: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    grad_variables: Any = None,
+    inputs: Any = None,
+) -> None:
     """Add the gradients of `tensors` to `.grad` of the leaves behind them, or only of `inputs`."""
     if grad_variables is not None:
         warnings.warn("`grad_variables` is deprecated. Use `grad_tensors` instead.", FutureWarning, stacklevel=2)
         if grad_tensors is not None:
             raise RuntimeError(
                 "`grad_tensors` and `grad_variables` (deprecated) arguments both passed to `backward()`. Please only "
-                "use `grad_tensors`.")
+                "use `grad_tensors`."
+            )
         grad_tensors = grad_variables
     keep = bool(create_graph if retain_graph is None else retain_graph)
     if inputs is None and isinstance(tensors, TensorBase) and isinstance(grad_tensors, (TensorBase, type(None))):
@@ -84,17 +106,29 @@ def backward(tensors: Any, grad_tensors: Any = None, retain_graph: bool | None =
     run_backward(nodes, nrs, grads, keep, bool(create_graph), edges, True)
 
 
-def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool | None = None,
-         create_graph: bool = False, only_inputs: bool = True, allow_unused: bool | None = None,
-         is_grads_batched: bool = False, materialize_grads: bool = False) -> Any:
+def grad(
+    outputs: Any,
+    inputs: Any,
+    grad_outputs: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    only_inputs: bool = True,
+    allow_unused: bool | None = None,
+    is_grads_batched: bool = False,
+    materialize_grads: bool = False,
+) -> Any:
     """The gradients of `outputs` with respect to `inputs`; `.grad` is left alone."""
     if materialize_grads and allow_unused is False:
         raise ValueError(
-            "Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False.")
+            "Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False."
+        )
     if not only_inputs:
         warnings.warn(
             "only_inputs argument is deprecated and is ignored now (defaults to True). To accumulate gradient for "
-            "other parts of the graph, please use torch.autograd.backward.", FutureWarning, stacklevel=2)
+            "other parts of the graph, please use torch.autograd.backward.",
+            FutureWarning,
+            stacklevel=2,
+        )
     unused_ok = materialize_grads if allow_unused is None else allow_unused
     keep = bool(create_graph if retain_graph is None else retain_graph)
     wanted = (inputs,) if isinstance(inputs, TensorBase) else _inputs(inputs, "grad")
@@ -110,7 +144,8 @@ def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool
             if not unused_ok:
                 raise RuntimeError(
                     f"The differentiated Tensor at index {i} appears to not have been used in the graph. Set "
-                    "allow_unused=True if this is the desired behavior.")
+                    "allow_unused=True if this is the desired behavior."
+                )
             if materialize_grads:
                 t = wanted[i]
                 if not isinstance(t, TensorBase):
@@ -122,8 +157,9 @@ def grad(outputs: Any, inputs: Any, grad_outputs: Any = None, retain_graph: bool
     return tuple(result)
 
 
-def _batched(outputs: tuple[Any, ...], gradients: Any, edges: list[tuple[Node, int]], keep: bool,
-             create: bool) -> list[Any]:
+def _batched(
+    outputs: tuple[Any, ...], gradients: Any, edges: list[tuple[Node, int]], keep: bool, create: bool
+) -> list[Any]:
     """One pass for each slice of the gradients' first dimension, the results stacked."""
     import mindtorch_v2 as torch
 
@@ -136,7 +172,8 @@ def _batched(outputs: tuple[Any, ...], gradients: Any, edges: list[tuple[Node, i
             _start(outputs, given, i)
             raise ValueError(
                 "vmap(vjp, in_dims=0, ...)(<inputs>): Got in_dim=0 for some input, but that input is a Tensor of "
-                "dimensionality 0 so expected in_dim to satisfy 0 <= in_dim < 0.")
+                "dimensionality 0 so expected in_dim to satisfy 0 <= in_dim < 0."
+            )
         first = g[0]
         shape = meta(out.node, out.output_nr)[0] if isinstance(out, GradientEdge) else out._shape
         if first._shape != tuple(shape):
@@ -145,13 +182,15 @@ def _batched(outputs: tuple[Any, ...], gradients: Any, edges: list[tuple[Node, i
                 "dimension. The sizes of the remaining dimensions are expected to match the shape of corresponding "
                 f"output, but a mismatch was detected: grad_output[{i}] has a shape of {first.shape} and output[{i}] "
                 f"has a shape of {torch.Size(shape)}. If you only want some tensors in `grad_output` to be considered "
-                "batched, consider using vmap.")
+                "batched, consider using vmap."
+            )
         sizes.append(g._shape[0])
     count = sizes[0]
     if any(n != count for n in sizes):
         raise ValueError(
             f"vmap: Expected all tensors to have the same size in the mapped dimension, got sizes {sizes} for the "
-            "mapped dimension")
+            "mapped dimension"
+        )
     passes = []
     for i in range(count):
         nodes, nrs, grads = _roots(outputs, [g[i] for g in given])
@@ -169,7 +208,8 @@ def _inputs(inputs: Any, name: str) -> tuple[Any, ...]:
     elif isinstance(inputs, Mapping):
         raise TypeError(
             f"`inputs` argument to `{name}()` must be a dict, not {type(inputs).__name__}. Other Mapping types are not "
-            "supported.")
+            "supported."
+        )
     else:
         wanted = _tuple(inputs)
     if not wanted:

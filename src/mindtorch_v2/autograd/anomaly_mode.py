@@ -2,6 +2,7 @@
 
 Invariant: as in PyTorch the switch is one for all threads, and leaving a block restores what was set before it.
 """
+
 from __future__ import annotations
 
 import warnings
@@ -21,7 +22,9 @@ class detect_anomaly:
         self.prev_check_nan = is_anomaly_check_nan_enabled()
         warnings.warn(
             "Anomaly Detection has been enabled. This mode will increase the runtime and should only be enabled for "
-            "debugging.", stacklevel=2)
+            "debugging.",
+            stacklevel=2,
+        )
 
     def __enter__(self) -> None:
         set_anomaly_enabled(True, self.check_nan)

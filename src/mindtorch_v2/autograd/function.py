@@ -3,6 +3,7 @@
 Invariant: `ctx` is the node of the graph; `type(y.grad_fn).__name__` is the Function's name and `Backward`. Running and
 recording are in `_autograd.function_node`.
 """
+
 from __future__ import annotations
 
 import functools
@@ -37,7 +38,8 @@ class FunctionCtx:
             if t is not None and not isinstance(t, TensorBase):
                 raise TypeError(
                     "save_for_forward expects all arguments to be tensors; you should save non-tensors as attributes "
-                    f"on ctx. (argument {i} is {type(t).__name__})")
+                    f"on ctx. (argument {i} is {type(t).__name__})"
+                )
         self.saved_for_forward = tensors
 
     def mark_dirty(self, *args: Any) -> None:
@@ -79,7 +81,8 @@ class BackwardCFunction(FunctionCtx, FunctionNode):
             if backward_fn is not Function.backward:
                 raise RuntimeError(
                     "Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You should only "
-                    "implement one of them.")
+                    "implement one of them."
+                )
             backward_fn = vjp_fn
         return backward_fn(self, *args)
 
@@ -88,8 +91,9 @@ class FunctionMeta(type):
     """Gives every Function its node class."""
 
     def __init__(cls, name: str, bases: tuple[type, ...], attrs: dict[str, Any]) -> None:
-        cls._backward_cls = type(name + "Backward", (BackwardCFunction,), {
-            "_forward_cls": cls, "__module__": "torch.autograd.function"})
+        cls._backward_cls = type(
+            name + "Backward", (BackwardCFunction,), {"_forward_cls": cls, "__module__": "torch.autograd.function"}
+        )
         super().__init__(name, bases, attrs)
 
 
@@ -103,13 +107,17 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
         warnings.warn(
             f"{self.__class__} should not be instantiated. Methods on autograd functions are all static, so you should "
             "invoke them on the class itself. Instantiating an autograd function will raise an error in a future "
-            "version of PyTorch.", DeprecationWarning, stacklevel=2)
+            "version of PyTorch.",
+            DeprecationWarning,
+            stacklevel=2,
+        )
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         raise RuntimeError(
             "Legacy autograd function with non-static forward method is deprecated. Please use new-style autograd "
             "function with static forward method. (Example: "
-            "https://pytorch.org/docs/stable/autograd.html#torch.autograd.Function)")
+            "https://pytorch.org/docs/stable/autograd.html#torch.autograd.Function)"
+        )
 
     @staticmethod
     def forward(*args: Any, **kwargs: Any) -> Any:
@@ -126,7 +134,8 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
         """Return one gradient, or None, for each argument of forward."""
         raise NotImplementedError(
             "You must implement either the backward or vjp method for your custom autograd.Function to use it with "
-            "backward mode AD.")
+            "backward mode AD."
+        )
 
     # An alias of backward.
     vjp = backward
@@ -135,14 +144,16 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
     def jvp(ctx: Any, *grad_inputs: Any) -> Any:
         """Forward mode; nothing here calls it."""
         raise NotImplementedError(
-            "You must implement the jvp function for custom autograd.Function to use it with forward mode AD.")
+            "You must implement the jvp function for custom autograd.Function to use it with forward mode AD."
+        )
 
     @staticmethod
     def vmap(info: Any, in_dims: Any, *args: Any) -> Any:
         """The rule of vmap; nothing here calls it."""
         raise NotImplementedError(
             "To use autograd.Function with vmap, you must either override the vmap staticmethod or set "
-            "generate_vmap_rule=True.")
+            "generate_vmap_rule=True."
+        )
 
     @classmethod
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
@@ -177,7 +188,7 @@ def _by_position(forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dic
         if places[name] < len(args):
             raise TypeError(f"forward() got multiple values for argument '{name}'")
     out = list(args)
-    for p in parameters[len(args): max(places[name] for name in kwargs) + 1]:
+    for p in parameters[len(args) : max(places[name] for name in kwargs) + 1]:
         if p.name not in kwargs and p.default is p.empty:
             raise TypeError(f"forward() missing 1 required positional argument: '{p.name}'")
         out.append(kwargs.get(p.name, p.default))

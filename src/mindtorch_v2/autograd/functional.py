@@ -3,6 +3,7 @@
 Invariant: a function is called on copies of its inputs that share their memory (views of them with `create_graph`), and
 what is returned is cut from the graph unless `create_graph` asks for it.
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -29,7 +30,8 @@ class _Tensors:
                 which = f"value at index {i}" if self.many else f"given {what}"
                 raise TypeError(
                     f"The {what} given to {where} must be either a Tensor or a tuple of Tensors but the {which} has "
-                    f"type {type(t)}.")
+                    f"type {type(t)}."
+                )
 
     def given(self, results: tuple[Any, ...]) -> Any:
         return results if self.many else results[0]
@@ -37,8 +39,9 @@ class _Tensors:
 
 def _fresh(tensors: tuple[Any, ...], create_graph: bool, need_graph: bool) -> tuple[Any, ...]:
     """Tensors to call the function with; with `create_graph` those that require grad stay part of the graph."""
-    return tuple(t.view_as(t) if create_graph and t.requires_grad else t.detach().requires_grad_(need_graph)
-                 for t in tensors)
+    return tuple(
+        t.view_as(t) if create_graph and t.requires_grad else t.detach().requires_grad_(need_graph) for t in tensors
+    )
 
 
 def _released(values: tuple[Any, ...], create_graph: bool) -> tuple[Any, ...]:
@@ -65,22 +68,23 @@ def _input_vector(v: Any, inputs: _Tensors, where: str, create_graph: bool) -> t
     if len(inputs.items) != 1 or inputs.items[0].numel() != 1:
         raise RuntimeError(
             "The vector v can only be None if the input to the user-provided function is a single Tensor with a single "
-            "element.")
+            "element."
+        )
     return None
 
 
 _STRICT = {
     "outputs": "Output {0} of the user-provided function does not require gradients. The outputs must be computed in a "
-               "differentiable manner from the input when running in strict mode.",
+    "differentiable manner from the input when running in strict mode.",
     "grad_inputs": "The gradient with respect to input {0} is independent of the inputs of the user-provided function. "
-                   "This is not allowed in strict mode.",
+    "This is not allowed in strict mode.",
     "jacobian": "While computing the hessian, found that the jacobian of the user-provided function with respect to "
-                "input {0} is independent of the input. This is not allowed in strict mode. You should ensure that "
-                "your function is twice differentiable and that the jacobian depends on the inputs (this would be "
-                "violated by a linear function for example).",
+    "input {0} is independent of the input. This is not allowed in strict mode. You should ensure that "
+    "your function is twice differentiable and that the jacobian depends on the inputs (this would be "
+    "violated by a linear function for example).",
     "hessian": "The hessian of the user-provided function with respect to input {0} is independent of the input. This "
-               "is not allowed in strict mode. You should ensure that your function is thrice differentiable and that "
-               "the hessian depends on the inputs.",
+    "is not allowed in strict mode. You should ensure that your function is thrice differentiable and that "
+    "the hessian depends on the inputs.",
 }
 
 
@@ -92,13 +96,21 @@ def _strictly(values: Any, kind: str, strict: bool) -> None:
         if t is None:
             raise RuntimeError(
                 f"The output of the user-provided function is independent of input {i}. This is not allowed in strict "
-                "mode.")
+                "mode."
+            )
         if not t.requires_grad:
             raise RuntimeError(_STRICT[kind].format(i))
 
 
-def _grad(outputs: tuple[Any, ...], inputs: tuple[Any, ...], vectors: tuple[Any, ...] | None = None, *,
-          create_graph: bool = False, retain_graph: bool | None = None, batched: bool = False) -> tuple[Any, ...]:
+def _grad(
+    outputs: tuple[Any, ...],
+    inputs: tuple[Any, ...],
+    vectors: tuple[Any, ...] | None = None,
+    *,
+    create_graph: bool = False,
+    retain_graph: bool | None = None,
+    batched: bool = False,
+) -> tuple[Any, ...]:
     """`autograd.grad` of the outputs that have a history; None for inputs that were not used."""
     from . import grad
 
@@ -107,25 +119,32 @@ def _grad(outputs: tuple[Any, ...], inputs: tuple[Any, ...], vectors: tuple[Any,
     if not pairs:
         return (None,) * len(inputs)
     found: tuple[Any, ...] = grad(
-        tuple(o for o, _ in pairs), inputs, tuple(v for _, v in pairs), allow_unused=True, create_graph=create_graph,
-        retain_graph=retain_graph, is_grads_batched=batched)
+        tuple(o for o, _ in pairs),
+        inputs,
+        tuple(v for _, v in pairs),
+        allow_unused=True,
+        create_graph=create_graph,
+        retain_graph=retain_graph,
+        is_grads_batched=batched,
+    )
     return found
 
 
 _UNUSED = {
     "back": "The output of the user-provided function is independent of input {0}. This is not allowed in strict mode.",
     "back_trick": "The gradient with respect to the input is independent of entry {0} in the grad_outputs when using "
-                  "the double backward trick to compute forward mode gradients. This is not allowed in strict mode.",
+    "the double backward trick to compute forward mode gradients. This is not allowed in strict mode.",
     "double_back": "The jacobian of the user-provided function is independent of input {0}. This is not allowed in "
-                   "strict mode.",
+    "strict mode.",
     "double_back_trick": "The hessian of the user-provided function is independent of entry {0} in the grad_jacobian. "
-                         "This is not allowed in strict mode as it prevents from using the double backward trick to "
-                         "replace forward mode AD.",
+    "This is not allowed in strict mode as it prevents from using the double backward trick to "
+    "replace forward mode AD.",
 }
 
 
-def _filled(grads: tuple[Any, ...], like: tuple[Any, ...], strict: bool, create_graph: bool,
-            stage: str) -> tuple[Any, ...]:
+def _filled(
+    grads: tuple[Any, ...], like: tuple[Any, ...], strict: bool, create_graph: bool, stage: str
+) -> tuple[Any, ...]:
     """Zeros where nothing was used, which strict mode refuses."""
     out = []
     for i, g in enumerate(grads):
@@ -137,13 +156,15 @@ def _filled(grads: tuple[Any, ...], like: tuple[Any, ...], strict: bool, create_
             what = "hessian" if "double" in stage else "jacobian"
             raise RuntimeError(
                 f"The {what} of the user-provided function is independent of input {i}. This is not allowed in strict "
-                "mode when create_graph=True.")
+                "mode when create_graph=True."
+            )
         out.append(g)
     return tuple(out)
 
 
-def vjp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False,
-        strict: bool = False) -> tuple[Any, Any]:
+def vjp(
+    func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False
+) -> tuple[Any, Any]:
     """`func(*inputs)`, and the product of the vector `v` with its Jacobian."""
     with torch.enable_grad():
         asked = _Tensors(inputs, "inputs", "vjp")
@@ -156,14 +177,16 @@ def vjp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool
         elif len(outputs.items) != 1 or outputs.items[0].numel() != 1:
             raise RuntimeError(
                 "The vector v can only be None if the user-provided function returns a single Tensor with a single "
-                "element.")
+                "element."
+            )
     with torch.set_grad_enabled(create_graph or torch.is_grad_enabled()):
         product = _filled(_grad(outputs.items, args, vs, create_graph=create_graph), args, strict, create_graph, "back")
     return outputs.given(_released(outputs.items, create_graph)), asked.given(_released(product, create_graph))
 
 
-def jvp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False,
-        strict: bool = False) -> tuple[Any, Any]:
+def jvp(
+    func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False
+) -> tuple[Any, Any]:
     """`func(*inputs)`, and the product of its Jacobian with the vector `v`. Backward is linear in the gradients it
     starts from, so its own derivative by them is the Jacobian."""
     with torch.enable_grad():
@@ -177,18 +200,26 @@ def jvp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool
         _strictly(back, "grad_inputs", strict)
     with torch.set_grad_enabled(create_graph or torch.is_grad_enabled()):
         product = _filled(
-            _grad(back, starts, vs, create_graph=create_graph), outputs.items, strict, create_graph, "back_trick")
+            _grad(back, starts, vs, create_graph=create_graph), outputs.items, strict, create_graph, "back_trick"
+        )
     return outputs.given(_released(outputs.items, create_graph)), outputs.given(_released(product, create_graph))
 
 
-def jacobian(func: Callable[..., Any], inputs: Any, create_graph: bool = False, strict: bool = False,
-             vectorize: bool = False, strategy: str = "reverse-mode") -> Any:
+def jacobian(
+    func: Callable[..., Any],
+    inputs: Any,
+    create_graph: bool = False,
+    strict: bool = False,
+    vectorize: bool = False,
+    strategy: str = "reverse-mode",
+) -> Any:
     """The derivatives of every element of the outputs by every element of the inputs. `vectorize` asks for all rows
     with one call of `grad`."""
     if strategy not in ("forward-mode", "reverse-mode"):
         raise AssertionError(
             'Expected strategy to be either "forward-mode" or "reverse-mode". Hint: If your function has more outputs '
-            'than inputs, "forward-mode" tends to be more performant. Otherwise, prefer to use "reverse-mode".')
+            'than inputs, "forward-mode" tends to be more performant. Otherwise, prefer to use "reverse-mode".'
+        )
     if strategy == "forward-mode":
         raise _no_forward_mode(create_graph, strict, vectorize)
     with torch.enable_grad():
@@ -200,7 +231,8 @@ def jacobian(func: Callable[..., Any], inputs: Any, create_graph: bool = False, 
             if strict:
                 raise RuntimeError(
                     "torch.autograd.functional.jacobian: `strict=True` and `vectorized=True` are not supported "
-                    "together. Please either set `strict=False` or `vectorize=False`.")
+                    "together. Please either set `strict=False` or `vectorize=False`."
+                )
             table = _all_rows(outputs.items, args, create_graph)
         else:
             table = tuple(_rows(i, o, args, create_graph, strict) for i, o in enumerate(outputs.items))
@@ -213,18 +245,22 @@ def _no_forward_mode(create_graph: bool, strict: bool, vectorize: bool) -> Excep
     if create_graph:
         return NotImplementedError(
             f'{where}: `create_graph=True` and `strategy="forward-mode"` are not supported together (yet). Please '
-            'either set `create_graph=False` or `strategy="reverse-mode"`.')
+            'either set `create_graph=False` or `strategy="reverse-mode"`.'
+        )
     if strict:
         return RuntimeError(
             f'{where}: `strict=True` and `strategy="forward-mode"` are not supported together (yet). Please either set '
-            '`strict=False` or `strategy="reverse-mode"`.')
+            '`strict=False` or `strategy="reverse-mode"`.'
+        )
     if not vectorize:
         return NotImplementedError(
             "Computing Jacobian using forward-AD or forward-over-reverse Hessian isonly implemented for "
-            "`vectorize=True`.")
+            "`vectorize=True`."
+        )
     return NotImplementedError(
         f'{where}: `strategy="forward-mode"` needs torch.autograd.forward_ad, which is not implemented; use '
-        '`strategy="reverse-mode"`.')
+        '`strategy="reverse-mode"`.'
+    )
 
 
 def _rows(i: int, out: Any, args: tuple[Any, ...], create_graph: bool, strict: bool) -> tuple[Any, ...]:
@@ -237,12 +273,14 @@ def _rows(i: int, out: Any, args: tuple[Any, ...], create_graph: bool, strict: b
                 if strict:
                     raise RuntimeError(
                         f"Output {i} of the user-provided function is independent of input {k}. This is not allowed in "
-                        "strict mode.")
+                        "strict mode."
+                    )
                 g = _lib.zeros_like(args[k])
             elif strict and create_graph and not g.requires_grad:
                 raise RuntimeError(
                     f"The jacobian of the user-provided function is independent of input {i}. This is not allowed in "
-                    "strict mode when create_graph=True.")
+                    "strict mode when create_graph=True."
+                )
             rows[k].append(g)
     return tuple(_lib.stack(row, dim=0).view(out.size() + x.size()) for row, x in zip(rows, args))
 
@@ -267,8 +305,14 @@ def _all_rows(outputs: tuple[Any, ...], args: tuple[Any, ...], create_graph: boo
     return tuple(zip(*columns))
 
 
-def hessian(func: Callable[..., Any], inputs: Any, create_graph: bool = False, strict: bool = False,
-            vectorize: bool = False, outer_jacobian_strategy: str = "reverse-mode") -> Any:
+def hessian(
+    func: Callable[..., Any],
+    inputs: Any,
+    create_graph: bool = False,
+    strict: bool = False,
+    vectorize: bool = False,
+    outer_jacobian_strategy: str = "reverse-mode",
+) -> Any:
     """The second derivatives of a function that returns one number."""
     asked = _Tensors(inputs, "inputs", "hessian")
     if outer_jacobian_strategy not in ("forward-mode", "reverse-mode"):
@@ -282,8 +326,14 @@ def hessian(func: Callable[..., Any], inputs: Any, create_graph: bool = False, s
         _strictly(found, "jacobian", strict)
         return found
 
-    table = jacobian(gradient, asked.items, create_graph=create_graph, strict=strict, vectorize=vectorize,
-                     strategy=outer_jacobian_strategy)
+    table = jacobian(
+        gradient,
+        asked.items,
+        create_graph=create_graph,
+        strict=strict,
+        vectorize=vectorize,
+        strategy=outer_jacobian_strategy,
+    )
     return asked.given(tuple(asked.given(row) for row in table))
 
 
@@ -298,8 +348,9 @@ def _single(value: Any, where: str, strict: bool) -> Any:
     return value
 
 
-def vhp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False,
-        strict: bool = False) -> tuple[Any, Any]:
+def vhp(
+    func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False
+) -> tuple[Any, Any]:
     """`func(*inputs)`, and the product of the vector `v` with its Hessian."""
     with torch.enable_grad():
         asked = _Tensors(inputs, "inputs", "vhp")
@@ -313,8 +364,9 @@ def vhp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool
     return _released((output,), create_graph)[0], asked.given(_released(product, create_graph))
 
 
-def hvp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False,
-        strict: bool = False) -> tuple[Any, Any]:
+def hvp(
+    func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False
+) -> tuple[Any, Any]:
     """`func(*inputs)`, and the product of its Hessian with the vector `v`; slower than `vhp`, and equal to it where the
     Hessian is symmetric."""
     with torch.enable_grad():
@@ -329,5 +381,6 @@ def hvp(func: Callable[..., Any], inputs: Any, v: Any = None, create_graph: bool
         _strictly(first, "hessian", strict)
     with torch.set_grad_enabled(create_graph or torch.is_grad_enabled()):
         product = _filled(
-            _grad(second, starts, vs, create_graph=create_graph), args, strict, create_graph, "double_back_trick")
+            _grad(second, starts, vs, create_graph=create_graph), args, strict, create_graph, "double_back_trick"
+        )
     return _released((output,), create_graph)[0], asked.given(_released(product, create_graph))

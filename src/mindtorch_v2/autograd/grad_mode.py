@@ -3,6 +3,7 @@
 Invariant: leaving a block restores what the mode was when it was entered, in the thread that entered it; everything
 else lives in `_dispatch.state`.
 """
+
 from __future__ import annotations
 
 import functools
@@ -22,7 +23,12 @@ from .._dispatch.state import (
 )
 
 __all__ = [
-    "enable_grad", "inference_mode", "is_grad_enabled", "is_inference_mode_enabled", "no_grad", "set_grad_enabled",
+    "enable_grad",
+    "inference_mode",
+    "is_grad_enabled",
+    "is_inference_mode_enabled",
+    "no_grad",
+    "set_grad_enabled",
 ]
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -51,7 +57,10 @@ def _decorate(make: Callable[[], Any], func: Any) -> Any:
         warnings.warn(
             "Decorating classes is deprecated and will be disabled in future versions. You should only decorate "
             "functions or methods. To preserve the current behavior of class decoration, you can directly decorate the "
-            "`__init__` method and nothing else.", FutureWarning, stacklevel=3)
+            "`__init__` method and nothing else.",
+            FutureWarning,
+            stacklevel=3,
+        )
         cls: Any = func
         cls.__init__ = _decorate(make, cls.__init__)
         return cls

@@ -3,6 +3,7 @@
 Invariant: complex tensors are pairs of reals here. For each real component of each output, the gradient that autograd
 gives, dL/dRe + i dL/dIm, is compared with differences in the real and imaginary direction of every input element.
 """
+
 from __future__ import annotations
 
 import warnings
@@ -21,15 +22,32 @@ class GradcheckError(RuntimeError):
     """Raised by `gradcheck` and `gradgradcheck`."""
 
 
-def gradcheck(func: Callable[..., Any], inputs: Any, *, eps: float = 1e-6, atol: float = 1e-5, rtol: float = 1e-3,
-              raise_exception: bool = True, nondet_tol: float = 0.0, check_undefined_grad: bool = True,
-              check_grad_dtypes: bool = False, check_batched_grad: bool = False,
-              check_batched_forward_grad: bool = False, check_forward_ad: bool = False, check_backward_ad: bool = True,
-              fast_mode: bool = False, masked: bool | None = None) -> bool:
+def gradcheck(
+    func: Callable[..., Any],
+    inputs: Any,
+    *,
+    eps: float = 1e-6,
+    atol: float = 1e-5,
+    rtol: float = 1e-3,
+    raise_exception: bool = True,
+    nondet_tol: float = 0.0,
+    check_undefined_grad: bool = True,
+    check_grad_dtypes: bool = False,
+    check_batched_grad: bool = False,
+    check_batched_forward_grad: bool = False,
+    check_forward_ad: bool = False,
+    check_backward_ad: bool = True,
+    fast_mode: bool = False,
+    masked: bool | None = None,
+) -> bool:
     """Whether the gradients of `func` at `inputs` agree with finite differences; with `fast_mode` only along a random
     direction of each input and output."""
-    _refuse(check_batched_grad=check_batched_grad, masked=bool(masked),
-            check_batched_forward_grad=check_batched_forward_grad, check_forward_ad=check_forward_ad)
+    _refuse(
+        check_batched_grad=check_batched_grad,
+        masked=bool(masked),
+        check_batched_forward_grad=check_batched_forward_grad,
+        check_forward_ad=check_forward_ad,
+    )
     if not check_backward_ad:
         raise AssertionError("Expected at least one of check_forward_ad or check_backward_ad to be True")
     try:
@@ -41,11 +59,25 @@ def gradcheck(func: Callable[..., Any], inputs: Any, *, eps: float = 1e-6, atol:
     return True
 
 
-def gradgradcheck(func: Callable[..., Any], inputs: Any, grad_outputs: Any = None, *, eps: float = 1e-6,
-                  atol: float = 1e-5, rtol: float = 1e-3, gen_non_contig_grad_outputs: bool = False,
-                  raise_exception: bool = True, nondet_tol: float = 0.0, check_undefined_grad: bool = True,
-                  check_grad_dtypes: bool = False, check_batched_grad: bool = False, check_fwd_over_rev: bool = False,
-                  check_rev_over_rev: bool = True, fast_mode: bool = False, masked: bool = False) -> bool:
+def gradgradcheck(
+    func: Callable[..., Any],
+    inputs: Any,
+    grad_outputs: Any = None,
+    *,
+    eps: float = 1e-6,
+    atol: float = 1e-5,
+    rtol: float = 1e-3,
+    gen_non_contig_grad_outputs: bool = False,
+    raise_exception: bool = True,
+    nondet_tol: float = 0.0,
+    check_undefined_grad: bool = True,
+    check_grad_dtypes: bool = False,
+    check_batched_grad: bool = False,
+    check_fwd_over_rev: bool = False,
+    check_rev_over_rev: bool = True,
+    fast_mode: bool = False,
+    masked: bool = False,
+) -> bool:
     """`gradcheck` of the function that maps inputs and output gradients to input gradients."""
     _refuse(check_batched_grad=check_batched_grad, masked=masked, check_forward_ad=check_fwd_over_rev)
     if not check_rev_over_rev:
@@ -61,21 +93,36 @@ def gradgradcheck(func: Callable[..., Any], inputs: Any, grad_outputs: Any = Non
     def first_gradients(*both: Any) -> Any:
         from . import grad
 
-        given = both[:len(both) - n]
-        found = grad(_differentiable(func(*given)), [given[i] for i in wanted], both[len(both) - n:], create_graph=True,
-                     allow_unused=True)
+        given = both[: len(both) - n]
+        found = grad(
+            _differentiable(func(*given)),
+            [given[i] for i in wanted],
+            both[len(both) - n :],
+            create_graph=True,
+            allow_unused=True,
+        )
         return tuple(g for g in found if g is not None)
 
-    return gradcheck(first_gradients, args + grads, eps=eps, atol=atol, rtol=rtol, raise_exception=raise_exception,
-                     nondet_tol=nondet_tol, check_undefined_grad=check_undefined_grad,
-                     check_grad_dtypes=check_grad_dtypes, fast_mode=fast_mode)
+    return gradcheck(
+        first_gradients,
+        args + grads,
+        eps=eps,
+        atol=atol,
+        rtol=rtol,
+        raise_exception=raise_exception,
+        nondet_tol=nondet_tol,
+        check_undefined_grad=check_undefined_grad,
+        check_grad_dtypes=check_grad_dtypes,
+        fast_mode=fast_mode,
+    )
 
 
 def _refuse(**options: bool) -> None:
     for name, value in options.items():
         if value:
             raise NotImplementedError(
-                f"gradcheck: {name}=True is not implemented; without it the Jacobian of backward is checked")
+                f"gradcheck: {name}=True is not implemented; without it the Jacobian of backward is checked"
+            )
 
 
 def _as_tuple(x: Any) -> tuple[Any, ...]:
@@ -102,8 +149,17 @@ def _random_like(o: Any, noncontiguous: bool) -> Any:
     return made.detach().requires_grad_()
 
 
-def _check(func: Callable[..., Any], args: tuple[Any, ...], eps: float, atol: float, rtol: float, nondet_tol: float,
-           check_undefined: bool, check_dtypes: bool, fast: bool) -> None:
+def _check(
+    func: Callable[..., Any],
+    args: tuple[Any, ...],
+    eps: float,
+    atol: float,
+    rtol: float,
+    nondet_tol: float,
+    check_undefined: bool,
+    check_dtypes: bool,
+    fast: bool,
+) -> None:
     _check_inputs(args)
     every = tuple(o for o in _as_tuple(func(*args)) if isinstance(o, TensorBase))
     outputs = tuple(o for o in every if o.requires_grad)
@@ -121,8 +177,15 @@ def _check(func: Callable[..., Any], args: tuple[Any, ...], eps: float, atol: fl
         _check_undefined(func, args)
 
 
-def _compare_jacobians(args: tuple[Any, ...], every: tuple[Any, ...], numerical: list[list[Any]], atol: float,
-                       rtol: float, nondet_tol: float, check_dtypes: bool) -> None:
+def _compare_jacobians(
+    args: tuple[Any, ...],
+    every: tuple[Any, ...],
+    numerical: list[list[Any]],
+    atol: float,
+    rtol: float,
+    nondet_tol: float,
+    check_dtypes: bool,
+) -> None:
     outputs = tuple(o for o in every if o.requires_grad)
     numerical = [j for o, j in zip(every, numerical) if o.requires_grad]
     for i, o in enumerate(outputs):
@@ -138,7 +201,8 @@ def _compare_runs(first: list[Any], second: list[Any], nondet_tol: float) -> Non
         raise GradcheckError(
             "Backward is not reentrant, i.e., running backward with same input and grad_output multiple times gives "
             "different values, although analytical gradient matches numerical gradient."
-            f"The tolerance for nondeterminism was {nondet_tol}.")
+            f"The tolerance for nondeterminism was {nondet_tol}."
+        )
 
 
 _FAST = (
@@ -152,8 +216,16 @@ _FAST_ONLY = (
 )
 
 
-def _compare_directions(func: Callable[..., Any], args: tuple[Any, ...], every: tuple[Any, ...], eps: float,
-                        atol: float, rtol: float, nondet_tol: float, check_dtypes: bool) -> None:
+def _compare_directions(
+    func: Callable[..., Any],
+    args: tuple[Any, ...],
+    every: tuple[Any, ...],
+    eps: float,
+    atol: float,
+    rtol: float,
+    nondet_tol: float,
+    check_dtypes: bool,
+) -> None:
     """Compare v J u for a random unit vector u for each input and v for each output."""
     generator = np.random.default_rng()
     inputs = [x for x in args if isinstance(x, TensorBase) and x.requires_grad]
@@ -171,7 +243,8 @@ def _compare_directions(func: Callable[..., Any], args: tuple[Any, ...], every: 
             if not abs(a - n) <= atol * float(u.sum() * v.sum()) + rtol * abs(n):
                 raise GradcheckError(
                     f"Jacobian mismatch for output {at} with respect to input {j},\nnumerical:{_shown(n)}\n"
-                    f"analytical:{_shown(a)}\n" + _in_full(func, args, every, k, j, eps, atol, rtol))
+                    f"analytical:{_shown(a)}\n" + _in_full(func, args, every, k, j, eps, atol, rtol)
+                )
         _compare_runs(analytical, _products(inputs, o, v, check_dtypes), nondet_tol)
 
 
@@ -182,8 +255,9 @@ def _unit(generator: Any, t: Any) -> Any:
     return v / length if length else v
 
 
-def _moved(func: Callable[..., Any], args: tuple[Any, ...], outputs: tuple[Any, ...], x: Any, u: Any,
-           eps: float) -> list[Any]:
+def _moved(
+    func: Callable[..., Any], args: tuple[Any, ...], outputs: tuple[Any, ...], x: Any, u: Any, eps: float
+) -> list[Any]:
     """How every output changes as an input moves along `u`."""
     memory = _memory(x)
     old = memory.copy()
@@ -216,14 +290,23 @@ def _shown(value: Any) -> Any:
     return torch.tensor(value.tolist() if hasattr(value, "tolist") else value, dtype=torch.float64)
 
 
-def _in_full(func: Callable[..., Any], args: tuple[Any, ...], every: tuple[Any, ...], k: int, j: int, eps: float,
-             atol: float, rtol: float) -> str:
+def _in_full(
+    func: Callable[..., Any],
+    args: tuple[Any, ...],
+    every: tuple[Any, ...],
+    k: int,
+    j: int,
+    eps: float,
+    atol: float,
+    rtol: float,
+) -> str:
     """The Jacobians behind a difference found in fast mode."""
     n = _numerical(func, args, every, eps)[k][j]
     a = _analytical(args, every[k], False)[j]
     text = (
         f"{_FAST}Numerical:\n {_shown(n)}\nAnalytical:\n{_shown(a)}\n\nThe max per-element difference (slow mode) is: "
-        f"{float(np.max(np.abs(n - a))) if n.size else 0.0}.\n")
+        f"{float(np.max(np.abs(n - a))) if n.size else 0.0}.\n"
+    )
     return text + _FAST_ONLY if np.allclose(a, n, rtol=rtol, atol=atol) else text
 
 
@@ -235,17 +318,19 @@ def _check_inputs(args: tuple[Any, ...]) -> None:
                 warnings.warn(
                     f"Input #{i} requires gradient and is not a double precision floating point or complex. This check "
                     "will likely fail if all the inputs are not of double precision floating point or complex. ",
-                    stacklevel=4)
+                    stacklevel=4,
+                )
             if any(st == 0 and sz > 1 for st, sz in zip(x._stride, x._shape)):
                 raise RuntimeError(
                     f"The {i}th input has a dimension with stride 0. gradcheck only supports inputs that are "
                     "non-overlapping to be able to compute the numerical gradients correctly. You should call "
-                    ".contiguous on the input before passing it to gradcheck.")
+                    ".contiguous on the input before passing it to gradcheck."
+                )
             found = True
     if not found:
         raise ValueError(
-            "gradcheck expects at least one input tensor to require gradient, but none of them have "
-            "requires_grad=True.")
+            "gradcheck expects at least one input tensor to require gradient, but none of them have requires_grad=True."
+        )
 
 
 def _reals(t: Any) -> Any:
@@ -266,12 +351,14 @@ def _values(func: Callable[..., Any], args: tuple[Any, ...], outputs: tuple[Any,
         if before.shape != after.shape or before.dtype != after.dtype:
             raise AssertionError(
                 "Expected `func` to return outputs with the same shape and dtype when inputs are perturbed by "
-                f"{eps}, but got: {before.shape}, {before.dtype} and {after.shape}, {after.dtype}.")
+                f"{eps}, but got: {before.shape}, {before.dtype} and {after.shape}, {after.dtype}."
+            )
     return [_reals(o) for o in got]
 
 
-def _numerical(func: Callable[..., Any], args: tuple[Any, ...], outputs: tuple[Any, ...],
-               eps: float) -> list[list[Any]]:
+def _numerical(
+    func: Callable[..., Any], args: tuple[Any, ...], outputs: tuple[Any, ...], eps: float
+) -> list[list[Any]]:
     """Jacobians by output, then input: rows are real components of the input, columns of the output."""
     tables: list[list[Any]] = [[] for _ in outputs]
     for x in args:
@@ -339,7 +426,8 @@ def _compare(a: Any, n: Any, output: int, given: int, is_complex: bool, rtol: fl
             prefix = f"While considering the {name} part of complex outputs only, " if name else ""
             raise GradcheckError(
                 f"{prefix}Jacobian mismatch for output {output} with respect to input {given},\n"
-                f"numerical:{_shown(theirs)}\nanalytical:{_shown(mine)}\n")
+                f"numerical:{_shown(theirs)}\nanalytical:{_shown(mine)}\n"
+            )
 
 
 def _check_multiplied(outputs: tuple[Any, ...], args: tuple[Any, ...]) -> None:
@@ -349,8 +437,9 @@ def _check_multiplied(outputs: tuple[Any, ...], args: tuple[Any, ...]) -> None:
     from . import grad
 
     wanted = [x for x in args if isinstance(x, TensorBase) and x.requires_grad]
-    for g, x in zip(grad(outputs, wanted, [torch.zeros_like(o) for o in outputs], retain_graph=True, allow_unused=True),
-                    wanted):
+    for g, x in zip(
+        grad(outputs, wanted, [torch.zeros_like(o) for o in outputs], retain_graph=True, allow_unused=True), wanted
+    ):
         if g is None:
             continue
         if np.any(_reals(g) != 0):
@@ -399,4 +488,5 @@ def _undefined_at(outputs: tuple[Any, ...], args: tuple[Any, ...], at: set[int])
     for g in found:
         if g is not None and np.any(_reals(g) != 0):
             raise GradcheckError(
-                f"Expected all input grads to be undefined or zero when all output grads are undefined or zero. {note}")
+                f"Expected all input grads to be undefined or zero when all output grads are undefined or zero. {note}"
+            )

@@ -3,6 +3,7 @@
 Invariant: everything here reads nodes that `_autograd.record` made; nothing makes new ones. Hooks for saved values
 apply to the thread that entered their block.
 """
+
 from __future__ import annotations
 
 import contextlib
@@ -18,8 +19,17 @@ from .._dispatch.keys import WRITES
 from .._dispatch.state import include, set_modes
 from .._tensor_base import TensorBase, bump, requires_grad
 
-__all__ = ["GradientEdge", "Node", "allow_mutation_on_saved_tensors", "disable_saved_tensors_hooks",
-           "get_gradient_edge", "increment_version", "register_multi_grad_hook", "save_on_cpu", "saved_tensors_hooks"]
+__all__ = [
+    "GradientEdge",
+    "Node",
+    "allow_mutation_on_saved_tensors",
+    "disable_saved_tensors_hooks",
+    "get_gradient_edge",
+    "increment_version",
+    "register_multi_grad_hook",
+    "save_on_cpu",
+    "saved_tensors_hooks",
+]
 
 
 class GradientEdge(NamedTuple):
@@ -70,8 +80,9 @@ class _Gathered:
         self.missing = sum(will_run(node) for node in nodes)
 
 
-def register_multi_grad_hook(tensors: Sequence[Any], fn: Callable[[Any], None], *,
-                             mode: str = "all") -> RemovableHandle:
+def register_multi_grad_hook(
+    tensors: Sequence[Any], fn: Callable[[Any], None], *, mode: str = "all"
+) -> RemovableHandle:
     """Call `fn` once per pass: with "all", with the list of gradients once every tensor that takes part in the pass has
     its own (None for the others); with "any", with the first gradient there is."""
     if mode not in ("all", "any"):
@@ -206,7 +217,8 @@ def allow_mutation_on_saved_tensors() -> Iterator[Any]:
         if found is None or current_copies() is None:
             raise AssertionError(
                 "Trying to backward outside of the 'allow_mutation_on_saved_tensors' contextin which the graph was "
-                "originally recorded.")
+                "originally recorded."
+            )
         return found
 
     if current_copies() is not None:

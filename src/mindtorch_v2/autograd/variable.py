@@ -2,6 +2,7 @@
 
 Invariant: nothing is ever an instance of this class; making one gives a tensor, and every tensor counts as one.
 """
+
 from __future__ import annotations
 
 from typing import Any

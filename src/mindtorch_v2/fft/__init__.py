@@ -2,6 +2,7 @@
 
 Invariant: transforms are computed by their rows.
 """
+
 from __future__ import annotations as _annotations  # noqa: F401 (not a public name)
 
 from typing import Any as _Any
@@ -12,8 +13,16 @@ __getattr__ = _late.namespace(__name__, "fft_")
 __dir__ = _late.listing(__name__, "fft_")
 
 
-def fftfreq(n: int, d: float = 1.0, *, out: _Any = None, dtype: _Any = None, layout: _Any = None, device: _Any = None,
-            requires_grad: bool = False) -> _Any:
+def fftfreq(
+    n: int,
+    d: float = 1.0,
+    *,
+    out: _Any = None,
+    dtype: _Any = None,
+    layout: _Any = None,
+    device: _Any = None,
+    requires_grad: bool = False,
+) -> _Any:
     """The frequencies of `fft` of n samples that are d apart."""
     from .. import arange, cat
 
@@ -23,14 +32,25 @@ def fftfreq(n: int, d: float = 1.0, *, out: _Any = None, dtype: _Any = None, lay
     return _given(cat((high, low)) * (1.0 / (n * d)), out, requires_grad)
 
 
-def rfftfreq(n: int, d: float = 1.0, *, out: _Any = None, dtype: _Any = None, layout: _Any = None, device: _Any = None,
-             requires_grad: bool = False) -> _Any:
+def rfftfreq(
+    n: int,
+    d: float = 1.0,
+    *,
+    out: _Any = None,
+    dtype: _Any = None,
+    layout: _Any = None,
+    device: _Any = None,
+    requires_grad: bool = False,
+) -> _Any:
     """The frequencies of `rfft` of n samples that are d apart."""
     from .. import arange
 
     dtype, device = (out.dtype, out.device) if out is not None else (dtype, device)
-    return _given(arange(n // 2 + 1, dtype=dtype or _default(), layout=layout, device=device) * (1.0 / (n * d)), out,
-                  requires_grad)
+    return _given(
+        arange(n // 2 + 1, dtype=dtype or _default(), layout=layout, device=device) * (1.0 / (n * d)),
+        out,
+        requires_grad,
+    )
 
 
 def _default() -> _Any:

@@ -2,6 +2,7 @@
 
 Invariant: a transformed function takes and returns what the function it was made from does.
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -24,5 +25,6 @@ def functionalize(func: Callable[..., Any], *, remove: str = "mutations") -> Cal
             "     remove='mutations': all inplace and out= operators will be removed from the program, and replaced "
             "with their out-of-place equivalents.\n"
             "     remove='mutations_and_views': In addition to the above, all aliasing operators {view} will be "
-            "replaced with their non-aliasing counterparts, {view}_copy.\n")
+            "replaced with their non-aliasing counterparts, {view}_copy.\n"
+        )
     return _functionalize()(func)

@@ -3,14 +3,32 @@
 Invariant: an element that is masked out counts as the value that changes nothing: the identity of the reduction. Where
 there is none (mean, variance) a row without elements gives nan. Everything is made of other operators.
 """
+
 from __future__ import annotations
 
 import math
 from typing import Any
 
 __all__ = [
-    "amax", "amin", "argmax", "argmin", "cumprod", "cumsum", "log_softmax", "logaddexp", "logsumexp", "mean", "median",
-    "norm", "normalize", "prod", "softmax", "softmin", "std", "sum", "var",
+    "amax",
+    "amin",
+    "argmax",
+    "argmin",
+    "cumprod",
+    "cumsum",
+    "log_softmax",
+    "logaddexp",
+    "logsumexp",
+    "mean",
+    "median",
+    "norm",
+    "normalize",
+    "prod",
+    "softmax",
+    "softmin",
+    "std",
+    "sum",
+    "var",
 ]
 
 _SHORT_INTEGERS = ("uint8", "bool", "int8", "int16", "int32")
@@ -50,8 +68,9 @@ def _input_mask(input: Any, *given: Any, mask: Any, **options: Any) -> Any:
     """The mask as bool, in the shape of the input; takes all that a masked function does."""
     if mask.shape != input.shape:
         if mask.dim() > input.dim():
-            raise IndexError("_input_mask expected broadcastable mask (got mask dimensionality higher than of the "
-                             "input)")
+            raise IndexError(
+                "_input_mask expected broadcastable mask (got mask dimensionality higher than of the input)"
+            )
         mask = mask.expand(input.shape)
     return mask.to(dtype=_torch().bool)
 
@@ -100,8 +119,9 @@ def _sum_dtype(input: Any, dtype: Any) -> Any:
 # -- reductions ---------------------------------------------------------------------------------------------------
 def sum(input: Any, dim: Any = None, *, keepdim: bool | None = False, dtype: Any = None, mask: Any = None) -> Any:
     """The sum of the elements whose mask is True."""
-    return _torch().sum(_masked("sum", input, mask), _dims(dim, input.dim()), bool(keepdim),
-                        dtype=_sum_dtype(input, dtype))
+    return _torch().sum(
+        _masked("sum", input, mask), _dims(dim, input.dim()), bool(keepdim), dtype=_sum_dtype(input, dtype)
+    )
 
 
 def prod(input: Any, dim: Any = None, *, keepdim: bool | None = False, dtype: Any = None, mask: Any = None) -> Any:
@@ -124,15 +144,17 @@ def amin(input: Any, dim: Any = None, *, keepdim: bool | None = False, dtype: An
     return _torch().amin(_masked("amin", input, mask), _dims(dim, input.dim()), bool(keepdim)).to(dtype=dtype)
 
 
-def argmax(input: Any, dim: int | None = None, *, keepdim: bool | None = False, dtype: Any = None,
-           mask: Any = None) -> Any:
+def argmax(
+    input: Any, dim: int | None = None, *, keepdim: bool | None = False, dtype: Any = None, mask: Any = None
+) -> Any:
     """Where the largest of the elements whose mask is True stands; in the dtype of the input, as PyTorch has it."""
     dtype = input.dtype if dtype is None else dtype
     return _torch().argmax(_masked("amax", input, mask), dim, bool(keepdim)).to(dtype=dtype)
 
 
-def argmin(input: Any, dim: int | None = None, *, keepdim: bool | None = False, dtype: Any = None,
-           mask: Any = None) -> Any:
+def argmin(
+    input: Any, dim: int | None = None, *, keepdim: bool | None = False, dtype: Any = None, mask: Any = None
+) -> Any:
     """Where the smallest of the elements whose mask is True stands; in the dtype of the input, as PyTorch has it."""
     dtype = input.dtype if dtype is None else dtype
     return _torch().argmin(_masked("amin", input, mask), dim, bool(keepdim)).to(dtype=dtype)
@@ -145,8 +167,15 @@ def logsumexp(input: Any, dim: Any = None, *, keepdim: bool = False, dtype: Any 
     return _torch().logsumexp(given, _dims(dim, input.dim()), keepdim=keepdim).to(dtype=dtype)
 
 
-def norm(input: Any, ord: float | None = 2.0, dim: Any = None, *, keepdim: bool | None = False, dtype: Any = None,
-         mask: Any = None) -> Any:
+def norm(
+    input: Any,
+    ord: float | None = 2.0,
+    dim: Any = None,
+    *,
+    keepdim: bool | None = False,
+    dtype: Any = None,
+    mask: Any = None,
+) -> Any:
     """The vector norm of the elements whose mask is True."""
     dtype = input.dtype if dtype is None else dtype
     given = _masked("norm", input, mask, ord)
@@ -167,8 +196,10 @@ def mean(input: Any, dim: Any = None, *, keepdim: bool | None = False, dtype: An
     source = "Input" if dtype is None else "Optional"
     dtype = input.dtype if dtype is None else dtype
     if not (dtype.is_floating_point or dtype.is_complex):
-        raise ValueError(f"mean(): Could not infer output dtype. {source} dtype must be either a floating point or "
-                         f"complex dtype. Got: {dtype}")
+        raise ValueError(
+            f"mean(): Could not infer output dtype. {source} dtype must be either a floating point or "
+            f"complex dtype. Got: {dtype}"
+        )
     count, total, _ = _counted(input, dim, bool(keepdim), dtype, mask)
     return total / count
 
@@ -185,8 +216,9 @@ def median(input: Any, dim: int = -1, *, keepdim: bool = False, dtype: Any = Non
     return found.to(dtype=dtype)
 
 
-def _variance(input: Any, dim: Any, unbiased: bool | None, correction: float | None, keepdim: bool | None, dtype: Any,
-              mask: Any) -> Any:
+def _variance(
+    input: Any, dim: Any, unbiased: bool | None, correction: float | None, keepdim: bool | None, dtype: Any, mask: Any
+) -> Any:
     torch = _torch()
     if unbiased is not None and correction is not None:
         raise AssertionError("Only one of unbiased and correction may be given")
@@ -204,14 +236,30 @@ def _variance(input: Any, dim: Any, unbiased: bool | None, correction: float | N
     return (squares / count).to(dtype=dtype)
 
 
-def var(input: Any, dim: Any = None, unbiased: bool | None = None, *, correction: float | None = None,
-        keepdim: bool | None = False, dtype: Any = None, mask: Any = None) -> Any:
+def var(
+    input: Any,
+    dim: Any = None,
+    unbiased: bool | None = None,
+    *,
+    correction: float | None = None,
+    keepdim: bool | None = False,
+    dtype: Any = None,
+    mask: Any = None,
+) -> Any:
     """The variance of the elements whose mask is True; nan where there are none."""
     return _variance(input, dim, unbiased, correction, keepdim, dtype, mask)
 
 
-def std(input: Any, dim: Any = None, unbiased: bool | None = None, *, correction: float | None = None,
-        keepdim: bool | None = False, dtype: Any = None, mask: Any = None) -> Any:
+def std(
+    input: Any,
+    dim: Any = None,
+    unbiased: bool | None = None,
+    *,
+    correction: float | None = None,
+    keepdim: bool | None = False,
+    dtype: Any = None,
+    mask: Any = None,
+) -> Any:
     """The standard deviation of the elements whose mask is True; nan where there are none."""
     return _variance(input, dim, unbiased, correction, keepdim, dtype, mask).sqrt()
 

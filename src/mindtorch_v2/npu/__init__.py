@@ -3,6 +3,7 @@
 Invariant: `is_available`, `device_count`, `is_initialized`, `current_device` and the memory statistics touch no device;
 everything else initialises the runtime when it needs it.
 """
+
 from __future__ import annotations
 
 from typing import Any

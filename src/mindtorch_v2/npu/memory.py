@@ -2,6 +2,7 @@
 
 Invariant: asking before the first use of a device touches none: statistics are empty then, and numbers are 0.
 """
+
 from __future__ import annotations
 
 from typing import Any
@@ -129,8 +130,10 @@ def caching_allocator_alloc(size: int, device: Any = None, stream: Any = None) -
         stream = _streams.current_stream(index)
     raw = stream.npu_stream if isinstance(stream, _streams.Stream) else stream
     if not isinstance(raw, int):
-        raise TypeError("Invalid type for stream argument, must be `torch.npu.Stream` or `int` representing a pointer "
-                        "to an existing stream")
+        raise TypeError(
+            "Invalid type for stream argument, must be `torch.npu.Stream` or `int` representing a pointer "
+            "to an existing stream"
+        )
     return int(_memory().caching_allocator_alloc(size, index, raw))
 
 

@@ -2,6 +2,7 @@
 
 Invariant: a generator's state is on the host, so seeding touches no device; seeds given before the first use hold.
 """
+
 from __future__ import annotations
 
 from collections.abc import Iterable

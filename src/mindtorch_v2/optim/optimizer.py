@@ -155,9 +155,7 @@ class Optimizer:
                 raise ValueError("can't optimize a non-leaf Tensor")
         for name, default in self.defaults.items():
             if default is required and name not in param_group:
-                raise ValueError(
-                    f"parameter group didn't specify a value of required optimization parameter {name}"
-                )
+                raise ValueError(f"parameter group didn't specify a value of required optimization parameter {name}")
             param_group.setdefault(name, default)
         own = set(params)
         if len(params) != len(own):
@@ -216,8 +214,10 @@ class Optimizer:
             for param in group["params"]:
                 numbers.setdefault(id(param), len(numbers))
         groups = [
-            {**{key: value for key, value in group.items() if key != "params"},
-             "params": [numbers[id(param)] for param in group["params"]]}
+            {
+                **{key: value for key, value in group.items() if key != "params"},
+                "params": [numbers[id(param)] for param in group["params"]],
+            }
             for group in self.param_groups
         ]
         state = {numbers[id(key)] if isinstance(key, Tensor) else key: value for key, value in self.state.items()}

@@ -2,6 +2,7 @@
 
 Invariant: every window is made of other operators, in PyTorch's order of operations.
 """
+
 from __future__ import annotations
 
 import math
@@ -9,8 +10,17 @@ from collections.abc import Iterable
 from typing import Any
 
 __all__ = [
-    "bartlett", "blackman", "cosine", "exponential", "gaussian", "general_cosine", "general_hamming", "hamming", "hann",
-    "kaiser", "nuttall",
+    "bartlett",
+    "blackman",
+    "cosine",
+    "exponential",
+    "gaussian",
+    "general_cosine",
+    "general_hamming",
+    "hamming",
+    "hann",
+    "kaiser",
+    "nuttall",
 ]
 
 
@@ -41,8 +51,17 @@ class _Maker:
         return self.done(self.torch.empty((0,), dtype=self.dtype, device=self.device))
 
 
-def exponential(M: int, *, center: float | None = None, tau: float = 1.0, sym: bool = True, dtype: Any = None,
-                layout: Any = None, device: Any = None, requires_grad: bool = False) -> Any:
+def exponential(
+    M: int,
+    *,
+    center: float | None = None,
+    tau: float = 1.0,
+    sym: bool = True,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Any:
     """exp(-|n - center| / tau)"""
     make = _Maker("exponential", M, dtype, layout, device, requires_grad)
     if tau <= 0:
@@ -56,8 +75,9 @@ def exponential(M: int, *, center: float | None = None, tau: float = 1.0, sym: b
     return make.done((-k.abs()).exp())
 
 
-def cosine(M: int, *, sym: bool = True, dtype: Any = None, layout: Any = None, device: Any = None,
-           requires_grad: bool = False) -> Any:
+def cosine(
+    M: int, *, sym: bool = True, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False
+) -> Any:
     """Half a sine."""
     make = _Maker("cosine", M, dtype, layout, device, requires_grad)
     if M == 0:
@@ -66,8 +86,16 @@ def cosine(M: int, *, sym: bool = True, dtype: Any = None, layout: Any = None, d
     return make.done(make.line(0.5 * constant, (0.5 + (M - 1)) * constant).sin())
 
 
-def gaussian(M: int, *, std: float = 1.0, sym: bool = True, dtype: Any = None, layout: Any = None, device: Any = None,
-             requires_grad: bool = False) -> Any:
+def gaussian(
+    M: int,
+    *,
+    std: float = 1.0,
+    sym: bool = True,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Any:
     """The density of a normal distribution."""
     make = _Maker("gaussian", M, dtype, layout, device, requires_grad)
     if std <= 0:
@@ -77,11 +105,19 @@ def gaussian(M: int, *, std: float = 1.0, sym: bool = True, dtype: Any = None, l
     start = -(M if not sym and M > 1 else M - 1) / 2.0
     constant = 1 / (std * math.sqrt(2))
     k = make.line(start * constant, (start + (M - 1)) * constant)
-    return make.done((-k ** 2).exp())
+    return make.done((-(k**2)).exp())
 
 
-def kaiser(M: int, *, beta: float = 12.0, sym: bool = True, dtype: Any = None, layout: Any = None, device: Any = None,
-           requires_grad: bool = False) -> Any:
+def kaiser(
+    M: int,
+    *,
+    beta: float = 12.0,
+    sym: bool = True,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Any:
     """A ratio of Bessel functions."""
     make = _Maker("kaiser", M, dtype, layout, device, requires_grad)
     if beta < 0:
@@ -95,11 +131,19 @@ def kaiser(M: int, *, beta: float = 12.0, sym: bool = True, dtype: Any = None, l
     constant = 2.0 * beta / (M if not sym else M - 1)
     end = torch.minimum(top, -top + (M - 1) * constant)
     k = make.line(-beta, end.item())
-    return make.done(torch.i0((top * top - k ** 2).sqrt()) / torch.i0(top))
+    return make.done(torch.i0((top * top - k**2).sqrt()) / torch.i0(top))
 
 
-def general_cosine(M: int, *, a: Iterable[float], sym: bool = True, dtype: Any = None, layout: Any = None,
-                   device: Any = None, requires_grad: bool = False) -> Any:
+def general_cosine(
+    M: int,
+    *,
+    a: Iterable[float],
+    sym: bool = True,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Any:
     """A sum of cosines with the weights `a`."""
     make = _Maker("general_cosine", M, dtype, layout, device, requires_grad)
     if M == 0:
@@ -118,43 +162,66 @@ def general_cosine(M: int, *, a: Iterable[float], sym: bool = True, dtype: Any =
     return make.done((weights.unsqueeze(-1) * (i.unsqueeze(-1) * k).cos()).sum(0))
 
 
-def general_hamming(M: int, *, alpha: float = 0.54, sym: bool = True, dtype: Any = None, layout: Any = None,
-                    device: Any = None, requires_grad: bool = False) -> Any:
+def general_hamming(
+    M: int,
+    *,
+    alpha: float = 0.54,
+    sym: bool = True,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+) -> Any:
     """alpha - (1 - alpha) cos"""
-    return general_cosine(M, a=[alpha, 1.0 - alpha], sym=sym, dtype=dtype, layout=layout, device=device,
-                          requires_grad=requires_grad)
+    return general_cosine(
+        M, a=[alpha, 1.0 - alpha], sym=sym, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad
+    )
 
 
-def hamming(M: int, *, sym: bool = True, dtype: Any = None, layout: Any = None, device: Any = None,
-            requires_grad: bool = False) -> Any:
+def hamming(
+    M: int, *, sym: bool = True, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False
+) -> Any:
     """`general_hamming` with alpha 0.54."""
     return general_hamming(M, sym=sym, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad)
 
 
-def hann(M: int, *, sym: bool = True, dtype: Any = None, layout: Any = None, device: Any = None,
-         requires_grad: bool = False) -> Any:
+def hann(
+    M: int, *, sym: bool = True, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False
+) -> Any:
     """`general_hamming` with alpha 0.5."""
-    return general_hamming(M, alpha=0.5, sym=sym, dtype=dtype, layout=layout, device=device,
-                           requires_grad=requires_grad)
+    return general_hamming(
+        M, alpha=0.5, sym=sym, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad
+    )
 
 
-def blackman(M: int, *, sym: bool = True, dtype: Any = None, layout: Any = None, device: Any = None,
-             requires_grad: bool = False) -> Any:
+def blackman(
+    M: int, *, sym: bool = True, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False
+) -> Any:
     """Three cosines."""
     _Maker("blackman", M, dtype, layout, device, requires_grad)
-    return general_cosine(M, a=[0.42, 0.5, 0.08], sym=sym, dtype=dtype, layout=layout, device=device,
-                          requires_grad=requires_grad)
+    return general_cosine(
+        M, a=[0.42, 0.5, 0.08], sym=sym, dtype=dtype, layout=layout, device=device, requires_grad=requires_grad
+    )
 
 
-def nuttall(M: int, *, sym: bool = True, dtype: Any = None, layout: Any = None, device: Any = None,
-            requires_grad: bool = False) -> Any:
+def nuttall(
+    M: int, *, sym: bool = True, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False
+) -> Any:
     """Four cosines."""
-    return general_cosine(M, a=[0.3635819, 0.4891775, 0.1365995, 0.0106411], sym=sym, dtype=dtype, layout=layout,
-                          device=device, requires_grad=requires_grad)
+    return general_cosine(
+        M,
+        a=[0.3635819, 0.4891775, 0.1365995, 0.0106411],
+        sym=sym,
+        dtype=dtype,
+        layout=layout,
+        device=device,
+        requires_grad=requires_grad,
+    )
 
 
-def bartlett(M: int, *, sym: bool = True, dtype: Any = None, layout: Any = None, device: Any = None,
-             requires_grad: bool = False) -> Any:
+def bartlett(
+    M: int, *, sym: bool = True, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False
+) -> Any:
     """A triangle."""
     make = _Maker("bartlett", M, dtype, layout, device, requires_grad)
     if M == 0:

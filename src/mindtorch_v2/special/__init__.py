@@ -2,6 +2,7 @@
 
 Invariant: nothing is computed here.
 """
+
 from __future__ import annotations as _annotations  # noqa: F401 (not a public name)
 
 from typing import Any as _Any
@@ -9,10 +10,27 @@ from typing import Any as _Any
 from .._api import lazy_tables as _late
 
 _SAME = {
-    "digamma": "digamma", "erf": "erf", "erfc": "erfc", "erfinv": "erfinv", "exp2": "exp2", "expit": "sigmoid",
-    "expm1": "expm1", "gammainc": "igamma", "gammaincc": "igammac", "gammaln": "lgamma", "i0": "i0", "log1p": "log1p",
-    "log_softmax": "log_softmax", "logit": "logit", "logsumexp": "logsumexp", "multigammaln": "mvlgamma",
-    "polygamma": "polygamma", "psi": "digamma", "round": "round", "sinc": "sinc", "softmax": "softmax",
+    "digamma": "digamma",
+    "erf": "erf",
+    "erfc": "erfc",
+    "erfinv": "erfinv",
+    "exp2": "exp2",
+    "expit": "sigmoid",
+    "expm1": "expm1",
+    "gammainc": "igamma",
+    "gammaincc": "igammac",
+    "gammaln": "lgamma",
+    "i0": "i0",
+    "log1p": "log1p",
+    "log_softmax": "log_softmax",
+    "logit": "logit",
+    "logsumexp": "logsumexp",
+    "multigammaln": "mvlgamma",
+    "polygamma": "polygamma",
+    "psi": "digamma",
+    "round": "round",
+    "sinc": "sinc",
+    "softmax": "softmax",
     "xlogy": "xlogy",
 }
 _row = _late.namespace(__name__, "special_")

@@ -2,6 +2,7 @@
 
 Invariant: submodules are imported when first asked for.
 """
+
 from __future__ import annotations
 
 from importlib import import_module

@@ -1,4 +1,5 @@
 """`torch.utils._mode_utils`: switching handlers off."""
+
 from __future__ import annotations
 
 from collections.abc import Iterator

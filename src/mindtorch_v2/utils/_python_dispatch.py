@@ -2,6 +2,7 @@
 
 Invariant: a thin face of `_torch_dispatch`, which implements modes and handlers.
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
@@ -12,8 +13,13 @@ from .._dispatch.op import Op
 from .._tensor_base import TensorBase
 from .._torch_dispatch import TorchDispatchMode, mode_stack, takes_over, without_modes
 
-__all__ = ["BaseTorchDispatchMode", "TorchDispatchMode", "is_traceable_wrapper_subclass", "return_and_correct_aliasing",
-           "transform_subclass"]
+__all__ = [
+    "BaseTorchDispatchMode",
+    "TorchDispatchMode",
+    "is_traceable_wrapper_subclass",
+    "return_and_correct_aliasing",
+    "transform_subclass",
+]
 
 
 class BaseTorchDispatchMode(TorchDispatchMode):
@@ -58,12 +64,17 @@ def _pop_mode_temporarily(k: Any = None) -> Iterator[TorchDispatchMode]:
 def is_traceable_wrapper_subclass(t: object) -> bool:
     """Whether `t` wraps other tensors and says how it comes apart and together again."""
     cls = t if isinstance(t, type) else type(t)
-    return (issubclass(cls, TensorBase) and takes_over(cls) and hasattr(cls, "__tensor_flatten__")
-            and hasattr(cls, "__tensor_unflatten__"))
+    return (
+        issubclass(cls, TensorBase)
+        and takes_over(cls)
+        and hasattr(cls, "__tensor_flatten__")
+        and hasattr(cls, "__tensor_unflatten__")
+    )
 
 
-def transform_subclass(t: Any, callback: Callable[[str, Any], Any], outer_size: Any = None,
-                       outer_stride: Any = None) -> Any:
+def transform_subclass(
+    t: Any, callback: Callable[[str, Any], Any], outer_size: Any = None, outer_stride: Any = None
+) -> Any:
     """The same kind of wrapper around `callback(name, inner)` of each inner tensor."""
     outer_size = t.size() if outer_size is None else outer_size
     outer_stride = t.stride() if outer_stride is None else outer_stride
@@ -71,9 +82,11 @@ def transform_subclass(t: Any, callback: Callable[[str, Any], Any], outer_size: 
     inner = {name: callback(name, getattr(t, name)) for name in names}
     made = type(t).__tensor_unflatten__(inner, context, outer_size, outer_stride)
     if tuple(made.shape) != tuple(outer_size) or tuple(made.stride()) != tuple(outer_stride):
-        raise AssertionError(f"expected return value from {type(t)}__tensor_unflatten__() to have shape equal to "
-                             f"{outer_size} and stride {outer_stride}, but got: {tuple(made.shape)} and "
-                             f"{made.stride()}")
+        raise AssertionError(
+            f"expected return value from {type(t)}__tensor_unflatten__() to have shape equal to "
+            f"{outer_size} and stride {outer_stride}, but got: {tuple(made.shape)} and "
+            f"{made.stride()}"
+        )
     return made
 
 

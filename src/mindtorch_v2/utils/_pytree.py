@@ -2,6 +2,7 @@
 
 Invariant: `tree_unflatten(*tree_flatten(tree))` equals `tree`; what no node type is registered for is a leaf.
 """
+
 from __future__ import annotations
 
 from collections import OrderedDict, defaultdict, deque
@@ -9,9 +10,23 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 __all__ = [
-    "LeafSpec", "PyTree", "TreeSpec", "register_pytree_node", "tree_all", "tree_all_only", "tree_any", "tree_any_only",
-    "tree_flatten", "tree_iter", "tree_leaves", "tree_map", "tree_map_", "tree_map_only", "tree_map_only_",
-    "tree_structure", "tree_unflatten",
+    "LeafSpec",
+    "PyTree",
+    "TreeSpec",
+    "register_pytree_node",
+    "tree_all",
+    "tree_all_only",
+    "tree_any",
+    "tree_any_only",
+    "tree_flatten",
+    "tree_iter",
+    "tree_leaves",
+    "tree_map",
+    "tree_map_",
+    "tree_map_only",
+    "tree_map_only_",
+    "tree_structure",
+    "tree_unflatten",
 ]
 
 PyTree = Any
@@ -65,14 +80,21 @@ class TreeSpec:
             raise ValueError(f"Type mismatch; expected {self.type!r}, but got {kind!r}.")
         children, context = SUPPORTED_NODES[kind].flatten_fn(tree)
         if len(children) != self.num_children or (self.type is not deque and context != self.context):
-            raise ValueError(f"Node mismatch; expected {self.num_children} children with context {self.context!r}, but "
-                             f"got {len(children)} with context {context!r}.")
+            raise ValueError(
+                f"Node mismatch; expected {self.num_children} children with context {self.context!r}, but "
+                f"got {len(children)} with context {context!r}."
+            )
         for child, spec in zip(children, self.children_specs):
             spec._flatten_up_to(child, out)
 
     def __eq__(self, other: object) -> bool:
-        return (type(other) is type(self) and isinstance(other, TreeSpec) and other.type is self.type
-                and other.context == self.context and other.children_specs == self.children_specs)
+        return (
+            type(other) is type(self)
+            and isinstance(other, TreeSpec)
+            and other.type is self.type
+            and other.context == self.context
+            and other.children_specs == self.children_specs
+        )
 
     def __hash__(self) -> int:
         return hash((self.type, self.num_leaves, self.num_nodes))
@@ -106,12 +128,23 @@ def treespec_leaf() -> LeafSpec:
 
 
 # -- node types ---------------------------------------------------------------------------------------------------
-def register_pytree_node(cls: Any, flatten_fn: Callable[[Any], Any], unflatten_fn: Callable[..., Any], *,
-                         serialized_type_name: str | None = None, to_dumpable_context: Any = None,
-                         from_dumpable_context: Any = None, flatten_with_keys_fn: Any = None) -> None:
+def register_pytree_node(
+    cls: Any,
+    flatten_fn: Callable[[Any], Any],
+    unflatten_fn: Callable[..., Any],
+    *,
+    serialized_type_name: str | None = None,
+    to_dumpable_context: Any = None,
+    from_dumpable_context: Any = None,
+    flatten_with_keys_fn: Any = None,
+) -> None:
     """Make instances of `cls` nodes. What is for serialised or keyed trees is refused: there are none here."""
-    for name, value in (("to_dumpable_context", to_dumpable_context), ("from_dumpable_context", from_dumpable_context),
-                        ("flatten_with_keys_fn", flatten_with_keys_fn), ("serialized_type_name", serialized_type_name)):
+    for name, value in (
+        ("to_dumpable_context", to_dumpable_context),
+        ("from_dumpable_context", from_dumpable_context),
+        ("flatten_with_keys_fn", flatten_with_keys_fn),
+        ("serialized_type_name", serialized_type_name),
+    ):
         if value is not None:
             raise NotImplementedError(f"register_pytree_node(): argument '{name}' is not supported, got {value}")
     if cls in SUPPORTED_NODES:
@@ -138,16 +171,24 @@ def _values(d: Any) -> tuple[list[Any], list[Any]]:
     return list(d.values()), list(d.keys())
 
 
-SUPPORTED_NODES.update({kind: NodeDef(kind, flat, back) for kind, flat, back in (
-    (list, lambda d: (list(d), None), lambda values, _: list(values)),
-    (tuple, lambda d: (list(d), None), lambda values, _: tuple(values)),
-    (dict, _values, lambda values, keys: dict(zip(keys, values))),
-    (OrderedDict, _values, lambda values, keys: OrderedDict(zip(keys, values))),
-    (defaultdict, lambda d: (list(d.values()), [d.default_factory, list(d)]),
-     lambda values, context: defaultdict(context[0], zip(context[1], values))),
-    (deque, lambda d: (list(d), d.maxlen), lambda values, maxlen: deque(values, maxlen=maxlen)),
-    (_NamedTuples, lambda d: (list(d), type(d)), lambda values, cls: cls(*values)),
-)})
+SUPPORTED_NODES.update(
+    {
+        kind: NodeDef(kind, flat, back)
+        for kind, flat, back in (
+            (list, lambda d: (list(d), None), lambda values, _: list(values)),
+            (tuple, lambda d: (list(d), None), lambda values, _: tuple(values)),
+            (dict, _values, lambda values, keys: dict(zip(keys, values))),
+            (OrderedDict, _values, lambda values, keys: OrderedDict(zip(keys, values))),
+            (
+                defaultdict,
+                lambda d: (list(d.values()), [d.default_factory, list(d)]),
+                lambda values, context: defaultdict(context[0], zip(context[1], values)),
+            ),
+            (deque, lambda d: (list(d), d.maxlen), lambda values, maxlen: deque(values, maxlen=maxlen)),
+            (_NamedTuples, lambda d: (list(d), type(d)), lambda values, cls: cls(*values)),
+        )
+    }
+)
 
 
 # -- trees --------------------------------------------------------------------------------------------------------
@@ -174,8 +215,10 @@ def tree_unflatten(leaves: Iterable[Any], treespec: TreeSpec) -> PyTree:
     """The tree with this nesting and these leaves."""
     values = list(leaves)
     if len(values) != treespec.num_leaves:
-        raise ValueError(f"tree_unflatten(leaves, treespec): `leaves` has length {len(values)} but the spec refers to "
-                         f"a pytree that holds {treespec.num_leaves} items ({treespec}).")
+        raise ValueError(
+            f"tree_unflatten(leaves, treespec): `leaves` has length {len(values)} but the spec refers to "
+            f"a pytree that holds {treespec.num_leaves} items ({treespec})."
+        )
     return _unflatten(iter(values), treespec)
 
 
@@ -231,13 +274,15 @@ def map_only(type_or_types_or_pred: Any, /) -> Callable[[Callable[[Any], Any]], 
     return wrapper
 
 
-def tree_map_only(type_or_types_or_pred: Any, /, func: Callable[[Any], Any], tree: PyTree,
-                  is_leaf: Leaf = None) -> PyTree:
+def tree_map_only(
+    type_or_types_or_pred: Any, /, func: Callable[[Any], Any], tree: PyTree, is_leaf: Leaf = None
+) -> PyTree:
     return tree_map(map_only(type_or_types_or_pred)(func), tree, is_leaf=is_leaf)
 
 
-def tree_map_only_(type_or_types_or_pred: Any, /, func: Callable[[Any], Any], tree: PyTree,
-                   is_leaf: Leaf = None) -> PyTree:
+def tree_map_only_(
+    type_or_types_or_pred: Any, /, func: Callable[[Any], Any], tree: PyTree, is_leaf: Leaf = None
+) -> PyTree:
     return tree_map_(map_only(type_or_types_or_pred)(func), tree, is_leaf=is_leaf)
 
 

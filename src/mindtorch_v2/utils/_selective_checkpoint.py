@@ -3,6 +3,7 @@
 Invariant: the modes made here count the calls of each operator; the n-th call of an operator while a checkpoint is run
 again stands for its n-th call in the forward pass.
 """
+
 from __future__ import annotations
 
 import enum
@@ -118,19 +119,22 @@ class _Repeating(_Counter):
         entry = calls.get(n)
         if entry is None:
             raise RuntimeError(
-                f"{func} invocation index {n} encountered during backward but not found in storage. {_MISMATCH}")
+                f"{func} invocation index {n} encountered during backward but not found in storage. {_MISMATCH}"
+            )
         if entry is _CONSUMED:
             raise RuntimeError(
                 "Trying to backward an extra time. You are only allowed to backward once on any region computed under "
-                "selective activation checkpoint.")
+                "selective activation checkpoint."
+            )
         if entry is _RECOMPUTE:
             return func(*args, **kwargs)
         calls[n] = _CONSUMED
         return tree_map(lambda kept: kept.get(self.allow_mutation), entry)
 
 
-def create_selective_checkpoint_contexts(policy_fn_or_list: Any,
-                                         allow_cache_entry_mutation: bool = False) -> tuple[Any, Any]:
+def create_selective_checkpoint_contexts(
+    policy_fn_or_list: Any, allow_cache_entry_mutation: bool = False
+) -> tuple[Any, Any]:
     """Contexts for `checkpoint(context_fn=)`: operators in the list, or for which `policy(ctx, op, *args, **kwargs)`
     says so, are not computed again."""
     policy: Any = policy_fn_or_list
@@ -138,11 +142,16 @@ def create_selective_checkpoint_contexts(policy_fn_or_list: Any,
         for op in policy_fn_or_list:
             if not isinstance(op, OpOverload):
                 hint = (
-                    "Please update the OpOverloadPacket to a specific OpOverload.For example, if you have "
-                    "`torch.ops.aten.mm`, change it to `torch.ops.aten.mm.default`."
-                ) if isinstance(op, OpOverloadPacket) else ""
+                    (
+                        "Please update the OpOverloadPacket to a specific OpOverload.For example, if you have "
+                        "`torch.ops.aten.mm`, change it to `torch.ops.aten.mm.default`."
+                    )
+                    if isinstance(op, OpOverloadPacket)
+                    else ""
+                )
                 raise ValueError(
-                    f"Expected op in `op_list` to be an OpOverload but got: {op} of type {type(op)}. {hint}")
+                    f"Expected op in `op_list` to be an OpOverload but got: {op} of type {type(op)}. {hint}"
+                )
 
         def policy(ctx: Any, op: Any, *args: Any, **kwargs: Any) -> CheckpointPolicy:
             return CheckpointPolicy.MUST_SAVE if op in policy_fn_or_list else CheckpointPolicy.PREFER_RECOMPUTE
@@ -178,7 +187,9 @@ class OperatorLog(TorchDispatchMode):
         out = func(*args, **kwargs)
         made = ", ".join(
             f"{self._name(t)}: {str(t.dtype).split('.')[-1]}[{', '.join(map(str, t.shape))}]"
-            for t in tree_leaves(out) if isinstance(t, TensorBase))
+            for t in tree_leaves(out)
+            if isinstance(t, TensorBase)
+        )
         self.lines.append(f"{made} = torch._ops.{func}({', '.join(given)})")
         self.stacks.append([f"{f.filename}:{f.lineno}:{f.name}" for f in reversed(traceback.extract_stack()[:-1])])
         return out
@@ -188,7 +199,8 @@ class OperatorLog(TorchDispatchMode):
         n = len(self.lines)
         return "".join(
             f"{line}   ({i + 1} of {n} in {label})\n\n" + "\n".join(stack) + "\n\n\n"
-            for i, (line, stack) in enumerate(zip(self.lines, self.stacks)))
+            for i, (line, stack) in enumerate(zip(self.lines, self.stacks))
+        )
 
 
 _RULE = "+" + "-" * 78 + "+"
@@ -241,5 +253,9 @@ class DebugLogs:
         return self.forward, self.again
 
     def report(self) -> str:
-        return _REPORT.format(self.forward.traces("original"), self.again.traces("recompute"),
-                              "\n".join(self.forward.lines), "\n".join(self.again.lines))
+        return _REPORT.format(
+            self.forward.traces("original"),
+            self.again.traces("recompute"),
+            "\n".join(self.forward.lines),
+            "\n".join(self.again.lines),
+        )

@@ -4,6 +4,7 @@ Invariant: without `use_reentrant` a frame holds the inputs of one call and an e
 saved; the first place that is asked for in a pass fills all of them by running the call again. With it the call is one
 node of the graph, whose backward runs the call and a pass of its own.
 """
+
 from __future__ import annotations
 
 import contextlib
@@ -22,9 +23,18 @@ from ..autograd.function import Function
 from ..autograd.graph import saved_tensors_hooks
 
 __all__ = [
-    "CheckpointError", "CheckpointFunction", "DefaultDeviceType", "check_backward_validity", "checkpoint",
-    "checkpoint_sequential", "detach_variable", "get_device_states", "noop_context_fn", "set_checkpoint_debug_enabled",
-    "set_checkpoint_early_stop", "set_device_states",
+    "CheckpointError",
+    "CheckpointFunction",
+    "DefaultDeviceType",
+    "check_backward_validity",
+    "checkpoint",
+    "checkpoint_sequential",
+    "detach_variable",
+    "get_device_states",
+    "noop_context_fn",
+    "set_checkpoint_debug_enabled",
+    "set_checkpoint_early_stop",
+    "set_device_states",
 ]
 
 _lib: Any = torch
@@ -86,7 +96,8 @@ def _device_type(args: Any) -> str:
             "Consequently, if any checkpointed functions involve randomness, this may result in incorrect gradients. "
             "(Note that if CUDA devices are among the devices detected, it will be prioritized; otherwise, the first "
             f"device encountered will be selected.)\nDevice types: {sorted(set(found))} first device type: {found[0]}",
-            stacklevel=3)
+            stacklevel=3,
+        )
     return found[0] if found else DefaultDeviceType.get_device_type()
 
 
@@ -139,8 +150,7 @@ class _RandomState:
 def detach_variable(inputs: Any) -> tuple[Any, ...]:
     """The tensors of a tuple cut from the graph, each requiring grad if it did; other values as they are."""
     if not isinstance(inputs, tuple):
-        raise RuntimeError(
-            f"Only tuple of tensors is supported. Got Unsupported input type: {type(inputs).__name__}")
+        raise RuntimeError(f"Only tuple of tensors is supported. Got Unsupported input type: {type(inputs).__name__}")
     out: list[Any] = []
     for x in inputs:
         if isinstance(x, TensorBase):
@@ -177,7 +187,8 @@ class CheckpointFunction(Function):
             raise RuntimeError(
                 "When use_reentrant=True, torch.utils.checkpoint is incompatible with .grad() or passing an `inputs` "
                 "parameter to .backward(). To resolve this error, you can either set use_reentrant=False, or call "
-                ".backward() without passing the `inputs` argument.")
+                ".backward() without passing the `inputs` argument."
+            )
         inputs = list(ctx.inputs)
         for i, t in zip(ctx.tensor_indices, ctx.saved_tensors):
             inputs[i] = t
@@ -217,8 +228,9 @@ class _Place:
 class _Frame:
     """One call: how to run it again, and the places of what it saved (weakly: they die with their nodes)."""
 
-    def __init__(self, recompute: Callable[..., Any], args: tuple[Any, ...], early_stop: bool,
-                 describe: Callable[[Any], Any]) -> None:
+    def __init__(
+        self, recompute: Callable[..., Any], args: tuple[Any, ...], early_stop: bool, describe: Callable[[Any], Any]
+    ) -> None:
         self.recompute = recompute
         self.args = [KeptTensor(a) if isinstance(a, TensorBase) else a for a in args]
         self.early_stop = early_stop
@@ -259,7 +271,8 @@ class _Frame:
             raise CheckpointError(
                 "torch.utils.checkpoint: Unpack is being triggered for a tensor that was already unpacked once. If you "
                 "are calling ctx.saved_tensors in backward, make sure to do so only once. Otherwise please open an "
-                "issue with details on your use case.")
+                "issue with details on your use case."
+            )
         place.values[number] = _USED
         return found
 
@@ -288,7 +301,8 @@ class _Frame:
                 return t
             raise CheckpointError(
                 "torch.utils.checkpoint: trying to save more tensors during recomputation than during the original "
-                f"forward pass.\n{_TIP}")
+                f"forward pass.\n{_TIP}"
+            )
         place = self.places[at]()
         if place is not None:
             place.values[number] = t
@@ -304,7 +318,8 @@ class _Frame:
             raise CheckpointError(
                 "torch.utils.checkpoint: A different number of tensors was saved during the original forward and "
                 f"recomputation.\nNumber of tensors saved during forward: {len(self.places)}\nNumber of tensors saved "
-                f"during recomputation: {self.counts[number]}.\n{_TIP}")
+                f"during recomputation: {self.counts[number]}.\n{_TIP}"
+            )
         different = ""
         for i, ref in enumerate(self.places):
             place = ref()
@@ -312,12 +327,13 @@ class _Frame:
                 now = self.describe(place.values[number])
                 if now != self.descriptions[i]:
                     different += (
-                        f"tensor at position {i}:\nsaved metadata: {self.descriptions[i]}\n"
-                        f"recomputed metadata: {now}\n")
+                        f"tensor at position {i}:\nsaved metadata: {self.descriptions[i]}\nrecomputed metadata: {now}\n"
+                    )
         if different:
             raise CheckpointError(
                 "torch.utils.checkpoint: Recomputed values for the following tensors have different metadata than "
-                f"during the forward pass.\n{different}.\n{_TIP}")
+                f"during the forward pass.\n{different}.\n{_TIP}"
+            )
 
 
 def _same(t: Any) -> Any:
@@ -365,16 +381,25 @@ def noop_context_fn() -> tuple[Any, Any]:
     return contextlib.nullcontext(), contextlib.nullcontext()
 
 
-def checkpoint(function: Callable[..., Any], *args: Any, use_reentrant: bool | None = None,
-               context_fn: Callable[[], tuple[Any, Any]] = noop_context_fn, determinism_check: str = "default",
-               debug: bool = False, early_stop: bool = True, **kwargs: Any) -> Any:
+def checkpoint(
+    function: Callable[..., Any],
+    *args: Any,
+    use_reentrant: bool | None = None,
+    context_fn: Callable[[], tuple[Any, Any]] = noop_context_fn,
+    determinism_check: str = "default",
+    debug: bool = False,
+    early_stop: bool = True,
+    **kwargs: Any,
+) -> Any:
     """`function(*args, **kwargs)` whose intermediate values are computed again in backward."""
     if use_reentrant is None:
         warnings.warn(
             "torch.utils.checkpoint: the use_reentrant parameter should be passed explicitly. Starting in PyTorch 2.9, "
             "calling checkpoint without use_reentrant will raise an exception. use_reentrant=False is recommended, but "
             "if you need to preserve the current default behavior, you can pass use_reentrant=True. Refer to docs for "
-            "more details on the differences between the two variants.", stacklevel=2)
+            "more details on the differences between the two variants.",
+            stacklevel=2,
+        )
         use_reentrant = True
     preserve = kwargs.pop("preserve_rng_state", True)
     if not use_reentrant:
@@ -386,8 +411,16 @@ def checkpoint(function: Callable[..., Any], *args: Any, use_reentrant: bool | N
     return CheckpointFunction.apply(function, preserve, *args)
 
 
-def _run(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], preserve: bool,
-         context_fn: Callable[[], tuple[Any, Any]], determinism_check: str, debug: bool, early_stop: bool) -> Any:
+def _run(
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    preserve: bool,
+    context_fn: Callable[[], tuple[Any, Any]],
+    determinism_check: str,
+    debug: bool,
+    early_stop: bool,
+) -> Any:
     logs: Any = None
     if debug if _Settings.debug is None else _Settings.debug:
         if context_fn is not noop_context_fn:
@@ -398,8 +431,7 @@ def _run(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, 
         context_fn = logs.contexts
     describe = _DETERMINISM.get(determinism_check)
     if describe is None:
-        raise ValueError(
-            f"determinism_check should be one of {list(_DETERMINISM)}, but got {determinism_check}")
+        raise ValueError(f"determinism_check should be one of {list(_DETERMINISM)}, but got {determinism_check}")
     forward_context, recompute_context = context_fn()
     if not torch.is_grad_enabled():
         return function(*args, **kwargs)
@@ -420,24 +452,29 @@ def _run(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, 
         raise RuntimeError(
             "torch.utils.checkpoint: the forward context provided by context_fn suppressed an exception raised during "
             "the checkpointed forward. This is not supported because checkpoint cannot return a value for a failed "
-            "forward.")
+            "forward."
+        )
     frame.completed = True
     if random is not None and not random.initialized and _is_initialized(random.kind):
         raise RuntimeError(
             "PyTorch's device state was initialized in the forward pass of a Checkpoint, which is not allowed. Please "
-            "open an issue if you need this feature.")
+            "open an issue if you need this feature."
+        )
     return result
 
 
-def checkpoint_sequential(functions: Any, segments: int, input: Any, use_reentrant: bool | None = None,
-                          **kwargs: Any) -> Any:
+def checkpoint_sequential(
+    functions: Any, segments: int, input: Any, use_reentrant: bool | None = None, **kwargs: Any
+) -> Any:
     """The functions one after the other, in segments that are checkpointed, all but the last."""
     if use_reentrant is None:
         warnings.warn(
             "torch.utils.checkpoint.checkpoint_sequential: the use_reentrant parameter should be passed explicitly. In "
             "version 2.9 we will raise an exception if use_reentrant is not passed. use_reentrant=False is "
             "recommended, but if you need to preserve the current default behavior, you can pass use_reentrant=True. "
-            "Refer to docs for more details on the differences between the two variants.", stacklevel=2)
+            "Refer to docs for more details on the differences between the two variants.",
+            stacklevel=2,
+        )
         use_reentrant = True
     preserve = kwargs.pop("preserve_rng_state", True)
     if kwargs:
@@ -455,6 +492,7 @@ def checkpoint_sequential(functions: Any, segments: int, input: Any, use_reentra
 
     size = len(functions) // segments
     for start in range(0, size * (segments - 1), size):
-        input = checkpoint(segment(start, start + size), input, use_reentrant=use_reentrant,
-                           preserve_rng_state=preserve)
+        input = checkpoint(
+            segment(start, start + size), input, use_reentrant=use_reentrant, preserve_rng_state=preserve
+        )
     return segment(size * (segments - 1), len(functions))(input)

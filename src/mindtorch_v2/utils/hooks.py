@@ -2,6 +2,7 @@
 
 Invariant: a module's hooks see one gradient for each argument and each result of its call, None for what is no tensor.
 """
+
 from __future__ import annotations
 
 import warnings
@@ -36,7 +37,9 @@ def warn_if_has_hooks(tensor: Any) -> None:
         if not hasattr(fn, "__torch_unserializable__"):
             warnings.warn(
                 f"backward hook {fn!r} on tensor will not be serialized.  If this is expected, you can decorate the "
-                "function with @torch.utils.hooks.unserializable_hook to suppress this warning", stacklevel=2)
+                "function with @torch.utils.hooks.unserializable_hook to suppress this warning",
+                stacklevel=2,
+            )
 
 
 class BackwardHookFunction(Function):
@@ -89,7 +92,8 @@ class BackwardHook:
                 if len(got) != len(grads):
                     raise RuntimeError(
                         "Backward hook returned an invalid number of grad_input, "
-                        f"got {len(got)}, but expected {len(grads)}")
+                        f"got {len(got)}, but expected {len(grads)}"
+                    )
                 grads = got
         self.grad_outputs = None
         return tuple(grads[i] for i in self.inputs)
@@ -103,7 +107,8 @@ class BackwardHook:
                 if len(got) != len(grads):
                     raise RuntimeError(
                         "Backward pre hook returned an invalid number of grad_output, "
-                        f"got {len(got)}, but expected {len(grads)}")
+                        f"got {len(got)}, but expected {len(grads)}"
+                    )
                 grads = got
         if self.inputs is None:
             self._without_inputs(grads)
@@ -118,7 +123,8 @@ class BackwardHook:
             if got is not None and not (isinstance(got, tuple) and all(g is None for g in got)):
                 raise RuntimeError(
                     "Backward hook for Modules where no input requires gradient should always return None or None for "
-                    "all gradients.")
+                    "all gradients."
+                )
 
 
 def _spread(grads: tuple[Any, ...], places: list[int], size: int) -> tuple[Any, ...]:

@@ -1,4 +1,5 @@
 """What `help()` and editors say about functions that come from rows."""
+
 from __future__ import annotations
 
 import inspect
@@ -20,7 +21,9 @@ def helped(thing: object) -> str:
 
 
 def test_help_of_a_function() -> None:
-    assert helped(torch.add).split("\n", 2)[2] == """add(input, other, *, alpha=1, out=None)
+    assert (
+        helped(torch.add).split("\n", 2)[2]
+        == """add(input, other, *, alpha=1, out=None)
     add(input, other, *, alpha=1, out=None) -> Tensor
 
     Adds `other`, multiplied by `alpha`, to each element.
@@ -36,6 +39,7 @@ def test_help_of_a_function() -> None:
     Other forms: Tensor.add, Tensor.add_ (in place), torch.add(..., out=)
     Devices: cpu, meta, npu; docs/support.md has the dtypes.
 """.replace("\n\n", "\n    \n" if sys.version_info < (3, 13) else "\n\n")
+    )
 
 
 def test_help_of_an_inplace_method() -> None:
@@ -95,6 +99,8 @@ def test_every_public_operator_has_its_help() -> None:
 
 
 def test_importing_the_package_describes_nothing() -> None:
-    code = "import sys, mindtorch_v2; print([m for m in sys.modules if m.startswith('mindtorch_v2._ops.') " \
-           "and m.endswith(('describe', 'sentences'))])"
+    code = (
+        "import sys, mindtorch_v2; print([m for m in sys.modules if m.startswith('mindtorch_v2._ops.') "
+        "and m.endswith(('describe', 'sentences'))])"
+    )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "[]"

@@ -1,4 +1,5 @@
 """Tables that are loaded when first asked for: their lists of names are true, and importing the package loads none."""
+
 from __future__ import annotations
 
 import subprocess
@@ -39,24 +40,30 @@ def test_rows_are_listed() -> None:
 
 
 def test_import_loads_none() -> None:
-    code = ("import sys, mindtorch_v2; from mindtorch_v2._api import lazy_tables; "
-            "print([t for t in lazy_tables.TABLES if t != 'reduce' and f'mindtorch_v2._ops.{t}' in sys.modules])")
+    code = (
+        "import sys, mindtorch_v2; from mindtorch_v2._api import lazy_tables; "
+        "print([t for t in lazy_tables.TABLES if t != 'reduce' and f'mindtorch_v2._ops.{t}' in sys.modules])"
+    )
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert shown.strip() == "[]"
 
 
 def test_a_method_loads_its_table() -> None:
-    code = ("import mindtorch_v2 as t; x = t.tensor([3.0, 1.0, 2.0]); assert x.quantile(0.5).item() == 2; "
-            "assert t.linalg.norm(x).item() > 3; assert t.gcd(t.tensor(6), t.tensor(4)).item() == 2")
+    code = (
+        "import mindtorch_v2 as t; x = t.tensor([3.0, 1.0, 2.0]); assert x.quantile(0.5).item() == 2; "
+        "assert t.linalg.norm(x).item() > 3; assert t.gcd(t.tensor(6), t.tensor(4)).item() == 2"
+    )
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_a_table_brings_the_lines_of_those_it_needs() -> None:
     """Each in a process of its own, where no other table was loaded before."""
-    code = ("import sys, mindtorch_v2; from mindtorch_v2._api import lazy_tables; "
-            "from mindtorch_v2._dispatch import registry; "
-            "lazy_tables.load(sys.argv[1]); print([o.name for o in registry.ops() if o.row is not None "
-            "and o.row.kind == 'op' and not o.kernels and o.row.fallback is None and o.composite is None])")
+    code = (
+        "import sys, mindtorch_v2; from mindtorch_v2._api import lazy_tables; "
+        "from mindtorch_v2._dispatch import registry; "
+        "lazy_tables.load(sys.argv[1]); print([o.name for o in registry.ops() if o.row is not None "
+        "and o.row.kind == 'op' and not o.kernels and o.row.fallback is None and o.composite is None])"
+    )
     for table in submodule("_api.lazy_tables").TABLES:
         shown = subprocess.run([sys.executable, "-c", code, table], capture_output=True, text=True, check=True).stdout
         assert shown.strip() == "[]", table

@@ -39,17 +39,26 @@ def test_public_names_are_pytorchs() -> None:
             mine, theirs = getattr(mine, part), getattr(theirs, part)
         assert [n for n in dir(mine) if not n.startswith("_") and not hasattr(theirs, n)] == [], module
     assert [n for n in dir(torch.Tensor) if not n.startswith("_") and not hasattr(oracle.Tensor, n)] == [
-        "is_npu", "npu"]
+        "is_npu",
+        "npu",
+    ]
 
 
 @pytest.mark.oracle
 def test_every_in_place_form_is_there() -> None:
     """Where PyTorch has `name_` and we have `name`."""
     oracle = _oracle.load()
-    for mine, theirs in ((torch, oracle), (torch.Tensor, oracle.Tensor), (torch.nn.functional, oracle.nn.functional),
-                         (torch.nn.init, oracle.nn.init)):
-        missing = [n for n in dir(theirs) if n.endswith("_") and not n.startswith("_") and hasattr(mine, n[:-1])
-                   and not hasattr(mine, n)]
+    for mine, theirs in (
+        (torch, oracle),
+        (torch.Tensor, oracle.Tensor),
+        (torch.nn.functional, oracle.nn.functional),
+        (torch.nn.init, oracle.nn.init),
+    ):
+        missing = [
+            n
+            for n in dir(theirs)
+            if n.endswith("_") and not n.startswith("_") and hasattr(mine, n[:-1]) and not hasattr(mine, n)
+        ]
         assert missing == [], mine
 
 

@@ -1,4 +1,5 @@
 """What is said of arguments that fit no signature: the table of PyTorch's signatures is PyTorch's, and is used."""
+
 from __future__ import annotations
 
 import subprocess
@@ -50,8 +51,11 @@ def test_the_table_is_pytorchs() -> None:
 
 
 def test_several_signatures_are_shown() -> None:
-    with pytest.raises(TypeError, match=r"(?s)max\(\) received .* got \(str\), but expected one of:\n \* \(\)\n"
-                                        r" \* \(Tensor other\)\n \* \(int dim, bool keepdim = False\)\n$"):
+    with pytest.raises(
+        TypeError,
+        match=r"(?s)max\(\) received .* got \(str\), but expected one of:\n \* \(\)\n"
+        r" \* \(Tensor other\)\n \* \(int dim, bool keepdim = False\)\n$",
+    ):
         torch.ones(2).max("a")
 
 
@@ -63,6 +67,8 @@ def test_who_calls_by_position_unpacked() -> None:
 
 
 def test_importing_and_calling_need_no_table() -> None:
-    code = ("import sys, mindtorch_v2 as t; t.ones(2).sum(0); t.std(t.ones(3), 0); "
-            "assert not {'mindtorch_v2._api.signatures', 'mindtorch_v2._dispatch.complaint'} & set(sys.modules)")
+    code = (
+        "import sys, mindtorch_v2 as t; t.ones(2).sum(0); t.std(t.ones(3), 0); "
+        "assert not {'mindtorch_v2._api.signatures', 'mindtorch_v2._dispatch.complaint'} & set(sys.modules)"
+    )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -1,4 +1,5 @@
 """The stubs that the build writes: a program that uses operators is type-checked with them."""
+
 from __future__ import annotations
 
 import ast
@@ -15,7 +16,7 @@ from .._subject import subject as torch
 
 pytestmark = pytest.mark.skipif(IS_ORACLE, reason="stubs of our own")
 
-PROGRAM = '''
+PROGRAM = """
 import mindtorch_v2 as torch
 from mindtorch_v2 import Tensor, nn
 
@@ -36,7 +37,7 @@ def forward(x: Tensor, model: nn.Module) -> Tensor:
 
 
 WRONG
-'''
+"""
 # One line each, and a piece of what mypy must say about it.
 WRONG = {
     'torch.add("a", 2)': 'Argument 1 to "add"',
@@ -60,12 +61,20 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_stubs_name_what_exists(package: Path) -> None:
     tree = ast.parse((package / "__init__.pyi").read_text())
     names = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
-    names |= {alias.name for node in tree.body if isinstance(node, ast.ImportFrom) for alias in node.names
-              if alias.asname == alias.name}
+    names |= {
+        alias.name
+        for node in tree.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+        if alias.asname == alias.name
+    }
     assert {"add", "abs_", "zeros", "einsum", "conv2d", "unique", "no_grad", "nn", "Size"} <= names
     assert [name for name in sorted(names) if not hasattr(torch, name)] == []
-    tensor = next(node for node in ast.parse((package / "_tensor.pyi").read_text()).body
-                  if isinstance(node, ast.ClassDef) and node.name == "Tensor")
+    tensor = next(
+        node
+        for node in ast.parse((package / "_tensor.pyi").read_text()).body
+        if isinstance(node, ast.ClassDef) and node.name == "Tensor"
+    )
     methods = {node.name for node in tensor.body if isinstance(node, ast.FunctionDef)}
     assert {"add_", "view", "to", "__add__", "grad", "uniform_"} <= methods
     assert [name for name in sorted(methods) if not hasattr(torch.Tensor, name)] == []
@@ -89,12 +98,16 @@ def test_every_public_row_is_in_the_stubs(package: Path) -> None:
 def test_a_program_is_type_checked(package: Path) -> None:
     client = package.parent / "client.py"
     client.write_text(PROGRAM.replace("WRONG", "\n".join(WRONG)))
-    run = subprocess.run([sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(package.parent / "cache"),
-                          client.name], capture_output=True, text=True, cwd=package.parent)
+    run = subprocess.run(
+        [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(package.parent / "cache"), client.name],
+        capture_output=True,
+        text=True,
+        cwd=package.parent,
+    )
     errors = [line for line in run.stdout.splitlines() if ": error: " in line]
     said = [line for line in errors if line.startswith("client.py") or ".pyi:" in line]
     first = len(client.read_text().splitlines()) - len(WRONG) + 1
     expected = [f"client.py:{first + number}: error: " for number in range(len(WRONG))]
-    assert [line[:len(start)] for line, start in zip(said, expected)] == expected, run.stdout + run.stderr
+    assert [line[: len(start)] for line, start in zip(said, expected)] == expected, run.stdout + run.stderr
     assert len(said) == len(WRONG), "\n".join(said)
     assert all(text in line for text, line in zip(WRONG.values(), said)), "\n".join(said)

@@ -1,4 +1,5 @@
 """The support matrix, docs/support.md: as new as the tables, and without a hole."""
+
 from __future__ import annotations
 
 import subprocess
@@ -12,15 +13,19 @@ MATRIX = ROOT / "docs" / "support.md"
 
 
 def cells() -> dict[str, list[str]]:
-    return {line.split("`")[1]: [cell.strip() for cell in line.split("|")[2:-1]]
-            for line in MATRIX.read_text().splitlines() if line.startswith("| `")}
+    return {
+        line.split("`")[1]: [cell.strip() for cell in line.split("|")[2:-1]]
+        for line in MATRIX.read_text().splitlines()
+        if line.startswith("| `")
+    }
 
 
 @mindtorch_only
 def test_the_matrix_is_as_new_as_the_tables() -> None:
     # In a process of its own: other tests register operators.
-    run = subprocess.run([sys.executable, str(ROOT / "docs" / "make_support.py"), "--check"], capture_output=True,
-                         text=True)
+    run = subprocess.run(
+        [sys.executable, str(ROOT / "docs" / "make_support.py"), "--check"], capture_output=True, text=True
+    )
     assert run.returncode == 0, run.stdout + run.stderr
 
 
@@ -34,8 +39,13 @@ def test_no_hole() -> None:
 def test_what_a_line_says() -> None:
     rows = cells()
     assert rows["add"] == [
-        "kernel", "rule", "aclnnAdd, aclnnInplaceAdd, aclnnAdds, aclnnInplaceAdds",
-        "f16 bf16 f32 f64 u8 i8 i16 i32 i64 bool c64 c128", "yes", "_ out"]
+        "kernel",
+        "rule",
+        "aclnnAdd, aclnnInplaceAdd, aclnnAdds, aclnnInplaceAdds",
+        "f16 bf16 f32 f64 u8 i8 i16 i32 i64 bool c64 c128",
+        "yes",
+        "_ out",
+    ]
     assert rows["transpose"] == ["view", "view", "view", "", "yes", "_"]
     assert rows["positive"] == ["composite", "composite", "composite", "", "parts", ""]
     assert rows["argmax"][4:] == ["no", "out"]

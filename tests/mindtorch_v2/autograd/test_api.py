@@ -834,8 +834,12 @@ def test_gradcheck_accepts_right_and_refuses_wrong_derivatives() -> None:
 def test_fast_gradcheck(dtype: str) -> None:
     x = torch.tensor([0.5, 1.0, 2.0], dtype=getattr(torch, dtype), requires_grad=True)
     w = torch.tensor([[1.0, 2.0, 3.0]], dtype=getattr(torch, dtype), requires_grad=True)
-    for fn in (lambda x, w: (x * w).sin(), lambda x, w: (x.exp(), w.sum(), x.detach()), lambda x, w: x.view(3) * 2,
-               lambda x, w: x.real * 1):
+    for fn in (
+        lambda x, w: (x * w).sin(),
+        lambda x, w: (x.exp(), w.sum(), x.detach()),
+        lambda x, w: x.view(3) * 2,
+        lambda x, w: x.real * 1,
+    ):
         assert autograd.gradcheck(fn, (x, w), fast_mode=True)
         assert autograd.gradgradcheck(fn, (x, w), fast_mode=True)
 

@@ -160,15 +160,22 @@ def what_is_refused(lib: Any) -> Any:
     def with_inputs() -> Any:
         run(x, use_reentrant=True).sum().backward(inputs=[x])
 
-    return tried([
-        lambda: run(x), lambda: run(x, use_reentrant=True, scale=3),
-        lambda: run(x, use_reentrant=True, context_fn=lambda: (1, 2)), lambda: run(x, use_reentrant=True, debug=True),
-        lambda: run(x, use_reentrant=False, determinism_check="strong"),
-        lambda: run(x, use_reentrant=False, debug=True, context_fn=lambda: (1, 2)),
-        lambda: lib.autograd.grad(run(x, use_reentrant=True).sum(), x), with_inputs,
-        lambda: lib.autograd.grad(run(x, use_reentrant=False).sum(), x), lambda: ck.detach_variable([x]),
-        lambda: ck.checkpoint_sequential([lib.exp], 1, x), lambda: ck.checkpoint_sequential([lib.exp], 1, x, True, a=1),
-    ])
+    return tried(
+        [
+            lambda: run(x),
+            lambda: run(x, use_reentrant=True, scale=3),
+            lambda: run(x, use_reentrant=True, context_fn=lambda: (1, 2)),
+            lambda: run(x, use_reentrant=True, debug=True),
+            lambda: run(x, use_reentrant=False, determinism_check="strong"),
+            lambda: run(x, use_reentrant=False, debug=True, context_fn=lambda: (1, 2)),
+            lambda: lib.autograd.grad(run(x, use_reentrant=True).sum(), x),
+            with_inputs,
+            lambda: lib.autograd.grad(run(x, use_reentrant=False).sum(), x),
+            lambda: ck.detach_variable([x]),
+            lambda: ck.checkpoint_sequential([lib.exp], 1, x),
+            lambda: ck.checkpoint_sequential([lib.exp], 1, x, True, a=1),
+        ]
+    )
 
 
 @case
@@ -198,11 +205,18 @@ def calls_that_differ(lib: Any) -> Any:
     def wide(x: Any) -> Any:
         return (x[:, None] * x).exp().sum(0)
 
-    return short(tried([
-        varying(twice, once), varying(once, twice), varying(once, twice, early_stop=False), varying(once, wide),
-        varying(once, lambda x: wide(x)[:1], determinism_check="none"),
-        varying(lambda x: (x * 1).exp(), lambda x: (x.float() * 1).exp()),
-    ]))
+    return short(
+        tried(
+            [
+                varying(twice, once),
+                varying(once, twice),
+                varying(once, twice, early_stop=False),
+                varying(once, wide),
+                varying(once, lambda x: wide(x)[:1], determinism_check="none"),
+                varying(lambda x: (x * 1).exp(), lambda x: (x.float() * 1).exp()),
+            ]
+        )
+    )
 
 
 @case
@@ -254,7 +268,7 @@ def passes_over_a_kept_graph(lib: Any) -> Any:
 @case
 def second_derivatives(lib: Any) -> Any:
     x = leaf(lib)
-    out = checkpoint(lib).checkpoint(lambda x: (x ** 3).sum(), x, use_reentrant=False)
+    out = checkpoint(lib).checkpoint(lambda x: (x**3).sum(), x, use_reentrant=False)
     (g,) = lib.autograd.grad(out, x, create_graph=True)
     return g, lib.autograd.grad(g.sum(), x)
 
@@ -289,14 +303,18 @@ def contexts(lib: Any) -> Any:
 
     x = leaf(lib)
     out = checkpoint(lib).checkpoint(
-        lambda x: x.exp().sin(), x, use_reentrant=False, context_fn=lambda: (note("forward"), note("again")))
+        lambda x: x.exp().sin(), x, use_reentrant=False, context_fn=lambda: (note("forward"), note("again"))
+    )
     log.append("backward")
     out.sum().backward()
 
     def suppressed() -> Any:
         return checkpoint(lib).checkpoint(
-            lambda x: 1 / 0, x, use_reentrant=False,
-            context_fn=lambda: (contextlib.suppress(ZeroDivisionError), contextlib.nullcontext()))
+            lambda x: 1 / 0,
+            x,
+            use_reentrant=False,
+            context_fn=lambda: (contextlib.suppress(ZeroDivisionError), contextlib.nullcontext()),
+        )
 
     return log, x.grad, tried([suppressed])
 
@@ -304,10 +322,12 @@ def contexts(lib: Any) -> Any:
 @case
 def errors_in_the_call(lib: Any) -> Any:
     x = leaf(lib)
-    seen = tried([
-        lambda: checkpoint(lib).checkpoint(lambda x: 1 / 0, x, use_reentrant=True),
-        lambda: checkpoint(lib).checkpoint(lambda x: 1 / 0, x, use_reentrant=False),
-    ])
+    seen = tried(
+        [
+            lambda: checkpoint(lib).checkpoint(lambda x: 1 / 0, x, use_reentrant=True),
+            lambda: checkpoint(lib).checkpoint(lambda x: 1 / 0, x, use_reentrant=False),
+        ]
+    )
     (x * x).sum().backward()
     return seen, x.grad, lib.is_grad_enabled()
 
@@ -391,8 +411,9 @@ def selected_operators_are_kept(lib: Any) -> Any:
         log.clear()
         x, y = leaf(lib)[None] * leaf(lib)[:, None], lib.ones(2, 2, dtype=lib.float64, requires_grad=True)
         x = x.detach().requires_grad_()
-        out = ck.checkpoint(fn, x, y, use_reentrant=False,
-                            context_fn=lambda c=chosen: ck.create_selective_checkpoint_contexts(c))
+        out = ck.checkpoint(
+            fn, x, y, use_reentrant=False, context_fn=lambda c=chosen: ck.create_selective_checkpoint_contexts(c)
+        )
         with Log():
             out.sum().backward(retain_graph=True)
         found.append((list(log), x.grad, y.grad, tried([lambda o=out: o.sum().backward()]) if chosen != [] else None))
@@ -411,8 +432,14 @@ def selections_that_are_refused(lib: Any) -> Any:
             return z.exp()
 
         x = leaf(lib)
-        ck.checkpoint(fn, x, use_reentrant=False, context_fn=lambda: ck.create_selective_checkpoint_contexts(
-            [lib.ops.aten.sin.default], allow_cache_entry_mutation=allow)).sum().backward()
+        ck.checkpoint(
+            fn,
+            x,
+            use_reentrant=False,
+            context_fn=lambda: ck.create_selective_checkpoint_contexts(
+                [lib.ops.aten.sin.default], allow_cache_entry_mutation=allow
+            ),
+        ).sum().backward()
 
     def different() -> Any:
         calls: list[int] = []
@@ -422,8 +449,12 @@ def selections_that_are_refused(lib: Any) -> Any:
             return x.sin().exp() if len(calls) == 1 else x.cos().exp()
 
         x = leaf(lib)
-        ck.checkpoint(fn, x, use_reentrant=False, context_fn=lambda: ck.create_selective_checkpoint_contexts(
-            [lib.ops.aten.sin.default])).sum().backward()
+        ck.checkpoint(
+            fn,
+            x,
+            use_reentrant=False,
+            context_fn=lambda: ck.create_selective_checkpoint_contexts([lib.ops.aten.sin.default]),
+        ).sum().backward()
 
     def wrong(value: Any) -> str:
         try:

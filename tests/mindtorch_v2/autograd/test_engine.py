@@ -33,8 +33,9 @@ def leaf(lib: Any, n: int = 2) -> Any:
 
 
 def function(lib: Any, forward: Any, backward: Any = lambda ctx, *g: g[0], **more: Any) -> Any:
-    return type("Fn", (lib.autograd.Function,), {
-        "forward": staticmethod(forward), "backward": staticmethod(backward), **more})
+    return type(
+        "Fn", (lib.autograd.Function,), {"forward": staticmethod(forward), "backward": staticmethod(backward), **more}
+    )
 
 
 # What backward and grad accept ----------------------------------------------------------------------------------------
@@ -44,50 +45,54 @@ def function(lib: Any, forward: Any, backward: Any = lambda ctx, *g: g[0], **mor
 def backward_arguments(lib: Any) -> Any:
     x, c, ag = leaf(lib), lib.ones(2), lib.autograd
     one = lib.ones((), dtype=lib.float64)
-    return tried([
-        lambda: ag.backward(c.sum()),
-        lambda: ag.backward([x.sum(), c.sum()]),
-        lambda: ag.backward([x.sum(), x.sum()], [None]),
-        lambda: ag.backward([x.sum()], [None, None]),
-        lambda: ag.backward(3),
-        lambda: ag.backward([3]),
-        lambda: (x * 1).backward(),
-        lambda: (x * 1).backward(lib.ones(3)),
-        lambda: (x * 1).backward(lib.ones(2, dtype=lib.complex128)),
-        lambda: (x * 1).sum().to(lib.complex64).backward(),
-        lambda: (x * 1).backward(lib.ones(2)),
-        lambda: (x * 1).sum().backward(inputs=[]),
-        lambda: (x * 1).sum().backward(inputs=[c]),
-        lambda: (x * 1).sum().backward(inputs=[3]),
-        lambda: ag.backward(lib.arange(3).sum()),
-        lambda: ag.backward(x.sum(), grad_variables=one),
-        lambda: ag.backward(x.sum(), grad_tensors=one, grad_variables=one),
-    ])
+    return tried(
+        [
+            lambda: ag.backward(c.sum()),
+            lambda: ag.backward([x.sum(), c.sum()]),
+            lambda: ag.backward([x.sum(), x.sum()], [None]),
+            lambda: ag.backward([x.sum()], [None, None]),
+            lambda: ag.backward(3),
+            lambda: ag.backward([3]),
+            lambda: (x * 1).backward(),
+            lambda: (x * 1).backward(lib.ones(3)),
+            lambda: (x * 1).backward(lib.ones(2, dtype=lib.complex128)),
+            lambda: (x * 1).sum().to(lib.complex64).backward(),
+            lambda: (x * 1).backward(lib.ones(2)),
+            lambda: (x * 1).sum().backward(inputs=[]),
+            lambda: (x * 1).sum().backward(inputs=[c]),
+            lambda: (x * 1).sum().backward(inputs=[3]),
+            lambda: ag.backward(lib.arange(3).sum()),
+            lambda: ag.backward(x.sum(), grad_variables=one),
+            lambda: ag.backward(x.sum(), grad_tensors=one, grad_variables=one),
+        ]
+    )
 
 
 @case
 def grad_arguments(lib: Any) -> Any:
     x, c, ag = leaf(lib), lib.ones(2), lib.autograd
-    return tried([
-        lambda: ag.grad(x.sum(), c),
-        lambda: ag.grad(x.sum(), leaf(lib)),
-        lambda: ag.grad(c.sum(), x),
-        lambda: ag.grad(x.sum(), 3),
-        lambda: ag.grad(x.sum(), [3]),
-        lambda: ag.grad(x.sum(), []),
-        lambda: ag.grad(x.sum(), x, materialize_grads=True, allow_unused=False),
-        lambda: ag.grad(x.sum(), x, only_inputs=False),
-        lambda: ag.grad(x.sum(), {"a": x}),
-        lambda: ag.grad((x * x).sum(), x, grad_outputs=lib.ones(3)),
-        lambda: ag.grad([x.sum(), c.sum()], x),
-        lambda: ag.grad([x.sum()], [x], [None, None]),
-        lambda: ag.grad([x * 1], [x], [None]),
-        lambda: ag.grad(x, x, lib.ones(2, dtype=lib.float64)),
-        lambda: ag.grad(x.sum(), [x, x]),
-        lambda: ag.grad([x.sum(), x.sum()], [x]),
-        lambda: ag.grad((x * 2).sum(), [leaf(lib)], allow_unused=True),
-        lambda: ag.grad((x * 2).sum(), [leaf(lib, 3), x], materialize_grads=True),
-    ])
+    return tried(
+        [
+            lambda: ag.grad(x.sum(), c),
+            lambda: ag.grad(x.sum(), leaf(lib)),
+            lambda: ag.grad(c.sum(), x),
+            lambda: ag.grad(x.sum(), 3),
+            lambda: ag.grad(x.sum(), [3]),
+            lambda: ag.grad(x.sum(), []),
+            lambda: ag.grad(x.sum(), x, materialize_grads=True, allow_unused=False),
+            lambda: ag.grad(x.sum(), x, only_inputs=False),
+            lambda: ag.grad(x.sum(), {"a": x}),
+            lambda: ag.grad((x * x).sum(), x, grad_outputs=lib.ones(3)),
+            lambda: ag.grad([x.sum(), c.sum()], x),
+            lambda: ag.grad([x.sum()], [x], [None, None]),
+            lambda: ag.grad([x * 1], [x], [None]),
+            lambda: ag.grad(x, x, lib.ones(2, dtype=lib.float64)),
+            lambda: ag.grad(x.sum(), [x, x]),
+            lambda: ag.grad([x.sum(), x.sum()], [x]),
+            lambda: ag.grad((x * 2).sum(), [leaf(lib)], allow_unused=True),
+            lambda: ag.grad((x * 2).sum(), [leaf(lib, 3), x], materialize_grads=True),
+        ]
+    )
 
 
 @case
@@ -117,12 +122,14 @@ def assigning_grad(lib: Any) -> Any:
         x.grad = g
         return x.grad
 
-    return tried([
-        lambda: assign(lib.ones(3, dtype=lib.float64)),
-        lambda: assign(3),
-        lambda: assign(lib.ones(2, dtype=lib.float64)),
-        lambda: assign(None),
-    ])
+    return tried(
+        [
+            lambda: assign(lib.ones(3, dtype=lib.float64)),
+            lambda: assign(3),
+            lambda: assign(lib.ones(2, dtype=lib.float64)),
+            lambda: assign(None),
+        ]
+    )
 
 
 # Accumulation ---------------------------------------------------------------------------------------------------------
@@ -198,11 +205,18 @@ def graph_is_freed_node_by_node(lib: Any) -> Any:
     x = leaf(lib)
     freed = x * x
     freed.sum().backward()
-    return tried([
-        lambda: twice(lambda x: x * x), lambda: twice(lambda x: x * 2), lambda: twice(lambda x: x + 2),
-        lambda: twice(lambda x: x.view(1, 2)), lambda: twice(sliced), lambda: twice(lambda x: x.exp()), partly,
-        lambda: freed.grad_fn._saved_self,
-    ])
+    return tried(
+        [
+            lambda: twice(lambda x: x * x),
+            lambda: twice(lambda x: x * 2),
+            lambda: twice(lambda x: x + 2),
+            lambda: twice(lambda x: x.view(1, 2)),
+            lambda: twice(sliced),
+            lambda: twice(lambda x: x.exp()),
+            partly,
+            lambda: freed.grad_fn._saved_self,
+        ]
+    )
 
 
 # Hooks ----------------------------------------------------------------------------------------------------------------
@@ -241,23 +255,35 @@ def what_hooks_may_return(lib: Any) -> Any:
         return lib.autograd.grad(y.sum(), x)
 
     fit = lib.full((2,), 3.0, dtype=lib.float64)
-    given = [3, lib.ones(3), lib.ones(2), fit, lib.ones(3, dtype=lib.float64), lib.ones(2, device="meta"), (fit,),
-             (fit, fit), None, [fit]]
+    given = [
+        3,
+        lib.ones(3),
+        lib.ones(2),
+        fit,
+        lib.ones(3, dtype=lib.float64),
+        lib.ones(2, device="meta"),
+        (fit,),
+        (fit, fit),
+        None,
+        [fit],
+    ]
     return [outcome(lambda r=r, k=k: run(r, k)) for k in ("tensor", "node", "pre") for r in given]
 
 
 @case
 def hooks_refused(lib: Any) -> Any:
     x, c = leaf(lib), lib.ones(2)
-    return tried([
-        lambda: c.register_hook(lambda g: g),
-        lambda: (x * 1).register_post_accumulate_grad_hook(lambda t: None),
-        lambda: c.register_post_accumulate_grad_hook(lambda t: None),
-        lambda: c.retain_grad(),
-        lambda: x.retain_grad(),
-        lambda: x.retains_grad,
-        lambda: lib.autograd.Variable._execution_engine.queue_callback(lambda: None),
-    ])
+    return tried(
+        [
+            lambda: c.register_hook(lambda g: g),
+            lambda: (x * 1).register_post_accumulate_grad_hook(lambda t: None),
+            lambda: c.register_post_accumulate_grad_hook(lambda t: None),
+            lambda: c.retain_grad(),
+            lambda: x.retain_grad(),
+            lambda: x.retains_grad,
+            lambda: lib.autograd.Variable._execution_engine.queue_callback(lambda: None),
+        ]
+    )
 
 
 @case
@@ -280,9 +306,13 @@ def hooks_and_wanted_inputs(lib: Any) -> Any:
         (h * h).sum().backward(inputs=[x, h])
         return x.grad, y.grad, h.grad
 
-    return (wanted(True, lambda h: h.register_hook(lambda g: g * 10)),
-            wanted(False, lambda h: h.register_hook(lambda g: g * 10)), wanted(True, lambda h: h.retain_grad()),
-            on_leaf(), inputs())
+    return (
+        wanted(True, lambda h: h.register_hook(lambda g: g * 10)),
+        wanted(False, lambda h: h.register_hook(lambda g: g * 10)),
+        wanted(True, lambda h: h.retain_grad()),
+        on_leaf(),
+        inputs(),
+    )
 
 
 @case
@@ -356,24 +386,26 @@ def callbacks(lib: Any) -> Any:
 @case
 def nodes_as_users_see_them(lib: Any) -> Any:
     x = leaf(lib)
-    return tried([
-        lambda: x.grad_fn,
-        lambda: repr((x * x).grad_fn),
-        lambda: (x * x).grad_fn.next_functions,
-        lambda: (x * x).grad_fn._saved_self is x,
-        lambda: x.exp().grad_fn._saved_result,
-        lambda: (x * 2).grad_fn._saved_self,
-        lambda: (x * x).grad_fn._saved_other is x,
-        lambda: (x * x).grad_fn._saved_nothing,
-        lambda: (x**3).grad_fn._saved_exponent,
-        lambda: (x * 1).grad_fn.metadata,
-        lambda: (x * x).grad_fn(lib.ones(2)),
-        lambda: (x + 1).grad_fn(lib.ones(2)),
-        lambda: (x * x).grad_fn.next_functions[0][0].variable is x,
-        lambda: (x * x).grad_fn.next_functions[0][0].name(),
-        lambda: (lib.autograd.Variable(x) is x, isinstance(x, lib.autograd.Variable)),
-        lambda: lib.autograd.Variable(lib.ones(1), requires_grad=True),
-    ])
+    return tried(
+        [
+            lambda: x.grad_fn,
+            lambda: repr((x * x).grad_fn),
+            lambda: (x * x).grad_fn.next_functions,
+            lambda: (x * x).grad_fn._saved_self is x,
+            lambda: x.exp().grad_fn._saved_result,
+            lambda: (x * 2).grad_fn._saved_self,
+            lambda: (x * x).grad_fn._saved_other is x,
+            lambda: (x * x).grad_fn._saved_nothing,
+            lambda: (x**3).grad_fn._saved_exponent,
+            lambda: (x * 1).grad_fn.metadata,
+            lambda: (x * x).grad_fn(lib.ones(2)),
+            lambda: (x + 1).grad_fn(lib.ones(2)),
+            lambda: (x * x).grad_fn.next_functions[0][0].variable is x,
+            lambda: (x * x).grad_fn.next_functions[0][0].name(),
+            lambda: (lib.autograd.Variable(x) is x, isinstance(x, lib.autograd.Variable)),
+            lambda: lib.autograd.Variable(lib.ones(1), requires_grad=True),
+        ]
+    )
 
 
 def modified_after(lib: Any, make: Callable[[Any], Any], dtype: str = "float64") -> Any:
@@ -414,13 +446,25 @@ def report_of_a_modified_value(lib: Any) -> Any:
 
     square = function(lib, lambda ctx, x: x * x)
     made: list[Callable[[Any], Any]] = [
-        lambda x: x * 1, lambda x: x.exp(), sliced, stale, lambda x: (x * 1)[0], lambda x: x @ x, lambda x: x.sum(0),
-        square.apply, lambda x: (x * 1).max(0)[0], lambda x: (x * 1).copy_(x), lambda x: (x * 1).split(1)[1],
-        lambda x: x.softmax(0), lambda x: (x * 1).fill_(2),
+        lambda x: x * 1,
+        lambda x: x.exp(),
+        sliced,
+        stale,
+        lambda x: (x * 1)[0],
+        lambda x: x @ x,
+        lambda x: x.sum(0),
+        square.apply,
+        lambda x: (x * 1).max(0)[0],
+        lambda x: (x * 1).copy_(x),
+        lambda x: (x * 1).split(1)[1],
+        lambda x: x.softmax(0),
+        lambda x: (x * 1).fill_(2),
     ]
-    return ([outcome(lambda m=m: modified_after(lib, m)) for m in made]
-            + [outcome(lambda d=d: constant(d)) for d in ("float32", "float64", "bfloat16", "int64", "bool", "uint8")]
-            + tried([lambda: constant("float32", "meta"), lambda: written(leaf(lib))]))
+    return (
+        [outcome(lambda m=m: modified_after(lib, m)) for m in made]
+        + [outcome(lambda d=d: constant(d)) for d in ("float32", "float64", "bfloat16", "int64", "bool", "uint8")]
+        + tried([lambda: constant("float32", "meta"), lambda: written(leaf(lib))])
+    )
 
 
 # Views and in-place ---------------------------------------------------------------------------------------------------
@@ -437,9 +481,16 @@ def views_that_may_not_be_written(lib: Any) -> Any:
             return x.view(-1)
 
     views: list[Callable[[Any], Any]] = [
-        lambda x: x.split(1)[1], lambda x: x.unbind()[0], lambda x: x.chunk(2)[1].view(1), same.apply, flat.apply,
-        lambda x: pair.apply(x)[0], lambda x: quiet(x, lib.no_grad), lambda x: quiet(x, lib.no_grad).view(2, 1),
-        lambda x: quiet(x, lib.inference_mode), lambda x: x.view(-1).detach(),
+        lambda x: x.split(1)[1],
+        lambda x: x.unbind()[0],
+        lambda x: x.chunk(2)[1].view(1),
+        same.apply,
+        flat.apply,
+        lambda x: pair.apply(x)[0],
+        lambda x: quiet(x, lib.no_grad),
+        lambda x: quiet(x, lib.no_grad).view(2, 1),
+        lambda x: quiet(x, lib.inference_mode),
+        lambda x: x.view(-1).detach(),
     ]
 
     def directly(make: Callable[[Any], Any], base: Any) -> Any:
@@ -450,8 +501,12 @@ def views_that_may_not_be_written(lib: Any) -> Any:
         base.mul_(2)
         return view * 1
 
-    return [outcome(lambda v=v, f=f, b=b: f(v, leaf(lib) * 1 if b else lib.ones(2, dtype=lib.float64)))
-            for v in views for f in (directly, indirectly) for b in (True, False)]
+    return [
+        outcome(lambda v=v, f=f, b=b: f(v, leaf(lib) * 1 if b else lib.ones(2, dtype=lib.float64)))
+        for v in views
+        for f in (directly, indirectly)
+        for b in (True, False)
+    ]
 
 
 @case
@@ -514,19 +569,21 @@ def inference(lib: Any) -> Any:
             seen.append((lib.is_grad_enabled(), (leaf(lib) * 1).requires_grad))
         made = leaf(lib)
         seen.append((made.requires_grad, made.is_inference()))
-    return seen, tried([
-        lambda: leaf(lib) * a,
-        lambda: leaf(lib) + a,
-        lambda: a.requires_grad_(),
-        lambda: a.add_(1),
-        lambda: a._version,
-        lambda: a.view(-1).is_inference(),
-        lambda: a.clone().is_inference(),
-        lambda: setattr(a, "requires_grad", True),
-        lambda: leaf(lib).mul(2).mul_(a),
-        lambda: lib.ones(2, dtype=lib.float64).add_(1),
-        lambda: lib.add(a, a, out=a),
-    ])
+    return seen, tried(
+        [
+            lambda: leaf(lib) * a,
+            lambda: leaf(lib) + a,
+            lambda: a.requires_grad_(),
+            lambda: a.add_(1),
+            lambda: a._version,
+            lambda: a.view(-1).is_inference(),
+            lambda: a.clone().is_inference(),
+            lambda: setattr(a, "requires_grad", True),
+            lambda: leaf(lib).mul(2).mul_(a),
+            lambda: lib.ones(2, dtype=lib.float64).add_(1),
+            lambda: lib.add(a, a, out=a),
+        ]
+    )
 
 
 @case
@@ -591,19 +648,21 @@ def gradients_a_function_may_return(lib: Any) -> Any:
         fn.apply(x, *more).sum().backward()
         return x.grad
 
-    return tried([
-        lambda: run(lambda ctx, g: 3),
-        lambda: run(lambda ctx, g: (g, g)),
-        lambda: run(lambda ctx, g: (g, None)),
-        lambda: run(lambda ctx, g: g, leaf(lib)),
-        lambda: run(lambda ctx, g: (g, g), 2),
-        lambda: run(lambda ctx, g: (g, None), 2),
-        lambda: run(lambda ctx, g: lib.ones(3, dtype=lib.float64)),
-        lambda: run(lambda ctx, g: lib.ones(3, 2, dtype=lib.float64)),
-        lambda: run(lambda ctx, g: g.float()),
-        lambda: run(lambda ctx, g: g * (1 + 2j)),
-        lambda: run(lambda ctx, g: None),
-    ])
+    return tried(
+        [
+            lambda: run(lambda ctx, g: 3),
+            lambda: run(lambda ctx, g: (g, g)),
+            lambda: run(lambda ctx, g: (g, None)),
+            lambda: run(lambda ctx, g: g, leaf(lib)),
+            lambda: run(lambda ctx, g: (g, g), 2),
+            lambda: run(lambda ctx, g: (g, None), 2),
+            lambda: run(lambda ctx, g: lib.ones(3, dtype=lib.float64)),
+            lambda: run(lambda ctx, g: lib.ones(3, 2, dtype=lib.float64)),
+            lambda: run(lambda ctx, g: g.float()),
+            lambda: run(lambda ctx, g: g * (1 + 2j)),
+            lambda: run(lambda ctx, g: None),
+        ]
+    )
 
 
 @case
@@ -638,24 +697,27 @@ def what_a_function_tells_its_context(lib: Any) -> Any:
 
     def materialized() -> Any:
         seen: list[Any] = []
-        fn = function(lib, lambda ctx, x: (x * 1, (x * 1).long(), 3, x * 2),
-                      lambda ctx, *g: (seen.extend(g), g[0])[1])
+        fn = function(lib, lambda ctx, x: (x * 1, (x * 1).long(), 3, x * 2), lambda ctx, *g: (seen.extend(g), g[0])[1])
         fn.apply(leaf(lib))[0].sum().backward()
         return seen
 
-    return tried([
-        lambda: function(lib, lambda ctx, x: (ctx.save_for_backward(3), x * 1)[1]).apply(leaf(lib)),
-        lambda: function(lib, lambda ctx, x: (ctx.mark_dirty(x), x * 1)[1]).apply(leaf(lib) * 1),
-        lambda: function(lib, dirty_view).apply((leaf(lib) * 1)[:1]),
-        lambda: function(lib, lambda ctx, x: (x * 1, 3, "a", None)).apply(leaf(lib))[1:],
-        lambda: function(lib, lambda ctx, x: 5).apply(leaf(lib)),
-        lambda: function(lib, lambda ctx, x: (x * 1).long()).apply(leaf(lib)).requires_grad,
-        lambda: function(lib, lambda ctx, x, k=2: x * k).apply(leaf(lib), k=5),
-        lambda: function(lib, lambda ctx, x, *, k=2: x * k).apply(leaf(lib), k=5),
-        lambda: type("Empty", (lib.autograd.Function,), {}).apply(leaf(lib)),
-        lambda: double(function(lib, saved_result, lambda ctx, g: g * ctx.saved_tensors[0])),
-        freed, needs, materialized,
-    ])
+    return tried(
+        [
+            lambda: function(lib, lambda ctx, x: (ctx.save_for_backward(3), x * 1)[1]).apply(leaf(lib)),
+            lambda: function(lib, lambda ctx, x: (ctx.mark_dirty(x), x * 1)[1]).apply(leaf(lib) * 1),
+            lambda: function(lib, dirty_view).apply((leaf(lib) * 1)[:1]),
+            lambda: function(lib, lambda ctx, x: (x * 1, 3, "a", None)).apply(leaf(lib))[1:],
+            lambda: function(lib, lambda ctx, x: 5).apply(leaf(lib)),
+            lambda: function(lib, lambda ctx, x: (x * 1).long()).apply(leaf(lib)).requires_grad,
+            lambda: function(lib, lambda ctx, x, k=2: x * k).apply(leaf(lib), k=5),
+            lambda: function(lib, lambda ctx, x, *, k=2: x * k).apply(leaf(lib), k=5),
+            lambda: type("Empty", (lib.autograd.Function,), {}).apply(leaf(lib)),
+            lambda: double(function(lib, saved_result, lambda ctx, g: g * ctx.saved_tensors[0])),
+            freed,
+            needs,
+            materialized,
+        ]
+    )
 
 
 @case
@@ -668,8 +730,13 @@ def results_that_are_inputs_or_views(lib: Any) -> Any:
     x, c = leaf(lib) * 1, lib.ones(2)
     with lib.no_grad():
         quiet = facts(same.apply(x), x)
-    return (facts(same.apply(x), x), facts(part.apply(x), x), facts(same.apply(c), c), quiet,
-            tried([lambda: part.apply(x).add_(1), lambda: same.apply(x).add_(1)]))
+    return (
+        facts(same.apply(x), x),
+        facts(part.apply(x), x),
+        facts(same.apply(c), c),
+        quiet,
+        tried([lambda: part.apply(x).add_(1), lambda: same.apply(x).add_(1)]),
+    )
 
 
 @case
@@ -701,8 +768,9 @@ def setup_context(lib: Any) -> Any:
         Scale.apply(x, *args, **kwargs).sum().backward()
         return x.grad
 
-    return tried([gradient, lambda: gradient(4), lambda: gradient(k=5), lambda: gradient(z=5),
-                  lambda: Kept.apply(leaf(lib))])
+    return tried(
+        [gradient, lambda: gradient(4), lambda: gradient(k=5), lambda: gradient(z=5), lambda: Kept.apply(leaf(lib))]
+    )
 
 
 @case
@@ -743,8 +811,16 @@ def a_context_is_the_node(lib: Any) -> Any:
     # Names that a user may well choose for what belongs to the forward pass.
     for i, name in enumerate(("kind", "saved", "shape", "payload", "need", "hooks", "seq", "freed", "formulas")):
         setattr(node, name, i)
-    return (type(node).__name__, node.name(), len(node.next_functions), node.needs_input_grad, node.kind, node.saved,
-            isinstance(node, lib.autograd.function.FunctionCtx), repr(node))
+    return (
+        type(node).__name__,
+        node.name(),
+        len(node.next_functions),
+        node.needs_input_grad,
+        node.kind,
+        node.saved,
+        isinstance(node, lib.autograd.function.FunctionCtx),
+        repr(node),
+    )
 
 
 # Gradcheck ------------------------------------------------------------------------------------------------------------
@@ -753,24 +829,27 @@ def a_context_is_the_node(lib: Any) -> Any:
 @case
 def gradcheck(lib: Any) -> Any:
     z = lib.tensor([1 + 2j, 3 - 1j], dtype=lib.complex128, requires_grad=True)
-    wrong = function(lib, lambda ctx, x: (ctx.save_for_backward(x), x * x)[1],
-                     lambda ctx, g: g * ctx.saved_tensors[0] * 3)
+    wrong = function(
+        lib, lambda ctx, x: (ctx.save_for_backward(x), x * x)[1], lambda ctx, g: g * ctx.saved_tensors[0] * 3
+    )
     check, check2 = lib.autograd.gradcheck, lib.autograd.gradgradcheck
     spread = lib.ones(1, dtype=lib.float64).expand(2).requires_grad_()
-    return tried([
-        lambda: check(lambda a, b: (a * b, a.sum()), (leaf(lib), leaf(lib))),
-        lambda: check(lambda a: a * a.conj(), (z,)),
-        lambda: check(lambda a: a * a, z),
-        lambda: check2(lambda a: a * a * a, (z,)),
-        lambda: check2(lambda a, b: (a * b).tanh(), (leaf(lib), leaf(lib))),
-        lambda: check(lambda a: lib.view_as_real(a), (z,)),
-        lambda: check(lambda a: a, (lib.ones(2),)),
-        lambda: check(lambda a: a.detach() * 2, (leaf(lib),)),
-        lambda: check(wrong.apply, (leaf(lib),)),
-        lambda: check(wrong.apply, (leaf(lib),), raise_exception=False),
-        lambda: check(lambda a: a * 1, (spread,)),
-        lambda: check(lambda a: a * a, (lib.ones(2, requires_grad=True),), raise_exception=False),
-    ])
+    return tried(
+        [
+            lambda: check(lambda a, b: (a * b, a.sum()), (leaf(lib), leaf(lib))),
+            lambda: check(lambda a: a * a.conj(), (z,)),
+            lambda: check(lambda a: a * a, z),
+            lambda: check2(lambda a: a * a * a, (z,)),
+            lambda: check2(lambda a, b: (a * b).tanh(), (leaf(lib), leaf(lib))),
+            lambda: check(lambda a: lib.view_as_real(a), (z,)),
+            lambda: check(lambda a: a, (lib.ones(2),)),
+            lambda: check(lambda a: a.detach() * 2, (leaf(lib),)),
+            lambda: check(wrong.apply, (leaf(lib),)),
+            lambda: check(wrong.apply, (leaf(lib),), raise_exception=False),
+            lambda: check(lambda a: a * 1, (spread,)),
+            lambda: check(lambda a: a * a, (lib.ones(2, requires_grad=True),), raise_exception=False),
+        ]
+    )
 
 
 # Overrides ------------------------------------------------------------------------------------------------------------
@@ -795,9 +874,29 @@ def subclasses(lib: Any) -> Any:
     made = lib.Tensor._make_subclass(Sub, lib.ones(2), True)
     p = lib.nn.Parameter(lib.ones(2))
     return (
-        [type(t).__name__ for t in (s, s + 1, 1 + s, s.sum(), s[0], s.max(0)[0], s.split(1)[0], lib.ones(3) + s,
-                                    s.add_(1), lib.stack([s, lib.ones(3)]), x.grad, own.grad, made, p * 1)],
-        s._is_view(), type(view.grad_fn).__name__, made.requires_grad, made.is_leaf,
+        [
+            type(t).__name__
+            for t in (
+                s,
+                s + 1,
+                1 + s,
+                s.sum(),
+                s[0],
+                s.max(0)[0],
+                s.split(1)[0],
+                lib.ones(3) + s,
+                s.add_(1),
+                lib.stack([s, lib.ones(3)]),
+                x.grad,
+                own.grad,
+                made,
+                p * 1,
+            )
+        ],
+        s._is_view(),
+        type(view.grad_fn).__name__,
+        made.requires_grad,
+        made.is_leaf,
         tried([lambda: lib.add(lib.ones(1).as_subclass(Other), 1), lambda: lib.ones(1).as_subclass(int)]),
     )
 

@@ -192,15 +192,17 @@ def what_node_hooks_may_return(lib: Any) -> Any:
         return x.grad
 
     g = lib.ones(2, dtype=lib.float64)
-    return tried([
-        lambda: run("register_hook", (g, g)),
-        lambda: run("register_hook", (None, g)),
-        lambda: run("register_hook", (g,)),
-        lambda: run("register_hook", g),
-        lambda: run("register_prehook", (g * 4,)),
-        lambda: run("register_prehook", (g, g)),
-        lambda: run("register_prehook", g),
-    ])
+    return tried(
+        [
+            lambda: run("register_hook", (g, g)),
+            lambda: run("register_hook", (None, g)),
+            lambda: run("register_hook", (g,)),
+            lambda: run("register_hook", g),
+            lambda: run("register_prehook", (g * 4,)),
+            lambda: run("register_prehook", (g, g)),
+            lambda: run("register_prehook", g),
+        ]
+    )
 
 
 @case
@@ -238,7 +240,7 @@ def a_hook_registered_by_a_hook(lib: Any) -> Any:
 def hooks_and_a_second_derivative(lib: Any) -> Any:
     log: list[Any] = []
     x = leaf(lib)
-    y = x ** 3
+    y = x**3
     y.grad_fn.register_hook(lambda i, o: log.append((i[0].requires_grad, o[0].requires_grad)))
     y.register_hook(lambda g: g * 2)
     (g,) = lib.autograd.grad(y.sum(), x, create_graph=True)
@@ -276,7 +278,8 @@ def multi_grad_hooks_wait_for_all(lib: Any) -> Any:
     a, b, other = leaf(lib), leaf(lib), leaf(lib)
     c, d = a * b, a * b
     handle = lib.autograd.graph.register_multi_grad_hook(
-        (a, b, c, d, other), lambda grads: log.append([g is not None for g in grads]))
+        (a, b, c, d, other), lambda grads: log.append([g is not None for g in grads])
+    )
     c.sum().backward(retain_graph=True)
     c.sum().backward(inputs=(a,), retain_graph=True)
     (c + d).sum().backward(retain_graph=True)
@@ -314,12 +317,14 @@ def multi_grad_hooks_refuse(lib: Any) -> Any:
         finally:
             handle.remove()
 
-    return tried([
-        lambda: register((x,), print, mode="some"),
-        leaves_and_grad,
-        lambda: lib._C._current_graph_task_id(),
-        lambda: lib._C._will_engine_execute_node(y.grad_fn),
-    ])
+    return tried(
+        [
+            lambda: register((x,), print, mode="some"),
+            leaves_and_grad,
+            lambda: lib._C._current_graph_task_id(),
+            lambda: lib._C._will_engine_execute_node(y.grad_fn),
+        ]
+    )
 
 
 @case
@@ -332,8 +337,13 @@ def edges_stand_for_tensors(lib: Any) -> Any:
     found = lib.autograd.grad(z, edge, retain_graph=True)
     lib.autograd.backward(edge, lib.ones(2, dtype=lib.float64), retain_graph=True)
     return (
-        edge.output_nr, edge.node is y.grad_fn, graph.get_gradient_edge(x).node.variable is x, found, x.grad,
-        isinstance(y.grad_fn, graph.Node), graph.GradientEdge._fields,
+        edge.output_nr,
+        edge.node is y.grad_fn,
+        graph.get_gradient_edge(x).node.variable is x,
+        found,
+        x.grad,
+        isinstance(y.grad_fn, graph.Node),
+        graph.GradientEdge._fields,
         tried([lambda: graph.get_gradient_edge(lib.ones(2))]),
     )
 
@@ -385,8 +395,16 @@ def packing_of_operators(lib: Any) -> Any:
 @case
 def values_are_unpacked_once(lib: Any) -> Any:
     counts = []
-    for fn in (lambda x, w: x ** w, lambda x, w: x / w, lib.maximum, lib.hypot, lambda x, w: x.var() * w,
-               lambda x, w: lib.cat([x, w]).prod(), lib.atan2, lambda x, w: x.softmax(0) * w):
+    for fn in (
+        lambda x, w: x**w,
+        lambda x, w: x / w,
+        lib.maximum,
+        lib.hypot,
+        lambda x, w: x.var() * w,
+        lambda x, w: lib.cat([x, w]).prod(),
+        lib.atan2,
+        lambda x, w: x.softmax(0) * w,
+    ):
         log: list[str] = []
 
         def pack(t: Any, log: list[str] = log) -> Any:
@@ -496,14 +514,16 @@ def packing_refuses(lib: Any) -> Any:
         with hooks(lambda t: t, lambda t: t), lib.autograd.graph.disable_saved_tensors_hooks("not now"):
             return 1
 
-    return tried([
-        lambda: used(lambda t: t.add_(1), lambda t: t),
-        lambda: used(lambda t: t, lambda t: 3),
-        lambda: used(lambda t: 1 / 0, lambda t: t),
-        disabled,
-        disabling_inside,
-        lambda: used(lambda t: t.detach(), lambda t: t),
-    ])
+    return tried(
+        [
+            lambda: used(lambda t: t.add_(1), lambda t: t),
+            lambda: used(lambda t: t, lambda t: 3),
+            lambda: used(lambda t: 1 / 0, lambda t: t),
+            disabled,
+            disabling_inside,
+            lambda: used(lambda t: t.detach(), lambda t: t),
+        ]
+    )
 
 
 @case
@@ -544,11 +564,20 @@ def saved_attributes(lib: Any) -> Any:
 
     by_number = x * 3
     return (
-        names(x * x), names(by_number), by_number.grad_fn._saved_other, by_number.grad_fn._saved_self,
-        (x * 2.5).grad_fn._saved_other, (x ** 2).grad_fn._saved_exponent, names(y @ y),
-        (y @ y).grad_fn._saved_mat2_sym_strides, y.sum(1).grad_fn._saved_dim, y.view(4).grad_fn._saved_self_sym_sizes,
-        x.exp().grad_fn._saved_result, tried([lambda: x.exp().grad_fn._saved_self]),
-        [(m.shape, m.dtype, m.device) for m in (y @ y).grad_fn._input_metadata], (y @ y).grad_fn.requires_grad,
+        names(x * x),
+        names(by_number),
+        by_number.grad_fn._saved_other,
+        by_number.grad_fn._saved_self,
+        (x * 2.5).grad_fn._saved_other,
+        (x**2).grad_fn._saved_exponent,
+        names(y @ y),
+        (y @ y).grad_fn._saved_mat2_sym_strides,
+        y.sum(1).grad_fn._saved_dim,
+        y.view(4).grad_fn._saved_self_sym_sizes,
+        x.exp().grad_fn._saved_result,
+        tried([lambda: x.exp().grad_fn._saved_self]),
+        [(m.shape, m.dtype, m.device) for m in (y @ y).grad_fn._input_metadata],
+        (y @ y).grad_fn.requires_grad,
     )
 
 
@@ -567,7 +596,7 @@ def mutation_of_saved_values(lib: Any) -> Any:
         with lib.autograd.graph.allow_mutation_on_saved_tensors() as kept:
             x = leaf(lib)
             y = x * 1
-            z = (y ** 2).sum()
+            z = (y**2).sum()
             write(y)
             z.backward()
             result = x.grad, y, len(kept.original) + len(kept.cloned) > 0
@@ -607,16 +636,24 @@ def mutation_of_saved_values(lib: Any) -> Any:
         with lib.autograd.graph.allow_mutation_on_saved_tensors():
             x = leaf(lib)
             y = x.clone()
-            z = (y ** 3).sum()
+            z = (y**3).sum()
             y.zero_()
             (g,) = lib.autograd.grad(z, x, create_graph=True)
             return g, lib.autograd.grad(g.sum(), x)
 
-    return tried([
-        lambda: basic(lambda y: y.sin_()), lambda: basic(lambda y: y.view(2).zero_()),
-        lambda: basic(lambda y: lib.mul(y.detach(), 3, out=y.detach())), lambda: basic(lambda y: None),
-        twice, result, outside, nested, second,
-    ])
+    return tried(
+        [
+            lambda: basic(lambda y: y.sin_()),
+            lambda: basic(lambda y: y.view(2).zero_()),
+            lambda: basic(lambda y: lib.mul(y.detach(), 3, out=y.detach())),
+            lambda: basic(lambda y: None),
+            twice,
+            result,
+            outside,
+            nested,
+            second,
+        ]
+    )
 
 
 # Anomaly detection ----------------------------------------------------------------------------------------------------
@@ -633,9 +670,19 @@ def shown(fn: Callable[[], Any]) -> Any:
     texts = []
     for w in caught:
         text = str(w.message).split(" (Triggered internally")[0]
-        texts.append([line.strip() for line in text.split("\n") if line.strip() and "File" not in line
-                      and "run_backward(" not in line and "grad_one(" not in line and "apply(*args" not in line
-                      and "run_function(" not in line and "^^" not in line])
+        texts.append(
+            [
+                line.strip()
+                for line in text.split("\n")
+                if line.strip()
+                and "File" not in line
+                and "run_backward(" not in line
+                and "grad_one(" not in line
+                and "apply(*args" not in line
+                and "run_function(" not in line
+                and "^^" not in line
+            ]
+        )
     return result, texts
 
 
@@ -746,12 +793,21 @@ def metadata_of_nodes(lib: Any) -> Any:
 @case
 def layout_of_grad(lib: Any) -> Any:
     makers = [
-        lambda: lib.ones(2, 3).t(), lambda: lib.ones(4, 6)[::2, ::3], lambda: lib.ones(1, 3).expand(2, 3),
-        lambda: lib.ones(()).expand(2, 3), lambda: lib.ones(2, 1, 3).transpose(0, 1), lambda: lib.ones(4, 3)[1:3],
-        lambda: lib.ones(2, 3, 4, 5).permute(0, 3, 1, 2), lambda: lib.ones(()), lambda: lib.ones(0, 3),
+        lambda: lib.ones(2, 3).t(),
+        lambda: lib.ones(4, 6)[::2, ::3],
+        lambda: lib.ones(1, 3).expand(2, 3),
+        lambda: lib.ones(()).expand(2, 3),
+        lambda: lib.ones(2, 1, 3).transpose(0, 1),
+        lambda: lib.ones(4, 3)[1:3],
+        lambda: lib.ones(2, 3, 4, 5).permute(0, 3, 1, 2),
+        lambda: lib.ones(()),
+        lambda: lib.ones(0, 3),
     ]
     uses: list[Callable[[Any], Any]] = [
-        lambda x: x * 2, lambda x: x.sum(), lambda x: x.clone(), lambda x: x.expand((2, *x.shape)),
+        lambda x: x * 2,
+        lambda x: x.sum(),
+        lambda x: x.clone(),
+        lambda x: x.expand((2, *x.shape)),
         lambda x: x * lib.ones((2, *x.shape)),
     ]
     found = []
@@ -799,19 +855,21 @@ def batched_gradients(lib: Any) -> Any:
     eye = lib.eye(3, dtype=lib.float64)
 
     def second() -> Any:
-        (g,) = ag.grad(x ** 3, x, eye, is_grads_batched=True, create_graph=True)
+        (g,) = ag.grad(x**3, x, eye, is_grads_batched=True, create_graph=True)
         return ag.grad(g.sum(), x)
 
-    return tried([
-        lambda: ag.grad(x * x, x, eye, is_grads_batched=True),
-        lambda: ag.grad(x * x, [x, w], eye, is_grads_batched=True, allow_unused=True),
-        lambda: ag.grad(x * x, [x, w], eye, is_grads_batched=True),
-        lambda: ag.grad([x * x, w * w], [x, w], [eye, lib.ones(3, 2)], is_grads_batched=True),
-        lambda: ag.grad([x * x, w * w], [x, w], [eye, lib.ones(4, 2)], is_grads_batched=True),
-        lambda: ag.grad([x * x, w * w], [x, w], [eye, None], is_grads_batched=True),
-        lambda: ag.grad((x * x).sum(), x, is_grads_batched=True),
-        second,
-    ])
+    return tried(
+        [
+            lambda: ag.grad(x * x, x, eye, is_grads_batched=True),
+            lambda: ag.grad(x * x, [x, w], eye, is_grads_batched=True, allow_unused=True),
+            lambda: ag.grad(x * x, [x, w], eye, is_grads_batched=True),
+            lambda: ag.grad([x * x, w * w], [x, w], [eye, lib.ones(3, 2)], is_grads_batched=True),
+            lambda: ag.grad([x * x, w * w], [x, w], [eye, lib.ones(4, 2)], is_grads_batched=True),
+            lambda: ag.grad([x * x, w * w], [x, w], [eye, None], is_grads_batched=True),
+            lambda: ag.grad((x * x).sum(), x, is_grads_batched=True),
+            second,
+        ]
+    )
 
 
 @pytest.mark.oracle

@@ -34,22 +34,25 @@ def counted(emulator: _npu.Emulator | None, *functions: str) -> dict[str, int]:
 # A4 -------------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("function", "call", "expected"), [
-    ("aclnnAdd", lambda a, b: a + b, [[11.0, 18.0, 33.0], [36.0, 55.0, 66.0]]),
-    ("aclnnAdds", lambda a, b: a + 1, [[2.0, -1.0, 4.0], [-3.0, 6.0, 7.0]]),
-    ("aclnnAdd", lambda a, b: torch.add(a, b, alpha=2), [[21.0, 38.0, 63.0], [76.0, 105.0, 126.0]]),
-    ("aclnnMul", lambda a, b: a * b, [[10.0, -40.0, 90.0], [-160.0, 250.0, 360.0]]),
-    ("aclnnMuls", lambda a, b: a * 0.5, [[0.5, -1.0, 1.5], [-2.0, 2.5, 3.0]]),
-    ("aclnnRelu", lambda a, b: a.relu(), [[1.0, 0.0, 3.0], [0.0, 5.0, 6.0]]),
-    ("aclnnReduceSum", lambda a, b: a.sum(), 9.0),
-    ("aclnnReduceSum", lambda a, b: a.sum(0), [-3.0, 3.0, 9.0]),
-    ("aclnnReduceSum", lambda a, b: a.sum(dim=1), [2.0, 7.0]),
-    ("aclnnReduceSum", lambda a, b: a.sum(dim=1, keepdim=True), [[2.0], [7.0]]),
-    ("aclnnReduceSum", lambda a, b: a.sum((0, 1)), 9.0),
-    ("aclnnMm", lambda a, b: a @ b.t(), [[60.0, 120.0], [240.0, 450.0]]),
-    ("aclnnMv", lambda a, b: a.matmul(b[0]), [60.0, 240.0]),
-    ("aclnnBatchMatMul", lambda a, b: a[None].matmul(b.t()[None]), [[[60.0, 120.0], [240.0, 450.0]]]),
-])
+@pytest.mark.parametrize(
+    ("function", "call", "expected"),
+    [
+        ("aclnnAdd", lambda a, b: a + b, [[11.0, 18.0, 33.0], [36.0, 55.0, 66.0]]),
+        ("aclnnAdds", lambda a, b: a + 1, [[2.0, -1.0, 4.0], [-3.0, 6.0, 7.0]]),
+        ("aclnnAdd", lambda a, b: torch.add(a, b, alpha=2), [[21.0, 38.0, 63.0], [76.0, 105.0, 126.0]]),
+        ("aclnnMul", lambda a, b: a * b, [[10.0, -40.0, 90.0], [-160.0, 250.0, 360.0]]),
+        ("aclnnMuls", lambda a, b: a * 0.5, [[0.5, -1.0, 1.5], [-2.0, 2.5, 3.0]]),
+        ("aclnnRelu", lambda a, b: a.relu(), [[1.0, 0.0, 3.0], [0.0, 5.0, 6.0]]),
+        ("aclnnReduceSum", lambda a, b: a.sum(), 9.0),
+        ("aclnnReduceSum", lambda a, b: a.sum(0), [-3.0, 3.0, 9.0]),
+        ("aclnnReduceSum", lambda a, b: a.sum(dim=1), [2.0, 7.0]),
+        ("aclnnReduceSum", lambda a, b: a.sum(dim=1, keepdim=True), [[2.0], [7.0]]),
+        ("aclnnReduceSum", lambda a, b: a.sum((0, 1)), 9.0),
+        ("aclnnMm", lambda a, b: a @ b.t(), [[60.0, 120.0], [240.0, 450.0]]),
+        ("aclnnMv", lambda a, b: a.matmul(b[0]), [60.0, 240.0]),
+        ("aclnnBatchMatMul", lambda a, b: a[None].matmul(b.t()[None]), [[[60.0, 120.0], [240.0, 450.0]]]),
+    ],
+)
 def test_A4_operators_run_through_aclnn(emulator: Any, function: str, call: Any, expected: Any) -> None:
     a = torch.tensor([[1.0, -2.0, 3.0], [-4.0, 5.0, 6.0]], device="npu")
     b = torch.tensor([[10.0, 20.0, 30.0], [40.0, 50.0, 60.0]], device="npu")
@@ -172,8 +175,19 @@ def test_A6_a_failing_call_names_everything(emulator: _npu.Emulator) -> None:
     with pytest.raises(RuntimeError) as caught:
         a * a.t().contiguous().t()
     text = str(caught.value)
-    for word in ("aclnnMul", "for mul", "npu:0", "Ascend910B", "561002", "tiling failed", "self float32 (2, 3)",
-                 "other float32 (2, 3) strides (1, 2)", "out float32 (2, 3)", "vendor:", "test_a_launch.py:"):
+    for word in (
+        "aclnnMul",
+        "for mul",
+        "npu:0",
+        "Ascend910B",
+        "561002",
+        "tiling failed",
+        "self float32 (2, 3)",
+        "other float32 (2, 3) strides (1, 2)",
+        "out float32 (2, 3)",
+        "vendor:",
+        "test_a_launch.py:",
+    ):
         assert word in text, (word, text)
 
 

@@ -57,8 +57,17 @@ def test_A3_symbols_ok_where_everything_resolves() -> None:
     assert torch._C._npu_aclnn_symbols_ok() is True
 
 
-@pytest.mark.parametrize("extra", [{}, {"MINDTORCH_NPU": "off"}, {"MINDTORCH_NPU": "nonsense"},
-                                   {"ASCEND_HOME_PATH": "/nonexistent"}, {"ASCEND_HOME_PATH": "/"}], ids=str)
+@pytest.mark.parametrize(
+    "extra",
+    [
+        {},
+        {"MINDTORCH_NPU": "off"},
+        {"MINDTORCH_NPU": "nonsense"},
+        {"ASCEND_HOME_PATH": "/nonexistent"},
+        {"ASCEND_HOME_PATH": "/"},
+    ],
+    ids=str,
+)
 def test_A2_A3_A7_false_and_never_an_exception_elsewhere(extra: dict[str, str]) -> None:
     code = """
 print(torch._C._npu_aclnn_available(), torch._C._npu_aclnn_symbols_ok(), torch.npu.is_available(),

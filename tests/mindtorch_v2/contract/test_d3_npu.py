@@ -60,7 +60,10 @@ def test_D1_every_inplace_operator_gives_the_same_on_npu_under_functionalize(nam
     with torch.functionalize():
         result = call.call(torch, actual)
     assert (tuple(actual.shape), actual.stride(), actual.dtype) == (
-        tuple(expected.shape), expected.stride(), expected.dtype)
+        tuple(expected.shape),
+        expected.stride(),
+        expected.dtype,
+    )
     assert actual._version == 1
     if not name.startswith("setitem"):
         assert result is actual
@@ -79,8 +82,10 @@ def test_D2_write_back_goes_through_the_view_on_npu() -> None:
 
 
 @pytest.mark.parametrize("name", VIEWS)
-@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "int64", "int32", "int16", "uint8", "float64",
-                                   "complex64", "complex128"])
+@pytest.mark.parametrize(
+    "dtype",
+    ["float32", "float16", "bfloat16", "int64", "int32", "int16", "uint8", "float64", "complex64", "complex128"],
+)
 def test_D2_write_back_through_every_kind_of_view_on_npu(name: str, dtype: str) -> None:
     start = torch.arange(9.0).view(3, 3).to(getattr(torch, dtype))
     expected = start.clone()
@@ -99,8 +104,9 @@ def test_D2_write_back_through_every_kind_of_view_on_npu(name: str, dtype: str) 
 # D3 -------------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("view", [lambda t: t, lambda t: t.view(-1), lambda t: t[1], lambda t: t[1:],
-                                  lambda t: t.unsqueeze(0)])
+@pytest.mark.parametrize(
+    "view", [lambda t: t, lambda t: t.view(-1), lambda t: t[1], lambda t: t[1:], lambda t: t.unsqueeze(0)]
+)
 def test_D3_a_contiguous_view_is_a_copy(emulator: Any, view: Any) -> None:
     base = torch.zeros(3, 4, device="npu")
     copies = 0 if emulator is None else emulator.calls("aclrtMemcpyAsync")
@@ -116,10 +122,22 @@ def test_D3_a_contiguous_view_is_a_copy(emulator: Any, view: Any) -> None:
     assert base.tolist() == expected.tolist()
 
 
-@pytest.mark.parametrize("view", [
-    lambda t: t[:, 1:3], lambda t: t[1:, :2], lambda t: t[::2], lambda t: t[:, 1], lambda t: t.narrow(1, 2, 2),
-    lambda t: t[:, ::2], lambda t: t.view(2, 2, 6)[:, 1, 2:5], lambda t: t.unsqueeze(1)[:, :, 1:4],
-    lambda t: t.view(-1)[1:20:3], lambda t: t.split(2, 1)[1], lambda t: t[1:][:, 1:][:, :2]])
+@pytest.mark.parametrize(
+    "view",
+    [
+        lambda t: t[:, 1:3],
+        lambda t: t[1:, :2],
+        lambda t: t[::2],
+        lambda t: t[:, 1],
+        lambda t: t.narrow(1, 2, 2),
+        lambda t: t[:, ::2],
+        lambda t: t.view(2, 2, 6)[:, 1, 2:5],
+        lambda t: t.unsqueeze(1)[:, :, 1:4],
+        lambda t: t.view(-1)[1:20:3],
+        lambda t: t.split(2, 1)[1],
+        lambda t: t[1:][:, 1:][:, :2],
+    ],
+)
 def test_D3_a_slice_is_a_strided_slice_assign(emulator: Any, view: Any) -> None:
     base = torch.arange(24.0, device="npu").view(4, 6)
 
@@ -133,10 +151,18 @@ def test_D3_a_slice_is_a_strided_slice_assign(emulator: Any, view: Any) -> None:
     assert base.tolist() == expected.tolist()
 
 
-@pytest.mark.parametrize("view", [
-    lambda t: t.t(), lambda t: t.view(2, 2, 6).permute(2, 0, 1), lambda t: t.as_strided((2, 3), (1, 6), 3),
-    lambda t: t.as_strided((2, 2), (7, 1), 1), lambda t: t.diagonal(), lambda t: t[:, 1:].t(),
-    lambda t: t.transpose(0, 1)[::2]])
+@pytest.mark.parametrize(
+    "view",
+    [
+        lambda t: t.t(),
+        lambda t: t.view(2, 2, 6).permute(2, 0, 1),
+        lambda t: t.as_strided((2, 3), (1, 6), 3),
+        lambda t: t.as_strided((2, 2), (7, 1), 1),
+        lambda t: t.diagonal(),
+        lambda t: t[:, 1:].t(),
+        lambda t: t.transpose(0, 1)[::2],
+    ],
+)
 def test_D3_any_other_view_is_written_at_places_made_on_the_device(emulator: Any, view: Any) -> None:
     base = torch.arange(24.0, device="npu").view(4, 6)
     dims = len([n for n in view(base).shape if n > 1])

@@ -299,10 +299,7 @@ MISFITS: dict[str, tuple[Callable[[Any], Any], str]] = {
         lambda t: t[0].mul_(torch.ones(2, 2, device=t.device)),
         "output with shape [2] doesn't match the broadcast shape [2, 2]",
     ),
-    "dtype": (
-        lambda t: t.to(torch.int64).add_(1.5),
-        "result type Float can't be cast to the desired output type Long",
-    ),
+    "dtype": (lambda t: t.to(torch.int64).add_(1.5), "result type Float can't be cast to the desired output type Long"),
     "setitem": (
         lambda t: t.__setitem__(0, torch.ones(3, device=t.device)),
         "The expanded size of the tensor (2) must match the existing size (3) at non-singleton dimension 0.  "

@@ -5,6 +5,7 @@
 Outputs are allocated from the answers, so shapes and dtypes are compared too. Invariant: every case runs in every dtype
 it lists, with dense and with strided inputs.
 """
+
 from __future__ import annotations
 
 import zlib

@@ -2,6 +2,7 @@
 
 Invariant: this process keeps its own device; a chip is chosen once, from the environment.
 """
+
 from __future__ import annotations
 
 import importlib
@@ -17,8 +18,9 @@ ROOT = Path(__file__).resolve().parents[3]
 def on_chip(chip: str, function: Callable[[], None]) -> None:
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("ASCEND_EMULATOR", "ASCEND_RT"))}
     command = [sys.executable, "-m", __name__, function.__module__, function.__name__]
-    done = subprocess.run(command, cwd=ROOT, env=kept | {"ASCEND_EMULATOR_CHIP": chip}, capture_output=True, text=True,
-                          timeout=120)
+    done = subprocess.run(
+        command, cwd=ROOT, env=kept | {"ASCEND_EMULATOR_CHIP": chip}, capture_output=True, text=True, timeout=120
+    )
     assert done.returncode == 0, done.stdout + done.stderr
 
 

@@ -2,6 +2,7 @@
 
 Invariant: nothing here goes through our backend; a prototype is written from the vendor's documents.
 """
+
 from __future__ import annotations
 
 import ctypes

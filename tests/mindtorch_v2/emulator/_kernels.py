@@ -5,6 +5,7 @@
 Tensors are NumPy arrays or PyTorch tensors, strided ones included; outputs come back as NumPy arrays (bfloat16 as
 ml_dtypes has it). Invariant: every handle and byte is released, and no call leaves a violation behind.
 """
+
 from __future__ import annotations
 
 import ctypes
@@ -42,13 +43,35 @@ sys.path.insert(0, str(ROOT / "csrc" / "ascend_emulator"))
 from generate import written  # noqa: E402
 
 CODES = {
-    "float32": 0, "float16": 1, "int8": 2, "int32": 3, "uint8": 4, "int16": 6, "uint16": 7, "uint32": 8, "int64": 9,
-    "uint64": 10, "float64": 11, "bool": 12, "complex64": 16, "complex128": 17, "bfloat16": 27,
+    "float32": 0,
+    "float16": 1,
+    "int8": 2,
+    "int32": 3,
+    "uint8": 4,
+    "int16": 6,
+    "uint16": 7,
+    "uint32": 8,
+    "int64": 9,
+    "uint64": 10,
+    "float64": 11,
+    "bool": 12,
+    "complex64": 16,
+    "complex128": 17,
+    "bfloat16": 27,
 }
 FORMATS = {"NCHW": 0, "NHWC": 1, "ND": 2, "NDHWC": 27, "NCDHW": 30, "NC": 35, "NCL": 47}
 CTYPES: dict[str, Any] = {
-    "bool": c_bool, "int8_t": c_int8, "int": c_int, "int32_t": c_int32, "int64_t": c_int64, "uint32_t": c_uint32,
-    "uint64_t": c_uint64, "double": c_double, "float": c_float, "char*": c_char_p, "aclDataType": c_int32,
+    "bool": c_bool,
+    "int8_t": c_int8,
+    "int": c_int,
+    "int32_t": c_int32,
+    "int64_t": c_int64,
+    "uint32_t": c_uint32,
+    "uint64_t": c_uint64,
+    "double": c_double,
+    "float": c_float,
+    "char*": c_char_p,
+    "aclDataType": c_int32,
 }
 
 
@@ -135,8 +158,17 @@ class Device:
         for name in ("Tensor", "Scalar", "IntArray", "FloatArray", "BoolArray", "TensorList", "ScalarList"):
             getattr(self.base, f"aclCreate{name}").restype = c_void_p
             getattr(self.base, f"aclDestroy{name}").argtypes = [c_void_p]
-        self.base.aclCreateTensor.argtypes = [POINTER(c_int64), c_uint64, c_int32, POINTER(c_int64), c_int64, c_int32,
-                                              POINTER(c_int64), c_uint64, c_void_p]
+        self.base.aclCreateTensor.argtypes = [
+            POINTER(c_int64),
+            c_uint64,
+            c_int32,
+            POINTER(c_int64),
+            c_int64,
+            c_int32,
+            POINTER(c_int64),
+            c_uint64,
+            c_void_p,
+        ]
         self.rt.aclrtMalloc.argtypes = [POINTER(c_void_p), c_size_t, c_int]
         self.rt.aclrtFree.argtypes = [c_void_p]
         self.rt.aclrtMemcpy.argtypes = [c_void_p, c_size_t, c_void_p, c_size_t, c_int]
@@ -215,7 +247,8 @@ class Call:
             form = value.format
             dtype = numpy_dtype(value.dtype)
             strides = value.strides or tuple(
-                int(np.prod([s or 1 for s in value.shape[i + 1:]])) for i in range(len(value.shape)))
+                int(np.prod([s or 1 for s in value.shape[i + 1 :]])) for i in range(len(value.shape))
+            )
             count = 1 + sum(s * (n - 1) for s, n in zip(strides, value.shape)) if 0 not in value.shape else 0
             data = b"\x5a" * (count * dtype.itemsize)
             shape, name = value.shape, value.dtype
@@ -231,18 +264,30 @@ class Call:
         if address:
             self.memory.append(address)
         handle = self.device.base.aclCreateTensor(
-            int64s(shape), len(shape), CODES[name], int64s(strides), 0, FORMATS[form], int64s([count]), 1,
-            address or None)
+            int64s(shape),
+            len(shape),
+            CODES[name],
+            int64s(strides),
+            0,
+            FORMATS[form],
+            int64s([count]),
+            1,
+            address or None,
+        )
         assert handle, self.device.message()
-        block = Block(handle, address, len(data), tuple(shape), tuple(strides), name,
-                      isinstance(value, Out))
+        block = Block(handle, address, len(data), tuple(shape), tuple(strides), name, isinstance(value, Out))
         self.blocks.append(block)
         return block
 
     def scalar(self, value: Any) -> int:
         if not isinstance(value, Scalar):
-            kind = "bool" if isinstance(value, bool) else "int64" if isinstance(value, int) else (
-                "complex128" if isinstance(value, complex) else "float64")
+            kind = (
+                "bool"
+                if isinstance(value, bool)
+                else "int64"
+                if isinstance(value, int)
+                else ("complex128" if isinstance(value, complex) else "float64")
+            )
             value = Scalar(value, kind)
         data = np.asarray(value.value, numpy_dtype(value.dtype)).tobytes()
         handle = self.device.base.aclCreateScalar(c_char_p(data), CODES[value.dtype])
@@ -275,8 +320,9 @@ class Call:
         if kind == "aclIntArray*":
             return self.held("IntArray", base.aclCreateIntArray(int64s(value), c_uint64(len(value))))
         if kind == "aclFloatArray*":
-            return self.held("FloatArray",
-                             base.aclCreateFloatArray((c_float * len(value))(*value), c_uint64(len(value))))
+            return self.held(
+                "FloatArray", base.aclCreateFloatArray((c_float * len(value))(*value), c_uint64(len(value)))
+            )
         if kind == "aclBoolArray*":
             return self.held("BoolArray", base.aclCreateBoolArray((c_bool * len(value))(*value), c_uint64(len(value))))
         if kind == "aclTensorList*":
@@ -299,8 +345,10 @@ class Call:
         try:
             arguments = [self.argument(p, values.get(p["name"])) for p in parameters]
             size, executor = c_uint64(), c_void_p()
-            dev.check(name + "GetWorkspaceSize",
-                      getattr(dev.ops, name + "GetWorkspaceSize")(*arguments, byref(size), byref(executor)))
+            dev.check(
+                name + "GetWorkspaceSize",
+                getattr(dev.ops, name + "GetWorkspaceSize")(*arguments, byref(size), byref(executor)),
+            )
             workspace = dev.malloc(size.value) if size.value else 0
             if workspace:
                 self.memory.append(workspace)
@@ -318,13 +366,14 @@ class Call:
     def fetch(self, block: Block) -> np.ndarray:
         """An output's values, in the shape the vendor says it has now."""
         dims, count = POINTER(c_int64)(), c_uint64()
-        self.device.check("aclGetViewShape", self.device.base.aclGetViewShape(
-            c_void_p(block.handle), byref(dims), byref(count)))
+        self.device.check(
+            "aclGetViewShape", self.device.base.aclGetViewShape(c_void_p(block.handle), byref(dims), byref(count))
+        )
         shape = tuple(dims[i] for i in range(count.value))
         strides = block.strides
         dtype = numpy_dtype(block.dtype)
         if shape != block.shape:
-            strides = tuple(int(np.prod(shape[i + 1:])) for i in range(len(shape)))
+            strides = tuple(int(np.prod(shape[i + 1 :])) for i in range(len(shape)))
         data = self.device.download(block.address, block.nbytes) if block.nbytes else b""
         flat = np.frombuffer(data, dtype) if data else np.empty(0, dtype)
         if 0 in shape:
@@ -356,8 +405,12 @@ def refused(name: str, **values: Any) -> int:
 
 # Relative and absolute tolerance by dtype: results are rounded once from double, PyTorch's once or more.
 TOLERANCES: dict[str, tuple[float, float]] = {
-    "float64": (1e-12, 1e-12), "float32": (2e-6, 1e-6), "float16": (2e-3, 1e-3), "bfloat16": (1.6e-2, 1e-2),
-    "complex64": (2e-6, 1e-6), "complex128": (1e-12, 1e-12),
+    "float64": (1e-12, 1e-12),
+    "float32": (2e-6, 1e-6),
+    "float16": (2e-3, 1e-3),
+    "bfloat16": (1.6e-2, 1e-2),
+    "complex64": (2e-6, 1e-6),
+    "complex128": (1e-12, 1e-12),
 }
 
 
@@ -369,8 +422,10 @@ def assert_same(got: np.ndarray, want: Any, scale: float = 1) -> None:
     if got.dtype.name in TOLERANCES:
         relative, absolute = TOLERANCES[got.dtype.name]
         wide: Callable[[np.ndarray], np.ndarray] = lambda a: a.astype(  # noqa: E731
-            np.complex128 if a.dtype.kind == "c" else np.float64)
-        np.testing.assert_allclose(wide(got), wide(expected), rtol=relative * scale, atol=absolute * scale,
-                                   equal_nan=True)
+            np.complex128 if a.dtype.kind == "c" else np.float64
+        )
+        np.testing.assert_allclose(
+            wide(got), wide(expected), rtol=relative * scale, atol=absolute * scale, equal_nan=True
+        )
     else:
         np.testing.assert_array_equal(got, expected)

@@ -3,6 +3,7 @@
 Invariant: a formula sees the operands as float64, complex128 or int64, so the expected value is rounded once, from
 exact operands, to the dtype of the output. The in-place form of a function is run with it, without a line of its own.
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
@@ -15,9 +16,21 @@ from ._kernels import Out, as_numpy, assert_same, call, facts, written
 
 CHIP = "910B"
 NAMES = {
-    "FLOAT": "float32", "FLOAT16": "float16", "BF16": "bfloat16", "DOUBLE": "float64", "INT8": "int8",
-    "INT16": "int16", "INT32": "int32", "INT64": "int64", "UINT8": "uint8", "UINT16": "uint16", "UINT32": "uint32",
-    "UINT64": "uint64", "BOOL": "bool", "COMPLEX64": "complex64", "COMPLEX128": "complex128",
+    "FLOAT": "float32",
+    "FLOAT16": "float16",
+    "BF16": "bfloat16",
+    "DOUBLE": "float64",
+    "INT8": "int8",
+    "INT16": "int16",
+    "INT32": "int32",
+    "INT64": "int64",
+    "UINT8": "uint8",
+    "UINT16": "uint16",
+    "UINT32": "uint32",
+    "UINT64": "uint64",
+    "BOOL": "bool",
+    "COMPLEX64": "complex64",
+    "COMPLEX128": "complex128",
 }
 FLOATS = ("float32", "float16", "bfloat16", "float64")
 INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "bool")
@@ -33,9 +46,9 @@ class Case:
     formula: Callable[..., Any]
     domains: tuple[tuple[float, float], ...] = ((-3.0, 3.0),)  # of the inputs; the last one repeats
     numbers: dict[str, Any] = field(default_factory=dict)
-    gives: str = "same"          # the output's dtype: "same", "bool", or "float" for float32 of integers
+    gives: str = "same"  # the output's dtype: "same", "bool", or "float" for float32 of integers
     dtypes: tuple[str, ...] = ()  # instead of all that the facts list
-    scale: float = 1             # of the tolerance
+    scale: float = 1  # of the tolerance
     shapes: tuple[tuple[int, ...], ...] = (SHAPE,)
 
     def variants(self) -> Iterator[tuple[str, str]]:

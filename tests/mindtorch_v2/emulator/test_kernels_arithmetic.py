@@ -1,4 +1,5 @@
 """The emulator's functions of several operands against PyTorch: arithmetic, comparisons, logic, bits, choices."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -22,8 +23,13 @@ def floor_mod(t: Any, x: Any, y: Any) -> Any:
 ARITHMETIC = [
     Case("aclnnAdd", lambda t, x, y: x + 2 * y, numbers={"alpha": 2}, shapes=BROADCAST),
     Case("aclnnAdds", lambda t, x: x + 2 * 3, numbers={"other": 3, "alpha": 2}, dtypes=(*FLOATS, "int8", "int64")),
-    Case("aclnnSub", lambda t, x, y: x - 2 * y, numbers={"alpha": 2}, shapes=BROADCAST,
-         dtypes=(*FLOATS, *WHOLE, "complex64", "complex128")),
+    Case(
+        "aclnnSub",
+        lambda t, x, y: x - 2 * y,
+        numbers={"alpha": 2},
+        shapes=BROADCAST,
+        dtypes=(*FLOATS, *WHOLE, "complex64", "complex128"),
+    ),
     Case("aclnnSub", lambda t, x, y: x - y, numbers={"alpha": 1}, dtypes=("bool",)),
     Case("aclnnSubs", lambda t, x: x - 2 * 3, numbers={"other": 3, "alpha": 2}, dtypes=(*FLOATS, "int8", "int64")),
     Case("aclnnRsub", lambda t, x, y: y - 2 * x, numbers={"alpha": 2}, shapes=BROADCAST),
@@ -33,8 +39,14 @@ ARITHMETIC = [
     Case("aclnnMul", lambda t, x, y: x * y, shapes=BROADCAST),
     Case("aclnnMuls", lambda t, x: x * 3, numbers={"other": 3}, dtypes=(*FLOATS, "int8", "int64", "complex64")),
     Case("aclnnAddcmul", lambda t, x, y, z: x + 2 * y * z, numbers={"value": 2}, shapes=(SHAPE, (4,), (3, 1))),
-    Case("aclnnAddcdiv", lambda t, x, y, z: x + 2 * y / z, ((-3, 3), (-3, 3), (1, 4)), numbers={"value": 2},
-         shapes=(SHAPE, (4,), (3, 1)), dtypes=FLOATS),
+    Case(
+        "aclnnAddcdiv",
+        lambda t, x, y, z: x + 2 * y / z,
+        ((-3, 3), (-3, 3), (1, 4)),
+        numbers={"value": 2},
+        shapes=(SHAPE, (4,), (3, 1)),
+        dtypes=FLOATS,
+    ),
     Case("aclnnLerp", lambda t, x, y, w: x + w * (y - x), shapes=(SHAPE, (4,), (3, 1))),
     Case("aclnnLerps", lambda t, x, y: x + 0.75 * (y - x), numbers={"weight": 0.75}, shapes=BROADCAST),
     Case("aclnnAxpyV2", lambda t, x, y, a: x + a * y),
@@ -42,12 +54,26 @@ ARITHMETIC = [
     Case("aclnnDivs", lambda t, x: x / 4, numbers={"other": 4}, gives="float"),
     Case("aclnnRealDiv", lambda t, x, y: x / y, NONZERO, gives="float", dtypes=("float32", "int32")),
     Case("aclnnDivMod", lambda t, x, y: x / y, NONZERO, numbers={"mode": 0}, gives="float"),
-    Case("aclnnDivMod", lambda t, x, y: t.div(x, y, rounding_mode="trunc"), NONZERO, numbers={"mode": 1},
-         dtypes=("float32", "float16", "int32", "int64", "int8", "uint8")),
-    Case("aclnnDivMod", lambda t, x, y: t.div(x, y, rounding_mode="floor"), NONZERO, numbers={"mode": 2},
-         dtypes=("float32", "float16", "int32", "int64", "int8", "uint8")),
-    Case("aclnnDivMods", lambda t, x: t.div(x, 2, rounding_mode="floor"), numbers={"other": 2, "mode": 2},
-         dtypes=("float32", "float16", "int32", "int64", "int8", "uint8")),
+    Case(
+        "aclnnDivMod",
+        lambda t, x, y: t.div(x, y, rounding_mode="trunc"),
+        NONZERO,
+        numbers={"mode": 1},
+        dtypes=("float32", "float16", "int32", "int64", "int8", "uint8"),
+    ),
+    Case(
+        "aclnnDivMod",
+        lambda t, x, y: t.div(x, y, rounding_mode="floor"),
+        NONZERO,
+        numbers={"mode": 2},
+        dtypes=("float32", "float16", "int32", "int64", "int8", "uint8"),
+    ),
+    Case(
+        "aclnnDivMods",
+        lambda t, x: t.div(x, 2, rounding_mode="floor"),
+        numbers={"other": 2, "mode": 2},
+        dtypes=("float32", "float16", "int32", "int64", "int8", "uint8"),
+    ),
     Case("aclnnDivV3", lambda t, x, y: t.div(x, y, rounding_mode="trunc"), NONZERO, numbers={"mode": 1}),
     Case("aclnnFloorDivide", lambda t, x, y: x // y, NONZERO, dtypes=("float32", "float16", "float64", *WHOLE)),
     Case("aclnnFloorDivides", lambda t, x: x // 2, numbers={"other": 2}, dtypes=("float32", "float16", *WHOLE)),
@@ -58,34 +84,73 @@ ARITHMETIC = [
     Case("aclnnFmodScalar", lambda t, x: t.fmod(x, 2), numbers={"other": 2}),
     Case("aclnnRemainderTensorTensor", floor_mod, NONZERO, shapes=BROADCAST, dtypes=("float32", "float16", "int32")),
     Case("aclnnRemainderTensorScalar", lambda t, x: t.remainder(x, -2), numbers={"other": -2}),
-    Case("aclnnRemainderScalarTensor", lambda t, y: t.remainder(t.tensor(7, dtype=y.dtype), y), ((1, 4),),
-         numbers={"self": 7}),
+    Case(
+        "aclnnRemainderScalarTensor",
+        lambda t, y: t.remainder(t.tensor(7, dtype=y.dtype), y),
+        ((1, 4),),
+        numbers={"self": 7},
+    ),
     Case("aclnnGcd", lambda t, x, y: t.gcd(x, y), ((-12, 12),), shapes=BROADCAST),
-    Case("aclnnPowTensorTensor", lambda t, x, y: x ** y, POSITIVE, shapes=BROADCAST,
-         dtypes=("float32", "float16", "bfloat16", "float64", "int32", "int64", "int8", "uint8", "complex64")),
-    Case("aclnnPowTensorScalar", lambda t, x: x ** 3, numbers={"exponent": 3},
-         dtypes=("float32", "float16", "bfloat16", "float64", "int32", "int64", "int8", "uint8", "complex64")),
+    Case(
+        "aclnnPowTensorTensor",
+        lambda t, x, y: x**y,
+        POSITIVE,
+        shapes=BROADCAST,
+        dtypes=("float32", "float16", "bfloat16", "float64", "int32", "int64", "int8", "uint8", "complex64"),
+    ),
+    Case(
+        "aclnnPowTensorScalar",
+        lambda t, x: x**3,
+        numbers={"exponent": 3},
+        dtypes=("float32", "float16", "bfloat16", "float64", "int32", "int64", "int8", "uint8", "complex64"),
+    ),
     Case("aclnnPowScalarTensor", lambda t, y: t.tensor(2, dtype=y.dtype) ** y, ((0, 3),), numbers={"self": 2}),
     Case("aclnnAtan2", lambda t, x, y: t.atan2(x, y), NONZERO, gives="float", shapes=BROADCAST),
     Case("aclnnXLogYTensor", lambda t, x, y: t.xlogy(x, y), POSITIVE, shapes=BROADCAST),
     Case("aclnnXLogYScalarOther", lambda t, x: t.xlogy(x, 2.5), numbers={"other": 2.5}),
     Case("aclnnXLogYScalarSelf", lambda t, y: t.xlogy(2.5, y), POSITIVE, numbers={"self": 2.5}),
     Case("aclnnXlog1py", lambda t, x, y: t.special.xlog1py(x, y), POSITIVE),
-    Case("aclnnLogAddExp", lambda t, x, y: t.logaddexp(x.double(), y.double()), gives="float", shapes=BROADCAST,
-         dtypes=("float32", "float16", "bfloat16", "int32")),
-    Case("aclnnLogAddExp2", lambda t, x, y: t.logaddexp2(x.double(), y.double()), gives="float", shapes=BROADCAST,
-         dtypes=("float32", "float16", "bfloat16", "int32")),
+    Case(
+        "aclnnLogAddExp",
+        lambda t, x, y: t.logaddexp(x.double(), y.double()),
+        gives="float",
+        shapes=BROADCAST,
+        dtypes=("float32", "float16", "bfloat16", "int32"),
+    ),
+    Case(
+        "aclnnLogAddExp2",
+        lambda t, x, y: t.logaddexp2(x.double(), y.double()),
+        gives="float",
+        shapes=BROADCAST,
+        dtypes=("float32", "float16", "bfloat16", "int32"),
+    ),
     Case("aclnnMulNoNan", lambda t, x, y: x * y),
     Case("aclnnHeaviside", lambda t, x, y: t.heaviside(x, y)),
 ]
 
 COMPARISONS = [
-    *[Case(f"aclnn{name}Tensor", formula, ((-2, 2),), gives="bool", shapes=BROADCAST) for name, formula in {
-        "Eq": lambda t, x, y: x == y, "Ne": lambda t, x, y: x != y, "Lt": lambda t, x, y: x < y,
-        "Le": lambda t, x, y: x <= y, "Gt": lambda t, x, y: x > y, "Ge": lambda t, x, y: x >= y}.items()],
-    *[Case(f"aclnn{name}Scalar", formula, ((-2, 2),), numbers={"other": 1}, gives="bool") for name, formula in {
-        "Eq": lambda t, x: x == 1, "Ne": lambda t, x: x != 1, "Lt": lambda t, x: x < 1,
-        "Le": lambda t, x: x <= 1, "Gt": lambda t, x: x > 1, "Ge": lambda t, x: x >= 1}.items()],
+    *[
+        Case(f"aclnn{name}Tensor", formula, ((-2, 2),), gives="bool", shapes=BROADCAST)
+        for name, formula in {
+            "Eq": lambda t, x, y: x == y,
+            "Ne": lambda t, x, y: x != y,
+            "Lt": lambda t, x, y: x < y,
+            "Le": lambda t, x, y: x <= y,
+            "Gt": lambda t, x, y: x > y,
+            "Ge": lambda t, x, y: x >= y,
+        }.items()
+    ],
+    *[
+        Case(f"aclnn{name}Scalar", formula, ((-2, 2),), numbers={"other": 1}, gives="bool")
+        for name, formula in {
+            "Eq": lambda t, x: x == 1,
+            "Ne": lambda t, x: x != 1,
+            "Lt": lambda t, x: x < 1,
+            "Le": lambda t, x: x <= 1,
+            "Gt": lambda t, x: x > 1,
+            "Ge": lambda t, x: x >= 1,
+        }.items()
+    ],
     Case("aclnnLogicalAnd", lambda t, x, y: t.logical_and(x, y), ((-1, 1),), gives="bool", shapes=BROADCAST),
     Case("aclnnLogicalOr", lambda t, x, y: t.logical_or(x, y), ((-1, 1),), gives="bool", shapes=BROADCAST),
     Case("aclnnLogicalXor", lambda t, x, y: t.logical_xor(x, y), ((-1, 1),), gives="bool", shapes=BROADCAST),
@@ -109,12 +174,20 @@ COMPARISONS = [
     Case("aclnnClampMax", lambda t, x: x.clamp(max=1), numbers={"clipValueMax": 1}),
     Case("aclnnClampMinTensor", lambda t, x, y: t.maximum(x, y), shapes=BROADCAST),
     Case("aclnnClampMaxTensor", lambda t, x, y: t.minimum(x, y), shapes=BROADCAST),
-    Case("aclnnClampTensor", lambda t, x, low, high: x.clamp(low, high), ((-3, 3), (-2, 0), (0, 2)),
-         shapes=(SHAPE, (4,), (3, 1))),
+    Case(
+        "aclnnClampTensor",
+        lambda t, x, low, high: x.clamp(low, high),
+        ((-3, 3), (-2, 0), (0, 2)),
+        shapes=(SHAPE, (4,), (3, 1)),
+    ),
     Case("aclnnClamp", lambda t, x: x.clamp(1, 2), numbers={"clipValueMin": 1, "clipValueMax": 2}),
     Case("aclnnClamp", lambda t, x: x.clamp(max=2), numbers={"clipValueMax": 2}),
-    Case("aclnnHardtanh", lambda t, x: x.clamp(-1, 2), numbers={"clipValueMin": -1, "clipValueMax": 2},
-         dtypes=(*FLOATS, "int8", "int64")),
+    Case(
+        "aclnnHardtanh",
+        lambda t, x: x.clamp(-1, 2),
+        numbers={"clipValueMin": -1, "clipValueMax": 2},
+        dtypes=(*FLOATS, "int8", "int64"),
+    ),
 ]
 
 
@@ -131,9 +204,15 @@ def test_comparison(case: Case, name: str, dtype: str) -> None:
 
 
 PROMOTED = [
-    ("float32", "int64", "float32"), ("float16", "float32", "float32"), ("float16", "bfloat16", "float32"),
-    ("int8", "uint8", "int16"), ("bool", "int32", "int32"), ("int32", "int64", "int64"), ("uint8", "bool", "uint8"),
-    ("float64", "complex64", "complex128"), ("int32", "bfloat16", "bfloat16"),
+    ("float32", "int64", "float32"),
+    ("float16", "float32", "float32"),
+    ("float16", "bfloat16", "float32"),
+    ("int8", "uint8", "int16"),
+    ("bool", "int32", "int32"),
+    ("int32", "int64", "int64"),
+    ("uint8", "bool", "uint8"),
+    ("float64", "complex64", "complex128"),
+    ("int32", "bfloat16", "bfloat16"),
 ]
 
 
@@ -148,8 +227,13 @@ def test_tensors_promote_each_other(oracle: Any, left: str, right: str, result: 
 
 
 SCALARS = [
-    ("float16", 2.5, "float16"), ("int8", 2.5, "float32"), ("int8", 3, "int8"), ("bool", 3, "int64"),
-    ("bool", 2.5, "float32"), ("float32", 1j, "complex64"), ("float64", 1j, "complex128"),
+    ("float16", 2.5, "float16"),
+    ("int8", 2.5, "float32"),
+    ("int8", 3, "int8"),
+    ("bool", 3, "int64"),
+    ("bool", 2.5, "float32"),
+    ("float32", 1j, "complex64"),
+    ("float64", 1j, "complex128"),
 ]
 
 
@@ -158,8 +242,9 @@ SCALARS = [
 def test_a_scalar_does_not_widen_within_its_category(oracle: Any, dtype: str, scalar: Any, result: str) -> None:
     x = sample(dtype, (-5, 5), SHAPE, 1)
     want = widened(x) + scalar
-    assert_same(call("aclnnAdds", self=x, other=scalar, alpha=1, out=Out(SHAPE, result)),
-                want.to(getattr(oracle, result)))
+    assert_same(
+        call("aclnnAdds", self=x, other=scalar, alpha=1, out=Out(SHAPE, result)), want.to(getattr(oracle, result))
+    )
 
 
 @pytest.mark.oracle
@@ -180,8 +265,9 @@ def test_integers_are_exact_and_wrap() -> None:
     least = np.array([-(2**63)], np.int64)
     minus = np.array([-1], np.int64)
     assert call("aclnnFloorDivide", self=least, other=minus, out=Out((1,), "int64")).tolist() == least.tolist()
-    assert call("aclnnPowTensorTensor", self=np.array([3, -1, 2]), exponent=np.array([-1, -3, 5]),
-                out=Out((3,), "int64")).tolist() == [0, -1, 32]
+    assert call(
+        "aclnnPowTensorTensor", self=np.array([3, -1, 2]), exponent=np.array([-1, -3, 5]), out=Out((3,), "int64")
+    ).tolist() == [0, -1, 32]
 
 
 def test_unsigned_numbers_are_not_negative() -> None:
@@ -195,14 +281,13 @@ def test_unsigned_numbers_are_not_negative() -> None:
 
 def test_not_a_number() -> None:
     x = np.array([np.nan, np.inf, -np.inf, 1, -0.0], np.float32)
-    true = {
-        "IsFinite": [3, 4], "IsInf": [1, 2], "IsPosInf": [1], "IsNegInf": [2], "Signbit": [2, 4],
-    }
+    true = {"IsFinite": [3, 4], "IsInf": [1, 2], "IsPosInf": [1], "IsNegInf": [2], "Signbit": [2, 4]}
     for name, where in true.items():
         parameter = "x" if name == "IsInf" else "self"
         got = call(f"aclnn{name}", **{parameter: x}, out=Out((5,), "bool"))
-        assert np.flatnonzero(got[1 if name == "Signbit" else 0:]).tolist() == (
-            [i - 1 for i in where] if name == "Signbit" else where), name
+        assert np.flatnonzero(got[1 if name == "Signbit" else 0 :]).tolist() == (
+            [i - 1 for i in where] if name == "Signbit" else where
+        ), name
     assert call("aclnnNanToNum", self=x, nan=5, posinf=6, neginf=7, out=Out((5,))).tolist() == [5, 6, 7, 1, 0]
     one = np.ones(5, np.float32)
     for name in ("Maximum", "Minimum"):
@@ -221,8 +306,9 @@ def test_is_close(oracle: Any, equal_nan: bool) -> None:
     assert_same(call("aclnnIsClose", self=x, other=y, **numbers, out=Out((5,), "bool")), want)
     whole = np.array([100, 100, 5], np.int64)
     other = np.array([101, 90, 5], np.int64)
-    assert call("aclnnIsClose", self=whole, other=other, rtol=0.05, atol=0, equalNan=equal_nan,
-                out=Out((3,), "bool")).tolist() == [True, False, True]
+    assert call(
+        "aclnnIsClose", self=whole, other=other, rtol=0.05, atol=0, equalNan=equal_nan, out=Out((3,), "bool")
+    ).tolist() == [True, False, True]
     assert refused("aclnnIsClose", self=x, other=y.double(), **numbers, out=Out((5,), "bool")) == 161002
 
 
@@ -237,16 +323,18 @@ def test_equal() -> None:
 def test_where(oracle: Any, dtype: str) -> None:
     condition = sample("bool", (0, 1), (3, 1), 1)
     x, y = sample(dtype, (-5, 5), SHAPE, 2), sample(dtype, (-5, 5), (4,), 3)
-    assert_same(call("aclnnSWhere", condition=condition, self=x, other=y, out=Out(SHAPE, dtype)),
-                oracle.where(condition, x, y))
+    assert_same(
+        call("aclnnSWhere", condition=condition, self=x, other=y, out=Out(SHAPE, dtype)), oracle.where(condition, x, y)
+    )
 
 
 @pytest.mark.oracle
 def test_where_promotes(oracle: Any) -> None:
     condition, x = sample("bool", (0, 1), SHAPE, 1), sample("int32", (-5, 5), SHAPE, 2)
     y = sample("float32", (-5, 5), (), 4)
-    assert_same(call("aclnnSWhere", condition=condition, self=x, other=y, out=Out(SHAPE)),
-                oracle.where(condition, x.float(), y))
+    assert_same(
+        call("aclnnSWhere", condition=condition, self=x, other=y, out=Out(SHAPE)), oracle.where(condition, x.float(), y)
+    )
     assert refused("aclnnSWhere", condition=x, self=x, other=y, out=Out(SHAPE)) == 161002
 
 

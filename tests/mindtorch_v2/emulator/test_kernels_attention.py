@@ -1,4 +1,5 @@
 """The emulator's attention, rotary embedding, recurrent cell and alignment loss against PyTorch."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -56,11 +57,26 @@ def mask_of(mode: int, t: Maker, before: int, after: int) -> tuple[Any, Any]:
     return COMPRESSED, (shifted > after) | (shifted < -before)
 
 
-def scored(layout: str, kv_heads: int = N, mode: int | None = None, before: int = FAR, after: int = FAR,
-           shift: bool = False, keep: float = 1.0, version: str = "") -> list[Case]:
+def scored(
+    layout: str,
+    kv_heads: int = N,
+    mode: int | None = None,
+    before: int = FAR,
+    after: int = FAR,
+    shift: bool = False,
+    keep: float = 1.0,
+    version: str = "",
+) -> list[Case]:
     common: dict[str, Any] = {
-        "scaleValue": SCALE, "keepProb": keep, "preTokens": before, "nextTokens": after, "headNum": N,
-        "inputLayout": layout, "innerPrecise": 0, "sparseMode": mode or 0}
+        "scaleValue": SCALE,
+        "keepProb": keep,
+        "preTokens": before,
+        "nextTokens": after,
+        "headNum": N,
+        "inputLayout": layout,
+        "innerPrecise": 0,
+        "sparseMode": mode or 0,
+    }
     if version:
         common |= {"pseType": 1, "qStartIdxOptional": None, "kvStartIdxOptional": None}
 
@@ -83,24 +99,47 @@ def scored(layout: str, kv_heads: int = N, mode: int | None = None, before: int 
         top = scores.amax(-1, keepdim=True)
         total = (scores - top).exp().sum(-1, keepdim=True)
         statistics = [x.float().expand(B, N, S, 8).contiguous() for x in (top, total)]
-        given = {"query": laid_out(q, layout), "value": laid_out(v, layout), "dropMaskOptional": bits,
-                 "attenMaskOptional": mask, "prefixOptional": None, **common}
+        given = {
+            "query": laid_out(q, layout),
+            "value": laid_out(v, layout),
+            "dropMaskOptional": bits,
+            "attenMaskOptional": mask,
+            "prefixOptional": None,
+            **common,
+        }
         answer = laid_out(like(q, out.detach())[0], layout).contiguous()
         unused = torch.zeros(0)
         if not backward:
-            return ({**given, "key": laid_out(k, layout), "realShiftOptional": pse},
-                    {"softmaxMaxOut": statistics[0], "softmaxSumOut": statistics[1], "softmaxOutOut": unused,
-                     "attentionOutOut": answer})
+            return (
+                {**given, "key": laid_out(k, layout), "realShiftOptional": pse},
+                {
+                    "softmaxMaxOut": statistics[0],
+                    "softmaxSumOut": statistics[1],
+                    "softmaxOutOut": unused,
+                    "attentionOutOut": answer,
+                },
+            )
         g = t(B, N, S, D)
         want = like(q, *torch.autograd.grad(out, wide, g.double()))
         names = ("dqOut", "dkOut", "dvOut")
-        return ({**given, "keyIn": laid_out(k, layout), "dy": laid_out(g, layout), "pseShiftOptional": pse,
-                 "softmaxMaxOptional": statistics[0], "softmaxSumOptional": statistics[1], "softmaxInOptional": None,
-                 "attentionInOptional": answer},
-                {**{n: laid_out(w, layout).contiguous() for n, w in zip(names, want)}, "dpseOut": unused})
+        return (
+            {
+                **given,
+                "keyIn": laid_out(k, layout),
+                "dy": laid_out(g, layout),
+                "pseShiftOptional": pse,
+                "softmaxMaxOptional": statistics[0],
+                "softmaxSumOptional": statistics[1],
+                "softmaxInOptional": None,
+                "attentionInOptional": answer,
+            },
+            {**{n: laid_out(w, layout).contiguous() for n, w in zip(names, want)}, "dpseOut": unused},
+        )
 
-    return [Case(f"aclnnFlashAttentionScore{version}", FLOATS, lambda t: build(t, False), 2),
-            Case(f"aclnnFlashAttentionScoreGrad{version}", FLOATS, lambda t: build(t, True), 8)]
+    return [
+        Case(f"aclnnFlashAttentionScore{version}", FLOATS, lambda t: build(t, False), 2),
+        Case(f"aclnnFlashAttentionScoreGrad{version}", FLOATS, lambda t: build(t, True), 8),
+    ]
 
 
 def prompt(layout: str, kv_heads: int, masked: bool, after: int) -> Case:
@@ -108,12 +147,23 @@ def prompt(layout: str, kv_heads: int, masked: bool, after: int) -> Case:
         q, k, v = t(B, N, S, D), t(B, kv_heads, T, D), t(B, kv_heads, T, D)
         mask, hidden = mask_of(0, t, FAR, after) if masked else (None, None)
         want = like(q, attention(q.double(), k.double(), v.double(), hidden))[0]
-        return ({"query": laid_out(q, layout).contiguous(), "key": laid_out(k, layout).contiguous(),
-                 "value": laid_out(v, layout).contiguous(), "pseShift": None,
-                 "attenMask": mask.contiguous() if masked else None, "actualSeqLengths": None, "numHeads": N,
-                 "scaleValue": SCALE, "preTokens": FAR, "nextTokens": after, "inputLayout": layout,
-                 "numKeyValueHeads": kv_heads if kv_heads != N else 0},
-                {"attentionOut": laid_out(want, layout).contiguous()})
+        return (
+            {
+                "query": laid_out(q, layout).contiguous(),
+                "key": laid_out(k, layout).contiguous(),
+                "value": laid_out(v, layout).contiguous(),
+                "pseShift": None,
+                "attenMask": mask.contiguous() if masked else None,
+                "actualSeqLengths": None,
+                "numHeads": N,
+                "scaleValue": SCALE,
+                "preTokens": FAR,
+                "nextTokens": after,
+                "inputLayout": layout,
+                "numKeyValueHeads": kv_heads if kv_heads != N else 0,
+            },
+            {"attentionOut": laid_out(want, layout).contiguous()},
+        )
 
     return Case("aclnnPromptFlashAttention", FLOATS[1:], build, 2)
 
@@ -123,11 +173,21 @@ def step(layout: str, kv_heads: int, lengths: list[int] | None) -> Case:
         q, k, v = t(B, N, 1, D), t(B, kv_heads, T, D), t(B, kv_heads, T, D)
         hidden = None if lengths is None else torch.arange(T) >= torch.tensor(lengths)[:, None, None, None]
         want = like(q, attention(q.double(), k.double(), v.double(), hidden))[0]
-        return ({"query": laid_out(q, layout).contiguous(), "key": [laid_out(k, layout).contiguous()],
-                 "value": [laid_out(v, layout).contiguous()], "pseShift": None, "attenMask": None,
-                 "actualSeqLengths": lengths, "numHeads": N, "scaleValue": SCALE, "inputLayout": layout,
-                 "numKeyValueHeads": kv_heads},
-                {"attentionOut": laid_out(want, layout).contiguous()})
+        return (
+            {
+                "query": laid_out(q, layout).contiguous(),
+                "key": [laid_out(k, layout).contiguous()],
+                "value": [laid_out(v, layout).contiguous()],
+                "pseShift": None,
+                "attenMask": None,
+                "actualSeqLengths": lengths,
+                "numHeads": N,
+                "scaleValue": SCALE,
+                "inputLayout": layout,
+                "numKeyValueHeads": kv_heads,
+            },
+            {"attentionOut": laid_out(want, layout).contiguous()},
+        )
 
     return Case("aclnnIncreFlashAttention", FLOATS[1:], build, 2)
 
@@ -145,26 +205,34 @@ def turned(x: Any, cos: Any, sin: Any, mode: int) -> Any:
 def rotary(mode: int) -> list[Case]:
     def forward(t: Maker) -> Built:
         x, cos, sin = t(2, 3, 4, 6), t(1, 3, 1, 6), t(1, 3, 1, 6)
-        return ({"x": x, "cos": cos, "sin": sin, "mode": mode},
-                {"out": like(x, turned(x.double(), cos.double(), sin.double(), mode))[0]})
+        return (
+            {"x": x, "cos": cos, "sin": sin, "mode": mode},
+            {"out": like(x, turned(x.double(), cos.double(), sin.double(), mode))[0]},
+        )
 
     def backward(t: Maker) -> Built:
         x, cos, sin, g = t(2, 3, 4, 6), t(1, 3, 1, 6), t(1, 3, 1, 6), t(2, 3, 4, 6)
         wide = [v.double().requires_grad_() for v in (x, cos, sin)]
         want = like(x, *torch.autograd.grad(turned(*wide, mode), wide, g.double()))
-        return ({"dy": g, "cos": cos, "sin": sin, "xOptional": x, "mode": mode},
-                dict(zip(("dxOut", "dcosOut", "dsinOut"), want)))
+        return (
+            {"dy": g, "cos": cos, "sin": sin, "xOptional": x, "mode": mode},
+            dict(zip(("dxOut", "dcosOut", "dsinOut"), want)),
+        )
 
-    return [Case("aclnnRotaryPositionEmbedding", FLOATS, forward, 2),
-            Case("aclnnRotaryPositionEmbeddingGrad", FLOATS, backward, 4)]
+    return [
+        Case("aclnnRotaryPositionEmbedding", FLOATS, forward, 2),
+        Case("aclnnRotaryPositionEmbeddingGrad", FLOATS, backward, 4),
+    ]
 
 
 def apply_rotary(layout: int, *lead: int) -> Case:
     def build(t: Maker) -> Built:
         q, k, cos, sin = t(*lead, 4, 64), t(*lead, 2, 64), t(*lead, 1, 64), t(*lead, 1, 64)
         want = [like(x, turned(x.double(), cos.double(), sin.double(), 0))[0] for x in (q, k)]
-        return ({"queryRef": q, "keyRef": k, "cos": cos, "sin": sin, "layout": layout},
-                {"queryRef": want[0], "keyRef": want[1]})
+        return (
+            {"queryRef": q, "keyRef": k, "cos": cos, "sin": sin, "layout": layout},
+            {"queryRef": want[0], "keyRef": want[1]},
+        )
 
     return Case("aclnnApplyRotaryPosEmb", FLOATS, build, 2)
 
@@ -182,8 +250,16 @@ def lstm(biased: bool) -> list[Case]:
         x, h, c, b, d = t(3, 8), t(3, 8), t(3, 2), t(8), t(8)
         gates = x.double() + h.double() + (b.double() + d.double() if biased else 0)
         want = like(x, *cell(gates, c.double()))
-        return ({"inputGates": x, "hiddenGates": h, "cx": c, "inputBiasOptional": b if biased else None,
-                 "hiddenBiasOptional": d if biased else None}, dict(zip(("hyOut", "cyOut", "storageOut"), want)))
+        return (
+            {
+                "inputGates": x,
+                "hiddenGates": h,
+                "cx": c,
+                "inputBiasOptional": b if biased else None,
+                "hiddenBiasOptional": d if biased else None,
+            },
+            dict(zip(("hyOut", "cyOut", "storageOut"), want)),
+        )
 
     def backward(t: Maker) -> Built:
         gates, c, dh, dc = t(3, 8), t(3, 2), t(3, 2), t(3, 2)
@@ -192,11 +268,15 @@ def lstm(biased: bool) -> list[Case]:
         grads = torch.autograd.grad((h, after), wide, (dh.double(), dc.double()))
         saved = like(gates, after.detach(), storage.detach())
         want = like(gates, grads[0], grads[1], grads[0].sum(0))
-        return ({"gradHyOptional": dh, "gradCOptional": dc, "cx": c, "cy": saved[0], "storage": saved[1],
-                 "hasBias": True}, dict(zip(("gradGatesOut", "gradCxOut", "gradBiasOut"), want)))
+        return (
+            {"gradHyOptional": dh, "gradCOptional": dc, "cx": c, "cy": saved[0], "storage": saved[1], "hasBias": True},
+            dict(zip(("gradGatesOut", "gradCxOut", "gradBiasOut"), want)),
+        )
 
-    return [Case("aclnnThnnFusedLstmCell", FLOATS[:2], forward),
-            Case("aclnnThnnFusedLstmCellBackward", FLOATS[:2], backward, 4)]
+    return [
+        Case("aclnnThnnFusedLstmCell", FLOATS[:2], forward),
+        Case("aclnnThnnFusedLstmCellBackward", FLOATS[:2], backward, 4),
+    ]
 
 
 # -- alignment loss --------------------------------------------------------------------------------------------------
@@ -214,29 +294,50 @@ def alignment(joined: bool, blank: int) -> list[Case]:
             # PyTorch leaves what no alignment reaches unwritten.
             for n, (time, size) in enumerate(zip(times, lengths)):
                 alpha[n, time:] = -torch.inf
-                alpha[n, :, 2 * size + 1:] = -torch.inf
+                alpha[n, :, 2 * size + 1 :] = -torch.inf
             return {**common, "targetlengths": lengths}, {"negLogLikelihoodOut": loss, "logAlphaOut": alpha}
         g = t(3)
-        want = torch.ops.aten._ctc_loss_backward(g.double(), x.double(), given, times, lengths, loss.double(),
-                                                 alpha.double(), blank, True)
-        return ({**common, "targetLengths": lengths, "gradOut": g, "negLogLikelihood": loss, "logAlpha": alpha},
-                {"out": want.to(x.dtype)})
+        want = torch.ops.aten._ctc_loss_backward(
+            g.double(), x.double(), given, times, lengths, loss.double(), alpha.double(), blank, True
+        )
+        return (
+            {**common, "targetLengths": lengths, "gradOut": g, "negLogLikelihood": loss, "logAlpha": alpha},
+            {"out": want.to(x.dtype)},
+        )
 
-    return [Case("aclnnCtcLoss", ("float32", "float64"), lambda t: build(t, False), 4),
-            Case("aclnnCtcLossBackward", ("float32", "float64"), lambda t: build(t, True), 8)]
+    return [
+        Case("aclnnCtcLoss", ("float32", "float64"), lambda t: build(t, False), 4),
+        Case("aclnnCtcLossBackward", ("float32", "float64"), lambda t: build(t, True), 8),
+    ]
 
 
 CASES = [
     *(case for layout in ORDERS for case in scored(layout)),
-    *scored("BNSD", 2), *scored("BSH", 1, 0), *scored("BSND", 2, 1),
-    *scored("BNSD", N, 0, before=2, after=1), *scored("BNSD", N, 2), *scored("BSH", N, 3), *scored("SBH", N, 4, 1, 1),
-    *scored("BNSD", N, 0, shift=True), *scored("BSND", 2, 3, shift=True, version="V2"),
+    *scored("BNSD", 2),
+    *scored("BSH", 1, 0),
+    *scored("BSND", 2, 1),
+    *scored("BNSD", N, 0, before=2, after=1),
+    *scored("BNSD", N, 2),
+    *scored("BSH", N, 3),
+    *scored("SBH", N, 4, 1, 1),
+    *scored("BNSD", N, 0, shift=True),
+    *scored("BSND", 2, 3, shift=True, version="V2"),
     *scored("BNSD", N, None, keep=0.75),
-    prompt("BNSD", N, False, FAR), prompt("BSH", 2, True, FAR), prompt("BSND", N, True, 1),
-    step("BNSD", 2, None), step("BSH", N, [3, 5]), step("BSND", 1, [4, 2]),
-    *rotary(0), *rotary(1), apply_rotary(1, 2, 3), apply_rotary(4, 5),
-    *lstm(True), *lstm(False),
-    *alignment(False, 0), *alignment(True, 0), *alignment(False, 4),
+    prompt("BNSD", N, False, FAR),
+    prompt("BSH", 2, True, FAR),
+    prompt("BSND", N, True, 1),
+    step("BNSD", 2, None),
+    step("BSH", N, [3, 5]),
+    step("BSND", 1, [4, 2]),
+    *rotary(0),
+    *rotary(1),
+    apply_rotary(1, 2, 3),
+    apply_rotary(4, 5),
+    *lstm(True),
+    *lstm(False),
+    *alignment(False, 0),
+    *alignment(True, 0),
+    *alignment(False, 4),
 ]
 
 
@@ -247,10 +348,24 @@ def test_values(case: Case, dtype: str, layout: str) -> None:
 
 def score_arguments(**changed: Any) -> dict[str, Any]:
     x = torch.ones(1, 2, 3, 4)
-    return {"query": x, "key": x, "value": x, "scaleValue": 1.0, "keepProb": 1.0, "preTokens": FAR, "nextTokens": FAR,
-            "headNum": 2, "inputLayout": "BNSD", "innerPrecise": 0, "sparseMode": 0,
-            "softmaxMaxOut": Out((1, 2, 3, 8)), "softmaxSumOut": Out((1, 2, 3, 8)), "softmaxOutOut": Out((0,)),
-            "attentionOutOut": Out((1, 2, 3, 4)), **changed}
+    return {
+        "query": x,
+        "key": x,
+        "value": x,
+        "scaleValue": 1.0,
+        "keepProb": 1.0,
+        "preTokens": FAR,
+        "nextTokens": FAR,
+        "headNum": 2,
+        "inputLayout": "BNSD",
+        "innerPrecise": 0,
+        "sparseMode": 0,
+        "softmaxMaxOut": Out((1, 2, 3, 8)),
+        "softmaxSumOut": Out((1, 2, 3, 8)),
+        "softmaxOutOut": Out((0,)),
+        "attentionOutOut": Out((1, 2, 3, 4)),
+        **changed,
+    }
 
 
 def test_a_query_that_sees_nothing_gives_zero() -> None:
@@ -260,12 +375,22 @@ def test_a_query_that_sees_nothing_gives_zero() -> None:
     assert_same(out, torch.tensor([1.0, 0.0, 1.0])[:, None].expand(1, 2, 3, 4))
 
 
-@pytest.mark.parametrize("changed", [
-    {"inputLayout": "BDSN"}, {"keepProb": 0.0}, {"keepProb": 1.5}, {"sparseMode": 7}, {"sparseMode": 2},
-    {"headNum": 3}, {"sparseMode": 3, "attenMaskOptional": torch.ones(3, 3, dtype=torch.bool)},
-    {"attenMaskOptional": torch.ones(4, 3, dtype=torch.bool)}, {"softmaxMaxOut": Out((1, 2, 3, 1))},
-    {"attentionOutOut": Out((1, 2, 3, 5))}, {"key": torch.ones(1, 2, 3, 5)},
-])
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"inputLayout": "BDSN"},
+        {"keepProb": 0.0},
+        {"keepProb": 1.5},
+        {"sparseMode": 7},
+        {"sparseMode": 2},
+        {"headNum": 3},
+        {"sparseMode": 3, "attenMaskOptional": torch.ones(3, 3, dtype=torch.bool)},
+        {"attenMaskOptional": torch.ones(4, 3, dtype=torch.bool)},
+        {"softmaxMaxOut": Out((1, 2, 3, 1))},
+        {"attentionOutOut": Out((1, 2, 3, 5))},
+        {"key": torch.ones(1, 2, 3, 5)},
+    ],
+)
 def test_attention_refuses(changed: dict[str, Any]) -> None:
     assert refused("aclnnFlashAttentionScore", **score_arguments(**changed)) == 161002
 
@@ -284,6 +409,15 @@ def test_other_refusals() -> None:
 
 def test_a_label_out_of_range_is_a_fault_of_the_device() -> None:
     with pytest.raises(Refused, match="out of range") as caught:
-        call("aclnnCtcLoss", logProbs=torch.zeros(4, 1, 3), targets=torch.tensor([[3]]), inputLengths=[4],
-             targetlengths=[1], blank=0, zeroInfinity=False, negLogLikelihoodOut=Out((1,)), logAlphaOut=Out((1, 4, 3)))
+        call(
+            "aclnnCtcLoss",
+            logProbs=torch.zeros(4, 1, 3),
+            targets=torch.tensor([[3]]),
+            inputLengths=[4],
+            targetlengths=[1],
+            blank=0,
+            zeroInfinity=False,
+            negLogLikelihoodOut=Out((1,)),
+            logAlphaOut=Out((1, 4, 3)),
+        )
     assert caught.value.code == 507015

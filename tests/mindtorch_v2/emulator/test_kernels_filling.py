@@ -1,4 +1,5 @@
 """The emulator's copies, casts, constants, sequences and complex parts against PyTorch."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -28,8 +29,9 @@ def test_copy_and_cast(oracle: Any, source: str, target: str) -> None:
 @pytest.mark.oracle
 def test_copy_of_complex(oracle: Any) -> None:
     x = sample("complex64", (-2, 2), SHAPE, 1)
-    assert_same(call("aclnnInplaceCopy", selfRef=oracle.zeros(SHAPE, dtype=oracle.complex128), src=x),
-                x.to(oracle.complex128))
+    assert_same(
+        call("aclnnInplaceCopy", selfRef=oracle.zeros(SHAPE, dtype=oracle.complex128), src=x), x.to(oracle.complex128)
+    )
     assert_same(call("aclnnInplaceCopy", selfRef=oracle.zeros(SHAPE), src=x), x.real)
     assert refused("aclnnInplaceCopy", selfRef=oracle.zeros(4, 3, dtype=oracle.complex64).T, src=x) == 161002
 
@@ -37,8 +39,9 @@ def test_copy_of_complex(oracle: Any) -> None:
 @pytest.mark.oracle
 def test_copy_broadcasts(oracle: Any) -> None:
     row = sample("float32", (-2, 2), (4,), 1)
-    assert_same(call("aclnnInplaceCopy", selfRef=oracle.zeros(SHAPE, dtype=oracle.float16), src=row),
-                row.expand(SHAPE).half())
+    assert_same(
+        call("aclnnInplaceCopy", selfRef=oracle.zeros(SHAPE, dtype=oracle.float16), src=row), row.expand(SHAPE).half()
+    )
     assert refused("aclnnInplaceCopy", selfRef=row, src=oracle.zeros(SHAPE)) == 161002
     assert_same(call("aclnnTensorMove", x=row, y=Out((4,))), row)
 
@@ -48,8 +51,9 @@ def test_cast_refuses() -> None:
     assert refused("aclnnCast", self=x, dtype="int32", out=Out((2, 4), "int64")) == 161002
     assert refused("aclnnCast", self=x > 0, dtype="int32", out=Out((4, 2), "int32")) == 161002
     assert refused("aclnnCast", self=(x > 0)[:, ::2], dtype="int32", out=Out((2, 2), "int32")) == 161002
-    assert call("aclnnCast", self=np.array([np.nan, 1.7, -1.7], np.float32), dtype="int32",
-                out=Out((3,), "int32")).tolist() == [0, 1, -1]
+    assert call(
+        "aclnnCast", self=np.array([np.nan, 1.7, -1.7], np.float32), dtype="int32", out=Out((3,), "int32")
+    ).tolist() == [0, 1, -1]
 
 
 @pytest.mark.oracle
@@ -75,17 +79,24 @@ def test_sequences(oracle: Any, dtype: str) -> None:
     kind = getattr(oracle, dtype)
     assert_same(call("aclnnArange", start=2, end=11, step=3, out=Out((3,), dtype)), oracle.arange(2, 11, 3, dtype=kind))
     assert_same(call("aclnnArange", start=5, end=0, step=-2, out=Out((3,), dtype)), oracle.arange(5, 0, -2, dtype=kind))
-    assert_same(call("aclnnRange", start=2, end=11, step=3, out=Out((4,), dtype)),
-                oracle.tensor([2, 5, 8, 11], dtype=kind))
+    assert_same(
+        call("aclnnRange", start=2, end=11, step=3, out=Out((4,), dtype)), oracle.tensor([2, 5, 8, 11], dtype=kind)
+    )
     if dtype in FLOATS:
-        assert_same(call("aclnnArange", start=0.0, end=1.0, step=0.3, out=Out((4,), dtype)),
-                    oracle.arange(0, 1, 0.3, dtype=oracle.float64).to(kind))
-        assert_same(call("aclnnLinspace", start=-1.0, end=2.0, steps=7, out=Out((7,), dtype)),
-                    oracle.linspace(-1, 2, 7, dtype=oracle.float64).to(kind))
+        assert_same(
+            call("aclnnArange", start=0.0, end=1.0, step=0.3, out=Out((4,), dtype)),
+            oracle.arange(0, 1, 0.3, dtype=oracle.float64).to(kind),
+        )
+        assert_same(
+            call("aclnnLinspace", start=-1.0, end=2.0, steps=7, out=Out((7,), dtype)),
+            oracle.linspace(-1, 2, 7, dtype=oracle.float64).to(kind),
+        )
     if dtype in ("float32", "float16", "bfloat16"):
         # The documents give the result two dimensions or more.
-        assert_same(call("aclnnLogSpace", start=0.0, end=2.0, steps=5, base=2.0, result=Out((1, 5), dtype)),
-                    oracle.logspace(0, 2, 5, base=2, dtype=oracle.float64).to(kind)[None])
+        assert_same(
+            call("aclnnLogSpace", start=0.0, end=2.0, steps=5, base=2.0, result=Out((1, 5), dtype)),
+            oracle.logspace(0, 2, 5, base=2, dtype=oracle.float64).to(kind)[None],
+        )
 
 
 def test_sequences_refuse() -> None:

@@ -1,4 +1,5 @@
 """The emulator's functions over lists of tensors, and its steps of optimisers, against PyTorch."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -22,25 +23,38 @@ class Foreach:
 
     name: str
     formula: Callable[..., Any]
-    number: tuple[str, Any] | None = None   # parameter and a value, a list of values, or an array on the device
+    number: tuple[str, Any] | None = None  # parameter and a value, a list of values, or an array on the device
     domain: tuple[float, float] = (-2, 2)
     dtypes: tuple[str, ...] = HALVES
     attribute: list[Any] = field(default_factory=lambda: [2, 2])  # what the formula sees, for each tensor
 
 
-def unary(name: str, formula: Callable[..., Any], domain: tuple[float, float] = (-2, 2),
-          dtypes: tuple[str, ...] = HALVES) -> Foreach:
+def unary(
+    name: str, formula: Callable[..., Any], domain: tuple[float, float] = (-2, 2), dtypes: tuple[str, ...] = HALVES
+) -> Foreach:
     return Foreach(f"aclnnForeach{name}", formula, domain=domain, dtypes=dtypes)
 
 
-def scalar_forms(stem: str, formula: Callable[..., Any], dtypes: tuple[str, ...] = (*HALVES, "int32"),
-                 domain: tuple[float, float] = (-2, 2), device_list: bool = False) -> list[Foreach]:
+def scalar_forms(
+    stem: str,
+    formula: Callable[..., Any],
+    dtypes: tuple[str, ...] = (*HALVES, "int32"),
+    domain: tuple[float, float] = (-2, 2),
+    device_list: bool = False,
+) -> list[Foreach]:
     """The number as a tensor on the device, as a scalar, and one for each tensor."""
     parameter = {p["name"]: p for p in facts()[f"aclnnForeach{stem}"]["params"]}
     first = "alpha" if "alpha" in parameter else "scalar"
-    forms = [Foreach(f"aclnnForeach{stem}", formula, (first, "device"), domain, dtypes),
-             Foreach(f"aclnnForeach{stem}V2", formula, (first, Scalar(2.0, "float32")), domain,
-                     tuple(d for d in dtypes if d != "int32" or stem != "PowScalar"))]
+    forms = [
+        Foreach(f"aclnnForeach{stem}", formula, (first, "device"), domain, dtypes),
+        Foreach(
+            f"aclnnForeach{stem}V2",
+            formula,
+            (first, Scalar(2.0, "float32")),
+            domain,
+            tuple(d for d in dtypes if d != "int32" or stem != "PowScalar"),
+        ),
+    ]
     if f"aclnnForeach{stem}List" in facts():
         each = "device list" if device_list else [Scalar(2.0, "float32"), Scalar(3.0, "float32")]
         forms.append(Foreach(f"aclnnForeach{stem}List", formula, ("scalars", each), domain, dtypes, [2, 3]))
@@ -82,7 +96,7 @@ LISTS = [
     unary("MulListInplace", lambda t, x, y: x * y, dtypes=WHOLE),
     unary("MaximumList", lambda t, x, y: t.maximum(x, y), dtypes=WHOLE),
     unary("MinimumList", lambda t, x, y: t.minimum(x, y), dtypes=WHOLE),
-    unary("PowList", lambda t, x, y: x ** y, (1, 3), dtypes=WHOLE),
+    unary("PowList", lambda t, x, y: x**y, (1, 3), dtypes=WHOLE),
     unary("LerpList", lambda t, x, y, w: x + w * (y - x)),
     *scalar_forms("AddList", lambda t, x, y, k: x + k * y),
     *scalar_forms("SubList", lambda t, x, y, k: x - k * y),
@@ -92,25 +106,47 @@ LISTS = [
     *scalar_forms("DivScalar", lambda t, x, k: x / k, HALVES),
     *scalar_forms("MaximumScalar", lambda t, x, k: x.clamp(min=k)),
     *scalar_forms("MinimumScalar", lambda t, x, k: x.clamp(max=k)),
-    *scalar_forms("PowScalar", lambda t, x, k: x ** k, domain=(0, 3)),
+    *scalar_forms("PowScalar", lambda t, x, k: x**k, domain=(0, 3)),
     *scalar_forms("AddcmulScalar", lambda t, x, y, z, k: x + k * y * z, device_list=True),
     *scalar_forms("AddcdivScalar", lambda t, x, y, z, k: x + k * y / z, HALVES, POSITIVE, device_list=True),
-    Foreach("aclnnForeachAddcmulList", lambda t, x, y, z, k: x + k * y * z, ("scalars", "device list"), dtypes=WHOLE,
-            attribute=[2, 3]),
-    Foreach("aclnnForeachAddcdivList", lambda t, x, y, z, k: x + k * y / z, ("scalars", "device list"), POSITIVE,
-            attribute=[2, 3]),
+    Foreach(
+        "aclnnForeachAddcmulList",
+        lambda t, x, y, z, k: x + k * y * z,
+        ("scalars", "device list"),
+        dtypes=WHOLE,
+        attribute=[2, 3],
+    ),
+    Foreach(
+        "aclnnForeachAddcdivList",
+        lambda t, x, y, z, k: x + k * y / z,
+        ("scalars", "device list"),
+        POSITIVE,
+        attribute=[2, 3],
+    ),
     Foreach("aclnnForeachAddListInplace", lambda t, x, y, k: x + k * y, ("alpha", "device"), dtypes=WHOLE),
     Foreach("aclnnForeachSubListInplace", lambda t, x, y, k: x - k * y, ("alpha", "device"), dtypes=WHOLE),
     Foreach("aclnnForeachMulScalarInplace", lambda t, x, k: x * k, ("scalar", "device"), dtypes=WHOLE),
     Foreach("aclnnForeachSubScalarInplace", lambda t, x, k: x - k, ("scalar", "device"), dtypes=WHOLE),
-    Foreach("aclnnForeachPowScalarAndTensor", lambda t, x, k: t.tensor(float(k)) ** x,
-            ("scalar", Scalar(2.0, "float32"))),
-    Foreach("aclnnForeachLerpScalar", lambda t, x, y, k: x + k * (y - x), ("weight", Scalar(0.25, "float32")),
-            attribute=[0.25, 0.25]),
-    *[Foreach("aclnnForeachRoundOffNumber" + version, formula, ("roundMode", mode))
-      for code, formula in {1: lambda t, x, k: x.round(), 2: lambda t, x, k: x.floor(), 3: lambda t, x, k: x.ceil(),
-                            5: lambda t, x, k: x.trunc(), 7: lambda t, x, k: x.frac()}.items()
-      for version, mode in (("", np.array([code], np.int8)), ("V2", Scalar(code, "int8")))],
+    Foreach(
+        "aclnnForeachPowScalarAndTensor", lambda t, x, k: t.tensor(float(k)) ** x, ("scalar", Scalar(2.0, "float32"))
+    ),
+    Foreach(
+        "aclnnForeachLerpScalar",
+        lambda t, x, y, k: x + k * (y - x),
+        ("weight", Scalar(0.25, "float32")),
+        attribute=[0.25, 0.25],
+    ),
+    *[
+        Foreach("aclnnForeachRoundOffNumber" + version, formula, ("roundMode", mode))
+        for code, formula in {
+            1: lambda t, x, k: x.round(),
+            2: lambda t, x, k: x.floor(),
+            3: lambda t, x, k: x.ceil(),
+            5: lambda t, x, k: x.trunc(),
+            7: lambda t, x, k: x.frac(),
+        }.items()
+        for version, mode in (("", np.array([code], np.int8)), ("V2", Scalar(code, "int8")))
+    ],
 ]
 
 
@@ -126,13 +162,16 @@ def given_number(form: Any, dtype: str, attribute: list[Any]) -> Any:
 
 
 @pytest.mark.oracle
-@pytest.mark.parametrize("case, dtype", [pytest.param(c, d, id=f"{c.name}-{d}-{i}") for i, c in enumerate(LISTS)
-                                         for d in c.dtypes])
+@pytest.mark.parametrize(
+    "case, dtype", [pytest.param(c, d, id=f"{c.name}-{d}-{i}") for i, c in enumerate(LISTS) for d in c.dtypes]
+)
 def test_lists(oracle: Any, case: Foreach, dtype: str) -> None:
     parameters = facts()[case.name]["params"]
     lists = [p for p in parameters if p["type"] == "aclTensorList*" and p.get("io") != "out"]
-    values = {p["name"]: [sample(dtype, case.domain, shape, 2 * (2 * i + j + 1)) for j, shape in enumerate(SHAPES)]
-              for i, p in enumerate(lists)}
+    values = {
+        p["name"]: [sample(dtype, case.domain, shape, 2 * (2 * i + j + 1)) for j, shape in enumerate(SHAPES)]
+        for i, p in enumerate(lists)
+    }
     extra: dict[str, Any] = {}
     if case.number:
         extra[case.number[0]] = given_number(case.number[1], dtype, case.attribute)
@@ -189,8 +228,12 @@ def adamw(t: Any, var: Any, m: Any, v: Any, g: Any, largest: Any, maximize: bool
 
 
 def state(dtype: str) -> tuple[Any, ...]:
-    return (*(sample(dtype, (-1, 1), (3, 4), s) for s in (1, 2)), sample(dtype, (0.1, 1), (3, 4), 3),
-            sample(dtype, (-1, 1), (3, 4), 4), sample(dtype, (0.1, 1), (3, 4), 5))
+    return (
+        *(sample(dtype, (-1, 1), (3, 4), s) for s in (1, 2)),
+        sample(dtype, (0.1, 1), (3, 4), 3),
+        sample(dtype, (-1, 1), (3, 4), 4),
+        sample(dtype, (0.1, 1), (3, 4), 5),
+    )
 
 
 @pytest.mark.oracle
@@ -204,19 +247,46 @@ def test_adamw(oracle: Any, dtype: str, amsgrad: bool, maximize: bool) -> None:
     rounded = [x.to(var.dtype) for x in want if x is not None]
     hyper = {"lr": LR, "beta1": BETA1, "beta2": BETA2, "weightDecay": DECAY, "eps": EPS}
     step = np.array([STEP], np.int64)
-    got = call("aclnnApplyAdamWV2", varRef=var, mRef=m, vRef=v, maxGradNormOptionalRef=top if amsgrad else None, grad=g,
-               step=step, **hyper, **flags)
+    got = call(
+        "aclnnApplyAdamWV2",
+        varRef=var,
+        mRef=m,
+        vRef=v,
+        maxGradNormOptionalRef=top if amsgrad else None,
+        grad=g,
+        step=step,
+        **hyper,
+        **flags,
+    )
     for a, b in zip(got, rounded, strict=True):
         assert_same(a, b, 2)
-    lists = call("aclnnFusedAdamw", paramsRef=[var], grads=[g], expAvgsRef=[m], expAvgSqsRef=[v],
-                 maxExpAvgSqsRef=[top] if amsgrad else None, stateSteps=[step], **hyper, **flags)
+    lists = call(
+        "aclnnFusedAdamw",
+        paramsRef=[var],
+        grads=[g],
+        expAvgsRef=[m],
+        expAvgSqsRef=[v],
+        maxExpAvgSqsRef=[top] if amsgrad else None,
+        stateSteps=[step],
+        **hyper,
+        **flags,
+    )
     for a, b in zip(lists, rounded, strict=True):
         assert_same(a, b)
     if dtype == "float32":
         on_device = {name: oracle.tensor([value]) for name, value in hyper.items()}
         powers = {"beta1Power": oracle.tensor([BETA1**STEP]), "beta2Power": oracle.tensor([BETA2**STEP])}
-        got = call("aclnnApplyAdamW", varRef=var, mRef=m, vRef=v, grad=g, **powers, **on_device,
-                   maxGradNormOptional=top if amsgrad else None, **flags)
+        got = call(
+            "aclnnApplyAdamW",
+            varRef=var,
+            mRef=m,
+            vRef=v,
+            grad=g,
+            **powers,
+            **on_device,
+            maxGradNormOptional=top if amsgrad else None,
+            **flags,
+        )
         for a, b in zip(got, rounded[:3], strict=True):
             assert_same(a, b, 4)
 
@@ -224,8 +294,16 @@ def test_adamw(oracle: Any, dtype: str, amsgrad: bool, maximize: bool) -> None:
 @pytest.mark.oracle
 def test_fused_adamw_scales_and_skips(oracle: Any) -> None:
     var, m, v, g, _ = state("float32")
-    numbers = {"lr": LR, "beta1": BETA1, "beta2": BETA2, "weightDecay": DECAY, "eps": EPS, "amsgrad": False,
-               "maximize": False, "stateSteps": [np.array([STEP], np.float32)]}
+    numbers = {
+        "lr": LR,
+        "beta1": BETA1,
+        "beta2": BETA2,
+        "weightDecay": DECAY,
+        "eps": EPS,
+        "amsgrad": False,
+        "maximize": False,
+        "stateSteps": [np.array([STEP], np.float32)],
+    }
     lists = {"paramsRef": [var], "expAvgsRef": [m], "expAvgSqsRef": [v]}
     plain = call("aclnnFusedAdamw", **lists, grads=[g], **numbers)
     scaled = call("aclnnFusedAdamw", **lists, grads=[g * 8], gradScaleOptional=oracle.tensor([8.0]), **numbers)
@@ -239,8 +317,14 @@ def test_fused_adamw_scales_and_skips(oracle: Any) -> None:
 @pytest.mark.parametrize("nesterov", [False, True])
 def test_adam(oracle: Any, nesterov: bool) -> None:
     var, m, v, g, _ = state("float32")
-    names = {"beta1Power": BETA1**STEP, "beta2Power": BETA2**STEP, "lr": LR, "beta1": BETA1, "beta2": BETA2,
-             "epsilon": EPS}
+    names = {
+        "beta1Power": BETA1**STEP,
+        "beta2Power": BETA2**STEP,
+        "lr": LR,
+        "beta1": BETA1,
+        "beta2": BETA2,
+        "epsilon": EPS,
+    }
     numbers = {name: oracle.tensor([value]) for name, value in names.items()}
     wide = [x.double() for x in (var, m, v, g)]
     m1 = BETA1 * wide[1] + (1 - BETA1) * wide[3]
@@ -262,8 +346,19 @@ def test_adamax_adadelta_ftrl(oracle: Any) -> None:
     m1, v1 = 0.9 * a + 0.1 * d, oracle.maximum(0.99 * b, d.abs())
     want = (x - 0.1 / (1 - 0.729) * m1 / (v1 + 1e-3), m1, v1)
     outs = {name: Out((3, 4)) for name in ("varOut", "mOut", "vOut")}
-    got = call("aclnnApplyAdamax", var=var, m=m, v=v, beta1Power=0.729, lr=0.1, beta1=0.9, beta2=0.99, epsilon=1e-3,
-               grad=g, **outs)
+    got = call(
+        "aclnnApplyAdamax",
+        var=var,
+        m=m,
+        v=v,
+        beta1Power=0.729,
+        lr=0.1,
+        beta1=0.9,
+        beta2=0.99,
+        epsilon=1e-3,
+        grad=g,
+        **outs,
+    )
     squares = 0.9 * b + 0.1 * d * d
     update = ((b + 1e-3) / (squares + 1e-3)).sqrt() * d
     want += (x - 0.5 * update, squares, 0.9 * b + 0.1 * update**2)
@@ -281,41 +376,73 @@ def test_adamax_adadelta_ftrl(oracle: Any) -> None:
 
 @pytest.mark.oracle
 @pytest.mark.parametrize("dtype", HALVES)
-@pytest.mark.parametrize("nesterov, first, maximize",
-                         [(False, True, False), (True, False, False), (False, False, True)])
+@pytest.mark.parametrize(
+    "nesterov, first, maximize", [(False, True, False), (True, False, False), (False, False, True)]
+)
 def test_sgd(oracle: Any, dtype: str, nesterov: bool, first: bool, maximize: bool) -> None:
     var, buffer, _, g, _ = state(dtype)
     x, b, d = var.double(), buffer.double(), g.double() / 2
     step = (-d if maximize else d) + DECAY * x
     b = step if first else 0.5 * b + step
     step = step + 0.5 * b if nesterov else b
-    got = call("aclnnFusedSgd", paramsRef=[var], gradsRef=[g], momentumBufferListOptionalRef=[buffer],
-               gradScaleOptional=oracle.tensor([2.0], dtype=var.dtype), weightDecay=DECAY, momentum=0.5, lr=LR,
-               dampening=0.0, nesterov=nesterov, maximize=maximize, isFirstStep=first)
+    got = call(
+        "aclnnFusedSgd",
+        paramsRef=[var],
+        gradsRef=[g],
+        momentumBufferListOptionalRef=[buffer],
+        gradScaleOptional=oracle.tensor([2.0], dtype=var.dtype),
+        weightDecay=DECAY,
+        momentum=0.5,
+        lr=LR,
+        dampening=0.0,
+        nesterov=nesterov,
+        maximize=maximize,
+        isFirstStep=first,
+    )
     for a, want in zip(got, (x - LR * step, d, b), strict=True):
         assert_same(a, want.to(var.dtype))
-    assert_same(call("aclnnApplyGradientDescent", var=var, alpha=oracle.tensor([0.5], dtype=var.dtype), delta=g),
-                (x - 0.5 * g.double()).to(var.dtype))
+    assert_same(
+        call("aclnnApplyGradientDescent", var=var, alpha=oracle.tensor([0.5], dtype=var.dtype), delta=g),
+        (x - 0.5 * g.double()).to(var.dtype),
+    )
 
 
 @pytest.mark.parametrize("tracker, found, scale, after", [(1, 0, 16, 2), (2, 0, 32, 0), (1, 1, 8, 0)])
 def test_loss_scale(tracker: int, found: int, scale: float, after: int) -> None:
-    got = call("aclnnAmpUpdateScale", currentScale=np.array([16], np.float32),
-               growthTracker=np.array([tracker], np.int32),
-               foundInf=np.array([found], np.float32), growthFactor=2.0, backoffFactor=0.5, growthInterval=3,
-               updatedScale=Out((1,)), updatedGrowthTracker=Out((1,), "int32"))
+    got = call(
+        "aclnnAmpUpdateScale",
+        currentScale=np.array([16], np.float32),
+        growthTracker=np.array([tracker], np.int32),
+        foundInf=np.array([found], np.float32),
+        growthFactor=2.0,
+        backoffFactor=0.5,
+        growthInterval=3,
+        updatedScale=Out((1,)),
+        updatedGrowthTracker=Out((1,), "int32"),
+    )
     assert [x.tolist() for x in got] == [[scale], [after]]
 
 
 @pytest.mark.parametrize("bad", [0.0, np.inf, np.nan])
 def test_unscale(bad: float) -> None:
     grads = [np.array([1, 2, bad], np.float32), np.array([4], np.float32)]
-    got = call("aclnnForeachNonFiniteCheckAndUnscale", scaledGrads=grads, foundInf=np.zeros(1, np.float32),
-               invScale=np.array([0.5], np.float32))
+    got = call(
+        "aclnnForeachNonFiniteCheckAndUnscale",
+        scaledGrads=grads,
+        foundInf=np.zeros(1, np.float32),
+        invScale=np.array([0.5], np.float32),
+    )
     assert got[0][:2].tolist() == [0.5, 1] and got[1].tolist() == [2]
     assert got[2].tolist() == [float(not np.isfinite(bad))]
-    assert refused("aclnnForeachNonFiniteCheckAndUnscale", scaledGrads=grads * 129, foundInf=np.zeros(1, np.float32),
-                   invScale=np.array([0.5], np.float32)) == 161002
+    assert (
+        refused(
+            "aclnnForeachNonFiniteCheckAndUnscale",
+            scaledGrads=grads * 129,
+            foundInf=np.zeros(1, np.float32),
+            invScale=np.array([0.5], np.float32),
+        )
+        == 161002
+    )
 
 
 @pytest.mark.oracle

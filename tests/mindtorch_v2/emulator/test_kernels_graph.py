@@ -1,4 +1,5 @@
 """The emulator's functions with names of graph operators, and how pointwise functions treat outputs and chips."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -15,8 +16,12 @@ CASES = [
     Case("aclnnAsinhWithAgent", lambda t, x: x.asinh()),
     Case("aclnnAsinWithAgent", lambda t, x: x.asin(), ((-0.9, 0.9),)),
     Case("aclnnFusedMulAddN", lambda t, x, y, z: x * z + y, dtypes=("float32", "float16")),
-    Case("aclnnFusedBiasLeakyRelu", lambda t, x, y: 2 * t.nn.functional.leaky_relu(x + y, 0.25), shapes=(SHAPE, (4,)),
-         numbers={"negativeSlope": 0.25, "scale": 2.0}),
+    Case(
+        "aclnnFusedBiasLeakyRelu",
+        lambda t, x, y: 2 * t.nn.functional.leaky_relu(x + y, 0.25),
+        shapes=(SHAPE, (4,)),
+        numbers={"negativeSlope": 0.25, "scale": 2.0},
+    ),
     Case("aclnnApproximateEqual", lambda t, x, y: (x - y).abs() < 0.5, numbers={"tolerance": 0.5}, gives="bool"),
 ]
 
@@ -53,15 +58,23 @@ def test_joined_lists(oracle: Any, dtype: str) -> None:
 @pytest.mark.parametrize("dtype", HALVES)
 def test_along_an_axis(oracle: Any, dtype: str) -> None:
     x, bias = sample(dtype, (-2, 2), (2, 3, 4), 2), sample(dtype, (-2, 2), (4,), 1)
-    assert_same(call("aclnnBiasAdd", x=x, bias=bias, dataFormatOptional=None, out=Out((2, 3, 4), dtype)),
-                (x.double() + bias.double()).to(x.dtype))
+    assert_same(
+        call("aclnnBiasAdd", x=x, bias=bias, dataFormatOptional=None, out=Out((2, 3, 4), dtype)),
+        (x.double() + bias.double()).to(x.dtype),
+    )
     pixels = sample(dtype, (-2, 2), (2, 4, 3, 2), 2)
-    assert_same(call("aclnnBiasAdd", x=In(pixels, "NCHW"), bias=bias, dataFormatOptional="NCHW",
-                     out=Out((2, 4, 3, 2), dtype)), (pixels.double() + bias.double()[:, None, None]).to(x.dtype))
+    assert_same(
+        call("aclnnBiasAdd", x=In(pixels, "NCHW"), bias=bias, dataFormatOptional="NCHW", out=Out((2, 4, 3, 2), dtype)),
+        (pixels.double() + bias.double()[:, None, None]).to(x.dtype),
+    )
     scale, shift = sample(dtype, (-2, 2), (3,), 3), sample(dtype, (-2, 2), (3,), 4)
     want = x.double() * scale.double()[:, None] + shift.double()[:, None]
-    assert_same(call("aclnnScale", x=x, scale=scale, bias=shift, axis=1, numAxes=1, scaleFromBlob=True,
-                     y=Out((2, 3, 4), dtype)), want.to(x.dtype))
+    assert_same(
+        call(
+            "aclnnScale", x=x, scale=scale, bias=shift, axis=1, numAxes=1, scaleFromBlob=True, y=Out((2, 3, 4), dtype)
+        ),
+        want.to(x.dtype),
+    )
     assert_same(call("aclnnCastV3", x=x, dstType=CODES["int32"], y=Out((2, 3, 4), "int32")), x.to(oracle.int32))
 
 

@@ -1,4 +1,5 @@
 """The emulator's products of matrices against PyTorch, and what the matrix unit of each chip refuses or rounds."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -28,9 +29,17 @@ def product(name: str, a: tuple[int, ...], b: tuple[int, ...], first: str = "sel
     return Case(name, FLOATS, build)
 
 
-def added(name: str, f: str, self: tuple[int, ...], a: tuple[int, ...], b: tuple[int, ...],
-          names: tuple[str, str] = ("mat1", "mat2"), dtypes: tuple[str, ...] = FLOATS, beta: Any = 0.5,
-          alpha: Any = 2.0) -> Case:
+def added(
+    name: str,
+    f: str,
+    self: tuple[int, ...],
+    a: tuple[int, ...],
+    b: tuple[int, ...],
+    names: tuple[str, str] = ("mat1", "mat2"),
+    dtypes: tuple[str, ...] = FLOATS,
+    beta: Any = 0.5,
+    alpha: Any = 2.0,
+) -> Case:
     target = "selfRef" if "Inplace" in name else "self"
 
     def build(t: Maker) -> Built:
@@ -48,8 +57,10 @@ def addr(name: str) -> Case:
         beta, alpha = (0.5, 2.0) if t.inexact else (3, 2)
         want = torch.addr(wide(s), wide(x), wide(y), beta=beta, alpha=alpha).to(s.dtype)
         target = "selfRef" if "Inplace" in name else "self"
-        return ({target: s, "vec1": x, "vec2": y, "betaOptional": beta, "alphaOptional": alpha},
-                {target if target == "selfRef" else "out": want})
+        return (
+            {target: s, "vec1": x, "vec2": y, "betaOptional": beta, "alphaOptional": alpha},
+            {target if target == "selfRef" else "out": want},
+        )
 
     return Case(name, (*FLOATS, *INTS), build)
 
@@ -59,8 +70,16 @@ def gemm(transposed: int) -> Case:
         a, b, c = t(4, 3) if transposed else t(3, 4), t(5, 4) if transposed else t(4, 5), t(3, 5)
         x, y = (wide(a).t(), wide(b).t()) if transposed else (wide(a), wide(b))
         want = (0.5 * (x @ y) + 2 * wide(c)).to(a.dtype)
-        return {"A": a, "B": b, "C": c, "alpha": 0.5, "beta": 2.0, "transA": transposed, "transB": transposed,
-                "cubeMathType": KEEP}, {"out": want}
+        return {
+            "A": a,
+            "B": b,
+            "C": c,
+            "alpha": 0.5,
+            "beta": 2.0,
+            "transA": transposed,
+            "transB": transposed,
+            "cubeMathType": KEEP,
+        }, {"out": want}
 
     return Case("aclnnGemm", FLOATS, build)
 
@@ -77,8 +96,17 @@ def transposed_batch() -> Case:
     def build(t: Maker) -> Built:
         a, b = t(3, 2, 4), t(2, 4, 5)
         want = (wide(a).permute(1, 0, 2) @ wide(b)).permute(1, 0, 2).to(a.dtype).contiguous()
-        return {"x1": a, "x2": b, "bias": None, "scale": None, "permX1": [1, 0, 2], "permX2": [0, 1, 2],
-                "permY": [1, 0, 2], "cubeMathType": KEEP, "batchSplitFactor": 1}, {"out": want}
+        return {
+            "x1": a,
+            "x2": b,
+            "bias": None,
+            "scale": None,
+            "permX1": [1, 0, 2],
+            "permX2": [0, 1, 2],
+            "permY": [1, 0, 2],
+            "cubeMathType": KEEP,
+            "batchSplitFactor": 1,
+        }, {"out": want}
 
     return Case("aclnnTransposeBatchMatMul", FLOATS, build)
 
@@ -105,10 +133,16 @@ CASES = [
     addr("aclnnInplaceAddr"),
     gemm(0),
     gemm(1),
-    Case("aclnnGer", ("float32", "float16", "float64", "int64", "uint8", "complex64"), lambda t: (
-        {"self": (x := t(3)), "vec2": (y := t(4))}, {"out": torch.outer(x, y)})),
-    Case("aclnnDot", (*FLOATS, "int32", "uint8"), lambda t: (
-        {"self": (x := t(5)), "tensor": (y := t(5))}, {"out": (wide(x) * wide(y)).sum().to(x.dtype)})),
+    Case(
+        "aclnnGer",
+        ("float32", "float16", "float64", "int64", "uint8", "complex64"),
+        lambda t: ({"self": (x := t(3)), "vec2": (y := t(4))}, {"out": torch.outer(x, y)}),
+    ),
+    Case(
+        "aclnnDot",
+        (*FLOATS, "int32", "uint8"),
+        lambda t: ({"self": (x := t(5)), "tensor": (y := t(5))}, {"out": (wide(x) * wide(y)).sum().to(x.dtype)}),
+    ),
     einsum("a,b->ab", (3,), (4,)),
     einsum("abcd,abced->abce", (2, 3, 4, 5), (2, 3, 4, 6, 5)),
     transposed_batch(),
@@ -122,8 +156,16 @@ def test_values(case: Case, dtype: str, layout: str) -> None:
 
 def test_self_that_beta_ignores_may_be_nan() -> None:
     nan = np.full((2, 2), np.nan, "float32")
-    got = call("aclnnAddmm", self=nan, mat1=torch.eye(2), mat2=torch.eye(2), beta=0, alpha=1, out=Out((2, 2)),
-               cubeMathType=KEEP)
+    got = call(
+        "aclnnAddmm",
+        self=nan,
+        mat1=torch.eye(2),
+        mat2=torch.eye(2),
+        beta=0,
+        alpha=1,
+        out=Out((2, 2)),
+        cubeMathType=KEEP,
+    )
     assert_same(got, torch.eye(2))
 
 
@@ -167,18 +209,28 @@ def test_the_unit_rounds_its_operands(math: int, digits: int) -> None:
 X, Y = torch.ones(2, 3), torch.ones(3, 4)
 
 
-@pytest.mark.parametrize(("name", "arguments", "code"), [
-    ("aclnnMm", {"self": X, "mat2": X, "out": Out((2, 3))}, 161002),
-    ("aclnnMm", {"self": X, "mat2": Y, "out": Out((2, 3))}, 161002),
-    ("aclnnMm", {"self": X, "mat2": Y[0], "out": Out((2,))}, 161002),
-    ("aclnnMm", {"self": X, "mat2": Y.bfloat16(), "out": Out((2, 4))}, 161002),
-    ("aclnnMm", {"self": X.int(), "mat2": Y.int(), "out": Out((2, 4), "int32")}, 161002),
-    ("aclnnMm", {"self": None, "mat2": Y, "out": Out((2, 4))}, 161001),
-    ("aclnnMatmul", {"self": X, "mat2": torch.ones(2, 4, 4), "out": Out((2, 2, 4))}, 161002),
-    ("aclnnAddmm", {"self": torch.ones(3, 2, 4)[0], "mat1": X, "mat2": Y, "beta": 1, "alpha": 1,
-                    "out": Out((3, 4))}, 161002),
-    ("aclnnAddmm", {"self": torch.ones(3), "mat1": X, "mat2": Y, "beta": 1, "alpha": 1, "out": Out((2, 4))}, 161002),
-])
+@pytest.mark.parametrize(
+    ("name", "arguments", "code"),
+    [
+        ("aclnnMm", {"self": X, "mat2": X, "out": Out((2, 3))}, 161002),
+        ("aclnnMm", {"self": X, "mat2": Y, "out": Out((2, 3))}, 161002),
+        ("aclnnMm", {"self": X, "mat2": Y[0], "out": Out((2,))}, 161002),
+        ("aclnnMm", {"self": X, "mat2": Y.bfloat16(), "out": Out((2, 4))}, 161002),
+        ("aclnnMm", {"self": X.int(), "mat2": Y.int(), "out": Out((2, 4), "int32")}, 161002),
+        ("aclnnMm", {"self": None, "mat2": Y, "out": Out((2, 4))}, 161001),
+        ("aclnnMatmul", {"self": X, "mat2": torch.ones(2, 4, 4), "out": Out((2, 2, 4))}, 161002),
+        (
+            "aclnnAddmm",
+            {"self": torch.ones(3, 2, 4)[0], "mat1": X, "mat2": Y, "beta": 1, "alpha": 1, "out": Out((3, 4))},
+            161002,
+        ),
+        (
+            "aclnnAddmm",
+            {"self": torch.ones(3), "mat1": X, "mat2": Y, "beta": 1, "alpha": 1, "out": Out((2, 4))},
+            161002,
+        ),
+    ],
+)
 def test_refusals(name: str, arguments: dict[str, Any], code: int) -> None:
     assert refused(name, **arguments, cubeMathType=KEEP) == code
 

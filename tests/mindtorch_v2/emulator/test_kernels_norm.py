@@ -1,4 +1,5 @@
 """The emulator's softmax and normalizations against PyTorch."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -59,8 +60,10 @@ def scaled_backward(t: Maker) -> Built:
     x, mask, want = masked(t)
     y, g = like(x, want)[0], t(2, 3, 4, 5)
     wide = aten._softmax_backward_data(g.double(), y.double(), -1, torch.float64) * 0.5
-    return ({"gradOutput": g, "y": y, "mask": mask, "scale": 0.5, "fixTriuMask": False},
-            {"out": like(x, wide.masked_fill(mask, 0))[0]})
+    return (
+        {"gradOutput": g, "y": y, "mask": mask, "scale": 0.5, "fixTriuMask": False},
+        {"out": like(x, wide.masked_fill(mask, 0))[0]},
+    )
 
 
 # -- layer norm ------------------------------------------------------------------------------------------------------
@@ -75,10 +78,17 @@ def layer(name: str, affine: bool, wide_statistics: bool) -> Case:
         mean, rstd = statistics(x, (1, 2))
         y = F.layer_norm(x.double(), (4, 5), w.double() if affine else None, b.double() if affine else None, EPS)
         kind = torch.float32 if wide_statistics else x.dtype
-        return ({"input": x, "normalizedShape": [4, 5], "weightOptional": w if affine else None,
-                 "biasOptional": b if affine else None, "eps": EPS,
-                 **({"implMode": 1} if "Mode" in name else {})},
-                {"out": like(x, y)[0], "meanOutOptional": mean.to(kind), "rstdOutOptional": rstd.to(kind)})
+        return (
+            {
+                "input": x,
+                "normalizedShape": [4, 5],
+                "weightOptional": w if affine else None,
+                "biasOptional": b if affine else None,
+                "eps": EPS,
+                **({"implMode": 1} if "Mode" in name else {}),
+            },
+            {"out": like(x, y)[0], "meanOutOptional": mean.to(kind), "rstdOutOptional": rstd.to(kind)},
+        )
 
     return Case(name, FLOATS, build)
 
@@ -88,8 +98,16 @@ def layer_backward(mask: list[bool]) -> Case:
         x, w, b, g = t(3, 4, 5), t(5), t(5), t(3, 4, 5)
         mean, rstd = (v.float() for v in statistics(x, (2,)))
         want = gradients(lambda x, w, b: F.layer_norm(x, (5,), w, b, EPS), g, x, w, b)
-        given = {"gradOut": g, "input": x, "normalizedShape": [5], "mean": mean, "rstd": rstd, "weightOptional": w,
-                 "biasOptional": b, "outputMask": mask}
+        given = {
+            "gradOut": g,
+            "input": x,
+            "normalizedShape": [5],
+            "mean": mean,
+            "rstd": rstd,
+            "weightOptional": w,
+            "biasOptional": b,
+            "outputMask": mask,
+        }
         names = ("gradInputOut", "gradWeightOut", "gradBiasOut")
         return given, {n: v for n, v, on in zip(names, want, mask) if on}
 
@@ -101,9 +119,18 @@ def add_layer(t: Maker) -> Built:
     x = a.double() + b.double() + bias.double()
     mean, rstd = statistics(x, (1,))
     y = F.layer_norm(x, (4,), gamma.double(), beta.double(), EPS)
-    return ({"x1": a, "x2": b, "gamma": gamma, "beta": beta, "biasOptional": bias, "epsilon": EPS,
-             "additionalOutput": True},
-            {"yOut": like(a, y)[0], "meanOut": mean.float(), "rstdOut": rstd.float(), "xOut": like(a, x)[0]})
+    return (
+        {
+            "x1": a,
+            "x2": b,
+            "gamma": gamma,
+            "beta": beta,
+            "biasOptional": bias,
+            "epsilon": EPS,
+            "additionalOutput": True,
+        },
+        {"yOut": like(a, y)[0], "meanOut": mean.float(), "rstdOut": rstd.float(), "xOut": like(a, x)[0]},
+    )
 
 
 def add_layer_grad(t: Maker) -> Built:
@@ -111,9 +138,10 @@ def add_layer_grad(t: Maker) -> Built:
     x = a.double() + b.double()
     mean, rstd = statistics(x, (1,))
     dx, dgamma, dbeta = gradients(lambda x, w, b: F.layer_norm(x, (4,), w, b, EPS), dy, x, gamma, torch.zeros(4))
-    return ({"dy": dy, "x1": a, "x2": b, "rstd": rstd.float(), "mean": mean.float(), "gamma": gamma,
-             "dsumOptional": extra},
-            {"dxOut": like(a, dx + extra.double())[0], "dgammaOut": dgamma.float(), "dbetaOut": dbeta.float()})
+    return (
+        {"dy": dy, "x1": a, "x2": b, "rstd": rstd.float(), "mean": mean.float(), "gamma": gamma, "dsumOptional": extra},
+        {"dxOut": like(a, dx + extra.double())[0], "dgammaOut": dgamma.float(), "dbetaOut": dbeta.float()},
+    )
 
 
 def deep(t: Maker) -> Built:
@@ -121,8 +149,10 @@ def deep(t: Maker) -> Built:
     x = 0.5 * a.double() + b.double()
     mean, rstd = statistics(x, (1,))
     y = F.layer_norm(x, (4,), gamma.double(), beta.double(), EPS)
-    return ({"x": a, "gx": b, "beta": beta, "gamma": gamma, "alpha": 0.5, "epsilon": EPS},
-            {"meanOut": mean.float(), "rstdOut": rstd.float(), "yOut": like(a, y)[0]})
+    return (
+        {"x": a, "gx": b, "beta": beta, "gamma": gamma, "alpha": 0.5, "epsilon": EPS},
+        {"meanOut": mean.float(), "rstdOut": rstd.float(), "yOut": like(a, y)[0]},
+    )
 
 
 def deep_grad(t: Maker) -> Built:
@@ -130,9 +160,15 @@ def deep_grad(t: Maker) -> Built:
     x = 0.5 * a.double() + b.double()
     mean, rstd = statistics(x, (1,))
     dx, dgamma, dbeta = gradients(lambda x, w, b: F.layer_norm(x, (4,), w, b, EPS), dy, x, gamma, torch.zeros(4))
-    return ({"dy": dy, "x": a, "gx": b, "gamma": gamma, "mean": mean.float(), "rstd": rstd.float(), "alpha": 0.5},
-            {"dxOut": like(a, 0.5 * dx)[0], "dgxOut": like(a, dx)[0], "dbetaOut": dbeta.float(),
-             "dgammaOut": dgamma.float()})
+    return (
+        {"dy": dy, "x": a, "gx": b, "gamma": gamma, "mean": mean.float(), "rstd": rstd.float(), "alpha": 0.5},
+        {
+            "dxOut": like(a, 0.5 * dx)[0],
+            "dgxOut": like(a, dx)[0],
+            "dbetaOut": dbeta.float(),
+            "dgammaOut": dgamma.float(),
+        },
+    )
 
 
 # -- root mean square ------------------------------------------------------------------------------------------------
@@ -155,8 +191,10 @@ def rms_norm_grad(t: Maker) -> Built:
     dy, x, gamma = t(3, 4), t(3, 4), t(4)
     rstd = rms(x, gamma)[1].float()
     dx, dgamma = gradients(lambda x, w: rms(x, w)[0], dy, x.double(), gamma.double())
-    return ({"dy": dy, "x": x, "rstd": rstd.reshape(3), "gamma": gamma},
-            {"dxOut": like(x, dx)[0], "dgammaOut": dgamma.float()})
+    return (
+        {"dy": dy, "x": x, "rstd": rstd.reshape(3), "gamma": gamma},
+        {"dxOut": like(x, dx)[0], "dgammaOut": dgamma.float()},
+    )
 
 
 def add_rms(name: str) -> Case:
@@ -166,8 +204,10 @@ def add_rms(name: str) -> Case:
         y, rstd = rms(x, gamma)
         more = {"rstdOut": rstd.float(), "xOut": like(a, x)[0]}
         if name == "aclnnInplaceAddRmsNorm":
-            return ({"x1Ref": a, "x2Ref": b, "gamma": gamma, "epsilon": EPS},
-                    {"x1Ref": like(a, y)[0], "x2Ref": like(a, x)[0], "rstdOut": rstd.float()})
+            return (
+                {"x1Ref": a, "x2Ref": b, "gamma": gamma, "epsilon": EPS},
+                {"x1Ref": like(a, y)[0], "x2Ref": like(a, x)[0], "rstdOut": rstd.float()},
+            )
         out = {"y1Out": y.float(), "y2Out": like(a, y)[0]} if "Cast" in name else {"yOut": like(a, y)[0]}
         return {"x1": a, "x2": b, "gamma": gamma, "epsilon": EPS}, {**out, **more}
 
@@ -187,8 +227,10 @@ def group(name: str, names: dict[str, Any], activation: Any) -> Case:
         mean, rstd = like(x, *grouped(x, 3))
         y = activation(F.group_norm(x.double(), 3, gamma.double(), beta.double(), EPS))
         first, out = ("x", "yOut") if "Swish" in name else ("self", "out")
-        return ({first: x, "gamma": gamma, "beta": beta, "eps": EPS, **names},
-                {out: like(x, y)[0], "meanOut": mean, "rstdOut": rstd})
+        return (
+            {first: x, "gamma": gamma, "beta": beta, "eps": EPS, **names},
+            {out: like(x, y)[0], "meanOut": mean, "rstdOut": rstd},
+        )
 
     return Case(name, FLOATS, build)
 
@@ -199,8 +241,18 @@ def group_backward(mask: list[bool]) -> Case:
         mean, rstd = like(x, *grouped(x, 3))
         want = gradients(lambda x, w, b: F.group_norm(x, 3, w, b, EPS), g, x, gamma, torch.zeros(6))
         names = ("gradInput", "gradGammaOut", "gradBetaOut")
-        given = {"gradOut": g, "input": x, "mean": mean, "rstd": rstd, "gamma": gamma, "N": 2, "C": 6, "HxW": 4,
-                 "group": 3, "outputMask": mask}
+        given = {
+            "gradOut": g,
+            "input": x,
+            "mean": mean,
+            "rstd": rstd,
+            "gamma": gamma,
+            "N": 2,
+            "C": 6,
+            "HxW": 4,
+            "group": 3,
+            "outputMask": mask,
+        }
         return given, dict(zip(names, want))
 
     # The saved statistics are in the input's own dtype here.
@@ -216,9 +268,22 @@ def group_swish_grad(t: Maker) -> Built:
         return y * torch.sigmoid(1.5 * y)
 
     want = gradients(f, g, x, gamma, beta)
-    return ({"dy": g, "mean": mean, "rstd": rstd, "x": x, "gamma": gamma, "beta": beta, "numGroups": 3,
-             "dataFormatOptional": "NCHW", "swishScale": 1.5, "dgammaIsRequire": True, "dbetaIsRequire": True},
-            dict(zip(("dxOut", "dgammaOut", "dbetaOut"), want)))
+    return (
+        {
+            "dy": g,
+            "mean": mean,
+            "rstd": rstd,
+            "x": x,
+            "gamma": gamma,
+            "beta": beta,
+            "numGroups": 3,
+            "dataFormatOptional": "NCHW",
+            "swishScale": 1.5,
+            "dgammaIsRequire": True,
+            "dbetaIsRequire": True,
+        },
+        dict(zip(("dxOut", "dgammaOut", "dbetaOut"), want)),
+    )
 
 
 GROUP = {"N": 2, "C": 6, "HxW": 4, "group": 3}
@@ -234,8 +299,16 @@ def batch(training: bool, *shape: int) -> Case:
         y = F.batch_norm(x.double(), wide_mean, wide_var, w.double(), b.double(), training, 0.25, EPS)
         dims = tuple(d for d in range(len(shape)) if d != 1)
         saved = [v.reshape(-1).float() for v in statistics(x, dims)]
-        given = {"input": x, "weight": w, "bias": b, "runningMean": mean, "runningVar": var, "training": training,
-                 "momentum": 0.25, "eps": EPS}
+        given = {
+            "input": x,
+            "weight": w,
+            "bias": b,
+            "runningMean": mean,
+            "runningVar": var,
+            "training": training,
+            "momentum": 0.25,
+            "eps": EPS,
+        }
         want = {"runningMean": wide_mean.float(), "runningVar": wide_var.float(), "output": like(x, y)[0]}
         if training:
             return given, want | {"saveMean": saved[0], "saveInvstd": saved[1]}
@@ -250,10 +323,25 @@ def batch_backward(training: bool, mask: list[bool]) -> Case:
         x, w, g = t(2, 3, 4, 5), t(3, dtype="float32"), t(2, 3, 4, 5)
         mean, var = t(3, dtype="float32"), t(3, dtype="float32").abs() + 0.5
         saved = [v.reshape(-1).float() for v in statistics(x, (0, 2, 3))]
-        wide = gradients(lambda x, w, b: F.batch_norm(x, mean.double(), var.double(), w, b, training, 0.1, EPS), g,
-                         x.double(), w, torch.zeros(3))
-        given = {"gradOut": g, "input": x, "weight": w, "runningMean": mean, "runningVar": var, "saveMean": saved[0],
-                 "saveInvstd": saved[1], "training": training, "eps": EPS, "outputMask": mask}
+        wide = gradients(
+            lambda x, w, b: F.batch_norm(x, mean.double(), var.double(), w, b, training, 0.1, EPS),
+            g,
+            x.double(),
+            w,
+            torch.zeros(3),
+        )
+        given = {
+            "gradOut": g,
+            "input": x,
+            "weight": w,
+            "runningMean": mean,
+            "runningVar": var,
+            "saveMean": saved[0],
+            "saveInvstd": saved[1],
+            "training": training,
+            "eps": EPS,
+            "outputMask": mask,
+        }
         want = [like(x, wide[0])[0], wide[1].float(), wide[2].float()]
         names = ("gradInput", "gradWeight", "gradBias")
         return given, {n: v for n, v, on in zip(names, want, mask) if on}
@@ -282,17 +370,38 @@ def elemt_backward(t: Maker) -> Built:
     count = torch.tensor([5, 3], dtype=torch.int32)
     slope = column(invstd) ** 2 * column(dyx) / 8
     y = (g.double() - column(dy) / 8 - (x.double() - column(mean)) * slope) * column(invstd) * column(w)
-    return ({"gradOut": g, "input": x, "mean": mean, "invstd": invstd, "weight": w, "sumDy": dy, "sumDyXmu": dyx,
-             "counter": count}, {"gradInput": like(x, y)[0]})
+    return (
+        {
+            "gradOut": g,
+            "input": x,
+            "mean": mean,
+            "invstd": invstd,
+            "weight": w,
+            "sumDy": dy,
+            "sumDyXmu": dyx,
+            "counter": count,
+        },
+        {"gradInput": like(x, y)[0]},
+    )
 
 
 def reduce_backward(t: Maker) -> Built:
     x, g, mean, invstd = t(2, 3, 4), t(2, 3, 4), t(3), t(3)
     dy = g.double().sum((0, 2))
     dyx = (g.double() * (x.double() - column(mean))).sum((0, 2))
-    return ({"gradOut": g, "input": x, "mean": mean, "invstd": invstd, "weight": t(3), "inputG": True, "weightG": True,
-             "biasG": True},
-            dict(zip(("sumDy", "sumDyXmu", "gradWeight", "gradBias"), like(x, dy, dyx, dyx * invstd.double(), dy))))
+    return (
+        {
+            "gradOut": g,
+            "input": x,
+            "mean": mean,
+            "invstd": invstd,
+            "weight": t(3),
+            "inputG": True,
+            "weightG": True,
+            "biasG": True,
+        },
+        dict(zip(("sumDy", "sumDyXmu", "gradWeight", "gradBias"), like(x, dy, dyx, dyx * invstd.double(), dy))),
+    )
 
 
 def gather(t: Maker) -> Built:
@@ -301,12 +410,22 @@ def gather(t: Maker) -> Built:
     mean = torch.stack([p.double().mean(0) for p in parts]).float()
     invstd = torch.stack([(p.double().var(0, correction=0) + EPS).rsqrt() for p in parts]).float()
     running, running_var = t(3, dtype="float32"), t(3, dtype="float32").abs()
-    given = {"input": t(4, 3), "mean": mean, "invstd": invstd, "runningMean": running, "runningVar": running_var,
-             "momentum": 0.25, "eps": EPS, "counts": torch.tensor([4.0, 6.0])}
+    given = {
+        "input": t(4, 3),
+        "mean": mean,
+        "invstd": invstd,
+        "runningMean": running,
+        "runningVar": running_var,
+        "momentum": 0.25,
+        "eps": EPS,
+        "counts": torch.tensor([4.0, 6.0]),
+    }
     return given, {
         "runningMean": (0.75 * running.double() + 0.25 * everything.mean(0)).float(),
         "runningVar": (0.75 * running_var.double() + 0.25 * everything.var(0)).float(),
-        "meanAll": everything.mean(0).float(), "invstdAll": (everything.var(0, correction=0) + EPS).rsqrt().float()}
+        "meanAll": everything.mean(0).float(),
+        "invstdAll": (everything.var(0, correction=0) + EPS).rsqrt().float(),
+    }
 
 
 def sync_gather(t: Maker) -> Built:
@@ -315,12 +434,23 @@ def sync_gather(t: Maker) -> Built:
     sums = torch.stack([p.double().sum(0) for p in parts]).float()
     squares = torch.stack([p.double().square().sum(0) for p in parts]).float()
     running, running_var = t(3, dtype="float32"), t(3, dtype="float32").abs()
-    return ({"totalSum": sums, "totalSquareSum": squares, "sampleCount": torch.tensor([4, 6], dtype=torch.int32),
-             "mean": running, "variance": running_var, "momentum": 0.25, "eps": EPS},
-            {"mean": (0.75 * running.double() + 0.25 * everything.mean(0)).float(),
-             "variance": (0.75 * running_var.double() + 0.25 * everything.var(0)).float(),
-             "batchMean": everything.mean(0).float(),
-             "batchInvstd": (everything.var(0, correction=0) + EPS).rsqrt().float()})
+    return (
+        {
+            "totalSum": sums,
+            "totalSquareSum": squares,
+            "sampleCount": torch.tensor([4, 6], dtype=torch.int32),
+            "mean": running,
+            "variance": running_var,
+            "momentum": 0.25,
+            "eps": EPS,
+        },
+        {
+            "mean": (0.75 * running.double() + 0.25 * everything.mean(0)).float(),
+            "variance": (0.75 * running_var.double() + 0.25 * everything.var(0)).float(),
+            "batchMean": everything.mean(0).float(),
+            "batchInvstd": (everything.var(0, correction=0) + EPS).rsqrt().float(),
+        },
+    )
 
 
 CASES = [
@@ -329,20 +459,29 @@ CASES = [
     *soft("aclnnSoftmax", torch.softmax, 0, ()),
     *soft("aclnnSoftmax", torch.softmax, 1, (0, 4)),
     *soft("aclnnLogSoftmax", torch.log_softmax, 0),
-    Case("aclnnLayerNorm", FLOATS, lambda t: (
-        {"input": (x := t(0, 4)), "normalizedShape": [4], "eps": EPS}, {"out": x.clone()})),
+    Case(
+        "aclnnLayerNorm",
+        FLOATS,
+        lambda t: ({"input": (x := t(0, 4)), "normalizedShape": [4], "eps": EPS}, {"out": x.clone()}),
+    ),
     Case("aclnnScaledMaskedSoftmax", FLOATS, scaled),
     Case("aclnnScaledMaskedSoftmaxBackward", FLOATS, scaled_backward),
-    layer("aclnnLayerNorm", True, False), layer("aclnnLayerNorm", False, True), layer("aclnnFastLayerNorm", True, True),
+    layer("aclnnLayerNorm", True, False),
+    layer("aclnnLayerNorm", False, True),
+    layer("aclnnFastLayerNorm", True, True),
     layer("aclnnLayerNormWithImplMode", True, False),
-    layer_backward([True, True, True]), layer_backward([True, False, False]),
+    layer_backward([True, True, True]),
+    layer_backward([True, False, False]),
     Case("aclnnAddLayerNorm", FLOATS, add_layer),
     Case("aclnnAddLayerNormGrad", FLOATS, add_layer_grad, 4),
     Case("aclnnDeepNorm", FLOATS, deep),
     Case("aclnnDeepNormGrad", FLOATS, deep_grad, 4),
-    rms_norm("aclnnRmsNorm"), rms_norm("aclnnGemmaRmsNorm"),
+    rms_norm("aclnnRmsNorm"),
+    rms_norm("aclnnGemmaRmsNorm"),
     Case("aclnnRmsNormGrad", FLOATS, rms_norm_grad, 4),
-    add_rms("aclnnAddRmsNorm"), add_rms("aclnnAddRmsNormCast"), add_rms("aclnnInplaceAddRmsNorm"),
+    add_rms("aclnnAddRmsNorm"),
+    add_rms("aclnnAddRmsNormCast"),
+    add_rms("aclnnInplaceAddRmsNorm"),
     group("aclnnGroupNorm", GROUP, lambda y: y),
     group("aclnnGroupNormSilu", {"group": 3}, F.silu),
     group("aclnnGroupNormSiluV2", {"group": 3, "activateSilu": True}, F.silu),
@@ -350,16 +489,25 @@ CASES = [
     group("aclnnGroupNormSwish", SWISH | {"activateSwish": True}, lambda y: y * torch.sigmoid(1.5 * y)),
     group_backward([True, True, True]),
     Case("aclnnGroupNormSwishGrad", FLOATS, group_swish_grad, 8),
-    batch(True, 2, 3, 4, 5), batch(False, 2, 3, 4, 5), batch(True, 6, 3), batch(True, 2, 3, 4),
+    batch(True, 2, 3, 4, 5),
+    batch(False, 2, 3, 4, 5),
+    batch(True, 6, 3),
+    batch(True, 2, 3, 4),
     batch(False, 2, 3, 2, 2, 2),
-    batch_backward(True, [True, True, True]), batch_backward(False, [True, True, True]),
+    batch_backward(True, [True, True, True]),
+    batch_backward(False, [True, True, True]),
     batch_backward(True, [True, False, False]),
     Case("aclnnBatchNormStats", FLOATS[:2], stats),
     Case("aclnnBatchNormElemt", FLOATS, elemt),
     Case("aclnnBatchNormElemtBackward", FLOATS, elemt_backward),
-    Case("aclnnBatchNormReduce", FLOATS, lambda t: (
-        {"x": (x := t(2, 3, 4, 5))}, {"sum": x.double().sum((0, 2, 3)).float(),
-                                     "squareSum": x.double().square().sum((0, 2, 3)).float()})),
+    Case(
+        "aclnnBatchNormReduce",
+        FLOATS,
+        lambda t: (
+            {"x": (x := t(2, 3, 4, 5))},
+            {"sum": x.double().sum((0, 2, 3)).float(), "squareSum": x.double().square().sum((0, 2, 3)).float()},
+        ),
+    ),
     Case("aclnnBatchNormReduceBackward", FLOATS, reduce_backward),
     Case("aclnnBatchNormGatherStatsWithCounts", ("float32",), gather, 4),
     Case("aclnnSyncBatchNormGatherStats", ("float32",), sync_gather, 8),
@@ -376,12 +524,30 @@ def instance_norm() -> None:
     mean, rstd = statistics(x, (2, 3))
     variance = x.double().var((2, 3), correction=0, keepdim=True)
     want = F.instance_norm(x.double(), weight=gamma.double(), bias=beta.double(), eps=EPS)
-    got = call("aclnnInstanceNorm", x=x, gamma=gamma, beta=beta, dataFormat="NCHW", eps=EPS, y=Out((2, 3, 4, 5)),
-               mean=Out((2, 3, 1, 1)), variance=Out((2, 3, 1, 1)))
+    got = call(
+        "aclnnInstanceNorm",
+        x=x,
+        gamma=gamma,
+        beta=beta,
+        dataFormat="NCHW",
+        eps=EPS,
+        y=Out((2, 3, 4, 5)),
+        mean=Out((2, 3, 1, 1)),
+        variance=Out((2, 3, 1, 1)),
+    )
     for g, w in zip(got, (want, mean, variance)):
         assert_same(g, w.float())
-    got = call("aclnnInstanceNorm", x=x.permute(0, 2, 3, 1), gamma=gamma, beta=beta, dataFormat="NHWC", eps=EPS,
-               y=Out((2, 4, 5, 3)), mean=Out((2, 1, 1, 3)), variance=Out((2, 1, 1, 3)))
+    got = call(
+        "aclnnInstanceNorm",
+        x=x.permute(0, 2, 3, 1),
+        gamma=gamma,
+        beta=beta,
+        dataFormat="NHWC",
+        eps=EPS,
+        y=Out((2, 4, 5, 3)),
+        mean=Out((2, 1, 1, 3)),
+        variance=Out((2, 1, 1, 3)),
+    )
     for g, w in zip(got, (want, mean, variance)):
         assert_same(g, w.float().permute(0, 2, 3, 1).contiguous())
 
@@ -389,34 +555,81 @@ def instance_norm() -> None:
 def test_instance_norm_is_of_one_chip() -> None:
     on_chip("310P", instance_norm)
     x = torch.ones(2, 3, 4, 5)
-    assert refused("aclnnInstanceNorm", x=x, gamma=torch.ones(3), beta=torch.ones(3), dataFormat="NCHW", eps=EPS,
-                   y=Out((2, 3, 4, 5)), mean=Out((2, 3, 1, 1)), variance=Out((2, 3, 1, 1))) == 161002
+    assert (
+        refused(
+            "aclnnInstanceNorm",
+            x=x,
+            gamma=torch.ones(3),
+            beta=torch.ones(3),
+            dataFormat="NCHW",
+            eps=EPS,
+            y=Out((2, 3, 4, 5)),
+            mean=Out((2, 3, 1, 1)),
+            variance=Out((2, 3, 1, 1)),
+        )
+        == 161002
+    )
 
 
 X = torch.ones(2, 3, 4, 5)
 
 
 def batch_arguments(form: str) -> dict[str, Any]:
-    return {"input": In(X, form), "training": True, "momentum": 0.1, "eps": EPS,
-            "output": Out((2, 3, 4, 5), format=form), "saveMean": Out((3,)), "saveInvstd": Out((3,))}
+    return {
+        "input": In(X, form),
+        "training": True,
+        "momentum": 0.1,
+        "eps": EPS,
+        "output": Out((2, 3, 4, 5), format=form),
+        "saveMean": Out((3,)),
+        "saveInvstd": Out((3,)),
+    }
 
 
-@pytest.mark.parametrize(("name", "arguments", "code"), [
-    ("aclnnSoftmax", {"self": X, "dim": 4, "out": Out((2, 3, 4, 5))}, 161002),
-    ("aclnnSoftmax", {"self": X, "dim": 0, "out": Out((2, 3))}, 161002),
-    ("aclnnSoftmax", {"self": X.int(), "dim": 0, "out": Out((2, 3, 4, 5))}, 161002),
-    ("aclnnSoftmax", {"self": None, "dim": 0, "out": Out((2, 3, 4, 5))}, 161001),
-    ("aclnnLayerNorm", {"input": X, "normalizedShape": [4], "eps": EPS, "out": Out((2, 3, 4, 5))}, 161002),
-    ("aclnnLayerNorm", {"input": X, "normalizedShape": None, "eps": EPS, "out": Out((2, 3, 4, 5))}, 161001),
-    ("aclnnLayerNormBackward", {
-        "gradOut": X, "input": X, "normalizedShape": [5], "mean": X[..., :1], "rstd": X[..., :1],
-        "outputMask": [True, True, True], "gradInputOut": Out((2, 3, 4, 5))}, 161001),
-    ("aclnnGroupNormSilu", {"self": X, "gamma": torch.ones(3), "beta": torch.ones(3), "group": 2, "eps": EPS,
-                            "out": Out((2, 3, 4, 5)), "meanOut": Out((2, 2)), "rstdOut": Out((2, 2))}, 161002),
-    ("aclnnBatchNorm", batch_arguments("ND"), 161002),
-    ("aclnnRmsNorm", {"x": X, "gamma": torch.ones(4), "epsilon": EPS, "yOut": Out((2, 3, 4, 5)),
-                      "rstdOut": Out((2, 3, 4, 1))}, 161002),
-])
+@pytest.mark.parametrize(
+    ("name", "arguments", "code"),
+    [
+        ("aclnnSoftmax", {"self": X, "dim": 4, "out": Out((2, 3, 4, 5))}, 161002),
+        ("aclnnSoftmax", {"self": X, "dim": 0, "out": Out((2, 3))}, 161002),
+        ("aclnnSoftmax", {"self": X.int(), "dim": 0, "out": Out((2, 3, 4, 5))}, 161002),
+        ("aclnnSoftmax", {"self": None, "dim": 0, "out": Out((2, 3, 4, 5))}, 161001),
+        ("aclnnLayerNorm", {"input": X, "normalizedShape": [4], "eps": EPS, "out": Out((2, 3, 4, 5))}, 161002),
+        ("aclnnLayerNorm", {"input": X, "normalizedShape": None, "eps": EPS, "out": Out((2, 3, 4, 5))}, 161001),
+        (
+            "aclnnLayerNormBackward",
+            {
+                "gradOut": X,
+                "input": X,
+                "normalizedShape": [5],
+                "mean": X[..., :1],
+                "rstd": X[..., :1],
+                "outputMask": [True, True, True],
+                "gradInputOut": Out((2, 3, 4, 5)),
+            },
+            161001,
+        ),
+        (
+            "aclnnGroupNormSilu",
+            {
+                "self": X,
+                "gamma": torch.ones(3),
+                "beta": torch.ones(3),
+                "group": 2,
+                "eps": EPS,
+                "out": Out((2, 3, 4, 5)),
+                "meanOut": Out((2, 2)),
+                "rstdOut": Out((2, 2)),
+            },
+            161002,
+        ),
+        ("aclnnBatchNorm", batch_arguments("ND"), 161002),
+        (
+            "aclnnRmsNorm",
+            {"x": X, "gamma": torch.ones(4), "epsilon": EPS, "yOut": Out((2, 3, 4, 5)), "rstdOut": Out((2, 3, 4, 1))},
+            161002,
+        ),
+    ],
+)
 def test_refusals(name: str, arguments: dict[str, Any], code: int) -> None:
     assert refused(name, **arguments) == code
 

@@ -3,6 +3,7 @@
 Invariant: no value is expected of a stream that the vendor does not document; bounds are five deviations wide, and the
 seeds fixed, so a passing test passes always.
 """
+
 from __future__ import annotations
 
 from typing import Any
@@ -17,7 +18,7 @@ N = 20000
 
 def within(x: Any, mean: float, deviation: float) -> None:
     values = np.asarray(x, np.float64)
-    assert abs(values.mean() - mean) < 5 * deviation / values.size ** 0.5, values.mean()
+    assert abs(values.mean() - mean) < 5 * deviation / values.size**0.5, values.mean()
     assert abs(values.std() - deviation) < 0.05 * deviation + 1e-9, values.std()
 
 
@@ -35,11 +36,11 @@ def uniform(seed: int = 1, offset: int = 0, low: float = -1, high: float = 3, dt
 
 def test_uniform() -> None:
     x = uniform()
-    within(x, 1, 4 / 12 ** 0.5)
+    within(x, 1, 4 / 12**0.5)
     assert x.min() >= -1 and x.max() < 3
     assert (uniform() == x).all() and (uniform(seed=2) != x).any() and (uniform(offset=4) != x).any()
-    within(uniform(dtype="float64"), 1, 4 / 12 ** 0.5)
-    within(uniform(dtype="float16"), 1, 4 / 12 ** 0.5)
+    within(uniform(dtype="float64"), 1, 4 / 12**0.5)
+    within(uniform(dtype="float16"), 1, 4 / 12**0.5)
     assert uniform(dtype="float16").max() < 3
     got = call("aclnnInplaceUniformTensor", selfRef=zeros(), to=3.0, **device_seed(1, 8, "uint64"), **{"from": -1.0})
     assert (got == uniform(offset=12)).all()
@@ -61,7 +62,7 @@ def test_normal() -> None:
 
 def test_bernoulli() -> None:
     x = call("aclnnInplaceBernoulli", selfRef=zeros(), prob=0.3, seed=5, offset=4)
-    within(x, 0.3, 0.21 ** 0.5)
+    within(x, 0.3, 0.21**0.5)
     assert set(np.unique(x)) == {0, 1}
     assert (call("aclnnBernoulli", self=zeros("int32"), prob=0.3, seed=5, offset=4, out=Out((N,), "int32")) == x).all()
     prob = np.full(N, 0.3, np.float32)
@@ -82,7 +83,7 @@ def test_integers(dtype: str) -> None:
     assert (same == x).all()
     y = call("aclnnInplaceRandomWithoutFromTo", selfRef=zeros(dtype), seed=5, offset=0)
     top = {"int64": 2.0**63, "int32": 2.0**31, "uint8": 256, "float32": 2.0**24}[dtype]
-    within(y / top, 0.5, 12 ** -0.5)
+    within(y / top, 0.5, 12**-0.5)
     assert y.min() >= 0
     assert (call("aclnnInplaceRandomWithoutFromToTensor", selfRef=zeros(dtype), **device_seed(5, -4)) == y).all()
     assert refused("aclnnInplaceRandom", selfRef=zeros(dtype), to=3, seed=5, offset=0, **{"from": 3}) == 161002
@@ -120,8 +121,18 @@ def test_multinomial() -> None:
         assert sorted(pair.tolist()) == [0, 2]
         firsts.append(pair[0] == 2)
     within(firsts, 0.75, (3 / 16) ** 0.5)
-    assert refused("aclnnMultinomial", self=weights, seed=1, offset=0, replacement=False, numsamples=4,
-                   out=Out((2, 4), "int64")) == 161002
+    assert (
+        refused(
+            "aclnnMultinomial",
+            self=weights,
+            seed=1,
+            offset=0,
+            replacement=False,
+            numsamples=4,
+            out=Out((2, 4), "int64"),
+        )
+        == 161002
+    )
 
 
 # -- dropout -----------------------------------------------------------------------------------------------------------
@@ -147,19 +158,22 @@ def test_dropout(dtype: str) -> None:
     assert_same(call("aclnnDropoutBackward", gradOutput=x, mask=mask, scale=2.0, out=Out((N,), dtype)), grad)
     assert_same(call("aclnnDropoutV3Grad", gradY=x, mask=mask, scale=2.0, gradX=Out((N,), dtype)), grad)
     for p, train, result in ((0.0, True, x), (1.0, True, 0 * x), (0.5, False, x)):
-        out, untouched = call("aclnnDropout", input=x, p=p, train=train, seed=9, offset=0, out=Out((N,), dtype),
-                              maskOut=MASK)
+        out, untouched = call(
+            "aclnnDropout", input=x, p=p, train=train, seed=9, offset=0, out=Out((N,), dtype), maskOut=MASK
+        )
         assert (out == result).all() and (untouched == 0x5A).all()
 
 
 def test_dropout_masks() -> None:
     mask = call("aclnnDropoutGenMask", shape=[N], prob=0.25, seed=9, offset=0, out=MASK)
     within(bits(mask, N), 0.75, (3 / 16) ** 0.5)
-    same = call("aclnnDropoutGenMaskV2", shape=[N // 2, 2], prob=0.25, seed=9, offset=0, probDataType="float32",
-                out=MASK)
+    same = call(
+        "aclnnDropoutGenMaskV2", shape=[N // 2, 2], prob=0.25, seed=9, offset=0, probDataType="float32", out=MASK
+    )
     assert (same == mask).all()
-    tensor = call("aclnnDropoutGenMaskV2Tensor", shape=[N], prob=0.25, **device_seed(9, -4), probDataType="float16",
-                  out=MASK)
+    tensor = call(
+        "aclnnDropoutGenMaskV2Tensor", shape=[N], prob=0.25, **device_seed(9, -4), probDataType="float16", out=MASK
+    )
     assert (tensor == mask).all()
     assert refused("aclnnDropoutGenMask", shape=[N], prob=0.25, seed=9, offset=0, out=Out((N // 8,), "uint8")) == 161002
     assert refused("aclnnDropoutGenMask", shape=[N], prob=1.25, seed=9, offset=0, out=MASK) == 161002
@@ -177,7 +191,7 @@ def test_rrelu() -> None:
     numbers = {"lower": Scalar(0.1, "float32"), "upper": Scalar(0.3, "float32"), "seed": 3, "offset": 0}
     y = call("aclnnRReluWithNoise", self=x, noise=zeros(), training=True, **numbers, out=Out((N,)))
     slopes = y[x < 0] / x[x < 0]
-    within(slopes, 0.2, 0.2 / 12 ** 0.5)
+    within(slopes, 0.2, 0.2 / 12**0.5)
     assert (y[x > 0] == x[x > 0]).all()
     assert (call("aclnnInplaceRReluWithNoise", self=x, noise=zeros(), training=True, **numbers) == y).all()
     even = call("aclnnRReluWithNoise", self=x, noise=zeros(), training=False, **numbers, out=Out((N,)))

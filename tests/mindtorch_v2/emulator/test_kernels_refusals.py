@@ -2,6 +2,7 @@
 
 Invariant: phase 1 refuses; nothing reaches the stream.
 """
+
 from __future__ import annotations
 
 from typing import Any
@@ -16,10 +17,14 @@ from .test_kernels_arithmetic import ARITHMETIC, COMPARISONS
 from .test_kernels_elementary import ACTIVATIONS, ELEMENTARY
 
 NULL = (161001, 561103)  # the second where documents do not list the argument among the checked ones
-FUNCTIONS = {name: (case, dtype) for case in (*ELEMENTARY, *ACTIVATIONS, *ARITHMETIC, *COMPARISONS, *BACKWARD)
-             for name, dtype in case.variants()}
+FUNCTIONS = {
+    name: (case, dtype)
+    for case in (*ELEMENTARY, *ACTIVATIONS, *ARITHMETIC, *COMPARISONS, *BACKWARD)
+    for name, dtype in case.variants()
+}
 MAY_BE_NULL = {
-    ("aclnnSwish", "betaOptional"), ("aclnnSwishBackward", "betaOptional"),
+    ("aclnnSwish", "betaOptional"),
+    ("aclnnSwishBackward", "betaOptional"),
     *((name, bound) for name in ("aclnnClamp", "aclnnClampTensor") for bound in ("clipValueMin", "clipValueMax")),
 }
 

@@ -1,4 +1,5 @@
 """The emulator's functions that only move elements, and paddings with their gradients, against PyTorch."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -18,14 +19,14 @@ COMMON = (*FLOATS, *INTS, "int8", "uint8", "bool")
 
 def pad(kind: str, axes: int, t: Maker) -> Built:
     x = t(*(2, 3, 4, 5, 6)[:axes], 5) if axes < 3 else t(2, 3, 4, 5)
-    padding = [1, 2, 2, 1, 1, 2][:2 * axes]
+    padding = [1, 2, 2, 1, 1, 2][: 2 * axes]
     # PyTorch pads no integers by reflection or replication on every device; values only move, so double does.
     return {"self": x, "padding": padding}, {"out": F.pad(x.double(), padding, kind).to(x.dtype)}
 
 
 def pad_backward(kind: str, axes: int, t: Maker) -> Built:
     x = t(*(2, 3, 4, 5, 6)[:axes], 5) if axes < 3 else t(2, 3, 4, 5)
-    padding = [1, 2, 2, 1, 1, 2][:2 * axes]
+    padding = [1, 2, 2, 1, 1, 2][: 2 * axes]
     wide = x.to(torch.complex128 if x.is_complex() else torch.float64, copy=True).requires_grad_()
     y = F.pad(wide, padding, kind)
     grad = t(*y.shape)
@@ -73,96 +74,241 @@ def one_hot(t: Maker, axis: int) -> Built:
     y = F.one_hot(k, 5).to(kind)
     if axis >= 0:
         y = y.movedim(-1, axis).contiguous()
-    return {"self": k, "numClasses": 5, "onValue": torch.ones(1, dtype=kind), "offValue": torch.zeros(1, dtype=kind),
-            "axis": axis}, {"out": y}
+    return {
+        "self": k,
+        "numClasses": 5,
+        "onValue": torch.ones(1, dtype=kind),
+        "offValue": torch.zeros(1, dtype=kind),
+        "axis": axis,
+    }, {"out": y}
 
 
 JOINS = [
-    *(Case("aclnnCat", (*ALL, "complex64"), lambda t, d=d: (
-        {"tensors": [(a := t(2, 3)), (b := t(*((4, 3) if d == 0 else (2, 4))))], "dim": d},
-        {"out": torch.cat([a, b], d)}))
-      for d in (0, -1)),
-    Case("aclnnCat", FLOATS, lambda t: (
-        {"tensors": [torch.empty(0, dtype=getattr(torch, t.dtype)), (a := t(2, 3)), (b := t(0, 3))], "dim": 0},
-        {"out": torch.cat([a, b])})),
-    Case("aclnnCat", ("int32", "float16"), lambda t: (
-        {"tensors": [(a := t(2, 3)), (b := t(1, 3, dtype="float32"))], "dim": 0}, {"out": torch.cat([a, b])})),
+    *(
+        Case(
+            "aclnnCat",
+            (*ALL, "complex64"),
+            lambda t, d=d: (
+                {"tensors": [(a := t(2, 3)), (b := t(*((4, 3) if d == 0 else (2, 4))))], "dim": d},
+                {"out": torch.cat([a, b], d)},
+            ),
+        )
+        for d in (0, -1)
+    ),
+    Case(
+        "aclnnCat",
+        FLOATS,
+        lambda t: (
+            {"tensors": [torch.empty(0, dtype=getattr(torch, t.dtype)), (a := t(2, 3)), (b := t(0, 3))], "dim": 0},
+            {"out": torch.cat([a, b])},
+        ),
+    ),
+    Case(
+        "aclnnCat",
+        ("int32", "float16"),
+        lambda t: (
+            {"tensors": [(a := t(2, 3)), (b := t(1, 3, dtype="float32"))], "dim": 0},
+            {"out": torch.cat([a, b])},
+        ),
+    ),
     Case("aclnnChunkCat", FLOATS, chunk_cat),
-    *(Case("aclnnStack", (*ALL, *COMPLEX), lambda t, d=d: (
-        {"tensors": [(a := t(2, 3)), (b := t(2, 3))], "dim": d}, {"out": torch.stack([a, b], d)})) for d in (0, 1, -1)),
-    *(Case("aclnnSplitTensor", (*ALL, *COMPLEX), lambda t, d=d: (
-        {"self": (x := t(5, 4)), "splitSections": 2, "dim": d}, {"out": [p.clone() for p in x.split(2, d)]}))
-      for d in (0, 1)),
-    Case("aclnnSplitWithSize", COMMON, lambda t: (
-        {"self": (x := t(3, 6)), "splitSize": [1, 0, 5], "dim": -1},
-        {"out": [p.contiguous() for p in x.split([1, 0, 5], 1)]})),
+    *(
+        Case(
+            "aclnnStack",
+            (*ALL, *COMPLEX),
+            lambda t, d=d: ({"tensors": [(a := t(2, 3)), (b := t(2, 3))], "dim": d}, {"out": torch.stack([a, b], d)}),
+        )
+        for d in (0, 1, -1)
+    ),
+    *(
+        Case(
+            "aclnnSplitTensor",
+            (*ALL, *COMPLEX),
+            lambda t, d=d: (
+                {"self": (x := t(5, 4)), "splitSections": 2, "dim": d},
+                {"out": [p.clone() for p in x.split(2, d)]},
+            ),
+        )
+        for d in (0, 1)
+    ),
+    Case(
+        "aclnnSplitWithSize",
+        COMMON,
+        lambda t: (
+            {"self": (x := t(3, 6)), "splitSize": [1, 0, 5], "dim": -1},
+            {"out": [p.contiguous() for p in x.split([1, 0, 5], 1)]},
+        ),
+    ),
 ]
 ORDERS = [
-    Case("aclnnPermute", (*ALL, *COMPLEX), lambda t: (
-        {"self": (x := t(2, 3, 4)), "dims": [2, 0, -2]}, {"out": x.permute(2, 0, 1).contiguous()})),
-    Case("aclnnExpand", COMMON, lambda t: (
-        {"self": (x := t(3, 1)), "size": [2, 3, 4]}, {"out": x.expand(2, 3, 4).contiguous()})),
+    Case(
+        "aclnnPermute",
+        (*ALL, *COMPLEX),
+        lambda t: ({"self": (x := t(2, 3, 4)), "dims": [2, 0, -2]}, {"out": x.permute(2, 0, 1).contiguous()}),
+    ),
+    Case(
+        "aclnnExpand",
+        COMMON,
+        lambda t: ({"self": (x := t(3, 1)), "size": [2, 3, 4]}, {"out": x.expand(2, 3, 4).contiguous()}),
+    ),
     Case("aclnnFlatten", COMMON, lambda t: ({"self": (x := t(2, 3, 4)), "axis": 2}, {"out": x.reshape(6, 4)})),
     Case("aclnnFlatten", FLOATS, lambda t: ({"self": (x := t(2, 3, 4)), "axis": 0}, {"out": x.reshape(1, 24)})),
-    Case("aclnnRepeat", (*ALL, *COMPLEX), lambda t: (
-        {"self": (x := t(2, 3)), "repeats": [2, 1, 3]}, {"out": x.repeat(2, 1, 3)})),
-    Case("aclnnRoll", (*FLOATS, *INTS, "int8", "bool"), lambda t: (
-        {"x": (x := t(3, 4)), "shifts": [1, -2], "dims": [0, -1]}, {"out": x.roll((1, -2), (0, 1))})),
+    Case(
+        "aclnnRepeat",
+        (*ALL, *COMPLEX),
+        lambda t: ({"self": (x := t(2, 3)), "repeats": [2, 1, 3]}, {"out": x.repeat(2, 1, 3)}),
+    ),
+    Case(
+        "aclnnRoll",
+        (*FLOATS, *INTS, "int8", "bool"),
+        lambda t: ({"x": (x := t(3, 4)), "shifts": [1, -2], "dims": [0, -1]}, {"out": x.roll((1, -2), (0, 1))}),
+    ),
     Case("aclnnRoll", FLOATS, lambda t: ({"x": (x := t(3, 4)), "shifts": [5], "dims": []}, {"out": x.roll(5)})),
     Case("aclnnFlip", (*ALL, *COMPLEX), lambda t: ({"self": (x := t(3, 4)), "dims": [1, 0]}, {"out": x.flip(0, 1)})),
-    Case("aclnnSlice", COMMON, lambda t: (
-        {"self": (x := t(3, 7)), "dim": 1, "start": 1, "end": 99, "step": 2}, {"out": x[:, 1::2].contiguous()})),
-    Case("aclnnSlice", FLOATS, lambda t: (
-        {"self": (x := t(3, 7)), "dim": 1, "start": -4, "end": -1, "step": 1}, {"out": x[:, -4:-1].contiguous()})),
-    Case("aclnnSliceV2", COMMON, lambda t: (
-        {"self": (x := t(5, 7)), "starts": [1, 0], "ends": [5, 6], "axes": [0, 1], "steps": [2, 3]},
-        {"out": x[1:5:2, 0:6:3].contiguous()})),
-    *(Case(f"aclnn{name}", (*ALL, "complex64"), lambda t, f=f, k=k: (
-        {"self": (x := t(2, 4, 5)), "diagonal": k}, {"out": f(x, k)}))
-      for name, f in (("Tril", torch.tril), ("Triu", torch.triu)) for k in (-1, 0, 2)),
-    *(Case(f"aclnnInplace{name}", (*ALL, "complex64"), lambda t, f=f: (
-        {"selfRef": (x := t(4, 5)), "diagonal": 1}, {"selfRef": f(x, 1)}))
-      for name, f in (("Tril", torch.tril), ("Triu", torch.triu))),
-    *(Case("aclnnDiag", (*ALL, "complex64"), lambda t, k=k, s=s: (
-        {"self": (x := t(*s)), "diagonal": k}, {"out": x.diag(k)}))
-      for k in (-1, 0, 2) for s in ((4,), (4, 5), (5, 4))),
-    *(Case("aclnnDiagFlat", ALL, lambda t, k=k: (
-        {"self": (x := t(2, 3)), "diagonal": k}, {"out": x.diagflat(k)})) for k in (-1, 0, 1)),
-    Case("aclnnAsStrided", (*FLOATS, *INTS, "bool"), lambda t: (
-        {"x": (x := t(4, 5)), "size": [3, 2], "stride": [2, 6], "storageOffset": [1]},
-        {"out": x.contiguous().as_strided((3, 2), (2, 6), 1).contiguous()})),
-    *(Case("aclnnInplaceFillDiagonal", ALL, lambda t, a=a, b=b: diagonal(t, a, b))
-      for a, b in ((False, False), (True, False), (True, True))),
-    Case("aclnnChannelShuffle", ("float32", "float16", *INTS, "bool", *COMPLEX), lambda t: (
-        {"self": (x := t(2, 6, 3)), "groups": 3},
-        {"out": x.reshape(2, 3, 2, 3).transpose(1, 2).reshape(2, 6, 3).clone()})),
+    Case(
+        "aclnnSlice",
+        COMMON,
+        lambda t: (
+            {"self": (x := t(3, 7)), "dim": 1, "start": 1, "end": 99, "step": 2},
+            {"out": x[:, 1::2].contiguous()},
+        ),
+    ),
+    Case(
+        "aclnnSlice",
+        FLOATS,
+        lambda t: (
+            {"self": (x := t(3, 7)), "dim": 1, "start": -4, "end": -1, "step": 1},
+            {"out": x[:, -4:-1].contiguous()},
+        ),
+    ),
+    Case(
+        "aclnnSliceV2",
+        COMMON,
+        lambda t: (
+            {"self": (x := t(5, 7)), "starts": [1, 0], "ends": [5, 6], "axes": [0, 1], "steps": [2, 3]},
+            {"out": x[1:5:2, 0:6:3].contiguous()},
+        ),
+    ),
+    *(
+        Case(
+            f"aclnn{name}",
+            (*ALL, "complex64"),
+            lambda t, f=f, k=k: ({"self": (x := t(2, 4, 5)), "diagonal": k}, {"out": f(x, k)}),
+        )
+        for name, f in (("Tril", torch.tril), ("Triu", torch.triu))
+        for k in (-1, 0, 2)
+    ),
+    *(
+        Case(
+            f"aclnnInplace{name}",
+            (*ALL, "complex64"),
+            lambda t, f=f: ({"selfRef": (x := t(4, 5)), "diagonal": 1}, {"selfRef": f(x, 1)}),
+        )
+        for name, f in (("Tril", torch.tril), ("Triu", torch.triu))
+    ),
+    *(
+        Case(
+            "aclnnDiag",
+            (*ALL, "complex64"),
+            lambda t, k=k, s=s: ({"self": (x := t(*s)), "diagonal": k}, {"out": x.diag(k)}),
+        )
+        for k in (-1, 0, 2)
+        for s in ((4,), (4, 5), (5, 4))
+    ),
+    *(
+        Case("aclnnDiagFlat", ALL, lambda t, k=k: ({"self": (x := t(2, 3)), "diagonal": k}, {"out": x.diagflat(k)}))
+        for k in (-1, 0, 1)
+    ),
+    Case(
+        "aclnnAsStrided",
+        (*FLOATS, *INTS, "bool"),
+        lambda t: (
+            {"x": (x := t(4, 5)), "size": [3, 2], "stride": [2, 6], "storageOffset": [1]},
+            {"out": x.contiguous().as_strided((3, 2), (2, 6), 1).contiguous()},
+        ),
+    ),
+    *(
+        Case("aclnnInplaceFillDiagonal", ALL, lambda t, a=a, b=b: diagonal(t, a, b))
+        for a, b in ((False, False), (True, False), (True, True))
+    ),
+    Case(
+        "aclnnChannelShuffle",
+        ("float32", "float16", *INTS, "bool", *COMPLEX),
+        lambda t: (
+            {"self": (x := t(2, 6, 3)), "groups": 3},
+            {"out": x.reshape(2, 3, 2, 3).transpose(1, 2).reshape(2, 6, 3).clone()},
+        ),
+    ),
 ]
 REPEATS = [
-    Case("aclnnRepeatInterleave", COMMON, lambda t: (
-        {"self": (x := t(2, 2)), "repeats": torch.tensor([1, 0, 2, 3]), "outputSize": 6},
-        {"out": x.repeat_interleave(torch.tensor([1, 0, 2, 3]))})),
-    Case("aclnnRepeatInterleaveInt", COMMON, lambda t: (
-        {"self": (x := t(2, 3)), "repeats": 2, "outputSize": 12}, {"out": x.repeat_interleave(2)})),
-    Case("aclnnRepeatInterleaveIntWithDim", COMMON, lambda t: (
-        {"self": (x := t(2, 3)), "repeats": 2, "dim": -1, "outputSize": 6}, {"out": x.repeat_interleave(2, 1)})),
-    Case("aclnnRepeatInterleaveWithDim", COMMON, lambda t: (
-        {"self": (x := t(3, 2)), "repeats": (k := torch.tensor([2, 0, 1], dtype=torch.int32)), "dim": 0,
-         "outputSize": 3}, {"out": x.repeat_interleave(k.long(), 0)})),
-    Case("aclnnRepeatInterleaveTensor", INTS, lambda t: (
-        {"repeats": (k := t.index(4, 5, dtype=t.dtype)), "outputSize": int(k.sum())},
-        {"out": torch.repeat_interleave(k).to(k.dtype)})),
+    Case(
+        "aclnnRepeatInterleave",
+        COMMON,
+        lambda t: (
+            {"self": (x := t(2, 2)), "repeats": torch.tensor([1, 0, 2, 3]), "outputSize": 6},
+            {"out": x.repeat_interleave(torch.tensor([1, 0, 2, 3]))},
+        ),
+    ),
+    Case(
+        "aclnnRepeatInterleaveInt",
+        COMMON,
+        lambda t: ({"self": (x := t(2, 3)), "repeats": 2, "outputSize": 12}, {"out": x.repeat_interleave(2)}),
+    ),
+    Case(
+        "aclnnRepeatInterleaveIntWithDim",
+        COMMON,
+        lambda t: (
+            {"self": (x := t(2, 3)), "repeats": 2, "dim": -1, "outputSize": 6},
+            {"out": x.repeat_interleave(2, 1)},
+        ),
+    ),
+    Case(
+        "aclnnRepeatInterleaveWithDim",
+        COMMON,
+        lambda t: (
+            {
+                "self": (x := t(3, 2)),
+                "repeats": (k := torch.tensor([2, 0, 1], dtype=torch.int32)),
+                "dim": 0,
+                "outputSize": 3,
+            },
+            {"out": x.repeat_interleave(k.long(), 0)},
+        ),
+    ),
+    Case(
+        "aclnnRepeatInterleaveTensor",
+        INTS,
+        lambda t: (
+            {"repeats": (k := t.index(4, 5, dtype=t.dtype)), "outputSize": int(k.sum())},
+            {"out": torch.repeat_interleave(k).to(k.dtype)},
+        ),
+    ),
     *(Case("aclnnOneHot", ("float32", "float16", *INTS), lambda t, a=a: one_hot(t, a)) for a in (-1, 0, 1)),
 ]
 PADDINGS = [
-    *(Case("aclnnConstantPadNd", (*ALL, *COMPLEX), lambda t, p=p: (
-        {"self": (x := t(3, 4)), "pad": p, "value": 1}, {"out": F.pad(x, p, value=1)}))
-      for p in ([1, 2], [0, -1, 2, 1], [])),
+    *(
+        Case(
+            "aclnnConstantPadNd",
+            (*ALL, *COMPLEX),
+            lambda t, p=p: ({"self": (x := t(3, 4)), "pad": p, "value": 1}, {"out": F.pad(x, p, value=1)}),
+        )
+        for p in ([1, 2], [0, -1, 2, 1], [])
+    ),
     *(Case(f"aclnnReflectionPad{n}d", (*ALL,), lambda t, n=n: pad("reflect", n, t)) for n in (1, 2, 3)),
-    *(Case(f"aclnnReplicationPad{n}d", (*FLOATS, "float64", *INTS, "uint8"), lambda t, n=n: pad("replicate", n, t))
-      for n in (1, 2, 3)),
-    *(Case(f"aclnn{name}Pad{n}dBackward", (*FLOATS, "float64", "complex64"),
-           lambda t, n=n, k=kind: pad_backward(k, n, t), 2)
-      for name, kind in (("Reflection", "reflect"), ("Replication", "replicate")) for n in (1, 2, 3)),
+    *(
+        Case(f"aclnnReplicationPad{n}d", (*FLOATS, "float64", *INTS, "uint8"), lambda t, n=n: pad("replicate", n, t))
+        for n in (1, 2, 3)
+    ),
+    *(
+        Case(
+            f"aclnn{name}Pad{n}dBackward",
+            (*FLOATS, "float64", "complex64"),
+            lambda t, n=n, k=kind: pad_backward(k, n, t),
+            2,
+        )
+        for name, kind in (("Reflection", "reflect"), ("Replication", "replicate"))
+        for n in (1, 2, 3)
+    ),
     *(Case(f"aclnnCircularPad{n}d", (*FLOATS, "int32", "int8"), lambda t, n=n: pad("circular", n, t)) for n in (2, 3)),
     *(Case(f"aclnnCircularPad{n}dBackward", FLOATS, lambda t, n=n: pad_backward("circular", n, t), 2) for n in (2, 3)),
 ]
@@ -181,11 +327,15 @@ EDGES = [  # no dimensions, no elements
     Case("aclnnRepeat", FLOATS, lambda t: ({"self": t(2), "repeats": [0, 3]}, {"out": t(0, 6)})),
     Case("aclnnRoll", FLOATS, lambda t: ({"x": (x := t()), "shifts": [1], "dims": [0]}, {"out": x})),
     Case("aclnnRoll", FLOATS, lambda t: ({"x": (x := t(2, 0)), "shifts": [1], "dims": [1]}, {"out": x})),
-    Case("aclnnSlice", FLOATS, lambda t: (
-        {"self": t(3, 4), "dim": 0, "start": 2, "end": 1, "step": 1}, {"out": t(0, 4)})),
+    Case(
+        "aclnnSlice", FLOATS, lambda t: ({"self": t(3, 4), "dim": 0, "start": 2, "end": 1, "step": 1}, {"out": t(0, 4)})
+    ),
     Case("aclnnTril", FLOATS, lambda t: ({"self": (x := t(0, 3)), "diagonal": 0}, {"out": x})),
-    Case("aclnnRepeatInterleaveInt", FLOATS, lambda t: (
-        {"self": (x := t()), "repeats": 3, "outputSize": 3}, {"out": x.repeat(3)})),
+    Case(
+        "aclnnRepeatInterleaveInt",
+        FLOATS,
+        lambda t: ({"self": (x := t()), "repeats": 3, "outputSize": 3}, {"out": x.repeat(3)}),
+    ),
 ]
 MASKS = {"beginMask": 0, "endMask": 0, "ellipsisMask": 0, "newAxisMask": 0, "shrinkAxisMask": 0}
 
@@ -197,21 +347,55 @@ def strided(t: Maker, begin: list[int], end: list[int], strides: list[int], resu
 
 
 NEWER = [
-    Case("aclnnStridedSlice", ("float32", "int64"), lambda t: strided(
-        t, [0, 1], [3, 4], [2, 2], lambda x: x[0:3:2, 1:4:2])),
-    Case("aclnnStridedSlice", ("float32",), lambda t: strided(
-        t, [0, -1], [0, 0], [1, -1], lambda x: x[..., [4, 3, 2, 1, 0]], ellipsisMask=1, endMask=2)),
-    Case("aclnnStridedSlice", ("float32",), lambda t: strided(
-        t, [0, 1, 0], [0, 2, 0], [1, 1, 1], lambda x: x[1][None], newAxisMask=1, shrinkAxisMask=2, beginMask=4,
-        endMask=4)),
-    *(Case("aclnnConfusionTranspose", ("float32", "int32"), lambda t, f=f: (
-        {"x": (x := t(2, 3, 4)), "perm": [1, 0, 2] if f else [1, 0], "shape": [3, 8] if f else [6, 4],
-         "transpose_first": f},
-        {"x": x, "out": x.permute(1, 0, 2).reshape(3, 8) if f else x.reshape(6, 4).T.contiguous()}))
-      for f in (True, False)),
-    Case("aclnnRepeatInterleaveGrad", FLOATS, lambda t: (
-        {"yGrad": (g := t(2, 4)), "repeats": torch.tensor([1, 0, 3]), "axis": 1},
-        {"out": torch.stack([g[:, 0].double(), torch.zeros(2), g[:, 1:].double().sum(1)], 1).to(g.dtype)})),
+    Case(
+        "aclnnStridedSlice",
+        ("float32", "int64"),
+        lambda t: strided(t, [0, 1], [3, 4], [2, 2], lambda x: x[0:3:2, 1:4:2]),
+    ),
+    Case(
+        "aclnnStridedSlice",
+        ("float32",),
+        lambda t: strided(t, [0, -1], [0, 0], [1, -1], lambda x: x[..., [4, 3, 2, 1, 0]], ellipsisMask=1, endMask=2),
+    ),
+    Case(
+        "aclnnStridedSlice",
+        ("float32",),
+        lambda t: strided(
+            t,
+            [0, 1, 0],
+            [0, 2, 0],
+            [1, 1, 1],
+            lambda x: x[1][None],
+            newAxisMask=1,
+            shrinkAxisMask=2,
+            beginMask=4,
+            endMask=4,
+        ),
+    ),
+    *(
+        Case(
+            "aclnnConfusionTranspose",
+            ("float32", "int32"),
+            lambda t, f=f: (
+                {
+                    "x": (x := t(2, 3, 4)),
+                    "perm": [1, 0, 2] if f else [1, 0],
+                    "shape": [3, 8] if f else [6, 4],
+                    "transpose_first": f,
+                },
+                {"x": x, "out": x.permute(1, 0, 2).reshape(3, 8) if f else x.reshape(6, 4).T.contiguous()},
+            ),
+        )
+        for f in (True, False)
+    ),
+    Case(
+        "aclnnRepeatInterleaveGrad",
+        FLOATS,
+        lambda t: (
+            {"yGrad": (g := t(2, 4)), "repeats": torch.tensor([1, 0, 3]), "axis": 1},
+            {"out": torch.stack([g[:, 0].double(), torch.zeros(2), g[:, 1:].double().sum(1)], 1).to(g.dtype)},
+        ),
+    ),
 ]
 
 
@@ -261,8 +445,18 @@ REFUSALS: list[tuple[str, dict[str, Any], int]] = [
     ("aclnnConstantPadNd", {"self": X, "pad": [-2, -2], "value": 0.0, "out": Out((2, 0))}, 161002),
     ("aclnnReflectionPad1d", {"self": X, "padding": [3, 0], "out": Out((2, 6))}, 161002),
     ("aclnnRepeatInterleaveInt", {"self": X, "repeats": 2, "outputSize": 11, "out": Out((11,))}, 161002),
-    ("aclnnIm2col", {"self": X[None], "kernelSize": [4, 4], "dilation": [1, 1], "padding": [0, 0], "stride": [1, 1],
-                     "out": Out((16, 0))}, 161002),
+    (
+        "aclnnIm2col",
+        {
+            "self": X[None],
+            "kernelSize": [4, 4],
+            "dilation": [1, 1],
+            "padding": [0, 0],
+            "stride": [1, 1],
+            "out": Out((16, 0)),
+        },
+        161002,
+    ),
     ("aclnnChannelShuffle", {"self": X[None], "groups": 3, "out": Out((1, 2, 3))}, 161002),
     ("aclnnStridedSlice", {"self": X, "begin": [0], "end": [1], "strides": [0], **MASKS, "out": Out((1, 3))}, 161002),
 ]

@@ -2,6 +2,7 @@
 
 Invariant: a misuse is a code, a message for the thread, and a violation that names the calls; never a crash.
 """
+
 from __future__ import annotations
 
 import ctypes
@@ -33,13 +34,30 @@ class Kit:
         self.memory.append(self.device.upload(b"\0" * nbytes))
         return self.memory[-1]
 
-    def tensor(self, shape: Any = (4,), address: int | None = None, dtype: int = FLOAT, strides: Any = None,
-               storage: int | None = None, offset: int = 0, keep: bool = True) -> Handle:
+    def tensor(
+        self,
+        shape: Any = (4,),
+        address: int | None = None,
+        dtype: int = FLOAT,
+        strides: Any = None,
+        storage: int | None = None,
+        offset: int = 0,
+        keep: bool = True,
+    ) -> Handle:
         if address is None:
             address = self.block()
         count = storage if storage is not None else int(np.prod(shape))
-        made = self.base.aclCreateTensor(int64s(shape), len(shape), dtype, int64s(strides) if strides else None,
-                                         offset, ND, int64s([count]), 1, address or None)
+        made = self.base.aclCreateTensor(
+            int64s(shape),
+            len(shape),
+            dtype,
+            int64s(strides) if strides else None,
+            offset,
+            ND,
+            int64s([count]),
+            1,
+            address or None,
+        )
         assert made, self.device.message()
         if keep:
             self.handles.append(("Tensor", Handle(made)))
@@ -265,19 +283,33 @@ def test_results_of_phase_1_must_have_a_place(kit: Kit) -> None:
     assert kit.ops.aclnnAddGetWorkspaceSize(t, t, kit.scalar(), kit.tensor(), None, byref(executor)) == 161001
 
 
-@pytest.mark.parametrize(("function", "arguments"), [
-    ("aclnnAdd", dict(self=X, other=X, alpha=1, out=Out((3, 2)))),
-    ("aclnnAdd", dict(self=X, other=np.ones((4,), np.float32), alpha=1, out=Out((2, 3)))),
-    ("aclnnAdd", dict(self=X.astype(np.uint16), other=X, alpha=1, out=Out((2, 3)))),
-    ("aclnnAdd", dict(self=X, other=X, alpha=1, out=Out((2, 3), "bool"))),
-    ("aclnnAdd", dict(self=np.ones((1,) * 9, np.float32), other=X, alpha=1, out=Out((1,) * 7 + (2, 3)))),
-    ("aclnnAdd", dict(self=In(X, "NCHW"), other=X, alpha=1, out=Out((2, 3)))),
-    ("aclnnMatmul", dict(self=X, mat2=X, out=Out((2, 3)), cubeMathType=0)),
-    ("aclnnAvgPool2d", dict(self=np.ones((1, 1, 4, 4), np.float32), kernelSize=[2, 2], strides=[2, 2],
-                            paddings=[0, 0], ceilMode=False, countIncludePad=True, divisorOverride=0, cubeMathType=0,
-                            out=Out((1, 1, 2, 2)))),
-    ("aclnnReduceSum", dict(self=X, dims=[0, 0], keepDims=False, dtype="float32", out=Out((3,)))),
-])
+@pytest.mark.parametrize(
+    ("function", "arguments"),
+    [
+        ("aclnnAdd", dict(self=X, other=X, alpha=1, out=Out((3, 2)))),
+        ("aclnnAdd", dict(self=X, other=np.ones((4,), np.float32), alpha=1, out=Out((2, 3)))),
+        ("aclnnAdd", dict(self=X.astype(np.uint16), other=X, alpha=1, out=Out((2, 3)))),
+        ("aclnnAdd", dict(self=X, other=X, alpha=1, out=Out((2, 3), "bool"))),
+        ("aclnnAdd", dict(self=np.ones((1,) * 9, np.float32), other=X, alpha=1, out=Out((1,) * 7 + (2, 3)))),
+        ("aclnnAdd", dict(self=In(X, "NCHW"), other=X, alpha=1, out=Out((2, 3)))),
+        ("aclnnMatmul", dict(self=X, mat2=X, out=Out((2, 3)), cubeMathType=0)),
+        (
+            "aclnnAvgPool2d",
+            dict(
+                self=np.ones((1, 1, 4, 4), np.float32),
+                kernelSize=[2, 2],
+                strides=[2, 2],
+                paddings=[0, 0],
+                ceilMode=False,
+                countIncludePad=True,
+                divisorOverride=0,
+                cubeMathType=0,
+                out=Out((1, 1, 2, 2)),
+            ),
+        ),
+        ("aclnnReduceSum", dict(self=X, dims=[0, 0], keepDims=False, dtype="float32", out=Out((3,)))),
+    ],
+)
 def test_what_the_documents_exclude_is_161002(function: str, arguments: dict[str, Any]) -> None:
     assert refused(function, **arguments) == 161002
 
@@ -368,8 +400,9 @@ def test_interleaved_views_are_apart(kit: Kit) -> None:
 
 def test_a_tensor_beyond_its_memory_faults_at_the_next_wait(kit: Kit) -> None:
     address = kit.block(64)
-    code, _, e = kit.add(kit.tensor((4096,), address), kit.tensor((4096,), kit.block(1 << 14)),
-                         kit.tensor((4096,), kit.block(1 << 14)))
+    code, _, e = kit.add(
+        kit.tensor((4096,), address), kit.tensor((4096,), kit.block(1 << 14)), kit.tensor((4096,), kit.block(1 << 14))
+    )
     assert (code, kit.run(e)) == (0, 0)
     assert kit.wait() == 507015
     assert "aclnnAdd" in kit.device.message()
@@ -408,8 +441,11 @@ def test_the_shape_of_a_dynamic_output() -> None:
 def test_injected_faults(kit: Kit) -> None:
     control = kit.device.control
     a, b, out, scalar = kit.tensor(), kit.tensor(), kit.tensor(), kit.scalar()
-    for spec, codes in (("aclnnAddGetWorkspaceSize:1:561103", (561103, None, 0)), ("aclnnAdd:1:561000", (0, 561000, 0)),
-                        ("aclnnAdd:1:507015:async", (0, 0, 507015))):
+    for spec, codes in (
+        ("aclnnAddGetWorkspaceSize:1:561103", (561103, None, 0)),
+        ("aclnnAdd:1:561000", (0, 561000, 0)),
+        ("aclnnAdd:1:507015:async", (0, 0, 507015)),
+    ):
         before = live()
         assert control.ascendEmulatorSetFault(c_char_p(spec.encode())) == 0
         size, e = c_uint64(), Handle()

@@ -1,4 +1,5 @@
 """Initialisation, devices, contexts, threads, forks, and what the chip says of itself."""
+
 from __future__ import annotations
 
 import ctypes
@@ -60,10 +61,15 @@ def test_a_new_thread_has_no_context(rt: Runtime) -> None:
     rt.start()
     made = c_void_p()
     device = c_int32()
-    calls = [lambda: rt.aclrtMalloc(byref(made), 8, 0), lambda: rt.aclrtCreateStream(byref(made)),
-             lambda: rt.aclrtCreateEvent(byref(made)), lambda: rt.aclrtSynchronizeDevice(),
-             lambda: rt.aclrtMallocHost(byref(made), 8), lambda: rt.aclrtGetDevice(byref(device)),
-             lambda: rt.aclrtMemset(8, 8, 0, 8)]
+    calls = [
+        lambda: rt.aclrtMalloc(byref(made), 8, 0),
+        lambda: rt.aclrtCreateStream(byref(made)),
+        lambda: rt.aclrtCreateEvent(byref(made)),
+        lambda: rt.aclrtSynchronizeDevice(),
+        lambda: rt.aclrtMallocHost(byref(made), 8),
+        lambda: rt.aclrtGetDevice(byref(device)),
+        lambda: rt.aclrtMemset(8, 8, 0, 8),
+    ]
     for call in calls:
         assert on_thread(call) == 107002
 
@@ -208,8 +214,13 @@ def test_a_forked_child_is_refused(rt: Runtime) -> None:
     child = os.fork()
     if child == 0:
         made = c_void_p()
-        codes = [rt.aclrtMalloc(byref(made), 8, 0), rt.aclrtSynchronizeStream(stream), rt.aclrtFree(address),
-                 rt.aclInit(None), rt.aclrtSetDevice(0)]
+        codes = [
+            rt.aclrtMalloc(byref(made), 8, 0),
+            rt.aclrtSynchronizeStream(stream),
+            rt.aclrtFree(address),
+            rt.aclInit(None),
+            rt.aclrtSetDevice(0),
+        ]
         os._exit(0 if codes == [507000] * 5 and "forked" in rt.message() else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     rt.ok.aclrtFree(address)
@@ -235,8 +246,14 @@ def test_a_violation_can_end_the_process(rt: Runtime) -> None:
 
 
 def version(rt: Runtime) -> tuple[str, ...]:
-    fields = [("version", ctypes.c_char * 128), ("major", ctypes.c_char * 64), ("minor", ctypes.c_char * 64),
-              ("release", ctypes.c_char * 64), ("patch", ctypes.c_char * 64), ("reserved", ctypes.c_char * 128)]
+    fields = [
+        ("version", ctypes.c_char * 128),
+        ("major", ctypes.c_char * 64),
+        ("minor", ctypes.c_char * 64),
+        ("release", ctypes.c_char * 64),
+        ("patch", ctypes.c_char * 64),
+        ("reserved", ctypes.c_char * 128),
+    ]
     kind = type("Version", (ctypes.Structure,), {"_fields_": fields})
     asked: Any = kind()
     rt.ok.aclsysGetCANNVersion(0, byref(asked))
@@ -262,8 +279,11 @@ def test_another_version(rt: Runtime) -> None:
 
 
 def chip(rt: Runtime) -> tuple[bytes, int, int]:
-    return (rt.aclrtGetSocName(), rt.ask("aclGetCannAttribute", c_int32, 1),
-            rt.ask("aclGetDeviceCapability", c_int64, 0, 0))
+    return (
+        rt.aclrtGetSocName(),
+        rt.ask("aclGetCannAttribute", c_int32, 1),
+        rt.ask("aclGetDeviceCapability", c_int64, 0, 0),
+    )
 
 
 @isolated()
@@ -289,8 +309,12 @@ def test_the_chip_310p(rt: Runtime) -> None:
     assert rt.aclrtSetStreamFailureMode(None, 0) == 207000
 
 
-@isolated(says="ASCEND_EMULATOR_CHIP: chip=\"TPU\" cannot be read", ASCEND_EMULATOR_CHIP="TPU",
-          ASCEND_EMULATOR_MEMORY="2 pizzas", ASCEND_EMULATOR_FAULT="aclrtMalloc:x:1")
+@isolated(
+    says='ASCEND_EMULATOR_CHIP: chip="TPU" cannot be read',
+    ASCEND_EMULATOR_CHIP="TPU",
+    ASCEND_EMULATOR_MEMORY="2 pizzas",
+    ASCEND_EMULATOR_FAULT="aclrtMalloc:x:1",
+)
 def test_settings_that_cannot_be_read(rt: Runtime) -> None:
     assert rt.aclrtGetSocName() == b"Ascend910B2"
 

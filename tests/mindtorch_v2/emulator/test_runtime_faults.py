@@ -1,4 +1,5 @@
 """Failures: asynchronous ones, injected ones, a lost device, misused handles."""
+
 from __future__ import annotations
 
 import threading
@@ -161,16 +162,27 @@ def test_a_lost_device(rt: Runtime) -> None:
         rt.ok.aclrtMemsetAsync(address, 8, 1, 8, stream)
     rt.ok.aclrtRecordEvent(event, stream)
     rt.ok.ascendEmulatorLoseDevice(0)
-    calls = [rt.aclrtSynchronizeStream(stream), rt.aclrtSynchronizeDevice(), rt.aclrtMalloc(byref(made), 8, 0),
-             rt.aclrtMemcpy(host, 8, address, 8, D2H), rt.aclrtMemcpyAsync(host, 8, address, 8, D2H, stream),
-             rt.aclrtSynchronizeEvent(event), rt.aclrtSetDevice(0), rt.aclrtCreateStream(byref(made)),
-             rt.aclrtGetMemInfo(1, byref(c_size_t()), byref(c_size_t()))]
+    calls = [
+        rt.aclrtSynchronizeStream(stream),
+        rt.aclrtSynchronizeDevice(),
+        rt.aclrtMalloc(byref(made), 8, 0),
+        rt.aclrtMemcpy(host, 8, address, 8, D2H),
+        rt.aclrtMemcpyAsync(host, 8, address, 8, D2H, stream),
+        rt.aclrtSynchronizeEvent(event),
+        rt.aclrtSetDevice(0),
+        rt.aclrtCreateStream(byref(made)),
+        rt.aclrtGetMemInfo(1, byref(c_size_t()), byref(c_size_t())),
+    ]
     assert calls == [507010] * len(calls)
     assert "device 0 is lost" in rt.message()
     assert rt.ask("aclrtQueryDeviceStatus", c_int, 0) == 1
     # What is given back is given back, although the code says that the device is lost.
-    assert [rt.aclrtFree(address), rt.aclrtDestroyStream(stream), rt.aclrtDestroyEvent(event),
-            rt.aclrtFreeHost(host)] == [507010] * 4
+    assert [
+        rt.aclrtFree(address),
+        rt.aclrtDestroyStream(stream),
+        rt.aclrtDestroyEvent(event),
+        rt.aclrtFreeHost(host),
+    ] == [507010] * 4
     assert rt.leaks() == []
     rt.ok.aclrtSetDevice(1)  # the other one works
     rt.ok.aclrtFree(rt.malloc(8))

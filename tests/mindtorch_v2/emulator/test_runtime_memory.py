@@ -1,4 +1,5 @@
 """Device memory, pinned memory, copies and fills, as the runtime's documents promise them."""
+
 from __future__ import annotations
 
 import ctypes
@@ -11,13 +12,23 @@ FRESH, FREED = b"\xcb", b"\xdd"
 
 
 class PtrAttributes(ctypes.Structure):
-    _fields_ = [("id", ctypes.c_uint32), ("type", ctypes.c_int32), ("page", ctypes.c_uint32),
-                ("rsv", ctypes.c_uint32 * 4)]
+    _fields_ = [
+        ("id", ctypes.c_uint32),
+        ("type", ctypes.c_int32),
+        ("page", ctypes.c_uint32),
+        ("rsv", ctypes.c_uint32 * 4),
+    ]
 
 
 class PhysicalProp(ctypes.Structure):
-    _fields_ = [("handle_type", ctypes.c_int), ("allocation_type", ctypes.c_int), ("attribute", ctypes.c_int),
-                ("device", ctypes.c_uint32), ("location_type", ctypes.c_int), ("reserve", ctypes.c_uint64)]
+    _fields_ = [
+        ("handle_type", ctypes.c_int),
+        ("allocation_type", ctypes.c_int),
+        ("attribute", ctypes.c_int),
+        ("device", ctypes.c_uint32),
+        ("location_type", ctypes.c_int),
+        ("reserve", ctypes.c_uint64),
+    ]
 
 
 @isolated(signal=signal.SIGSEGV)

@@ -1,4 +1,5 @@
 """Random programs over the runtime, right and wrong calls mixed, against a model that knows each code and byte."""
+
 from __future__ import annotations
 
 import ctypes
@@ -105,7 +106,7 @@ class Program:
         count = self.random.randrange(1, len(data) - start + 1)
         value = self.random.randrange(256)
         self.expect(self.rt.aclrtMemsetAsync(address + start, count, value, count, self.stream), 0)
-        data[start:start + count] = bytes([value]) * count
+        data[start : start + count] = bytes([value]) * count
 
     def fill_too_much(self) -> None:
         block = self.live_block()
@@ -137,9 +138,26 @@ class Program:
             assert out.raw == bytes(block[1])
 
     def run(self) -> None:
-        steps = [self.make_stream, self.destroy_stream, self.synchronize_stream, self.make_event, self.destroy_event,
-                 self.record_event, self.wait_event, self.synchronize_event, self.malloc, self.malloc, self.free,
-                 self.fill, self.fill, self.fill_too_much, self.copy, self.copy, self.upload, self.check]
+        steps = [
+            self.make_stream,
+            self.destroy_stream,
+            self.synchronize_stream,
+            self.make_event,
+            self.destroy_event,
+            self.record_event,
+            self.wait_event,
+            self.synchronize_event,
+            self.malloc,
+            self.malloc,
+            self.free,
+            self.fill,
+            self.fill,
+            self.fill_too_much,
+            self.copy,
+            self.copy,
+            self.upload,
+            self.check,
+        ]
         for _ in range(STEPS):
             self.random.choice(steps)()
         self.rt.ok.aclrtSynchronizeDevice()

@@ -1,4 +1,5 @@
 """Streams, events and callbacks: order, what waits for what, and what a missing wait shows."""
+
 from __future__ import annotations
 
 import ctypes

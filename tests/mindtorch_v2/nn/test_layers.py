@@ -109,9 +109,7 @@ LAYERS = [
     layer("EmbeddingBag", (4, 3), index(4, 5), mode="max", padding_idx=2),
     *(
         layer(name, (), normal(3, 4), unit(3, 4))
-        for name in (
-            "L1Loss SmoothL1Loss HuberLoss PoissonNLLLoss BCEWithLogitsLoss MultiLabelSoftMarginLoss"
-        ).split()
+        for name in ("L1Loss SmoothL1Loss HuberLoss PoissonNLLLoss BCEWithLogitsLoss MultiLabelSoftMarginLoss").split()
     ),
     layer("KLDivLoss", (), normal(3, 4), unit(3, 4), reduction="batchmean"),
     layer("BCELoss", (), unit(3, 4), unit(3, 4)),

@@ -114,10 +114,14 @@ def what_hooks_must_not_return(lib: Any) -> Any:
         m(leaf(lib), leaf(lib)).sum().backward()
 
     g = lib.ones(2, dtype=lib.float64)
-    return tried([
-        lambda: run("register_full_backward_hook", (g,)), lambda: run("register_full_backward_pre_hook", (g, g)),
-        lambda: run("register_full_backward_hook", (g, None)), lambda: run("register_full_backward_hook", (g, g)),
-    ])
+    return tried(
+        [
+            lambda: run("register_full_backward_hook", (g,)),
+            lambda: run("register_full_backward_pre_hook", (g, g)),
+            lambda: run("register_full_backward_hook", (g, None)),
+            lambda: run("register_full_backward_hook", (g, g)),
+        ]
+    )
 
 
 @case
@@ -167,13 +171,18 @@ def the_older_kind(lib: Any) -> Any:
         return log
 
     x = leaf(lib)
-    return tried([
-        lambda: run(lambda x: x * 2, x), lambda: run(lambda x: x * 2, x * 1),
-        lambda: run(lambda x: (x * 2).exp(), x * 1),
-        lambda: run(lambda x: {"out": x * 2}, x * 1), lambda: run(lambda x, n: x * n, x, 2),
-        lambda: run(lambda x: (x * 2, x * 3), x * 1), lambda: run(lambda x: [x * 2], x * 1),
-        lambda: run(lambda x: lib.ones(2), x),
-    ])
+    return tried(
+        [
+            lambda: run(lambda x: x * 2, x),
+            lambda: run(lambda x: x * 2, x * 1),
+            lambda: run(lambda x: (x * 2).exp(), x * 1),
+            lambda: run(lambda x: {"out": x * 2}, x * 1),
+            lambda: run(lambda x, n: x * n, x, 2),
+            lambda: run(lambda x: (x * 2, x * 3), x * 1),
+            lambda: run(lambda x: [x * 2], x * 1),
+            lambda: run(lambda x: lib.ones(2), x),
+        ]
+    )
 
 
 @case
@@ -214,7 +223,7 @@ def nested_modules(lib: Any) -> Any:
 @case
 def second_derivatives(lib: Any) -> Any:
     log: list[Any] = []
-    m = module(lib, lambda x: x ** 3)
+    m = module(lib, lambda x: x**3)
     m.register_full_backward_hook(logger(log, "hook"))
     x = leaf(lib)
     (g,) = lib.autograd.grad(m(x).sum(), x, create_graph=True)
@@ -255,10 +264,12 @@ def shared_hooks(lib: Any) -> Any:
     model[1].register_forward_hook(logger(log, "own"))
     model[1].register_full_backward_hook(logger(log, "own backward"))
     x = leaf(lib)
-    with shared(nm.register_module_forward_pre_hook(logger(log, "pre", lambda args: args[0] * 2)),
-                nm.register_module_forward_hook(logger(log, "forward", lambda args, out: out * 3)),
-                nm.register_module_full_backward_pre_hook(logger(log, "backward pre")),
-                nm.register_module_full_backward_hook(logger(log, "backward"))):
+    with shared(
+        nm.register_module_forward_pre_hook(logger(log, "pre", lambda args: args[0] * 2)),
+        nm.register_module_forward_hook(logger(log, "forward", lambda args, out: out * 3)),
+        nm.register_module_full_backward_pre_hook(logger(log, "backward pre")),
+        nm.register_module_full_backward_hook(logger(log, "backward")),
+    ):
         model(x).sum().backward()
     log.append("removed")
     model(x).sum().backward()
@@ -278,9 +289,11 @@ def shared_hooks_that_always_run(lib: Any) -> Any:
     def broken(*args: Any) -> Any:
         raise KeyError("hook")
 
-    with shared(nm.register_module_forward_hook(logger(log, "always"), always_call=True),
-                nm.register_module_forward_hook(logger(log, "kwargs"), with_kwargs=True),
-                nm.register_module_forward_hook(broken, always_call=True)):
+    with shared(
+        nm.register_module_forward_hook(logger(log, "always"), always_call=True),
+        nm.register_module_forward_hook(logger(log, "kwargs"), with_kwargs=True),
+        nm.register_module_forward_hook(broken, always_call=True),
+    ):
         failed = tried([lambda: m(1, y=2)])
     return log, failed
 
@@ -293,9 +306,11 @@ def registration_hooks(lib: Any) -> Any:
     def note(kind: str) -> Callable[..., Any]:
         return lambda m, name, value: log.append((kind, name, type(value).__name__))
 
-    with shared(nm.register_module_buffer_registration_hook(note("buffer")),
-                nm.register_module_module_registration_hook(note("module")),
-                nm.register_module_parameter_registration_hook(note("parameter"))):
+    with shared(
+        nm.register_module_buffer_registration_hook(note("buffer")),
+        nm.register_module_module_registration_hook(note("module")),
+        nm.register_module_parameter_registration_hook(note("parameter")),
+    ):
         m = lib.nn.Module()
         m.register_buffer("b", lib.ones(1))
         m.b = lib.zeros(1)

@@ -22,7 +22,7 @@ def test_shares_memory_and_is_a_leaf() -> None:
     assert tuple(nn.Parameter().shape) == (0,)
     with torch.no_grad():
         assert nn.Parameter(data).requires_grad
-    graph = (torch.ones(1, requires_grad=True) * 2)
+    graph = torch.ones(1, requires_grad=True) * 2
     assert nn.Parameter(graph).is_leaf
 
 

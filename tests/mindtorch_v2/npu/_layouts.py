@@ -15,8 +15,16 @@ import mindtorch_v2
 
 LIBRARIES = Path(mindtorch_v2.__file__).parent / "_lib"
 CORE = "libascend_emulator.so"
-NEW = ("libacl_rt.so", "libascendcl.so", "libnnopbase.so", "libopapi.so", "libopapi_math.so", "libopapi_nn.so",
-       "libopapi_cv.so", "libopapi_transformer.so")
+NEW = (
+    "libacl_rt.so",
+    "libascendcl.so",
+    "libnnopbase.so",
+    "libopapi.so",
+    "libopapi_math.so",
+    "libopapi_nn.so",
+    "libopapi_cv.so",
+    "libopapi_transformer.so",
+)
 OLD = ("libascendcl.so", "libnnopbase.so", "libopapi.so", "libaclnn_ops_infer.so", "libaclnn_math.so")
 
 

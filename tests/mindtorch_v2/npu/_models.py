@@ -2,6 +2,7 @@
 
 Invariant: a model, its data and its optimizer are the same on every device for the same seed.
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -70,7 +71,8 @@ def token_data() -> tuple[Any, Any]:
 
 
 MODELS: dict[str, tuple[Callable[[], nn.Module], Callable[[], tuple[Any, Any]]]] = {
-    "mlp": (Mlp, mlp_data), "transformer": (Transformer, token_data),
+    "mlp": (Mlp, mlp_data),
+    "transformer": (Transformer, token_data),
 }
 
 

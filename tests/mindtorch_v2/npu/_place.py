@@ -3,6 +3,7 @@
 Invariant: tensors arrive and leave with their strides and offset; what the vendor does not have is refused in words
 that `_rows.refusal` knows.
 """
+
 from __future__ import annotations
 
 from typing import Any

@@ -2,17 +2,23 @@
 
 Invariant: each entry is a limit of the vendor's functions, not a hole of ours; the error says which.
 """
+
 from __future__ import annotations
 
 EVERY = ("float32", "float16", "bfloat16", "int64", "bool")
 REFUSED: dict[str, tuple[str, ...] | str] = {
     # The vendor draws no counts: neither events at a rate nor successes among trials.
-    "poisson": "all", "binomial": "all",
+    "poisson": "all",
+    "binomial": "all",
     # aclnnConvolution multiplies in the matrix unit, which has no integers of this width.
     **{f"nn.functional.conv{across}{rank}d": ("int64",) for across in ("", "_transpose") for rank in (1, 2, 3)},
     # Functions that the vendor does not have.
-    "special.airy_ai": EVERY, "igamma": EVERY, "igammac": EVERY,
+    "special.airy_ai": EVERY,
+    "igamma": EVERY,
+    "igammac": EVERY,
     # The vendor has neither LDL factorizations nor eigenvalues of matrices that are not Hermitian.
-    **{name: EVERY for name in (
-        "linalg.eig linalg.ldl_factor linalg.ldl_factor_ex linalg.ldl_solve linalg.eigvals").split()},
+    **{
+        name: EVERY
+        for name in ("linalg.eig linalg.ldl_factor linalg.ldl_factor_ex linalg.ldl_solve linalg.eigvals").split()
+    },
 }

@@ -3,6 +3,7 @@
 Invariant: a refusal is an error that says what "is not available on NPU", and is listed; a listed one that no longer
 happens fails too.
 """
+
 from __future__ import annotations
 
 from typing import Any
@@ -41,14 +42,18 @@ def to_cpu(t: Any) -> Any:
 def arguments(value: Any) -> Any:
     """An oracle argument as the library under test takes it: tensors, and devices that it names, become the NPU's."""
     moved = _oracle.tree_map(to_npu, _oracle.convert_argument(value), _oracle.is_subject_tensor)
-    return _oracle.tree_map(lambda d: torch.device("npu:0"), moved,
-                            lambda v: isinstance(v, torch.device) and v.type == "cpu" or v == "cpu" and type(v) is str)
+    return _oracle.tree_map(
+        lambda d: torch.device("npu:0"),
+        moved,
+        lambda v: isinstance(v, torch.device) and v.type == "cpu" or v == "cpu" and type(v) is str,
+    )
 
 
 def arguments_of(case: Covered, args: Any) -> Any:
     """A call's arguments; those that PyTorch wants on the CPU whatever the device stay there."""
-    return tuple(_oracle.convert_argument(a) if i in HOST.get(case.row, ()) else arguments(a)
-                 for i, a in enumerate(args))
+    return tuple(
+        _oracle.convert_argument(a) if i in HOST.get(case.row, ()) else arguments(a) for i, a in enumerate(args)
+    )
 
 
 def run(function: Any, args: Any, kwargs: Any) -> Any:

@@ -1,4 +1,5 @@
 """The caching allocator's own logic, over a vendor that keeps books instead of memory."""
+
 from __future__ import annotations
 
 import gc
@@ -433,10 +434,14 @@ def check_blocks(a: Allocator) -> None:
         active = [b for b in these if b.state in (LIVE, WAITING)]
         parts = [b for b in these if b.state in (FREE, KEPT) and b.is_part()]
         expected = {
-            "allocation": len(live), "allocated_bytes": sum(b.size for b in live),
-            "requested_bytes": sum(b.requested for b in live), "active": len(active),
-            "active_bytes": sum(b.size for b in active), "inactive_split": len(parts),
-            "inactive_split_bytes": sum(b.size for b in parts), "segment": sum(b.prev is None for b in these),
+            "allocation": len(live),
+            "allocated_bytes": sum(b.size for b in live),
+            "requested_bytes": sum(b.requested for b in live),
+            "active": len(active),
+            "active_bytes": sum(b.size for b in active),
+            "inactive_split": len(parts),
+            "inactive_split_bytes": sum(b.size for b in parts),
+            "segment": sum(b.prev is None for b in these),
             "reserved_bytes": sum(b.size for b in these),
         }
         for name, value in expected.items():
@@ -487,8 +492,17 @@ def test_random_programs_keep_the_books(seed: int) -> None:
 def test_statistics_have_pytorchs_names() -> None:
     a, _ = make()
     names = flat(a)
-    for group in ("allocation", "segment", "active", "inactive_split", "allocated_bytes", "reserved_bytes",
-                  "active_bytes", "inactive_split_bytes", "requested_bytes"):
+    for group in (
+        "allocation",
+        "segment",
+        "active",
+        "inactive_split",
+        "allocated_bytes",
+        "reserved_bytes",
+        "active_bytes",
+        "inactive_split_bytes",
+        "requested_bytes",
+    ):
         for pool in ("all", "small_pool", "large_pool"):
             for kind in ("current", "peak", "allocated", "freed"):
                 assert f"{group}.{pool}.{kind}" in names

@@ -3,6 +3,7 @@ to be.
 
 Invariant: what runs here twice, on the CPU and on the NPU, is the same function.
 """
+
 from __future__ import annotations
 
 import gc

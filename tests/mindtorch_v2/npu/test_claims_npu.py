@@ -4,6 +4,7 @@
 Invariant: the checks are those of the CPU's tests (`parity/_claims.py`, `_forms.py`, `_targets.py`), the rows those of
 the registry.
 """
+
 from __future__ import annotations
 
 from typing import Any

@@ -2,6 +2,7 @@
 
 Invariant: nothing is computed on the host.
 """
+
 from __future__ import annotations
 
 from typing import Any
@@ -20,8 +21,13 @@ def test_fourier_transforms_of_any_size(n: int) -> None:
     """Factors, products of factors, primes, and twice a prime that is too large to be split."""
     t = _oracle.load()
     x = t.randn(3, n, generator=t.Generator().manual_seed(n))
-    for name, given in (("fft", x), ("ifft", x), ("rfft", x), ("fft", t.complex(x, x.flip(0))),
-                        ("ifft", t.complex(x, x.flip(0)))):
+    for name, given in (
+        ("fft", x),
+        ("ifft", x),
+        ("rfft", x),
+        ("fft", t.complex(x, x.flip(0))),
+        ("ifft", t.complex(x, x.flip(0))),
+    ):
         exact = getattr(t.fft, name)(given.to(t.complex128 if given.is_complex() else t.float64))
         actual = _oracle.to_oracle(_rows.results(getattr(torch.fft, name)(_rows.arguments(given)), name))
         assert actual.dtype == t.complex64
@@ -41,8 +47,20 @@ def test_a_fourier_transform_reads_nothing(emulator: Any) -> None:
     assert emulator.bytes_to_host() == before
 
 
-SPECIAL = [0.0, -0.0, 1.0, -1.0, 1.5, 3e38, 1e-38, 1e-45, -1e-45, 65504.0, 6e-8,
-           *(float(word) for word in ("inf", "-inf", "nan"))]
+SPECIAL = [
+    0.0,
+    -0.0,
+    1.0,
+    -1.0,
+    1.5,
+    3e38,
+    1e-38,
+    1e-45,
+    -1e-45,
+    65504.0,
+    6e-8,
+    *(float(word) for word in ("inf", "-inf", "nan")),
+]
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16"])
@@ -105,8 +123,14 @@ def test_sums_of_terms_near_and_far(name: str) -> None:
 def test_polynomials_by_number_and_by_tensor() -> None:
     t = _oracle.load()
     x, degrees = t.linspace(-1.5, 1.5, 13), t.tensor([[0.0], [1.0], [2.0], [7.0], [-1.0], [3.9]])
-    for name in ("chebyshev_polynomial_t", "chebyshev_polynomial_w", "hermite_polynomial_he", "laguerre_polynomial_l",
-                 "legendre_polynomial_p", "shifted_chebyshev_polynomial_u"):
+    for name in (
+        "chebyshev_polynomial_t",
+        "chebyshev_polynomial_w",
+        "hermite_polynomial_he",
+        "laguerre_polynomial_l",
+        "legendre_polynomial_p",
+        "shifted_chebyshev_polynomial_u",
+    ):
         for n in (5, degrees):
             exact = getattr(t.special, name)(x.double(), n if isinstance(n, int) else n.double()).float()
             actual = getattr(torch.special, name)(_rows.arguments(x), n if isinstance(n, int) else _rows.arguments(n))
@@ -117,8 +141,13 @@ def test_zeta() -> None:
     t = _oracle.load()
     x, q = t.tensor([[2.0], [1.5], [30.0], [1.0], [0.5], [3.0]]), t.tensor([1.0, 0.1, 100.0, -0.5, -2.0, 5.0])
     actual = torch.special.zeta(_rows.arguments(x), _rows.arguments(q))
-    _oracle.assert_same(_rows.results(actual, "zeta"), t.special.zeta(x.double(), q.double()).float(), where="zeta",
-                        rtol=1e-6, atol=1e-37)
+    _oracle.assert_same(
+        _rows.results(actual, "zeta"),
+        t.special.zeta(x.double(), q.double()).float(),
+        where="zeta",
+        rtol=1e-6,
+        atol=1e-37,
+    )
 
 
 @pytest.mark.parametrize("shape", [(5, 5), (2, 3, 4, 4), (3, 6, 4), (3, 4, 6), (0, 3, 3), (1, 1)])
@@ -211,10 +240,15 @@ def test_histograms() -> None:
         moved = {k: _rows.arguments(v) for k, v in options.items()}
         want = t.histogram(x, edges, **options)
         got = torch.histogram(_rows.arguments(x), _rows.arguments(edges), **moved)
-        _oracle.assert_same(_rows.results(tuple(got), "histogram"), tuple(want), where="histogram", rtol=1e-5,
-                            atol=1e-5)
+        _oracle.assert_same(
+            _rows.results(tuple(got), "histogram"), tuple(want), where="histogram", rtol=1e-5, atol=1e-5
+        )
         want = t.histogram(x[1:], 7, **{k: v[1:] if isinstance(v, t.Tensor) else v for k, v in options.items()})
-        got = torch.histogram(_rows.arguments(x[1:].clone()), 7, **{
-            k: v[1:] if isinstance(v, torch.Tensor) else v for k, v in moved.items()})
-        _oracle.assert_same(_rows.results(tuple(got), "histogram"), tuple(want), where="histogram", rtol=1e-5,
-                            atol=1e-5)
+        got = torch.histogram(
+            _rows.arguments(x[1:].clone()),
+            7,
+            **{k: v[1:] if isinstance(v, torch.Tensor) else v for k, v in moved.items()},
+        )
+        _oracle.assert_same(
+            _rows.results(tuple(got), "histogram"), tuple(want), where="histogram", rtol=1e-5, atol=1e-5
+        )

@@ -24,7 +24,8 @@ def test_a_healthy_installation(tmp_path: Path, names: tuple[str, ...]) -> None:
     for part in ("healthy", str(where), "all functions found", "910B", "8.5.0"):
         assert part in text, text
     assert [line.split() for line in text.splitlines() if line.startswith("layout")] == [
-        ["layout", "new" if names is layouts.NEW else "old"]]
+        ["layout", "new" if names is layouts.NEW else "old"]
+    ]
 
 
 def test_a_healthy_emulator() -> None:
@@ -37,6 +38,7 @@ def without(*names: str) -> Callable[[Path], None]:
     def damage(lib: Path) -> None:
         for name in names:
             (lib / name).unlink()
+
     return damage
 
 
@@ -53,26 +55,62 @@ SPLIT = tuple(name for name in layouts.NEW if name.startswith("libopapi"))
 BROKEN: dict[str, tuple[Callable[[Path], None], dict[str, str], str, str]] = {
     "no nnopbase": (without("libnnopbase.so"), {}, "libnnopbase.so is missing", "install the CANN toolkit again"),
     "no runtime": (without("libacl_rt.so", "libascendcl.so"), {}, "libascendcl.so is missing", "install the CANN"),
-    "no operators": (without(*SPLIT), {}, "libopapi_math.so (new layout) or libopapi.so (old layout) is missing",
-                     "install the operator package"),
-    "text instead of a library": (replaced("libopapi_nn.so", b"not a library, but long enough"), {},
-                                  "libopapi_nn.so is not an ELF library", "again"),
-    "another machine": (lambda lib: layouts.other_machine(lib / "libacl_rt.so"), {}, "is built for",
-                        "install the CANN package for"),
+    "no operators": (
+        without(*SPLIT),
+        {},
+        "libopapi_math.so (new layout) or libopapi.so (old layout) is missing",
+        "install the operator package",
+    ),
+    "text instead of a library": (
+        replaced("libopapi_nn.so", b"not a library, but long enough"),
+        {},
+        "libopapi_nn.so is not an ELF library",
+        "again",
+    ),
+    "another machine": (
+        lambda lib: layouts.other_machine(lib / "libacl_rt.so"),
+        {},
+        "is built for",
+        "install the CANN package for",
+    ),
     "a dependency not found": (without(layouts.CORE), {}, "libascend_emulator.so", "set_env.sh"),
-    "an operator function missing": (renamed("libopapi_math.so", "aclnnAdd"), {}, "missing in the libraries: aclnnAdd",
-                                     "install a newer CANN"),
-    "an object function missing": (renamed("libnnopbase.so", "aclCreateTensorList"), {}, "aclCreateTensorList",
-                                   "install a newer CANN"),
+    "an operator function missing": (
+        renamed("libopapi_math.so", "aclnnAdd"),
+        {},
+        "missing in the libraries: aclnnAdd",
+        "install a newer CANN",
+    ),
+    "an object function missing": (
+        renamed("libnnopbase.so", "aclCreateTensorList"),
+        {},
+        "aclCreateTensorList",
+        "install a newer CANN",
+    ),
     "no device": (without(), {"ASCEND_EMULATOR_DEVICES": "0"}, "no device can be seen", "npu-smi info"),
-    "devices hidden": (without(), {"ASCEND_RT_VISIBLE_DEVICES": ""}, "no device can be seen",
-                       "unset ASCEND_RT_VISIBLE_DEVICES"),
-    "no driver": (without(), {"ASCEND_EMULATOR_FAULT": "aclrtGetDeviceCount:1:507899"}, "the driver does not answer",
-                  "install or load the device driver"),
-    "link-time stubs": (without(), {"ASCEND_EMULATOR_FAULT": "aclrtGetDeviceCount:1:100039"},
-                        "a link-time stub library was loaded", "install or load the device driver"),
-    "a device that does not start": (without(), {"ASCEND_EMULATOR_FAULT": "aclrtSetDevice:1:507033"},
-                                     "npu:0 cannot be used", "npu-smi info"),
+    "devices hidden": (
+        without(),
+        {"ASCEND_RT_VISIBLE_DEVICES": ""},
+        "no device can be seen",
+        "unset ASCEND_RT_VISIBLE_DEVICES",
+    ),
+    "no driver": (
+        without(),
+        {"ASCEND_EMULATOR_FAULT": "aclrtGetDeviceCount:1:507899"},
+        "the driver does not answer",
+        "install or load the device driver",
+    ),
+    "link-time stubs": (
+        without(),
+        {"ASCEND_EMULATOR_FAULT": "aclrtGetDeviceCount:1:100039"},
+        "a link-time stub library was loaded",
+        "install or load the device driver",
+    ),
+    "a device that does not start": (
+        without(),
+        {"ASCEND_EMULATOR_FAULT": "aclrtSetDevice:1:507033"},
+        "npu:0 cannot be used",
+        "npu-smi info",
+    ),
     "a mode nobody knows": (without(), {"MINDTORCH_NPU": "gpu"}, "auto, cann, emulator, off", "unset it"),
     "switched off": (without(), {"MINDTORCH_NPU": "off"}, "switches NPUs off", "unset MINDTORCH_NPU"),
     "home moved away": (without(), {"ASCEND_HOME_PATH": "/nonexistent/cann"}, "does not exist", "source set_env.sh"),

@@ -3,6 +3,7 @@
 Invariant: a result is PyTorch's, or the error says what the vendor does not have. What is refused in the usual dtypes
 is accounted for in `_refused.py`; of the others the vendor's functions take fewer, and say so.
 """
+
 from __future__ import annotations
 
 import copy

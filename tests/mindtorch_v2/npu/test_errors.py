@@ -137,9 +137,14 @@ def test_every_code_of_the_facts_has_a_name() -> None:
     assert errors.name_of(424242) == "unknown code"
 
 
-@pytest.mark.parametrize("function, text, named", [
-    ("aclnnAdd", "aclnnAdd failed", True), ("aclnnAdd", "aclnnAddmm failed", False),
-    ("aclnnAdd", "aclnnAddmm then aclnnAdd", True), ("aclnnAdd", "", False),
-])
+@pytest.mark.parametrize(
+    "function, text, named",
+    [
+        ("aclnnAdd", "aclnnAdd failed", True),
+        ("aclnnAdd", "aclnnAddmm failed", False),
+        ("aclnnAdd", "aclnnAddmm then aclnnAdd", True),
+        ("aclnnAdd", "", False),
+    ],
+)
 def test_a_function_is_named_as_a_whole_word(function: str, text: str, named: bool) -> None:
     assert errors._mentions(text, function) is named

@@ -3,6 +3,7 @@
 Invariant: a failing call becomes an exception that names the operator, loses no handle and no byte, and the next step
 succeeds.
 """
+
 from __future__ import annotations
 
 import gc

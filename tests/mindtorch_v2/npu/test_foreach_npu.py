@@ -2,6 +2,7 @@
 
 Invariant: every overload in the registry is tried, in every dtype and with lists that no vendor function takes.
 """
+
 from __future__ import annotations
 
 from typing import Any
@@ -107,10 +108,20 @@ def served() -> list[Any]:
 
 def test_which_have_no_function_over_lists() -> None:
     """These are loops, and packed numbers go by the rows for numbers; a list that shrinks is good news."""
-    loops = {op.name.removeprefix("_foreach_") for op in OPS} - {
-        op.name.removeprefix("_foreach_") for op in served()}
-    assert loops == {"lgamma", "lgamma_", "rsqrt", "rsqrt_", "max", "lerp.ScalarList", "lerp_.ScalarList",
-                     "addcmul.Tensor", "addcmul_.Tensor", "addcdiv.Tensor", "addcdiv_.Tensor"}
+    loops = {op.name.removeprefix("_foreach_") for op in OPS} - {op.name.removeprefix("_foreach_") for op in served()}
+    assert loops == {
+        "lgamma",
+        "lgamma_",
+        "rsqrt",
+        "rsqrt_",
+        "max",
+        "lerp.ScalarList",
+        "lerp_.ScalarList",
+        "addcmul.Tensor",
+        "addcmul_.Tensor",
+        "addcdiv.Tensor",
+        "addcdiv_.Tensor",
+    }
 
 
 @_npu.emulator_only

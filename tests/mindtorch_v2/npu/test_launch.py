@@ -1,4 +1,5 @@
 """The launcher and the vocabulary of lines: what reaches the vendor, what is kept, what a wrong line says."""
+
 from __future__ import annotations
 
 import ctypes
@@ -43,10 +44,15 @@ def packed(t: Any, function: str = "aclnnAdd", parameter: int = 0) -> dict[str, 
         return out.value
 
     try:
-        return {"dims": sizes(acl.aclGetViewShape), "stride": sizes(acl.aclGetViewStrides),
-                "storage": sizes(acl.aclGetStorageShape), "offset": number(acl.aclGetViewOffset, ctypes.c_int64),
-                "dtype": number(acl.aclGetDataType, ctypes.c_int32), "format": number(acl.aclGetFormat, ctypes.c_int32),
-                "data": number(acl.aclGetRawTensorAddr, ctypes.c_void_p)}
+        return {
+            "dims": sizes(acl.aclGetViewShape),
+            "stride": sizes(acl.aclGetViewStrides),
+            "storage": sizes(acl.aclGetStorageShape),
+            "offset": number(acl.aclGetViewOffset, ctypes.c_int64),
+            "dtype": number(acl.aclGetDataType, ctypes.c_int32),
+            "format": number(acl.aclGetFormat, ctypes.c_int32),
+            "data": number(acl.aclGetRawTensorAddr, ctypes.c_void_p),
+        }
     finally:
         api.destroy_tensor(handle)
 
@@ -55,14 +61,28 @@ def test_a_view_is_described_by_its_storage() -> None:
     base = torch.zeros(4, 6, device="npu")
     view = base[1:, 2:].t()
     got = packed(view)
-    assert got == {"dims": (4, 3), "dtype": 0, "stride": (1, 6), "offset": 8, "format": 2, "storage": (24,),
-                   "data": base.data_ptr()}
+    assert got == {
+        "dims": (4, 3),
+        "dtype": 0,
+        "stride": (1, 6),
+        "offset": 8,
+        "format": 2,
+        "storage": (24,),
+        "data": base.data_ptr(),
+    }
 
 
 def test_a_part_of_a_row_major_tensor_keeps_the_base_pointer() -> None:
     base = torch.zeros(4, 6, dtype=torch.int64, device="npu")
-    assert packed(base[2:]) == {"dims": (2, 6), "dtype": 9, "stride": (6, 1), "offset": 12, "format": 2,
-                                "storage": (24,), "data": base.data_ptr()}
+    assert packed(base[2:]) == {
+        "dims": (2, 6),
+        "dtype": 9,
+        "stride": (6, 1),
+        "offset": 12,
+        "format": 2,
+        "storage": (24,),
+        "data": base.data_ptr(),
+    }
     whole = packed(base)
     assert (whole["dims"], whole["stride"], whole["offset"]) == ((4, 6), (6, 1), 0)
     assert whole["storage"] in ((24,), (4, 6))
@@ -79,9 +99,22 @@ def test_formats_follow_the_rank_where_the_documents_ask_for_channels() -> None:
         assert packed(torch.zeros((2,) * rank, device="npu"), name)["format"] == fmt
 
 
-@pytest.mark.parametrize(("value", "letters", "code"), [
-    (True, "", 12), (3, "", 9), (2 ** 63, "", 10), (0.5, "", 11), (1j, "", 17), (3, "f4", 3), (3, "f", 0),
-    (0.5, "fh", 0), (1j, "F", 16), (True, "f8", 9), (2 ** 40, "f4", 0)])
+@pytest.mark.parametrize(
+    ("value", "letters", "code"),
+    [
+        (True, "", 12),
+        (3, "", 9),
+        (2**63, "", 10),
+        (0.5, "", 11),
+        (1j, "", 17),
+        (3, "f4", 3),
+        (3, "f", 0),
+        (0.5, "fh", 0),
+        (1j, "F", 16),
+        (True, "f8", 9),
+        (2**40, "f4", 0),
+    ],
+)
 def test_a_number_is_passed_in_a_dtype_the_function_is_documented_for(value: Any, letters: str, code: int) -> None:
     p = table.Param(table.SCALAR, "x", False, False, True, False, False, letters)
     assert launch.scalar_dtype(value, p) == code
@@ -183,18 +216,21 @@ def test_results_without_elements_are_not_launched_for(emulator: _npu.Emulator) 
 # -- lines -------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("text", "options", "says"), [
-    ("aclnnAbs(selff, out)", {}, "'selff' is no argument; names: self, out"),
-    ("aclnnAbs(self)", {}, "aclnnAbs takes 2 parameters (self, out), got 1"),
-    ("aclnnNothing(self, out)", {}, "aclnnNothing has no line in table.py"),
-    ("aclnnAbs(nothing(self), out)", {}, "no helper is called 'nothing'; helpers:"),
-    ("aclnnAbs(out, self)", {}, "parameter self is not written, but a result is passed"),
-    ("aclnnAbs(self, out) more", {}, "nothing may follow the call"),
-    ("aclnnAbs(self, out", {}, "unexpected end"),
-    ("aclnnAbs(self, @)", {}, "cannot read"),
-    ("aclnnAbs(self, out)", {"cast": ("other",)}, "names ['other']; arguments: ['self']"),
-    ("aclnnAbs(self, out)", {"numbers": {"x": "aclnnAbs(self, out)"}}, "numbers= names 'x'"),
-])
+@pytest.mark.parametrize(
+    ("text", "options", "says"),
+    [
+        ("aclnnAbs(selff, out)", {}, "'selff' is no argument; names: self, out"),
+        ("aclnnAbs(self)", {}, "aclnnAbs takes 2 parameters (self, out), got 1"),
+        ("aclnnNothing(self, out)", {}, "aclnnNothing has no line in table.py"),
+        ("aclnnAbs(nothing(self), out)", {}, "no helper is called 'nothing'; helpers:"),
+        ("aclnnAbs(out, self)", {}, "parameter self is not written, but a result is passed"),
+        ("aclnnAbs(self, out) more", {}, "nothing may follow the call"),
+        ("aclnnAbs(self, out", {}, "unexpected end"),
+        ("aclnnAbs(self, @)", {}, "cannot read"),
+        ("aclnnAbs(self, out)", {"cast": ("other",)}, "names ['other']; arguments: ['self']"),
+        ("aclnnAbs(self, out)", {"numbers": {"x": "aclnnAbs(self, out)"}}, "numbers= names 'x'"),
+    ],
+)
 def test_a_wrong_line_says_which_names_exist(text: str, options: dict[str, Any], says: str) -> None:
     with pytest.raises(ValueError) as caught:
         lines.line(text, **options).bind(registry.get("abs"))
@@ -216,10 +252,20 @@ def test_a_missing_operator_names_itself_and_the_reason() -> None:
         kernels.Missing("no reason").run(op, (torch.ones(1, device="npu"),), 4)
 
 
-@pytest.mark.parametrize(("dtype", "letters", "found"), [
-    ("float32", "", "float32"), ("float32", "fh", "float32"), ("float16", "f", "float32"), ("uint8", "f48", "int32"),
-    ("int64", "f4", None), ("int32", "fh", None), ("bool", "1f", "int8"), ("float64", "fh", None),
-    ("complex64", "f", None)])
+@pytest.mark.parametrize(
+    ("dtype", "letters", "found"),
+    [
+        ("float32", "", "float32"),
+        ("float32", "fh", "float32"),
+        ("float16", "f", "float32"),
+        ("uint8", "f48", "int32"),
+        ("int64", "f4", None),
+        ("int32", "fh", None),
+        ("bool", "1f", "int8"),
+        ("float64", "fh", None),
+        ("complex64", "f", None),
+    ],
+)
 def test_the_nearest_dtype_holds_every_value(dtype: str, letters: str, found: str | None) -> None:
     got = kernels.nearest(getattr(torch, dtype), table.mask_of(letters))
     assert (None if got is None else got.name) == found
@@ -248,7 +294,7 @@ def test_cpu_tensors_index_npu_tensors() -> None:
 
 
 def test_more_than_eight_dimensions_are_joined() -> None:
-    plain = torch.arange(2.0 ** 10).view((2,) * 10)
+    plain = torch.arange(2.0**10).view((2,) * 10)
     a = plain.npu()
     assert (a + 1).tolist() == (plain + 1).tolist()
     turned = a.permute(9, *range(9))

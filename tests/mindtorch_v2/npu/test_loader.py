@@ -57,8 +57,10 @@ def test_a_mode_nobody_knows_is_named_on_use_only() -> None:
 
 # What is loaded, and the order of the operator libraries: split ones exclude the aggregate.
 LAYOUTS = {
-    layouts.NEW: ("new libacl_rt.so ASCEND_HOME_PATH",
-                  "libopapi_math.so libopapi_nn.so libopapi_cv.so libopapi_transformer.so"),
+    layouts.NEW: (
+        "new libacl_rt.so ASCEND_HOME_PATH",
+        "libopapi_math.so libopapi_nn.so libopapi_cv.so libopapi_transformer.so",
+    ),
     layouts.OLD: ("old libascendcl.so ASCEND_HOME_PATH", "libopapi.so libaclnn_ops_infer.so libaclnn_math.so"),
 }
 
@@ -68,17 +70,25 @@ LAYOUTS = {
 def test_both_layouts_are_found(tmp_path: Path, names: tuple[str, ...], mode: str) -> None:
     where = layouts.home(tmp_path / "cann", names)
     env = layouts.environment(where, MINDTORCH_NPU=mode)
-    code = ASK + "\n" + FOUND + """
+    code = (
+        ASK
+        + "\n"
+        + FOUND
+        + """
 print(a.where.layout, a.where.runtime.name, a.where.source)
 print(*(p.name for p in a.where.operators))
 """
+    )
     assert layouts.said(env, code).splitlines() == ["True 1 False", *LAYOUTS[names]]
 
 
 def test_custom_operators_come_first(tmp_path: Path) -> None:
     where = layouts.home(tmp_path / "cann", layouts.NEW)
-    places = [tmp_path / "mine" / "op_api" / "lib", where / "opp" / "vendors" / "second" / "op_api" / "lib",
-              where / "opp" / "vendors" / "first" / "op_api" / "lib"]
+    places = [
+        tmp_path / "mine" / "op_api" / "lib",
+        where / "opp" / "vendors" / "second" / "op_api" / "lib",
+        where / "opp" / "vendors" / "first" / "op_api" / "lib",
+    ]
     for place in places:
         place.mkdir(parents=True)
         (place / "libcust_opapi.so").write_bytes((layouts.LIBRARIES / "libopapi_math.so").read_bytes())
@@ -88,10 +98,16 @@ def test_custom_operators_come_first(tmp_path: Path) -> None:
     assert layouts.said(env, code) == "mine first second libopapi_math.so"
 
 
-@pytest.mark.parametrize("variable, place", [
-    ("ASCEND_HOME_PATH", "somewhere"), ("ASCEND_TOOLKIT_HOME", "somewhere"), ("LD_LIBRARY_PATH", "somewhere"),
-    ("HOME", "Ascend/cann"), ("HOME", "Ascend/ascend-toolkit/latest"),
-])
+@pytest.mark.parametrize(
+    "variable, place",
+    [
+        ("ASCEND_HOME_PATH", "somewhere"),
+        ("ASCEND_TOOLKIT_HOME", "somewhere"),
+        ("LD_LIBRARY_PATH", "somewhere"),
+        ("HOME", "Ascend/cann"),
+        ("HOME", "Ascend/ascend-toolkit/latest"),
+    ],
+)
 def test_every_documented_way_to_the_home(tmp_path: Path, variable: str, place: str) -> None:
     where = layouts.home(tmp_path / place, layouts.OLD)
     values = {"LD_LIBRARY_PATH": str(where / "lib64"), "HOME": str(tmp_path)}
@@ -125,7 +141,9 @@ def test_a_missing_function_is_named(tmp_path: Path) -> None:
     where = layouts.home(tmp_path / "cann", layouts.NEW)
     layouts.rename_symbol(where / "lib64" / "libopapi_math.so", "aclnnAddGetWorkspaceSize")
     env = layouts.environment(where)
-    code = FOUND + """
+    code = (
+        FOUND
+        + """
 import ctypes
 try:
     a.prototype("aclnnAddGetWorkspaceSize", ctypes.c_int32, (), False)
@@ -133,6 +151,7 @@ except RuntimeError as error:
     print(error)
 print(a.symbol("aclnnMul") is not None, torch._C._npu_aclnn_available(), torch._C._npu_aclnn_symbols_ok())
 """
+    )
     text = layouts.said(env, code)
     assert "aclnnAddGetWorkspaceSize is missing" in text and "libopapi_nn.so" in text
     assert text.endswith("True True False")

@@ -527,15 +527,21 @@ def test_memory_freed_in_another_thread_and_by_the_collector() -> None:
 
 
 def run(code: str, **settings: str) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120,
-                          env=environment(None, MINDTORCH_NPU="emulator", **settings))
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env=environment(None, MINDTORCH_NPU="emulator", **settings),
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     return done
 
 
 @control.emulator_only
 def test_a_program_that_ends_with_live_tensors_leaves_in_order() -> None:
-    done = run("""
+    done = run(
+        """
 import mindtorch_v2 as torch
 a = torch.ones(1000).npu()
 b = torch.empty(3000, device="npu")
@@ -547,10 +553,13 @@ with torch.npu.stream(side):
     del c
 cycle = [a]
 cycle.append(cycle)
-""", ASCEND_EMULATOR_REPORT="1")
+""",
+        ASCEND_EMULATOR_REPORT="1",
+    )
     # Page-locked memory that a tensor holds may be read by whatever else runs at exit; all the rest went back.
     assert [line.split(" at ")[0] for line in done.stderr.splitlines()[1:]] == [
-        "ascend emulator: leak: 4096 bytes of host memory"], done.stderr
+        "ascend emulator: leak: 4096 bytes of host memory"
+    ], done.stderr
 
 
 def test_no_two_live_tensors_share_memory() -> None:

@@ -2,6 +2,7 @@
 
 Invariant: a program gives on `npu` what it gives on `cpu`, or the same error.
 """
+
 from __future__ import annotations
 
 import math
@@ -80,9 +81,9 @@ PROGRAMS: dict[str, Program] = {
     # places that a tensor has twice
     "expanded": lambda T: written(T([[0.0] * 3]).expand(2, 3), lambda x: x.index_put_((T([0]), T([1])), T([1.0]))),
     "expanded and added": lambda T: written(
-        T([[0.0] * 3]).expand(2, 3), lambda x: x.index_put_((T([0, 1]), T([1, 1])), T([1.0, 1.0]), accumulate=True)),
-    "windows": lambda T: written(T([0.0, 1, 2, 3, 4]).as_strided((3, 3), (1, 1)),
-                                 lambda x: x.__setitem__(T([0]), 9.0)),
+        T([[0.0] * 3]).expand(2, 3), lambda x: x.index_put_((T([0, 1]), T([1, 1])), T([1.0, 1.0]), accumulate=True)
+    ),
+    "windows": lambda T: written(T([0.0, 1, 2, 3, 4]).as_strided((3, 3), (1, 1)), lambda x: x.__setitem__(T([0]), 9.0)),
     "functional expanded": lambda T: T([[0.0] * 3]).expand(2, 3).index_put((T([0, 1]), T([1, 1])), T([1.0, 2.0])),
     # masks
     "masked_scatter widens": lambda T: T([0.0, 1, 2]).masked_scatter(T([[True, False, True]] * 2), T([9.0, 8, 7, 6])),
@@ -152,8 +153,11 @@ class Keys:
         while d < len(shape):
             what, n = self.random.random(), shape[d]
             if what < 0.35:
-                out.append(slice(None) if what < 0.2 else
-                           slice(self.random.randint(0, 2), self.random.randint(1, 4), self.random.choice((1, 2))))
+                out.append(
+                    slice(None)
+                    if what < 0.2
+                    else slice(self.random.randint(0, 2), self.random.randint(1, 4), self.random.choice((1, 2)))
+                )
             elif what < 0.45 and n:
                 out.append(self.random.randint(-n, n - 1))
             elif what < 0.5:
@@ -161,12 +165,15 @@ class Keys:
                 continue
             elif what < 0.85 and n:
                 sizes = tuple(s if self.random.random() < 0.7 else 1 for s in common)
-                out.append(torch.tensor([self.random.randint(-n, n - 1) for _ in range(math.prod(sizes))],
-                                        dtype=torch.int64).view(sizes))
+                out.append(
+                    torch.tensor(
+                        [self.random.randint(-n, n - 1) for _ in range(math.prod(sizes))], dtype=torch.int64
+                    ).view(sizes)
+                )
             elif what < 0.95 and not masked:
                 masked = True
                 covered = self.random.randint(1, min(2, len(shape) - d))
-                out.append(self.tensor(shape[d:d + covered], torch.bool))
+                out.append(self.tensor(shape[d : d + covered], torch.bool))
                 d += covered - 1
             else:
                 return (*out, ...)

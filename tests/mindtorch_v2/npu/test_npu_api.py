@@ -47,8 +47,15 @@ def test_set_device_refuses_other_things(wrong: object, error: type[Exception]) 
 
 
 def test_a_device_that_does_not_exist_is_named() -> None:
-    for use in (torch.npu.set_device, torch.npu.get_device_properties, torch.npu.mem_get_info, torch.npu.synchronize,
-                torch.npu.memory_allocated, torch.npu.Stream, lambda i: torch.npu.device(i).__enter__()):
+    for use in (
+        torch.npu.set_device,
+        torch.npu.get_device_properties,
+        torch.npu.mem_get_info,
+        torch.npu.synchronize,
+        torch.npu.memory_allocated,
+        torch.npu.Stream,
+        lambda i: torch.npu.device(i).__enter__(),
+    ):
         with pytest.raises(RuntimeError, match="npu:99 does not exist"):
             use(99)
     assert torch.npu.current_device() == 0
@@ -91,10 +98,19 @@ def test_two_devices_in_one_call_are_named_in_pytorchs_words() -> None:
     assert (here + torch.tensor(1.0)).tolist() == [2.0, 2.0]
 
 
-@pytest.mark.parametrize("make", [
-    lambda: torch.ones(2), lambda: torch.tensor([1, 2]), lambda: torch.arange(3), lambda: torch.rand(2),
-    lambda: torch.eye(2), lambda: torch.full((2,), 3.0), lambda: torch.randperm(4), lambda: torch.linspace(0, 1, 3),
-])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: torch.ones(2),
+        lambda: torch.tensor([1, 2]),
+        lambda: torch.arange(3),
+        lambda: torch.rand(2),
+        lambda: torch.eye(2),
+        lambda: torch.full((2,), 3.0),
+        lambda: torch.randperm(4),
+        lambda: torch.linspace(0, 1, 3),
+    ],
+)
 def test_the_default_device_gets_an_index(make: object) -> None:
     with torch.device("npu"):
         assert make().device == torch.device("npu:0")  # type: ignore[operator]
@@ -121,8 +137,9 @@ def test_seeds_and_states() -> None:
 def test_each_thread_has_its_own_device() -> None:
     torch.npu.set_device(1)
     seen = []
-    thread = threading.Thread(target=lambda: seen.append((torch.npu.current_device(),
-                                                          torch.empty(2, device="npu").device.index)))
+    thread = threading.Thread(
+        target=lambda: seen.append((torch.npu.current_device(), torch.empty(2, device="npu").device.index))
+    )
     thread.start()
     thread.join()
     assert seen == [(0, 0)] and torch.npu.current_device() == 1
@@ -161,11 +178,20 @@ def test_properties() -> None:
     assert "Ascend" in repr(properties)
 
 
-@pytest.mark.parametrize("name, family, series", [
-    ("Ascend910B3", "910B", (910, 3)), ("Ascend910B4-1", "910B", (910, 4)), ("Ascend910_9391", "910B", (910, 9391)),
-    ("Ascend910A", "910A", (910, 0)), ("Ascend910ProB", "910A", (910, 0)), ("Ascend910B", "910A", (910, 0)),
-    ("Ascend310P3", "310P", (310, 3)), ("Ascend310B1", "310B", (310, 1)), ("Ascend950PR", "950", (950, 0)),
-])
+@pytest.mark.parametrize(
+    "name, family, series",
+    [
+        ("Ascend910B3", "910B", (910, 3)),
+        ("Ascend910B4-1", "910B", (910, 4)),
+        ("Ascend910_9391", "910B", (910, 9391)),
+        ("Ascend910A", "910A", (910, 0)),
+        ("Ascend910ProB", "910A", (910, 0)),
+        ("Ascend910B", "910A", (910, 0)),
+        ("Ascend310P3", "310P", (310, 3)),
+        ("Ascend310B1", "310B", (310, 1)),
+        ("Ascend950PR", "950", (950, 0)),
+    ],
+)
 def test_chip_families(name: str, family: str, series: tuple[int, int]) -> None:
     assert runtime.family(name) == family and runtime.series(name) == series
 

@@ -2,6 +2,7 @@
 
 Invariant: a quirk rests on a fact that is kept as data.
 """
+
 from __future__ import annotations
 
 import json
@@ -87,10 +88,16 @@ def lines_of(kernel: Any) -> Iterator[Line]:
             yield from lines_of(one)
 
 
-@pytest.mark.parametrize(("chip", "cann", "applies"), [
-    ("910A", "", True), ("910B", "", False), ("910A", "8.1.RC1", True), ("910A", "8.5.0", False),
-    ("910A", "9.0", False),
-])
+@pytest.mark.parametrize(
+    ("chip", "cann", "applies"),
+    [
+        ("910A", "", True),
+        ("910B", "", False),
+        ("910A", "8.1.RC1", True),
+        ("910A", "8.5.0", False),
+        ("910A", "9.0", False),
+    ],
+)
 def test_a_quirk_applies_to_chips_and_versions(chip: str, cann: str, applies: bool) -> None:
     quirk = quirks.Quirk("aclnnX", "", ("910A",), quirks.ABSENT, "why", until="8.5")
     assert quirks.applies(quirk, "x", "aclnnX", chip, cann) is applies

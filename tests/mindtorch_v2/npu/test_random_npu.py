@@ -1,4 +1,5 @@
 """Random numbers on NPUs: seeds, states, distributions; every draw is made on the device."""
+
 from __future__ import annotations
 
 import pickle
@@ -24,8 +25,9 @@ DRAWS: dict[str, Any] = {
     "cauchy_": lambda g: torch.empty(50, device="npu").cauchy_(generator=g),
     "log_normal_": lambda g: torch.empty(50, device="npu").log_normal_(generator=g),
     "geometric_": lambda g: torch.empty(50, device="npu").geometric_(0.25, generator=g),
-    "normal of tensors": lambda g: torch.normal(torch.zeros(50, device="npu"), torch.ones(50, device="npu"),
-                                                generator=g),
+    "normal of tensors": lambda g: torch.normal(
+        torch.zeros(50, device="npu"), torch.ones(50, device="npu"), generator=g
+    ),
     "multinomial": lambda g: torch.multinomial(torch.ones(60, device="npu"), 50, generator=g),
 }
 

@@ -3,6 +3,7 @@
 The rows come from the registry and the samples from PyTorch's own table: a new row is covered without a new line here.
 Invariant: a result comes from the NPU, with PyTorch's dtype, shape, strides and values.
 """
+
 from __future__ import annotations
 
 from typing import Any
@@ -35,8 +36,8 @@ def compare(case: Any, dtype: str, sample: Any, actual: Any, expected: Any, args
             _oracle.assert_same(mine, expected, where=where, computed_in=dtype)
         except AssertionError:
             if dtype not in PRECISE or not _no_worse(
-                    _infos.in_oracle(case.info), sample, mine, expected, PRECISE[dtype],
-                    _rows.SENSITIVE.get(case.row, 1.0)):
+                _infos.in_oracle(case.info), sample, mine, expected, PRECISE[dtype], _rows.SENSITIVE.get(case.row, 1.0)
+            ):
                 raise
 
 
@@ -132,16 +133,20 @@ def test_out(case: Any) -> None:
         targets = [in_other_order(item) for item in (expected if many else [expected])]
         given = [_rows.arguments(t) for t in targets]
         theirs = _infos.attempt(_infos.in_oracle(info), args, {**kwargs, "out": tuple(targets) if many else targets[0]})
-        actual = _rows.run(_infos.in_subject(info), _rows.arguments_of(case, args),
-                           {**_rows.arguments(kwargs), "out": tuple(given) if many else given[0]})
+        actual = _rows.run(
+            _infos.in_subject(info),
+            _rows.arguments_of(case, args),
+            {**_rows.arguments(kwargs), "out": tuple(given) if many else given[0]},
+        )
         if isinstance(theirs, _infos.Failure) or _rows.refusal(actual):
             _rows.settle()
             continue
         assert not isinstance(actual, _infos.Failure), f"{where}: {actual.kind}: {actual.text}"
         results = list(actual) if many else [actual]
         assert all(left is right for left, right in zip(results, given)), f"{where}: returned something else"
-        compare(case, dtype, sample, results if many else results[0], targets if many else targets[0], args, kwargs,
-                where)
+        compare(
+            case, dtype, sample, results if many else results[0], targets if many else targets[0], args, kwargs, where
+        )
 
 
 def in_other_order(t: Any) -> Any:
@@ -151,8 +156,14 @@ def in_other_order(t: Any) -> Any:
 
 
 def differentiable() -> list[Any]:
-    return [case for case in CASES if case.info.supports_autograd and _infos.supported(case.info, "float32")
-            and not _rows.is_random(case) and case.row not in _own.OTHER_GRADIENTS]
+    return [
+        case
+        for case in CASES
+        if case.info.supports_autograd
+        and _infos.supported(case.info, "float32")
+        and not _rows.is_random(case)
+        and case.row not in _own.OTHER_GRADIENTS
+    ]
 
 
 def precise_gradient(info: Any, args: Any, kwargs: Any, weights: Any, position: int) -> Any:
@@ -193,8 +204,9 @@ def test_gradients(case: Any) -> None:
             continue
         weights = [oracle.randn_like(result) for result in theirs]
         wanted = oracle.autograd.grad(theirs, inputs, weights, allow_unused=True)
-        got = _infos.attempt(torch.autograd.grad, (ours, my_inputs, [_rows.arguments(w) for w in weights]),
-                             {"allow_unused": True})
+        got = _infos.attempt(
+            torch.autograd.grad, (ours, my_inputs, [_rows.arguments(w) for w in weights]), {"allow_unused": True}
+        )
         if account.add(got):
             continue
         assert not isinstance(got, _infos.Failure), f"{where}: {got.kind}: {got.text}"
@@ -204,8 +216,9 @@ def test_gradients(case: Any) -> None:
                 mine = _rows.results(left, where)
                 try:
                     # A gradient sums many rounded terms, in another order than PyTorch's.
-                    _oracle.assert_same(mine, right.clone(), where=f"{where} {position}", stride=False, rtol=1e-4,
-                                        atol=1e-4)
+                    _oracle.assert_same(
+                        mine, right.clone(), where=f"{where} {position}", stride=False, rtol=1e-4, atol=1e-4
+                    )
                 except AssertionError:
                     exact = precise_gradient(info, args, kwargs, weights, position)
                     if not error_of(_oracle.to_oracle(mine), exact) <= 2 * error_of(right, exact):

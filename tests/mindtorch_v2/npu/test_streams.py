@@ -353,15 +353,22 @@ def test_a_callback_must_be_callable() -> None:
 
 
 @emulator_only
-@pytest.mark.parametrize("function, call", [
-    ("aclrtSynchronizeStream", lambda s, e: s.synchronize()), ("aclrtStreamQuery", lambda s, e: s.query()),
-    ("aclrtRecordEvent", lambda s, e: e.record(s)), ("aclrtStreamWaitEvent", lambda s, e: e.wait(s)),
-    ("aclrtQueryEventStatus", lambda s, e: e.query()), ("aclrtSynchronizeEvent", lambda s, e: e.synchronize()),
-    ("aclrtSynchronizeDevice", lambda s, e: torch.npu.synchronize()),
-    ("aclrtLaunchCallback", lambda s, e: s.add_callback(print)),
-])
+@pytest.mark.parametrize(
+    "function, call",
+    [
+        ("aclrtSynchronizeStream", lambda s, e: s.synchronize()),
+        ("aclrtStreamQuery", lambda s, e: s.query()),
+        ("aclrtRecordEvent", lambda s, e: e.record(s)),
+        ("aclrtStreamWaitEvent", lambda s, e: e.wait(s)),
+        ("aclrtQueryEventStatus", lambda s, e: e.query()),
+        ("aclrtSynchronizeEvent", lambda s, e: e.synchronize()),
+        ("aclrtSynchronizeDevice", lambda s, e: torch.npu.synchronize()),
+        ("aclrtLaunchCallback", lambda s, e: s.add_callback(print)),
+    ],
+)
 def test_a_vendor_call_that_fails_is_named_and_the_next_succeeds(
-        emulator: Emulator, function: str, call: object) -> None:
+    emulator: Emulator, function: str, call: object
+) -> None:
     stream, event = torch.npu.Stream(), torch.npu.Event()
     event.record(stream)
     stream.synchronize()

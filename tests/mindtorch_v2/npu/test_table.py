@@ -1,4 +1,5 @@
 """Every line of the table of vendor functions against the vendor facts that are kept as data."""
+
 from __future__ import annotations
 
 import json
@@ -10,16 +11,41 @@ from mindtorch_v2._backends.npu import table
 
 FACTS = Path(__file__).parents[3] / "csrc" / "ascend_emulator" / "facts.jsonl"
 TYPES = {
-    "aclTensor*": table.TENSOR, "aclScalar*": table.SCALAR, "aclIntArray*": table.INTS, "aclFloatArray*": table.FLOATS,
-    "aclBoolArray*": table.BOOLS, "aclTensorList*": table.TENSORS, "aclScalarList*": table.SCALARS,
-    "int64_t": table.I64, "int32_t": table.I32, "int": table.I32, "int8_t": table.I8, "uint64_t": table.U64,
-    "uint32_t": table.U32, "double": table.F64, "float": table.F32, "bool": table.BOOL, "aclDataType": table.DTYPE,
+    "aclTensor*": table.TENSOR,
+    "aclScalar*": table.SCALAR,
+    "aclIntArray*": table.INTS,
+    "aclFloatArray*": table.FLOATS,
+    "aclBoolArray*": table.BOOLS,
+    "aclTensorList*": table.TENSORS,
+    "aclScalarList*": table.SCALARS,
+    "int64_t": table.I64,
+    "int32_t": table.I32,
+    "int": table.I32,
+    "int8_t": table.I8,
+    "uint64_t": table.U64,
+    "uint32_t": table.U32,
+    "double": table.F64,
+    "float": table.F32,
+    "bool": table.BOOL,
+    "aclDataType": table.DTYPE,
     "char*": table.STRING,
 }
 NAMES = {
-    "FLOAT": "float32", "FLOAT16": "float16", "BF16": "bfloat16", "DOUBLE": "float64", "INT8": "int8",
-    "INT16": "int16", "INT32": "int32", "INT64": "int64", "UINT8": "uint8", "BOOL": "bool", "UINT16": "uint16",
-    "UINT32": "uint32", "UINT64": "uint64", "COMPLEX64": "complex64", "COMPLEX128": "complex128",
+    "FLOAT": "float32",
+    "FLOAT16": "float16",
+    "BF16": "bfloat16",
+    "DOUBLE": "float64",
+    "INT8": "int8",
+    "INT16": "int16",
+    "INT32": "int32",
+    "INT64": "int64",
+    "UINT8": "uint8",
+    "BOOL": "bool",
+    "UINT16": "uint16",
+    "UINT32": "uint32",
+    "UINT64": "uint64",
+    "COMPLEX64": "complex64",
+    "COMPLEX128": "complex128",
 }
 
 

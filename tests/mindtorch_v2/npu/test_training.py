@@ -2,6 +2,7 @@
 
 Invariant: between two looks at the loss no byte of a tensor leaves the device.
 """
+
 from __future__ import annotations
 
 import gc

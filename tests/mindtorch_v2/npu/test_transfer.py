@@ -234,20 +234,35 @@ def test_pinned_tensors() -> None:
         t.npu().pin_memory()
 
 
-@pytest.mark.parametrize("make", [
-    lambda **k: torch.empty(3, **k), lambda **k: torch.zeros(3, **k), lambda **k: torch.full((3,), 2.5, **k),
-    lambda **k: torch.tensor([1.0, 2.0], **k), lambda **k: torch.arange(5, **k), lambda **k: torch.rand(4, **k),
-    lambda **k: torch.zeros_like(torch.ones(2, 2), **k), lambda **k: torch.ones(2).new_zeros((4,), **k),
-    lambda **k: torch.ones(2).new_tensor([1, 2], **k), lambda **k: torch.eye(3, **k),
-])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda **k: torch.empty(3, **k),
+        lambda **k: torch.zeros(3, **k),
+        lambda **k: torch.full((3,), 2.5, **k),
+        lambda **k: torch.tensor([1.0, 2.0], **k),
+        lambda **k: torch.arange(5, **k),
+        lambda **k: torch.rand(4, **k),
+        lambda **k: torch.zeros_like(torch.ones(2, 2), **k),
+        lambda **k: torch.ones(2).new_zeros((4,), **k),
+        lambda **k: torch.ones(2).new_tensor([1, 2], **k),
+        lambda **k: torch.eye(3, **k),
+    ],
+)
 def test_factories_heed_pin_memory(make: Any) -> None:
     assert make(pin_memory=True).is_pinned() and not make(pin_memory=False).is_pinned()
     assert make(pin_memory=True).shape == make().shape and make(pin_memory=True).dtype is make().dtype
 
 
-PINS = ("torch.tensor([1, 2], pin_memory=True)", "torch.zeros(2, 3, pin_memory=True)", "torch.rand(2, pin_memory=True)",
-        "torch.empty_like(torch.ones(2), pin_memory=True)", "torch.ones(2).pin_memory()",
-        "torch.ones(2).untyped_storage().pin_memory()", "torch.ones(2).is_pinned()")
+PINS = (
+    "torch.tensor([1, 2], pin_memory=True)",
+    "torch.zeros(2, 3, pin_memory=True)",
+    "torch.rand(2, pin_memory=True)",
+    "torch.empty_like(torch.ones(2), pin_memory=True)",
+    "torch.ones(2).pin_memory()",
+    "torch.ones(2).untyped_storage().pin_memory()",
+    "torch.ones(2).is_pinned()",
+)
 
 
 def test_pinned_memory_where_there_is_no_npu(oracle: Any) -> None:
@@ -258,8 +273,10 @@ def test_pinned_memory_where_there_is_no_npu(oracle: Any) -> None:
             expected.append(repr(eval(text, {"torch": oracle})))
         except RuntimeError as error:
             expected.append(str(error))
-    code = ("for text in " + repr(PINS) + ":\n    try:\n        print(repr(eval(text)))\n"
-            "    except RuntimeError as error:\n        print(error)\n")
+    code = (
+        "for text in " + repr(PINS) + ":\n    try:\n        print(repr(eval(text)))\n"
+        "    except RuntimeError as error:\n        print(error)\n"
+    )
     assert said(environment(None, MINDTORCH_NPU="off"), code).splitlines() == expected
 
 

@@ -3,6 +3,7 @@
 Invariant: every such composite is tried here, each of its functions runs exactly once for a call that it fits, and what
 does not fit comes out the same.
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -68,73 +69,253 @@ def hidden(*shape: int) -> Any:
 # forward and backward; where backward is None, gradients go through the parts.
 Case = tuple[str, Callable[[Any], Any], tuple[Any, ...], dict[str, Any], tuple[str, ...], tuple[str, ...] | None]
 CASES: list[Case] = [
-    *[("grid_sampler", f("grid_sample"), (IMAGE, GRID), dict(mode=mode, padding_mode=padding, align_corners=align),
-       ("GridSampler2D",), ("GridSampler2DBackward",)) for mode in ("bilinear", "nearest", "bicubic")
-      for padding, align in (("zeros", False), ("border", True), ("reflection", False))],
-    ("grid_sampler", f("grid_sample"), (VOLUME, PLACES), dict(align_corners=False), ("GridSampler3D",),
-     ("GridSampler3DBackward",)),
-    ("grid_sampler_2d", lambda t: t.grid_sampler_2d, (IMAGE, GRID, 0, 0, True), {}, ("GridSampler2D",),
-     ("GridSampler2DBackward",)),
-    ("grid_sampler_3d", lambda t: t.grid_sampler_3d, (VOLUME, PLACES, 0, 1, True), {}, ("GridSampler3D",),
-     ("GridSampler3DBackward",)),
-    ("affine_grid_generator", f("affine_grid"), (data(2, 2, 3), (2, 3, 4, 5)), dict(align_corners=False),
-     ("AffineGrid",), None),
-    ("scaled_dot_product_attention", f("scaled_dot_product_attention"), HEADS, {}, ("FlashAttentionScore",),
-     ("FlashAttentionScoreGrad",)),
-    ("scaled_dot_product_attention", f("scaled_dot_product_attention"), HEADS, dict(is_causal=True, scale=0.3),
-     ("FlashAttentionScore",), ("FlashAttentionScoreGrad",)),
-    *[("scaled_dot_product_attention", f("scaled_dot_product_attention"), (*HEADS, hidden(*shape)), {},
-       ("FlashAttentionScore",), ("FlashAttentionScoreGrad",)) for shape in (
-           (5, 6), (2, 1, 5, 6), (1, 4, 5, 6), (4, 5, 6), (2, 4, 5, 6), (1, 1, 5, 6))],
-    ("scaled_dot_product_attention", f("scaled_dot_product_attention"), (HEADS[0], HEADS[1][:, :2], HEADS[2][:, :2]),
-     dict(enable_gqa=True), ("FlashAttentionScore",), ("FlashAttentionScoreGrad",)),
-    ("scaled_dot_product_attention", f("scaled_dot_product_attention"), tuple(t[:, 0] for t in HEADS), {},
-     ("FlashAttentionScore",), ("FlashAttentionScoreGrad",)),
+    *[
+        (
+            "grid_sampler",
+            f("grid_sample"),
+            (IMAGE, GRID),
+            dict(mode=mode, padding_mode=padding, align_corners=align),
+            ("GridSampler2D",),
+            ("GridSampler2DBackward",),
+        )
+        for mode in ("bilinear", "nearest", "bicubic")
+        for padding, align in (("zeros", False), ("border", True), ("reflection", False))
+    ],
+    (
+        "grid_sampler",
+        f("grid_sample"),
+        (VOLUME, PLACES),
+        dict(align_corners=False),
+        ("GridSampler3D",),
+        ("GridSampler3DBackward",),
+    ),
+    (
+        "grid_sampler_2d",
+        lambda t: t.grid_sampler_2d,
+        (IMAGE, GRID, 0, 0, True),
+        {},
+        ("GridSampler2D",),
+        ("GridSampler2DBackward",),
+    ),
+    (
+        "grid_sampler_3d",
+        lambda t: t.grid_sampler_3d,
+        (VOLUME, PLACES, 0, 1, True),
+        {},
+        ("GridSampler3D",),
+        ("GridSampler3DBackward",),
+    ),
+    (
+        "affine_grid_generator",
+        f("affine_grid"),
+        (data(2, 2, 3), (2, 3, 4, 5)),
+        dict(align_corners=False),
+        ("AffineGrid",),
+        None,
+    ),
+    (
+        "scaled_dot_product_attention",
+        f("scaled_dot_product_attention"),
+        HEADS,
+        {},
+        ("FlashAttentionScore",),
+        ("FlashAttentionScoreGrad",),
+    ),
+    (
+        "scaled_dot_product_attention",
+        f("scaled_dot_product_attention"),
+        HEADS,
+        dict(is_causal=True, scale=0.3),
+        ("FlashAttentionScore",),
+        ("FlashAttentionScoreGrad",),
+    ),
+    *[
+        (
+            "scaled_dot_product_attention",
+            f("scaled_dot_product_attention"),
+            (*HEADS, hidden(*shape)),
+            {},
+            ("FlashAttentionScore",),
+            ("FlashAttentionScoreGrad",),
+        )
+        for shape in ((5, 6), (2, 1, 5, 6), (1, 4, 5, 6), (4, 5, 6), (2, 4, 5, 6), (1, 1, 5, 6))
+    ],
+    (
+        "scaled_dot_product_attention",
+        f("scaled_dot_product_attention"),
+        (HEADS[0], HEADS[1][:, :2], HEADS[2][:, :2]),
+        dict(enable_gqa=True),
+        ("FlashAttentionScore",),
+        ("FlashAttentionScoreGrad",),
+    ),
+    (
+        "scaled_dot_product_attention",
+        f("scaled_dot_product_attention"),
+        tuple(t[:, 0] for t in HEADS),
+        {},
+        ("FlashAttentionScore",),
+        ("FlashAttentionScoreGrad",),
+    ),
     ("rms_norm", f("rms_norm"), (data(3, 4, 5), (4, 5), data(4, 5)), {}, ("RmsNorm",), ("RmsNormGrad",)),
     ("rms_norm", f("rms_norm"), (data(3, 5), (5,)), dict(eps=0.1), ("RmsNorm",), ("RmsNormGrad",)),
     ("prelu", f("prelu"), (data(2, 3, 4), data(3)), {}, ("Prelu",), ("PreluBackward",)),
     ("prelu", f("prelu"), (data(2, 3, 4), data(1)), {}, ("Prelu",), ("PreluBackward",)),
-    *[("l1_loss", f("l1_loss"), (data(3, 4), data(4, 3).t().contiguous()), dict(reduction=how), ("L1Loss",),
-       ("L1LossBackward",)) for how in ("none", "mean", "sum")],
-    *[("kl_div", f("kl_div"), (data(3, 4), data(3, 4, scale=0.1, shift=1.0)), dict(reduction=how, log_target=log),
-       ("KlDiv",), ("KlDivBackward", "KlDivTargetBackward")) for how in ("none", "mean", "sum")
-      for log in (False, True)],
-    *[("cdist", lambda t: t.cdist, (data(2, 3, 4), data(2, 5, 4, shift=0.5)), dict(p=p), ("Cdist",), ("CdistBackward",))
-      for p in (1.0, 2.0, 3.0, float("inf"))],
+    *[
+        (
+            "l1_loss",
+            f("l1_loss"),
+            (data(3, 4), data(4, 3).t().contiguous()),
+            dict(reduction=how),
+            ("L1Loss",),
+            ("L1LossBackward",),
+        )
+        for how in ("none", "mean", "sum")
+    ],
+    *[
+        (
+            "kl_div",
+            f("kl_div"),
+            (data(3, 4), data(3, 4, scale=0.1, shift=1.0)),
+            dict(reduction=how, log_target=log),
+            ("KlDiv",),
+            ("KlDivBackward", "KlDivTargetBackward"),
+        )
+        for how in ("none", "mean", "sum")
+        for log in (False, True)
+    ],
+    *[
+        (
+            "cdist",
+            lambda t: t.cdist,
+            (data(2, 3, 4), data(2, 5, 4, shift=0.5)),
+            dict(p=p),
+            ("Cdist",),
+            ("CdistBackward",),
+        )
+        for p in (1.0, 2.0, 3.0, float("inf"))
+    ],
     ("cdist", lambda t: t.cdist, (data(3, 4), data(2, 5, 4)), {}, ("Cdist",), ("CdistBackward",)),
     ("pdist", f("pdist"), (data(4, 3),), {}, ("Pdist",), None),
-    *[("ctc_loss.IntList", f("ctc_loss"), (data(6, 2, 5).log_softmax(-1), LABELS), dict(
-        input_lengths=(6, 5), target_lengths=(3, 2), reduction=how), ("CtcLoss",), ("CtcLossBackward",))
-      for how in ("none", "mean", "sum")],
-    ("ctc_loss.IntList", f("ctc_loss"), (data(3, 2, 5).log_softmax(-1), LABELS), dict(
-        input_lengths=(3, 1), target_lengths=(2, 3), zero_infinity=True), ("CtcLoss",), ("CtcLossBackward",)),
-    ("_pad_circular", f("pad"), (IMAGE, (1, 2, 3, 0)), dict(mode="circular"), ("CircularPad2d",),
-     ("CircularPad2dBackward",)),
-    ("_pad_circular", f("pad"), (VOLUME, (1, 2, 3, 0, 1, 1)), dict(mode="circular"), ("CircularPad3d",),
-     ("CircularPad3dBackward",)),
-    ("_embedding_bag", f("embedding_bag"), (whole_numbers(1, 0, 3, 2, 2), data(4, 3), whole_numbers(0, 2, 2)),
-     dict(mode="sum"), ("EmbeddingBag",), None),
-    ("_embedding_bag", f("embedding_bag"), (whole_numbers(1, 0, 3, 2, 2), data(4, 3), whole_numbers(0, 2, 2)),
-     dict(mode="mean", padding_idx=2), ("EmbeddingBag",), None),
-    ("_unique2", lambda t: t.unique, (whole_numbers(3, 1, 3, 2, 1),), dict(return_inverse=True, return_counts=True),
-     ("Unique2",), None),
-    ("unique_dim", lambda t: t.unique, (whole_numbers(1, 2, 1, 2, 0, 2).reshape(3, 2),), dict(
-        dim=0, return_inverse=True, return_counts=True), ("UniqueDim",), None),
-    ("_unique_consecutive", lambda t: t.unique_consecutive, (whole_numbers(3, 3, 1, 1, 3),), dict(
-        return_inverse=True, return_counts=True), ("UniqueConsecutive",), None),
-    ("_unique_consecutive", lambda t: t.unique_consecutive, (whole_numbers(1, 1, 2, 5, 5, 6).reshape(2, 3),), dict(
-        dim=1, return_counts=True), ("UniqueConsecutive",), None),
+    *[
+        (
+            "ctc_loss.IntList",
+            f("ctc_loss"),
+            (data(6, 2, 5).log_softmax(-1), LABELS),
+            dict(input_lengths=(6, 5), target_lengths=(3, 2), reduction=how),
+            ("CtcLoss",),
+            ("CtcLossBackward",),
+        )
+        for how in ("none", "mean", "sum")
+    ],
+    (
+        "ctc_loss.IntList",
+        f("ctc_loss"),
+        (data(3, 2, 5).log_softmax(-1), LABELS),
+        dict(input_lengths=(3, 1), target_lengths=(2, 3), zero_infinity=True),
+        ("CtcLoss",),
+        ("CtcLossBackward",),
+    ),
+    (
+        "_pad_circular",
+        f("pad"),
+        (IMAGE, (1, 2, 3, 0)),
+        dict(mode="circular"),
+        ("CircularPad2d",),
+        ("CircularPad2dBackward",),
+    ),
+    (
+        "_pad_circular",
+        f("pad"),
+        (VOLUME, (1, 2, 3, 0, 1, 1)),
+        dict(mode="circular"),
+        ("CircularPad3d",),
+        ("CircularPad3dBackward",),
+    ),
+    (
+        "_embedding_bag",
+        f("embedding_bag"),
+        (whole_numbers(1, 0, 3, 2, 2), data(4, 3), whole_numbers(0, 2, 2)),
+        dict(mode="sum"),
+        ("EmbeddingBag",),
+        None,
+    ),
+    (
+        "_embedding_bag",
+        f("embedding_bag"),
+        (whole_numbers(1, 0, 3, 2, 2), data(4, 3), whole_numbers(0, 2, 2)),
+        dict(mode="mean", padding_idx=2),
+        ("EmbeddingBag",),
+        None,
+    ),
+    (
+        "_unique2",
+        lambda t: t.unique,
+        (whole_numbers(3, 1, 3, 2, 1),),
+        dict(return_inverse=True, return_counts=True),
+        ("Unique2",),
+        None,
+    ),
+    (
+        "unique_dim",
+        lambda t: t.unique,
+        (whole_numbers(1, 2, 1, 2, 0, 2).reshape(3, 2),),
+        dict(dim=0, return_inverse=True, return_counts=True),
+        ("UniqueDim",),
+        None,
+    ),
+    (
+        "_unique_consecutive",
+        lambda t: t.unique_consecutive,
+        (whole_numbers(3, 3, 1, 1, 3),),
+        dict(return_inverse=True, return_counts=True),
+        ("UniqueConsecutive",),
+        None,
+    ),
+    (
+        "_unique_consecutive",
+        lambda t: t.unique_consecutive,
+        (whole_numbers(1, 1, 2, 5, 5, 6).reshape(2, 3),),
+        dict(dim=1, return_counts=True),
+        ("UniqueConsecutive",),
+        None,
+    ),
     ("bincount", lambda t: t.bincount, (whole_numbers(3, 1, 3, 0),), dict(minlength=6), ("Bincount",), None),
     ("bincount", lambda t: t.bincount, (whole_numbers(3, 1, 3, 0), data(4)), {}, ("Bincount",), None),
-    ("repeat_interleave.self_Tensor", lambda t: t.repeat_interleave, (data(3, 2), whole_numbers(2, 0, 3)), dict(dim=0),
-     ("RepeatInterleaveWithDim",), None),
-    ("repeat_interleave.Tensor", lambda t: t.repeat_interleave, (whole_numbers(2, 0, 3),), {},
-     ("RepeatInterleaveTensor",), None),
-    *[("multilabel_margin_loss", f("multilabel_margin_loss"), (data(2, 4), whole_numbers(
-        3, 0, -1, 1, 1, -1, 2, 2).reshape(2, 4)), dict(reduction=how), ("MultilabelMarginLoss",), None)
-      for how in ("none", "mean", "sum")],
-    ("_chunk_cat", lambda t: lambda *tensors: t._chunk_cat(list(tensors), 1, 3),
-     (data(2, 4, 2), data(2, 3), data(2, 5)), {}, ("ChunkCat",), None),
+    (
+        "repeat_interleave.self_Tensor",
+        lambda t: t.repeat_interleave,
+        (data(3, 2), whole_numbers(2, 0, 3)),
+        dict(dim=0),
+        ("RepeatInterleaveWithDim",),
+        None,
+    ),
+    (
+        "repeat_interleave.Tensor",
+        lambda t: t.repeat_interleave,
+        (whole_numbers(2, 0, 3),),
+        {},
+        ("RepeatInterleaveTensor",),
+        None,
+    ),
+    *[
+        (
+            "multilabel_margin_loss",
+            f("multilabel_margin_loss"),
+            (data(2, 4), whole_numbers(3, 0, -1, 1, 1, -1, 2, 2).reshape(2, 4)),
+            dict(reduction=how),
+            ("MultilabelMarginLoss",),
+            None,
+        )
+        for how in ("none", "mean", "sum")
+    ],
+    (
+        "_chunk_cat",
+        lambda t: lambda *tensors: t._chunk_cat(list(tensors), 1, 3),
+        (data(2, 4, 2), data(2, 3), data(2, 5)),
+        {},
+        ("ChunkCat",),
+        None,
+    ),
     ("isclose", lambda t: t.isclose, (data(3, 4), data(4, 3).reshape(3, 4)), dict(rtol=0.5), ("IsClose",), None),
     ("equal", lambda t: t.equal, (data(3, 4), data(3, 4)), {}, ("Equal",), None),
 ]
@@ -147,8 +328,9 @@ def label(case: Case) -> str:
 
 def with_gradients(tensors: tuple[Any, ...]) -> list[Any]:
     t = _oracle.load()
-    return [x.detach().clone().requires_grad_() if isinstance(x, t.Tensor) and x.is_floating_point() else x
-            for x in tensors]
+    return [
+        x.detach().clone().requires_grad_() if isinstance(x, t.Tensor) and x.is_floating_point() else x for x in tensors
+    ]
 
 
 def run(case: Case, tensors: Any) -> tuple[Any, Any]:
@@ -190,8 +372,9 @@ def assert_close(case: Case, actual: Any, expected: Any) -> None:
     for mine, theirs in zip(actual, expected, strict=True):
         assert (mine is None) == (theirs is None), case[0]
         if mine is not None:
-            _oracle.assert_same(_rows.results(mine, case[0]), theirs.detach().clone(), where=case[0], stride=False,
-                                rtol=1e-4, atol=1e-5)
+            _oracle.assert_same(
+                _rows.results(mine, case[0]), theirs.detach().clone(), where=case[0], stride=False, rtol=1e-4, atol=1e-5
+            )
 
 
 @pytest.mark.parametrize("case", DIFFERENTIABLE, ids=label)
@@ -207,8 +390,14 @@ def test_gradients(case: Case, emulator: Any) -> None:
 
 
 # PyTorch has no second derivative of these; the composition on the CPU has.
-ONCE = ("grid_sampler", "grid_sampler_2d", "grid_sampler_3d", "ctc_loss.IntList", "cdist",
-        "scaled_dot_product_attention")
+ONCE = (
+    "grid_sampler",
+    "grid_sampler_2d",
+    "grid_sampler_3d",
+    "ctc_loss.IntList",
+    "cdist",
+    "scaled_dot_product_attention",
+)
 
 
 @pytest.mark.parametrize("case", DIFFERENTIABLE, ids=label)
@@ -231,8 +420,15 @@ def test_gradients_of_gradients(case: Case) -> None:
     assert_close(case, second(torch, mine, my_weight), wanted)
 
 
-@pytest.mark.parametrize("case", [case for case in CASES if case[0] not in (
-    "bincount", "repeat_interleave.self_Tensor", "repeat_interleave.Tensor", "equal")], ids=label)
+@pytest.mark.parametrize(
+    "case",
+    [
+        case
+        for case in CASES
+        if case[0] not in ("bincount", "repeat_interleave.self_Tensor", "repeat_interleave.Tensor", "equal")
+    ],
+    ids=label,
+)
 def test_nothing_is_read_by_the_host(case: Case, emulator: Any) -> None:
     mine = [_rows.arguments(x) for x in case[2]]
     torch.npu.synchronize()
@@ -246,9 +442,19 @@ def test_nothing_is_read_by_the_host(case: Case, emulator: Any) -> None:
 READ = ("scaled_dot_product_attention", "cdist")
 
 
-@pytest.mark.parametrize("case", [case for case in DIFFERENTIABLE if case[0] not in READ and not (
-    # Its losses are the result, and PyTorch reads them.
-    case[0] == "ctc_loss.IntList" and case[3].get("reduction") == "none")], ids=label)
+@pytest.mark.parametrize(
+    "case",
+    [
+        case
+        for case in DIFFERENTIABLE
+        if case[0] not in READ
+        and not (
+            # Its losses are the result, and PyTorch reads them.
+            case[0] == "ctc_loss.IntList" and case[3].get("reduction") == "none"
+        )
+    ],
+    ids=label,
+)
 def test_a_result_may_be_written(case: Case) -> None:
     expected, actual, weight, my_weight, leaves, my_leaves = graph(case)
     wanted = _oracle.load().autograd.grad(expected.add_(1), leaves, weight)
@@ -308,8 +514,12 @@ def test_attention_that_the_vendor_does_not_compute(emulator: Any) -> None:
     attention = "scaled_dot_product_attention"
     before = counts(emulator, ["FlashAttentionScore"])
     for tensors, options in (
-            ((query, key, value), dict(attn_mask=data(5, 6))), (tuple(x.double() for x in HEADS), {}),
-            (tuple(x[None] for x in HEADS), {}), ((query, key, value[..., :3]), {}), ((query[:1], key, value), {})):
+        ((query, key, value), dict(attn_mask=data(5, 6))),
+        (tuple(x.double() for x in HEADS), {}),
+        (tuple(x[None] for x in HEADS), {}),
+        ((query, key, value[..., :3]), {}),
+        ((query[:1], key, value), {}),
+    ):
         expected = getattr(t.nn.functional, attention)(*tensors, **options)
         moved = {name: _rows.arguments(x) for name, x in options.items()}
         actual = getattr(torch.nn.functional, attention)(*(_rows.arguments(x) for x in tensors), **moved)

@@ -40,8 +40,13 @@ def first_dtype(case: _infos.Covered) -> str | None:
     return next((name for name in FIRST if _infos.supported(case.info, name)), None)
 
 
-def of(case: _infos.Covered, dtype: str, count: int, forms: tuple[str, ...] = (FUNCTIONAL, IN_PLACE, OUT),
-       requires_grad: bool = False) -> Iterator[Call]:
+def of(
+    case: _infos.Covered,
+    dtype: str,
+    count: int,
+    forms: tuple[str, ...] = (FUNCTIONAL, IN_PLACE, OUT),
+    requires_grad: bool = False,
+) -> Iterator[Call]:
     """Calls of up to `count` samples; a form that PyTorch refuses for a sample is left out."""
     info = case.info
     method = getattr(torch.Tensor, info.name.rpartition(".")[2] + "_", None)
@@ -52,8 +57,14 @@ def of(case: _infos.Covered, dtype: str, count: int, forms: tuple[str, ...] = (F
         functional = Call(FUNCTIONAL, where, _infos.in_oracle(info), _infos.in_subject(info), args, kwargs)
         if FUNCTIONAL in forms:
             yield functional
-        if IN_PLACE in forms and info.inplace_variant is not None and method is not None and args \
-                and isinstance(args[0], _oracle.load().Tensor) and not sample.broadcasts_input:
+        if (
+            IN_PLACE in forms
+            and info.inplace_variant is not None
+            and method is not None
+            and args
+            and isinstance(args[0], _oracle.load().Tensor)
+            and not sample.broadcasts_input
+        ):
             yield Call(IN_PLACE, f"{where} in place", info.inplace_variant, method, args, kwargs)
         if OUT in forms and info.supports_out and case.row not in _own.NO_OUT:
             given = targets(functional.in_oracle()[0])

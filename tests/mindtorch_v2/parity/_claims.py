@@ -110,12 +110,14 @@ def twice(result: Any, args: Any, kwargs: Any) -> None:
         if not results or not inputs:
             return
         if order == 2:
-            _infos.attempt(torch.autograd.grad, (results, inputs, [torch.ones_like(r) for r in results]),
-                           {"allow_unused": True})
+            _infos.attempt(
+                torch.autograd.grad, (results, inputs, [torch.ones_like(r) for r in results]), {"allow_unused": True}
+            )
             return
         weights = [torch.ones_like(r).requires_grad_() for r in results]
-        result = _infos.attempt(torch.autograd.grad, (results, inputs, weights),
-                                {"allow_unused": True, "create_graph": True})
+        result = _infos.attempt(
+            torch.autograd.grad, (results, inputs, weights), {"allow_unused": True, "create_graph": True}
+        )
         kwargs = {**kwargs, "": weights}
 
 

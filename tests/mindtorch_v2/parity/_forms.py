@@ -26,8 +26,9 @@ def written(op: Any, args: tuple[Any, ...]) -> list[Any]:
 
 
 def shown(args: tuple[Any, ...]) -> str:
-    return str(_oracle.tree_map(lambda t: f"{_oracle.dtype_name(t.dtype)}{list(t.shape)}", args,
-                                _oracle.is_subject_tensor))
+    return str(
+        _oracle.tree_map(lambda t: f"{_oracle.dtype_name(t.dtype)}{list(t.shape)}", args, _oracle.is_subject_tensor)
+    )
 
 
 def _layout(t: Any) -> Any:
@@ -102,7 +103,7 @@ class Forms:
         assert [t._version for t in right] == [t._version for t in left], f"{where}: versions"
         results = _calls.tensors(functional, torch.Tensor)
         # Written beside its results, such as running statistics, are arguments before them.
-        for target, made in zip(written(op, other)[-len(results):], results):
+        for target, made in zip(written(op, other)[-len(results) :], results):
             assert made is target, f"{where} functionalized: returned something else"
         return eager, mine
 
@@ -124,9 +125,9 @@ class Forms:
         where = f"{form.name}{shown(args)}"
         eager, mine = self.agree(form, (*args, *(torch.ones_like(t) for t in results)), where)
         assert not isinstance(eager, _infos.Failure), f"{where}: {eager}"
-        for left, right in zip(_calls.tensors(eager, torch.Tensor), mine[len(args):]):
+        for left, right in zip(_calls.tensors(eager, torch.Tensor), mine[len(args) :]):
             assert left is right, f"{where}: returned something else"
-        self.same(list(mine[len(args):]), results, where)
+        self.same(list(mine[len(args) :]), results, where)
 
     def check_meta(self, op: Any, args: tuple[Any, ...], wanted: Any) -> None:
         on_meta = _oracle.tree_map(_oracle.as_meta, args, _oracle.is_subject_tensor)

@@ -55,8 +55,7 @@ SKIPPED_INFOS: dict[str, str] = {
     "slice": "an operator without a public name; indexing reaches it",
 }
 
-SKIPPED_VARIANTS: dict[tuple[str, str], str] = {
-}
+SKIPPED_VARIANTS: dict[tuple[str, str], str] = {}
 UNSUPPORTED: dict[tuple[str, str], str] = {
     ("complex", "float16"): "complex32 is no dtype here",
     ("view_as_complex", "float16"): "complex32 is no dtype here",
@@ -197,12 +196,13 @@ SAMPLES: dict[str, list[Sample]] = {
         without_statistics,
     ],
     **{
-        f"_upsample_{mode}": [
-            lambda t, mode=mode, rank=rank, align=align: scaled(t, f"_upsample_{mode}", rank, align)
-        ]
+        f"_upsample_{mode}": [lambda t, mode=mode, rank=rank, align=align: scaled(t, f"_upsample_{mode}", rank, align)]
         for mode, rank, align in (
-            ("nearest_exact1d", 1, ()), ("nearest_exact2d", 2, ()), ("nearest_exact3d", 3, ()),
-            ("bilinear2d_aa", 2, (False,)), ("bicubic2d_aa", 2, (False,)),
+            ("nearest_exact1d", 1, ()),
+            ("nearest_exact2d", 2, ()),
+            ("nearest_exact3d", 3, ()),
+            ("bilinear2d_aa", 2, (False,)),
+            ("bicubic2d_aa", 2, (False,)),
         )
     },
     "_safe_softmax": [
@@ -274,10 +274,7 @@ SAMPLES: dict[str, list[Sample]] = {
     "view": [lambda t: x(t).view(t.int32)],
     "view_copy": [lambda t: t.view_copy(x(t), t.int32)],
     "where": [lambda t: t.where(x(t) > 0)],
-    "slogdet": [
-        lambda t: t.slogdet(regular(t)),
-        lambda t: t.slogdet(regular(t), out=(no_elements(t), no_elements(t))),
-    ],
+    "slogdet": [lambda t: t.slogdet(regular(t)), lambda t: t.slogdet(regular(t), out=(no_elements(t), no_elements(t)))],
     "linalg_cond": [
         lambda t: t.linalg.cond(regular(t), "fro"),
         lambda t: t.linalg.cond(regular(t), "fro", out=no_elements(t)),
@@ -317,8 +314,18 @@ SAMPLES: dict[str, list[Sample]] = {
     "adaptive_avg_pool3d": [lambda t: aten_out(t, "adaptive_avg_pool3d", "out", picture(t), (1, 2, 3), no_elements(t))],
     "max_pool2d_with_indices_backward": [
         lambda t: aten_out(
-            t, "max_pool2d_with_indices_backward", "grad_input", t.ones(1, 2, 2, 3), picture(t), (2, 2), (2, 2), (0, 0),
-            (1, 1), False, t.nn.functional.max_pool2d(picture(t), 2, return_indices=True)[1], no_elements(t),
+            t,
+            "max_pool2d_with_indices_backward",
+            "grad_input",
+            t.ones(1, 2, 2, 3),
+            picture(t),
+            (2, 2),
+            (2, 2),
+            (0, 0),
+            (1, 1),
+            False,
+            t.nn.functional.max_pool2d(picture(t), 2, return_indices=True)[1],
+            no_elements(t),
         )
     ],
     "conj_physical": [
@@ -346,10 +353,7 @@ SAMPLES: dict[str, list[Sample]] = {
     "rand_like": [lambda t: tuple(t.rand_like(x(t)).shape)],
     "nll_loss": [lambda t: aten(t, "nll_loss", x(t), t.tensor([0, 2]))],
     "embedding_bag": [lambda t: t.embedding_bag(x(t), t.tensor([0, 1]), t.tensor([0, 1]))[0]],
-    "interpolate": [
-        lambda t: resized(t, "bilinear"),
-        lambda t: resized(t, "bicubic"),
-    ],
+    "interpolate": [lambda t: resized(t, "bilinear"), lambda t: resized(t, "bicubic")],
     "pad": [lambda t: gradient_of_pad(t, "reflect"), lambda t: gradient_of_pad(t, "replicate")],
     "nll_loss2d_backward": [lambda t: gradient(lambda p: aten(t, "nll_loss_nd", p, labels(t)), image(t))],
     "convolution": [
@@ -390,8 +394,13 @@ SAMPLES: dict[str, list[Sample]] = {
             lambda t, mode=mode, rank=rank, align=align: scaled(t, f"upsample_{mode}", rank, align),
         ]
         for mode, rank, align in (
-            ("nearest1d", 1, ()), ("nearest2d", 2, ()), ("nearest3d", 3, ()), ("linear1d", 1, (False,)),
-            ("bilinear2d", 2, (True,)), ("bicubic2d", 2, (False,)), ("trilinear3d", 3, (False,)),
+            ("nearest1d", 1, ()),
+            ("nearest2d", 2, ()),
+            ("nearest3d", 3, ()),
+            ("linear1d", 1, (False,)),
+            ("bilinear2d", 2, (True,)),
+            ("bicubic2d", 2, (False,)),
+            ("trilinear3d", 3, (False,)),
         )
     },
 }
@@ -433,8 +442,10 @@ OTHER_NODE_NAMES: dict[str, str] = {
 
 # Finite differences say nothing: the derivative jumps at PyTorch's sample points, or those hold float32, or its wrapper
 # takes only its own tensors.
-NOT_SMOOTH = frozenset("floor ceil round trunc fix sign sgn remainder fmod floor_divide heaviside frac "
-    "bfloat16 half float cfloat cov cholesky_inverse __rpow__".split())
+NOT_SMOOTH = frozenset(
+    "floor ceil round trunc fix sign sgn remainder fmod floor_divide heaviside frac "
+    "bfloat16 half float cfloat cov cholesky_inverse __rpow__".split()
+)
 
 # The same for one variant of an OpInfo.
 NOT_SMOOTH_VARIANTS = frozenset({("linalg.norm", "subgradients_at_zero")})
@@ -496,8 +507,10 @@ OTHER_SHARING: dict[str, str] = {}
 
 # Rows whose schema is silent about what it shares or writes, on purpose, as PyTorch's is.
 SILENT: dict[str, str] = {
-    **dict.fromkeys(("_unsafe_view", "_squeeze_row", "unsafe_split", "unsafe_split_with_sizes"),
-                    "shares memory with an input that nobody else holds"),
+    **dict.fromkeys(
+        ("_unsafe_view", "_squeeze_row", "unsafe_split", "unsafe_split_with_sizes"),
+        "shares memory with an input that nobody else holds",
+    ),
     "_native_batch_norm_legit": "writes the running statistics, which have no gradient",
     "_batch_norm_with_update": "writes the running statistics, which have no gradient",
     "native_batch_norm": "writes the running statistics, which have no gradient",
@@ -513,19 +526,15 @@ TRACKS_NO_BASE: dict[str, str] = {
 NEEDS_VALUES = frozenset("nonzero masked_select".split())
 
 # Rows that no sample reaches, by full name, with the reason.
-NEVER_CALLED: dict[str, str] = {
-    "_abs_real": "what `abs_` computes; it runs the kernel, below the dispatcher",
-}
+NEVER_CALLED: dict[str, str] = {"_abs_real": "what `abs_` computes; it runs the kernel, below the dispatcher"}
 
 # Rows whose wrong values meta takes, where PyTorch's meta device does not take the call at all.
 OTHER_META_ERRORS: dict[str, str] = {
-    "cov": "weights may not be negative; PyTorch's meta device cannot compare them with themselves",
+    "cov": "weights may not be negative; PyTorch's meta device cannot compare them with themselves"
 }
 
 # Wrong calls refused in other words than PyTorch's, with the reason.
-OTHER_WORDS: dict[str, str] = {
-    **dict.fromkeys("linspace logspace".split(), "PyTorch goes on with the forms there are"),
-}
+OTHER_WORDS: dict[str, str] = {**dict.fromkeys("linspace logspace".split(), "PyTorch goes on with the forms there are")}
 
 # Kinds of out= (`test_out_rules.py` says what they are) with which PyTorch's result is not the operator's, with the
 # reason.

@@ -42,8 +42,17 @@ def rounded(t: Any) -> Any:
     return _oracle.load().ones_like(t, dtype=getattr(_oracle.load(), ROUNDED[_oracle.dtype_name(t.dtype)]))
 
 
-ROUNDED = {"float64": "float32", "float32": "float64", "complex128": "complex64", "complex64": "complex128",
-           "int64": "int16", "uint64": "int64", "int32": "int64", "uint8": "int8", "bool": "int8"}
+ROUNDED = {
+    "float64": "float32",
+    "float32": "float64",
+    "complex128": "complex64",
+    "complex64": "complex128",
+    "int64": "int16",
+    "uint64": "int64",
+    "int32": "int64",
+    "uint8": "int8",
+    "bool": "int8",
+}
 
 
 def wider(t: Any) -> Any:
@@ -116,7 +125,9 @@ def check_target(case: _infos.Covered, target: str, place: Place = CPU) -> None:
             _oracle.assert_same(list(map(place.fetch, targets)), wanted, where=where, computed_in=precision)
             if target == "view":
                 _oracle.assert_same(
-                    [place.fetch(whole(t)) for t in targets], [whole(t) for t in wanted], where=f"{where}, around",
+                    [place.fetch(whole(t)) for t in targets],
+                    [whole(t) for t in wanted],
+                    where=f"{where}, around",
                     computed_in=precision,
                 )
         else:

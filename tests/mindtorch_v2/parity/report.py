@@ -132,6 +132,7 @@ def copied(value: Any) -> Any:
 
 def seeded(function: Callable[..., Any]) -> Callable[..., Any]:
     """The function with fresh generators in both libraries: random results are compared too."""
+
     def call(*args: Any, **kwargs: Any) -> Any:
         _oracle.load().manual_seed(0)
         torch.manual_seed(0)
@@ -312,13 +313,19 @@ def by_out(info: Any, sample: Any, expected: Any) -> None:
     targets = [_oracle.from_oracle(t.detach(), requires_grad=False) for t in (expected if many else [expected])]
     for target in targets:
         target.fill_(1)
-    actual = function(*_oracle.convert_argument(args), **_oracle.convert_argument(kwargs),
-                      out=tuple(targets) if many else targets[0])
+    actual = function(
+        *_oracle.convert_argument(args), **_oracle.convert_argument(kwargs), out=tuple(targets) if many else targets[0]
+    )
     results = list(actual) if many else [actual]
     assert all(left is right for left, right in zip(results, targets)), "returns something else than out"
     wanted = list(expected) if many else [expected]
-    compare(info, sample, _oracle.dtype_name(wanted[0].dtype), results if many else results[0],
-            wanted if many else wanted[0])
+    compare(
+        info,
+        sample,
+        _oracle.dtype_name(wanted[0].dtype),
+        results if many else results[0],
+        wanted if many else wanted[0],
+    )
 
 
 def first_dtype(info: Any) -> Any:
@@ -327,7 +334,8 @@ def first_dtype(info: Any) -> Any:
 
 
 ASKED: dict[str, Callable[[Any], Iterator[Verdict]]] = dict(
-    zip(CATEGORIES, (forward_float32, other_dtypes, gradients, errors, meta, variants)))
+    zip(CATEGORIES, (forward_float32, other_dtypes, gradients, errors, meta, variants))
+)
 
 
 # -- workers --------------------------------------------------------------------------------------------------------
@@ -427,13 +435,20 @@ def is_missing(reason: str) -> bool:
 
 def listing(names: dict[int, str], results: dict[int, Any], categories: list[str]) -> str:
     """What is missing altogether, then what fails, by category."""
-    missing = sorted(names[n] for n, found in results.items()
-                     if found[categories[0]]["total"] and not found[categories[0]]["passed"]
-                     and is_missing(found[categories[0]]["reason"]))
+    missing = sorted(
+        names[n]
+        for n, found in results.items()
+        if found[categories[0]]["total"]
+        and not found[categories[0]]["passed"]
+        and is_missing(found[categories[0]]["reason"])
+    )
     lines = [f"missing names ({len(missing)})", *(f"    {name}" for name in missing)]
     for category in categories:
-        failing = sorted((names[n], found[category]) for n, found in results.items()
-                         if found[category]["passed"] < found[category]["total"] and names[n] not in missing)
+        failing = sorted(
+            (names[n], found[category])
+            for n, found in results.items()
+            if found[category]["passed"] < found[category]["total"] and names[n] not in missing
+        )
         lines += ["", f"{category} ({len(failing)} operators)"]
         lines += [f"    {name}  {answer['passed']}/{answer['total']}  {answer['reason']}" for name, answer in failing]
     return "\n".join(lines) + "\n"
@@ -444,8 +459,14 @@ def main() -> None:
     parser.add_argument("--out", default="build/parity.txt", help="where the list of what fails is written")
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--names", default="", help="only operators whose name contains this")
-    parser.add_argument("--only", nargs="+", choices=CATEGORIES, default=list(CATEGORIES), metavar="CATEGORY",
-                        help=f"only these of: {', '.join(CATEGORIES)}")
+    parser.add_argument(
+        "--only",
+        nargs="+",
+        choices=CATEGORIES,
+        default=list(CATEGORIES),
+        metavar="CATEGORY",
+        help=f"only these of: {', '.join(CATEGORIES)}",
+    )
     parser.add_argument("--work", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.work:

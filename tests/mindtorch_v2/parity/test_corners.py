@@ -1,4 +1,5 @@
 """Single calls whose overload, layout or answer for no elements once differed from PyTorch's."""
+
 from __future__ import annotations
 
 import functools
@@ -45,14 +46,17 @@ CALLS: dict[str, Call] = {
     "searchsorted_half_float": lambda torch: torch.searchsorted(torch.ones(2).half(), torch.tensor([1.0001])),
     "bucketize_double_float": lambda torch: torch.bucketize(torch.tensor([1.5]).double(), torch.tensor([1.0, 2.0])),
     "ctc_float_targets": lambda torch: torch.nn.functional.ctc_loss(
-        torch.zeros(4, 1, 3), torch.tensor([[1.0, 2.0]]), (4,), (2,)),
+        torch.zeros(4, 1, 3), torch.tensor([[1.0, 2.0]]), (4,), (2,)
+    ),
     "bce_double_weight": lambda torch: torch.nn.functional.binary_cross_entropy(
-        torch.full((2,), 0.5), torch.ones(2), weight=torch.ones(2).double()),
+        torch.full((2,), 0.5), torch.ones(2), weight=torch.ones(2).double()
+    ),
     # a generator for results like another tensor
     "rand_like_generator": lambda torch: torch.rand_like(torch.ones(3), generator=torch.Generator().manual_seed(3)),
     "randn_like_generator": lambda torch: torch.randn_like(torch.ones(9), generator=torch.Generator().manual_seed(3)),
     "randint_like_generator": lambda torch: torch.randint_like(
-        torch.ones(3), 2, 9, generator=torch.Generator().manual_seed(3)),
+        torch.ones(3), 2, 9, generator=torch.Generator().manual_seed(3)
+    ),
     # a bool behind an int is a size
     "view_bool": lambda torch: numbers(torch, 2, 3).view(6, True),
     "sum_bool": lambda torch: numbers(torch, 2, 3).sum((0, True)),

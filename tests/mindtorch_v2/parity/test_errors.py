@@ -74,8 +74,10 @@ def test_meta_refuses_what_cpu_refuses(case: _infos.Covered) -> None:
         where = f"{case.label} {_infos.describe(sample)} on meta"
         if isinstance(on_meta, _infos.Failure) and on_meta.kind == on_cpu.kind:
             continue
-        theirs = _infos.attempt(_infos.in_oracle(case.info), *(_oracle.tree_map(
-            lambda t: t.to("meta"), value, _oracle.is_oracle_tensor) for value in (args, kwargs)))
+        theirs = _infos.attempt(
+            _infos.in_oracle(case.info),
+            *(_oracle.tree_map(lambda t: t.to("meta"), value, _oracle.is_oracle_tensor) for value in (args, kwargs)),
+        )
         expected = theirs.kind if isinstance(theirs, _infos.Failure) else "no exception"
         actual = on_meta.kind if isinstance(on_meta, _infos.Failure) else "no exception"
         assert actual == expected, f"{where}: {on_meta}, expected {on_cpu} as on cpu, or as in PyTorch: {theirs}"

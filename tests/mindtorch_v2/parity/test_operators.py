@@ -23,8 +23,11 @@ OWN_OVERLOADS = frozenset({"method", "nonzero", "fro", "fro_out"})
 def rows() -> list[Any]:
     submodule("_api.lazy_tables").load_all()
     names = submodule("_api.overloads")
-    return [(op, names.base_of(op.name), names.names_of(op)) for op in submodule("_dispatch.registry").ops()
-            if op.row is not None and not op.is_out]
+    return [
+        (op, names.base_of(op.name), names.names_of(op))
+        for op in submodule("_dispatch.registry").ops()
+        if op.row is not None and not op.is_out
+    ]
 
 
 def test_rows_carry_pytorchs_overload_names() -> None:
@@ -79,7 +82,12 @@ def test_a_schema_in_detail() -> None:
     assert str(ours) == str(theirs)
     for mine, other in zip(ours.arguments, theirs.arguments):
         assert (mine.name, str(mine.type), mine.default_value, mine.kwarg_only, mine.has_default_value()) == (
-            other.name, str(other.type), other.default_value, other.kwarg_only, other.has_default_value())
+            other.name,
+            str(other.type),
+            other.default_value,
+            other.kwarg_only,
+            other.has_default_value(),
+        )
         assert (mine.alias_info is None) == (other.alias_info is None)
         assert mine.alias_info is None or mine.alias_info.is_write == other.alias_info.is_write
 

@@ -37,7 +37,11 @@ def test_a_missing_operator_fails_all_its_samples(monkeypatch: pytest.MonkeyPatc
 
 def test_families() -> None:
     assert [report.family(name) for name in ("add", "nn.functional.relu", "linalg.svd", "signal.windows.hann")] == [
-        "torch", "nn.functional", "linalg", "signal"]
+        "torch",
+        "nn.functional",
+        "linalg",
+        "signal",
+    ]
 
 
 def test_the_table_counts_samples_and_operators() -> None:

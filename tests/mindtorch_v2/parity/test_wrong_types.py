@@ -3,6 +3,7 @@
 Invariant: where PyTorch refuses the type, so does the library under test; nothing is taken silently. The words of the
 refusal are compared in `bad_calls/test_bad_calls.py`, for calls chosen by hand.
 """
+
 from __future__ import annotations
 
 import warnings

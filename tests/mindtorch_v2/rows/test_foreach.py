@@ -1,4 +1,5 @@
 """`torch._foreach_*` against PyTorch: lists, numbers, a number for each, one tensor; in place too."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -10,8 +11,10 @@ from .._subject import subject as torch
 
 pytestmark = pytest.mark.oracle
 
-UNARY = ("abs acos asin atan ceil cos cosh erf erfc exp expm1 floor frac lgamma log log10 log1p log2 neg reciprocal "
-         "round rsqrt sigmoid sign sin sinh sqrt tan tanh trunc").split()
+UNARY = (
+    "abs acos asin atan ceil cos cosh erf erfc exp expm1 floor frac lgamma log log10 log1p log2 neg reciprocal "
+    "round rsqrt sigmoid sign sin sinh sqrt tan tanh trunc"
+).split()
 BINARY = "add sub mul div pow maximum minimum clamp_min clamp_max".split()
 
 

@@ -601,15 +601,29 @@ def test_every_refusing_row_has_a_case() -> None:
 # -- rows of the tables that are loaded late --------------------------------------------------------------------------
 # Their values are compared over PyTorch's own samples; here is which dtypes they take and how they refuse the others.
 REFUSERS: dict[str, tuple[Any, ...]] = {
-    "gcd": (), "lcm": (), "i0": (), "igamma": (), "igammac": (), "logit": (), "nextafter": (), "hardshrink": (0.5,),
-    "softshrink": (0.5,), "hardshrink_backward": (0.5,), "softshrink_backward": (0.5,), "_prelu_kernel": (),
-    **{f"special_{name}": () for name in (
-        "airy_ai bessel_j0 bessel_j1 bessel_y0 bessel_y1 chebyshev_polynomial_t chebyshev_polynomial_u "
-        "chebyshev_polynomial_v chebyshev_polynomial_w entr erfcx hermite_polynomial_h hermite_polynomial_he i0e i1 "
-        "i1e laguerre_polynomial_l legendre_polynomial_p log_ndtr modified_bessel_i0 modified_bessel_i1 "
-        "modified_bessel_k0 modified_bessel_k1 ndtri scaled_modified_bessel_k0 scaled_modified_bessel_k1 "
-        "shifted_chebyshev_polynomial_t shifted_chebyshev_polynomial_u shifted_chebyshev_polynomial_v "
-        "shifted_chebyshev_polynomial_w spherical_bessel_j0 xlog1py zeta").split()},
+    "gcd": (),
+    "lcm": (),
+    "i0": (),
+    "igamma": (),
+    "igammac": (),
+    "logit": (),
+    "nextafter": (),
+    "hardshrink": (0.5,),
+    "softshrink": (0.5,),
+    "hardshrink_backward": (0.5,),
+    "softshrink_backward": (0.5,),
+    "_prelu_kernel": (),
+    **{
+        f"special_{name}": ()
+        for name in (
+            "airy_ai bessel_j0 bessel_j1 bessel_y0 bessel_y1 chebyshev_polynomial_t chebyshev_polynomial_u "
+            "chebyshev_polynomial_v chebyshev_polynomial_w entr erfcx hermite_polynomial_h hermite_polynomial_he i0e "
+            "i1 i1e laguerre_polynomial_l legendre_polynomial_p log_ndtr modified_bessel_i0 modified_bessel_i1 "
+            "modified_bessel_k0 modified_bessel_k1 ndtri scaled_modified_bessel_k0 scaled_modified_bessel_k1 "
+            "shifted_chebyshev_polynomial_t shifted_chebyshev_polynomial_u shifted_chebyshev_polynomial_v "
+            "shifted_chebyshev_polynomial_w spherical_bessel_j0 xlog1py zeta"
+        ).split()
+    },
 }
 OF_TWO = ("gcd", "lcm", "igamma", "nextafter", "backward", "prelu", "polynomial", "xlog1py", "zeta")
 

@@ -28,7 +28,7 @@ def row(name: str, *args: Any) -> Any:
     from mindtorch_v2._dispatch import registry
 
     op = registry.get(name)
-    full = args + tuple(a.default for a in op.schema.args[len(args):])
+    full = args + tuple(a.default for a in op.schema.args[len(args) :])
     return op.call(full)
 
 
@@ -283,34 +283,96 @@ for _reduction in (NONE, MEAN, SUM):
         ("smooth_l1_loss", f"beta-{_label}", lambda o, r=_reduction: [_made(o, 3, 4), _made(o, 3, 4), r, 0.3]),
         ("smooth_l1_loss", f"zero-{_label}", lambda o, r=_reduction: [_made(o, 3), _made(o, 3), r, 0.0]),
         ("huber_loss", f"delta-{_label}", lambda o, r=_reduction: [_made(o, 3, 4), _made(o, 3, 4), r, 0.7]),
-        ("binary_cross_entropy", _label, lambda o, r=_reduction: [
-            _made(o, 3, 4, low=0.1, high=0.9), _made(o, 3, 4, low=0.1, high=0.9), None, r]),
-        ("binary_cross_entropy", f"weight-{_label}", lambda o, r=_reduction: [
-            _made(o, 3, 4, low=0.1, high=0.9), _made(o, 3, 4, low=0.1, high=0.9), o.rand(4, dtype=o.float64), r]),
-        ("binary_cross_entropy_with_logits", _label, lambda o, r=_reduction: [
-            _made(o, 3, 4), o.rand(3, 4, dtype=o.float64), None, None, r]),
-        ("binary_cross_entropy_with_logits", f"weights-{_label}", lambda o, r=_reduction: [
-            _made(o, 3, 4), o.rand(3, 4, dtype=o.float64), o.rand(3, 4, dtype=o.float64), o.rand(4, dtype=o.float64),
-            r]),
+        (
+            "binary_cross_entropy",
+            _label,
+            lambda o, r=_reduction: [_made(o, 3, 4, low=0.1, high=0.9), _made(o, 3, 4, low=0.1, high=0.9), None, r],
+        ),
+        (
+            "binary_cross_entropy",
+            f"weight-{_label}",
+            lambda o, r=_reduction: [
+                _made(o, 3, 4, low=0.1, high=0.9),
+                _made(o, 3, 4, low=0.1, high=0.9),
+                o.rand(4, dtype=o.float64),
+                r,
+            ],
+        ),
+        (
+            "binary_cross_entropy_with_logits",
+            _label,
+            lambda o, r=_reduction: [_made(o, 3, 4), o.rand(3, 4, dtype=o.float64), None, None, r],
+        ),
+        (
+            "binary_cross_entropy_with_logits",
+            f"weights-{_label}",
+            lambda o, r=_reduction: [
+                _made(o, 3, 4),
+                o.rand(3, 4, dtype=o.float64),
+                o.rand(3, 4, dtype=o.float64),
+                o.rand(4, dtype=o.float64),
+                r,
+            ],
+        ),
         ("kl_div", _label, lambda o, r=_reduction: [_made(o, 3, 4), _made(o, 3, 4, low=0.1, high=1.0), r]),
         ("nll_loss_nd", _label, lambda o, r=_reduction: [_made(o, 4, 3), o.tensor([0, 2, -100, 1]), None, r]),
-        ("nll_loss_nd", f"weight-{_label}", lambda o, r=_reduction: [
-            _made(o, 4, 3), o.tensor([0, 2, 2, 1]), o.tensor([1.0, 2.0, 0.5], dtype=o.float64), r, 1]),
-        ("nll_loss_nd", f"places-{_label}", lambda o, r=_reduction: [
-            _made(o, 2, 3, 4, 5), o.randint(0, 3, (2, 4, 5)), None, r]),
-        ("nll_loss_nd", f"3d-{_label}", lambda o, r=_reduction: [
-            _made(o, 2, 3, 4), o.randint(0, 3, (2, 4)), o.rand(3, dtype=o.float64), r]),
+        (
+            "nll_loss_nd",
+            f"weight-{_label}",
+            lambda o, r=_reduction: [
+                _made(o, 4, 3),
+                o.tensor([0, 2, 2, 1]),
+                o.tensor([1.0, 2.0, 0.5], dtype=o.float64),
+                r,
+                1,
+            ],
+        ),
+        (
+            "nll_loss_nd",
+            f"places-{_label}",
+            lambda o, r=_reduction: [_made(o, 2, 3, 4, 5), o.randint(0, 3, (2, 4, 5)), None, r],
+        ),
+        (
+            "nll_loss_nd",
+            f"3d-{_label}",
+            lambda o, r=_reduction: [_made(o, 2, 3, 4), o.randint(0, 3, (2, 4)), o.rand(3, dtype=o.float64), r],
+        ),
         ("nll_loss_nd", f"one-{_label}", lambda o, r=_reduction: [_made(o, 3), o.tensor(2), None, r]),
-        ("cross_entropy_loss", _label, lambda o, r=_reduction: [
-            _made(o, 4, 3), o.tensor([0, 2, -100, 1]), None, r]),
-        ("cross_entropy_loss", f"smooth-{_label}", lambda o, r=_reduction: [
-            _made(o, 4, 3), o.tensor([0, 2, -100, 1]), None, r, -100, 0.2]),
-        ("cross_entropy_loss", f"smooth-weight-{_label}", lambda o, r=_reduction: [
-            _made(o, 4, 3), o.tensor([0, 2, -100, 1]), o.rand(3, dtype=o.float64) + 0.1, r, -100, 0.2]),
-        ("cross_entropy_loss", f"probabilities-{_label}", lambda o, r=_reduction: [
-            _made(o, 4, 3), o.rand(4, 3, dtype=o.float64), o.rand(3, dtype=o.float64), r, -100, 0.1]),
-        ("cross_entropy_loss", f"places-{_label}", lambda o, r=_reduction: [
-            _made(o, 2, 3, 4), o.randint(0, 3, (2, 4)), None, r]),
+        ("cross_entropy_loss", _label, lambda o, r=_reduction: [_made(o, 4, 3), o.tensor([0, 2, -100, 1]), None, r]),
+        (
+            "cross_entropy_loss",
+            f"smooth-{_label}",
+            lambda o, r=_reduction: [_made(o, 4, 3), o.tensor([0, 2, -100, 1]), None, r, -100, 0.2],
+        ),
+        (
+            "cross_entropy_loss",
+            f"smooth-weight-{_label}",
+            lambda o, r=_reduction: [
+                _made(o, 4, 3),
+                o.tensor([0, 2, -100, 1]),
+                o.rand(3, dtype=o.float64) + 0.1,
+                r,
+                -100,
+                0.2,
+            ],
+        ),
+        (
+            "cross_entropy_loss",
+            f"probabilities-{_label}",
+            lambda o, r=_reduction: [
+                _made(o, 4, 3),
+                o.rand(4, 3, dtype=o.float64),
+                o.rand(3, dtype=o.float64),
+                r,
+                -100,
+                0.1,
+            ],
+        ),
+        (
+            "cross_entropy_loss",
+            f"places-{_label}",
+            lambda o, r=_reduction: [_made(o, 2, 3, 4), o.randint(0, 3, (2, 4)), None, r],
+        ),
     ]
 CASES += [
     ("linear", "plain", lambda o: [_made(o, 4, 3), _made(o, 2, 3), _made(o, 2)]),
@@ -341,8 +403,14 @@ def test_rows_agree_with_the_oracle(oracle: Any, name: str, label: str, make: Ar
     oracle.manual_seed(3)
     args = make(oracle)
     theirs_op = getattr(oracle.ops.aten, name)
-    wanted = [i for i in _differentiable(oracle, args) if not (name.startswith("nll") or "entropy" in name) or i < 1
-              or ("binary" in name and i < 2) or (name == "cross_entropy_loss" and i == 1)]
+    wanted = [
+        i
+        for i in _differentiable(oracle, args)
+        if not (name.startswith("nll") or "entropy" in name)
+        or i < 1
+        or ("binary" in name and i < 2)
+        or (name == "cross_entropy_loss" and i == 1)
+    ]
     leaves = [args[i].detach().clone() for i in wanted]
     full = list(args)
     for i, leaf in zip(wanted, leaves):
@@ -367,8 +435,9 @@ def test_rows_agree_with_the_oracle(oracle: Any, name: str, label: str, make: Ar
     assert all(g.requires_grad for g, _ in pairs)
     weights = [oracle.rand(e.shape, dtype=e.dtype) for _, e in pairs]
     second = oracle.autograd.grad([e for _, e in pairs], leaves, weights, allow_unused=True)
-    again = torch.autograd.grad([g for g, _ in pairs], inputs, [_oracle.from_oracle(w) for w in weights],
-                                allow_unused=True)
+    again = torch.autograd.grad(
+        [g for g, _ in pairs], inputs, [_oracle.from_oracle(w) for w in weights], allow_unused=True
+    )
     for g, e in zip(again, second):
         if e is None:
             assert g is None or not g.any().item()
@@ -433,8 +502,9 @@ def test_large_reductions(oracle: Any, dtype: str) -> None:
             lambda t: t.cumsum(1),
             lambda t: t.count_nonzero(0),
         ):
-            _oracle.assert_same(call(view(mine)), call(view(x)), where=dtype, rtol=1e-3 if dtype == "float16" else 1e-5,
-                                atol=1e-4)
+            _oracle.assert_same(
+                call(view(mine)), call(view(x)), where=dtype, rtol=1e-3 if dtype == "float16" else 1e-5, atol=1e-4
+            )
 
 
 def test_argmax_takes_the_first(oracle: Any) -> None:
@@ -476,10 +546,21 @@ def test_softmax_in_every_float_type(oracle: Any, dtype: str, dim: int) -> None:
         torch.softmax(mine.long(), dim)
 
 
-@pytest.mark.parametrize("call", [
-    lambda t: t.sum(1), lambda t: t.max(0), lambda t: t.var(0), lambda t: t @ t.transpose(0, 1), lambda t: t.sort(1),
-    lambda t: t.cumsum(0), lambda t: t.topk(2), lambda t: t.norm(3, 0), lambda t: t.logsumexp(1), lambda t: t.median(1),
-])
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda t: t.sum(1),
+        lambda t: t.max(0),
+        lambda t: t.var(0),
+        lambda t: t @ t.transpose(0, 1),
+        lambda t: t.sort(1),
+        lambda t: t.cumsum(0),
+        lambda t: t.topk(2),
+        lambda t: t.norm(3, 0),
+        lambda t: t.logsumexp(1),
+        lambda t: t.median(1),
+    ],
+)
 def test_meta_has_the_layout(call: Any) -> None:
     x = torch.ones(3, 4)
     meta = torch.empty(3, 4, device="meta")
@@ -490,13 +571,25 @@ def test_meta_has_the_layout(call: Any) -> None:
     assert type(real) is type(shape)
 
 
-@pytest.mark.parametrize(("equation", "shapes"), [
-    ("ij,jk->ik", [(2, 3), (3, 4)]), ("ij,jk", [(2, 3), (3, 4)]), ("ij->ji", [(2, 3)]), ("ij->", [(2, 3)]),
-    ("ii", [(3, 3)]), ("ii->i", [(3, 3)]), ("...ij,jk->...ik", [(5, 2, 3), (3, 4)]), ("ij,kl", [(2, 3), (3, 4)]),
-    ("ij,jk,kl->il", [(2, 3), (3, 4), (4, 2)]), ("bhqd,bhkd->bhqk", [(2, 2, 3, 4), (2, 2, 5, 4)]),
-    ("b...i,b...j->...ij", [(2, 3, 4), (2, 3, 5)]), ("aab,bc->ac", [(2, 2, 3), (3, 4)]), ("ij,ij", [(2, 1), (2, 3)]),
-    ("Ab,bC->CA", [(2, 3), (3, 4)]),
-])
+@pytest.mark.parametrize(
+    ("equation", "shapes"),
+    [
+        ("ij,jk->ik", [(2, 3), (3, 4)]),
+        ("ij,jk", [(2, 3), (3, 4)]),
+        ("ij->ji", [(2, 3)]),
+        ("ij->", [(2, 3)]),
+        ("ii", [(3, 3)]),
+        ("ii->i", [(3, 3)]),
+        ("...ij,jk->...ik", [(5, 2, 3), (3, 4)]),
+        ("ij,kl", [(2, 3), (3, 4)]),
+        ("ij,jk,kl->il", [(2, 3), (3, 4), (4, 2)]),
+        ("bhqd,bhkd->bhqk", [(2, 2, 3, 4), (2, 2, 5, 4)]),
+        ("b...i,b...j->...ij", [(2, 3, 4), (2, 3, 5)]),
+        ("aab,bc->ac", [(2, 2, 3), (3, 4)]),
+        ("ij,ij", [(2, 1), (2, 3)]),
+        ("Ab,bC->CA", [(2, 3), (3, 4)]),
+    ],
+)
 def test_einsum(oracle: Any, equation: str, shapes: list[tuple[int, ...]]) -> None:
     args = [oracle.randn(s, requires_grad=True) for s in shapes]
     mine = [_oracle.from_oracle(a) for a in args]

@@ -17,7 +17,7 @@ from .. import _oracle
 from .._subject import mindtorch_only, submodule
 from .._subject import subject as torch
 
-VIEWS = r'''
+VIEWS = r"""
 x.view(5,5)
 x.view(-1,-1)
 x.view(-1,5)
@@ -342,8 +342,8 @@ torch.detach(x)
 torch.clone(x)
 torch.ravel(x)
 torch.adjoint(x)
-'''
-CREATION = r'''
+"""
+CREATION = r"""
 torch.tensor([[1,2],[3,4,5]])
 torch.tensor([[1,2],3])
 torch.tensor([1,[2]])
@@ -681,8 +681,8 @@ torch.logspace(0,1,-3)
 torch.empty((2,3),device="cpu:0").device
 torch.empty((2,3),device=torch.device("cpu",0)).device
 torch.empty((2,3),device="cuda").device
-'''
-SHAPES = r'''
+"""
+SHAPES = r"""
 torch.cat([])
 torch.cat([s,s])
 torch.cat([x,s])
@@ -832,8 +832,8 @@ torch.complex(x,x.t()[:2] if 0 else x)
 x.t().flip(0).stride()
 y.permute(2,0,1)[:, :, ::2].flip(0).stride()
 x.expand(2,2,3).flip(0).stride()
-'''
-RANDOM = r'''
+"""
+RANDOM = r"""
 torch.rand(2,3)
 torch.rand((2,3),dtype=torch.int)
 torch.rand(2,dtype=torch.complex64)
@@ -969,8 +969,8 @@ torch.rand(-1)
 torch.empty(3,4)[:, ::2].uniform_()
 torch.empty(4,5).t().normal_()
 torch.empty(4,5)[:,:3].normal_()
-'''
-GEOMETRY = r'''
+"""
+GEOMETRY = r"""
 x.squeeze_()
 x[:1].squeeze_()
 x[:1].squeeze_(0)
@@ -1012,8 +1012,8 @@ torch.from_numpy(__import__("numpy").ones(3)).resize_(5)
 torch.from_numpy(__import__("numpy").ones(3)).resize_(2)
 x.unsqueeze_(7)
 x.transpose_(0,7)
-'''
-DERIVATIVES = r'''
+"""
+DERIVATIVES = r"""
 x.view(6,4)
 x.reshape(4,6)
 x.transpose(0,1).reshape(6,4)
@@ -1122,7 +1122,7 @@ x.type_as(torch.ones(1))
 x.float().double()
 x.real
 SLICE(x,1,0,2,1)
-'''
+"""
 
 
 # -- evaluating a line in one library -------------------------------------------------------------------------------
@@ -1139,8 +1139,19 @@ def shown(value: Any, library: Any) -> Any:
     if isinstance(value, library.Tensor):
         numbers = None if value.device.type == "meta" else value.detach().tolist()
         node = None if value.grad_fn is None else type(value.grad_fn).__name__
-        return ["tensor", list(value.shape), list(value.stride()), str(value.dtype), str(value.device), numbers, node,
-                value.requires_grad, value._is_view(), value.storage_offset(), value._version]
+        return [
+            "tensor",
+            list(value.shape),
+            list(value.stride()),
+            str(value.dtype),
+            str(value.device),
+            numbers,
+            node,
+            value.requires_grad,
+            value._is_view(),
+            value.storage_offset(),
+            value._version,
+        ]
     if isinstance(value, (tuple, list)):
         return [shown(item, library) for item in value]
     if isinstance(value, (library.dtype, library.device)):
@@ -1180,8 +1191,11 @@ def differences(table: str, setup: str) -> list[str]:
 FAMILIES = {
     "views": (VIEWS, "x = torch.arange(24.0).view(2, 3, 4); e = torch.empty(0, 3); s = torch.tensor(1.0)"),
     "creation": (CREATION, "x = torch.ones(2, 3)"),
-    "shapes": (SHAPES, "x = torch.arange(6.0).view(2, 3); s = torch.tensor(1.0); y = torch.arange(24.0).view(2, 3, 4); "
-               "e = torch.empty(0); c4 = torch.ones(2, 3, 4, 5).to(memory_format=torch.channels_last)"),
+    "shapes": (
+        SHAPES,
+        "x = torch.arange(6.0).view(2, 3); s = torch.tensor(1.0); y = torch.arange(24.0).view(2, 3, 4); "
+        "e = torch.empty(0); c4 = torch.ones(2, 3, 4, 5).to(memory_format=torch.channels_last)",
+    ),
     "random": (RANDOM, "x = torch.ones(2, 3); g = torch.Generator().manual_seed(7); torch.manual_seed(0)"),
     "geometry in place": (GEOMETRY, "x = torch.arange(24.0).view(2, 3, 4).clone(); s = torch.tensor(1.0)"),
 }
@@ -1236,8 +1250,17 @@ def test_derivatives_agree(line: str) -> None:
 # -- without PyTorch ------------------------------------------------------------------------------------------------
 def test_a_conversion_that_changes_nothing_is_the_tensor_itself() -> None:
     x = torch.ones(2, 3)
-    for same_tensor in (x.to(torch.float32), x.to("cpu"), x.to(x), x.float(), x.cpu(), x.contiguous(), x.type_as(x),
-                        x.to(device="cpu", dtype=torch.float32), x.to(memory_format=torch.contiguous_format)):
+    for same_tensor in (
+        x.to(torch.float32),
+        x.to("cpu"),
+        x.to(x),
+        x.float(),
+        x.cpu(),
+        x.contiguous(),
+        x.type_as(x),
+        x.to(device="cpu", dtype=torch.float32),
+        x.to(memory_format=torch.contiguous_format),
+    ):
         assert same_tensor is x
     assert x.to(torch.float32, copy=True) is not x
     assert x.double().dtype is torch.float64 and x.double().stride() == (3, 1)
@@ -1309,15 +1332,25 @@ def test_numpy_memory_is_shared_both_ways() -> None:
 def test_the_device_context_redirects_factories() -> None:
     x = torch.ones(2)
     with torch.device("meta"):
-        made = [torch.tensor([1]), torch.as_tensor([1]), torch.zeros(2), torch.arange(3), torch.rand(2), torch.eye(2),
-                torch.full((2,), 1), torch.randperm(3), torch.empty_strided((2,), (1,)), torch.linspace(0, 1, 2)]
+        made = [
+            torch.tensor([1]),
+            torch.as_tensor([1]),
+            torch.zeros(2),
+            torch.arange(3),
+            torch.rand(2),
+            torch.eye(2),
+            torch.full((2,), 1),
+            torch.randperm(3),
+            torch.empty_strided((2,), (1,)),
+            torch.linspace(0, 1, 2),
+        ]
         assert {t.device.type for t in made} == {"meta"}
         kept = [torch.zeros_like(x), x.new_zeros(2), torch.from_numpy(numpy.ones(2)), torch.zeros(2, device="cpu")]
         assert {t.device.type for t in kept} == {"cpu"}
     assert torch.zeros(2).device.type == "cpu"
 
 
-META_CALLS = r'''
+META_CALLS = r"""
 torch.cat([x, x], 1)
 torch.stack([x, x])
 torch.flip(x, (0,))
@@ -1340,14 +1373,16 @@ x.normal_()
 torch.bernoulli(x)
 torch.multinomial(x, 2)
 x.unfold(1, 2, 1)
-'''
+"""
 
 
 @pytest.mark.parametrize("line", META_CALLS.strip().splitlines())
 def test_meta_gives_the_same_layout(line: str) -> None:
     real = eval(line, {"torch": torch, "x": torch.ones(2, 3)})  # noqa: S307
-    meta = eval(line.replace("torch.ones(3)", "torch.ones(3, device='meta')"),  # noqa: S307
-                {"torch": torch, "x": torch.ones(2, 3, device="meta")})
+    meta = eval(
+        line.replace("torch.ones(3)", "torch.ones(3, device='meta')"),  # noqa: S307
+        {"torch": torch, "x": torch.ones(2, 3, device="meta")},
+    )
     assert (meta.shape, meta.stride(), meta.dtype) == (real.shape, real.stride(), real.dtype)
     assert meta.device.type == "meta"
 
@@ -1361,9 +1396,15 @@ def test_overlapping_as_strided_accumulates() -> None:
 
 def test_a_failed_call_changes_nothing() -> None:
     x = torch.arange(4.0)
-    for call in (lambda: x.copy_(torch.ones(5)), lambda: x.fill_(1j), lambda: x.fill_(torch.ones(2)),
-                 lambda: x[1:].copy_(x[:-1]), lambda: x.uniform_(1, 0), lambda: x.normal_(0, -1),
-                 lambda: x.random_(3, 1)):
+    for call in (
+        lambda: x.copy_(torch.ones(5)),
+        lambda: x.fill_(1j),
+        lambda: x.fill_(torch.ones(2)),
+        lambda: x[1:].copy_(x[:-1]),
+        lambda: x.uniform_(1, 0),
+        lambda: x.normal_(0, -1),
+        lambda: x.random_(3, 1),
+    ):
         with pytest.raises(RuntimeError):
             call()
         assert x.tolist() == [0.0, 1.0, 2.0, 3.0] and x._version == 0

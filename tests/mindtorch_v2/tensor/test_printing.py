@@ -65,10 +65,7 @@ EXAMPLES = [
     ("zeros(2).to(torch.bfloat16)", "tensor([0., 0.], dtype=torch.bfloat16)"),
     ("tensor([1.0, 300.0]).to(torch.float8_e5m2)", "tensor([  1., 320.], dtype=torch.float8_e5m2)"),
     ("zeros(2, 3, device='meta')", "tensor(..., device='meta', size=(2, 3))"),
-    (
-        "zeros(2, device='meta', dtype=torch.int64)",
-        "tensor(..., device='meta', size=(2,), dtype=torch.int64)",
-    ),
+    ("zeros(2, device='meta', dtype=torch.int64)", "tensor(..., device='meta', size=(2,), dtype=torch.int64)"),
     ("zeros(2, requires_grad=True)", "tensor([0., 0.], requires_grad=True)"),
     ("zeros(2, requires_grad=True) + 1", "tensor([1., 1.], grad_fn=<AddBackward0>)"),
     (

@@ -2,6 +2,7 @@
 
 Invariant: a conversion that changes nothing returns the tensor itself; any other is one `to_copy`, which is recorded.
 """
+
 from __future__ import annotations
 
 from typing import Any, Final
@@ -29,7 +30,8 @@ def _refuse(args: tuple[Any, ...], kwargs: dict[str, Any]) -> TypeError:
     end = ", " if kwargs and not args else ""
     return TypeError(
         f"to() received an invalid combination of arguments - got ({', '.join(shown)}{end}), but expected one of:\n"
-        + _FORMS)
+        + _FORMS
+    )
 
 
 def parse_to(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, bool, bool, Any]:
@@ -72,19 +74,35 @@ def parse_to(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, b
 def convert(t: Any, dt: Any, dev: Any, copy: bool = False, form: Any = None, non_blocking: bool = False) -> Any:
     """`t` with another dtype, device or memory format; `t` itself when it has them already."""
     where = t._device if dev is None else placed(dev)
-    if not copy and (dt is None or dt is t._dtype) and (where is t._device or where == t._device) and (
-            form is None or form is preserve_format or form is (suggested_format(t) or contiguous_format)):
+    if (
+        not copy
+        and (dt is None or dt is t._dtype)
+        and (where is t._device or where == t._device)
+        and (form is None or form is preserve_format or form is (suggested_format(t) or contiguous_format))
+    ):
         # As PyTorch: what has no other format counts as contiguous, whatever its strides.
         return t
     return HOT.to_copy.call((t, dt, where, form, non_blocking))
 
 
 TYPE_NAMES: Final[dict[str, str]] = {
-    "float32": "FloatTensor", "float64": "DoubleTensor", "float16": "HalfTensor", "bfloat16": "BFloat16Tensor",
-    "uint8": "ByteTensor", "int8": "CharTensor", "int16": "ShortTensor", "int32": "IntTensor", "int64": "LongTensor",
-    "bool": "BoolTensor", "complex64": "ComplexFloatTensor", "complex128": "ComplexDoubleTensor",
-    "float8_e5m2": "Float8_e5m2Tensor", "float8_e4m3fn": "Float8_e4m3fnTensor", "uint16": "UInt16Tensor",
-    "uint32": "UInt32Tensor", "uint64": "UInt64Tensor",
+    "float32": "FloatTensor",
+    "float64": "DoubleTensor",
+    "float16": "HalfTensor",
+    "bfloat16": "BFloat16Tensor",
+    "uint8": "ByteTensor",
+    "int8": "CharTensor",
+    "int16": "ShortTensor",
+    "int32": "IntTensor",
+    "int64": "LongTensor",
+    "bool": "BoolTensor",
+    "complex64": "ComplexFloatTensor",
+    "complex128": "ComplexDoubleTensor",
+    "float8_e5m2": "Float8_e5m2Tensor",
+    "float8_e4m3fn": "Float8_e4m3fnTensor",
+    "uint16": "UInt16Tensor",
+    "uint32": "UInt32Tensor",
+    "uint64": "UInt64Tensor",
 }
 
 

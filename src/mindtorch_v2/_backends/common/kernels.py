@@ -3,6 +3,7 @@
 Invariant: nothing is written before shapes, dtypes and overlaps were checked; an in-place form raises the version
 by one.
 """
+
 from __future__ import annotations
 
 import warnings
@@ -20,15 +21,7 @@ from ..._ops.rules.dtype_checks import Accept, Additive, AddScaled, Clamp, Lerp,
 from ..._ops.rules.out import CAST, Target
 from ..._ops.rules.pointwise import Pointwise, broadcast_shapes, expand_strides
 from ..._ops.rules.shape import joined_dtype
-from ..._tensor_base import (
-    MULTI_OUTPUT_NODE,
-    TensorBase,
-    alias,
-    bump,
-    contiguous_strides,
-    make_view,
-    numel,
-)
+from ..._tensor_base import MULTI_OUTPUT_NODE, TensorBase, alias, bump, contiguous_strides, make_view, numel
 from .overlap import (
     APART,
     FILLS,
@@ -122,14 +115,16 @@ def check_bounds(shape: tuple[int, ...], stride: tuple[int, ...], offset: i64, i
     if need > nbytes and size > 0:
         raise RuntimeError(
             f"setStorage: sizes {list(shape)}, strides {list(stride)}, storage offset {offset}, and itemsize "
-            f"{itemsize} requiring a storage size of {need} are out of bounds for storage of size {nbytes}")
+            f"{itemsize} requiring a storage size of {need} are out of bounds for storage of size {nbytes}"
+        )
 
 
 def check_result(op: Op, spec: Spec, target: TensorBase) -> None:
     """An in-place result must fit its target."""
     if spec.shape != target._shape:
         raise RuntimeError(
-            f"output with shape {list(target._shape)} doesn't match the broadcast shape {list(spec.shape)}")
+            f"output with shape {list(target._shape)} doesn't match the broadcast shape {list(spec.shape)}"
+        )
     check_cast(spec.dtype, target._dtype)
 
 
@@ -153,7 +148,7 @@ def spread(func: Op, kernel: Kernel, target: TensorBase, args: tuple[Any, ...], 
         return
     mask = args[1]
     assert isinstance(mask, TensorBase)
-    shape = target._shape[:dim] + (1,) + target._shape[dim + 1:]
+    shape = target._shape[:dim] + (1,) + target._shape[dim + 1 :]
     steps = expand_strides(mask, target._shape)
     part = alias(target, shape, target._stride, target._offset)
     for i in range(target._shape[dim]):
@@ -307,7 +302,8 @@ def check_resize(out: TensorBase, spec: Spec, plain: tuple[Any, ...]) -> None:
         for a in plain:
             if a is out or (isinstance(a, (tuple, list)) and any([x is out for x in a])):
                 raise RuntimeError(
-                    f"output with shape {list(out._shape)} doesn't match the broadcast shape {list(spec.shape)}")
+                    f"output with shape {list(out._shape)} doesn't match the broadcast shape {list(spec.shape)}"
+                )
 
 
 def targets_of(op: Op, plain: tuple[Any, ...]) -> tuple[Target, ...]:
@@ -351,7 +347,10 @@ def fit(out: TensorBase, spec: Spec, target: Target) -> None:
             f"not match the required output shape {target.show(spec.shape)}. This behavior is deprecated, and in a "
             "future PyTorch release "
             "outputs will not be resized unless they have zero elements. You can explicitly reuse an out tensor t by "
-            "resizing it, inplace, to zero elements with t.resize_(0).", UserWarning, stacklevel=2)
+            "resizing it, inplace, to zero elements with t.resize_(0).",
+            UserWarning,
+            stacklevel=2,
+        )
     resize(out, spec.shape, target.strides(spec.shape, spec.stride, numel(out) != 0))
 
 
@@ -552,5 +551,3 @@ def derived(op: Op, bits: i64) -> Kernel | None:
         f: Kernel = op.row.fallback
         return f
     return None
-
-

@@ -2,6 +2,7 @@
 
 Invariant: these run before a kernel writes anything.
 """
+
 from __future__ import annotations
 
 from typing import Any, Final

@@ -2,6 +2,7 @@
 
 Invariant: nothing here imports a device's modules before somebody asks for such memory.
 """
+
 from __future__ import annotations
 
 from collections.abc import Iterable

@@ -2,6 +2,7 @@
 
 Invariant: a tensor's backend bit names exactly one entry of `RUNTIMES`.
 """
+
 from __future__ import annotations
 
 from typing import Any, Final, final

@@ -4,6 +4,7 @@ device but its runtime, so every device has them.
 Invariant: what is written has the shape its rule agreed to; memory of a device is touched only through that device's
 runtime, and between two devices only through a registered transfer.
 """
+
 from __future__ import annotations
 
 import warnings
@@ -229,7 +230,8 @@ class CreateOutKernel(Kernel):
         dt = plain[self.at]
         if dt is not None and dt is not out._dtype:
             raise RuntimeError(
-                f"dtype {dt.scalar_name} does not match dtype of out parameter ({out._dtype.scalar_name})")
+                f"dtype {dt.scalar_name} does not match dtype of out parameter ({out._dtype.scalar_name})"
+            )
         dev = plain[self.at + 2]
         if dev is not None and (dev.type != out._device.type or (dev.index is not None and dev != out._device)):
             raise RuntimeError(f"device {dev} does not match device of out parameter ({out._device})")
@@ -251,7 +253,9 @@ class CreateOutKernel(Kernel):
                     f"The number of elements in the out tensor of shape {list(out._shape)} is {numel(out)} which does "
                     f"not match the computed number of elements {spec.shape[0]}. Note that this may occur as a result "
                     f"of rounding error. The out tensor will be resized to a tensor of shape ({spec.shape[0]},).",
-                    UserWarning, stacklevel=2)
+                    UserWarning,
+                    stacklevel=2,
+                )
             resize(out, spec.shape, spec.stride)
         check_no_internal_overlap(out)
         if not kernel.into(func, given, spec, out):
@@ -420,8 +424,16 @@ def may_overlap(shape: tuple[int, ...], stride: tuple[int, ...]) -> bool:
     return False
 
 
-def map_plain(out: TensorBase, src: TensorBase, size: tuple[int, ...], stride: tuple[int, ...], offset: i64,
-              to_size: tuple[int, ...], to_stride: tuple[int, ...], to_offset: i64) -> None:
+def map_plain(
+    out: TensorBase,
+    src: TensorBase,
+    size: tuple[int, ...],
+    stride: tuple[int, ...],
+    offset: i64,
+    to_size: tuple[int, ...],
+    to_stride: tuple[int, ...],
+    to_offset: i64,
+) -> None:
     """Values at one geometry, zeros elsewhere, read at another; neither visits a place twice."""
     low = offset if offset < to_offset else to_offset
     end = offset + extent(size, stride)
@@ -444,7 +456,8 @@ class StridedMapKernel(Kernel):
         assert isinstance(src, TensorBase)
         if may_overlap(args[1], args[2]) or may_overlap(args[4], args[5]):
             raise NotImplementedError(
-                f"the gradient of as_strided with overlapping memory is not implemented for device '{src._device}'")
+                f"the gradient of as_strided with overlapping memory is not implemented for device '{src._device}'"
+            )
         s = op.infer(args)
         assert isinstance(s, Spec)
         out = empty_spec(s)

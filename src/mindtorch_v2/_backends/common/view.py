@@ -3,6 +3,7 @@
 Invariant: a layout function reads metadata only, gives a geometry that lies inside the one it was given (as_strided,
 which may not, is checked against the storage), and refuses with PyTorch's text.
 """
+
 from __future__ import annotations
 
 import warnings
@@ -76,7 +77,8 @@ def infer_size(size: Ints, total: i64) -> Ints:
     if known == 0 and total == 0:
         raise RuntimeError(
             f"cannot reshape tensor of 0 elements into shape {list(size)} because the unspecified dimension size -1 "
-            "can be any value and is ambiguous")
+            "can be any value and is ambiguous"
+        )
     raise RuntimeError(f"shape '{list(size)}' is invalid for input of size {total}")
 
 
@@ -144,7 +146,8 @@ def expand(shape: Ints, stride: Ints, offset: int, size: Ints) -> Layout:
         if i < d:
             if want < 0:
                 raise RuntimeError(
-                    f"The expanded size of the tensor ({want}) isn't allowed in a leading, non-existing dimension {i}")
+                    f"The expanded size of the tensor ({want}) isn't allowed in a leading, non-existing dimension {i}"
+                )
             sizes[i] = int(want)
             if want == 1 and n > d:
                 strides[i] = sizes[i + 1] * strides[i + 1] if i + 1 < n else 1
@@ -156,7 +159,8 @@ def expand(shape: Ints, stride: Ints, offset: int, size: Ints) -> Layout:
                 if have != 1:
                     raise RuntimeError(
                         f"The expanded size of the tensor ({want}) must match the existing size ({have}) at "
-                        f"non-singleton dimension {i}.  Target sizes: {list(size)}.  Tensor sizes: {list(shape)}")
+                        f"non-singleton dimension {i}.  Target sizes: {list(size)}.  Tensor sizes: {list(shape)}"
+                    )
                 strides[i] = 0
             else:
                 strides[i] = stride[i - d]
@@ -171,7 +175,8 @@ def permute(shape: Ints, stride: Ints, offset: int, dims: Ints) -> Layout:
     if len(dims) != n:
         raise RuntimeError(
             "permute(sparse_coo): number of dimensions in the tensor input does not match the length of the desired "
-            f"ordering of dimensions i.e. input.dim() = {n} is not equal to len(dims) = {len(dims)}")
+            f"ordering of dimensions i.e. input.dim() = {n} is not equal to len(dims) = {len(dims)}"
+        )
     sizes: list[int] = []
     strides: list[int] = []
     seen: i64 = 0
@@ -374,8 +379,7 @@ def split(shape: Ints, stride: Ints, offset: int, split_size: int, dim: int) -> 
     total = shape[d]
     if split_size == 0:
         if total != 0:
-            raise RuntimeError(
-                f"split_size can only be 0 if dimension size is 0, but got dimension size of {total}")
+            raise RuntimeError(f"split_size can only be 0 if dimension size is 0, but got dimension size of {total}")
         return [(shape, stride, offset)]
     parts = max((total + split_size - 1) // split_size, 1)
     return pieces(shape, stride, offset, d, [min(split_size, total - i * split_size) for i in range(parts)])
@@ -391,12 +395,14 @@ def split_with_sizes(shape: Ints, stride: Ints, offset: int, split_sizes: Ints, 
         if s < 0:
             raise RuntimeError(
                 f"split_with_sizes expects split_sizes have only non-negative entries, but got "
-                f"split_sizes={list(split_sizes)}")
+                f"split_sizes={list(split_sizes)}"
+            )
         total += s
     if total != shape[d]:
         raise RuntimeError(
             f"split_with_sizes expects split_sizes to sum exactly to {shape[d]} (input tensor's size at dimension "
-            f"{d}), but got split_sizes={list(split_sizes)}")
+            f"{d}), but got split_sizes={list(split_sizes)}"
+        )
     return pieces(shape, stride, offset, d, list(split_sizes))
 
 
@@ -624,7 +630,9 @@ def numpy_T(self: TensorBase) -> Any:
             "The use of `x.T` on tensors of dimension other than 2 to reverse their shape is deprecated and it will "
             "throw an error in a future release. Consider `x.mT` to transpose batches of matrices or "
             "`x.permute(*torch.arange(x.ndim - 1, -1, -1))` to reverse the dimensions of a tensor.",
-            UserWarning, stacklevel=2)
+            UserWarning,
+            stacklevel=2,
+        )
     return ROWS.permute.call((self, tuple([n - 1 - i for i in range(n)])))
 
 
@@ -678,8 +686,17 @@ class TransposeAlias(Kernel):
 
 # -- kernels for views whose geometry is not all there is to know ---------------------------------------------------
 _TENSOR_TYPES: Final[dict[str, str]] = {
-    "float32": "Float", "float64": "Double", "float16": "Half", "bfloat16": "BFloat16", "uint8": "Byte", "int8": "Char",
-    "int16": "Short", "int32": "Int", "int64": "Long", "bool": "Bool", "complex64": "ComplexFloat",
+    "float32": "Float",
+    "float64": "Double",
+    "float16": "Half",
+    "bfloat16": "BFloat16",
+    "uint8": "Byte",
+    "int8": "Char",
+    "int16": "Short",
+    "int32": "Int",
+    "int64": "Long",
+    "bool": "Bool",
+    "complex64": "ComplexFloat",
     "complex128": "ComplexDouble",
 }
 
@@ -694,7 +711,8 @@ class ExpandKernel(Kernel):
             kind = _TENSOR_TYPES.get(src._dtype.name, src._dtype.scalar_name)
             raise RuntimeError(
                 f"expand(torch.{kind}Tensor{{{list(src._shape)}}}, size={list(size)}): the number of sizes provided "
-                f"({len(size)}) must be greater or equal to the number of dimensions in the tensor ({len(src._shape)})")
+                f"({len(size)}) must be greater or equal to the number of dimensions in the tensor ({len(src._shape)})"
+            )
         shape, stride, offset = expand(src._shape, src._stride, int(src._offset), size)
         return make_view(src, shape, stride, offset, op, args)
 
@@ -720,13 +738,15 @@ def check_strided(src: TensorBase, size: Ints, stride: Ints, offset: i64) -> Non
     for s in stride:
         if s < 0:
             raise RuntimeError(
-                f"as_strided: Negative strides are not supported at the moment, got strides: {list(stride)}")
+                f"as_strided: Negative strides are not supported at the moment, got strides: {list(stride)}"
+            )
     if offset < 0:
         raise RuntimeError(f"Tensor: invalid storage offset {offset}")
     for s in size:
         if s < 0:
             raise RuntimeError(
-                f"Storage size calculation overflowed with sizes={list(size)} and strides={list(stride)}")
+                f"Storage size calculation overflowed with sizes={list(size)} and strides={list(stride)}"
+            )
     bounds_checked(src, size, stride, offset)
 
 
@@ -831,7 +851,8 @@ class ViewAsComplexKernel(Kernel):
         if dt is not float32 and dt is not float64 and dt is not float16:
             raise RuntimeError(
                 "view_as_complex is only supported for half, float and double tensors, but got a tensor of scalar "
-                f"type: {dt.scalar_name}")
+                f"type: {dt.scalar_name}"
+            )
         shape = src._shape
         stride = src._stride
         n = len(shape)

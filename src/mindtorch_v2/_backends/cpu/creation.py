@@ -1,4 +1,5 @@
 """CPU lines of factories that are more than filling."""
+
 from __future__ import annotations
 
 from typing import Any

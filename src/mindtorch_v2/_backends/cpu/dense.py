@@ -2,6 +2,7 @@
 
 Invariant: an operand that is already dense in the wanted dtype is passed as it is, without a copy.
 """
+
 from __future__ import annotations
 
 from typing import Any
@@ -42,8 +43,17 @@ def target(out: TensorBase, dt: dtype) -> TensorBase:
 
 def deliver(out: TensorBase, written: TensorBase) -> None:
     if written is not out and numel(out) > 0:
-        _native.copy(out._storage, int(out._offset), out._stride, out._dtype.code, written._storage,
-                     int(written._offset), written._stride, written._dtype.code, out._shape)
+        _native.copy(
+            out._storage,
+            int(out._offset),
+            out._stride,
+            out._dtype.code,
+            written._storage,
+            int(written._offset),
+            written._stride,
+            written._dtype.code,
+            out._shape,
+        )
 
 
 def operand(t: TensorBase) -> tuple[Any, int, int]:

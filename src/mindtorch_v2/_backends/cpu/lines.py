@@ -2,6 +2,7 @@
 
 Invariant: a line names an operator that some row declares; a wrong name fails at import.
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable

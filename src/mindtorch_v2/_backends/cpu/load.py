@@ -1,4 +1,5 @@
 """Registers the CPU's kernels."""
+
 from __future__ import annotations
 
 from importlib import import_module

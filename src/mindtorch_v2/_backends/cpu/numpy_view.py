@@ -2,6 +2,7 @@
 
 Invariant: the array keeps the storage alive and has the tensor's shape and strides.
 """
+
 from __future__ import annotations
 
 from typing import Any

@@ -2,6 +2,7 @@
 
 Invariant: no kernel is registered here; every operator runs its rule. Memory is a number of bytes that nobody can read.
 """
+
 from __future__ import annotations
 
 from typing import Any

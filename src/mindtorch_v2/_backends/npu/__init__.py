@@ -3,6 +3,7 @@
 Invariant: importing this loads no library and asks no device; the questions below never raise and never initialise
 one. The backend's modules are imported when a tensor on `npu` is first wanted.
 """
+
 from __future__ import annotations
 
 from typing import Any

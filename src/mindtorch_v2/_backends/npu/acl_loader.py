@@ -3,6 +3,7 @@
 Invariant: a function is never called without declared argument and result types. Functions that may wait for the
 device release the interpreter's lock; functions that only touch host objects keep it, which is cheaper.
 """
+
 from __future__ import annotations
 
 import ctypes
@@ -196,8 +197,9 @@ class Acl:
         address = self.symbol(name)
         if address is None:
             libraries = ", ".join(p.name for p in self.where.operators)
-            raise RuntimeError(f"{name} is missing: none of {libraries} in {self.where.home} has it; "
-                               f"{_advice(self.where)}")
+            raise RuntimeError(
+                f"{name} is missing: none of {libraries} in {self.where.home} has it; {_advice(self.where)}"
+            )
         return _function(address, restype, argtypes, blocking)
 
 
@@ -269,8 +271,10 @@ def _complete(found: installation.Search) -> Installation:
         raise RuntimeError(f"no NPU can be used: {nothing_found(found)}")
     missing = where.missing()
     if missing:
-        raise RuntimeError(f"the {where.kind} libraries in {where.home} (from {where.source}) are incomplete: missing "
-                           f"{', '.join(missing)}; install the package again or name another home in ASCEND_HOME_PATH")
+        raise RuntimeError(
+            f"the {where.kind} libraries in {where.home} (from {where.source}) are incomplete: missing "
+            f"{', '.join(missing)}; install the package again or name another home in ASCEND_HOME_PATH"
+        )
     return where
 
 
@@ -283,5 +287,7 @@ def nothing_found(found: installation.Search) -> str:
         return f"the emulator is not built ({looked}); build the package again"
     if os.environ.get("ASCEND_HOME_PATH") or os.environ.get("ASCEND_TOOLKIT_HOME"):
         return f"{looked}; source set_env.sh of the CANN installation you want"
-    return ("no CANN installation was found; install CANN and source its set_env.sh, or use the emulator with "
-            "MINDTORCH_NPU=emulator or torch.npu.use_emulator()")
+    return (
+        "no CANN installation was found; install CANN and source its set_env.sh, or use the emulator with "
+        "MINDTORCH_NPU=emulator or torch.npu.use_emulator()"
+    )

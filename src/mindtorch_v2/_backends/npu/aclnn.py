@@ -2,6 +2,7 @@
 
 Invariant: a question never raises where the libraries cannot be loaded: the answer is no.
 """
+
 from __future__ import annotations
 
 from typing import Any
@@ -11,8 +12,20 @@ from . import table
 
 # What the backend cannot do without: arithmetic of the core, copies, filling, and the write-back of functionalization.
 TABLE: tuple[str, ...] = (
-    "aclnnAdd", "aclnnAdds", "aclnnMul", "aclnnMuls", "aclnnRelu", "aclnnReduceSum", "aclnnMm", "aclnnMatmul",
-    "aclnnBatchMatMul", "aclnnCast", "aclnnInplaceCopy", "aclnnInplaceFillScalar", "aclnnInplaceZero", "aclnnArange",
+    "aclnnAdd",
+    "aclnnAdds",
+    "aclnnMul",
+    "aclnnMuls",
+    "aclnnRelu",
+    "aclnnReduceSum",
+    "aclnnMm",
+    "aclnnMatmul",
+    "aclnnBatchMatMul",
+    "aclnnCast",
+    "aclnnInplaceCopy",
+    "aclnnInplaceFillScalar",
+    "aclnnInplaceZero",
+    "aclnnArange",
     "aclnnIndexPutImpl",
 )
 

@@ -11,6 +11,7 @@ appended to by anybody (one atomic operation) and drained by popping. No vendor 
 are taken out of the lists first and put back if the call fails. An allocation made from inside the allocator (a user's
 finaliser that the collector happened to run there) gets a segment of its own, entered through `late` as well.
 """
+
 from __future__ import annotations
 
 import threading
@@ -311,8 +312,12 @@ class Allocator:
         ptr: int = self.vendor.malloc(int(length))
         if ptr == 0:
             raise OutOfMemory(int(requested), int(length))
-        block = Block(ptr, length, Pool(stream, size > _SMALL, self.stats.all,
-                                        self.stats.large if size > _SMALL else self.stats.small), LOOSE)
+        block = Block(
+            ptr,
+            length,
+            Pool(stream, size > _SMALL, self.stats.all, self.stats.large if size > _SMALL else self.stats.small),
+            LOOSE,
+        )
         block.requested = requested
         self.late.append(block)
         return block
@@ -465,8 +470,10 @@ class Allocator:
         self.acquire()
         if self.busy:
             self.release()
-            raise RuntimeError("the NPU allocator was called from inside itself (by a finaliser); "
-                               "free or allocate NPU memory elsewhere")
+            raise RuntimeError(
+                "the NPU allocator was called from inside itself (by a finaliser); "
+                "free or allocate NPU memory elsewhere"
+            )
         self.busy = True
 
     def leave(self) -> None:

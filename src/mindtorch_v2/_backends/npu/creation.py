@@ -2,6 +2,7 @@
 
 Invariant: values move on the device only; a copy whose source and target share memory goes through a temporary.
 """
+
 from __future__ import annotations
 
 import math
@@ -66,8 +67,11 @@ def fill(dst: TensorBase, value: Any) -> None:
         dt = uint8
     if isinstance(value, TensorBase):
         run("aclnnInplaceFillTensor", "fill_", dst, value)
-    elif value == 0 and (not isinstance(value, float) or math.copysign(1, value) > 0) and _accepts(
-            "aclnnInplaceZero", dt):
+    elif (
+        value == 0
+        and (not isinstance(value, float) or math.copysign(1, value) > 0)
+        and _accepts("aclnnInplaceZero", dt)
+    ):
         run("aclnnInplaceZero", "zero_", dst)
     else:
         run("aclnnInplaceFillScalar", "fill_", dst, _as(value, dt))
@@ -119,8 +123,12 @@ def copy(dst: TensorBase, src: TensorBase) -> None:
 def copy_memory(dst: TensorBase, src: TensorBase) -> None:
     """Device to device, both row-major and of one dtype."""
     size = int(dst._dtype.itemsize)
-    memory.copy_bytes(index_of(dst._device), int(dst._storage.ptr) + int(dst._offset) * size,
-                      int(src._storage.ptr) + int(src._offset) * size, int(numel(dst)) * size)
+    memory.copy_bytes(
+        index_of(dst._device),
+        int(dst._storage.ptr) + int(dst._offset) * size,
+        int(src._storage.ptr) + int(src._offset) * size,
+        int(numel(dst)) * size,
+    )
 
 
 def copy_strided(dst: TensorBase, src: TensorBase) -> None:
@@ -141,8 +149,10 @@ def _touch(a: TensorBase, b: TensorBase) -> bool:
     """Whether two tensors of one storage may share memory."""
     first, second = int(a._dtype.itemsize), int(b._dtype.itemsize)
     low, start = int(a._offset) * first, int(b._offset) * second
-    return (low < start + int(extent(b._shape, b._stride)) * second
-            and start < low + int(extent(a._shape, a._stride)) * first)
+    return (
+        low < start + int(extent(b._shape, b._stride)) * second
+        and start < low + int(extent(a._shape, a._stride)) * first
+    )
 
 
 def compact(t: TensorBase) -> TensorBase:
@@ -163,11 +173,15 @@ def merged(dst: TensorBase, src: TensorBase) -> tuple[TensorBase, TensorBase]:
         else:
             dims.append([n, d, s])
     if len(dims) > _MOST_DIMS:
-        raise RuntimeError(f"copy_: a copy over {len(dims)} dimensions that cannot be joined is not available on NPU; "
-                           f"the vendor's functions take at most {_MOST_DIMS}")
+        raise RuntimeError(
+            f"copy_: a copy over {len(dims)} dimensions that cannot be joined is not available on NPU; "
+            f"the vendor's functions take at most {_MOST_DIMS}"
+        )
     shape = tuple(d[0] for d in dims)
-    return (alias(dst, shape, tuple(d[1] for d in dims), dst._offset),
-            alias(src, shape, tuple(d[2] for d in dims), src._offset))
+    return (
+        alias(dst, shape, tuple(d[1] for d in dims), dst._offset),
+        alias(src, shape, tuple(d[2] for d in dims), src._offset),
+    )
 
 
 def cast_into(out: TensorBase, src: TensorBase, op: str) -> None:
@@ -232,15 +246,22 @@ def _indices(upper: bool) -> Any:
 
 
 npu("arange", "aclnnArange(start, end, step, out)")
-npu("linspace", "aclnnLinspace(bound(start, out), bound(end, out), steps, out)",
-    otherwise=into(_whole_linspace, aliasing=True))
+npu(
+    "linspace",
+    "aclnnLinspace(bound(start, out), bound(end, out), steps, out)",
+    otherwise=into(_whole_linspace, aliasing=True),
+)
 npu("eye", "aclnnEye(n, m, out)", otherwise=into(_eye, aliasing=True))
 npu("logspace", into(_logspace))
 npu("tril_indices", parts(_indices(False)))
 npu("triu_indices", parts(_indices(True)))
 npu("complex", "aclnnComplex(real, imag, out)", cast=())
-npu("polar", "aclnnPolar(abs, angle, out)", cast=(), absent=parts(
-    lambda abs, angle: registry.get("complex").call((abs * angle.cos(), abs * angle.sin()))))
+npu(
+    "polar",
+    "aclnnPolar(abs, angle, out)",
+    cast=(),
+    absent=parts(lambda abs, angle: registry.get("complex").call((abs * angle.cos(), abs * angle.sin()))),
+)
 
 
 def last_write_back() -> str:

@@ -3,6 +3,7 @@
 Invariant: every problem is a line that says what is wrong and ends with one thing to do; looking changes nothing, and
 a device is initialised only when everything before it is in order.
 """
+
 from __future__ import annotations
 
 import ctypes
@@ -73,11 +74,15 @@ def _nothing(report: Report, found: installation.Search) -> None:
     elif found.mode == "emulator":
         report.problem("the emulator is not built", "build the package again")
     elif any(os.environ.get(v) for v in installation.HOME_VARIABLES):
-        report.problem("the CANN home named by the environment does not exist",
-                       "source set_env.sh of the CANN installation you want")
+        report.problem(
+            "the CANN home named by the environment does not exist",
+            "source set_env.sh of the CANN installation you want",
+        )
     else:
-        report.problem("no CANN installation was found", "install CANN and source its set_env.sh; to try without "
-                       "hardware set MINDTORCH_NPU=emulator")
+        report.problem(
+            "no CANN installation was found",
+            "install CANN and source its set_env.sh; to try without hardware set MINDTORCH_NPU=emulator",
+        )
 
 
 def _driver(report: Report, found: installation.Search) -> None:
@@ -160,8 +165,10 @@ def _symbols(report: Report, acl: acl_loader.Acl) -> None:
         return
     report.fact("core", "all functions found" if not missing else f"{len(missing)} functions missing")
     if missing:
-        report.problem(f"functions the backend cannot do without are missing in the libraries: {_some(missing)}",
-                       "install a newer CANN")
+        report.problem(
+            f"functions the backend cannot do without are missing in the libraries: {_some(missing)}",
+            "install a newer CANN",
+        )
     _operators(report, acl)
 
 
@@ -171,8 +178,11 @@ def _operators(report: Report, acl: acl_loader.Acl) -> None:
 
     names = table.names()
     absent = [n for n in names if acl.symbol(n) is None or acl.symbol(n + "GetWorkspaceSize") is None]
-    report.fact("operators", f"{len(names) - len(absent)} of {len(names)} functions found"
-                + (f"; operators that need these raise an error that says so: {_some(absent)}" if absent else ""))
+    report.fact(
+        "operators",
+        f"{len(names) - len(absent)} of {len(names)} functions found"
+        + (f"; operators that need these raise an error that says so: {_some(absent)}" if absent else ""),
+    )
 
 
 def _some(names: list[str]) -> str:
@@ -186,16 +196,22 @@ def _devices(report: Report, acl: acl_loader.Acl) -> None:
     if status != 0:
         said = errors.vendor_text()
         report.fact("devices", f"cannot be counted: {errors.name_of(status)} (status {status})")
-        report.problem(f"the driver does not answer: aclrtGetDeviceCount gave {status}, {errors.name_of(status)}"
-                       + (f" ({said})" if said else ""),
-                       "install or load the device driver and look at npu-smi info; in a container, pass "
-                       "/dev/davinci* and the driver's folder in")
+        report.problem(
+            f"the driver does not answer: aclrtGetDeviceCount gave {status}, {errors.name_of(status)}"
+            + (f" ({said})" if said else ""),
+            "install or load the device driver and look at npu-smi info; in a container, pass "
+            "/dev/davinci* and the driver's folder in",
+        )
         return
     visible = os.environ.get("ASCEND_RT_VISIBLE_DEVICES")
     report.fact("devices", f"{count.value}" + ("" if visible is None else f" (ASCEND_RT_VISIBLE_DEVICES={visible})"))
     if count.value == 0:
-        report.problem("no device can be seen", "unset ASCEND_RT_VISIBLE_DEVICES" if visible is not None else
-                       "look at npu-smi info; in a container, pass /dev/davinci* in")
+        report.problem(
+            "no device can be seen",
+            "unset ASCEND_RT_VISIBLE_DEVICES"
+            if visible is not None
+            else "look at npu-smi info; in a container, pass /dev/davinci* in",
+        )
         return
     _first_device(report)
 

@@ -2,6 +2,7 @@
 
 Invariant: nobody gets the emulator without asking, and a program that has used a device keeps what it has.
 """
+
 from __future__ import annotations
 
 import ctypes
@@ -12,9 +13,15 @@ from . import acl_loader, installation, runtime
 from .acl_loader import Acl
 
 
-def use_emulator(chip: str | None = None, devices: int | None = None, memory: int | str | None = None,
-                 delay_seed: int | None = None, noop: bool | None = None, violations: str | None = None,
-                 cann_version: str | None = None) -> None:
+def use_emulator(
+    chip: str | None = None,
+    devices: int | None = None,
+    memory: int | str | None = None,
+    delay_seed: int | None = None,
+    noop: bool | None = None,
+    violations: str | None = None,
+    cann_version: str | None = None,
+) -> None:
     """Let `npu` be the emulator. To be called before the first use of a device.
 
     chip: 910B, 910A, 310P or 310B. devices: how many there are. memory: bytes of each, also as "2G". delay_seed:
@@ -27,8 +34,15 @@ def use_emulator(chip: str | None = None, devices: int | None = None, memory: in
     installation.Choice.emulator = True
     try:
         acl = acl_loader.ensure_acl()
-        given = {"chip": chip, "devices": devices, "memory": memory, "delay_seed": delay_seed, "noop": noop,
-                 "violations": violations, "cann_version": cann_version}
+        given = {
+            "chip": chip,
+            "devices": devices,
+            "memory": memory,
+            "delay_seed": delay_seed,
+            "noop": noop,
+            "violations": violations,
+            "cann_version": cann_version,
+        }
         for key, value in given.items():
             if value is not None:
                 configure(acl, key, value)
@@ -46,8 +60,10 @@ def _check_first() -> None:
         raise RuntimeError(f"use_emulator(): the {what} is in use already; call it before the first use of a device")
     acl = acl_loader.loaded()
     if acl is not None and acl.where.kind != "emulator":
-        raise RuntimeError(f"use_emulator(): the libraries of {acl.where.home} are loaded already; call it before "
-                           "anything asks for a device, or set MINDTORCH_NPU=emulator")
+        raise RuntimeError(
+            f"use_emulator(): the libraries of {acl.where.home} are loaded already; call it before "
+            "anything asks for a device, or set MINDTORCH_NPU=emulator"
+        )
 
 
 def is_emulator() -> bool:

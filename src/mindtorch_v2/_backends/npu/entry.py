@@ -1,4 +1,5 @@
 """What the core asks of a device, answered by the NPU's modules."""
+
 from __future__ import annotations
 
 from typing import Any

@@ -3,6 +3,7 @@
 Invariant: looking only reads the file system and the environment; nothing is loaded, and the emulator is found only
 when it was asked for.
 """
+
 from __future__ import annotations
 
 import os
@@ -23,8 +24,14 @@ NNOPBASE = "libnnopbase.so"
 # libopapi_math.so first: the others use its entry points.
 SPLIT_NAMES = ("libopapi_math.so", "libopapi_nn.so", "libopapi_cv.so", "libopapi_transformer.so")
 AGGREGATE = "libopapi.so"
-OLD_NAMES = ("libaclnn_ops_infer.so", "libaclnn_ops_train.so", "libaclnn_math.so", "libaclnn_sparse.so",
-             "libaclnn_fft.so", "libaclnn_rand.so")
+OLD_NAMES = (
+    "libaclnn_ops_infer.so",
+    "libaclnn_ops_train.so",
+    "libaclnn_math.so",
+    "libaclnn_sparse.so",
+    "libaclnn_fft.so",
+    "libaclnn_rand.so",
+)
 CUSTOM = "op_api/lib/libcust_opapi.so"
 EMULATOR_CORE = "libascend_emulator.so"
 
@@ -158,8 +165,9 @@ def examine(home: Path, kind: str, source: str) -> Installation:
     folders = library_folders(home)
     runtime = _first(folders, RUNTIME_NAMES)
     custom = tuple(_custom(home)) if kind == "cann" else ()
-    return Installation(kind, home, source, folders, runtime, _first(folders, (NNOPBASE,)),
-                        (*custom, *_operators(folders)), custom)
+    return Installation(
+        kind, home, source, folders, runtime, _first(folders, (NNOPBASE,)), (*custom, *_operators(folders)), custom
+    )
 
 
 def _first(folders: tuple[Path, ...], names: tuple[str, ...]) -> Path | None:

@@ -7,6 +7,7 @@ error names what is accepted.
 Invariant: no element of a device tensor is read by the host here, and no memory is given to a vendor function both as
 input and as output, except to the in-place functions that are made for it.
 """
+
 from __future__ import annotations
 
 from typing import Any, Final, final
@@ -38,11 +39,23 @@ RESULT: Final[i64] = -3
 # For each dtype the dtypes that hold all its values and compute alike, nearest first. Integers stay integers: a float
 # holds the operands but not what wraps around.
 _WIDER: Final[dict[str, tuple[str, ...]]] = {
-    "bool": ("uint8", "int8", "int16", "int32", "int64"), "uint8": ("int16", "int32", "int64"),
-    "int8": ("int16", "int32", "int64"), "int16": ("int32", "int64"), "int32": ("int64",), "int64": (),
-    "float16": ("float32",), "bfloat16": ("float32",), "float32": ("float64",), "float64": (),
-    "complex64": ("complex128",), "complex128": (), "uint16": ("int32", "int64"), "uint32": ("int64",), "uint64": (),
-    "float8_e5m2": (), "float8_e4m3fn": (),
+    "bool": ("uint8", "int8", "int16", "int32", "int64"),
+    "uint8": ("int16", "int32", "int64"),
+    "int8": ("int16", "int32", "int64"),
+    "int16": ("int32", "int64"),
+    "int32": ("int64",),
+    "int64": (),
+    "float16": ("float32",),
+    "bfloat16": ("float32",),
+    "float32": ("float64",),
+    "float64": (),
+    "complex64": ("complex128",),
+    "complex128": (),
+    "uint16": ("int32", "int64"),
+    "uint32": ("int64",),
+    "uint64": (),
+    "float8_e5m2": (),
+    "float8_e4m3fn": (),
 }
 _BY_NAME: Final[dict[str, dtype]] = {d.name: d for d in ALL}
 
@@ -87,8 +100,15 @@ class Expression:
 class Call:
     """One vendor call in terms of a row's arguments and results."""
 
-    def __init__(self, name: str, sources: list[int], literals: list[Any], promoted: list[bool],
-                 expanded: list[bool], inplace: Call | None) -> None:
+    def __init__(
+        self,
+        name: str,
+        sources: list[int],
+        literals: list[Any],
+        promoted: list[bool],
+        expanded: list[bool],
+        inplace: Call | None,
+    ) -> None:
         self.name: Final = name
         self.sources: Final = sources
         # Literals and expressions, where the source is one.
@@ -137,8 +157,10 @@ class Call:
 
 def not_accepted(op: Op, call: Call, dt: dtype) -> RuntimeError:
     accepted = [f"'{p.name}': {' '.join([d.name for d in table.dtypes_of(p.mask)])}" for p in call.sig.params if p.mask]
-    return RuntimeError(f"{op.title()}: {dt.name} is not available on NPU, and no dtype that {call.name} accepts holds "
-                        f"every {dt.name}; accepted: {'; '.join(accepted)}")
+    return RuntimeError(
+        f"{op.title()}: {dt.name} is not available on NPU, and no dtype that {call.name} accepts holds "
+        f"every {dt.name}; accepted: {'; '.join(accepted)}"
+    )
 
 
 def number_tensor(value: Any, dt: dtype, dev: device) -> TensorBase:
@@ -153,8 +175,10 @@ def number_tensor(value: Any, dt: dtype, dev: device) -> TensorBase:
 def cast(t: TensorBase, dt: dtype, op: str) -> TensorBase:
     """A tensor's values in another dtype, on the device; row-major."""
     if t._dtype.is_complex and not dt.is_complex:
-        raise RuntimeError(f"{op}: {t._dtype.name} is not available on NPU: the vendor computes it in {dt.name}, which "
-                           "has no imaginary parts")
+        raise RuntimeError(
+            f"{op}: {t._dtype.name} is not available on NPU: the vendor computes it in {dt.name}, which "
+            "has no imaginary parts"
+        )
     from . import creation
 
     out = empty(t._shape, contiguous_strides(t._shape), dt, t._device)
@@ -163,16 +187,26 @@ def cast(t: TensorBase, dt: dtype, op: str) -> TensorBase:
 
 
 def same_geometry(a: TensorBase, b: TensorBase) -> bool:
-    return a is b or (a._storage is b._storage and a._offset == b._offset and a._shape == b._shape
-                      and a._stride == b._stride)
+    return a is b or (
+        a._storage is b._storage and a._offset == b._offset and a._shape == b._shape and a._stride == b._stride
+    )
 
 
 @final
 class Line(Kernel):
     """Serves an operator with one vendor call, chosen by which arguments are numbers."""
 
-    def __init__(self, slots: list[int], call: Call, by_number: list[tuple[int, Call]], start: int, empty_value: Any,
-                 lists: bool, otherwise: Kernel | None, absent: Kernel | None) -> None:
+    def __init__(
+        self,
+        slots: list[int],
+        call: Call,
+        by_number: list[tuple[int, Call]],
+        start: int,
+        empty_value: Any,
+        lists: bool,
+        otherwise: Kernel | None,
+        absent: Kernel | None,
+    ) -> None:
         # Positions of tensor arguments; calls for a number at a position, the first that fits.
         self.slots: Final = slots
         self.call: Final = call
@@ -193,8 +227,11 @@ class Line(Kernel):
         """What serves this operator on this chip instead; asked once."""
         if not self.asked:
             self.other = quirks.replacement(op.name, self.call.name)
-            if self.other is None and self.absent is not None and (
-                    quirks.lacks(self.call.name) or not launch.available(self.call.name)):
+            if (
+                self.other is None
+                and self.absent is not None
+                and (quirks.lacks(self.call.name) or not launch.available(self.call.name))
+            ):
                 self.other = self.absent
             self.asked = True
         return self.other
@@ -253,7 +290,8 @@ class Line(Kernel):
         if self.start >= 0:
             return self.change_into(op, call, local, spec, out)
         if call.compute_dtype(spec.compute, spec.dtype) is not spec.compute or (
-                self.empty_value is not None and self.has_empty(local)):
+            self.empty_value is not None and self.has_empty(local)
+        ):
             return False
         shared = 0
         for i in self.slots:
@@ -381,8 +419,9 @@ def compute(op: Op, call: Call, args: tuple[Any, ...], spec: Spec, inner: dtype,
             i += 1
 
 
-def arrange(op: Op, call: Call, args: tuple[Any, ...], spec: Spec, inner: dtype,
-            outs: list[Any]) -> tuple[list[Any], list[Any]]:
+def arrange(
+    op: Op, call: Call, args: tuple[Any, ...], spec: Spec, inner: dtype, outs: list[Any]
+) -> tuple[list[Any], list[Any]]:
     """The vendor's arguments, and the tensors it will write the results to."""
     results = outs
     kinds = call.kinds
@@ -459,8 +498,10 @@ def fewer_dims(op: Op, call: Call, values: list[Any], shape: tuple[int, ...]) ->
             else:
                 steps[i].append(s[d])
     if len(kept) > MOST_DIMS:
-        raise RuntimeError(f"{op.title()}: tensors of {len(shape)} dimensions that cannot be joined to {MOST_DIMS} are "
-                           f"not available on NPU: {call.name} takes at most {MOST_DIMS}")
+        raise RuntimeError(
+            f"{op.title()}: tensors of {len(shape)} dimensions that cannot be joined to {MOST_DIMS} are "
+            f"not available on NPU: {call.name} takes at most {MOST_DIMS}"
+        )
     new: list[Any] = []
     at = 0
     for v in values:
@@ -538,8 +579,6 @@ class ByArgument(Kernel):
         return kernel
 
 
-
-
 @final
 class ByFunction(Kernel):
     """One of several kernels; `fn(*args)` gives the key."""
@@ -570,8 +609,9 @@ class IndicesFromHost(Kernel):
         for t in args[1]:
             if isinstance(t, TensorBase) and t._device != home._device:
                 if not t._keys & CPU:
-                    raise RuntimeError("indices should be either on cpu or on the same device as the indexed tensor "
-                                       f"({home._device})")
+                    raise RuntimeError(
+                        f"indices should be either on cpu or on the same device as the indexed tensor ({home._device})"
+                    )
                 t = HOT.to_copy.call((t, None, home._device, None, False))
             indices.append(t)
         bits = home._keys & BACKENDS

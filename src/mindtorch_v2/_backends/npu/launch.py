@@ -7,6 +7,7 @@ Invariant: every object made through the C API is destroyed on every path, error
 phase 2, or destroyed if phase 2 was never reached. Scalars and integer arrays that recur are kept, counted, and
 destroyed by `release_caches`.
 """
+
 from __future__ import annotations
 
 import ctypes
@@ -48,9 +49,16 @@ _CHANNELS: Final[list[Any]] = [ctypes.c_int32.from_param(code) for code in (2, 2
 _LAST: Final[list[Any]] = [ctypes.c_int32.from_param(code) for code in (2, 2, 2, 2, 1, 27)]
 
 _C_TYPES: Final[dict[int, Any]] = {
-    table.I64: ctypes.c_int64, table.I32: ctypes.c_int32, table.I8: ctypes.c_int8, table.U64: ctypes.c_uint64,
-    table.U32: ctypes.c_uint32, table.F64: ctypes.c_double, table.F32: ctypes.c_float, table.BOOL: ctypes.c_bool,
-    table.DTYPE: ctypes.c_int32, table.STRING: ctypes.c_char_p,
+    table.I64: ctypes.c_int64,
+    table.I32: ctypes.c_int32,
+    table.I8: ctypes.c_int8,
+    table.U64: ctypes.c_uint64,
+    table.U32: ctypes.c_uint32,
+    table.F64: ctypes.c_double,
+    table.F32: ctypes.c_float,
+    table.BOOL: ctypes.c_bool,
+    table.DTYPE: ctypes.c_int32,
+    table.STRING: ctypes.c_char_p,
 }
 
 # How many recurring shapes, scalars and arrays are kept.
@@ -120,7 +128,8 @@ class Api:
         self.synchronize: Final[Any] = acl.aclrtSynchronizeStream
         # The vendor hands out arrays made with C++'s new[].
         self.delete_array: Final[Any] = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(
-            ("_ZdaPv", ctypes.CDLL("libstdc++.so.6")))
+            ("_ZdaPv", ctypes.CDLL("libstdc++.so.6"))
+        )
 
 
 @final
@@ -239,8 +248,9 @@ def tensor_handle(a: Api, f: Function, t: TensorBase, lifted: bool) -> Any:
         if n > 0 and count == numel(t):
             return a.create_tensor(d.pointer, _COUNTS[n], code, None, start, form, d.pointer, _COUNTS[n], ptr)
         return a.create_tensor(d.pointer, _COUNTS[n], code, None, start, form, dims((count,)).pointer, _COUNTS[1], ptr)
-    return a.create_tensor(d.pointer, _COUNTS[n], code, dims(t._stride).pointer, start, form,
-                           dims((count,)).pointer, _COUNTS[1], ptr)
+    return a.create_tensor(
+        d.pointer, _COUNTS[n], code, dims(t._stride).pointer, start, form, dims((count,)).pointer, _COUNTS[1], ptr
+    )
 
 
 def scalar_dtype(value: Any, p: Param) -> int:
@@ -303,7 +313,8 @@ class Packed:
             where = t._device if isinstance(t, TensorBase) else type(t).__name__
             raise RuntimeError(
                 f"{self.op}: argument '{self.f.sig.params[i].name}' of {self.f.name} must be a tensor on the NPU, "
-                f"got {where}")
+                f"got {where}"
+            )
         return self.made(tensor_handle(a, self.f, t, self.f.lifted[i]), "aclCreateTensor")
 
     def scalar(self, a: Api, value: Any, p: Param) -> Any:
@@ -443,8 +454,10 @@ def device_index(f: Function, values: list[Any], op: str) -> int:
             if home is None:
                 home = v._device
             elif v._device is not home and v._device != home:
-                raise RuntimeError(f"Expected all tensors to be on the same device, but found at least two devices, "
-                                   f"{home} and {v._device}! (in {op})")
+                raise RuntimeError(
+                    f"Expected all tensors to be on the same device, but found at least two devices, "
+                    f"{home} and {v._device}! (in {op})"
+                )
         elif home is None and isinstance(v, (tuple, list)) and len(v) > 0 and isinstance(v[0], TensorBase):
             home = v[0]._device
     if home is None:
@@ -539,8 +552,12 @@ def written_shapes(a: Api, packed: Packed) -> list[tuple[int, ...]]:
 def creation_failed(maker: str, function: str, op: str) -> RuntimeError:
     vendor = errors.vendor_text()
     said = f"\n  vendor: {vendor}" if vendor else ""
-    return errors.AclError(f"{maker} failed for {op} ({function}): no object was made{said}\n  launched at "
-                           f"{errors.here()}", 0, maker, vendor)
+    return errors.AclError(
+        f"{maker} failed for {op} ({function}): no object was made{said}\n  launched at {errors.here()}",
+        0,
+        maker,
+        vendor,
+    )
 
 
 def launch_failed(f: Function, values: list[Any], op: str, index: int, code: int, vendor: str) -> RuntimeError:

@@ -1,4 +1,4 @@
-'''The vocabulary of NPU lines: which vendor function serves which row.
+"""The vocabulary of NPU lines: which vendor function serves which row.
 
     npu("addcmul", "aclnnAddcmul(self, tensor1, tensor2, value, out)")
 
@@ -39,7 +39,8 @@ or a vendor function with `call("aclnnX", "op", value, value, ...)`.
 
 Invariant: a line names a row, a vendor function of the table and arguments of the row, or loading it fails and says
 which names exist. A row without a line is in `holes()`.
-'''
+"""
+
 from __future__ import annotations
 
 import re
@@ -108,7 +109,7 @@ class Reader:
         if self.next() != "(":
             raise self.error("expected '('")
         items: list[tuple[int, Any]] = []
-        if self.tokens[self.at:self.at + 1] == [")"]:
+        if self.tokens[self.at : self.at + 1] == [")"]:
             self.at += 1
             return items
         while True:
@@ -125,7 +126,7 @@ class Reader:
             return int(LITERAL), token[1:-1]
         if token[0] == "-" or token[0].isdigit():
             return int(LITERAL), float(token) if "." in token else int(token)
-        if self.tokens[self.at:self.at + 1] == ["("]:
+        if self.tokens[self.at : self.at + 1] == ["("]:
             fn = HELPERS.get(token)
             if fn is None:
                 raise self.error(f"no helper is called {token!r}; helpers: {', '.join(sorted(HELPERS))}")
@@ -161,8 +162,9 @@ def _call(op: Op, text: str, cast: Sequence[str] | None, expand: Sequence[str], 
         raise reader.error(f"{name} has no line in table.py")
     sig = table.signature(name)
     if len(items) != len(sig.params):
-        raise reader.error(f"{name} takes {len(sig.params)} parameters ({', '.join(p.name for p in sig.params)}), got "
-                           f"{len(items)}")
+        raise reader.error(
+            f"{name} takes {len(sig.params)} parameters ({', '.join(p.name for p in sig.params)}), got {len(items)}"
+        )
     for p, (source, _) in zip(sig.params, items):
         if source <= RESULT and not p.written:
             raise reader.error(f"parameter {p.name} is not written, but a result is passed")
@@ -176,12 +178,18 @@ def _call(op: Op, text: str, cast: Sequence[str] | None, expand: Sequence[str], 
     return _made(name, items, positions, wide, other)
 
 
-def _made(name: str, items: list[tuple[int, Any]], positions: Sequence[int], wide: Sequence[int],
-          inplace: Call | None) -> Call:
+def _made(
+    name: str, items: list[tuple[int, Any]], positions: Sequence[int], wide: Sequence[int], inplace: Call | None
+) -> Call:
     tensors = [p.kind == table.TENSOR for p in table.signature(name).params]
-    return Call(name, [s for s, _ in items], [v for _, v in items],
-                [t and s >= 0 and s in positions for t, (s, _) in zip(tensors, items)],
-                [t and s >= 0 and s in wide for t, (s, _) in zip(tensors, items)], inplace)
+    return Call(
+        name,
+        [s for s, _ in items],
+        [v for _, v in items],
+        [t and s >= 0 and s in positions for t, (s, _) in zip(tensors, items)],
+        [t and s >= 0 and s in wide for t, (s, _) in zip(tensors, items)],
+        inplace,
+    )
 
 
 def _positions(reader: Reader, op: Op, names: Sequence[str]) -> Sequence[int]:
@@ -210,9 +218,18 @@ def _inplace(op: Op, sig: table.Signature, items: list[tuple[int, Any]], positio
 class Unbound:
     """A line before its row is known."""
 
-    def __init__(self, text: str, numbers: Mapping[str, str] | None, cast: Sequence[str] | None,
-                 expand: Sequence[str], starts: str | None, empty: Any, inplace: bool | str | Mapping[str, str],
-                 otherwise: Any, absent: Any) -> None:
+    def __init__(
+        self,
+        text: str,
+        numbers: Mapping[str, str] | None,
+        cast: Sequence[str] | None,
+        expand: Sequence[str],
+        starts: str | None,
+        empty: Any,
+        inplace: bool | str | Mapping[str, str],
+        otherwise: Any,
+        absent: Any,
+    ) -> None:
         self.text, self.numbers, self.cast, self.expand, self.empty = text, numbers, cast, expand, empty
         self.starts, self.inplace, self.absent = starts, inplace, absent
         self.otherwise = absent if otherwise is None else otherwise
@@ -225,8 +242,9 @@ class Unbound:
         for name, text in (self.numbers or {}).items():
             position = op.schema.index(name)
             if position < 0:
-                raise ValueError(f"NPU line of '{op.name}': numbers= names {name!r}; arguments: "
-                                 f"{[a.name for a in op.schema.args]}")
+                raise ValueError(
+                    f"NPU line of '{op.name}': numbers= names {name!r}; arguments: {[a.name for a in op.schema.args]}"
+                )
             mine = by_name.get(name, True) if isinstance(self.inplace, Mapping) else self.inplace is not False
             by_number.append((position, _call(op, text, self.cast, self.expand, mine)))
         slots = [i for i, a in enumerate(op.schema.args) if a.is_tensor]
@@ -234,8 +252,9 @@ class Unbound:
         otherwise = op.row.fallback if self.otherwise is None and op.row is not None else self.otherwise
         start = -1 if self.starts is None else op.schema.index(self.starts)
         if self.starts is not None and start not in slots:
-            raise ValueError(f"NPU line of '{op.name}': starts= names {self.starts!r}; arguments: "
-                             f"{[a.name for a in op.schema.args]}")
+            raise ValueError(
+                f"NPU line of '{op.name}': starts= names {self.starts!r}; arguments: {[a.name for a in op.schema.args]}"
+            )
         return Line(slots, call, by_number, start, self.empty, lists, otherwise, self.absent)
 
 
@@ -250,8 +269,9 @@ class Chosen:
             return ByFunction(self.name, {value: bound(k, op) for value, k in self.kernels.items()})
         position = op.schema.index(self.name)
         if position < 0:
-            raise ValueError(f"NPU line of '{op.name}': choose names {self.name!r}; arguments: "
-                             f"{[a.name for a in op.schema.args]}")
+            raise ValueError(
+                f"NPU line of '{op.name}': choose names {self.name!r}; arguments: {[a.name for a in op.schema.args]}"
+            )
         return ByArgument(position, {value: bound(k, op) for value, k in self.kernels.items()})
 
 
@@ -261,10 +281,18 @@ def bound(kernel: Kernel | Unbound | Chosen | UnboundWhole | str, op: Op) -> Ker
     return kernel if isinstance(kernel, Kernel) else kernel.bind(op)
 
 
-def line(text: str, *, numbers: Mapping[str, str] | None = None, cast: Sequence[str] | None = None,
-         expand: Sequence[str] = (), starts: str | None = None, empty: Any = None,
-         inplace: bool | str | Mapping[str, str] = True, otherwise: Kernel | None = None,
-         absent: Kernel | None = None) -> Unbound:
+def line(
+    text: str,
+    *,
+    numbers: Mapping[str, str] | None = None,
+    cast: Sequence[str] | None = None,
+    expand: Sequence[str] = (),
+    starts: str | None = None,
+    empty: Any = None,
+    inplace: bool | str | Mapping[str, str] = True,
+    otherwise: Kernel | None = None,
+    absent: Kernel | None = None,
+) -> Unbound:
     """A vendor call with its options as a value, for `choose`."""
     return Unbound(text, numbers, cast, expand, starts, empty, inplace, otherwise, absent)
 
@@ -306,8 +334,15 @@ def makes(fn: Callable[..., Any]) -> Kernel:
 class Whole:
     """A composite in vendor calls: where they do not fit, or this chip or library lacks one, its parts serve."""
 
-    def __init__(self, op: Op, functions: Sequence[str], fits: Callable[..., bool], fn: Callable[..., Any],
-                 back: Callable[..., Any] | None, saves: Sequence[str] | None) -> None:
+    def __init__(
+        self,
+        op: Op,
+        functions: Sequence[str],
+        fits: Callable[..., bool],
+        fn: Callable[..., Any],
+        back: Callable[..., Any] | None,
+        saves: Sequence[str] | None,
+    ) -> None:
         if op.composite is None:
             raise ValueError(f"NPU line of '{op.name}': whole() is for composites")
         for name in functions:
@@ -333,8 +368,14 @@ class Whole:
 class UnboundWhole:
     """`whole(...)` before its row is known."""
 
-    def __init__(self, functions: Sequence[str], fits: Callable[..., bool], fn: Callable[..., Any],
-                 back: Callable[..., Any] | None, saves: Sequence[str] | None) -> None:
+    def __init__(
+        self,
+        functions: Sequence[str],
+        fits: Callable[..., bool],
+        fn: Callable[..., Any],
+        back: Callable[..., Any] | None,
+        saves: Sequence[str] | None,
+    ) -> None:
         self.functions, self.fits, self.fn, self.back, self.saves = functions, fits, fn, back, saves
 
     def bind(self, op: Op) -> Kernel:
@@ -346,8 +387,13 @@ class UnboundWhole:
         return FnKernel(made)
 
 
-def whole(functions: Sequence[str], fits: Callable[..., bool], fn: Callable[..., Any],
-          back: Callable[..., Any] | None = None, saves: Sequence[str] | None = None) -> UnboundWhole:
+def whole(
+    functions: Sequence[str],
+    fits: Callable[..., bool],
+    fn: Callable[..., Any],
+    back: Callable[..., Any] | None = None,
+    saves: Sequence[str] | None = None,
+) -> UnboundWhole:
     return UnboundWhole(functions, fits, fn, back, saves)
 
 

@@ -2,6 +2,7 @@
 
 Lazy tables (`_api/lazy_tables.py`) bring the lines in the file of the same name when they are loaded.
 """
+
 from __future__ import annotations
 
 from importlib import import_module

@@ -3,6 +3,7 @@
 Invariant: the memory of a storage is used only by work on the stream it was allocated for, or on streams told with
 `record_stream`; a storage that dies gives its block back without waiting and without a vendor call.
 """
+
 from __future__ import annotations
 
 import ctypes
@@ -72,8 +73,11 @@ class Vendor:
             event = self.idle.pop()
         except IndexError:
             out = ctypes.c_void_p()
-            errors.check(acl.aclrtCreateEventExWithFlag(ctypes.byref(out), _EVENT_SYNC), "aclrtCreateEventExWithFlag",
-                         wanted_by())
+            errors.check(
+                acl.aclrtCreateEventExWithFlag(ctypes.byref(out), _EVENT_SYNC),
+                "aclrtCreateEventExWithFlag",
+                wanted_by(),
+            )
             event = out.value or 0
         code = acl.aclrtRecordEvent(event, stream)
         if code != 0:
@@ -84,8 +88,9 @@ class Vendor:
     def done(self, event: int) -> bool:
         runtime.use(self.index)
         status = ctypes.c_int32()
-        errors.check(ensure_acl().aclrtQueryEventStatus(event, ctypes.byref(status)), "aclrtQueryEventStatus",
-                     wanted_by())
+        errors.check(
+            ensure_acl().aclrtQueryEventStatus(event, ctypes.byref(status)), "aclrtQueryEventStatus", wanted_by()
+        )
         return status.value == _EVENT_COMPLETE
 
     def wait(self, event: int) -> None:
@@ -249,8 +254,11 @@ def copy_bytes(index: int, to: int, source: int, nbytes: int) -> None:
     """Device to device on the current stream, without waiting."""
     stream = stream_of(index)
     errors.record("aclrtMemcpyAsync", "copy_", index, stream)
-    errors.check(ensure_acl().aclrtMemcpyAsync(to, nbytes, source, nbytes, _DEVICE_TO_DEVICE, stream),
-                 "aclrtMemcpyAsync", "copy_")
+    errors.check(
+        ensure_acl().aclrtMemcpyAsync(to, nbytes, source, nbytes, _DEVICE_TO_DEVICE, stream),
+        "aclrtMemcpyAsync",
+        "copy_",
+    )
     if runtime.STATE.blocking:
         allocator(index).vendor.synchronize(stream)
 
@@ -400,10 +408,18 @@ def memory_snapshot() -> list[dict[str, Any]]:
         for block in owner.blocks():
             if block.prev is None:
                 segment = {
-                    "device": owner.index, "address": block.ptr, "total_size": 0, "allocated_size": 0,
-                    "active_size": 0, "requested_size": 0, "stream": block.pool.stream,
-                    "segment_type": "large" if block.pool.large else "small", "segment_pool_id": (0, 0),
-                    "is_expandable": False, "frames": [], "blocks": [],
+                    "device": owner.index,
+                    "address": block.ptr,
+                    "total_size": 0,
+                    "allocated_size": 0,
+                    "active_size": 0,
+                    "requested_size": 0,
+                    "stream": block.pool.stream,
+                    "segment_type": "large" if block.pool.large else "small",
+                    "segment_pool_id": (0, 0),
+                    "is_expandable": False,
+                    "frames": [],
+                    "blocks": [],
                 }
                 out.append(segment)
             state = _STATES.get(int(block.state), "inactive")
@@ -414,8 +430,9 @@ def memory_snapshot() -> list[dict[str, Any]]:
                 segment["requested_size"] += requested
             if state == "active_allocated":
                 segment["allocated_size"] += size
-            segment["blocks"].append({"address": block.ptr, "size": size, "requested_size": requested, "state": state,
-                                      "frames": []})
+            segment["blocks"].append(
+                {"address": block.ptr, "size": size, "requested_size": requested, "state": state, "frames": []}
+            )
     return out
 
 

@@ -3,6 +3,7 @@
 Invariant: of every counter `current == allocated - freed` since the last reset of those two, and `peak` is
 the largest `current` since the last reset of the peaks.
 """
+
 from __future__ import annotations
 
 from typing import Final, final
@@ -51,10 +52,15 @@ class Group:
 
     def counters(self) -> dict[str, Counter]:
         return {
-            "allocation": self.allocation, "allocated_bytes": self.allocated_bytes,
-            "requested_bytes": self.requested_bytes, "active": self.active, "active_bytes": self.active_bytes,
-            "inactive_split": self.inactive_split, "inactive_split_bytes": self.inactive_split_bytes,
-            "segment": self.segment, "reserved_bytes": self.reserved_bytes,
+            "allocation": self.allocation,
+            "allocated_bytes": self.allocated_bytes,
+            "requested_bytes": self.requested_bytes,
+            "active": self.active,
+            "active_bytes": self.active_bytes,
+            "inactive_split": self.inactive_split,
+            "inactive_split_bytes": self.inactive_split_bytes,
+            "segment": self.segment,
+            "reserved_bytes": self.reserved_bytes,
         }
 
     def taken(self, size: i64, requested: i64) -> None:
@@ -170,9 +176,15 @@ def bytes_text(n: int) -> str:
 
 
 _ROWS: Final = (
-    ("allocated_bytes", "allocated"), ("requested_bytes", "requested"), ("active_bytes", "active"),
-    ("reserved_bytes", "reserved"), ("inactive_split_bytes", "not releasable"), ("allocation", "allocations"),
-    ("active", "active blocks"), ("segment", "segments"), ("inactive_split", "free parts"),
+    ("allocated_bytes", "allocated"),
+    ("requested_bytes", "requested"),
+    ("active_bytes", "active"),
+    ("reserved_bytes", "reserved"),
+    ("inactive_split_bytes", "not releasable"),
+    ("allocation", "allocations"),
+    ("active", "active blocks"),
+    ("segment", "segments"),
+    ("inactive_split", "free parts"),
 )
 
 
@@ -180,8 +192,10 @@ def summary(stats: dict[str, int], index: int, abbreviated: bool) -> str:
     """A table for people."""
     rule = "-" * 79
     lines = [
-        rule, f"NPU memory, device {index}: {stats['num_ooms']} out of memory, {stats['num_alloc_retries']} retries",
-        rule, f"{'':<24}|{'now':>12} |{'peak':>12} |{'taken':>12} |{'returned':>12}",
+        rule,
+        f"NPU memory, device {index}: {stats['num_ooms']} out of memory, {stats['num_alloc_retries']} retries",
+        rule,
+        f"{'':<24}|{'now':>12} |{'peak':>12} |{'taken':>12} |{'returned':>12}",
     ]
     pools = ("all",) if abbreviated else ("all", "large_pool", "small_pool")
     for key, title in _ROWS:

@@ -3,6 +3,7 @@
 Invariant: a block is reused, or given back, only after every copy that was started with it has run. Its finaliser makes
 no vendor call, for the reasons given in `allocator`.
 """
+
 from __future__ import annotations
 
 import ctypes

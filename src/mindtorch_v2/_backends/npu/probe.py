@@ -2,6 +2,7 @@
 
 Invariant: no answer raises and none initialises a device: no aclInit, no aclrtSetDevice.
 """
+
 from __future__ import annotations
 
 import ctypes
@@ -57,8 +58,11 @@ def missing_symbols() -> list[str]:
     from . import acl_loader, aclnn
 
     acl = ensure_acl()
-    missing = [name for name in (*acl_loader.RUNTIME, *acl_loader.OBJECTS)
-               if name not in acl_loader.OPTIONAL and not acl.has(name)]
+    missing = [
+        name
+        for name in (*acl_loader.RUNTIME, *acl_loader.OBJECTS)
+        if name not in acl_loader.OPTIONAL and not acl.has(name)
+    ]
     for name in aclnn.TABLE:
         missing += [symbol for symbol in (name, name + "GetWorkspaceSize") if acl.symbol(symbol) is None]
     return missing

@@ -4,6 +4,7 @@ Invariant: where a gradient is itself to be differentiated the composition is ru
 derivatives of every order are those of the parts. Nothing is saved that the gradient does not read: writing to it
 afterwards is no mistake.
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -26,8 +27,10 @@ def recorder(served: Whole) -> Callable[..., Any]:
         result, kept = served.fn(*args)
         ctx.at = [i for i in served.saved if isinstance(args[i], TensorBase)]
         # Of the others only what they look like.
-        ctx.given = [None if i in ctx.at else (a._shape, a._dtype, a._device) if isinstance(a, TensorBase) else a
-                     for i, a in enumerate(args)]
+        ctx.given = [
+            None if i in ctx.at else (a._shape, a._dtype, a._device) if isinstance(a, TensorBase) else a
+            for i, a in enumerate(args)
+        ]
         ctx.bare = [i for i, a in enumerate(args) if isinstance(a, TensorBase) and i not in ctx.at]
         ctx.save_for_backward(*(args[i] for i in ctx.at), *kept)
         return result

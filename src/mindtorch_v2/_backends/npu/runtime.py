@@ -4,6 +4,7 @@ Invariant: a vendor call that needs a device is made only after `use(index)` in 
 thread-local memory while nothing has changed; a fork or a lost device moves `STATE.generation`, which sends every
 thread through the slow way once more, where the error is raised.
 """
+
 from __future__ import annotations
 
 import atexit
@@ -18,8 +19,10 @@ from mypy_extensions import i64
 from ..._device import device
 from . import acl_loader, errors
 
-FORKED: Final = ("Cannot re-initialize NPU in forked subprocess. To use NPU with multiprocessing, you must use the "
-                 "'spawn' start method")
+FORKED: Final = (
+    "Cannot re-initialize NPU in forked subprocess. To use NPU with multiprocessing, you must use the "
+    "'spawn' start method"
+)
 
 
 @final
@@ -94,8 +97,9 @@ def _switch(index: int) -> ThreadState:
     init()
     said = STATE.lost.get(index)
     if said is not None:
-        raise RuntimeError(f"npu:{index} was lost; nothing runs on it until the program is started again. The first "
-                           f"error was:\n{said}")
+        raise RuntimeError(
+            f"npu:{index} was lost; nothing runs on it until the program is started again. The first error was:\n{said}"
+        )
     check_index(index)
     state = thread_state()
     state.context = -1  # until it has worked nobody knows which one is current
@@ -230,8 +234,7 @@ def _counted(acl: acl_loader.Acl) -> int:
     count = ctypes.c_uint32()
     errors.check(acl.aclrtGetDeviceCount(ctypes.byref(count)), "aclrtGetDeviceCount")
     if count.value == 0:
-        raise RuntimeError("no NPU device can be seen; look at ASCEND_RT_VISIBLE_DEVICES and the driver "
-                           "(npu-smi info)")
+        raise RuntimeError("no NPU device can be seen; look at ASCEND_RT_VISIBLE_DEVICES and the driver (npu-smi info)")
     return count.value
 
 

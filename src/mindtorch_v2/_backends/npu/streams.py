@@ -3,6 +3,7 @@
 Invariant: a stream's handle lives as long as the runtime (streams come from a pool), so nobody holds one that is gone.
 A call that names a stream or an event is made with its device current.
 """
+
 from __future__ import annotations
 
 import ctypes
@@ -42,8 +43,9 @@ class Pool:
             runtime.use(self.index)
             out = ctypes.c_void_p()
             acl = ensure_acl()
-            errors.check(acl.aclrtCreateStreamWithConfig(ctypes.byref(out), self.priority, 0),
-                         "aclrtCreateStreamWithConfig")
+            errors.check(
+                acl.aclrtCreateStreamWithConfig(ctypes.byref(out), self.priority, 0), "aclrtCreateStreamWithConfig"
+            )
             self.handles.append(out.value or 0)
         self.next += 1
         return self.handles[at], self.first_id + at
@@ -166,8 +168,12 @@ class Stream:
     def synchronize(self) -> None:
         """Wait until all work is done; a kernel that failed is reported here."""
         runtime.use(self.device_index)
-        errors.check_waited(ensure_acl().aclrtSynchronizeStream(self.npu_stream), "aclrtSynchronizeStream",
-                            self.device_index, self.npu_stream)
+        errors.check_waited(
+            ensure_acl().aclrtSynchronizeStream(self.npu_stream),
+            "aclrtSynchronizeStream",
+            self.device_index,
+            self.npu_stream,
+        )
 
     def add_callback(self, fn: Callable[[], object]) -> None:
         """Call `fn` when the stream gets here; what comes after it on the stream waits for its end.
@@ -188,7 +194,9 @@ class Stream:
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Stream) and (other.device_index, other.npu_stream) == (
-            self.device_index, self.npu_stream)
+            self.device_index,
+            self.npu_stream,
+        )
 
     def __hash__(self) -> int:
         return hash((self.device_index, self.npu_stream))
@@ -282,8 +290,9 @@ class Event:
     def __init__(self, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False) -> None:
         self.npu_event = 0
         if interprocess:
-            raise NotImplementedError("Event(): argument 'interprocess' must be False: events of NPUs are not shared "
-                                      "between processes here")
+            raise NotImplementedError(
+                "Event(): argument 'interprocess' must be False: events of NPUs are not shared between processes here"
+            )
         self.enable_timing = enable_timing
         self.blocking = blocking
         self.device_index = -1
@@ -302,8 +311,9 @@ class Event:
             stream = current_stream()
         index = stream.device_index
         if self.npu_event and self.device_index != index:
-            raise RuntimeError(f"Event device npu:{self.device_index} does not match recording stream's device "
-                               f"npu:{index}.")
+            raise RuntimeError(
+                f"Event device npu:{self.device_index} does not match recording stream's device npu:{index}."
+            )
         runtime.use(index)
         if not self.npu_event:
             self.npu_event = _take_event(index, self._flags)

@@ -3,6 +3,7 @@
 Invariant: a copy is ordered with the work of the current stream. One that the caller did not allow to be late has run
 when its function returns; one that may be late keeps the memory of both sides from being reused before it has run.
 """
+
 from __future__ import annotations
 
 from typing import Any, Final
@@ -81,8 +82,10 @@ def _connect(index: int, peer: int) -> None:
     if (index, peer) in _PEERS:
         return
     if not runtime.can_access_peer(index, peer):
-        raise RuntimeError(f"npu:{index} cannot reach the memory of npu:{peer}, so tensors cannot be copied between "
-                           f"them directly; copy through the CPU: t.cpu().to('npu:{peer}')")
+        raise RuntimeError(
+            f"npu:{index} cannot reach the memory of npu:{peer}, so tensors cannot be copied between "
+            f"them directly; copy through the CPU: t.cpu().to('npu:{peer}')"
+        )
     runtime.use(index)
     errors.check(ensure_acl().aclrtDeviceEnablePeerAccess(peer, 0), "aclrtDeviceEnablePeerAccess")
     _PEERS.add((index, peer))

@@ -6,6 +6,7 @@ device with aclnnArange, and one aclnnIndexPutImpl into the flattened base.
 
 Invariant: nothing is written unless a way was found; TAKEN counts which way each write-back went.
 """
+
 from __future__ import annotations
 
 from typing import Any
@@ -28,8 +29,14 @@ _INDEX = "aclnnIndexPutImpl"
 _SLICE_CHIPS = ("910B",)
 # Dtypes as others of the same width, where only the bits have to move.
 _SAME_BITS: dict[str, dtype] = {
-    "bool": int8, "uint8": int8, "uint16": int16, "uint32": int32, "uint64": int64, "complex64": int64,
-    "float8_e5m2": int8, "float8_e4m3fn": int8,
+    "bool": int8,
+    "uint8": int8,
+    "uint16": int16,
+    "uint32": int32,
+    "uint64": int64,
+    "complex64": int64,
+    "float8_e5m2": int8,
+    "float8_e4m3fn": int8,
 }
 
 
@@ -127,8 +134,9 @@ def base_by_strides(target: TensorBase) -> TensorBase | None:
     if len(shape) > 8:
         return None
     sizes = tuple(shape)
-    return make(target._storage, 0, sizes, contiguous_strides(sizes), target._dtype, target._device,
-                target._keys & BACKENDS)
+    return make(
+        target._storage, 0, sizes, contiguous_strides(sizes), target._dtype, target._device, target._keys & BACKENDS
+    )
 
 
 def slice_in(base: TensorBase, target: TensorBase, dt: dtype) -> Slice | None:
@@ -172,8 +180,9 @@ def put_at_places(target: TensorBase, value: TensorBase, op: str) -> None:
         raise not_implemented(op, f"{_INDEX} does not take {target._dtype.name}")
     for function, there in (("aclnnArange", aclnn.arange_symbols_ok()), (_INDEX, aclnn.index_put_impl_symbols_ok())):
         if not there:
-            raise not_implemented(op, f"writing through this view needs {function}, which the vendor's libraries do "
-                                  "not have")
+            raise not_implemented(
+                op, f"writing through this view needs {function}, which the vendor's libraries do not have"
+            )
     count = int(numel(target))
     places = flat_places(target, op)
     storage = target._storage

@@ -177,9 +177,7 @@ def threshold_(input: Tensor, threshold: float, value: float) -> Tensor:
     return eager("threshold_").call((input, threshold, value))
 
 
-def gumbel_softmax(
-    logits: Tensor, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1
-) -> Tensor:
+def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1) -> Tensor:
     if eps != 1e-10:
         warnings.warn("`eps` parameter is deprecated and has no effect.", stacklevel=2)
     noise = -torch.empty_like(logits, memory_format=torch.contiguous_format).exponential_().log()

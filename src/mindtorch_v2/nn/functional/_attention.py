@@ -144,9 +144,7 @@ def multi_head_attention_forward(
     if mask is not None:
         wanted = (length, key.shape[0]) if mask.dim() == 2 else (batch * num_heads, length, key.shape[0])
         if tuple(mask.shape) != wanted:
-            raise RuntimeError(
-                f"The shape of the {mask.dim()}D attn_mask is {mask.shape}, but should be {wanted}."
-            )
+            raise RuntimeError(f"The shape of the {mask.dim()}D attn_mask is {mask.shape}, but should be {wanted}.")
         mask = mask.unsqueeze(0) if mask.dim() == 2 else mask
     if (bias_k is None) != (bias_v is None):
         there, missing = ("bias_k", "bias_v") if bias_v is None else ("bias_v", "bias_k")

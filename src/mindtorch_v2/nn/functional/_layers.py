@@ -31,21 +31,12 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
 
 
 def layer_norm(
-    input: Tensor,
-    normalized_shape: Any,
-    weight: Tensor | None = None,
-    bias: Tensor | None = None,
-    eps: float = 1e-5,
+    input: Tensor, normalized_shape: Any, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
 ) -> Tensor:
     return torch.layer_norm(input, normalized_shape, weight, bias, eps)
 
 
-def rms_norm(
-    input: Tensor,
-    normalized_shape: Any,
-    weight: Tensor | None = None,
-    eps: float | None = None,
-) -> Tensor:
+def rms_norm(input: Tensor, normalized_shape: Any, weight: Tensor | None = None, eps: float | None = None) -> Tensor:
     return torch.rms_norm(input, normalized_shape, weight, eps)
 
 
@@ -129,11 +120,7 @@ def instance_norm(
 
 
 def group_norm(
-    input: Tensor,
-    num_groups: int,
-    weight: Tensor | None = None,
-    bias: Tensor | None = None,
-    eps: float = 1e-5,
+    input: Tensor, num_groups: int, weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
 ) -> Tensor:
     if input.dim() < 2:
         raise RuntimeError(f"Expected at least 2 dimensions for input tensor but received {input.dim()}")
@@ -141,9 +128,7 @@ def group_norm(
     return torch.group_norm(input, num_groups, weight, bias, eps, False)
 
 
-def local_response_norm(
-    input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
-) -> Tensor:
+def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> Tensor:
     dim = input.dim()
     if dim < 3:
         raise ValueError("Expected 3D or higher dimensionality" + " " * 26 + f"input (got {dim} dimensions)")
@@ -160,9 +145,7 @@ def local_response_norm(
     return input / means.mul(alpha).add(k).pow(beta)
 
 
-def normalize(
-    input: Tensor, p: float = 2.0, dim: Any = 1, eps: float = 1e-12, out: Tensor | None = None
-) -> Tensor:
+def normalize(input: Tensor, p: float = 2.0, dim: Any = 1, eps: float = 1e-12, out: Tensor | None = None) -> Tensor:
     length = input.norm(p, dim, keepdim=True).clamp_min(eps).expand_as(input)
     return input / length if out is None else torch.div(input, length, out=out)
 
@@ -310,7 +293,14 @@ def embedding_bag(
             f"(got mode='{mode}'). Please open a feature request on GitHub."
         )
     return torch.embedding_bag(
-        weight, input, offsets, scale_grad_by_freq, _BAG_MODES[mode], sparse, per_sample_weights, include_last_offset,
+        weight,
+        input,
+        offsets,
+        scale_grad_by_freq,
+        _BAG_MODES[mode],
+        sparse,
+        per_sample_weights,
+        include_last_offset,
         padding_idx,
     )[0]
 

@@ -20,67 +20,172 @@ def _ints(value: Any) -> Any:
     return (value,) if isinstance(value, int) else tuple(value) if isinstance(value, (list, tuple)) else value
 
 
-def _max_pool(rank: int, input: Tensor, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool,
-              return_indices: bool) -> Any:
+def _max_pool(
+    rank: int,
+    input: Tensor,
+    kernel_size: Any,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    ceil_mode: bool,
+    return_indices: bool,
+) -> Any:
     name = f"max_pool{rank}d"
-    given = (input, _ints(kernel_size), () if stride is None else _ints(stride), _ints(padding), _ints(dilation),
-             ceil_mode)
+    given = (
+        input,
+        _ints(kernel_size),
+        () if stride is None else _ints(stride),
+        _ints(padding),
+        _ints(dilation),
+        ceil_mode,
+    )
     return row("pool", f"{name}_with_indices" if return_indices else name).call(given)
 
 
-def max_pool1d(input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
-               ceil_mode: bool = False, return_indices: bool = False) -> Any:
+def max_pool1d(
+    input: Tensor,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    dilation: Any = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Any:
     return _max_pool(1, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
 
-def max_pool2d(input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
-               ceil_mode: bool = False, return_indices: bool = False) -> Any:
+def max_pool2d(
+    input: Tensor,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    dilation: Any = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Any:
     return _max_pool(2, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
 
-def max_pool3d(input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
-               ceil_mode: bool = False, return_indices: bool = False) -> Any:
+def max_pool3d(
+    input: Tensor,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    dilation: Any = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Any:
     return _max_pool(3, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
 
-def max_pool1d_with_indices(input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
-                            ceil_mode: bool = False, return_indices: bool = False) -> Any:
+def max_pool1d_with_indices(
+    input: Tensor,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    dilation: Any = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Any:
     return _max_pool(1, input, kernel_size, stride, padding, dilation, ceil_mode, True)
 
 
-def max_pool2d_with_indices(input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
-                            ceil_mode: bool = False, return_indices: bool = False) -> Any:
+def max_pool2d_with_indices(
+    input: Tensor,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    dilation: Any = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Any:
     return _max_pool(2, input, kernel_size, stride, padding, dilation, ceil_mode, True)
 
 
-def max_pool3d_with_indices(input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
-                            ceil_mode: bool = False, return_indices: bool = False) -> Any:
+def max_pool3d_with_indices(
+    input: Tensor,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    dilation: Any = 1,
+    ceil_mode: bool = False,
+    return_indices: bool = False,
+) -> Any:
     return _max_pool(3, input, kernel_size, stride, padding, dilation, ceil_mode, True)
 
 
-def avg_pool1d(input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
-               count_include_pad: bool = True) -> Tensor:
+def avg_pool1d(
+    input: Tensor,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+) -> Tensor:
     return row("pool", "avg_pool1d").call(
-        (input, _ints(kernel_size), () if stride is None else _ints(stride), _ints(padding), ceil_mode,
-         count_include_pad))
+        (
+            input,
+            _ints(kernel_size),
+            () if stride is None else _ints(stride),
+            _ints(padding),
+            ceil_mode,
+            count_include_pad,
+        )
+    )
 
 
-def avg_pool2d(input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
-               count_include_pad: bool = True, divisor_override: int | None = None, *, out: Any = None) -> Tensor:
-    return _avg_pool("avg_pool2d", input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override,
-                     out)
+def avg_pool2d(
+    input: Tensor,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: int | None = None,
+    *,
+    out: Any = None,
+) -> Tensor:
+    return _avg_pool(
+        "avg_pool2d", input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override, out
+    )
 
 
-def avg_pool3d(input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
-               count_include_pad: bool = True, divisor_override: int | None = None, *, out: Any = None) -> Tensor:
-    return _avg_pool("avg_pool3d", input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override,
-                     out)
+def avg_pool3d(
+    input: Tensor,
+    kernel_size: Any,
+    stride: Any = None,
+    padding: Any = 0,
+    ceil_mode: bool = False,
+    count_include_pad: bool = True,
+    divisor_override: int | None = None,
+    *,
+    out: Any = None,
+) -> Tensor:
+    return _avg_pool(
+        "avg_pool3d", input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override, out
+    )
 
 
-def _avg_pool(name: str, input: Tensor, kernel_size: Any, stride: Any, padding: Any, ceil_mode: bool,
-              count_include_pad: bool, divisor_override: int | None, out: Any) -> Tensor:
-    given = (input, _ints(kernel_size), () if stride is None else _ints(stride), _ints(padding), ceil_mode,
-             count_include_pad, divisor_override)
+def _avg_pool(
+    name: str,
+    input: Tensor,
+    kernel_size: Any,
+    stride: Any,
+    padding: Any,
+    ceil_mode: bool,
+    count_include_pad: bool,
+    divisor_override: int | None,
+    out: Any,
+) -> Tensor:
+    given = (
+        input,
+        _ints(kernel_size),
+        () if stride is None else _ints(stride),
+        _ints(padding),
+        ceil_mode,
+        count_include_pad,
+        divisor_override,
+    )
     return row("pool", name).call(given) if out is None else row("pool", f"{name}.out").call((*given, out))
 
 
@@ -92,7 +197,7 @@ def _sizes(input: Tensor, output_size: Any, rank: int) -> Ints:
         output_size = (None,) * rank
     if len(input.shape) <= len(output_size):
         raise ValueError(f"Input dimension should be at least {len(output_size) + 1}")
-    return tuple(s if v is None else v for v, s in zip(output_size, input.shape[-len(output_size):]))
+    return tuple(s if v is None else v for v, s in zip(output_size, input.shape[-len(output_size) :]))
 
 
 def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Tensor:
@@ -209,8 +314,10 @@ def _unpooled(input: Tensor, kernel: Ints, stride: Ints, padding: Ints, output_s
     if len(given) == rank + 2:
         given = given[2:]
     if len(given) != rank:
-        raise ValueError(f"output_size should be a sequence containing {rank} or {rank + 2} elements, but it has a "
-                         f"length of '{len(given)}'")
+        raise ValueError(
+            f"output_size should be a sequence containing {rank} or {rank + 2} elements, but it has a "
+            f"length of '{len(given)}'"
+        )
     for d in range(rank):
         low, high = smallest[d] - stride[d], smallest[d] + stride[d]
         if not low < given[d] < high:
@@ -218,8 +325,9 @@ def _unpooled(input: Tensor, kernel: Ints, stride: Ints, padding: Ints, output_s
     return given
 
 
-def _max_unpool(rank: int, input: Tensor, indices: Tensor, kernel_size: Any, stride: Any, padding: Any,
-                output_size: Any) -> Tensor:
+def _max_unpool(
+    rank: int, input: Tensor, indices: Tensor, kernel_size: Any, stride: Any, padding: Any, output_size: Any
+) -> Tensor:
     def full(value: Any) -> Ints:
         return (value,) * rank if isinstance(value, int) else tuple(value)
 
@@ -235,18 +343,21 @@ def _max_unpool(rank: int, input: Tensor, indices: Tensor, kernel_size: Any, str
     return row("pool", "max_unpool3d").call((input, indices, sizes, steps, pads))
 
 
-def max_unpool1d(input: Tensor, indices: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0,
-                 output_size: Any = None) -> Tensor:
+def max_unpool1d(
+    input: Tensor, indices: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, output_size: Any = None
+) -> Tensor:
     return _max_unpool(1, input, indices, kernel_size, stride, padding, output_size)
 
 
-def max_unpool2d(input: Tensor, indices: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0,
-                 output_size: Any = None) -> Tensor:
+def max_unpool2d(
+    input: Tensor, indices: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, output_size: Any = None
+) -> Tensor:
     return _max_unpool(2, input, indices, kernel_size, stride, padding, output_size)
 
 
-def max_unpool3d(input: Tensor, indices: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0,
-                 output_size: Any = None) -> Tensor:
+def max_unpool3d(
+    input: Tensor, indices: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, output_size: Any = None
+) -> Tensor:
     return _max_unpool(3, input, indices, kernel_size, stride, padding, output_size)
 
 
@@ -255,8 +366,7 @@ def _lp(sums: Any, norm_type: float, places: int) -> Any:
     return (sums.sign() * sums.abs().relu()).mul(places).pow(1.0 / norm_type)
 
 
-def lp_pool1d(input: Tensor, norm_type: float, kernel_size: int, stride: Any = None,
-              ceil_mode: bool = False) -> Tensor:
+def lp_pool1d(input: Tensor, norm_type: float, kernel_size: int, stride: Any = None, ceil_mode: bool = False) -> Tensor:
     return _lp(avg_pool1d(input.pow(norm_type), kernel_size, stride, 0, ceil_mode), norm_type, kernel_size)
 
 

@@ -138,11 +138,7 @@ _GRID_PADDING = {"zeros": 0, "border": 1, "reflection": 2}
 
 
 def grid_sample(
-    input: Tensor,
-    grid: Tensor,
-    mode: str = "bilinear",
-    padding_mode: str = "zeros",
-    align_corners: bool | None = None,
+    input: Tensor, grid: Tensor, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: bool | None = None
 ) -> Tensor:
     if mode not in _GRID_MODES:
         raise ValueError(

@@ -93,9 +93,7 @@ def _forward_hooks(module: Any) -> list[tuple[int, Callable[..., Any], tuple[boo
     ]
 
 
-def _run_always(
-    module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any, called: set[int]
-) -> None:
+def _run_always(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any, called: set[int]) -> None:
     """After an error: the hooks that want to run all the same."""
     for key, hook, flags in _forward_hooks(module):
         if flags[1] and key not in called:

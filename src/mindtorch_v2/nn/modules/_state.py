@@ -173,12 +173,7 @@ def _load_tensor(
 
 
 def _load_extra_state(
-    module: Module,
-    state_dict: dict[str, Any],
-    key: str,
-    strict: bool,
-    missing: list[str],
-    unexpected: list[str],
+    module: Module, state_dict: dict[str, Any], key: str, strict: bool, missing: list[str], unexpected: list[str]
 ) -> None:
     if overrides(module, "set_extra_state"):
         if key in state_dict:

@@ -93,9 +93,7 @@ class _NormBase(Module):
             if key not in state_dict:
                 count = self.num_batches_tracked
                 state_dict[key] = (
-                    count
-                    if count is not None and count.device.type != "meta"
-                    else torch.tensor(0, dtype=torch.int64)
+                    count if count is not None and count.device.type != "meta" else torch.tensor(0, dtype=torch.int64)
                 )
         super()._load_from_state_dict(
             state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs

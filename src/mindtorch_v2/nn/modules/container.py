@@ -103,9 +103,7 @@ class Sequential(_Sequence):
 
     def _require_sequential(self, other: Any) -> None:
         if not isinstance(other, Sequential):
-            raise ValueError(
-                f"add operator supports only objects of Sequential class, but {type(other)!s} is given."
-            )
+            raise ValueError(f"add operator supports only objects of Sequential class, but {type(other)!s} is given.")
 
     def _require_factor(self, other: Any) -> None:
         if not isinstance(other, int):
@@ -152,9 +150,7 @@ class ModuleList(_Sequence):
 
     def extend(self, modules: Iterable[Module]) -> ModuleList:
         if not isinstance(modules, Iterable):
-            raise TypeError(
-                f"ModuleList.extend should be called with an iterable, but got {type(modules).__name__}"
-            )
+            raise TypeError(f"ModuleList.extend should be called with an iterable, but got {type(modules).__name__}")
         for module in list(modules):
             self.append(module)
         return self
@@ -261,9 +257,7 @@ class ParameterList(Module):
 
     def extend(self: ListSelf, values: Iterable[Any]) -> ListSelf:
         if not isinstance(values, Iterable) or isinstance(values, Tensor):
-            raise TypeError(
-                f"ParameterList.extend should be called with an iterable, but got {type(values).__name__}"
-            )
+            raise TypeError(f"ParameterList.extend should be called with an iterable, but got {type(values).__name__}")
         for value in values:
             self.append(value)
         return self
@@ -390,14 +384,10 @@ def _pairs(caller: str, title: str, given: Any) -> Iterable[tuple[str, Any]]:
     pairs: list[tuple[str, Any]] = []
     for position, pair in enumerate(given):
         if not isinstance(pair, Iterable):
-            raise TypeError(
-                f"{title} update sequence element #{position} should be Iterable; is{type(pair).__name__}"
-            )
+            raise TypeError(f"{title} update sequence element #{position} should be Iterable; is{type(pair).__name__}")
         items = list(pair)
         if len(items) != 2:
-            raise ValueError(
-                f"{title} update sequence element #{position} has length {len(items)}; 2 is required"
-            )
+            raise ValueError(f"{title} update sequence element #{position} has length {len(items)}; 2 is required")
         pairs.append((items[0], items[1]))
     return pairs
 

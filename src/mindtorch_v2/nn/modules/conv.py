@@ -130,8 +130,21 @@ class _Conv(_ConvNd):
         device: Any = None,
         dtype: Any = None,
     ) -> None:
-        super().__init__(in_channels, out_channels, kernel_size, stride, padding, dilation, False, 0, groups, bias,
-                         padding_mode, device, dtype)
+        super().__init__(
+            in_channels,
+            out_channels,
+            kernel_size,
+            stride,
+            padding,
+            dilation,
+            False,
+            0,
+            groups,
+            bias,
+            padding_mode,
+            device,
+            dtype,
+        )
 
     def _conv_forward(self, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         function = getattr(torch, f"conv{self._rank}d")
@@ -174,8 +187,21 @@ class _ConvTransposeNd(_ConvNd):
     ) -> None:
         if padding_mode != "zeros":
             raise ValueError(f'Only "zeros" padding mode is supported for {type(self).__name__}')
-        super().__init__(in_channels, out_channels, kernel_size, stride, padding, dilation, True, output_padding,
-                         groups, bias, padding_mode, device, dtype)
+        super().__init__(
+            in_channels,
+            out_channels,
+            kernel_size,
+            stride,
+            padding,
+            dilation,
+            True,
+            output_padding,
+            groups,
+            bias,
+            padding_mode,
+            device,
+            dtype,
+        )
 
     def _output_padding(self, input: Tensor, output_size: Any) -> Ints:
         """What must be added to reach an output size; one input size belongs to `stride` output sizes."""
@@ -185,7 +211,7 @@ class _ConvTransposeNd(_ConvNd):
         sizes = tuple(output_size)
         batched = input.dim() == rank + 2
         if len(sizes) == input.dim():
-            sizes = sizes[2 if batched else 1:]
+            sizes = sizes[2 if batched else 1 :]
         if len(sizes) != rank:
             raise ValueError(
                 f"ConvTranspose{rank}D: for {input.dim()}D input, output_size must have {rank} or {input.dim()} "

@@ -128,12 +128,7 @@ class Module:
         return handle
 
     def register_forward_hook(
-        self,
-        hook: Callable[..., Any],
-        *,
-        prepend: bool = False,
-        with_kwargs: bool = False,
-        always_call: bool = False,
+        self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False, always_call: bool = False
     ) -> RemovableHandle:
         """`hook(module, args[, kwargs], output)` after forward may return another output."""
         handle = RemovableHandle(self._forward_hooks, extra_dict=self._forward_hook_flags)
@@ -497,8 +492,7 @@ class Module:
         device, dtype, non_blocking, memory_format = _parse_to(*args, **kwargs)
         if dtype is not None and not (dtype.is_floating_point or dtype.is_complex):
             raise TypeError(
-                "nn.Module.to only accepts floating point or complex dtypes, "
-                f"but got desired dtype={dtype}"
+                f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={dtype}"
             )
 
         def convert(tensor: Tensor) -> Tensor:
@@ -625,9 +619,7 @@ class Module:
         error_msgs: list[str],
     ) -> None:
         """Load what belongs to this module itself; a subclass may override it."""
-        _state.load_own(
-            self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs
-        )
+        _state.load_own(self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)
 
     def get_extra_state(self) -> Any:
         """A subclass that overrides this and `set_extra_state` saves its result with the state."""

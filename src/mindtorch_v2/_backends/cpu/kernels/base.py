@@ -2,6 +2,7 @@
 
 Invariant: shapes and dtypes come from the row's rule; nothing here works one out.
 """
+
 from __future__ import annotations
 
 from typing import Any, Final, final
@@ -30,8 +31,17 @@ class CpuRuntime(Runtime):
         return _Storage(nbytes)
 
     def copy(self, dst: TensorBase, src: TensorBase) -> None:
-        _copy(dst._storage, int(dst._offset), dst._stride, dst._dtype.code, src._storage, int(src._offset),
-              expand_strides(src, dst._shape), src._dtype.code, dst._shape)
+        _copy(
+            dst._storage,
+            int(dst._offset),
+            dst._stride,
+            dst._dtype.code,
+            src._storage,
+            int(src._offset),
+            expand_strides(src, dst._shape),
+            src._dtype.code,
+            dst._shape,
+        )
 
     def fill(self, dst: TensorBase, value: Any) -> None:
         _fill(dst._storage, int(dst._offset), dst._stride, dst._dtype.code, dst._shape, value)
@@ -59,16 +69,37 @@ class Unary(Kernel):
         assert isinstance(s, Spec)
         a = args[0]
         assert isinstance(a, TensorBase)
-        data = _unary(self.code, a._storage, int(a._offset), a._stride, a._dtype.code, None, 0, s.stride, s.dtype.code,
-                      s.shape, s.compute.code)
+        data = _unary(
+            self.code,
+            a._storage,
+            int(a._offset),
+            a._stride,
+            a._dtype.code,
+            None,
+            0,
+            s.stride,
+            s.dtype.code,
+            s.shape,
+            s.compute.code,
+        )
         return make(data, 0, s.shape, s.stride, s.dtype, CPU, CPU_KEY)
 
     def into(self, op: Op, args: tuple[Any, ...], spec: Spec, out: TensorBase) -> bool:
         a = args[0]
         assert isinstance(a, TensorBase)
-        _unary(self.code, a._storage, int(a._offset), a._stride, a._dtype.code, out._storage, int(out._offset),
-               out._stride,
-               out._dtype.code, out._shape, spec.compute.code)
+        _unary(
+            self.code,
+            a._storage,
+            int(a._offset),
+            a._stride,
+            a._dtype.code,
+            out._storage,
+            int(out._offset),
+            out._stride,
+            out._dtype.code,
+            out._shape,
+            spec.compute.code,
+        )
         return True
 
 
@@ -102,18 +133,62 @@ class Binary(Kernel):
         shape = s.shape
         if isinstance(a, TensorBase):
             if isinstance(b, TensorBase):
-                return _binary(self.code, a._storage, int(a._offset), expand_strides(a, shape), a._dtype.code,
-                               b._storage,
-                               int(b._offset), expand_strides(b, shape), b._dtype.code, out, offset, stride, code,
-                               shape,
-                               s.compute.code, alpha)
-            return _binary(self.code, a._storage, int(a._offset), expand_strides(a, shape), a._dtype.code, b, 0, (),
-                           0, out,
-                           offset, stride, code, shape, s.compute.code, alpha)
+                return _binary(
+                    self.code,
+                    a._storage,
+                    int(a._offset),
+                    expand_strides(a, shape),
+                    a._dtype.code,
+                    b._storage,
+                    int(b._offset),
+                    expand_strides(b, shape),
+                    b._dtype.code,
+                    out,
+                    offset,
+                    stride,
+                    code,
+                    shape,
+                    s.compute.code,
+                    alpha,
+                )
+            return _binary(
+                self.code,
+                a._storage,
+                int(a._offset),
+                expand_strides(a, shape),
+                a._dtype.code,
+                b,
+                0,
+                (),
+                0,
+                out,
+                offset,
+                stride,
+                code,
+                shape,
+                s.compute.code,
+                alpha,
+            )
         if not isinstance(b, TensorBase):
             return _binary(self.code, a, 0, (), 0, b, 0, (), 0, out, offset, stride, code, shape, s.compute.code, alpha)
-        return _binary(self.code, a, 0, (), 0, b._storage, int(b._offset), expand_strides(b, shape), b._dtype.code, out,
-                       offset, stride, code, shape, s.compute.code, alpha)
+        return _binary(
+            self.code,
+            a,
+            0,
+            (),
+            0,
+            b._storage,
+            int(b._offset),
+            expand_strides(b, shape),
+            b._dtype.code,
+            out,
+            offset,
+            stride,
+            code,
+            shape,
+            s.compute.code,
+            alpha,
+        )
 
 
 @final
@@ -157,5 +232,25 @@ class Ternary(Kernel):
         alpha: Any = 1
         if self.alpha >= 0:
             alpha = args[self.alpha]
-        return _ternary(self.code, a, a_offset, a_stride, a_code, b, b_offset, b_stride, b_code, c, c_offset, c_stride,
-                        c_code, out, offset, stride, code, shape, s.compute.code, alpha)
+        return _ternary(
+            self.code,
+            a,
+            a_offset,
+            a_stride,
+            a_code,
+            b,
+            b_offset,
+            b_stride,
+            b_code,
+            c,
+            c_offset,
+            c_stride,
+            c_code,
+            out,
+            offset,
+            stride,
+            code,
+            shape,
+            s.compute.code,
+            alpha,
+        )

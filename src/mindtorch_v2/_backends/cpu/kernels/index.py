@@ -2,6 +2,7 @@
 
 Invariant: index values are checked by the native kernels before they write anything.
 """
+
 from __future__ import annotations
 
 from typing import Any, Final, final
@@ -36,8 +37,19 @@ _masked_select: Final[Any] = _native.masked_select
 def masked_select(t: TensorBase, mask: TensorBase) -> TensorBase:
     """The elements under a mask, one after the other."""
     shape = masked_shape(t, mask)
-    data, n = _masked_select(t._storage, int(t._offset), expand_strides(t, shape), t._dtype.code, mask._storage,
-                             int(mask._offset), expand_strides(mask, shape), mask._dtype.code, shape, None, 0)
+    data, n = _masked_select(
+        t._storage,
+        int(t._offset),
+        expand_strides(t, shape),
+        t._dtype.code,
+        mask._storage,
+        int(mask._offset),
+        expand_strides(mask, shape),
+        mask._dtype.code,
+        shape,
+        None,
+        0,
+    )
     return make(data, 0, (n,), (1,), t._dtype, CPU, CPU_KEY)
 
 
@@ -126,9 +138,21 @@ class Index(Kernel):
         s = op.infer(args)
         assert isinstance(s, Spec) and isinstance(t, TensorBase)
         g = Geometry(t, indices, s.shape)
-        data = _index_get(t._storage, int(t._offset), g.strides, t._dtype.code, g.items, g.dims, g.sizes, g.steps,
-                          None, 0,
-                          s.stride, s.dtype.code, s.shape)
+        data = _index_get(
+            t._storage,
+            int(t._offset),
+            g.strides,
+            t._dtype.code,
+            g.items,
+            g.dims,
+            g.sizes,
+            g.steps,
+            None,
+            0,
+            s.stride,
+            s.dtype.code,
+            s.shape,
+        )
         return make(data, 0, s.shape, s.stride, s.dtype, CPU, CPU_KEY)
 
 
@@ -159,8 +183,22 @@ def put(t: TensorBase, indices: tuple[Any, ...], values: TensorBase, accumulate:
         copy = empty_contiguous(values._shape, values._dtype, CPU)
         copy_same_device(copy, values)
         values = copy
-    _index_put(t._storage, int(t._offset), g.strides, t._dtype.code, g.items, g.dims, g.sizes, g.steps, values._storage,
-               int(values._offset), expand_strides(values, shape), values._dtype.code, shape, accumulate)
+    _index_put(
+        t._storage,
+        int(t._offset),
+        g.strides,
+        t._dtype.code,
+        g.items,
+        g.dims,
+        g.sizes,
+        g.steps,
+        values._storage,
+        int(values._offset),
+        expand_strides(values, shape),
+        values._dtype.code,
+        shape,
+        accumulate,
+    )
 
 
 def nonzero(t: TensorBase) -> TensorBase:
@@ -168,8 +206,7 @@ def nonzero(t: TensorBase) -> TensorBase:
     ndim = len(t._shape)
     # PyTorch lays the result out dimension by dimension.
     stride = (1, n) if n > 0 and ndim > 0 else (ndim if ndim > 0 else 1, 1)
-    out = make(_native.Storage(n * ndim * 8), 0, (n, ndim), stride,
-               int64, CPU, CPU_KEY)
+    out = make(_native.Storage(n * ndim * 8), 0, (n, ndim), stride, int64, CPU, CPU_KEY)
     if n * ndim > 0:
         _nonzero(t._storage, int(t._offset), t._stride, t._dtype.code, t._shape, out._storage, 0, out._stride, 4, n)
     return out
@@ -187,9 +224,23 @@ def _shape(t: TensorBase) -> tuple[int, ...]:
 def gather(out: TensorBase, t: TensorBase, dim: int, index: TensorBase, sparse_grad: bool) -> None:
     if numel(index) == 0:
         return
-    _gather(t._storage, int(t._offset), _up(t), t._dtype.code, index._storage, int(index._offset), _up(index),
-            index._dtype.code, out._storage, int(out._offset), _up(out), out._dtype.code, _shape(index), _shape(t),
-            wrap_dim(dim, len(t._shape)))
+    _gather(
+        t._storage,
+        int(t._offset),
+        _up(t),
+        t._dtype.code,
+        index._storage,
+        int(index._offset),
+        _up(index),
+        index._dtype.code,
+        out._storage,
+        int(out._offset),
+        _up(out),
+        out._dtype.code,
+        _shape(index),
+        _shape(t),
+        wrap_dim(dim, len(t._shape)),
+    )
 
 
 def scatter_into(out: TensorBase, dim: int, index: TensorBase, src: Any, mode: int) -> None:
@@ -197,15 +248,43 @@ def scatter_into(out: TensorBase, dim: int, index: TensorBase, src: Any, mode: i
         return
     d = wrap_dim(dim, len(out._shape))
     if isinstance(src, TensorBase):
-        _scatter(out._storage, int(out._offset), _up(out), out._dtype.code, index._storage, int(index._offset),
-                 _up(index),
-                 index._dtype.code, src._storage, int(src._offset), _up(src), src._dtype.code, _shape(index),
-                 _shape(out), d,
-                 mode)
+        _scatter(
+            out._storage,
+            int(out._offset),
+            _up(out),
+            out._dtype.code,
+            index._storage,
+            int(index._offset),
+            _up(index),
+            index._dtype.code,
+            src._storage,
+            int(src._offset),
+            _up(src),
+            src._dtype.code,
+            _shape(index),
+            _shape(out),
+            d,
+            mode,
+        )
     else:
-        _scatter(out._storage, int(out._offset), _up(out), out._dtype.code, index._storage, int(index._offset),
-                 _up(index),
-                 index._dtype.code, src, 0, (), 0, _shape(index), _shape(out), d, mode)
+        _scatter(
+            out._storage,
+            int(out._offset),
+            _up(out),
+            out._dtype.code,
+            index._storage,
+            int(index._offset),
+            _up(index),
+            index._dtype.code,
+            src,
+            0,
+            (),
+            0,
+            _shape(index),
+            _shape(out),
+            d,
+            mode,
+        )
 
 
 @final
@@ -243,9 +322,23 @@ def index_select(out: TensorBase, t: TensorBase, dim: int, index: TensorBase) ->
     if numel(out) == 0:
         return
     d = wrap_dim(dim, len(t._shape))
-    _index_select(t._storage, int(t._offset), _up(t), t._dtype.code, _shape(t), d, index._storage, int(index._offset),
-                  index._stride, index._dtype.code, numel(index), out._storage, int(out._offset), _up(out),
-                  out._dtype.code)
+    _index_select(
+        t._storage,
+        int(t._offset),
+        _up(t),
+        t._dtype.code,
+        _shape(t),
+        d,
+        index._storage,
+        int(index._offset),
+        index._stride,
+        index._dtype.code,
+        numel(index),
+        out._storage,
+        int(out._offset),
+        _up(out),
+        out._dtype.code,
+    )
 
 
 @final
@@ -271,10 +364,24 @@ def index_add_into(out: TensorBase, dim: int, index: TensorBase, src: TensorBase
     if numel(index) == 0:
         return
     d = wrap_dim(dim, len(out._shape))
-    _index_add(out._storage, int(out._offset), _up(out), out._dtype.code, _shape(out), d, index._storage,
-               int(index._offset), index._stride, index._dtype.code, numel(index), src._storage, int(src._offset),
-               _up(src),
-               src._dtype.code, alpha)
+    _index_add(
+        out._storage,
+        int(out._offset),
+        _up(out),
+        out._dtype.code,
+        _shape(out),
+        d,
+        index._storage,
+        int(index._offset),
+        index._stride,
+        index._dtype.code,
+        numel(index),
+        src._storage,
+        int(src._offset),
+        _up(src),
+        src._dtype.code,
+        alpha,
+    )
 
 
 def contiguous_copy(t: TensorBase) -> TensorBase:

@@ -3,6 +3,7 @@
 Invariant: BLAS only sees operands whose rows or columns are contiguous; others are copied first, because NumPy's loop
 for any other layout is a hundred times slower.
 """
+
 from __future__ import annotations
 
 import importlib
@@ -128,8 +129,24 @@ def add_scaled(data: Any, s: Spec, c: TensorBase, beta: Any, alpha: Any) -> Any:
     if alpha != 1:
         _binary(_MUL, data, 0, s.stride, code, alpha, 0, (), 0, data, 0, s.stride, code, s.shape, code, 1)
     if beta != 0:
-        _binary(_ADD, data, 0, s.stride, code, c._storage, int(c._offset), expand_strides(c, s.shape), code, data, 0,
-                s.stride, code, s.shape, code, beta)
+        _binary(
+            _ADD,
+            data,
+            0,
+            s.stride,
+            code,
+            c._storage,
+            int(c._offset),
+            expand_strides(c, s.shape),
+            code,
+            data,
+            0,
+            s.stride,
+            code,
+            s.shape,
+            code,
+            beta,
+        )
     return data
 
 
@@ -154,8 +171,26 @@ class Mm(Kernel):
             return finished(blas(a, b, s), s)
         if dt.category < 2:
             refuse("addmm_impl_cpu_", dt, m * n * k)
-        return finished(_gemm(a._storage, int(a._offset), a._stride, b._storage, int(b._offset), b._stride, None, 0,
-                              s.stride, kernel_code(dt), int(m), int(n), int(k), 1, 0), s)
+        return finished(
+            _gemm(
+                a._storage,
+                int(a._offset),
+                a._stride,
+                b._storage,
+                int(b._offset),
+                b._stride,
+                None,
+                0,
+                s.stride,
+                kernel_code(dt),
+                int(m),
+                int(n),
+                int(k),
+                1,
+                0,
+            ),
+            s,
+        )
 
     def into(self, op: Op, args: tuple[Any, ...], spec: Spec, out: TensorBase) -> bool:
         a = args[0]
@@ -170,12 +205,30 @@ class Mm(Kernel):
             if not is_contiguous(out) or out._dtype.itemsize == 2:
                 return False
             np = numpy()
-            np.matmul(array_of(a, out._dtype), array_of(b, out._dtype),
-                      np.ndarray(out._shape, out._dtype.np, out._storage, int(out._offset) * out._dtype.itemsize))
+            np.matmul(
+                array_of(a, out._dtype),
+                array_of(b, out._dtype),
+                np.ndarray(out._shape, out._dtype.np, out._storage, int(out._offset) * out._dtype.itemsize),
+            )
             return True
         refuse("addmm_impl_cpu_", spec.dtype, m * n * k)
-        _gemm(a._storage, int(a._offset), a._stride, b._storage, int(b._offset), b._stride, out._storage,
-              int(out._offset), out._stride, kernel_code(out._dtype), int(m), int(n), int(k), 1, 0)
+        _gemm(
+            a._storage,
+            int(a._offset),
+            a._stride,
+            b._storage,
+            int(b._offset),
+            b._stride,
+            out._storage,
+            int(out._offset),
+            out._stride,
+            kernel_code(out._dtype),
+            int(m),
+            int(n),
+            int(k),
+            1,
+            0,
+        )
         return True
 
 
@@ -202,9 +255,26 @@ class Addmm(Kernel):
         k: i64 = a._shape[1]
         if m * n * k > SMALL and for_blas(dt):
             return finished(add_scaled(blas(a, b, s), s, c, beta, alpha), s)
-        data = _addmm(c._storage, int(c._offset), expand_strides(c, s.shape), a._storage, int(a._offset), a._stride,
-                      b._storage, int(b._offset), b._stride, None, 0, s.stride, kernel_code(dt), int(m), int(n),
-                      int(k), alpha, beta)
+        data = _addmm(
+            c._storage,
+            int(c._offset),
+            expand_strides(c, s.shape),
+            a._storage,
+            int(a._offset),
+            a._stride,
+            b._storage,
+            int(b._offset),
+            b._stride,
+            None,
+            0,
+            s.stride,
+            kernel_code(dt),
+            int(m),
+            int(n),
+            int(k),
+            alpha,
+            beta,
+        )
         return finished(data, s)
 
 
@@ -246,8 +316,24 @@ class Bmm(Kernel):
             assert isinstance(c, TensorBase)
             out = _Storage(s.shape[0] * s.shape[1] * s.shape[2] * dt.itemsize)
             _copy(out, 0, s.stride, dt.code, c._storage, int(c._offset), expand_strides(c, s.shape), dt.code, s.shape)
-        data = _bgemm(a._storage, int(a._offset), a._stride, b._storage, int(b._offset), b._stride, out, 0, s.stride,
-                      kernel_code(dt), s.shape[0], int(m), int(n), int(k), alpha, beta)
+        data = _bgemm(
+            a._storage,
+            int(a._offset),
+            a._stride,
+            b._storage,
+            int(b._offset),
+            b._stride,
+            out,
+            0,
+            s.stride,
+            kernel_code(dt),
+            s.shape[0],
+            int(m),
+            int(n),
+            int(k),
+            alpha,
+            beta,
+        )
         return finished(data, s)
 
 
@@ -272,8 +358,23 @@ class Mv(Kernel):
         if not self.add:
             if large:
                 return finished(blas(a, x, s), s)
-            data = _gemm(a._storage, int(a._offset), a._stride, x._storage, int(x._offset), (x._stride[0], 0), None, 0,
-                         (1, 1), kernel_code(dt), int(m), 1, int(k), 1, 0)
+            data = _gemm(
+                a._storage,
+                int(a._offset),
+                a._stride,
+                x._storage,
+                int(x._offset),
+                (x._stride[0], 0),
+                None,
+                0,
+                (1, 1),
+                kernel_code(dt),
+                int(m),
+                1,
+                int(k),
+                1,
+                0,
+            )
             return finished(data, s)
         c = args[0]
         assert isinstance(c, TensorBase)
@@ -282,9 +383,26 @@ class Mv(Kernel):
         if large:
             return finished(add_scaled(blas(a, x, s), s, c, beta, alpha), s)
         step = expand_strides(c, s.shape)[0]
-        data = _addmm(c._storage, int(c._offset), (step, 0), a._storage, int(a._offset), a._stride, x._storage,
-                      int(x._offset), (x._stride[0], 0), None, 0, (1, 1), kernel_code(dt), int(m), 1, int(k), alpha,
-                      beta)
+        data = _addmm(
+            c._storage,
+            int(c._offset),
+            (step, 0),
+            a._storage,
+            int(a._offset),
+            a._stride,
+            x._storage,
+            int(x._offset),
+            (x._stride[0], 0),
+            None,
+            0,
+            (1, 1),
+            kernel_code(dt),
+            int(m),
+            1,
+            int(k),
+            alpha,
+            beta,
+        )
         return finished(data, s)
 
 
@@ -298,6 +416,16 @@ class Dot(Kernel):
         b = args[1]
         assert isinstance(s, Spec) and isinstance(a, TensorBase) and isinstance(b, TensorBase)
         refuse("dot", s.dtype, 1)
-        data = _dot(a._storage, int(a._offset), a._stride[0], b._storage, int(b._offset), b._stride[0], a._shape[0],
-                    s.dtype.code, None, 0)
+        data = _dot(
+            a._storage,
+            int(a._offset),
+            a._stride[0],
+            b._storage,
+            int(b._offset),
+            b._stride[0],
+            a._shape[0],
+            s.dtype.code,
+            None,
+            0,
+        )
         return finished(data, s)

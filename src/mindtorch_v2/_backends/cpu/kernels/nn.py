@@ -2,6 +2,7 @@
 
 Invariant: kernels that read memory in one run get dense operands; what is not dense is copied here first.
 """
+
 from __future__ import annotations
 
 from typing import Any, Final, final
@@ -87,8 +88,19 @@ class Softmax(Kernel):
             return empty_spec(s)
         self.check(s.dtype, args[1], len(a._shape))
         code = s.dtype.code
-        data = _softmax(self.log, a._storage, int(a._offset), a._stride, code, None, 0, s.stride, code, a._shape,
-                        wrapped(args[1], len(a._shape)))
+        data = _softmax(
+            self.log,
+            a._storage,
+            int(a._offset),
+            a._stride,
+            code,
+            None,
+            0,
+            s.stride,
+            code,
+            a._shape,
+            wrapped(args[1], len(a._shape)),
+        )
         return finished(data, s)
 
     def into(self, op: Op, args: tuple[Any, ...], spec: Spec, out: TensorBase) -> bool:
@@ -100,8 +112,19 @@ class Softmax(Kernel):
             return True
         self.check(spec.dtype, args[1], len(a._shape))
         code = spec.dtype.code
-        _softmax(self.log, a._storage, int(a._offset), a._stride, code, out._storage, int(out._offset), out._stride,
-                 code, a._shape, wrapped(args[1], len(a._shape)))
+        _softmax(
+            self.log,
+            a._storage,
+            int(a._offset),
+            a._stride,
+            code,
+            out._storage,
+            int(out._offset),
+            out._stride,
+            code,
+            a._shape,
+            wrapped(args[1], len(a._shape)),
+        )
         return True
 
 
@@ -119,9 +142,23 @@ class SoftmaxBackward(Kernel):
         assert isinstance(s, Spec) and isinstance(g, TensorBase) and isinstance(y, TensorBase)
         need_float("softmax_backward", s.dtype)
         code = s.dtype.code
-        data = _softmax_backward(self.log, g._storage, int(g._offset), g._stride, g._dtype.code, y._storage,
-                                 int(y._offset), y._stride, code, None, 0, s.stride, code, y._shape,
-                                 wrapped(args[2], len(y._shape)))
+        data = _softmax_backward(
+            self.log,
+            g._storage,
+            int(g._offset),
+            g._stride,
+            g._dtype.code,
+            y._storage,
+            int(y._offset),
+            y._stride,
+            code,
+            None,
+            0,
+            s.stride,
+            code,
+            y._shape,
+            wrapped(args[2], len(y._shape)),
+        )
         return finished(data, s)
 
 
@@ -168,8 +205,35 @@ class LayerNorm(Kernel):
             bcode = b._dtype.code
         if isinstance(got, Spec):
             outer = int(numel(x)) // inner if inner else 0
-            data = _layer_norm(x._storage, int(x._offset), (), code, wdata, woff, (), wcode, bdata, boff, (), bcode,
-                               None, 0, (), code, None, 0, (), 0, None, 0, (), 0, outer, inner, args[4])
+            data = _layer_norm(
+                x._storage,
+                int(x._offset),
+                (),
+                code,
+                wdata,
+                woff,
+                (),
+                wcode,
+                bdata,
+                boff,
+                (),
+                bcode,
+                None,
+                0,
+                (),
+                code,
+                None,
+                0,
+                (),
+                0,
+                None,
+                0,
+                (),
+                0,
+                outer,
+                inner,
+                args[4],
+            )
             return finished(data, got)
         o = got[0]
         stat = got[1]
@@ -179,8 +243,35 @@ class LayerNorm(Kernel):
         mean = _Storage(outer * item)
         rstd = _Storage(outer * item)
         scode = stat.dtype.code
-        data = _layer_norm(x._storage, int(x._offset), (), code, wdata, woff, (), wcode, bdata, boff, (), bcode, None,
-                           0, (), code, mean, 0, (), scode, rstd, 0, (), scode, outer, inner, args[4])
+        data = _layer_norm(
+            x._storage,
+            int(x._offset),
+            (),
+            code,
+            wdata,
+            woff,
+            (),
+            wcode,
+            bdata,
+            boff,
+            (),
+            bcode,
+            None,
+            0,
+            (),
+            code,
+            mean,
+            0,
+            (),
+            scode,
+            rstd,
+            0,
+            (),
+            scode,
+            outer,
+            inner,
+            args[4],
+        )
         return finished(data, o), finished(mean, stat), finished(rstd, stat)
 
 
@@ -226,10 +317,42 @@ class LayerNormBackward(Kernel):
                 outs.append(None)
                 flat.append(None)
                 flat.append(0)
-        _layer_norm_backward(g._storage, int(g._offset), (), g._dtype.code, x._storage, int(x._offset), (),
-                             x._dtype.code, mean._storage, int(mean._offset), (), mean._dtype.code, rstd._storage,
-                             int(rstd._offset), (), rstd._dtype.code, wdata, woff, (), wcode, flat[0], 0, (), flat[1],
-                             flat[2], 0, (), flat[3], flat[4], 0, (), flat[5], outer, inner)
+        _layer_norm_backward(
+            g._storage,
+            int(g._offset),
+            (),
+            g._dtype.code,
+            x._storage,
+            int(x._offset),
+            (),
+            x._dtype.code,
+            mean._storage,
+            int(mean._offset),
+            (),
+            mean._dtype.code,
+            rstd._storage,
+            int(rstd._offset),
+            (),
+            rstd._dtype.code,
+            wdata,
+            woff,
+            (),
+            wcode,
+            flat[0],
+            0,
+            (),
+            flat[1],
+            flat[2],
+            0,
+            (),
+            flat[3],
+            flat[4],
+            0,
+            (),
+            flat[5],
+            outer,
+            inner,
+        )
         return outs[0], outs[1], outs[2]
 
 
@@ -263,9 +386,32 @@ class Nll(Kernel):
             wdata = w._storage
             woff = int(w._offset)
         total = _Storage(x._dtype.itemsize)
-        data = _nll_loss(x._storage, int(x._offset), row_strides(x), code, t._storage, int(t._offset),
-                         t._stride if len(t._shape) == 1 else (0,), t._dtype.code, wdata, woff, (), code, None, 0,
-                         o.stride, code, total, 0, (), code, n, c, reduction, args[4])
+        data = _nll_loss(
+            x._storage,
+            int(x._offset),
+            row_strides(x),
+            code,
+            t._storage,
+            int(t._offset),
+            t._stride if len(t._shape) == 1 else (0,),
+            t._dtype.code,
+            wdata,
+            woff,
+            (),
+            code,
+            None,
+            0,
+            o.stride,
+            code,
+            total,
+            0,
+            (),
+            code,
+            n,
+            c,
+            reduction,
+            args[4],
+        )
         return finished(data, o), make(total, 0, (), (), x._dtype, CPU, CPU_KEY)
 
 
@@ -293,10 +439,32 @@ class NllBackward(Kernel):
             w = dense(w)
             wdata = w._storage
             woff = int(w._offset)
-        data = _nll_loss_backward(g._storage, int(g._offset), g._stride, g._dtype.code, t._storage, int(t._offset),
-                                  t._stride if len(t._shape) == 1 else (0,), t._dtype.code, wdata, woff, (), code,
-                                  total._storage, int(total._offset), (), total._dtype.code, None, 0,
-                                  s.stride if matrix else (0, 1), code, n, c, reduction, args[5])
+        data = _nll_loss_backward(
+            g._storage,
+            int(g._offset),
+            g._stride,
+            g._dtype.code,
+            t._storage,
+            int(t._offset),
+            t._stride if len(t._shape) == 1 else (0,),
+            t._dtype.code,
+            wdata,
+            woff,
+            (),
+            code,
+            total._storage,
+            int(total._offset),
+            (),
+            total._dtype.code,
+            None,
+            0,
+            s.stride if matrix else (0, 1),
+            code,
+            n,
+            c,
+            reduction,
+            args[5],
+        )
         return finished(data, s)
 
 
@@ -317,13 +485,33 @@ class Mse(Kernel):
         if args[2] != 0:
             shape = a._shape if a._shape == b._shape else broadcast_of(a, b)
             stride = contiguous_strides(shape)
-        data = _binary(_SUB, a._storage, int(a._offset), expand_strides(a, shape), a._dtype.code, b._storage,
-                       int(b._offset), expand_strides(b, shape), b._dtype.code, None, 0, stride, code, shape, code, 1)
+        data = _binary(
+            _SUB,
+            a._storage,
+            int(a._offset),
+            expand_strides(a, shape),
+            a._dtype.code,
+            b._storage,
+            int(b._offset),
+            expand_strides(b, shape),
+            b._dtype.code,
+            None,
+            0,
+            stride,
+            code,
+            shape,
+            code,
+            1,
+        )
         _unary(_SQUARE, data, 0, stride, code, data, 0, stride, code, shape, code)
         if args[2] == 0:
             return finished(data, s)
-        return finished(_reduce(_MEAN if args[2] == 1 else _SUM, data, 0, stride, code, None, 0, ZEROS[len(shape)],
-                                code, shape, code, 1), s)
+        return finished(
+            _reduce(
+                _MEAN if args[2] == 1 else _SUM, data, 0, stride, code, None, 0, ZEROS[len(shape)], code, shape, code, 1
+            ),
+            s,
+        )
 
 
 def broadcast_of(a: TensorBase, b: TensorBase) -> tuple[int, ...]:
@@ -347,19 +535,52 @@ class MseBackward(Kernel):
         shape = s.shape
         stride = s.stride
         # 2 (a - b) and then g: the difference is scaled while it is formed, a - b = a + (-1) b.
-        data = _binary(_SUB, a._storage, int(a._offset), expand_strides(a, shape), a._dtype.code, b._storage,
-                       int(b._offset), expand_strides(b, shape), b._dtype.code, None, 0, stride, code, shape, code, 1)
+        data = _binary(
+            _SUB,
+            a._storage,
+            int(a._offset),
+            expand_strides(a, shape),
+            a._dtype.code,
+            b._storage,
+            int(b._offset),
+            expand_strides(b, shape),
+            b._dtype.code,
+            None,
+            0,
+            stride,
+            code,
+            shape,
+            code,
+            1,
+        )
         scale = 2.0
         if args[3] == 1:
             scale = 2.0 / max(inner_size(shape), 1)
         small = len(g._shape) == 0
         if small:
-            one = _binary(_MUL, g._storage, int(g._offset), (), g._dtype.code, scale, 0, (), 0, None, 0, (), code, (),
-                          code, 1)
+            one = _binary(
+                _MUL, g._storage, int(g._offset), (), g._dtype.code, scale, 0, (), 0, None, 0, (), code, (), code, 1
+            )
             _binary(_MUL, data, 0, stride, code, one, 0, ZEROS[len(shape)], code, data, 0, stride, code, shape, code, 1)
             return finished(data, s)
-        _binary(_MUL, data, 0, stride, code, g._storage, int(g._offset), expand_strides(g, shape), g._dtype.code, data,
-                0, stride, code, shape, code, 1)
+        _binary(
+            _MUL,
+            data,
+            0,
+            stride,
+            code,
+            g._storage,
+            int(g._offset),
+            expand_strides(g, shape),
+            g._dtype.code,
+            data,
+            0,
+            stride,
+            code,
+            shape,
+            code,
+            1,
+        )
         _binary(_MUL, data, 0, stride, code, scale, 0, (), 0, data, 0, stride, code, shape, code, 1)
         return finished(data, s)
 
@@ -374,8 +595,23 @@ class Embedding(Kernel):
         i = args[1]
         assert isinstance(s, Spec) and isinstance(w, TensorBase) and isinstance(i, TensorBase)
         i = dense(i)
-        data = _embedding(w._storage, int(w._offset), w._stride, w._dtype.code, i._storage, int(i._offset), (),
-                          i._dtype.code, None, 0, (), w._dtype.code, int(numel(i)), w._shape[0], w._shape[1])
+        data = _embedding(
+            w._storage,
+            int(w._offset),
+            w._stride,
+            w._dtype.code,
+            i._storage,
+            int(i._offset),
+            (),
+            i._dtype.code,
+            None,
+            0,
+            (),
+            w._dtype.code,
+            int(numel(i)),
+            w._shape[0],
+            w._shape[1],
+        )
         return finished(data, s)
 
 
@@ -391,7 +627,23 @@ class EmbeddingBackward(Kernel):
         g = dense(g)
         i = dense(i)
         columns = s.shape[1]
-        data = _embedding_backward(g._storage, int(g._offset), (columns, 1), g._dtype.code, i._storage, int(i._offset),
-                                   (), i._dtype.code, None, 0, (), g._dtype.code, int(numel(i)), s.shape[0], columns,
-                                   args[3], args[4])
+        data = _embedding_backward(
+            g._storage,
+            int(g._offset),
+            (columns, 1),
+            g._dtype.code,
+            i._storage,
+            int(i._offset),
+            (),
+            i._dtype.code,
+            None,
+            0,
+            (),
+            g._dtype.code,
+            int(numel(i)),
+            s.shape[0],
+            columns,
+            args[3],
+            args[4],
+        )
         return finished(data, s)

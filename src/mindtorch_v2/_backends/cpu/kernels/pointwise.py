@@ -2,6 +2,7 @@
 
 Invariant: shapes and dtypes come from the row's rule.
 """
+
 from __future__ import annotations
 
 from typing import Any, Final, final
@@ -67,10 +68,47 @@ class MaskedFill(Kernel):
         shape = s.shape
         code = s.dtype.code
         if isinstance(value, TensorBase):
-            return _ternary(_WHERE, mask._storage, int(mask._offset), expand_strides(mask, shape), mask._dtype.code,
-                            value._storage, int(value._offset), expand_strides(value, shape), value._dtype.code,
-                            t._storage, int(t._offset), expand_strides(t, shape), code, out, offset, stride, code,
-                            shape, code, 1)
-        return _ternary(_WHERE, mask._storage, int(mask._offset), expand_strides(mask, shape), mask._dtype.code, value,
-                        0, (), 0, t._storage, int(t._offset), expand_strides(t, shape), code, out, offset, stride, code,
-                        shape, code, 1)
+            return _ternary(
+                _WHERE,
+                mask._storage,
+                int(mask._offset),
+                expand_strides(mask, shape),
+                mask._dtype.code,
+                value._storage,
+                int(value._offset),
+                expand_strides(value, shape),
+                value._dtype.code,
+                t._storage,
+                int(t._offset),
+                expand_strides(t, shape),
+                code,
+                out,
+                offset,
+                stride,
+                code,
+                shape,
+                code,
+                1,
+            )
+        return _ternary(
+            _WHERE,
+            mask._storage,
+            int(mask._offset),
+            expand_strides(mask, shape),
+            mask._dtype.code,
+            value,
+            0,
+            (),
+            0,
+            t._storage,
+            int(t._offset),
+            expand_strides(t, shape),
+            code,
+            out,
+            offset,
+            stride,
+            code,
+            shape,
+            code,
+            1,
+        )

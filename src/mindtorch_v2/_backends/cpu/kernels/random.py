@@ -2,6 +2,7 @@
 
 Invariant: a call draws from the generator it was given, or from the default one, and from no other source.
 """
+
 from __future__ import annotations
 
 from typing import Any, Final, final
@@ -58,9 +59,18 @@ def draw(kind: i64, out: TensorBase, generator: Any, a: Any, b: Any) -> None:
     stride.append(1)
     if kind == NORMAL:
         # The variance is that of the complex number.
-        b = b / 2 ** 0.5
-    _fill(int(kind), state_of(generator), out._storage, int(2 * out._offset), tuple(stride), dt.to_real().code,
-          tuple(shape), a, b)
+        b = b / 2**0.5
+    _fill(
+        int(kind),
+        state_of(generator),
+        out._storage,
+        int(2 * out._offset),
+        tuple(stride),
+        dt.to_real().code,
+        tuple(shape),
+        a,
+        b,
+    )
 
 
 @final

@@ -2,6 +2,7 @@
 
 Invariant: the rule decides shapes and dtypes; here the reduced dimensions only become zeros among the result's strides.
 """
+
 from __future__ import annotations
 
 from typing import Any, Final, final
@@ -53,8 +54,20 @@ class Reduce(Kernel):
         mask = rule.mask(args, n)
         s = rule.spec(a, args, mask)
         stride = spread_strides(s.stride, mask, n, len(args) > 2 and args[2] is True)
-        data = _reduce(self.code, a._storage, int(a._offset), a._stride, a._dtype.code, None, 0, stride, s.dtype.code,
-                       shape, s.compute.code, count(s.shape))
+        data = _reduce(
+            self.code,
+            a._storage,
+            int(a._offset),
+            a._stride,
+            a._dtype.code,
+            None,
+            0,
+            stride,
+            s.dtype.code,
+            shape,
+            s.compute.code,
+            count(s.shape),
+        )
         return make(data, 0, s.shape, s.stride, s.dtype, CPU, CPU_KEY)
 
     def into(self, op: Op, args: tuple[Any, ...], spec: Spec, out: TensorBase) -> bool:
@@ -64,8 +77,19 @@ class Reduce(Kernel):
         keepdim = len(args) > 2 and args[2] is True
         n: i64 = len(a._shape)
         stride = spread_strides(out._stride, rule.mask(args, n), n, keepdim)
-        _reduce(self.code, a._storage, int(a._offset), a._stride, a._dtype.code, out._storage, int(out._offset), stride,
-                out._dtype.code, a._shape, spec.compute.code)
+        _reduce(
+            self.code,
+            a._storage,
+            int(a._offset),
+            a._stride,
+            a._dtype.code,
+            out._storage,
+            int(out._offset),
+            stride,
+            out._dtype.code,
+            a._shape,
+            spec.compute.code,
+        )
         return True
 
 
@@ -91,8 +115,9 @@ class ReduceWithIndex(Kernel):
         total = count(shape)
         offset = int(a._offset)
         values = _reduce(self.values, a._storage, offset, a._stride, code, None, 0, stride, code, a._shape, code, total)
-        indices = _reduce(self.indices, a._storage, offset, a._stride, code, None, 0, stride, int64.code, a._shape,
-                          code, total)
+        indices = _reduce(
+            self.indices, a._storage, offset, a._stride, code, None, 0, stride, int64.code, a._shape, code, total
+        )
         return (make(values, 0, shape, dense, dt, CPU, CPU_KEY), make(indices, 0, shape, dense, int64, CPU, CPU_KEY))
 
 
@@ -108,8 +133,20 @@ class Scan(Kernel):
         assert isinstance(s, Spec)
         a = args[0]
         assert isinstance(a, TensorBase)
-        data = _cumsum(a._storage, int(a._offset), a._stride, a._dtype.code, None, 0, s.stride, s.dtype.code, a._shape,
-                       wrapped(args[1], a), s.compute.code, self.kind)
+        data = _cumsum(
+            a._storage,
+            int(a._offset),
+            a._stride,
+            a._dtype.code,
+            None,
+            0,
+            s.stride,
+            s.dtype.code,
+            a._shape,
+            wrapped(args[1], a),
+            s.compute.code,
+            self.kind,
+        )
         return make(data, 0, s.shape, s.stride, s.dtype, CPU, CPU_KEY)
 
     def into(self, op: Op, args: tuple[Any, ...], spec: Spec, out: TensorBase) -> bool:
@@ -117,8 +154,20 @@ class Scan(Kernel):
         assert isinstance(a, TensorBase)
         if out._dtype is not spec.dtype:
             return False
-        _cumsum(a._storage, int(a._offset), a._stride, a._dtype.code, out._storage, int(out._offset), out._stride,
-                out._dtype.code, a._shape, wrapped(args[1], a), spec.compute.code, self.kind)
+        _cumsum(
+            a._storage,
+            int(a._offset),
+            a._stride,
+            a._dtype.code,
+            out._storage,
+            int(out._offset),
+            out._stride,
+            out._dtype.code,
+            a._shape,
+            wrapped(args[1], a),
+            spec.compute.code,
+            self.kind,
+        )
         return True
 
 
@@ -140,10 +189,27 @@ class Sort(Kernel):
         assert isinstance(v, Spec) and isinstance(w, Spec)
         a = args[0]
         assert isinstance(a, TensorBase)
-        values, indices = _sort(a._storage, int(a._offset), a._stride, a._dtype.code, None, 0, v.stride, v.dtype.code,
-                                None, 0, w.stride, w.dtype.code, a._shape, wrapped(args[1], a), args[2])
-        return (make(values, 0, v.shape, v.stride, v.dtype, CPU, CPU_KEY),
-                make(indices, 0, w.shape, w.stride, w.dtype, CPU, CPU_KEY))
+        values, indices = _sort(
+            a._storage,
+            int(a._offset),
+            a._stride,
+            a._dtype.code,
+            None,
+            0,
+            v.stride,
+            v.dtype.code,
+            None,
+            0,
+            w.stride,
+            w.dtype.code,
+            a._shape,
+            wrapped(args[1], a),
+            args[2],
+        )
+        return (
+            make(values, 0, v.shape, v.stride, v.dtype, CPU, CPU_KEY),
+            make(indices, 0, w.shape, w.stride, w.dtype, CPU, CPU_KEY),
+        )
 
 
 @final
@@ -170,8 +236,23 @@ class Moments(Kernel):
         total = count(first.shape)
         out = _Storage(total * a._dtype.itemsize)
         mean = _Storage(total * a._dtype.itemsize) if self.both else None
-        _var(a._storage, int(a._offset), a._stride, code, out, 0, stride, code, mean, 0, stride, code, a._shape,
-             correction, self.root)
+        _var(
+            a._storage,
+            int(a._offset),
+            a._stride,
+            code,
+            out,
+            0,
+            stride,
+            code,
+            mean,
+            0,
+            stride,
+            code,
+            a._shape,
+            correction,
+            self.root,
+        )
         result = make(out, 0, first.shape, first.stride, first.dtype, CPU, CPU_KEY)
         if not self.both:
             return result
@@ -189,17 +270,45 @@ class Moments(Kernel):
         parts: list[Any] = []
         for part in range(2):
             out = _Storage(total * first.dtype.itemsize)
-            _var(a._storage, int(2 * a._offset) + part, double, code, out, 0, stride, code, None, 0, (), 0, a._shape,
-                 correction, False)
+            _var(
+                a._storage,
+                int(2 * a._offset) + part,
+                double,
+                code,
+                out,
+                0,
+                stride,
+                code,
+                None,
+                0,
+                (),
+                0,
+                a._shape,
+                correction,
+                False,
+            )
             parts.append(out)
         dense = (1,)
-        out = _binary(_ADD, parts[0], 0, dense, code, parts[1], 0, dense, code, parts[0], 0, dense, code, (total,),
-                      code, 1)
+        out = _binary(
+            _ADD, parts[0], 0, dense, code, parts[1], 0, dense, code, parts[0], 0, dense, code, (total,), code, 1
+        )
         if self.root:
             _unary(_SQRT, out, 0, dense, code, out, 0, dense, code, (total,), code)
         result = make(out, 0, first.shape, first.stride, first.dtype, CPU, CPU_KEY)
         if not self.both:
             return result
-        mean = _reduce(_MEAN, a._storage, int(a._offset), a._stride, a._dtype.code, None, 0, stride, a._dtype.code,
-                       a._shape, a._dtype.code, total)
+        mean = _reduce(
+            _MEAN,
+            a._storage,
+            int(a._offset),
+            a._stride,
+            a._dtype.code,
+            None,
+            0,
+            stride,
+            a._dtype.code,
+            a._shape,
+            a._dtype.code,
+            total,
+        )
         return result, make(mean, 0, first.shape, first.stride, a._dtype, CPU, CPU_KEY)

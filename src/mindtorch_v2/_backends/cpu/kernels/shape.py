@@ -2,6 +2,7 @@
 
 Invariant: shapes and dtypes come from the row's rule; nothing here works one out.
 """
+
 from __future__ import annotations
 
 from typing import Any, Final, final
@@ -105,8 +106,9 @@ class Flip(Kernel):
         s = op.infer(args)
         t = args[0]
         assert isinstance(s, Spec) and isinstance(t, TensorBase)
-        data = _flip(t._storage, int(t._offset), t._stride, t._dtype.code, None, 0, s.stride, s.dtype.code, s.shape,
-                     args[1])
+        data = _flip(
+            t._storage, int(t._offset), t._stride, t._dtype.code, None, 0, s.stride, s.dtype.code, s.shape, args[1]
+        )
         return make(data, 0, s.shape, s.stride, s.dtype, CPU, CPU_KEY)
 
 
@@ -121,8 +123,19 @@ class Triangle(Kernel):
         s = op.infer(args)
         t = args[0]
         assert isinstance(s, Spec) and isinstance(t, TensorBase)
-        data = _tri(t._storage, int(t._offset), t._stride, t._dtype.code, None, 0, s.stride, s.dtype.code, s.shape,
-                    args[1], self.upper)
+        data = _tri(
+            t._storage,
+            int(t._offset),
+            t._stride,
+            t._dtype.code,
+            None,
+            0,
+            s.stride,
+            s.dtype.code,
+            s.shape,
+            args[1],
+            self.upper,
+        )
         return make(data, 0, s.shape, s.stride, s.dtype, CPU, CPU_KEY)
 
     def into(self, op: Op, args: tuple[Any, ...], spec: Spec, out: TensorBase) -> bool:
@@ -130,8 +143,19 @@ class Triangle(Kernel):
         assert isinstance(t, TensorBase)
         if out._dtype is not t._dtype:
             return False
-        _tri(t._storage, int(t._offset), t._stride, t._dtype.code, out._storage, int(out._offset), out._stride,
-             out._dtype.code, out._shape, args[1], self.upper)
+        _tri(
+            t._storage,
+            int(t._offset),
+            t._stride,
+            t._dtype.code,
+            out._storage,
+            int(out._offset),
+            out._stride,
+            out._dtype.code,
+            out._shape,
+            args[1],
+            self.upper,
+        )
         return True
 
 
@@ -159,8 +183,17 @@ class Range(Kernel):
             self.launch(args, spec, out._storage)
         else:
             code = spec.dtype.code
-            _copy(out._storage, int(out._offset), out._stride, out._dtype.code, self.launch(args, spec, None), 0,
-                  spec.stride, code, spec.shape)
+            _copy(
+                out._storage,
+                int(out._offset),
+                out._stride,
+                out._dtype.code,
+                self.launch(args, spec, None),
+                0,
+                spec.stride,
+                code,
+                spec.shape,
+            )
         return True
 
     def launch(self, args: tuple[Any, ...], s: Spec, out: Any) -> Any:
