@@ -1,0 +1,252 @@
+"""The parent: starts children, watches them, and puts findings together.
+
+Invariant: a child that died or was killed costs one program; the rest of its batch goes on in a new one.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+from ._judge import Finding, Outcome, agrees, difference, plain_name, reason
+from ._worker import read_running
+
+START_SECONDS = 120.0
+
+
+class Settings(NamedTuple):
+    room: Path
+    devices: str
+    memory: int
+    seconds: float
+    batch: int
+    jobs: int
+
+
+Item = tuple[int, str, str]
+
+
+class Child:
+    """A process with its journal, and when its program last changed."""
+
+    count = 0
+
+    def __init__(self, settings: Settings, work: str, oracle: bool, feed: list[Item] | None = None) -> None:
+        Child.count += 1
+        self.settings = settings
+        self.directory = settings.room / f"child{Child.count}"
+        self.directory.mkdir()
+        command = [
+            sys.executable,
+            "-m",
+            __package__,
+            "--work",
+            work.format(self.directory),
+            "--memory",
+            str(settings.memory),
+            "--devices",
+            settings.devices,
+            *(["--oracle"] if oracle else []),
+        ]
+        lines = "".join(json.dumps(item) + "\n" for item in feed or [])
+        (self.directory / "input").write_text(lines)
+        self.errors = open(self.directory / "errors", "wb")
+        self.process = subprocess.Popen(
+            command, stdin=open(self.directory / "input", "rb"), stdout=self.errors, stderr=self.errors
+        )
+        self.last: Item | None = None
+        self.since = time.monotonic()
+        self.ended: Outcome | None = None
+
+    def poll(self) -> bool:
+        """Whether it is over; a program that takes too long ends it."""
+        code = self.process.poll()
+        now = read_running(self.directory)
+        if code is not None:
+            if code != 0:
+                self.ended = Outcome("crash", self.said(code), "")
+            self.last = now
+            return True
+        if now != self.last:
+            self.last, self.since = now, time.monotonic()
+        elif time.monotonic() - self.since > (self.settings.seconds if self.last else START_SECONDS):
+            self.process.send_signal(signal.SIGUSR1)
+            time.sleep(0.3)
+            self.process.kill()
+            self.process.wait()
+            self.ended = Outcome("hang", self.said(0), "")
+            return True
+        return False
+
+    def said(self, code: int) -> str:
+        """How it ended, and the innermost lines of the stack that faulthandler printed."""
+        text = (self.directory / "errors").read_text(errors="replace")
+        frames = [line.strip() for line in text.splitlines() if "File" in line and "/fuzz/_worker" not in line]
+        ending = f"exit {code} " if code else ""
+        return ending + " < ".join(frames[:4]) if frames else ending + text[-300:]
+
+    def outcomes(self) -> list[tuple[Item, Outcome]]:
+        path = self.directory / "outcomes"
+        if not path.exists():
+            return []
+        found = []
+        for line in path.read_text().splitlines():
+            seed, about, text, *rest = json.loads(line)
+            found.append(((seed, about, text), Outcome(*rest)))
+        return found
+
+    def close(self) -> None:
+        self.errors.close()
+        for path in self.directory.iterdir():
+            path.unlink()
+        self.directory.rmdir()
+
+
+def ask(settings: Settings, items: list[Item], oracle: bool) -> list[Outcome]:
+    """The outcome of each program in a library, each process going on where the last one ended."""
+    answers: dict[int, Outcome] = {}
+    position = 0
+    while position < len(items):
+        feed = [(index, about, text) for index, (_, about, text) in enumerate(items)][position:]
+        child = Child(settings, "answer|{}|0|0|", oracle, feed)
+        while not child.poll():
+            time.sleep(0.02)
+        answers.update({item[0]: outcome for item, outcome in child.outcomes()})
+        if child.ended is not None:
+            at = child.last[0] if child.last is not None else position
+            answers[at] = child.ended
+            position = at + 1
+        else:
+            position = len(items)
+        child.close()
+    return [answers[index] for index in range(len(items))]
+
+
+class Fuzzer:
+    """A run: seeds in batches, findings by what they say."""
+
+    def __init__(self, settings: Settings, present: bool, compare: bool) -> None:
+        self.settings, self.present, self.compare = settings, present, compare
+        self.findings: dict[tuple[str, str], list[Finding]] = {}
+        self.excused: set[tuple[str, str]] = set()
+        self.differences: dict[tuple[str, str], list[str]] = {}
+        self.hung: dict[str, int] = {}
+        self.programs = 0
+
+    def run(self, seed: int, count: int | None, deadline: float) -> None:
+        end = None if count is None else seed + count
+        active: list[tuple[Child, int]] = []
+        waiting: list[tuple[int, int]] = []
+        begun, shown = time.monotonic(), time.monotonic()
+        while True:
+            fresh = (end is None and time.monotonic() < deadline) or (end is not None and seed < end)
+            while len(active) < self.settings.jobs and (waiting or fresh):
+                if not waiting:
+                    last = seed + self.settings.batch if end is None else min(seed + self.settings.batch, end)
+                    waiting.append((seed, last))
+                    seed, fresh = last, end is None or last < end
+                first, last = waiting.pop()
+                active.append((self.start(first, last), last))
+                self.programs += last - first
+            if not active:
+                break
+            for child, last in list(active):
+                if child.poll():
+                    active.remove((child, last))
+                    rest = self.collect(child, last)
+                    if rest is not None:
+                        self.programs -= rest[1] - rest[0]
+                        waiting.append(rest)
+            time.sleep(0.05)
+            if time.monotonic() - shown > 60:
+                shown = time.monotonic()
+                print(f"{self.programs} programs, {len(self.findings)} findings, {shown - begun:.0f} s", flush=True)
+
+    def start(self, first: int, last: int) -> Child:
+        # A function that gave no answer twice is known; waiting for it again would be most of a run.
+        skipped = ";".join(about for about, times in self.hung.items() if times >= 2 and not {"|", ";"} & set(about))
+        return Child(self.settings, f"work|{{}}|{first}|{last}|{skipped}", self.compare)
+
+    def collect(self, child: Child, last: int) -> tuple[int, int] | None:
+        """Take what a child found; the seeds it did not get to."""
+        found = child.outcomes()
+        rest = None
+        if child.ended is not None:
+            if child.last is None:
+                raise RuntimeError(f"a child did not start: {child.ended.text}")
+            found.append((child.last, child.ended))
+            if child.ended.kind == "hang":
+                self.hung[child.last[1]] = self.hung.get(child.last[1], 0) + 1
+            rest = (child.last[0] + 1, last) if child.last[0] + 1 < last else None
+        child.close()
+        self.judge(found)
+        return rest
+
+    def judge(self, found: list[tuple[Item, Outcome]]) -> None:
+        doubtful: list[tuple[Finding, Item]] = []
+        for item, outcome in found:
+            verdict = reason(outcome, item[2])
+            if verdict is None:
+                continue
+            finding = Finding(item[0], item[1], verdict[0], outcome, item[2], verdict[1])
+            if finding.key in self.findings:
+                self.findings[finding.key].append(finding)
+            elif finding.key not in self.excused and finding.key not in [pair[0].key for pair in doubtful]:
+                doubtful.append((finding, item))
+        self.settle(doubtful)
+        if self.compare:
+            self.compare_all(found)
+
+    def settle(self, doubtful: list[tuple[Finding, Item]]) -> None:
+        """Crashes are tried again alone. PyTorch is asked whether it says the same; without it there is no telling."""
+        crashed = [pair for pair in doubtful if pair[0].outcome.kind == "crash"]
+        for finding, item in crashed:
+            again = ask(self.settings, [item], oracle=False)[0]
+            alone = "also alone" if again.kind == "crash" else "not alone: something before it is to blame"
+            outcome = Outcome("crash", f"{alone}; {finding.outcome.text}")
+            self.findings.setdefault(finding.key, []).append(finding._replace(outcome=outcome))
+        open_ones = [pair for pair in doubtful if pair[0].outcome.kind != "crash"]
+        asked = [pair for pair in open_ones if self.present and "npu" not in pair[1][2]]
+        answers = ask(self.settings, [item for _, item in asked], oracle=True)
+        theirs = {id(finding): answer for (finding, _), answer in zip(asked, answers)}
+        for finding, _ in open_ones:
+            answer = theirs.get(id(finding))
+            if answer is None and not finding.certain:
+                continue
+            if answer is not None and agrees(finding.outcome, answer):
+                self.excused.add(finding.key)
+                continue
+            note = f"   PyTorch: {answer.kind} {answer.text[:150]}" if answer is not None else ""
+            outcome = finding.outcome._replace(where=finding.outcome.where + note)
+            self.findings.setdefault(finding.key, []).append(finding._replace(outcome=outcome))
+
+    def compare_all(self, found: list[tuple[Item, Outcome]]) -> None:
+        compared = [pair for pair in found if "npu" not in pair[0][2]]
+        theirs = ask(self.settings, [item for item, _ in compared], oracle=True)
+        for (item, mine), answer in zip(compared, theirs):
+            how = difference(mine, answer)
+            if how is not None:
+                text = f"  seed {item[0]}: {item[2]!r}\n    here:    {_said(mine)}\n    PyTorch: {_said(answer)}"
+                self.differences.setdefault((how, plain_name(item[1])), []).append(text)
+
+    def report(self) -> str:
+        lines: list[str] = []
+        for (about, _), found in sorted(self.findings.items(), key=lambda pair: pair[1][0].reason):
+            first = min(found, key=lambda finding: len(finding.program))
+            lines.append(f"{about}: {first.reason} ({len(found)} times; seed {first.seed})")
+            lines += [f"    {line}" for line in first.program.split("\n")]
+            lines.append(f"  {first.outcome.kind}: {first.outcome.text}")
+            lines += [f"  at {first.outcome.where}"] if first.outcome.where else []
+        for (how, about), texts in sorted(self.differences.items()):
+            lines += [f"{how}: {about} ({len(texts)} times)", min(texts, key=len)]
+        lines.append(f"{self.programs} programs, {len(self.findings)} findings, {len(self.differences)} differences")
+        return "\n".join(lines)
+
+
+def _said(outcome: Outcome) -> str:
+    return outcome.kind if outcome.kind == "ok" else f"{outcome.kind}: {outcome.text[:200]}"

@@ -1,0 +1,84 @@
+"""The fuzzer's short part: programs from seeds fixed here, and that the fuzzer sees what it is for.
+
+Invariant: neither clock nor chance decides which programs run; `python -m tests.mindtorch_v2.fuzz` runs new ones.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from .._subject import mindtorch_only
+from ._driver import Fuzzer, Settings, ask
+from ._judge import Outcome, agrees, plain_name, reason
+
+SEEDS = range(0, 100)
+
+
+def settings(room: Path, seconds: float = 60.0, devices: str = "cpu,meta,npu") -> Settings:
+    return Settings(room, devices, memory=1000, seconds=seconds, batch=500, jobs=1)
+
+
+@mindtorch_only
+def test_no_program_shows_the_inside(tmp_path: Path) -> None:
+    fuzzer = Fuzzer(settings(tmp_path), present=False, compare=False)
+    fuzzer.run(SEEDS.start, len(SEEDS), deadline=0.0)
+    assert fuzzer.programs == len(SEEDS)
+    assert not fuzzer.findings, fuzzer.report()
+
+
+@mindtorch_only
+def test_crashes_hangs_and_refusals_are_told_apart(tmp_path: Path) -> None:
+    texts = [
+        "r = torch.ones(3)",
+        "import os; os.abort()",
+        "r = torch.ones(2) + torch.ones(3)",
+        "while True: pass",
+        "r = bytearray(2**33)",
+        "r = torch.zeros(3)\nr = r.sum()",
+    ]
+    outcomes = ask(settings(tmp_path, 3.0, "cpu"), [(0, "", text) for text in texts], oracle=False)
+    assert [outcome.kind for outcome in outcomes] == ["ok", "crash", "RuntimeError", "hang", "MemoryError", "ok"]
+    assert outcomes[2].text.startswith("The size of tensor a (2) must match the size of tensor b (3)")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "kind, text, found",
+    [
+        ("SystemError", "", True),
+        ("KeyError", "'float33'", True),
+        ("IndexError", "tuple index out of range", True),
+        ("OverflowError", "int too large to convert to i64", True),
+        ("AttributeError", "'str' object has no attribute '_dtype'", True),
+        ("TypeError", "must be real number, not MetaStorage", True),
+        ("ValueError", "could not broadcast input array from shape (2,) into shape (3,)", True),
+        ("RuntimeError", "Unlike NumPy, torch.sign is not intended to support complex numbers.", False),
+        ("IndexError", "Dimension out of range (expected to be in range of [-1, 0], but got 2)", False),
+    ],
+)
+def test_words_of_the_inside_are_findings(kind: str, text: str, found: bool) -> None:
+    verdict = reason(Outcome(kind, text), "r = torch.ones(3)")
+    assert (verdict is not None and verdict[1]) == found
+
+
+def test_a_program_that_speaks_of_numpy_may_hear_of_it() -> None:
+    outcome = Outcome("TypeError", "nonzero(): argument 'out' (position 2) must be Tensor, not ndarray")
+    assert reason(outcome, "r = torch.nonzero(a, out=numpy.ones(3))") is None
+    assert reason(outcome, "r = torch.nonzero(a)") is not None
+
+
+def test_pytorch_excuses_what_it_says_too() -> None:
+    mine = Outcome("AttributeError", "'int' object has no attribute 'dim'")
+    assert agrees(mine, mine)
+    assert not agrees(mine, Outcome("TypeError", "argument 'input' (position 1) must be Tensor, not int"))
+    assert agrees(Outcome("hang"), Outcome("hang")) and not agrees(Outcome("hang"), Outcome("ok"))
+
+
+@pytest.mark.parametrize(
+    "about, name",
+    [("ops.aten.add_.Tensor", "add"), ("Tensor.add", "add"), ("Tensor.__add__", "__add__"), ("a + {o}", "a + {o}")],
+)
+def test_forms_of_one_function_have_one_name(about: str, name: str) -> None:
+    assert plain_name(about) == name
