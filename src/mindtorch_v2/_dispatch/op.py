@@ -46,9 +46,16 @@ class Spec:
 class Rule:
     """Decides shape, stride and dtype of an operator's results, for every device."""
 
+    # Whether PyTorch looks at overlaps with `out=` before it looks at shapes: so do its pointwise operators.
+    overlap_first: bool = False
+
     def infer(self, args: tuple[Any, ...]) -> Any:
         """A Spec, or a list of them for an operator with several results."""
         raise NotImplementedError
+
+    def infer_inplace(self, args: tuple[Any, ...]) -> Any:
+        """The same for the in-place form, which may refuse its arguments in other words."""
+        return self.infer(args)
 
 
 class Kernel:
@@ -413,6 +420,13 @@ class Op(OpBase):
             raise NotImplementedError(f"operator '{self.name}' has no shape rule (meta kernel)")
         ASKED.op = self
         return rule.infer(args)
+
+    def infer_inplace(self, args: tuple[Any, ...]) -> Any:
+        rule = self.rule
+        if rule is None:
+            raise NotImplementedError(f"operator '{self.name}' has no shape rule (meta kernel)")
+        ASKED.op = self
+        return rule.infer_inplace(args)
 
     def __repr__(self) -> str:
         return f"<Op {self.schema_text}>"

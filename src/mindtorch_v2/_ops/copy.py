@@ -23,9 +23,8 @@ def _back_to(g: Any, device: Any) -> Any:
 
 
 COPY: Op = op("copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor", meta=CopyRule(), inplace=True,
-          node="CopyBackwards", numbers=("src",), function=False, method=False,
+          overlap=overlap.COPIES, node="CopyBackwards", numbers=("src",), function=False, method=False,
           grad=dict(self=lambda g: _zeros(g), src=lambda g, src_device: _back_to(g, src_device)))
-COPY.overlap = overlap.COPIES
 transfer.everywhere(COPY, transfer.COPY)
 transfer.across(COPY, transfer.COPY)
 
@@ -39,14 +38,12 @@ def _fill_node(first: int) -> Any:
 
 _FILL_GRAD: dict[Any, Any] = dict(self=lambda g: _zeros(g), value=lambda g: g.sum())
 FILL: Op = op("fill(Tensor self, Tensor value) -> Tensor", meta=FillRule(), numbers=("value",), inplace=True,
-              method=False, node=_fill_node(0), grad=_FILL_GRAD)
-FILL.overlap = overlap.FILLS
+              overlap=overlap.FILLS, method=False, node=_fill_node(0), grad=_FILL_GRAD)
 transfer.everywhere(FILL, transfer.FILL)
 transfer.across(FILL, transfer.FILL)
 
-ZERO: Op = op("zero(Tensor self) -> Tensor", meta=FillRule(), inplace=True, function=False, method=False,
-          grad=dict(self=lambda g: _zeros(g)))
-ZERO.overlap = overlap.FILLS
+ZERO: Op = op("zero(Tensor self) -> Tensor", meta=FillRule(), inplace=True, overlap=overlap.FILLS,
+          function=False, method=False, grad=dict(self=lambda g: _zeros(g)))
 transfer.everywhere(ZERO, transfer.FILL)
 
 

@@ -30,7 +30,7 @@ def _made(schema: str, rule: Any, value: Any = None, at: int = -1, out: int = -1
     o = op(schema, meta=rule, nondifferentiable=True, function=False, method=False, out=out >= 0)
     transfer.everywhere(o, transfer.CreateKernel(value, at))
     if out >= 0:
-        transfer.everywhere(o.row.out_op, transfer.CreateOutKernel(out, False))
+        transfer.everywhere(o.row.out_op, transfer.CreateOutKernel(out))
     return o
 
 
@@ -84,19 +84,20 @@ SCALAR_TENSOR: Op = _made(f"scalar_tensor(Scalar s, *, {_OPTIONS}) -> Tensor", _
 
 
 # -- sequences of numbers -----------------------------------------------------------------------------------------
-def _sequence(schema: str, rule: Any, out: int = -1) -> Op:
-    o = op(schema, meta=rule, nondifferentiable=True, function=False, method=False, out=out >= 0)
-    if out >= 0:
-        transfer.everywhere(o.row.out_op, transfer.CreateOutKernel(out, o.name != "eye"))
+def _sequence(schema: str, rule: Any, out: transfer.CreateOutKernel | None = None) -> Op:
+    o = op(schema, meta=rule, nondifferentiable=True, function=False, method=False, out=out is not None)
+    if out is not None:
+        transfer.everywhere(o.row.out_op, out)
     return o
 
 
-ARANGE: Op = _sequence(f"arange(Scalar start, Scalar end, Scalar step=1, *, {_OPTIONS}) -> Tensor", ArangeRule(), out=3)
+ARANGE: Op = _sequence(f"arange(Scalar start, Scalar end, Scalar step=1, *, {_OPTIONS}) -> Tensor", ArangeRule(),
+                       transfer.CreateOutKernel(3, sequence=True, warns=True))
 LINSPACE: Op = _sequence(f"linspace(Scalar start, Scalar end, int steps, *, {_OPTIONS}) -> Tensor",
-                         SpacedRule("linspace", 3), out=3)
+                         SpacedRule("linspace", 3), transfer.CreateOutKernel(3, sequence=True))
 LOGSPACE: Op = _sequence(f"logspace(Scalar start, Scalar end, int steps, float base=10.0, *, {_OPTIONS}) -> Tensor",
-                     SpacedRule("logspace", 4), out=4)
-EYE: Op = _sequence(f"eye(int n, int m, *, {_OPTIONS}) -> Tensor", EyeRule(), out=2)
+                     SpacedRule("logspace", 4), transfer.CreateOutKernel(4, sequence=True))
+EYE: Op = _sequence(f"eye(int n, int m, *, {_OPTIONS}) -> Tensor", EyeRule(), transfer.CreateOutKernel(2))
 
 
 def triangle_count(row: int, col: int, offset: int) -> int:

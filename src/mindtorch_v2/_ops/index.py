@@ -31,11 +31,10 @@ op("index(Tensor self, Tensor?[] indices) -> Tensor", meta=rules.index_rule, fun
    grad=dict(self=lambda g, self_shape, indices: _index_backward(g, self_shape, indices)))
 
 op("index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor",
-   meta=rules.index_put_rule, inplace=True, function=False, method=False,
+   meta=rules.index_put_rule, inplace=True, overlap=overlap.APART, function=False, method=False,
    grad=dict(self=lambda g, indices, accumulate: g if accumulate else registry.OPS["index_put"].call(
                  (g, indices, g.new_zeros(()), False)),
              values=lambda g, indices: _index(g, indices)))
-registry.OPS["index_put"].overlap = overlap.APART
 
 op("nonzero(Tensor self) -> Tensor", nondifferentiable=True, function=False, out=True)
 

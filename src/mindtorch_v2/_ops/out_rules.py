@@ -10,8 +10,10 @@ from collections.abc import Callable
 from typing import Any
 
 from .._dispatch.op import Op
+from .._dtype import dtype
 from .._tensor_base import TensorBase, numel
 from .rules.out import AS_IS, CAST, TURNED, Target
+from .rules.shape import joined_dtype
 
 # One for all results, one for each, or what depends on the arguments.
 Entry = Target | tuple[Target, ...] | Callable[..., Target | tuple[Target, ...]]
@@ -41,6 +43,20 @@ HIST = Target("same", "torch.histogram: input tensor and hist tensor should have
 EDGES = Target("same", "torch.histogram: input tensor and bin_edges tensor should have the same dtype, but got input "
                "{c_want} and bin_edges {c_got} for dimension 0")
 DENSE = Target("same", "expected scalar type {want} but found {got}")
+
+
+def _dtype_of_cat(tensors: tuple[Any, ...], dim: int) -> dtype | None:
+    """Looked at after the dimension and before the sizes."""
+    ndim = 0
+    for t in tensors:
+        if not isinstance(t, TensorBase) or not t._shape:
+            return None
+        if ndim == 0 and t._shape != (0,):
+            ndim = len(t._shape)
+    return joined_dtype(tensors) if -ndim <= dim < ndim else None
+
+
+CAT = Target("cast", JOINED.text, error=TypeError, early=_dtype_of_cat)
 
 
 def safely(where: str, what: str = "result", order: str = "") -> Target:
@@ -121,6 +137,7 @@ TABLE: dict[str, Entry] = {
     **dict.fromkeys(
         """abs bitwise_not ceil _conj_physical fix floor frac gelu hardshrink neg round sgn sign softplus softshrink
         trunc""".split(), UNARY),
+    **dict.fromkeys("sum prod cumsum cumprod".split(), Target(decides=True)),
     **dict.fromkeys("cummax cummin logcumsumexp".split(), SCALAR_TYPE),
     **dict.fromkeys("dot vdot".split(), DOT),
     **dict.fromkeys("inverse linalg_inv linalg_cholesky lu_solve qr triangular_solve".split(), MATRIX),
@@ -135,7 +152,8 @@ TABLE: dict[str, Entry] = {
     "inner": _inner,
     "tensordot": TENSORDOT,
     "addbmm": Target("same", "self and mat2 must have the same dtype, but got {got} and {want}", quiet=True),
-    **dict.fromkeys("cat stack _chunk_cat".split(), JOINED),
+    "cat": CAT,
+    **dict.fromkeys("stack _chunk_cat".split(), JOINED),
     **dict.fromkeys("complex polar".split(), PARTS),
     "multinomial": Target("same", "multinomial expects Long tensor out, got: {got}", quiet=True),
     "bernoulli": _bernoulli,
@@ -194,8 +212,10 @@ TABLE: dict[str, Entry] = {
                         on_complex="heaviside is not yet implemented for complex tensors."),
     "histc": HIST,
     "histogram": (HIST, EDGES),
-    "index_select": Target("same", "index_select(): self and result must have the same scalar type", apart=True),
-    "masked_select": Target("same", "masked_select(): self and result must have the same scalar type"),
+    "index_select": Target("same", "index_select(): self and result must have the same scalar type", apart=True,
+                           overlap_first=True),
+    "masked_select": Target("same", "masked_select(): self and result must have the same scalar type",
+                            overlap_first=True),
     "kthvalue": (Target("same", "output values must be of same type as input"),
                  Target("same", "output indices must be of scalar type Long")),
     "ldexp": Target("cast", "ldexp can't be cast to the desired output type {got}"),

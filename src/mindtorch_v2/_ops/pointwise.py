@@ -11,7 +11,7 @@ from typing import Any
 
 from .._autograd.inplace import InplaceDerivative
 from .._autograd.record import Formulas
-from .._backends.common.overlap import SPREADS
+from .._backends.common.overlap import REPEATS
 from .._dispatch import registry
 from .._dispatch.op import Op, Rule, Spec
 from .._dtype import DEFAULTS, float64
@@ -596,9 +596,8 @@ composite("where.method(Tensor self, Tensor condition, Tensor other) -> Tensor",
           lambda self, condition, other: _where.call((condition, self, other)), numbers=("other",), function=False)
 _masked_fill: Op = op(
     "masked_fill(Tensor self, Tensor mask, Tensor value) -> Tensor", meta=dtype_checks.MaskedFill(), inplace=True,
-    numbers=("value",), node=by_operand(2, "MaskedFillBackward1", "MaskedFillBackward0"),
+    overlap=REPEATS, numbers=("value",), node=by_operand(2, "MaskedFillBackward1", "MaskedFillBackward0"),
     grad=dict(self=lambda g, mask: g.masked_fill(mask, 0), value=lambda g, mask: _where.call((mask, g, 0)).sum()))
-_masked_fill.overlap = SPREADS
 
 
 def _nan_to_num(self: Any, nan: float | None, posinf: float | None, neginf: float | None) -> Any:

@@ -77,19 +77,21 @@ def pointwise(*names: str, kind: str = "default") -> PointwiseRule:
 
 
 def op(schema: str, *, meta: Any = None, grad: Mapping[Any, Callable[..., Any] | None] | None = None,
-       inplace: bool = False, out: bool = False, numbers: Sequence[str] = (), node: Any = None,
+       inplace: bool = False, overlap: int = 0, out: bool = False, numbers: Sequence[str] = (), node: Any = None,
        nondifferentiable: bool = False, nondiff: Sequence[str] = (), function: bool | None = None,
        method: bool | None = None, kernel: Callable[..., Any] | None = None) -> Op:
     """Declare an operator that makes new results.
 
     meta: shape rule. grad: formulas by argument name (or tuple of names); a formula's parameters name what it needs.
     inplace, out: also declare `name_` and `name(out=)`; what `out` must be, if not castable to, is in `targets.py`.
+    overlap: which memory `name_` may write, a constant of `_backends.common.overlap`.
     numbers: tensor arguments that may be Python numbers.
     node: the autograd node's name where PyTorch's differs. nondifferentiable: no gradient, on purpose.
     nondiff: results without gradient. kernel: Python in terms of other operators,
     for devices with no line of their own.
     """
     o = registry.declare(_new(schema, numbers))
+    o.overlap = overlap
     row = _row("op", o, function, method)
     if meta is not None:
         o.rule = meta.bind(o) if isinstance(meta, PointwiseRule) else meta if isinstance(meta, Rule) else PyRule(meta)

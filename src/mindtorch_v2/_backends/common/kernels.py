@@ -17,15 +17,13 @@ from ..._dispatch.op import Kernel, Op, Rule, Spec
 from ..._dispatch.schema import Schema
 from ..._dispatch.state import is_grad_enabled
 from ..._dtype import dtype
-from ..._ops.rules.dtype_checks import Accept, Additive, AddScaled, Clamp, Lerp, Power, Where
 from ..._ops.rules.out import CAST, Target
-from ..._ops.rules.pointwise import Pointwise, broadcast_shapes, expand_strides
-from ..._ops.rules.shape import joined_dtype
+from ..._ops.rules.pointwise import expand_strides
 from ..._tensor_base import MULTI_OUTPUT_NODE, TensorBase, alias, bump, contiguous_strides, make_view, numel
 from .overlap import (
     APART,
     FILLS,
-    SPREADS,
+    REPEATS,
     check_apart,
     check_inputs,
     check_no_internal_overlap,
@@ -33,12 +31,6 @@ from .overlap import (
     repeated_dim,
 )
 from .runtime import copy_same_device, empty, empty_spec, extent, runtime_of
-
-# Operators whose `out=` may not overlap itself even if it is going to be resized.
-_OVERLAP_FIRST: Final = frozenset({"index_select.out", "masked_select.out"})
-
-# Operators that compute in the dtype of `out=` where none is given.
-_OUT_DECIDES: Final = frozenset({"sum", "prod", "cumsum", "cumprod"})
 
 
 @final
@@ -133,27 +125,24 @@ def check_cast(got: dtype, want: dtype) -> None:
         CAST.check(got, want)
 
 
-def check_mask(target: TensorBase, mask: TensorBase) -> None:
-    """masked_fill_ names the tensor it writes to before the mask; the rule, which makes a result, the mask first."""
-    if target._shape != mask._shape and mask._dtype.category == 0:
-        broadcast_shapes(target._shape, mask._shape)
-
-
-def spread(func: Op, kernel: Kernel, target: TensorBase, args: tuple[Any, ...], bits: i64) -> None:
-    """masked_fill_ of an expanded tensor: a place is filled if the mask holds at any of its positions, so the
-    positions of a place are visited one after the other."""
+def write_repeatedly(func: Op, kernel: Kernel, target: TensorBase, args: tuple[Any, ...], bits: i64) -> None:
+    """A pointwise operator in place on an expanded tensor: several of its elements are one place in memory, so the
+    elements along a repeated dimension are written one after the other, each with its part of the other operands."""
     dim = repeated_dim(target)
     if dim < 0:
-        copy_same_device(target, kernel.run(func, (target,) + args[1:], bits))
+        copy_same_device(target, kernel.run(func, args, bits))
         return
-    mask = args[1]
-    assert isinstance(mask, TensorBase)
     shape = target._shape[:dim] + (1,) + target._shape[dim + 1 :]
-    steps = expand_strides(mask, target._shape)
     part = alias(target, shape, target._stride, target._offset)
     for i in range(target._shape[dim]):
-        row = alias(mask, shape, steps, mask._offset + i * steps[dim])
-        spread(func, kernel, part, (part, row) + args[2:], bits)
+        parts: list[Any] = [part]
+        for a in args[1:]:
+            if isinstance(a, TensorBase) and len(a._shape) > 0:
+                steps = expand_strides(a, target._shape)
+                parts.append(alias(a, shape, steps, a._offset + i * steps[dim]))
+            else:
+                parts.append(a)
+        write_repeatedly(func, kernel, part, tuple(parts), bits)
 
 
 @final
@@ -166,12 +155,10 @@ class InplaceKernel(Kernel):
         assert isinstance(target, TensorBase) and func is not None
         kernel = func.below(keys & BACKENDS, args)
         check_write(func.overlap, target, args)
-        if func.overlap == SPREADS:
-            check_mask(target, args[1])
-        spec = func.infer(args)
+        spec = func.infer_inplace(args)
         check_result(op, spec, target)
-        if func.overlap == SPREADS and repeated_dim(target) >= 0:
-            spread(func, kernel, target, args, keys & BACKENDS)
+        if func.overlap == REPEATS and repeated_dim(target) >= 0:
+            write_repeatedly(func, kernel, target, args, keys & BACKENDS)
         elif not kernel.into(func, args, spec, target):
             copy_same_device(target, kernel.run(func, args, keys & BACKENDS))
         bump(target)
@@ -187,8 +174,8 @@ class OutKernel(Kernel):
         assert func is not None
         n = len(func.schema.args)
         outs = args[n:]
-        if is_pointwise(func.rule):
-            plain = args[:n]
+        plain = args[:n]
+        if overlap_first(func.rule):
             out = outs[0]
             assert isinstance(out, TensorBase)
             check_out(out, plain)
@@ -200,13 +187,14 @@ class OutKernel(Kernel):
                     copy_same_device(out, kernel.run(func, plain, keys & BACKENDS))
                 bump(out)
                 return out
+            targets = targets_of(op, plain)
         else:
-            plain = for_out(op, func, args[:n], outs)
+            targets = targets_of(op, plain)
+            plain = targets[0].beside(plain, outs[0]._dtype)
             specs = func.infer(plain)
             kernel = func.below(keys & BACKENDS, plain)
-            if op.name in _OVERLAP_FIRST:
+            if targets[0].overlap_first:
                 check_no_internal_overlap(outs[0])
-        targets = targets_of(op, plain)
         if isinstance(specs, Spec):
             out = outs[0]
             assert isinstance(out, TensorBase)
@@ -248,9 +236,9 @@ class OutOfParts(Kernel):
         result = func.below(bits, args[:n]).run(func, args[:n], bits)
         outs = args[n:]
         results = (result,) if isinstance(result, TensorBase) else result
-        if op.name in _OVERLAP_FIRST:
-            check_no_internal_overlap(outs[0])
         targets = targets_of(op, args[:n])
+        if targets[0].overlap_first:
+            check_no_internal_overlap(outs[0])
         specs = [spec_of(r, targets[i]) for i, r in enumerate(results)]
         check_targets(targets, specs, outs)
         for i in range(len(results)):
@@ -264,31 +252,9 @@ class OutOfParts(Kernel):
         return outs[0] if isinstance(result, TensorBase) else outs
 
 
-def for_out(op: Op, func: Op, plain: tuple[Any, ...], outs: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The arguments as they are meant beside these `out=` tensors."""
-    if func.name in _OUT_DECIDES:
-        last = len(plain) - 1
-        if plain[last] is None:
-            out = outs[0]
-            assert isinstance(out, TensorBase)
-            return plain[:last] + (out._dtype,)
-    elif func.name == "cat":
-        # Here dtypes are looked at after the dimension and before the sizes.
-        tensors: tuple[Any, ...] = plain[0]
-        ndim = 0
-        for t in tensors:
-            if not isinstance(t, TensorBase) or len(t._shape) == 0:
-                return plain
-            if ndim == 0 and t._shape != (0,):
-                ndim = len(t._shape)
-        if -ndim <= plain[1] < ndim:
-            targets_of(op, plain)[0].check(joined_dtype(tensors), outs[0]._dtype)
-    return plain
-
-
-def is_pointwise(rule: Rule | None) -> bool:
+def overlap_first(rule: Rule | None) -> bool:
     """Whether PyTorch looks at overlaps with `out` before it looks at shapes."""
-    return isinstance(rule, (Pointwise, Accept, Additive, AddScaled, Clamp, Lerp, Power, Where))
+    return rule is not None and rule.overlap_first
 
 
 def check_out(out: TensorBase, plain: tuple[Any, ...]) -> None:
@@ -424,12 +390,10 @@ class FunctionalizeKernel(Kernel):
         kernel = func.below(bits, args)
         # The temporary would make overlaps harmless, but the mode must not change what a program may do.
         check_write(func.overlap, target, args)
-        if func.overlap == SPREADS:
-            check_mask(target, args[1])
-        spec = func.infer(args)
+        spec = func.infer_inplace(args)
         check_result(op, spec, target)
-        if func.overlap == SPREADS and repeated_dim(target) >= 0:
-            spread(func, kernel, target, args, bits)
+        if func.overlap == REPEATS and repeated_dim(target) >= 0:
+            write_repeatedly(func, kernel, target, args, bits)
             bump(target)
             return target
         if func.overlap == APART and repeated_dim(target) >= 0:
@@ -480,10 +444,10 @@ class FunctionalizeKernel(Kernel):
 
     def out_form(self, op: Op, func: Op, plain: tuple[Any, ...], outs: tuple[Any, ...], bits: i64) -> Any:
         value: Any = None
-        plain = for_out(op, func, plain, outs)
-        if is_pointwise(func.rule):
-            check_out(outs[0], plain)
         targets = targets_of(op, plain)
+        plain = targets[0].beside(plain, outs[0]._dtype)
+        if overlap_first(func.rule):
+            check_out(outs[0], plain)
         single = False
         if func.rule is None:
             value = func.below(bits, plain).run(func, plain, bits)

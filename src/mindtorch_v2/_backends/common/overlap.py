@@ -106,7 +106,7 @@ def check_inputs(out: TensorBase, args: tuple[Any, ...]) -> None:
 # overlap itself, and an input is the target or does not overlap it.
 COPIES: Final[i64] = 1  # the same, but a target that is its own source is left alone
 FILLS: Final[i64] = 2  # a number may be written to a place twice
-SPREADS: Final[i64] = 3  # so may whatever is written
+REPEATS: Final[i64] = 3  # so may whatever is written, one after the other
 APART: Final[i64] = 4  # the same, but no input may share memory with the target
 
 
@@ -122,7 +122,7 @@ def check_write(rule: i64, target: TensorBase, args: tuple[Any, ...]) -> None:
     elif rule == FILLS:
         if len(args) > 1 and isinstance(args[1], TensorBase):
             check_no_internal_overlap(target)
-    elif rule == SPREADS:
+    elif rule == REPEATS:
         check_inputs(target, args)
     else:
         check_apart(target, args[1:])

@@ -215,12 +215,13 @@ class CreateKernel(Kernel):
 class CreateOutKernel(Kernel):
     """`out=` of a factory: dtype and device are those of `out`, and may be named only if they agree.
 
-    sequence: an `out` with the right number of elements keeps its shape.
+    sequence: an `out` with the right number of elements keeps its shape. warns: so says a warning when it is resized.
     """
 
-    def __init__(self, at: int, sequence: bool) -> None:
+    def __init__(self, at: int, sequence: bool = False, warns: bool = False) -> None:
         self.at: Final = at
         self.sequence: Final = sequence
+        self.warns: Final = warns
 
     def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
         func = op.functional
@@ -248,7 +249,7 @@ class CreateOutKernel(Kernel):
             bump(out)
             return out
         if out._shape != spec.shape:
-            if func.name == "arange" and numel(out) != 0:
+            if self.warns and numel(out) != 0:
                 warnings.warn(
                     f"The number of elements in the out tensor of shape {list(out._shape)} is {numel(out)} which does "
                     f"not match the computed number of elements {spec.shape[0]}. Note that this may occur as a result "

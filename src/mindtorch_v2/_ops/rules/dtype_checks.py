@@ -110,6 +110,8 @@ class Accept(Rule):
     3 complex). `real` gives the real dtype of a complex result. `pair`: two operands, and numbers alone are refused.
     """
 
+    overlap_first = True
+
     def __init__(self, inner: Rule, mask: int, kernel: str, texts: dict[int, tuple[Any, str]], real: bool, pair: str,
                  name: str) -> None:
         self.inner: Final = inner
@@ -139,6 +141,8 @@ class Accept(Rule):
 @final
 class Additive(Rule):
     """add, sub and rsub: `alpha` must suit the result, and subtraction refuses bool."""
+
+    overlap_first = True
 
     def __init__(self, inner: Rule, subtracts: bool) -> None:
         self.inner: Final = inner
@@ -181,6 +185,8 @@ def check_alpha(alpha: Any, dt: dtype) -> None:
 
 @final
 class Power(Rule):
+    overlap_first = True
+
     def __init__(self, inner: Rule) -> None:
         self.inner: Final = inner
 
@@ -212,6 +218,8 @@ class Power(Rule):
 @final
 class Clamp(Rule):
     """clamp, clamp_min and clamp_max: bounds are all tensors or all numbers, at `low` and `high` in the arguments."""
+
+    overlap_first = True
 
     def __init__(self, inner: Rule, name: str, low: int, high: int) -> None:
         self.inner: Final = inner
@@ -270,6 +278,8 @@ def passes(bound: Any, other: Any) -> bool:
 @final
 class Where(Rule):
     """The condition takes part in the shape, not in the dtype."""
+
+    overlap_first = True
 
     def infer(self, args: tuple[Any, ...]) -> Any:
         c = args[0]
@@ -351,10 +361,21 @@ class MaskedFill(Rule):
             raise not_implemented("masked_fill", dt)
         return Spec(shape, contiguous_strides(shape), dt, dt, t._device)
 
+    def infer_inplace(self, args: tuple[Any, ...]) -> Any:
+        """Of two shapes that do not fit, the written tensor's comes first; a new result names the mask first."""
+        t = args[0]
+        mask = args[1]
+        assert isinstance(t, TensorBase) and isinstance(mask, TensorBase)
+        if t._shape != mask._shape and mask._dtype is bool_:
+            broadcast_shapes(t._shape, mask._shape)
+        return self.infer(args)
+
 
 @final
 class Lerp(Rule):
     """No promotion: the operands must have one dtype."""
+
+    overlap_first = True
 
     def __init__(self, inner: Rule) -> None:
         self.inner: Final = inner
@@ -393,6 +414,8 @@ _ADDCDIV: Final = (
 @final
 class AddScaled(Rule):
     """addcmul and addcdiv."""
+
+    overlap_first = True
 
     def __init__(self, inner: Rule, divides: bool) -> None:
         self.inner: Final = inner

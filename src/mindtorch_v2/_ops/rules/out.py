@@ -4,7 +4,7 @@ Invariant: a target is looked at before anything is written to it.
 """
 from __future__ import annotations
 
-from typing import Final, final
+from typing import Any, Final, final
 
 from ..._dtype import dtype
 from ..._promotion import can_cast
@@ -44,12 +44,15 @@ class Target:
     shown: the warning shows shapes with the last two dimensions exchanged (TURNED), or with one more of size 1 there.
     order: its strides after resizing: "column" or "row" major matrices, "result", those of the result where that is
     made first; "full" is row major if it had elements. Otherwise the rule decides, and row major where there is none.
-    apart: it may share no memory with an input.
+    apart: it may share no memory with an input. overlap_first: it may not overlap itself even if it is resized.
+    decides: where the last argument, a dtype, is not given, the operator computes in the dtype of `out`.
+    early: a function of the arguments that gives the result's dtype where PyTorch looks at it before it looks at sizes,
+    or None where the arguments are refused anyway.
     """
 
     def __init__(self, accepts: str = "cast", text: str = _CASTABLE, *, error: type[Exception] = RuntimeError,
                  on_complex: str = "", quiet: bool = False, last: bool = False, shown: int = AS_IS, order: str = "",
-                 apart: bool = False) -> None:
+                 apart: bool = False, overlap_first: bool = False, decides: bool = False, early: Any = None) -> None:
         self.accepts: Final = accepts
         self.text: Final = text
         self.error: Final = error
@@ -59,6 +62,21 @@ class Target:
         self.shown: Final = shown
         self.order: Final = order
         self.apart: Final = apart
+        self.overlap_first: Final = overlap_first
+        self.decides: Final = decides
+        self.early: Final[Any] = early
+
+    def beside(self, args: tuple[Any, ...], got: dtype) -> tuple[Any, ...]:
+        """The operator's arguments as they are meant beside an `out` of this dtype."""
+        if self.decides:
+            last = len(args) - 1
+            if args[last] is None:
+                return args[:last] + (got,)
+        if self.early is not None:
+            want = self.early(*args)
+            if isinstance(want, dtype):
+                self.check(want, got)
+        return args
 
     def check(self, want: dtype, got: dtype) -> None:
         if got is want or self.takes(want, got):

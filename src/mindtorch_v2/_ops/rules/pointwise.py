@@ -27,6 +27,8 @@ BOOL_TO_LONG: Final[i64] = 4
 class Pointwise(Rule):
     """Operands are the arguments at `positions`; `kind` says how the result's dtype follows from theirs."""
 
+    overlap_first = True
+
     def __init__(self, positions: list[int], kind: i64) -> None:
         self.positions: Final = positions
         self.kind: Final = kind
