@@ -127,11 +127,11 @@ def begin_process() -> None:
 
 def load_subject(with_npu: bool) -> Any:
     import mindtorch_v2 as torch
-    from mindtorch_v2._ops import late
+    from mindtorch_v2._api.lazy_tables import load_all
 
     torch.set_num_threads(1)
     torch.ones(1)
-    late.load_all()
+    load_all()
     if with_npu:
         torch.npu.use_emulator(devices=2, memory="256M")
         torch.ones(1, device="npu").cpu()
