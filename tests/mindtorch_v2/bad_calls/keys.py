@@ -1,0 +1,186 @@
+"""Indexing with a key: `t[key]`."""
+from __future__ import annotations
+
+from ._case import Case
+
+CASES: list[Case] = [
+    Case(
+        "index_too_many",
+        lambda torch: dict(a=torch.ones(2, 3)),
+        lambda torch, v: v.a[0, 0, 0],
+        "IndexError",
+        "too many indices for tensor of dimension 2",
+    ),
+    Case(
+        "index_range",
+        lambda torch: dict(a=torch.ones(2, 3)),
+        lambda torch, v: v.a[2],
+        "IndexError",
+        "index 2 is out of bounds for dimension 0 with size 2",
+    ),
+    Case(
+        "index_negative_range",
+        lambda torch: dict(a=torch.ones(2, 3)),
+        lambda torch, v: v.a[-3],
+        "IndexError",
+        "index -3 is out of bounds for dimension 0 with size 2",
+    ),
+    Case(
+        "index_second_range",
+        lambda torch: dict(a=torch.ones(2, 3)),
+        lambda torch, v: v.a[:, 3],
+        "IndexError",
+        "index 3 is out of bounds for dimension 1 with size 3",
+    ),
+    Case(
+        "index_scalar_tensor",
+        lambda torch: dict(a=torch.tensor(1.0)),
+        lambda torch, v: v.a[0],
+        "IndexError",
+        "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to "
+        "convert a 0-dim tensor to a number",
+    ),
+    Case(
+        "index_float",
+        lambda torch: dict(a=torch.ones(2, 3)),
+        lambda torch, v: v.a[1.5],
+        "IndexError",
+        "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices (got float)",
+    ),
+    Case(
+        "index_string",
+        lambda torch: dict(a=torch.ones(2, 3)),
+        lambda torch, v: v.a["x"],
+        "TypeError",
+        "new(): invalid data type 'str'",
+    ),
+    Case(
+        "index_float_tensor",
+        lambda torch: dict(a=torch.ones(2, 3), i=torch.ones(2)),
+        lambda torch, v: v.a[v.i],
+        "IndexError",
+        "tensors used as indices must be long, int, byte or bool tensors",
+    ),
+    Case(
+        "index_mask_shape",
+        lambda torch: dict(a=torch.ones(2, 3), m=torch.tensor([True, False, True])),
+        lambda torch, v: v.a[v.m],
+        "IndexError",
+        "The shape of the mask [3] at index 0 does not match the shape of the indexed tensor [2, 3] at index 0",
+    ),
+    Case(
+        "index_tensor_range",
+        lambda torch: dict(a=torch.ones(2, 3), i=torch.tensor([0, 2])),
+        lambda torch, v: v.a[v.i],
+        "IndexError",
+        "index 2 is out of bounds for dimension 0 with size 2",
+    ),
+    Case(
+        "index_tensors_shapes",
+        lambda torch: dict(a=torch.ones(3, 3), i=torch.tensor([0, 1]), j=torch.tensor([0, 1, 2])),
+        lambda torch, v: v.a[v.i, v.j],
+        "IndexError",
+        "shape mismatch: indexing tensors could not be broadcast together with shapes [2], [3]",
+    ),
+    Case(
+        "index_negative_step",
+        lambda torch: dict(a=torch.ones(3)),
+        lambda torch, v: v.a[::-1],
+        "ValueError",
+        "step must be greater than zero",
+    ),
+    Case(
+        "index_zero_step",
+        lambda torch: dict(a=torch.ones(3)),
+        lambda torch, v: v.a[::0],
+        "ValueError",
+        "slice step cannot be zero",
+    ),
+    Case(
+        "index_two_ellipses_many",
+        lambda torch: dict(a=torch.ones(2, 3)),
+        lambda torch, v: v.a[..., 0, 0, 0],
+        "IndexError",
+        "too many indices for tensor of dimension 2",
+    ),
+    Case(
+        "slice_float",
+        lambda torch: dict(a=torch.ones(3)),
+        lambda torch, v: v.a[1.5:],
+        "TypeError",
+        "slice indices must be integers or None or have an __index__ method",
+    ),
+    Case(
+        "setitem_shape",
+        lambda torch: dict(a=torch.zeros(2, 3), b=torch.ones(2)),
+        lambda torch, v: v.a.__setitem__(0, v.b),
+        "RuntimeError",
+        "The expanded size of the tensor (3) must match the existing size (2) at non-singleton dimension 0.  "
+        "Target sizes: [3].  Tensor sizes: [2]",
+    ),
+    Case(
+        "setitem_index_shape",
+        lambda torch: dict(a=torch.zeros(3, 3), i=torch.tensor([0, 1]), b=torch.ones(3, 3)),
+        lambda torch, v: v.a.__setitem__(v.i, v.b),
+        "RuntimeError",
+        "shape mismatch: value tensor of shape [3, 3] cannot be broadcast to indexing result of shape [2, 3]",
+    ),
+    Case(
+        "setitem_mask_shape",
+        lambda torch: dict(a=torch.zeros(3), m=torch.tensor([True, True, False]), b=torch.ones(3)),
+        lambda torch, v: v.a.__setitem__(v.m, v.b),
+        "RuntimeError",
+        "shape mismatch: value tensor of shape [3] cannot be broadcast to indexing result of shape [2]",
+    ),
+    Case(
+        "setitem_range",
+        lambda torch: dict(a=torch.zeros(3)),
+        lambda torch, v: v.a.__setitem__(3, 1.0),
+        "IndexError",
+        "index 3 is out of bounds for dimension 0 with size 3",
+    ),
+    Case(
+        "setitem_dtype",
+        lambda torch: dict(a=torch.zeros(3), i=torch.tensor([0, 1]), b=torch.ones(2, dtype=torch.float64)),
+        lambda torch, v: v.a.__setitem__(v.i, v.b),
+        "RuntimeError",
+        "Index put requires the source and destination dtypes match, got Float for the destination and "
+        "Double for the source.",
+    ),
+    Case(
+        "setitem_text",
+        lambda torch: dict(a=torch.zeros(3)),
+        lambda torch, v: v.a.__setitem__(0, "x"),
+        "TypeError",
+        "can't assign a str to a torch.FloatTensor",
+    ),
+    Case(
+        "delitem",
+        lambda torch: dict(a=torch.ones(3)),
+        lambda torch, v: v.a.__delitem__(0),
+        "TypeError",
+        "Tensor does not support deleting items",
+    ),
+    Case(
+        "iterate_scalar",
+        lambda torch: dict(a=torch.tensor(1.0)),
+        lambda torch, v: list(v.a),
+        "TypeError",
+        "iteration over a 0-d tensor",
+    ),
+    Case(
+        "len_scalar",
+        lambda torch: dict(a=torch.tensor(1.0)),
+        lambda torch, v: len(v.a),
+        "TypeError",
+        "len() of a 0-d tensor",
+    ),
+    Case(
+        "index_put_dtype",
+        lambda torch: dict(a=torch.zeros(3), i=torch.tensor([0]), b=torch.ones(1, dtype=torch.int64)),
+        lambda torch, v: v.a.index_put_((v.i,), v.b),
+        "RuntimeError",
+        "Index put requires the source and destination dtypes match, got Float for the destination and Long "
+        "for the source.",
+    ),
+]
