@@ -1,7 +1,8 @@
 """Random programs against PyTorch: eager and functionalized, on the CPU and on NPUs, errors included.
 
-Invariant: each session runs 2000 programs that none ran before, and says which: `MINDTORCH_PROGRAMS=first:last`, in its
-header and in a failure, repeats them. Many more by hand: `python -m tests.mindtorch_v2.programs`.
+Invariant: a commit fixes which 2000 programs run (tests/conftest.py), so a failure is never a matter of chance.
+`MINDTORCH_PROGRAMS=first:last` runs others, `MINDTORCH_PROGRAMS=new` some that no session ran before, and
+`python -m tests.mindtorch_v2.programs` many more. What those find becomes a test of its own.
 """
 
 from __future__ import annotations
