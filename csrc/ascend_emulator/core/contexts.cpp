@@ -203,7 +203,7 @@ int set_device(int device) {
     std::lock_guard<std::mutex> guard(all.lock);
     Device& it = all.devices[device];
     if (it.primary == nullptr) {
-        open_arena(device, settings().memory);
+        if (int code = open_arena(device, settings().memory, "aclrtSetDevice")) return code;
         it.primary = make_context(device, true, "aclrtSetDevice");
     }
     it.users++;
@@ -265,7 +265,7 @@ int create_context(void** context, int device) {
     }
     World& all = world();
     std::lock_guard<std::mutex> guard(all.lock);
-    open_arena(device, settings().memory);
+    if (int code = open_arena(device, settings().memory, "aclrtCreateContext")) return code;
     std::shared_ptr<Context> made = make_context(device, false, "aclrtCreateContext");
     all.devices[device].explicit_ones.push_back(made);
     *context = made->handle;

@@ -1,8 +1,7 @@
 // Device memory: giving it out and taking it back.
 #include "memory.h"
 
-#include <cstdio>
-#include <cstdlib>
+#include <algorithm>
 #include <cstring>
 
 #include "arena.h"
@@ -43,29 +42,60 @@ int carve(Memory& all, int device, uint64_t room, uint64_t asked, const char* by
 
 }  // namespace
 
-void open_arena(int device, uint64_t capacity) {
+namespace {
+
+constexpr uint64_t kSmallestSpan = 16 << 20;
+
+// Addresses for both faces, or neither.
+bool map_faces(Arena& arena, uint64_t span) {
+    void* face = mmap(nullptr, span, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (face == MAP_FAILED) return false;
+    void* body = mmap(nullptr, span, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (body == MAP_FAILED) {
+        munmap(face, span);
+        return false;
+    }
+    arena.span = span;
+    arena.face = static_cast<unsigned char*>(face);
+    arena.body = static_cast<unsigned char*>(body);
+    return true;
+}
+
+}  // namespace
+
+int open_arena(int device, uint64_t capacity, const char* by) {
     Memory& all = memory();
     std::lock_guard<std::mutex> guard(all.lock);
     if (all.arenas.size() <= static_cast<size_t>(device)) all.arenas.resize(static_cast<size_t>(device) + 1);
     Arena& arena = all.arenas[static_cast<size_t>(device)];
-    if (arena.open()) return;
-    // Small blocks pay for their guards, and freed ones rest: addresses are cheap, so there are plenty.
-    arena.span = round_up(8 * capacity + (64 << 20), kPage);
-    void* face = mmap(nullptr, arena.span, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    void* body = mmap(nullptr, arena.span, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (face == MAP_FAILED || body == MAP_FAILED) {
-        fprintf(stderr, "ascend emulator: cannot map %llu bytes for device %d\n", number(arena.span), device);
-        abort();
+    if (arena.open()) return 0;
+    // Small blocks pay for their guards, and freed ones rest: addresses are cheap, so there are plenty. Where they are
+    // not (ulimit -v), the first span that fits is halved once more: the rest of the process needs addresses too.
+    uint64_t span = capacity <= (uint64_t{1} << 46) ? round_up(8 * capacity + (64 << 20), kPage) : 0;
+    bool cramped = false;
+    while (span >= kSmallestSpan && !map_faces(arena, span)) {
+        cramped = true;
+        span = round_up(span / 2, kPage);
     }
-    madvise(body, arena.span, MADV_DONTFORK);
-    madvise(body, arena.span, MADV_DONTDUMP);
-    arena.face = static_cast<unsigned char*>(face);
-    arena.body = static_cast<unsigned char*>(body);
-    arena.capacity = capacity;
+    if (arena.open() && cramped && span / 2 >= kSmallestSpan) {
+        munmap(arena.face, arena.span);
+        munmap(arena.body, arena.span);
+        arena = Arena{};
+        map_faces(arena, round_up(span / 2, kPage));
+    }
+    if (!arena.open()) {
+        return reject(ACL_ERROR_RT_MEMORY_ALLOCATION,
+                      "%s: the process may not map the addresses of device %d's memory of %llu bytes: raise its limit "
+                      "(ulimit -v) or lower ASCEND_EMULATOR_MEMORY", by, device, number(capacity));
+    }
+    madvise(arena.body, arena.span, MADV_DONTFORK);
+    madvise(arena.body, arena.span, MADV_DONTDUMP);
+    arena.capacity = std::min(capacity, arena.span / 2);
     arena.epoch = ++all.epochs;
     arena.gaps.clear();
     arena.gaps[kGuard] = arena.span - kGuard;
     arena.cursor = 0;
+    return 0;
 }
 
 void close_arena(int device) {

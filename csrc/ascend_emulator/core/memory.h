@@ -25,8 +25,8 @@ struct Where {
     uint64_t page = 0;
 };
 
-void open_arena(int device, uint64_t capacity);   // when the device is first set
-void close_arena(int device);                     // everything on it is gone; what was live is kept as leaks
+int open_arena(int device, uint64_t capacity, const char* by);  // when the device is first set
+void close_arena(int device);  // everything on it is gone; what was live is kept as leaks
 
 EMU_API int device_malloc(void** out, size_t bytes, bool extra_pad, const char* by);
 EMU_API int device_free(void* pointer, const char* by);
