@@ -9,6 +9,7 @@ neither an NPU nor an emulator is started.
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,6 +26,7 @@ from mindtorch_v2._dispatch.op import Op, Spec
 from mindtorch_v2._dtype import dtype
 
 TARGET = Path(__file__).with_name("support.md")
+PROJECT = Path(__file__).parents[1] / "pyproject.toml"
 SHORT = {
     "float16": "f16",
     "bfloat16": "bf16",
@@ -42,8 +44,8 @@ SHORT = {
 DTYPES: list[dtype] = [getattr(torch, name) for name in SHORT]
 HEAD = """# What runs where
 
-Made by `make docs` from the tables of mindtorch_v2 {version}: {rows} rows, {named} of them with names of their own (the
-others are overloads).
+Made by `make docs` from the tables of mindtorch_v2 {package} (PyTorch's API {version}): {rows} rows, {named} of them
+with names of their own (the others are overloads).
 
 - **cpu**: `kernel` computes in one call; `parts` is composed of other operators.
 - **meta**: `rule` gives shapes without data; `data` means that the shape depends on values, which `meta` has not.
@@ -58,6 +60,13 @@ others are overloads).
   runs, and differentiates, wherever they do; where vendor functions are named beside one, they serve it whole.
 """
 COLUMNS = "| operator | cpu | meta | npu | dtypes on npu | grad | forms |\n|---|---|---|---|---|---|---|\n"
+
+
+def package_version() -> str:
+    """The version of this package; `torch.__version__` is that of the API."""
+    found = re.search(r'^version = "(.+)"$', PROJECT.read_text(), re.MULTILINE)
+    assert found is not None
+    return found[1]
 
 
 def whole(op: Op, served: lines.Whole) -> tuple[str, str]:
@@ -171,7 +180,14 @@ def text() -> str:
     every = rows()
     for op in every:
         families.setdefault(op.row.family, []).append(op)
-    parts = [HEAD.format(version=torch.__version__, rows=len(every), named=len({op.title() for op in every}))]
+    parts = [
+        HEAD.format(
+            package=package_version(),
+            version=torch.__version__,
+            rows=len(every),
+            named=len({op.title() for op in every}),
+        )
+    ]
     for family in sorted(families):
         found = sorted(families[family], key=lambda op: (op.name.lstrip("_"), op.name))
         parts.append(f"## {family}\n" + COLUMNS + "\n".join(map(line, found)) + "\n")

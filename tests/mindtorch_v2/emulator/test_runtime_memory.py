@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ctypes
+import resource
 import signal
 from ctypes import byref, c_size_t, c_void_p
+from pathlib import Path
 
 from ._emulator import D2D, D2H, DEFAULT, H2D, H2H, Runtime, isolated
 
@@ -60,6 +62,32 @@ def test_addresses_are_aligned_and_apart(rt: Runtime) -> None:
     assert all(address % 64 == 0 for address in addresses)
     assert any(address % 128 for address in addresses)  # no more than is promised
     assert all(after - before >= 64 for before, after in zip(addresses, addresses[1:]))
+
+
+def leave_addresses(spare: int) -> None:
+    """Let this process map `spare` more bytes of addresses, as `ulimit -v` does."""
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + spare,) * 2)
+
+
+@isolated()
+def test_a_device_is_smaller_where_addresses_are_scarce(rt: Runtime) -> None:
+    rt.ok.aclInit(None)
+    leave_addresses(1 << 30)
+    rt.ok.aclrtSetDevice(0)
+    free, total = c_size_t(), c_size_t()
+    rt.ok.aclrtGetMemInfo(1, byref(free), byref(total))
+    assert 1 << 20 < total.value < 1 << 30
+    assert rt.aclrtMalloc(byref(c_void_p()), total.value + 1, 0) == 207001
+    rt.malloc(1 << 20)
+
+
+@isolated()
+def test_a_device_without_addresses_is_refused(rt: Runtime) -> None:
+    rt.ok.aclInit(None)
+    leave_addresses(20 << 20)
+    assert rt.aclrtSetDevice(0) == 207001
+    assert "raise its limit (ulimit -v) or lower ASCEND_EMULATOR_MEMORY" in rt.message()
 
 
 @isolated(ASCEND_EMULATOR_MEMORY="1M")
