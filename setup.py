@@ -30,6 +30,7 @@ COMPILED = (
     "_dtype.py",
     "_device.py",
     "_promotion.py",
+    "_strides.py",
     "_tensor_base.py",
     "_dispatch/keys.py",
     "_dispatch/state.py",
@@ -107,7 +108,9 @@ def compiled_modules() -> list[Extension]:
     for extension in extensions:
         # Functions of the group call each other directly, and may be inlined, only if nobody can replace them.
         extension.extra_compile_args = [
-            *extension.extra_compile_args, "-fvisibility=hidden", "-fno-semantic-interposition"
+            *extension.extra_compile_args,
+            "-fvisibility=hidden",
+            "-fno-semantic-interposition",
         ]
     return extensions
 

@@ -3,6 +3,7 @@
 Invariant: all state is in libascend_emulator.so; the libraries with the vendor's names are exports that need it, found
 beside them ($ORIGIN).
 """
+
 from __future__ import annotations
 
 import argparse
@@ -55,8 +56,22 @@ class Builder:
         fresh = target.with_suffix(".new")
         libraries = [f"-l{need}" for need in needs]
         strict = [] if self.extra else ["-Wl,-z,defs"]  # sanitizers leave symbols to the program
-        self.call(["-shared", *self.extra, "-pthread", *objects, "-o", str(fresh), f"-Wl,-soname,lib{name}.so",
-                   f"-L{self.out}", "-Wl,--no-as-needed", *libraries, *strict, "-Wl,-rpath,$ORIGIN"])
+        self.call(
+            [
+                "-shared",
+                *self.extra,
+                "-pthread",
+                *objects,
+                "-o",
+                str(fresh),
+                f"-Wl,-soname,lib{name}.so",
+                f"-L{self.out}",
+                "-Wl,--no-as-needed",
+                *libraries,
+                *strict,
+                "-Wl,-rpath,$ORIGIN",
+            ]
+        )
         os.replace(fresh, target)  # a new file: a process that runs with the old one has it mapped
 
     def call(self, arguments: list[str]) -> None:
@@ -72,8 +87,12 @@ class Builder:
 
     def build(self) -> None:
         generate(self.generated)
-        core = [*sorted((HERE / "core").glob("*.cpp")), HERE / "objects" / "objects.cpp",
-                *sorted((HERE / "aclnn").glob("*.cpp")), self.generated / "functions.cpp"]
+        core = [
+            *sorted((HERE / "core").glob("*.cpp")),
+            HERE / "objects" / "objects.cpp",
+            *sorted((HERE / "aclnn").glob("*.cpp")),
+            self.generated / "functions.cpp",
+        ]
         runtime = sorted((HERE / "runtime").glob("*.cpp"))
         exports = [self.generated / f"{name}.cpp" for name in LIBRARIES]
         objects = self.compile([*core, *runtime, HERE / "objects" / "exports.cpp", *exports])

@@ -29,7 +29,8 @@ from ._dtype import (
 )
 from ._dtype import bool as bool_
 from ._dtype import dtype as DType
-from ._tensor_base import TensorBase, contiguous_strides, make, numel, requires_grad
+from ._strides import contiguous_strides
+from ._tensor_base import TensorBase, make, numel, requires_grad
 
 _CPU_DEVICE = 1
 # DLPack's (type code, bits) of each dtype.

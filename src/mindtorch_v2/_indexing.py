@@ -17,7 +17,8 @@ from ._device import CPU as CPU_DEVICE
 from ._dispatch.keys import CPU, META
 from ._dtype import bool as bool_
 from ._dtype import int64
-from ._tensor_base import HOT, TensorBase, contiguous_strides, is_number, make, numel, requires_grad
+from ._strides import contiguous_strides
+from ._tensor_base import HOT, TensorBase, is_number, make, numel, requires_grad
 
 _list_shape: Final[Any] = _native.list_shape
 _from_list: Final[Any] = _native.from_list

@@ -18,7 +18,8 @@ from ._dtype import DEFAULTS, dtype, float64, from_np, int64, uint64
 from ._dtype import bool as bool_
 from ._ops.rules.shape import fits
 from ._promotion import promote
-from ._tensor_base import HOT, TensorBase, contiguous_strides, make, numel
+from ._strides import contiguous_strides
+from ._tensor_base import HOT, TensorBase, make, numel
 
 _Storage: Final[Any] = _native.Storage
 _copy: Final[Any] = _native.copy

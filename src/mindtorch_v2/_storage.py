@@ -23,7 +23,8 @@ from ._device import device as Device
 from ._dtype import dtype as DType
 from ._dtype import uint8
 from ._ops.rules.shape import placed
-from ._tensor_base import HOT, TensorBase, contiguous_strides, make
+from ._strides import contiguous_strides
+from ._tensor_base import HOT, TensorBase, make
 
 _WRAPPERS: weakref.WeakKeyDictionary[Any, weakref.ref[UntypedStorage]] = weakref.WeakKeyDictionary()
 

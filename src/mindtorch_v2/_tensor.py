@@ -24,7 +24,9 @@ from ._indexing import getitem, setitem
 from ._layout import channels_last, channels_last_3d, contiguous_format, strided
 from ._layout import layout as Layout
 from ._ops.rules.base import wrap_dim
-from ._tensor_base import HOT, TensorBase, alias, contiguous_strides, instance_of, is_contiguous, numel, requires_grad
+from ._ops.rules.layout import is_contiguous_as
+from ._strides import contiguous_strides
+from ._tensor_base import HOT, TensorBase, alias, instance_of, is_contiguous, numel, requires_grad
 
 _GRAD: Any = TensorBase.__dict__["grad"]
 
@@ -74,8 +76,7 @@ class Tensor(TensorBase):
         if memory_format is contiguous_format:
             return is_contiguous(self)
         if memory_format is channels_last or memory_format is channels_last_3d:
-            rank = 4 if memory_format is channels_last else 5
-            return len(self._shape) == rank and channels_last_strides(self._shape, self._stride)
+            return is_contiguous_as(self, memory_format)
         raise RuntimeError(f"is_contiguous: unsupported memory format {memory_format}")
 
     @property
@@ -390,17 +391,6 @@ class Tensor(TensorBase):
 
     def index_put_(self, indices: Any, values: Any, accumulate: bool = False) -> Any:
         return HOT.public_index_put_(self, indices, values, accumulate)
-
-
-def channels_last_strides(shape: tuple[int, ...], stride: tuple[int, ...]) -> bool:
-    """Whether the channels (dimension 1) move fastest, then the spatial dimensions from the last, then the batch."""
-    expected = 1
-    for d in (1, *range(len(shape) - 1, 1, -1), 0):
-        if shape[d] != 1:
-            if stride[d] != expected:
-                return False
-            expected *= shape[d]
-    return True
 
 
 def _single(t: Any) -> Any:

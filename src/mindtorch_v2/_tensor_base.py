@@ -19,6 +19,7 @@ from ._dispatch.keys import AUTOGRAD, BACKENDS, CPU, INFERENCE, PYTHON, TORCH_DI
 from ._dispatch.state import BELOW_AUTOGRAD, INFERENCE_MODE, STATE, _tls_get, is_inference_mode
 from ._dtype import dtype as DType
 from ._size import Size
+from ._strides import strides_contiguous
 
 _alloc: Final[Any] = _native.alloc_instance
 _item: Final[Any] = _native.item
@@ -597,50 +598,6 @@ def is_contiguous(t: TensorBase) -> bool:
         c = 1 if strides_contiguous(t._shape, t._stride) else 2
         t._contig = c
     return c == 1
-
-
-def strides_contiguous(shape: tuple[int, ...], stride: tuple[int, ...]) -> bool:
-    expected: i64 = 1
-    i: i64 = len(shape) - 1
-    ok = True
-    while i >= 0:
-        n: i64 = shape[i]
-        if n == 0:
-            return True
-        if n != 1:
-            s: i64 = stride[i]
-            if s != expected:
-                ok = False
-            expected *= n
-        i -= 1
-    return ok
-
-
-# Shared by all tensors with these strides: most tensors of one dimension.
-_NONE: Final[tuple[int, ...]] = ()
-_ONE: Final[tuple[int, ...]] = (1,)
-
-
-def contiguous_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Row-major strides; a dimension of size 0 counts as 1, as in PyTorch."""
-    n: i64 = len(shape)
-    if n == 0:
-        return _NONE
-    if n == 1:
-        return _ONE
-    if n == 2:
-        last: i64 = shape[1]
-        return (last if last > 1 else 1, 1)
-    out = [1] * n
-    acc: i64 = 1
-    i: i64 = n - 1
-    while i >= 0:
-        out[i] = acc
-        s: i64 = shape[i]
-        if s > 1:
-            acc *= s
-        i -= 1
-    return tuple(out)
 
 
 def counter(t: TensorBase) -> VersionCounter:

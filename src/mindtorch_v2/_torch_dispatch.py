@@ -16,7 +16,8 @@ from ._dispatch.schema import Arg
 from ._dispatch.state import BELOW_AUTOGRAD, LOCAL, modes, set_modes
 from ._operators import CUSTOM, overload_for
 from ._overrides import _disabled_torch_dispatch_impl, entered
-from ._tensor_base import HOT, TensorBase, bump, contiguous_strides, counter, version
+from ._strides import contiguous_strides
+from ._tensor_base import HOT, TensorBase, bump, counter, version
 
 _NOT_RECORDED = int(AUTOGRAD) << 32
 _HIDDEN = int(TORCH_DISPATCH) << 32

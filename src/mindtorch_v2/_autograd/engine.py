@@ -13,12 +13,12 @@ from typing import Any, Final, final
 
 from mypy_extensions import i64, mypyc_attr
 
-from .._backends.common.overlap import layout_dense
 from .._backends.common.runtime import empty_contiguous, runtime_of
 from .._device import CPU, device
 from .._dispatch.keys import AUTOGRAD, PYTHON, TORCH_DISPATCH
 from .._dispatch.state import modes, set_modes
 from .._dtype import dtype, float32
+from .._strides import strides_dense
 from .._tensor_base import HOT, TensorBase, grad_fn_of, is_contiguous, numel, requires_grad
 from .function_node import FunctionNode, apply_function, release_function
 from .inplace import Slice, slice_of
@@ -778,7 +778,7 @@ def same_layout(g: Any, leaf: TensorBase) -> bool:
         return False
     if is_contiguous(leaf):
         return g._stride == leaf._stride or is_contiguous(g)
-    if not layout_dense(leaf._shape, leaf._stride):
+    if not strides_dense(leaf._shape, leaf._stride):
         return is_contiguous(g)
     for i, n in enumerate(leaf._shape):
         if n != 1 and g._stride[i] != leaf._stride[i]:

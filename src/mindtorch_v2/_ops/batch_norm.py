@@ -12,9 +12,9 @@ from .._dispatch.op import Op, Spec
 from .._dtype import uint8
 from .._tensor_base import bump
 from .rules.base import like, spec
-from .rules.formulas import wide
+from .rules.formulas import in_format, wide
+from .rules.layout import in_format_of
 from .rules.reduce import scalar_name
-from .rules.shape import format_strides, suggested_format
 from .table import composite, op
 
 Ints = tuple[int, ...]
@@ -113,16 +113,6 @@ def _statistics_dtype(input: Any, *parameters: Any) -> Any:
     return input._dtype
 
 
-def _formed(x: Any) -> Spec:
-    form = suggested_format(x) if 0 not in x._shape else None
-    return Spec(x._shape, format_strides(x._shape, form), x._dtype, x._dtype, x._device)
-
-
-def _in_format(out: Any, x: Any) -> Any:
-    form = suggested_format(x)
-    return out.contiguous() if form is None else out.contiguous(memory_format=form)
-
-
 def _check_batch(input: Any, weight: Any, bias: Any, running_mean: Any, running_var: Any, training: bool) -> None:
     if len(input._shape) < 2:
         raise RuntimeError("batch_norm: expected an input with at least 2 dimensions, got "
@@ -146,7 +136,7 @@ def _batch_meta(input: Any, weight: Any, bias: Any, running_mean: Any, running_v
     _check_batch(input, weight, bias, running_mean, running_var, training)
     kept = spec((input._shape[1] if training else 0,),
                 _statistics_dtype(input, weight, bias, running_mean, running_var), input._device)
-    return [_formed(input), kept, kept]
+    return [in_format_of(input, input._shape), kept, kept]
 
 
 def update_running(running: Any, seen: Any, momentum: float) -> None:
@@ -182,8 +172,8 @@ def _batch_norm(input: Any, weight: Any, bias: Any, running_mean: Any, running_v
     out = out.reshape(input._shape).to(input._dtype)
     if not training:
         nothing = input.new_empty((0,), dtype=kept)
-        return _in_format(out, input), nothing, nothing
-    return _in_format(out, input), mean.reshape(-1).to(kept), rstd.reshape(-1).to(kept)
+        return in_format(out, input), nothing, nothing
+    return in_format(out, input), mean.reshape(-1).to(kept), rstd.reshape(-1).to(kept)
 
 
 def _moments(v: Norm, running_mean: Any, running_var: Any, save_mean: Any, save_invstd: Any, train: bool,
@@ -204,7 +194,7 @@ def _batch_backward(grad_out: Any, input: Any, weight: Any, running_mean: Any, r
     dx, dw, db = _gradients(v, wide(grad_out).reshape(v.shape), wide(input).reshape(v.shape), mean, rstd,
                             _shaped(weight, v.parameters), not train, output_mask)
     nothing, dt, c = input.new_empty((0,)), _parameter_dtype(input, weight), (input._shape[1],)
-    return (nothing if dx is None else _in_format(_back(dx, input._shape, input._dtype), input),
+    return (nothing if dx is None else in_format(_back(dx, input._shape, input._dtype), input),
             nothing if dw is None else _back(dw, c, dt), nothing if db is None else _back(db, c, dt))
 
 
@@ -212,7 +202,7 @@ def _batch_backward_meta(grad_out: Any, input: Any, weight: Any, running_mean: A
                          save_invstd: Any, train: bool, eps: float, output_mask: Any) -> list[Spec]:
     nothing, dt = like(input, (0,)), _parameter_dtype(input, weight)
     parameter = like(input, (input._shape[1],), dt)
-    return [_formed(input) if output_mask[0] else nothing, parameter if output_mask[1] else nothing,
+    return [in_format_of(input, input._shape) if output_mask[0] else nothing, parameter if output_mask[1] else nothing,
             parameter if output_mask[2] else nothing]
 
 
@@ -317,7 +307,7 @@ composite(
 def _group_meta(input: Any, weight: Any, bias: Any, N: int, C: int, HxW: int, group: int, eps: float) -> list[Spec]:
     check_groups(input, group, weight, bias, C)
     kept = spec((N, group), _statistics_dtype(input, weight, bias), input._device)
-    return [_formed(input), kept, kept]
+    return [in_format_of(input, input._shape), kept, kept]
 
 
 def check_groups(input: Any, groups: int, weight: Any, bias: Any, channels: int) -> None:
@@ -346,7 +336,7 @@ def _group_norm(input: Any, weight: Any, bias: Any, N: int, C: int, HxW: int, gr
         out = out * _shaped(weight, v.parameters)
     if bias is not None:
         out = out + _shaped(bias, v.parameters)
-    out = _in_format(out.reshape(input._shape).to(input._dtype), input)
+    out = in_format(out.reshape(input._shape).to(input._dtype), input)
     return out, mean.reshape((N, group)).to(kept), rstd.reshape((N, group)).to(kept)
 
 
@@ -357,14 +347,14 @@ def _group_backward(grad_out: Any, input: Any, mean: Any, rstd: Any, weight: Any
                             wide(mean).reshape((N, group, 1, 1)), wide(rstd).reshape((N, group, 1, 1)),
                             _shaped(weight, v.parameters), False, output_mask)
     nothing, dt = input.new_empty((0,)), _parameter_dtype(input, weight)
-    return (nothing if dx is None else _in_format(_back(dx, input._shape, input._dtype), input),
+    return (nothing if dx is None else in_format(_back(dx, input._shape, input._dtype), input),
             nothing if dw is None else _back(dw, (C,), dt), nothing if db is None else _back(db, (C,), dt))
 
 
 def _group_backward_meta(grad_out: Any, input: Any, mean: Any, rstd: Any, weight: Any, N: int, C: int, HxW: int,
                          group: int, output_mask: Any) -> list[Spec]:
     nothing, parameter = like(input, (0,)), like(input, (C,), _parameter_dtype(input, weight))
-    return [_formed(input) if output_mask[0] else nothing, parameter if output_mask[1] else nothing,
+    return [in_format_of(input, input._shape) if output_mask[0] else nothing, parameter if output_mask[1] else nothing,
             parameter if output_mask[2] else nothing]
 
 

@@ -12,9 +12,9 @@ from .._dispatch.op import Op, Spec
 from .._tensor_base import numel
 from .index import _scatter_reduce_backward
 from .rules.base import like, spec, wrap_dim
+from .rules.layout import preserved_strides
 from .rules.pointwise import broadcast_shapes, promoted
 from .rules.reduce import scalar_name
-from .rules.shape import preserved_strides
 from .table import composite, op
 
 _index_put = registry.get("index_put")

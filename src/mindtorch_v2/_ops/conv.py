@@ -9,11 +9,11 @@ from typing import Any
 
 from .._dispatch import registry
 from .._dispatch.op import Op, Spec
-from .._tensor_base import contiguous_strides
+from .._strides import contiguous_strides, format_strides
 from .rules.base import like
+from .rules.layout import suggested_format
 from .rules.out import CPP_NAMES
 from .rules.reduce import scalar_name
-from .rules.shape import format_strides, suggested_format
 from .table import composite, op
 
 Ints = tuple[int, ...]

@@ -7,7 +7,8 @@ from .._backends.common import transfer
 from .._dispatch.op import Op, Spec
 from .._dtype import DEFAULTS, int64
 from .rules.base import spec
-from .rules.pointwise import broadcast, ordered_strides
+from .rules.layout import ordered_strides
+from .rules.pointwise import broadcast
 from .rules.shape import (
     ArangeRule,
     EyeRule,

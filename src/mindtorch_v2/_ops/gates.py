@@ -11,14 +11,15 @@ from typing import Any
 from .._dispatch import registry
 from .._dispatch.op import Op, Rule, Spec
 from .._dtype import float64
-from .._tensor_base import alias, contiguous_strides, is_contiguous
+from .._strides import contiguous_strides
+from .._tensor_base import alias, is_contiguous
 from .activation import hidden
 from .pointwise import only
 from .rules.base import PyRule, like, spec, wrap_dim
 from .rules.dtype_checks import FLOATS, LARGEST
 from .rules.formulas import narrow, pair, wide, zeros_like
+from .rules.layout import preserved_strides
 from .rules.reduce import scalar_name
-from .rules.shape import preserved_strides
 from .table import PointwiseRule, composite, op
 
 _where = registry.get("where")

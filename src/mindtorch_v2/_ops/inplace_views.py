@@ -17,9 +17,11 @@ from .._dispatch.keys import AUTOGRAD, BACKENDS, VIEW
 from .._dispatch.op import Op, type_name
 from .._dispatch.state import is_grad_enabled
 from .._layout import preserve_format
-from .._tensor_base import DETACHED, TensorBase, bump, contiguous_strides, requires_grad, set_history, version
+from .._strides import contiguous_strides, format_strides
+from .._tensor_base import DETACHED, TensorBase, bump, requires_grad, set_history, version
 from . import view
-from .rules.shape import c_name, check_sizes, copy_strides, format_strides
+from .rules.layout import copy_strides
+from .rules.shape import c_name, check_sizes
 
 Ints = tuple[int, ...]
 

@@ -11,7 +11,8 @@ from .._dispatch import registry
 from .._dispatch.op import Op, Spec
 from .._dispatch.state import is_grad_enabled
 from .._dtype import dtype, int32
-from .._tensor_base import contiguous_strides, numel
+from .._strides import contiguous_strides
+from .._tensor_base import numel
 from .rules.base import like
 from .rules.pointwise import broadcast_shapes
 from .rules.reduce import scalar_name

@@ -14,10 +14,10 @@ from .._layout import contiguous_format
 from .._tensor_base import numel
 from .rules import norm as rules
 from .rules.base import like, of_tensor
+from .rules.layout import preserved_strides
 from .rules.norm import USED
 from .rules.pointwise import broadcast_shapes
 from .rules.reduce import scalar_name
-from .rules.shape import preserved_strides
 from .table import composite, op
 
 NONE, MEAN, SUM = 0, 1, 2

@@ -13,8 +13,9 @@ from .._dispatch.op import Op, Spec
 from .._dtype import bool as bool_
 from .rules import matmul as rules
 from .rules.base import like, wrap_dim
+from .rules.layout import ordered_strides
 from .rules.matmul import USED, batch_turn, conj, mat1_grad, mat2_grad, scaled
-from .rules.pointwise import ordered_strides, promoted
+from .rules.pointwise import promoted
 from .rules.reduce import scalar_name
 from .table import composite, op
 

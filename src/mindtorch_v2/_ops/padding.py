@@ -10,8 +10,9 @@ from .._dispatch import registry
 from .._dispatch.op import Op, Spec
 from .._dtype import bool as bool_
 from .._dtype import int64
+from .rules.formulas import in_format
+from .rules.layout import in_format_of
 from .rules.reduce import scalar_name
-from .rules.shape import format_strides, suggested_format
 from .table import composite, op
 
 Ints = tuple[int, ...]
@@ -59,26 +60,18 @@ def _declare(kind: str, rank: int, lists: Any) -> None:
                 raise RuntimeError(f"input (dimension {d}: {x._shape[d]}) is too small. Calculated output: {shape[d]}")
         return tuple(shape)
 
-    def formed(x: Any, shape: Ints) -> Spec:
-        form = suggested_format(x) if 0 not in shape else None
-        return Spec(shape, format_strides(shape, form), x._dtype, x._dtype, x._device)
-
     def meta(self: Any, padding: Ints) -> Spec:
         shape = shape_of(self, padding)
         if self._dtype is bool_:
             raise NotImplementedError(f"\"{name}\" not implemented for '{scalar_name(self._dtype)}'")
-        return formed(self, shape)
+        return in_format_of(self, shape)
 
     def meta_backward(grad_output: Any, self: Any, padding: Ints) -> Spec:
         shape = shape_of(self, padding)
         if tuple(grad_output._shape) != shape:
             raise RuntimeError(f"{name}_backward: expected grad_output of shape {list(shape)}, got "
                                f"{list(grad_output._shape)}")
-        return formed(self, self._shape)
-
-    def in_format(out: Any, like: Any) -> Any:
-        form = suggested_format(like)
-        return out if form is None else out.contiguous(memory_format=form)
+        return in_format_of(self, self._shape)
 
     def padded(self: Any, padding: Ints) -> Any:
         out, n = self, len(self._shape)
@@ -86,7 +79,7 @@ def _declare(kind: str, rank: int, lists: Any) -> None:
             if padding[2 * k] or padding[2 * k + 1]:
                 d = n - 1 - k
                 out = out.index_select(d, _index(self, lists(self._shape[d], padding[2 * k], padding[2 * k + 1])))
-        return in_format(out.clone() if out is self else out, self)
+        return in_format(out, self)
 
     def gathered(grad_output: Any, self: Any, padding: Ints) -> Any:
         out, n = grad_output, len(self._shape)

@@ -16,7 +16,8 @@ from .._dispatch import registry
 from .._dispatch.op import Op, Rule, Spec
 from .._dtype import DEFAULTS, float64
 from .._dtype import bool as bool_
-from .._tensor_base import HOT, TensorBase, contiguous_strides
+from .._strides import contiguous_strides
+from .._tensor_base import HOT, TensorBase
 from .rules import dtype_checks
 from .rules.alias import Renamed
 from .rules.base import PyRule

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 from .._dispatch import registry
 from .._dispatch.op import Op, Spec
 from .._dtype import int64
-from .rules.formulas import zeros_like
+from .rules.formulas import in_format, zeros_like
+from .rules.layout import in_format_of
 from .rules.reduce import scalar_name
-from .rules.shape import format_strides, suggested_format
 from .table import composite, op
 
 Ints = tuple[int, ...]
@@ -112,20 +112,8 @@ def _need(x: Any, name: str, integers: bool | str) -> None:
         raise NotImplementedError(f"\"{name}\" not implemented for '{scalar_name(dt)}'")
 
 
-def _formed(x: Any, shape: Ints, rank: int, dt: Any = None) -> Spec:
-    """A result in the memory format of x, which only batches have."""
-    dt = x._dtype if dt is None else dt
-    form = suggested_format(x) if 0 not in shape and len(shape) == rank + 2 else None
-    return Spec(shape, format_strides(shape, form), dt, dt, x._device)
-
-
 def _flat(t: Any, rank: int) -> Any:
     return t.contiguous().reshape((*t._shape[:len(t._shape) - rank], -1))
-
-
-def _in_format(out: Any, x: Any, rank: int) -> Any:
-    form = suggested_format(x) if len(x._shape) == rank + 2 else None
-    return out if form is None else out.contiguous(memory_format=form)
 
 
 # -- by the recorded places -------------------------------------------------------------------------------------------
@@ -134,7 +122,7 @@ def _sent(grad: Any, x: Any, indices: Any, rank: int) -> Any:
     if 0 in grad._shape:
         return zeros_like(x)
     flat = grad.new_zeros((*x._shape[:len(x._shape) - rank], math.prod(x._shape[len(x._shape) - rank:])))
-    return _in_format(flat.scatter_add(-1, _flat(indices, rank), _flat(grad, rank)).reshape(x._shape), x, rank)
+    return in_format(flat.scatter_add(-1, _flat(indices, rank), _flat(grad, rank)).reshape(x._shape), x, rank)
 
 
 def _fetched(g: Any, indices: Any, rank: int) -> Any:
@@ -152,7 +140,7 @@ def _declare_max(rank: int) -> None:
     def meta(self: Any, kernel_size: Ints, stride: Ints, padding: Ints, dilation: Ints, ceil_mode: bool) -> list[Spec]:
         shape = _pooled(self, sliding(name, rank, kernel_size, stride, padding, dilation, ceil_mode), rank)
         _need(self, name, True)
-        return [_formed(self, shape, rank), _formed(self, shape, rank, int64)]
+        return [in_format_of(self, shape, rank=rank), in_format_of(self, shape, int64, rank)]
 
     def kernel_backward(grad_output: Any, self: Any, kernel_size: Ints, stride: Ints, padding: Ints, dilation: Ints,
                         ceil_mode: bool, indices: Any) -> Any:
@@ -168,7 +156,7 @@ def _declare_max(rank: int) -> None:
             if tuple(t._shape) != shape:
                 raise RuntimeError(f"{name}_with_indices_backward: expected {what} of shape {list(shape)}, got "
                                    f"{list(t._shape)}")
-        return _formed(self, self._shape, rank)
+        return in_format_of(self, self._shape, rank=rank)
 
     backward = op(
         f"{name}_with_indices_backward(Tensor grad_output, Tensor self, int[{rank}] kernel_size, int[{rank}] stride, "
@@ -258,7 +246,7 @@ def _declare_mean(rank: int) -> None:
              divisor_override: int | None) -> Spec:
         shape = shape_of(self, kernel_size, stride, padding, ceil_mode, divisor_override)
         _need(self, name if rank == 2 else "avg_pool3d_out_frame", "long")
-        return _formed(self, shape, rank)
+        return in_format_of(self, shape, rank=rank)
 
     def meta_backward(grad_output: Any, self: Any, kernel_size: Ints, stride: Ints, padding: Ints, ceil_mode: bool,
                       count_include_pad: bool, divisor_override: int | None) -> Spec:
@@ -266,7 +254,7 @@ def _declare_mean(rank: int) -> None:
         if tuple(grad_output._shape) != shape:
             raise RuntimeError(f"{name}_backward: expected grad_output of shape {list(shape)}, got "
                                f"{list(grad_output._shape)}")
-        return _formed(self, self._shape, rank)
+        return in_format_of(self, self._shape, rank=rank)
 
     numbers = f"int[{rank}] kernel_size, int[{rank}] stride{{}}, int[{rank}] padding{{}}, " + last
     backward: Op = op(
@@ -335,10 +323,10 @@ def _declare_adaptive(rank: int) -> None:
             raise RuntimeError(f"{mean}: output_size must be {rank}")
         shape = _adapted(self, output_size, mean, rank, "")
         _need(self, mean, False)
-        return _formed(self, shape, rank)
+        return in_format_of(self, shape, rank=rank)
 
     def mean_backward_meta(grad_output: Any, self: Any) -> Spec:
-        return _formed(self, self._shape, rank)
+        return in_format_of(self, self._shape, rank=rank)
 
     mean_backward: Op = op(
         f"_{mean}_backward(Tensor grad_output, Tensor self) -> Tensor", meta=mean_backward_meta, function=False,
@@ -361,7 +349,7 @@ def _declare_adaptive(rank: int) -> None:
         if all(s == 1 for s in output_size) and len(self._shape) >= rank and 0 not in self._shape[-rank:]:
             _need(self, mean, False)
             _adapted(self, output_size, mean, rank, "")
-            return _in_format(self.mean(tuple(range(-rank, 0)), True), self, rank)
+            return in_format(self.mean(tuple(range(-rank, 0)), True), self, rank)
         return forward.call((self, tuple(output_size)))
 
     composite(f"{mean}(Tensor self, int[{rank}] output_size) -> Tensor", adaptive_mean, function=False, method=False,
@@ -376,12 +364,12 @@ def _declare_adaptive(rank: int) -> None:
         if any(s < 0 for s in output_size):
             raise RuntimeError(f"Trying to create tensor with negative dimension {min(output_size)}: {list(shape)}")
         _need(self, largest, False)
-        return [_formed(self, shape, rank), _formed(self, shape, rank, int64)]
+        return [in_format_of(self, shape, rank=rank), in_format_of(self, shape, int64, rank)]
 
     max_backward: Op = op(
         f"{largest}_backward(Tensor grad_output, Tensor self, Tensor indices) -> Tensor",
-        meta=lambda grad_output, self, indices: _formed(self, self._shape, rank), function=False, method=False,
-        out=True, kernel=lambda grad_output, self, indices: _sent(grad_output, self, indices, rank),
+        meta=lambda grad_output, self, indices: in_format_of(self, self._shape, rank=rank), function=False,
+        method=False, out=True, kernel=lambda grad_output, self, indices: _sent(grad_output, self, indices, rank),
         grad=dict(grad_output=lambda g, indices: _fetched(g, indices, rank), self=lambda g: zeros_like(g)))
     op(f"{largest}(Tensor self, int[{rank}] output_size) -> (Tensor result0, Tensor result1)", meta=max_meta,
        function=False, method=False, out=True, nondiff=("result1",),
@@ -443,7 +431,7 @@ def _declare_unpool(rank: int) -> None:
             if self._shape[i] == 0:
                 raise RuntimeError(f"{name}(): Expected input to have non-zero size for non-batch dimensions, but got "
                                    f"{list(self._shape)} with dimension {i} being empty.")
-        return _formed(self, tuple(self._shape[:n - rank]) + tuple(output_size), rank)
+        return in_format_of(self, tuple(self._shape[:n - rank]) + tuple(output_size), rank=rank)
 
     def kernel(self: Any, indices: Any, output_size: Ints, *rest: Ints) -> Any:
         shape = tuple(self._shape[:len(self._shape) - rank]) + tuple(output_size)
@@ -455,7 +443,7 @@ def _declare_unpool(rank: int) -> None:
             raise RuntimeError(f"Found an invalid max index: {int(wrong[0])} (output volumes are of size "
                                f"{'x'.join(map(str, output_size))})")
         flat = self.new_zeros((*self._shape[:len(self._shape) - rank], volume))
-        return _in_format(flat.scatter(-1, places, _flat(self, rank)).reshape(shape), self, rank)
+        return in_format(flat.scatter(-1, places, _flat(self, rank)).reshape(shape), self, rank)
 
     op(f"{name}(Tensor self, Tensor indices, int[{rank}] output_size{more}) -> Tensor", meta=meta, kernel=kernel,
        function=False, method=False, out=True, grad=dict(self=lambda g, indices: _fetched(g, indices, rank)))

@@ -9,6 +9,7 @@ from .._dtype import int64
 from . import copy
 from .rules import random as rules
 from .rules.base import like, spec
+from .rules.layout import preserved_strides
 from .rules.pointwise import broadcast
 from .rules.random import (
     INTS,
@@ -22,7 +23,7 @@ from .rules.random import (
     check_integers,
     check_std,
 )
-from .rules.shape import LikeRule, c_name, check_options, check_sizes, placed, preserved_strides
+from .rules.shape import LikeRule, c_name, check_options, check_sizes, placed
 from .table import op
 
 Ints = tuple[int, ...]

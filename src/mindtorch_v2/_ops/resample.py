@@ -11,9 +11,9 @@ from typing import Any
 
 from .._dispatch.op import Op, Spec
 from .._dtype import float64, int64, uint8
-from .rules.formulas import narrow, wide
+from .rules.formulas import in_format, narrow, wide
+from .rules.layout import in_format_of
 from .rules.reduce import scalar_name
-from .rules.shape import format_strides, suggested_format
 from .table import composite, op
 
 Ints = tuple[int, ...]
@@ -143,7 +143,7 @@ def _forward(self: Any, taps: list[Taps]) -> Any:
                 part = part * factors.reshape((-1,) + (1,) * (len(self._shape) - d - 3))
             total = part if total is None else total + part
         out = total
-    return _in_format(narrow(out, self), self)
+    return in_format(narrow(out, self), self)
 
 
 def _backward(grad: Any, sizes: Ints, taps: list[Taps]) -> Any:
@@ -157,12 +157,7 @@ def _backward(grad: Any, sizes: Ints, taps: list[Taps]) -> Any:
             factors = tensor([w[k] for w in weights], dtype=out._dtype, device=grad._device)
             total = total.index_add(d + 2, where, out * factors.reshape((-1,) + (1,) * (len(grad._shape) - d - 3)))
         out = total
-    return _in_format(narrow(out, grad), grad)
-
-
-def _in_format(out: Any, x: Any) -> Any:
-    form = suggested_format(x)
-    return out if form is None else out.contiguous(memory_format=form)
+    return in_format(narrow(out, grad), grad)
 
 
 _SIDES = {1: "W", 2: "HW", 3: "DHW"}
@@ -195,22 +190,18 @@ def _declare(name: str, rank: int, mode: Any, aligned: bool) -> None:
     def options(rest: tuple[Any, ...]) -> tuple[bool, tuple[Any, ...]]:
         return (rest[0], rest[1:]) if aligned else (False, rest)
 
-    def formed(x: Any, shape: Ints) -> Spec:
-        form = suggested_format(x) if 0 not in shape else None
-        return Spec(shape, format_strides(shape, form), x._dtype, x._dtype, x._device)
-
     def meta(self: Any, output_size: Ints, *rest: Any) -> Spec:
         shape = _check(self, output_size, rank)
         if self._dtype.category != 2 and not (whole and self._dtype is uint8):
             raise NotImplementedError(f"\"compute_indices_weights_{mode.__name__}\" not implemented for "
                                       f"'{scalar_name(self._dtype)}'")
-        return formed(self, shape)
+        return in_format_of(self, shape)
 
     def meta_backward(grad_output: Any, output_size: Ints, input_size: Ints, *rest: Any) -> Spec:
         if tuple(grad_output._shape) != (*input_size[:2], *output_size):
             raise RuntimeError(f"{name}_backward: expected grad_output of shape "
                                f"{[*input_size[:2], *output_size]}, got {list(grad_output._shape)}")
-        return formed(grad_output, tuple(input_size))
+        return in_format_of(grad_output, tuple(input_size))
 
     def kernel(self: Any, output_size: Ints, *rest: Any) -> Any:
         align, factors = options(rest)

@@ -9,19 +9,12 @@ from .._backends.common import view as v
 from .._dispatch.op import Op, Spec, type_name
 from .._layout import contiguous_format, preserve_format
 from .._promotion import can_cast
+from .._strides import format_strides
 from .._tensor_base import TensorBase, alias, numel
 from . import copy, view
 from .rules.base import like, spec, wrap_dim
-from .rules.shape import (
-    CatRule,
-    FlipRule,
-    StackRule,
-    TriangleRule,
-    check_sizes,
-    format_strides,
-    preserved_strides,
-    suggested_format,
-)
+from .rules.layout import preserved_strides, suggested_format
+from .rules.shape import CatRule, FlipRule, StackRule, TriangleRule, check_sizes
 from .table import composite, op
 
 Ints = tuple[int, ...]

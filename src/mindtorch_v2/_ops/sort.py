@@ -13,8 +13,8 @@ from .._layout import contiguous_format
 from .reduce import value_selecting_backward
 from .rules.base import like, wrap_dim
 from .rules.dtype_checks import limits
+from .rules.layout import preserved_strides
 from .rules.reduce import dim_mask, reduced_shape, scalar_name
-from .rules.shape import preserved_strides
 from .table import composite, op
 
 

@@ -16,9 +16,8 @@ from .pointwise import Formula, function, is_tensor, no_formula, only
 from .rules.base import like
 from .rules.dtype_checks import FLOATS, INTS, WIDE_FLOATS
 from .rules.formulas import narrow, times, wide, zeros_like
-from .rules.pointwise import ordered_strides
+from .rules.layout import ordered_strides, preserved_strides
 from .rules.reduce import scalar_name
-from .rules.shape import preserved_strides
 from .table import composite, op, pointwise
 
 _where = registry.get("where")

@@ -15,7 +15,7 @@ from .._layout import contiguous_format
 from .._tensor_base import TensorBase
 from . import copy, shape, view
 from .rules.base import wrap_dim
-from .rules.shape import preserved_strides
+from .rules.layout import preserved_strides
 from .table import composite, op
 
 Ints = tuple[int, ...]

@@ -12,25 +12,13 @@ from .._dispatch import registry
 from .._dispatch.op import Op, Spec
 from .._dtype import int64
 from .rules.base import like, wrap_dim
+from .rules.formulas import in_format
+from .rules.layout import in_format_of
 from .rules.reduce import scalar_name
-from .rules.shape import format_strides, suggested_format
 from .table import composite, op
 
 Ints = tuple[int, ...]
 _WHERE = registry.get("where")
-
-
-def _formed(x: Any, shape: Ints) -> Spec:
-    """A result in the memory format of x."""
-    form = suggested_format(x) if 0 not in shape else None
-    return Spec(shape, format_strides(shape, form), x._dtype, x._dtype, x._device)
-
-
-def _in_format(out: Any, x: Any) -> Any:
-    form = suggested_format(x)
-    if out._storage is x._storage:
-        out = out.clone()  # nothing moved
-    return out.contiguous() if form is None else out.contiguous(memory_format=form)
 
 
 # -- shuffles ---------------------------------------------------------------------------------------------------------
@@ -44,7 +32,7 @@ def _shuffled(self: Any, upscale_factor: int) -> Spec:
     if shape[-3] % (r * r):
         raise RuntimeError("pixel_shuffle expects its input's 'channel' dimension to be divisible by the square of "
                            f"upscale_factor, but input.size(-3)={shape[-3]} is not divisible by {r * r}")
-    return _formed(self, (*shape[:-3], shape[-3] // (r * r), shape[-2] * r, shape[-1] * r))
+    return in_format_of(self, (*shape[:-3], shape[-3] // (r * r), shape[-2] * r, shape[-1] * r))
 
 
 def _shuffle(self: Any, upscale_factor: int) -> Any:
@@ -53,7 +41,7 @@ def _shuffle(self: Any, upscale_factor: int) -> Any:
     n = len(front)
     out = self.reshape((*front, c // (r * r), r, r, h, w))
     out = out.permute((*range(n), n, n + 3, n + 1, n + 4, n + 2))
-    return _in_format(out.reshape((*front, c // (r * r), h * r, w * r)), self)
+    return in_format(out.reshape((*front, c // (r * r), h * r, w * r)), self)
 
 
 def _unshuffled(self: Any, downscale_factor: int) -> Spec:
@@ -67,7 +55,7 @@ def _unshuffled(self: Any, downscale_factor: int) -> Spec:
         if shape[d] % r:
             raise RuntimeError(f"pixel_unshuffle expects {side} to be divisible by downscale_factor, but "
                                f"input.size({d})={shape[d]} is not divisible by {r}")
-    return _formed(self, (*shape[:-3], shape[-3] * r * r, shape[-2] // r, shape[-1] // r))
+    return in_format_of(self, (*shape[:-3], shape[-3] * r * r, shape[-2] // r, shape[-1] // r))
 
 
 def _unshuffle(self: Any, downscale_factor: int) -> Any:
@@ -76,7 +64,7 @@ def _unshuffle(self: Any, downscale_factor: int) -> Any:
     n = len(front)
     out = self.reshape((*front, c, h // r, r, w // r, r))
     out = out.permute((*range(n), n, n + 2, n + 4, n + 1, n + 3))
-    return _in_format(out.reshape((*front, c * r * r, h // r, w // r)), self)
+    return in_format(out.reshape((*front, c * r * r, h // r, w // r)), self)
 
 
 PIXEL_SHUFFLE: Op = op(
@@ -96,13 +84,13 @@ def _channels_meta(self: Any, groups: int) -> Spec:
     if self._shape[1] % groups:
         raise RuntimeError("Number of channels must be divisible by groups. Got "
                            f"{self._shape[1]} channels and {groups} groups.")
-    return _formed(self, self._shape)
+    return in_format_of(self, self._shape)
 
 
 def _channels(self: Any, groups: int) -> Any:
     n, c = self._shape[:2]
     seen = self.reshape((n, groups, c // groups, *self._shape[2:]))
-    return _in_format(seen.transpose(1, 2).reshape(self._shape), self)
+    return in_format(seen.transpose(1, 2).reshape(self._shape), self)
 
 
 CHANNEL_SHUFFLE: Op = op(

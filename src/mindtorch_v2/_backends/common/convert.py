@@ -12,7 +12,8 @@ from ..._dispatch.op import type_name
 from ..._dtype import dtype_or_none
 from ..._layout import contiguous_format, preserve_format
 from ..._layout import memory_format as memory_format_type
-from ..._ops.rules.shape import placed, suggested_format
+from ..._ops.rules.layout import suggested_format
+from ..._ops.rules.shape import placed
 from ..._tensor_base import HOT, TensorBase
 
 _FORMS: Final = (

@@ -17,9 +17,10 @@ from ..._dispatch.op import Kernel, Op, Rule, Spec
 from ..._dispatch.schema import Schema
 from ..._dispatch.state import is_grad_enabled
 from ..._dtype import dtype
+from ..._ops.rules.layout import expand_strides
 from ..._ops.rules.out import CAST, Target
-from ..._ops.rules.pointwise import expand_strides
-from ..._tensor_base import MULTI_OUTPUT_NODE, TensorBase, alias, bump, contiguous_strides, make_view, numel
+from ..._strides import contiguous_strides, extent
+from ..._tensor_base import MULTI_OUTPUT_NODE, TensorBase, alias, bump, make_view, numel
 from .overlap import (
     APART,
     FILLS,
@@ -30,7 +31,7 @@ from .overlap import (
     check_write,
     repeated_dim,
 )
-from .runtime import copy_same_device, empty, empty_spec, extent, runtime_of
+from .runtime import copy_same_device, empty, empty_spec, runtime_of
 
 
 @final

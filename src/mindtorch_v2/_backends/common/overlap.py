@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from mypy_extensions import i64
 
+from ..._strides import extent, strides_dense
 from ..._tensor_base import TensorBase, is_contiguous, numel
-from .runtime import extent
 
 _SELF_OVERLAP = (
     "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
@@ -44,19 +44,7 @@ def is_dense(t: TensorBase) -> bool:
     """Non-overlapping and dense: some order of the dimensions is contiguous."""
     if is_contiguous(t):
         return True
-    return layout_dense(t._shape, t._stride)
-
-
-def layout_dense(shape: tuple[int, ...], stride: tuple[int, ...]) -> bool:
-    pairs = sorted([(stride[i], n) for i, n in enumerate(shape) if n != 1])
-    expected = 1
-    for s, n in pairs:
-        if n == 0:
-            return True
-        if s != expected:
-            return False
-        expected *= n
-    return True
+    return strides_dense(t._shape, t._stride)
 
 
 def check_no_partial_overlap(out: TensorBase, t: TensorBase) -> None:

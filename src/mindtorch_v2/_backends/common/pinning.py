@@ -13,8 +13,9 @@ from mypy_extensions import i64
 from ... import _native
 from ..._dispatch.keys import CPU
 from ..._dispatch.op import Kernel, Op, Spec
+from ..._strides import extent
 from ..._tensor_base import HOT, TensorBase, make
-from .runtime import empty_spec, extent
+from .runtime import empty_spec
 
 _Storage: Final[Any] = _native.Storage
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Final, final
 
-from mypy_extensions import i64, mypyc_attr
+from mypy_extensions import mypyc_attr
 
 from ... import _native
 from ..._device import CPU, device
@@ -15,7 +15,8 @@ from ..._dispatch.keys import BACKENDS, device_bit
 from ..._dispatch.keys import CPU as CPU_KEY
 from ..._dispatch.op import ASKED, Spec
 from ..._dtype import dtype
-from ..._tensor_base import TensorBase, contiguous_strides, make
+from ..._strides import contiguous_strides, extent
+from ..._tensor_base import TensorBase, make
 
 _Storage: Final[Any] = _native.Storage
 
@@ -70,21 +71,6 @@ def runtime_for(dev: device) -> Runtime:
     if found is None:
         raise RuntimeError(f"device '{dev}' is not available: no runtime is registered for device type '{dev.type}'")
     return found
-
-
-def extent(shape: tuple[int, ...], stride: tuple[int, ...]) -> i64:
-    """How many elements a layout spans from its first one."""
-    last: i64 = 0
-    i: i64 = 0
-    n: i64 = len(shape)
-    while i < n:
-        size: i64 = shape[i]
-        if size == 0:
-            return 0
-        step: i64 = stride[i]
-        last += (size - 1) * step
-        i += 1
-    return last + 1
 
 
 def empty(shape: tuple[int, ...], stride: tuple[int, ...], dt: dtype, dev: device) -> TensorBase:

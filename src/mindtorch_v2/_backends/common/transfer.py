@@ -15,13 +15,14 @@ from mypy_extensions import i64
 from ..._device import CPU as CPU_DEVICE
 from ..._dispatch.keys import BACKENDS, CPU, META
 from ..._dispatch.op import Kernel, Op, Spec
-from ..._ops.rules.pointwise import expand_strides
+from ..._ops.rules.layout import expand_strides
 from ..._ops.rules.shape import check_copy, check_fill, check_value, skipped
-from ..._tensor_base import TensorBase, alias, bump, contiguous_strides, is_contiguous, numel
+from ..._strides import contiguous_strides, extent, may_overlap
+from ..._tensor_base import TensorBase, alias, bump, is_contiguous, numel
 from .kernels import resize
 from .overlap import COPIES, FILLS, check_no_internal_overlap, check_write, is_dense
 from .pinning import empty_pinned
-from .runtime import empty, empty_spec, extent, runtime_of
+from .runtime import empty, empty_spec, runtime_of
 
 # Transfers between two devices by (destination bit << 8 | source bit): functions of two tensors whose elements lie
 # without gaps in the same order and have the same dtype, and of whether the copy may be late: still running when the
@@ -412,17 +413,6 @@ class JoinKernel(Kernel):
 
 
 # -- one flat memory seen through two geometries ---------------------------------------------------------------------
-def may_overlap(shape: tuple[int, ...], stride: tuple[int, ...]) -> bool:
-    """Whether a geometry may visit a place twice (exact for everything but unusual interleavings)."""
-    pairs = sorted([(stride[i], n) for i, n in enumerate(shape) if n != 1])
-    reach = 0
-    for s, n in pairs:
-        if n == 0:
-            return False
-        if s <= reach:
-            return True
-        reach += s * (n - 1)
-    return False
 
 
 def map_plain(

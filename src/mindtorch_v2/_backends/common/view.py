@@ -17,19 +17,9 @@ from ..._dispatch.state import is_grad_enabled
 from ..._dtype import dtype, float16, float32, float64
 from ..._layout import contiguous_format
 from ..._ops.rules.base import wrap_dim, wrap_dims
-from ..._ops.rules.shape import is_contiguous_as
-from ..._tensor_base import (
-    MULTI_OUTPUT_NODE,
-    OpBase,
-    TensorBase,
-    alias,
-    contiguous_strides,
-    is_contiguous,
-    make,
-    make_view,
-    numel,
-    strides_contiguous,
-)
+from ..._ops.rules.layout import is_contiguous_as
+from ..._strides import view_strides
+from ..._tensor_base import MULTI_OUTPUT_NODE, OpBase, TensorBase, alias, is_contiguous, make, make_view, numel
 from .kernels import bounds_checked
 
 Ints = tuple[int, ...]
@@ -80,46 +70,6 @@ def infer_size(size: Ints, total: i64) -> Ints:
             "can be any value and is ambiguous"
         )
     raise RuntimeError(f"shape '{list(size)}' is invalid for input of size {total}")
-
-
-def view_strides(shape: Ints, stride: Ints, size: Ints, total: i64) -> Ints | None:
-    """Strides that show the same `total` elements in shape `size`, or None when only a copy can."""
-    if total == 0:
-        return stride if size == shape else contiguous_strides(size)
-    i: i64 = len(shape) - 1
-    if i < 0 or (stride[i] == 1 and strides_contiguous(shape, stride)):
-        return contiguous_strides(size)
-    out: list[int] = [0] * len(size)
-    d: i64 = len(size) - 1
-    base: i64 = stride[i]
-    chunk: i64 = 1
-    seen: i64 = 1
-    while i >= 0:
-        here: i64 = shape[i]
-        chunk *= here
-        last = i == 0
-        broken = False
-        if not last:
-            before: i64 = shape[i - 1]
-            step: i64 = stride[i - 1]
-            broken = before != 1 and step != chunk * base
-        if last or broken:
-            # The dimensions seen since the last break move as one.
-            while d >= 0:
-                want: i64 = size[d]
-                if seen >= chunk and want != 1:
-                    break
-                out[d] = int(seen * base)
-                seen *= want
-                d -= 1
-            if seen != chunk:
-                return None
-            if not last:
-                base = stride[i - 1]
-                chunk = 1
-                seen = 1
-        i -= 1
-    return tuple(out) if d < 0 else None
 
 
 def view(shape: Ints, stride: Ints, offset: int, size: Ints) -> Layout:

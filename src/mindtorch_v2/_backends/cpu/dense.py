@@ -11,7 +11,8 @@ from ... import _native
 from ..._device import CPU
 from ..._dispatch.keys import CPU as CPU_KEY
 from ..._dtype import dtype, float32
-from ..._tensor_base import TensorBase, contiguous_strides, is_contiguous, make, numel
+from ..._strides import contiguous_strides
+from ..._tensor_base import TensorBase, is_contiguous, make, numel
 
 
 def wide_dtype(dt: dtype) -> dtype:

@@ -12,9 +12,10 @@ from ..._device import device
 from ..._dispatch import registry
 from ..._dtype import bool as bool_
 from ..._dtype import dtype, float32, float64, int64, uint8
-from ..._ops.rules.pointwise import expand_strides
-from ..._tensor_base import TensorBase, alias, contiguous_strides, is_contiguous, numel
-from ..common.runtime import empty, extent
+from ..._ops.rules.layout import expand_strides
+from ..._strides import contiguous_strides, extent
+from ..._tensor_base import TensorBase, alias, is_contiguous, numel
+from ..common.runtime import empty
 from . import launch, memory, table
 from .lines import helper, into, npu, parts
 

@@ -19,8 +19,9 @@ from ..._device import device
 from ..._dispatch.keys import BACKENDS, CPU
 from ..._dispatch.op import Kernel, Op, Spec
 from ..._dtype import ALL, dtype
-from ..._ops.rules.pointwise import expand_strides
-from ..._tensor_base import HOT, TensorBase, alias, contiguous_strides, is_contiguous, numel
+from ..._ops.rules.layout import expand_strides
+from ..._strides import contiguous_strides
+from ..._tensor_base import HOT, TensorBase, alias, is_contiguous, numel
 from ..common.runtime import empty, empty_spec
 from . import launch, quirks, table
 from .launch import Function

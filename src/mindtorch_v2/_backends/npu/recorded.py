@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from ..._dispatch.keys import AUTOGRAD, NPU
 from ..._dispatch.state import is_grad_enabled
-from ..._tensor_base import TensorBase, contiguous_strides
+from ..._strides import contiguous_strides
+from ..._tensor_base import TensorBase
 from ..common.runtime import empty
 
 if TYPE_CHECKING:

@@ -14,7 +14,8 @@ from typing import Any
 from ..._dispatch import registry
 from ..._dispatch.keys import BACKENDS
 from ..._dtype import dtype, int8, int16, int32, int64
-from ..._tensor_base import TensorBase, alias, contiguous_strides, is_contiguous, make, numel
+from ..._strides import contiguous_strides
+from ..._tensor_base import TensorBase, alias, is_contiguous, make, numel
 from ..common.overlap import check_no_internal_overlap
 from ..common.runtime import empty
 from . import aclnn, creation, launch, runtime, table

@@ -9,7 +9,8 @@ from typing import Any, Final, final
 from ..._device import CPU, device
 from ..._dispatch.op import Rule, Spec
 from ..._dtype import dtype
-from ..._tensor_base import TensorBase, contiguous_strides
+from ..._strides import contiguous_strides
+from ..._tensor_base import TensorBase
 
 
 @final

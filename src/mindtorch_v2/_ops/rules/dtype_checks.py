@@ -14,18 +14,11 @@ from ..._dispatch.op import Rule, Spec, type_name
 from ..._dtype import bool as bool_
 from ..._dtype import dtype, uint8
 from ..._promotion import number_dtype, result_type_of
-from ..._tensor_base import TensorBase, contiguous_strides, is_contiguous
+from ..._strides import contiguous_strides, strides_in_order
+from ..._tensor_base import TensorBase, is_contiguous
+from .layout import expand_strides, is_recast, ordered_strides, recast
 from .out import CPP_NAMES
-from .pointwise import (
-    broadcast,
-    broadcast_shapes,
-    expand_strides,
-    is_recast,
-    ordered_strides,
-    promoted,
-    recast,
-    strides_in_order,
-)
+from .pointwise import broadcast, broadcast_shapes, promoted
 
 # Sets of dtypes, one bit per dtype code.
 INTS: Final = 0b11111

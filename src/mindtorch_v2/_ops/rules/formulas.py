@@ -9,7 +9,9 @@ from typing import Any
 
 from ..._dtype import dtype, float32
 from ..._promotion import promote, result_type_of
+from ..._strides import CONTIGUOUS
 from ..._tensor_base import HOT, TensorBase
+from .layout import is_contiguous_as, suggested_format
 
 
 def conj(x: Any) -> Any:
@@ -60,3 +62,11 @@ def narrow(x: Any, a: TensorBase, b: TensorBase | None = None) -> Any:
     """A result computed from wide operands, in the dtype of the operands themselves."""
     dt = a._dtype if b is None else common(a, b)
     return x if x._dtype is dt or dt.itemsize >= 4 else HOT.to_copy.call((x, dt, None, None, False))
+
+
+def in_format(out: Any, like: TensorBase, rank: int = -1) -> Any:
+    """A result of its own memory, in the memory format of `like` (what `in_format_of` says of its strides)."""
+    form = suggested_format(like) if rank < 0 or len(like._shape) == rank + 2 else None
+    if out._storage is like._storage:
+        out = HOT.clone.call((out, None))
+    return out if is_contiguous_as(out, form) else HOT.clone.call((out, CONTIGUOUS if form is None else form))

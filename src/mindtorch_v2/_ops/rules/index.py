@@ -8,10 +8,11 @@ from typing import Any
 
 from ..._dispatch.op import Spec
 from ..._dtype import dtype, int64
+from ..._strides import strides_in_order
 from ..._tensor_base import TensorBase, is_contiguous, numel
 from .base import like, wrap_dim
-from .pointwise import broadcast_shapes, strides_in_order
-from .shape import preserved_strides
+from .layout import preserved_strides
+from .pointwise import broadcast_shapes
 
 
 def index_shape(t: TensorBase, indices: tuple[Any, ...]) -> tuple[int, ...]:

@@ -14,7 +14,8 @@ from ..._dispatch.op import Kernel, Op, Rule, Spec
 from ..._dispatch.state import is_grad_enabled
 from ..._dtype import dtype
 from ..._layout import contiguous_format
-from ..._tensor_base import TensorBase, contiguous_strides, is_contiguous, make, numel, requires_grad
+from ..._strides import contiguous_strides
+from ..._tensor_base import TensorBase, is_contiguous, make, numel, requires_grad
 from .out import CPP_NAMES
 from .pointwise import broadcast_shapes
 from .reduce import scalar_name

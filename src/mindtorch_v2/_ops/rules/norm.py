@@ -11,7 +11,8 @@ from mypy_extensions import i64
 from ..._dispatch.keys import AUTOGRAD
 from ..._dispatch.op import Kernel, Op, Rule, Spec
 from ..._dtype import int32, int64, uint8
-from ..._tensor_base import TensorBase, contiguous_strides, numel
+from ..._strides import contiguous_strides
+from ..._tensor_base import TensorBase, numel
 from .base import wrap_dim
 from .matmul import below
 from .pointwise import Pointwise

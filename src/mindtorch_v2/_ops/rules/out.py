@@ -8,7 +8,7 @@ from typing import Any, Final, final
 
 from ..._dtype import dtype
 from ..._promotion import can_cast
-from ..._tensor_base import contiguous_strides
+from ..._strides import contiguous_strides
 
 # PyTorch's names of the C++ types behind dtypes, where its texts show those.
 CPP_NAMES: Final[dict[str, str]] = {

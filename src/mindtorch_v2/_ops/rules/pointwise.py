@@ -13,7 +13,9 @@ from ..._dispatch.op import Rule, Spec
 from ..._dtype import DEFAULTS, dtype, int64
 from ..._dtype import bool as bool_
 from ..._promotion import number_dtype, promote, result_type_of
-from ..._tensor_base import TensorBase, alias, contiguous_strides, is_contiguous, numel
+from ..._strides import contiguous_strides, strides_in_order
+from ..._tensor_base import TensorBase, is_contiguous, numel
+from .layout import ordered_strides
 
 # What happens to the promoted dtype.
 DEFAULT: Final[i64] = 0
@@ -197,148 +199,6 @@ def broadcast_shapes(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(out)
 
 
-def expand_strides(t: TensorBase, shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Strides of `t` broadcast to `shape`."""
-    if t._shape is shape or t._shape == shape:
-        return t._stride
-    n: i64 = len(shape)
-    d = n - len(t._shape)
-    out: list[int] = [0] * n
-    i: i64 = d
-    while i < n:
-        size: i64 = t._shape[i - d]
-        if size != 1 or shape[i] == 1:
-            out[i] = t._stride[i - d]
-        i += 1
-    return tuple(out)
 
 
-def ordered_strides(shape: tuple[int, ...], tensors: list[TensorBase], common: dtype | None = None) -> tuple[int, ...]:
-    """Strides of a dense result whose dimensions are ordered as the inputs' are, once cast to the dtype `common`."""
-    n: i64 = len(shape)
-    if n < 2:
-        return contiguous_strides(shape)
-    plain = True
-    for t in tensors:
-        if len(t._shape) == 0:
-            # Beside another shape the order of the strides counts, also where sizes of one leave it open.
-            if 1 in shape:
-                plain = False
-        elif t._shape != shape or not is_contiguous(t):
-            plain = False
-    if plain:
-        return contiguous_strides(shape)
-    if common is not None and 1 in shape and any([is_recast(t, common) for t in tensors]):
-        return ordered_strides(shape, [recast(t) if is_recast(t, common) else t for t in tensors])
-    first = tensors[0]
-    if n == 4 and first._shape == shape:
-        # Images in channels-last order get the strides of that format, also where sizes of one leave them open.
-        wanted = channels_last_strides(shape, 2)
-        if all([t._shape == shape and in_order(t, wanted) for t in tensors]):
-            return wanted
-    if first._shape == shape and dense_layout(first):
-        alike = True
-        for t in tensors:
-            if t._shape != shape or t._stride != first._stride:
-                alike = False
-        if alike:
-            return first._stride
-    return strides_in_order(shape, [expand_strides(t, shape) for t in tensors])
 
-
-def is_recast(t: TensorBase, common: dtype) -> bool:
-    """Whether PyTorch's CPU operators copy this operand first, into another layout. Only where sizes of one leave
-    strides open does the copy show."""
-    return t._dtype is not common and t._device.type == "cpu" and len(t._shape) > 1 and not (
-        is_contiguous(t) or dense_layout(t))
-
-
-def recast(t: TensorBase) -> TensorBase:
-    return alias(t, t._shape, strides_in_order(t._shape, [t._stride]), 0)
-
-
-def strides_in_order(shape: tuple[int, ...], expanded: list[tuple[int, ...]]) -> tuple[int, ...]:
-    """Strides of a dense result whose dimensions are ordered as in the operands' strides, the first one first."""
-    n: i64 = len(shape)
-    perm: list[int] = [int(n - 1 - k) for k in range(n)]
-    i: i64 = 1
-    while i < n:
-        d1 = i
-        d0 = i - 1
-        while d0 >= 0:
-            c = compare(perm[d0], perm[d1], expanded, shape)
-            if c > 0:
-                perm[d0], perm[d1] = perm[d1], perm[d0]
-                d1 = d0
-            elif c < 0:
-                break
-            d0 -= 1
-        i += 1
-    natural = True
-    for k in range(n):
-        if perm[k] != n - 1 - k:
-            natural = False
-    if natural:
-        return contiguous_strides(shape)
-    out: list[int] = [0] * n
-    step: i64 = 1
-    for p in perm:
-        out[p] = int(step)
-        size: i64 = shape[p]
-        step *= size
-    return tuple(out)
-
-
-def channels_last_strides(shape: tuple[int, ...], dims: int) -> tuple[int, ...]:
-    """Strides with the channels moving fastest, for a batch of `dims`-dimensional images."""
-    if len(shape) != dims + 2:
-        raise RuntimeError(
-            f"required rank {dims + 2} tensor to use channels_last{'_3d' if dims == 3 else ''} format")
-    out: list[int] = [0] * len(shape)
-    step: i64 = 1
-    order = [1, *range(dims + 1, 1, -1), 0]
-    for d in order:
-        out[d] = int(step)
-        n: i64 = shape[d]
-        step *= n if n > 1 else 1
-    return tuple(out)
-
-
-def in_order(t: TensorBase, wanted: tuple[int, ...]) -> bool:
-    """Whether the strides are the wanted ones; sizes of one may have any."""
-    i: i64 = 0
-    for n in t._shape:
-        if n != 1 and t._stride[i] != wanted[i]:
-            return False
-        i += 1
-    return True
-
-
-def dense_layout(t: TensorBase) -> bool:
-    pairs = sorted([(t._stride[i], n) for i, n in enumerate(t._shape) if n != 1])
-    expected = 1
-    for s, n in pairs:
-        if n == 0:
-            return True
-        if s != expected:
-            return False
-        expected *= n
-    return True
-
-
-def compare(d0: int, d1: int, strides: list[tuple[int, ...]], shape: tuple[int, ...]) -> i64:
-    """Which of two dimensions moves faster; 0 when the inputs do not say."""
-    for s in strides:
-        s0: i64 = s[d0]
-        s1: i64 = s[d1]
-        if s0 == 0 or s1 == 0:
-            continue
-        if s0 < s1:
-            return -1
-        if s0 > s1:
-            return 1
-        n0: i64 = shape[d0]
-        n1: i64 = shape[d1]
-        if n0 > n1:
-            return 1
-    return 0

@@ -10,8 +10,10 @@ from mypy_extensions import i64
 
 from ..._dispatch.op import Rule, Spec
 from ..._dtype import dtype, int64
-from ..._tensor_base import TensorBase, contiguous_strides, numel
-from .shape import FactoryRule, LikeRule, check_options, check_sizes, placed, preserved_strides
+from ..._strides import contiguous_strides
+from ..._tensor_base import TensorBase, numel
+from .layout import preserved_strides
+from .shape import FactoryRule, LikeRule, check_options, check_sizes, placed
 
 Ints = tuple[int, ...]
 

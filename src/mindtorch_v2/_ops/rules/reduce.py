@@ -13,7 +13,8 @@ from mypy_extensions import i64
 from ..._dispatch.op import Op, Rule, Spec
 from ..._dtype import bool as bool_
 from ..._dtype import dtype, int64, uint8
-from ..._tensor_base import HOT, TensorBase, contiguous_strides, numel
+from ..._strides import contiguous_strides
+from ..._tensor_base import HOT, TensorBase, numel
 from .base import wrap_dim
 
 # How the result's dtype follows from the input's.

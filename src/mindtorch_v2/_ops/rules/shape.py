@@ -15,9 +15,11 @@ from ..._dispatch.op import Rule, Spec
 from ..._dtype import DEFAULTS, dtype, float32, float64, int64
 from ..._layout import channels_last, channels_last_3d, contiguous_format, preserve_format, strided
 from ..._promotion import number_dtype, promote, result_type_of
-from ..._tensor_base import TensorBase, contiguous_strides, is_contiguous
+from ..._strides import contiguous_strides, format_of, format_strides
+from ..._tensor_base import TensorBase
 from .base import wrap_dim, wrap_dims
-from .pointwise import broadcast_shapes, channels_last_strides, dense_layout, in_order, ordered_strides
+from .layout import copy_strides, preserved_strides, suggested_format
+from .pointwise import broadcast_shapes
 
 Ints = tuple[int, ...]
 
@@ -27,43 +29,7 @@ _CHANNELS_LAST: Final[Any] = channels_last
 _CHANNELS_LAST_3D: Final[Any] = channels_last_3d
 
 
-# -- memory formats -----------------------------------------------------------------------------------------------
-def preserved_strides(t: TensorBase) -> Ints:
-    """Strides of a copy that keeps the layout of `t`."""
-    if is_contiguous(t) or dense_layout(t):
-        return t._stride
-    return ordered_strides(t._shape, [t])
 
-
-def format_strides(shape: Ints, memory_format: Any) -> Ints:
-    """Strides of a new tensor in a memory format."""
-    if memory_format is None or memory_format is _CONTIGUOUS:
-        return contiguous_strides(shape)
-    if memory_format is _CHANNELS_LAST:
-        return channels_last_strides(shape, 2)
-    if memory_format is _CHANNELS_LAST_3D:
-        return channels_last_strides(shape, 3)
-    raise RuntimeError("unsupported memory format option Preserve")
-
-
-def copy_strides(t: TensorBase, memory_format: Any) -> Ints:
-    """Strides of a copy of `t` in a memory format; none given means the layout is kept."""
-    if memory_format is None or memory_format is _PRESERVE:
-        return preserved_strides(t)
-    return format_strides(t._shape, memory_format)
-
-
-def is_contiguous_as(t: TensorBase, memory_format: Any) -> bool:
-    """Whether the elements lie in the order of a memory format."""
-    if memory_format is None or memory_format is _CONTIGUOUS:
-        return is_contiguous(t)
-    if memory_format is _CHANNELS_LAST:
-        return len(t._shape) == 4 and in_order(t, channels_last_strides(t._shape, 2))
-    if memory_format is _CHANNELS_LAST_3D:
-        return len(t._shape) == 5 and in_order(t, channels_last_strides(t._shape, 3))
-    if is_contiguous(t):
-        return True
-    raise RuntimeError("preserve memory format is unsupported by the contiguous operator")
 
 
 # -- copies -------------------------------------------------------------------------------------------------------
@@ -540,35 +506,6 @@ def common_format(tensors: tuple[Any, ...]) -> Any:
     return form
 
 
-def suggested_format(t: TensorBase) -> Any:
-    """The memory format that the strides look like; None for the plain order, and where they do not tell."""
-    return format_of(t._shape, t._stride)
-
-
-def format_of(shape: Ints, stride: Ints) -> Any:
-    n = len(shape)
-    if n == 4 and like_channels_last(shape, stride, [1, 3, 2, 0]):
-        return _CHANNELS_LAST
-    if n == 5 and like_channels_last(shape, stride, [1, 4, 3, 2, 0]):
-        return _CHANNELS_LAST_3D
-    return None
-
-
-def like_channels_last(shape: Ints, stride: Ints, order: list[int]) -> bool:
-    """PyTorch's guess: strides grow in the given order of dimensions. Sizes of one are where it can only guess."""
-    least: i64 = 0
-    if stride[1] == 0:
-        return False
-    for d in order:
-        size: i64 = shape[d]
-        step: i64 = stride[d]
-        if size == 0 or step < least:
-            return False
-        if d == 0 and least == stride[1]:
-            return False
-        least = step * size if size > 1 else step
-    return True
-
 
 @final
 class StackRule(Rule):
@@ -602,7 +539,8 @@ def stacked_strides(tensors: tuple[Any, ...], d: int, out: Ints) -> Ints:
     form = common_format(tensors)
     if form is None:
         return contiguous_strides(out)
-    from ..._backends.common.view import count, view_strides
+    from ..._backends.common.view import count
+    from ..._strides import view_strides
 
     sizes = list(out)
     del sizes[d]

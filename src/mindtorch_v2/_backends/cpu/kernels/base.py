@@ -13,7 +13,7 @@ from .... import _native
 from ...._device import CPU, device
 from ...._dispatch.keys import CPU as CPU_KEY
 from ...._dispatch.op import Kernel, Op, Rule, Spec
-from ...._ops.rules.pointwise import expand_strides
+from ...._ops.rules.layout import expand_strides
 from ...._tensor_base import TensorBase, make
 from ...common.runtime import RUNTIMES, Runtime
 

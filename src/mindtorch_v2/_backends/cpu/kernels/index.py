@@ -16,7 +16,7 @@ from ...._dispatch.op import Kernel, Op, Spec
 from ...._dtype import int64
 from ...._ops.rules.base import wrap_dim
 from ...._ops.rules.index import index_shape, masked_shape
-from ...._ops.rules.pointwise import expand_strides
+from ...._ops.rules.layout import expand_strides
 from ...._tensor_base import TensorBase, is_contiguous, make, numel
 from ...common.runtime import copy_same_device, empty_contiguous, empty_spec
 

@@ -14,9 +14,10 @@ from ...._device import CPU
 from ...._dispatch.keys import CPU as CPU_KEY
 from ...._dispatch.op import Kernel, Op, Spec
 from ...._dtype import dtype
-from ...._ops.rules.pointwise import expand_strides
+from ...._ops.rules.layout import expand_strides
 from ...._ops.rules.reduce import ZEROS, scalar_name
-from ...._tensor_base import TensorBase, contiguous_strides, is_contiguous, make, numel
+from ...._strides import contiguous_strides
+from ...._tensor_base import TensorBase, is_contiguous, make, numel
 from ...common.runtime import empty_spec
 from .base import rule_of
 

@@ -13,7 +13,7 @@ from .... import _native
 from ...._device import CPU
 from ...._dispatch.keys import CPU as CPU_KEY
 from ...._dispatch.op import Kernel, Op, Spec
-from ...._ops.rules.pointwise import expand_strides
+from ...._ops.rules.layout import expand_strides
 from ...._tensor_base import TensorBase, make
 from .base import rule_of
 

@@ -15,7 +15,8 @@ from ...._dispatch.keys import CPU as CPU_KEY
 from ...._dispatch.op import Kernel, Op, Spec
 from ...._dtype import int64
 from ...._ops.rules.reduce import Reduction, ValueIndex, dim_mask_or_all, reduced_shape, spread_strides
-from ...._tensor_base import TensorBase, contiguous_strides, make
+from ...._strides import contiguous_strides
+from ...._tensor_base import TensorBase, make
 from .base import rule_of
 
 _reduce: Final[Any] = _native.reduce

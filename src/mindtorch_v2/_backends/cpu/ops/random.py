@@ -6,7 +6,7 @@ from typing import Any
 
 from .... import _native
 from ...._dtype import float64
-from ...._ops.rules.pointwise import expand_strides
+from ...._ops.rules.layout import expand_strides
 from ...._ops.rules.random import LEAST_INT64, integer_range
 from ...._tensor_base import TensorBase, is_contiguous
 from ...common.runtime import empty_contiguous

@@ -3,7 +3,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...common.transfer import map_plain, may_overlap
+from ...._strides import may_overlap
+from ...common.transfer import map_plain
 from ..kernels.shape import Cat, Flip, Stack, Triangle
 from ..lines import cpu, into
 from ..numpy_view import np_view

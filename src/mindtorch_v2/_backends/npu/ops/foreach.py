@@ -10,7 +10,8 @@ from collections.abc import Callable
 from typing import Any
 
 from ...._dispatch import registry
-from ...._tensor_base import TensorBase, bump, contiguous_strides, is_contiguous, numel
+from ...._strides import contiguous_strides
+from ...._tensor_base import TensorBase, bump, is_contiguous, numel
 from ...common.runtime import empty
 from .. import table
 from ..kernels import EXPRESSION, LITERAL, MOST_DIMS, RESULT, exact_number

@@ -13,9 +13,9 @@ from ...._dtype import int64
 from ...._ops.rules.base import wrap_dim
 from ...._ops.rules.index import masked_shape
 from ...._ops.rules.pointwise import broadcast_shapes
+from ...._strides import may_overlap
 from ...._tensor_base import TensorBase, alias, is_contiguous, make, numel
 from ...common.runtime import empty
-from ...common.transfer import may_overlap
 from .. import creation, launch
 from ..kernels import INDICES_FROM_HOST, Missing
 from ..lines import choose, helper, into, line, makes, npu, parts, takes

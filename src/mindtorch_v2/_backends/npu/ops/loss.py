@@ -10,7 +10,7 @@ from typing import Any
 from ...._dispatch import registry
 from ...._dispatch.keys import NPU
 from ...._dtype import int64
-from ...._ops.rules.pointwise import expand_strides
+from ...._ops.rules.layout import expand_strides
 from ...._tensor_base import alias, is_contiguous, numel
 from ...common.kernels import INPLACE
 from ...common.runtime import empty

@@ -14,7 +14,8 @@ from ...._dispatch.op import Kernel
 from ...._dtype import int32, int64
 from ...._finfo import iinfo
 from ...._ops.pool import Sliding, sliding
-from ...._tensor_base import contiguous_strides, numel
+from ...._strides import contiguous_strides
+from ...._tensor_base import numel
 from ...common.runtime import empty
 from .. import creation, quirks, table
 from ..lines import backed, call, choose, helper, into, line, npu, parts

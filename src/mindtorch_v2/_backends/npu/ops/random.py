@@ -10,9 +10,10 @@ from typing import Any
 
 from ...._dtype import bool as bool_
 from ...._dtype import dtype, float32, float64
-from ...._ops.rules.pointwise import expand_strides
+from ...._ops.rules.layout import expand_strides
 from ...._random import Generator, accelerator_generator
-from ...._tensor_base import TensorBase, alias, contiguous_strides, numel
+from ...._strides import contiguous_strides
+from ...._tensor_base import TensorBase, alias, numel
 from ...common.runtime import empty
 from .. import creation, table
 from ..kernels import nearest

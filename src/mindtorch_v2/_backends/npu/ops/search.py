@@ -9,7 +9,8 @@ from typing import Any
 from ...._dispatch import registry
 from ...._dtype import float32, float64, int64
 from ...._ops.rules.base import wrap_dim
-from ...._tensor_base import alias, contiguous_strides, numel
+from ...._strides import contiguous_strides
+from ...._tensor_base import alias, numel
 from .. import creation, launch
 from ..lines import call, helper, into, npu, takes, whole
 

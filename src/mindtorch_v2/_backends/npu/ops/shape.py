@@ -9,9 +9,9 @@ from typing import Any
 from ...._dispatch import registry
 from ...._dtype import int64
 from ...._ops.rules.base import wrap_dim
+from ...._strides import extent, may_overlap
 from ...._tensor_base import numel
-from ...common.runtime import extent
-from ...common.transfer import STRIDED_MAP, may_overlap
+from ...common.transfer import STRIDED_MAP
 from .. import table
 from ..kernels import cast
 from ..lines import call, choose, helper, line, npu, parts, takes, whole
