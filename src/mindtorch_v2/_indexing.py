@@ -18,7 +18,7 @@ from ._dispatch.keys import CPU, META
 from ._dtype import bool as bool_
 from ._dtype import int64
 from ._strides import contiguous_strides
-from ._tensor_base import HOT, TensorBase, is_number, make, numel, requires_grad
+from ._tensor_base import HOT, TensorBase, is_number, make, requires_grad
 
 _list_shape: Final[Any] = _native.list_shape
 _from_list: Final[Any] = _native.from_list
@@ -134,9 +134,9 @@ def as_tuple(key: Any) -> tuple[Any, ...]:
     """A key as a tuple of per-dimension indices."""
     if isinstance(key, tuple):
         return key
-    if isinstance(key, list) and len(key) < 32:
+    if isinstance(key, (list, str)) and len(key) < 32:
         for x in key:
-            if x is None or x is ... or isinstance(x, (slice, list, tuple, TensorBase)):
+            if x is None or x is ... or isinstance(x, (slice, list, tuple, str, TensorBase)):
                 warnings.warn(_SEQUENCE_TEXT, UserWarning, stacklevel=2)
                 return tuple(key)
     return (key,)
@@ -215,8 +215,8 @@ def from_object(x: Any, t: TensorBase) -> Any:
             if kind == 1:
                 return make(_from_list(x, shape, 4), 0, shape, contiguous_strides(shape), int64, CPU_DEVICE, CPU)
         data = HOT.from_data(x, None, t)
-        if isinstance(data, TensorBase) and data._dtype.category >= 2 and numel(data) == 0:
-            return HOT.from_data(x, HOT.int64, t)
+        if isinstance(data, TensorBase) and data._dtype.category >= 2:
+            return HOT.to_copy.call((data, HOT.int64, None, None, False))
         return data
     if hasattr(x, "__array__") and hasattr(x, "shape") and len(x.shape) > 0:
         return HOT.from_data(x, None, t)
@@ -261,7 +261,8 @@ def select(t: TensorBase, dim: i64, i: int, shown: i64) -> Any:
             "convert a 0-dim "
             "tensor to a number"
         )
-    n: i64 = shape[dim]
+    # A second ellipsis leads behind the last dimension.
+    n: i64 = shape[dim] if dim < len(shape) else 0
     k: i64 = i
     if k < -n or k >= n:
         raise IndexError(f"index {i} is out of bounds for dimension {shown} with size {n}")
@@ -278,7 +279,7 @@ def slice_dim(t: TensorBase, dim: i64, s: slice) -> Any:
         raise ValueError("slice step cannot be zero")
     elif step < 0:
         raise ValueError("step must be greater than zero")
-    if step == 1 and (start is None or start == 0) and (stop is None or stop >= t._shape[dim]):
+    if step == 1 and (start is None or start == 0) and (stop is None or dim >= len(t._shape) or stop >= t._shape[dim]):
         return t
     return HOT.slice.call((t, int(dim), start, stop, step))
 

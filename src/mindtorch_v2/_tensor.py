@@ -25,6 +25,7 @@ from ._layout import channels_last, channels_last_3d, contiguous_format, strided
 from ._layout import layout as Layout
 from ._ops.rules.base import wrap_dim
 from ._ops.rules.layout import is_contiguous_as
+from ._ops.rules.shape import check_value
 from ._strides import contiguous_strides
 from ._tensor_base import HOT, TensorBase, alias, instance_of, is_contiguous, numel, requires_grad
 
@@ -484,6 +485,8 @@ def _from_data(data: Any, dt: DType | None, like: TensorBase) -> Any:
 
 def _scalar_tensor(value: Any, like: TensorBase) -> TensorBase:
     t = empty((), (), like._dtype, like._device)
+    if like._device.type != "meta" and (like._dtype.category < 2 or isinstance(value, complex)):
+        check_value(value, like._dtype)
     runtime_of(t).fill(t, value)
     return t
 

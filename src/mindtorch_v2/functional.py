@@ -6,13 +6,15 @@ Invariant: everything here is Python over rows; what is contracted ends in one s
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 from ._api import lazy_tables
 from ._dispatch import registry
 from ._dispatch.binding import need
 from ._dispatch.op import plain_name
-from ._dtype import int64
+from ._dtype import bool as bool_
+from ._dtype import int64, uint8
 from ._ops.rules.base import wrap_dims
 from ._ops.view import only_tensors
 from ._size import Size
@@ -388,14 +390,14 @@ def chain_matmul(*matrices: Any, out: Any = None) -> Any:
 
 def unravel_index(indices: Any, shape: Any) -> Any:
     """The coordinates in a tensor of that shape of flat places."""
-    if not isinstance(indices, TensorBase) or indices._dtype.category != 1:
-        raise TypeError(
-            "expected 'indices' to be integer dtype, but got "
-            f"{getattr(getattr(indices, '_dtype', None), 'name', type(indices).__name__)}"
-        )
+    if indices.is_complex() or indices.is_floating_point() or indices.dtype is bool_:
+        raise TypeError(f"expected 'indices' to be integer dtype, but got {indices.dtype}")
+    if not isinstance(shape, (int, Sequence)):
+        raise TypeError(f"expected 'shape' to be int or sequence of ints, but got {type(shape)}")
     sizes = (shape,) if isinstance(shape, int) else tuple(shape)
-    if any(not isinstance(n, int) for n in sizes):
-        raise TypeError(f"expected 'shape' to be int or sequence of ints, but got {type(shape).__name__}")
+    for n in sizes:
+        if not isinstance(n, int):
+            raise TypeError(f"expected 'shape' sequence to only contain ints, but got {type(n)}")
     if any(n < 0 for n in sizes):
         raise ValueError(f"'shape' cannot have negative values, but got {sizes}")
     from ._creation import tensor
@@ -421,8 +423,6 @@ def gradient(input: Any, *, spacing: Any = 1, dim: Any = None, edge_order: int =
     spacing = 1 if spacing is None else spacing
     dims = list(range(input.dim())) if dim is None else [dim] if isinstance(dim, int) else list(dim)
     steps = list(spacing) if isinstance(spacing, (list, tuple)) else [spacing] * len(dims)
-    if isinstance(spacing, TensorBase):
-        steps = [spacing]
     if len(steps) != len(dims):
         if dim is None:
             raise RuntimeError(
@@ -433,6 +433,8 @@ def gradient(input: Any, *, spacing: Any = 1, dim: Any = None, edge_order: int =
             "torch.gradient expected spacing to be unspecified, a scalar or it's spacing and dim arguments to have the "
             f"same length, but got a spacing argument of length {len(steps)} and a dim argument of length {len(dims)}."
         )
+    if input._dtype is uint8:
+        raise RuntimeError("torch.gradient does not support uint8 input.")
     if edge_order not in (1, 2):
         raise RuntimeError("torch.gradient only supports edge_order=1 and edge_order=2.")
     for step in steps:

@@ -23,8 +23,8 @@ _FAST = {
     "str": "type({n}) is not str",
 }
 _MISSING = object()
-# NumPy's names for parameters that are in use.
-_NUMPY = {"dim": "axis", "keepdim": "keepdims"}
+# Parameters that NumPy calls otherwise.
+_NUMPY = frozenset(("dim", "keepdim"))
 
 
 def by_name() -> dict[str, list[Op]]:
@@ -146,18 +146,20 @@ def _single(name: str, o: Op, is_method: bool, overloads: Overloads) -> Callable
         late.append("requires_grad=False")
         names.append("requires_grad")
     guard: list[str] = []
+    fields = ", ".join(f"{n!r}: {n}" for n in names)
+    again = f"    if kw:\n        return _again({name}, _overloads, {{{fields}}}, kw)"
     if spread:
         late.append("**kw")
-        fields = ", ".join(f"{n!r}: {n}" for n in names)
-        body.append(f"    if kw:\n        return _again({name}, _overloads, {{{fields}}}, kw)")
+        body.append(again)
     else:
-        for n in shown:
-            if n in _NUMPY:
-                late.append(f"{_NUMPY[n]}=_M")
-                guard.append(f"    if {_NUMPY[n]} is not _M:\n        {n} = {_NUMPY[n]}")
         if late:
-            guard.insert(0, f"    if _ is not _M:\n        raise _too_many({name!r}, {len(params)}, {is_method})")
+            guard.append(f"    if _ is not _M:\n        raise _too_many({name!r}, {len(params)}, {is_method})")
             late.insert(0, "_=_M")
+        # Python's own words for an unknown keyword are PyTorch's where that has one signature. It has several where a
+        # row takes numbers too.
+        if _NUMPY.intersection(shown) or o.numbers:
+            late.append("**kw")
+            guard.append(again)
     params += late
     tup = "(" + ", ".join(shown) + ("," if len(shown) == 1 else "") + ")"
     tail: list[str] = []
@@ -214,7 +216,9 @@ def _again(fn: Callable[..., Any], overloads: Overloads, given: dict[str, Any], 
     for k, v in kw.items():
         target = _ALIASES.get(k)
         if target is None or target not in values:
-            raise TypeError(f"{overloads.name}() got an unexpected keyword argument '{k}'")
+            from .._dispatch.complaint import of_call
+
+            raise of_call(overloads.name, TypeError(f"{overloads.name}() got an unexpected keyword argument '{k}'"))
         values[target] = v
     return fn(**{k: v for k, v in values.items() if v is not _MISSING})
 

@@ -291,9 +291,8 @@ def of_call(name: str, otherwise: TypeError) -> TypeError:
     overloads = space["_overloads"]
     names = code.co_varnames[: code.co_argcount]
     count, by_name = _call_in(frame.f_back)
-    kwargs = {k: found[k] for k in by_name if k in names}
+    kwargs = {k: found[k] for k in by_name if k in names} | found.get("kw", {})
     if code.co_flags & inspect.CO_VARARGS:
-        kwargs.update(found.get("kw", {}))
         spread = found[code.co_varnames[code.co_argcount + code.co_kwonlyargcount]]
         given = (*(found[n] for n in names), *(spread if isinstance(spread, tuple) else (spread,)))
         return complaint(name, overloads.ops, overloads.method, given[overloads.method :], kwargs)

@@ -13,6 +13,7 @@ from .._dispatch.op import Op, Spec
 from .._dtype import bool as bool_
 from .rules import matmul as rules
 from .rules.base import like, wrap_dim
+from .rules.dtype_checks import check_number
 from .rules.layout import ordered_strides
 from .rules.matmul import USED, batch_turn, conj, mat1_grad, mat2_grad, scaled
 from .rules.pointwise import promoted
@@ -101,6 +102,10 @@ def _addr_meta(self: Any, vec1: Any, vec2: Any, beta: Any, alpha: Any) -> Spec:
     shape = (vec1._shape[0], vec2._shape[0])
     rules.check_expand(self, shape)
     dt = promoted(self._dtype, promoted(vec1._dtype, vec2._dtype))
+    for name, factor in (("beta", beta), ("alpha", alpha)):
+        if isinstance(factor, (float, complex)) and dt.category < 2:
+            raise RuntimeError(f"For integral input tensors, argument {name} must not be a floating point number.")
+        check_number(factor, dt)
     return Spec(shape, ordered_strides(shape, [self]), dt, dt, self._device)
 
 

@@ -29,6 +29,7 @@ TENSORDOT = Target("same", "tensordot: Expected the output tensor to have dtype 
                    "dtype {got}")
 JOINED = Target("cast", "torch.cat(): input types can't be cast to the desired output type {got}", error=TypeError)
 PARTS = Target("same", "Expected object of scalar type {want} but got scalar type {got} for argument 'out'")
+NANSUM_DTYPE = Target("same", "nansum: provided dtype must match dtype of result. Got {got} and {want}.")
 NANSUM = Target("float", "\"nansum_cpu\" not implemented for '{got}'", error=NotImplementedError)
 # What PyTorch says of a check that got no words of its own.
 _UNSAID = ("to be true, but got false.  (Could this error message be improved?  If so, please report an enhancement "
@@ -42,6 +43,7 @@ HIST = Target("same", "torch.histogram: input tensor and hist tensor should have
               "{c_want} and hist {c_got}", last=True)
 EDGES = Target("same", "torch.histogram: input tensor and bin_edges tensor should have the same dtype, but got input "
                "{c_want} and bin_edges {c_got} for dimension 0")
+CLAMPED = Target("cast", "result type {want} can't be cast to the desired output type {c_got}")
 DENSE = Target("same", "expected scalar type {want} but found {got}")
 
 
@@ -78,7 +80,18 @@ def _norm(self: Any, p: Any, *rest: Any) -> Target:
     return MATRIX_NORM if p == "nuc" else EXACT
 
 
-def _mean(self: Any, dim: Any, *rest: Any) -> Target:
+def _typed(*args: Any) -> Target:
+    # A dtype asked for is also the target's.
+    return CAST if args[-1] is None else EXACT
+
+
+def _nansum(*args: Any) -> Target:
+    return NANSUM if args[-1] is None else NANSUM_DTYPE
+
+
+def _mean(self: Any, dim: Any, keepdim: bool, dtype: Any) -> Target:
+    if dtype is not None:
+        return EXACT
     # Over all dimensions one kernel serves, over some a sum and a division, whose words these are.
     if dim is None or len(self._shape) == 0:
         return Target("cast", "mean.dtype_out(): input types can't be cast to the desired output type {got}")
@@ -124,6 +137,25 @@ def _search(*args: Any) -> Target:
                   f"out_int32 flag is {'True' if args[2] else 'False'}")
 
 
+def _scan_in_place(name: str) -> Callable[..., Target]:
+    given = Target("same", "Bad in-place call: input tensor dtype {c_got} and output tensor dtype {c_want} should "
+                   "match")
+    bools = Target("cast", f"\"{name}_out_cpu\" not implemented for 'Bool'", error=NotImplementedError)
+    return lambda self, dim, dtype: bools if dtype is None else given
+
+
+def _clamp_in_place(self: Any, *bounds: Any) -> Target:
+    return CAST if any(isinstance(b, TensorBase) for b in bounds) else CLAMPED
+
+
+# In-place forms that say something else of a dtype which their tensor cannot have than "result type ... can't be cast".
+IN_PLACE: dict[str, Entry] = {
+    "cumsum": _scan_in_place("cumsum"),
+    "cumprod": _scan_in_place("cumprod"),
+    "ldexp": Target("cast", "ldexp can't be cast to the desired output type {got}"),
+    "mvlgamma": Target("cast", "mvlgamma: result type {got} can't be cast to the desired output type {want}"),
+    **dict.fromkeys("clamp clamp_min clamp_max clip".split(), _clamp_in_place),
+}
 TABLE: dict[str, Entry] = {
     **dict.fromkeys(
         """addmm addmv alias_copy argmax argmin as_strided_copy avg_pool1d avg_pool2d avg_pool3d baddbmm bmm det
@@ -158,7 +190,8 @@ TABLE: dict[str, Entry] = {
     "multinomial": Target("same", "multinomial expects Long tensor out, got: {got}", quiet=True),
     "bernoulli": _bernoulli,
     "normal": Target("inexact", "\"normal_kernel_cpu\" not implemented for '{got}'", error=NotImplementedError),
-    **dict.fromkeys("nansum nanmean".split(), NANSUM),
+    **dict.fromkeys("sum prod cumsum cumprod".split(), _typed),
+    **dict.fromkeys("nansum nanmean".split(), _nansum),
     **dict.fromkeys("max min".split(), EXTREME),
     **dict.fromkeys("max.other min.other".split(), CAST),
     **dict.fromkeys("amax amin".split(), MATCHING),
@@ -228,7 +261,8 @@ TABLE: dict[str, Entry] = {
     "mvlgamma": Target("cast", "mvlgamma: result type {want} can't be cast to the desired output type {want}"),
     "nan_to_num": Target("same", "nan_to_num: dtype of out: {got} should be same as input: {want}"),
     "narrow_copy": Target("same", "Expected self.dtype() == output.dtype() " + _UNSAID, quiet=True),
-    "nonzero": Target("same", "nonzero: Expected out tensor to have scalar type {want} but got scalar type{got}"),
+    **{name: Target("same", f"{name}: Expected out tensor to have scalar type {{want}} but got scalar type{{got}}")
+       for name in ("nonzero", "nonzero_static")},
     **dict.fromkeys("bucketize searchsorted".split(), _search),
     "take": Target("same", "take(): self and out expected to have the same dtype, but got self.dtype = {want} and "
                    "out.dtype = {got}", apart=True),
@@ -238,7 +272,15 @@ TABLE: dict[str, Entry] = {
 
 def find(op: Op) -> tuple[Target, ...] | Callable[..., tuple[Target, ...]]:
     """What the `out=` tensors of this operator must be, one for each result; by overload, or else by name."""
-    entry = TABLE.get(op.name) or TABLE.get(op.title(), CAST)
+    return _of(op, TABLE.get(op.name) or TABLE.get(op.title(), CAST))
+
+
+def find_in_place(op: Op) -> tuple[Target, ...] | Callable[..., tuple[Target, ...]]:
+    """What the tensor must be that this operator's in-place form writes to."""
+    return _of(op, IN_PLACE.get(op.name, CAST))
+
+
+def _of(op: Op, entry: Entry) -> tuple[Target, ...] | Callable[..., tuple[Target, ...]]:
     if isinstance(entry, tuple):
         return entry
     if isinstance(entry, Target):

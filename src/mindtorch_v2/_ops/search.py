@@ -12,10 +12,12 @@ from .._dispatch import registry
 from .._dispatch.op import Op, Spec
 from .._dtype import bool as bool_
 from .._dtype import float32, float64, int32, int64
-from .._tensor_base import TensorBase, numel
+from .._tensor_base import TensorBase, is_contiguous, numel
+from .._warn import warn_once
 from .rules.base import like, spec, wrap_dim
 from .rules.out import CPP_NAMES
 from .rules.reduce import scalar_name
+from .rules.shape import as_double
 from .table import composite, op
 
 _cat = registry.get("cat")
@@ -152,6 +154,7 @@ def _search_meta(sorted_sequence: Any, self: Any, out_int32: bool, right: bool, 
         if sorter._dtype is not int64:
             raise RuntimeError("torch.searchsorted(): sorter must be a tensor of long dtype but got dtype "
                                f"{scalar_name(sorter._dtype)}")
+    _warn_of_copies(s, self, sorter)
     shape: tuple[int, ...] = ()
     if isinstance(self, TensorBase):
         shape = self._shape
@@ -164,7 +167,8 @@ def _search_meta(sorted_sequence: Any, self: Any, out_int32: bool, right: bool, 
             raise NotImplementedError(f"\"searchsorted_out_cpu\" not implemented for '{scalar_name(self._dtype)}'")
     elif len(s._shape) != 1:
         raise RuntimeError("torch.searchsorted(): input value can be a scalar only when boundaries tensor dimension "
-                           f"is 1, but we got boundaries tensor dim({len(s._shape)})")
+                           f"is 1, but we got boundaries tensor dim({len(s._shape)}) and input value's dim(0) "
+                           "numel(1)")
     return spec(shape, int32 if out_int32 else int64, s._device)
 
 
@@ -172,6 +176,14 @@ _OPTIONS = "bool out_int32=False, bool right=False"
 SEARCH: Op = op(f"searchsorted(Tensor sorted_sequence, Tensor self, *, {_OPTIONS}, str? side=None, "
                 "Tensor? sorter=None) -> Tensor", meta=_search_meta, numbers=("self",), out=True, method=False,
                 nondifferentiable=True)
+
+
+def _warn_of_copies(boundaries: Any, values: Any, sorter: Any) -> None:
+    for what, t in (("input value", values), ("boundary", boundaries), ("sorter", sorter)):
+        if isinstance(t, TensorBase) and not is_contiguous(t) and t._device.type != "meta":
+            warn_once(f"torch.searchsorted(): {what} tensor is non-contiguous, this will lower the performance due to "
+                      "extra data copy when converting non-contiguous tensor to contiguous, please use contiguous "
+                      f"{what} tensor if possible. This message will only appear once per program.")
 
 
 def _bucketize_meta(self: Any, boundaries: Any, out_int32: bool, right: bool) -> Spec:
@@ -216,13 +228,16 @@ composite("bincount(Tensor self, Tensor? weights=None, int minlength=0) -> Tenso
 def _histc_meta(self: Any, bins: int, min: Any, max: Any) -> Spec:
     if bins <= 0:
         raise RuntimeError(f"torch.histogram(): bins must be > 0, but got {bins} for dimension 0")
-    if self._dtype.category != 2 and self._device.type == "cpu":
-        raise NotImplementedError(f"\"histogram_cpu\" not implemented for '{scalar_name(self._dtype)}'")
-    for value in (min, max):
-        if isinstance(value, float) and not math.isfinite(value):
-            raise RuntimeError(f"torch.histc: range of [{min:g}, {max:g}] is not finite")
-    if min > max:
+    low, high = as_double(min), as_double(max)
+    if not (math.isfinite(low) and math.isfinite(high)):
+        raise RuntimeError(f"torch.histc: range of [{low:g}, {high:g}] is not finite")
+    if low > high:
         raise RuntimeError("torch.histc: max must be larger than min")
+    if self._dtype.category != 2 and self._device.type == "cpu":
+        # Without bounds the extremes are looked for first; edges are made before elements are counted.
+        kernel = ("aminmax_cpu" if self._dtype.is_complex and low == high and numel(self) else
+                  "linspace_cpu" if self._dtype is bool_ else "histogram_cpu")
+        raise NotImplementedError(f"\"{kernel}\" not implemented for '{scalar_name(self._dtype)}'")
     return like(self, (bins,))
 
 
@@ -286,7 +301,7 @@ def _nonzero_static(self: Any, size: int, fill_value: int) -> Any:
 
 def _nonzero_static_meta(self: Any, size: int, fill_value: int) -> Spec:
     if size < 0:
-        raise RuntimeError(f"nonzero_static: 'size' must be an non-negative integer, but got {size}")
+        raise RuntimeError("nonzero_static: 'size' must be an non-negative integer")
     return like(self, (size, self.dim()), int64)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from .._dispatch import registry
 from .._dispatch.op import Op, Spec
-from .._dtype import DEFAULTS, int32
+from .._dtype import DEFAULTS, int32, int64
 from .._tensor_base import TensorBase
 from .pointwise import Formula, function, is_tensor, no_formula, only
 from .rules.base import like
@@ -54,9 +54,13 @@ op("heaviside(Tensor self, Tensor values) -> Tensor", meta=_heaviside_meta, inpl
    kernel=lambda self, values: _where.call((self == 0, values, (self > 0).to(self._dtype))))
 op("nextafter(Tensor self, Tensor other) -> Tensor", meta=only(FLOATS, "nextafter_cpu"), inplace=True, out=True,
    grad=dict(self=lambda g, self, other: g.masked_fill(self == other, 0), other=lambda g: zeros_like(g)))
+
+
 def _ldexp_meta(self: Any, other: Any) -> Spec:
     plain: Spec = _ldexp_rule.infer((self, other))
-    if plain.dtype.itemsize in (2, 8) and not plain.dtype.is_complex:
+    if self._dtype.category == 2 and other._dtype.category < 2:
+        if other._dtype.category == 0 and self._device.type == "cpu":
+            raise NotImplementedError("\"ldexp_cpu_exp\" not implemented for 'Bool'")
         return plain
     # The layout is that of a product with the powers of two, which have a layout of their own.
     powers = _pow.call((2.0, other.detach().to("meta")))
@@ -64,8 +68,24 @@ def _ldexp_meta(self: Any, other: Any) -> Spec:
 
 
 _ldexp_rule = pointwise(kind="float").bind(registry.get("mul"))
-op("ldexp(Tensor self, Tensor other) -> Tensor", meta=_ldexp_meta, inplace=True, out=True,
-   kernel=lambda self, other: self * _pow.call((2.0, other)),
+# A third of the largest exponents, so that no power of two on the way overflows.
+_STEPS = {2: 126, 4: 126, 8: 1022}
+
+
+def _ldexp(self: Any, other: Any) -> Any:
+    if self._dtype.category != 2 or other._dtype.category > 1:
+        return self * _pow.call((2.0, other))
+    x = wide(self)
+    step = _STEPS[self._dtype.itemsize]
+    left = other.to(int64).clamp(-3 * step, 3 * step)
+    for share in (3, 2, 1):
+        part = left.div(share, rounding_mode="trunc")
+        x = x * _pow.call((2.0, part.to(x._dtype)))
+        left = left - part
+    return x.to(self._dtype)
+
+
+op("ldexp(Tensor self, Tensor other) -> Tensor", meta=_ldexp_meta, inplace=True, out=True, kernel=_ldexp,
    grad=dict(self=lambda g, other: times(g, _pow.call((2.0, other))),
              other=lambda g, result: times(g, result) * math.log(2)))
 

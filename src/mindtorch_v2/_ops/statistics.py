@@ -106,6 +106,12 @@ def _diff(self: Any, n: int, dim: int, prepend: Any, append: Any) -> Any:
     for other in (prepend, append):
         if other is not None and other.dim() != self.dim():
             raise RuntimeError("diff expects prepend or append to be the same dimension as input")
+        for i in range(self.dim()):
+            if other is not None and i != d and other._shape[i] != self._shape[i]:
+                raise RuntimeError(
+                    "diff expects the shape of tensor to prepend or append to match that of input except along the "
+                    f"differencing dimension; input.size({i}) = {self._shape[i]}, but got tensor.size({i}) = "
+                    f"{other._shape[i]}")
     if prepend is not None or append is not None:
         self = _cat.call((tuple(t for t in (prepend, self, append) if t is not None), d))
     if n >= self._shape[d]:
@@ -125,11 +131,11 @@ def _slopes(y: Any, dim: int) -> Any:
     return y.narrow(dim, 1, n - 1) + y.narrow(dim, 0, n - 1)
 
 
-def _widths(y: Any, x: Any, dim: int) -> Any:
+def _widths(name: str, y: Any, x: Any, dim: int) -> Any:
     """Steps between the places, ready to stand beside the values."""
     if x.dim() == 1:
         if x._shape[0] != y._shape[dim]:
-            raise RuntimeError("trapezoid: There must be one `x` value for each sample point")
+            raise RuntimeError(f"{name}: There must be one `x` value for each sample point")
         return x.diff().view((-1,) + (1,) * (y.dim() - 1 - dim))
     missing = y.dim() - x.dim()
     wide = x.view((1,) * missing + tuple(x._shape)) if missing > 0 else x
@@ -138,19 +144,22 @@ def _widths(y: Any, x: Any, dim: int) -> Any:
 
 
 def _trapezoid(y: Any, x: Any, dx: Any, dim: int, running: bool) -> Any:
+    name = "cumulative_trapezoid" if running else "trapezoid"
     d = wrap_dim(dim, y.dim())
     if y.dim() == 0:
-        raise IndexError(f"Dimension specified as {d} but tensor has no dimensions")
+        raise IndexError("slice() cannot be applied to a 0-dim tensor." if running else
+                         f"Dimension specified as {dim} but tensor has no dimensions")
     if y._shape[d] == 0:
         if running:
             return y.new_zeros(y._shape)
         rest = y._shape[:d] + y._shape[d + 1:]
         return y.new_zeros(rest)
     if y._dtype is bool_ or (x is not None and x._dtype is bool_):
-        raise RuntimeError("trapezoid: received a bool input for `x` or `y`, but bool is not supported")
+        raise RuntimeError(f"{name}: received a bool input for {'`y`' if x is None else '`x` or `y`'}, but bool is not "
+                           "supported")
     if x is None:
         return (_slopes(y, d).cumsum(d) if running else _slopes(y, d).sum(d)) * (dx / 2)
-    product = _slopes(y, d) * _widths(y, x, d)
+    product = _slopes(y, d) * _widths(name, y, x, d)
     return product.cumsum(d) / 2 if running else product.sum(d) / 2
 
 

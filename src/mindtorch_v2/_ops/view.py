@@ -6,7 +6,7 @@ from typing import Any
 from .._backends.common import transfer
 from .._backends.common import view as v
 from .._dispatch.binding import BAD, convert, need
-from .._dispatch.op import Kernel, Op, plain_name
+from .._dispatch.op import Kernel, Op, Spec, plain_name
 from .._layout import contiguous_format
 from .._tensor_base import TensorBase, is_contiguous, numel
 from . import copy
@@ -221,8 +221,19 @@ DIAGONAL_BACKWARD: Op = _backward_of("diagonal", "int offset, int dim1, int dim2
 UNFOLD: Op = view("unfold(Tensor(a) self, int dimension, int size, int step) -> Tensor(a)", layout=v.unfold,
                   function=False, grad=dict(self=lambda g, self_shape, dimension, size, step:
                         UNFOLD_BACKWARD.call((g, self_shape, dimension, size, step))))
+
+
+def _unfold_backward_meta(grad_in: Any, input_sizes: tuple[int, ...], dim: int, size: int, step: int) -> Spec:
+    wrap_dim(dim, len(input_sizes))
+    if size < 0:
+        raise RuntimeError(f"size is {size} but must be >= 0")
+    if step <= 0:
+        raise ValueError(f"step is {step} but must be > 0")
+    return like(grad_in, input_sizes)
+
+
 UNFOLD_BACKWARD: Op = op("unfold_backward(Tensor grad_in, int[] input_sizes, int dim, int size, int step) -> Tensor",
-                     meta=lambda grad_in, input_sizes, dim, size, step: like(grad_in, input_sizes), function=False,
+                     meta=_unfold_backward_meta, function=False,
                      grad=dict(grad_in=lambda g, dim, size, step: UNFOLD.call((g, dim, size, step))))
 
 

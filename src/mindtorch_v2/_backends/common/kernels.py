@@ -16,9 +16,8 @@ from ..._dispatch.keys import BACKENDS, CPU, META
 from ..._dispatch.op import Kernel, Op, Rule, Spec
 from ..._dispatch.schema import Schema
 from ..._dispatch.state import is_grad_enabled
-from ..._dtype import dtype
 from ..._ops.rules.layout import expand_strides
-from ..._ops.rules.out import CAST, Target
+from ..._ops.rules.out import Target
 from ..._strides import contiguous_strides, extent
 from ..._tensor_base import MULTI_OUTPUT_NODE, TensorBase, alias, bump, make_view, numel
 from .overlap import (
@@ -112,18 +111,14 @@ def check_bounds(shape: tuple[int, ...], stride: tuple[int, ...], offset: i64, i
         )
 
 
-def check_result(op: Op, spec: Spec, target: TensorBase) -> None:
+def check_result(op: Op, spec: Spec, target: TensorBase, args: tuple[Any, ...]) -> None:
     """An in-place result must fit its target."""
     if spec.shape != target._shape:
         raise RuntimeError(
             f"output with shape {list(target._shape)} doesn't match the broadcast shape {list(spec.shape)}"
         )
-    check_cast(spec.dtype, target._dtype)
-
-
-def check_cast(got: dtype, want: dtype) -> None:
-    if got is not want:
-        CAST.check(got, want)
+    if spec.dtype is not target._dtype:
+        targets_of(op, args)[0].check(spec.dtype, target._dtype)
 
 
 def write_repeatedly(func: Op, kernel: Kernel, target: TensorBase, args: tuple[Any, ...], bits: i64) -> None:
@@ -157,7 +152,7 @@ class InplaceKernel(Kernel):
         kernel = func.below(keys & BACKENDS, args)
         check_write(func.overlap, target, args)
         spec = func.infer_inplace(args)
-        check_result(op, spec, target)
+        check_result(op, spec, target, args)
         if func.overlap == REPEATS and repeated_dim(target) >= 0:
             write_repeatedly(func, kernel, target, args, keys & BACKENDS)
         elif not kernel.into(func, args, spec, target):
@@ -274,13 +269,13 @@ def check_resize(out: TensorBase, spec: Spec, plain: tuple[Any, ...]) -> None:
 
 
 def targets_of(op: Op, plain: tuple[Any, ...]) -> tuple[Target, ...]:
-    """What each of the operator's `out=` tensors must be: from the table, which may ask the arguments."""
+    """What each tensor that the operator writes to must be: from the table, which may ask the arguments."""
     func = op.functional
     assert func is not None
     if op.targets is None:
-        from ..._ops.out_rules import find
+        from ..._ops.out_rules import find, find_in_place
 
-        op.targets = find(func)
+        op.targets = find(func) if op.is_out else find_in_place(func)
     made: Any = op.targets if isinstance(op.targets, tuple) else op.targets(*plain)
     targets: tuple[Target, ...] = made
     return targets
@@ -392,7 +387,7 @@ class FunctionalizeKernel(Kernel):
         # The temporary would make overlaps harmless, but the mode must not change what a program may do.
         check_write(func.overlap, target, args)
         spec = func.infer_inplace(args)
-        check_result(op, spec, target)
+        check_result(op, spec, target, args)
         if func.overlap == REPEATS and repeated_dim(target) >= 0:
             write_repeatedly(func, kernel, target, args, bits)
             bump(target)

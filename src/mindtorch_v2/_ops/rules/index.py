@@ -11,6 +11,7 @@ from ..._dtype import dtype, int64
 from ..._strides import strides_in_order
 from ..._tensor_base import TensorBase, is_contiguous, numel
 from .base import like, wrap_dim
+from .dtype_checks import check_number
 from .layout import preserved_strides
 from .pointwise import broadcast_shapes
 
@@ -21,6 +22,8 @@ def index_shape(t: TensorBase, indices: tuple[Any, ...]) -> tuple[int, ...]:
     if len(indices) == 1 and indices[0] is not None and len(t._shape) > 0 and t._shape[0] != 0:
         alone: tuple[int, ...] = indices[0]._shape
         return alone + t._shape[1:]
+    if len(indices) == 0:
+        raise IndexError("at least one index must be provided")
     if len(indices) > len(t._shape):
         raise IndexError(f"too many indices for tensor of dimension {len(t._shape)} (got {len(indices)})")
     common: tuple[int, ...] | None = None
@@ -146,6 +149,12 @@ def gather_rule(self: TensorBase, dim: int, index: TensorBase, sparse_grad: bool
     return like(self, index._shape)
 
 
+def check_stored(value: Any, self: TensorBase) -> None:
+    """The kernel converts the number, so tensors without data take any."""
+    if self._device.type != "meta":
+        check_number(value, self._dtype)
+
+
 def check_ranks(op: str, self: TensorBase, dim: int, index: TensorBase) -> None:
     wrap_dim(dim, len(self._shape))
     if max(len(self._shape), 1) != max(len(index._shape), 1):
@@ -190,10 +199,12 @@ def scatter_check(op: str, self: TensorBase, dim: int, index: TensorBase, src: A
                 f"and to be no larger size than src {list(src._shape)}")
         if src._dtype is not self._dtype:
             raise RuntimeError(f"{op}(): Expected self.dtype to be equal to src.dtype")
-    elif bad:
-        raise RuntimeError(
-            f"Expected index {list(index._shape)} to be no larger than self {list(self._shape)} apart from "
-            f"dimension {d}")
+    else:
+        if bad:
+            raise RuntimeError(
+                f"Expected index {list(index._shape)} to be no larger than self {list(self._shape)} apart from "
+                f"dimension {d}")
+        check_stored(src, self)
 
 
 def scatter_rule(self: TensorBase, dim: int, index: TensorBase, src: Any) -> Spec:
@@ -262,6 +273,7 @@ def index_add_rule(self: TensorBase, dim: int, index: TensorBase, source: Tensor
     if len(source._shape) != len(self._shape) or without(source._shape, d) != without(self._shape, d):
         raise RuntimeError("source tensor shape must match self tensor shape, excluding the specified dimension. "
                            f"Got self.shape = {list(self._shape)} source.shape = {list(source._shape)}")
+    check_stored(alpha, self)
     return like(self)
 
 
@@ -304,6 +316,11 @@ def index_fill_rule(self: TensorBase, dim: int, index: TensorBase, value: Any) -
     if isinstance(value, TensorBase) and len(value._shape) > 0:
         raise RuntimeError("index_fill_ only supports a 0-dimensional value tensor, but got tensor with "
                            f"{len(value._shape)} dimension(s).")
+    is_complex = value._dtype.is_complex if isinstance(value, TensorBase) else isinstance(value, complex)
+    if is_complex and not self._dtype.is_complex and self._device.type != "meta":
+        raise RuntimeError("index_fill_(): Converting complex Scalar to non-complex type is not supported")
+    if not isinstance(value, TensorBase):
+        check_stored(value, self)
     return Spec(self._shape, preserved_strides(self), self._dtype, self._dtype, self._device)
 
 

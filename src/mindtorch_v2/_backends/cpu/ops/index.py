@@ -3,6 +3,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...._dtype import uint8
+from ...._ops.rules.base import wrap_dim
 from ...._tensor_base import TensorBase
 from ...common.runtime import copy_same_device
 from ..kernels import index as glue
@@ -64,11 +66,12 @@ def _rows(t: TensorBase, dim: int) -> Any:
     return numpy.moveaxis(array.reshape(1) if array.ndim == 0 else array, dim if array.ndim else 0, 0)
 
 
-def _checked(index: Any, size: int, text: str) -> Any:
-    """Indices counted from the front; nothing may be written if one is out of range."""
+def _checked(index: Any, size: int, text: str, least: int | None = None) -> Any:
+    """Indices, which may count from the end unless `least` is 0; nothing may be written if one is out of range."""
     at = np_view(index).reshape(-1)
-    if ((at < -size) | (at >= size)).any():
-        raise IndexError(text.format(size=size, value=int(at[(at < -size) | (at >= size)][0])))
+    wrong = (at < (-size if least is None else least)) | (at >= size)
+    if wrong.any():
+        raise IndexError(text.format(size=size, value=int(at[wrong][0])))
     return at
 
 
@@ -76,12 +79,19 @@ def _index_fill(out: Any, self: Any, dim: int, index: Any, value: Any) -> None:
     size = self._shape[dim] if self._shape else 1
     at = _checked(index, size, f"index {{value}} is out of bounds for dimension {dim} with size {{size}}")
     copy_same_device(out, self)
-    _rows(out, dim)[at] = np_view(value) if isinstance(value, TensorBase) else value
+    if isinstance(value, TensorBase):
+        _rows(out, dim)[at] = np_view(value)
+    elif out._dtype is uint8 and isinstance(value, int):
+        _rows(out, dim)[at] = value & 255
+    else:
+        _rows(out, dim)[at] = value
 
 
 def _index_copy(out: Any, self: Any, dim: int, index: Any, source: Any) -> None:
     size = self._shape[dim] if self._shape else 1
-    at = _checked(index, size, "index_copy_(): index {value} is out of bounds for dimension with size {size}")
+    d = wrap_dim(dim, len(self._shape))
+    text = f"index_copy_(): index {{value}} is out of bounds for dimension {d} with size {{size}}"
+    at = _checked(index, size, text, 0)
     copy_same_device(out, self)
     rows = _rows(out, dim)
     rows[at] = _rows(source, dim).reshape((len(at),) + rows.shape[1:])
