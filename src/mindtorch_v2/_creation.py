@@ -177,7 +177,7 @@ def _number(fname: str, name: str, position: int, x: Any) -> Any:
 
 def _finish(t: Any, requires_grad: bool) -> Any:
     if requires_grad:
-        if t._dtype.category < 2:
+        if not t._dtype.is_inexact:
             raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
         t.requires_grad = True
     return t

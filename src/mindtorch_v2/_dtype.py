@@ -74,8 +74,12 @@ class dtype:
         self.code: Final[i64] = code
         self.itemsize: Final[i64] = itemsize
         self.category: Final[i64] = category
+        self.is_bool: Final = category == CATEGORY_BOOL
+        self.is_integer: Final = category == CATEGORY_INT
         self.is_floating_point: Final = category == CATEGORY_FLOAT
         self.is_complex: Final = category == CATEGORY_COMPLEX
+        # Floating or complex: what rounds, and what gradients are of.
+        self.is_inexact: Final = category >= CATEGORY_FLOAT
         self.is_signed: Final = is_signed
         self._np: numpy.dtype[Any] | None = None
 

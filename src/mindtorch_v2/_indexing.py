@@ -74,7 +74,7 @@ def setitem(t: TensorBase, key: Any, value: Any) -> None:
     else:
         if (
             isinstance(key, TensorBase)
-            and key._dtype.category == 0
+            and key._dtype.is_bool
             and is_number(value)
             and key._shape == t._shape
             and len(t._shape) > 0
@@ -156,7 +156,7 @@ def specified(key: tuple[Any, ...]) -> i64:
 
 
 def is_mask(t: TensorBase) -> bool:
-    return t._dtype.category == 0 or t._dtype.name == "uint8"
+    return t._dtype.is_bool or t._dtype.name == "uint8"
 
 
 def apply_key(t: TensorBase, key: tuple[Any, ...]) -> tuple[TensorBase, list[Any] | None]:
@@ -185,9 +185,9 @@ def apply_key(t: TensorBase, key: tuple[Any, ...]) -> tuple[TensorBase, list[Any
         elif x is ...:
             dim += len(t._shape) - named
         elif isinstance(x, TensorBase):
-            if len(x._shape) == 0 and x._dtype.category <= 1:
+            if len(x._shape) == 0 and not x._dtype.is_inexact:
                 if is_mask(x):
-                    if x._dtype.category != 0:
+                    if not x._dtype.is_bool:
                         raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
                     out = HOT.unsqueeze.call((out, int(dim)))
                     indices = record(indices, dim, HOT.view.call((x, (1,))))
@@ -215,7 +215,7 @@ def from_object(x: Any, t: TensorBase) -> Any:
             if kind == 1:
                 return make(_from_list(x, shape, 4), 0, shape, contiguous_strides(shape), int64, CPU_DEVICE, CPU)
         data = HOT.from_data(x, None, t)
-        if isinstance(data, TensorBase) and data._dtype.category >= 2:
+        if isinstance(data, TensorBase) and data._dtype.is_inexact:
             return HOT.to_copy.call((data, HOT.int64, None, None, False))
         return data
     if hasattr(x, "__array__") and hasattr(x, "shape") and len(x.shape) > 0:

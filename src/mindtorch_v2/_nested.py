@@ -55,7 +55,7 @@ def from_data(data: Any, wanted: dtype | None) -> TensorBase:
     """A new CPU tensor from a number or nested sequences."""
     if type(data) is float:
         dt = DEFAULTS.dtype if wanted is None else wanted
-        if dt.category == 2:
+        if dt.is_floating_point:
             one_element = _Storage(dt.itemsize)
             _fill(one_element, 0, (), dt.code, (), data)
             return make(one_element, 0, (), (), dt, CPU, CPU_KEY)
@@ -92,7 +92,7 @@ def from_lists(data: Any, wanted: dtype | None) -> TensorBase | None:
             dt = DEFAULTS.complex_dtype()
     else:
         # Numbers that may not fit are checked one by one.
-        if wanted.category == 1 and not (wanted is int64 and kind < 2) or kind == 3 and not wanted.is_complex:
+        if wanted.is_integer and not (wanted is int64 and kind < 2) or kind == 3 and not wanted.is_complex:
             return None
         dt = wanted
     return make(_from_list(data, shape, dt.code), 0, shape, contiguous_strides(shape), dt, CPU, CPU_KEY)
@@ -229,16 +229,16 @@ def store(p: Parsed) -> Any:
 
 
 def pack(out: Any, flat: list[Any], n: int, dt: dtype) -> None:
-    if dt.category == 2:
+    if dt.is_floating_point:
         spread(out, plain(flat, dt), n, "d", float64.code, dt)
-    elif dt.category == 3:
+    elif dt.is_complex:
         parts: list[Any] = []
         for x in plain(flat, dt):
             z = complex(x)
             parts.append(z.real)
             parts.append(z.imag)
         spread(out, parts, 2 * n, "d", float64.code, dt.to_real())
-    elif dt.category == 0:
+    elif dt.is_bool:
         spread(out, [bool(x) for x in flat], n, "?", bool_.code, bool_)
     else:
         ints(out, flat, n, dt)

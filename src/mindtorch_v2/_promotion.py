@@ -68,7 +68,7 @@ def can_cast(from_: dtype, to: dtype) -> bool:
     """Whether a result of type `from_` may be stored in a tensor of type `to`."""
     if from_.is_complex and not to.is_complex:
         return False
-    if from_.is_floating_point and to.category == 1:
+    if from_.is_floating_point and to.is_integer:
         return False
     return not (to is bool_dtype and from_ is not bool_dtype)
 
@@ -91,15 +91,14 @@ def number_dtype(x: object) -> dtype:
 
 def _combine(higher: dtype, lower: dtype) -> dtype:
     """Join two priority levels: the lower one decides only when its category is higher."""
-    category = higher.category
-    if category == 3:
+    if higher.is_complex:
         return higher
-    if category == 2:
-        return higher.to_complex() if lower.category == 3 else higher
-    if lower.category == 3:
+    if higher.is_floating_point:
+        return higher.to_complex() if lower.is_complex else higher
+    if lower.is_complex:
         # Taken as it is, without promotion: so the wide unsigned types join complex scalars though not complex tensors.
         return lower
-    if category == 0 or lower.category == 2:
+    if higher.is_bool or lower.is_floating_point:
         return promote(higher, lower)
     return higher
 
@@ -108,9 +107,9 @@ def result_type_of(dim_dt: dtype | None, zero_dt: dtype | None, wrapped_dt: dtyp
     """The result type from the promoted types of the tensors with dimensions, those without, and Python numbers."""
     result: dtype | None = None
     if wrapped_dt is not None:
-        if wrapped_dt.category == 2:
+        if wrapped_dt.is_floating_point:
             result = DEFAULTS.dtype
-        elif wrapped_dt.category == 3:
+        elif wrapped_dt.is_complex:
             result = DEFAULTS.complex_dtype()
         else:
             result = wrapped_dt

@@ -196,7 +196,7 @@ class Tensor(TensorBase):
 
     # -- autograd -------------------------------------------------------------------------------------------------
     def requires_grad_(self, requires_grad: bool = True) -> Tensor:
-        if requires_grad and self._dtype.category < 2:
+        if requires_grad and not self._dtype.is_inexact:
             raise RuntimeError("only Tensors of floating point dtype can require gradients")
         self.requires_grad = requires_grad
         return self
@@ -231,7 +231,7 @@ class Tensor(TensorBase):
                 "Attempted to call `variable.set_data(tensor)`, but `variable` and `tensor` have incompatible "
                 "tensor type."
             )
-        if requires_grad(self) and new._dtype.category < 2:
+        if requires_grad(self) and not new._dtype.is_inexact:
             raise RuntimeError("data set to a tensor that requires gradients must be floating point or complex dtype")
         self._storage = new._storage
         self._offset = new._offset
@@ -262,7 +262,7 @@ class Tensor(TensorBase):
         """`data`'s memory as a leaf of class `cls`."""
         t = instance_of(cls, data)
         if require_grad:
-            if t._dtype.category < 2:
+            if not t._dtype.is_inexact:
                 raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
             t.requires_grad = True
         return t
@@ -299,7 +299,7 @@ class Tensor(TensorBase):
         return complex(_single(self))
 
     def __index__(self) -> int:
-        if numel(self) != 1 or self._dtype.category > 1:
+        if numel(self) != 1 or self._dtype.is_inexact:
             raise TypeError("only integer tensors of a single element can be converted to an index")
         return int(self.item())
 
@@ -485,7 +485,7 @@ def _from_data(data: Any, dt: DType | None, like: TensorBase) -> Any:
 
 def _scalar_tensor(value: Any, like: TensorBase) -> TensorBase:
     t = empty((), (), like._dtype, like._device)
-    if like._device.type != "meta" and (like._dtype.category < 2 or isinstance(value, complex)):
+    if like._device.type != "meta" and (not like._dtype.is_inexact or isinstance(value, complex)):
         check_value(value, like._dtype)
     runtime_of(t).fill(t, value)
     return t

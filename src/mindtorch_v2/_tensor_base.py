@@ -391,7 +391,7 @@ class TensorBase:
         return HOT.abs.call((self,))
 
     def __invert__(self) -> Any:
-        if self._dtype.category >= 2:
+        if self._dtype.is_inexact:
             raise TypeError("~ (operator.invert) is only implemented on integer and Boolean-type tensors")
         return HOT.bitwise_not.call((self,))
 
@@ -638,7 +638,7 @@ def requires_grad(t: TensorBase) -> bool:
 
 
 def differentiable(dt: DType) -> bool:
-    return dt.category >= 2
+    return dt.is_inexact
 
 
 def grad_fn_of(t: TensorBase) -> Node | None:

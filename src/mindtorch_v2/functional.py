@@ -626,7 +626,7 @@ def stft(
         x = pad(x.unsqueeze(0), [n_fft // 2, n_fft // 2], pad_mode).squeeze(0)
         x = x if input.dim() == 2 else x.squeeze(0)
     call = _stft_call(x, n_fft, hop, size, window, normalized, *given)
-    if input._dtype.category < 2:
+    if not input._dtype.is_inexact:
         raise RuntimeError(f"{call}expected a tensor of floating point or complex values")
     if input.dim() not in (1, 2):
         raise RuntimeError(f"{call}expected a 1D or 2D tensor")

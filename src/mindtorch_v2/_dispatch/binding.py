@@ -56,7 +56,7 @@ def _element_fits(a: Arg, v: object) -> bool:
 def _is_index(v: object) -> bool:
     """NumPy integers, and integer tensors of one element."""
     if isinstance(v, TensorBase):
-        return len(v._shape) == 0 and v._dtype.category <= 1
+        return len(v._shape) == 0 and not v._dtype.is_inexact
     return hasattr(v, "__index__") and not isinstance(v, bool)
 
 

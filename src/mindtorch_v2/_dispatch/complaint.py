@@ -71,7 +71,7 @@ class Parameter:
 def _number_of(kind: str, value: Any) -> bool:
     if kind == "int":
         if isinstance(value, TensorBase):
-            return len(value._shape) == 0 and value._dtype.category <= 1
+            return len(value._shape) == 0 and not value._dtype.is_inexact
         return hasattr(value, "__index__") and not isinstance(value, bool)
     return is_number(value) or (isinstance(value, TensorBase) and len(value._shape) == 0)
 

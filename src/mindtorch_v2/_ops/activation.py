@@ -64,7 +64,7 @@ op("threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor", meta=only
 
 def _whole(self: Any, number: Any) -> Any:
     """A bound as the tensor's dtype holds it."""
-    return int(number) if self.dtype.category < 2 else number
+    return int(number) if not self.dtype.is_inexact else number
 
 
 def _leaky_relu_backward(grad_output: Any, self: Any, negative_slope: float, self_is_result: bool) -> Any:

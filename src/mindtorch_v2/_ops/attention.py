@@ -85,7 +85,7 @@ def _safe_softmax(self: Any, dim: int, dtype: Any) -> Any:
 
 def _safe_softmax_meta(self: Any, dim: int, dtype: Any) -> Spec:
     wrap_dim(dim, self.dim())
-    wanted = dtype if dtype is not None else self._dtype if self._dtype.category > 1 else DEFAULTS.dtype
+    wanted = dtype if dtype is not None else self._dtype if self._dtype.is_inexact else DEFAULTS.dtype
     return like(self, None, wanted)
 
 

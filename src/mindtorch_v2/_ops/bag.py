@@ -32,7 +32,7 @@ def _check(weight: Any, indices: Any, offsets: Any, mode: int, per_sample_weight
             raise RuntimeError(f"Expected tensor for argument #1 '{name}' to have one of the following scalar types: "
                                f"Long, Int; but got torch.{scalar_name(t._dtype)}Tensor instead (while checking "
                                "arguments for embedding_bag)")
-    if weight._dtype.category != 2:
+    if not weight._dtype.is_floating_point:
         raise RuntimeError("expected scalar type Float, Half, BFloat16 or Double but found "
                            f"{scalar_name(weight._dtype)}")
     if per_sample_weights is not None:

@@ -117,7 +117,7 @@ def _check_batch(input: Any, weight: Any, bias: Any, running_mean: Any, running_
     if len(input._shape) < 2:
         raise RuntimeError("batch_norm: expected an input with at least 2 dimensions, got "
                            f"{len(input._shape)}")
-    if input._dtype.category != 2:
+    if not input._dtype.is_floating_point:
         raise NotImplementedError(f"\"batch_norm\" not implemented for '{scalar_name(input._dtype)}'")
     c = input._shape[1]
     for t, name in ((running_mean, "running_mean"), (running_var, "running_var"), (weight, "weight"), (bias, "bias")):
@@ -320,7 +320,7 @@ def check_groups(input: Any, groups: int, weight: Any, bias: Any, channels: int)
         if t is not None and t._shape != (channels,):
             raise RuntimeError(f"Expected {name} to be a vector of size equal to the number of channels in input, but "
                                f"got {name} of shape {list(t._shape)} and input of shape {list(input._shape)}")
-    if input._dtype.category != 2:
+    if not input._dtype.is_floating_point:
         raise NotImplementedError(f"\"GroupNormKernelImpl\" not implemented for '{scalar_name(input._dtype)}'")
 
 

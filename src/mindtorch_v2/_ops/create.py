@@ -113,7 +113,7 @@ def _triangle(name: str, row: int, col: int, offset: int, dtype: Any, layout: An
         if n < 0:
             raise RuntimeError(f"{what} must be non-negative, got{n}")
     dt = dtype or int64
-    if dt.category != 1:
+    if not dt.is_integer:
         raise NotImplementedError(f"\"{name}\" not implemented for '{dt.scalar_name}'")
     below = triangle_count(row, col, offset if name == "tril_indices" else offset - 1)
     return spec((2, below if name == "tril_indices" else row * col - below), dt, placed(device))

@@ -132,7 +132,7 @@ def _ctc(log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any, 
                            f"{list(log_probs._shape)}")
     inputs, lengths = _lengths(input_lengths, "input_lengths"), _lengths(target_lengths, "target_lengths")
     x = wide(log_probs if batched else log_probs.unsqueeze(1))
-    if targets._dtype.category != 1:
+    if not targets._dtype.is_integer:
         targets = targets.to(int64)
     t = targets if batched or len(targets._shape) == 2 else targets.unsqueeze(0)
     _check(x, t, inputs, lengths, blank)

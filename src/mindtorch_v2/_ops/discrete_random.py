@@ -14,7 +14,7 @@ from .table import op
 
 
 def _poisson_meta(self: Any, generator: Any) -> Spec:
-    if self._dtype.category != 2:
+    if not self._dtype.is_floating_point:
         raise NotImplementedError(f"\"poisson_cpu\" not implemented for '{scalar_name(self._dtype)}'")
     return like(self)
 
@@ -25,7 +25,7 @@ op("poisson(Tensor self, Generator? generator=None) -> Tensor", meta=_poisson_me
 
 def _binomial_meta(count: Any, prob: Any, generator: Any) -> Spec:
     for name, t in (("count", count), ("prob", prob)):
-        if t._dtype.category != 2:
+        if not t._dtype.is_floating_point:
             raise ValueError(f"binomial only supports floating-point dtypes for {name}, got: {scalar_name(t._dtype)}")
     if prob._dtype is not count._dtype:
         raise RuntimeError(f"Found dtype {scalar_name(prob._dtype)} but expected {scalar_name(count._dtype)}")

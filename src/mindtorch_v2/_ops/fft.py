@@ -35,7 +35,7 @@ def _strides(stride: Ints, shape: Ints, dims: Ints) -> Ints:
 
 
 def _check(self: Any, dims: Ints, complex_: bool) -> Ints:
-    if self._dtype.category < 2 or self._dtype.is_complex != complex_:
+    if not self._dtype.is_inexact or self._dtype.is_complex != complex_:
         raise RuntimeError(f"Expected a {'complex' if complex_ else 'real'} input to a Fourier transform, got "
                            f"{scalar_name(self._dtype)}")
     return wrap_dims(dims, self.dim())
@@ -116,7 +116,7 @@ def _scaling(norm: str | None, forward: bool) -> int:
 
 def _promoted(self: Any, complex_: bool) -> Any:
     """The input as floats, or as complex numbers."""
-    dt: dtype = self._dtype if self._dtype.category >= 2 else DEFAULTS.dtype
+    dt: dtype = self._dtype if self._dtype.is_inexact else DEFAULTS.dtype
     if dt.itemsize == 2 and self._device.type in (("cpu",) if dt.name == "float16" else ("cpu", "meta")):
         raise RuntimeError(f"Unsupported dtype {scalar_name(dt)}")
     if complex_ and not dt.is_complex:

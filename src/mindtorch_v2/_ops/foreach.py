@@ -229,7 +229,7 @@ def _norm(self: Any, ord: Any, dtype: Any) -> Any:
     _same_length(self)
     row = registry.get("linalg_vector_norm")
     for t in self:
-        if t._dtype.category < 2:
+        if not t._dtype.is_inexact:
             raise RuntimeError("linalg.vector_norm: Expected a floating point or complex tensor as input. Got "
                                f"{scalar_name(t._dtype)}")
     return tuple(row.call((t, ord, None, False, dtype)) for t in self)

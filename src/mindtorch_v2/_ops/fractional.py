@@ -33,7 +33,7 @@ def _check(rank: int, self: Any, kernel_size: Ints, output_size: Ints, random_sa
     for side, size, window, wanted in zip(_SIDES[rank], self._shape[n - rank:], kernel_size, output_size):
         if wanted + window - 1 > size:
             raise RuntimeError(f"{name}: pool {side} {window} too large relative to input {side} {size}")
-    if self._dtype.category != 2:
+    if not self._dtype.is_floating_point:
         raise NotImplementedError(f"\"fractional_max_pool{rank}d_out_frame\" not implemented for "
                                   f"'{scalar_name(self._dtype)}'")
     if random_samples._dtype is not self._dtype:

@@ -86,7 +86,7 @@ def _half(self: Any, dim: int) -> tuple[int, int]:
 
 def _glu_meta(self: Any, dim: int) -> Spec:
     d, half = _half(self, dim)
-    if self._dtype.category != 2:
+    if not self._dtype.is_floating_point:
         raise NotImplementedError(f"\"glu_cpu\" not implemented for '{scalar_name(self._dtype)}'")
     shape = (*self._shape[:d], half, *self._shape[d + 1:])
     half_view = alias(self, shape, self._stride, 0)

@@ -27,7 +27,7 @@ def _hash_meta(self: Any, dim: tuple[int, ...], keepdim: bool, mode: int) -> Spe
             if self._shape[d] == 0:
                 raise IndexError(f"hash_tensor: Expected reduction dim {d} to have non-zero size.")
     dt = self._dtype
-    if dt not in (bool_, uint8, int8, int16, int32, int64) and (dt.category != 2 or dt.itemsize < 2):
+    if dt not in (bool_, uint8, int8, int16, int32, int64) and (not dt.is_floating_point or dt.itemsize < 2):
         raise NotImplementedError(f"\"xor_sum_cpu\" not implemented for '{scalar_name(dt)}'")
     return like(self, reduced_shape(self._shape, mask, keepdim), uint64)
 

@@ -97,7 +97,7 @@ def _bin(values: Any, edges: Any) -> Any:
 
 
 def _count(self: Any, edges: Sequence[Any], weight: Any, density: bool) -> Any:
-    if self._dtype.category != 2 or self._dtype.itemsize < 4:
+    if not self._dtype.is_floating_point or self._dtype.itemsize < 4:
         raise NotImplementedError(f"\"histogramdd\" not implemented for '{scalar_name(self._dtype)}'")
     shape = tuple(e._shape[0] - 1 for e in edges)
     if not edges:

@@ -79,7 +79,7 @@ def _check_dims(name: str, input: Any, tau: Any) -> None:
 
 
 def _check_kernel(t: Any, kernel: str) -> None:
-    if t._dtype.category < 2 or t._dtype.itemsize < 4:
+    if not t._dtype.is_inexact or t._dtype.itemsize < 4:
         raise NotImplementedError(f"\"{kernel}\" not implemented for '{scalar_name(t._dtype)}'")
 
 
@@ -203,7 +203,7 @@ composite("linalg_ldl_factor(Tensor self, *, bool hermitian=False) -> (Tensor LD
 def _ldl_solve_meta(LD: Any, pivots: Any, B: Any, hermitian: bool) -> Spec:
     name = "torch.linalg.ldl_solve"
     check_square(LD, name)
-    if LD._dtype.category < 2:
+    if not LD._dtype.is_inexact:
         check_float(LD, name)
     if B.dim() < 2:
         raise IndexError(f"Dimension out of range (expected to be in range of [{-max(B.dim(), 1)}, "
@@ -218,7 +218,7 @@ def _ldl_solve_meta(LD: Any, pivots: Any, B: Any, hermitian: bool) -> Spec:
     if pivots._shape != LD._shape[:-1]:
         raise RuntimeError(f"{name}: Expected LD.shape[:-1] and pivots.shape to be the same, but got pivots with shape "
                            f"{list(pivots._shape)} instead")
-    if pivots._dtype.category > 1:
+    if pivots._dtype.is_inexact:
         raise RuntimeError(f"{name}: Expected pivots to be integers. Got {scalar_name(pivots._dtype)}")
     _check_kernel(LD, "ldl_solve_kernel_cpu")
     return columns(B, (*broadcast_shapes(tuple(B._shape[:-2]), tuple(LD._shape[:-2])), *B._shape[-2:]))

@@ -53,7 +53,7 @@ def check_square(t: Any, name: str, argument: str = "A") -> None:
 def check_float(t: Any, name: str, kernel: str = "") -> None:
     """LAPACK has single and double precision, real and complex."""
     dt = t._dtype
-    if dt.category < 2:
+    if not dt.is_inexact:
         raise RuntimeError(f"{name}: Expected a floating point or complex tensor as input. Got {scalar_name(dt)}")
     if dt.itemsize < 4:
         if kernel:
@@ -364,7 +364,7 @@ QR: Op = op("linalg_qr(Tensor A, str mode='reduced') -> (Tensor Q, Tensor R)", m
 # -- eigenvalues --------------------------------------------------------------------------------------------------
 def _eigh_meta(A: Any, UPLO: str, compute_v: bool) -> list[Spec]:
     check_square(A, "linalg.eigh")
-    if A._dtype.category < 2 or A._dtype.itemsize < 4:
+    if not A._dtype.is_inexact or A._dtype.itemsize < 4:
         raise NotImplementedError(f"\"linalg_eigh_cpu\" not implemented for '{scalar_name(A._dtype)}'")
     if UPLO not in ("L", "U", "l", "u"):
         raise RuntimeError(f"Expected UPLO argument to be 'L' or 'U', but got {UPLO}")
@@ -465,7 +465,7 @@ SVD: Op = op("_linalg_svd(Tensor A, bool full_matrices=False, bool compute_uv=Tr
 # -- exponential --------------------------------------------------------------------------------------------------
 def _exp_meta(self: Any) -> Spec:
     check_square(self, "linalg.matrix_exp")
-    if self._dtype.category < 2:
+    if not self._dtype.is_inexact:
         raise RuntimeError("linalg.matrix_exp: Expected a floating point or complex tensor as input. Got "
                            f"{scalar_name(self._dtype)}")
     return like(self)

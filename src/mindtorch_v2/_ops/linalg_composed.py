@@ -308,7 +308,7 @@ def _matrix_norm(self: Any, ord: Any, dim: Ints, keepdim: bool, dtype: Any) -> A
     if len(dim) != 2:
         raise RuntimeError(f"linalg.matrix_norm: dim must be a 2-tuple. Got {' '.join(map(str, dim))}")
     check_matrix(self, "linalg.matrix_norm")
-    if self._dtype.category < 2:
+    if not self._dtype.is_inexact:
         raise RuntimeError("linalg.matrix_norm: Expected a floating point or complex tensor as input. Got "
                            f"{scalar_name(self._dtype)}")
     size = abs(ord)
@@ -442,7 +442,7 @@ def _vander(x: Any, N: int | None) -> Any:
     if n <= 1:
         raise RuntimeError("N must be greater than 1.")
     rows = x.unsqueeze(-1).expand((*x._shape, n - 1))
-    if x._dtype.category < 2:
+    if not x._dtype.is_inexact:
         rows = rows.to(int64)
     one = rows.new_ones((*x._shape, 1))
     return registry.get("cat").call(((one, rows.cumprod(-1)), -1))

@@ -547,11 +547,11 @@ def _isclose(self: Any, other: Any, rtol: float, atol: float, equal_nan: bool) -
         if not value >= 0:
             raise RuntimeError(f"{name} must be greater than or equal to zero, but got {value:g}")
     close = self == other
-    if equal_nan and self.dtype.category >= 2:
+    if equal_nan and self.dtype.is_inexact:
         close = close.logical_or(self.isnan().logical_and(other.isnan()))
     if rtol == 0 and atol == 0:
         return close
-    if self.dtype.category < 2:
+    if not self.dtype.is_inexact:
         self, other = self.to(DEFAULTS.dtype), other.to(DEFAULTS.dtype)
     error = (self - other).abs()
     return close.logical_or(error.isfinite().logical_and(error <= (other * rtol).abs() + atol))
@@ -602,7 +602,7 @@ _masked_fill: Op = op(
 
 
 def _nan_to_num(self: Any, nan: float | None, posinf: float | None, neginf: float | None) -> Any:
-    if self.dtype.category < 2 or not self.numel():
+    if not self.dtype.is_inexact or not self.numel():
         return self.clone()
     if self.is_complex():
         from mindtorch_v2 import view_as_complex, view_as_real

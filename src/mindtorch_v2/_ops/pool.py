@@ -107,7 +107,7 @@ def _pooled(x: Any, v: Sliding, rank: int) -> Ints:
 def _need(x: Any, name: str, integers: bool | str) -> None:
     """integers: whether whole numbers are pooled; "long": only those of eight bytes."""
     dt = x._dtype
-    fine = dt.category == 2 or (dt.category == 1 and (dt is int64 if integers == "long" else integers))
+    fine = dt.is_floating_point or (dt.is_integer and (dt is int64 if integers == "long" else integers))
     if not fine:
         raise NotImplementedError(f"\"{name}\" not implemented for '{scalar_name(dt)}'")
 

@@ -68,11 +68,11 @@ def _randperm(n: int, generator: Any, dtype: Any, layout: Any, device: Any, pin_
     top = {"float16": 2049, "bfloat16": n, "float32": 16777217, "float64": 9007199254740993}.get(dt.name)
     if top is None:
         bounds = INTS.get(dt.name)
-        if bounds is None or dt.category == 0 or dt.name in UNSIGNED:
+        if bounds is None or dt.is_bool or dt.name in UNSIGNED:
             raise NotImplementedError(f"\"randperm\" not implemented for '{dt.scalar_name}'")
         top = bounds.most + 1
     if n > top:
-        if dt.category == 1:
+        if dt.is_integer:
             raise RuntimeError(f"value cannot be converted to type {c_name(dt)} without overflow")
         raise RuntimeError(f"n cannot be greater than {top} for {dt.scalar_name} type.")
     return spec((n,), dt, placed(device))

@@ -95,7 +95,7 @@ _SUM_RULE = Reduction("sum", SUM)
 
 
 def _nansum(self: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
-    if self._dtype.category >= 2:
+    if self._dtype.is_inexact:
         self = self.masked_fill(self.isnan(), 0)
     return self.sum(dim, keepdim, dtype=dtype)
 
@@ -106,7 +106,7 @@ op("nansum(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dty
 
 
 def _nanmean(self: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
-    if self._dtype.category < 2:
+    if not self._dtype.is_inexact:
         raise RuntimeError("nanmean(): expected input to have floating point or complex dtype but got "
                            f"{scalar_name(self._dtype)}")
     return self.nansum(dim, keepdim, dtype=dtype) / self.detach().isnan().logical_not().sum(dim, keepdim)
@@ -271,11 +271,11 @@ _moments("std_mean", "(Tensor, Tensor)", _std_mean_backward, "std_mean")
 # -- norms and log-sums -------------------------------------------------------------------------------------------
 def _norm_meta(self: Any, ord: Any, dim: Any, keepdim: bool, dtype: Any) -> Spec:
     dt = self._dtype
-    if dt.category < 2:
+    if not dt.is_inexact:
         raise RuntimeError(f"linalg.vector_norm: Expected a floating point or complex tensor as input. Got "
                            f"{scalar_name(dt)}")
     if dtype is not None:
-        if dtype.category < 2:
+        if not dtype.is_inexact:
             raise RuntimeError(f"linalg.vector_norm: dtype should be floating point or complex, but got "
                                f"{scalar_name(dtype)}")
         if dt.is_complex != dtype.is_complex:
@@ -372,13 +372,13 @@ composite("norm.fro(Tensor self, str p, int[1]? dim=None, bool keepdim=False, *,
 
 def _logsumexp_meta(self: Any, dim: Any, keepdim: bool) -> Spec:
     rule = Reduction("logsumexp", MEAN)
-    if self._dtype.category < 2:
+    if not self._dtype.is_inexact:
         return like(self, reduced_shape(self._shape, dim_mask(dim, len(self._shape)), keepdim), float32)
     return rule.infer((self, dim, keepdim))  # type: ignore[no-any-return]
 
 
 def _logsumexp(self: Any, dim: Any, keepdim: bool) -> Any:
-    x = self if self._dtype.category >= 2 else self.to(float32)
+    x = self if self._dtype.is_inexact else self.to(float32)
     if numel(x) == 0:
         return x.exp().sum(dim, keepdim).log()
     top = (x.real if x._dtype.is_complex else x).amax(dim, True)
@@ -444,7 +444,7 @@ for _name in ("cummax", "cummin"):
 
 def _logcumsumexp_meta(self: Any, dim: int) -> Spec:
     wrap_dim(dim, len(self._shape))
-    if self._dtype.category < 2:
+    if not self._dtype.is_inexact:
         raise NotImplementedError(f"\"logcumsumexp_out_cpu\" not implemented for '{scalar_name(self._dtype)}'")
     return like(self)
 
@@ -467,7 +467,7 @@ op("logcumsumexp(Tensor self, int dim) -> Tensor", meta=_logcumsumexp_meta, out=
 def _trace_meta(self: Any) -> Spec:
     if len(self._shape) != 2:
         raise RuntimeError(f"trace: expected a matrix, but got tensor with dim {len(self._shape)}")
-    return like(self, (), int64 if self._dtype.category < 2 else None)
+    return like(self, (), int64 if not self._dtype.is_inexact else None)
 
 
 def _diagonal(g: Any, shape: tuple[int, ...]) -> Any:

@@ -192,7 +192,7 @@ def _declare(name: str, rank: int, mode: Any, aligned: bool) -> None:
 
     def meta(self: Any, output_size: Ints, *rest: Any) -> Spec:
         shape = _check(self, output_size, rank)
-        if self._dtype.category != 2 and not (whole and self._dtype is uint8):
+        if not self._dtype.is_floating_point and not (whole and self._dtype is uint8):
             raise NotImplementedError(f"\"compute_indices_weights_{mode.__name__}\" not implemented for "
                                       f"'{scalar_name(self._dtype)}'")
         return in_format_of(self, shape)

@@ -199,7 +199,7 @@ op(f"bucketize(Tensor self, Tensor boundaries, *, {_OPTIONS}) -> Tensor", meta=_
 
 # -- counting -----------------------------------------------------------------------------------------------------
 def _bincount(self: Any, weights: Any, minlength: int) -> Any:
-    if self._dtype.category != 1:
+    if not self._dtype.is_integer:
         raise NotImplementedError(f"\"bincount_cpu\" not implemented for '{scalar_name(self._dtype)}'")
     if self.dim() != 1:
         raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
@@ -233,7 +233,7 @@ def _histc_meta(self: Any, bins: int, min: Any, max: Any) -> Spec:
         raise RuntimeError(f"torch.histc: range of [{low:g}, {high:g}] is not finite")
     if low > high:
         raise RuntimeError("torch.histc: max must be larger than min")
-    if self._dtype.category != 2 and self._device.type == "cpu":
+    if not self._dtype.is_floating_point and self._device.type == "cpu":
         # Without bounds the extremes are looked for first; edges are made before elements are counted.
         kernel = ("aminmax_cpu" if self._dtype.is_complex and low == high and numel(self) else
                   "linspace_cpu" if self._dtype is bool_ else "histogram_cpu")
@@ -246,7 +246,7 @@ op("histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor", met
 
 
 def _checked(self: Any, weight: Any) -> None:
-    if self._dtype.category != 2:
+    if not self._dtype.is_floating_point:
         raise NotImplementedError(f"\"histogramdd\" not implemented for '{scalar_name(self._dtype)}'")
     if weight is not None and weight._dtype is not self._dtype:
         raise RuntimeError("torch.histogramdd: if weight tensor is provided, input tensor and weight tensor should "

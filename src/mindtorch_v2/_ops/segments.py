@@ -39,7 +39,7 @@ def _segment_meta(data: Any, reduce: str, lengths: Any, indices: Any, offsets: A
     if given._dtype not in (int32, int64):
         raise NotImplementedError(f"\"_segment_reduce_{what}_cpu_kernel1\" not implemented for "
                                   f"'{scalar_name(given._dtype)}'")
-    if data._dtype.category != 2:
+    if not data._dtype.is_floating_point:
         raise NotImplementedError(f"\"_segment_reduce_cpu\" not implemented for '{scalar_name(data._dtype)}'")
     count = given._shape[-1] - (lengths is None)
     return like(data, (*data._shape[:at], count, *data._shape[at + 1:]))

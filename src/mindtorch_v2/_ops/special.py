@@ -58,8 +58,8 @@ op("nextafter(Tensor self, Tensor other) -> Tensor", meta=only(FLOATS, "nextafte
 
 def _ldexp_meta(self: Any, other: Any) -> Spec:
     plain: Spec = _ldexp_rule.infer((self, other))
-    if self._dtype.category == 2 and other._dtype.category < 2:
-        if other._dtype.category == 0 and self._device.type == "cpu":
+    if self._dtype.is_floating_point and not other._dtype.is_inexact:
+        if other._dtype.is_bool and self._device.type == "cpu":
             raise NotImplementedError("\"ldexp_cpu_exp\" not implemented for 'Bool'")
         return plain
     # The layout is that of a product with the powers of two, which have a layout of their own.
@@ -73,7 +73,7 @@ _STEPS = {2: 126, 4: 126, 8: 1022}
 
 
 def _ldexp(self: Any, other: Any) -> Any:
-    if self._dtype.category != 2 or other._dtype.category > 1:
+    if not self._dtype.is_floating_point or other._dtype.is_inexact:
         return self * _pow.call((2.0, other))
     x = wide(self)
     step = _STEPS[self._dtype.itemsize]
@@ -91,7 +91,7 @@ op("ldexp(Tensor self, Tensor other) -> Tensor", meta=_ldexp_meta, inplace=True,
 
 
 def _frexp_meta(self: Any) -> list[Spec]:
-    if self._dtype.category != 2:
+    if not self._dtype.is_floating_point:
         raise RuntimeError("torch.frexp() only supports floating-point dtypes")
     stride = preserved_strides(self)
     return [Spec(self._shape, stride, self._dtype, self._dtype, self._device),
@@ -104,10 +104,10 @@ op("frexp(Tensor self) -> (Tensor mantissa, Tensor exponent)", meta=_frexp_meta,
 
 # -- logistic and entropy -----------------------------------------------------------------------------------------
 def _logit(self: Any, eps: float | None) -> Any:
-    x = wide(self if self._dtype.category >= 2 else self.to(DEFAULTS.dtype))
+    x = wide(self if self._dtype.is_inexact else self.to(DEFAULTS.dtype))
     if eps is not None:
         x = x.clamp(eps, 1 - eps)
-    return narrow((x / (1 - x)).log(), self) if self._dtype.category >= 2 else (x / (1 - x)).log()
+    return narrow((x / (1 - x)).log(), self) if self._dtype.is_inexact else (x / (1 - x)).log()
 
 
 def _logit_grad(g: Any, self: Any, eps: float | None) -> Any:
@@ -127,14 +127,14 @@ def _special(name: str, grad: Formula, kernel: Formula | None = None, accepts: i
 
 
 def _as_float(self: Any) -> Any:
-    return self if self._dtype.category >= 2 else self.to(DEFAULTS.dtype)
+    return self if self._dtype.is_inexact else self.to(DEFAULTS.dtype)
 
 
 def _entr(self: Any) -> Any:
     x = wide(_as_float(self))
     value = _where.call((x > 0, -x * x.log(), _where.call((x == 0, 0.0, -math.inf))))
     value = _where.call((x.isnan(), x, value))
-    return narrow(value, self) if self._dtype.category >= 2 else value
+    return narrow(value, self) if self._dtype.is_inexact else value
 
 
 _special("entr", lambda g, self: g * (-self.log() - 1), _entr)
@@ -217,7 +217,7 @@ def _mvlgamma_meta(self: Any, p: int) -> Any:
         raise RuntimeError("p has to be greater than or equal to 1")
     if self.is_complex():
         raise NotImplementedError(f"\"mvlgamma_cpu\" not implemented for '{scalar_name(self._dtype)}'")
-    return like(self, None, None if self._dtype.category >= 2 else DEFAULTS.dtype)
+    return like(self, None, None if self._dtype.is_inexact else DEFAULTS.dtype)
 
 
 def _shifted(self: Any, p: int) -> Any:

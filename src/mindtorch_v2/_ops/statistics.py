@@ -190,10 +190,10 @@ def _cov(self: Any, correction: int, fweights: Any, aweights: Any) -> Any:
         if given.dim() > 1:
             raise RuntimeError(f"cov(): expected {name} to have one or fewer dimensions but got {name} with "
                                f"{given.dim()} dimensions")
-        if name == "fweights" and given._dtype.category > 1:
+        if name == "fweights" and given._dtype.is_inexact:
             raise RuntimeError("cov(): expected fweights to have integral dtype but got fweights with "
                                f"{scalar_name(given._dtype)} dtype")
-        if name == "aweights" and given._dtype.category != 2:
+        if name == "aweights" and not given._dtype.is_floating_point:
             raise RuntimeError("cov(): expected aweights to have floating point dtype but got aweights with "
                                f"{scalar_name(given._dtype)} dtype")
         if numel(given) != count:
@@ -203,7 +203,7 @@ def _cov(self: Any, correction: int, fweights: Any, aweights: Any) -> Any:
             raise RuntimeError(f"cov(): {name} cannot be negative")
         w = given if w is None else w * given
     total: Any = w.sum() if w is not None else None
-    mean = ((x * w).sum(1) / total if w is not None else x.mean(1)) if x._dtype.category >= 2 else (
+    mean = ((x * w).sum(1) / total if w is not None else x.mean(1)) if x._dtype.is_inexact else (
         x.sum(1) / count if w is None else (x * w).sum(1) / total)
     if w is not None and aweights is not None and correction != 0:
         norm: Any = total - correction * (w * aweights).sum() / total
@@ -238,7 +238,7 @@ composite("corrcoef(Tensor self) -> Tensor", _corrcoef)
 def _dist_meta(self: Any, other: Any, p: Any) -> Spec:
     broadcast_shapes(self._shape, other._shape)
     dt = promoted(self._dtype, other._dtype)
-    if dt.category < 2:
+    if not dt.is_inexact:
         raise RuntimeError(f"linalg.vector_norm: Expected a floating point or complex tensor as input. Got "
                            f"{scalar_name(dt)}")
     return like(self, (), dt.to_real() if dt.is_complex else dt)
@@ -254,7 +254,7 @@ op("dist(Tensor self, Tensor other, Scalar p=2) -> Tensor", meta=_dist_meta,
 
 
 def _renorm_meta(self: Any, p: Any, dim: int, maxnorm: Any) -> Spec:
-    if self._dtype.category < 2:
+    if not self._dtype.is_inexact:
         raise RuntimeError(f"renorm: Expected a floating point or complex tensor as input. Got "
                            f"{scalar_name(self._dtype)}")
     if isinstance(p, complex) or not p > 0:

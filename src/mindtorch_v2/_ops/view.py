@@ -238,7 +238,7 @@ UNFOLD_BACKWARD: Op = op("unfold_backward(Tensor grad_in, int[] input_sizes, int
 
 
 def _narrow_at(self: Any, dim: int, start: Any, length: int) -> Any:
-    if start.dim() != 0 or start._dtype.category != 1:
+    if start.dim() != 0 or not start._dtype.is_integer:
         raise RuntimeError("start must be an 0-dim integral Tensor.")
     return NARROW.call((self, dim, start.item(), length))
 

@@ -17,7 +17,7 @@ from ..._tensor_base import TensorBase, is_contiguous, make, numel
 
 def wide_dtype(dt: dtype) -> dtype:
     """What a kernel computes in: two-byte floats are widened."""
-    return float32 if dt.category == 2 and dt.itemsize < 4 else dt
+    return float32 if dt.is_floating_point and dt.itemsize < 4 else dt
 
 
 def plain(t: TensorBase, dt: dtype) -> TensorBase:

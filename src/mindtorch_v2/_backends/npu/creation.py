@@ -86,7 +86,7 @@ def _as(value: Any, dt: dtype) -> Any:
     """A number as its dtype will hold it, so that the vendor has nothing to convert."""
     if dt is bool_:
         return bool(value)
-    if dt.category == 1:
+    if dt.is_integer:
         return int(value.real if isinstance(value, complex) else value)
     if dt.is_complex:
         return complex(value)

@@ -515,9 +515,9 @@ def fewer_dims(op: Op, call: Call, values: list[Any], shape: tuple[int, ...]) ->
 
 def number_in(v: Any, inner: dtype) -> Any:
     """A number beside operands of a dtype: bool and integer computations take no fractions."""
-    if inner.category == 0:
+    if inner.is_bool:
         return v if v is None else bool(v)
-    if inner.category == 1 and isinstance(v, float):
+    if inner.is_integer and isinstance(v, float):
         return int(v)
     return v
 

@@ -53,20 +53,20 @@ def native_name(dt: dtype) -> str:
 def check_number(x: Any, dt: dtype) -> None:
     """Refuse a Python number that the dtype cannot hold (rounding is allowed, overflow is not)."""
     if isinstance(x, float):
-        if dt.category == 2:
+        if dt.is_floating_point:
             if -3.0e38 < x < 3.0e38 and dt.itemsize > 2:
                 return
             largest = LARGEST.get(dt.name)
             if largest is None or x != x or -largest <= x <= largest or x - x != 0:
                 return
-        elif dt.category == 1:
+        elif dt.is_integer:
             low, high = limits(dt)
             if low <= x <= high:
                 return
         else:
             return
     elif isinstance(x, int):
-        if dt.category != 1:
+        if not dt.is_integer:
             return
         low, high = limits(dt)
         if dt.is_signed:
@@ -169,7 +169,7 @@ def check_alpha(alpha: Any, dt: dtype) -> None:
         if dt is not bool_:
             raise RuntimeError("Boolean alpha only supported for Boolean results.")
     elif isinstance(alpha, float):
-        if dt.category < 2:
+        if not dt.is_inexact:
             raise RuntimeError("For integral input tensors, argument alpha must not be a floating point number.")
     elif isinstance(alpha, complex) and not dt.is_complex:
         raise RuntimeError("For non-complex input tensors, argument alpha must not be a complex number.")
@@ -196,7 +196,7 @@ class Power(Rule):
             if isinstance(base, TensorBase) and 1 in s.shape:
                 # The exponent is no operand, so it does not decide the layout.
                 s = Spec(s.shape, ordered_strides(s.shape, [base], s.compute), s.dtype, s.compute, s.device)
-            if s.dtype.category == 1:
+            if s.dtype.is_integer:
                 if exponent < 0:
                     raise RuntimeError("Integers to negative integer powers are not allowed.")
                 check_number(exponent, s.dtype)
@@ -301,7 +301,7 @@ class Where(Rule):
                 d = number_dtype(x)
                 wrapped = d if wrapped is None else promoted(wrapped, d)
         dt = result_type_of(dim_dt, zero_dt, wrapped)
-        if dt.itemsize != 2 or dt.category == 1:
+        if dt.itemsize != 2 or dt.is_integer:
             for i in range(1, 3):
                 if not isinstance(args[i], TensorBase):
                     check_number(args[i], dt)
@@ -418,7 +418,7 @@ class AddScaled(Rule):
         a = args[1]
         b = args[2]
         assert isinstance(a, TensorBase) and isinstance(b, TensorBase)
-        if self.divides and a._dtype.category < 2 and b._dtype.category < 2:
+        if self.divides and not a._dtype.is_inexact and not b._dtype.is_inexact:
             raise RuntimeError(_ADDCDIV)
         s = self.inner.infer(args)
         assert isinstance(s, Spec)

@@ -37,7 +37,7 @@ def zeros_like(t: TensorBase) -> Any:
 def wide(t: TensorBase) -> Any:
     """The tensor in float32 if it is narrower."""
     dt = t._dtype
-    return HOT.to_copy.call((t, float32, None, None, False)) if dt.category == 2 and dt.itemsize < 4 else t
+    return HOT.to_copy.call((t, float32, None, None, False)) if dt.is_floating_point and dt.itemsize < 4 else t
 
 
 def common(a: TensorBase, b: TensorBase) -> dtype:

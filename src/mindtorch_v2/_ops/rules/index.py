@@ -334,7 +334,7 @@ def take_rule(self: TensorBase, index: TensorBase) -> Spec:
 
 def masked_shape(self: TensorBase, mask: TensorBase) -> tuple[int, ...]:
     """The common shape of a tensor and a mask that picks from it."""
-    if mask._dtype.category != 0:
+    if not mask._dtype.is_bool:
         raise RuntimeError("masked_select: expected BoolTensor for mask")
     return self._shape if self._shape == mask._shape else broadcast_shapes(mask._shape, self._shape)
 
@@ -343,7 +343,7 @@ def masked_scatter_rule(self: TensorBase, mask: TensorBase, source: TensorBase) 
     if self._dtype is not source._dtype:
         raise RuntimeError("masked_scatter: expected self and source to have same dtypes but got"
                            f"{name_of(self._dtype)} and {name_of(source._dtype)}")
-    if mask._dtype.category != 0:
+    if not mask._dtype.is_bool:
         raise RuntimeError(
             f"masked_scatter_ only supports boolean masks, but got mask with dtype {name_of(mask._dtype)}")
     return like(self, self._shape if self._shape == mask._shape else broadcast_shapes(self._shape, mask._shape))

@@ -119,7 +119,7 @@ class Addmm(Rule):
 
 def apart(add: bool, first: dtype, second: dtype) -> RuntimeError:
     """Factors of different dtypes; the kernel, which has none for bool, is asked for by the first one."""
-    if first.category == 0 and not add:
+    if first.is_bool and not add:
         return NotImplementedError("\"bmm\" not implemented for 'Bool'")
     return RuntimeError(f"expected scalar type {scalar_name(first)} but found {scalar_name(second)}")
 

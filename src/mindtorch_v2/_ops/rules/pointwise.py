@@ -55,15 +55,15 @@ class Pointwise(Rule):
                             is_contiguous(b)) and a._device is b._device:
                         return self.broadcast_pair(a, b)
                 elif isinstance(b, float):
-                    if a._dtype.category >= 2:
+                    if a._dtype.is_inexact:
                         return self.beside(a, a._dtype)
-                elif isinstance(b, int) and not isinstance(b, bool) and a._dtype.category >= 1:
+                elif isinstance(b, int) and not isinstance(b, bool) and not a._dtype.is_bool:
                     return self.beside(a, a._dtype)
             elif isinstance(b, TensorBase):
                 if isinstance(a, float):
-                    if b._dtype.category >= 2:
+                    if b._dtype.is_inexact:
                         return self.beside(b, b._dtype)
-                elif isinstance(a, int) and not isinstance(a, bool) and b._dtype.category >= 1:
+                elif isinstance(a, int) and not isinstance(a, bool) and not b._dtype.is_bool:
                     return self.beside(b, b._dtype)
         elif self.triple:
             a = args[self.positions[0]]
@@ -112,7 +112,7 @@ class Pointwise(Rule):
         if kind == TO_BOOL:
             return Spec(shape, stride, bool_, dt, dev)
         if kind == INT_TO_FLOAT:
-            if dt.category < 2:
+            if not dt.is_inexact:
                 dt = DEFAULTS.dtype
             return Spec(shape, stride, dt, dt, dev)
         if kind == COMPLEX_TO_FLOAT:
@@ -151,7 +151,7 @@ class Pointwise(Rule):
 
     def computed(self, dt: dtype) -> dtype:
         """The dtype that the operands are cast to."""
-        return DEFAULTS.dtype if self.kind == INT_TO_FLOAT and dt.category < 2 else dt
+        return DEFAULTS.dtype if self.kind == INT_TO_FLOAT and not dt.is_inexact else dt
 
 
 def joins(x: Any, a: TensorBase) -> bool:
@@ -159,9 +159,9 @@ def joins(x: Any, a: TensorBase) -> bool:
     if isinstance(x, TensorBase):
         return x._dtype is a._dtype and is_contiguous(x) and (x._shape is a._shape or x._shape == a._shape)
     if isinstance(x, float):
-        return a._dtype.category >= 2
+        return a._dtype.is_inexact
     if isinstance(x, int):
-        return not isinstance(x, bool) and a._dtype.category >= 1
+        return not isinstance(x, bool) and not a._dtype.is_bool
     return x is None
 
 

@@ -57,7 +57,7 @@ UNSIGNED: Final[frozenset[str]] = frozenset({"uint16", "uint32", "uint64"})
 
 def check_float(kernel: str, dt: dtype) -> None:
     """Continuous numbers are drawn in floating types of two bytes and more, and in complex ones."""
-    if dt.category < 2 or (dt.category == 2 and dt.itemsize == 1):
+    if not dt.is_inexact or (dt.is_floating_point and dt.itemsize == 1):
         raise NotImplementedError(f"\"{kernel}\" not implemented for '{dt.scalar_name}'")
 
 

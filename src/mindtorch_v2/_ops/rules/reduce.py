@@ -195,13 +195,13 @@ class Reduction(Rule):
         if kind == SUM:
             if given is not None:
                 dt = given
-            elif dt.category < 2:
+            elif not dt.is_inexact:
                 dt = int64
             compute = dt
         elif kind == MEAN:
             if given is not None:
                 dt = given
-            if dt.category < 2:
+            if not dt.is_inexact:
                 raise RuntimeError(
                     f"{self.name}(): could not infer output dtype. {'Input' if given is None else 'Optional'} dtype "
                     f"must be either a floating point or complex dtype. Got: {scalar_name(dt)}")
@@ -258,7 +258,7 @@ class Moments(Rule):
         a = args[0]
         assert isinstance(a, TensorBase)
         dt = a._dtype
-        if dt.category < 2:
+        if not dt.is_inexact:
             raise RuntimeError(f"{self.title} only support floating point and complex dtypes")
         mask = dim_mask_or_all(args[1], len(a._shape))
         shape = reduced_shape(a._shape, mask, args[3])
@@ -286,7 +286,7 @@ class Scan(Rule):
         dt = a._dtype
         if len(args) > 2 and args[2] is not None:
             dt = args[2]
-        elif dt.category < 2:
+        elif not dt.is_inexact:
             dt = int64
         return Spec(a._shape, contiguous_strides(a._shape), dt, dt, a._device)
 

@@ -247,19 +247,19 @@ _FLOAT_MAX: Final[dict[str, float]] = {
 
 def fits(value: Any, dt: dtype) -> bool:
     """Whether a Python number can be stored in a dtype; negative integers wrap into unsigned types as in PyTorch."""
-    if isinstance(value, bool) or dt.category == 0:
+    if isinstance(value, bool) or dt.is_bool:
         return True
     if isinstance(value, complex):
         if not dt.is_complex:
             return value.imag == 0 and fits(value.real, dt)
         return True
-    if dt.category == 1:
+    if dt.is_integer:
         top = _INT_MAX[dt.name]
         if isinstance(value, float):
             return (0 if not dt.is_signed else -top - 1) <= value <= top
         whole: int = value
         return (-top if not dt.is_signed else -top - 1) <= whole <= top
-    if dt.category == 2 and dt.name in _FLOAT_MAX:
+    if dt.is_floating_point and dt.name in _FLOAT_MAX:
         number = float(value)
         return number != number or abs(number) == float("inf") or abs(number) <= _FLOAT_MAX[dt.name]
     return True
@@ -295,7 +295,7 @@ class ArangeRule(Rule):
         dt: dtype = int64
         if args[3] is not None:
             dt = args[3]
-            if dt.category == 0 or dt.category == 3 or (dt.category == 2 and dt.itemsize == 1):
+            if dt.is_bool or dt.is_complex or (dt.is_floating_point and dt.itemsize == 1):
                 raise NotImplementedError(f"\"arange_cpu\" not implemented for '{dt.scalar_name}'")
         elif not (isinstance(start, int) and isinstance(end, int) and isinstance(step, int)):
             dt = DEFAULTS.dtype
@@ -354,7 +354,7 @@ class SpacedRule(Rule):
                                    f"dtype {wanted.scalar_name}")
         if wanted is not None:
             dt = wanted
-        if dt.category == 0:
+        if dt.is_bool:
             raise NotImplementedError(f"\"{self.name}_cpu\" not implemented for 'Bool'")
         return Spec((steps,), (1,), dt, dt, placed(args[at + 2]))
 

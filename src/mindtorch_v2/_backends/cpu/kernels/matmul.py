@@ -60,23 +60,23 @@ def numpy() -> Any:
 
 def for_blas(dt: dtype) -> bool:
     """float32, float64, complex64, complex128; float16 and bfloat16 by way of float32."""
-    return dt.category >= 2 and dt.itemsize >= 2
+    return dt.is_inexact and dt.itemsize >= 2
 
 
 def kernel_code(dt: dtype) -> int:
     """Bools come to the kernels only without products, which leaves zeros: those of bytes are the same."""
-    return uint8.code if dt.category == 0 else dt.code
+    return uint8.code if dt.is_bool else dt.code
 
 
 def refuse(name: str, dt: dtype, products: i64) -> None:
     """There are no kernels for some dtypes; where there is nothing to multiply, none is asked for."""
-    if products and (dt.category == 0 or (dt.category == 1 and not dt.is_signed and dt.itemsize > 1)):
+    if products and (dt.is_bool or (dt.is_integer and not dt.is_signed and dt.itemsize > 1)):
         raise NotImplementedError(f"\"{name}\" not implemented for '{scalar_name(dt)}'")
 
 
 def factor(x: Any, dt: dtype) -> Any:
     """alpha and beta in the dtype of the product: integers drop the fraction."""
-    if dt.category < 2 and not isinstance(x, int):
+    if not dt.is_inexact and not isinstance(x, int):
         return int(x)
     return x
 
@@ -170,7 +170,7 @@ class Mm(Kernel):
         k: i64 = a._shape[1]
         if m * n * k > SMALL and for_blas(dt):
             return finished(blas(a, b, s), s)
-        if dt.category < 2:
+        if not dt.is_inexact:
             refuse("addmm_impl_cpu_", dt, m * n * k)
         return finished(
             _gemm(
@@ -247,7 +247,7 @@ class Addmm(Kernel):
         dt = s.dtype
         beta = args[3]
         alpha = args[4]
-        if dt.category < 2:
+        if not dt.is_inexact:
             refuse("addmm_impl_cpu_", dt, numel(a) * numel(b))
             beta = factor(beta, dt)
             alpha = factor(alpha, dt)

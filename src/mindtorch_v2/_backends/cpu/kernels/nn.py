@@ -42,7 +42,7 @@ _SUM: Final = _native.SUM
 
 
 def need_float(name: str, dt: dtype) -> None:
-    if dt.category != 2 or dt.itemsize < 2:
+    if not dt.is_floating_point or dt.itemsize < 2:
         raise NotImplementedError(f"\"{name}\" not implemented for '{scalar_name(dt)}'")
 
 
@@ -76,7 +76,7 @@ class Softmax(Kernel):
 
     def check(self, dt: dtype, dim: int, ndim: int) -> None:
         """PyTorch names another kernel when the dimension is the last one."""
-        if dt.category < 2:
+        if not dt.is_inexact:
             last = "lastdim_" if dim == -1 or dim + 1 >= ndim else ""
             need_float(f"{'log_' if self.log else ''}softmax_{last}kernel_impl", dt)
 

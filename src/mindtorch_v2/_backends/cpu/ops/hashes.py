@@ -11,7 +11,7 @@ def _hash(out: Any, self: Any, dim: tuple[int, ...], keepdim: bool, mode: int) -
     import numpy as np
 
     x = np_view(self)
-    bits = x.astype("float64").view("uint64") if self._dtype.category == 2 else x.astype("uint64")
+    bits = x.astype("float64").view("uint64") if self._dtype.is_floating_point else x.astype("uint64")
     if not self.dim():
         np_view(out)[...] = bits
         return

@@ -31,7 +31,7 @@ def _scatter_reduce(out: Any, self: Any, dim: int, index: Any, src: Any, reduce:
     mode = {"sum": 1, "mean": 1, "prod": 2, "amax": 3, "amin": 4}[reduce]
     if not include_self:
         dt = self._dtype
-        lowest, highest = (-float("inf"), float("inf")) if dt.category >= 2 else _limits(dt)
+        lowest, highest = (-float("inf"), float("inf")) if dt.is_inexact else _limits(dt)
         neutral: Any = {"sum": 0, "mean": 0, "prod": 1, "amax": lowest, "amin": highest}[reduce]
         glue.scatter_into(out, dim, index, neutral, 0)
     glue.scatter_into(out, dim, index, src, mode)
@@ -40,14 +40,14 @@ def _scatter_reduce(out: Any, self: Any, dim: int, index: Any, src: Any, reduce:
         glue.scatter_into(ones, dim, index, self.new_ones(src.shape), 1)
         a, n = np_view(out), np_view(ones)
         n[n == 0] = 1
-        if self._dtype.category < 2:
+        if not self._dtype.is_inexact:
             a[...] = a // n
         else:
             a[...] = a / n
 
 
 def _limits(dt: Any) -> tuple[Any, Any]:
-    if dt.category == 0:
+    if dt.is_bool:
         return False, True
     import numpy
 

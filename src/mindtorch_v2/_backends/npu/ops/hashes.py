@@ -23,7 +23,7 @@ def _folded(bits: Any, dim: int) -> Any:
 
 
 def _hash(self: Any, dim: tuple[int, ...], keepdim: bool, mode: int) -> Any:
-    bits = self.to(float64).view(int64) if self._dtype.category == 2 else self.to(int64)
+    bits = self.to(float64).view(int64) if self._dtype.is_floating_point else self.to(int64)
     every = dims(self, dim)
     if not numel(self):
         shape = [1 if d in every else n for d, n in enumerate(self._shape)]

@@ -151,7 +151,7 @@ def _scatter_reduced(self: Any, dim: int, index: Any, src: Any, reduce: str, inc
         return total
     count = self.new_full(self._shape, int(include_self), dtype=int64)
     count = count.scatter_add(dim, index, index.new_ones(index._shape, dtype=int64)).clamp(min=1)
-    return total / count if self._dtype.category >= 2 else total.floor_divide(count).to(self._dtype)
+    return total / count if self._dtype.is_inexact else total.floor_divide(count).to(self._dtype)
 
 
 npu("gather", "aclnnGather(self, dim, index, out)", cast=("self",), absent=parts(_gathered))

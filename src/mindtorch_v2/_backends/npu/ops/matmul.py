@@ -18,7 +18,7 @@ def _product(a: Any, b: Any) -> Any:
 
 
 def _plus(self: Any, product: Any, beta: Any, alpha: Any) -> Any:
-    if product.dtype.category < 2:
+    if not product.dtype.is_inexact:
         beta, alpha = int(beta), int(alpha)
     if alpha != 1:
         product = product * alpha
@@ -58,7 +58,7 @@ npu("addbmm", choose(_apart, {
 def _fractions(self: Any, vec1: Any, vec2: Any, beta: Any, alpha: Any) -> bool:
     """What is left to the composition: fractions of whole numbers, logic, and a sum with nothing."""
     dt = promoted(self._dtype, promoted(vec1._dtype, vec2._dtype))
-    return beta == 0 or dt.category == 0 or dt.is_complex or (dt.category == 1 and not all(
+    return beta == 0 or dt.is_bool or dt.is_complex or (dt.is_integer and not all(
         isinstance(x, int) for x in (beta, alpha)))
 
 

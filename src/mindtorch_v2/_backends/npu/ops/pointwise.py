@@ -49,7 +49,7 @@ def _sign(self: Any) -> Any:
     if self.dtype.is_complex:
         size = self.abs()
         return _where.call((size == 0, self, self / size))
-    return (self > 0).to(self.dtype) - (self < 0).to(self.dtype) if self.dtype.category else self.clone()
+    return (self > 0).to(self.dtype) - (self < 0).to(self.dtype) if not self.dtype.is_bool else self.clone()
 
 
 npu("sign", "aclnnSign(self, out)", absent=parts(_sign))
@@ -122,7 +122,7 @@ def _erfinv(self: Any) -> Any:
 
 
 npu("erfinv", "aclnnErfinv(self, out)", otherwise=parts(_erfinv))
-npu("exp", "aclnnExp(self, out)", absent=parts(lambda self: math.e ** (self if self.dtype.category > 1
+npu("exp", "aclnnExp(self, out)", absent=parts(lambda self: math.e ** (self if self.dtype.is_inexact
                                                                       else self.to(float32))))
 npu("log", "aclnnLog(self, out)", absent=parts(lambda self: _xlogy.call((1, self))))
 npu("log2", "aclnnLog2(self, out)", absent=parts(lambda self: self.log() / math.log(2)))
@@ -207,7 +207,7 @@ def _higher_polygamma(n: int, self: Any) -> Any:
 
 
 def _polygamma(n: int, self: Any) -> Any:
-    if self.dtype.category < 2:
+    if not self.dtype.is_inexact:
         self = self.to(float32)
     return self.digamma() if n == 0 else _trigamma(self) if n == 1 else _higher_polygamma(n, self)
 
@@ -217,7 +217,7 @@ npu("polygamma", parts(_polygamma))
 
 # -- rounding: integers are whole already ---------------------------------------------------------------------------
 def _trunc(self: Any) -> Any:
-    return self.clone() if self.dtype.category < 2 else _where.call((self < 0, self.ceil(), self.floor()))
+    return self.clone() if not self.dtype.is_inexact else _where.call((self < 0, self.ceil(), self.floor()))
 
 
 npu("ceil", "aclnnCeil(self, out)", otherwise=parts(lambda self: self.clone()))
@@ -245,9 +245,9 @@ def _fmin(self: Any, other: Any) -> Any:
 
 
 def _copysign(self: Any, other: Any) -> Any:
-    size = (self if self.dtype.category >= 2 else self.to(float32)).abs()
+    size = (self if self.dtype.is_inexact else self.to(float32)).abs()
     if isinstance(other, TensorBase):
-        if other._dtype.category >= 2:
+        if other._dtype.is_inexact:
             size = size.to(common(size, other))
         negative: Any = other
         return _where.call((negative.signbit(), -size, size))

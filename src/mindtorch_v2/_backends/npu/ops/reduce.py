@@ -145,7 +145,7 @@ def _scanned(x: Any, dim: int, join: Any) -> Any:
 
 
 def _cumprod(self: Any, dim: int, dtype: Any) -> Any:
-    x = self.to(dtype or (int64 if self._dtype.category < 2 else self._dtype), copy=True)
+    x = self.to(dtype or (int64 if not self._dtype.is_inexact else self._dtype), copy=True)
     return _scanned(x, dim, lambda here, before: here * before) if x._shape else x
 
 

@@ -103,11 +103,11 @@ def _scaled_i(self: Any, order: int) -> Any:
 
 def _bessel(order: int, scaled: bool) -> Any:
     def kernel(self: Any) -> Any:
-        x = wide(self if self._dtype.category >= 2 else self.float())
+        x = wide(self if self._dtype.is_inexact else self.float())
         found = _scaled_i(x, order)
         if not scaled:
             found = found * x.abs().exp()
-        return narrow(found, self) if self._dtype.category >= 2 else found
+        return narrow(found, self) if self._dtype.is_inexact else found
 
     return parts(kernel)
 

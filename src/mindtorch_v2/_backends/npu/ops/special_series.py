@@ -21,7 +21,7 @@ _pow = registry.get("pow")
 
 def _result(*operands: Any) -> dtype:
     """The float that tensors and numbers promote to."""
-    floats = [t._dtype for t in operands if isinstance(t, TensorBase) and t._dtype.category == 2]
+    floats = [t._dtype for t in operands if isinstance(t, TensorBase) and t._dtype.is_floating_point]
     return max(floats, key=lambda dt: dt.itemsize) if floats else DEFAULTS.dtype
 
 

@@ -70,7 +70,7 @@ def _j(self: Any, order: int) -> Any:
     found = _where.call((a <= _FAR, near, _far_out(a.clamp(min=_FAR), order, False)))
     if order % 2:
         found = _where.call((self < 0, -found, found))
-    return found.to(self._dtype if self._dtype.category == 2 else DEFAULTS.dtype)
+    return found.to(self._dtype if self._dtype.is_floating_point else DEFAULTS.dtype)
 
 
 def _y(self: Any, order: int) -> Any:
@@ -84,7 +84,7 @@ def _y(self: Any, order: int) -> Any:
     found = _where.call((x <= _FAR, near, _far_out(x.clamp(min=_FAR), order, True)))
     found = _where.call((x == 0, -math.inf, _where.call((x < 0, math.nan, found))))
     found = _where.call((x.isnan(), x, found))
-    return found.to(self._dtype if self._dtype.category == 2 else DEFAULTS.dtype)
+    return found.to(self._dtype if self._dtype.is_floating_point else DEFAULTS.dtype)
 
 
 for _order in (0, 1):
