@@ -221,7 +221,9 @@ def from_object(x: Any, t: TensorBase) -> Any:
     if hasattr(x, "__array__") and hasattr(x, "shape") and len(x.shape) > 0:
         return HOT.from_data(x, None, t)
     if hasattr(x, "__index__"):
-        return int(x.__index__())
+        index = x.__index__()
+        if isinstance(index, int):
+            return int(index)
     if isinstance(x, range):
         return HOT.from_data(list(x), HOT.int64, t)
     if isinstance(x, str):

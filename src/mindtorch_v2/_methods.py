@@ -22,6 +22,8 @@ from ._ops.rules.shape import check_options
 from ._ops.view import CONTIGUOUS
 from ._tensor_base import HOT, TensorBase
 
+_FORMAT = CONTIGUOUS.schema.args[1]
+
 
 # -- conversions --------------------------------------------------------------------------------------------------
 def to(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -41,8 +43,10 @@ def to(self: Any, *args: Any, **kwargs: Any) -> Any:
 def _cast(name: str, dt: dtype) -> Any:
     """`Tensor.float()` and the like."""
 
-    def method(self: Any, memory_format: Any = None) -> Any:
-        if self._dtype is dt and memory_format is None:
+    def method(self: Any, *, memory_format: Any = None) -> Any:
+        if memory_format is not None:
+            memory_format = need(name, _FORMAT, 0, memory_format)
+        elif self._dtype is dt:
             return self
         return convert(self, dt, None, False, memory_format)
 
@@ -52,16 +56,18 @@ def _cast(name: str, dt: dtype) -> Any:
     return method
 
 
-def contiguous(self: Any, memory_format: Any = contiguous_format) -> Any:
+def contiguous(self: Any, *, memory_format: Any = contiguous_format) -> Any:
     """This tensor if its elements lie in the order of a memory format, else a copy in that order."""
     if memory_format is contiguous_format and self._contig == 1:
         return self
-    return CONTIGUOUS.call((self, memory_format))
+    return CONTIGUOUS.call((self, need("contiguous", _FORMAT, 0, memory_format)))
 
 
-def cpu(self: Any, memory_format: Any = None) -> Any:
+def cpu(self: Any, *, memory_format: Any = None) -> Any:
     """This tensor on the CPU."""
-    if self._device is CPU and memory_format is None:
+    if memory_format is not None:
+        memory_format = need("cpu", _FORMAT, 0, memory_format)
+    elif self._device is CPU:
         return self
     return convert(self, None, CPU, False, memory_format)
 

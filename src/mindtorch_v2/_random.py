@@ -26,7 +26,7 @@ from ._creation import (
     stray,
 )
 from ._device import CPU, device
-from ._dispatch.binding import plain_ints
+from ._dispatch.binding import TYPES, plain_ints
 from ._dispatch.op import type_name
 from ._dispatch.state import current_default_device
 from ._dtype import uint8
@@ -175,6 +175,7 @@ def accelerator_generator(where: device) -> Generator:
 
 default_generator = Generator()
 DEFAULT.state = default_generator._state
+TYPES.generator = Generator
 
 
 def manual_seed(seed: Any) -> Generator:

@@ -10,6 +10,7 @@ from typing import Any, Final
 from mypy_extensions import i64
 
 from ._layout import channels_last, channels_last_3d, contiguous_format
+from ._layout import memory_format as memory_format_type
 
 Ints = tuple[int, ...]
 
@@ -159,6 +160,8 @@ def format_strides(shape: Ints, memory_format: Any) -> Ints:
         return channels_last_strides(shape, 2)
     if memory_format is CHANNELS_LAST_3D:
         return channels_last_strides(shape, 3)
+    if not isinstance(memory_format, memory_format_type):
+        raise TypeError(f"argument 'memory_format' must be torch.memory_format, not {type(memory_format).__name__}")
     raise RuntimeError("unsupported memory format option Preserve")
 
 

@@ -16,13 +16,17 @@ from ._autograd.engine import backward_one
 from ._backends.common.overlap import is_dense
 from ._backends.common.runtime import empty, empty_contiguous, runtime_of
 from ._device import device as Device
+from ._dispatch.binding import need
 from ._dispatch.keys import AUTOGRAD, BACKENDS, TORCH_DISPATCH
+from ._dispatch.op import plain_name
+from ._dispatch.schema import parse
 from ._dispatch.state import is_grad_enabled
 from ._dtype import bool as bool_
 from ._dtype import dtype as DType
 from ._indexing import getitem, setitem
 from ._layout import channels_last, channels_last_3d, contiguous_format, strided
 from ._layout import layout as Layout
+from ._layout import memory_format as MemoryFormat
 from ._ops.rules.base import wrap_dim
 from ._ops.rules.layout import is_contiguous_as
 from ._ops.rules.shape import check_value
@@ -34,6 +38,9 @@ _GRAD: Any = TensorBase.__dict__["grad"]
 
 def _delete_grad(t: TensorBase) -> None:
     t._grad_field = None
+
+
+_DIM = parse("size.int(Tensor self, int dim) -> int").args[1]
 
 
 class Tensor(TensorBase):
@@ -60,12 +67,25 @@ class Tensor(TensorBase):
         if dim is None:
             return self.shape
         shape = self._shape
-        return shape[wrap_dim(dim, len(shape))]
+        if shape and type(dim) is int:
+            return shape[wrap_dim(dim, len(shape))]
+        return shape[self._dimension("size", dim)]
 
     def stride(self, dim: int | None = None) -> Any:
         if dim is None:
             return self._stride
-        return self._stride[wrap_dim(dim, len(self._stride))]
+        stride = self._stride
+        if stride and type(dim) is int:
+            return stride[wrap_dim(dim, len(stride))]
+        return stride[self._dimension("stride", dim)]
+
+    def _dimension(self, name: str, dim: Any) -> int:
+        """A dimension that exists, counted from the front."""
+        if type(dim) is not int:
+            dim = need(name, _DIM, 1, dim)
+        if not self._shape:
+            raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
+        return wrap_dim(dim, len(self._shape))
 
     def nelement(self) -> int:
         return numel(self)
@@ -73,11 +93,14 @@ class Tensor(TensorBase):
     def ndimension(self) -> int:
         return len(self._shape)
 
-    def is_contiguous(self, memory_format: Any = contiguous_format) -> bool:
+    def is_contiguous(self, *, memory_format: Any = contiguous_format) -> bool:
         if memory_format is contiguous_format:
             return is_contiguous(self)
         if memory_format is channels_last or memory_format is channels_last_3d:
             return is_contiguous_as(self, memory_format)
+        if not isinstance(memory_format, MemoryFormat):
+            kind = plain_name(memory_format)
+            raise TypeError(f"is_contiguous(): argument 'memory_format' must be torch.memory_format, not {kind}")
         raise RuntimeError(f"is_contiguous: unsupported memory format {memory_format}")
 
     @property
@@ -102,6 +125,8 @@ class Tensor(TensorBase):
         return self._dtype.is_signed
 
     def is_same_size(self, other: Tensor) -> bool:
+        if not isinstance(other, TensorBase):
+            raise TypeError(f"is_same_size(): argument 'other' (position 1) must be Tensor, not {plain_name(other)}")
         return self._shape == other._shape
 
     def dim_order(self) -> tuple[int, ...]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from ._api import lazy_tables
 from ._dispatch import registry
-from ._dispatch.binding import need
+from ._dispatch.binding import Overloads, need
 from ._dispatch.op import plain_name
 from ._dtype import bool as bool_
 from ._dtype import int64, uint8
@@ -49,7 +49,7 @@ def tensordot(a: Any, b: Any, dims: Any = 2, out: Any = None) -> Any:
     if isinstance(dims, int):
         if dims < 0:
             raise RuntimeError(f"tensordot expects dims >= 0, but got dims={dims}")
-        if dims > min(len(a._shape), len(b._shape)):
+        if dims > min(a.dim(), b.dim()):
             raise RuntimeError(f"tensordot expects dims < ndim_a or ndim_b, but got dims={dims}")
         first, second = tuple(range(-dims, 0)), tuple(range(dims))
     else:
@@ -58,11 +58,11 @@ def tensordot(a: Any, b: Any, dims: Any = 2, out: Any = None) -> Any:
                 "tensordot expects dims to be int or tuple[list[int], list[int]] or list[list[int]] "
                 f"containing two lists, but got dims={dims}"
             )
-        first, second = ((d,) if isinstance(d, int) else tuple(d) for d in dims)
-    row = registry.get("tensordot")
-    if out is not None:
-        return row.row.out_op.call((a, b, first, second, out))
-    return row.call((a, b, first, second))
+        first, second = dims
+    return _TENSORDOT.invoke((a, b, first, second), {} if out is None else {"out": out})
+
+
+_TENSORDOT = Overloads("tensordot", [registry.get("tensordot")], [False], False)
 
 
 def einsum(*args: Any) -> Any:
@@ -276,7 +276,7 @@ def _pair(a: Any, b: Any, summed: list[int]) -> Any:
 
 def broadcast_shapes(*shapes: Any) -> Size:
     """The shape that tensors of these shapes have together."""
-    given = [(shape,) if isinstance(shape, int) else tuple(shape) for shape in shapes]
+    given = [_as_shape(shape) for shape in shapes]
     common = [1] * max((len(shape) for shape in given), default=0)
     for i, shape in enumerate(given):
         for back in range(1, len(shape) + 1):
@@ -292,6 +292,14 @@ def broadcast_shapes(*shapes: Any) -> Size:
                 )
             common[-back] = n
     return Size(common)
+
+
+def _as_shape(shape: Any) -> tuple[Any, ...]:
+    if isinstance(shape, int):
+        return (shape,)
+    if isinstance(shape, (tuple, list)):
+        return tuple(shape)
+    raise RuntimeError(f"Input shapes should be of type ints, a tuple of ints, or a list of ints, got {shape}")
 
 
 def unique(
@@ -384,7 +392,8 @@ def chain_matmul(*matrices: Any, out: Any = None) -> Any:
     """The product of matrices, in the cheapest order."""
     lazy_tables.load("linalg_composed")
     row = registry.get("chain_matmul")
-    items = tuple(matrices[0]) if len(matrices) == 1 and isinstance(matrices[0], (list, tuple)) else matrices
+    one_list = len(matrices) == 1 and isinstance(matrices[0], (list, tuple))
+    items = only_tensors(tuple(matrices[0]) if one_list else matrices)
     return row.call((items,)) if out is None else row.row.out_op.call((items, out))
 
 

@@ -23,6 +23,7 @@ _FAST = {
     "str": "type({n}) is not str",
 }
 _MISSING = object()
+_REQUIRES_GRAD = Arg("requires_grad", "bool", False, False, 0, "", False, True, True, False)
 # Parameters that NumPy calls otherwise.
 _NUMPY = frozenset(("dim", "keepdim"))
 
@@ -109,6 +110,7 @@ def _single(name: str, o: Op, is_method: bool, overloads: Overloads) -> Callable
         "_varargs": collect,
         "_too_many": _too_many,
         "_named": named,
+        "_requires_grad": _REQUIRES_GRAD,
     }
     # Python looks every keyword-only default up in a dict at each call. So what is keyword-only in the schema stands
     # behind a parameter that nobody may fill, `_`, and is found like a positional one.
@@ -169,7 +171,9 @@ def _single(name: str, o: Op, is_method: bool, overloads: Overloads) -> Callable
         tail.append(f"    if out is not None:\n        return _out(_op, {tup}, out)")
     if options:
         tail.append(
-            f"    result = _call({tup})\n    if requires_grad:\n        result.requires_grad = True\n    return result"
+            f"    if requires_grad is False:\n        return _call({tup})\n"
+            f"    _need({name!r}, _requires_grad, 0, requires_grad)\n"
+            f"    result = _call({tup})\n    result.requires_grad = requires_grad\n    return result"
         )
     else:
         tail.append(f"    return _call({tup})" if o.result_type is None else f"    return _named(_op, _call({tup}))")

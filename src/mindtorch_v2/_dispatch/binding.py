@@ -10,6 +10,7 @@ from typing import Any, Final, final
 
 from .._device import as_device, device
 from .._dtype import dtype_or_none
+from .._layout import layout, memory_format
 from .._tensor_base import TensorBase, is_number
 from .op import Op, plain_name, type_name
 from .schema import Arg
@@ -71,6 +72,17 @@ class Bad:
 BAD: Final = Bad()
 
 
+@final
+class Types:
+    """Types that this module cannot import, entered by those that define them."""
+
+    def __init__(self) -> None:
+        self.generator: type = Bad
+
+
+TYPES: Final = Types()
+
+
 def convert(a: Arg, v: Any) -> Any:
     """The value in the schema's type, or BAD."""
     if v is None:
@@ -86,9 +98,7 @@ def convert(a: Arg, v: Any) -> Any:
             return BAD
         if kind == "int":
             return _ints(a, v)
-        if isinstance(v, (list, tuple)):
-            return tuple(v)
-        return (v,) if a.size > 0 and is_number(v) else BAD
+        return _values(a, v)
     if kind == "Tensor":
         return v if isinstance(v, TensorBase) or is_number(v) else BAD
     if kind == "int":
@@ -117,6 +127,12 @@ def convert(a: Arg, v: Any) -> Any:
         if isinstance(v, (device, str, int)) and not isinstance(v, bool):
             return as_device(v)
         return BAD
+    if kind == "MemoryFormat":
+        return v if isinstance(v, memory_format) else BAD
+    if kind == "Layout":
+        return v if isinstance(v, layout) else BAD
+    if kind == "Generator":
+        return v if isinstance(v, TYPES.generator) else BAD
     return v
 
 
@@ -125,6 +141,26 @@ def _all_tensors(items: tuple[Any, ...], a: Arg) -> bool:
         if not isinstance(t, TensorBase) and t is not None:
             return False
     return True
+
+
+def _values(a: Arg, v: Any) -> Any:
+    """A list of floats, bools or numbers."""
+    if not isinstance(v, (list, tuple)):
+        return (v,) if a.size > 0 and a.kind != "bool" and is_number(v) else BAD
+    for x in v:
+        if a.kind == "bool":
+            fits = isinstance(x, bool)
+        else:
+            fits = _is_zero_dim(x) or (is_number(x) and (a.kind != "float" or not isinstance(x, complex)))
+        if not fits:
+            return BAD
+    if a.kind == "bool" and a.size > 0 and len(v) != a.size:
+        raise RuntimeError(f"Tried to convert a List with {len(v)} elements to a fixed-size array of size {a.size}")
+    return tuple(v)
+
+
+def _is_zero_dim(v: object) -> bool:
+    return isinstance(v, TensorBase) and len(v._shape) == 0
 
 
 def _ints(a: Arg, v: Any) -> Any:
@@ -174,7 +210,7 @@ def checked(op: Op, args: tuple[Any, ...]) -> tuple[Any, ...]:
             continue
         if out is None:
             out = list(args)
-        out[i] = need(op.title(), a, i + 1, v)
+        out[i] = need(op.title(), a, 0 if a.kwonly else i + 1, v)
     return args if out is None else tuple(out)
 
 

@@ -13,7 +13,9 @@ from types import FrameType
 from typing import Any
 
 from .._dtype import dtype
+from .._layout import layout, memory_format
 from .._tensor_base import TensorBase, is_number
+from .binding import TYPES
 from .op import Op, plain_name
 from .schema import Arg
 
@@ -65,6 +67,12 @@ class Parameter:
             return isinstance(value, dtype)
         if kind in ("int", "float", "Number"):
             return _number_of(kind, value)
+        if kind == "torch.layout":
+            return isinstance(value, layout)
+        if kind == "torch.memory_format":
+            return isinstance(value, memory_format)
+        if kind == "torch.Generator":
+            return isinstance(value, TYPES.generator)
         return True
 
 

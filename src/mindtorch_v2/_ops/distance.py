@@ -9,6 +9,7 @@ from typing import Any
 from .._dispatch import registry
 from .._dispatch.op import Op
 from .rules.formulas import narrow, wide
+from .rules.out import CPP_NAMES
 from .rules.pointwise import broadcast_shapes
 from .table import composite
 
@@ -113,6 +114,12 @@ COSINE: Op = composite("cosine_similarity(Tensor x1, Tensor x2, int dim=1, float
 
 
 def _bilinear(input1: Any, input2: Any, weight: Any, bias: Any) -> Any:
+    operands = {"input1": input1, "input2": input2, "weight": weight}
+    if bias is not None:
+        operands["bias"] = bias
+    if any(t._dtype is not input1._dtype for t in operands.values()):
+        shown = ", ".join([f"{name}: {CPP_NAMES[t._dtype.name]}" for name, t in operands.items()])
+        raise RuntimeError(f"All tensors must have the same dtype, got {shown}")
     if len(input1._shape) != len(input2._shape):
         raise RuntimeError("bilinear(): input dimensions do not match: got "
                            f"{len(input1._shape)} and {len(input2._shape)}")
@@ -121,12 +128,14 @@ def _bilinear(input1: Any, input2: Any, weight: Any, bias: Any) -> Any:
             raise RuntimeError(f"bilinear(): input batch dimensions do not match at dim {i}: got {input1._shape[i]} "
                                f"and {input2._shape[i]}")
     for k, t in ((1, input1), (2, input2)):
-        if t._shape[-1] != weight._shape[k]:
+        if t.size(-1) != weight.size(k):
             raise RuntimeError(f"bilinear(): input{k} size does not match weight size: got {t._shape[-1]} but expected "
                                f"{weight._shape[k]}")
-    if bias is not None and bias._shape[0] != weight._shape[0]:
+    if bias is not None and bias.size(0) != weight._shape[0]:
         raise RuntimeError(f"bilinear(): bias size does not match weight size: got {bias._shape[0]} but expected "
                            f"{weight._shape[0]}")
+    if len(weight._shape) != 3:
+        raise RuntimeError("number of dimensions must match")
     o, m, n = weight._shape
     batch, rows = input1._shape[:-1], 1
     for size in batch:

@@ -422,9 +422,11 @@ function("round", "round_vml_cpu", lambda g: zeros_like(g), REAL | UNSIGNED, "de
 
 def _round_decimals(self: Any, decimals: int) -> Any:
     x = wide(self)
+    # Where the power is infinite so are the products, and their quotients are NaN.
+    power = 10.0 ** abs(decimals) if abs(decimals) <= 308 else math.inf
     if decimals >= 0:
-        return narrow((x * 10 ** decimals).round() / 10 ** decimals, self)
-    return narrow((x / 10 ** -decimals).round() * 10 ** -decimals, self)
+        return narrow((x * power).round() / power, self)
+    return narrow((x / power).round() * power, self)
 
 
 op("round.decimals(Tensor self, *, int decimals) -> Tensor", meta=only(FLOATS, "round_cpu"), inplace=True, out=True,

@@ -52,7 +52,9 @@ def main() -> int:
     present = importlib.util.find_spec("torch") is not None
     with tempfile.TemporaryDirectory(prefix="fuzz") as name:
         room = Path(name)
-        settings = Settings(room, options.devices, options.memory, options.seconds, options.batch, options.jobs)
+        settings = Settings(
+            room, options.devices, options.memory, options.seconds, options.batch, options.jobs, options.out
+        )
         if options.call:
             for oracle in (False, True)[: 1 + present]:
                 outcome = ask(settings, [(0, "", options.call)], oracle)[0]
@@ -63,10 +65,8 @@ def main() -> int:
         fuzzer = Fuzzer(settings, present, options.oracle)
         print(f"fuzzing from seed {options.seed}", flush=True)
         fuzzer.run(options.seed, options.count, time.monotonic() + options.minutes * 60)
-        report = fuzzer.report()
-        print(report)
-        if options.out:
-            options.out.write_text(report + "\n")
+        print(fuzzer.report())
+        fuzzer.save()
     return 1 if fuzzer.findings else 0
 
 

@@ -26,6 +26,7 @@ class Settings(NamedTuple):
     seconds: float
     batch: int
     jobs: int
+    out: Path | None = None
 
 
 Item = tuple[int, str, str]
@@ -166,6 +167,7 @@ class Fuzzer:
             if time.monotonic() - shown > 60:
                 shown = time.monotonic()
                 print(f"{self.programs} programs, {len(self.findings)} findings, {shown - begun:.0f} s", flush=True)
+                self.save()
 
     def start(self, first: int, last: int) -> Child:
         # A function that gave no answer twice is known; waiting for it again would be most of a run.
@@ -233,6 +235,11 @@ class Fuzzer:
             if how is not None:
                 text = f"  seed {item[0]}: {item[2]!r}\n    here:    {_said(mine)}\n    PyTorch: {_said(answer)}"
                 self.differences.setdefault((how, plain_name(item[1])), []).append(text)
+
+    def save(self) -> None:
+        """What was found so far, where the run was asked to write it: a long run may be stopped at any time."""
+        if self.settings.out is not None:
+            self.settings.out.write_text(self.report() + "\n")
 
     def report(self) -> str:
         lines: list[str] = []

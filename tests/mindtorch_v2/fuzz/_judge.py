@@ -90,7 +90,7 @@ def reason(outcome: Outcome, program: str) -> tuple[str, bool] | None:
         return None
     if outcome.kind in ("crash", "hang"):
         return outcome.kind, True
-    if EXCUSED.search(outcome.text):
+    if EXCUSED.search(outcome.text) or _asked_for(outcome):
         return None
     if outcome.kind in INSIDE_TYPES:
         return f"{outcome.kind} is raised by nobody on purpose", True
@@ -105,12 +105,20 @@ def reason(outcome: Outcome, program: str) -> tuple[str, bool] | None:
     return None
 
 
+def _asked_for(outcome: Outcome) -> bool:
+    """Whether the program itself asked an object for something that it has not."""
+    missing = re.search(r"has no attribute '(\w+)'$", outcome.text)
+    return missing is not None and f".{missing.group(1)}" in outcome.where.partition(" @ ")[0]
+
+
 def agrees(mine: Outcome, theirs: Outcome) -> bool:
     """Whether PyTorch's outcome excuses ours: the same exception in the same words, or no answer from it either."""
     if mine.kind == "hang":
         return theirs.kind in ("hang", "crash")
     if mine.kind != theirs.kind:
-        return False
+        # Where PyTorch has refused one of the arguments before it got to the call, it has not answered.
+        earlier = mine.where.partition(" @ ")[0] != theirs.where.partition(" @ ")[0] or "overflow" in theirs.text
+        return earlier and PYTHON.search(mine.text) is not None
     # Python words a wrong count of arguments, and what an object has not, by names that are ours or PyTorch's.
     alike = PYTHON.search(mine.text) is not None and PYTHON.search(theirs.text) is not None
     arity = _ARITY.search(mine.text) is not None and _ARITY.search(theirs.text) is not None

@@ -645,3 +645,9 @@ def test_dtypes_of_late_rows(name: str) -> None:
 
     for dtype in ("bool", "uint8", "int64", "float16", "bfloat16", "float32", "float64", "complex64"):
         assert outcome(torch, dtype) == outcome(oracle, dtype), dtype
+
+
+@pytest.mark.parametrize("decimals", [309, -309, 2**32, 2**63 - 1, -(2**63)])
+def test_rounding_to_a_place_that_no_float_has_gives_nan_at_once(decimals: int) -> None:
+    assert torch.round(torch.tensor([1.5, 0.0], dtype=torch.float64), decimals=decimals).isnan().all()
+    assert torch.round(torch.empty(0), decimals=decimals).shape == (0,)

@@ -14,6 +14,7 @@ from ..._device import CPU, META, PLACES, device
 from ..._dispatch.op import Rule, Spec
 from ..._dtype import DEFAULTS, dtype, float32, float64, int64
 from ..._layout import channels_last, channels_last_3d, contiguous_format, preserve_format, strided
+from ..._layout import layout as layout_type
 from ..._promotion import number_dtype, promote, result_type_of
 from ..._strides import contiguous_strides, format_of, format_strides
 from ..._tensor_base import TensorBase
@@ -27,9 +28,6 @@ _PRESERVE: Final[Any] = preserve_format
 _CONTIGUOUS: Final[Any] = contiguous_format
 _CHANNELS_LAST: Final[Any] = channels_last
 _CHANNELS_LAST_3D: Final[Any] = channels_last_3d
-
-
-
 
 
 # -- copies -------------------------------------------------------------------------------------------------------
@@ -123,8 +121,12 @@ _PIN: Final = (
 def check_options(name: str, layout: Any, pin_memory: Any) -> None:
     """Refuse what no device here can make."""
     if layout is not None and layout is not _STRIDED:
+        if not isinstance(layout, layout_type):
+            raise TypeError(f"{name}(): argument 'layout' must be torch.layout, not {type(layout).__name__}")
         raise NotImplementedError(f"{name}(): argument 'layout' must be torch.strided, not {layout}")
     if pin_memory:
+        if not isinstance(pin_memory, bool):
+            raise TypeError(f"{name}(): argument 'pin_memory' must be bool, not {type(pin_memory).__name__}")
         # Factories of the CPU have dealt with it, if there is such memory, before they ask.
         raise RuntimeError("Only dense CPU tensors can be pinned" if can_pin() else _PIN)
 

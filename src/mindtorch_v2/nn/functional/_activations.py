@@ -14,7 +14,7 @@ from ..._dispatch import registry
 from ..._tensor import Tensor
 from ._rows import eager, row
 
-_gelu = registry.get("gelu").call
+_gelu = eager("gelu").call
 _silu = registry.get("silu").call
 _silu_ = registry.get("silu_").call
 
@@ -29,7 +29,7 @@ def relu_(input: Tensor) -> Tensor:
 
 def gelu(input: Tensor, *, approximate: str = "none", out: Tensor | None = None) -> Tensor:
     if out is not None:
-        return registry.get("gelu.out").call((input, approximate, out))
+        return eager("gelu.out").call((input, approximate, out))
     return _gelu((input, approximate))
 
 

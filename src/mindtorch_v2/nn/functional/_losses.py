@@ -14,8 +14,8 @@ from ..._tensor import Tensor
 from .. import _reduction
 from ._rows import eager
 
-_nll_loss = registry.get("nll_loss_nd").call
-_cross_entropy = registry.get("cross_entropy_loss").call
+_nll_loss = eager("nll_loss_nd").call
+_cross_entropy = eager("cross_entropy_loss").call
 _mse_loss = registry.get("mse_loss").call
 
 
