@@ -17,6 +17,7 @@ from ._device import CPU as CPU_DEVICE
 from ._dispatch.keys import CPU, META
 from ._dtype import bool as bool_
 from ._dtype import int64
+from ._dtype_names import type_string
 from ._strides import contiguous_strides
 from ._tensor_base import HOT, TensorBase, is_number, make, requires_grad
 
@@ -105,7 +106,7 @@ def as_value(t: TensorBase, value: Any) -> TensorBase:
     if is_number(value):
         got: TensorBase = HOT.scalar(value, t)
         return got
-    raise TypeError(f"can't assign a {type(value).__name__} to a {HOT.type_name(t)}")
+    raise TypeError(f"can't assign a {type(value).__name__} to a {type_string(t._dtype, t._device)}")
 
 
 def copy_value(out: TensorBase, value: TensorBase) -> None:

@@ -9,13 +9,14 @@ import warnings
 from typing import Any
 
 from . import _dtype as d
-from ._backends.common.convert import TYPE_NAMES, convert, parse_to, type_string
+from ._backends.common.convert import convert, parse_to
 from ._backends.common.pinning import can_pin, is_pinned, pin
 from ._creation import _SIZE, _STRIDE, _device_arg, _dtype_arg, _finish, _number, _size_from, from_data
 from ._device import CPU, as_device
 from ._dispatch.binding import need
 from ._dispatch.op import Op, type_name
 from ._dtype import dtype, dtype_or_none
+from ._dtype_names import tensor_type, type_string
 from ._layout import contiguous_format
 from ._ops import create as _rows
 from ._ops.rules.shape import check_options
@@ -87,7 +88,8 @@ def pin_memory(self: Any, device: Any = None) -> Any:
         if as_device(device).type == "cpu":
             raise RuntimeError("CPU device type not an accelerator.")
     if self._device is not CPU:
-        kind = f"Meta{self._dtype.scalar_name}Type" if self._device.type == "meta" else type_string(self)
+        spell = tensor_type if self._device.type == "meta" else type_string
+        kind = spell(self._dtype, self._device)
         raise RuntimeError(f"cannot pin '{kind}' only dense CPU tensors can be pinned")
     return pin(self)
 
@@ -134,16 +136,16 @@ def type_as(self: Any, other: Any) -> Any:
 def type_(self: Any, dtype: Any = None, non_blocking: bool = False) -> Any:
     """Without argument the name of this tensor's type, else this tensor with another dtype."""
     if dtype is None:
-        return type_string(self)
+        return type_string(self._dtype, self._device)
     dt = dtype_or_none(dtype)
     if dt is not None:
         return convert(self, dt, None, False, None, non_blocking)
     if not isinstance(dtype, str):
         raise TypeError(f"dtype must be a type, str, or dtype object, not {type_name(dtype)}")
     module, _, kind = dtype.rpartition(".")
-    for name, old in TYPE_NAMES.items():
-        if old == kind and (module == "torch" or module.startswith("torch.")):
-            return convert(self, getattr(d, name), as_device(module[6:] or "cpu"), False, None, non_blocking)
+    for named in d.ALL:
+        if f"{named.scalar_name}Tensor" == kind and (module == "torch" or module.startswith("torch.")):
+            return convert(self, named, as_device(module[6:] or "cpu"), False, None, non_blocking)
     raise ValueError(f"invalid type: '{dtype}'")
 
 

@@ -21,7 +21,6 @@ from ._dispatch.keys import AUTOGRAD, BACKENDS, TORCH_DISPATCH
 from ._dispatch.op import plain_name
 from ._dispatch.schema import parse
 from ._dispatch.state import is_grad_enabled
-from ._dtype import bool as bool_
 from ._dtype import dtype as DType
 from ._indexing import getitem, setitem
 from ._layout import channels_last, channels_last_3d, contiguous_format, strided
@@ -532,13 +531,6 @@ def _to_host(t: Any) -> Any:
     return t.detach().cpu()
 
 
-def type_name(t: TensorBase) -> str:
-    """PyTorch's legacy type name: torch.FloatTensor."""
-    name = "Bool" if t._dtype is bool_ else t._dtype.scalar_name
-    where = "" if t._device.type == "cpu" else t._device.type + "."
-    return f"torch.{where}{name}Tensor"
-
-
 HOT.tensor = Tensor
 HOT.zeros = _zeros
 HOT.dense_like = _dense_like
@@ -550,7 +542,6 @@ HOT.scalar = _scalar_tensor
 HOT.item = TensorBase.item
 HOT.host_item = _host_item
 HOT.to_host = _to_host
-HOT.type_name = type_name
 HOT.getitem = getitem
 HOT.setitem = setitem
 HOT.class_keys = _overrides.instance_keys

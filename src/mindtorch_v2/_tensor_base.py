@@ -121,7 +121,6 @@ class Hot:
     item: Any
     from_data: Any
     scalar: Any
-    type_name: Any
     index_shape: Any
     int64: Any
     class_keys: Any

@@ -11,6 +11,7 @@ from ._dispatch.registry import get
 from ._dispatch.state import current_default_device
 from ._dtype import dtype as DType
 from ._dtype import set_default_dtype
+from ._dtype_names import type_string
 from ._promotion import can_cast as _can_cast
 from ._promotion import number_dtype, promote, result_type_of
 from ._storage import TypedStorage, UntypedStorage
@@ -97,7 +98,7 @@ def numel(input: Any) -> int:
 def typename(obj: Any) -> str:
     """The type's name; a tensor's legacy type."""
     if isinstance(obj, TensorBase):
-        return str(HOT.type_name(obj))
+        return type_string(obj._dtype, obj._device)
     kind = type(obj)
     return kind.__qualname__ if kind.__module__ in ("builtins", None) else f"{kind.__module__}.{kind.__qualname__}"
 

@@ -16,6 +16,7 @@ from .._device import device
 from .._dispatch.keys import AUTOGRAD, BACKENDS, INFERENCE, PYTHON
 from .._dispatch.state import modes, set_modes
 from .._dtype import dtype
+from .._dtype_names import tensor_type
 from .._tensor_base import DETACHED, HOT, TensorBase, alias, counter, set_history
 from .node import FREED, WATCH, Node, short_name
 from .version_counter import VersionCounter
@@ -200,26 +201,13 @@ def opened(saved: list[Any], node: Node) -> list[Any]:
     return out
 
 
-# PyTorch's C++ names: the old tensor types keep their Python name, the others show device and scalar type.
-_LEGACY: Final = frozenset({"Float", "Double", "Half", "Byte", "Char", "Short", "Int", "Long"})
-_DEVICE_NAMES: Final[dict[str, str]] = {"cpu": "CPU", "meta": "Meta", "npu": "NPU"}
-
-
-def type_name(dt: dtype, dev: device) -> str:
-    """A tensor's type as PyTorch's C++ side prints it."""
-    kind = dt.scalar_name
-    if dev.type == "cpu" and kind in _LEGACY:
-        return f"torch.{kind}Tensor"
-    return f"{_DEVICE_NAMES.get(dev.type, dev.type)}{kind}Type"
-
-
 def modified(
     shape: tuple[int, ...], dt: dtype, dev: device, made_by: Node | None, nr: i64, saved: i64, now: i64
 ) -> RuntimeError:
     """PyTorch's report of a saved value that was written in place."""
     text = (
         "one of the variables needed for gradient computation has been modified by an inplace operation: "
-        f"[{type_name(dt, dev)} [{', '.join([str(s) for s in shape])}]]"
+        f"[{tensor_type(dt, dev)} [{', '.join([str(s) for s in shape])}]]"
     )
     if made_by is not None:
         text += f", which is output {nr} of {short_name(made_by)},"

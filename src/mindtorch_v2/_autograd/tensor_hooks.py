@@ -10,6 +10,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
+from .._dtype_names import tensor_type
 from .._tensor_base import TensorBase, grad_fn_of, requires_grad
 from .hooks import HookDict, RemovableHandle, add_hook
 from .node import hooks_of
@@ -55,9 +56,7 @@ def _check(fn: Callable[..., Any], old: Any, new: Any) -> None:
 
 
 def type_text(t: TensorBase) -> str:
-    from .saved import type_name
-
-    return type_name(t._dtype, t._device)
+    return tensor_type(t._dtype, t._device)
 
 
 def register_hook(t: TensorBase, fn: Callable[[Any], Any]) -> RemovableHandle:

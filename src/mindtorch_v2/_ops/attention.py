@@ -11,9 +11,9 @@ from .._dispatch import registry
 from .._dispatch.op import Spec
 from .._dtype import DEFAULTS, float32
 from .._dtype import bool as bool_
+from .._dtype_names import cpp_name
 from .rules.base import like, wrap_dim
 from .rules.formulas import narrow, wide
-from .rules.out import CPP_NAMES
 from .rules.pointwise import broadcast_shapes
 from .table import composite, op
 
@@ -22,7 +22,7 @@ _dropout = registry.get("dropout")
 
 def _check(query: Any, key: Any, value: Any, attn_mask: Any, is_causal: bool) -> None:
     if query._dtype is not key._dtype or query._dtype is not value._dtype:
-        q, k, v = (CPP_NAMES[t._dtype.name] for t in (query, key, value))
+        q, k, v = (cpp_name(t._dtype) for t in (query, key, value))
         raise RuntimeError("Expected query, key, and value to have the same dtype, but got query.dtype: "
                            f"{q} key.dtype: {k} and value.dtype: {v} instead.")
     if min(len(t._shape) for t in (query, key, value)) < 2:
@@ -32,8 +32,8 @@ def _check(query: Any, key: Any, value: Any, attn_mask: Any, is_causal: bool) ->
     if attn_mask is not None:
         if attn_mask._dtype not in (bool_, float32, query._dtype):
             raise RuntimeError("Expected attn_mask dtype to be bool or float or to match query dtype, but got "
-                               f"attn_mask.dtype: {CPP_NAMES[attn_mask._dtype.name]} and  query.dtype: "
-                               f"{CPP_NAMES[query._dtype.name]} instead.")
+                               f"attn_mask.dtype: {cpp_name(attn_mask._dtype)} and  query.dtype: "
+                               f"{cpp_name(query._dtype)} instead.")
         if is_causal:
             raise RuntimeError("_scaled_dot_product_attention: Explicit attn_mask should not be set when "
                                "is_causal=True")

@@ -11,7 +11,6 @@ from .._dispatch.op import Op
 from .._dispatch.state import is_grad_enabled
 from .._dtype import int32, int64
 from .rules.formulas import narrow, wide
-from .rules.reduce import scalar_name
 from .table import composite
 
 _EMBEDDING = registry.get("embedding")
@@ -30,17 +29,17 @@ def _check(weight: Any, indices: Any, offsets: Any, mode: int, per_sample_weight
     for t, name in ((indices, "indices"), (offsets, "offsets")):
         if t._dtype is not int64 and t._dtype is not int32:
             raise RuntimeError(f"Expected tensor for argument #1 '{name}' to have one of the following scalar types: "
-                               f"Long, Int; but got torch.{scalar_name(t._dtype)}Tensor instead (while checking "
+                               f"Long, Int; but got torch.{t._dtype.scalar_name}Tensor instead (while checking "
                                "arguments for embedding_bag)")
     if not weight._dtype.is_floating_point:
         raise RuntimeError("expected scalar type Float, Half, BFloat16 or Double but found "
-                           f"{scalar_name(weight._dtype)}")
+                           f"{weight._dtype.scalar_name}")
     if per_sample_weights is not None:
         if mode != _SUM:
             raise RuntimeError("embedding_bag: per_sample_weights only supported with mode='sum'")
         if per_sample_weights._dtype is not weight._dtype:
-            raise RuntimeError(f"expected scalar type {scalar_name(weight._dtype)} but found "
-                               f"{scalar_name(per_sample_weights._dtype)}")
+            raise RuntimeError(f"expected scalar type {weight._dtype.scalar_name} but found "
+                               f"{per_sample_weights._dtype.scalar_name}")
     if include_last_offset and offsets._shape[0] < 1:
         raise RuntimeError("include_last_offset: number of offset should be at least 1")
 
@@ -71,7 +70,7 @@ def _bag(weight: Any, indices: Any, offsets: Any, scale_grad_by_freq: bool, mode
     if starts._shape[0] and int(starts[0]) != 0:
         raise RuntimeError("offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from "
                            f"position 0. However, got {int(starts[0])}\n[ torch."
-                           f"{scalar_name(offsets._dtype)}Tensor{{}} ]")
+                           f"{offsets._dtype.scalar_name}Tensor{{}} ]")
     if starts._shape[0] and int(starts[-1]) > n:
         raise RuntimeError(f"offsets[-1] can not be greater than input's length {n} but got offsets[-1] of "
                            f"{int(starts[-1])}")

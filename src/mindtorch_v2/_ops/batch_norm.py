@@ -14,7 +14,6 @@ from .._tensor_base import bump
 from .rules.base import like, spec
 from .rules.formulas import in_format, wide
 from .rules.layout import in_format_of
-from .rules.reduce import scalar_name
 from .table import composite, op
 
 Ints = tuple[int, ...]
@@ -118,7 +117,7 @@ def _check_batch(input: Any, weight: Any, bias: Any, running_mean: Any, running_
         raise RuntimeError("batch_norm: expected an input with at least 2 dimensions, got "
                            f"{len(input._shape)}")
     if not input._dtype.is_floating_point:
-        raise NotImplementedError(f"\"batch_norm\" not implemented for '{scalar_name(input._dtype)}'")
+        raise NotImplementedError(f"\"batch_norm\" not implemented for '{input._dtype.scalar_name}'")
     c = input._shape[1]
     for t, name in ((running_mean, "running_mean"), (running_var, "running_var"), (weight, "weight"), (bias, "bias")):
         if t is not None and (len(t._shape) != 1 or t._shape[0] != c):
@@ -321,7 +320,7 @@ def check_groups(input: Any, groups: int, weight: Any, bias: Any, channels: int)
             raise RuntimeError(f"Expected {name} to be a vector of size equal to the number of channels in input, but "
                                f"got {name} of shape {list(t._shape)} and input of shape {list(input._shape)}")
     if not input._dtype.is_floating_point:
-        raise NotImplementedError(f"\"GroupNormKernelImpl\" not implemented for '{scalar_name(input._dtype)}'")
+        raise NotImplementedError(f"\"GroupNormKernelImpl\" not implemented for '{input._dtype.scalar_name}'")
 
 
 def _group_norm(input: Any, weight: Any, bias: Any, N: int, C: int, HxW: int, group: int, eps: float) -> Any:

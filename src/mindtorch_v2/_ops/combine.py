@@ -14,7 +14,6 @@ from .index import _scatter_reduce_backward
 from .rules.base import like, spec, wrap_dim
 from .rules.layout import preserved_strides
 from .rules.pointwise import broadcast_shapes, promoted
-from .rules.reduce import scalar_name
 from .table import composite, op
 
 _index_put = registry.get("index_put")
@@ -67,7 +66,7 @@ def _cross_meta(self: Any, other: Any, dim: int) -> Spec:
     dt = promoted(self._dtype, other._dtype)
     if dt is not self._dtype or dt is not other._dtype:
         raise RuntimeError(f"linalg.cross: expected both inputs to have the same dtype, got "
-                           f"{scalar_name(self._dtype)} and {scalar_name(other._dtype)}")
+                           f"{self._dtype.scalar_name} and {other._dtype.scalar_name}")
     return spec(shape, dt, self._device)
 
 
@@ -114,10 +113,10 @@ def _put_meta(self: Any, index: Any, source: Any, accumulate: bool) -> Spec:
         raise IndexError("put_(): Expected source and index to have the same number of elements, but got "
                            f"source.numel() = {numel(source)}, index.numel() = {numel(index)}")
     if index._dtype.name != "int64":
-        raise RuntimeError(f"put_(): Expected a long tensor for index, but got {scalar_name(index._dtype)}")
+        raise RuntimeError(f"put_(): Expected a long tensor for index, but got {index._dtype.scalar_name}")
     if source._dtype is not self._dtype:
         raise RuntimeError(f"put_(): self and source expected to have the same dtype, but got self.dtype = "
-                           f"{scalar_name(self._dtype)} and source.dtype = {scalar_name(source._dtype)}")
+                           f"{self._dtype.scalar_name} and source.dtype = {source._dtype.scalar_name}")
     if numel(self) == 0 and numel(index):
         raise IndexError("put_(): Tried to put elements into an empty tensor")
     return Spec(self._shape, preserved_strides(self), self._dtype, self._dtype, self._device)

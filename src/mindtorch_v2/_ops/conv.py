@@ -9,11 +9,10 @@ from typing import Any
 
 from .._dispatch import registry
 from .._dispatch.op import Op, Spec
+from .._dtype_names import cpp_name, tensor_type
 from .._strides import contiguous_strides, format_strides
 from .rules.base import like
 from .rules.layout import suggested_format
-from .rules.out import CPP_NAMES
-from .rules.reduce import scalar_name
 from .table import composite, op
 
 Ints = tuple[int, ...]
@@ -68,11 +67,11 @@ def _check(x: Any, w: Any, bias: Any, stride: Ints, padding: Ints, dilation: Int
     if w._dtype is not x._dtype:
         if x._dtype.is_complex or x._dtype.name == "bfloat16":
             rest = "" if x._dtype.is_complex else " or input should be a MKLDNN tensor and weight is a dense tensor"
-            raise RuntimeError(f"Input type ({_old_name(x._dtype)}) and weight type ({_old_name(w._dtype)}) should be "
-                               f"the same{rest}")
-        raise RuntimeError(f"expected scalar type {scalar_name(x._dtype)} but found {scalar_name(w._dtype)}")
+            found, given = tensor_type(x._dtype, x._device), tensor_type(w._dtype, w._device)
+            raise RuntimeError(f"Input type ({found}) and weight type ({given}) should be the same{rest}")
+        raise RuntimeError(f"expected scalar type {x._dtype.scalar_name} but found {w._dtype.scalar_name}")
     if bias is not None and bias._dtype is not x._dtype:
-        raise RuntimeError(f"Input type ({CPP_NAMES[x._dtype.name]}) and bias type ({CPP_NAMES[bias._dtype.name]}) "
+        raise RuntimeError(f"Input type ({cpp_name(x._dtype)}) and bias type ({cpp_name(bias._dtype)}) "
                            "should be the same")
     if transposed and any(o >= s and o >= d for o, s, d in zip(output_padding, stride, dilation)):
         given = " ".join(_sides(name, values) for name, values in (
@@ -90,15 +89,6 @@ def _dilations(values: Ints, transposed: bool) -> str:
     if transposed:
         return f", but got {_sides('dilation', values, ', ')}"
     return f", but got {[1, *values] if len(values) == 1 else list(values)}"
-
-
-def _old_name(dt: Any) -> str:
-    """The name of a CPU tensor's type, for dtypes that have one."""
-    name = scalar_name(dt)
-    return f"torch.{name}Tensor" if name in _TYPED else f"CPU{name}Type"
-
-
-_TYPED = frozenset(("Byte", "Char", "Short", "Int", "Long", "Half", "Float", "Double", "Bool"))
 
 
 def _strides(shape: Ints, x: Any, w: Any) -> Ints:

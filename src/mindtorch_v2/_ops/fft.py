@@ -11,7 +11,6 @@ from .._dispatch import registry
 from .._dispatch.op import Op, Spec
 from .._dtype import DEFAULTS, dtype
 from .rules.base import wrap_dim, wrap_dims
-from .rules.reduce import scalar_name
 from .table import composite, op
 
 Ints = tuple[int, ...]
@@ -37,7 +36,7 @@ def _strides(stride: Ints, shape: Ints, dims: Ints) -> Ints:
 def _check(self: Any, dims: Ints, complex_: bool) -> Ints:
     if not self._dtype.is_inexact or self._dtype.is_complex != complex_:
         raise RuntimeError(f"Expected a {'complex' if complex_ else 'real'} input to a Fourier transform, got "
-                           f"{scalar_name(self._dtype)}")
+                           f"{self._dtype.scalar_name}")
     return wrap_dims(dims, self.dim())
 
 
@@ -118,7 +117,7 @@ def _promoted(self: Any, complex_: bool) -> Any:
     """The input as floats, or as complex numbers."""
     dt: dtype = self._dtype if self._dtype.is_inexact else DEFAULTS.dtype
     if dt.itemsize == 2 and self._device.type in (("cpu",) if dt.name == "float16" else ("cpu", "meta")):
-        raise RuntimeError(f"Unsupported dtype {scalar_name(dt)}")
+        raise RuntimeError(f"Unsupported dtype {dt.scalar_name}")
     if complex_ and not dt.is_complex:
         dt = dt.to_complex()
     return self if self._dtype is dt else self.to(dt)
@@ -193,7 +192,7 @@ def _fft(name: str, forward: bool) -> Any:
 def _rfft(name: str, forward: bool) -> Any:
     def fn(self: Any, n: int | None, dim: int, norm: str | None) -> Any:
         if self._dtype.is_complex:
-            raise RuntimeError(f"{name} expects a real input tensor, but got {scalar_name(self._dtype)}")
+            raise RuntimeError(f"{name} expects a real input tensor, but got {self._dtype.scalar_name}")
         x = _promoted(self, False)
         d, size = _one(name, x, n, dim)
         out = R2C.call((_sized(x, (d,), (size,)), (d,), _scaling(norm, forward), True))
@@ -225,7 +224,7 @@ def _fftn(forward: bool) -> Any:
 
 def _rfftn(self: Any, s: Ints | None, dim: Ints | None, norm: str | None) -> Any:
     if self._dtype.is_complex:
-        raise RuntimeError(f"rfftn expects a real-valued input tensor, but got {scalar_name(self._dtype)}")
+        raise RuntimeError(f"rfftn expects a real-valued input tensor, but got {self._dtype.scalar_name}")
     dims, sizes = _many(self, s, dim)
     if not dims:
         raise RuntimeError("rfftn must transform at least one axis")
@@ -259,7 +258,7 @@ def _hfftn(self: Any, s: Ints | None, dim: Ints | None, norm: str | None) -> Any
 
 def _ihfftn(self: Any, s: Ints | None, dim: Ints | None, norm: str | None) -> Any:
     if self._dtype.is_complex:
-        raise RuntimeError(f"ihfftn expects a real-valued input tensor, but got {scalar_name(self._dtype)}")
+        raise RuntimeError(f"ihfftn expects a real-valued input tensor, but got {self._dtype.scalar_name}")
     dims, sizes = _many(self, s, dim)
     if not dims:
         raise RuntimeError("ihfftn must transform at least one axis")

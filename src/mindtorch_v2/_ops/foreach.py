@@ -11,7 +11,6 @@ from typing import Any
 from .._dispatch import registry
 from .._dispatch.op import Op
 from .._tensor_base import numel
-from .rules.reduce import scalar_name
 from .table import composite
 
 Call = Callable[..., Any]
@@ -231,7 +230,7 @@ def _norm(self: Any, ord: Any, dtype: Any) -> Any:
     for t in self:
         if not t._dtype.is_inexact:
             raise RuntimeError("linalg.vector_norm: Expected a floating point or complex tensor as input. Got "
-                               f"{scalar_name(t._dtype)}")
+                               f"{t._dtype.scalar_name}")
     return tuple(row.call((t, ord, None, False, dtype)) for t in self)
 
 

@@ -12,7 +12,6 @@ from .._dispatch import registry
 from .._dispatch.op import Op, Spec
 from .._dtype import int64
 from .rules.base import like
-from .rules.reduce import scalar_name
 from .table import op
 
 Ints = tuple[int, ...]
@@ -35,7 +34,7 @@ def _check(rank: int, self: Any, kernel_size: Ints, output_size: Ints, random_sa
             raise RuntimeError(f"{name}: pool {side} {window} too large relative to input {side} {size}")
     if not self._dtype.is_floating_point:
         raise NotImplementedError(f"\"fractional_max_pool{rank}d_out_frame\" not implemented for "
-                                  f"'{scalar_name(self._dtype)}'")
+                                  f"'{self._dtype.scalar_name}'")
     if random_samples._dtype is not self._dtype:
         raise RuntimeError("Expect _random_samples to have the same dtype as input")
     if random_samples.dim() != 3:

@@ -19,7 +19,6 @@ from .rules.base import PyRule, like, spec, wrap_dim
 from .rules.dtype_checks import FLOATS, LARGEST
 from .rules.formulas import narrow, pair, wide, zeros_like
 from .rules.layout import preserved_strides
-from .rules.reduce import scalar_name
 from .table import PointwiseRule, composite, op
 
 _where = registry.get("where")
@@ -87,7 +86,7 @@ def _half(self: Any, dim: int) -> tuple[int, int]:
 def _glu_meta(self: Any, dim: int) -> Spec:
     d, half = _half(self, dim)
     if not self._dtype.is_floating_point:
-        raise NotImplementedError(f"\"glu_cpu\" not implemented for '{scalar_name(self._dtype)}'")
+        raise NotImplementedError(f"\"glu_cpu\" not implemented for '{self._dtype.scalar_name}'")
     shape = (*self._shape[:d], half, *self._shape[d + 1:])
     half_view = alias(self, shape, self._stride, 0)
     stride = contiguous_strides(shape) if is_contiguous(half_view) else preserved_strides(half_view)
@@ -180,8 +179,8 @@ _prelu_backward: Op = op(
 
 def _prelu(self: Any, weight: Any) -> Any:
     if self._dtype is not weight._dtype:
-        raise RuntimeError(f"prelu: Type promoting not supported. Got {scalar_name(self._dtype)} and "
-                           f"{scalar_name(weight._dtype)}")
+        raise RuntimeError(f"prelu: Type promoting not supported. Got {self._dtype.scalar_name} and "
+                           f"{weight._dtype.scalar_name}")
     count = weight.numel()
     if count != 1:
         n = len(self._shape)

@@ -11,7 +11,7 @@ from .._dtype import bool as bool_
 from .._dtype import int8, int16, int32, int64, uint8, uint64
 from .._tensor_base import numel
 from .rules.base import like
-from .rules.reduce import dim_mask_or_all, reduced_shape, scalar_name
+from .rules.reduce import dim_mask_or_all, reduced_shape
 from .table import op
 
 
@@ -28,7 +28,7 @@ def _hash_meta(self: Any, dim: tuple[int, ...], keepdim: bool, mode: int) -> Spe
                 raise IndexError(f"hash_tensor: Expected reduction dim {d} to have non-zero size.")
     dt = self._dtype
     if dt not in (bool_, uint8, int8, int16, int32, int64) and (not dt.is_floating_point or dt.itemsize < 2):
-        raise NotImplementedError(f"\"xor_sum_cpu\" not implemented for '{scalar_name(dt)}'")
+        raise NotImplementedError(f"\"xor_sum_cpu\" not implemented for '{dt.scalar_name}'")
     return like(self, reduced_shape(self._shape, mask, keepdim), uint64)
 
 

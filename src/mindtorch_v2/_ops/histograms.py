@@ -12,22 +12,19 @@ from typing import Any
 
 from .._dispatch import registry
 from .._dtype import int64
+from .._dtype_names import cpp_name
 from .._tensor_base import numel
-from .rules.reduce import scalar_name
 from .table import composite
 
 _where = registry.get("where")
 _arange = registry.get("arange")
-_NAMES = {"Float": "float", "Double": "double", "Half": "c10::Half", "BFloat16": "c10::BFloat16"}
-
-
 def _check(self: Any, weight: Any) -> Any:
     if self.dim() < 2:
         raise RuntimeError("torch.histogramdd: input tensor should have at least 2 dimensions")
     if weight is None:
         return None
     if weight._dtype is not self._dtype:
-        left, right = (_NAMES.get(scalar_name(t._dtype), scalar_name(t._dtype)) for t in (self, weight))
+        left, right = (cpp_name(t._dtype) for t in (self, weight))
         raise RuntimeError("torch.histogramdd: if weight tensor is provided, input tensor and weight tensor should "
                            f"have the same dtype, but got input({left}), and weight({right})")
     if weight._shape != self._shape[:-1]:
@@ -98,7 +95,7 @@ def _bin(values: Any, edges: Any) -> Any:
 
 def _count(self: Any, edges: Sequence[Any], weight: Any, density: bool) -> Any:
     if not self._dtype.is_floating_point or self._dtype.itemsize < 4:
-        raise NotImplementedError(f"\"histogramdd\" not implemented for '{scalar_name(self._dtype)}'")
+        raise NotImplementedError(f"\"histogramdd\" not implemented for '{self._dtype.scalar_name}'")
     shape = tuple(e._shape[0] - 1 for e in edges)
     if not edges:
         return self.new_zeros(())
@@ -139,7 +136,7 @@ def _with_edges(self: Any, bins: Sequence[Any], range: Sequence[float] | None, w
                            f"but got {len(bins)}")
     for d, e in enumerate(bins):
         if e._dtype is not self._dtype:
-            left, right = (_NAMES.get(scalar_name(t._dtype), scalar_name(t._dtype)) for t in (self, e))
+            left, right = (cpp_name(t._dtype) for t in (self, e))
             raise RuntimeError("torch.histogramdd: input tensor and bins tensors should have the same dtype, but got "
                                f"input with dtype {left} and bins for dimension {d} with dtype {right}")
         if e.dim() != 1:

@@ -14,7 +14,6 @@ from .._tensor_base import numel
 from .linalg import H, check_float, check_square, columns
 from .rules.base import like
 from .rules.pointwise import broadcast_shapes
-from .rules.reduce import scalar_name
 from .table import composite, op
 
 _cat = registry.get("cat")
@@ -80,7 +79,7 @@ def _check_dims(name: str, input: Any, tau: Any) -> None:
 
 def _check_kernel(t: Any, kernel: str) -> None:
     if not t._dtype.is_inexact or t._dtype.itemsize < 4:
-        raise NotImplementedError(f"\"{kernel}\" not implemented for '{scalar_name(t._dtype)}'")
+        raise NotImplementedError(f"\"{kernel}\" not implemented for '{t._dtype.scalar_name}'")
 
 
 def _product_meta(input: Any, tau: Any) -> Spec:
@@ -95,8 +94,8 @@ def _product_meta(input: Any, tau: Any) -> Spec:
         raise RuntimeError(f"{name}: input.shape[-1] must be greater than or equal to tau.shape[-1]")
     _check_dims(name, input, tau)
     if tau._dtype is not input._dtype:
-        raise RuntimeError(f"{name}: tau dtype {scalar_name(tau._dtype)} does not match input dtype "
-                           f"{scalar_name(input._dtype)}")
+        raise RuntimeError(f"{name}: tau dtype {tau._dtype.scalar_name} does not match input dtype "
+                           f"{input._dtype.scalar_name}")
     _check_kernel(input, "orgqr_cpu")
     return columns(input, input._shape)
 
@@ -141,7 +140,7 @@ def _ormqr_meta(self: Any, input2: Any, input3: Any, left: bool, transpose: bool
     for other, what in ((input2, "tau"), (input3, "other")):
         if other._dtype is not self._dtype:
             raise RuntimeError(f"{name}: Expected input and {what} to have the same dtype, but input has dtype"
-                               f"{scalar_name(self._dtype)} and {what} has dtype {scalar_name(other._dtype)}")
+                               f"{self._dtype.scalar_name} and {what} has dtype {other._dtype.scalar_name}")
     _check_kernel(self, "ormqr_cpu")
     return columns(input3, input3._shape)
 
@@ -209,8 +208,8 @@ def _ldl_solve_meta(LD: Any, pivots: Any, B: Any, hermitian: bool) -> Spec:
         raise IndexError(f"Dimension out of range (expected to be in range of [{-max(B.dim(), 1)}, "
                          f"{max(B.dim(), 1) - 1}], but got -2)")
     if LD._dtype is not B._dtype:
-        raise RuntimeError(f"Expected b and A to have the same dtype, but found b of type {scalar_name(B._dtype)} and "
-                           f"A of type {scalar_name(LD._dtype)} instead.")
+        raise RuntimeError(f"Expected b and A to have the same dtype, but found b of type {B._dtype.scalar_name} and "
+                           f"A of type {LD._dtype.scalar_name} instead.")
     n = LD._shape[-1]
     if B._shape[-2] != n:
         raise RuntimeError(f"Incompatible matrix sizes for {name}: each A matrix is {n} by {n} but each b matrix is "
@@ -219,7 +218,7 @@ def _ldl_solve_meta(LD: Any, pivots: Any, B: Any, hermitian: bool) -> Spec:
         raise RuntimeError(f"{name}: Expected LD.shape[:-1] and pivots.shape to be the same, but got pivots with shape "
                            f"{list(pivots._shape)} instead")
     if pivots._dtype.is_inexact:
-        raise RuntimeError(f"{name}: Expected pivots to be integers. Got {scalar_name(pivots._dtype)}")
+        raise RuntimeError(f"{name}: Expected pivots to be integers. Got {pivots._dtype.scalar_name}")
     _check_kernel(LD, "ldl_solve_kernel_cpu")
     return columns(B, (*broadcast_shapes(tuple(B._shape[:-2]), tuple(LD._shape[:-2])), *B._shape[-2:]))
 

@@ -16,12 +16,13 @@ from .._dispatch.binding import BAD, convert
 from .._dispatch.keys import AUTOGRAD, BACKENDS, VIEW
 from .._dispatch.op import Op, type_name
 from .._dispatch.state import is_grad_enabled
+from .._dtype_names import c_name
 from .._layout import preserve_format
 from .._strides import contiguous_strides, format_strides
 from .._tensor_base import DETACHED, TensorBase, bump, requires_grad, set_history, version
 from . import view
 from .rules.layout import copy_strides
-from .rules.shape import c_name, check_sizes
+from .rules.shape import check_sizes
 
 Ints = tuple[int, ...]
 

@@ -15,7 +15,6 @@ from .._strides import contiguous_strides
 from .._tensor_base import numel
 from .rules.base import like
 from .rules.pointwise import broadcast_shapes
-from .rules.reduce import scalar_name
 from .table import op
 
 _cat = registry.get("cat")
@@ -54,11 +53,11 @@ def check_float(t: Any, name: str, kernel: str = "") -> None:
     """LAPACK has single and double precision, real and complex."""
     dt = t._dtype
     if not dt.is_inexact:
-        raise RuntimeError(f"{name}: Expected a floating point or complex tensor as input. Got {scalar_name(dt)}")
+        raise RuntimeError(f"{name}: Expected a floating point or complex tensor as input. Got {dt.scalar_name}")
     if dt.itemsize < 4:
         if kernel:
-            raise NotImplementedError(f"\"{kernel}\" not implemented for '{scalar_name(dt)}'")
-        raise RuntimeError(f"{name}: Low precision dtypes not supported. Got {scalar_name(dt)}")
+            raise NotImplementedError(f"\"{kernel}\" not implemented for '{dt.scalar_name}'")
+        raise RuntimeError(f"{name}: Low precision dtypes not supported. Got {dt.scalar_name}")
 
 
 def _batch(t: Any) -> Ints:
@@ -234,7 +233,7 @@ def _solve_meta(A: Any, B: Any, left: bool, check_errors: bool) -> list[Spec]:
     check_square(A, "linalg.solve")
     if A._dtype is not B._dtype:
         raise RuntimeError(f"linalg.solve: Expected A and B to have the same dtype, but found A of type "
-                           f"{scalar_name(A._dtype)} and B of type {scalar_name(B._dtype)} instead")
+                           f"{A._dtype.scalar_name} and B of type {B._dtype.scalar_name} instead")
     vector = is_vector(A, B)
     if vector and not left:
         raise RuntimeError("linalg.solve: Vector broadcasting of the left hand side is not supported for left=False. "
@@ -276,7 +275,7 @@ def _triangular_meta(self: Any, B: Any, upper: bool, left: bool, unitriangular: 
     check_matrix(B, "linalg.solve_triangular", "B")
     if self._dtype is not B._dtype:
         raise RuntimeError(f"linalg.solve_triangular: Expected A and B to have the same dtype, but found A of type "
-                           f"{scalar_name(self._dtype)} and B of type {scalar_name(B._dtype)} instead")
+                           f"{self._dtype.scalar_name} and B of type {B._dtype.scalar_name} instead")
     check_float(self, "linalg.solve_triangular", "triangular_solve_cpu")
     n = self._shape[-1]
     if B._shape[-2 if left else -1] != n:
@@ -365,7 +364,7 @@ QR: Op = op("linalg_qr(Tensor A, str mode='reduced') -> (Tensor Q, Tensor R)", m
 def _eigh_meta(A: Any, UPLO: str, compute_v: bool) -> list[Spec]:
     check_square(A, "linalg.eigh")
     if not A._dtype.is_inexact or A._dtype.itemsize < 4:
-        raise NotImplementedError(f"\"linalg_eigh_cpu\" not implemented for '{scalar_name(A._dtype)}'")
+        raise NotImplementedError(f"\"linalg_eigh_cpu\" not implemented for '{A._dtype.scalar_name}'")
     if UPLO not in ("L", "U", "l", "u"):
         raise RuntimeError(f"Expected UPLO argument to be 'L' or 'U', but got {UPLO}")
     return [like(A, A._shape[:-1], A._dtype.to_real() if A._dtype.is_complex else None),
@@ -467,7 +466,7 @@ def _exp_meta(self: Any) -> Spec:
     check_square(self, "linalg.matrix_exp")
     if not self._dtype.is_inexact:
         raise RuntimeError("linalg.matrix_exp: Expected a floating point or complex tensor as input. Got "
-                           f"{scalar_name(self._dtype)}")
+                           f"{self._dtype.scalar_name}")
     return like(self)
 
 
@@ -504,7 +503,7 @@ def _lstsq_meta(self: Any, b: Any, rcond: float | None, driver: str | None) -> l
         raise RuntimeError("torch.linalg.lstsq: other must have at least 1 dimension.")
     if self._dtype is not b._dtype:
         raise RuntimeError("torch.linalg.lstsq: Expected input and other to have the same dtype, but got input's dtype "
-                           f"{scalar_name(self._dtype)} and other's dtype {scalar_name(b._dtype)}")
+                           f"{self._dtype.scalar_name} and other's dtype {b._dtype.scalar_name}")
     if driver not in (None, "gels", "gelsy", "gelsd", "gelss"):
         raise RuntimeError("torch.linalg.lstsq: parameter `driver` should be one of (gels, gelsy, gelsd, gelss)")
     vector = self.dim() - 1 == b.dim() and self._shape[:-1] == b._shape

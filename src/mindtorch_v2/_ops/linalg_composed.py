@@ -17,7 +17,6 @@ from . import linalg
 from .linalg import H, check_float, check_info, check_matrix, check_square, columns
 from .rules.base import like, wrap_dim
 from .rules.pointwise import broadcast_shapes
-from .rules.reduce import scalar_name
 from .table import composite, op
 
 _norm = registry.get("linalg_vector_norm")
@@ -104,7 +103,7 @@ def _lu_solve_meta(LU: Any, pivots: Any, B: Any, left: bool, adjoint: bool) -> S
     check_matrix(B, "torch.linalg.lu_solve", "B")
     if LU._dtype is not B._dtype:
         raise RuntimeError("linalg.lu_solve: Expected LU and B to have the same dtype, but found LU of type "
-                           f"{scalar_name(LU._dtype)} and B of type {scalar_name(B._dtype)} instead")
+                           f"{LU._dtype.scalar_name} and B of type {B._dtype.scalar_name} instead")
     n = LU._shape[-1]
     if pivots._dtype is not int32:
         raise RuntimeError("linalg.lu_solve: pivots should be a Tensor of scalar type torch.int32")
@@ -224,7 +223,7 @@ def _tolerance(self: Any, atol: Any, rtol: Any, name: str) -> tuple[Any, Any]:
     for label, value in (("atol", atol), ("rtol", rtol)):
         if isinstance(value, TensorBase) and value._dtype.is_complex:
             raise RuntimeError(f"torch.linalg.{name}: {label} tensor of complex type is not supported. Got "
-                               f"{label} of type {scalar_name(value._dtype)}")
+                               f"{label} of type {value._dtype.scalar_name}")
     if rtol is None:
         dt = self._dtype.to_real() if self._dtype.is_complex else self._dtype
         default = finfo(dt).eps * max(self._shape[-2:])
@@ -310,7 +309,7 @@ def _matrix_norm(self: Any, ord: Any, dim: Ints, keepdim: bool, dtype: Any) -> A
     check_matrix(self, "linalg.matrix_norm")
     if not self._dtype.is_inexact:
         raise RuntimeError("linalg.matrix_norm: Expected a floating point or complex tensor as input. Got "
-                           f"{scalar_name(self._dtype)}")
+                           f"{self._dtype.scalar_name}")
     size = abs(ord)
     if size not in (1, 2, math.inf):
         raise RuntimeError(f"linalg.matrix_norm: Order {ord:g} not supported.")

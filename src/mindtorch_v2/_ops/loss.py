@@ -17,7 +17,6 @@ from .rules.base import like, of_tensor
 from .rules.layout import preserved_strides
 from .rules.norm import USED
 from .rules.pointwise import broadcast_shapes
-from .rules.reduce import scalar_name
 from .table import composite, op
 
 NONE, MEAN, SUM = 0, 1, 2
@@ -58,7 +57,7 @@ def _nll2d_meta(self: Any, target: Any, weight: Any, reduction: int, ignore_inde
         raise RuntimeError(f"size mismatch (got input: {list(self._shape)} , target: {list(target._shape)}")
     rules.check_classes(self._shape[1], weight)
     if target._dtype not in (int64, uint8):
-        raise RuntimeError(f"expected target dtype to be Long or Byte, but got {scalar_name(target._dtype)}")
+        raise RuntimeError(f"expected target dtype to be Long or Byte, but got {target._dtype.scalar_name}")
     return [like(self, target._shape if reduction == NONE else ()), like(self, ())]
 
 
@@ -166,7 +165,7 @@ def _cross_entropy(self: Any, target: Any, weight: Any, reduction: int, ignore_i
     if self._shape == target._shape:
         if not target._dtype.is_floating_point:
             raise RuntimeError("Expected floating point type for target with class probabilities, got "
-                               f"{scalar_name(target._dtype)}")
+                               f"{target._dtype.scalar_name}")
         if ignore_index >= 0:
             raise RuntimeError("ignore_index is not supported for floating point target")
         return _probabilities(self, target, weight, reduction, label_smoothing, dim)

@@ -13,7 +13,6 @@ from .._dispatch.op import Op, Spec
 from .._dtype import int64
 from .loss import MEAN, NONE, SUM
 from .rules.base import like
-from .rules.reduce import scalar_name
 from .table import composite, op
 
 _where = registry.get("where")
@@ -135,7 +134,7 @@ def _check_classes(self: Any, target: Any, weight: Any) -> tuple[int, int]:
     if weight is not None and (len(weight._shape) > 1 or weight.numel() != classes):
         raise RuntimeError(f"inconsistent weight size, expected {classes} but got {list(weight._shape)}")
     if target._dtype is not int64:
-        raise RuntimeError(f"expected scalar type Long but found {scalar_name(target._dtype)}")
+        raise RuntimeError(f"expected scalar type Long but found {target._dtype.scalar_name}")
     return rows, classes
 
 

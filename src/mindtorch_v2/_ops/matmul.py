@@ -17,7 +17,6 @@ from .rules.dtype_checks import check_number
 from .rules.layout import ordered_strides
 from .rules.matmul import USED, batch_turn, conj, mat1_grad, mat2_grad, scaled
 from .rules.pointwise import promoted
-from .rules.reduce import scalar_name
 from .table import composite, op
 
 # -- products with kernels ----------------------------------------------------------------------------------------
@@ -158,7 +157,7 @@ def _tensordot(self: Any, other: Any, dims_self: tuple[int, ...], dims_other: tu
     if self._dtype is not other._dtype:
         raise RuntimeError(
             "tensordot: expected both inputs to have same dtype, but found "
-            f"{scalar_name(self._dtype)} and {scalar_name(other._dtype)}")
+            f"{self._dtype.scalar_name} and {other._dtype.scalar_name}")
     first = [wrap_dim(d, len(self._shape)) for d in dims_self]
     second = [wrap_dim(d, len(other._shape)) for d in dims_other]
     inner = 1

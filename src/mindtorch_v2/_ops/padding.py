@@ -12,7 +12,6 @@ from .._dtype import bool as bool_
 from .._dtype import int64
 from .rules.formulas import in_format
 from .rules.layout import in_format_of
-from .rules.reduce import scalar_name
 from .table import composite, op
 
 Ints = tuple[int, ...]
@@ -63,7 +62,7 @@ def _declare(kind: str, rank: int, lists: Any) -> None:
     def meta(self: Any, padding: Ints) -> Spec:
         shape = shape_of(self, padding)
         if self._dtype is bool_:
-            raise NotImplementedError(f"\"{name}\" not implemented for '{scalar_name(self._dtype)}'")
+            raise NotImplementedError(f"\"{name}\" not implemented for '{self._dtype.scalar_name}'")
         return in_format_of(self, shape)
 
     def meta_backward(grad_output: Any, self: Any, padding: Ints) -> Spec:

@@ -13,7 +13,6 @@ from .._dispatch.op import Op, Spec
 from .._dtype import int64
 from .rules.formulas import in_format, zeros_like
 from .rules.layout import in_format_of
-from .rules.reduce import scalar_name
 from .table import composite, op
 
 Ints = tuple[int, ...]
@@ -109,7 +108,7 @@ def _need(x: Any, name: str, integers: bool | str) -> None:
     dt = x._dtype
     fine = dt.is_floating_point or (dt.is_integer and (dt is int64 if integers == "long" else integers))
     if not fine:
-        raise NotImplementedError(f"\"{name}\" not implemented for '{scalar_name(dt)}'")
+        raise NotImplementedError(f"\"{name}\" not implemented for '{dt.scalar_name}'")
 
 
 def _flat(t: Any, rank: int) -> Any:
@@ -150,8 +149,8 @@ def _declare_max(rank: int) -> None:
                       ceil_mode: bool, indices: Any) -> Spec:
         shape = _pooled(self, sliding(name, rank, kernel_size, stride, padding, dilation, ceil_mode), rank)
         if grad_output._dtype is not self._dtype:
-            raise RuntimeError(f"expected dtype {scalar_name(self._dtype)} for `gradOutput` but got dtype "
-                               f"{scalar_name(grad_output._dtype)}")
+            raise RuntimeError(f"expected dtype {self._dtype.scalar_name} for `gradOutput` but got dtype "
+                               f"{grad_output._dtype.scalar_name}")
         for t, what in ((grad_output, "grad_output"), (indices, "indices")):
             if tuple(t._shape) != shape:
                 raise RuntimeError(f"{name}_with_indices_backward: expected {what} of shape {list(shape)}, got "
@@ -415,7 +414,7 @@ def _declare_unpool(rank: int) -> None:
 
     def meta(self: Any, indices: Any, output_size: Ints, *rest: Ints) -> Spec:
         if indices._dtype is not int64:
-            raise RuntimeError(f"elements in indices should be type int64 but got: {scalar_name(indices._dtype)}")
+            raise RuntimeError(f"elements in indices should be type int64 but got: {indices._dtype.scalar_name}")
         n = len(self._shape)
         if n not in (rank + 1, rank + 2):
             raise RuntimeError(f"Input to max_unpooling{rank}d should be a {rank + 1}d or {rank + 2}d Tensor, but got "

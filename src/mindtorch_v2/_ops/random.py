@@ -6,6 +6,7 @@ from typing import Any
 
 from .._dispatch.op import Op, Spec
 from .._dtype import int64
+from .._dtype_names import c_name
 from . import copy
 from .rules import random as rules
 from .rules.base import like, spec
@@ -23,7 +24,7 @@ from .rules.random import (
     check_integers,
     check_std,
 )
-from .rules.shape import LikeRule, c_name, check_options, check_sizes, placed
+from .rules.shape import LikeRule, check_options, check_sizes, placed
 from .table import op
 
 Ints = tuple[int, ...]

@@ -28,7 +28,6 @@ from .rules.reduce import (
     reduced_count,
     reduced_shape,
     restore,
-    scalar_name,
     unreduce,
     unreduce_mean,
 )
@@ -108,7 +107,7 @@ op("nansum(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dty
 def _nanmean(self: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
     if not self._dtype.is_inexact:
         raise RuntimeError("nanmean(): expected input to have floating point or complex dtype but got "
-                           f"{scalar_name(self._dtype)}")
+                           f"{self._dtype.scalar_name}")
     return self.nansum(dim, keepdim, dtype=dtype) / self.detach().isnan().logical_not().sum(dim, keepdim)
 
 
@@ -175,7 +174,7 @@ op("argmin(Tensor self, int? dim=None, bool keepdim=False) -> Tensor", meta=Redu
 
 def _aminmax_meta(self: Any, dim: int | None, keepdim: bool) -> list[Spec]:
     if self._dtype.is_complex:
-        raise NotImplementedError(f"\"aminmax_cpu\" not implemented for '{scalar_name(self._dtype)}'")
+        raise NotImplementedError(f"\"aminmax_cpu\" not implemented for '{self._dtype.scalar_name}'")
     if numel(self) == 0 and dim is None:
         raise RuntimeError("aminmax(): cannot compute aminmax over an empty dimension as the operation has no "
                            "identity.")
@@ -273,15 +272,15 @@ def _norm_meta(self: Any, ord: Any, dim: Any, keepdim: bool, dtype: Any) -> Spec
     dt = self._dtype
     if not dt.is_inexact:
         raise RuntimeError(f"linalg.vector_norm: Expected a floating point or complex tensor as input. Got "
-                           f"{scalar_name(dt)}")
+                           f"{dt.scalar_name}")
     if dtype is not None:
         if not dtype.is_inexact:
             raise RuntimeError(f"linalg.vector_norm: dtype should be floating point or complex, but got "
-                               f"{scalar_name(dtype)}")
+                               f"{dtype.scalar_name}")
         if dt.is_complex != dtype.is_complex:
             raise RuntimeError(
                 f"linalg.vector_norm: dtype should be {'complex' if dt.is_complex else 'real'} for "
-                f"{'complex' if dt.is_complex else 'real'} inputs, but got {scalar_name(dtype)}")
+                f"{'complex' if dt.is_complex else 'real'} inputs, but got {dtype.scalar_name}")
         dt = dtype
     mask = dim_mask_or_all(dim, len(self._shape))
     if numel(self) == 0 and (ord < 0 or ord == _inf):
@@ -429,7 +428,7 @@ def _cummax_rule(name: str) -> Any:
     def rule(self: Any, dim: int) -> list[Spec]:
         wrap_dim(dim, len(self._shape))
         if self._dtype.is_complex:
-            raise NotImplementedError(f"\"{name}_cpu\" not implemented for '{scalar_name(self._dtype)}'")
+            raise NotImplementedError(f"\"{name}_cpu\" not implemented for '{self._dtype.scalar_name}'")
         return [like(self), like(self, None, int64)]
 
     return rule
@@ -445,7 +444,7 @@ for _name in ("cummax", "cummin"):
 def _logcumsumexp_meta(self: Any, dim: int) -> Spec:
     wrap_dim(dim, len(self._shape))
     if not self._dtype.is_inexact:
-        raise NotImplementedError(f"\"logcumsumexp_out_cpu\" not implemented for '{scalar_name(self._dtype)}'")
+        raise NotImplementedError(f"\"logcumsumexp_out_cpu\" not implemented for '{self._dtype.scalar_name}'")
     return like(self)
 
 

@@ -13,7 +13,6 @@ from .._dispatch.op import Op, Spec
 from .._dtype import float64, int64, uint8
 from .rules.formulas import in_format, narrow, wide
 from .rules.layout import in_format_of
-from .rules.reduce import scalar_name
 from .table import composite, op
 
 Ints = tuple[int, ...]
@@ -194,7 +193,7 @@ def _declare(name: str, rank: int, mode: Any, aligned: bool) -> None:
         shape = _check(self, output_size, rank)
         if not self._dtype.is_floating_point and not (whole and self._dtype is uint8):
             raise NotImplementedError(f"\"compute_indices_weights_{mode.__name__}\" not implemented for "
-                                      f"'{scalar_name(self._dtype)}'")
+                                      f"'{self._dtype.scalar_name}'")
         return in_format_of(self, shape)
 
     def meta_backward(grad_output: Any, output_size: Ints, input_size: Ints, *rest: Any) -> Spec:

@@ -12,11 +12,10 @@ from .._dispatch import registry
 from .._dispatch.op import Op, Spec
 from .._dtype import bool as bool_
 from .._dtype import float32, float64, int32, int64
+from .._dtype_names import cpp_name
 from .._tensor_base import TensorBase, is_contiguous, numel
 from .._warn import warn_once
 from .rules.base import like, spec, wrap_dim
-from .rules.out import CPP_NAMES
-from .rules.reduce import scalar_name
 from .rules.shape import as_double
 from .table import composite, op
 
@@ -146,14 +145,14 @@ def _search_meta(sorted_sequence: Any, self: Any, out_int32: bool, right: bool, 
                            "right was True")
     s = sorted_sequence
     if s._dtype.is_complex:
-        raise NotImplementedError(f"\"searchsorted_out_cpu\" not implemented for '{scalar_name(s._dtype)}'")
+        raise NotImplementedError(f"\"searchsorted_out_cpu\" not implemented for '{s._dtype.scalar_name}'")
     if sorter is not None:
         if sorter._shape != s._shape:
             raise RuntimeError("torch.searchsorted(): boundary and sorter must have the same size, but got boundary "
                                f"tensor {list(s._shape)}and got sorter tensor {list(sorter._shape)}")
         if sorter._dtype is not int64:
             raise RuntimeError("torch.searchsorted(): sorter must be a tensor of long dtype but got dtype "
-                               f"{scalar_name(sorter._dtype)}")
+                               f"{sorter._dtype.scalar_name}")
     _warn_of_copies(s, self, sorter)
     shape: tuple[int, ...] = ()
     if isinstance(self, TensorBase):
@@ -164,7 +163,7 @@ def _search_meta(sorted_sequence: Any, self: Any, out_int32: bool, right: bool, 
                 f"boundaries tensor and input value tensor must match, but we got boundaries tensor {list(s._shape)} "
                 f"and input value tensor {list(shape)}")
         if self._dtype.is_complex:
-            raise NotImplementedError(f"\"searchsorted_out_cpu\" not implemented for '{scalar_name(self._dtype)}'")
+            raise NotImplementedError(f"\"searchsorted_out_cpu\" not implemented for '{self._dtype.scalar_name}'")
     elif len(s._shape) != 1:
         raise RuntimeError("torch.searchsorted(): input value can be a scalar only when boundaries tensor dimension "
                            f"is 1, but we got boundaries tensor dim({len(s._shape)}) and input value's dim(0) "
@@ -200,7 +199,7 @@ op(f"bucketize(Tensor self, Tensor boundaries, *, {_OPTIONS}) -> Tensor", meta=_
 # -- counting -----------------------------------------------------------------------------------------------------
 def _bincount(self: Any, weights: Any, minlength: int) -> Any:
     if not self._dtype.is_integer:
-        raise NotImplementedError(f"\"bincount_cpu\" not implemented for '{scalar_name(self._dtype)}'")
+        raise NotImplementedError(f"\"bincount_cpu\" not implemented for '{self._dtype.scalar_name}'")
     if self.dim() != 1:
         raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
     if minlength < 0:
@@ -237,7 +236,7 @@ def _histc_meta(self: Any, bins: int, min: Any, max: Any) -> Spec:
         # Without bounds the extremes are looked for first; edges are made before elements are counted.
         kernel = ("aminmax_cpu" if self._dtype.is_complex and low == high and numel(self) else
                   "linspace_cpu" if self._dtype is bool_ else "histogram_cpu")
-        raise NotImplementedError(f"\"{kernel}\" not implemented for '{scalar_name(self._dtype)}'")
+        raise NotImplementedError(f"\"{kernel}\" not implemented for '{self._dtype.scalar_name}'")
     return like(self, (bins,))
 
 
@@ -247,11 +246,11 @@ op("histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor", met
 
 def _checked(self: Any, weight: Any) -> None:
     if not self._dtype.is_floating_point:
-        raise NotImplementedError(f"\"histogramdd\" not implemented for '{scalar_name(self._dtype)}'")
+        raise NotImplementedError(f"\"histogramdd\" not implemented for '{self._dtype.scalar_name}'")
     if weight is not None and weight._dtype is not self._dtype:
         raise RuntimeError("torch.histogramdd: if weight tensor is provided, input tensor and weight tensor should "
-                           f"have the same dtype, but got input({CPP_NAMES[self._dtype.name]}), and "
-                           f"weight({CPP_NAMES[weight._dtype.name]})")
+                           f"have the same dtype, but got input({cpp_name(self._dtype)}), and "
+                           f"weight({cpp_name(weight._dtype)})")
     if weight is not None and weight._shape != self._shape:
         raise RuntimeError("torch.histogramdd: if weight tensor is provided it should have the same shape as the input "
                            "tensor excluding its innermost dimension, but got input with shape "
@@ -263,7 +262,7 @@ def _histogram_edges(self: Any, bins: Any, weight: Any, density: bool) -> list[S
     if bins._dtype is not self._dtype:
         raise RuntimeError(
             "torch.histogramdd: input tensor and bins tensors should have the same dtype, but got input with dtype "
-            f"{CPP_NAMES[self._dtype.name]} and bins for dimension 0 with dtype {CPP_NAMES[bins._dtype.name]}")
+            f"{cpp_name(self._dtype)} and bins for dimension 0 with dtype {cpp_name(bins._dtype)}")
     if bins.dim() != 1:
         raise RuntimeError(f"torch.histogramdd: bins tensor should have one dimension, but got {bins.dim()} dimensions "
                            "in the bins tensor for dimension 0")

@@ -12,7 +12,6 @@ from .._dispatch.op import Op, Spec
 from .._dtype import int32, int64
 from .index import _scatter_reduce_backward
 from .rules.base import like, wrap_dim
-from .rules.reduce import scalar_name
 from .search import SEARCH
 from .table import composite, op
 
@@ -38,9 +37,9 @@ def _segment_meta(data: Any, reduce: str, lengths: Any, indices: Any, offsets: A
         raise RuntimeError(f"segment_reduce(): Expected axis to be the last dimension of {what} but got {at}.")
     if given._dtype not in (int32, int64):
         raise NotImplementedError(f"\"_segment_reduce_{what}_cpu_kernel1\" not implemented for "
-                                  f"'{scalar_name(given._dtype)}'")
+                                  f"'{given._dtype.scalar_name}'")
     if not data._dtype.is_floating_point:
-        raise NotImplementedError(f"\"_segment_reduce_cpu\" not implemented for '{scalar_name(data._dtype)}'")
+        raise NotImplementedError(f"\"_segment_reduce_cpu\" not implemented for '{data._dtype.scalar_name}'")
     count = given._shape[-1] - (lengths is None)
     return like(data, (*data._shape[:at], count, *data._shape[at + 1:]))
 

@@ -14,7 +14,7 @@ from .reduce import value_selecting_backward
 from .rules.base import like, wrap_dim
 from .rules.dtype_checks import limits
 from .rules.layout import preserved_strides
-from .rules.reduce import dim_mask, reduced_shape, scalar_name
+from .rules.reduce import dim_mask, reduced_shape
 from .table import composite, op
 
 
@@ -23,7 +23,7 @@ def _sort_meta(self: Any, dim: int, descending: bool) -> list[Spec]:
     if self._dtype.is_complex:
         raise RuntimeError(" Sort does not support complex dtypes on CPU")
     if self._dtype.itemsize == 1 and self._dtype.is_floating_point:
-        raise NotImplementedError(f"\"sorting_kernel_method_name\" not implemented for '{scalar_name(self._dtype)}'")
+        raise NotImplementedError(f"\"sorting_kernel_method_name\" not implemented for '{self._dtype.scalar_name}'")
     stride = preserved_strides(self)
     return [Spec(self._shape, stride, self._dtype, self._dtype, self._device),
             Spec(self._shape, stride, int64, int64, self._device)]

@@ -17,7 +17,6 @@ from .rules.base import like
 from .rules.dtype_checks import FLOATS, INTS, WIDE_FLOATS
 from .rules.formulas import narrow, times, wide, zeros_like
 from .rules.layout import ordered_strides, preserved_strides
-from .rules.reduce import scalar_name
 from .table import composite, op, pointwise
 
 _where = registry.get("where")
@@ -216,7 +215,7 @@ def _mvlgamma_meta(self: Any, p: int) -> Any:
     if p < 1:
         raise RuntimeError("p has to be greater than or equal to 1")
     if self.is_complex():
-        raise NotImplementedError(f"\"mvlgamma_cpu\" not implemented for '{scalar_name(self._dtype)}'")
+        raise NotImplementedError(f"\"mvlgamma_cpu\" not implemented for '{self._dtype.scalar_name}'")
     return like(self, None, None if self._dtype.is_inexact else DEFAULTS.dtype)
 
 

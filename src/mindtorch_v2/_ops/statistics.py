@@ -16,7 +16,6 @@ from .._tensor_base import numel
 from .reduce import _norm_backward
 from .rules.base import like, wrap_dim
 from .rules.pointwise import broadcast_shapes, promoted
-from .rules.reduce import scalar_name
 from .table import composite, op
 
 _cat = registry.get("cat")
@@ -192,10 +191,10 @@ def _cov(self: Any, correction: int, fweights: Any, aweights: Any) -> Any:
                                f"{given.dim()} dimensions")
         if name == "fweights" and given._dtype.is_inexact:
             raise RuntimeError("cov(): expected fweights to have integral dtype but got fweights with "
-                               f"{scalar_name(given._dtype)} dtype")
+                               f"{given._dtype.scalar_name} dtype")
         if name == "aweights" and not given._dtype.is_floating_point:
             raise RuntimeError("cov(): expected aweights to have floating point dtype but got aweights with "
-                               f"{scalar_name(given._dtype)} dtype")
+                               f"{given._dtype.scalar_name} dtype")
         if numel(given) != count:
             raise RuntimeError(f"cov(): expected {name} to have the same numel as there are observations in the input "
                                f"but got {numel(given)} != {count}")
@@ -240,7 +239,7 @@ def _dist_meta(self: Any, other: Any, p: Any) -> Spec:
     dt = promoted(self._dtype, other._dtype)
     if not dt.is_inexact:
         raise RuntimeError(f"linalg.vector_norm: Expected a floating point or complex tensor as input. Got "
-                           f"{scalar_name(dt)}")
+                           f"{dt.scalar_name}")
     return like(self, (), dt.to_real() if dt.is_complex else dt)
 
 
@@ -256,7 +255,7 @@ op("dist(Tensor self, Tensor other, Scalar p=2) -> Tensor", meta=_dist_meta,
 def _renorm_meta(self: Any, p: Any, dim: int, maxnorm: Any) -> Spec:
     if not self._dtype.is_inexact:
         raise RuntimeError(f"renorm: Expected a floating point or complex tensor as input. Got "
-                           f"{scalar_name(self._dtype)}")
+                           f"{self._dtype.scalar_name}")
     if isinstance(p, complex) or not p > 0:
         raise RuntimeError("renorm: non-positive-norm not supported")
     if not maxnorm >= 0:

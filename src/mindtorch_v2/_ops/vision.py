@@ -14,7 +14,6 @@ from .._dtype import int64
 from .rules.base import like, wrap_dim
 from .rules.formulas import in_format
 from .rules.layout import in_format_of
-from .rules.reduce import scalar_name
 from .table import composite, op
 
 Ints = tuple[int, ...]
@@ -236,7 +235,7 @@ def _check_grid(input: Any, grid: Any, rank: int | None, mode: int, padding: int
         raise IndexError("Dimension specified as 0 but tensor has no dimensions")
     if input._dtype is not grid._dtype:
         raise RuntimeError(f"grid_sampler(): expected input and grid to have same dtype, but input has "
-                           f"{scalar_name(input._dtype)} and grid has {scalar_name(grid._dtype)}")
+                           f"{input._dtype.scalar_name} and grid has {grid._dtype.scalar_name}")
     if n not in (4, 5) or n != len(grid._shape) or (rank is not None and n != rank + 2):
         raise RuntimeError("grid_sampler(): expected 4D or 5D input and grid with same number of dimensions, but got "
                            f"input with sizes {list(input._shape)} and grid with sizes {list(grid._shape)}")

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+import mindtorch_v2 as torch
 from mindtorch_v2 import _dtype, _finfo, _layout, _size, _version
 
 from .._subject import mindtorch_only
@@ -290,3 +291,25 @@ def test_version_order_equals_the_oracles(text: str, oracle: Any) -> None:
     for other in VERSIONS:
         for compare in (operator.lt, operator.le, operator.gt, operator.ge, operator.eq):
             assert outcome(compare, ours, other) == outcome(compare, theirs, other), (other, compare)
+
+
+def test_each_spelling_of_a_dtype() -> None:
+    from mindtorch_v2._dtype_names import c_name, cpp_name, tensor_type, type_string
+
+    cpu, meta = torch.device("cpu"), torch.device("meta")
+    assert (cpp_name(torch.int64), c_name(torch.int64), c_name(torch.float16)) == ("long int", "int64_t", "c10::Half")
+    assert (
+        type_string(torch.bool, cpu) == "torch.BoolTensor" and type_string(torch.int8, meta) == "torch.meta.CharTensor"
+    )
+    assert tensor_type(torch.int32, cpu) == "torch.IntTensor" and tensor_type(torch.bool, cpu) == "CPUBoolType"
+    for dt in _dtype.ALL:
+        assert cpp_name(dt) and c_name(dt)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "kind"),
+    [(torch.float32, "torch.FloatTensor"), (torch.bool, "CPUBoolType"), (torch.bfloat16, "CPUBFloat16Type")],
+)
+def test_errors_show_the_type_of_a_tensor_as_pytorch_does(dtype: torch.dtype, kind: str) -> None:
+    with pytest.raises(RuntimeError, match=rf"^expand\({kind}\{{\[2, 3\]\}}, size=\[3\]\)"):
+        torch.zeros(2, 3, dtype=dtype).expand(3)

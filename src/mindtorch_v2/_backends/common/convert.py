@@ -84,30 +84,3 @@ def convert(t: Any, dt: Any, dev: Any, copy: bool = False, form: Any = None, non
         # As PyTorch: what has no other format counts as contiguous, whatever its strides.
         return t
     return HOT.to_copy.call((t, dt, where, form, non_blocking))
-
-
-TYPE_NAMES: Final[dict[str, str]] = {
-    "float32": "FloatTensor",
-    "float64": "DoubleTensor",
-    "float16": "HalfTensor",
-    "bfloat16": "BFloat16Tensor",
-    "uint8": "ByteTensor",
-    "int8": "CharTensor",
-    "int16": "ShortTensor",
-    "int32": "IntTensor",
-    "int64": "LongTensor",
-    "bool": "BoolTensor",
-    "complex64": "ComplexFloatTensor",
-    "complex128": "ComplexDoubleTensor",
-    "float8_e5m2": "Float8_e5m2Tensor",
-    "float8_e4m3fn": "Float8_e4m3fnTensor",
-    "uint16": "UInt16Tensor",
-    "uint32": "UInt32Tensor",
-    "uint64": "UInt64Tensor",
-}
-
-
-def type_string(t: Any) -> str:
-    """`torch.FloatTensor`: the old name of a dtype on a device."""
-    where = "" if t._device.type == "cpu" else t._device.type + "."
-    return f"torch.{where}{TYPE_NAMES[t._dtype.name]}"

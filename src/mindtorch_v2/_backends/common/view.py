@@ -15,6 +15,7 @@ from ..._dispatch.keys import BACKENDS
 from ..._dispatch.op import Kernel, Op
 from ..._dispatch.state import is_grad_enabled
 from ..._dtype import dtype, float16, float32, float64
+from ..._dtype_names import tensor_type
 from ..._layout import contiguous_format
 from ..._ops.rules.base import wrap_dim, wrap_dims
 from ..._ops.rules.layout import is_contiguous_as
@@ -635,22 +636,6 @@ class TransposeAlias(Kernel):
 
 
 # -- kernels for views whose geometry is not all there is to know ---------------------------------------------------
-_TENSOR_TYPES: Final[dict[str, str]] = {
-    "float32": "Float",
-    "float64": "Double",
-    "float16": "Half",
-    "bfloat16": "BFloat16",
-    "uint8": "Byte",
-    "int8": "Char",
-    "int16": "Short",
-    "int32": "Int",
-    "int64": "Long",
-    "bool": "Bool",
-    "complex64": "ComplexFloat",
-    "complex128": "ComplexDouble",
-}
-
-
 @final
 class ExpandKernel(Kernel):
     def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
@@ -658,9 +643,9 @@ class ExpandKernel(Kernel):
         assert isinstance(src, TensorBase)
         size: Ints = args[1]
         if len(size) < len(src._shape):
-            kind = _TENSOR_TYPES.get(src._dtype.name, src._dtype.scalar_name)
+            kind = tensor_type(src._dtype, src._device)
             raise RuntimeError(
-                f"expand(torch.{kind}Tensor{{{list(src._shape)}}}, size={list(size)}): the number of sizes provided "
+                f"expand({kind}{{{list(src._shape)}}}, size={list(size)}): the number of sizes provided "
                 f"({len(size)}) must be greater or equal to the number of dimensions in the tensor ({len(src._shape)})"
             )
         shape, stride, offset = expand(src._shape, src._stride, int(src._offset), size)

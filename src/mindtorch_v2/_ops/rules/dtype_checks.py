@@ -13,11 +13,11 @@ from mypy_extensions import i64
 from ..._dispatch.op import Rule, Spec, type_name
 from ..._dtype import bool as bool_
 from ..._dtype import dtype, uint8
+from ..._dtype_names import c_name, cpp_name
 from ..._promotion import number_dtype, result_type_of
 from ..._strides import contiguous_strides, strides_in_order
 from ..._tensor_base import TensorBase, is_contiguous
 from .layout import expand_strides, is_recast, ordered_strides, recast
-from .out import CPP_NAMES
 from .pointwise import broadcast, broadcast_shapes, promoted
 
 # Sets of dtypes, one bit per dtype code.
@@ -31,12 +31,6 @@ FLOAT8: Final = 1 << 13 | 1 << 14
 UNSIGNED: Final = 1 << 15 | 1 << 16 | 1 << 17
 ARITHMETIC: Final = INTS | FLOATS | COMPLEX | BOOL
 
-# C++ names of the types, as PyTorch's texts have them.
-_STORED: Final[dict[str, str]] = {
-    "uint8": "uint8_t", "int8": "int8_t", "int16": "int16_t", "int32": "int", "int64": "int64_t",
-    "float16": "c10::Half", "float32": "float", "float64": "double", "bfloat16": "c10::BFloat16",
-    "uint16": "uint16_t", "uint32": "uint32_t", "uint64": "uint64_t",
-}
 LARGEST: Final[dict[str, float]] = {
     "float16": 65504.0, "float32": 3.4028234663852886e38, "bfloat16": 3.3895313892515355e38,
 }
@@ -44,10 +38,6 @@ LARGEST: Final[dict[str, float]] = {
 
 def not_implemented(kernel: str, dt: dtype) -> NotImplementedError:
     return NotImplementedError(f"\"{kernel}\" not implemented for '{dt.scalar_name}'")
-
-
-def native_name(dt: dtype) -> str:
-    return CPP_NAMES[dt.name]
 
 
 def check_number(x: Any, dt: dtype) -> None:
@@ -76,7 +66,7 @@ def check_number(x: Any, dt: dtype) -> None:
             return
     elif not isinstance(x, complex) or dt.is_complex or dt is bool_:
         return
-    raise RuntimeError(f"value cannot be converted to type {_STORED.get(dt.name, dt.name)} without overflow")
+    raise RuntimeError(f"value cannot be converted to type {c_name(dt)} without overflow")
 
 
 def limits(dt: dtype) -> tuple[int, int]:
@@ -340,7 +330,7 @@ class MaskedFill(Rule):
         shape = t._shape if t._shape == mask._shape else broadcast_shapes(mask._shape, t._shape)
         if mask._dtype is not bool_:
             raise RuntimeError(
-                f"masked_fill_ only supports boolean masks, but got mask with dtype {native_name(mask._dtype)}")
+                f"masked_fill_ only supports boolean masks, but got mask with dtype {cpp_name(mask._dtype)}")
         dt = t._dtype
         if isinstance(value, TensorBase):
             if len(value._shape) != 0:
@@ -380,13 +370,13 @@ class Lerp(Rule):
         assert isinstance(t, TensorBase) and isinstance(end, TensorBase)
         dt = t._dtype
         if end._dtype is not dt:
-            raise RuntimeError(f"expected dtype {native_name(dt)} for `end` but got dtype {native_name(end._dtype)}")
+            raise RuntimeError(f"expected dtype {cpp_name(dt)} for `end` but got dtype {cpp_name(end._dtype)}")
         kernel = "lerp_kernel_scalar"
         if isinstance(weight, TensorBase):
             kernel = "lerp_kernel_tensor"
             if weight._dtype is not dt and len(weight._shape) > 0:
                 raise RuntimeError(
-                    f"expected dtype {native_name(dt)} for `weight` but got dtype {native_name(weight._dtype)}")
+                    f"expected dtype {cpp_name(dt)} for `weight` but got dtype {cpp_name(weight._dtype)}")
         s = self.inner.infer(args)
         assert isinstance(s, Spec)
         if ((FLOATS | COMPLEX) >> dt.code) & 1 == 0:

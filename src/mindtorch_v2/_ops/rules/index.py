@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..._dispatch.op import Spec
-from ..._dtype import dtype, int64
+from ..._dtype import int64
 from ..._strides import strides_in_order
 from ..._tensor_base import TensorBase, is_contiguous, numel
 from .base import like, wrap_dim
@@ -98,16 +98,12 @@ def index_strides(self: TensorBase, indices: tuple[Any, ...], shape: tuple[int, 
     return strides_in_order(shape, operands)
 
 
-def name_of(dt: dtype) -> str:
-    return dt.scalar_name
-
-
 def index_put_rule(self: TensorBase, indices: tuple[Any, ...], values: TensorBase, accumulate: bool) -> Spec:
     if self._dtype is not values._dtype:
         raise RuntimeError(
-            f"Index put requires the source and destination dtypes match, got {name_of(self._dtype)} for the "
+            f"Index put requires the source and destination dtypes match, got {self._dtype.scalar_name} for the "
             f"destination and "
-            f"{name_of(values._dtype)} for the source.")
+            f"{values._dtype.scalar_name} for the source.")
     shape = index_shape(self, indices)
     if not fits(values._shape, shape):
         raise RuntimeError(
@@ -254,12 +250,12 @@ def index_add_rule(self: TensorBase, dim: int, index: TensorBase, source: Tensor
     d = wrap_dim(dim, len(self._shape))
     if len(index._shape) > 1:
         raise IndexError(f"index_add_(): Index is supposed to be a vector, but got dim: {len(index._shape)} with type: "
-                         f"{name_of(index._dtype)} and size: {list(index._shape)}")
+                         f"{index._dtype.scalar_name} and size: {list(index._shape)}")
     if index._dtype is not int64 and index._dtype.name != "int32":
-        raise RuntimeError(f"index_add_(): Expected dtype int32/int64 for index but got: {name_of(index._dtype)}")
+        raise RuntimeError(f"index_add_(): Expected dtype int32/int64 for index but got: {index._dtype.scalar_name}")
     if self._dtype is not source._dtype:
-        raise RuntimeError(f"index_add_(): self ({name_of(self._dtype)}) and source ({name_of(source._dtype)}) must "
-                           "have the same scalar type")
+        raise RuntimeError(f"index_add_(): self ({self._dtype.scalar_name}) and source ({source._dtype.scalar_name}) "
+                           "must have the same scalar type")
     if d != 0 and d >= len(source._shape):
         raise RuntimeError(f"index_add_(): Indexing dim {d} is out of bounds of the source tensor with dim "
                            f"{len(source._shape)}")
@@ -290,10 +286,10 @@ def index_copy_rule(self: TensorBase, dim: int, index: TensorBase, source: Tenso
                          f"Source dimensionality ({len(source._shape)}), destination dimensionality "
                          f"({len(self._shape)})")
     if index._dtype is not int64:
-        raise RuntimeError(f"index_copy_(): Expected a long tensor for index, but got {name_of(index._dtype)}")
+        raise RuntimeError(f"index_copy_(): Expected a long tensor for index, but got {index._dtype.scalar_name}")
     if self._dtype is not source._dtype:
         raise RuntimeError("index_copy_(): self and source expected to have the same dtype, but got (self) "
-                           f"{name_of(self._dtype)} and (source) {name_of(source._dtype)}")
+                           f"{self._dtype.scalar_name} and (source) {source._dtype.scalar_name}")
     mine = without(self._shape, d)
     theirs = without(source._shape, d)
     if mine != theirs:
@@ -326,7 +322,7 @@ def index_fill_rule(self: TensorBase, dim: int, index: TensorBase, value: Any) -
 
 def take_rule(self: TensorBase, index: TensorBase) -> Spec:
     if index._dtype is not int64:
-        raise RuntimeError(f"take(): Expected a long tensor for index, but got {name_of(index._dtype)}")
+        raise RuntimeError(f"take(): Expected a long tensor for index, but got {index._dtype.scalar_name}")
     if numel(self) == 0 and numel(index) != 0:
         raise IndexError("take(): tried to take from an empty tensor")
     return like(self, index._shape)
@@ -342,8 +338,8 @@ def masked_shape(self: TensorBase, mask: TensorBase) -> tuple[int, ...]:
 def masked_scatter_rule(self: TensorBase, mask: TensorBase, source: TensorBase) -> Spec:
     if self._dtype is not source._dtype:
         raise RuntimeError("masked_scatter: expected self and source to have same dtypes but got"
-                           f"{name_of(self._dtype)} and {name_of(source._dtype)}")
+                           f"{self._dtype.scalar_name} and {source._dtype.scalar_name}")
     if not mask._dtype.is_bool:
         raise RuntimeError(
-            f"masked_scatter_ only supports boolean masks, but got mask with dtype {name_of(mask._dtype)}")
+            f"masked_scatter_ only supports boolean masks, but got mask with dtype {mask._dtype.scalar_name}")
     return like(self, self._shape if self._shape == mask._shape else broadcast_shapes(self._shape, mask._shape))

@@ -13,19 +13,13 @@ from ..._dispatch.keys import AUTOGRAD, BACKENDS, PYTHON
 from ..._dispatch.op import Kernel, Op, Rule, Spec
 from ..._dispatch.state import is_grad_enabled
 from ..._dtype import dtype
+from ..._dtype_names import cpp_name
 from ..._layout import contiguous_format
 from ..._strides import contiguous_strides
 from ..._tensor_base import TensorBase, is_contiguous, make, numel, requires_grad
-from .out import CPP_NAMES
 from .pointwise import broadcast_shapes
-from .reduce import scalar_name
 
 _contiguous: Final[Any] = contiguous_format
-
-
-def cpp_name(dt: dtype) -> str:
-    """PyTorch's spelling of a dtype where its text shows the C++ type."""
-    return CPP_NAMES[dt.name]
 
 
 def size_text(shape: tuple[int, ...]) -> str:
@@ -47,7 +41,7 @@ def check_expand(t: TensorBase, shape: tuple[int, ...]) -> None:
     d = len(shape) - len(t._shape)
     if d < 0:
         raise RuntimeError(
-            f"expand(torch.{scalar_name(t._dtype)}Tensor{{{list(t._shape)}}}, size={list(shape)}): the number of sizes "
+            f"expand(torch.{t._dtype.scalar_name}Tensor{{{list(t._shape)}}}, size={list(shape)}): the number of sizes "
             f"provided ({len(shape)}) must be greater or equal to the number of dimensions in the tensor "
             f"({len(t._shape)})")
     i = len(shape) - 1
@@ -106,7 +100,7 @@ class Addmm(Rule):
         check_matrices(a, b)
         if c._dtype is not b._dtype:
             raise RuntimeError(
-                f"self and mat2 must have the same dtype, but got {scalar_name(c._dtype)} and {scalar_name(b._dtype)}")
+                f"self and mat2 must have the same dtype, but got {c._dtype.scalar_name} and {b._dtype.scalar_name}")
         if a._dtype is not b._dtype:
             raise RuntimeError(
                 f"expected m1 and m2 to have the same dtype, but got: {cpp_name(a._dtype)} != {cpp_name(b._dtype)}")
@@ -121,7 +115,7 @@ def apart(add: bool, first: dtype, second: dtype) -> RuntimeError:
     """Factors of different dtypes; the kernel, which has none for bool, is asked for by the first one."""
     if first.is_bool and not add:
         return NotImplementedError("\"bmm\" not implemented for 'Bool'")
-    return RuntimeError(f"expected scalar type {scalar_name(first)} but found {scalar_name(second)}")
+    return RuntimeError(f"expected scalar type {first.scalar_name} but found {second.scalar_name}")
 
 
 @final
@@ -213,8 +207,8 @@ class Mv(Rule):
         if m._dtype is not x._dtype or (c is not None and c._dtype is not m._dtype):
             self_dt = x._dtype if c is None else c._dtype
             raise RuntimeError(
-                f"addmv input tensors must have the same dtype, but got {scalar_name(self_dt)}, "
-                f"{scalar_name(m._dtype)}, and {scalar_name(x._dtype)}")
+                f"addmv input tensors must have the same dtype, but got {self_dt.scalar_name}, "
+                f"{m._dtype.scalar_name}, and {x._dtype.scalar_name}")
         return Spec((rows,), (1,), m._dtype, m._dtype, m._device)
 
 
@@ -233,8 +227,8 @@ class Dot(Rule):
             raise RuntimeError(f"1D tensors expected, but got {len(a._shape)}D and {len(b._shape)}D tensors")
         if a._dtype is not b._dtype:
             raise RuntimeError(
-                f"{self.name} : expected both vectors to have same dtype, but found {scalar_name(a._dtype)} and "
-                f"{scalar_name(b._dtype)}")
+                f"{self.name} : expected both vectors to have same dtype, but found {a._dtype.scalar_name} and "
+                f"{b._dtype.scalar_name}")
         if a._shape[0] != b._shape[0]:
             raise RuntimeError(
                 f"inconsistent tensor size, expected tensor [{a._shape[0]}] and src [{b._shape[0]}] to have the same "

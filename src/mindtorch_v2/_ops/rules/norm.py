@@ -16,7 +16,6 @@ from ..._tensor_base import TensorBase, numel
 from .base import wrap_dim
 from .matmul import below
 from .pointwise import Pointwise
-from .reduce import scalar_name
 
 
 @final
@@ -67,7 +66,7 @@ class SoftmaxBackward(Rule):
         assert isinstance(g, TensorBase) and isinstance(y, TensorBase)
         wrap_dim(args[2], len(y._shape))
         if args[3] is not y._dtype:
-            raise RuntimeError(f"expected scalar type {scalar_name(y._dtype)} but found {scalar_name(args[3])}")
+            raise RuntimeError(f"expected scalar type {y._dtype.scalar_name} but found {args[3].scalar_name}")
         return same(y)
 
 
@@ -203,9 +202,9 @@ class Nll(Rule):
             raise RuntimeError(f"size mismatch (got input: {list(x._shape)} , target: {list(t._shape)})")
         check_classes(x._shape[n - 1], w)
         if t._dtype is not int64 and t._dtype is not uint8:
-            raise RuntimeError(f"expected target dtype to be Long or Byte, but got {scalar_name(t._dtype)}")
+            raise RuntimeError(f"expected target dtype to be Long or Byte, but got {t._dtype.scalar_name}")
         if isinstance(w, TensorBase) and w._dtype is not x._dtype:
-            raise RuntimeError(f"expected scalar type {scalar_name(x._dtype)} but found {scalar_name(w._dtype)}")
+            raise RuntimeError(f"expected scalar type {x._dtype.scalar_name} but found {w._dtype.scalar_name}")
         scalar = Spec((), (), x._dtype, x._dtype, x._device)
         if args[3] == 0 and n == 2:
             return [Spec((x._shape[0],), (1,), x._dtype, x._dtype, x._device), scalar]
@@ -322,7 +321,7 @@ def check_indices(i: TensorBase, name: str, position: int) -> None:
     if i._dtype is not int64 and i._dtype is not int32:
         raise RuntimeError(
             f"Expected tensor for argument #{position} 'indices' to have one of the following scalar types: Long, "
-            f"Int; but got torch.{scalar_name(i._dtype)}Tensor instead (while checking arguments for {name})")
+            f"Int; but got torch.{i._dtype.scalar_name}Tensor instead (while checking arguments for {name})")
 
 
 @final

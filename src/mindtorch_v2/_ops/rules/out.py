@@ -6,29 +6,17 @@ from __future__ import annotations
 
 from typing import Any, Final, final
 
+from ..._device import CPU
 from ..._dtype import dtype
+from ..._dtype_names import cpp_name, tensor_type
 from ..._promotion import can_cast
 from ..._strides import contiguous_strides
-
-# PyTorch's names of the C++ types behind dtypes, where its texts show those.
-CPP_NAMES: Final[dict[str, str]] = {
-    "uint8": "unsigned char", "int8": "signed char", "int16": "short int", "int32": "int", "int64": "long int",
-    "float16": "c10::Half", "float32": "float", "float64": "double", "complex64": "c10::complex<float>",
-    "complex128": "c10::complex<double>", "bool": "bool", "bfloat16": "c10::BFloat16",
-    "float8_e5m2": "c10::Float8_e5m2",
-    "float8_e4m3fn": "c10::Float8_e4m3fn", "uint16": "short unsigned int", "uint32": "unsigned int",
-    "uint64": "long unsigned int",
-}
 
 # How the warning about resizing shows shapes.
 AS_IS: Final = -1
 TURNED: Final = -2
 
 _CASTABLE: Final = "result type {want} can't be cast to the desired output type {got}"
-
-
-def tensor_type(dt: dtype) -> str:
-    return f"CPU{dt.scalar_name}Type" if dt.is_complex else f"torch.{dt.scalar_name}Tensor"
 
 
 @final
@@ -82,8 +70,8 @@ class Target:
         if got is want or self.takes(want, got):
             return
         text = self.on_complex if self.on_complex != "" and got.is_complex else self.text
-        raise self.error(text.format(want=want.scalar_name, got=got.scalar_name, c_want=CPP_NAMES[want.name],
-                                     c_got=CPP_NAMES[got.name], t_want=tensor_type(want), t_got=tensor_type(got)))
+        raise self.error(text.format(want=want.scalar_name, got=got.scalar_name, c_want=cpp_name(want),
+                                     c_got=cpp_name(got), t_want=tensor_type(want, CPU), t_got=tensor_type(got, CPU)))
 
     def takes(self, want: dtype, got: dtype) -> bool:
         kind = self.accepts

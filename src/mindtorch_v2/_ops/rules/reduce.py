@@ -27,11 +27,6 @@ INDEX: Final[i64] = 4
 ZEROS: Final[list[tuple[int, ...]]] = [(0,) * n for n in range(65)]
 
 
-def scalar_name(dt: dtype) -> str:
-    """PyTorch's C++ name of a dtype, as its error texts show it."""
-    return dt.scalar_name
-
-
 # -- sets of dimensions -------------------------------------------------------------------------------------------
 def dim_mask(dim: Any, ndim: i64) -> i64:
     """The dimensions `dim` names (an int, a tuple, None for all), as bits."""
@@ -204,7 +199,7 @@ class Reduction(Rule):
             if not dt.is_inexact:
                 raise RuntimeError(
                     f"{self.name}(): could not infer output dtype. {'Input' if given is None else 'Optional'} dtype "
-                    f"must be either a floating point or complex dtype. Got: {scalar_name(dt)}")
+                    f"must be either a floating point or complex dtype. Got: {dt.scalar_name}")
             compute = dt
         elif kind == BOOL:
             dt = dt if dt is uint8 else bool_
@@ -215,7 +210,7 @@ class Reduction(Rule):
             dt = int64
         elif dt.is_complex:
             kernel = self.name + "_all" if len(args) == 1 else self.name[1:] + "_values_cpu"
-            raise NotImplementedError(f"\"{kernel}\" not implemented for '{scalar_name(dt)}'")
+            raise NotImplementedError(f"\"{kernel}\" not implemented for '{dt.scalar_name}'")
         if self.nonempty and numel(a) == 0:
             check_nonempty(self.name, a, args[1] if len(args) > 1 else None, mask)
         out = reduced_shape(a._shape, mask, keepdim)

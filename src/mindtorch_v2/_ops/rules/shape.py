@@ -13,6 +13,7 @@ from ..._backends.common.pinning import can_pin
 from ..._device import CPU, META, PLACES, device
 from ..._dispatch.op import Rule, Spec
 from ..._dtype import DEFAULTS, dtype, float32, float64, int64
+from ..._dtype_names import c_name
 from ..._layout import channels_last, channels_last_3d, contiguous_format, preserve_format, strided
 from ..._layout import layout as layout_type
 from ..._promotion import number_dtype, promote, result_type_of
@@ -93,21 +94,6 @@ class FillRule(Rule):
             else:
                 check_value(v, t._dtype)
         return Spec(t._shape, preserved_strides(t), t._dtype, t._dtype, t._device)
-
-
-_C_NAMES: Final[dict[str, str]] = {
-    "uint8": "uint8_t", "int8": "int8_t", "int16": "int16_t", "int32": "int", "int64": "int64_t",
-    "float16": "c10::Half",
-    "float32": "float", "float64": "double", "complex64": "c10::complex<float>", "complex128": "c10::complex<double>",
-    "bool": "bool", "bfloat16": "c10::BFloat16", "float8_e5m2": "c10::Float8_e5m2",
-    "float8_e4m3fn": "c10::Float8_e4m3fn",
-    "uint16": "uint16_t", "uint32": "uint32_t", "uint64": "uint64_t",
-}
-
-
-def c_name(dt: dtype) -> str:
-    """The C++ type of an element, as PyTorch's overflow errors print it."""
-    return _C_NAMES[dt.name]
 
 
 # -- creation -----------------------------------------------------------------------------------------------------

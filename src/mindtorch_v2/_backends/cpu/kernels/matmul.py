@@ -17,7 +17,6 @@ from ...._dispatch.keys import CPU as CPU_KEY
 from ...._dispatch.op import Kernel, Op, Spec
 from ...._dtype import dtype, float32, uint8
 from ...._ops.rules.layout import expand_strides
-from ...._ops.rules.reduce import scalar_name
 from ...._strides import contiguous_strides
 from ...._tensor_base import TensorBase, is_contiguous, make, numel
 from ...common.runtime import empty_spec
@@ -71,7 +70,7 @@ def kernel_code(dt: dtype) -> int:
 def refuse(name: str, dt: dtype, products: i64) -> None:
     """There are no kernels for some dtypes; where there is nothing to multiply, none is asked for."""
     if products and (dt.is_bool or (dt.is_integer and not dt.is_signed and dt.itemsize > 1)):
-        raise NotImplementedError(f"\"{name}\" not implemented for '{scalar_name(dt)}'")
+        raise NotImplementedError(f"\"{name}\" not implemented for '{dt.scalar_name}'")
 
 
 def factor(x: Any, dt: dtype) -> Any:

@@ -15,7 +15,7 @@ from ...._dispatch.keys import CPU as CPU_KEY
 from ...._dispatch.op import Kernel, Op, Spec
 from ...._dtype import dtype
 from ...._ops.rules.layout import expand_strides
-from ...._ops.rules.reduce import ZEROS, scalar_name
+from ...._ops.rules.reduce import ZEROS
 from ...._strides import contiguous_strides
 from ...._tensor_base import TensorBase, is_contiguous, make, numel
 from ...common.runtime import empty_spec
@@ -43,7 +43,7 @@ _SUM: Final = _native.SUM
 
 def need_float(name: str, dt: dtype) -> None:
     if not dt.is_floating_point or dt.itemsize < 2:
-        raise NotImplementedError(f"\"{name}\" not implemented for '{scalar_name(dt)}'")
+        raise NotImplementedError(f"\"{name}\" not implemented for '{dt.scalar_name}'")
 
 
 def wrapped(dim: Any, ndim: i64) -> int:
