@@ -12,6 +12,13 @@
 namespace mt {
 namespace {
 
+// PyTorch's words, and its type: programs that catch it look for "can't allocate memory".
+[[noreturn]] void fail_memory(size_t nbytes) {
+    fail(PyExc_RuntimeError,
+         "[enforce fail at alloc_cpu.cpp:127] err == 0. DefaultCPUAllocator: can't allocate memory: you tried to "
+         "allocate %zu bytes. Error code 12 (Cannot allocate memory)", nbytes);
+}
+
 constexpr size_t ALIGN = 64;
 constexpr size_t HUGE_PAGE = size_t(2) << 20;  // from here on blocks are mapped on their own, in whole huge pages
 constexpr size_t SLAB = size_t(256) << 10;     // small blocks are cut from slabs of this size
@@ -153,7 +160,7 @@ std::mutex small_mutex;
 MT_NOINLINE char* small_from_slab(size_t size) {
     if (size_t(small.bump_end - small.bump) < size) {
         char* slab = static_cast<char*>(std::aligned_alloc(ALIGN, SLAB));
-        if (!slab) fail(PyExc_MemoryError, "cannot allocate %zu bytes of CPU memory", size);
+        if (!slab) fail_memory(size);
         small.bump = slab;
         small.bump_end = slab + SLAB;
         small.reserved += SLAB;
@@ -192,7 +199,7 @@ void small_free(char* ptr, size_t capacity) noexcept {
 char* block_alloc(size_t nbytes, size_t* capacity) {
     *capacity = 0;
     if (nbytes == 0) return nullptr;
-    if (nbytes > MAX_BLOCK) fail(PyExc_MemoryError, "cannot allocate %zu bytes of CPU memory", nbytes);
+    if (nbytes > MAX_BLOCK) fail_memory(nbytes);
     const SizeClass cls = class_of(nbytes);
     Cache& c = Cache::instance();
     {
@@ -214,7 +221,7 @@ char* block_alloc(size_t nbytes, size_t* capacity) {
     if (!p) {
         empty_large();  // what waits in the cache may be what is missing
         p = map_block(cls.size);
-        if (!p) fail(PyExc_MemoryError, "cannot allocate %zu bytes of CPU memory", nbytes);
+        if (!p) fail_memory(nbytes);
     }
     std::lock_guard<std::mutex> lock(c.mutex);
     c.live += cls.size;

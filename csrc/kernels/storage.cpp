@@ -21,6 +21,13 @@ void fail(PyObject* type, const char* format, ...) {
 
 void fail_set() { throw Error{nullptr, std::string()}; }
 
+// PyTorch's words where a storage is asked for: the number as its allocator sees it.
+[[noreturn]] static void fail_negative(int64_t nbytes) {
+    fail(PyExc_RuntimeError,
+         "[enforce fail at alloc_cpu.cpp:98] ((ptrdiff_t)nbytes) >= 0. alloc_cpu() seems to have been called with "
+         "negative number: %llu", (unsigned long long)nbytes);
+}
+
 void fail_dtype(const char* op, int code) {
     fail(PyExc_NotImplementedError, "\"%s\" not implemented for '%s'", op, CODE_NAME[code]);
 }
@@ -49,7 +56,10 @@ int64_t as_int_slow(PyObject* o) {
         if (!index.get()) fail_set();
         return PyLong_AsLongLong(index.get());
     }();
-    if (MT_UNLIKELY(v == -1 && PyErr_Occurred())) fail_set();
+    if (MT_UNLIKELY(v == -1 && PyErr_Occurred())) {
+        if (PyErr_ExceptionMatches(PyExc_OverflowError)) fail(PyExc_ValueError, "Overflow when unpacking long long");
+        fail_set();
+    }
     return v;
 }
 
@@ -199,7 +209,7 @@ PyObject* storage_tp_new(PyTypeObject*, PyObject* args, PyObject* kwargs) {
         if (kwargs && PyDict_GET_SIZE(kwargs)) fail(PyExc_TypeError, "Storage() takes no keyword arguments");
         expect_args("Storage", PyTuple_GET_SIZE(args), 1);
         const int64_t nbytes = as_int(PyTuple_GET_ITEM(args, 0));
-        if (nbytes < 0) fail(PyExc_ValueError, "nbytes must not be negative, got %lld", (long long)nbytes);
+        if (nbytes < 0) fail_negative(nbytes);
         return storage_new((size_t)nbytes);
     });
 }
@@ -210,7 +220,7 @@ PyObject* storage_vectorcall(PyObject*, PyObject* const* args, size_t nargsf, Py
         if (kwnames && PyTuple_GET_SIZE(kwnames)) fail(PyExc_TypeError, "Storage() takes no keyword arguments");
         expect_args("Storage", PyVectorcall_NARGS(nargsf), 1);
         const int64_t nbytes = as_int(args[0]);
-        if (nbytes < 0) fail(PyExc_ValueError, "nbytes must not be negative, got %lld", (long long)nbytes);
+        if (nbytes < 0) fail_negative(nbytes);
         return storage_new((size_t)nbytes);
     });
 }
@@ -221,7 +231,7 @@ PyObject* storage_wrap(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
         void* address = PyLong_AsVoidPtr(args[0]);
         if (!address && PyErr_Occurred()) fail_set();
         const int64_t nbytes = as_int(args[1]);
-        if (nbytes < 0) fail(PyExc_ValueError, "nbytes must not be negative, got %lld", (long long)nbytes);
+        if (nbytes < 0) fail_negative(nbytes);
         if (!address && nbytes) fail(PyExc_ValueError, "cannot wrap %lld bytes at address 0", (long long)nbytes);
         StorageObject* s = new_object();
         s->ptr = static_cast<char*>(address);
@@ -237,7 +247,7 @@ PyObject* storage_resize(PyObject* self, PyObject* const* args, Py_ssize_t nargs
         expect_args("Storage.resize", nargs, 1);
         StorageObject* s = reinterpret_cast<StorageObject*>(self);
         const int64_t nbytes = as_int(args[0]);
-        if (nbytes < 0) fail(PyExc_ValueError, "nbytes must not be negative, got %lld", (long long)nbytes);
+        if (nbytes < 0) fail_negative(nbytes);
         if (s->owner) fail(PyExc_RuntimeError, "Trying to resize storage that is not resizable");
         if (nbytes == s->nbytes) Py_RETURN_NONE;
         if (s->exports) fail(PyExc_BufferError, "cannot resize a storage while %zd buffers of it exist", s->exports);
