@@ -18,7 +18,9 @@ void plan_triangle(Plan& p) {
 
 void run_triangle(Run& r, bool lower) {
     const Tensor& self = r.input();
-    int64_t diagonal = r.integer("diagonal");
+    // A diagonal beyond the matrix is as good as the one next to it, and can be counted with.
+    const int n = self.rank();
+    int64_t diagonal = std::max(std::min(r.integer("diagonal"), self.dims[n - 1]), -self.dims[n - 2]);
     copy_from(r, self, r.output(), [&](const Dims& place) {
         int64_t above = place[place.n - 1] - place[place.n - 2] - diagonal;
         return (lower ? above <= 0 : above >= 0) ? position(self.dims, place) : kNowhere;

@@ -21,13 +21,28 @@ def _logspace(out: Any, start: Any, end: Any, steps: int, base: float, *options:
 def _tril_indices(out: Any, row: int, col: int, offset: int, *options: Any) -> None:
     import numpy
 
-    np_view(out)[...] = numpy.stack(numpy.tril_indices(row, offset, col))
+    offset = max(min(offset, col), -row)
+    rows = numpy.arange(max(-offset, 0), row if col else 0)
+    _triangle(out, rows, numpy.zeros_like(rows), numpy.minimum(rows + offset + 1, col))
 
 
 def _triu_indices(out: Any, row: int, col: int, offset: int, *options: Any) -> None:
     import numpy
 
-    np_view(out)[...] = numpy.stack(numpy.triu_indices(row, offset, col))
+    offset = max(min(offset, col), -row)
+    rows = numpy.arange(min(row, max(col - offset, 0)))
+    starts = numpy.maximum(rows + offset, 0)
+    _triangle(out, rows, starts, col - starts)
+
+
+def _triangle(out: Any, rows: Any, starts: Any, counts: Any) -> None:
+    """Each row's number and the numbers of its columns, `counts` of them from `starts` on. Every row has at least one:
+    nothing here is longer than the result."""
+    import numpy
+
+    to = np_view(out)
+    to[0] = numpy.repeat(rows, counts)
+    to[1] = numpy.arange(to.shape[1]) - numpy.repeat(numpy.cumsum(counts) - counts - starts, counts)
 
 
 def _complex(out: Any, real: Any, imag: Any) -> None:

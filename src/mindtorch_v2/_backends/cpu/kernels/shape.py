@@ -112,6 +112,12 @@ class Flip(Kernel):
         return make(data, 0, s.shape, s.stride, s.dtype, CPU, CPU_KEY)
 
 
+def near_diagonal(shape: tuple[int, ...], diagonal: int) -> int:
+    """A diagonal beyond the matrix is as good as the one next to it, and can be counted with."""
+    n = len(shape)
+    return max(min(diagonal, shape[n - 1]), -shape[n - 2])
+
+
 @final
 class Triangle(Kernel):
     """tril(self, diagonal), triu(self, diagonal)"""
@@ -133,7 +139,7 @@ class Triangle(Kernel):
             s.stride,
             s.dtype.code,
             s.shape,
-            args[1],
+            near_diagonal(t._shape, args[1]),
             self.upper,
         )
         return make(data, 0, s.shape, s.stride, s.dtype, CPU, CPU_KEY)
@@ -153,7 +159,7 @@ class Triangle(Kernel):
             out._stride,
             out._dtype.code,
             out._shape,
-            args[1],
+            near_diagonal(t._shape, args[1]),
             self.upper,
         )
         return True
