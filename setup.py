@@ -27,6 +27,7 @@ CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os
 
 # Modules compiled by mypyc, in one group: calls between them are direct C calls.
 COMPILED = (
+    "_sizes.py",
     "_dtype.py",
     "_device.py",
     "_promotion.py",

@@ -13,7 +13,7 @@ from . import _native
 from ._backends.common.pinning import can_pin, pin
 from ._backends.common.runtime import empty_contiguous
 from ._device import CPU, as_device, device
-from ._dispatch.binding import BAD, convert, need, plain_ints
+from ._dispatch.binding import BAD, fitted, need, plain_ints
 from ._dispatch.op import Op, type_name
 from ._dispatch.schema import Arg
 from ._dispatch.state import STATE, current_default_device
@@ -23,7 +23,8 @@ from ._nested import from_data as numbers
 from ._ops import copy as _copy_rows
 from ._ops import create as _rows
 from ._ops.rules.shape import _PIN, placed
-from ._tensor_base import TensorBase, is_number, make
+from ._sizes import long
+from ._tensor_base import TensorBase, checked_number, is_number, make
 
 __all__ = [
     "arange",
@@ -81,11 +82,11 @@ def _sizes(fname: str, given: tuple[Any, ...]) -> Any:
         only = given[0]
         if type(only) is not int:
             if isinstance(only, (tuple, list)):
-                got = convert(_SIZE, only)
+                got = fitted(fname, _SIZE, only)
                 return got if got is not BAD else _bad_size(fname, only)
             if isinstance(only, bool) or not hasattr(only, "__index__"):
                 raise TypeError(f"{fname}(): argument 'size' (position 1) must be tuple of ints, not {type_name(only)}")
-    got = convert(_SIZE, given)
+    got = fitted(fname, _SIZE, given)
     if got is not BAD:
         return got
     if isinstance(given[0], (tuple, list)):
@@ -168,8 +169,10 @@ def _factory_device(fname: str, dev: Any) -> Any:
 
 def _number(fname: str, name: str, position: int, x: Any) -> Any:
     """A Python number, or a tensor without dimensions or gradient that holds one."""
-    if type(x) is float or type(x) is int:
+    if type(x) is float:
         return x
+    if type(x) is int:
+        return checked_number(x)
     if isinstance(x, TensorBase) and x.requires_grad:
         raise TypeError(f"{fname}(): argument '{name}' (position {position}) must be Number, not Tensor")
     return need(fname, Arg(name, "Scalar", False, False, 0, "", False, False, False, None), position, x)
@@ -409,7 +412,7 @@ def linspace(
     **unknown: Any,
 ) -> Any:
     """linspace(start, end, steps, *, out=None, dtype=None, layout=strided, device=None, requires_grad=False)"""
-    if unknown or not (_is_end(start) and _is_end(end) and convert(_STEPS, steps) is not BAD):
+    if unknown or not (_is_end(start) and _is_end(end) and fitted("", _STEPS, steps) is not BAD):
         raise stray("linspace", (start, end, steps), unknown)
     if isinstance(start, TensorBase) or isinstance(end, TensorBase):
         device = _endpoints_device("linspace", start, end, device)
@@ -469,7 +472,7 @@ def logspace(
     **unknown: Any,
 ) -> Any:
     """logspace(start, end, steps, base=10.0, *, out=None, dtype=None, layout=strided, device=None)"""
-    if unknown or not (_is_end(start) and _is_end(end) and convert(_STEPS, steps) is not BAD):
+    if unknown or not (_is_end(start) and _is_end(end) and fitted("", _STEPS, steps) is not BAD):
         raise stray("logspace", (start, end, steps), unknown)
     if isinstance(start, TensorBase) or isinstance(end, TensorBase):
         device = _endpoints_device("logspace", start, end, device)
@@ -489,7 +492,7 @@ def logspace(
 
 def _int(fname: str, name: str, position: int, x: Any) -> Any:
     if type(x) is int:
-        return x
+        return long(x)
     return need(fname, Arg(name, "int", False, False, 0, "", False, False, False, None), position, x)
 
 

@@ -18,6 +18,7 @@ from ._dispatch.keys import CPU, META
 from ._dtype import bool as bool_
 from ._dtype import int64
 from ._dtype_names import type_string
+from ._sizes import long
 from ._strides import contiguous_strides
 from ._tensor_base import HOT, TensorBase, is_number, make, requires_grad
 
@@ -90,6 +91,8 @@ def setitem(t: TensorBase, key: Any, value: Any) -> None:
             out, indices = apply_key(t, as_tuple(key))
     if indices is None:
         if is_number(value) and not requires_grad(out):
+            if isinstance(value, int):
+                long(value)
             # PyTorch writes a 0-dim tensor, for which the target may not overlap itself.
             check_no_internal_overlap(out)
             HOT.fill_.call((out, value))
@@ -104,6 +107,8 @@ def as_value(t: TensorBase, value: Any) -> TensorBase:
     if isinstance(value, TensorBase):
         return value
     if is_number(value):
+        if isinstance(value, int):
+            long(value)
         got: TensorBase = HOT.scalar(value, t)
         return got
     raise TypeError(f"can't assign a {type(value).__name__} to a {type_string(t._dtype, t._device)}")
@@ -266,7 +271,7 @@ def select(t: TensorBase, dim: i64, i: int, shown: i64) -> Any:
         )
     # A second ellipsis leads behind the last dimension.
     n: i64 = shape[dim] if dim < len(shape) else 0
-    k: i64 = i
+    k: i64 = long(i)
     if k < -n or k >= n:
         raise IndexError(f"index {i} is out of bounds for dimension {shown} with size {n}")
     return HOT.select.call((t, int(dim), i))

@@ -11,6 +11,7 @@ from mypy_extensions import i64
 
 from ._layout import channels_last, channels_last_3d, contiguous_format
 from ._layout import memory_format as memory_format_type
+from ._sizes import LONG_MAX, SHORT, overflows, strides_too_large, too_large
 
 Ints = tuple[int, ...]
 
@@ -30,20 +31,29 @@ def contiguous_strides(shape: Ints) -> Ints:
     if n == 0:
         return _NONE
     if n == 1:
+        if shape[0] > SHORT and shape[0] > LONG_MAX:
+            raise strides_too_large(shape)
         return _ONE
     if n == 2:
-        last: i64 = shape[1]
-        return (last if last > 1 else 1, 1)
+        wide = shape[1]
+        if (shape[0] > _HALF or wide > _HALF) and max(shape[0], 1) * wide > LONG_MAX:
+            raise strides_too_large(shape)
+        return (wide if wide > 1 else 1, 1)
     out = [1] * n
     acc: i64 = 1
     i: i64 = n - 1
     while i >= 0:
         out[i] = acc
-        s: i64 = shape[i]
+        s = shape[i]
         if s > 1:
+            if (s > SHORT and s > LONG_MAX) or overflows(acc, s):
+                raise strides_too_large(shape)
             acc *= s
         i -= 1
     return tuple(out)
+
+
+_HALF: Final = 2147483647
 
 
 def strides_contiguous(shape: Ints, stride: Ints) -> bool:
@@ -75,6 +85,8 @@ def channels_last_strides(shape: Ints, dims: int) -> Ints:
     for d in order:
         out[d] = int(step)
         n: i64 = shape[d]
+        if overflows(step, n):
+            raise too_large(shape)
         step *= n
     return tuple(out)
 
@@ -107,6 +119,8 @@ def strides_in_order(shape: Ints, expanded: list[Ints]) -> Ints:
     for p in perm:
         out[p] = int(step)
         size: i64 = shape[p]
+        if overflows(step, size):
+            raise too_large(shape)
         step *= size
     return tuple(out)
 

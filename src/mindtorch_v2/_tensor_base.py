@@ -19,6 +19,7 @@ from ._dispatch.keys import AUTOGRAD, BACKENDS, CPU, INFERENCE, PYTHON, TORCH_DI
 from ._dispatch.state import BELOW_AUTOGRAD, INFERENCE_MODE, STATE, _tls_get, is_inference_mode
 from ._dtype import dtype as DType
 from ._size import Size
+from ._sizes import LONG_MIN, SHORT, numel_of
 from ._strides import strides_contiguous
 
 _alloc: Final[Any] = _native.alloc_instance
@@ -146,6 +147,17 @@ def is_number(x: object) -> bool:
     return isinstance(x, float) or isinstance(x, int) or isinstance(x, complex) or _is_numpy_scalar(x)
 
 
+def checked_number(x: Any) -> Any:
+    """A number as PyTorch's Scalar takes it: an int must fit 64 bits, with or without sign."""
+    if isinstance(x, int):
+        n: int = x
+        if n > SHORT and n > 18446744073709551615:
+            raise OverflowError("int too big to convert")
+        if n < -SHORT and n < LONG_MIN:
+            raise OverflowError("can't convert negative int to unsigned")
+    return x
+
+
 def _is_numpy_scalar(x: object) -> bool:
     t = type(x)
     return t.__module__ == "numpy" and not hasattr(t, "__len__") and hasattr(x, "item") and hasattr(x, "dtype")
@@ -153,10 +165,10 @@ def _is_numpy_scalar(x: object) -> bool:
 
 def operand(x: Any) -> Any:
     """An operand of a Python operator: tensors and plain numbers as they are, NumPy scalars as plain numbers."""
-    if isinstance(x, TensorBase):
+    if isinstance(x, TensorBase) or isinstance(x, float):
         return x
-    if isinstance(x, float) or isinstance(x, int) or isinstance(x, complex):
-        return x
+    if isinstance(x, int) or isinstance(x, complex):
+        return checked_number(x)
     if _is_numpy_scalar(x):
         return x.item()
     return None
@@ -583,10 +595,7 @@ def make_view(
 def numel(t: TensorBase) -> i64:
     n = t._numel
     if n < 0:
-        n = 1
-        for s in t._shape:
-            m: i64 = s
-            n *= m
+        n = numel_of(t._shape)
         t._numel = n
     return n
 

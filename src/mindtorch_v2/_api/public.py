@@ -16,10 +16,11 @@ from .._dispatch.schema import Arg
 from .._dispatch.state import current_default_device
 
 _FAST = {
-    "int": "type({n}) is not int",
+    # Python compares ints of this size without a call; `need` looks at larger ones.
+    "int": "(type({n}) is not int or {n} > 1073741823 or {n} < -1073741823)",
     "bool": "{n} is not True and {n} is not False",
     "float": "type({n}) is not float",
-    "Scalar": "type({n}) is not float and type({n}) is not int",
+    "Scalar": "type({n}) is not float and (type({n}) is not int or {n} > 1073741823 or {n} < -1073741823)",
     "str": "type({n}) is not str",
 }
 _MISSING = object()

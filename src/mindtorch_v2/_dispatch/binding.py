@@ -11,7 +11,8 @@ from typing import Any, Final, final
 from .._device import as_device, device
 from .._dtype import dtype_or_none
 from .._layout import layout, memory_format
-from .._tensor_base import TensorBase, is_number
+from .._sizes import SHORT, is_long, long
+from .._tensor_base import TensorBase, checked_number, is_number
 from .op import Op, plain_name, type_name
 from .schema import Arg
 
@@ -83,6 +84,20 @@ class Types:
 TYPES: Final = Types()
 
 
+class Unpack(Exception):
+    """An element of a list of ints that 64 bits do not hold; whoever knows the function's name says so."""
+
+    def __init__(self, name: str, position: int) -> None:
+        self.name: Final = name
+        self.position: Final = position
+
+    def named(self, fname: str) -> TypeError:
+        return TypeError(
+            f"{fname}(): argument '{self.name}' failed to unpack the object at pos {self.position} with error "
+            '"Overflow when unpacking long long"'
+        )
+
+
 def convert(a: Arg, v: Any) -> Any:
     """The value in the schema's type, or BAD."""
     if v is None:
@@ -100,11 +115,13 @@ def convert(a: Arg, v: Any) -> Any:
             return _ints(a, v)
         return _values(a, v)
     if kind == "Tensor":
-        return v if isinstance(v, TensorBase) or is_number(v) else BAD
+        if isinstance(v, TensorBase):
+            return v
+        return checked_number(v) if is_number(v) else BAD
     if kind == "int":
         if isinstance(v, int):
-            return int(v) if not isinstance(v, bool) else BAD
-        return int(v.__index__()) if _is_index(v) else BAD
+            return long(int(v)) if not isinstance(v, bool) else BAD
+        return long(int(v.__index__())) if _is_index(v) else BAD
     if kind == "bool":
         return v if isinstance(v, bool) else BAD
     if kind == "float":
@@ -113,7 +130,7 @@ def convert(a: Arg, v: Any) -> Any:
         return float(v) if is_number(v) and not isinstance(v, complex) else BAD
     if kind == "Scalar":
         if isinstance(v, (int, float, complex)):
-            return v
+            return checked_number(v)
         x: Any = v
         if isinstance(v, TensorBase):
             return x.item() if len(v._shape) == 0 else BAD
@@ -164,14 +181,8 @@ def _is_zero_dim(v: object) -> bool:
 
 
 def _ints(a: Arg, v: Any) -> Any:
-    if isinstance(v, tuple):
-        plain = True
-        for x in v:
-            if type(x) is not int:
-                plain = False
-                break
-        if plain:
-            return v
+    if isinstance(v, tuple) and (not v or plain_ints(v)):
+        return v
     if isinstance(v, (tuple, list)):
         out: list[int] = []
         for x in v:
@@ -183,17 +194,28 @@ def _ints(a: Arg, v: Any) -> Any:
                 out.append(int(x))  # only the first element is looked at closely
             else:
                 return BAD
+        for i, n in enumerate(out):
+            if not is_long(n):
+                raise Unpack(a.name, i + 1)
         return tuple(out)
     if isinstance(v, int) and not isinstance(v, bool):
-        return (v,) if a.size > 0 else BAD
+        return (long(v),) if a.size > 0 else BAD
     if _is_index(v) and a.size > 0:
-        return (int(v.__index__()),)
+        return (long(int(v.__index__())),)
     return BAD
+
+
+def fitted(fname: str, a: Arg, v: Any) -> Any:
+    """The value in the schema's type, or BAD; the function named is the one that refuses ints too large."""
+    try:
+        return convert(a, v)
+    except Unpack as e:
+        raise e.named(fname) from None
 
 
 def need(fname: str, a: Arg, position: int, v: Any) -> Any:
     """Convert or raise PyTorch's TypeError."""
-    got = convert(a, v)
+    got = fitted(fname, a, v)
     if got is BAD:
         raise refuse(fname, a, position, v)
     return got
@@ -223,16 +245,19 @@ def _is_plain(a: Arg, v: object) -> bool:
     if a.kind == "bool":
         return v is True or v is False
     if a.kind == "int":
-        return type(v) is int
+        return type(v) is int and is_long(v)
     if a.kind == "float":
         return type(v) is float
     return a.kind == "str" and type(v) is str
 
 
 def plain_ints(given: tuple[Any, ...]) -> bool:
-    """Whether these are one or more Python ints."""
+    """Whether these are one or more Python ints that need no closer look."""
     for x in given:
         if type(x) is not int:
+            return False
+        n: int = x
+        if n > SHORT or n < -SHORT:
             return False
     return len(given) > 0
 
@@ -252,10 +277,7 @@ def collect(fname: str, a: Arg, given: tuple[Any, ...], kw: dict[str, Any]) -> A
             from .complaint import of_call
 
             raise of_call(fname, TypeError(f'{fname}() missing 1 required positional arguments: "{a.name}"'))
-    for x in given:
-        if type(x) is not int:
-            return need(fname, a, 1, given)
-    return given
+    return given if not given or plain_ints(given) else need(fname, a, 1, given)
 
 
 def bind(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any], varargs: bool) -> tuple[Any, ...] | None:
@@ -291,6 +313,8 @@ def bind(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any], varargs: bool) -
                     and isinstance(value, int)
                     and not isinstance(value, bool)
                 ):
+                    if not is_long(value):
+                        raise Unpack(a.name, 1)
                     got = (value,)
                 else:
                     return None
@@ -348,7 +372,10 @@ class Overloads:
         for i, op in enumerate(self.ops):
             if kwargs is not given and not takes_out(op, out):
                 continue
-            got = bind(op, args, renamed(kwargs, op) if kwargs else kwargs, self.varargs[i])
+            try:
+                got = bind(op, args, renamed(kwargs, op) if kwargs else kwargs, self.varargs[i])
+            except Unpack as e:
+                raise e.named(op.title()) from None
             if got is not None:
                 if out is not None:
                     return call_out(op, got, out)

@@ -6,6 +6,7 @@ from typing import Any
 from .._backends.common import transfer
 from .._dispatch.op import Op, Spec
 from .._dtype import DEFAULTS, int64
+from .._sizes import numel_of, strided_bytes
 from .rules.base import spec
 from .rules.layout import ordered_strides
 from .rules.pointwise import broadcast
@@ -62,9 +63,10 @@ def _empty_strided(size: Any, stride: Any, dtype: Any, layout: Any, device: Any,
         raise RuntimeError(
             f"dimensionality of sizes ({len(size)}) must match dimensionality of strides ({len(stride)})")
     check_sizes("empty_strided", size)
-    if any(s < 0 for s in stride):
-        raise RuntimeError(f"Storage size calculation overflowed with sizes={list(size)} and strides={list(stride)}")
-    return spec(size, dtype or DEFAULTS.dtype, placed(device), stride)
+    dt = dtype or DEFAULTS.dtype
+    strided_bytes(size, stride, 0, dt.itemsize)
+    numel_of(size)
+    return spec(size, dt, placed(device), stride)
 
 
 EMPTY_STRIDED: Op = _made(f"empty_strided(int[] size, int[] stride, *, {_OPTIONS}) -> Tensor", _empty_strided)
@@ -103,7 +105,9 @@ EYE: Op = _sequence(f"eye(int n, int m, *, {_OPTIONS}) -> Tensor", EyeRule(), tr
 
 def triangle_count(row: int, col: int, offset: int) -> int:
     """Places of a row x col matrix on and below the diagonal `offset`."""
-    return sum(min(max(i + offset + 1, 0), col) for i in range(row))
+    first = min(max(-offset, 0), row)  # rows in front of it have none
+    full = min(max(col - offset - 1, first), row)  # rows from it on have all columns
+    return (first + full + 2 * offset + 1) * (full - first) // 2 + (row - full) * col
 
 
 def _triangle(name: str, row: int, col: int, offset: int, dtype: Any, layout: Any, device: Any,

@@ -12,17 +12,18 @@ from .._autograd.node import add_meta
 from .._autograd.record import Formulas
 from .._backends.common.kernels import resize
 from .._backends.common.runtime import allocate_storage
-from .._dispatch.binding import BAD, convert
+from .._dispatch.binding import BAD, fitted, need
 from .._dispatch.keys import AUTOGRAD, BACKENDS, VIEW
 from .._dispatch.op import Op, type_name
+from .._dispatch.schema import Arg
 from .._dispatch.state import is_grad_enabled
 from .._dtype_names import c_name
 from .._layout import preserve_format
+from .._sizes import numel_of, strided_bytes
 from .._strides import contiguous_strides, format_strides
 from .._tensor_base import DETACHED, TensorBase, bump, requires_grad, set_history, version
 from . import view
 from .rules.layout import copy_strides
-from .rules.shape import check_sizes
 
 Ints = tuple[int, ...]
 
@@ -69,7 +70,7 @@ def _reshaping(name: str, o: Op) -> Any:
                 value = a.default
             else:
                 raise TypeError(f'{name}() missing 1 required positional arguments: "{a.name}"')
-            got = convert(a, value)
+            got = fitted(name, a, value)
             if got is BAD:
                 raise TypeError(f"{name}(): argument '{a.name}' (position {i + 1}) must be {a.kind}, not "
                                 f"{type_name(value)}")
@@ -108,14 +109,14 @@ _NO_RESIZE = "cannot resize variables that require grad"
 def resize_(self: Any, *size: Any, memory_format: Any = None) -> Any:
     """resize_(*size, memory_format=torch.contiguous_format): another shape over the same storage, grown when needed."""
     given = size[0] if len(size) == 1 and not isinstance(size[0], int) else size
-    shape = convert(_SIZE, given)
+    shape = fitted("resize_", _SIZE, given)
     if shape is BAD:
         raise TypeError(f"resize_(): argument 'size' (position 1) must be tuple of ints, not {type_name(given)}")
     if requires_grad(self):
         raise RuntimeError(_NO_RESIZE)
     if memory_format is preserve_format:
         raise RuntimeError("Unsupported memory formatPreserve")
-    check_sizes("resize_", shape)
+    numel_of(shape)
     if shape != self._shape or memory_format is not None:
         resize(self, shape, format_strides(shape, memory_format))
     bump(self)
@@ -141,7 +142,12 @@ def resize_as_(self: Any, the_template: Any, *, memory_format: Any = None) -> An
     return self
 
 
-def set_(self: Any, source: Any = None, storage_offset: int = 0, size: Any = None, stride: Any = None) -> Any:
+def _ints(name: str, given: Any) -> tuple[int, ...]:
+    got: tuple[int, ...] = need("set_", Arg(name, "int", False, True, 0, "", False, False, False, None), 0, given)
+    return got
+
+
+def set_(self: Any, source: Any = None, storage_offset: Any = 0, size: Any = None, stride: Any = None) -> Any:
     """set_(source=None, storage_offset=0, size=None, stride=None): another tensor's or storage's memory."""
     if requires_grad(self) and is_grad_enabled():
         check_inplace(self)
@@ -156,22 +162,29 @@ def set_(self: Any, source: Any = None, storage_offset: int = 0, size: Any = Non
             raise RuntimeError(
                 f"Could not set tensor of type {c_name(source._dtype)} to a tensor of type {c_name(self._dtype)}")
         _check_same_device(self, source._device)
-        raw, shape = source._storage, tuple(source._shape) if size is None else tuple(size)
+        raw, shape = source._storage, tuple(source._shape) if size is None else _ints("size", size)
         strides = tuple(source._stride)
         if size is not None:
-            strides = contiguous_strides(shape) if stride is None else tuple(stride)
+            strides = contiguous_strides(shape) if stride is None else _ints("stride", stride)
         storage_offset = source._offset if size is None else storage_offset
     elif hasattr(source, "untyped") or hasattr(source, "_raw"):
         from .._storage import root
 
         untyped = source.untyped() if hasattr(source, "untyped") else source
         _check_same_device(self, untyped.device)
-        shape = (untyped.nbytes() // item,) if size is None else tuple(size)
-        strides = contiguous_strides(shape) if stride is None else tuple(stride)
+        shape = (untyped.nbytes() // item,) if size is None else _ints("size", size)
+        strides = contiguous_strides(shape) if stride is None else _ints("stride", stride)
         raw, first = root(untyped._raw, item)
         storage_offset += first
     else:
         raise TypeError(f"set_(): argument 'source' (position 1) must be Tensor or Storage, not {type_name(source)}")
+    if len(shape) != len(strides):
+        raise RuntimeError(
+            f"unequal size length ({len(shape)}) and stride length ({len(strides)})")
+    if storage_offset < 0:
+        raise RuntimeError(f"Tensor: invalid storage offset {storage_offset}")
+    numel_of(shape)
+    strided_bytes(shape, strides, storage_offset, item)
     self._storage, self._offset = raw, storage_offset
     resize(self, shape, strides)
     bump(self)

@@ -5,9 +5,10 @@ from typing import Any
 
 from .._backends.common import transfer
 from .._backends.common import view as v
-from .._dispatch.binding import BAD, convert, need
+from .._dispatch.binding import BAD, convert, fitted, need
 from .._dispatch.op import Kernel, Op, Spec, plain_name
 from .._layout import contiguous_format
+from .._sizes import is_long
 from .._tensor_base import TensorBase, is_contiguous, numel
 from . import copy
 from .rules.base import like, wrap_dim
@@ -261,7 +262,7 @@ def squeeze(self: Any, dim: Any = None) -> Any:
     """squeeze(dim=None): without the dimensions of size one, or without those named that have it."""
     if dim is None:
         return SQUEEZE.call((self,))
-    if type(dim) is int:
+    if type(dim) is int and is_long(dim):
         return SQUEEZE_DIM.call((self, dim))
     if isinstance(dim, (list, tuple)):
         return SQUEEZE_DIMS.call((self, need("squeeze", SQUEEZE_DIMS.schema.args[1], 1, dim)))
@@ -320,9 +321,9 @@ SPLIT_SIZES: Op = _served_by(
 
 def split_method(self: Any, split_size: Any, dim: Any = 0) -> Any:
     """split(split_size, dim=0): views of `split_size` elements each, or of the sizes in a list."""
-    if type(dim) is not int:
+    if type(dim) is not int or not is_long(dim):
         dim = _dim_of_split(self, split_size, dim)
-    if type(split_size) is int:
+    if type(split_size) is int and is_long(split_size):
         return SPLIT.call((self, split_size, dim))
     size = convert(_SPLIT_SIZE_ARG, split_size)
     if size is BAD:
@@ -332,7 +333,7 @@ def split_method(self: Any, split_size: Any, dim: Any = 0) -> Any:
 
 def _parts(sizes: Any) -> Any:
     """The sizes of pieces; PyTorch asks for a sequence before it looks at what is in it."""
-    got = convert(_SPLIT_SIZES_ARG, sizes)
+    got = fitted("split_with_sizes", _SPLIT_SIZES_ARG, sizes)
     if got is not BAD:
         return got
     found = [i for i, x in enumerate(sizes) if not hasattr(x, "__index__")] if isinstance(sizes, (list, tuple)) else []
@@ -393,6 +394,7 @@ def _tensor_split(self: Any, sections: int, dim: int) -> Any:
     d = _splittable(self, dim)
     if sections <= 0:
         raise RuntimeError(f"number of sections must be larger than 0, got {sections}")
+    v.check_pieces(sections)
     small, longer = divmod(self._shape[d], sections)
     ends, at = [], 0
     for i in range(sections):

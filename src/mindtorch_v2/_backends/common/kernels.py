@@ -18,7 +18,8 @@ from ..._dispatch.schema import Schema
 from ..._dispatch.state import is_grad_enabled
 from ..._ops.rules.layout import expand_strides
 from ..._ops.rules.out import Target
-from ..._strides import contiguous_strides, extent
+from ..._sizes import numel_of, resized_bytes, strided_bytes
+from ..._strides import contiguous_strides
 from ..._tensor_base import MULTI_OUTPUT_NODE, TensorBase, alias, bump, make_view, numel
 from .overlap import (
     APART,
@@ -102,9 +103,8 @@ def bounds_checked(t: TensorBase, shape: tuple[int, ...], stride: tuple[int, ...
 
 
 def check_bounds(shape: tuple[int, ...], stride: tuple[int, ...], offset: i64, itemsize: i64, nbytes: i64) -> None:
-    size = extent(shape, stride)
-    need = (size + offset) * itemsize if size else 0
-    if need > nbytes and size > 0:
+    need = strided_bytes(shape, stride, int(offset), int(itemsize))
+    if need > nbytes:
         raise RuntimeError(
             f"setStorage: sizes {list(shape)}, strides {list(stride)}, storage offset {offset}, and itemsize "
             f"{itemsize} requiring a storage size of {need} are out of bounds for storage of size {nbytes}"
@@ -318,7 +318,8 @@ def fit(out: TensorBase, spec: Spec, target: Target) -> None:
 
 def resize(t: TensorBase, shape: tuple[int, ...], stride: tuple[int, ...]) -> None:
     """Give a tensor another shape, growing its storage when needed."""
-    need = int((extent(shape, stride) + t._offset) * t._dtype.itemsize)
+    numel_of(shape)
+    need = resized_bytes(shape, stride, int(t._offset), t._dtype.itemsize)
     if need > t._storage.nbytes:
         t._storage.resize(need)
     t._shape = shape

@@ -13,7 +13,7 @@ from mypy_extensions import i64
 from ... import _native
 from ..._dispatch.keys import CPU
 from ..._dispatch.op import Kernel, Op, Spec
-from ..._strides import extent
+from ..._sizes import new_bytes
 from ..._tensor_base import HOT, TensorBase, make
 from .runtime import empty_spec
 
@@ -54,7 +54,7 @@ def empty_pinned(s: Spec) -> TensorBase:
     """A new tensor of the CPU in page-locked memory, or in ordinary memory where there is none."""
     if not can_pin():
         return empty_spec(s)
-    nbytes = int(extent(s.shape, s.stride)) * s.dtype.itemsize
+    nbytes = int(new_bytes(s.shape, s.stride, s.dtype.itemsize))
     return make(PINNING.allocate(nbytes), 0, s.shape, s.stride, s.dtype, s.device, 1)
 
 

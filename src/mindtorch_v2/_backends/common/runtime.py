@@ -15,7 +15,8 @@ from ..._dispatch.keys import BACKENDS, device_bit
 from ..._dispatch.keys import CPU as CPU_KEY
 from ..._dispatch.op import ASKED, Spec
 from ..._dtype import dtype
-from ..._strides import contiguous_strides, extent
+from ..._sizes import new_bytes
+from ..._strides import contiguous_strides
 from ..._tensor_base import TensorBase, make
 
 _Storage: Final[Any] = _native.Storage
@@ -75,7 +76,7 @@ def runtime_for(dev: device) -> Runtime:
 
 def empty(shape: tuple[int, ...], stride: tuple[int, ...], dt: dtype, dev: device) -> TensorBase:
     """A new tensor with uninitialised memory."""
-    nbytes = extent(shape, stride) * dt.itemsize
+    nbytes = new_bytes(shape, stride, dt.itemsize)
     if dev is CPU:
         return make(_Storage(int(nbytes)), 0, shape, stride, dt, dev, 1)
     bit = device_bit(dev.type)

@@ -11,6 +11,7 @@ from typing import Any, Final, final
 
 from mypy_extensions import i64
 
+from ..._device import META
 from ..._dispatch.keys import BACKENDS
 from ..._dispatch.op import Kernel, Op
 from ..._dispatch.state import is_grad_enabled
@@ -19,6 +20,7 @@ from ..._dtype_names import tensor_type
 from ..._layout import contiguous_format
 from ..._ops.rules.base import wrap_dim, wrap_dims
 from ..._ops.rules.layout import is_contiguous_as
+from ..._sizes import LONG_MAX, geometry_too_large, numel_of, overflows
 from ..._strides import view_strides
 from ..._tensor_base import MULTI_OUTPUT_NODE, OpBase, TensorBase, alias, is_contiguous, make, make_view, numel
 from .kernels import bounds_checked
@@ -33,21 +35,12 @@ _INCOMPATIBLE: Final = (
 
 
 # -- reshaping ----------------------------------------------------------------------------------------------------
-def count(shape: Ints) -> i64:
-    n: i64 = 1
-    for s in shape:
-        m: i64 = s
-        n *= m
-    return n
-
-
 def infer_size(size: Ints, total: i64) -> Ints:
     """The shape with its -1 worked out; PyTorch's errors when the elements do not fit."""
-    known: i64 = 1
+    known: int = 1
     hole: i64 = -1
     i: i64 = 0
-    for s in size:
-        n: i64 = s
+    for n in size:
         if n == -1:
             if hole >= 0:
                 raise RuntimeError("only one dimension can be inferred")
@@ -60,12 +53,14 @@ def infer_size(size: Ints, total: i64) -> Ints:
     if hole < 0:
         if known != total:
             raise RuntimeError(f"shape '{list(size)}' is invalid for input of size {total}")
+        if total == 0:
+            numel_of(size)
         return size
-    if known > 0 and total % known == 0:
+    if known > 0 and total % known == 0 and (total > 0 or known <= LONG_MAX):
         out = list(size)
         out[hole] = int(total // known)
         return tuple(out)
-    if known == 0 and total == 0:
+    if total == 0:
         raise RuntimeError(
             f"cannot reshape tensor of 0 elements into shape {list(size)} because the unspecified dimension size -1 "
             "can be any value and is ambiguous"
@@ -74,7 +69,7 @@ def infer_size(size: Ints, total: i64) -> Ints:
 
 
 def view(shape: Ints, stride: Ints, offset: int, size: Ints) -> Layout:
-    total = count(shape)
+    total = numel_of(shape)
     size = infer_size(size, total)
     strides = view_strides(shape, stride, size, total)
     if strides is None:
@@ -117,7 +112,9 @@ def expand(shape: Ints, stride: Ints, offset: int, size: Ints) -> Layout:
                 strides[i] = stride[i - d]
             sizes[i] = int(want)
         i -= 1
-    return tuple(sizes), tuple(strides), offset
+    expanded = tuple(sizes)
+    numel_of(expanded)
+    return expanded, tuple(strides), offset
 
 
 # -- order of dimensions ------------------------------------------------------------------------------------------
@@ -130,10 +127,10 @@ def permute(shape: Ints, stride: Ints, offset: int, dims: Ints) -> Layout:
         )
     sizes: list[int] = []
     strides: list[int] = []
-    seen: i64 = 0
+    seen = 0
     for d in dims:
         w = wrap_dim(d, n)
-        bit: i64 = 1 << w
+        bit = 1 << w
         if seen & bit:
             raise RuntimeError("permute(): duplicate dims are not allowed.")
         seen |= bit
@@ -198,6 +195,8 @@ def slice_(shape: Ints, stride: Ints, offset: int, dim: int, start: int | None, 
     d: i64 = wrap_dim(dim, n)
     if step <= 0:
         raise RuntimeError("slice step must be positive")
+    if step > LONG_MAX:
+        step = LONG_MAX
     size: i64 = shape[d]
     first = clamped(start, 0, size)
     last = clamped(end, size, size)
@@ -205,8 +204,12 @@ def slice_(shape: Ints, stride: Ints, offset: int, dim: int, start: int | None, 
         last = first
     jump: i64 = stride[d]
     by: i64 = step
-    length = int((last - first + by - 1) // by)
+    length = int((last - first - 1) // by + 1) if last > first else 0
     where = int(offset + first * jump)
+    if overflows(jump, by):
+        raise geometry_too_large(
+            shape[:d] + (length,) + shape[d + 1 :], stride[:d] + (stride[d] * step,) + stride[d + 1 :]
+        )
     if n == 1:
         return (length,), (int(jump * by),), where
     sizes = list(shape)
@@ -316,6 +319,8 @@ def unfold(shape: Ints, stride: Ints, offset: int, dimension: int, size: int, st
     if n > 0:
         sizes[d] = (room - size) // step + 1
         strides[d] = step * stride[d]
+        if strides[d] > LONG_MAX:
+            raise geometry_too_large(tuple(sizes), tuple(strides))
     return tuple(sizes), tuple(strides), offset
 
 
@@ -333,6 +338,7 @@ def split(shape: Ints, stride: Ints, offset: int, split_size: int, dim: int) -> 
             raise RuntimeError(f"split_size can only be 0 if dimension size is 0, but got dimension size of {total}")
         return [(shape, stride, offset)]
     parts = max((total + split_size - 1) // split_size, 1)
+    check_pieces(parts)
     return pieces(shape, stride, offset, d, [min(split_size, total - i * split_size) for i in range(parts)])
 
 
@@ -357,6 +363,15 @@ def split_with_sizes(shape: Ints, stride: Ints, offset: int, split_sizes: Ints, 
     return pieces(shape, stride, offset, d, list(split_sizes))
 
 
+def check_pieces(n: int) -> None:
+    """Refuse more views than any memory holds before the first one is made."""
+    if n > _MOST_PIECES:
+        raise RuntimeError(f"can't allocate memory: you tried to make a list of {n} tensors")
+
+
+_MOST_PIECES: Final = 268435456
+
+
 def pieces(shape: Ints, stride: Ints, offset: int, d: int, lengths: list[int]) -> list[Layout]:
     out: list[Layout] = []
     at = offset
@@ -378,6 +393,7 @@ def unbind(shape: Ints, stride: Ints, offset: int, dim: int) -> list[Layout]:
     strides = list(stride)
     del sizes[d]
     del strides[d]
+    check_pieces(shape[d])
     shape_left = tuple(sizes)
     stride_left = tuple(strides)
     return [(shape_left, stride_left, offset + i * stride[d]) for i in range(shape[d])]
@@ -558,15 +574,14 @@ class FlattenKernel(Kernel):
         if start == end:
             return src
         sizes: list[int] = []
-        length: i64 = 1
+        length = 1
         for i, s in enumerate(shape):
             if i < start or i > end:
                 sizes.append(s)
             else:
-                size: i64 = s
-                length *= size
+                length *= s
                 if i == end:
-                    sizes.append(int(length))
+                    sizes.append(length)
         return reshaped(src, tuple(sizes))
 
 
@@ -677,12 +692,10 @@ def check_strided(src: TensorBase, size: Ints, stride: Ints, offset: i64) -> Non
             )
     if offset < 0:
         raise RuntimeError(f"Tensor: invalid storage offset {offset}")
-    for s in size:
-        if s < 0:
-            raise RuntimeError(
-                f"Storage size calculation overflowed with sizes={list(size)} and strides={list(stride)}"
-            )
-    bounds_checked(src, size, stride, offset)
+    if src._device is not META:
+        # Without memory there is none to leave.
+        bounds_checked(src, size, stride, offset)
+    numel_of(size)
 
 
 @final
@@ -745,11 +758,12 @@ def dtype_layout(src: TensorBase, dt: dtype) -> Layout:
     sizes = list(shape)
     strides = list(stride)
     if old > new:
-        more = old // new
+        more = int(old // new)
         for i in range(n - 1):
-            strides[i] = int(strides[i] * more)
-        sizes[n - 1] = int(sizes[n - 1] * more)
-        return tuple(sizes), tuple(strides), int(offset * more)
+            strides[i] = strides[i] * more
+        sizes[n - 1] = sizes[n - 1] * more
+        numel_of(tuple(sizes))
+        return tuple(sizes), tuple(strides), int(offset) * more
     less = new // old
     if shape[n - 1] % less != 0:
         raise RuntimeError(f"self.size(-1) must be divisible by {less} {what}, but got {shape[n - 1]}")
@@ -774,6 +788,7 @@ class ViewAsRealKernel(Kernel):
         sizes.append(2)
         strides = [2 * s for s in src._stride]
         strides.append(1)
+        numel_of(tuple(sizes))
         return typed_view(src, (tuple(sizes), tuple(strides), int(2 * src._offset)), src._dtype.to_real(), op, args)
 
 

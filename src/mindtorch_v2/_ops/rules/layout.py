@@ -13,6 +13,7 @@ from mypy_extensions import i64
 from ..._dispatch.op import Spec
 from ..._dtype import dtype
 from ..._layout import preserve_format
+from ..._sizes import strided_bytes
 from ..._strides import (
     CHANNELS_LAST,
     CHANNELS_LAST_3D,
@@ -104,6 +105,14 @@ def copy_strides(t: TensorBase, memory_format: Any) -> Ints:
     if memory_format is None or memory_format is PRESERVE:
         return preserved_strides(t)
     return format_strides(t._shape, memory_format)
+
+
+def kept_strides(t: TensorBase, memory_format: Any, dt: dtype) -> Ints:
+    """Strides of a copy of `t` in another dtype; PyTorch names them where their bytes cannot be counted."""
+    stride = copy_strides(t, memory_format)
+    if t._contig != 1 and (memory_format is None or memory_format is PRESERVE):
+        strided_bytes(t._shape, stride, 0, dt.itemsize)
+    return stride
 
 
 def is_contiguous_as(t: TensorBase, memory_format: Any) -> bool:

@@ -17,10 +17,11 @@ from ..._dtype_names import c_name
 from ..._layout import channels_last, channels_last_3d, contiguous_format, preserve_format, strided
 from ..._layout import layout as layout_type
 from ..._promotion import number_dtype, promote, result_type_of
+from ..._sizes import LONG_MAX, numel_of
 from ..._strides import contiguous_strides, format_of, format_strides
 from ..._tensor_base import TensorBase
 from .base import wrap_dim, wrap_dims
-from .layout import copy_strides, preserved_strides, suggested_format
+from .layout import kept_strides, preserved_strides, suggested_format
 from .pointwise import broadcast_shapes
 
 Ints = tuple[int, ...]
@@ -39,7 +40,7 @@ class CloneRule(Rule):
     def infer(self, args: tuple[Any, ...]) -> Any:
         t = args[0]
         assert isinstance(t, TensorBase)
-        return Spec(t._shape, copy_strides(t, args[1]), t._dtype, t._dtype, t._device)
+        return Spec(t._shape, kept_strides(t, args[1], t._dtype), t._dtype, t._dtype, t._device)
 
 
 @final
@@ -51,7 +52,7 @@ class ToCopyRule(Rule):
         assert isinstance(t, TensorBase)
         dt: dtype = t._dtype if args[1] is None else args[1]
         dev: device = t._device if args[2] is None else args[2]
-        return Spec(t._shape, copy_strides(t, args[3]), dt, dt, dev)
+        return Spec(t._shape, kept_strides(t, args[3], dt), dt, dt, dev)
 
 
 @final
@@ -118,21 +119,12 @@ def check_options(name: str, layout: Any, pin_memory: Any) -> None:
 
 
 def check_sizes(name: str, size: Ints) -> None:
-    total: i64 = 1
-    for s in size:
-        n: i64 = s
+    """Refuse negative sizes; what is too large is refused where strides and bytes are worked out."""
+    for n in size:
         if n < 0:
             if name == "zeros":
                 raise RuntimeError("zeros: Dimension size must be non-negative.")
             raise RuntimeError(f"Trying to create tensor with negative dimension {n}: {list(size)}")
-        if n > 1:
-            # Checked before the product is taken, which must not overflow.
-            if n > _MOST // total:
-                raise RuntimeError(f"Storage size calculation overflowed with sizes={list(size)}")
-            total *= n
-
-
-_MOST: Final[i64] = 1 << 58
 
 
 def placed(dev: Any) -> device:
@@ -198,7 +190,7 @@ class LikeRule(Rule):
         if at == 2:
             check_value(args[1], dt)
         dev = t._device if args[at + 2] is None else placed(args[at + 2])
-        return Spec(t._shape, copy_strides(t, args[at + 4]), dt, dt, dev)
+        return Spec(t._shape, kept_strides(t, args[at + 4], dt), dt, dt, dev)
 
 
 @final
@@ -293,9 +285,16 @@ class ArangeRule(Rule):
 
 def arange_length(start: Any, end: Any, step: Any, dt: dtype) -> int:
     """How many numbers lie from start to end; PyTorch's errors."""
+    length: int
+    if dt is int64:
+        for x in (start, end, step):
+            check_value(x, dt)
     if dt is int64 and isinstance(start, int) and isinstance(end, int) and isinstance(step, int):
         if (step > 0 and end >= start) or (step < 0 and end <= start):
-            return -((start - end) // step)
+            length = -((start - end) // step)
+            if length > LONG_MAX:
+                raise RuntimeError("invalid size, possible overflow?")
+            return length
     a = as_double(start)
     b = as_double(end)
     by = as_double(step)
@@ -305,7 +304,6 @@ def arange_length(start: Any, end: Any, step: Any, dt: dtype) -> int:
         raise RuntimeError(f"unsupported range: {shown(start)} -> {shown(end)}")
     if (by > 0 and b < a) or (by < 0 and b > a):
         raise RuntimeError("upper bound and lower bound inconsistent with step sign")
-    length: int
     if dt is int64:
         # In integers throughout, after each number was cut to one.
         first, last, jump = int(start), int(end), int(step)
@@ -313,8 +311,11 @@ def arange_length(start: Any, end: Any, step: Any, dt: dtype) -> int:
             raise ValueError("step must be nonzero")
         length = max(-((first - last) // jump), 0)
     else:
-        length = ceil((b - a) / by)
-    if length > 1 << 62:
+        steps = (b - a) / by
+        if not isfinite(steps):
+            raise RuntimeError("invalid size, possible overflow?")
+        length = ceil(steps)
+    if length > LONG_MAX:
         raise RuntimeError("invalid size, possible overflow?")
     return length
 
@@ -363,6 +364,7 @@ class EyeRule(Rule):
         if args[2] is not None:
             dt = args[2]
         size = (n, m)
+        numel_of(size)
         return Spec(size, contiguous_strides(size), dt, dt, placed(args[4]))
 
 
@@ -527,14 +529,13 @@ def stacked_strides(tensors: tuple[Any, ...], d: int, out: Ints) -> Ints:
     form = common_format(tensors)
     if form is None:
         return contiguous_strides(out)
-    from ..._backends.common.view import count
     from ..._strides import view_strides
 
     sizes = list(out)
     del sizes[d]
     sizes[d] *= len(tensors)
     joined = tuple(sizes)
-    found = view_strides(joined, format_strides(joined, form), out, count(out))
+    found = view_strides(joined, format_strides(joined, form), out, numel_of(out))
     assert found is not None
     return found
 
