@@ -18,7 +18,7 @@ from ._autograd.record import NO_DERIVATIVE as _NO_DERIVATIVE
 from ._backends import meta as _meta  # noqa: F401 (registers the device)
 from ._backends.common import kernels as _kernels
 from ._backends.cpu import load as _cpu_load
-from ._backends.cpu.kernels import base as _cpu  # noqa: F401 (registers the device)
+from ._backends.cpu.kernels import runtime as _cpu  # noqa: F401 (registers the device)
 from ._backends.npu import is_available as _npu_is_available  # noqa: F401 (registers the device)
 from ._creation import *  # noqa: F403
 from ._device import device as device

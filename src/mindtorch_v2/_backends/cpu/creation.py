@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .kernels.shape import ARANGE, EYE, LINSPACE, Range
+from .kernels.creation import ARANGE, EYE, LINSPACE, Range
 from .lines import cpu, into
 from .numpy_view import np_view
 

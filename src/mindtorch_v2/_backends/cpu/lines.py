@@ -13,7 +13,7 @@ from ..._dispatch import registry
 from ..._dispatch.keys import CPU
 from ..._dispatch.op import FnKernel, Kernel
 from ..common.kernels import IntoKernel
-from .kernels.base import Binary, Ternary, Unary
+from .kernels.pointwise import Binary, Ternary, Unary
 
 
 def cpu(name: str, kernel: Kernel) -> None:

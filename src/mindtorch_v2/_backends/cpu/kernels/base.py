@@ -1,53 +1,24 @@
-"""From operators to native kernels: unpack tensors into (storage, offset, strides, dtype); the rule shapes the result.
+"""What every CPU kernel does around its launch: ask the rule, wrap the memory that was written.
 
-Invariant: shapes and dtypes come from the row's rule; nothing here works one out.
+Invariant: shapes and dtypes come from the row's rule; a kernel only says how the native module is called. In a launch
+each operand takes one line: storage, offset, strides, dtype.
 """
 
 from __future__ import annotations
 
-from typing import Any, Final, final
+from typing import Any, Final
 
 from mypy_extensions import i64
 
 from .... import _native
-from ...._device import CPU, device
+from ...._device import CPU
 from ...._dispatch.keys import CPU as CPU_KEY
 from ...._dispatch.op import Kernel, Op, Rule, Spec
-from ...._ops.rules.layout import expand_strides
+from ...._dtype import dtype
 from ...._tensor_base import TensorBase, make
-from ...common.runtime import RUNTIMES, Runtime
+from ...common.runtime import empty_spec
 
-_unary: Final[Any] = _native.unary
-_binary: Final[Any] = _native.binary
-_ternary: Final[Any] = _native.ternary
-_copy: Final[Any] = _native.copy
-_fill: Final[Any] = _native.fill
 _Storage: Final[Any] = _native.Storage
-
-
-@final
-class CpuRuntime(Runtime):
-    def allocate(self, nbytes: int, dev: device) -> Any:
-        return _Storage(nbytes)
-
-    def copy(self, dst: TensorBase, src: TensorBase) -> None:
-        _copy(
-            dst._storage,
-            int(dst._offset),
-            dst._stride,
-            dst._dtype.code,
-            src._storage,
-            int(src._offset),
-            expand_strides(src, dst._shape),
-            src._dtype.code,
-            dst._shape,
-        )
-
-    def fill(self, dst: TensorBase, value: Any) -> None:
-        _fill(dst._storage, int(dst._offset), dst._stride, dst._dtype.code, dst._shape, value)
-
-
-RUNTIMES[int(CPU_KEY)] = CpuRuntime()
 
 
 def rule_of(op: Op) -> Rule:
@@ -57,200 +28,96 @@ def rule_of(op: Op) -> Rule:
     return rule
 
 
-@final
-class Unary(Kernel):
-    """`out = code(a)`."""
-
-    def __init__(self, code: int) -> None:
-        self.code: Final = code
+class OneResult(Kernel):
+    """A native kernel whose one result the rule describes. A subclass writes `launch`."""
 
     def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
         s = rule_of(op).infer(args)
         assert isinstance(s, Spec)
-        a = args[0]
-        assert isinstance(a, TensorBase)
-        data = _unary(
-            self.code,
-            a._storage,
-            int(a._offset),
-            a._stride,
-            a._dtype.code,
-            None,
-            0,
-            s.stride,
-            s.dtype.code,
-            s.shape,
-            s.compute.code,
-        )
+        data = self.launch(op, args, s, None, 0, s.stride, s.dtype.code)
         return make(data, 0, s.shape, s.stride, s.dtype, CPU, CPU_KEY)
 
     def into(self, op: Op, args: tuple[Any, ...], spec: Spec, out: TensorBase) -> bool:
-        a = args[0]
-        assert isinstance(a, TensorBase)
-        _unary(
-            self.code,
-            a._storage,
-            int(a._offset),
-            a._stride,
-            a._dtype.code,
-            out._storage,
-            int(out._offset),
-            out._stride,
-            out._dtype.code,
-            out._shape,
-            spec.compute.code,
-        )
+        if not self.writes(args, spec, out):
+            return False
+        self.launch(op, args, spec, out._storage, int(out._offset), out._stride, out._dtype.code)
         return True
 
+    def writes(self, args: tuple[Any, ...], spec: Spec, out: TensorBase) -> bool:
+        """Whether the launch may write to this tensor, which may be one of the inputs."""
+        return False
 
-@final
-class Binary(Kernel):
-    """`out = code(a, b)`; `alpha` is the position of the scale argument, -1 for none; `swap` exchanges the operands."""
+    def launch(self, op: Op, args: tuple[Any, ...], s: Spec, out: Any, offset: int, stride: tuple[int, ...],
+               code: int) -> Any:
+        """Compute into the storage `out`, or into a new one where that is None; the storage is given back."""
+        raise NotImplementedError
 
-    def __init__(self, code: int, alpha: int, swap: bool) -> None:
-        self.code: Final = code
-        self.alpha: Final = alpha
-        self.swap: Final = swap
+
+class SeveralResults(Kernel):
+    """A native kernel with several results. A subclass writes `launch`."""
 
     def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
-        s = rule_of(op).infer(args)
-        assert isinstance(s, Spec)
-        data = self.launch(args, s, None, 0, s.stride, s.dtype.code)
-        return make(data, 0, s.shape, s.stride, s.dtype, CPU, CPU_KEY)
+        specs: list[Any] = rule_of(op).infer(args)
+        results: list[Any] = self.launch(op, args, specs)
+        i: i64 = 0
+        for data in results:
+            if data is not None:
+                s = specs[i]
+                assert isinstance(s, Spec)
+                results[i] = make(data, 0, s.shape, s.stride, s.dtype, CPU, CPU_KEY)
+            i += 1
+        return tuple(results)
 
-    def into(self, op: Op, args: tuple[Any, ...], spec: Spec, out: TensorBase) -> bool:
-        self.launch(args, spec, out._storage, int(out._offset), out._stride, out._dtype.code)
-        return True
-
-    def launch(self, args: tuple[Any, ...], s: Spec, out: Any, offset: int, stride: tuple[int, ...], code: int) -> Any:
-        a = args[0]
-        b = args[1]
-        if self.swap:
-            a, b = b, a
-        alpha: Any = 1
-        if self.alpha >= 0:
-            alpha = args[self.alpha]
-        shape = s.shape
-        if isinstance(a, TensorBase):
-            if isinstance(b, TensorBase):
-                return _binary(
-                    self.code,
-                    a._storage,
-                    int(a._offset),
-                    expand_strides(a, shape),
-                    a._dtype.code,
-                    b._storage,
-                    int(b._offset),
-                    expand_strides(b, shape),
-                    b._dtype.code,
-                    out,
-                    offset,
-                    stride,
-                    code,
-                    shape,
-                    s.compute.code,
-                    alpha,
-                )
-            return _binary(
-                self.code,
-                a._storage,
-                int(a._offset),
-                expand_strides(a, shape),
-                a._dtype.code,
-                b,
-                0,
-                (),
-                0,
-                out,
-                offset,
-                stride,
-                code,
-                shape,
-                s.compute.code,
-                alpha,
-            )
-        if not isinstance(b, TensorBase):
-            return _binary(self.code, a, 0, (), 0, b, 0, (), 0, out, offset, stride, code, shape, s.compute.code, alpha)
-        return _binary(
-            self.code,
-            a,
-            0,
-            (),
-            0,
-            b._storage,
-            int(b._offset),
-            expand_strides(b, shape),
-            b._dtype.code,
-            out,
-            offset,
-            stride,
-            code,
-            shape,
-            s.compute.code,
-            alpha,
-        )
+    def launch(self, op: Op, args: tuple[Any, ...], specs: list[Any]) -> list[Any]:
+        """New storages with the results, None for one that nobody wants."""
+        raise NotImplementedError
 
 
-@final
-class Ternary(Kernel):
-    """`out = code(a, b, c)`; operands by position in the arguments."""
-
-    def __init__(self, code: int, alpha: int) -> None:
-        self.code: Final = code
-        self.alpha: Final = alpha
+class Filled(Kernel):
+    """A kernel that writes into a tensor it is given. A subclass writes `fill`."""
 
     def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
-        s = rule_of(op).infer(args)
+        s = op.infer(args)
         assert isinstance(s, Spec)
-        data = self.launch(args, s, None, 0, s.stride, s.dtype.code)
-        return make(data, 0, s.shape, s.stride, s.dtype, CPU, CPU_KEY)
+        out = empty_spec(s)
+        self.fill(out, args)
+        return out
 
     def into(self, op: Op, args: tuple[Any, ...], spec: Spec, out: TensorBase) -> bool:
-        self.launch(args, spec, out._storage, int(out._offset), out._stride, out._dtype.code)
+        if not self.writes(args, out):
+            return False
+        self.fill(out, args)
         return True
 
-    def launch(self, args: tuple[Any, ...], s: Spec, out: Any, offset: int, stride: tuple[int, ...], code: int) -> Any:
-        # A number stands for itself; what it has instead of an offset, strides and a dtype is ignored.
-        a: Any = args[0]
-        b: Any = args[1]
-        c: Any = args[2]
-        a_offset = b_offset = c_offset = 0
-        a_stride: tuple[int, ...] = ()
-        b_stride: tuple[int, ...] = ()
-        c_stride: tuple[int, ...] = ()
-        a_code = b_code = c_code = 0
-        shape = s.shape
-        if isinstance(a, TensorBase):
-            a_offset, a_stride, a_code = int(a._offset), expand_strides(a, shape), int(a._dtype.code)
-            a = a._storage
-        if isinstance(b, TensorBase):
-            b_offset, b_stride, b_code = int(b._offset), expand_strides(b, shape), int(b._dtype.code)
-            b = b._storage
-        if isinstance(c, TensorBase):
-            c_offset, c_stride, c_code = int(c._offset), expand_strides(c, shape), int(c._dtype.code)
-            c = c._storage
-        alpha: Any = 1
-        if self.alpha >= 0:
-            alpha = args[self.alpha]
-        return _ternary(
-            self.code,
-            a,
-            a_offset,
-            a_stride,
-            a_code,
-            b,
-            b_offset,
-            b_stride,
-            b_code,
-            c,
-            c_offset,
-            c_stride,
-            c_code,
-            out,
-            offset,
-            stride,
-            code,
-            shape,
-            s.compute.code,
-            alpha,
-        )
+    def writes(self, args: tuple[Any, ...], out: TensorBase) -> bool:
+        """Whether this tensor, which may be one of the inputs, can be filled."""
+        return True
+
+    def fill(self, out: TensorBase, args: tuple[Any, ...]) -> None:
+        raise NotImplementedError
+
+
+def new_storage(s: Spec) -> Any:
+    return _Storage(count(s.shape) * s.dtype.itemsize)
+
+
+def count(shape: Any) -> int:
+    """The number of elements."""
+    n: i64 = 1
+    for s in shape:
+        m: i64 = s
+        n *= m
+    return int(n)
+
+
+def wrapped(dim: Any, ndim: i64) -> int:
+    """A dimension counted from the front."""
+    d: i64 = dim
+    if d < 0:
+        d += ndim if ndim > 0 else 1
+    return int(d)
+
+
+def need_float(name: str, dt: dtype) -> None:
+    if not dt.is_floating_point or dt.itemsize < 2:
+        raise NotImplementedError(f"\"{name}\" not implemented for '{dt.scalar_name}'")

@@ -1,4 +1,4 @@
-"""Indexing kernels on the CPU: geometry for the native module.
+"""Launches of indexing: the geometry of indexed tensors for the native module.
 
 Invariant: index values are checked by the native kernels before they write anything.
 """
@@ -12,13 +12,14 @@ from mypy_extensions import i64
 from .... import _native
 from ...._device import CPU
 from ...._dispatch.keys import CPU as CPU_KEY
-from ...._dispatch.op import Kernel, Op, Spec
+from ...._dispatch.op import Op, Spec
 from ...._dtype import int64
 from ...._ops.rules.base import wrap_dim
 from ...._ops.rules.index import index_shape, masked_shape
 from ...._ops.rules.layout import expand_strides
-from ...._tensor_base import TensorBase, is_contiguous, make, numel
-from ...common.runtime import copy_same_device, empty_contiguous, empty_spec
+from ...._tensor_base import TensorBase, make, numel
+from ...common.runtime import copy_same_device, empty_contiguous
+from .base import Filled, OneResult
 
 _index_get: Final[Any] = _native.index_get
 _index_put: Final[Any] = _native.index_put
@@ -28,28 +29,18 @@ _index_select: Final[Any] = _native.index_select
 _index_add: Final[Any] = _native.index_add
 _nonzero_count: Final[Any] = _native.nonzero_count
 _nonzero: Final[Any] = _native.nonzero
-
+_masked_select: Final[Any] = _native.masked_select
 
 _FIRST: Final[tuple[int, ...]] = (0,)
-_masked_select: Final[Any] = _native.masked_select
 
 
 def masked_select(t: TensorBase, mask: TensorBase) -> TensorBase:
     """The elements under a mask, one after the other."""
     shape = masked_shape(t, mask)
     data, n = _masked_select(
-        t._storage,
-        int(t._offset),
-        expand_strides(t, shape),
-        t._dtype.code,
-        mask._storage,
-        int(mask._offset),
-        expand_strides(mask, shape),
-        mask._dtype.code,
-        shape,
-        None,
-        0,
-    )
+        t._storage, int(t._offset), expand_strides(t, shape), t._dtype.code,
+        mask._storage, int(mask._offset), expand_strides(mask, shape), mask._dtype.code,
+        shape, None, 0)
     return make(data, 0, (n,), (1,), t._dtype, CPU, CPU_KEY)
 
 
@@ -129,51 +120,56 @@ class Geometry:
 
 
 @final
-class Index(Kernel):
+class Index(OneResult):
     """`t[indices]`."""
 
-    def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
+    def launch(self, op: Op, args: tuple[Any, ...], s: Spec, out: Any, offset: int, stride: tuple[int, ...],
+               code: int) -> Any:
         t = args[0]
-        indices = args[1]
-        s = op.infer(args)
-        assert isinstance(s, Spec) and isinstance(t, TensorBase)
-        g = Geometry(t, indices, s.shape)
-        data = _index_get(
-            t._storage,
-            int(t._offset),
-            g.strides,
-            t._dtype.code,
-            g.items,
-            g.dims,
-            g.sizes,
-            g.steps,
-            None,
-            0,
-            s.stride,
-            s.dtype.code,
-            s.shape,
-        )
-        return make(data, 0, s.shape, s.stride, s.dtype, CPU, CPU_KEY)
+        assert isinstance(t, TensorBase)
+        g = Geometry(t, args[1], s.shape)
+        return _index_get(
+            t._storage, int(t._offset), g.strides, t._dtype.code,
+            g.items, g.dims, g.sizes, g.steps,
+            out, offset, stride, code,
+            s.shape)
+
+
+class Updated(Filled):
+    """The first argument with some elements changed: a copy of it, or itself in place. A subclass writes `update`.
+
+    source: the position of what is written; in place it may share no memory with the target. -1: `update` sees to it.
+    """
+
+    def __init__(self, source: int) -> None:
+        self.source: Final = source
+
+    def writes(self, args: tuple[Any, ...], out: TensorBase) -> bool:
+        if out is not args[0]:
+            return False
+        src = args[self.source] if self.source >= 0 else None
+        return not isinstance(src, TensorBase) or src._storage is not out._storage
+
+    def fill(self, out: TensorBase, args: tuple[Any, ...]) -> None:
+        t = args[0]
+        assert isinstance(t, TensorBase)
+        if t is not out:
+            copy_same_device(out, t)
+        self.update(out, args)
+
+    def update(self, out: TensorBase, args: tuple[Any, ...]) -> None:
+        raise NotImplementedError
 
 
 @final
-class IndexPut(Kernel):
-    """`t[indices] = values`, or `+=` with accumulate."""
+class IndexPut(Updated):
+    """`t[indices] = values`, or `+=` with accumulate: (self, indices, values, accumulate)"""
 
-    def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
-        t = args[0]
-        s = op.infer(args)
-        assert isinstance(s, Spec) and isinstance(t, TensorBase)
-        out = empty_spec(s)
-        copy_same_device(out, t)
-        put(out, args[1], args[2], args[3])
-        return out
+    def __init__(self) -> None:
+        super().__init__(-1)
 
-    def into(self, op: Op, args: tuple[Any, ...], spec: Spec, out: TensorBase) -> bool:
-        if out is not args[0]:
-            return False
+    def update(self, out: TensorBase, args: tuple[Any, ...]) -> None:
         put(out, args[1], args[2], args[3])
-        return True
 
 
 def put(t: TensorBase, indices: tuple[Any, ...], values: TensorBase, accumulate: bool) -> None:
@@ -184,21 +180,10 @@ def put(t: TensorBase, indices: tuple[Any, ...], values: TensorBase, accumulate:
         copy_same_device(copy, values)
         values = copy
     _index_put(
-        t._storage,
-        int(t._offset),
-        g.strides,
-        t._dtype.code,
-        g.items,
-        g.dims,
-        g.sizes,
-        g.steps,
-        values._storage,
-        int(values._offset),
-        expand_strides(values, shape),
-        values._dtype.code,
-        shape,
-        accumulate,
-    )
+        t._storage, int(t._offset), g.strides, t._dtype.code,
+        g.items, g.dims, g.sizes, g.steps,
+        values._storage, int(values._offset), expand_strides(values, shape), values._dtype.code,
+        shape, accumulate)
 
 
 def nonzero(t: TensorBase) -> TensorBase:
@@ -225,22 +210,10 @@ def gather(out: TensorBase, t: TensorBase, dim: int, index: TensorBase, sparse_g
     if numel(index) == 0:
         return
     _gather(
-        t._storage,
-        int(t._offset),
-        _up(t),
-        t._dtype.code,
-        index._storage,
-        int(index._offset),
-        _up(index),
-        index._dtype.code,
-        out._storage,
-        int(out._offset),
-        _up(out),
-        out._dtype.code,
-        _shape(index),
-        _shape(t),
-        wrap_dim(dim, len(t._shape)),
-    )
+        t._storage, int(t._offset), _up(t), t._dtype.code,
+        index._storage, int(index._offset), _up(index), index._dtype.code,
+        out._storage, int(out._offset), _up(out), out._dtype.code,
+        _shape(index), _shape(t), wrap_dim(dim, len(t._shape)))
 
 
 def scatter_into(out: TensorBase, dim: int, index: TensorBase, src: Any, mode: int) -> None:
@@ -249,73 +222,32 @@ def scatter_into(out: TensorBase, dim: int, index: TensorBase, src: Any, mode: i
     d = wrap_dim(dim, len(out._shape))
     if isinstance(src, TensorBase):
         _scatter(
-            out._storage,
-            int(out._offset),
-            _up(out),
-            out._dtype.code,
-            index._storage,
-            int(index._offset),
-            _up(index),
-            index._dtype.code,
-            src._storage,
-            int(src._offset),
-            _up(src),
-            src._dtype.code,
-            _shape(index),
-            _shape(out),
-            d,
-            mode,
-        )
+            out._storage, int(out._offset), _up(out), out._dtype.code,
+            index._storage, int(index._offset), _up(index), index._dtype.code,
+            src._storage, int(src._offset), _up(src), src._dtype.code,
+            _shape(index), _shape(out), d, mode)
     else:
         _scatter(
-            out._storage,
-            int(out._offset),
-            _up(out),
-            out._dtype.code,
-            index._storage,
-            int(index._offset),
-            _up(index),
-            index._dtype.code,
-            src,
-            0,
-            (),
-            0,
-            _shape(index),
-            _shape(out),
-            d,
-            mode,
-        )
+            out._storage, int(out._offset), _up(out), out._dtype.code,
+            index._storage, int(index._offset), _up(index), index._dtype.code,
+            src, 0, (), 0,
+            _shape(index), _shape(out), d, mode)
 
 
 @final
-class Scatter(Kernel):
-    """scatter and scatter_add; `mode` as in the native kernel, -1 to read it from the `reduce` argument."""
+class Scatter(Updated):
+    """scatter and scatter_add: (self, dim, index, src or value[, reduce]); `mode` as in the native kernel, -1 to read
+    it from the `reduce` argument."""
 
     def __init__(self, mode: int) -> None:
+        super().__init__(3)
         self.mode: Final = mode
 
-    def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
-        t = args[0]
-        op.infer(args)
-        assert isinstance(t, TensorBase)
-        out = empty_contiguous(t._shape, t._dtype, CPU)
-        copy_same_device(out, t)
-        scatter_into(out, args[1], args[2], args[3], self.mode_of(args))
-        return out
-
-    def into(self, op: Op, args: tuple[Any, ...], spec: Spec, out: TensorBase) -> bool:
-        if out is not args[0]:
-            return False
-        src = args[3]
-        if isinstance(src, TensorBase) and src._storage is out._storage:
-            return False
-        scatter_into(out, args[1], args[2], src, self.mode_of(args))
-        return True
-
-    def mode_of(self, args: tuple[Any, ...]) -> int:
-        if self.mode >= 0:
-            return self.mode
-        return 1 if args[4] == "add" else 2
+    def update(self, out: TensorBase, args: tuple[Any, ...]) -> None:
+        mode = self.mode
+        if mode < 0:
+            mode = 1 if args[4] == "add" else 2
+        scatter_into(out, args[1], args[2], args[3], mode)
 
 
 def index_select(out: TensorBase, t: TensorBase, dim: int, index: TensorBase) -> None:
@@ -323,41 +255,22 @@ def index_select(out: TensorBase, t: TensorBase, dim: int, index: TensorBase) ->
         return
     d = wrap_dim(dim, len(t._shape))
     _index_select(
-        t._storage,
-        int(t._offset),
-        _up(t),
-        t._dtype.code,
-        _shape(t),
-        d,
-        index._storage,
-        int(index._offset),
-        index._stride,
-        index._dtype.code,
+        t._storage, int(t._offset), _up(t), t._dtype.code,
+        _shape(t), d,
+        index._storage, int(index._offset), index._stride, index._dtype.code,
         numel(index),
-        out._storage,
-        int(out._offset),
-        _up(out),
-        out._dtype.code,
-    )
+        out._storage, int(out._offset), _up(out), out._dtype.code)
 
 
 @final
-class IndexAdd(Kernel):
-    def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
-        t = args[0]
-        op.infer(args)
-        assert isinstance(t, TensorBase)
-        out = empty_contiguous(t._shape, t._dtype, CPU)
-        copy_same_device(out, t)
-        index_add_into(out, args[1], args[2], args[3], args[4])
-        return out
+class IndexAdd(Updated):
+    """(self, dim, index, source, alpha)"""
 
-    def into(self, op: Op, args: tuple[Any, ...], spec: Spec, out: TensorBase) -> bool:
-        src = args[3]
-        if out is not args[0] or (isinstance(src, TensorBase) and src._storage is out._storage):
-            return False
-        index_add_into(out, args[1], args[2], src, args[4])
-        return True
+    def __init__(self) -> None:
+        super().__init__(3)
+
+    def update(self, out: TensorBase, args: tuple[Any, ...]) -> None:
+        index_add_into(out, args[1], args[2], args[3], args[4])
 
 
 def index_add_into(out: TensorBase, dim: int, index: TensorBase, src: TensorBase, alpha: Any) -> None:
@@ -365,29 +278,9 @@ def index_add_into(out: TensorBase, dim: int, index: TensorBase, src: TensorBase
         return
     d = wrap_dim(dim, len(out._shape))
     _index_add(
-        out._storage,
-        int(out._offset),
-        _up(out),
-        out._dtype.code,
-        _shape(out),
-        d,
-        index._storage,
-        int(index._offset),
-        index._stride,
-        index._dtype.code,
+        out._storage, int(out._offset), _up(out), out._dtype.code,
+        _shape(out), d,
+        index._storage, int(index._offset), index._stride, index._dtype.code,
         numel(index),
-        src._storage,
-        int(src._offset),
-        _up(src),
-        src._dtype.code,
-        alpha,
-    )
-
-
-def contiguous_copy(t: TensorBase) -> TensorBase:
-    """The tensor itself when it is row-major, else a copy that is."""
-    if is_contiguous(t):
-        return t
-    out = empty_contiguous(t._shape, t._dtype, CPU)
-    copy_same_device(out, t)
-    return out
+        src._storage, int(src._offset), _up(src), src._dtype.code,
+        alpha)

@@ -1,4 +1,4 @@
-"""From products to kernels: small ones to the native module, large ones of float matrices to NumPy's BLAS.
+"""Launches of products: small ones of the native module, large ones of float matrices by NumPy's BLAS.
 
 Invariant: BLAS only sees operands whose rows or columns are contiguous; others are copied first, because NumPy's loop
 for any other layout is a hundred times slower.
@@ -12,15 +12,12 @@ from typing import Any, Final, final
 from mypy_extensions import i64
 
 from .... import _native
-from ...._device import CPU
-from ...._dispatch.keys import CPU as CPU_KEY
-from ...._dispatch.op import Kernel, Op, Spec
+from ...._dispatch.op import Op, Spec
 from ...._dtype import dtype, float32, uint8
 from ...._ops.rules.layout import expand_strides
 from ...._strides import contiguous_strides
-from ...._tensor_base import TensorBase, is_contiguous, make, numel
-from ...common.runtime import empty_spec
-from .base import rule_of
+from ...._tensor_base import TensorBase, is_contiguous, numel
+from .base import OneResult, count, new_storage
 
 _gemm: Final[Any] = _native.gemm
 _bgemm: Final[Any] = _native.bgemm
@@ -111,14 +108,11 @@ def blas(a: TensorBase, b: TensorBase, s: Spec) -> Any:
     np = numpy()
     dt = s.dtype
     wide = float32 if dt.itemsize == 2 else dt
-    total = 1
-    for n in s.shape:
-        total *= n
-    out = _Storage(total * wide.itemsize)
+    out = _Storage(count(s.shape) * wide.itemsize)
     np.matmul(array_of(a, wide), array_of(b, wide), np.ndarray(s.shape, wide.np, out))
     if wide is dt:
         return out
-    narrow = _Storage(total * dt.itemsize)
+    narrow = new_storage(s)
     _copy(narrow, 0, s.stride, dt.code, out, 0, s.stride, wide.code, s.shape)
     return narrow
 
@@ -131,68 +125,18 @@ def add_scaled(data: Any, s: Spec, c: TensorBase, beta: Any, alpha: Any) -> Any:
     if beta != 0:
         _binary(
             _ADD,
-            data,
-            0,
-            s.stride,
-            code,
-            c._storage,
-            int(c._offset),
-            expand_strides(c, s.shape),
-            code,
-            data,
-            0,
-            s.stride,
-            code,
-            s.shape,
-            code,
-            beta,
-        )
+            data, 0, s.stride, code,
+            c._storage, int(c._offset), expand_strides(c, s.shape), code,
+            data, 0, s.stride, code,
+            s.shape, code, beta)
     return data
 
 
-def finished(data: Any, s: Spec) -> Any:
-    return make(data, 0, s.shape, s.stride, s.dtype, CPU, CPU_KEY)
-
-
 @final
-class Mm(Kernel):
+class Mm(OneResult):
     """(self, mat2)"""
 
-    def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
-        s = rule_of(op).infer(args)
-        a = args[0]
-        b = args[1]
-        assert isinstance(s, Spec) and isinstance(a, TensorBase) and isinstance(b, TensorBase)
-        dt = s.dtype
-        m: i64 = s.shape[0]
-        n: i64 = s.shape[1]
-        k: i64 = a._shape[1]
-        if m * n * k > SMALL and for_blas(dt):
-            return finished(blas(a, b, s), s)
-        if not dt.is_inexact:
-            refuse("addmm_impl_cpu_", dt, m * n * k)
-        return finished(
-            _gemm(
-                a._storage,
-                int(a._offset),
-                a._stride,
-                b._storage,
-                int(b._offset),
-                b._stride,
-                None,
-                0,
-                s.stride,
-                kernel_code(dt),
-                int(m),
-                int(n),
-                int(k),
-                1,
-                0,
-            ),
-            s,
-        )
-
-    def into(self, op: Op, args: tuple[Any, ...], spec: Spec, out: TensorBase) -> bool:
+    def writes(self, args: tuple[Any, ...], spec: Spec, out: TensorBase) -> bool:
         a = args[0]
         b = args[1]
         assert isinstance(a, TensorBase) and isinstance(b, TensorBase)
@@ -201,48 +145,43 @@ class Mm(Kernel):
         m: i64 = spec.shape[0]
         n: i64 = spec.shape[1]
         k: i64 = a._shape[1]
-        if m * n * k > SMALL and for_blas(spec.dtype):
-            if not is_contiguous(out) or out._dtype.itemsize == 2:
-                return False
+        large = m * n * k > SMALL and for_blas(spec.dtype)
+        return not large or (is_contiguous(out) and out._dtype.itemsize > 2)
+
+    def launch(self, op: Op, args: tuple[Any, ...], s: Spec, out: Any, offset: int, stride: tuple[int, ...],
+               code: int) -> Any:
+        a = args[0]
+        b = args[1]
+        assert isinstance(a, TensorBase) and isinstance(b, TensorBase)
+        dt = s.dtype
+        m: i64 = s.shape[0]
+        n: i64 = s.shape[1]
+        k: i64 = a._shape[1]
+        if m * n * k > SMALL and for_blas(dt):
+            if out is None:
+                return blas(a, b, s)
             np = numpy()
-            np.matmul(
-                array_of(a, out._dtype),
-                array_of(b, out._dtype),
-                np.ndarray(out._shape, out._dtype.np, out._storage, int(out._offset) * out._dtype.itemsize),
-            )
-            return True
-        refuse("addmm_impl_cpu_", spec.dtype, m * n * k)
-        _gemm(
-            a._storage,
-            int(a._offset),
-            a._stride,
-            b._storage,
-            int(b._offset),
-            b._stride,
-            out._storage,
-            int(out._offset),
-            out._stride,
-            kernel_code(out._dtype),
-            int(m),
-            int(n),
-            int(k),
-            1,
-            0,
-        )
-        return True
+            np.matmul(array_of(a, dt), array_of(b, dt), np.ndarray(s.shape, dt.np, out, offset * dt.itemsize))
+            return out
+        if not dt.is_inexact:
+            refuse("addmm_impl_cpu_", dt, m * n * k)
+        return _gemm(
+            a._storage, int(a._offset), a._stride,
+            b._storage, int(b._offset), b._stride,
+            out, offset, stride,
+            kernel_code(dt), int(m), int(n), int(k), 1, 0)
 
 
 @final
-class Addmm(Kernel):
+class Addmm(OneResult):
     """(self, mat1, mat2, beta, alpha)"""
 
-    def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
-        s = rule_of(op).infer(args)
+    def launch(self, op: Op, args: tuple[Any, ...], s: Spec, out: Any, offset: int, stride: tuple[int, ...],
+               code: int) -> Any:
         c = args[0]
         a = args[1]
         b = args[2]
-        assert isinstance(s, Spec) and isinstance(c, TensorBase)
-        assert isinstance(a, TensorBase) and isinstance(b, TensorBase)
+        assert isinstance(c, TensorBase) and isinstance(a, TensorBase) and isinstance(b, TensorBase)
         dt = s.dtype
         beta = args[3]
         alpha = args[4]
@@ -254,48 +193,33 @@ class Addmm(Kernel):
         n: i64 = s.shape[1]
         k: i64 = a._shape[1]
         if m * n * k > SMALL and for_blas(dt):
-            return finished(add_scaled(blas(a, b, s), s, c, beta, alpha), s)
-        data = _addmm(
-            c._storage,
-            int(c._offset),
-            expand_strides(c, s.shape),
-            a._storage,
-            int(a._offset),
-            a._stride,
-            b._storage,
-            int(b._offset),
-            b._stride,
-            None,
-            0,
-            s.stride,
-            kernel_code(dt),
-            int(m),
-            int(n),
-            int(k),
-            alpha,
-            beta,
-        )
-        return finished(data, s)
+            return add_scaled(blas(a, b, s), s, c, beta, alpha)
+        return _addmm(
+            c._storage, int(c._offset), expand_strides(c, s.shape),
+            a._storage, int(a._offset), a._stride,
+            b._storage, int(b._offset), b._stride,
+            out, offset, stride,
+            kernel_code(dt), int(m), int(n), int(k), alpha, beta)
 
 
 @final
-class Bmm(Kernel):
+class Bmm(OneResult):
     """(self, mat2), or with `add` (self, batch1, batch2, beta, alpha)."""
 
     def __init__(self, name: str, add: bool) -> None:
         self.name: Final = name
         self.add: Final = add
 
-    def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
-        s = rule_of(op).infer(args)
+    def launch(self, op: Op, args: tuple[Any, ...], s: Spec, out: Any, offset: int, stride: tuple[int, ...],
+               code: int) -> Any:
         first = 1 if self.add else 0
         a = args[first]
         b = args[first + 1]
-        assert isinstance(s, Spec) and isinstance(a, TensorBase) and isinstance(b, TensorBase)
+        assert isinstance(a, TensorBase) and isinstance(b, TensorBase)
         dt = s.dtype
         if a._dtype is not dt and numel(a):
             # Factors of different dtypes have no products, so there is no result either.
-            return empty_spec(s)
+            return new_storage(s)
         refuse(self.name, dt, numel(a) * numel(b))
         beta: Any = 0
         alpha: Any = 1
@@ -307,49 +231,36 @@ class Bmm(Kernel):
         k: i64 = a._shape[2]
         if m * n * k > SMALL and for_blas(dt):
             data = blas(a, b, s)
-            if self.add:
-                data = add_scaled(data, s, args[0], beta, alpha)
-            return finished(data, s)
-        out: Any = None
+            return add_scaled(data, s, args[0], beta, alpha) if self.add else data
         if beta != 0:
+            # The kernel adds to what is there.
             c = args[0]
             assert isinstance(c, TensorBase)
-            out = _Storage(s.shape[0] * s.shape[1] * s.shape[2] * dt.itemsize)
-            _copy(out, 0, s.stride, dt.code, c._storage, int(c._offset), expand_strides(c, s.shape), dt.code, s.shape)
-        data = _bgemm(
-            a._storage,
-            int(a._offset),
-            a._stride,
-            b._storage,
-            int(b._offset),
-            b._stride,
-            out,
-            0,
-            s.stride,
-            kernel_code(dt),
-            s.shape[0],
-            int(m),
-            int(n),
-            int(k),
-            alpha,
-            beta,
-        )
-        return finished(data, s)
+            out = new_storage(s)
+            _copy(
+                out, 0, stride, code,
+                c._storage, int(c._offset), expand_strides(c, s.shape), code,
+                s.shape)
+        return _bgemm(
+            a._storage, int(a._offset), a._stride,
+            b._storage, int(b._offset), b._stride,
+            out, offset, stride,
+            kernel_code(dt), s.shape[0], int(m), int(n), int(k), alpha, beta)
 
 
 @final
-class Mv(Kernel):
+class Mv(OneResult):
     """(self, vec), or with `add` (self, mat, vec, beta, alpha): a product with a matrix of one column."""
 
     def __init__(self, add: bool) -> None:
         self.add: Final = add
 
-    def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
-        s = rule_of(op).infer(args)
+    def launch(self, op: Op, args: tuple[Any, ...], s: Spec, out: Any, offset: int, stride: tuple[int, ...],
+               code: int) -> Any:
         first = 1 if self.add else 0
         a = args[first]
         x = args[first + 1]
-        assert isinstance(s, Spec) and isinstance(a, TensorBase) and isinstance(x, TensorBase)
+        assert isinstance(a, TensorBase) and isinstance(x, TensorBase)
         dt = s.dtype
         refuse("addmv_impl_cpu", dt, numel(a))
         m: i64 = s.shape[0]
@@ -357,75 +268,37 @@ class Mv(Kernel):
         large = m * k > SMALL_VECTOR and for_blas(dt)
         if not self.add:
             if large:
-                return finished(blas(a, x, s), s)
-            data = _gemm(
-                a._storage,
-                int(a._offset),
-                a._stride,
-                x._storage,
-                int(x._offset),
-                (x._stride[0], 0),
-                None,
-                0,
-                (1, 1),
-                kernel_code(dt),
-                int(m),
-                1,
-                int(k),
-                1,
-                0,
-            )
-            return finished(data, s)
+                return blas(a, x, s)
+            return _gemm(
+                a._storage, int(a._offset), a._stride,
+                x._storage, int(x._offset), (x._stride[0], 0),
+                None, 0, (1, 1),
+                kernel_code(dt), int(m), 1, int(k), 1, 0)
         c = args[0]
         assert isinstance(c, TensorBase)
         beta = factor(args[3], dt)
         alpha = factor(args[4], dt)
         if large:
-            return finished(add_scaled(blas(a, x, s), s, c, beta, alpha), s)
-        step = expand_strides(c, s.shape)[0]
-        data = _addmm(
-            c._storage,
-            int(c._offset),
-            (step, 0),
-            a._storage,
-            int(a._offset),
-            a._stride,
-            x._storage,
-            int(x._offset),
-            (x._stride[0], 0),
-            None,
-            0,
-            (1, 1),
-            kernel_code(dt),
-            int(m),
-            1,
-            int(k),
-            alpha,
-            beta,
-        )
-        return finished(data, s)
+            return add_scaled(blas(a, x, s), s, c, beta, alpha)
+        return _addmm(
+            c._storage, int(c._offset), (expand_strides(c, s.shape)[0], 0),
+            a._storage, int(a._offset), a._stride,
+            x._storage, int(x._offset), (x._stride[0], 0),
+            None, 0, (1, 1),
+            kernel_code(dt), int(m), 1, int(k), alpha, beta)
 
 
 @final
-class Dot(Kernel):
+class Dot(OneResult):
     """(self, tensor)"""
 
-    def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
-        s = rule_of(op).infer(args)
+    def launch(self, op: Op, args: tuple[Any, ...], s: Spec, out: Any, offset: int, stride: tuple[int, ...],
+               code: int) -> Any:
         a = args[0]
         b = args[1]
-        assert isinstance(s, Spec) and isinstance(a, TensorBase) and isinstance(b, TensorBase)
+        assert isinstance(a, TensorBase) and isinstance(b, TensorBase)
         refuse("dot", s.dtype, 1)
-        data = _dot(
-            a._storage,
-            int(a._offset),
-            a._stride[0],
-            b._storage,
-            int(b._offset),
-            b._stride[0],
-            a._shape[0],
-            s.dtype.code,
-            None,
-            0,
-        )
-        return finished(data, s)
+        return _dot(
+            a._storage, int(a._offset), a._stride[0],
+            b._storage, int(b._offset), b._stride[0],
+            a._shape[0], code, None, 0)

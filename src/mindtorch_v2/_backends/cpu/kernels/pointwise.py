@@ -1,6 +1,6 @@
-"""CPU kernels of pointwise operators whose arguments choose the native kernel, or come in another order.
+"""Launches of the pointwise operators.
 
-Invariant: shapes and dtypes come from the row's rule.
+Invariant: a number among the operands goes to the native module as it is, with nothing for its offset and strides.
 """
 
 from __future__ import annotations
@@ -10,15 +10,139 @@ from typing import Any, Final, final
 from mypy_extensions import i64
 
 from .... import _native
-from ...._device import CPU
-from ...._dispatch.keys import CPU as CPU_KEY
 from ...._dispatch.op import Kernel, Op, Spec
 from ...._ops.rules.layout import expand_strides
-from ...._tensor_base import TensorBase, make
-from .base import rule_of
+from ...._tensor_base import TensorBase
+from .base import OneResult
 
+_unary: Final[Any] = _native.unary
+_binary: Final[Any] = _native.binary
 _ternary: Final[Any] = _native.ternary
 _WHERE: Final[int] = _native.WHERE
+
+
+@final
+class Unary(OneResult):
+    """`out = code(a)`."""
+
+    def __init__(self, code: int) -> None:
+        self.code: Final = code
+
+    def writes(self, args: tuple[Any, ...], spec: Spec, out: TensorBase) -> bool:
+        return True
+
+    def launch(self, op: Op, args: tuple[Any, ...], s: Spec, out: Any, offset: int, stride: tuple[int, ...],
+               code: int) -> Any:
+        a = args[0]
+        assert isinstance(a, TensorBase)
+        return _unary(
+            self.code,
+            a._storage, int(a._offset), a._stride, a._dtype.code,
+            out, offset, stride, code,
+            s.shape, s.compute.code)
+
+
+@final
+class Binary(OneResult):
+    """`out = code(a, b)`; `alpha` is the position of the scale argument, -1 for none; `swap` exchanges the operands."""
+
+    def __init__(self, code: int, alpha: int, swap: bool) -> None:
+        self.code: Final = code
+        self.alpha: Final = alpha
+        self.swap: Final = swap
+
+    def writes(self, args: tuple[Any, ...], spec: Spec, out: TensorBase) -> bool:
+        return True
+
+    def launch(self, op: Op, args: tuple[Any, ...], s: Spec, out: Any, offset: int, stride: tuple[int, ...],
+               code: int) -> Any:
+        a = args[0]
+        b = args[1]
+        if self.swap:
+            a, b = b, a
+        alpha: Any = 1
+        if self.alpha >= 0:
+            alpha = args[self.alpha]
+        shape = s.shape
+        if isinstance(a, TensorBase):
+            if isinstance(b, TensorBase):
+                return _binary(
+                    self.code,
+                    a._storage, int(a._offset), expand_strides(a, shape), a._dtype.code,
+                    b._storage, int(b._offset), expand_strides(b, shape), b._dtype.code,
+                    out, offset, stride, code,
+                    shape, s.compute.code, alpha)
+            return _binary(
+                self.code,
+                a._storage, int(a._offset), expand_strides(a, shape), a._dtype.code,
+                b, 0, (), 0,
+                out, offset, stride, code,
+                shape, s.compute.code, alpha)
+        if not isinstance(b, TensorBase):
+            return _binary(self.code, a, 0, (), 0, b, 0, (), 0, out, offset, stride, code, shape, s.compute.code, alpha)
+        return _binary(
+            self.code,
+            a, 0, (), 0,
+            b._storage, int(b._offset), expand_strides(b, shape), b._dtype.code,
+            out, offset, stride, code,
+            shape, s.compute.code, alpha)
+
+
+@final
+class Ternary(OneResult):
+    """`out = code(a, b, c)`; `alpha` is the position of the scale argument, -1 for none."""
+
+    def __init__(self, code: int, alpha: int) -> None:
+        self.code: Final = code
+        self.alpha: Final = alpha
+
+    def writes(self, args: tuple[Any, ...], spec: Spec, out: TensorBase) -> bool:
+        return True
+
+    def launch(self, op: Op, args: tuple[Any, ...], s: Spec, out: Any, offset: int, stride: tuple[int, ...],
+               code: int) -> Any:
+        alpha: Any = 1
+        if self.alpha >= 0:
+            alpha = args[self.alpha]
+        return ternary(self.code, args[0], args[1], args[2], s, out, offset, stride, code, alpha)
+
+
+@final
+class MaskedFill(OneResult):
+    """`where(mask, value, self)` over the arguments (self, mask, value)."""
+
+    def writes(self, args: tuple[Any, ...], spec: Spec, out: TensorBase) -> bool:
+        return out._dtype is spec.dtype
+
+    def launch(self, op: Op, args: tuple[Any, ...], s: Spec, out: Any, offset: int, stride: tuple[int, ...],
+               code: int) -> Any:
+        return ternary(_WHERE, args[1], args[2], args[0], s, out, offset, stride, code, 1)
+
+
+def ternary(kernel: int, a: Any, b: Any, c: Any, s: Spec, out: Any, offset: int, stride: tuple[int, ...], code: int,
+            alpha: Any) -> Any:
+    a_offset = b_offset = c_offset = 0
+    a_stride: tuple[int, ...] = ()
+    b_stride: tuple[int, ...] = ()
+    c_stride: tuple[int, ...] = ()
+    a_code = b_code = c_code = 0
+    shape = s.shape
+    if isinstance(a, TensorBase):
+        a_offset, a_stride, a_code = int(a._offset), expand_strides(a, shape), int(a._dtype.code)
+        a = a._storage
+    if isinstance(b, TensorBase):
+        b_offset, b_stride, b_code = int(b._offset), expand_strides(b, shape), int(b._dtype.code)
+        b = b._storage
+    if isinstance(c, TensorBase):
+        c_offset, c_stride, c_code = int(c._offset), expand_strides(c, shape), int(c._dtype.code)
+        c = c._storage
+    return _ternary(
+        kernel,
+        a, a_offset, a_stride, a_code,
+        b, b_offset, b_stride, b_code,
+        c, c_offset, c_stride, c_code,
+        out, offset, stride, code,
+        shape, s.compute.code, alpha)
 
 
 @final
@@ -42,73 +166,3 @@ class Choice(Kernel):
             op.infer(args)
             raise NotImplementedError(f"'{op.name}' has no CPU kernel for {args[self.position]!r}")
         return kernel
-
-
-@final
-class MaskedFill(Kernel):
-    """`where(mask, value, self)` over the arguments (self, mask, value)."""
-
-    def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
-        s = rule_of(op).infer(args)
-        assert isinstance(s, Spec)
-        data = self.launch(args, s, None, 0, s.stride)
-        return make(data, 0, s.shape, s.stride, s.dtype, CPU, CPU_KEY)
-
-    def into(self, op: Op, args: tuple[Any, ...], spec: Spec, out: TensorBase) -> bool:
-        if out._dtype is not spec.dtype:
-            return False
-        self.launch(args, spec, out._storage, int(out._offset), out._stride)
-        return True
-
-    def launch(self, args: tuple[Any, ...], s: Spec, out: Any, offset: int, stride: tuple[int, ...]) -> Any:
-        t = args[0]
-        mask = args[1]
-        value = args[2]
-        assert isinstance(t, TensorBase) and isinstance(mask, TensorBase)
-        shape = s.shape
-        code = s.dtype.code
-        if isinstance(value, TensorBase):
-            return _ternary(
-                _WHERE,
-                mask._storage,
-                int(mask._offset),
-                expand_strides(mask, shape),
-                mask._dtype.code,
-                value._storage,
-                int(value._offset),
-                expand_strides(value, shape),
-                value._dtype.code,
-                t._storage,
-                int(t._offset),
-                expand_strides(t, shape),
-                code,
-                out,
-                offset,
-                stride,
-                code,
-                shape,
-                code,
-                1,
-            )
-        return _ternary(
-            _WHERE,
-            mask._storage,
-            int(mask._offset),
-            expand_strides(mask, shape),
-            mask._dtype.code,
-            value,
-            0,
-            (),
-            0,
-            t._storage,
-            int(t._offset),
-            expand_strides(t, shape),
-            code,
-            out,
-            offset,
-            stride,
-            code,
-            shape,
-            code,
-            1,
-        )

@@ -1,4 +1,4 @@
-"""Random fills on the CPU: from an operator's arguments to the native generator.
+"""Launches of the native generator of random numbers.
 
 Invariant: a call draws from the generator it was given, or from the default one, and from no other source.
 """
@@ -10,9 +10,8 @@ from typing import Any, Final, final
 from mypy_extensions import i64
 
 from .... import _native
-from ...._dispatch.op import Kernel, Op, Spec
 from ...._tensor_base import TensorBase
-from ...common.runtime import empty_spec
+from .base import Filled
 
 _fill: Final[Any] = _native.random_fill
 
@@ -61,20 +60,13 @@ def draw(kind: i64, out: TensorBase, generator: Any, a: Any, b: Any) -> None:
         # The variance is that of the complex number.
         b = b / 2**0.5
     _fill(
-        int(kind),
-        state_of(generator),
-        out._storage,
-        int(2 * out._offset),
-        tuple(stride),
-        dt.to_real().code,
-        tuple(shape),
-        a,
-        b,
-    )
+        int(kind), state_of(generator),
+        out._storage, int(2 * out._offset), tuple(stride), dt.to_real().code,
+        tuple(shape), a, b)
 
 
 @final
-class Draw(Kernel):
+class Draw(Filled):
     """`kind` with its two numbers at argument positions `at` and `at + 1` (fixed numbers when `at` is -1)."""
 
     def __init__(self, kind: i64, at: int, generator: int, a: Any, b: Any) -> None:
@@ -83,17 +75,6 @@ class Draw(Kernel):
         self.generator: Final = generator
         self.a: Final[Any] = a
         self.b: Final[Any] = b
-
-    def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
-        s = op.infer(args)
-        assert isinstance(s, Spec)
-        out = empty_spec(s)
-        self.fill(out, args)
-        return out
-
-    def into(self, op: Op, args: tuple[Any, ...], spec: Spec, out: TensorBase) -> bool:
-        self.fill(out, args)
-        return True
 
     def fill(self, out: TensorBase, args: tuple[Any, ...]) -> None:
         generator = args[self.generator] if self.generator >= 0 else None

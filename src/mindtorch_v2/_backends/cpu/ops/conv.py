@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from .... import _native
 from ...._dtype import complex128, dtype
 from ...._tensor_base import TensorBase
-from ..dense import deliver, fresh, operand, plain, target, triple, wide_dtype
+from ..kernels.dense import deliver, dense_as, fresh, operand, target, triple, wide_dtype
 from ..lines import cpu, into
 from ..numpy_view import np_view
 
@@ -156,7 +156,7 @@ def _conjugate(t: TensorBase) -> TensorBase:
 def _convolution(out: Any, input: Any, weight: Any, bias: Any, stride: Ints, padding: Ints, dilation: Ints,
                  transposed: bool, output_padding: Ints, groups: int) -> None:
     dt = _compute_dtype(input._dtype)
-    x, w, y = plain(input, dt), plain(weight, dt), target(out, dt)
+    x, w, y = dense_as(input, dt), dense_as(weight, dt), target(out, dt)
     if 0 not in y._shape:
         small, large = (x, y) if transposed else (y, x)
         v = window(large._shape[2:], small._shape[2:], w._shape[2:], stride, padding, dilation, groups)
@@ -168,7 +168,7 @@ def _convolution(out: Any, input: Any, weight: Any, bias: Any, stride: Ints, pad
             _forward(x, w, y, v)
         if bias is not None:
             values = np_view(y)
-            values += np_view(plain(bias, dt)).reshape((1, -1) + (1,) * (values.ndim - 2))
+            values += np_view(dense_as(bias, dt)).reshape((1, -1) + (1,) * (values.ndim - 2))
     deliver(out, y)
 
 
@@ -176,7 +176,7 @@ def _convolution_backward(outs: Any, grad_output: Any, input: Any, weight: Any, 
                           padding: Ints, dilation: Ints, transposed: bool, output_padding: Ints, groups: int,
                           output_mask: Any) -> None:
     dt = _compute_dtype(input._dtype)
-    g, x, w = plain(grad_output, dt), plain(input, dt), plain(weight, dt)
+    g, x, w = dense_as(grad_output, dt), dense_as(input, dt), dense_as(weight, dt)
     small, large = (x, g) if transposed else (g, x)
     v = window(large._shape[2:], small._shape[2:], w._shape[2:], stride, padding, dilation, groups)
     nothing = 0 in g._shape or 0 in x._shape or 0 in w._shape

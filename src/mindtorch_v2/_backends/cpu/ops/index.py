@@ -7,22 +7,33 @@ from ...._dtype import uint8
 from ...._ops.rules.base import wrap_dim
 from ...._tensor_base import TensorBase
 from ...common.runtime import copy_same_device
-from ..kernels import index as glue
+from ..kernels.dense import dense
+from ..kernels.index import (
+    Index,
+    IndexAdd,
+    IndexPut,
+    Scatter,
+    gather,
+    index_select,
+    masked_select,
+    nonzero,
+    scatter_into,
+)
 from ..lines import cpu, into, makes
 from ..numpy_view import np_view
 
-cpu("index", glue.Index())
-cpu("index_put", glue.IndexPut())
-cpu("nonzero", makes(glue.nonzero))
-cpu("masked_select", makes(glue.masked_select))
-cpu("gather", into(glue.gather))
-cpu("scatter.src", glue.Scatter(0))
-cpu("scatter.value", glue.Scatter(0))
-cpu("scatter.reduce", glue.Scatter(-1))
-cpu("scatter.value_reduce", glue.Scatter(-1))
-cpu("scatter_add", glue.Scatter(1))
-cpu("index_select", into(glue.index_select))
-cpu("index_add", glue.IndexAdd())
+cpu("index", Index())
+cpu("index_put", IndexPut())
+cpu("nonzero", makes(nonzero))
+cpu("masked_select", makes(masked_select))
+cpu("gather", into(gather))
+cpu("scatter.src", Scatter(0))
+cpu("scatter.value", Scatter(0))
+cpu("scatter.reduce", Scatter(-1))
+cpu("scatter.value_reduce", Scatter(-1))
+cpu("scatter_add", Scatter(1))
+cpu("index_select", into(index_select))
+cpu("index_add", IndexAdd())
 
 
 def _scatter_reduce(out: Any, self: Any, dim: int, index: Any, src: Any, reduce: str, include_self: bool) -> None:
@@ -33,11 +44,11 @@ def _scatter_reduce(out: Any, self: Any, dim: int, index: Any, src: Any, reduce:
         dt = self._dtype
         lowest, highest = (-float("inf"), float("inf")) if dt.is_inexact else _limits(dt)
         neutral: Any = {"sum": 0, "mean": 0, "prod": 1, "amax": lowest, "amin": highest}[reduce]
-        glue.scatter_into(out, dim, index, neutral, 0)
-    glue.scatter_into(out, dim, index, src, mode)
+        scatter_into(out, dim, index, neutral, 0)
+    scatter_into(out, dim, index, src, mode)
     if reduce == "mean":
         ones = self.new_ones(self.shape) if include_self else self.new_zeros(self.shape)
-        glue.scatter_into(ones, dim, index, self.new_ones(src.shape), 1)
+        scatter_into(ones, dim, index, self.new_ones(src.shape), 1)
         a, n = np_view(out), np_view(ones)
         n[n == 0] = 1
         if not self._dtype.is_inexact:
@@ -105,13 +116,13 @@ def _masked_scatter(out: Any, self: Any, mask: Any, source: Any) -> None:
     if source.numel() < n:
         raise RuntimeError("Number of elements of source < number of ones in mask")
     np_view(out)[...] = np_view(self)
-    np_view(out)[at] = np_view(glue.contiguous_copy(source)).reshape(-1)[:n]
+    np_view(out)[at] = np_view(dense(source)).reshape(-1)[:n]
 
 
 def _take(out: Any, self: Any, index: Any) -> None:
     n = self.numel()
     at = _checked(index, n, "out of range: tried to access index {value} on a tensor of {size} elements.")
-    flat = np_view(glue.contiguous_copy(self)).reshape(-1)
+    flat = np_view(dense(self)).reshape(-1)
     np_view(out).reshape(-1)[:] = flat[at]
 
 

@@ -5,7 +5,8 @@ from typing import Any
 
 from ...._dispatch import registry
 from ...._tensor_base import bump
-from ..kernels.nn import Embedding, EmbeddingBackward, Mse, MseBackward, Nll, NllBackward
+from ..kernels.embedding import Embedding, EmbeddingBackward
+from ..kernels.loss import Mse, MseBackward, Nll, NllBackward
 from ..lines import cpu, into, makes
 from ..numpy_view import np_view
 

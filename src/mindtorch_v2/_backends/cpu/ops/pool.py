@@ -9,7 +9,7 @@ from typing import Any
 from .... import _native
 from ...._ops.pool import Sliding, sliding
 from ...._tensor_base import numel
-from ..dense import deliver, operand, plain, target, triple, wide_dtype
+from ..kernels.dense import deliver, dense_as, operand, target, triple, wide_dtype
 from ..lines import cpu, into
 
 Ints = tuple[int, ...]
@@ -55,7 +55,7 @@ def _largest(outs: Any, x: Any, rank: int, windows: Windows, dilation: Ints) -> 
         return
     dt = wide_dtype(x._dtype)
     y, places = target(outs[0], dt), target(outs[1], outs[1]._dtype)
-    _native.pool_max(*operand(plain(x, dt)), *operand(y), *operand(places), _planes(x, rank),
+    _native.pool_max(*operand(dense_as(x, dt)), *operand(y), *operand(places), _planes(x, rank),
                      triple(x._shape[-rank:], 1), triple(y._shape[-rank:], 1), windows[0], windows[1],
                      triple(dilation, 1))
     deliver(outs[0], y)
@@ -67,7 +67,7 @@ def _mean(out: Any, x: Any, rank: int, windows: Windows, divisor: int) -> None:
         return
     dt = wide_dtype(x._dtype)
     y = target(out, dt)
-    _native.pool_mean(*operand(plain(x, dt)), *operand(y), _planes(x, rank), triple(x._shape[-rank:], 1),
+    _native.pool_mean(*operand(dense_as(x, dt)), *operand(y), _planes(x, rank), triple(x._shape[-rank:], 1),
                       triple(y._shape[-rank:], 1), *windows, divisor)
     deliver(out, y)
 
@@ -77,7 +77,7 @@ def _mean_backward(out: Any, grad: Any, rank: int, windows: Windows, divisor: in
         return
     dt = wide_dtype(out._dtype)
     y = target(out, dt)
-    _native.pool_mean_backward(*operand(plain(grad, dt)), *operand(y), _planes(out, rank),
+    _native.pool_mean_backward(*operand(dense_as(grad, dt)), *operand(y), _planes(out, rank),
                                triple(out._shape[-rank:], 1), triple(grad._shape[-rank:], 1), *windows, divisor)
     deliver(out, y)
 

@@ -5,20 +5,20 @@ from typing import Any
 
 from .... import _native
 from ...._ops.rules.base import wrap_dim
-from ..kernels.reduce import Moments, Reduce, ReduceWithIndex, Scan
+from ..kernels.reduce import Moments, MomentsAndMean, Reduce, ReduceWithIndex, Scan
 from ..lines import cpu, into
 from ..numpy_view import np_view
 
-for _name, _code in (("sum", "SUM"), ("mean", "MEAN"), ("prod", "PROD"), ("amax", "AMAX"), ("amin", "AMIN"), ("max",
-                                                                                                              "AMAX"),
-                     ("min", "AMIN"), ("any", "ANY"), ("all", "ALL"), ("argmax", "ARGMAX"), ("argmin", "ARGMIN")):
-    cpu(_name, Reduce(getattr(_native, _code)))
+for _name in ("sum", "mean", "prod", "amax", "amin", "any", "all", "argmax", "argmin"):
+    cpu(_name, Reduce(getattr(_native, _name.upper())))
+cpu("max", Reduce(_native.AMAX))
+cpu("min", Reduce(_native.AMIN))
 cpu("max.dim", ReduceWithIndex(_native.AMAX, _native.ARGMAX))
 cpu("min.dim", ReduceWithIndex(_native.AMIN, _native.ARGMIN))
-cpu("var.correction", Moments(False, False))
-cpu("std.correction", Moments(True, False))
-cpu("var_mean.correction", Moments(False, True))
-cpu("std_mean.correction", Moments(True, True))
+cpu("var.correction", Moments(False))
+cpu("std.correction", Moments(True))
+cpu("var_mean.correction", MomentsAndMean(False))
+cpu("std_mean.correction", MomentsAndMean(True))
 cpu("cumsum", Scan(0))
 cpu("cumprod", Scan(1))
 

@@ -11,7 +11,7 @@ from .... import _native
 from ...._dtype import float32, float64, uint8
 from ...._ops.resample import MODES, Taps, taps_of
 from ...._tensor_base import numel
-from ..dense import deliver, operand, plain, target, triple, wide_dtype
+from ..kernels.dense import deliver, dense_as, operand, target, triple, wide_dtype
 from ..lines import cpu, into
 from ..numpy_view import np_view
 
@@ -35,7 +35,7 @@ def _run(out: Any, source: Any, inner: Ints, outer: Ints, taps: list[Taps], back
         return
     dt = float32 if source._dtype is uint8 else wide_dtype(source._dtype)
     y = target(out, dt)
-    _native.resample(*operand(plain(source, dt)), *operand(y), source._shape[0] * source._shape[1], triple(inner, 1),
+    _native.resample(*operand(dense_as(source, dt)), *operand(y), source._shape[0] * source._shape[1], triple(inner, 1),
                      triple(outer, 1), *_packed(taps), backward)
     if out._dtype is uint8:
         values = np_view(y)

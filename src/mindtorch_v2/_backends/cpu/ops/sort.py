@@ -5,7 +5,7 @@ from typing import Any
 
 from .... import _native
 from ...._ops.rules.base import wrap_dim
-from ..kernels.reduce import Sort
+from ..kernels.sort import Sort
 from ..lines import cpu, into
 from ..numpy_view import np_view
 

@@ -8,7 +8,7 @@ from ...._dtype import bool as bool_
 from ...._dtype import uint8
 from ...._ops.vision import blocks, window_of
 from ...._tensor_base import numel
-from ..dense import deliver, operand, plain, target, triple, wide_dtype
+from ..kernels.dense import deliver, dense_as, operand, target, triple, wide_dtype
 from ..lines import cpu, into
 
 Ints = tuple[int, ...]
@@ -27,7 +27,7 @@ def _im2col(out: Any, self: Any, kernel_size: Ints, dilation: Ints, padding: Int
     dt = uint8 if self._dtype is bool_ else wide_dtype(self._dtype)
     y = target(out, dt)
     images = 1 if len(self._shape) == 3 else self._shape[0]
-    _native.im2col(*operand(plain(self, dt)), *operand(y), images, self._shape[-3],
+    _native.im2col(*operand(dense_as(self, dt)), *operand(y), images, self._shape[-3],
                    *_window(self._shape[-2:], kernel_size, dilation, padding, stride))
     deliver(out, y)
 
@@ -39,7 +39,7 @@ def _col2im(out: Any, self: Any, output_size: Ints, kernel_size: Ints, dilation:
     dt = wide_dtype(self._dtype)
     y = target(out, dt)
     images = 1 if len(self._shape) == 2 else self._shape[0]
-    _native.col2im(*operand(plain(self, dt)), *operand(y), images, out._shape[-3],
+    _native.col2im(*operand(dense_as(self, dt)), *operand(y), images, out._shape[-3],
                    *_window(tuple(output_size), kernel_size, dilation, padding, stride))
     deliver(out, y)
 

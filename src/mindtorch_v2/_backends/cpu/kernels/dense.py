@@ -5,14 +5,18 @@ Invariant: an operand that is already dense in the wanted dtype is passed as it 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
-from ... import _native
-from ..._device import CPU
-from ..._dispatch.keys import CPU as CPU_KEY
-from ..._dtype import dtype, float32
-from ..._strides import contiguous_strides
-from ..._tensor_base import TensorBase, is_contiguous, make, numel
+from .... import _native
+from ...._device import CPU
+from ...._dispatch.keys import CPU as CPU_KEY
+from ...._dtype import dtype, float32
+from ...._strides import contiguous_strides
+from ...._tensor_base import TensorBase, is_contiguous, make, numel
+from .base import count
+
+_copy: Final[Any] = _native.copy
+_Storage: Final[Any] = _native.Storage
 
 
 def wide_dtype(dt: dtype) -> dtype:
@@ -20,21 +24,26 @@ def wide_dtype(dt: dtype) -> dtype:
     return float32 if dt.is_floating_point and dt.itemsize < 4 else dt
 
 
-def plain(t: TensorBase, dt: dtype) -> TensorBase:
+def dense(t: TensorBase) -> TensorBase:
+    """The tensor row-major."""
+    return t if is_contiguous(t) else dense_as(t, t._dtype)
+
+
+def dense_as(t: TensorBase, dt: dtype) -> TensorBase:
     """The tensor row-major in a dtype."""
     if t._dtype is dt and is_contiguous(t):
         return t
     out = fresh(t._shape, dt)
-    _native.copy(out._storage, 0, out._stride, dt.code, t._storage, int(t._offset), t._stride, t._dtype.code, t._shape)
+    _copy(
+        out._storage, 0, out._stride, dt.code,
+        t._storage, int(t._offset), t._stride, t._dtype.code,
+        t._shape)
     return out
 
 
 def fresh(shape: tuple[int, ...], dt: dtype) -> TensorBase:
     """Uninitialised row-major memory."""
-    count = 1
-    for n in shape:
-        count *= n
-    return make(_native.Storage(count * dt.itemsize), 0, shape, contiguous_strides(shape), dt, CPU, CPU_KEY)
+    return make(_Storage(count(shape) * dt.itemsize), 0, shape, contiguous_strides(shape), dt, CPU, CPU_KEY)
 
 
 def target(out: TensorBase, dt: dtype) -> TensorBase:
@@ -44,17 +53,10 @@ def target(out: TensorBase, dt: dtype) -> TensorBase:
 
 def deliver(out: TensorBase, written: TensorBase) -> None:
     if written is not out and numel(out) > 0:
-        _native.copy(
-            out._storage,
-            int(out._offset),
-            out._stride,
-            out._dtype.code,
-            written._storage,
-            int(written._offset),
-            written._stride,
-            written._dtype.code,
-            out._shape,
-        )
+        _copy(
+            out._storage, int(out._offset), out._stride, out._dtype.code,
+            written._storage, int(written._offset), written._stride, written._dtype.code,
+            out._shape)
 
 
 def operand(t: TensorBase) -> tuple[Any, int, int]:

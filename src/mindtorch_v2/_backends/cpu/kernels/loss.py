@@ -1,0 +1,170 @@
+"""Launches of losses.
+
+Invariant: `reduction` is 0 for none, 1 for the mean, 2 for the sum, as in PyTorch's operators.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, final
+
+from .... import _native
+from ...._dispatch.op import Op, Spec
+from ...._ops.rules.layout import expand_strides
+from ...._ops.rules.pointwise import broadcast_shapes
+from ...._ops.rules.reduce import ZEROS
+from ...._strides import contiguous_strides
+from ...._tensor_base import TensorBase
+from .base import OneResult, SeveralResults, count, need_float, new_storage
+from .dense import dense
+
+_nll_loss: Final[Any] = _native.nll_loss
+_nll_loss_backward: Final[Any] = _native.nll_loss_backward
+_unary: Final[Any] = _native.unary
+_binary: Final[Any] = _native.binary
+_reduce: Final[Any] = _native.reduce
+_SUB: Final = _native.SUB
+_MUL: Final = _native.MUL
+_SQUARE: Final = _native.SQUARE
+_MEAN: Final = _native.MEAN
+_SUM: Final = _native.SUM
+
+
+def row_strides(t: TensorBase) -> tuple[int, ...]:
+    """(row, class) strides of a matrix, or of one row of classes."""
+    return t._stride if len(t._shape) == 2 else (0, t._stride[0])
+
+
+def target_strides(t: TensorBase) -> tuple[int, ...]:
+    return t._stride if len(t._shape) == 1 else (0,)
+
+
+def own_sum(reduction: int, matrix: bool) -> int:
+    """One sample is its own sum: PyTorch reports the weight it had, even when nothing is reduced."""
+    return reduction if matrix or reduction != 0 else 2
+
+
+@final
+class Nll(SeveralResults):
+    """(self, target, weight, reduction, ignore_index) -> output, total_weight"""
+
+    def launch(self, op: Op, args: tuple[Any, ...], specs: list[Any]) -> list[Any]:
+        o = specs[0]
+        x = args[0]
+        t = args[1]
+        w = args[2]
+        assert isinstance(o, Spec) and isinstance(x, TensorBase) and isinstance(t, TensorBase)
+        need_float("nll_loss_out_frame", x._dtype)
+        matrix = len(x._shape) == 2
+        code = x._dtype.code
+        wdata: Any = None
+        woff = 0
+        if isinstance(w, TensorBase):
+            w = dense(w)
+            wdata, woff = w._storage, int(w._offset)
+        total = new_storage(specs[1])
+        data = _nll_loss(
+            x._storage, int(x._offset), row_strides(x), code,
+            t._storage, int(t._offset), target_strides(t), t._dtype.code,
+            wdata, woff, (), code,
+            None, 0, o.stride, code,
+            total, 0, (), code,
+            x._shape[0] if matrix else 1, x._shape[1] if matrix else x._shape[0], own_sum(args[3], matrix), args[4])
+        return [data, total]
+
+
+@final
+class NllBackward(OneResult):
+    """(grad_output, self, target, weight, reduction, ignore_index, total_weight)"""
+
+    def launch(self, op: Op, args: tuple[Any, ...], s: Spec, out: Any, offset: int, stride: tuple[int, ...],
+               code: int) -> Any:
+        g = args[0]
+        x = args[1]
+        t = args[2]
+        w = args[3]
+        total = args[6]
+        assert isinstance(g, TensorBase) and isinstance(x, TensorBase)
+        assert isinstance(t, TensorBase) and isinstance(total, TensorBase)
+        matrix = len(x._shape) == 2
+        wdata: Any = None
+        woff = 0
+        if isinstance(w, TensorBase):
+            w = dense(w)
+            wdata, woff = w._storage, int(w._offset)
+        return _nll_loss_backward(
+            g._storage, int(g._offset), g._stride, g._dtype.code,
+            t._storage, int(t._offset), target_strides(t), t._dtype.code,
+            wdata, woff, (), x._dtype.code,
+            total._storage, int(total._offset), (), total._dtype.code,
+            out, offset, stride if matrix else (0, 1), code,
+            x._shape[0] if matrix else 1, x._shape[1] if matrix else x._shape[0], own_sum(args[4], matrix), args[5])
+
+
+def difference(a: TensorBase, b: TensorBase, shape: tuple[int, ...], stride: tuple[int, ...], code: int) -> Any:
+    """A new storage with a - b."""
+    return _binary(
+        _SUB,
+        a._storage, int(a._offset), expand_strides(a, shape), a._dtype.code,
+        b._storage, int(b._offset), expand_strides(b, shape), b._dtype.code,
+        None, 0, stride, code,
+        shape, code, 1)
+
+
+@final
+class Mse(OneResult):
+    """(self, target, reduction)"""
+
+    def launch(self, op: Op, args: tuple[Any, ...], s: Spec, out: Any, offset: int, stride: tuple[int, ...],
+               code: int) -> Any:
+        a = args[0]
+        b = args[1]
+        assert isinstance(a, TensorBase) and isinstance(b, TensorBase)
+        need_float("mse_cpu", s.dtype)
+        shape = s.shape
+        if args[2] != 0:
+            shape = a._shape if a._shape == b._shape else broadcast_shapes(a._shape, b._shape)
+            stride = contiguous_strides(shape)
+        data = difference(a, b, shape, stride, code)
+        _unary(_SQUARE, data, 0, stride, code, data, 0, stride, code, shape, code)
+        if args[2] == 0:
+            return data
+        return _reduce(
+            _MEAN if args[2] == 1 else _SUM,
+            data, 0, stride, code,
+            None, 0, ZEROS[len(shape)], code,
+            shape, code, 1)
+
+
+@final
+class MseBackward(OneResult):
+    """(grad_output, self, target, reduction): 2 (self - target) grad_output"""
+
+    def launch(self, op: Op, args: tuple[Any, ...], s: Spec, out: Any, offset: int, stride: tuple[int, ...],
+               code: int) -> Any:
+        g = args[0]
+        a = args[1]
+        b = args[2]
+        assert isinstance(g, TensorBase) and isinstance(a, TensorBase) and isinstance(b, TensorBase)
+        shape = s.shape
+        data = difference(a, b, shape, stride, code)
+        scale = 2.0
+        if args[3] == 1:
+            scale = 2.0 / max(count(shape), 1)
+        if len(g._shape) == 0:
+            # One factor for all: two numbers are multiplied instead of two tensors.
+            one = _binary(
+                _MUL,
+                g._storage, int(g._offset), (), g._dtype.code,
+                scale, 0, (), 0,
+                None, 0, (), code,
+                (), code, 1)
+            _binary(_MUL, data, 0, stride, code, one, 0, ZEROS[len(shape)], code, data, 0, stride, code, shape, code, 1)
+            return data
+        _binary(
+            _MUL,
+            data, 0, stride, code,
+            g._storage, int(g._offset), expand_strides(g, shape), g._dtype.code,
+            data, 0, stride, code,
+            shape, code, 1)
+        _binary(_MUL, data, 0, stride, code, scale, 0, (), 0, data, 0, stride, code, shape, code, 1)
+        return data
