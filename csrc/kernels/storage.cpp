@@ -179,6 +179,7 @@ StorageObject* new_object() {
     s->nbytes = 0;
     s->capacity = 0;
     s->owner = nullptr;
+    s->wrapper = nullptr;
     s->weakrefs = nullptr;
     s->exports = 0;
     return s;
@@ -195,8 +196,25 @@ MT_INLINE void data_free(char* ptr, size_t capacity) noexcept {
     else block_free(ptr, capacity);
 }
 
+// Nobody but the Python object made for it is left: from now on that one holds the memory, unless it goes as well.
+void hand_over(StorageObject* s) {
+    PyObject* self = reinterpret_cast<PyObject*>(s);
+    PyObject *type, *value, *trace;
+    PyErr_Fetch(&type, &value, &trace);
+    PyObject* wrapper = s->wrapper;
+    s->wrapper = nullptr;
+    Py_SET_REFCNT(self, 1);  // alive again
+    PyObject* done = PyObject_CallMethod(wrapper, "_own", "O", self);
+    if (done) Py_DECREF(done);
+    else PyErr_WriteUnraisable(wrapper);
+    Py_DECREF(wrapper);
+    Py_DECREF(self);
+    PyErr_Restore(type, value, trace);
+}
+
 void storage_dealloc(PyObject* self) {
     StorageObject* s = reinterpret_cast<StorageObject*>(self);
+    if (MT_UNLIKELY(s->wrapper != nullptr)) return hand_over(s);
     if (MT_UNLIKELY(s->weakrefs != nullptr)) PyObject_ClearWeakRefs(self);
     if (MT_UNLIKELY(s->owner != nullptr)) Py_CLEAR(s->owner);
     else data_free(s->ptr, s->capacity);
@@ -287,6 +305,14 @@ PyObject* get_nbytes(PyObject* self, void*) {
 PyObject* get_resizable(PyObject* self, void*) {
     return PyBool_FromLong(reinterpret_cast<StorageObject*>(self)->owner == nullptr);
 }
+PyObject* get_wrapper(PyObject* self, void*) {
+    PyObject* wrapper = reinterpret_cast<StorageObject*>(self)->wrapper;
+    return Py_NewRef(wrapper ? wrapper : Py_None);
+}
+int set_wrapper(PyObject* self, PyObject* value, void*) {
+    Py_XSETREF(reinterpret_cast<StorageObject*>(self)->wrapper, value && value != Py_None ? Py_NewRef(value) : nullptr);
+    return 0;
+}
 PyObject* get_owner(PyObject* self, void*) {
     PyObject* owner = reinterpret_cast<StorageObject*>(self)->owner;
     if (!owner) owner = Py_None;
@@ -299,6 +325,7 @@ PyGetSetDef storage_getset[] = {
     {"nbytes", get_nbytes, nullptr, "Size in bytes.", nullptr},
     {"resizable", get_resizable, nullptr, "Whether the memory is the allocator's own.", nullptr},
     {"owner", get_owner, nullptr, "The object that keeps foreign memory alive, or None.", nullptr},
+    {"wrapper", get_wrapper, set_wrapper, "The storage as Python sees it, or None.", nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
 
 PyMethodDef storage_type_methods[] = {
@@ -376,9 +403,23 @@ static PyObject* track(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
     Py_RETURN_NONE;
 }
 
+static PyObject* object_at(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
+    return guard([&]() -> PyObject* {
+        expect_args("object_at", nargs, 1);
+        void* address = PyLong_AsVoidPtr(args[0]);
+        if (!address) {
+            if (!PyErr_Occurred()) PyErr_SetString(PyExc_ValueError, "object_at(): there is no object at address 0");
+            fail_set();
+        }
+        return Py_NewRef(static_cast<PyObject*>(address));
+    });
+}
+
 PyMethodDef storage_methods[] = {
     MT_METHOD("alloc_instance", alloc_instance,
               "alloc_instance(base, cls): base.__new__(cls) without looking anything up."),
+    MT_METHOD("object_at", object_at,
+              "object_at(address): the object whose id() this is; the caller knows that it is alive."),
     MT_METHOD("track", track, "track(*objects): show objects to the cyclic garbage collector again."),
     MT_METHOD("untrack", untrack, "untrack(*objects): hide objects from the cyclic garbage collector."),
     {nullptr, nullptr, 0, nullptr}};

@@ -48,7 +48,7 @@ from .autograd.grad_mode import is_inference_mode_enabled as is_inference_mode_e
 # Public names that live in modules nobody needs at import.
 _LAZY = {
     "UntypedStorage": "_storage",
-    "TypedStorage": "_storage",
+    "TypedStorage": "_typed_storage",
     "from_dlpack": "_dlpack",
     "to_dlpack": "_dlpack",
     "set_printoptions": "_printing",

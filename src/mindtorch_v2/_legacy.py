@@ -13,8 +13,9 @@ from ._device import device as Device
 from ._dispatch.op import type_name
 from ._dtype import dtype as DType
 from ._dtype import get_default_dtype
-from ._storage import TypedStorage, UntypedStorage
+from ._storage import UntypedStorage
 from ._tensor_base import TensorBase, instance_of
+from ._typed_storage import TypedStorage, wrapped
 
 
 def construct(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -57,7 +58,7 @@ def _build(fname: str, args: tuple[Any, ...], kwargs: dict[str, Any], dt: DType,
             t: Any = first
             return t.detach()
         if isinstance(first, (TypedStorage, UntypedStorage)):
-            typed = first if isinstance(first, TypedStorage) else TypedStorage(wrap_storage=first, dtype=dt)
+            typed = first if isinstance(first, TypedStorage) else wrapped(first, dt)
             return typed._tensor()
         if hasattr(first, "__len__") or hasattr(first, "__array__"):
             from ._creation import tensor

@@ -38,14 +38,19 @@ class Size(tuple[int, ...]):
         found = tuple.__getitem__(self, key)
         return size_of(found) if isinstance(found, tuple) else found
 
-    def __add__(self, other: Any) -> "Size":
+    def __add__(self, other: Any) -> Any:
         if not isinstance(other, tuple):
+            # Returned, NotImplemented would end in the words of the base class.
+            reflected = getattr(type(other), "__radd__", None)
+            sum_ = NotImplemented if reflected is None else reflected(other, self)
+            if sum_ is not NotImplemented:
+                return sum_
             raise TypeError(f"can only concatenate tuple (not {type(other).__name__}) to torch.Size")
         return size_of(tuple(self) + _checked(other, len(self)))
 
-    def __radd__(self, other: Any) -> "Size":
+    def __radd__(self, other: Any) -> Any:
         if not isinstance(other, tuple):
-            raise TypeError(f"can only concatenate tuple (not {type(other).__name__}) to torch.Size")
+            return NotImplemented
         return size_of(_checked(other) + tuple(self))
 
     def __mul__(self, count: SupportsIndex) -> "Size":

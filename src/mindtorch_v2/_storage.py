@@ -1,17 +1,16 @@
-"""Storages as users see them: a flat run of bytes (`UntypedStorage`) or of elements (`TypedStorage`).
+"""Storages as users see them: a flat run of bytes on a device (`UntypedStorage`).
 
-Invariant: tensors hold the raw storage of their device; these wrappers are made when asked for,
-and asking twice for the
-same memory gives the same `UntypedStorage` while it is alive.
+Invariant: tensors hold the raw storage of their device; the Python object is made when first asked for and lives as long
+as the memory does, with its class, its attributes and the weak references to it. So one of the two holds the other: the
+memory holds the object while anybody but the object holds the memory, and the object holds the memory when it is the
+last. A raw storage about to die hands its memory over with `_own`.
 """
 
 from __future__ import annotations
 
 import mmap
 import os
-import warnings
-import weakref
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from . import _native
@@ -20,13 +19,12 @@ from ._backends.common.runtime import allocate_storage
 from ._backends.meta import MetaStorage
 from ._device import CPU, as_device
 from ._device import device as Device
+from ._dispatch.op import type_name
 from ._dtype import dtype as DType
 from ._dtype import uint8
 from ._ops.rules.shape import placed
 from ._strides import contiguous_strides
 from ._tensor_base import HOT, TensorBase, make
-
-_WRAPPERS: weakref.WeakKeyDictionary[Any, weakref.ref[UntypedStorage]] = weakref.WeakKeyDictionary()
 
 
 def untyped(t: TensorBase) -> UntypedStorage:
@@ -34,40 +32,82 @@ def untyped(t: TensorBase) -> UntypedStorage:
     return _wrap(t._storage, t._device)
 
 
-def _wrap(raw: Any, dev: Device) -> UntypedStorage:
-    on_npu = dev.type == "npu"
-    ref = raw.wrapper if on_npu else _WRAPPERS.get(raw)
-    found: UntypedStorage | None = ref() if ref is not None else None
+def _wrap(raw: Any, dev: Device, cls: Any = None) -> UntypedStorage:
+    found: UntypedStorage | None = raw.wrapper
     if found is None:
-        found = UntypedStorage.__new__(UntypedStorage)
-        found._raw = raw
+        found = object.__new__(UntypedStorage if cls is None else cls)
         found._device = dev
-        _remember(found)
+        found._lend(raw)
     return found
 
 
-def _remember(s: UntypedStorage) -> None:
-    if s._device.type == "npu":
-        s._raw.wrapper = weakref.ref(s)
-    else:
-        _WRAPPERS[s._raw] = weakref.ref(s)
+_SIGNATURES = """ received an invalid combination of arguments - got {}, but expected one of:
+ * (*, int allocator = None, torch.device device = None)
+ * (int size, *, int allocator = None, torch.device device = None)
+ * (object sequence, *, int allocator = None, torch.device device = None)
+"""
 
 
 class UntypedStorage:
     """Bytes on a device."""
 
-    _raw: Any
+    __module__ = "mindtorch_v2.storage"
+
+    # The memory, if nobody else holds it, and where its raw storage is.
+    _held: Any
+    _at: int
     _device: Device
 
-    def __init__(self, size: Any = 0, *, device: Any = None) -> None:
-        self._device = CPU if device is None else placed(as_device(device))
-        if isinstance(size, (list, tuple)):
-            self._raw = _native.from_list(size, (len(size),), 0)
-            if self._device is not CPU:
-                self._raw = _wrap(self._raw, CPU).to(device=self._device)._raw
-        else:
-            self._raw = allocate_storage(int(size), self._device)
-        _remember(self)
+    def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        given = dict(kwargs)
+        where = given.pop("device", None)
+        if len(args) == 0 and len(given) == 1 and next(iter(given)) in ("size", "sequence"):
+            args = (next(iter(given.values())),)
+        elif len(args) > 1 or given:
+            shown = [type_name(a) for a in args] + [f"{k}={type_name(v)}" for k, v in kwargs.items()]
+            got = f"({', '.join(shown)}{', ' if kwargs else ''})"
+            raise TypeError(f"torch.{cls.__name__}(){_SIGNATURES.format(got)}")
+        dev = CPU if where is None else placed(as_device(where))
+        size = args[0] if args else 0
+        if isinstance(size, int) and not isinstance(size, bool):
+            if size < 0:
+                raise RuntimeError(f"torch.{cls.__name__}(): the size of a storage cannot be negative, got {size}")
+            return _wrap(allocate_storage(size, dev), dev, cls)
+        data = _bytes_of(cls, size)
+        if dev.type == "meta":
+            return _wrap(allocate_storage(len(data), dev), dev, cls)
+        out = _wrap(_native.Storage(len(data)), CPU, cls)
+        if data:
+            out._bytes()[:] = data
+        return out if dev is CPU else out.to(device=dev)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        """What the arguments say was done by `__new__`."""
+
+    # -- memory and object ----------------------------------------------------------------------------------------
+    @property
+    def _raw(self) -> Any:
+        """The raw storage. Whoever asks may keep it, so from now on it holds this object."""
+        raw = self._held
+        if raw is None:
+            return _native.object_at(self._at)
+        self._lend(raw)
+        return raw
+
+    def _lend(self, raw: Any) -> None:
+        if isinstance(raw, MetaStorage):
+            raw.watch()
+        raw.wrapper = self
+        self._at = id(raw)
+        self._held = None
+
+    def _own(self, raw: Any) -> None:
+        """Called by the memory when nobody but this object holds it."""
+        self._held = raw
+
+    @property
+    def _cdata(self) -> int:
+        return id(self)
 
     # -- what it is -----------------------------------------------------------------------------------------------
     @property
@@ -111,7 +151,7 @@ class UntypedStorage:
     def pin_memory(self, device: Any = None) -> UntypedStorage:
         """These bytes in page-locked memory."""
         if self._device is not CPU:
-            raise TypeError(f"cannot pin '{self._device.type}' only CPU memory can be pinned")
+            raise TypeError(f"cannot pin '{self.type()}' only CPU memory can be pinned")
         return self if self.is_pinned() else _wrap(pin(as_tensor(self))._storage, CPU)
 
     @property
@@ -128,43 +168,46 @@ class UntypedStorage:
         return memoryview(self._raw).cast("B") if self.nbytes() else memoryview(bytearray())
 
     def __getitem__(self, index: Any) -> Any:
+        if isinstance(self._raw, MetaStorage):
+            raise NotImplementedError("Not available for 'meta' device type")
         if isinstance(index, slice):
-            start, stop, step = index.indices(self.nbytes())
-            if step != 1:
-                raise RuntimeError(f"Trying to slice with a step of {step}, but only a step of 1 is supported")
-            n = max(stop - start, 0)
-            if isinstance(self._raw, MetaStorage):
-                return UntypedStorage(n, device="meta")
+            start, n = self._range(index)
             if self._device.type == "npu":
                 return _wrap(self._raw.part(start, n), self._device)
             return _wrap(_native.Storage.wrap(self._raw.ptr + start, n, self._raw), self._device)
+        if not _is_int(index):
+            raise TypeError(f"can't index a torch.UntypedStorage with {type(index).__name__}")
         at = self._position(index)
         if self._device.type == "npu":
             return self[at : at + 1].tolist()[0]
         return self._bytes()[at]
 
     def __setitem__(self, index: Any, value: Any) -> None:
+        if not _is_int(value):
+            raise RuntimeError(f"can only set storage content with a int types, but got {type(value).__name__} instead")
         if isinstance(index, slice):
-            start, stop, step = index.indices(self.nbytes())
-            if step != 1:
-                raise RuntimeError(f"Trying to slice with a step of {step}, but only a step of 1 is supported")
-            if self._device.type == "npu":
-                part: Any = as_tensor(self[start:stop])
-                part.fill_(int(value) % 256)
-            else:
-                self._bytes()[start:stop] = bytes([int(value) % 256]) * max(stop - start, 0)
+            start, n = self._range(index)
+        elif _is_int(index):
+            start, n = self._position(index), 1
         else:
-            at = self._position(index)
-            self[at : at + 1] = value
+            raise RuntimeError(f"can't index a torch.UntypedStorage with {type(index).__name__}")
+        if self._device.type == "npu":
+            part: Any = as_tensor(self[start : start + n])
+            part.fill_(int(value) % 256)
+        elif not isinstance(self._raw, MetaStorage):
+            self._bytes()[start : start + n] = bytes([int(value) % 256]) * n
+
+    def _range(self, index: slice) -> tuple[int, int]:
+        start, stop, step = index.indices(self.nbytes())
+        if step != 1:
+            raise RuntimeError(f"Trying to slice with a step of {step}, but only a step of 1 is supported")
+        return start, max(stop - start, 0)
 
     def _position(self, index: Any) -> int:
-        if not hasattr(index, "__index__"):
-            raise TypeError(f"can't index a torch.UntypedStorage with {type(index).__name__}")
-        i = int(index.__index__())
         n = self.nbytes()
-        if not -n <= i < n:
-            raise IndexError(f"index {i} out of range for storage of size {n}")
-        return i % n if n else i
+        if not -n <= index < n:
+            raise IndexError(f"index {index if index >= 0 else index + n} out of range for storage of size {n}")
+        return int(index) % n
 
     def __iter__(self) -> Iterator[int]:
         return iter(self.tolist())
@@ -173,11 +216,15 @@ class UntypedStorage:
         return list(bytes((self.cpu() if self._device.type == "npu" else self)._bytes()))
 
     def fill_(self, value: Any) -> UntypedStorage:
+        if not _is_int(value):
+            raise RuntimeError(f"fill_ expects int, but got {type(value).__name__}")
         self[:] = value
         return self
 
     def copy_(self, source: Any, non_blocking: bool | None = None) -> UntypedStorage:
-        other = source.untyped()
+        other = getattr(source, "_untyped_storage", source)
+        if not isinstance(other, UntypedStorage):
+            raise TypeError(f"copy_(): argument 'src' (position 1) must be torch.Storage, not {type_name(source)}")
         if other.nbytes() != self.nbytes():
             raise RuntimeError(
                 f"size does not match, self was {self.nbytes()} bytes but src was {other.nbytes()} bytes"
@@ -188,7 +235,11 @@ class UntypedStorage:
     def clone(self) -> UntypedStorage:
         return type(self)(self.nbytes(), device=self._device).copy_(self)
 
-    def resize_(self, size: int) -> UntypedStorage:
+    def resize_(self, size: Any) -> UntypedStorage:
+        if not _is_int(size):
+            raise RuntimeError(f"resize_ expects an int, but got {type(size).__name__}")
+        if size < 0:
+            raise RuntimeError(f"resize_ expects a size that is not negative, but got {size}")
         if not self.resizable():
             raise RuntimeError("Trying to resize storage that is not resizable")
         self._raw.resize(int(size))
@@ -209,18 +260,21 @@ class UntypedStorage:
             return self
         return type(self)(self.nbytes(), device=dev).copy_(self, non_blocking)
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, UntypedStorage) and other._raw is self._raw
+    def type(self, dtype: Any = None, non_blocking: bool = False) -> str:
+        """The name of this class."""
+        if dtype is not None:
+            raise NotImplementedError(f"UntypedStorage.type(): argument 'dtype' must be None, got {dtype}")
+        return f"{type(self).__module__.replace('mindtorch_v2', 'torch')}.{type(self).__name__}"
 
-    def __hash__(self) -> int:
-        return id(self._raw)
+    def __sizeof__(self) -> int:
+        return object.__sizeof__(self) + self.nbytes()
 
     def __copy__(self) -> UntypedStorage:
         return self.clone()
 
     def __deepcopy__(self, memo: dict[Any, Any]) -> UntypedStorage:
         seen: dict[Any, Any] = memo.setdefault("torch", {})
-        key = id(self._raw)
+        key = id(self)
         if key not in seen:
             seen[key] = self.clone()
         got: UntypedStorage = seen[key]
@@ -233,7 +287,7 @@ class UntypedStorage:
 
     def __repr__(self) -> str:
         head = "..." if self._device.type == "meta" else "\n".join(f" {b}" for b in self.tolist())
-        return f"{head}\n[torch.storage.UntypedStorage(device={self._device}) of size {self.nbytes()}]"
+        return f"{head}\n[{self.type()}(device={self._device}) of size {self.nbytes()}]"
 
     # -- files and buffers ----------------------------------------------------------------------------------------
     @classmethod
@@ -253,7 +307,7 @@ class UntypedStorage:
             if size > have:
                 raise RuntimeError(f"unable to mmap {size} bytes from file <{path}>: the file has only {have} bytes")
             if size == 0:
-                return cls(0)
+                return cls(0)  # type: ignore[no-any-return]
             area = mmap.mmap(
                 fd, size, flags=mmap.MAP_SHARED if shared else mmap.MAP_PRIVATE, prot=mmap.PROT_READ | mmap.PROT_WRITE
             )
@@ -266,6 +320,23 @@ class UntypedStorage:
         if args or kwargs:
             raise TypeError("from_buffer(): byte orders and dtypes are not supported by an untyped storage")
         return _from_bytes(bytes(buffer))
+
+
+def _is_int(x: object) -> bool:
+    return isinstance(x, int) and not isinstance(x, bool)
+
+
+def _bytes_of(cls: type, values: Any) -> bytes:
+    if not isinstance(values, (Sequence, UntypedStorage)):
+        raise RuntimeError(f"torch.{cls.__name__}(): Expected a sequence type, but got {type(values).__name__}")
+    items = list(values)
+    for x in items:
+        if not isinstance(x, int):
+            raise RuntimeError(
+                f"torch.{cls.__name__}(): tried to construct a storage from a sequence ({type(values).__name__}), but "
+                f"one of the items was of type {type(x).__name__} instead of int"
+            )
+    return bytes(x % 256 for x in items)
 
 
 def _over_buffer(buffer: Any, nbytes: int) -> Any:
@@ -312,191 +383,3 @@ def flat(s: UntypedStorage, dt: DType) -> Any:
         raise NotImplementedError("Cannot copy out of meta tensor; no data!")
     host = s if s._device.type == "cpu" else s.cpu()
     return numpy.frombuffer(host._bytes(), numpy.uint8)[: host.nbytes() // dt.itemsize * dt.itemsize].view(dt.np)
-
-
-class TypedStorage:
-    """Elements of one dtype over an `UntypedStorage`."""
-
-    def __init__(
-        self, *args: Any, wrap_storage: UntypedStorage | None = None, dtype: DType | None = None, device: Any = None
-    ) -> None:
-        from ._dtype import get_default_dtype
-
-        self.dtype = get_default_dtype() if dtype is None else dtype
-        if wrap_storage is not None:
-            self._untyped_storage = wrap_storage
-        elif args and isinstance(args[0], (list, tuple)):
-            self._untyped_storage = _wrap(_native.from_list(args[0], (len(args[0]),), self.dtype.code), CPU)
-        else:
-            self._untyped_storage = UntypedStorage((args[0] if args else 0) * self.dtype.itemsize, device=device)
-
-    @property
-    def data(self) -> Any:
-        """The elements as a flat array over the same memory."""
-        return flat(self._untyped_storage, self.dtype)
-
-    @property
-    def device(self) -> Device:
-        return self._untyped_storage.device
-
-    @property
-    def is_cuda(self) -> bool:
-        return False
-
-    def untyped(self) -> UntypedStorage:
-        return self._untyped_storage
-
-    def nbytes(self) -> int:
-        return self._untyped_storage.nbytes()
-
-    def element_size(self) -> int:
-        return self.dtype.itemsize
-
-    def size(self) -> int:
-        return self.nbytes() // self.dtype.itemsize
-
-    def __len__(self) -> int:
-        return self.size()
-
-    def data_ptr(self) -> int:
-        return self._untyped_storage.data_ptr()
-
-    def resizable(self) -> bool:
-        return self._untyped_storage.resizable()
-
-    def is_shared(self) -> bool:
-        return self._untyped_storage.is_shared()
-
-    def is_pinned(self, device: Any = None) -> bool:
-        return self._untyped_storage.is_pinned()
-
-    def __getitem__(self, index: Any) -> Any:
-        if isinstance(index, slice):
-            raise RuntimeError("slices are only supported in UntypedStorage.__getitem__")
-        return self._tensor()[self._position(index)].item()
-
-    def __setitem__(self, index: Any, value: Any) -> None:
-        t = self._tensor()
-        t[index if isinstance(index, slice) else self._position(index)] = value
-
-    def _position(self, index: Any) -> int:
-        if not isinstance(index, int):
-            raise TypeError(f"can't index a {type(self)} with {type(index)}")
-        n = self.size()
-        if not -n <= index < n:
-            raise IndexError(f"index {index} out of range for storage of size {n}")
-        return index % n
-
-    def _tensor(self) -> Any:
-        from ._dispatch.keys import device_bit
-
-        u = self._untyped_storage
-        return make(u._raw, 0, (self.size(),), (1,), self.dtype, u.device, device_bit(u.device.type))
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self.tolist())
-
-    def tolist(self) -> list[Any]:
-        got: list[Any] = self._tensor().tolist()
-        return got
-
-    def fill_(self, value: Any) -> TypedStorage:
-        self._tensor().fill_(value)
-        return self
-
-    def copy_(self, source: TypedStorage, non_blocking: bool | None = None) -> TypedStorage:
-        if source.dtype is self.dtype:
-            self._untyped_storage.copy_(source.untyped(), non_blocking)
-        else:
-            self._tensor().copy_(source._tensor(), bool(non_blocking))
-        return self
-
-    def resize_(self, size: int) -> TypedStorage:
-        self._untyped_storage.resize_(size * self.dtype.itemsize)
-        return self
-
-    def clone(self) -> TypedStorage:
-        return TypedStorage(wrap_storage=self._untyped_storage.clone(), dtype=self.dtype)
-
-    def cpu(self) -> TypedStorage:
-        return TypedStorage(wrap_storage=self._untyped_storage.cpu(), dtype=self.dtype)
-
-    def npu(self, device: Any = None, non_blocking: bool = False) -> TypedStorage:
-        return TypedStorage(wrap_storage=self._untyped_storage.npu(device, non_blocking), dtype=self.dtype)
-
-    def _cast(self, dt: DType) -> TypedStorage:
-        return self._tensor().to(dt).storage()  # type: ignore[no-any-return]
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, TypedStorage) and other._untyped_storage == self._untyped_storage
-
-    def __hash__(self) -> int:
-        return hash(self._untyped_storage)
-
-    def __copy__(self) -> TypedStorage:
-        return self.clone()
-
-    def __deepcopy__(self, memo: dict[Any, Any]) -> TypedStorage:
-        return TypedStorage(wrap_storage=self._untyped_storage.__deepcopy__(memo), dtype=self.dtype)
-
-    @classmethod
-    def from_file(
-        cls, filename: Any, shared: bool = False, size: int = 0, *, dtype: DType | None = None
-    ) -> TypedStorage:
-        out = cls(0, dtype=dtype)
-        out._untyped_storage = UntypedStorage.from_file(filename, shared, size * out.dtype.itemsize)
-        return out
-
-    def __repr__(self) -> str:
-        head = "..." if self.device.type == "meta" else "\n".join(f" {x}" for x in self.tolist())
-        return f"{head}\n[torch.storage.TypedStorage(dtype={self.dtype}, device={self.device}) of size {self.size()}]"
-
-
-def typed(t: TensorBase) -> TypedStorage:
-    warnings.warn(
-        "TypedStorage is deprecated. It will be removed in the future and UntypedStorage will be the only "
-        "storage class. "
-        "This should only matter to you if you are using storages directly.  To access UntypedStorage directly, use "
-        "tensor.untyped_storage() instead of tensor.storage()",
-        UserWarning,
-        stacklevel=3,
-    )
-    return TypedStorage(wrap_storage=untyped(t), dtype=t._dtype)
-
-
-for _name in (
-    "float32",
-    "float64",
-    "float16",
-    "bfloat16",
-    "int8",
-    "int16",
-    "int32",
-    "int64",
-    "uint8",
-    "bool",
-    "complex64",
-    "complex128",
-):
-    _public = {
-        "float32": "float",
-        "float64": "double",
-        "float16": "half",
-        "int8": "char",
-        "int16": "short",
-        "int32": "int",
-        "int64": "long",
-        "uint8": "byte",
-        "complex64": "complex_float",
-        "complex128": "complex_double",
-    }.get(_name, _name)
-
-    def _converter(name: str) -> Any:
-        def convert(self: TypedStorage) -> TypedStorage:
-            from . import _dtype
-
-            return self._cast(getattr(_dtype, name))
-
-        return convert
-
-    setattr(TypedStorage, _public, _converter(_name))

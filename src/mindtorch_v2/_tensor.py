@@ -209,14 +209,15 @@ class Tensor(TensorBase):
         return untyped(self)
 
     def storage(self) -> Any:
-        from ._storage import typed
+        from ._typed_storage import typed
 
         return typed(self)
 
     def _typed_storage(self) -> Any:
-        from ._storage import TypedStorage, untyped
+        from ._storage import untyped
+        from ._typed_storage import wrapped
 
-        return TypedStorage(wrap_storage=untyped(self), dtype=self._dtype)
+        return wrapped(untyped(self), self._dtype)
 
     # -- autograd -------------------------------------------------------------------------------------------------
     def requires_grad_(self, requires_grad: bool = True) -> Tensor:

@@ -310,6 +310,8 @@ class TensorBase:
         return bool(self.item())
 
     def data_ptr(self) -> int:
+        if numel(self) == 0:
+            return 0
         ptr: int = self._storage.ptr
         return ptr + self._offset * self._dtype.itemsize if ptr else 0
 

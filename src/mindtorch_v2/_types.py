@@ -14,7 +14,8 @@ from ._dtype import set_default_dtype
 from ._dtype_names import type_string
 from ._promotion import can_cast as _can_cast
 from ._promotion import number_dtype, promote, result_type_of
-from ._storage import TypedStorage, UntypedStorage
+from ._storage import UntypedStorage
+from ._typed_storage import TypedStorage
 from ._tensor_base import HOT, TensorBase, is_number
 from ._tensor_base import numel as _numel
 

@@ -9,7 +9,9 @@ from __future__ import annotations
 import copy
 import gc
 import pickle
+import sys
 import warnings
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -250,3 +252,206 @@ def test_use_count_of_views_does_not_copy() -> None:
     views = [base[i:] for i in range(10)]
     base.fill_(3)
     assert all(view[0].item() == 3 for view in views)
+
+
+# -- the Python object lives as long as the memory ----------------------------------------------------------------
+class Own(torch.UntypedStorage):  # type: ignore[misc]
+    """A storage of a user's class."""
+
+
+class Slotted(torch.UntypedStorage):  # type: ignore[misc]
+    __slots__ = ("note",)
+
+
+DEVICES = ("cpu", "meta")
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_the_object_is_kept_while_a_tensor_holds_the_memory(device: str) -> None:
+    t = torch.ones(3, device=device)
+    alive = weakref.ref(t.untyped_storage())
+    t.untyped_storage().note = "mine"
+    gc.collect()
+    assert t.untyped_storage() is alive()
+    assert t[1:].untyped_storage().note == t.detach().untyped_storage().note == "mine"
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_the_object_goes_with_the_memory(device: str) -> None:
+    t = torch.ones(3, device=device)
+    alive = weakref.ref(t.untyped_storage())
+    del t
+    assert alive() is None
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_the_object_keeps_the_memory_and_can_lend_it_again(device: str) -> None:
+    t = torch.ones(3, device=device)
+    storage = t.untyped_storage()
+    alive = weakref.ref(storage)
+    for _ in range(3):
+        del t
+        assert storage.nbytes() == 12
+        t = torch.empty(0, device=device).set_(storage)
+        del storage
+        storage = t.untyped_storage()
+        assert storage is alive()
+    if device == "cpu":
+        assert t.tolist() == [1, 1, 1]
+    del storage, t
+    assert alive() is None
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_storages_of_a_users_class(device: str) -> None:
+    for cls in (Own, Slotted):
+        storage = cls(4, device=device)
+        storage.note = 1
+        t = torch.empty(0, dtype=torch.uint8, device=device).set_(storage)
+        del storage
+        assert type(t.untyped_storage()) is cls and t.untyped_storage().note == 1
+
+
+def test_a_storage_of_a_users_class_from_another_is_a_copy() -> None:
+    t = torch.ones(1)
+    made = Own(t.untyped_storage())
+    assert type(made) is Own and made.tolist() == [0, 0, 128, 63] and made.data_ptr() != t.data_ptr()
+
+
+def test_a_finalizer_runs_when_the_memory_goes_and_may_keep_it() -> None:
+    kept: list[Any] = []
+
+    class Kept(torch.UntypedStorage):  # type: ignore[misc]
+        def __del__(self) -> None:
+            kept.append(self)
+
+    storage = Kept(4)
+    storage.fill_(7)
+    t = torch.empty(0, dtype=torch.uint8).set_(storage)
+    del storage
+    assert not kept
+    del t
+    assert len(kept) == 1 and kept[0].tolist() == [7, 7, 7, 7]
+    assert torch.empty(0, dtype=torch.uint8).set_(kept[0]).tolist() == [7, 7, 7, 7]
+
+
+def test_cycles_through_attributes_are_collected_after_the_memory() -> None:
+    class Holder:
+        storage: Any
+
+    t = torch.ones(3)
+    holder = Holder()
+    holder.storage = t.untyped_storage()
+    t.untyped_storage().holder = holder
+    alive = weakref.ref(holder)
+    del holder
+    gc.collect()
+    assert alive() is not None
+    del t
+    gc.collect()
+    assert alive() is None
+
+
+def test_storages_compare_by_identity() -> None:
+    t = torch.ones(2)
+    assert t.untyped_storage() == t.untyped_storage() != torch.ones(2).untyped_storage()
+    assert t.storage() != t.storage() and t.storage() != t.untyped_storage()
+    assert len({t.untyped_storage(), t[1:].untyped_storage()}) == 1
+
+
+# -- what is refused ----------------------------------------------------------------------------------------------
+FORMS = (
+    "received an invalid combination of arguments - got {}, but expected one of:\n"
+    " * (*, int allocator = None, torch.device device = None)\n"
+    " * (int size, *, int allocator = None, torch.device device = None)\n"
+    " * (object sequence, *, int allocator = None, torch.device device = None)\n"
+)
+ITEMS = "tried to construct a storage from a sequence ({}), but one of the items was of type {} instead of int"
+
+
+@pytest.mark.parametrize(
+    "args, kwargs, kind, text",
+    [
+        (("a",), {}, RuntimeError, ITEMS.format("str", "str")),
+        (([1, 2.5],), {}, RuntimeError, ITEMS.format("list", "float")),
+        ((3.5,), {}, RuntimeError, "Expected a sequence type, but got float"),
+        ((True,), {}, RuntimeError, "Expected a sequence type, but got bool"),
+        ((None,), {}, RuntimeError, "Expected a sequence type, but got NoneType"),
+        ((1, 2), {}, TypeError, FORMS.format("(int, int)")),
+        ((), {"foo": 1}, TypeError, FORMS.format("(foo=int, )")),
+    ],
+)
+def test_arguments_that_make_no_storage(args: Any, kwargs: Any, kind: type[Exception], text: str) -> None:
+    with pytest.raises(kind) as raised:
+        torch.UntypedStorage(*args, **kwargs)
+    assert str(raised.value).removeprefix("torch.UntypedStorage()").lstrip(": ") == text
+
+
+@pytest.mark.parametrize(
+    "call, kind, text",
+    [
+        (lambda s: s["a"], TypeError, "can't index a torch.UntypedStorage with str"),
+        (lambda s: s[True], TypeError, "can't index a torch.UntypedStorage with bool"),
+        (lambda s: s[1.5], TypeError, "can't index a torch.UntypedStorage with float"),
+        (lambda s: s[4], IndexError, "index 4 out of range for storage of size 4"),
+        (lambda s: s[-5], IndexError, "index -1 out of range for storage of size 4"),
+        (lambda s: s[::2], RuntimeError, "Trying to slice with a step of 2, but only a step of 1 is supported"),
+        (lambda s: s.__setitem__("a", 1), RuntimeError, "can't index a torch.UntypedStorage with str"),
+        (
+            lambda s: s.__setitem__(0, 1.5),
+            RuntimeError,
+            "can only set storage content with a int types, but got float instead",
+        ),
+        (lambda s: s.fill_("a"), RuntimeError, "fill_ expects int, but got str"),
+        (lambda s: s.resize_("a"), RuntimeError, "resize_ expects an int, but got str"),
+        (lambda s: s.copy_(1), TypeError, "copy_(): argument 'src' (position 1) must be torch.Storage, not int"),
+        (
+            lambda s: s.copy_(torch.UntypedStorage(3)),
+            RuntimeError,
+            "size does not match, self was 4 bytes but src was 3 bytes",
+        ),
+    ],
+)
+def test_wrong_uses_of_a_storage(call: Any, kind: type[Exception], text: str) -> None:
+    with pytest.raises(kind) as raised:
+        call(torch.UntypedStorage(4))
+    assert str(raised.value) == text
+
+
+@pytest.mark.parametrize("typed", (False, True))
+def test_storages_without_data_cannot_be_read(typed: bool) -> None:
+    t = torch.empty(5, device="meta")
+    storage = t.storage() if typed else t.untyped_storage()
+    for call in (lambda: storage[0], lambda: storage[1:3], lambda: storage.tolist(), lambda: list(storage)):
+        with pytest.raises(NotImplementedError, match="Not available for 'meta' device type"):
+            call()
+    storage[0] = 1
+    storage.fill_(1)
+    assert storage.clone().nbytes() == 20 and str(storage).startswith("...\n[torch.storage.")
+    with pytest.raises(TypeError, match="cannot pin 'torch.storage.UntypedStorage' only CPU memory can be pinned"):
+        storage.pin_memory()
+
+
+def test_typed_storages_index_with_integers_only() -> None:
+    storage = torch.ones(3).storage()
+    with pytest.raises(RuntimeError, match=r"can't index a <class '\w+.storage.TypedStorage'> with <class 'str'>"):
+        storage["a"]
+    with pytest.raises(RuntimeError, match="slices are only supported in UntypedStorage.__getitem__"):
+        storage[0:1]
+    with pytest.raises(IndexError, match="index 3 out of range for storage of size 3"):
+        storage[3]
+    with pytest.raises(RuntimeError, match="cannot set item with value type"):
+        storage[0] = storage
+    assert storage.resize_(5) is None and storage.type() == "torch.FloatStorage"
+
+
+def test_bytes_count_in_the_size_of_the_object() -> None:
+    assert sys.getsizeof(torch.UntypedStorage(100)) - sys.getsizeof(torch.UntypedStorage(0)) == 100
+    typed = [torch.ones(n)._typed_storage() for n in (25, 0)]
+    assert sys.getsizeof(typed[0]) - sys.getsizeof(typed[1]) == 100
+
+
+def test_a_tensor_without_elements_has_no_address() -> None:
+    t = torch.ones(5)
+    assert t[5:].data_ptr() == t[2:2].data_ptr() == t.expand(0, 5).data_ptr() == torch.empty(0, 3).data_ptr() == 0
+    assert t[2:2].untyped_storage().data_ptr() == t.data_ptr()

@@ -593,3 +593,20 @@ def test_float8_storage_and_conversion(name: str) -> None:
     assert small.dtype == dtype and small.element_size() == 1
     assert small.float().tolist()[:4] == t.tolist()[:4]
     assert small.float()[4].item() == pytest.approx(0.1, rel=0.2)
+
+
+def test_sizes_are_joined_with_tuples_only() -> None:
+    size = torch.Size([1])
+    for other, name in (([2], "list"), (3, "int"), (torch.ones(1), "Tensor"), (range(3), "range"), (None, "NoneType")):
+        with pytest.raises(TypeError, match=rf"can only concatenate tuple \(not {name}\) to torch.Size"):
+            size + other
+    with pytest.raises(TypeError, match="can only concatenate list"):
+        [2] + size
+    with pytest.raises(TypeError, match=r"unsupported operand type\(s\) for \+: 'int' and"):
+        3 + size
+
+    class Reflected:
+        def __radd__(self, other: Any) -> Any:
+            return "reflected", other
+
+    assert size + Reflected() == ("reflected", size)

@@ -170,7 +170,7 @@ class NpuStorage:
         self.block: Block | None = block
         self.ptr: int = ptr
         self.owner: Final[Any] = owner
-        # The `UntypedStorage` made for it, weakly: objects of compiled classes cannot be referred to weakly.
+        # The `UntypedStorage` made for it.
         self.wrapper: Any = None
 
     @property
@@ -179,7 +179,13 @@ class NpuStorage:
 
     def __del__(self) -> None:
         block = self.block
-        if block is not None:
+        wrapper = self.wrapper
+        if wrapper is not None:
+            # Only the Python object is left; another holds the memory for it, for Python finalizes an object only once.
+            self.block = None
+            self.wrapper = None
+            wrapper._own(NpuStorage(self.nbytes, self.allocator, block, self.ptr, self.owner))
+        elif block is not None:
             self.block = None
             self.allocator.free(block)
 
