@@ -1,7 +1,7 @@
 """Storages as users see them: a flat run of bytes on a device (`UntypedStorage`).
 
-Invariant: tensors hold the raw storage of their device; the Python object is made when first asked for and lives as long
-as the memory does, with its class, its attributes and the weak references to it. So one of the two holds the other: the
+Invariant: tensors hold the raw storage of their device; the Python object is made when first asked for and lives as
+long as the memory does, with its class, its attributes and the weak references to it. So one holds the other: the
 memory holds the object while anybody but the object holds the memory, and the object holds the memory when it is the
 last. A raw storage about to die hands its memory over with `_own`.
 """

@@ -15,9 +15,9 @@ from ._dtype_names import type_string
 from ._promotion import can_cast as _can_cast
 from ._promotion import number_dtype, promote, result_type_of
 from ._storage import UntypedStorage
-from ._typed_storage import TypedStorage
 from ._tensor_base import HOT, TensorBase, is_number
 from ._tensor_base import numel as _numel
+from ._typed_storage import TypedStorage
 
 
 def promote_types(type1: DType, type2: DType) -> DType:
