@@ -13,13 +13,14 @@ def functions() -> dict[str, Callable[..., Any]]:
     """Functions of the `torch` namespace."""
     from . import _random
     from ._ops import shape, view
+    from ._overrides import overridable
 
     out: dict[str, Callable[..., Any]] = {name: getattr(_random, name) for name in _random.__all__}
     for module, names in (
         (view, ("broadcast_tensors", "split")),
         (shape, ("atleast_1d", "atleast_2d", "atleast_3d", "meshgrid")),
     ):
-        out.update({name: getattr(module, name) for name in names})
+        out.update({name: overridable(getattr(module, name)) for name in names})
     return out
 
 

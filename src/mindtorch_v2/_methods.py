@@ -21,6 +21,7 @@ from ._layout import contiguous_format
 from ._ops import create as _rows
 from ._ops.rules.shape import check_options
 from ._ops.view import CONTIGUOUS
+from ._overrides import ask, can_answer
 from ._tensor_base import HOT, TensorBase
 
 _FORMAT = CONTIGUOUS.schema.args[1]
@@ -37,7 +38,12 @@ def to(self: Any, *args: Any, **kwargs: Any) -> Any:
             return HOT.to_copy.call((self, only, None, None, False))
         if isinstance(only, str):
             return convert(self, None, as_device(only))
-    dt, dev, non_blocking, copy, form = parse_to(args, kwargs)
+    try:
+        dt, dev, non_blocking, copy, form = parse_to(args, kwargs)
+    except TypeError as error:
+        if can_answer(error, args):
+            return ask(HOT.tensor.to, (self, *args), kwargs)
+        raise
     return convert(self, dt, dev, copy, form, non_blocking)
 
 
@@ -129,6 +135,8 @@ def record_stream(self: Any, stream: Any) -> None:
 def type_as(self: Any, other: Any) -> Any:
     """This tensor with the dtype and device of `other`."""
     if not isinstance(other, TensorBase):
+        if can_answer(TypeError(), (other,)):
+            return ask(HOT.tensor.type_as, (self, other), {})
         raise TypeError(f"type_as(): argument 'other' (position 1) must be Tensor, not {type_name(other)}")
     return convert(self, other._dtype, other._device)
 
@@ -147,16 +155,6 @@ def type_(self: Any, dtype: Any = None, non_blocking: bool = False) -> Any:
         if f"{named.scalar_name}Tensor" == kind and (module == "torch" or module.startswith("torch.")):
             return convert(self, named, as_device(module[6:] or "cpu"), False, None, non_blocking)
     raise ValueError(f"invalid type: '{dtype}'")
-
-
-def _rdiv(self: Any, other: Any) -> Any:
-    """other / self"""
-    return self.reciprocal() * other
-
-
-def _rmatmul(self: Any, other: Any) -> Any:
-    """other @ self"""
-    return other.matmul(self)
 
 
 def stft(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -316,8 +314,10 @@ METHODS: dict[str, Any] = {
     "type_as": type_as,
     "unique": unique,
     "unique_consecutive": unique_consecutive,
-    "__rdiv__": _rdiv,
-    "__rmatmul__": _rmatmul,
+    # Python 2's names.
+    "__div__": TensorBase.__truediv__,
+    "__rdiv__": TensorBase.__rtruediv__,
+    "__idiv__": TensorBase.__itruediv__,
     "lu": lu,
     "stft": stft,
     **{

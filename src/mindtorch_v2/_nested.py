@@ -42,6 +42,10 @@ class Parsed:
         self.dtype: dtype | None = None
 
 
+# A class made by a `class` statement (Py_TPFLAGS_HEAPTYPE).
+_HEAP_TYPE: Final = 1 << 9
+
+
 def is_sequence(x: Any) -> bool:
     """What PyTorch descends into: anything with Python's sequence protocol except tensors."""
     if isinstance(x, (list, tuple)):
@@ -211,7 +215,9 @@ def element_dtype(x: Any) -> dtype:
     if isinstance(x, (str, bytes)):
         raise TypeError(f"new(): invalid data type '{type(x).__name__}'")
     kind = type(x)
-    name = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
+    # Classes written in C carry their module in their name.
+    plain = kind.__module__ == "builtins" or kind.__flags__ & _HEAP_TYPE
+    name = kind.__name__ if plain else f"{kind.__module__}.{kind.__name__}"
     raise RuntimeError(f"Could not infer dtype of {name}")
 
 

@@ -6,17 +6,19 @@ calls made inside see plain dispatch; while a mode's handler runs, that mode is 
 
 from __future__ import annotations
 
+import functools
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from ._dispatch.binding import bind
 from ._dispatch.keys import PYTHON, TORCH_DISPATCH
 from ._dispatch.op import Op, Overrider
-from ._dispatch.state import FUNCTION_MODE, LOCAL, NO_TORCH_FUNCTION, modes, set_modes
+from ._dispatch.state import FUNCTION_MODE, LOCAL, NO_TORCH_FUNCTION, STATE, modes, set_modes
 from ._tensor_base import HOT, TensorBase, instance_of
 
+_F = TypeVar("_F", bound=Callable[..., Any])
 _EXCLUDED = int(PYTHON) << 32
 # The bits that a mode switches.
 _SWITCHED = int(PYTHON) | _EXCLUDED | int(FUNCTION_MODE)
@@ -112,13 +114,14 @@ def _tensors(op: Op, args: tuple[Any, ...]) -> list[Any]:
     return out
 
 
-def overriding(values: Iterable[Any]) -> list[Any]:
-    """The values with a handler, one of each type, subclasses before their bases, otherwise from left to right."""
+def overriding(values: Iterable[Any], plain: bool = False) -> list[Any]:
+    """The values with a handler, one of each type, subclasses before their bases, otherwise from left to right.
+    `plain`: a plain tensor counts, whose handler runs the call if everybody is one of its kind."""
     found: list[Any] = []
     kinds: list[type] = []
     for v in values:
         kind = type(v)
-        if kind is HOT.tensor or kind in kinds or not hasattr(kind, "__torch_function__"):
+        if kind in kinds or (kind is HOT.tensor and not plain) or not hasattr(kind, "__torch_function__"):
             continue
         if kind.__torch_function__ is _disabled_torch_function_impl:
             continue
@@ -207,6 +210,15 @@ def dispatch(op: Op, args: tuple[Any, ...], keys: int) -> Any:
 
 
 def _ask(func: Any, handlers: list[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    try:
+        return _answer(func, handlers, args, kwargs)
+    except Exception as error:
+        # Nobody is asked a second time because of a handler's own error.
+        error._torch_function_asked = True  # type: ignore[attr-defined]
+        raise
+
+
+def _answer(func: Any, handlers: list[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     types = tuple(type(h) for h in handlers)
     stack = _stack()
     if stack:
@@ -321,25 +333,111 @@ def has_torch_function(relevant_args: Iterable[Any]) -> bool:
 def handle_torch_function(
     public_api: Callable[..., Any], relevant_args: Iterable[Any], *args: Any, **kwargs: Any
 ) -> Any:
-    """Hand a call to the overrides among `relevant_args`."""
-    handlers = [] if modes() & NO_TORCH_FUNCTION else overriding(relevant_args)
+    """Hand a call to the overrides among `relevant_args`. Plain tensors are among the types, as in PyTorch."""
+    handlers = [] if modes() & NO_TORCH_FUNCTION else overriding(relevant_args, True)
     return _ask(public_api, handlers, args, kwargs)
+
+
+def given_values(args: Iterable[Any], kwargs: Mapping[str, Any]) -> list[Any]:
+    """What could override a call: its arguments, and the elements of those that are lists or tuples."""
+    out: list[Any] = []
+    for v in (*args, *kwargs.values()):
+        if isinstance(v, (list, tuple)):
+            out.extend(v)
+        else:
+            out.append(v)
+    return out
+
+
+# What has no handler; the plain tensor joins when there is one.
+_PLAIN: set[type] = {int, float, bool, complex, str, type(None)}
+
+
+def overridable(fn: _F) -> _F:
+    """A public function written in Python: handlers among its arguments, and modes, see it as a whole."""
+
+    @functools.wraps(fn)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        if STATE.active == 0:
+            for v in (*args, *kwargs.values()) if kwargs else args:
+                if type(v) not in _PLAIN:
+                    break
+            else:
+                return fn(*args, **kwargs)
+        values = given_values(args, kwargs)
+        if has_torch_function(values):
+            relevant = [v for v in values if hasattr(type(v), "__torch_function__")]
+            return handle_torch_function(wrapped, relevant, *args, **kwargs)
+        return fn(*args, **kwargs)
+
+    return cast(_F, wrapped)
+
+
+# -- calls that were refused --------------------------------------------------------------------------------------
+def can_answer(error: BaseException, values: Iterable[Any]) -> bool:
+    """Whether a call that failed has an argument that is no tensor but has a handler which was not asked yet.
+
+    Binding knows tensors only, and looks for others when it is about to refuse them: a call that succeeds pays nothing.
+    """
+    if modes() & (_EXCLUDED | NO_TORCH_FUNCTION) or getattr(error, "_torch_function_asked", False):
+        return False
+    return any(not isinstance(v, TensorBase) and hasattr(type(v), "__torch_function__") for v in values)
+
+
+def ask(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Hand a call of a function that is made from a schema to the overrides among its arguments."""
+    return _ask(fn, overriding(given_values(args, kwargs)), args, kwargs)
+
+
+# Python's operators that PyTorch has written in Python: there a plain tensor counts among the types.
+_IN_PYTHON = frozenset(
+    """__rsub__ __rdiv__ __rfloordiv__ __rmod__ __rpow__ __rmatmul__ __rlshift__ __rrshift__ __floordiv__
+    pow pow_""".split()
+)
+
+
+def _operator(name: str, t: Any, other: Any) -> Any:
+    if modes() & (_EXCLUDED | NO_TORCH_FUNCTION):
+        return NotImplemented
+    fn = getattr(HOT.tensor, name)
+    return _ask(fn, overriding((t, other), name in _IN_PYTHON), (t, other), {})
 
 
 def _getitem(self: Any, key: Any) -> Any:
     """`t[key]` of a subclass: its handler sees the whole, not the views and copies it is made of."""
-    if has_torch_function((self,)):
-        return handle_torch_function(HOT.tensor.__getitem__, (self,), self, key)
+    values = (self, *given_values((key,), {}))
+    if has_torch_function(values):
+        return _ask(HOT.tensor.__getitem__, _handlers(values), (self, key), {})
     return HOT.getitem(self, key)
 
 
 def _setitem(self: Any, key: Any, value: Any) -> None:
-    if has_torch_function((self, value)):
-        handle_torch_function(HOT.tensor.__setitem__, (self, value), self, key, value)
+    values = (self, value, *given_values((key,), {}))
+    if has_torch_function(values):
+        _ask(HOT.tensor.__setitem__, _handlers(values), (self, key, value), {})
     else:
         HOT.setitem(self, key, value)
 
 
+def _handlers(values: Iterable[Any]) -> list[Any]:
+    return [] if modes() & NO_TORCH_FUNCTION else overriding(values)
+
+
+def _refused_getitem(error: Exception, self: Any, key: Any) -> Any:
+    if can_answer(error, given_values((key,), {})):
+        return _getitem(self, key)
+    raise error
+
+
+def _refused_setitem(error: Exception, self: Any, key: Any, value: Any) -> None:
+    if not can_answer(error, (value, *given_values((key,), {}))):
+        raise error
+    _setitem(self, key, value)
+
+
+HOT.refused_getitem = _refused_getitem
+HOT.refused_setitem = _refused_setitem
+HOT.asked_operator = _operator
 HOT.asked_getitem = _getitem
 HOT.asked_setitem = _setitem
 

@@ -533,6 +533,7 @@ def _to_host(t: Any) -> Any:
 
 
 HOT.tensor = Tensor
+_overrides._PLAIN.add(Tensor)
 HOT.zeros = _zeros
 HOT.dense_like = _dense_like
 HOT.grad_copy = _grad_copy

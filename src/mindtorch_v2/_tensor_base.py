@@ -129,6 +129,9 @@ class Hot:
     setitem: Any
     asked_getitem: Any
     asked_setitem: Any
+    refused_getitem: Any
+    refused_setitem: Any
+    asked_operator: Any
     host_item: Any
     to_host: Any
     public_index_put: Any
@@ -172,6 +175,24 @@ def operand(x: Any) -> Any:
     if _is_numpy_scalar(x):
         return x.item()
     return None
+
+
+def unknown(name: str, t: object, other: object) -> Any:
+    """An operand that is neither tensor nor number may take the call over; else Python asks its reflected method."""
+    if hasattr(type(other), "__torch_function__"):
+        return HOT.asked_operator(name, t, other)
+    return NotImplemented
+
+
+def in_key(key: object) -> bool:
+    """Whether a tensor in an index has a handler."""
+    if isinstance(key, TensorBase):
+        return (key._keys & PYTHON) != 0
+    if isinstance(key, tuple):
+        for x in key:
+            if isinstance(x, TensorBase) and x._keys & PYTHON:
+                return True
+    return False
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -316,13 +337,22 @@ class TensorBase:
         return ptr + self._offset * self._dtype.itemsize if ptr else 0
 
     def __getitem__(self, key: Any) -> Any:
-        return HOT.getitem(self, key) if (self._keys & PYTHON) == 0 else HOT.asked_getitem(self, key)
+        if self._keys & PYTHON or STATE.active != 0 or in_key(key):
+            return HOT.asked_getitem(self, key)
+        try:
+            return HOT.getitem(self, key)
+        except Exception as error:
+            # What is neither tensor nor index may still answer for itself.
+            return HOT.refused_getitem(error, self, key)
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        if self._keys & PYTHON:
+        if self._keys & PYTHON or STATE.active != 0 or in_key(key):
             HOT.asked_setitem(self, key, value)
-        else:
+            return
+        try:
             HOT.setitem(self, key, value)
+        except Exception as error:
+            HOT.refused_setitem(error, self, key, value)
 
     def __delitem__(self, key: Any) -> None:
         raise TypeError("Tensor does not support deleting items")
@@ -333,66 +363,69 @@ class TensorBase:
 
     def __add__(self, other: Any) -> Any:
         o = operand(other)
-        return NotImplemented if o is None else HOT.add.call((self, o, 1))
+        return unknown("add", self, other) if o is None else HOT.add.call((self, o, 1))
 
     def __radd__(self, other: Any) -> Any:
         o = operand(other)
-        return NotImplemented if o is None else HOT.add.call((self, o, 1))
+        return unknown("add", self, other) if o is None else HOT.add.call((self, o, 1))
 
     def __sub__(self, other: Any) -> Any:
         o = operand(other)
-        return NotImplemented if o is None else HOT.sub.call((self, o, 1))
+        return unknown("sub", self, other) if o is None else HOT.sub.call((self, o, 1))
 
     def __rsub__(self, other: Any) -> Any:
         o = operand(other)
-        return NotImplemented if o is None else HOT.rsub.call((self, o, 1))
+        return unknown("__rsub__", self, other) if o is None else HOT.rsub.call((self, o, 1))
 
     def __mul__(self, other: Any) -> Any:
         o = operand(other)
-        return NotImplemented if o is None else HOT.mul.call((self, o))
+        return unknown("mul", self, other) if o is None else HOT.mul.call((self, o))
 
     def __rmul__(self, other: Any) -> Any:
         o = operand(other)
-        return NotImplemented if o is None else HOT.mul.call((self, o))
+        return unknown("mul", self, other) if o is None else HOT.mul.call((self, o))
 
     def __truediv__(self, other: Any) -> Any:
         o = operand(other)
-        return NotImplemented if o is None else HOT.div.call((self, o))
+        return unknown("div", self, other) if o is None else HOT.div.call((self, o))
 
     def __rtruediv__(self, other: Any) -> Any:
         o = operand(other)
-        return NotImplemented if o is None else HOT.mul.call((HOT.reciprocal.call((self,)), o))
+        return unknown("__rdiv__", self, other) if o is None else HOT.mul.call((HOT.reciprocal.call((self,)), o))
 
     def __floordiv__(self, other: Any) -> Any:
         o = operand(other)
-        return NotImplemented if o is None else HOT.floor_divide.call((self, o))
+        return unknown("__floordiv__", self, other) if o is None else HOT.floor_divide.call((self, o))
 
     def __rfloordiv__(self, other: Any) -> Any:
         o = operand(other)
-        return NotImplemented if o is None else HOT.floor_divide.call((o, self))
+        return unknown("__rfloordiv__", self, other) if o is None else HOT.floor_divide.call((o, self))
 
     def __mod__(self, other: Any) -> Any:
         o = operand(other)
-        return NotImplemented if o is None else HOT.remainder.call((self, o))
+        return unknown("remainder", self, other) if o is None else HOT.remainder.call((self, o))
 
     def __rmod__(self, other: Any) -> Any:
         o = operand(other)
-        return NotImplemented if o is None else HOT.remainder.call((o, self))
+        return unknown("__rmod__", self, other) if o is None else HOT.remainder.call((o, self))
 
     def __pow__(self, other: Any) -> Any:
         o = operand(other)
-        return NotImplemented if o is None else HOT.pow.call((self, o))
+        return unknown("pow", self, other) if o is None else HOT.pow.call((self, o))
 
     def __ipow__(self, other: Any) -> Any:
         o = operand(other)
-        return NotImplemented if o is None else HOT.pow_.call((self, o))
+        return unknown("pow_", self, other) if o is None else HOT.pow_.call((self, o))
 
     def __rpow__(self, other: Any) -> Any:
         o = operand(other)
-        return NotImplemented if o is None else HOT.pow.call((o, self))
+        return unknown("__rpow__", self, other) if o is None else HOT.pow.call((o, self))
 
     def __matmul__(self, other: Any) -> Any:
-        return HOT.matmul.call((self, other)) if isinstance(other, TensorBase) else NotImplemented
+        return HOT.matmul.call((self, other)) if isinstance(other, TensorBase) else unknown("matmul", self, other)
+
+    def __rmatmul__(self, other: Any) -> Any:
+        return HOT.matmul.call((other, self)) if isinstance(other, TensorBase) else unknown("__rmatmul__", self, other)
 
     def __neg__(self) -> Any:
         return HOT.neg.call((self,))
@@ -410,111 +443,111 @@ class TensorBase:
 
     def __and__(self, other: Any) -> Any:
         o = operand(other)
-        return NotImplemented if o is None else HOT.bitwise_and.call((self, o))
+        return unknown("__and__", self, other) if o is None else HOT.bitwise_and.call((self, o))
 
     def __rand__(self, other: Any) -> Any:
         o = operand(other)
-        return NotImplemented if o is None else HOT.bitwise_and.call((self, o))
+        return unknown("bitwise_and", self, other) if o is None else HOT.bitwise_and.call((self, o))
 
     def __or__(self, other: Any) -> Any:
         o = operand(other)
-        return NotImplemented if o is None else HOT.bitwise_or.call((self, o))
+        return unknown("__or__", self, other) if o is None else HOT.bitwise_or.call((self, o))
 
     def __ror__(self, other: Any) -> Any:
         o = operand(other)
-        return NotImplemented if o is None else HOT.bitwise_or.call((self, o))
+        return unknown("bitwise_or", self, other) if o is None else HOT.bitwise_or.call((self, o))
 
     def __xor__(self, other: Any) -> Any:
         o = operand(other)
-        return NotImplemented if o is None else HOT.bitwise_xor.call((self, o))
+        return unknown("__xor__", self, other) if o is None else HOT.bitwise_xor.call((self, o))
 
     def __rxor__(self, other: Any) -> Any:
         o = operand(other)
-        return NotImplemented if o is None else HOT.bitwise_xor.call((self, o))
+        return unknown("bitwise_xor", self, other) if o is None else HOT.bitwise_xor.call((self, o))
 
     def __lshift__(self, other: Any) -> Any:
         o = operand(other)
-        return NotImplemented if o is None else HOT.lshift.call((self, o))
+        return unknown("__lshift__", self, other) if o is None else HOT.lshift.call((self, o))
 
     def __rshift__(self, other: Any) -> Any:
         o = operand(other)
-        return NotImplemented if o is None else HOT.rshift.call((self, o))
+        return unknown("__rshift__", self, other) if o is None else HOT.rshift.call((self, o))
 
     def __rlshift__(self, other: Any) -> Any:
         o = operand(other)
-        return NotImplemented if o is None else HOT.lshift.call((o, self))
+        return unknown("__rlshift__", self, other) if o is None else HOT.lshift.call((o, self))
 
     def __rrshift__(self, other: Any) -> Any:
         o = operand(other)
-        return NotImplemented if o is None else HOT.rshift.call((o, self))
+        return unknown("__rrshift__", self, other) if o is None else HOT.rshift.call((o, self))
 
     def __eq__(self, other: Any) -> Any:
         o = operand(other)
-        return NotImplemented if o is None else HOT.eq.call((self, o))
+        return unknown("eq", self, other) if o is None else HOT.eq.call((self, o))
 
     def __ne__(self, other: Any) -> Any:
         o = operand(other)
-        return NotImplemented if o is None else HOT.ne.call((self, o))
+        return unknown("ne", self, other) if o is None else HOT.ne.call((self, o))
 
     def __lt__(self, other: Any) -> Any:
         o = operand(other)
-        return NotImplemented if o is None else HOT.lt.call((self, o))
+        return unknown("lt", self, other) if o is None else HOT.lt.call((self, o))
 
     def __le__(self, other: Any) -> Any:
         o = operand(other)
-        return NotImplemented if o is None else HOT.le.call((self, o))
+        return unknown("le", self, other) if o is None else HOT.le.call((self, o))
 
     def __gt__(self, other: Any) -> Any:
         o = operand(other)
-        return NotImplemented if o is None else HOT.gt.call((self, o))
+        return unknown("gt", self, other) if o is None else HOT.gt.call((self, o))
 
     def __ge__(self, other: Any) -> Any:
         o = operand(other)
-        return NotImplemented if o is None else HOT.ge.call((self, o))
+        return unknown("ge", self, other) if o is None else HOT.ge.call((self, o))
 
     def __iadd__(self, other: Any) -> Any:
         o = operand(other)
-        return NotImplemented if o is None else HOT.add_.call((self, o, 1))
+        return unknown("add_", self, other) if o is None else HOT.add_.call((self, o, 1))
 
     def __isub__(self, other: Any) -> Any:
         o = operand(other)
-        return NotImplemented if o is None else HOT.sub_.call((self, o, 1))
+        return unknown("sub_", self, other) if o is None else HOT.sub_.call((self, o, 1))
 
     def __imul__(self, other: Any) -> Any:
         o = operand(other)
-        return NotImplemented if o is None else HOT.mul_.call((self, o))
+        return unknown("mul_", self, other) if o is None else HOT.mul_.call((self, o))
 
     def __itruediv__(self, other: Any) -> Any:
         o = operand(other)
-        return NotImplemented if o is None else HOT.div_.call((self, o))
+        return unknown("div_", self, other) if o is None else HOT.div_.call((self, o))
 
     def __ifloordiv__(self, other: Any) -> Any:
         o = operand(other)
-        return NotImplemented if o is None else HOT.floor_divide_.call((self, o))
+        return unknown("floor_divide_", self, other) if o is None else HOT.floor_divide_.call((self, o))
 
     def __imod__(self, other: Any) -> Any:
         o = operand(other)
-        return NotImplemented if o is None else HOT.remainder_.call((self, o))
+        return unknown("remainder_", self, other) if o is None else HOT.remainder_.call((self, o))
 
     def __iand__(self, other: Any) -> Any:
         o = operand(other)
-        return NotImplemented if o is None else HOT.bitwise_and_.call((self, o))
+        return unknown("__iand__", self, other) if o is None else HOT.bitwise_and_.call((self, o))
 
     def __ior__(self, other: Any) -> Any:
         o = operand(other)
-        return NotImplemented if o is None else HOT.bitwise_or_.call((self, o))
+        return unknown("__ior__", self, other) if o is None else HOT.bitwise_or_.call((self, o))
 
     def __ixor__(self, other: Any) -> Any:
         o = operand(other)
-        return NotImplemented if o is None else HOT.bitwise_xor_.call((self, o))
+        return unknown("__ixor__", self, other) if o is None else HOT.bitwise_xor_.call((self, o))
 
     def __ilshift__(self, other: Any) -> Any:
         o = operand(other)
-        return NotImplemented if o is None else HOT.lshift_.call((self, o))
+        return unknown("__ilshift__", self, other) if o is None else HOT.lshift_.call((self, o))
 
     def __irshift__(self, other: Any) -> Any:
         o = operand(other)
-        return NotImplemented if o is None else HOT.rshift_.call((self, o))
+        return unknown("__irshift__", self, other) if o is None else HOT.rshift_.call((self, o))
 
 
 # -- making tensors -----------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from ._dispatch.state import current_default_device
 from ._dtype import dtype as DType
 from ._dtype import set_default_dtype
 from ._dtype_names import type_string
+from ._overrides import overridable
 from ._promotion import can_cast as _can_cast
 from ._promotion import number_dtype, promote, result_type_of
 from ._storage import UntypedStorage
@@ -38,6 +39,7 @@ def can_cast(from_: DType, to: DType) -> bool:
     return _can_cast(from_, to)
 
 
+@overridable
 def result_type(tensor1: Any, tensor2: Any) -> DType:
     """The dtype of an arithmetic result of two tensors or numbers."""
     dim: DType | None = None
@@ -73,14 +75,17 @@ def _need(name: str, x: Any) -> TensorBase:
     return x
 
 
+@overridable
 def is_floating_point(input: Any) -> bool:
     return bool(_need("is_floating_point", input)._dtype.is_floating_point)
 
 
+@overridable
 def is_complex(input: Any) -> bool:
     return bool(_need("is_complex", input)._dtype.is_complex)
 
 
+@overridable
 def is_nonzero(input: Any) -> bool:
     t = _need("is_nonzero", input)
     if _numel(t) != 1:
@@ -92,6 +97,7 @@ def is_nonzero(input: Any) -> bool:
     return bool(t.item())
 
 
+@overridable
 def numel(input: Any) -> int:
     return int(_numel(_need("numel", input)))
 
@@ -118,6 +124,7 @@ def set_default_tensor_type(t: Any) -> None:
     set_default_dtype(t.dtype)
 
 
+@overridable
 def nonzero(input: Any, *, out: Any = None, as_tuple: bool = False) -> Any:
     """Positions of the elements that are not zero."""
     t: Any = _need("nonzero", input)
@@ -130,9 +137,11 @@ def nonzero(input: Any, *, out: Any = None, as_tuple: bool = False) -> Any:
     return get("nonzero.out").call((t, out))
 
 
+@overridable
 def index_put(input: Any, indices: Any, values: Any, accumulate: bool = False) -> Any:
     return HOT.public_index_put(_need("index_put", input), indices, values, accumulate)
 
 
+@overridable
 def index_put_(input: Any, indices: Any, values: Any, accumulate: bool = False) -> Any:
     return HOT.public_index_put_(_need("index_put_", input), indices, values, accumulate)

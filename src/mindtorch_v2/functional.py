@@ -17,6 +17,7 @@ from ._dtype import bool as bool_
 from ._dtype import int64, uint8
 from ._ops.rules.base import wrap_dims
 from ._ops.view import only_tensors
+from ._overrides import overridable
 from ._size import Size
 from ._tensor_base import TensorBase
 
@@ -42,6 +43,7 @@ _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 _ELLIPSIS = 64
 
 
+@overridable
 def tensordot(a: Any, b: Any, dims: Any = 2, out: Any = None) -> Any:
     """Sum over `dims`: that many last dimensions of `a` and first of `b`, or two lists of dimensions."""
     if isinstance(dims, TensorBase):
@@ -65,6 +67,7 @@ def tensordot(a: Any, b: Any, dims: Any = 2, out: Any = None) -> Any:
 _TENSORDOT = Overloads("tensordot", [registry.get("tensordot")], [False], False)
 
 
+@overridable
 def einsum(*args: Any) -> Any:
     """Einstein's sum: `einsum("ij,jk->ik", a, b)`, or operands and lists of numbers in turn."""
     if len(args) < 2:
@@ -302,6 +305,7 @@ def _as_shape(shape: Any) -> tuple[Any, ...]:
     raise RuntimeError(f"Input shapes should be of type ints, a tuple of ints, or a list of ints, got {shape}")
 
 
+@overridable
 def unique(
     input: Any, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
 ) -> Any:
@@ -321,6 +325,7 @@ def unique(
     return _chosen(found, return_inverse, return_counts)
 
 
+@overridable
 def unique_consecutive(
     input: Any, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
 ) -> Any:
@@ -353,6 +358,7 @@ def _chosen(found: Any, inverse: bool, counts: bool) -> Any:
 
 
 # -- joining and products of many tensors -----------------------------------------------------------------------------
+@overridable
 def block_diag(*tensors: Any) -> Any:
     """The matrices along the diagonal of a larger one that is zero elsewhere; vectors are rows."""
     blocks = []
@@ -375,6 +381,7 @@ def block_diag(*tensors: Any) -> Any:
     return cat.call((tuple(rows), 0))
 
 
+@overridable
 def cartesian_prod(*tensors: Any) -> Any:
     """Every combination of one element of each vector, one row for each."""
     for t in only_tensors(tensors):
@@ -388,6 +395,7 @@ def cartesian_prod(*tensors: Any) -> Any:
     return registry.get("stack").call((tuple(g.flatten() for g in grids), 1))
 
 
+@overridable
 def chain_matmul(*matrices: Any, out: Any = None) -> Any:
     """The product of matrices, in the cheapest order."""
     lazy_tables.load("linalg_composed")
@@ -422,6 +430,7 @@ def unravel_index(indices: Any, shape: Any) -> Any:
 
 
 # -- differences ------------------------------------------------------------------------------------------------------
+@overridable
 def gradient(input: Any, *, spacing: Any = 1, dim: Any = None, edge_order: int = 1) -> Any:
     """Estimates of the derivative along each dimension, from the neighbours of each element."""
     if not isinstance(input, TensorBase) or not isinstance(edge_order, int):
@@ -504,6 +513,7 @@ def _uneven(t: Any, places: Any, d: int, order: int, at: Any) -> tuple[Any, Any,
 
 
 # -- factors and spectra ----------------------------------------------------------------------------------------------
+@overridable
 def lu(A: Any, pivot: bool = True, get_infos: bool = False, out: Any = None) -> Any:
     """The LU factors of matrices in one tensor, the exchanges of rows, and on request whether it worked."""
     lazy_tables.load("linalg")
@@ -593,6 +603,7 @@ def empty_permuted(
     return made.requires_grad_() if requires_grad else made
 
 
+@overridable
 def stft(
     input: Any,
     n_fft: int,
@@ -669,6 +680,7 @@ def stft(
     return out if return_complex else registry.get("view_as_real").call((out,))
 
 
+@overridable
 def istft(
     input: Any,
     n_fft: int,

@@ -14,6 +14,7 @@ from .._dispatch.binding import _ALIASES, Overloads, call_out, collect, named, n
 from .._dispatch.op import Op
 from .._dispatch.schema import Arg
 from .._dispatch.state import current_default_device
+from .._overrides import ask, can_answer, given_values
 
 _FAST = {
     # Python compares ints of this size without a call; `need` looks at larger ones.
@@ -83,11 +84,14 @@ def _several(name: str, overloads: Overloads, is_method: bool) -> Callable[..., 
     space: dict[str, Any] = {"_invoke": overloads.invoke, "_call": overloads.ops[0].call, "_plain": plain_ints}
     fast = ""
     if is_method and overloads.varargs[0] and len(overloads.ops[0].schema.args) == 2:
-        fast = "    if not kwargs and _plain(args):\n        return _call((self, args))\n"
+        fast = "        if not kwargs and _plain(args):\n            return _call((self, args))\n"
+    space.update(_can_answer=can_answer, _ask=ask, _values=given_values)
+    head, given = ("self, *args", "(self, *args)") if is_method else ("*args", "args")
     source = (
-        f"def {name}(self, *args, **kwargs):\n{fast}    return _invoke((self, *args), kwargs)\n"
-        if is_method
-        else f"def {name}(*args, **kwargs):\n    return _invoke(args, kwargs)\n"
+        f"def {name}({head}, **kwargs):\n    try:\n{fast}        return _invoke({given}, kwargs)\n"
+        "    except Exception as error:\n"
+        f"        if not _can_answer(error, _values({given}, kwargs)):\n            raise\n"
+        f"        return _ask({name}, {given}, kwargs)\n"
     )
     exec(compile(source, f"<torch.{name}>", "exec"), space)  # noqa: S102
     fn: Callable[..., Any] = space[name]
@@ -112,6 +116,7 @@ def _single(name: str, o: Op, is_method: bool, overloads: Overloads) -> Callable
         "_too_many": _too_many,
         "_named": named,
         "_requires_grad": _REQUIRES_GRAD,
+        "_refused": _refused,
     }
     # Python looks every keyword-only default up in a dict at each call. So what is keyword-only in the schema stands
     # behind a parameter that nobody may fill, `_`, and is found like a positional one.
@@ -178,7 +183,13 @@ def _single(name: str, o: Op, is_method: bool, overloads: Overloads) -> Callable
         )
     else:
         tail.append(f"    return _call({tup})" if o.result_type is None else f"    return _named(_op, _call({tup}))")
-    source = f"def {name}({', '.join(params)}):\n" + "\n".join(guard + body + tail) + "\n"
+    # A call that succeeds pays nothing for what follows `except`.
+    lines = "\n".join(guard + body + tail).replace("\n", "\n    ")
+    fields = ", ".join(f"{n!r}: {n}" for n in names) + (", **kw" if spread else "")
+    source = (
+        f"def {name}({', '.join(params)}):\n    try:\n    {lines}\n    except Exception as error:\n"
+        f"        return _refused(error, {name}, _op, {is_method}, {{{fields}}})\n"
+    )
     exec(compile(source, f"<torch.{name}>", "exec"), space)  # noqa: S102
     fn: Callable[..., Any] = space[name]
     return fn
@@ -197,6 +208,25 @@ def _convert(fname: str, a: Arg, i: int, n: str, is_method: bool) -> list[str]:
         tests.append(_FAST[a.kind].format(n=n))
     call = f"{n} = _need({fname!r}, _a{i}, {0 if a.kwonly else i if is_method else i + 1}, {n})"
     return [f"    if {' and '.join(tests)}:\n        {call}" if tests else f"    {call}"]
+
+
+def _refused(error: Exception, fn: Any, o: Op, is_method: bool, given: dict[str, Any]) -> Any:
+    """What a call answers that failed: an argument that is no tensor may take it over, else the error stands."""
+    if not can_answer(error, given_values((), given)):
+        raise error
+    positional: list[Any] = []
+    kwargs: dict[str, Any] = {}
+    for i, (name, value) in enumerate(given.items()):
+        a = o.schema.args[i] if i < len(o.schema.args) else None
+        if value is _MISSING or (value is (None if a is None or not a.has_default else a.default)):
+            continue
+        if a is None or a.kwonly or len(positional) < i:
+            kwargs[name] = value
+        elif spreads(o, is_method) and a.is_list:
+            positional.extend(value if isinstance(value, tuple) else (value,))
+        else:
+            positional.append(value)
+    return ask(fn, tuple(positional), kwargs)
 
 
 def _too_many(fname: str, accepted: int, is_method: bool) -> TypeError:

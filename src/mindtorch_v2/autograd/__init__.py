@@ -26,6 +26,9 @@ from .._autograd.engine import (
 from .._autograd.node import Node, meta
 from .._autograd.record import zeros_at
 from .._autograd.tensor_hooks import retain_grad
+from .._dispatch.keys import PYTHON
+from .._dispatch.state import STATE
+from .._overrides import handle_torch_function, has_torch_function, is_tensor_like
 from .._tensor_base import TensorBase, requires_grad
 from . import anomaly_mode as anomaly_mode
 from . import function as function
@@ -90,6 +93,17 @@ def backward(
                 "use `grad_tensors`."
             )
         grad_tensors = grad_variables
+    overridable = (*_tuple(tensors), *(() if inputs is None else _inputs(inputs, "backward")))
+    if _overridden(overridable):
+        return handle_torch_function(  # type: ignore[no-any-return]
+            backward,
+            overridable,
+            tensors,
+            grad_tensors=grad_tensors,
+            retain_graph=retain_graph,
+            create_graph=create_graph,
+            inputs=inputs,
+        )
     keep = bool(create_graph if retain_graph is None else retain_graph)
     if inputs is None and isinstance(tensors, TensorBase) and isinstance(grad_tensors, (TensorBase, type(None))):
         backward_one(tensors, grad_tensors, keep, bool(create_graph))
@@ -129,9 +143,24 @@ def grad(
             FutureWarning,
             stacklevel=2,
         )
+    wanted = (inputs,) if isinstance(inputs, TensorBase) else _inputs(inputs, "grad")
+    overridable = (*_tuple(outputs), *wanted)
+    if _overridden(overridable):
+        return handle_torch_function(
+            grad,
+            overridable,
+            outputs,
+            inputs,
+            grad_outputs=grad_outputs,
+            retain_graph=retain_graph,
+            create_graph=create_graph,
+            only_inputs=only_inputs,
+            allow_unused=allow_unused,
+            is_grads_batched=is_grads_batched,
+            materialize_grads=materialize_grads,
+        )
     unused_ok = materialize_grads if allow_unused is None else allow_unused
     keep = bool(create_graph if retain_graph is None else retain_graph)
-    wanted = (inputs,) if isinstance(inputs, TensorBase) else _inputs(inputs, "grad")
     if is_grads_batched:
         result = _batched(_tuple(outputs), grad_outputs, [input_edge(t) for t in wanted], keep, bool(create_graph))
     elif isinstance(outputs, TensorBase) and isinstance(grad_outputs, (TensorBase, type(None))):
@@ -164,7 +193,7 @@ def _batched(
     import mindtorch_v2 as torch
 
     stack: Any = torch.stack
-    given: list[Any] = [None] * len(outputs) if gradients is None else list(_tuple(gradients))
+    given: list[Any] = [None] * len(outputs) if gradients is None else _gradients(gradients)
     sizes: list[int] = []
     for i, (out, g) in enumerate(zip(outputs, given)):
         if g is None:
@@ -198,8 +227,25 @@ def _batched(
     return [None if found[0] is None else stack(found) for found in zip(*passes)]
 
 
+def _overridden(values: tuple[Any, ...]) -> bool:
+    """Whether handlers among these, or modes, are to see the call."""
+    if STATE.active == 0:
+        for v in values:
+            if not isinstance(v, TensorBase) or v._keys & PYTHON:
+                break
+        else:
+            return False
+    return has_torch_function(values)
+
+
 def _tuple(tensors: Any) -> tuple[Any, ...]:
-    return (tensors,) if isinstance(tensors, (TensorBase, GradientEdge)) else tuple(tensors)
+    if isinstance(tensors, (TensorBase, GradientEdge)):
+        return (tensors,)
+    return (tensors,) if is_tensor_like(tensors) else tuple(tensors)
+
+
+def _gradients(given: Any) -> list[Any]:
+    return [given] if isinstance(given, TensorBase) else list(given)
 
 
 def _inputs(inputs: Any, name: str) -> tuple[Any, ...]:
@@ -219,7 +265,7 @@ def _inputs(inputs: Any, name: str) -> tuple[Any, ...]:
 
 def _roots(outputs: tuple[Any, ...], gradients: Any) -> tuple[list[Node], list[int], list[Any]]:
     """Where the pass starts, and with what."""
-    given = [None] * len(outputs) if gradients is None else list(_tuple(gradients))
+    given = [None] * len(outputs) if gradients is None else _gradients(gradients)
     made = [_start(outputs, given, i) for i in range(min(len(outputs), len(given)))]
     if len(given) < len(outputs):
         raise RuntimeError(f"got {len(outputs)} tensors and {len(given)} gradients")

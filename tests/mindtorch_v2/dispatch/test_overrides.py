@@ -213,3 +213,177 @@ def test_what_can_be_overridden() -> None:
     assert overrides.is_tensor_method_or_property(torch.Tensor.add)
     assert not overrides.is_tensor_method_or_property(torch.add)
     assert overrides.get_testing_overrides()[torch.sin](torch.ones(1)) == -1
+
+
+# -- objects that are no tensors ----------------------------------------------------------------------------------
+class Foreign:
+    """Answers every call with what it was told of it."""
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return func.__name__, [t.__name__ for t in types], len(args)
+
+
+OTHER = ["Foreign"]
+BOTH = ["Tensor", "Foreign"]
+# The reflected operators that PyTorch has written in C answer with the name of what they call.
+OPERATORS: dict[str, tuple[str, list[str]]] = {
+    "add": ("add", OTHER),
+    "radd": ("add", OTHER),
+    "sub": ("sub", OTHER),
+    "rsub": ("__rsub__", BOTH),
+    "mul": ("mul", OTHER),
+    "rmul": ("mul", OTHER),
+    "truediv": ("div", OTHER),
+    "div": ("div", OTHER),
+    "floordiv": ("__floordiv__", BOTH),
+    "rfloordiv": ("__rfloordiv__", BOTH),
+    "mod": ("remainder", OTHER),
+    "rmod": ("__rmod__", BOTH),
+    "pow": ("pow", BOTH),
+    "rpow": ("__rpow__", BOTH),
+    "matmul": ("matmul", OTHER),
+    "rmatmul": ("__rmatmul__", BOTH),
+    "and": ("__and__", OTHER),
+    "rand": ("bitwise_and", OTHER),
+    "or": ("__or__", OTHER),
+    "ror": ("bitwise_or", OTHER),
+    "xor": ("__xor__", OTHER),
+    "rxor": ("bitwise_xor", OTHER),
+    "lshift": ("__lshift__", OTHER),
+    "rshift": ("__rshift__", OTHER),
+    "rlshift": ("__rlshift__", BOTH),
+    "rrshift": ("__rrshift__", BOTH),
+    "eq": ("eq", OTHER),
+    "ne": ("ne", OTHER),
+    "lt": ("lt", OTHER),
+    "le": ("le", OTHER),
+    "gt": ("gt", OTHER),
+    "ge": ("ge", OTHER),
+    "iadd": ("add_", OTHER),
+    "isub": ("sub_", OTHER),
+    "imul": ("mul_", OTHER),
+    "itruediv": ("div_", OTHER),
+    "idiv": ("div_", OTHER),
+    "ifloordiv": ("floor_divide_", OTHER),
+    "imod": ("remainder_", OTHER),
+    "ipow": ("pow_", BOTH),
+    "iand": ("__iand__", OTHER),
+    "ior": ("__ior__", OTHER),
+    "ixor": ("__ixor__", OTHER),
+    "ilshift": ("__ilshift__", OTHER),
+    "irshift": ("__irshift__", OTHER),
+}
+
+
+@pytest.mark.parametrize("name", OPERATORS)
+def test_operators_ask_their_other_operand(name: str) -> None:
+    called, types = OPERATORS[name]
+    assert getattr(torch.ones(2), f"__{name}__")(Foreign()) == (called, types, 2)
+
+
+@pytest.mark.parametrize("name", [*OPERATORS, "rdiv", "rtruediv"])
+def test_operators_do_not_know_other_types(name: str) -> None:
+    t = torch.ones(2, dtype=torch.int64)
+    for other in (object(), "a", None, [1, 2]):
+        assert getattr(t, f"__{name}__")(other) is NotImplemented
+
+
+def test_reflected_operators_of_others_come_after() -> None:
+    class Reflected:
+        def __radd__(self, other: Any) -> str:
+            return "radd"
+
+        def __rmatmul__(self, other: Any) -> str:
+            return "rmatmul"
+
+    assert torch.ones(2) + Reflected() == "radd" and torch.ones(2) @ Reflected() == "rmatmul"
+    with pytest.raises(TypeError, match=r"unsupported operand type\(s\) for @: 'object' and 'Tensor'"):
+        object() @ torch.ones(2)
+
+
+T = torch.ones(3)
+F = Foreign()
+
+
+@pytest.mark.parametrize(
+    "call, name, types",
+    [
+        (lambda: torch.add(F, T), "add", OTHER),
+        (lambda: torch.add(T, F, out=F), "add", OTHER),
+        (lambda: torch.add(T, 1, out=F), "add", OTHER),
+        (lambda: torch.cat([T, F]), "cat", OTHER),
+        (lambda: torch.stack((F,)), "stack", OTHER),
+        (lambda: torch.hstack([T, F]), "hstack", OTHER),
+        (lambda: T[F], "__getitem__", OTHER),
+        (lambda: T[0, F], "__getitem__", OTHER),
+        (lambda: T[[F]], "__getitem__", OTHER),
+        (lambda: T.expand(F), "expand", OTHER),
+        (lambda: T.view(F), "view", OTHER),
+        (lambda: T.to(F), "to", OTHER),
+        (lambda: T.type_as(F), "type_as", OTHER),
+        (lambda: torch.where(F, T, T), "where", OTHER),
+        (lambda: torch.max(F), "max", OTHER),
+        (lambda: torch.linalg.norm(F), "linalg_norm", OTHER),
+        (lambda: torch.linalg.multi_dot([T, F]), "linalg_multi_dot", OTHER),
+        (lambda: torch._foreach_add([T, F], 1), "_foreach_add", OTHER),
+        (lambda: torch.numel(F), "numel", OTHER),
+        (lambda: torch.broadcast_tensors(T, F), "broadcast_tensors", BOTH),
+        (lambda: torch.atleast_1d(T, F), "atleast_1d", BOTH),
+        (lambda: torch.block_diag(T, F), "block_diag", BOTH),
+        (lambda: torch.einsum("i,i", T, F), "einsum", BOTH),
+        (lambda: torch.autograd.grad(F, T), "grad", ["Foreign", "Tensor"]),
+        (lambda: torch.autograd.grad([T.sum()], [F]), "grad", BOTH),
+        (lambda: torch.autograd.backward(F), "backward", OTHER),
+        (lambda: torch.autograd.backward([F]), "backward", OTHER),
+        (lambda: torch.autograd.backward(T.sum(), inputs=[F]), "backward", BOTH),
+    ],
+)
+def test_calls_ask_what_is_no_tensor(call: Any, name: str, types: list[str]) -> None:
+    assert call()[:2] == (name, types)
+
+
+def test_assignments_ask_key_and_value() -> None:
+    before = T.tolist()
+    T[F] = 1
+    T[0] = F
+    T[F, 0] = 1
+    assert T.tolist() == before
+
+
+def test_a_handlers_own_error_is_its_answer() -> None:
+    class Refusing:
+        asked = 0
+
+        @classmethod
+        def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            cls.asked += 1
+            raise TypeError("mine")
+
+    for call in (lambda: torch.add(T, Refusing()), lambda: torch.cat([T, Refusing()]), lambda: T[Refusing()]):
+        Refusing.asked = 0
+        with pytest.raises(TypeError, match="mine"):
+            call()
+        assert Refusing.asked == 1
+
+
+def test_nobody_is_asked_while_overrides_are_off() -> None:
+    with torch._C.DisableTorchFunctionSubclass():
+        for call in (lambda: T + F, lambda: torch.cat([T, F]), lambda: T[F]):
+            with pytest.raises((TypeError, IndexError)):
+                call()
+
+
+def test_a_tensor_is_indexed_with_one_of_a_subclass() -> None:
+    key = logging([0, 1])
+    Logging.log.clear()
+    assert type(torch.ones(3)[key]) is Logging and Logging.log == [torch.Tensor.__getitem__]
+    assert type(torch.ones(3, 3)[0, key]) is Logging
+
+
+def test_a_mode_sees_indexing_as_a_whole() -> None:
+    t = torch.ones(3)
+    with Mode() as mode:
+        t[0]
+        t[1] = 2.0
+    assert mode.seen == [torch.Tensor.__getitem__, torch.Tensor.__setitem__]
