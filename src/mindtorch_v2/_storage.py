@@ -307,7 +307,7 @@ class UntypedStorage:
             if size > have:
                 raise RuntimeError(f"unable to mmap {size} bytes from file <{path}>: the file has only {have} bytes")
             if size == 0:
-                return cls(0)  # type: ignore[no-any-return]
+                return cls(0)
             area = mmap.mmap(
                 fd, size, flags=mmap.MAP_SHARED if shared else mmap.MAP_PRIVATE, prot=mmap.PROT_READ | mmap.PROT_WRITE
             )
