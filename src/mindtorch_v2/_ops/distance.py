@@ -8,8 +8,8 @@ from typing import Any
 
 from .._dispatch import registry
 from .._dispatch.op import Op
+from .._dtype_names import cpp_name
 from .rules.formulas import narrow, wide
-from .rules.out import CPP_NAMES
 from .rules.pointwise import broadcast_shapes
 from .table import composite
 
@@ -118,7 +118,7 @@ def _bilinear(input1: Any, input2: Any, weight: Any, bias: Any) -> Any:
     if bias is not None:
         operands["bias"] = bias
     if any(t._dtype is not input1._dtype for t in operands.values()):
-        shown = ", ".join([f"{name}: {CPP_NAMES[t._dtype.name]}" for name, t in operands.items()])
+        shown = ", ".join([f"{name}: {cpp_name(t._dtype)}" for name, t in operands.items()])
         raise RuntimeError(f"All tensors must have the same dtype, got {shown}")
     if len(input1._shape) != len(input2._shape):
         raise RuntimeError("bilinear(): input dimensions do not match: got "
