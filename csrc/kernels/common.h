@@ -239,7 +239,6 @@ struct StorageObject {
     Py_ssize_t nbytes;
     size_t capacity;      // of the allocator's block; 0 for foreign memory
     PyObject* owner;      // keeps foreign memory alive; nullptr when the block is our own
-    PyObject* wrapper;    // the storage as Python sees it, if it was asked for; it outlives every other holder
     PyObject* weakrefs;
     Py_ssize_t exports;   // live buffers: memory must not move while there are any
 };

@@ -4,7 +4,6 @@
 
 #include <cstdarg>
 #include <cstdio>
-#include <cstddef>
 
 namespace mt {
 
@@ -179,7 +178,6 @@ StorageObject* new_object() {
     s->nbytes = 0;
     s->capacity = 0;
     s->owner = nullptr;
-    s->wrapper = nullptr;
     s->weakrefs = nullptr;
     s->exports = 0;
     return s;
@@ -196,13 +194,17 @@ MT_INLINE void data_free(char* ptr, size_t capacity) noexcept {
     else block_free(ptr, capacity);
 }
 
+// The storage as Python sees it, if it was asked for; it outlives every other holder. It stands where another type has
+// its weak references: whoever wants to know when the memory goes refers to the Python object.
+MT_INLINE PyObject*& wrapper_of(StorageObject* s) { return s->weakrefs; }
+
 // Nobody but the Python object made for it is left: from now on that one holds the memory, unless it goes as well.
 void hand_over(StorageObject* s) {
     PyObject* self = reinterpret_cast<PyObject*>(s);
     PyObject *type, *value, *trace;
     PyErr_Fetch(&type, &value, &trace);
-    PyObject* wrapper = s->wrapper;
-    s->wrapper = nullptr;
+    PyObject* wrapper = wrapper_of(s);
+    wrapper_of(s) = nullptr;
     Py_SET_REFCNT(self, 1);  // alive again
     PyObject* done = PyObject_CallMethod(wrapper, "_own", "O", self);
     if (done) Py_DECREF(done);
@@ -214,8 +216,7 @@ void hand_over(StorageObject* s) {
 
 void storage_dealloc(PyObject* self) {
     StorageObject* s = reinterpret_cast<StorageObject*>(self);
-    if (MT_UNLIKELY(s->wrapper != nullptr)) return hand_over(s);
-    if (MT_UNLIKELY(s->weakrefs != nullptr)) PyObject_ClearWeakRefs(self);
+    if (MT_UNLIKELY(wrapper_of(s) != nullptr)) return hand_over(s);
     if (MT_UNLIKELY(s->owner != nullptr)) Py_CLEAR(s->owner);
     else data_free(s->ptr, s->capacity);
     if (MT_LIKELY(free_count < KEEP)) free_objects[free_count++] = s;
@@ -306,11 +307,12 @@ PyObject* get_resizable(PyObject* self, void*) {
     return PyBool_FromLong(reinterpret_cast<StorageObject*>(self)->owner == nullptr);
 }
 PyObject* get_wrapper(PyObject* self, void*) {
-    PyObject* wrapper = reinterpret_cast<StorageObject*>(self)->wrapper;
+    PyObject* wrapper = wrapper_of(reinterpret_cast<StorageObject*>(self));
     return Py_NewRef(wrapper ? wrapper : Py_None);
 }
 int set_wrapper(PyObject* self, PyObject* value, void*) {
-    Py_XSETREF(reinterpret_cast<StorageObject*>(self)->wrapper, value && value != Py_None ? Py_NewRef(value) : nullptr);
+    PyObject*& wrapper = wrapper_of(reinterpret_cast<StorageObject*>(self));
+    Py_XSETREF(wrapper, value && value != Py_None ? Py_NewRef(value) : nullptr);
     return 0;
 }
 PyObject* get_owner(PyObject* self, void*) {
@@ -346,7 +348,6 @@ PyTypeObject make_type() {
     t.tp_as_buffer = &storage_buffer;
     t.tp_flags = Py_TPFLAGS_DEFAULT;
     t.tp_doc = "Storage(nbytes): uninitialised CPU memory, 64-byte aligned.";
-    t.tp_weaklistoffset = offsetof(StorageObject, weakrefs);
     t.tp_methods = storage_type_methods;
     t.tp_getset = storage_getset;
     t.tp_new = storage_tp_new;

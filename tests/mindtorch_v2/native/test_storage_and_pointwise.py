@@ -187,14 +187,28 @@ def test_storage_buffer_is_writable_and_shared() -> None:
     assert memoryview(_native.Storage(0)).nbytes == 0
 
 
-def test_storage_weakref() -> None:
+def test_storage_hands_its_memory_over() -> None:
+    class Holder:
+        raw: Any = None
+
+        def _own(self, raw: Any) -> None:
+            self.raw = raw
+
     storage = _native.Storage(8)
-    seen: list[Any] = []
-    reference = weakref.ref(storage, seen.append)
-    assert reference() is storage
+    address = storage.ptr
+    assert storage.wrapper is None
+    holder = Holder()
+    alive = weakref.ref(holder)
+    storage.wrapper = holder
+    assert _native.object_at(id(storage)) is storage
     del storage
-    assert reference() is None
-    assert len(seen) == 1
+    assert holder.raw.ptr == address and holder.raw.nbytes == 8 and holder.raw.wrapper is None
+    holder.raw.wrapper = holder
+    raw, holder.raw = holder.raw, None
+    del holder
+    assert alive() is raw.wrapper
+    del raw
+    assert alive() is None
 
 
 def test_storage_wrap_keeps_owner_alive() -> None:
