@@ -9,10 +9,10 @@ from typing import Any
 
 from .._dispatch import registry
 from .._dispatch.op import Op, Rule
+from .composites.formulas import conj, narrow, pair, wide, zeros_like
 from .pointwise import REAL, function, only
 from .rules.base import PyRule, like
 from .rules.dtype_checks import COMPLEX, FLOATS, Choose
-from .rules.formulas import conj, narrow, pair, wide, zeros_like
 from .table import PointwiseRule, composite, op
 
 _where = registry.get("where")

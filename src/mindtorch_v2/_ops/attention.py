@@ -12,8 +12,8 @@ from .._dispatch.op import Spec
 from .._dtype import DEFAULTS, float32
 from .._dtype import bool as bool_
 from .._dtype_names import cpp_name
+from .composites.formulas import narrow, wide
 from .rules.base import like, wrap_dim
-from .rules.formulas import narrow, wide
 from .rules.pointwise import broadcast_shapes
 from .table import composite, op
 

@@ -10,7 +10,7 @@ from .._dispatch import registry
 from .._dispatch.op import Op
 from .._dispatch.state import is_grad_enabled
 from .._dtype import int32, int64
-from .rules.formulas import narrow, wide
+from .composites.formulas import narrow, wide
 from .table import composite
 
 _EMBEDDING = registry.get("embedding")

@@ -11,8 +11,8 @@ from .._backends.common.runtime import copy_same_device
 from .._dispatch.op import Op, Spec
 from .._dtype import uint8
 from .._tensor_base import bump
+from .composites.formulas import in_format, wide
 from .rules.base import like, spec
-from .rules.formulas import in_format, wide
 from .rules.layout import in_format_of
 from .table import composite, op
 

@@ -10,7 +10,7 @@ from typing import Any
 from .._dispatch import registry
 from .._dispatch.op import Op
 from .._dtype import int64
-from .rules.formulas import narrow, wide
+from .composites.formulas import narrow, wide
 from .table import composite
 
 _WHERE = registry.get("where")

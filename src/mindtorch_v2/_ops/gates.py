@@ -14,10 +14,10 @@ from .._dtype import float64
 from .._strides import contiguous_strides
 from .._tensor_base import alias, is_contiguous
 from .activation import hidden
+from .composites.formulas import narrow, pair, wide, zeros_like
 from .pointwise import only
 from .rules.base import PyRule, like, spec, wrap_dim
 from .rules.dtype_checks import FLOATS, LARGEST
-from .rules.formulas import narrow, pair, wide, zeros_like
 from .rules.layout import preserved_strides
 from .table import PointwiseRule, composite, op
 

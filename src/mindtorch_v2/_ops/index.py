@@ -9,6 +9,7 @@ from .._dispatch.op import plain_name
 from .._dtype import bool as bool_
 from .._dtype import int64
 from .._indexing import positions
+from .._sizes import numel_of
 from .._tensor_base import HOT
 from .rules import index as rules
 from .rules.base import wrap_dim
@@ -127,14 +128,7 @@ op("index_fill.int_Scalar(Tensor self, int dim, Tensor index, Scalar value) -> T
 
 op("take(Tensor self, Tensor index) -> Tensor", meta=rules.take_rule, out=True,
    grad=dict(self=lambda g, self_shape, index: _index_backward(
-       g.reshape(-1), (_count(self_shape),), (index.reshape(-1),)).reshape(self_shape)))
-
-
-def _count(shape: tuple[int, ...]) -> int:
-    n = 1
-    for s in shape:
-        n *= s
-    return n
+       g.reshape(-1), (numel_of(self_shape),), (index.reshape(-1),)).reshape(self_shape)))
 
 
 def _public_index_put(self: Any, indices: Any, values: Any, accumulate: bool = False) -> Any:
@@ -202,7 +196,7 @@ composite("take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor"
 def _masked_scatter_source(g: Any, mask: Any, shape: Any) -> Any:
     """What was taken from the source; nothing came from its remaining elements."""
     taken = g.masked_select(mask)
-    padding = _count(shape) - taken.shape[0]
+    padding = numel_of(shape) - taken.shape[0]
     if padding > 0:
         taken = registry.OPS["cat"].call(((taken, g.new_zeros((padding,))), 0))
     return taken.reshape(shape)

@@ -12,10 +12,11 @@ from .._dispatch.op import Op, Spec
 from .._dtype import int64, uint8
 from .._layout import contiguous_format
 from .._tensor_base import numel
+from .composites import norm as composed
+from .composites.rows import ROWS
 from .rules import norm as rules
 from .rules.base import like, of_tensor
 from .rules.layout import preserved_strides
-from .rules.norm import USED
 from .rules.pointwise import broadcast_shapes
 from .table import composite, op
 
@@ -37,9 +38,9 @@ _NLL_DEFAULT = "Tensor self, Tensor target, Tensor? weight=None, int reduction=M
 NLL_BACKWARD: Op = op(
     f"nll_loss_backward(Tensor grad_output, {_NLL}, Tensor total_weight) -> Tensor", meta=rules.LikeSecond(),
     function=False, method=False,
-    grad=dict(grad_output=lambda g, target, weight, reduction, ignore_index: USED.nll_forward.call(
+    grad=dict(grad_output=lambda g, target, weight, reduction, ignore_index: ROWS.nll_forward.call(
         (g, target, weight, reduction, ignore_index))[0], self=lambda g: g.new_zeros(g._shape)))
-USED.nll_forward = op(
+ROWS.nll_forward = op(
     f"nll_loss_forward({_NLL}) -> (Tensor output, Tensor total_weight)", meta=rules.Nll(), node="NllLossBackward0",
     nondiff=("total_weight",), function=False, method=False,
     grad=dict(self=lambda g, self, target, weight, reduction, ignore_index, total_weight: NLL_BACKWARD.call(
@@ -68,7 +69,7 @@ def _rows(t: Any) -> Any:
 
 
 def _nll2d(self: Any, target: Any, weight: Any, reduction: int, ignore_index: int) -> Any:
-    out, total = USED.nll_forward.call((_rows(self), target.reshape((-1,)), weight, reduction, ignore_index))
+    out, total = ROWS.nll_forward.call((_rows(self), target.reshape((-1,)), weight, reduction, ignore_index))
     return (out.reshape(target._shape) if reduction == NONE else out), total
 
 
@@ -90,7 +91,7 @@ NLL2D: Op = op(
     nondiff=("total_weight",), function=False, method=False, kernel=_nll2d,
     grad=dict(self=lambda g, self, target, weight, reduction, ignore_index, total_weight: NLL2D_BACKWARD.call(
         (g, self, target, weight, reduction, ignore_index, total_weight))))
-composite(f"nll_loss({_NLL_DEFAULT}) -> Tensor", lambda *args: USED.nll_forward.call(args)[0], function=False,
+composite(f"nll_loss({_NLL_DEFAULT}) -> Tensor", lambda *args: ROWS.nll_forward.call(args)[0], function=False,
           method=False)
 composite(f"nll_loss2d({_NLL_DEFAULT}) -> Tensor", lambda *args: NLL2D.call(args)[0], function=False, method=False)
 
@@ -110,8 +111,8 @@ def _nll_nd(self: Any, target: Any, weight: Any, reduction: int, ignore_index: i
     return out.view(wanted) if reduction == NONE else out
 
 
-USED.nll_nd = _nll_nd
-NLL_ND: Op = composite(f"nll_loss_nd({_NLL_DEFAULT}) -> Tensor", rules.NllOf(), function=False, method=False)
+ROWS.nll_nd = _nll_nd
+NLL_ND: Op = composite(f"nll_loss_nd({_NLL_DEFAULT}) -> Tensor", composed.NllOf(), function=False, method=False)
 
 
 # -- cross entropy ------------------------------------------------------------------------------------------------
@@ -174,8 +175,8 @@ def _cross_entropy(self: Any, target: Any, weight: Any, reduction: int, ignore_i
     return NLL_ND.call((self.log_softmax(dim, self._dtype), target, weight, reduction, ignore_index))
 
 
-USED.cross_entropy = _cross_entropy
-composite(f"cross_entropy_loss({_NLL_DEFAULT}, float label_smoothing=0.0) -> Tensor", rules.CrossEntropyOf(),
+ROWS.cross_entropy = _cross_entropy
+composite(f"cross_entropy_loss({_NLL_DEFAULT}, float label_smoothing=0.0) -> Tensor", composed.CrossEntropyOf(),
           function=False, method=False)
 
 

@@ -11,11 +11,15 @@ from .._backends.common import view as views
 from .._dispatch import registry
 from .._dispatch.op import Op, Spec
 from .._dtype import bool as bool_
+from .._sizes import numel_of
+from .composites import matmul as composed
+from .composites.formulas import conj
+from .composites.matmul import batch_turn, mat1_grad, mat2_grad, scaled
+from .composites.rows import ROWS
 from .rules import matmul as rules
 from .rules.base import like, wrap_dim
 from .rules.dtype_checks import check_number
 from .rules.layout import ordered_strides
-from .rules.matmul import USED, batch_turn, conj, mat1_grad, mat2_grad, scaled
 from .rules.pointwise import promoted
 from .table import composite, op
 
@@ -140,15 +144,14 @@ _ROW = op("_squeeze_row(Tensor self, int[] size) -> Tensor", function=False, met
 transfer.everywhere(_ROW, views.UNSAFE_VIEW)
 
 for _field, _row in (("mm", "mm"), ("bmm", "bmm"), ("mv", "mv"), ("dot", "dot"), ("addmm", "addmm"), ("t", "t"),
-                     ("transpose", "transpose"), ("view", "view"), ("unsafe_view", "_unsafe_view"), ("reshape",
-                                                                                                     "reshape"),
-                     ("expand", "expand"), ("squeeze", "squeeze.dim"), ("row_of", "_squeeze_row"), ("unsqueeze",
-                                                                                                    "unsqueeze"),
-                     ("add", "add"), ("mul", "mul"), ("conj", "conj"), ("clone", "clone")):
-    setattr(USED, _field, registry.get(_row))
+                     ("transpose", "transpose"), ("view", "view"), ("unsafe_view", "_unsafe_view"),
+                     ("reshape", "reshape"), ("expand", "expand"), ("squeeze", "squeeze.dim"),
+                     ("row_of", "_squeeze_row"), ("unsqueeze", "unsqueeze"), ("add", "add"),
+                     ("mul", "mul"), ("conj", "conj"), ("clone", "clone")):
+    setattr(ROWS, _field, registry.get(_row))
 
-MATMUL: Op = composite("matmul(Tensor self, Tensor other) -> Tensor", rules.MATMUL, out=True)
-composite("linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor", rules.LINEAR, out=True, function=False)
+MATMUL: Op = composite("matmul(Tensor self, Tensor other) -> Tensor", composed.MATMUL, out=True)
+composite("linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor", composed.LINEAR, out=True, function=False)
 
 
 def _tensordot(self: Any, other: Any, dims_self: tuple[int, ...], dims_other: tuple[int, ...]) -> Any:
@@ -180,8 +183,8 @@ def _tensordot(self: Any, other: Any, dims_self: tuple[int, ...], dims_other: tu
     b2 = other.permute(tuple(second + right))
     if not left and not right:
         return DOT.call((a2.reshape((inner,)), b2.reshape((inner,)))).view(())
-    return MM.call((a2.reshape((-1, inner) if inner else (rules.product(tuple(self._shape[d] for d in left)), 0)),
-                    b2.reshape((inner, -1) if inner else (0, rules.product(tuple(other._shape[d] for d in right)))))
+    return MM.call((a2.reshape((-1, inner) if inner else (numel_of(tuple(self._shape[d] for d in left)), 0)),
+                    b2.reshape((inner, -1) if inner else (0, numel_of(tuple(other._shape[d] for d in right)))))
                    ).reshape(shape)
 
 

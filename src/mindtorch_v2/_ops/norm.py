@@ -11,9 +11,10 @@ from .._dispatch.op import Op, Spec
 from .._dtype import bool as bool_
 from .._dtype import float32
 from .._finfo import finfo
+from .composites import norm as composed
+from .composites.rows import ROWS
 from .rules import norm as rules
 from .rules.base import like
-from .rules.norm import USED
 from .table import composite, op
 
 # -- softmax ------------------------------------------------------------------------------------------------------
@@ -33,15 +34,15 @@ def _softmax_double_backward(g: Any, grad_output: Any, output: Any, dim: int) ->
     return grad_output * g - (output * g).sum((dim,), True) * grad_output - g * (output * grad_output).sum((dim,), True)
 
 
-USED.softmax = op(
+ROWS.softmax = op(
     "_softmax(Tensor self, int dim, bool half_to_float) -> Tensor", meta=rules.Softmax(), out=True, method=False,
     grad=dict(self=lambda g, result, dim, self_dtype: SOFTMAX_BACKWARD.call((g, result, dim, self_dtype))))
-USED.log_softmax = op(
+ROWS.log_softmax = op(
     "_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor", meta=rules.Softmax(), out=True, method=False,
     grad=dict(self=lambda g, result, dim, self_dtype: LOG_SOFTMAX_BACKWARD.call((g, result, dim, self_dtype))))
-USED.to_copy = registry.get("to_copy")
-composite("softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", rules.SoftmaxOf(False), out=True)
-composite("log_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", rules.SoftmaxOf(True), out=True)
+ROWS.to_copy = registry.get("to_copy")
+composite("softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", composed.SoftmaxOf(False), out=True)
+composite("log_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", composed.SoftmaxOf(True), out=True)
 
 
 # -- layer norm ---------------------------------------------------------------------------------------------------
@@ -105,17 +106,17 @@ def _layer_norm_backward(g: Any, needs: Any, input: Any, normalized_shape: Any, 
     return LAYER_NORM_BACKWARD.call((g, input, normalized_shape, result1, result2, weight, bias, needs))
 
 
-USED.layer_norm = op(
+ROWS.layer_norm = op(
     "native_layer_norm(Tensor input, int[] normalized_shape, Tensor? weight, Tensor? bias, float eps) "
     "-> (Tensor result0, Tensor result1, Tensor result2)", meta=rules.LayerNorm(False), nondiff=("result1", "result2"),
     grad={("input", "weight", "bias"): _layer_norm_backward})
 # Where nothing is recorded the mean and the deviation are not wanted.
-USED.plain_layer_norm = op(
+ROWS.plain_layer_norm = op(
     "_layer_norm_output(Tensor input, int[] normalized_shape, Tensor? weight, Tensor? bias, float eps) -> Tensor",
     meta=rules.LayerNorm(True), function=False, method=False, nondifferentiable=True,
-    kernel=lambda *args: USED.layer_norm.call(args)[0])
+    kernel=lambda *args: ROWS.layer_norm.call(args)[0])
 composite("layer_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, "
-          "bool cudnn_enable=True) -> Tensor", rules.LayerNormOf())
+          "bool cudnn_enable=True) -> Tensor", composed.LayerNormOf())
 
 
 def _rms_norm(input: Any, normalized_shape: Any, weight: Any, eps: float | None) -> Any:

@@ -10,7 +10,7 @@ from .._dispatch import registry
 from .._dispatch.op import Op, Spec
 from .._dtype import bool as bool_
 from .._dtype import int64
-from .rules.formulas import in_format
+from .composites.formulas import in_format
 from .rules.layout import in_format_of
 from .table import composite, op
 

@@ -18,11 +18,11 @@ from .._dtype import DEFAULTS, float64
 from .._dtype import bool as bool_
 from .._strides import contiguous_strides
 from .._tensor_base import HOT, TensorBase
+from .composites.alias import Renamed
+from .composites.formulas import conj, narrow, over, pair, times, wide, zeros_like
 from .rules import dtype_checks
-from .rules.alias import Renamed
 from .rules.base import PyRule
 from .rules.dtype_checks import BOOL, COMPLEX, FLOAT8, FLOATS, INTS, UNSIGNED
-from .rules.formulas import conj, narrow, over, pair, times, wide, zeros_like
 from .table import INPLACE_FUNCTIONS, PointwiseRule, Row, composite, op, pointwise
 
 REAL = INTS | FLOATS

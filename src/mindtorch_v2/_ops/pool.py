@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from .._dispatch import registry
 from .._dispatch.op import Op, Spec
 from .._dtype import int64
-from .rules.formulas import in_format, zeros_like
+from .composites.formulas import in_format, zeros_like
 from .rules.layout import in_format_of
 from .table import composite, op
 

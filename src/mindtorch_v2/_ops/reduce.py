@@ -11,6 +11,8 @@ from .._dispatch import registry
 from .._dispatch.op import Spec
 from .._dtype import float32, int64
 from .._tensor_base import numel
+from .composites.reduce import restore, unreduce, unreduce_mean
+from .composites.rows import ROWS
 from .rules.base import like, wrap_dim
 from .rules.reduce import (
     BOOL,
@@ -18,7 +20,6 @@ from .rules.reduce import (
     MEAN,
     SAME,
     SUM,
-    USED,
     Moments,
     Reduction,
     Scan,
@@ -27,13 +28,10 @@ from .rules.reduce import (
     dim_mask_or_all,
     reduced_count,
     reduced_shape,
-    restore,
-    unreduce,
-    unreduce_mean,
 )
 from .table import composite, op
 
-USED.expand = registry.get("expand")
+ROWS.expand = registry.get("expand")
 _inf = float("inf")
 
 

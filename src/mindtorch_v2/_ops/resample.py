@@ -11,7 +11,7 @@ from typing import Any
 
 from .._dispatch.op import Op, Spec
 from .._dtype import float64, int64, uint8
-from .rules.formulas import in_format, narrow, wide
+from .composites.formulas import in_format, narrow, wide
 from .rules.layout import in_format_of
 from .table import composite, op
 

@@ -12,10 +12,10 @@ from .._dispatch import registry
 from .._dispatch.op import Op, Spec
 from .._dtype import DEFAULTS, int32, int64
 from .._tensor_base import TensorBase
+from .composites.formulas import narrow, times, wide, zeros_like
 from .pointwise import Formula, function, is_tensor, no_formula, only
 from .rules.base import like
 from .rules.dtype_checks import FLOATS, INTS, WIDE_FLOATS
-from .rules.formulas import narrow, times, wide, zeros_like
 from .rules.layout import ordered_strides, preserved_strides
 from .table import composite, op, pointwise
 

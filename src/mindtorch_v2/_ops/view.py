@@ -11,6 +11,8 @@ from .._layout import contiguous_format
 from .._sizes import is_long
 from .._tensor_base import TensorBase, is_contiguous, numel
 from . import copy
+from .composites import view as composed
+from .composites.rows import ROWS
 from .rules.base import like, wrap_dim
 from .rules.pointwise import broadcast
 from .table import composite, op, view
@@ -55,23 +57,23 @@ def _unused(*args: Any) -> Any:
     """Stands for a composite's function until its kernel is set."""
 
 
-_reshape = v.reshaped
-RESHAPE: Op = _composed("reshape(Tensor(a) self, int[] shape) -> Tensor(a)", v.RESHAPE)
+_reshape = composed.reshaped
+RESHAPE: Op = _composed("reshape(Tensor(a) self, int[] shape) -> Tensor(a)", composed.RESHAPE)
 composite("reshape_as(Tensor(a) self, Tensor other) -> Tensor(a)", lambda self, other: _reshape(self, other._shape),
           function=False)
 composite("view_as(Tensor(a) self, Tensor other) -> Tensor(a)", lambda self, other: VIEW.call((self, other._shape)),
           function=False)
 
 
-_composed("flatten(Tensor(a) self, int start_dim=0, int end_dim=-1) -> Tensor(a)", v.FLATTEN)
+_composed("flatten(Tensor(a) self, int start_dim=0, int end_dim=-1) -> Tensor(a)", composed.FLATTEN)
 
 
 def _contiguous(self: Any) -> Any:
     return self if is_contiguous(self) else copy.CLONE.call((self, contiguous_format))
 
 
-CONTIGUOUS: Op = _composed("contiguous(Tensor(a) self, *, MemoryFormat? memory_format=None) -> Tensor(a)", v.CONTIGUOUS,
-                       function=False)
+CONTIGUOUS: Op = _composed("contiguous(Tensor(a) self, *, MemoryFormat? memory_format=None) -> Tensor(a)",
+                           composed.CONTIGUOUS, function=False)
 composite("ravel(Tensor(a) self) -> Tensor(a)", lambda self: VIEW.call((_contiguous(self), (-1,))))
 
 
@@ -133,8 +135,8 @@ PERMUTE: Op = _served_by(view("permute(Tensor(a) self, int[] dims) -> Tensor(a)"
 TRANSPOSE: Op = _served_by(view("transpose(Tensor(a) self, int dim0, int dim1) -> Tensor(a)", layout=v.transpose,
                             grad=dict(self=lambda g, dim0, dim1: TRANSPOSE.call((g, dim0, dim1)))), v.TRANSPOSE)
 T: Op = _served_by(view("t(Tensor(a) self) -> Tensor(a)", layout=v.t, grad=dict(self=lambda g: T.call((g,)))), v.T)
-_composed("swapaxes(Tensor(a) self, int axis0, int axis1) -> Tensor(a)", v.SWAP)
-_composed("swapdims(Tensor(a) self, int dim0, int dim1) -> Tensor(a)", v.SWAP)
+_composed("swapaxes(Tensor(a) self, int axis0, int axis1) -> Tensor(a)", composed.SWAP)
+_composed("swapdims(Tensor(a) self, int dim0, int dim1) -> Tensor(a)", composed.SWAP)
 
 
 def _movedim(self: Any, source: Ints, destination: Ints) -> Any:
@@ -245,7 +247,7 @@ def _narrow_at(self: Any, dim: int, start: Any, length: int) -> Any:
 
 
 composite("narrow.Tensor(Tensor(a) self, int dim, Tensor start, int length) -> Tensor(a)", _narrow_at)
-NARROW: Op = _composed("narrow(Tensor(a) self, int dim, int start, int length) -> Tensor(a)", v.NARROW)
+NARROW: Op = _composed("narrow(Tensor(a) self, int dim, int start, int length) -> Tensor(a)", composed.NARROW)
 
 SQUEEZE: Op = _served_by(view("squeeze(Tensor(a) self) -> Tensor(a)", layout=v.squeeze,
                           grad=dict(self=lambda g, self_shape: VIEW.call((g, self_shape)))), v.SQUEEZE)
@@ -500,8 +502,8 @@ IMAG: Op = composite("imag(Tensor(a) self) -> Tensor(a)", _imag, method=False)
 METHODS: dict[str, Any] = {"split": split_method, "squeeze": squeeze}
 # Attributes of a tensor that are views.
 PROPERTIES: dict[str, Any] = {
-    "T": v.numpy_T, "H": matrix_H, "mT": v.mT, "mH": mH, "real": _real, "imag": _imag,
+    "T": composed.numpy_T, "H": matrix_H, "mT": composed.mT, "mH": mH, "real": _real, "imag": _imag,
 }
 
-v.ROWS.view, v.ROWS.unsafe_view, v.ROWS.clone, v.ROWS.reshape_alias = VIEW, UNSAFE_VIEW, copy.CLONE, RESHAPE_ALIAS
-v.ROWS.transpose, v.ROWS.permute, v.ROWS.slice = TRANSPOSE, PERMUTE, SLICE
+ROWS.view, ROWS.unsafe_view, ROWS.clone, ROWS.reshape_alias = VIEW, UNSAFE_VIEW, copy.CLONE, RESHAPE_ALIAS
+ROWS.transpose, ROWS.permute, ROWS.slice = TRANSPOSE, PERMUTE, SLICE

@@ -11,8 +11,8 @@ from typing import Any
 from .._dispatch import registry
 from .._dispatch.op import Op, Spec
 from .._dtype import int64
+from .composites.formulas import in_format
 from .rules.base import like, wrap_dim
-from .rules.formulas import in_format
 from .rules.layout import in_format_of
 from .table import composite, op
 

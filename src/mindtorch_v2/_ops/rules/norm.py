@@ -8,31 +8,12 @@ from typing import Any, Final, final
 
 from mypy_extensions import i64
 
-from ..._dispatch.keys import AUTOGRAD
-from ..._dispatch.op import Kernel, Op, Rule, Spec
+from ..._dispatch.op import Rule, Spec
 from ..._dtype import int32, int64, uint8
 from ..._strides import contiguous_strides
 from ..._tensor_base import TensorBase, numel
 from .base import wrap_dim
-from .matmul import below
 from .pointwise import Pointwise
-
-
-@final
-class Used:
-    """Rows the composites end in; filled when their tables are loaded."""
-
-    softmax: Op
-    log_softmax: Op
-    layer_norm: Op
-    plain_layer_norm: Op
-    nll_forward: Op
-    nll_nd: Any
-    cross_entropy: Any
-    to_copy: Op
-
-
-USED: Final = Used()
 
 
 def same(t: TensorBase) -> Spec:
@@ -68,23 +49,6 @@ class SoftmaxBackward(Rule):
         if args[3] is not y._dtype:
             raise RuntimeError(f"expected scalar type {y._dtype.scalar_name} but found {args[3].scalar_name}")
         return same(y)
-
-
-@final
-class SoftmaxOf(Kernel):
-    """softmax(self, dim, dtype) and log_softmax."""
-
-    def __init__(self, log: bool) -> None:
-        self.calls_ops = True
-        self.log: Final = log
-
-    def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
-        row = USED.log_softmax if self.log else USED.softmax
-        x = args[0]
-        assert isinstance(x, TensorBase)
-        if args[2] is None or args[2] is x._dtype:
-            return below(row, (x, args[1], False), keys)
-        return row.call((USED.to_copy.call((x, args[2], None, None, False)), args[1], False))
 
 
 # -- layer norm ---------------------------------------------------------------------------------------------------
@@ -165,20 +129,6 @@ class LayerNormBackward(Rule):
                 same(b) if mask[2] and isinstance(b, TensorBase) else nothing]
 
 
-@final
-class LayerNormOf(Kernel):
-    """layer_norm(input, normalized_shape, weight, bias, eps, cudnn_enable)"""
-
-    def __init__(self) -> None:
-        self.calls_ops = True
-
-    def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
-        given = args[:5]
-        if keys & AUTOGRAD:
-            return below(USED.layer_norm, given, keys)[0]
-        return below(USED.plain_layer_norm, given, keys)
-
-
 # -- losses -------------------------------------------------------------------------------------------------------
 @final
 class Nll(Rule):
@@ -235,41 +185,6 @@ def check_batch(x: TensorBase, t: TensorBase) -> None:
         raise ValueError(
             f"Expected input batch_size ({x._shape[0]}) to match target batch_size "
             f"({t._shape[0] if len(t._shape) > 0 else 0}).")
-
-
-@final
-class NllOf(Kernel):
-    """nll_loss_nd(self, target, weight, reduction, ignore_index): matrices here, other ranks in the table."""
-
-    def __init__(self) -> None:
-        self.calls_ops = True
-
-    def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
-        x = args[0]
-        t = args[1]
-        assert isinstance(x, TensorBase) and isinstance(t, TensorBase)
-        check_batch(x, t)
-        if len(x._shape) > 2:
-            return USED.nll_nd(x, t, args[2], args[3], args[4])
-        return below(USED.nll_forward, args, keys)[0]
-
-
-@final
-class CrossEntropyOf(Kernel):
-    """cross_entropy_loss(self, target, weight, reduction, ignore_index, label_smoothing)"""
-
-    def __init__(self) -> None:
-        self.calls_ops = True
-
-    def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
-        x = args[0]
-        t = args[1]
-        assert isinstance(x, TensorBase) and isinstance(t, TensorBase)
-        if x._shape == t._shape or args[5] != 0.0 or len(x._shape) != 2 or len(t._shape) == 0:
-            return USED.cross_entropy(x, t, args[2], args[3], args[4], args[5])
-        logp = below(USED.log_softmax, (x, 1, False), keys)
-        check_batch(x, t)
-        return USED.nll_forward.call((logp, t, args[2], args[3], args[4]))[0]
 
 
 @final

@@ -10,11 +10,11 @@ from typing import Any, Final, final
 
 from mypy_extensions import i64
 
-from ..._dispatch.op import Op, Rule, Spec
+from ..._dispatch.op import Rule, Spec
 from ..._dtype import bool as bool_
 from ..._dtype import dtype, int64, uint8
 from ..._strides import contiguous_strides
-from ..._tensor_base import HOT, TensorBase, numel
+from ..._tensor_base import TensorBase, numel
 from .base import wrap_dim
 
 # How the result's dtype follows from the input's.
@@ -286,33 +286,3 @@ class Scan(Rule):
         return Spec(a._shape, contiguous_strides(a._shape), dt, dt, a._device)
 
 
-# -- from a reduced gradient to the input's shape -----------------------------------------------------------------
-@final
-class Used:
-    """Operators these functions call; filled when the table of reductions is loaded."""
-
-    expand: Op
-
-
-USED: Final = Used()
-
-
-def restore(t: Any, shape: tuple[int, ...], dim: Any, keepdim: bool) -> Any:
-    """Put the reduced dimensions back with size 1."""
-    n: i64 = len(shape)
-    if keepdim or n == 0:
-        return t
-    mask = dim_mask_or_all(dim, n)
-    if mask == all_dims(n):
-        return t
-    return HOT.view.call((t, reduced_shape(shape, mask, True)))
-
-
-def unreduce(g: Any, shape: tuple[int, ...], dim: Any, keepdim: bool) -> Any:
-    """The gradient of a sum: the reduced gradient at every element that went into it."""
-    return USED.expand.call((restore(g, shape, dim, keepdim), shape, False))
-
-
-def unreduce_mean(g: Any, shape: tuple[int, ...], dim: Any, keepdim: bool) -> Any:
-    count = reduced_count(shape, dim_mask_or_all(dim, len(shape)))
-    return unreduce(HOT.div.call((g, int(count), None)), shape, dim, keepdim)

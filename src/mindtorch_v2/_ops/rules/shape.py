@@ -18,7 +18,7 @@ from ..._layout import channels_last, channels_last_3d, contiguous_format, prese
 from ..._layout import layout as layout_type
 from ..._promotion import number_dtype, promote, result_type_of
 from ..._sizes import LONG_MAX, numel_of
-from ..._strides import contiguous_strides, format_of, format_strides
+from ..._strides import contiguous_strides, format_of, format_strides, view_strides
 from ..._tensor_base import TensorBase
 from .base import wrap_dim, wrap_dims
 from .layout import kept_strides, preserved_strides, suggested_format
@@ -529,7 +529,6 @@ def stacked_strides(tensors: tuple[Any, ...], d: int, out: Ints) -> Ints:
     form = common_format(tensors)
     if form is None:
         return contiguous_strides(out)
-    from ..._strides import view_strides
 
     sizes = list(out)
     del sizes[d]

@@ -11,7 +11,7 @@ from ...._dispatch import registry
 from ...._dtype import bool as bool_
 from ...._dtype import float32, float64
 from ...._finfo import finfo
-from ...._ops.rules.formulas import common, narrow, pair, wide
+from ...._ops.composites.formulas import common, narrow, pair, wide
 from ...._tensor_base import TensorBase, is_contiguous, numel
 from ..lines import backed, call, choose, helper, line, npu, parts, takes, whole
 

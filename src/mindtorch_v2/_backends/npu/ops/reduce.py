@@ -11,7 +11,7 @@ from typing import Any
 from ...._dispatch import registry
 from ...._dtype import bool as bool_
 from ...._dtype import int64, uint8
-from ...._ops.rules.formulas import narrow, wide
+from ...._ops.composites.formulas import narrow, wide
 from ...._tensor_base import numel
 from ..lines import choose, dims, helper, line, npu, parts
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from ...._dispatch import registry
 from ...._dtype import dtype, int16, int32, int64
-from ...._ops.rules.formulas import narrow, wide
+from ...._ops.composites.formulas import narrow, wide
 from ...._ops.rules.pointwise import broadcast_shapes
 from ..lines import backed, choose, helper, line, missing, npu, parts
 from . import special_waves  # noqa: F401

@@ -11,7 +11,7 @@ from ..._dtype import dtype, float32
 from ..._promotion import promote, result_type_of
 from ..._strides import CONTIGUOUS
 from ..._tensor_base import HOT, TensorBase
-from .layout import is_contiguous_as, suggested_format
+from ..rules.layout import is_contiguous_as, suggested_format
 
 
 def conj(x: Any) -> Any:

@@ -1,0 +1,1 @@
+"""Compiled operators made of other operators, and the derivatives and formulas that tables share."""
