@@ -9,7 +9,7 @@ from typing import Any
 from .._dispatch import registry
 from .._dispatch.op import Op
 from .._dtype_names import cpp_name
-from .rules.formulas import narrow, wide
+from .composites.formulas import narrow, wide
 from .rules.pointwise import broadcast_shapes
 from .table import composite
 
