@@ -20,6 +20,7 @@ from ._backends.common import kernels as _kernels
 from ._backends.cpu import load as _cpu_load
 from ._backends.cpu.kernels import runtime as _cpu  # noqa: F401 (registers the device)
 from ._backends.npu import is_available as _npu_is_available  # noqa: F401 (registers the device)
+from ._core_operators import CORE as _CORE
 from ._creation import *  # noqa: F403
 from ._device import device as device
 from ._dispatch.op import RESOLVERS as _RESOLVERS
@@ -37,7 +38,6 @@ from ._overrides import OVERRIDER as _OVERRIDER
 from ._overrides import TORCH_DISPATCHER as _TORCH_DISPATCHER
 from ._size import Size as Size
 from ._tensor import Tensor as Tensor
-from ._tensor_base import HOT as _HOT
 from ._version import __version__ as __version__
 from .autograd import enable_grad as enable_grad
 from .autograd import inference_mode as inference_mode
@@ -143,7 +143,7 @@ _RESOLVERS.derived = _kernels.derived
 
 _load.load_tables()
 _cpu_load.load_kernels()
-_public.install_hot(_HOT)
+_public.install_core(_CORE)
 _attach.attach(Tensor)
 _public.install_methods(Tensor)
 _late.install_methods(Tensor)

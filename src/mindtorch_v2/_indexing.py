@@ -13,6 +13,7 @@ from mypy_extensions import i64
 
 from . import _native
 from ._backends.common.overlap import check_no_internal_overlap
+from ._core_operators import CORE, HOOKS
 from ._device import CPU as CPU_DEVICE
 from ._dispatch.keys import CPU, META
 from ._dtype import bool as bool_
@@ -20,7 +21,7 @@ from ._dtype import int64
 from ._dtype_names import type_string
 from ._sizes import long
 from ._strides import contiguous_strides
-from ._tensor_base import HOT, TensorBase, is_number, make, requires_grad
+from ._tensor_base import TensorBase, is_number, make, requires_grad
 
 _list_shape: Final[Any] = _native.list_shape
 _from_list: Final[Any] = _native.from_list
@@ -43,22 +44,22 @@ def getitem(t: TensorBase, key: Any) -> Any:
         if len(t._shape) == 0:
             raise IndexError("slice() cannot be applied to a 0-dim tensor.")
         part = slice_dim(t, 0, key)
-        return HOT.alias.call((t,)) if part is t else part
+        return CORE.alias.call((t,)) if part is t else part
     if isinstance(key, TensorBase):
         if key._dtype is int64:
             if len(key._shape) > 0 and len(t._shape) > 0:
-                return HOT.index.call((t, (key,)))
+                return CORE.index.call((t, (key,)))
         elif key._dtype is bool_ and key._shape == t._shape and len(t._shape) > 0 and not requires_grad(t):
-            return HOT.masked_select.call((t, key))
+            return CORE.masked_select.call((t, key))
     if key is None:
-        return HOT.unsqueeze.call((t, 0))
+        return CORE.unsqueeze.call((t, 0))
     if key is ...:
-        return HOT.alias.call((t,))
+        return CORE.alias.call((t,))
     out, indices = apply_key(t, as_tuple(key))
     if indices is not None:
-        return HOT.index.call((out, positions(out, indices)))
+        return CORE.index.call((out, positions(out, indices)))
     if out is t:
-        return HOT.alias.call((t,))
+        return CORE.alias.call((t,))
     return out
 
 
@@ -82,7 +83,7 @@ def setitem(t: TensorBase, key: Any, value: Any) -> None:
             and len(t._shape) > 0
             and not requires_grad(t)
         ):
-            HOT.masked_fill_.call((t, key, value))
+            CORE.masked_fill_.call((t, key, value))
             return
         if isinstance(key, TensorBase) and key._dtype is int64 and len(key._shape) > 0 and len(t._shape) > 0:
             out = t
@@ -95,12 +96,12 @@ def setitem(t: TensorBase, key: Any, value: Any) -> None:
                 long(value)
             # PyTorch writes a 0-dim tensor, for which the target may not overlap itself.
             check_no_internal_overlap(out)
-            HOT.fill_.call((out, value))
+            CORE.fill_.call((out, value))
             return
         copy_value(out, as_value(t, value))
         return
     v = without_leading_ones(as_value(t, value))
-    HOT.index_put_.call((out, positions(out, indices, v), v, False))
+    CORE.index_put_.call((out, positions(out, indices, v), v, False))
 
 
 def as_value(t: TensorBase, value: Any) -> TensorBase:
@@ -109,7 +110,7 @@ def as_value(t: TensorBase, value: Any) -> TensorBase:
     if is_number(value):
         if isinstance(value, int):
             long(value)
-        got: TensorBase = HOT.scalar(value, t)
+        got: TensorBase = HOOKS.scalar(value, t)
         return got
     raise TypeError(f"can't assign a {type(value).__name__} to a {type_string(t._dtype, t._device)}")
 
@@ -118,10 +119,10 @@ def copy_value(out: TensorBase, value: TensorBase) -> None:
     """Broadcast a value into a view; leading dimensions of size one do not count."""
     if value._shape != out._shape:
         if len(value._shape) == 0 and value._keys & CPU:
-            HOT.fill_.call((out, value))
+            CORE.fill_.call((out, value))
             return
-        value = HOT.expand.call((without_leading_ones(value), out._shape, False))
-    HOT.copy_.call((out, value, False))
+        value = CORE.expand.call((without_leading_ones(value), out._shape, False))
+    CORE.copy_.call((out, value, False))
 
 
 def without_leading_ones(value: TensorBase) -> TensorBase:
@@ -131,7 +132,7 @@ def without_leading_ones(value: TensorBase) -> TensorBase:
         extra += 1
     if extra == 0:
         return value
-    got: TensorBase = HOT.view.call((value, shape[extra:]))
+    got: TensorBase = CORE.view.call((value, shape[extra:]))
     return got
 
 
@@ -177,8 +178,8 @@ def apply_key(t: TensorBase, key: tuple[Any, ...]) -> tuple[TensorBase, list[Any
     for x in key:
         place += 1
         if isinstance(x, bool):
-            out = HOT.unsqueeze.call((out, int(dim)))
-            indices = record(indices, dim, HOT.from_data([0] if x else [], HOT.int64, t))
+            out = CORE.unsqueeze.call((out, int(dim)))
+            indices = record(indices, dim, HOOKS.from_data([0] if x else [], int64, t))
             dim += 1
         elif isinstance(x, int):
             out = select(out, dim, x, place)
@@ -186,7 +187,7 @@ def apply_key(t: TensorBase, key: tuple[Any, ...]) -> tuple[TensorBase, list[Any
             out = slice_dim(out, dim, x)
             dim += 1
         elif x is None:
-            out = HOT.unsqueeze.call((out, int(dim)))
+            out = CORE.unsqueeze.call((out, int(dim)))
             dim += 1
         elif x is ...:
             dim += len(t._shape) - named
@@ -195,11 +196,11 @@ def apply_key(t: TensorBase, key: tuple[Any, ...]) -> tuple[TensorBase, list[Any
                 if is_mask(x):
                     if not x._dtype.is_bool:
                         raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
-                    out = HOT.unsqueeze.call((out, int(dim)))
-                    indices = record(indices, dim, HOT.view.call((x, (1,))))
+                    out = CORE.unsqueeze.call((out, int(dim)))
+                    indices = record(indices, dim, CORE.view.call((x, (1,))))
                     dim += 1
                 else:
-                    out = select(out, dim, int(HOT.item(x)), place)
+                    out = select(out, dim, int(TensorBase.item(x)), place)
             else:
                 indices = record(indices, dim, x)
                 dim += len(x._shape) if is_mask(x) else 1
@@ -220,18 +221,18 @@ def from_object(x: Any, t: TensorBase) -> Any:
             shape, kind = _list_shape(x)
             if kind == 1:
                 return make(_from_list(x, shape, 4), 0, shape, contiguous_strides(shape), int64, CPU_DEVICE, CPU)
-        data = HOT.from_data(x, None, t)
+        data = HOOKS.from_data(x, None, t)
         if isinstance(data, TensorBase) and data._dtype.is_inexact:
-            return HOT.to_copy.call((data, HOT.int64, None, None, False))
+            return CORE.to_copy.call((data, int64, None, None, False))
         return data
     if hasattr(x, "__array__") and hasattr(x, "shape") and len(x.shape) > 0:
-        return HOT.from_data(x, None, t)
+        return HOOKS.from_data(x, None, t)
     if hasattr(x, "__index__"):
         index = x.__index__()
         if isinstance(index, int):
             return int(index)
     if isinstance(x, range):
-        return HOT.from_data(list(x), HOT.int64, t)
+        return HOOKS.from_data(list(x), int64, t)
     if isinstance(x, str):
         raise TypeError("new(): invalid data type 'str'")
     raise IndexError(_TYPES_TEXT.format(type(x).__name__))
@@ -274,7 +275,7 @@ def select(t: TensorBase, dim: i64, i: int, shown: i64) -> Any:
     k: i64 = long(i)
     if k < -n or k >= n:
         raise IndexError(f"index {i} is out of bounds for dimension {shown} with size {n}")
-    return HOT.select.call((t, int(dim), i))
+    return CORE.select.call((t, int(dim), i))
 
 
 def slice_dim(t: TensorBase, dim: i64, s: slice) -> Any:
@@ -289,7 +290,7 @@ def slice_dim(t: TensorBase, dim: i64, s: slice) -> Any:
         raise ValueError("step must be greater than zero")
     if step == 1 and (start is None or start == 0) and (stop is None or dim >= len(t._shape) or stop >= t._shape[dim]):
         return t
-    return HOT.slice.call((t, int(dim), start, stop, step))
+    return CORE.slice.call((t, int(dim), start, stop, step))
 
 
 def bound(x: Any) -> Any:
@@ -341,13 +342,13 @@ def positions(t: TensorBase, indices: list[Any], values: TensorBase | None = Non
             if x._keys & META and values is not None:
                 out.extend(places_unknown(t, x, at, indices, values))
                 continue
-            found = HOT.nonzero.call((x,))
+            found = CORE.nonzero.call((x,))
             for j in range(len(x._shape)):
-                out.append(HOT.select.call((found, 1, j)))
+                out.append(CORE.select.call((found, 1, j)))
         elif x._dtype.name == "int64":
             out.append(x)
         elif x._dtype.name == "int32":
-            out.append(HOT.to_copy.call((x, HOT.int64, None, None, False)))
+            out.append(CORE.to_copy.call((x, int64, None, None, False)))
         else:
             raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
     return tuple(out)

@@ -11,6 +11,7 @@ from typing import Any
 from . import _dtype as d
 from ._backends.common.convert import convert, parse_to
 from ._backends.common.pinning import can_pin, is_pinned, pin
+from ._core_operators import CORE, HOOKS
 from ._creation import _SIZE, _STRIDE, _device_arg, _dtype_arg, _finish, _number, _size_from, from_data
 from ._device import CPU, as_device
 from ._dispatch.binding import need
@@ -22,7 +23,7 @@ from ._ops import create as _rows
 from ._ops.rules.shape import check_options
 from ._ops.view import CONTIGUOUS
 from ._overrides import ask, can_answer
-from ._tensor_base import HOT, TensorBase
+from ._tensor_base import TensorBase
 
 _FORMAT = CONTIGUOUS.schema.args[1]
 
@@ -35,14 +36,14 @@ def to(self: Any, *args: Any, **kwargs: Any) -> Any:
         if only is self._dtype or only is self._device:
             return self
         if isinstance(only, dtype):
-            return HOT.to_copy.call((self, only, None, None, False))
+            return CORE.to_copy.call((self, only, None, None, False))
         if isinstance(only, str):
             return convert(self, None, as_device(only))
     try:
         dt, dev, non_blocking, copy, form = parse_to(args, kwargs)
     except TypeError as error:
         if can_answer(error, args):
-            return ask(HOT.tensor.to, (self, *args), kwargs)
+            return ask(HOOKS.tensor.to, (self, *args), kwargs)
         raise
     return convert(self, dt, dev, copy, form, non_blocking)
 
@@ -136,7 +137,7 @@ def type_as(self: Any, other: Any) -> Any:
     """This tensor with the dtype and device of `other`."""
     if not isinstance(other, TensorBase):
         if can_answer(TypeError(), (other,)):
-            return ask(HOT.tensor.type_as, (self, other), {})
+            return ask(HOOKS.tensor.type_as, (self, other), {})
         raise TypeError(f"type_as(): argument 'other' (position 1) must be Tensor, not {type_name(other)}")
     return convert(self, other._dtype, other._device)
 

@@ -19,7 +19,7 @@ from ._dtype import bool as bool_
 from ._ops.rules.shape import fits
 from ._promotion import promote
 from ._strides import contiguous_strides
-from ._tensor_base import HOT, TensorBase, make, numel
+from ._tensor_base import TensorBase, make, numel
 
 _Storage: Final[Any] = _native.Storage
 _copy: Final[Any] = _native.copy
@@ -281,7 +281,7 @@ def one(t: TensorBase) -> Any:
     """The number in a tensor of one element."""
     if numel(t) != 1:
         raise ValueError("only one element tensors can be converted to Python scalars")
-    return HOT.item(t)
+    return TensorBase.item(t)
 
 
 def ints(out: Any, flat: list[Any], n: int, dt: dtype) -> None:

@@ -12,11 +12,12 @@ from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
 from typing import Any, TypeVar, cast
 
+from ._core_operators import CORE, HOOKS
 from ._dispatch.binding import bind
 from ._dispatch.keys import PYTHON, TORCH_DISPATCH
 from ._dispatch.op import Op, Overrider
 from ._dispatch.state import FUNCTION_MODE, LOCAL, NO_TORCH_FUNCTION, STATE, modes, set_modes
-from ._tensor_base import HOT, TensorBase, instance_of
+from ._tensor_base import TensorBase, instance_of
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 _EXCLUDED = int(PYTHON) << 32
@@ -39,7 +40,7 @@ def _disabled_torch_dispatch_impl(func: Any, types: Any, args: Any = (), kwargs:
 # -- instances of subclasses --------------------------------------------------------------------------------------
 def instance_keys(cls: Any) -> int:
     """The dispatch bits that instances of `cls` carry beyond a plain tensor's: one for each kind of handler it has."""
-    if cls is HOT.tensor:
+    if cls is HOOKS.tensor:
         return 0
     keys = 0 if getattr(cls, "__torch_function__", None) is _disabled_torch_function_impl else int(PYTHON)
     if getattr(cls, "__torch_dispatch__", None) is not _disabled_torch_dispatch_impl:
@@ -59,7 +60,7 @@ def as_subclass(self: Any, cls: Any) -> Any:
     old = modes()
     set_modes(old | _EXCLUDED)
     try:
-        return _retyped(HOT.alias.call((self,)), cls)
+        return _retyped(CORE.alias.call((self,)), cls)
     finally:
         set_modes(old)
 
@@ -88,7 +89,7 @@ def torch_function(cls: Any, func: Any, types: Any, args: Any = (), kwargs: Any 
 
 
 def _converted(result: Any, cls: Any) -> Any:
-    if cls is HOT.tensor:
+    if cls is HOOKS.tensor:
         return result
     if isinstance(result, TensorBase):
         return result if isinstance(result, cls) else as_subclass(result, cls)
@@ -121,7 +122,7 @@ def overriding(values: Iterable[Any], plain: bool = False) -> list[Any]:
     kinds: list[type] = []
     for v in values:
         kind = type(v)
-        if kind in kinds or (kind is HOT.tensor and not plain) or not hasattr(kind, "__torch_function__"):
+        if kind in kinds or (kind is HOOKS.tensor and not plain) or not hasattr(kind, "__torch_function__"):
             continue
         if kind.__torch_function__ is _disabled_torch_function_impl:
             continue
@@ -399,7 +400,7 @@ _IN_PYTHON = frozenset(
 def _operator(name: str, t: Any, other: Any) -> Any:
     if modes() & (_EXCLUDED | NO_TORCH_FUNCTION):
         return NotImplemented
-    fn = getattr(HOT.tensor, name)
+    fn = getattr(HOOKS.tensor, name)
     return _ask(fn, overriding((t, other), name in _IN_PYTHON), (t, other), {})
 
 
@@ -407,16 +408,16 @@ def _getitem(self: Any, key: Any) -> Any:
     """`t[key]` of a subclass: its handler sees the whole, not the views and copies it is made of."""
     values = (self, *given_values((key,), {}))
     if has_torch_function(values):
-        return _ask(HOT.tensor.__getitem__, _handlers(values), (self, key), {})
-    return HOT.getitem(self, key)
+        return _ask(HOOKS.tensor.__getitem__, _handlers(values), (self, key), {})
+    return HOOKS.getitem(self, key)
 
 
 def _setitem(self: Any, key: Any, value: Any) -> None:
     values = (self, value, *given_values((key,), {}))
     if has_torch_function(values):
-        _ask(HOT.tensor.__setitem__, _handlers(values), (self, key, value), {})
+        _ask(HOOKS.tensor.__setitem__, _handlers(values), (self, key, value), {})
     else:
-        HOT.setitem(self, key, value)
+        HOOKS.setitem(self, key, value)
 
 
 def _handlers(values: Iterable[Any]) -> list[Any]:
@@ -435,11 +436,11 @@ def _refused_setitem(error: Exception, self: Any, key: Any, value: Any) -> None:
     _setitem(self, key, value)
 
 
-HOT.refused_getitem = _refused_getitem
-HOT.refused_setitem = _refused_setitem
-HOT.asked_operator = _operator
-HOT.asked_getitem = _getitem
-HOT.asked_setitem = _setitem
+HOOKS.refused_getitem = _refused_getitem
+HOOKS.refused_setitem = _refused_setitem
+HOOKS.asked_operator = _operator
+HOOKS.asked_getitem = _getitem
+HOOKS.asked_setitem = _setitem
 
 
 def is_tensor_like(inp: Any) -> bool:

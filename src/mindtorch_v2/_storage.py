@@ -17,6 +17,7 @@ from . import _native
 from ._backends.common.pinning import is_pinned, pin
 from ._backends.common.runtime import allocate_storage
 from ._backends.meta import MetaStorage
+from ._core_operators import CORE
 from ._device import CPU, as_device
 from ._device import device as Device
 from ._dispatch.op import type_name
@@ -24,7 +25,7 @@ from ._dtype import dtype as DType
 from ._dtype import uint8
 from ._ops.rules.shape import placed
 from ._strides import contiguous_strides
-from ._tensor_base import HOT, TensorBase, make
+from ._tensor_base import TensorBase, make
 
 
 def untyped(t: TensorBase) -> UntypedStorage:
@@ -229,7 +230,7 @@ class UntypedStorage:
             raise RuntimeError(
                 f"size does not match, self was {self.nbytes()} bytes but src was {other.nbytes()} bytes"
             )
-        HOT.copy_.call((as_tensor(self), as_tensor(other), bool(non_blocking)))
+        CORE.copy_.call((as_tensor(self), as_tensor(other), bool(non_blocking)))
         return self
 
     def clone(self) -> UntypedStorage:

@@ -15,6 +15,7 @@ from ._autograd import tensor_hooks
 from ._autograd.engine import backward_one
 from ._backends.common.overlap import is_dense
 from ._backends.common.runtime import empty, empty_contiguous, runtime_of
+from ._core_operators import CORE, HOOKS
 from ._device import device as Device
 from ._dispatch.binding import need
 from ._dispatch.keys import AUTOGRAD, BACKENDS, TORCH_DISPATCH
@@ -30,7 +31,7 @@ from ._ops.rules.base import wrap_dim
 from ._ops.rules.layout import is_contiguous_as
 from ._ops.rules.shape import check_value
 from ._strides import contiguous_strides
-from ._tensor_base import HOT, TensorBase, alias, instance_of, is_contiguous, numel, requires_grad
+from ._tensor_base import TensorBase, alias, instance_of, is_contiguous, numel, requires_grad
 
 _GRAD: Any = TensorBase.__dict__["grad"]
 
@@ -409,14 +410,14 @@ class Tensor(TensorBase):
 
     def nonzero(self, *, as_tuple: bool = False) -> Any:
         """Positions of the elements that are not zero: one row each, or one tensor per dimension."""
-        found = HOT.nonzero.call((self,)) if self._shape or not as_tuple else HOT.nonzero.call((self.unsqueeze(0),))
+        found = CORE.nonzero.call((self,)) if self._shape or not as_tuple else CORE.nonzero.call((self.unsqueeze(0),))
         return found.unbind(1) if as_tuple else found
 
     def index_put(self, indices: Any, values: Any, accumulate: bool = False) -> Any:
-        return HOT.public_index_put(self, indices, values, accumulate)
+        return HOOKS.public_index_put(self, indices, values, accumulate)
 
     def index_put_(self, indices: Any, values: Any, accumulate: bool = False) -> Any:
-        return HOT.public_index_put_(self, indices, values, accumulate)
+        return HOOKS.public_index_put_(self, indices, values, accumulate)
 
 
 def _single(t: Any) -> Any:
@@ -444,10 +445,10 @@ def _dense_like(g: TensorBase, shape: tuple[int, ...], stride: tuple[int, ...]) 
     """A copy of `g` with the given strides, as part of the graph when gradients are recorded."""
     if g._keys & TORCH_DISPATCH:
         # The memory is the handler's affair, and so is its layout.
-        return HOT.clone.call((g, None))
+        return CORE.clone.call((g, None))
     t = empty(shape, stride, g._dtype, g._device)
     if g._keys & AUTOGRAD and is_grad_enabled():
-        return HOT.copy_.call((t, g, False))
+        return CORE.copy_.call((t, g, False))
     runtime_of(t).copy(t, g)
     return t
 
@@ -532,18 +533,17 @@ def _to_host(t: Any) -> Any:
     return t.detach().cpu()
 
 
-HOT.tensor = Tensor
+HOOKS.tensor = Tensor
 _overrides._PLAIN.add(Tensor)
-HOT.zeros = _zeros
-HOT.dense_like = _dense_like
-HOT.grad_copy = _grad_copy
-HOT.warn_grad = _warn_grad
-HOT.check_grad = _check_grad
-HOT.from_data = _from_data
-HOT.scalar = _scalar_tensor
-HOT.item = TensorBase.item
-HOT.host_item = _host_item
-HOT.to_host = _to_host
-HOT.getitem = getitem
-HOT.setitem = setitem
-HOT.class_keys = _overrides.instance_keys
+HOOKS.zeros = _zeros
+HOOKS.dense_like = _dense_like
+HOOKS.grad_copy = _grad_copy
+HOOKS.warn_grad = _warn_grad
+HOOKS.check_grad = _check_grad
+HOOKS.from_data = _from_data
+HOOKS.scalar = _scalar_tensor
+HOOKS.host_item = _host_item
+HOOKS.to_host = _to_host
+HOOKS.getitem = getitem
+HOOKS.setitem = setitem
+HOOKS.class_keys = _overrides.instance_keys

@@ -7,13 +7,14 @@ when it tracks a base. `_shape`, `_stride` and `_offset` count elements and alwa
 
 from __future__ import annotations
 
-from typing import Any, Final, final
+from typing import Any, Final
 
 from mypy_extensions import i64, mypyc_attr
 
 from . import _native
 from ._autograd.node import Node
 from ._autograd.version_counter import VersionCounter
+from ._core_operators import CORE, HOOKS
 from ._device import device as Device
 from ._dispatch.keys import AUTOGRAD, BACKENDS, CPU, INFERENCE, PYTHON, TORCH_DISPATCH, VIEW
 from ._dispatch.state import BELOW_AUTOGRAD, INFERENCE_MODE, STATE, _tls_get, is_inference_mode
@@ -41,108 +42,6 @@ INFERENCE_WRITTEN: Final = (
     "normal tensor "
     "before doing inplace update.See https://github.com/pytorch/rfcs/pull/17 for more details."
 )
-
-
-class OpBase:
-    """What a tensor needs to know of an operator: that it can be called with its arguments in schema order."""
-
-    def call(self, args: tuple[Any, ...]) -> Any:
-        raise NotImplementedError
-
-
-@final
-class Hot:
-    """Operators behind Python's own syntax, and the class that new tensors get; filled when the tables are loaded."""
-
-    tensor: Any
-    add: OpBase
-    sub: OpBase
-    rsub: OpBase
-    mul: OpBase
-    div: OpBase
-    floor_divide: OpBase
-    remainder: OpBase
-    pow: OpBase
-    matmul: OpBase
-    neg: OpBase
-    abs: OpBase
-    eq: OpBase
-    ne: OpBase
-    lt: OpBase
-    le: OpBase
-    gt: OpBase
-    ge: OpBase
-    bitwise_and: OpBase
-    bitwise_or: OpBase
-    bitwise_xor: OpBase
-    bitwise_not: OpBase
-    lshift: OpBase
-    rshift: OpBase
-    add_: OpBase
-    sub_: OpBase
-    mul_: OpBase
-    div_: OpBase
-    floor_divide_: OpBase
-    remainder_: OpBase
-    pow_: OpBase
-    bitwise_and_: OpBase
-    bitwise_or_: OpBase
-    bitwise_xor_: OpBase
-    lshift_: OpBase
-    rshift_: OpBase
-    reciprocal: OpBase
-    positive: OpBase
-    conj: OpBase
-    as_strided: OpBase
-    copy_: OpBase
-    zero_: OpBase
-    ones_like: OpBase
-    alias: OpBase
-    clone: OpBase
-    real: OpBase
-    sum: OpBase
-    view: OpBase
-    to_copy: OpBase
-    refresh_grad_fn: Any
-    zeros: Any
-    dense_like: Any
-    grad_copy: Any
-    warn_grad: Any
-    check_grad: Any
-    select: OpBase
-    slice: OpBase
-    unsqueeze: OpBase
-    expand: OpBase
-    index: OpBase
-    index_put_: OpBase
-    masked_fill_: OpBase
-    masked_select: OpBase
-    fill_: OpBase
-    nonzero: OpBase
-    item: Any
-    from_data: Any
-    scalar: Any
-    index_shape: Any
-    int64: Any
-    class_keys: Any
-    getitem: Any
-    setitem: Any
-    asked_getitem: Any
-    asked_setitem: Any
-    refused_getitem: Any
-    refused_setitem: Any
-    asked_operator: Any
-    host_item: Any
-    to_host: Any
-    public_index_put: Any
-    public_index_put_: Any
-
-    def __init__(self) -> None:
-        self.tensor = None
-        self.refresh_grad_fn = None
-
-
-HOT: Final = Hot()
 
 
 def is_number(x: object) -> bool:
@@ -180,7 +79,7 @@ def operand(x: Any) -> Any:
 def unknown(name: str, t: object, other: object) -> Any:
     """An operand that is neither tensor nor number may take the call over; else Python asks its reflected method."""
     if hasattr(type(other), "__torch_function__"):
-        return HOT.asked_operator(name, t, other)
+        return HOOKS.asked_operator(name, t, other)
     return NotImplemented
 
 
@@ -267,13 +166,13 @@ class TensorBase:
     def grad(self) -> TensorBase | None:
         g = self._grad_field
         if g is None and self._grad_fn is not None and self._keys & AUTOGRAD:
-            HOT.warn_grad(self)
+            HOOKS.warn_grad(self)
         return g
 
     @grad.setter
     def grad(self, g: Any) -> None:
         if g is not None:
-            HOT.check_grad(self, g)
+            HOOKS.check_grad(self, g)
         self._grad_field = g
 
     @property
@@ -315,12 +214,12 @@ class TensorBase:
             raise RuntimeError(f"a Tensor with {numel(self)} elements cannot be converted to Scalar")
         if (self._keys & (CPU | TORCH_DISPATCH)) == CPU:
             return _item(self._storage, int(self._offset), self._dtype.code)
-        return HOT.host_item(self)
+        return HOOKS.host_item(self)
 
     def tolist(self) -> Any:
         if self._keys & CPU:
             return _tolist(self._storage, int(self._offset), self._stride, self._dtype.code, self._shape)
-        return HOT.to_host(self).tolist()
+        return HOOKS.to_host(self).tolist()
 
     def __bool__(self) -> bool:
         n = numel(self)
@@ -338,21 +237,21 @@ class TensorBase:
 
     def __getitem__(self, key: Any) -> Any:
         if self._keys & PYTHON or STATE.active != 0 or in_key(key):
-            return HOT.asked_getitem(self, key)
+            return HOOKS.asked_getitem(self, key)
         try:
-            return HOT.getitem(self, key)
+            return HOOKS.getitem(self, key)
         except Exception as error:
             # What is neither tensor nor index may still answer for itself.
-            return HOT.refused_getitem(error, self, key)
+            return HOOKS.refused_getitem(error, self, key)
 
     def __setitem__(self, key: Any, value: Any) -> None:
         if self._keys & PYTHON or STATE.active != 0 or in_key(key):
-            HOT.asked_setitem(self, key, value)
+            HOOKS.asked_setitem(self, key, value)
             return
         try:
-            HOT.setitem(self, key, value)
+            HOOKS.setitem(self, key, value)
         except Exception as error:
-            HOT.refused_setitem(error, self, key, value)
+            HOOKS.refused_setitem(error, self, key, value)
 
     def __delitem__(self, key: Any) -> None:
         raise TypeError("Tensor does not support deleting items")
@@ -363,191 +262,191 @@ class TensorBase:
 
     def __add__(self, other: Any) -> Any:
         o = operand(other)
-        return unknown("add", self, other) if o is None else HOT.add.call((self, o, 1))
+        return unknown("add", self, other) if o is None else CORE.add.call((self, o, 1))
 
     def __radd__(self, other: Any) -> Any:
         o = operand(other)
-        return unknown("add", self, other) if o is None else HOT.add.call((self, o, 1))
+        return unknown("add", self, other) if o is None else CORE.add.call((self, o, 1))
 
     def __sub__(self, other: Any) -> Any:
         o = operand(other)
-        return unknown("sub", self, other) if o is None else HOT.sub.call((self, o, 1))
+        return unknown("sub", self, other) if o is None else CORE.sub.call((self, o, 1))
 
     def __rsub__(self, other: Any) -> Any:
         o = operand(other)
-        return unknown("__rsub__", self, other) if o is None else HOT.rsub.call((self, o, 1))
+        return unknown("__rsub__", self, other) if o is None else CORE.rsub.call((self, o, 1))
 
     def __mul__(self, other: Any) -> Any:
         o = operand(other)
-        return unknown("mul", self, other) if o is None else HOT.mul.call((self, o))
+        return unknown("mul", self, other) if o is None else CORE.mul.call((self, o))
 
     def __rmul__(self, other: Any) -> Any:
         o = operand(other)
-        return unknown("mul", self, other) if o is None else HOT.mul.call((self, o))
+        return unknown("mul", self, other) if o is None else CORE.mul.call((self, o))
 
     def __truediv__(self, other: Any) -> Any:
         o = operand(other)
-        return unknown("div", self, other) if o is None else HOT.div.call((self, o))
+        return unknown("div", self, other) if o is None else CORE.div.call((self, o))
 
     def __rtruediv__(self, other: Any) -> Any:
         o = operand(other)
-        return unknown("__rdiv__", self, other) if o is None else HOT.mul.call((HOT.reciprocal.call((self,)), o))
+        return unknown("__rdiv__", self, other) if o is None else CORE.mul.call((CORE.reciprocal.call((self,)), o))
 
     def __floordiv__(self, other: Any) -> Any:
         o = operand(other)
-        return unknown("__floordiv__", self, other) if o is None else HOT.floor_divide.call((self, o))
+        return unknown("__floordiv__", self, other) if o is None else CORE.floor_divide.call((self, o))
 
     def __rfloordiv__(self, other: Any) -> Any:
         o = operand(other)
-        return unknown("__rfloordiv__", self, other) if o is None else HOT.floor_divide.call((o, self))
+        return unknown("__rfloordiv__", self, other) if o is None else CORE.floor_divide.call((o, self))
 
     def __mod__(self, other: Any) -> Any:
         o = operand(other)
-        return unknown("remainder", self, other) if o is None else HOT.remainder.call((self, o))
+        return unknown("remainder", self, other) if o is None else CORE.remainder.call((self, o))
 
     def __rmod__(self, other: Any) -> Any:
         o = operand(other)
-        return unknown("__rmod__", self, other) if o is None else HOT.remainder.call((o, self))
+        return unknown("__rmod__", self, other) if o is None else CORE.remainder.call((o, self))
 
     def __pow__(self, other: Any) -> Any:
         o = operand(other)
-        return unknown("pow", self, other) if o is None else HOT.pow.call((self, o))
+        return unknown("pow", self, other) if o is None else CORE.pow.call((self, o))
 
     def __ipow__(self, other: Any) -> Any:
         o = operand(other)
-        return unknown("pow_", self, other) if o is None else HOT.pow_.call((self, o))
+        return unknown("pow_", self, other) if o is None else CORE.pow_.call((self, o))
 
     def __rpow__(self, other: Any) -> Any:
         o = operand(other)
-        return unknown("__rpow__", self, other) if o is None else HOT.pow.call((o, self))
+        return unknown("__rpow__", self, other) if o is None else CORE.pow.call((o, self))
 
     def __matmul__(self, other: Any) -> Any:
-        return HOT.matmul.call((self, other)) if isinstance(other, TensorBase) else unknown("matmul", self, other)
+        return CORE.matmul.call((self, other)) if isinstance(other, TensorBase) else unknown("matmul", self, other)
 
     def __rmatmul__(self, other: Any) -> Any:
-        return HOT.matmul.call((other, self)) if isinstance(other, TensorBase) else unknown("__rmatmul__", self, other)
+        return CORE.matmul.call((other, self)) if isinstance(other, TensorBase) else unknown("__rmatmul__", self, other)
 
     def __neg__(self) -> Any:
-        return HOT.neg.call((self,))
+        return CORE.neg.call((self,))
 
     def __pos__(self) -> Any:
-        return HOT.positive.call((self,))
+        return CORE.positive.call((self,))
 
     def __abs__(self) -> Any:
-        return HOT.abs.call((self,))
+        return CORE.abs.call((self,))
 
     def __invert__(self) -> Any:
         if self._dtype.is_inexact:
             raise TypeError("~ (operator.invert) is only implemented on integer and Boolean-type tensors")
-        return HOT.bitwise_not.call((self,))
+        return CORE.bitwise_not.call((self,))
 
     def __and__(self, other: Any) -> Any:
         o = operand(other)
-        return unknown("__and__", self, other) if o is None else HOT.bitwise_and.call((self, o))
+        return unknown("__and__", self, other) if o is None else CORE.bitwise_and.call((self, o))
 
     def __rand__(self, other: Any) -> Any:
         o = operand(other)
-        return unknown("bitwise_and", self, other) if o is None else HOT.bitwise_and.call((self, o))
+        return unknown("bitwise_and", self, other) if o is None else CORE.bitwise_and.call((self, o))
 
     def __or__(self, other: Any) -> Any:
         o = operand(other)
-        return unknown("__or__", self, other) if o is None else HOT.bitwise_or.call((self, o))
+        return unknown("__or__", self, other) if o is None else CORE.bitwise_or.call((self, o))
 
     def __ror__(self, other: Any) -> Any:
         o = operand(other)
-        return unknown("bitwise_or", self, other) if o is None else HOT.bitwise_or.call((self, o))
+        return unknown("bitwise_or", self, other) if o is None else CORE.bitwise_or.call((self, o))
 
     def __xor__(self, other: Any) -> Any:
         o = operand(other)
-        return unknown("__xor__", self, other) if o is None else HOT.bitwise_xor.call((self, o))
+        return unknown("__xor__", self, other) if o is None else CORE.bitwise_xor.call((self, o))
 
     def __rxor__(self, other: Any) -> Any:
         o = operand(other)
-        return unknown("bitwise_xor", self, other) if o is None else HOT.bitwise_xor.call((self, o))
+        return unknown("bitwise_xor", self, other) if o is None else CORE.bitwise_xor.call((self, o))
 
     def __lshift__(self, other: Any) -> Any:
         o = operand(other)
-        return unknown("__lshift__", self, other) if o is None else HOT.lshift.call((self, o))
+        return unknown("__lshift__", self, other) if o is None else CORE.lshift.call((self, o))
 
     def __rshift__(self, other: Any) -> Any:
         o = operand(other)
-        return unknown("__rshift__", self, other) if o is None else HOT.rshift.call((self, o))
+        return unknown("__rshift__", self, other) if o is None else CORE.rshift.call((self, o))
 
     def __rlshift__(self, other: Any) -> Any:
         o = operand(other)
-        return unknown("__rlshift__", self, other) if o is None else HOT.lshift.call((o, self))
+        return unknown("__rlshift__", self, other) if o is None else CORE.lshift.call((o, self))
 
     def __rrshift__(self, other: Any) -> Any:
         o = operand(other)
-        return unknown("__rrshift__", self, other) if o is None else HOT.rshift.call((o, self))
+        return unknown("__rrshift__", self, other) if o is None else CORE.rshift.call((o, self))
 
     def __eq__(self, other: Any) -> Any:
         o = operand(other)
-        return unknown("eq", self, other) if o is None else HOT.eq.call((self, o))
+        return unknown("eq", self, other) if o is None else CORE.eq.call((self, o))
 
     def __ne__(self, other: Any) -> Any:
         o = operand(other)
-        return unknown("ne", self, other) if o is None else HOT.ne.call((self, o))
+        return unknown("ne", self, other) if o is None else CORE.ne.call((self, o))
 
     def __lt__(self, other: Any) -> Any:
         o = operand(other)
-        return unknown("lt", self, other) if o is None else HOT.lt.call((self, o))
+        return unknown("lt", self, other) if o is None else CORE.lt.call((self, o))
 
     def __le__(self, other: Any) -> Any:
         o = operand(other)
-        return unknown("le", self, other) if o is None else HOT.le.call((self, o))
+        return unknown("le", self, other) if o is None else CORE.le.call((self, o))
 
     def __gt__(self, other: Any) -> Any:
         o = operand(other)
-        return unknown("gt", self, other) if o is None else HOT.gt.call((self, o))
+        return unknown("gt", self, other) if o is None else CORE.gt.call((self, o))
 
     def __ge__(self, other: Any) -> Any:
         o = operand(other)
-        return unknown("ge", self, other) if o is None else HOT.ge.call((self, o))
+        return unknown("ge", self, other) if o is None else CORE.ge.call((self, o))
 
     def __iadd__(self, other: Any) -> Any:
         o = operand(other)
-        return unknown("add_", self, other) if o is None else HOT.add_.call((self, o, 1))
+        return unknown("add_", self, other) if o is None else CORE.add_.call((self, o, 1))
 
     def __isub__(self, other: Any) -> Any:
         o = operand(other)
-        return unknown("sub_", self, other) if o is None else HOT.sub_.call((self, o, 1))
+        return unknown("sub_", self, other) if o is None else CORE.sub_.call((self, o, 1))
 
     def __imul__(self, other: Any) -> Any:
         o = operand(other)
-        return unknown("mul_", self, other) if o is None else HOT.mul_.call((self, o))
+        return unknown("mul_", self, other) if o is None else CORE.mul_.call((self, o))
 
     def __itruediv__(self, other: Any) -> Any:
         o = operand(other)
-        return unknown("div_", self, other) if o is None else HOT.div_.call((self, o))
+        return unknown("div_", self, other) if o is None else CORE.div_.call((self, o))
 
     def __ifloordiv__(self, other: Any) -> Any:
         o = operand(other)
-        return unknown("floor_divide_", self, other) if o is None else HOT.floor_divide_.call((self, o))
+        return unknown("floor_divide_", self, other) if o is None else CORE.floor_divide_.call((self, o))
 
     def __imod__(self, other: Any) -> Any:
         o = operand(other)
-        return unknown("remainder_", self, other) if o is None else HOT.remainder_.call((self, o))
+        return unknown("remainder_", self, other) if o is None else CORE.remainder_.call((self, o))
 
     def __iand__(self, other: Any) -> Any:
         o = operand(other)
-        return unknown("__iand__", self, other) if o is None else HOT.bitwise_and_.call((self, o))
+        return unknown("__iand__", self, other) if o is None else CORE.bitwise_and_.call((self, o))
 
     def __ior__(self, other: Any) -> Any:
         o = operand(other)
-        return unknown("__ior__", self, other) if o is None else HOT.bitwise_or_.call((self, o))
+        return unknown("__ior__", self, other) if o is None else CORE.bitwise_or_.call((self, o))
 
     def __ixor__(self, other: Any) -> Any:
         o = operand(other)
-        return unknown("__ixor__", self, other) if o is None else HOT.bitwise_xor_.call((self, o))
+        return unknown("__ixor__", self, other) if o is None else CORE.bitwise_xor_.call((self, o))
 
     def __ilshift__(self, other: Any) -> Any:
         o = operand(other)
-        return unknown("__ilshift__", self, other) if o is None else HOT.lshift_.call((self, o))
+        return unknown("__ilshift__", self, other) if o is None else CORE.lshift_.call((self, o))
 
     def __irshift__(self, other: Any) -> Any:
         o = operand(other)
-        return unknown("__irshift__", self, other) if o is None else HOT.rshift_.call((self, o))
+        return unknown("__irshift__", self, other) if o is None else CORE.rshift_.call((self, o))
 
 
 # -- making tensors -----------------------------------------------------------------------------------------------
@@ -555,7 +454,7 @@ def make(
     storage: Any, offset: i64, shape: tuple[int, ...], stride: tuple[int, ...], dt: DType, dev: Device, keys: i64
 ) -> TensorBase:
     """A tensor over given memory that shares no autograd state with anything."""
-    t: TensorBase = _alloc(TensorBase, HOT.tensor)
+    t: TensorBase = _alloc(TensorBase, HOOKS.tensor)
     t._storage = storage
     t._offset = offset
     t._shape = shape
@@ -572,7 +471,7 @@ def make(
 
 def alias(src: TensorBase, shape: tuple[int, ...], stride: tuple[int, ...], offset: i64) -> TensorBase:
     """A tensor over the same memory and version counter, without view tracking or history."""
-    t: TensorBase = _alloc(TensorBase, HOT.tensor)
+    t: TensorBase = _alloc(TensorBase, HOOKS.tensor)
     t._storage = src._storage
     t._offset = offset
     t._shape = shape
@@ -594,7 +493,7 @@ def instance_of(cls: Any, src: TensorBase) -> TensorBase:
     t._stride = src._stride
     t._dtype = src._dtype
     t._device = src._device
-    keys: i64 = HOT.class_keys(cls)
+    keys: i64 = HOOKS.class_keys(cls)
     t._keys = (src._keys & (BACKENDS | INFERENCE)) | keys
     if (src._keys & INFERENCE) == 0:
         t._vc = counter(src)
@@ -687,7 +586,7 @@ def differentiable(dt: DType) -> bool:
 def grad_fn_of(t: TensorBase) -> Node | None:
     """The node that made this tensor; a view whose base was written since gets a fresh one first."""
     if t._keys & VIEW and version(t) != t._attr_version:
-        HOT.refresh_grad_fn(t)
+        HOOKS.refresh_grad_fn(t)
     return t._grad_fn
 
 

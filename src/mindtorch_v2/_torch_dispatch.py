@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import Any
 
 from ._autograd.record import NO_GRADIENT
+from ._core_operators import HOOKS
 from ._dispatch.keys import AUTOGRAD, DEVICE_BITS, INFERENCE, TORCH_DISPATCH, VIEW
 from ._dispatch.op import FnKernel, Op
 from ._dispatch.schema import Arg
@@ -17,7 +18,7 @@ from ._dispatch.state import BELOW_AUTOGRAD, LOCAL, modes, set_modes
 from ._operators import CUSTOM, overload_for
 from ._overrides import _disabled_torch_dispatch_impl, entered
 from ._strides import contiguous_strides
-from ._tensor_base import HOT, TensorBase, bump, counter, version
+from ._tensor_base import TensorBase, bump, counter, version
 
 _NOT_RECORDED = int(AUTOGRAD) << 32
 _HIDDEN = int(TORCH_DISPATCH) << 32
@@ -153,7 +154,7 @@ def handlers_of(values: list[Any]) -> list[Any]:
     kinds: list[type] = []
     for v in values:
         kind = type(v)
-        if kind is HOT.tensor or kind in kinds or not isinstance(v, TensorBase) or not takes_over(kind):
+        if kind is HOOKS.tensor or kind in kinds or not isinstance(v, TensorBase) or not takes_over(kind):
             continue
         at = next((i for i, k in enumerate(kinds) if issubclass(kind, k)), len(kinds))
         kinds.insert(at, kind)
@@ -294,7 +295,7 @@ def make_wrapper(
     t._offset = 0 if storage_offset is None else int(storage_offset)
     t._dtype = get_default_dtype() if dtype is None else dtype
     t._device = CPU if device is None else placed(_device_arg("_make_wrapper_subclass", device))
-    t._keys = device_bit(t._device.type) | HOT.class_keys(cls)
+    t._keys = device_bit(t._device.type) | HOOKS.class_keys(cls)
     elements = 1 + sum((n - 1) * s for n, s in zip(t._shape, t._stride)) if 0 not in t._shape else 0
     t._storage = MetaStorage((elements + t._offset) * t._dtype.itemsize if storage_size is None else storage_size)
     if requires_grad:
@@ -310,7 +311,7 @@ def _value(t: Any) -> Any:
                 f"{type(t).__name__} wraps other tensors and has no value of its own: its "
                 "__torch_dispatch__ must answer aten._local_scalar_dense.default"
             )
-        t = t.as_subclass(HOT.tensor)
+        t = t.as_subclass(HOOKS.tensor)
     return t.item()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ._core_operators import HOOKS
 from ._device import CPU
 from ._device import device as Device
 from ._dispatch.op import type_name
@@ -16,7 +17,7 @@ from ._overrides import overridable
 from ._promotion import can_cast as _can_cast
 from ._promotion import number_dtype, promote, result_type_of
 from ._storage import UntypedStorage
-from ._tensor_base import HOT, TensorBase, is_number
+from ._tensor_base import TensorBase, is_number
 from ._tensor_base import numel as _numel
 from ._typed_storage import TypedStorage
 
@@ -139,9 +140,9 @@ def nonzero(input: Any, *, out: Any = None, as_tuple: bool = False) -> Any:
 
 @overridable
 def index_put(input: Any, indices: Any, values: Any, accumulate: bool = False) -> Any:
-    return HOT.public_index_put(_need("index_put", input), indices, values, accumulate)
+    return HOOKS.public_index_put(_need("index_put", input), indices, values, accumulate)
 
 
 @overridable
 def index_put_(input: Any, indices: Any, values: Any, accumulate: bool = False) -> Any:
-    return HOT.public_index_put_(_need("index_put_", input), indices, values, accumulate)
+    return HOOKS.public_index_put_(_need("index_put_", input), indices, values, accumulate)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from .._core_operators import CoreOperators
 from .._dispatch import registry
 from .._dispatch.binding import _ALIASES, Overloads, call_out, collect, named, need, plain_ints
 from .._dispatch.op import Op
@@ -282,11 +283,9 @@ def install_methods(cls: type) -> None:
             setattr(cls, name, LazyMethod(name, methods.__getitem__))
 
 
-def install_hot(hot: Any) -> None:
-    """Connect Python's operators. A compiled class has descriptors where an interpreted one has annotations.
-
-    What was filled in before (`zeros`, a helper with the name of a row) stays.
-    """
-    for name in set(dir(type(hot))) | set(getattr(type(hot), "__annotations__", ())):
-        if name in registry.OPS and not hasattr(hot, name):
-            setattr(hot, name, registry.OPS[name])
+def install_core(core: CoreOperators) -> None:
+    """Fill in the rows that compiled code calls. A compiled class has descriptors where an interpreted one has
+    annotations."""
+    for name in set(dir(type(core))) | set(getattr(type(core), "__annotations__", ())):
+        if not name.startswith("__"):
+            setattr(core, name, registry.OPS[name])

@@ -14,12 +14,13 @@ from typing import Any, Final, final
 from mypy_extensions import i64, mypyc_attr
 
 from .._backends.common.runtime import empty_contiguous, runtime_of
+from .._core_operators import CORE, HOOKS
 from .._device import CPU, device
 from .._dispatch.keys import AUTOGRAD, PYTHON, TORCH_DISPATCH
 from .._dispatch.state import modes, set_modes
 from .._dtype import dtype, float32
 from .._strides import strides_dense
-from .._tensor_base import HOT, TensorBase, grad_fn_of, is_contiguous, numel, requires_grad
+from .._tensor_base import TensorBase, grad_fn_of, is_contiguous, numel, requires_grad
 from .function_node import FunctionNode, apply_function, release_function
 from .inplace import Slice, slice_of
 from .node import ACCUMULATE, COPY_SLICES, FREED, FUNCTION, OP, WATCH, Node, NodeHooks, meta
@@ -223,7 +224,7 @@ def backward_one(t: TensorBase, gradient: Any, keep: bool, create: bool) -> None
 def ones_of(t: TensorBase) -> Any:
     """The gradient of a scalar by itself; a tensor with a handler is asked for it."""
     ones = ones_at(t._shape, t._dtype, t._device)
-    return ones if (t._keys & TORCH_DISPATCH) == 0 else HOT.ones_like.call((t, None, None, None, None, None))
+    return ones if (t._keys & TORCH_DISPATCH) == 0 else CORE.ones_like.call((t, None, None, None, None, None))
 
 
 def ones_at(shape: tuple[int, ...], dt: dtype, dev: device) -> Any:
@@ -252,7 +253,7 @@ def root_gradient(g: Any, shape: tuple[int, ...], dt: dtype, i: int) -> Any:
             "For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch in dtype: "
             f"grad_output[{i}] has a dtype of {g._dtype} and output[{i}] has a dtype of {dt}."
         )
-    return g if g._dtype is dt else HOT.to_copy.call((g, dt, None, None, False))
+    return g if g._dtype is dt else CORE.to_copy.call((g, dt, None, None, False))
 
 
 def run_backward(
@@ -579,7 +580,7 @@ def deliver(v: Visit, nr: int, g: Any) -> None:
         grads = [None] * n
         v.grads = grads
     old = grads[nr]
-    grads[nr] = g if old is None else HOT.add.call((old, g, 1))
+    grads[nr] = g if old is None else CORE.add.call((old, g, 1))
 
 
 def fit(node: Node, i: int, nxt: Node, nr: int, g: Any) -> Any:
@@ -613,16 +614,16 @@ def refit(node: Node, i: int, shape: tuple[int, ...], dt: Any, dev: Any, g: Tens
                     "but got false.  (Could this error message be improved?  If so, please report an enhancement "
                     "request to PyTorch.)"
                 )
-            g = HOT.real.call((g,))
+            g = CORE.real.call((g,))
         if g._dtype is not dt:
-            g = HOT.to_copy.call((g, dt, None, None, False))
+            g = CORE.to_copy.call((g, dt, None, None, False))
     if g._device is not dev and g._device != dev:
         if len(g._shape) > 0:
             raise RuntimeError(
                 f"Function {node.name()} returned an invalid gradient at index {i} - expected device {dev} but got "
                 f"{g._device}"
             )
-        g = HOT.to_copy.call((g, None, dev, None, False))
+        g = CORE.to_copy.call((g, None, dev, None, False))
     return g
 
 
@@ -654,17 +655,17 @@ def expandable(shape: tuple[int, ...], to: tuple[int, ...]) -> bool:
 def sum_to(g: Any, shape: tuple[int, ...]) -> Any:
     """Undo broadcasting."""
     if len(shape) == 0:
-        return HOT.sum.call((g, None, False, None))
+        return CORE.sum.call((g, None, False, None))
     lead = len(g._shape) - len(shape)
     dims: list[int] = list(range(lead))
     for i, s in enumerate(shape):
         if s == 1 and g._shape[lead + i] != 1:
             dims.append(lead + i)
     if lead and len(dims) == lead:
-        return HOT.sum.call((g, tuple(dims), False, None))
+        return CORE.sum.call((g, tuple(dims), False, None))
     if dims:
-        g = HOT.sum.call((g, tuple(dims), True, None))
-    return HOT.view.call((g, shape)) if lead else g
+        g = CORE.sum.call((g, tuple(dims), True, None))
+    return CORE.view.call((g, shape)) if lead else g
 
 
 # -- running nodes ------------------------------------------------------------------------------------------------
@@ -692,18 +693,18 @@ def apply_copy_slices(node: Node, grads: list[Any]) -> list[Any]:
     out: list[Any] = [None] * len(node._next)
     if g is None:
         return out
-    whole = HOT.dense_like(g, s.base_shape, s.base_stride)
+    whole = HOOKS.dense_like(g, s.base_shape, s.base_stride)
     part = slice_of(whole, s)
-    inner = apply_node(s.inner, [HOT.clone.call((part, None))])
+    inner = apply_node(s.inner, [CORE.clone.call((part, None))])
     at: i64 = s.target
     if node._next[0] is not None:
         first = inner[at] if at >= 0 else None
         if first is None:
-            HOT.zero_.call((part,))
+            CORE.zero_.call((part,))
         else:
             if first._shape != part._shape:
                 first = sum_to(first, part._shape)
-            HOT.copy_.call((part, first, False))
+            CORE.copy_.call((part, first, False))
         out[0] = whole
     i: i64 = 0
     k: i64 = 1
@@ -765,16 +766,16 @@ def add_grad(leaf: TensorBase, grads: list[Any]) -> None:
         if not recording and same_layout(grads[0], leaf) and unshared(grads):
             leaf._grad_field = grads[0]
         else:
-            leaf._grad_field = HOT.grad_copy(grads[0], leaf)
+            leaf._grad_field = HOOKS.grad_copy(grads[0], leaf)
     elif recording:
-        leaf._grad_field = HOT.add.call((old, grads[0], 1))
+        leaf._grad_field = CORE.add.call((old, grads[0], 1))
     else:
-        HOT.add_.call((old, grads[0], 1))
+        CORE.add_.call((old, grads[0], 1))
 
 
 def same_layout(g: Any, leaf: TensorBase) -> bool:
     """Whether a gradient is laid out as `.grad` has to be: like a dense leaf, else row-major."""
-    if not isinstance(g, TensorBase) or type(g) is not HOT.tensor:
+    if not isinstance(g, TensorBase) or type(g) is not HOOKS.tensor:
         return False
     if is_contiguous(leaf):
         return g._stride == leaf._stride or is_contiguous(g)
@@ -846,9 +847,9 @@ def run_tensor_hooks(node: Node, hooks: NodeHooks | None, grads: list[Any]) -> N
 def retain(t: TensorBase, g: Any) -> None:
     """`.grad` of a non-leaf."""
     if t._grad_field is None:
-        t._grad_field = HOT.clone.call((g, None))
+        t._grad_field = CORE.clone.call((g, None))
     else:
-        t._grad_field = HOT.add.call((t._grad_field, g, 1))
+        t._grad_field = CORE.add.call((t._grad_field, g, 1))
 
 
 def run_pre_hooks(hooks: Any, grads: list[Any]) -> list[Any]:

@@ -13,10 +13,10 @@ from typing import Any, Final
 from mypy_extensions import i64, mypyc_attr
 
 from .. import _native
+from .._core_operators import CORE
 from .._dispatch.keys import AUTOGRAD, VIEW
 from .._dispatch.state import modes, set_modes
 from .._tensor_base import (
-    HOT,
     IN_CUSTOM_FUNCTION,
     MULTI_OUTPUT_NODE,
     TensorBase,
@@ -221,7 +221,7 @@ def same_again(var: TensorBase) -> TensorBase:
     old = modes()
     set_modes(old | _AUTOGRAD_OFF)
     try:
-        t: TensorBase = HOT.alias.call((var,))
+        t: TensorBase = CORE.alias.call((var,))
         return t
     finally:
         set_modes(old)

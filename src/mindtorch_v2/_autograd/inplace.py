@@ -11,11 +11,11 @@ from typing import Any, Final, final
 from mypy_extensions import i64
 
 from .. import _native
+from .._core_operators import CORE, HOOKS
 from .._dispatch.keys import AUTOGRAD, VIEW
 from .._dispatch.op import Derivative, Kernel, Op
 from .._tensor_base import (
     DEFAULT_VIEW,
-    HOT,
     INFERENCE_VIEW,
     MULTI_OUTPUT_NODE,
     NO_GRAD_VIEW,
@@ -174,7 +174,7 @@ def slice_of(grad: Any, s: Slice) -> Any:
     """The part of a base-shaped gradient that a view covers, as a view of it."""
     if s.replay is not None:
         return replayed(grad, s.replay)
-    return HOT.as_strided.call((grad, s.shape, s.stride, int(s.offset - s.base_offset + grad._offset)))
+    return CORE.as_strided.call((grad, s.shape, s.stride, int(s.offset - s.base_offset + grad._offset)))
 
 
 def refresh_grad_fn(t: TensorBase) -> None:
@@ -200,7 +200,7 @@ def view_node(base: TensorBase, t: TensorBase) -> Node:
         assert fn is not None
         return fn
     args: tuple[Any, ...] = (base, t._shape, t._stride, int(t._offset))
-    op: Any = HOT.as_strided
+    op: Any = CORE.as_strided
     formulas: Formulas = op.derivative
     node = formulas.start(args, 1)
     formulas.keep(node, args, 1)
@@ -220,7 +220,7 @@ def recorded_replay(base: TensorBase, chain: list[Any]) -> Any:
         set_grad_enabled(on)
 
 
-HOT.refresh_grad_fn = refresh_grad_fn
+HOOKS.refresh_grad_fn = refresh_grad_fn
 
 
 @final
@@ -254,7 +254,7 @@ class InplaceAutograd(Kernel):
         kept = args
         if f.self_slot >= 0 and f.slots[f.self_slot].mask & need:
             # The formulas want the value from before the write, and its history for their own derivative.
-            kept = (HOT.clone.call((target, None)),) + args[1:]
+            kept = (CORE.clone.call((target, None)),) + args[1:]
         node = f.start(args, need)
         f.keep(node, kept, node._need)
         if WATCH.on:

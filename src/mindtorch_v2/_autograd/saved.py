@@ -12,12 +12,13 @@ from typing import Any, Final, final
 from mypy_extensions import i64
 
 from .. import _native
+from .._core_operators import HOOKS
 from .._device import device
 from .._dispatch.keys import AUTOGRAD, BACKENDS, INFERENCE, PYTHON
 from .._dispatch.state import modes, set_modes
 from .._dtype import dtype
 from .._dtype_names import tensor_type
-from .._tensor_base import DETACHED, HOT, TensorBase, alias, counter, set_history
+from .._tensor_base import DETACHED, TensorBase, alias, counter, set_history
 from .node import FREED, WATCH, Node, short_name
 from .version_counter import VersionCounter
 
@@ -115,7 +116,7 @@ class SavedOutput(Saved):
         now = self.counter.value
         if now != self.version:
             raise modified(self.shape, self.dtype, self.device, fn, self.output_nr, self.version, now)
-        t: TensorBase = _alloc(TensorBase, HOT.tensor)
+        t: TensorBase = _alloc(TensorBase, HOOKS.tensor)
         t._storage = self.storage
         t._offset = self.offset
         t._shape = self.shape

@@ -10,9 +10,10 @@ from typing import Any, Final, final
 
 from mypy_extensions import i64, mypyc_attr
 
+from .._core_operators import HOOKS, OpBase
 from .._device import device
 from .._dtype import dtype
-from .._tensor_base import HOT, INFERENCE_WRITTEN, OpBase, TensorBase, alias, is_number, numel, requires_grad
+from .._tensor_base import INFERENCE_WRITTEN, TensorBase, alias, is_number, numel, requires_grad
 from .keys import (
     AUTOCAST,
     AUTOGRAD,
@@ -107,7 +108,7 @@ class PartsKernel(Kernel):
             and numel(result) > 1
         ):
             # The parts see other operands than the whole; the rule decides the layout.
-            return HOT.dense_like(result, spec.shape, spec.stride)
+            return HOOKS.dense_like(result, spec.shape, spec.stride)
         return owned(result)
 
 

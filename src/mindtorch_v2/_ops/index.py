@@ -4,20 +4,17 @@ from __future__ import annotations
 from typing import Any
 
 from .._backends.common import overlap
+from .._core_operators import HOOKS
 from .._dispatch import registry
 from .._dispatch.op import plain_name
 from .._dtype import bool as bool_
 from .._dtype import int64
 from .._indexing import positions
 from .._sizes import numel_of
-from .._tensor_base import HOT
 from .rules import index as rules
 from .rules.base import wrap_dim
 from .rules.pointwise import broadcast_shapes
 from .table import composite, op
-
-HOT.index_shape = rules.index_shape
-HOT.int64 = int64
 
 
 def _index_backward(g: Any, shape: Any, indices: Any) -> Any:
@@ -206,5 +203,5 @@ op("masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor", meta=rul
    function=True,
    grad=dict(self=lambda g, mask: g.masked_fill(mask, 0),
              source=lambda g, mask, source_shape: _masked_scatter_source(g, mask, source_shape)))
-HOT.public_index_put = _public_index_put
-HOT.public_index_put_ = _public_index_put_
+HOOKS.public_index_put = _public_index_put
+HOOKS.public_index_put_ = _public_index_put_

@@ -12,12 +12,13 @@ from typing import Any
 from .._autograd.inplace import InplaceDerivative
 from .._autograd.record import Formulas
 from .._backends.common.overlap import REPEATS
+from .._core_operators import CORE
 from .._dispatch import registry
 from .._dispatch.op import Op, Rule, Spec
 from .._dtype import DEFAULTS, float64
 from .._dtype import bool as bool_
 from .._strides import contiguous_strides
-from .._tensor_base import HOT, TensorBase
+from .._tensor_base import TensorBase
 from .composites.alias import Renamed
 from .composites.formulas import conj, narrow, over, pair, times, wide, zeros_like
 from .rules import dtype_checks
@@ -237,7 +238,7 @@ def _float_power(self: Any, exponent: Any) -> Any:
     if not is_tensor(self) and not is_tensor(exponent):
         raise dtype_checks.no_tensor("float_power", (self, exponent), "exponent")
     dt = _float_dtype(self, exponent)
-    return HOT.pow.call((self.to(dt) if is_tensor(self) else self,
+    return CORE.pow.call((self.to(dt) if is_tensor(self) else self,
                          exponent.to(dt) if is_tensor(exponent) else exponent))
 
 
@@ -246,7 +247,7 @@ def _float_power_(self: Any, exponent: Any) -> Any:
     if self.dtype != dt:
         raise RuntimeError(f"the base given to float_power_ has dtype {self.dtype.scalar_name} but the operation's "
                            f"result requires dtype {dt.scalar_name}")
-    return HOT.pow_.call((self, exponent.to(dt) if is_tensor(exponent) else exponent))
+    return CORE.pow_.call((self, exponent.to(dt) if is_tensor(exponent) else exponent))
 
 
 composite("float_power(Tensor self, Tensor exponent) -> Tensor", _float_power, numbers=("self", "exponent"), out=True)

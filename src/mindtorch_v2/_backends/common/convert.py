@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from ..._core_operators import CORE
 from ..._device import as_device, device
 from ..._dispatch.op import type_name
 from ..._dtype import dtype_or_none
@@ -14,7 +15,7 @@ from ..._layout import contiguous_format, preserve_format
 from ..._layout import memory_format as memory_format_type
 from ..._ops.rules.layout import suggested_format
 from ..._ops.rules.shape import placed
-from ..._tensor_base import HOT, TensorBase
+from ..._tensor_base import TensorBase
 
 _FORMS: Final = (
     " * (torch.device device = None, torch.dtype dtype = None, bool non_blocking = False, bool copy = False, *, "
@@ -83,4 +84,4 @@ def convert(t: Any, dt: Any, dev: Any, copy: bool = False, form: Any = None, non
     ):
         # As PyTorch: what has no other format counts as contiguous, whatever its strides.
         return t
-    return HOT.to_copy.call((t, dt, where, form, non_blocking))
+    return CORE.to_copy.call((t, dt, where, form, non_blocking))

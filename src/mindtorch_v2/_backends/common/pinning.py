@@ -11,10 +11,11 @@ from typing import Any, Final, final
 from mypy_extensions import i64
 
 from ... import _native
+from ..._core_operators import CORE
 from ..._dispatch.keys import CPU
 from ..._dispatch.op import Kernel, Op, Spec
 from ..._sizes import new_bytes
-from ..._tensor_base import HOT, TensorBase, make
+from ..._tensor_base import TensorBase, make
 from .runtime import empty_spec
 
 _Storage: Final[Any] = _native.Storage
@@ -65,7 +66,7 @@ def pin(t: TensorBase) -> Any:
     if not can_pin():
         raise RuntimeError("Cannot access accelerator device when none is available.")
     out = empty_pinned(Spec(t._shape, t._stride, t._dtype, t._dtype, t._device))
-    return HOT.copy_.call((out, t, False))
+    return CORE.copy_.call((out, t, False))
 
 
 @final

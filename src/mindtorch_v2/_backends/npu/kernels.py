@@ -15,13 +15,14 @@ from typing import Any, Final, final
 from mypy_extensions import i64
 
 from ... import _native
+from ..._core_operators import CORE
 from ..._device import device
 from ..._dispatch.keys import BACKENDS, CPU
 from ..._dispatch.op import Kernel, Op, Spec
 from ..._dtype import ALL, dtype
 from ..._ops.rules.layout import expand_strides
 from ..._strides import contiguous_strides
-from ..._tensor_base import HOT, TensorBase, alias, is_contiguous, numel
+from ..._tensor_base import TensorBase, alias, is_contiguous, numel
 from ..common.runtime import empty, empty_spec
 from . import launch, quirks, table
 from .launch import Function
@@ -613,7 +614,7 @@ class IndicesFromHost(Kernel):
                     raise RuntimeError(
                         f"indices should be either on cpu or on the same device as the indexed tensor ({home._device})"
                     )
-                t = HOT.to_copy.call((t, None, home._device, None, False))
+                t = CORE.to_copy.call((t, None, home._device, None, False))
             indices.append(t)
         bits = home._keys & BACKENDS
         moved = (home, tuple(indices)) + args[2:]

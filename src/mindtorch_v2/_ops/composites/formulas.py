@@ -7,37 +7,38 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..._core_operators import CORE, HOOKS
 from ..._dtype import dtype, float32
 from ..._promotion import promote, result_type_of
 from ..._strides import CONTIGUOUS
-from ..._tensor_base import HOT, TensorBase
+from ..._tensor_base import TensorBase
 from ..rules.layout import is_contiguous_as, suggested_format
 
 
 def conj(x: Any) -> Any:
     if isinstance(x, TensorBase):
-        return HOT.conj.call((x,)) if x._dtype.is_complex else x
+        return CORE.conj.call((x,)) if x._dtype.is_complex else x
     return x.conjugate()
 
 
 def times(g: Any, x: Any) -> Any:
     """g * conj(x)."""
-    return HOT.mul.call((g, conj(x)))
+    return CORE.mul.call((g, conj(x)))
 
 
 def over(g: Any, x: Any) -> Any:
     """g / conj(x)."""
-    return HOT.div.call((g, conj(x)))
+    return CORE.div.call((g, conj(x)))
 
 
 def zeros_like(t: TensorBase) -> Any:
-    return HOT.zeros(t._shape, t._dtype, t._device)
+    return HOOKS.zeros(t._shape, t._dtype, t._device)
 
 
 def wide(t: TensorBase) -> Any:
     """The tensor in float32 if it is narrower."""
     dt = t._dtype
-    return HOT.to_copy.call((t, float32, None, None, False)) if dt.is_floating_point and dt.itemsize < 4 else t
+    return CORE.to_copy.call((t, float32, None, None, False)) if dt.is_floating_point and dt.itemsize < 4 else t
 
 
 def common(a: TensorBase, b: TensorBase) -> dtype:
@@ -53,20 +54,20 @@ def pair(a: TensorBase, b: TensorBase) -> tuple[Any, Any]:
     y: Any = b
     if a._dtype is not b._dtype:
         dt = common(a, b)
-        x = a if a._dtype is dt else HOT.to_copy.call((a, dt, None, None, False))
-        y = b if b._dtype is dt else HOT.to_copy.call((b, dt, None, None, False))
+        x = a if a._dtype is dt else CORE.to_copy.call((a, dt, None, None, False))
+        y = b if b._dtype is dt else CORE.to_copy.call((b, dt, None, None, False))
     return wide(x), wide(y)
 
 
 def narrow(x: Any, a: TensorBase, b: TensorBase | None = None) -> Any:
     """A result computed from wide operands, in the dtype of the operands themselves."""
     dt = a._dtype if b is None else common(a, b)
-    return x if x._dtype is dt or dt.itemsize >= 4 else HOT.to_copy.call((x, dt, None, None, False))
+    return x if x._dtype is dt or dt.itemsize >= 4 else CORE.to_copy.call((x, dt, None, None, False))
 
 
 def in_format(out: Any, like: TensorBase, rank: int = -1) -> Any:
     """A result of its own memory, in the memory format of `like` (what `in_format_of` says of its strides)."""
     form = suggested_format(like) if rank < 0 or len(like._shape) == rank + 2 else None
     if out._storage is like._storage:
-        out = HOT.clone.call((out, None))
-    return out if is_contiguous_as(out, form) else HOT.clone.call((out, CONTIGUOUS if form is None else form))
+        out = CORE.clone.call((out, None))
+    return out if is_contiguous_as(out, form) else CORE.clone.call((out, CONTIGUOUS if form is None else form))

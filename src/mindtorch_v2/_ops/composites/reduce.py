@@ -9,7 +9,7 @@ from typing import Any
 
 from mypy_extensions import i64
 
-from ..._tensor_base import HOT
+from ..._core_operators import CORE
 from ..rules.reduce import all_dims, dim_mask_or_all, reduced_count, reduced_shape
 from .rows import ROWS
 
@@ -32,4 +32,4 @@ def unreduce(g: Any, shape: tuple[int, ...], dim: Any, keepdim: bool) -> Any:
 
 def unreduce_mean(g: Any, shape: tuple[int, ...], dim: Any, keepdim: bool) -> Any:
     count = reduced_count(shape, dim_mask_or_all(dim, len(shape)))
-    return unreduce(HOT.div.call((g, int(count), None)), shape, dim, keepdim)
+    return unreduce(CORE.div.call((g, int(count), None)), shape, dim, keepdim)

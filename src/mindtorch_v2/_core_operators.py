@@ -1,0 +1,121 @@
+"""What compiled code calls above its own layer: operators behind Python's syntax, and the core's hooks.
+
+Invariant: filled once, while the package is imported; nothing here is called before that, and nothing is replaced
+afterwards. A field is one attribute read of a compiled object, where a registry would be a lookup by name.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, final
+
+
+class OpBase:
+    """What a tensor needs to know of an operator: that it can be called with its arguments in schema order."""
+
+    def call(self, args: tuple[Any, ...]) -> Any:
+        raise NotImplementedError
+
+
+@final
+class CoreOperators:
+    """Rows that the tensor, the engine and formulas call; a field has the name of its row."""
+
+    add: OpBase
+    sub: OpBase
+    rsub: OpBase
+    mul: OpBase
+    div: OpBase
+    floor_divide: OpBase
+    remainder: OpBase
+    pow: OpBase
+    matmul: OpBase
+    neg: OpBase
+    abs: OpBase
+    eq: OpBase
+    ne: OpBase
+    lt: OpBase
+    le: OpBase
+    gt: OpBase
+    ge: OpBase
+    bitwise_and: OpBase
+    bitwise_or: OpBase
+    bitwise_xor: OpBase
+    bitwise_not: OpBase
+    lshift: OpBase
+    rshift: OpBase
+    add_: OpBase
+    sub_: OpBase
+    mul_: OpBase
+    div_: OpBase
+    floor_divide_: OpBase
+    remainder_: OpBase
+    pow_: OpBase
+    bitwise_and_: OpBase
+    bitwise_or_: OpBase
+    bitwise_xor_: OpBase
+    lshift_: OpBase
+    rshift_: OpBase
+    reciprocal: OpBase
+    positive: OpBase
+    conj: OpBase
+    as_strided: OpBase
+    copy_: OpBase
+    zero_: OpBase
+    ones_like: OpBase
+    alias: OpBase
+    clone: OpBase
+    real: OpBase
+    sum: OpBase
+    view: OpBase
+    to_copy: OpBase
+    select: OpBase
+    slice: OpBase
+    unsqueeze: OpBase
+    expand: OpBase
+    index: OpBase
+    index_put_: OpBase
+    masked_fill_: OpBase
+    masked_select: OpBase
+    fill_: OpBase
+    nonzero: OpBase
+
+
+CORE: Final = CoreOperators()
+
+
+@final
+class Hooks:
+    """What the core needs of modules that are built on it: the class of new tensors, and slow paths."""
+
+    tensor: Any  # the class of new tensors
+    class_keys: Any  # key bits of a subclass
+    # autograd
+    refresh_grad_fn: Any
+    warn_grad: Any
+    check_grad: Any
+    grad_copy: Any
+    # new tensors
+    zeros: Any
+    dense_like: Any
+    scalar: Any
+    from_data: Any
+    # values on other devices
+    host_item: Any
+    to_host: Any
+    # indexing; `asked` goes through __torch_function__
+    getitem: Any
+    setitem: Any
+    asked_getitem: Any
+    asked_setitem: Any
+    refused_getitem: Any
+    refused_setitem: Any
+    asked_operator: Any
+    public_index_put: Any
+    public_index_put_: Any
+
+    def __init__(self) -> None:
+        self.tensor = None
+        self.refresh_grad_fn = None
+
+
+HOOKS: Final = Hooks()
