@@ -10,7 +10,7 @@ from typing import Any
 from ._backends.common.runtime import empty_contiguous
 from ._device import CPU, as_device
 from ._device import device as Device
-from ._dispatch.op import type_name
+from ._dispatch.op import plain_name
 from ._dtype import dtype as DType
 from ._dtype import get_default_dtype
 from ._storage import UntypedStorage
@@ -66,7 +66,7 @@ def _build(fname: str, args: tuple[Any, ...], kwargs: dict[str, Any], dt: DType,
             return tensor(first, dtype=dt, device=dev)
     raise TypeError(
         f"{fname}() received an invalid combination of arguments - got "
-        f"({', '.join(type_name(a) for a in args)}), but expected sizes, a sequence, a tensor or a storage"
+        f"({', '.join(plain_name(a) for a in args)}), but expected sizes, a sequence, a tensor or a storage"
     )
 
 

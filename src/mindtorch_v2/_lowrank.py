@@ -36,7 +36,8 @@ def svd_lowrank(A: Any, q: int | None = 6, niter: int | None = 2, M: Any = None)
     """U, S and V of about A - M, with `q` singular values."""
     torch = _torch()
     q = 6 if q is None else q
-    wide = A.shape[-2] < A.shape[-1]
+    m, n = A.shape[-2:]
+    wide = m < n
     if M is not None:
         M = M.broadcast_to(A.size())
     if wide:

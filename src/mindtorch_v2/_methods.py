@@ -24,6 +24,7 @@ from ._ops.rules.shape import check_options
 from ._ops.view import CONTIGUOUS
 from ._overrides import ask, can_answer
 from ._tensor_base import TensorBase
+from ._unbound import of_tensor, refusal
 
 _FORMAT = CONTIGUOUS.schema.args[1]
 
@@ -31,9 +32,13 @@ _FORMAT = CONTIGUOUS.schema.args[1]
 # -- conversions --------------------------------------------------------------------------------------------------
 def to(self: Any, *args: Any, **kwargs: Any) -> Any:
     """Tensor.to(dtype | device | other, non_blocking=False, copy=False, *, memory_format=torch.preserve_format)"""
+    try:
+        mine, place = self._dtype, self._device
+    except AttributeError as error:
+        raise refusal("to", self, error) from None
     if len(args) == 1 and not kwargs:
         only = args[0]
-        if only is self._dtype or only is self._device:
+        if only is mine or only is place:
             return self
         if isinstance(only, dtype):
             return CORE.to_copy.call((self, only, None, None, False))
@@ -52,9 +57,13 @@ def _cast(name: str, dt: dtype) -> Any:
     """`Tensor.float()` and the like."""
 
     def method(self: Any, *, memory_format: Any = None) -> Any:
+        try:
+            mine = self._dtype
+        except AttributeError as error:
+            raise refusal(name, self, error) from None
         if memory_format is not None:
             memory_format = need(name, _FORMAT, 0, memory_format)
-        elif self._dtype is dt:
+        elif mine is dt:
             return self
         return convert(self, dt, None, False, memory_format)
 
@@ -66,16 +75,23 @@ def _cast(name: str, dt: dtype) -> Any:
 
 def contiguous(self: Any, *, memory_format: Any = contiguous_format) -> Any:
     """This tensor if its elements lie in the order of a memory format, else a copy in that order."""
-    if memory_format is contiguous_format and self._contig == 1:
-        return self
+    try:
+        if memory_format is contiguous_format and self._contig == 1:
+            return self
+    except AttributeError as error:
+        raise refusal("contiguous", self, error) from None
     return CONTIGUOUS.call((self, need("contiguous", _FORMAT, 0, memory_format)))
 
 
 def cpu(self: Any, *, memory_format: Any = None) -> Any:
     """This tensor on the CPU."""
+    try:
+        place = self._device
+    except AttributeError as error:
+        raise refusal("cpu", self, error) from None
     if memory_format is not None:
         memory_format = need("cpu", _FORMAT, 0, memory_format)
-    elif self._device is CPU:
+    elif place is CPU:
         return self
     return convert(self, None, CPU, False, memory_format)
 
@@ -307,20 +323,20 @@ METHODS: dict[str, Any] = {
     "to": to,
     "contiguous": contiguous,
     "cpu": cpu,
-    "npu": npu,
-    "pin_memory": pin_memory,
-    "is_pinned": pinned,
-    "record_stream": record_stream,
-    "type": type_,
-    "type_as": type_as,
-    "unique": unique,
-    "unique_consecutive": unique_consecutive,
+    "npu": of_tensor(npu),
+    "pin_memory": of_tensor(pin_memory),
+    "is_pinned": of_tensor(pinned, "is_pinned"),
+    "record_stream": of_tensor(record_stream),
+    "type": of_tensor(type_, "type"),
+    "type_as": of_tensor(type_as),
+    "unique": of_tensor(unique),
+    "unique_consecutive": of_tensor(unique_consecutive),
     # Python 2's names.
     "__div__": TensorBase.__truediv__,
     "__rdiv__": TensorBase.__rtruediv__,
     "__idiv__": TensorBase.__itruediv__,
-    "lu": lu,
-    "stft": stft,
+    "lu": of_tensor(lu),
+    "stft": of_tensor(stft),
     **{
         name: _cast(name, dt)
         for name, dt in (

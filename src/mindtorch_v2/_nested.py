@@ -14,6 +14,7 @@ from mypy_extensions import i64
 from . import _native
 from ._device import CPU
 from ._dispatch.keys import CPU as CPU_KEY
+from ._dispatch.op import c_type_name
 from ._dtype import DEFAULTS, dtype, float64, from_np, int64, uint64
 from ._dtype import bool as bool_
 from ._ops.rules.shape import fits
@@ -40,10 +41,6 @@ class Parsed:
         self.shape: list[int] = []
         self.flat: list[Any] = []
         self.dtype: dtype | None = None
-
-
-# A class made by a `class` statement (Py_TPFLAGS_HEAPTYPE).
-_HEAP_TYPE: Final = 1 << 9
 
 
 def is_sequence(x: Any) -> bool:
@@ -214,11 +211,7 @@ def element_dtype(x: Any) -> dtype:
         return DEFAULTS.dtype if inner is None else inner
     if isinstance(x, (str, bytes)):
         raise TypeError(f"new(): invalid data type '{type(x).__name__}'")
-    kind = type(x)
-    # Classes written in C carry their module in their name.
-    plain = kind.__module__ == "builtins" or kind.__flags__ & _HEAP_TYPE
-    name = kind.__name__ if plain else f"{kind.__module__}.{kind.__name__}"
-    raise RuntimeError(f"Could not infer dtype of {name}")
+    raise RuntimeError(f"Could not infer dtype of {c_type_name(type(x))}")
 
 
 # -- storing ------------------------------------------------------------------------------------------------------

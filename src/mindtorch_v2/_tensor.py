@@ -32,6 +32,7 @@ from ._ops.rules.layout import is_contiguous_as
 from ._ops.rules.shape import check_value
 from ._strides import contiguous_strides
 from ._tensor_base import TensorBase, alias, instance_of, is_contiguous, numel, requires_grad
+from ._unbound import of_tensor, refusal
 
 _GRAD: Any = TensorBase.__dict__["grad"]
 
@@ -64,17 +65,23 @@ class Tensor(TensorBase):
 
     # -- layout ---------------------------------------------------------------------------------------------------
     def size(self, dim: int | None = None) -> Any:
+        try:
+            shape = self._shape
+        except AttributeError as error:
+            raise refusal("size", self, error) from None
         if dim is None:
             return self.shape
-        shape = self._shape
         if shape and type(dim) is int:
             return shape[wrap_dim(dim, len(shape))]
         return shape[self._dimension("size", dim)]
 
     def stride(self, dim: int | None = None) -> Any:
+        try:
+            stride = self._stride
+        except AttributeError as error:
+            raise refusal("stride", self, error) from None
         if dim is None:
-            return self._stride
-        stride = self._stride
+            return stride
         if stride and type(dim) is int:
             return stride[wrap_dim(dim, len(stride))]
         return stride[self._dimension("stride", dim)]
@@ -87,15 +94,20 @@ class Tensor(TensorBase):
             raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
         return wrap_dim(dim, len(self._shape))
 
+    @of_tensor
     def nelement(self) -> int:
         return numel(self)
 
+    @of_tensor
     def ndimension(self) -> int:
         return len(self._shape)
 
     def is_contiguous(self, *, memory_format: Any = contiguous_format) -> bool:
         if memory_format is contiguous_format:
-            return is_contiguous(self)
+            try:
+                return is_contiguous(self)
+            except (AttributeError, TypeError) as error:
+                raise refusal("is_contiguous", self, error) from None
         if memory_format is channels_last or memory_format is channels_last_3d:
             return is_contiguous_as(self, memory_format)
         if not isinstance(memory_format, MemoryFormat):
@@ -116,14 +128,22 @@ class Tensor(TensorBase):
         return numel(self) * self._dtype.itemsize
 
     def is_floating_point(self) -> bool:
-        return self._dtype.is_floating_point
+        try:
+            return self._dtype.is_floating_point
+        except AttributeError as error:
+            raise refusal("is_floating_point", self, error) from None
 
     def is_complex(self) -> bool:
-        return self._dtype.is_complex
+        try:
+            return self._dtype.is_complex
+        except AttributeError as error:
+            raise refusal("is_complex", self, error) from None
 
+    @of_tensor
     def is_signed(self) -> bool:
         return self._dtype.is_signed
 
+    @of_tensor
     def is_same_size(self, other: Tensor) -> bool:
         if not isinstance(other, TensorBase):
             raise TypeError(f"is_same_size(): argument 'other' (position 1) must be Tensor, not {plain_name(other)}")
@@ -188,22 +208,28 @@ class Tensor(TensorBase):
     def is_shared(self) -> bool:
         return False
 
+    @of_tensor
     def is_conj(self) -> bool:
         """Conjugation is never lazy here."""
         return False
 
+    @of_tensor
     def is_neg(self) -> bool:
         return False
 
+    @of_tensor
     def resolve_conj(self) -> Tensor:
         return self
 
+    @of_tensor
     def resolve_neg(self) -> Tensor:
         return self
 
+    @of_tensor
     def get_device(self) -> int:
         return -1 if self._device.index is None else self._device.index
 
+    @of_tensor
     def untyped_storage(self) -> Any:
         from ._storage import untyped
 
@@ -221,6 +247,7 @@ class Tensor(TensorBase):
         return wrapped(untyped(self), self._dtype)
 
     # -- autograd -------------------------------------------------------------------------------------------------
+    @of_tensor
     def requires_grad_(self, requires_grad: bool = True) -> Tensor:
         if requires_grad and not self._dtype.is_inexact:
             raise RuntimeError("only Tensors of floating point dtype can require gradients")
@@ -315,15 +342,19 @@ class Tensor(TensorBase):
     _post_accumulate_grad_hooks = property(tensor_hooks.post_accumulate_grad_hooks)
 
     # -- to Python ------------------------------------------------------------------------------------------------
+    @of_tensor
     def __float__(self) -> float:
         return float(_scalar(self, "double"))
 
+    @of_tensor
     def __int__(self) -> int:
         return int(_scalar(self, "int64_t"))
 
+    @of_tensor
     def __complex__(self) -> complex:
         return complex(_single(self))
 
+    @of_tensor
     def __index__(self) -> int:
         if numel(self) != 1 or self._dtype.is_inexact:
             raise TypeError("only integer tensors of a single element can be converted to an index")
@@ -339,6 +370,7 @@ class Tensor(TensorBase):
 
         return tensor_str(self, tensor_contents)
 
+    @of_tensor
     def numpy(self, *, force: bool = False) -> Any:
         """The same memory as an ndarray. force: detach and copy to the host first where needed."""
         if force:
@@ -394,6 +426,7 @@ class Tensor(TensorBase):
     def __setstate__(self, state: Any) -> None:
         self.__dict__.update(state)
 
+    @of_tensor
     def new(self, *args: Any, **kwargs: Any) -> Any:
         from ._legacy import construct_like
 
@@ -408,8 +441,11 @@ class Tensor(TensorBase):
         flat = [fn(x) for x in self.reshape(-1).tolist()]
         return self.copy_(tensor(flat, dtype=self._dtype).reshape(self._shape))  # type: ignore[no-any-return]
 
+    @of_tensor
     def nonzero(self, *, as_tuple: bool = False) -> Any:
         """Positions of the elements that are not zero: one row each, or one tensor per dimension."""
+        if not isinstance(as_tuple, bool):
+            raise TypeError(f"nonzero(): argument 'as_tuple' must be bool, not {plain_name(as_tuple)}")
         found = CORE.nonzero.call((self,)) if self._shape or not as_tuple else CORE.nonzero.call((self.unsqueeze(0),))
         return found.unbind(1) if as_tuple else found
 

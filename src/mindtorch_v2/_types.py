@@ -108,6 +108,9 @@ def typename(obj: Any) -> str:
     if isinstance(obj, TensorBase):
         return type_string(obj._dtype, obj._device)
     kind = type(obj)
+    if kind.__module__.startswith("mindtorch_v2._"):
+        # The package's private modules are nobody's business.
+        return f"mindtorch_v2.{kind.__qualname__}"
     return kind.__qualname__ if kind.__module__ in ("builtins", None) else f"{kind.__module__}.{kind.__qualname__}"
 
 

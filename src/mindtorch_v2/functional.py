@@ -11,8 +11,9 @@ from typing import Any
 
 from ._api import lazy_tables
 from ._dispatch import registry
-from ._dispatch.binding import Overloads, need
+from ._dispatch.binding import Overloads, need, refuse
 from ._dispatch.op import plain_name
+from ._dispatch.schema import Schema, parse
 from ._dtype import bool as bool_
 from ._dtype import int64, uint8
 from ._ops.rules.base import wrap_dims
@@ -603,6 +604,24 @@ def empty_permuted(
     return made.requires_grad_() if requires_grad else made
 
 
+_STFT = parse(
+    "stft(Tensor self, int n_fft, int? hop_length=None, int? win_length=None, Tensor? window=None, "
+    "bool normalized=False, bool? onesided=None, bool? return_complex=None) -> Tensor"
+)
+_ISTFT = parse(
+    "istft(Tensor self, int n_fft, int? hop_length=None, int? win_length=None, Tensor? window=None, bool center=True, "
+    "bool normalized=False, bool? onesided=None, int? length=None, bool return_complex=False) -> Tensor"
+)
+
+
+def _check_types(schema: Schema, *given: Any) -> None:
+    """Refuse arguments that are not of the schema's types."""
+    for position, (argument, value) in enumerate(zip(schema.args, given), 1):
+        need(schema.name, argument, position, value)
+        if argument.is_tensor and not (value is None or isinstance(value, TensorBase)):
+            raise refuse(schema.name, argument, position, value)
+
+
 @overridable
 def stft(
     input: Any,
@@ -625,8 +644,8 @@ def stft(
             "stft: align_to_window=True is not supported; windows start at the parts' first sample"
         )
     lazy_tables.load("fft")
-    if return_complex is not None:
-        _bools("stft", return_complex=return_complex)
+    input.dim()  # PyTorch's function is Python here, and so is its complaint
+    _check_types(_STFT, input, n_fft, hop_length, win_length, window, normalized, onesided, return_complex)
     given = onesided, return_complex
     hop, size = n_fft // 4 if hop_length is None else hop_length, n_fft if win_length is None else win_length
     is_complex = input._dtype.is_complex or (window is not None and window._dtype.is_complex)
@@ -694,7 +713,9 @@ def istft(
     return_complex: bool = False,
 ) -> Any:
     """The signal of which `stft` gave the transform: overlapping parts, weighed by their windows and added."""
-    _need_tensor("istft", input)
+    _check_types(
+        _ISTFT, input, n_fft, hop_length, win_length, window, center, normalized, onesided, length, return_complex
+    )
     lazy_tables.load("fft")
     hop, size = n_fft // 4 if hop_length is None else hop_length, n_fft if win_length is None else win_length
     call = _istft_call(input, n_fft, hop, size, window, center, normalized, onesided, length, return_complex)

@@ -116,7 +116,8 @@ def row_text(op: Op, method: bool) -> str:
             parts.append("*")
             star = True
         name = "input" if a.name == "self" else a.name
-        parts.append(f"{kind_text(a)} {name}" + (f" = {a.default}" if a.has_default else ""))
+        default = str(a.default).replace(", ", ",")
+        parts.append(f"{kind_text(a)} {name}" + (f" = {default}" if a.has_default else ""))
     if not method and op.row is not None and op.row.out_op is not None:
         kind = "Tensor" if len(op.schema.returns) == 1 else "tuple of Tensors"
         parts += ([] if star else ["*"]) + [f"{kind} out = None"]

@@ -473,7 +473,7 @@ def shown_name(arg: Arg, position: int) -> str:
 
 def plain_name(x: object) -> str:
     """A type's name where only one was expected: a list is a list, whatever is in it."""
-    return type(x).__name__ if isinstance(x, (list, tuple)) else type_name(x)
+    return c_type_name(type(x)) if isinstance(x, (list, tuple)) else type_name(x)
 
 
 def type_name(x: object) -> str:
@@ -485,10 +485,24 @@ def type_name(x: object) -> str:
         if len(x) == 0:
             return kind
         if kind == "tuple":
-            return f"tuple of ({', '.join([type_name(i) for i in x])}{',' if len(x) == 1 else ''})"
-        return f"list of [{', '.join([type_name(i) for i in x])}]" if len(x) else "list"
-    if isinstance(x, dtype):
-        return "torch.dtype"
-    if isinstance(x, device):
-        return "torch.device"
-    return type(x).__name__
+            return f"tuple of ({', '.join([plain_name(i) for i in x])}{',' if len(x) == 1 else ''})"
+        return f"list of [{', '.join([plain_name(i) for i in x])}]"
+    return c_type_name(type(x))
+
+
+# Types of ours that are written in C in PyTorch, and their names there.
+_C_TYPES: Final[dict[str, str]] = {
+    **{name: f"torch.{name}" for name in ("Size", "device", "dtype", "finfo", "iinfo", "layout", "memory_format")},
+    "Generator": "torch._C.Generator",
+    "UntypedStorage": "torch.storage.UntypedStorage",
+}
+_HEAP_TYPE: Final = 1 << 9
+
+
+def c_type_name(kind: Any) -> str:
+    """A type's name as C knows it: with its module if it is written in C and not built in."""
+    module: str = kind.__module__
+    name: str = kind.__name__
+    if module.startswith("mindtorch_v2._"):
+        return _C_TYPES.get(name, name)
+    return name if module == "builtins" or kind.__flags__ & _HEAP_TYPE else f"{module}.{name}"

@@ -22,6 +22,7 @@ from .._layout import preserve_format
 from .._sizes import numel_of, strided_bytes
 from .._strides import contiguous_strides, format_strides
 from .._tensor_base import DETACHED, TensorBase, bump, requires_grad, set_history, version
+from .._unbound import of_tensor
 from . import view
 from .rules.layout import copy_strides
 
@@ -224,5 +225,6 @@ METHODS: dict[str, Any] = {
     "unsqueeze_": _reshaping("unsqueeze_", view.UNSQUEEZE), "as_strided_": _reshaping("as_strided_", view.AS_STRIDED),
     "squeeze_": squeeze_, "resize_": resize_, "resize_as_": resize_as_, "set_": set_, "detach_": detach_,
 }
+METHODS = {name: of_tensor(method) for name, method in METHODS.items()}
 # A function of `torch` as well.
 as_strided_ = METHODS["as_strided_"]

@@ -240,6 +240,8 @@ def _solve_meta(A: Any, B: Any, left: bool, check_errors: bool) -> list[Spec]:
                            "In this case linalg.solve is equivalent to B / A.squeeze(-1)")
     n = A._shape[-1]
     shape = (*B._shape, 1) if vector else B._shape
+    if len(shape) < 2:
+        raise RuntimeError("linalg.solve: The input tensor B must have at least 2 dimensions.")
     if shape[-2 if left else -1] != n:
         raise RuntimeError("linalg.solve: Incompatible shapes of A and B for the equation "
                            f"{'AX = B' if left else 'XA = B'} ({n}x{n} and {shape[-2]}x{shape[-1]})")

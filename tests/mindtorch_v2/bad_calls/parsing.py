@@ -1,6 +1,10 @@
 """Arguments that fit no signature, and `torch.library`."""
 from __future__ import annotations
 
+import collections
+
+import numpy
+
 from ._case import Case, define_twice
 
 CASES: list[Case] = [
@@ -392,4 +396,63 @@ CASES: list[Case] = [
     Case("bilinear_weight_rank", lambda torch: dict(a=torch.ones(1, 1)),
          lambda torch, v: torch.nn.functional.bilinear(v.a, v.a, v.a),
          "IndexError", "Dimension out of range (expected to be in range of [-2, 1], but got 2)"),
+    # names of types
+    Case("name_array", lambda torch: {},
+         lambda torch, v: torch.sin(numpy.ones(3)),
+         "TypeError", "sin(): argument 'input' (position 1) must be Tensor, not numpy.ndarray"),
+    Case("name_ordered", lambda torch: {},
+         lambda torch, v: torch.sin(collections.OrderedDict()),
+         "TypeError", "sin(): argument 'input' (position 1) must be Tensor, not collections.OrderedDict"),
+    Case("name_layout", lambda torch: {},
+         lambda torch, v: torch.sin(torch.strided),
+         "TypeError", "sin(): argument 'input' (position 1) must be Tensor, not torch.layout"),
+    Case("name_size", lambda torch: {},
+         lambda torch, v: torch.sin(torch.Size([1])),
+         "TypeError", "sin(): argument 'input' (position 1) must be Tensor, not torch.Size"),
+    Case("name_generator", lambda torch: {},
+         lambda torch, v: torch.sin(torch.Generator()),
+         "TypeError", "sin(): argument 'input' (position 1) must be Tensor, not torch._C.Generator"),
+    Case("infer_layout", lambda torch: {},
+         lambda torch, v: torch.tensor([torch.strided, 0.5]),
+         "RuntimeError", "Could not infer dtype of torch.layout"),
+    Case("infer_module", lambda torch: {},
+         lambda torch, v: torch.tensor(torch.nn.Linear(1, 1)),
+         "RuntimeError", "Could not infer dtype of Linear"),
+    Case("buffer_kind", lambda torch: {},
+         lambda torch, v: torch.nn.MultiLabelSoftMarginLoss(torch.float32),
+         "TypeError", "cannot assign 'torch.dtype' object to buffer 'weight' (torch Tensor or None required)"),
+    Case("method_of_str", lambda torch: {},
+         lambda torch, v: torch.Tensor.long("mean"),
+         "TypeError", "descriptor 'long' for 'torch._C.TensorBase' objects doesn't apply to a 'str' object"),
+    Case("size_of_int", lambda torch: {},
+         lambda torch, v: torch.Tensor.size(3),
+         "TypeError", "descriptor 'size' for 'torch._C.TensorBase' objects doesn't apply to a 'int' object"),
+    Case("resize_of_int", lambda torch: {},
+         lambda torch, v: torch.Tensor.resize_(3, 4),
+         "TypeError", "descriptor 'resize_' for 'torch._C.TensorBase' objects doesn't apply to a 'int' object"),
+    Case("numpy_of_list", lambda torch: {},
+         lambda torch, v: torch.Tensor.numpy([1]),
+         "TypeError", "descriptor 'numpy' for 'torch._C.TensorBase' objects doesn't apply to a 'list' object"),
+    Case("istft_length_kind", lambda torch: dict(a=torch.ones(2, 3) + 0j),
+         lambda torch, v: torch.istft(v.a, "x"),
+         "TypeError", "istft(): argument 'n_fft' (position 2) must be int, not str"),
+    Case("hfft2_norm_kind", lambda torch: dict(a=torch.ones(3, 3)),
+         lambda torch, v: torch.fft.hfft2(v.a, norm=3),
+         "TypeError", "fft_hfft2(): argument 'norm' must be str, not int"),
+    Case("nonzero_tuple_kind", lambda torch: dict(a=torch.ones(3, 3)),
+         lambda torch, v: v.a.nonzero(as_tuple={}),
+         "TypeError", "nonzero(): argument 'as_tuple' must be bool, not dict"),
+    Case("solve_number", lambda torch: dict(a=torch.ones(2, 2), b=torch.tensor(1.0)),
+         lambda torch, v: torch.linalg.solve(v.a, v.b),
+         "RuntimeError", "linalg.solve: The input tensor B must have at least 2 dimensions."),
+    Case("interpolate_factor_nan", lambda torch: dict(a=torch.ones(1, 1, 2, 2)),
+         lambda torch, v: torch.nn.functional.interpolate(v.a, scale_factor=float("nan")),
+         "RuntimeError", "value cannot be converted to type int64_t without overflow"),
+    Case("reshape_alias_lengths", lambda torch: dict(a=torch.ones(2, 3)),
+         lambda torch, v: torch.ops.aten._reshape_alias.default(v.a, [3, 2, 1], [2, 1]),
+         "RuntimeError", "dimensionality of sizes (3) must match dimensionality of strides (2)"),
+    Case("conv_kernel_kind", lambda torch: {},
+         lambda torch, v: torch.nn.Conv2d(1, 1, 1.5),
+         "TypeError", "empty(): argument 'size' failed to unpack the object at pos 3 with error \"type must be tuple "
+         "of ints,but got float\""),
 ]

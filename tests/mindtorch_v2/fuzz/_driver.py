@@ -220,7 +220,7 @@ class Fuzzer:
             answer = theirs.get(id(finding))
             if answer is None and not finding.certain:
                 continue
-            if answer is not None and agrees(finding.outcome, answer):
+            if answer is not None and agrees(finding.outcome, answer, finding.program):
                 self.excused.add(finding.key)
                 continue
             note = f"   PyTorch: {answer.kind} {answer.text[:150]}" if answer is not None else ""

@@ -418,7 +418,13 @@ class ReshapeAliasKernel(Kernel):
     def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
         src = args[0]
         assert isinstance(src, TensorBase)
-        return make_view(src, args[1], args[2], src._offset, op, args)
+        size: Ints = args[1]
+        stride: Ints = args[2]
+        if len(size) != len(stride):
+            raise RuntimeError(
+                f"dimensionality of sizes ({len(size)}) must match dimensionality of strides ({len(stride)})"
+            )
+        return make_view(src, size, stride, src._offset, op, args)
 
 
 @final

@@ -10,6 +10,7 @@ from typing import Any
 import mindtorch_v2 as torch
 
 from ..._tensor import Tensor
+from .._tuples import each as _each
 from ._rows import row
 
 Ints = tuple[int, ...]
@@ -252,7 +253,7 @@ def _fractional(
     if samples is None:
         batch = 1 if input.dim() == rank + 1 else input.size(0)
         samples = torch.rand(batch, input.size(-rank - 1), rank, dtype=input.dtype, device=input.device)
-    kernel, wanted = ((v,) * rank if isinstance(v, int) else tuple(v) for v in (kernel_size, output_size))
+    kernel, wanted = (_each(v, rank) for v in (kernel_size, output_size))
     both = row("fractional", name).call((input, kernel, wanted, samples))
     return both if return_indices else both[0]
 
@@ -328,12 +329,9 @@ def _unpooled(input: Tensor, kernel: Ints, stride: Ints, padding: Ints, output_s
 def _max_unpool(
     rank: int, input: Tensor, indices: Tensor, kernel_size: Any, stride: Any, padding: Any, output_size: Any
 ) -> Tensor:
-    def full(value: Any) -> Ints:
-        return (value,) * rank if isinstance(value, int) else tuple(value)
-
-    kernel = full(kernel_size)
-    steps = kernel if stride is None else full(stride)
-    pads = full(padding)
+    kernel = _each(kernel_size, rank)
+    steps = kernel if stride is None else _each(stride, rank)
+    pads = _each(padding, rank)
     sizes = _unpooled(input, kernel, steps, pads, output_size)
     if rank == 1:
         flat = row("pool", "max_unpool2d").call((input.unsqueeze(-1), indices.unsqueeze(-1), (*sizes, 1)))

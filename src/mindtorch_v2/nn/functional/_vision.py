@@ -5,12 +5,14 @@ Invariant: a function here only completes arguments; shapes, dtypes, values and 
 
 from __future__ import annotations
 
+import math
 import warnings
 from typing import Any
 
 import mindtorch_v2 as torch
 
 from ..._tensor import Tensor
+from .._tuples import pair as _pair
 from ._pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
 from ._rows import row
 
@@ -61,6 +63,14 @@ def _sizes(input: Tensor, size: Any, scale_factor: Any) -> tuple[list[int] | Non
     return None, list(scale_factor)
 
 
+def _check_factors(name: str, factors: list[Any]) -> None:
+    """What PyTorch's operators say of factors; with sizes made from them here it is Python that complains."""
+    if not all(isinstance(f, (int, float, Tensor)) for f in factors):
+        raise TypeError(f"{name}() received an invalid combination of arguments - got (Tensor, NoneType, list)")
+    if not all(math.isfinite(f) for f in factors):
+        raise RuntimeError("value cannot be converted to type int64_t without overflow")
+
+
 def interpolate(
     input: Tensor,
     size: Any = None,
@@ -77,10 +87,13 @@ def interpolate(
     output_size, factors = _sizes(input, size, scale_factor)
     if recompute_scale_factor and size is not None:
         raise ValueError("recompute_scale_factor is not meaningful with an explicit size.")
+    exact = recompute_scale_factor or mode == "area"
     if factors is not None:
+        if not exact:
+            _check_factors(f"upsample_{mode.replace('-', '_')}{input.dim() - 2}d", factors)
         output_size = [int(n * f) for n, f in zip(input.shape[2:], factors)]
     assert output_size is not None
-    if factors is None or recompute_scale_factor or mode == "area":
+    if factors is None or exact:
         scales: tuple[float | None, ...] = (None,) * len(output_size)
     else:
         scales = tuple(float(f) for f in factors)
@@ -185,10 +198,6 @@ def affine_grid(theta: Tensor, size: Any, align_corners: bool | None = None) -> 
     if min(size) <= 0:
         raise ValueError(f"Expected non-zero, positive output size. Got {size}")
     return torch.affine_grid_generator(theta, tuple(size), align_corners)
-
-
-def _pair(value: Any) -> tuple[int, ...]:
-    return (value, value) if isinstance(value, int) else tuple(value)
 
 
 def unfold(input: Tensor, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Tensor:

@@ -13,15 +13,12 @@ import mindtorch_v2 as torch
 from ..._tensor import Tensor
 from .. import functional as F
 from .. import init
+from .._tuples import each
 from ..parameter import Parameter
 from .module import Module
 
 Ints = tuple[int, ...]
 _MODES = ("zeros", "reflect", "replicate", "circular")
-
-
-def _each(value: Any, rank: int) -> Ints:
-    return (value,) * rank if isinstance(value, int) else tuple(value)
 
 
 class _ConvNd(Module):
@@ -56,18 +53,18 @@ class _ConvNd(Module):
         if isinstance(padding, str):
             if padding not in ("same", "valid"):
                 raise ValueError(f"Invalid padding string {padding!r}, should be one of {{'valid', 'same'}}")
-            if padding == "same" and any(s != 1 for s in _each(stride, rank)):
+            if padding == "same" and any(s != 1 for s in each(stride, rank)):
                 raise ValueError("padding='same' is not supported for strided convolutions")
         if padding_mode not in _MODES:
             raise ValueError(f"padding_mode must be one of {set(_MODES)}, but got padding_mode='{padding_mode}'")
         self.in_channels = in_channels
         self.out_channels = out_channels
-        self.kernel_size = _each(kernel_size, rank)
-        self.stride = _each(stride, rank)
-        self.padding = padding if isinstance(padding, str) else _each(padding, rank)
-        self.dilation = _each(dilation, rank)
+        self.kernel_size = each(kernel_size, rank)
+        self.stride = each(stride, rank)
+        self.padding = padding if isinstance(padding, str) else each(padding, rank)
+        self.dilation = each(dilation, rank)
         self.transposed = transposed
-        self.output_padding = _each(output_padding, rank)
+        self.output_padding = each(output_padding, rank)
         self.groups = groups
         self.padding_mode = padding_mode
         self._reversed_padding_repeated_twice = self._around()
@@ -81,13 +78,12 @@ class _ConvNd(Module):
 
     def _around(self) -> list[int]:
         """Padding of both sides, last dimension first, as `functional.pad` takes it."""
+        if not isinstance(self.padding, str):
+            return [side for side in reversed(self.padding) for _ in range(2)]
         sides: list[int] = []
         for d in reversed(range(self._rank)):
-            if isinstance(self.padding, str):
-                total = self.dilation[d] * (self.kernel_size[d] - 1) if self.padding == "same" else 0
-                sides += [total // 2, total - total // 2]
-            else:
-                sides += [self.padding[d]] * 2
+            total = self.dilation[d] * (self.kernel_size[d] - 1) if self.padding == "same" else 0
+            sides += [total // 2, total - total // 2]
         return sides
 
     def reset_parameters(self) -> None:

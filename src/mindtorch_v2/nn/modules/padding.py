@@ -9,6 +9,7 @@ from typing import Any
 
 from ..._tensor import Tensor
 from .. import functional as F
+from .._tuples import each
 from .module import Module
 
 
@@ -19,8 +20,7 @@ class _Pad(Module):
 
     def __init__(self, padding: Any) -> None:
         super().__init__()
-        count = 2 * self._rank
-        self.padding = (padding,) * count if isinstance(padding, int) else tuple(padding)
+        self.padding = each(padding, 2 * self._rank)
 
     def forward(self, input: Tensor) -> Tensor:
         return F.pad(input, self.padding, self._mode, self.value)

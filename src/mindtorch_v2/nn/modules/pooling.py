@@ -9,11 +9,8 @@ from typing import Any
 
 from ..._tensor import Tensor
 from .. import functional as F
+from .._tuples import each
 from .module import Module
-
-
-def _each(value: Any, rank: int) -> tuple[int, ...]:
-    return (value,) * rank if isinstance(value, int) else tuple(value)
 
 
 class _MaxPoolNd(Module):
@@ -66,9 +63,9 @@ class _MaxUnpoolNd(Module):
 
     def __init__(self, kernel_size: Any, stride: Any = None, padding: Any = 0) -> None:
         super().__init__()
-        self.kernel_size = _each(kernel_size, self._rank)
-        self.stride = _each(stride if stride is not None else kernel_size, self._rank)
-        self.padding = _each(padding, self._rank)
+        self.kernel_size = each(kernel_size, self._rank)
+        self.stride = each(stride if stride is not None else kernel_size, self._rank)
+        self.padding = each(padding, self._rank)
 
     def forward(self, input: Tensor, indices: Tensor, output_size: Any = None) -> Tensor:
         function = getattr(F, f"max_unpool{self._rank}d")
@@ -122,9 +119,9 @@ class AvgPool1d(_AvgPoolNd):
         count_include_pad: bool = True,
     ) -> None:
         super().__init__(
-            _each(kernel_size, 1),
-            _each(stride if stride is not None else kernel_size, 1),
-            _each(padding, 1),
+            each(kernel_size, 1),
+            each(stride if stride is not None else kernel_size, 1),
+            each(padding, 1),
             ceil_mode,
             count_include_pad,
         )
@@ -266,10 +263,10 @@ class _FractionalMaxPoolNd(Module):
         ratios = (output_ratio,) * rank if isinstance(output_ratio, float) else output_ratio
         if ratios is not None and not all(0 < r < 1 for r in ratios):
             raise ValueError(f"output_ratio must be between 0 and 1 (got {output_ratio})")
-        self.kernel_size = _each(kernel_size, rank)
+        self.kernel_size = each(kernel_size, rank)
         self.return_indices = return_indices
         self.register_buffer("_random_samples", _random_samples)
-        self.output_size = None if output_size is None else _each(output_size, rank)
+        self.output_size = None if output_size is None else each(output_size, rank)
         self.output_ratio = ratios
 
     def forward(self, input: Tensor) -> Any:

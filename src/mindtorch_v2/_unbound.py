@@ -1,0 +1,36 @@
+"""Methods called through the class with something that is no tensor: `torch.Tensor.long("mean")`.
+
+Invariant: such a call is refused in the words of a method written in C. Methods on the way of every program catch the
+error themselves, so that a call of one through a tensor costs nothing more; the others are wrapped.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from ._tensor_base import TensorBase
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def refusal(name: str, value: object, error: Exception) -> Exception:
+    """What to raise for an AttributeError of a method's first look at `self`."""
+    if isinstance(value, TensorBase):
+        return error
+    kind = type(value).__name__
+    return TypeError(f"descriptor '{name}' for 'torch._C.TensorBase' objects doesn't apply to a '{kind}' object")
+
+
+def of_tensor(fn: Method, name: str = "") -> Method:
+    """A method that refuses what is no tensor."""
+    called = name or fn.__name__
+
+    @functools.wraps(fn)
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if not isinstance(self, TensorBase):
+            raise refusal(called, self, AttributeError())
+        return fn(self, *args, **kwargs)
+
+    return method  # type: ignore[return-value]
