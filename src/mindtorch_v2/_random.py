@@ -503,8 +503,8 @@ def normal(
     if size is None and not is_number(mean):
         raise TypeError(f"normal(): argument 'mean' (position 1) must be Tensor, not {type_name(mean)}")
     if size is None:
-        raise TypeError('normal() missing 1 required positional arguments: "size"')
-    if not is_number(mean) or not is_number(std):
+        raise stray("normal", (mean, std), unknown)
+    if any(not is_number(x) or isinstance(x, complex) for x in (mean, std)) or isinstance(size, int):
         raise stray("normal", (mean, std, size), unknown)
     a, b = float(mean), float(std)
     check_std(b)

@@ -299,9 +299,11 @@ def broadcast_shapes(*shapes: Any) -> Size:
 
 
 def _as_shape(shape: Any) -> tuple[Any, ...]:
+    if shape is None:
+        return ()
     if isinstance(shape, int):
         return (shape,)
-    if isinstance(shape, (tuple, list)):
+    if isinstance(shape, (tuple, list, str)):
         return tuple(shape)
     raise RuntimeError(f"Input shapes should be of type ints, a tuple of ints, or a list of ints, got {shape}")
 

@@ -12,7 +12,7 @@ from .._device import as_device, device
 from .._dtype import dtype_or_none
 from .._layout import layout, memory_format
 from .._sizes import SHORT, is_long, long
-from .._tensor_base import TensorBase, checked_number, is_number
+from .._tensor_base import TensorBase, checked_number, is_number, requires_grad
 from .op import Op, plain_name, type_name
 from .schema import Arg
 
@@ -101,6 +101,8 @@ class Unpack(Exception):
 def convert(a: Arg, v: Any) -> Any:
     """The value in the schema's type, or BAD."""
     if v is None:
+        if a.is_list and a.default == ():
+            return a.default  # PyTorch's parser writes an empty list as None
         return None if a.optional else BAD
     kind = a.kind
     if a.is_list:
@@ -127,6 +129,9 @@ def convert(a: Arg, v: Any) -> Any:
     if kind == "float":
         if isinstance(v, (float, int)) and not isinstance(v, bool):
             return float(v)
+        if isinstance(v, TensorBase):
+            single: Any = v
+            return float(single) if len(v._shape) == 0 and not v._dtype.is_complex and not requires_grad(v) else BAD
         return float(v) if is_number(v) and not isinstance(v, complex) else BAD
     if kind == "Scalar":
         if isinstance(v, (int, float, complex)):

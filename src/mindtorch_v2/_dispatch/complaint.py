@@ -14,7 +14,7 @@ from typing import Any
 
 from .._dtype import dtype
 from .._layout import layout, memory_format
-from .._tensor_base import TensorBase, is_number
+from .._tensor_base import TensorBase, is_number, requires_grad
 from .binding import TYPES
 from .op import Op, plain_name
 from .schema import Arg
@@ -81,6 +81,10 @@ def _number_of(kind: str, value: Any) -> bool:
         if isinstance(value, TensorBase):
             return len(value._shape) == 0 and not value._dtype.is_inexact
         return hasattr(value, "__index__") and not isinstance(value, bool)
+    if kind == "float":
+        if isinstance(value, TensorBase):
+            return len(value._shape) == 0 and not value._dtype.is_complex and not requires_grad(value)
+        return is_number(value) and not isinstance(value, complex)
     return is_number(value) or (isinstance(value, TensorBase) and len(value._shape) == 0)
 
 

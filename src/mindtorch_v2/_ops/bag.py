@@ -10,6 +10,7 @@ from .._dispatch import registry
 from .._dispatch.op import Op
 from .._dispatch.state import is_grad_enabled
 from .._dtype import int32, int64
+from .._promotion import promote
 from .composites.formulas import narrow, wide
 from .table import composite
 
@@ -26,20 +27,24 @@ def _check(weight: Any, indices: Any, offsets: Any, mode: int, per_sample_weight
         raise RuntimeError(f"offsets has to be a 1D Tensor, but got Tensor of dimension {len(offsets._shape)}")
     if len(weight._shape) != 2:
         raise RuntimeError(f"weight has to be a 2D Tensor, but got Tensor of dimension {len(weight._shape)}")
-    for t, name in ((indices, "indices"), (offsets, "offsets")):
-        if t._dtype is not int64 and t._dtype is not int32:
-            raise RuntimeError(f"Expected tensor for argument #1 '{name}' to have one of the following scalar types: "
-                               f"Long, Int; but got torch.{t._dtype.scalar_name}Tensor instead (while checking "
-                               "arguments for embedding_bag)")
+    # Both get the dtype that holds both, and that of the indices is looked at.
+    where = promote(indices._dtype, offsets._dtype)
+    if where is not int64 and where is not int32:
+        raise RuntimeError("Expected tensor for argument #1 'indices' to have one of the following scalar types: "
+                           f"Long, Int; but got torch.{where.scalar_name}Tensor instead (while checking arguments for "
+                           "embedding_bag)")
     if not weight._dtype.is_floating_point:
-        raise RuntimeError("expected scalar type Float, Half, BFloat16 or Double but found "
-                           f"{weight._dtype.scalar_name}")
+        raise RuntimeError("Expected tensor for argument #1 'weight' to have one of the following scalar types: Half, "
+                           f"BFloat16, Float, Double; but got torch.{weight._dtype.scalar_name}Tensor instead (while "
+                           "checking arguments for embedding_bag)")
     if per_sample_weights is not None:
         if mode != _SUM:
             raise RuntimeError("embedding_bag: per_sample_weights only supported with mode='sum'")
         if per_sample_weights._dtype is not weight._dtype:
-            raise RuntimeError(f"expected scalar type {weight._dtype.scalar_name} but found "
-                               f"{per_sample_weights._dtype.scalar_name}")
+            raise RuntimeError("Expected tensor for argument #1 'weight' to have the same type as tensor for argument "
+                               f"#1 'per_sample_weights'; but type torch.{weight._dtype.scalar_name}Tensor does not "
+                               f"equal torch.{per_sample_weights._dtype.scalar_name}Tensor (while checking arguments "
+                               "for embedding_bag)")
     if include_last_offset and offsets._shape[0] < 1:
         raise RuntimeError("include_last_offset: number of offset should be at least 1")
 
@@ -76,6 +81,9 @@ def _bag(weight: Any, indices: Any, offsets: Any, scale_grad_by_freq: bool, mode
                            f"{int(starts[-1])}")
     bags = starts._shape[0] - (1 if include_last_offset else 0)
     starts = starts.narrow(0, 0, bags)
+    if bags == 0:
+        nothing = starts.new_zeros((n,))
+        return weight.new_zeros((0, weight._shape[1])), nothing, starts, starts
     # The bag of each row: how many bags have begun so far.
     begun = starts.new_zeros((n + 1,)).index_add(0, starts, starts.new_ones((bags,)))
     where = (begun.narrow(0, 0, n).cumsum(0) - 1).clamp_min(0)
@@ -103,7 +111,8 @@ def _largest(rows: Any, indices: Any, where: Any, kept: Any, sizes: Any, bags: i
     longest = int(sizes.max()) if bags else 0
     width = rows._shape[1]
     if longest == 0:
-        return rows.new_zeros((bags, width)), where.new_zeros((bags, width))
+        # No row is in a bag, but the rows take part in the graph.
+        return rows.new_zeros((bags, width)) + rows.sum() * 0, where.new_zeros((bags, width))
     # The place of each kept row in its bag; rows that are not in the bag go to a place nobody reads.
     before = sizes.cumsum(0) - sizes
     place = kept.cumsum(0) - 1 - before.index_select(0, where)

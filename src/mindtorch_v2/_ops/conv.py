@@ -110,6 +110,8 @@ def _convolution_meta(input: Any, weight: Any, bias: Any, stride: Ints, padding:
         else:
             places.append((n + 2 * padding[i] - reach) // stride[i] + 1)
     channels = weight._shape[1] * groups if transposed else weight._shape[0]
+    if input._shape[1] == 0 and not transposed:
+        channels = 0  # PyTorch computes nothing from nothing, and leaves the bias out too
     shape = (input._shape[0], channels, *places)
     if any(n <= 0 for n in places):
         raise RuntimeError(f"Given input size per channel: ({_by(input._shape[2:])}). Calculated output size per "
@@ -125,7 +127,7 @@ def _backward_meta(grad_output: Any, input: Any, weight: Any, bias_sizes: Any, s
         if output_mask[0] else nothing,
         Spec(weight._shape, _strides(weight._shape, input, weight), weight._dtype, weight._dtype, weight._device)
         if output_mask[1] else nothing,
-        like(grad_output, (grad_output._shape[1],)) if output_mask[2] else nothing]
+        like(grad_output, bias_sizes or (grad_output._shape[1],)) if output_mask[2] else nothing]
 
 
 def _double_backward(grads: Any, needs: Any, grad_output: Any, input: Any, weight: Any, stride: Ints, padding: Ints,

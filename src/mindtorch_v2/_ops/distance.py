@@ -9,6 +9,7 @@ from typing import Any
 from .._dispatch import registry
 from .._dispatch.op import Op
 from .._dtype_names import cpp_name
+from .._promotion import promote
 from .composites.formulas import narrow, wide
 from .rules.pointwise import broadcast_shapes
 from .table import composite
@@ -96,10 +97,12 @@ PAIRWISE: Op = composite(
 def _cosine(x1: Any, x2: Any, dim: int, eps: float) -> Any:
     shape = broadcast_shapes(x1._shape, x2._shape)
     a, b = x1.expand(shape), x2.expand(shape)
-    for t in (a, b):
-        if not t.is_floating_point():
-            raise RuntimeError(f"expected common dtype to be floating point, yet common dtype is "
-                               f"{t._dtype.name.capitalize()}")
+    if not eps >= 0:
+        raise RuntimeError(f"eps must be non-negative, got: {eps:g}")
+    dt = promote(a._dtype, b._dtype)
+    if not dt.is_floating_point:
+        raise RuntimeError("expected common dtype to be floating point, yet common dtype is " + dt.scalar_name)
+    a, b = (t if t._dtype is dt else t.to(dt) for t in (a, b))
 
     def unit(t: Any) -> Any:
         length = _NORM.call((t, 2, (dim,), True, None))

@@ -5,6 +5,7 @@ in float32.
 """
 from __future__ import annotations
 
+import math
 import sys
 from typing import Any
 
@@ -206,7 +207,7 @@ composite("prelu(Tensor self, Tensor weight) -> Tensor", _prelu)
 
 # -- random slopes ----------------------------------------------------------------------------------------------------
 def _check_slopes(lower: float, upper: float) -> None:
-    if lower > upper:
+    if not lower <= upper:
         raise RuntimeError("Lower bound should be less than or equal to the upper bound")
 
 
@@ -225,6 +226,10 @@ def _slopes(x: Any, lower: float, upper: float, generator: Any) -> Any:
 
 
 def _rrelu(self: Any, lower: float, upper: float, training: bool, generator: Any) -> Any:
+    # In place, PyTorch does not ask this.
+    for side, bound in (("lower", lower), ("upper", upper)):
+        if not math.isfinite(bound):
+            raise RuntimeError(f"rrelu: {side} bound must be finite, got {bound:g}")
     _check_slopes(lower, upper)
     if not training:
         return registry.get("leaky_relu").call((self, (lower + upper) / 2))

@@ -10,6 +10,7 @@ from .._dispatch import registry
 from .._dispatch.op import Op, Spec
 from .._dtype import bool as bool_
 from .._dtype import int64
+from .._layout import contiguous_format
 from .composites.formulas import in_format
 from .rules.layout import in_format_of
 from .table import composite, op
@@ -55,8 +56,12 @@ def _declare(kind: str, rank: int, lists: Any) -> None:
                     f"Argument #{4 + 2 * k}: Padding size should be less than the corresponding input dimension, but "
                     f"got: padding ({before}, {after}) at dimension {d} of input {list(x._shape)}")
             shape[d] += before + after
-            if shape[d] < 1:
-                raise RuntimeError(f"input (dimension {d}: {x._shape[d]}) is too small. Calculated output: {shape[d]}")
+        sides = "DHW"[3 - rank:]
+        if max(shape[-rank:]) < 1:
+            given, made = ([f"{s}: {n}" for s, n in zip(sides, sizes[-rank:])] for sizes in (x._shape, shape))
+            raise RuntimeError(f"input ({', '.join(given)}) is too small. Calculated output {' '.join(made)}")
+        if min(shape[-rank:]) < 0:
+            raise RuntimeError(f"Trying to create tensor with negative dimension {min(shape[-rank:])}: {shape}")
         return tuple(shape)
 
     def meta(self: Any, padding: Ints) -> Spec:
@@ -126,7 +131,8 @@ def _circular(self: Any, pad: Ints) -> Any:
         if after > 0:
             parts.append(middle.narrow(d, 0, after))
         out = _CAT.call((tuple(parts), d)) if len(parts) > 1 else middle
-    return out.contiguous() if out is not self else out.clone()
+    # Where nothing was joined, the result is still a part of the input.
+    return out.contiguous() if out._storage is not self._storage else out.clone(memory_format=contiguous_format)
 
 
 _CIRCULAR = composite("_pad_circular(Tensor self, int[] pad) -> Tensor", _circular, function=False, method=False)

@@ -383,8 +383,14 @@ _xlogy: Op = op(
 def _logaddexp(self: Any, other: Any) -> Any:
     a, b = pair(self, other)
     if a.is_complex() or b.is_complex():
-        larger = _where.call((a.real >= b.real, a, b))
-        return larger + (a + b - larger * 2).exp().log1p()
+        up = a.real >= b.real
+        larger, smaller = _where.call((up, a, b)), _where.call((up, b, a))
+        # Where both are infinite, angles alone decide.
+        least = smaller.real
+        alone = least.isfinite().logical_not().logical_and(least == larger.real)
+        both = _where.call((least < 0, b, (a.exp() + b.exp()).log()))
+        found = _where.call((alone, both, larger + (smaller - larger).exp().log1p()))
+        return _where.call((a.isnan().logical_or(b.isnan()), found.new_full((), complex(math.nan, math.nan)), found))
     return narrow(_where.call((a == b, a + math.log(2), a.maximum(b) + (-(a - b).abs()).exp().log1p())), self, other)
 
 

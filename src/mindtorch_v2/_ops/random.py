@@ -129,6 +129,8 @@ BERNOULLI_P: Op = op(f"bernoulli.Tensor(Tensor self, Tensor p, *, {_G}) -> Tenso
 def _normal_of(mean: Any, std: Any, generator: Any) -> Spec:
     tensors = [t for t in (mean, std) if hasattr(t, "_shape")]
     for t in tensors:
+        if t is std and t._dtype.is_complex:
+            raise RuntimeError("normal expects standard deviation to be non-complex")
         check_float("normal_kernel_cpu", t._dtype)
     if not hasattr(std, "_shape"):
         check_std(std)

@@ -1,16 +1,17 @@
-"""Resampling of images: nearest, linear, cubic, and their anti-aliased forms.
+"""Resampling of images: nearest, linear, cubic, and anti-aliased: linear, cubic, Lanczos.
 
 Invariant: every mode is a list of taps (place, weight) for each dimension, worked out here in the precision PyTorch
 works it out in; forward sums over the taps, backward is the transpose, so each is the other's derivative.
 """
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Callable
 from typing import Any
 
 from .._dispatch.op import Op, Spec
-from .._dtype import float64, int64, uint8
+from .._dtype import float32, float64, int64, uint8
 from .composites.formulas import in_format, narrow, wide
 from .rules.layout import in_format_of
 from .table import composite, op
@@ -38,6 +39,11 @@ def nearest(n: int, m: int, align: bool, scale: float | None, double: bool) -> T
     r = _rounder(double)
     step = _scale(n, m, False, scale, r)
     return [[min(int(r(i * step)), n - 1)] for i in range(m)], [[1.0]] * m
+
+
+def nearest_2d(n: int, m: int, align: bool, scale: float | None, double: bool) -> Taps:
+    """For images PyTorch does not ask the factor where sizes stay or double."""
+    return nearest(n, m, align, None if m in (n, 2 * n) else scale, double)
 
 
 def nearest_exact(n: int, m: int, align: bool, scale: float | None, double: bool) -> Taps:
@@ -118,13 +124,44 @@ def _bump(x: float) -> float:
     return _near(x, -0.5) if x < 1 else _far(x, -0.5) if x < 2 else 0.0
 
 
+def _sinc(x: float) -> float:
+    return math.sin(math.pi * x) / (math.pi * x) if x else 1.0
+
+
+def _lanczos(x: float) -> float:
+    return _sinc(x) * _sinc(x / 3) if -3 <= x < 3 else 0.0
+
+
 smooth_linear = _smooth(2, _tent)
 smooth_cubic = _smooth(4, _bump)
+smooth_lanczos = _smooth(6, _lanczos)
 
 
 def taps_of(mode: Any, sizes: Ints, results: Ints, align: bool, scales: tuple[float | None, ...],
             double: bool) -> list[Taps]:
     return [mode(n, m, align, s, double) for n, m, s in zip(sizes, results, scales)]
+
+
+def merged(taps: Taps) -> Taps:
+    """Taps that read one place, at an edge, as one."""
+    places, weights = [], []
+    for where, what in zip(*taps):
+        found: dict[int, float] = {}
+        for p, w in zip(where, what):
+            found[p] = found.get(p, 0.0) + w
+        places.append(list(found))
+        weights.append(list(found.values()))
+    return places, weights
+
+
+def fixed_point(taps: Taps) -> tuple[list[list[int]], list[list[int]], int]:
+    """The places and weights for bytes: integers of 16 bits, with as many bits behind the point as they hold."""
+    places, weights = merged(taps)
+    largest = max((w for row in weights for w in row), default=0.0)
+    bits = 0
+    while bits < 22 and int(0.5 + largest * (1 << (bits + 1))) < 1 << 15:
+        bits += 1
+    return places, [[int(w * (1 << bits) + (0.5 if w >= 0 else -0.5)) for w in row] for row in weights], bits
 
 
 # -- on any device ----------------------------------------------------------------------------------------------------
@@ -160,7 +197,8 @@ def _backward(grad: Any, sizes: Ints, taps: list[Taps]) -> Any:
 
 
 _SIDES = {1: "W", 2: "HW", 3: "DHW"}
-_BYTES = frozenset({"upsample_bilinear2d", "upsample_bicubic2d", "_upsample_bilinear2d_aa", "_upsample_bicubic2d_aa"})
+BYTES = frozenset({"upsample_bilinear2d", "upsample_bicubic2d", "_upsample_bilinear2d_aa", "_upsample_bicubic2d_aa",
+                    "_upsample_lanczos2d_aa"})
 MODES: dict[str, tuple[int, Any, bool]] = {}
 
 
@@ -172,8 +210,8 @@ def _check(x: Any, output_size: Ints, rank: int) -> Ints:
     sizes = x._shape[2:]
     if any(n <= 0 for n in (*sizes, *output_size)):
         named = [", ".join(f"{side}: {n}" for side, n in zip(_SIDES[rank], values)) for values in (sizes, output_size)]
-        raise RuntimeError(f"Input and output sizes should be greater than 0, but got input ({named[0]}) output "
-                           f"({named[1]})")
+        raise RuntimeError(f"Input and output sizes should be greater than 0, but got input ({named[0]})"
+                           f"{' and' if rank == 1 else ''} output ({named[1]})")
     if 0 in x._shape[1:]:
         raise RuntimeError(f"Non-empty {rank + 2}D data tensor expected but got a tensor with sizes {list(x._shape)}")
     return (*x._shape[:2], *output_size)
@@ -184,13 +222,16 @@ def _declare(name: str, rank: int, mode: Any, aligned: bool) -> None:
     sides = [""] if rank == 1 else ["_h", "_w"] if rank == 2 else ["_d", "_h", "_w"]
     scales = ", ".join(f"float? scales{side}=None" for side in sides)
     how = f"{'bool align_corners, ' if aligned else ''}{scales}"
-    whole = mode is nearest or mode is nearest_exact or name in _BYTES
+    whole = mode in (nearest, nearest_2d, nearest_exact) or name in BYTES
 
     def options(rest: tuple[Any, ...]) -> tuple[bool, tuple[Any, ...]]:
         return (rest[0], rest[1:]) if aligned else (False, rest)
 
     def meta(self: Any, output_size: Ints, *rest: Any) -> Spec:
         shape = _check(self, output_size, rank)
+        if name.endswith("_aa") and self._device.type == "cpu" and self._dtype not in (float32, float64, uint8):
+            raise NotImplementedError("\"compute_index_ranges_weights\" not implemented for "
+                                      f"'{self._dtype.scalar_name}'")
         if not self._dtype.is_floating_point and not (whole and self._dtype is uint8):
             raise NotImplementedError(f"\"compute_indices_weights_{mode.__name__}\" not implemented for "
                                       f"'{self._dtype.scalar_name}'")
@@ -244,7 +285,7 @@ def _formula(text: str, space: dict[str, Any]) -> Any:
 
 
 for _rank in (1, 2, 3):
-    _declare(f"upsample_nearest{_rank}d", _rank, nearest, False)
+    _declare(f"upsample_nearest{_rank}d", _rank, nearest_2d if _rank == 2 else nearest, False)
     _declare(f"_upsample_nearest_exact{_rank}d", _rank, nearest_exact, False)
 _declare("upsample_linear1d", 1, linear, True)
 _declare("upsample_bilinear2d", 2, linear, True)
@@ -252,3 +293,4 @@ _declare("upsample_trilinear3d", 3, linear, True)
 _declare("upsample_bicubic2d", 2, cubic, True)
 _declare("_upsample_bilinear2d_aa", 2, smooth_linear, True)
 _declare("_upsample_bicubic2d_aa", 2, smooth_cubic, True)
+_declare("_upsample_lanczos2d_aa", 2, smooth_lanczos, True)

@@ -44,7 +44,13 @@ def _runs(rows: Any, differs: Any) -> tuple[Any, Any, Any]:
     return rows[fresh], fresh.cumsum(0) - 1, _lengths(fresh)
 
 
+def _check_order(name: str, self: Any) -> None:
+    if self._dtype.is_complex:
+        raise NotImplementedError(f"\"{name}\" not implemented for '{self._dtype.scalar_name}'")
+
+
 def _unique2(self: Any, sorted: bool, return_inverse: bool, return_counts: bool) -> Any:
+    _check_order("unique", self)
     flat = self.detach().reshape((-1,))
     values, order = flat.sort(0)
     found, run, counts = _runs(values, values[1:] != values[:-1])
@@ -83,6 +89,7 @@ def _shaped(found: Any, self: Any, d: int) -> Any:
 
 def _unique_dim(self: Any, dim: int, sorted: bool, return_inverse: bool, return_counts: bool) -> Any:
     """Rows in the order of their first elements, then of their second ones, ..."""
+    _check_order("unique_dim", self)
     x = self.detach()
     rows, d = _rows("unique_dim", x, dim)
     order = rows.new_ones((rows._shape[0],), dtype=int64).cumsum(0) - 1

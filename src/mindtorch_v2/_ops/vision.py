@@ -101,9 +101,9 @@ composite("native_channel_shuffle(Tensor self, int groups) -> Tensor", lambda *a
 
 # -- columns of windows -----------------------------------------------------------------------------------------------
 def _two(values: Ints, name: str) -> Ints:
-    if len(values) not in (1, 2):
+    if len(values) != 2:
         raise RuntimeError(f"It is expected {name} equals to 2, but got size {len(values)}")
-    return tuple(values) * (2 if len(values) == 1 else 1)
+    return tuple(values)
 
 
 def blocks(size: Ints, kernel: Ints, dilation: Ints, padding: Ints, stride: Ints) -> Ints:
@@ -128,6 +128,11 @@ def window_of(kernel_size: Ints, dilation: Ints, padding: Ints, stride: Ints) ->
     return given
 
 
+def _check_columns(name: str, self: Any) -> None:
+    if self._dtype.is_integer and self._device.type == "cpu":
+        raise NotImplementedError(f"\"{name}_out_cpu\" not implemented for '{self._dtype.scalar_name}'")
+
+
 def _im2col_meta(self: Any, kernel_size: Ints, dilation: Ints, padding: Ints, stride: Ints) -> Spec:
     kernel, gaps, pads, steps = window_of(kernel_size, dilation, padding, stride)
     shape = self._shape
@@ -136,6 +141,7 @@ def _im2col_meta(self: Any, kernel_size: Ints, dilation: Ints, padding: Ints, st
     if len(shape) not in (3, 4) or 0 in shape[len(shape) - 3:]:
         raise RuntimeError("Expected 3D or 4D (batch mode) tensor with possibly 0 batch size and other non-zero "
                            f"dimensions for input, but got: {list(shape)}")
+    _check_columns("im2col", self)
     places = blocks(shape[-2:], kernel, gaps, pads, steps)
     if any(n < 1 for n in places):
         raise RuntimeError(
@@ -164,6 +170,7 @@ def _col2im_meta(self: Any, output_size: Ints, kernel_size: Ints, dilation: Ints
             f"dilation=({gaps[0]}, {gaps[1]}), padding=({pads[0]}, {pads[1]}), stride=({steps[0]}, {steps[1]}), "
             f"expected size of input's dimension 2 to match the calculated number of sliding blocks {places[0]} * "
             f"{places[1]} = {places[0] * places[1]}, but got input.size(2)={shape[-1]}.")
+    _check_columns("col2im", self)
     return like(self, (*shape[:-2], shape[-2] // area, *output_size))
 
 
@@ -233,12 +240,6 @@ def _check_grid(input: Any, grid: Any, rank: int | None, mode: int, padding: int
     n = len(input._shape)
     if n == 0:
         raise IndexError("Dimension specified as 0 but tensor has no dimensions")
-    if input._dtype is not grid._dtype:
-        raise RuntimeError(f"grid_sampler(): expected input and grid to have same dtype, but input has "
-                           f"{input._dtype.scalar_name} and grid has {grid._dtype.scalar_name}")
-    if n not in (4, 5) or n != len(grid._shape) or (rank is not None and n != rank + 2):
-        raise RuntimeError("grid_sampler(): expected 4D or 5D input and grid with same number of dimensions, but got "
-                           f"input with sizes {list(input._shape)} and grid with sizes {list(grid._shape)}")
     if input._shape[0] != grid._shape[0]:
         raise RuntimeError("grid_sampler(): expected grid and input to have same batch size, but got input with sizes "
                            f"{list(input._shape)} and grid with sizes {list(grid._shape)}")
@@ -249,6 +250,15 @@ def _check_grid(input: Any, grid: Any, rank: int | None, mode: int, padding: int
         if input._shape[i] == 0:
             raise RuntimeError("grid_sampler(): expected input to have non-empty spatial dimensions, but input has "
                                f"sizes {list(input._shape)} with dimension {i} being empty")
+    wanted = rank + 2 if rank is not None else 4 if n == 4 else 5
+    if n != len(grid._shape) or n != wanted:
+        raise RuntimeError(f"grid_sampler(): expected {wanted}D input and grid with same number of dimensions, but got "
+                           f"input with sizes {list(input._shape)} and grid with sizes {list(grid._shape)}")
+    if not input._dtype.is_floating_point and input._device.type == "cpu":
+        kernel = "grid_sampler_2d_cpu_kernel_impl" if n == 4 else "grid_sampler3d_cpu"
+        raise NotImplementedError(f"\"{kernel}\" not implemented for '{input._dtype.scalar_name}'")
+    if input._dtype is not grid._dtype:
+        raise RuntimeError(f"expected scalar type {input._dtype.scalar_name} but found {grid._dtype.scalar_name}")
     if n == 5 and mode == _BICUBIC:
         raise RuntimeError("grid_sampler(): bicubic interpolation only supports 4D input")
     if mode not in (0, 1, 2) or padding not in (0, 1, 2):

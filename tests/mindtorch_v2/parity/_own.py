@@ -59,8 +59,6 @@ SKIPPED_VARIANTS: dict[tuple[str, str], str] = {}
 UNSUPPORTED: dict[tuple[str, str], str] = {
     ("complex", "float16"): "complex32 is no dtype here",
     ("view_as_complex", "float16"): "complex32 is no dtype here",
-    ("nn.functional.interpolate", "uint8"): "PyTorch computes bytes in fixed point, and is off by one",
-    ("nn.functional.upsample_bilinear", "uint8"): "PyTorch computes bytes in fixed point, and is off by one",
     ("matrix_exp", "float16"): "PyTorch overflows on the way",
     ("matrix_exp", "bfloat16"): "PyTorch overflows on the way",
     ("linalg.eig", "complex64"): "the order of eigenvalues is free",

@@ -22,6 +22,24 @@ def numbers(torch: Any, *shape: int) -> Any:
     return torch.arange(float(math.prod(shape))).reshape(shape)
 
 
+INF = math.inf
+
+
+def resize(torch: Any, size: tuple[int, int], mode: str) -> Any:
+    x = (numbers(torch, 1, 2, 5, 4) * 7 % 11).requires_grad_()
+    out = torch.nn.functional.interpolate(x, size=size, mode=mode, antialias=True)
+    out.square().sum().backward()
+    return out.detach(), x.grad
+
+
+def all_padding(torch: Any, mode: str) -> Any:
+    weight = torch.ones(3, 2, requires_grad=True)
+    where, starts = torch.tensor([1, 1]), torch.tensor([0])
+    out = torch.nn.functional.embedding_bag(where, weight, starts, mode=mode, padding_idx=1)
+    out.sum().backward()
+    return out.detach(), weight.grad
+
+
 CALLS: dict[str, Call] = {
     # a bool is never a dimension
     "std_bool": lambda torch: numbers(torch, 2, 3).std(True),
@@ -67,6 +85,45 @@ CALLS: dict[str, Call] = {
     "histc_empty": lambda torch: torch.histc(torch.ones(0), 3),
     "gradient_spacing_none": lambda torch: torch.gradient(numbers(torch, 3, 4), spacing=None),
     "gradient_spacing_none_dim": lambda torch: torch.gradient(numbers(torch, 3, 4), spacing=None, dim=1),
+    # what is not finite
+    **{
+        f"logcumsumexp_{name}": lambda torch, values=values: torch.logcumsumexp(torch.tensor(values), 0)
+        for name, values in {
+            "low": [complex(-INF, 1), complex(-INF, 2), 2j],
+            "high": [complex(INF, 1), complex(INF, 2), 2j],
+            "equal": [complex(INF, 1)] * 3,
+            "nan": [complex(1, math.nan), complex(1, 1), 2j],
+            "last_nan": [1j, complex(-INF, INF), complex(1, 0.5), complex(-INF, math.nan)],
+        }.items()
+    },
+    "logaddexp_low": lambda torch: torch.logaddexp(torch.tensor([complex(-INF, 1)]), torch.tensor([complex(-INF, 2)])),
+    "logaddexp_high": lambda torch: torch.logaddexp(torch.tensor([complex(INF, 1)]), torch.tensor([complex(INF, 2)])),
+    "logaddexp_nan": lambda torch: torch.logaddexp(torch.tensor([complex(INF, math.nan)]), torch.tensor([1j])),
+    # powers of two that alone would overflow
+    "ldexp_half": lambda torch: torch.ldexp(torch.tensor([2.0**-10]).half(), torch.tensor([20])),
+    "ldexp_single": lambda torch: torch.ldexp(torch.tensor([2.0**-100, 0.0, 1.0]), torch.tensor([140, 10000, -10000])),
+    "ldexp_double": lambda torch: torch.ldexp(torch.tensor([2.0**-1000]).double(), torch.tensor([2000])),
+    "ldexp_layout": lambda torch: torch.ldexp(torch.ones(2, 1, 3), torch.ones(4, 2, 3).long().transpose(0, 1)),
+    # an empty list of dimensions may be None, a number a tensor without dimensions
+    "roll_none": lambda torch: torch.roll(torch.arange(3), 1, None),
+    "amax_none": lambda torch: torch.amax(numbers(torch, 2, 3), None),
+    "isclose_tensor": lambda torch: torch.isclose(torch.ones(2), torch.zeros(2), atol=torch.tensor(2.0)),
+    "broadcast_shapes_none": lambda torch: tuple(torch.broadcast_shapes(None, (2, 1))),
+    "list_of_floats": lambda torch: numbers(torch, 3, 3)[[0.5, 1.7]],
+    "ellipses": lambda torch: numbers(torch, 3, 3, 3)[..., ..., 0:1],
+    # images
+    "lanczos_down": lambda torch: resize(torch, (2, 3), "lanczos"),
+    "lanczos_up": lambda torch: resize(torch, (7, 9), "lanczos"),
+    "cosine_mixed": lambda torch: torch.nn.functional.cosine_similarity(torch.ones(2, 3).long(), torch.ones(2, 3)),
+    "conv_of_nothing": lambda torch: torch.nn.functional.conv2d(torch.ones(1, 0, 4, 4), torch.ones(2, 0, 3, 3)),
+    "conv_of_nothing_bias": lambda torch: torch.nn.functional.conv1d(
+        torch.ones(1, 0, 4), torch.ones(2, 0, 3), torch.ones(2)
+    ),
+    "bag_of_padding": lambda torch: all_padding(torch, "max"),
+    "bag_of_padding_sum": lambda torch: all_padding(torch, "sum"),
+    "bags_without_offsets": lambda torch: torch.nn.functional.embedding_bag(
+        torch.tensor([0, 1]), torch.ones(3, 2), torch.tensor([0]), include_last_offset=True
+    ),
 }
 
 
@@ -131,3 +188,15 @@ def test_the_derivative_of_atan2_at_the_origin(oracle: Any) -> None:
         second = lib.autograd.grad((first[0] + first[1]).sum(), [a, b])
         seen.append(str([g.tolist() for g in (*first, *second)]))
     assert seen[0] == seen[1]
+
+
+@pytest.mark.parametrize("mode", ["bilinear", "bicubic", "lanczos"])
+@pytest.mark.parametrize("antialias", [False, True])
+@pytest.mark.parametrize("size", [(3, 9), (13, 2), (7, 6), (2, 12)])
+@pytest.mark.parametrize("channels", [3, 5])
+def test_bytes_are_resized_in_fixed_point(mode: str, antialias: bool, size: Any, channels: int) -> None:
+    def call(torch: Any) -> Any:
+        x = (torch.arange(2 * channels * 7 * 6) * 67 % 256).to(torch.uint8).view(2, channels, 7, 6)
+        return torch.nn.functional.interpolate(x, size=size, mode=mode, antialias=antialias)
+
+    compare(call, mode)

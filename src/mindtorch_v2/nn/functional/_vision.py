@@ -22,6 +22,7 @@ _ROWS = {
     (3, "linear"): "upsample_linear1d",
     (4, "bilinear"): "upsample_bilinear2d",
     (4, "bicubic"): "upsample_bicubic2d",
+    (4, "lanczos"): "upsample_lanczos2d",
     (5, "trilinear"): "upsample_trilinear3d",
 }
 _NEEDS = {"linear": 3, "bilinear": 4, "trilinear": 5}
@@ -110,8 +111,11 @@ def interpolate(
             return row("resample", f"upsample_nearest{dim - 2}d").call((input, sizes, *scales))
         if mode == "nearest-exact":
             return row("resample", f"_upsample_nearest_exact{dim - 2}d").call((input, sizes, *scales))
-    if mode == "lanczos":
-        raise NotImplementedError("interpolate: mode 'lanczos' is not available here")
+    if mode == "lanczos" and dim == 4:
+        if align_corners:
+            raise ValueError("Lanczos mode does not support align_corners=True")
+        if not antialias:
+            raise ValueError("Lanczos mode requires antialias=True")
     name = _ROWS.get((dim, mode))
     if name is not None:
         name = f"_{name}_aa" if antialias else name
@@ -195,7 +199,13 @@ def affine_grid(theta: Tensor, size: Any, align_corners: bool | None = None) -> 
             f"Expected a batch of {rank}D affine matrices of shape Nx{rank}x{rank + 1} for size {size}. "
             f"Got {theta.shape}."
         )
-    if min(size) <= 0:
+    if align_corners and min(size[2:]) == 1:
+        warnings.warn(
+            "Since version 1.3.0, affine_grid behavior has changed for unit-size grids when align_corners=True. This "
+            "is not an intended use case of affine_grid. See the documentation of affine_grid for details.",
+            stacklevel=2,
+        )
+    elif min(size) <= 0:
         raise ValueError(f"Expected non-zero, positive output size. Got {size}")
     return torch.affine_grid_generator(theta, tuple(size), align_corners)
 

@@ -201,7 +201,7 @@ def _convolution_backward(outs: Any, grad_output: Any, input: Any, weight: Any, 
     if output_mask[2]:
         y = target(outs[2], dt)
         values = np_view(g)
-        np_view(y)[...] = values.sum(axis=(0, *range(2, values.ndim)))
+        np_view(y)[...] = values.sum(axis=(0, *range(2, values.ndim))) if values.size else 0
         deliver(outs[2], y)
 
 

@@ -52,6 +52,21 @@ cpu("cummax", into(_running(True)))
 cpu("cummin", into(_running(False)))
 
 
+def _log_add_exp(x: Any, y: Any) -> Any:
+    """log(exp(x) + exp(y)) of complex numbers, with PyTorch's answers for what is not finite."""
+    import numpy as np
+
+    wrong = np.isnan(x) | np.isnan(y)
+    larger = x.real >= y.real
+    high, low = np.where(larger, x, y), np.where(larger, y, x)
+    least = low.real
+    # Where both are infinite, or none matters, angles alone decide.
+    alone = ~np.isfinite(least) & (least == high.real)
+    both = np.log(np.exp(low) + np.exp(high))
+    added = np.where(alone, np.where(least < 0, high, both), high + np.log1p(np.exp(low - high)))
+    return np.where(wrong, complex(np.nan, np.nan), added)
+
+
 def _logcumsumexp(out: Any, self: Any, dim: int) -> None:
     import numpy as np
 
@@ -67,13 +82,11 @@ def _logcumsumexp(out: Any, self: Any, dim: int) -> None:
         return
     rows = np.moveaxis(x, d, 0)
     result = np.moveaxis(np_view(out), d, 0)
-    result[0] = rows[0]
-    for i in range(1, rows.shape[0]):
-        old, new = result[i - 1], rows[i]
-        larger = old.real >= new.real
-        high, low = np.where(larger, old, new), np.where(larger, new, old)
-        with np.errstate(invalid="ignore"):
-            result[i] = np.where(np.isneginf(low.real), high, high + np.log1p(np.exp(low - high)))
+    held = np.full(rows.shape[1:], -np.inf, x.dtype)
+    with np.errstate(all="ignore"):
+        for i in range(rows.shape[0]):
+            held = _log_add_exp(held, rows[i])
+            result[i] = held
 
 
 cpu("logcumsumexp", into(_logcumsumexp))

@@ -1,7 +1,7 @@
 """CPU lines of resampling, and of columns of windows.
 
 Invariant: taps come from the row's file; the native kernel sums over them in the dtype of the input, two-byte floats
-and bytes in float32.
+in float32. Bytes are summed in fixed point, and rounded to bytes after each dimension, as PyTorch does.
 """
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from .... import _native
 from ...._dtype import float32, float64, uint8
-from ...._ops.resample import MODES, Taps, taps_of
+from ...._ops.resample import BYTES, MODES, Taps, fixed_point, taps_of
 from ...._tensor_base import numel
 from ..kernels.dense import deliver, dense_as, operand, target, triple, wide_dtype
 from ..lines import cpu, into
@@ -33,14 +33,30 @@ def _packed(taps: list[Taps]) -> tuple[Ints, Ints, tuple[float, ...]]:
 def _run(out: Any, source: Any, inner: Ints, outer: Ints, taps: list[Taps], backward: bool) -> None:
     if numel(out) == 0:
         return
+    # Bytes get here to be copied from the nearest places, which float32 does exactly.
     dt = float32 if source._dtype is uint8 else wide_dtype(source._dtype)
     y = target(out, dt)
     _native.resample(*operand(dense_as(source, dt)), *operand(y), source._shape[0] * source._shape[1], triple(inner, 1),
                      triple(outer, 1), *_packed(taps), backward)
-    if out._dtype is uint8:
-        values = np_view(y)
-        values[...] = values.round().clip(0, 255)
     deliver(out, y)
+
+
+def _bytes(out: Any, source: Any, taps: list[Taps]) -> None:
+    import numpy
+
+    found = np_view(source)
+    for d in range(len(taps) - 1, -1, -1):
+        places, weights, bits = fixed_point(taps[d])
+        if len(places) == found.shape[d + 2]:
+            continue  # whatever the factor was
+        most = max(map(len, places))
+        total: Any = (1 << bits) >> 1
+        for k in range(most):
+            where = [p[k] if k < len(p) else 0 for p in places]
+            factors = numpy.array([w[k] if k < len(w) else 0 for w in weights], numpy.int32)
+            total = total + found.take(where, d + 2) * factors.reshape((-1,) + (1,) * (found.ndim - d - 3))
+        found = (total >> bits).clip(0, 255).astype(numpy.uint8)
+    np_view(out)[...] = found
 
 
 def _serve(name: str, mode: Any, aligned: bool) -> None:
@@ -50,6 +66,9 @@ def _serve(name: str, mode: Any, aligned: bool) -> None:
     def forward(out: Any, self: Any, output_size: Ints, *rest: Any) -> None:
         align, scales = options(rest)
         sizes = self._shape[2:]
+        if self._dtype is uint8 and name in BYTES:
+            _bytes(out, self, taps_of(mode, sizes, output_size, align, scales, True))
+            return
         _run(out, self, sizes, tuple(output_size),
              taps_of(mode, sizes, output_size, align, scales, self._dtype is float64), False)
 
