@@ -107,8 +107,7 @@ class Hooks:
     setitem: Any
     asked_getitem: Any
     asked_setitem: Any
-    refused_getitem: Any
-    refused_setitem: Any
+    can_answer_key: Any
     asked_operator: Any
     public_index_put: Any
     public_index_put_: Any

@@ -424,20 +424,11 @@ def _handlers(values: Iterable[Any]) -> list[Any]:
     return [] if modes() & NO_TORCH_FUNCTION else overriding(values)
 
 
-def _refused_getitem(error: Exception, self: Any, key: Any) -> Any:
-    if can_answer(error, given_values((key,), {})):
-        return _getitem(self, key)
-    raise error
+def _can_answer_key(error: BaseException, given: tuple[Any, ...]) -> bool:
+    return can_answer(error, given_values(given, {}))
 
 
-def _refused_setitem(error: Exception, self: Any, key: Any, value: Any) -> None:
-    if not can_answer(error, (value, *given_values((key,), {}))):
-        raise error
-    _setitem(self, key, value)
-
-
-HOOKS.refused_getitem = _refused_getitem
-HOOKS.refused_setitem = _refused_setitem
+HOOKS.can_answer_key = _can_answer_key
 HOOKS.asked_operator = _operator
 HOOKS.asked_getitem = _getitem
 HOOKS.asked_setitem = _setitem

@@ -242,7 +242,9 @@ class TensorBase:
             return HOOKS.getitem(self, key)
         except Exception as error:
             # What is neither tensor nor index may still answer for itself.
-            return HOOKS.refused_getitem(error, self, key)
+            if not HOOKS.can_answer_key(error, (key,)):
+                raise
+            return HOOKS.asked_getitem(self, key)
 
     def __setitem__(self, key: Any, value: Any) -> None:
         if self._keys & PYTHON or STATE.active != 0 or in_key(key):
@@ -251,7 +253,9 @@ class TensorBase:
         try:
             HOOKS.setitem(self, key, value)
         except Exception as error:
-            HOOKS.refused_setitem(error, self, key, value)
+            if not HOOKS.can_answer_key(error, (key, value)):
+                raise
+            HOOKS.asked_setitem(self, key, value)
 
     def __delitem__(self, key: Any) -> None:
         raise TypeError("Tensor does not support deleting items")

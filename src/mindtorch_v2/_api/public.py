@@ -117,7 +117,9 @@ def _single(name: str, o: Op, is_method: bool, overloads: Overloads) -> Callable
         "_too_many": _too_many,
         "_named": named,
         "_requires_grad": _REQUIRES_GRAD,
-        "_refused": _refused,
+        "_asked": _asked,
+        "_can_answer": can_answer,
+        "_values": given_values,
     }
     # Python looks every keyword-only default up in a dict at each call. So what is keyword-only in the schema stands
     # behind a parameter that nobody may fill, `_`, and is found like a positional one.
@@ -189,7 +191,10 @@ def _single(name: str, o: Op, is_method: bool, overloads: Overloads) -> Callable
     fields = ", ".join(f"{n!r}: {n}" for n in names) + (", **kw" if spread else "")
     source = (
         f"def {name}({', '.join(params)}):\n    try:\n    {lines}\n    except Exception as error:\n"
-        f"        return _refused(error, {name}, _op, {is_method}, {{{fields}}})\n"
+        # Raised again here, by itself: a frame in the traceback that held the error would keep its tensors alive.
+        f"        _given = {{{fields}}}\n"
+        f"        if not _can_answer(error, _values((), _given)):\n            raise\n"
+        f"        return _asked({name}, _op, {is_method}, _given)\n"
     )
     exec(compile(source, f"<torch.{name}>", "exec"), space)  # noqa: S102
     fn: Callable[..., Any] = space[name]
@@ -211,10 +216,8 @@ def _convert(fname: str, a: Arg, i: int, n: str, is_method: bool) -> list[str]:
     return [f"    if {' and '.join(tests)}:\n        {call}" if tests else f"    {call}"]
 
 
-def _refused(error: Exception, fn: Any, o: Op, is_method: bool, given: dict[str, Any]) -> Any:
-    """What a call answers that failed: an argument that is no tensor may take it over, else the error stands."""
-    if not can_answer(error, given_values((), given)):
-        raise error
+def _asked(fn: Any, o: Op, is_method: bool, given: dict[str, Any]) -> Any:
+    """What a call answers that failed, and that an argument which is no tensor takes over."""
     positional: list[Any] = []
     kwargs: dict[str, Any] = {}
     for i, (name, value) in enumerate(given.items()):
