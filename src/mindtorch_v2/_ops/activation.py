@@ -55,9 +55,9 @@ _threshold_backward: Op = hidden(
 op("relu(Tensor self) -> Tensor",
    meta=only(REAL, "clamp_min_scalar_cpu", on_bool=(RuntimeError, "Boolean inputs not supported for relu"),
              on_complex=(NotImplementedError, "clamp is not supported for complex types")),
-   inplace=True, grad=dict(self=lambda g, result: _threshold_backward.call((g, result, 0))))
+   inplace="function", grad=dict(self=lambda g, result: _threshold_backward.call((g, result, 0))))
 op("threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor", meta=only(REAL, "threshold_cpu", "self"),
-   inplace=True, out=True, method=False,
+   inplace="function", out=True, method=False,
    kernel=lambda self, threshold, value: _where.call((self <= _whole(self, threshold), _whole(self, value), self)),
    grad=dict(self=lambda g, self, threshold: _threshold_backward.call((g, self, threshold))))
 
@@ -246,8 +246,8 @@ def _celu(self: Any, alpha: float) -> Any:
     return _elu(self, alpha, 1, 1 / alpha)
 
 
-op("celu(Tensor self, Scalar alpha=1.0) -> Tensor", meta=only(FLOATS, "elu_cpu", "self"), inplace=True, method=False,
-   kernel=_celu,
+op("celu(Tensor self, Scalar alpha=1.0) -> Tensor", meta=only(FLOATS, "elu_cpu", "self"), inplace="function",
+   method=False, kernel=_celu,
    grad=dict(self=lambda g, self, alpha: _elu_back.call((g, alpha, 1, 1 / alpha, False, self))))
 
 

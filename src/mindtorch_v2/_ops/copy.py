@@ -37,32 +37,31 @@ def _fill_node(first: int) -> Any:
 
 
 _FILL_GRAD: dict[Any, Any] = dict(self=lambda g: _zeros(g), value=lambda g: g.sum())
-FILL: Op = op("fill(Tensor self, Tensor value) -> Tensor", meta=FillRule(), numbers=("value",), inplace=True,
+FILL: Op = op("fill(Tensor self, Tensor value) -> Tensor", meta=FillRule(), numbers=("value",), inplace="function",
               overlap=overlap.FILLS, method=False, node=_fill_node(0), grad=_FILL_GRAD)
 transfer.everywhere(FILL, transfer.FILL)
 transfer.across(FILL, transfer.FILL)
 
-ZERO: Op = op("zero(Tensor self) -> Tensor", meta=FillRule(), inplace=True, overlap=overlap.FILLS,
+ZERO: Op = op("zero(Tensor self) -> Tensor", meta=FillRule(), inplace="function", overlap=overlap.FILLS,
           function=False, method=False, grad=dict(self=lambda g: _zeros(g)))
 transfer.everywhere(ZERO, transfer.FILL)
 
 
-def _inplace_form(o: Op, function: bool) -> Op:
+def _inplace_form(o: Op) -> Op:
     """PyTorch offers the in-place form of these as a method although it hides the functional one."""
     form: Op = o.row.inplace_op
     form.row.method = True
-    form.row.function = function
     return form
 
 
-_COPY_INTO: Op = _inplace_form(COPY, False)
+_COPY_INTO: Op = _inplace_form(COPY)
 _COPY_FORMULAS: Any = COPY.derivative
 _COPY_INTO.derivative = InplaceDerivative(_COPY_FORMULAS, True)
 transfer.across(_COPY_INTO, transfer.COPY_INPLACE)
-transfer.across(_inplace_form(FILL, True), transfer.FILL_INPLACE)
+transfer.across(_inplace_form(FILL), transfer.FILL_INPLACE)
 transfer.everywhere(COPY.row.inplace_op, transfer.COPY_INPLACE)
 transfer.everywhere(FILL.row.inplace_op, transfer.FILL_INPLACE)
-transfer.everywhere(_inplace_form(ZERO, True), transfer.FILL_INPLACE)
+transfer.everywhere(_inplace_form(ZERO), transfer.FILL_INPLACE)
 # PyTorch numbers the nodes of the in-place fills after those of the functional ones.
 FILL.row.inplace_op.derivative = InplaceDerivative(Formulas("fill_", FILL.schema, _FILL_GRAD, _fill_node(2), ()))
 

@@ -446,10 +446,9 @@ def _renorm_meta(self: Any, indices: Any, max_norm: float, norm_type: float) -> 
 
 
 # Rows named by the indices are scaled down to the norm; PyTorch has no derivative for it.
-_RENORM = op("embedding_renorm(Tensor self, Tensor indices, float max_norm, float norm_type) -> Tensor",
-             meta=_renorm_meta, inplace=True, overlap=overlap.APART, nondifferentiable=True, function=False,
-             method=False)
-_RENORM.row.inplace_op.row.function = True
+op("embedding_renorm(Tensor self, Tensor indices, float max_norm, float norm_type) -> Tensor",
+   meta=_renorm_meta, inplace="function", overlap=overlap.APART, nondifferentiable=True, function=False,
+   method=False)
 
 
 def _one_hot(self: Any, num_classes: int) -> Any:

@@ -24,7 +24,7 @@ from .composites.formulas import conj, narrow, over, pair, times, wide, zeros_li
 from .rules import dtype_checks
 from .rules.base import PyRule
 from .rules.dtype_checks import BOOL, COMPLEX, FLOAT8, FLOATS, INTS, UNSIGNED
-from .table import INPLACE_FUNCTIONS, PointwiseRule, Row, composite, op, pointwise
+from .table import PointwiseRule, Row, composite, op, pointwise
 
 REAL = INTS | FLOATS
 ALL = INTS | FLOATS | COMPLEX | BOOL | FLOAT8 | UNSIGNED
@@ -65,14 +65,15 @@ class Wrapping(PointwiseRule):
 
 
 def function(name: str, kernel: str, grad: Formula, mask: int = FLOATS | COMPLEX, kind: str = "float",
-             **more: Any) -> Op:
+             inplace: bool | str = "function", **more: Any) -> Op:
     """A row of one operand."""
     return op(f"{name}(Tensor self) -> Tensor", meta=only(mask, kernel, kind=kind, **more), grad=dict(self=grad),
-              inplace=True, out=True)
+              inplace=inplace, out=True)
 
 
-def alias(new: str, old: str, overloads: bool = True) -> None:
-    """Another name for every form of an operator; the call, and so its node in the graph, is the old one's."""
+def alias(new: str, old: str, overloads: bool = True, inplace: bool | str = "function") -> None:
+    """Another name for every form of an operator; the call, and so its node in the graph, is the old one's. With
+    inplace=True the in-place form is no function even if the old one's is."""
     for target in [o for o in registry.ops() if o.title() == old and not o.is_out and (overloads or o.name == old)]:
         numbers = [a.name for i, a in enumerate(target.schema.args) if target.numbers >> i & 1]
         o = composite(new + target.schema_text.removeprefix(old), Renamed(target), numbers=numbers,
@@ -83,7 +84,7 @@ def alias(new: str, old: str, overloads: bool = True) -> None:
             p = registry.declare(Op(inner.name.replace(old + "_", new + "_", 1),
                                     new + inner.schema_text.removeprefix(old)))
             p.functional, p.mutates, p.numbers, p.derivative = target, True, inner.numbers, inner.derivative
-            p.row = Row("inplace", p, new in INPLACE_FUNCTIONS, inner.row.method)
+            p.row = Row("inplace", p, inner.row.function and inplace == "function", inner.row.method)
             o.row.inplace_op = p
 
 
@@ -225,7 +226,7 @@ op("pow(Tensor self, Tensor exponent) -> Tensor",
    meta=Wrapping(dtype_checks.Power), inplace=True, out=True, numbers=("self", "exponent"), node=_pow_node,
    grad=dict(self=_pow_self, exponent=_pow_exponent))
 op("square(Tensor self) -> Tensor",
-   meta=only(REAL | COMPLEX, "pow", kind="long"), inplace=True, out=True, node="PowBackward0",
+   meta=only(REAL | COMPLEX, "pow", kind="long"), inplace="function", out=True, node="PowBackward0",
    grad=dict(self=lambda g, self: times(g, self * 2)))
 
 
@@ -258,17 +259,17 @@ op("neg(Tensor self) -> Tensor",
    meta=only(REAL | COMPLEX, "neg_cpu", on_bool=(
        RuntimeError, "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a "
        "mask, use the `~` or `logical_not()` operator instead.")),
-   inplace=True, out=True, grad=dict(self=lambda g: -g))
+   inplace="function", out=True, grad=dict(self=lambda g: -g))
 alias("negative", "neg")
-_abs = op("abs(Tensor self) -> Tensor", meta=only(REAL | COMPLEX | FLOAT8, "abs_cpu", kind="real"), inplace=True,
+_abs = op("abs(Tensor self) -> Tensor", meta=only(REAL | COMPLEX | FLOAT8, "abs_cpu", kind="real"), inplace="function",
           out=True, grad=dict(self=lambda g, self: g * self.sgn()))
 # In place there is no room for another dtype.
 _abs.row.inplace_op.functional = op(
     "_abs_real(Tensor self) -> Tensor", function=False, method=False, grad=dict(self=lambda g, self: g * self.sgn()),
     meta=only(REAL | FLOAT8, "abs_cpu",
               on_complex=(RuntimeError, "In-place abs is not supported for complex tensors.")))
-alias("absolute", "abs")
-function("sign", "sign_cpu", lambda g: zeros_like(g), REAL | BOOL, "default", on_complex=(
+alias("absolute", "abs", inplace=True)
+function("sign", "sign_cpu", lambda g: zeros_like(g), REAL | BOOL, "default", inplace=True, on_complex=(
     NotImplementedError, "Unlike NumPy, torch.sign is not intended to support complex numbers. Please use torch.sgn "
     "instead."))
 
@@ -280,7 +281,7 @@ def _sgn(g: Any, self: Any, result: Any) -> Any:
     return (g / size - (g / result).real * result / size).masked_fill(size == 0, 0)
 
 
-function("sgn", "sign_cpu", _sgn, REAL | COMPLEX | BOOL, "default")
+function("sgn", "sign_cpu", _sgn, REAL | COMPLEX | BOOL, "default", inplace=True)
 
 
 def _positive(self: Any) -> Any:
@@ -329,9 +330,10 @@ def _sinc(g: Any, self: Any) -> Any:
 function("sinc", "sinc_cpu", _sinc)
 function("erf", "erf_vml_cpu", lambda g, self: g * (-self * self).exp() * (2 / math.sqrt(math.pi)), FLOATS)
 function("erfc", "erfc_vml_cpu", lambda g, self: g * (-self * self).exp() * (-2 / math.sqrt(math.pi)), FLOATS)
-function("erfinv", "erfinv_vml_cpu", lambda g, result: g * (result * result).exp() * (0.5 * math.sqrt(math.pi)), FLOATS)
-function("lgamma", "lgamma_vml_cpu", lambda g, self: g * self.digamma(), FLOATS)
-function("digamma", "digamma", lambda g, self: g * _polygamma.call((1, self)), FLOATS)
+function("erfinv", "erfinv_vml_cpu", lambda g, result: g * (result * result).exp() * (0.5 * math.sqrt(math.pi)), FLOATS,
+         inplace=True)
+function("lgamma", "lgamma_vml_cpu", lambda g, self: g * self.digamma(), FLOATS, inplace=True)
+function("digamma", "digamma", lambda g, self: g * _polygamma.call((1, self)), FLOATS, inplace=True)
 
 
 def _polygamma_meta(n: int, self: Any) -> Any:
@@ -376,7 +378,7 @@ def _xlogy_node(self: Any, other: Any) -> str:
 
 _xlogy: Op = op(
     "xlogy(Tensor self, Tensor other) -> Tensor", meta=only(FLOATS, "xlogy_cpu", kind="float", pair="other"),
-    inplace=True, out=True, numbers=("self", "other"), node=_xlogy_node,
+    inplace="function", out=True, numbers=("self", "other"), node=_xlogy_node,
     grad=dict(self=_xlogy_self, other=lambda g, self, other: g * self / other))
 
 
@@ -410,12 +412,12 @@ op("logaddexp2(Tensor self, Tensor other) -> Tensor", meta=only(FLOATS, "logadde
 op("deg2rad(Tensor self) -> Tensor",
    meta=only(FLOATS, "mul_cpu_reduced_float", kind="float",
              on_complex=(RuntimeError, "deg2rad is not supported for complex tensors.")),
-   inplace=True, out=True, node="Deg2RadBackward0", kernel=lambda self: self * (math.pi / 180),
+   inplace="function", out=True, node="Deg2RadBackward0", kernel=lambda self: self * (math.pi / 180),
    grad=dict(self=lambda g: g * (math.pi / 180)))
 op("rad2deg(Tensor self) -> Tensor",
    meta=only(FLOATS, "mul_cpu_reduced_float", kind="float",
              on_complex=(RuntimeError, "rad2deg is not supported for complex tensors.")),
-   inplace=True, out=True, node="Rad2DegBackward0", kernel=lambda self: self * (180 / math.pi),
+   inplace="function", out=True, node="Rad2DegBackward0", kernel=lambda self: self * (180 / math.pi),
    grad=dict(self=lambda g: g * (180 / math.pi)))
 
 
@@ -436,8 +438,8 @@ def _round_decimals(self: Any, decimals: int) -> Any:
     return narrow((x / power).round() * power, self)
 
 
-op("round.decimals(Tensor self, *, int decimals) -> Tensor", meta=only(FLOATS, "round_cpu"), inplace=True, out=True,
-   node="RoundBackward1", kernel=_round_decimals, grad=dict(self=lambda g: zeros_like(g)))
+op("round.decimals(Tensor self, *, int decimals) -> Tensor", meta=only(FLOATS, "round_cpu"), inplace="function",
+   out=True, node="RoundBackward1", kernel=_round_decimals, grad=dict(self=lambda g: zeros_like(g)))
 function("frac", "frac_cpu", lambda g: g, FLOATS, "default")
 
 
@@ -489,17 +491,17 @@ def _clamp_node(self: Any, min: Any, max: Any) -> str:
 
 
 op("clamp(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor",
-   meta=Wrapping(lambda rule: dtype_checks.Clamp(rule, "clamp", 1, 2)), inplace=True, out=True,
+   meta=Wrapping(lambda rule: dtype_checks.Clamp(rule, "clamp", 1, 2)), inplace="function", out=True,
    numbers=("min", "max"), node=_clamp_node, grad={"self": _clamp_self, ("min", "max"): _clamp_bounds})
 alias("clip", "clamp")
 op("clamp_min(Tensor self, Tensor min) -> Tensor",
    meta=Wrapping(lambda rule: dtype_checks.Clamp(rule, "clamp_min", 1, -1)),
-   inplace=True, out=True, numbers=("min",), node=by_operand(1, "ClampMinBackward1", "ClampMinBackward0"),
+   inplace="function", out=True, numbers=("min",), node=by_operand(1, "ClampMinBackward1", "ClampMinBackward0"),
    grad=dict(self=lambda g, self, min: _where.call((self >= min, g, 0)),
              min=lambda g, self, min: _where.call((self < min, g, 0))))
 op("clamp_max(Tensor self, Tensor max) -> Tensor",
    meta=Wrapping(lambda rule: dtype_checks.Clamp(rule, "clamp_max", -1, 1)),
-   inplace=True, out=True, numbers=("max",), node=by_operand(1, "ClampMaxBackward1", "ClampMaxBackward0"),
+   inplace="function", out=True, numbers=("max",), node=by_operand(1, "ClampMaxBackward1", "ClampMaxBackward0"),
    grad=dict(self=lambda g, self, max: _where.call((self <= max, g, 0)),
              max=lambda g, self, max: _where.call((self > max, g, 0))))
 op("lerp(Tensor self, Tensor end, Tensor weight) -> Tensor", meta=Wrapping(dtype_checks.Lerp), inplace=True, out=True,
@@ -633,7 +635,7 @@ def _nan_to_num_meta(self: Any, nan: float | None, posinf: float | None, neginf:
 
 _nan_to_num_rule = only(ALL & ~FLOAT8, "nan_to_num").bind(registry.get("neg"))
 op("nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor",
-   meta=_nan_to_num_meta, inplace=True, out=True, kernel=_nan_to_num,
+   meta=_nan_to_num_meta, inplace="function", out=True, kernel=_nan_to_num,
    grad=dict(self=lambda g, self: g * self.isfinite()))
 
 

@@ -25,7 +25,7 @@ _SQRT_2 = math.sqrt(2)
 
 
 # -- whole numbers ------------------------------------------------------------------------------------------------
-GCD: Op = op("gcd(Tensor self, Tensor other) -> Tensor", meta=only(INTS, "gcd_cpu"), inplace=True, out=True,
+GCD: Op = op("gcd(Tensor self, Tensor other) -> Tensor", meta=only(INTS, "gcd_cpu"), inplace="function", out=True,
              nondifferentiable=True)
 
 
@@ -35,7 +35,7 @@ def _lcm(self: Any, other: Any) -> Any:
     return (self.div(safe, rounding_mode="trunc") * other).abs()
 
 
-op("lcm(Tensor self, Tensor other) -> Tensor", meta=only(INTS, "lcm_cpu"), inplace=True, out=True,
+op("lcm(Tensor self, Tensor other) -> Tensor", meta=only(INTS, "lcm_cpu"), inplace="function", out=True,
    nondifferentiable=True, kernel=_lcm)
 
 
@@ -84,7 +84,7 @@ def _ldexp(self: Any, other: Any) -> Any:
     return x.to(self._dtype)
 
 
-op("ldexp(Tensor self, Tensor other) -> Tensor", meta=_ldexp_meta, inplace=True, out=True, kernel=_ldexp,
+op("ldexp(Tensor self, Tensor other) -> Tensor", meta=_ldexp_meta, inplace="function", out=True, kernel=_ldexp,
    grad=dict(self=lambda g, other: times(g, _pow.call((2.0, other))),
              other=lambda g, result: times(g, result) * math.log(2)))
 
@@ -116,7 +116,7 @@ def _logit_grad(g: Any, self: Any, eps: float | None) -> Any:
     return _where.call(((self < eps).logical_or(self > 1 - eps), 0.0, slope))
 
 
-op("logit(Tensor self, float? eps=None) -> Tensor", meta=only(FLOATS, "logit_cpu", kind="float"), inplace=True,
+op("logit(Tensor self, float? eps=None) -> Tensor", meta=only(FLOATS, "logit_cpu", kind="float"), inplace="function",
    out=True, kernel=_logit, grad=dict(self=_logit_grad))
 
 

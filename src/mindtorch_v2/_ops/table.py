@@ -24,14 +24,6 @@ _KINDS = {"default": DEFAULT, "float": INT_TO_FLOAT, "bool": TO_BOOL, "real": CO
 LOADING: list[str] = ["create"]
 
 
-# In-place forms that are functions of `torch` too; the others are methods only.
-INPLACE_FUNCTIONS = frozenset(
-    "abs acos acosh addmv arccos arccosh arcsin arcsinh arctan arctanh asin asinh atan atanh ceil celu clamp clamp_max "
-    "clamp_min clip cos cosh deg2rad embedding_renorm erf erfc exp exp2 expm1 fill fix floor frac gcd i0 index_put lcm "
-    "ldexp log log10 log1p log2 logit nan_to_num neg negative rad2deg reciprocal relu round rsqrt sigmoid sin sinc "
-    "sinh sqrt square tan tanh threshold trunc xlogy zero".split())
-
-
 class Row:
     """What was declared, for documentation, tests and the support matrix."""
 
@@ -77,13 +69,14 @@ def pointwise(*names: str, kind: str = "default") -> PointwiseRule:
 
 
 def op(schema: str, *, meta: Any = None, grad: Mapping[Any, Callable[..., Any] | None] | None = None,
-       inplace: bool = False, overlap: int = 0, out: bool = False, numbers: Sequence[str] = (), node: Any = None,
+       inplace: bool | str = False, overlap: int = 0, out: bool = False, numbers: Sequence[str] = (), node: Any = None,
        nondifferentiable: bool = False, nondiff: Sequence[str] = (), function: bool | None = None,
        method: bool | None = None, kernel: Callable[..., Any] | None = None) -> Op:
     """Declare an operator that makes new results.
 
     meta: shape rule. grad: formulas by argument name (or tuple of names); a formula's parameters name what it needs.
-    inplace, out: also declare `name_` and `name(out=)`; what `out` must be, if not castable to, is in `targets.py`.
+    inplace, out: also declare `name_` and `name(out=)`; inplace="function" makes `name_` a function too, not a method
+    alone. What `out` must be, if not castable to, is in `out_rules.py`.
     overlap: which memory `name_` may write, a constant of `_backends.common.overlap`.
     numbers: tensor arguments that may be Python numbers.
     node: the autograd node's name where PyTorch's differs. nondifferentiable: no gradient, on purpose.
@@ -104,7 +97,7 @@ def op(schema: str, *, meta: Any = None, grad: Mapping[Any, Callable[..., Any] |
     if kernel is not None:
         row.fallback = PartsKernel(kernel)
     if inplace:
-        row.inplace_op = _inplace(o, row, formulas, nondifferentiable, numbers)
+        row.inplace_op = _inplace(o, row, formulas, inplace == "function")
     if out:
         row.out_op = _out(o, row)
     return o
@@ -165,7 +158,7 @@ def _split(name: str) -> tuple[str, str]:
     return base, "." + overload if overload else ""
 
 
-def _inplace(o: Op, row: Row, formulas: Formulas | None, nondifferentiable: bool, numbers: Sequence[str]) -> Op:
+def _inplace(o: Op, row: Row, formulas: Formulas | None, function: bool) -> Op:
     base, overload = _split(o.name)
     inside = o.schema_text[o.schema_text.index("(") + 1: o.schema_text.rindex("->")].strip()[:-1]
     first, _, rest = inside.partition(",")
@@ -176,8 +169,7 @@ def _inplace(o: Op, row: Row, formulas: Formulas | None, nondifferentiable: bool
     p.mutates = True
     p.numbers = o.numbers & ~1
     p.derivative = InplaceDerivative(formulas)
-    mine = Row("inplace", p, base in INPLACE_FUNCTIONS and row.function, row.method)
-    p.row = mine
+    p.row = Row("inplace", p, function, row.method)
     return p
 
 
