@@ -10,7 +10,7 @@ KernelTables kernels;
 namespace {
 
 const char* const UNARY_NAMES[] = {
-#define MT_NAME(name) #name,
+#define MT_NAME(name, ...) #name,
     MT_UNARY_OPS(MT_NAME)};
 const char* const BINARY_NAMES[] = {MT_BINARY_OPS(MT_NAME) "ADD", "TRUNC_DIV", "TRUNC_DIV"};
 const char* const TERNARY_NAMES[] = {MT_TERNARY_OPS(MT_NAME)};
@@ -32,8 +32,11 @@ MT_INLINE int64_t grain_of(int64_t numel, int cost) { return numel * cost < PARA
 // Roughly, the time of an element in units of an addition's.
 MT_INLINE int cost_of(int op, Native native) {
     bool heavy = false;
-    if (op >= OP_EXP && op <= OP_ATANH) heavy = true;
     switch (op) {
+#define MT_CASE(name, ...) case OP_##name:
+        MT_UNARY_EXPRESSION_PAIRS(MT_CASE)
+#undef MT_CASE
+        case OP_EXP: case OP_LOG: case OP_SIN: case OP_COS: case OP_TAN: case OP_TANH:
         case OP_SIGMOID: case OP_GELU: case OP_GELU_TANH: case OP_SILU: case OP_ERF: case OP_ERFC: case OP_LGAMMA:
         case OP_DIGAMMA: case OP_ERFINV: case OP_SINC: case OP_ANGLE: case OP_POW: case OP_ATAN2: case OP_HYPOT:
         case OP_FMOD: case OP_REMAINDER: case OP_FLOOR_DIV: case OP_XLOGY: case OP_GELU_BACKWARD:
@@ -461,7 +464,7 @@ static PyObject* binary(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
         Plan<2> plan;
         plan.ccode = as_code(args[14]);
         const Native native = native_of(plan.ccode);
-        plan.round_numbers = op < OP_MUL || op > OP_TRUNC_DIV;
+        plan.round_numbers = op != OP_MUL && op != OP_DIV && op != OP_FLOOR_DIV && op != OP_TRUNC_DIV;
         if (MT_UNLIKELY(plan.ccode == BOOL)) op = bool_op((int)op);
         if (MT_UNLIKELY(!is_one(args[15]))) {
             if (op == OP_ADD || op == OP_SUB || (op == OP_LOGICAL_OR && plan.ccode == BOOL)) {
@@ -555,7 +558,7 @@ PyMethodDef pointwise_methods[] = {
     {nullptr, nullptr, 0, nullptr}};
 
 const IntConstant pointwise_constants[] = {
-#define MT_CONSTANT(name) {#name, OP_##name},
+#define MT_CONSTANT(name, ...) {#name, OP_##name},
     MT_UNARY_OPS(MT_CONSTANT) MT_BINARY_OPS(MT_CONSTANT) MT_TERNARY_OPS(MT_CONSTANT)
 #undef MT_CONSTANT
     {nullptr, 0}};

@@ -5,17 +5,66 @@
 #include "common.h"
 
 // clang-format off
+// Operators whose kernels for floats are one expression of `x`, or of `a` and `b`, all of type T: an entry is all there
+// is of one. Kernels for integers and complex numbers are entered by pointwise_integer.cpp and pointwise_complex.cpp.
+#define MT_UNARY_EXPRESSIONS(X) \
+    X(NEG, -x) \
+    X(SQRT, std::sqrt(x)) \
+    X(RSQRT, T(1) / std::sqrt(x)) \
+    X(SQUARE, x * x) \
+    X(EXP, exp_v(x)) \
+    X(LOG, log_v(x)) \
+    X(TANH, tanh_v(x)) \
+    X(FLOOR, std::floor(x)) \
+    X(CEIL, std::ceil(x)) \
+    X(ROUND, std::nearbyint(x)) \
+    X(TRUNC, std::trunc(x)) \
+    X(FRAC, x - std::trunc(x)) \
+    X(RECIPROCAL, T(1) / x) \
+    X(RELU, x < T(0) ? T(0) : x) /* NaN stays */ \
+    X(SIGMOID, sigmoid_v(x)) \
+    X(GELU, gelu_v(x)) \
+    X(GELU_TANH, gelu_tanh_v(x)) \
+    X(SILU, silu_v(x)) \
+    X(ERF, erf_v(x)) \
+    X(ERFC, std::erfc(x)) \
+    X(ANGLE, x != x ? x : (x < T(0) ? T(3.14159265358979323846) : T(0))) \
+    X(SINC, x == T(0) ? T(1) : std::sin(T(3.14159265358979323846) * x) / (T(3.14159265358979323846) * x))
+// The same where float32 has a formula of its own, and float64 the C library's.
+#define MT_UNARY_EXPRESSION_PAIRS(X) \
+    X(EXP2, exp2_v(x), std::exp2(x)) \
+    X(EXPM1, expm1_v(x), std::expm1(x)) \
+    X(LOG2, log2_v(x), std::log2(x)) \
+    X(LOG10, log10_v(x), std::log10(x)) \
+    X(LOG1P, log1p_v(x), std::log1p(x)) \
+    X(ASIN, asin_v(x), std::asin(x)) \
+    X(ACOS, acos_v(x), std::acos(x)) \
+    X(ATAN, atan_v(x), std::atan(x)) \
+    X(SINH, sinh_v(x), std::sinh(x)) \
+    X(COSH, cosh_v(x), std::cosh(x)) \
+    X(ASINH, asinh_v(x), std::asinh(x)) \
+    X(ACOSH, acosh_v(x), std::acosh(x)) \
+    X(ATANH, atanh_v(x), std::atanh(x))
+#define MT_BINARY_EXPRESSIONS(X) \
+    X(TRUNC_DIV, std::trunc(a / b)) \
+    X(FMAX, (a >= b || b != b) ? a : b) /* NaN loses */ \
+    X(FMIN, (a <= b || b != b) ? a : b) \
+    X(ATAN2, atan2_v(a, b)) \
+    X(HYPOT, hypot_v(a, b)) \
+    X(COPYSIGN, std::copysign(a, b)) \
+    X(SIGMOID_BACKWARD, a * (T(1) - b) * b) \
+    X(TANH_BACKWARD, a * (T(1) - b * b))
+
+// All operators: those above, and those with more to say, whose kernels have names in the files of their types.
 #define MT_UNARY_OPS(X) \
-    X(NEG) X(ABS) X(SIGN) X(SGN) X(SQRT) X(RSQRT) X(SQUARE) X(EXP) X(EXP2) X(EXPM1) X(LOG) X(LOG2) X(LOG10) X(LOG1P) \
-    X(SIN) X(COS) X(TAN) X(ASIN) X(ACOS) X(ATAN) X(SINH) X(COSH) X(TANH) X(ASINH) X(ACOSH) X(ATANH) X(FLOOR) X(CEIL) \
-    X(ROUND) X(TRUNC) X(FRAC) X(RECIPROCAL) X(RELU) X(SIGMOID) X(GELU) X(GELU_TANH) X(SILU) X(ERF) X(ERFC) \
-    X(LOGICAL_NOT) X(BITWISE_NOT) X(ISNAN) X(ISINF) X(ISFINITE) X(SIGNBIT) X(POSITIVE) X(CONJ) X(REAL_ABS) X(ANGLE) \
-    X(LGAMMA) X(DIGAMMA) X(ERFINV) X(SINC)
+    X(ABS) X(SIGN) X(SGN) X(SIN) X(COS) X(TAN) X(LOGICAL_NOT) X(BITWISE_NOT) X(ISNAN) X(ISINF) X(ISFINITE) \
+    X(SIGNBIT) X(POSITIVE) X(CONJ) X(REAL_ABS) X(LGAMMA) X(DIGAMMA) X(ERFINV) \
+    MT_UNARY_EXPRESSIONS(X) MT_UNARY_EXPRESSION_PAIRS(X)
 #define MT_BINARY_OPS(X) \
-    X(ADD) X(SUB) X(MUL) X(DIV) X(FLOOR_DIV) X(TRUNC_DIV) X(REMAINDER) X(FMOD) X(POW) X(MAXIMUM) X(MINIMUM) X(FMAX) \
-    X(FMIN) X(ATAN2) X(HYPOT) X(COPYSIGN) X(EQ) X(NE) X(LT) X(LE) X(GT) X(GE) X(LOGICAL_AND) X(LOGICAL_OR) \
-    X(LOGICAL_XOR) X(BITWISE_AND) X(BITWISE_OR) X(BITWISE_XOR) X(LSHIFT) X(RSHIFT) X(XLOGY) X(THRESHOLD_BACKWARD) \
-    X(SIGMOID_BACKWARD) X(TANH_BACKWARD) X(GELU_BACKWARD) X(GELU_TANH_BACKWARD) X(SILU_BACKWARD)
+    X(ADD) X(SUB) X(MUL) X(DIV) X(FLOOR_DIV) X(REMAINDER) X(FMOD) X(POW) X(MAXIMUM) X(MINIMUM) X(EQ) X(NE) X(LT) \
+    X(LE) X(GT) X(GE) X(LOGICAL_AND) X(LOGICAL_OR) X(LOGICAL_XOR) X(BITWISE_AND) X(BITWISE_OR) X(BITWISE_XOR) \
+    X(LSHIFT) X(RSHIFT) X(XLOGY) X(THRESHOLD_BACKWARD) X(GELU_BACKWARD) X(GELU_TANH_BACKWARD) X(SILU_BACKWARD) \
+    MT_BINARY_EXPRESSIONS(X)
 #define MT_TERNARY_OPS(X) X(WHERE) X(ADDCMUL) X(ADDCDIV) X(LERP) X(CLAMP)
 // clang-format on
 
@@ -23,7 +72,7 @@ namespace mt {
 
 // Numbers are distinct over the three kinds, so that passing an operator to the wrong entry is noticed.
 enum PointwiseOp : int {
-#define MT_ENUM(name) OP_##name,
+#define MT_ENUM(name, ...) OP_##name,
     MT_UNARY_OPS(MT_ENUM) UNARY_END, BINARY_BEGIN = 100, BINARY_BEFORE = BINARY_BEGIN - 1, MT_BINARY_OPS(MT_ENUM)
     // Chosen by binary(), not by callers: a + alpha * b for ADD and SUB when alpha is not 1; TRUNC_DIV of small floats.
     OP_ADD_ALPHA, OP_TRUNC_DIV_HALF, OP_TRUNC_DIV_BFLOAT16, BINARY_END,

@@ -5,18 +5,17 @@
 namespace mt {
 namespace {
 
+// The operators that are one expression, under their own names.
+namespace listed {
+MT_BINARY_EXPRESSIONS(MT_BINARY)
+}  // namespace listed
+
 MT_BINARY(Add, a + b)
 MT_BINARY(Sub, a - b)
 MT_BINARY(Mul, a* b)
 MT_BINARY(Div, a / b)
-MT_BINARY(TruncDiv, std::trunc(a / b))
 MT_BINARY(Maximum, (a > b || a != a) ? a : b)  // NaN wins
 MT_BINARY(Minimum, (a < b || a != a) ? a : b)
-MT_BINARY(Fmax, (a >= b || b != b) ? a : b)  // NaN loses
-MT_BINARY(Fmin, (a <= b || b != b) ? a : b)
-MT_BINARY(Atan2, atan2_v(a, b))
-MT_BINARY(Hypot, hypot_v(a, b))
-MT_BINARY(CopySign, std::copysign(a, b))
 MT_BINARY(Eq, a == b)
 MT_BINARY(Ne, a != b)
 MT_BINARY(Lt, a < b)
@@ -26,8 +25,6 @@ MT_BINARY(Ge, a >= b)
 MT_BINARY(And, (a != T(0)) & (b != T(0)))
 MT_BINARY(Or, (a != T(0)) | (b != T(0)))
 MT_BINARY(Xor, (a != T(0)) != (b != T(0)))
-MT_BINARY(SigmoidBackward, a*(T(1) - b) * b)
-MT_BINARY(TanhBackward, a*(T(1) - b * b))
 
 struct AddAlpha : Stateless {
     double wide;
@@ -194,15 +191,16 @@ template <class Op> void compare(int op) { enter_compare<Op, float>(op); enter_c
 }  // namespace
 
 void register_binary_float() {
+#define MT_ENTER(name, ...) cold<listed::name>(OP_##name);
+    MT_BINARY_EXPRESSIONS(MT_ENTER)
+#undef MT_ENTER
     hot<Add>(OP_ADD); hot<Sub>(OP_SUB); hot<Mul>(OP_MUL); hot<Div>(OP_DIV); hot<AddAlpha>(OP_ADD_ALPHA);
     hot<Maximum>(OP_MAXIMUM); hot<Minimum>(OP_MINIMUM);
-    cold<FloorDiv>(OP_FLOOR_DIV); cold<TruncDiv>(OP_TRUNC_DIV); cold<Remainder>(OP_REMAINDER); cold<Fmod>(OP_FMOD);
-    cold<Fmax>(OP_FMAX); cold<Fmin>(OP_FMIN); cold<Atan2>(OP_ATAN2); cold<Hypot>(OP_HYPOT);
-    cold<CopySign>(OP_COPYSIGN); cold<Xlogy>(OP_XLOGY); cold<Pow>(OP_POW);
+    cold<FloorDiv>(OP_FLOOR_DIV); cold<Remainder>(OP_REMAINDER); cold<Fmod>(OP_FMOD); cold<Xlogy>(OP_XLOGY);
+    cold<Pow>(OP_POW);
     kernels.binary[OP_POW - BINARY_BEGIN][N_F32].vs = pow_vs<float>;
     kernels.binary[OP_POW - BINARY_BEGIN][N_F64].vs = pow_vs<double>;
-    cold<ThresholdBackward>(OP_THRESHOLD_BACKWARD); cold<SigmoidBackward>(OP_SIGMOID_BACKWARD);
-    cold<TanhBackward>(OP_TANH_BACKWARD); cold<GeluBackward>(OP_GELU_BACKWARD);
+    cold<ThresholdBackward>(OP_THRESHOLD_BACKWARD); cold<GeluBackward>(OP_GELU_BACKWARD);
     cold<GeluTanhBackward>(OP_GELU_TANH_BACKWARD); cold<SiluBackward>(OP_SILU_BACKWARD);
     enter_cold<TruncDivHalf, float>(OP_TRUNC_DIV_HALF); enter_cold<TruncDivBFloat16, float>(OP_TRUNC_DIV_BFLOAT16);
     compare<Eq>(OP_EQ); compare<Ne>(OP_NE); compare<Lt>(OP_LT); compare<Le>(OP_LE); compare<Gt>(OP_GT);

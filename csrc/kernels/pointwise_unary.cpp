@@ -58,47 +58,18 @@ template <class Op, class T, class R> MT_CLONES void range(char* out, const char
         template <class T> static MT_INLINE uint8_t run(T x) { return (uint8_t)(expression); } \
     };
 
-MT_OP(Neg, -x)
+// The operators that are one expression, under their own names.
+namespace listed {
+MT_UNARY_EXPRESSIONS(MT_OP)
+MT_UNARY_EXPRESSION_PAIRS(MT_OP2)
+}  // namespace listed
+
 MT_OP(Abs, std::fabs(x))
 MT_OP(Sign, T(T(0) < x) - T(x < T(0)))
-MT_OP(Sqrt, std::sqrt(x))
-MT_OP(Rsqrt, T(1) / std::sqrt(x))
-MT_OP(Square, x* x)
-MT_OP(Exp, exp_v(x))
-MT_OP2(Exp2, exp2_v(x), std::exp2(x))
-MT_OP2(Expm1, expm1_v(x), std::expm1(x))
-MT_OP(Log, log_v(x))
-MT_OP2(Log2, log2_v(x), std::log2(x))
-MT_OP2(Log10, log10_v(x), std::log10(x))
-MT_OP2(Log1p, log1p_v(x), std::log1p(x))
 MT_OP_TRIG(Sin, sin_v(x), std::sin(x))
 MT_OP_TRIG(Cos, cos_v(x), std::cos(x))
 MT_OP_TRIG(Tan, tan_v(x), std::tan(x))
-MT_OP2(Asin, asin_v(x), std::asin(x))
-MT_OP2(Acos, acos_v(x), std::acos(x))
-MT_OP2(Atan, atan_v(x), std::atan(x))
-MT_OP2(Sinh, sinh_v(x), std::sinh(x))
-MT_OP2(Cosh, cosh_v(x), std::cosh(x))
-MT_OP(Tanh, tanh_v(x))
-MT_OP2(Asinh, asinh_v(x), std::asinh(x))
-MT_OP2(Acosh, acosh_v(x), std::acosh(x))
-MT_OP2(Atanh, atanh_v(x), std::atanh(x))
-MT_OP(Floor, std::floor(x))
-MT_OP(Ceil, std::ceil(x))
-MT_OP(Round, std::nearbyint(x))
-MT_OP(Trunc, std::trunc(x))
-MT_OP(Frac, x - std::trunc(x))
-MT_OP(Reciprocal, T(1) / x)
-MT_OP(Relu, x < T(0) ? T(0) : x)  // NaN stays
-MT_OP(Sigmoid, sigmoid_v(x))
-MT_OP(Gelu, gelu_v(x))
-MT_OP(GeluTanh, gelu_tanh_v(x))
-MT_OP(Silu, silu_v(x))
-MT_OP(Erf, erf_v(x))
-MT_OP(Erfc, std::erfc(x))
 MT_OP(Positive, x)
-MT_OP(Angle, x != x ? x : (x < T(0) ? T(3.14159265358979323846) : T(0)))
-MT_OP(Sinc, x == T(0) ? T(1) : std::sin(T(3.14159265358979323846) * x) / (T(3.14159265358979323846) * x))
 MT_PREDICATE(LogicalNot, x == T(0))
 MT_PREDICATE(IsNan, x != x)
 MT_PREDICATE(IsInf, std::fabs(x) == std::numeric_limits<T>::infinity())
@@ -190,17 +161,12 @@ template <class Op> void enter_predicate(int op) {
 }  // namespace
 
 void register_unary_float() {
-    enter<Neg>(OP_NEG); enter<Abs>(OP_ABS); enter<Abs>(OP_REAL_ABS); enter<Sign>(OP_SIGN); enter<Sign>(OP_SGN);
-    enter<Sqrt>(OP_SQRT); enter<Rsqrt>(OP_RSQRT); enter<Square>(OP_SQUARE); enter<Exp>(OP_EXP); enter<Exp2>(OP_EXP2);
-    enter<Expm1>(OP_EXPM1); enter<Log>(OP_LOG); enter<Log2>(OP_LOG2); enter<Log10>(OP_LOG10); enter<Log1p>(OP_LOG1P);
-    enter<Sin>(OP_SIN); enter<Cos>(OP_COS); enter<Tan>(OP_TAN); enter<Asin>(OP_ASIN); enter<Acos>(OP_ACOS);
-    enter<Atan>(OP_ATAN); enter<Sinh>(OP_SINH); enter<Cosh>(OP_COSH); enter<Tanh>(OP_TANH); enter<Asinh>(OP_ASINH);
-    enter<Acosh>(OP_ACOSH); enter<Atanh>(OP_ATANH); enter<Floor>(OP_FLOOR); enter<Ceil>(OP_CEIL);
-    enter<Round>(OP_ROUND); enter<Trunc>(OP_TRUNC); enter<Frac>(OP_FRAC); enter<Reciprocal>(OP_RECIPROCAL);
-    enter<Relu>(OP_RELU); enter<Sigmoid>(OP_SIGMOID); enter<Gelu>(OP_GELU); enter<GeluTanh>(OP_GELU_TANH);
-    enter<Silu>(OP_SILU); enter<Erf>(OP_ERF); enter<Erfc>(OP_ERFC); enter<Positive>(OP_POSITIVE);
-    enter<Positive>(OP_CONJ); enter<Angle>(OP_ANGLE); enter<Lgamma>(OP_LGAMMA); enter<Digamma>(OP_DIGAMMA);
-    enter<Erfinv>(OP_ERFINV); enter<Sinc>(OP_SINC);
+#define MT_ENTER(name, ...) enter<listed::name>(OP_##name);
+    MT_UNARY_EXPRESSIONS(MT_ENTER) MT_UNARY_EXPRESSION_PAIRS(MT_ENTER)
+#undef MT_ENTER
+    enter<Abs>(OP_ABS); enter<Abs>(OP_REAL_ABS); enter<Sign>(OP_SIGN); enter<Sign>(OP_SGN); enter<Sin>(OP_SIN);
+    enter<Cos>(OP_COS); enter<Tan>(OP_TAN); enter<Positive>(OP_POSITIVE); enter<Positive>(OP_CONJ);
+    enter<Lgamma>(OP_LGAMMA); enter<Digamma>(OP_DIGAMMA); enter<Erfinv>(OP_ERFINV);
     enter_predicate<LogicalNot>(OP_LOGICAL_NOT); enter_predicate<IsNan>(OP_ISNAN); enter_predicate<IsInf>(OP_ISINF);
     enter_predicate<IsFinite>(OP_ISFINITE); enter_predicate<SignBit>(OP_SIGNBIT);
 }
