@@ -7,7 +7,6 @@ values are released as soon as their node has run unless the graph is kept.
 from __future__ import annotations
 
 import heapq
-import sys
 import threading
 from typing import Any, Final, final
 
@@ -15,28 +14,22 @@ from mypy_extensions import i64, mypyc_attr
 
 from .._backends.common.runtime import empty_contiguous, runtime_of
 from .._core_operators import CORE, HOOKS
-from .._device import CPU, device
+from .._device import device
 from .._dispatch.keys import AUTOGRAD, PYTHON, TORCH_DISPATCH
 from .._dispatch.state import modes, set_modes
-from .._dtype import dtype, float32
-from .._strides import strides_dense
-from .._tensor_base import TensorBase, grad_fn_of, is_contiguous, numel, requires_grad
+from .._dtype import dtype
+from .._tensor_base import TensorBase, grad_fn_of, requires_grad
 from .function_node import FunctionNode, apply_function, release_function
+from .gradients import accumulate_into, acquire, fit, fit_root, leave, sum_to
 from .inplace import Slice, slice_of
-from .node import ACCUMULATE, COPY_SLICES, FREED, FUNCTION, OP, WATCH, Node, NodeHooks, meta
-from .record import Formulas, accumulator, zeros_at
+from .node import ACCUMULATE, COPY_SLICES, FREED, FUNCTION, OP, WATCH, Node, NodeHooks
+from .record import Formulas, accumulator
 from .saved import release
 
 _AUTOGRAD_OFF: Final[i64] = AUTOGRAD << 32
 _PYTHON_OFF: Final[i64] = PYTHON << 32
 _heappush: Final[Any] = heapq.heappush
 _heappop: Final[Any] = heapq.heappop
-_getrefcount: Final[Any] = sys.getrefcount
-_LOCK: Final[Any] = threading.RLock()
-_acquire: Final[Any] = _LOCK.acquire
-_release: Final[Any] = _LOCK.release
-# Above this many elements a kernel may let other threads run, so adding into a shared `.grad` needs the lock.
-_BIG: Final[i64] = 16384
 
 
 _NOTHING: Final[list[Any]] = []
@@ -272,7 +265,7 @@ def run_backward(
     task = Task(keep, inputs is None, users | _PYTHON_OFF, users)
     roots: list[Visit] = []
     # Nodes carry a note of the pass that explores them, so only one pass explores at a time.
-    _acquire()
+    acquire()
     try:
         stamp = PASSES.count + 1
         PASSES.count = stamp
@@ -282,7 +275,7 @@ def run_backward(
         for node in nodes:
             roots.append(explore(task, stamp, node))
     finally:
-        _release()
+        leave()
     i: i64 = 0
     for v in roots:
         deliver(v, nrs[i], fit_root(v.node, nrs[i], int(i), grads[i]))
@@ -583,91 +576,6 @@ def deliver(v: Visit, nr: int, g: Any) -> None:
     grads[nr] = g if old is None else CORE.add.call((old, g, 1))
 
 
-def fit(node: Node, i: int, nxt: Node, nr: int, g: Any) -> Any:
-    """Fit a gradient to its input: sum what was broadcast, cast to its dtype."""
-    if not isinstance(g, TensorBase):
-        raise TypeError(f"{node.name()} returned a {type(g).__name__} as gradient {i}; expected a Tensor")
-    if nr == 0:
-        same: Any = nxt._shape
-        if (g._shape is same or g._shape == same) and g._dtype is nxt._dtype and g._device is nxt._device:
-            return g
-    shape, dt, dev = meta(nxt, nr)
-    if g._shape == shape and g._dtype is dt and g._device is dev:
-        return g
-    return refit(node, i, shape, dt, dev, g)
-
-
-def refit(node: Node, i: int, shape: tuple[int, ...], dt: Any, dev: Any, g: TensorBase) -> Any:
-    if g._shape != shape:
-        if not expandable(shape, g._shape):
-            raise RuntimeError(
-                f"Function {node.name()} returned an invalid gradient at index {i} - got {list(g._shape)} but expected "
-                f"shape compatible with {list(shape)}"
-            )
-        g = sum_to(g, shape)
-    if g._dtype is not dt:
-        if g._dtype.is_complex and not dt.is_complex:
-            if node._kind == FUNCTION:
-                # A formula's imaginary part is dropped; a user's is a mistake.
-                raise RuntimeError(
-                    "Expected isFloatingType(grad.scalar_type()) || (input_is_complex == grad_is_complex) to be true, "
-                    "but got false.  (Could this error message be improved?  If so, please report an enhancement "
-                    "request to PyTorch.)"
-                )
-            g = CORE.real.call((g,))
-        if g._dtype is not dt:
-            g = CORE.to_copy.call((g, dt, None, None, False))
-    if g._device is not dev and g._device != dev:
-        if len(g._shape) > 0:
-            raise RuntimeError(
-                f"Function {node.name()} returned an invalid gradient at index {i} - expected device {dev} but got "
-                f"{g._device}"
-            )
-        g = CORE.to_copy.call((g, None, dev, None, False))
-    return g
-
-
-def fit_root(node: Node, nr: int, i: int, g: Any) -> Any:
-    """A tensor resized since it was made takes gradients of the shape that its node knows."""
-    if g is None:
-        return None
-    shape = meta(node, nr)[0]
-    if g._shape == shape:
-        return g
-    if not expandable(shape, g._shape):
-        raise RuntimeError(
-            f"invalid gradient at index {i} - got {list(g._shape)} but expected shape compatible with {list(shape)}"
-        )
-    return sum_to(g, shape)
-
-
-def expandable(shape: tuple[int, ...], to: tuple[int, ...]) -> bool:
-    """Whether `shape` broadcasts to `to`."""
-    d = len(to) - len(shape)
-    if d < 0:
-        return False
-    for i, s in enumerate(shape):
-        if s != to[d + i] and s != 1:
-            return False
-    return True
-
-
-def sum_to(g: Any, shape: tuple[int, ...]) -> Any:
-    """Undo broadcasting."""
-    if len(shape) == 0:
-        return CORE.sum.call((g, None, False, None))
-    lead = len(g._shape) - len(shape)
-    dims: list[int] = list(range(lead))
-    for i, s in enumerate(shape):
-        if s == 1 and g._shape[lead + i] != 1:
-            dims.append(lead + i)
-    if lead and len(dims) == lead:
-        return CORE.sum.call((g, tuple(dims), False, None))
-    if dims:
-        g = CORE.sum.call((g, tuple(dims), True, None))
-    return CORE.view.call((g, shape)) if lead else g
-
-
 # -- running nodes ------------------------------------------------------------------------------------------------
 def apply_node(node: Node, grads: list[Any]) -> list[Any]:
     """Gradients for every edge of a node."""
@@ -745,84 +653,6 @@ def accumulate(task: Task, node: Node, hooks: NodeHooks | None, grads: list[Any]
         leaf._hooks.run_post_accumulate(leaf)
     if hooks is not None and hooks.post is not None:
         run_post_hooks(hooks.post, [], grads)
-
-
-def accumulate_into(leaf: TensorBase, grads: list[Any]) -> None:
-    """Add grads[0] into `.grad`; a first gradient that nobody else holds becomes `.grad` itself if its layout fits."""
-    if leaf._grad_field is None or numel(leaf) > _BIG:
-        _acquire()
-        try:
-            add_grad(leaf, grads)
-        finally:
-            _release()
-    else:
-        add_grad(leaf, grads)
-
-
-def add_grad(leaf: TensorBase, grads: list[Any]) -> None:
-    old = leaf._grad_field
-    recording = (modes() & _AUTOGRAD_OFF) == 0
-    if old is None:
-        if not recording and same_layout(grads[0], leaf) and unshared(grads):
-            leaf._grad_field = grads[0]
-        else:
-            leaf._grad_field = HOOKS.grad_copy(grads[0], leaf)
-    elif recording:
-        leaf._grad_field = CORE.add.call((old, grads[0], 1))
-    else:
-        CORE.add_.call((old, grads[0], 1))
-
-
-def same_layout(g: Any, leaf: TensorBase) -> bool:
-    """Whether a gradient is laid out as `.grad` has to be: like a dense leaf, else row-major."""
-    if not isinstance(g, TensorBase) or type(g) is not HOOKS.tensor:
-        return False
-    if is_contiguous(leaf):
-        return g._stride == leaf._stride or is_contiguous(g)
-    if not strides_dense(leaf._shape, leaf._stride):
-        return is_contiguous(g)
-    for i, n in enumerate(leaf._shape):
-        if n != 1 and g._stride[i] != leaf._stride[i]:
-            return False
-    return True
-
-
-@final
-class Refs:
-    """How many references a fresh tensor and its storage have while only a list holds the tensor."""
-
-    known: bool
-    tensor: i64
-    storage: i64
-
-    def __init__(self) -> None:
-        self.known = False
-        self.tensor = 0
-        self.storage = 0
-
-
-REFS: Final = Refs()
-
-
-def tensor_refs(grads: list[Any]) -> i64:
-    n: i64 = _getrefcount(grads[0])
-    return n
-
-
-def storage_refs(grads: list[Any]) -> i64:
-    n: i64 = _getrefcount(grads[0]._storage)
-    return n
-
-
-def unshared(grads: list[Any]) -> bool:
-    """Whether the list alone holds grads[0], and it alone its memory."""
-    if not REFS.known:
-        # Measured, because how often a value is held while it is looked at differs between interpreters and mypyc.
-        fresh: list[Any] = [zeros_at((), float32, CPU)]
-        REFS.tensor = tensor_refs(fresh)
-        REFS.storage = storage_refs(fresh)
-        REFS.known = True
-    return tensor_refs(grads) <= REFS.tensor and storage_refs(grads) <= REFS.storage
 
 
 # -- hooks --------------------------------------------------------------------------------------------------------
