@@ -57,6 +57,7 @@ COMPILED = (
     "_backends/cpu/kernels/*.py",
     "_backends/npu/allocator.py",
     "_backends/npu/creation.py",
+    "_backends/npu/device_runtime.py",
     "_backends/npu/errors.py",
     "_backends/npu/kernels.py",
     "_backends/npu/launch.py",

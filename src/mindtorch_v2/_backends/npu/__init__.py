@@ -52,7 +52,7 @@ def start() -> None:
             return
         STATE.loading = True
         try:
-            from .entry import NpuRuntime
+            from .device_runtime import NpuRuntime
             from .load import load_kernels
 
             load_kernels()
