@@ -17,6 +17,7 @@ from ._api import public as _public
 from ._autograd.record import NO_DERIVATIVE as _NO_DERIVATIVE
 from ._backends import meta as _meta  # noqa: F401 (registers the device)
 from ._backends.common import kernels as _kernels
+from ._backends.common.functionalize import FUNCTIONALIZE_KERNEL as _FUNCTIONALIZE
 from ._backends.cpu import load as _cpu_load
 from ._backends.cpu.kernels import runtime as _cpu  # noqa: F401 (registers the device)
 from ._backends.npu import is_available as _npu_is_available  # noqa: F401 (registers the device)
@@ -31,6 +32,7 @@ from ._dtype import get_default_dtype as get_default_dtype
 from ._dtype import set_default_dtype as set_default_dtype
 from ._finfo import finfo as finfo
 from ._finfo import iinfo as iinfo
+from ._from_data import *  # noqa: F403
 from ._layout import *  # noqa: F403
 from ._native import get_num_threads as get_num_threads
 from ._native import set_num_threads as set_num_threads
@@ -137,7 +139,7 @@ _TENSOR_TYPES = {
 _RESOLVERS.python = _OVERRIDER
 _RESOLVERS.torch_dispatch = _TORCH_DISPATCHER
 _RESOLVERS.no_derivative = _NO_DERIVATIVE
-_RESOLVERS.functionalize = _kernels.FUNCTIONALIZE_KERNEL
+_RESOLVERS.functionalize = _FUNCTIONALIZE
 _RESOLVERS.mixed = _kernels.MIXED
 _RESOLVERS.derived = _kernels.derived
 

@@ -61,7 +61,7 @@ def _build(fname: str, args: tuple[Any, ...], kwargs: dict[str, Any], dt: DType,
             typed = first if isinstance(first, TypedStorage) else wrapped(first, dt)
             return typed._tensor()
         if hasattr(first, "__len__") or hasattr(first, "__array__"):
-            from ._creation import tensor
+            from ._from_data import tensor
 
             return tensor(first, dtype=dt, device=dev)
     raise TypeError(

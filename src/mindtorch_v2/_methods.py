@@ -12,12 +12,13 @@ from . import _dtype as d
 from ._backends.common.convert import convert, parse_to
 from ._backends.common.pinning import can_pin, is_pinned, pin
 from ._core_operators import CORE, HOOKS
-from ._creation import _SIZE, _STRIDE, _device_arg, _dtype_arg, _finish, _number, _size_from, from_data
+from ._creation import _SIZE, _STRIDE, _device_arg, _dtype_arg, _finish, _number, _size_from
 from ._device import CPU, as_device
 from ._dispatch.binding import need
 from ._dispatch.op import Op, type_name
 from ._dtype import dtype, dtype_or_none
 from ._dtype_names import tensor_type, type_string
+from ._from_data import from_data
 from ._layout import contiguous_format
 from ._ops import create as _rows
 from ._ops.rules.shape import check_options

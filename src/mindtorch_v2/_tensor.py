@@ -396,7 +396,7 @@ class Tensor(TensorBase):
         return array.copy() if copy else array
 
     def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
-        from ._creation import from_numpy
+        from ._from_data import from_numpy
 
         return from_numpy(array)
 
@@ -436,7 +436,7 @@ class Tensor(TensorBase):
         """Replace every element by `fn(element)`; CPU only."""
         if self._device.type != "cpu":
             raise TypeError("apply_ is only implemented on CPU tensors")
-        from ._creation import tensor
+        from ._from_data import tensor
 
         flat = [fn(x) for x in self.reshape(-1).tolist()]
         return self.copy_(tensor(flat, dtype=self._dtype).reshape(self._shape))  # type: ignore[no-any-return]
@@ -540,7 +540,7 @@ def _check_grad(t: TensorBase, g: Any) -> None:
 
 def _from_data(data: Any, dt: DType | None, like: TensorBase) -> Any:
     """An index tensor from a list, on the device of the tensor it indexes."""
-    from ._creation import tensor
+    from ._from_data import tensor
 
     return tensor(data, dtype=dt, device=like._device)
 

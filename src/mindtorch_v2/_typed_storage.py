@@ -97,7 +97,7 @@ class TypedStorage:
         if isinstance(first, int):
             self._untyped_storage = UntypedStorage(int(first) * self.dtype.itemsize, device=device)
         elif isinstance(first, Sequence):
-            from ._creation import tensor
+            from ._from_data import tensor
 
             self._untyped_storage = untyped(tensor(first, dtype=self.dtype, device=device))
         else:

@@ -420,7 +420,7 @@ def unravel_index(indices: Any, shape: Any) -> Any:
             raise TypeError(f"expected 'shape' sequence to only contain ints, but got {type(n)}")
     if any(n < 0 for n in sizes):
         raise ValueError(f"'shape' cannot have negative values, but got {sizes}")
-    from ._creation import tensor
+    from ._from_data import tensor
 
     steps: list[int] = []
     step = 1

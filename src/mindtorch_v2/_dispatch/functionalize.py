@@ -1,7 +1,7 @@
 """`with torch.functionalize():` turns every write into a functional call and a write-back.
 
 Invariant: only the dispatch mode is switched here, for this thread; what a write becomes is decided by
-`_backends.common.kernels.FunctionalizeKernel` from the operator's schema.
+`_backends.common.functionalize.FunctionalizeKernel` from the operator's schema.
 """
 
 from __future__ import annotations

@@ -40,8 +40,8 @@ def _combinations(self: Any, r: int, with_replacement: bool) -> Any:
         return self.new_empty((0,))
     from itertools import combinations, combinations_with_replacement
 
-    from .._creation import tensor
     from .._dtype import int64
+    from .._from_data import tensor
 
     chosen = (combinations_with_replacement if with_replacement else combinations)(range(numel(self)), r)
     at = tensor(list(chosen), dtype=int64, device=self._device).reshape((-1, r))

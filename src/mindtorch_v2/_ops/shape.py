@@ -383,7 +383,7 @@ def _interleave_index(repeats: Any, output_size: int | None) -> Any:
         raise RuntimeError("repeats can not be negative")
     if output_size is not None and output_size != sum(counts):
         raise RuntimeError("allocated size does not match required size")
-    from .._creation import tensor
+    from .._from_data import tensor
 
     flat = [i for i, c in enumerate(counts) for _ in range(c)]
     return tensor(flat, dtype=repeats._dtype, device=repeats._device)

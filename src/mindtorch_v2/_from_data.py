@@ -1,0 +1,273 @@
+"""Tensors from Python data and from other libraries' memory.
+
+Invariant: memory is shared exactly where PyTorch shares it; a shared object lives as long as a tensor shows its memory.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Final
+
+from . import _native
+from ._backends.common.pinning import can_pin, pin
+from ._backends.common.runtime import empty_contiguous
+from ._creation import _MISSING, _TO_COPY, _device_arg, _dtype_arg, _factory_device, _finish, _given, stray
+from ._device import CPU
+from ._dispatch.state import STATE, current_default_device
+from ._dtype import DEFAULTS, from_np
+from ._dtype import dtype as DType
+from ._nested import from_data as numbers
+from ._ops.rules.shape import _PIN, placed
+from ._tensor_base import TensorBase, make
+
+__all__ = ["as_tensor", "asarray", "from_numpy", "frombuffer", "tensor"]
+
+
+def from_data(data: Any, dt: Any, dev: Any, fname: str = "tensor") -> Any:
+    """A new tensor with a copy of `data`: numbers, nested sequences, arrays, tensors."""
+    if isinstance(data, TensorBase):
+        if fname in ("tensor", "new_tensor"):
+            warnings.warn(
+                "To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
+                f"sourceTensor.detach().clone().requires_grad_(True), rather than {_SHOWN[fname]}(sourceTensor).",
+                UserWarning,
+                stacklevel=3,
+            )
+        source: Any = data
+        return _copied(source.detach(), dt, data._device if dev is None else placed(dev))
+    if type(data) not in _PLAIN and hasattr(type(data), "__array_interface__"):
+        return _copied(from_numpy(_as_array(data)), dt, placed(dev))
+    t = numbers(data, dt)
+    if dev is None or dev is CPU or dev.type == "cpu":
+        return t
+    return _TO_COPY.call((t, None, placed(dev), None, False))
+
+
+_PLAIN: Final = frozenset({list, tuple, float, int, bool, complex})
+_SHOWN: Final = {"tensor": "torch.tensor", "new_tensor": "tensor.new_tensor"}
+
+
+def _as_array(data: Any) -> Any:
+    """NumPy's scalars have the array interface too."""
+    import numpy
+
+    return data if isinstance(data, numpy.ndarray) else numpy.asarray(data)
+
+
+def _copied(t: Any, dt: Any, dev: Any) -> Any:
+    return _TO_COPY.call((t, dt, dev, None, False))
+
+
+def tensor(
+    data: Any = _MISSING,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    requires_grad: Any = False,
+    pin_memory: Any = False,
+    **unknown: Any,
+) -> Any:
+    """tensor(data, *, dtype=None, device=None, requires_grad=False): a new leaf with a copy of `data`."""
+    if unknown:
+        raise stray("tensor", (data,), unknown)
+    if data is _MISSING:
+        _given("tensor", data=data)
+    if dtype is not None:
+        dtype = _dtype_arg("tensor", dtype)
+    if pin_memory and not can_pin():
+        raise RuntimeError(_PIN)
+    if device is not None:
+        device = _device_arg("tensor", device)
+    elif STATE.active != 0 or STATE.default_device is not None:
+        device = current_default_device()
+    t = from_data(data, dtype, device)
+    if pin_memory and t._device is CPU:
+        t = pin(t)
+    return _finish(t, requires_grad) if requires_grad else t
+
+
+def as_tensor(data: Any, dtype: Any = None, device: Any = None, **unknown: Any) -> Any:
+    """A tensor over `data`, sharing its memory where dtype and device allow."""
+    if unknown:
+        raise stray("as_tensor", (data, dtype, device), unknown)
+    dt = _dtype_arg("as_tensor", dtype)
+    dev = _factory_device("as_tensor", device)
+    if isinstance(data, TensorBase):
+        return _converted(data, dt, dev)
+    if type(data) not in _PLAIN and _is_array(data):
+        return _converted(from_numpy(data), dt, dev)
+    return from_data(data, dt, dev, "as_tensor")
+
+
+def _is_array(data: Any) -> bool:
+    kind = type(data)
+    return hasattr(kind, "__array_interface__") and hasattr(kind, "__len__") and hasattr(kind, "strides")
+
+
+def _converted(t: Any, dt: Any, dev: Any) -> Any:
+    """`t` itself when nothing has to change."""
+    where = t._device if dev is None else placed(dev)
+    if (dt is None or dt is t._dtype) and where == t._device:
+        return t
+    return _copied(t, dt, where)
+
+
+def asarray(
+    obj: Any,
+    *,
+    dtype: Any = None,
+    device: Any = None,
+    copy: bool | None = None,
+    requires_grad: Any = False,
+    **unknown: Any,
+) -> Any:
+    """A tensor over `obj`, sharing its memory unless that is impossible or `copy` is True."""
+    if unknown:
+        raise stray("asarray", (obj,), unknown)
+    dt = _dtype_arg("asarray", dtype)
+    dev = _factory_device("asarray", device)
+    if isinstance(obj, TensorBase):
+        t: Any = obj
+    elif type(obj) not in _PLAIN and _is_array(obj):
+        t = from_numpy(obj)
+    elif type(obj) not in _PLAIN and hasattr(obj, "__dlpack__"):
+        from ._dlpack import from_dlpack
+
+        t = from_dlpack(obj)
+    elif isinstance(obj, (bytes, bytearray, memoryview)):
+        t = frombuffer(obj, dtype=dt or DEFAULTS.dtype)
+        if isinstance(obj, bytes) and copy is None:
+            copy = True
+    else:
+        if copy is False:
+            raise ValueError("can't alias arbitrary sequence into a tensor.")
+        return _finish(from_data(obj, dt, dev, "asarray"), requires_grad)
+    where = t._device if dev is None else placed(dev)
+    if copy is False:
+        if dt is not None and dt is not t._dtype:
+            raise ValueError(f"can't alias tensor with dtype '{t._dtype.scalar_name}' into dtype '{dt.scalar_name}'.")
+        if where != t._device:
+            raise ValueError(f"can't alias tensor from device '{t._device}' to '{where}'.")
+    new = _copied(t, dt, where) if copy else _converted(t, dt, where)
+    if requires_grad:
+        return _finish(new if new.is_leaf else new.detach(), True)
+    if isinstance(obj, TensorBase) and new.requires_grad:
+        return new.detach()
+    return new
+
+
+def from_numpy(ndarray: Any) -> Any:
+    """A tensor over the memory of a NumPy array."""
+    a = ndarray
+    if type(a) is not _NUMPY.array:
+        import numpy
+
+        if not isinstance(a, numpy.ndarray):
+            raise TypeError(f"expected np.ndarray (got {type(a).__name__})")
+        _NUMPY.array = numpy.ndarray
+    dt = _NP.get(a.dtype)
+    if dt is None:
+        dt = from_np(a.dtype)
+        _NP[a.dtype] = dt
+    item: int = dt.itemsize
+    found = _array_info(a)
+    shape: tuple[int, ...] = found[1]
+    steps: list[int] = []
+    reach = 1
+    for i, s in enumerate(found[2]):
+        step: int = s
+        if step % item:
+            raise ValueError(
+                "given numpy array strides not a multiple of the element byte size. Copy the numpy array "
+                "to reallocate the memory."
+            )
+        if step < 0:
+            raise ValueError(
+                "At least one stride in the given numpy array is negative, and tensors with negative strides are not "
+                "currently supported. (You can probably work around this by making a copy of your array  with "
+                "array.copy().) "
+            )
+        steps.append(step // item)
+        reach += (shape[i] - 1) * (step // item)
+    if found[4]:
+        _warn_read_only("NumPy array")
+    if 0 in shape:
+        return empty_contiguous(shape, dt, CPU)
+    return make(_wrap(found[0], reach * item, a), 0, shape, tuple(steps), dt, CPU, 1)
+
+
+class _Numpy:
+    """NumPy's array type, once it has been imported for the first array."""
+
+    def __init__(self) -> None:
+        self.array: Any = None
+
+
+_NUMPY: Final = _Numpy()
+# NumPy's dtypes already met; working out one of theirs takes longer than everything else here.
+_NP: Final[dict[Any, DType]] = {}
+_array_info: Final[Any] = _native.array_info
+_wrap: Final[Any] = _native.Storage.wrap
+_READ_ONLY: Final = {
+    "NumPy array": "The given NumPy array is not writable, and PyTorch does not support non-writable tensors. This "
+    "means writing to this tensor will result in undefined behavior. You may want to copy the array to protect its "
+    "data or make it writable before converting it to a tensor. This type of warning will be suppressed for the rest "
+    "of this program.",
+    "buffer": "The given buffer is not writable, and PyTorch does not support non-writable tensors. This means you "
+    "can write to the underlying (supposedly non-writable) buffer using the tensor. You may want to copy the buffer "
+    "to protect its data or make it writable before converting it to a tensor. This type of warning will be suppressed "
+    "for the rest of this program.",
+}
+
+
+def _warn_read_only(kind: str) -> None:
+    """Python shows a warning once for each place it comes from."""
+    warnings.warn(_READ_ONLY[kind], UserWarning, stacklevel=3)
+
+
+def frombuffer(
+    buffer: Any = _MISSING,
+    *,
+    dtype: Any = _MISSING,
+    count: Any = -1,
+    offset: Any = 0,
+    requires_grad: Any = False,
+    **unknown: Any,
+) -> Any:
+    """A one-dimensional tensor over the memory of an object with the buffer protocol."""
+    if unknown:
+        raise stray("frombuffer", (buffer,), unknown)
+    _given("frombuffer", buffer=buffer, dtype=dtype)
+    dt = _dtype_arg("frombuffer", dtype)
+    try:
+        seen = memoryview(buffer)
+    except TypeError:
+        raise ValueError("object does not implement Python buffer protocol.") from None
+    length, item = seen.nbytes, dt.itemsize
+    if length == 0 or count == 0:
+        raise ValueError(f"both buffer length ({length}) and count ({count}) must not be 0")
+    if offset < 0 or offset >= length:
+        raise ValueError(
+            f"offset ({offset} bytes) must be non-negative and no greater than buffer length ({length} bytes) minus 1"
+        )
+    if count > 0:
+        if offset + count * item > length:
+            raise ValueError(
+                f"requested buffer length ({count} * {item} bytes) after offset ({offset} bytes) must not be greater "
+                f"than actual buffer length ({length} bytes)"
+            )
+        n = count
+    else:
+        if (length - offset) % item:
+            raise ValueError(
+                f"buffer length ({length} bytes) after offset ({offset} bytes) must be a multiple of "
+                f"element size ({item})"
+            )
+        n = (length - offset) // item
+    if seen.readonly:
+        _warn_read_only("buffer")
+    import numpy
+
+    raw = numpy.frombuffer(seen, numpy.uint8)
+    storage = _native.Storage.wrap(raw.ctypes.data + offset, n * item, raw)
+    return _finish(make(storage, 0, (n,), (1,), dt, CPU, 1), requires_grad)
