@@ -267,3 +267,20 @@ def as_device(value: object) -> device:
             _KNOWN.by_name[value] = found
         return found
     return device(value)
+
+
+@final
+class Pinning:
+    """Who offers page-locked host memory: `allocate(nbytes)` of the device whose copies it is for, None without one."""
+
+    def __init__(self) -> None:
+        self.available: Any = None
+        self.allocate: Any = None
+
+
+PINNING: Final = Pinning()
+
+
+def can_pin() -> bool:
+    """Whether some device here offers page-locked memory."""
+    return PINNING.available is not None and bool(PINNING.available())

@@ -9,10 +9,10 @@ import warnings
 from typing import Any, Final
 
 from . import _native
-from ._backends.common.pinning import can_pin, pin
+from ._backends.common.pinning import pin
 from ._backends.common.runtime import empty_contiguous
 from ._creation import _MISSING, _TO_COPY, _device_arg, _dtype_arg, _factory_device, _finish, _given, stray
-from ._device import CPU
+from ._device import CPU, can_pin
 from ._dispatch.state import STATE, current_default_device
 from ._dtype import DEFAULTS, from_np
 from ._dtype import dtype as DType

@@ -10,10 +10,10 @@ from typing import Any
 
 from . import _dtype as d
 from ._backends.common.convert import convert, parse_to
-from ._backends.common.pinning import can_pin, is_pinned, pin
+from ._backends.common.pinning import is_pinned, pin
 from ._core_operators import CORE, HOOKS
 from ._creation import _SIZE, _STRIDE, _device_arg, _dtype_arg, _finish, _number, _size_from
-from ._device import CPU, as_device
+from ._device import CPU, as_device, can_pin
 from ._dispatch.binding import need
 from ._dispatch.op import Op, type_name
 from ._dtype import dtype, dtype_or_none

@@ -12,6 +12,7 @@ from mypy_extensions import i64
 
 from ... import _native
 from ..._core_operators import CORE
+from ..._device import PINNING, can_pin
 from ..._dispatch.keys import CPU
 from ..._dispatch.op import Kernel, Op, Spec
 from ..._sizes import new_bytes
@@ -19,23 +20,6 @@ from ..._tensor_base import TensorBase, make
 from .runtime import empty_spec
 
 _Storage: Final[Any] = _native.Storage
-
-
-@final
-class Pinning:
-    """`allocate(nbytes)` of the device whose copies the memory is for; None when there is no such device."""
-
-    def __init__(self) -> None:
-        self.available: Any = None
-        self.allocate: Any = None
-
-
-PINNING: Final = Pinning()
-
-
-def can_pin() -> bool:
-    """Whether some device here offers page-locked memory."""
-    return PINNING.available is not None and bool(PINNING.available())
 
 
 def root_owner(storage: Any) -> Any:

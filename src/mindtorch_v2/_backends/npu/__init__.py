@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..._device import PLACES, device
+from ..._device import PINNING, PLACES, device
 from ..._dispatch.keys import NPU
 from ..._dispatch.op import LOADERS
-from ..common.pinning import PINNING
 from ..common.runtime import RUNTIMES, Runtime
 
 

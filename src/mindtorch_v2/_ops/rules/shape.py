@@ -9,8 +9,7 @@ from typing import Any, Final, final
 
 from mypy_extensions import i64
 
-from ..._backends.common.pinning import can_pin
-from ..._device import CPU, META, PLACES, device
+from ..._device import CPU, META, PLACES, can_pin, device
 from ..._dispatch.op import Rule, Spec
 from ..._dtype import DEFAULTS, dtype, float32, float64, int64
 from ..._dtype_names import c_name

@@ -3,9 +3,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...._ops.composites.formulas import common
 from ...._ops.create import LINSPACE
 from ...._tensor_base import TensorBase
-from ...._types import result_type
 from ..lines import cpu, into
 from ..numpy_view import np_view
 
@@ -23,8 +23,8 @@ def _searchsorted(out: Any, sorted_sequence: Any, self: Any, out_int32: bool, ri
     where: Any = "right" if right or side == "right" else "left"
     given = (sorted_sequence, self)
     if isinstance(self, TensorBase) and self._dtype is not sorted_sequence._dtype:
-        common = result_type(*given)
-        given = tuple(t.to(common) for t in given)
+        dt = common(sorted_sequence, self)
+        given = tuple(t.to(dt) for t in given)
     rows = _wide(given[0])
     values = _wide(given[1]) if isinstance(self, TensorBase) else np.asarray(self)
     target = np_view(out)
