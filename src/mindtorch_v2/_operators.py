@@ -10,7 +10,7 @@ from typing import Any
 
 from ._api import overloads as _names
 from ._dispatch import registry
-from ._dispatch.binding import bind
+from ._dispatch.binding import Unpack, bind
 from ._dispatch.op import Op
 from ._dispatch.schema import Arg, Schema
 from ._tensor_base import TensorBase
@@ -93,7 +93,7 @@ class OpOverload:
         self._schema = FunctionSchema(packet._qualified_op_name, overload, op.schema)
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
-        bound = bind(self._op, args, kwargs, False)
+        bound = _bound(self._op, args, kwargs)
         if bound is None:
             raise refusal(self, args, kwargs)
         return self._op.call(bound)
@@ -118,7 +118,7 @@ class OpOverload:
     def decompose(self, *args: Any, **kwargs: Any) -> Any:
         """Run what the operator is written in terms of; NotImplemented where it is none of those."""
         composite = self._op.composite
-        bound = bind(self._op, args, kwargs, False) if composite is not None else None
+        bound = _bound(self._op, args, kwargs) if composite is not None else None
         if composite is None or bound is None:
             return NotImplemented
         return composite.run(self._op, bound, 0)
@@ -166,7 +166,7 @@ class OpOverloadPacket:
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         for op in self._ops.values():
             if not op.is_out or "out" in kwargs:
-                bound = bind(op, args, kwargs, False)
+                bound = _bound(op, args, kwargs)
                 if bound is not None:
                     return op.call(bound)
         if len(self._ops) == 1:
@@ -193,6 +193,18 @@ class OpOverloadPacket:
         return self
 
 
+# What conversion says of numbers that 64 bits do not hold: to an operator called by its schema, another type.
+_TOO_LARGE = (Unpack, OverflowError, ValueError)
+
+
+def _bound(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...] | None:
+    """The arguments in schema order, or None where they do not fit."""
+    try:
+        return bind(op, args, kwargs, False)
+    except _TOO_LARGE:
+        return None
+
+
 def refusal(overload: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any]) -> RuntimeError:
     """PyTorch's account of arguments that do not fit a schema."""
     from ._dispatch.binding import BAD, convert
@@ -213,7 +225,10 @@ def refusal(overload: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any])
             continue
         else:
             return RuntimeError(f"{head} is missing value for argument '{a.name}'. {tail}")
-        fits = convert(a, value) is not BAD
+        try:
+            fits = convert(a, value) is not BAD
+        except _TOO_LARGE:
+            fits = False
         if not fits or (
             a.is_tensor and value is not None and not isinstance(value, TensorBase) and not op.numbers >> i & 1
         ):

@@ -6,6 +6,7 @@ devices are objects, numbers are Python numbers.
 
 from __future__ import annotations
 
+from operator import index
 from typing import Any, Final, final
 
 from .._device import as_device, device
@@ -123,7 +124,7 @@ def convert(a: Arg, v: Any) -> Any:
     if kind == "int":
         if isinstance(v, int):
             return long(int(v)) if not isinstance(v, bool) else BAD
-        return long(int(v.__index__())) if _is_index(v) else BAD
+        return long(index(v)) if _is_index(v) else BAD
     if kind == "bool":
         return v if isinstance(v, bool) else BAD
     if kind == "float":
@@ -194,7 +195,7 @@ def _ints(a: Arg, v: Any) -> Any:
             if isinstance(x, int) and not isinstance(x, bool):
                 out.append(x)
             elif _is_index(x):
-                out.append(int(x.__index__()))
+                out.append(index(x))
             elif isinstance(x, bool) and len(out) > 0:
                 out.append(int(x))  # only the first element is looked at closely
             else:
@@ -206,7 +207,7 @@ def _ints(a: Arg, v: Any) -> Any:
     if isinstance(v, int) and not isinstance(v, bool):
         return (long(v),) if a.size > 0 else BAD
     if _is_index(v) and a.size > 0:
-        return (long(int(v.__index__())),)
+        return (long(index(v)),)
     return BAD
 
 

@@ -36,7 +36,7 @@ def _scaled_total(t: Any, reduction: int, count: int) -> Any:
 _NLL = "Tensor self, Tensor target, Tensor? weight, int reduction, int ignore_index"
 _NLL_DEFAULT = "Tensor self, Tensor target, Tensor? weight=None, int reduction=Mean, int ignore_index=-100"
 NLL_BACKWARD: Op = op(
-    f"nll_loss_backward(Tensor grad_output, {_NLL}, Tensor total_weight) -> Tensor", meta=rules.LikeSecond(),
+    f"nll_loss_backward(Tensor grad_output, {_NLL}, Tensor total_weight) -> Tensor", meta=rules.NllBackward(),
     function=False, method=False,
     grad=dict(grad_output=lambda g, target, weight, reduction, ignore_index: ROWS.nll_forward.call(
         (g, target, weight, reduction, ignore_index))[0], self=lambda g: g.new_zeros(g._shape)))
@@ -81,8 +81,22 @@ def _nll2d_backward(grad_output: Any, self: Any, target: Any, weight: Any, reduc
     return rows.reshape((n, h, w, c)).permute((0, 3, 1, 2)).clone(memory_format=contiguous_format)
 
 
+def _nll2d_backward_meta(grad_output: Any, self: Any, target: Any, weight: Any, reduction: int, ignore_index: int,
+                         total_weight: Any) -> Spec:
+    _nll2d_meta(self, target, weight, reduction, ignore_index)
+    if numel(total_weight) != 1:
+        raise RuntimeError("expected total_weight to be a single element tensor, got: "
+                           f"{list(total_weight._shape)} ({numel(total_weight)} elements)")
+    shape = list(grad_output._shape)
+    if reduction == NONE and grad_output._shape != target._shape:
+        raise RuntimeError(f"grad_output must have same dimension as target (3) but got dimension: {shape}")
+    if reduction != NONE and (len(shape) > 1 or numel(grad_output) != 1):
+        raise RuntimeError(f"Expected a single element grad_output tensor, but got: {shape}")
+    return rules.same(self)
+
+
 NLL2D_BACKWARD: Op = op(
-    f"nll_loss2d_backward(Tensor grad_output, {_NLL}, Tensor total_weight) -> Tensor", meta=rules.LikeSecond(),
+    f"nll_loss2d_backward(Tensor grad_output, {_NLL}, Tensor total_weight) -> Tensor", meta=_nll2d_backward_meta,
     function=False, method=False, kernel=_nll2d_backward,
     grad=dict(grad_output=lambda g, target, weight, reduction, ignore_index: NLL2D.call(
         (g, target, weight, reduction, ignore_index))[0], self=lambda g: g.new_zeros(g._shape)))

@@ -325,6 +325,15 @@ def _declare_adaptive(rank: int) -> None:
         return in_format_of(self, shape, rank=rank)
 
     def mean_backward_meta(grad_output: Any, self: Any) -> Spec:
+        for i, n in enumerate(grad_output._shape[1:], 1):
+            if n == 0:
+                raise RuntimeError(f"{mean}_backward(): Expected grad_output to have non-zero size for non-batch "
+                                   f"dimensions, but grad_output has sizes {list(grad_output._shape)} with dimension "
+                                   f"{i} being empty")
+        if len(grad_output._shape) != len(self._shape):
+            name = "grad_output" if rank == 2 else "gradOutput_"
+            raise RuntimeError(f"{mean}_backward_out_cpu_template: Expected dimensions {len(self._shape)} for `{name}` "
+                               f"but got dimensions {len(grad_output._shape)}")
         return in_format_of(self, self._shape, rank=rank)
 
     mean_backward: Op = op(

@@ -5,9 +5,14 @@ Invariant: transforms are computed by their rows.
 
 from __future__ import annotations as _annotations  # noqa: F401 (not a public name)
 
+import math as _math
 from typing import Any as _Any
 
 from .._api import lazy_tables as _late
+from .._dispatch.binding import need as _need
+from .._dispatch.schema import parse as _parse
+
+_FREQUENCY = _parse("fftfreq(int n, float d=1.0) -> Tensor").args
 
 __getattr__ = _late.namespace(__name__, "fft_")
 __dir__ = _late.listing(__name__, "fft_")
@@ -27,9 +32,12 @@ def fftfreq(
     from .. import arange, cat
 
     dtype, device = (out.dtype, out.device) if out is not None else (dtype, device)
-    high = arange((n + 1) // 2, dtype=dtype or _default(), layout=layout, device=device)
-    low = arange(-(n // 2), 0, dtype=dtype or _default(), layout=layout, device=device)
-    return _given(cat((high, low)) * (1.0 / (n * d)), out, requires_grad)
+    scale, dtype = _checked("fftfreq", n, d, dtype)
+    if n < 0:
+        raise RuntimeError(f"Trying to create tensor with negative dimension {n}: [{n}]")
+    high = arange((n + 1) // 2, dtype=dtype, layout=layout, device=device)
+    low = arange(-(n // 2), 0, dtype=dtype, layout=layout, device=device)
+    return _given(cat((high, low)) * scale, out, requires_grad)
 
 
 def rfftfreq(
@@ -46,17 +54,23 @@ def rfftfreq(
     from .. import arange
 
     dtype, device = (out.dtype, out.device) if out is not None else (dtype, device)
-    return _given(
-        arange(n // 2 + 1, dtype=dtype or _default(), layout=layout, device=device) * (1.0 / (n * d)),
-        out,
-        requires_grad,
-    )
+    scale, dtype = _checked("rfftfreq", n, d, dtype)
+    # C++ divides towards zero.
+    count = n // 2 + 1 if n >= 0 else -(-n // 2) + 1
+    return _given(arange(count, dtype=dtype, layout=layout, device=device) * scale, out, requires_grad)
 
 
-def _default() -> _Any:
+def _checked(name: str, n: int, d: float, dtype: _Any) -> tuple[float, _Any]:
+    """What the numbers of periods are multiplied with, and the dtype they are made in."""
     from .. import get_default_dtype
 
-    return get_default_dtype()
+    for position, (argument, value) in enumerate(zip(_FREQUENCY, (n, d)), 1):
+        _need(f"fft_{name}", argument, position, value)
+    dtype = get_default_dtype() if dtype is None else dtype
+    if not (dtype.is_floating_point or dtype.is_complex):
+        raise RuntimeError(f"{name} requires a floating point or complex dtype")
+    span = n * float(d)
+    return (1.0 / span if span else _math.inf), dtype
 
 
 def _given(value: _Any, out: _Any, requires_grad: bool) -> _Any:

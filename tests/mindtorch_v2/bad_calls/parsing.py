@@ -455,4 +455,35 @@ CASES: list[Case] = [
          lambda torch, v: torch.nn.Conv2d(1, 1, 1.5),
          "TypeError", "empty(): argument 'size' failed to unpack the object at pos 3 with error \"type must be tuple "
          "of ints,but got float\""),
+    # operators by name
+    Case("nll_backward_rank", lambda torch: dict(g=torch.ones(()), x=torch.ones(()), t=torch.tensor(0)),
+         lambda torch, v: torch.ops.aten.nll_loss_backward.default(v.g, v.x, v.t, None, 1, -100, v.g),
+         "RuntimeError", "input tensor should be 1D or 2D"),
+    Case("nll_backward_sizes", lambda torch: dict(g=torch.ones(()), x=torch.ones(2, 3), t=torch.tensor([0, 0, 0])),
+         lambda torch, v: torch.ops.aten.nll_loss_backward.default(v.g, v.x, v.t, None, 1, -100, v.g),
+         "RuntimeError", "size mismatch (got input: [2, 3], target: [3])"),
+    Case("nll_backward_gradient", lambda torch: dict(g=torch.ones(5), x=torch.ones(2, 3), t=torch.tensor([0, 0])),
+         lambda torch, v: torch.ops.aten.nll_loss_backward.default(v.g, v.x, v.t, None, 0, -100, torch.ones(())),
+         "RuntimeError", "Expected a tensor of dimension 1 and tensor.size[0] == 2 but got: dimension 1 and "
+         "tensor.size[0] = 5"),
+    Case("nll2d_backward_rank", lambda torch: dict(g=torch.ones(()), x=torch.ones(2, 3), t=torch.tensor([0, 0])),
+         lambda torch, v: torch.ops.aten.nll_loss2d_backward.default(v.g, v.x, v.t, None, 1, -100, v.g),
+         "RuntimeError", "only batches of spatial targets supported (3D tensors) but got targets of dimension: 1"),
+    Case("adaptive_backward_empty", lambda torch: dict(g=torch.ones(1, 3, 0), x=torch.ones(1, 3, 3)),
+         lambda torch, v: torch.ops.aten._adaptive_avg_pool2d_backward.default(v.g, v.x),
+         "RuntimeError", "adaptive_avg_pool2d_backward(): Expected grad_output to have non-zero size for non-batch "
+         "dimensions, but grad_output has sizes [1, 3, 0] with dimension 2 being empty"),
+    Case("adaptive_backward_rank", lambda torch: dict(g=torch.ones(2, 1, 3), x=torch.ones(2, 1, 3, 3)),
+         lambda torch, v: torch.ops.aten._adaptive_avg_pool2d_backward.default(v.g, v.x),
+         "RuntimeError", "adaptive_avg_pool2d_backward_out_cpu_template: Expected dimensions 4 for `grad_output` but "
+         "got dimensions 3"),
+    Case("fftfreq_dtype", lambda torch: {},
+         lambda torch, v: torch.fft.fftfreq(0, dtype=torch.uint32),
+         "RuntimeError", "fftfreq requires a floating point or complex dtype"),
+    Case("fftfreq_kind", lambda torch: {},
+         lambda torch, v: torch.fft.fftfreq(3, "x"),
+         "TypeError", "fft_fftfreq(): argument 'd' (position 2) must be float, not str"),
+    Case("fftfreq_negative", lambda torch: {},
+         lambda torch, v: torch.fft.fftfreq(-3),
+         "RuntimeError", "Trying to create tensor with negative dimension -3: [-3]"),
 ]

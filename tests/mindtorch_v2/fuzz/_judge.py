@@ -24,6 +24,21 @@ INSIDE_TYPES = (
     "error",
 )
 PYTHON_TYPES = ("AssertionError", "ZeroDivisionError", "MemoryError", "OverflowError", "AttributeError", "OSError")
+# What PyTorch raises. An exception of another type was made for ourselves.
+KNOWN_TYPES = (
+    *PYTHON_TYPES,
+    "RuntimeError",
+    "TypeError",
+    "ValueError",
+    "IndexError",
+    "NotImplementedError",
+    "BufferError",
+    "LinAlgError",
+    "_LinAlgError",
+    "OutOfMemoryError",
+    "DeferredCudaCallError",
+    "AcceleratorError",
+)
 INSIDE = re.compile(
     r"\bi64\b|\bi32\b|[Nn]um[Pp]y|\bndarray\b|\bufunc\b|[Ss]ci[Pp]y|tuple index out of range|list index out of range"
     r"|has no attribute '_(?!_)|must be real number|MetaStorage|_native\b|mindtorch_v2\._|nbytes must not be negative"
@@ -35,7 +50,7 @@ PYTHON = re.compile(
     r"'NoneType' object|values to unpack|cannot unpack|required positional argument|positional arguments? but"
     r"|unexpected keyword argument|unhashable|invalid literal|math domain|cannot convert float|object is not callable"
     r"|is not iterable|not subscriptable|not supported between|list indices must|maximum recursion|in range\("
-    r"|division by zero|by zero|modulo|object has no attribute|object has no len|index out of range$|pop from"
+    r"|division by zero|by zero|modulo|object has no attribute|has no len|index out of range$|pop from"
     r"|bytes-like|bad operand type|unsupported operand|__index__|can't multiply|sequence item|PyLong|C long|Python int"
     r"|could not convert string|exceeds the limit|ord\(\)|not a valid|too large to convert|too big to convert"
 )
@@ -96,6 +111,8 @@ def reason(outcome: Outcome, program: str) -> tuple[str, bool] | None:
         return None
     if outcome.kind in INSIDE_TYPES:
         return f"{outcome.kind} is raised by nobody on purpose", True
+    if outcome.kind not in KNOWN_TYPES:
+        return f"{outcome.kind} is no type of PyTorch's", True
     found = INSIDE.search(outcome.text)
     if found is not None and not (AFTER_SPOKEN.fullmatch(found.group()) and SPOKEN.search(program)):
         return f"'{found.group()}' is a word of our inside", True
@@ -126,7 +143,7 @@ def agrees(mine: Outcome, theirs: Outcome, program: str = "") -> bool:
     if mine.kind != theirs.kind:
         # Where PyTorch has refused one of the arguments before it got to the call, it has not answered.
         earlier = mine.where.partition(" @ ")[0] != theirs.where.partition(" @ ")[0] or "overflow" in theirs.text
-        return earlier and PYTHON.search(mine.text) is not None
+        return (earlier or PYTHON.search(theirs.text) is not None) and PYTHON.search(mine.text) is not None
     # Python words a wrong count of arguments, and what an object has not, by names that are ours or PyTorch's.
     alike = PYTHON.search(mine.text) is not None and PYTHON.search(theirs.text) is not None
     miscounted = _ARITY.search(mine.text) is not None
@@ -144,7 +161,7 @@ def difference(mine: Outcome, theirs: Outcome) -> str | None:
     """How the answers to one call differ in kind; None where PyTorch has no such function, or gives no answer."""
     if theirs.kind in ("crash", "hang") or mine.kind in ("crash", "hang"):
         return None
-    if theirs.kind == "AttributeError" and "has no attribute" in theirs.text:
+    if theirs.kind == "AttributeError" and re.search("has no (attribute|overload)", theirs.text):
         return None
     if "can't allocate memory" in mine.text + theirs.text or "MemoryError" in (mine.kind, theirs.kind):
         return None

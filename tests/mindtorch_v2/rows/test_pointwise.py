@@ -651,3 +651,10 @@ def test_dtypes_of_late_rows(name: str) -> None:
 def test_rounding_to_a_place_that_no_float_has_gives_nan_at_once(decimals: int) -> None:
     assert torch.round(torch.tensor([1.5, 0.0], dtype=torch.float64), decimals=decimals).isnan().all()
     assert torch.round(torch.empty(0), decimals=decimals).shape == (0,)
+
+
+def test_frequencies_of_no_samples_and_of_none_apart() -> None:
+    assert torch.fft.fftfreq(0).shape == (0,)
+    assert torch.fft.rfftfreq(0).isnan().tolist() == [True]
+    assert torch.fft.fftfreq(3, d=0.0).tolist()[1:] == [float("inf"), float("-inf")]
+    assert torch.fft.rfftfreq(-3).shape == (0,)

@@ -5,9 +5,12 @@ Invariant: the array keeps the storage alive and has the tensor's shape and stri
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 from ..._tensor_base import TensorBase, numel
+
+_MOST_BYTES = 2**63 - 1
 
 
 def np_view(t: TensorBase) -> Any:
@@ -15,7 +18,12 @@ def np_view(t: TensorBase) -> Any:
     import numpy
 
     dt = t._dtype.np
+    item = dt.itemsize
+    if prod([n for n in t._shape if n]) > _MOST_BYTES // item:
+        # NumPy counts the bytes of elements that share memory, and dimensions besides an empty one.
+        raise RuntimeError(
+            f"Storage size calculation overflowed with sizes={list(t._shape)} and strides={list(t._stride)}"
+        )
     if numel(t) == 0:
         return numpy.empty(t._shape, dt)
-    item = dt.itemsize
     return numpy.ndarray(t._shape, dt, t._storage, t._offset * item, tuple([s * item for s in t._stride]))

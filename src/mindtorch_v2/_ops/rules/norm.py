@@ -178,6 +178,36 @@ class LikeSecond(Rule):
         return same(x)
 
 
+@final
+class NllBackward(Rule):
+    """nll_loss_backward(grad_output, self, target, weight, reduction, ignore_index, total_weight)"""
+
+    def infer(self, args: tuple[Any, ...]) -> Any:
+        g, x, t, weight, total = args[0], args[1], args[2], args[3], args[6]
+        assert isinstance(g, TensorBase) and isinstance(x, TensorBase)
+        assert isinstance(t, TensorBase) and isinstance(total, TensorBase)
+        rank = len(x._shape)
+        if rank < 1 or rank > 2:
+            raise RuntimeError("input tensor should be 1D or 2D")
+        if len(t._shape) > 1:
+            raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
+        if rank == 2 and (len(t._shape) == 0 or t._shape[0] != x._shape[0]):
+            raise RuntimeError(f"size mismatch (got input: {list(x._shape)}, target: {list(t._shape)})")
+        if numel(total) != 1:
+            raise RuntimeError(f"expected total_weight to be a  single element tensor, got: {list(total._shape)} "
+                               f"({numel(total)} elements)")
+        if isinstance(weight, TensorBase) and numel(weight) != x._shape[rank - 1]:
+            raise RuntimeError("weight tensor should be defined either for all or no classes")
+        if args[4] == 0 and rank == 2:
+            if len(g._shape) != 1 or g._shape[0] != x._shape[0]:
+                first = g._shape[0] if g._shape else 0
+                raise RuntimeError(f"Expected a tensor of dimension 1 and tensor.size[0] == {x._shape[0]} but got: "
+                                   f"dimension {len(g._shape)} and tensor.size[0] = {first}")
+        elif len(g._shape) > 1 or numel(g) != 1:
+            raise RuntimeError(f"Expected a single element grad_output tensor, but got: {list(g._shape)}")
+        return same(x)
+
+
 def check_batch(x: TensorBase, t: TensorBase) -> None:
     if len(x._shape) < 1:
         raise ValueError("Expected 1 or more dimensions (got 0)")

@@ -91,7 +91,7 @@ def interpolate(
     exact = recompute_scale_factor or mode == "area"
     if factors is not None:
         if not exact:
-            _check_factors(f"upsample_{mode.replace('-', '_')}{input.dim() - 2}d", factors)
+            _check_factors(f"upsample_{mode}{input.dim() - 2}d".replace("-", "_"), factors)
         output_size = [int(n * f) for n, f in zip(input.shape[2:], factors)]
     assert output_size is not None
     if factors is None or exact:

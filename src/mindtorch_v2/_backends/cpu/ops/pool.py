@@ -102,13 +102,17 @@ def _serve(rank: int) -> None:
                        divisor_override or 0)
 
     def adaptive_max(outs: Any, self: Any, output_size: Ints) -> None:
-        _largest(outs, self, rank, _adapt(self._shape[-rank:], outs[0]._shape[-rank:]), (1,) * rank)
+        # There may be many places and no planes.
+        if numel(outs[0]):
+            _largest(outs, self, rank, _adapt(self._shape[-rank:], outs[0]._shape[-rank:]), (1,) * rank)
 
     def adaptive_avg(out: Any, self: Any, output_size: Ints) -> None:
-        _mean(out, self, rank, _adapt(self._shape[-rank:], out._shape[-rank:]), 0)
+        if numel(out):
+            _mean(out, self, rank, _adapt(self._shape[-rank:], out._shape[-rank:]), 0)
 
     def adaptive_avg_backward(out: Any, grad_output: Any, self: Any) -> None:
-        _mean_backward(out, grad_output, rank, _adapt(self._shape[-rank:], grad_output._shape[-rank:]), 0)
+        if numel(out):
+            _mean_backward(out, grad_output, rank, _adapt(self._shape[-rank:], grad_output._shape[-rank:]), 0)
 
     cpu(f"max_pool{rank}d_with_indices", into(max_pool))
     cpu(f"avg_pool{rank}d", into(avg_pool))
