@@ -14,7 +14,7 @@ from .._tensor_base import TensorBase
 _GROUPS: dict[tuple[str, str, str], str] = {
     ("Tensor", "Tensor", "Tensor"):
         "add add_ sub sub_ mul mul_ div div_ true_divide true_divide_ divide divide_ multiply multiply_ subtract "
-        "subtract_ slice index split slice_copy split_copy unsafe_split ldexp frexp floor_divide_",
+        "subtract_ slice index split slice_copy split_copy unsafe_split ldexp floor_divide_",
     ("Tensor", "Scalar", "Scalar"):
         "rsub fmod fmod_ remainder_ copysign copysign_ eq eq_ ne ne_ lt lt_ le le_ gt gt_ ge ge_ not_equal "
         "not_equal_ less less_ less_equal less_equal_ greater greater_ greater_equal greater_equal_ bitwise_and_ "

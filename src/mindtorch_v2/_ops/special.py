@@ -97,7 +97,7 @@ def _frexp_meta(self: Any) -> list[Spec]:
             Spec(self._shape, stride, int32, int32, self._device)]
 
 
-op("frexp(Tensor self) -> (Tensor mantissa, Tensor exponent)", meta=_frexp_meta, out=True, nondiff=("exponent",),
+op("frexp.Tensor(Tensor self) -> (Tensor mantissa, Tensor exponent)", meta=_frexp_meta, out=True, nondiff=("exponent",),
    grad=dict(self=lambda g, exponent: g / exponent.exp2()))
 
 

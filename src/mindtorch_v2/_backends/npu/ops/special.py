@@ -66,7 +66,7 @@ def _frexp(self: Any) -> Any:
 
 
 npu("nextafter", parts(_nextafter))
-npu("frexp", parts(_frexp))
+npu("frexp.Tensor", parts(_frexp))
 
 # -- modified Bessel functions ----------------------------------------------------------------------------------------
 # I_n(x) is the mean of exp(x cos t) cos(n t) over a circle, and a sum over that many points of it has no error that
