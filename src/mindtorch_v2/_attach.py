@@ -28,6 +28,7 @@ def attach(cls: type) -> None:
     """Give the Tensor class its methods and properties."""
     from . import _methods, _random
     from ._ops import inplace_views, view
+    from ._read_only import seal
 
     for methods in (_methods.METHODS, view.METHODS, inplace_views.METHODS, _random.METHODS):
         for name, fn in methods.items():
@@ -36,3 +37,4 @@ def attach(cls: type) -> None:
     for name, fn in view.PROPERTIES.items():
         if name not in cls.__dict__:
             setattr(cls, name, property(fn))
+    seal(cls, "torch._C.TensorBase")

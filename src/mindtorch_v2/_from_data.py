@@ -220,9 +220,14 @@ _READ_ONLY: Final = {
 }
 
 
+_WARNED: Final[set[str]] = set()
+
+
 def _warn_read_only(kind: str) -> None:
-    """Python shows a warning once for each place it comes from."""
-    warnings.warn(_READ_ONLY[kind], UserWarning, stacklevel=3)
+    """Once in a process, as the text says."""
+    if kind not in _WARNED:
+        _WARNED.add(kind)
+        warnings.warn(_READ_ONLY[kind], UserWarning, stacklevel=3)
 
 
 def frombuffer(

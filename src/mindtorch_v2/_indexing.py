@@ -15,7 +15,8 @@ from . import _native
 from ._backends.common.overlap import check_no_internal_overlap
 from ._core_operators import CORE, HOOKS
 from ._device import CPU as CPU_DEVICE
-from ._dispatch.keys import CPU, META
+from ._dispatch.keys import CPU, META, TORCH_DISPATCH
+from ._dispatch.state import STATE
 from ._dtype import bool as bool_
 from ._dtype import int64
 from ._dtype_names import type_string
@@ -49,7 +50,13 @@ def getitem(t: TensorBase, key: Any) -> Any:
         if key._dtype is int64:
             if len(key._shape) > 0 and len(t._shape) > 0:
                 return CORE.index.call((t, (key,)))
-        elif key._dtype is bool_ and key._shape == t._shape and len(t._shape) > 0 and not requires_grad(t):
+        elif (
+            key._dtype is bool_
+            and key._shape == t._shape
+            and len(t._shape) > 0
+            and not requires_grad(t)
+            and unseen(t, key)
+        ):
             return CORE.masked_select.call((t, key))
     if key is None:
         return CORE.unsqueeze.call((t, 0))
@@ -82,6 +89,7 @@ def setitem(t: TensorBase, key: Any, value: Any) -> None:
             and key._shape == t._shape
             and len(t._shape) > 0
             and not requires_grad(t)
+            and unseen(t, key)
         ):
             CORE.masked_fill_.call((t, key, value))
             return
@@ -91,7 +99,7 @@ def setitem(t: TensorBase, key: Any, value: Any) -> None:
         else:
             out, indices = apply_key(t, as_tuple(key))
     if indices is None:
-        if is_number(value) and not requires_grad(out):
+        if is_number(value) and not requires_grad(out) and unseen(out, out):
             if isinstance(value, int):
                 long(value)
             # PyTorch writes a 0-dim tensor, for which the target may not overlap itself.
@@ -102,6 +110,11 @@ def setitem(t: TensorBase, key: Any, value: Any) -> None:
         return
     v = without_leading_ones(as_value(t, value))
     CORE.index_put_.call((out, positions(out, indices, v), v, False))
+
+
+def unseen(t: TensorBase, key: TensorBase) -> bool:
+    """Whether nobody looks at the operators of the call: then a shorter way to the same result will do."""
+    return STATE.active == 0 and ((t._keys | key._keys) & TORCH_DISPATCH) == 0
 
 
 def as_value(t: TensorBase, value: Any) -> TensorBase:

@@ -42,6 +42,8 @@ class _Constant:
         return made
 
     def __setattr__(self, name: str, value: object) -> None:
+        if not hasattr(type(self), name):
+            raise AttributeError(f"'torch.{type(self).__name__}' object has no attribute '{name}'")
         raise AttributeError(f"attribute '{name}' of 'torch.{type(self).__name__}' objects is not writable")
 
     def __repr__(self) -> str:

@@ -1,6 +1,6 @@
 """The constructors PyTorch keeps from its first days: `Tensor(2, 3)`, `FloatTensor([1, 2])`, `t.new(...)`.
 
-Invariant: integers are sizes, a sequence or tensor is data; the dtype is fixed by the class.
+Invariant: integers are sizes, a sequence or tensor is data; the dtype is fixed by the class, but for `Tensor(t)`.
 """
 
 from __future__ import annotations
@@ -8,76 +8,119 @@ from __future__ import annotations
 from typing import Any
 
 from ._backends.common.runtime import empty_contiguous
+from ._core_operators import CORE
 from ._device import CPU, as_device
 from ._device import device as Device
-from ._dispatch.op import plain_name
+from ._dispatch.op import c_type_name, type_name
 from ._dtype import dtype as DType
 from ._dtype import get_default_dtype
+from ._dtype_names import cpp_name
+from ._layout import strided
+from ._size import Size
 from ._storage import UntypedStorage
 from ._tensor_base import TensorBase, instance_of
 from ._typed_storage import TypedStorage, wrapped
+
+_FORMS = """
+ * (*, torch.device device = None)
+ * (torch.Storage storage)
+ * (Tensor other)
+ * (tuple of ints size, *, torch.device device = None)
+ * (object data, *, torch.device device = None)
+"""
+_KEYWORDS = ("storage", "other", "size", "data")
 
 
 def construct(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """`cls(...)` for Tensor and its subclasses."""
     from ._tensor import Tensor
 
-    t = _build("new", args, kwargs, get_default_dtype(), CPU)
+    t = _build(args, kwargs, get_default_dtype(), CPU, True)
     return t if cls is Tensor else instance_of(cls, t)
 
 
 def construct_like(like: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """`t.new(...)`: the same dtype and device."""
-    return _build("new", args, kwargs, like._dtype, like._device)
+    return _build(args, kwargs, like._dtype, like._device)
 
 
-def _build(fname: str, args: tuple[Any, ...], kwargs: dict[str, Any], dt: DType, dev: Device) -> Any:
+def _build(args: tuple[Any, ...], kwargs: dict[str, Any], dt: DType, dev: Device, any_dtype: bool = False) -> Any:
     rest = dict(kwargs)
     where = rest.pop("device", None)
     if where is not None and as_device(where) != dev:
         raise RuntimeError(
             f"legacy constructor expects device type: {dev.type} but device type: {as_device(where).type} was passed"
         )
-    if "size" in rest:
-        args = (tuple(rest.pop("size")),)
-    elif "data" in rest:
-        args = (rest.pop("data"),)
-    if rest:
-        raise TypeError(f"{fname}() got an unexpected keyword argument '{next(iter(rest))}'")
-    if not args:
+    name = next(iter(rest), "")
+    if rest and (args or len(rest) > 1 or name not in _KEYWORDS):
+        raise _mismatch(args, kwargs)
+    if not args and not rest:
         return empty_contiguous((0,), dt, dev)
-    first = args[0]
-    if all(isinstance(a, int) for a in args):
-        return _sized(tuple(args), dt, dev)
-    if len(args) == 1:
-        if type(first).__name__ == "Size":
-            return _sized(tuple(first), dt, dev)
-        if isinstance(first, TensorBase):
-            if first._dtype is not dt:
-                raise TypeError(f"expected {dt} (got {first._dtype})")
-            t: Any = first
-            return t.detach()
-        if isinstance(first, (TypedStorage, UntypedStorage)):
-            typed = first if isinstance(first, TypedStorage) else wrapped(first, dt)
-            return typed._tensor()
-        if hasattr(first, "__len__") or hasattr(first, "__array__"):
-            from ._from_data import tensor
+    first = rest[name] if rest else args[0]
+    if name == "size" or isinstance(first, Size) or _is_size(first) or (len(args) > 1 and _counts(first)):
+        sizes = first if isinstance(first, (tuple, list)) else args
+        return empty_contiguous(_sizes(tuple(sizes)), dt, dev)
+    if len(args) > 1:
+        raise _mismatch(args, kwargs)
+    if isinstance(first, TensorBase):
+        if first._dtype is not dt and not any_dtype:
+            raise TypeError(f"expected {_options(dt, dev)} (got {_options(first._dtype, first._device)})")
+        return CORE.alias.call((first,))
+    if isinstance(first, TypedStorage) and first.dtype is not dt:
+        raise RuntimeError(
+            f"Expected a Storage of type {dt.scalar_name} or an UntypedStorage, but got type "
+            f"{first.dtype.scalar_name} for argument 1 'storage'"
+        )
+    if isinstance(first, (TypedStorage, UntypedStorage)):
+        return (first if isinstance(first, TypedStorage) else wrapped(first, dt))._tensor()
+    if isinstance(first, dict) or not hasattr(type(first), "__getitem__") or _is_numpy_scalar(first):
+        raise TypeError(f"new(): data must be a sequence (got {c_type_name(type(first))})")
+    from ._from_data import tensor
 
-            return tensor(first, dtype=dt, device=dev)
-    raise TypeError(
-        f"{fname}() received an invalid combination of arguments - got "
-        f"({', '.join(plain_name(a) for a in args)}), but expected sizes, a sequence, a tensor or a storage"
+    return tensor(first, dtype=dt, device=dev)
+
+
+def _is_size(x: object) -> bool:
+    return hasattr(x, "__index__") and not isinstance(x, (bool, TensorBase)) and not hasattr(x, "__len__")
+
+
+def _counts(x: object) -> bool:
+    """Where there are several, integers of other kinds are sizes as well."""
+    return _is_size(x) or (isinstance(x, TensorBase) and not x._shape and x._dtype.category <= 1)
+
+
+def _is_numpy_scalar(x: object) -> bool:
+    return type(x).__module__ == "numpy" and not hasattr(x, "__len__")
+
+
+def _sizes(given: tuple[Any, ...]) -> tuple[int, ...]:
+    for i, x in enumerate(given):
+        if not _counts(x):
+            raise TypeError(
+                f"new(): argument 'size' failed to unpack the object at pos {i + 1} with error "
+                f'"type must be tuple of ints,but got {type(x).__name__}"'
+            )
+    sizes = tuple(int(x) for x in given)
+    for n in sizes:
+        if n < 0:
+            raise RuntimeError(f"Trying to create tensor with negative dimension {n}: {list(sizes)}")
+    return sizes
+
+
+def _options(dt: DType, dev: Device) -> str:
+    return (
+        f"TensorOptions(dtype={cpp_name(dt)}, device={dev}, layout=Strided, requires_grad=false (default), "
+        "pinned_memory=false (default), memory_format=(nullopt))"
     )
 
 
-def _sized(size: tuple[int, ...], dt: DType, dev: Device) -> Any:
-    for n in size:
-        if n < 0:
-            raise RuntimeError(f"Trying to create tensor with negative dimension {n}: {list(size)}")
-    return empty_contiguous(size, dt, dev)
+def _mismatch(args: tuple[Any, ...], kwargs: dict[str, Any]) -> TypeError:
+    shown = [type_name(a) for a in args] + [f"{k}={type_name(v)}" for k, v in kwargs.items()]
+    got = f"({', '.join(shown)}{', ' if kwargs else ''})"
+    return TypeError(f"new() received an invalid combination of arguments - got {got}, but expected one of:{_FORMS}")
 
 
-class _TypeMeta(type):
+class TypeMeta(type):
     """`isinstance(t, torch.FloatTensor)` asks for dtype and device."""
 
     dtype: DType
@@ -90,6 +133,7 @@ def tensor_type(name: str, dt: DType) -> Any:
     """`torch.FloatTensor` and the like."""
 
     def new(cls: Any, *args: Any, **kwargs: Any) -> Any:
-        return _build("new", args, kwargs, dt, CPU)
+        return _build(args, kwargs, dt, CPU)
 
-    return _TypeMeta(name, (), {"__new__": new, "dtype": dt, "__module__": "torch"})
+    space = {"__new__": new, "dtype": dt, "is_cuda": False, "layout": strided, "__module__": "torch"}
+    return TypeMeta(name, (), space)

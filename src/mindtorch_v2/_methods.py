@@ -15,8 +15,8 @@ from ._core_operators import CORE, HOOKS
 from ._creation import _SIZE, _STRIDE, _device_arg, _dtype_arg, _finish, _number, _size_from
 from ._device import CPU, as_device, can_pin
 from ._dispatch.binding import need
-from ._dispatch.op import Op, type_name
-from ._dtype import dtype, dtype_or_none
+from ._dispatch.op import Op, c_type_name, type_name
+from ._dtype import dtype
 from ._dtype_names import tensor_type, type_string
 from ._from_data import from_data
 from ._layout import contiguous_format
@@ -161,13 +161,19 @@ def type_as(self: Any, other: Any) -> Any:
 
 def type_(self: Any, dtype: Any = None, non_blocking: bool = False) -> Any:
     """Without argument the name of this tensor's type, else this tensor with another dtype."""
+    from ._legacy import TypeMeta
+
     if dtype is None:
         return type_string(self._dtype, self._device)
-    dt = dtype_or_none(dtype)
-    if dt is not None:
+    if isinstance(dtype, (d.dtype, TypeMeta)):
+        dt = dtype.dtype if isinstance(dtype, TypeMeta) else dtype
         return convert(self, dt, None, False, None, non_blocking)
+    if dtype is HOOKS.tensor:
+        return convert(self, d.get_default_dtype(), None, False, None, non_blocking)
+    if isinstance(dtype, type):
+        raise ValueError(f"invalid type: '{c_type_name(dtype)}'")
     if not isinstance(dtype, str):
-        raise TypeError(f"dtype must be a type, str, or dtype object, not {type_name(dtype)}")
+        raise TypeError("dtype must be a type, str, or dtype object")
     module, _, kind = dtype.rpartition(".")
     for named in d.ALL:
         if f"{named.scalar_name}Tensor" == kind and (module == "torch" or module.startswith("torch.")):

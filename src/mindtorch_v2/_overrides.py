@@ -48,8 +48,8 @@ def instance_keys(cls: Any) -> int:
     return keys
 
 
-def as_subclass(self: Any, cls: Any) -> Any:
-    """`Tensor.as_subclass`: the same tensor, as a recorded view of class `cls`."""
+def check_class(cls: Any) -> None:
+    """Whether tensors can be of this class."""
     if not isinstance(cls, type):
         raise TypeError(f"cls must be a type (got {type(cls).__name__})")
     if not issubclass(cls, TensorBase):
@@ -57,6 +57,11 @@ def as_subclass(self: Any, cls: Any) -> Any:
             "Creating a Tensor subclass from a class that does not inherit from Tensor is not possible. Make sure your "
             "class inherits from Tensor."
         )
+
+
+def as_subclass(self: Any, cls: Any) -> Any:
+    """`Tensor.as_subclass`: the same tensor, as a recorded view of class `cls`."""
+    check_class(cls)
     old = modes()
     set_modes(old | _EXCLUDED)
     try:

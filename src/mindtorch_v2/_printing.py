@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final, TypeAlias
 
+from ._dispatch.keys import TORCH_DISPATCH
 from ._dtype import DEFAULTS
 
 __all__ = ["get_printoptions", "printoptions", "set_printoptions", "tensor_str"]
@@ -150,18 +151,25 @@ class _Numbers:
         return self.real.format(value.real) + sign + imag
 
 
+def _values(t: Any) -> Any:
+    """The elements as nested lists; where the tensor's class computes, each is asked of it."""
+    if not t._keys & TORCH_DISPATCH:
+        return t.tolist()
+    return [_values(t[i]) for i in range(t.shape[0])] if t.dim() else t.item()
+
+
 def _shown(t: Any, summarize: bool) -> Tree:
     """The elements to show, as nested lists."""
     dim = t.dim()
     if not summarize or dim == 0:
-        return t.tolist()
+        return _values(t)
     edge = _OPTIONS.edgeitems
     if not edge:
         return [...]
     length = t.shape[0]
     whole = length <= 2 * edge
     if dim == 1:
-        return t.tolist() if whole else [*t[:edge].tolist(), ..., *t[-edge:].tolist()]
+        return _values(t) if whole else [*_values(t[:edge]), ..., *_values(t[-edge:])]
     if whole:
         return [_shown(t[i], True) for i in range(length)]
     head = [_shown(t[i], True) for i in range(edge)]

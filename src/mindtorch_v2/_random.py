@@ -33,6 +33,7 @@ from ._dtype import uint8
 from ._ops import random as _rows
 from ._ops.rules.random import check_std
 from ._ops.rules.shape import placed
+from ._read_only import seal
 from ._tensor_base import TensorBase, is_number, make
 
 __all__ = [
@@ -145,6 +146,9 @@ class Generator:
 
     def __reduce__(self) -> Any:
         return _restore, (self.get_state(), self._device)
+
+
+seal(Generator, "torch._C.Generator")
 
 
 def _check_twister(state: memoryview) -> None:

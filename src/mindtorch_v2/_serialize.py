@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from ._device import CPU, as_device
-from ._dispatch.keys import PYTHON, device_bit
+from ._dispatch.keys import AUTOGRAD, PYTHON, TORCH_DISPATCH, device_bit
 from ._dispatch.state import exclude, modes, set_modes
 from ._dtype import by_code
 from ._storage import UntypedStorage
@@ -28,6 +28,9 @@ def deep_copy(t: Any, memo: dict[int, Any]) -> Any:
         return memo[id(t)]
     import copy
 
+    if t._keys & TORCH_DISPATCH and t._storage.ptr == 0:
+        memo[id(t)] = copied = _wrapper_copy(t, memo)
+        return copied
     old = modes()
     exclude(PYTHON)
     try:
@@ -45,6 +48,28 @@ def deep_copy(t: Any, memo: dict[int, Any]) -> Any:
     own = attributes(t)
     if own:
         new.__dict__.update(copy.deepcopy(own, memo))
+    return new
+
+
+def _wrapper_copy(t: Any, memo: dict[int, Any]) -> Any:
+    """Of a tensor without memory: its class knows what it consists of."""
+    old = modes()
+    exclude(AUTOGRAD)
+    try:
+        new = t.clone()
+    finally:
+        set_modes(old)
+    if type(new) is not type(t):
+        raise RuntimeError(
+            "The default implementation of __deepcopy__() for wrapper subclasses only works for subclass types that "
+            "implement clone() and for which cloning returns another instance of the same subclass. You should either "
+            "properly implement clone() for your subclass or override __deepcopy__() if it is intended behavior for "
+            "clone() to return an instance of a different type."
+        )
+    if requires_grad(t):
+        new.requires_grad = True
+    if t._grad_field is not None:
+        new._grad_field = deep_copy(t._grad_field, memo)
     return new
 
 

@@ -24,6 +24,7 @@ from ._dispatch.op import type_name
 from ._dtype import dtype as DType
 from ._dtype import uint8
 from ._ops.rules.shape import placed
+from ._read_only import read_only
 from ._strides import contiguous_strides
 from ._tensor_base import TensorBase, make
 
@@ -47,6 +48,9 @@ _SIGNATURES = """ received an invalid combination of arguments - got {}, but exp
  * (int size, *, int allocator = None, torch.device device = None)
  * (object sequence, *, int allocator = None, torch.device device = None)
 """
+
+
+_NO_MEMORY = "Attempted to access the data pointer on an invalid python storage."
 
 
 class UntypedStorage:
@@ -111,9 +115,7 @@ class UntypedStorage:
         return id(self)
 
     # -- what it is -----------------------------------------------------------------------------------------------
-    @property
-    def device(self) -> Device:
-        return self._device
+    device = read_only("torch._C.StorageBase", "device", lambda self: self._device)
 
     @property
     def is_cuda(self) -> bool:
@@ -135,7 +137,13 @@ class UntypedStorage:
         return 1
 
     def data_ptr(self) -> int:
+        if self._has_no_memory():
+            raise RuntimeError(_NO_MEMORY)
         return int(self._raw.ptr)
+
+    def _has_no_memory(self) -> bool:
+        """That of a tensor whose class computes (`__torch_dispatch__`): a size on a device where others have bytes."""
+        return isinstance(self._raw, MetaStorage) and self._device.type != "meta"
 
     def resizable(self) -> bool:
         return bool(self._raw.resizable)
@@ -162,6 +170,8 @@ class UntypedStorage:
 
     # -- bytes ----------------------------------------------------------------------------------------------------
     def _bytes(self) -> Any:
+        if self._has_no_memory():
+            raise RuntimeError(_NO_MEMORY)
         if isinstance(self._raw, MetaStorage):
             raise NotImplementedError("Not available for 'meta' device type")
         if self._device is not CPU:
@@ -169,6 +179,8 @@ class UntypedStorage:
         return memoryview(self._raw).cast("B") if self.nbytes() else memoryview(bytearray())
 
     def __getitem__(self, index: Any) -> Any:
+        if self._has_no_memory():
+            raise RuntimeError(_NO_MEMORY)
         if isinstance(self._raw, MetaStorage):
             raise NotImplementedError("Not available for 'meta' device type")
         if isinstance(index, slice):
@@ -192,6 +204,8 @@ class UntypedStorage:
             start, n = self._position(index), 1
         else:
             raise RuntimeError(f"can't index a torch.UntypedStorage with {type(index).__name__}")
+        if self._has_no_memory():
+            raise RuntimeError(_NO_MEMORY)
         if self._device.type == "npu":
             part: Any = as_tensor(self[start : start + n])
             part.fill_(int(value) % 256)

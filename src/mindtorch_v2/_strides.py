@@ -91,8 +91,8 @@ def channels_last_strides(shape: Ints, dims: int) -> Ints:
     return tuple(out)
 
 
-def strides_in_order(shape: Ints, expanded: list[Ints]) -> Ints:
-    """Strides of a dense result whose dimensions are ordered as in the operands' strides, the first one first."""
+def fastest_first(shape: Ints, expanded: list[Ints]) -> list[int]:
+    """The dimensions in the order of the operands' strides, those of the first one first."""
     n: i64 = len(shape)
     perm: list[int] = [int(n - 1 - k) for k in range(n)]
     i: i64 = 1
@@ -108,6 +108,13 @@ def strides_in_order(shape: Ints, expanded: list[Ints]) -> Ints:
                 break
             d0 -= 1
         i += 1
+    return perm
+
+
+def strides_in_order(shape: Ints, expanded: list[Ints]) -> Ints:
+    """Strides of a dense result whose dimensions are ordered as in the operands' strides."""
+    n: i64 = len(shape)
+    perm = fastest_first(shape, expanded)
     natural = True
     for k in range(n):
         if perm[k] != n - 1 - k:

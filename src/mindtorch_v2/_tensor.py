@@ -18,7 +18,7 @@ from ._backends.common.runtime import empty, empty_contiguous, runtime_of
 from ._core_operators import CORE, HOOKS
 from ._device import device as Device
 from ._dispatch.binding import need
-from ._dispatch.keys import AUTOGRAD, BACKENDS, TORCH_DISPATCH
+from ._dispatch.keys import AUTOGRAD, BACKENDS, PYTHON, TORCH_DISPATCH
 from ._dispatch.op import plain_name
 from ._dispatch.schema import parse
 from ._dispatch.state import is_grad_enabled
@@ -30,7 +30,7 @@ from ._layout import memory_format as MemoryFormat
 from ._ops.rules.base import wrap_dim
 from ._ops.rules.layout import is_contiguous_as
 from ._ops.rules.shape import check_value
-from ._strides import contiguous_strides
+from ._strides import compare, contiguous_strides, fastest_first
 from ._tensor_base import TensorBase, alias, instance_of, is_contiguous, numel, requires_grad
 from ._unbound import of_tensor, refusal
 
@@ -149,9 +149,10 @@ class Tensor(TensorBase):
             raise TypeError(f"is_same_size(): argument 'other' (position 1) must be Tensor, not {plain_name(other)}")
         return self._shape == other._shape
 
-    def dim_order(self) -> tuple[int, ...]:
-        """Dimensions from the slowest to the fastest."""
-        return tuple(sorted(range(len(self._shape)), key=lambda d: -self._stride[d]))
+    def dim_order(self, *, ambiguity_check: Any = False) -> tuple[int, ...]:
+        """Dimensions from the slowest to the fastest. `ambiguity_check`: refuse a tensor for which others would do as
+        well, or which has not exactly one of the memory formats listed."""
+        return dim_order(self, ambiguity_check)
 
     def __len__(self) -> int:
         if not self._shape:
@@ -269,6 +270,9 @@ class Tensor(TensorBase):
     @property
     def data(self) -> Any:
         """The same memory without history and with a version counter of its own."""
+        if self._keys & PYTHON and _overrides.has_torch_function((self,)):
+            getter: Any = Tensor.__dict__["data"].__get__
+            return _overrides.handle_torch_function(getter, (self,), self)
         if self._keys & TORCH_DISPATCH:
             return self.detach()
         t = alias(self, self._shape, self._stride, self._offset)
@@ -313,6 +317,9 @@ class Tensor(TensorBase):
     @staticmethod
     def _make_subclass(cls: Any, data: TensorBase, require_grad: bool = False) -> Any:
         """`data`'s memory as a leaf of class `cls`."""
+        _overrides.check_class(cls)
+        if not isinstance(data, TensorBase):
+            raise TypeError(f"_make_subclass(): argument 'data' (position 2) must be Tensor, not {plain_name(data)}")
         t = instance_of(cls, data)
         if require_grad:
             if not t._dtype.is_inexact:
@@ -373,6 +380,8 @@ class Tensor(TensorBase):
     @of_tensor
     def numpy(self, *, force: bool = False) -> Any:
         """The same memory as an ndarray. force: detach and copy to the host first where needed."""
+        if self._keys & TORCH_DISPATCH:
+            raise RuntimeError(".numpy() is not supported for tensor subclasses.")
         if force:
             return self.detach().cpu().numpy()
         if self._device.type != "cpu":
@@ -398,7 +407,8 @@ class Tensor(TensorBase):
     def __array_wrap__(self, array: Any, context: Any = None, return_scalar: bool = False) -> Any:
         from ._from_data import from_numpy
 
-        return from_numpy(array)
+        # As in PyTorch, which had no bool tensors when this was written.
+        return from_numpy(array.astype("uint8") if array.dtype == bool else array)
 
     def __dlpack_device__(self) -> tuple[int, int]:
         from ._dlpack import device_of
@@ -454,6 +464,29 @@ class Tensor(TensorBase):
 
     def index_put_(self, indices: Any, values: Any, accumulate: bool = False) -> Any:
         return HOOKS.public_index_put_(self, indices, values, accumulate)
+
+
+def dim_order(t: Any, check: Any) -> tuple[int, ...]:
+    """`Tensor.dim_order`."""
+    formats = check if isinstance(check, list) else []
+    if not isinstance(check, (bool, list)) or not all(isinstance(f, MemoryFormat) for f in formats):
+        raise TypeError("The ambiguity_check argument must be a bool or a list of memory formats.")
+    shape, stride = t._shape, t._stride
+    if check:
+        several = any(a == b for a, b in zip(stride, stride[1:])) or any(n == 1 for n in shape)
+        if several and sum(t.is_contiguous(memory_format=f) for f in formats) != 1:
+            raise RuntimeError(
+                "The tensor does not have unique dim order, or cannot map to exact one of the given memory formats."
+            )
+    rows, channels = t.is_contiguous(), t.is_contiguous(memory_format=channels_last)
+    if rows and not channels:
+        return tuple(range(len(shape)))
+    if channels and not rows:
+        return (0, 2, 3, 1)
+    order = fastest_first(shape, [stride])
+    if check and any(compare(a, b, [stride], shape) == 0 for a, b in zip(order, order[1:])):
+        raise RuntimeError("The tensor does not have unique dim order.")
+    return tuple(reversed(order))
 
 
 def _single(t: Any) -> Any:
@@ -564,6 +597,8 @@ def _host_item(t: Any) -> Any:
 
 
 def _to_host(t: Any) -> Any:
+    if t._keys & TORCH_DISPATCH:
+        raise RuntimeError(f".tolist() is not supported for tensor subclasses, got {type(t).__name__}")
     if t._device.type == "meta":
         raise NotImplementedError("Cannot copy out of meta tensor; no data!")
     return t.detach().cpu()

@@ -76,6 +76,10 @@ def operand(x: Any) -> Any:
     return None
 
 
+def read_only(name: str) -> AttributeError:
+    return AttributeError(f"attribute '{name}' of 'torch._C.TensorBase' objects is not writable")
+
+
 def unknown(name: str, t: object, other: object) -> Any:
     """An operand that is neither tensor nor number may take the call over; else Python asks its reflected method."""
     if hasattr(type(other), "__torch_function__"):
@@ -129,9 +133,17 @@ class TensorBase:
         self._shape = new
         return new
 
+    @shape.setter
+    def shape(self, value: Any) -> None:
+        raise read_only("shape")
+
     @property
     def ndim(self) -> int:
         return len(self._shape)
+
+    @ndim.setter
+    def ndim(self, value: Any) -> None:
+        raise read_only("ndim")
 
     def dim(self) -> int:
         return len(self._shape)
@@ -149,9 +161,17 @@ class TensorBase:
     def dtype(self) -> DType:
         return self._dtype
 
+    @dtype.setter
+    def dtype(self, value: Any) -> None:
+        raise read_only("dtype")
+
     @property
     def device(self) -> Device:
         return self._device
+
+    @device.setter
+    def device(self, value: Any) -> None:
+        raise read_only("device")
 
     # -- autograd -------------------------------------------------------------------------------------------------
     @property
@@ -179,13 +199,25 @@ class TensorBase:
     def is_leaf(self) -> bool:
         return grad_fn_of(self) is None
 
+    @is_leaf.setter
+    def is_leaf(self, value: Any) -> None:
+        raise read_only("is_leaf")
+
     @property
     def grad_fn(self) -> Node | None:
         return grad_fn_of(self)
 
+    @grad_fn.setter
+    def grad_fn(self, value: Any) -> None:
+        raise read_only("grad_fn")
+
     @property
     def output_nr(self) -> int:
         return self._output_nr
+
+    @output_nr.setter
+    def output_nr(self, value: Any) -> None:
+        raise read_only("output_nr")
 
     @property
     def _version_counter(self) -> VersionCounter:
@@ -198,9 +230,17 @@ class TensorBase:
         vc = self._vc
         return vc.value if vc is not None else 0
 
+    @_version.setter
+    def _version(self, value: Any) -> None:
+        raise read_only("_version")
+
     @property
     def _base(self) -> TensorBase | None:
         return self._base_field
+
+    @_base.setter
+    def _base(self, value: Any) -> None:
+        raise read_only("_base")
 
     def _is_view(self) -> bool:
         return self._base_field is not None
@@ -217,7 +257,7 @@ class TensorBase:
         return HOOKS.host_item(self)
 
     def tolist(self) -> Any:
-        if self._keys & CPU:
+        if (self._keys & (CPU | TORCH_DISPATCH)) == CPU:
             return _tolist(self._storage, int(self._offset), self._stride, self._dtype.code, self._shape)
         return HOOKS.to_host(self).tolist()
 

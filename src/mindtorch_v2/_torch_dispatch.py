@@ -11,13 +11,14 @@ from typing import Any
 
 from ._autograd.record import NO_GRADIENT
 from ._core_operators import HOOKS
+from ._dispatch.binding import BAD, convert, refuse
 from ._dispatch.keys import AUTOGRAD, DEVICE_BITS, INFERENCE, TORCH_DISPATCH, VIEW
 from ._dispatch.op import FnKernel, Op
-from ._dispatch.schema import Arg
+from ._dispatch.schema import Arg, parse
 from ._dispatch.state import BELOW_AUTOGRAD, LOCAL, modes, set_modes
 from ._operators import CUSTOM, overload_for
-from ._overrides import _disabled_torch_dispatch_impl, entered
-from ._strides import contiguous_strides
+from ._overrides import _disabled_torch_dispatch_impl, check_class, entered
+from ._strides import contiguous_strides, format_strides
 from ._tensor_base import TensorBase, bump, counter, version
 
 _NOT_RECORDED = int(AUTOGRAD) << 32
@@ -273,13 +274,10 @@ def make_wrapper(
     from ._native import alloc_instance
     from ._ops.rules.shape import placed
 
-    if not (isinstance(cls, type) and issubclass(cls, TensorBase)):
-        raise TypeError(f"_make_wrapper_subclass(): argument 'cls' must be a subclass of Tensor, got {cls}")
+    check_class(cls)
     if not takes_over(cls):
-        raise RuntimeError(f"{cls.__name__} must define __torch_dispatch__")
+        raise TypeError(f"{cls.__name__} must define __torch_dispatch__")
     for name, value in (
-        ("memory_format", memory_format),
-        ("pin_memory", pin_memory or None),
         ("dispatch_sizes_strides_policy", dispatch_sizes_strides_policy),
         ("dispatch_device", dispatch_device or None),
         ("dispatch_layout", dispatch_layout or None),
@@ -289,9 +287,18 @@ def make_wrapper(
             raise NotImplementedError(f"_make_wrapper_subclass(): argument '{name}' is not supported, got {value}")
     if layout is not None and layout is not strided:
         raise NotImplementedError(f"_make_wrapper_subclass(): argument 'layout' must be torch.strided, got {layout}")
+    if storage_offset is not None and strides is None:
+        raise RuntimeError("setting storage offset without stride not supported")
     t: Any = alloc_instance(TensorBase, cls)
-    t._shape = tuple(int(s) for s in size)
-    t._stride = contiguous_strides(t._shape) if strides is None else tuple(int(s) for s in strides)
+    t._shape = _numbers("size", 2, size)
+    if strides is None:
+        t._stride = contiguous_strides(t._shape) if memory_format is None else format_strides(t._shape, memory_format)
+    else:
+        t._stride = _numbers("strides", 3, strides)
+    if len(t._stride) != len(t._shape):
+        raise RuntimeError(
+            f"dimensionality of sizes ({len(t._shape)}) must match dimensionality of strides ({len(t._stride)})"
+        )
     t._offset = 0 if storage_offset is None else int(storage_offset)
     t._dtype = get_default_dtype() if dtype is None else dtype
     t._device = CPU if device is None else placed(_device_arg("_make_wrapper_subclass", device))
@@ -299,8 +306,20 @@ def make_wrapper(
     elements = 1 + sum((n - 1) * s for n, s in zip(t._shape, t._stride)) if 0 not in t._shape else 0
     t._storage = MetaStorage((elements + t._offset) * t._dtype.itemsize if storage_size is None else storage_size)
     if requires_grad:
+        if not t._dtype.is_inexact:
+            raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
         t.requires_grad = True
     return t
+
+
+def _numbers(name: str, position: int, given: Any) -> tuple[int, ...]:
+    got = convert(parse(f"_make_wrapper_subclass(int[] {name}) -> Tensor").args[0], given)
+    if got is BAD:
+        raise refuse("_make_wrapper_subclass", parse(f"f(int[] {name}) -> Tensor").args[0], position, given)
+    for n in got:
+        if n < 0 and name == "size":
+            raise RuntimeError(f"Trying to create tensor with negative dimension {n}: {list(got)}")
+    return tuple(got)
 
 
 # -- values on the host -------------------------------------------------------------------------------------------

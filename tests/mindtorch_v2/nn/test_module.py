@@ -323,3 +323,20 @@ def test_parameter_list_and_dict() -> None:
     assert [name for name, _ in table.named_parameters()] == ["a", "b", "c"]
     assert table.popitem()[0] == "c" and table.get("zz", 5) == 5
     assert list(table | nn.ParameterDict({"d": torch.ones(1)})) == ["a", "b", "d"]
+
+
+def test_to_refuses_copies() -> None:
+    m = nn.Linear(2, 2)
+    for args, kwargs in (((), {"copy": True}), ((torch.float32,), {"copy": False}), (("cpu", None, False, True), {})):
+        with pytest.raises(RuntimeError, match=r"^.to\(\) does not accept copy argument$"):
+            m.to(*args, **kwargs)
+    with pytest.raises(TypeError, match=r"to\(\) received an invalid combination of arguments - got \(str, foo=int\)"):
+        m.to("cpu", foo=1)
+
+
+def test_to_complex_warns_once_a_call() -> None:
+    m = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2))
+    with pytest.warns(UserWarning, match="Complex modules are a new feature under active development") as caught:
+        m.to(torch.complex64)
+    assert len(caught) == 1 and caught[0].filename == __file__
+    assert m[1].weight.dtype == torch.complex64

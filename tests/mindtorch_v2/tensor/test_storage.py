@@ -9,8 +9,8 @@ from __future__ import annotations
 import copy
 import gc
 import pickle
+import subprocess
 import sys
-import warnings
 import weakref
 from pathlib import Path
 from typing import Any
@@ -221,11 +221,20 @@ def test_frombuffer_shares_memory() -> None:
     assert torch.frombuffer(buffer, dtype=torch.float32, count=1).tolist() == [0]
 
 
-def test_frombuffer_of_readonly_memory_warns() -> None:
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        assert torch.frombuffer(b"\x01\x02", dtype=torch.uint8).tolist() == [1, 2]
-    assert any("not writable" in str(entry.message) for entry in caught)
+def test_memory_that_cannot_be_written_warns_once_in_a_process() -> None:
+    program = f"""
+import warnings, numpy, {torch.__name__} as torch
+array = numpy.ones(2)
+array.flags.writeable = False
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    for _ in range(2):
+        torch.from_numpy(array)
+        assert torch.frombuffer(b"12", dtype=torch.uint8).tolist() == [49, 50]
+print([str(w.message)[:32] for w in caught], {{w.filename for w in caught}})
+"""
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert ran.stdout == "['The given NumPy array is not wri', 'The given buffer is not writable'] {'<string>'}\n"
 
 
 def test_storage_outlives_its_tensor() -> None:

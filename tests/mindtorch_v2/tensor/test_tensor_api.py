@@ -610,3 +610,110 @@ def test_sizes_are_joined_with_tuples_only() -> None:
             return "reflected", other
 
     assert size + Reflected() == ("reflected", size)
+
+
+# -- constructors from PyTorch's first days -----------------------------------------------------------------------
+def test_new_makes_tensors_of_the_same_dtype() -> None:
+    t = torch.ones(2, dtype=torch.float64)
+    assert t.new().shape == (0,) and t.new(2, 3).shape == (2, 3) and t.new(torch.Size([2, 1])).shape == (2, 1)
+    assert t.new(size=(3,)).shape == (3,) and t.new(torch.tensor(2), torch.tensor(3)).shape == (2, 3)
+    assert t.new([1, 2]).dtype == t.new(data=(1, 2)).dtype == torch.float64
+    assert t.new(t).data_ptr() == t.new(other=t).data_ptr() == t.data_ptr()
+    assert t.new(t.untyped_storage()).data_ptr() == t.data_ptr()
+    assert torch.Tensor(t).dtype == torch.float64
+
+
+@pytest.mark.parametrize(
+    "args, kind, text",
+    [
+        ((1.5,), TypeError, "new(): data must be a sequence (got float)"),
+        ((None,), TypeError, "new(): data must be a sequence (got NoneType)"),
+        ((True,), TypeError, "new(): data must be a sequence (got bool)"),
+        (({},), TypeError, "new(): data must be a sequence (got dict)"),
+        ((set(),), TypeError, "new(): data must be a sequence (got set)"),
+        (
+            (2, "a"),
+            TypeError,
+            "new(): argument 'size' failed to unpack the object at pos 2 with error \"type must be tuple of ints,but "
+            'got str"',
+        ),
+    ],
+)
+def test_what_new_refuses(args: Any, kind: type[Exception], text: str) -> None:
+    for call in (torch.ones(2).new, torch.FloatTensor, torch.Tensor):
+        with pytest.raises(kind) as raised:
+            call(*args)
+        assert str(raised.value) == text
+
+
+def test_new_of_another_dtype() -> None:
+    for call in (torch.ones(2).new, torch.FloatTensor):
+        with pytest.raises(TypeError, match=r"expected TensorOptions\(dtype=float, device=cpu, .*dtype=long int"):
+            call(torch.tensor(2))
+        with pytest.raises(RuntimeError, match="Expected a Storage of type Float or an UntypedStorage, but got type D"):
+            call(torch.ones(2, dtype=torch.float64)._typed_storage())
+
+
+def test_type_takes_types_of_tensors() -> None:
+    t = torch.ones(2)
+    assert t.type(torch.DoubleTensor).dtype == t.type("torch.DoubleTensor").dtype == torch.float64
+    assert t.type(torch.Tensor) is t
+    for given, name in ((float, "float"), (numpy.float64, "numpy.float64"), (object, "object"), ("float", "float")):
+        with pytest.raises(ValueError, match=f"^invalid type: '{name}'$"):
+            t.type(given)
+    for given in (3, numpy.dtype("int32"), t):
+        with pytest.raises(TypeError, match="^dtype must be a type, str, or dtype object$"):
+            t.type(given)
+
+
+MANY_ORDERS = "The tensor does not have unique dim order, or cannot map to exact one of the given memory formats."
+FORMATS = [torch.contiguous_format, torch.channels_last]
+
+
+def test_dim_order() -> None:
+    assert torch.ones(2, 3, 4).permute(2, 0, 1).dim_order() == (1, 2, 0)
+    assert torch.ones(2, 1, 3).expand(2, 4, 3).dim_order() == (0, 1, 2)
+    assert torch.ones(1, 2).t().dim_order() == (0, 1)
+    assert torch.ones(2, 1, 1, 2).to(memory_format=torch.channels_last).dim_order() == (0, 2, 3, 1)
+    assert torch.ones(2, 3).t().dim_order(ambiguity_check=True) == (1, 0)
+    image = torch.ones(1, 3, 2, 2)
+    assert image.dim_order(ambiguity_check=FORMATS) == (0, 1, 2, 3)
+    assert image.to(memory_format=torch.channels_last).dim_order(ambiguity_check=FORMATS) == (0, 2, 3, 1)
+    for t, check in ((torch.ones(1, 3), True), (torch.ones(1, 1, 2, 2), FORMATS)):
+        with pytest.raises(RuntimeError) as raised:
+            t.dim_order(ambiguity_check=check)
+        assert str(raised.value) == MANY_ORDERS
+    with pytest.raises(RuntimeError, match="^The tensor does not have unique dim order.$"):
+        torch.ones(2, 1, 3).expand(2, 4, 3).dim_order(ambiguity_check=True)
+    for check in (3, "a", [1]):
+        with pytest.raises(TypeError, match="The ambiguity_check argument must be a bool or a list of memory formats"):
+            torch.ones(1).dim_order(ambiguity_check=check)
+
+
+@pytest.mark.parametrize(
+    "name",
+    "shape dtype device layout ndim is_leaf grad_fn T is_cuda is_meta itemsize nbytes _version output_nr".split(),
+)
+def test_attributes_that_can_only_be_read(name: str) -> None:
+    t = torch.ones(2, 3)
+    with pytest.raises(AttributeError) as raised:
+        setattr(t, name, None)
+    assert str(raised.value) == f"attribute '{name}' of 'torch._C.TensorBase' objects is not writable"
+    with pytest.raises(AttributeError):
+        delattr(t, name)
+
+
+def test_attributes_of_other_objects_that_can_only_be_read() -> None:
+    for thing, name, owner in (
+        (torch.Generator(), "device", "torch._C.Generator"),
+        (torch.ones(1).untyped_storage(), "device", "torch._C.StorageBase"),
+        (torch.finfo(torch.float32), "eps", "torch.finfo"),
+    ):
+        with pytest.raises(AttributeError, match=f"attribute '{name}' of '{owner}' objects is not writable"):
+            setattr(thing, name, 5)
+    with pytest.raises(AttributeError, match="'torch.layout' object has no attribute 'foo'"):
+        torch.strided.foo = 5
+
+
+def test_arrays_of_bools_come_back_as_bytes() -> None:
+    assert numpy.isfinite(torch.ones(2)).dtype == torch.uint8

@@ -15,6 +15,7 @@ from typing import Any, TypeVar, cast
 import mindtorch_v2 as torch
 
 from ..._autograd.hooks import HookDict, RemovableHandle
+from ..._backends.common.convert import parse_to
 from ..._tensor import Tensor
 from ..parameter import Buffer, Parameter
 from . import _state
@@ -30,6 +31,13 @@ from ._hooks import (
     register_module_module_registration_hook,
     register_module_parameter_registration_hook,
     registered,
+)
+
+_COMPLEX = (
+    "Complex modules are a new feature under active development whose design may change, and some modules might not "
+    "work as expected when using complex tensors as parameters or buffers. Please file an issue at "
+    "https://github.com/pytorch/pytorch/issues/new?template=bug-report.yml if a complex module does not work as "
+    "expected."
 )
 
 __all__ = [
@@ -489,11 +497,15 @@ class Module:
 
     def to(self: Self, *args: Any, **kwargs: Any) -> Self:
         """`to(device, dtype)`, `to(dtype)`, `to(tensor)`, `to(memory_format=)`; only floating members change dtype."""
-        device, dtype, non_blocking, memory_format = _parse_to(*args, **kwargs)
+        dtype, device, non_blocking, _, memory_format = parse_to(args, kwargs)
+        if "copy" in kwargs or len(args) == 4 or (len(args) == 3 and isinstance(args[0], (torch.dtype, Tensor))):
+            raise RuntimeError(".to() does not accept copy argument")
         if dtype is not None and not (dtype.is_floating_point or dtype.is_complex):
             raise TypeError(
                 f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={dtype}"
             )
+        if dtype is not None and dtype.is_complex:
+            warnings.warn(_COMPLEX, UserWarning, stacklevel=2)
 
         def convert(tensor: Tensor) -> Tensor:
             wanted = dtype if tensor.is_floating_point() or tensor.is_complex() else None
@@ -705,33 +717,6 @@ def _converted(parameter: Parameter, fn: Callable[[Tensor], Tensor]) -> Paramete
     if new_grad is not None:
         moved.grad = new_grad.requires_grad_(grad.requires_grad)
     return moved
-
-
-def _parse_to(*args: Any, **kwargs: Any) -> tuple[Any, Any, bool, Any]:
-    """The four call forms of `to` as device, dtype, non_blocking, memory_format."""
-    memory_format = kwargs.pop("memory_format", None)
-    first = args[0] if args else kwargs.get("tensor", kwargs.get("other"))
-    names: tuple[str, ...]
-    if isinstance(first, Tensor):
-        names = ("tensor", "non_blocking")
-    elif isinstance(first, torch.dtype):
-        names = ("dtype", "non_blocking")
-    else:
-        names = ("device", "dtype", "non_blocking")
-    if len(args) > len(names):
-        raise TypeError(f"to() received an invalid combination of arguments: expected at most {', '.join(names)}")
-    given = dict(zip(names, args))
-    for name, value in kwargs.items():
-        if name in given or name not in ("device", "dtype", "non_blocking", "tensor"):
-            raise TypeError(f"to() received an invalid combination of arguments: unexpected '{name}'")
-        given[name] = value
-    source = given.get("tensor")
-    if source is not None:
-        return source.device, source.dtype, bool(given.get("non_blocking", False)), memory_format
-    device = given.get("device")
-    if device is not None:
-        device = torch.device(device)
-    return device, given.get("dtype"), bool(given.get("non_blocking", False)), memory_format
 
 
 def clear_grad(parameter: Tensor, set_to_none: bool) -> None:
