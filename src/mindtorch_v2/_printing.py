@@ -153,7 +153,7 @@ class _Numbers:
 
 def _values(t: Any) -> Any:
     """The elements as nested lists; where the tensor's class computes, each is asked of it."""
-    if not t._keys & TORCH_DISPATCH:
+    if not getattr(t, "_keys", 0) & TORCH_DISPATCH:
         return t.tolist()
     return [_values(t[i]) for i in range(t.shape[0])] if t.dim() else t.item()
 

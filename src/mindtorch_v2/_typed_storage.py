@@ -112,7 +112,7 @@ class TypedStorage:
     @property
     def device(self) -> Device:
         _warn()
-        return self._untyped_storage.device
+        return self._untyped_storage._device
 
     @property
     def is_cuda(self) -> bool:
