@@ -253,7 +253,7 @@ MT_INLINE StorageObject* as_storage(PyObject* o) {
 
 // ---------------------------------------------------------------- arguments
 
-constexpr int MAXD = 64;
+constexpr int MAXD = 128;
 
 int64_t as_int_slow(PyObject* o);
 MT_INLINE int64_t as_int(PyObject* o) {

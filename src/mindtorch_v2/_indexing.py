@@ -227,11 +227,21 @@ def apply_key(t: TensorBase, key: tuple[Any, ...]) -> tuple[TensorBase, list[Any
     return out, indices
 
 
+def list_shape(x: Any) -> tuple[tuple[int, ...], int]:
+    try:
+        found: tuple[tuple[int, ...], int] = _list_shape(x)
+    except ValueError:
+        if any([y is x for y in x]):
+            raise TypeError("new(): self-referential lists are incompatible") from None
+        raise
+    return found
+
+
 def from_object(x: Any, t: TensorBase) -> Any:
     """Lists and arrays become index tensors, NumPy integers become ints."""
     if isinstance(x, (list, tuple)):
         if t._keys & CPU:
-            shape, kind = _list_shape(x)
+            shape, kind = list_shape(x)
             if kind == 1:
                 return make(_from_list(x, shape, 4), 0, shape, contiguous_strides(shape), int64, CPU_DEVICE, CPU)
         data = HOOKS.from_data(x, None, t)

@@ -108,11 +108,15 @@ def read(data: Any, wanted: dtype | None) -> Parsed:
         raise TypeError(f"new(): invalid data type '{type(data).__name__}'")
     elif is_sequence(data):
         sizes(data, p.shape)
+        if 0 in p.shape:
+            # Of no elements nothing is stored; what else the lists hold only says something about the dtype.
+            p.dtype = element_dtype(data, 0) if wanted is None else wanted
+            return p
         gather(data, p.shape, 0, p.flat, wanted)
     else:
         p.flat.append(data)
     if wanted is None:
-        wanted = common_dtype(p.flat)
+        wanted = common_dtype(p.flat, 0)
         if wanted is None:
             wanted = DEFAULTS.dtype
     p.dtype = wanted
@@ -147,7 +151,7 @@ def gather(data: Any, shape: list[int], dim: i64, out: list[Any], wanted: dtype 
         return
     if not is_sequence(data):
         if wanted is None:
-            element_dtype(data)
+            element_dtype(data, 0)
         raise TypeError("not a sequence")
     if isinstance(data, (str, bytes)):
         raise TypeError(f"new(): invalid data type '{type(data).__name__}'")
@@ -165,8 +169,8 @@ def wrong_length(shape: list[int], dim: i64, got: int) -> ValueError:
     return ValueError(f"expected sequence of length {shape[dim]} at dim {dim} (got {got})")
 
 
-def common_dtype(flat: list[Any]) -> dtype | None:
-    """The promotion of the leaves' types; None when there are none."""
+def common_dtype(flat: list[Any], depth: int) -> dtype | None:
+    """The promotion of the leaves' types; None when there are none. `depth`: lists around them."""
     seen: i64 = 0
     found: dtype | None = None
     for x in flat:
@@ -180,7 +184,7 @@ def common_dtype(flat: list[Any]) -> dtype | None:
         if kind is int:
             seen |= 2
             continue
-        d = element_dtype(x)
+        d = element_dtype(x, depth)
         found = d if found is None else promote(found, d)
     if seen & 1:
         found = bool_ if found is None else promote(found, bool_)
@@ -191,8 +195,8 @@ def common_dtype(flat: list[Any]) -> dtype | None:
     return found
 
 
-def element_dtype(x: Any) -> dtype:
-    """The dtype one leaf suggests."""
+def element_dtype(x: Any, depth: int) -> dtype:
+    """The dtype one leaf suggests, or all that are in a list."""
     if isinstance(x, TensorBase):
         return x._dtype
     if hasattr(x, "dtype") and hasattr(x, "item"):
@@ -207,7 +211,9 @@ def element_dtype(x: Any) -> dtype:
     if isinstance(x, complex):
         return DEFAULTS.complex_dtype()
     if isinstance(x, (list, tuple)):
-        inner = common_dtype(list(x))
+        if depth > MAX_DIMS or any([y is x for y in x]):
+            raise TypeError("new(): self-referential lists are incompatible")
+        inner = common_dtype(list(x), depth + 1)
         return DEFAULTS.dtype if inner is None else inner
     if isinstance(x, (str, bytes)):
         raise TypeError(f"new(): invalid data type '{type(x).__name__}'")

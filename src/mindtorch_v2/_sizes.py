@@ -69,27 +69,27 @@ def _numel_slowly(shape: Ints) -> i64:
 
 
 # -- bytes --------------------------------------------------------------------------------------------------------
-def check_contiguous(shape: Ints, itemsize: i64) -> None:
-    """Refuse a row-major tensor whose bytes cannot be counted."""
+def dense_bytes(shape: Ints, itemsize: i64) -> i64:
+    """The bytes of a tensor without gaps."""
     n: i64 = itemsize
     for s in shape:
         if s > SHORT:
-            return _check_slowly(shape, itemsize)
+            return _dense_slowly(shape, itemsize)
         size: i64 = s
         if overflows(n, size):
-            return _check_slowly(shape, itemsize)
+            return _dense_slowly(shape, itemsize)
         n *= size
+    return n
 
 
-def _check_slowly(shape: Ints, itemsize: int) -> None:
-    if not _empty_before(shape) and _product(shape) * itemsize > LONG_MAX:
-        raise too_large(shape)
-
-
-def _product(shape: Ints) -> int:
-    total = 1
+def _dense_slowly(shape: Ints, itemsize: int) -> i64:
+    if _empty_before(shape):
+        return 0
+    total = itemsize
     for s in shape:
         total *= s
+    if total > LONG_MAX:
+        raise too_large(shape)
     return total
 
 

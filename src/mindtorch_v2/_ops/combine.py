@@ -9,6 +9,7 @@ from typing import Any
 
 from .._dispatch import registry
 from .._dispatch.op import Op, Spec
+from .._sizes import dense_bytes
 from .._tensor_base import numel
 from .index import _scatter_reduce_backward
 from .rules.base import like, spec, wrap_dim
@@ -31,6 +32,9 @@ def _kron(self: Any, other: Any) -> Any:
 composite("kron(Tensor self, Tensor other) -> Tensor", _kron, out=True)
 
 
+_MOST_CHOSEN = 1 << 28
+
+
 def _combinations(self: Any, r: int, with_replacement: bool) -> Any:
     if self.dim() != 1:
         raise RuntimeError("Expect a 1D vector, but got shape " + str(list(self._shape)))
@@ -38,12 +42,20 @@ def _combinations(self: Any, r: int, with_replacement: bool) -> Any:
         raise RuntimeError(f"Expect a non-negative number, but got {r}")
     if r == 0:
         return self.new_empty((0,))
+    n = numel(self)
+    # More of them than can be counted, or than memory holds, are refused before the first is made.
+    pool = n + r - 1 if with_replacement else n
+    if r > _MOST_CHOSEN or min(r, max(pool - r, 0)) > 64 and pool > 128:
+        raise RuntimeError("numel: integer multiplication overflow")
+    count = math.comb(pool, r)
+    dense_bytes((count, r), self._dtype.itemsize)
+    self.new_empty((count, r))
     from itertools import combinations, combinations_with_replacement
 
     from .._dtype import int64
     from .._from_data import tensor
 
-    chosen = (combinations_with_replacement if with_replacement else combinations)(range(numel(self)), r)
+    chosen = (combinations_with_replacement if with_replacement else combinations)(range(n), r)
     at = tensor(list(chosen), dtype=int64, device=self._device).reshape((-1, r))
     return self.index_select(0, at.reshape((-1,))).reshape(at._shape)
 

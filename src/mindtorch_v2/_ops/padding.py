@@ -11,6 +11,7 @@ from .._dispatch.op import Op, Spec
 from .._dtype import bool as bool_
 from .._dtype import int64
 from .._layout import contiguous_format
+from .._sizes import dense_bytes
 from .composites.formulas import in_format
 from .rules.layout import in_format_of
 from .table import composite, op
@@ -20,22 +21,18 @@ _CONSTANT = registry.get("constant_pad_nd")
 _CAT = registry.get("cat")
 
 
-def _reflected(n: int, before: int, after: int) -> list[int]:
-    places = []
-    for i in range(-before, n + after):
-        at = abs(i)
-        places.append(at if at < n else 2 * (n - 1) - at)
-    return places
+def _places(x: Any, n: int, before: int, after: int) -> Any:
+    from .. import arange
+
+    return arange(-before, n + after, dtype=int64, device=x._device)
 
 
-def _clamped(n: int, before: int, after: int) -> list[int]:
-    return [min(max(i, 0), n - 1) for i in range(-before, n + after)]
+def _reflected(x: Any, n: int, before: int, after: int) -> Any:
+    return n - 1 - (n - 1 - _places(x, n, before, after).abs()).abs()
 
 
-def _index(x: Any, places: list[int]) -> Any:
-    from .. import tensor
-
-    return tensor(places, dtype=int64, device=x._device)
+def _clamped(x: Any, n: int, before: int, after: int) -> Any:
+    return _places(x, n, before, after).clamp(0, n - 1)
 
 
 def _declare(kind: str, rank: int, lists: Any) -> None:
@@ -79,10 +76,11 @@ def _declare(kind: str, rank: int, lists: Any) -> None:
 
     def padded(self: Any, padding: Ints) -> Any:
         out, n = self, len(self._shape)
+        dense_bytes(shape_of(self, padding), self._dtype.itemsize)
         for k in range(rank):
             if padding[2 * k] or padding[2 * k + 1]:
                 d = n - 1 - k
-                out = out.index_select(d, _index(self, lists(self._shape[d], padding[2 * k], padding[2 * k + 1])))
+                out = out.index_select(d, lists(self, self._shape[d], padding[2 * k], padding[2 * k + 1]))
         return in_format(out, self)
 
     def gathered(grad_output: Any, self: Any, padding: Ints) -> Any:
@@ -91,7 +89,7 @@ def _declare(kind: str, rank: int, lists: Any) -> None:
             if padding[2 * k] or padding[2 * k + 1]:
                 d = n - 1 - k
                 shape = (*out._shape[:d], self._shape[d], *out._shape[d + 1:])
-                where = _index(self, lists(self._shape[d], padding[2 * k], padding[2 * k + 1]))
+                where = lists(self, self._shape[d], padding[2 * k], padding[2 * k + 1])
                 out = out.new_zeros(shape).index_add(d, where, out)
         return in_format(out.clone() if out is grad_output else out, self)
 

@@ -45,6 +45,9 @@ def _full(values: Ints, rank: int, text: str) -> Ints:
     return tuple(values) * (rank if len(values) == 1 else 1)
 
 
+_INT_MAX = 2**31 - 1
+
+
 def sliding(name: str, rank: int, kernel_size: Ints, stride: Ints, padding: Ints, dilation: Ints,
             ceil_mode: bool) -> Sliding:
     of = f"a tuple of {_COUNT[rank]} ints"
@@ -53,6 +56,10 @@ def sliding(name: str, rank: int, kernel_size: Ints, stride: Ints, padding: Ints
         stride, rank, f"{name}: stride must either be omitted, a single int, or {of}")
     pads = _full(padding, rank, f"{name}: padding must either be a single int, or {of}")
     gaps = _full(dilation, rank, f"{name}: dilation must be either a single int, or {of}")
+    for values in (kernel, steps, pads, gaps):
+        # PyTorch counts within a window in ints of 32 bits.
+        if any(x > _INT_MAX or x < -_INT_MAX - 1 for x in values):
+            raise RuntimeError("value cannot be converted to type int without overflow")
     return Sliding(kernel, steps, pads, gaps, ceil_mode)
 
 

@@ -9,6 +9,7 @@ from .._backends.common import view as v
 from .._dispatch.op import Op, Spec, type_name
 from .._layout import contiguous_format, preserve_format
 from .._promotion import can_cast
+from .._sizes import dense_bytes
 from .._strides import format_strides
 from .._tensor_base import TensorBase, alias, numel
 from . import copy, view
@@ -381,12 +382,16 @@ def _interleave_index(repeats: Any, output_size: int | None) -> Any:
     counts = repeats.tolist()
     if any(c < 0 for c in counts):
         raise RuntimeError("repeats can not be negative")
-    if output_size is not None and output_size != sum(counts):
+    total = sum(counts)
+    dense_bytes((total,), repeats._dtype.itemsize)
+    out = repeats.new_empty((total if output_size is None else output_size,))
+    if numel(out) != total:
         raise RuntimeError("allocated size does not match required size")
-    from .._from_data import tensor
+    import numpy
 
-    flat = [i for i, c in enumerate(counts) for _ in range(c)]
-    return tensor(flat, dtype=repeats._dtype, device=repeats._device)
+    from .._from_data import from_numpy
+
+    return out.copy_(from_numpy(numpy.repeat(numpy.arange(len(counts)), counts)))
 
 
 def _interleave_on_device(repeats: Any, output_size: int | None) -> Any:

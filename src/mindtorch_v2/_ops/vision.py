@@ -205,7 +205,8 @@ def _reflect(at: Any, low: float, high: float) -> Any:
 def _place(at: Any, size: int, padding: int, align: bool) -> Any:
     if padding == _REFLECTION:
         at = _reflect(at, 0, 2 * (size - 1)) if align else _reflect(at, -1, 2 * size - 1)
-    return at if padding == _ZEROS else at.clamp(0, size - 1)
+    # What is no number counts as the first place.
+    return at if padding == _ZEROS else at.clamp(0, size - 1).nan_to_num(0.0)
 
 
 def _read(input: Any, places: list[Any], padding: int) -> Any:
@@ -215,13 +216,13 @@ def _read(input: Any, places: list[Any], padding: int) -> Any:
     for at, n in zip(places, sizes):
         within = (at >= 0).logical_and(at <= n - 1)
         fits = within if fits is None else fits.logical_and(within)
-        whole = at.clamp(0, n - 1).to(int64)
+        whole = at.clamp(0, n - 1).to(int64).clamp(0, n - 1)  # as a whole number NaN is outside
         flat = whole if flat is None else flat * n + whole
     assert flat is not None and fits is not None
     n, c = input._shape[:2]
     where = flat.reshape((n, 1, -1)).expand((n, c, flat[0].numel()))
     values = input.reshape((n, c, -1)).gather(2, where).reshape((n, c, *flat._shape[1:]))
-    return values * fits.unsqueeze(1).to(values._dtype) if padding == _ZEROS else values
+    return _WHERE.call((fits.unsqueeze(1), values, 0.0)) if padding == _ZEROS else values
 
 
 def _cubic_weights(t: Any) -> list[Any]:
@@ -287,6 +288,9 @@ def _sample(input: Any, grid: Any, mode: int, padding: int, align: bool) -> Any:
             factor = weights[0][corner[0]]
             for d in range(1, rank):
                 factor = factor * weights[d][corner[d]]
+            if rank == 3 and padding == _ZEROS:
+                # In a volume PyTorch leaves corners outside out, infinitely far ones too; in an image it adds them.
+                factor = factor.nan_to_num(0.0, 0.0, 0.0)
             part = values * factor.unsqueeze(1)
             total = part if total is None else total + part
         return total

@@ -11,12 +11,15 @@ from typing import Any
 from ..._tensor_base import TensorBase, numel
 
 _MOST_BYTES = 2**63 - 1
+_MOST_DIMS = 64
 
 
 def np_view(t: TensorBase) -> Any:
     """The tensor's memory as an ndarray."""
     import numpy
 
+    if len(t._shape) > _MOST_DIMS:
+        raise RuntimeError(f"only tensors with up to {_MOST_DIMS} dims are supported")
     dt = t._dtype.np
     item = dt.itemsize
     if prod([n for n in t._shape if n]) > _MOST_BYTES // item:

@@ -24,7 +24,7 @@ MEAN: Final[i64] = 2
 BOOL: Final[i64] = 3
 INDEX: Final[i64] = 4
 
-ZEROS: Final[list[tuple[int, ...]]] = [(0,) * n for n in range(65)]
+ZEROS: Final[list[tuple[int, ...]]] = [(0,) * n for n in range(129)]
 
 
 # -- sets of dimensions -------------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from ...._device import CPU
 from ...._dispatch.keys import CPU as CPU_KEY
 from ...._dispatch.op import Kernel, Op, Rule, Spec
 from ...._dtype import dtype
+from ...._sizes import dense_bytes, numel_of
 from ...._tensor_base import TensorBase, make
 from ...common.runtime import empty_spec
 
@@ -98,16 +99,12 @@ class Filled(Kernel):
 
 
 def new_storage(s: Spec) -> Any:
-    return _Storage(count(s.shape) * s.dtype.itemsize)
+    return _Storage(int(dense_bytes(s.shape, s.dtype.itemsize)))
 
 
 def count(shape: Any) -> int:
     """The number of elements."""
-    n: i64 = 1
-    for s in shape:
-        m: i64 = s
-        n *= m
-    return int(n)
+    return int(numel_of(shape))
 
 
 def wrapped(dim: Any, ndim: i64) -> int:

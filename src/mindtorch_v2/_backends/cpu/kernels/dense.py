@@ -11,9 +11,9 @@ from .... import _native
 from ...._device import CPU
 from ...._dispatch.keys import CPU as CPU_KEY
 from ...._dtype import dtype, float32
+from ...._sizes import dense_bytes
 from ...._strides import contiguous_strides
 from ...._tensor_base import TensorBase, is_contiguous, make, numel
-from .base import count
 
 _copy: Final[Any] = _native.copy
 _Storage: Final[Any] = _native.Storage
@@ -43,7 +43,7 @@ def dense_as(t: TensorBase, dt: dtype) -> TensorBase:
 
 def fresh(shape: tuple[int, ...], dt: dtype) -> TensorBase:
     """Uninitialised row-major memory."""
-    return make(_Storage(count(shape) * dt.itemsize), 0, shape, contiguous_strides(shape), dt, CPU, CPU_KEY)
+    return make(_Storage(int(dense_bytes(shape, dt.itemsize))), 0, shape, contiguous_strides(shape), dt, CPU, CPU_KEY)
 
 
 def target(out: TensorBase, dt: dtype) -> TensorBase:

@@ -15,9 +15,10 @@ from .... import _native
 from ...._dispatch.op import Op, Spec
 from ...._dtype import dtype, float32, uint8
 from ...._ops.rules.layout import expand_strides
+from ...._sizes import dense_bytes
 from ...._strides import contiguous_strides
 from ...._tensor_base import TensorBase, is_contiguous, numel
-from .base import OneResult, count, new_storage
+from .base import OneResult, new_storage
 
 _gemm: Final[Any] = _native.gemm
 _bgemm: Final[Any] = _native.bgemm
@@ -95,7 +96,7 @@ def array_of(t: TensorBase, dt: dtype) -> Any:
     offset: i64 = t._offset
     stride = t._stride
     if t._dtype is not dt or not blasable(t):
-        storage = _Storage(int(numel(t)) * dt.itemsize)
+        storage = _Storage(int(dense_bytes(t._shape, dt.itemsize)))
         offset = 0
         stride = contiguous_strides(t._shape)
         _copy(storage, 0, stride, dt.code, t._storage, int(t._offset), t._stride, t._dtype.code, t._shape)
@@ -108,7 +109,7 @@ def blas(a: TensorBase, b: TensorBase, s: Spec) -> Any:
     np = numpy()
     dt = s.dtype
     wide = float32 if dt.itemsize == 2 else dt
-    out = _Storage(count(s.shape) * wide.itemsize)
+    out = _Storage(int(dense_bytes(s.shape, wide.itemsize)))
     np.matmul(array_of(a, wide), array_of(b, wide), np.ndarray(s.shape, wide.np, out))
     if wide is dt:
         return out

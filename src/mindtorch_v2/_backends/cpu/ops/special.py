@@ -11,6 +11,7 @@ from ...._ops.special import POLYNOMIALS
 from ...._tensor_base import TensorBase
 from ..lines import cpu, into
 from ..numpy_view import np_view
+from .polynomials import far_polynomial
 
 
 def _wide(x: Any) -> Any:
@@ -80,6 +81,10 @@ def _chebyshev(x: Any, k: int, q: Any, p: Any) -> Any:
     return 2 * x * q - p
 
 
+# Recurrences end here; of higher degrees the closed or the asymptotic form is as exact and takes no time.
+_FAR = 16384
+
+
 def _polynomial(name: str) -> Any:
     kind = name.rpartition("_")[2]
     shifted = name.startswith("shifted")
@@ -90,13 +95,17 @@ def _polynomial(name: str) -> Any:
         at, degree = numpy.broadcast_arrays(_wide(x), numpy.trunc(_wide(n)))
         if shifted:
             at = 2 * at - 1
+        # As in PyTorch, whose degrees are whole numbers of 64 bits: others have become negative ones.
+        degree = numpy.where(numpy.abs(degree) < 2.0**63, degree, -1.0)
+        near = numpy.where(degree <= _FAR, degree, -1.0)
         with numpy.errstate(all="ignore"):
             before, current = numpy.ones_like(at), _FIRST[kind](at)
-            value = numpy.where(degree < 0, 0.0, numpy.where(degree == 0, before, current))
-            value = numpy.where(numpy.isnan(degree), numpy.nan, value)
-            for k in range(1, int(numpy.nanmax(degree, initial=0))):
+            value = numpy.where(near < 0, 0.0, numpy.where(near == 0, before, current))
+            for k in range(1, int(near.max(initial=0))):
                 before, current = current, _NEXT.get(kind, _chebyshev)(at, k, current, before)
-                value = numpy.where(degree == k + 1, current, value)
+                value = numpy.where(near == k + 1, current, value)
+            if (degree > _FAR).any():
+                value = numpy.where(degree > _FAR, far_polynomial(kind, at, degree), value)
         np_view(out)[...] = value
 
     return into(kernel)

@@ -60,6 +60,10 @@ _KINDS: dict[str, tuple[Callable[[Any], Any], _Step]] = {
 }
 
 
+# Each degree is several launches.
+_FAR = 16384
+
+
 def _polynomial(first: Callable[[Any], Any], step: _Step, shifted: bool) -> Any:
     def kernel(x: Any, n: Any) -> Any:
         dt = _result(x, n)
@@ -70,6 +74,8 @@ def _polynomial(first: Callable[[Any], Any], step: _Step, shifted: bool) -> Any:
         if not numel(at):
             return at.to(dt)
         most = int(n) if is_number(n) else int(degree.nan_to_num(0.0, 0.0, 0.0).amax().item())
+        if most > _FAR:
+            raise NotImplementedError(f"orthogonal polynomials of degree {most} on npu: at most {_FAR} is computed")
         before, here = at * 0 + 1, first(at)
         found = _where.call((degree < 0, 0.0, _where.call((degree == 0, before, here))))
         for k in range(2, most + 1):
