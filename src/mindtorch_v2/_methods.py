@@ -181,6 +181,13 @@ def type_(self: Any, dtype: Any = None, non_blocking: bool = False) -> Any:
     raise ValueError(f"invalid type: '{dtype}'")
 
 
+def istft(self: Any, *args: Any, **kwargs: Any) -> Any:
+    """`torch.istft` of this transform."""
+    from .functional import istft as fn
+
+    return fn(self, *args, **kwargs)
+
+
 def stft(self: Any, *args: Any, **kwargs: Any) -> Any:
     """`torch.stft` of this signal."""
     from .functional import stft as fn
@@ -343,6 +350,7 @@ METHODS: dict[str, Any] = {
     "__rdiv__": TensorBase.__rtruediv__,
     "__idiv__": TensorBase.__itruediv__,
     "lu": of_tensor(lu),
+    "istft": of_tensor(istft),
     "stft": of_tensor(stft),
     **{
         name: _cast(name, dt)

@@ -21,6 +21,7 @@ from ._ops.view import only_tensors
 from ._overrides import overridable
 from ._size import Size
 from ._tensor_base import TensorBase
+from ._warn import warn_once
 
 __all__ = [
     "block_diag",
@@ -519,6 +520,12 @@ def _uneven(t: Any, places: Any, d: int, order: int, at: Any) -> tuple[Any, Any,
 @overridable
 def lu(A: Any, pivot: bool = True, get_infos: bool = False, out: Any = None) -> Any:
     """The LU factors of matrices in one tensor, the exchanges of rows, and on request whether it worked."""
+    warn_once(
+        "torch.lu is deprecated in favor of torch.linalg.lu_factor / torch.linalg.lu_factor_ex and will be removed in "
+        "a future PyTorch release.\nLU, pivots = torch.lu(A, compute_pivots)\nshould be replaced with\nLU, pivots = "
+        "torch.linalg.lu_factor(A, compute_pivots)\nand\nLU, pivots, info = torch.lu(A, compute_pivots, "
+        "get_infos=True)\nshould be replaced with\nLU, pivots, info = torch.linalg.lu_factor_ex(A, compute_pivots)"
+    )
     lazy_tables.load("linalg")
     _bools("_lu_with_info", pivot=pivot)
     found = tuple(registry.get("linalg_lu_factor_ex").call((A, pivot, False)))[: 3 if get_infos else 2]
@@ -648,6 +655,13 @@ def stft(
     lazy_tables.load("fft")
     input.dim()  # PyTorch's function is Python here, and so is its complaint
     _check_types(_STFT, input, n_fft, hop_length, win_length, window, normalized, onesided, return_complex)
+    if window is None:
+        warn_once(
+            "A window was not provided. A rectangular window will be applied,which is known to cause spectral leakage. "
+            "Other windows such as torch.hann_window or torch.hamming_window are recommended to reduce spectral "
+            "leakage.To suppress this warning and use a rectangular window, explicitly set "
+            "`window=torch.ones(n_fft, device=<device>)`."
+        )
     given = onesided, return_complex
     hop, size = n_fft // 4 if hop_length is None else hop_length, n_fft if win_length is None else win_length
     is_complex = input._dtype.is_complex or (window is not None and window._dtype.is_complex)
@@ -659,6 +673,12 @@ def stft(
                 "require that return_complex=True in a future PyTorch release."
             )
         return_complex = True
+    elif not return_complex:
+        warn_once(
+            "stft with return_complex=False is deprecated. In a future pytorch release, stft will return complex "
+            "tensors for all inputs, and return_complex=False will raise an error.\nNote: you can still call "
+            "torch.view_as_real on the complex output to recover the old return format."
+        )
     x = input
     if center and x.dim() in (1, 2):
         from .nn.functional import pad
@@ -752,11 +772,10 @@ def istft(
         raise RuntimeError(f"{call}Invalid window shape. window has to be 1D and length of `win_length`")
     real = input._dtype.to_real()
     if window is None:
-        warnings.warn(
+        warn_once(
             "A window was not provided. A rectangular window will be applied.Please provide the same window "
             "used by stft to make the inversion lossless.To suppress this warning and use a rectangular "
-            "window, explicitly set `window=torch.ones(n_fft, device=<device>)`.",
-            stacklevel=2,
+            "window, explicitly set `window=torch.ones(n_fft, device=<device>)`."
         )
         window = input.new_ones((size,), dtype=input._dtype if return_complex else real)
     if size != n_fft:

@@ -27,7 +27,7 @@ _LISTED = {
     "combine": "combinations- cross kron put+ index_reduce+ _chunk_cat- _unsafe_masked_index- "
                "_unsafe_masked_index_put_accumulate-",
     "statistics": "quantile nanquantile diff trapezoid- trapz- cumulative_trapezoid- cov corrcoef dist renorm+",
-    "foreach": "_foreach_zero_- _foreach_copy_- _foreach_norm- _foreach_max- " + " ".join(
+    "foreach": "_foreach_zero_- _foreach_copy_- _foreach_norm- _foreach_max- _foreach_clone- _foreach_mm- " + " ".join(
         f"_foreach_{name}+-" for name in (
             "abs acos asin atan ceil cos cosh erf erfc exp expm1 floor frac lgamma log log10 log1p log2 neg "
             "reciprocal round rsqrt sigmoid sign sin sinh sqrt tan tanh trunc add sub mul div pow maximum minimum "
@@ -66,7 +66,7 @@ _IN_MODULES = {
         "lu_factor_ex det slogdet inv_ex solve_triangular cholesky_ex qr eig matrix_exp lstsq").split()),
     "linalg_composed": " ".join("linalg_" + name for name in (
         "inv cholesky solve solve_ex lu_factor lu lu_solve eigh eigvalsh eigvals svd svdvals matrix_rank pinv "
-        "matrix_norm norm cond matrix_power vecdot vander multi_dot tensorinv tensorsolve diagonal").split()),
+        "matrix_norm norm cond matrix_power vecdot vander multi_dot matmul tensorinv tensorsolve diagonal").split()),
     "householder": "linalg_householder_product linalg_ldl_factor linalg_ldl_factor_ex linalg_ldl_solve",
     "reduce": "linalg_vector_norm",
     "fft": " ".join("fft_" + name for name in (

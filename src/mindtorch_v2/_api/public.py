@@ -94,9 +94,20 @@ def _several(name: str, overloads: Overloads, is_method: bool) -> Callable[..., 
         f"        if not _can_answer(error, _values({given}, kwargs)):\n            raise\n"
         f"        return _ask({name}, {given}, kwargs)\n"
     )
+    if _writes_list(overloads.ops[0]):
+        source = source.replace(
+            f"return _invoke({given}, kwargs)",
+            f"_invoke({given}, kwargs)\n        return args[0] if args else kwargs['self']",
+        )
     exec(compile(source, f"<torch.{name}>", "exec"), space)  # noqa: S102
     fn: Callable[..., Any] = space[name]
     return fn
+
+
+def _writes_list(o: Op) -> bool:
+    """An operator that writes to the tensors of a list; its function gives the list back."""
+    args = o.schema.args
+    return not o.schema.returns and bool(args) and args[0].is_tensor_list
 
 
 def _single(name: str, o: Op, is_method: bool, overloads: Overloads) -> Callable[..., Any]:
@@ -184,6 +195,9 @@ def _single(name: str, o: Op, is_method: bool, overloads: Overloads) -> Callable
             f"    _need({name!r}, _requires_grad, 0, requires_grad)\n"
             f"    result = _call({tup})\n    result.requires_grad = requires_grad\n    return result"
         )
+    elif _writes_list(o):
+        guard.insert(0, f"    given = {shown[0]}")
+        tail.append(f"    _call({tup})\n    return given")
     else:
         tail.append(f"    return _call({tup})" if o.result_type is None else f"    return _named(_op, _call({tup}))")
     # A call that succeeds pays nothing for what follows `except`.

@@ -133,7 +133,8 @@ def _check_batch(input: Any, weight: Any, bias: Any, running_mean: Any, running_
 def _batch_meta(input: Any, weight: Any, bias: Any, running_mean: Any, running_var: Any, training: bool,
                 momentum: float, eps: float) -> list[Spec]:
     _check_batch(input, weight, bias, running_mean, running_var, training)
-    kept = spec((input._shape[1] if training else 0,),
+    # PyTorch's meta device keeps statistics that the CPU does not compute.
+    kept = spec((input._shape[1] if training or input._device.type == "meta" else 0,),
                 _statistics_dtype(input, weight, bias, running_mean, running_var), input._device)
     return [in_format_of(input, input._shape), kept, kept]
 

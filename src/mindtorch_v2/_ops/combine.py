@@ -11,6 +11,7 @@ from .._dispatch import registry
 from .._dispatch.op import Op, Spec
 from .._sizes import dense_bytes
 from .._tensor_base import numel
+from .._warn import warn_once
 from .index import _scatter_reduce_backward
 from .rules.base import like, spec, wrap_dim
 from .rules.layout import preserved_strides
@@ -105,11 +106,10 @@ CROSS: Op = op("linalg_cross(Tensor self, Tensor other, *, int dim=-1) -> Tensor
 
 def _old_cross(self: Any, other: Any, dim: int | None) -> Any:
     if dim is None:
-        from warnings import warn
-
-        warn("Using torch.cross without specifying the dim arg is deprecated.\nPlease either pass the dim explicitly "
+        warn_once(
+             "Using torch.cross without specifying the dim arg is deprecated.\nPlease either pass the dim explicitly "
              "or simply use torch.linalg.cross.\nThe default value of dim will change to agree with that of "
-             "linalg.cross in a future release.", UserWarning, stacklevel=2)
+             "linalg.cross in a future release.")
         dim = next((i for i, n in enumerate(self._shape) if n == 3), None)
         if dim is None:
             raise RuntimeError("no dimension of size 3 in input")

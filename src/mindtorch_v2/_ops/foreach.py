@@ -1,7 +1,7 @@
 """`torch._foreach_*`: one operator over lists of tensors, as optimizers use it.
 
 Invariant: every form is a loop over a row, so that results, derivatives and errors are the row's own; the in-place
-forms return nothing, as PyTorch's do.
+operators return nothing, and their public functions the list they were given, as PyTorch's do.
 """
 from __future__ import annotations
 
@@ -245,3 +245,20 @@ def _copy(self: Any, src: Any, non_blocking: bool) -> None:
 
 
 composite("_foreach_copy_(Tensor(a!)[] self, Tensor[] src, bool non_blocking=False) -> ()", _copy, method=False)
+
+
+def _clone(self: Any, memory_format: Any) -> Any:
+    _same_length(self)
+    row = registry.get("clone")
+    return tuple(row.call((t, memory_format)) for t in self)
+
+
+def _mm(self: Any, mat2: Any) -> Any:
+    if len(self) != len(mat2):
+        raise RuntimeError("_foreach_mm: self and mat2 must have the same number of tensors")
+    row = registry.get("mm")
+    return tuple(row.call((x, y)) for x, y in zip(self, mat2))
+
+
+composite("_foreach_clone(Tensor[] self, *, MemoryFormat? memory_format=None) -> Tensor[]", _clone, method=False)
+composite("_foreach_mm(Tensor[] self, Tensor[] mat2) -> Tensor[]", _mm, method=False)

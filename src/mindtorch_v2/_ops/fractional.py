@@ -63,6 +63,9 @@ def _starts(samples: Any, size: int, wanted: int, window: int) -> Any:
 
 
 def _pool(rank: int, self: Any, kernel_size: Ints, output_size: Ints, random_samples: Any) -> tuple[Any, Any]:
+    if 0 in output_size:
+        shape = (*self._shape[:self.dim() - rank], *output_size)
+        return self.new_zeros(shape) + self.sum() * 0, self.new_zeros(shape, dtype=int64)
     whole = self.unsqueeze(0) if self.dim() == rank + 1 else self
     batch, channels = whole._shape[:2]
     sizes = whole._shape[2:]

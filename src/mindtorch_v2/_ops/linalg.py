@@ -396,7 +396,8 @@ def _eig_meta(self: Any) -> list[Spec]:
     check_square(self, "linalg.eig")
     check_float(self, "linalg.eig")
     dt = self._dtype if self._dtype.is_complex else self._dtype.to_complex()
-    return [like(self, self._shape[:-1], dt), columns(self, self._shape, dt)]
+    V = like if self._device.type == "meta" else columns
+    return [like(self, self._shape[:-1], dt), V(self, self._shape, dt)]
 
 
 def _eig_grad(grads: Any, self_dtype: Any, eigenvalues: Any, eigenvectors: Any) -> Any:
@@ -426,8 +427,10 @@ def _svd_meta(A: Any, full_matrices: bool, compute_uv: bool, driver: str | None)
     real = A._dtype.to_real() if A._dtype.is_complex else A._dtype
     if not compute_uv:
         return [like(A, (0,)), like(A, (*b, k), real), like(A, (0,))]
+    # PyTorch's meta device lays out V as other libraries than LAPACK would.
+    V = like if A._device.type == "meta" else columns
     return [columns(A, (*b, m, m if full_matrices else k)), like(A, (*b, k), real),
-            columns(A, (*b, n if full_matrices else k, n))]
+            V(A, (*b, n if full_matrices else k, n))]
 
 
 def _skew(x: Any) -> Any:

@@ -13,11 +13,14 @@ from .._dtype import int32, int64
 from .._finfo import finfo
 from .._layout import contiguous_format
 from .._tensor_base import TensorBase, numel
+from .._warn import warn_once
 from . import linalg
 from .linalg import H, check_float, check_info, check_matrix, check_square, columns
 from .rules.base import like, wrap_dim
 from .rules.pointwise import broadcast_shapes
 from .table import composite, op
+
+_MATMUL = registry.get("matmul")
 
 _norm = registry.get("linalg_vector_norm")
 _where = registry.get("where")
@@ -47,8 +50,18 @@ def _cholesky(self: Any, upper: bool) -> Any:
 _public("linalg_inv(Tensor A) -> Tensor", _inverse)
 _public("linalg_cholesky(Tensor self, *, bool upper=False) -> Tensor", _cholesky)
 composite("inverse(Tensor self) -> Tensor", _inverse, out=True)
-composite("cholesky(Tensor self, bool upper=False) -> Tensor",
-          lambda self, upper: _cholesky(self, upper) if numel(self) else self.clone(), out=True)
+
+
+def _old_cholesky(self: Any, upper: bool) -> Any:
+    warn_once(
+        "torch.cholesky is deprecated in favor of torch.linalg.cholesky and will be removed in a future PyTorch "
+        "release.\nL = torch.cholesky(A)\nshould be replaced with\nL = torch.linalg.cholesky(A)\nand\nU = "
+        "torch.cholesky(A, upper=True)\nshould be replaced with\nU = torch.linalg.cholesky(A).mH\nThis transform will "
+        "produce equivalent results for all valid (symmetric positive definite) inputs.")
+    return _cholesky(self, upper) if numel(self) else self.clone()
+
+
+composite("cholesky(Tensor self, bool upper=False) -> Tensor", _old_cholesky, out=True)
 composite("det(Tensor self) -> Tensor", lambda self: linalg.DET.call((self,)))
 composite("slogdet(Tensor self) -> (Tensor sign, Tensor logabsdet)", lambda self: linalg.SLOGDET.call((self,)),
           out=True)
@@ -169,13 +182,34 @@ _public("linalg_lu(Tensor A, *, bool pivot=True) -> (Tensor P, Tensor L, Tensor 
 LU_SOLVE: Op = op("linalg_lu_solve(Tensor LU, Tensor pivots, Tensor B, *, bool left=True, bool adjoint=False) "
                   "-> Tensor", meta=_lu_solve_meta, out=True, kernel=_lu_solve, function=False, method=False,
                   grad={("LU", "B"): _lu_solve_grads})
-composite("lu_solve(Tensor self, Tensor LU_data, Tensor LU_pivots) -> Tensor",
-          lambda self, LU_data, LU_pivots: LU_SOLVE.call((LU_data, LU_pivots, self, True, False)), out=True)
-composite("qr(Tensor self, bool some=True) -> (Tensor Q, Tensor R)",
-          lambda self, some: linalg.QR.call((self, "reduced" if some else "complete")), out=True)
+
+
+def _old_lu_solve(self: Any, LU_data: Any, LU_pivots: Any) -> Any:
+    warn_once(
+        "torch.lu_solve is deprecated in favor of torch.linalg.lu_solveand will be removed in a future PyTorch "
+        "release.\nNote that torch.linalg.lu_solve has its arguments reversed.\nX = torch.lu_solve(B, LU, pivots)\n"
+        "should be replaced with\nX = torch.linalg.lu_solve(LU, pivots, B)")
+    return LU_SOLVE.call((LU_data, LU_pivots, self, True, False))
+
+
+def _old_qr(self: Any, some: bool) -> Any:
+    warn_once(
+        "torch.qr is deprecated in favor of torch.linalg.qr and will be removed in a future PyTorch release.\nThe "
+        "boolean parameter 'some' has been replaced with a string parameter 'mode'.\nQ, R = torch.qr(A, some)\nshould "
+        "be replaced with\nQ, R = torch.linalg.qr(A, 'reduced' if some else 'complete')")
+    return linalg.QR.call((self, "reduced" if some else "complete"))
+
+
+composite("lu_solve(Tensor self, Tensor LU_data, Tensor LU_pivots) -> Tensor", _old_lu_solve, out=True)
+composite("qr(Tensor self, bool some=True) -> (Tensor Q, Tensor R)", _old_qr, out=True)
 
 
 def _triangular_solve(self: Any, A: Any, upper: bool, transpose: bool, unitriangular: bool) -> Any:
+    warn_once(
+        "torch.triangular_solve is deprecated in favor of torch.linalg.solve_triangularand will be removed in a future "
+        "PyTorch release.\ntorch.linalg.solve_triangular has its arguments reversed and does not return a copy of one "
+        "of the inputs.\nX = torch.triangular_solve(B, A).solution\nshould be replaced with\nX = "
+        "torch.linalg.solve_triangular(A, B).")
     factor = H(A) if transpose else A
     solution = linalg.TRIANGULAR.call((factor, self, upper != transpose, True, unitriangular))
     batch = tuple(solution._shape[:-2])
@@ -491,8 +525,17 @@ def _multi_dot(tensors: Any) -> Any:
 
 
 _public("linalg_multi_dot(Tensor[] tensors) -> Tensor", _multi_dot)
-composite("chain_matmul(Tensor[] matrices) -> Tensor",
-          lambda matrices: matrices[0] if len(matrices) == 1 else _multi_dot(matrices), out=True, function=False)
+
+
+def _chain_matmul(matrices: Any) -> Any:
+    warn_once(
+        "torch.chain_matmul is deprecated and will be removed in a future PyTorch release. Use torch.linalg.multi_dot "
+        "instead, which accepts a list of two or more tensors rather than multiple parameters.")
+    return matrices[0] if len(matrices) == 1 else _multi_dot(matrices)
+
+
+composite("chain_matmul(Tensor[] matrices) -> Tensor", _chain_matmul, out=True, function=False)
+_public("linalg_matmul(Tensor self, Tensor other) -> Tensor", lambda self, other: _MATMUL.call((self, other)))
 
 
 def _tensorinv(self: Any, ind: int) -> Any:

@@ -162,7 +162,7 @@ TABLE: dict[str, Entry] = {
         diagonal_copy diag_embed expand_copy index_add index_copy index_reduce isin linalg_cholesky_ex linalg_det
         linalg_eigvalsh linalg_inv_ex linalg_ldl_factor_ex linalg_ldl_solve linalg_lu linalg_lu_factor_ex
         linalg_lu_solve linalg_qr linalg_slogdet
-        linalg_solve linalg_solve_ex linalg_svdvals linalg_vector_norm linear log_softmax lu_unpack max.dim min.dim mm
+        linalg_svdvals linalg_vector_norm linear log_softmax lu_unpack max.dim min.dim mm
         msort permute_copy renorm scatter scatter_add scatter_reduce slice_scatter slogdet softmax sort
         special_log_softmax special_softmax squeeze_copy t_copy topk transpose_copy tril triu unfold_copy
         unsqueeze_copy view_copy _softmax _log_softmax aminmax""".split(), EXACT),
@@ -178,6 +178,8 @@ TABLE: dict[str, Entry] = {
     "linalg_eigh": (Target("same", EXACT.text, last=True), MATRIX),
     "svd": (MATRIX, EXACT, Target("same", EXACT.text, shown=TURNED)),
     **dict.fromkeys("cross linalg_cross gather take_along_dim".split(), Target("same", EXACT.text, apart=True)),
+    "linalg_solve": MATRIX,
+    "linalg_solve_ex": (MATRIX, EXACT),
     "mv": MV,
     "matmul": _matmul,
     "diff": _diff,

@@ -12,7 +12,8 @@ from .._dispatch import registry
 from .._dispatch.op import Op, Spec
 from .._dtype import int64
 from .composites.formulas import in_format, zeros_like
-from .rules.layout import in_format_of
+from .rules.base import like
+from .rules.layout import in_format_of, suggested_format
 from .table import composite, op
 
 Ints = tuple[int, ...]
@@ -252,7 +253,7 @@ def _declare_mean(rank: int) -> None:
              divisor_override: int | None) -> Spec:
         shape = shape_of(self, kernel_size, stride, padding, ceil_mode, divisor_override)
         _need(self, name if rank == 2 else "avg_pool3d_out_frame", "long")
-        return in_format_of(self, shape, rank=rank)
+        return _in_format_of_images(self, shape, rank)
 
     def meta_backward(grad_output: Any, self: Any, kernel_size: Ints, stride: Ints, padding: Ints, ceil_mode: bool,
                       count_include_pad: bool, divisor_override: int | None) -> Spec:
@@ -260,7 +261,7 @@ def _declare_mean(rank: int) -> None:
         if tuple(grad_output._shape) != shape:
             raise RuntimeError(f"{name}_backward: expected grad_output of shape {list(shape)}, got "
                                f"{list(grad_output._shape)}")
-        return in_format_of(self, self._shape, rank=rank)
+        return _in_format_of_images(self, self._shape, rank)
 
     numbers = f"int[{rank}] kernel_size, int[{rank}] stride{{}}, int[{rank}] padding{{}}, " + last
     backward: Op = op(
@@ -319,6 +320,11 @@ def _adapted(x: Any, output_size: Ints, name: str, rank: int, colon: str) -> Int
     return tuple(x._shape[:n - rank]) + tuple(output_size)
 
 
+def _in_format_of_images(t: Any, shape: Ints, rank: int, dt: Any = None) -> Spec:
+    """Images keep their memory format. Volumes lose it here, though `max_pool3d` keeps it."""
+    return in_format_of(t, shape, dt, rank) if rank < 3 else like(t, shape, dt)
+
+
 def _declare_adaptive(rank: int) -> None:
     mean, largest = f"adaptive_avg_pool{rank}d", f"adaptive_max_pool{rank}d"
 
@@ -329,7 +335,7 @@ def _declare_adaptive(rank: int) -> None:
             raise RuntimeError(f"{mean}: output_size must be {rank}")
         shape = _adapted(self, output_size, mean, rank, "")
         _need(self, mean, False)
-        return in_format_of(self, shape, rank=rank)
+        return _in_format_of_images(self, shape, rank)
 
     def mean_backward_meta(grad_output: Any, self: Any) -> Spec:
         for i, n in enumerate(grad_output._shape[1:], 1):
@@ -341,7 +347,7 @@ def _declare_adaptive(rank: int) -> None:
             name = "grad_output" if rank == 2 else "gradOutput_"
             raise RuntimeError(f"{mean}_backward_out_cpu_template: Expected dimensions {len(self._shape)} for `{name}` "
                                f"but got dimensions {len(grad_output._shape)}")
-        return in_format_of(self, self._shape, rank=rank)
+        return _in_format_of_images(self, self._shape, rank)
 
     mean_backward: Op = op(
         f"_{mean}_backward(Tensor grad_output, Tensor self) -> Tensor", meta=mean_backward_meta, function=False,
@@ -364,7 +370,11 @@ def _declare_adaptive(rank: int) -> None:
         if all(s == 1 for s in output_size) and len(self._shape) >= rank and 0 not in self._shape[-rank:]:
             _need(self, mean, False)
             _adapted(self, output_size, mean, rank, "")
-            return in_format(self.mean(tuple(range(-rank, 0)), True), self, rank)
+            out = self.mean(tuple(range(-rank, 0)), True)
+            if len(self._shape) == rank + 2 and suggested_format(self) is not None:
+                n, c = out._shape[:2]
+                out.as_strided_((n, c, *(1,) * rank), (c, 1, *(c,) * rank))
+            return out
         return forward.call((self, tuple(output_size)))
 
     composite(f"{mean}(Tensor self, int[{rank}] output_size) -> Tensor", adaptive_mean, function=False, method=False,
@@ -379,11 +389,11 @@ def _declare_adaptive(rank: int) -> None:
         if any(s < 0 for s in output_size):
             raise RuntimeError(f"Trying to create tensor with negative dimension {min(output_size)}: {list(shape)}")
         _need(self, largest, False)
-        return [in_format_of(self, shape, rank=rank), in_format_of(self, shape, int64, rank)]
+        return [_in_format_of_images(self, shape, rank), _in_format_of_images(self, shape, rank, int64)]
 
     max_backward: Op = op(
         f"{largest}_backward(Tensor grad_output, Tensor self, Tensor indices) -> Tensor",
-        meta=lambda grad_output, self, indices: in_format_of(self, self._shape, rank=rank), function=False,
+        meta=lambda grad_output, self, indices: _in_format_of_images(self, self._shape, rank), function=False,
         method=False, out=True, kernel=lambda grad_output, self, indices: _sent(grad_output, self, indices, rank),
         grad=dict(grad_output=lambda g, indices: _fetched(g, indices, rank), self=lambda g: zeros_like(g)))
     op(f"{largest}(Tensor self, int[{rank}] output_size) -> (Tensor result0, Tensor result1)", meta=max_meta,
@@ -446,7 +456,8 @@ def _declare_unpool(rank: int) -> None:
             if self._shape[i] == 0:
                 raise RuntimeError(f"{name}(): Expected input to have non-zero size for non-batch dimensions, but got "
                                    f"{list(self._shape)} with dimension {i} being empty.")
-        return in_format_of(self, tuple(self._shape[:n - rank]) + tuple(output_size), rank=rank)
+        shape = tuple(self._shape[:n - rank]) + tuple(output_size)
+        return like(self, shape) if self._device.type == "meta" else in_format_of(self, shape, rank=rank)
 
     def kernel(self: Any, indices: Any, output_size: Ints, *rest: Ints) -> Any:
         shape = tuple(self._shape[:len(self._shape) - rank]) + tuple(output_size)

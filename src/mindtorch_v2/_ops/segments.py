@@ -58,6 +58,9 @@ def _places(data: Any, lengths: Any, offsets: Any, at: int) -> tuple[Any, Any]:
                        None)) - 1
     ids = ids.masked_fill((ids < 0) | (ids >= count), count)
     sizes = bounds.narrow(-1, 1, count) - bounds.narrow(-1, 0, count)
+    if lengths is None and data._device.type == "cpu" and (sizes < 0).any().item():
+        raise RuntimeError("Expected segment_length >= 0 to be true, but got false.  (Could this error message be "
+                           "improved?  If so, please report an enhancement request to PyTorch.)")
     tail = (1,) * (data.dim() - at - 1)
     return ids.view((*rows, *tail)).expand(data._shape), sizes.view((*sizes._shape, *tail))
 

@@ -10,6 +10,7 @@ from .._dispatch.op import Kernel, Op, Spec, plain_name
 from .._layout import contiguous_format
 from .._sizes import is_long
 from .._tensor_base import TensorBase, is_contiguous, numel
+from .._warn import warn_once
 from . import copy
 from .composites import view as composed
 from .composites.rows import ROWS
@@ -171,6 +172,8 @@ def _adjoint(self: Any, name: str = "adjoint()") -> Any:
     if n == 1:
         raise RuntimeError(f"tensor.{name} is only supported on matrices or batches of matrices. Got 1-D tensor.")
     if n == 0:
+        shown = name if name == "adjoint()" else f"Tensor.{name}"
+        warn_once(f"{shown} is deprecated on 0-D tensors. Consider using x.conj().")
         return self.conj() if self._dtype.is_complex else self
     out = TRANSPOSE.call((self, -2, -1))
     return out.conj() if self._dtype.is_complex else out
@@ -186,7 +189,7 @@ def matrix_H(self: Any) -> Any:
         raise RuntimeError(
             f"tensor.H is only supported on matrices (2-D tensors). Got {n}-D tensor."
             + (" For batches of matrices, consider using tensor.mH" if n > 2 else ""))
-    return _adjoint(self)
+    return _adjoint(self, "H")
 
 
 def mH(self: Any) -> Any:

@@ -129,7 +129,9 @@ def kaiser(
     torch = make.torch
     top = torch.tensor(beta, dtype=make.dtype, device=device)
     constant = 2.0 * beta / (M if not sym else M - 1)
-    end = torch.minimum(top, -top + (M - 1) * constant)
+    # Where the line ends is a number, which the host works out.
+    near = torch.tensor(beta, dtype=make.dtype, device="cpu")
+    end = torch.minimum(near, -near + (M - 1) * constant)
     k = make.line(-beta, end.item())
     return make.done(torch.i0((top * top - k**2).sqrt()) / torch.i0(top))
 

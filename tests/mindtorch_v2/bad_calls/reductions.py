@@ -180,4 +180,16 @@ CASES: list[Case] = [
     Case("unravel_index_negative", lambda torch: dict(i=torch.tensor([1])),
          lambda torch, v: torch.unravel_index(v.i, (2, -2)),
          "ValueError", "'shape' cannot have negative values, but got (2, -2)"),
+    # lists and segments
+    Case("foreach_mm_lengths", lambda torch: dict(a=torch.ones(2, 2)),
+         lambda torch, v: torch._foreach_mm([v.a], []),
+         "RuntimeError", "_foreach_mm: self and mat2 must have the same number of tensors"),
+    Case("foreach_clone_empty", lambda torch: {},
+         lambda torch, v: torch._foreach_clone([]),
+         "RuntimeError", "Tensor list must have at least one tensor."),
+    Case("segment_reduce_backwards", lambda torch: dict(x=torch.arange(6.0), o=torch.tensor([0, 4, 2, 6])),
+         lambda torch, v: torch.segment_reduce(v.x, "sum", offsets=v.o),
+         "RuntimeError",
+         "Expected segment_length >= 0 to be true, but got false.  (Could this error message be improved?  If so, "
+         "please report an enhancement request to PyTorch.)"),
 ]

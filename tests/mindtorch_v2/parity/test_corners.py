@@ -5,6 +5,8 @@ from __future__ import annotations
 import functools
 import itertools
 import math
+import subprocess
+import sys
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -38,6 +40,21 @@ def all_padding(torch: Any, mode: str) -> Any:
     out = torch.nn.functional.embedding_bag(where, weight, starts, mode=mode, padding_idx=1)
     out.sum().backward()
     return out.detach(), weight.grad
+
+
+def pooled(torch: Any, name: str, where: str) -> Any:
+    x = torch.ones(1, 2, 4, 4, 4, device=where).contiguous(memory_format=torch.channels_last_3d)
+    return getattr(torch.nn.functional, name)(x, 2).stride()
+
+
+def batch(torch: Any, where: str) -> Any:
+    return (torch.ones(2, 3, 4, device=where), None, None, torch.zeros(3, device=where), torch.ones(3, device=where))
+
+
+def written_list(torch: Any) -> Any:
+    tensors = [torch.ones(2)]
+    results = [torch._foreach_add_(tensors, 1), torch._foreach_zero_(tensors), torch._foreach_copy_(tensors, tensors)]
+    return [found is tensors for found in results]
 
 
 CALLS: dict[str, Call] = {
@@ -121,6 +138,32 @@ CALLS: dict[str, Call] = {
     ),
     "bag_of_padding": lambda torch: all_padding(torch, "max"),
     "bag_of_padding_sum": lambda torch: all_padding(torch, "sum"),
+    # strides of pooled volumes and images, and of what has no data
+    **{
+        f"{name}_{where}": lambda torch, name=name, where=where: pooled(torch, name, where)
+        for name in ("max_pool3d", "avg_pool3d", "adaptive_avg_pool3d", "adaptive_max_pool3d")
+        for where in ("cpu", "meta")
+    },
+    "adaptive_avg_pool2d_one": lambda torch: torch.nn.functional.adaptive_avg_pool2d(
+        numbers(torch, 2, 3, 4, 4).contiguous(memory_format=torch.channels_last), 1
+    ).stride(),
+    "svd_meta": lambda torch: [t.stride() for t in torch.linalg.svd(torch.ones(3, 4, device="meta"))],
+    "eig_meta": lambda torch: [t.stride() for t in torch.linalg.eig(torch.ones(3, 3, device="meta"))],
+    "kaiser_meta": lambda torch: tuple(torch.signal.windows.kaiser(5, device="meta").shape),
+    "batch_norm_meta": lambda torch: [
+        tuple(t.shape) for t in torch.native_batch_norm(*batch(torch, "meta"), False, 0.1, 1e-5)
+    ],
+    "solve_out": lambda torch: torch.linalg.solve(torch.eye(3), torch.ones(3, 2), out=torch.empty(0)).stride(),
+    "solve_out_vectors": lambda torch: torch.linalg.solve(
+        torch.eye(3).expand(2, 3, 3), torch.ones(2, 3), out=torch.empty(0)
+    ).stride(),
+    "fractional_nothing": lambda torch: torch.nn.functional.fractional_max_pool2d(
+        torch.ones(1, 2, 4, 4), 2, output_size=(0, 2)
+    ),
+    "foreach_list": lambda torch: written_list(torch),
+    "foreach_clone": lambda torch: torch._foreach_clone([numbers(torch, 2, 3).t()]),
+    "foreach_mm": lambda torch: torch._foreach_mm([numbers(torch, 2, 3)], [numbers(torch, 3, 2)]),
+    "linalg_matmul": lambda torch: torch.linalg.matmul(numbers(torch, 2, 3), numbers(torch, 3, 2)),
     "bags_without_offsets": lambda torch: torch.nn.functional.embedding_bag(
         torch.tensor([0, 1]), torch.ones(3, 2), torch.tensor([0]), include_last_offset=True
     ),
@@ -200,3 +243,47 @@ def test_bytes_are_resized_in_fixed_point(mode: str, antialias: bool, size: Any,
         return torch.nn.functional.interpolate(x, size=size, mode=mode, antialias=antialias)
 
     compare(call, mode)
+
+
+DEPRECATED: dict[str, Call] = {
+    "qr": lambda torch: torch.qr(torch.eye(2)),
+    "cholesky": lambda torch: torch.cholesky(torch.eye(2)),
+    "lu_solve": lambda torch: torch.lu_solve(torch.ones(2, 1), *torch.linalg.lu_factor(torch.eye(2))),
+    "triangular_solve": lambda torch: torch.triangular_solve(torch.ones(2, 1), torch.eye(2)),
+    "lu": lambda torch: torch.lu(torch.eye(2)),
+    "chain_matmul": lambda torch: torch.chain_matmul(torch.eye(2), torch.eye(2)),
+    "T": lambda torch: torch.tensor(1.0).T,
+    "mT": lambda torch: torch.tensor(1.0).mT,
+    "H": lambda torch: torch.tensor(1.0).H,
+    "stft": lambda torch: torch.stft(torch.arange(16.0), 8, window=torch.ones(8), return_complex=False),
+    "bucketize": lambda torch: torch.bucketize(torch.ones(6)[::2], torch.arange(6.0)[::2]),
+}
+# In a process of its own, since each is said once.
+SCRIPT = """
+import sys, warnings
+import {module} as torch
+from tests.mindtorch_v2.parity.test_corners import DEPRECATED
+for name, call in DEPRECATED.items():
+    for time in range(2):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            call(torch)
+        for w in caught:
+            print(name, time, w.category.__name__, repr(str(w.message).split(" (Triggered")[0]))
+"""
+
+
+def test_deprecations_are_told_once() -> None:
+    said = [
+        subprocess.run(
+            [sys.executable, "-c", SCRIPT.format(module=module.__name__)], capture_output=True, text=True, check=True
+        ).stdout
+        for module in (subject, _oracle.load())
+    ]
+    assert said[0] == said[1]
+    assert len(said[0].splitlines()) == len(DEPRECATED) + 1  # both operands of bucketize
+
+
+def test_complex_modules_are_told_of() -> None:
+    with pytest.warns(UserWarning, match="Complex modules are a new feature"):
+        subject.nn.Linear(2, 2).to(subject.complex64)

@@ -61,7 +61,7 @@ def test_inplace(case: str) -> None:
     name, rest = CALLS.get(case) or ONLY_INPLACE[case]
     oracle = _oracle.load()
     mine, theirs = tensors(torch), tensors(oracle)
-    assert getattr(torch, f"_foreach_{name}_")(mine, *rest(torch)) is None
+    assert getattr(torch, f"_foreach_{name}_")(mine, *rest(torch)) is mine
     getattr(oracle, f"_foreach_{name}_")(theirs, *rest(oracle))
     assert [t._version for t in mine] == [t._version for t in theirs]
     _oracle.assert_same(mine, theirs, where=case)

@@ -5,7 +5,6 @@ Invariant: memory is copied only where no strides can show the same elements.
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, Final, final
 
 from mypy_extensions import i64
@@ -15,6 +14,7 @@ from ..._dispatch.op import Kernel, Op
 from ..._layout import contiguous_format
 from ..._strides import Ints, view_strides
 from ..._tensor_base import TensorBase, is_contiguous, numel
+from ..._warn import warn_once
 from ..rules.base import wrap_dim
 from ..rules.layout import is_contiguous_as
 from .rows import ROWS
@@ -73,13 +73,13 @@ def numpy_T(self: TensorBase) -> Any:
     n = len(self._shape)
     if n == 2:
         return ROWS.permute.call((self, (1, 0)))
-    if n != 0:
-        warnings.warn(
+    if n == 0:
+        warn_once("Tensor.T is deprecated on 0-D tensors. This function is the identity in these cases.")
+    else:
+        warn_once(
             "The use of `x.T` on tensors of dimension other than 2 to reverse their shape is deprecated and it will "
             "throw an error in a future release. Consider `x.mT` to transpose batches of matrices or "
-            "`x.permute(*torch.arange(x.ndim - 1, -1, -1))` to reverse the dimensions of a tensor.",
-            UserWarning,
-            stacklevel=2,
+            "`x.permute(*torch.arange(x.ndim - 1, -1, -1))` to reverse the dimensions of a tensor."
         )
     return ROWS.permute.call((self, tuple([n - 1 - i for i in range(n)])))
 
@@ -89,7 +89,10 @@ def mT(self: TensorBase) -> Any:
     n = len(self._shape)
     if n == 1:
         raise RuntimeError("tensor.mT is only supported on matrices or batches of matrices. Got 1-D tensor.")
-    return self if n == 0 else ROWS.transpose.call((self, -2, -1))
+    if n == 0:
+        warn_once("Tensor.mT is deprecated on 0-D tensors. This function is the identity in these cases.")
+        return self
+    return ROWS.transpose.call((self, -2, -1))
 
 
 @final

@@ -17,6 +17,7 @@ import mindtorch_v2 as torch
 from ..._autograd.hooks import HookDict, RemovableHandle
 from ..._backends.common.convert import parse_to
 from ..._tensor import Tensor
+from ..._warn import warn
 from ..parameter import Buffer, Parameter
 from . import _state
 from ._hooks import (
@@ -506,6 +507,14 @@ class Module:
             )
         if dtype is not None and dtype.is_complex:
             warnings.warn(_COMPLEX, UserWarning, stacklevel=2)
+
+        if dtype is not None and dtype.is_complex:
+            warn(
+                "Complex modules are a new feature under active development whose design may change, and some modules "
+                "might not work as expected when using complex tensors as parameters or buffers. Please file an issue "
+                "at https://github.com/pytorch/pytorch/issues/new?template=bug-report.yml if a complex module does not "
+                "work as expected."
+            )
 
         def convert(tensor: Tensor) -> Tensor:
             wanted = dtype if tensor.is_floating_point() or tensor.is_complex() else None
