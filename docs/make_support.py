@@ -69,7 +69,7 @@ def package_version() -> str:
     return found[1]
 
 
-def whole(op: Op, served: lines.Whole) -> tuple[str, str]:
+def fused(op: Op, served: lines.Fused) -> tuple[str, str]:
     """How a composite is served whole, and in which dtypes: those of its first function."""
     params = table.signature(served.functions[0]).params
     mask = next((p.mask for p in params if p.mask and p.kind in (table.TENSOR, table.TENSORS)), 0)
@@ -136,9 +136,9 @@ def on_npu(op: Op) -> tuple[str, str]:
         return "HOLE", ""
     if state == "composite" or op.is_view:
         return "", ""
-    served = lines.served_whole(kernel)
+    served = lines.served_fused(kernel)
     if served is not None:
-        return whole(op, served)
+        return fused(op, served)
     made = list(calls(kernel))
     names = dict.fromkeys(found.name for call in made for found in (call, call.inplace) if found is not None)
     if not names:

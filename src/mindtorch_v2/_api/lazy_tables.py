@@ -22,10 +22,10 @@ _LISTED = {
                  "slice_copy- split_copy- split_with_sizes_copy- squeeze_copy- t_copy- transpose_copy- unbind_copy- "
                  "unfold_copy- unsqueeze_copy- view_copy- view_as_real_copy- view_as_complex_copy- "
                  "select_scatter slice_scatter diagonal_scatter as_strided_scatter unsafe_split unsafe_chunk "
-                 "unsafe_split_with_sizes .sum_to_size diagflat",
+                 "unsafe_split_with_sizes .sum_to_size diagflat _chunk_cat-",
     "search": "_unique2- isin- searchsorted- bucketize- bincount histc histogram nonzero_static",
-    "combine": "combinations- cross kron put+ index_reduce+ _chunk_cat- _unsafe_masked_index- "
-               "_unsafe_masked_index_put_accumulate-",
+    "products": "combinations- cross kron",
+    "index_lazy": "put+ index_reduce+ _unsafe_masked_index- _unsafe_masked_index_put_accumulate-",
     "statistics": "quantile nanquantile diff trapezoid- trapz- cumulative_trapezoid- cov corrcoef dist renorm+",
     "foreach": "_foreach_zero_- _foreach_copy_- _foreach_norm- _foreach_max- _foreach_clone- _foreach_mm- " + " ".join(
         f"_foreach_{name}+-" for name in (
@@ -50,18 +50,19 @@ _LISTED = {
     "resample": "",
     "vision": "pixel_shuffle- pixel_unshuffle- channel_shuffle- native_channel_shuffle- grid_sampler- "
               "grid_sampler_2d- grid_sampler_3d- affine_grid_generator-",
-    "gates": "hardshrink prelu rrelu- rrelu_- feature_dropout- feature_dropout_- alpha_dropout- alpha_dropout_- "
-             "feature_alpha_dropout- feature_alpha_dropout_-",
+    "activation_lazy": "hardshrink prelu rrelu- rrelu_-",
+    "dropout": "feature_dropout- feature_dropout_- alpha_dropout- alpha_dropout_- feature_alpha_dropout- "
+               "feature_alpha_dropout_-",
     "distance": "cdist- pdist- pairwise_distance- cosine_similarity- bilinear-",
-    "margin": "margin_ranking_loss- hinge_embedding_loss- cosine_embedding_loss- triplet_margin_loss- "
+    "loss_lazy": "margin_ranking_loss- hinge_embedding_loss- cosine_embedding_loss- triplet_margin_loss- "
               "poisson_nll_loss-",
     "attention": "_safe_softmax-",
-    "bag": "embedding_bag-",
+    "embedding_bag": "embedding_bag-",
     "ctc": "ctc_loss-",
 }
 # Rows that are functions of a module of their own, by table.
 _IN_MODULES = {
-    "combine": "linalg_cross",
+    "products": "linalg_cross",
     "linalg": " ".join("linalg_" + name for name in (
         "lu_factor_ex det slogdet inv_ex solve_triangular cholesky_ex qr eig matrix_exp lstsq").split()),
     "linalg_composed": " ".join("linalg_" + name for name in (

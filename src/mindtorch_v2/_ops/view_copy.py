@@ -4,6 +4,7 @@ Invariant: each row is made from the view's own row: its schema, its layout and 
 """
 from __future__ import annotations
 
+import math
 import re
 from typing import Any
 
@@ -12,7 +13,7 @@ from .._backends.common.kernels import check_bounds
 from .._dispatch import registry
 from .._dispatch.op import Op, Spec
 from .._layout import contiguous_format
-from .._tensor_base import TensorBase
+from .._tensor_base import TensorBase, numel
 from . import copy, shape, view
 from .rules.base import wrap_dim
 from .rules.layout import preserved_strides
@@ -181,3 +182,36 @@ def _sum_to_size(self: Any, size: Ints) -> Any:
 composite("sum_to_size(Tensor self, int[] size) -> Tensor", _sum_to_size, function=False)
 composite("diagflat(Tensor self, int offset=0) -> Tensor",
           lambda self, offset: shape.DIAG.call((view._contiguous(self).view((-1,)), offset)))
+
+
+# -- tensors in equal parts -------------------------------------------------------------------------------------------
+def _chunk_cat(tensors: Any, dim: int, num_chunks: int) -> Any:
+    """Each tensor in `num_chunks` parts, the last ones filled with zeros; equal parts are joined."""
+    if num_chunks < 1:
+        raise RuntimeError("_chunk_cat expects positive num_chunks")
+    if not tensors:
+        raise RuntimeError("_chunk_cat expects a non-empty input tensor list")
+    if dim < 0 and any(t.dim() != tensors[0].dim() for t in tensors):
+        raise RuntimeError("_chunk_cat expects non-negative dim when input tensors have different ndims")
+    at = wrap_dim(dim, tensors[0].dim())
+    parts = []
+    for t in tensors:
+        if not numel(t):
+            raise RuntimeError("_chunk_cat expects non-empty tensor")
+        if t._dtype is not tensors[0]._dtype:
+            raise RuntimeError("_chunk_cat expects all input tensors with the same dtype")
+        if at >= t.dim():
+            raise RuntimeError("_chunk_cat expects dim < ndim for all input tensors")
+        if t._shape[:at] != tensors[0]._shape[:at]:
+            raise RuntimeError("_chunk_cat expects same sizes of 0,...,dim-1 dimensions for all tensors")
+        lead, size = tuple(t._shape[:at]), t._shape[at]
+        each = -(-size // num_chunks)
+        if each * num_chunks != size:
+            filling = t.new_zeros((*lead, each * num_chunks - size, *t._shape[at + 1:]))
+            t = registry.get("cat").call(((t, filling), at))
+        parts.append(t.reshape((*lead, num_chunks, numel(t) // max(math.prod(lead) * num_chunks, 1))))
+    return registry.get("cat").call((tuple(parts), at + 1))
+
+
+composite("_chunk_cat(Tensor[] tensors, int dim, int num_chunks) -> Tensor",
+          lambda tensors, dim, num_chunks: _chunk_cat(tuple(t.detach() for t in tensors), dim, num_chunks), out=True)

@@ -103,7 +103,7 @@ def test_lists_that_the_vendor_does_not_take(op: Any, how: str) -> None:
 
 def served() -> list[Any]:
     torch.ones(1, device="npu") if _npu.start() else None
-    return [op for op in OPS if lines.served_whole(op.kernels.get(int(NPU))) is not None]
+    return [op for op in OPS if lines.served_fused(op.kernels.get(int(NPU))) is not None]
 
 
 def test_which_have_no_function_over_lists() -> None:
@@ -127,7 +127,7 @@ def test_which_have_no_function_over_lists() -> None:
 @_npu.emulator_only
 @pytest.mark.parametrize("op", OPS, ids=lambda op: op.name)
 def test_one_launch_serves_a_list(op: Any, emulator: Any) -> None:
-    found = lines.served_whole(op.kernels.get(int(NPU)))
+    found = lines.served_fused(op.kernels.get(int(NPU)))
     if found is None:
         return
     args = tuple(moved(op, given(op, "float32")))

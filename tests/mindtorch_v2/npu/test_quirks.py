@@ -16,7 +16,7 @@ import mindtorch_v2 as torch
 from mindtorch_v2._api.lazy_tables import load_all
 from mindtorch_v2._backends.npu import quirks, table
 from mindtorch_v2._backends.npu.kernels import ByArgument, ByFunction, Line
-from mindtorch_v2._backends.npu.lines import served_whole
+from mindtorch_v2._backends.npu.lines import served_fused
 from mindtorch_v2._dispatch import registry
 from mindtorch_v2._dispatch.keys import NPU
 
@@ -68,11 +68,11 @@ def test_lines_have_another_way_where_chips_or_libraries_lack_their_function() -
     assert not missed
 
 
-def test_composites_served_whole_do_without_what_910a_lacks() -> None:
+def test_composites_served_fused_do_without_what_910a_lacks() -> None:
     torch.ones(1, device="npu")
     load_all()
     known = facts()
-    wholes = [(op, served_whole(op.kernels.get(int(NPU)))) for op in registry.ops()]
+    wholes = [(op, served_fused(op.kernels.get(int(NPU)))) for op in registry.ops()]
     named = {name for _, one in wholes if one is not None for name in one.functions}
     assert named
     for name in named:

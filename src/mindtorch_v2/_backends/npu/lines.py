@@ -30,7 +30,7 @@ Instead of a text the right side may be
     into(fn)            fn(out, *args), or fn((out0, ...), *args), writes into the rule's results: several launches
     choose("mode", {None: line(...), "floor": line(...)})   by an argument's value
     makes(fn)           fn(*args) without asking a rule: shapes that depend on data
-    whole(("aclnnX",), fits, fn, back)    for a composite: fn(*args) where fits(*args). Without `back` when nobody
+    fused(("aclnnX",), fits, fn, back)    for a composite: fn(*args) where fits(*args). Without `back` when nobody
                         records gradients; with it fn(*args) gives (result, tensors that back needs) and
                         back(grad, needs, args, kept) the gradients of the arguments; saves=("x",): the tensors among
                         args that it reads, if not all of them (`recorded.py`)
@@ -308,7 +308,7 @@ def npu(name: str, kernel: str | Kernel | Unbound | Chosen | UnboundWhole, **opt
     op.forget()
 
 
-def backed(name: str, text: str, **options: Any) -> None:
+def with_fallback(name: str, text: str, **options: Any) -> None:
     """A line whose row's own composition serves chips and libraries that lack the function."""
     npu(name, text, absent=registry.get(name).row.fallback, **options)
 
@@ -331,7 +331,7 @@ def makes(fn: Callable[..., Any]) -> Kernel:
     return FnKernel(fn)
 
 
-class Whole:
+class Fused:
     """A composite in vendor calls: where they do not fit, or this chip or library lacks one, its parts serve."""
 
     def __init__(
@@ -344,7 +344,7 @@ class Whole:
         saves: Sequence[str] | None,
     ) -> None:
         if op.composite is None:
-            raise ValueError(f"NPU line of '{op.name}': whole() is for composites")
+            raise ValueError(f"NPU line of '{op.name}': fused() is for composites")
         for name in functions:
             table.signature(name)
         self.op, self.functions, self.fits, self.fn, self.back = op, functions, fits, fn, back
@@ -366,7 +366,7 @@ class Whole:
 
 
 class UnboundWhole:
-    """`whole(...)` before its row is known."""
+    """`fused(...)` before its row is known."""
 
     def __init__(
         self,
@@ -379,7 +379,7 @@ class UnboundWhole:
         self.functions, self.fits, self.fn, self.back, self.saves = functions, fits, fn, back, saves
 
     def bind(self, op: Op) -> Kernel:
-        made = Whole(op, self.functions, self.fits, self.fn, self.back, self.saves)
+        made = Fused(op, self.functions, self.fits, self.fn, self.back, self.saves)
         if self.back is not None:
             from .recorded import recorder
 
@@ -387,7 +387,7 @@ class UnboundWhole:
         return FnKernel(made)
 
 
-def whole(
+def fused(
     functions: Sequence[str],
     fits: Callable[..., bool],
     fn: Callable[..., Any],
@@ -407,7 +407,7 @@ def call(function: str, op: str, *values: Any) -> None:
     launch.launch(launch.resolve(function), list(values), op)
 
 
-def takes(function: str, t: Any, param: int = 0) -> bool:
+def accepts_dtype(function: str, t: Any, param: int = 0) -> bool:
     """Whether the documents accept a tensor's dtype for a parameter of a function."""
     return bool(table.signature(function).params[param].mask >> int(t._dtype.code) & 1)
 
@@ -418,7 +418,7 @@ def state(op: Op) -> str:
     kernel = op.kernels.get(int(NPU))
     if isinstance(kernel, Missing):
         return f"missing: {kernel.reason}"
-    if isinstance(kernel, (Line, ByArgument, ByFunction)) or served_whole(kernel) is not None:
+    if isinstance(kernel, (Line, ByArgument, ByFunction)) or served_fused(kernel) is not None:
         return "line"
     if kernel is not None:
         return "parts"
@@ -430,9 +430,9 @@ def state(op: Op) -> str:
     return state(op.functional) and "derived" if op.functional is not None else "derived"
 
 
-def served_whole(kernel: Kernel | None) -> Whole | None:
+def served_fused(kernel: Kernel | None) -> Fused | None:
     """What serves a composite at once, if that is how this kernel works."""
-    return kernel.fn if isinstance(kernel, FnKernel) and isinstance(kernel.fn, Whole) else None
+    return kernel.fn if isinstance(kernel, FnKernel) and isinstance(kernel.fn, Fused) else None
 
 
 def holes() -> list[str]:

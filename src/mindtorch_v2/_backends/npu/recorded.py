@@ -17,10 +17,10 @@ from ..._tensor_base import TensorBase
 from ..common.runtime import empty
 
 if TYPE_CHECKING:
-    from .lines import Whole
+    from .lines import Fused
 
 
-def recorder(served: Whole) -> Callable[..., Any]:
+def recorder(served: Fused) -> Callable[..., Any]:
     """What a composite does with arguments that require gradients."""
     from ...autograd import Function
 
@@ -64,7 +64,7 @@ def recorder(served: Whole) -> Callable[..., Any]:
     return record
 
 
-def _through_parts(served: Whole, args: list[Any], needs: tuple[bool, ...], grad: Any) -> tuple[Any, ...]:
+def _through_parts(served: Fused, args: list[Any], needs: tuple[bool, ...], grad: Any) -> tuple[Any, ...]:
     from ...autograd import grad as gradients
 
     out = served.parts.run(served.op, tuple(args), NPU | AUTOGRAD)

@@ -136,13 +136,13 @@ def log_softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dty
 
 
 def glu(input: Tensor, dim: int = -1) -> Tensor:
-    return row("gates", "glu").call((input, dim))
+    return row("activation_lazy", "glu").call((input, dim))
 
 
 def softshrink(input: Tensor, lambd: float = 0.5, *, out: Tensor | None = None) -> Tensor:
     if out is not None:
-        return row("gates", "softshrink.out").call((input, lambd, out))
-    return row("gates", "softshrink").call((input, lambd))
+        return row("activation_lazy", "softshrink.out").call((input, lambd, out))
+    return row("activation_lazy", "softshrink").call((input, lambd))
 
 
 def tanhshrink(input: Tensor) -> Tensor:

@@ -20,7 +20,7 @@ from ._rows import row
 def soft_margin_loss(
     input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean"
 ) -> Tensor:
-    return row("margin", "soft_margin_loss").call((input, target, _reduction_code(size_average, reduce, reduction)))
+    return row("loss_lazy", "soft_margin_loss").call((input, target, _reduction_code(size_average, reduce, reduction)))
 
 
 def margin_ranking_loss(
@@ -173,14 +173,14 @@ def multi_margin_loss(
         raise ValueError("only p == 1 and p == 2 supported")
     if weight is not None and weight.dim() != 1:
         raise ValueError("weight must be one-dimensional")
-    return row("margin", "multi_margin_loss").call((input, target, p, margin, weight, code))
+    return row("loss_lazy", "multi_margin_loss").call((input, target, p, margin, weight, code))
 
 
 def multilabel_margin_loss(
     input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean"
 ) -> Tensor:
     code = _reduction_code(size_average, reduce, reduction)
-    return row("margin", "multilabel_margin_loss").call((input, target, code))
+    return row("loss_lazy", "multilabel_margin_loss").call((input, target, code))
 
 
 def multilabel_soft_margin_loss(

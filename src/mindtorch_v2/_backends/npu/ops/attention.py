@@ -10,7 +10,7 @@ from typing import Any
 
 from ...._dtype import bool as bool_
 from ...._dtype import float32
-from ..lines import call, npu, takes, whole
+from ..lines import accepts_dtype, call, fused, npu
 
 FORWARD, BACKWARD = "aclnnFlashAttentionScore", "aclnnFlashAttentionScoreGrad"
 # Tokens before and after that may be seen: all of them.
@@ -29,7 +29,7 @@ def _fits(query: Any, key: Any, value: Any, attn_mask: Any, dropout_p: float, is
     n = len(q)
     if n not in (3, 4) or len(k) != n or len(v) != n or dropout_p != 0 or (n == 3 and enable_gqa):
         return False
-    if not takes(FORWARD, query) or key._dtype is not query._dtype or value._dtype is not query._dtype:
+    if not accepts_dtype(FORWARD, query) or key._dtype is not query._dtype or value._dtype is not query._dtype:
         return False
     if k[:-1] != v[:-1] or q[-1] != k[-1] or q[-1] != v[-1] or q[0] != k[0] or 0 in (*q, *k):
         return False
@@ -104,4 +104,4 @@ def _back(grad: Any, needs: Any, args: Any, kept: Any) -> Any:
     return (*(t if need else None for t, need in zip(grads, needs)), None, None, None, None, None)
 
 
-npu("scaled_dot_product_attention", whole((FORWARD, BACKWARD), _fits, _attention, _back))
+npu("scaled_dot_product_attention", fused((FORWARD, BACKWARD), _fits, _attention, _back))

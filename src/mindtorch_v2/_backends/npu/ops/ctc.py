@@ -8,14 +8,14 @@ import math
 from typing import Any
 
 from ...._dtype import int32, int64
-from ..lines import call, npu, takes, whole
+from ..lines import accepts_dtype, call, fused, npu
 
 _NONE, _MEAN = 0, 1
 
 
 def _fits(log_probs: Any, targets: Any, input_lengths: Any, target_lengths: Any, blank: int, reduction: int,
           zero_infinity: bool) -> bool:
-    if (len(log_probs._shape) != 3 or 0 in log_probs._shape or not takes("aclnnCtcLoss", log_probs)
+    if (len(log_probs._shape) != 3 or 0 in log_probs._shape or not accepts_dtype("aclnnCtcLoss", log_probs)
             or log_probs._dtype.itemsize < 4 or targets._dtype not in (int32, int64)):
         return False
     steps, batch, classes = log_probs._shape
@@ -58,4 +58,4 @@ def _back(grad: Any, needs: Any, args: Any, kept: Any) -> Any:
     return out, None, None, None, None, None, None
 
 
-npu("ctc_loss.IntList", whole(("aclnnCtcLoss", "aclnnCtcLossBackward"), _fits, _ctc, _back))
+npu("ctc_loss.IntList", fused(("aclnnCtcLoss", "aclnnCtcLossBackward"), _fits, _ctc, _back))

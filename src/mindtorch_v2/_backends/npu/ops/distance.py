@@ -9,13 +9,13 @@ from typing import Any
 
 from ...._ops.rules.pointwise import broadcast_shapes
 from ...._tensor_base import numel
-from ..lines import call, npu, takes, whole
+from ..lines import accepts_dtype, call, fused, npu
 
 _MODES = {"use_mm_for_euclid_dist_if_necessary": 0, "use_mm_for_euclid_dist": 1, "donot_use_mm_for_euclid_dist": 2}
 
 
 def _fits(x1: Any, x2: Any, p: float, compute_mode: str) -> bool:
-    return (takes("aclnnCdist", x1) and x2._dtype is x1._dtype and 2 <= len(x1._shape) <= 8
+    return (accepts_dtype("aclnnCdist", x1) and x2._dtype is x1._dtype and 2 <= len(x1._shape) <= 8
             and 2 <= len(x2._shape) <= 8 and x1._shape[-1] == x2._shape[-1] and numel(x1) > 0 and numel(x2) > 0
             and (0 <= p < 1e30 or p == math.inf) and compute_mode in _MODES)
 
@@ -43,7 +43,7 @@ def _back(grad: Any, needs: Any, args: Any, kept: Any) -> Any:
     return (*found, None, None)
 
 
-npu("cdist", whole(("aclnnCdist", "aclnnCdistBackward"), _fits, _cdist, _back))
+npu("cdist", fused(("aclnnCdist", "aclnnCdistBackward"), _fits, _cdist, _back))
 
 
 def _all_pairs(self: Any, p: float) -> Any:
@@ -53,6 +53,6 @@ def _all_pairs(self: Any, p: float) -> Any:
     return out
 
 
-npu("pdist", whole(("aclnnPdist",), lambda self, p: (
-    takes("aclnnPdist", self) and len(self._shape) == 2 and self._shape[0] > 1 and self._shape[1] > 0
+npu("pdist", fused(("aclnnPdist",), lambda self, p: (
+    accepts_dtype("aclnnPdist", self) and len(self._shape) == 2 and self._shape[0] > 1 and self._shape[1] > 0
     and (0 <= p < 1e30 or p == math.inf)), _all_pairs))

@@ -15,7 +15,7 @@ from ...._tensor_base import TensorBase, bump, is_contiguous, numel
 from ...common.runtime import empty
 from .. import table
 from ..kernels import EXPRESSION, LITERAL, MOST_DIMS, RESULT, exact_number
-from ..lines import Reader, call, npu, whole
+from ..lines import Reader, call, fused, npu
 
 COPY = "aclnnForeachCopy"
 
@@ -124,9 +124,9 @@ class Over:
 def each(name: str, text: str, floats: bool = False, also: Callable[..., bool] | None = None) -> None:
     """Serve `_foreach_name` and its in-place form with one vendor function."""
     over = Over(name, text, floats, also)
-    npu(f"_foreach_{name}", whole((over.function,), over.fits, over.made))
+    npu(f"_foreach_{name}", fused((over.function,), over.fits, over.made))
     base, dot, overload = name.partition(".")
-    npu(f"_foreach_{base}_{dot}{overload}", whole((over.function, COPY), over.apart, over.written))
+    npu(f"_foreach_{base}_{dot}{overload}", fused((over.function, COPY), over.apart, over.written))
 
 
 # -- one list -------------------------------------------------------------------------------------------------------
@@ -153,7 +153,7 @@ each("add.Tensor", "aclnnForeachAddScalar(self, other, out)", also=lambda self, 
 each("mul.Tensor", "aclnnForeachMulScalar(self, other, out)")
 each("div.Tensor", "aclnnForeachDivScalar(self, other, out)")
 _power = Over("pow.ScalarAndTensor", "aclnnForeachPowScalarAndTensor(self, exponent, out)", True, None)
-npu("_foreach_pow.ScalarAndTensor", whole((_power.function,), _power.fits, _power.made))
+npu("_foreach_pow.ScalarAndTensor", fused((_power.function,), _power.fits, _power.made))
 
 # -- three lists ------------------------------------------------------------------------------------------------------
 for _name in ("addcmul", "addcdiv"):
@@ -206,6 +206,6 @@ def _zeroed(self: Any) -> None:
 
 
 _norm = Over("norm.Scalar", "aclnnForeachNorm(self, ord, out)", True, _usual)
-npu("_foreach_norm.Scalar", whole((_norm.function,), _norm.fits, _norm.reduced))
-npu("_foreach_copy_", whole((COPY,), _distinct, _copied))
-npu("_foreach_zero_", whole((ZERO,), _plain, _zeroed))
+npu("_foreach_norm.Scalar", fused((_norm.function,), _norm.fits, _norm.reduced))
+npu("_foreach_copy_", fused((COPY,), _distinct, _copied))
+npu("_foreach_zero_", fused((ZERO,), _plain, _zeroed))

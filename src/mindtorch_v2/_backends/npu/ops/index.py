@@ -18,7 +18,7 @@ from ...._tensor_base import TensorBase, alias, is_contiguous, make, numel
 from ...common.runtime import empty
 from .. import creation, launch
 from ..kernels import INDICES_FROM_HOST, Missing
-from ..lines import choose, helper, into, line, makes, npu, parts, takes
+from ..lines import accepts_dtype, choose, helper, into, line, makes, npu, parts
 from .shape import by_parts, places
 
 _index = registry.get("index")
@@ -206,7 +206,7 @@ def _masked_select(self: Any, mask: Any) -> Any:
     out = empty((count,), (1,), self._dtype, self._device)
     if count == 0:
         return out
-    if not takes("aclnnMaskedSelect", self):
+    if not accepts_dtype("aclnnMaskedSelect", self):
         return _MASKED_PARTS.run(registry.get("masked_select"), (self, mask), 0)
     found = launch.launch_dynamic(launch.resolve("aclnnMaskedSelect"), [self, mask, out], "masked_select")[0]
     return out if found == out._shape else creation.compact(alias(out, found, (1,), 0))
@@ -214,7 +214,7 @@ def _masked_select(self: Any, mask: Any) -> Any:
 
 def _nonzero(self: Any) -> Any:
     rank = len(self._shape)
-    if not takes("aclnnNonzero", self):
+    if not accepts_dtype("aclnnNonzero", self):
         self = _ne.call((self, 0))
     if rank == 0:
         n = int(_nonzero(alias(self, (1,), (1,), self._offset))._shape[0])

@@ -15,7 +15,7 @@ from ...._tensor_base import alias, is_contiguous, numel
 from ...common.kernels import INPLACE
 from ...common.runtime import empty
 from .. import creation
-from ..lines import Chosen, call, choose, helper, line, makes, npu, parts, takes, whole
+from ..lines import Chosen, accepts_dtype, call, choose, fused, helper, line, makes, npu, parts
 
 NONE, MEAN, SUM = 0, 1, 2
 
@@ -68,7 +68,7 @@ npu("smooth_l1_loss_backward", "aclnnSmoothL1LossBackward(grad_output, self, tar
 def _alike(self: Any, target: Any, reduction: int, *rest: Any) -> bool:
     """What the vendor's losses with a gradient take: two tensors of one float dtype and shape, with elements, and
     row-major where that decides the layout of the result."""
-    return (takes("aclnnL1LossBackward", self) and target._dtype is self._dtype and target._shape == self._shape
+    return (accepts_dtype("aclnnL1LossBackward", self) and target._dtype is self._dtype and target._shape == self._shape
             and 0 < len(self._shape) <= 8 and numel(self) > 0 and (reduction in (MEAN, SUM) or (
                 reduction == NONE and is_contiguous(self) and is_contiguous(target))))
 
@@ -97,9 +97,9 @@ def _pair_back(op: str, of_self: str, of_target: str | None) -> Any:
     return kernel
 
 
-npu("l1_loss", whole(("aclnnL1Loss", "aclnnL1LossBackward"), _alike, _pair_loss("aclnnL1Loss", "l1_loss"),
+npu("l1_loss", fused(("aclnnL1Loss", "aclnnL1LossBackward"), _alike, _pair_loss("aclnnL1Loss", "l1_loss"),
                      _pair_back("l1_loss", "aclnnL1LossBackward", None)))
-npu("kl_div", whole(("aclnnKlDiv", "aclnnKlDivBackward", "aclnnKlDivTargetBackward"), _alike,
+npu("kl_div", fused(("aclnnKlDiv", "aclnnKlDivBackward", "aclnnKlDivTargetBackward"), _alike,
                     _pair_loss("aclnnKlDiv", "kl_div"),
                     _pair_back("kl_div", "aclnnKlDivBackward", "aclnnKlDivTargetBackward")))
 

@@ -11,7 +11,7 @@ from ...._dtype import float32
 from ...._finfo import finfo
 from ...._tensor_base import numel
 from .. import quirks
-from ..lines import call, choose, line, npu, parts, takes, whole
+from ..lines import accepts_dtype, call, choose, fused, line, npu, parts
 
 _layer_norm = registry.get("native_layer_norm")
 _layer_norm_backward = registry.get("native_layer_norm_backward")
@@ -102,7 +102,7 @@ _RMS = ("aclnnRmsNorm", "aclnnRmsNormGrad")
 
 def _rms_fits(input: Any, normalized_shape: Any, weight: Any, eps: float | None) -> bool:
     n = len(normalized_shape)
-    return (takes("aclnnRmsNorm", input) and 0 < n < len(input._shape) <= 8 and numel(input) > 0
+    return (accepts_dtype("aclnnRmsNorm", input) and 0 < n < len(input._shape) <= 8 and numel(input) > 0
             and input._shape[-1] * int(input._dtype.itemsize) >= quirks.shortest_row()
             and tuple(input._shape[-n:]) == tuple(normalized_shape) and (weight is None or (
                 tuple(weight._shape) == tuple(normalized_shape) and weight._dtype is input._dtype)))
@@ -126,4 +126,4 @@ def _rms_back(grad: Any, needs: Any, args: Any, kept: Any) -> Any:
     return of_input if needs[0] else None, None, of_gamma.to(weight._dtype) if needs[2] else None, None
 
 
-npu("rms_norm", whole(_RMS, _rms_fits, _rms_norm, _rms_back))
+npu("rms_norm", fused(_RMS, _rms_fits, _rms_norm, _rms_back))

@@ -8,7 +8,7 @@ from typing import Any
 
 from ...._dispatch import registry
 from ...._tensor_base import numel
-from ..lines import call, choose, line, npu, takes, whole
+from ..lines import accepts_dtype, call, choose, fused, line, npu
 
 
 def _cuts(self: Any, padding: tuple[int, ...]) -> bool:
@@ -37,7 +37,7 @@ def _goes_round(self: Any, pad: Any) -> bool:
     if rank not in (2, 3) or len(pad) != 2 * (n - 2) or any(p < 0 for p in pad) or numel(self) == 0:
         return False
     vendor = f"aclnnCircularPad{rank}d"
-    return takes(vendor, self) and takes(vendor + "Backward", self, 1) and all(
+    return accepts_dtype(vendor, self) and accepts_dtype(vendor + "Backward", self, 1) and all(
         max(pad[2 * k], pad[2 * k + 1]) <= self._shape[n - 1 - k] for k in range(rank))
 
 
@@ -56,5 +56,5 @@ def _round_back(grad: Any, needs: Any, args: Any, kept: Any) -> Any:
     return out, None
 
 
-npu("_pad_circular", whole(tuple(f"aclnnCircularPad{rank}d{back}" for rank in (2, 3) for back in ("", "Backward")),
+npu("_pad_circular", fused(tuple(f"aclnnCircularPad{rank}d{back}" for rank in (2, 3) for back in ("", "Backward")),
                            _goes_round, _round, _round_back, saves=()))

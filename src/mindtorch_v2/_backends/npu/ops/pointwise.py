@@ -13,7 +13,7 @@ from ...._dtype import float32, float64
 from ...._finfo import finfo
 from ...._ops.composites.formulas import common, narrow, pair, wide
 from ...._tensor_base import TensorBase, is_contiguous, numel
-from ..lines import backed, call, choose, helper, line, npu, parts, takes, whole
+from ..lines import accepts_dtype, call, choose, fused, helper, line, npu, parts, with_fallback
 
 _where = registry.get("where")
 _complex = registry.get("complex")
@@ -301,8 +301,8 @@ def _isinf(self: Any) -> Any:
 
 
 npu("isinf", "aclnnIsInf(self, out)", absent=parts(_isinf))
-backed("isposinf", "aclnnIsPosInf(self, out)")
-backed("isneginf", "aclnnIsNegInf(self, out)")
+with_fallback("isposinf", "aclnnIsPosInf(self, out)")
+with_fallback("isneginf", "aclnnIsNegInf(self, out)")
 
 
 def _isfinite(self: Any) -> Any:
@@ -316,7 +316,7 @@ npu("signbit", "aclnnSignbit(self, out)")
 
 
 def _close_fits(self: Any, other: Any, rtol: float, atol: float, equal_nan: bool) -> bool:
-    return (self._dtype is other._dtype and self._dtype.is_floating_point and takes("aclnnIsClose", self)
+    return (self._dtype is other._dtype and self._dtype.is_floating_point and accepts_dtype("aclnnIsClose", self)
             and self._shape == other._shape and is_contiguous(self) and is_contiguous(other) and numel(self) > 0
             and len(self._shape) <= 8 and rtol >= 0 and atol >= 0)
 
@@ -335,10 +335,10 @@ def _equal(self: Any, other: Any) -> bool:
     return bool(out.item())
 
 
-npu("isclose", whole(("aclnnIsClose",), _close_fits, _close))
-npu("equal", whole(("aclnnEqual",), lambda self, other: (
+npu("isclose", fused(("aclnnIsClose",), _close_fits, _close))
+npu("equal", fused(("aclnnEqual",), lambda self, other: (
     self._dtype is other._dtype and self._device == other._device and len(self._shape) <= 8 and numel(self) > 0
-    and takes("aclnnEqual", self)), _equal))
+    and accepts_dtype("aclnnEqual", self)), _equal))
 
 # -- logic and bits -------------------------------------------------------------------------------------------------
 npu("logical_and", "aclnnLogicalAnd(self, other, out)")

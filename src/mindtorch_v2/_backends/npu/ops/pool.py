@@ -18,7 +18,7 @@ from ...._strides import contiguous_strides
 from ...._tensor_base import numel
 from ...common.runtime import empty
 from .. import creation, quirks, table
-from ..lines import backed, call, choose, helper, into, line, npu, parts
+from ..lines import call, choose, helper, into, line, npu, parts, with_fallback
 
 Ints = tuple[int, ...]
 _index = registry.get("index")
@@ -185,7 +185,7 @@ def _serve(rank: int, largest: str) -> None:
             ceil_mode)))
     sizes = (f"each(kernel_size, {rank}), steps(stride, kernel_size, {rank}), each(padding, {rank}), "
              f"each(dilation, {rank}), ceil_mode")
-    backed(f"max_pool{rank}d_with_indices_backward",
+    with_fallback(f"max_pool{rank}d_with_indices_backward",
            f"{largest}Backward(grad_output, self, narrowed(indices), {sizes}, out)", cast=("grad_output", "self"))
     mean = parts(lambda self, *args: _mean(self, of_mean(self, *args[:5]), args[5]))
     mean_backward = parts(
@@ -200,11 +200,11 @@ def _serve(rank: int, largest: str) -> None:
         f"aclnnAdaptiveMaxPool{rank}d", f"adaptive_max_pool{rank}d",
         lambda self, output_size: _adapted_windows(self, rank, each(output_size, rank)),
         lambda output_size: (each(output_size, rank),)))
-    backed(f"adaptive_max_pool{rank}d_backward",
+    with_fallback(f"adaptive_max_pool{rank}d_backward",
            f"aclnnAdaptiveMaxPool{rank}dBackward(grad_output, self, narrowed(indices), out)",
            cast=("grad_output", "self"))
     more = ", stride, padding" if rank == 3 else ""
-    backed(f"max_unpool{rank}d", f"aclnnMaxUnpool{rank}d(self, indices, output_size{more}, out)", cast=("self",))
+    with_fallback(f"max_unpool{rank}d", f"aclnnMaxUnpool{rank}d(self, indices, output_size{more}, out)", cast=("self",))
     npu(f"_adaptive_avg_pool{rank}d", f"aclnnAdaptiveAvgPool{rank}d(self, each(output_size, {rank}), out)",
         cast=("self",), absent=parts(
             lambda self, output_size: _mean(self, _adapted_windows(self, rank, each(output_size, rank)), None)))

@@ -4,7 +4,7 @@ Invariant: a scale that was not given is 0 to the vendor; what it does not resam
 """
 from __future__ import annotations
 
-from ..lines import backed, helper
+from ..lines import helper, with_fallback
 
 _SIDES = {1: ("",), 2: ("_h", "_w"), 3: ("_d", "_h", "_w")}
 
@@ -16,8 +16,8 @@ def factor(scale: float | None) -> float:
 
 def _serve(name: str, rank: int, forward: str, backward: str, aligned: bool) -> None:
     how = ("align_corners, " if aligned else "") + ", ".join(f"factor(scales{side})" for side in _SIDES[rank])
-    backed(name, f"aclnnUpsample{forward}(self, output_size, {how}, out)")
-    backed(f"{name}_backward", f"aclnnUpsample{backward}(grad_output, output_size, input_size, {how}, out)")
+    with_fallback(name, f"aclnnUpsample{forward}(self, output_size, {how}, out)")
+    with_fallback(f"{name}_backward", f"aclnnUpsample{backward}(grad_output, output_size, input_size, {how}, out)")
 
 
 _serve("upsample_nearest1d", 1, "Nearest1dV2", "Nearest1dBackward", False)

@@ -12,7 +12,7 @@ from ...._ops.rules.base import wrap_dim
 from ...._strides import contiguous_strides
 from ...._tensor_base import alias, numel
 from .. import creation, launch
-from ..lines import call, helper, into, npu, takes, whole
+from ..lines import accepts_dtype, call, fused, helper, into, npu
 
 _stack = registry.get("stack")
 
@@ -57,21 +57,21 @@ def _consecutive(self: Any, return_inverse: bool, return_counts: bool, dim: int 
     return _shrunk(values, found[0]), inverse, _shrunk(counts, found[2])
 
 
-npu("_unique2", whole(("aclnnUnique2",), lambda self, *flags: takes("aclnnUnique2", self) and numel(self) > 0
+npu("_unique2", fused(("aclnnUnique2",), lambda self, *flags: accepts_dtype("aclnnUnique2", self) and numel(self) > 0
                       and 0 < len(self._shape) <= 8, _unique2))
-npu("unique_dim", whole(("aclnnUniqueDim",), lambda self, dim, *flags: takes("aclnnUniqueDim", self) and
+npu("unique_dim", fused(("aclnnUniqueDim",), lambda self, dim, *flags: accepts_dtype("aclnnUniqueDim", self) and
                         numel(self) > 0 and -len(self._shape) <= dim < len(self._shape) <= 8,
                         lambda self, dim, *flags: _along("aclnnUniqueDim", self, dim, (True, True), "unique_dim")))
-npu("_unique_consecutive", whole(
-    ("aclnnUniqueConsecutive",), lambda self, inverse, counts, dim: takes("aclnnUniqueConsecutive", self) and
+npu("_unique_consecutive", fused(
+    ("aclnnUniqueConsecutive",), lambda self, inverse, counts, dim: accepts_dtype("aclnnUniqueConsecutive", self) and
     numel(self) > 0 and len(self._shape) <= 8 and (dim is None or -len(self._shape) <= dim < len(self._shape)),
     _consecutive))
 
 
 # -- membership and counts --------------------------------------------------------------------------------------------
 def _counted(self: Any, weights: Any, minlength: int) -> bool:
-    return (takes("aclnnBincount", self) and len(self._shape) == 1 and numel(self) > 0 and minlength >= 0
-            and (weights is None or (weights._shape == self._shape and takes("aclnnBincount", weights, 1))))
+    return (accepts_dtype("aclnnBincount", self) and len(self._shape) == 1 and numel(self) > 0 and minlength >= 0
+            and (weights is None or (weights._shape == self._shape and accepts_dtype("aclnnBincount", weights, 1))))
 
 
 def _bincount(self: Any, weights: Any, minlength: int) -> Any:
@@ -85,7 +85,7 @@ def _bincount(self: Any, weights: Any, minlength: int) -> Any:
     return out
 
 
-npu("bincount", whole(("aclnnBincount",), _counted, _bincount))
+npu("bincount", fused(("aclnnBincount",), _counted, _bincount))
 
 
 @helper

@@ -14,7 +14,7 @@ from ...._tensor_base import numel
 from ...common.transfer import STRIDED_MAP
 from .. import table
 from ..kernels import cast
-from ..lines import call, choose, helper, line, npu, parts, takes, whole
+from ..lines import accepts_dtype, call, choose, fused, helper, line, npu, parts
 
 _cat = registry.get("cat")
 _complex = registry.get("complex")
@@ -107,7 +107,7 @@ def _whole_number(repeats: Any, output_size: int | None) -> int:
 
 def _repeats_fit(self: Any, repeats: Any, dim: int | None, output_size: int | None) -> bool:
     n = len(self._shape)
-    if dim is None or not -n <= dim < n or n > 8 or not takes("aclnnRepeatInterleaveWithDim", self):
+    if dim is None or not -n <= dim < n or n > 8 or not accepts_dtype("aclnnRepeatInterleaveWithDim", self):
         return False
     return (len(repeats._shape) == 1 and repeats._dtype.name in ("int32", "int64") and numel(self) > 0
             and numel(repeats) == self._shape[dim])
@@ -129,8 +129,8 @@ def _interleaved_places(repeats: Any, output_size: int | None) -> Any:
     return out
 
 
-npu("repeat_interleave.self_Tensor", whole(("aclnnRepeatInterleaveWithDim",), _repeats_fit, _repeat_interleave))
-npu("repeat_interleave.Tensor", whole(("aclnnRepeatInterleaveTensor",), lambda repeats, output_size: (
+npu("repeat_interleave.self_Tensor", fused(("aclnnRepeatInterleaveWithDim",), _repeats_fit, _repeat_interleave))
+npu("repeat_interleave.Tensor", fused(("aclnnRepeatInterleaveTensor",), lambda repeats, output_size: (
     len(repeats._shape) == 1 and repeats._dtype.name in ("int32", "int64") and numel(repeats) > 0),
     _interleaved_places))
 

@@ -11,12 +11,12 @@ from ...._dispatch import registry
 from ...._dtype import dtype, int16, int32, int64
 from ...._ops.composites.formulas import narrow, wide
 from ...._ops.rules.pointwise import broadcast_shapes
-from ..lines import backed, choose, helper, line, missing, npu, parts
+from ..lines import choose, helper, line, missing, npu, parts, with_fallback
 from . import special_waves  # noqa: F401
 from .special_series import asymptotic
 
 npu("gcd", "aclnnGcd(self, other, out)")
-backed("heaviside", "aclnnHeaviside(self, values, out)", expand=("self", "values"))
+with_fallback("heaviside", "aclnnHeaviside(self, values, out)", expand=("self", "values"))
 
 
 @helper

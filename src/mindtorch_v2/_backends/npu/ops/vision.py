@@ -11,7 +11,7 @@ from ...._dispatch import registry
 from ...._ops.pool import Sliding
 from ...._ops.vision import window_of
 from ...._tensor_base import numel
-from ..lines import call, choose, line, npu, parts, takes, whole
+from ..lines import accepts_dtype, call, choose, fused, line, npu, parts
 from .pool import Ints, Windows, sliding_windows
 
 
@@ -49,7 +49,7 @@ def _samples(rank: int | None) -> Any:
     def fits(input: Any, grid: Any, mode: int, padding: int, align: bool) -> bool:
         n = len(input._shape) - 2 if rank is None else rank
         return (n in (2, 3) and len(input._shape) == len(grid._shape) == n + 2 and input._dtype is grid._dtype
-                and takes("aclnnGridSampler2D", input) and input._device == grid._device
+                and accepts_dtype("aclnnGridSampler2D", input) and input._device == grid._device
                 and input._shape[0] == grid._shape[0] and grid._shape[-1] == n and padding in (0, 1, 2)
                 and mode in ((0, 1, 2) if n == 2 else (0, 1)) and numel(input) > 0 and numel(grid) > 0)
 
@@ -76,15 +76,15 @@ def _sampled_back(grad: Any, needs: Any, args: Any, kept: Any) -> Any:
 
 _PLANE = ("aclnnGridSampler2D", "aclnnGridSampler2DBackward")
 _SPACE = ("aclnnGridSampler3D", "aclnnGridSampler3DBackward")
-npu("grid_sampler", whole((*_PLANE, *_SPACE), _samples(None), _sampled, _sampled_back))
-npu("grid_sampler_2d", whole(_PLANE, _samples(2), _sampled, _sampled_back))
-npu("grid_sampler_3d", whole(_SPACE, _samples(3), _sampled, _sampled_back))
+npu("grid_sampler", fused((*_PLANE, *_SPACE), _samples(None), _sampled, _sampled_back))
+npu("grid_sampler_2d", fused(_PLANE, _samples(2), _sampled, _sampled_back))
+npu("grid_sampler_3d", fused(_SPACE, _samples(3), _sampled, _sampled_back))
 
 
 def _affine_fits(theta: Any, size: Any, align_corners: bool) -> bool:
     n = len(size) - 2
     return (n in (2, 3) and tuple(theta._shape) == (size[0], n, n + 1) and all(s > 0 for s in size)
-            and takes("aclnnAffineGrid", theta))
+            and accepts_dtype("aclnnAffineGrid", theta))
 
 
 def _affine(theta: Any, size: Any, align_corners: bool) -> Any:
@@ -93,4 +93,4 @@ def _affine(theta: Any, size: Any, align_corners: bool) -> Any:
     return out
 
 
-npu("affine_grid_generator", whole(("aclnnAffineGrid",), _affine_fits, _affine))
+npu("affine_grid_generator", fused(("aclnnAffineGrid",), _affine_fits, _affine))

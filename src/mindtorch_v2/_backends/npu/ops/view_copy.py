@@ -1,18 +1,15 @@
-"""NPU lines of combinations of tensors."""
+"""NPU lines of copies of views."""
 from __future__ import annotations
 
 import math
 from typing import Any
 
 from ...._tensor_base import numel
-from ..lines import call, npu, takes, whole
-
-npu("put", "aclnnInplacePut(out, index, source, accumulate)", starts="self")
-npu("linalg_cross", "aclnnLinalgCross(self, other, wrapped(self, dim), out)", expand=("self", "other"))
+from ..lines import accepts_dtype, call, fused, npu
 
 
 def _chunks_fit(tensors: Any, dim: int, num_chunks: int) -> bool:
-    if not tensors or num_chunks < 1 or not takes("aclnnChunkCat", tensors[0]):
+    if not tensors or num_chunks < 1 or not accepts_dtype("aclnnChunkCat", tensors[0]):
         return False
     n = len(tensors[0]._shape)
     if not -n <= dim < n:
@@ -31,4 +28,4 @@ def _chunk_cat(tensors: Any, dim: int, num_chunks: int) -> Any:
     return out
 
 
-npu("_chunk_cat", whole(("aclnnChunkCat",), _chunks_fit, _chunk_cat))
+npu("_chunk_cat", fused(("aclnnChunkCat",), _chunks_fit, _chunk_cat))

@@ -8,14 +8,14 @@ from typing import Any
 
 from ...._dispatch import registry
 from ...._tensor_base import numel
-from ..lines import backed, call, choose, helper, line, npu, takes, whole
+from ..lines import accepts_dtype, call, choose, fused, helper, line, npu, with_fallback
 
-backed("hardshrink", "aclnnHardshrink(self, lambd, out)")
-backed("hardshrink_backward", "aclnnHardshrinkBackward(grad_out, self, lambd, out)")
-backed("softshrink", "aclnnSoftshrink(self, lambd, out)")
-backed("softshrink_backward", "aclnnSoftshrinkBackward(grad_output, self, lambd, out)")
-backed("glu", "aclnnGlu(self, dim, out)")
-backed("glu_backward", "aclnnGluBackward(grad_output, self, dim, out)")
+with_fallback("hardshrink", "aclnnHardshrink(self, lambd, out)")
+with_fallback("hardshrink_backward", "aclnnHardshrinkBackward(grad_out, self, lambd, out)")
+with_fallback("softshrink", "aclnnSoftshrink(self, lambd, out)")
+with_fallback("softshrink_backward", "aclnnSoftshrinkBackward(grad_output, self, lambd, out)")
+with_fallback("glu", "aclnnGlu(self, dim, out)")
+with_fallback("glu_backward", "aclnnGluBackward(grad_output, self, dim, out)")
 
 
 def _by_channel(self: Any, weight: Any) -> bool:
@@ -41,7 +41,7 @@ npu("_prelu_kernel", choose(_by_channel, {
 # aclnnPreluBackward sums the gradient of the slopes, which the kernel's row leaves to the engine: the whole is served.
 def _prelu_fits(self: Any, weight: Any) -> bool:
     count, n = numel(weight), len(self._shape)
-    return (takes("aclnnPreluBackward", self) and weight._dtype is self._dtype and len(weight._shape) <= 1
+    return (accepts_dtype("aclnnPreluBackward", self) and weight._dtype is self._dtype and len(weight._shape) <= 1
             and 0 < n <= 8 and numel(self) > 0 and (count == 1 or (n > 1 and self._shape[1] == count)))
 
 
@@ -57,4 +57,4 @@ def _prelu_back(grad: Any, needs: Any, args: Any, kept: Any) -> Any:
     return of_self if needs[0] else None, of_weight.reshape(weight._shape) if needs[1] else None
 
 
-npu("prelu", whole(("aclnnPrelu", "aclnnPreluBackward"), _prelu_fits, _prelu, _prelu_back))
+npu("prelu", fused(("aclnnPrelu", "aclnnPreluBackward"), _prelu_fits, _prelu, _prelu_back))

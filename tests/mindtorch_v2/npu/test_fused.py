@@ -29,7 +29,7 @@ load_all()
 
 def wholes() -> dict[str, Any]:
     torch.ones(1, device="npu")
-    served = {op.name: lines.served_whole(op.kernels.get(int(NPU))) for op in registry.ops()}
+    served = {op.name: lines.served_fused(op.kernels.get(int(NPU))) for op in registry.ops()}
     return {name: one for name, one in served.items() if one is not None and op_title(name) not in _lists.rows()}
 
 
@@ -540,7 +540,7 @@ def test_errors_come_from_the_composition() -> None:
 
 
 def test_a_line_that_makes_no_sense_is_refused() -> None:
-    with pytest.raises(ValueError, match="whole\\(\\) is for composites"):
-        lines.npu("add", lines.whole(("aclnnAdd",), lambda *args: True, lambda *args: None))
+    with pytest.raises(ValueError, match="fused\\(\\) is for composites"):
+        lines.npu("add", lines.fused(("aclnnAdd",), lambda *args: True, lambda *args: None))
     with pytest.raises(KeyError, match="aclnnNothing has no line"):
-        lines.npu("isclose", lines.whole(("aclnnNothing",), lambda *args: True, lambda *args: None))
+        lines.npu("isclose", lines.fused(("aclnnNothing",), lambda *args: True, lambda *args: None))

@@ -4,7 +4,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...._tensor_base import numel
-from ..lines import call, npu, takes, whole
+from ..lines import accepts_dtype, call, fused, npu
 from .loss import NONE, reduced
 
 npu("soft_margin_loss", reduced("aclnnSoftMarginLoss(self, target, reduction_of(self, target, reduction), out)",
@@ -12,7 +12,7 @@ npu("soft_margin_loss", reduced("aclnnSoftMarginLoss(self, target, reduction_of(
 
 
 def _labelled(self: Any, target: Any, reduction: int) -> bool:
-    return (takes("aclnnMultilabelMarginLoss", self) and takes("aclnnMultilabelMarginLoss", target, 1)
+    return (accepts_dtype("aclnnMultilabelMarginLoss", self) and accepts_dtype("aclnnMultilabelMarginLoss", target, 1)
             and len(self._shape) in (1, 2) and target._shape == self._shape and numel(self) > 0)
 
 
@@ -24,4 +24,4 @@ def _multilabel(self: Any, target: Any, reduction: int) -> Any:
 
 
 # Without a function for its gradient, which goes through the parts.
-npu("multilabel_margin_loss", whole(("aclnnMultilabelMarginLoss",), _labelled, _multilabel))
+npu("multilabel_margin_loss", fused(("aclnnMultilabelMarginLoss",), _labelled, _multilabel))

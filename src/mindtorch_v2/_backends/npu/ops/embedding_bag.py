@@ -8,14 +8,14 @@ from typing import Any
 
 from ...._dtype import int64
 from ...._tensor_base import numel
-from ..lines import call, npu, takes, whole
+from ..lines import accepts_dtype, call, fused, npu
 
 _SUM, _MEAN = 0, 1
 
 
 def _fits(weight: Any, indices: Any, offsets: Any, scale_grad_by_freq: bool, mode: int, sparse: bool,
           per_sample_weights: Any, include_last_offset: bool, padding_idx: int) -> bool:
-    return (mode in (_SUM, _MEAN) and not sparse and takes("aclnnEmbeddingBag", weight)
+    return (mode in (_SUM, _MEAN) and not sparse and accepts_dtype("aclnnEmbeddingBag", weight)
             and len(weight._shape) == 2 and len(indices._shape) == 1 and len(offsets._shape) == 1
             and indices._dtype is int64 and offsets._dtype is int64 and numel(weight) > 0 and numel(indices) > 0
             and numel(offsets) > int(include_last_offset) and padding_idx >= -1 and (per_sample_weights is None or (
@@ -34,4 +34,4 @@ def _bag(weight: Any, indices: Any, offsets: Any, scale_grad_by_freq: bool, mode
     return out, where, sizes, chosen.zero_()
 
 
-npu("_embedding_bag", whole(("aclnnEmbeddingBag",), _fits, _bag))
+npu("_embedding_bag", fused(("aclnnEmbeddingBag",), _fits, _bag))

@@ -1,4 +1,4 @@
-"""Gated, shrinking and leaky activation functions.
+"""Activation functions that are loaded when first used: gated, shrinking and leaky ones.
 
 Invariant: as in `activation.py`: a backward operator is a row with a derivative of its own, and half types are computed
 in float32.
@@ -246,58 +246,3 @@ def _rrelu_(self: Any, lower: float, upper: float, training: bool, generator: An
 _SLOPES = "Scalar lower=0.125, Scalar upper=0.3333333333333333, bool training=False, Generator? generator=None"
 composite(f"rrelu(Tensor self, {_SLOPES}) -> Tensor", _rrelu, method=False)
 composite(f"rrelu_(Tensor(a!) self, {_SLOPES}) -> Tensor(a!)", _rrelu_, method=False)
-
-
-# -- dropout of whole channels, and dropout that keeps mean and variance ----------------------------------------------
-_ALPHA = 1.7580993408473766
-
-
-def _noise(input: Any, p: float, train: bool, feature: bool) -> Any:
-    """1 where an element stays; None: everything passes."""
-    if p < 0 or p > 1:
-        raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {p:g}")
-    if p == 0 or not train or 0 in input._shape:
-        return None
-    if p == 1:
-        return input.detach().new_zeros(())
-    if feature and len(input._shape) < 2:
-        raise RuntimeError("Feature dropout requires at least 2 dimensions in the input")
-    shape = (*input._shape[:2], *(1 for _ in input._shape[2:])) if feature else input._shape
-    return input.detach().new_empty(shape).bernoulli_(1 - p)
-
-
-def _scaled(noise: Any, p: float) -> Any:
-    return noise if p == 1 else noise.div_(1 - p)
-
-
-def _alpha(noise: Any, p: float) -> tuple[Any, Any]:
-    a = 1.0 / ((_ALPHA * _ALPHA * p + 1) * (1 - p)) ** 0.5
-    return noise * a, (noise - 1) * (_ALPHA * a) + _ALPHA * a * p
-
-
-def _declare_dropout(name: str, feature: bool, alpha: bool) -> None:
-    def fresh(input: Any, p: float, train: bool) -> Any:
-        noise = _noise(input, p, train, feature)
-        if noise is None:
-            return input
-        if not alpha or p == 1:
-            return input * _scaled(noise, p)
-        factor, shift = _alpha(noise, p)
-        return input * factor + shift
-
-    def inside(self: Any, p: float, train: bool) -> Any:
-        noise = _noise(self, p, train, feature)
-        if noise is None:
-            return self
-        if not alpha or p == 1:
-            return self.mul_(_scaled(noise, p))
-        factor, shift = _alpha(noise, p)
-        return self.mul_(factor).add_(shift)
-
-    composite(f"{name}(Tensor input, float p, bool train) -> Tensor", fresh)
-    composite(f"{name}_(Tensor(a!) self, float p, bool train) -> Tensor(a!)", inside, method=False)
-
-
-_declare_dropout("feature_dropout", True, False)
-_declare_dropout("alpha_dropout", False, True)
-_declare_dropout("feature_alpha_dropout", True, True)
