@@ -270,15 +270,12 @@ void number_into(PyObject* o, int code, char* dst) {
         if (!overflow) {
             if (v == -1 && PyErr_Occurred()) fail_set();
             put((int64_t)v);
-        } else if (is_float_code(code) || is_complex_code(code)) {
-            put(as_double(index.get()));
         } else {
-            const unsigned long long u = overflow > 0 ? PyLong_AsUnsignedLongLong(index.get()) : 0;
-            if (overflow < 0 || PyErr_Occurred()) {
-                PyErr_Clear();
-                fail(PyExc_RuntimeError, "value cannot be converted to type int64_t without overflow");
-            }
-            put((uint64_t)u);
+            // PyTorch's numbers have 64 bits, with or without sign; what does not fit is Python's OverflowError.
+            const unsigned long long u = PyLong_AsUnsignedLongLong(index.get());
+            if (PyErr_Occurred()) fail_set();
+            if (is_float_code(code) || is_complex_code(code)) put((double)u);
+            else put((uint64_t)u);
         }
     } else if (PyComplex_Check(o)) {
         const Py_complex c = PyComplex_AsCComplex(o);

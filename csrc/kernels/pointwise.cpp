@@ -402,7 +402,10 @@ void where_16(char* out, const char* cond, const char* a, const char* b, int64_t
 
 // Whether alpha is the number 1 (the int 1 in nearly every call).
 MT_INLINE bool is_one(PyObject* alpha) {
-    if (MT_LIKELY(PyLong_CheckExact(alpha))) return as_int(alpha) == 1;
+    if (MT_LIKELY(PyLong_CheckExact(alpha))) {
+        int overflow;
+        return PyLong_AsLongLongAndOverflow(alpha, &overflow) == 1;
+    }
     return PyFloat_CheckExact(alpha) && PyFloat_AS_DOUBLE(alpha) == 1.0;
 }
 

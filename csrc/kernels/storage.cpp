@@ -126,6 +126,12 @@ void parse_operand(PyObject* const* args, const Shape& shape, Operand& op) {
     op.data = op.storage->ptr + offset * op.itemsize;
 }
 
+[[noreturn]] static void fail_output(const Shape& shape) {
+    std::string text = "Storage size calculation overflowed with sizes=[";
+    for (int i = 0; i < shape.ndim; ++i) text += (i ? ", " : "") + std::to_string(shape.dim[i]);
+    throw Error{PyExc_RuntimeError, text + "]"};
+}
+
 PyObject* parse_output(PyObject* const* args, const Shape& shape, Operand& op, int64_t numel) {
     if (args[0] != Py_None) {
         parse_operand(args, shape, op);
@@ -135,7 +141,7 @@ PyObject* parse_output(PyObject* const* args, const Shape& shape, Operand& op, i
     const int code = as_code(args[3]);
     int64_t nbytes;
     if (__builtin_mul_overflow(numel < 0 ? shape.numel : numel, (int64_t)ITEMSIZE[code], &nbytes))
-        fail(PyExc_MemoryError, "result is too large");
+        fail_output(shape);
     Ref storage(storage_new((size_t)nbytes));
     PyObject* with[4] = {storage.get(), args[1], args[2], args[3]};
     parse_operand(with, shape, op);

@@ -306,7 +306,7 @@ def ints(out: Any, flat: list[Any], n: int, dt: dtype) -> None:
             if v < 0:
                 raise OverflowError("can't convert negative int to unsigned")
             if v > 18446744073709551615:
-                raise ValueError("Overflow when unpacking long long")
+                raise OverflowError("int too big to convert")
         spread(out, whole, n, "Q", uint64.code, uint64)
         return
     for v in whole:
@@ -321,6 +321,8 @@ def ints(out: Any, flat: list[Any], n: int, dt: dtype) -> None:
 
 def spread(out: Any, numbers: list[Any], n: int, letter: str, code: i64, dt: dtype) -> None:
     """Write C numbers of type `letter` (dtype `code`), cast to `dt`."""
+    if letter == "d":
+        numbers = [float(x) for x in numbers]  # Python's own error for an int that no float holds
     raw = out if dt.code == code else _Storage(n * (1 if letter == "?" else 8))
     if n <= 64 or letter == "?":
         _pack_into(str(n) + letter, raw, 0, *numbers)

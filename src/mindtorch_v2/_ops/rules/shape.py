@@ -163,6 +163,7 @@ class FactoryRule(Rule):
                 check_value(args[self.value], dt)
         elif self.value:
             dt = number_dtype(args[self.value])
+            check_value(args[self.value], dt)
         stride = contiguous_strides(size)
         if len(args) > at + 4 and args[at + 4] is not None:
             if args[at + 4] is _PRESERVE:
