@@ -183,14 +183,14 @@ def type_(self: Any, dtype: Any = None, non_blocking: bool = False) -> Any:
 
 def istft(self: Any, *args: Any, **kwargs: Any) -> Any:
     """`torch.istft` of this transform."""
-    from .functional import istft as fn
+    from ._stft import istft as fn
 
     return fn(self, *args, **kwargs)
 
 
 def stft(self: Any, *args: Any, **kwargs: Any) -> Any:
     """`torch.stft` of this signal."""
-    from .functional import stft as fn
+    from ._stft import stft as fn
 
     return fn(self, *args, **kwargs)
 

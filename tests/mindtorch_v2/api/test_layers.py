@@ -25,7 +25,7 @@ SOURCE = Path(__file__).parents[3] / "src" / PACKAGE
 ROOMS: dict[str, tuple[str, ...]] = {
     "small types": (
         *("_native", "_dtype", "_dtype_names", "_device", "_layout", "_size", "_sizes", "_strides", "_promotion"),
-        *("_finfo", "_version", "_warn", "_core_operators"),
+        *("_finfo", "_version", "_warn", "_read_only", "_core_operators"),
     ),
     "dispatch state": ("_dispatch.keys", "_dispatch.state"),
     "graph nodes": ("_autograd.node", "_autograd.version_counter"),
