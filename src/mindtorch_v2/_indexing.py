@@ -6,7 +6,6 @@ call of the `index` or `index_put_` row with integer indices (masks become posit
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, Final
 
 from mypy_extensions import i64
@@ -23,6 +22,7 @@ from ._dtype_names import type_string
 from ._sizes import long
 from ._strides import contiguous_strides
 from ._tensor_base import TensorBase, is_number, make, requires_grad
+from ._warn import warn
 
 _list_shape: Final[Any] = _native.list_shape
 _from_list: Final[Any] = _native.from_list
@@ -157,7 +157,7 @@ def as_tuple(key: Any) -> tuple[Any, ...]:
     if isinstance(key, (list, str)) and len(key) < 32:
         for x in key:
             if x is None or x is ... or isinstance(x, (slice, list, tuple, str, TensorBase)):
-                warnings.warn(_SEQUENCE_TEXT, UserWarning, stacklevel=2)
+                warn(_SEQUENCE_TEXT)
                 return tuple(key)
     return (key,)
 
@@ -347,10 +347,8 @@ def positions(t: TensorBase, indices: list[Any], values: TensorBase | None = Non
             continue
         elif is_mask(x):
             if x._dtype.name == "uint8":
-                warnings.warn(
-                    "indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead.",
-                    UserWarning,
-                    stacklevel=2,
+                warn(
+                    "indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead."
                 )
             at = len(out)
             if at + len(x._shape) > len(t._shape):

@@ -118,10 +118,11 @@ def _filled(g: Any, dim: int, index: Any) -> Any:
 
 
 op("index_fill.int_Tensor(Tensor self, int dim, Tensor index, Tensor value) -> Tensor", meta=rules.index_fill_rule,
-   inplace=True, node="IndexFillBackward1",
+   inplace=True, overlap=overlap.APART, node="IndexFillBackward1",
    grad=dict(self=lambda g, dim, index: g.index_fill(dim, index, 0), value=_filled))
 op("index_fill.int_Scalar(Tensor self, int dim, Tensor index, Scalar value) -> Tensor", meta=rules.index_fill_rule,
-   inplace=True, grad=dict(self=lambda g, dim, index: g.index_fill(dim, index, 0)), node="IndexFillBackward0")
+   inplace=True, overlap=overlap.APART, grad=dict(self=lambda g, dim, index: g.index_fill(dim, index, 0)),
+   node="IndexFillBackward0")
 
 op("take(Tensor self, Tensor index) -> Tensor", meta=rules.take_rule, out=True,
    grad=dict(self=lambda g, self_shape, index: _index_backward(

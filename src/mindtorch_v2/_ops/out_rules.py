@@ -27,7 +27,8 @@ MV = Target("same", "addmv input tensors must have the same dtype, but got {got}
 MATRIX_NORM = Target("same", "linalg.matrix_norm expected out tensor dtype {want} but got: {got}")
 TENSORDOT = Target("same", "tensordot: Expected the output tensor to have dtype {want}, but got an output tensor with "
                    "dtype {got}")
-JOINED = Target("cast", "torch.cat(): input types can't be cast to the desired output type {got}", error=TypeError)
+JOINED = Target("cast", "torch.cat(): input types can't be cast to the desired output type {got}", error=TypeError,
+                apart=True)
 PARTS = Target("same", "Expected object of scalar type {want} but got scalar type {got} for argument 'out'")
 NANSUM_DTYPE = Target("same", "nansum: provided dtype must match dtype of result. Got {got} and {want}.")
 NANSUM = Target("float", "\"nansum_cpu\" not implemented for '{got}'", error=NotImplementedError)
@@ -58,7 +59,7 @@ def _dtype_of_cat(tensors: tuple[Any, ...], dim: int) -> dtype | None:
     return joined_dtype(tensors) if -ndim <= dim < ndim else None
 
 
-CAT = Target("cast", JOINED.text, error=TypeError, early=_dtype_of_cat)
+CAT = Target("cast", JOINED.text, error=TypeError, early=_dtype_of_cat, apart=True)
 
 
 def safely(where: str, what: str = "result", order: str = "") -> Target:
@@ -249,7 +250,7 @@ TABLE: dict[str, Entry] = {
     "histogram": (HIST, EDGES),
     "index_select": Target("same", "index_select(): self and result must have the same scalar type", apart=True,
                            overlap_first=True),
-    "masked_select": Target("same", "masked_select(): self and result must have the same scalar type",
+    "masked_select": Target("same", "masked_select(): self and result must have the same scalar type", apart=True,
                             overlap_first=True),
     "kthvalue": (Target("same", "output values must be of same type as input"),
                  Target("same", "output indices must be of scalar type Long")),

@@ -1,10 +1,9 @@
 """Operators that only move elements into new places: joining, flipping, repeating, triangles, diagonals, padding."""
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
-from .._backends.common import transfer
+from .._backends.common import overlap, transfer
 from .._backends.common import view as v
 from .._dispatch.op import Op, Spec, type_name
 from .._layout import contiguous_format, preserve_format
@@ -12,6 +11,7 @@ from .._promotion import can_cast
 from .._sizes import dense_bytes
 from .._strides import format_strides
 from .._tensor_base import TensorBase, alias, numel
+from .._warn import warn
 from . import copy, view
 from .rules.base import like, spec, wrap_dim
 from .rules.layout import preserved_strides, suggested_format
@@ -121,8 +121,7 @@ def meshgrid(*tensors: Any, indexing: str | None = None) -> Any:
     if not items:
         raise RuntimeError("meshgrid expects a non-empty TensorList")
     if indexing is None:
-        warnings.warn("torch.meshgrid: in an upcoming release, it will be required to pass the indexing argument.",
-                      UserWarning, stacklevel=2)
+        warn("torch.meshgrid: in an upcoming release, it will be required to pass the indexing argument.")
         indexing = "ij"
     for t in items:
         if t._dtype is not items[0]._dtype:
@@ -239,10 +238,10 @@ ROT90: Op = op("rot90(Tensor self, int k=1, int[] dims=[0,1]) -> Tensor", meta=_
 
 
 # -- triangles and diagonals --------------------------------------------------------------------------------------
-TRIL: Op = op("tril(Tensor self, int diagonal=0) -> Tensor", meta=TriangleRule("tril"), inplace=True, out=True,
-          grad=dict(self=lambda g, diagonal: TRIL.call((g, diagonal))))
-TRIU: Op = op("triu(Tensor self, int diagonal=0) -> Tensor", meta=TriangleRule("triu"), inplace=True, out=True,
-          grad=dict(self=lambda g, diagonal: TRIU.call((g, diagonal))))
+TRIL: Op = op("tril(Tensor self, int diagonal=0) -> Tensor", meta=TriangleRule("tril"), inplace=True,
+          overlap=overlap.APART, out=True, grad=dict(self=lambda g, diagonal: TRIL.call((g, diagonal))))
+TRIU: Op = op("triu(Tensor self, int diagonal=0) -> Tensor", meta=TriangleRule("triu"), inplace=True,
+          overlap=overlap.APART, out=True, grad=dict(self=lambda g, diagonal: TRIU.call((g, diagonal))))
 
 
 def _diag_embed_rule(self: Any, offset: int, dim1: int, dim2: int) -> Spec:

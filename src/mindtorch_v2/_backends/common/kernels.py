@@ -6,11 +6,11 @@ by one.
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, Final, final
 
 from mypy_extensions import i64
 
+from ..._core_operators import HOOKS
 from ..._device import device
 from ..._dispatch.keys import BACKENDS, CPU, META
 from ..._dispatch.op import Kernel, Op, Rule, Spec
@@ -21,7 +21,17 @@ from ..._ops.rules.out import Target
 from ..._sizes import numel_of, resized_bytes, strided_bytes
 from ..._strides import contiguous_strides
 from ..._tensor_base import MULTI_OUTPUT_NODE, TensorBase, alias, bump, make_view, numel
-from .overlap import REPEATS, check_apart, check_inputs, check_no_internal_overlap, check_write, repeated_dim
+from ..._warn import warn
+from .overlap import (
+    APART,
+    REPEATS,
+    check_apart,
+    check_inputs,
+    check_no_internal_overlap,
+    check_write,
+    repeated_dim,
+    warn_repeated,
+)
 from .runtime import copy_same_device, empty_spec
 
 
@@ -144,12 +154,31 @@ class InplaceKernel(Kernel):
         check_write(func.overlap, target, args)
         spec = func.infer_inplace(args)
         check_result(op, spec, target, args)
+        if func.overlap >= REPEATS:
+            warn_repeated(func.title(), target)
         if func.overlap == REPEATS and repeated_dim(target) >= 0:
             write_repeatedly(func, kernel, target, args, keys & BACKENDS)
         elif not kernel.into(func, args, spec, target):
-            copy_same_device(target, kernel.run(func, args, keys & BACKENDS))
+            if func.overlap == APART and repeated_dim(target) >= 0:
+                write_once(func, kernel, target, args, keys & BACKENDS)
+            else:
+                copy_same_device(target, kernel.run(func, args, keys & BACKENDS))
         bump(target)
         return target
+
+
+def write_once(func: Op, kernel: Kernel, target: TensorBase, args: tuple[Any, ...], bits: i64) -> None:
+    """`index_fill_` of an expanded tensor: its memory has one place where the tensor shows many. What else would write
+    to such a tensor through a temporary is refused: the untouched elements of a repeated one would win."""
+    if func.title() != "index_fill":
+        check_no_internal_overlap(target)
+    dim: int = args[1] % len(target._shape)
+    shape = tuple([1 if s == 0 else n for n, s in zip(target._shape, target._stride)])
+    part = alias(target, shape, target._stride, target._offset)
+    index: TensorBase = args[2]
+    if shape[dim] != target._shape[dim]:
+        index = HOOKS.from_data([0] if numel(index) > 0 else [], index._dtype, target)
+    copy_same_device(part, kernel.run(func, (part, dim, index) + args[3:], bits))
 
 
 @final
@@ -295,14 +324,12 @@ def fit(out: TensorBase, spec: Spec, target: Target) -> None:
     if out._shape == spec.shape:
         return
     if numel(out) != 0 and not target.quiet:
-        warnings.warn(
+        warn(
             f"An output with one or more elements was resized since it had shape {target.show(out._shape)}, which does "
             f"not match the required output shape {target.show(spec.shape)}. This behavior is deprecated, and in a "
             "future PyTorch release "
             "outputs will not be resized unless they have zero elements. You can explicitly reuse an out tensor t by "
-            "resizing it, inplace, to zero elements with t.resize_(0).",
-            UserWarning,
-            stacklevel=2,
+            "resizing it, inplace, to zero elements with t.resize_(0)."
         )
     resize(out, spec.shape, target.strides(spec.shape, spec.stride, numel(out) != 0))
 

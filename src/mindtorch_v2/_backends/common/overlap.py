@@ -11,6 +11,7 @@ from mypy_extensions import i64
 
 from ..._strides import extent, strides_dense
 from ..._tensor_base import TensorBase, is_contiguous, numel
+from ..._warn import warn
 
 _SELF_OVERLAP = (
     "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
@@ -96,6 +97,24 @@ COPIES: Final[i64] = 1  # the same, but a target that is its own source is left 
 FILLS: Final[i64] = 2  # a number may be written to a place twice
 REPEATS: Final[i64] = 3  # so may whatever is written, one after the other
 APART: Final[i64] = 4  # the same, but no input may share memory with the target
+
+
+# PyTorch lets these write to expanded tensors, and warns.
+_DEPRECATED: Final[dict[str, str]] = {
+    "index_put": "tensor[indices] = tensor",
+    "masked_fill": "tensor[mask] = scalar",
+    "index_fill": "tensor[mask] = scalar",
+}
+
+
+def warn_repeated(name: str, target: TensorBase) -> None:
+    """Warn where an expanded tensor is about to be written by an operator that will not always do so."""
+    example = _DEPRECATED.get(name)
+    if example is not None and repeated_dim(target) >= 0:
+        warn(
+            f"Use of {name}_ on expanded tensors is deprecated. Please clone() the tensor before performing this "
+            f"operation. This also applies to advanced indexing e.g. {example}"
+        )
 
 
 def check_write(rule: i64, target: TensorBase, args: tuple[Any, ...]) -> None:

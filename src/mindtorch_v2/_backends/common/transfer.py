@@ -7,7 +7,6 @@ runtime, and between two devices only through a registered transfer.
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, Final, final
 
 from mypy_extensions import i64
@@ -19,6 +18,7 @@ from ..._ops.rules.layout import expand_strides
 from ..._ops.rules.shape import check_copy, check_fill, check_value, skipped
 from ..._strides import contiguous_strides, extent, may_overlap
 from ..._tensor_base import TensorBase, alias, bump, is_contiguous, numel
+from ..._warn import warn
 from .kernels import resize
 from .overlap import COPIES, FILLS, check_no_internal_overlap, check_write, is_dense
 from .pinning import empty_pinned
@@ -251,12 +251,10 @@ class CreateOutKernel(Kernel):
             return out
         if out._shape != spec.shape:
             if self.warns and numel(out) != 0:
-                warnings.warn(
+                warn(
                     f"The number of elements in the out tensor of shape {list(out._shape)} is {numel(out)} which does "
                     f"not match the computed number of elements {spec.shape[0]}. Note that this may occur as a result "
-                    f"of rounding error. The out tensor will be resized to a tensor of shape ({spec.shape[0]},).",
-                    UserWarning,
-                    stacklevel=2,
+                    f"of rounding error. The out tensor will be resized to a tensor of shape ({spec.shape[0]},)."
                 )
             resize(out, spec.shape, spec.stride)
         check_no_internal_overlap(out)

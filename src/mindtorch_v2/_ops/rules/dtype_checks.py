@@ -5,7 +5,6 @@ that is accepted pays a bit test for it.
 """
 from __future__ import annotations
 
-import warnings
 from typing import Any, Final, final
 
 from mypy_extensions import i64
@@ -17,6 +16,7 @@ from ..._dtype_names import c_name, cpp_name
 from ..._promotion import number_dtype, result_type_of
 from ..._strides import contiguous_strides, strides_in_order
 from ..._tensor_base import TensorBase, is_contiguous
+from ..._warn import warn
 from .layout import expand_strides, is_recast, ordered_strides, recast
 from .pointwise import broadcast, broadcast_shapes, promoted
 
@@ -310,9 +310,9 @@ class Where(Rule):
 
 def check_condition(dt: dtype) -> None:
     if dt is uint8:
-        warnings.warn(
+        warn(
             "where received a uint8 condition tensor. This behavior is deprecated and will be removed in a future "
-            "version of PyTorch. Use a boolean condition instead.", UserWarning, stacklevel=2)
+            "version of PyTorch. Use a boolean condition instead.")
     else:
         raise RuntimeError(
             f"where expected condition to be a boolean tensor, but got a tensor with dtype {dt.scalar_name}")

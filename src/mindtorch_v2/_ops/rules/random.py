@@ -12,6 +12,7 @@ from ..._dispatch.op import Rule, Spec
 from ..._dtype import dtype, int64
 from ..._strides import contiguous_strides
 from ..._tensor_base import TensorBase, numel
+from ..._warn import warn
 from .layout import preserved_strides
 from .shape import FactoryRule, LikeRule, check_options, check_sizes, placed
 
@@ -147,15 +148,13 @@ def check_integers(low: int, high: int | None, dt: dtype) -> None:
     first, last = integer_range(low, high, dt)
     digits = DIGITS.get(dt.name, 0)
     if digits > 0 and (abs(first) > 1 << digits or abs(last) > 1 << digits):
-        import warnings
 
         for what, n in (("from", first), ("to - 1", last)):
             if abs(n) > 1 << digits:
-                warnings.warn(
+                warn(
                     f"{what} is out of bounds [-(2^{digits}), 2^{digits}]. Due to precision limitations "
                     f"{FLOATS[dt.name].name} can support discrete uniform distribution only within this range. This "
-                    "warning will become an error in version 1.7 release, please fix the code in advance",
-                    UserWarning, stacklevel=3)
+                    "warning will become an error in version 1.7 release, please fix the code in advance")
 
 
 def check_random(low: int | None, high: int | None, dt: dtype) -> None:

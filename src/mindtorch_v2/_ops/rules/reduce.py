@@ -5,7 +5,6 @@ row-major, as PyTorch's are whatever the input's strides.
 """
 from __future__ import annotations
 
-import warnings
 from typing import Any, Final, final
 
 from mypy_extensions import i64
@@ -15,6 +14,7 @@ from ..._dtype import bool as bool_
 from ..._dtype import dtype, int64, uint8
 from ..._strides import contiguous_strides
 from ..._tensor_base import TensorBase, numel
+from ..._warn import warn
 from .base import wrap_dim
 
 # How the result's dtype follows from the input's.
@@ -260,9 +260,9 @@ class Moments(Rule):
         stride = contiguous_strides(shape)
         correction = args[2]
         if reduced_count(a._shape, mask) <= (1 if correction is None else correction):
-            warnings.warn(
+            warn(
                 f"{self.name}(): degrees of freedom is <= 0. Correction should be strictly less than the reduction "
-                "factor (input numel divided by output numel).", UserWarning, stacklevel=2)
+                "factor (input numel divided by output numel).")
         real = dt.to_real() if dt.is_complex else dt
         first = Spec(shape, stride, real, dt, a._device)
         if not self.mean:
