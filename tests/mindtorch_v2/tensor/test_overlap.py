@@ -82,7 +82,6 @@ def test_triangles_of_expanded_tensors() -> None:
         lambda: torch.ones(1).std(),
         lambda: torch.zeros(1).expand(4).masked_fill_(MASK, 3.0),
         lambda: torch.zeros(1).expand(4).index_put_((INDEX,), torch.ones(2)),
-        lambda: torch.ones(2, 2).view(4).T,
     ],
 )
 def test_warnings_name_the_users_line(call: Callable[[], Any]) -> None:

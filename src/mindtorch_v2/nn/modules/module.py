@@ -34,13 +34,6 @@ from ._hooks import (
     registered,
 )
 
-_COMPLEX = (
-    "Complex modules are a new feature under active development whose design may change, and some modules might not "
-    "work as expected when using complex tensors as parameters or buffers. Please file an issue at "
-    "https://github.com/pytorch/pytorch/issues/new?template=bug-report.yml if a complex module does not work as "
-    "expected."
-)
-
 __all__ = [
     "Module",
     "register_module_backward_hook",
@@ -505,9 +498,6 @@ class Module:
             raise TypeError(
                 f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={dtype}"
             )
-        if dtype is not None and dtype.is_complex:
-            warnings.warn(_COMPLEX, UserWarning, stacklevel=2)
-
         if dtype is not None and dtype.is_complex:
             warn(
                 "Complex modules are a new feature under active development whose design may change, and some modules "
