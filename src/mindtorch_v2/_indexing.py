@@ -347,9 +347,7 @@ def positions(t: TensorBase, indices: list[Any], values: TensorBase | None = Non
             continue
         elif is_mask(x):
             if x._dtype.name == "uint8":
-                warn(
-                    "indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead."
-                )
+                warn("indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead.")
             at = len(out)
             if at + len(x._shape) > len(t._shape):
                 raise IndexError(f"too many indices for tensor of dimension {len(t._shape)} (got {len(indices)})")
