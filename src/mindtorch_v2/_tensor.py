@@ -566,8 +566,7 @@ def _check_grad(t: TensorBase, g: Any) -> None:
     if g._shape != t._shape:
         raise RuntimeError(
             f"attempting to assign a gradient of size '{list(g._shape)}' to a tensor of size '{list(t._shape)}'. "
-            f"Please ensure "
-            "that the gradient and the tensor are the same size"
+            "Please ensure that the gradient and the tensor are the same size"
         )
 
 

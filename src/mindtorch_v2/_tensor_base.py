@@ -1,8 +1,8 @@
 """The compiled half of `Tensor`: its fields, its operators, and the few questions asked of it on every call.
 
 Invariant: `_keys` holds the tensor's backend bit, AUTOGRAD exactly when the tensor itself requires grad,
-and VIEW exactly
-when it tracks a base. `_shape`, `_stride` and `_offset` count elements and always lie inside `_storage`.
+and VIEW exactly when it tracks a base. `_shape`, `_stride` and `_offset` count elements and always lie inside
+`_storage`.
 """
 
 from __future__ import annotations
@@ -38,9 +38,8 @@ DETACHED: Final[i64] = 5
 
 
 INFERENCE_WRITTEN: Final = (
-    "Inplace update to inference tensor outside InferenceMode is not allowed.You can make a clone to get a "
-    "normal tensor "
-    "before doing inplace update.See https://github.com/pytorch/rfcs/pull/17 for more details."
+    "Inplace update to inference tensor outside InferenceMode is not allowed.You can make a clone to get a normal "
+    "tensor before doing inplace update.See https://github.com/pytorch/rfcs/pull/17 for more details."
 )
 
 
@@ -639,9 +638,8 @@ def set_requires_grad(t: TensorBase, on: bool) -> None:
     if (t._grad_fn if on else grad_fn_of(t)) is not None:
         if not on:
             raise RuntimeError(
-                "you can only change requires_grad flags of leaf variables. If you want to use a computed "
-                "variable in a "
-                "subgraph that doesn't require differentiation use var_no_grad = var.detach()."
+                "you can only change requires_grad flags of leaf variables. If you want to use a computed variable in "
+                "a subgraph that doesn't require differentiation use var_no_grad = var.detach()."
             )
         return
     if on:

@@ -102,8 +102,7 @@ def index_put_rule(self: TensorBase, indices: tuple[Any, ...], values: TensorBas
     if self._dtype is not values._dtype:
         raise RuntimeError(
             f"Index put requires the source and destination dtypes match, got {self._dtype.scalar_name} for the "
-            f"destination and "
-            f"{values._dtype.scalar_name} for the source.")
+            f"destination and {values._dtype.scalar_name} for the source.")
     shape = index_shape(self, indices)
     if not fits(values._shape, shape):
         raise RuntimeError(
