@@ -61,6 +61,8 @@ def _ldexp_meta(self: Any, other: Any) -> Spec:
         if other._dtype.is_bool and self._device.type == "cpu":
             raise NotImplementedError("\"ldexp_cpu_exp\" not implemented for 'Bool'")
         return plain
+    if plain.dtype.itemsize in (2, 8) and not plain.dtype.is_complex:
+        return plain
     # The layout is that of a product with the powers of two, which have a layout of their own.
     powers = _pow.call((2.0, other.detach().to("meta")))
     return Spec(plain.shape, ordered_strides(plain.shape, [self, powers]), plain.dtype, plain.dtype, plain.device)

@@ -454,7 +454,7 @@ OTHER_GRADIENTS: dict[str, str] = {
     "linalg_eigh": "eigenvectors are free up to their sign",
     "linalg_svd": "singular vectors are free up to their sign",
     "svd": "singular vectors are free up to their sign",
-    "as_strided_scatter": "PyTorch passes the whole gradient on, also where src was written; gradcheck refuses that",
+    "as_strided_scatter": "PyTorch keeps the gradient where src was written and drops the rest; gradcheck refuses that",
 }
 
 # Vectors among the results are free up to their sign.
