@@ -268,6 +268,7 @@ linalg_lu  The factors P, L and U of each matrix.
 linalg_lu_factor  The LU factorization of each matrix in packed form, and the pivots.
 linalg_lu_factor_ex  The LU factorization, and where it failed instead of an error.
 linalg_lu_solve  Solves linear systems, given packed LU factorizations.
+linalg_matmul  = matmul
 linalg_matrix_exp  The exponential of each matrix.
 linalg_matrix_norm  The norm of each matrix.
 linalg_matrix_power  Each matrix to an integer power.
