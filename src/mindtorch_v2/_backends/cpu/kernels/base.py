@@ -102,7 +102,7 @@ def new_storage(s: Spec) -> Any:
     return _Storage(int(dense_bytes(s.shape, s.dtype.itemsize)))
 
 
-def count(shape: Any) -> int:
+def count(shape: tuple[int, ...]) -> int:
     """The number of elements."""
     return int(numel_of(shape))
 

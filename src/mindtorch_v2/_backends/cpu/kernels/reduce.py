@@ -10,10 +10,12 @@ from typing import Any, Final, final
 from mypy_extensions import i64
 
 from .... import _native
+from ...._device import CPU
+from ...._dispatch.keys import CPU as CPU_KEY
 from ...._dispatch.op import Op, Spec
 from ...._dtype import int64
 from ...._ops.rules.reduce import Reduction, dim_mask, dim_mask_or_all, spread_strides
-from ...._tensor_base import TensorBase
+from ...._tensor_base import TensorBase, make
 from .base import OneResult, SeveralResults, count, new_storage, wrapped
 
 _reduce: Final[Any] = _native.reduce
@@ -36,16 +38,29 @@ class Reduce(OneResult):
     def writes(self, args: tuple[Any, ...], spec: Spec, out: TensorBase) -> bool:
         return True
 
+    def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
+        # As for every kernel, but the dimensions are read once, for the rule and for the launch.
+        rule = op.rule
+        a = args[0]
+        assert isinstance(rule, Reduction) and isinstance(a, TensorBase)
+        mask = rule.mask(args, len(a._shape))
+        s = rule.spec(a, args, mask)
+        data = self.reduce(a, args, mask, s, None, 0, s.stride, s.dtype.code)
+        return make(data, 0, s.shape, s.stride, s.dtype, CPU, CPU_KEY)
+
     def launch(self, op: Op, args: tuple[Any, ...], s: Spec, out: Any, offset: int, stride: tuple[int, ...],
                code: int) -> Any:
         rule = op.rule
         a = args[0]
         assert isinstance(rule, Reduction) and isinstance(a, TensorBase)
-        n: i64 = len(a._shape)
+        return self.reduce(a, args, rule.mask(args, len(a._shape)), s, out, offset, stride, code)
+
+    def reduce(self, a: TensorBase, args: tuple[Any, ...], mask: i64, s: Spec, out: Any, offset: int,
+               stride: tuple[int, ...], code: int) -> Any:
         return _reduce(
             self.code,
             a._storage, int(a._offset), a._stride, a._dtype.code,
-            out, offset, spread_strides(stride, rule.mask(args, n), n, len(args) > 2 and args[2] is True), code,
+            out, offset, spread_strides(stride, mask, len(a._shape), len(args) > 2 and args[2] is True), code,
             a._shape, s.compute.code, count(s.shape))
 
 
