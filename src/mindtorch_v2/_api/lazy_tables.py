@@ -51,8 +51,8 @@ _LISTED = {
     "vision": "pixel_shuffle- pixel_unshuffle- channel_shuffle- native_channel_shuffle- grid_sampler- "
               "grid_sampler_2d- grid_sampler_3d- affine_grid_generator-",
     "activation_lazy": "hardshrink prelu rrelu- rrelu_-",
-    "dropout": "feature_dropout- feature_dropout_- alpha_dropout- alpha_dropout_- feature_alpha_dropout- "
-               "feature_alpha_dropout_-",
+    "dropout": "dropout- dropout_- native_dropout- feature_dropout- feature_dropout_- alpha_dropout- alpha_dropout_- "
+               "feature_alpha_dropout- feature_alpha_dropout_-",
     "distance": "cdist- pdist- pairwise_distance- cosine_similarity- bilinear-",
     "loss_lazy": "margin_ranking_loss- hinge_embedding_loss- cosine_embedding_loss- triplet_margin_loss- "
               "poisson_nll_loss-",

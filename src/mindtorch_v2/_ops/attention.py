@@ -7,17 +7,17 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from .._dispatch import registry
 from .._dispatch.op import Spec
 from .._dtype import DEFAULTS, float32
 from .._dtype import bool as bool_
 from .._dtype_names import cpp_name
+from . import dropout
 from .composites.formulas import narrow, wide
 from .rules.base import like, wrap_dim
 from .rules.pointwise import broadcast_shapes
 from .table import composite, op
 
-_dropout = registry.get("dropout")
+_dropout = dropout.DROPOUT
 
 
 def _check(query: Any, key: Any, value: Any, attn_mask: Any, is_causal: bool) -> None:

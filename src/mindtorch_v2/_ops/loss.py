@@ -1,4 +1,4 @@
-"""Losses and embedding.
+"""Losses.
 
 Invariant: `reduction` is PyTorch's number: 0 none, 1 mean, 2 sum; a loss with a kernel has its backward as a row.
 """
@@ -6,8 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._backends.common import overlap
-from .._dispatch.keys import CPU, META
+from .._dispatch.keys import CPU
 from .._dispatch.op import Op, Spec
 from .._dtype import int64, uint8
 from .._layout import contiguous_format
@@ -15,7 +14,7 @@ from .._tensor_base import numel
 from .composites import norm as composed
 from .composites.rows import ROWS
 from .rules import norm as rules
-from .rules.base import like, of_tensor
+from .rules.base import like
 from .rules.layout import preserved_strides
 from .rules.pointwise import broadcast_shapes
 from .table import composite, op
@@ -422,68 +421,3 @@ def _kl_div(self: Any, target: Any, reduction: int, log_target: bool) -> Any:
 
 composite("kl_div(Tensor self, Tensor target, int reduction=Mean, *, bool log_target=False) -> Tensor", _kl_div,
           method=False)
-
-
-# -- embedding ----------------------------------------------------------------------------------------------------
-EMBEDDING_BACKWARD: Op = op(
-    "embedding_dense_backward(Tensor grad_output, Tensor indices, int num_weights, int padding_idx, "
-    "bool scale_grad_by_freq) -> Tensor", meta=rules.EmbeddingBackward(), function=False, method=False,
-    grad=dict(grad_output=lambda g, indices, padding_idx: _embedding_second(g, indices, padding_idx)))
-
-
-def _embedding_second(g: Any, indices: Any, padding_idx: int) -> Any:
-    """Rows of the padding index received nothing."""
-    out = EMBEDDING.call((g, indices, padding_idx, False, False))
-    if padding_idx >= 0:
-        out = out.masked_fill((indices == padding_idx).unsqueeze(-1), 0)
-    return out
-
-
-def _embedding_backward(g: Any, indices: Any, weight_shape: Any, padding_idx: int, scale_grad_by_freq: bool,
-                        sparse: bool) -> Any:
-    if sparse:
-        raise NotImplementedError("embedding: sparse=True asks for sparse gradients, which do not exist here")
-    return EMBEDDING_BACKWARD.call((g, indices, weight_shape[0], padding_idx, scale_grad_by_freq))
-
-
-EMBEDDING: Op = op(
-    "embedding(Tensor weight, Tensor indices, int padding_idx=-1, bool scale_grad_by_freq=False, bool sparse=False) "
-    "-> Tensor", meta=rules.Embedding(), grad=dict(weight=_embedding_backward))
-
-
-def _renorm_meta(self: Any, indices: Any, max_norm: float, norm_type: float) -> Spec:
-    if len(self._shape) != 2:
-        raise RuntimeError(f"Expected 2-dimensional tensor, but got {len(self._shape)}-dimensional tensor for "
-                           "argument #1 'self' (while checking arguments for embedding_renorm_)")
-    rules.check_indices(indices, "embedding_renorm_", 2)
-    return of_tensor(self)
-
-
-# Rows named by the indices are scaled down to the norm; PyTorch has no derivative for it.
-op("embedding_renorm(Tensor self, Tensor indices, float max_norm, float norm_type) -> Tensor",
-   meta=_renorm_meta, inplace="function", overlap=overlap.APART, nondifferentiable=True, function=False,
-   method=False)
-
-
-def _one_hot(self: Any, num_classes: int) -> Any:
-    if self._dtype is not int64:
-        raise RuntimeError("one_hot is only applicable to index tensor of type LongTensor.")
-    if numel(self) == 0:
-        if num_classes <= 0:
-            raise RuntimeError("Can not infer total number of classes from empty tensor.")
-        return self.new_zeros(self._shape + (num_classes,))
-    if self._keys & META and num_classes != -1:
-        return self.new_zeros(self._shape + (num_classes,))
-    if self._keys & CPU:
-        # Other devices find a class out of range when they write it.
-        if self.min().item() < 0:
-            raise RuntimeError("Class values must be non-negative.")
-        top = self.max().item()
-        if num_classes != -1 and num_classes <= top:
-            raise RuntimeError("Class values must be smaller than num_classes.")
-    if num_classes == -1:
-        num_classes = self.max().item() + 1
-    return self.new_zeros(self._shape + (num_classes,)).scatter_(-1, self.unsqueeze(-1), 1)
-
-
-composite("one_hot(Tensor self, int num_classes=-1) -> Tensor", _one_hot, function=False, method=False)

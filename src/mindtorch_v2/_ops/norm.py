@@ -1,4 +1,4 @@
-"""Softmax, layer norm, RMS norm, dropout.
+"""Layer norm and RMS norm.
 
 Invariant: what a network calls once per layer is one row with one backward row, both differentiable again.
 """
@@ -6,43 +6,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._dispatch import registry
-from .._dispatch.op import Op, Spec
-from .._dtype import bool as bool_
+from .._dispatch.op import Op
 from .._dtype import float32
 from .._finfo import finfo
 from .composites import norm as composed
 from .composites.rows import ROWS
 from .rules import norm as rules
-from .rules.base import like
 from .table import composite, op
-
-# -- softmax ------------------------------------------------------------------------------------------------------
-SOFTMAX_BACKWARD: Op = op(
-    "_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor",
-    meta=rules.SoftmaxBackward(), method=False,
-    grad=dict(grad_output=lambda g, output, dim, input_dtype: SOFTMAX_BACKWARD.call((g, output, dim, input_dtype)),
-              output=lambda g, grad_output, output, dim: _softmax_double_backward(g, grad_output, output, dim)))
-LOG_SOFTMAX_BACKWARD: Op = op(
-    "_log_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor",
-    meta=rules.SoftmaxBackward(), method=False,
-    grad=dict(grad_output=lambda g, output, dim: g - (g * output.exp()).sum((dim,), True),
-              output=lambda g, grad_output, output, dim: grad_output.sum((dim,), True).neg() * output.exp() * g))
-
-
-def _softmax_double_backward(g: Any, grad_output: Any, output: Any, dim: int) -> Any:
-    return grad_output * g - (output * g).sum((dim,), True) * grad_output - g * (output * grad_output).sum((dim,), True)
-
-
-ROWS.softmax = op(
-    "_softmax(Tensor self, int dim, bool half_to_float) -> Tensor", meta=rules.Softmax(), out=True, method=False,
-    grad=dict(self=lambda g, result, dim, self_dtype: SOFTMAX_BACKWARD.call((g, result, dim, self_dtype))))
-ROWS.log_softmax = op(
-    "_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor", meta=rules.Softmax(), out=True, method=False,
-    grad=dict(self=lambda g, result, dim, self_dtype: LOG_SOFTMAX_BACKWARD.call((g, result, dim, self_dtype))))
-ROWS.to_copy = registry.get("to_copy")
-composite("softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", composed.SoftmaxOf(False), out=True)
-composite("log_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", composed.SoftmaxOf(True), out=True)
 
 
 # -- layer norm ---------------------------------------------------------------------------------------------------
@@ -137,62 +107,3 @@ def _rms_norm(input: Any, normalized_shape: Any, weight: Any, eps: float | None)
 
 
 composite("rms_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor", _rms_norm)
-
-
-# -- dropout ------------------------------------------------------------------------------------------------------
-_EMPTY_LIKE = registry.get("empty_like")
-
-
-def _kept(input: Any, p: float, train: bool) -> Any:
-    """The factors of dropout: 0, or what keeps the expectation. None: everything passes."""
-    if p < 0 or p > 1:
-        raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {p:g}")
-    if p == 0 or not train or 0 in input._shape:
-        return None
-    if p == 1:
-        return input.detach().new_zeros(())
-    noise = _EMPTY_LIKE.call((input.detach(), None, None, None, None, None))
-    return noise.bernoulli_(1 - p).div_(1 - p)
-
-
-def _dropout(input: Any, p: float, train: bool) -> Any:
-    kept = _kept(input, p, train)
-    return input if kept is None else input * kept
-
-
-def _dropout_(self: Any, p: float, train: bool) -> Any:
-    kept = _kept(self, p, train)
-    return self if kept is None else self.mul_(kept)
-
-
-composite("dropout(Tensor input, float p, bool train) -> Tensor", _dropout)
-composite("dropout_(Tensor(a!) self, float p, bool train) -> Tensor(a!)", _dropout_, method=False)
-
-
-def _native_dropout_meta(input: Any, p: float, train: Any) -> list[Spec]:
-    return [like(input), like(input, None, bool_)]
-
-
-def _native_dropout(input: Any, p: float, train: Any) -> Any:
-    if train is False:
-        return input.clone(), input.new_ones(input._shape, dtype=bool_)
-    if p == 1:
-        return input.new_zeros(input._shape), input.new_zeros(input._shape, dtype=bool_)
-    mask = input.new_empty(input._shape, dtype=bool_).bernoulli_(1 - p)
-    return input * mask * (1 / (1 - p)), mask
-
-
-DROPOUT_BACKWARD: Op = op(
-    "native_dropout_backward(Tensor grad_output, Tensor mask, float scale) -> Tensor",
-    meta=lambda grad_output, mask, scale: like(grad_output), function=False, method=False,
-    kernel=lambda grad_output, mask, scale: grad_output * mask * scale,
-    grad=dict(grad_output=lambda g, mask, scale: DROPOUT_BACKWARD.call((g, mask, scale))))
-
-
-def _native_dropout_grad(g: Any, result1: Any, p: float, train: Any) -> Any:
-    scale = 1.0 if train is False else 0.0 if p == 1 else 1 / (1 - p)
-    return DROPOUT_BACKWARD.call((g, result1, scale))
-
-
-op("native_dropout(Tensor input, float p, bool? train) -> (Tensor, Tensor)", meta=_native_dropout_meta,
-   kernel=_native_dropout, grad=dict(input=_native_dropout_grad))

@@ -7,7 +7,20 @@ from importlib import import_module
 from ..._dispatch import registry
 from ..common import pinning
 
-FAMILIES = ("pointwise", "activation", "shape", "reduce", "matmul", "norm", "loss", "index", "random", "sort")
+FAMILIES = (
+    "pointwise",
+    "activation",
+    "shape",
+    "reduce",
+    "matmul",
+    "softmax",
+    "norm",
+    "loss",
+    "embedding",
+    "index",
+    "random",
+    "sort",
+)
 
 
 def load_kernels() -> None:

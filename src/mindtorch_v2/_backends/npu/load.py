@@ -7,7 +7,20 @@ from __future__ import annotations
 
 from importlib import import_module
 
-FAMILIES = ("pointwise", "activation", "shape", "reduce", "matmul", "norm", "loss", "index", "random", "sort")
+FAMILIES = (
+    "pointwise",
+    "activation",
+    "shape",
+    "reduce",
+    "matmul",
+    "softmax",
+    "norm",
+    "loss",
+    "embedding",
+    "index",
+    "random",
+    "sort",
+)
 # Says that it was done, to tables that are loaded later.
 LOADED: list[bool] = []
 

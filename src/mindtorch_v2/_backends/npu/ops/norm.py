@@ -1,4 +1,4 @@
-"""NPU lines of softmax, layer norm and RMS norm.
+"""NPU lines of layer norm and RMS norm.
 
 Invariant: parameters wider than the input are never rounded to it: the computation is done in theirs.
 """
@@ -15,17 +15,6 @@ from ..lines import accepts_dtype, call, choose, fused, line, npu, parts
 
 _layer_norm = registry.get("native_layer_norm")
 _layer_norm_backward = registry.get("native_layer_norm_backward")
-
-# -- softmax --------------------------------------------------------------------------------------------------------
-npu("_softmax", "aclnnSoftmax(self, dim, out)")
-npu("_log_softmax", "aclnnLogSoftmax(self, dim, out)")
-npu("_softmax_backward_data", "aclnnSoftmaxBackward(grad_output, output, dim, out)", cast=("grad_output", "output"),
-    otherwise=parts(lambda grad_output, output, dim, input_dtype:
-                    (grad_output - (grad_output * output).sum((dim,), True)) * output))
-npu("_log_softmax_backward_data", "aclnnLogSoftmaxBackward(grad_output, output, dim, out)",
-    cast=("grad_output", "output"), otherwise=parts(lambda grad_output, output, dim, input_dtype:
-                                                    grad_output - output.exp() * grad_output.sum((dim,), True)))
-
 
 # -- layer norm -----------------------------------------------------------------------------------------------------
 def _mixed(input: Any, normalized_shape: Any, weight: Any, bias: Any, eps: float) -> bool:
