@@ -13,7 +13,7 @@ from .composites.formulas import conj, narrow, pair, wide, zeros_like
 from .pointwise import REAL, function, only
 from .rules.base import PyRule, like
 from .rules.dtype_checks import COMPLEX, FLOATS, Choose
-from .table import PointwiseRule, composite, op
+from .table import PointwiseRule, composite, grad_when_written, op
 
 _where = registry.get("where")
 
@@ -27,6 +27,27 @@ def activation(name: str, refuses: str, arguments: str = "", mask: int = FLOATS,
     """A row that is called through `torch.nn.functional`."""
     return hidden(f"{name}(Tensor self{arguments}) -> Tensor", meta=only(mask, refuses, "self"), inplace=True, out=True,
                   **row)
+
+
+class FromResultRule(PointwiseRule):
+    """A backward that may be given the result for the input: a negative slope has lost the input's sign."""
+
+    def __init__(self, position: int, slope: int, inner: PointwiseRule, name: str, advice: str = "") -> None:
+        super().__init__((), "default")
+        self.position, self.slope, self.inner = position, slope, inner
+        self.text = (f"In-place {name} backward calculation is triggered with a negative slope which is not supported. "
+                     "This is caused by calling in-place forward function with a negative slope, please call "
+                     f"out-of-place version instead.{advice}")
+
+    def bind(self, op: Op) -> Rule:
+        inner = self.inner.bind(op)
+
+        def from_result(*args: Any) -> Any:
+            if not args[self.slope] >= 0:
+                raise RuntimeError(self.text)
+            return inner.infer(args)
+
+        return Choose(self.position, {False: inner, True: PyRule(from_result)}, "")
 
 
 # -- sigmoid and tanh -------------------------------------------------------------------------------------------------
@@ -56,10 +77,12 @@ op("relu(Tensor self) -> Tensor",
    meta=only(REAL, "clamp_min_scalar_cpu", on_bool=(RuntimeError, "Boolean inputs not supported for relu"),
              on_complex=(NotImplementedError, "clamp is not supported for complex types")),
    inplace="function", grad=dict(self=lambda g, result: _threshold_backward.call((g, result, 0))))
-op("threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor", meta=only(REAL, "threshold_cpu", "self"),
-   inplace="function", out=True, method=False,
-   kernel=lambda self, threshold, value: _where.call((self <= _whole(self, threshold), _whole(self, value), self)),
-   grad=dict(self=lambda g, self, threshold: _threshold_backward.call((g, self, threshold))))
+_threshold: Op = op(
+    "threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor", meta=only(REAL, "threshold_cpu", "self"),
+    inplace="function", out=True, method=False,
+    kernel=lambda self, threshold, value: _where.call((self <= _whole(self, threshold), _whole(self, value), self)),
+    grad=dict(self=lambda g, self, threshold: _threshold_backward.call((g, self, threshold))))
+grad_when_written(_threshold, self=lambda g, self, threshold: _threshold_backward.call((g, self, threshold)))
 
 
 def _whole(self: Any, number: Any) -> Any:
@@ -74,12 +97,18 @@ def _leaky_relu_backward(grad_output: Any, self: Any, negative_slope: float, sel
 
 _leaky_backward: Op = hidden(
     "leaky_relu_backward(Tensor grad_output, Tensor self, Scalar negative_slope, bool self_is_result) -> Tensor",
-    meta=only(FLOATS, "leaky_relu_backward_cpu", "self", "grad_output"), out=True, kernel=_leaky_relu_backward,
+    meta=FromResultRule(
+        3, 2, only(FLOATS, "leaky_relu_backward_cpu", "self", "grad_output"), "leakyReLu",
+        " File an issue at https://github.com/pytorch/pytorch if you do require supporting in-place leakRelu backward "
+        "calculation with negative slope"), out=True, kernel=_leaky_relu_backward,
     grad=dict(grad_output=lambda g, self, negative_slope: _leaky_backward.call((g, self, negative_slope, False)),
               self=lambda g: zeros_like(g)))
-activation("leaky_relu", "leaky_relu_cpu", ", Scalar negative_slope=0.01",
-           kernel=lambda self, negative_slope: _where.call((self > 0, self, self * negative_slope)),
-           grad=dict(self=lambda g, self, negative_slope: _leaky_backward.call((g, self, negative_slope, False))))
+_leaky_relu: Op = activation(
+    "leaky_relu", "leaky_relu_cpu", ", Scalar negative_slope=0.01",
+    kernel=lambda self, negative_slope: _where.call((self > 0, self, self * negative_slope)),
+    grad=dict(self=lambda g, self, negative_slope: _leaky_backward.call((g, self, negative_slope, False))))
+grad_when_written(
+    _leaky_relu, self=lambda g, result, negative_slope: _leaky_backward.call((g, result, negative_slope, True)))
 
 
 def _hardtanh_backward(grad_output: Any, self: Any, min_val: Any, max_val: Any) -> Any:
@@ -227,13 +256,16 @@ def _elu_double_backward(g: Any, grad_output: Any, alpha: float, scale: float, i
 
 _elu_back: Op = hidden(
     "elu_backward(Tensor grad_output, Scalar alpha, Scalar scale, Scalar input_scale, bool is_result, "
-    "Tensor self_or_result) -> Tensor", meta=only(FLOATS, "elu_backward_cpu"), out=True, kernel=_elu_backward,
+    "Tensor self_or_result) -> Tensor", meta=FromResultRule(4, 1, only(FLOATS, "elu_backward_cpu"), "elu"), out=True,
+    kernel=_elu_backward,
     grad=dict(grad_output=lambda g, alpha, scale, input_scale, is_result, self_or_result: _elu_back.call(
         (g, alpha, scale, input_scale, is_result, self_or_result)), self_or_result=_elu_double_backward))
 _elu_row: Op = activation(
     "elu", "elu_cpu", ", Scalar alpha=1, Scalar scale=1, Scalar input_scale=1", kernel=_elu,
     grad=dict(self=lambda g, self, alpha, scale, input_scale: _elu_back.call(
         (g, alpha, scale, input_scale, False, self))))
+grad_when_written(_elu_row, self=lambda g, result, alpha, scale, input_scale: _elu_back.call(
+    (g, alpha, scale, input_scale, True, result)))
 _SELU = (1.6732632423543772848170429916717, 1.0507009873554804934193349852946, 1)
 composite("selu(Tensor self) -> Tensor", lambda self: _elu_row.call((self, *_SELU)), method=False)
 composite("selu_(Tensor(a!) self) -> Tensor(a!)", lambda self: _elu_row.row.inplace_op.call((self, *_SELU)),
@@ -246,9 +278,11 @@ def _celu(self: Any, alpha: float) -> Any:
     return _elu(self, alpha, 1, 1 / alpha)
 
 
-op("celu(Tensor self, Scalar alpha=1.0) -> Tensor", meta=only(FLOATS, "elu_cpu", "self"), inplace="function",
-   method=False, kernel=_celu,
-   grad=dict(self=lambda g, self, alpha: _elu_back.call((g, alpha, 1, 1 / alpha, False, self))))
+_celu_row: Op = op(
+    "celu(Tensor self, Scalar alpha=1.0) -> Tensor", meta=only(FLOATS, "elu_cpu", "self"), inplace="function",
+    method=False, kernel=_celu,
+    grad=dict(self=lambda g, self, alpha: _elu_back.call((g, alpha, 1, 1 / alpha, False, self))))
+grad_when_written(_celu_row, self=lambda g, result, alpha: _elu_back.call((g, alpha, 1, 1 / alpha, True, result)))
 
 
 def _softplus_forward(self: Any, beta: float, threshold: float) -> Any:

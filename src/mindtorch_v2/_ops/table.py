@@ -10,7 +10,7 @@ from typing import Any
 
 from .. import return_types
 from .._autograd.inplace import OUT_DERIVATIVE, InplaceDerivative
-from .._autograd.record import NO_GRADIENT, Formulas
+from .._autograd.record import NO_GRADIENT, Formulas, camel
 from .._backends.common.kernels import ViewKernel
 from .._dispatch import registry
 from .._dispatch.op import FnKernel, Kernel, Op, PartsKernel, Rule
@@ -171,6 +171,13 @@ def _inplace(o: Op, row: Row, formulas: Formulas | None, function: bool) -> Op:
     p.derivative = InplaceDerivative(formulas)
     p.row = Row("inplace", p, function, row.method)
     return p
+
+
+def grad_when_written(o: Op, **grad: Callable[..., Any]) -> None:
+    """Formulas of the in-place form where PyTorch gives it its own, most often to keep the result and not a copy of
+    what was there before."""
+    node = f"{camel(o.title())}Backward1"
+    o.row.inplace_op.derivative = InplaceDerivative(Formulas(o.name, o.schema, dict(grad), node, ()))
 
 
 def _out(o: Op, row: Row) -> Op:

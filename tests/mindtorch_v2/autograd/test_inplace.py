@@ -245,3 +245,47 @@ def test_inplace_of_many_sizes(size: int) -> None:
     strided = torch.zeros(size, 2)
     strided[:, 1].add_(3)
     assert strided.sum().item() == 3 * size
+
+
+_LOST_SIGN = (
+    "In-place {} backward calculation is triggered with a negative slope which is not supported. This is caused by "
+    "calling in-place forward function with a negative slope, please call out-of-place version instead."
+)
+# Call with a slope, and the name its refusal and its node have.
+FROM_RESULT: dict[str, tuple[Callable[[Any, float], Any], str, str]] = {
+    "leaky_relu_": (lambda t, a: torch.nn.functional.leaky_relu_(t, a), "leakyReLu", "LeakyReluBackward1"),
+    "leaky_relu": (lambda t, a: torch.nn.functional.leaky_relu(t, a, inplace=True), "leakyReLu", "LeakyReluBackward1"),
+    "module": (lambda t, a: torch.nn.LeakyReLU(a, inplace=True)(t), "leakyReLu", "LeakyReluBackward1"),
+    "elu_": (lambda t, a: torch.nn.functional.elu_(t, a), "elu", "EluBackward1"),
+    "elu": (lambda t, a: torch.nn.functional.elu(t, a, inplace=True), "elu", "EluBackward1"),
+    "celu_": (lambda t, a: torch.celu_(t, a), "elu", "CeluBackward1"),
+    "celu": (lambda t, a: torch.nn.functional.celu(t, a, inplace=True), "elu", "CeluBackward1"),
+    "rrelu_": (lambda t, a: torch.rrelu_(t, a, a), "leakyReLu", ""),
+}
+
+
+@pytest.mark.parametrize("name", FROM_RESULT)
+def test_the_result_of_a_negative_slope_has_no_derivative(name: str) -> None:
+    call, title, node = FROM_RESULT[name]
+    w = torch.tensor([-1.0, 2.0], requires_grad=True)
+    out = call(w.clone(), -0.5)
+    with pytest.raises(RuntimeError) as refused:
+        out.sum().backward()
+    assert str(refused.value).startswith(_LOST_SIGN.format(title))
+    out = call(w.clone(), 0.5)
+    if node:
+        assert type(out.grad_fn).__name__ == node
+    out.sum().backward()
+    other = w.detach().clone().requires_grad_()
+    functional = {"module": "leaky_relu"}.get(name, name).removesuffix("_")
+    arguments = (0.5, 0.5) if functional == "rrelu" else (0.5,)
+    getattr(torch.nn.functional, functional)(other, *arguments).sum().backward()
+    assert torch.allclose(w.grad, other.grad)
+
+
+def test_an_activation_in_place_keeps_its_result() -> None:
+    w = torch.tensor([-1.0, 2.0], requires_grad=True)
+    out = torch.nn.functional.elu_(w.clone())
+    out.add_(1)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        out.sum().backward()
