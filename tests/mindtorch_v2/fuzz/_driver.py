@@ -27,6 +27,7 @@ class Settings(NamedTuple):
     batch: int
     jobs: int
     out: Path | None = None
+    skipped: tuple[int, ...] = ()  # seeds
 
 
 Item = tuple[int, str, str]
@@ -171,7 +172,8 @@ class Fuzzer:
 
     def start(self, first: int, last: int) -> Child:
         # A function that gave no answer twice is known; waiting for it again would be most of a run.
-        skipped = ";".join(about for about, times in self.hung.items() if times >= 2 and not {"|", ";"} & set(about))
+        known = [about for about, times in self.hung.items() if times >= 2 and not {"|", ";"} & set(about)]
+        skipped = ";".join([*known, *(f"#{seed}" for seed in self.settings.skipped)])
         return Child(self.settings, f"work|{{}}|{first}|{last}|{skipped}", self.compare)
 
     def collect(self, child: Child, last: int) -> tuple[int, int] | None:

@@ -38,6 +38,8 @@ KNOWN_TYPES = (
     "OutOfMemoryError",
     "DeferredCudaCallError",
     "AcceleratorError",
+    # Ours on purpose: a refusal of the vendor's library, with the operator's name.
+    "AclError",
 )
 INSIDE = re.compile(
     r"\bi64\b|\bi32\b|[Nn]um[Pp]y|\bndarray\b|\bufunc\b|[Ss]ci[Pp]y|tuple index out of range|list index out of range"

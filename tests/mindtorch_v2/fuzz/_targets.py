@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import inspect
 import re
+import zlib
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -29,6 +30,7 @@ class Target(NamedTuple):
     path: str
     signatures: tuple[tuple[Param, ...], ...]
     out: bool = False
+    mark: int = 0  # a number made from the path
 
     @property
     def is_method(self) -> bool:
@@ -93,7 +95,7 @@ _BY_NAME = {
 def find(torch: Any) -> list[Target]:
     """Everything there is, and the operators of `torch.ops.aten` by overload."""
     found = [target for space in NAMESPACES for target in _in_space(torch, space)]
-    return [*found, *_operators(torch)]
+    return [target._replace(mark=zlib.crc32(target.path.encode())) for target in [*found, *_operators(torch)]]
 
 
 def _in_space(torch: Any, space: str) -> Iterator[Target]:

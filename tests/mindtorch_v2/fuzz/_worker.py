@@ -163,7 +163,7 @@ def _has(value: Any, path: str) -> bool:
 
 
 def work(directory: Path, seeds: list[int], devices: list[str], megabytes: int, skipped: set[str], every: bool) -> None:
-    """Judge seeds. Only outcomes that are findings are written down, or every one."""
+    """Judge seeds but those skipped (`#seed`, or by what they are about); write findings down, or every outcome."""
     torch = load_subject("npu" in devices)
     targets = find(torch)
     samples = read_samples(directory.parent / "samples.json", torch)
@@ -173,7 +173,7 @@ def work(directory: Path, seeds: list[int], devices: list[str], megabytes: int, 
     journal = Journal(directory)
     for seed in seeds:
         program = write(seed, targets, samples, devices)
-        if program.about in skipped:
+        if program.about in skipped or f"#{seed}" in skipped:
             continue
         journal.begin(seed, program.about, program.text)
         torch.manual_seed(0)

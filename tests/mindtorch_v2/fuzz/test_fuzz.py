@@ -13,7 +13,9 @@ from .._subject import mindtorch_only
 from ._driver import Fuzzer, Settings, ask
 from ._judge import Outcome, agrees, plain_name, reason
 
-SEEDS = range(0, 100)
+SEEDS = range(0, 1500)
+# They read 2**62 elements of an expanded tensor, which takes PyTorch as long.
+LONG: tuple[int, ...] = ()
 
 
 def settings(room: Path, seconds: float = 60.0, devices: str = "cpu,meta,npu") -> Settings:
@@ -22,7 +24,7 @@ def settings(room: Path, seconds: float = 60.0, devices: str = "cpu,meta,npu") -
 
 @mindtorch_only
 def test_no_program_shows_the_inside(tmp_path: Path) -> None:
-    fuzzer = Fuzzer(settings(tmp_path), present=False, compare=False)
+    fuzzer = Fuzzer(settings(tmp_path)._replace(skipped=LONG), present=False, compare=False)
     fuzzer.run(SEEDS.start, len(SEEDS), deadline=0.0)
     assert fuzzer.programs == len(SEEDS)
     assert not fuzzer.findings, fuzzer.report()

@@ -252,3 +252,11 @@ def test_histograms() -> None:
         _oracle.assert_same(
             _rows.results(tuple(got), "histogram"), tuple(want), where="histogram", rtol=1e-5, atol=1e-5
         )
+
+
+@pytest.mark.parametrize("n", [21, 30, 170, 171, 2**31 - 1])
+def test_polygamma_of_orders_whose_factorial_is_large(n: int) -> None:
+    x = torch.tensor([0.5, 1.0, 2.0])
+    _oracle.assert_same(
+        torch.polygamma(n, x.to("npu")).cpu(), _oracle.to_oracle(torch.polygamma(n, x)), where="polygamma", rtol=1e-4
+    )

@@ -191,11 +191,18 @@ def _cotangent_derivative(n: int) -> list[float]:
     return p
 
 
+# The largest number whose factorial is a finite double.
+_MOST_FACTORS = 170
+
+
 def _higher_polygamma(n: int, self: Any) -> Any:
     """By the sum where it converges, and by reflection below."""
     x = self.to(float64)
+    if n > _MOST_FACTORS:
+        # n! is infinite, so the result is wherever the sum, of which the first term is left, is not zero.
+        return (x.abs().pow(-float(n + 1)) * (math.inf if n % 2 else -math.inf)).to(self.dtype)
     low = x < 0.5
-    above = _hurwitz(n + 1, _where.call((low, 1 - x, x))) * ((-1) ** (n + 1) * math.factorial(n))
+    above = _hurwitz(n + 1, _where.call((low, 1 - x, x))) * ((-1) ** (n + 1) * float(math.factorial(n)))
     cotangent = (x * math.pi).tan().reciprocal()
     slope: Any = 0.0
     for c in reversed(_cotangent_derivative(n)):
