@@ -271,7 +271,7 @@ def plain(flat: list[Any], dt: dtype) -> list[Any]:
             if hasattr(x, "__float__"):
                 x = x.__float__()
             else:
-                raise TypeError(f"must be real number, not {type(x).__name__}")
+                raise TypeError(f"must be real number, not {c_type_name(type(x))}")
         out.append(x)
     return out
 

@@ -74,6 +74,9 @@ class Generator:
         self._state = _native.Storage(_STATE_BYTES if where.type == "cpu" else _ACCELERATOR_BYTES)
         self.manual_seed(_DEFAULT_SEED)
 
+    def __repr__(self) -> str:
+        return f"<torch._C.Generator object at {hex(id(self))}>"
+
     @property
     def device(self) -> device:
         return self._device
@@ -362,6 +365,8 @@ def randperm(
     """randperm(n, *, generator=None, out=None, dtype=torch.int64, ...): 0 .. n-1 in random order."""
     if unknown:
         raise stray("randperm", (n,), unknown)
+    if out is not None and not isinstance(out, TensorBase):
+        raise TypeError(f"randperm(): argument 'out' must be Tensor, not {type_name(out)}")
     args = (
         _int("randperm", "n", 1, n),
         _generator("randperm", generator),

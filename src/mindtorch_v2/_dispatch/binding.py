@@ -309,6 +309,8 @@ def bind(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any], varargs: bool) -
             value = args[i]
             if value is None and not a.optional:
                 return None
+            if a.is_tensor and _stray_number(op, i, value):
+                return None
             got = convert(a, value)
             if got is BAD:
                 if (
@@ -330,6 +332,8 @@ def bind(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any], varargs: bool) -
                 key = "input"
             if key in kwargs:
                 used += 1
+                if a.is_tensor and _stray_number(op, i, kwargs[key]):
+                    return None
                 got = convert(a, kwargs[key])
                 if got is BAD:
                     return None
@@ -337,10 +341,13 @@ def bind(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any], varargs: bool) -
                 got = a.default
             else:
                 return None
-        if a.is_tensor and got is not None and not isinstance(got, TensorBase) and not (op.numbers >> i) & 1:
-            return None
         out.append(got)
     return tuple(out) if used == len(kwargs) else None
+
+
+def _stray_number(op: Op, i: int, value: Any) -> bool:
+    """Whether something that is no tensor, however large, stands where the operator takes no number."""
+    return value is not None and not isinstance(value, TensorBase) and not (op.numbers >> i) & 1
 
 
 def renamed(kwargs: dict[str, Any], op: Op) -> dict[str, Any]:

@@ -239,12 +239,12 @@ def _cubic_weights(t: Any) -> list[Any]:
 
 def _check_grid(input: Any, grid: Any, rank: int | None, mode: int, padding: int) -> None:
     n = len(input._shape)
-    if n == 0:
+    if n == 0 or not grid._shape:
         raise IndexError("Dimension specified as 0 but tensor has no dimensions")
     if input._shape[0] != grid._shape[0]:
         raise RuntimeError("grid_sampler(): expected grid and input to have same batch size, but got input with sizes "
                            f"{list(input._shape)} and grid with sizes {list(grid._shape)}")
-    if grid._shape[-1] != n - 2:
+    if len(grid._shape) > 1 and grid._shape[-1] != n - 2:
         raise RuntimeError(f"grid_sampler(): expected grid to have size {n - 2} in last dimension, but got grid with "
                            f"sizes {list(grid._shape)}")
     for i in range(2, n):

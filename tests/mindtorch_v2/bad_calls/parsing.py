@@ -486,4 +486,14 @@ CASES: list[Case] = [
     Case("fftfreq_negative", lambda torch: {},
          lambda torch, v: torch.fft.fftfreq(-3),
          "RuntimeError", "Trying to create tensor with negative dimension -3: [-3]"),
+    Case("vsplit_number", lambda torch: {},
+         lambda torch, v: torch.vsplit(2**64, 1),
+         "TypeError", "vsplit() received an invalid combination of arguments - got (int, int)"),
+    Case("grid_sample_number", lambda torch: dict(x=torch.ones(2, 3, 5, 5), g=torch.ones(())),
+         lambda torch, v: torch.nn.functional.grid_sample(v.x, v.g, align_corners=True),
+         "IndexError", "Dimension specified as 0 but tensor has no dimensions"),
+    Case("grid_sample_vector", lambda torch: dict(x=torch.ones(2, 3, 5, 5), g=torch.ones(2)),
+         lambda torch, v: torch.nn.functional.grid_sample(v.x, v.g, align_corners=True),
+         "RuntimeError", "grid_sampler(): expected 4D input and grid with same number of dimensions, but got input "
+         "with sizes [2, 3, 5, 5] and grid with sizes [2]"),
 ]

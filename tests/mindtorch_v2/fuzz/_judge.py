@@ -43,7 +43,7 @@ KNOWN_TYPES = (
 )
 INSIDE = re.compile(
     r"\bi64\b|\bi32\b|[Nn]um[Pp]y|\bndarray\b|\bufunc\b|[Ss]ci[Pp]y|tuple index out of range|list index out of range"
-    r"|has no attribute '_(?!_)|must be real number|MetaStorage|_native\b|mindtorch_v2\._|nbytes must not be negative"
+    r"|has no attribute '_(?!_)|MetaStorage|_native\b|mindtorch_v2\._|nbytes must not be negative"
     r"|operand reaches|ml_dtypes|mypyc|longjmp|std::|bad_alloc|vector::|stoi|cannot create std"
     r"|\bSpec\b|\bstorage object\b|argument list must|array is too big|Unable to allocate"
     r"|could not broadcast|cannot reshape array|LAPACK library|illegal value|<lambda>\(\)|<locals>"
