@@ -20,6 +20,14 @@ def _inside(frame: FrameType) -> bool:
     return name.startswith((_PACKAGE, "<torch."))
 
 
+def place() -> str:
+    """File and line of the user who called into the package."""
+    frame: FrameType | None = sys._getframe(0)
+    while frame is not None and _inside(frame):
+        frame = frame.f_back
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame is not None else "an unknown place"
+
+
 def warn(text: str, category: type[Warning] = UserWarning) -> None:
     """Warn at the line that called into the package. Compiled functions have no frame, and are not counted."""
     level = 1

@@ -61,8 +61,8 @@ def define(qualname: Any, schema: Any = None, *, lib: Library | None = None, tag
 
 def _define_with(library: Library, schema: str) -> Callable[[Any], Any]:
     def wrap(fn: Any) -> Any:
-        name = library.define(schema)
-        library.impl(name, fn)
+        library.define(schema)
+        library.impl(schema.partition("(")[0].strip(), fn)
         return fn
 
     return wrap

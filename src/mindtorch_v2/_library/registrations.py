@@ -13,12 +13,18 @@ from .._dispatch.op import FnKernel, GivenDerivative, Kernel, Op, Overrider
 from .._dispatch.schema import Arg, Schema, parse
 from .._dtype import dtype_or_none
 from .._operators import CUSTOM, OpOverload, _rows
+from .._ops import table
 from .._ops.table import Row
+from .._warn import place, warn
 from . import syntax
 
 _RESERVED = frozenset({"prim"})
 # Who defined a namespace; the package itself defined `aten`.
 _SINGLE: dict[str, Library | None] = {"aten": None}
+# Where rows are declared stands for the registration of every operator of the package.
+_BUILT_IN = f"{table.__file__}:{table.op.__code__.co_firstlineno}"
+# Where an operator was defined, by its qualified name.
+_PLACES: dict[str, str] = {}
 # Dispatch keys that name a device, and its name here.
 _DEVICE_KEYS = {
     "CPU": "cpu",
@@ -73,17 +79,24 @@ def _dtype_named(name: str) -> Any:
     return getattr(mindtorch_v2, name)
 
 
-def new_op(namespace: str, schema: str) -> Op:
-    """Define an operator; its row exists only to carry what every device falls back to."""
+def new_op(namespace: str, schema: str, where: str | None = None) -> Op:
+    """Define an operator; its row exists only to carry what every device falls back to. `where`: the file and line
+    that a second definition is told of."""
     syntax.check(schema)
     name = schema.split("(", 1)[0].strip()
     known = CUSTOM.setdefault(namespace, {})
-    if name in known or (namespace == "aten" and name.partition(".")[0] in _rows(name.partition(".")[0])):
+    where = where or place()
+    qualname = f"{namespace}::{name}"
+    base, _, overload = name.partition(".")
+    if name in known or (namespace == "aten" and (overload or "default") in _rows(base)):
+        first = _PLACES[qualname] if name in known else _BUILT_IN
         raise RuntimeError(
             f"Tried to register an operator ({namespace}::{schema}) with the same name and overload name multiple "
-            "times. Each overload's schema should only be registered with a single call to def()."
+            "times. Each overload's schema should only be registered with a single call to def(). Duplicate "
+            f"registration: registered at {where}. Original registration: registered at {first}"
         )
-    op = Op(f"{namespace}::{name}", schema)
+    _PLACES[qualname] = where
+    op = Op(qualname, schema)
     op._schema = _typed(parse(schema))
     op.mutates = op.schema.is_mutable
     op.row = Row("custom", op, False, False)
@@ -149,14 +162,18 @@ class Library:
             raise ValueError(f"Unsupported kind: {kind}")
         if ns in _RESERVED and kind != "IMPL":
             raise ValueError(f"{ns} is a reserved namespace. Please try creating a library with another name.")
+        self._where = place()
         if kind == "DEF":
             if ns in _SINGLE:
+                holder = _SINGLE[ns]
                 raise RuntimeError(
                     f"Only a single TORCH_LIBRARY can be used to register the namespace {ns}; please put all of your "
                     "definitions in a single TORCH_LIBRARY block.  If you were trying to specify implementations, "
                     "consider using TORCH_LIBRARY_IMPL (which can be duplicated).  If you really intended to define "
                     "operators for a single namespace in a distributed way, you can use TORCH_LIBRARY_FRAGMENT to "
-                    "explicitly indicate this."
+                    "explicitly indicate this.  Previous registration of TORCH_LIBRARY was registered at "
+                    f"{_BUILT_IN if holder is None else holder._where}; latest registration was registered at "
+                    f"{self._where}"
                 )
             _SINGLE[ns] = self
         self.ns = ns
@@ -169,7 +186,7 @@ class Library:
         return f"Library(kind={self.kind}, ns={self.ns}, dispatch_key={self.dispatch_key})>"
 
     def define(self, schema: str, alias_analysis: str = "", *, tags: Any = ()) -> str:
-        """Add an operator with this schema; gives its name."""
+        """Add an operator with this schema; gives its name without the overload's."""
         if alias_analysis not in ("", "FROM_SCHEMA", "CONSERVATIVE"):
             raise RuntimeError(f"Invalid alias_analysis type {alias_analysis}")
         if self.kind == "IMPL":
@@ -178,10 +195,10 @@ class Library:
                 f'def("{name}"): Cannot define an operator inside of a TORCH_LIBRARY_IMPL block.  All def()s should be '
                 "placed in the (unique) TORCH_LIBRARY block for their namespace."
             )
-        op = new_op(self.ns, schema)
+        op = new_op(self.ns, schema, self._where)
         name = op.name.partition("::")[2]
         self._defined.append(name)
-        return name
+        return name.partition(".")[0]
 
     def impl(
         self, op_name: Any, fn: Any, dispatch_key: str = "", *, with_keyset: bool = False, allow_override: bool = False
@@ -206,7 +223,11 @@ class Library:
         key = dispatch_key or self.dispatch_key or "CompositeImplicitAutograd"
         check_key(key)
         op = find(name if "::" in name else f"{self.ns}::{name}")
+        _warn_of_override(op, key, self._where)
         self._undo.append(install(op, key, fn))
+        if (op.name, key) not in _SERVED:
+            _SERVED.add((op.name, key))
+            self._undo.append(lambda: _SERVED.discard((op.name, key)))
 
     def _destroy(self) -> None:
         """Take everything back."""
@@ -218,6 +239,32 @@ class Library:
         self._defined.clear()
         if _SINGLE.get(self.ns) is self:
             del _SINGLE[self.ns]
+
+
+# Operators and dispatch keys that a library gave a kernel; whether an override was warned of.
+_SERVED: set[tuple[str, str]] = set()
+_WARNED: list[str] = []
+
+
+def _warn_of_override(op: Op, key: str, where: str) -> None:
+    """PyTorch warns of the first kernel that takes another's place, and of no later one."""
+    if _WARNED:
+        return
+    if (op.name, key) in _SERVED:
+        previous = "no debug info"
+    elif key in _DEVICE_KEYS and op.kernels.get(DEVICE_BITS.get(_DEVICE_KEYS[key], 0)) is not None:
+        previous = f"registered at {_BUILT_IN}"
+    else:
+        return
+    custom = "::" in op.name
+    _WARNED.append(op.name)
+    warn(
+        "Warning only once for all operators,  other operators may also be overridden.\n  Overriding a previously "
+        "registered kernel for the same operator and the same dispatch key\n  operator: "
+        f"{op.name.partition('::')[0] if custom else 'aten'}::{op.schema_text}\n    registered at "
+        f"{_PLACES.get(op.name, _BUILT_IN)}\n  dispatch key: {key}\n  previous kernel: {previous}\n       new kernel: "
+        f"registered at {where}"
+    )
 
 
 def check_key(key: str) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import subprocess
+import sys
 from collections.abc import Iterator
 from typing import Any, List, Optional, Sequence, Tuple, Union  # noqa: UP035 (users write them)
 
@@ -416,6 +418,62 @@ def test_one_definition_of_a_namespace(ns: str) -> None:
     second.define("f(Tensor x) -> Tensor")
     with pytest.raises(RuntimeError, match="with the same name and overload name multiple times"):
         first.define("f(Tensor x) -> Tensor")
+
+
+def _line() -> str:
+    """File and line of the caller."""
+    frame = sys._getframe(1)
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+
+
+def test_a_second_definition_names_the_place_of_the_first(ns: str) -> None:
+    first, at_first = library.Library(ns, "DEF"), _line()
+    second, at_second = library.Library(ns, "FRAGMENT"), _line()
+    first.define("f(Tensor x) -> Tensor")
+    assert second.define("f.two(Tensor x, Tensor y) -> Tensor") == "f"
+    for lib, again, place, original in (
+        (second, "f(Tensor x) -> Tensor", at_second, at_first),
+        (first, "f(Tensor x) -> Tensor", at_first, at_first),
+        (first, "f.two(Tensor x) -> Tensor", at_first, at_second),
+    ):
+        with pytest.raises(RuntimeError) as refused:
+            lib.define(again)
+        assert str(refused.value) == (
+            f"Tried to register an operator ({ns}::{again}) with the same name and overload name multiple times. Each "
+            "overload's schema should only be registered with a single call to def(). Duplicate registration: "
+            f"registered at {place}. Original registration: registered at {original}"
+        )
+    with pytest.raises(RuntimeError) as refused:
+        library.Library(ns, "DEF")
+    assert f"  Previous registration of TORCH_LIBRARY was registered at {at_first}; latest" in str(refused.value)
+    with pytest.raises(RuntimeError, match="Original registration: registered at .*:[0-9]+$"):
+        library.Library("aten", "FRAGMENT").define("relu(Tensor self) -> Tensor")
+
+
+def test_the_first_kernel_that_takes_anothers_place_is_warned_of() -> None:
+    """In a process of its own: there is one warning per process."""
+    program = (
+        f"import warnings, {torch.__name__} as torch\n"
+        "lib = torch.library.Library('warns', 'DEF')\n"
+        "lib.define('f(Tensor x) -> Tensor')\n"
+        "with warnings.catch_warnings(record=True) as seen:\n"
+        "    warnings.simplefilter('always')\n"
+        "    lib.impl('f', lambda x: x, 'CPU')\n"
+        "    assert not seen\n"
+        "    lib.impl('f', lambda x: x + 1, 'CPU')\n"
+        "    (one,) = seen\n"
+        "print(str(one.message).partition(' (Triggered')[0])\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == (
+        "Warning only once for all operators,  other operators may also be overridden.\n"
+        "  Overriding a previously registered kernel for the same operator and the same dispatch key\n"
+        "  operator: warns::f(Tensor x) -> Tensor\n"
+        "    registered at <string>:2\n"
+        "  dispatch key: CPU\n"
+        "  previous kernel: no debug info\n"
+        "       new kernel: registered at <string>:2\n"
+    )
 
 
 @pytest.mark.parametrize(
