@@ -5,14 +5,25 @@ Invariant: `tree_unflatten(*tree_flatten(tree))` equals `tree`; what no node typ
 
 from __future__ import annotations
 
-from collections import OrderedDict, defaultdict, deque
+import dataclasses
+from collections import OrderedDict, defaultdict, deque, namedtuple
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
+
+from .._warn import warn
+from ..return_types import ReturnType
 
 __all__ = [
     "LeafSpec",
     "PyTree",
     "TreeSpec",
+    "is_namedtuple",
+    "is_namedtuple_class",
+    "is_namedtuple_instance",
+    "is_structseq",
+    "is_structseq_class",
+    "is_structseq_instance",
+    "register_dataclass",
     "register_pytree_node",
     "tree_all",
     "tree_all_only",
@@ -37,12 +48,15 @@ Leaf = Callable[[Any], bool] | None
 class NodeDef(NamedTuple):
     """How one container type comes apart and together again."""
 
-    type: type
+    type: Any
     flatten_fn: Callable[[Any], tuple[list[Any], Context]]
     unflatten_fn: Callable[[Iterable[Any], Context], Any]
 
 
-SUPPORTED_NODES: dict[type, NodeDef] = {}
+# Every class made by `namedtuple` stands under `namedtuple` itself.
+SUPPORTED_NODES: dict[Any, NodeDef] = {}
+_DICTS: frozenset[Any] = frozenset({dict, OrderedDict, defaultdict})
+_BUILT_IN: frozenset[Any] = _DICTS | {tuple, list, namedtuple, deque}
 
 
 class TreeSpec:
@@ -76,14 +90,22 @@ class TreeSpec:
 
     def _flatten_up_to(self, tree: PyTree, out: list[PyTree]) -> None:
         kind = _node_type(tree)
-        if kind is not self.type:
-            raise ValueError(f"Type mismatch; expected {self.type!r}, but got {kind!r}.")
+        dicts = self.type in _DICTS and kind in _DICTS
+        if kind is not self.type and not dicts:
+            what = "Node type" if self.type in _BUILT_IN else "Type"
+            raise ValueError(f"{what} mismatch; expected {self.type!r}, but got {kind!r}.")
         children, context = SUPPORTED_NODES[kind].flatten_fn(tree)
-        if len(children) != self.num_children or (self.type is not deque and context != self.context):
-            raise ValueError(
-                f"Node mismatch; expected {self.num_children} children with context {self.context!r}, but "
-                f"got {len(children)} with context {context!r}."
-            )
+        if len(children) != self.num_children:
+            raise ValueError(f"Node arity mismatch; expected {self.num_children}, but got {len(children)}.")
+        if dicts:
+            children = _by_keys(tree, self.context[1] if self.type is defaultdict else self.context)
+        elif self.type is not deque and context != self.context:
+            if self.type in _BUILT_IN:
+                raise ValueError(
+                    f"Node context mismatch for node type {self.type!r}; expected {self.context!r}, but got "
+                    f"{context!r}."
+                )
+            raise ValueError(f"Node context mismatch for custom node type {self.type!r}.")
         for child, spec in zip(children, self.children_specs):
             spec._flatten_up_to(child, out)
 
@@ -100,7 +122,12 @@ class TreeSpec:
         return hash((self.type, self.num_leaves, self.num_nodes))
 
     def __repr__(self) -> str:
-        return f"TreeSpec({self.type.__name__}, {self.context}, {self.children_specs})"
+        return self._text(0)
+
+    def _text(self, indent: int) -> str:
+        indent += 2
+        children = (",\n" + " " * indent).join(c._text(indent) for c in self.children_specs)
+        return f"TreeSpec({self.type.__name__}, {self.context}, [{children}])"
 
 
 class LeafSpec(TreeSpec):
@@ -116,7 +143,7 @@ class LeafSpec(TreeSpec):
     def _flatten_up_to(self, tree: PyTree, out: list[PyTree]) -> None:
         out.append(tree)
 
-    def __repr__(self) -> str:
+    def _text(self, indent: int) -> str:
         return "*"
 
 
@@ -152,19 +179,131 @@ def register_pytree_node(
     SUPPORTED_NODES[cls] = NodeDef(cls, flatten_fn, unflatten_fn)
 
 
-def _is_namedtuple(tree: Any) -> bool:
-    return isinstance(tree, tuple) and hasattr(type(tree), "_fields")
+def register_dataclass(
+    cls: type[Any],
+    *,
+    field_names: list[str] | None = None,
+    drop_field_names: list[str] | None = None,
+    serialized_type_name: str | None = None,
+) -> None:
+    """Make instances of a class nodes whose children are the fields that are not None.
+
+    A class that is no dataclass names all fields its constructor takes. Dropped fields get their default when the
+    instance is put together again.
+    """
+    if serialized_type_name is not None:
+        raise NotImplementedError(
+            f"register_dataclass(): argument 'serialized_type_name' is not supported, got {serialized_type_name}"
+        )
+    names = _field_names(cls, field_names, drop_field_names or [])
+
+    def flatten(obj: Any) -> tuple[list[Any], Context]:
+        present = [n for n in names if getattr(obj, n) is not None]
+        return [getattr(obj, n) for n in present], [present, [n for n in names if n not in present]]
+
+    def unflatten(values: Iterable[Any], context: Context) -> Any:
+        present, absent = context
+        return cls(**dict(zip(present, values)), **dict.fromkeys(absent))
+
+    if cls in SUPPORTED_NODES:
+        warn(f"{cls} is already registered as pytree node. Overwriting the previous registration.")
+    SUPPORTED_NODES[cls] = NodeDef(cls, flatten, unflatten)
 
 
-class _NamedTuples:
-    """Stands for every class made by `namedtuple`."""
+def _field_names(cls: type[Any], given: list[str] | None, dropped: list[str]) -> list[str]:
+    if not dataclasses.is_dataclass(cls):
+        if given is None:
+            raise ValueError(
+                f"field_names must be specified with a list of all fields used to initialize {cls}, as it is not a "
+                "dataclass."
+            )
+        return list(given)
+    fields = [f.name for f in dataclasses.fields(cls) if f.init]
+    if given is None:
+        # PyTorch drops fields only from names that it is given.
+        return fields
+    missing = set(fields) - set(dropped) - set(given)
+    unexpected = set(given) - (set(fields) - set(dropped))
+    text = "field_names does not include all dataclass fields.\n"
+    if missing:
+        text += (
+            f"Missing fields in `field_names`: {missing}. If you want to include these fields in the pytree, please "
+            "add them to `field_names`, otherwise please add them to `drop_field_names`.\n"
+        )
+    if unexpected:
+        text += (
+            f"Unexpected fields in `field_names`: {unexpected}. Please remove these fields, or add them to "
+            "`drop_field_names`.\n"
+        )
+    if missing or unexpected:
+        raise ValueError(text)
+    return list(given)
+
+
+# -- kinds of tuples ------------------------------------------------------------------------------------------------
+_SUBCLASSABLE = 1 << 10  # Py_TPFLAGS_BASETYPE
+
+
+def is_namedtuple_class(cls: Any) -> bool:
+    """Whether a class was made by `namedtuple`, or derives from one that was."""
+    fields = getattr(cls, "_fields", None)
+    return (
+        isinstance(cls, type)
+        and issubclass(cls, tuple)
+        and isinstance(fields, tuple)
+        and all(type(f) is str for f in fields)
+        and callable(getattr(cls, "_make", None))
+        and callable(getattr(cls, "_asdict", None))
+    )
+
+
+def is_namedtuple_instance(obj: Any) -> bool:
+    return is_namedtuple_class(type(obj))
+
+
+def is_namedtuple(obj: Any) -> bool:
+    """Whether this is such a class or an instance of one."""
+    return is_namedtuple_class(obj if isinstance(obj, type) else type(obj))
+
+
+def is_structseq_class(cls: Any) -> bool:
+    """Whether a class is a C structure's sequence, as `time.struct_time` is, or one of `torch.return_types`."""
+    if not isinstance(cls, type) or not issubclass(cls, tuple):
+        return False
+    if issubclass(cls, ReturnType):
+        return cls is not ReturnType
+    counts = [getattr(cls, n, None) for n in ("n_fields", "n_sequence_fields", "n_unnamed_fields")]
+    return cls.__bases__ == (tuple,) and all(isinstance(n, int) for n in counts) and not cls.__flags__ & _SUBCLASSABLE
+
+
+def is_structseq_instance(obj: Any) -> bool:
+    return is_structseq_class(type(obj))
+
+
+def is_structseq(obj: Any) -> bool:
+    """Whether this is such a class or an instance of one."""
+    return is_structseq_class(obj if isinstance(obj, type) else type(obj))
 
 
 def _node_type(tree: PyTree) -> Any:
     kind = type(tree)
     if kind in SUPPORTED_NODES:
         return kind
-    return _NamedTuples if _is_namedtuple(tree) else kind
+    if isinstance(tree, ReturnType):
+        # These are made when first used, so they cannot all be registered beforehand.
+        SUPPORTED_NODES[kind] = NodeDef(kind, lambda d: (list(d), None), lambda values, _: kind(values))
+        return kind
+    return namedtuple if is_namedtuple_class(kind) else kind
+
+
+def _by_keys(tree: Any, keys: list[Any]) -> list[Any]:
+    """A dictionary's values in the order of another's keys."""
+    wanted, given = set(keys), set(tree)
+    if wanted != given:
+        text = f"; missing key(s): {wanted - given}" if wanted - given else ""
+        text += f"; extra key(s): {given - wanted}" if given - wanted else ""
+        raise ValueError(f"Node keys mismatch{text}.")
+    return [tree[k] for k in keys]
 
 
 def _values(d: Any) -> tuple[list[Any], list[Any]]:
@@ -185,7 +324,7 @@ SUPPORTED_NODES.update(
                 lambda values, context: defaultdict(context[0], zip(context[1], values)),
             ),
             (deque, lambda d: (list(d), d.maxlen), lambda values, maxlen: deque(values, maxlen=maxlen)),
-            (_NamedTuples, lambda d: (list(d), type(d)), lambda values, cls: cls(*values)),
+            (namedtuple, lambda d: (list(d), type(d)), lambda values, cls: cls(*values)),
         )
     }
 )
