@@ -143,7 +143,6 @@ PyObject* tri(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
         Shape shape;
         Operand a, o;
         parse_shape(args[8], shape);
-        const int64_t k = as_int(args[9]);
         const bool upper = as_bool(args[10]);
         if (shape.ndim < 2) fail(PyExc_RuntimeError, "tri: expected at least 2 dimensions, got %d", shape.ndim);
         parse_operand(args, shape, a);
@@ -152,6 +151,8 @@ PyObject* tri(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
         if (shape.numel == 0) return out.release();
         const int last = shape.ndim - 1;
         const int64_t rows = shape.dim[last - 1], columns = shape.dim[last];
+        // A diagonal outside of the matrix is as good as one just outside.
+        const int64_t k = std::max(-rows, std::min(columns, as_int(args[9])));
         const int64_t os = o.stride[last] * o.itemsize, as = a.stride[last] * a.itemsize;
         Shape lines = shape;
         lines.dim[last] = 1;
@@ -237,11 +238,12 @@ PyObject* eye(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
         expect_args("eye", nargs, 4);
         const int64_t rows = parse_count(args[2]), columns = parse_count(args[3]);
         Operand o;
-        Ref out(parse_new(args, rows * columns, o));
-        if (rows * columns == 0) return out.release();
+        const int64_t numel = checked_numel({rows, columns});
+        Ref out(parse_new(args, numel, o));
+        if (numel == 0) return out.release();
         alignas(16) char one[16];
         number_into(Py_True, o.code, one);
-        std::memset(o.data, 0, (size_t)(rows * columns * o.itemsize));
+        std::memset(o.data, 0, (size_t)numel * (size_t)o.itemsize);
         for (int64_t i = 0; i < std::min(rows, columns); ++i)
             std::memcpy(o.data + i * (columns + 1) * o.itemsize, one, (size_t)o.itemsize);
         return out.release();

@@ -22,6 +22,8 @@
 #include <type_traits>
 #include <utility>
 
+#include "checked.h"
+
 // Range kernels are compiled for three x86 levels and chosen when the module is loaded; helpers called from them must
 // be MT_INLINE (a function that is not inlined is not cloned), and parallel_for stays outside of them.
 #if defined(__x86_64__) && defined(__linux__) && defined(__GNUC__) && !defined(__clang__)
@@ -195,7 +197,23 @@ struct Error {
 [[noreturn]] void fail_dtype(const char* op, int code);
 PyObject* report(const std::exception_ptr& e) noexcept;  // sets the Python error, returns nullptr; GIL held
 
+// Calls that are running, in any thread; the GIL protects it. While there are any, memory that a resized storage gives
+// up is kept (`retired`): a call may have taken its address and released the GIL, or be asking Python for a number.
+extern int running_calls;
+extern bool memory_retired;
+void free_retired() noexcept;
+
+struct RunningCall {
+    RunningCall() { ++running_calls; }
+    ~RunningCall() {
+        if (--running_calls == 0 && MT_UNLIKELY(memory_retired)) free_retired();
+    }
+    RunningCall(const RunningCall&) = delete;
+    RunningCall& operator=(const RunningCall&) = delete;
+};
+
 template <class F> MT_INLINE PyObject* guard(F&& f) noexcept {
+    const RunningCall running;
     try {
         return f();
     } catch (...) {
@@ -220,7 +238,7 @@ void small_free(char* ptr, size_t capacity) noexcept;
 // Memory for the time of one call; usable without the GIL.
 class Scratch {
   public:
-    explicit Scratch(size_t nbytes) : ptr_(block_alloc(nbytes, &capacity_)) {}
+    Scratch(int64_t count, int64_t itemsize) : ptr_(block_alloc(checked_bytes(count, itemsize), &capacity_)) {}
     ~Scratch() { block_free(ptr_, capacity_); }
     Scratch(const Scratch&) = delete;
     Scratch& operator=(const Scratch&) = delete;
@@ -241,9 +259,10 @@ struct StorageObject {
     PyObject* owner;      // keeps foreign memory alive; nullptr when the block is our own
     PyObject* weakrefs;
     Py_ssize_t exports;   // live buffers: memory must not move while there are any
+    bool fixed;           // its address was given away for good: it never moves again
 };
 extern PyTypeObject StorageType;
-PyObject* storage_new(size_t nbytes);  // new reference to an uninitialised Storage; throws
+PyObject* storage_new(int64_t count, int64_t itemsize);  // new reference to an uninitialised Storage; throws
 
 MT_INLINE bool is_storage(PyObject* o) { return Py_TYPE(o) == &StorageType; }
 MT_INLINE StorageObject* as_storage(PyObject* o) {
@@ -302,9 +321,18 @@ struct Operand {
 };
 // args: storage, offset, strides, code. Checks type, dtype and that every element lies inside the storage.
 void parse_operand(PyObject* const* args, const Shape& shape, Operand& op);
+[[noreturn]] void fail_reach(int64_t low, int64_t high, const Operand& op);  // elements outside the storage
 // The same, but a None storage makes a new one of `numel` elements (default: shape.numel). Returns a new reference.
 PyObject* parse_output(PyObject* const* args, const Shape& shape, Operand& op, int64_t numel = -1);
 bool is_contiguous(const Shape& shape, const Operand& op);  // row-major, as PyTorch's is_contiguous()
+// The strides of a row-major tensor without gaps.
+MT_INLINE void dense_strides(const Shape& shape, int64_t* stride) {
+    int64_t next = 1;
+    for (int i = shape.ndim - 1; i >= 0; --i) {
+        stride[i] = next;
+        next = wrapping_mul(next, shape.dim[i]);  // fits unless another size is 0
+    }
+}
 
 // Owns a reference until it is released; keeps error paths free of leaks.
 class Ref {
@@ -367,6 +395,9 @@ class GilRelease {
   private:
     PyThreadState* state_;
 };
+
+// An index. Other threads may write where it lies: it is read once, checked, and only then used.
+MT_INLINE int64_t read_once(const void* p) { return __atomic_load_n(static_cast<const int64_t*>(p), __ATOMIC_RELAXED); }
 
 // ---------------------------------------------------------------- registry
 

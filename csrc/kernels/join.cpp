@@ -27,6 +27,7 @@ void parse_part(PyObject* const* p, const Shape& shape, int64_t dim, Part& part)
 // Copies a few parts as rows of bytes: everything from `dim` inwards is contiguous in the result and in every part.
 bool join_rows(const Shape& shape, const Operand& o, int64_t dim, const Part* parts, Py_ssize_t count) {
     if (!is_contiguous(shape, o)) return false;
+    if (shape.numel == 0) return true;
     int64_t outer = 1, inner = o.itemsize, length[MOST];
     for (int i = 0; i < dim; ++i) outer *= shape.dim[i];
     for (int i = (int)dim + 1; i < shape.ndim; ++i) inner *= shape.dim[i];
@@ -65,9 +66,9 @@ PyObject* join(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
             int64_t length = 0;
             for (Py_ssize_t k = 0; k < n; ++k) {
                 parse_part(PySequence_Fast_ITEMS(list) + 5 * (first + k), shape, dim, parts[k]);
-                length += parts[k].shape.dim[dim];
+                length = checked_add(length, parts[k].shape.dim[dim]);
             }
-            if (at + length > shape.dim[dim]) fail(PyExc_RuntimeError, "join: parts do not add up to the result");
+            if (length > shape.dim[dim] - at) fail(PyExc_RuntimeError, "join: parts do not add up to the result");
             if (count <= MOST && length == shape.dim[dim] && shape.numel <= GIL_THRESHOLD &&
                 join_rows(shape, o, dim, parts, n)) {
                 return out.release();
@@ -75,7 +76,7 @@ PyObject* join(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
             for (Py_ssize_t k = 0; k < n; ++k) {
                 const Part& part = parts[k];
                 GilRelease unlocked(part.shape.numel);
-                copy_tensor(part.shape, o.data + at * o.stride[dim] * o.itemsize, o.stride, o.code, part.operand.data,
+                copy_tensor(part.shape, part.shape.numel ? o.data + at * o.stride[dim] * o.itemsize : o.data, o.stride, o.code, part.operand.data,
                             part.operand.stride, part.operand.code);
                 at += part.shape.dim[dim];
             }

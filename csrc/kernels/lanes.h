@@ -132,10 +132,9 @@ inline void parse_dense(PyObject* const* args, int64_t numel, Operand& op) {
     op.itemsize = ITEMSIZE[op.code];
     const int64_t room = op.storage->nbytes / op.itemsize;
     // Where nothing is read, it may begin anywhere.
-    if (MT_UNLIKELY(offset < 0 || (numel != 0 && numel > room - offset)))
-        fail(PyExc_RuntimeError, "operand reaches elements %lld..%lld of a storage of %zd bytes (item size %d)",
-             (long long)offset, (long long)(offset + numel - 1), op.storage->nbytes, op.itemsize);
-    op.data = op.storage->ptr + offset * op.itemsize;
+    if (MT_UNLIKELY(offset < 0 || numel < 0 || (numel != 0 && numel > room - offset)))
+        fail_reach(offset, saturated_add(offset, numel - 1), op);
+    op.data = op.storage->ptr + (numel ? offset * op.itemsize : 0);
 }
 inline bool parse_dense_or_none(PyObject* const* args, int64_t numel, Operand& op) {
     if (args[0] == Py_None) {
@@ -153,7 +152,7 @@ inline PyObject* parse_dense_output(PyObject* const* args, int64_t numel, Operan
         Py_INCREF(args[0]);
         return args[0];
     }
-    Ref storage(storage_new((size_t)numel * ITEMSIZE[as_code(args[3])]));
+    Ref storage(storage_new(numel, ITEMSIZE[as_code(args[3])]));
     PyObject* with[4] = {storage.get(), args[1], args[2], args[3]};
     parse_dense(with, numel, op);
     return storage.release();
@@ -170,7 +169,7 @@ inline void expect_code(const char* what, int got, int want) {
 template <class A> class Row {
   public:
     explicit Row(int64_t n) {
-        if (MT_UNLIKELY(n > SMALL)) data_ = reinterpret_cast<A*>(block_alloc((size_t)n * sizeof(A), &capacity_));
+        if (MT_UNLIKELY(n > SMALL)) data_ = reinterpret_cast<A*>(block_alloc(checked_bytes(n, sizeof(A)), &capacity_));
     }
     ~Row() {
         if (MT_UNLIKELY(data_ != stack_)) block_free(reinterpret_cast<char*>(data_), capacity_);
@@ -225,18 +224,15 @@ template <class T> void store_rows(char* to, int64_t step, const acc_t<T>* tile,
 
 MT_INLINE void set_shape(Shape& shape, std::initializer_list<int64_t> dims) {
     shape.ndim = 0;
-    shape.numel = 1;
-    for (int64_t d : dims) shape.dim[shape.ndim++] = d, shape.numel *= d;
+    for (int64_t d : dims) shape.dim[shape.ndim++] = d;
+    shape.numel = checked_numel(shape.dim, shape.ndim);
 }
 
 // Makes operand 0 the number of the element in row-major order. Being first, it keeps the walk in that order: for
 // kernels that number elements, or write some twice.
 template <int N> MT_INLINE void loop_positions(Loop<N>& loop, const Shape& shape) {
-    int64_t stride[MAXD], next = 1;
-    for (int i = shape.ndim - 1; i >= 0; --i) {
-        stride[i] = next;
-        next *= shape.dim[i];
-    }
+    int64_t stride[MAXD];
+    dense_strides(shape, stride);
     loop_operand(loop, 0, nullptr, shape, stride, 1);
 }
 constexpr int64_t SERIAL = std::numeric_limits<int64_t>::max();  // a grain that keeps run_rows in one thread
@@ -270,7 +266,7 @@ template <int N> MT_INLINE void lanes_of(Lanes<N>& lanes, const Shape& shape, in
 
 // Lanes one thread should at least get; `cost` is in cheap element operations per element.
 MT_INLINE int64_t lane_grain(int64_t length, int64_t cost) {
-    const int64_t lanes = GRAIN / (length * cost + 1);
+    const int64_t lanes = GRAIN / saturated_add(saturated_mul(length, cost), 1);
     return lanes < 1 ? 1 : lanes;
 }
 

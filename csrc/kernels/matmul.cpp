@@ -158,7 +158,7 @@ template <class A> MT_CLONES void multiply_rows(const Product<A>& p) {
 template <class A> void multiply_float(const Product<A>& p) {
     if (p.n == 1 && p.a.cs == 1 && p.b.rs == 1) return multiply_rows(p);
     if (p.m == 1 && p.b.rs == 1 && p.a.cs == 1) return multiply_rows(p.transposed());
-    Row<A> panel(p.k * 2 * LANES<A>);
+    Row<A> panel(checked_mul(p.k, 2 * LANES<A>));
     // Vectors run along n: a single column, or columns of b that are dense in a only, are better off transposed.
     if (p.m > 1 && (p.n == 1 || (p.b.cs != 1 && p.a.rs == 1 && p.a.cs != 1)))
         multiply_blocked(p.transposed(), panel.get());
@@ -218,7 +218,7 @@ struct Call {
 
 template <class A> void multiply_all(const Product<A>& p, const Call& call) {
     constexpr int64_t WORK = 1 << 18;  // multiplications one thread should at least get
-    const int64_t each = std::max<int64_t>(1, p.m * p.n * std::max<int64_t>(1, p.k));
+    const int64_t each = std::max<int64_t>(1, saturated_mul(p.m * p.n, std::max<int64_t>(1, p.k)));
     if (call.batch > 1) {
         parallel_for(call.batch, std::max<int64_t>(1, WORK / each), [&](int64_t begin, int64_t end) {
             Product<A> q = p;
@@ -261,7 +261,7 @@ template <class A> void multiply_as(const Call& call, int code) {
     auto input = [](const Operand& op) { return Matrix<const A>{op.as<A>(), op.stride[1], op.stride[2]}; };
     const Product<A> p{input(call.a), input(call.b), input(*call.c), matrix(call.out), call.m, call.n, call.k,
                        number_as<A>(call.alpha, code), number_as<A>(call.beta, code)};
-    GilRelease unlocked(call.batch * call.m * call.n * std::max<int64_t>(1, call.k) / 8);
+    GilRelease unlocked(saturated_mul(call.batch * call.m * call.n, std::max<int64_t>(1, call.k)) / 8);
     multiply_all(p, call);
 }
 
@@ -280,7 +280,7 @@ void multiply(const Call& call, int code) {
 class Widened {
   public:
     Widened(const Operand& op, int64_t batch, int64_t rows, int64_t columns, int code, bool read)
-        : room_((size_t)(batch * rows * columns * ITEMSIZE[code])) {
+        : room_(checked_numel({batch, rows, columns}), ITEMSIZE[code]) {
         set_shape(shape_, {batch, rows, columns});
         self = op;
         self.data = room_.as<char>();
@@ -431,11 +431,10 @@ PyObject* dot(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
             op.stride[0] = as_int(from[2]);
             op.code = as_code(args[7]);
             op.itemsize = ITEMSIZE[op.code];
-            const int64_t far = offset + (n ? (n - 1) * op.stride[0] : 0), room = op.storage->nbytes / op.itemsize;
-            if (n && (std::min(offset, far) < 0 || std::max(offset, far) >= room))
-                fail(PyExc_RuntimeError, "operand reaches elements %lld..%lld of a storage of %zd bytes (item size %d)",
-                     (long long)offset, (long long)far, op.storage->nbytes, op.itemsize);
-            op.data = op.storage->ptr + offset * op.itemsize;
+            const int64_t far = n ? checked_add(offset, checked_mul(n - 1, op.stride[0])) : offset;
+            if (n && (std::min(offset, far) < 0 || std::max(offset, far) >= op.storage->nbytes / op.itemsize))
+                fail_reach(offset, far, op);
+            op.data = op.storage->ptr + (n ? offset * op.itemsize : 0);
         };
         Operand a, b, o;
         vector(args, a);

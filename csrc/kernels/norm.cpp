@@ -247,8 +247,8 @@ template <class T> void var_run(const VarJob& job) {
     constexpr int64_t PART = 1 << 16;
     if (native && job.kept.numel == 1 && r.ndim == 1 && r.step[0][0] == (int64_t)sizeof(T) && count > 2 * PART) {
         // One long row: parts of fixed length, merged in order.
-        const int64_t parts = (count + PART - 1) / PART;
-        Scratch room((size_t)parts * sizeof(Moments));
+        const int64_t parts = ceil_div(count, PART);
+        Scratch room(parts, sizeof(Moments));
         Moments* m = room.as<Moments>();
         const A* x = reinterpret_cast<const A*>(job.kept.ptr[2]);
         parallel_for(parts, 1, [&](int64_t begin, int64_t end) {
@@ -285,12 +285,13 @@ PyObject* layer_norm(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
         expect_args("layer_norm", nargs, 27);
         const int64_t rows = parse_count(args[24]), n = parse_count(args[25]);
         const double eps = as_double(args[26]);
+        const int64_t numel = checked_mul(rows, n);
         Operand x, w, b, o, mean, rstd;
-        parse_dense(args, rows * n, x);
+        parse_dense(args, numel, x);
         const bool has_w = parse_dense_or_none(args + 4, n, w), has_b = parse_dense_or_none(args + 8, n, b);
         const bool has_mean = parse_dense_or_none(args + 16, rows, mean);
         const bool has_rstd = parse_dense_or_none(args + 20, rows, rstd);
-        Ref out(parse_dense_output(args + 12, rows * n, o));
+        Ref out(parse_dense_output(args + 12, numel, o));
         expect_code("layer_norm", o.code, x.code);
         dispatch_float(x.code, "LayerNormKernelImpl", [&](auto t) {
             using T = decltype(t);
@@ -300,7 +301,7 @@ PyObject* layer_norm(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
             const A* bias = has_b ? as_acc<A>(b, n, broom, true) : nullptr;
             A* means = has_mean ? as_acc<A>(mean, rows, mroom, false) : nullptr;
             A* rstds = has_rstd ? as_acc<A>(rstd, rows, rroom, false) : nullptr;
-            GilRelease unlocked(rows * n);
+            GilRelease unlocked(numel);
             parallel_for(rows, lane_grain(n, 1), [&](int64_t begin, int64_t end) {
                 if constexpr (std::is_same<A, T>::value) {
                     layer_norm_rows<A>(x.as<A>() + begin * n, weight, bias, o.as<A>() + begin * n,
@@ -327,13 +328,14 @@ PyObject* layer_norm_backward(PyObject*, PyObject* const* args, Py_ssize_t nargs
     return guard([&]() -> PyObject* {
         expect_args("layer_norm_backward", nargs, 34);
         const int64_t rows = parse_count(args[32]), n = parse_count(args[33]);
+        const int64_t numel = checked_mul(rows, n);
         Operand g, x, mean, rstd, w, dx, dw, db;
-        parse_dense(args, rows * n, g);
-        parse_dense(args + 4, rows * n, x);
+        parse_dense(args, numel, g);
+        parse_dense(args + 4, numel, x);
         parse_dense(args + 8, rows, mean);
         parse_dense(args + 12, rows, rstd);
         const bool has_w = parse_dense_or_none(args + 16, n, w);
-        const bool has_dx = parse_dense_or_none(args + 20, rows * n, dx);
+        const bool has_dx = parse_dense_or_none(args + 20, numel, dx);
         const bool has_dw = parse_dense_or_none(args + 24, n, dw), has_db = parse_dense_or_none(args + 28, n, db);
         expect_code("layer_norm_backward", g.code, x.code);
         if (has_dx) expect_code("layer_norm_backward", dx.code, x.code);
@@ -346,12 +348,12 @@ PyObject* layer_norm_backward(PyObject*, PyObject* const* args, Py_ssize_t nargs
             const A* rstds = as_acc<A>(rstd, rows, rroom, true);
             A* dweight = has_dw ? as_acc<A>(dw, n, dwroom, false) : nullptr;
             A* dbias = has_db ? as_acc<A>(db, n, dbroom, false) : nullptr;
-            GilRelease unlocked(rows * n);
+            GilRelease unlocked(numel);
             // Rows are cut into blocks that depend on the shape only; each has its own sums, added up in order.
-            const int64_t block = std::max<int64_t>(lane_grain(n, 1), (rows + 31) / 32);
-            const int64_t blocks = (rows + block - 1) / block;
+            const int64_t block = std::max<int64_t>(lane_grain(n, 1), ceil_div(rows, 32));
+            const int64_t blocks = ceil_div(rows, block);
             const int64_t sums = blocks > 1 ? blocks - 1 : 0;
-            Scratch parts((size_t)(sums * n * (has_dw + has_db)) * sizeof(A));
+            Scratch parts(checked_numel({sums, n, has_dw + has_db}), sizeof(A));
             A* dw_parts = parts.as<A>();
             A* db_parts = parts.as<A>() + (has_dw ? sums * n : 0);
             if (has_dw) std::fill_n(dweight, n, A(0));
@@ -406,20 +408,18 @@ PyObject* var(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
         int64_t ostride[MAXD];
         parse_ints(args[6], shape.ndim, ostride);
         kept.ndim = reduced.ndim = shape.ndim;
-        kept.numel = reduced.numel = 1;
         for (int i = 0; i < shape.ndim; ++i) {
             kept.dim[i] = ostride[i] ? shape.dim[i] : 1;
             reduced.dim[i] = ostride[i] ? 1 : shape.dim[i];
-            kept.numel *= kept.dim[i];
-            reduced.numel *= reduced.dim[i];
         }
+        kept.numel = checked_numel(kept.dim, kept.ndim);
         Ref out(parse_output(args + 4, kept, o));
         if (job.with_mean) parse_operand(args + 8, kept, mean);
         else mean = o;
         expect_code("var", o.code, a.code);
         expect_code("var", mean.code, a.code);
-        job.count = reduced.numel;
         if (kept.numel == 0) return out.release();
+        job.count = reduced.numel = checked_numel(reduced.dim, reduced.ndim);
         loop_begin(job.kept, kept);
         loop_operand(job.kept, 0, o.data, kept, o.stride, o.itemsize);
         loop_operand(job.kept, 1, mean.data, kept, mean.stride, mean.itemsize);

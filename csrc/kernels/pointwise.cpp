@@ -27,7 +27,7 @@ struct Registered {
 
 // Work (elements times cost) below which no thread is woken; above, each gets at least GRAIN of it.
 constexpr int64_t PARALLEL_MIN = 65536;
-MT_INLINE int64_t grain_of(int64_t numel, int cost) { return numel * cost < PARALLEL_MIN ? numel : GRAIN / cost; }
+MT_INLINE int64_t grain_of(int64_t numel, int cost) { return saturated_mul(numel, cost) < PARALLEL_MIN ? numel : GRAIN / cost; }
 
 // Roughly, the time of an element in units of an addition's.
 MT_INLINE int cost_of(int op, Native native) {
@@ -298,10 +298,11 @@ PyObject* run(Plan<N>& plan, PyObject* const* in, PyObject* const* out_args, PyO
             }
             if (!flat) continue;
             const int64_t offset = as_int(arg[1]), size = ITEMSIZE[plan.target[k]];
-            ptr[k] = storage->ptr + offset * size;
             // Left to the general way when in doubt: it has the message.
             flat = offset >= 0 && offset <= storage->nbytes / size &&
                    (scalar[k] ? 1 : shape.numel) <= storage->nbytes / size - offset;
+            if (MT_UNLIKELY(!flat)) continue;
+            ptr[k] = storage->ptr + offset * size;
         } else {
             number_operand(arg[0], plan.ccode, plan.target[k], plan.round_numbers, numbers[k]);
             ptr[k] = numbers[k];
@@ -324,7 +325,7 @@ PyObject* run(Plan<N>& plan, PyObject* const* in, PyObject* const* out_args, PyO
         Ref result;
         char* target;
         if (out_args[0] == Py_None) {
-            PyObject* fresh = storage_new((size_t)shape.numel * osize);
+            PyObject* fresh = storage_new(shape.numel, osize);
             result.reset(fresh);
             target = reinterpret_cast<StorageObject*>(fresh)->ptr;
         } else {
@@ -376,7 +377,7 @@ general:
     }
     if (shape.numel) {
         loop_finish(loop);
-        GilRelease unlocked(shape.numel * plan.cost);
+        GilRelease unlocked(saturated_mul(shape.numel, plan.cost));
         run_general(plan, loop, sources, ocode);
     }
     if (plan.params.zero_division) fail(PyExc_RuntimeError, "ZeroDivisionError");

@@ -29,7 +29,7 @@ MT_INLINE void loop_operand(Loop<N>& loop, int k, char* ptr, const Shape& shape,
     loop.ptr[k] = ptr;
     int d = 0;
     for (int i = shape.ndim - 1; i >= 0; --i)
-        if (shape.dim[i] != 1) loop.step[k][d++] = stride[i] * itemsize;
+        if (shape.dim[i] != 1) loop.step[k][d++] = wrapping_mul(stride[i], itemsize);
 }
 template <int N> MT_INLINE void loop_scalar(Loop<N>& loop, int k, const char* ptr) {
     loop.ptr[k] = const_cast<char*>(ptr);
@@ -51,9 +51,9 @@ template <int N> MT_INLINE void loop_merge(Loop<N>& loop) {
     int last = 0;
     for (int d = 1; d < loop.ndim; ++d) {
         bool merge = true;
-        for (int k = 0; k < N; ++k) merge &= loop.step[k][d] == loop.step[k][last] * loop.dim[last];
+        for (int k = 0; k < N; ++k) merge &= loop.step[k][d] == wrapping_mul(loop.step[k][last], loop.dim[last]);
         if (merge) {
-            loop.dim[last] *= loop.dim[d];
+            loop.dim[last] = wrapping_mul(loop.dim[last], loop.dim[d]);  // fits unless another size is 0
             continue;
         }
         ++last;
@@ -143,10 +143,10 @@ template <int N, class F> void run_tiles(const Loop<N>& loop, int64_t grain, F&&
     } else {
         tile1 = BLOCK / dim0 < dim1 ? BLOCK / dim0 : dim1;
     }
-    const int64_t strips = (dim1 + tile1 - 1) / tile1;
+    const int64_t strips = ceil_div(dim1, tile1);
     const int64_t outer = loop.numel / (dim0 * dim1);
     const int64_t per_strip = dim0 * tile1;
-    parallel_for(outer * strips, (grain + per_strip - 1) / per_strip, [&](int64_t begin, int64_t end) {
+    parallel_for(outer * strips, ceil_div(grain, per_strip), [&](int64_t begin, int64_t end) {
         Cursor<N> at(loop, 2, begin / strips);
         for (int64_t strip = begin % strips; begin < end; ++begin) {
             const int64_t i1 = strip * tile1, n1 = dim1 - i1 < tile1 ? dim1 - i1 : tile1;

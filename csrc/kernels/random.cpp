@@ -256,7 +256,7 @@ template <class T> void fill_uniform(State& s, const Shape& shape, const Operand
 template <class T> void fill_normal(State& s, const Shape& shape, const Operand& o, double mean, double std) {
     if (shape.numel >= 16 && is_contiguous(shape, o)) {
         if constexpr (is_small_float<T>) {
-            Scratch wide((size_t)shape.numel * sizeof(float));
+            Scratch wide(shape.numel, sizeof(float));
             normal_block(s, wide.as<float>(), shape.numel, shape.numel / 16 * 16, mean, std);
             cast_block(o.data, o.code, wide.as<char>(), F32, shape.numel);
         } else {
@@ -308,11 +308,16 @@ template <class T> void fill_transformed(State& s, const Shape& shape, const Ope
     });
 }
 
-State& as_state(PyObject* o) {
+State& as_state(PyObject* o, bool check = true) {
     StorageObject* s = as_storage(o);
     if (s->nbytes != (Py_ssize_t)sizeof(State))
         fail(PyExc_RuntimeError, "expected a generator state of %zu bytes, got %zd", sizeof(State), s->nbytes);
-    return *reinterpret_cast<State*>(s->ptr);
+    State& state = *reinterpret_cast<State*>(s->ptr);
+    // The bytes may come from the user. `next` counts up as `left` counts down, so it stays inside `words`.
+    const bool valid = state.seeded == 1 && state.left > 0 && state.left <= N && state.next <= (uint64_t)N &&
+                       (uint64_t)state.left + state.next <= (uint64_t)N + 1;
+    if (MT_UNLIKELY(check && !valid)) fail(PyExc_RuntimeError, "Invalid mt19937 state");
+    return state;
 }
 
 uint64_t as_bits(PyObject* o) {
@@ -324,7 +329,7 @@ uint64_t as_bits(PyObject* o) {
 PyObject* random_seed(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
     return guard([&]() -> PyObject* {
         expect_args("random_seed", nargs, 2);
-        seed_state(as_state(args[0]), as_bits(args[1]));
+        seed_state(as_state(args[0], false), as_bits(args[1]));
         Py_RETURN_NONE;
     });
 }
@@ -382,14 +387,14 @@ PyObject* random_bernoulli(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
         parse_operand(args + 1, shape, p);
         parse_operand(args + 5, shape, o);
         // Probabilities as doubles, in the order of out's memory.
-        Scratch scratch((size_t)std::max<int64_t>(shape.numel, 1) * sizeof(double));
+        Scratch scratch(std::max<int64_t>(shape.numel, 1), sizeof(double));
         int order[MAXD];
         for (int i = 0; i < shape.ndim; ++i) order[i] = i;
         std::stable_sort(order, order + shape.ndim, [&](int a, int b) { return o.stride[a] > o.stride[b]; });
         int64_t dense[MAXD], step = 1;
         for (int i = shape.ndim - 1; i >= 0; --i) {
             dense[order[i]] = step;
-            step *= shape.dim[order[i]];
+            step = wrapping_mul(step, shape.dim[order[i]]);  // fits unless another size is 0
         }
         copy_tensor(shape, scratch.as<char>(), dense, F64, p.data, p.stride, p.code);
         const double* chance = scratch.as<double>();
@@ -397,7 +402,7 @@ PyObject* random_bernoulli(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
             if (!(chance[i] >= 0 && chance[i] <= 1))
                 fail(PyExc_RuntimeError, "Expected p_in >= 0 && p_in <= 1 to be true, but got false.  (Could this error "
                                          "message be improved?  If so, please report an enhancement request to PyTorch.)");
-        Scratch drawn((size_t)std::max<int64_t>(shape.numel, 1));
+        Scratch drawn(std::max<int64_t>(shape.numel, 1), 1);
         char* bit = drawn.as<char>();
         for (int64_t i = 0; i < shape.numel; ++i) {
             const double u = p.code == F64 ? unit<double>(s) : (double)unit<float>(s);
@@ -415,8 +420,8 @@ PyObject* random_permutation(PyObject*, PyObject* const* args, Py_ssize_t nargs)
         StorageObject* out = as_storage(args[1]);
         const int code = as_code(args[2]);
         const int64_t n = as_int(args[3]);
-        if (n < 0 || n * ITEMSIZE[code] > out->nbytes) fail(PyExc_RuntimeError, "random_permutation: storage too small");
-        Scratch scratch((size_t)std::max<int64_t>(n, 1) * sizeof(int64_t));
+        if (n < 0 || n > out->nbytes / ITEMSIZE[code]) fail(PyExc_RuntimeError, "random_permutation: storage too small");
+        Scratch scratch(std::max<int64_t>(n, 1), sizeof(int64_t));
         int64_t* r = scratch.as<int64_t>();
         for (int64_t i = 0; i < n; ++i) r[i] = i;
         const bool wide = n >= (int64_t)(0xffffffffu / 20);

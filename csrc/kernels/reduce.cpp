@@ -393,8 +393,8 @@ void reduce_rows(const Job& job) {
     const int64_t acc_size = job.reducer->acc_size;
     if (each >= SPLIT && results < 8) {
         // Few long results: their parts are computed in parallel and joined in order.
-        const int64_t parts = (each + PART - 1) / PART;
-        Scratch scratch((size_t)(parts * acc_size));
+        const int64_t parts = ceil_div(each, PART);
+        Scratch scratch(parts, acc_size);
         Cursor<2> at(job.kept, 0, 0);
         for (int64_t r = 0; r < results; ++r, at.next()) {
             job.reducer->init(scratch.as(), parts);
@@ -411,7 +411,7 @@ void reduce_rows(const Job& job) {
         return;
     }
     const int64_t total = results * each;
-    const int64_t grain = total < SPLIT ? results : (GRAIN + each - 1) / each;
+    const int64_t grain = total < SPLIT ? results : ceil_div(GRAIN, each);
     parallel_for(results, grain, [&](int64_t begin, int64_t end) {
         Loader loader(job);
         alignas(16) char acc[WIDTH * 24];
@@ -476,16 +476,16 @@ void reduce_across(const Job& job, Loader& loader, const char* in, int64_t w, in
 
 void reduce_cols(const Job& job) {
     const int64_t dim0 = job.kept.dim[0], s_in = job.kept.step[1][0], s_out = job.kept.step[0][0];
-    const int64_t width = dim0 < WIDTH ? dim0 : WIDTH, strips = (dim0 + width - 1) / width;
+    const int64_t width = dim0 < WIDTH ? dim0 : WIDTH, strips = ceil_div(dim0, width);
     const int64_t outer = job.kept.numel / dim0, units = outer * strips, rows = job.reduced.numel;
     const int64_t acc_size = job.reducer->acc_size;
     const int64_t total = job.kept.numel * rows;
     // Few strips of many rows: the rows are split, too.
     int64_t part_rows = rows;
     if (units < 8 && total >= SPLIT) part_rows = PART / width > 1 ? PART / width : 1;
-    if (part_rows < (rows + 63) / 64) part_rows = (rows + 63) / 64;
-    const int64_t parts = (rows + part_rows - 1) / part_rows;
-    Scratch scratch(parts > 1 ? (size_t)(units * parts * width * acc_size) : 0);
+    if (part_rows < ceil_div(rows, 64)) part_rows = ceil_div(rows, 64);
+    const int64_t parts = ceil_div(rows, part_rows);
+    Scratch scratch(parts > 1 ? checked_numel({units, parts, width}) : 0, acc_size);
     auto strip = [&](int64_t unit, int64_t part, Loader& loader, char* local) {
         Cursor<2> at(job.kept, 1, unit / strips);
         const int64_t first = unit % strips * width, w = dim0 - first < width ? dim0 - first : width;
@@ -495,7 +495,7 @@ void reduce_cols(const Job& job) {
         reduce_across(job, loader, at.ptr[1] + first * s_in, w, part * part_rows, end, acc);
         if (parts == 1) store(job, acc, at.ptr[0] + first * s_out, s_out, w);
     };
-    const int64_t grain = total < SPLIT ? units * parts : (GRAIN + width * part_rows - 1) / (width * part_rows);
+    const int64_t grain = total < SPLIT ? units * parts : ceil_div(GRAIN, saturated_mul(width, part_rows));
     parallel_for(units * parts, grain, [&](int64_t begin, int64_t end) {
         Loader loader(job);
         alignas(16) char local[WIDTH * 24];
@@ -532,7 +532,6 @@ void split_dims(Job& job, const Shape& shape, const Operand& a, const Operand& o
     Shape kept, reduced;
     int64_t kept_in[MAXD], kept_out[MAXD], reduced_in[MAXD];
     kept.ndim = reduced.ndim = 0;
-    kept.numel = reduced.numel = 1;
     for (int i = 0; i < shape.ndim; ++i) {
         const int64_t d = shape.dim[i];
         if (d == 1) continue;
@@ -540,13 +539,13 @@ void split_dims(Job& job, const Shape& shape, const Operand& a, const Operand& o
             kept_in[kept.ndim] = a.stride[i];
             kept_out[kept.ndim] = out.stride[i];
             kept.dim[kept.ndim++] = d;
-            kept.numel *= d;
         } else {
             reduced_in[reduced.ndim] = a.stride[i];
             reduced.dim[reduced.ndim++] = d;
-            reduced.numel *= d;
         }
     }
+    kept.numel = checked_numel(kept.dim, kept.ndim);
+    reduced.numel = kept.numel ? checked_numel(reduced.dim, reduced.ndim) : 0;
     // Ordered by the input, which is the larger one.
     Loop<2> by_input;
     loop_begin(by_input, kept);
@@ -589,19 +588,17 @@ static PyObject* reduce(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
         if (!reducer.init) fail_dtype(NAMES[op - OP_SUM], ccode);
         if (args[5] == Py_None && nargs != 12) fail(PyExc_TypeError, "reduce() needs out_numel when out is None");
         Shape result_shape = shape;  // bounds of the output: reduced dimensions count as one element
-        int64_t strides_numel = 1;
         Ref result;
         {
             int64_t ostride[MAXD];
             parse_ints(args[7], shape.ndim, ostride);
             for (int i = 0; i < shape.ndim; ++i)
                 if (ostride[i] == 0) result_shape.dim[i] = 1;
-            for (int i = 0; i < shape.ndim; ++i) strides_numel *= result_shape.dim[i];
-            result_shape.numel = strides_numel;
+            result_shape.numel = checked_numel(result_shape.dim, shape.ndim);
             result.reset(parse_output(args + 5, result_shape, out, nargs == 12 ? as_int(args[11]) : -1));
         }
         const bool no_identity = op == OP_AMAX || op == OP_AMIN || op == OP_ARGMAX || op == OP_ARGMIN;
-        if (shape.numel == 0 && strides_numel != 0 && no_identity)
+        if (shape.numel == 0 && result_shape.numel != 0 && no_identity)
             fail(PyExc_IndexError, "%s: cannot reduce over zero elements, the operation has no identity",
                  NAMES[op - OP_SUM]);
         Job job;
@@ -611,7 +608,7 @@ static PyObject* reduce(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
         job.via = ccode != job.target && a.code != ccode ? ccode : -1;
         job.convert = a.code != job.target || job.via >= 0;
         job.ocode = out.code;
-        if (strides_numel == 1 && !job.convert && shape.numel > 0 && shape.numel < SPLIT && is_contiguous(shape, a)) {
+        if (result_shape.numel == 1 && !job.convert && shape.numel > 0 && shape.numel < SPLIT && is_contiguous(shape, a)) {
             // Everything into one result, in one run.
             GilRelease unlocked(shape.numel);
             alignas(16) char acc[24], value[16];

@@ -46,7 +46,7 @@ PyObject* item(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
         const int64_t offset = as_int(args[1]);
         const int code = as_code(args[2]);
         const int64_t size = ITEMSIZE[code];
-        if (offset < 0 || (offset + 1) * size > s->nbytes)
+        if (offset < 0 || offset >= s->nbytes / size)
             fail(PyExc_RuntimeError, "item: element %lld is outside the storage", (long long)offset);
         return to_python(s->ptr + offset * size, code);
     });
@@ -55,17 +55,15 @@ PyObject* item(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
 PyObject* nest(const Operand& op, const Shape& shape, int dim, const char* p) {
     if (dim == shape.ndim) return to_python(p, op.code);
     const int64_t n = shape.dim[dim];
-    PyObject* list = PyList_New(n);
-    if (!list) fail_set();
+    Ref list(PyList_New(n));
+    if (!list.get()) fail_set();
+    const int64_t step = wrapping_mul(op.stride[dim], op.itemsize);
     for (int64_t i = 0; i < n; ++i) {
-        PyObject* x = nest(op, shape, dim + 1, p + i * op.stride[dim] * op.itemsize);
-        if (!x) {
-            Py_DECREF(list);
-            fail_set();
-        }
-        PyList_SET_ITEM(list, i, x);
+        PyObject* x = nest(op, shape, dim + 1, shape.numel ? p + i * step : p);
+        if (!x) fail_set();
+        PyList_SET_ITEM(list.get(), i, x);
     }
-    return list;
+    return list.release();
 }
 
 PyObject* tolist(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
@@ -138,10 +136,14 @@ char* write(PyObject* o, int dim, const Shape& shape, int code, int64_t size, ch
         else number_into(o, code, p);
         return p + size;
     }
-    if (!is_sequence(o) || PySequence_Fast_GET_SIZE(o) != shape.dim[dim])
-        fail(PyExc_ValueError, "from_list: the sequence does not have the shape it was said to have");
-    PyObject** items = PySequence_Fast_ITEMS(o);
-    for (int64_t i = 0; i < shape.dim[dim]; ++i) p = write(items[i], dim + 1, shape, code, size, p);
+    for (int64_t i = 0; i < shape.dim[dim]; ++i) {
+        // Asked again each time, and held: converting a number may run Python code, which may change the list.
+        if (!is_sequence(o) || PySequence_Fast_GET_SIZE(o) != shape.dim[dim])
+            fail(PyExc_ValueError, "from_list: the sequence does not have the shape it was said to have");
+        Ref item(PySequence_Fast_GET_ITEM(o, i));
+        Py_INCREF(item.get());
+        p = write(item.get(), dim + 1, shape, code, size, p);
+    }
     return p;
 }
 
@@ -151,7 +153,7 @@ PyObject* from_list(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
         Shape shape;
         parse_shape(args[1], shape);
         const int code = as_code(args[2]);
-        Ref out(storage_new((size_t)(shape.numel * ITEMSIZE[code])));
+        Ref out(storage_new(shape.numel, ITEMSIZE[code]));
         if (shape.numel > 0)
             write(args[0], 0, shape, code, ITEMSIZE[code], reinterpret_cast<StorageObject*>(out.get())->ptr);
         return out.release();

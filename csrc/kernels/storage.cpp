@@ -3,7 +3,9 @@
 #include "common.h"
 
 #include <cstdarg>
+#include <cstddef>
 #include <cstdio>
+#include <vector>
 
 namespace mt {
 
@@ -16,6 +18,12 @@ void fail(PyObject* type, const char* format, ...) {
     std::vsnprintf(text, sizeof text, format, list);
     va_end(list);
     throw Error{type, text};
+}
+
+void fail_sizes(const int64_t* size, int n) {
+    std::string text = "Storage size calculation overflowed with sizes=[";
+    for (int i = 0; i < n; ++i) text += (i ? ", " : "") + std::to_string(size[i]);
+    throw Error{PyExc_RuntimeError, text + "]"};
 }
 
 void fail_set() { throw Error{nullptr, std::string()}; }
@@ -83,21 +91,17 @@ void parse_shape(PyObject* tuple, Shape& shape) {
     const Py_ssize_t ndim = PyTuple_GET_SIZE(tuple);
     if (MT_UNLIKELY(ndim > MAXD)) fail(PyExc_RuntimeError, "tensors have at most %d dimensions, got %zd", MAXD, ndim);
     shape.ndim = int(ndim);
-    int64_t numel = 1;
-    bool overflow = false;
     for (Py_ssize_t i = 0; i < ndim; ++i) {
         const int64_t d = as_int(PyTuple_GET_ITEM(tuple, i));
         if (MT_UNLIKELY(d < 0)) fail(PyExc_RuntimeError, "negative dimension %lld", (long long)d);
         shape.dim[i] = d;
-        overflow |= __builtin_mul_overflow(numel, d, &numel);
     }
-    if (MT_UNLIKELY(overflow)) {
-        // A zero anywhere makes the product zero, whatever the others multiply to.
-        for (Py_ssize_t i = 0; i < ndim; ++i)
-            if (shape.dim[i] == 0) { shape.numel = 0; return; }
-        fail(PyExc_RuntimeError, "shape has too many elements");
-    }
-    shape.numel = numel;
+    shape.numel = checked_numel(shape.dim, shape.ndim);
+}
+
+void fail_reach(int64_t low, int64_t high, const Operand& op) {
+    fail(PyExc_RuntimeError, "operand reaches elements %lld..%lld of a storage of %zd bytes (item size %d)",
+         (long long)low, (long long)high, op.storage->nbytes, op.itemsize);
 }
 
 // Throws unless all elements lie in [0, nbytes). Strides may be negative.
@@ -110,10 +114,7 @@ static void check_bounds(const Shape& shape, const Operand& op, int64_t offset) 
         overflow |= __builtin_mul_overflow(op.stride[i], shape.dim[i] - 1, &reach);
         overflow |= __builtin_add_overflow(reach < 0 ? low : high, reach, reach < 0 ? &low : &high);
     }
-    if (MT_UNLIKELY(overflow || low < 0 || high >= op.storage->nbytes / op.itemsize))
-        fail(PyExc_RuntimeError,
-             "operand reaches elements %lld..%lld of a storage of %zd bytes (item size %d)", (long long)low,
-             (long long)high, op.storage->nbytes, op.itemsize);
+    if (MT_UNLIKELY(overflow || low < 0 || high >= op.storage->nbytes / op.itemsize)) fail_reach(low, high, op);
 }
 
 void parse_operand(PyObject* const* args, const Shape& shape, Operand& op) {
@@ -123,13 +124,7 @@ void parse_operand(PyObject* const* args, const Shape& shape, Operand& op) {
     op.code = as_code(args[3]);
     op.itemsize = ITEMSIZE[op.code];
     check_bounds(shape, op, offset);
-    op.data = op.storage->ptr + offset * op.itemsize;
-}
-
-[[noreturn]] static void fail_output(const Shape& shape) {
-    std::string text = "Storage size calculation overflowed with sizes=[";
-    for (int i = 0; i < shape.ndim; ++i) text += (i ? ", " : "") + std::to_string(shape.dim[i]);
-    throw Error{PyExc_RuntimeError, text + "]"};
+    op.data = op.storage->ptr + (MT_LIKELY(shape.numel) ? offset * op.itemsize : 0);  // unchecked where nothing is read
 }
 
 PyObject* parse_output(PyObject* const* args, const Shape& shape, Operand& op, int64_t numel) {
@@ -138,11 +133,10 @@ PyObject* parse_output(PyObject* const* args, const Shape& shape, Operand& op, i
         Py_INCREF(args[0]);
         return args[0];
     }
-    const int code = as_code(args[3]);
+    const int64_t count = numel < 0 ? shape.numel : numel, itemsize = ITEMSIZE[as_code(args[3])];
     int64_t nbytes;
-    if (__builtin_mul_overflow(numel < 0 ? shape.numel : numel, (int64_t)ITEMSIZE[code], &nbytes))
-        fail_output(shape);
-    Ref storage(storage_new((size_t)nbytes));
+    if (MT_UNLIKELY(__builtin_mul_overflow(count, itemsize, &nbytes))) fail_sizes(shape.dim, shape.ndim);
+    Ref storage(storage_new(count, itemsize));
     PyObject* with[4] = {storage.get(), args[1], args[2], args[3]};
     parse_operand(with, shape, op);
     return storage.release();
@@ -186,6 +180,7 @@ StorageObject* new_object() {
     s->owner = nullptr;
     s->weakrefs = nullptr;
     s->exports = 0;
+    s->fixed = false;
     return s;
 }
 
@@ -220,6 +215,15 @@ void hand_over(StorageObject* s) {
     PyErr_Restore(type, value, trace);
 }
 
+struct Retired {
+    char* ptr;
+    size_t capacity;
+};
+std::vector<Retired>& retired() {
+    static auto* blocks = new std::vector<Retired>();  // never destroyed, like the allocator
+    return *blocks;
+}
+
 void storage_dealloc(PyObject* self) {
     StorageObject* s = reinterpret_cast<StorageObject*>(self);
     if (MT_UNLIKELY(wrapper_of(s) != nullptr)) return hand_over(s);
@@ -229,13 +233,17 @@ void storage_dealloc(PyObject* self) {
     else PyObject_Free(s);
 }
 
+int64_t parse_nbytes(PyObject* o) {
+    const int64_t nbytes = as_int(o);
+    if (MT_UNLIKELY(nbytes < 0)) fail_negative(nbytes);
+    return nbytes;
+}
+
 PyObject* storage_tp_new(PyTypeObject*, PyObject* args, PyObject* kwargs) {
     return guard([&]() -> PyObject* {
         if (kwargs && PyDict_GET_SIZE(kwargs)) fail(PyExc_TypeError, "Storage() takes no keyword arguments");
         expect_args("Storage", PyTuple_GET_SIZE(args), 1);
-        const int64_t nbytes = as_int(PyTuple_GET_ITEM(args, 0));
-        if (nbytes < 0) fail_negative(nbytes);
-        return storage_new((size_t)nbytes);
+        return storage_new(parse_nbytes(PyTuple_GET_ITEM(args, 0)), 1);
     });
 }
 
@@ -244,9 +252,7 @@ PyObject* storage_vectorcall(PyObject*, PyObject* const* args, size_t nargsf, Py
     return guard([&]() -> PyObject* {
         if (kwnames && PyTuple_GET_SIZE(kwnames)) fail(PyExc_TypeError, "Storage() takes no keyword arguments");
         expect_args("Storage", PyVectorcall_NARGS(nargsf), 1);
-        const int64_t nbytes = as_int(args[0]);
-        if (nbytes < 0) fail_negative(nbytes);
-        return storage_new((size_t)nbytes);
+        return storage_new(parse_nbytes(args[0]), 1);
     });
 }
 
@@ -255,8 +261,7 @@ PyObject* storage_wrap(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
         expect_args("Storage.wrap", nargs, 3);
         void* address = PyLong_AsVoidPtr(args[0]);
         if (!address && PyErr_Occurred()) fail_set();
-        const int64_t nbytes = as_int(args[1]);
-        if (nbytes < 0) fail_negative(nbytes);
+        const int64_t nbytes = parse_nbytes(args[1]);
         if (!address && nbytes) fail(PyExc_ValueError, "cannot wrap %lld bytes at address 0", (long long)nbytes);
         StorageObject* s = new_object();
         s->ptr = static_cast<char*>(address);
@@ -267,20 +272,35 @@ PyObject* storage_wrap(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
     });
 }
 
+bool is_resizable(const StorageObject* s) { return s->owner == nullptr && !s->fixed && s->exports == 0; }
+
+PyObject* storage_fix(PyObject* self, PyObject* const*, Py_ssize_t nargs) {
+    return guard([&]() -> PyObject* {
+        expect_args("Storage.fix", nargs, 0);
+        reinterpret_cast<StorageObject*>(self)->fixed = true;
+        Py_RETURN_NONE;
+    });
+}
+
 PyObject* storage_resize(PyObject* self, PyObject* const* args, Py_ssize_t nargs) {
     return guard([&]() -> PyObject* {
         expect_args("Storage.resize", nargs, 1);
         StorageObject* s = reinterpret_cast<StorageObject*>(self);
-        const int64_t nbytes = as_int(args[0]);
-        if (nbytes < 0) fail_negative(nbytes);
-        if (s->owner) fail(PyExc_RuntimeError, "Trying to resize storage that is not resizable");
+        const int64_t nbytes = parse_nbytes(args[0]);
+        if (!is_resizable(s)) fail(PyExc_RuntimeError, "Trying to resize storage that is not resizable");
         if (nbytes == s->nbytes) Py_RETURN_NONE;
-        if (s->exports) fail(PyExc_BufferError, "cannot resize a storage while %zd buffers of it exist", s->exports);
+        const bool alone = running_calls == 1;  // this one
+        if (!alone) retired().reserve(retired().size() + 1);
         size_t capacity;
         char* ptr = data_alloc((size_t)nbytes, &capacity);
         const size_t common = (size_t)(nbytes < s->nbytes ? nbytes : s->nbytes);
         if (common) std::memcpy(ptr, s->ptr, common);
-        data_free(s->ptr, s->capacity);
+        if (alone) {
+            data_free(s->ptr, s->capacity);
+        } else if (s->ptr) {
+            retired().push_back({s->ptr, s->capacity});
+            memory_retired = true;
+        }
         s->ptr = ptr;
         s->capacity = capacity;
         s->nbytes = nbytes;
@@ -310,7 +330,7 @@ PyObject* get_nbytes(PyObject* self, void*) {
     return PyLong_FromSsize_t(reinterpret_cast<StorageObject*>(self)->nbytes);
 }
 PyObject* get_resizable(PyObject* self, void*) {
-    return PyBool_FromLong(reinterpret_cast<StorageObject*>(self)->owner == nullptr);
+    return PyBool_FromLong(is_resizable(reinterpret_cast<StorageObject*>(self)));
 }
 PyObject* get_wrapper(PyObject* self, void*) {
     PyObject* wrapper = wrapper_of(reinterpret_cast<StorageObject*>(self));
@@ -331,7 +351,7 @@ PyObject* get_owner(PyObject* self, void*) {
 PyGetSetDef storage_getset[] = {
     {"ptr", get_ptr, nullptr, "Address of the first byte, 0 when empty.", nullptr},
     {"nbytes", get_nbytes, nullptr, "Size in bytes.", nullptr},
-    {"resizable", get_resizable, nullptr, "Whether the memory is the allocator's own.", nullptr},
+    {"resizable", get_resizable, nullptr, "Whether the memory may move: it is the allocator's own, and nobody else was given its address.", nullptr},
     {"owner", get_owner, nullptr, "The object that keeps foreign memory alive, or None.", nullptr},
     {"wrapper", get_wrapper, set_wrapper, "The storage as Python sees it, or None.", nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};
@@ -339,6 +359,7 @@ PyGetSetDef storage_getset[] = {
 PyMethodDef storage_type_methods[] = {
     {"wrap", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(storage_wrap)), METH_FASTCALL | METH_STATIC,
      "wrap(address, nbytes, owner): foreign memory, kept alive by owner."},
+    MT_METHOD("fix", storage_fix, "fix(): the memory stays where it is from now on, as long as the storage lives."),
     MT_METHOD("resize", storage_resize, "resize(nbytes): change the size in place, keeping the common prefix."),
     {nullptr, nullptr, 0, nullptr}};
 
@@ -365,7 +386,17 @@ PyTypeObject make_type() {
 
 PyTypeObject StorageType = make_type();
 
-PyObject* storage_new(size_t nbytes) {
+int running_calls = 0;
+bool memory_retired = false;
+
+void free_retired() noexcept {
+    for (const Retired& block : retired()) data_free(block.ptr, block.capacity);
+    retired().clear();
+    memory_retired = false;
+}
+
+PyObject* storage_new(int64_t count, int64_t itemsize) {
+    const size_t nbytes = checked_bytes(count, itemsize);
     StorageObject* s = new_object();
     if (MT_LIKELY(nbytes - 1 < SMALL_LIMIT)) {
         s->ptr = small_alloc(nbytes, &s->capacity);

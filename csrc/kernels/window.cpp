@@ -22,12 +22,23 @@
 namespace mt {
 namespace {
 
-struct Triple { int64_t d, h, w; int64_t size() const { return d * h * w; } };
+struct Triple {
+    int64_t d, h, w;
+    int64_t size() const { return d * h * w; }  // fits: `parse_sizes` has multiplied it
+};
 
-Triple parse_triple(PyObject* tuple) {
+// Three numbers, none below `least`.
+Triple parse_triple(PyObject* tuple, int64_t least) {
     int64_t v[3];
     parse_ints(tuple, 3, v);
+    for (const int64_t x : v)
+        if (x < least) fail(PyExc_ValueError, "expected numbers from %lld on, got %lld", (long long)least, (long long)x);
     return {v[0], v[1], v[2]};
+}
+Triple parse_sizes(PyObject* tuple) {
+    const Triple sizes = parse_triple(tuple, 0);
+    checked_mul(checked_mul(sizes.d, sizes.h), sizes.w);
+    return sizes;
 }
 std::vector<int64_t> parse_list(PyObject* tuple, int64_t n) {
     std::vector<int64_t> values((size_t)n);
@@ -46,17 +57,32 @@ Dense parse_dense(PyObject* const* args, int64_t numel) {
     StorageObject* storage = as_storage(args[0]);
     const int64_t offset = as_int(args[1]);
     const int code = as_code(args[2]);
-    if (offset < 0 || numel < 0 || (offset + numel) * ITEMSIZE[code] > storage->nbytes)
+    const int64_t room = storage->nbytes / ITEMSIZE[code];
+    if (offset < 0 || numel < 0 || (numel != 0 && numel > room - offset))
         fail(PyExc_ValueError, "%lld elements at %lld do not fit a storage of %zd bytes", (long long)numel,
              (long long)offset, storage->nbytes);
-    return {storage->ptr + offset * ITEMSIZE[code], code};
+    return {storage->ptr + (numel ? offset * ITEMSIZE[code] : 0), code};
 }
 
 struct Window {
     Triple in, out, kernel, stride, padding, dilation;
     explicit Window(PyObject* const* args)
-        : in(parse_triple(args[0])), out(parse_triple(args[1])), kernel(parse_triple(args[2])),
-          stride(parse_triple(args[3])), padding(parse_triple(args[4])), dilation(parse_triple(args[5])) {}
+        : in(parse_sizes(args[0])), out(parse_sizes(args[1])), kernel(parse_sizes(args[2])),
+          stride(parse_triple(args[3], 1)), padding(parse_triple(args[4], 0)), dilation(parse_triple(args[5], 1)) {
+        settle(in.d, out.d, kernel.d, stride.d, padding.d, dilation.d);
+        settle(in.h, out.h, kernel.h, stride.h, padding.h, dilation.h);
+        settle(in.w, out.w, kernel.w, stride.w, padding.w, dilation.w);
+    }
+
+  private:
+    // No place that a window reaches, counted from either end of the padded plane, exceeds 64 bits. A step that is never
+    // made may have any length.
+    static void settle(int64_t in, int64_t out, int64_t kernel, int64_t& stride, int64_t padding, int64_t& dilation) {
+        if (out <= 1) stride = 1;
+        if (kernel <= 1) dilation = 1;
+        const int64_t window = checked_add(checked_mul(out, stride), checked_mul(kernel, dilation));
+        checked_add(checked_add(window, stride), checked_add(in, checked_mul(2, padding)));
+    }
 };
 
 // The out places [low, high) whose window place `at` (already minus the padding) lies inside the plane.
@@ -126,11 +152,11 @@ int64_t planes_each(int64_t work) { return std::max<int64_t>(1, GRAIN / std::max
 
 template <bool BACK> PyObject* columns_of(const char* name, PyObject* const* args, Py_ssize_t nargs) {
     expect_args(name, nargs, 14);
-    const int64_t planes = as_int(args[6]) * as_int(args[7]);
+    const int64_t planes = checked_mul(parse_count(args[6]), parse_count(args[7]));
     const Window v(args + 8);
-    const int64_t column = v.kernel.size() * v.out.size();
-    const Dense x = parse_dense(args + (BACK ? 3 : 0), planes * v.in.size());
-    const Dense columns = parse_dense(args + (BACK ? 0 : 3), planes * column);
+    const int64_t column = checked_mul(v.kernel.size(), v.out.size());
+    const Dense x = parse_dense(args + (BACK ? 3 : 0), checked_mul(planes, v.in.size()));
+    const Dense columns = parse_dense(args + (BACK ? 0 : 3), checked_mul(planes, column));
     if (x.code != columns.code) fail(PyExc_ValueError, "%s: operands of two dtypes", name);
     dispatch_columns(x.code, name, [&](auto t) {
         using T = decltype(t);
@@ -189,17 +215,18 @@ template <class T> void depthwise_plane(const T* plane, const T* weight, T* out,
 PyObject* depthwise(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
     return guard([&]() -> PyObject* {
         expect_args("depthwise", nargs, 18);
-        const int64_t images = as_int(args[9]), channels = as_int(args[10]), multiplier = as_int(args[11]);
+        const int64_t images = parse_count(args[9]), channels = parse_count(args[10]);
+        const int64_t multiplier = parse_count(args[11]);
         const Window v(args + 12);
-        const int64_t planes = images * channels * multiplier, per = channels * multiplier;
-        const Dense x = parse_dense(args, images * channels * v.in.size());
-        const Dense w = parse_dense(args + 3, per * v.kernel.size());
-        const Dense o = parse_dense(args + 6, planes * v.out.size());
+        const int64_t per = checked_mul(channels, multiplier), planes = checked_mul(images, per);
+        const Dense x = parse_dense(args, checked_numel({images, channels, v.in.size()}));
+        const Dense w = parse_dense(args + 3, checked_mul(per, v.kernel.size()));
+        const Dense o = parse_dense(args + 6, checked_mul(planes, v.out.size()));
         if (x.code != w.code || x.code != o.code) fail(PyExc_ValueError, "depthwise: operands of several dtypes");
         auto run = [&](auto t) {
             using T = decltype(t);
-            const int64_t work = v.out.size() * v.kernel.size();
-            GilRelease unlocked(planes * work);
+            const int64_t work = saturated_mul(v.out.size(), v.kernel.size());
+            GilRelease unlocked(saturated_mul(planes, work));
             parallel_for(planes, planes_each(work), [&](int64_t begin, int64_t end) {
                 for (int64_t p = begin; p < end; ++p)
                     depthwise_plane(x.as<T>() + (p / multiplier) * v.in.size(),
@@ -215,25 +242,31 @@ PyObject* depthwise(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
 
 // ---------------------------------------------------------------- pooling
 
+// An empty window may begin anywhere; but two such numbers can be added.
+constexpr int64_t FAR = std::numeric_limits<int64_t>::max() / 4;
+
 struct Ranges {
     Triple in, out;
     std::vector<int64_t> start, end;
     Ranges(PyObject* in_, PyObject* out_, PyObject* starts, PyObject* ends)
-        : in(parse_triple(in_)), out(parse_triple(out_)), start(parse_list(starts, out.d + out.h + out.w)),
-          end(parse_list(ends, out.d + out.h + out.w)) {
+        : in(parse_sizes(in_)), out(parse_sizes(out_)), start(parse_list(starts, count())), end(parse_list(ends, count())) {
         const int64_t size[3] = {in.d, in.h, in.w}, count[3] = {out.d, out.h, out.w};
         size_t at = 0;
         for (int d = 0; d < 3; ++d)
             for (int64_t i = 0; i < count[d]; ++i, ++at)
-                if (start[at] < 0 || end[at] > size[d]) fail(PyExc_ValueError, "a window leaves its plane");
+                if (start[at] < 0 || start[at] > FAR || end[at] < 0 || end[at] > size[d])
+                    fail(PyExc_ValueError, "a window leaves its plane");
     }
+
+  private:
+    int64_t count() const { return checked_add(checked_add(out.d, out.h), out.w); }
 };
 
 // The most elements that a window has along the width.
 int64_t most_taps(const Ranges& r, int64_t step) {
     int64_t most = 0;
     for (size_t k = (size_t)(r.out.d + r.out.h); k < r.start.size(); ++k)
-        most = std::max(most, (r.end[k] - r.start[k] + step - 1) / step);
+        most = std::max(most, ceil_div(std::max<int64_t>(0, r.end[k] - r.start[k]), step));
     return most;
 }
 
@@ -281,12 +314,14 @@ void max_plane(const T* x, T* out, int64_t* places, const Ranges& r, const Tripl
 PyObject* pool_max(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
     return guard([&]() -> PyObject* {
         expect_args("pool_max", nargs, 15);
-        const int64_t planes = as_int(args[9]);
+        const int64_t planes = parse_count(args[9]);
         const Ranges r(args[10], args[11], args[12], args[13]);
-        const Triple step = parse_triple(args[14]);
-        const Dense x = parse_dense(args, planes * r.in.size());
-        const Dense o = parse_dense(args + 3, planes * r.out.size());
-        const Dense places = parse_dense(args + 6, planes * r.out.size());
+        const Triple given = parse_triple(args[14], 1);
+        // A step beyond every plane is as good as FAR.
+        const Triple step{std::min(given.d, FAR), std::min(given.h, FAR), std::min(given.w, FAR)};
+        const Dense x = parse_dense(args, checked_mul(planes, r.in.size()));
+        const Dense o = parse_dense(args + 3, checked_mul(planes, r.out.size()));
+        const Dense places = parse_dense(args + 6, checked_mul(planes, r.out.size()));
         if (x.code != o.code || places.code != I64) fail(PyExc_ValueError, "pool_max: wrong dtype of a result");
         dispatch_columns(x.code, "max_pool", [&](auto t) {
             using T = decltype(t);
@@ -295,7 +330,7 @@ PyObject* pool_max(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
             } else {
                 GilRelease unlocked(planes * r.in.size());
                 const int64_t taps = most_taps(r, step.w);
-                parallel_for(planes, planes_each(r.in.size() + 4 * r.out.size()), [&](int64_t begin, int64_t end) {
+                parallel_for(planes, planes_each(saturated_add(r.in.size(), saturated_mul(4, r.out.size()))), [&](int64_t begin, int64_t end) {
                     for (int64_t p = begin; p < end; ++p)
                         max_plane(x.as<T>() + p * r.in.size(), o.as<T>() + p * r.out.size(),
                                   places.as<int64_t>() + p * r.out.size(), r, step, taps);
@@ -314,6 +349,18 @@ MT_CLONES void sum_tap(const T* row, int64_t offset, const int64_t* first, const
     }
 }
 
+// The number of elements a window counts, as PyTorch multiplies it.
+MT_INLINE int64_t window_count(int64_t a, int64_t b, int64_t c) { return wrapping_mul(wrapping_mul(a, b), c); }
+
+// Integers: a sum divided by a number of elements. What a processor would trap at is an error, or wraps.
+template <class T> MT_INLINE T mean_of_sum(T sum, int64_t count) {
+    if constexpr (std::is_integral<T>::value) {
+        if (MT_UNLIKELY(count == 0)) fail(PyExc_RuntimeError, "ZeroDivisionError");
+        if (MT_UNLIKELY(count == -1)) return (T)(0 - (uint64_t)sum);
+    }
+    return (T)(sum / (T)count);
+}
+
 template <class T>
 void mean_rows(const T* x, T* out, const Ranges& r, const std::vector<int64_t>& count, int64_t divisor, int64_t taps) {
     const size_t h = (size_t)r.out.d, w = h + (size_t)r.out.h;
@@ -327,7 +374,7 @@ void mean_rows(const T* x, T* out, const Ranges& r, const std::vector<int64_t>& 
                     for (int64_t t = 0; t < taps; ++t)
                         sum_tap(x + (z * r.in.h + y) * r.in.w, t, w0, w1, out, r.out.w);
             for (int64_t k = 0; k < r.out.w; ++k)
-                out[k] = (T)(out[k] / (T)(divisor ? divisor : count[i] * count[j] * count[w + (size_t)k]));
+                out[k] = mean_of_sum(out[k], divisor ? divisor : window_count(count[i], count[j], count[w + (size_t)k]));
         }
 }
 
@@ -338,7 +385,7 @@ void share_plane(T* x, const T* out, const Ranges& r, const std::vector<int64_t>
     for (size_t i = 0; i < h; ++i)
         for (size_t j = h; j < w; ++j)
             for (size_t k = w; k < r.start.size(); ++k, ++out) {
-                const T share = (T)(*out / (T)(divisor ? divisor : count[i] * count[j] * count[k]));
+                const T share = mean_of_sum(*out, divisor ? divisor : window_count(count[i], count[j], count[k]));
                 for (int64_t z = r.start[i]; z < r.end[i]; ++z)
                     for (int64_t y = r.start[j]; y < r.end[j]; ++y) {
                         T* row = x + (z * r.in.h + y) * r.in.w;
@@ -349,18 +396,18 @@ void share_plane(T* x, const T* out, const Ranges& r, const std::vector<int64_t>
 
 template <bool BACK> PyObject* mean_of(const char* name, PyObject* const* args, Py_ssize_t nargs) {
     expect_args(name, nargs, 13);
-    const int64_t planes = as_int(args[6]);
+    const int64_t planes = parse_count(args[6]);
     const Ranges r(args[7], args[8], args[9], args[10]);
     const std::vector<int64_t> count = parse_list(args[11], (int64_t)r.start.size());
     const int64_t divisor = as_int(args[12]);
-    const Dense x = parse_dense(args + (BACK ? 3 : 0), planes * r.in.size());
-    const Dense o = parse_dense(args + (BACK ? 0 : 3), planes * r.out.size());
+    const Dense x = parse_dense(args + (BACK ? 3 : 0), checked_mul(planes, r.in.size()));
+    const Dense o = parse_dense(args + (BACK ? 0 : 3), checked_mul(planes, r.out.size()));
     if (x.code != o.code) fail(PyExc_ValueError, "%s: operands of two dtypes", name);
     auto run = [&](auto t) {
         using T = decltype(t);
         GilRelease unlocked(planes * r.in.size());
         const int64_t taps = most_taps(r, 1);
-        parallel_for(planes, planes_each(r.in.size() + 4 * r.out.size()), [&](int64_t begin, int64_t end) {
+        parallel_for(planes, planes_each(saturated_add(r.in.size(), saturated_mul(4, r.out.size()))), [&](int64_t begin, int64_t end) {
             for (int64_t p = begin; p < end; ++p) {
                 T* plane = x.as<T>() + p * r.in.size();
                 T* result = o.as<T>() + p * r.out.size();
@@ -427,13 +474,12 @@ void resample_plane(T* x, T* out, const Triple& in, const Triple& size, const Ta
 PyObject* resample(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
     return guard([&]() -> PyObject* {
         expect_args("resample", nargs, 13);
-        const int64_t planes = as_int(args[6]);
-        const Triple in = parse_triple(args[7]), size = parse_triple(args[8]);
-        Taps taps;
-        parse_ints(args[9], 3, taps.number);
+        const int64_t planes = parse_count(args[6]);
+        const Triple in = parse_sizes(args[7]), size = parse_sizes(args[8]), number = parse_sizes(args[9]);
+        Taps taps{{number.d, number.h, number.w}, {}, {}};
         const int64_t from[3] = {in.d, in.h, in.w}, to[3] = {size.d, size.h, size.w};
         int64_t all = 0;
-        for (int d = 0; d < 3; ++d) all += to[d] * taps.number[d];
+        for (int d = 0; d < 3; ++d) all = checked_add(all, checked_mul(to[d], taps.number[d]));
         const std::vector<int64_t> places = parse_list(args[10], all);
         if (!PyTuple_Check(args[11]) || PyTuple_GET_SIZE(args[11]) != (Py_ssize_t)all)
             fail(PyExc_ValueError, "expected a tuple of %lld weights", (long long)all);
@@ -446,13 +492,13 @@ PyObject* resample(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
                 taps.weight[d].push_back(as_double(PyTuple_GET_ITEM(args[11], at)));
             }
         const bool back = as_bool(args[12]);
-        const Dense x = parse_dense(args + (back ? 3 : 0), planes * in.size());
-        const Dense o = parse_dense(args + (back ? 0 : 3), planes * size.size());
+        const Dense x = parse_dense(args + (back ? 3 : 0), checked_mul(planes, in.size()));
+        const Dense o = parse_dense(args + (back ? 0 : 3), checked_mul(planes, size.size()));
         if (x.code != o.code) fail(PyExc_ValueError, "resample: operands of two dtypes");
         auto run = [&](auto t) {
             using T = decltype(t);
-            const int64_t work = size.size() * taps.number[0] * taps.number[1] * taps.number[2];
-            GilRelease unlocked(planes * work);
+            const int64_t work = saturated_mul(size.size(), number.size());
+            GilRelease unlocked(saturated_mul(planes, work));
             parallel_for(planes, planes_each(work), [&](int64_t begin, int64_t end) {
                 for (int64_t p = begin; p < end; ++p) {
                     T* plane = x.as<T>() + p * in.size();

@@ -17,6 +17,8 @@ class Storage:
     @staticmethod
     def wrap(address: int, nbytes: int, owner: object, /) -> Storage:
         """Foreign memory, kept alive by owner."""
+    def fix(self) -> None:
+        """The memory stays where it is from now on: its address was given away."""
     def resize(self, nbytes: int, /) -> None:
         """In place; the common prefix is kept."""
     @property
