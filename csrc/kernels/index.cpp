@@ -1,6 +1,8 @@
 // Reading and writing by index: gather, scatter, index_select, index_add, advanced indexing, embedding.
 // Invariant: every index is checked before anything is written, so a call that fails leaves its result untouched; and
 // where an element is written more than once, the writes happen in row-major order of the index, whatever the threads.
+// An index is checked again where it is used, on the very number that becomes an address: another thread, or the call's
+// own writes, may have changed the memory it lies in.
 //
 // An operand is 4 arguments: storage, offset, strides, code. Where it says [dense] the elements lie one after the other
 // and the strides are not read. Indices are int64 or int32. Data is moved by item size: all dtypes.
@@ -106,7 +108,7 @@ class Indices {
         }
         take(op, line);
     }
-    MT_INLINE int64_t operator[](int64_t i) const { return reinterpret_cast<const int64_t*>(data)[i * stride[0]]; }
+    MT_INLINE int64_t operator[](int64_t i) const { return read_once(data + i * stride[0] * 8); }
 
   private:
     std::optional<Scratch> wide_;
@@ -119,13 +121,9 @@ class Indices {
         }
         if (op.code != I32)
             fail(PyExc_RuntimeError, "expected an index of dtype Long or Int, but got %s", CODE_NAME[op.code]);
-        wide_.emplace((size_t)shape.numel * 8);
+        wide_.emplace(shape.numel, 8);
         data = wide_->as<char>();
-        int64_t next = 1;
-        for (int i = shape.ndim - 1; i >= 0; --i) {
-            stride[i] = next;
-            next *= shape.dim[i];
-        }
+        dense_strides(shape, stride);
         copy_tensor(shape, wide_->as<char>(), stride, I64, op.data, op.stride, I32);
     }
 };
@@ -136,17 +134,41 @@ MT_CLONES bool any_outside(const int64_t* x, int64_t n, uint64_t size) {
     return bad;
 }
 
-// Calls complain(index) with the first index, in row-major order, that is not in [0, size).
-template <class F>
-void check_indices(const Shape& shape, const char* data, const int64_t* stride, int64_t size, F&& complain) {
+// What an index must be: in [0, size). `complain` raises PyTorch's error of the operator.
+struct Bounds {
+    int64_t size;
+    int dim;
+    void (*complain)(int64_t index, const Bounds&);
+
+    // The index at p, read once and safe to use.
+    MT_INLINE int64_t read(const void* p) const {
+        const int64_t x = read_once(p);
+        if (MT_UNLIKELY((uint64_t)x >= (uint64_t)size)) outside(x);
+        return x;
+    }
+    [[noreturn]] MT_NOINLINE void outside(int64_t x) const {
+        complain(x, *this);
+        fail(PyExc_IndexError, "index out of range in self");
+    }
+};
+void out_of_bounds(int64_t index, const Bounds& b) {
+    fail(PyExc_RuntimeError, "index %lld is out of bounds for dimension %d with size %lld", (long long)index, b.dim,
+         (long long)b.size);
+}
+void out_of_self(int64_t, const Bounds&) { fail(PyExc_IndexError, "index out of range in self"); }
+void out_of_data(int64_t index, const Bounds& b) {
+    fail(PyExc_RuntimeError, "INDICES element is out of DATA bounds, id=%lld axis_dim=%lld", (long long)index,
+         (long long)b.size);
+}
+
+// Complains about the first index, in row-major order, that is outside.
+void check_indices(const Shape& shape, const char* data, const int64_t* stride, const Bounds& bounds) {
+    const int64_t size = bounds.size;
     Shape own;  // without the dimensions along which the index only repeats
     own.ndim = shape.ndim;
-    own.numel = shape.numel ? 1 : 0;
-    for (int i = 0; i < shape.ndim; ++i) {
-        own.dim[i] = stride[i] ? shape.dim[i] : 1;
-        own.numel *= own.dim[i];
-    }
-    if (own.numel == 0) return;
+    if (shape.numel == 0) return;
+    for (int i = 0; i < shape.ndim; ++i) own.dim[i] = stride[i] ? shape.dim[i] : 1;
+    own.numel = checked_numel(own.dim, own.ndim);
     Loop<1> loop;
     loop_begin(loop, own);
     loop_operand(loop, 0, const_cast<char*>(data), own, stride, 8);
@@ -168,21 +190,9 @@ void check_indices(const Shape& shape, const char* data, const int64_t* stride, 
     loop_operand(ordered, 1, const_cast<char*>(data), own, stride, 8);
     loop_finish(ordered);
     run_rows(ordered, SERIAL, [&](char* const* p, int64_t n) {
-        for (int64_t i = 0; i < n; ++i) {
-            const int64_t x = *reinterpret_cast<const int64_t*>(p[1] + i * ordered.step[1][0]);
-            if ((uint64_t)x >= (uint64_t)size) complain(x);
-        }
+        for (int64_t i = 0; i < n; ++i) bounds.read(p[1] + i * ordered.step[1][0]);
     });
 }
-
-struct OutOfBounds {
-    int dim;
-    int64_t size;
-    void operator()(int64_t index) const {
-        fail(PyExc_RuntimeError, "index %lld is out of bounds for dimension %d with size %lld", (long long)index, dim,
-             (long long)size);
-    }
-};
 
 void expect_within(const char* what, const Shape& inner, const Shape& outer, int dim) {
     if (inner.ndim != outer.ndim)
@@ -195,11 +205,17 @@ void expect_within(const char* what, const Shape& inner, const Shape& outer, int
 
 // ---------------------------------------------------------------- gather and scatter
 
-// out[i] = src[i, x[i]]: the index adds x * jump to the address. Steps in bytes.
-template <class T>
-void gather_row(char* o, int64_t os, const char* x, int64_t xs, const char* s, int64_t ss, int64_t jump, int64_t n) {
+// Offsets that this file has made itself, in memory of its own, need no check.
+struct Trusted {
+    MT_INLINE int64_t read(const void* p) const { return *static_cast<const int64_t*>(p); }
+};
+
+// out[i] = src[i, x[i]]: the index adds x * jump to the address. Steps in bytes. B: Bounds or Trusted.
+template <class T, class B>
+void gather_row(char* o, int64_t os, const char* x, int64_t xs, const char* s, int64_t ss, int64_t jump, int64_t n,
+                const B& bounds) {
     if (xs == 0) {
-        s += *reinterpret_cast<const int64_t*>(x) * jump;
+        s += bounds.read(x) * jump;
         if (os == (int64_t)sizeof(T) && ss == (int64_t)sizeof(T)) std::memcpy(o, s, (size_t)n * sizeof(T));
         else
             for (int64_t i = 0; i < n; ++i) *reinterpret_cast<T*>(o + i * os) = *reinterpret_cast<const T*>(s + i * ss);
@@ -208,14 +224,15 @@ void gather_row(char* o, int64_t os, const char* x, int64_t xs, const char* s, i
         const int64_t* index = reinterpret_cast<const int64_t*>(x);
         if (ss == 0 && jump == (int64_t)sizeof(T)) {
             const T* line = reinterpret_cast<const T*>(s);
-            for (int64_t i = 0; i < n; ++i) d[i] = line[index[i]];
+            for (int64_t i = 0; i < n; ++i) d[i] = line[bounds.read(index + i)];
         } else {
-            for (int64_t i = 0; i < n; ++i) d[i] = *reinterpret_cast<const T*>(s + i * ss + index[i] * jump);
+            for (int64_t i = 0; i < n; ++i)
+                d[i] = *reinterpret_cast<const T*>(s + i * ss + bounds.read(index + i) * jump);
         }
     } else {
         for (int64_t i = 0; i < n; ++i)
             *reinterpret_cast<T*>(o + i * os) =
-                *reinterpret_cast<const T*>(s + i * ss + *reinterpret_cast<const int64_t*>(x + i * xs) * jump);
+                *reinterpret_cast<const T*>(s + i * ss + bounds.read(x + i * xs) * jump);
     }
 }
 
@@ -224,14 +241,27 @@ template <class T> MT_CLONES void add_dense(T* o, const T* s, int64_t n) {
     for (int64_t i = 0; i < n; ++i) o[i] += s[i];
 }
 
-// out[i, x[i]] = combine(itself, src[i]). `scale` is the alpha of ADD_SCALED, in the element type.
-template <class T, int R>
-void scatter_row(char* o, int64_t os, const char* x, int64_t xs, const char* s, int64_t ss, int64_t jump, int64_t n,
-                 const char* scale) {
+// What scatter_row writes with.
+struct Writes {
+    int64_t jump;       // bytes between neighbours along the indexed dimension
+    const char* scale;  // the alpha of ADD_SCALED, in the element type
+    Bounds bounds;      // not asked by Trusted rows
+};
+
+// out[i, x[i]] = combine(itself, src[i])
+template <class T, int R, bool TRUSTED>
+void scatter_row(char* o, int64_t os, const char* x, int64_t xs, const char* s, int64_t ss, int64_t n,
+                 const Writes& writes) {
+    const int64_t jump = writes.jump;
+    const char* scale = writes.scale;
+    auto read = [&](const void* p) __attribute__((always_inline)) {
+        if constexpr (TRUSTED) return Trusted().read(p);
+        else return writes.bounds.read(p);
+    };
     T alpha{};
     if (R == ADD_SCALED) std::memcpy(&alpha, scale, sizeof alpha);
     if (xs == 0) {
-        o += *reinterpret_cast<const int64_t*>(x) * jump;
+        o += read(x) * jump;
         if constexpr (R == ADD && std::is_floating_point<T>::value)
             if (os == (int64_t)sizeof(T) && ss == (int64_t)sizeof(T))
                 return add_dense(reinterpret_cast<T*>(o), reinterpret_cast<const T*>(s), n);
@@ -245,26 +275,29 @@ void scatter_row(char* o, int64_t os, const char* x, int64_t xs, const char* s, 
         T* line = reinterpret_cast<T*>(o);
         const int64_t* index = reinterpret_cast<const int64_t*>(x);
         const T* from = reinterpret_cast<const T*>(s);
-        for (int64_t i = 0; i < n; ++i) line[index[i]] = combine<T, R>(line[index[i]], from[i], alpha);
+        for (int64_t i = 0; i < n; ++i) {
+            T& place = line[read(index + i)];
+            place = combine<T, R>(place, from[i], alpha);
+        }
         return;
     }
     for (int64_t i = 0; i < n; ++i) {
-        T* p = reinterpret_cast<T*>(o + i * os + *reinterpret_cast<const int64_t*>(x + i * xs) * jump);
+        T* p = reinterpret_cast<T*>(o + i * os + read(x + i * xs) * jump);
         *p = combine<T, R>(*p, *reinterpret_cast<const T*>(s + i * ss), alpha);
     }
 }
-using ScatterRow = void (*)(char*, int64_t, const char*, int64_t, const char*, int64_t, int64_t, int64_t, const char*);
+using ScatterRow = void (*)(char*, int64_t, const char*, int64_t, const char*, int64_t, int64_t, const Writes&);
 
 // The row kernel for a dtype; `name` is the kernel PyTorch would name when there is none.
-template <int R> ScatterRow scatter_row_of(int code, const char* name) {
+template <int R, bool TRUSTED = false> ScatterRow scatter_row_of(int code, const char* name) {
     ScatterRow row = nullptr;
     if constexpr (R == ASSIGN) {
-        dispatch_size(ITEMSIZE[code], [&](auto t) { row = scatter_row<decltype(t), R>; });
+        dispatch_size(ITEMSIZE[code], [&](auto t) { row = scatter_row<decltype(t), R, TRUSTED>; });
     } else {
         dispatch_arithmetic(code, name, [&](auto t) {
             using T = decltype(t);
             if constexpr (IsComplex<T>::value && (R == AMAX || R == AMIN)) fail_dtype(name, code);
-            else row = scatter_row<T, R>;
+            else row = scatter_row<T, R, TRUSTED>;
         });
     }
     return row;
@@ -277,11 +310,11 @@ Operand without_dim(const Operand& op, const Shape& shape, int dim) {
     return still;
 }
 int64_t jump_of(const Operand& op, const Shape& shape, int dim) {
-    return shape.ndim ? op.stride[dim] * op.itemsize : 0;
+    return shape.ndim ? wrapping_mul(op.stride[dim], op.itemsize) : 0;
 }
 
 void gather_all(const Shape& shape, const Operand& out, const Operand& src, const char* index, const int64_t* istride,
-                int dim) {
+                int dim, const Bounds& bounds) {
     const Operand still = without_dim(src, shape, dim);
     const int64_t jump = jump_of(src, shape, dim);
     Loop<3> loop;
@@ -293,7 +326,7 @@ void gather_all(const Shape& shape, const Operand& out, const Operand& src, cons
     const int64_t os = loop.step[0][0], xs = loop.step[1][0], ss = loop.step[2][0];
     dispatch_size(src.itemsize, [&](auto t) {
         run_rows(loop, GRAIN / 2, [&](char* const* p, int64_t n) {
-            gather_row<decltype(t)>(p[0], os, p[1], xs, p[2], ss, jump, n);
+            gather_row<decltype(t)>(p[0], os, p[1], xs, p[2], ss, jump, n, bounds);
         });
     });
 }
@@ -317,9 +350,9 @@ MT_INLINE char* moved(char* data, const int64_t* stride, int itemsize, int along
 }
 
 void scatter_all(const Shape& shape, const Operand& out, const Operand& src, const char* index, const int64_t* istride,
-                 int dim, ScatterRow row, const char* scale) {
+                 int dim, ScatterRow row, const char* scale, const Bounds& bounds) {
     const Operand still = without_dim(out, shape, dim);
-    const int64_t jump = jump_of(out, shape, dim);
+    const Writes writes{jump_of(out, shape, dim), scale, bounds};
     // Two elements can meet only if they differ along `dim` alone; so threads share another dimension.
     int along = -1;
     for (int i = 0; i < shape.ndim; ++i)
@@ -333,7 +366,7 @@ void scatter_all(const Shape& shape, const Operand& out, const Operand& src, con
         loop_finish(loop);
         const int64_t os = loop.step[0][0], xs = loop.step[1][0], ss = loop.step[2][0];
         run_rows(loop, SERIAL,
-                 [&](char* const* p, int64_t n) { row(p[0], os, p[1], xs, p[2], ss, jump, n, scale); });
+                 [&](char* const* p, int64_t n) { row(p[0], os, p[1], xs, p[2], ss, n, writes); });
     });
 }
 
@@ -342,16 +375,12 @@ class Widened {
   public:
     Operand self;
 
-    Widened(const Operand& op, const Shape& shape) : room_((size_t)shape.numel * 4) {
+    Widened(const Operand& op, const Shape& shape) : room_(shape.numel, 4) {
         self.storage = nullptr;
         self.data = room_.as<char>();
         self.code = F32;
         self.itemsize = 4;
-        int64_t next = 1;
-        for (int i = shape.ndim - 1; i >= 0; --i) {
-            self.stride[i] = next;
-            next *= shape.dim[i];
-        }
+        dense_strides(shape, self.stride);
         copy_tensor(shape, self.data, self.stride, F32, op.data, op.stride, op.code);
     }
 
@@ -361,9 +390,9 @@ class Widened {
 
 // Sums and products of float16 and bfloat16 are kept in float32 until the end, as PyTorch does.
 void scatter_wide(const Shape& shape, const Shape& out_shape, const Operand& out, const Operand& src, const char* index,
-                  const int64_t* istride, int dim, ScatterRow float_row) {
+                  const int64_t* istride, int dim, ScatterRow float_row, const Bounds& bounds) {
     const Widened wide(out, out_shape), from(src, shape);
-    scatter_all(shape, wide.self, from.self, index, istride, dim, float_row, nullptr);
+    scatter_all(shape, wide.self, from.self, index, istride, dim, float_row, nullptr, bounds);
     copy_tensor(out_shape, out.data, out.stride, out.code, wide.self.data, wide.self.stride, F32);
 }
 bool is_half(int code) { return code == F16 || code == BF16; }
@@ -379,13 +408,13 @@ PyObject* gather(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
         Operand src, o;
         parse_operand(args, src_shape, src);
         const Indices index(args + 4, shape);
-        const int64_t size = shape.ndim ? src_shape.dim[dim] : 1;
-        check_indices(shape, index.data, index.stride, size, OutOfBounds{dim, size});
+        const Bounds bounds{shape.ndim ? src_shape.dim[dim] : 1, dim, out_of_bounds};
+        check_indices(shape, index.data, index.stride, bounds);
         Ref out(parse_output(args + 8, shape, o));
         expect_code("gather", o.code, src.code);
         if (shape.numel) {
             GilRelease unlocked(shape.numel);
-            gather_all(shape, o, src, index.data, index.stride, dim);
+            gather_all(shape, o, src, index.data, index.stride, dim, bounds);
         }
         return out.release();
     });
@@ -408,8 +437,8 @@ PyObject* scatter(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
         parse_operand_or_number(args + 8, shape, o.code, src, number);
         expect_code("scatter", src.code, o.code);
         const Indices index(args + 4, shape);
-        const int64_t size = shape.ndim ? out_shape.dim[dim] : 1;
-        check_indices(shape, index.data, index.stride, size, OutOfBounds{dim, size});
+        const Bounds bounds{shape.ndim ? out_shape.dim[dim] : 1, dim, out_of_bounds};
+        check_indices(shape, index.data, index.stride, bounds);
         if (shape.numel == 0) return none();
         const bool wide = is_half(o.code) && (reduce == ADD || reduce == MULTIPLY);
         const int code = wide ? F32 : o.code;
@@ -423,8 +452,8 @@ PyObject* scatter(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
         }
         {
             GilRelease unlocked(shape.numel);
-            if (wide) scatter_wide(shape, out_shape, o, src, index.data, index.stride, dim, row);
-            else scatter_all(shape, o, src, index.data, index.stride, dim, row, nullptr);
+            if (wide) scatter_wide(shape, out_shape, o, src, index.data, index.stride, dim, row, bounds);
+            else scatter_all(shape, o, src, index.data, index.stride, dim, row, nullptr, bounds);
         }
         return none();
     });
@@ -445,7 +474,7 @@ bool dense_from(const Shape& shape, const Operand& op, int first) {
 
 // Copies out[.., i, ..] = src[.., index[i], ..] in chunks of `bytes`.
 void select_chunks(const Shape& outer, const Operand& out, int64_t ostep, const Operand& src, int64_t sstep,
-                   const Indices& index, int64_t n, int64_t bytes) {
+                   const Indices& index, int64_t n, int64_t bytes, const Bounds& bounds) {
     Loop<2> loop;
     loop_begin(loop, outer);
     loop_operand(loop, 0, out.data, outer, out.stride, out.itemsize);
@@ -454,7 +483,8 @@ void select_chunks(const Shape& outer, const Operand& out, int64_t ostep, const 
     parallel_for(outer.numel * n, std::max<int64_t>(1, 4 * GRAIN / bytes), [&](int64_t begin, int64_t end) {
         Cursor<2> at(loop, 0, begin / n);
         for (int64_t i = begin % n; begin < end; ++begin) {
-            std::memcpy(at.ptr[0] + i * ostep, at.ptr[1] + index[i] * sstep, (size_t)bytes);
+            const int64_t from = bounds.read(index.data + i * index.stride[0] * 8);
+            std::memcpy(at.ptr[0] + i * ostep, at.ptr[1] + from * sstep, (size_t)bytes);
             if (++i == n) {
                 i = 0;
                 at.next();
@@ -463,7 +493,8 @@ void select_chunks(const Shape& outer, const Operand& out, int64_t ostep, const 
     });
 }
 
-void select_all(const Shape& shape, int dim, const Operand& out, const Operand& src, const Indices& index, int64_t n) {
+void select_all(const Shape& shape, int dim, const Operand& out, const Operand& src, const Indices& index, int64_t n,
+                const Bounds& bounds) {
     Shape outer;
     outer.ndim = shape.ndim;
     outer.numel = 1;
@@ -474,12 +505,18 @@ void select_all(const Shape& shape, int dim, const Operand& out, const Operand& 
         if (i > dim) bytes *= shape.dim[i];
     }
     if (bytes >= 16 && dense_from(shape, out, dim + 1) && dense_from(shape, src, dim + 1)) {
-        select_chunks(outer, out, jump_of(out, shape, dim), src, jump_of(src, shape, dim), index, n, bytes);
+        select_chunks(outer, out, jump_of(out, shape, dim), src, jump_of(src, shape, dim), index, n, bytes,
+                      bounds);
         return;
     }
     int64_t istride[MAXD];
     for (int i = 0; i < shape.ndim; ++i) istride[i] = i == dim ? index.stride[0] : 0;
-    gather_all(shape, out, src, index.data, istride, dim);
+    gather_all(shape, out, src, index.data, istride, dim, bounds);
+}
+
+// A tensor without dimensions is indexed once.
+void expect_single(const char* what, int64_t n) {
+    if (n != 1) fail(PyExc_RuntimeError, "%s: %lld indices for a tensor without dimensions", what, (long long)n);
 }
 
 bool is_one(PyObject* number) {
@@ -497,24 +534,20 @@ PyObject* index_select(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
         Operand src, o;
         parse_operand(args, shape, src);
         const Indices index(args + 6, n, false);
-        const int64_t size = shape.ndim ? shape.dim[dim] : 1;
+        const Bounds bounds{shape.ndim ? shape.dim[dim] : 1, dim, dim == 1 ? out_of_data : out_of_self};
         set_shape(line, {n});
-        check_indices(line, index.data, index.stride, size, [&](int64_t i) {
-            if (dim == 1)
-                fail(PyExc_RuntimeError, "INDICES element is out of DATA bounds, id=%lld axis_dim=%lld", (long long)i,
-                     (long long)size);
-            fail(PyExc_IndexError, "index out of range in self");
-        });
+        check_indices(line, index.data, index.stride, bounds);
         if (shape.ndim) {
             shape.dim[dim] = n;
-            shape.numel = 1;
-            for (int i = 0; i < shape.ndim; ++i) shape.numel *= shape.dim[i];
+            shape.numel = checked_numel(shape.dim, shape.ndim);
+        } else {
+            expect_single("index_select", n);
         }
         Ref out(parse_output(args + 11, shape, o));
         expect_code("index_select", o.code, src.code);
         if (shape.numel) {
             GilRelease unlocked(shape.numel);
-            select_all(shape, dim, o, src, index, n);
+            select_all(shape, dim, o, src, index, n, bounds);
         }
         return out.release();
     });
@@ -536,8 +569,9 @@ PyObject* index_add(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
         const int64_t size = shape.ndim ? shape.dim[dim] : 1;
         if (shape.ndim) {
             shape.dim[dim] = n;
-            shape.numel = 1;
-            for (int i = 0; i < shape.ndim; ++i) shape.numel *= shape.dim[i];
+            shape.numel = checked_numel(shape.dim, shape.ndim);
+        } else {
+            expect_single("index_add", n);
         }
         parse_operand(args + 11, shape, src);
         expect_code("index_add", src.code, o.code);
@@ -545,10 +579,8 @@ PyObject* index_add(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
         const bool plain = is_one(args[15]);
         if (!plain) number_into(args[15], o.code, scale);
         set_shape(line, {n});
-        check_indices(line, index.data, index.stride, size, [&](int64_t i) {
-            if (plain && shape.ndim > 1) OutOfBounds{dim, size}(i);
-            fail(PyExc_IndexError, "index out of range in self");
-        });
+        const Bounds bounds{size, dim, plain && shape.ndim > 1 ? out_of_bounds : out_of_self};
+        check_indices(line, index.data, index.stride, bounds);
         int64_t istride[MAXD];
         for (int i = 0; i < shape.ndim; ++i) istride[i] = i == dim ? index.stride[0] : 0;
         const bool wide = plain && shape.ndim > 1 && is_half(o.code);
@@ -557,8 +589,8 @@ PyObject* index_add(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
         if (shape.numel == 0) return none();
         {
             GilRelease unlocked(shape.numel);
-            if (wide) scatter_wide(shape, out_shape, o, src, index.data, istride, dim, row);
-            else scatter_all(shape, o, src, index.data, istride, dim, row, scale);
+            if (wide) scatter_wide(shape, out_shape, o, src, index.data, istride, dim, row, bounds);
+            else scatter_all(shape, o, src, index.data, istride, dim, row, scale, bounds);
         }
         return none();
     });
@@ -590,11 +622,11 @@ class Offsets {
             overflow |= __builtin_mul_overflow(step, size - 1, &reach);
             overflow |= __builtin_add_overflow(reach < 0 ? low : high, reach, reach < 0 ? &low : &high);
         };
+
         for (int i = 0; i < shape.ndim; ++i) extend(op.stride[i], shape.dim[i]);
         for (int k = 0; k < count_; ++k) extend(step_[k], size_[k]);
         if (overflow || low < 0 || high >= op.storage->nbytes / op.itemsize)
-            fail(PyExc_RuntimeError, "operand reaches elements %lld..%lld of a storage of %zd bytes (item size %d)",
-                 (long long)low, (long long)high, op.storage->nbytes, op.itemsize);
+            fail_reach(low, high, op);
     }
 
   private:
@@ -631,21 +663,17 @@ class Offsets {
                 if (op.stride[i]) own_.dim[i] = shape.dim[i];
             }
         }
-        own_.numel = shape.numel ? 1 : 0;
-        for (int i = 0; i < shape.ndim; ++i) own_.numel *= own_.dim[i];
-        int64_t next = 1;
-        for (int i = shape.ndim - 1; i >= 0; --i) {
-            stride[i] = own_.dim[i] > 1 ? next : 0;
-            next *= own_.dim[i];
-        }
-        numel_ = own_.numel;
+        numel_ = own_.numel = shape.numel ? checked_numel(own_.dim, own_.ndim) : 0;
+        dense_strides(own_, stride);
+        for (int i = 0; i < shape.ndim; ++i)
+            if (own_.dim[i] <= 1) stride[i] = 0;
         return count;
     }
 
     void add_index(int k, int itemsize) {
         if (numel_ == 0) return;
         if (size_[k] == 0) fail(PyExc_IndexError, "index is out of bounds for dimension with size 0");
-        const int64_t size = size_[k], step = step_[k] * itemsize;
+        const int64_t size = size_[k], step = wrapping_mul(step_[k], itemsize);
         Loop<2> loop;
         loop_begin(loop, own_);
         loop_operand(loop, 0, room_.bytes(), own_, stride, 8);
@@ -654,12 +682,13 @@ class Offsets {
         const int64_t os = loop.step[0][0], xs = loop.step[1][0];
         run_rows(loop, GRAIN, [&](char* const* p, int64_t n) {
             for (int64_t i = 0; i < n; ++i) {
-                const int64_t given = *reinterpret_cast<const int64_t*>(p[1] + i * xs);
+                const int64_t given = read_once(p[1] + i * xs);
                 const int64_t x = given < 0 ? given + size : given;
                 if (MT_UNLIKELY((uint64_t)x >= (uint64_t)size))
                     fail(PyExc_IndexError, "index %lld is out of bounds for dimension %lld with size %lld",
                          (long long)given, (long long)dim_[k], (long long)size);
-                *reinterpret_cast<int64_t*>(p[0] + i * os) += x * step;
+                int64_t& offset = *reinterpret_cast<int64_t*>(p[0] + i * os);
+                offset = (int64_t)((uint64_t)offset + (uint64_t)wrapping_mul(x, step));  // fits: see check_reach
             }
         });
     }
@@ -673,7 +702,7 @@ void parse_indexed(PyObject* const* args, const Shape& shape, const Offsets& off
     op.code = as_code(args[3]);
     op.itemsize = ITEMSIZE[op.code];
     offsets.check_reach(shape, op, offset);
-    op.data = op.storage->ptr + offset * op.itemsize;
+    op.data = op.storage->ptr + (shape.numel ? offset * op.itemsize : 0);
 }
 
 PyObject* index_get(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
@@ -697,7 +726,7 @@ PyObject* index_get(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
         GilRelease unlocked(shape.numel);
         dispatch_size(src.itemsize, [&](auto t) {
             run_rows(loop, GRAIN / 2, [&](char* const* p, int64_t n) {
-                gather_row<decltype(t)>(p[0], os, p[1], xs, p[2], ss, 1, n);
+                gather_row<decltype(t)>(p[0], os, p[1], xs, p[2], ss, 1, n, Trusted());
             });
         });
         return out.release();
@@ -709,6 +738,7 @@ void put_all(const Shape& shape, const Operand& dst, const Offsets& offsets, con
     int along = -1;
     for (int i = 0; i < shape.ndim; ++i)
         if (offsets.stride[i] == 0 && dst.stride[i] && (along < 0 || shape.dim[i] > shape.dim[along])) along = i;
+    const Writes writes{1, nullptr, {}};
     split(shape, along, [&](const Shape& mine, int d, int64_t begin) {
         Loop<4> loop;
         loop_begin(loop, mine);
@@ -719,7 +749,7 @@ void put_all(const Shape& shape, const Operand& dst, const Offsets& offsets, con
         loop_finish(loop);
         const int64_t ds = loop.step[1][0], xs = loop.step[2][0], ss = loop.step[3][0];
         run_rows(loop, SERIAL,
-                 [&](char* const* p, int64_t n) { row(p[1], ds, p[2], xs, p[3], ss, 1, n, nullptr); });
+                 [&](char* const* p, int64_t n) { row(p[1], ds, p[2], xs, p[3], ss, n, writes); });
     });
 }
 
@@ -736,7 +766,7 @@ PyObject* index_put(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
         parse_operand_or_number(args + 8, shape, dst.code, src, number);
         expect_code("index_put", src.code, dst.code);
         const ScatterRow row =
-            accumulate ? scatter_row_of<ADD>(dst.code, "index_put") : scatter_row_of<ASSIGN>(dst.code, "");
+            accumulate ? scatter_row_of<ADD, true>(dst.code, "index_put") : scatter_row_of<ASSIGN, true>(dst.code, "");
         if (shape.numel == 0) return none();
         {
             GilRelease unlocked(shape.numel);
@@ -748,11 +778,12 @@ PyObject* index_put(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
 
 // ---------------------------------------------------------------- embedding
 
-void check_rows(const Indices& index, int64_t n, int64_t rows) {
+Bounds check_rows(const Indices& index, int64_t n, int64_t rows) {
+    const Bounds bounds{rows, 0, out_of_self};
     Shape line;
     set_shape(line, {n});
-    check_indices(line, index.data, index.stride, rows,
-                  [](int64_t) { fail(PyExc_IndexError, "index out of range in self"); });
+    check_indices(line, index.data, index.stride, bounds);
+    return bounds;
 }
 
 PyObject* embedding(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
@@ -765,14 +796,14 @@ PyObject* embedding(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
         Operand weight, o;
         parse_operand(args, table, weight);
         const Indices index(args + 4, n, true);
-        check_rows(index, n, rows);
-        Ref out(parse_dense_output(args + 8, n * dim, o));
+        const Bounds bounds = check_rows(index, n, rows);
+        Ref out(parse_dense_output(args + 8, result.numel, o));
         expect_code("embedding", o.code, weight.code);
         o.stride[0] = dim;
         o.stride[1] = 1;
         if (result.numel) {
             GilRelease unlocked(result.numel);
-            select_all(result, 0, o, weight, index, n);
+            select_all(result, 0, o, weight, index, n, bounds);
         }
         return out.release();
     });
@@ -784,7 +815,7 @@ void embedding_backward_rows(const Operand& grad, const Indices& index, T* out, 
     using A = acc_t<T>;
     for (int64_t i = 0; i < n; ++i) {
         const int64_t row = index[i];
-        if (row < first || row >= last || row == padding) continue;
+        if (row < first || row >= last || row == padding) continue;  // which keeps it inside `out` as well
         const T* g = grad.as<T>() + i * grad.stride[0];
         T* o = out + row * dim;
         const A scale = counts ? (A)(1.0 / (double)counts[row]) : A(1);
@@ -804,20 +835,21 @@ PyObject* embedding_backward(PyObject*, PyObject* const* args, Py_ssize_t nargs)
         Operand grad, o;
         parse_operand(args, gradients, grad);
         const Indices index(args + 4, n, true);
-        check_rows(index, n, rows);
-        Ref out(parse_dense_output(args + 8, rows * dim, o));
+        const Bounds bounds = check_rows(index, n, rows);
+        const int64_t numel = checked_mul(rows, dim), work = saturated_add(gradients.numel, numel);
+        Ref out(parse_dense_output(args + 8, numel, o));
         expect_code("embedding_backward", o.code, grad.code);
         dispatch_float(grad.code, "embedding_backward", [&](auto t) {
             using T = decltype(t);
-            GilRelease unlocked(n * dim + rows * dim);
-            Scratch room(by_frequency ? (size_t)rows * 8 : 0);
+            GilRelease unlocked(work);
+            Scratch room(by_frequency ? rows : 0, 8);
             int64_t* counts = room.as<int64_t>();
             if (counts) {
                 std::fill_n(counts, rows, 0);
-                for (int64_t i = 0; i < n; ++i) ++counts[index[i]];
+                for (int64_t i = 0; i < n; ++i) ++counts[bounds.read(index.data + i * 8)];
             }
             // Every thread owns a range of rows and reads all indices: no two meet, and the order of sums is fixed.
-            const int64_t grain = std::max<int64_t>(1, rows * GRAIN / (n * dim + rows * dim + 1));
+            const int64_t grain = std::max<int64_t>(1, saturated_mul(rows, GRAIN) / saturated_add(work, 1));
             parallel_for(rows, grain, [&](int64_t first, int64_t last) {
                 std::memset(o.data + first * dim * sizeof(T), 0, (size_t)((last - first) * dim) * sizeof(T));
                 embedding_backward_rows<T>(grad, index, o.as<T>(), n, dim, padding, counts, first, last);

@@ -131,8 +131,8 @@ int64_t find_all(const Shape& shape, const Operand& a, const Coordinates& to) {
             return;
         }
         // Blocks of rows are counted first, so that every one knows where its elements go.
-        const int64_t block = std::max<int64_t>(1, GRAIN / length), blocks = (outer.numel + block - 1) / block;
-        Scratch room((size_t)(blocks + 1) * 8);
+        const int64_t block = std::max<int64_t>(1, GRAIN / length), blocks = ceil_div(outer.numel, block);
+        Scratch room(blocks + 1, 8);
         int64_t* start = room.as<int64_t>();
         start[0] = 0;
         parallel_for(blocks, 1, [&](int64_t begin, int64_t finish) {
@@ -161,6 +161,10 @@ void parse_mask(PyObject* const* args, const Shape& shape, Operand& mask) {
     parse_operand(args, shape, mask);
     if (mask.code != BOOL && mask.code != U8)
         fail(PyExc_RuntimeError, "expected a mask of dtype Bool, but got %s", CODE_NAME[mask.code]);
+}
+
+[[noreturn]] void fail_source() {
+    fail(PyExc_RuntimeError, "Number of elements of source < number of ones in mask");
 }
 
 template <class T> MT_CLONES void choose_dense(T* o, const T* a, const uint8_t* mask, T value, int64_t n) {
@@ -194,11 +198,16 @@ int64_t pack_row(char* out, int64_t written, int64_t room, const char* s, int64_
     return written;
 }
 
+// `numel` is what the source has. The mask was counted before, but another thread may have changed it since.
 template <class T>
-int64_t unpack_row(char* o, int64_t os, const char* mask, int64_t ms, const char* source, int64_t taken, int64_t n) {
+int64_t unpack_row(char* o, int64_t os, const char* mask, int64_t ms, const char* source, int64_t taken, int64_t numel,
+                   int64_t n) {
     const T* s = reinterpret_cast<const T*>(source);
-    for (int64_t i = 0; i < n; ++i)
-        if (mask[i * ms]) *reinterpret_cast<T*>(o + i * os) = s[taken++];
+    for (int64_t i = 0; i < n; ++i) {
+        if (!mask[i * ms]) continue;
+        if (MT_UNLIKELY(taken >= numel)) fail_source();
+        *reinterpret_cast<T*>(o + i * os) = s[taken++];
+    }
     return taken;
 }
 
@@ -305,6 +314,9 @@ PyObject* masked_select(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
                                                     loop.step[2][0], n);
                 });
             });
+            if (MT_UNLIKELY(written != count))
+                fail(PyExc_RuntimeError, "masked_select: the number of elements changed from %lld to %lld",
+                     (long long)count, (long long)written);
         }
         return Py_BuildValue("(OL)", out.get(), (long long)count);
     });
@@ -323,8 +335,7 @@ PyObject* masked_scatter(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
         expect_code("masked_scatter", source.code, o.code);
         {
             GilRelease unlocked(shape.numel);
-            if (count_all(shape, mask) > numel)
-                fail(PyExc_RuntimeError, "Number of elements of source < number of ones in mask");
+            if (count_all(shape, mask) > numel) fail_source();
             if (shape.numel) {
                 Loop<3> loop;
                 loop_begin(loop, shape);
@@ -336,7 +347,7 @@ PyObject* masked_scatter(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
                 dispatch_size(o.itemsize, [&](auto t) {
                     run_rows(loop, SERIAL, [&](char* const* p, int64_t n) {
                         taken = unpack_row<decltype(t)>(p[1], loop.step[1][0], p[2], loop.step[2][0], source.data,
-                                                        taken, n);
+                                                        taken, numel, n);
                     });
                 });
             }

@@ -160,7 +160,7 @@ template <class T, bool LOG> void softmax_run(const Lanes<2>& lanes) {
         if (native && lanes.unit) {
             softmax_rows<A, LOG>(x, xnext, y, ynext, count, n);
         } else if (lanes.columns && count >= 8) {
-            Row<A> tile(native ? 0 : TILE * n);
+            Row<A> tile(native ? 0 : checked_mul(TILE, n));
             for (int64_t j = 0; j < count; j += TILE) {
                 const int64_t w = std::min<int64_t>(TILE, count - j), ts = w * (int64_t)sizeof(A);
                 if (native) {
@@ -192,7 +192,7 @@ template <class T, bool LOG> void softmax_backward_run(const Lanes<3>& lanes) {
         if (native && lanes.unit) {
             softmax_backward_rows<A, LOG>(g, gnext, y, ynext, d, dnext, count, n);
         } else if (lanes.columns && count >= 8) {
-            Row<A> gtile(native ? 0 : TILE * n), ytile(native ? 0 : TILE * n);
+            Row<A> gtile(native ? 0 : checked_mul(TILE, n)), ytile(native ? 0 : checked_mul(TILE, n));
             for (int64_t j = 0; j < count; j += TILE) {
                 const int64_t w = std::min<int64_t>(TILE, count - j), ts = w * (int64_t)sizeof(A);
                 if (native) {
@@ -277,10 +277,12 @@ Reduction parse_reduction(PyObject* o) {
     return (Reduction)r;
 }
 
-// Targets of either dtype as int64, checked against the number of classes.
+// Targets of either dtype as int64, checked against the number of classes: all of them before anything is written, and
+// again where each is used, because another thread may write to their memory meanwhile.
 class Targets {
   public:
-    Targets(const Operand& op, int64_t n, int64_t classes, int64_t ignore) : room_(op.code == I64 ? 0 : n) {
+    Targets(const Operand& op, int64_t n, int64_t classes, int64_t ignore)
+        : room_(op.code == I64 ? 0 : n), classes_(classes), ignore_(ignore) {
         if (op.code != I64 && op.code != U8)
             fail(PyExc_RuntimeError, "expected target dtype to be Long or Byte, but got %s", CODE_NAME[op.code]);
         data = op.as<int64_t>();
@@ -290,16 +292,18 @@ class Targets {
             data = room_.get();
             step = 1;
         }
-        for (int64_t i = 0; i < n; ++i) {
-            const int64_t t = data[i * step];
-            if (MT_UNLIKELY((uint64_t)t >= (uint64_t)classes && t != ignore))
-                fail(PyExc_IndexError, "Target %lld is out of bounds.", (long long)t);
-        }
+        for (int64_t i = 0; i < n; ++i) (*this)[i];
     }
-    MT_INLINE int64_t operator[](int64_t i) const { return data[i * step]; }
+    MT_INLINE int64_t operator[](int64_t i) const {
+        const int64_t t = read_once(data + i * step);
+        if (MT_UNLIKELY((uint64_t)t >= (uint64_t)classes_ && t != ignore_))
+            fail(PyExc_IndexError, "Target %lld is out of bounds.", (long long)t);
+        return t;
+    }
 
   private:
     Row<int64_t> room_;
+    int64_t classes_, ignore_;
     const int64_t* data;
     int64_t step;
 };
