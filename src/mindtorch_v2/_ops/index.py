@@ -40,16 +40,18 @@ op("gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Ten
    out=True, grad=dict(self=lambda g, self, dim, index: g.new_zeros(self.shape).scatter_add(dim, index, g)))
 
 op("scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> "
-   "Tensor", meta=rules.scatter_rule, inplace=True, out=True,
+   "Tensor", meta=rules.scatter_rule, inplace=True, overlap=overlap.DISTINCT, out=True,
    grad=dict(self=lambda g, dim, index: g.scatter(dim, index, 0), src=lambda g, dim, index: g.gather(dim, index)),
    node="ScatterBackward0")
 op("scatter.reduce(Tensor self, int dim, Tensor index, Tensor src, *, str reduce) -> Tensor",
-   meta=rules.scatter_mode_rule, inplace=True, out=True)
+   meta=rules.scatter_mode_rule, inplace=True, overlap=overlap.DISTINCT, out=True)
 op("scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor", meta=rules.scatter_rule, inplace=True,
+   overlap=overlap.DISTINCT,
    out=True, grad=dict(self=lambda g, dim, index: g.scatter(dim, index, 0)), node="ScatterBackward1")
 op("scatter.value_reduce(Tensor self, int dim, Tensor index, Scalar value, *, str reduce) -> Tensor",
-   meta=rules.scatter_mode_rule, inplace=True, out=True)
+   meta=rules.scatter_mode_rule, inplace=True, overlap=overlap.DISTINCT, out=True)
 op("scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor", meta=rules.scatter_add_rule, inplace=True,
+   overlap=overlap.DISTINCT,
    out=True, grad=dict(self=lambda g: g, src=lambda g, dim, index: g.gather(dim, index)))
 
 
@@ -89,7 +91,8 @@ def _scatter_reduce_backward(g: Any, self: Any, dim: int, index: Any, src: Any, 
 
 
 op("scatter_reduce(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True) -> Tensor",
-   meta=rules.scatter_reduce_rule, inplace=True, out=True, grad={("self", "src"): _scatter_reduce_backward})
+   meta=rules.scatter_reduce_rule, inplace=True,
+   overlap=overlap.DISTINCT, out=True, grad={("self", "src"): _scatter_reduce_backward})
 
 op("index_select(Tensor self, int dim, Tensor index) -> Tensor", meta=rules.index_select_rule, out=True,
    grad=dict(self=lambda g, self_shape, dim, index: g.new_zeros(self_shape).index_add(dim, index, g)
@@ -102,10 +105,11 @@ def _picked(g: Any, dim: int, index: Any, source: Any) -> Any:
 
 
 op("index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor",
-   meta=rules.index_add_rule, inplace=True, out=True,
+   meta=rules.index_add_rule, inplace=True, overlap=overlap.DISTINCT, out=True,
    grad=dict(self=lambda g: g,
              source=lambda g, dim, index, source, alpha: _picked(g, dim, index, source) * alpha))
 op("index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor", meta=rules.index_copy_rule, inplace=True,
+   overlap=overlap.DISTINCT,
    out=True,
    grad=dict(self=lambda g, dim, index: g.index_fill(dim, index, 0),
              source=_picked))
@@ -118,10 +122,10 @@ def _filled(g: Any, dim: int, index: Any) -> Any:
 
 
 op("index_fill.int_Tensor(Tensor self, int dim, Tensor index, Tensor value) -> Tensor", meta=rules.index_fill_rule,
-   inplace=True, overlap=overlap.APART, node="IndexFillBackward1",
+   inplace=True, overlap=overlap.MARKS, node="IndexFillBackward1",
    grad=dict(self=lambda g, dim, index: g.index_fill(dim, index, 0), value=_filled))
 op("index_fill.int_Scalar(Tensor self, int dim, Tensor index, Scalar value) -> Tensor", meta=rules.index_fill_rule,
-   inplace=True, overlap=overlap.APART, grad=dict(self=lambda g, dim, index: g.index_fill(dim, index, 0)),
+   inplace=True, overlap=overlap.MARKS, grad=dict(self=lambda g, dim, index: g.index_fill(dim, index, 0)),
    node="IndexFillBackward0")
 
 op("take(Tensor self, Tensor index) -> Tensor", meta=rules.take_rule, out=True,
@@ -201,6 +205,7 @@ def _masked_scatter_source(g: Any, mask: Any, shape: Any) -> Any:
 
 
 op("masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor", meta=rules.masked_scatter_rule, inplace=True,
+   overlap=overlap.ALONE,
    function=True,
    grad=dict(self=lambda g, mask: g.masked_fill(mask, 0),
              source=lambda g, mask, source_shape: _masked_scatter_source(g, mask, source_shape)))

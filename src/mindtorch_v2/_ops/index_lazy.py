@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from .._backends.common.overlap import DISTINCT
 from .._dispatch import registry
 from .._dispatch.op import Spec
 from .._tensor_base import numel
@@ -45,6 +46,7 @@ def _put(self: Any, index: Any, source: Any, accumulate: bool) -> Any:
 
 
 op("put(Tensor self, Tensor index, Tensor source, bool accumulate=False) -> Tensor", meta=_put_meta, inplace=True,
+   overlap=DISTINCT,
    kernel=_put,
    grad=dict(self=lambda g, index, source_shape, accumulate: g if accumulate else registry.get("put").call(
                  (g, index, g.new_zeros(source_shape), False)),
@@ -98,7 +100,7 @@ def _index_reduce_grad(g: Any, self: Any, dim: int, index: Any, source: Any, red
 
 
 op("index_reduce(Tensor self, int dim, Tensor index, Tensor source, str reduce, *, bool include_self=True) -> Tensor",
-   meta=_index_reduce_meta, inplace=True, out=True, kernel=_index_reduce,
+   meta=_index_reduce_meta, inplace=True, overlap=DISTINCT, out=True, kernel=_index_reduce,
    grad={("self", "source"): _index_reduce_grad})
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from .._backends.common import transfer
 from .._backends.common import view as views
+from .._backends.common.overlap import ALONE
 from .._dispatch import registry
 from .._dispatch.op import Op, Spec
 from .._dtype import bool as bool_
@@ -28,7 +29,7 @@ MM: Op = op("mm(Tensor self, Tensor mat2) -> Tensor", meta=rules.Mm(), out=True,
         grad=dict(self=lambda g, mat2, self_shape, self_stride: mat1_grad(g, mat2, self_shape, self_stride, 1),
                   mat2=lambda g, self, mat2_shape, mat2_stride: mat2_grad(g, self, mat2_shape, mat2_stride, 1)))
 ADDMM: Op = op("addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
-           meta=rules.Addmm(), inplace=True, out=True,
+           meta=rules.Addmm(), inplace=True, overlap=ALONE, out=True,
            grad=dict(self=lambda g, beta: scaled(g, beta),
                      mat1=lambda g, mat2, mat1_shape, mat1_stride, alpha: mat1_grad(g, mat2, mat1_shape, mat1_stride,
                                                                                     alpha),
@@ -38,7 +39,7 @@ BMM: Op = op("bmm(Tensor self, Tensor mat2) -> Tensor", meta=rules.Bmm(False, Fa
          grad=dict(self=lambda g, mat2: BMM.call((g, batch_turn(mat2))),
                    mat2=lambda g, self: BMM.call((batch_turn(self), g))))
 op("baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
-   meta=rules.Bmm(True, False), inplace=True, out=True,
+   meta=rules.Bmm(True, False), inplace=True, overlap=ALONE, out=True,
    grad=dict(self=lambda g, beta: scaled(g, beta),
              batch1=lambda g, batch2, alpha: scaled(BMM.call((g, batch_turn(batch2))), alpha),
              batch2=lambda g, batch1, alpha: scaled(BMM.call((batch_turn(batch1), g)), alpha)))
@@ -61,7 +62,7 @@ def _batched(g: Any, n: int) -> Any:
 
 
 op("addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
-   meta=rules.Bmm(True, True), inplace=True, out=True, kernel=_addbmm,
+   meta=rules.Bmm(True, True), inplace=True, overlap=ALONE, out=True, kernel=_addbmm,
    grad=dict(self=lambda g, beta: scaled(g, beta),
              batch1=lambda g, batch2, alpha: scaled(BMM.call((_batched(g, batch2._shape[0]), batch_turn(batch2))),
                                                     alpha),
@@ -70,7 +71,7 @@ op("addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar a
 MV: Op = op("mv(Tensor self, Tensor vec) -> Tensor", meta=rules.Mv(False), out=True,
         grad=dict(self=lambda g, vec: _outer(g, conj(vec)), vec=lambda g, self: MV.call((conj(self.t()), g))))
 op("addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor", meta=rules.Mv(True),
-   inplace="function", out=True,
+   inplace="function", overlap=ALONE, out=True,
    grad=dict(self=lambda g, beta: scaled(g, beta), mat=lambda g, vec, alpha: scaled(_outer(g, conj(vec)), alpha),
              vec=lambda g, mat, alpha: scaled(MV.call((conj(mat.t()), g)), alpha)))
 DOT: Op = op("dot(Tensor self, Tensor tensor) -> Tensor", meta=rules.Dot("dot"), out=True,

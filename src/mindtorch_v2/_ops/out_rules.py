@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from .._backends.common.overlap import ADDS, ALONE, APART, DISTINCT, PICKS
 from .._dispatch.op import Op
 from .._dtype import dtype
 from .._tensor_base import TensorBase, numel
@@ -27,8 +28,7 @@ MV = Target("same", "addmv input tensors must have the same dtype, but got {got}
 MATRIX_NORM = Target("same", "linalg.matrix_norm expected out tensor dtype {want} but got: {got}")
 TENSORDOT = Target("same", "tensordot: Expected the output tensor to have dtype {want}, but got an output tensor with "
                    "dtype {got}")
-JOINED = Target("cast", "torch.cat(): input types can't be cast to the desired output type {got}", error=TypeError,
-                apart=True)
+JOINED = Target("cast", "torch.cat(): input types can't be cast to the desired output type {got}", error=TypeError)
 PARTS = Target("same", "Expected object of scalar type {want} but got scalar type {got} for argument 'out'")
 NANSUM_DTYPE = Target("same", "nansum: provided dtype must match dtype of result. Got {got} and {want}.")
 NANSUM = Target("float", "\"nansum_cpu\" not implemented for '{got}'", error=NotImplementedError)
@@ -59,7 +59,7 @@ def _dtype_of_cat(tensors: tuple[Any, ...], dim: int) -> dtype | None:
     return joined_dtype(tensors) if -ndim <= dim < ndim else None
 
 
-CAT = Target("cast", JOINED.text, error=TypeError, early=_dtype_of_cat, apart=True)
+CAT = Target("cast", JOINED.text, error=TypeError, early=_dtype_of_cat)
 
 
 def safely(where: str, what: str = "result", order: str = "") -> Target:
@@ -178,7 +178,7 @@ TABLE: dict[str, Entry] = {
     "linalg_svd": (MATRIX, EXACT, MATRIX),
     "linalg_eigh": (Target("same", EXACT.text, last=True), MATRIX),
     "svd": (MATRIX, EXACT, Target("same", EXACT.text, shown=TURNED)),
-    **dict.fromkeys("cross linalg_cross gather take_along_dim".split(), Target("same", EXACT.text, apart=True)),
+    **dict.fromkeys("cross linalg_cross gather take_along_dim".split(), EXACT),
     "linalg_solve": MATRIX,
     "linalg_solve_ex": (MATRIX, EXACT),
     "mv": MV,
@@ -248,9 +248,9 @@ TABLE: dict[str, Entry] = {
                         on_complex="heaviside is not yet implemented for complex tensors."),
     "histc": HIST,
     "histogram": (HIST, EDGES),
-    "index_select": Target("same", "index_select(): self and result must have the same scalar type", apart=True,
+    "index_select": Target("same", "index_select(): self and result must have the same scalar type",
                            overlap_first=True),
-    "masked_select": Target("same", "masked_select(): self and result must have the same scalar type", apart=True,
+    "masked_select": Target("same", "masked_select(): self and result must have the same scalar type",
                             overlap_first=True),
     "kthvalue": (Target("same", "output values must be of same type as input"),
                  Target("same", "output indices must be of scalar type Long")),
@@ -268,9 +268,30 @@ TABLE: dict[str, Entry] = {
        for name in ("nonzero", "nonzero_static")},
     **dict.fromkeys("bucketize searchsorted".split(), _search),
     "take": Target("same", "take(): self and out expected to have the same dtype, but got self.dtype = {want} and "
-                   "out.dtype = {got}", apart=True),
+                   "out.dtype = {got}"),
     "where": Target("same", "Expected out type to be {want} but got {got}"),
 }
+
+# Which memory an `out=` may share with the inputs, where that is not the usual rule; of several results, and of what is
+# written in terms of others, the usual one is ALONE.
+MEMORY: dict[str, int] = {
+    **dict.fromkeys(
+        """all amax amin any argmax argmin bmm bucketize cholesky_solve count_nonzero diag histc
+        linalg_vector_norm logsumexp mean mm mv nansum prod searchsorted std sum tril triu var""".split(), ALONE),
+    **dict.fromkeys(
+        """cat cross diff index_select kthvalue linalg_cross masked_select nonzero stack take take_along_dim topk
+        vstack""".split(), APART),
+    **dict.fromkeys("index_add index_copy index_reduce scatter scatter_add scatter_reduce".split(), DISTINCT),
+    **dict.fromkeys("addbmm addmm addmv baddbmm".split(), ADDS),
+    "gather": PICKS,
+    **dict.fromkeys("ger kron linalg_solve msort outer sort".split(), 0),
+}
+
+
+def memory(op: Op) -> int:
+    """The rule of `_backends.common.overlap` for the `out=` of this operator."""
+    usual = 0 if op.rule is not None and len(op.schema.returns) == 1 else ALONE
+    return MEMORY.get(op.name, MEMORY.get(op.title(), usual))
 
 
 def find(op: Op) -> tuple[Target, ...] | Callable[..., tuple[Target, ...]]:

@@ -15,7 +15,6 @@ from ..._dispatch.op import Kernel, Op, Spec
 from ..._strides import contiguous_strides
 from ..._tensor_base import TensorBase, bump
 from .kernels import (
-    check_out,
     check_resize,
     check_result,
     check_targets,
@@ -25,7 +24,16 @@ from .kernels import (
     targets_of,
     write_repeatedly,
 )
-from .overlap import APART, FILLS, REPEATS, check_apart, check_no_internal_overlap, check_write, repeated_dim
+from .overlap import (
+    APART,
+    FILLS,
+    MARKS,
+    REPEATS,
+    check_no_internal_overlap,
+    check_out,
+    check_write,
+    repeated_dim,
+)
 from .runtime import empty, runtime_of
 
 
@@ -58,7 +66,7 @@ class FunctionalizeKernel(Kernel):
                 check_no_internal_overlap(target)
             bump(target)
             return target
-        if func.overlap == FILLS and repeated_dim(target) >= 0:
+        if (func.overlap == FILLS or func.overlap == MARKS) and repeated_dim(target) >= 0:
             # One number is written to every place, as often as it is named.
             return op.below(bits, args).run(op, args, bits)
         value = kernel.run(func, args, bits)
@@ -103,7 +111,7 @@ class FunctionalizeKernel(Kernel):
         targets = targets_of(op, plain)
         plain = targets[0].beside(plain, outs[0]._dtype)
         if overlap_first(func.rule):
-            check_out(outs[0], plain)
+            check_out(0, outs[0], plain)
         single = False
         if func.rule is None:
             value = func.below(bits, plain).run(func, plain, bits)
@@ -116,10 +124,8 @@ class FunctionalizeKernel(Kernel):
             many = [specs] if isinstance(specs, Spec) else specs
         check_targets(targets, many, outs)
         for i, s in enumerate(many):
-            check_out(outs[i], plain)
+            check_out(op.overlap, outs[i], plain)
             check_resize(outs[i], s, plain)
-            if targets[i].apart:
-                check_apart(outs[i], plain)
         if func.rule is not None:
             value = func.below(bits, plain).run(func, plain, bits)
         values = [value] if single else value

@@ -24,11 +24,12 @@ from ..._tensor_base import MULTI_OUTPUT_NODE, TensorBase, alias, bump, make_vie
 from ..._warn import warn
 from .overlap import (
     APART,
+    MARKS,
     REPEATS,
-    check_apart,
-    check_inputs,
     check_no_internal_overlap,
+    check_out,
     check_write,
+    needs_copy,
     repeated_dim,
     warn_repeated,
 )
@@ -158,8 +159,8 @@ class InplaceKernel(Kernel):
             warn_repeated(func.title(), target)
         if func.overlap == REPEATS and repeated_dim(target) >= 0:
             write_repeatedly(func, kernel, target, args, keys & BACKENDS)
-        elif not kernel.into(func, args, spec, target):
-            if func.overlap == APART and repeated_dim(target) >= 0:
+        elif needs_copy(func.overlap, target, args[1:]) or not kernel.into(func, args, spec, target):
+            if (func.overlap == APART or func.overlap == MARKS) and repeated_dim(target) >= 0:
                 write_once(func, kernel, target, args, keys & BACKENDS)
             else:
                 copy_same_device(target, kernel.run(func, args, keys & BACKENDS))
@@ -194,7 +195,7 @@ class OutKernel(Kernel):
         if overlap_first(func.rule):
             out = outs[0]
             assert isinstance(out, TensorBase)
-            check_out(out, plain)
+            check_out(0, out, plain)
             specs = func.infer(plain)
             kernel = func.below(keys & BACKENDS, plain)
             if isinstance(specs, Spec) and out._dtype is specs.dtype and out._shape == specs.shape:
@@ -216,18 +217,16 @@ class OutKernel(Kernel):
             assert isinstance(out, TensorBase)
             if out._dtype is not specs.dtype:
                 targets[0].check(specs.dtype, out._dtype)
-            check_out(out, plain)
+            check_out(op.overlap, out, plain)
             check_resize(out, specs, plain)
-            if targets[0].apart:
-                check_apart(out, plain)
             fit(out, specs, targets[0])
-            if not kernel.into(func, plain, specs, out):
+            if needs_copy(op.overlap, out, plain) or not kernel.into(func, plain, specs, out):
                 copy_same_device(out, kernel.run(func, plain, keys & BACKENDS))
             bump(out)
             return out
         check_targets(targets, specs, outs)
         for i, s in enumerate(specs):
-            check_no_internal_overlap(outs[i])
+            check_out(op.overlap, outs[i], plain)
             check_resize(outs[i], s, plain)
         fit_all(outs, specs, targets)
         results = kernel.run(func, plain, keys & BACKENDS)
@@ -258,9 +257,7 @@ class OutOfParts(Kernel):
         specs = [spec_of(r, targets[i]) for i, r in enumerate(results)]
         check_targets(targets, specs, outs)
         for i in range(len(results)):
-            check_no_internal_overlap(outs[i])
-            if targets[i].apart:
-                check_apart(outs[i], args[:n])
+            check_out(op.overlap, outs[i], args[:n])
         fit_all(outs, specs, targets)
         for i, r in enumerate(results):
             copy_same_device(outs[i], r)
@@ -271,11 +268,6 @@ class OutOfParts(Kernel):
 def overlap_first(rule: Rule | None) -> bool:
     """Whether PyTorch looks at overlaps with `out` before it looks at shapes."""
     return rule is not None and rule.overlap_first
-
-
-def check_out(out: TensorBase, plain: tuple[Any, ...]) -> None:
-    check_no_internal_overlap(out)
-    check_inputs(out, plain)
 
 
 def check_resize(out: TensorBase, spec: Spec, plain: tuple[Any, ...]) -> None:
@@ -293,9 +285,10 @@ def targets_of(op: Op, plain: tuple[Any, ...]) -> tuple[Target, ...]:
     func = op.functional
     assert func is not None
     if op.targets is None:
-        from ..._ops.out_rules import find, find_in_place
+        from ..._ops.out_rules import find, find_in_place, memory
 
         op.targets = find(func) if op.is_out else find_in_place(func)
+        op.overlap = memory(func)
     made: Any = op.targets if isinstance(op.targets, tuple) else op.targets(*plain)
     targets: tuple[Target, ...] = made
     return targets

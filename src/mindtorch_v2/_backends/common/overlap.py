@@ -97,6 +97,11 @@ COPIES: Final[i64] = 1  # the same, but a target that is its own source is left 
 FILLS: Final[i64] = 2  # a number may be written to a place twice
 REPEATS: Final[i64] = 3  # so may whatever is written, one after the other
 APART: Final[i64] = 4  # the same, but no input may share memory with the target
+DISTINCT: Final[i64] = 5  # the target overlaps neither itself nor an input: for what is read between writes, as indices
+MARKS: Final[i64] = 6  # a number may be written to a place twice; the index, args[2], shares no memory with the target
+ALONE: Final[i64] = 7  # the target does not overlap itself; inputs are not asked
+PICKS: Final[i64] = 8  # for `out=`: the first input shares no memory with it, the others follow the usual rule
+ADDS: Final[i64] = 9  # for `out=`: the first input follows the usual rule, the others are not asked
 
 
 # PyTorch lets these write to expanded tensors, and warns.
@@ -130,9 +135,33 @@ def check_write(rule: i64, target: TensorBase, args: tuple[Any, ...]) -> None:
         if len(args) > 1 and isinstance(args[1], TensorBase):
             check_no_internal_overlap(target)
     elif rule == REPEATS:
-        check_inputs(target, args)
+        check_inputs(target, args[:2])
+    elif rule == DISTINCT:
+        check_no_internal_overlap(target)
+        check_apart(target, args[1:])
+    elif rule == MARKS:
+        check_apart(target, args[2:3])
+    elif rule == ALONE:
+        check_no_internal_overlap(target)
     else:
         check_apart(target, args[1:])
+
+
+def check_out(rule: i64, out: TensorBase, args: tuple[Any, ...]) -> None:
+    """The same for `out=`; here every argument is an input."""
+    check_no_internal_overlap(out)
+    if rule == 0:
+        check_inputs(out, args)
+    elif rule == APART:
+        check_apart(out, args)
+    elif rule == DISTINCT:
+        check_inputs(out, args[:1])
+        check_apart(out, args[1:])
+    elif rule == PICKS:
+        check_apart(out, args[:1])
+        check_inputs(out, args[1:])
+    elif rule == ADDS:
+        check_inputs(out, args[:1])
 
 
 def check_apart(target: TensorBase, args: tuple[Any, ...]) -> None:
@@ -141,3 +170,15 @@ def check_apart(target: TensorBase, args: tuple[Any, ...]) -> None:
             check_no_overlap(target, a)
         elif isinstance(a, tuple):
             check_apart(target, a)
+        elif isinstance(a, list):
+            check_apart(target, tuple(a))
+
+
+def needs_copy(rule: i64, target: TensorBase, args: tuple[Any, ...]) -> bool:
+    """Whether inputs that were not asked lie where the target does: a kernel that writes as it reads would read what it
+    has written."""
+    if rule == ALONE or rule == ADDS:
+        for a in args:
+            if isinstance(a, TensorBase) and a._storage is target._storage:
+                return True
+    return False

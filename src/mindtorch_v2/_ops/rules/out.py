@@ -32,7 +32,7 @@ class Target:
     shown: the warning shows shapes with the last two dimensions exchanged (TURNED), or with one more of size 1 there.
     order: its strides after resizing: "column" or "row" major matrices, "result", those of the result where that is
     made first; "full" is row major if it had elements. Otherwise the rule decides, and row major where there is none.
-    apart: it may share no memory with an input. overlap_first: it may not overlap itself even if it is resized.
+    overlap_first: it may not overlap itself even if it is resized.
     decides: where the last argument, a dtype, is not given, the operator computes in the dtype of `out`.
     early: a function of the arguments that gives the result's dtype where PyTorch looks at it before it looks at sizes,
     or None where the arguments are refused anyway.
@@ -40,7 +40,7 @@ class Target:
 
     def __init__(self, accepts: str = "cast", text: str = _CASTABLE, *, error: type[Exception] = RuntimeError,
                  on_complex: str = "", quiet: bool = False, last: bool = False, shown: int = AS_IS, order: str = "",
-                 apart: bool = False, overlap_first: bool = False, decides: bool = False, early: Any = None) -> None:
+                 overlap_first: bool = False, decides: bool = False, early: Any = None) -> None:
         self.accepts: Final = accepts
         self.text: Final = text
         self.error: Final = error
@@ -49,7 +49,6 @@ class Target:
         self.last: Final = last
         self.shown: Final = shown
         self.order: Final = order
-        self.apart: Final = apart
         self.overlap_first: Final = overlap_first
         self.decides: Final = decides
         self.early: Final[Any] = early
