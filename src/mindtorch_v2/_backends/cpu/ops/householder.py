@@ -49,15 +49,42 @@ def _ldl(outs: Any, self: Any, hermitian: bool, check_errors: bool) -> None:
         check_ldl("torch.linalg.ldl_factor_ex", outs[2])
 
 
+def _check_pivots(pivots: Any, size: int) -> None:
+    """LAPACK takes a pivot for a row of the right side, and a negative one for the first or second of a pair."""
+    import numpy
+
+    wide = pivots.astype("int64")
+    least, most = numpy.abs(wide).min(initial=1), numpy.abs(wide).max(initial=1)
+    if least < 1 or (wide < -(2**31 - 1)).any():
+        words = "all satisfy |pivot| >= 1"
+    elif most > max(size, 1):
+        words = "all satisfy |pivot| <= LD.size(-2)"
+    else:
+        # Runs of negative pivots have an even length.
+        flat = wide.reshape(-1, size) < 0 if size else wide.reshape(-1, 0)
+        odd = numpy.zeros(len(flat), bool)
+        for k in range(size):
+            if (odd & ~flat[:, k]).any():
+                break
+            odd = flat[:, k] & ~odd
+        else:
+            if not odd.any():
+                return
+        words = "be negative in pairs"
+    raise RuntimeError(f"Pivots given to ldl_solve must {words}. Did you properly pass the result of ldl_factor?")
+
+
 def _ldl_solve(out: Any, LD: Any, pivots: Any, B: Any, hermitian: bool) -> None:
     import numpy
 
     result, a, b = np_view(out), np_view(LD), np_view(B)
+    given = np_view(pivots).astype("int32")  # a copy: nobody changes it after the check
+    _check_pivots(given, a.shape[-1])
     if not result.size:
         return
     batch = result.shape[:-2]
     a = numpy.broadcast_to(a, (*batch, *a.shape[-2:]))
-    p = numpy.broadcast_to(np_view(pivots).astype("int32"), (*batch, a.shape[-1]))
+    p = numpy.broadcast_to(given, (*batch, a.shape[-1]))
     b = numpy.broadcast_to(b, result.shape)
     (trs,) = lapack(("hetrs" if hermitian and a.dtype.kind == "c" else "sytrs",), a)
     for at in places(batch):
