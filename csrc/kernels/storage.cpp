@@ -227,8 +227,12 @@ std::vector<Retired>& retired() {
 void storage_dealloc(PyObject* self) {
     StorageObject* s = reinterpret_cast<StorageObject*>(self);
     if (MT_UNLIKELY(wrapper_of(s) != nullptr)) return hand_over(s);
-    if (MT_UNLIKELY(s->owner != nullptr)) Py_CLEAR(s->owner);
-    else data_free(s->ptr, s->capacity);
+    if (MT_UNLIKELY(s->owner != nullptr)) {
+        if (is_storage(s->owner)) --reinterpret_cast<StorageObject*>(s->owner)->exports;
+        Py_CLEAR(s->owner);
+    } else {
+        data_free(s->ptr, s->capacity);
+    }
     if (MT_LIKELY(free_count < KEEP)) free_objects[free_count++] = s;
     else PyObject_Free(s);
 }
@@ -268,6 +272,7 @@ PyObject* storage_wrap(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
         s->nbytes = nbytes;
         Py_INCREF(args[2]);
         s->owner = args[2];
+        if (is_storage(args[2])) ++reinterpret_cast<StorageObject*>(args[2])->exports;  // a part of another storage
         return reinterpret_cast<PyObject*>(s);
     });
 }

@@ -148,7 +148,8 @@ def export(t: Any, stream: Any = None, max_version: Any = None, dl_device: Any =
     d.byte_offset = 0
     managed.deleter = _release
     address = ctypes.addressof(managed)
-    _EXPORTED[address] = (managed, shape, strides, t)
+    # The view keeps the memory where it is as long as somebody has its address.
+    _EXPORTED[address] = (managed, shape, strides, memoryview(t._storage))
     return _api.PyCapsule_New(address, _NAME, ctypes.cast(_capsule_died, ctypes.c_void_p))
 
 

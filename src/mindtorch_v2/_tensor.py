@@ -396,6 +396,7 @@ class Tensor(TensorBase):
             raise TypeError(f"Got unsupported ScalarType {self._dtype.scalar_name}")
         from ._backends.cpu.numpy_view import np_view
 
+        self._storage.fix()  # for good, as in PyTorch: the array may be gone long after the memory was to move
         return np_view(self)
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:

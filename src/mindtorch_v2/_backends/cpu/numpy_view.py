@@ -1,6 +1,6 @@
 """NumPy views of CPU tensors: the same memory, no copy.
 
-Invariant: the array keeps the storage alive and has the tensor's shape and strides.
+Invariant: the array keeps the storage alive and where it is, and has the tensor's shape and strides.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 from math import prod
 from typing import Any
 
+from ... import _native
 from ..._tensor_base import TensorBase, numel
 
 _MOST_BYTES = 2**63 - 1
@@ -29,4 +30,8 @@ def np_view(t: TensorBase) -> Any:
         )
     if numel(t) == 0:
         return numpy.empty(t._shape, dt)
-    return numpy.ndarray(t._shape, dt, t._storage, t._offset * item, tuple([s * item for s in t._stride]))
+    # A part of the storage, and not the storage: NumPy lets go of a buffer as soon as it has the address, but keeps its
+    # owner, and a storage stays where it is while parts of it live.
+    storage = t._storage
+    part: Any = _native.Storage.wrap(storage.ptr, storage.nbytes, storage)
+    return numpy.ndarray(t._shape, dt, part, t._offset * item, tuple([s * item for s in t._stride]))
