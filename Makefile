@@ -3,7 +3,7 @@
 #   make test                 set up, build, run all tests        (ORACLE=1: also against PyTorch 2.13.0;
 #                             NPU=cann: on the machine's own NPUs instead of the emulator)
 #   make test-uncompiled      the core tests on src/ as it is written, without mypyc
-#   make test-sanitized       the emulator's tests on a sanitised build
+#   make test-sanitized       the core tests and the emulator's on sanitised builds (SANITIZER=address or thread)
 #   make docs                 write docs/support.md: which operator runs where
 #   make parity               how much of PyTorch's own table of operators passes, and what does not
 #   make lint  bench  build  clean
@@ -36,24 +36,32 @@ test: build $(ORACLE_STAMP)
 test-uncompiled: native $(ORACLE_STAMP)
 	PYTHONPATH=src $(PY) -m pytest $(CORE_TESTS) $(PYTEST_ARGS)
 
-# The emulator's own tests on a sanitised build: SANITIZER=address (with UBSan; everything) or thread (streams, handles).
+# Sanitised builds of the native module, under the core tests on the uncompiled sources, and of the emulator, under its own
+# tests: SANITIZER=address (with UBSan), or thread (kernels and tensors used by several threads; streams and handles).
 SANITIZER ?= address
 SANITIZED := build/sanitized-$(SANITIZER)
-SANITIZED_TESTS_address := tests/mindtorch_v2/emulator
-SANITIZED_TESTS_thread := tests/mindtorch_v2/emulator/test_objects.py \
+SANITIZED_EMULATOR_address := tests/mindtorch_v2/emulator
+SANITIZED_EMULATOR_thread := tests/mindtorch_v2/emulator/test_objects.py \
     $(wildcard tests/mindtorch_v2/emulator/test_runtime_*.py)
+SANITIZED_NATIVE_address := $(CORE_TESTS)
+SANITIZED_NATIVE_thread := tests/mindtorch_v2/native/test_threads.py
 PRELOAD_address := asan
 PRELOAD_thread := tsan
 # Python is not instrumented: its own faults are its own (the tests provoke some), and its memory is not looked for.
 SANITIZER_OPTIONS := handle_segv=0:handle_abort=0
+UNDER_SANITIZER = LD_PRELOAD="$$($(or $(CXX),g++) -print-file-name=lib$(PRELOAD_$(SANITIZER)).so) \
+	    $$($(or $(CXX),g++) -print-file-name=libstdc++.so.6)" \
+	ASAN_OPTIONS=$(SANITIZER_OPTIONS):detect_leaks=0:allocator_may_return_null=1 \
+	UBSAN_OPTIONS=print_stacktrace=1 \
+	TSAN_OPTIONS=$(SANITIZER_OPTIONS):suppressions=$(1)
 test-sanitized: native $(ORACLE_STAMP)
 	$(PY) csrc/ascend_emulator/build.py --sanitize $(SANITIZER) --out $(SANITIZED)
-	LD_PRELOAD="$$($(or $(CXX),g++) -print-file-name=lib$(PRELOAD_$(SANITIZER)).so) \
-	    $$($(or $(CXX),g++) -print-file-name=libstdc++.so.6)" \
-	ASAN_OPTIONS=$(SANITIZER_OPTIONS):detect_leaks=0 \
-	TSAN_OPTIONS=$(SANITIZER_OPTIONS):suppressions=tests/mindtorch_v2/emulator/tsan.supp \
-	MINDTORCH_EMULATOR_LIB=$(SANITIZED) PYTHONPATH=src \
-	    $(PY) -m pytest $(SANITIZED_TESTS_$(SANITIZER)) $(PYTEST_ARGS)
+	$(call UNDER_SANITIZER,tests/mindtorch_v2/emulator/tsan.supp) MINDTORCH_EMULATOR_LIB=$(SANITIZED) PYTHONPATH=src \
+	    $(PY) -m pytest $(SANITIZED_EMULATOR_$(SANITIZER)) $(PYTEST_ARGS)
+	MINDTORCH_COMPILE=0 MINDTORCH_SANITIZE=$(SANITIZER) $(PY) setup.py --quiet build \
+	    --build-lib $(SANITIZED)/package --build-temp $(SANITIZED)/objects
+	$(call UNDER_SANITIZER,tests/mindtorch_v2/native/tsan.supp) PYTHONMALLOC=malloc PYTHONPATH=$(SANITIZED)/package \
+	    $(PY) -m pytest $(SANITIZED_NATIVE_$(SANITIZER)) $(PYTEST_ARGS)
 
 docs: native
 	PYTHONPATH=src $(PY) docs/make_support.py

@@ -9,6 +9,10 @@
 #include <cstdlib>
 #include <mutex>
 
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/asan_interface.h>
+#endif
+
 namespace mt {
 namespace {
 
@@ -26,6 +30,23 @@ constexpr size_t MAX_BLOCK = size_t(1) << 46;
 // Classes: multiples of 64 up to SMALL_LIMIT, then four steps per doubling.
 constexpr int LINEAR = int(SMALL_LIMIT / ALIGN);
 constexpr int CLASSES = LINEAR + 1 + 4 * 40;
+
+// Under AddressSanitizer a waiting block, what an owner did not ask for, and the gaps between small blocks are forbidden.
+#ifdef __SANITIZE_ADDRESS__
+constexpr size_t GAP = ALIGN;
+void forbid(const void* p, size_t n) { __asan_poison_memory_region(p, n); }
+void allow(const void* p, size_t n) { __asan_unpoison_memory_region(p, n); }
+#else
+constexpr size_t GAP = 0;
+MT_INLINE void forbid(const void*, size_t) {}
+MT_INLINE void allow(const void*, size_t) {}
+#endif
+MT_INLINE char* handed_out(void* block, size_t nbytes, size_t capacity) {
+    char* p = static_cast<char*>(block);
+    allow(p, capacity);
+    forbid(p + nbytes, capacity - nbytes);
+    return p;
+}
 
 // Lives in the first bytes of a waiting block, so that keeping one never needs memory.
 struct FreeBlock {
@@ -106,6 +127,7 @@ struct Cache {
 struct Doomed {
     FreeBlock* head = nullptr;
     void add(FreeBlock* block, size_t size) {
+        allow(block, size);
         reinterpret_cast<size_t*>(block)[1] = size;
         block->next = head;
         head = block;
@@ -127,6 +149,7 @@ void shrink(Cache& c, size_t keep, Doomed& doomed) {
             if (list.head && (!oldest || list.last_used < oldest->last_used)) oldest = &list;
         while (oldest->head && c.cached > keep) {
             FreeBlock* block = oldest->head;
+            allow(block, sizeof *block);
             oldest->head = block->next;
             c.cached -= oldest->size;
             doomed.add(block, oldest->size);
@@ -158,7 +181,7 @@ std::mutex small_mutex;
 #endif
 
 MT_NOINLINE char* small_from_slab(size_t size) {
-    if (size_t(small.bump_end - small.bump) < size) {
+    if (size_t(small.bump_end - small.bump) < size + GAP) {
         char* slab = static_cast<char*>(std::aligned_alloc(ALIGN, SLAB));
         if (!slab) fail_memory(size);
         small.bump = slab;
@@ -166,7 +189,8 @@ MT_NOINLINE char* small_from_slab(size_t size) {
         small.reserved += SLAB;
     }
     char* p = small.bump;
-    small.bump += size;
+    small.bump += size + GAP;
+    forbid(p + size, GAP);
     return p;
 }
 
@@ -178,20 +202,23 @@ char* small_alloc(size_t nbytes, size_t* capacity) {
     *capacity = k * ALIGN;
     FreeBlock* block = small.head[k];
     if (MT_LIKELY(block != nullptr)) {
+        allow(block, sizeof *block);
         small.head[k] = block->next;
         small.live += k * ALIGN;
-        return reinterpret_cast<char*>(block);
+        return handed_out(block, nbytes, k * ALIGN);
     }
     char* p = small_from_slab(k * ALIGN);
     small.live += k * ALIGN;
-    return p;
+    return handed_out(p, nbytes, k * ALIGN);
 }
 
 void small_free(char* ptr, size_t capacity) noexcept {
     MT_LOCK_SMALL;
     FreeBlock* block = reinterpret_cast<FreeBlock*>(ptr);
     const size_t k = capacity / ALIGN;
+    allow(ptr, capacity);
     block->next = small.head[k];
+    forbid(ptr, capacity);
     small.head[k] = block;
     small.live -= capacity;
 }
@@ -206,6 +233,7 @@ char* block_alloc(size_t nbytes, size_t* capacity) {
         std::lock_guard<std::mutex> lock(c.mutex);
         FreeList& list = c.lists[cls.index];
         if (FreeBlock* block = list.head) {
+            allow(block, sizeof *block);
             list.head = block->next;
             list.last_used = ++c.tick;
             c.cached -= cls.size;
@@ -213,7 +241,7 @@ char* block_alloc(size_t nbytes, size_t* capacity) {
             if (c.live > c.peak) c.peak = c.live;
             ++c.hits;
             *capacity = cls.size;
-            return reinterpret_cast<char*>(block);
+            return handed_out(block, nbytes, cls.size);
         }
         ++c.misses;
     }
@@ -227,7 +255,7 @@ char* block_alloc(size_t nbytes, size_t* capacity) {
     c.live += cls.size;
     if (c.live > c.peak) c.peak = c.live;
     *capacity = cls.size;
-    return p;
+    return handed_out(p, nbytes, cls.size);
 }
 
 void block_free(char* ptr, size_t capacity) noexcept {
@@ -245,7 +273,9 @@ void block_free(char* ptr, size_t capacity) noexcept {
     list.size = capacity;
     list.last_used = ++c.tick;
     if (c.cached + capacity > c.limit) shrink(c, c.limit - capacity, doomed);
+    allow(ptr, capacity);
     block->next = list.head;
+    forbid(ptr, capacity);
     list.head = block;
     c.cached += capacity;
 }

@@ -25,8 +25,10 @@
 #include "checked.h"
 
 // Range kernels are compiled for three x86 levels and chosen when the module is loaded; helpers called from them must
-// be MT_INLINE (a function that is not inlined is not cloned), and parallel_for stays outside of them.
-#if defined(__x86_64__) && defined(__linux__) && defined(__GNUC__) && !defined(__clang__)
+// be MT_INLINE (a function that is not inlined is not cloned), and parallel_for stays outside of them. Sanitised builds
+// have one level: the choice is made before a sanitizer's runtime is ready.
+#if defined(__x86_64__) && defined(__linux__) && defined(__GNUC__) && !defined(__clang__) && \
+    !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #define MT_CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
 #else
 #define MT_CLONES
@@ -258,7 +260,7 @@ struct StorageObject {
     size_t capacity;      // of the allocator's block; 0 for foreign memory
     PyObject* owner;      // keeps foreign memory alive; nullptr when the block is our own
     PyObject* weakrefs;
-    Py_ssize_t exports;   // live buffers: memory must not move while there are any
+    Py_ssize_t exports;   // live buffers and parts: memory must not move while there are any
     bool fixed;           // its address was given away for good: it never moves again
 };
 extern PyTypeObject StorageType;
