@@ -24,16 +24,7 @@ from .kernels import (
     targets_of,
     write_repeatedly,
 )
-from .overlap import (
-    APART,
-    FILLS,
-    MARKS,
-    REPEATS,
-    check_no_internal_overlap,
-    check_out,
-    check_write,
-    repeated_dim,
-)
+from .overlap import APART, FILLS, MARKS, REPEATS, check_no_internal_overlap, check_out, check_write, repeated_dim
 from .runtime import empty, runtime_of
 
 
