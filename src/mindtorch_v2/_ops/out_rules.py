@@ -22,6 +22,7 @@ Entry = Target | tuple[Target, ...] | Callable[..., Target | tuple[Target, ...]]
 EXACT = Target("same", "Expected out tensor to have dtype {c_want}, but got {c_got} instead")
 MATRIX = Target("same", EXACT.text, order="column")
 UNARY = Target("same", "Found dtype {got} but expected {want}")
+DECIDES = Target(decides=True)
 SCALAR_TYPE = Target("same", "expected scalar_type {want} but found {got}")
 DOT = Target("same", "result dtype {got} does not match input dtype {want}")
 MV = Target("same", "addmv input tensors must have the same dtype, but got {got}, {want}, and {want}")
@@ -82,8 +83,8 @@ def _norm(self: Any, p: Any, *rest: Any) -> Target:
 
 
 def _typed(*args: Any) -> Target:
-    # A dtype asked for is also the target's.
-    return CAST if args[-1] is None else EXACT
+    # A dtype asked for is also the target's; where none is, the target's is computed in.
+    return DECIDES if args[-1] is None else EXACT
 
 
 def _nansum(*args: Any) -> Target:
@@ -170,8 +171,9 @@ TABLE: dict[str, Entry] = {
     **dict.fromkeys(
         """abs bitwise_not ceil _conj_physical fix floor frac gelu hardshrink neg round sgn sign softplus softshrink
         trunc""".split(), UNARY),
-    **dict.fromkeys("sum prod cumsum cumprod".split(), Target(decides=True)),
-    **dict.fromkeys("cummax cummin logcumsumexp".split(), SCALAR_TYPE),
+    **dict.fromkeys("sum prod cumsum cumprod".split(), _typed),
+    **dict.fromkeys("cummax cummin".split(), SCALAR_TYPE),
+    "logcumsumexp": Target(SCALAR_TYPE.accepts, SCALAR_TYPE.text, early=lambda self, dim: self._dtype),
     **dict.fromkeys("dot vdot".split(), DOT),
     **dict.fromkeys("inverse linalg_inv linalg_cholesky lu_solve qr triangular_solve".split(), MATRIX),
     **dict.fromkeys("linalg_lu_factor linalg_ldl_factor".split(), (MATRIX, EXACT)),
@@ -193,7 +195,6 @@ TABLE: dict[str, Entry] = {
     "multinomial": Target("same", "multinomial expects Long tensor out, got: {got}", quiet=True),
     "bernoulli": _bernoulli,
     "normal": Target("inexact", "\"normal_kernel_cpu\" not implemented for '{got}'", error=NotImplementedError),
-    **dict.fromkeys("sum prod cumsum cumprod".split(), _typed),
     **dict.fromkeys("nansum nanmean".split(), _nansum),
     **dict.fromkeys("max min".split(), EXTREME),
     **dict.fromkeys("max.other min.other".split(), CAST),

@@ -613,3 +613,19 @@ def test_einsum_and_tensordot_refuse() -> None:
         with pytest.raises(RuntimeError, match=text):
             call()
     assert torch.tensordot(x, y, 1).tolist() == [[3.0] * 4] * 2
+
+
+@pytest.mark.parametrize("name", ["cumsum", "cumprod"])
+def test_scans_compute_in_the_dtype_of_out(name: str) -> None:
+    scan, x = getattr(torch, name), torch.tensor([1.5, 2.5, 3.5])
+    out = torch.zeros(3, dtype=torch.int32)
+    assert scan(x, 0, out=out).tolist() == ([1, 3, 6] if name == "cumsum" else [1, 2, 6])
+    with pytest.raises(RuntimeError, match="^Expected out tensor to have dtype double, but got int instead$"):
+        scan(x, 0, dtype=torch.float64, out=out)
+    with pytest.raises(NotImplementedError, match=f"^\"{name}_out_cpu\" not implemented for 'Bool'$"):
+        scan(x, 0, out=torch.zeros(3, dtype=torch.bool))
+
+
+def test_logcumsumexp_looks_at_out_first() -> None:
+    with pytest.raises(RuntimeError, match="^expected scalar_type Long but found Float$"):
+        torch.logcumsumexp(torch.arange(3), 0, out=torch.zeros(3))
