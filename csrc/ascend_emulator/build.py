@@ -12,21 +12,28 @@ import os
 import shlex
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
-sys.path.insert(0, str(HERE))
+for folder in (HERE, HERE.parent):
+    sys.path.insert(0, str(folder))
 
-from generate import LIBRARIES, generate  # noqa: E402
+from generate import generate  # noqa: E402
+from toolchain import CompileError, Job, compile_all, prefix_header  # noqa: E402
 
 CORE = "ascend_emulator"
 # Integer arithmetic wraps, as on the device.
-FLAGS = ["-std=c++17", "-O1", "-g1", "-fPIC", "-fwrapv", "-fvisibility=hidden", "-Wall", "-pthread"]
+FLAGS = ["-std=c++17", "-O1", "-fPIC", "-fwrapv", "-fvisibility=hidden", "-Wall", "-pthread"]
+# What nearly every file includes, and what takes most of the time that it takes to compile.
+PREFIX = [
+    *(f"<{name}>" for name in ("algorithm", "cmath", "cstring", "functional", "map", "memory", "mutex", "numeric")),
+    *(f"<{name}>" for name in ("set", "string", "vector")),
+    f'"{HERE}/aclnn/kernel.h"',
+]
 SANITIZERS = {
-    "address": ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined", "-fno-omit-frame-pointer"],
-    "thread": ["-fsanitize=thread", "-fno-omit-frame-pointer"],
+    "address": ["-fsanitize=address,undefined", "-fno-sanitize-recover=undefined", "-fno-omit-frame-pointer", "-g1"],
+    "thread": ["-fsanitize=thread", "-fno-omit-frame-pointer", "-g1"],
 }
 
 
@@ -37,47 +44,25 @@ class Builder:
         self.objects = ROOT / "build" / f"emulator{'-' + sanitize if sanitize else ''}"
         self.generated = self.objects / "generated"
         self.compiler = shlex.split(os.environ.get("CXX", "g++"))
-        self.headers = max((h.stat().st_mtime_ns for h in HERE.rglob("*.h")), default=0)
-        self.pool = ThreadPoolExecutor(len(os.sched_getaffinity(0)))
 
-    def compile(self, sources: list[Path]) -> list[str]:
-        def one(source: Path) -> str:
-            target = self.objects / (f"{source.parent.name}_{source.stem}.o")
-            newest = max(source.stat().st_mtime_ns, self.headers)
-            if not target.exists() or target.stat().st_mtime_ns < newest:
-                self.call(["-I", str(HERE), *FLAGS, *self.extra, "-c", str(source), "-o", str(target)])
-            return str(target)
-
-        return list(self.pool.map(one, sources))
+    def compile(self, sources: list[Path]) -> dict[Path, str]:
+        command = [*self.compiler, "-I", str(HERE), *FLAGS, *self.extra]
+        prefix = prefix_header(self.objects / "prefix.h", PREFIX, [*command, "-x", "c++-header"])
+        objects = {source: self.objects / f"{source.parent.name}_{source.stem}.o" for source in sources}
+        compile_all("Ascend emulator", [Job(objects[source], source, [*command, *prefix, "-c"]) for source in sources])
+        return {source: str(target) for source, target in objects.items()}
 
     def link(self, name: str, objects: list[str], needs: list[str]) -> None:
         self.out.mkdir(parents=True, exist_ok=True)
         target = self.out / f"lib{name}.so"
         fresh = target.with_suffix(".new")
-        libraries = [f"-l{need}" for need in needs]
         strict = [] if self.extra else ["-Wl,-z,defs"]  # sanitizers leave symbols to the program
-        self.call(
-            [
-                "-shared",
-                *self.extra,
-                "-pthread",
-                *objects,
-                "-o",
-                str(fresh),
-                f"-Wl,-soname,lib{name}.so",
-                f"-L{self.out}",
-                "-Wl,--no-as-needed",
-                *libraries,
-                *strict,
-                "-Wl,-rpath,$ORIGIN",
-            ]
-        )
-        os.replace(fresh, target)  # a new file: a process that runs with the old one has it mapped
-
-    def call(self, arguments: list[str]) -> None:
-        done = subprocess.run([*self.compiler, *arguments])
+        options = ["-shared", *self.extra, "-pthread", *objects, "-o", str(fresh), f"-Wl,-soname,lib{name}.so"]
+        libraries = [f"-L{self.out}", "-Wl,--no-as-needed", *(f"-l{need}" for need in needs)]
+        done = subprocess.run([*self.compiler, *options, *libraries, *strict, "-Wl,-rpath,$ORIGIN"])
         if done.returncode:
-            raise SystemExit(f"the emulator did not build: {self.compiler[0]} failed")
+            raise CompileError(f"{self.compiler[0]} could not link lib{name}.so")
+        os.replace(fresh, target)  # a new file: a process that runs with the old one has it mapped
 
     def run(self) -> None:
         self.objects.mkdir(parents=True, exist_ok=True)
@@ -86,7 +71,7 @@ class Builder:
             self.build()
 
     def build(self) -> None:
-        generate(self.generated)
+        libraries = generate(self.generated)
         core = [
             *sorted((HERE / "core").glob("*.cpp")),
             HERE / "objects" / "objects.cpp",
@@ -94,18 +79,15 @@ class Builder:
             self.generated / "functions.cpp",
         ]
         runtime = sorted((HERE / "runtime").glob("*.cpp"))
-        exports = [self.generated / f"{name}.cpp" for name in LIBRARIES]
-        objects = self.compile([*core, *runtime, HERE / "objects" / "exports.cpp", *exports])
-        made = iter(objects)
-        take = lambda n: [next(made) for _ in range(n)]  # noqa: E731
-        core_objects, runtime_objects = take(len(core)), take(len(runtime))
-        nnopbase, export_objects = take(1), take(len(exports))
-        self.link(CORE, core_objects, [])
+        objects = HERE / "objects" / "exports.cpp"
+        exports = {source for sources in libraries.values() for source in sources}
+        made = self.compile([*core, *runtime, objects, *sorted(exports)])
+        self.link(CORE, [made[source] for source in core], [])
         for name in ("acl_rt", "ascendcl"):
-            self.link(name, runtime_objects, [CORE])
-        self.link("nnopbase", nnopbase, [CORE])  # no runtime library: each layout has its own name for it
-        for library, one in zip(LIBRARIES, export_objects):
-            self.link(library.removeprefix("lib"), [one], ["nnopbase", CORE])
+            self.link(name, [made[source] for source in runtime], [CORE])
+        self.link("nnopbase", [made[objects]], [CORE])  # no runtime library: each layout has its own name for it
+        for library, sources in libraries.items():
+            self.link(library.removeprefix("lib"), [made[source] for source in sources], ["nnopbase", CORE])
 
 
 def main() -> None:
@@ -113,7 +95,10 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=ROOT / "src" / "mindtorch_v2" / "_lib")
     parser.add_argument("--sanitize", choices=sorted(SANITIZERS))
     options = parser.parse_args()
-    Builder(options.out.resolve(), options.sanitize).run()
+    try:
+        Builder(options.out.resolve(), options.sanitize).run()
+    except CompileError as error:
+        raise SystemExit(f"the emulator did not build: {error}") from None
 
 
 if __name__ == "__main__":

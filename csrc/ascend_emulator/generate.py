@@ -31,11 +31,12 @@ ROLES = {
     "aclDataType": "dtype", "char*": "string", "double": "real", "float": "real", "int": "integer",
     "int8_t": "integer", "int32_t": "integer", "int64_t": "integer", "uint32_t": "integer", "uint64_t": "integer",
 }
+PARTS = ("math", "nn", "cv", "transformer")
 # The libraries of the old layout: their exact contents are not documented, so each carries the half its name suggests.
 OLD_LIBRARIES = {"libaclnn_math": ("math",), "libaclnn_ops_infer": ("nn", "cv", "transformer")}
 LIBRARIES = {
-    "libopapi": ("math", "nn", "cv", "transformer"),
-    **{f"libopapi_{part}": (part,) for part in ("math", "nn", "cv", "transformer")},
+    "libopapi": PARTS,
+    **{f"libopapi_{part}": (part,) for part in PARTS},
     **OLD_LIBRARIES,
 }
 
@@ -138,11 +139,10 @@ def table(functions: list[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
-def exports(functions: list[dict[str, Any]], parts: tuple[str, ...]) -> str:
+def exports(functions: list[dict[str, Any]], indices: list[int]) -> str:
     lines = ['#include "aclnn/executor.h"', "using namespace emu;", 'extern "C" {']
-    for i, f in enumerate(functions):
-        if not set(f.get("libs") or ["math"]) & set(parts):
-            continue
+    for i in indices:
+        f = functions[i]
         name = f["name"]
         declared = "".join(f"{'const ' if p['type'].endswith('*') else ''}{p['type']} {p['name']}_, "
                            for p in f["params"])
@@ -164,8 +164,9 @@ def write_if_changed(path: Path, text: str) -> None:
         path.write_text(text)
 
 
-def generate(folder: Path) -> None:
-    """Writes functions.cpp and one lib<name>.cpp per operator library."""
+def generate(folder: Path) -> dict[str, list[Path]]:
+    """Writes functions.cpp, and exports_<parts>.cpp for the functions that are in the same parts; which of these each
+    operator library is made of: every function is compiled once, however many libraries have it."""
     folder.mkdir(parents=True, exist_ok=True)
     known = {f["name"]: f for f in facts()}
     names = sorted(implemented())
@@ -174,5 +175,13 @@ def generate(folder: Path) -> None:
         raise SystemExit(f"aclnn/*.cpp implements functions that facts.jsonl does not list: {', '.join(unknown)}")
     functions = [known[name] for name in names]
     write_if_changed(folder / "functions.cpp", table(functions))
-    for library, parts in LIBRARIES.items():
-        write_if_changed(folder / f"{library}.cpp", exports(functions, parts))
+    homes: dict[tuple[str, ...], list[int]] = {}
+    for i, f in enumerate(functions):
+        homes.setdefault(tuple(sorted(f.get("libs") or ["math"])), []).append(i)
+    sources = {home: folder / f"exports_{'_'.join(home)}.cpp" for home in homes}
+    for home, indices in homes.items():
+        write_if_changed(sources[home], exports(functions, indices))
+    return {
+        library: [source for home, source in sources.items() if set(home) & set(parts)]
+        for library, parts in LIBRARIES.items()
+    }
