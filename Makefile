@@ -6,7 +6,7 @@
 #   make test-sanitized       the core tests and the emulator's on sanitised builds (SANITIZER=address or thread)
 #   make docs                 write docs/support.md: which operator runs where
 #   make parity               how much of PyTorch's own table of operators passes, and what does not
-#   make lint  bench  build  clean
+#   make format  lint  bench  bench-check  build  clean
 PYTHON ?= python3
 VENV   := .venv
 PY     := $(VENV)/bin/python
@@ -25,15 +25,15 @@ ifdef NPU
 export MINDTORCH_NPU := $(NPU)
 endif
 
-.PHONY: demo test test-uncompiled test-sanitized docs parity lint bench build native clean
+.PHONY: demo test test-uncompiled test-sanitized docs parity format lint bench bench-check build native clean
 
 demo: build
 	$(PY) examples/demo.py
 
-test: build $(ORACLE_STAMP)
+test: build $(VENV)/.tools $(ORACLE_STAMP)
 	$(PY) -m pytest $(TESTS) $(PYTEST_ARGS)
 
-test-uncompiled: native $(ORACLE_STAMP)
+test-uncompiled: native $(VENV)/.tools $(ORACLE_STAMP)
 	PYTHONPATH=src $(PY) -m pytest $(CORE_TESTS) $(PYTEST_ARGS)
 
 # Sanitised builds of the native module, under the core tests on the uncompiled sources, and of the emulator, under its own
@@ -54,7 +54,7 @@ UNDER_SANITIZER = LD_PRELOAD="$$($(or $(CXX),g++) -print-file-name=lib$(PRELOAD_
 	ASAN_OPTIONS=$(SANITIZER_OPTIONS):detect_leaks=0:allocator_may_return_null=1 \
 	UBSAN_OPTIONS=print_stacktrace=1 \
 	TSAN_OPTIONS=$(SANITIZER_OPTIONS):suppressions=$(1)
-test-sanitized: native $(ORACLE_STAMP)
+test-sanitized: native $(VENV)/.tools $(ORACLE_STAMP)
 	$(PY) csrc/ascend_emulator/build.py --sanitize $(SANITIZER) --out $(SANITIZED)
 	$(call UNDER_SANITIZER,tests/mindtorch_v2/emulator/tsan.supp) MINDTORCH_EMULATOR_LIB=$(SANITIZED) PYTHONPATH=src \
 	    $(PY) -m pytest $(SANITIZED_EMULATOR_$(SANITIZER)) $(PYTEST_ARGS)
@@ -70,42 +70,66 @@ docs: native
 parity: build $(VENV)/.oracle
 	$(PY) -m tests.mindtorch_v2.parity.report $(PARITY_ARGS)
 
+CXX_FOLDERS ?= csrc/ascend_emulator
+CXX_FILES = $(shell find $(CXX_FOLDERS) -name '*.cpp' -o -name '*.h')
 lint: $(VENV)/.tools
 	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+	$(VENV)/bin/clang-format --dry-run --Werror $(CXX_FILES)
 	$(PY) -m mypy
+
+# Formats what the linters would find wrongly formatted.
+format: $(VENV)/.tools
+	$(PY) -m ruff check --fix-only .
+	$(PY) -m ruff format .
+	$(VENV)/bin/clang-format -i $(CXX_FILES)
 
 bench: build $(VENV)/.oracle
 	$(PY) benchmarks/bench_calls.py $(BENCH_ARGS)
 	$(PY) benchmarks/bench_npu.py $(filter --check,$(BENCH_ARGS))
 
+# A few lines against limits that noise does not cross: half a minute, for CI.
+bench-check: build $(VENV)/.oracle
+	$(PY) benchmarks/bench_calls.py --short
+
 # Installs the package, compiled, into .venv. Objects are kept in build/, so this is quick when little has changed.
-build: $(VENV)/.tools
+# Not by pip alone: it hides what the build says of its steps.
+build: $(VENV)/.build-tools
 	@echo "building mindtorch_v2 (the first time takes a minute or two)"
-	$(PIP) install --no-build-isolation --no-deps --force-reinstall .
+	@rm -rf build/wheel
+	@$(PY) -W ignore setup.py --quiet bdist_wheel --compression stored --dist-dir build/wheel
+	@$(PIP) install --no-deps --force-reinstall build/wheel/*.whl
 
 # Puts the native module alone into src/, which then runs uncompiled: PYTHONPATH=src .venv/bin/python
-native: $(VENV)/.tools
+native: $(VENV)/.build-tools
 	MINDTORCH_COMPILE=0 $(PY) setup.py --quiet build_ext --inplace
 
 $(PY):
 	$(PYTHON) -m venv $(VENV) || { echo "python3 needs its venv module: apt install python3-venv"; exit 1; }
 
-# What pyproject.toml names: build requirements, runtime dependencies, and the test and lint extras.
+# What pyproject.toml names: what building and running need, and what testing and linting need.
 define REQUIREMENTS
 from setuptools.config.pyprojecttoml import load_file
 from pathlib import Path
 table = load_file("pyproject.toml")
 extras = table["project"]["optional-dependencies"]
-names = table["build-system"]["requires"] + table["project"]["dependencies"] + extras["test"] + extras["lint"]
-Path("$(VENV)/requirements.txt").write_text("\n".join(names))
+build = table["build-system"]["requires"] + table["project"]["dependencies"]
+Path("$(VENV)/build.txt").write_text("\n".join(build))
+Path("$(VENV)/tools.txt").write_text("\n".join(extras["test"] + extras["lint"]))
 endef
 export REQUIREMENTS
 
-$(VENV)/.tools: pyproject.toml | $(PY)
-	@echo "installing build and test tools into $(VENV)"
-	$(PIP) install --upgrade pip setuptools
-	$(PY) -c "$$REQUIREMENTS"
-	$(PIP) install -r $(VENV)/requirements.txt
+# --no-compile: Python compiles what is imported when it is imported, which is a small part of what is installed.
+$(VENV)/.build-tools: pyproject.toml | $(PY)
+	@echo "installing build tools and dependencies into $(VENV)"
+	@$(PIP) install --upgrade setuptools
+	@$(PY) -c "$$REQUIREMENTS"
+	@$(PIP) install --no-compile -r $(VENV)/build.txt
+	@touch $@
+
+$(VENV)/.tools: $(VENV)/.build-tools
+	@echo "installing test tools into $(VENV)"
+	@$(PIP) install --no-compile -r $(VENV)/tools.txt
 	@touch $@
 
 $(VENV)/.oracle: $(VENV)/.tools
