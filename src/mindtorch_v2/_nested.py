@@ -210,13 +210,13 @@ def element_dtype(x: Any, depth: int) -> dtype:
         return DEFAULTS.dtype
     if isinstance(x, complex):
         return DEFAULTS.complex_dtype()
-    if isinstance(x, (list, tuple)):
+    if isinstance(x, (str, bytes)):
+        raise TypeError(f"new(): invalid data type '{type(x).__name__}'")
+    if is_sequence(x):
         if depth > MAX_DIMS or any([y is x for y in x]):
             raise TypeError("new(): self-referential lists are incompatible")
         inner = common_dtype(list(x), depth + 1)
         return DEFAULTS.dtype if inner is None else inner
-    if isinstance(x, (str, bytes)):
-        raise TypeError(f"new(): invalid data type '{type(x).__name__}'")
     raise RuntimeError(f"Could not infer dtype of {c_type_name(type(x))}")
 
 
