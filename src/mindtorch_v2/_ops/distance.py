@@ -79,12 +79,11 @@ def _pdist(self: Any, p: float) -> Any:
     n = self._shape[0]
     if n <= 1:
         return self.reshape((-1,)).narrow(0, 0, 0).clone()
-    from .. import tensor
+    from .. import triu_indices
 
-    pairs = [(i, j) for i in range(n) for j in range(i + 1, n)]
-    first, second = tensor(pairs, device=self._device).t()
     if self._shape[1] == 0:
-        return self.new_zeros((len(pairs),))
+        return self.new_zeros((n * (n - 1) // 2,))
+    first, second = triu_indices(n, n, 1, device=self._device)
     return _between(self.index_select(0, first) - self.index_select(0, second), p)
 
 

@@ -212,4 +212,8 @@ CASES: list[Case] = [
          "RuntimeError",
          "stft requires the return_complex parameter be given for real inputs, and will further require that "
          "return_complex=True in a future PyTorch release.", meta=True),
+    Case("lu_unpack_pivots", lambda torch: dict(a=torch.ones(3, 3), p=torch.tensor([5, 6, 7], dtype=torch.int32)),
+         lambda torch, v: torch.lu_unpack(v.a, v.p),
+         "RuntimeError", "pivots passed to lu_unpack must be between 1 and LU.size(-2) inclusive."
+         "Did you properly pass the result of lu_factor?"),
 ]

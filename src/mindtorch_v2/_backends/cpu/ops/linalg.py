@@ -58,6 +58,9 @@ def _lu_unpack(outs: Any, LU_data: Any, LU_pivots: Any, unpack_data: bool, unpac
     m, n = lu.shape[-2:]
     k = min(m, n)
     P, L, U = (np_view(o) for o in outs)
+    if unpack_pivots and pivots.size and not 1 <= pivots.min() <= pivots.max() <= m:
+        raise RuntimeError("pivots passed to lu_unpack must be between 1 and LU.size(-2) inclusive."
+                           "Did you properly pass the result of lu_factor?")
     if unpack_data:
         L[...] = numpy.tril(lu[..., :k], -1) + numpy.eye(m, k, dtype=lu.dtype)
         U[...] = numpy.triu(lu[..., :k, :])
