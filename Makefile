@@ -36,8 +36,8 @@ test: build $(VENV)/.tools $(ORACLE_STAMP)
 test-uncompiled: native $(VENV)/.tools $(ORACLE_STAMP)
 	PYTHONPATH=src $(PY) -m pytest $(CORE_TESTS) $(PYTEST_ARGS)
 
-# Sanitised builds of the native module, under the core tests on the uncompiled sources, and of the emulator, under its own
-# tests: SANITIZER=address (with UBSan), or thread (kernels and tensors used by several threads; streams and handles).
+# Sanitised builds of the native module, under the core tests on the uncompiled sources, and of the emulator, under its
+# own tests: SANITIZER=address (with UBSan), or thread (kernels and tensors used by several threads; streams and handles).
 SANITIZER ?= address
 SANITIZED := build/sanitized-$(SANITIZER)
 SANITIZED_EMULATOR_address := tests/mindtorch_v2/emulator
@@ -53,14 +53,14 @@ UNDER_SANITIZER = LD_PRELOAD="$$($(or $(CXX),g++) -print-file-name=lib$(PRELOAD_
 	    $$($(or $(CXX),g++) -print-file-name=libstdc++.so.6)" \
 	ASAN_OPTIONS=$(SANITIZER_OPTIONS):detect_leaks=0:allocator_may_return_null=1 \
 	UBSAN_OPTIONS=print_stacktrace=1 \
-	TSAN_OPTIONS=$(SANITIZER_OPTIONS):suppressions=$(1)
+	TSAN_OPTIONS=$(SANITIZER_OPTIONS):suppressions=tests/mindtorch_v2/emulator/tsan.supp
 test-sanitized: native $(VENV)/.tools $(ORACLE_STAMP)
 	$(PY) csrc/ascend_emulator/build.py --sanitize $(SANITIZER) --out $(SANITIZED)
-	$(call UNDER_SANITIZER,tests/mindtorch_v2/emulator/tsan.supp) MINDTORCH_EMULATOR_LIB=$(SANITIZED) PYTHONPATH=src \
+	$(UNDER_SANITIZER) MINDTORCH_EMULATOR_LIB=$(SANITIZED) PYTHONPATH=src \
 	    $(PY) -m pytest $(SANITIZED_EMULATOR_$(SANITIZER)) $(PYTEST_ARGS)
 	MINDTORCH_COMPILE=0 MINDTORCH_SANITIZE=$(SANITIZER) $(PY) setup.py --quiet build \
 	    --build-lib $(SANITIZED)/package --build-temp $(SANITIZED)/objects
-	$(call UNDER_SANITIZER,tests/mindtorch_v2/native/tsan.supp) PYTHONMALLOC=malloc PYTHONPATH=$(SANITIZED)/package \
+	$(UNDER_SANITIZER) PYTHONMALLOC=malloc PYTHONPATH=$(SANITIZED)/package \
 	    $(PY) -m pytest $(SANITIZED_NATIVE_$(SANITIZER)) $(PYTEST_ARGS)
 
 docs: native

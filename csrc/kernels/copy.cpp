@@ -317,8 +317,10 @@ static PyObject* fill(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
         parse_operand(args, shape, dst);
         alignas(16) char value[16];
         number_into(args[5], dst.code, value);
-        GilRelease unlocked(shape.numel);
-        fill_tensor(shape, dst.data, dst.stride, dst.itemsize, value);
+        {
+            GilRelease unlocked(shape.numel);
+            fill_tensor(shape, dst.data, dst.stride, dst.itemsize, value);
+        }
         Py_RETURN_NONE;
     });
 }
