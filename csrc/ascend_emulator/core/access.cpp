@@ -63,8 +63,9 @@ std::pair<unsigned char*, int> find_bytes(uint64_t address, uint64_t bytes, cons
         if (there > 0) {
             throw DeviceFault{ACL_ERROR_RT_AICORE_EXCEPTION,
                               words("%s: %llu bytes at 0x%llx end %llu bytes past the end of the %llu bytes at 0x%llx "
-                                    "(%s, call %llu)", what, number(bytes), number(address), number(bytes - there),
-                                    number(it.bytes), number(found->first), it.by, number(it.call))};
+                                    "(%s, call %llu)",
+                                    what, number(bytes), number(address), number(bytes - there), number(it.bytes),
+                                    number(found->first), it.by, number(it.call))};
         }
     }
     if (bytes == 0) return {nullptr, -1};
@@ -81,7 +82,8 @@ unsigned char* reach(uint64_t address, uint64_t bytes, const char* what) {
     if (here >= 0 && device >= 0 && here != device && !peer_enabled(here, device)) {
         throw DeviceFault{ACL_ERROR_RT_AICORE_EXCEPTION,
                           words("%s: 0x%llx is memory of device %d and the stream is of device %d; call "
-                                "aclrtDeviceEnablePeerAccess first", what, number(address), device, here)};
+                                "aclrtDeviceEnablePeerAccess first",
+                                what, number(address), device, here)};
     }
     return body;
 }

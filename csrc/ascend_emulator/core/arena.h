@@ -48,7 +48,7 @@ struct Freed {
 struct Arena {
     unsigned char* face = nullptr;
     unsigned char* body = nullptr;
-    uint64_t span = 0;      // of addresses: larger than the capacity, so that freed addresses can rest
+    uint64_t span = 0;  // of addresses: larger than the capacity, so that freed addresses can rest
     uint64_t capacity = 0;
     uint64_t used = 0;
     uint64_t epoch = 0;
@@ -149,8 +149,9 @@ struct Memory {
     // each other; allocations never do.
     uint64_t reachable(std::map<uint64_t, Allocation>::iterator found, uint64_t address) {
         uint64_t end = found->first + found->second.bytes;
-        for (auto next = std::next(found); next != live.end() && found->second.mapped && next->second.mapped &&
-                                           next->first == end && next->second.body == found->second.body + (end - found->first);
+        for (auto next = std::next(found);
+             next != live.end() && found->second.mapped && next->second.mapped && next->first == end &&
+             next->second.body == found->second.body + (end - found->first);
              ++next) {
             end += next->second.bytes;
         }

@@ -162,7 +162,8 @@ int launch_host_function(void* stream, void (*function)(void*), void* data) {
     if (int code = find_stream(stream, by, &where)) return code;
     if (has_reader(office(Reports::callbacks), where.get())) {
         violation("mixed-callbacks", "%s on a stream that is subscribed with aclrtSubscribeReport", by);
-        return reject(ACL_ERROR_RT_PARAM_INVALID, "%s: stream %d is subscribed with aclrtSubscribeReport", by, where->id);
+        return reject(ACL_ERROR_RT_PARAM_INVALID, "%s: stream %d is subscribed with aclrtSubscribeReport", by,
+                      where->id);
     }
     Task task;
     task.name = by;

@@ -102,10 +102,13 @@ int require_context() {
     if (context == nullptr || !context->alive.load(std::memory_order_acquire)) {
         if (int code = require_init("a call that needs a context")) return code;
         if (context != nullptr) {
-            return reject(ACL_ERROR_RT_CONTEXT_NULL, "this thread's current context was destroyed by %s; call "
-                          "aclrtSetDevice or aclrtSetCurrentContext", context->destroyed_by);
+            return reject(ACL_ERROR_RT_CONTEXT_NULL,
+                          "this thread's current context was destroyed by %s; call "
+                          "aclrtSetDevice or aclrtSetCurrentContext",
+                          context->destroyed_by);
         }
-        return reject(ACL_ERROR_RT_CONTEXT_NULL, "this thread has no current context; call aclrtSetDevice or "
+        return reject(ACL_ERROR_RT_CONTEXT_NULL,
+                      "this thread has no current context; call aclrtSetDevice or "
                       "aclrtSetCurrentContext on it");
     }
     if (device_lost(context->device)) {
@@ -219,9 +222,7 @@ int reset_device(int device, bool force) {
     {
         std::lock_guard<std::mutex> guard(all.lock);
         Device& it = all.devices[device];
-        if (it.users == 0) {
-            return reject(ACL_ERROR_RT_CONTEXT_NULL, "%s: device %d is not set", by, device);
-        }
+        if (it.users == 0) { return reject(ACL_ERROR_RT_CONTEXT_NULL, "%s: device %d is not set", by, device); }
         it.users--;
         if (it.users > 0 && !force) return 0;
     }
@@ -276,14 +277,17 @@ int create_context(void** context, int device) {
 int destroy_context(void* context) {
     if (context == nullptr) return reject(ACL_ERROR_INVALID_PARAM, "aclrtDestroyContext: context is NULL");
     std::shared_ptr<Context> found;
-    if (handles().is(Kind::context, context)) found = handles().find<Context>(Kind::context, context, "aclrtDestroyContext");
+    if (handles().is(Kind::context, context))
+        found = handles().find<Context>(Kind::context, context, "aclrtDestroyContext");
     if (found == nullptr) {
         handles().destroy<Context>(Kind::context, context, "aclrtDestroyContext");  // for the diagnosis
         return finish(ACL_ERROR_RT_INVALID_HANDLE);
     }
     if (found->primary) {
-        return reject(ACL_ERROR_RT_PARAM_INVALID, "aclrtDestroyContext: the default context of device %d goes with "
-                      "aclrtResetDevice, not by aclrtDestroyContext", found->device);
+        return reject(ACL_ERROR_RT_PARAM_INVALID,
+                      "aclrtDestroyContext: the default context of device %d goes with "
+                      "aclrtResetDevice, not by aclrtDestroyContext",
+                      found->device);
     }
     World& all = world();
     bool last;

@@ -15,14 +15,14 @@
 namespace emu {
 
 struct Context {
-    int device = 0;            // index among the visible devices
+    int device = 0;  // index among the visible devices
     bool primary = false;
     void* handle = nullptr;
     const char* destroyed_by = "";
     std::atomic<bool> alive{true};
-    std::atomic<int> failed{0};  // STOP_ON_FAILURE: the code after which nothing runs in this context any more
+    std::atomic<int> failed{0};      // STOP_ON_FAILURE: the code after which nothing runs in this context any more
     void* default_stream = nullptr;  // its handle
-    std::mutex lock;  // guards what follows
+    std::mutex lock;                 // guards what follows
     std::map<int, int64_t> options;
 };
 

@@ -45,7 +45,8 @@ extern "C" {
 EMU_API int ascendEmulatorSetFault(const char* spec) {
     std::string problem;
     if (spec != nullptr && emu::add_faults(spec, &problem)) return 0;
-    return emu::reject(ACL_ERROR_INVALID_PARAM, "ascendEmulatorSetFault: %s", spec == nullptr ? "NULL" : problem.c_str());
+    return emu::reject(ACL_ERROR_INVALID_PARAM, "ascendEmulatorSetFault: %s",
+                       spec == nullptr ? "NULL" : problem.c_str());
 }
 
 EMU_API void ascendEmulatorClearFaults() { emu::clear_faults(); }
@@ -102,8 +103,10 @@ EMU_API int ascendEmulatorConfigure(const char* key, const char* value) {
         return emu::reject(ACL_ERROR_INVALID_PARAM, "ascendEmulatorConfigure: key or value is NULL");
     }
     if (emu::initialised()) {
-        return emu::reject(ACL_ERROR_REPEAT_INITIALIZE, "ascendEmulatorConfigure(%s): only before aclInit, after "
-                           "aclFinalize or after ascendEmulatorReset", key);
+        return emu::reject(ACL_ERROR_REPEAT_INITIALIZE,
+                           "ascendEmulatorConfigure(%s): only before aclInit, after "
+                           "aclFinalize or after ascendEmulatorReset",
+                           key);
     }
     std::string problem;
     if (emu::configure(key, value, &problem)) return 0;

@@ -32,10 +32,10 @@ std::atomic<uint64_t> to_host{0};
 uint64_t address_of(const void* pointer) { return reinterpret_cast<uint64_t>(pointer); }
 
 void perform(const Copy& copy, bool dst_device, bool src_device, const char* by) {
-    unsigned char* to = dst_device ? reach(address_of(copy.dst), copy.dst_span(), by)
-                                   : static_cast<unsigned char*>(copy.dst);
-    const unsigned char* from = src_device ? reach(address_of(copy.src), copy.src_span(), by)
-                                           : static_cast<const unsigned char*>(copy.src);
+    unsigned char* to =
+        dst_device ? reach(address_of(copy.dst), copy.dst_span(), by) : static_cast<unsigned char*>(copy.dst);
+    const unsigned char* from =
+        src_device ? reach(address_of(copy.src), copy.src_span(), by) : static_cast<const unsigned char*>(copy.src);
     if (to == from) return;
     if (src_device && !dst_device) to_host += copy.width * copy.height;
     for (size_t row = 0; row < copy.height; row++) {
@@ -53,8 +53,9 @@ const char* place_name(const Where& where) {
 }
 
 int check_kind(const Where& to, const Where& from, int kind, const char* by) {
-    static const char* const names[] = {"HOST_TO_HOST", "HOST_TO_DEVICE", "DEVICE_TO_HOST", "DEVICE_TO_DEVICE", "DEFAULT",
-                                        "HOST_TO_BUF_TO_DEVICE", "INNER_DEVICE_TO_DEVICE", "INTER_DEVICE_TO_DEVICE"};
+    static const char* const names[] = {
+        "HOST_TO_HOST", "HOST_TO_DEVICE",        "DEVICE_TO_HOST",         "DEVICE_TO_DEVICE",
+        "DEFAULT",      "HOST_TO_BUF_TO_DEVICE", "INNER_DEVICE_TO_DEVICE", "INTER_DEVICE_TO_DEVICE"};
     if (kind < 0 || kind > 7) return reject(ACL_ERROR_INVALID_PARAM, "%s: no copy kind %d", by, kind);
     if (kind == ACL_MEMCPY_DEFAULT) return 0;
     bool to_device = kind == 1 || kind == 3 || kind >= 5;
@@ -63,9 +64,10 @@ int check_kind(const Where& to, const Where& from, int kind, const char* by) {
     if (kind == ACL_MEMCPY_INNER_DEVICE_TO_DEVICE && to.device != from.device) fits = false;
     if (kind == ACL_MEMCPY_INTER_DEVICE_TO_DEVICE && to.device == from.device) fits = false;
     if (fits) return 0;
-    violation("copy-kind", "%s: kind %s, but dst is %s and src is %s", by, names[kind], place_name(to), place_name(from));
-    return reject(ACL_ERROR_RT_PARAM_INVALID, "%s: kind %s, but dst is %s and src is %s", by, names[kind], place_name(to),
-                  place_name(from));
+    violation("copy-kind", "%s: kind %s, but dst is %s and src is %s", by, names[kind], place_name(to),
+              place_name(from));
+    return reject(ACL_ERROR_RT_PARAM_INVALID, "%s: kind %s, but dst is %s and src is %s", by, names[kind],
+                  place_name(to), place_name(from));
 }
 
 int check_live(const void* pointer, uint64_t bytes, const Where& where, const char* argument, const char* by) {
@@ -80,8 +82,10 @@ int check_live(const void* pointer, uint64_t bytes, const Where& where, const ch
 // `here` reaches another device's memory only after it has enabled that peer.
 int check_peer(const Where& where, int here, const char* by) {
     if (where.place != Place::device || where.device == here || peer_enabled(here, where.device)) return 0;
-    return reject(ACL_ERROR_RT_PARAM_INVALID, "%s: device %d reaches memory of device %d; call "
-                  "aclrtDeviceEnablePeerAccess first", by, here, where.device);
+    return reject(ACL_ERROR_RT_PARAM_INVALID,
+                  "%s: device %d reaches memory of device %d; call "
+                  "aclrtDeviceEnablePeerAccess first",
+                  by, here, where.device);
 }
 
 // All that is checked before a copy, whenever it happens.
@@ -125,11 +129,12 @@ int on_stream(const Copy& copy, int kind, void* stream, const char* by) {
     if (int code = check_peer(from, where->device, by)) return code;
     Task task;
     task.name = by;
-    task.ranges = {Range{address_of(copy.dst), copy.dst_span(), true}, Range{address_of(copy.src), copy.src_span(), false}};
+    task.ranges = {Range{address_of(copy.dst), copy.dst_span(), true},
+                   Range{address_of(copy.src), copy.src_span(), false}};
     if (kind == ACL_MEMCPY_HOST_TO_BUF_TO_DEVICE) {
         // The bytes are taken at once: the source may be gone when the stream comes to the copy.
-        auto bytes = std::make_shared<std::vector<unsigned char>>(static_cast<const unsigned char*>(copy.src),
-                                                                  static_cast<const unsigned char*>(copy.src) + copy.width);
+        auto bytes = std::make_shared<std::vector<unsigned char>>(
+            static_cast<const unsigned char*>(copy.src), static_cast<const unsigned char*>(copy.src) + copy.width);
         task.ranges.pop_back();
         task.run = [copy, bytes, by] {
             Copy staged = copy;
@@ -204,9 +209,7 @@ int fill_now(void* dst, size_t most, int value, size_t count) {
     try {
         bool device = on_device(address_of(dst));
         memset(device ? reach(address_of(dst), count, by) : dst, value, count);
-    } catch (const DeviceFault& fault) {
-        return reject(ACL_ERROR_RT_PARAM_INVALID, "%s", fault.text.c_str());
-    }
+    } catch (const DeviceFault& fault) { return reject(ACL_ERROR_RT_PARAM_INVALID, "%s", fault.text.c_str()); }
     return 0;
 }
 

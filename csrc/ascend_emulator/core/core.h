@@ -54,9 +54,9 @@ EMU_API bool on_device(uint64_t address);
 
 // -- streams -------------------------------------------------------------------------------------------------------
 struct Task {
-    std::string name;            // shown in diagnostics: "aclnnAdd", "aclrtMemcpyAsync"
-    std::vector<Range> ranges;   // memory it needs until it has run; aclrtFree of such memory is a violation
-    std::function<void()> run;   // on the stream's worker; may throw DeviceFault
+    std::string name;           // shown in diagnostics: "aclnnAdd", "aclrtMemcpyAsync"
+    std::vector<Range> ranges;  // memory it needs until it has run; aclrtFree of such memory is a violation
+    std::function<void()> run;  // on the stream's worker; may throw DeviceFault
 };
 
 // 0, or 107002 when this thread has no current context (with a message).
@@ -74,10 +74,10 @@ enum class Chip { k910B, k910A, k310P, k310B };
 struct Settings {
     Chip chip = Chip::k910B;
     int devices = 1;
-    uint64_t memory = 0;        // bytes per device
-    uint64_t delay_seed = 0;    // 0: no delays
-    bool noop = false;          // kernels are accepted and not run: for measuring a client's own cost
-    bool abort = false;         // a violation ends the process
+    uint64_t memory = 0;      // bytes per device
+    uint64_t delay_seed = 0;  // 0: no delays
+    bool noop = false;        // kernels are accepted and not run: for measuring a client's own cost
+    bool abort = false;       // a violation ends the process
 };
 
 EMU_API const Settings& settings();

@@ -41,7 +41,8 @@ namespace {
 int width_rank(int dtype) {
     switch (dtype) {
         case ACL_BOOL: return 0;
-        case ACL_UINT8: case ACL_INT8: return 1;
+        case ACL_UINT8:
+        case ACL_INT8: return 1;
         case ACL_INT16: return 2;
         case ACL_INT32: return 3;
         default: return 4;
@@ -90,7 +91,9 @@ int promote_scalar(int tensor, int scalar) {
     if (!computable(tensor) || !computable(scalar)) return ACL_DT_UNDEFINED;
     if (is_complex(scalar)) {
         if (is_complex(tensor)) return tensor;
-        return tensor == ACL_FLOAT16 ? int(ACL_COMPLEX32) : tensor == ACL_DOUBLE ? int(ACL_COMPLEX128) : int(ACL_COMPLEX64);
+        return tensor == ACL_FLOAT16  ? int(ACL_COMPLEX32)
+               : tensor == ACL_DOUBLE ? int(ACL_COMPLEX128)
+                                      : int(ACL_COMPLEX64);
     }
     if (is_complex(tensor)) return scalar == ACL_DOUBLE && tensor != ACL_COMPLEX128 ? int(ACL_COMPLEX128) : tensor;
     if (is_real(tensor)) return tensor;

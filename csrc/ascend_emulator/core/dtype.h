@@ -20,20 +20,32 @@ enum class Category { Integer, Real, Complex };
 
 inline size_t size_of(int dtype) {
     switch (dtype) {
-        case ACL_INT8: case ACL_UINT8: case ACL_BOOL: return 1;
-        case ACL_FLOAT16: case ACL_BF16: case ACL_INT16: case ACL_UINT16: return 2;
-        case ACL_FLOAT: case ACL_INT32: case ACL_UINT32: case ACL_COMPLEX32: return 4;
-        case ACL_INT64: case ACL_UINT64: case ACL_DOUBLE: case ACL_COMPLEX64: return 8;
+        case ACL_INT8:
+        case ACL_UINT8:
+        case ACL_BOOL: return 1;
+        case ACL_FLOAT16:
+        case ACL_BF16:
+        case ACL_INT16:
+        case ACL_UINT16: return 2;
+        case ACL_FLOAT:
+        case ACL_INT32:
+        case ACL_UINT32:
+        case ACL_COMPLEX32: return 4;
+        case ACL_INT64:
+        case ACL_UINT64:
+        case ACL_DOUBLE:
+        case ACL_COMPLEX64: return 8;
         case ACL_COMPLEX128: return 16;
-        case ACL_HIFLOAT8: case ACL_FLOAT8_E5M2: case ACL_FLOAT8_E4M3FN: case ACL_FLOAT8_E8M0: return 1;
+        case ACL_HIFLOAT8:
+        case ACL_FLOAT8_E5M2:
+        case ACL_FLOAT8_E4M3FN:
+        case ACL_FLOAT8_E8M0: return 1;
         default: return 0;
     }
 }
 
 // Types whose values kernels can read and write.
-inline bool computable(int dtype) {
-    return size_of(dtype) != 0 && (dtype < ACL_HIFLOAT8 || dtype > ACL_FLOAT8_E8M0);
-}
+inline bool computable(int dtype) { return size_of(dtype) != 0 && (dtype < ACL_HIFLOAT8 || dtype > ACL_FLOAT8_E8M0); }
 
 const char* dtype_name(int dtype);
 

@@ -54,9 +54,9 @@ struct Event {
     bool extended = false;
     int device = 0;
     uint32_t id = 0;
-    std::atomic<int> waits{0};  // queued aclrtStreamWaitEvent that have not come to an end
-    std::mutex lock;            // guards what follows
-    std::shared_ptr<Mark> mark; // the last record; null: never recorded, or reset
+    std::atomic<int> waits{0};   // queued aclrtStreamWaitEvent that have not come to an end
+    std::mutex lock;             // guards what follows
+    std::shared_ptr<Mark> mark;  // the last record; null: never recorded, or reset
 
     std::shared_ptr<Mark> last() {
         std::lock_guard<std::mutex> guard(lock);
@@ -98,8 +98,10 @@ int time_of(void* handle, const char* by, uint64_t* nanos) {
 int create_event(void** handle, uint32_t flags, bool extended, const char* by) {
     if (handle == nullptr) return reject(ACL_ERROR_INVALID_PARAM, "%s: event is NULL", by);
     if ((flags & ~ACL_EVENT_ALL_FLAGS) != 0 || flags == 0) {
-        return reject(ACL_ERROR_INVALID_PARAM, "%s: flags 0x%x are none of SYNC 1, CAPTURE_STREAM_PROGRESS 2, TIME_LINE 8, "
-                      "DEVICE_USE_ONLY 0x10, EXTERNAL 0x20, IPC 0x40", by, flags);
+        return reject(ACL_ERROR_INVALID_PARAM,
+                      "%s: flags 0x%x are none of SYNC 1, CAPTURE_STREAM_PROGRESS 2, TIME_LINE 8, "
+                      "DEVICE_USE_ONLY 0x10, EXTERNAL 0x20, IPC 0x40",
+                      by, flags);
     }
     if (int code = require_context()) return code;
     if (handles().live_count(Kind::event) >= chip_profile().max_events) {

@@ -99,15 +99,15 @@ int struck(const char* function) {
         all.faults.erase(all.faults.begin() + static_cast<std::ptrdiff_t>(i));
     }
     all.any_faults.store(!all.faults.empty(), std::memory_order_relaxed);
-    if (code != 0) say("%s: injected fault %d (call %llu)", function, code,
-                       static_cast<unsigned long long>(this_call.sequence));
+    if (code != 0)
+        say("%s: injected fault %d (call %llu)", function, code, static_cast<unsigned long long>(this_call.sequence));
     return code;
 }
 
 // What a callback may still call: everything that neither allocates, frees, waits nor launches.
 bool allowed_in_callback(const char* function) {
-    static const char* const forbidden[] = {"Malloc", "Free", "Synchronize", "Memcpy", "Memset", "Launch",
-                                            "Destroy", "Reset", "Process", "StreamWaitEvent", "Abort"};
+    static const char* const forbidden[] = {"Malloc",  "Free",  "Synchronize", "Memcpy",          "Memset", "Launch",
+                                            "Destroy", "Reset", "Process",     "StreamWaitEvent", "Abort"};
     if (strncmp(function, "aclnn", 5) == 0) return strstr(function, "GetWorkspaceSize") != nullptr;
     if (strncmp(function, "aclrt", 5) != 0) return true;  // objects of the host
     for (const char* word : forbidden) {
@@ -121,15 +121,16 @@ int count(const char* function) {
     if (all.forked.load(std::memory_order_relaxed)) {
         return reject(ACL_ERROR_RT_INTERNAL_ERROR,
                       "%s: this process was forked from one that had initialised the device; the device cannot be used "
-                      "here. Start processes by spawning, or initialise after forking", function);
+                      "here. Start processes by spawning, or initialise after forking",
+                      function);
     }
     settings();  // reads ASCEND_EMULATOR_FAULT at the very first call
     this_call.sequence = all.sequence.fetch_add(1, std::memory_order_relaxed) + 1;
     this_call.async_code = 0;
     counter(function).calls.fetch_add(1, std::memory_order_relaxed);
     if (this_call.callbacks > 0 && !allowed_in_callback(function)) {
-        violation("call-in-callback", "%s was called from a callback; callbacks must not allocate, free, wait or launch",
-                  function);
+        violation("call-in-callback",
+                  "%s was called from a callback; callbacks must not allocate, free, wait or launch", function);
         return reject(ACL_ERROR_RT_PARAM_INVALID, "%s: not allowed inside a callback", function);
     }
     return 0;

@@ -72,9 +72,9 @@ public:
     std::string describe(const void* handle);
 
     uint64_t live_count(Kind kind) const { return live_[static_cast<int>(kind)].load(std::memory_order_relaxed); }
-    uint64_t live_count() const;              // all kinds a client must destroy
-    std::vector<std::string> leaks();         // one line for each of them
-    void clear();                             // forgets everything: for tests, when nothing runs
+    uint64_t live_count() const;       // all kinds a client must destroy
+    std::vector<std::string> leaks();  // one line for each of them
+    void clear();                      // forgets everything: for tests, when nothing runs
 
 private:
     struct Slot {
@@ -85,7 +85,7 @@ private:
         uint32_t generation = 0;
         const char* made_by = nullptr;
         const char* destroyed_by = nullptr;
-        uint64_t made_at = 0;       // the call's sequence number
+        uint64_t made_at = 0;  // the call's sequence number
         uint64_t destroyed_at = 0;
         std::shared_ptr<void> object;
     };

@@ -64,12 +64,14 @@ int host_unregister(void* pointer) { return forget_pinned(pointer, true, "aclrtH
 
 int host_register(void* pointer, uint64_t bytes, int type, void** out) {
     if (pointer == nullptr || out == nullptr || bytes == 0) {
-        return reject(ACL_ERROR_INVALID_PARAM, "aclrtHostRegister: ptr and devPtr must not be NULL, size must not be 0");
+        return reject(ACL_ERROR_INVALID_PARAM,
+                      "aclrtHostRegister: ptr and devPtr must not be NULL, size must not be 0");
     }
     if (type != 0) return reject(ACL_ERROR_INVALID_PARAM, "aclrtHostRegister: no register type %d", type);
     if (int code = require_context()) return code;
     uint64_t address = reinterpret_cast<uint64_t>(pointer);
-    if (on_device(address)) return reject(ACL_ERROR_RT_PARAM_INVALID, "aclrtHostRegister: %p is device memory", pointer);
+    if (on_device(address))
+        return reject(ACL_ERROR_RT_PARAM_INVALID, "aclrtHostRegister: %p is device memory", pointer);
     Memory& all = memory();
     std::lock_guard<std::mutex> guard(all.lock);
     auto next = all.pinned.lower_bound(address);

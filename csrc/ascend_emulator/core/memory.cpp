@@ -86,7 +86,8 @@ int open_arena(int device, uint64_t capacity, const char* by) {
     if (!arena.open()) {
         return reject(ACL_ERROR_RT_MEMORY_ALLOCATION,
                       "%s: the process may not map the addresses of device %d's memory of %llu bytes: raise its limit "
-                      "(ulimit -v) or lower ASCEND_EMULATOR_MEMORY", by, device, number(capacity));
+                      "(ulimit -v) or lower ASCEND_EMULATOR_MEMORY",
+                      by, device, number(capacity));
     }
     madvise(arena.body, arena.span, MADV_DONTFORK);
     madvise(arena.body, arena.span, MADV_DONTDUMP);
@@ -179,8 +180,8 @@ int device_free(void* pointer, const char* by) {
     }
     if (bytes == 0) {
         bool again = wrong.find("freed by") != std::string::npos;
-        violation(again ? "double-free" : "bad-free", "%s(%p): not the start of a live allocation of aclrtMalloc, but %s",
-                  by, pointer, wrong.c_str());
+        violation(again ? "double-free" : "bad-free",
+                  "%s(%p): not the start of a live allocation of aclrtMalloc, but %s", by, pointer, wrong.c_str());
         return reject(ACL_ERROR_RT_PARAM_INVALID, "%s: %p is not the start of a live allocation of aclrtMalloc, but %s",
                       by, pointer, wrong.c_str());
     }

@@ -19,9 +19,9 @@ enum class Place { device, pinned, pageable };
 
 struct Where {
     Place place = Place::pageable;
-    int device = -1;      // the device of device memory
-    uint64_t begin = 0;   // of the allocation, when there is a live one
-    uint64_t bytes = 0;   // 0: no live allocation
+    int device = -1;     // the device of device memory
+    uint64_t begin = 0;  // of the allocation, when there is a live one
+    uint64_t bytes = 0;  // 0: no live allocation
     uint64_t page = 0;
 };
 

@@ -100,7 +100,8 @@ bool apply(All& all, const std::string& key, const char* text, std::string* prob
         fine = sscanf(text, "%d.%d.%d", &major, &minor, &patch) == 3 || strstr(text, ".RC") != nullptr;
         if (fine) all.version = text;
     } else {
-        *problem = "no setting \"" + key + "\"; there are chip, devices, memory, delay_seed, noop, report, violations, "
+        *problem = "no setting \"" + key +
+                   "\"; there are chip, devices, memory, delay_seed, noop, report, violations, "
                    "cann_version";
         return false;
     }

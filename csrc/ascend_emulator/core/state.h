@@ -41,8 +41,8 @@ struct CallbackScope {
 };
 
 // -- messages (messages.cpp) -----------------------------------------------------------------------------------------
-EMU_API const char* recent_message();      // aclGetRecentErrMsg
-EMU_API int finish(int code);              // remembers a failure as this thread's last error; answers the code
+EMU_API const char* recent_message();  // aclGetRecentErrMsg
+EMU_API int finish(int code);          // remembers a failure as this thread's last error; answers the code
 EMU_API int last_error(bool clear);
 EMU_API int reject(int code, const char* format, ...) EMU_PRINTF(2, 3);  // say + finish
 std::vector<std::string> violations();
@@ -67,7 +67,7 @@ struct ChipProfile {
     bool default_stream_failure_mode;  // aclrtSetStreamFailureMode takes a null stream
 };
 EMU_API const ChipProfile& chip_profile();
-EMU_API const std::string& cann_version();     // "8.5.0"
+EMU_API const std::string& cann_version();  // "8.5.0"
 EMU_API const std::vector<int>& visible_devices();
 bool report_leaks();
 

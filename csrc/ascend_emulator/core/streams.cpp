@@ -63,8 +63,7 @@ bool overlap(const std::vector<Range>& ranges, uint64_t begin, uint64_t bytes) {
 }
 
 // Null when there is no handle left.
-void* add_stream(const std::shared_ptr<Context>& context, uint32_t priority, uint32_t flags,
-                 const char* by, bool own) {
+void* add_stream(const std::shared_ptr<Context>& context, uint32_t priority, uint32_t flags, const char* by, bool own) {
     Streams& all = streams();
     std::lock_guard<std::mutex> guard(all.lock);
     auto made = std::make_shared<Stream>(context, all.next_id++, priority, flags);
@@ -139,9 +138,7 @@ void Stream::run() {
     }
     try {
         running_.task.run();
-    } catch (const DeviceFault& fault) {
-        fail(fault.code, fault.text);
-    } catch (const std::exception& problem) {
+    } catch (const DeviceFault& fault) { fail(fault.code, fault.text); } catch (const std::exception& problem) {
         fail(ACL_ERROR_RT_INTERNAL_ERROR, problem.what());
     }
 }
@@ -263,8 +260,8 @@ std::vector<std::shared_ptr<Stream>> streams_of(const Context* context, int devi
     std::lock_guard<std::mutex> guard(all.lock);
     std::vector<std::shared_ptr<Stream>> found;
     for (const Entry& entry : all.all) {
-        bool mine = context != nullptr ? entry.stream->context.get() == context
-                                       : device < 0 || entry.stream->device == device;
+        bool mine =
+            context != nullptr ? entry.stream->context.get() == context : device < 0 || entry.stream->device == device;
         if (mine) found.push_back(entry.stream);
     }
     return found;
@@ -319,8 +316,10 @@ int find_stream(void* handle, const char* by, std::shared_ptr<Stream>* stream) {
     *stream = handles().find<Stream>(Kind::stream, handle == nullptr ? context->default_stream : handle, by, &why);
     if (*stream == nullptr) return finish(ACL_ERROR_RT_INVALID_HANDLE);
     if ((*stream)->context.get() != context) {
-        return reject(ACL_ERROR_RT_STREAM_CONTEXT, "%s: stream %d belongs to another context (device %d) than this "
-                      "thread's current one (device %d)", by, (*stream)->id, (*stream)->device, context->device);
+        return reject(ACL_ERROR_RT_STREAM_CONTEXT,
+                      "%s: stream %d belongs to another context (device %d) than this "
+                      "thread's current one (device %d)",
+                      by, (*stream)->id, (*stream)->device, context->device);
     }
     return 0;
 }
@@ -367,8 +366,7 @@ int create_stream(void** handle, uint32_t priority, uint32_t flags, const char* 
     if (handles().live_count(Kind::stream) >= static_cast<uint64_t>(most)) {
         return reject(ACL_ERROR_RT_NO_STREAM_RESOURCE, "%s: at most %d streams on this chip", by, most);
     }
-    std::shared_ptr<Context> context =
-        handles().find<Context>(Kind::context, current_context()->handle, by);
+    std::shared_ptr<Context> context = handles().find<Context>(Kind::context, current_context()->handle, by);
     if (context == nullptr) return finish(ACL_ERROR_RT_CONTEXT_NULL);
     *handle = add_stream(context, priority, flags, by, false);
     return *handle == nullptr ? finish(ACL_ERROR_RT_RESOURCE_ALLOC_FAIL) : 0;
@@ -385,8 +383,10 @@ int destroy_stream(void* handle, bool force, const char* by) {
         return finish(ACL_ERROR_RT_INVALID_HANDLE);
     }
     if (stream->context.get() != current_context()) {
-        return reject(ACL_ERROR_RT_STREAM_CONTEXT, "%s: stream %d belongs to another context than this thread's current "
-                      "one", by, stream->id);
+        return reject(ACL_ERROR_RT_STREAM_CONTEXT,
+                      "%s: stream %d belongs to another context than this thread's current "
+                      "one",
+                      by, stream->id);
     }
     if (handle == stream->context->default_stream) {
         return reject(ACL_ERROR_RT_PARAM_INVALID, "%s: a default stream goes with its context", by);
@@ -453,8 +453,9 @@ int stream_id(void* handle, int32_t* id) {
 
 int set_failure_mode(void* handle, uint64_t mode) {
     const char* by = "aclrtSetStreamFailureMode";
-    if (mode > 1) return reject(ACL_ERROR_INVALID_PARAM, "%s: mode is 0 (continue) or 1 (stop), got %llu", by,
-                                static_cast<unsigned long long>(mode));
+    if (mode > 1)
+        return reject(ACL_ERROR_INVALID_PARAM, "%s: mode is 0 (continue) or 1 (stop), got %llu", by,
+                      static_cast<unsigned long long>(mode));
     if (handle == nullptr && !chip_profile().default_stream_failure_mode) {
         return reject(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, "%s: a NULL stream is not supported on this chip", by);
     }

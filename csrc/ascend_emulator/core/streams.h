@@ -58,10 +58,10 @@ public:
     const int device;
     const uint32_t priority;
     const uint32_t flags;
-    std::atomic<int> failure_mode{-1};      // -1: never set
+    std::atomic<int> failure_mode{-1};  // -1: never set
     std::atomic<uint32_t> overflow_switch{0};
-    std::atomic<uint32_t> slow{0};          // microseconds before each task: for tests
-    std::atomic<bool> abandoned{false};     // a task that waits must give up
+    std::atomic<uint32_t> slow{0};       // microseconds before each task: for tests
+    std::atomic<bool> abandoned{false};  // a task that waits must give up
 
 private:
     void loop();

@@ -110,7 +110,8 @@ int malloc_physical(void** handle, size_t bytes, int device, uint64_t flags) {
     if (physical->file >= 0 && ftruncate(physical->file, static_cast<off_t>(bytes)) == 0) {
         body = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, physical->file, 0);
     }
-    if (body == MAP_FAILED) return reject(ACL_ERROR_RT_MEMORY_ALLOCATION, "%s: the host has no %llu bytes", by, number(bytes));
+    if (body == MAP_FAILED)
+        return reject(ACL_ERROR_RT_MEMORY_ALLOCATION, "%s: the host has no %llu bytes", by, number(bytes));
     memset(body, kFreshByte, bytes);
     munmap(body, bytes);
     *handle = handles().create(Kind::physical_memory, by, physical);
@@ -139,8 +140,8 @@ int map_memory(void* pointer, size_t bytes, size_t offset, void* handle, uint64_
     unsigned char* body = nullptr;
     if (!find_reserved(address, &begin, &span, &body) || bytes > span - (address - begin) ||
         (address - begin) % kPhysicalGranularity != 0) {
-        return reject(ACL_ERROR_RT_PARAM_INVALID, "%s: %p, %llu bytes, is not a granule of one reserved range", by, pointer,
-                      number(bytes));
+        return reject(ACL_ERROR_RT_PARAM_INVALID, "%s: %p, %llu bytes, is not a granule of one reserved range", by,
+                      pointer, number(bytes));
     }
     Windows& in = windows();
     std::lock_guard<std::mutex> guard(in.lock);

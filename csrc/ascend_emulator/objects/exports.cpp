@@ -70,7 +70,8 @@ H* made_array(Kind kind, const T* values, uint64_t size, const char* by) {
         return nullptr;
     }
     if constexpr (std::is_same_v<T, bool>) {
-        return made<H>(kind, by, std::shared_ptr<Array<uint8_t>>(copied(reinterpret_cast<const uint8_t*>(values), size)));
+        return made<H>(kind, by,
+                       std::shared_ptr<Array<uint8_t>>(copied(reinterpret_cast<const uint8_t*>(values), size)));
     } else {
         return made<H>(kind, by, std::shared_ptr<Array<T>>(copied(values, size)));
     }
@@ -268,16 +269,16 @@ EMU_API aclnnStatus aclDestroyAclOpExecutor(aclOpExecutor* executor) {
     return code ? code : fault;
 }
 
-#define ADDRESS_SETTER(name, which)                                                                              \
-    EMU_API aclnnStatus name(aclOpExecutor* executor, const size_t index, aclTensor* tensor, void* addr) {       \
-        if (int code = enter(#name)) return code;                                                                \
-        return set_address(executor, which, index, 0, tensor, addr, #name);                                      \
+#define ADDRESS_SETTER(name, which)                                                                        \
+    EMU_API aclnnStatus name(aclOpExecutor* executor, const size_t index, aclTensor* tensor, void* addr) { \
+        if (int code = enter(#name)) return code;                                                          \
+        return set_address(executor, which, index, 0, tensor, addr, #name);                                \
     }
-#define LIST_ADDRESS_SETTER(name, which)                                                                         \
-    EMU_API aclnnStatus name(aclOpExecutor* executor, size_t irIndex, const size_t relativeIndex,                \
-                             aclTensorList* tensors, void* addr) {                                               \
-        if (int code = enter(#name)) return code;                                                                \
-        return set_address(executor, which, irIndex, relativeIndex, tensors, addr, #name);                       \
+#define LIST_ADDRESS_SETTER(name, which)                                                          \
+    EMU_API aclnnStatus name(aclOpExecutor* executor, size_t irIndex, const size_t relativeIndex, \
+                             aclTensorList* tensors, void* addr) {                                \
+        if (int code = enter(#name)) return code;                                                 \
+        return set_address(executor, which, irIndex, relativeIndex, tensors, addr, #name);        \
     }
 ADDRESS_SETTER(aclSetInputTensorAddr, Which::input)
 ADDRESS_SETTER(aclSetOutputTensorAddr, Which::output)

@@ -66,8 +66,7 @@ EMU_API aclError aclrtGetDeviceUtilizationRate(int32_t deviceId, aclrtUtilizatio
     if (int code = emu::check_device(deviceId, __func__)) return code;
     utilizationInfo->cubeUtilization = utilizationInfo->vectorUtilization = emu::device_busy(deviceId) ? 100 : 0;
     utilizationInfo->aicpuUtilization = 0;
-    utilizationInfo->memoryUtilization =
-        static_cast<int32_t>(emu::live_bytes(deviceId) * 100 / emu::settings().memory);
+    utilizationInfo->memoryUtilization = static_cast<int32_t>(emu::live_bytes(deviceId) * 100 / emu::settings().memory);
     return 0;
 }
 

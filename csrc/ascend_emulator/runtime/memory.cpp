@@ -53,12 +53,15 @@ int check_config(const aclrtMallocConfig* cfg, const char* by) {
 }
 
 int other_process(const char* by) {
-    return emu::reject(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, "%s: memory of one process is not shared with another in the "
-                       "emulator", by);
+    return emu::reject(ACL_ERROR_RT_FEATURE_NOT_SUPPORT,
+                       "%s: memory of one process is not shared with another in the "
+                       "emulator",
+                       by);
 }
 
 int check_range(const void* devPtr, size_t size, const char* by) {
-    if (devPtr == nullptr || size == 0) return emu::reject(ACL_ERROR_INVALID_PARAM, "%s: devPtr is NULL or size is 0", by);
+    if (devPtr == nullptr || size == 0)
+        return emu::reject(ACL_ERROR_INVALID_PARAM, "%s: devPtr is NULL or size is 0", by);
     if (emu::live(reinterpret_cast<uint64_t>(devPtr), size)) return 0;
     return emu::reject(ACL_ERROR_RT_PARAM_INVALID, "%s: %p, %zu bytes, is not in a live allocation", by, devPtr, size);
 }
@@ -178,8 +181,8 @@ EMU_API aclError aclrtMemcpy2d(void* dst, size_t dpitch, const void* src, size_t
     return emu::copy_rows(dst, dpitch, src, spitch, width, height, kind, false, nullptr);
 }
 
-EMU_API aclError aclrtMemcpy2dAsync(void* dst, size_t dpitch, const void* src, size_t spitch, size_t width, size_t height,
-                                    int kind, aclrtStream stream) {
+EMU_API aclError aclrtMemcpy2dAsync(void* dst, size_t dpitch, const void* src, size_t spitch, size_t width,
+                                    size_t height, int kind, aclrtStream stream) {
     ENTER();
     return emu::copy_rows(dst, dpitch, src, spitch, width, height, kind, true, stream);
 }

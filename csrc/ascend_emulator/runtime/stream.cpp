@@ -46,10 +46,11 @@ EMU_API aclError aclrtSetStreamConfigOpt(void* handle, int attr, const void* att
     if (config == nullptr) return emu::finish(ACL_ERROR_RT_INVALID_HANDLE);
     void* const fields[] = {&config->work, &config->work_bytes, &config->flag, &config->priority};
     const size_t sizes[] = {sizeof(void*), sizeof(size_t), sizeof(size_t), sizeof(uint32_t)};
-    if (attr < 0 || attr > 3) return emu::reject(ACL_ERROR_INVALID_PARAM, "aclrtSetStreamConfigOpt: no attribute %d", attr);
+    if (attr < 0 || attr > 3)
+        return emu::reject(ACL_ERROR_INVALID_PARAM, "aclrtSetStreamConfigOpt: no attribute %d", attr);
     if (valueSize != sizes[attr]) {
-        return emu::reject(ACL_ERROR_INVALID_PARAM, "aclrtSetStreamConfigOpt: attribute %d has %zu bytes, got %zu", attr,
-                           sizes[attr], valueSize);
+        return emu::reject(ACL_ERROR_INVALID_PARAM, "aclrtSetStreamConfigOpt: attribute %d has %zu bytes, got %zu",
+                           attr, sizes[attr], valueSize);
     }
     memcpy(fields[attr], attrValue, valueSize);
     return 0;
@@ -198,7 +199,8 @@ EMU_API aclError aclrtSetDeviceSatMode(int mode) {
     if (mode < 0 || mode > 1) return emu::reject(ACL_ERROR_INVALID_PARAM, "aclrtSetDeviceSatMode: no mode %d", mode);
     if (int code = emu::require_context()) return code;
     if (mode == 0) {
-        return emu::reject(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, "aclrtSetDeviceSatMode: kernels here compute with infinities "
+        return emu::reject(ACL_ERROR_RT_FEATURE_NOT_SUPPORT,
+                           "aclrtSetDeviceSatMode: kernels here compute with infinities "
                            "and NaN; saturation is not emulated");
     }
     return 0;

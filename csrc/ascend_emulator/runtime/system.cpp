@@ -36,7 +36,8 @@ float half_to_float(uint16_t half) {
         value = static_cast<float>(fraction) * 0x1p-24f;
         return sign != 0 ? -value : value;
     }
-    uint32_t bits = exponent == 31 ? sign | 0x7f800000 | fraction << 13 : sign | (exponent + 112) << 23 | fraction << 13;
+    uint32_t bits =
+        exponent == 31 ? sign | 0x7f800000 | fraction << 13 : sign | (exponent + 112) << 23 | fraction << 13;
     memcpy(&value, &bits, sizeof value);
     return value;
 }
@@ -110,7 +111,8 @@ EMU_API aclError aclsysGetVersionStr(char* pkgName, char* versionStr) {
     ENTER();
     REFUSE_NULL(pkgName);
     REFUSE_NULL(versionStr);
-    if (!is_package(pkgName)) return emu::reject(ACL_ERROR_INVALID_PARAM, "aclsysGetVersionStr: no package %s", pkgName);
+    if (!is_package(pkgName))
+        return emu::reject(ACL_ERROR_INVALID_PARAM, "aclsysGetVersionStr: no package %s", pkgName);
     strcpy(versionStr, emu::cann_version().c_str());
     return 0;
 }
@@ -119,7 +121,8 @@ EMU_API aclError aclsysGetVersionNum(char* pkgName, int32_t* versionNum) {
     ENTER();
     REFUSE_NULL(pkgName);
     REFUSE_NULL(versionNum);
-    if (!is_package(pkgName)) return emu::reject(ACL_ERROR_INVALID_PARAM, "aclsysGetVersionNum: no package %s", pkgName);
+    if (!is_package(pkgName))
+        return emu::reject(ACL_ERROR_INVALID_PARAM, "aclsysGetVersionNum: no package %s", pkgName);
     char major[64], minor[64], rest[64];
     split_version(major, minor, rest);
     *versionNum = atoi(major) * 10000000 + atoi(minor) * 100000 + atoi(rest) * 1000;
@@ -170,17 +173,33 @@ EMU_API aclError aclrtGetDeviceInfo(uint32_t deviceId, int attr, int64_t* value)
     ENTER();
     REFUSE_NULL(value);
     if (int code = emu::check_device(static_cast<int>(deviceId), __func__)) return code;
-    return emu::reject(ACL_ERROR_RT_FEATURE_NOT_SUPPORT, "aclrtGetDeviceInfo: attribute %d is not emulated; "
-                       "aclGetDeviceCapability tells cores and cache", attr);
+    return emu::reject(ACL_ERROR_RT_FEATURE_NOT_SUPPORT,
+                       "aclrtGetDeviceInfo: attribute %d is not emulated; "
+                       "aclGetDeviceCapability tells cores and cache",
+                       attr);
 }
 
 EMU_API size_t aclDataTypeSize(aclDataType dataType) {
     switch (dataType) {
-        case ACL_INT8: case ACL_UINT8: case ACL_BOOL: case ACL_HIFLOAT8: case ACL_FLOAT8_E5M2: case ACL_FLOAT8_E4M3FN:
+        case ACL_INT8:
+        case ACL_UINT8:
+        case ACL_BOOL:
+        case ACL_HIFLOAT8:
+        case ACL_FLOAT8_E5M2:
+        case ACL_FLOAT8_E4M3FN:
         case ACL_FLOAT8_E8M0: return 1;
-        case ACL_FLOAT16: case ACL_BF16: case ACL_INT16: case ACL_UINT16: return 2;
-        case ACL_FLOAT: case ACL_INT32: case ACL_UINT32: case ACL_COMPLEX32: return 4;
-        case ACL_INT64: case ACL_UINT64: case ACL_DOUBLE: case ACL_COMPLEX64: return 8;
+        case ACL_FLOAT16:
+        case ACL_BF16:
+        case ACL_INT16:
+        case ACL_UINT16: return 2;
+        case ACL_FLOAT:
+        case ACL_INT32:
+        case ACL_UINT32:
+        case ACL_COMPLEX32: return 4;
+        case ACL_INT64:
+        case ACL_UINT64:
+        case ACL_DOUBLE:
+        case ACL_COMPLEX64: return 8;
         case ACL_COMPLEX128: return 16;
         default: return 0;
     }
