@@ -365,7 +365,7 @@ def big_add(t: Any) -> Call:
     a, b = t.ones(10_000_000), t.ones(10_000_000)
 
     def run() -> None:
-        a + b  # noqa: B018
+        a + b
 
     return run
 

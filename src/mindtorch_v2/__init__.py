@@ -4,7 +4,7 @@ Invariant: importing this touches no device and imports neither NumPy nor SciPy;
 and submodules are imported, when first asked for.
 """
 
-from __future__ import annotations as _annotations  # noqa: F401 (a name of `torch` without the underscore)
+from __future__ import annotations as _annotations
 
 from importlib import import_module as _import_module
 from typing import Any as _Any

@@ -99,7 +99,7 @@ def _several(name: str, overloads: Overloads, is_method: bool) -> Callable[..., 
             f"return _invoke({given}, kwargs)",
             f"_invoke({given}, kwargs)\n        return args[0] if args else kwargs['self']",
         )
-    exec(compile(source, f"<torch.{name}>", "exec"), space)  # noqa: S102
+    exec(compile(source, f"<torch.{name}>", "exec"), space)
     fn: Callable[..., Any] = space[name]
     return fn
 
@@ -160,7 +160,7 @@ def _single(name: str, o: Op, is_method: bool, overloads: Overloads) -> Callable
             place.append(f"{n}=_M")
         body.extend(_convert(name, a, i, n, is_method))
     has_out = o.row.out_op is not None
-    names = [n for n in shown]
+    names = list(shown)
     if has_out and not is_method:
         late.append("out=None")
         names.append("out")
@@ -210,7 +210,7 @@ def _single(name: str, o: Op, is_method: bool, overloads: Overloads) -> Callable
         f"        if not _can_answer(error, _values((), _given)):\n            raise\n"
         f"        return _asked({name}, _op, {is_method}, _given)\n"
     )
-    exec(compile(source, f"<torch.{name}>", "exec"), space)  # noqa: S102
+    exec(compile(source, f"<torch.{name}>", "exec"), space)
     fn: Callable[..., Any] = space[name]
     return fn
 

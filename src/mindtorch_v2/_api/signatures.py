@@ -297,7 +297,7 @@ def _read() -> dict[str, list[str]]:
             if found:
                 names, found = [], []
             names += line.split()
-            table.update({name: found for name in names})
+            table.update(dict.fromkeys(names, found))
     return table
 
 

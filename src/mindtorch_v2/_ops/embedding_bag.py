@@ -140,7 +140,7 @@ def _padded(*args: Any) -> Any:
         return BAG.call((*args[:8], -1))
     rows = weight._shape[0]
     if not -rows <= padding_idx < rows:
-        raise RuntimeError("padding_idx must be within the number of embeddings, -" f"{rows} through {rows - 1}, but "
+        raise RuntimeError(f"padding_idx must be within the number of embeddings, -{rows} through {rows - 1}, but "
                            f"got {padding_idx}")
     return BAG.call((*args[:8], padding_idx % rows))
 

@@ -140,7 +140,7 @@ def _check_classes(self: Any, target: Any, weight: Any) -> tuple[int, int]:
 
 def _multi_margin(self: Any, target: Any, p: Any, margin: Any, weight: Any, reduction: int) -> Any:
     if p not in (1, 2):
-        raise RuntimeError("multi_margin_loss: Invalid p, expected 1 or 2 but got " f"{p}")
+        raise RuntimeError(f"multi_margin_loss: Invalid p, expected 1 or 2 but got {p}")
     rows, classes = _check_classes(self, target, weight)
     x, t = self.reshape((rows, classes)), target.reshape((rows, 1))
     own = x.gather(1, t)

@@ -111,7 +111,7 @@ def _circular(self: Any, pad: Ints) -> Any:
     n = len(self._shape)
     rank = len(pad) // 2
     if len(pad) != 2 * (n - 2):
-        raise RuntimeError("Invalid padding size, expected " f"{2 * (n - 2)} but got {len(pad)}")
+        raise RuntimeError(f"Invalid padding size, expected {2 * (n - 2)} but got {len(pad)}")
     for k in range(rank):
         size = self._shape[n - 1 - k]
         if pad[2 * k] > size or pad[2 * k + 1] > size:

@@ -281,7 +281,7 @@ def _declare(name: str, rank: int, mode: Any, aligned: bool) -> None:
 
 def _formula(text: str, space: dict[str, Any]) -> Any:
     """A formula names what it needs by its parameters, which differ with the rank."""
-    return eval(text, space)  # noqa: S307
+    return eval(text, space)
 
 
 for _rank in (1, 2, 3):

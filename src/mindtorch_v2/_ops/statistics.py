@@ -138,8 +138,7 @@ def _widths(name: str, y: Any, x: Any, dim: int) -> Any:
         return x.diff().view((-1,) + (1,) * (y.dim() - 1 - dim))
     missing = y.dim() - x.dim()
     wide = x.view((1,) * missing + tuple(x._shape)) if missing > 0 else x
-    step = wide.diff(dim=dim - y.dim())
-    return step
+    return wide.diff(dim=dim - y.dim())
 
 
 def _trapezoid(y: Any, x: Any, dx: Any, dim: int, running: bool) -> Any:

@@ -99,7 +99,7 @@ def _written(name: str, seen: Op, out: bool = False) -> None:
     # The gradient's formulas take the view's arguments by name.
     space: dict[str, Any] = {"_seen": seen, "_get": registry.get}
     given = ", ".join(names)
-    exec(f"def back_self(g, src_shape, {given}):\n"  # noqa: S102
+    exec(f"def back_self(g, src_shape, {given}):\n"
          f"    return _get('{name}_scatter').call((g, g.new_zeros(src_shape), {given}))\n"
          f"def back_src(g, {given}):\n    return _seen.call((g, {given}))\n", space)
     op(f"{name}_scatter(Tensor self, Tensor src, {arguments}) -> Tensor", meta=rule, kernel=kernel, out=out,

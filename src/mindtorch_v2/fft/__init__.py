@@ -3,7 +3,7 @@
 Invariant: transforms are computed by their rows.
 """
 
-from __future__ import annotations as _annotations  # noqa: F401 (not a public name)
+from __future__ import annotations as _annotations
 
 import math as _math
 from typing import Any as _Any

@@ -3,7 +3,7 @@
 Invariant: nothing is computed here.
 """
 
-from __future__ import annotations as _annotations  # noqa: F401 (not a public name)
+from __future__ import annotations as _annotations
 
 from typing import Any as _Any
 

@@ -13,7 +13,7 @@ from .._subject import mindtorch_only
 from ._driver import Fuzzer, Settings, ask
 from ._judge import Outcome, agrees, plain_name, reason
 
-SEEDS = range(0, 1500)
+SEEDS = range(1500)
 # They read 2**62 elements of an expanded tensor, which takes PyTorch as long.
 LONG: tuple[int, ...] = ()
 

@@ -17,8 +17,5 @@ REFUSED: dict[str, tuple[str, ...] | str] = {
     "igamma": EVERY,
     "igammac": EVERY,
     # The vendor has neither LDL factorizations nor eigenvalues of matrices that are not Hermitian.
-    **{
-        name: EVERY
-        for name in ("linalg.eig linalg.ldl_factor linalg.ldl_factor_ex linalg.ldl_solve linalg.eigvals").split()
-    },
+    **dict.fromkeys("linalg.eig linalg.ldl_factor linalg.ldl_factor_ex linalg.ldl_solve linalg.eigvals".split(), EVERY),
 }

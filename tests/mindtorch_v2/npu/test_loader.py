@@ -25,7 +25,7 @@ except RuntimeError as error:
 
 def refused(env: dict[str, str]) -> str:
     """Why no device can be used, where every question says no."""
-    first, second, text = layouts.said(env, "\n".join((ASK, LOADED, TRY))).split("\n", 2)
+    first, second, text = layouts.said(env, f"{ASK}\n{LOADED}\n{TRY}").split("\n", 2)
     assert (first, second) == ("False 0 False", "False False")
     return text
 

@@ -14,7 +14,7 @@ from mindtorch_v2._backends.npu import runtime
 from . import _control as control
 from ._layouts import environment, said
 
-DTYPES = [d for d in _dtype.ALL]
+DTYPES = list(_dtype.ALL)
 LAYOUTS: dict[str, Any] = {
     "contiguous": lambda t: t,
     "transposed": lambda t: t.transpose(0, 2),

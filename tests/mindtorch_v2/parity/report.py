@@ -154,7 +154,7 @@ def judged(info: Any, sample: Any, check: Callable[[], None]) -> Verdict:
         return str(error)
     except (KeyboardInterrupt, TimeoutError):
         raise
-    except BaseException as error:  # noqa: BLE001 (whatever happens is the verdict, pytest's own outcomes included)
+    except BaseException as error:
         text = f"{type(error).__name__}: {error}".replace("\n", " ")
         return f"{text[:300]}  {described(sample)}"
     return ""
@@ -396,7 +396,7 @@ def supervise(numbers: list[int], categories: list[str], results: dict[int, Any]
             raise SystemExit("a worker failed before its first operator; see build/parity.log")
         if current is not None:
             died = {"passed": 0, "total": 1, "reason": f"the process died ({worker.returncode})"}
-            results[current] = {category: died for category in categories}
+            results[current] = dict.fromkeys(categories, died)
         numbers = [n for n in numbers if n not in results]
 
 
@@ -430,7 +430,7 @@ def table(names: dict[int, str], results: dict[int, Any], categories: list[str])
 
 
 def is_missing(reason: str) -> bool:
-    return reason.startswith("no ") or reason.startswith("AttributeError: module 'mindtorch_v2")
+    return reason.startswith(("no ", "AttributeError: module 'mindtorch_v2"))
 
 
 def listing(names: dict[int, str], results: dict[int, Any], categories: list[str]) -> str:

@@ -60,7 +60,7 @@ def test_trials_and_chances_broadcast(shapes: tuple[tuple[int, ...], tuple[int, 
     ],
 )
 def test_refusals(call: Any) -> None:
-    with pytest.raises(Exception) as theirs:  # noqa: PT011 (whatever PyTorch raises)
+    with pytest.raises(Exception) as theirs:
         call(_oracle.load())
     with pytest.raises(type(theirs.value)) as mine:
         call(torch)

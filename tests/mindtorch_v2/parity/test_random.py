@@ -332,7 +332,7 @@ REFUSED: dict[str, Callable[[Any], Any]] = {
 def test_refusals_are_pytorchs(what: str) -> None:
     errors = []
     for library in (load(), torch):
-        with pytest.raises(Exception) as caught:  # noqa: PT011 (the two are compared)
+        with pytest.raises(Exception) as caught:
             REFUSED[what](library)
         errors.append((caught.type, str(caught.value)))
     assert errors[0] == errors[1]

@@ -386,7 +386,7 @@ class Lockstep:
         if place is None:
             return None
         name = statement.operands[place]
-        return tuple((m.facts(name), values(m.pool[name])) for m in (self.reference, self.other))  # type: ignore
+        return tuple((m.facts(name), values(m.pool[name])) for m in (self.reference, self.other))  # type: ignore[return-value]
 
     def roughest(self, names: Iterable[str]) -> str:
         """The least precise dtype: results in another one may come from it."""

@@ -193,7 +193,7 @@ def outcome(call: Call, library: Any, args: list[Any]) -> tuple[Any, Exception |
         warnings.simplefilter("ignore")
         try:
             return call(library, *args), None
-        except Exception as error:  # noqa: BLE001
+        except Exception as error:
             return None, error
 
 

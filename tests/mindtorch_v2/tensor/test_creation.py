@@ -92,9 +92,7 @@ def test_default_dtype() -> None:
         torch.set_default_dtype(torch.float32)
 
 
-@pytest.mark.parametrize(
-    "name", [name for name in ("empty", "zeros", "ones", "full", "rand", "randn", "tensor", "eye")]
-)
+@pytest.mark.parametrize("name", ["empty", "zeros", "ones", "full", "rand", "randn", "tensor", "eye"])
 def test_requires_grad(name: str) -> None:
     made = FACTORIES[name](requires_grad=True)
     assert made.requires_grad and made.is_leaf
