@@ -5,7 +5,6 @@ Invariant: memory is shared exactly where PyTorch shares it; a shared object liv
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, Final
 
 from . import _native
@@ -19,6 +18,7 @@ from ._dtype import dtype as DType
 from ._nested import from_data as numbers
 from ._ops.rules.shape import _PIN, placed
 from ._tensor_base import TensorBase, make
+from ._warn import warn, warn_once
 
 __all__ = ["as_tensor", "asarray", "from_numpy", "frombuffer", "tensor"]
 
@@ -27,11 +27,9 @@ def from_data(data: Any, dt: Any, dev: Any, fname: str = "tensor") -> Any:
     """A new tensor with a copy of `data`: numbers, nested sequences, arrays, tensors."""
     if isinstance(data, TensorBase):
         if fname in ("tensor", "new_tensor"):
-            warnings.warn(
+            warn(
                 "To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
-                f"sourceTensor.detach().clone().requires_grad_(True), rather than {_SHOWN[fname]}(sourceTensor).",
-                UserWarning,
-                stacklevel=3,
+                f"sourceTensor.detach().clone().requires_grad_(True), rather than {_SHOWN[fname]}(sourceTensor)."
             )
         source: Any = data
         return _copied(source.detach(), dt, data._device if dev is None else placed(dev))
@@ -190,7 +188,7 @@ def from_numpy(ndarray: Any) -> Any:
         steps.append(step // item)
         reach += (shape[i] - 1) * (step // item)
     if found[4]:
-        _warn_read_only("NumPy array")
+        warn_once(_READ_ONLY["NumPy array"])
     if 0 in shape:
         return empty_contiguous(shape, dt, CPU)
     return make(_wrap(found[0], reach * item, a), 0, shape, tuple(steps), dt, CPU, 1)
@@ -218,16 +216,6 @@ _READ_ONLY: Final = {
     "to protect its data or make it writable before converting it to a tensor. This type of warning will be suppressed "
     "for the rest of this program.",
 }
-
-
-_WARNED: Final[set[str]] = set()
-
-
-def _warn_read_only(kind: str) -> None:
-    """Once in a process, as the text says."""
-    if kind not in _WARNED:
-        _WARNED.add(kind)
-        warnings.warn(_READ_ONLY[kind], UserWarning, stacklevel=3)
 
 
 def frombuffer(
@@ -270,7 +258,7 @@ def frombuffer(
             )
         n = (length - offset) // item
     if seen.readonly:
-        _warn_read_only("buffer")
+        warn_once(_READ_ONLY["buffer"])
     import numpy
 
     raw = numpy.frombuffer(seen, numpy.uint8)
