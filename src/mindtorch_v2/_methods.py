@@ -24,7 +24,7 @@ from ._ops import create as _rows
 from ._ops.rules.shape import check_options
 from ._ops.view import CONTIGUOUS
 from ._overrides import ask, can_answer
-from ._tensor_base import TensorBase
+from ._tensor_base import TensorBase, operand, unknown
 from ._unbound import of_tensor, refusal
 
 _FORMAT = CONTIGUOUS.schema.args[1]
@@ -52,6 +52,12 @@ def to(self: Any, *args: Any, **kwargs: Any) -> Any:
             return ask(HOOKS.tensor.to, (self, *args), kwargs)
         raise
     return convert(self, dt, dev, copy, form, non_blocking)
+
+
+def _rdiv(self: Any, other: Any) -> Any:
+    """Not the compiled `__rtruediv__`: a slot that is called by name asks the other operand to divide."""
+    o = operand(other)
+    return unknown("__rdiv__", self, other) if o is None else CORE.mul.call((CORE.reciprocal.call((self,)), o))
 
 
 def _cast(name: str, dt: dtype) -> Any:
@@ -347,7 +353,7 @@ METHODS: dict[str, Any] = {
     "unique_consecutive": of_tensor(unique_consecutive),
     # Python 2's names.
     "__div__": TensorBase.__truediv__,
-    "__rdiv__": TensorBase.__rtruediv__,
+    "__rdiv__": _rdiv,
     "__idiv__": TensorBase.__itruediv__,
     "lu": of_tensor(lu),
     "istft": of_tensor(istft),

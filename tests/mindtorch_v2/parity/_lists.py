@@ -35,6 +35,8 @@ class Call:
         given = [_argument(t, kind, place) for place, kind in enumerate(self.kinds)]
         if self.packed:
             given[-1] = t.tensor([1.0, 2.0])
+        if self.name == "_foreach_mm":
+            given = [tensors[1:] for tensors in given]  # the matrices
         # One tensor for all is a form of its own beside a number only where something else sets it apart.
         with_alpha = self.name.startswith("_foreach_add") and self.kinds[-1] == "Tensor" and not self.packed
         more = {"alpha": 2.0} if with_alpha else {}

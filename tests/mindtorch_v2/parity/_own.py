@@ -530,7 +530,14 @@ NEVER_CALLED: dict[str, str] = {"_abs_real": "what `abs_` computes; it runs the 
 # meta device.
 OTHER_ON_META: dict[str, str] = {
     "linalg_eig": "PyTorch's meta device lays eigenvectors out by rows, LAPACK by columns",
-    "native_batch_norm": "PyTorch's CPU keeps no statistics where it computes none, its meta device does",
+    **dict.fromkeys(
+        "native_batch_norm _native_batch_norm_legit".split(),
+        "PyTorch's CPU keeps no statistics where it computes none, its meta device does",
+    ),
+    **dict.fromkeys(
+        "linalg_svd svd".split(), "PyTorch's meta device lays singular vectors out as without gradients, LAPACK by columns"
+    ),
+    "max_unpool2d": "PyTorch's meta device forgets channels last, its CPU keeps it",
 }
 
 # Rows whose wrong values meta takes, where PyTorch's meta device does not take the call at all.
@@ -553,6 +560,7 @@ OTHER_TARGETS: dict[str, dict[str, str]] = {
         name: {"view": "PyTorch writes as if the target's memory had no gaps, and beside the target"}
         for name in "narrow_copy nn.functional.avg_pool3d nn.functional.gelu".split()
     },
+    "diff": {"input": "of no order, PyTorch copies a tensor onto itself; ours refuses shared memory at every order"},
     "nn.functional.avg_pool2d": {"input": "PyTorch reads pixels that it has overwritten"},
     **{
         name: {"input": "PyTorch puts the right side where the matrix is that it then reads"}

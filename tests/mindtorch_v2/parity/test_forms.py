@@ -121,7 +121,7 @@ def test_meta_agrees_with_cpu(case: _infos.Covered, dtype: str) -> None:
 
 
 def check_meta(case: _infos.Covered, args: Any, kwargs: Any, where: str) -> None:
-    if _reads_data(case.info, args, kwargs):
+    if _reads_data(case.info, args, kwargs) or case.row in _own.OTHER_ON_META:
         return
     function = _infos.in_subject(case.info)
     mine, others = ((_oracle.convert_argument(args), _oracle.convert_argument(kwargs)) for _ in range(2))

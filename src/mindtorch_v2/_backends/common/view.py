@@ -34,7 +34,9 @@ _INCOMPATIBLE: Final = (
 # -- reshaping ----------------------------------------------------------------------------------------------------
 def infer_size(size: Ints, total: i64) -> Ints:
     """The shape with its -1 worked out; PyTorch's errors when the elements do not fit."""
+    # Python's integers: a product of sizes may be larger than 64 bits.
     known: int = 1
+    elements: int = int(total)
     hole: i64 = -1
     i: i64 = 0
     for n in size:
@@ -48,14 +50,14 @@ def infer_size(size: Ints, total: i64) -> Ints:
             raise RuntimeError(f"invalid shape dimension {n} at index {i} of shape {list(size)}")
         i += 1
     if hole < 0:
-        if known != total:
+        if known != elements:
             raise RuntimeError(f"shape '{list(size)}' is invalid for input of size {total}")
         if total == 0:
             numel_of(size)
         return size
-    if known > 0 and total % known == 0 and (total > 0 or known <= LONG_MAX):
+    if known > 0 and elements % known == 0 and (elements > 0 or known <= LONG_MAX):
         out = list(size)
-        out[hole] = int(total // known)
+        out[hole] = elements // known
         return tuple(out)
     if total == 0:
         raise RuntimeError(
@@ -220,10 +222,16 @@ def clamped(at: int | None, missing: i64, size: i64) -> i64:
     """A slice bound counted from the front and kept inside the dimension."""
     if at is None:
         return missing
+    # Compared as Python's integers: the user's may be larger than 64 bits.
+    whole: int = int(size)
     if at < 0:
-        back: int = at + size
-        return 0 if back < 0 else back
-    return size if at > size else at
+        back: int = at + whole
+        if back < 0:
+            return 0
+        return back
+    if at > whole:
+        return size
+    return at
 
 
 def squeeze(shape: Ints, stride: Ints, offset: int) -> Layout:

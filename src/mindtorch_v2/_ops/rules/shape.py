@@ -16,7 +16,7 @@ from ..._dtype_names import c_name
 from ..._layout import channels_last, channels_last_3d, contiguous_format, preserve_format, strided
 from ..._layout import layout as layout_type
 from ..._promotion import number_dtype, promote, result_type_of
-from ..._sizes import LONG_MAX, numel_of
+from ..._sizes import LONG_MAX, numel_of, too_large
 from ..._strides import contiguous_strides, format_of, format_strides, view_strides
 from ..._tensor_base import TensorBase
 from .base import wrap_dim, wrap_dims
@@ -440,6 +440,8 @@ class CatRule(Rule):
                         check_cat(model._shape, shape, d, k)
                     n: i64 = shape[d]
                     total += n
+                    if total < 0:
+                        raise cat_too_large(tensors, d, model._shape)
             if t._dtype is not dt:
                 mixed = True
             if t._device is not dev and t._device != dev:
@@ -456,6 +458,17 @@ class CatRule(Rule):
         if len(out) < 4:
             return Spec(out, contiguous_strides(out), dt, dt, dev)
         return Spec(out, format_strides(out, common_format(tensors)), dt, dt, dev)
+
+
+def cat_too_large(tensors: tuple[Any, ...], d: i64, model: tuple[int, ...]) -> RuntimeError:
+    """The sum, which 64 bits do not hold, in Python's integers."""
+    total: int = 0
+    for x in tensors:
+        if isinstance(x, TensorBase) and len(x._shape) == len(model) and not skipped(x):
+            total += x._shape[d]
+    sizes = list(model)
+    sizes[d] = total
+    return too_large(tuple(sizes))
 
 
 def cat_dim(dim: int, ndim: int, tensors: tuple[Any, ...]) -> int:

@@ -53,6 +53,8 @@ def _check_pivots(pivots: Any, size: int) -> None:
     """LAPACK takes a pivot for a row of the right side, and a negative one for the first or second of a pair."""
     import numpy
 
+    if not pivots.size:
+        return
     wide = pivots.astype("int64")
     least, most = numpy.abs(wide).min(initial=1), numpy.abs(wide).max(initial=1)
     if least < 1 or (wide < -(2**31 - 1)).any():
@@ -61,7 +63,7 @@ def _check_pivots(pivots: Any, size: int) -> None:
         words = "all satisfy |pivot| <= LD.size(-2)"
     else:
         # Runs of negative pivots have an even length.
-        flat = wide.reshape(-1, size) < 0 if size else wide.reshape(-1, 0)
+        flat = wide.reshape(-1, size) < 0
         odd = numpy.zeros(len(flat), bool)
         for k in range(size):
             if (odd & ~flat[:, k]).any():
