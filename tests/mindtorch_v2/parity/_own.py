@@ -201,6 +201,7 @@ SAMPLES: dict[str, list[Sample]] = {
             ("nearest_exact3d", 3, ()),
             ("bilinear2d_aa", 2, (False,)),
             ("bicubic2d_aa", 2, (False,)),
+            ("lanczos2d_aa", 2, (False,)),
         )
     },
     "_safe_softmax": [
@@ -280,8 +281,8 @@ SAMPLES: dict[str, list[Sample]] = {
     "linalg_matrix_rank": [
         lambda t: t.linalg.matrix_rank(regular(t), 1.0),
         lambda t: t.linalg.matrix_rank(regular(t), 1.0, out=t.empty(0, dtype=t.int64)),
-        lambda t: t.linalg.matrix_rank(regular(t), t.tensor(1.0)),
-        lambda t: t.linalg.matrix_rank(regular(t), t.tensor(1.0), out=t.empty(0, dtype=t.int64)),
+        lambda t: t.linalg.matrix_rank(regular(t)[None], t.tensor([1.0])),
+        lambda t: t.linalg.matrix_rank(regular(t)[None], t.tensor([1.0]), out=t.empty(0, dtype=t.int64)),
     ],
     "linalg_norm": [
         lambda t: t.linalg.norm(regular(t), "fro"),
@@ -290,8 +291,8 @@ SAMPLES: dict[str, list[Sample]] = {
     "linalg_pinv": [
         lambda t: t.linalg.pinv(regular(t), 0.1),
         lambda t: t.linalg.pinv(regular(t), 0.1, out=no_elements(t)),
-        lambda t: t.linalg.pinv(regular(t), t.tensor(0.1)),
-        lambda t: t.linalg.pinv(regular(t), t.tensor(0.1), out=no_elements(t)),
+        lambda t: t.linalg.pinv(regular(t)[None], t.tensor([0.1])),
+        lambda t: t.linalg.pinv(regular(t)[None], t.tensor([0.1]), out=no_elements(t)),
     ],
     **{
         name: [lambda t, name=name: getattr(t, name)(x(t), t.tensor([0.25, 0.5]), 1, out=no_elements(t))]  # type: ignore[misc]
@@ -535,7 +536,8 @@ OTHER_ON_META: dict[str, str] = {
         "PyTorch's CPU keeps no statistics where it computes none, its meta device does",
     ),
     **dict.fromkeys(
-        "linalg_svd svd".split(), "PyTorch's meta device lays singular vectors out as without gradients, LAPACK by columns"
+        "linalg_svd svd".split(),
+        "PyTorch's meta device lays singular vectors out as without gradients, LAPACK by columns",
     ),
     "max_unpool2d": "PyTorch's meta device forgets channels last, its CPU keeps it",
 }
