@@ -14,6 +14,24 @@ static PyModuleDef module_def = {
     PyModuleDef_HEAD_INIT, "mindtorch_v2._native", "CPU storage and kernels.", -1, nullptr, nullptr, nullptr, nullptr,
     nullptr};
 
+// DLPack's managed struct, of which only the end is looked at.
+struct ManagedTensor {
+    unsigned char tensor[48];
+    void* context;
+    void (*deleter)(ManagedTensor*);
+};
+
+// The destructor of a DLPack capsule nobody consumed. Not in Python: capsules die while exceptions are on their way, which
+// Python code must not run under.
+static void free_unconsumed(PyObject* capsule) {
+    if (!PyCapsule_IsValid(capsule, "dltensor")) return;
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    auto* managed = static_cast<ManagedTensor*>(PyCapsule_GetPointer(capsule, "dltensor"));
+    if (managed != nullptr && managed->deleter != nullptr) managed->deleter(managed);
+    PyErr_Restore(type, value, traceback);
+}
+
 PyMODINIT_FUNC PyInit__native(void) {
     // The table must outlive the module: CPython keeps pointers into it.
     std::vector<PyMethodDef>& methods = all_methods();
@@ -32,6 +50,10 @@ PyMODINIT_FUNC PyInit__native(void) {
     Py_INCREF(&StorageType);
     if (PyModule_AddObject(module, "Storage", reinterpret_cast<PyObject*>(&StorageType)) < 0) {
         Py_DECREF(&StorageType);
+        Py_DECREF(module);
+        return nullptr;
+    }
+    if (PyModule_AddObject(module, "CAPSULE_DESTRUCTOR", PyLong_FromVoidPtr(reinterpret_cast<void*>(free_unconsumed))) < 0) {
         Py_DECREF(module);
         return nullptr;
     }

@@ -100,17 +100,7 @@ def _release_export(managed: Any) -> None:
     _EXPORTED.pop(ctypes.addressof(managed.contents), None)
 
 
-def _free_unconsumed(capsule: int) -> None:
-    """The capsule's destructor: frees the export if nobody consumed it."""
-    raw = ctypes.pythonapi
-    valid = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p)(("PyCapsule_IsValid", raw))
-    pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p)(("PyCapsule_GetPointer", raw))
-    if valid(capsule, _NAME):
-        _EXPORTED.pop(pointer(capsule, _NAME), None)
-
-
 _release = _DELETER(_release_export)
-_capsule_died = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)(_free_unconsumed)
 
 
 def device_of(t: TensorBase) -> tuple[int, int]:
@@ -150,7 +140,7 @@ def export(t: Any, stream: Any = None, max_version: Any = None, dl_device: Any =
     address = ctypes.addressof(managed)
     # The view keeps the memory where it is as long as somebody has its address.
     _EXPORTED[address] = (managed, shape, strides, memoryview(t._storage))
-    return _api.PyCapsule_New(address, _NAME, ctypes.cast(_capsule_died, ctypes.c_void_p))
+    return _api.PyCapsule_New(address, _NAME, _native.CAPSULE_DESTRUCTOR)
 
 
 class _Owner:

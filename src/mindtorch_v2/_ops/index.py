@@ -6,11 +6,12 @@ from typing import Any
 from .._backends.common import overlap
 from .._core_operators import HOOKS
 from .._dispatch import registry
-from .._dispatch.op import plain_name
+from .._dispatch.op import plain_name, type_name
 from .._dtype import bool as bool_
 from .._dtype import int64
 from .._indexing import positions
 from .._sizes import numel_of
+from .._tensor_base import TensorBase
 from .rules import index as rules
 from .rules.base import wrap_dim
 from .rules.pointwise import broadcast_shapes
@@ -133,11 +134,18 @@ op("take(Tensor self, Tensor index) -> Tensor", meta=rules.take_rule, out=True,
        g.reshape(-1), (numel_of(self_shape),), (index.reshape(-1),)).reshape(self_shape)))
 
 
+def _check_values(name: str, values: Any) -> None:
+    if not isinstance(values, TensorBase):
+        raise TypeError(f"{name}(): argument 'values' (position 2) must be Tensor, not {type_name(values)}")
+
+
 def _public_index_put(self: Any, indices: Any, values: Any, accumulate: bool = False) -> Any:
+    _check_values("index_put", values)
     return registry.OPS["index_put"].call((self, positions(self, _spread(indices), values), values, accumulate))
 
 
 def _public_index_put_(self: Any, indices: Any, values: Any, accumulate: bool = False) -> Any:
+    _check_values("index_put_", values)
     return registry.OPS["index_put_"].call((self, positions(self, _spread(indices), values), values, accumulate))
 
 

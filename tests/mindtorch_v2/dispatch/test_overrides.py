@@ -290,9 +290,9 @@ def test_operators_do_not_know_other_types(name: str) -> None:
     for other in (object(), "a", None, [1, 2]):
         try:
             assert getattr(t, f"__{name}__")(other) is NotImplemented
-        except TypeError as error:
-            # A slot of a compiled class, called by name, asks the other operand itself and then says so.
-            assert COMPILED and "unsupported operand type" in str(error)
+        except TypeError:
+            # A slot of a compiled class, called by name, asks the other operand itself, and refuses when that does.
+            assert COMPILED
 
 
 def test_reflected_operators_of_others_come_after() -> None:

@@ -204,6 +204,9 @@ SAMPLES: dict[str, list[Sample]] = {
             ("lanczos2d_aa", 2, (False,)),
         )
     },
+    "_upsample_lanczos2d_aa_backward": [
+        lambda t: aten(t, "_upsample_lanczos2d_aa_backward", t.ones(1, 1, 2, 2), [2, 2], [1, 1, 4, 4], False)
+    ],
     "_safe_softmax": [
         lambda t: aten(t, "_safe_softmax", t.tensor([[1.0, float("-inf")], [float("-inf"), float("-inf")]]), 1),
         lambda t: gradient(lambda at: aten(t, "_safe_softmax", at, 0) * x(t), y(t)),
