@@ -25,7 +25,7 @@ ifdef NPU
 export MINDTORCH_NPU := $(NPU)
 endif
 
-.PHONY: demo test test-uncompiled test-sanitized docs parity format lint bench bench-check build native clean
+.PHONY: demo test test-uncompiled test-sanitized test-sanitized-native docs parity format lint bench bench-check build native clean
 
 demo: build
 	$(PY) examples/demo.py
@@ -43,8 +43,9 @@ SANITIZED := build/sanitized-$(SANITIZER)
 SANITIZED_EMULATOR_address := tests/mindtorch_v2/emulator
 SANITIZED_EMULATOR_thread := tests/mindtorch_v2/emulator/test_objects.py \
     $(wildcard tests/mindtorch_v2/emulator/test_runtime_*.py)
-SANITIZED_NATIVE_address := $(CORE_TESTS)
-SANITIZED_NATIVE_thread := tests/mindtorch_v2/native/test_threads.py
+SANITIZED_NATIVE_address ?= $(wildcard tests/mindtorch_v2/native/test_storage*.py \
+    tests/mindtorch_v2/native/test_index*.py tests/mindtorch_v2/native/test_window.py)
+SANITIZED_NATIVE_thread ?= tests/mindtorch_v2/native/test_threads.py
 PRELOAD_address := asan
 PRELOAD_thread := tsan
 # Python is not instrumented: its own faults are its own (the tests provoke some), and its memory is not looked for.
@@ -61,6 +62,9 @@ test-sanitized: native $(VENV)/.tools $(ORACLE_STAMP)
 	$(PY) csrc/ascend_emulator/build.py --sanitize $(SANITIZER) --out $(SANITIZED)
 	$(UNDER_SANITIZER) MINDTORCH_EMULATOR_LIB=$(SANITIZED) PYTHONPATH=src \
 	    $(PY) -m pytest $(SANITIZED_EMULATOR_$(SANITIZER)) $(PYTEST_ARGS)
+
+# The native module's: SANITIZED_NATIVE_address="$(CORE_TESTS)" before it runs the whole core suite, which takes long.
+test-sanitized-native: native $(VENV)/.tools $(ORACLE_STAMP)
 	MINDTORCH_COMPILE=0 MINDTORCH_SANITIZE=$(SANITIZER) $(PY) setup.py --quiet build \
 	    --build-lib $(SANITIZED)/package --build-temp $(SANITIZED)/objects
 	$(UNDER_SANITIZER) PYTHONMALLOC=malloc PYTHONPATH=$(SANITIZED)/package \
