@@ -74,9 +74,7 @@ def leave_addresses(spare: int) -> None:
 
 
 # Sanitizers keep shadow memory of terabytes among the same addresses, and abort when they may not map more of it.
-roomy = pytest.mark.skipif(
-    "san.so" in os.environ.get("LD_PRELOAD", ""), reason="a sanitizer needs addresses of its own"
-)
+roomy = pytest.mark.skipif("san.so" in os.environ.get("LD_PRELOAD", ""), reason="sanitizers need addresses")
 
 
 @roomy

@@ -62,7 +62,7 @@ class PinKernel(Kernel):
         self.at: Final = at
 
     def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
-        if not args[self.at] or not can_pin():
+        if args[self.at] is not True or not can_pin():  # what is no bool is refused there
             return self.kernel.run(op, args, keys)
         out = self.kernel.run(op, (*args[: self.at], False, *args[self.at + 1 :]), keys)
         assert isinstance(out, TensorBase)
