@@ -390,7 +390,8 @@ def _interleave_index(repeats: Any, output_size: int | None) -> Any:
 
     from .._from_data import from_numpy
 
-    return out.copy_(from_numpy(numpy.repeat(numpy.arange(len(counts)), counts)))
+    # A new tensor, not `out` written to: its version is that of a result. `out` showed that there is memory for it.
+    return from_numpy(numpy.repeat(numpy.arange(len(counts)), counts)).to(repeats._dtype, copy=True)
 
 
 def _interleave_on_device(repeats: Any, output_size: int | None) -> Any:
