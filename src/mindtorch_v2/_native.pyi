@@ -147,6 +147,9 @@ def tolist(*args: Any) -> Any: ...
 # Unary, binary and ternary operators, by the names in csrc/kernels/pointwise.h.
 def __getattr__(name: str) -> int: ...
 
+# The address of the function that frees a DLPack capsule nobody consumed.
+CAPSULE_DESTRUCTOR: Final[int]
+
 # Reducing operators.
 SUM: Final[int]
 PROD: Final[int]

@@ -5,6 +5,7 @@ Invariant: every test is named after the id it proves; the way a write-back took
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -285,3 +286,19 @@ def test_D6_gradients_are_the_same_on_npu_under_functionalize(name: str) -> None
         (value * weight[: value.numel()].view(value.shape)).sum().backward()
         found.append([None if t.grad is None else t.grad.tolist() for t in (x, y)])
     assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("shape", [(1, 3, 3), (3, 1, 3), (1, 1, 3), (2, 1, 3), (1, 2, 1), (3, 3)])
+def test_D2_places_of_a_view_with_dimensions_of_one(shape: tuple[int, ...]) -> None:
+    from mindtorch_v2._backends.npu import write_back
+
+    for strides in itertools.product((1, 2, 3, 6, 9, 18), repeat=len(shape)):
+        places = [sum(i * s for i, s in zip(at, strides)) for at in itertools.product(*map(range, shape))]
+        if len(set(places)) < len(places):
+            continue
+        value = torch.arange(1.0, len(places) + 1)
+        base = torch.zeros(100, device="npu")
+        write_back.put_at_places(torch.as_strided(base, shape, strides), value.view(shape).to("npu"), "copy_")
+        expected = torch.zeros(100)
+        expected[places] = value
+        assert torch.equal(base.cpu(), expected), strides

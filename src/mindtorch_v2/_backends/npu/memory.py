@@ -184,7 +184,7 @@ class NpuStorage:
             # Only the Python object is left; another holds the memory for it, for Python finalizes an object only once.
             self.block = None
             self.wrapper = None
-            wrapper._own(NpuStorage(self.nbytes, self.allocator, block, self.ptr, self.owner))
+            wrapper._own(type(self)(self.nbytes, self.allocator, block, self.ptr, self.owner))
         elif block is not None:
             self.block = None
             self.allocator.free(block)

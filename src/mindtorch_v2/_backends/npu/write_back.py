@@ -197,18 +197,18 @@ def flat_places(target: TensorBase, op: str) -> TensorBase:
     """Where each element of a view lies in its storage, in the view's order: sums of ranges, made on the device."""
     total: Any = None
     start = int(target._offset)
-    shape = target._shape
-    for i, (n, s) in enumerate(zip(shape, target._stride)):
-        if n == 1:
-            continue
+    dims = [(n, s) for n, s in zip(target._shape, target._stride) if n > 1]
+    shape = tuple(n for n, _ in dims)
+    for i, (n, s) in enumerate(dims):
         along = empty((n,), (1,), int64, target._device)
         launch.launch(launch.resolve("aclnnArange"), [start, start + n * s, s, along], op)
         start = 0
-        spread = alias(along, (n,) + (1,) * (len(shape) - 1 - i), (1,) + (0,) * (len(shape) - 1 - i), 0)
+        after = len(dims) - 1 - i
+        spread = alias(along, (n,) + (1,) * after, (1,) + (0,) * after, 0)
         if total is None:
             total = spread
             continue
-        grown = tuple(shape[j] if shape[j] > 1 and j <= i else 1 for j in range(len(shape)))
+        grown = shape[: i + 1] + (1,) * after
         both = empty(grown, contiguous_strides(grown), int64, target._device)
         launch.launch(launch.resolve("aclnnAdd"), [total, spread, 1, both], op)
         total = both
