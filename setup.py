@@ -215,8 +215,10 @@ class Build(build):
 
 class BuildExt(build_ext):
     def run(self) -> None:
+        # setuptools builds extensions elsewhere and moves them: while it builds, `inplace` is false.
+        self.into_source = bool(self.inplace)
         super().run()
-        if not self.inplace and not SANITIZE:
+        if not self.into_source and not SANITIZE:
             write_stubs(Path(self.build_lib, PACKAGE))
 
     def copy_file(self, infile: str, outfile: str, *args: Any, **options: Any) -> Any:
@@ -232,8 +234,10 @@ class BuildExt(build_ext):
         with ThreadPoolExecutor(256) as steps:
             try:
                 running: list[Future[None]] = [steps.submit(self.build_extension, each) for each in self.extensions]
-                running.append(steps.submit(build_emulator, Path("src" if self.inplace else self.build_lib, PACKAGE)))
-                if COMPILE and not self.inplace:
+                running.append(
+                    steps.submit(build_emulator, Path("src" if self.into_source else self.build_lib, PACKAGE))
+                )
+                if COMPILE and not self.into_source:
                     native = self.extensions
                     self.distribution.ext_modules = compiled_modules()
                     self.swig_opts = None  # a list by now, and read as text
