@@ -71,9 +71,12 @@ template <class R>
 MT_CLONES void fill_linspace(Complex<R>* out, int64_t n, Complex<double> start, Complex<double> end) {
     const Complex<R> a{(R)start.re, (R)start.im}, b{(R)end.re, (R)end.im};
     const Complex<R> step{(b.re - a.re) / (R)(n - 1), (b.im - a.im) / (R)(n - 1)};
-    for (int64_t i = 0; i < n / 2; ++i) out[i] = {a.re + step.re * (R)i, a.im + step.im * (R)i};
-    for (int64_t i = n / 2; i < n; ++i)
-        out[i] = {b.re - step.re * (R)(n - i - 1), b.im - step.im * (R)(n - i - 1)};
+    // As PyTorch's compiler contracts them, said here so that every compiler does.
+    const auto at = [](Complex<R> from, Complex<R> by, R i) {
+        return Complex<R>{std::fma(by.re, i, from.re), std::fma(by.im, i, from.im)};
+    };
+    for (int64_t i = 0; i < n / 2; ++i) out[i] = at(a, step, (R)i);
+    for (int64_t i = n / 2; i < n; ++i) out[i] = at(b, {-step.re, -step.im}, (R)(n - i - 1));
 }
 
 // A dense result at the start of a storage: args are storage|None, code.
