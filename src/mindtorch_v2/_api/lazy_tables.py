@@ -59,6 +59,7 @@ _LISTED = {
     "attention": "_safe_softmax-",
     "embedding_bag": "embedding_bag-",
     "ctc": "ctc_loss-",
+    "sequence": "_pack_padded_sequence- _pad_packed_sequence-",
 }
 # Rows that are functions of a module of their own, by table.
 _IN_MODULES = {
