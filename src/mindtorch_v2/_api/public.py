@@ -111,35 +111,62 @@ def _writes_list(o: Op) -> bool:
 
 
 def _single(name: str, o: Op, is_method: bool, overloads: Overloads) -> Callable[..., Any]:
-    args = o.schema.args
-    shown = [("input" if a.name == "self" and not is_method else a.name) for a in args]
-    options = any(a.kind == "Layout" for a in args) and any(a.kind == "Device" for a in args)
-    space: dict[str, Any] = {
-        "_call": o.call,
-        "_need": need,
-        "_again": _again,
-        "_out": call_out,
-        "_op": o,
-        "_M": _MISSING,
-        "_missing": _missing,
-        "_overloads": overloads,
-        "_default_device": current_default_device,
-        "_varargs": collect,
-        "_too_many": _too_many,
-        "_named": named,
-        "_requires_grad": _REQUIRES_GRAD,
-        "_asked": _asked,
-        "_can_answer": can_answer,
-        "_values": given_values,
-    }
+    """The public function of one signature, written as source and compiled once."""
+    shown = [("input" if a.name == "self" and not is_method else a.name) for a in o.schema.args]
+    space: dict[str, Any] = {**_SPACE, "_call": o.call, "_op": o, "_overloads": overloads}
+    params, late, body = _parameters(name, o, is_method, shown, space)
+    spread = spreads(o, is_method)
+    names = list(shown)
+    if o.row.out_op is not None and not is_method:
+        late.append("out=None")
+        names.append("out")
+    if _has_options(o):
+        late.append("requires_grad=False")
+        names.append("requires_grad")
+    guard: list[str] = []
+    fields = ", ".join(f"{n!r}: {n}" for n in names)
+    again = f"    if kw:\n        return _again({name}, _overloads, {{{fields}}}, kw)"
+    if spread:
+        late.append("**kw")
+        body.append(again)
+    else:
+        if late:
+            guard.append(f"    if _ is not _M:\n        raise _too_many({name!r}, {len(params)}, {is_method})")
+            late.insert(0, "_=_M")
+        # Python's own words for an unknown keyword are PyTorch's where that has one signature. It has several where a
+        # row takes numbers too.
+        if _NUMPY.intersection(shown) or o.numbers:
+            late.append("**kw")
+            guard.append(again)
+    if _writes_list(o):
+        guard.insert(0, f"    given = {shown[0]}")
+    # A call that succeeds pays nothing for what follows `except`.
+    lines = "\n".join(guard + body + _returns(name, o, is_method, shown)).replace("\n", "\n    ")
+    fields += ", **kw" if spread else ""
+    source = (
+        f"def {name}({', '.join(params + late)}):\n    try:\n    {lines}\n    except Exception as error:\n"
+        # Raised again here, by itself: a frame in the traceback that held the error would keep its tensors alive.
+        f"        _given = {{{fields}}}\n"
+        f"        if not _can_answer(error, _values((), _given)):\n            raise\n"
+        f"        return _asked({name}, _op, {is_method}, _given)\n"
+    )
+    exec(compile(source, f"<torch.{name}>", "exec"), space)
+    fn: Callable[..., Any] = space[name]
+    return fn
+
+
+def _parameters(
+    name: str, o: Op, is_method: bool, shown: list[str], space: dict[str, Any]
+) -> tuple[list[str], list[str], list[str]]:
+    """The positional and the keyword-only parameters, and the lines that convert what they are given; what those lines
+    speak of goes into `space`."""
     # Python looks every keyword-only default up in a dict at each call. So what is keyword-only in the schema stands
     # behind a parameter that nobody may fill, `_`, and is found like a positional one.
     params: list[str] = []
     late: list[str] = []
     body: list[str] = []
     spread = spreads(o, is_method)
-    for i, a in enumerate(args):
-        n = shown[i]
+    for i, (a, n) in enumerate(zip(o.schema.args, shown)):
         place = late if a.kwonly else params
         space[f"_a{i}"] = a
         if spread and a.is_list and not a.kwonly:
@@ -159,60 +186,37 @@ def _single(name: str, o: Op, is_method: bool, overloads: Overloads) -> Callable
             # What is missing is no tensor either, so a call without it ends where other arguments are refused.
             place.append(f"{n}=_M")
         body.extend(_convert(name, a, i, n, is_method))
-    has_out = o.row.out_op is not None
-    names = list(shown)
-    if has_out and not is_method:
-        late.append("out=None")
-        names.append("out")
+    return params, late, body
+
+
+def _has_options(o: Op) -> bool:
+    """Whether it makes a tensor of a dtype, layout and device that the caller names."""
+    kinds = {a.kind for a in o.schema.args}
+    return "Layout" in kinds and "Device" in kinds
+
+
+def _returns(name: str, o: Op, is_method: bool, shown: list[str]) -> list[str]:
+    """The lines that call the operator and return its result."""
+    given = "(" + ", ".join(shown) + ("," if len(shown) == 1 else "") + ")"
+    lines: list[str] = []
+    options = _has_options(o)
     if options:
-        late.append("requires_grad=False")
-        names.append("requires_grad")
-    guard: list[str] = []
-    fields = ", ".join(f"{n!r}: {n}" for n in names)
-    again = f"    if kw:\n        return _again({name}, _overloads, {{{fields}}}, kw)"
-    if spread:
-        late.append("**kw")
-        body.append(again)
-    else:
-        if late:
-            guard.append(f"    if _ is not _M:\n        raise _too_many({name!r}, {len(params)}, {is_method})")
-            late.insert(0, "_=_M")
-        # Python's own words for an unknown keyword are PyTorch's where that has one signature. It has several where a
-        # row takes numbers too.
-        if _NUMPY.intersection(shown) or o.numbers:
-            late.append("**kw")
-            guard.append(again)
-    params += late
-    tup = "(" + ", ".join(shown) + ("," if len(shown) == 1 else "") + ")"
-    tail: list[str] = []
+        lines.append("    if device is None:\n        device = _default_device()")
+    if o.row.out_op is not None and not is_method:
+        lines.append(f"    if out is not None:\n        return _out(_op, {given}, out)")
     if options:
-        tail.append("    if device is None:\n        device = _default_device()")
-    if has_out and not is_method:
-        tail.append(f"    if out is not None:\n        return _out(_op, {tup}, out)")
-    if options:
-        tail.append(
-            f"    if requires_grad is False:\n        return _call({tup})\n"
+        lines.append(
+            f"    if requires_grad is False:\n        return _call({given})\n"
             f"    _need({name!r}, _requires_grad, 0, requires_grad)\n"
-            f"    result = _call({tup})\n    result.requires_grad = requires_grad\n    return result"
+            f"    result = _call({given})\n    result.requires_grad = requires_grad\n    return result"
         )
     elif _writes_list(o):
-        guard.insert(0, f"    given = {shown[0]}")
-        tail.append(f"    _call({tup})\n    return given")
+        lines.append(f"    _call({given})\n    return given")
+    elif o.result_type is None:
+        lines.append(f"    return _call({given})")
     else:
-        tail.append(f"    return _call({tup})" if o.result_type is None else f"    return _named(_op, _call({tup}))")
-    # A call that succeeds pays nothing for what follows `except`.
-    lines = "\n".join(guard + body + tail).replace("\n", "\n    ")
-    fields = ", ".join(f"{n!r}: {n}" for n in names) + (", **kw" if spread else "")
-    source = (
-        f"def {name}({', '.join(params)}):\n    try:\n    {lines}\n    except Exception as error:\n"
-        # Raised again here, by itself: a frame in the traceback that held the error would keep its tensors alive.
-        f"        _given = {{{fields}}}\n"
-        f"        if not _can_answer(error, _values((), _given)):\n            raise\n"
-        f"        return _asked({name}, _op, {is_method}, _given)\n"
-    )
-    exec(compile(source, f"<torch.{name}>", "exec"), space)
-    fn: Callable[..., Any] = space[name]
-    return fn
+        lines.append(f"    return _named(_op, _call({given}))")
+    return lines
 
 
 def _convert(fname: str, a: Arg, i: int, n: str, is_method: bool) -> list[str]:
@@ -274,6 +278,24 @@ def _again(fn: Callable[..., Any], overloads: Overloads, given: dict[str, Any], 
             raise of_call(overloads.name, TypeError(f"{overloads.name}() got an unexpected keyword argument '{k}'"))
         values[target] = v
     return fn(**{k: v for k, v in values.items() if v is not _MISSING})
+
+
+# What the source of every public function speaks of.
+_SPACE: dict[str, Any] = {
+    "_need": need,
+    "_again": _again,
+    "_out": call_out,
+    "_M": _MISSING,
+    "_missing": _missing,
+    "_default_device": current_default_device,
+    "_varargs": collect,
+    "_too_many": _too_many,
+    "_named": named,
+    "_requires_grad": _REQUIRES_GRAD,
+    "_asked": _asked,
+    "_can_answer": can_answer,
+    "_values": given_values,
+}
 
 
 class LazyMethod:
