@@ -57,6 +57,14 @@ def mask_of(mode: int, t: Maker, before: int, after: int) -> tuple[Any, Any]:
     return COMPRESSED, (shifted > after) | (shifted < -before)
 
 
+def drop_mask(t: Maker, keep: float) -> tuple[Any, Any]:
+    """Which scores dropout keeps: a bit each, and as factors."""
+    size = B * N * S * T
+    flat = torch.rand(-(-size // 128) * 128, generator=t.generator) < keep
+    bits = torch.from_numpy(np.packbits(flat.numpy(), bitorder="little"))
+    return bits, flat[:size].reshape(B, N, S, T).double() / keep
+
+
 def scored(
     layout: str,
     kv_heads: int = N,
@@ -84,12 +92,7 @@ def scored(
         q, k, v = t(B, N, S, D), t(B, kv_heads, T, D), t(B, kv_heads, T, D)
         mask, hidden = (None, None) if mode is None else mask_of(mode, t, before, after)
         pse = t(B, N, S, T) if shift else None
-        bits, kept = None, None
-        if keep < 1:
-            size = B * N * S * T
-            flat = torch.rand(-(-size // 128) * 128, generator=t.generator) < keep
-            bits = torch.from_numpy(np.packbits(flat.numpy(), bitorder="little"))
-            kept = flat[:size].reshape(B, N, S, T).double() / keep
+        bits, kept = (None, None) if keep >= 1 else drop_mask(t, keep)
         wide = [x.double().requires_grad_() for x in (q, k, v)]
         extra = 0.0 if pse is None else pse.double()
         out = attention(*wide, hidden, extra, kept)

@@ -329,8 +329,8 @@ def scaled(t: Maker) -> Built:
     )
 
 
-def resampling() -> list[Case]:
-    cases = [
+def nearest() -> list[Case]:
+    return [
         *resampled("Nearest1d", "nearest", LINE, [8], back="Nearest1dBackward", back_scales=("scales",), dtypes=REALS),
         *resampled("Nearest1dV2", "nearest", LINE, [3], scales=("scaleL",), dtypes=BYTES),
         *resampled(
@@ -387,41 +387,46 @@ def resampling() -> list[Case]:
         ),
         Case("aclnnUpsampleBilinear2d", FLOATS, scaled, 2),
     ]
-    for align in (False, True):
-        cases += [
-            *resampled("Linear1d", "linear", LINE, [8], align, ("scale",), "Linear1dBackward", ("scales",)),
-            *resampled("Bilinear2d", "bilinear", PLANE, [7, 3], align, HW, "Bilinear2dBackward", HW, dtypes=REALS),
-            *resampled("", "bilinear", PLANE, [7, 3], align, HW, "Bilinear2dBackwardV2", HW),
-            *resampled(
-                "Trilinear3d", "trilinear", SPACE, [2, 6, 7], align, DHW, "Trilinear3dBackward", DHW, names=INPUT_GRAD
-            ),
-            *resampled("Bicubic2d", "bicubic", PLANE, [7, 3], align, HW, "Bicubic2dBackward", HW, names=INPUT_GRAD),
-            *resampled(
-                "Bilinear2dAA",
-                "bilinear",
-                PLANE,
-                [7, 3],
-                align,
-                HW,
-                "Bilinear2dAABackward",
-                HW,
-                True,
-                ("input", "out", "gradOutput", "out"),
-            ),
-            *resampled(
-                "Bicubic2dAA",
-                "bicubic",
-                PLANE,
-                [7, 2],
-                align,
-                HW,
-                "Bicubic2dAAGrad",
-                HW,
-                True,
-                ("x", "out", "gradOutput", "out"),
-            ),
-        ]
-    return cases
+
+
+def smooth(align: bool) -> list[Case]:
+    return [
+        *resampled("Linear1d", "linear", LINE, [8], align, ("scale",), "Linear1dBackward", ("scales",)),
+        *resampled("Bilinear2d", "bilinear", PLANE, [7, 3], align, HW, "Bilinear2dBackward", HW, dtypes=REALS),
+        *resampled("", "bilinear", PLANE, [7, 3], align, HW, "Bilinear2dBackwardV2", HW),
+        *resampled(
+            "Trilinear3d", "trilinear", SPACE, [2, 6, 7], align, DHW, "Trilinear3dBackward", DHW, names=INPUT_GRAD
+        ),
+        *resampled("Bicubic2d", "bicubic", PLANE, [7, 3], align, HW, "Bicubic2dBackward", HW, names=INPUT_GRAD),
+        *resampled(
+            "Bilinear2dAA",
+            "bilinear",
+            PLANE,
+            [7, 3],
+            align,
+            HW,
+            "Bilinear2dAABackward",
+            HW,
+            True,
+            ("input", "out", "gradOutput", "out"),
+        ),
+        *resampled(
+            "Bicubic2dAA",
+            "bicubic",
+            PLANE,
+            [7, 2],
+            align,
+            HW,
+            "Bicubic2dAAGrad",
+            HW,
+            True,
+            ("x", "out", "gradOutput", "out"),
+        ),
+    ]
+
+
+def resampling() -> list[Case]:
+    return [*nearest(), *smooth(False), *smooth(True)]
 
 
 # -- grids -----------------------------------------------------------------------------------------------------------

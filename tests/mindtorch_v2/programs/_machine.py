@@ -252,8 +252,12 @@ def left_to_the_library(statement: Statement, machine: Machine) -> bool:
         if ask(lambda: tensors[1].requires_grad) is not False:
             return True
     place = KINDS[statement.kind].writes
-    if place is None:
-        return False
+    return place is not None and written_by_no_rule(statement, tensors, place)
+
+
+def written_by_no_rule(statement: Statement, tensors: list[Any], place: int) -> bool:
+    """Whether what a write leaves in tensor number `place` depends on the order of visits, or PyTorch does not notice
+    that it does."""
     target = tensors[place]
     if statement.kind.endswith("_out") and ask(lambda: target.requires_grad) is not False:
         if statement.kind in ("sum_out", "cat_out", "matmul_out") or any(t.shape != target.shape for t in tensors):
