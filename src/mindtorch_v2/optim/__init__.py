@@ -8,7 +8,7 @@ from .sgd import SGD
 
 __all__ = ["SGD", "Optimizer", "register_optimizer_step_post_hook", "register_optimizer_step_pre_hook"]
 
-_SUBMODULES = ("lr_scheduler",)
+_SUBMODULES = ("lr_scheduler", "swa_utils")
 
 
 def __getattr__(name: str) -> Any:
