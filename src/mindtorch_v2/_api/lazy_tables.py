@@ -57,6 +57,7 @@ _LISTED = {
     "loss_lazy": "margin_ranking_loss- hinge_embedding_loss- cosine_embedding_loss- triplet_margin_loss- "
               "poisson_nll_loss-",
     "attention": "_safe_softmax-",
+    "weight_norm": "norm_except_dim- _weight_norm- _weight_norm_interface-",
     "embedding_bag": "embedding_bag-",
     "ctc": "ctc_loss-",
     "sequence": "_pack_padded_sequence- _pad_packed_sequence-",

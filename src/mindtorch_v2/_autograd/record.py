@@ -176,7 +176,7 @@ class Formulas(Derivative):
         out: list[int] = []
         for p in code.co_varnames[: code.co_argcount]:
             name: str = p
-            if name == "g":
+            if name == "g" and self.schema.index("g") < 0:
                 out.append(GRAD)
             elif name == "grads":
                 out.append(GRADS)

@@ -207,6 +207,16 @@ SAMPLES: dict[str, list[Sample]] = {
     "_upsample_lanczos2d_aa_backward": [
         lambda t: aten(t, "_upsample_lanczos2d_aa_backward", t.ones(1, 1, 2, 2), [2, 2], [1, 1, 4, 4], False)
     ],
+    "norm_except_dim": [
+        lambda t: [t.norm_except_dim(picture(t), p, dim) for p in (1, 2) for dim in (-1, 0, 1, 2, 3)],
+        lambda t: gradient(lambda at: t.norm_except_dim(at, 2, 1) * x(t)[0], picture(t)[0, 0, :, :3] + 1),
+    ],
+    "_weight_norm_interface": [
+        lambda t: [t._weight_norm_interface(x(t).to(d), y(t)[:, :1].to(d), 0) for d in (t.float64, t.bfloat16)],
+        lambda t: [t._weight_norm(x(t), y(t)[:1], 1), t._weight_norm(picture(t), y(t)[0, 0], 2)],
+        lambda t: gradient(lambda at: t._weight_norm(at, y(t)[:, :1], 0) * y(t), x(t)),
+        lambda t: gradient(lambda at: t._weight_norm(x(t), at, 1) * y(t), y(t)[:1]),
+    ],
     "_safe_softmax": [
         lambda t: aten(t, "_safe_softmax", t.tensor([[1.0, float("-inf")], [float("-inf"), float("-inf")]]), 1),
         lambda t: gradient(lambda at: aten(t, "_safe_softmax", at, 0) * x(t), y(t)),
