@@ -349,15 +349,15 @@ _VECTOR_NORM = op(
 
 
 def _norm_text(self: Any, p: str, dim: Any, keepdim: bool, dtype: Any) -> Any:
-    if p == "nuc":
-        from .._api import lazy_tables
-
-        lazy_tables.load("linalg_composed")
-        dims = (0, 1) if dim is None else dim
-        return registry.get("linalg_matrix_norm.str_ord").call((self, p, dims, keepdim, dtype))
-    if p != "fro":
+    if p not in ("fro", "nuc"):
         raise RuntimeError(f"linalg.matrix_norm: Order {p} not supported.")
-    return _VECTOR_NORM.call((self, 2, dim, keepdim, dtype))
+    if p == "fro" and (dim is None or len(dim) <= 2):
+        return _VECTOR_NORM.call((self, 2, dim, keepdim, dtype))
+    from .._api import lazy_tables
+
+    lazy_tables.load("linalg_composed")
+    dims = tuple(range(len(self._shape))) if dim is None else dim
+    return registry.get("linalg_matrix_norm.str_ord").call((self, p, dims, keepdim, dtype))
 
 
 composite("norm(Tensor self, Scalar? p=2, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor",
