@@ -80,11 +80,8 @@ def attributes(t: Any) -> dict[str, Any]:
 
 
 def reduce_tensor(t: Any) -> Any:
-    """What pickle stores: the storage (shared between tensors of one pickle), the geometry, and Python attributes."""
-    if grad_fn_of(t) is not None and requires_grad(t):
-        raise RuntimeError(
-            "Only Tensors created explicitly by the user (graph leaves) can be pickled; use t.detach() first"
-        )
+    """What pickle stores: the storage (shared between tensors of one pickle), the geometry, and Python attributes.
+    A result of recorded operators comes back as a leaf."""
     state = attributes(t) or None
     storage: Any = t.untyped_storage()
     if t._device.type == "meta":
