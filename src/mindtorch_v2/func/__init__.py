@@ -5,12 +5,74 @@ Invariant: a transformed function takes and returns what the function it was mad
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from typing import Any
+
+import mindtorch_v2 as torch
 
 from .._dispatch.functionalize import functionalize as _functionalize
 
-__all__ = ["functionalize"]
+__all__ = ["functional_call", "functionalize", "stack_module_state"]
+
+
+def functional_call(
+    module: Any,
+    parameter_and_buffer_dicts: dict[str, Any] | Sequence[dict[str, Any]],
+    args: Any = None,
+    kwargs: dict[str, Any] | None = None,
+    *,
+    tie_weights: bool = True,
+    strict: bool = False,
+) -> Any:
+    """Call a module with the given tensors in place of its parameters and buffers, which stay as they are.
+
+    tie_weights: a tensor that has several names in the module is replaced under all of them. strict: every parameter
+    and buffer has to be given, and nothing else.
+    """
+    from ..nn.utils.stateless import _functional_call
+
+    given = parameter_and_buffer_dicts
+    if not isinstance(given, dict):
+        if not isinstance(given, Sequence):
+            raise ValueError(
+                "Expected parameter_and_buffer_dicts to be a dict, or a list/tuple of dicts, but got "
+                f"{type(parameter_and_buffer_dicts)}"
+            )
+        if not all(isinstance(part, dict) for part in given):
+            raise ValueError("Expected all elements of parameter_and_buffer_dicts to be dictionaries")
+        repeated = [name for name, times in Counter(name for part in given for name in part).items() if times > 1]
+        if repeated:
+            raise ValueError(f"{repeated} appeared in multiple dictionaries; behavior of functional call is ambiguous")
+        given = {name: tensor for part in given for name, tensor in part.items()}
+    return _functional_call(module, given, args, kwargs, tie_weights=tie_weights, strict=strict)
+
+
+def stack_module_state(models: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Parameters and buffers of models of one class, stacked along a new first dimension."""
+    if len(models) == 0:
+        raise RuntimeError("stack_module_state: Expected at least one model, got 0.")
+    if len({bool(model.training) for model in models}) > 1:
+        raise RuntimeError("stack_module_state: Expected all models to have the same training/eval mode.")
+    if not all(type(model) is type(models[0]) for model in models):
+        raise RuntimeError("stack_module_state: Expected all models to be of the same class.")
+    return (
+        _stacked([dict(model.named_parameters()) for model in models]),
+        _stacked([dict(model.named_buffers()) for model in models]),
+    )
+
+
+def _stacked(states: list[dict[str, Any]]) -> dict[str, Any]:
+    """Leaves that require grad where what they were made from does."""
+    result: dict[str, Any] = {}
+    for name in states[0]:
+        tensors = [state[name] for state in states]
+        wanted = {tensor.requires_grad for tensor in tensors}
+        if len(wanted) > 1:
+            raise RuntimeError(f"Expected {name} from each model to have the same .requires_grad")
+        stacked = torch.stack(tensors)
+        result[name] = stacked.detach().requires_grad_() if True in wanted else stacked
+    return result
 
 
 def functionalize(func: Callable[..., Any], *, remove: str = "mutations") -> Callable[..., Any]:
