@@ -121,6 +121,7 @@ _SUBMODULES = (
     "return_types",
     "signal",
     "special",
+    "testing",
     "utils",
 )
 _TENSOR_TYPES = {
