@@ -7,6 +7,10 @@ and submodules are imported, when first asked for.
 from __future__ import annotations as _annotations
 
 from importlib import import_module as _import_module
+from math import e as e
+from math import inf as inf
+from math import nan as nan
+from math import pi as pi
 from typing import Any as _Any
 
 from . import _C as _C
@@ -104,6 +108,26 @@ _LAZY = {
     "OutOfMemoryError": "_backends.npu.errors",
     "ops": "_operators",
 }
+# The same by module, where a module has many.
+for _module, _names in {
+    "_sequences": "bartlett_window blackman_window hamming_window hann_window kaiser_window range",
+    "_symbolic": (
+        "sym_constrain_range sym_constrain_range_for_size sym_float sym_fresh_size sym_int sym_ite sym_max "
+        "sym_min sym_not sym_sqrt sym_sum _check _check_index _check_is_size _check_not_implemented "
+        "_check_tensor_all _check_tensor_all_with _check_type _check_value _check_with _sym_sqrt _sym_cos "
+        "_sym_cosh _sym_sin _sym_sinh _sym_tan _sym_tanh _sym_asin _sym_acos _sym_atan _sym_log2"
+    ),
+    "_removed": "eig lstsq matrix_rank solve symeig",
+    "_questions": (
+        "is_same_size is_signed is_inference is_distributed get_device is_vulkan_available "
+        "compiled_with_cxx11_abi get_device_module get_num_interop_threads set_num_interop_threads"
+    ),
+    "_storage_classes": (
+        "from_file BFloat16Storage BoolStorage ByteStorage CharStorage ComplexDoubleStorage ComplexFloatStorage "
+        "DoubleStorage FloatStorage HalfStorage IntStorage LongStorage ShortStorage Storage"
+    ),
+}.items():
+    _LAZY.update(dict.fromkeys(_names.split(), _module))
 _SUBMODULES = (
     "accelerator",
     "autograd",
@@ -121,6 +145,7 @@ _SUBMODULES = (
     "return_types",
     "signal",
     "special",
+    "storage",
     "testing",
     "utils",
 )
@@ -136,6 +161,8 @@ _TENSOR_TYPES = {
     "LongTensor": "int64",
     "BoolTensor": "bool",
 }
+
+newaxis = None
 
 _RESOLVERS.python = _OVERRIDER
 _RESOLVERS.torch_dispatch = _TORCH_DISPATCHER

@@ -8,6 +8,51 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+# Methods in `_tensor_rest`, which is loaded when one of them is first asked for.
+LATE_METHODS = (
+    "__long__ __nonzero__ _is_all_true _is_any_true apply_ ccol_indices coalesce col_indices const_data_ptr "
+    "crow_indices cuda dense_dim eig indices ipu is_coalesced is_distributed is_nonzero is_set_to lstsq map2_ map_ "
+    "mtia reinforce resize resize_as row_indices solve sparse_dim storage_type symeig to_dense values xpu"
+).split()
+# Devices and layouts that are not here.
+ABSENT = "is_ipu is_maia is_mps is_mtia is_sparse_csr is_vulkan is_xla is_xpu _has_symbolic_sizes_strides".split()
+
+
+class LateMethod:
+    """Stands in the Tensor class for a method of `_tensor_rest` that nobody used yet."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __get__(self, obj: Any, owner: Any = None) -> Any:
+        from . import _tensor_rest
+        from ._tensor import Tensor
+
+        fn: Any = getattr(_tensor_rest, self.name)
+        if Tensor.__dict__.get(self.name) is self:
+            setattr(Tensor, self.name, fn)
+        return fn if obj is None else fn.__get__(obj, owner)
+
+
+def _volatile(self: Any) -> bool:
+    """Always False: use `torch.no_grad`."""
+    from ._tensor_rest import volatile
+
+    return volatile(self)
+
+
+def _set_volatile(self: Any, value: Any) -> None:
+    from ._tensor_rest import set_volatile
+
+    set_volatile(self, value)
+
+
+def _cuda_array_interface(self: Any) -> Any:
+    """Only memory of a CUDA device has one."""
+    from ._tensor_rest import __cuda_array_interface__
+
+    return __cuda_array_interface__(self)
+
 
 def functions() -> dict[str, Callable[..., Any]]:
     """Functions of the `torch` namespace."""
@@ -37,4 +82,11 @@ def attach(cls: type) -> None:
     for name, fn in view.PROPERTIES.items():
         if name not in cls.__dict__:
             setattr(cls, name, property(fn))
+    for name in LATE_METHODS:
+        setattr(cls, name, LateMethod(name))
+    for name in ABSENT:
+        setattr(cls, name, property(lambda self: False))
+    setattr(cls, "name", property(lambda self: None))
+    setattr(cls, "volatile", property(_volatile, _set_volatile))
+    setattr(cls, "__cuda_array_interface__", property(_cuda_array_interface))
     seal(cls, "torch._C.TensorBase")

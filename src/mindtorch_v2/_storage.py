@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import mmap
 import os
+import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -275,10 +276,12 @@ class UntypedStorage:
             return self
         return type(self)(self.nbytes(), device=dev).copy_(self, non_blocking)
 
-    def type(self, dtype: Any = None, non_blocking: bool = False) -> str:
-        """The name of this class."""
+    def type(self, dtype: Any = None, non_blocking: bool = False) -> Any:
+        """The name of this class; this storage where `dtype` names the same class."""
         if dtype is not None:
-            raise NotImplementedError(f"UntypedStorage.type(): argument 'dtype' must be None, got {dtype}")
+            if dtype is type(self) or dtype == self.type():
+                return self
+            raise NotImplementedError(f"UntypedStorage.type(): a storage of bytes cannot become a {dtype}")
         return f"{type(self).__module__.replace('mindtorch_v2', 'torch')}.{type(self).__name__}"
 
     def __sizeof__(self) -> int:
@@ -309,10 +312,13 @@ class UntypedStorage:
     def from_file(cls, filename: Any, shared: bool = False, nbytes: int = 0) -> UntypedStorage:
         """Map a file. Shared: writes reach the file (which is made or grown); private: they stay here."""
         path = os.fspath(filename)
-        if shared:
-            fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-        else:
-            fd = os.open(path, os.O_RDONLY)
+        try:
+            fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o600) if shared else os.open(path, os.O_RDONLY)
+        except OSError as error:
+            mode = "read-write" if shared else "read-only"
+            raise RuntimeError(
+                f"unable to open file <{path}> in {mode} mode: {error.strerror} ({error.errno})"
+            ) from None
         try:
             have = os.fstat(fd).st_size
             if shared and nbytes > have:
@@ -320,7 +326,7 @@ class UntypedStorage:
                 have = nbytes
             size = nbytes if nbytes > 0 else have
             if size > have:
-                raise RuntimeError(f"unable to mmap {size} bytes from file <{path}>: the file has only {have} bytes")
+                raise RuntimeError(f"file <{path}> size <{have}> is smaller than the required mapping size <{size}>")
             if size == 0:
                 return cls(0)
             area = mmap.mmap(
@@ -328,13 +334,54 @@ class UntypedStorage:
             )
         finally:
             os.close(fd)
-        return _wrap(_over_buffer(area, size), CPU)
+        mapped = _wrap(_over_buffer(area, size), CPU)
+        if shared:
+            setattr(mapped, "_file", path)
+        return mapped
 
     @classmethod
-    def from_buffer(cls, buffer: Any, *args: Any, **kwargs: Any) -> UntypedStorage:
-        if args or kwargs:
-            raise TypeError("from_buffer(): byte orders and dtypes are not supported by an untyped storage")
-        return _from_bytes(bytes(buffer))
+    def from_buffer(
+        cls, buffer: Any, byte_order: str | None = None, count: int = -1, offset: int = 0, *, dtype: Any = None
+    ) -> UntypedStorage:
+        """A copy of `count` elements of a buffer, from byte `offset` on, each in this host's byte order."""
+        if dtype is None:
+            raise RuntimeError("argument 'dtype' cannot be None")
+        if not isinstance(dtype, DType):
+            raise TypeError(f"argument 'dtype' must be of type torch.dtype, not {type_name(dtype)}")
+        return _from_bytes(_in_native_order(bytes(buffer), byte_order, count, offset, dtype))
+
+    def byteswap(self, dtype: Any) -> None:
+        """Turn the bytes of each element around, in place."""
+        if not isinstance(dtype, DType):
+            raise RuntimeError(f"expected torch.dtype, but got {type(dtype)}")
+        size = _element_width(dtype)
+        if size > 1 and self.nbytes():
+            self._bytes()[:] = _swapped(bytes(self._bytes()), size)
+
+    @property
+    def filename(self) -> str | None:
+        """The file this memory is mapped from; None if it is not."""
+        return getattr(self, "_file", None)
+
+    @property
+    def is_sparse(self) -> bool:
+        return False
+
+    @property
+    def is_sparse_csr(self) -> bool:
+        return False
+
+    @property
+    def is_hpu(self) -> bool:
+        return False
+
+    def cuda(self, device: Any = None, non_blocking: bool = False) -> UntypedStorage:
+        """There is no such device here."""
+        return self.to(device="cuda" if device is None else device, non_blocking=non_blocking)
+
+    def hpu(self, device: Any = None, non_blocking: bool = False) -> UntypedStorage:
+        """There is no such device here."""
+        raise AssertionError("HPU device module is not loaded")
 
 
 def _is_int(x: object) -> bool:
@@ -367,6 +414,44 @@ def _from_bytes(data: bytes, dev: str = "cpu") -> UntypedStorage:
     if data:
         out._bytes()[:] = data
     return out if dev == "cpu" else out.to(device=dev)
+
+
+def _element_width(dt: DType) -> int:
+    """Bytes that are turned around together: the parts of a complex number by themselves."""
+    return dt.itemsize // 2 if dt.is_complex else dt.itemsize
+
+
+def _swapped(data: bytes, size: int) -> bytes:
+    out = bytearray(len(data))
+    for i in range(size):
+        out[i::size] = data[size - 1 - i :: size]
+    return bytes(out)
+
+
+def _in_native_order(data: bytes, order: str | None, count: int, offset: int, dt: DType) -> bytes:
+    """The part of a buffer that was asked for; PyTorch counts some of its complaints in bytes."""
+    size = dt.itemsize
+    if size > 1 and order is None:
+        raise RuntimeError("function missing required argument 'byte_order' (pos 2)")
+    if order is not None and order not in ("native", "big", "little"):
+        raise ValueError(f"invalid byte_order '{order}' (expected 'big', 'little', or 'native')")
+    if not data:
+        return data
+    if offset < 0 or offset > len(data):
+        # The two numbers stand in each other's place, as in PyTorch.
+        raise ValueError(
+            f"offset must be non-negative and no greater than buffer length ({offset}) , but got {len(data)}"
+        )
+    if count < 0:
+        if (len(data) - offset) % size:
+            raise ValueError(f"buffer size ({len(data)}) must be a multiple of element size ({size})")
+        count = (len(data) - offset) // size
+    if offset + count * size > len(data):
+        raise ValueError(
+            f"buffer has only {len(data) - offset} elements after offset {offset}, but specified a size of {count}"
+        )
+    part = data[offset : offset + count * size]
+    return _swapped(part, _element_width(dt)) if order not in (None, "native", sys.byteorder) else part
 
 
 def as_tensor(s: UntypedStorage) -> TensorBase:

@@ -443,15 +443,6 @@ class Tensor(TensorBase):
 
         return construct_like(self, args, kwargs)
 
-    def apply_(self, fn: Any) -> Tensor:
-        """Replace every element by `fn(element)`; CPU only."""
-        if self._device.type != "cpu":
-            raise TypeError("apply_ is only implemented on CPU tensors")
-        from ._from_data import tensor
-
-        flat = [fn(x) for x in self.reshape(-1).tolist()]
-        return self.copy_(tensor(flat, dtype=self._dtype).reshape(self._shape))  # type: ignore[no-any-return]
-
     @of_tensor
     def nonzero(self, *, as_tuple: bool = False) -> Any:
         """Positions of the elements that are not zero: one row each, or one tensor per dimension."""

@@ -32,19 +32,19 @@ _FORMS = (
 
 
 _TITLE = "torch.storage.TypedStorage"
-_CLASSES = {
+CLASSES = {
     "float64": "Double",
     "float32": "Float",
     "float16": "Half",
-    "bfloat16": "BFloat16",
-    "int8": "Char",
-    "int16": "Short",
-    "int32": "Int",
     "int64": "Long",
+    "int32": "Int",
+    "int16": "Short",
+    "int8": "Char",
     "uint8": "Byte",
     "bool": "Bool",
-    "complex64": "ComplexFloat",
+    "bfloat16": "BFloat16",
     "complex128": "ComplexDouble",
+    "complex64": "ComplexFloat",
 }
 
 
@@ -123,10 +123,40 @@ class TypedStorage:
     def _cdata(self) -> int:
         return self._untyped_storage._cdata
 
-    def type(self) -> str:
+    @property
+    def is_hpu(self) -> bool:
+        _warn()
+        return False
+
+    @property
+    def filename(self) -> str | None:
+        """The file this memory is mapped from, if it is."""
+        _warn()
+        return self._untyped_storage.filename
+
+    def cuda(self, device: Any = None, non_blocking: bool = False) -> TypedStorage:
+        """There is no such device here."""
+        _warn()
+        return wrapped(self._untyped_storage.cuda(device, non_blocking), self.dtype)
+
+    def hpu(self, device: Any = None, non_blocking: bool = False) -> TypedStorage:
+        """There is no such device here."""
+        _warn()
+        return wrapped(self._untyped_storage.hpu(device, non_blocking), self.dtype)
+
+    def pickle_storage_type(self) -> str:
+        """The name of the class that a pickle of this storage names."""
+        _warn()
+        if self.dtype.name not in CLASSES:
+            raise KeyError(f"dtype {self.dtype} is not recognized")
+        return f"{CLASSES[self.dtype.name]}Storage"
+
+    def type(self, dtype: Any = None, non_blocking: bool = False) -> Any:
         """The name of PyTorch's class for this dtype on this device."""
         _warn()
-        name = _CLASSES.get(self.dtype.name)
+        if dtype is not None:
+            return self._untyped_storage.type(dtype, non_blocking)
+        name = CLASSES.get(self.dtype.name)
         return f"torch.{name}Storage" if name and self._untyped_storage.device.type == "cpu" else _TITLE
 
     def get_device(self) -> int:
@@ -276,11 +306,25 @@ class TypedStorage:
         dt = get_default_dtype() if dtype is None else dtype
         return wrapped(UntypedStorage.from_file(filename, shared, size * dt.itemsize), dt)
 
+    @classmethod
+    def from_buffer(cls, *args: Any, dtype: DType | None = None, device: Any = None, **kwargs: Any) -> TypedStorage:
+        """The bytes of a buffer, in the byte order given, as elements of `dtype`."""
+        _warn()
+        dt = get_default_dtype() if dtype is None else dtype
+        if device is not None and Device(device).type != "cpu":
+            raise RuntimeError(f"TypedStorage.from_buffer: Not available for device {Device(device).type}")
+        return from_buffer(dt, args, kwargs)
+
     def __repr__(self) -> str:
         _warn()
         u = self._untyped_storage
         head = "..." if u.device.type == "meta" else " " + "\n ".join(str(x) for x in self.tolist())
         return f"{head}\n[{_TITLE}(dtype={self.dtype}, device={u.device}) of size {self._size()}]"
+
+
+def from_buffer(dt: DType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> TypedStorage:
+    """A typed storage with a copy of a buffer's bytes."""
+    return wrapped(UntypedStorage.from_buffer(*args, dtype=dt, **kwargs), dt)
 
 
 def _checked(args: tuple[Any, ...], device: Any, dt: Any, storage: Any) -> UntypedStorage:

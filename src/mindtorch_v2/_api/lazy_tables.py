@@ -42,7 +42,9 @@ _LISTED = {
     "segments": "segment_reduce- _segment_reduce-",
     "special": "gcd++ lcm++ heaviside+ nextafter+ ldexp++ frexp logit++ i0++ igamma+ igammac+ mvlgamma+",
     "conv": "convolution- conv1d- conv2d- conv3d- conv_transpose1d- conv_transpose2d- conv_transpose3d-",
-    "pool": "max_pool1d- max_pool2d- max_pool3d- avg_pool1d- adaptive_avg_pool1d- adaptive_max_pool1d-",
+    "deprecated": "frobenius_norm- nuclear_norm- conv_tbc- vander- .fill_diagonal_ slice_inverse",
+    "pool": "max_pool1d_with_indices- max_pool1d- max_pool2d- max_pool3d- avg_pool1d- adaptive_avg_pool1d- "
+            "adaptive_max_pool1d-",
     "fractional": "",
     "padding": "",
     "batch_norm": "native_batch_norm- _native_batch_norm_legit- batch_norm- instance_norm- native_group_norm- "

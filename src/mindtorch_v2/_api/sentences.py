@@ -94,6 +94,7 @@ contiguous  This tensor in the given memory format: itself if it is so already, 
 conv1d  A convolution over signals with one dimension.
 conv2d  A convolution over images.
 conv3d  A convolution over volumes.
+conv_tbc  Convolution over sequences laid out as (time, batch, channel).
 conv_transpose1d  The transposed convolution over signals with one dimension.
 conv_transpose2d  The transposed convolution over images.
 conv_transpose3d  The transposed convolution over volumes.
@@ -173,6 +174,7 @@ fft_rfft2  The Fourier transform of a real signal over two dimensions.
 fft_rfftfreq  The frequencies of the bins of `rfft`.
 fft_rfftn  The Fourier transform of a real signal over several dimensions.
 fill  A tensor of this shape filled with a value.
+fill_diagonal_  Writes a number on the main diagonal, in place; with `wrap` it begins again in tall matrices.
 fix  = trunc
 flatten  Joins neighbouring dimensions into one.
 flip  Reverses the order of elements along dimensions.
@@ -186,6 +188,7 @@ fmin  The smaller of two elements, ignoring NaN where there is one number.
 fmod  The remainder of division, with the sign of the dividend.
 frac  The fractional part of each element.
 frexp  Mantissa and exponent of each element.
+frobenius_norm  Root of the sum of squares over dimensions; deprecated, use `linalg.vector_norm`.
 gather  Picks elements along a dimension by index.
 gcd  The greatest common divisor.
 ge  Whether elements are at least as large as `other`.
@@ -318,6 +321,7 @@ matrix_exp  The exponential of each matrix.
 matrix_power  Each matrix to an integer power.
 max  The largest element; along a dimension also its place; of two tensors element by element.
 max_pool1d  The maximum of each window over the last dimension.
+max_pool1d_with_indices  The largest of each window, and where it stands.
 max_pool2d  The maximum of each window over images.
 max_pool3d  The maximum of each window over volumes.
 maximum  The larger of two elements.
@@ -357,6 +361,7 @@ nonzero_static  The places of the elements that are not zero, cut or filled to a
 norm  The norm of a tensor, along dimensions or of all elements.
 norm_except_dim  The norm over all dimensions but one.
 not_equal  = ne
+nuclear_norm  Sum of the singular values; deprecated, use `linalg.matrix_norm`.
 orgqr  = linalg_householder_product
 ormqr  Multiplies by the orthogonal matrix of a packed QR factorization.
 outer  All products of elements of two vectors.

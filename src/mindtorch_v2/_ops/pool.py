@@ -230,7 +230,7 @@ def _max_1d_alone(self: Any, kernel_size: Ints, stride: Ints, padding: Ints, dil
 
 _ONE = "int[1] kernel_size, int[1] stride=[], int[1] padding=0"
 composite(f"max_pool1d_with_indices(Tensor self, {_ONE}, int[1] dilation=1, bool ceil_mode=False) "
-          "-> (Tensor, Tensor)", _max_1d, function=False, method=False)
+          "-> (Tensor, Tensor)", _max_1d, method=False)
 composite(f"max_pool1d(Tensor self, {_ONE}, int[1] dilation=1, bool ceil_mode=False) -> Tensor", _max_1d_alone,
           method=False)
 

@@ -186,6 +186,12 @@ SAMPLES: dict[str, list[Sample]] = {
     "binomial": [
         lambda t: (t.manual_seed(3), t.binomial(t.tensor([[0.0], [9.0], [70.0]]), t.tensor([0.2, 0.5, 0.9, 1.0])))[1]
     ],
+    "conv_tbc": [lambda t: t.conv_tbc(t.arange(30.0).view(5, 2, 3), t.ones(2, 3, 4), t.arange(4.0), 1)],
+    "fill_diagonal_": [lambda t: t.zeros(7, 3).fill_diagonal_(5, True), lambda t: t.zeros(2, 2).fill_diagonal_(1)],
+    "frobenius_norm": [lambda t: t.frobenius_norm(x(t), 1), lambda t: t.frobenius_norm(x(t), (0, 1), True)],
+    "nuclear_norm": [lambda t: t.nuclear_norm(x(t)), lambda t: t.nuclear_norm(x(t), (0, 1), True)],
+    "slice_inverse": [lambda t: (lambda a: a[1:].slice_inverse(a, 0, 1))(t.arange(12.0).view(3, 4))],
+    "vander": [lambda t: t.vander(t.arange(4.0), 3), lambda t: t.vander(t.arange(4), 3, True)],
     "_batch_norm_with_update": [
         lambda t: aten(t, "_batch_norm_with_update", picture(t), None, None, t.zeros(2), t.ones(2), 0.1, 1e-5)[:3]
     ],
