@@ -45,14 +45,23 @@ def _loaded() -> Any:
 
 def load_op_db() -> list[Any]:
     """PyTorch's own table of operators with their sample inputs."""
+    return list(_internal("common_methods_invocations").op_db)
+
+
+def load_optim_db() -> list[Any]:
+    """PyTorch's own table of optimizers with the options it tests them with."""
+    return list(_internal("common_optimizers").optim_db)
+
+
+def _internal(name: str) -> Any:
+    """A module of PyTorch's own tests."""
     load()
     # common_utils imports expecttest only for the base class of PyTorch's own test cases, which are not used here.
     if "expecttest" not in sys.modules and importlib.util.find_spec("expecttest") is None:
         stand_in = types.ModuleType("expecttest")
         setattr(stand_in, "TestCase", unittest.TestCase)
         sys.modules["expecttest"] = stand_in
-    module = importlib.import_module("torch.testing._internal.common_methods_invocations")
-    return list(module.op_db)
+    return importlib.import_module(f"torch.testing._internal.{name}")
 
 
 def dtype_name(dtype: Any) -> str:

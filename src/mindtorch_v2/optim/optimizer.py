@@ -19,6 +19,20 @@ import mindtorch_v2 as torch
 from .._autograd.hooks import HookDict, RemovableHandle
 from .._tensor import Tensor
 from ..nn.modules.module import clear_grad
+from ._lists import (
+    FUSED_DEVICES,
+    capturable_devices,
+    default_form,
+    group_by_device_and_dtype,
+    scalar_dtype,
+    to_scalar,
+    value_of,
+    view_as_real,
+)
+
+__all__ = ["Optimizer", "register_optimizer_step_post_hook", "register_optimizer_step_pre_hook"]
+
+ParamsT = Any  # tensors, (name, tensor) pairs, or groups of either
 
 
 class _RequiredParameter:
@@ -49,6 +63,7 @@ def register_optimizer_step_pre_hook(hook: Callable[..., Any]) -> RemovableHandl
 
 
 def register_optimizer_step_post_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """`hook(optimizer, args, kwargs)` after every step of every optimiser."""
     return _add(_global_post_hooks, hook, False)
 
 
@@ -60,32 +75,31 @@ def _add(hooks: HookDict, hook: Callable[..., Any], first: bool) -> RemovableHan
     return handle
 
 
-def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
-    """`step` between the hooks; with none registered it costs one test."""
+def _use_grad_for_differentiable(step: Callable[..., Any]) -> Callable[..., Any]:
+    """`step` without recording, unless the optimiser was made to be differentiated through."""
 
     @functools.wraps(step)
-    def hooked(self: Optimizer, *args: Any, **kwargs: Any) -> Any:
-        if not (
-            self._optimizer_step_pre_hooks or self._optimizer_step_post_hooks or _global_pre_hooks or _global_post_hooks
-        ):
+    def run(self: Optimizer, *args: Any, **kwargs: Any) -> Any:
+        with torch.set_grad_enabled(self.defaults.get("differentiable", False)):
             return step(self, *args, **kwargs)
-        if getattr(type(self), "step", None) is not hooked:
-            # Called by a subclass's own step, which runs the hooks.
-            return step(self, *args, **kwargs)
-        for hook in chain(_global_pre_hooks.values(), self._optimizer_step_pre_hooks.values()):
-            changed = hook(self, (self, *args), kwargs)
-            if changed is not None:
-                if not isinstance(changed, tuple) or len(changed) != 2:
-                    raise RuntimeError(
-                        f"{step} must return None or a tuple of (new_args, new_kwargs), but got {changed}."
-                    )
-                args, kwargs = tuple(changed[0][1:]), changed[1]
-        result = step(self, *args, **kwargs)
-        for hook in chain(self._optimizer_step_post_hooks.values(), _global_post_hooks.values()):
-            hook(self, (self, *args), kwargs)
-        return result
 
-    return hooked
+    return run
+
+
+def _device_dtype_check_for_fused(param: Tensor) -> None:
+    if param.device.type not in ("cpu", "npu") or not param.is_floating_point():
+        raise RuntimeError(
+            "`fused=True` requires all the params to be floating point Tensors of supported devices: "
+            f"{list(FUSED_DEVICES)} but {param.dtype} and {param.device.type}"
+        )
+
+
+def evaluated(closure: Callable[[], Any] | None) -> Any:
+    """The loss that `closure` computes anew, recorded; None without one."""
+    if closure is None:
+        return None
+    with torch.enable_grad():
+        return closure()
 
 
 class Optimizer:
@@ -95,6 +109,7 @@ class Optimizer:
         self.defaults = defaults
         for name in _HOOKS:
             setattr(self, name, HookDict())
+        self._patch_step_function()
         if isinstance(params, Tensor):
             raise TypeError(
                 "params argument given to the optimizer should be an iterable of Tensors or dicts, but got "
@@ -117,11 +132,49 @@ class Optimizer:
     _optimizer_load_state_dict_pre_hooks: HookDict
     _optimizer_load_state_dict_post_hooks: HookDict
 
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        super().__init_subclass__(**kwargs)
-        own = cls.__dict__.get("step")
-        if own is not None:
-            setattr(cls, "step", _with_hooks(own))
+    # Whether the next step warns that it is not captured in a graph; nothing here captures graphs.
+    _warned_capturable_if_run_uncaptured = True
+
+    @staticmethod
+    def profile_hook_step(func: Callable[..., Any]) -> Callable[..., Any]:
+        """`func` between the hooks of all optimisers and of this one; with none registered it costs one test."""
+
+        @functools.wraps(func)
+        def hooked(*args: Any, **kwargs: Any) -> Any:
+            self: Optimizer = args[0]
+            before, after = self._optimizer_step_pre_hooks, self._optimizer_step_post_hooks
+            if not (before or after or _global_pre_hooks or _global_post_hooks):
+                return func(*args, **kwargs)
+            for hook in chain(_global_pre_hooks.values(), before.values()):
+                changed = hook(self, args, kwargs)
+                if changed is not None:
+                    if not isinstance(changed, tuple) or len(changed) != 2:
+                        raise RuntimeError(
+                            f"{func} must return None or a tuple of (new_args, new_kwargs), but got {changed}."
+                        )
+                    args, kwargs = changed
+            result = func(*args, **kwargs)
+            self._optimizer_step_code()
+            for hook in chain(after.values(), _global_post_hooks.values()):
+                hook(self, args, kwargs)
+            return result
+
+        return hooked
+
+    def _optimizer_step_code(self) -> None:
+        """Called after each step that has hooks; a place for tools to replace."""
+
+    def _patch_step_function(self) -> None:
+        """Puts the hooks around the class's `step`, once; a class that inherits a patched one has them already."""
+        self._zero_grad_profile_name = f"Optimizer.zero_grad#{type(self).__name__}.zero_grad"
+        cls: Any = type(self)
+        if not getattr(cls.step, "hooked", None):
+            cls.step = self.profile_hook_step(cls.step)
+            cls.step.hooked = True
+
+    @staticmethod
+    def _group_tensors_by_device_and_dtype(tensorlistlist: list[list[Any]], with_indices: bool = False) -> Any:
+        return group_by_device_and_dtype(tensorlistlist, with_indices)
 
     def __getstate__(self) -> dict[str, Any]:
         return {"defaults": self.defaults, "state": self.state, "param_groups": self.param_groups}
@@ -131,6 +184,7 @@ class Optimizer:
         for name in _HOOKS:
             if name not in self.__dict__:
                 setattr(self, name, HookDict())
+        self._patch_step_function()
         self.defaults.setdefault("differentiable", False)
 
     def __repr__(self) -> str:
@@ -180,9 +234,20 @@ class Optimizer:
         raise NotImplementedError
 
     def zero_grad(self, set_to_none: bool = True) -> None:
+        """Forget the gradients, or with `set_to_none=False` fill them with zeros."""
+        together = not set_to_none and bool(self.defaults.get("foreach") or self.defaults.get("fused"))
+        grads: dict[Any, list[Tensor]] = defaultdict(list)
         for group in self.param_groups:
             for param in group["params"]:
-                clear_grad(param, set_to_none)
+                if together and param.grad is not None:
+                    grad = param.grad
+                    grads[grad.device, grad.dtype].append(
+                        grad.detach_() if grad.grad_fn is not None else grad.requires_grad_(False)
+                    )
+                else:
+                    clear_grad(param, set_to_none)
+        for each in grads.values():
+            torch._foreach_zero_(each)
 
     # -- hooks ----------------------------------------------------------------------------------------------------
     def register_step_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
@@ -210,9 +275,9 @@ class Optimizer:
         for hook in self._optimizer_state_dict_pre_hooks.values():
             hook(self)
         numbers: dict[int, int] = {}
-        for group in self.param_groups:
-            for param in group["params"]:
-                numbers.setdefault(id(param), len(numbers))
+        everything = chain.from_iterable(group["params"] for group in self.param_groups)
+        for number, param in enumerate(everything):
+            numbers.setdefault(id(param), number)
         groups = [
             {
                 **{key: value for key, value in group.items() if key != "params"},
@@ -243,15 +308,17 @@ class Optimizer:
                 "loaded state dict contains a parameter group that doesn't match the size of optimizer's group"
             )
         by_number: dict[Any, Any] = {}
+        on_device: set[Any] = set()  # parameters whose step counts are kept beside them
         for group, old in zip(self.param_groups, saved):
             by_number.update(zip(old["params"], group["params"]))
+            if old.get("fused") or old.get("capturable"):
+                on_device.update(old["params"])
         state: defaultdict[Any, Any] = defaultdict(dict)
         for key, value in state_dict["state"].items():
-            param = by_number.get(key)
-            if param is None:
-                state[key] = value
+            if key in by_number:
+                state[by_number[key]] = _cast(by_number[key], value, None, key in on_device)
             else:
-                state[param] = {name: _cast(param, item, name) for name, item in value.items()}
+                state[key] = value
         for group, old in zip(self.param_groups, saved):
             old["params"] = group["params"]
             if "param_names" in group:
@@ -281,17 +348,26 @@ def _unpack_names(group: dict[str, Any]) -> None:
         group["param_names"] = names
 
 
-def _cast(param: Tensor, value: Any, name: Any) -> Any:
+def _cast(param: Tensor, value: Any, name: Any, on_device: bool) -> Any:
+    """A saved value for `param`: tensors get its dtype and device, except step counts."""
     if isinstance(value, Tensor):
-        # Step counts keep their own dtype and place.
         if name == "step":
-            return value
+            return value.to(dtype=torch.float32, device=param.device) if on_device else value
         if param.is_floating_point():
             return value.to(dtype=param.dtype, device=param.device)
         return value.to(device=param.device)
     if isinstance(value, dict):
-        return {key: _cast(param, item, key) for key, item in value.items()}
-    if isinstance(value, Iterable) and not isinstance(value, str):
-        items: Any = type(value)
-        return items(_cast(param, item, None) for item in value)
+        return {key: _cast(param, item, key, on_device) for key, item in value.items()}
+    if isinstance(value, Iterable):
+        kind: Any = type(value)
+        return kind(_cast(param, item, None, on_device) for item in value)
     return value
+
+
+# Names that optimisers outside the package import from here.
+_default_to_fused_or_foreach = default_form
+_get_capturable_supported_devices = capturable_devices
+_get_scalar_dtype = scalar_dtype
+_get_value = value_of
+_to_scalar = to_scalar
+_view_as_real = view_as_real

@@ -1,20 +1,28 @@
 """Stochastic gradient descent, with momentum.
 
-Invariant: a step changes parameters in place and records nothing for autograd.
+Invariant: a step changes parameters in place, and records nothing for autograd unless `differentiable` is asked for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import mindtorch_v2 as torch
 
 from .._tensor import Tensor
-from .optimizer import Optimizer
+from ._algorithm import Algorithm, States, picked
+from ._lists import Tensors, beside, decayed, default_form, group_by_device_and_dtype, no_scaling, parts_of, to_scalar
+from .optimizer import _device_dtype_check_for_fused
+
+__all__ = ["SGD", "sgd"]
 
 
-class SGD(Optimizer):
+class SGD(Algorithm):
+    """Stochastic gradient descent, with momentum and Nesterov's momentum."""
+
+    _LATER = {"nesterov": False, "maximize": False, "foreach": None, "differentiable": False, "fused": False}
+    _NUMBERS = ()
+
     def __init__(
         self,
         params: Any,
@@ -39,9 +47,6 @@ class SGD(Optimizer):
             raise ValueError(f"Invalid weight_decay value: {weight_decay}")
         if nesterov and (momentum <= 0 or dampening != 0):
             raise ValueError("Nesterov momentum requires a momentum and zero dampening")
-        for name, asked in (("foreach", foreach), ("differentiable", differentiable), ("fused", fused)):
-            if asked:
-                raise NotImplementedError(f"SGD: {name}=True is not implemented; leave {name} out")
         defaults = {
             "lr": lr,
             "momentum": momentum,
@@ -54,58 +59,181 @@ class SGD(Optimizer):
             "fused": fused,
         }
         super().__init__(params, defaults)
+        if fused:
+            self._step_supports_amp_scaling = True
+            self._need_device_dtype_check_for_fused = True
+            if differentiable:
+                raise RuntimeError("`fused` does not support `differentiable`")
+            if foreach:
+                raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)
-        for group in self.param_groups:
-            group.setdefault("nesterov", False)
-            group.setdefault("maximize", False)
-            group.setdefault("foreach", None)
-            group.setdefault("differentiable", False)
-            group.setdefault("fused", False)
+    def _gather(self, group: dict[str, Any]) -> tuple[Tensors, Tensors, States]:
+        """Without momentum a parameter has no state, not even an empty one."""
+        params = [param for param in group["params"] if param.grad is not None]
+        if params and group["fused"] and getattr(self, "_need_device_dtype_check_for_fused", True):
+            _device_dtype_check_for_fused(params[0])
+            self._need_device_dtype_check_for_fused = False
+        states = [self.state[param] for param in params] if group["momentum"] != 0 else []
+        return params, [param.grad for param in params], states
 
-    def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """One update; `closure` computes the loss anew and its value is returned."""
-        loss = None
-        if closure is not None:
-            with torch.enable_grad():
-                loss = closure()
-        with torch.no_grad():
-            for group in self.param_groups:
-                if group["momentum"] == 0 and group["weight_decay"] == 0:
-                    rate = _number(group["lr"])
-                    if not group["maximize"]:
-                        rate = -rate
-                    for param in group["params"]:
-                        grad = param.grad
-                        if grad is not None:
-                            param.add_(grad, alpha=rate)
-                else:
-                    self._step_group(group)
-        return loss
-
-    def _step_group(self, group: dict[str, Any]) -> None:
-        rate = -_number(group["lr"])
-        decay = _number(group["weight_decay"])
-        momentum, dampening = group["momentum"], group["dampening"]
-        for param in group["params"]:
-            grad = param.grad
-            if grad is None:
-                continue
-            if group["maximize"]:
-                grad = -grad
-            if decay != 0:
-                grad = grad.add(param, alpha=decay)
-            if momentum != 0:
-                state = self.state[param]
-                buffer = state.get("momentum_buffer")
-                if buffer is None:
-                    buffer = state["momentum_buffer"] = grad.detach().clone()
-                else:
-                    buffer.mul_(momentum).add_(grad, alpha=1 - dampening)
-                grad = grad.add(buffer, alpha=momentum) if group["nesterov"] else buffer
-            param.add_(grad, alpha=rate)
+    def _update(self, group: dict[str, Any], params: Tensors, grads: Tensors, states: States) -> None:
+        buffers = [state.get("momentum_buffer") for state in states]
+        sgd(
+            params,
+            grads,
+            buffers,
+            has_sparse_grad=any(grad.is_sparse for grad in grads),
+            grad_scale=getattr(self, "grad_scale", None),
+            found_inf=getattr(self, "found_inf", None),
+            **picked(group, "weight_decay momentum lr dampening nesterov maximize foreach fused"),
+        )
+        for state, buffer in zip(states, buffers):
+            state["momentum_buffer"] = buffer
 
 
-def _number(value: Any) -> Any:
-    return value.item() if isinstance(value, Tensor) else value
+def sgd(
+    params: Tensors,
+    d_p_list: Tensors,
+    momentum_buffer_list: list[Any],
+    has_sparse_grad: bool = False,
+    foreach: bool | None = None,
+    fused: bool | None = None,
+    grad_scale: Tensor | None = None,
+    found_inf: Tensor | None = None,
+    *,
+    weight_decay: Any,
+    momentum: float,
+    lr: Any,
+    dampening: float,
+    nesterov: bool,
+    maximize: bool,
+) -> None:
+    """One step of gradient descent on lists of tensors; buffers that are None are made."""
+    if foreach is None and fused is None:
+        foreach = default_form(params, False)[1]
+    update = _multi_tensor_sgd if foreach else _fused_sgd if fused else _single_tensor_sgd
+    update(
+        params,
+        d_p_list,
+        momentum_buffer_list,
+        weight_decay=weight_decay,
+        momentum=momentum,
+        lr=lr,
+        dampening=dampening,
+        nesterov=nesterov,
+        has_sparse_grad=has_sparse_grad,
+        maximize=maximize,
+        grad_scale=grad_scale,
+        found_inf=found_inf,
+    )
+
+
+def _single_tensor_sgd(
+    params: Tensors,
+    grads: Tensors,
+    momentum_buffer_list: list[Any],
+    grad_scale: Tensor | None,
+    found_inf: Tensor | None,
+    *,
+    weight_decay: Any,
+    momentum: float,
+    lr: Any,
+    dampening: float,
+    nesterov: bool,
+    maximize: bool,
+    has_sparse_grad: bool,
+) -> None:
+    no_scaling(grad_scale, found_inf)
+    lr = to_scalar(lr)
+    for i, (param, grad) in enumerate(zip(params, grads)):
+        grad = -grad if maximize else grad
+        if weight_decay != 0:
+            if isinstance(weight_decay, Tensor) and weight_decay.requires_grad:
+                # An alpha has no derivative.
+                grad = grad.addcmul_(param.clone(), weight_decay)
+            else:
+                grad = grad.add(param, alpha=weight_decay)
+        if momentum != 0:
+            buffer = momentum_buffer_list[i]
+            if buffer is None:
+                buffer = momentum_buffer_list[i] = grad.detach().clone()
+            else:
+                buffer.mul_(momentum).add_(grad, alpha=1 - dampening)
+            grad = grad.add(buffer, alpha=momentum) if nesterov else buffer
+        if isinstance(lr, Tensor) and lr.requires_grad:
+            param.addcmul_(grad, lr, value=-1)
+        else:
+            param.add_(grad, alpha=-lr)
+
+
+def _multi_tensor_sgd(
+    params: Tensors,
+    grads: Tensors,
+    momentum_buffer_list: list[Any],
+    grad_scale: Tensor | None,
+    found_inf: Tensor | None,
+    *,
+    weight_decay: Any,
+    momentum: float,
+    lr: Any,
+    dampening: float,
+    nesterov: bool,
+    maximize: bool,
+    has_sparse_grad: bool,
+) -> None:
+    no_scaling(grad_scale, found_inf)
+    lr = to_scalar(lr)
+    lists = [params, grads, momentum_buffer_list]
+    for (some, grads, buffers), places in group_by_device_and_dtype(lists, with_indices=True).values():
+        grads = decayed(grads, some, weight_decay, maximize)
+        if momentum != 0:
+            old = [i for i, buffer in enumerate(buffers) if buffer is not None]
+            if old:
+                torch._foreach_mul_([buffers[i] for i in old], momentum)
+                torch._foreach_add_([buffers[i] for i in old], [grads[i] for i in old], alpha=1 - dampening)
+            for i, place in enumerate(places):
+                if buffers[i] is None:
+                    buffers[i] = momentum_buffer_list[place] = grads[i].detach().clone()
+            if nesterov:
+                grads = torch._foreach_add(grads, buffers, alpha=momentum)
+            else:
+                grads = buffers
+        torch._foreach_add_(some, grads, alpha=-lr)
+
+
+def _fused_sgd(
+    params: Tensors,
+    grads: Tensors,
+    momentum_buffer_list: list[Any],
+    grad_scale: Tensor | None,
+    found_inf: Tensor | None,
+    *,
+    weight_decay: Any,
+    momentum: float,
+    lr: Any,
+    dampening: float,
+    nesterov: bool,
+    maximize: bool,
+    has_sparse_grad: bool,
+) -> None:
+    if has_sparse_grad:
+        raise RuntimeError("`_fused_sgd` does not support sparse gradients")
+    first = momentum != 0 and all(buffer is None for buffer in momentum_buffer_list)
+    if first:
+        momentum_buffer_list[:] = [torch.empty_like(grad) for grad in grads]
+    lists = (params, grads, momentum_buffer_list)
+    for some, grads, buffers in parts_of(*lists):
+        torch._fused_sgd_(
+            some,
+            grads,
+            buffers if momentum != 0 else [],
+            weight_decay=weight_decay,
+            momentum=momentum,
+            lr=lr,
+            dampening=dampening,
+            nesterov=nesterov,
+            maximize=maximize,
+            is_first_step=first,
+            grad_scale=beside(some[0], grad_scale),
+            found_inf=beside(some[0], found_inf),
+        )

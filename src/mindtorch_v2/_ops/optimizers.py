@@ -1,0 +1,134 @@
+"""`torch._fused_adam_` and its kin: one step of an optimiser over lists of tensors as one operator.
+
+Invariant: nothing is written where `found_inf` says that a gradient is no number; otherwise gradients are divided by
+`grad_scale` in place, as PyTorch does. Step counts are those of this step; nobody counts here. A composite in terms of
+the operators over lists: a device may serve a row whole.
+"""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from .._dispatch import registry
+from .._tensor_base import TensorBase
+from . import foreach
+from .table import composite
+
+_LISTS = foreach.__name__  # the rows over lists are registered before these
+
+
+def _do(name: str, *args: Any) -> Any:
+    return registry.get(f"_foreach_{name}").call(args)
+
+
+def _number(x: Any) -> Any:
+    return x.item() if isinstance(x, TensorBase) else x
+
+
+def overflowed(found_inf: Any) -> bool:
+    return found_inf is not None and found_inf.item() == 1
+
+
+def checked_lists(lists: dict[str, Sequence[Any]]) -> None:
+    """PyTorch's complaint about lists of different lengths."""
+    first, *others = lists.items()
+    for _, tensors in others:
+        if len(tensors) != len(first[1]):
+            raise RuntimeError(f"Tensor lists must have the same number of tensors, got {len(first[1])} and "
+                               f"{len(tensors)}")
+
+
+def _prepared(grads: Any, params: Any, weight_decay: float, maximize: bool, grad_scale: Any) -> Any:
+    """Gradients of what is minimised, unscaled and with the penalty; only unscaling writes them."""
+    if grad_scale is not None:
+        _do("div_.Tensor", grads, grad_scale.to(grads[0].dtype))
+    if maximize:
+        grads = _do("neg", grads)
+    return _do("add.List", grads, params, weight_decay) if weight_decay != 0 else grads
+
+
+def _counts(steps: Any) -> list[Any]:
+    """Step counts: numbers where reading them costs nothing, else the tensors."""
+    return [step.item() if step.is_cpu else step for step in steps]
+
+
+def _add_quotients(params: Any, above: Any, below: Any, sizes: list[Any]) -> None:
+    if isinstance(sizes[0], TensorBase):
+        _do("div_.List", below, sizes)
+        _do("addcdiv_.Scalar", params, above, below, 1)
+    else:
+        _do("addcdiv_.ScalarList", params, above, below, sizes)
+
+
+def _adam(decoupled: bool) -> Any:
+    def step(self: Any, grads: Any, exp_avgs: Any, exp_avg_sqs: Any, max_exp_avg_sqs: Any, state_steps: Any, lr: Any,
+             beta1: float, beta2: float, weight_decay: float, eps: float, amsgrad: bool, maximize: bool,
+             grad_scale: Any, found_inf: Any) -> None:
+        checked_lists({"self": self, "grads": grads, "exp_avgs": exp_avgs, "exp_avg_sqs": exp_avg_sqs,
+                       "state_steps": state_steps})
+        if not self or overflowed(found_inf):
+            return
+        rate = _number(lr)
+        grads = _prepared(grads, self, 0 if decoupled else weight_decay, maximize, grad_scale)
+        if decoupled and weight_decay != 0:
+            _do("mul_.Scalar", self, 1 - rate * weight_decay)
+        _do("lerp_.Scalar", exp_avgs, grads, 1 - beta1)
+        _do("mul_.Scalar", exp_avg_sqs, beta2)
+        _do("addcmul_.Scalar", exp_avg_sqs, grads, grads, 1 - beta2)
+        if amsgrad:
+            _do("maximum_.List", max_exp_avg_sqs, exp_avg_sqs)
+        roots = _do("sqrt", max_exp_avg_sqs if amsgrad else exp_avg_sqs)
+        counts = _counts(state_steps)
+        corrections = [(1 - beta2 ** n) ** 0.5 for n in counts]
+        _do("div_.List" if isinstance(counts[0], TensorBase) else "div_.ScalarList", roots, corrections)
+        _do("add_.Scalar", roots, eps)
+        _add_quotients(self, exp_avgs, roots, [rate / (1 - beta1 ** n) * -1 for n in counts])
+
+    return step
+
+
+def _sgd(self: Any, grads: Any, momentum_buffer_list: Any, weight_decay: float, momentum: float, lr: Any,
+         dampening: float, nesterov: bool, maximize: bool, is_first_step: bool, grad_scale: Any,
+         found_inf: Any) -> None:
+    checked_lists({"self": self, "grads": grads})
+    if not self or overflowed(found_inf):
+        return
+    grads = _prepared(grads, self, weight_decay, maximize, grad_scale)
+    if momentum != 0:
+        checked_lists({"self": self, "momentum_buffer_list": momentum_buffer_list})
+        if is_first_step:
+            _do("copy_", momentum_buffer_list, grads, False)
+        else:
+            _do("mul_.Scalar", momentum_buffer_list, momentum)
+            _do("add_.List", momentum_buffer_list, grads, 1 - dampening)
+        grads = _do("add.List", grads, momentum_buffer_list, momentum) if nesterov else momentum_buffer_list
+    _do("add_.List", self, grads, -_number(lr))
+
+
+def _adagrad(self: Any, grads: Any, state_sums: Any, state_steps: Any, lr: Any, lr_decay: float, weight_decay: float,
+             eps: float, maximize: bool, grad_scale: Any, found_inf: Any) -> None:
+    checked_lists({"self": self, "grads": grads, "state_sums": state_sums, "state_steps": state_steps})
+    if not self or overflowed(found_inf):
+        return
+    rate = _number(lr)
+    grads = _prepared(grads, self, weight_decay, maximize, grad_scale)
+    _do("addcmul_.Scalar", state_sums, grads, grads, 1)
+    roots = _do("sqrt", state_sums)
+    _do("add_.Scalar", roots, eps)
+    _add_quotients(self, grads, roots, [-rate / (1 + (n - 1) * lr_decay) for n in _counts(state_steps)])
+
+
+_SCALING = "Tensor? grad_scale=None, Tensor? found_inf=None"
+for _overload, _rate in (("", "float lr"), (".tensor_lr", "Tensor lr")):
+    for _name, _step in (("_fused_adam_", _adam(False)), ("_fused_adamw_", _adam(True))):
+        composite(f"{_name}{_overload}(Tensor(a!)[] self, Tensor(b!)[] grads, Tensor(c!)[] exp_avgs, Tensor(d!)[] "
+                  f"exp_avg_sqs, Tensor(e!)[] max_exp_avg_sqs, Tensor[] state_steps, *, {_rate}, float beta1, float "
+                  f"beta2, float weight_decay, float eps, bool amsgrad, bool maximize, {_SCALING}) -> ()",
+                  _step, method=False)
+    composite(f"_fused_sgd_{_overload}(Tensor(a!)[] self, Tensor(b!)[] grads, Tensor(c!)[] momentum_buffer_list, *, "
+              f"float weight_decay, float momentum, {_rate}, float dampening, bool nesterov, bool maximize, bool "
+              f"is_first_step, {_SCALING}) -> ()", _sgd, method=False)
+    _steps = "Tensor[]" if _overload else "Tensor(d!)[]"
+    composite(f"_fused_adagrad_{_overload}(Tensor(a!)[] self, Tensor(b!)[] grads, Tensor(c!)[] state_sums, {_steps} "
+              f"state_steps, *, {_rate}, float lr_decay, float weight_decay, float eps, bool maximize, {_SCALING}) "
+              "-> ()", _adagrad, method=False)

@@ -1,0 +1,112 @@
+"""`Algorithm`: optimisers whose step gathers what each parameter with a gradient has, then updates the lists.
+
+Invariant: a parameter has no state, or all the state of its group's options.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import mindtorch_v2 as torch
+
+from .._tensor import Tensor
+from ._lists import Tensors, scalar_dtype
+from .optimizer import Optimizer, _use_grad_for_differentiable, evaluated
+
+States = list[dict[str, Any]]
+
+
+class Algorithm(Optimizer):
+    """A subclass says what state a parameter begins with and how a group is updated."""
+
+    # Options that a state saved by an older version lacks.
+    _LATER: ClassVar[dict[str, Any]] = {}
+    # State that is one number in a tensor; an older version kept numbers.
+    _NUMBERS: ClassVar[tuple[str, ...]] = ("step",)
+    _ADVICE: ClassVar[str] = ""
+
+    def _begin(self, group: dict[str, Any], param: Tensor) -> dict[str, Any]:
+        """The state of a parameter before its first step."""
+        raise NotImplementedError
+
+    def _update(self, group: dict[str, Any], params: Tensors, grads: Tensors, states: States) -> None:
+        raise NotImplementedError
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        for group in self.param_groups:
+            for name, value in self._LATER.items():
+                group.setdefault(name, value)
+            for param in group["params"]:
+                own: dict[str, Any] = self.state.get(param, {})
+                for name in self._NUMBERS if own else ():
+                    if not isinstance(own[name], Tensor):
+                        own[name] = self._number(group, param, float(own[name]))
+
+    def _number(self, group: dict[str, Any], param: Tensor, value: float) -> Tensor:
+        """A number of a parameter's state: on the host, unless the step must not ask for it there."""
+        fused = group.get("fused")
+        if fused or group.get("capturable"):
+            return torch.full((), value, dtype=scalar_dtype(fused), device=param.device)
+        return torch.tensor(value, dtype=scalar_dtype())
+
+    def _gather(self, group: dict[str, Any]) -> tuple[Tensors, Tensors, States]:
+        params, grads, states = [], [], []
+        for param in group["params"]:
+            grad = param.grad
+            if grad is None:
+                continue
+            if grad.is_sparse:
+                raise RuntimeError(f"{type(self).__name__} does not support sparse gradients{self._ADVICE}")
+            state = self.state[param]
+            if not state:
+                state.update(self._begin(group, param))
+            params.append(param)
+            grads.append(grad)
+            states.append(state)
+        return params, grads, states
+
+    @_use_grad_for_differentiable
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """One update; `closure` computes the loss anew and its value is returned."""
+        loss = evaluated(closure)
+        for group in self.param_groups:
+            self._update(group, *self._gather(group))
+        return loss
+
+
+def column(states: States, name: str) -> Tensors:
+    return [state[name] for state in states]
+
+
+def picked(group: dict[str, Any], names: str) -> dict[str, Any]:
+    return {name: group[name] for name in names.split()}
+
+
+def has_complex(params: Tensors) -> bool:
+    return any(param.is_complex() for param in params)
+
+
+def zeros_like(param: Tensor) -> Tensor:
+    return torch.zeros_like(param, memory_format=torch.preserve_format)
+
+
+def check_lr(lr: Any, text: str = "Invalid learning rate: ") -> None:
+    if isinstance(lr, Tensor) and lr.numel() != 1:
+        raise ValueError("Tensor lr must be 1-element")
+    if not 0.0 <= lr:
+        raise ValueError(f"{text}{lr}")
+
+
+def check_not_negative(**options: Any) -> None:
+    """Options by the name that the message gives them."""
+    for name, value in options.items():
+        if not 0.0 <= value:
+            raise ValueError(f"Invalid {name} value: {value}")
+
+
+def check_betas(betas: Any) -> None:
+    for position in (0, 1):
+        if not 0.0 <= betas[position] < 1.0:
+            raise ValueError(f"Invalid beta parameter at index {position}: {betas[position]}")

@@ -1,0 +1,266 @@
+"""NAdam: Adam with Nesterov's momentum.
+
+Invariant: a step changes parameters in place, and records nothing for autograd unless `differentiable` is asked for.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import mindtorch_v2 as torch
+
+from .._tensor import Tensor
+from ._algorithm import (
+    Algorithm,
+    States,
+    check_betas,
+    check_lr,
+    check_not_negative,
+    column,
+    has_complex,
+    picked,
+    zeros_like,
+)
+from ._lists import (
+    Tensors,
+    check_capturable,
+    check_steps,
+    count_up,
+    decayed,
+    no_autograd,
+    parts_of,
+    reals,
+    step_values,
+    to_scalar,
+    use_foreach,
+    value_of,
+    view_as_real,
+)
+
+__all__ = ["NAdam", "nadam"]
+
+
+class NAdam(Algorithm):
+    """NAdam, as in "Incorporating Nesterov Momentum into Adam"."""
+
+    _LATER = {
+        "maximize": False,
+        "foreach": None,
+        "capturable": False,
+        "differentiable": False,
+        "decoupled_weight_decay": False,
+    }
+    _NUMBERS = ("step", "mu_product")
+
+    def __init__(
+        self,
+        params: Any,
+        lr: Any = 2e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        momentum_decay: float = 4e-3,
+        decoupled_weight_decay: bool = False,
+        *,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        capturable: bool = False,
+        differentiable: bool = False,
+    ) -> None:
+        check_lr(lr)
+        check_not_negative(epsilon=eps)
+        check_betas(betas)
+        check_not_negative(weight_decay=weight_decay, momentum_decay=momentum_decay)
+        defaults = {
+            "lr": lr,
+            "betas": betas,
+            "eps": eps,
+            "weight_decay": weight_decay,
+            "momentum_decay": momentum_decay,
+            "decoupled_weight_decay": decoupled_weight_decay,
+            "maximize": maximize,
+            "foreach": foreach,
+            "capturable": capturable,
+            "differentiable": differentiable,
+        }
+        super().__init__(params, defaults)
+
+    def _begin(self, group: dict[str, Any], param: Tensor) -> dict[str, Any]:
+        return {
+            "step": self._number(group, param, 0.0),
+            "mu_product": self._number(group, param, 1.0),
+            "exp_avg": zeros_like(param),
+            "exp_avg_sq": zeros_like(param),
+        }
+
+    def _update(self, group: dict[str, Any], params: Tensors, grads: Tensors, states: States) -> None:
+        beta1, beta2 = group["betas"]
+        nadam(
+            params,
+            grads,
+            column(states, "exp_avg"),
+            column(states, "exp_avg_sq"),
+            column(states, "mu_product"),
+            column(states, "step"),
+            beta1=beta1,
+            beta2=beta2,
+            has_complex=has_complex(params),
+            **picked(group, "lr weight_decay momentum_decay eps maximize decoupled_weight_decay"),
+            **picked(group, "foreach capturable differentiable"),
+        )
+
+
+def _momentum(beta1: float, step: Any, decay: float) -> Any:
+    return beta1 * (1.0 - 0.5 * (0.96 ** (step * decay)))
+
+
+def _single_tensor_nadam(
+    params: Tensors,
+    grads: Tensors,
+    exp_avgs: Tensors,
+    exp_avg_sqs: Tensors,
+    mu_products: Tensors,
+    state_steps: Tensors,
+    *,
+    beta1: float,
+    beta2: float,
+    lr: Any,
+    weight_decay: float,
+    momentum_decay: float,
+    eps: float,
+    decoupled_weight_decay: bool,
+    maximize: bool,
+    capturable: bool,
+    differentiable: bool,
+    has_complex: bool,
+) -> None:
+    if capturable:
+        check_capturable(params, mu_products, state_steps, what="params, mu_products and state_steps")
+    lr = to_scalar(lr)
+    for each in zip(params, grads, exp_avgs, exp_avg_sqs, mu_products, state_steps):
+        param, grad, exp_avg, exp_avg_sq, mu_product, step_t = each
+        grad = -grad if maximize else grad
+        param, grad, exp_avg, exp_avg_sq = reals(param, grad, exp_avg, exp_avg_sq)
+        step_t += 1
+        step = step_t if capturable else value_of(step_t)
+        if weight_decay != 0:
+            if decoupled_weight_decay:
+                param.mul_(1 - lr * weight_decay)
+            else:
+                grad = grad.add(param, alpha=weight_decay)
+        mu, mu_next = _momentum(beta1, step, momentum_decay), _momentum(beta1, step + 1, momentum_decay)
+        mu_product *= mu
+        exp_avg.lerp_(grad, 1 - beta1)
+        exp_avg_sq.mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
+        denom = exp_avg_sq.div(1 - beta2**step).sqrt()
+        if differentiable or capturable:
+            denom = denom.add(eps)
+            param.addcdiv_(grad * (-lr * (1.0 - mu) / (1.0 - mu_product)), denom)
+            param.addcdiv_(exp_avg * (-lr * mu_next / (1.0 - mu_product * mu_next)), denom)
+        else:
+            product = value_of(mu_product)
+            denom.add_(eps)
+            param.addcdiv_(grad, denom, value=(-lr * (1.0 - mu) / (1.0 - product)))
+            param.addcdiv_(exp_avg, denom, value=(-lr * mu_next) / (1.0 - product * mu_next))
+
+
+def _multi_tensor_nadam(
+    params: Tensors,
+    grads: Tensors,
+    exp_avgs: Tensors,
+    exp_avg_sqs: Tensors,
+    mu_products: Tensors,
+    state_steps: Tensors,
+    *,
+    beta1: float,
+    beta2: float,
+    lr: Any,
+    weight_decay: float,
+    momentum_decay: float,
+    eps: float,
+    decoupled_weight_decay: bool,
+    maximize: bool,
+    capturable: bool,
+    differentiable: bool,
+    has_complex: bool,
+) -> None:
+    if not params:
+        return
+    no_autograd(differentiable)
+    if capturable:
+        check_capturable(params, mu_products, state_steps, xla=False, what="params, mu_products, and state_steps")
+    lr = to_scalar(lr) if capturable else value_of(lr)
+    lists = (params, grads, exp_avgs, exp_avg_sqs, mu_products, state_steps)
+    for some, grads, averages, squares, products, counts in parts_of(*lists):
+        if has_complex:
+            view_as_real(some, grads, averages, squares)
+        count_up(counts)
+        grads = decayed(grads, some, 0 if decoupled_weight_decay else weight_decay, maximize)
+        if decoupled_weight_decay and weight_decay != 0:
+            torch._foreach_mul_(some, 1 - lr * weight_decay)
+        torch._foreach_lerp_(averages, grads, 1 - beta1)
+        torch._foreach_mul_(squares, beta2)
+        torch._foreach_addcmul_(squares, grads, grads, 1 - beta2)
+        steps = step_values(counts, capturable)
+        mus = [_momentum(beta1, step, momentum_decay) for step in steps]
+        nexts = [_momentum(beta1, step + 1, momentum_decay) for step in steps]
+        torch._foreach_mul_(products, mus)
+        done = step_values(products, capturable)
+        denoms = torch._foreach_sqrt(squares)
+        torch._foreach_div_(denoms, [(1 - beta2**step) ** 0.5 for step in steps])
+        torch._foreach_add_(denoms, eps)
+        by_grad = [lr * (1.0 - mu) / (1.0 - product) * -1 for mu, product in zip(mus, done)]
+        by_average = [lr * mu / (1.0 - product * mu) * -1 for mu, product in zip(nexts, done)]
+        if capturable:
+            moves = torch._foreach_mul(grads, by_grad)
+            torch._foreach_add_(moves, torch._foreach_mul(averages, by_average))
+            torch._foreach_addcdiv_(some, moves, denoms)
+        else:
+            torch._foreach_addcdiv_(some, grads, denoms, by_grad)
+            torch._foreach_addcdiv_(some, averages, denoms, by_average)
+
+
+def nadam(
+    params: Tensors,
+    grads: Tensors,
+    exp_avgs: Tensors,
+    exp_avg_sqs: Tensors,
+    mu_products: Tensors,
+    state_steps: Tensors,
+    decoupled_weight_decay: bool = False,
+    foreach: bool | None = None,
+    capturable: bool = False,
+    differentiable: bool = False,
+    has_complex: bool = False,
+    maximize: bool = False,
+    *,
+    beta1: float,
+    beta2: float,
+    lr: Any,
+    weight_decay: float,
+    momentum_decay: float,
+    eps: float,
+) -> None:
+    """One step of NAdam on lists of tensors."""
+    check_steps(state_steps)
+    check_steps(mu_products, "mu_products")
+    update = _multi_tensor_nadam if use_foreach(params, foreach, differentiable) else _single_tensor_nadam
+    update(
+        params,
+        grads,
+        exp_avgs,
+        exp_avg_sqs,
+        mu_products,
+        state_steps,
+        beta1=beta1,
+        beta2=beta2,
+        lr=lr,
+        weight_decay=weight_decay,
+        momentum_decay=momentum_decay,
+        maximize=maximize,
+        decoupled_weight_decay=decoupled_weight_decay,
+        eps=eps,
+        capturable=capturable,
+        differentiable=differentiable,
+        has_complex=has_complex,
+    )
