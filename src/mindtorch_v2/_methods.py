@@ -23,7 +23,7 @@ from ._layout import contiguous_format
 from ._ops import create as _rows
 from ._ops.rules.shape import check_options
 from ._ops.view import CONTIGUOUS
-from ._overrides import ask, can_answer
+from ._overrides import ask, can_answer, handle_torch_function, has_torch_function
 from ._tensor_base import TensorBase, operand, unknown
 from ._unbound import of_tensor, refusal
 
@@ -333,7 +333,15 @@ def new_tensor(
     return _finish(pin(t) if pin_memory and dev is CPU else t, requires_grad)
 
 
+def module_load(self: Any, other: Any, assign: bool = False) -> Any:
+    """What `load_state_dict` swaps with this parameter or buffer when `torch.__future__` says so."""
+    if has_torch_function((self, other)):
+        return handle_torch_function(HOOKS.tensor.module_load, (self, other), self, other, assign=assign)
+    return other.detach() if assign else self.copy_(other).detach()
+
+
 METHODS: dict[str, Any] = {
+    "module_load": module_load,
     "new_empty": new_empty,
     "new_zeros": new_zeros,
     "new_ones": new_ones,

@@ -29,7 +29,8 @@ _OURS = tuple(f"{__package__}.{name}" for name in ("_dispatch", "_tensor_base", 
 
 def _disabled_torch_function_impl(func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
     """`__torch_function__` of a subclass that behaves as a plain tensor (Parameter is one)."""
-    return func(*args, **(kwargs or {}))
+    with DisableTorchFunctionSubclass():
+        return func(*args, **(kwargs or {}))
 
 
 def _disabled_torch_dispatch_impl(func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:

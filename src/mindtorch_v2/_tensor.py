@@ -250,6 +250,10 @@ class Tensor(TensorBase):
     # -- autograd -------------------------------------------------------------------------------------------------
     @of_tensor
     def requires_grad_(self, requires_grad: bool = True) -> Tensor:
+        if not isinstance(requires_grad, bool):
+            raise TypeError(
+                f"requires_grad_(): argument 'requires_grad' (position 1) must be bool, not {plain_name(requires_grad)}"
+            )
         if requires_grad and not self._dtype.is_inexact:
             raise RuntimeError("only Tensors of floating point dtype can require gradients")
         self.requires_grad = requires_grad

@@ -166,8 +166,8 @@ def _smoothed(self: Any, target: Any, weight: Any, reduction: int, ignore_index:
         if weight is None:
             smooth = smooth.sum() / ignored.logical_not().sum()
         else:
-            kept = target.masked_select(ignored.logical_not()).flatten()
-            smooth = smooth.sum() / weight.gather(0, kept).sum()
+            weights = weight.gather(0, target.masked_fill(ignored, 0).flatten())
+            smooth = smooth.sum() / weights.masked_fill(ignored.flatten(), 0.0).sum()
     return exact * (1 - smoothing) + smooth * (smoothing / classes)
 
 

@@ -10,13 +10,38 @@ from typing import Any as _Any
 
 from . import functional, init, modules, parameter
 from .modules import *  # noqa: F403 - the layers are named once, in modules.__all__
-from .parameter import Buffer, Parameter
+from .parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
 
-__all__ = ["Buffer", "Parameter", "functional", "init", "parameter"]
+__all__ = [
+    "Buffer",
+    "Parameter",
+    "UninitializedBuffer",
+    "UninitializedParameter",
+    "factory_kwargs",
+    "functional",
+    "init",
+    "parameter",
+]
 __all__ += modules.__all__
 
 # Loaded when first used.
-_LATE = ("utils",)
+_LATE = ("common_types", "grad", "utils")
+
+
+def factory_kwargs(kwargs: dict[str, _Any] | None) -> dict[str, _Any]:
+    """The options among `kwargs` that a factory function takes, also those given under `factory_kwargs`."""
+    if kwargs is None:
+        return {}
+    simple = {"device", "dtype", "memory_format"}
+    expected = simple | {"factory_kwargs"}
+    if not kwargs.keys() <= expected:
+        raise TypeError(f"unexpected kwargs {kwargs.keys() - expected}")
+    result = dict(kwargs.get("factory_kwargs", {}))
+    for name in simple & kwargs.keys():
+        if name in result:
+            raise TypeError(f"{name} specified twice, in **kwargs and in factory_kwargs")
+        result[name] = kwargs[name]
+    return result
 
 
 def __getattr__(name: str) -> _Any:

@@ -7,11 +7,42 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import mindtorch_v2 as torch
 
+from .._overrides import handle_torch_function, has_torch_function
 from .._tensor import Tensor
+
+__all__ = [
+    "calculate_gain",
+    "constant",
+    "constant_",
+    "dirac",
+    "dirac_",
+    "eye",
+    "eye_",
+    "kaiming_normal",
+    "kaiming_normal_",
+    "kaiming_uniform",
+    "kaiming_uniform_",
+    "normal",
+    "normal_",
+    "ones_",
+    "orthogonal",
+    "orthogonal_",
+    "sparse",
+    "sparse_",
+    "trunc_normal_",
+    "uniform",
+    "uniform_",
+    "xavier_normal",
+    "xavier_normal_",
+    "xavier_uniform",
+    "xavier_uniform_",
+    "zeros_",
+]
 
 _LINEAR = (
     "linear",
@@ -46,12 +77,22 @@ def calculate_gain(nonlinearity: str, param: int | float | None = None) -> float
     raise ValueError(f"Unsupported nonlinearity {nonlinearity}")
 
 
+def _overridden(function: Callable[..., Any], tensor: Tensor, **options: Any) -> Tensor:
+    """The call as the tensor's class has it."""
+    result: Tensor = handle_torch_function(function, (tensor,), tensor=tensor, **options)
+    return result
+
+
 def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Any = None) -> Tensor:
+    if has_torch_function((tensor,)):
+        return _overridden(uniform_, tensor, a=a, b=b, generator=generator)
     with torch.no_grad():
         return tensor.uniform_(a, b, generator=generator)
 
 
 def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Any = None) -> Tensor:
+    if has_torch_function((tensor,)):
+        return _overridden(normal_, tensor, mean=mean, std=std, generator=generator)
     with torch.no_grad():
         return tensor.normal_(mean, std, generator=generator)
 
@@ -116,6 +157,8 @@ def _rejected(values: Tensor, mean: float, std: float, log_peak: float, generato
 
 
 def constant_(tensor: Tensor, val: float) -> Tensor:
+    if has_torch_function((tensor,)):
+        return _overridden(constant_, tensor, val=val)
     with torch.no_grad():
         return tensor.fill_(val)
 
@@ -177,7 +220,7 @@ def _calculate_correct_fan(tensor: Tensor, mode: str) -> int:
 
 def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
     fan_in, fan_out = _calculate_fan_in_and_fan_out(tensor)
-    bound = math.sqrt(3.0) * gain * math.sqrt(2.0 / float(fan_in + fan_out))
+    bound = math.sqrt(3.0) * (gain * math.sqrt(2.0 / float(fan_in + fan_out)))
     return uniform_(tensor, -bound, bound, generator)
 
 
@@ -187,12 +230,16 @@ def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> 
 
 
 def _kaiming_std(tensor: Tensor, a: float, mode: str, nonlinearity: str) -> float:
-    return calculate_gain(nonlinearity, a) / math.sqrt(_calculate_correct_fan(tensor, mode))
+    fan = _calculate_correct_fan(tensor, mode)
+    return calculate_gain(nonlinearity, a) / math.sqrt(fan)
 
 
 def kaiming_uniform_(
     tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator: Any = None
 ) -> Tensor:
+    if has_torch_function((tensor,)):
+        options = {"a": a, "mode": mode, "nonlinearity": nonlinearity, "generator": generator}
+        return _overridden(kaiming_uniform_, tensor, **options)
     if 0 in tensor.shape:
         warnings.warn("Initializing zero-element tensors is a no-op", stacklevel=2)
         return tensor
@@ -207,3 +254,68 @@ def kaiming_normal_(
         warnings.warn("Initializing zero-element tensors is a no-op", stacklevel=2)
         return tensor
     return normal_(tensor, 0.0, _kaiming_std(tensor, a, mode, nonlinearity), generator)
+
+
+def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tensor:
+    """Rows or columns that are orthogonal to each other; dimensions after the second are taken as one."""
+    if tensor.ndim < 2:
+        raise ValueError("Only tensors with 2 or more dimensions are supported")
+    if tensor.numel() == 0 or tensor.is_meta:
+        return tensor
+    rows = tensor.size(0)
+    columns = tensor.numel() // rows
+    drawn = tensor.new_empty((rows, columns)).normal_(0, 1, generator=generator)
+    if rows < columns:
+        drawn.t_()
+    q, r = torch.linalg.qr(drawn)
+    # The factorization is unique only up to signs; with the signs of the diagonal the matrix is uniformly distributed.
+    q *= torch.diag(r, 0).sign()
+    if rows < columns:
+        q.t_()
+    with torch.no_grad():
+        tensor.view_as(q).copy_(q)
+        tensor.mul_(gain)
+    return tensor
+
+
+def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any = None) -> Tensor:
+    """Normal values, of which a share of `sparsity` in each column is zero."""
+    if tensor.ndim != 2:
+        raise ValueError("Only tensors with 2 dimensions are supported")
+    if tensor.is_meta:
+        return tensor
+    rows, columns = tensor.shape
+    zeros = math.ceil(sparsity * rows)
+    with torch.no_grad():
+        tensor.normal_(0, std, generator=generator)
+        for column in range(columns):
+            # As in PyTorch, the places do not come from the generator that was given.
+            tensor[torch.randperm(rows)[:zeros], column] = 0
+    return tensor
+
+
+def _make_deprecate(function: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """The function by its old name, which had no underscore at the end."""
+    new = function.__name__
+    old = new[:-1]
+
+    def renamed(*args: Any, **kwargs: Any) -> Tensor:
+        warnings.warn(f"`nn.init.{old}` is now deprecated in favor of `nn.init.{new}`.", FutureWarning, stacklevel=2)
+        return function(*args, **kwargs)
+
+    renamed.__name__ = old
+    renamed.__doc__ = f"The old name of `{new}`."
+    return renamed
+
+
+uniform = _make_deprecate(uniform_)
+normal = _make_deprecate(normal_)
+constant = _make_deprecate(constant_)
+eye = _make_deprecate(eye_)
+dirac = _make_deprecate(dirac_)
+xavier_uniform = _make_deprecate(xavier_uniform_)
+xavier_normal = _make_deprecate(xavier_normal_)
+kaiming_uniform = _make_deprecate(kaiming_uniform_)
+kaiming_normal = _make_deprecate(kaiming_normal_)
+orthogonal = _make_deprecate(orthogonal_)
+sparse = _make_deprecate(sparse_)

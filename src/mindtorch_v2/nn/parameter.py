@@ -1,4 +1,4 @@
-"""`Parameter` and `Buffer`: tensors that a module registers when they are assigned to it.
+"""`Parameter` and `Buffer`: tensors that a module registers when they are assigned to it, also without a shape yet.
 
 Invariant: a parameter is a leaf that shares the memory of the tensor it was made from. A tensor of another subclass
 stays of that subclass and is marked instead, so `isinstance(t, Parameter)` also asks for the mark.
@@ -10,6 +10,7 @@ from typing import Any, cast
 
 import mindtorch_v2 as torch
 
+from .._dispatch.keys import PYTHON
 from .._overrides import _disabled_torch_function_impl
 from .._tensor import Tensor
 
@@ -80,6 +81,99 @@ class Buffer(Tensor, metaclass=_BufferMeta):
         return cast(Buffer, marked)
 
 
+def _class_name(self: Any) -> str:
+    return f"<{type(self).__name__}>"
+
+
+def _no_shape(self: Any) -> Any:
+    raise RuntimeError(
+        "Can't access the shape of an uninitialized parameter or buffer. This error usually happens in "
+        "`load_state_dict` when trying to load an uninitialized parameter into an initialized one. Call `forward` to "
+        "initialize the parameters before accessing their attributes."
+    )
+
+
+def _refuse_values(cls: Any, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    name = getattr(func, "__name__", "")
+    if name in cls._allowed_methods or type(func).__name__ == "method-wrapper":
+        return super(UninitializedTensorMixin, cls).__torch_function__(func, types, args, kwargs or {})
+    raise ValueError(
+        f"Attempted to use an uninitialized parameter in {func}. This error happens when you are using a `LazyModule` "
+        f"or explicitly manipulating `torch.nn.parameter.{cls.__name__}` objects. When using LazyModules Call "
+        "`forward` with a dummy batch to initialize the parameters before calling torch functions"
+    )
+
+
+class UninitializedTensorMixin:
+    """What parameters and buffers share whose shape is not known yet: they can be moved and cast, and nothing else."""
+
+    cls_to_become: type
+    requires_grad: bool
+    data: Tensor
+    # Calls by which a module moves or looks at its members; everything else needs values.
+    _allowed_methods = frozenset(
+        """__hash__ size copy_ is_complex is_floating_point half float double char short int long npu cpu to to_copy
+        get_device""".split()
+    )
+
+    def materialize(self, shape: Any, device: Any = None, dtype: Any = None) -> None:
+        """Become a parameter or buffer of this shape, with undefined values."""
+        current = self.data
+        device = current.device if device is None else device
+        self.data = torch.empty(shape, device=device, dtype=current.dtype if dtype is None else dtype)
+        self.__class__ = cast(Any, self.cls_to_become)
+        # The keys say that calls are looked at by the class, which the new class does not do.
+        cast(Any, self)._keys &= ~int(PYTHON)
+
+    # Values and not methods: a tensor's own have other types.
+    shape: Any = property(_no_shape)
+    __repr__: Any = _class_name
+    __torch_function__: Any = classmethod(_refuse_values)
+
+    def size(self, dim: int | None = None) -> Any:
+        """The size of the memory it has, which is none."""
+        nothing = torch.Size((0,))
+        return nothing if dim is None else nothing[dim]
+
+    def share_memory_(self) -> Any:
+        raise RuntimeError(
+            "Can't share memory on an uninitialized parameter or buffer. Call `forward` to initialize the parameters "
+            "before calling `module.share_memory()`."
+        )
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return type(self), (self.requires_grad,)
+
+
 def is_lazy(param: Any) -> bool:
-    """No parameter of this package is ever uninitialised; the question exists for callers that ask it."""
-    return False
+    """Whether this is a parameter or buffer whose shape is not known yet."""
+    return isinstance(param, UninitializedTensorMixin)
+
+
+class UninitializedParameter(UninitializedTensorMixin, Parameter):
+    """A parameter without shape and values until a lazy module sees its first input."""
+
+    cls_to_become = Parameter
+
+    def __new__(cls, requires_grad: bool = True, device: Any = None, dtype: Any = None) -> UninitializedParameter:
+        return Tensor._make_subclass(cls, torch.empty(0, device=device, dtype=dtype), requires_grad)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> UninitializedParameter:
+        known = memo.get(id(self))
+        if known is None:
+            known = memo[id(self)] = type(self)(self.requires_grad, self.data.device, self.data.dtype)
+        return cast(UninitializedParameter, known)
+
+
+class UninitializedBuffer(UninitializedTensorMixin, Tensor):
+    """A buffer without shape and values until a lazy module sees its first input."""
+
+    cls_to_become = Tensor
+
+    def __new__(
+        cls, requires_grad: bool = False, device: Any = None, dtype: Any = None, persistent: bool = True
+    ) -> UninitializedBuffer:
+        made = Tensor._make_subclass(cls, torch.empty(0, device=device, dtype=dtype), requires_grad)
+        made.persistent = persistent
+        made._is_buffer = True
+        return cast(UninitializedBuffer, made)

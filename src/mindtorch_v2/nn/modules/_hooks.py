@@ -116,7 +116,7 @@ def _run_always(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], resu
 def _backward_hook(module: Any) -> Any:
     """What passes the call's tensors through nodes, if some hook needs that."""
     pre = [*SHARED.backward_pre.values(), *module._backward_pre_hooks.values()]
-    full = _backward_hooks(module, True)
+    full = backward_hooks(module, True)
     if not pre and not full:
         return None
     from ...utils.hooks import BackwardHook
@@ -124,14 +124,15 @@ def _backward_hook(module: Any) -> Any:
     return BackwardHook(module, full, pre)
 
 
-def _backward_hooks(module: Any, full: bool) -> list[Any]:
+def backward_hooks(module: Any, full: bool) -> list[Any]:
+    """The backward hooks of one kind, shared ones first."""
     shared = [*SHARED.backward.values()] if SHARED.full is full else []
     return shared + ([*module._backward_hooks.values()] if module._is_full_backward_hook is full else [])
 
 
 def _hang_on_node(module: Any, args: Any, result: Any) -> None:
     """Hooks of the older kind see the node that made the first result, whatever it stands for."""
-    hooks = _backward_hooks(module, False)
+    hooks = backward_hooks(module, False)
     if not hooks:
         return
     first = result
@@ -141,7 +142,7 @@ def _hang_on_node(module: Any, args: Any, result: Any) -> None:
     if node is not None:
         for hook in hooks:
             node.register_hook(_of_module(hook, module))
-        _warn_of_older_kind(args, result, node)
+        warn_of_older_kind(args, result, node)
 
 
 def _of_module(hook: Callable[..., Any], module: Any) -> Callable[..., Any]:
@@ -155,7 +156,7 @@ _DEPRECATED = "is deprecated and will be removed in future versions. This hook w
 _BETTER = " Please use register_full_backward_hook to get the documented behavior."
 
 
-def _warn_of_older_kind(args: Any, result: Any, node: Any) -> None:
+def warn_of_older_kind(args: Any, result: Any, node: Any) -> None:
     """Say where a hook of the older kind does not get the gradients of the module."""
     results = (result,) if isinstance(result, TensorBase) else result
     text = ""

@@ -13,13 +13,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import mindtorch_v2 as torch
 
+from ... import __future__ as future
 from ..._tensor import Tensor
-from ..parameter import Parameter
+from ..parameter import Parameter, is_lazy
 
 if TYPE_CHECKING:
     from .module import Module
 
 EXTRA_STATE = "_extra_state"
+NEVER = (
+    "that should never be called. Please file an issue at "
+    "https://github.com/pytorch/pytorch/issues/new?template=bug-report.yml to report this bug."
+)
 
 
 class _Keys(NamedTuple):
@@ -27,7 +32,7 @@ class _Keys(NamedTuple):
     unexpected_keys: list[str]
 
 
-class IncompatibleKeys(_Keys):
+class _IncompatibleKeys(_Keys):
     """What `load_state_dict` returns."""
 
     __slots__ = ()
@@ -35,7 +40,7 @@ class IncompatibleKeys(_Keys):
     def __repr__(self) -> str:
         if not self.missing_keys and not self.unexpected_keys:
             return "<All keys matched successfully>"
-        return f"IncompatibleKeys(missing_keys={self.missing_keys}, unexpected_keys={self.unexpected_keys})"
+        return f"_IncompatibleKeys(missing_keys={self.missing_keys}, unexpected_keys={self.unexpected_keys})"
 
     __str__ = __repr__
 
@@ -50,10 +55,10 @@ def persistent_state(module: Module) -> dict[str, Tensor]:
     return state
 
 
-def load(module: Module, state_dict: Mapping[str, Any], strict: bool, assign: bool) -> IncompatibleKeys:
+def load(module: Module, state_dict: Mapping[str, Any], strict: bool, assign: bool) -> _IncompatibleKeys:
     if not isinstance(state_dict, Mapping):
         raise TypeError(f"Expected state_dict to be dict-like, got {type(state_dict)}.")
-    keys = IncompatibleKeys([], [])
+    keys = _IncompatibleKeys([], [])
     errors: list[str] = []
     metadata = getattr(state_dict, "_metadata", None)
     # A copy, since a module's own loading code may change the dictionary.
@@ -79,7 +84,7 @@ def _load_tree(
     prefix: str,
     metadata: dict[str, Any],
     assign: bool,
-    keys: IncompatibleKeys,
+    keys: _IncompatibleKeys,
     errors: list[str],
 ) -> None:
     local = metadata.get(prefix[:-1], {})
@@ -139,9 +144,11 @@ def _load_tensor(
             f"but received {type(given)}"
         )
         return
-    if current.ndim == 0 and tuple(given.shape) == (1,):
+    # A member without a shape takes what comes; its module has given it the shape unless it stays without one.
+    lazy = is_lazy(current)
+    if not lazy and current.ndim == 0 and tuple(given.shape) == (1,):
         given = given[0]
-    if given.shape != current.shape:
+    if not lazy and given.shape != current.shape:
         errors.append(
             f"size mismatch for {key}: copying a param with shape {given.shape} from checkpoint, "
             f"the shape in current model is {current.shape}."
@@ -154,22 +161,40 @@ def _load_tensor(
             "corresponding key in the module instead of copying them in place?)",
             stacklevel=2,
         )
+    swap = future.get_swap_module_params_on_conversion()
     try:
         with torch.no_grad():
-            if not assign:
+            if swap:
+                _swap(current, given, assign)
+            elif assign:
+                setattr(module, name, _like(current, given))
+            else:
                 current.copy_(given)
-                return
-            if isinstance(current, Parameter):
-                if isinstance(given, Parameter):
-                    given.requires_grad_(current.requires_grad)
-                else:
-                    given = Parameter(given, requires_grad=current.requires_grad)
-            setattr(module, name, given)
     except Exception as error:
         errors.append(
-            f'While copying the parameter named "{key}", whose dimensions in the model are {current.shape} and '
-            f"whose dimensions in the checkpoint are {given.shape}, an exception occurred : {error.args}."
+            f'While {"swapping" if swap else "copying"} the parameter named "{key}", whose dimensions in the model are '
+            f"{current.size()} and whose dimensions in the checkpoint are {given.size()}, an exception occurred : "
+            f"{error.args}."
         )
+
+
+def _like(current: Tensor, given: Any) -> Any:
+    """What is taken as it is: a parameter in the place of a parameter, that requires grad like it."""
+    if not isinstance(current, Parameter):
+        return given
+    if isinstance(given, Parameter):
+        return given.requires_grad_(current.requires_grad)
+    return Parameter(given, requires_grad=current.requires_grad)
+
+
+def _swap(current: Any, given: Any, assign: bool) -> None:
+    new = current.module_load(given, assign=assign)
+    if new is given or new is current:
+        raise RuntimeError(
+            "module_load returned one of self or other, please .detach() the result if returning one of the inputs in "
+            "module_load"
+        )
+    torch.utils.swap_tensors(current, _like(current, new))
 
 
 def _load_extra_state(

@@ -5,15 +5,21 @@ Invariant: running statistics are buffers; they change only while training, by t
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import mindtorch_v2 as torch
 
 from ..._tensor import Tensor
 from .. import functional as F
 from .. import init
-from ..parameter import Parameter
+from ..parameter import Parameter, UninitializedBuffer, UninitializedParameter
+from .lazy import LazyModuleMixin
 from .module import Module
+
+
+def _expect(input: Tensor, *dims: int) -> None:
+    if input.dim() not in dims:
+        raise ValueError(f"expected {' or '.join(f'{d}D' for d in dims)} input (got {input.dim()}D input)")
 
 
 class _NormBase(Module):
@@ -101,6 +107,14 @@ class _NormBase(Module):
 
 
 class _BatchNorm(_NormBase):
+    # The dimensions that an input may have; a class that does not say overrides `_check_input_dim`.
+    _dims: tuple[int, ...] = ()
+
+    def _check_input_dim(self, input: Tensor) -> None:
+        if not self._dims:
+            super()._check_input_dim(input)
+        _expect(input, *self._dims)
+
     def forward(self, input: Tensor) -> Tensor:
         self._check_input_dim(input)
         factor = 0.0 if self.momentum is None else self.momentum
@@ -122,24 +136,128 @@ class _BatchNorm(_NormBase):
         )
 
 
-def _expect(input: Tensor, *dims: int) -> None:
-    if input.dim() not in dims:
-        raise ValueError(f"expected {' or '.join(f'{d}D' for d in dims)} input (got {input.dim()}D input)")
+class _LazyNormBase(LazyModuleMixin, _NormBase):
+    """A normalization that takes `num_features` from its first input."""
+
+    def __init__(
+        self,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        device: Any = None,
+        dtype: Any = None,
+        *,
+        bias: bool = True,
+    ) -> None:
+        super().__init__(0, eps, momentum, False, False, device, dtype, bias=False)
+        self.affine = affine
+        self.track_running_stats = track_running_stats
+        if affine:
+            self.weight = UninitializedParameter(device=device, dtype=dtype)
+            if bias:
+                self.bias = UninitializedParameter(device=device, dtype=dtype)
+        if track_running_stats:
+            self.running_mean = UninitializedBuffer(device=device, dtype=dtype)
+            self.running_var = UninitializedBuffer(device=device, dtype=dtype)
+            self.num_batches_tracked = torch.tensor(0, dtype=torch.int64, device=device)
+
+    def reset_parameters(self) -> None:
+        if not self.has_uninitialized_params() and self.num_features != 0:
+            super().reset_parameters()
+
+    def initialize_parameters(self, input: Tensor) -> None:
+        if self.has_uninitialized_params():
+            self.num_features = input.shape[1]
+            for member in (self.weight, self.bias, self.running_mean, self.running_var):
+                if member is not None:
+                    cast(Any, member).materialize((self.num_features,))
+            self.reset_parameters()
 
 
 class BatchNorm1d(_BatchNorm):
-    def _check_input_dim(self, input: Tensor) -> None:
-        _expect(input, 2, 3)
+    _dims = (2, 3)
+
+
+class LazyBatchNorm1d(_LazyNormBase, _BatchNorm):
+    _dims = (2, 3)
+    cls_to_become = BatchNorm1d
 
 
 class BatchNorm2d(_BatchNorm):
-    def _check_input_dim(self, input: Tensor) -> None:
-        _expect(input, 4)
+    _dims = (4,)
+
+
+class LazyBatchNorm2d(_LazyNormBase, _BatchNorm):
+    _dims = (4,)
+    cls_to_become = BatchNorm2d
 
 
 class BatchNorm3d(_BatchNorm):
+    _dims = (5,)
+
+
+class LazyBatchNorm3d(_LazyNormBase, _BatchNorm):
+    _dims = (5,)
+    cls_to_become = BatchNorm3d
+
+
+class SyncBatchNorm(_BatchNorm):
+    """Batch normalization over the inputs of all processes of a group; in a single process, batch normalization."""
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        process_group: Any = None,
+        device: Any = None,
+        dtype: Any = None,
+        *,
+        bias: bool = True,
+    ) -> None:
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
+        self.process_group = process_group
+
     def _check_input_dim(self, input: Tensor) -> None:
-        _expect(input, 5)
+        if input.dim() < 2:
+            raise ValueError(f"expected at least 2D input (got {input.dim()}D input)")
+
+    def _check_non_zero_input_channels(self, input: Tensor) -> None:
+        if input.size(1) == 0:
+            raise ValueError("SyncBatchNorm number of input channels should be non-zero")
+
+    def forward(self, input: Tensor) -> Tensor:
+        self._check_input_dim(input)
+        self._check_non_zero_input_channels(input)
+        return super().forward(input)
+
+    @classmethod
+    def convert_sync_batchnorm(cls, module: Module, process_group: Any = None) -> Module:
+        """The same tree with every batch normalization replaced by one of this class, which takes over its members."""
+        result = module
+        if isinstance(module, _BatchNorm):
+            result = replaced = SyncBatchNorm(
+                module.num_features,
+                module.eps,
+                module.momentum,
+                module.affine,
+                module.track_running_stats,
+                process_group,
+                bias=module.bias is not None,
+            )
+            if module.affine:
+                replaced.weight = module.weight
+                replaced.bias = module.bias
+            replaced.running_mean = module.running_mean
+            replaced.running_var = module.running_var
+            replaced.num_batches_tracked = module.num_batches_tracked
+            replaced.training = module.training
+        for name, child in module.named_children():
+            result.add_module(name, cls.convert_sync_batchnorm(child, process_group))
+        return result
 
 
 class _InstanceNorm(_NormBase):
@@ -191,9 +309,24 @@ class InstanceNorm1d(_InstanceNorm):
     _rank = 1
 
 
+class LazyInstanceNorm1d(_LazyNormBase, _InstanceNorm):
+    _rank = 1
+    cls_to_become = InstanceNorm1d
+
+
 class InstanceNorm2d(_InstanceNorm):
     _rank = 2
 
 
+class LazyInstanceNorm2d(_LazyNormBase, _InstanceNorm):
+    _rank = 2
+    cls_to_become = InstanceNorm2d
+
+
 class InstanceNorm3d(_InstanceNorm):
     _rank = 3
+
+
+class LazyInstanceNorm3d(_LazyNormBase, _InstanceNorm):
+    _rank = 3
+    cls_to_become = InstanceNorm3d

@@ -5,7 +5,9 @@ Invariant: the members of a sequence are named by their positions, "0", "1", ...
 
 from __future__ import annotations
 
+import itertools
 import operator
+import warnings
 from collections import OrderedDict
 from collections.abc import ItemsView, Iterable, Iterator, KeysView, Mapping, ValuesView
 from typing import Any, TypeVar
@@ -16,6 +18,25 @@ from .module import Module, indent
 
 Self = TypeVar("Self", bound="_Sequence")
 ListSelf = TypeVar("ListSelf", bound="ParameterList")
+
+
+class Container(Module):
+    """Modules by keyword, from before `Module` itself could hold them."""
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Container:
+        if cls is Container:
+            warnings.warn(
+                "`nn.Container` is deprecated. All of its functionality is now implemented in `nn.Module`. Subclass "
+                "that instead.",
+                FutureWarning,
+                stacklevel=2,
+            )
+        return super().__new__(cls)
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__()
+        for name, module in kwargs.items():
+            self.add_module(name, module)
 
 
 class _Sequence(Module):
@@ -55,9 +76,14 @@ class _Sequence(Module):
         raise NotImplementedError
 
     def _insert(self, index: int, module: Module) -> None:
-        modules = list(self._modules.values())
-        modules.insert(index, module)
-        self._modules = {str(i): item for i, item in enumerate(modules)}
+        """Make room by moving what comes after one place on; the names there must be positions."""
+        places = range(len(self._modules), index, -1)
+        for i in places:
+            if str(i - 1) not in self._modules:
+                raise KeyError(str(i - 1))
+        for i in places:
+            self._modules[str(i)] = self._modules[str(i - 1)]
+        self._modules[str(index)] = module
 
 
 class Sequential(_Sequence):
@@ -143,7 +169,7 @@ class ModuleList(_Sequence):
         return self.extend(modules)
 
     def __add__(self, other: Iterable[Module]) -> ModuleList:
-        return ModuleList([*self, *other])
+        return ModuleList(itertools.chain(self, other))
 
     def insert(self, index: int, module: Module) -> None:
         self._insert(index, module)
@@ -151,7 +177,8 @@ class ModuleList(_Sequence):
     def extend(self, modules: Iterable[Module]) -> ModuleList:
         if not isinstance(modules, Iterable):
             raise TypeError(f"ModuleList.extend should be called with an iterable, but got {type(modules).__name__}")
-        for module in list(modules):
+        # The list may be this one, which must not grow under its own iterator.
+        for module in [*self._modules.values()] if modules is self else modules:
             self.append(module)
         return self
 
@@ -330,7 +357,9 @@ class ParameterDict(Module):
         return value
 
     def popitem(self) -> tuple[str, Any]:
-        key = next(reversed(self._keys))
+        key, _ = self._keys.popitem()
+        # The key is put back for `pop` to remove, which also finds the value.
+        self._keys[key] = None
         return key, self.pop(key)
 
     def fromkeys(self, keys: Iterable[str], default: Any = None) -> ParameterDict:

@@ -6,7 +6,7 @@ Invariant: a padding mode other than zeros pads the input first, with as much on
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, cast
 
 import mindtorch_v2 as torch
 
@@ -15,6 +15,7 @@ from .. import functional as F
 from .. import init
 from .._tuples import each
 from ..parameter import Parameter
+from .lazy import LazyModuleMixin
 from .module import Module
 
 Ints = tuple[int, ...]
@@ -246,3 +247,109 @@ class ConvTranspose2d(_ConvTransposeNd):
 
 class ConvTranspose3d(_ConvTransposeNd):
     _rank = 3
+
+
+class _LazyConvXdMixin(LazyModuleMixin):
+    """A convolution that takes `in_channels` from its first input."""
+
+    _rank: int
+    in_channels: int
+    out_channels: int
+    groups: int
+    transposed: bool
+    kernel_size: Any
+
+    def reset_parameters(self) -> None:
+        if not self.has_uninitialized_params() and self.in_channels != 0:
+            cast(Any, super()).reset_parameters()
+
+    def initialize_parameters(self, input: Tensor, *args: Any, **kwargs: Any) -> None:
+        if not self.has_uninitialized_params():
+            return
+        self.in_channels = self._get_in_channels(input)
+        if self.in_channels % self.groups != 0:
+            raise ValueError("in_channels must be divisible by groups")
+        channels = self.out_channels, self.in_channels // self.groups
+        if self.transposed:
+            channels = self.in_channels, self.out_channels // self.groups
+        cast(Any, self.weight).materialize((*channels, *self.kernel_size))
+        if self.bias is not None:
+            cast(Any, self.bias).materialize((self.out_channels,))
+        self.reset_parameters()
+
+    def _get_in_channels(self, input: Tensor) -> int:
+        rank = self._get_num_spatial_dims()
+        if input.dim() not in (rank + 1, rank + 2):
+            raise RuntimeError(
+                f"Expected {rank + 1}D (unbatched) or {rank + 2}D (batched) input to {type(self).__name__}, but got "
+                f"input of size: {input.shape}"
+            )
+        return int(input.shape[input.dim() - rank - 1])
+
+    def _get_num_spatial_dims(self) -> int:
+        return self._rank
+
+
+class _LazyConv(_LazyConvXdMixin, _Conv):
+    def __init__(
+        self,
+        out_channels: int,
+        kernel_size: Any,
+        stride: Any = 1,
+        padding: Any = 0,
+        dilation: Any = 1,
+        groups: int = 1,
+        bias: bool = True,
+        padding_mode: str = "zeros",
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(0, 0, kernel_size, stride, padding, dilation, groups, False, padding_mode, device, dtype)
+        self._declare(bias, device, dtype)
+        self.out_channels = out_channels
+
+
+class LazyConv1d(_LazyConv, Conv1d):
+    cls_to_become = Conv1d
+
+
+class LazyConv2d(_LazyConv, Conv2d):
+    cls_to_become = Conv2d
+
+
+class LazyConv3d(_LazyConv, Conv3d):
+    cls_to_become = Conv3d
+
+
+class _LazyConvTranspose(_LazyConvXdMixin, _ConvTransposeNd):
+    def __init__(
+        self,
+        out_channels: int,
+        kernel_size: Any,
+        stride: Any = 1,
+        padding: Any = 0,
+        output_padding: Any = 0,
+        groups: int = 1,
+        bias: bool = True,
+        dilation: Any = 1,
+        padding_mode: str = "zeros",
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(
+            0, 0, kernel_size, stride, padding, output_padding, groups, False, dilation, padding_mode, device, dtype
+        )
+        self._declare(bias, device, dtype)
+        self.out_channels = out_channels
+
+
+class LazyConvTranspose1d(_LazyConvTranspose, ConvTranspose1d):
+    cls_to_become = ConvTranspose1d
+
+
+class LazyConvTranspose2d(_LazyConvTranspose, ConvTranspose2d):
+    cls_to_become = ConvTranspose2d
+
+
+class LazyConvTranspose3d(_LazyConvTranspose, ConvTranspose3d):
+    cls_to_become = ConvTranspose3d

@@ -6,7 +6,7 @@ Invariant: `weight` is stored (out_features, in_features), as in PyTorch.
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, cast
 
 import mindtorch_v2 as torch
 
@@ -14,6 +14,7 @@ from ..._tensor import Tensor
 from .. import functional as F
 from .. import init
 from ..parameter import Parameter
+from .lazy import LazyModuleMixin
 from .module import Module
 
 
@@ -105,3 +106,39 @@ class Bilinear(Module):
             f"in1_features={self.in1_features}, in2_features={self.in2_features}, out_features={self.out_features}, "
             f"bias={self.bias is not None}"
         )
+
+
+class NonDynamicallyQuantizableLinear(Linear):
+    """PyTorch's name for the last projection of attention."""
+
+
+class LazyLinear(LazyModuleMixin, Linear):
+    """A linear layer that takes `in_features` from its first input."""
+
+    cls_to_become = Linear
+
+    def __init__(self, out_features: int, bias: bool = True, device: Any = None, dtype: Any = None) -> None:
+        super().__init__(0, 0, False)
+        self._declare(bias, device, dtype)
+        self.out_features = out_features
+
+    def reset_parameters(self) -> None:
+        if not self.has_uninitialized_params() and self.in_features != 0:
+            super().reset_parameters()
+
+    def initialize_parameters(self, input: Any) -> None:
+        if self.has_uninitialized_params():
+            with torch.no_grad():
+                self.in_features = input.shape[-1]
+                cast(Any, self.weight).materialize((self.out_features, self.in_features))
+                if self.bias is not None:
+                    cast(Any, self.bias).materialize((self.out_features,))
+                self.reset_parameters()
+        if self.in_features == 0:
+            # The shape came from a state dictionary.
+            if input.shape[-1] != self.weight.shape[-1]:
+                raise AssertionError(
+                    f"The in_features inferred from input: {input.shape[-1]} is not equal to in_features from "
+                    f"self.weight: {self.weight.shape[-1]}"
+                )
+            self.in_features = input.shape[-1]

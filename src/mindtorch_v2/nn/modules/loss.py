@@ -6,6 +6,7 @@ Invariant: the weights of a weighted loss are a buffer, so they move with the mo
 from __future__ import annotations
 
 import math
+import warnings
 from typing import Any
 
 from ..._tensor import Tensor
@@ -58,6 +59,20 @@ class NLLLoss(_WeightedLoss):
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.nll_loss(input, target, weight=self.weight, ignore_index=self.ignore_index, reduction=self.reduction)
+
+
+class NLLLoss2d(NLLLoss):
+    """The old name of `NLLLoss` for images."""
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> NLLLoss2d:
+        if cls is NLLLoss2d:
+            warnings.warn(
+                "`NLLLoss2d` has been deprecated. Please use `NLLLoss` instead as a drop-in replacement and see "
+                "https://pytorch.org/docs/main/nn.html#torch.nn.NLLLoss for more details.",
+                FutureWarning,
+                stacklevel=2,
+            )
+        return super().__new__(cls)
 
 
 class CrossEntropyLoss(_WeightedLoss):
@@ -166,6 +181,8 @@ class SmoothL1Loss(_Loss):
 
 class HuberLoss(_Loss):
     def __init__(self, reduction: str = "mean", delta: float = 1.0) -> None:
+        if not isinstance(delta, (float, int)):
+            raise TypeError(f"delta must be a float or int, got: {type(delta)}")
         super().__init__(reduction=reduction)
         self.delta = delta
 

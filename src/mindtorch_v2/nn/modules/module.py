@@ -15,11 +15,9 @@ from typing import Any, TypeVar, cast
 import mindtorch_v2 as torch
 
 from ..._autograd.hooks import HookDict, RemovableHandle
-from ..._backends.common.convert import parse_to
 from ..._tensor import Tensor
-from ..._warn import warn
 from ..parameter import Buffer, Parameter
-from . import _state
+from . import _convert, _hooks, _state
 from ._hooks import (
     SHARED,
     call_with_hooks,
@@ -47,6 +45,12 @@ __all__ = [
 ]
 
 Self = TypeVar("Self", bound="Module")
+_HOOKS = tuple(
+    """_forward_hooks _forward_pre_hooks _forward_hook_flags _backward_hooks _backward_pre_hooks _state_dict_hooks
+    _state_dict_pre_hooks _load_state_dict_pre_hooks _load_state_dict_post_hooks""".split()
+)
+_IncompatibleKeys = _state._IncompatibleKeys
+_EXTRA_STATE_KEY_SUFFIX = _state.EXTRA_STATE
 
 
 def _forward_unimplemented(self: Any, *input: Any) -> Any:
@@ -117,6 +121,11 @@ class Module:
         # Merging an empty dictionary into a call is not free.
         return self.forward(*args, **kwargs) if kwargs else self.forward(*args)
 
+    _call_impl = _wrapped_call_impl = __call__
+
+    def compile(self, *args: Any, **kwargs: Any) -> None:
+        raise NotImplementedError("Module.compile: there is no torch.compile in this package; call the module itself")
+
     # -- hooks ----------------------------------------------------------------------------------------------------
     def register_forward_pre_hook(
         self, hook: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
@@ -167,6 +176,16 @@ class Module:
         handle = RemovableHandle(self._backward_hooks)
         _insert(self._backward_hooks, handle.id, hook, first)
         return handle
+
+    def _get_backward_hooks(self) -> tuple[list[Any], list[Any]]:
+        """The full backward hooks, shared ones first, and those of the older kind."""
+        return _hooks.backward_hooks(self, True), _hooks.backward_hooks(self, False)
+
+    def _get_backward_pre_hooks(self) -> list[Any]:
+        return [*SHARED.backward_pre.values(), *self._backward_pre_hooks.values()]
+
+    def _maybe_warn_non_full_backward_hook(self, inputs: Any, result: Any, grad_fn: Any) -> None:
+        _hooks.warn_of_older_kind(inputs, result, grad_fn)
 
     def register_state_dict_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """`hook(module, prefix, keep_vars)` before the state is collected."""
@@ -352,8 +371,9 @@ class Module:
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         # Saved by a version that had no such hooks.
-        for name in ("_backward_hooks", "_backward_pre_hooks"):
+        for name in _HOOKS:
             self.__dict__.setdefault(name, HookDict())
+        self.__dict__.setdefault("_non_persistent_buffers_set", set())
         self.__dict__.setdefault("_is_full_backward_hook", None)
 
     # -- paths ----------------------------------------------------------------------------------------------------
@@ -481,46 +501,12 @@ class Module:
         if recurse:
             for module in self.children():
                 module._apply(fn)
-        for name, parameter in self._parameters.items():
-            if parameter is not None:
-                self._parameters[name] = _converted(parameter, fn)
-        for name, buffer in self._buffers.items():
-            if buffer is not None:
-                self._buffers[name] = fn(buffer)
+        _convert.apply_to(self, fn)
         return self
 
     def to(self: Self, *args: Any, **kwargs: Any) -> Self:
         """`to(device, dtype)`, `to(dtype)`, `to(tensor)`, `to(memory_format=)`; only floating members change dtype."""
-        dtype, device, non_blocking, _, memory_format = parse_to(args, kwargs)
-        if "copy" in kwargs or len(args) == 4 or (len(args) == 3 and isinstance(args[0], (torch.dtype, Tensor))):
-            raise RuntimeError(".to() does not accept copy argument")
-        if dtype is not None and not (dtype.is_floating_point or dtype.is_complex):
-            raise TypeError(
-                f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={dtype}"
-            )
-        if dtype is not None and dtype.is_complex:
-            warn(
-                "Complex modules are a new feature under active development whose design may change, and some modules "
-                "might not work as expected when using complex tensors as parameters or buffers. Please file an issue "
-                "at https://github.com/pytorch/pytorch/issues/new?template=bug-report.yml if a complex module does not "
-                "work as expected."
-            )
-
-        def convert(tensor: Tensor) -> Tensor:
-            wanted = dtype if tensor.is_floating_point() or tensor.is_complex() else None
-            try:
-                if memory_format is not None and tensor.ndim in (4, 5):
-                    return tensor.to(device, wanted, non_blocking, memory_format=memory_format)
-                return tensor.to(device, wanted, non_blocking)
-            except NotImplementedError as error:
-                if str(error) != "Cannot copy out of meta tensor; no data!":
-                    raise
-                raise NotImplementedError(
-                    f"{error} Please use torch.nn.Module.to_empty() instead of torch.nn.Module.to() "
-                    "when moving module from meta to a different device."
-                ) from None
-
-        return self._apply(convert)
+        return self._apply(_convert.converter(args, kwargs))
 
     def to_empty(self: Self, *, device: Any, recurse: bool = True) -> Self:
         """Move to `device` with memory whose contents are undefined."""
@@ -528,6 +514,26 @@ class Module:
 
     def cpu(self: Self) -> Self:
         return self._apply(lambda tensor: tensor.cpu())
+
+    def cuda(self: Self, device: Any = None) -> Self:
+        return self._to_device("cuda", device)
+
+    def xpu(self: Self, device: Any = None) -> Self:
+        return self._to_device("xpu", device)
+
+    def mtia(self: Self, device: Any = None) -> Self:
+        return self._to_device("mtia", device)
+
+    def ipu(self: Self, device: Any = None) -> Self:
+        return self._to_device("ipu", device)
+
+    def _to_device(self: Self, kind: str, device: Any) -> Self:
+        """Devices that this package has no backend for: a tensor refuses in its own words."""
+        return self._apply(lambda tensor: getattr(tensor, kind)(device))
+
+    def share_memory(self: Self) -> Self:
+        """Move all members to memory that other processes can see."""
+        return self._apply(lambda tensor: cast(Any, tensor).share_memory_())
 
     def npu(self: Self, device: Any = None) -> Self:
         """All parameters and buffers on an NPU: the current one, or the one that `device` names."""
@@ -615,7 +621,7 @@ class Module:
 
     def load_state_dict(
         self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False
-    ) -> _state.IncompatibleKeys:
+    ) -> _IncompatibleKeys:
         """Copy the values in, or with `assign` take the tensors themselves."""
         return _state.load(self, state_dict, strict, assign)
 
@@ -634,10 +640,20 @@ class Module:
 
     def get_extra_state(self) -> Any:
         """A subclass that overrides this and `set_extra_state` saves its result with the state."""
-        raise RuntimeError("Reached a code path in Module.get_extra_state() that should never be called.")
+        raise RuntimeError(f"Reached a code path in Module.get_extra_state() {_state.NEVER}")
 
     def set_extra_state(self, state: Any) -> None:
-        raise RuntimeError("Reached a code path in Module.set_extra_state() that should never be called.")
+        raise RuntimeError(f"Reached a code path in Module.set_extra_state() {_state.NEVER}")
+
+    def _replicate_for_data_parallel(self: Self) -> Self:
+        """A copy whose parameters are set by who asks, with the same hooks and attributes."""
+        replica = self.__new__(type(self))
+        replica.__dict__ = self.__dict__.copy()
+        replica._parameters = {}
+        replica._buffers = replica._buffers.copy()
+        replica._modules = replica._modules.copy()
+        cast(Any, replica)._is_replica = True
+        return replica
 
     # -- text -----------------------------------------------------------------------------------------------------
     def _get_name(self) -> str:
@@ -699,23 +715,6 @@ def _parameters_of(module: Module) -> Any:
 
 def _buffers_of(module: Module) -> Any:
     return module._buffers.items()
-
-
-def _converted(parameter: Parameter, fn: Callable[[Tensor], Tensor]) -> Parameter:
-    """The parameter after `fn`: the same object where its device stays, a new one where it moves."""
-    grad = cast(Any, parameter.grad)
-    with torch.no_grad():
-        value = fn(parameter)
-        new_grad = None if grad is None else fn(grad)
-    if value.device.type == parameter.device.type:
-        parameter.data = value
-        if new_grad is not None:
-            grad.data = new_grad
-        return parameter
-    moved = Parameter(value, parameter.requires_grad)
-    if new_grad is not None:
-        moved.grad = new_grad.requires_grad_(grad.requires_grad)
-    return moved
 
 
 def clear_grad(parameter: Tensor, set_to_none: bool) -> None:
