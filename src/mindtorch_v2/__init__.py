@@ -129,6 +129,7 @@ for _module, _names in {
 }.items():
     _LAZY.update(dict.fromkeys(_names.split(), _module))
 _SUBMODULES = (
+    "_VF",
     "__future__",
     "accelerator",
     "autograd",

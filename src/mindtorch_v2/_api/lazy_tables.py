@@ -63,6 +63,8 @@ _LISTED = {
     "weight_norm": "norm_except_dim- _weight_norm- _weight_norm_interface-",
     "embedding_bag": "embedding_bag-",
     "ctc": "ctc_loss-",
+    "cells": "",
+    "recurrent": "lstm- gru- rnn_tanh- rnn_relu- lstm_cell- gru_cell- rnn_tanh_cell- rnn_relu_cell-",
     "sequence": "_pack_padded_sequence- _pad_packed_sequence-",
 }
 # Rows that are functions of a module of their own, by table.

@@ -202,6 +202,7 @@ grid_sampler_2d  Samples images at given places.
 grid_sampler_3d  Samples volumes at given places.
 group_norm  Normalizes groups of channels of each sample.
 gru  A layer of gated recurrent units over a sequence.
+gru_cell  One step of gated recurrent units.
 gt  Whether elements are larger than `other`.
 hardshrink  Sets elements of magnitude at most `lambd` to zero.
 hash_tensor  A checksum: the exclusive or of the elements as 64-bit numbers.
@@ -309,6 +310,7 @@ logit  The logarithm of the odds, the inverse of the sigmoid.
 logsumexp  The logarithm of the sum of exponentials along dimensions.
 lshift  Shifts the bits of each element to the left.
 lstm  A layer of long short-term memory over a sequence.
+lstm_cell  One step of a long short-term memory.
 lt  Whether elements are smaller than `other`.
 lu_solve  Solves linear systems with an LU factorization.
 lu_unpack  The factors P, L and U, given a packed LU factorization.
@@ -398,7 +400,9 @@ resolve_conj  The tensor with a pending conjugation computed.
 resolve_neg  The tensor with a pending negation computed.
 rms_norm  Divides by the root of the mean square over the last dimensions.
 rnn_relu  A layer of recurrent units with ReLU over a sequence.
+rnn_relu_cell  One step of recurrent units with ReLU.
 rnn_tanh  A layer of recurrent units with tanh over a sequence.
+rnn_tanh_cell  One step of recurrent units with tanh.
 roll  Shifts elements along dimensions; what leaves at one end enters at the other.
 rot90  Turns by quarter turns in the plane of two dimensions.
 round  Each element rounded to the nearest integer, halves to even; or to `decimals` places.

@@ -5,7 +5,14 @@ Invariant: results and gradients are those of the CPU; nothing but lengths and o
 
 from __future__ import annotations
 
+import copy
+from typing import Any
+
+import pytest
+
 import mindtorch_v2 as torch
+
+from .. import _npu
 
 
 def test_packing() -> None:
@@ -19,3 +26,65 @@ def test_packing() -> None:
     assert padded.tolist() == rnn.pad_packed_sequence(here, True, -1.0)[0].tolist()
     padded.sum().backward()
     assert here.npu().cpu().data.tolist() == here.data.tolist()
+
+
+def both(module: Any, *inputs: Any) -> tuple[list[Any], list[Any]]:
+    """Results and gradients of a module on the CPU and of its copy on the NPU, the latter brought back."""
+    found = []
+    for place in ("cpu", "npu"):
+        copied = copy.deepcopy(module).to(place)
+        given = [i.detach().to(place).requires_grad_(i.is_floating_point()) for i in inputs]
+        result = copied(*given)
+        outputs = [t for part in result for t in (part if isinstance(part, tuple) else (part,))]
+        assert all(t.device.type == place for t in outputs)
+        sum((t * t).sum() for t in outputs).backward()
+        grads = [t.grad for t in (*given, *copied.parameters()) if t.grad is not None]
+        found.append([t.detach().cpu() for t in (*outputs, *grads)])
+    return found[0], found[1]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+@pytest.mark.parametrize("name", ["RNN", "LSTM", "GRU"])
+def test_layers(name: str, dtype: str) -> None:
+    several: list[dict[str, Any]] = [{}, {"bidirectional": True, "num_layers": 2, "bias": False}]
+    if name == "LSTM":
+        several.append({"proj_size": 2, "batch_first": True})
+    for options in several:
+        torch.manual_seed(1)
+        module = getattr(torch.nn, name)(3, 4, **options).to(getattr(torch, dtype))
+        here, there = both(module, torch.randn(5, 2, 3).to(getattr(torch, dtype)))
+        bound = {"float32": 1e-5, "float16": 4e-3, "bfloat16": 3e-2}[dtype]
+        for mine, other in zip(there, here, strict=True):
+            assert torch.allclose(mine, other, rtol=bound, atol=bound), options
+
+
+@pytest.mark.parametrize("name", ["RNNCell", "LSTMCell", "GRUCell"])
+def test_cells(name: str) -> None:
+    torch.manual_seed(1)
+    here, there = both(getattr(torch.nn, name)(3, 4), torch.randn(2, 3))
+    assert all(torch.allclose(a, b, atol=1e-5) for a, b in zip(here, there, strict=True))
+
+
+@_npu.emulator_only
+def test_an_lstm_step_is_one_product_and_one_cell(emulator: _npu.Emulator) -> None:
+    module = torch.nn.LSTM(3, 4).npu()
+    x = torch.randn(6, 2, 3).npu()
+    with torch.no_grad():
+        module(x)
+        names = ("aclnnThnnFusedLstmCell", "aclnnMm")
+        before = [emulator.calls(name) for name in names]
+        sent = emulator.bytes_to_host()
+        module(x)
+        after = [emulator.calls(name) for name in names]
+    assert [b - a for a, b in zip(before, after)] == [6, 6]
+    assert emulator.bytes_to_host() == sent
+
+
+def test_packed_batches() -> None:
+    torch.manual_seed(1)
+    module = torch.nn.GRU(3, 4, bidirectional=True)
+    packed = torch.nn.utils.rnn.pack_padded_sequence(torch.randn(5, 3, 3), [2, 5, 3], enforce_sorted=False)
+    out, hidden = module(packed)
+    there, last = copy.deepcopy(module).npu()(packed.npu())
+    assert there.data.device.type == "npu" and there.batch_sizes.device.type == "cpu"
+    assert torch.allclose(there.data.cpu(), out.data, atol=1e-5) and torch.allclose(last.cpu(), hidden, atol=1e-5)

@@ -171,8 +171,37 @@ def without_statistics(t: Any) -> Any:
     return submodule("_dispatch.registry").get("_native_batch_norm_legit.no_stats_out").call((*given, *outs))
 
 
+def recurrent(t: Any, name: str, packed: bool) -> Any:
+    """Two steps of a recurrent network in both directions, from two inputs to one unit."""
+    gates = {"lstm": 4, "gru": 3}.get(name, 1)
+    weight = y(t)[0].repeat(4)[:gates].unsqueeze(1)
+    params = [weight.repeat(1, 2), weight, weight[:, 0], -weight[:, 0]] * 2
+    given = t.arange(8.0).sin().view(2, 2, 2)
+    state = t.ones(2, 2, 1) / 2
+    hx = [state, state] if name == "lstm" else state
+    batch = (given.flatten(0, 1), t.tensor([2, 1, 1], device="cpu")) if packed else (given,)
+    return getattr(t, name)(*batch, hx, params, True, 1, 0.0, False, True, *([] if packed else [True]))
+
+
+def recurrent_cell(t: Any, name: str) -> Any:
+    """One step, from three inputs to one unit."""
+    gates = {"lstm": 4, "gru": 3}.get(name, 1)
+    weight = x(t).repeat(2, 1)[:gates]
+    state = y(t)[:, :1]
+    return getattr(t, f"{name}_cell")(y(t), [state, state] if name == "lstm" else state, weight, weight[:, 1:2])
+
+
 # Row name to calls that run in either library and give something to compare.
 SAMPLES: dict[str, list[Sample]] = {
+    **{
+        name: [lambda t, name=name, packed=packed: recurrent(t, name, packed) for packed in (False, True)]
+        for name in ("lstm", "gru", "rnn_tanh", "rnn_relu")
+    },
+    **{
+        f"{name}_cell": [lambda t, name=name: recurrent_cell(t, name)]
+        for name in ("lstm", "gru", "rnn_tanh", "rnn_relu")
+    },
+    "pad_sequence": [lambda t: aten(t, "pad_sequence", [x(t), y(t)[:1]])],
     "empty": [lambda t: tuple(t.empty(2, 3).shape), lambda t: t.empty((2, 3), dtype=t.int32).dtype],
     "empty_strided": [lambda t: t.empty_strided((2, 3), (1, 2)).stride()],
     "empty_like": [lambda t: t.empty_like(t.ones(2, 3).t()).stride()],

@@ -884,6 +884,10 @@ Tanh(T self:fhb1248u?, T> out:fhb)
 TanhBackward(T gradOutput:fhbd, T output:fhbd, T> gradInput:fhbd)
 TensorMove(T+ x:fhbd1248u?UVW, T>+ y:fhbd1248u?UVW)
 TfScatterAdd(T!+ varRef:fhb14u, T+ indices:48, T+ updates:fhb14u)
+ThnnFusedLstmCell(T inputGates:fh, T hiddenGates:fh, T cx:fh, T? inputBiasOptional:fh, T? hiddenBiasOptional:fh,
+    T> hyOut:fh, T> cyOut:fh, T> storageOut:fh)
+ThnnFusedLstmCellBackward(T? gradHyOptional:fh, T? gradCOptional:fh, T cx:fh, T cy:fh, T storage:fh, b hasBias,
+    T> gradGatesOut:fh, T> gradCxOut:fh, T> gradBiasOut:fh)
 Threshold(T self:fhb1248u, S threshold:fhb1248u, S value:fhb1248u, T> out:fhb1248u)
 ThresholdBackward(T gradOutput:fhb14u, T self:fhb14u, S threshold:fhb14u, T> out:fhb14u)
 Topk(T+ self:fhbd1248u, i64 k, i64 dim, b largest, b sorted, T>+ valuesOut:fhbd1248u, T>+ indicesOut:8)
