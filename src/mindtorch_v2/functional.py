@@ -11,7 +11,9 @@ from typing import Any
 from ._api import lazy_tables
 from ._dispatch import registry
 from ._dispatch.binding import Overloads, need
+from ._dispatch.keys import AUTOCASTS
 from ._dispatch.op import plain_name
+from ._dispatch.state import modes
 from ._dtype import bool as bool_
 from ._dtype import int64, uint8
 from ._ops.rules.base import wrap_dims
@@ -86,6 +88,10 @@ def einsum(*args: Any) -> Any:
             if not isinstance(t, TensorBase):
                 raise TypeError(f"expected Tensor as element {i} in argument 1, but got {plain_name(t)}")
         labels, result = _from_equation(args[0], len(operands))
+    if modes() & AUTOCASTS:
+        from ._autocast import as_listed
+
+        return as_listed("einsum", operands, lambda cast: _contract(labels, result, cast))
     return _contract(labels, result, operands)
 
 
@@ -527,7 +533,7 @@ def lu(A: Any, pivot: bool = True, get_infos: bool = False, out: Any = None) -> 
     )
     lazy_tables.load("linalg")
     _bools("_lu_with_info", pivot=pivot)
-    found = tuple(registry.get("linalg_lu_factor_ex").call((A, pivot, False)))[: 3 if get_infos else 2]
+    found = tuple(registry.get("_lu_with_info").call((A, pivot, False)))[: 3 if get_infos else 2]
     if out is None:
         return found
     if not isinstance(out, (tuple, list)):

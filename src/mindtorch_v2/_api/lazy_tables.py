@@ -33,7 +33,7 @@ _LISTED = {
             "reciprocal round rsqrt sigmoid sign sin sinh sqrt tan tanh trunc add sub mul div pow maximum minimum "
             "clamp_min clamp_max addcmul addcdiv lerp").split()),
     "optimizers": "_fused_adam_- _fused_adamw_- _fused_sgd_- _fused_adagrad_-",
-    "linalg": "lu_unpack- geqrf cholesky_solve cholesky_inverse",
+    "linalg": "_lu_with_info- lu_unpack- geqrf cholesky_solve cholesky_inverse",
     "linalg_composed": "inverse cholesky det slogdet matrix_exp logdet lu_solve qr triangular_solve svd pinverse "
                        "matrix_power",
     "householder": "orgqr ormqr",
@@ -66,6 +66,7 @@ _LISTED = {
     "cells": "",
     "recurrent": "lstm- gru- rnn_tanh- rnn_relu- lstm_cell- gru_cell- rnn_tanh_cell- rnn_relu_cell-",
     "sequence": "_pack_padded_sequence- _pad_packed_sequence-",
+    "amp": "_amp_foreach_non_finite_check_and_unscale_- _amp_update_scale_-",
 }
 # Rows that are functions of a module of their own, by table.
 _IN_MODULES = {

@@ -105,9 +105,8 @@ def _several(name: str, overloads: Overloads, is_method: bool) -> Callable[..., 
 
 
 def _writes_list(o: Op) -> bool:
-    """An operator that writes to the tensors of a list; its function gives the list back."""
-    args = o.schema.args
-    return not o.schema.returns and bool(args) and args[0].is_tensor_list
+    """A foreach operator that writes to the tensors of a list: its function gives the list back, and no other's."""
+    return not o.schema.returns and o.name.startswith("_foreach_")
 
 
 def _single(name: str, o: Op, is_method: bool, overloads: Overloads) -> Callable[..., Any]:

@@ -20,7 +20,10 @@ AUTOCAST: Final[i64] = 1 << 10
 PYTHON: Final[i64] = 1 << 11
 # `__torch_dispatch__` of a subclass or a mode: below autograd, so that what it does is not recorded.
 TORCH_DISPATCH: Final[i64] = 1 << 15
-FUNCTIONALITY: Final[i64] = FUNCTIONALIZE | AUTOGRAD | AUTOCAST | PYTHON | TORCH_DISPATCH
+# AUTOCAST is that of the CPU; autocast is switched for each device type by itself.
+AUTOCAST_NPU: Final[i64] = 1 << 16
+AUTOCASTS: Final[i64] = AUTOCAST | AUTOCAST_NPU
+FUNCTIONALITY: Final[i64] = FUNCTIONALIZE | AUTOGRAD | AUTOCASTS | PYTHON | TORCH_DISPATCH
 
 # Marks a tensor that tracks a base: whether it requires grad depends on the base too, so the dispatcher must ask.
 VIEW: Final[i64] = 1 << 12

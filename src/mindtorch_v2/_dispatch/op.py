@@ -15,7 +15,7 @@ from .._device import device
 from .._dtype import dtype
 from .._tensor_base import INFERENCE_WRITTEN, TensorBase, alias, is_number, numel, requires_grad
 from .keys import (
-    AUTOCAST,
+    AUTOCASTS,
     AUTOGRAD,
     BACKENDS,
     DEVICE_BITS,
@@ -345,8 +345,11 @@ class Op(OpBase):
     def find(self, keys: i64, args: tuple[Any, ...]) -> Kernel:
         if keys & PYTHON:
             return RESOLVERS.python
-        if keys & AUTOCAST and RESOLVERS.autocast is not None:
-            return RESOLVERS.autocast
+        if keys & AUTOCASTS:
+            cast: Kernel | None = RESOLVERS.autocast(self, int(keys))
+            if cast is not None:
+                return cast
+            keys &= ~AUTOCASTS
         if self.composite is not None and not (self.mutates and keys & FUNCTIONALIZE and self.functional is not None):
             if int(keys) in self.kernels:
                 # A device serves the whole of it.
@@ -453,14 +456,11 @@ class Resolvers:
 
     python: Kernel
     torch_dispatch: Kernel
-    autocast: Kernel | None
+    autocast: Any
     no_derivative: Kernel
     functionalize: Kernel
     mixed: Any
     derived: Any
-
-    def __init__(self) -> None:
-        self.autocast = None
 
 
 RESOLVERS: Final = Resolvers()

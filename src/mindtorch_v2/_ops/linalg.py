@@ -15,7 +15,7 @@ from .._strides import contiguous_strides
 from .._tensor_base import numel
 from .rules.base import like
 from .rules.pointwise import broadcast_shapes
-from .table import op
+from .table import composite, op
 
 _cat = registry.get("cat")
 _diag_embed = registry.get("diag_embed")
@@ -137,6 +137,8 @@ def _lu_factor_grad(grads: Any, LU: Any, pivots: Any) -> Any:
 LU_FACTOR: Op = op("linalg_lu_factor_ex(Tensor A, *, bool pivot=True, bool check_errors=False) "
                    "-> (Tensor LU, Tensor pivots, Tensor info)", meta=_lu_meta, out=True, nondiff=("pivots", "info"),
                    grad=dict(A=_lu_factor_grad), function=False, method=False)
+composite("_lu_with_info(Tensor self, bool pivot=True, bool check_errors=True) -> (Tensor LU, Tensor pivots, Tensor "
+          "info)", lambda *args: LU_FACTOR.call(args), method=False)
 
 
 def _unpack_meta(LU_data: Any, LU_pivots: Any, unpack_data: bool, unpack_pivots: bool) -> list[Spec]:

@@ -184,13 +184,19 @@ def _tensordot(self: Any, other: Any, dims_self: tuple[int, ...], dims_other: tu
     b2 = other.permute(tuple(second + right))
     if not left and not right:
         return DOT.call((a2.reshape((inner,)), b2.reshape((inner,)))).view(())
+    if numel_of(shape) == 1:
+        # One element: PyTorch makes no matrices of it, which autocast can tell.
+        a2, b2 = a2.squeeze(), b2.squeeze()
+        if len(a2._shape) == 1:
+            return DOT.call((a2, b2)).view(shape)
+        return (a2 * b2).sum(dtype=self._dtype).view(shape)
     return MM.call((a2.reshape((-1, inner) if inner else (numel_of(tuple(self._shape[d] for d in left)), 0)),
                     b2.reshape((inner, -1) if inner else (0, numel_of(tuple(other._shape[d] for d in right)))))
                    ).reshape(shape)
 
 
-composite("tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims_other) -> Tensor", _tensordot, out=True,
-          function=False, method=False)
+TENSORDOT: Op = composite("tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims_other) -> Tensor",
+                          _tensordot, out=True, function=False, method=False)
 
 
 def _inner(self: Any, other: Any) -> Any:
@@ -199,7 +205,7 @@ def _inner(self: Any, other: Any) -> Any:
     if self._shape[-1] != other._shape[-1]:
         raise RuntimeError("inner() the last dimension must match on both input tensors but got shapes "
                            f"{list(self._shape)} and {list(other._shape)}")
-    return _tensordot(self, other, (-1,), (-1,))
+    return TENSORDOT.call((self, other, (-1,), (-1,)))
 
 
 composite("inner(Tensor self, Tensor other) -> Tensor", _inner, out=True)

@@ -20,6 +20,9 @@ from .._backends.npu.streams import StreamContext as StreamContext
 from .._backends.npu.streams import current_stream as current_stream
 from .._backends.npu.streams import default_stream as default_stream
 from .._backends.npu.streams import set_stream as set_stream
+from .._dtype import bfloat16 as _bfloat16
+from .._dtype import dtype as _dtype
+from .._dtype import float16 as _float16
 from .memory import caching_allocator_alloc as caching_allocator_alloc
 from .memory import caching_allocator_delete as caching_allocator_delete
 from .memory import empty_cache as empty_cache
@@ -57,6 +60,11 @@ def __getattr__(name: str) -> Any:
 
         return default_generators()
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+
+
+def get_amp_supported_dtype() -> list[_dtype]:
+    """The dtypes that autocast can cast to here."""
+    return [_float16, _bfloat16]
 
 
 # -- starting -----------------------------------------------------------------------------------------------------

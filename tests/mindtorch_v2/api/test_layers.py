@@ -43,7 +43,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "functions from rows": ("_api",),
     "tensor": (
         *("_tensor", "_methods", "_attach", "_storage", "_typed_storage", "_legacy", "_types", "_random", "_printing"),
-        *("_serialize", "_dlpack", "_operators", "_torch_dispatch", "_C", "_lowrank"),
+        *("_serialize", "_dlpack", "_operators", "_torch_dispatch", "_C", "_lowrank", "_autocast"),
     ),
     "npu": ("_backends.npu", "_backends.ascend"),
     "public modules": ("", "_api.stubs"),  # stubs are written from the whole package

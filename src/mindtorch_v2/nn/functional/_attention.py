@@ -179,8 +179,8 @@ def multi_head_attention_forward(
         mask = spread if mask is None else mask + spread
     rate = dropout_p if training else 0.0
     if need_weights:
-        scores = torch.bmm(q * math.sqrt(1.0 / each), k.transpose(-2, -1))
-        weights: Any = softmax(scores if mask is None else scores + mask, dim=-1)
+        q, k = q * math.sqrt(1.0 / each), k.transpose(-2, -1)
+        weights: Any = softmax(torch.bmm(q, k) if mask is None else torch.baddbmm(mask, q, k), dim=-1)
         if rate > 0.0:
             weights = dropout(weights, rate)
         out = torch.bmm(weights, v).transpose(0, 1).reshape(length * batch, width)
