@@ -1,7 +1,8 @@
-"""Tools for tests: comparison of tensors with messages that help, and tensors of random numbers."""
+"""Tools for tests: comparison of tensors with messages that help, tensors of random numbers, assertions about texts."""
 
 from . import _utils as _utils
 from ._comparison import assert_allclose, assert_close
 from ._creation import make_tensor
+from ._file_check import FileCheck
 
-__all__ = ["assert_allclose", "assert_close", "make_tensor"]
+__all__ = ["FileCheck", "assert_allclose", "assert_close", "make_tensor"]
