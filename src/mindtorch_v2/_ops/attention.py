@@ -20,7 +20,7 @@ from .table import composite, op
 _dropout = dropout.DROPOUT
 
 
-def _check(query: Any, key: Any, value: Any, attn_mask: Any, is_causal: bool) -> None:
+def check(query: Any, key: Any, value: Any, attn_mask: Any, is_causal: bool) -> None:
     if query._dtype is not key._dtype or query._dtype is not value._dtype:
         q, k, v = (cpp_name(t._dtype) for t in (query, key, value))
         raise RuntimeError("Expected query, key, and value to have the same dtype, but got query.dtype: "
@@ -47,9 +47,9 @@ def _grouped(query: Any, t: Any) -> Any:
     return t if heads == mine else t.repeat_interleave(heads // mine, -3)
 
 
-def _attention(query: Any, key: Any, value: Any, attn_mask: Any, dropout_p: float, is_causal: bool,
-               scale: float | None, enable_gqa: bool) -> Any:
-    _check(query, key, value, attn_mask, is_causal)
+def composed(query: Any, key: Any, value: Any, attn_mask: Any, dropout_p: float, is_causal: bool,
+             scale: float | None, enable_gqa: bool) -> Any:
+    check(query, key, value, attn_mask, is_causal)
     if enable_gqa:
         key, value = _grouped(query, key), _grouped(query, value)
     q, k, v = wide(query), wide(key), wide(value)
@@ -94,4 +94,4 @@ op("_safe_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", meta
    grad=dict(self=lambda g, result, dim: (g - (g * result).sum((dim,), True)) * result))
 composite("scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, "
           "float dropout_p=0.0, bool is_causal=False, *, float? scale=None, bool enable_gqa=False) -> Tensor",
-          _attention, function=False, method=False)
+          composed, function=False, method=False)

@@ -25,7 +25,7 @@ __all__ = [
 __all__ += modules.__all__
 
 # Loaded when first used.
-_LATE = ("common_types", "grad", "utils")
+_LATE = ("attention", "common_types", "grad", "utils")
 
 
 def factory_kwargs(kwargs: dict[str, _Any] | None) -> dict[str, _Any]:

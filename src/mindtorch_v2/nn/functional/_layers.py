@@ -11,7 +11,10 @@ from typing import Any
 import mindtorch_v2 as torch
 
 from ..._dispatch import registry
+from ..._dispatch.binding import checked as _checked
+from ..._overrides import handle_torch_function, has_torch_function
 from ..._tensor import Tensor
+from .._sdp import SDP as _SDP
 from ._pooling import avg_pool2d, avg_pool3d
 from ._rows import eager, row
 
@@ -315,6 +318,20 @@ def scaled_dot_product_attention(
     scale: float | None = None,
     enable_gqa: bool = False,
 ) -> Tensor:
-    return row("attention", "scaled_dot_product_attention").call(
-        (query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)
-    )
+    attention = row("attention", "scaled_dot_product_attention")
+    given: Any = (query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)
+    if not (type(query) is type(key) is type(value) is Tensor and (attn_mask is None or type(attn_mask) is Tensor)):
+        # An override is told of this function, not of the row behind it.
+        if has_torch_function(given[:4]):
+            taken: Tensor = handle_torch_function(scaled_dot_product_attention, given[:4], *given)
+            return taken
+    if _SDP.restricted:
+        from ..attention import _choice
+
+        given = _checked(attention.op, given)
+        if _choice.by_parts(*given):
+            from ..._ops.attention import composed
+
+            result: Tensor = composed(*given)
+            return result
+    return attention.call(given)
