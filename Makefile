@@ -58,17 +58,18 @@ UNDER_SANITIZER = LD_PRELOAD="$$($(or $(CXX),g++) -print-file-name=lib$(PRELOAD_
 	ASAN_OPTIONS=$(ADDRESS_OPTIONS) \
 	UBSAN_OPTIONS=print_stacktrace=1 \
 	TSAN_OPTIONS=$(SANITIZER_OPTIONS):suppressions=tests/mindtorch_v2/emulator/tsan.supp
+# --capture=sys: a report that ends the process is written past Python, and would be lost with pytest's own buffer.
 test-sanitized: native $(VENV)/.tools $(ORACLE_STAMP)
 	$(PY) csrc/ascend_emulator/build.py --sanitize $(SANITIZER) --out $(SANITIZED)
 	$(UNDER_SANITIZER) MINDTORCH_EMULATOR_LIB=$(SANITIZED) PYTHONPATH=src \
-	    $(PY) -m pytest $(SANITIZED_EMULATOR_$(SANITIZER)) $(PYTEST_ARGS)
+	    $(PY) -m pytest --capture=sys $(SANITIZED_EMULATOR_$(SANITIZER)) $(PYTEST_ARGS)
 
 # The native module's: SANITIZED_NATIVE_address="$(CORE_TESTS)" before it runs the whole core suite, which takes long.
 test-sanitized-native: native $(VENV)/.tools $(ORACLE_STAMP)
 	MINDTORCH_COMPILE=0 MINDTORCH_SANITIZE=$(SANITIZER) $(PY) setup.py --quiet build \
 	    --build-lib $(SANITIZED)/package --build-temp $(SANITIZED)/objects
 	$(UNDER_SANITIZER) PYTHONMALLOC=malloc PYTHONPATH=$(SANITIZED)/package \
-	    $(PY) -m pytest $(SANITIZED_NATIVE_$(SANITIZER)) $(PYTEST_ARGS)
+	    $(PY) -m pytest --capture=sys $(SANITIZED_NATIVE_$(SANITIZER)) $(PYTEST_ARGS)
 
 docs: native
 	PYTHONPATH=src $(PY) docs/make_support.py

@@ -246,7 +246,7 @@ PyObject* eye(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
         if (numel == 0) return out.release();
         alignas(16) char one[16];
         number_into(Py_True, o.code, one);
-        std::memset(o.data, 0, (size_t)numel * (size_t)o.itemsize);
+        if (numel) std::memset(o.data, 0, (size_t)numel * (size_t)o.itemsize);
         for (int64_t i = 0; i < std::min(rows, columns); ++i)
             std::memcpy(o.data + i * (columns + 1) * o.itemsize, one, (size_t)o.itemsize);
         return out.release();

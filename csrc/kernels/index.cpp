@@ -370,6 +370,7 @@ PyObject* embedding_backward(PyObject*, PyObject* const* args, Py_ssize_t nargs)
             }
             // Every thread owns a range of rows and reads all indices: no two meet, and the order of sums is fixed.
             const int64_t grain = std::max<int64_t>(1, saturated_mul(rows, GRAIN) / saturated_add(work, 1));
+            if (numel == 0) return;
             parallel_for(rows, grain, [&](int64_t first, int64_t last) {
                 std::memset(o.data + first * dim * sizeof(T), 0, (size_t)((last - first) * dim) * sizeof(T));
                 embedding_backward_rows<T>(grad, index, o.as<T>(), n, dim, padding, counts, first, last);

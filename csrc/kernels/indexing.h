@@ -107,7 +107,7 @@ class Indices {
     }
 };
 
-MT_CLONES bool any_outside(const int64_t* x, int64_t n, uint64_t size) {
+MT_CLONES inline bool any_outside(const int64_t* x, int64_t n, uint64_t size) {
     uint64_t bad = 0;
     for (int64_t i = 0; i < n; ++i) bad |= (uint64_t)x[i] >= size;
     return bad;

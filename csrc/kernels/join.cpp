@@ -39,6 +39,7 @@ bool join_rows(const Shape& shape, const Operand& o, int64_t dim, const Part* pa
     char* to = o.data;
     for (int64_t i = 0; i < outer; ++i)
         for (Py_ssize_t k = 0; k < count; ++k) {
+            if (length[k] == 0) continue;  // a part without elements may have no memory
             std::memcpy(to, parts[k].operand.data + i * length[k], (size_t)length[k]);
             to += length[k];
         }

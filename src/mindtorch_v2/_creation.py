@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from ._device import as_device, device
-from ._dispatch.binding import BAD, fitted, need, plain_ints
+from ._dispatch.binding import BAD, fitted, is_element, need, plain_ints
 from ._dispatch.op import Op, type_name
 from ._dispatch.schema import Arg
 from ._dispatch.state import STATE, current_default_device
@@ -68,33 +68,11 @@ def _sizes(fname: str, given: tuple[Any, ...]) -> Any:
     """Sizes given one by one or as one sequence."""
     if plain_ints(given):
         return given
-    if len(given) == 1:
-        only = given[0]
-        if type(only) is not int:
-            if isinstance(only, (tuple, list)):
-                got = fitted(fname, _SIZE, only)
-                return got if got is not BAD else _bad_size(fname, only)
-            if isinstance(only, bool) or not hasattr(only, "__index__"):
-                raise TypeError(f"{fname}(): argument 'size' (position 1) must be tuple of ints, not {type_name(only)}")
-    got = fitted(fname, _SIZE, given)
-    if got is not BAD:
-        return got
-    if isinstance(given[0], (tuple, list)):
+    if len(given) == 1 and (isinstance(given[0], (tuple, list)) or not is_element(given[0])):
+        return need(fname, _SIZE, 1, given[0])
+    if not is_element(given[0]):
         raise TypeError(f"{fname}() takes 1 positional argument but {len(given)} were given")
-    return _bad_size(fname, given)
-
-
-def _bad_size(fname: str, given: Any) -> tuple[int, ...]:
-    """Sizes that are not all plain ints: bools count, anything else is named."""
-    out = []
-    for i, s in enumerate(given):
-        if not hasattr(s, "__index__"):
-            raise TypeError(
-                f"{fname}(): argument 'size' failed to unpack the object at pos {i + 1} with error \"type "
-                f'must be tuple of ints,but got {type(s).__name__}"'
-            )
-        out.append(int(s))
-    return tuple(out)
+    return need(fname, _SIZE, 1, given)
 
 
 def _size_list(fname: str, size: Any) -> Any:

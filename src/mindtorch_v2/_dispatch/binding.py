@@ -13,8 +13,8 @@ from .._device import as_device, device
 from .._dtype import dtype_or_none
 from .._layout import layout, memory_format
 from .._sizes import SHORT, is_long, long
-from .._tensor_base import TensorBase, checked_number, is_number, requires_grad
-from .op import Op, plain_name, type_name
+from .._tensor_base import TensorBase, checked_number, is_number, numel, requires_grad
+from .op import Op, plain_name
 from .schema import Arg
 
 # NumPy's names for PyTorch's parameters.
@@ -42,7 +42,7 @@ def refuse(fname: str, a: Arg, position: int, value: object) -> TypeError:
                     fname,
                     TypeError(
                         f"{fname}(): argument '{name}'{where} must be {text}, but found "
-                        f"element of type {type_name(v)} at pos {i}"
+                        f"element of type {plain_name(v)} at pos {i}"
                     ),
                 )
     return of_call(fname, TypeError(f"{fname}(): argument '{name}'{where} must be {text}, not {plain_name(value)}"))
@@ -50,17 +50,32 @@ def refuse(fname: str, a: Arg, position: int, value: object) -> TypeError:
 
 def _element_fits(a: Arg, v: object) -> bool:
     if a.kind == "int":
-        return (isinstance(v, int) and not isinstance(v, bool)) or _is_index(v)
+        return is_element(v)
     if a.kind == "Tensor":
         return isinstance(v, TensorBase)
     return isinstance(v, (int, float))
 
 
-def _is_index(v: object) -> bool:
-    """NumPy integers, and integer tensors of one element."""
+def is_index(v: object) -> bool:
+    """Ints, NumPy's integers but not its arrays, and integer tensors without dimensions."""
     if isinstance(v, TensorBase):
-        return len(v._shape) == 0 and not v._dtype.is_inexact
-    return hasattr(v, "__index__") and not isinstance(v, bool)
+        return len(v._shape) == 0 and not v._dtype.is_inexact and v._dtype.name != "bool"
+    return hasattr(v, "__index__") and not isinstance(v, bool) and not hasattr(v, "__len__")
+
+
+def is_element(v: object) -> bool:
+    """What stands for an int in a list of them: besides, whatever has one element."""
+    if isinstance(v, int):
+        return not isinstance(v, bool)
+    if isinstance(v, TensorBase):
+        return numel(v) == 1 and not v._dtype.is_inexact
+    if not hasattr(v, "__index__"):
+        return False
+    try:
+        index(v)
+    except TypeError:
+        return False  # an array of several elements, or with dimensions
+    return True
 
 
 _tuple_new: Final[Any] = tuple.__new__
@@ -86,16 +101,18 @@ TYPES: Final = Types()
 
 
 class Unpack(Exception):
-    """An element of a list of ints that 64 bits do not hold; whoever knows the function's name says so."""
+    """An element of a list of ints that is none, after a first one that is, or that 64 bits do not hold; whoever knows
+    the function's name says so."""
 
-    def __init__(self, name: str, position: int) -> None:
+    def __init__(self, name: str, position: int, reason: str = "Overflow when unpacking long long") -> None:
         self.name: Final = name
         self.position: Final = position
+        self.reason: Final = reason
 
     def named(self, fname: str) -> TypeError:
         return TypeError(
             f"{fname}(): argument '{self.name}' failed to unpack the object at pos {self.position} with error "
-            '"Overflow when unpacking long long"'
+            f'"{self.reason}"'
         )
 
 
@@ -124,7 +141,7 @@ def convert(a: Arg, v: Any) -> Any:
     if kind == "int":
         if isinstance(v, int):
             return long(int(v)) if not isinstance(v, bool) else BAD
-        return long(index(v)) if _is_index(v) else BAD
+        return long(index(v)) if is_index(v) else BAD
     if kind == "bool":
         return v if isinstance(v, bool) else BAD
     if kind == "float":
@@ -192,12 +209,12 @@ def _ints(a: Arg, v: Any) -> Any:
     if isinstance(v, (tuple, list)):
         out: list[int] = []
         for x in v:
-            if isinstance(x, int) and not isinstance(x, bool):
-                out.append(x)
-            elif _is_index(x):
+            if is_element(x):
                 out.append(index(x))
             elif isinstance(x, bool) and len(out) > 0:
                 out.append(int(x))  # only the first element is looked at closely
+            elif len(out) > 0:
+                raise Unpack(a.name, len(out) + 1, f"type must be tuple of ints,but got {plain_name(x)}")
             else:
                 return BAD
         for i, n in enumerate(out):
@@ -206,7 +223,7 @@ def _ints(a: Arg, v: Any) -> Any:
         return tuple(out)
     if isinstance(v, int) and not isinstance(v, bool):
         return (long(v),) if a.size > 0 else BAD
-    if _is_index(v) and a.size > 0:
+    if a.size > 0 and is_element(v):
         return (long(index(v)),)
     return BAD
 
@@ -272,7 +289,7 @@ def collect(fname: str, a: Arg, given: tuple[Any, ...], kw: dict[str, Any]) -> A
     """Ints given one by one, as one list, or by keyword."""
     if len(given) == 1:
         first = given[0]
-        if type(first) is not int and (isinstance(first, (tuple, list)) or not hasattr(first, "__index__")):
+        if type(first) is not int and (isinstance(first, (tuple, list)) or not is_element(first)):
             return need(fname, a, 1, first)
     elif len(given) == 0:
         if a.name in kw:

@@ -15,7 +15,7 @@ from typing import Any
 from .._dtype import dtype
 from .._layout import layout, memory_format
 from .._tensor_base import TensorBase, is_number, requires_grad
-from .binding import TYPES
+from .binding import TYPES, is_element, is_index
 from .op import Op, plain_name
 from .schema import Arg
 
@@ -53,6 +53,8 @@ class Parameter:
     def fits(self, value: Any) -> bool:
         """PyTorch looks at the first element of a list only; the others are looked at when it is unpacked."""
         kind = self.kind
+        if kind == "tuple of ints":
+            return is_element(value) if not isinstance(value, (list, tuple)) else not value or is_element(value[0])
         if kind.startswith("tuple of "):
             if isinstance(value, (list, tuple)):
                 return kind == "tuple of Tensors" or not value or _number_of(kind[9:-1], value[0])
@@ -78,9 +80,7 @@ class Parameter:
 
 def _number_of(kind: str, value: Any) -> bool:
     if kind == "int":
-        if isinstance(value, TensorBase):
-            return len(value._shape) == 0 and not value._dtype.is_inexact
-        return hasattr(value, "__index__") and not isinstance(value, bool)
+        return is_index(value)
     if kind == "float":
         if isinstance(value, TensorBase):
             return len(value._shape) == 0 and not value._dtype.is_complex and not requires_grad(value)
@@ -234,7 +234,7 @@ def _unpacking(
         for at, item in enumerate(value):
             if p.kind == "tuple of Tensors" and not isinstance(item, TensorBase):
                 return TypeError(f"expected Tensor as element {at} in argument {i}, but got {plain_name(item)}")
-            if p.kind == "tuple of ints" and not hasattr(item, "__index__"):
+            if p.kind == "tuple of ints" and not is_element(item) and not (at and isinstance(item, bool)):
                 return TypeError(
                     f"{name}(): argument '{p.name}' failed to unpack the object at pos {at + 1} with "
                     f'error "type must be tuple of ints,but got {plain_name(item)}"'

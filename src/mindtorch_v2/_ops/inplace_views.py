@@ -12,7 +12,7 @@ from .._autograd.node import add_meta
 from .._autograd.record import Formulas
 from .._backends.common.kernels import resize
 from .._backends.common.runtime import allocate_storage
-from .._dispatch.binding import BAD, fitted, need
+from .._dispatch.binding import BAD, fitted, is_element, need
 from .._dispatch.keys import AUTOGRAD, BACKENDS, VIEW
 from .._dispatch.op import Op, type_name
 from .._dispatch.schema import Arg
@@ -109,10 +109,8 @@ _NO_RESIZE = "cannot resize variables that require grad"
 
 def resize_(self: Any, *size: Any, memory_format: Any = None) -> Any:
     """resize_(*size, memory_format=torch.contiguous_format): another shape over the same storage, grown when needed."""
-    given = size[0] if len(size) == 1 and not isinstance(size[0], int) else size
-    shape = fitted("resize_", _SIZE, given)
-    if shape is BAD:
-        raise TypeError(f"resize_(): argument 'size' (position 1) must be tuple of ints, not {type_name(given)}")
+    single = len(size) == 1 and (isinstance(size[0], (tuple, list)) or not is_element(size[0]))
+    shape = need("resize_", _SIZE, 1, size[0] if single else size)
     if requires_grad(self):
         raise RuntimeError(_NO_RESIZE)
     if memory_format is preserve_format:
