@@ -162,6 +162,7 @@ _SUBMODULES = (
     "fft",
     "func",
     "functional",
+    "futures",
     "library",
     "linalg",
     "masked",

@@ -37,7 +37,8 @@ from . import graph as graph
 from . import variable as variable
 from .anomaly_mode import detect_anomaly, set_detect_anomaly
 from .function import Function
-from .grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
+from .grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled, set_multithreading_enabled
+from .grad_mode import is_multithreading_enabled as is_multithreading_enabled
 from .graph import GradientEdge
 from .variable import Variable
 
@@ -56,6 +57,7 @@ __all__ = [
     "set_detect_anomaly",
     "set_grad_enabled",
     "variable",
+    "set_multithreading_enabled",
 ]
 
 
@@ -69,6 +71,10 @@ def __getattr__(name: str) -> Any:
     if name == "functional":
         return import_module(".functional", __name__)
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), "functional", "gradcheck", "gradgradcheck"})
 
 
 def _is_checkpoint_valid() -> bool:

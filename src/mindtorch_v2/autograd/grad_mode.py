@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import sys
+import threading
 import warnings
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -29,6 +30,7 @@ __all__ = [
     "is_inference_mode_enabled",
     "no_grad",
     "set_grad_enabled",
+    "set_multithreading_enabled",
 ]
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -180,3 +182,44 @@ class inference_mode(_Decorator):
 
 def is_inference_mode_enabled() -> bool:
     return is_inference_mode()
+
+
+class _Threads(threading.local):
+    """Whether a backward pass may use several threads. The engine runs in the calling one; this is the permission."""
+
+    allowed = True
+
+
+_THREADS = _Threads()
+
+
+def is_multithreading_enabled() -> bool:
+    """Whether a backward pass of this thread may use several threads."""
+    return _THREADS.allowed
+
+
+class set_multithreading_enabled(_Decorator):
+    """Says whether a backward pass of this thread may use several threads, when it is made; as a context manager it
+    also switches back. The engine here never does."""
+
+    __slots__ = ("mode", "prev")
+
+    def __init__(self, mode: Any) -> None:
+        if not isinstance(mode, bool):
+            kind = type(mode).__name__
+            raise TypeError(f"set_multithreading_enabled(): argument 'enabled' (position 1) must be bool, not {kind}")
+        self.mode, self.prev = mode, _THREADS.allowed
+        _THREADS.allowed = mode
+
+    def __call__(self, orig_func: F) -> F:
+        _THREADS.allowed = self.prev
+        return super().__call__(orig_func)
+
+    def __enter__(self) -> None:
+        """What the argument says was done when this was made."""
+
+    def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
+        _THREADS.allowed = self.prev
+
+    def clone(self) -> set_multithreading_enabled:
+        return set_multithreading_enabled(self.mode)

@@ -10,7 +10,7 @@ import contextlib
 import functools
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 from .._autograd.engine import current_pass, gradient_at, will_run
 from .._autograd.hooks import RemovableHandle
@@ -26,6 +26,7 @@ __all__ = [
     "disable_saved_tensors_hooks",
     "get_gradient_edge",
     "increment_version",
+    "region_activation_memory_budget",
     "register_multi_grad_hook",
     "save_on_cpu",
     "saved_tensors_hooks",
@@ -189,6 +190,16 @@ def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
         yield
     finally:
         disable_hooks(before)
+
+
+def region_activation_memory_budget(budget: float) -> NoReturn:
+    """A hint for compiled regions, of which there are none here: refused, as PyTorch refuses it outside of one."""
+    where = "torch.autograd.graph.region_activation_memory_budget"
+    if isinstance(budget, bool) or not isinstance(budget, (int, float)):
+        raise TypeError(f"{where}: expects a float, got {type(budget).__name__}")
+    if not 0.0 <= budget <= 1.0:
+        raise ValueError(f"{where}: must be in [0, 1], got {budget}")
+    raise RuntimeError(f"{where} can only be used inside a torch.compile region; it has no effect in eager mode.")
 
 
 class _Kept:

@@ -380,3 +380,21 @@ torch.from_file('/nowhere/x',True,3)
 torch.UntypedStorage.from_file(path,True,8).filename==path
 torch.UntypedStorage.from_file(path,False,8).filename
 """.strip().split("\n")
+
+UTILS = r"""
+torch.utils.rename_privateuse1_backend(3)
+torch.utils.rename_privateuse1_backend('cpu')
+torch.utils.rename_privateuse1_backend('cuda')
+torch.utils.set_module(type('A',(),{}),3)
+(lambda c: (torch.utils.set_module(c,'x.y'), c.__module__))(type('A',(),{}))
+torch.autograd.set_multithreading_enabled(3)
+torch.autograd.set_multithreading_enabled()
+torch.autograd.is_multithreading_enabled()
+torch.autograd.set_multithreading_enabled(False)(torch.autograd.is_multithreading_enabled)()
+torch.autograd.graph.region_activation_memory_budget(3)
+torch.autograd.graph.region_activation_memory_budget('x')
+torch.autograd.graph.region_activation_memory_budget(True)
+torch.autograd.graph.region_activation_memory_budget(.3)
+[(d.name, d.value) for d in importlib.import_module(torch.__name__+'.utils.dlpack').DLDeviceType]
+importlib.import_module(torch.__name__+'.utils.dlpack').from_dlpack(v)
+""".strip().split("\n")

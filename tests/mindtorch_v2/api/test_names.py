@@ -7,6 +7,7 @@ Invariant: every line of a table means the same in both libraries; a line that c
 from __future__ import annotations
 
 import copy
+import importlib
 import pickle
 import re
 import warnings
@@ -33,6 +34,7 @@ def space(library: Any, path: str) -> dict[str, Any]:
         "path": path,
         "pickle": pickle,
         "copy": copy,
+        "importlib": importlib,
     }
 
 
