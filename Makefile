@@ -43,8 +43,7 @@ SANITIZED := build/sanitized-$(SANITIZER)
 SANITIZED_EMULATOR_address := tests/mindtorch_v2/emulator
 SANITIZED_EMULATOR_thread := tests/mindtorch_v2/emulator/test_objects.py \
     $(wildcard tests/mindtorch_v2/emulator/test_runtime_*.py)
-SANITIZED_NATIVE_address ?= $(wildcard tests/mindtorch_v2/native/test_storage*.py \
-    tests/mindtorch_v2/native/test_index*.py tests/mindtorch_v2/native/test_window.py)
+SANITIZED_NATIVE_address ?= $(CORE_TESTS)
 SANITIZED_NATIVE_thread ?= tests/mindtorch_v2/native/test_threads.py
 PRELOAD_address := asan
 PRELOAD_thread := tsan
@@ -64,7 +63,7 @@ test-sanitized: native $(VENV)/.tools $(ORACLE_STAMP)
 	$(UNDER_SANITIZER) MINDTORCH_EMULATOR_LIB=$(SANITIZED) PYTHONPATH=src \
 	    $(PY) -m pytest --capture=sys $(SANITIZED_EMULATOR_$(SANITIZER)) $(PYTEST_ARGS)
 
-# The native module's: SANITIZED_NATIVE_address="$(CORE_TESTS)" before it runs the whole core suite, which takes long.
+# The native module's, under the core tests.
 test-sanitized-native: native $(VENV)/.tools $(ORACLE_STAMP)
 	MINDTORCH_COMPILE=0 MINDTORCH_SANITIZE=$(SANITIZER) $(PY) setup.py --quiet build \
 	    --build-lib $(SANITIZED)/package --build-temp $(SANITIZED)/objects

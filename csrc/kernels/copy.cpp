@@ -151,6 +151,7 @@ void move_tile(char* dst, int64_t d0, int64_t d1, const char* src, int64_t s0, i
 }  // namespace
 
 void cast_block(char* dst, int dcode, const char* src, int scode, int64_t n) {
+    if (n == 0) return;  // and perhaps no memory
     if (dcode == scode) std::memmove(dst, src, (size_t)n * ITEMSIZE[dcode]);
     else cast_table.fn[dcode][scode](dst, src, n);
 }

@@ -6,6 +6,7 @@ a name.
 
 from __future__ import annotations
 
+import ctypes
 import faulthandler
 import gc
 import json
@@ -24,6 +25,7 @@ from ._targets import find
 from ._values import scope
 
 SMALL = 1000
+_PR_SET_PDEATHSIG = 1
 _HERE = str(Path(__file__).parent)
 
 
@@ -33,6 +35,8 @@ def limit_memory(megabytes: int) -> None:
     total = pages * os.sysconf("SC_PAGE_SIZE") + megabytes * 2**20
     resource.setrlimit(resource.RLIMIT_AS, (total, total))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    # Not longer than the driver: one that was killed has not said goodbye.
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def touch(value: Any, tensor: type, depth: int = 0) -> None:
