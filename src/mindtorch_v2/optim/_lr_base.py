@@ -15,6 +15,7 @@ from typing import Any
 
 from .._tensor import Tensor
 from .._warn import warn
+from ._lists import to_scalar
 from .optimizer import Optimizer
 
 EPOCH_DEPRECATION_WARNING = (
@@ -41,7 +42,7 @@ def _param_groups_val_list(optimizer: Optimizer, key: str) -> list[_Rate]:
 def _update_param_group_val(group: dict[str, Any], key: str, value: _Rate) -> None:
     """Set an option; into its memory where it is a tensor."""
     if isinstance(group[key], Tensor):
-        group[key].fill_(value.squeeze() if isinstance(value, Tensor) else value)
+        group[key].fill_(to_scalar(value))
     else:
         group[key] = value
 

@@ -17,6 +17,7 @@ import mindtorch_v2 as torch
 from .._tensor import Tensor
 from ..nn.modules.batchnorm import _BatchNorm
 from ..nn.modules.module import Module
+from ._lists import group_by_device_and_dtype
 from ._lr_base import LRScheduler, _format_param, _warn_get_lr_called_within_step
 from .optimizer import Optimizer
 
@@ -147,12 +148,9 @@ class AveragedModel(Module):
         self.n_averaged += 1
 
     def _update_lists(self, pairs: list[tuple[Tensor, Tensor]]) -> None:
-        lists: dict[Any, tuple[list[Tensor], list[Tensor]]] = {}
-        for average, current in pairs:
-            averages, currents = lists.setdefault((average.device, average.dtype), ([], []))
-            averages.append(average)
-            currents.append(current)
-        for (device, _), (averages, currents) in lists.items():
+        own, given = [average for average, _ in pairs], [current for _, current in pairs]
+        lists = group_by_device_and_dtype([own, given])
+        for (device, _), ((averages, currents), _) in lists.items():
             count = self.n_averaged.to(device)
             if self.multi_avg_fn is not None:
                 self.multi_avg_fn(averages, currents, count)

@@ -10,7 +10,7 @@ __all__ = ["CASES", "Case", "normalise"]
 
 TABLES = (
     "algebra arguments autograd devices dtypes indexing keys layers losses parsing products randoms recurrent "
-    "reductions shapes sizes storages views"
+    "reductions schedules shapes sizes storages views"
 ).split()
 
 CASES: list[Case] = [case for table in TABLES for case in import_module(f"{__name__}.{table}").CASES]

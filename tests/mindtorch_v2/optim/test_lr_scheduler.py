@@ -171,12 +171,14 @@ def test_every_scheduler_has_a_case() -> None:
 
 
 @pytest.mark.parametrize("name", CASES)
-@pytest.mark.parametrize("kind", ["numbers", "tensors", "betas"])
+@pytest.mark.parametrize("kind", ["numbers", "tensors", "betas", "Adam"])
 def test_every_step_is_the_oracles(oracle: ModuleType, name: str, kind: str) -> None:
     def make(library: Any) -> Any:
+        if kind == "Adam":
+            return library.optim.Adam(params(library), lr=0.05, amsgrad=True)
         return adamlike(library) if kind == "betas" else sgd(library, tensor_lr=kind == "tensors")
 
-    # A rate that is a tensor is filled, not replaced, and PyTorch's own zero rates make it negative zero or NaN.
+    # As text, in which a NaN equals a NaN.
     mine, theirs = run(torch, name, make(torch)), run(oracle, name, make(oracle))
     assert repr(mine) == repr(theirs)
 
