@@ -5,6 +5,8 @@
 
 using namespace mt;
 
+extern PyMethodDef optimizer_methods[];  // optimizer.cpp; no other file needs to know
+
 static std::vector<PyMethodDef>& all_methods() {
     static std::vector<PyMethodDef> methods;
     return methods;
@@ -38,7 +40,8 @@ PyMODINIT_FUNC PyInit__native(void) {
     if (methods.empty()) {
         const PyMethodDef* families[] = {storage_methods, allocator_methods, threads_methods, copy_methods,
                                          pointwise_methods, reduce_methods, nn_methods, index_methods,
-                                         matmul_methods, scalars_methods, random_methods, window_methods};
+                                         matmul_methods, scalars_methods, random_methods, window_methods,
+                                         optimizer_methods};
         for (const PyMethodDef* family : families)
             for (; family->ml_name; ++family) methods.push_back(*family);
         methods.push_back({nullptr, nullptr, 0, nullptr});

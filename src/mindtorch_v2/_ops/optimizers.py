@@ -6,7 +6,6 @@ the operators over lists: a device may serve a row whole.
 """
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from .._dispatch import registry
@@ -29,13 +28,30 @@ def overflowed(found_inf: Any) -> bool:
     return found_inf is not None and found_inf.item() == 1
 
 
-def checked_lists(lists: dict[str, Sequence[Any]]) -> None:
-    """PyTorch's complaint about lists of different lengths."""
-    first, *others = lists.items()
-    for _, tensors in others:
-        if len(tensors) != len(first[1]):
-            raise RuntimeError(f"Tensor lists must have the same number of tensors, got {len(first[1])} and "
-                               f"{len(tensors)}")
+def checked(name: str, self: Any, lists: dict[str, Any]) -> None:
+    """PyTorch's complaints about lists of different lengths, dtypes that differ, and dtypes no step is for."""
+    for key, tensors in lists.items():
+        if len(tensors) != len(self):
+            raise _expected(f"{key}.size() == n_tensors")
+    for i, param in enumerate(self):
+        dt = param._dtype
+        if not dt.is_floating_point or dt.itemsize == 1:
+            raise NotImplementedError(f"\"{name}\" not implemented for '{dt.scalar_name}'")
+        for key, tensors in lists.items():
+            if key != "state_steps" and tensors[i]._dtype is not dt:
+                raise RuntimeError(f"expected scalar type {dt.scalar_name} but found {tensors[i]._dtype.scalar_name}")
+
+
+def _expected(what: str) -> RuntimeError:
+    return RuntimeError(f"Expected {what} to be true, but got false.  (Could this error message be improved?  If so, "
+                        "please report an enhancement request to PyTorch.)")
+
+
+def checked_buffers(momentum: float, buffers: Any) -> dict[str, Any]:
+    """Buffers that there are exactly when there is momentum."""
+    if momentum == 0 and buffers:
+        raise _expected("momentum_buffer_list.empty()")
+    return {} if momentum == 0 else {"momentum_buffer_list": buffers}
 
 
 def _prepared(grads: Any, params: Any, weight_decay: float, maximize: bool, grad_scale: Any) -> Any:
@@ -60,12 +76,22 @@ def _add_quotients(params: Any, above: Any, below: Any, sizes: list[Any]) -> Non
         _do("addcdiv_.ScalarList", params, above, below, sizes)
 
 
+def checked_adam(self: Any, grads: Any, exp_avgs: Any, exp_avg_sqs: Any, max_exp_avg_sqs: Any, state_steps: Any,
+                 amsgrad: bool, decoupled: bool) -> None:
+    lists = {"grads": grads, "exp_avgs": exp_avgs, "exp_avg_sqs": exp_avg_sqs}
+    if amsgrad:
+        lists["max_exp_avg_sqs"] = max_exp_avg_sqs
+    elif max_exp_avg_sqs:
+        raise _expected("max_exp_avg_sqs.empty()")
+    lists["state_steps"] = state_steps
+    checked("fused_adamw_kernel" if decoupled else "fused_adam_kernel", self, lists)
+
+
 def _adam(decoupled: bool) -> Any:
     def step(self: Any, grads: Any, exp_avgs: Any, exp_avg_sqs: Any, max_exp_avg_sqs: Any, state_steps: Any, lr: Any,
              beta1: float, beta2: float, weight_decay: float, eps: float, amsgrad: bool, maximize: bool,
              grad_scale: Any, found_inf: Any) -> None:
-        checked_lists({"self": self, "grads": grads, "exp_avgs": exp_avgs, "exp_avg_sqs": exp_avg_sqs,
-                       "state_steps": state_steps})
+        checked_adam(self, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps, amsgrad, decoupled)
         if not self or overflowed(found_inf):
             return
         rate = _number(lr)
@@ -90,12 +116,11 @@ def _adam(decoupled: bool) -> Any:
 def _sgd(self: Any, grads: Any, momentum_buffer_list: Any, weight_decay: float, momentum: float, lr: Any,
          dampening: float, nesterov: bool, maximize: bool, is_first_step: bool, grad_scale: Any,
          found_inf: Any) -> None:
-    checked_lists({"self": self, "grads": grads})
+    checked("fused_sgd_kernel", self, {"grads": grads, **checked_buffers(momentum, momentum_buffer_list)})
     if not self or overflowed(found_inf):
         return
     grads = _prepared(grads, self, weight_decay, maximize, grad_scale)
     if momentum != 0:
-        checked_lists({"self": self, "momentum_buffer_list": momentum_buffer_list})
         if is_first_step:
             _do("copy_", momentum_buffer_list, grads, False)
         else:
@@ -107,7 +132,7 @@ def _sgd(self: Any, grads: Any, momentum_buffer_list: Any, weight_decay: float, 
 
 def _adagrad(self: Any, grads: Any, state_sums: Any, state_steps: Any, lr: Any, lr_decay: float, weight_decay: float,
              eps: float, maximize: bool, grad_scale: Any, found_inf: Any) -> None:
-    checked_lists({"self": self, "grads": grads, "state_sums": state_sums, "state_steps": state_steps})
+    checked("fused_adagrad_kernel", self, {"grads": grads, "state_sums": state_sums, "state_steps": state_steps})
     if not self or overflowed(found_inf):
         return
     rate = _number(lr)

@@ -52,6 +52,15 @@ def default_form(params: Any, differentiable: bool, use_fused: bool = False) -> 
     return fused, not fused and plain and kinds <= {"npu"}
 
 
+def one_pass(params: Tensors) -> bool:
+    """Whether a fused step computes, but for the order of roundings, what the loop would: plain floats on the CPU."""
+    for p in params:
+        if type(p) not in _PLAIN_TYPES or not p.is_cpu:
+            return False
+    # A parameter given twice is updated twice, one after the other.
+    return {p.dtype for p in params} <= {torch.float32, torch.float64} and len({id(p) for p in params}) == len(params)
+
+
 def use_foreach(params: Tensors, foreach: bool | None, differentiable: bool) -> bool:
     return default_form(params, differentiable)[1] if foreach is None else foreach
 
@@ -87,9 +96,12 @@ def count_up(steps: Tensors) -> None:
 
 def group_by_device_and_dtype(lists: list[list[Any]], with_indices: bool = False) -> dict[Any, Any]:
     """Lists of the same length taken apart by device and dtype of the first; an empty list stays empty."""
+    keys = [(first.device, first.dtype) for first in lists[0]]
+    if keys and keys.count(keys[0]) == len(keys):
+        # The usual case, at once.
+        return {keys[0]: ([list(whole) for whole in lists], list(range(len(keys))) if with_indices else [])}
     groups: dict[Any, tuple[list[list[Any]], list[int]]] = {}
-    for position, first in enumerate(lists[0]):
-        key = (first.device, first.dtype)
+    for position, key in enumerate(keys):
         if key not in groups:
             groups[key] = ([[] for _ in lists], [])
         parts, indices = groups[key]

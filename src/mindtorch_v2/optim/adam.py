@@ -22,6 +22,7 @@ from ._lists import (
     default_form,
     no_autograd,
     no_scaling,
+    one_pass,
     parts_of,
     reals,
     scalar_dtype,
@@ -358,7 +359,9 @@ def adam(
 ) -> None:
     """One step of Adam on lists of tensors."""
     if fused is None and foreach is None:
-        foreach = default_form(params, differentiable)[1] and (capturable or not isinstance(lr, Tensor))
+        plain = not (differentiable or capturable or isinstance(beta1, Tensor) or isinstance(weight_decay, Tensor))
+        fused = plain and grad_scale is None and found_inf is None and one_pass(params)
+        foreach = not fused and default_form(params, differentiable)[1] and (capturable or not isinstance(lr, Tensor))
     check_steps(state_steps)
     update = _fused_adam if fused else _multi_tensor_adam if foreach else _single_tensor_adam
     update(

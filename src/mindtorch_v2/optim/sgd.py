@@ -11,7 +11,17 @@ import mindtorch_v2 as torch
 
 from .._tensor import Tensor
 from ._algorithm import Algorithm, States, picked
-from ._lists import Tensors, beside, decayed, default_form, group_by_device_and_dtype, no_scaling, parts_of, to_scalar
+from ._lists import (
+    Tensors,
+    beside,
+    decayed,
+    default_form,
+    group_by_device_and_dtype,
+    no_scaling,
+    one_pass,
+    parts_of,
+    to_scalar,
+)
 from .optimizer import _device_dtype_check_for_fused
 
 __all__ = ["SGD", "sgd"]
@@ -110,7 +120,11 @@ def sgd(
 ) -> None:
     """One step of gradient descent on lists of tensors; buffers that are None are made."""
     if foreach is None and fused is None:
-        foreach = default_form(params, False)[1]
+        # Nothing that is learned through the step, and all buffers there, or none.
+        new = [buffer is None for buffer in momentum_buffer_list]
+        plain = not (isinstance(weight_decay, Tensor) or torch.is_grad_enabled() or has_sparse_grad)
+        fused = plain and all(new) == any(new) and grad_scale is None and found_inf is None and one_pass(params)
+        foreach = not fused and default_form(params, False)[1]
     update = _multi_tensor_sgd if foreach else _fused_sgd if fused else _single_tensor_sgd
     update(
         params,

@@ -29,7 +29,8 @@ FORMS: list[dict[str, Any]] = [{}, {"foreach": False}, {"foreach": True}, {"fuse
 def forms(name: str) -> list[dict[str, Any]]:
     if name == "Muon":
         return [{}]
-    return FORMS if name in FUSED else FORMS[:3]
+    # Where no fused step exists, nothing else than the loop serves a CPU that was asked nothing.
+    return FORMS if name in FUSED else FORMS[1:3]
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex64"])
