@@ -7,31 +7,12 @@
 //   random_bernoulli(state, p.., out.., shape)     out[i] = 1 with probability p[i]; p float16, bfloat16, float32, float64
 //   random_permutation(state, out, code, n)        0 .. n-1 in random order, dense at the start of a storage
 // The GIL is kept all the time: it is what protects a state that several threads use.
-#include "common.h"
-
-#include <algorithm>
+#include "random.h"
 
 namespace mt {
 namespace {
 
 enum Kind : int { UNIFORM = 0, NORMAL, INTEGERS, FULL_RANGE, BERNOULLI, EXPONENTIAL, CAUCHY, LOG_NORMAL, GEOMETRIC };
-
-constexpr int N = 624, M = 397;
-constexpr double TWO_PI = 6.283185307179586476925286766559;
-
-struct State {
-    uint64_t seed;
-    int32_t left, seeded;
-    uint64_t next;
-    uint64_t words[N];
-    // The second number of a pair waits here; the other two places belong to an older way of keeping it.
-    double unused_x, cached_normal, unused_rho;
-    int32_t has_cached_normal;
-    int32_t pad;
-    float cached_float_normal;
-    bool has_cached_float;
-};
-static_assert(sizeof(State) == 5056, "PyTorch's states have 5056 bytes");
 
 void seed_state(State& s, uint64_t seed) {
     std::memset(&s, 0, sizeof s);
@@ -46,64 +27,16 @@ void seed_state(State& s, uint64_t seed) {
     }
 }
 
-MT_INLINE uint64_t twist(uint64_t u, uint64_t v) {
-    const uint64_t mixed = (u & 0x80000000u) | (v & 0x7fffffffu);
-    return (mixed >> 1) ^ ((v & 1u) ? 0x9908b0dfu : 0u);
-}
-
-void refill(State& s) {
-    uint64_t* p = s.words;
-    s.left = N;
-    s.next = 0;
-    for (int j = N - M + 1; --j; ++p) *p = p[M] ^ twist(p[0], p[1]);
-    for (int j = M; --j; ++p) *p = p[M - N] ^ twist(p[0], p[1]);
-    *p = p[M - N] ^ twist(p[0], s.words[0]);
-}
-
-MT_INLINE uint32_t next32(State& s) {
-    if (--s.left == 0) refill(s);
-    uint32_t y = (uint32_t)s.words[s.next++];
-    y ^= y >> 11;
-    y ^= (y << 7) & 0x9d2c5680u;
-    y ^= (y << 15) & 0xefc60000u;
-    return y ^ (y >> 18);
-}
-MT_INLINE uint64_t next64(State& s) {
-    const uint64_t high = next32(s);
-    return (high << 32) | next32(s);
-}
-
-// Bits of a uniform number in [0, 1): narrow types are drawn as float and rounded.
-template <class T> struct Digits { static constexpr int value = 24; using acc = float; };
-template <> struct Digits<double> { static constexpr int value = 53; using acc = double; };
 // The integers a type holds exactly reach up to 2**value.
-template <class T> struct Mantissa { static constexpr int value = Digits<T>::value; };
-template <> struct Mantissa<Half> { static constexpr int value = 11; };
-template <> struct Mantissa<BFloat16> { static constexpr int value = 8; };
-
-template <class T> MT_INLINE typename Digits<T>::acc unit(State& s) {
-    using A = typename Digits<T>::acc;
-    constexpr int digits = Digits<T>::value;
-    constexpr uint64_t mask = ((uint64_t)1 << digits) - 1;
-    constexpr A scale = (A)1 / (A)((uint64_t)1 << digits);
-    if constexpr (std::is_same<T, double>::value) return (A)(next64(s) & mask) * scale;
-    else return (A)(next32(s) & mask) * scale;
-}
-
-// One normal number; they come in pairs, and the second one waits in the state.
-double next_normal(State& s) {
-    if (s.has_cached_normal) {
-        const double waiting = s.cached_normal;
-        s.has_cached_normal = 0;
-        s.cached_normal = 0;
-        return waiting;
-    }
-    const double u1 = unit<double>(s), u2 = unit<double>(s);
-    const double r = std::sqrt(-2.0 * std::log1p(-u2)), theta = TWO_PI * u1;
-    s.cached_normal = r * std::sin(theta);
-    s.has_cached_normal = 1;
-    return r * std::cos(theta);
-}
+template <class T> struct Mantissa {
+    static constexpr int value = Digits<T>::value;
+};
+template <> struct Mantissa<Half> {
+    static constexpr int value = 11;
+};
+template <> struct Mantissa<BFloat16> {
+    static constexpr int value = 8;
+};
 
 // Sixteen uniform numbers become eight pairs of normal ones.
 void normal_sixteens(double* d, int64_t blocks, double mean, double std) {
@@ -308,18 +241,6 @@ template <class T> void fill_transformed(State& s, const Shape& shape, const Ope
     });
 }
 
-State& as_state(PyObject* o, bool check = true) {
-    StorageObject* s = as_storage(o);
-    if (s->nbytes != (Py_ssize_t)sizeof(State))
-        fail(PyExc_RuntimeError, "expected a generator state of %zu bytes, got %zd", sizeof(State), s->nbytes);
-    State& state = *reinterpret_cast<State*>(s->ptr);
-    // The bytes may come from the user. `next` counts up as `left` counts down, so it stays inside `words`.
-    const bool valid = state.seeded == 1 && state.left > 0 && state.left <= N && state.next <= (uint64_t)N &&
-                       (uint64_t)state.left + state.next <= (uint64_t)N + 1;
-    if (MT_UNLIKELY(check && !valid)) fail(PyExc_RuntimeError, "Invalid mt19937 state");
-    return state;
-}
-
 uint64_t as_bits(PyObject* o) {
     const unsigned long long v = PyLong_AsUnsignedLongLongMask(o);
     if (v == (unsigned long long)-1 && PyErr_Occurred()) fail_set();
@@ -388,20 +309,15 @@ PyObject* random_bernoulli(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
         parse_operand(args + 5, shape, o);
         // Probabilities as doubles, in the order of out's memory.
         Scratch scratch(std::max<int64_t>(shape.numel, 1), sizeof(double));
-        int order[MAXD];
-        for (int i = 0; i < shape.ndim; ++i) order[i] = i;
-        std::stable_sort(order, order + shape.ndim, [&](int a, int b) { return o.stride[a] > o.stride[b]; });
-        int64_t dense[MAXD], step = 1;
-        for (int i = shape.ndim - 1; i >= 0; --i) {
-            dense[order[i]] = step;
-            step = wrapping_mul(step, shape.dim[order[i]]);  // fits unless another size is 0
-        }
+        int64_t dense[MAXD];
+        dense_like(shape, o, dense);
         copy_tensor(shape, scratch.as<char>(), dense, F64, p.data, p.stride, p.code);
         const double* chance = scratch.as<double>();
         for (int64_t i = 0; i < shape.numel; ++i)
             if (!(chance[i] >= 0 && chance[i] <= 1))
-                fail(PyExc_RuntimeError, "Expected p_in >= 0 && p_in <= 1 to be true, but got false.  (Could this error "
-                                         "message be improved?  If so, please report an enhancement request to PyTorch.)");
+                fail(PyExc_RuntimeError,
+                     "Expected p_in >= 0 && p_in <= 1 to be true, but got false.  (Could this error "
+                     "message be improved?  If so, please report an enhancement request to PyTorch.)");
         Scratch drawn(std::max<int64_t>(shape.numel, 1), 1);
         char* bit = drawn.as<char>();
         for (int64_t i = 0; i < shape.numel; ++i) {
@@ -420,7 +336,8 @@ PyObject* random_permutation(PyObject*, PyObject* const* args, Py_ssize_t nargs)
         StorageObject* out = as_storage(args[1]);
         const int code = as_code(args[2]);
         const int64_t n = as_int(args[3]);
-        if (n < 0 || n > out->nbytes / ITEMSIZE[code]) fail(PyExc_RuntimeError, "random_permutation: storage too small");
+        if (n < 0 || n > out->nbytes / ITEMSIZE[code])
+            fail(PyExc_RuntimeError, "random_permutation: storage too small");
         Scratch scratch(std::max<int64_t>(n, 1), sizeof(int64_t));
         int64_t* r = scratch.as<int64_t>();
         for (int64_t i = 0; i < n; ++i) r[i] = i;
@@ -440,6 +357,8 @@ PyObject* random_permutation(PyObject*, PyObject* const* args, Py_ssize_t nargs)
 namespace mt {  // join.cpp
 PyObject* join(PyObject*, PyObject* const*, Py_ssize_t);
 PyObject* array_info(PyObject*, PyObject* const*, Py_ssize_t);
+// random_given.cpp
+PyObject* random_given(PyObject*, PyObject* const*, Py_ssize_t);
 }  // namespace mt
 
 using namespace mt;
@@ -450,5 +369,6 @@ PyMethodDef random_methods[] = {
     MT_METHOD("random_seed", random_seed, "random_seed(state, seed)."),
     MT_METHOD("random_fill", random_fill, "random_fill(kind, state, out.., shape, a, b)."),
     MT_METHOD("random_bernoulli", random_bernoulli, "random_bernoulli(state, p.., out.., shape)."),
+    MT_METHOD("random_given", random_given, "random_given(kind, state, a.., b.., out.., shape)."),
     MT_METHOD("random_permutation", random_permutation, "random_permutation(state, out, code, n)."),
     {nullptr, nullptr, 0, nullptr}};

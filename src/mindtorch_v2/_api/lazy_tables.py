@@ -38,6 +38,7 @@ _LISTED = {
                        "matrix_power",
     "householder": "orgqr ormqr",
     "discrete_random": "poisson- binomial-",
+    "gamma_random": "_standard_gamma- _standard_gamma_grad- _sample_dirichlet- _dirichlet_grad-",
     "hashes": "hash_tensor",
     "histograms": "histogramdd-",
     "segments": "segment_reduce- _segment_reduce-",

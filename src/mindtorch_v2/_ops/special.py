@@ -201,7 +201,7 @@ def _igamma_slope(g: Any, self: Any, other: Any) -> Any:
 
 def _no_input(name: str, argument: str) -> Formula:
     def formula(g: Any) -> Any:
-        raise RuntimeError(f"the derivative for '{argument}' is not implemented.")
+        raise NotImplementedError(f"the derivative for '{argument}' is not implemented.")
 
     return formula
 

@@ -116,10 +116,10 @@ def only_tensors(items: Any) -> Any:
 
 
 def broadcast_tensors(*tensors: Any) -> Any:
-    """All tensors expanded to their common shape."""
+    """All tensors expanded to their common shape; one that has it is returned itself."""
     items = only_tensors(tensors[0] if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)) else tensors)
     shape = broadcast(list(items))
-    return tuple(EXPAND.call((t, shape, False)) for t in items)
+    return tuple(t if t._shape == shape else EXPAND.call((t, shape, False)) for t in items)
 
 
 # -- order of dimensions ------------------------------------------------------------------------------------------

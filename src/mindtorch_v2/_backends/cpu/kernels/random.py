@@ -10,10 +10,12 @@ from typing import Any, Final, final
 from mypy_extensions import i64
 
 from .... import _native
+from ...._ops.rules.layout import expand_strides
 from ...._tensor_base import TensorBase
 from .base import Filled
 
 _fill: Final[Any] = _native.random_fill
+_given: Final[Any] = _native.random_given
 
 # What the native module calls its distributions.
 UNIFORM: Final[i64] = 0
@@ -25,6 +27,10 @@ EXPONENTIAL: Final[i64] = 5
 CAUCHY: Final[i64] = 6
 LOG_NORMAL: Final[i64] = 7
 GEOMETRIC: Final[i64] = 8
+# Those whose parameters are tensors.
+GAMMA: Final[i64] = 0
+POISSON: Final[i64] = 1
+BINOMIAL: Final[i64] = 2
 
 
 @final
@@ -63,6 +69,16 @@ def draw(kind: i64, out: TensorBase, generator: Any, a: Any, b: Any) -> None:
         int(kind), state_of(generator),
         out._storage, int(2 * out._offset), tuple(stride), dt.to_real().code,
         tuple(shape), a, b)
+
+
+def draw_given(kind: i64, out: TensorBase, generator: Any, a: TensorBase, b: TensorBase) -> None:
+    """Fill `out` from the distributions that `a` (and `b`, if the kind has two parameters) give for each element."""
+    _given(
+        int(kind), state_of(generator),
+        a._storage, int(a._offset), expand_strides(a, out._shape), a._dtype.code,
+        b._storage, int(b._offset), expand_strides(b, out._shape), b._dtype.code,
+        out._storage, int(out._offset), out._stride, out._dtype.code,
+        out._shape)
 
 
 @final
