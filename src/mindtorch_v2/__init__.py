@@ -163,6 +163,7 @@ _SUBMODULES = (
     "accelerator",
     "amp",
     "autograd",
+    "distributions",
     "fft",
     "func",
     "functional",
