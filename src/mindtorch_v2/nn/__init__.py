@@ -25,7 +25,7 @@ __all__ = [
 __all__ += modules.__all__
 
 # Loaded when first used.
-_LATE = ("attention", "common_types", "grad", "utils")
+_LATE = ("attention", "common_types", "grad", "parallel", "utils")
 
 
 def factory_kwargs(kwargs: dict[str, _Any] | None) -> dict[str, _Any]:
@@ -45,10 +45,12 @@ def factory_kwargs(kwargs: dict[str, _Any] | None) -> dict[str, _Any]:
 
 
 def __getattr__(name: str) -> _Any:
+    if name == "DataParallel":
+        return _import_module(f"{__name__}.parallel").DataParallel
     if name not in _LATE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return _import_module(f"{__name__}.{name}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LATE})
+    return sorted({*globals(), *_LATE, "DataParallel"})

@@ -9,7 +9,7 @@ from ._case import Case, normalise
 __all__ = ["CASES", "Case", "normalise"]
 
 TABLES = (
-    "algebra arguments autograd devices dtypes indexing keys layers losses parsing products randoms recurrent "
+    "algebra arguments autograd devices dtypes indexing keys layers losses modules parsing products randoms recurrent "
     "reductions schedules shapes sizes storages views"
 ).split()
 

@@ -370,6 +370,105 @@ def initialisers_refuse(lib: Any) -> Any:
     )
 
 
+@case
+def grouped_products(lib: Any) -> Any:
+    mm = lib.nn.functional.grouped_mm
+    out: list[Any] = []
+    for dtype in (lib.float32, lib.bfloat16, lib.float16):
+        a3, b3 = ramp(lib, 2, 3, 8).to(dtype).requires_grad_(), ramp(lib, 2, 8, 16).to(dtype).requires_grad_()
+        a2, b2 = ramp(lib, 6, 8).to(dtype), ramp(lib, 8, 16).to(dtype)
+        ends = lib.tensor([2, 6], dtype=lib.int32)
+        results = [mm(a3, b3), mm(a2, b3, offs=ends), mm(a2, b2, offs=ends + 2), mm(a3, b2, offs=ends * 2 + 4)]
+        (results[0].float().pow(2).sum() + results[1].float().pow(2).sum()).backward()
+        results += [a3.grad, b3.grad, mm(a3, b3, out_dtype=dtype)]
+        if dtype == lib.float32:
+            single = results
+            out += results
+        else:
+            # Half precision is compared with single precision, to which it is near in either library.
+            out += [(t.shape, t.stride(), t.dtype) for t in results]
+            out += [bool(((t.float() - s).abs() < 0.02 * s.abs().max()).all()) for t, s in zip(results, single)]
+    x, y = ramp(lib, 2, 3, 8), ramp(lib, 2, 8, 16)
+    return [
+        out,
+        tried(
+            [
+                lambda: mm(x.double(), y),
+                lambda: mm(x, y.double()),
+                lambda: mm(x[0, 0], y),
+                lambda: mm(x, y[0, 0]),
+                lambda: mm(x, y[:, :4]),
+                lambda: mm(ramp(lib, 2, 3, 5), ramp(lib, 2, 5, 8)),
+                lambda: mm(x[0], y),
+                lambda: mm(x, y, offs=ends),
+                lambda: mm(x[0], y, offs=ends.long()),
+                lambda: mm(x[0], y, offs=ends[None]),
+                lambda: mm(x, y, bias=lib.ones(16)),
+                lambda: mm(x, y, out_dtype=lib.float16),
+                lambda: mm(x[:1], y),
+                lambda: mm(x[0], y, offs=ends[:1]),
+            ]
+        ),
+    ]
+
+
+@case
+def scaled_products(lib: Any) -> Any:
+    f = lib.nn.functional
+    tensor_wise, row_wise = f.ScalingType.TensorWise, f.ScalingType.RowWise
+    a, b = ramp(lib, 16, 32).to(lib.float8_e4m3fn), ramp(lib, 16, 32).to(lib.float8_e4m3fn).t()
+    half, three = lib.tensor(0.5), lib.tensor([3.0])
+    rows, columns = ramp(lib, 16, 1) + 2, ramp(lib, 1, 16) + 2
+    mm = f.scaled_mm
+    out = [
+        mm(a, b, half, tensor_wise, three, tensor_wise).float(),
+        mm(a, b, [half], [tensor_wise], three, tensor_wise, output_dtype=lib.float32, bias=ramp(lib, 16)),
+        mm(a, b, rows, row_wise, columns, row_wise, output_dtype=lib.float32),
+        mm(a.to(lib.float8_e5m2), b, half, tensor_wise, three, tensor_wise, output_dtype=lib.float16).float(),
+        mm(a, b, half, tensor_wise, three, tensor_wise, output_dtype=None).dtype,
+        [s.value for s in f.ScalingType.__members__.values()],
+        [*f.ScalingType.__members__],
+        [*f.SwizzleType.__members__],
+    ]
+    return [
+        out,
+        tried(
+            [
+                lambda: mm(a[None], b, half, tensor_wise, three, tensor_wise),
+                lambda: mm(a, a, half, tensor_wise, three, tensor_wise),
+                lambda: mm(a, b, half, tensor_wise, three, tensor_wise, bias=lib.ones(3)),
+                lambda: mm(a, b, half, tensor_wise, columns, row_wise),
+                lambda: mm(a, b, rows.double(), row_wise, columns, row_wise),
+                lambda: mm(a.float(), b.float(), half, tensor_wise, three, tensor_wise),
+                lambda: mm(a, b, rows, tensor_wise, three, tensor_wise),
+                lambda: mm(a, b, rows[1:], row_wise, columns, row_wise),
+                lambda: mm(a, b, half, row_wise, three, row_wise),
+            ]
+        ),
+    ]
+
+
+@case
+def names_for_scripts(lib: Any) -> Any:
+    f = lib.nn.functional
+    either = f.boolean_dispatch("flag", 1, False, lambda x, flag=False: "yes", lambda x, flag=False: "no", "m", "f")
+    return [
+        either(1),
+        either(1, True),
+        either(1, flag=True),
+        either.__name__,
+        either.__module__,
+        f.BroadcastingList2[int],
+        f.GRID_SAMPLE_INTERPOLATION_MODES,
+        f.GRID_SAMPLE_PADDING_MODES,
+        f.has_torch_function((lib.ones(1),)),
+        f.has_torch_function_unary(3),
+        f.has_torch_function_variadic(1, 2),
+        f.conv_tbc is lib.conv_tbc,
+        tried([lambda: f.assert_int_or_pair(3, "k", "{} bad"), lambda: f.assert_int_or_pair((1, 2, 3), "k", "{} bad")]),
+    ]
+
+
 @pytest.mark.oracle
 @pytest.mark.parametrize("name", CASES)
 def test_as_pytorch(name: str) -> None:

@@ -95,7 +95,7 @@ class Addmm(Rule):
                 f"self and mat2 must have the same dtype, but got {c._dtype.scalar_name} and {b._dtype.scalar_name}")
         if a._dtype is not b._dtype:
             raise RuntimeError(
-                f"expected m1 and m2 to have the same dtype, but got: {cpp_name(a._dtype)} != {cpp_name(b._dtype)}")
+                f"mat1 and mat2 must have the same dtype, but got {a._dtype.scalar_name} and {b._dtype.scalar_name}")
         n = b._shape[1]
         shape = (a._shape[0], n)
         if not (len(c._shape) == 1 and c._shape[0] == n):

@@ -5,6 +5,7 @@ Invariant: a function that PyTorch has in `torch` as well is that very function.
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 import mindtorch_v2 as torch
@@ -22,20 +23,35 @@ from ._vision import *  # noqa: F403
 _OF_TORCH = frozenset(
     """conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d pixel_shuffle pixel_unshuffle
     channel_shuffle native_channel_shuffle hardshrink prelu bilinear cosine_similarity pairwise_distance
-    pdist""".split()
+    pdist conv_tbc""".split()
 )
+# Seldom used, with the modules that have them.
+_LATE = {
+    **dict.fromkeys("ScalingType SwizzleType grouped_mm scaled_grouped_mm scaled_mm".split(), "._grouped"),
+    **dict.fromkeys(
+        "BroadcastingList1 BroadcastingList2 BroadcastingList3 assert_int_or_pair boolean_dispatch".split(), "._script"
+    ),
+    **dict.fromkeys(
+        "handle_torch_function has_torch_function has_torch_function_unary has_torch_function_variadic".split(),
+        "...overrides",
+    ),
+}
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _OF_TORCH:
+    if name in _OF_TORCH:
+        found = getattr(torch, name)
+    elif name in _LATE:
+        found = getattr(import_module(_LATE[name], __name__), name)
+    else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    globals()[name] = found = getattr(torch, name)
+    globals()[name] = found
     return found
 
 
 # What the files of the families import for themselves.
-_HELPERS = frozenset(("Any", "Ints", "annotations", "eager", "registry", "row"))
+_HELPERS = frozenset(("Any", "Ints", "annotations", "eager", "import_module", "registry", "row"))
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_OF_TORCH} - _HELPERS)
+    return sorted({*globals(), *_OF_TORCH, *_LATE} - _HELPERS)

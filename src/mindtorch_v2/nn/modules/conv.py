@@ -205,7 +205,7 @@ class _ConvTransposeNd(_ConvNd):
         rank = self._rank
         if output_size is None:
             return self.output_padding
-        sizes = tuple(output_size)
+        sizes = output_size
         batched = input.dim() == rank + 2
         if len(sizes) == input.dim():
             sizes = sizes[2 if batched else 1 :]
@@ -225,7 +225,7 @@ class _ConvTransposeNd(_ConvNd):
         for d in range(rank):
             if not low[d] <= sizes[d] <= high[d]:
                 raise ValueError(
-                    f"requested an output size of {list(sizes)}, but valid sizes range from {low} to {high} (for an "
+                    f"requested an output size of {sizes}, but valid sizes range from {low} to {high} (for an "
                     f"input of {places})"
                 )
             extra.append(sizes[d] - low[d])

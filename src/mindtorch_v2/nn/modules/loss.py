@@ -251,7 +251,7 @@ class MultiMarginLoss(_WeightedLoss):
         if p != 1 and p != 2:
             raise ValueError("only p == 1 and p == 2 supported")
         if weight is not None and weight.dim() != 1:
-            raise ValueError(f"weight must be one-dimensional, but got {weight.dim()} dimensions")
+            raise ValueError(f"MultiMarginLoss: expected weight to be None or 1D tensor, got {weight.dim()}D instead")
         self.p = p
         self.margin = margin
 
