@@ -57,6 +57,12 @@ constexpr int ITEMSIZE[NUM_CODES] = {1, 1, 2, 4, 8, 2, 4, 8, 0, 8, 16, 1, 2, 1, 
 constexpr const char* CODE_NAME[NUM_CODES] = {
     "Byte", "Char", "Short", "Int", "Long", "Half", "Float", "Double", "?", "ComplexFloat", "ComplexDouble", "Bool",
     "BFloat16", "Float8_e5m2", "Float8_e4m3fn", "UInt16", "UInt32", "UInt64"};
+// The codes behind those are of dtypes that are stored and never computed with.
+constexpr const char* STORED_NAME[] = {
+    "Bits1x8", "Bits2x4", "Bits4x2", "Bits8", "Bits16", "UInt1", "UInt2", "UInt3", "UInt4", "UInt5", "UInt6",
+    "UInt7", "Int1", "Int2", "Int3", "Int4", "Int5", "Int6", "Int7", "Float8_e5m2fnuz", "Float8_e4m3fnuz",
+    "Float8_e8m0fnu", "Float4_e2m1fn_x2", "ComplexHalf"};
+constexpr int NUM_STORED = sizeof(STORED_NAME) / sizeof(STORED_NAME[0]);
 constexpr bool is_complex_code(int c) { return c == C64 || c == C128; }
 constexpr bool is_float_code(int c) { return (c >= F16 && c <= F64) || (c >= BF16 && c <= F8E4M3FN); }
 constexpr bool is_int_code(int c) { return c <= I64 || c >= U16; }
@@ -298,8 +304,11 @@ MT_INLINE bool as_bool(PyObject* o) {
 }
 MT_INLINE int as_code(PyObject* o) {
     const int64_t c = as_int(o);
-    if (MT_UNLIKELY((uint64_t)c >= (uint64_t)NUM_CODES || ITEMSIZE[c] == 0))
+    if (MT_UNLIKELY((uint64_t)c >= (uint64_t)NUM_CODES || ITEMSIZE[c] == 0)) {
+        if (c >= NUM_CODES && c < NUM_CODES + NUM_STORED)
+            fail(PyExc_NotImplementedError, "no operator is implemented for '%s'", STORED_NAME[c - NUM_CODES]);
         fail(PyExc_ValueError, "%lld is no dtype code", (long long)c);
+    }
     return (int)c;
 }
 

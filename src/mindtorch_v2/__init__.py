@@ -146,6 +146,8 @@ for _module, _names in {
         "_check_tensor_all _check_tensor_all_with _check_type _check_value _check_with _sym_sqrt _sym_cos "
         "_sym_cosh _sym_sin _sym_sinh _sym_tan _sym_tanh _sym_asin _sym_acos _sym_atan _sym_log2"
     ),
+    "_streams": "Event Stream",
+    "_C": "DisableTorchFunction DisableTorchFunctionSubclass",
     "_removed": "eig lstsq matrix_rank solve symeig",
     "_questions": (
         "is_same_size is_signed is_inference is_distributed get_device is_vulkan_available "

@@ -18,39 +18,67 @@ if TYPE_CHECKING:
 
 __all__ = [
     "bfloat16",
+    "bit",
+    "bits16",
+    "bits1x8",
+    "bits2x4",
+    "bits4x2",
+    "bits8",
     "bool",
     "cdouble",
     "cfloat",
-    "complex64",
+    "chalf",
     "complex128",
+    "complex32",
+    "complex64",
     "double",
     "dtype",
     "float",
-    "float8_e4m3fn",
-    "float8_e5m2",
     "float16",
     "float32",
+    "float4_e2m1fn_x2",
     "float64",
+    "float8_e4m3fn",
+    "float8_e4m3fnuz",
+    "float8_e5m2",
+    "float8_e5m2fnuz",
+    "float8_e8m0fnu",
     "get_default_dtype",
     "half",
     "int",
-    "int8",
+    "int1",
     "int16",
+    "int2",
+    "int3",
     "int32",
+    "int4",
+    "int5",
+    "int6",
     "int64",
+    "int7",
+    "int8",
     "long",
     "set_default_dtype",
     "short",
-    "uint8",
+    "uint1",
     "uint16",
+    "uint2",
+    "uint3",
     "uint32",
+    "uint4",
+    "uint5",
+    "uint6",
     "uint64",
+    "uint7",
+    "uint8",
 ]
 
 CATEGORY_BOOL: Final = 0
 CATEGORY_INT: Final = 1
 CATEGORY_FLOAT: Final = 2
 CATEGORY_COMPLEX: Final = 3
+# Bits without a meaning; below the others, so that comparisons of categories treat them as no number.
+CATEGORY_BITS: Final = -1
 
 
 @final
@@ -80,8 +108,15 @@ class dtype:
         self.is_complex: Final = category == CATEGORY_COMPLEX
         # Floating or complex: what rounds, and what gradients are of.
         self.is_inexact: Final = category >= CATEGORY_FLOAT
-        self.is_signed: Final = is_signed
+        self._signed: Final = is_signed
         self._np: numpy.dtype[Any] | None = None
+
+    @property
+    def is_signed(self) -> PyBool:
+        """Whether there are negative numbers."""
+        if self.category == CATEGORY_BITS:
+            raise RuntimeError("Bits types are undefined")
+        return self._signed
 
     @property
     def np(self) -> "numpy.dtype[Any]":
@@ -98,6 +133,8 @@ class dtype:
             return float32
         if self.code == 10:
             return float64
+        if self.category == CATEGORY_COMPLEX:
+            return float16
         return self
 
     def to_complex(self) -> "dtype":
@@ -107,6 +144,8 @@ class dtype:
             return complex64
         if code == 7 or code == 10:
             return complex128
+        if self.category == CATEGORY_COMPLEX:
+            return self
         if code == 5:
             raise RuntimeError("complex32, the complex type of torch.float16, is not supported; use torch.complex64")
         raise RuntimeError(f"Unknown Complex ScalarType for {self.scalar_name}")
@@ -146,6 +185,32 @@ uint16: Final = dtype("uint16", "UInt16", 15, 2, CATEGORY_INT, False)
 uint32: Final = dtype("uint32", "UInt32", 16, 4, CATEGORY_INT, False)
 uint64: Final = dtype("uint64", "UInt64", 17, 8, CATEGORY_INT, False)
 
+# Element types that no operator computes with: tensors of them can be made (`empty`), seen as others (`view`), copied.
+bits1x8: Final = dtype("bits1x8", "Bits1x8", 18, 1, CATEGORY_BITS, False)
+bits2x4: Final = dtype("bits2x4", "Bits2x4", 19, 1, CATEGORY_BITS, False)
+bits4x2: Final = dtype("bits4x2", "Bits4x2", 20, 1, CATEGORY_BITS, False)
+bits8: Final = dtype("bits8", "Bits8", 21, 1, CATEGORY_BITS, False)
+bits16: Final = dtype("bits16", "Bits16", 22, 2, CATEGORY_BITS, False)
+uint1: Final = dtype("uint1", "UInt1", 23, 1, CATEGORY_INT, False)
+uint2: Final = dtype("uint2", "UInt2", 24, 1, CATEGORY_INT, False)
+uint3: Final = dtype("uint3", "UInt3", 25, 1, CATEGORY_INT, False)
+uint4: Final = dtype("uint4", "UInt4", 26, 1, CATEGORY_INT, False)
+uint5: Final = dtype("uint5", "UInt5", 27, 1, CATEGORY_INT, False)
+uint6: Final = dtype("uint6", "UInt6", 28, 1, CATEGORY_INT, False)
+uint7: Final = dtype("uint7", "UInt7", 29, 1, CATEGORY_INT, False)
+int1: Final = dtype("int1", "Int1", 30, 1, CATEGORY_INT, True)
+int2: Final = dtype("int2", "Int2", 31, 1, CATEGORY_INT, True)
+int3: Final = dtype("int3", "Int3", 32, 1, CATEGORY_INT, True)
+int4: Final = dtype("int4", "Int4", 33, 1, CATEGORY_INT, True)
+int5: Final = dtype("int5", "Int5", 34, 1, CATEGORY_INT, True)
+int6: Final = dtype("int6", "Int6", 35, 1, CATEGORY_INT, True)
+int7: Final = dtype("int7", "Int7", 36, 1, CATEGORY_INT, True)
+float8_e5m2fnuz: Final = dtype("float8_e5m2fnuz", "Float8_e5m2fnuz", 37, 1, CATEGORY_FLOAT, True)
+float8_e4m3fnuz: Final = dtype("float8_e4m3fnuz", "Float8_e4m3fnuz", 38, 1, CATEGORY_FLOAT, True)
+float8_e8m0fnu: Final = dtype("float8_e8m0fnu", "Float8_e8m0fnu", 39, 1, CATEGORY_FLOAT, False)
+float4_e2m1fn_x2: Final = dtype("float4_e2m1fn_x2", "Float4_e2m1fn_x2", 40, 1, CATEGORY_FLOAT, True)
+complex32: Final = dtype("complex32", "ComplexHalf", 41, 4, CATEGORY_COMPLEX, True)
+
 _REGISTRY.sealed = True
 
 half: Final = float16
@@ -156,6 +221,8 @@ int: Final = int32
 long: Final = int64
 cfloat: Final = complex64
 cdouble: Final = complex128
+chalf: Final = complex32
+bit: Final = uint1
 
 ALL: Final[tuple[dtype, ...]] = (
     uint8,
@@ -176,11 +243,38 @@ ALL: Final[tuple[dtype, ...]] = (
     uint32,
     uint64,
 )
+FIRST_STORED: Final = 18
+STORED: Final[tuple[dtype, ...]] = (
+    bits1x8,
+    bits2x4,
+    bits4x2,
+    bits8,
+    bits16,
+    uint1,
+    uint2,
+    uint3,
+    uint4,
+    uint5,
+    uint6,
+    uint7,
+    int1,
+    int2,
+    int3,
+    int4,
+    int5,
+    int6,
+    int7,
+    float8_e5m2fnuz,
+    float8_e4m3fnuz,
+    float8_e8m0fnu,
+    float4_e2m1fn_x2,
+    complex32,
+)
 
 
 def _index_by_code() -> list[dtype | None]:
-    table: list[dtype | None] = [None] * 18
-    for item in ALL:
+    table: list[dtype | None] = [None] * 64
+    for item in ALL + STORED:
         table[item.code] = item
     return table
 
@@ -190,7 +284,7 @@ _BY_CODE: Final = _index_by_code()
 
 def by_code(code: PyInt) -> dtype:
     """The dtype with this code (the codes are shared with the native module)."""
-    found = _BY_CODE[code] if 0 <= code < 18 else None
+    found = _BY_CODE[code] if 0 <= code < 64 else None
     if found is None:
         raise ValueError(f"no dtype has code {code}")
     return found
@@ -276,6 +370,6 @@ def set_default_dtype(d: object) -> None:
         raise TypeError("invalid dtype object: only floating-point types are supported as the default type")
     if d.category != CATEGORY_FLOAT:
         raise TypeError("only floating-point types are supported as the default type")
-    if d is float8_e5m2 or d is float8_e4m3fn:
+    if d.itemsize == 1:
         raise TypeError(f"couldn't find storage object {d.scalar_name}Storage")
     DEFAULTS.dtype = d

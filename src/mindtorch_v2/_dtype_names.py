@@ -48,12 +48,12 @@ _DEVICE_NAMES: Final[dict[str, str]] = {"cpu": "CPU", "meta": "Meta", "npu": "NP
 
 def cpp_name(dt: dtype) -> str:
     """The C++ type of an element as a compiler names it: "long int"."""
-    return _CPP_NAMES[dt.name]
+    return _CPP_NAMES.get(dt.name, "c10::" + dt.scalar_name)
 
 
 def c_name(dt: dtype) -> str:
     """The C++ type of an element as source code writes it, which PyTorch's overflow errors do: "int64_t"."""
-    return _FIXED_WIDTH.get(dt.name, _CPP_NAMES[dt.name])
+    return _FIXED_WIDTH.get(dt.name, cpp_name(dt))
 
 
 def type_string(dt: dtype, dev: device) -> str:

@@ -5,7 +5,7 @@ Invariant: the numbers are stated here, so that asking for them imports nothing.
 
 from typing import Final
 
-from ._dtype import DEFAULTS, dtype, dtype_or_none
+from ._dtype import DEFAULTS, STORED, dtype, dtype_or_none
 
 __all__ = ["finfo", "iinfo"]
 
@@ -19,6 +19,9 @@ _FLOATS: Final[dict[str, tuple[float, float, float, float]]] = {
     "float64": (2.0**-52, (2.0 - 2.0**-52) * 2.0**1023, 2.0**-1022, 1e-15),
     "float8_e5m2": (0.25, 57344.0, 2.0**-14, 1.0),
     "float8_e4m3fn": (0.125, 448.0, 2.0**-6, 1.0),
+    "float8_e5m2fnuz": (0.125, 57344.0, 2.0**-15, 1.0),
+    "float8_e4m3fnuz": (0.125, 240.0, 2.0**-7, 1.0),
+    "float8_e8m0fnu": (1.0, 2.0**127, 2.0**-127, 1.0),
 }
 
 
@@ -76,25 +79,31 @@ class finfo(_Limits):
             )
         super().__init__(of.to_real())
 
+    def _limit(self, place: int) -> float:
+        found = _FLOATS.get(self._of.name)
+        if found is None:  # PyTorch has no limits of packed types either
+            raise TypeError("bad argument type for built-in operation")
+        return found[place]
+
     @property
     def eps(self) -> float:
         """The distance from 1 to the next larger number."""
-        return _FLOATS[self._of.name][0]
+        return self._limit(0)
 
     @property
     def max(self) -> float:
         """The largest finite number."""
-        return _FLOATS[self._of.name][1]
+        return self._limit(1)
 
     @property
     def min(self) -> float:
-        """The smallest finite number, the negative of `max`."""
-        return -self.max
+        """The smallest finite number, the negative of `max`; of a type without sign the smallest at all."""
+        return -self.max if self._of.is_signed else self.smallest_normal
 
     @property
     def smallest_normal(self) -> float:
         """The smallest positive number with full precision."""
-        return _FLOATS[self._of.name][2]
+        return self._limit(2)
 
     @property
     def tiny(self) -> float:
@@ -104,7 +113,7 @@ class finfo(_Limits):
     @property
     def resolution(self) -> float:
         """The decimal resolution of the type."""
-        return _FLOATS[self._of.name][3]
+        return self._limit(3)
 
     def __repr__(self) -> str:
         return (
@@ -122,7 +131,7 @@ class iinfo(_Limits):
         if type is _MISSING:
             raise TypeError('iinfo() missing 1 required positional arguments: "type"')
         of = _dtype_argument("iinfo", type)
-        if of.is_floating_point or of.is_complex:
+        if of.is_floating_point or of.is_complex or of in STORED:
             raise TypeError("torch.iinfo() requires an integer input type. Use torch.finfo to handle 'torch.iinfo'")
         if of.name == "bool":
             raise TypeError("torch.bool is not supported by torch.iinfo")

@@ -5,12 +5,12 @@ Invariant: one table decides every pair, and it equals PyTorch's; a pair PyTorch
 
 from typing import Final
 
-from ._dtype import ALL, DEFAULTS, dtype, float32, float64, int16, int64
+from ._dtype import ALL, DEFAULTS, STORED, dtype, float32, float64, int16, int64
 from ._dtype import bool as bool_dtype
 
 __all__ = ["can_cast", "number_dtype", "promote", "result_type_of"]
 
-_FLOAT8: Final = ("float8_e5m2", "float8_e4m3fn")
+_FLOAT8: Final = ("float8_e5m2", "float8_e4m3fn", "float8_e5m2fnuz", "float8_e4m3fnuz", "float8_e8m0fnu")
 _BARE_UNSIGNED: Final = ("uint16", "uint32", "uint64")
 
 
@@ -37,10 +37,11 @@ def _pair(a: dtype, b: dtype) -> dtype | None:
 
 
 def _build() -> list[dtype | None]:
-    table: list[dtype | None] = [None] * (32 * 32)
+    # Types that are only stored have no promotion.
+    table: list[dtype | None] = [None] * (64 * 64)
     for a in ALL:
         for b in ALL:
-            table[a.code * 32 + b.code] = _pair(a, b)
+            table[a.code * 64 + b.code] = _pair(a, b)
     return table
 
 
@@ -51,13 +52,15 @@ def promote(a: dtype, b: dtype) -> dtype:
     """The smallest type that holds both, by PyTorch's rules (`torch.promote_types`)."""
     if a is b:
         return a
-    found = _TABLE[a.code * 32 + b.code]
+    found = _TABLE[a.code * 64 + b.code]
     if found is None:
         raise _refusal(a, b)
     return found
 
 
 def _refusal(a: dtype, b: dtype) -> RuntimeError:
+    if (a in STORED or b in STORED) and not (a.name in _FLOAT8 or b.name in _FLOAT8):
+        return RuntimeError(f"Promotion from {a.scalar_name} and {b.scalar_name} is unsupported.")
     kinds = "Float8 Types" if a.name in _FLOAT8 or b.name in _FLOAT8 else "uint16, uint32, uint64 types"
     return RuntimeError(
         f"Promotion for {kinds} is not supported, attempted to promote {a.scalar_name} and {b.scalar_name}"

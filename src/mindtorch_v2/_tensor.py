@@ -22,6 +22,7 @@ from ._dispatch.keys import AUTOGRAD, BACKENDS, PYTHON, TORCH_DISPATCH
 from ._dispatch.op import plain_name
 from ._dispatch.schema import parse
 from ._dispatch.state import is_grad_enabled
+from ._dtype import FIRST_STORED
 from ._dtype import dtype as DType
 from ._indexing import getitem, setitem
 from ._layout import channels_last, channels_last_3d, contiguous_format, strided
@@ -396,7 +397,7 @@ class Tensor(TensorBase):
             )
         if requires_grad(self) and is_grad_enabled():
             raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
-        if self._dtype.name.startswith(("bfloat", "float8")):
+        if self._dtype.name.startswith(("bfloat", "float8")) or self._dtype.code >= FIRST_STORED:
             raise TypeError(f"Got unsupported ScalarType {self._dtype.scalar_name}")
         from ._backends.cpu.numpy_view import np_view
 

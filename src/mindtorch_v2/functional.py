@@ -587,3 +587,21 @@ def empty_permuted(
     )
     made = made.permute(at).detach()
     return made.requires_grad_() if requires_grad else made
+
+
+# Functions of this module that live elsewhere.
+_ELSEWHERE = (
+    "atleast_1d atleast_2d atleast_3d broadcast_tensors cdist meshgrid norm pca_lowrank split svd_lowrank".split()
+)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _ELSEWHERE:
+        raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+    import mindtorch_v2 as torch
+
+    return getattr(torch, name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_ELSEWHERE})

@@ -16,6 +16,7 @@ from .._dispatch.op import Op
 from .._dispatch.schema import Arg
 from .._dispatch.state import current_default_device
 from .._overrides import ask, can_answer, given_values
+from .._tensor_base import TensorBase
 
 _FAST = {
     # Python compares ints of this size without a call; `need` looks at larger ones.
@@ -27,6 +28,12 @@ _FAST = {
 }
 _MISSING = object()
 _REQUIRES_GRAD = Arg("requires_grad", "bool", False, False, 0, "", False, True, True, False)
+# Names that have orders of arguments from earlier versions (`old_forms`).
+_OLD_FORMS = frozenset(
+    name + form
+    for name in "add sub subtract addmm addmv addr addbmm baddbmm addcmul addcdiv".split()
+    for form in ("", "_")
+)
 # Parameters that NumPy calls otherwise.
 _NUMPY = frozenset(("dim", "keepdim"))
 
@@ -130,7 +137,7 @@ def _single(name: str, o: Op, is_method: bool, overloads: Overloads) -> Callable
         body.append(again)
     else:
         if late:
-            guard.append(f"    if _ is not _M:\n        raise _too_many({name!r}, {len(params)}, {is_method})")
+            guard.append(_surplus(name, is_method, params, late))
             late.insert(0, "_=_M")
         # Python's own words for an unknown keyword are PyTorch's where that has one signature. It has several where a
         # row takes numbers too.
@@ -152,6 +159,26 @@ def _single(name: str, o: Op, is_method: bool, overloads: Overloads) -> Callable
     exec(compile(source, f"<torch.{name}>", "exec"), space)
     fn: Callable[..., Any] = space[name]
     return fn
+
+
+def _surplus(name: str, is_method: bool, params: list[str], late: list[str]) -> str:
+    """The lines for a call with too many positional arguments, which may be in an order that was PyTorch's once."""
+    refusal = f"_too_many({name!r}, {len(params)}, {is_method})"
+    if name not in _OLD_FORMS:
+        return f"    if _ is not _M:\n        raise {refusal}"
+    values = ", ".join(p.partition("=")[0] for p in params)
+    rest = ", ".join(p.partition("=")[0] for p in late if p.startswith(("beta=", "alpha=", "value=")))
+    out = "out" if "out=None" in late else "None"
+    return f"    if _ is not _M:\n        return _old({name}, {is_method}, ({values}, _), ({rest},), {out}, {refusal})"
+
+
+def _old(
+    fn: Callable[..., Any], is_method: bool, given: tuple[Any, ...], late: tuple[Any, ...], out: Any, refusal: TypeError
+) -> Any:
+    from . import old_forms
+
+    # Numbers behind the last positional argument are defaults or keywords: no old form ends with one.
+    return old_forms.call(fn, is_method, (*given, *(x for x in late if isinstance(x, TensorBase))), out, refusal)
 
 
 def _parameters(
@@ -289,6 +316,7 @@ _SPACE: dict[str, Any] = {
     "_default_device": current_default_device,
     "_varargs": collect,
     "_too_many": _too_many,
+    "_old": _old,
     "_named": named,
     "_requires_grad": _REQUIRES_GRAD,
     "_asked": _asked,

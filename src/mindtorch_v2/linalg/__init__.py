@@ -21,4 +21,8 @@ def __getattr__(name: str) -> _Any:
     return LinAlgError
 
 
-__dir__ = _late.listing(__name__, "linalg_")
+_listing = _late.listing(__name__, "linalg_")
+
+
+def __dir__() -> list[str]:
+    return sorted({*_listing(), "LinAlgError"})

@@ -398,3 +398,73 @@ torch.autograd.graph.region_activation_memory_budget(.3)
 [(d.name, d.value) for d in importlib.import_module(torch.__name__+'.utils.dlpack').DLDeviceType]
 importlib.import_module(torch.__name__+'.utils.dlpack').from_dlpack(v)
 """.strip().split("\n")
+
+OLD_FORMS = (
+    [
+        line.replace("NAME", name)
+        for name in ("addmm", "addmm_", "addbmm", "addbmm_", "baddbmm", "baddbmm_", "addmv", "addmv_", "addr", "addr_")
+        for line in (
+            *("old.NAME(2,*pair(torch,'NAME'))", "old.NAME(2,3,*pair(torch,'NAME'))"),
+            "old.NAME(*pair(torch,'NAME'),2)",
+        )
+    ]
+    + r"""
+torch.addmm(2,n,n,n)
+torch.addmm(2,n,3,n,n)
+torch.addmm(2,n,n,n,out=torch.empty(2,2))
+torch.addmv(2,n[0],n,n[0])
+torch.addmv(2,n[0],3,n,n[0])
+torch.addr(2,n,n[0],n[0])
+torch.addbmm(2,n,3,n[None],n[None])
+torch.baddbmm(2,n[None],3,n[None],n[None])
+torch.addcmul(n,2,n,n)
+n.addcmul(2,n,n)
+n.clone().addcmul_(2,n,n)
+torch.addcdiv(n,2,n,n+1)
+n.addcdiv(2,n,n+1)
+n.clone().addcdiv_(2,n,n+1)
+torch.add(n,2,n)
+n.add(2,n)
+n.clone().add_(2,n)
+torch.sub(n,2,n)
+n.sub(2,n)
+n.clone().sub_(2,n)
+torch.add(n,2,n,out=torch.empty(2,2))
+n.add(n,2)
+torch.add(n,n,2)
+""".strip().split("\n")
+)
+
+STREAMS = r"""
+torch.Stream('cpu')
+torch.Stream(device='meta')
+torch.Stream('cpu').device
+torch.Stream('cpu').stream_id
+torch.Stream('cpu').device_index
+torch.Stream('cpu').device_type
+torch.Stream('meta').device_type
+torch.Stream('cpu').query()
+torch.Stream('cpu').synchronize()
+torch.Stream('cpu')==torch.Stream('cpu')
+torch.Stream('cpu')==torch.Stream('meta')
+torch.Stream('cpu').record_event()
+torch.Stream('cpu').wait_stream(torch.Stream('cpu'))
+torch.Stream('cpu').native_handle
+torch.Event('cpu')
+torch.Event('cpu',enable_timing=True)
+torch.Event('cpu').record()
+torch.Event('meta').record()
+torch.Event('cpu').query()
+torch.Event('cpu').wait()
+torch.Event('cpu').synchronize()
+torch.Event('cpu').device
+torch.Event('cpu').event_id
+torch.Event('cpu').elapsed_time(torch.Event('cpu'))
+isinstance(torch.Stream('cpu'),torch.Stream)
+isinstance(3,torch.Stream)
+torch.Stream,torch.Event
+torch.functional.split(m,2)[1]
+torch.functional.norm(m)
+torch.functional.atleast_2d(v)
+issubclass(torch.linalg.LinAlgError,RuntimeError)
+""".strip().split("\n")

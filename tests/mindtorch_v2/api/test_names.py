@@ -24,12 +24,34 @@ from . import _lines
 TABLES: dict[str, list[str]] = {name: table for name, table in vars(_lines).items() if isinstance(table, list)}
 
 
+def pair(library: Any, name: str) -> tuple[Any, Any]:
+    """What `old.name` takes."""
+    n = library.arange(4.0).view(2, 2)
+    base = name.rstrip("_")
+    return {"addmv": (n, n[0]), "addr": (n[0], n[1]), "addmm": (n, n)}.get(base, (n[None], n[None]))
+
+
+class Old:
+    """`old.addmm(...)`: the method of a fresh tensor of the right shape."""
+
+    def __init__(self, library: Any) -> None:
+        self.library = library
+
+    def __getattr__(self, name: str) -> Any:
+        n = self.library.ones(2, 2)
+        base = name.rstrip("_")
+        return getattr({"addmv": n[0], "baddbmm": n[None]}.get(base, n), name)
+
+
 def space(library: Any, path: str) -> dict[str, Any]:
     return {
         "torch": library,
         "m": library.arange(12.0).view(3, 4),
         "v": library.ones(3),
         "k": library.arange(3),
+        "n": library.arange(4.0).view(2, 2),
+        "old": Old(library),
+        "pair": pair,
         "g": library.ones(3, requires_grad=True),
         "path": path,
         "pickle": pickle,

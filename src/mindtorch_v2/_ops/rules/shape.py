@@ -11,7 +11,7 @@ from mypy_extensions import i64
 
 from ..._device import CPU, META, PLACES, can_pin, device
 from ..._dispatch.op import Rule, Spec
-from ..._dtype import DEFAULTS, dtype, float32, float64, int64
+from ..._dtype import DEFAULTS, FIRST_STORED, dtype, float32, float64, int64
 from ..._dtype_names import c_name
 from ..._layout import channels_last, channels_last_3d, contiguous_format, preserve_format, strided
 from ..._layout import layout as layout_type
@@ -227,7 +227,7 @@ _FLOAT_MAX: Final[dict[str, float]] = {
 
 def fits(value: Any, dt: dtype) -> bool:
     """Whether a Python number can be stored in a dtype; negative integers wrap into unsigned types as in PyTorch."""
-    if isinstance(value, bool) or dt.is_bool:
+    if isinstance(value, bool) or dt.is_bool or dt.code >= FIRST_STORED:
         return True
     if isinstance(value, complex):
         if not dt.is_complex:

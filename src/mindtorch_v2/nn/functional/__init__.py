@@ -21,7 +21,7 @@ from ._vision import *  # noqa: F403
 
 # Functions that are those of `torch`, made when first asked for.
 _OF_TORCH = frozenset(
-    """conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d pixel_shuffle pixel_unshuffle
+    """conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d conv_tbc pixel_shuffle pixel_unshuffle
     channel_shuffle native_channel_shuffle hardshrink prelu bilinear cosine_similarity pairwise_distance
     pdist conv_tbc""".split()
 )
