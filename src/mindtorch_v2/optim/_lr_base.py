@@ -39,25 +39,25 @@ def _param_groups_val_list(optimizer: Optimizer, key: str) -> list[_Rate]:
     return [_copied(group[key]) for group in optimizer.param_groups]
 
 
-def _update_param_group_val(group: dict[str, Any], key: str, value: _Rate) -> None:
+def _update_param_group_val(param_group: dict[str, Any], key: str, val: _Rate) -> None:
     """Set an option; into its memory where it is a tensor."""
-    if isinstance(group[key], Tensor):
-        group[key].fill_(to_scalar(value))
+    if isinstance(param_group[key], Tensor):
+        param_group[key].fill_(to_scalar(val))
     else:
-        group[key] = value
+        param_group[key] = val
 
 
-def _format_param(name: str, optimizer: Optimizer, value: Any) -> list[_Rate]:
-    """`value` for every group: a list or tuple has one entry for each, anything else serves all."""
+def _format_param(name: str, optimizer: Optimizer, param: Any) -> list[_Rate]:
+    """`param` for every group: a list or tuple has one entry for each, anything else serves all."""
     groups = len(optimizer.param_groups)
-    if not isinstance(value, (list, tuple)):
-        return [_copied(value) for _ in range(groups)]
-    if len(value) != groups:
+    if not isinstance(param, (list, tuple)):
+        return [_copied(param) for _ in range(groups)]
+    if len(param) != groups:
         raise ValueError(
-            f"{name} must have the same length as optimizer.param_groups. {name} has {len(value)} values, "
+            f"{name} must have the same length as optimizer.param_groups. {name} has {len(param)} values, "
             f"param_groups has {groups}."
         )
-    return [_copied(item) for item in value]
+    return [_copied(item) for item in param]
 
 
 def _check_optimizer(optimizer: Any) -> None:
