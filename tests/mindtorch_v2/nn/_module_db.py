@@ -19,7 +19,7 @@ from .._subject import subject
 
 ALL = os.environ.get("MINDTORCH_MODULE_DB", "") == "all"
 # These have tests of their own.
-ELSEWHERE = frozenset("RNN LSTM GRU RNNCell LSTMCell GRUCell MultiheadAttention".split())
+ELSEWHERE = frozenset("RNNBase RNNCellBase RNN LSTM GRU RNNCell LSTMCell GRUCell MultiheadAttention".split())
 
 
 @functools.cache

@@ -6,6 +6,7 @@ Invariant: weights from the same seed are equal bit by bit; everything else with
 from __future__ import annotations
 
 import copy
+import importlib
 import inspect
 import pickle
 import warnings
@@ -161,8 +162,8 @@ def _complaint(library: Any, name: str, made: Any, given: Any, convert: Any) -> 
 def _classes() -> list[str]:
     if not _oracle.available():
         return []
-    nn = _oracle.load().nn
-    return sorted(name for name in nn.modules.__all__ if hasattr(torch.nn, name))
+    known = [name for name in _oracle.load().nn.modules.__all__ if hasattr(torch.nn, name)]
+    return sorted(name for name in known if name not in _module_db.ELSEWHERE and "Transformer" not in name)
 
 
 def _parameters(function: Any) -> list[tuple[str, Any, str]]:
@@ -177,6 +178,49 @@ def test_signatures(name: str) -> None:
     if hasattr(theirs, "forward"):
         assert _parameters(ours.forward) == _parameters(theirs.forward)
     assert getattr(ours, "_version", None) == getattr(theirs, "_version", None)
+
+
+# What PyTorch's own compilers leave in the class.
+NOT_HERE = frozenset(["T_destination"])
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("name", [*_classes(), "Module"])
+def test_names(name: str) -> None:
+    """Everything public that PyTorch's class has, and in the file where PyTorch has it."""
+    ours, theirs = getattr(torch.nn, name), getattr(_oracle.load().nn, name)
+    assert {n for n in set(dir(theirs)) - set(dir(ours)) if not n.startswith("_")} <= NOT_HERE
+    if hasattr(theirs, "forward"):
+        assert ours.__module__.partition(".")[2] == theirs.__module__.partition(".")[2]
+    assert ours.__qualname__ == theirs.__qualname__
+
+
+FILES = """nn nn.functional nn.init nn.parameter nn.grad nn.common_types nn.parallel nn.parallel.comm nn.modules.utils
+nn.modules.module nn.modules.lazy nn.modules.batchnorm nn.modules.instancenorm nn.modules.conv nn.modules.linear
+nn.modules.container nn.modules.loss nn.modules.pooling nn.modules.padding nn.modules.normalization nn.modules.sparse
+nn.modules.dropout nn.modules.distance nn.modules.flatten nn.modules.fold nn.modules.upsampling nn.modules.adaptive
+nn.modules.pixelshuffle nn.modules.channelshuffle""".split()
+# Quantization and distribution are later issues; `T` and `DType` are names for types, the notes are texts.
+LATER = frozenset(
+    """quantized intrinsic qat quantizable DistributedDataParallel DistributedDataParallelCPU DType T
+    reproducibility_notes sparse_support_notes tf32_notes convolution_notes""".split()
+)
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("path", FILES)
+def test_names_of_files(path: str) -> None:
+    """Everything public that is defined in PyTorch's module of that name; not what it happens to import."""
+    ours = importlib.import_module(f"{torch.__name__}.{path}")
+    theirs = importlib.import_module(f"torch.{path}")
+    own = [n for n in dir(theirs) if _defined(theirs, n)] + list(getattr(theirs, "__all__", ()))
+    assert sorted(n for n in set(own) - set(dir(ours)) - LATER if "Transformer" not in n) == []
+    assert all(hasattr(ours, n) for n in set(own) - LATER if "Transformer" not in n)
+
+
+def _defined(module: Any, name: str) -> bool:
+    value = getattr(module, name)
+    return not name.startswith("_") and getattr(value, "__module__", None) == module.__name__
 
 
 def test_the_table_is_asked() -> None:

@@ -1,4 +1,4 @@
-"""Batch and instance normalization layers.
+"""Batch normalization layers, and what instance normalization shares with them.
 
 Invariant: running statistics are buffers; they change only while training, by the operator itself.
 """
@@ -17,7 +17,8 @@ from .lazy import LazyModuleMixin
 from .module import Module
 
 
-def _expect(input: Tensor, *dims: int) -> None:
+def expect(input: Tensor, *dims: int) -> None:
+    """Complain of an input with another number of dimensions."""
     if input.dim() not in dims:
         raise ValueError(f"expected {' or '.join(f'{d}D' for d in dims)} input (got {input.dim()}D input)")
 
@@ -113,7 +114,7 @@ class _BatchNorm(_NormBase):
     def _check_input_dim(self, input: Tensor) -> None:
         if not self._dims:
             super()._check_input_dim(input)
-        _expect(input, *self._dims)
+        expect(input, *self._dims)
 
     def forward(self, input: Tensor) -> Tensor:
         self._check_input_dim(input)
@@ -258,75 +259,3 @@ class SyncBatchNorm(_BatchNorm):
         for name, child in module.named_children():
             result.add_module(name, cls.convert_sync_batchnorm(child, process_group))
         return result
-
-
-class _InstanceNorm(_NormBase):
-    _rank = 0
-
-    def __init__(
-        self,
-        num_features: int,
-        eps: float = 1e-5,
-        momentum: float = 0.1,
-        affine: bool = False,
-        track_running_stats: bool = False,
-        device: Any = None,
-        dtype: Any = None,
-        *,
-        bias: bool = True,
-    ) -> None:
-        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
-
-    def _check_input_dim(self, input: Tensor) -> None:
-        _expect(input, self._rank + 1, self._rank + 2)
-
-    def _apply_instance_norm(self, input: Tensor) -> Tensor:
-        return F.instance_norm(
-            input,
-            self.running_mean,
-            self.running_var,
-            self.weight,
-            self.bias,
-            self.training or not self.track_running_stats,
-            self.momentum if self.momentum is not None else 0.0,
-            self.eps,
-        )
-
-    def forward(self, input: Tensor) -> Tensor:
-        self._check_input_dim(input)
-        batched = input.dim() == self._rank + 2
-        if input.shape[1 if batched else 0] != self.num_features and self.affine:
-            raise ValueError(
-                f"expected input's size at dim={1 if batched else 0} to match num_features ({self.num_features}), but "
-                f"got: {input.shape[1 if batched else 0]}."
-            )
-        if batched:
-            return self._apply_instance_norm(input)
-        return self._apply_instance_norm(input.unsqueeze(0)).squeeze(0)
-
-
-class InstanceNorm1d(_InstanceNorm):
-    _rank = 1
-
-
-class LazyInstanceNorm1d(_LazyNormBase, _InstanceNorm):
-    _rank = 1
-    cls_to_become = InstanceNorm1d
-
-
-class InstanceNorm2d(_InstanceNorm):
-    _rank = 2
-
-
-class LazyInstanceNorm2d(_LazyNormBase, _InstanceNorm):
-    _rank = 2
-    cls_to_become = InstanceNorm2d
-
-
-class InstanceNorm3d(_InstanceNorm):
-    _rank = 3
-
-
-class LazyInstanceNorm3d(_LazyNormBase, _InstanceNorm):
-    _rank = 3
-    cls_to_become = InstanceNorm3d
