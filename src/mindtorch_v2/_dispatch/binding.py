@@ -426,11 +426,16 @@ def only_tensors(args: tuple[Any, ...]) -> bool:
     return True
 
 
+def has_one_out(op: Op) -> bool:
+    returns = op.schema.returns
+    return len(returns) == 1 and not returns[0].is_list
+
+
 def takes_out(op: Op, out: Any) -> bool:
     """Whether there is a form with `out=`, for one tensor or for a tuple of them."""
     if op.row is None or op.row.out_op is None:
         return False
-    if len(op.schema.returns) == 1:
+    if has_one_out(op):
         return out is None or isinstance(out, TensorBase)
     return out is None or isinstance(out, (tuple, list))
 
@@ -448,15 +453,18 @@ def call_out(op: Op, args: tuple[Any, ...], out: Any) -> Any:
             op.title(),
             TypeError(
                 f"{op.title()}(): argument 'out' must be "
-                f"{'Tensor' if n == 1 else 'tuple of Tensors'}, not {plain_name(out)}"
+                f"{'Tensor' if has_one_out(op) else 'tuple of Tensors'}, not {plain_name(out)}"
             ),
         )
-    outs = (out,) if n == 1 else tuple(out)
-    if len(outs) != n and only_tensors(outs):
+    outs = (out,) if has_one_out(op) else tuple(out)
+    is_list = n == 1 and op.schema.returns[0].is_list
+    if len(outs) != n and not is_list and only_tensors(outs):
         raise TypeError(f"expected tuple of {n} elements but got {len(outs)}")
     for i, o in enumerate(outs):
         if not isinstance(o, TensorBase):
             raise TypeError(f"expected Tensor as element {i} in argument {len(args)}, but got {plain_name(o)}")
+    if is_list:
+        return form.call((*args, outs))
     return named(form, form.call(args + outs))
 
 

@@ -15,7 +15,7 @@ from typing import Any
 from .._dtype import dtype
 from .._layout import layout, memory_format
 from .._tensor_base import TensorBase, is_number, requires_grad
-from .binding import TYPES, is_element, is_index
+from .binding import TYPES, has_one_out, is_element, is_index
 from .op import Op, plain_name
 from .schema import Arg
 
@@ -123,7 +123,7 @@ def row_text(op: Op, method: bool) -> str:
         default = str(a.default).replace(", ", ",")
         parts.append(f"{kind_text(a)} {name}" + (f" = {default}" if a.has_default else ""))
     if not method and op.row is not None and op.row.out_op is not None:
-        kind = "Tensor" if len(op.schema.returns) == 1 else "tuple of Tensors"
+        kind = "Tensor" if has_one_out(op) else "tuple of Tensors"
         parts += ([] if star else ["*"]) + [f"{kind} out = None"]
     return ", ".join(parts)
 

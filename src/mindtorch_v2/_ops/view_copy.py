@@ -42,8 +42,38 @@ def _copy_of(name: str) -> None:
         if isinstance(seen.derivative, Formulas):
             node = seen.derivative.node_name or node
             grad = dict(self=seen.derivative.formulas[0].fn)
-        op(f"{base}_copy{rest}", kernel=kernel, method=False, out=len(returns) == 1 and not returns[0].is_list,
-           grad=grad, node=node + "_copy", nondifferentiable=grad is None)
+        form = op(f"{base}_copy{rest}", kernel=kernel, method=False, out=not returns[0].is_list,
+                  grad=grad, node=node + "_copy", nondifferentiable=grad is None)
+        if returns[0].is_list:
+            _into_list(form, seen)
+
+
+# The names PyTorch gives its functions, in the message about a list of another length.
+_LIST_FORMS = {"unbind": "unbind_copy_int_out", "split": "split_copy_Tensor_out()",
+               "split_with_sizes": "split_with_sizes_copy_out"}
+
+
+def _into_list(form: Op, seen: Op) -> None:
+    """`out=` of a copy that is a list: a list of as many tensors. `split_copy` alone copies into what is there; the
+    others resize it as the copy of one view does."""
+    def into(*given: Any) -> None:
+        *args, out = given
+        parts = seen.call(tuple(args))
+        if len(out) != len(parts):
+            raise RuntimeError(
+                f"{_LIST_FORMS[seen.title()]} expected an out= argument of size {len(parts)}, got size {len(out)}"
+            )
+        for part, target in zip(parts, out):
+            if seen.title() == "split":
+                target.detach().copy_(part.detach())
+            else:
+                registry.get("alias_copy").row.out_op.call((part.detach(), target))
+
+    overload = "_".join(part for part in (form.name.partition(".")[2], "out") if part)
+    head = form.schema_text.partition("(")[2].rpartition(") ->")[0]
+    schema = f"{form.title()}.{overload}({head}, *, Tensor(a!)[] out) -> ()"
+    form.row.out_op = composite(schema, into, function=False, method=False)
+    form.row.out_op.is_out = True
 
 
 def _reshaped(self: Any, size: Ints) -> Any:
