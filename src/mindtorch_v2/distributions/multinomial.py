@@ -54,7 +54,7 @@ class Multinomial(OverCategorical):
     def sample(self, sample_shape: Sequence[int] = Size()) -> Tensor:
         sample_shape = Size(sample_shape)
         drawn = self._categorical.sample(Size((self.total_count,)) + sample_shape)
-        drawn = drawn.permute(*range(1, drawn.dim()), 0)
+        drawn = drawn.permute([*range(1, drawn.dim()), 0])
         counts = drawn.new_zeros(self._extended_shape(sample_shape))
         counts.scatter_add_(-1, drawn, torch.ones_like(drawn))
         return counts.type_as(self.probs)

@@ -35,12 +35,12 @@ def _batch_mahalanobis(bL: Tensor, bx: Tensor) -> Tensor:
     for own, whole in zip(bL.shape[:-2], batch[outer:]):
         split += (whole // own, own)
     ahead, after = range(outer, outer + 2 * inner, 2), range(outer + 1, outer + 2 * inner, 2)
-    bx = bx.reshape(split + (n,)).permute(*range(outer), *ahead, *after, outer + 2 * inner)
+    bx = bx.reshape(split + (n,)).permute([*range(outer), *ahead, *after, outer + 2 * inner])
     factors = bL.reshape(-1, n, n)
     vectors = bx.reshape(-1, factors.size(0), n).permute(1, 2, 0)
     solved = torch.linalg.solve_triangular(factors, vectors, upper=False).pow(2).sum(-2).t()
     back = [i for pair in zip(range(outer, outer + inner), range(outer + inner, outer + 2 * inner)) for i in pair]
-    return solved.reshape(bx.shape[:-1]).permute(*range(outer), *back).reshape(batch)
+    return solved.reshape(bx.shape[:-1]).permute([*range(outer), *back]).reshape(batch)
 
 
 def _precision_to_scale_tril(P: Tensor) -> Tensor:
