@@ -165,6 +165,7 @@ _SUBMODULES = (
     "accelerator",
     "amp",
     "autograd",
+    "backends",
     "distributions",
     "fft",
     "func",

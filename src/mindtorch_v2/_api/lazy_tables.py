@@ -61,6 +61,7 @@ _LISTED = {
     "loss_lazy": "margin_ranking_loss- hinge_embedding_loss- cosine_embedding_loss- triplet_margin_loss- "
               "poisson_nll_loss-",
     "attention": "_safe_softmax-",
+    "encoder": "_native_multi_head_attention- _transformer_encoder_layer_fwd-",
     "weight_norm": "norm_except_dim- _weight_norm- _weight_norm_interface-",
     "embedding_bag": "embedding_bag-",
     "ctc": "ctc_loss-",

@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from .._dispatch.op import Spec
+from .._dispatch.op import Op, Spec
 from .._dtype import DEFAULTS, float32
 from .._dtype import bool as bool_
 from .._dtype_names import cpp_name
@@ -92,6 +92,7 @@ def _safe_softmax_meta(self: Any, dim: int, dtype: Any) -> Spec:
 op("_safe_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", meta=_safe_softmax_meta,
    kernel=_safe_softmax, method=False,
    grad=dict(self=lambda g, result, dim: (g - (g * result).sum((dim,), True)) * result))
-composite("scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, "
-          "float dropout_p=0.0, bool is_causal=False, *, float? scale=None, bool enable_gqa=False) -> Tensor",
-          composed, function=False, method=False)
+ATTENTION: Op = composite(
+    "scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, "
+    "float dropout_p=0.0, bool is_causal=False, *, float? scale=None, bool enable_gqa=False) -> Tensor",
+    composed, function=False, method=False)

@@ -24,7 +24,7 @@ TABLES = {"src/mindtorch_v2/_backends/npu/table.py", "src/mindtorch_v2/_native.p
 
 # To be shortened; a number may only become smaller.
 LONG_FILES: dict[str, int] = {}
-LONG_FUNCTIONS = {"src/mindtorch_v2/nn/functional/_attention.py::multi_head_attention_forward": 124}
+LONG_FUNCTIONS: dict[str, int] = {}
 
 
 def sources() -> Iterator[tuple[str, Path]]:

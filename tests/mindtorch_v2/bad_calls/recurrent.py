@@ -1,4 +1,4 @@
-"""Recurrent layers and cells, packed and padded sequences, attention."""
+"""Recurrent layers and cells, packed and padded sequences."""
 from __future__ import annotations
 
 from typing import Any

@@ -15,7 +15,10 @@ from typing import Any, NamedTuple
 from .. import _oracle
 from .._subject import subject
 
-NAMES = tuple("RNN LSTM GRU RNNCell LSTMCell GRUCell".split())
+NAMES = tuple(
+    "RNN LSTM GRU RNNCell LSTMCell GRUCell MultiheadAttention Transformer TransformerEncoder TransformerEncoderLayer "
+    "TransformerDecoderLayer".split()
+)
 
 
 @functools.cache

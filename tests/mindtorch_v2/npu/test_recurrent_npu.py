@@ -88,3 +88,43 @@ def test_packed_batches() -> None:
     there, last = copy.deepcopy(module).npu()(packed.npu())
     assert there.data.device.type == "npu" and there.batch_sizes.device.type == "cpu"
     assert torch.allclose(there.data.cpu(), out.data, atol=1e-5) and torch.allclose(last.cpu(), hidden, atol=1e-5)
+
+
+@pytest.mark.parametrize("batch_first", [False, True])
+def test_attention_and_transformers(batch_first: bool) -> None:
+    torch.manual_seed(1)
+    x = torch.randn(2, 3, 4)
+    modules = [
+        torch.nn.TransformerEncoderLayer(4, 2, 6, 0.0, batch_first=batch_first),
+        torch.nn.Transformer(4, 2, 1, 1, 6, 0.0, batch_first=batch_first),
+        torch.nn.TransformerDecoderLayer(4, 2, 6, 0.0, batch_first=batch_first),
+    ]
+    for module in modules:
+        given = (x,) if isinstance(module, torch.nn.TransformerEncoderLayer) else (x, x + 1)
+        here, there = both(Listed(module), *given)
+        assert all(torch.allclose(a, b, atol=1e-4) for a, b in zip(here, there, strict=True))
+    here, there = both(torch.nn.MultiheadAttention(4, 2, batch_first=batch_first), x, x + 1, x - 1)
+    assert all(torch.allclose(a, b, atol=1e-4) for a, b in zip(here, there, strict=True))
+
+
+class Listed(torch.nn.Module):
+    """A module whose one result stands in a list."""
+
+    def __init__(self, module: Any) -> None:
+        super().__init__()
+        self.module = module
+
+    def forward(self, *args: Any) -> list[Any]:
+        return [self.module(*args)]
+
+
+def test_padding_leaves_zeros_where_nothing_is_recorded() -> None:
+    torch.manual_seed(1)
+    layer = torch.nn.TransformerEncoderLayer(4, 2, 6, batch_first=True)
+    encoder = torch.nn.TransformerEncoder(layer, 2).eval()
+    x, mask = torch.randn(2, 3, 4), torch.tensor([[False, False, True], [False, False, False]])
+    with torch.no_grad():
+        here = encoder(x, src_key_padding_mask=mask)
+        there = copy.deepcopy(encoder).npu()(x.npu(), src_key_padding_mask=mask.npu())
+    assert not there[0, 2].cpu().any() and there.device.type == "npu"
+    assert torch.allclose(there.cpu(), here, atol=1e-5)

@@ -12,6 +12,8 @@ import mindtorch_v2 as torch
 
 from ._activations import *  # noqa: F403
 from ._attention import *  # noqa: F403
+from ._attention import _canonical_mask as _canonical_mask
+from ._attention import _none_or_dtype as _none_or_dtype
 from ._layers import *  # noqa: F403
 from ._linear_loss import *  # noqa: F403
 from ._losses import *  # noqa: F403

@@ -6,11 +6,11 @@ Invariant: sequences come first, then the batch, as in PyTorch; masks are additi
 from __future__ import annotations
 
 import math
-import warnings
 from typing import Any
 
 import mindtorch_v2 as torch
 
+from ... import _warn
 from ..._tensor import Tensor
 from ._activations import softmax
 from ._layers import dropout, linear, pad, scaled_dot_product_attention
@@ -47,20 +47,58 @@ def _check_shapes(query: Tensor, key: Tensor, value: Tensor, padding: Any, mask:
     return batched
 
 
-def _additive(mask: Any, name: str, other: Any, other_name: str, dtype: Any) -> Any:
-    """Where a bool mask holds, minus infinity."""
+def _canonical_mask(
+    mask: Tensor | None, mask_name: str, other_type: Any, other_name: str, target_type: Any, check_other: bool = True
+) -> Tensor | None:
+    """A mask to be added to scores: minus infinity where a bool mask holds."""
     if mask is None:
         return None
-    if mask.dtype is not torch.bool and not mask.is_floating_point():
-        raise AssertionError(f"only bool and floating types of {name} are supported")
-    if other is not None and other.dtype is not mask.dtype:
-        warnings.warn(
-            f"Support for mismatched {name} and {other_name} is deprecated. Use same type for both instead.",
-            stacklevel=4,
+    floating = mask.is_floating_point()
+    if mask.dtype is not torch.bool and not floating:
+        raise AssertionError(f"only bool and floating types of {mask_name} are supported")
+    if check_other and other_type is not None and mask.dtype != other_type:
+        _warn.warn(
+            f"Support for mismatched {mask_name} and {other_name} is deprecated. Use same type for both instead."
         )
-    if mask.is_floating_point():
-        return mask
-    return torch.zeros_like(mask, dtype=dtype).masked_fill_(mask, float("-inf"))
+    return mask if floating else torch.zeros_like(mask, dtype=target_type).masked_fill_(mask, float("-inf"))
+
+
+def _none_or_dtype(input: Any) -> Any:
+    if input is None or isinstance(input, Tensor):
+        return None if input is None else input.dtype
+    raise RuntimeError("input to _none_or_dtype() must be None or torch.Tensor")
+
+
+def _masks(query: Tensor, padding: Any, mask: Any, is_causal: bool, need_weights: bool) -> tuple[Any, Any, bool]:
+    """Both masks as numbers to be added, and whether the attention may be told that it is causal instead."""
+    padding = _canonical_mask(padding, "key_padding_mask", _none_or_dtype(mask), "attn_mask", query.dtype)
+    if is_causal and mask is None:
+        raise RuntimeError(
+            "Need attn_mask if specifying the is_causal hint. You may use the Transformer module method "
+            "`generate_square_subsequent_mask` to create this mask."
+        )
+    if is_causal and padding is None and not need_weights:
+        return None, None, True
+    mask = _canonical_mask(mask, "attn_mask", None, "", query.dtype, False)
+    return padding, mask, is_causal and padding is None
+
+
+def _check_sizes(query: Tensor, key: Tensor, value: Tensor, width: int, heads: int, packed: Any, apart: Any) -> None:
+    if query.shape[2] != width:
+        raise AssertionError(f"was expecting embedding dimension of {width}, but got {query.shape[2]}")
+    if width // heads * heads != width:
+        raise AssertionError(f"embed_dim {width} not divisible by num_heads {heads}")
+    if apart is None:
+        if key.shape != value.shape:
+            raise AssertionError(f"key shape {key.shape} does not match value shape {value.shape}")
+        if packed is None:
+            raise AssertionError("use_separate_proj_weight is False but in_proj_weight is None")
+        return
+    if key.shape[:2] != value.shape[:2]:
+        raise AssertionError(f"key's sequence and batch dims {key.shape[:2]} do not match value's {value.shape[:2]}")
+    for weight, name in zip(apart, "qkv"):
+        if weight is None:
+            raise AssertionError(f"use_separate_proj_weight is True but {name}_proj_weight is None")
 
 
 def _projected(query: Tensor, key: Tensor, value: Tensor, packed: Any, bias: Any, apart: Any) -> list[Any]:
@@ -108,61 +146,17 @@ def multi_head_attention_forward(
         key = query if alike[0] else key.unsqueeze(1)
         value = key if alike[1] else value.unsqueeze(1)
         key_padding_mask = None if key_padding_mask is None else key_padding_mask.unsqueeze(0)
+    padding, mask, is_causal = _masks(query, key_padding_mask, attn_mask, is_causal, need_weights)
+    apart = (q_proj_weight, k_proj_weight, v_proj_weight) if use_separate_proj_weight else None
+    _check_sizes(query, key, value, embed_dim_to_check, num_heads, in_proj_weight, apart)
     length, batch, width = query.shape
-    padding = _additive(key_padding_mask, "key_padding_mask", attn_mask, "attn_mask", query.dtype)
-    if is_causal and attn_mask is None:
-        raise RuntimeError(
-            "Need attn_mask if specifying the is_causal hint. You may use the Transformer module method "
-            "`generate_square_subsequent_mask` to create this mask."
-        )
-    if is_causal and padding is None and not need_weights:
-        mask: Any = None
-    else:
-        mask = _additive(attn_mask, "attn_mask", None, "", query.dtype)
-        is_causal = is_causal and padding is None
-    if width != embed_dim_to_check:
-        raise AssertionError(f"was expecting embedding dimension of {embed_dim_to_check}, but got {width}")
-    each = width // num_heads
-    if each * num_heads != width:
-        raise AssertionError(f"embed_dim {width} not divisible by num_heads {num_heads}")
-    if use_separate_proj_weight:
-        if key.shape[:2] != value.shape[:2]:
-            raise AssertionError(
-                f"key's sequence and batch dims {key.shape[:2]} do not match value's {value.shape[:2]}"
-            )
-        apart: Any = (q_proj_weight, k_proj_weight, v_proj_weight)
-        for weight, name in zip(apart, "qkv"):
-            if weight is None:
-                raise AssertionError(f"use_separate_proj_weight is True but {name}_proj_weight is None")
-    else:
-        if key.shape != value.shape:
-            raise AssertionError(f"key shape {key.shape} does not match value shape {value.shape}")
-        if in_proj_weight is None:
-            raise AssertionError("use_separate_proj_weight is False but in_proj_weight is None")
-        apart = None
     q, k, v = _projected(query, key, value, in_proj_weight, in_proj_bias, apart)
-    if mask is not None:
-        wanted = (length, key.shape[0]) if mask.dim() == 2 else (batch * num_heads, length, key.shape[0])
-        if tuple(mask.shape) != wanted:
-            raise RuntimeError(f"The shape of the {mask.dim()}D attn_mask is {mask.shape}, but should be {wanted}.")
-        mask = mask.unsqueeze(0) if mask.dim() == 2 else mask
-    if (bias_k is None) != (bias_v is None):
-        there, missing = ("bias_k", "bias_v") if bias_v is None else ("bias_v", "bias_k")
-        raise AssertionError(f"{there} is set but {missing} is None")
-    longer = 0
-    if bias_k is not None and bias_v is not None:
-        if static_k is not None or static_v is not None:
-            raise AssertionError("bias cannot be added to static key or value.")
-        k = torch.cat([k, bias_k.repeat(1, batch, 1)])
-        v = torch.cat([v, bias_v.repeat(1, batch, 1)])
-        longer += 1
-
-    def by_head(t: Any) -> Any:
-        return t.contiguous().view(t.shape[0], batch * num_heads, each).transpose(0, 1)
-
-    q = by_head(q)
-    k = by_head(k) if static_k is None else _given(static_k, "static_k", batch * num_heads, each)
-    v = by_head(v) if static_v is None else _given(static_v, "static_v", batch * num_heads, each)
+    mask = _for_every_head(mask, length, key.shape[0], batch * num_heads)
+    k, v, longer = _with_bias(k, v, bias_k, bias_v, static_k, static_v)
+    each = width // num_heads
+    q = _by_head(q, batch * num_heads, each)
+    k = _by_head(k, batch * num_heads, each) if static_k is None else _given(static_k, "k", batch * num_heads, each)
+    v = _by_head(v, batch * num_heads, each) if static_v is None else _given(static_v, "v", batch * num_heads, each)
     if add_zero_attn:
         nothing = k.new_zeros((batch * num_heads, 1, each))
         k, v = torch.cat([k, nothing], dim=1), torch.cat([v, nothing], dim=1)
@@ -170,29 +164,12 @@ def multi_head_attention_forward(
     if longer:
         mask = None if mask is None else pad(mask, (0, longer))
         padding = None if padding is None else pad(padding, (0, longer))
-    source = k.shape[1]
-    if padding is not None:
-        if tuple(padding.shape) != (batch, source):
-            raise AssertionError(f"expecting key_padding_mask shape of {(batch, source)}, but got {padding.shape}")
-        spread = padding.view(batch, 1, 1, source).expand(-1, num_heads, -1, -1)
-        spread = spread.reshape(batch * num_heads, 1, source)
-        mask = spread if mask is None else mask + spread
+    mask = _merged(mask, padding, batch, num_heads, k.shape[1])
     rate = dropout_p if training else 0.0
     if need_weights:
-        q, k = q * math.sqrt(1.0 / each), k.transpose(-2, -1)
-        weights: Any = softmax(torch.bmm(q, k) if mask is None else torch.baddbmm(mask, q, k), dim=-1)
-        if rate > 0.0:
-            weights = dropout(weights, rate)
-        out = torch.bmm(weights, v).transpose(0, 1).reshape(length * batch, width)
-        weights = weights.view(batch, num_heads, length, source)
-        weights = weights.mean(dim=1) if average_attn_weights else weights
+        out, weights = _weighed(q, k, v, mask, rate, batch, average_attn_weights)
     else:
-        if mask is not None:
-            mask = mask.unsqueeze(0) if mask.shape[0] == 1 else mask.view(batch, num_heads, -1, source)
-        q, k, v = (t.reshape(batch, num_heads, -1, each) for t in (q, k, v))
-        out = scaled_dot_product_attention(q, k, v, mask, rate, is_causal)
-        out = out.permute(2, 0, 1, 3).reshape(batch * length, width)
-        weights = None
+        out, weights = _attended(q, k, v, mask, rate, batch, is_causal), None
     out = linear(out, out_proj_weight, out_proj_bias)
     out = out.view(length, batch, out.shape[1])
     if batched:
@@ -200,8 +177,72 @@ def multi_head_attention_forward(
     return out.squeeze(1), None if weights is None else weights.squeeze(0)
 
 
-def _given(t: Tensor, name: str, rows: int, width: int) -> Tensor:
-    for dim, wanted in ((0, rows), (2, width)):
+def _for_every_head(mask: Any, length: int, source: int, heads: int) -> Any:
+    """A mask with three dimensions: the first is one, or the heads of all sequences."""
+    if mask is None:
+        return None
+    wanted = (length, source) if mask.dim() == 2 else (heads, length, source)
+    if tuple(mask.shape) != wanted:
+        raise RuntimeError(f"The shape of the {mask.dim()}D attn_mask is {mask.shape}, but should be {wanted}.")
+    return mask.unsqueeze(0) if mask.dim() == 2 else mask
+
+
+def _with_bias(k: Any, v: Any, bias_k: Any, bias_v: Any, static_k: Any, static_v: Any) -> tuple[Any, Any, int]:
+    """Keys and values with one that is learnt, and by how much they grew."""
+    if bias_k is None and bias_v is None:
+        return k, v, 0
+    if bias_k is None or bias_v is None:
+        there, missing = ("bias_k", "bias_v") if bias_v is None else ("bias_v", "bias_k")
+        raise AssertionError(f"{there} is set but {missing} is None")
+    for static, name in ((static_k, "key"), (static_v, "value")):
+        if static is not None:
+            raise AssertionError(f"bias cannot be added to static {name}.")
+    batch = k.shape[1]
+    return torch.cat([k, bias_k.repeat(1, batch, 1)]), torch.cat([v, bias_v.repeat(1, batch, 1)]), 1
+
+
+def _by_head(t: Any, heads: int, each: int) -> Any:
+    return t.contiguous().view(t.shape[0], heads, each).transpose(0, 1)
+
+
+def _given(t: Tensor, name: str, heads: int, each: int) -> Tensor:
+    for dim, wanted in ((0, heads), (2, each)):
         if t.shape[dim] != wanted:
-            raise AssertionError(f"expecting {name}.size({dim}) of {wanted}, but got {t.shape[dim]}")
+            raise AssertionError(f"expecting static_{name}.size({dim}) of {wanted}, but got {t.shape[dim]}")
     return t
+
+
+def _merged(mask: Any, padding: Any, batch: int, heads: int, source: int) -> Any:
+    """What is hidden from some queries, and what from all."""
+    if padding is None:
+        return mask
+    for dim, wanted in enumerate((batch, source)):
+        if padding.shape[dim] != wanted:
+            raise AssertionError(f"Expected key_padded_mask.shape[{dim}] to be {wanted}, but got {padding.shape[dim]}")
+    spread = padding.view(batch, 1, 1, source).expand(-1, heads, -1, -1).reshape(batch * heads, 1, source)
+    return spread if mask is None else mask + spread
+
+
+def _weighed(q: Any, k: Any, v: Any, mask: Any, rate: float, batch: int, average: bool) -> tuple[Any, Any]:
+    """Attention with its weights."""
+    all_heads, length, each = q.shape
+    scaled, turned = q * math.sqrt(1.0 / each), k.transpose(-2, -1)
+    scores = torch.bmm(scaled, turned) if mask is None else torch.baddbmm(mask, scaled, turned)
+    weights: Any = softmax(scores, dim=-1)
+    if rate > 0.0:
+        weights = dropout(weights, rate)
+    heads = all_heads // batch
+    out = torch.bmm(weights, v).transpose(0, 1).reshape(length * batch, heads * each)
+    weights = weights.view(batch, heads, length, k.shape[1])
+    return out, weights.mean(dim=1) if average else weights
+
+
+def _attended(q: Any, k: Any, v: Any, mask: Any, rate: float, batch: int, is_causal: bool) -> Any:
+    """Attention alone."""
+    all_heads, length, each = q.shape
+    heads, source = all_heads // batch, k.shape[1]
+    if mask is not None:
+        mask = mask.unsqueeze(0) if mask.shape[0] == 1 else mask.view(batch, heads, -1, source)
+    q, k, v = (t.reshape(batch, heads, -1, each) for t in (q, k, v))
+    out = scaled_dot_product_attention(q, k, v, mask, rate, is_causal)
+    return out.permute(2, 0, 1, 3).reshape(batch * length, heads * each)

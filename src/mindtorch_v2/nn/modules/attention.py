@@ -5,11 +5,14 @@ Invariant: the weights of queries, keys and values are one packed parameter unle
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import mindtorch_v2 as torch
 
+from ..._overrides import has_torch_function
 from ..._tensor import Tensor
+from ...backends.mha import get_fastpath_enabled
 from .. import functional as F
 from .. import init
 from ..parameter import Parameter
@@ -17,7 +20,15 @@ from .linear import NonDynamicallyQuantizableLinear
 from .module import Module
 
 
+def recorded(tensors: Sequence[Any]) -> bool:
+    """Whether a call with these tensors is recorded, or a subclass wants to see its parts."""
+    if has_torch_function(tensors):
+        return True
+    return torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in tensors)
+
+
 class MultiheadAttention(Module):
+    __constants__ = ["batch_first"]
     in_proj_weight: Tensor | None
     q_proj_weight: Tensor | None
     k_proj_weight: Tensor | None
@@ -94,6 +105,46 @@ class MultiheadAttention(Module):
             if added is not None:
                 init.xavier_normal_(added)
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        # Old states had one packed weight always.
+        state.setdefault("_qkv_same_embed_dim", True)
+        super().__setstate__(state)
+
+    def _fast(self, query: Tensor) -> bool:
+        """Whether self-attention of a query can be one operator, as in PyTorch where nothing is recorded."""
+        weight, bias = self.in_proj_weight, self.in_proj_bias
+        return (
+            get_fastpath_enabled()
+            and query.dim() == 3
+            and weight is not None
+            and bias is not None
+            and query.dtype == bias.dtype == weight.dtype
+            and not self.training
+            and self.num_heads % 2 == 0
+            and self.batch_first
+            and self.bias_k is None
+            and self.bias_v is None
+            and not self.add_zero_attn
+            and self._qkv_same_embed_dim
+            and not query.is_meta
+            and not recorded((query, weight, bias, self.out_proj.weight, self.out_proj.bias))
+        )
+
+    def merge_masks(
+        self, attn_mask: Tensor | None, key_padding_mask: Tensor | None, query: Tensor
+    ) -> tuple[Tensor | None, int | None]:
+        """One mask of two, and its kind: 1 hides keys, 2 has the shape of the scores."""
+        if attn_mask is None:
+            return key_padding_mask, None if key_padding_mask is None else 1
+        batch, tokens, _ = query.shape
+        if attn_mask.dim() == 3:
+            mask = attn_mask.view(batch, -1, tokens, tokens)
+        else:
+            mask = attn_mask.view(1, 1, tokens, tokens).expand(batch, self.num_heads, -1, -1)
+        if key_padding_mask is not None:
+            mask = mask + key_padding_mask.view(batch, 1, 1, tokens).expand(-1, self.num_heads, -1, -1)
+        return mask, 2
+
     def forward(
         self,
         query: Tensor,
@@ -105,6 +156,19 @@ class MultiheadAttention(Module):
         average_attn_weights: bool = True,
         is_causal: bool = False,
     ) -> tuple[Tensor, Tensor | None]:
+        added = attn_mask, key_padding_mask
+        floating = any(mask is not None and mask.is_floating_point() for mask in added)
+        key_padding_mask = F._canonical_mask(
+            key_padding_mask, "key_padding_mask", F._none_or_dtype(attn_mask), "attn_mask", query.dtype
+        )
+        attn_mask = F._canonical_mask(attn_mask, "attn_mask", None, "", query.dtype, False)
+        if not floating and query is key and key is value and self._fast(query):
+            mask, kind = self.merge_masks(attn_mask, key_padding_mask, query)
+            output: tuple[Tensor, Tensor | None] = torch._native_multi_head_attention(
+                query, key, value, self.embed_dim, self.num_heads, self.in_proj_weight, self.in_proj_bias,
+                self.out_proj.weight, self.out_proj.bias, mask, need_weights, average_attn_weights, kind,
+            )  # fmt: skip
+            return output
         turned = self.batch_first and query.dim() == 3
         if turned:
             # What was one tensor stays one, so that it is projected at once.
