@@ -208,6 +208,21 @@ def test_warnings() -> None:
 
 
 @pytest.mark.oracle
+@pytest.mark.parametrize("name", ["GRU", "RNN", *CELLS])
+def test_autocast(name: str) -> None:
+    """PyTorch's fused LSTM refuses parameters of another dtype than its input; its cell does not."""
+
+    def run(library: Any) -> list[Any]:
+        module = layer(library, name, 3, 4).float()
+        x = values(library, *((2, 3) if "Cell" in name else (4, 2, 3))).float()
+        with library.autocast("cpu", dtype=library.bfloat16):
+            found = [module(x), *([] if "Cell" in name else [module(x.bfloat16())])]
+        return [t.dtype for result in found for t in flat(result if isinstance(result, tuple) else (result,))]
+
+    assert list(map(_oracle.dtype_name, run(torch))) == list(map(_oracle.dtype_name, run(_oracle.load())))
+
+
+@pytest.mark.oracle
 def test_public_names() -> None:
     mine, theirs = torch.nn.modules.rnn, _oracle.load().nn.modules.rnn
     plain = set(dir(_oracle.load().nn.Linear))

@@ -128,3 +128,17 @@ def test_padding_leaves_zeros_where_nothing_is_recorded() -> None:
         there = copy.deepcopy(encoder).npu()(x.npu(), src_key_padding_mask=mask.npu())
     assert not there[0, 2].cpu().any() and there.device.type == "npu"
     assert torch.allclose(there.cpu(), here, atol=1e-5)
+
+
+def test_an_lstm_under_autocast() -> None:
+    """The whole operator is computed in half precision, as on PyTorch's accelerators."""
+    torch.manual_seed(1)
+    module = torch.nn.LSTM(3, 4)
+    x = torch.randn(5, 2, 3)
+    exact = module(x)[0]
+    there = module.npu()
+    with torch.autocast("npu", dtype=torch.float16):
+        found, (_, cell) = there(x.npu())
+    found.float().sum().backward()
+    assert cell.dtype is torch.float16 and torch.allclose(found.float().cpu(), exact, atol=5e-3)
+    assert all(bool(p.grad.isfinite().all()) and p.grad.dtype is torch.float32 for p in there.parameters())

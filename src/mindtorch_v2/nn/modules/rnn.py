@@ -31,6 +31,11 @@ def _packed(input: Any) -> bool:
     return isinstance(input, PackedSequence)
 
 
+def _autocasting() -> bool:
+    """Whether operators choose the dtype they compute in."""
+    return torch.is_autocast_enabled("cpu") or torch.is_autocast_enabled("npu")
+
+
 def _names(layer: int, direction: int, bias: bool, projected: bool) -> list[str]:
     """The parameters of one layer in one direction."""
     kinds = [*_KINDS[: 4 if bias else 2], *(_KINDS[4:] if projected else ())]
@@ -215,7 +220,7 @@ class RNNBase(Module):
     # -- checks --------------------------------------------------------------------------------------------------------
     def check_input(self, input: Tensor, batch_sizes: Tensor | None) -> None:
         mine = self._flat_weights[0].dtype
-        if input.dtype != mine:
+        if input.dtype != mine and not _autocasting():
             raise ValueError(
                 f"RNN input dtype ({input.dtype}) does not match weight dtype ({mine}). "
                 f"Convert input: input.to({mine}), or convert model: model.to({input.dtype})"
