@@ -27,8 +27,9 @@ class LateMethod:
     def __get__(self, obj: Any, owner: Any = None) -> Any:
         from . import _tensor_rest
         from ._tensor import Tensor
+        from ._unbound import of_tensor
 
-        fn: Any = getattr(_tensor_rest, self.name)
+        fn: Any = of_tensor(getattr(_tensor_rest, self.name))
         if Tensor.__dict__.get(self.name) is self:
             setattr(Tensor, self.name, fn)
         return fn if obj is None else fn.__get__(obj, owner)

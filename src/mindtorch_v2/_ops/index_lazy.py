@@ -12,6 +12,7 @@ from .._dispatch.op import Spec
 from .._tensor_base import numel
 from .index import _scatter_reduce_backward
 from .rules.base import like, wrap_dim
+from .rules.index import index_shape
 from .rules.layout import preserved_strides
 from .rules.pointwise import broadcast_shapes
 from .table import composite, op
@@ -119,6 +120,7 @@ def _masked_index(self: Any, mask: Any, indices: Any, fill: Any) -> Any:
 
 def _masked_put(self: Any, mask: Any, indices: Any, values: Any) -> Any:
     """A copy of self with values added at the indices where the mask is true."""
+    index_shape(self, indices)
     if not numel(self):
         return self.clone()
     kept = tuple(i if i is None else i.clamp(min=-self._shape[d], max=self._shape[d] - 1)

@@ -12,7 +12,7 @@ from typing import Any
 
 import mindtorch_v2 as torch
 
-from .._overrides import handle_torch_function, has_torch_function
+from .. import _overrides
 from .._tensor import Tensor
 
 __all__ = [
@@ -79,19 +79,19 @@ def calculate_gain(nonlinearity: str, param: int | float | None = None) -> float
 
 def _overridden(function: Callable[..., Any], tensor: Tensor, **options: Any) -> Tensor:
     """The call as the tensor's class has it."""
-    result: Tensor = handle_torch_function(function, (tensor,), tensor=tensor, **options)
+    result: Tensor = _overrides.handle_torch_function(function, (tensor,), tensor=tensor, **options)
     return result
 
 
 def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Any = None) -> Tensor:
-    if has_torch_function((tensor,)):
+    if _overrides.has_torch_function((tensor,)):
         return _overridden(uniform_, tensor, a=a, b=b, generator=generator)
     with torch.no_grad():
         return tensor.uniform_(a, b, generator=generator)
 
 
 def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Any = None) -> Tensor:
-    if has_torch_function((tensor,)):
+    if _overrides.has_torch_function((tensor,)):
         return _overridden(normal_, tensor, mean=mean, std=std, generator=generator)
     with torch.no_grad():
         return tensor.normal_(mean, std, generator=generator)
@@ -157,7 +157,7 @@ def _rejected(values: Tensor, mean: float, std: float, log_peak: float, generato
 
 
 def constant_(tensor: Tensor, val: float) -> Tensor:
-    if has_torch_function((tensor,)):
+    if _overrides.has_torch_function((tensor,)):
         return _overridden(constant_, tensor, val=val)
     with torch.no_grad():
         return tensor.fill_(val)
@@ -237,7 +237,7 @@ def _kaiming_std(tensor: Tensor, a: float, mode: str, nonlinearity: str) -> floa
 def kaiming_uniform_(
     tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator: Any = None
 ) -> Tensor:
-    if has_torch_function((tensor,)):
+    if _overrides.has_torch_function((tensor,)):
         options = {"a": a, "mode": mode, "nonlinearity": nonlinearity, "generator": generator}
         return _overridden(kaiming_uniform_, tensor, **options)
     if 0 in tensor.shape:

@@ -57,7 +57,9 @@ PYTHON = re.compile(
     r"|could not convert string|exceeds the limit|ord\(\)|not a valid|too large to convert|too big to convert"
 )
 # PyTorch's own words that contain such a word.
+# `is not a valid ...`: an enumeration of Python's refuses a value in Python's words.
 EXCUSED = re.compile(
+    r"is not a valid [A-Z]\w+$|"
     r"Unlike NumPy|Can't call numpy\(\)|tensor to numpy|while getting the repr|asked for __\w+__|supported by dlpack"
 )
 # A program that speaks of such a thing may hear of it.

@@ -238,10 +238,10 @@ class PairLossBackward(Rule):
     """(grad_output, self, target, ...)"""
 
     def __init__(self) -> None:
-        self.pair: Final = Pointwise([1, 2], 0)
+        self.all: Final = Pointwise([1, 2, 0], 0)
 
     def infer(self, args: tuple[Any, ...]) -> Any:
-        return self.pair.infer(args)
+        return self.all.infer(args)
 
 
 # -- embedding ----------------------------------------------------------------------------------------------------
