@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ._autograd import engine as _engine
-from ._dispatch.keys import AUTOGRAD
-from ._dispatch.state import exclude, set_modes
+from ._dispatch.keys import AUTOCASTS, AUTOGRAD
+from ._dispatch.state import exclude, modes, set_modes
 from ._dispatch.state import is_grad_enabled as is_grad_enabled
 from ._overrides import DisableTorchFunction as DisableTorchFunction
 from ._overrides import DisableTorchFunctionSubclass as DisableTorchFunctionSubclass
@@ -16,6 +16,11 @@ from ._tensor_base import TensorBase as TensorBase
 
 _current_graph_task_id = _engine.current_pass
 _will_engine_execute_node = _engine.will_run
+
+
+def _is_any_autocast_enabled() -> bool:
+    """Whether this thread autocasts on some device type that has tensors here."""
+    return bool(modes() & AUTOCASTS)
 
 
 def _DisableTorchDispatch() -> Any:

@@ -107,9 +107,10 @@ def _widest(op: Op, args: tuple[Any, ...], kind: str, lower: dtype) -> dtype:
 class _Caster:
     """What runs for operators of one policy on one device type."""
 
-    def __init__(self, policy: str, kind: str) -> None:
+    def __init__(self, policy: str, kind: str, wide: dtype = float32) -> None:
         self.policy = policy
         self.kind = kind
+        self.wide = wide
 
     def __call__(self, op: Op, args: tuple[Any, ...], keys: int) -> Any:
         local, kind = _local(), self.kind
@@ -122,7 +123,7 @@ class _Caster:
             elif self.policy == LOWER:
                 args = _cast_all(op, args, local.dtypes[kind], kind, local)
             elif self.policy == FP32:
-                args = _cast_all(op, args, float32, kind, local)
+                args = _cast_all(op, args, self.wide, kind, local)
             elif self.policy == PROMOTE:
                 args = _cast_all(op, args, _widest(op, args, kind, local.dtypes[kind]), kind, local)
             else:
@@ -148,6 +149,9 @@ def _kernel(op: Op, keys: int) -> Kernel | None:
     kind = "npu" if keys & NPU and keys & AUTOCAST_NPU else "cpu" if keys & CPU and keys & AUTOCAST else None
     if kind is None:
         return None
+    if "::" in op.name:
+        to = _OUTSIDE.get((kind, op.name))
+        return None if to is None else Overrider(_Caster(FP32, kind, to))
     policy = None if op.mutates else POLICY[kind].get(op.title())
     if policy is None and op.composite is None and op.title() not in CAST_INSIDE:
         whole = op.kernels.get(int(NPU if kind == "npu" else CPU)) or getattr(op.row, "fallback", None)
@@ -157,6 +161,22 @@ def _kernel(op: Op, keys: int) -> Kernel | None:
 
 
 RESOLVERS.autocast = _kernel
+
+# What operators from outside are cast to, by device type and operator.
+_OUTSIDE: dict[tuple[str, str], dtype] = {}
+
+
+def register(op: Op, device_type: str, to: dtype) -> Callable[[], None]:
+    """Cast the arguments of an operator from outside under autocast; returns what takes that back."""
+    key = (_device(device_type).type, op.name)
+    _OUTSIDE.setdefault(key, to)
+    op.forget()
+
+    def undo() -> None:
+        _OUTSIDE.pop(key, None)
+        op.forget()
+
+    return undo
 
 
 def as_listed(name: str, tensors: list[Any], run: Callable[[list[Any]], Any]) -> Any:

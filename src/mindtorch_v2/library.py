@@ -191,7 +191,16 @@ def register_vmap(op: Any, func: Any = None, /, *, lib: Library | None = None) -
 
 
 def register_autocast(op: Any, device_type: str, cast_inputs: Any, /, *, lib: Library | None = None) -> Any:
-    raise NotImplementedError(f"register_autocast({op}): operators from outside are not cast by autocast")
+    """Say to which dtype autocast of a device type casts an operator's floating point arguments."""
+    from . import _autocast
+
+    if not isinstance(op, (str, CustomOpDef, OpOverload)):
+        raise ValueError(f"register_autocast({op}): got unexpected type for op: {type(op)}")
+    if not _autocast.is_autocast_available(device_type):
+        raise ValueError(f"Device type '{device_type}' does not support autocast.")
+    undo = _autocast.register(find(op), device_type, cast_inputs)
+    if lib is not None:
+        lib._undo.append(undo)
 
 
 def get_ctx() -> Any:

@@ -202,7 +202,15 @@ class CustomOpDef:
         raise NotImplementedError(f"{self}.register_vmap(): vmap does not exist here, so no rule for it can be used")
 
     def register_autocast(self, device_type: str, cast_inputs: Any) -> Any:
-        raise NotImplementedError(f"{self}.register_autocast(): operators from outside are not cast by autocast")
+        """Under autocast of a device type, floating point arguments are cast to a dtype, and autocast is off inside.
+        What was registered first stays."""
+        from .. import _autocast
+
+        if not isinstance(device_type, str):
+            raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
+        if not _autocast.is_autocast_available(device_type):
+            raise ValueError(f"Device type '{device_type}' does not support autocast.")
+        _autocast.register(self._op, device_type, cast_inputs)
 
     def register_torch_dispatch(self, torch_dispatch_class: Any, fn: Callable[..., Any] | None = None, /) -> Any:
         """Serve a subclass or a mode below autograd, in the place of its own handler."""

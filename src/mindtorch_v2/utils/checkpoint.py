@@ -146,6 +146,26 @@ class _RandomState:
             set_device_states(self.devices, states, device_type=self.kind)
 
 
+class _Autocast:
+    """Autocast of the CPU and of the arguments' device as it was before a call; `restored` has it so for a block."""
+
+    def __init__(self, args: tuple[Any, ...]) -> None:
+        kinds = {"cpu", *(t.device.type for t in _tensors(args))}
+        cache = torch.is_autocast_cache_enabled()
+        self.states = [
+            (kind, torch.get_autocast_dtype(kind), torch.is_autocast_enabled(kind), cache)
+            for kind in sorted(kinds)
+            if torch.amp.is_autocast_available(kind)
+        ]
+
+    @contextlib.contextmanager
+    def restored(self) -> Iterator[None]:
+        with contextlib.ExitStack() as stack:
+            for state in self.states:
+                stack.enter_context(torch.autocast(*state))
+            yield
+
+
 # -- one node of the graph --------------------------------------------------------------------------------------------
 def detach_variable(inputs: Any) -> tuple[Any, ...]:
     """The tensors of a tuple cut from the graph, each requiring grad if it did; other values as they are."""
@@ -175,6 +195,7 @@ class CheckpointFunction(Function):
         check_backward_validity(args)
         ctx.run_function = run_function
         ctx.random = _RandomState(args) if preserve_rng_state else None
+        ctx.autocast = _Autocast(args)
         ctx.inputs = [None if isinstance(a, TensorBase) else a for a in args]
         ctx.tensor_indices = [i for i, a in enumerate(args) if isinstance(a, TensorBase)]
         ctx.save_for_backward(*[args[i] for i in ctx.tensor_indices])
@@ -193,7 +214,8 @@ class CheckpointFunction(Function):
         for i, t in zip(ctx.tensor_indices, ctx.saved_tensors):
             inputs[i] = t
         detached = detach_variable(tuple(inputs))
-        with contextlib.nullcontext() if ctx.random is None else ctx.random.restored(), torch.enable_grad():
+        random = contextlib.nullcontext() if ctx.random is None else ctx.random.restored()
+        with random, torch.enable_grad(), ctx.autocast.restored():
             outputs = ctx.run_function(*detached)
         if isinstance(outputs, TensorBase):
             outputs = (outputs,)
@@ -435,12 +457,13 @@ def _run(
     forward_context, recompute_context = context_fn()
     if not torch.is_grad_enabled():
         return function(*args, **kwargs)
-    random = _RandomState(args) if preserve else None
+    random, autocast = _RandomState(args) if preserve else None, _Autocast(args)
     devices = device_stack()
     device_context: Any = devices[-1] if devices else contextlib.nullcontext()
 
     def recompute(*again: Any) -> None:
-        with contextlib.nullcontext() if random is None else random.restored(), recompute_context, device_context:
+        state = contextlib.nullcontext() if random is None else random.restored()
+        with state, autocast.restored(), recompute_context, device_context:
             function(*again, **kwargs)
 
     frame = _Frame(recompute, args, early_stop if _Settings.early_stop is None else _Settings.early_stop, describe)

@@ -13,6 +13,9 @@ import pytest
 
 from .. import _oracle
 from .._subject import subject as torch
+from .._subject import submodule
+
+Tensor = torch.Tensor
 
 DEVICE_TYPES = "cpu cuda xpu hpu mps mtia ipu xla maia meta vulkan lazy ve fpga opengl opencl ideep mkldnn".split()
 
@@ -231,6 +234,57 @@ def test_backward_inside_the_block() -> None:
     with torch.autocast("cpu", torch.bfloat16):
         (w @ w).sum().backward()
     assert w.grad.dtype == torch.float32 and w.grad.tolist() == [[4.0, 4.0]] * 2
+
+
+@pytest.mark.parametrize("reentrant", [False, True])
+def test_what_is_computed_again_is_cast_as_before(reentrant: bool) -> None:
+    seen: list[Any] = []
+
+    def product(a: Any) -> Any:
+        y = a @ a
+        seen.append(y.dtype)
+        return y.float()
+
+    a = torch.ones(2, 2, requires_grad=True)
+    module = submodule("utils.checkpoint")
+    with module.set_checkpoint_early_stop(False):
+        with torch.autocast("cpu", torch.bfloat16):
+            y = module.checkpoint(product, a, use_reentrant=reentrant)
+        y.sum().backward()
+        z = module.checkpoint(product, a, use_reentrant=reentrant)
+        with torch.autocast("cpu", torch.bfloat16):
+            z.sum().backward()
+    assert seen == [torch.bfloat16, torch.bfloat16, torch.float32, torch.float32]
+    assert a.grad.tolist() == [[8.0, 8.0]] * 2
+
+
+def test_operators_from_outside() -> None:
+    name = f"amp_tests::product_{id(object())}"
+
+    @torch.library.custom_op(name, mutates_args=())
+    def product(x: Tensor) -> Tensor:
+        return x @ x
+
+    a = torch.ones(2, 2)
+    with torch.autocast("cpu", torch.bfloat16):
+        assert low(product(a))
+        torch.library.register_autocast(name, "cpu", torch.float16)
+        assert product(a).dtype == torch.float16
+        # What came first stays.
+        product.register_autocast("cpu", torch.bfloat16)
+        assert product(a).dtype == torch.float16
+    assert product(a).dtype == torch.float32
+    with pytest.raises(ValueError, match="Device type 'meta' does not support autocast."):
+        torch.library.register_autocast(name, "meta", torch.float16)
+
+
+def test_recurrent_layers_take_what_they_are_given() -> None:
+    layer = submodule("nn").GRU(3, 4)
+    x = torch.ones(5, 2, 3, dtype=torch.bfloat16)
+    with torch.autocast("cpu", torch.bfloat16):
+        assert low(layer(x)[0])
+    with pytest.raises(ValueError, match="RNN input dtype"):
+        layer(x)
 
 
 # -- autograd Functions -------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ import mindtorch_v2 as torch
 
 from .. import _npu, _oracle
 from ..amp import _results
+from ..amp._training import MODELS, losses, start
 from ..parity import _infos
 from . import _control
 
@@ -132,3 +133,14 @@ def test_nothing_waits_for_the_device() -> None:
     scale, tracker = torch.full((), 4.0, device="npu"), torch.zeros((), dtype=torch.int32, device="npu")
     torch._amp_update_scale_(scale, tracker, torch.ones((), device="npu"), 2.0, 0.5, 3)
     assert (scale.item(), tracker.item()) == (2.0, 0)
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+@pytest.mark.parametrize("name", MODELS)
+def test_training_is_the_cpus(name: str, dtype: str) -> None:
+    """The lists differ (on an NPU normalisations and losses are float32), so do roundings."""
+    state = start(torch, name)
+    want = losses(torch, name, "cpu", dtype, 30, state, scaled=True)
+    got = losses(torch, name, "npu", dtype, 30, state, scaled=True)
+    assert want[-1] < 0.75 * want[0]
+    assert got == pytest.approx(want, rel=0.05 if dtype == "bfloat16" else 0.01)
