@@ -16,6 +16,9 @@
 #ifdef __linux__
 #include <sched.h>
 #endif
+#ifdef __SSE2__
+#include <xmmintrin.h>
+#endif
 
 namespace mt {
 namespace {
@@ -216,9 +219,32 @@ static PyObject* set_num_threads(PyObject*, PyObject* const* args, Py_ssize_t na
     });
 }
 
+// Whether this thread takes denormal numbers for zeros, in operands and results; false where it cannot be said.
+static PyObject* set_flush_denormal(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
+    return guard([&]() -> PyObject* {
+        expect_args("set_flush_denormal", nargs, 1);
+        const bool on = as_int(args[0]) != 0;
+#if defined(__SSE2__)
+        constexpr unsigned flush = 0x8000u | 0x0040u;  // results, operands
+        _mm_setcsr(on ? _mm_getcsr() | flush : _mm_getcsr() & ~flush);
+        Py_RETURN_TRUE;
+#elif defined(__aarch64__)
+        uint64_t word;
+        asm volatile("mrs %0, fpcr" : "=r"(word));
+        word = on ? word | (1ull << 24) : word & ~(1ull << 24);
+        asm volatile("msr fpcr, %0" : : "r"(word));
+        Py_RETURN_TRUE;
+#else
+        (void)on;
+        Py_RETURN_FALSE;
+#endif
+    });
+}
+
 PyMethodDef threads_methods[] = {
     MT_METHOD("tls_get", tls_get, "This thread's dispatch word."),
     MT_METHOD("tls_set", tls_set, "Set this thread's dispatch word."),
     MT_METHOD("get_num_threads", get_num_threads, "Threads a kernel may use."),
     MT_METHOD("set_num_threads", set_num_threads, "Limit the threads a kernel may use."),
+    MT_METHOD("set_flush_denormal", set_flush_denormal, "Take denormal numbers for zeros in this thread."),
     {nullptr, nullptr, 0, nullptr}};

@@ -113,32 +113,17 @@ _LAZY = {
     "ops": "_operators",
     "autocast": "amp",
     "GradScaler": "amp",
-    "is_autocast_enabled": "_autocast",
-    "set_autocast_enabled": "_autocast",
-    "get_autocast_dtype": "_autocast",
-    "set_autocast_dtype": "_autocast",
-    "is_autocast_cache_enabled": "_autocast",
-    "set_autocast_cache_enabled": "_autocast",
-    "autocast_increment_nesting": "_autocast",
-    "autocast_decrement_nesting": "_autocast",
-    "clear_autocast_cache": "_autocast",
-    "is_autocast_cpu_enabled": "_autocast",
-    "set_autocast_cpu_enabled": "_autocast",
-    "is_autocast_ipu_enabled": "_autocast",
-    "set_autocast_ipu_enabled": "_autocast",
-    "is_autocast_xla_enabled": "_autocast",
-    "set_autocast_xla_enabled": "_autocast",
-    "get_autocast_cpu_dtype": "_autocast",
-    "set_autocast_cpu_dtype": "_autocast",
-    "get_autocast_gpu_dtype": "_autocast",
-    "set_autocast_gpu_dtype": "_autocast",
-    "get_autocast_ipu_dtype": "_autocast",
-    "set_autocast_ipu_dtype": "_autocast",
-    "get_autocast_xla_dtype": "_autocast",
-    "set_autocast_xla_dtype": "_autocast",
 }
 # The same by module, where a module has many.
 for _module, _names in {
+    "_autocast": (
+        "is_autocast_enabled set_autocast_enabled get_autocast_dtype set_autocast_dtype "
+        "is_autocast_cache_enabled set_autocast_cache_enabled autocast_increment_nesting "
+        "autocast_decrement_nesting clear_autocast_cache is_autocast_cpu_enabled set_autocast_cpu_enabled "
+        "is_autocast_ipu_enabled set_autocast_ipu_enabled is_autocast_xla_enabled set_autocast_xla_enabled "
+        "get_autocast_cpu_dtype set_autocast_cpu_dtype get_autocast_gpu_dtype set_autocast_gpu_dtype "
+        "get_autocast_ipu_dtype set_autocast_ipu_dtype get_autocast_xla_dtype set_autocast_xla_dtype"
+    ),
     "_sequences": "bartlett_window blackman_window hamming_window hann_window kaiser_window range",
     "_symbolic": (
         "sym_constrain_range sym_constrain_range_for_size sym_float sym_fresh_size sym_int sym_ite sym_max "
@@ -148,10 +133,16 @@ for _module, _names in {
     ),
     "_streams": "Event Stream",
     "_C": "DisableTorchFunction DisableTorchFunctionSubclass",
+    "_ops.determinism": (
+        "use_deterministic_algorithms are_deterministic_algorithms_enabled set_deterministic_debug_mode "
+        "is_deterministic_algorithms_warn_only_enabled get_deterministic_debug_mode"
+    ),
+    "backends._precision": "get_float32_matmul_precision set_float32_matmul_precision",
     "_removed": "eig lstsq matrix_rank solve symeig",
     "_questions": (
         "is_same_size is_signed is_inference is_distributed get_device is_vulkan_available "
-        "compiled_with_cxx11_abi get_device_module get_num_interop_threads set_num_interop_threads"
+        "compiled_with_cxx11_abi get_device_module get_num_interop_threads set_num_interop_threads "
+        "set_flush_denormal set_warn_always is_warn_always_enabled"
     ),
     "_storage_classes": (
         "from_file BFloat16Storage BoolStorage ByteStorage CharStorage ComplexDoubleStorage ComplexFloatStorage "
@@ -161,11 +152,14 @@ for _module, _names in {
     _LAZY.update(dict.fromkeys(_names.split(), _module))
 _SUBMODULES = (
     "_VF",
+    "__config__",
     "__future__",
     "accelerator",
     "amp",
     "autograd",
     "backends",
+    "cpu",
+    "cuda",
     "distributions",
     "fft",
     "func",
@@ -174,6 +168,8 @@ _SUBMODULES = (
     "library",
     "linalg",
     "masked",
+    "mps",
+    "mtia",
     "nn",
     "npu",
     "optim",
@@ -185,7 +181,11 @@ _SUBMODULES = (
     "special",
     "storage",
     "testing",
+    "torch_version",
+    "types",
     "utils",
+    "version",
+    "xpu",
 )
 _TENSOR_TYPES = {
     "FloatTensor": "float32",

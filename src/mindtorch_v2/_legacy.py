@@ -16,6 +16,8 @@ from ._dtype import dtype as DType
 from ._dtype import get_default_dtype
 from ._dtype_names import cpp_name
 from ._layout import strided
+from ._ops.determinism import STATE as DETERMINISM
+from ._ops.determinism import filled
 from ._size import Size
 from ._storage import UntypedStorage
 from ._tensor_base import TensorBase, instance_of
@@ -59,7 +61,8 @@ def _build(args: tuple[Any, ...], kwargs: dict[str, Any], dt: DType, dev: Device
     first = rest[name] if rest else args[0]
     if name == "size" or isinstance(first, Size) or _is_size(first) or (len(args) > 1 and _counts(first)):
         sizes = first if isinstance(first, (tuple, list)) else args
-        return empty_contiguous(_sizes(tuple(sizes)), dt, dev)
+        made = empty_contiguous(_sizes(tuple(sizes)), dt, dev)
+        return filled(made) if DETERMINISM.on and DETERMINISM.fill and dev.type != "meta" else made
     if len(args) > 1:
         raise _mismatch(args, kwargs)
     if isinstance(first, TensorBase):

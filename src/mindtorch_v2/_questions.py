@@ -9,6 +9,7 @@ from ._device import device as Device
 from ._dispatch.op import type_name
 from ._overrides import overridable
 from ._tensor_base import TensorBase
+from ._warn import ALWAYS
 
 
 def _need(name: str, x: Any, argument: str = "input", position: int = 1) -> Any:
@@ -75,6 +76,27 @@ def get_device_module(device: Any = None) -> Any:
     if module is None:
         raise RuntimeError(f"Device '{name}' does not have a corresponding module registered as 'torch.{name}'.")
     return module
+
+
+def set_flush_denormal(mode: bool) -> bool:
+    """Take denormal numbers for zeros in this thread; answers whether the processor can."""
+    from ._native import set_flush_denormal as flush
+
+    if not isinstance(mode, bool):
+        raise RuntimeError(f"flush_denormal expects a bool, but got {type(mode).__name__}")
+    return flush(int(mode))
+
+
+def set_warn_always(b: bool, /) -> None:
+    """Whether warnings that are said once are said every time."""
+    if not isinstance(b, bool):
+        raise RuntimeError(f"setWarnOnlyOnce expects a bool, but got {type(b).__name__}")
+    ALWAYS[0] = b
+
+
+def is_warn_always_enabled() -> bool:
+    """Whether warnings that are said once are said every time."""
+    return ALWAYS[0]
 
 
 # -- threads ------------------------------------------------------------------------------------------------------

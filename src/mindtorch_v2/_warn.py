@@ -13,6 +13,8 @@ from types import FrameType
 
 _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _SAID: set[str] = set()
+# Whether what is said once is said every time: `torch.set_warn_always`.
+ALWAYS = [False]
 
 
 def _inside(frame: FrameType) -> bool:
@@ -40,6 +42,6 @@ def warn(text: str, category: type[Warning] = UserWarning) -> None:
 
 def warn_once(text: str, category: type[Warning] = UserWarning) -> None:
     """Warn the first time only, as PyTorch does of what is slow or will change."""
-    if text not in _SAID:
+    if text not in _SAID or ALWAYS[0]:
         _SAID.add(text)
         warn(text, category)

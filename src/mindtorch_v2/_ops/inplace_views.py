@@ -24,6 +24,8 @@ from .._strides import contiguous_strides, format_strides
 from .._tensor_base import DETACHED, TensorBase, bump, requires_grad, set_history, version
 from .._unbound import of_tensor
 from . import view
+from .determinism import STATE as DETERMINISM
+from .determinism import fill_grown
 from .rules.layout import copy_strides
 
 Ints = tuple[int, ...]
@@ -107,6 +109,11 @@ def squeeze_(self: Any, dim: Any = None) -> Any:
 _NO_RESIZE = "cannot resize variables that require grad"
 
 
+def _bytes_if_filled(t: Any) -> int:
+    """The size of a tensor's storage, where deterministic mode will ask for it."""
+    return int(t.untyped_storage().nbytes()) if DETERMINISM.on and t._device.type != "meta" else 0
+
+
 def resize_(self: Any, *size: Any, memory_format: Any = None) -> Any:
     """resize_(*size, memory_format=torch.contiguous_format): another shape over the same storage, grown when needed."""
     single = len(size) == 1 and (isinstance(size[0], (tuple, list)) or not is_element(size[0]))
@@ -117,7 +124,9 @@ def resize_(self: Any, *size: Any, memory_format: Any = None) -> Any:
         raise RuntimeError("Unsupported memory formatPreserve")
     numel_of(shape)
     if shape != self._shape or memory_format is not None:
+        before = _bytes_if_filled(self)
         resize(self, shape, format_strides(shape, memory_format))
+        fill_grown(self, before)
     bump(self)
     return self
 
@@ -136,7 +145,9 @@ def resize_as_(self: Any, the_template: Any, *, memory_format: Any = None) -> An
     shape = tuple(the_template._shape)
     if shape != self._shape or memory_format is not None:
         stride = contiguous_strides(shape) if memory_format is None else copy_strides(the_template, memory_format)
+        before = _bytes_if_filled(self)
         resize(self, shape, stride)
+        fill_grown(self, before)
     bump(self)
     return self
 

@@ -14,6 +14,7 @@ _SUBMODULES = (
     "_pytree",
     "backend_registration",
     "checkpoint",
+    "deterministic",
     "dlpack",
     "flop_counter",
     "hooks",

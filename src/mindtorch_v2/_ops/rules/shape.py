@@ -131,8 +131,8 @@ def placed(dev: Any) -> device:
     if dev is None or dev is CPU:
         return CPU
     got: device = dev
-    if got.type == "cuda":
-        raise AssertionError("Torch not compiled with CUDA enabled")
+    if got.type in ("cuda", "xpu"):
+        raise AssertionError(f"Torch not compiled with {got.type.upper()} enabled")
     place = PLACES.get(got.type)
     if place is not None:
         there: device = place(got.index)

@@ -1,0 +1,5 @@
+"""`torch.backends.kleidiai`: there is no KleidiAI."""
+
+
+def is_available() -> bool:
+    return False

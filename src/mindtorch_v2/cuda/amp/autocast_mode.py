@@ -1,0 +1,8 @@
+"""`torch.cuda.amp.autocast` and its decorators."""
+
+from ...amp._older import classes, decorators
+
+__all__ = ["autocast", "custom_bwd", "custom_fwd"]
+
+autocast = classes("cuda", __package__)[0]
+custom_fwd, custom_bwd = decorators("cuda", __package__)
