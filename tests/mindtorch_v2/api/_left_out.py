@@ -1,0 +1,175 @@
+"""Public names of PyTorch that are not here, by module and reason; the one table of them.
+
+A module as a whole stands in `MODULES`; names of a module that is here stand in `NAMES`, under the module's name below
+`torch` ("" is `torch` itself, "Tensor" the class). A name that is written leaves this table; `test_namespace` says
+which are still listed.
+"""
+
+from __future__ import annotations
+
+# -- modules ------------------------------------------------------------------------------------------------------
+_SPARSE = "sparse tensors"
+_COMPILER = "compiling, tracing and exporting programs"
+_DEVICES = "devices and libraries that are not here, and the switches for them"
+_FILES = "saving and loading"
+_FORWARD = "forward-mode derivatives and function transforms"
+_PROFILER = "profiling"
+_PARTS = "written apart: not there yet"
+
+MODULES: dict[str, str] = {
+    "autograd.forward_ad": _FORWARD,
+    "autograd.profiler": _PROFILER,
+    "backends": _DEVICES,
+    "compiler": _COMPILER,
+    "cpu": _DEVICES,
+    "cuda": _DEVICES,
+    "cuda.amp": _DEVICES,
+    "distributed": "several processes",
+    "fx": _COMPILER,
+    "hub": "models from the network",
+    "jit": _COMPILER,
+    "monitor": _PROFILER,
+    "mps": _DEVICES,
+    "mtia": _DEVICES,
+    "multiprocessing": "several processes",
+    "nested": "nested tensors",
+    "onnx": _COMPILER,
+    "package": _FILES,
+    "profiler": _PROFILER,
+    "serialization": _FILES,
+    "sparse": _SPARSE,
+    "types": _PARTS,
+    "utils.benchmark": _PROFILER,
+    "utils.collect_env": _PARTS,
+    "utils.cpp_extension": "extensions in C++ are built against PyTorch's library",
+    "utils.data": _PARTS,
+    "utils.deterministic": _PARTS,
+    "utils.mobile_optimizer": _COMPILER,
+    "utils.model_zoo": "models from the network",
+    "version": _PARTS,
+    "xpu": _DEVICES,
+}
+
+# -- names --------------------------------------------------------------------------------------------------------
+_SCRIPT = (
+    "AggregationType AliasDb AnyType Argument ArgumentSpec AVG AwaitType BenchmarkConfig BenchmarkExecutionStats "
+    "Block BoolType BufferDict CallStack Capsule ClassType Code CompilationUnit CompleteArgumentSpec ComplexType "
+    "ConcreteModuleType ConcreteModuleTypeBuilder DeepCopyMemoTable DeserializationStorageContext DeviceObjType "
+    "DictType EnumType ErrorReport ExecutionPlan FatalError FileCheck FloatType FunctionSchema Future FutureType "
+    "Gradient Graph GraphExecutorState IODescriptor InferredType IntType InterfaceType JITException ListType "
+    "LiteScriptModule LockingLogger LoggerBase ModuleDict Node NoneType NoopLogger NumberType OperatorInfo "
+    "OptionalType ParameterDict PyObjectType PyTorchFileReader PyTorchFileWriter RRefType SUM ScriptClass "
+    "ScriptClassFunction ScriptDict ScriptDictIterator ScriptDictKeyIterator ScriptFunction ScriptList "
+    "ScriptListIterator ScriptMethod ScriptModule ScriptModuleSerializer ScriptObject ScriptObjectProperty "
+    "SerializationStorageContext StaticModule StreamObjType StringType SymBoolType SymIntType TensorType "
+    "ThroughputBenchmark TracingState TupleType Type UnionType Use Value fork import_ir_module "
+    "import_ir_module_from_buffer merge_type_from_type_comment parse_ir parse_schema parse_type_comment "
+    "unify_type_list wait"
+)
+_QUANTIZED = (
+    "QInt32Storage QInt8Storage QUInt2x4Storage QUInt4x2Storage QUInt8Storage ao choose_qparams_optimized "
+    "dequantize empty_quantized fake_quantize_per_channel_affine fake_quantize_per_tensor_affine "
+    "fused_moving_avg_obs_fake_quant int_repr per_channel_affine per_channel_affine_float_qparams "
+    "per_channel_symmetric per_tensor_affine per_tensor_symmetric q_per_channel_axis q_per_channel_scales "
+    "q_per_channel_zero_points q_scale q_zero_point qint32 qint8 qscheme quantization quantize_per_channel "
+    "quantize_per_tensor quantize_per_tensor_dynamic quantized_batch_norm quantized_gru quantized_gru_cell "
+    "quantized_lstm quantized_lstm_cell quantized_max_pool1d quantized_max_pool2d quantized_max_pool3d "
+    "quantized_rnn_relu_cell quantized_rnn_tanh_cell quint2x4 quint4x2 quint8"
+)
+_LIBRARIES = (
+    "cudnn_affine_grid_generator cudnn_batch_norm cudnn_convolution cudnn_convolution_add_relu "
+    "cudnn_convolution_relu cudnn_convolution_transpose cudnn_grid_sampler cudnn_is_acceptable "
+    "fbgemm_linear_fp16_weight fbgemm_linear_fp16_weight_fp32_activation fbgemm_linear_int8_weight "
+    "fbgemm_linear_int8_weight_fp32_activation fbgemm_linear_quantize_weight fbgemm_pack_gemm_matrix_fp16 "
+    "fbgemm_pack_quantized_matrix miopen_batch_norm miopen_convolution miopen_convolution_add_relu "
+    "miopen_convolution_relu miopen_convolution_transpose miopen_ctc_loss miopen_depthwise_convolution miopen_rnn "
+    "mkldnn_adaptive_avg_pool2d mkldnn_convolution mkldnn_linear_backward_weights mkldnn_max_pool2d "
+    "mkldnn_max_pool3d mkldnn_rnn_layer"
+)
+_OF_SPARSE = (
+    "ccol_indices_copy col_indices_copy crow_indices_copy dsmm hsmm hspmm indices_copy native_norm "
+    "resize_as_sparse_ row_indices_copy saddmm smm sparse_bsc_tensor sparse_bsr_tensor sparse_compressed_tensor "
+    "sparse_coo_tensor sparse_csc_tensor sparse_csr_tensor spmm sspaddmm values_copy"
+)
+_NORMALIZATION = (
+    "batch_norm_backward_elemt batch_norm_backward_reduce batch_norm_elemt batch_norm_gather_stats "
+    "batch_norm_gather_stats_with_counts batch_norm_stats batch_norm_update_stats"
+)
+_DETERMINISM = (
+    "are_deterministic_algorithms_enabled get_deterministic_debug_mode get_float32_matmul_precision "
+    "is_deterministic_algorithms_warn_only_enabled is_warn_always_enabled set_deterministic_debug_mode "
+    "set_float32_matmul_precision set_warn_always use_deterministic_algorithms"
+)
+_TRANSFORMER = "Transformer TransformerDecoder TransformerDecoderLayer TransformerEncoder TransformerEncoderLayer"
+
+NAMES: dict[str, dict[str, str]] = {
+    "": {
+        _COMPILER: f"{_SCRIPT} compile cond export profiler_allow_cudagraph_cupti_lazy_reinit_cuda12 while_loop",
+        "quantized tensors": _QUANTIZED,
+        "functions of other libraries": _LIBRARIES,
+        _SPARSE: _OF_SPARSE,
+        "symbolic sizes": "SymBool SymFloat SymInt",
+        _FORWARD: "vmap",
+        _FILES: "load save prepare_multiprocessing_environment",
+        "statistics over several processes": _NORMALIZATION,
+        _PARTS: f"{_DETERMINISM} lobpcg set_flush_denormal thread_safe_generator Tag AcceleratorError",
+        "the inside of PyTorch's library": "DispatchKey DispatchKeySet ExcludeDispatchKeyGuard PRIVATE_OPS StorageBase "
+        "TYPE_CHECKING USE_GLOBAL_DEPS USE_RTLD_GLOBAL_WITH_LIBTORCH classes classproperty cpp get_file_path "
+        "has_lapack has_mkl has_openmp has_spectral init_num_threads torch_version windows",
+    },
+    "Tensor": {
+        _SPARSE: "index resize_as_sparse_ smm sparse_mask sparse_resize_ sparse_resize_and_clear_ sspaddmm to_sparse "
+        "to_sparse_bsc to_sparse_bsr to_sparse_coo to_sparse_csc to_sparse_csr",
+        "quantized tensors": "dequantize int_repr q_per_channel_axis q_per_channel_scales q_per_channel_zero_points "
+        "q_scale q_zero_point qscheme",
+        "other layouts": "to_mkldnn to_padded_tensor",
+        "several processes": "share_memory_",
+        "no operator computes with complex32": "chalf",
+        _PARTS: "grad_dtype",
+    },
+    "accelerator": {_DEVICES: "Graph"},
+    "autograd": {
+        "of no use in PyTorch either: what it calls is gone": "NestedIOFunction",
+        _PARTS: "enforce_grad_layout_policy",
+    },
+    "autograd.function": {"of no use in PyTorch either: what it calls is gone": "NestedIOFunction"},
+    "autograd.grad_mode": {_PARTS: "enforce_grad_layout_policy"},
+    "autograd.gradcheck": {
+        "deprecated": "get_analytical_jacobian get_numerical_jacobian get_numerical_jacobian_wrt_specific_input"
+    },
+    "autograd.graph": {_DEVICES: "set_override_stale_capture_stream set_warn_on_accumulate_grad_stream_mismatch"},
+    "fft": {"an import that shows": "Tensor"},
+    "func": {
+        _FORWARD: "debug_unwrap grad grad_and_value hessian jacfwd jacrev jvp linearize rearrange "
+        "replace_all_batch_norm_modules_ vjp vmap"
+    },
+    "library": {"the inside of PyTorch's library": "get_kernel"},
+    "linalg": {"texts for documentation": "common_notes"},
+    "masked": {"masked tensors": "MaskedTensor as_masked_tensor is_masked_tensor masked_tensor"},
+    "nn": {_PARTS: _TRANSFORMER, "quantized tensors": "intrinsic qat quantizable quantized"},
+    "nn.functional": {
+        "imports and texts that show": "TYPE_CHECKING grad reproducibility_notes sparse_support_notes tf32_notes"
+    },
+    "nn.modules": {_PARTS: _TRANSFORMER},
+    "nn.parallel": {"several processes": "DistributedDataParallel"},
+    "overrides": {"the inside of PyTorch's library": "redispatch_function"},
+    "random": {_PARTS: "thread_safe_generator"},
+    "utils": {
+        "the inside of PyTorch's library": "ThroughputBenchmark cmake_prefix_path cpp_backtrace "
+        "get_cpp_backtrace throughput_benchmark",
+        "warnings about what changed in version 0.2": "backcompat",
+    },
+    "utils._pytree": {
+        _PARTS: "DumpableContext FlattenFn FromDumpableContextFn PyTreeSpec ToDumpableContextFn UnflattenFn key_get "
+        "keystr tree_flatten_with_path tree_leaves_with_path tree_map_with_path treespec_dumps treespec_loads "
+        "treespec_pprint"
+    },
+    "utils.checkpoint": {_COMPILER: "GraphExecGroup"},
+}
+
+
+def left_out(owner: str) -> set[str]:
+    """Names of a module or class that are not here on purpose; whole modules inside it among them."""
+    named = {name for names in NAMES.get(owner, {}).values() for name in names.split()}
+    inside = f"{owner}." if owner else ""
+    return named | {m[len(inside) :] for m in MODULES if m.startswith(inside) and "." not in m[len(inside) :]}
