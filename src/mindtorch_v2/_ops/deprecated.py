@@ -92,7 +92,7 @@ def _vander(x: Any, N: int | None, increasing: bool) -> Any:
     columns = [x.new_ones((x._shape[0], 1), dtype=kind)]
     if n > 1:
         columns.append(x.to(kind).unsqueeze(-1).expand((x._shape[0], n - 1)).cumprod(-1))
-    powers = registry.get("cat").call((columns, -1))
+    powers = registry.get("cat").call((tuple(columns), -1))
     return powers if increasing else powers.flip((1,))
 
 

@@ -184,7 +184,7 @@ def _tensordot(self: Any, other: Any, dims_self: tuple[int, ...], dims_other: tu
     b2 = other.permute(tuple(second + right))
     if not left and not right:
         return DOT.call((a2.reshape((inner,)), b2.reshape((inner,)))).view(())
-    if numel_of(shape) == 1:
+    if all(n == 1 for n in shape):
         # One element: PyTorch makes no matrices of it, which autocast can tell.
         a2, b2 = a2.squeeze(), b2.squeeze()
         if len(a2._shape) == 1:

@@ -19,7 +19,7 @@ from types import FrameType
 from typing import Any
 
 MEMORY = 6 << 30
-SECONDS = 8
+SECONDS = 20
 
 
 class Hang(BaseException):

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 FOLDER = Path(__file__).parent / "calls"
-PATIENCE = 20.0
+PATIENCE = 40.0
 
 
 @dataclass
