@@ -8,7 +8,6 @@ from typing import Any
 import mindtorch_v2 as torch
 
 from .._tensor import Tensor
-from ..nn.functional import softplus
 from .bernoulli import Bernoulli
 from .beta import Beta
 from .binomial import Binomial
@@ -72,6 +71,7 @@ def _independent(p: Any, q: Any) -> Any:
 # -- discrete -----------------------------------------------------------------------------------------------------
 @register_kl(Bernoulli, Bernoulli)
 def _bernoulli(p: Any, q: Any) -> Any:
+    softplus = torch.nn.functional.softplus
     ones = p.probs * (softplus(-q.logits) - softplus(-p.logits))
     ones[q.probs == 0] = math.inf
     ones[p.probs == 0] = 0

@@ -10,7 +10,6 @@ import mindtorch_v2 as torch
 
 from .._size import Size
 from .._tensor import Tensor
-from ..nn.functional import binary_cross_entropy_with_logits
 from . import constraints
 from ._parameters import Binary
 from .exp_family import ExponentialFamily
@@ -56,10 +55,10 @@ class Bernoulli(Binary, ExponentialFamily):
         if self._validate_args:
             self._validate_sample(value)
         logits, value = broadcast_all(self.logits, value)
-        return -binary_cross_entropy_with_logits(logits, value, reduction="none")
+        return -torch.nn.functional.binary_cross_entropy_with_logits(logits, value, reduction="none")
 
     def entropy(self) -> Tensor:
-        return binary_cross_entropy_with_logits(self.logits, self.probs, reduction="none")
+        return torch.nn.functional.binary_cross_entropy_with_logits(self.logits, self.probs, reduction="none")
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
         return self._enumerated(torch.arange(2, dtype=self._param.dtype, device=self._param.device), expand)

@@ -10,7 +10,6 @@ import mindtorch_v2 as torch
 
 from .._size import Size
 from .._tensor import Tensor
-from ..nn.functional import binary_cross_entropy_with_logits
 from . import constraints
 from ._parameters import Binary
 from .exp_family import ExponentialFamily
@@ -104,7 +103,10 @@ class ContinuousBernoulli(Binary, ExponentialFamily):
         if self._validate_args:
             self._validate_sample(value)
         logits, value = broadcast_all(self.logits, value)
-        return -binary_cross_entropy_with_logits(logits, value, reduction="none") + self._cont_bern_log_norm()
+        return (
+            -torch.nn.functional.binary_cross_entropy_with_logits(logits, value, reduction="none")
+            + self._cont_bern_log_norm()
+        )
 
     def cdf(self, value: Tensor) -> Tensor:
         if self._validate_args:

@@ -9,7 +9,6 @@ import mindtorch_v2 as torch
 
 from .._tensor import Tensor
 from ..autograd.function import Function, once_differentiable
-from ..nn.functional import one_hot
 from . import constraints
 from .exp_family import ExponentialFamily
 
@@ -72,7 +71,7 @@ class Dirichlet(ExponentialFamily):
         above = (self.concentration - 1).clamp(min=0.0)
         mode = above / above.sum(-1, True)
         corner = (self.concentration < 1).all(dim=-1)
-        mode[corner] = one_hot(mode[corner].argmax(dim=-1), above.shape[-1]).to(mode)
+        mode[corner] = torch.nn.functional.one_hot(mode[corner].argmax(dim=-1), above.shape[-1]).to(mode)
         return mode
 
     @property

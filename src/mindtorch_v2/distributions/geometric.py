@@ -9,7 +9,6 @@ import mindtorch_v2 as torch
 
 from .._size import Size
 from .._tensor import Tensor
-from ..nn.functional import binary_cross_entropy_with_logits
 from . import constraints
 from ._parameters import Binary
 from .utils import broadcast_all
@@ -65,4 +64,5 @@ class Geometric(Binary):
         return value * (-probs).log1p() + self.probs.log()
 
     def entropy(self) -> Tensor:
-        return binary_cross_entropy_with_logits(self.logits, self.probs, reduction="none") / self.probs
+        coin = torch.nn.functional.binary_cross_entropy_with_logits(self.logits, self.probs, reduction="none")
+        return coin / self.probs

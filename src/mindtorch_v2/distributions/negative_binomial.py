@@ -9,7 +9,6 @@ import mindtorch_v2 as torch
 
 from .._size import Size
 from .._tensor import Tensor
-from ..nn.functional import logsigmoid
 from . import constraints
 from ._parameters import Binary
 from .gamma import Gamma
@@ -61,7 +60,7 @@ class NegativeBinomial(Binary):
     def log_prob(self, value: Tensor) -> Tensor:
         if self._validate_args:
             self._validate_sample(value)
-        count = self.total_count
+        count, logsigmoid = self.total_count, torch.nn.functional.logsigmoid
         powers = count * logsigmoid(-self.logits) + value * logsigmoid(self.logits)
         ways = -torch.lgamma(count + value) + torch.lgamma(1.0 + value) + torch.lgamma(count)
         # No failures are waited for and none come: there is one way, although the terms are infinite.

@@ -9,7 +9,6 @@ import mindtorch_v2 as torch
 
 from .._size import Size
 from .._tensor import Tensor
-from ..nn.functional import one_hot
 from . import constraints
 from ._parameters import OverCategorical
 from .categorical import Categorical
@@ -43,7 +42,7 @@ class OneHotCategorical(OverCategorical):
     @property
     def mode(self) -> Any:
         probs = self._categorical.probs
-        return one_hot(probs.argmax(dim=-1), num_classes=probs.shape[-1]).to(probs)
+        return torch.nn.functional.one_hot(probs.argmax(dim=-1), num_classes=probs.shape[-1]).to(probs)
 
     @property
     def variance(self) -> Any:
@@ -51,7 +50,7 @@ class OneHotCategorical(OverCategorical):
 
     def sample(self, sample_shape: Sequence[int] = Size()) -> Tensor:
         drawn = self._categorical.sample(Size(sample_shape))
-        return one_hot(drawn, self._categorical._num_events).to(self._categorical.probs)
+        return torch.nn.functional.one_hot(drawn, self._categorical._num_events).to(self._categorical.probs)
 
     def log_prob(self, value: Tensor) -> Tensor:
         if self._validate_args:

@@ -9,7 +9,6 @@ import mindtorch_v2 as torch
 
 from .._size import Size
 from .._tensor import Tensor
-from ..nn.functional import logsigmoid, pad, softplus
 from . import constraints
 from ._composed import (
     FEW,
@@ -136,7 +135,7 @@ class SigmoidTransform(_Like):
         return y.log() - (-y).log1p()
 
     def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
-        return -softplus(-x) - softplus(x)
+        return -torch.nn.functional.softplus(-x) - torch.nn.functional.softplus(x)
 
 
 class SoftplusTransform(_Like):
@@ -148,13 +147,13 @@ class SoftplusTransform(_Like):
     sign = +1
 
     def _call(self, x: Any) -> Any:
-        return softplus(x)
+        return torch.nn.functional.softplus(x)
 
     def _inverse(self, y: Any) -> Any:
         return (-y).expm1().neg().log() + y
 
     def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
-        return -softplus(-x)
+        return -torch.nn.functional.softplus(-x)
 
 
 class TanhTransform(_Like):
@@ -173,7 +172,7 @@ class TanhTransform(_Like):
         return torch.atanh(y)
 
     def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
-        return 2.0 * (math.log(2.0) - x - softplus(-2.0 * x))
+        return 2.0 * (math.log(2.0) - x - torch.nn.functional.softplus(-2.0 * x))
 
 
 class AbsTransform(_Like):
@@ -342,17 +341,17 @@ class CorrCholeskyTransform(Transform):
         # What is left of a row's unit length after each of its partial correlations.
         left = (1 - r**2).sqrt().cumprod(-1)
         r = r + torch.eye(r.shape[-1], dtype=r.dtype, device=r.device)
-        return r * pad(left[..., :-1], [1, 0], value=1)
+        return r * torch.nn.functional.pad(left[..., :-1], [1, 0], value=1)
 
     def _inverse(self, y: Any) -> Any:
         left = 1 - torch.cumsum(y * y, dim=-1)
-        shifted = tril_matrix_to_vec(pad(left[..., :-1], [1, 0], value=1), diag=-1)
+        shifted = tril_matrix_to_vec(torch.nn.functional.pad(left[..., :-1], [1, 0], value=1), diag=-1)
         t = tril_matrix_to_vec(y, diag=-1) / shifted.sqrt()
         return (t.log1p() - t.neg().log1p()) / 2
 
     def log_abs_det_jacobian(self, x: Any, y: Any, intermediates: Any = None) -> Any:
         left = tril_matrix_to_vec(1 - (y * y).cumsum(dim=-1), diag=-2)
-        of_tanh = -2 * (x + softplus(-2 * x) - math.log(2.0)).sum(dim=-1)
+        of_tanh = -2 * (x + torch.nn.functional.softplus(-2 * x) - math.log(2.0)).sum(dim=-1)
         return 0.5 * left.log().sum(-1) + of_tanh
 
     def forward_shape(self, shape: Any) -> Any:
@@ -403,6 +402,7 @@ class StickBreakingTransform(_Like):
 
     def _call(self, x: Any) -> Any:
         z = _clipped_sigmoid(self._shifted(x))
+        pad = torch.nn.functional.pad
         return pad(z, [0, 1], value=1) * pad((1 - z).cumprod(-1), [1, 0], value=1)
 
     @staticmethod
@@ -419,7 +419,7 @@ class StickBreakingTransform(_Like):
 
     def log_abs_det_jacobian(self, x: Any, y: Any) -> Any:
         x = self._shifted(x)
-        return (-x + logsigmoid(x) + y[..., :-1].log()).sum(-1)
+        return (-x + torch.nn.functional.logsigmoid(x) + y[..., :-1].log()).sum(-1)
 
     def forward_shape(self, shape: Any) -> Any:
         if len(shape) < 1:

@@ -7,8 +7,8 @@ from functools import update_wrapper
 from typing import Any, Final
 
 import mindtorch_v2 as torch
-from mindtorch_v2.overrides import is_tensor_like
 
+from .._overrides import is_tensor_like
 from .._tensor import Tensor
 
 euler_constant: Final = 0.57721566490153286060  # Euler and Mascheroni's
