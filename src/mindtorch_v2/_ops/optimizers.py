@@ -29,7 +29,12 @@ def overflowed(found_inf: Any) -> bool:
 
 
 def checked(name: str, self: Any, lists: dict[str, Any]) -> None:
-    """PyTorch's complaints about lists of different lengths, dtypes that differ, and dtypes no step is for."""
+    """PyTorch's complaints about what is no tensor, lists of different lengths, dtypes that differ, and dtypes no step
+    is for."""
+    for place, tensors in enumerate((self, *lists.values())):
+        for i, t in enumerate(tensors):
+            if not isinstance(t, TensorBase):
+                raise TypeError(f"expected Tensor as element {i} in argument {place}, but got {type(t).__name__}")
     for key, tensors in lists.items():
         if len(tensors) != len(self):
             raise _expected(f"{key}.size() == n_tensors")

@@ -157,7 +157,7 @@ def add_quotients(params: Tensors, above: Tensors, below: Tensors, sizes: list[A
 
 
 def beside(param: Tensor, number: Any) -> Any:
-    """A tensor on the device of `param`; anything else as it is."""
+    """A tensor on the device of `param`; anything else as it is. Scalars of two devices do not meet."""
     return number.to(param.device, non_blocking=True) if isinstance(number, Tensor) else number
 
 

@@ -197,6 +197,7 @@ def _single_tensor_adam(
         else:
             exp_avg_sq.mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
         if capturable or differentiable:
+            lr, beta1, beta2 = beside(param, lr), beside(param, beta1), beside(param, beta2)
             step: Any = step_t.clone() if _learned(beta1) or _learned(beta2) else step_t
             size = -(lr / (1 - beta1**step))
             root = (1 - beta2**step).sqrt() * size
@@ -255,8 +256,11 @@ def _multi_tensor_adam(
         grads = decayed(grads, some, 0 if decoupled_weight_decay else weight_decay, maximize)
         if decoupled_weight_decay and weight_decay != 0:
             torch._foreach_mul_(some, 1 - lr * weight_decay)
-        first = beta1.to(device=some[0].device) if isinstance(beta1, Tensor) else beta1
-        torch._foreach_lerp_(averages, grads, value_of(1 - first))
+        lr, beta1, beta2 = beside(some[0], lr), beside(some[0], beta1), beside(some[0], beta2)
+        if isinstance(beta1, Tensor):
+            torch._foreach_lerp_(averages, grads, [1 - beta1] * len(some))
+        else:
+            torch._foreach_lerp_(averages, grads, 1 - beta1)
         torch._foreach_mul_(squares, beta2)
         if isinstance(beta2, Tensor):
             torch._foreach_addcmul_(squares, torch._foreach_mul(grads, 1 - beta2), grads, 1.0)

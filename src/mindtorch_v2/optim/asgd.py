@@ -13,6 +13,7 @@ from .._tensor import Tensor
 from ._algorithm import Algorithm, States, check_lr, check_not_negative, column, has_complex, picked, zeros_like
 from ._lists import (
     Tensors,
+    beside,
     check_capturable,
     count_up,
     decayed,
@@ -118,6 +119,7 @@ def _single_tensor_asgd(
         if weight_decay != 0:
             grad = grad.add(param, alpha=weight_decay)
         if capturable:
+            lr = beside(param, lr)
             param.mul_(1 - lambd * eta)
             param.addcmul_(grad, eta, value=-1)
             ax.add_(param.sub(ax).mul_(mu))
@@ -166,6 +168,7 @@ def _multi_tensor_asgd(
         grads = decayed(grads, some, weight_decay, maximize)
         torch._foreach_addcmul_(some, torch._foreach_add(grads, some, alpha=lambd), rates, value=-1)
         torch._foreach_addcmul_(means, torch._foreach_sub(some, means), weights)
+        lr = beside(some[0], lr)
         for weight, rate, step in zip(weights, rates, steps):
             rate.copy_(lr / ((1 + lambd * lr * step) ** alpha))
             if capturable:

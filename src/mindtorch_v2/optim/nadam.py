@@ -23,6 +23,7 @@ from ._algorithm import (
 )
 from ._lists import (
     Tensors,
+    beside,
     check_capturable,
     check_steps,
     count_up,
@@ -143,6 +144,7 @@ def _single_tensor_nadam(
         param, grad, exp_avg, exp_avg_sq = reals(param, grad, exp_avg, exp_avg_sq)
         step_t += 1
         step = step_t if capturable else value_of(step_t)
+        lr = beside(param, lr) if capturable else lr
         if weight_decay != 0:
             if decoupled_weight_decay:
                 param.mul_(1 - lr * weight_decay)
@@ -192,6 +194,7 @@ def _multi_tensor_nadam(
     lr = to_scalar(lr) if capturable else value_of(lr)
     lists = (params, grads, exp_avgs, exp_avg_sqs, mu_products, state_steps)
     for some, grads, averages, squares, products, counts in parts_of(*lists):
+        lr = beside(some[0], lr)
         if has_complex:
             view_as_real(some, grads, averages, squares)
         count_up(counts)

@@ -23,6 +23,7 @@ from ._algorithm import (
 )
 from ._lists import (
     Tensors,
+    beside,
     check_capturable,
     check_steps,
     count_up,
@@ -136,6 +137,7 @@ def _single_tensor_radam(
         param, grad, exp_avg, exp_avg_sq = reals(param, grad, exp_avg, exp_avg_sq)
         step_t += 1
         step = step_t if capturable else value_of(step_t)
+        lr = beside(param, lr) if capturable else lr
         if weight_decay != 0:
             if decoupled_weight_decay:
                 param.mul_(1 - lr * weight_decay)
@@ -183,6 +185,7 @@ def _multi_tensor_radam(
     lists = (params, grads, exp_avgs, exp_avg_sqs, state_steps)
     for some, grads, averages, squares, counts in parts_of(*lists):
         count_up(counts)
+        lr = beside(some[0], lr)
         if has_complex:
             view_as_real(some, grads, averages, squares)
         grads = decayed(grads, some, 0 if decoupled_weight_decay else weight_decay, maximize)

@@ -10,6 +10,7 @@ __all__ = ["CASES", "Case", "normalise"]
 
 TABLES = (
     "algebra arguments attention autograd devices dtypes indexing keys layers losses modules names nn_utils "
+    "optimizers"
     "parsing precision probability products randoms recurrent reductions schedules shapes sizes storages views"
 ).split()
 
