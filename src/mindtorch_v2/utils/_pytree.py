@@ -8,21 +8,41 @@ from __future__ import annotations
 import dataclasses
 from collections import OrderedDict, defaultdict, deque, namedtuple
 from collections.abc import Callable, Iterable, Iterator
+from importlib import import_module
 from typing import Any, NamedTuple
 
 from .._warn import warn
 from ..return_types import ReturnType
 
 __all__ = [
+    "Context",
+    "DumpableContext",
+    "FlattenFn",
+    "FlattenFunc",
+    "FlattenWithKeysFn",
+    "FlattenWithKeysFunc",
+    "FromDumpableContextFn",
+    "GetAttrKey",
+    "KeyEntry",
+    "KeyPath",
     "LeafSpec",
+    "MappingKey",
     "PyTree",
+    "PyTreeSpec",
+    "SequenceKey",
+    "ToDumpableContextFn",
     "TreeSpec",
+    "UnflattenFn",
+    "UnflattenFunc",
     "is_namedtuple",
     "is_namedtuple_class",
     "is_namedtuple_instance",
     "is_structseq",
     "is_structseq_class",
     "is_structseq_instance",
+    "key_get",
+    "keystr",
+    "register_constant",
     "register_dataclass",
     "register_pytree_node",
     "tree_all",
@@ -30,31 +50,103 @@ __all__ = [
     "tree_any",
     "tree_any_only",
     "tree_flatten",
+    "tree_flatten_with_path",
     "tree_iter",
     "tree_leaves",
+    "tree_leaves_with_path",
     "tree_map",
     "tree_map_",
     "tree_map_only",
     "tree_map_only_",
+    "tree_map_with_path",
     "tree_structure",
     "tree_unflatten",
+    "treespec_dict",
+    "treespec_dumps",
+    "treespec_leaf",
+    "treespec_loads",
+    "treespec_pprint",
+    "treespec_tuple",
 ]
 
 PyTree = Any
 Context = Any
+DumpableContext = Any
 Leaf = Callable[[Any], bool] | None
+FlattenFn = FlattenFunc = Callable[[Any], tuple[list[Any], Context]]
+UnflattenFn = UnflattenFunc = Callable[[Iterable[Any], Context], Any]
+FlattenWithKeysFn = FlattenWithKeysFunc = Callable[[Any], tuple[list[Any], Context]]
+ToDumpableContextFn = FromDumpableContextFn = Callable[[Any], Any]
+# A key has `get(parent)` and prints as Python would write it; a path is a tuple of keys.
+KeyEntry = Any
+KeyPath = tuple[Any, ...]
+NO_SERIALIZED_TYPE_NAME_FOUND = "NO_SERIALIZED_TYPE_NAME_FOUND"
+DEFAULT_TREESPEC_SERIALIZATION_PROTOCOL = 1
 
 
 class NodeDef(NamedTuple):
-    """How one container type comes apart and together again."""
+    """How one container type comes apart, also with a key for each child, and together again."""
 
     type: Any
     flatten_fn: Callable[[Any], tuple[list[Any], Context]]
     unflatten_fn: Callable[[Iterable[Any], Context], Any]
+    flatten_with_keys_fn: Callable[[Any], tuple[list[Any], Context]] | None = None
+
+
+class _SerializeNodeDef(NamedTuple):
+    """Under which name a container type is written, and how its context becomes JSON."""
+
+    typ: Any
+    serialized_type_name: str
+    to_dumpable_context: Callable[[Any], Any] | None
+    from_dumpable_context: Callable[[Any], Any] | None
+
+
+# -- keys ---------------------------------------------------------------------------------------------------------
+@dataclasses.dataclass(frozen=True)
+class SequenceKey:
+    """A place in a list or tuple."""
+
+    idx: int
+
+    def __str__(self) -> str:
+        return f"[{self.idx!r}]"
+
+    def get(self, sequence: Any) -> Any:
+        return sequence[self.idx]
+
+
+@dataclasses.dataclass(frozen=True)
+class MappingKey:
+    """A key of a dictionary."""
+
+    key: Any
+
+    def __str__(self) -> str:
+        return f"[{self.key!r}]"
+
+    def get(self, mapping: Any) -> Any:
+        return mapping[self.key]
+
+
+@dataclasses.dataclass(frozen=True)
+class GetAttrKey:
+    """The name of an attribute."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return f".{self.name}"
+
+    def get(self, obj: Any) -> Any:
+        return getattr(obj, self.name)
 
 
 # Every class made by `namedtuple` stands under `namedtuple` itself.
 SUPPORTED_NODES: dict[Any, NodeDef] = {}
+SUPPORTED_SERIALIZED_TYPES: dict[Any, _SerializeNodeDef] = {}
+SERIALIZED_TYPE_TO_PYTHON_TYPE: dict[str, Any] = {}
+CONSTANT_NODES: set[type[Any]] = set()
 _DICTS: frozenset[Any] = frozenset({dict, OrderedDict, defaultdict})
 _BUILT_IN: frozenset[Any] = _DICTS | {tuple, list, namedtuple, deque}
 
@@ -165,18 +257,91 @@ def register_pytree_node(
     from_dumpable_context: Any = None,
     flatten_with_keys_fn: Any = None,
 ) -> None:
-    """Make instances of `cls` nodes. What is for serialised or keyed trees is refused: there are none here."""
-    for name, value in (
-        ("to_dumpable_context", to_dumpable_context),
-        ("from_dumpable_context", from_dumpable_context),
-        ("flatten_with_keys_fn", flatten_with_keys_fn),
-        ("serialized_type_name", serialized_type_name),
-    ):
-        if value is not None:
-            raise NotImplementedError(f"register_pytree_node(): argument '{name}' is not supported, got {value}")
+    """Make instances of `cls` nodes.
+
+    serialized_type_name: what `treespec_dumps` calls the class; the two functions for contexts are for those that JSON
+    cannot hold. flatten_with_keys_fn: as `flatten_fn`, with pairs of a key and a child.
+    """
     if cls in SUPPORTED_NODES:
         raise ValueError(f"{cls} is already registered as pytree node.")
-    SUPPORTED_NODES[cls] = NodeDef(cls, flatten_fn, unflatten_fn)
+    _private_register_pytree_node(
+        cls,
+        flatten_fn,
+        unflatten_fn,
+        serialized_type_name=serialized_type_name,
+        to_dumpable_context=to_dumpable_context,
+        from_dumpable_context=from_dumpable_context,
+        flatten_with_keys_fn=flatten_with_keys_fn,
+    )
+
+
+def _private_register_pytree_node(
+    cls: Any,
+    flatten_fn: Callable[[Any], Any],
+    unflatten_fn: Callable[..., Any],
+    *,
+    serialized_type_name: str | None = None,
+    to_dumpable_context: Any = None,
+    from_dumpable_context: Any = None,
+    flatten_with_keys_fn: Any = None,
+) -> None:
+    """The same, also for a class that is a node already."""
+    if cls in SUPPORTED_NODES:
+        warn(f"{cls} is already registered as pytree node. Overwriting the previous registration.")
+    SUPPORTED_NODES[cls] = NodeDef(cls, flatten_fn, unflatten_fn, flatten_with_keys_fn)
+    if (to_dumpable_context is None) != (from_dumpable_context is None):
+        raise ValueError(f"Both to_dumpable_context and from_dumpable_context for {cls} must be None or registered.")
+    name = NO_SERIALIZED_TYPE_NAME_FOUND if serialized_type_name is None else serialized_type_name
+    SUPPORTED_SERIALIZED_TYPES[cls] = _SerializeNodeDef(cls, name, to_dumpable_context, from_dumpable_context)
+    SERIALIZED_TYPE_TO_PYTHON_TYPE[name] = cls
+
+
+def _deregister_pytree_node(cls: Any) -> None:
+    """Make instances of `cls` leaves again."""
+    del SUPPORTED_NODES[cls]
+    del SERIALIZED_TYPE_TO_PYTHON_TYPE[SUPPORTED_SERIALIZED_TYPES.pop(cls).serialized_type_name]
+    CONSTANT_NODES.discard(cls)
+
+
+def _register_namedtuple(cls: Any, *, serialized_type_name: str) -> None:
+    """Give a class made by `namedtuple` a name for `treespec_dumps`."""
+    known = SUPPORTED_NODES[namedtuple]
+    _private_register_pytree_node(
+        cls,
+        known.flatten_fn,
+        known.unflatten_fn,
+        serialized_type_name=serialized_type_name,
+        to_dumpable_context=_namedtuple_serialize,
+        from_dumpable_context=_namedtuple_deserialize,
+        flatten_with_keys_fn=known.flatten_with_keys_fn,
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class ConstantNode:
+    """The context of a constant: its value, since it has no children."""
+
+    value: Any
+
+
+def register_constant(cls: type[Any]) -> None:
+    """Make instances of a class nodes without leaves, so that they are part of the nesting and compared with it."""
+    equal: Any = cls.__eq__
+    if equal is object.__eq__:
+        raise TypeError("register_constant(cls) expects `cls` to have a non-default `__eq__` implementation.")
+    if cls.__hash__ is None:
+        raise TypeError("register_constant(cls) expects `cls` to have a non-default `__hash__` implementation.")
+
+    def flatten(x: Any) -> tuple[list[Any], Context]:
+        return [], ConstantNode(x)
+
+    _private_register_pytree_node(cls, flatten, lambda _, context: context.value, flatten_with_keys_fn=flatten)
+    CONSTANT_NODES.add(cls)
+
+
+def is_constant_class(cls: Any) -> bool:
+    """Whether `register_constant` was called for a class."""
+    return isinstance(cls, type) and cls in CONSTANT_NODES
 
 
 def register_dataclass(
@@ -191,10 +356,6 @@ def register_dataclass(
     A class that is no dataclass names all fields its constructor takes. Dropped fields get their default when the
     instance is put together again.
     """
-    if serialized_type_name is not None:
-        raise NotImplementedError(
-            f"register_dataclass(): argument 'serialized_type_name' is not supported, got {serialized_type_name}"
-        )
     names = _field_names(cls, field_names, drop_field_names or [])
 
     def flatten(obj: Any) -> tuple[list[Any], Context]:
@@ -205,9 +366,13 @@ def register_dataclass(
         present, absent = context
         return cls(**dict(zip(present, values)), **dict.fromkeys(absent))
 
-    if cls in SUPPORTED_NODES:
-        warn(f"{cls} is already registered as pytree node. Overwriting the previous registration.")
-    SUPPORTED_NODES[cls] = NodeDef(cls, flatten, unflatten)
+    def with_keys(obj: Any) -> tuple[list[Any], Context]:
+        values, (present, _) = flatten(obj)
+        return [(GetAttrKey(name), value) for name, value in zip(present, values)], present
+
+    _private_register_pytree_node(
+        cls, flatten, unflatten, serialized_type_name=serialized_type_name, flatten_with_keys_fn=with_keys
+    )
 
 
 def _field_names(cls: type[Any], given: list[str] | None, dropped: list[str]) -> list[str]:
@@ -288,10 +453,11 @@ def is_structseq(obj: Any) -> bool:
 def _node_type(tree: PyTree) -> Any:
     kind = type(tree)
     if kind in SUPPORTED_NODES:
-        return kind
+        # One that was registered for its name alone is still a named tuple.
+        return namedtuple if kind is not tuple and issubclass(kind, tuple) and is_namedtuple_class(kind) else kind
     if isinstance(tree, ReturnType):
         # These are made when first used, so they cannot all be registered beforehand.
-        SUPPORTED_NODES[kind] = NodeDef(kind, lambda d: (list(d), None), lambda values, _: kind(values))
+        register_pytree_node(kind, _listed, lambda values, _: kind(values), flatten_with_keys_fn=_keyed(_listed))
         return kind
     return namedtuple if is_namedtuple_class(kind) else kind
 
@@ -310,24 +476,112 @@ def _values(d: Any) -> tuple[list[Any], list[Any]]:
     return list(d.values()), list(d.keys())
 
 
-SUPPORTED_NODES.update(
-    {
-        kind: NodeDef(kind, flat, back)
-        for kind, flat, back in (
-            (list, lambda d: (list(d), None), lambda values, _: list(values)),
-            (tuple, lambda d: (list(d), None), lambda values, _: tuple(values)),
-            (dict, _values, lambda values, keys: dict(zip(keys, values))),
-            (OrderedDict, _values, lambda values, keys: OrderedDict(zip(keys, values))),
-            (
-                defaultdict,
-                lambda d: (list(d.values()), [d.default_factory, list(d)]),
-                lambda values, context: defaultdict(context[0], zip(context[1], values)),
-            ),
-            (deque, lambda d: (list(d), d.maxlen), lambda values, maxlen: deque(values, maxlen=maxlen)),
-            (namedtuple, lambda d: (list(d), type(d)), lambda values, cls: cls(*values)),
+def _namedtuple_serialize(context: Any) -> str:
+    known = SUPPORTED_SERIALIZED_TYPES.get(context)
+    text = f"Can't serialize TreeSpec of namedtuple class {context} because we "
+    advice = "serializated_type_name. Please register using `_register_namedtuple`."
+    if known is None:
+        raise NotImplementedError(f"{text}didn't register a {advice}")
+    if known.serialized_type_name == NO_SERIALIZED_TYPE_NAME_FOUND:
+        raise NotImplementedError(f"{text}couldn't find a {advice}")
+    return known.serialized_type_name
+
+
+def _namedtuple_deserialize(name: str) -> Any:
+    if name not in SERIALIZED_TYPE_TO_PYTHON_TYPE:
+        raise NotImplementedError(
+            f"Can't deserialize TreeSpec of namedtuple class {name} because we couldn't find a serializated name."
         )
+    return SERIALIZED_TYPE_TO_PYTHON_TYPE[name]
+
+
+def _defaultdict_serialize(context: Any) -> dict[str, Any]:
+    factory, keys = context
+    return {
+        "default_factory_module": factory.__module__,
+        "default_factory_name": factory.__qualname__,
+        "dict_context": keys,
     }
-)
+
+
+def _defaultdict_deserialize(written: Any) -> list[Any]:
+    if not isinstance(written, dict):
+        raise AssertionError("dumpable_context must be a dict")
+    factory = getattr(import_module(written["default_factory_module"]), written["default_factory_name"])
+    return [factory, written["dict_context"]]
+
+
+def _keyed(flatten: Callable[[Any], Any], key: Callable[[Any, Any, int], Any] | None = None) -> Callable[[Any], Any]:
+    """`flatten` with a key before each child; by default its place."""
+
+    def with_keys(d: Any) -> tuple[list[Any], Context]:
+        values, context = flatten(d)
+        keys = [SequenceKey(i) if key is None else key(d, context, i) for i in range(len(values))]
+        return list(zip(keys, values)), context
+
+    return with_keys
+
+
+def _own_key(d: Any, keys: Any, i: int) -> MappingKey:
+    return MappingKey(keys[i])
+
+
+def _listed(d: Any) -> tuple[list[Any], None]:
+    return list(d), None
+
+
+def _register_built_in() -> None:
+    nodes: tuple[tuple[Any, str, Any, Any, Any], ...] = (
+        (tuple, "builtins.tuple", _listed, lambda values, _: tuple(values), None),
+        (list, "builtins.list", _listed, lambda values, _: list(values), None),
+        (dict, "builtins.dict", _values, lambda values, keys: dict(zip(keys, values)), _own_key),
+        (
+            namedtuple,
+            "collections.namedtuple",
+            lambda d: (list(d), type(d)),
+            lambda values, cls: cls(*values),
+            lambda d, cls, i: GetAttrKey(cls._fields[i]),
+        ),
+        (
+            OrderedDict,
+            "collections.OrderedDict",
+            _values,
+            lambda values, keys: OrderedDict(zip(keys, values)),
+            _own_key,
+        ),
+        (
+            defaultdict,
+            "collections.defaultdict",
+            lambda d: (list(d.values()), [d.default_factory, list(d)]),
+            lambda values, context: defaultdict(context[0], zip(context[1], values)),
+            lambda d, context, i: MappingKey(context[1][i]),
+        ),
+        (
+            deque,
+            "collections.deque",
+            lambda d: (list(d), d.maxlen),
+            lambda values, maxlen: deque(values, maxlen=maxlen),
+            None,
+        ),
+    )
+    written: dict[Any, tuple[Any, Any]] = {
+        namedtuple: (_namedtuple_serialize, _namedtuple_deserialize),
+        defaultdict: (_defaultdict_serialize, _defaultdict_deserialize),
+    }
+    for kind, name, flat, back, key in nodes:
+        to_text, from_text = written.get(kind, (None, None))
+        _private_register_pytree_node(
+            kind,
+            flat,
+            back,
+            serialized_type_name=name,
+            to_dumpable_context=to_text,
+            from_dumpable_context=from_text,
+            flatten_with_keys_fn=_keyed(flat, key),
+        )
+
+
+_register_built_in()
 
 
 # -- trees --------------------------------------------------------------------------------------------------------
@@ -439,3 +693,104 @@ def tree_all_only(type_or_types: Any, /, pred: Callable[[Any], bool], tree: PyTr
 
 def tree_any_only(type_or_types: Any, /, pred: Callable[[Any], bool], tree: PyTree, is_leaf: Leaf = None) -> bool:
     return any(pred(leaf) for leaf in tree_iter(tree, is_leaf) if isinstance(leaf, type_or_types))
+
+
+# -- paths --------------------------------------------------------------------------------------------------------
+def arg_tree_leaves(*args: PyTree, **kwargs: PyTree) -> list[Any]:
+    """The leaves of all arguments, without making a tree of them first."""
+    return [leaf for tree in (*args, *kwargs.values()) for leaf in tree_iter(tree)]
+
+
+def _paths(path: KeyPath, tree: PyTree, is_leaf: Leaf) -> Iterator[tuple[KeyPath, Any]]:
+    if tree_is_leaf(tree, is_leaf):
+        yield path, tree
+        return
+    kind = _node_type(tree)
+    with_keys = SUPPORTED_NODES[kind].flatten_with_keys_fn
+    if with_keys is None:
+        raise ValueError(
+            f"Did not find a flatten_with_keys_fn for type: {kind}. Please pass a flatten_with_keys_fn argument to "
+            "register_pytree_node."
+        )
+    for key, child in with_keys(tree)[0]:
+        yield from _paths((*path, key), child, is_leaf)
+
+
+def tree_leaves_with_path(tree: PyTree, is_leaf: Leaf = None) -> list[tuple[KeyPath, Any]]:
+    """The leaves, each with the keys that lead to it."""
+    return list(_paths((), tree, is_leaf))
+
+
+def tree_flatten_with_path(tree: PyTree, is_leaf: Leaf = None) -> tuple[list[tuple[KeyPath, Any]], TreeSpec]:
+    """The same, and the nesting."""
+    spec = tree_structure(tree, is_leaf)
+    return tree_leaves_with_path(tree, is_leaf), spec
+
+
+def tree_map_with_path(func: Callable[..., Any], tree: PyTree, *rests: PyTree, is_leaf: Leaf = None) -> PyTree:
+    """`tree_map` whose function gets the path first."""
+    pairs, spec = tree_flatten_with_path(tree, is_leaf)
+    columns = [list(column) for column in zip(*pairs)] + [spec.flatten_up_to(r) for r in rests]
+    return spec.unflatten(func(*row) for row in zip(*columns))
+
+
+def keystr(kp: KeyPath) -> str:
+    """A path as Python would write it."""
+    return "".join(str(key) for key in kp)
+
+
+def key_get(obj: Any, kp: KeyPath) -> Any:
+    """What a path leads to."""
+    for key in kp:
+        obj = key.get(obj)
+    return obj
+
+
+# -- descriptions -------------------------------------------------------------------------------------------------
+PyTreeSpec = TreeSpec
+
+
+def treespec_tuple(iterable: Iterable[TreeSpec] = (), /) -> TreeSpec:
+    """The nesting of a tuple of such parts."""
+    children = list(iterable)
+    if not all(isinstance(child, TreeSpec) for child in children):
+        raise ValueError(f"Expected a tuple of TreeSpec values, got: {children!r}.")
+    return TreeSpec(tuple, None, children)
+
+
+def treespec_dict(mapping: Any = (), /, **kwargs: TreeSpec) -> TreeSpec:
+    """The nesting of a dictionary of such parts."""
+    parts = dict(mapping, **kwargs)
+    if not all(isinstance(child, TreeSpec) for child in parts.values()):
+        raise ValueError(f"Expected a dictionary of TreeSpec values, got: {parts!r}.")
+    return TreeSpec(dict, list(parts), list(parts.values()))
+
+
+class _Asterisk:
+    def __repr__(self) -> str:
+        return "*"
+
+
+def treespec_pprint(treespec: TreeSpec) -> str:
+    """A tree of that nesting as Python would print it, with an asterisk for every leaf."""
+    return repr(tree_unflatten([_Asterisk()] * treespec.num_leaves, treespec))
+
+
+def treespec_dumps(treespec: TreeSpec, protocol: int | None = None) -> str:
+    """A description of a nesting as text, by the names that node types were registered with."""
+    from ._treespec_json import dumps
+
+    return dumps(treespec, protocol)
+
+
+def treespec_loads(serialized: str) -> TreeSpec:
+    """The nesting that `treespec_dumps` described."""
+    from ._treespec_json import loads
+
+    return loads(serialized)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in ("EnumEncoder", "enum_object_hook"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module("._treespec_json", __package__), name)
