@@ -17,7 +17,7 @@ import pytest
 
 from .. import _oracle
 from .._outcome import outcome, tried
-from .._subject import subject
+from .._subject import mindtorch_only, subject
 
 Case = Callable[[Any], Any]
 CASES: dict[str, Case] = {}
@@ -785,3 +785,13 @@ def test_as_pytorch(name: str) -> None:
 def test_cases_run_without_an_oracle(name: str) -> None:
     result, _ = outcome(lambda: CASES[name](subject))
     assert not isinstance(result, str) or "Error" not in result, result
+
+
+@mindtorch_only
+def test_swapping_knows_all_fields() -> None:
+    """A field that `swap_tensors` does not know would stay behind."""
+    from mindtorch_v2._tensor_base import TensorBase
+    from mindtorch_v2.utils._swap import FIELDS
+
+    native = getattr(TensorBase, "__mypyc_attrs__", None) or TensorBase.__annotations__
+    assert {name for name in native if name != "__dict__"} == {*FIELDS, "_accumulator"}
