@@ -123,7 +123,7 @@ def run(library: Any, module: Any, args: Any, kwargs: Any, twice: bool) -> Run:
     gradients: dict[str, Any] = {}
     second: dict[str, Any] = {}
     if roots and leaves:
-        total = sum((t * _weights(library, t)).sum() for t in roots)
+        total = sum((t * weights(library, t)).sum() for t in roots)
         if total.is_complex():
             total = total.real + total.imag
         found = library.autograd.grad(total, list(leaves.values()), create_graph=twice, allow_unused=True)
@@ -140,6 +140,6 @@ def run(library: Any, module: Any, args: Any, kwargs: Any, twice: bool) -> Run:
     return Run([t.detach() for t in outputs], gradients, second, dict(module.named_buffers()))
 
 
-def _weights(library: Any, like: Any) -> Any:
+def weights(library: Any, like: Any) -> Any:
     """Values that differ from place to place, so that a transposed or misplaced gradient shows."""
     return (library.arange(like.numel(), device=like.device) % 7 + 1).to(like.dtype).reshape(like.shape) / 4

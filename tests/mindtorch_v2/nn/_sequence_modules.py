@@ -1,6 +1,7 @@
 """Recurrent layers, attention and transformers in PyTorch's table of modules: samples run in both libraries.
 
 Invariant: both libraries construct from the same seed and arguments, and get inputs of the same values.
+`MINDTORCH_MODULE_DB=all` takes every sample, as for other modules.
 """
 
 from __future__ import annotations
@@ -14,11 +15,16 @@ from typing import Any, NamedTuple
 
 from .. import _oracle
 from .._subject import subject
+from ._module_db import ALL, Sample, tensors, weights
 
 NAMES = tuple(
     "RNN LSTM GRU RNNCell LSTMCell GRUCell MultiheadAttention Transformer TransformerEncoder TransformerEncoderLayer "
     "TransformerDecoderLayer".split()
 )
+
+
+# PyTorch's words about a library it uses, and what both say once in a process.
+UNCOMPARED = ("oneDNN", "The PyTorch API of nested tensors")
 
 
 @functools.cache
@@ -27,17 +33,6 @@ def entries() -> dict[str, Any]:
     _oracle.load_op_db()
     table = importlib.import_module("torch.testing._internal.common_modules").module_db
     return {info.module_cls.__name__: info for info in table if info.module_cls.__name__ in NAMES}
-
-
-class Sample(NamedTuple):
-    module: str
-    dtype: str
-    training: bool
-    number: int
-    made: Any
-
-    def __str__(self) -> str:
-        return f"{self.module}[{self.number}] {self.dtype} {'training' if self.training else 'evaluation'}"
 
 
 def samples(name: str, dtype: str, few: int) -> Iterator[Sample]:
@@ -49,7 +44,8 @@ def samples(name: str, dtype: str, few: int) -> Iterator[Sample]:
             warnings.simplefilter("ignore")
             made = list(info.module_inputs_func(info, "cpu", getattr(oracle, dtype), True, training))
         start = zlib.crc32(f"{name}{dtype}{training}".encode()) % len(made)
-        for number in sorted({(start + i * 11) % len(made) for i in range(few)}):
+        chosen = range(len(made)) if ALL else sorted({(start + i * 11) % len(made) for i in range(few)})
+        for number in chosen:
             yield Sample(name, dtype, training, number, made[number])
 
 
@@ -101,15 +97,6 @@ def pair(sample: Sample) -> tuple[Any, Any]:
     )
 
 
-def tensors(value: Any, kind: Any) -> list[Any]:
-    """All tensors in a nest, in order."""
-    if isinstance(value, kind):
-        return [value]
-    if isinstance(value, dict):
-        value = list(value.values())
-    return [t for item in value for t in tensors(item, kind)] if isinstance(value, (list, tuple)) else []
-
-
 class Run(NamedTuple):
     """What a call gave."""
 
@@ -125,20 +112,15 @@ def run(library: Any, module: Any, args: Any, kwargs: Any, twice: bool = False) 
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         outputs = tensors(module(*args, **kwargs), library.Tensor)
-    warned = [str(w.message) for w in caught if "oneDNN" not in str(w.message)]
+    warned = [str(w.message) for w in caught if not any(text in str(w.message) for text in UNCOMPARED)]
     leaves = [t for t in tensors((args, kwargs), library.Tensor) if t.requires_grad] + list(module.parameters())
     roots = [t for t in outputs if t.requires_grad]
     first: list[Any] = []
     second: list[Any] = []
     if roots:
-        total = sum((t * _weights(library, t)).sum() for t in roots)
+        total = sum((t * weights(library, t)).sum() for t in roots)
         first = list(library.autograd.grad(total, leaves, create_graph=twice, allow_unused=True))
         if twice:
             squares = sum(g.square().sum() for g in first if g is not None and g.requires_grad)
             second = list(library.autograd.grad(squares, leaves, allow_unused=True))
     return Run([t.detach() for t in outputs], first, second, warned)
-
-
-def _weights(library: Any, like: Any) -> Any:
-    """Values that differ from place to place, so that a misplaced gradient shows."""
-    return (library.arange(like.numel(), device=like.device) % 7 + 1).to(like.dtype).reshape(like.shape) / 4
