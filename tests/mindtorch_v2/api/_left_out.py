@@ -19,18 +19,12 @@ _PARTS = "written apart: not there yet"
 MODULES: dict[str, str] = {
     "autograd.forward_ad": _FORWARD,
     "autograd.profiler": _PROFILER,
-    "backends": _DEVICES,
     "compiler": _COMPILER,
-    "cpu": _DEVICES,
-    "cuda": _DEVICES,
-    "cuda.amp": _DEVICES,
     "distributed": "several processes",
     "fx": _COMPILER,
     "hub": "models from the network",
     "jit": _COMPILER,
     "monitor": _PROFILER,
-    "mps": _DEVICES,
-    "mtia": _DEVICES,
     "multiprocessing": "several processes",
     "nested": "nested tensors",
     "onnx": _COMPILER,
@@ -38,16 +32,12 @@ MODULES: dict[str, str] = {
     "profiler": _PROFILER,
     "serialization": _FILES,
     "sparse": _SPARSE,
-    "types": _PARTS,
     "utils.benchmark": _PROFILER,
     "utils.collect_env": _PARTS,
     "utils.cpp_extension": "extensions in C++ are built against PyTorch's library",
     "utils.data": _PARTS,
-    "utils.deterministic": _PARTS,
     "utils.mobile_optimizer": _COMPILER,
     "utils.model_zoo": "models from the network",
-    "version": _PARTS,
-    "xpu": _DEVICES,
 }
 
 # -- names --------------------------------------------------------------------------------------------------------
@@ -95,12 +85,6 @@ _NORMALIZATION = (
     "batch_norm_backward_elemt batch_norm_backward_reduce batch_norm_elemt batch_norm_gather_stats "
     "batch_norm_gather_stats_with_counts batch_norm_stats batch_norm_update_stats"
 )
-_DETERMINISM = (
-    "are_deterministic_algorithms_enabled get_deterministic_debug_mode get_float32_matmul_precision "
-    "is_deterministic_algorithms_warn_only_enabled is_warn_always_enabled set_deterministic_debug_mode "
-    "set_float32_matmul_precision set_warn_always use_deterministic_algorithms"
-)
-_TRANSFORMER = "Transformer TransformerDecoder TransformerDecoderLayer TransformerEncoder TransformerEncoderLayer"
 
 NAMES: dict[str, dict[str, str]] = {
     "": {
@@ -112,10 +96,10 @@ NAMES: dict[str, dict[str, str]] = {
         _FORWARD: "vmap",
         _FILES: "load save prepare_multiprocessing_environment",
         "statistics over several processes": _NORMALIZATION,
-        _PARTS: f"{_DETERMINISM} lobpcg set_flush_denormal thread_safe_generator Tag AcceleratorError",
+        _PARTS: "lobpcg thread_safe_generator Tag AcceleratorError",
         "the inside of PyTorch's library": "DispatchKey DispatchKeySet ExcludeDispatchKeyGuard PRIVATE_OPS StorageBase "
         "TYPE_CHECKING USE_GLOBAL_DEPS USE_RTLD_GLOBAL_WITH_LIBTORCH classes classproperty cpp get_file_path "
-        "has_lapack has_mkl has_openmp has_spectral init_num_threads torch_version windows",
+        "has_lapack has_mkl has_openmp has_spectral init_num_threads windows",
     },
     "Tensor": {
         _SPARSE: "index resize_as_sparse_ smm sparse_mask sparse_resize_ sparse_resize_and_clear_ sspaddmm to_sparse "
@@ -138,6 +122,8 @@ NAMES: dict[str, dict[str, str]] = {
         "deprecated": "get_analytical_jacobian get_numerical_jacobian get_numerical_jacobian_wrt_specific_input"
     },
     "autograd.graph": {_DEVICES: "set_override_stale_capture_stream set_warn_on_accumulate_grad_stream_mismatch"},
+    "backends": {_DEVICES: "python_native"},
+    "cuda": {_DEVICES: "GreenContext jiterator nccl nvtx profiler sparse tunable"},
     "fft": {"an import that shows": "Tensor"},
     "func": {
         _FORWARD: "debug_unwrap grad grad_and_value hessian jacfwd jacrev jvp linearize rearrange "
@@ -146,11 +132,11 @@ NAMES: dict[str, dict[str, str]] = {
     "library": {"the inside of PyTorch's library": "get_kernel"},
     "linalg": {"texts for documentation": "common_notes"},
     "masked": {"masked tensors": "MaskedTensor as_masked_tensor is_masked_tensor masked_tensor"},
-    "nn": {_PARTS: _TRANSFORMER, "quantized tensors": "intrinsic qat quantizable quantized"},
+    "mps": {_DEVICES: "profiler"},
+    "nn": {"quantized tensors": "intrinsic qat quantizable quantized"},
     "nn.functional": {
         "imports and texts that show": "TYPE_CHECKING grad reproducibility_notes sparse_support_notes tf32_notes"
     },
-    "nn.modules": {_PARTS: _TRANSFORMER},
     "nn.parallel": {"several processes": "DistributedDataParallel"},
     "overrides": {"the inside of PyTorch's library": "redispatch_function"},
     "random": {_PARTS: "thread_safe_generator"},
@@ -165,6 +151,7 @@ NAMES: dict[str, dict[str, str]] = {
         "treespec_pprint"
     },
     "utils.checkpoint": {_COMPILER: "GraphExecGroup"},
+    "xpu": {_DEVICES: "change_current_allocator graph make_graphed_callables streams use_mem_pool"},
 }
 
 
