@@ -1,7 +1,7 @@
 """Deterministic mode: what `torch.use_deterministic_algorithms` switches, for the whole process.
 
-Invariant: with the mode off nothing here is on the way of a call. Switched on, the kernels of the few operators it
-concerns are wrapped: those that make uninitialised memory fill it, those whose results may vary refuse or warn.
+Invariant: with the mode off no common call pays for it. Switched on, the kernels of the operators that make
+uninitialised memory are wrapped, and fill it; the rules of those whose results may vary refuse or warn.
 """
 from __future__ import annotations
 
@@ -18,14 +18,6 @@ from .._warn import warn
 
 # Operators that answer with memory as it is.
 _EMPTY = ("empty", "empty_like", "new_empty", "empty_strided", "new_empty_strided")
-# Operators that write places in any order: what they call themselves, and for which arguments that shows.
-_UNORDERED: dict[str, tuple[str, Callable[[tuple[Any, ...]], bool]]] = {
-    "put": ("put_", lambda args: not args[3]),
-    "max_unpool2d": ("max_unpooling2d_forward_out", lambda args: True),
-    "max_unpool3d": ("max_unpooling3d_forward_out", lambda args: True),
-}
-_TABLES = {"put": "index_lazy", "max_unpool2d": "pool", "max_unpool3d": "pool"}
-
 
 class _State:
     """The switches."""
@@ -66,8 +58,10 @@ def fill_grown(t: Any, before: int) -> None:
             filled(t.detach().as_strided((new - old,), (1,), old))
 
 
-def alert(name: str) -> None:
-    """Refuse an operator that is not deterministic, or warn of it."""
+def alert(name: str, t: Any) -> None:
+    """Refuse an operator that writes places in any order, or warn of it; called by its rule."""
+    if not STATE.on or t._device.type == "meta":
+        return
     text = f"{name} does not have a deterministic implementation, but you set 'torch.use_deterministic_algorithms(True"
     if STATE.warn_only:
         warn(f"{text}, warn_only=True)'. You can file an issue at https://github.com/pytorch/pytorch/issues to help us "
@@ -98,31 +92,13 @@ def _fills(plain: Kernel) -> Any:
     return run
 
 
-def _alerts(name: str, shows: Callable[[tuple[Any, ...]], bool]) -> Callable[[Kernel], Any]:
-    def make(plain: Kernel) -> Any:
-        def run(op: Op, args: tuple[Any, ...], keys: int) -> Any:
-            if shows(args):
-                alert(name)
-            return plain.run(op, args, keys)
-
-        return run
-
-    return make
-
-
 def _switch(on: bool) -> None:
     if on == STATE.on:
         return
     STATE.on = on
     if on:
-        from .._api import lazy_tables
-
-        for table in dict.fromkeys(_TABLES.values()):
-            lazy_tables.load(table)
         for name in _EMPTY:
             _replace(registry.get(name), _fills)
-        for row, (name, shows) in _UNORDERED.items():
-            _replace(registry.get(row), _alerts(name, shows))
         return
     for o, bit, had in STATE.replaced:
         if had is None:

@@ -10,6 +10,7 @@ from .._backends.common.overlap import DISTINCT
 from .._dispatch import registry
 from .._dispatch.op import Spec
 from .._tensor_base import numel
+from .determinism import alert
 from .index import _scatter_reduce_backward
 from .rules.base import like, wrap_dim
 from .rules.index import index_shape
@@ -32,10 +33,15 @@ def _put_meta(self: Any, index: Any, source: Any, accumulate: bool) -> Spec:
                            f"{self._dtype.scalar_name} and source.dtype = {source._dtype.scalar_name}")
     if numel(self) == 0 and numel(index):
         raise IndexError("put_(): Tried to put elements into an empty tensor")
+    if not accumulate and self._device.type != "cpu":
+        alert("put_", self)
     return Spec(self._shape, preserved_strides(self), self._dtype, self._dtype, self._device)
 
 
 def _put(self: Any, index: Any, source: Any, accumulate: bool) -> Any:
+    # Here and not in the rule, which is asked twice for the in-place form: a warning comes once.
+    if not accumulate and self._device.type == "cpu":
+        alert("put_", self)
     if numel(index) == 0:
         return self.clone()
     flat, n = self.reshape((-1,)), numel(self)

@@ -12,6 +12,7 @@ from .._dispatch import registry
 from .._dispatch.op import Op, Spec
 from .._dtype import int64
 from .composites.formulas import in_format, zeros_like
+from .determinism import alert
 from .rules.base import like
 from .rules.layout import in_format_of, suggested_format
 from .table import composite, op
@@ -456,6 +457,7 @@ def _declare_unpool(rank: int) -> None:
             if self._shape[i] == 0:
                 raise RuntimeError(f"{name}(): Expected input to have non-zero size for non-batch dimensions, but got "
                                    f"{list(self._shape)} with dimension {i} being empty.")
+        alert(f"max_unpooling{rank}d_forward_out", self)
         shape = tuple(self._shape[:n - rank]) + tuple(output_size)
         return like(self, shape) if self._device.type == "meta" else in_format_of(self, shape, rank=rank)
 

@@ -59,6 +59,10 @@ def __getattr__(name: str) -> Any:
         from .random import default_generators
 
         return default_generators()
+    if name == "amp":
+        from importlib import import_module
+
+        return import_module(f"{__name__}.amp")
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
 
 

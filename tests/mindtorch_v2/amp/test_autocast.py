@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from .. import _oracle
+from .._subject import mindtorch_only, submodule
 from .._subject import subject as torch
-from .._subject import submodule
 
 Tensor = torch.Tensor
 
@@ -206,6 +206,7 @@ def test_what_was_cast_without_recording_is_not_kept() -> None:
         assert (w @ w).requires_grad
 
 
+@mindtorch_only
 def test_the_cache_keeps_no_weight_alive() -> None:
     with torch.autocast("cpu", torch.bfloat16):
         w = torch.ones(2, 2, requires_grad=True)

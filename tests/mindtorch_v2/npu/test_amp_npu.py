@@ -144,3 +144,26 @@ def test_training_is_the_cpus(name: str, dtype: str) -> None:
     got = losses(torch, name, "npu", dtype, 30, state, scaled=True)
     assert want[-1] < 0.75 * want[0]
     assert got == pytest.approx(want, rel=0.05 if dtype == "bfloat16" else 0.01)
+
+
+def test_older_names() -> None:
+    a = torch.ones(2, 2, device="npu")
+    with pytest.warns(FutureWarning, match=r"`torch.npu.amp.autocast\(args...\)` is deprecated"):
+        block = torch.npu.amp.autocast()
+    with block:
+        assert (a @ a).dtype == torch.float16
+    with pytest.warns(FutureWarning, match=r"torch.amp.GradScaler\('npu', args...\)"):
+        assert torch.npu.amp.GradScaler(init_scale=2.0).get_scale() == 2.0
+
+
+def test_deterministic_mode_fills_memory_and_refuses() -> None:
+    x, i = torch.zeros(3, device="npu"), torch.zeros(1, dtype=torch.int64, device="npu")
+    torch.use_deterministic_algorithms(True)
+    try:
+        assert torch.empty(3, device="npu").isnan().all().item()
+        assert torch.ones(2, device="npu").resize_(3).isnan().tolist() == [False, False, True]
+        with pytest.raises(RuntimeError, match="put_ does not have a deterministic implementation"):
+            x.put_(i, torch.ones(1, device="npu"))
+    finally:
+        torch.use_deterministic_algorithms(False)
+    assert x.put_(i, torch.ones(1, device="npu")).tolist() == [1.0, 0.0, 0.0]
