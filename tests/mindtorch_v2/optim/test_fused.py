@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from .._oracle import assert_same, from_oracle
-from .._subject import mindtorch_only, submodule
+from .._subject import IS_ORACLE, mindtorch_only, submodule
 from .._subject import subject as torch
 
 nn = submodule("nn")
@@ -55,6 +55,8 @@ def test_rows(oracle: Any, dtype: str, scaling: dict[str, float]) -> None:
     for name, states, options in ROWS:
         # PyTorch 2.13's step of SGD leaves most halves as they were: it computes in float, and we round.
         wide = dtype in ("bfloat16", "float16") and name == "_fused_sgd_"
+        if wide and IS_ORACLE:
+            continue
         for rate in (0.1, "tensor"):
             theirs = lists(oracle, dtype, states)
             mine = [[from_oracle(t) for t in tensors] for tensors in theirs]

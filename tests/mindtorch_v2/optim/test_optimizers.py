@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from .._oracle import convert_argument, load
-from .._subject import IS_ORACLE, submodule
+from .._subject import IS_ORACLE, mindtorch_only, submodule
 from .._subject import subject as torch
 from ._pairs import FUSED, NAMES, STEPPED, Pair, compare_states, info, inputs, to_mine, to_theirs
 
@@ -231,6 +231,7 @@ class SparseGradient:
         return SparseGradient(self.places, -self.values)
 
 
+@mindtorch_only
 @pytest.mark.parametrize("maximize", [False, True])
 def test_sparse_adam(oracle: Any, maximize: bool) -> None:
     functional = submodule("optim._functional")
