@@ -27,7 +27,7 @@ if not _oracle.available():
 load_all()
 
 
-# Steps of optimizers and of loss scaling write what they are given: tested in `test_optim_npu.py` and `test_amp_npu.py`.
+# Steps of optimizers and of loss scaling write what they get: tested in `test_optim_npu.py` and `test_amp_npu.py`.
 ELSEWHERE = ("_amp_", "_fused_")
 
 
