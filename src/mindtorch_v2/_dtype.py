@@ -108,7 +108,7 @@ class dtype:
         self.is_complex: Final = category == CATEGORY_COMPLEX
         # Floating or complex: what rounds, and what gradients are of.
         self.is_inexact: Final = category >= CATEGORY_FLOAT
-        self._signed: Final = is_signed
+        self._has_sign: Final = is_signed
         self._np: numpy.dtype[Any] | None = None
 
     @property
@@ -116,7 +116,7 @@ class dtype:
         """Whether there are negative numbers."""
         if self.category == CATEGORY_BITS:
             raise RuntimeError("Bits types are undefined")
-        return self._signed
+        return self._has_sign
 
     @property
     def np(self) -> "numpy.dtype[Any]":
