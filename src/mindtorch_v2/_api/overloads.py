@@ -35,6 +35,7 @@ _GROUPS: dict[tuple[str, str, str], str] = {
     ("memory_format", "memory_format", "memory_format"): "empty",
     ("Scalar", "Scalar", "Scalar"): "norm",
     ("input", "input", "input"): "conv_transpose2d conv_transpose3d",
+    ("dim", "dim", "dim"): "frobenius_norm",
 }
 _OVERLOADS = {name: forms for forms, names in _GROUPS.items() for name in names.split()}
 

@@ -16,6 +16,7 @@ from .activation import (
     LogSigmoid,
     LogSoftmax,
     Mish,
+    MultiheadAttention,
     PReLU,
     ReLU,
     ReLU6,
@@ -33,7 +34,6 @@ from .activation import (
     Threshold,
 )
 from .adaptive import AdaptiveLogSoftmaxWithLoss
-from .attention import MultiheadAttention
 from .batchnorm import (
     BatchNorm1d,
     BatchNorm2d,

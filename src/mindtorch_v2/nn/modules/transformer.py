@@ -18,8 +18,7 @@ from ..._warn import warn_once
 from ...backends.mha import get_fastpath_enabled
 from .. import functional as F
 from .. import init
-from .activation import GELU, ReLU
-from .attention import MultiheadAttention, recorded
+from .activation import GELU, MultiheadAttention, ReLU, recorded
 from .container import ModuleList
 from .dropout import Dropout
 from .linear import Linear
