@@ -236,3 +236,18 @@ def test_known_sizes_need_no_word_from_the_device(emulator: _npu.Emulator) -> No
     torch.nn.functional.binary_cross_entropy(x.sigmoid(), x.sigmoid())
     torch.npu.synchronize()
     assert emulator.bytes_to_host() == before
+
+
+@pytest.mark.parametrize("first", ["cpu", "npu"])
+def test_scalars_of_two_devices_meet_on_the_npu(first: str) -> None:
+    second = "npu" if first == "cpu" else "cpu"
+    a = torch.tensor(2.0, device=first, requires_grad=True)
+    b = torch.tensor(4.0, device=second, requires_grad=True)
+    quotient = a / b
+    assert quotient.device.type == "npu" and quotient.item() == 0.5
+    quotient.backward()
+    assert a.grad.device == a.device and a.grad.item() == 0.25
+    assert b.grad.device == b.device and b.grad.item() == -0.125
+    assert torch.addcmul(a, b, b).device.type == torch.maximum(a, b).device.type == "npu"
+    with pytest.raises(RuntimeError, match="two devices"):
+        torch.tensor(1.0).add_(torch.tensor(1.0, device="npu"))

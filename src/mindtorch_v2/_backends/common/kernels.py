@@ -10,7 +10,7 @@ from typing import Any, Final, final
 
 from mypy_extensions import i64
 
-from ..._core_operators import HOOKS
+from ..._core_operators import CORE, HOOKS
 from ..._device import device
 from ..._dispatch.keys import BACKENDS, CPU, META
 from ..._dispatch.op import Kernel, Op, Rule, Spec
@@ -346,16 +346,42 @@ class MixedKernel(Kernel):
     def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
         tensors = tensors_in(op.schema, args)
         home = tensors[0]
+        scalars = not op.mutates
         for t in tensors:
             if len(t._shape) > 0:
                 home = t
+                scalars = False
                 break
+        if scalars:
+            home = _first_elsewhere(tensors)
+            args = _brought(args, home)
+            tensors = tensors_in(op.schema, args)
         for t in tensors:
             # A CPU scalar may stand beside tensors of any device.
             if t._device != home._device and not (t._keys & CPU and len(t._shape) == 0):
                 raise RuntimeError(_apart(home._device, t._device))
         bits = home._keys & BACKENDS
         return op.backend(bits, args).run(op, args, bits)
+
+
+def _first_elsewhere(tensors: list[TensorBase]) -> TensorBase:
+    """The first tensor that is not on the CPU."""
+    for t in tensors:
+        if not t._keys & CPU:
+            return t
+    return tensors[0]
+
+
+def _brought(args: tuple[Any, ...], home: TensorBase) -> tuple[Any, ...]:
+    """CPU scalars as scalars of another device; below autograd, which sees those that were given."""
+    out: list[Any] = []
+    to_copy: Any = CORE.to_copy
+    for given in args:
+        if isinstance(given, TensorBase) and given._keys & CPU:
+            move = (given, None, home._device, None, False)
+            given = to_copy.backend(CPU, move).run(to_copy, move, CPU)
+        out.append(given)
+    return tuple(out)
 
 
 def _apart(home: device, other: device) -> str:
