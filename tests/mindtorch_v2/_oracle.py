@@ -53,6 +53,11 @@ def load_optim_db() -> list[Any]:
     return list(_internal("common_optimizers").optim_db)
 
 
+def load_module_db() -> list[Any]:
+    """PyTorch's own table of modules with their sample inputs."""
+    return list(_internal("common_modules").module_db)
+
+
 def _internal(name: str) -> Any:
     """A module of PyTorch's own tests."""
     load()
@@ -61,7 +66,10 @@ def _internal(name: str) -> Any:
         stand_in = types.ModuleType("expecttest")
         setattr(stand_in, "TestCase", unittest.TestCase)
         sys.modules["expecttest"] = stand_in
-    return importlib.import_module(f"torch.testing._internal.{name}")
+    module = importlib.import_module(f"torch.testing._internal.{name}")
+    # Importing them freezes the flags of torch.backends for the whole process.
+    _loaded().backends.disable_global_flags.__globals__["__allow_nonbracketed_mutation_flag"] = True
+    return module
 
 
 def dtype_name(dtype: Any) -> str:

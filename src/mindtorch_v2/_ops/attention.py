@@ -49,7 +49,9 @@ def _grouped(query: Any, t: Any) -> Any:
 
 def composed(query: Any, key: Any, value: Any, attn_mask: Any, dropout_p: float, is_causal: bool,
              scale: float | None, enable_gqa: bool) -> Any:
-    check(query, key, value, attn_mask, is_causal)
+    # PyTorch's kernel for the CPU takes both; its composition does not.
+    both = attn_mask is not None and len(query._shape) == 4 and query._device.type == "cpu" and dropout_p == 0
+    check(query, key, value, attn_mask, is_causal and not both)
     if enable_gqa:
         key, value = _grouped(query, key), _grouped(query, value)
     q, k, v = wide(query), wide(key), wide(value)
@@ -60,9 +62,10 @@ def composed(query: Any, key: Any, value: Any, attn_mask: Any, dropout_p: float,
     if is_causal:
         rows, columns = query._shape[-2], key._shape[-2]
         hidden = query.detach().new_ones((rows, columns), dtype=bool_).tril().logical_not()
-    elif attn_mask is not None and attn_mask._dtype is bool_:
+    if attn_mask is not None and attn_mask._dtype is bool_:
         broadcast_shapes(scores._shape, attn_mask._shape)  # filling would name the mask first
-        hidden = attn_mask.logical_not()
+        outside = attn_mask.logical_not()
+        hidden = outside if hidden is None else outside.logical_or(hidden)
     elif attn_mask is not None:
         scores = scores + attn_mask
     if hidden is not None:

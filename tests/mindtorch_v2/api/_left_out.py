@@ -122,7 +122,7 @@ NAMES: dict[str, dict[str, str]] = {
         "deprecated": "get_analytical_jacobian get_numerical_jacobian get_numerical_jacobian_wrt_specific_input"
     },
     "autograd.graph": {_DEVICES: "set_override_stale_capture_stream set_warn_on_accumulate_grad_stream_mismatch"},
-    "backends": {_DEVICES: "python_native"},
+    "backends": {_DEVICES: "python_native xnnpack"},
     "cuda": {_DEVICES: "GreenContext jiterator nccl nvtx profiler sparse tunable"},
     "fft": {"an import that shows": "Tensor"},
     "func": {
@@ -144,6 +144,7 @@ NAMES: dict[str, dict[str, str]] = {
         "the inside of PyTorch's library": "ThroughputBenchmark cmake_prefix_path cpp_backtrace "
         "get_cpp_backtrace throughput_benchmark",
         "warnings about what changed in version 0.2": "backcompat",
+        _FILES: "serialization",
     },
     "utils._pytree": {
         _PARTS: "DumpableContext FlattenFn FromDumpableContextFn PyTreeSpec ToDumpableContextFn UnflattenFn key_get "

@@ -7,7 +7,6 @@ Invariant: both libraries construct from the same seed and arguments; nothing of
 from __future__ import annotations
 
 import functools
-import importlib
 import os
 import warnings
 import zlib
@@ -25,8 +24,7 @@ ELSEWHERE = frozenset("RNNBase RNNCellBase RNN LSTM GRU RNNCell LSTMCell GRUCell
 @functools.cache
 def entries() -> dict[str, Any]:
     """The table's entries by the name of their class."""
-    _oracle.load_op_db()
-    table = importlib.import_module("torch.testing._internal.common_modules").module_db
+    table = _oracle.load_module_db()
     named = {info.module_cls.__name__: info for info in table}
     return {name: info for name, info in named.items() if name not in ELSEWHERE and "Transformer" not in name}
 

@@ -7,7 +7,6 @@ Invariant: both libraries construct from the same seed and arguments, and get in
 from __future__ import annotations
 
 import functools
-import importlib
 import warnings
 import zlib
 from collections.abc import Iterator
@@ -30,8 +29,7 @@ UNCOMPARED = ("oneDNN", "The PyTorch API of nested tensors")
 @functools.cache
 def entries() -> dict[str, Any]:
     """The table's entries by the name of their class."""
-    _oracle.load_op_db()
-    table = importlib.import_module("torch.testing._internal.common_modules").module_db
+    table = _oracle.load_module_db()
     return {info.module_cls.__name__: info for info in table if info.module_cls.__name__ in NAMES}
 
 
