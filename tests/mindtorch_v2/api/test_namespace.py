@@ -77,7 +77,8 @@ def test_the_table_of_names_left_out_is_of_today() -> None:
         theirs = oracle.Tensor if owner == "Tensor" else module("torch", owner)
         mine = torch.Tensor if owner == "Tensor" else module("mindtorch_v2", owner)
         for name in " ".join(groups.values()).split():
-            assert hasattr(theirs, name), f"torch.{owner} has no {name}"
+            # Some submodules show only once something has imported them.
+            assert hasattr(theirs, name) or module("torch", f"{owner}.{name}"), f"torch.{owner} has no {name}"
             if mine is not None and hasattr(mine, name):
                 written.append(f"{owner}.{name}")
     if written:
