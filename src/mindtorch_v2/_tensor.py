@@ -18,7 +18,7 @@ from ._backends.common.runtime import empty, empty_contiguous, runtime_of
 from ._core_operators import CORE, HOOKS
 from ._device import device as Device
 from ._dispatch.binding import need
-from ._dispatch.keys import AUTOGRAD, BACKENDS, PYTHON, TORCH_DISPATCH
+from ._dispatch.keys import AUTOGRAD, BACKENDS, META, PYTHON, TORCH_DISPATCH
 from ._dispatch.op import plain_name
 from ._dispatch.schema import parse
 from ._dispatch.state import is_grad_enabled
@@ -288,7 +288,7 @@ class Tensor(TensorBase):
     def data(self, new: Any) -> None:
         if not isinstance(new, TensorBase):
             raise TypeError(f"Variable data has to be a tensor, but got {type(new).__name__}")
-        if (new._keys ^ self._keys) & BACKENDS:
+        if (new._keys ^ self._keys) & META:
             raise RuntimeError(
                 "Attempted to call `variable.set_data(tensor)`, but `variable` and `tensor` have incompatible "
                 "tensor type."
@@ -301,6 +301,7 @@ class Tensor(TensorBase):
         self._stride = new._stride
         self._dtype = new._dtype
         self._device = new._device
+        self._keys = (self._keys & ~BACKENDS) | (new._keys & BACKENDS)
         self._numel = -1
         self._contig = 0
         # The node that adds into `.grad` knows the old shape; the next use makes a new one.

@@ -146,6 +146,89 @@ def vae(lib: Any, device: str) -> list[float]:
     return steps(nn.ModuleList([encoder, decoder]), optimizer, loss_of)
 
 
+@program
+def lstm(lib: Any, device: str) -> list[float]:
+    nn = lib.nn
+    lib.manual_seed(6)
+    embed, layer, head = nn.Embedding(11, 8).to(device), nn.LSTM(8, 12, 2).to(device), nn.Linear(12, 11).to(device)
+    model = nn.ModuleList([embed, layer, head])
+    tokens = lib.randint(0, 11, (10, 6)).to(device)
+    optimizer = lib.optim.Adam(model.parameters(), lr=0.02)
+    schedule = lib.optim.lr_scheduler.StepLR(optimizer, 10, 0.5)
+
+    def loss_of(step: int) -> Any:
+        if step:
+            nn.utils.clip_grad_norm_(model.parameters(), 0.5)
+            schedule.step()
+        out, _ = layer(embed(tokens[:-1]))
+        return nn.functional.cross_entropy(head(out).flatten(0, 1), tokens[1:].flatten())
+
+    return steps(model, optimizer, loss_of)
+
+
+def block(lib: Any, width: int, heads: int, causal: bool) -> Any:
+    """Attention and a perceptron, each behind a normalization and beside the input."""
+    nn = lib.nn
+
+    class Block(nn.Module):  # type: ignore[name-defined, misc]
+        def __init__(self) -> None:
+            super().__init__()
+            self.before, self.between = nn.LayerNorm(width), nn.LayerNorm(width)
+            self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+            self.perceptron = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width))
+
+        def forward(self, x: Any) -> Any:
+            parts = self.qkv(self.before(x)).unflatten(-1, (3, heads, -1)).permute(2, 0, 3, 1, 4)
+            seen = nn.functional.scaled_dot_product_attention(*parts.unbind(0), is_causal=causal)
+            x = x + self.out(seen.transpose(1, 2).flatten(2))
+            return x + self.perceptron(self.between(x))
+
+    return Block()
+
+
+@program
+def gpt(lib: Any, device: str) -> list[float]:
+    nn = lib.nn
+    lib.manual_seed(7)
+    embed, place = nn.Embedding(13, 16), nn.Parameter(lib.randn(9, 16) * 0.02)
+    body = nn.Sequential(block(lib, 16, 2, True), block(lib, 16, 2, True), nn.LayerNorm(16))
+    head = nn.Linear(16, 13, bias=False)
+    head.weight = embed.weight
+    model = nn.ModuleList([embed, body, head, nn.ParameterList([place])]).to(device)
+    tokens = lib.randint(0, 13, (4, 10)).to(device)
+    matrices = [p for p in model.parameters() if p.dim() > 1]
+    vectors = [p for p in model.parameters() if p.dim() == 1]
+    groups = [{"params": matrices, "weight_decay": 0.1}, {"params": vectors, "weight_decay": 0.0}]
+    optimizer = lib.optim.AdamW(groups, lr=3e-3, betas=(0.9, 0.95))
+    schedule = lib.optim.lr_scheduler.CosineAnnealingLR(optimizer, STEPS)
+
+    def loss_of(step: int) -> Any:
+        if step:
+            schedule.step()
+        x = embed(tokens[:, :-1]) + model[3][0]
+        return nn.functional.cross_entropy(head(body(x)).flatten(0, 1), tokens[:, 1:].flatten())
+
+    return steps(model, optimizer, loss_of)
+
+
+@program
+def vit(lib: Any, device: str) -> list[float]:
+    nn = lib.nn
+    lib.manual_seed(8)
+    patches, body = nn.Conv2d(3, 16, 4, 4), nn.Sequential(block(lib, 16, 4, False), nn.LayerNorm(16))
+    own = nn.ParameterList([nn.Parameter(lib.zeros(1, 1, 16)), nn.Parameter(lib.randn(1, 10, 16) * 0.02)])
+    model = nn.ModuleList([patches, body, own, nn.Linear(16, 5)]).to(device)
+    x, y = lib.randn(6, 3, 12, 12).to(device), lib.randint(0, 5, (6,)).to(device)
+    optimizer = lib.optim.RAdam(model.parameters(), lr=2e-3)
+
+    def loss_of(_: int) -> Any:
+        flat = patches(x).flatten(2).transpose(1, 2)
+        tokens = lib.cat([own[0].expand(6, -1, -1), flat], dim=1) + own[1]
+        return nn.functional.cross_entropy(model[3](body(tokens)[:, 0]), y)
+
+    return steps(model, optimizer, loss_of)
+
+
 @pytest.mark.oracle
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_as_pytorch(name: str) -> None:
@@ -156,14 +239,28 @@ def test_as_pytorch(name: str) -> None:
     assert actual[:5] == pytest.approx(expected[:5], rel=2e-5, abs=1e-5)
 
 
+@pytest.mark.oracle
+@pytest.mark.parametrize("name", ["gpt", "vit", "vae"])
+def test_under_autocast(name: str) -> None:
+    """In bfloat16, whose rounding grows from step to step."""
+
+    def run(lib: Any) -> list[float]:
+        with lib.autocast("cpu", dtype=lib.bfloat16):
+            return PROGRAMS[name](lib, "cpu")
+
+    expected, actual = run(_oracle.load()), run(subject)
+    assert actual == pytest.approx(expected, rel=5e-2, abs=5e-2)
+    assert actual[0] == pytest.approx(expected[0], rel=1e-2)
+
+
 @mindtorch_only
-@pytest.mark.parametrize("name", ["mlp", "cnn"])
+@pytest.mark.parametrize("name", ["mlp", "cnn", "lstm", "gpt"])
 def test_on_npu(name: str) -> None:
     _npu.start()
     assert PROGRAMS[name](subject, "npu") == pytest.approx(PROGRAMS[name](subject, "cpu"), rel=2e-3, abs=2e-4)
 
 
-@pytest.mark.parametrize("name", ["mlp", "cnn", "resnet", "vae"])
+@pytest.mark.parametrize("name", ["mlp", "cnn", "resnet", "vae", "lstm", "gpt", "vit"])
 def test_it_learns(name: str) -> None:
     losses = PROGRAMS[name](subject, "cpu")
     assert losses[STEPS - 1] < 0.97 * losses[0]

@@ -118,3 +118,20 @@ print(x.grad.cpu().shape)
     assert done.returncode == 0, done.stderr
     assert "torch.Size([4, 3])" in done.stdout
     assert done.stderr == "ascend emulator: 0 leaks at aclFinalize\n"
+
+
+def test_a_module_that_moves_keeps_its_parameters() -> None:
+    embed, head = torch.nn.Embedding(5, 3), torch.nn.Linear(3, 5, bias=False)
+    head.weight = embed.weight
+    model = torch.nn.Sequential(embed, head)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    weight = embed.weight
+    model.to("npu")
+    assert head.weight is embed.weight is weight and weight.device.type == "npu" and len(list(model.parameters())) == 1
+    model(torch.tensor([1, 2], device="npu")).sum().backward()
+    before = weight.detach().clone()
+    optimizer.step()
+    assert not torch.equal(weight, before)
+    assert model.cpu()[0].weight is weight and weight.device.type == weight.grad.device.type == "cpu"
+    with pytest.raises(RuntimeError, match="incompatible tensor type"):
+        weight.data = torch.empty(5, 3, device="meta")

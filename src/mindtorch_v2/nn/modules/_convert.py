@@ -1,6 +1,7 @@
 """Moving and casting a module: what happens to each parameter, its gradient and each buffer.
 
-Invariant: a parameter stays the same object as long as its device type does, unless `torch.__future__` asks otherwise.
+Invariant: a parameter stays the same object, so that modules which share it go on sharing it, unless it moves to or
+from `meta` or `torch.__future__` asks otherwise.
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ def _converted(parameter: Parameter, fn: Callable[[Tensor], Tensor]) -> Paramete
     grad = cast(Any, parameter.grad)
     with torch.no_grad():
         value = fn(parameter)
-    keeps = value.device.type == parameter.device.type and not future.get_overwrite_module_params_on_conversion()
+    keeps = value.is_meta == parameter.is_meta and not future.get_overwrite_module_params_on_conversion()
     if keeps:
         parameter.data = value
         result = parameter
