@@ -68,7 +68,10 @@ def test_rows(oracle: Any, dtype: str, scaling: dict[str, float]) -> None:
                 steps = [[library.tensor(3.0) for _ in given[0]]] if "sgd" not in name else []
                 if ("adam" in name and states == 2) or ("sgd" in name and states == 0):
                     steps = [[], *steps]
-                getattr(library, name)(*given, *steps, **{**options, "lr": lr}, **numbers)
+                # By its name: the parser takes a tensor of one element for a number.
+                packet = getattr(library.ops.aten, name)
+                step = packet.tensor_lr if rate == "tensor" else getattr(library, name)
+                step(*given, *steps, **{**options, "lr": lr}, **numbers)
             rtol, atol = TOLERANCE[dtype]
             if wide:
                 theirs = [[t.to(getattr(oracle, dtype)) for t in tensors] for tensors in theirs]

