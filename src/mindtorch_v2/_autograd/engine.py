@@ -10,7 +10,7 @@ import heapq
 import threading
 from typing import Any, Final, final
 
-from mypy_extensions import i64, mypyc_attr
+from mypy_extensions import i64
 
 from .._backends.common.runtime import empty_contiguous, runtime_of
 from .._core_operators import CORE, HOOKS
@@ -35,7 +35,6 @@ _heappop: Final[Any] = heapq.heappop
 _NOTHING: Final[list[Any]] = []
 
 
-@mypyc_attr(acyclic=True)
 @final
 class Visit:
     """A node in one pass: what it still waits for, what has arrived, and where its gradients go."""

@@ -5,10 +5,9 @@ Invariant: a base, its views and its detached aliases share one counter, so a wr
 
 from typing import final
 
-from mypy_extensions import i64, mypyc_attr
+from mypy_extensions import i64
 
 
-@mypyc_attr(acyclic=True)
 @final
 class VersionCounter:
     """The shared count of in-place writes."""

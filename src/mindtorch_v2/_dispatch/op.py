@@ -31,7 +31,7 @@ from .schema import Arg, Schema, parse
 from .state import STATE, apply_modes, is_inference_mode
 
 
-@mypyc_attr(acyclic=True, free_list_len=1)
+@mypyc_attr(free_list_len=1)
 @final
 class Spec:
     """What a rule decided about one result. `compute` is the dtype the arithmetic is done in."""
