@@ -18,7 +18,7 @@ WINDOWS = (
                 "1, dtype=torch.complex64",
             ),
             *("5, dtype=torch.int32", "-1", "5.", "'x'", "5, requires_grad=True", "5, device='meta'", "5, 'x'"),
-            *("5, layout=torch.sparse_coo", "5, layout=3", "5, pin_memory=True", "5, requires_grad=2", ""),
+            *("5, layout=torch.sparse_coo", "5, layout=3", "5, requires_grad=2", ""),
             *("5, dtype=torch.complex64", "5, dtype=3", "5, device=3.5"),
         )
     ]
