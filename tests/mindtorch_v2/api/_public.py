@@ -21,7 +21,7 @@ MODULES = (
     *("storage", "testing", "types", "utils", "utils._pytree", "utils.backend_registration", "utils.benchmark"),
     *("utils.checkpoint", "utils.collect_env", "utils.cpp_extension", "utils.data", "utils.deterministic"),
     *("utils.dlpack", "utils.flop_counter", "utils.hooks", "utils.mobile_optimizer", "utils.model_zoo"),
-    *("utils.module_tracker", "utils.tensorboard", "utils.weak", "version", "xpu"),
+    *("utils.module_tracker", "utils.weak", "version", "xpu"),
 )
 
 
