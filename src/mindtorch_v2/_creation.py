@@ -140,7 +140,7 @@ def _number(fname: str, name: str, position: int, x: Any) -> Any:
     if type(x) is float:
         return x
     if type(x) is int:
-        return checked_number(x)
+        return x  # whether it fits is asked after the types of all arguments: `_run_numbers`
     if isinstance(x, TensorBase) and x.requires_grad:
         raise TypeError(f"{fname}(): argument '{name}' (position {position}) must be Number, not Tensor")
     return need(fname, Arg(name, "Scalar", False, False, 0, "", False, False, False, None), position, x)
@@ -164,6 +164,13 @@ def _run(o: Op, args: tuple[Any, ...], out: Any, requires_grad: bool) -> Any:
         raise TypeError(f"{o.title()}(): argument 'requires_grad' must be bool, not {type_name(requires_grad)}")
     t = o.call(args)
     return _finish(t, requires_grad) if requires_grad else t
+
+
+def _run_numbers(o: Op, args: tuple[Any, ...], out: Any, requires_grad: bool) -> Any:
+    """`_run` with numbers among the arguments."""
+    for a in args:
+        checked_number(a)
+    return _run(o, args, out, requires_grad)
 
 
 # -- sizes and numbers --------------------------------------------------------------------------------------------
@@ -265,7 +272,7 @@ def full(
         _factory_device("full", device),
         pin_memory,
     )
-    return _run(_FULL, args, out, requires_grad)
+    return _run_numbers(_FULL, args, out, requires_grad)
 
 
 def empty_strided(
@@ -309,7 +316,7 @@ def scalar_tensor(
         raise stray("scalar_tensor", (s,), unknown)
     fname = "scalar_tensor"
     args = (_number(fname, "s", 1, s), _dtype_arg(fname, dtype), layout, _factory_device(fname, device), pin_memory)
-    return _run(_SCALAR_TENSOR, args, None, requires_grad)
+    return _run_numbers(_SCALAR_TENSOR, args, None, requires_grad)
 
 
 _ARANGE_FORMS: Final = (
@@ -363,7 +370,7 @@ def arange(
         _factory_device("arange", device),
         pin_memory,
     )
-    return _run(_ARANGE, args, out, requires_grad)
+    return _run_numbers(_ARANGE, args, out, requires_grad)
 
 
 def linspace(
@@ -394,7 +401,7 @@ def linspace(
         _factory_device("linspace", device),
         pin_memory,
     )
-    return _run(_LINSPACE, args, out, requires_grad)
+    return _run_numbers(_LINSPACE, args, out, requires_grad)
 
 
 def _is_end(x: Any) -> bool:
@@ -455,7 +462,7 @@ def logspace(
         _factory_device("logspace", device),
         pin_memory,
     )
-    return _run(_LOGSPACE, args, out, requires_grad)
+    return _run_numbers(_LOGSPACE, args, out, requires_grad)
 
 
 def _int(fname: str, name: str, position: int, x: Any) -> Any:

@@ -331,6 +331,8 @@ class DisableTorchFunction:
 # -- for functions written in Python ------------------------------------------------------------------------------
 def has_torch_function(relevant_args: Iterable[Any]) -> bool:
     """Whether a call with these arguments is to be handed to an override."""
+    if not hasattr(relevant_args, "__iter__") and not hasattr(relevant_args, "__getitem__"):
+        raise TypeError("expected a sequence")
     m = modes()
     if m & _EXCLUDED:
         return False

@@ -26,6 +26,7 @@ from ._dtype import dtype as DType
 from ._dtype import uint8
 from ._ops.rules.shape import placed
 from ._read_only import read_only
+from ._sizes import LONG_MAX
 from ._strides import contiguous_strides
 from ._tensor_base import TensorBase, make
 
@@ -256,6 +257,8 @@ class UntypedStorage:
             raise RuntimeError(f"resize_ expects an int, but got {type(size).__name__}")
         if size < 0:
             raise RuntimeError(f"resize_ expects a size that is not negative, but got {size}")
+        if size > LONG_MAX:
+            raise ValueError("Overflow when unpacking long long")
         if not self.resizable():
             raise RuntimeError("Trying to resize storage that is not resizable")
         self._raw.resize(int(size))

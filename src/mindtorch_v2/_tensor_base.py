@@ -178,8 +178,10 @@ class TensorBase:
         return requires_grad(self)
 
     @requires_grad.setter
-    def requires_grad(self, on: bool) -> None:
-        set_requires_grad(self, on)
+    def requires_grad(self, on: Any) -> None:
+        if on is not True and on is not False:
+            raise RuntimeError("requires_grad must be a bool")
+        set_requires_grad(self, on is True)
 
     @property
     def grad(self) -> TensorBase | None:

@@ -60,7 +60,7 @@ def is_index(v: object) -> bool:
     """Ints, NumPy's integers but not its arrays, and integer tensors without dimensions."""
     if isinstance(v, TensorBase):
         return len(v._shape) == 0 and not v._dtype.is_inexact and v._dtype.name != "bool"
-    return hasattr(v, "__index__") and not isinstance(v, bool) and not hasattr(v, "__len__")
+    return not isinstance(v, bool) and not hasattr(v, "__len__") and _has_index(v)
 
 
 def is_element(v: object) -> bool:
@@ -69,12 +69,17 @@ def is_element(v: object) -> bool:
         return not isinstance(v, bool)
     if isinstance(v, TensorBase):
         return numel(v) == 1 and not v._dtype.is_inexact
+    return _has_index(v)
+
+
+def _has_index(v: object) -> bool:
+    """Whether `v` says which int it is: what raises or answers something else is none, as PyTorch has it."""
     if not hasattr(v, "__index__"):
         return False
     try:
         index(v)
-    except TypeError:
-        return False  # an array of several elements, or with dimensions
+    except Exception:
+        return False  # also an array of several elements, or with dimensions
     return True
 
 

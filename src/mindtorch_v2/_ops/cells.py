@@ -62,6 +62,11 @@ def _lstm_slopes(dh: Any, dc: Any, cx: Any, cy: Any, gates: Any) -> tuple[Any, A
 
 
 def _lstm_backward_meta(grad_hy: Any, grad_cy: Any, cx: Any, cy: Any, workspace: Any, has_bias: bool) -> list[Spec]:
+    rows, width = cx._shape if len(cx._shape) == 2 else (-1, -1)
+    states = [t for t in (grad_hy, grad_cy, cy) if t is not None]
+    if tuple(workspace._shape) != (rows, 4 * width) or any(tuple(t._shape) != (rows, width) for t in states):
+        raise RuntimeError("_thnn_fused_lstm_cell_backward_impl: expected states of one shape and a workspace of four "
+                           f"times their width, got {list(workspace._shape)} and {list(cx._shape)}")
     return [like(workspace), like(cx), like(workspace, (workspace._shape[1],) if has_bias else (0,))]
 
 
@@ -137,7 +142,10 @@ def _gru_slopes(dh: Any, reset: Any, update: Any, new: Any, hx: Any, share: Any)
 
 
 def _gru_backward_meta(grad_hy: Any, workspace: Any, has_bias: bool) -> list[Spec]:
-    width = workspace._shape[1] // 5
+    rows, width = grad_hy._shape if len(grad_hy._shape) == 2 else (-1, -1)
+    if tuple(workspace._shape) != (rows, 5 * width):
+        raise RuntimeError("_thnn_fused_gru_cell_backward: expected a workspace of five times the gradient's width, "
+                           f"got {list(workspace._shape)} and {list(grad_hy._shape)}")
     gates = like(workspace, (workspace._shape[0], 3 * width))
     bias = like(workspace, (3 * width,) if has_bias else (0,))
     return [gates, gates, like(grad_hy), bias, bias]

@@ -7,6 +7,19 @@ import numpy
 
 from ._case import Case, define_twice
 
+
+class _Index:
+    """Says which int it is, or fails to."""
+
+    def __init__(self, value: object) -> None:
+        self.value = value
+
+    def __index__(self) -> int:
+        if isinstance(self.value, Exception):
+            raise self.value
+        return self.value  # type: ignore[return-value]
+
+
 CASES: list[Case] = [
     # libraries of operators
     Case("library_kind", lambda torch: {},
@@ -496,4 +509,20 @@ CASES: list[Case] = [
          lambda torch, v: torch.nn.functional.grid_sample(v.x, v.g, align_corners=True),
          "RuntimeError", "grid_sampler(): expected 4D input and grid with same number of dimensions, but got input "
          "with sizes [2, 3, 5, 5] and grid with sizes [2]"),
+    Case("requires_grad_flag", lambda torch: dict(a=torch.ones(2)),
+         lambda torch, v: setattr(v.a, "requires_grad", torch.Size([1])),
+         "RuntimeError", "requires_grad must be a bool", meta=True),
+    Case("not_a_sequence", lambda torch: dict(),
+         lambda torch, v: torch.overrides.has_torch_function(3.0), "TypeError", "expected a sequence"),
+    Case("index_of_nothing", lambda torch: dict(a=torch.ones(2)),
+         lambda torch, v: torch.softmax(v.a, _Index(None)),
+         "TypeError", "softmax(): argument 'dim' (position 2) must be int, not _Index", meta=True),
+    Case("index_that_raises", lambda torch: dict(a=torch.ones(2)),
+         lambda torch, v: v.a.size(_Index(ValueError("none"))),
+         "TypeError", "size(): argument 'dim' (position 1) must be int, not _Index", meta=True),
+    Case("types_before_ranges", lambda torch: dict(),
+         lambda torch, v: torch.scalar_tensor(2**100, dtype=3),
+         "TypeError", "scalar_tensor(): argument 'dtype' must be torch.dtype, not int"),
+    Case("fill_beyond_64_bits", lambda torch: dict(),
+         lambda torch, v: torch.full((2,), 2**64), "OverflowError", "int too big to convert"),
 ]

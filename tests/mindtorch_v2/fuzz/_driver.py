@@ -215,8 +215,12 @@ class Fuzzer:
             outcome = Outcome("crash", f"{alone}; {finding.outcome.text}")
             self.findings.setdefault(finding.key, []).append(finding._replace(outcome=outcome))
         open_ones = [pair for pair in doubtful if pair[0].outcome.kind != "crash"]
-        asked = [pair for pair in open_ones if self.present and "npu" not in pair[1][2]]
-        answers = ask(self.settings, [item for _, item in asked], oracle=True)
+        asked = open_ones if self.present else []
+        # What PyTorch says of an NPU's tensors is what it says of its CPU's.
+        questions = [
+            (seed, about, text.replace("npu:1", "cpu").replace("npu", "cpu")) for _, (seed, about, text) in asked
+        ]
+        answers = ask(self.settings, questions, oracle=True)
         theirs = {id(finding): answer for (finding, _), answer in zip(asked, answers)}
         for finding, _ in open_ones:
             answer = theirs.get(id(finding))
