@@ -79,7 +79,7 @@ docs: native
 parity: build $(VENV)/.oracle
 	$(PY) -m tests.mindtorch_v2.parity.report $(PARITY_ARGS)
 
-CXX_FOLDERS ?= csrc/ascend_emulator
+CXX_FOLDERS ?= csrc
 CXX_FILES = $(shell find $(CXX_FOLDERS) -name '*.cpp' -o -name '*.h')
 lint: $(VENV)/.tools
 	$(PY) -m ruff check .

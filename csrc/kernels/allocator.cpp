@@ -20,7 +20,8 @@ namespace {
 [[noreturn]] void fail_memory(size_t nbytes) {
     fail(PyExc_RuntimeError,
          "[enforce fail at alloc_cpu.cpp:127] err == 0. DefaultCPUAllocator: can't allocate memory: you tried to "
-         "allocate %zu bytes. Error code 12 (Cannot allocate memory)", nbytes);
+         "allocate %zu bytes. Error code 12 (Cannot allocate memory)",
+         nbytes);
 }
 
 constexpr size_t ALIGN = 64;
@@ -297,13 +298,12 @@ static PyObject* memory_stats(PyObject*, PyObject* const*, Py_ssize_t nargs) {
         expect_args("memory_stats", nargs, 0);
         Cache& c = Cache::instance();
         std::unique_lock<std::mutex> lock(c.mutex);
-        const size_t live = c.live, peak = c.peak, cached = c.cached, limit = c.limit, hits = c.hits,
-                     misses = c.misses;
+        const size_t live = c.live, peak = c.peak, cached = c.cached, limit = c.limit, hits = c.hits, misses = c.misses;
         lock.unlock();
         return Py_BuildValue("{s:n,s:n,s:n,s:n,s:n,s:n,s:n}", "allocated_bytes", Py_ssize_t(live + small.live),
                              "large_peak_bytes", Py_ssize_t(peak), "cached_bytes", Py_ssize_t(cached),
-                             "cache_limit_bytes", Py_ssize_t(limit), "small_reserved_bytes",
-                             Py_ssize_t(small.reserved), "hits", Py_ssize_t(hits), "misses", Py_ssize_t(misses));
+                             "cache_limit_bytes", Py_ssize_t(limit), "small_reserved_bytes", Py_ssize_t(small.reserved),
+                             "hits", Py_ssize_t(hits), "misses", Py_ssize_t(misses));
     });
 }
 

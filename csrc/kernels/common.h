@@ -45,15 +45,18 @@ namespace mt {
 
 // ---------------------------------------------------------------- dtypes
 
+// clang-format off: a table
 enum Code : int {
     U8 = 0, I8 = 1, I16 = 2, I32 = 3, I64 = 4, F16 = 5, F32 = 6, F64 = 7, C64 = 9, C128 = 10, BOOL = 11,
     BF16 = 12, F8E5M2 = 13, F8E4M3FN = 14, U16 = 15, U32 = 16, U64 = 17,
 };
+// clang-format on
 constexpr int NUM_CODES = 18;
 
 // 0 marks codes that name no dtype.
 constexpr int ITEMSIZE[NUM_CODES] = {1, 1, 2, 4, 8, 2, 4, 8, 0, 8, 16, 1, 2, 1, 1, 2, 4, 8};
 // PyTorch's names in "not implemented for '...'".
+// clang-format off: a table
 constexpr const char* CODE_NAME[NUM_CODES] = {
     "Byte", "Char", "Short", "Int", "Long", "Half", "Float", "Double", "?", "ComplexFloat", "ComplexDouble", "Bool",
     "BFloat16", "Float8_e5m2", "Float8_e4m3fn", "UInt16", "UInt32", "UInt64"};
@@ -62,15 +65,32 @@ constexpr const char* STORED_NAME[] = {
     "Bits1x8", "Bits2x4", "Bits4x2", "Bits8", "Bits16", "UInt1", "UInt2", "UInt3", "UInt4", "UInt5", "UInt6",
     "UInt7", "Int1", "Int2", "Int3", "Int4", "Int5", "Int6", "Int7", "Float8_e5m2fnuz", "Float8_e4m3fnuz",
     "Float8_e8m0fnu", "Float4_e2m1fn_x2", "ComplexHalf"};
+// clang-format on
 constexpr int NUM_STORED = sizeof(STORED_NAME) / sizeof(STORED_NAME[0]);
 constexpr bool is_complex_code(int c) { return c == C64 || c == C128; }
 constexpr bool is_float_code(int c) { return (c >= F16 && c <= F64) || (c >= BF16 && c <= F8E4M3FN); }
 constexpr bool is_int_code(int c) { return c <= I64 || c >= U16; }
 
-MT_INLINE uint32_t bits_of(float f) { uint32_t u; std::memcpy(&u, &f, 4); return u; }
-MT_INLINE float float_of(uint32_t u) { float f; std::memcpy(&f, &u, 4); return f; }
-MT_INLINE uint64_t bits_of(double f) { uint64_t u; std::memcpy(&u, &f, 8); return u; }
-MT_INLINE double double_of(uint64_t u) { double f; std::memcpy(&f, &u, 8); return f; }
+MT_INLINE uint32_t bits_of(float f) {
+    uint32_t u;
+    std::memcpy(&u, &f, 4);
+    return u;
+}
+MT_INLINE float float_of(uint32_t u) {
+    float f;
+    std::memcpy(&f, &u, 4);
+    return f;
+}
+MT_INLINE uint64_t bits_of(double f) {
+    uint64_t u;
+    std::memcpy(&u, &f, 8);
+    return u;
+}
+MT_INLINE double double_of(uint64_t u) {
+    double f;
+    std::memcpy(&f, &u, 8);
+    return f;
+}
 
 // The conversions below are written with selects instead of branches so that loops over them vectorise.
 MT_INLINE float half_to_float(uint16_t h) {
@@ -117,6 +137,7 @@ MT_INLINE uint8_t float_to_e4m3(float f) {
 }
 
 // Element types as they lie in memory. Only moving and converting is defined for them; arithmetic is done in compute_t.
+// clang-format off: tables
 struct Half { uint16_t bits; };
 struct BFloat16 { uint16_t bits; };
 struct Float8E5M2 { uint8_t bits; };
@@ -137,6 +158,7 @@ MT_DTYPE(F8E4M3FN, Float8E4M3) MT_DTYPE(U16, uint16_t) MT_DTYPE(U32, uint32_t) M
 
 template <class T> struct IsComplex : std::false_type {};
 template <class T> struct IsComplex<Complex<T>> : std::true_type {};
+// clang-format on
 // Types that are widened to float before anything is done with them.
 template <class T> constexpr bool is_small_float = std::is_same<T, Half>::value || std::is_same<T, BFloat16>::value ||
                                                    std::is_same<T, Float8E5M2>::value ||
@@ -181,6 +203,7 @@ template <class To, class From> MT_INLINE To convert(From from) {
 }
 
 // Calls f with a value of the element type of `code`; the calls are instantiated for all 17 dtypes, so keep f small.
+// clang-format off: a table
 template <class F> MT_INLINE auto dispatch_all(int code, F&& f) -> decltype(f(float())) {
     switch (code) {
         case U8: return f(uint8_t()); case I8: return f(int8_t()); case I16: return f(int16_t());
@@ -191,6 +214,7 @@ template <class F> MT_INLINE auto dispatch_all(int code, F&& f) -> decltype(f(fl
         case U32: return f(uint32_t()); default: return f(uint64_t());
     }
 }
+// clang-format on
 
 // ---------------------------------------------------------------- errors
 
@@ -224,9 +248,7 @@ template <class F> MT_INLINE PyObject* guard(F&& f) noexcept {
     const RunningCall running;
     try {
         return f();
-    } catch (...) {
-        return report(std::current_exception());
-    }
+    } catch (...) { return report(std::current_exception()); }
 }
 MT_INLINE void expect_args(const char* name, Py_ssize_t got, Py_ssize_t want) {
     if (MT_UNLIKELY(got != want)) fail(PyExc_TypeError, "%s() takes %zd arguments (%zd given)", name, want, got);
@@ -245,14 +267,14 @@ void small_free(char* ptr, size_t capacity) noexcept;
 
 // Memory for the time of one call; usable without the GIL.
 class Scratch {
-  public:
+public:
     Scratch(int64_t count, int64_t itemsize) : ptr_(block_alloc(checked_bytes(count, itemsize), &capacity_)) {}
     ~Scratch() { block_free(ptr_, capacity_); }
     Scratch(const Scratch&) = delete;
     Scratch& operator=(const Scratch&) = delete;
     template <class T = char> T* as() const { return reinterpret_cast<T*>(ptr_); }
 
-  private:
+private:
     size_t capacity_ = 0;
     char* ptr_;
 };
@@ -263,11 +285,11 @@ struct StorageObject {
     PyObject_HEAD
     char* ptr;
     Py_ssize_t nbytes;
-    size_t capacity;      // of the allocator's block; 0 for foreign memory
-    PyObject* owner;      // keeps foreign memory alive; nullptr when the block is our own
+    size_t capacity;  // of the allocator's block; 0 for foreign memory
+    PyObject* owner;  // keeps foreign memory alive; nullptr when the block is our own
     PyObject* weakrefs;
-    Py_ssize_t exports;   // live buffers and parts: memory must not move while there are any
-    bool fixed;           // its address was given away for good: it never moves again
+    Py_ssize_t exports;  // live buffers and parts: memory must not move while there are any
+    bool fixed;          // its address was given away for good: it never moves again
 };
 extern PyTypeObject StorageType;
 PyObject* storage_new(int64_t count, int64_t itemsize);  // new reference to an uninitialised Storage; throws
@@ -347,16 +369,23 @@ MT_INLINE void dense_strides(const Shape& shape, int64_t* stride) {
 
 // Owns a reference until it is released; keeps error paths free of leaks.
 class Ref {
-  public:
+public:
     explicit Ref(PyObject* o = nullptr) : o_(o) {}
     ~Ref() { Py_XDECREF(o_); }
     Ref(const Ref&) = delete;
     Ref& operator=(const Ref&) = delete;
     PyObject* get() const { return o_; }
-    void reset(PyObject* o) { Py_XDECREF(o_); o_ = o; }
-    PyObject* release() { PyObject* o = o_; o_ = nullptr; return o; }
+    void reset(PyObject* o) {
+        Py_XDECREF(o_);
+        o_ = o;
+    }
+    PyObject* release() {
+        PyObject* o = o_;
+        o_ = nullptr;
+        return o;
+    }
 
-  private:
+private:
     PyObject* o_;
 };
 
@@ -397,13 +426,15 @@ template <class F> MT_INLINE void parallel_for(int64_t n, int64_t grain, F&& f) 
 
 // Releases the GIL for large work (numel is an estimate of its size in cheap element operations).
 class GilRelease {
-  public:
+public:
     explicit GilRelease(int64_t numel) : state_(numel > GIL_THRESHOLD ? PyEval_SaveThread() : nullptr) {}
-    ~GilRelease() { if (state_) PyEval_RestoreThread(state_); }
+    ~GilRelease() {
+        if (state_) PyEval_RestoreThread(state_);
+    }
     GilRelease(const GilRelease&) = delete;
     GilRelease& operator=(const GilRelease&) = delete;
 
-  private:
+private:
     PyThreadState* state_;
 };
 

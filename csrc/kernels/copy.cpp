@@ -8,7 +8,9 @@
 namespace mt {
 namespace {
 
-struct Raw16 { uint64_t lo, hi; };
+struct Raw16 {
+    uint64_t lo, hi;
+};
 
 // ---------------------------------------------------------------- contiguous casts
 
@@ -139,6 +141,7 @@ void move_tile(char* dst, int64_t d0, int64_t d1, const char* src, int64_t s0, i
             *reinterpret_cast<T*>(dst + j * d1 + i * d0) = *reinterpret_cast<const T*>(src + j * s1 + i * s0);
 }
 
+// clang-format off: a table
 #define MT_BY_SIZE(size, call) \
     switch (size) { \
         case 1: { using T = uint8_t; call; break; } \
@@ -147,6 +150,7 @@ void move_tile(char* dst, int64_t d0, int64_t d1, const char* src, int64_t s0, i
         case 8: { using T = uint64_t; call; break; } \
         default: { using T = Raw16; call; break; } \
     }
+// clang-format on
 
 }  // namespace
 
@@ -328,4 +332,5 @@ static PyObject* fill(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
 
 PyMethodDef copy_methods[] = {
     MT_METHOD("copy", copy, "copy(dst, off, stride, code, src, off, stride, code, shape): copy with cast."),
-    MT_METHOD("fill", fill, "fill(dst, off, stride, code, shape, value)."), {nullptr, nullptr, 0, nullptr}};
+    MT_METHOD("fill", fill, "fill(dst, off, stride, code, shape, value)."),
+    {nullptr, nullptr, 0, nullptr}};

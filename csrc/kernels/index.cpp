@@ -65,14 +65,13 @@ void scatter_all(const Shape& shape, const Operand& out, const Operand& src, con
         loop_operand(loop, 2, moved(src.data, src.stride, src.itemsize, d, begin), mine, src.stride, src.itemsize);
         loop_finish(loop);
         const int64_t os = loop.step[0][0], xs = loop.step[1][0], ss = loop.step[2][0];
-        run_rows(loop, SERIAL,
-                 [&](char* const* p, int64_t n) { row(p[0], os, p[1], xs, p[2], ss, n, writes); });
+        run_rows(loop, SERIAL, [&](char* const* p, int64_t n) { row(p[0], os, p[1], xs, p[2], ss, n, writes); });
     });
 }
 
 // A dense float32 copy of an operand.
 class Widened {
-  public:
+public:
     Operand self;
 
     Widened(const Operand& op, const Shape& shape) : room_(shape.numel, 4) {
@@ -84,7 +83,7 @@ class Widened {
         copy_tensor(shape, self.data, self.stride, F32, op.data, op.stride, op.code);
     }
 
-  private:
+private:
     Scratch room_;
 };
 
@@ -205,8 +204,7 @@ void select_all(const Shape& shape, int dim, const Operand& out, const Operand& 
         if (i > dim) bytes *= shape.dim[i];
     }
     if (bytes >= 16 && dense_from(shape, out, dim + 1) && dense_from(shape, src, dim + 1)) {
-        select_chunks(outer, out, jump_of(out, shape, dim), src, jump_of(src, shape, dim), index, n, bytes,
-                      bounds);
+        select_chunks(outer, out, jump_of(out, shape, dim), src, jump_of(src, shape, dim), index, n, bytes, bounds);
         return;
     }
     int64_t istride[MAXD];

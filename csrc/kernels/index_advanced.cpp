@@ -14,7 +14,7 @@ namespace {
 // The index tensors of one call, checked, and made into one tensor of byte offsets. It covers only the dimensions of
 // the result along which some index moves; along the others its stride is 0.
 class Offsets {
-  public:
+public:
     // args: indices, dims, sizes, steps.
     Offsets(PyObject* const* args, const Shape& shape, int itemsize) : count_(parse(args, shape)), room_(numel_) {
         int64_t* offset = room_.get();
@@ -38,11 +38,10 @@ class Offsets {
 
         for (int i = 0; i < shape.ndim; ++i) extend(op.stride[i], shape.dim[i]);
         for (int k = 0; k < count_; ++k) extend(step_[k], size_[k]);
-        if (overflow || low < 0 || high >= op.storage->nbytes / op.itemsize)
-            fail_reach(low, high, op);
+        if (overflow || low < 0 || high >= op.storage->nbytes / op.itemsize) fail_reach(low, high, op);
     }
 
-  private:
+private:
     int64_t dim_[MAXD], size_[MAXD], step_[MAXD];
     const char* index_[MAXD];
     int64_t index_stride_[MAXD][MAXD];
@@ -148,7 +147,8 @@ PyObject* index_get(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
     });
 }
 
-static void put_all(const Shape& shape, const Operand& dst, const Offsets& offsets, const Operand& src, ScatterRow row) {
+static void put_all(const Shape& shape, const Operand& dst, const Offsets& offsets, const Operand& src,
+                    ScatterRow row) {
     // Two writes cannot meet where they differ along a dimension in which no index moves: threads share such a one.
     int along = -1;
     for (int i = 0; i < shape.ndim; ++i)
@@ -163,8 +163,7 @@ static void put_all(const Shape& shape, const Operand& dst, const Offsets& offse
         loop_operand(loop, 3, moved(src.data, src.stride, src.itemsize, d, begin), mine, src.stride, src.itemsize);
         loop_finish(loop);
         const int64_t ds = loop.step[1][0], xs = loop.step[2][0], ss = loop.step[3][0];
-        run_rows(loop, SERIAL,
-                 [&](char* const* p, int64_t n) { row(p[1], ds, p[2], xs, p[3], ss, n, writes); });
+        run_rows(loop, SERIAL, [&](char* const* p, int64_t n) { row(p[1], ds, p[2], xs, p[3], ss, n, writes); });
     });
 }
 

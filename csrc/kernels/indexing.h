@@ -60,7 +60,7 @@ inline void parse_operand_or_number(PyObject* const* args, const Shape& shape, i
 
 // int64 indices over a shape; int32 ones are widened into memory of their own.
 class Indices {
-  public:
+public:
     const char* data;
     int64_t stride[MAXD];
 
@@ -89,7 +89,7 @@ class Indices {
     }
     MT_INLINE int64_t operator[](int64_t i) const { return read_once(data + i * stride[0] * 8); }
 
-  private:
+private:
     std::optional<Scratch> wide_;
 
     void take(const Operand& op, const Shape& shape) {
@@ -191,8 +191,8 @@ struct Trusted {
 
 // out[i] = src[i, x[i]]: the index adds x * jump to the address. Steps in bytes. B: Bounds or Trusted.
 template <class T, class B>
-inline void gather_row(char* o, int64_t os, const char* x, int64_t xs, const char* s, int64_t ss, int64_t jump, int64_t n,
-                const B& bounds) {
+inline void gather_row(char* o, int64_t os, const char* x, int64_t xs, const char* s, int64_t ss, int64_t jump,
+                       int64_t n, const B& bounds) {
     if (xs == 0) {
         s += bounds.read(x) * jump;
         if (os == (int64_t)sizeof(T) && ss == (int64_t)sizeof(T)) std::memcpy(o, s, (size_t)n * sizeof(T));
@@ -230,7 +230,7 @@ struct Writes {
 // out[i, x[i]] = combine(itself, src[i])
 template <class T, int R, bool TRUSTED>
 inline void scatter_row(char* o, int64_t os, const char* x, int64_t xs, const char* s, int64_t ss, int64_t n,
-                 const Writes& writes) {
+                        const Writes& writes) {
     const int64_t jump = writes.jump;
     const char* scale = writes.scale;
     auto read = [&](const void* p) __attribute__((always_inline)) {

@@ -57,7 +57,8 @@ PyObject* join(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
         Ref out(parse_output(args, shape, o));
         const int64_t dim = as_int(args[5]);
         PyObject* list = args[6];
-        if (dim < 0 || dim >= shape.ndim) fail(PyExc_IndexError, "join: dimension %lld of %d", (long long)dim, shape.ndim);
+        if (dim < 0 || dim >= shape.ndim)
+            fail(PyExc_IndexError, "join: dimension %lld of %d", (long long)dim, shape.ndim);
         if (!PyList_Check(list) || PyList_GET_SIZE(list) % 5) fail(PyExc_TypeError, "join: five items for each tensor");
         const Py_ssize_t count = PyList_GET_SIZE(list) / 5;
         Part parts[MOST];
@@ -77,8 +78,8 @@ PyObject* join(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
             for (Py_ssize_t k = 0; k < n; ++k) {
                 const Part& part = parts[k];
                 GilRelease unlocked(part.shape.numel);
-                copy_tensor(part.shape, part.shape.numel ? o.data + at * o.stride[dim] * o.itemsize : o.data, o.stride, o.code, part.operand.data,
-                            part.operand.stride, part.operand.code);
+                copy_tensor(part.shape, part.shape.numel ? o.data + at * o.stride[dim] * o.itemsize : o.data, o.stride,
+                            o.code, part.operand.data, part.operand.stride, part.operand.code);
                 at += part.shape.dim[dim];
             }
         }

@@ -41,7 +41,7 @@ template <class F> MT_INLINE void dispatch_arithmetic(int code, const char* op, 
 
 #define MT_EACH(i) [&](int64_t i) __attribute__((always_inline))
 
-constexpr int TILE = 64;  // neighbouring lanes worked on at once
+constexpr int TILE = 64;   // neighbouring lanes worked on at once
 constexpr int PARTS = 32;  // partial sums of a row: enough to fill vectors, and loops over them need no -ffast-math
 
 template <int WIDTH, class A, class G> MT_INLINE A fold_parts(A* part, G fold) {
@@ -95,7 +95,9 @@ template <class A, class F, class G> MT_INLINE void two_sums_of(int64_t n, F f, 
     second += sum_of<A>(rest, MT_EACH(k) { return g(done + k, f(done + k)); });
 }
 
-struct Raw16 { uint64_t lo, hi; };
+struct Raw16 {
+    uint64_t lo, hi;
+};
 
 // Moving data needs the size of an element only.
 template <class F> MT_INLINE void dispatch_size(int itemsize, F&& f) {
@@ -167,7 +169,7 @@ inline void expect_code(const char* what, int got, int want) {
 }
 // n values of type A for the time of a call: on the stack when they are few.
 template <class A> class Row {
-  public:
+public:
     explicit Row(int64_t n) {
         if (MT_UNLIKELY(n > SMALL)) data_ = reinterpret_cast<A*>(block_alloc(checked_bytes(n, sizeof(A)), &capacity_));
     }
@@ -179,7 +181,7 @@ template <class A> class Row {
     A* get() const { return data_; }
     char* bytes() const { return reinterpret_cast<char*>(data_); }
 
-  private:
+private:
     static constexpr int64_t SMALL = 512;
     A stack_[SMALL];
     A* data_ = stack_;

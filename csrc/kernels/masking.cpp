@@ -24,6 +24,7 @@ template <class T> MT_INLINE bool truth(T x) {
     else return x != 0;
 }
 // One type for all dtypes that are zero in the same way.
+// clang-format off: a table
 template <class F> MT_INLINE void dispatch_truth(int code, F&& f) {
     switch (code) {
         case U8: case I8: case BOOL: f(uint8_t()); return;
@@ -38,6 +39,7 @@ template <class F> MT_INLINE void dispatch_truth(int code, F&& f) {
         default: f(Complex<double>()); return;
     }
 }
+// clang-format on
 
 template <class T> MT_CLONES int64_t count_dense(const T* x, int64_t n) {
     int64_t count = 0;
@@ -163,9 +165,7 @@ void parse_mask(PyObject* const* args, const Shape& shape, Operand& mask) {
         fail(PyExc_RuntimeError, "expected a mask of dtype Bool, but got %s", CODE_NAME[mask.code]);
 }
 
-[[noreturn]] void fail_source() {
-    fail(PyExc_RuntimeError, "Number of elements of source < number of ones in mask");
-}
+[[noreturn]] void fail_source() { fail(PyExc_RuntimeError, "Number of elements of source < number of ones in mask"); }
 
 template <class T> MT_CLONES void choose_dense(T* o, const T* a, const uint8_t* mask, T value, int64_t n) {
 #pragma GCC ivdep
@@ -310,8 +310,8 @@ PyObject* masked_select(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
             int64_t written = 0;
             dispatch_size(src.itemsize, [&](auto t) {
                 run_rows(loop, SERIAL, [&](char* const* p, int64_t n) {
-                    written = pack_row<decltype(t)>(o.data, written, count, p[1], loop.step[1][0], p[2],
-                                                    loop.step[2][0], n);
+                    written =
+                        pack_row<decltype(t)>(o.data, written, count, p[1], loop.step[1][0], p[2], loop.step[2][0], n);
                 });
             });
             if (MT_UNLIKELY(written != count))

@@ -112,7 +112,9 @@ MT_INLINE double asin_v(double x) {  // to 1e-12; NaN outside [-1, 1]
 }
 // sin and cos of a float-sized argument, |x| <= TRIG_LIMIT.
 constexpr float TRIG_LIMIT = 1.0e6f;
-struct SinCos { double sin, cos; };
+struct SinCos {
+    double sin, cos;
+};
 MT_INLINE SinCos sincos_v(double x) {
     const double t = x * 6.36619772367581382433e-01 + ROUND_MAGIC_D;
     const double k = t - ROUND_MAGIC_D;

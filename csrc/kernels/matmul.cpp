@@ -162,8 +162,7 @@ template <class A> void multiply_float(const Product<A>& p) {
     // Vectors run along n: a single column, or columns of b that are dense in a only, are better off transposed.
     if (p.m > 1 && (p.n == 1 || (p.b.cs != 1 && p.a.rs == 1 && p.a.cs != 1)))
         multiply_blocked(p.transposed(), panel.get());
-    else
-        multiply_blocked(p, panel.get());
+    else multiply_blocked(p, panel.get());
 }
 
 // ---------------------------------------------------------------- complex numbers and integers
@@ -246,6 +245,7 @@ template <class A> void multiply_all(const Product<A>& p, const Call& call) {
 }
 
 // The dtype a product is computed in.
+// clang-format off: a table
 int kernel_code(int code, const char* name) {
     switch (code) {
         case F32: case F64: case C64: case C128: case I32: case I64: return code;
@@ -254,13 +254,21 @@ int kernel_code(int code, const char* name) {
         default: fail_dtype(name, code);
     }
 }
+// clang-format on
 
 // A is the type of the sums: unsigned for integers, which wrap.
 template <class A> void multiply_as(const Call& call, int code) {
     auto matrix = [](const Operand& op) { return Matrix<A>{op.as<A>(), op.stride[1], op.stride[2]}; };
     auto input = [](const Operand& op) { return Matrix<const A>{op.as<A>(), op.stride[1], op.stride[2]}; };
-    const Product<A> p{input(call.a), input(call.b), input(*call.c), matrix(call.out), call.m, call.n, call.k,
-                       number_as<A>(call.alpha, code), number_as<A>(call.beta, code)};
+    const Product<A> p{input(call.a),
+                       input(call.b),
+                       input(*call.c),
+                       matrix(call.out),
+                       call.m,
+                       call.n,
+                       call.k,
+                       number_as<A>(call.alpha, code),
+                       number_as<A>(call.beta, code)};
     GilRelease unlocked(saturated_mul(call.batch * call.m * call.n, std::max<int64_t>(1, call.k)) / 8);
     multiply_all(p, call);
 }
@@ -278,7 +286,7 @@ void multiply(const Call& call, int code) {
 
 // A dense copy of an operand in the dtype of the kernel.
 class Widened {
-  public:
+public:
     Widened(const Operand& op, int64_t batch, int64_t rows, int64_t columns, int code, bool read)
         : room_(checked_numel({batch, rows, columns}), ITEMSIZE[code]) {
         set_shape(shape_, {batch, rows, columns});
@@ -294,7 +302,7 @@ class Widened {
     }
     Operand self;
 
-  private:
+private:
     Scratch room_;
     Shape shape_;
 };

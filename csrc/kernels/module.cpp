@@ -12,9 +12,15 @@ static std::vector<PyMethodDef>& all_methods() {
     return methods;
 }
 
-static PyModuleDef module_def = {
-    PyModuleDef_HEAD_INIT, "mindtorch_v2._native", "CPU storage and kernels.", -1, nullptr, nullptr, nullptr, nullptr,
-    nullptr};
+static PyModuleDef module_def = {PyModuleDef_HEAD_INIT,
+                                 "mindtorch_v2._native",
+                                 "CPU storage and kernels.",
+                                 -1,
+                                 nullptr,
+                                 nullptr,
+                                 nullptr,
+                                 nullptr,
+                                 nullptr};
 
 // DLPack's managed struct, of which only the end is looked at.
 struct ManagedTensor {
@@ -38,9 +44,9 @@ PyMODINIT_FUNC PyInit__native(void) {
     // The table must outlive the module: CPython keeps pointers into it.
     std::vector<PyMethodDef>& methods = all_methods();
     if (methods.empty()) {
-        const PyMethodDef* families[] = {storage_methods, allocator_methods, threads_methods, copy_methods,
-                                         pointwise_methods, reduce_methods, nn_methods, index_methods,
-                                         matmul_methods, scalars_methods, random_methods, window_methods,
+        const PyMethodDef* families[] = {storage_methods,   allocator_methods, threads_methods, copy_methods,
+                                         pointwise_methods, reduce_methods,    nn_methods,      index_methods,
+                                         matmul_methods,    scalars_methods,   random_methods,  window_methods,
                                          optimizer_methods};
         for (const PyMethodDef* family : families)
             for (; family->ml_name; ++family) methods.push_back(*family);
@@ -56,7 +62,8 @@ PyMODINIT_FUNC PyInit__native(void) {
         Py_DECREF(module);
         return nullptr;
     }
-    if (PyModule_AddObject(module, "CAPSULE_DESTRUCTOR", PyLong_FromVoidPtr(reinterpret_cast<void*>(free_unconsumed))) < 0) {
+    if (PyModule_AddObject(module, "CAPSULE_DESTRUCTOR", PyLong_FromVoidPtr(reinterpret_cast<void*>(free_unconsumed))) <
+        0) {
         Py_DECREF(module);
         return nullptr;
     }

@@ -23,8 +23,9 @@ namespace {
 
 // NaN is passed over: it comes back through exp(x - max).
 template <class A> MT_INLINE A max_of(const A* x, int64_t n) {
-    return fold_of(-std::numeric_limits<A>::infinity(), n, MT_EACH(i) { return x[i]; },
-                      [](A a, A b) __attribute__((always_inline)) { return b > a ? b : a; });
+    return fold_of(
+        -std::numeric_limits<A>::infinity(), n, MT_EACH(i) { return x[i]; },
+        [](A a, A b) __attribute__((always_inline)) { return b > a ? b : a; });
 }
 
 MT_INLINE float exp_negative(float x) { return exp_fast(x); }
@@ -280,7 +281,7 @@ Reduction parse_reduction(PyObject* o) {
 // Targets of either dtype as int64, checked against the number of classes: all of them before anything is written, and
 // again where each is used, because another thread may write to their memory meanwhile.
 class Targets {
-  public:
+public:
     Targets(const Operand& op, int64_t n, int64_t classes, int64_t ignore)
         : room_(op.code == I64 ? 0 : n), classes_(classes), ignore_(ignore) {
         if (op.code != I64 && op.code != U8)
@@ -301,7 +302,7 @@ class Targets {
         return t;
     }
 
-  private:
+private:
     Row<int64_t> room_;
     int64_t classes_, ignore_;
     const int64_t* data;

@@ -102,8 +102,7 @@ MT_CLONES void layer_norm_backward_rows(const A* g, const A* x, const A* means, 
             two_sums_of<A>(n, MT_EACH(i) { return g[i] * weight[i]; }, times_hat, first, second);
             first /= (A)n, second /= (A)n;
 #pragma GCC ivdep
-            for (int64_t i = 0; i < n; ++i)
-                dx[i] = rstd * (g[i] * weight[i] - first - (x[i] - mean) * rstd * second);
+            for (int64_t i = 0; i < n; ++i) dx[i] = rstd * (g[i] * weight[i] - first - (x[i] - mean) * rstd * second);
         } else {
             two_sums_of<A>(n, MT_EACH(i) { return g[i]; }, times_hat, first, second);
             first /= (A)n, second /= (A)n;
@@ -127,8 +126,8 @@ template <class A> void from_acc(const Operand& op, int64_t n, const A* values) 
 
 // ---------------------------------------------------------------- variance
 
-constexpr int WIDE = 256;   // columns at once, and
-constexpr int DEEP = 64;    // rows of them: what is read twice stays in cache
+constexpr int WIDE = 256;  // columns at once, and
+constexpr int DEEP = 64;   // rows of them: what is read twice stays in cache
 
 struct ColumnMoments {
     double n = 0;
@@ -202,8 +201,7 @@ template <class T> void var_lane(const VarJob& job, const char* a, Moments& m) {
             if (n < 8)
                 for (int64_t k = 0; k < n; ++k)
                     row[filled + k] = (A)widen(*reinterpret_cast<const T*>(from + k * step));
-            else
-                load_row<T>(row + filled, from, step, n);
+            else load_row<T>(row + filled, from, step, n);
             filled += n;
             j += n;
             if (filled == 1024) {
@@ -305,8 +303,8 @@ PyObject* layer_norm(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
             parallel_for(rows, lane_grain(n, 1), [&](int64_t begin, int64_t end) {
                 if constexpr (std::is_same<A, T>::value) {
                     layer_norm_rows<A>(x.as<A>() + begin * n, weight, bias, o.as<A>() + begin * n,
-                                       means ? means + begin : nullptr, rstds ? rstds + begin : nullptr, end - begin,
-                                       n, eps);
+                                       means ? means + begin : nullptr, rstds ? rstds + begin : nullptr, end - begin, n,
+                                       eps);
                 } else {
                     Row<A> row(n);
                     for (int64_t i = begin; i < end; ++i) {

@@ -27,9 +27,12 @@ struct Registered {
 
 // Work (elements times cost) below which no thread is woken; above, each gets at least GRAIN of it.
 constexpr int64_t PARALLEL_MIN = 65536;
-MT_INLINE int64_t grain_of(int64_t numel, int cost) { return saturated_mul(numel, cost) < PARALLEL_MIN ? numel : GRAIN / cost; }
+MT_INLINE int64_t grain_of(int64_t numel, int cost) {
+    return saturated_mul(numel, cost) < PARALLEL_MIN ? numel : GRAIN / cost;
+}
 
 // Roughly, the time of an element in units of an addition's.
+// clang-format off: a table
 MT_INLINE int cost_of(int op, Native native) {
     bool heavy = false;
     switch (op) {
@@ -47,6 +50,7 @@ MT_INLINE int cost_of(int op, Native native) {
     }
     return heavy ? (native == N_F32 ? 4 : 16) : 1;
 }
+// clang-format on
 
 // How one call is computed: the dtype each input block has, the kernel, and the dtype it writes.
 template <int N> struct Plan {
@@ -88,7 +92,7 @@ struct Source {
 };
 
 template <int N> class Worker {
-  public:
+public:
     Worker(Plan<N>& plan, const Loop<N + 1>& loop, const Source* sources, int ocode)
         : plan_(plan), loop_(loop), sources_(sources), ocode_(ocode), osize_(ITEMSIZE[ocode]),
           // A result in the native type stands for one in ccode: it wraps or rounds there first.
@@ -121,7 +125,7 @@ template <int N> class Worker {
         else tile_at_once(ptr, n0, n1);
     }
 
-  private:
+private:
     // Whether the output and some input can be used where they lie if the kernel is called row by row. Calling it once
     // for the tile would need them in one piece.
     bool rows_pay(int64_t n0) const {
@@ -411,6 +415,7 @@ MT_INLINE bool is_one(PyObject* alpha) {
 }
 
 // On bool, arithmetic is logic; so that results stay 0 and 1.
+// clang-format off: a table
 int bool_op(int op) {
     switch (op) {
         case OP_ADD: case OP_MAXIMUM: case OP_FMAX: case OP_BITWISE_OR: return OP_LOGICAL_OR;
@@ -420,6 +425,7 @@ int bool_op(int op) {
         default: return op;
     }
 }
+// clang-format on
 
 }  // namespace
 
@@ -546,8 +552,7 @@ static PyObject* ternary(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
             plan.result = kernel.result;
             plan.target[0] = plan.target[1] = plan.target[2] = block_code(ccode);
             plan.exact = plan.target[0] == ccode;
-            if (op == OP_ADDCMUL || op == OP_ADDCDIV)
-                number_into(args[19], NATIVE_CODE[native], plan.params.alpha);
+            if (op == OP_ADDCMUL || op == OP_ADDCDIV) number_into(args[19], NATIVE_CODE[native], plan.params.alpha);
         }
         return run(plan, args + 1, args + 13, args[17]);
     });
@@ -561,8 +566,10 @@ PyMethodDef pointwise_methods[] = {
     MT_METHOD("ternary", ternary, "ternary(op, a.., b.., c.., out, ooff, ostride, ocode, shape, ccode, alpha)"),
     {nullptr, nullptr, 0, nullptr}};
 
+// clang-format off: a table
 const IntConstant pointwise_constants[] = {
 #define MT_CONSTANT(name, ...) {#name, OP_##name},
     MT_UNARY_OPS(MT_CONSTANT) MT_BINARY_OPS(MT_CONSTANT) MT_TERNARY_OPS(MT_CONSTANT)
 #undef MT_CONSTANT
     {nullptr, 0}};
+// clang-format on

@@ -71,6 +71,7 @@
 namespace mt {
 
 // Numbers are distinct over the three kinds, so that passing an operator to the wrong entry is noticed.
+// clang-format off: a table
 enum PointwiseOp : int {
 #define MT_ENUM(name, ...) OP_##name,
     MT_UNARY_OPS(MT_ENUM) UNARY_END, BINARY_BEGIN = 100, BINARY_BEFORE = BINARY_BEGIN - 1, MT_BINARY_OPS(MT_ENUM)
@@ -79,6 +80,7 @@ enum PointwiseOp : int {
     TERNARY_BEGIN = 200, TERNARY_BEFORE = TERNARY_BEGIN - 1, MT_TERNARY_OPS(MT_ENUM) TERNARY_END,
 #undef MT_ENUM
 };
+// clang-format on
 constexpr int NUM_UNARY = UNARY_END, NUM_BINARY = BINARY_END - BINARY_BEGIN, NUM_TERNARY = TERNARY_END - TERNARY_BEGIN;
 
 // The types in which kernels are instantiated. Narrow integers are computed in int32, uint32 in int64, both exact up to
@@ -91,6 +93,7 @@ constexpr Native native_of(int code) {
     return table[code];
 }
 template <class T> struct NativeOf;
+// clang-format off: a table
 template <> struct NativeOf<uint8_t> { static constexpr Native value = N_U8; };
 template <> struct NativeOf<int32_t> { static constexpr Native value = N_I32; };
 template <> struct NativeOf<int64_t> { static constexpr Native value = N_I64; };
@@ -99,6 +102,7 @@ template <> struct NativeOf<float> { static constexpr Native value = N_F32; };
 template <> struct NativeOf<double> { static constexpr Native value = N_F64; };
 template <> struct NativeOf<Complex<float>> { static constexpr Native value = N_C64; };
 template <> struct NativeOf<Complex<double>> { static constexpr Native value = N_C128; };
+// clang-format on
 
 // What a kernel needs beside its operands, and what it reports.
 struct Params {

@@ -170,9 +170,7 @@ template <class T> struct AddCDiv {
 template <class T> struct Lerp {
     Lerp(const Params&, T) {}
     // From the nearer end, so that weight 1 gives exactly b.
-    MT_INLINE T run(T a, T b, T w) const {
-        return std::fabs(w) < T(0.5) ? a + w * (b - a) : b - (b - a) * (T(1) - w);
-    }
+    MT_INLINE T run(T a, T b, T w) const { return std::fabs(w) < T(0.5) ? a + w * (b - a) : b - (b - a) * (T(1) - w); }
 };
 template <class T> struct Clamp {
     Clamp(const Params&, T) {}
@@ -184,9 +182,18 @@ template <class T> struct Clamp {
 
 template <template <class, class> class, class> struct Unused;
 
-template <class Op> void hot(int op) { enter_hot<Op, float>(op); enter_hot<Op, double>(op); }
-template <class Op> void cold(int op) { enter_cold<Op, float>(op); enter_cold<Op, double>(op); }
-template <class Op> void compare(int op) { enter_compare<Op, float>(op); enter_compare<Op, double>(op); }
+template <class Op> void hot(int op) {
+    enter_hot<Op, float>(op);
+    enter_hot<Op, double>(op);
+}
+template <class Op> void cold(int op) {
+    enter_cold<Op, float>(op);
+    enter_cold<Op, double>(op);
+}
+template <class Op> void compare(int op) {
+    enter_compare<Op, float>(op);
+    enter_compare<Op, double>(op);
+}
 
 }  // namespace
 
@@ -194,6 +201,7 @@ void register_binary_float() {
 #define MT_ENTER(name, ...) cold<listed::name>(OP_##name);
     MT_BINARY_EXPRESSIONS(MT_ENTER)
 #undef MT_ENTER
+    // clang-format off: a table
     hot<Add>(OP_ADD); hot<Sub>(OP_SUB); hot<Mul>(OP_MUL); hot<Div>(OP_DIV); hot<AddAlpha>(OP_ADD_ALPHA);
     hot<Maximum>(OP_MAXIMUM); hot<Minimum>(OP_MINIMUM);
     cold<FloorDiv>(OP_FLOOR_DIV); cold<Remainder>(OP_REMAINDER); cold<Fmod>(OP_FMOD); cold<Xlogy>(OP_XLOGY);
@@ -209,6 +217,7 @@ void register_binary_float() {
     enter_ternary<AddCDiv<float>, float>(OP_ADDCDIV); enter_ternary<AddCDiv<double>, double>(OP_ADDCDIV);
     enter_ternary<Lerp<float>, float>(OP_LERP); enter_ternary<Lerp<double>, double>(OP_LERP);
     enter_ternary<Clamp<float>, float>(OP_CLAMP); enter_ternary<Clamp<double>, double>(OP_CLAMP);
+    // clang-format on
 }
 
 }  // namespace mt

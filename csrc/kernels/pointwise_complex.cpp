@@ -159,9 +159,7 @@ template <class C> struct AddCDiv {
 };
 template <class C> struct Lerp {
     Lerp(const Params&, C) {}
-    MT_INLINE C run(C a, C b, C w) const {
-        return magnitude(w) < 0.5 ? a + w * (b - a) : b - (b - a) * (C{1, 0} - w);
-    }
+    MT_INLINE C run(C a, C b, C w) const { return magnitude(w) < 0.5 ? a + w * (b - a) : b - (b - a) * (C{1, 0} - w); }
 };
 
 template <class Op, class T> void unary(int op) {
@@ -176,6 +174,7 @@ template <class Op, class T> void predicate(int op) {
 
 template <class T> void register_type() {
     using C = Complex<T>;
+    // clang-format off: a table
     unary<Neg, T>(OP_NEG); unary<Conj, T>(OP_CONJ); unary<Positive, T>(OP_POSITIVE); unary<Square, T>(OP_SQUARE);
     unary<Reciprocal, T>(OP_RECIPROCAL); unary<Sqrt, T>(OP_SQRT); unary<Rsqrt, T>(OP_RSQRT); unary<Exp, T>(OP_EXP);
     unary<Exp2, T>(OP_EXP2); unary<Expm1, T>(OP_EXPM1); unary<Log, T>(OP_LOG); unary<Log2, T>(OP_LOG2);
@@ -195,6 +194,7 @@ template <class T> void register_type() {
     enter_compare<Or, C>(OP_LOGICAL_OR); enter_compare<Xor, C>(OP_LOGICAL_XOR);
     enter_ternary<AddCMul<C>, C>(OP_ADDCMUL); enter_ternary<AddCDiv<C>, C>(OP_ADDCDIV);
     enter_ternary<Lerp<C>, C>(OP_LERP);
+    // clang-format on
 }
 
 }  // namespace

@@ -174,6 +174,7 @@ template <class Op, class T> void predicate(int op) {
 }
 
 template <class T> void register_type() {
+    // clang-format off: a table
     unary<Neg, T>(OP_NEG); unary<Abs, T>(OP_ABS); unary<Abs, T>(OP_REAL_ABS); unary<Sign, T>(OP_SIGN);
     unary<Sign, T>(OP_SGN); unary<Square, T>(OP_SQUARE); unary<Relu, T>(OP_RELU); unary<BitwiseNot, T>(OP_BITWISE_NOT);
     for (int op : {OP_POSITIVE, OP_CONJ, OP_FLOOR, OP_CEIL, OP_ROUND, OP_TRUNC}) unary<Positive, T>(op);
@@ -191,6 +192,7 @@ template <class T> void register_type() {
     enter_compare<Gt, T>(OP_GT); enter_compare<Ge, T>(OP_GE); enter_compare<LogicalAnd, T>(OP_LOGICAL_AND);
     enter_compare<LogicalOr, T>(OP_LOGICAL_OR); enter_compare<LogicalXor, T>(OP_LOGICAL_XOR);
     enter_ternary<AddCMul, T>(OP_ADDCMUL); enter_ternary<Clamp, T>(OP_CLAMP);
+    // clang-format on
 }
 
 }  // namespace

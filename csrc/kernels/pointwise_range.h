@@ -68,8 +68,8 @@ MT_CLONES void range_vvv(char* out, const char* a, const char* b, const char* c,
 
 // Hot operators have their own loops for a broadcast operand; for the others it is expanded into a block.
 template <class Op, class T> void enter_hot(int op) {
-    kernels.binary[op - BINARY_BEGIN][NativeOf<T>::value] = {range_vv<Op, T, T>, range_vs<Op, T, T>,
-                                                             range_sv<Op, T, T>, CodeOf<T>::value};
+    kernels.binary[op - BINARY_BEGIN][NativeOf<T>::value] = {range_vv<Op, T, T>, range_vs<Op, T, T>, range_sv<Op, T, T>,
+                                                             CodeOf<T>::value};
 }
 template <class Op, class T> void enter_cold(int op) {
     kernels.binary[op - BINARY_BEGIN][NativeOf<T>::value] = {range_vv<Op, T, T>, nullptr, nullptr, CodeOf<T>::value};

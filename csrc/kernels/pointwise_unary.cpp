@@ -51,7 +51,10 @@ template <class Op, class T, class R> MT_CLONES void range(char* out, const char
         static MT_INLINE bool needs_slow(T x) { \
             return std::fabs(x) > TRIG_LIMIT; \
         } \
-        static MT_INLINE float slow(float x_) { const double x = x_; return (float)(libm); } \
+        static MT_INLINE float slow(float x_) { \
+            const double x = x_; \
+            return (float)(libm); \
+        } \
     };
 #define MT_PREDICATE(name, expression) \
     struct name { \
@@ -81,8 +84,14 @@ struct SignBit {
 
 struct Lgamma {
     // The reentrant forms: the plain ones write the global `signgam`.
-    static float run(float x) { int sign; return lgammaf_r(x, &sign); }
-    static double run(double x) { int sign; return lgamma_r(x, &sign); }
+    static float run(float x) {
+        int sign;
+        return lgammaf_r(x, &sign);
+    }
+    static double run(double x) {
+        int sign;
+        return lgamma_r(x, &sign);
+    }
 };
 
 struct Digamma {
@@ -103,9 +112,10 @@ struct Digamma {
         if (x == 10) return result + 2.25175258906672110764;
         double tail = 0;
         if (x < 1.0e17) {
-            static const double A[] = {8.33333333333333333333e-2, -2.10927960927960927961e-2, 7.57575757575757575758e-3,
-                                       -4.16666666666666666667e-3, 3.96825396825396825397e-3,
-                                       -8.33333333333333333333e-3, 8.33333333333333333333e-2};
+            static const double A[] = {8.33333333333333333333e-2, -2.10927960927960927961e-2,
+                                       7.57575757575757575758e-3, -4.16666666666666666667e-3,
+                                       3.96825396825396825397e-3, -8.33333333333333333333e-3,
+                                       8.33333333333333333333e-2};
             const double z = 1.0 / (x * x);
             double p = A[0];
             for (int i = 1; i < 7; ++i) p = p * z + A[i];
@@ -162,6 +172,7 @@ template <class Op> void enter_predicate(int op) {
 
 void register_unary_float() {
 #define MT_ENTER(name, ...) enter<listed::name>(OP_##name);
+    // clang-format off: a table
     MT_UNARY_EXPRESSIONS(MT_ENTER) MT_UNARY_EXPRESSION_PAIRS(MT_ENTER)
 #undef MT_ENTER
     enter<Abs>(OP_ABS); enter<Abs>(OP_REAL_ABS); enter<Sign>(OP_SIGN); enter<Sign>(OP_SGN); enter<Sin>(OP_SIN);
@@ -169,6 +180,7 @@ void register_unary_float() {
     enter<Lgamma>(OP_LGAMMA); enter<Digamma>(OP_DIGAMMA); enter<Erfinv>(OP_ERFINV);
     enter_predicate<LogicalNot>(OP_LOGICAL_NOT); enter_predicate<IsNan>(OP_ISNAN); enter_predicate<IsInf>(OP_ISINF);
     enter_predicate<IsFinite>(OP_ISFINITE); enter_predicate<SignBit>(OP_SIGNBIT);
+    // clang-format on
 }
 
 }  // namespace mt

@@ -10,9 +10,11 @@
 namespace mt {
 namespace {
 
+// clang-format off: a table
 enum ReduceOp : int {
     OP_SUM = 300, OP_PROD, OP_AMAX, OP_AMIN, OP_ANY, OP_ALL, OP_ARGMAX, OP_ARGMIN, OP_MEAN, REDUCE_END
 };
+// clang-format on
 constexpr int NUM_REDUCE = REDUCE_END - OP_SUM;
 
 constexpr int64_t WIDTH = 512;       // results that grow together in `cols`
@@ -36,9 +38,11 @@ Reducer reducers[NUM_REDUCE][NUM_NATIVE];
 
 // ---------------------------------------------------------------- folding steps
 
+// clang-format off: a table
 template <class T> struct Traits { using acc = T; using wide = T; };  // acc: of a run; wide: of all runs
 template <> struct Traits<float> { using acc = float; using wide = double; };
 template <> struct Traits<Complex<float>> { using acc = Complex<float>; using wide = Complex<double>; };
+// clang-format on
 template <class T> MT_INLINE Complex<T> operator+(Complex<T> a, Complex<T> b) { return {a.re + b.re, a.im + b.im}; }
 template <class T> MT_INLINE Complex<T> operator*(Complex<T> a, Complex<T> b) {
     return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
@@ -47,9 +51,11 @@ template <class D, class S> MT_INLINE D widened(S x) {
     if constexpr (IsComplex<S>::value) return D{(decltype(D::re))x.re, (decltype(D::re))x.im};
     else return (D)x;
 }
+// clang-format off: a table
 template <class T> struct Wrapping { using t = T; };  // signed overflow must not be undefined
 template <> struct Wrapping<int32_t> { using t = uint32_t; };
 template <> struct Wrapping<int64_t> { using t = uint64_t; };
+// clang-format on
 
 struct SumStep {
     template <class T> using Element = typename Wrapping<T>::t;
@@ -215,7 +221,11 @@ template <bool All> void any_finish(const char* acc, char* out, int64_t n, int64
 
 // ---------------------------------------------------------------- argmax, argmin
 
-template <class T> struct Best { T value; int64_t index; };  // index -1: nothing seen yet
+// index -1: nothing seen yet
+template <class T> struct Best {
+    T value;
+    int64_t index;
+};
 
 template <class Step, class T> MT_INLINE bool beats(T x, T than) {  // strictly: the first of equals wins
     if (than != than) return false;
@@ -283,9 +293,14 @@ template <class T> void arg_finish(const char* acc, char* out, int64_t n, int64_
 // ---------------------------------------------------------------- the table
 
 template <class Step, class T, bool Mean> void enter_fold(int op) {
-    reducers[op - OP_SUM][NativeOf<T>::value] = {
-        (int)sizeof(typename Step::template Wide<T>), CodeOf<T>::value, false, fold_init<Step, T>, fold_row<Step, T>,
-        fold_cols<Step, T>, fold_merge<Step, T>, fold_finish<Step, T, Mean>};
+    reducers[op - OP_SUM][NativeOf<T>::value] = {(int)sizeof(typename Step::template Wide<T>),
+                                                 CodeOf<T>::value,
+                                                 false,
+                                                 fold_init<Step, T>,
+                                                 fold_row<Step, T>,
+                                                 fold_cols<Step, T>,
+                                                 fold_merge<Step, T>,
+                                                 fold_finish<Step, T, Mean>};
 }
 template <bool All, class T> void enter_any(int op) {
     reducers[op - OP_SUM][NativeOf<T>::value] = {
@@ -293,8 +308,8 @@ template <bool All, class T> void enter_any(int op) {
 }
 template <class Step, class T> void enter_arg(int op) {
     reducers[op - OP_SUM][NativeOf<T>::value] = {
-        (int)sizeof(Best<T>), I64, true, arg_init<T>, arg_row<Step, T>, arg_cols<Step, T>, arg_merge<Step, T>,
-        arg_finish<T>};
+        (int)sizeof(Best<T>), I64,          true, arg_init<T>, arg_row<Step, T>, arg_cols<Step, T>,
+        arg_merge<Step, T>,   arg_finish<T>};
 }
 template <class T> void enter_type() {
     enter_fold<SumStep, T, false>(OP_SUM);
@@ -311,8 +326,10 @@ template <class T> void enter_type() {
 }
 struct Registered {
     Registered() {
+        // clang-format off: a table
         enter_type<uint8_t>(); enter_type<int32_t>(); enter_type<int64_t>(); enter_type<uint64_t>();
         enter_type<float>(); enter_type<double>(); enter_type<Complex<float>>(); enter_type<Complex<double>>();
+        // clang-format on
     }
 } registered;
 
@@ -404,8 +421,7 @@ void reduce_rows(const Job& job) {
                     reduce_along(job, loader, at.ptr[1], p * PART, (p + 1) * PART < each ? (p + 1) * PART : each,
                                  scratch.as() + p * acc_size);
             });
-            for (int64_t p = 1; p < parts; ++p)
-                job.reducer->merge(scratch.as(), scratch.as() + p * acc_size, 1);
+            for (int64_t p = 1; p < parts; ++p) job.reducer->merge(scratch.as(), scratch.as() + p * acc_size, 1);
             store(job, scratch.as(), at.ptr[0], 0, 1);
         }
         return;
@@ -583,8 +599,8 @@ static PyObject* reduce(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
         parse_operand(args + 1, shape, a);
         const int ccode = as_code(args[10]);
         const Reducer& reducer = reducers[op - OP_SUM][native_of(ccode)];
-        static const char* const NAMES[] = {"sum_cpu", "prod_cpu", "amax_values_cpu", "amin_values_cpu", "or_cpu",
-                                            "and_cpu", "argmax_cpu", "argmin_cpu", "mean_cpu"};
+        static const char* const NAMES[] = {"sum_cpu", "prod_cpu",   "amax_values_cpu", "amin_values_cpu", "or_cpu",
+                                            "and_cpu", "argmax_cpu", "argmin_cpu",      "mean_cpu"};
         if (!reducer.init) fail_dtype(NAMES[op - OP_SUM], ccode);
         if (args[5] == Py_None && nargs != 12) fail(PyExc_TypeError, "reduce() needs out_numel when out is None");
         Shape result_shape = shape;  // bounds of the output: reduced dimensions count as one element
@@ -608,7 +624,8 @@ static PyObject* reduce(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
         job.via = ccode != job.target && a.code != ccode ? ccode : -1;
         job.convert = a.code != job.target || job.via >= 0;
         job.ocode = out.code;
-        if (result_shape.numel == 1 && !job.convert && shape.numel > 0 && shape.numel < SPLIT && is_contiguous(shape, a)) {
+        if (result_shape.numel == 1 && !job.convert && shape.numel > 0 && shape.numel < SPLIT &&
+            is_contiguous(shape, a)) {
             // Everything into one result, in one run.
             GilRelease unlocked(shape.numel);
             alignas(16) char acc[24], value[16];
@@ -632,5 +649,5 @@ PyMethodDef reduce_methods[] = {
     {nullptr, nullptr, 0, nullptr}};
 
 const IntConstant reduce_constants[] = {
-    {"SUM", OP_SUM},   {"PROD", OP_PROD},     {"AMAX", OP_AMAX},     {"AMIN", OP_AMIN}, {"ANY", OP_ANY},
-    {"ALL", OP_ALL},   {"ARGMAX", OP_ARGMAX}, {"ARGMIN", OP_ARGMIN}, {"MEAN", OP_MEAN}, {nullptr, 0}};
+    {"SUM", OP_SUM}, {"PROD", OP_PROD},     {"AMAX", OP_AMAX},     {"AMIN", OP_AMIN}, {"ANY", OP_ANY},
+    {"ALL", OP_ALL}, {"ARGMAX", OP_ARGMAX}, {"ARGMIN", OP_ARGMIN}, {"MEAN", OP_MEAN}, {nullptr, 0}};

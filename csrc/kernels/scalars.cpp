@@ -86,7 +86,7 @@ void scan(PyObject* o, size_t dim, const std::vector<int64_t>& shape, int& kind)
         else if (PyLong_Check(o)) {
             int overflow = 0;
             (void)PyLong_AsLongLongAndOverflow(o, &overflow);
-            k = overflow ? 4 : 1;  // the caller refuses what no int64 holds
+            k = overflow ? 4 : 1;                 // the caller refuses what no int64 holds
         } else if (PyFloat_CheckExact(o)) k = 2;  // NumPy's float64 is a float, and keeps its own dtype
         else if (PyComplex_CheckExact(o)) k = 3;
         else k = 4;

@@ -17,6 +17,7 @@ namespace {
 // ---------------------------------------------------------------- running sums and products
 
 // The type PyTorch accumulates in.
+// clang-format off: a table
 template <class T> struct ScanAcc { using t = uint64_t; };
 template <> struct ScanAcc<float> { using t = double; };
 template <> struct ScanAcc<double> { using t = double; };
@@ -24,6 +25,7 @@ template <> struct ScanAcc<Half> { using t = float; };
 template <> struct ScanAcc<BFloat16> { using t = float; };
 template <> struct ScanAcc<Complex<float>> { using t = Complex<double>; };
 template <> struct ScanAcc<Complex<double>> { using t = Complex<double>; };
+// clang-format on
 
 template <class A, bool PRODUCT> MT_INLINE A join(A a, A b) {
     if constexpr (!IsComplex<A>::value) return PRODUCT ? a * b : a + b;
@@ -173,7 +175,8 @@ template <class F> void dispatch_sortable(int code, F&& f) {
         case U16: f(uint16_t()); return;
         case U32: f(uint32_t()); return;
         case U64: f(uint64_t()); return;
-        case C64: case C128: fail(PyExc_RuntimeError, " Sort does not support complex dtypes on CPU");
+        case C64:
+        case C128: fail(PyExc_RuntimeError, " Sort does not support complex dtypes on CPU");
         default:
             dispatch_arithmetic(code, "sorting_kernel_method_name", [&](auto t) {
                 if constexpr (!IsComplex<decltype(t)>::value) f(t);

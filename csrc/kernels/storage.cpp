@@ -32,7 +32,8 @@ void fail_set() { throw Error{nullptr, std::string()}; }
 [[noreturn]] static void fail_negative(int64_t nbytes) {
     fail(PyExc_RuntimeError,
          "[enforce fail at alloc_cpu.cpp:98] ((ptrdiff_t)nbytes) >= 0. alloc_cpu() seems to have been called with "
-         "negative number: %llu", (unsigned long long)nbytes);
+         "negative number: %llu",
+         (unsigned long long)nbytes);
 }
 
 void fail_dtype(const char* op, int code) {
@@ -45,13 +46,9 @@ PyObject* report(const std::exception_ptr& e) noexcept {
     } catch (const Error& error) {
         if (error.type) PyErr_SetString(error.type, error.message.c_str());
         else if (!PyErr_Occurred()) PyErr_SetString(PyExc_SystemError, "a native call failed without an error");
-    } catch (const std::bad_alloc&) {
-        PyErr_NoMemory();
-    } catch (const std::exception& error) {
+    } catch (const std::bad_alloc&) { PyErr_NoMemory(); } catch (const std::exception& error) {
         PyErr_SetString(PyExc_RuntimeError, error.what());
-    } catch (...) {
-        PyErr_SetString(PyExc_SystemError, "an unknown native error");
-    }
+    } catch (...) { PyErr_SetString(PyExc_SystemError, "an unknown native error"); }
     return nullptr;
 }
 
@@ -356,7 +353,8 @@ PyObject* get_owner(PyObject* self, void*) {
 PyGetSetDef storage_getset[] = {
     {"ptr", get_ptr, nullptr, "Address of the first byte, 0 when empty.", nullptr},
     {"nbytes", get_nbytes, nullptr, "Size in bytes.", nullptr},
-    {"resizable", get_resizable, nullptr, "Whether the memory may move: it is the allocator's own, and nobody else was given its address.", nullptr},
+    {"resizable", get_resizable, nullptr,
+     "Whether the memory may move: it is the allocator's own, and nobody else was given its address.", nullptr},
     {"owner", get_owner, nullptr, "The object that keeps foreign memory alive, or None.", nullptr},
     {"wrapper", get_wrapper, set_wrapper, "The storage as Python sees it, or None.", nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr}};

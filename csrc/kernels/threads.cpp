@@ -66,7 +66,7 @@ struct Task {
 };
 
 class Pool {
-  public:
+public:
     // Runs the task with up to `helpers` pool threads beside the caller; false when the pool serves somebody else.
     bool run(Task& task, int helpers) {
         std::unique_lock<std::mutex> busy(busy_, std::try_to_lock);
@@ -89,7 +89,7 @@ class Pool {
         return true;
     }
 
-  private:
+private:
     bool start_thread() {
         try {
             std::thread([this] { loop(); }).detach();
@@ -132,11 +132,12 @@ Pool& the_pool() {
     if (!p) {
         static bool registered = false;
         if (!registered) {
-            pthread_atfork([] { making.lock(); }, [] { making.unlock(); }, [] {
-                pool.store(nullptr);
-                inside_pool = false;
-                making.unlock();
-            });
+            pthread_atfork([] { making.lock(); }, [] { making.unlock(); },
+                           [] {
+                               pool.store(nullptr);
+                               inside_pool = false;
+                               making.unlock();
+                           });
             registered = true;
         }
         p = new Pool();

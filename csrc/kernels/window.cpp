@@ -32,7 +32,8 @@ Triple parse_triple(PyObject* tuple, int64_t least) {
     int64_t v[3];
     parse_ints(tuple, 3, v);
     for (const int64_t x : v)
-        if (x < least) fail(PyExc_ValueError, "expected numbers from %lld on, got %lld", (long long)least, (long long)x);
+        if (x < least)
+            fail(PyExc_ValueError, "expected numbers from %lld on, got %lld", (long long)least, (long long)x);
     return {v[0], v[1], v[2]};
 }
 Triple parse_sizes(PyObject* tuple) {
@@ -74,7 +75,7 @@ struct Window {
         settle(in.w, out.w, kernel.w, stride.w, padding.w, dilation.w);
     }
 
-  private:
+private:
     // No place that a window reaches, counted from either end of the padded plane, exceeds 64 bits. A step that is never
     // made may have any length.
     static void settle(int64_t in, int64_t out, int64_t kernel, int64_t& stride, int64_t padding, int64_t& dilation) {
@@ -122,8 +123,7 @@ template <class T, bool BACK> void plane_columns(T* plane, T* columns, const Win
                             }
                         } else {
                             std::fill(columns, columns + low, T{});
-                            if (v.stride.w == 1)
-                                std::copy(row + low, row + high, columns + low);
+                            if (v.stride.w == 1) std::copy(row + low, row + high, columns + low);
                             else
                                 for (int64_t k = low; k < high; ++k) columns[k] = row[k * v.stride.w];
                             std::fill(columns + high, columns + v.out.w, T{});
@@ -229,8 +229,8 @@ PyObject* depthwise(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
             GilRelease unlocked(saturated_mul(planes, work));
             parallel_for(planes, planes_each(work), [&](int64_t begin, int64_t end) {
                 for (int64_t p = begin; p < end; ++p)
-                    depthwise_plane(x.as<T>() + (p / multiplier) * v.in.size(),
-                                    w.as<T>() + (p % per) * v.kernel.size(), o.as<T>() + p * v.out.size(), v);
+                    depthwise_plane(x.as<T>() + (p / multiplier) * v.in.size(), w.as<T>() + (p % per) * v.kernel.size(),
+                                    o.as<T>() + p * v.out.size(), v);
             });
         };
         if (x.code == F32) run(float());
@@ -249,7 +249,8 @@ struct Ranges {
     Triple in, out;
     std::vector<int64_t> start, end;
     Ranges(PyObject* in_, PyObject* out_, PyObject* starts, PyObject* ends)
-        : in(parse_sizes(in_)), out(parse_sizes(out_)), start(parse_list(starts, count())), end(parse_list(ends, count())) {
+        : in(parse_sizes(in_)), out(parse_sizes(out_)), start(parse_list(starts, count())),
+          end(parse_list(ends, count())) {
         const int64_t size[3] = {in.d, in.h, in.w}, count[3] = {out.d, out.h, out.w};
         size_t at = 0;
         for (int d = 0; d < 3; ++d)
@@ -258,7 +259,7 @@ struct Ranges {
                     fail(PyExc_ValueError, "a window leaves its plane");
     }
 
-  private:
+private:
     int64_t count() const { return checked_add(checked_add(out.d, out.h), out.w); }
 };
 
@@ -330,11 +331,12 @@ PyObject* pool_max(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
             } else {
                 GilRelease unlocked(planes * r.in.size());
                 const int64_t taps = most_taps(r, step.w);
-                parallel_for(planes, planes_each(saturated_add(r.in.size(), saturated_mul(4, r.out.size()))), [&](int64_t begin, int64_t end) {
-                    for (int64_t p = begin; p < end; ++p)
-                        max_plane(x.as<T>() + p * r.in.size(), o.as<T>() + p * r.out.size(),
-                                  places.as<int64_t>() + p * r.out.size(), r, step, taps);
-                });
+                parallel_for(planes, planes_each(saturated_add(r.in.size(), saturated_mul(4, r.out.size()))),
+                             [&](int64_t begin, int64_t end) {
+                                 for (int64_t p = begin; p < end; ++p)
+                                     max_plane(x.as<T>() + p * r.in.size(), o.as<T>() + p * r.out.size(),
+                                               places.as<int64_t>() + p * r.out.size(), r, step, taps);
+                             });
             }
         });
         Py_RETURN_NONE;
@@ -371,10 +373,10 @@ void mean_rows(const T* x, T* out, const Ranges& r, const std::vector<int64_t>& 
             std::fill(out, out + r.out.w, T{});
             for (int64_t z = r.start[i]; z < r.end[i]; ++z)
                 for (int64_t y = r.start[j]; y < r.end[j]; ++y)
-                    for (int64_t t = 0; t < taps; ++t)
-                        sum_tap(x + (z * r.in.h + y) * r.in.w, t, w0, w1, out, r.out.w);
+                    for (int64_t t = 0; t < taps; ++t) sum_tap(x + (z * r.in.h + y) * r.in.w, t, w0, w1, out, r.out.w);
             for (int64_t k = 0; k < r.out.w; ++k)
-                out[k] = mean_of_sum(out[k], divisor ? divisor : window_count(count[i], count[j], count[w + (size_t)k]));
+                out[k] =
+                    mean_of_sum(out[k], divisor ? divisor : window_count(count[i], count[j], count[w + (size_t)k]));
         }
 }
 
@@ -407,18 +409,19 @@ template <bool BACK> PyObject* mean_of(const char* name, PyObject* const* args, 
         using T = decltype(t);
         GilRelease unlocked(planes * r.in.size());
         const int64_t taps = most_taps(r, 1);
-        parallel_for(planes, planes_each(saturated_add(r.in.size(), saturated_mul(4, r.out.size()))), [&](int64_t begin, int64_t end) {
-            for (int64_t p = begin; p < end; ++p) {
-                T* plane = x.as<T>() + p * r.in.size();
-                T* result = o.as<T>() + p * r.out.size();
-                if (BACK) {
-                    std::fill(plane, plane + r.in.size(), T{});
-                    share_plane(plane, result, r, count, divisor);
-                } else {
-                    mean_rows(plane, result, r, count, divisor, taps);
-                }
-            }
-        });
+        parallel_for(planes, planes_each(saturated_add(r.in.size(), saturated_mul(4, r.out.size()))),
+                     [&](int64_t begin, int64_t end) {
+                         for (int64_t p = begin; p < end; ++p) {
+                             T* plane = x.as<T>() + p * r.in.size();
+                             T* result = o.as<T>() + p * r.out.size();
+                             if (BACK) {
+                                 std::fill(plane, plane + r.in.size(), T{});
+                                 share_plane(plane, result, r, count, divisor);
+                             } else {
+                                 mean_rows(plane, result, r, count, divisor, taps);
+                             }
+                         }
+                     });
     };
     if (x.code == F32) run(float());
     else if (x.code == F64) run(double());

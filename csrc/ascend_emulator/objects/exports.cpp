@@ -269,16 +269,16 @@ EMU_API aclnnStatus aclDestroyAclOpExecutor(aclOpExecutor* executor) {
     return code ? code : fault;
 }
 
-#define ADDRESS_SETTER(name, which)                                                                        \
+#define ADDRESS_SETTER(name, which) \
     EMU_API aclnnStatus name(aclOpExecutor* executor, const size_t index, aclTensor* tensor, void* addr) { \
-        if (int code = enter(#name)) return code;                                                          \
-        return set_address(executor, which, index, 0, tensor, addr, #name);                                \
+        if (int code = enter(#name)) return code; \
+        return set_address(executor, which, index, 0, tensor, addr, #name); \
     }
-#define LIST_ADDRESS_SETTER(name, which)                                                          \
+#define LIST_ADDRESS_SETTER(name, which) \
     EMU_API aclnnStatus name(aclOpExecutor* executor, size_t irIndex, const size_t relativeIndex, \
-                             aclTensorList* tensors, void* addr) {                                \
-        if (int code = enter(#name)) return code;                                                 \
-        return set_address(executor, which, irIndex, relativeIndex, tensors, addr, #name);        \
+                             aclTensorList* tensors, void* addr) { \
+        if (int code = enter(#name)) return code; \
+        return set_address(executor, which, irIndex, relativeIndex, tensors, addr, #name); \
     }
 ADDRESS_SETTER(aclSetInputTensorAddr, Which::input)
 ADDRESS_SETTER(aclSetOutputTensorAddr, Which::output)

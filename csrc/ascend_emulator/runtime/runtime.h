@@ -6,18 +6,18 @@
 #include "core/state.h"
 
 // Counts the call and returns the code of an injected fault.
-#define ENTER()                                             \
-    do {                                                    \
+#define ENTER() \
+    do { \
         if (int code_ = emu::enter(__func__)) return code_; \
     } while (false)
 
 // For functions that release something: they release, then answer an injected fault's code.
-#define RELEASE(expression)                                                  \
-    do {                                                                     \
-        int fault_ = 0;                                                      \
+#define RELEASE(expression) \
+    do { \
+        int fault_ = 0; \
         if (int code_ = emu::enter_release(__func__, &fault_)) return code_; \
-        int done_ = (expression);                                            \
-        return fault_ != 0 ? emu::finish(fault_) : done_;                    \
+        int done_ = (expression); \
+        return fault_ != 0 ? emu::finish(fault_) : done_; \
     } while (false)
 
 #define REFUSE_NULL(argument) \
