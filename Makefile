@@ -5,6 +5,7 @@
 #   make test-uncompiled      the core tests on src/ as it is written, without mypyc
 #   make test-sanitized       the emulator under its own tests; test-sanitized-native: the native module under the core tests
 #                             (SANITIZER=address, with UBSan, or thread)
+#   make torch-wheel          build/torch/: a distribution named `torch` that leads to this package (docs/programs.md)
 #   make docs                 write docs/support.md: which operator runs where
 #   make parity               how much of PyTorch's own table of operators passes, and what does not
 #   make format  lint  bench  bench-check  build  clean
@@ -26,7 +27,7 @@ ifdef NPU
 export MINDTORCH_NPU := $(NPU)
 endif
 
-.PHONY: demo test test-uncompiled test-sanitized test-sanitized-native docs parity format lint bench bench-check build native clean
+.PHONY: demo torch-wheel test test-uncompiled test-sanitized test-sanitized-native docs parity format lint bench bench-check build native clean
 
 demo: build
 	$(PY) examples/demo.py
@@ -71,6 +72,13 @@ test-sanitized-native: native $(VENV)/.tools $(ORACLE_STAMP)
 	    --build-lib $(SANITIZED)/package --build-temp $(SANITIZED)/objects
 	$(UNDER_SANITIZER) PYTHONMALLOC=malloc PYTHONPATH=$(SANITIZED)/package \
 	    $(PY) -m pytest --capture=sys $(SANITIZED_NATIVE_$(SANITIZER)) $(PYTEST_ARGS)
+
+# For environments without PyTorch: satisfies what requires `torch`, and depends on mindtorch_v2.
+torch-wheel: $(VENV)/.build-tools
+	@rm -rf build/torch
+	@$(PY) -W ignore packaging/torch/setup.py --quiet egg_info --egg-base $(abspath build) \
+	    build --build-base $(abspath build/torch/work) bdist_wheel --dist-dir $(abspath build/torch)
+	@ls build/torch/*.whl
 
 docs: native
 	PYTHONPATH=src $(PY) docs/make_support.py

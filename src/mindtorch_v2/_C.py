@@ -52,3 +52,76 @@ def _npu_aclnn_symbols_ok() -> bool:
     from ._backends import npu
 
     return npu.aclnn_symbols_ok()
+
+
+# -- what PyTorch defines in C++ and other code asks for here -----------------------------------------------------
+# Names of the package's top level, found there when asked for.
+_TOP = frozenset(
+    """Event Generator OutOfMemoryError Size Stream
+    autocast_decrement_nesting autocast_increment_nesting clear_autocast_cache default_generator device dtype finfo
+    get_autocast_cpu_dtype get_autocast_dtype get_autocast_gpu_dtype get_autocast_ipu_dtype get_autocast_xla_dtype
+    get_default_dtype get_num_interop_threads get_num_threads iinfo is_anomaly_check_nan_enabled is_anomaly_enabled
+    is_autocast_cache_enabled is_autocast_cpu_enabled is_autocast_enabled is_autocast_ipu_enabled
+    is_autocast_xla_enabled is_inference_mode_enabled layout memory_format set_anomaly_enabled
+    set_autocast_cache_enabled set_autocast_cpu_dtype set_autocast_cpu_enabled set_autocast_dtype set_autocast_enabled
+    set_autocast_gpu_dtype set_autocast_ipu_dtype set_autocast_ipu_enabled set_autocast_xla_dtype
+    set_autocast_xla_enabled set_flush_denormal set_num_interop_threads set_num_threads""".split()
+)
+_ELSEWHERE = {
+    "DispatchKey": "_dispatch_keys",
+    "DispatchKeySet": "_dispatch_keys",
+    "ExcludeDispatchKeyGuard": "_dispatch_keys",
+    "FunctionSchema": "_operators",
+    "_LinAlgError": "_ops.linalg",
+    "Future": "futures",
+}
+# The build: no LAPACK, MKL or OpenMP is linked; what they would serve is written here.
+has_lapack = True
+has_mkl = has_openmp = False
+has_spectral = True
+_has_distributed = _has_mps = _has_xpu = _has_mtia = _has_cuda = False
+
+
+class _IsTensorClass(type):
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, type) and issubclass(instance, TensorBase)
+
+
+class _TensorMeta(metaclass=_IsTensorClass):
+    """What `isinstance(x, torch._C._TensorMeta)` asks: whether x is a class of tensors."""
+
+
+class _nn:
+    """`torch._C._nn`: functions behind `torch.nn`."""
+
+    @staticmethod
+    def _parse_to(*args: Any, **kwargs: Any) -> tuple[Any, Any, bool, Any]:
+        """The arguments of `Tensor.to`: device, dtype, non_blocking, memory format."""
+        from ._backends.common.convert import parse_to
+
+        dtype, device, non_blocking, _, memory_format = parse_to(args, kwargs)
+        return device, dtype, non_blocking, memory_format
+
+
+def _log_api_usage_once(event: str) -> None:
+    """PyTorch counts who uses what if told to; nobody is told here."""
+
+
+def _get_tracing_state() -> None:
+    """Programs are never traced into scripts."""
+
+
+def _is_tracing() -> bool:
+    return False
+
+
+def __getattr__(name: str) -> Any:
+    import mindtorch_v2 as torch
+
+    if name in _TOP:
+        return getattr(torch, name)
+    if name in _ELSEWHERE:
+        from importlib import import_module
+
+        return getattr(import_module("." + _ELSEWHERE[name], __package__), name)
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

@@ -221,9 +221,9 @@ _FUNCTIONS = {name: ops for name, ops in _public.by_name().items() if any(o.row.
 
 def __getattr__(name: str) -> _Any:
     if name in _LAZY:
-        value: _Any = getattr(_import_module("." + _LAZY[name], __name__), name)
+        value: _Any = getattr(_import_module("." + _LAZY[name], __package__), name)
     elif name in _SUBMODULES:
-        value = _import_module("." + name, __name__)
+        value = _import_module("." + name, __package__)
     elif name in _TENSOR_TYPES:
         from ._legacy import tensor_type
 

@@ -174,7 +174,8 @@ def _public(op: Op) -> Any:
             return function
         if frame.f_code is getattr(method, "__code__", None):
             return method
-        if frame.f_globals.get("__name__", "").startswith(f"{__package__}."):
+        # Not by the module's name, which may be PyTorch's (`_torch_name`).
+        if f"{frame.f_globals.get('__package__')}.".startswith(f"{__package__}."):
             return function
     return method
 

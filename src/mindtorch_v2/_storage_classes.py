@@ -6,6 +6,7 @@ Invariant: they have no instances; constructing one gives a `TypedStorage` on th
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -87,7 +88,8 @@ def __getattr__(name: str) -> Any:
     for kind, title in CLASSES.items():
         if name == f"{title}Storage":
             if name not in _MADE:
-                space = {"dtype": getattr(_dtype, kind), "__module__": "mindtorch_v2", "__doc__": f"torch.{kind}."}
+                top = sys.modules[__package__].__name__  # `torch`, where that is this package's name
+                space = {"dtype": getattr(_dtype, kind), "__module__": top, "__doc__": f"torch.{kind}."}
                 _MADE[name] = _LegacyStorageMeta(name, (_LegacyStorage,), space)
             return _MADE[name]
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

@@ -505,4 +505,6 @@ def c_type_name(kind: Any) -> str:
     name: str = kind.__name__
     if module.startswith("mindtorch_v2._"):
         return _C_TYPES.get(name, name)
+    if _C_TYPES.get(name) == f"{module}.{name}":  # where `torch` is this package
+        return _C_TYPES[name]
     return name if module == "builtins" or kind.__flags__ & _HEAP_TYPE else f"{module}.{name}"

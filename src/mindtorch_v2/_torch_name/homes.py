@@ -1,0 +1,44 @@
+"""Where PyTorch's public classes say they are defined, for those that stand in private modules here."""
+
+from __future__ import annotations
+
+# Private modules that PyTorch has under the same name, with the same things in them.
+PRIVATE = frozenset(
+    {
+        *("_C", "_VF", "_tensor", "_lowrank", "_utils", "_weights_only_unpickler", "_tensor_str"),
+        *("_compile", "_decomp", "_dynamo", "_export", "_functorch", "_guards", "_higher_order_ops", "_inductor"),
+        *("_jit_internal", "_logging", "_prims_common", "_refs", "_subclasses", "_vmap_internals", "_custom_ops"),
+    }
+)
+
+# By module: what it defines, and what `__module__` says of it.
+HOMES: dict[str, dict[str, str]] = {
+    "_autograd.hooks": {"RemovableHandle": "torch.utils.hooks"},
+    "_autograd.node": {"Node": "torch.autograd.graph"},
+    "_backends.npu.errors": {"AclError": "torch.npu", "OutOfMemoryError": "torch"},
+    "_device": {"device": "torch"},
+    "_dtype": {"dtype": "torch"},
+    "_finfo": {"finfo": "torch", "iinfo": "torch"},
+    "_layout": {"layout": "torch", "memory_format": "torch"},
+    "_library.custom_op": {"CustomOpDef": "torch._library.custom_ops"},
+    "_library.registrations": {"Library": "torch.library"},
+    "_operators": {"OpOverload": "torch._ops", "OpOverloadPacket": "torch._ops"},
+    "_ops.linalg": {"_LinAlgError": "torch._C"},
+    "_overrides": {
+        "DisableTorchFunction": "torch._C",
+        "DisableTorchFunctionSubclass": "torch._C",
+        "TorchFunctionMode": "torch.overrides",
+    },
+    "_random": {"Generator": "torch._C"},
+    "_size": {"Size": "torch"},
+    "_storage": {"UntypedStorage": "torch.storage"},
+    "_streams": {"Event": "torch", "Stream": "torch"},
+    "_torch_dispatch": {"TorchDispatchMode": "torch.utils._python_dispatch"},
+    "_typed_storage": {"TypedStorage": "torch.storage"},
+    "distributions._composed": dict.fromkeys(
+        ("CatTransform", "ComposeTransform", "IndependentTransform", "StackTransform", "Transform"),
+        "torch.distributions.transforms",
+    ),
+    "optim._adafactor": {"Adafactor": "torch.optim"},
+    "optim._muon": {"Muon": "torch.optim"},
+}
