@@ -307,6 +307,7 @@ def _enabled_of(name: str, kind: str) -> tuple[Any, Any]:
         _old(f"set_autocast_{name}_enabled(enabled)", f"set_autocast_enabled('{kind}', enabled)")
         set_autocast_enabled(kind, on)
 
+    is_enabled.__qualname__, set_enabled.__qualname__ = f"is_autocast_{name}_enabled", f"set_autocast_{name}_enabled"
     return is_enabled, set_enabled
 
 
@@ -321,6 +322,7 @@ def _dtype_of(name: str, kind: str) -> tuple[Any, Any]:
         _old(f"set_autocast_{name}_dtype(dtype)", f"set_autocast_dtype('{kind}', dtype)")
         set_autocast_dtype(kind, dtype)
 
+    get_dtype.__qualname__, set_dtype.__qualname__ = f"get_autocast_{name}_dtype", f"set_autocast_{name}_dtype"
     return get_dtype, set_dtype
 
 

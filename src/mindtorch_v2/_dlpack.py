@@ -11,6 +11,7 @@ from typing import Any
 from . import _native
 from ._device import CPU
 from ._dispatch.keys import CPU as CPU_KEY
+from ._dispatch.op import type_name
 from ._dtype import (
     bfloat16,
     complex64,
@@ -197,4 +198,6 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None
 
 def to_dlpack(tensor: Any) -> Any:
     """A capsule for libraries that want one."""
+    if not isinstance(tensor, TensorBase):
+        raise TypeError(f"_to_dlpack(): argument 'data' (position 1) must be Tensor, not {type_name(tensor)}")
     return export(tensor)

@@ -14,6 +14,7 @@ from ._device import device as Device
 from ._dispatch.op import type_name
 from ._dtype import bool as bool_
 from ._dtype_names import tensor_type, type_string
+from ._layout import memory_format as memory_format_type
 from ._tensor_base import TensorBase, numel, requires_grad
 from ._unbound import of_tensor
 from ._warn import warn
@@ -138,7 +139,13 @@ _ABSENT = {
 }
 
 
-def _absent(self: Any, name: str, device: Any) -> NoReturn:
+def _absent(self: Any, name: str, device: Any, non_blocking: Any, format: Any) -> NoReturn:
+    if device is not None and (isinstance(device, bool) or not isinstance(device, (Device, str, int))):
+        raise TypeError(f"{name}(): argument 'device' (position 1) must be torch.device, not {type_name(device)}")
+    if not isinstance(non_blocking, bool):
+        raise TypeError(f"{name}(): argument 'non_blocking' must be bool, not {type_name(non_blocking)}")
+    if format is not None and not isinstance(format, memory_format_type):
+        raise TypeError(f"{name}(): argument 'memory_format' must be torch.memory_format, not {type_name(format)}")
     if isinstance(device, int) and not isinstance(device, bool):
         raise RuntimeError("Cannot access accelerator device when none is available.")
     if device is not None and (device if isinstance(device, Device) else as_device(device)).type != name:
@@ -151,25 +158,25 @@ def _absent(self: Any, name: str, device: Any) -> NoReturn:
 @of_tensor
 def cuda(self: Any, device: Any = None, non_blocking: bool = False, memory_format: Any = None) -> NoReturn:
     """There is no such device here."""
-    _absent(self, "cuda", device)
+    _absent(self, "cuda", device, non_blocking, memory_format)
 
 
 @of_tensor
 def xpu(self: Any, device: Any = None, non_blocking: bool = False, memory_format: Any = None) -> NoReturn:
     """There is no such device here."""
-    _absent(self, "xpu", device)
+    _absent(self, "xpu", device, non_blocking, memory_format)
 
 
 @of_tensor
 def ipu(self: Any, device: Any = None, non_blocking: bool = False, memory_format: Any = None) -> NoReturn:
     """There is no such device here."""
-    _absent(self, "ipu", device)
+    _absent(self, "ipu", device, non_blocking, memory_format)
 
 
 @of_tensor
 def mtia(self: Any, device: Any = None, non_blocking: bool = False, memory_format: Any = None) -> NoReturn:
     """There is no such device here."""
-    _absent(self, "mtia", device)
+    _absent(self, "mtia", device, non_blocking, memory_format)
 
 
 def __cuda_array_interface__(self: Any) -> NoReturn:

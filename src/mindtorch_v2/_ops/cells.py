@@ -28,7 +28,7 @@ def _summed(*gates: Any) -> Any:
 
 # -- long short-term memory --------------------------------------------------------------------------------------------
 def _lstm_meta(input_gates: Any, hidden_gates: Any, cx: Any, input_bias: Any, hidden_bias: Any) -> list[Spec]:
-    rows, width = hidden_gates._shape
+    rows, width = hidden_gates._shape if len(hidden_gates._shape) == 2 else (-1, -1)
     if input_gates._shape != hidden_gates._shape or tuple(cx._shape) != (rows, width // 4):
         raise RuntimeError("_thnn_fused_lstm_cell: expected gates of one shape and a state of a quarter of that "
                            f"width, got {list(input_gates._shape)}, {list(hidden_gates._shape)} and {list(cx._shape)}")
@@ -109,7 +109,7 @@ LSTM: Op = op(
 
 # -- gated recurrent unit ----------------------------------------------------------------------------------------------
 def _gru_meta(input_gates: Any, hidden_gates: Any, hx: Any, input_bias: Any, hidden_bias: Any) -> list[Spec]:
-    rows, width = hidden_gates._shape
+    rows, width = hidden_gates._shape if len(hidden_gates._shape) == 2 else (-1, -1)
     if input_gates._shape != hidden_gates._shape or tuple(hx._shape) != (rows, width // 3):
         raise RuntimeError("_thnn_fused_gru_cell: expected gates of one shape and a state of a third of their width, "
                            f"got {list(input_gates._shape)}, {list(hidden_gates._shape)} and {list(hx._shape)}")

@@ -9,6 +9,7 @@ from typing import Any
 from .._backends.common.overlap import DISTINCT
 from .._dispatch import registry
 from .._dispatch.op import Spec
+from .._dtype import int32, int64
 from .._tensor_base import numel
 from .determinism import alert
 from .index import _scatter_reduce_backward
@@ -112,8 +113,16 @@ op("index_reduce(Tensor self, int dim, Tensor index, Tensor source, str reduce, 
 
 
 # -- indices that count where a mask says so --------------------------------------------------------------------------
+def _plain_indices(indices: Any) -> tuple[Any, ...]:
+    for i in indices:
+        if i is not None and i._dtype is not int64 and i._dtype is not int32:
+            raise RuntimeError(f"_unsafe_masked_index found unexpected index type {i._dtype.scalar_name}")
+    return tuple(i if i is None else i.long() for i in indices)
+
+
 def _masked_index(self: Any, mask: Any, indices: Any, fill: Any) -> Any:
     """self[indices] where the mask is true; elsewhere the indices may be anything."""
+    indices = _plain_indices(indices)
     kept = tuple(i if i is None else i.clamp(min=0, max=self._shape[d] - 1) for d, i in enumerate(indices))
     if not numel(self):
         shape: tuple[int, ...] = ()
@@ -126,6 +135,7 @@ def _masked_index(self: Any, mask: Any, indices: Any, fill: Any) -> Any:
 
 def _masked_put(self: Any, mask: Any, indices: Any, values: Any) -> Any:
     """A copy of self with values added at the indices where the mask is true."""
+    indices = _plain_indices(indices)
     index_shape(self, indices)
     if not numel(self):
         return self.clone()

@@ -36,6 +36,15 @@ from .overlap import (
 from .runtime import copy_same_device, empty_spec
 
 
+def no_memory(e: Any) -> RuntimeError:
+    """PyTorch's exception for what NumPy or SciPy could not allocate for themselves."""
+    wanted = ""
+    shape = getattr(e, "shape", None)
+    if shape is not None:
+        wanted = f": you tried to allocate {numel_of(tuple(shape)) * e.dtype.itemsize} bytes"
+    return RuntimeError(f"DefaultCPUAllocator: can't allocate memory{wanted}. Error code 12 (Cannot allocate memory)")
+
+
 @final
 class IntoKernel(Kernel):
     """`fn(out, *args)` writes into results that the rule described. `aliasing`: out may be one of the inputs."""
@@ -47,13 +56,16 @@ class IntoKernel(Kernel):
 
     def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
         spec = op.infer(args)
-        if isinstance(spec, Spec):
-            out: Any = empty_spec(spec)
-            self.fn(out, *args)
-            return out
-        outs = tuple([empty_spec(s) for s in spec])
-        self.fn(outs, *args)
-        return outs
+        try:
+            if isinstance(spec, Spec):
+                out: Any = empty_spec(spec)
+                self.fn(out, *args)
+                return out
+            outs = tuple([empty_spec(s) for s in spec])
+            self.fn(outs, *args)
+            return outs
+        except MemoryError as e:
+            raise no_memory(e) from None
 
     def into(self, op: Op, args: tuple[Any, ...], spec: Spec, out: TensorBase) -> bool:
         if not self.aliasing or out._dtype is not spec.dtype:

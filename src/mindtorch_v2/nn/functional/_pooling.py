@@ -308,6 +308,11 @@ def _unpooled(input: Tensor, kernel: Ints, stride: Ints, padding: Ints, output_s
     """The size before pooling: the smallest one unless given."""
     rank = len(kernel)
     sizes = input.shape
+    if min(len(sizes), len(stride), len(padding)) < rank:
+        raise IndexError(
+            f"max_unpool{rank}d: expected {rank} dimensions, strides and paddings, got an input of {list(sizes)}, "
+            f"stride {list(stride)} and padding {list(padding)}"
+        )
     smallest = tuple((sizes[-rank + d] - 1) * stride[d] + kernel[d] - 2 * padding[d] for d in range(rank))
     if output_size is None:
         return smallest

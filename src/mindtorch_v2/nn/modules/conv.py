@@ -217,6 +217,8 @@ class _ConvTransposeNd(_ConvNd):
         assert not isinstance(self.padding, str)
         extra: list[int] = []
         places = input.shape[-rank:]
+        if min(len(o) for o in (self.stride, self.padding, self.dilation, self.kernel_size)) < rank:
+            raise IndexError(f"ConvTranspose{rank}D: stride, padding, dilation and kernel_size need {rank} elements")
         low = [
             (places[d] - 1) * self.stride[d] - 2 * self.padding[d] + self.dilation[d] * (self.kernel_size[d] - 1) + 1
             for d in range(rank)

@@ -12,6 +12,7 @@ from ...._dispatch import registry
 from ...._dtype import bool as bool_
 from ...._dtype import int64, uint8
 from ...._ops.composites.formulas import narrow, wide
+from ...._ops.rules.base import wrap_dim
 from ...._tensor_base import numel
 from ..lines import choose, dims, helper, line, npu, parts
 
@@ -93,7 +94,8 @@ def correction_of(correction: Any) -> int:
 def _freedom(self: Any, dim: Any, correction: Any) -> float:
     count = 1
     for d in dims(self, dim):
-        count *= self._shape[d]
+        at = wrap_dim(d, len(self._shape))
+        count *= self._shape[at] if self._shape else 1
     return float(count - (1 if correction is None else correction))
 
 
