@@ -2,9 +2,12 @@
 // memory is foreign, and does not change while a buffer of the storage is alive.
 #include "common.h"
 
+#include <sys/mman.h>
+
 #include <cstdarg>
 #include <cstddef>
 #include <cstdio>
+#include <utility>
 #include <vector>
 
 namespace mt {
@@ -310,6 +313,21 @@ PyObject* storage_resize(PyObject* self, PyObject* const* args, Py_ssize_t nargs
     });
 }
 
+// The other way to move memory: what `other` holds comes here, and what was here goes there. Answers whether somebody
+// may still use the old memory under this storage's name (a buffer, a part, a kernel of another thread).
+PyObject* storage_exchange(PyObject* self, PyObject* const* args, Py_ssize_t nargs) {
+    return guard([&]() -> PyObject* {
+        expect_args("Storage.exchange", nargs, 1);
+        StorageObject *s = reinterpret_cast<StorageObject*>(self), *other = as_storage(args[0]);
+        if (other->nbytes != s->nbytes) fail(PyExc_RuntimeError, "Storage.exchange: sizes differ");
+        if (other->exports || other->fixed) fail(PyExc_RuntimeError, "Storage.exchange: the other storage is in use");
+        std::swap(s->ptr, other->ptr);
+        std::swap(s->capacity, other->capacity);
+        std::swap(s->owner, other->owner);
+        return PyBool_FromLong(s->exports || s->fixed || running_calls > 1);
+    });
+}
+
 int storage_getbuffer(PyObject* self, Py_buffer* view, int flags) {
     StorageObject* s = reinterpret_cast<StorageObject*>(self);
     static char empty;  // consumers expect an address even when there is nothing at it
@@ -362,6 +380,8 @@ PyGetSetDef storage_getset[] = {
 PyMethodDef storage_type_methods[] = {
     {"wrap", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(storage_wrap)), METH_FASTCALL | METH_STATIC,
      "wrap(address, nbytes, owner): foreign memory, kept alive by owner."},
+    MT_METHOD("exchange", storage_exchange,
+              "exchange(other): take the memory of a storage of the same size, and give it this one's."),
     MT_METHOD("fix", storage_fix, "fix(): the memory stays where it is from now on, as long as the storage lives."),
     MT_METHOD("resize", storage_resize, "resize(nbytes): change the size in place, keeping the common prefix."),
     {nullptr, nullptr, 0, nullptr}};
@@ -456,7 +476,44 @@ static PyObject* object_at(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
     });
 }
 
+static PyObject* map_shared(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
+    return guard([&]() -> PyObject* {
+        expect_args("map_shared", nargs, 2);
+        const int64_t fd = as_int(args[0]), nbytes = as_int(args[1]);
+        void* p = mmap(nullptr, (size_t)nbytes, PROT_READ | PROT_WRITE, MAP_SHARED, (int)fd, 0);
+        if (p == MAP_FAILED) {
+            PyErr_SetFromErrno(PyExc_OSError);
+            fail_set();
+        }
+        return PyLong_FromVoidPtr(p);
+    });
+}
+
+static PyObject* unmap(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
+    return guard([&]() -> PyObject* {
+        expect_args("unmap", nargs, 2);
+        void* p = PyLong_AsVoidPtr(args[0]);
+        if (!p && PyErr_Occurred()) fail_set();
+        munmap(p, (size_t)as_int(args[1]));
+        Py_RETURN_NONE;
+    });
+}
+
+// A counter in memory that several processes see.
+static PyObject* add_at(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
+    return guard([&]() -> PyObject* {
+        expect_args("add_at", nargs, 2);
+        int64_t* p = static_cast<int64_t*>(PyLong_AsVoidPtr(args[0]));
+        if (!p && PyErr_Occurred()) fail_set();
+        const int64_t more = as_int(args[1]);
+        return PyLong_FromLongLong(__atomic_add_fetch(p, more, __ATOMIC_SEQ_CST));
+    });
+}
+
 PyMethodDef storage_methods[] = {
+    MT_METHOD("add_at", add_at, "add_at(address, n): add to a 64-bit counter, whole for all processes; its new value."),
+    MT_METHOD("map_shared", map_shared, "map_shared(fd, nbytes): map a descriptor's memory for all who have it; its address."),
+    MT_METHOD("unmap", unmap, "unmap(address, nbytes): give a mapping back."),
     MT_METHOD("alloc_instance", alloc_instance,
               "alloc_instance(base, cls): base.__new__(cls) without looking anything up."),
     MT_METHOD("object_at", object_at,

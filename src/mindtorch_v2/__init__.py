@@ -170,6 +170,7 @@ _SUBMODULES = (
     "masked",
     "mps",
     "mtia",
+    "multiprocessing",
     "nn",
     "npu",
     "optim",

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from . import _native
+from . import _shared_memory as shared_memory
 from ._backends.common.pinning import is_pinned, pin
 from ._backends.common.runtime import allocate_storage
 from ._backends.meta import MetaStorage
@@ -152,9 +153,6 @@ class UntypedStorage:
 
     def untyped(self) -> UntypedStorage:
         return self
-
-    def is_shared(self) -> bool:
-        return False
 
     def is_pinned(self, device: Any = None) -> bool:
         return is_pinned(self._raw)
@@ -338,6 +336,7 @@ class UntypedStorage:
         finally:
             os.close(fd)
         mapped = _wrap(_over_buffer(area, size), CPU)
+        setattr(mapped, "_mapped", True)
         if shared:
             setattr(mapped, "_file", path)
         return mapped
@@ -365,6 +364,105 @@ class UntypedStorage:
     def filename(self) -> str | None:
         """The file this memory is mapped from; None if it is not."""
         return getattr(self, "_file", None)
+
+    # -- other processes ------------------------------------------------------------------------------------------
+    def is_shared(self) -> bool:
+        """Whether other processes can be given this memory, and not a copy."""
+        return shared_memory.is_shared(self._raw) or getattr(self, "_mapped", False)
+
+    def share_memory_(self) -> UntypedStorage:
+        """Move the bytes into memory that other processes can be given; tensors over them move along."""
+        if self._device.type == "npu" or self.is_shared():
+            return self
+        from .multiprocessing import get_sharing_strategy
+
+        if get_sharing_strategy() == "file_system":
+            self._share_filename_cpu_()
+        else:
+            self._share_fd_cpu_()
+        return self
+
+    def _on_cpu(self, name: str) -> _native.Storage:
+        raw = self._raw
+        if not isinstance(raw, _native.Storage):
+            raise RuntimeError(f"{name}: only available on CPU")
+        return raw
+
+    def _share_fd_cpu_(self) -> tuple[int, int]:
+        """A descriptor of the memory, and its size; the descriptor stays this storage's."""
+        segment = shared_memory.share_fd(self._on_cpu("_share_fd_"))
+        return segment.fd, segment.nbytes
+
+    def _share_filename_cpu_(self) -> tuple[bytes, bytes, int]:
+        """Who removes the name after a crash, the name of the memory, and its size."""
+        segment = shared_memory.share_name(self._on_cpu("_share_filename_"))
+        return segment.manager, segment.handle, segment.nbytes
+
+    def _get_shared_fd(self) -> int:
+        segment = shared_memory.segment_under(self._on_cpu("_get_shared_fd"))
+        if segment is None or segment.fd < 0:
+            raise RuntimeError("couldn't retrieve a shared file descriptor")
+        return segment.fd
+
+    def _shared_incref(self) -> None:
+        """A message about this memory is under way."""
+        self._counted(1)
+
+    def _shared_decref(self) -> UntypedStorage:
+        """A message about this memory has arrived."""
+        self._counted(-1)
+        return self
+
+    def _counted(self, more: int) -> None:
+        segment = shared_memory.segment_under(self._raw) if self._device is CPU else None
+        if segment is not None:
+            segment.count(more)
+
+    @classmethod
+    def _new_shared(cls, size: int, *, device: Any = "cpu") -> UntypedStorage:
+        """Zeros in memory that other processes can be given."""
+        where = as_device(device)
+        if where.type != "cpu":
+            return cls(size, device=where)
+        from .multiprocessing import get_sharing_strategy
+
+        named = get_sharing_strategy() == "file_system"
+        return cls._new_using_filename_cpu(size) if named else cls._new_using_fd_cpu(size)
+
+    @classmethod
+    def _new_using_fd_cpu(cls, size: int) -> UntypedStorage:
+        return _wrap(shared_memory.new_segment(size).storage(), CPU, cls)
+
+    @classmethod
+    def _new_using_filename_cpu(cls, size: int) -> UntypedStorage:
+        return _wrap(shared_memory.new_named(size).storage(), CPU, cls)
+
+    @classmethod
+    def _new_shared_fd_cpu(cls, fd: int, size: int) -> UntypedStorage:
+        """The memory behind a descriptor, which stays the caller's."""
+        return _wrap(shared_memory.segment_of(os.dup(fd), size).storage(), CPU, cls)
+
+    @classmethod
+    def _new_shared_filename_cpu(cls, manager: bytes, handle: bytes, size: int) -> UntypedStorage:
+        return _wrap(shared_memory.open_named(manager, handle, size).storage(), CPU, cls)
+
+    # -- weak references ------------------------------------------------------------------------------------------
+    def _weak_ref(self) -> int:
+        """A number that stands for this storage and does not keep it alive."""
+        return shared_memory.weak_number(self)
+
+    @staticmethod
+    def _expired(cdata: int) -> bool:
+        return shared_memory.from_number(cdata) is None
+
+    @staticmethod
+    def _new_with_weak_ptr(cdata: int) -> UntypedStorage | None:
+        found: UntypedStorage | None = shared_memory.from_number(cdata)
+        return found
+
+    @staticmethod
+    def _free_weak_ref(cdata: int) -> None:
+        """Nothing: a number holds nothing."""
 
     @property
     def is_sparse(self) -> bool:

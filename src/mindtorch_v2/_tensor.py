@@ -207,8 +207,20 @@ class Tensor(TensorBase):
     def is_nested(self) -> bool:
         return False
 
+    @of_tensor
     def is_shared(self) -> bool:
-        return False
+        """Whether other processes can be given this memory, and not a copy."""
+        from ._storage import untyped
+
+        return untyped(self).is_shared()
+
+    @of_tensor
+    def share_memory_(self) -> Tensor:
+        """Move the memory to where other processes can be given it; views move along."""
+        from ._storage import untyped
+
+        untyped(self).share_memory_()
+        return self
 
     @of_tensor
     def is_conj(self) -> bool:

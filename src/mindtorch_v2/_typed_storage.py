@@ -200,7 +200,45 @@ class TypedStorage:
 
     def is_shared(self) -> bool:
         _warn()
+        return self._is_shared()
+
+    def _is_shared(self) -> bool:
         return self._untyped_storage.is_shared()
+
+    # -- other processes ------------------------------------------------------------------------------------------
+    def share_memory_(self) -> TypedStorage:
+        _warn()
+        return self._share_memory_()
+
+    def _share_memory_(self) -> TypedStorage:
+        self._untyped_storage.share_memory_()
+        return self
+
+    def _new_shared(self, size: int, *, device: Any = None) -> TypedStorage:
+        """As many elements, in memory that other processes can be given."""
+        where = "cpu" if device is None else device
+        return wrapped(UntypedStorage._new_shared(size * self.dtype.itemsize, device=where), self.dtype)
+
+    def _share_fd_cpu_(self) -> tuple[int, int]:
+        fd, size = self._untyped_storage._share_fd_cpu_()
+        return fd, size // self.dtype.itemsize
+
+    def _share_filename_cpu_(self) -> tuple[bytes, bytes, int]:
+        manager, handle, size = self._untyped_storage._share_filename_cpu_()
+        return manager, handle, size // self.dtype.itemsize
+
+    def _shared_incref(self) -> None:
+        self._untyped_storage._shared_incref()
+
+    def _shared_decref(self) -> TypedStorage:
+        self._untyped_storage._shared_decref()
+        return self
+
+    def _weak_ref(self) -> int:
+        return self._untyped_storage._weak_ref()
+
+    _expired = staticmethod(UntypedStorage._expired)
+    _free_weak_ref = staticmethod(UntypedStorage._free_weak_ref)
 
     def is_pinned(self, device: Any = None) -> bool:
         _warn()

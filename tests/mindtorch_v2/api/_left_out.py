@@ -25,7 +25,6 @@ MODULES: dict[str, str] = {
     "hub": "models from the network",
     "jit": _COMPILER,
     "monitor": _PROFILER,
-    "multiprocessing": "several processes",
     "nested": "nested tensors",
     "onnx": _COMPILER,
     "package": _FILES,
@@ -107,7 +106,6 @@ NAMES: dict[str, dict[str, str]] = {
         "quantized tensors": "dequantize int_repr q_per_channel_axis q_per_channel_scales q_per_channel_zero_points "
         "q_scale q_zero_point qscheme",
         "other layouts": "to_mkldnn to_padded_tensor",
-        "several processes": "share_memory_",
         "no operator computes with complex32": "chalf",
         _PARTS: "grad_dtype",
     },

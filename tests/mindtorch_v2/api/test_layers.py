@@ -44,6 +44,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "tensor": (
         *("_tensor", "_methods", "_attach", "_storage", "_typed_storage", "_legacy", "_types", "_random", "_printing"),
         *("_serialize", "_dlpack", "_operators", "_torch_dispatch", "_C", "_lowrank", "_autocast"),
+        "_shared_memory",
     ),
     "npu": ("_backends.npu", "_backends.ascend"),
     "public modules": ("", "_api.stubs"),  # stubs are written from the whole package

@@ -1,0 +1,51 @@
+"""What this process holds of the system: descriptors, child processes, names of shared memory.
+
+Invariant: `kept_level` fails when a piece of work leaves more of any of these behind than it found.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+
+def children(pid: int) -> set[int]:
+    """All descendants of a process that are not zombies."""
+    found: set[int] = set()
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        try:
+            fields = (entry / "stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        if int(fields[1]) == pid and fields[0] != "Z":
+            found |= {int(entry.name)} | children(int(entry.name))
+    return found
+
+
+def held() -> tuple[int, int, tuple[str, ...]]:
+    """Descriptors, descendants, and names in /dev/shm."""
+    gc.collect()
+    descriptors = len(os.listdir("/proc/self/fd"))
+    names = tuple(sorted(n for n in os.listdir("/dev/shm") if not n.startswith("sem.")))
+    return descriptors, len(children(os.getpid())), names
+
+
+@contextlib.contextmanager
+def kept_level(seconds: float = 5.0) -> Iterator[None]:
+    """Count before and after; threads that close something in the background get a moment to do so."""
+    before = held()
+    yield
+    end = time.monotonic() + seconds
+    after = held()
+    while (after[0] > before[0] or after[1] > before[1] or set(after[2]) - set(before[2])) and time.monotonic() < end:
+        time.sleep(0.02)
+        after = held()
+    assert after[0] <= before[0], f"{after[0] - before[0]} descriptors more than before"
+    assert after[1] <= before[1], f"{after[1] - before[1]} processes more than before"
+    assert not set(after[2]) - set(before[2]), f"shared memory left: {set(after[2]) - set(before[2])}"
