@@ -99,6 +99,14 @@ _LAZY = {
     "stft": "functional",
     "istft": "functional",
     "empty_permuted": "functional",
+    "AcceleratorError": "_backends.npu.errors",
+    "Tag": "_tags",
+    "classproperty": "_utils_names",
+    "get_file_path": "_utils_names",
+    "thread_safe_generator": "random",
+    "cond": "_higher_order_ops",
+    "while_loop": "_higher_order_ops",
+    "lobpcg": "_lobpcg",
     "svd_lowrank": "_lowrank",
     "pca_lowrank": "_lowrank",
     "resize_as_": "_ops.inplace_views",
@@ -142,7 +150,7 @@ for _module, _names in {
     "_questions": (
         "is_same_size is_signed is_inference is_distributed get_device is_vulkan_available "
         "compiled_with_cxx11_abi get_device_module get_num_interop_threads set_num_interop_threads "
-        "set_flush_denormal set_warn_always is_warn_always_enabled"
+        "set_flush_denormal set_warn_always is_warn_always_enabled has_lapack has_mkl has_openmp has_spectral"
     ),
     "_storage_classes": (
         "from_file BFloat16Storage BoolStorage ByteStorage CharStorage ComplexDoubleStorage ComplexFloatStorage "
@@ -151,6 +159,7 @@ for _module, _names in {
 }.items():
     _LAZY.update(dict.fromkeys(_names.split(), _module))
 _SUBMODULES = (
+    "_higher_order_ops",
     "_VF",
     "__config__",
     "__future__",

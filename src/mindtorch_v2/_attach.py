@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ._autograd import leaf_policy
+
 # Methods in `_tensor_rest`, which is loaded when one of them is first asked for.
 LATE_METHODS = (
     "__long__ __nonzero__ _is_all_true _is_any_true apply_ ccol_indices coalesce col_indices const_data_ptr "
@@ -46,6 +48,13 @@ def _set_volatile(self: Any, value: Any) -> None:
     from ._tensor_rest import set_volatile
 
     set_volatile(self, value)
+
+
+def _grad_dtype(self: Any) -> Any:
+    """The dtype that gradients of this leaf have: its own unless set; None allows any."""
+    if not self.is_leaf:
+        raise RuntimeError("grad_dtype can only be accessed on leaf tensors.")
+    return leaf_policy.grad_dtype(self)
 
 
 def _cuda_array_interface(self: Any) -> Any:
@@ -89,5 +98,6 @@ def attach(cls: type) -> None:
         setattr(cls, name, property(lambda self: False))
     setattr(cls, "name", property(lambda self: None))
     setattr(cls, "volatile", property(_volatile, _set_volatile))
+    setattr(cls, "grad_dtype", property(_grad_dtype, leaf_policy.set_grad_dtype))
     setattr(cls, "__cuda_array_interface__", property(_cuda_array_interface))
     seal(cls, "torch._C.TensorBase")

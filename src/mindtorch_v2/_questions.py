@@ -94,6 +94,12 @@ def set_warn_always(b: bool, /) -> None:
     ALWAYS[0] = b
 
 
+# What PyTorch was built with, asked of this package: LAPACK and Fourier transforms are there, by other libraries than
+# Intel's, and threads by none of OpenMP's.
+has_lapack = has_spectral = True
+has_mkl = has_openmp = False
+
+
 def is_warn_always_enabled() -> bool:
     """Whether warnings that are said once are said every time."""
     return ALWAYS[0]

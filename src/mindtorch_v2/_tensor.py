@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from . import _overrides
-from ._autograd import tensor_hooks
+from ._autograd import leaf_policy, tensor_hooks
 from ._autograd.engine import backward_one
 from ._backends.common.overlap import is_dense
 from ._backends.common.runtime import empty, empty_contiguous, runtime_of
@@ -24,6 +24,7 @@ from ._dispatch.schema import parse
 from ._dispatch.state import is_grad_enabled
 from ._dtype import FIRST_STORED
 from ._dtype import dtype as DType
+from ._dtype_names import cpp_name
 from ._indexing import getitem, setitem
 from ._layout import channels_last, channels_last_3d, contiguous_format, strided
 from ._layout import layout as Layout
@@ -557,10 +558,11 @@ def _check_grad(t: TensorBase, g: Any) -> None:
         raise TypeError(f"assigned grad expected to be a Tensor or None but got grad of type {type(g).__name__}")
     if g is t:
         raise RuntimeError("can't assign Variable as its own grad")
-    if g._dtype is not t._dtype:
+    wanted = leaf_policy.grad_dtype(t)
+    if wanted is not None and g._dtype is not wanted:
         raise RuntimeError(
-            f"attempting to assign a gradient with dtype '{g._dtype.scalar_name.lower()}' to a tensor with grad_dtype "
-            f"'{t._dtype.scalar_name}'. The gradient must match the tensor's grad_dtype (defaults to the tensor's "
+            f"attempting to assign a gradient with dtype '{cpp_name(g._dtype)}' to a tensor with grad_dtype "
+            f"'{wanted.scalar_name}'. The gradient must match the tensor's grad_dtype (defaults to the tensor's "
             f"dtype). "
             "You can set the tensor's grad_dtype attribute with a specific dtype, or None to allow any dtype. "
             "Set grad_dtype "

@@ -6,6 +6,7 @@ Invariant: whatever is drawn inside `fork_rng`, the generators it covers are aft
 from __future__ import annotations
 
 import contextlib
+import sys
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -21,7 +22,19 @@ from ._random import (
     set_rng_state,
 )
 
-__all__ = ["fork_rng", "get_rng_state", "initial_seed", "manual_seed", "seed", "set_rng_state"]
+__all__ = ["fork_rng", "get_rng_state", "initial_seed", "manual_seed", "seed", "set_rng_state", "thread_safe_generator"]
+
+
+def thread_safe_generator() -> Generator | None:
+    """The generator of the DataLoader worker thread that calls; None, which means the default one, elsewhere."""
+    # Whoever is a worker has loaded that module.
+    loader = sys.modules.get(f"{__package__}.utils.data")
+    info = None if loader is None else loader.get_worker_info()
+    rng = getattr(info, "rng", None)
+    if rng is None or getattr(info, "worker_method", None) != "thread":
+        return None
+    found: Generator = rng.torch_generator
+    return found
 
 
 @contextlib.contextmanager

@@ -51,6 +51,8 @@ _LISTED = {
     "padding": "",
     "batch_norm": "native_batch_norm- _native_batch_norm_legit- batch_norm- instance_norm- native_group_norm- "
                   "group_norm-",
+    "sync_norm": "batch_norm_stats- batch_norm_elemt- batch_norm_gather_stats- batch_norm_gather_stats_with_counts- "
+                 "batch_norm_backward_reduce- batch_norm_backward_elemt- batch_norm_update_stats-",
     "resample": "",
     "vision": "pixel_shuffle- pixel_unshuffle- channel_shuffle- native_channel_shuffle- grid_sampler- "
               "grid_sampler_2d- grid_sampler_3d- affine_grid_generator-",

@@ -94,6 +94,13 @@ contiguous  This tensor in the given memory format: itself if it is so already, 
 conv1d  A convolution over signals with one dimension.
 conv2d  A convolution over images.
 conv3d  A convolution over volumes.
+batch_norm_stats  Mean and inverse deviation of each channel.
+batch_norm_elemt  An input normalised by given statistics.
+batch_norm_gather_stats  The statistics of all processes from those of each.
+batch_norm_gather_stats_with_counts  The statistics of all processes from those of each and their counts.
+batch_norm_backward_reduce  The sums over a batch that the backward of batch normalization needs.
+batch_norm_backward_elemt  The gradient of a normalised input from the sums over all processes.
+batch_norm_update_stats  Mean and variance of each channel, added to running statistics.
 conv_tbc  Convolution over sequences laid out as (time, batch, channel).
 conv_transpose1d  The transposed convolution over signals with one dimension.
 conv_transpose2d  The transposed convolution over images.

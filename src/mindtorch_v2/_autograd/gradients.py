@@ -18,7 +18,7 @@ from .._dispatch.state import modes
 from .._dtype import float32
 from .._strides import strides_dense
 from .._tensor_base import TensorBase, is_contiguous, numel
-from .node import FUNCTION, Node, meta
+from .node import FUNCTION, WATCH, Node, meta
 from .record import zeros_at
 
 _AUTOGRAD_OFF: Final[i64] = AUTOGRAD << 32
@@ -40,6 +40,8 @@ def fit(node: Node, i: int, nxt: Node, nr: int, g: Any) -> Any:
         if (g._shape is same or g._shape == same) and g._dtype is nxt._dtype and g._device is nxt._device:
             return g
     shape, dt, dev = meta(nxt, nr)
+    if dt is None:  # a leaf whose `grad_dtype` is None
+        dt = g._dtype
     if g._shape == shape and g._dtype is dt and g._device is dev:
         return g
     return refit(node, i, shape, dt, dev, g)
@@ -132,7 +134,11 @@ def add_grad(leaf: TensorBase, grads: list[Any]) -> None:
     old = leaf._grad_field
     recording = (modes() & _AUTOGRAD_OFF) == 0
     if old is None:
-        if not recording and same_layout(grads[0], leaf) and unshared(grads):
+        if (
+            not recording
+            and (same_layout(grads[0], leaf) or (WATCH.loose and any_layout(grads[0])))
+            and unshared(grads)
+        ):
             leaf._grad_field = grads[0]
         else:
             leaf._grad_field = HOOKS.grad_copy(grads[0], leaf)
@@ -140,6 +146,13 @@ def add_grad(leaf: TensorBase, grads: list[Any]) -> None:
         leaf._grad_field = CORE.add.call((old, grads[0], 1))
     else:
         CORE.add_.call((old, grads[0], 1))
+
+
+def any_layout(g: Any) -> bool:
+    """Whether this thread takes gradients as they are laid out."""
+    from .leaf_policy import layout_enforced
+
+    return type(g) is HOOKS.tensor and not layout_enforced()
 
 
 def same_layout(g: Any, leaf: TensorBase) -> bool:

@@ -51,18 +51,23 @@ SEQUENCE: Final = Counter()
 @final
 class Watch:
     """Whether more is wanted of a recorded call than its node. `hooks` counts the blocks, of all threads, in which
-    saved values are packed by users; `on` is what recording looks at."""
+    saved values are packed by users; `on` is what recording looks at. `grad_dtypes` and `loose`: whether a leaf, or how
+    many threads, want gradients of another dtype or any layout (`leaf_policy`)."""
 
     on: bool
     hooks: i64
     anomaly: bool
     check_nan: bool
+    grad_dtypes: bool
+    loose: i64
 
     def __init__(self) -> None:
         self.on = False
         self.hooks = 0
         self.anomaly = False
         self.check_nan = True
+        self.grad_dtypes = False
+        self.loose = 0
 
 
 WATCH: Final = Watch()

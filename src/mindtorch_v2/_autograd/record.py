@@ -561,6 +561,10 @@ def accumulator(t: TensorBase) -> Node:
     node._next = NO_EDGES
     node._nrs = ZEROS[0]
     add_meta(node, t._shape, t._dtype, t._device)
+    if WATCH.grad_dtypes:
+        from .leaf_policy import grad_dtype
+
+        node._dtype = grad_dtype(t)
     t._accumulator = weakref.ref(node)
     if WATCH.anomaly:
         from .observe import started

@@ -36,18 +36,27 @@ from . import grad_mode as grad_mode
 from . import graph as graph
 from . import variable as variable
 from .anomaly_mode import detect_anomaly, set_detect_anomaly
-from .function import Function
-from .grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled, set_multithreading_enabled
+from .function import Function, NestedIOFunction
+from .grad_mode import (
+    enable_grad,
+    enforce_grad_layout_policy,
+    inference_mode,
+    no_grad,
+    set_grad_enabled,
+    set_multithreading_enabled,
+)
 from .grad_mode import is_multithreading_enabled as is_multithreading_enabled
 from .graph import GradientEdge
 from .variable import Variable
 
 __all__ = [
     "Function",
+    "NestedIOFunction",
     "Variable",
     "backward",
     "detect_anomaly",
     "enable_grad",
+    "enforce_grad_layout_policy",
     "grad",
     "grad_mode",
     "gradcheck",

@@ -15,7 +15,15 @@ from .._autograd.function_node import FunctionNode, run_function, saved_tensors
 from .._dispatch.state import is_grad_enabled, swap_grad
 from .._tensor_base import TensorBase, requires_grad
 
-__all__ = ["BackwardCFunction", "Function", "FunctionCtx", "FunctionMeta", "InplaceFunction", "once_differentiable"]
+__all__ = [
+    "BackwardCFunction",
+    "Function",
+    "FunctionCtx",
+    "FunctionMeta",
+    "InplaceFunction",
+    "NestedIOFunction",
+    "once_differentiable",
+]
 
 
 class FunctionCtx:
@@ -201,6 +209,24 @@ class InplaceFunction(Function):
     def __init__(self, inplace: bool = False) -> None:
         super().__init__()
         self.inplace = inplace
+
+
+class NestedIOFunction(Function):
+    """The oldest kind of Function, over nested inputs. As in PyTorch its name is left, and nothing that could run it:
+    calling one raises, `apply` of its instances is gone."""
+
+    def __call__(self, *input: Any) -> Any:
+        self._nested_input = input
+        parent: Any = super()
+        return parent._do_forward(*input)
+
+    def forward_extended(self, *input: Any) -> None:
+        """What a subclass computed."""
+        raise NotImplementedError
+
+    def backward_extended(self, *grad_output: Any) -> None:
+        """What a subclass gave as gradients."""
+        raise NotImplementedError
 
 
 class _Twice(Function):

@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from .._autograd.leaf_policy import enforce_layout, layout_enforced
 from .._dispatch.state import (
     RecordingOff,
     RecordingOn,
@@ -25,6 +26,7 @@ from .._dispatch.state import (
 
 __all__ = [
     "enable_grad",
+    "enforce_grad_layout_policy",
     "inference_mode",
     "is_grad_enabled",
     "is_inference_mode_enabled",
@@ -178,6 +180,30 @@ class inference_mode(_Decorator):
 
     def clone(self) -> Any:
         return type(self)(self.mode)
+
+
+class enforce_grad_layout_policy(_Decorator):
+    """Says, when it is made, whether a first gradient takes its leaf's strides even if that costs a copy (the default)
+    or stays as it is; as a context manager it also switches back."""
+
+    __slots__ = ("mode", "prev")
+
+    def __init__(self, enable: bool = True) -> None:
+        self.mode, self.prev = bool(enable), layout_enforced()
+        enforce_layout(self.mode)
+
+    def __call__(self, orig_func: F) -> F:
+        enforce_layout(self.prev)
+        return super().__call__(orig_func)
+
+    def __enter__(self) -> None:
+        """What the argument says was done when this was made."""
+
+    def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
+        enforce_layout(self.prev)
+
+    def clone(self) -> enforce_grad_layout_policy:
+        return enforce_grad_layout_policy(self.mode)
 
 
 def is_inference_mode_enabled() -> bool:

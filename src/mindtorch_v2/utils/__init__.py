@@ -12,6 +12,7 @@ _SUBMODULES = (
     "_mode_utils",
     "_python_dispatch",
     "_pytree",
+    "backcompat",
     "backend_registration",
     "checkpoint",
     "deterministic",

@@ -80,25 +80,18 @@ _OF_SPARSE = (
     "resize_as_sparse_ row_indices_copy saddmm smm sparse_bsc_tensor sparse_bsr_tensor sparse_compressed_tensor "
     "sparse_coo_tensor sparse_csc_tensor sparse_csr_tensor spmm sspaddmm values_copy"
 )
-_NORMALIZATION = (
-    "batch_norm_backward_elemt batch_norm_backward_reduce batch_norm_elemt batch_norm_gather_stats "
-    "batch_norm_gather_stats_with_counts batch_norm_stats batch_norm_update_stats"
-)
 
 NAMES: dict[str, dict[str, str]] = {
     "": {
-        _COMPILER: f"{_SCRIPT} compile cond export profiler_allow_cudagraph_cupti_lazy_reinit_cuda12 while_loop",
+        _COMPILER: f"{_SCRIPT} compile export profiler_allow_cudagraph_cupti_lazy_reinit_cuda12",
         "quantized tensors": _QUANTIZED,
         "functions of other libraries": _LIBRARIES,
         _SPARSE: _OF_SPARSE,
         "symbolic sizes": "SymBool SymFloat SymInt",
         _FORWARD: "vmap",
         _FILES: "load save prepare_multiprocessing_environment",
-        "statistics over several processes": _NORMALIZATION,
-        _PARTS: "lobpcg thread_safe_generator Tag AcceleratorError",
         "the inside of PyTorch's library": "DispatchKey DispatchKeySet ExcludeDispatchKeyGuard PRIVATE_OPS StorageBase "
-        "TYPE_CHECKING USE_GLOBAL_DEPS USE_RTLD_GLOBAL_WITH_LIBTORCH classes classproperty cpp get_file_path "
-        "has_lapack has_mkl has_openmp has_spectral init_num_threads windows",
+        "TYPE_CHECKING USE_GLOBAL_DEPS USE_RTLD_GLOBAL_WITH_LIBTORCH classes cpp init_num_threads windows",
     },
     "Tensor": {
         _SPARSE: "index resize_as_sparse_ smm sparse_mask sparse_resize_ sparse_resize_and_clear_ sspaddmm to_sparse "
@@ -107,15 +100,8 @@ NAMES: dict[str, dict[str, str]] = {
         "q_scale q_zero_point qscheme",
         "other layouts": "to_mkldnn to_padded_tensor",
         "no operator computes with complex32": "chalf",
-        _PARTS: "grad_dtype",
     },
     "accelerator": {_DEVICES: "Graph"},
-    "autograd": {
-        "of no use in PyTorch either: what it calls is gone": "NestedIOFunction",
-        _PARTS: "enforce_grad_layout_policy",
-    },
-    "autograd.function": {"of no use in PyTorch either: what it calls is gone": "NestedIOFunction"},
-    "autograd.grad_mode": {_PARTS: "enforce_grad_layout_policy"},
     "autograd.gradcheck": {
         "deprecated": "get_analytical_jacobian get_numerical_jacobian get_numerical_jacobian_wrt_specific_input"
     },
@@ -137,17 +123,10 @@ NAMES: dict[str, dict[str, str]] = {
     },
     "nn.parallel": {"several processes": "DistributedDataParallel"},
     "overrides": {"the inside of PyTorch's library": "redispatch_function"},
-    "random": {_PARTS: "thread_safe_generator"},
     "utils": {
         "the inside of PyTorch's library": "ThroughputBenchmark cmake_prefix_path cpp_backtrace "
         "get_cpp_backtrace throughput_benchmark",
-        "warnings about what changed in version 0.2": "backcompat",
         _FILES: "serialization",
-    },
-    "utils._pytree": {
-        _PARTS: "DumpableContext FlattenFn FromDumpableContextFn PyTreeSpec ToDumpableContextFn UnflattenFn key_get "
-        "keystr tree_flatten_with_path tree_leaves_with_path tree_map_with_path treespec_dumps treespec_loads "
-        "treespec_pprint"
     },
     "utils.checkpoint": {_COMPILER: "GraphExecGroup"},
     "xpu": {_DEVICES: "change_current_allocator graph make_graphed_callables streams use_mem_pool"},

@@ -136,6 +136,28 @@ def picture(t: Any) -> Any:
     return (t.arange(70.0) * 7 % 11).view(1, 2, 5, 7)
 
 
+# What processes exchange for batch normalization runs on accelerators; npu/test_sync_norm_npu.py has the values.
+SYNCHRONISED = """batch_norm_stats batch_norm_elemt batch_norm_gather_stats batch_norm_gather_stats_with_counts
+batch_norm_backward_reduce batch_norm_backward_elemt""".split()
+
+
+def synchronised(t: Any, name: str) -> Any:
+    """The call of an operator of `SYNCHRONISED`, or the name of its complaint."""
+    x, one, rows = picture(t), t.ones(2), t.ones(3, 2)
+    args: dict[str, tuple[Any, ...]] = {
+        "batch_norm_stats": (x, 1e-5),
+        "batch_norm_elemt": (x, one, one, one, one, 1e-5),
+        "batch_norm_gather_stats": (x, rows, rows, one, one, 0.1, 1e-5, 4),
+        "batch_norm_gather_stats_with_counts": (x, rows, rows, one, one, 0.1, 1e-5, t.ones(3)),
+        "batch_norm_backward_reduce": (x, x, one, one, one, True, True, True),
+        "batch_norm_backward_elemt": (x, x, one, one, one, one, one, t.ones(2)),
+    }
+    try:
+        return getattr(t, name)(*args[name])
+    except NotImplementedError as error:
+        return str(error)[:80]
+
+
 def labels(t: Any) -> Any:
     return t.tensor([[[0, 1], [2, 0]], [[1, 1], [2, 2]]])
 
@@ -214,6 +236,11 @@ SAMPLES: dict[str, list[Sample]] = {
     "poisson": [lambda t: (t.manual_seed(3), t.poisson(t.tensor([[0.0, 0.5, 7.0], [12.0, 100.0, 10.0]])))[1]],
     "binomial": [
         lambda t: (t.manual_seed(3), t.binomial(t.tensor([[0.0], [9.0], [70.0]]), t.tensor([0.2, 0.5, 0.9, 1.0])))[1]
+    ],
+    **{name: [lambda t, name=name: synchronised(t, name)] for name in SYNCHRONISED},
+    "batch_norm_update_stats": [
+        lambda t: t.batch_norm_update_stats(picture(t), None, None, 0.1),
+        lambda t: (lambda m, v: (*t.batch_norm_update_stats(picture(t), m, v, 0.3), m, v))(t.zeros(2), t.ones(2)),
     ],
     "conv_tbc": [lambda t: t.conv_tbc(t.arange(30.0).view(5, 2, 3), t.ones(2, 3, 4), t.arange(4.0), 1)],
     "fill_diagonal_": [lambda t: t.zeros(7, 3).fill_diagonal_(5, True), lambda t: t.zeros(2, 2).fill_diagonal_(1)],

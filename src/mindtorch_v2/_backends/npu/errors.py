@@ -139,12 +139,19 @@ ASYNCHRONOUS: Final = (
 
 
 @mypyc_attr(native_class=False)
-class AclError(RuntimeError):
+class AcceleratorError(RuntimeError):
+    """`torch.AcceleratorError`: something failed on a device; `error_code` is the device's number for it."""
+
+    error_code: int
+
+
+@mypyc_attr(native_class=False)
+class AclError(AcceleratorError):
     """A vendor function answered with a code."""
 
     def __init__(self, message: str, code: int, function: str, vendor: str) -> None:
         super().__init__(message)
-        self.code = code
+        self.code = self.error_code = code
         self.function = function
         self.vendor = vendor
 
@@ -160,6 +167,7 @@ class OutOfMemoryError(RuntimeError):
 # The names users know them by.
 setattr(AclError, "__module__", "mindtorch_v2.npu")
 setattr(OutOfMemoryError, "__module__", "mindtorch_v2")
+setattr(AcceleratorError, "__module__", "mindtorch_v2")
 
 SIZE: Final = 4096
 # Code that is no program's: the package's files, and the functions it makes from schemas.

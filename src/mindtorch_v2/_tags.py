@@ -1,0 +1,43 @@
+"""`torch.Tag`: what is known of an operator beside its schema.
+
+Invariant: names and numbers are PyTorch's.
+"""
+
+from __future__ import annotations
+
+import enum
+
+__all__ = ["Tag"]
+
+
+class Tag(enum.Enum):
+    """A property of operators that those who rewrite programs ask for (`torch.library.define(..., tags=...)`)."""
+
+    core = 0
+    cudagraph_unsafe = 1
+    data_dependent_output = 2
+    dynamic_output_shape = 3
+    flexible_layout = 4
+    generated = 5
+    inplace = 6
+    inplace_view = 7
+    maybe_aliasing_or_mutating = 8
+    needs_contiguous_strides = 9
+    needs_exact_strides = 10
+    needs_fixed_stride_order = 11
+    nondeterministic_bitwise = 12
+    nondeterministic_seeded = 13
+    out = 14
+    out_variant = 15
+    pointwise = 16
+    pt2_compliant_tag = 17
+    reduction = 18
+    view_copy = 19
+
+    def __int__(self) -> int:
+        return int(self.value)
+
+    __index__ = __int__
+
+
+Tag.__module__ = __name__.partition(".")[0]
