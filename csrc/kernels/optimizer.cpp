@@ -1,13 +1,15 @@
 // Steps of optimisers over lists of tensors: one pass over all that a step reads and writes. Invariant: nothing is written
 // before every block was found inside its storage and no two of them overlap that are not both only read.
 //
-//   fused_adam(code, lists, blocks, lr, beta1, beta2, weight_decay, eps, decoupled, maximize, grad_scale)
+//   fused_adam(code, lists, blocks, step_code, lr, beta1, beta2, weight_decay, eps, decoupled, maximize, grad_scale)
 //   fused_sgd(code, lists, blocks, lr, weight_decay, momentum, dampening, nesterov, first, maximize, grad_scale)
-//   fused_adagrad(code, lists, blocks, lr, lr_decay, weight_decay, eps, maximize, grad_scale)
+//   fused_adagrad(code, lists, blocks, step_code, lr, lr_decay, weight_decay, eps, maximize, grad_scale)
 //
-// blocks: for each parameter [elements, step, storage, offset, storage, offset, ...], flat, one block in each of the
-// `lists` lists: parameters, gradients, then the state. A block is memory without gaps; blocks of a parameter have one
-// layout, so that elements belong together as they lie. grad_scale: None, or what gradients are divided by, in place.
+// blocks: for each parameter [elements, storage, offset, storage, offset, ...], flat, one block in each of the `lists`
+// lists: parameters, gradients, then the state. A block is memory without gaps; blocks of a parameter have one layout, so
+// that elements belong together as they lie. With a step_code two more follow: a float and None, the number of this step;
+// or storage and offset of a count, of the dtype step_code, to which one is added first.
+// grad_scale: None, or what gradients are divided by, in place.
 // They return False, and have done nothing, where blocks overlap.
 #include "common.h"
 
@@ -27,6 +29,11 @@ struct Item {
     char* data[MOST];
 };
 
+struct Count {
+    char* at;
+    double value;
+};
+
 struct Span {
     const char *begin, *end;
     bool written;
@@ -38,19 +45,22 @@ public:
     int64_t total = 0;
     int code, lists;
 
-    // args: code, lists, blocks
-    Blocks(const char* name, PyObject* const* args, int least, int most, bool grads_written) {
+    // args: code, lists, blocks, and the dtype of step counts where there are such.
+    Blocks(const char* name, PyObject* const* args, int least, int most, bool grads_written, bool steps) : steps_(steps) {
         PyObject* list = args[2];
         code = as_code(args[0]);
         if (code != F32 && code != F64 && code != F16 && code != BF16) fail_dtype(name, code);
+        if (steps) step_code_ = as_code(args[3]);
+        if (steps && step_code_ != F32 && step_code_ != F64) fail_dtype(name, step_code_);
         const int64_t n = as_int(args[1]);
         if (n < least || n > most) fail(PyExc_ValueError, "%s: %lld lists", name, (long long)n);
         lists = (int)n;
-        const Py_ssize_t width = 2 + 2 * lists;
+        const Py_ssize_t width = 1 + 2 * lists + (steps ? 2 : 0);
         if (!PyList_Check(list) || PyList_GET_SIZE(list) % width)
             fail(PyExc_TypeError, "%s: %zd items for each parameter", name, width);
         items.reserve((size_t)(PyList_GET_SIZE(list) / width));
-        for (Py_ssize_t at = 0; at + width <= PyList_GET_SIZE(list); at += width) parse(name, list, at, grads_written);
+        spans_.reserve((size_t)PyList_GET_SIZE(list));
+        for (Py_ssize_t at = 0; at < PyList_GET_SIZE(list); at += width) parse(name, list, at, grads_written);
     }
 
     bool overlap() {
@@ -62,6 +72,14 @@ public:
             if (s.written) written = std::max(written, s.end);
         }
         return false;
+    }
+
+    // Counts that were read are one further; after everything was checked.
+    void count() const {
+        for (const Count& c : counts_) {
+            if (step_code_ == F32) *reinterpret_cast<float*>(c.at) = (float)c.value;
+            else *reinterpret_cast<double*>(c.at) = c.value;
+        }
     }
 
     // f(item, first element, last) over all elements, side by side.
@@ -84,27 +102,49 @@ public:
 
 private:
     std::vector<Span> spans_;
+    std::vector<Count> counts_;
+    int step_code_ = F32;
+    const bool steps_;
 
-    // Storages and numbers are read anew each time: what a number says of itself is Python, which may change the list.
+    // A number that is one: asking anything else would run Python, which may change the list or free a storage.
+    static int64_t integer(const char* name, PyObject* o) {
+        if (!PyLong_CheckExact(o)) fail(PyExc_TypeError, "%s: expected an int, got %s", name, Py_TYPE(o)->tp_name);
+        return as_int(o);
+    }
+
+    char* inside(const char* name, PyObject* list, Py_ssize_t at, int64_t numel, int itemsize, bool written) {
+        const StorageObject* storage = as_storage(PyList_GET_ITEM(list, at));
+        const int64_t offset = integer(name, PyList_GET_ITEM(list, at + 1)), start = checked_mul(offset, itemsize);
+        const int64_t bytes = (int64_t)checked_bytes(numel, itemsize);
+        if (offset < 0 || checked_add(start, bytes) > storage->nbytes)
+            fail(PyExc_RuntimeError, "%s: %lld elements from %lld are outside a storage of %zd bytes", name,
+                 (long long)numel, (long long)offset, storage->nbytes);
+        char* begin = storage->ptr + start;
+        if (bytes) spans_.push_back({begin, begin + bytes, written});
+        return begin;
+    }
+
     void parse(const char* name, PyObject* list, Py_ssize_t at, bool grads_written) {
         Item item;
-        item.numel = as_int(PyList_GET_ITEM(list, at));
-        item.step = as_double(PyList_GET_ITEM(list, at + 1));
+        item.numel = integer(name, PyList_GET_ITEM(list, at++));
         item.begin = total;
+        item.step = 0;
         if (item.numel < 0) fail(PyExc_ValueError, "%s: %lld elements", name, (long long)item.numel);
         total = checked_add(total, item.numel);
-        const int64_t bytes = (int64_t)checked_bytes(item.numel, ITEMSIZE[code]);
-        for (int k = 0; k < lists; ++k) {
-            const StorageObject* storage = as_storage(PyList_GET_ITEM(list, at + 2 + 2 * k));
-            const int64_t offset = as_int(PyList_GET_ITEM(list, at + 3 + 2 * k));
-            const int64_t start = checked_mul(offset, ITEMSIZE[code]);
-            if (offset < 0 || checked_add(start, bytes) > storage->nbytes)
-                fail(PyExc_RuntimeError, "%s: %lld elements from %lld are outside a storage of %zd bytes", name,
-                     (long long)item.numel, (long long)offset, storage->nbytes);
-            item.data[k] = storage->ptr + start;
-            if (bytes) spans_.push_back({item.data[k], item.data[k] + bytes, k != GRADS || grads_written});
-        }
+        for (int k = 0; k < lists; ++k, at += 2)
+            item.data[k] = inside(name, list, at, item.numel, ITEMSIZE[code], k != GRADS || grads_written);
+        if (steps_) item.step = step(name, list, at);
         if (item.numel) items.push_back(item);
+    }
+
+    double step(const char* name, PyObject* list, Py_ssize_t at) {
+        PyObject* given = PyList_GET_ITEM(list, at);
+        if (PyFloat_CheckExact(given)) return PyFloat_AS_DOUBLE(given);
+        char* place = inside(name, list, at, 1, ITEMSIZE[step_code_], true);
+        const double next = step_code_ == F32 ? (double)(*reinterpret_cast<const float*>(place) + 1.0f)
+                                              : *reinterpret_cast<const double*>(place) + 1.0;
+        counts_.push_back({place, next});
+        return next;
     }
 };
 
@@ -172,13 +212,14 @@ MT_CLONES void adam_range(T* MT_RESTRICT p, const T* MT_RESTRICT grad, T* MT_RES
 
 PyObject* fused_adam(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
     return guard([&]() -> PyObject* {
-        expect_args("fused_adam", nargs, 11);
-        const double lr = as_double(args[3]), beta1 = as_double(args[4]), beta2 = as_double(args[5]);
-        const double decay = as_double(args[6]), eps = as_double(args[7]);
-        const bool decoupled = as_bool(args[8]), maximize = as_bool(args[9]);
-        const Scale scale(args[10]);
-        Blocks blocks("fused_adam", args, 4, 5, scale.on);
+        expect_args("fused_adam", nargs, 12);
+        const double lr = as_double(args[4]), beta1 = as_double(args[5]), beta2 = as_double(args[6]);
+        const double decay = as_double(args[7]), eps = as_double(args[8]);
+        const bool decoupled = as_bool(args[9]), maximize = as_bool(args[10]);
+        const Scale scale(args[11]);
+        Blocks blocks("fused_adam", args, 4, 5, scale.on, true);
         if (blocks.overlap()) Py_RETURN_FALSE;
+        blocks.count();
         with_type(blocks.code, [&](auto zero) {
             using T = decltype(zero);
             using A = compute<T>;
@@ -240,7 +281,7 @@ PyObject* fused_sgd(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
         const double dampening = as_double(args[6]);
         const bool nesterov = as_bool(args[7]), first = as_bool(args[8]), maximize = as_bool(args[9]);
         const Scale scale(args[10]);
-        Blocks blocks("fused_sgd", args, 2, 3, scale.on);
+        Blocks blocks("fused_sgd", args, 2, 3, scale.on, false);
         if (blocks.overlap()) Py_RETURN_FALSE;
         const int kind = blocks.lists == 2 ? PLAIN : first ? FIRST : LATER;
         with_type(blocks.code, [&](auto zero) {
@@ -289,13 +330,14 @@ MT_CLONES void adagrad_range(T* MT_RESTRICT p, const T* MT_RESTRICT grad, T* MT_
 
 PyObject* fused_adagrad(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
     return guard([&]() -> PyObject* {
-        expect_args("fused_adagrad", nargs, 9);
-        const double lr = as_double(args[3]), lr_decay = as_double(args[4]), decay = as_double(args[5]);
-        const double eps = as_double(args[6]);
-        const bool maximize = as_bool(args[7]);
-        const Scale scale(args[8]);
-        Blocks blocks("fused_adagrad", args, 3, 3, scale.on);
+        expect_args("fused_adagrad", nargs, 10);
+        const double lr = as_double(args[4]), lr_decay = as_double(args[5]), decay = as_double(args[6]);
+        const double eps = as_double(args[7]);
+        const bool maximize = as_bool(args[8]);
+        const Scale scale(args[9]);
+        Blocks blocks("fused_adagrad", args, 3, 3, scale.on, true);
         if (blocks.overlap()) Py_RETURN_FALSE;
+        blocks.count();
         with_type(blocks.code, [&](auto zero) {
             using T = decltype(zero);
             using A = compute<T>;

@@ -1,15 +1,18 @@
 """`torch._fused_adam_` and its kin: one step of an optimiser over lists of tensors as one operator.
 
 Invariant: nothing is written where `found_inf` says that a gradient is no number; otherwise gradients are divided by
-`grad_scale` in place, as PyTorch does. Step counts are those of this step; nobody counts here. A composite in terms of
-the operators over lists: a device may serve a row whole.
+`grad_scale` in place, as PyTorch does. Step counts are those of this step; nobody counts here. Versions stay what they
+were, as PyTorch's do. A composite in terms of the operators over lists: a device may serve a row whole.
 """
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import Any
 
 from .._dispatch import registry
-from .._tensor_base import TensorBase
+from .._dispatch.keys import INFERENCE
+from .._tensor_base import TensorBase, counter
 from . import foreach
 from .table import composite
 
@@ -22,6 +25,20 @@ def _do(name: str, *args: Any) -> Any:
 
 def _number(x: Any) -> Any:
     return x.item() if isinstance(x, TensorBase) else x
+
+
+def unversioned(step: Callable[..., None]) -> Callable[..., None]:
+    """`step`, whose writes are not counted."""
+
+    @functools.wraps(step)
+    def run(*args: Any) -> None:
+        tensors = [t for arg in args if isinstance(arg, (list, tuple)) for t in arg if isinstance(t, TensorBase)]
+        before = [(vc, vc.value) for vc in (counter(t) for t in tensors if not t._keys & INFERENCE)]
+        step(*args)
+        for vc, value in before:
+            vc.value = value
+
+    return run
 
 
 def overflowed(found_inf: Any) -> bool:
@@ -154,11 +171,11 @@ for _overload, _rate in (("", "float lr"), (".tensor_lr", "Tensor lr")):
         composite(f"{_name}{_overload}(Tensor(a!)[] self, Tensor(b!)[] grads, Tensor(c!)[] exp_avgs, Tensor(d!)[] "
                   f"exp_avg_sqs, Tensor(e!)[] max_exp_avg_sqs, Tensor[] state_steps, *, {_rate}, float beta1, float "
                   f"beta2, float weight_decay, float eps, bool amsgrad, bool maximize, {_SCALING}) -> ()",
-                  _step, method=False)
+                  unversioned(_step), method=False)
     composite(f"_fused_sgd_{_overload}(Tensor(a!)[] self, Tensor(b!)[] grads, Tensor(c!)[] momentum_buffer_list, *, "
               f"float weight_decay, float momentum, {_rate}, float dampening, bool nesterov, bool maximize, bool "
-              f"is_first_step, {_SCALING}) -> ()", _sgd, method=False)
+              f"is_first_step, {_SCALING}) -> ()", unversioned(_sgd), method=False)
     _steps = "Tensor[]" if _overload else "Tensor(d!)[]"
     composite(f"_fused_adagrad_{_overload}(Tensor(a!)[] self, Tensor(b!)[] grads, Tensor(c!)[] state_sums, {_steps} "
               f"state_steps, *, {_rate}, float lr_decay, float weight_decay, float eps, bool maximize, {_SCALING}) "
-              "-> ()", _adagrad, method=False)
+              "-> ()", unversioned(_adagrad), method=False)

@@ -5,22 +5,36 @@ Invariant: a step changes parameters in place and records nothing for autograd.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import mindtorch_v2 as torch
 
 from .._tensor import Tensor
-from ._algorithm import Algorithm, States, check_lr, column, picked
+from ._algorithm import Algorithm, States, check_lr, column, scaled_by
 from ._lists import Tensors, count_up, no_scaling, parts_of, scalar_dtype, to_scalar, value_of
+from ._options import Options
 
 __all__ = ["Adafactor", "adafactor"]
 
 _SCALED = "Grad scaling should occur outside of optimizer.step()"
 
 
+@dataclass(kw_only=True)
+class AdafactorOptions(Options):
+    """Options of a step of Adafactor."""
+
+    PAIRS = {"eps": ("eps1", "eps2")}
+    eps1: float | None
+    eps2: float
+    d: float
+    beta2_decay: float
+
+
 class Adafactor(Algorithm):
     """Adafactor, as in "Adafactor: Adaptive Learning Rates with Sublinear Memory Cost"."""
 
+    _OPTIONS = AdafactorOptions
     _LATER = {"foreach": None}
 
     def __init__(
@@ -76,21 +90,10 @@ class Adafactor(Algorithm):
             state["variance"] = torch.zeros_like(grad, memory_format=torch.preserve_format)
         return state
 
-    def _update(self, group: dict[str, Any], params: Tensors, grads: Tensors, states: States) -> None:
-        eps1, eps2 = group["eps"]
-        adafactor(
-            params,
-            grads,
-            [state.get("row_var") for state in states],
-            [state.get("col_var") for state in states],
-            [state.get("variance") for state in states],
-            column(states, "step"),
-            eps1=eps1,
-            eps2=eps2,
-            grad_scale=getattr(self, "grad_scale", None),
-            found_inf=getattr(self, "found_inf", None),
-            **picked(group, "d lr beta2_decay weight_decay foreach maximize"),
-        )
+    def _update(self, o: AdafactorOptions, params: Tensors, grads: Tensors, states: States) -> None:
+        factors = ([state.get(name) for state in states] for name in ("row_var", "col_var", "variance"))
+        o.grad_scale, o.found_inf = scaled_by(self)
+        _step((params, grads, *factors, column(states, "step")), o)
 
 
 def _root_mean_square(tensor: Tensor) -> Any:
@@ -102,37 +105,28 @@ def _mean_squares(grad: Tensor, dim: int) -> Tensor:
 
 
 def _single_tensor_adafactor(
+    o: AdafactorOptions,
     params: Tensors,
     grads: Tensors,
     row_vars: list[Any],
     col_vars: list[Any],
     variances: list[Any],
     state_steps: Tensors,
-    grad_scale: Tensor | None,
-    found_inf: Tensor | None,
-    *,
-    d: float,
-    lr: Any,
-    beta2_decay: float,
-    weight_decay: float,
-    eps1: float | None,
-    eps2: float,
-    maximize: bool,
-    has_complex: bool,
 ) -> None:
-    no_scaling(grad_scale, found_inf, _SCALED)
-    lr = to_scalar(lr)
+    no_scaling(o.grad_scale, o.found_inf, _SCALED)
+    eps1 = o.eps1
+    lr = to_scalar(o.lr)
     for each in zip(params, grads, row_vars, col_vars, variances, state_steps):
         param, grad, row_var, col_var, variance, step_t = each
-        grad = -grad if maximize else grad
+        grad = -grad if o.maximize else grad
         if eps1 is None:
             eps1 = torch.finfo(param.dtype).eps
         step_t += 1
         step = step_t.item()
-        weight = step**beta2_decay
-        alpha = max(eps2, _root_mean_square(param)) * min(lr, 1 / (step**0.5))
-        if weight_decay != 0:
-            param.mul_(1 - lr * weight_decay)
+        weight = step**o.beta2_decay
+        alpha = max(o.eps2, _root_mean_square(param)) * min(lr, 1 / (step**0.5))
+        if o.weight_decay != 0:
+            param.mul_(1 - lr * o.weight_decay)
         if grad.dim() > 1:
             if row_var is None or col_var is None:
                 raise AssertionError("row_var and col_var should be defined when grad is multidimensional")
@@ -147,30 +141,21 @@ def _single_tensor_adafactor(
             estimate = variance.clone()
         update = estimate.clamp_(min=eps1 * eps1).rsqrt_()
         update.mul_(grad)
-        param.add_(update, alpha=-alpha / max(1.0, _root_mean_square(update) / d))
+        param.add_(update, alpha=-alpha / max(1.0, _root_mean_square(update) / o.d))
 
 
 def _multi_tensor_adafactor(
+    o: AdafactorOptions,
     params: Tensors,
     grads: Tensors,
     row_vars: list[Any],
     col_vars: list[Any],
     variances: list[Any],
     state_steps: Tensors,
-    grad_scale: Tensor | None,
-    found_inf: Tensor | None,
-    *,
-    d: float,
-    lr: Any,
-    beta2_decay: float,
-    weight_decay: float,
-    eps1: float | None,
-    eps2: float,
-    maximize: bool,
-    has_complex: bool,
 ) -> None:
-    no_scaling(grad_scale, found_inf, _SCALED)
-    rate = value_of(lr)
+    no_scaling(o.grad_scale, o.found_inf, _SCALED)
+    eps1 = o.eps1
+    rate = value_of(o.lr)
     lists = (params, grads, row_vars, col_vars, variances, state_steps)
     for part in parts_of(*lists):
         # Matrices first, then vectors.
@@ -181,14 +166,14 @@ def _multi_tensor_adafactor(
             some, grads, row_means, col_means, means, steps = (list(each) for each in zip(*rows))
             if eps1 is None:
                 eps1 = torch.finfo(some[0].dtype).eps
-            if maximize:
+            if o.maximize:
                 grads = torch._foreach_neg(grads)
             count_up(steps)
             counts = [step.item() for step in steps]
-            weights = [count**beta2_decay for count in counts]
-            sizes = [max(eps2, _root_mean_square(p)) * min(rate, 1 / (n**0.5)) for p, n in zip(some, counts)]
-            if weight_decay != 0:
-                torch._foreach_mul_(some, 1 - rate * weight_decay)
+            weights = [count**o.beta2_decay for count in counts]
+            sizes = [max(o.eps2, _root_mean_square(p)) * min(rate, 1 / (n**0.5)) for p, n in zip(some, counts)]
+            if o.weight_decay != 0:
+                torch._foreach_mul_(some, 1 - rate * o.weight_decay)
             if many:
                 if row_means[0] is None or col_means[0] is None:
                     raise AssertionError("row_var and col_var should be defined when grad is multidimensional")
@@ -204,7 +189,7 @@ def _multi_tensor_adafactor(
             torch._foreach_clamp_min_(updates, eps1 * eps1)
             torch._foreach_rsqrt_(updates)
             torch._foreach_mul_(updates, grads)
-            factors = [-size / max(1.0, _root_mean_square(move) / d) for size, move in zip(sizes, updates)]
+            factors = [-size / max(1.0, _root_mean_square(move) / o.d) for size, move in zip(sizes, updates)]
             torch._foreach_mul_(updates, factors)
             torch._foreach_add_(some, updates)
 
@@ -230,16 +215,11 @@ def adafactor(
     maximize: bool,
 ) -> None:
     """One step of Adafactor on lists of tensors."""
-    if not all(isinstance(t, Tensor) for t in state_steps):
-        raise RuntimeError("`state_steps` argument must contain a list of singleton tensors")
-    update = _multi_tensor_adafactor if foreach else _single_tensor_adafactor
-    update(
-        params,
-        grads,
-        row_vars,
-        col_vars,
-        variances,
-        state_steps,
+    options = AdafactorOptions(
+        foreach=foreach,
+        grad_scale=grad_scale,
+        found_inf=found_inf,
+        has_complex=has_complex,
         d=d,
         lr=lr,
         beta2_decay=beta2_decay,
@@ -247,7 +227,12 @@ def adafactor(
         eps1=eps1,
         eps2=eps2,
         maximize=maximize,
-        grad_scale=grad_scale,
-        found_inf=found_inf,
-        has_complex=has_complex,
     )
+    _step((params, grads, row_vars, col_vars, variances, state_steps), options)
+
+
+def _step(lists: tuple[list[Any], ...], o: AdafactorOptions) -> None:
+    if not all(isinstance(t, Tensor) for t in lists[5]):
+        raise RuntimeError("`state_steps` argument must contain a list of singleton tensors")
+    form = _multi_tensor_adafactor if o.foreach else _single_tensor_adafactor
+    form(o, *lists)

@@ -1,6 +1,7 @@
 """`Algorithm`: optimisers whose step gathers what each parameter with a gradient has, then updates the lists.
 
-Invariant: a parameter has no state, or all the state of its group's options.
+Invariant: a parameter has no state, or all the state of its group's options. Options made of a group serve until one
+of its values is another object.
 """
 
 from __future__ import annotations
@@ -10,8 +11,10 @@ from typing import Any, ClassVar
 
 import mindtorch_v2 as torch
 
+from .._backends.cpu.kernels.optimizers import unchanged
 from .._tensor import Tensor
 from ._lists import Tensors, scalar_dtype
+from ._options import Options
 from .optimizer import Optimizer, _use_grad_for_differentiable, evaluated
 
 States = list[dict[str, Any]]
@@ -20,6 +23,7 @@ States = list[dict[str, Any]]
 class Algorithm(Optimizer):
     """A subclass says what state a parameter begins with and how a group is updated."""
 
+    _OPTIONS: ClassVar[type[Options]]
     # Options that a state saved by an older version lacks.
     _LATER: ClassVar[dict[str, Any]] = {}
     # State that is one number in a tensor; an older version kept numbers.
@@ -30,11 +34,17 @@ class Algorithm(Optimizer):
         """The state of a parameter before its first step."""
         raise NotImplementedError
 
-    def _update(self, group: dict[str, Any], params: Tensors, grads: Tensors, states: States) -> None:
+    def _update(self, o: Any, params: Tensors, grads: Tensors, states: States) -> None:
+        """One step, whose options are `o`."""
         raise NotImplementedError
+
+    def _pass(self, numbers: tuple[Any, ...], o: Any, params: Tensors) -> bool:
+        """Whether the native module has done the whole step; where it has not, nothing is changed."""
+        return False
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
+        self._known = []
         for group in self.param_groups:
             for name, value in self._LATER.items():
                 group.setdefault(name, value)
@@ -67,12 +77,42 @@ class Algorithm(Optimizer):
             states.append(state)
         return params, grads, states
 
+    # For each group: the group, the names of its options, their values, what they make, and what a pass is given.
+    _known: list[tuple[dict[str, Any], tuple[str, ...], tuple[Any, ...], Any, tuple[Any, ...] | None]]
+
+    def __init__(self, params: Any, defaults: dict[str, Any]) -> None:
+        super().__init__(params, defaults)
+        self._known = []
+
+    def _learn(self, number: int, group: dict[str, Any]) -> Any:
+        """What `_known` has of a group; the options that a step finds changed are made anew."""
+        for name in self.defaults:
+            group[name]  # a group without one of the options is an error that names it
+        options = self._OPTIONS.of(group)
+        names = tuple(name for name in group if name != "params")
+        # A list may be changed in place; nothing is it.
+        values = tuple(object() if isinstance(group[name], list) else group[name] for name in names)
+        entry = (group, names, values, options, options.numbers())
+        self._known[number:] = [entry]
+        return entry
+
     @_use_grad_for_differentiable
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """One update; `closure` computes the loss anew and its value is returned."""
-        loss = evaluated(closure)
+        loss = None if closure is None else evaluated(closure)
+        known = self._known
+        number = 0
         for group in self.param_groups:
-            self._update(group, *self._gather(group))
+            entry = known[number] if number < len(known) else None
+            if entry is None or entry[0] is not group or not unchanged(group, entry[1], entry[2]):
+                entry = self._learn(number, group)
+            number += 1
+            _, _, _, options, numbers = entry
+            if numbers is None or not self._pass(numbers, options, group["params"]):
+                params, grads, states = self._gather(group)
+                options.has_complex = any(param.is_complex() for param in params)
+                self._update(options, params, grads, states)
+        del known[number:]
         return loss
 
 
@@ -80,12 +120,13 @@ def column(states: States, name: str) -> Tensors:
     return [state[name] for state in states]
 
 
-def picked(group: dict[str, Any], names: str) -> dict[str, Any]:
-    return {name: group[name] for name in names.split()}
+def scaled_by(optimizer: Optimizer) -> tuple[Tensor | None, Tensor | None]:
+    """What `GradScaler` leaves at an optimiser for the time of a step: the scale, and whether a gradient overflowed."""
+    return getattr(optimizer, "grad_scale", None), getattr(optimizer, "found_inf", None)
 
 
-def has_complex(params: Tensors) -> bool:
-    return any(param.is_complex() for param in params)
+def is_scaled(optimizer: Any) -> bool:
+    return getattr(optimizer, "grad_scale", None) is not None or getattr(optimizer, "found_inf", None) is not None
 
 
 def zeros_like(param: Tensor) -> Tensor:

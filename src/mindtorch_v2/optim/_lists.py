@@ -19,6 +19,7 @@ CAPTURABLE_DEVICES = ("cuda", "xpu", "hpu", "privateuseone")
 _PLAIN_TYPES = (Tensor, Parameter)
 
 Tensors = list[Tensor]
+Lists = tuple[Tensors, ...]
 
 
 def to_scalar(x: Any) -> Any:
@@ -50,15 +51,6 @@ def default_form(params: Any, differentiable: bool, use_fused: bool = False) -> 
     floats = all(p is None or p.is_floating_point() for p in params)
     fused = use_fused and plain and floats and kinds <= {"cpu", "npu"}
     return fused, not fused and plain and kinds <= {"npu"}
-
-
-def one_pass(params: Tensors) -> bool:
-    """Whether a fused step computes, but for the order of roundings, what the loop would: plain floats on the CPU."""
-    for p in params:
-        if type(p) not in _PLAIN_TYPES or not p.is_cpu:
-            return False
-    # A parameter given twice is updated twice, one after the other.
-    return {p.dtype for p in params} <= {torch.float32, torch.float64} and len({id(p) for p in params}) == len(params)
 
 
 def use_foreach(params: Tensors, foreach: bool | None, differentiable: bool) -> bool:

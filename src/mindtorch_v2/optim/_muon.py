@@ -6,13 +6,15 @@ Invariant: a step changes parameters in place and records nothing for autograd.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import mindtorch_v2 as torch
 
 from .._tensor import Tensor
-from ._algorithm import Algorithm, States, check_lr, column, picked
+from ._algorithm import Algorithm, States, check_lr, column
 from ._lists import Tensors, to_scalar
+from ._options import Options
 
 __all__ = ["Muon"]
 
@@ -22,9 +24,22 @@ DEFAULT_NS_STEPS = 5
 _ADJUSTMENTS = ("original", "match_rms_adamw")
 
 
+@dataclass(kw_only=True)
+class MuonOptions(Options):
+    """Options of a step of Muon."""
+
+    momentum: float
+    nesterov: bool
+    ns_coefficients: tuple[float, float, float]
+    ns_steps: int
+    eps: float
+    adjust_lr_fn: str | None
+
+
 class Muon(Algorithm):
     """Muon, as in "Muon: An optimizer for hidden layers in neural networks"."""
 
+    _OPTIONS = MuonOptions
     _NUMBERS = ()
 
     def __init__(
@@ -72,14 +87,8 @@ class Muon(Algorithm):
     def _begin(self, group: dict[str, Any], param: Tensor) -> dict[str, Any]:
         return {"momentum_buffer": torch.zeros_like(param.grad, memory_format=torch.preserve_format)}
 
-    def _update(self, group: dict[str, Any], params: Tensors, grads: Tensors, states: States) -> None:
-        muon(
-            params,
-            grads,
-            column(states, "momentum_buffer"),
-            has_complex=False,
-            **picked(group, "lr weight_decay momentum nesterov ns_coefficients eps ns_steps adjust_lr_fn"),
-        )
+    def _update(self, o: MuonOptions, params: Tensors, grads: Tensors, states: States) -> None:
+        _step(params, grads, column(states, "momentum_buffer"), o)
 
 
 def _zeropower_via_newtonschulz(grad: Tensor, ns_coefficients: Any, ns_steps: int, eps: float) -> Tensor:
@@ -127,16 +136,32 @@ def muon(
     has_complex: bool,
 ) -> None:
     """One step of Muon on lists of matrices."""
-    if foreach:
+    options = MuonOptions(
+        foreach=foreach,
+        lr=lr,
+        weight_decay=weight_decay,
+        momentum=momentum,
+        nesterov=nesterov,
+        ns_coefficients=ns_coefficients,
+        ns_steps=ns_steps,
+        eps=eps,
+        adjust_lr_fn=adjust_lr_fn,
+        has_complex=has_complex,
+    )
+    _step(params, grads, muon_momentum_bufs, options)
+
+
+def _step(params: Tensors, grads: Tensors, buffers: Tensors, o: MuonOptions) -> None:
+    if o.foreach:
         raise RuntimeError("Foreach is not supported for Muon yet")
-    if has_complex:
+    if o.has_complex:
         raise ValueError("Complex parameters are not supported")
-    lr = to_scalar(lr)
-    for param, grad, buffer in zip(params, grads, muon_momentum_bufs):
+    lr = to_scalar(o.lr)
+    for param, grad, buffer in zip(params, grads, buffers):
         if grad.ndim != 2:
             raise ValueError("Param gradient must be a 2D matrix")
-        buffer.lerp_(grad, 1 - momentum)
-        update = grad.lerp(buffer, momentum) if nesterov else buffer
-        update = _zeropower_via_newtonschulz(update, ns_coefficients, ns_steps, eps)
-        param.mul_(1 - lr * weight_decay)
-        param.add_(update, alpha=-_adjust_lr(lr, adjust_lr_fn, param.shape))
+        buffer.lerp_(grad, 1 - o.momentum)
+        update = grad.lerp(buffer, o.momentum) if o.nesterov else buffer
+        update = _zeropower_via_newtonschulz(update, o.ns_coefficients, o.ns_steps, o.eps)
+        param.mul_(1 - lr * o.weight_decay)
+        param.add_(update, alpha=-_adjust_lr(lr, o.adjust_lr_fn, param.shape))

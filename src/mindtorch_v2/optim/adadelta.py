@@ -5,13 +5,15 @@ Invariant: a step changes parameters in place, and records nothing for autograd 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import mindtorch_v2 as torch
 
 from .._tensor import Tensor
-from ._algorithm import Algorithm, States, check_lr, check_not_negative, column, has_complex, picked, zeros_like
+from ._algorithm import Algorithm, States, check_lr, check_not_negative, column, zeros_like
 from ._lists import (
+    Lists,
     Tensors,
     check_capturable,
     check_steps,
@@ -24,13 +26,23 @@ from ._lists import (
     use_foreach,
     view_as_real,
 )
+from ._options import Options
 
 __all__ = ["Adadelta", "adadelta"]
+
+
+@dataclass(kw_only=True)
+class AdadeltaOptions(Options):
+    """Options of a step of Adadelta."""
+
+    rho: float
+    eps: float
 
 
 class Adadelta(Algorithm):
     """Adadelta, as in "ADADELTA: An Adaptive Learning Rate Method"."""
 
+    _OPTIONS = AdadeltaOptions
     _LATER = {"foreach": None, "maximize": False, "differentiable": False, "capturable": False}
 
     def __init__(
@@ -69,91 +81,57 @@ class Adadelta(Algorithm):
             "acc_delta": zeros_like(param),
         }
 
-    def _update(self, group: dict[str, Any], params: Tensors, grads: Tensors, states: States) -> None:
-        adadelta(
-            params,
-            grads,
-            column(states, "square_avg"),
-            column(states, "acc_delta"),
-            column(states, "step"),
-            has_complex=has_complex(params),
-            **picked(group, "lr rho eps weight_decay foreach maximize differentiable capturable"),
-        )
+    def _update(self, o: Any, params: Tensors, grads: Tensors, states: States) -> None:
+        _step((params, grads, column(states, "square_avg"), column(states, "acc_delta"), column(states, "step")), o)
 
 
 def _single_tensor_adadelta(
-    params: Tensors,
-    grads: Tensors,
-    square_avgs: Tensors,
-    acc_deltas: Tensors,
-    state_steps: Tensors,
-    *,
-    lr: Any,
-    rho: float,
-    eps: float,
-    weight_decay: float,
-    maximize: bool,
-    differentiable: bool,
-    capturable: bool,
-    has_complex: bool,
+    o: AdadeltaOptions, params: Tensors, grads: Tensors, square_avgs: Tensors, acc_deltas: Tensors, state_steps: Tensors
 ) -> None:
-    if capturable:
+    if o.capturable:
         check_capturable(params, state_steps, xla=False)
-    lr = to_scalar(lr)
+    lr = to_scalar(o.lr)
     for each in zip(params, grads, square_avgs, acc_deltas, state_steps):
         param, grad, square_avg, acc_delta, step = each
         step += 1
-        grad = -grad if maximize else grad
-        if weight_decay != 0:
-            grad = grad.add(param, alpha=weight_decay)
+        grad = -grad if o.maximize else grad
+        if o.weight_decay != 0:
+            grad = grad.add(param, alpha=o.weight_decay)
         param, grad, square_avg, acc_delta = reals(param, grad, square_avg, acc_delta)
-        square_avg.mul_(rho).addcmul_(grad, grad, value=1 - rho)
-        std = square_avg.add(eps).sqrt_()
-        delta = acc_delta.add(eps).sqrt_()
-        if differentiable:
+        square_avg.mul_(o.rho).addcmul_(grad, grad, value=1 - o.rho)
+        std = square_avg.add(o.eps).sqrt_()
+        delta = acc_delta.add(o.eps).sqrt_()
+        if o.differentiable:
             delta = delta.clone()
         delta.div_(std).mul_(grad)
-        acc_delta.mul_(rho).addcmul_(delta, delta, value=1 - rho)
+        acc_delta.mul_(o.rho).addcmul_(delta, delta, value=1 - o.rho)
         param.add_(delta, alpha=-lr)
 
 
 def _multi_tensor_adadelta(
-    params: Tensors,
-    grads: Tensors,
-    square_avgs: Tensors,
-    acc_deltas: Tensors,
-    state_steps: Tensors,
-    *,
-    lr: Any,
-    rho: float,
-    eps: float,
-    weight_decay: float,
-    maximize: bool,
-    differentiable: bool,
-    capturable: bool,
-    has_complex: bool,
+    o: AdadeltaOptions, params: Tensors, grads: Tensors, square_avgs: Tensors, acc_deltas: Tensors, state_steps: Tensors
 ) -> None:
-    no_autograd(differentiable)
-    if capturable:
+    no_autograd(o.differentiable)
+    if o.capturable:
         check_capturable(params, state_steps, xla=False)
-    lr = to_scalar(lr)
+    lr = to_scalar(o.lr)
     lists = (params, grads, square_avgs, acc_deltas, state_steps)
     for some, grads, squares, deltas, steps in parts_of(*lists):
-        if has_complex:
+        if o.has_complex:
             view_as_real(some, grads, squares, deltas)
         count_up(steps)
-        grads = decayed(grads, some, weight_decay, maximize)
-        torch._foreach_mul_(squares, rho)
-        torch._foreach_addcmul_(squares, grads, grads, value=1 - rho)
-        std = torch._foreach_add(squares, eps)
+        grads = decayed(grads, some, o.weight_decay, o.maximize)
+        torch._foreach_mul_(squares, o.rho)
+        torch._foreach_addcmul_(squares, grads, grads, value=1 - o.rho)
+        std = torch._foreach_add(squares, o.eps)
         torch._foreach_sqrt_(std)
-        moves = torch._foreach_add(deltas, eps)
+        moves = torch._foreach_add(deltas, o.eps)
         torch._foreach_sqrt_(moves)
         torch._foreach_div_(moves, std)
         torch._foreach_mul_(moves, grads)
-        torch._foreach_mul_(deltas, rho)
-        torch._foreach_addcmul_(deltas, moves, moves, value=1 - rho)
-        if capturable and isinstance(lr, Tensor):
+        torch._foreach_mul_(deltas, o.rho)
+        torch._foreach_addcmul_(deltas, moves, moves, value=1 - o.rho)
+        if o.capturable and isinstance(lr, Tensor):
             torch._foreach_mul_(moves, -lr)
             torch._foreach_add_(some, moves)
         else:
@@ -178,21 +156,21 @@ def adadelta(
     maximize: bool,
 ) -> None:
     """One step of Adadelta on lists of tensors."""
-    check_steps(state_steps)
-    together = use_foreach(params, foreach, differentiable)
-    update = _multi_tensor_adadelta if together else _single_tensor_adadelta
-    update(
-        params,
-        grads,
-        square_avgs,
-        acc_deltas,
-        state_steps,
+    options = AdadeltaOptions(
+        capturable=capturable,
+        foreach=foreach,
+        differentiable=differentiable,
+        has_complex=has_complex,
         lr=lr,
         rho=rho,
         eps=eps,
         weight_decay=weight_decay,
         maximize=maximize,
-        differentiable=differentiable,
-        capturable=capturable,
-        has_complex=has_complex,
     )
+    _step((params, grads, square_avgs, acc_deltas, state_steps), options)
+
+
+def _step(lists: Lists, o: AdadeltaOptions) -> None:
+    check_steps(lists[4])
+    form = _multi_tensor_adadelta if use_foreach(lists[0], o.foreach, o.differentiable) else _single_tensor_adadelta
+    form(o, *lists)

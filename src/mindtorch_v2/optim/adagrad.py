@@ -5,13 +5,17 @@ Invariant: a step changes parameters in place, and records nothing for autograd 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import mindtorch_v2 as torch
 
+from .._backends.cpu.kernels.optimizers import adagrad_pass, gathered, plain_lists
 from .._tensor import Tensor
-from ._algorithm import Algorithm, States, check_lr, check_not_negative, column, has_complex, picked
+from ..nn.parameter import Parameter
+from ._algorithm import Algorithm, States, check_lr, check_not_negative, column, is_scaled, scaled_by
 from ._lists import (
+    Lists,
     Tensors,
     add_quotients,
     beside,
@@ -28,15 +32,33 @@ from ._lists import (
     value_of,
     view_as_real,
 )
+from ._options import Options, are_numbers, is_rate
 from .optimizer import _device_dtype_check_for_fused
 from .sparse_adam import add_sparse, entries_of
 
 __all__ = ["Adagrad", "adagrad"]
 
+_STATE = ("sum", "step")
+
+
+@dataclass(kw_only=True)
+class AdagradOptions(Options):
+    """Options of a step of Adagrad."""
+
+    lr_decay: float
+    eps: float
+
+    def numbers(self) -> tuple[Any, ...] | None:
+        numbers = (self.lr_decay, self.weight_decay, self.eps)
+        if not (self._asked_nothing() and is_rate(self.lr) and are_numbers(*numbers)):
+            return None
+        return self.lr, *numbers, bool(self.maximize)
+
 
 class Adagrad(Algorithm):
     """Adagrad, as in "Adaptive Subgradient Methods for Online Learning and Stochastic Optimization"."""
 
+    _OPTIONS = AdagradOptions
     _LATER = {"foreach": None, "maximize": False, "differentiable": False, "fused": None}
 
     def __init__(
@@ -106,18 +128,14 @@ class Adagrad(Algorithm):
                 self.state[param].update(self._begin(group, param))
         return params, [param.grad for param in params], [self.state[param] for param in params]
 
-    def _update(self, group: dict[str, Any], params: Tensors, grads: Tensors, states: States) -> None:
-        adagrad(
-            params,
-            grads,
-            column(states, "sum"),
-            column(states, "step"),
-            has_sparse_grad=any(grad.is_sparse for grad in grads),
-            has_complex=has_complex(params),
-            grad_scale=getattr(self, "grad_scale", None),
-            found_inf=getattr(self, "found_inf", None),
-            **picked(group, "lr weight_decay lr_decay eps foreach maximize differentiable fused"),
-        )
+    def _pass(self, numbers: tuple[Any, ...], o: AdagradOptions, params: Tensors) -> bool:
+        lists = gathered(params, self.state, _STATE, Parameter)
+        return lists is not None and not is_scaled(self) and adagrad_pass(lists, *numbers)
+
+    def _update(self, o: AdagradOptions, params: Tensors, grads: Tensors, states: States) -> None:
+        o.has_sparse_grad = any(grad.is_sparse for grad in grads)
+        o.grad_scale, o.found_inf = scaled_by(self)
+        _step((params, grads, column(states, "sum"), column(states, "step")), o)
 
 
 def adagrad(
@@ -140,139 +158,104 @@ def adagrad(
     maximize: bool,
 ) -> None:
     """One step of Adagrad on lists of tensors."""
-    check_steps(state_steps)
-    if fused is None and foreach is None:
-        foreach = default_form(params, differentiable)[1]
-    # Sparse gradients go one by one, as the foreach operators take none.
-    one_by_one = not foreach or (has_sparse_grad and not differentiable)
-    update = _fused_adagrad if fused else _single_tensor_adagrad if one_by_one else _multi_tensor_adagrad
-    update(
-        params,
-        grads,
-        state_sums,
-        state_steps,
+    options = AdagradOptions(
+        fused=fused,
+        grad_scale=grad_scale,
+        found_inf=found_inf,
+        has_sparse_grad=has_sparse_grad,
+        foreach=foreach,
+        differentiable=differentiable,
+        has_complex=has_complex,
         lr=lr,
         weight_decay=weight_decay,
         lr_decay=lr_decay,
         eps=eps,
-        has_sparse_grad=has_sparse_grad,
         maximize=maximize,
-        differentiable=differentiable,
-        has_complex=has_complex,
-        grad_scale=grad_scale,
-        found_inf=found_inf,
     )
+    numbers = options.numbers()
+    lists = [params, grads, state_sums, state_steps]
+    if numbers is None or not plain_lists(lists, Parameter) or not adagrad_pass(lists, *numbers):
+        _step((params, grads, state_sums, state_steps), options)
+
+
+def _step(lists: Lists, o: AdagradOptions) -> None:
+    check_steps(lists[3])
+    foreach = o.foreach
+    if foreach is None and o.fused is None:
+        foreach = default_form(lists[0], o.differentiable)[1]
+    # Sparse gradients go one by one, as the foreach operators take none.
+    one_by_one = not foreach or (o.has_sparse_grad and not o.differentiable)
+    form = _fused_adagrad if o.fused else _single_tensor_adagrad if one_by_one else _multi_tensor_adagrad
+    form(o, *lists)
 
 
 def _single_tensor_adagrad(
-    params: Tensors,
-    grads: Tensors,
-    state_sums: Tensors,
-    state_steps: Tensors,
-    grad_scale: Tensor | None,
-    found_inf: Tensor | None,
-    *,
-    lr: Any,
-    weight_decay: float,
-    lr_decay: float,
-    eps: float,
-    has_sparse_grad: bool,
-    maximize: bool,
-    differentiable: bool,
-    has_complex: bool,
+    o: AdagradOptions, params: Tensors, grads: Tensors, state_sums: Tensors, state_steps: Tensors
 ) -> None:
-    no_scaling(grad_scale, found_inf)
-    lr = to_scalar(lr)
+    no_scaling(o.grad_scale, o.found_inf)
+    lr = to_scalar(o.lr)
     for param, grad, total, step in zip(params, grads, state_sums, state_steps):
         step += 1
-        rate = lr / (1 + (value_of(step) - 1) * lr_decay)
-        grad = -grad if maximize else grad
-        if weight_decay != 0:
+        rate = lr / (1 + (value_of(step) - 1) * o.lr_decay)
+        grad = -grad if o.maximize else grad
+        if o.weight_decay != 0:
             if grad.is_sparse:
                 raise RuntimeError("weight_decay option is not compatible with sparse gradients")
-            grad = grad.add(param, alpha=weight_decay)
+            grad = grad.add(param, alpha=o.weight_decay)
         if grad.is_sparse:
             places, values = entries_of(grad)
             add_sparse(total, places, values.pow(2))
-            add_sparse(param, places, values / total[places].sqrt_().add_(eps), -rate)
+            add_sparse(param, places, values / total[places].sqrt_().add_(o.eps), -rate)
             continue
         param, grad, total = reals(param, grad, total)
         total.addcmul_(grad, grad, value=1)
-        std = total.sqrt() + eps if differentiable else total.sqrt().add_(eps)
+        std = total.sqrt() + o.eps if o.differentiable else total.sqrt().add_(o.eps)
         param.addcdiv_(grad, std, value=-rate)
 
 
 def _multi_tensor_adagrad(
-    params: Tensors,
-    grads: Tensors,
-    state_sums: Tensors,
-    state_steps: Tensors,
-    grad_scale: Tensor | None,
-    found_inf: Tensor | None,
-    *,
-    lr: Any,
-    weight_decay: float,
-    lr_decay: float,
-    eps: float,
-    has_sparse_grad: bool,
-    maximize: bool,
-    differentiable: bool,
-    has_complex: bool,
+    o: AdagradOptions, params: Tensors, grads: Tensors, state_sums: Tensors, state_steps: Tensors
 ) -> None:
-    no_autograd(differentiable)
-    no_scaling(grad_scale, found_inf)
-    lr = to_scalar(lr)
+    no_autograd(o.differentiable)
+    no_scaling(o.grad_scale, o.found_inf)
+    lr = to_scalar(o.lr)
     lists = (params, grads, state_sums, state_steps)
     for some, grads, totals, counts in parts_of(*lists):
-        if has_complex:
+        if o.has_complex:
             view_as_real(some, grads, totals)
         count_up(counts)
-        grads = decayed(grads, some, weight_decay, maximize)
-        rates = [-lr / (1 + (step - 1) * lr_decay) for step in step_values(counts, False)]
+        grads = decayed(grads, some, o.weight_decay, o.maximize)
+        rates = [-lr / (1 + (step - 1) * o.lr_decay) for step in step_values(counts, False)]
         torch._foreach_addcmul_(totals, grads, grads, value=1)
         std = torch._foreach_sqrt(totals)
-        torch._foreach_add_(std, eps)
+        torch._foreach_add_(std, o.eps)
         add_quotients(some, grads, std, rates)
 
 
 def _fused_adagrad(
-    params: Tensors,
-    grads: Tensors,
-    state_sums: Tensors,
-    state_steps: Tensors,
-    grad_scale: Tensor | None,
-    found_inf: Tensor | None,
-    *,
-    lr: Any,
-    weight_decay: float,
-    lr_decay: float,
-    eps: float,
-    has_sparse_grad: bool,
-    maximize: bool,
-    differentiable: bool,
-    has_complex: bool,
+    o: AdagradOptions, params: Tensors, grads: Tensors, state_sums: Tensors, state_steps: Tensors
 ) -> None:
     if not params:
         return
-    if has_sparse_grad or has_complex:
+    if o.has_sparse_grad or o.has_complex:
         raise RuntimeError("`fused` does not support sparse grad or complex param")
-    if differentiable:
+    if o.differentiable:
         raise RuntimeError("adagrad with fused=True does not support differentiable=True")
     lists = (params, grads, state_sums, state_steps)
     for some, grads, totals, counts in parts_of(*lists):
-        overflow = beside(some[0], found_inf)
+        overflow = beside(some[0], o.found_inf)
         count_up(counts)
         torch._fused_adagrad_(
             some,
             grads,
             totals,
             counts,
-            lr=beside(some[0], lr),
-            lr_decay=lr_decay,
-            weight_decay=weight_decay,
-            eps=eps,
-            maximize=maximize,
-            grad_scale=beside(some[0], grad_scale),
+            lr=beside(some[0], o.lr),
+            lr_decay=o.lr_decay,
+            weight_decay=o.weight_decay,
+            eps=o.eps,
+            maximize=o.maximize,
+            grad_scale=beside(some[0], o.grad_scale),
             found_inf=overflow,
         )
         if overflow is not None:

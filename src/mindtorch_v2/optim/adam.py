@@ -5,13 +5,17 @@ Invariant: a step changes parameters in place, and records nothing for autograd 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import mindtorch_v2 as torch
 
+from .._backends.cpu.kernels.optimizers import adam_pass, gathered, plain_lists
 from .._tensor import Tensor
-from ._algorithm import Algorithm, States, check_betas, check_not_negative, column, has_complex, picked, zeros_like
+from ..nn.parameter import Parameter
+from ._algorithm import Algorithm, States, check_betas, check_not_negative, column, is_scaled, scaled_by, zeros_like
 from ._lists import (
+    Lists,
     Tensors,
     add_quotients,
     beside,
@@ -22,7 +26,6 @@ from ._lists import (
     default_form,
     no_autograd,
     no_scaling,
-    one_pass,
     parts_of,
     reals,
     scalar_dtype,
@@ -31,16 +34,39 @@ from ._lists import (
     value_of,
     view_as_real,
 )
+from ._options import Options, are_numbers, is_rate
 from .optimizer import _device_dtype_check_for_fused
 
 __all__ = ["Adam", "adam"]
 
+_STATE = ("exp_avg", "exp_avg_sq", "step")
+_AMSGRAD = ("exp_avg", "exp_avg_sq", "max_exp_avg_sq", "step")
+
 _RATE = "lr as a Tensor is not supported for capturable=False and foreach=True"
+
+
+@dataclass(kw_only=True)
+class AdamOptions(Options):
+    """Options of a step of Adam."""
+
+    PAIRS = {"betas": ("beta1", "beta2")}
+    beta1: Any
+    beta2: Any
+    eps: float
+    amsgrad: bool
+    decoupled_weight_decay: bool = False
+
+    def numbers(self) -> tuple[Any, ...] | None:
+        numbers = (self.beta1, self.beta2, self.weight_decay, self.eps)
+        if not (self._asked_nothing() and is_rate(self.lr) and are_numbers(*numbers)):
+            return None
+        return self.lr, *numbers, bool(self.decoupled_weight_decay), bool(self.maximize)
 
 
 class Adam(Algorithm):
     """Adam, as in "Adam: A Method for Stochastic Optimization"."""
 
+    _OPTIONS = AdamOptions
     _LATER = {
         "amsgrad": False,
         "maximize": False,
@@ -113,28 +139,19 @@ class Adam(Algorithm):
             state["max_exp_avg_sq"] = zeros_like(param)
         return state
 
-    def _update(self, group: dict[str, Any], params: Tensors, grads: Tensors, states: States) -> None:
-        beta1, beta2 = group["betas"]
+    def _pass(self, numbers: tuple[Any, ...], o: AdamOptions, params: Tensors) -> bool:
+        lists = gathered(params, self.state, _AMSGRAD if o.amsgrad else _STATE, Parameter)
+        return lists is not None and not is_scaled(self) and adam_pass(lists, *numbers)
+
+    def _update(self, o: AdamOptions, params: Tensors, grads: Tensors, states: States) -> None:
         steps = column(states, "step")
-        if group["differentiable"] and any(step.requires_grad for step in steps):
+        if o.differentiable and any(step.requires_grad for step in steps):
             raise RuntimeError("`requires_grad` is not supported for `step` in differentiable mode")
-        if params and group["foreach"] and isinstance(group["lr"], Tensor) and not group["capturable"]:
+        if params and o.foreach and isinstance(o.lr, Tensor) and not o.capturable:
             raise RuntimeError(_RATE)
-        adam(
-            params,
-            grads,
-            column(states, "exp_avg"),
-            column(states, "exp_avg_sq"),
-            column(states, "max_exp_avg_sq") if group["amsgrad"] else [],
-            steps,
-            has_complex=has_complex(params),
-            beta1=beta1,
-            beta2=beta2,
-            grad_scale=getattr(self, "grad_scale", None),
-            found_inf=getattr(self, "found_inf", None),
-            **picked(group, "amsgrad lr weight_decay eps maximize foreach capturable differentiable fused"),
-            decoupled_weight_decay=group["decoupled_weight_decay"],
-        )
+        o.grad_scale, o.found_inf = scaled_by(self)
+        largest = column(states, "max_exp_avg_sq") if o.amsgrad else []
+        _step((params, grads, column(states, "exp_avg"), column(states, "exp_avg_sq"), largest, steps), o)
 
 
 def _check_tensor_betas(betas: tuple[Any, Any], refused: bool) -> None:
@@ -151,66 +168,53 @@ def _check_tensor_betas(betas: tuple[Any, Any], refused: bool) -> None:
 
 
 def _single_tensor_adam(
+    o: AdamOptions,
     params: Tensors,
     grads: Tensors,
     exp_avgs: Tensors,
     exp_avg_sqs: Tensors,
     max_exp_avg_sqs: Tensors,
     state_steps: Tensors,
-    grad_scale: Tensor | None,
-    found_inf: Tensor | None,
-    *,
-    amsgrad: bool,
-    has_complex: bool,
-    beta1: Any,
-    beta2: Any,
-    lr: Any,
-    weight_decay: Any,
-    eps: float,
-    maximize: bool,
-    capturable: bool,
-    differentiable: bool,
-    decoupled_weight_decay: bool,
 ) -> None:
-    no_scaling(grad_scale, found_inf)
-    if capturable:
+    no_scaling(o.grad_scale, o.found_inf)
+    if o.capturable:
         check_capturable(params, state_steps)
-    lr, beta1, beta2 = to_scalar(lr), to_scalar(beta1), to_scalar(beta2)
+    lr, beta1, beta2 = to_scalar(o.lr), to_scalar(o.beta1), to_scalar(o.beta2)
     for i, (param, grad, exp_avg, exp_avg_sq, step_t) in enumerate(
         zip(params, grads, exp_avgs, exp_avg_sqs, state_steps)
     ):
-        grad = -grad if maximize else grad
+        grad = -grad if o.maximize else grad
         step_t += 1
-        if weight_decay != 0:
-            if decoupled_weight_decay:
-                param.mul_(1 - lr * weight_decay)
-            elif differentiable and _learned(weight_decay):
-                grad = grad.addcmul_(param.clone(), weight_decay)
+        if o.weight_decay != 0:
+            if o.decoupled_weight_decay:
+                param.mul_(1 - lr * o.weight_decay)
+            elif o.differentiable and _learned(o.weight_decay):
+                grad = grad.addcmul_(param.clone(), o.weight_decay)
             else:
-                grad = grad.add(param, alpha=weight_decay)
-        largest = reals(param, max_exp_avg_sqs[i])[1] if amsgrad else None
+                grad = grad.add(param, alpha=o.weight_decay)
+        largest = reals(param, max_exp_avg_sqs[i])[1] if o.amsgrad else None
         param, grad, exp_avg, exp_avg_sq = reals(param, grad, exp_avg, exp_avg_sq)
         first = beta1.to(device=param.device, dtype=param.dtype) if isinstance(beta1, Tensor) else beta1
         exp_avg.lerp_(grad, 1 - first)
-        if differentiable and _learned(beta2):
+        if o.differentiable and _learned(beta2):
             exp_avg_sq.lerp_(torch.square(grad), weight=1 - beta2)
         else:
             exp_avg_sq.mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
-        if capturable or differentiable:
+        if o.capturable or o.differentiable:
             lr, beta1, beta2 = beside(param, lr), beside(param, beta1), beside(param, beta2)
             step: Any = step_t.clone() if _learned(beta1) or _learned(beta2) else step_t
             size = -(lr / (1 - beta1**step))
             root = (1 - beta2**step).sqrt() * size
             if largest is not None:
-                largest.copy_(torch.maximum(largest.clone() if differentiable else largest, exp_avg_sq))
-            denom = ((exp_avg_sq if largest is None else largest).sqrt() / root).add_(eps / size)
-            param.addcdiv_(exp_avg.clone() if differentiable else exp_avg, denom)
+                largest.copy_(torch.maximum(largest.clone() if o.differentiable else largest, exp_avg_sq))
+            denom = ((exp_avg_sq if largest is None else largest).sqrt() / root).add_(o.eps / size)
+            param.addcdiv_(exp_avg.clone() if o.differentiable else exp_avg, denom)
         else:
             step = value_of(step_t)
             if largest is not None:
                 torch.maximum(largest, exp_avg_sq, out=largest)
             root = (1 - beta2**step) ** 0.5
-            denom = ((exp_avg_sq if largest is None else largest).sqrt() / root).add_(eps)
+            denom = ((exp_avg_sq if largest is None else largest).sqrt() / root).add_(o.eps)
             param.addcdiv_(exp_avg, denom, value=-(lr / (1 - beta1**step)))
 
 
@@ -219,43 +223,30 @@ def _learned(x: Any) -> bool:
 
 
 def _multi_tensor_adam(
+    o: AdamOptions,
     params: Tensors,
     grads: Tensors,
     exp_avgs: Tensors,
     exp_avg_sqs: Tensors,
     max_exp_avg_sqs: Tensors,
     state_steps: Tensors,
-    grad_scale: Tensor | None,
-    found_inf: Tensor | None,
-    *,
-    amsgrad: bool,
-    has_complex: bool,
-    beta1: Any,
-    beta2: Any,
-    lr: Any,
-    weight_decay: Any,
-    eps: float,
-    maximize: bool,
-    capturable: bool,
-    differentiable: bool,
-    decoupled_weight_decay: bool,
 ) -> None:
     if not params:
         return
-    _check_tensor_options(lr, beta1, beta2, capturable)
-    if capturable:
+    _check_tensor_options(o.lr, o.beta1, o.beta2, o.capturable)
+    if o.capturable:
         check_capturable(params, state_steps, xla=False)
-    no_scaling(grad_scale, found_inf)
-    no_autograd(differentiable)
-    lr, beta1, beta2 = to_scalar(lr), to_scalar(beta1), to_scalar(beta2)
+    no_scaling(o.grad_scale, o.found_inf)
+    no_autograd(o.differentiable)
+    lr, beta1, beta2 = to_scalar(o.lr), to_scalar(o.beta1), to_scalar(o.beta2)
     lists = (params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps)
     for some, grads, averages, squares, largest, counts in parts_of(*lists):
-        if has_complex:
+        if o.has_complex:
             view_as_real(some, grads, averages, squares, largest)
         count_up(counts)
-        grads = decayed(grads, some, 0 if decoupled_weight_decay else weight_decay, maximize)
-        if decoupled_weight_decay and weight_decay != 0:
-            torch._foreach_mul_(some, 1 - lr * weight_decay)
+        grads = decayed(grads, some, 0 if o.decoupled_weight_decay else o.weight_decay, o.maximize)
+        if o.decoupled_weight_decay and o.weight_decay != 0:
+            torch._foreach_mul_(some, 1 - lr * o.weight_decay)
         lr, beta1, beta2 = beside(some[0], lr), beside(some[0], beta1), beside(some[0], beta2)
         if isinstance(beta1, Tensor):
             torch._foreach_lerp_(averages, grads, [1 - beta1] * len(some))
@@ -266,12 +257,12 @@ def _multi_tensor_adam(
             torch._foreach_addcmul_(squares, torch._foreach_mul(grads, 1 - beta2), grads, 1.0)
         else:
             torch._foreach_addcmul_(squares, grads, grads, 1 - beta2)
-        if amsgrad:
+        if o.amsgrad:
             torch._foreach_maximum_(largest, squares)
-        roots = torch._foreach_sqrt(largest if amsgrad else squares)
-        steps = step_values(counts, capturable)
+        roots = torch._foreach_sqrt(largest if o.amsgrad else squares)
+        steps = step_values(counts, o.capturable)
         torch._foreach_div_(roots, [(1 - beta2**step) ** 0.5 for step in steps])
-        torch._foreach_add_(roots, eps)
+        torch._foreach_add_(roots, o.eps)
         add_quotients(some, averages, roots, [lr / (1 - beta1**step) * -1 for step in steps])
 
 
@@ -286,35 +277,22 @@ def _check_tensor_options(lr: Any, beta1: Any, beta2: Any, capturable: bool) -> 
 
 
 def _fused_adam(
+    o: AdamOptions,
     params: Tensors,
     grads: Tensors,
     exp_avgs: Tensors,
     exp_avg_sqs: Tensors,
     max_exp_avg_sqs: Tensors,
     state_steps: Tensors,
-    grad_scale: Tensor | None,
-    found_inf: Tensor | None,
-    *,
-    amsgrad: bool,
-    has_complex: bool,
-    beta1: Any,
-    beta2: Any,
-    lr: Any,
-    weight_decay: Any,
-    eps: float,
-    maximize: bool,
-    capturable: bool,
-    differentiable: bool,
-    decoupled_weight_decay: bool,
 ) -> None:
     if not params:
         return
-    if differentiable:
+    if o.differentiable:
         raise RuntimeError("Adam with fused=True does not support differentiable=True")
-    row = torch._fused_adamw_ if decoupled_weight_decay else torch._fused_adam_
+    row = torch._fused_adamw_ if o.decoupled_weight_decay else torch._fused_adam_
     lists = (params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps)
     for some, grads, averages, squares, largest, counts in parts_of(*lists):
-        scale, overflow = beside(some[0], grad_scale), beside(some[0], found_inf)
+        scale, overflow = beside(some[0], o.grad_scale), beside(some[0], o.found_inf)
         count_up(counts)
         row(
             some,
@@ -323,13 +301,13 @@ def _fused_adam(
             squares,
             largest,
             counts,
-            amsgrad=amsgrad,
-            lr=beside(some[0], lr),
-            beta1=value_of(beta1),
-            beta2=value_of(beta2),
-            weight_decay=value_of(weight_decay),
-            eps=eps,
-            maximize=maximize,
+            amsgrad=o.amsgrad,
+            lr=beside(some[0], o.lr),
+            beta1=value_of(o.beta1),
+            beta2=value_of(o.beta2),
+            weight_decay=value_of(o.weight_decay),
+            eps=o.eps,
+            maximize=o.maximize,
             grad_scale=scale,
             found_inf=overflow,
         )
@@ -362,30 +340,34 @@ def adam(
     maximize: bool,
 ) -> None:
     """One step of Adam on lists of tensors."""
-    if fused is None and foreach is None:
-        plain = not (differentiable or capturable or isinstance(beta1, Tensor) or isinstance(weight_decay, Tensor))
-        fused = plain and grad_scale is None and found_inf is None and one_pass(params)
-        foreach = not fused and default_form(params, differentiable)[1] and (capturable or not isinstance(lr, Tensor))
-    check_steps(state_steps)
-    update = _fused_adam if fused else _multi_tensor_adam if foreach else _single_tensor_adam
-    update(
-        params,
-        grads,
-        exp_avgs,
-        exp_avg_sqs,
-        max_exp_avg_sqs,
-        state_steps,
-        amsgrad=amsgrad,
+    options = AdamOptions(
+        foreach=foreach,
+        capturable=capturable,
+        differentiable=differentiable,
+        fused=fused,
+        grad_scale=grad_scale,
+        found_inf=found_inf,
         has_complex=has_complex,
+        decoupled_weight_decay=decoupled_weight_decay,
+        amsgrad=amsgrad,
         beta1=beta1,
         beta2=beta2,
         lr=lr,
         weight_decay=weight_decay,
         eps=eps,
         maximize=maximize,
-        capturable=capturable,
-        differentiable=differentiable,
-        grad_scale=grad_scale,
-        found_inf=found_inf,
-        decoupled_weight_decay=decoupled_weight_decay,
     )
+    numbers = options.numbers()
+    largest = [max_exp_avg_sqs] if amsgrad else []
+    lists = [params, grads, exp_avgs, exp_avg_sqs, *largest, state_steps]
+    if numbers is None or not plain_lists(lists, Parameter) or not adam_pass(lists, *numbers):
+        _step((params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps), options)
+
+
+def _step(lists: Lists, o: AdamOptions) -> None:
+    foreach = o.foreach
+    if foreach is None and o.fused is None:
+        foreach = default_form(lists[0], o.differentiable)[1] and (o.capturable or not isinstance(o.lr, Tensor))
+    check_steps(lists[5])
+    form = _fused_adam if o.fused else _multi_tensor_adam if foreach else _single_tensor_adam
+    form(o, *lists)

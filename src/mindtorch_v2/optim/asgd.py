@@ -5,13 +5,15 @@ Invariant: a step changes parameters in place, and records nothing for autograd 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import mindtorch_v2 as torch
 
 from .._tensor import Tensor
-from ._algorithm import Algorithm, States, check_lr, check_not_negative, column, has_complex, picked, zeros_like
+from ._algorithm import Algorithm, States, check_lr, check_not_negative, column, zeros_like
 from ._lists import (
+    Lists,
     Tensors,
     beside,
     check_capturable,
@@ -26,15 +28,26 @@ from ._lists import (
     value_of,
     view_as_real,
 )
+from ._options import Options
 
 __all__ = ["ASGD", "asgd"]
 
 _ON_DEVICE = "params, mus, etas, and state_steps"
 
 
+@dataclass(kw_only=True)
+class ASGDOptions(Options):
+    """Options of a step of ASGD."""
+
+    lambd: float
+    t0: float
+    alpha: float
+
+
 class ASGD(Algorithm):
     """Averaged stochastic gradient descent, as in "Acceleration of stochastic approximation by averaging"."""
 
+    _OPTIONS = ASGDOptions
     _LATER = {"foreach": None, "maximize": False, "differentiable": False, "capturable": False}
     _NUMBERS = ("step", "eta", "mu")
 
@@ -78,103 +91,72 @@ class ASGD(Algorithm):
             "ax": zeros_like(param),
         }
 
-    def _update(self, group: dict[str, Any], params: Tensors, grads: Tensors, states: States) -> None:
-        asgd(
+    def _update(self, o: Any, params: Tensors, grads: Tensors, states: States) -> None:
+        lists = (
             params,
             grads,
             column(states, "ax"),
             column(states, "mu"),
             column(states, "eta"),
             column(states, "step"),
-            has_complex=has_complex(params),
-            **picked(group, "lambd lr t0 alpha weight_decay foreach maximize differentiable capturable"),
         )
+        _step(lists, o)
 
 
 def _single_tensor_asgd(
-    params: Tensors,
-    grads: Tensors,
-    axs: Tensors,
-    mus: Tensors,
-    etas: Tensors,
-    state_steps: Tensors,
-    *,
-    lambd: float,
-    lr: Any,
-    t0: float,
-    alpha: float,
-    weight_decay: float,
-    maximize: bool,
-    differentiable: bool,
-    capturable: bool,
-    has_complex: bool,
+    o: ASGDOptions, params: Tensors, grads: Tensors, axs: Tensors, mus: Tensors, etas: Tensors, state_steps: Tensors
 ) -> None:
-    if capturable:
+    if o.capturable:
         check_capturable(params, mus, etas, state_steps, what=_ON_DEVICE)
-    lr = to_scalar(lr)
+    lr = to_scalar(o.lr)
     for param, grad, ax, mu, eta, step in zip(params, grads, axs, mus, etas, state_steps):
-        grad = -grad if maximize else grad
+        grad = -grad if o.maximize else grad
         param, grad, ax = reals(param, grad, ax)
         step += 1
-        if weight_decay != 0:
-            grad = grad.add(param, alpha=weight_decay)
-        if capturable:
+        if o.weight_decay != 0:
+            grad = grad.add(param, alpha=o.weight_decay)
+        if o.capturable:
             lr = beside(param, lr)
-            param.mul_(1 - lambd * eta)
+            param.mul_(1 - o.lambd * eta)
             param.addcmul_(grad, eta, value=-1)
             ax.add_(param.sub(ax).mul_(mu))
-            eta.copy_(lr / ((1 + lambd * lr * step) ** alpha))
-            mu.copy_(1 / torch.maximum(step - t0, torch.ones_like(step)))
+            eta.copy_(lr / ((1 + o.lambd * lr * step) ** o.alpha))
+            mu.copy_(1 / torch.maximum(step - o.t0, torch.ones_like(step)))
             continue
         rate = value_of(eta)
-        param.mul_(1 - lambd * rate)
+        param.mul_(1 - o.lambd * rate)
         param.add_(grad, alpha=-rate)
         if value_of(mu) != 1:
             ax.add_(param.sub(ax).mul_(mu))
         else:
             ax.copy_(param)
         count = value_of(step)
-        eta.copy_(torch.as_tensor(lr / ((1 + lambd * lr * count) ** alpha)))
-        mu.copy_(torch.as_tensor(1 / max(1, count - t0)))
+        eta.copy_(torch.as_tensor(lr / ((1 + o.lambd * lr * count) ** o.alpha)))
+        mu.copy_(torch.as_tensor(1 / max(1, count - o.t0)))
 
 
 def _multi_tensor_asgd(
-    params: Tensors,
-    grads: Tensors,
-    axs: Tensors,
-    mus: Tensors,
-    etas: Tensors,
-    state_steps: Tensors,
-    *,
-    lambd: float,
-    lr: Any,
-    t0: float,
-    alpha: float,
-    weight_decay: float,
-    maximize: bool,
-    differentiable: bool,
-    capturable: bool,
-    has_complex: bool,
+    o: ASGDOptions, params: Tensors, grads: Tensors, axs: Tensors, mus: Tensors, etas: Tensors, state_steps: Tensors
 ) -> None:
-    no_autograd(differentiable)
-    if capturable:
+    no_autograd(o.differentiable)
+    if o.capturable:
         check_capturable(params, mus, etas, state_steps, xla=False, what=_ON_DEVICE)
-    lr = to_scalar(lr)
+    lr = to_scalar(o.lr)
     lists = (params, grads, axs, mus, etas, state_steps)
     for some, grads, means, weights, rates, steps in parts_of(*lists):
-        if has_complex:
+        if o.has_complex:
             view_as_real(some, grads, means)
         count_up(steps)
-        grads = decayed(grads, some, weight_decay, maximize)
-        torch._foreach_addcmul_(some, torch._foreach_add(grads, some, alpha=lambd), rates, value=-1)
+        grads = decayed(grads, some, o.weight_decay, o.maximize)
+        torch._foreach_addcmul_(some, torch._foreach_add(grads, some, alpha=o.lambd), rates, value=-1)
         torch._foreach_addcmul_(means, torch._foreach_sub(some, means), weights)
         lr = beside(some[0], lr)
         for weight, rate, step in zip(weights, rates, steps):
-            rate.copy_(lr / ((1 + lambd * lr * step) ** alpha))
-            if capturable:
-                weight.copy_(1 / torch.clamp_min(step - t0, 1.0))
+            rate.copy_(lr / ((1 + o.lambd * lr * step) ** o.alpha))
+            if o.capturable:
+                weight.copy_(1 / torch.clamp_min(step - o.t0, 1.0))
             else:
-                weight.copy_(torch.as_tensor(1 / max(1, value_of(step) - t0)))
+                weight.copy_(torch.as_tensor(1 / max(1, value_of(step) - o.t0)))
 
 
 def asgd(
@@ -197,21 +179,21 @@ def asgd(
     weight_decay: float,
 ) -> None:
     """One step of averaged gradient descent on lists of tensors."""
-    update = _multi_tensor_asgd if use_foreach(params, foreach, differentiable) else _single_tensor_asgd
-    update(
-        params,
-        grads,
-        axs,
-        mus,
-        etas,
-        state_steps,
+    options = ASGDOptions(
+        foreach=foreach,
+        maximize=maximize,
+        differentiable=differentiable,
+        capturable=capturable,
+        has_complex=has_complex,
         lambd=lambd,
         lr=lr,
         t0=t0,
         alpha=alpha,
         weight_decay=weight_decay,
-        maximize=maximize,
-        differentiable=differentiable,
-        capturable=capturable,
-        has_complex=has_complex,
     )
+    _step((params, grads, axs, mus, etas, state_steps), options)
+
+
+def _step(lists: Lists, o: ASGDOptions) -> None:
+    form = _multi_tensor_asgd if use_foreach(lists[0], o.foreach, o.differentiable) else _single_tensor_asgd
+    form(o, *lists)

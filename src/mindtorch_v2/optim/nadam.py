@@ -5,23 +5,15 @@ Invariant: a step changes parameters in place, and records nothing for autograd 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import mindtorch_v2 as torch
 
 from .._tensor import Tensor
-from ._algorithm import (
-    Algorithm,
-    States,
-    check_betas,
-    check_lr,
-    check_not_negative,
-    column,
-    has_complex,
-    picked,
-    zeros_like,
-)
+from ._algorithm import Algorithm, States, check_betas, check_lr, check_not_negative, column, zeros_like
 from ._lists import (
+    Lists,
     Tensors,
     beside,
     check_capturable,
@@ -37,13 +29,27 @@ from ._lists import (
     value_of,
     view_as_real,
 )
+from ._options import Options
 
 __all__ = ["NAdam", "nadam"]
+
+
+@dataclass(kw_only=True)
+class NAdamOptions(Options):
+    """Options of a step of NAdam."""
+
+    PAIRS = {"betas": ("beta1", "beta2")}
+    beta1: float
+    beta2: float
+    eps: float
+    momentum_decay: float
+    decoupled_weight_decay: bool
 
 
 class NAdam(Algorithm):
     """NAdam, as in "Incorporating Nesterov Momentum into Adam"."""
 
+    _OPTIONS = NAdamOptions
     _LATER = {
         "maximize": False,
         "foreach": None,
@@ -94,21 +100,16 @@ class NAdam(Algorithm):
             "exp_avg_sq": zeros_like(param),
         }
 
-    def _update(self, group: dict[str, Any], params: Tensors, grads: Tensors, states: States) -> None:
-        beta1, beta2 = group["betas"]
-        nadam(
+    def _update(self, o: Any, params: Tensors, grads: Tensors, states: States) -> None:
+        lists = (
             params,
             grads,
             column(states, "exp_avg"),
             column(states, "exp_avg_sq"),
             column(states, "mu_product"),
             column(states, "step"),
-            beta1=beta1,
-            beta2=beta2,
-            has_complex=has_complex(params),
-            **picked(group, "lr weight_decay momentum_decay eps maximize decoupled_weight_decay"),
-            **picked(group, "foreach capturable differentiable"),
         )
+        _step(lists, o)
 
 
 def _momentum(beta1: float, step: Any, decay: float) -> Any:
@@ -116,105 +117,83 @@ def _momentum(beta1: float, step: Any, decay: float) -> Any:
 
 
 def _single_tensor_nadam(
+    o: NAdamOptions,
     params: Tensors,
     grads: Tensors,
     exp_avgs: Tensors,
     exp_avg_sqs: Tensors,
     mu_products: Tensors,
     state_steps: Tensors,
-    *,
-    beta1: float,
-    beta2: float,
-    lr: Any,
-    weight_decay: float,
-    momentum_decay: float,
-    eps: float,
-    decoupled_weight_decay: bool,
-    maximize: bool,
-    capturable: bool,
-    differentiable: bool,
-    has_complex: bool,
 ) -> None:
-    if capturable:
+    if o.capturable:
         check_capturable(params, mu_products, state_steps, what="params, mu_products and state_steps")
-    lr = to_scalar(lr)
+    lr = to_scalar(o.lr)
     for each in zip(params, grads, exp_avgs, exp_avg_sqs, mu_products, state_steps):
         param, grad, exp_avg, exp_avg_sq, mu_product, step_t = each
-        grad = -grad if maximize else grad
+        grad = -grad if o.maximize else grad
         param, grad, exp_avg, exp_avg_sq = reals(param, grad, exp_avg, exp_avg_sq)
         step_t += 1
-        step = step_t if capturable else value_of(step_t)
-        lr = beside(param, lr) if capturable else lr
-        if weight_decay != 0:
-            if decoupled_weight_decay:
-                param.mul_(1 - lr * weight_decay)
+        step = step_t if o.capturable else value_of(step_t)
+        lr = beside(param, lr) if o.capturable else lr
+        if o.weight_decay != 0:
+            if o.decoupled_weight_decay:
+                param.mul_(1 - lr * o.weight_decay)
             else:
-                grad = grad.add(param, alpha=weight_decay)
-        mu, mu_next = _momentum(beta1, step, momentum_decay), _momentum(beta1, step + 1, momentum_decay)
+                grad = grad.add(param, alpha=o.weight_decay)
+        mu, mu_next = _momentum(o.beta1, step, o.momentum_decay), _momentum(o.beta1, step + 1, o.momentum_decay)
         mu_product *= mu
-        exp_avg.lerp_(grad, 1 - beta1)
-        exp_avg_sq.mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
-        denom = exp_avg_sq.div(1 - beta2**step).sqrt()
-        if differentiable or capturable:
-            denom = denom.add(eps)
+        exp_avg.lerp_(grad, 1 - o.beta1)
+        exp_avg_sq.mul_(o.beta2).addcmul_(grad, grad, value=1 - o.beta2)
+        denom = exp_avg_sq.div(1 - o.beta2**step).sqrt()
+        if o.differentiable or o.capturable:
+            denom = denom.add(o.eps)
             param.addcdiv_(grad * (-lr * (1.0 - mu) / (1.0 - mu_product)), denom)
             param.addcdiv_(exp_avg * (-lr * mu_next / (1.0 - mu_product * mu_next)), denom)
         else:
             product = value_of(mu_product)
-            denom.add_(eps)
+            denom.add_(o.eps)
             param.addcdiv_(grad, denom, value=(-lr * (1.0 - mu) / (1.0 - product)))
             param.addcdiv_(exp_avg, denom, value=(-lr * mu_next) / (1.0 - product * mu_next))
 
 
 def _multi_tensor_nadam(
+    o: NAdamOptions,
     params: Tensors,
     grads: Tensors,
     exp_avgs: Tensors,
     exp_avg_sqs: Tensors,
     mu_products: Tensors,
     state_steps: Tensors,
-    *,
-    beta1: float,
-    beta2: float,
-    lr: Any,
-    weight_decay: float,
-    momentum_decay: float,
-    eps: float,
-    decoupled_weight_decay: bool,
-    maximize: bool,
-    capturable: bool,
-    differentiable: bool,
-    has_complex: bool,
 ) -> None:
     if not params:
         return
-    no_autograd(differentiable)
-    if capturable:
+    no_autograd(o.differentiable)
+    if o.capturable:
         check_capturable(params, mu_products, state_steps, xla=False, what="params, mu_products, and state_steps")
-    lr = to_scalar(lr) if capturable else value_of(lr)
+    lr = to_scalar(o.lr) if o.capturable else value_of(o.lr)
     lists = (params, grads, exp_avgs, exp_avg_sqs, mu_products, state_steps)
     for some, grads, averages, squares, products, counts in parts_of(*lists):
         lr = beside(some[0], lr)
-        if has_complex:
+        if o.has_complex:
             view_as_real(some, grads, averages, squares)
         count_up(counts)
-        grads = decayed(grads, some, 0 if decoupled_weight_decay else weight_decay, maximize)
-        if decoupled_weight_decay and weight_decay != 0:
-            torch._foreach_mul_(some, 1 - lr * weight_decay)
-        torch._foreach_lerp_(averages, grads, 1 - beta1)
-        torch._foreach_mul_(squares, beta2)
-        torch._foreach_addcmul_(squares, grads, grads, 1 - beta2)
-        steps = step_values(counts, capturable)
-        mus = [_momentum(beta1, step, momentum_decay) for step in steps]
-        nexts = [_momentum(beta1, step + 1, momentum_decay) for step in steps]
+        grads = decayed(grads, some, 0 if o.decoupled_weight_decay else o.weight_decay, o.maximize)
+        if o.decoupled_weight_decay and o.weight_decay != 0:
+            torch._foreach_mul_(some, 1 - lr * o.weight_decay)
+        torch._foreach_lerp_(averages, grads, 1 - o.beta1)
+        torch._foreach_mul_(squares, o.beta2)
+        torch._foreach_addcmul_(squares, grads, grads, 1 - o.beta2)
+        steps = step_values(counts, o.capturable)
+        mus = [_momentum(o.beta1, step, o.momentum_decay) for step in steps]
+        nexts = [_momentum(o.beta1, step + 1, o.momentum_decay) for step in steps]
         torch._foreach_mul_(products, mus)
-        done = step_values(products, capturable)
+        done = step_values(products, o.capturable)
         denoms = torch._foreach_sqrt(squares)
-        torch._foreach_div_(denoms, [(1 - beta2**step) ** 0.5 for step in steps])
-        torch._foreach_add_(denoms, eps)
+        torch._foreach_div_(denoms, [(1 - o.beta2**step) ** 0.5 for step in steps])
+        torch._foreach_add_(denoms, o.eps)
         by_grad = [lr * (1.0 - mu) / (1.0 - product) * -1 for mu, product in zip(mus, done)]
         by_average = [lr * mu / (1.0 - product * mu) * -1 for mu, product in zip(nexts, done)]
-        if capturable:
+        if o.capturable:
             moves = torch._foreach_mul(grads, by_grad)
             torch._foreach_add_(moves, torch._foreach_mul(averages, by_average))
             torch._foreach_addcdiv_(some, moves, denoms)
@@ -245,25 +224,25 @@ def nadam(
     eps: float,
 ) -> None:
     """One step of NAdam on lists of tensors."""
-    check_steps(state_steps)
-    check_steps(mu_products, "mu_products")
-    update = _multi_tensor_nadam if use_foreach(params, foreach, differentiable) else _single_tensor_nadam
-    update(
-        params,
-        grads,
-        exp_avgs,
-        exp_avg_sqs,
-        mu_products,
-        state_steps,
+    options = NAdamOptions(
+        decoupled_weight_decay=decoupled_weight_decay,
+        foreach=foreach,
+        capturable=capturable,
+        differentiable=differentiable,
+        has_complex=has_complex,
+        maximize=maximize,
         beta1=beta1,
         beta2=beta2,
         lr=lr,
         weight_decay=weight_decay,
         momentum_decay=momentum_decay,
-        maximize=maximize,
-        decoupled_weight_decay=decoupled_weight_decay,
         eps=eps,
-        capturable=capturable,
-        differentiable=differentiable,
-        has_complex=has_complex,
     )
+    _step((params, grads, exp_avgs, exp_avg_sqs, mu_products, state_steps), options)
+
+
+def _step(lists: Lists, o: NAdamOptions) -> None:
+    check_steps(lists[5])
+    check_steps(lists[4], "mu_products")
+    form = _multi_tensor_nadam if use_foreach(lists[0], o.foreach, o.differentiable) else _single_tensor_nadam
+    form(o, *lists)

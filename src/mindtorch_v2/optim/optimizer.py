@@ -17,6 +17,8 @@ from typing import Any
 import mindtorch_v2 as torch
 
 from .._autograd.hooks import HookDict, RemovableHandle
+from .._backends.cpu.kernels.optimizers import forget_grads
+from .._dispatch.state import swap_grad
 from .._tensor import Tensor
 from ..nn.modules.module import clear_grad
 from ._lists import (
@@ -80,8 +82,11 @@ def _use_grad_for_differentiable(step: Callable[..., Any]) -> Callable[..., Any]
 
     @functools.wraps(step)
     def run(self: Optimizer, *args: Any, **kwargs: Any) -> Any:
-        with torch.set_grad_enabled(self.defaults.get("differentiable", False)):
+        before = swap_grad(bool(self.defaults.get("differentiable", False)))
+        try:
             return step(self, *args, **kwargs)
+        finally:
+            swap_grad(before)
 
     return run
 
@@ -235,7 +240,11 @@ class Optimizer:
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Forget the gradients, or with `set_to_none=False` fill them with zeros."""
-        together = not set_to_none and bool(self.defaults.get("foreach") or self.defaults.get("fused"))
+        if set_to_none:
+            for group in self.param_groups:
+                forget_grads(group["params"])
+            return
+        together = bool(self.defaults.get("foreach") or self.defaults.get("fused"))
         grads: dict[Any, list[Tensor]] = defaultdict(list)
         for group in self.param_groups:
             for param in group["params"]:
@@ -245,7 +254,7 @@ class Optimizer:
                         grad.detach_() if grad.grad_fn is not None else grad.requires_grad_(False)
                     )
                 else:
-                    clear_grad(param, set_to_none)
+                    clear_grad(param, False)
         for each in grads.values():
             torch._foreach_zero_(each)
 

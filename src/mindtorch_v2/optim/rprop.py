@@ -5,13 +5,15 @@ Invariant: a step changes parameters in place, and records nothing for autograd 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import mindtorch_v2 as torch
 
 from .._tensor import Tensor
-from ._algorithm import Algorithm, States, check_lr, column, has_complex, picked, zeros_like
+from ._algorithm import Algorithm, States, check_lr, column, zeros_like
 from ._lists import (
+    Lists,
     Tensors,
     check_capturable,
     check_steps,
@@ -23,13 +25,26 @@ from ._lists import (
     use_foreach,
     view_as_real,
 )
+from ._options import Options
 
 __all__ = ["Rprop", "rprop"]
+
+
+@dataclass(kw_only=True)
+class RpropOptions(Options):
+    """Options of a step of Rprop."""
+
+    PAIRS = {"etas": ("etaminus", "etaplus"), "step_sizes": ("step_size_min", "step_size_max")}
+    etaminus: float
+    etaplus: float
+    step_size_min: float
+    step_size_max: float
 
 
 class Rprop(Algorithm):
     """Resilient backpropagation."""
 
+    _OPTIONS = RpropOptions
     _LATER = {"foreach": None, "maximize": False, "differentiable": False, "capturable": False}
 
     def __init__(
@@ -67,22 +82,8 @@ class Rprop(Algorithm):
             "step_size": torch.full_like(param.grad, size),
         }
 
-    def _update(self, group: dict[str, Any], params: Tensors, grads: Tensors, states: States) -> None:
-        etaminus, etaplus = group["etas"]
-        step_size_min, step_size_max = group["step_sizes"]
-        rprop(
-            params,
-            grads,
-            column(states, "prev"),
-            column(states, "step_size"),
-            column(states, "step"),
-            step_size_min=step_size_min,
-            step_size_max=step_size_max,
-            etaminus=etaminus,
-            etaplus=etaplus,
-            has_complex=has_complex(params),
-            **picked(group, "foreach maximize differentiable capturable"),
-        )
+    def _update(self, o: Any, params: Tensors, grads: Tensors, states: States) -> None:
+        _step((params, grads, column(states, "prev"), column(states, "step_size"), column(states, "step")), o)
 
 
 def _factor(sign: Tensor, etaminus: float, etaplus: float) -> Tensor:
@@ -91,70 +92,44 @@ def _factor(sign: Tensor, etaminus: float, etaplus: float) -> Tensor:
 
 
 def _single_tensor_rprop(
-    params: Tensors,
-    grads: Tensors,
-    prevs: Tensors,
-    step_sizes: Tensors,
-    state_steps: Tensors,
-    *,
-    step_size_min: float,
-    step_size_max: float,
-    etaminus: float,
-    etaplus: float,
-    maximize: bool,
-    capturable: bool,
-    differentiable: bool,
-    has_complex: bool,
+    o: RpropOptions, params: Tensors, grads: Tensors, prevs: Tensors, step_sizes: Tensors, state_steps: Tensors
 ) -> None:
-    if capturable:
+    if o.capturable:
         check_capturable(params, state_steps)
     for param, grad, prev, step_size, step in zip(params, grads, prevs, step_sizes, state_steps):
-        grad = -grad if maximize else grad
+        grad = -grad if o.maximize else grad
         step += 1
         param, grad, prev, step_size = reals(param, grad, prev, step_size)
-        factor = _factor(grad.mul(prev.clone() if differentiable else prev), etaminus, etaplus)
-        step_size.mul_(factor).clamp_(step_size_min, step_size_max)
-        grad = torch.where(factor.eq(etaminus), 0.0, grad)
+        factor = _factor(grad.mul(prev.clone() if o.differentiable else prev), o.etaminus, o.etaplus)
+        step_size.mul_(factor).clamp_(o.step_size_min, o.step_size_max)
+        grad = torch.where(factor.eq(o.etaminus), 0.0, grad)
         param.addcmul_(grad.sign(), step_size, value=-1)
         prev.copy_(grad)
 
 
 def _multi_tensor_rprop(
-    params: Tensors,
-    grads: Tensors,
-    prevs: Tensors,
-    step_sizes: Tensors,
-    state_steps: Tensors,
-    *,
-    step_size_min: float,
-    step_size_max: float,
-    etaminus: float,
-    etaplus: float,
-    maximize: bool,
-    capturable: bool,
-    differentiable: bool,
-    has_complex: bool,
+    o: RpropOptions, params: Tensors, grads: Tensors, prevs: Tensors, step_sizes: Tensors, state_steps: Tensors
 ) -> None:
     if not params:
         return
-    no_autograd(differentiable)
-    if capturable:
+    no_autograd(o.differentiable)
+    if o.capturable:
         check_capturable(params, state_steps)
     lists = (params, grads, prevs, step_sizes, state_steps)
     for some, grads, olds, sizes, steps in parts_of(*lists):
         count_up(steps)
-        if has_complex:
+        if o.has_complex:
             view_as_real(some, grads, olds, sizes)
         products = torch._foreach_mul(grads, olds)
         torch._foreach_copy_(olds, grads)
-        if maximize:
+        if o.maximize:
             torch._foreach_neg_(products)
             torch._foreach_neg_(olds)
-        factors = [_factor(product, etaminus, etaplus) for product in products]
+        factors = [_factor(product, o.etaminus, o.etaplus) for product in products]
         torch._foreach_mul_(sizes, factors)
-        torch._foreach_clamp_max_(sizes, step_size_max)
-        torch._foreach_clamp_min_(sizes, step_size_min)
-        torch._foreach_copy_(olds, [torch.where(f.eq(etaminus), 0.0, old) for f, old in zip(factors, olds)])
+        for size in sizes:
+            size.clamp_(o.step_size_min, o.step_size_max)
+        torch._foreach_copy_(olds, [torch.where(f.eq(o.etaminus), 0.0, old) for f, old in zip(factors, olds)])
         torch._foreach_addcmul_(some, torch._foreach_sign(olds), sizes, value=-1)
 
 
@@ -176,20 +151,21 @@ def rprop(
     etaplus: float,
 ) -> None:
     """One step of resilient backpropagation on lists of tensors."""
-    check_steps(state_steps)
-    update = _multi_tensor_rprop if use_foreach(params, foreach, differentiable) else _single_tensor_rprop
-    update(
-        params,
-        grads,
-        prevs,
-        step_sizes,
-        state_steps,
-        step_size_min=step_size_min,
-        step_size_max=step_size_max,
-        etaminus=etaminus,
-        etaplus=etaplus,
+    options = RpropOptions(
+        foreach=foreach,
         capturable=capturable,
         maximize=maximize,
         differentiable=differentiable,
         has_complex=has_complex,
+        step_size_min=step_size_min,
+        step_size_max=step_size_max,
+        etaminus=etaminus,
+        etaplus=etaplus,
     )
+    _step((params, grads, prevs, step_sizes, state_steps), options)
+
+
+def _step(lists: Lists, o: RpropOptions) -> None:
+    check_steps(lists[4])
+    form = _multi_tensor_rprop if use_foreach(lists[0], o.foreach, o.differentiable) else _single_tensor_rprop
+    form(o, *lists)

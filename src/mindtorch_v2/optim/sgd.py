@@ -5,31 +5,44 @@ Invariant: a step changes parameters in place, and records nothing for autograd 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import mindtorch_v2 as torch
 
+from .._backends.cpu.kernels.optimizers import gathered, plain_lists, sgd_pass
 from .._tensor import Tensor
-from ._algorithm import Algorithm, States, picked
-from ._lists import (
-    Tensors,
-    beside,
-    decayed,
-    default_form,
-    group_by_device_and_dtype,
-    no_scaling,
-    one_pass,
-    parts_of,
-    to_scalar,
-)
+from ..nn.parameter import Parameter
+from ._algorithm import Algorithm, States, is_scaled, scaled_by
+from ._lists import Tensors, beside, decayed, default_form, group_by_device_and_dtype, no_scaling, parts_of, to_scalar
+from ._options import Options, are_numbers, is_rate
 from .optimizer import _device_dtype_check_for_fused
 
 __all__ = ["SGD", "sgd"]
+
+_BUFFER = ("momentum_buffer",)
+
+
+@dataclass(kw_only=True)
+class SGDOptions(Options):
+    """Options of a step of SGD."""
+
+    momentum: float
+    dampening: float
+    nesterov: bool
+
+    def numbers(self) -> tuple[Any, ...] | None:
+        if not (self._asked_nothing() and is_rate(self.lr)):
+            return None
+        if not are_numbers(self.weight_decay, self.momentum, self.dampening):
+            return None
+        return self.lr, self.weight_decay, self.momentum, self.dampening, bool(self.nesterov), bool(self.maximize)
 
 
 class SGD(Algorithm):
     """Stochastic gradient descent, with momentum and Nesterov's momentum."""
 
+    _OPTIONS = SGDOptions
     _LATER = {"nesterov": False, "maximize": False, "foreach": None, "differentiable": False, "fused": False}
     _NUMBERS = ()
 
@@ -86,17 +99,15 @@ class SGD(Algorithm):
         states = [self.state[param] for param in params] if group["momentum"] != 0 else []
         return params, [param.grad for param in params], states
 
-    def _update(self, group: dict[str, Any], params: Tensors, grads: Tensors, states: States) -> None:
+    def _pass(self, numbers: tuple[Any, ...], o: SGDOptions, params: Tensors) -> bool:
+        lists = gathered(params, self.state, _BUFFER if o.momentum != 0 else (), Parameter)
+        return lists is not None and not is_scaled(self) and sgd_pass(lists, *numbers)
+
+    def _update(self, o: SGDOptions, params: Tensors, grads: Tensors, states: States) -> None:
         buffers = [state.get("momentum_buffer") for state in states]
-        sgd(
-            params,
-            grads,
-            buffers,
-            has_sparse_grad=any(grad.is_sparse for grad in grads),
-            grad_scale=getattr(self, "grad_scale", None),
-            found_inf=getattr(self, "found_inf", None),
-            **picked(group, "weight_decay momentum lr dampening nesterov maximize foreach fused"),
-        )
+        o.has_sparse_grad = any(grad.is_sparse for grad in grads)
+        o.grad_scale, o.found_inf = scaled_by(self)
+        _step(params, grads, buffers, o)
         for state, buffer in zip(states, buffers):
             state["momentum_buffer"] = buffer
 
@@ -119,120 +130,82 @@ def sgd(
     maximize: bool,
 ) -> None:
     """One step of gradient descent on lists of tensors; buffers that are None are made."""
-    if foreach is None and fused is None:
-        # Nothing that is learned through the step, and all buffers there, or none.
-        new = [buffer is None for buffer in momentum_buffer_list]
-        plain = not (isinstance(weight_decay, Tensor) or torch.is_grad_enabled() or has_sparse_grad)
-        fused = plain and all(new) == any(new) and grad_scale is None and found_inf is None and one_pass(params)
-        foreach = not fused and default_form(params, False)[1]
-    update = _multi_tensor_sgd if foreach else _fused_sgd if fused else _single_tensor_sgd
-    update(
-        params,
-        d_p_list,
-        momentum_buffer_list,
+    options = SGDOptions(
+        has_sparse_grad=has_sparse_grad,
+        foreach=foreach,
+        fused=fused,
+        grad_scale=grad_scale,
+        found_inf=found_inf,
         weight_decay=weight_decay,
         momentum=momentum,
         lr=lr,
         dampening=dampening,
         nesterov=nesterov,
-        has_sparse_grad=has_sparse_grad,
         maximize=maximize,
-        grad_scale=grad_scale,
-        found_inf=found_inf,
     )
+    numbers = options.numbers()
+    lists = [params, d_p_list, momentum_buffer_list] if momentum != 0 else [params, d_p_list]
+    if numbers is None or not plain_lists(lists, Parameter) or not sgd_pass(lists, *numbers):
+        _step(params, d_p_list, momentum_buffer_list, options)
 
 
-def _single_tensor_sgd(
-    params: Tensors,
-    grads: Tensors,
-    momentum_buffer_list: list[Any],
-    grad_scale: Tensor | None,
-    found_inf: Tensor | None,
-    *,
-    weight_decay: Any,
-    momentum: float,
-    lr: Any,
-    dampening: float,
-    nesterov: bool,
-    maximize: bool,
-    has_sparse_grad: bool,
-) -> None:
-    no_scaling(grad_scale, found_inf)
-    lr = to_scalar(lr)
+def _step(params: Tensors, grads: Tensors, buffers: list[Any], o: SGDOptions) -> None:
+    foreach = o.foreach
+    if foreach is None and o.fused is None:
+        foreach = default_form(params, False)[1]
+    form = _multi_tensor_sgd if foreach else _fused_sgd if o.fused else _single_tensor_sgd
+    form(o, params, grads, buffers)
+
+
+def _single_tensor_sgd(o: SGDOptions, params: Tensors, grads: Tensors, momentum_buffer_list: list[Any]) -> None:
+    no_scaling(o.grad_scale, o.found_inf)
+    lr = to_scalar(o.lr)
     for i, (param, grad) in enumerate(zip(params, grads)):
-        grad = -grad if maximize else grad
-        if weight_decay != 0:
-            if isinstance(weight_decay, Tensor) and weight_decay.requires_grad:
+        grad = -grad if o.maximize else grad
+        if o.weight_decay != 0:
+            if isinstance(o.weight_decay, Tensor) and o.weight_decay.requires_grad:
                 # An alpha has no derivative.
-                grad = grad.addcmul_(param.clone(), weight_decay)
+                grad = grad.addcmul_(param.clone(), o.weight_decay)
             else:
-                grad = grad.add(param, alpha=weight_decay)
-        if momentum != 0:
+                grad = grad.add(param, alpha=o.weight_decay)
+        if o.momentum != 0:
             buffer = momentum_buffer_list[i]
             if buffer is None:
                 buffer = momentum_buffer_list[i] = grad.detach().clone()
             else:
-                buffer.mul_(momentum).add_(grad, alpha=1 - dampening)
-            grad = grad.add(buffer, alpha=momentum) if nesterov else buffer
+                buffer.mul_(o.momentum).add_(grad, alpha=1 - o.dampening)
+            grad = grad.add(buffer, alpha=o.momentum) if o.nesterov else buffer
         if isinstance(lr, Tensor) and lr.requires_grad:
             param.addcmul_(grad, lr, value=-1)
         else:
             param.add_(grad, alpha=-lr)
 
 
-def _multi_tensor_sgd(
-    params: Tensors,
-    grads: Tensors,
-    momentum_buffer_list: list[Any],
-    grad_scale: Tensor | None,
-    found_inf: Tensor | None,
-    *,
-    weight_decay: Any,
-    momentum: float,
-    lr: Any,
-    dampening: float,
-    nesterov: bool,
-    maximize: bool,
-    has_sparse_grad: bool,
-) -> None:
-    no_scaling(grad_scale, found_inf)
-    lr = to_scalar(lr)
+def _multi_tensor_sgd(o: SGDOptions, params: Tensors, grads: Tensors, momentum_buffer_list: list[Any]) -> None:
+    no_scaling(o.grad_scale, o.found_inf)
+    lr = to_scalar(o.lr)
     lists = [params, grads, momentum_buffer_list]
     for (some, grads, buffers), places in group_by_device_and_dtype(lists, with_indices=True).values():
-        grads = decayed(grads, some, weight_decay, maximize)
-        if momentum != 0:
+        grads = decayed(grads, some, o.weight_decay, o.maximize)
+        if o.momentum != 0:
             old = [i for i, buffer in enumerate(buffers) if buffer is not None]
             if old:
-                torch._foreach_mul_([buffers[i] for i in old], momentum)
-                torch._foreach_add_([buffers[i] for i in old], [grads[i] for i in old], alpha=1 - dampening)
+                torch._foreach_mul_([buffers[i] for i in old], o.momentum)
+                torch._foreach_add_([buffers[i] for i in old], [grads[i] for i in old], alpha=1 - o.dampening)
             for i, place in enumerate(places):
                 if buffers[i] is None:
                     buffers[i] = momentum_buffer_list[place] = grads[i].detach().clone()
-            if nesterov:
-                grads = torch._foreach_add(grads, buffers, alpha=momentum)
+            if o.nesterov:
+                grads = torch._foreach_add(grads, buffers, alpha=o.momentum)
             else:
                 grads = buffers
         torch._foreach_add_(some, grads, alpha=-lr)
 
 
-def _fused_sgd(
-    params: Tensors,
-    grads: Tensors,
-    momentum_buffer_list: list[Any],
-    grad_scale: Tensor | None,
-    found_inf: Tensor | None,
-    *,
-    weight_decay: Any,
-    momentum: float,
-    lr: Any,
-    dampening: float,
-    nesterov: bool,
-    maximize: bool,
-    has_sparse_grad: bool,
-) -> None:
-    if has_sparse_grad:
+def _fused_sgd(o: SGDOptions, params: Tensors, grads: Tensors, momentum_buffer_list: list[Any]) -> None:
+    if o.has_sparse_grad:
         raise RuntimeError("`_fused_sgd` does not support sparse gradients")
-    first = momentum != 0 and all(buffer is None for buffer in momentum_buffer_list)
+    first = o.momentum != 0 and all(buffer is None for buffer in momentum_buffer_list)
     if first:
         momentum_buffer_list[:] = [torch.empty_like(grad) for grad in grads]
     lists = (params, grads, momentum_buffer_list)
@@ -240,14 +213,14 @@ def _fused_sgd(
         torch._fused_sgd_(
             some,
             grads,
-            buffers if momentum != 0 else [],
-            weight_decay=weight_decay,
-            momentum=momentum,
-            lr=lr,
-            dampening=dampening,
-            nesterov=nesterov,
-            maximize=maximize,
+            buffers if o.momentum != 0 else [],
+            weight_decay=o.weight_decay,
+            momentum=o.momentum,
+            lr=o.lr,
+            dampening=o.dampening,
+            nesterov=o.nesterov,
+            maximize=o.maximize,
             is_first_step=first,
-            grad_scale=beside(some[0], grad_scale),
-            found_inf=beside(some[0], found_inf),
+            grad_scale=beside(some[0], o.grad_scale),
+            found_inf=beside(some[0], o.found_inf),
         )

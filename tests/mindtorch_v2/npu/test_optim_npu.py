@@ -102,7 +102,7 @@ def test_one_launch_for_all(emulator: _npu.Emulator, name: str, options: dict[st
             torch.npu.synchronize()
             assert emulator.runs(function) - before == (device == "npu")
         values[device] = [param.tolist() for param in params]
-        assert params[0]._version >= 3
+        assert params[0]._version == 0  # as of a fused step of PyTorch
     for mine, theirs in zip(values["npu"], values["cpu"]):
         assert torch.allclose(torch.tensor(mine), torch.tensor(theirs), rtol=1e-5)
 

@@ -1,14 +1,23 @@
-"""Launches of optimiser steps over lists of tensors.
+"""Launches of optimiser steps over lists of tensors, and what a step asks of every parameter.
 
 Invariant: the native module gets tensors of one dtype without gaps, those of a parameter in one layout; everything else
-is refused, and the row's parts serve it.
+is refused, before anything was written, and the row's parts or the optimiser's loop serve it. The `fused_*` functions
+serve rows, which leave versions alone as PyTorch's do; the `*_pass` functions stand for a loop of operators, so they
+count steps, and move versions by as many writes as the loop makes.
 """
 
 from __future__ import annotations
 
 from typing import Any, Final
 
+from mypy_extensions import i64
+
 from .... import _native
+from ...._core_operators import HOOKS
+from ...._dispatch.keys import AUTOCASTS, AUTOGRAD, CPU, PYTHON, VIEW
+from ...._dispatch.state import FUNCTION_MODE, is_grad_enabled, modes
+from ...._dtype import dtype as DType
+from ...._dtype import float32, float64
 from ...._strides import strides_dense
 from ...._tensor_base import TensorBase, bump, is_contiguous, numel
 
@@ -16,23 +25,29 @@ _adam: Final[Any] = _native.fused_adam
 _sgd: Final[Any] = _native.fused_sgd
 _adagrad: Final[Any] = _native.fused_adagrad
 
+# Modes that a pass need not look at: nothing is recorded, and operators that write in place are not cast.
+_UNSEEN: Final[i64] = (AUTOGRAD << 32) | AUTOCASTS
+_FLOAT32: Final[i64] = float32.code
+_FLOAT64: Final[i64] = float64.code
+
 
 def _number(x: Any) -> Any:
     return x.item() if isinstance(x, TensorBase) else x
 
 
-def _blocks(lists: list[Any], steps: Any) -> list[Any] | None:
-    """Elements, step, then storage and offset in each list, for every parameter; None where memory does not fit."""
+def _blocks(lists: list[list[Any]], steps: Any) -> list[Any] | None:
+    """Elements, then storage and offset in each list, then the step, for every parameter; None where memory does not
+    fit. Steps are numbers, or tensors to be counted up."""
     blocks: list[Any] = []
     params = lists[0]
-    code = params[0]._dtype.code
+    first: TensorBase = params[0]
+    code = first._dtype.code
     for i in range(len(params)):
         p: TensorBase = params[i]
         plain = is_contiguous(p)
         if p._dtype.code != code or not (plain or strides_dense(p._shape, p._stride)):
             return None
         blocks.append(int(numel(p)))
-        blocks.append(0.0 if steps is None else steps[i].item())
         for tensors in lists:
             t: TensorBase = tensors[i]
             if t._dtype.code != code or t._shape != p._shape:
@@ -41,50 +56,216 @@ def _blocks(lists: list[Any], steps: Any) -> list[Any] | None:
                 return None
             blocks.append(t._storage)
             blocks.append(int(t._offset))
+        if steps is not None:
+            step = steps[i]
+            if isinstance(step, TensorBase):
+                blocks.append(step._storage)
+                blocks.append(int(step._offset))
+            else:
+                blocks.append(step)
+                blocks.append(None)
     return blocks
 
 
-def _wrote(lists: list[Any], scaled: bool) -> None:
-    for k in range(len(lists)):
-        if k != 1 or scaled:
-            for t in lists[k]:
-                bump(t)
-
-
-def adam_step(decoupled: bool, params: Any, grads: Any, exp_avgs: Any, exp_avg_sqs: Any, max_exp_avg_sqs: Any,
-              state_steps: Any, lr: Any, beta1: float, beta2: float, weight_decay: float, eps: float, amsgrad: bool,
-              maximize: bool, grad_scale: Any) -> bool:
+# -- rows ------------------------------------------------------------------------------------------------------------
+def fused_adam(decoupled: bool, params: Any, grads: Any, exp_avgs: Any, exp_avg_sqs: Any, max_exp_avg_sqs: Any,
+               state_steps: Any, lr: Any, beta1: float, beta2: float, weight_decay: float, eps: float, amsgrad: bool,
+               maximize: bool, grad_scale: Any) -> bool:
     """Whether the native module has done it."""
     lists = [params, grads, exp_avgs, exp_avg_sqs]
     if amsgrad:
         lists.append(max_exp_avg_sqs)
-    blocks = _blocks(lists, state_steps)
-    if blocks is None or not _adam(params[0]._dtype.code, len(lists), blocks, _number(lr), beta1, beta2, weight_decay,
-                                   eps, decoupled, maximize, _number(grad_scale)):
+    blocks = _blocks(lists, [float(step.item()) for step in state_steps])
+    if blocks is None:
         return False
-    _wrote(lists, grad_scale is not None)
-    return True
+    done: bool = _adam(params[0]._dtype.code, len(lists), blocks, _FLOAT32, _number(lr), beta1, beta2, weight_decay,
+                       eps, decoupled, maximize, _number(grad_scale))
+    return done
 
 
-def sgd_step(params: Any, grads: Any, buffers: Any, weight_decay: float, momentum: float, lr: Any, dampening: float,
-             nesterov: bool, maximize: bool, is_first_step: bool, grad_scale: Any) -> bool:
+def fused_sgd(params: Any, grads: Any, buffers: Any, weight_decay: float, momentum: float, lr: Any, dampening: float,
+              nesterov: bool, maximize: bool, is_first_step: bool, grad_scale: Any) -> bool:
     """Whether the native module has done it."""
     lists = [params, grads, buffers] if momentum != 0 else [params, grads]
     blocks = _blocks(lists, None)
-    if blocks is None or not _sgd(params[0]._dtype.code, len(lists), blocks, _number(lr), weight_decay, momentum,
-                                  dampening, nesterov, is_first_step, maximize, _number(grad_scale)):
+    if blocks is None:
         return False
-    _wrote(lists, grad_scale is not None)
+    done: bool = _sgd(params[0]._dtype.code, len(lists), blocks, _number(lr), weight_decay, momentum, dampening,
+                      nesterov, is_first_step, maximize, _number(grad_scale))
+    return done
+
+
+def fused_adagrad(params: Any, grads: Any, state_sums: Any, state_steps: Any, lr: Any, lr_decay: float,
+                  weight_decay: float, eps: float, maximize: bool, grad_scale: Any) -> bool:
+    """Whether the native module has done it."""
+    blocks = _blocks([params, grads, state_sums], [float(step.item()) for step in state_steps])
+    if blocks is None:
+        return False
+    done: bool = _adagrad(params[0]._dtype.code, 3, blocks, _FLOAT32, _number(lr), lr_decay, weight_decay, eps,
+                          maximize, _number(grad_scale))
+    return done
+
+
+# -- passes ----------------------------------------------------------------------------------------------------------
+def unchanged(group: dict[str, Any], names: tuple[str, ...], values: tuple[Any, ...]) -> bool:
+    """Whether a group's options are still these very objects."""
+    for i in range(len(names)):
+        if group.get(names[i]) is not values[i]:
+            return False
     return True
 
 
-def adagrad_step(params: Any, grads: Any, state_sums: Any, state_steps: Any, lr: Any, lr_decay: float,
-                 weight_decay: float, eps: float, maximize: bool, grad_scale: Any) -> bool:
-    """Whether the native module has done it."""
-    lists = [params, grads, state_sums]
-    blocks = _blocks(lists, state_steps)
-    if blocks is None or not _adagrad(params[0]._dtype.code, len(lists), blocks, _number(lr), lr_decay, weight_decay,
-                                      eps, maximize, _number(grad_scale)):
+def forget_grads(params: Any) -> None:
+    """`p.grad = None` for every parameter that has one."""
+    seen = modes() & FUNCTION_MODE
+    for p in params:
+        if isinstance(p, TensorBase) and not seen and not p._keys & PYTHON and p._grad_fn is None:
+            p._grad_field = None
+        elif p.grad is not None:
+            p.grad = None
+
+
+def _quiet() -> bool:
+    """Whether a pass is all that would happen: nothing is recorded, and no mode looks at operators."""
+    return not modes() & ~_UNSEEN and not is_grad_enabled()
+
+
+def _is_plain(t: Any, parameter: Any) -> bool:
+    """A tensor of no subclass but `parameter`, in the host's memory, that has versions."""
+    if not isinstance(t, TensorBase):
         return False
-    _wrote(lists, grad_scale is not None)
+    kind = type(t)
+    return (kind is parameter or kind is HOOKS.tensor) and (t._keys & ~(AUTOGRAD | VIEW)) == CPU
+
+
+def plain_lists(lists: list[list[Any]], parameter: Any) -> bool:
+    """Whether a pass may be tried on these lists, each as long as the first."""
+    if not _quiet():
+        return False
+    for tensors in lists:
+        if len(tensors) != len(lists[0]):
+            return False
+        for t in tensors:
+            if not _is_plain(t, parameter):
+                return False
+    return True
+
+
+def gathered(params: Any, states: Any, names: tuple[str, ...], parameter: Any) -> list[list[Any]] | None:
+    """Parameters that have gradients, the gradients, and their state by name, in lists of plain tensors; None where
+    one is not plain or has not all of its state yet."""
+    if not _quiet() or not isinstance(states, dict):
+        return None
+    lists: list[list[Any]] = [[], []]
+    for _ in names:
+        lists.append([])
+    for p in params:
+        if not isinstance(p, TensorBase):
+            return None
+        grad = p._grad_field
+        if grad is None:
+            if p._grad_fn is not None:
+                return None  # asking for the gradient of what is no leaf warns
+            continue
+        if not _is_plain(p, parameter) or not _is_plain(grad, parameter):
+            return None
+        lists[0].append(p)
+        lists[1].append(grad)
+        if names:
+            state = states.get(p)
+            if not isinstance(state, dict):
+                return None
+            for k in range(len(names)):
+                t = state.get(names[k])
+                if not _is_plain(t, parameter):
+                    return None
+                lists[2 + k].append(t)
+    return lists
+
+
+def _wide(dt: DType) -> bool:
+    """Narrow dtypes are rounded after each operator of a loop, but once in a pass."""
+    return dt.code == _FLOAT32 or dt.code == _FLOAT64
+
+
+def _step_code(steps: list[Any]) -> i64:
+    """The dtype that all counts have; -1 where they are no numbers that can be counted up."""
+    first: TensorBase = steps[0]
+    code = first._dtype.code
+    if not _wide(first._dtype):
+        return -1
+    for s in steps:
+        step: TensorBase = s
+        if step._dtype.code != code or numel(step) != 1:
+            return -1
+    return code
+
+
+def _wrote(tensors: list[Any], times: i64) -> None:
+    for each in tensors:
+        t: TensorBase = each
+        bump(t)
+        vc = t._vc
+        if times > 1 and vc is not None:
+            vc.value += times - 1
+
+
+def adam_pass(lists: list[list[Any]], lr: Any, beta1: Any, beta2: Any, weight_decay: Any, eps: Any, decoupled: bool,
+              maximize: bool) -> bool:
+    """A step of Adam on lists: parameters, gradients, averages, squares, for AMSGrad their largest, and step counts."""
+    steps = lists[len(lists) - 1]
+    if not steps:
+        return True
+    first: TensorBase = lists[0][0]
+    code = _step_code(steps)
+    if code < 0 or not _wide(first._dtype):
+        return False
+    tensors = lists[: len(lists) - 1]
+    blocks = _blocks(tensors, steps)
+    if blocks is None or not _adam(first._dtype.code, len(tensors), blocks, code, _number(lr), beta1, beta2,
+                                   weight_decay, eps, decoupled, maximize, None):
+        return False
+    _wrote(tensors[0], 2 if decoupled and weight_decay != 0 else 1)
+    _wrote(tensors[2], 1)
+    _wrote(tensors[3], 2)
+    if len(tensors) > 4:
+        _wrote(tensors[4], 1)
+    _wrote(steps, 1)
+    return True
+
+
+def sgd_pass(lists: list[list[Any]], lr: Any, weight_decay: Any, momentum: Any, dampening: Any, nesterov: bool,
+             maximize: bool) -> bool:
+    """A step of gradient descent on lists: parameters, gradients, and with momentum the buffers of earlier steps."""
+    if not lists[0]:
+        return True
+    first: TensorBase = lists[0][0]
+    if not _wide(first._dtype):
+        return False
+    blocks = _blocks(lists, None)
+    if blocks is None or not _sgd(first._dtype.code, len(lists), blocks, _number(lr), weight_decay, momentum,
+                                  dampening, nesterov, False, maximize, None):
+        return False
+    _wrote(lists[0], 1)
+    if len(lists) > 2:
+        _wrote(lists[2], 2)
+    return True
+
+
+def adagrad_pass(lists: list[list[Any]], lr: Any, lr_decay: Any, weight_decay: Any, eps: Any, maximize: bool) -> bool:
+    """A step of Adagrad on lists: parameters, gradients, sums of squares, and step counts."""
+    steps = lists[3]
+    if not steps:
+        return True
+    first: TensorBase = lists[0][0]
+    code = _step_code(steps)
+    if code < 0 or not _wide(first._dtype):
+        return False
+    blocks = _blocks(lists[:3], steps)
+    if blocks is None or not _adagrad(first._dtype.code, 3, blocks, code, _number(lr), lr_decay, weight_decay, eps,
+                                      maximize, None):
+        return False
+    _wrote(lists[0], 1)
+    _wrote(lists[2], 1)
+    _wrote(steps, 1)
     return True

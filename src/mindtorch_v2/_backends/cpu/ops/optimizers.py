@@ -7,7 +7,7 @@ from typing import Any
 from ...._dispatch import registry
 from ...._dispatch.keys import CPU
 from ...._ops.optimizers import checked, checked_adam, checked_buffers, overflowed
-from ..kernels.optimizers import adagrad_step, adam_step, sgd_step
+from ..kernels.optimizers import fused_adagrad, fused_adam, fused_sgd
 from ..lines import cpu, makes
 
 
@@ -28,7 +28,7 @@ def _adam(decoupled: bool) -> Callable[..., bool]:
              beta1: float, beta2: float, weight_decay: float, eps: float, amsgrad: bool, maximize: bool,
              grad_scale: Any, found_inf: Any) -> bool:
         checked_adam(self, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps, amsgrad, decoupled)
-        return not self or overflowed(found_inf) or adam_step(
+        return not self or overflowed(found_inf) or fused_adam(
             decoupled, self, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps, lr, beta1, beta2,
             weight_decay, eps, amsgrad, maximize, grad_scale)
 
@@ -39,7 +39,7 @@ def _sgd(self: Any, grads: Any, momentum_buffer_list: Any, weight_decay: float, 
          dampening: float, nesterov: bool, maximize: bool, is_first_step: bool, grad_scale: Any,
          found_inf: Any) -> bool:
     checked("fused_sgd_kernel", self, {"grads": grads, **checked_buffers(momentum, momentum_buffer_list)})
-    return not self or overflowed(found_inf) or sgd_step(
+    return not self or overflowed(found_inf) or fused_sgd(
         self, grads, momentum_buffer_list, weight_decay, momentum, lr, dampening, nesterov, maximize, is_first_step,
         grad_scale)
 
@@ -47,7 +47,7 @@ def _sgd(self: Any, grads: Any, momentum_buffer_list: Any, weight_decay: float, 
 def _adagrad(self: Any, grads: Any, state_sums: Any, state_steps: Any, lr: Any, lr_decay: float, weight_decay: float,
              eps: float, maximize: bool, grad_scale: Any, found_inf: Any) -> bool:
     checked("fused_adagrad_kernel", self, {"grads": grads, "state_sums": state_sums, "state_steps": state_steps})
-    return not self or overflowed(found_inf) or adagrad_step(
+    return not self or overflowed(found_inf) or fused_adagrad(
         self, grads, state_sums, state_steps, lr, lr_decay, weight_decay, eps, maximize, grad_scale)
 
 

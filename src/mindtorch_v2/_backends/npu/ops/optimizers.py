@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from ...._dispatch import registry
-from ...._ops.optimizers import checked, checked_adam, checked_buffers, overflowed
-from ...._tensor_base import TensorBase, bump, is_contiguous, numel
+from ...._ops.optimizers import checked, checked_adam, checked_buffers, overflowed, unversioned
+from ...._tensor_base import TensorBase, is_contiguous, numel
 from .. import launch, quirks, table
 from ..kernels import MOST_DIMS
 from ..lines import call, fused, npu
@@ -97,9 +97,6 @@ def _adam(decoupled: bool) -> Any:
             for i, s in enumerate(steps):
                 p, g, m, v = (tensors[i] for tensors in lists)
                 call(ADAMW_ONE, name, p, m, v, largest[i] if largest else None, g, s, *options)
-        for tensors in (self, exp_avgs, exp_avg_sqs, max_exp_avg_sqs if amsgrad else ()):
-            for t in tensors:
-                bump(t)
 
     return step
 
@@ -124,12 +121,9 @@ def _sgd(self: Any, grads: Any, momentum_buffer_list: Any, weight_decay: float, 
     scale = None if grad_scale is None else grad_scale.to(self[0]._dtype)
     call(SGD, "_fused_sgd_", *lists, scale, weight_decay, momentum, _number(lr), dampening, nesterov, maximize,
          is_first_step)
-    for tensors in (self, momentum_buffer_list, grads if grad_scale is not None else ()):
-        for t in tensors:
-            bump(t)
 
 
 for _overload in ("", ".tensor_lr"):
-    npu(f"_fused_adam_{_overload}", fused((ADAMW_ONE,), _adam_fits, _adam(False)))
-    npu(f"_fused_adamw_{_overload}", fused((ADAMW_ONE,), _adam_fits, _adam(True)))
-    npu(f"_fused_sgd_{_overload}", fused((SGD,), _sgd_fits, _sgd))
+    npu(f"_fused_adam_{_overload}", fused((ADAMW_ONE,), _adam_fits, unversioned(_adam(False))))
+    npu(f"_fused_adamw_{_overload}", fused((ADAMW_ONE,), _adam_fits, unversioned(_adam(True))))
+    npu(f"_fused_sgd_{_overload}", fused((SGD,), _sgd_fits, unversioned(_sgd)))
