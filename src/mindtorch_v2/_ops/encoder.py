@@ -112,13 +112,14 @@ def _encoder_layer(src: Any, embed_dim: int, num_heads: int, qkv_weight: Any, qk
         inner = _linear.call((t, ffn_weight_1, ffn_bias_1))
         return _linear.call((_gelu.call((inner, "none")) if use_gelu else inner.relu(), ffn_weight_2, ffn_bias_2))
 
+    # Sums are made in place, so that under autocast they have the dtype of the products, as PyTorch's have.
     x = norm(src, norm_weight_1, norm_bias_1) if norm_first else src
     x = ATTENTION.call((x, x, x, embed_dim, num_heads, qkv_weight, qkv_bias, proj_weight, proj_bias, mask, False, True,
-                        mask_type))[0] + src
+                        mask_type))[0].add_(src)
     if norm_first:
-        return forward(norm(x, norm_weight_2, norm_bias_2)) + x
+        return forward(norm(x, norm_weight_2, norm_bias_2)).add_(x)
     x = norm(x, norm_weight_1, norm_bias_1)
-    return norm(forward(x) + x, norm_weight_2, norm_bias_2)
+    return norm(forward(x).add_(x), norm_weight_2, norm_bias_2)
 
 
 composite(

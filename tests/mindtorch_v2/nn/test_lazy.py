@@ -426,6 +426,7 @@ def scaled_products(lib: Any) -> Any:
         mm(a, b, rows, row_wise, columns, row_wise, output_dtype=lib.float32),
         mm(a.to(lib.float8_e5m2), b, half, tensor_wise, three, tensor_wise, output_dtype=lib.float16).float(),
         mm(a, b, half, tensor_wise, three, tensor_wise, output_dtype=None).dtype,
+        mm(a, b, half, tensor_wise, three, tensor_wise, use_fast_accum=True).float(),
         [s.value for s in f.ScalingType.__members__.values()],
         [*f.ScalingType.__members__],
         [*f.SwizzleType.__members__],

@@ -62,6 +62,14 @@ def test_options_that_cannot_be_followed_are_told() -> None:
         torch.nn.functional.linear_cross_entropy(input, weight, target, label_smoothing=0.1, options=options)
 
 
+def test_where_options_are() -> None:
+    module = torch.nn.modules.linear_cross_entropy_options
+    assert module.__all__ == ["LinearCrossEntropyOptions"]
+    assert module.LinearCrossEntropyOptions is torch.nn.LinearCrossEntropyOptions
+    assert torch.nn.LinearCrossEntropyOptions.__module__.endswith(".nn.modules.linear_cross_entropy_options")
+    assert not hasattr(torch.nn.functional, "LinearCrossEntropyOptions")
+
+
 def test_layer() -> None:
     loss = torch.nn.LinearCrossEntropyLoss(3, 5, out_features=(2,), bias=True)
     assert [tuple(p.shape) for p in loss.parameters()] == [(10, 3), (10,)]

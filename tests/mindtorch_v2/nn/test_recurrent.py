@@ -6,6 +6,7 @@ Invariant: a case takes a library and returns plain values and tensors; it runs 
 from __future__ import annotations
 
 import copy
+import inspect
 import itertools
 import pickle
 import warnings
@@ -229,6 +230,9 @@ def test_public_names() -> None:
     for name in theirs.__all__:
         own = {n for n in dir(getattr(theirs, name)) if n not in plain and not n.startswith("_")}
         assert own - set(dir(getattr(mine, name))) == set(), name
+        calls = [inspect.signature(getattr(module, name).forward).parameters for module in (mine, theirs)]
+        found = [[(p.name, p.kind, p.default) for p in parameters.values()] for parameters in calls]
+        assert found[0] == found[1], name
 
 
 def test_functions_by_their_private_module() -> None:

@@ -143,6 +143,28 @@ def test_encoder_layers(options: dict[str, Any]) -> None:
         same(lambda library, kind=kind: case(library, *kind), kind)
 
 
+@pytest.mark.oracle
+@pytest.mark.parametrize("options", [{}, {"norm_first": True}, {"activation": "gelu"}], ids=str)
+def test_autocast(options: dict[str, Any]) -> None:
+    """On the fast way a sum has the dtype of the product that it is added to; else it is promoted."""
+
+    def case(library: Any, dtype: str, masks: str, how: str) -> Any:
+        library.manual_seed(3)
+        layers = library.nn.TransformerEncoderLayer(4, 2, 6, batch_first=True, **options)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model = library.nn.TransformerEncoder(layers, 2).eval()
+        x = values(library, 2, 4, 4).to(getattr(library, dtype))
+        with mode(library, how), library.autocast("cpu", dtype=library.bfloat16):
+            out = model(x, attention_mask(library, masks, 4, 4, 4))
+        return out
+
+    for kind in itertools.product(("float32", "bfloat16"), ("none", "bool"), ("recorded", "plain")):
+        mine, theirs = case(torch, *kind), case(_oracle.load(), *kind)
+        assert _oracle.dtype_name(mine.dtype) == _oracle.dtype_name(theirs.dtype), kind
+        _oracle.assert_same(mine.detach().float(), theirs.detach().float(), 0.05, 0.05, str(kind))
+
+
 def test_a_mask_of_numbers_hides_where_nothing_is_recorded() -> None:
     """As PyTorch's fast way: what is not zero is hidden, and not added."""
     layer = torch.nn.TransformerEncoderLayer(4, 2, 6, batch_first=True).eval()

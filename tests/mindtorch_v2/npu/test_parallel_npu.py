@@ -169,6 +169,66 @@ def test_comm() -> None:
             call()
 
 
+def memory(tensors: Any) -> list[int]:
+    """For each tensor, which of the storages it is in, numbered as they first appear."""
+    seen: dict[int, int] = {}
+    return [seen.setdefault(t.untyped_storage().data_ptr(), len(seen)) for t in tensors]
+
+
+@pytest.mark.parametrize(
+    ("buffer_size", "shared"), [(1 << 20, [0, 1, 0, 0, 1]), (32, [0, 1, 0, 2, 1]), (1, [0, 1, 2, 3, 4])]
+)
+def test_small_tensors_share_a_buffer(buffer_size: int, shared: list[int]) -> None:
+    """Those of one dtype, in order, as long as a buffer holds them."""
+    tensors = [torch.arange(4.0), torch.arange(2), torch.ones(2, 2), torch.full((3,), 7.0), torch.tensor(5)]
+    tensors = [t.to("npu:0") for t in tensors]
+    same, other = comm.broadcast_coalesced(tensors, [0, 1], buffer_size)
+    assert [t.data_ptr() for t in same] == [t.data_ptr() for t in tensors]
+    assert memory(other) == shared
+    for mine, original in zip(other, tensors):
+        assert mine.device.index == 1 and mine.dtype == original.dtype and mine.shape == original.shape
+        assert torch.equal(mine.cpu(), original.cpu())
+    other[2].add_(1)
+    assert [t._version for t in other] == [0, 0, 1, 0, 0] and other[0].tolist() == [0, 1, 2, 3]
+    sums = comm.reduce_add_coalesced([tensors, [t.to("npu:1") for t in tensors]], 0, buffer_size)
+    assert memory(sums) == shared and all(t.device.index == 0 for t in sums)
+    assert [t.tolist() for t in sums] == [(t + t).tolist() for t in tensors]
+    sums[2].add_(1)
+    assert [t._version for t in sums] == ([0, 0, 1, 0, 0])
+
+
+def test_buffers_are_refused() -> None:
+    x = torch.ones(2, device="npu:0")
+    with pytest.raises(ValueError, match="buffer_size must be positive, got 0"):
+        comm.broadcast_coalesced([x], [0], 0)
+    with pytest.raises(ValueError, match="input 1 has invalid size: got 1, but expected 2"):
+        comm.reduce_add_coalesced([[x, x], [x.to("npu:1"), x[:1].to("npu:1")]], 0)
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_threads_autocast_as_their_caller(count: int) -> None:
+    modules = [nn.Linear(4, 2).to(f"npu:{i}") for i in range(count)]
+    inputs = [torch.ones(1, 4, device=f"npu:{i}") for i in range(count)]
+
+    def dtypes() -> list[Any]:
+        return [out.dtype for out in parallel.parallel_apply(modules, inputs, devices=list(range(count)))]
+
+    assert dtypes() == [torch.float32] * count
+    for dtype in (torch.float16, torch.bfloat16):
+        with torch.autocast("npu", dtype=dtype):
+            assert dtypes() == [dtype] * count
+            with torch.autocast("npu", enabled=False):
+                assert dtypes() == [torch.float32] * count
+
+
+def test_what_a_product_in_eight_bits_does_not_do() -> None:
+    f = nn.functional
+    a, one = torch.ones(16, 16).to(torch.float8_e4m3fn).to("npu:0"), torch.ones((), device="npu:0")
+    wise = f.ScalingType.TensorWise
+    with pytest.raises(NotImplementedError, match="scaled_mm: use_fast_accum is not supported on npu"):
+        f.scaled_mm(a, a.t(), one, wise, one, wise, use_fast_accum=True)
+
+
 def test_copies() -> None:
     model = nn.DataParallel(net().to("npu:0"), [0, 1])
     other = copy.deepcopy(model)

@@ -1,4 +1,4 @@
-"""The native pass that stands for the loop: whatever users change between steps, both do the same, by as many writes."""
+"""The native pass that stands for the loop: whatever users change between steps, both do the same, as often."""
 
 from __future__ import annotations
 
@@ -342,6 +342,17 @@ def test_functional_forms_record() -> None:
     assert start.grad.tolist() == [1.0, 1.0]
     with pytest.raises(RuntimeError, match="leaf Variable that requires grad"):
         sgd([start], [torch.ones(2)], [None], **options)
+
+
+def test_functional_forms_take_any_sequence() -> None:
+    adam = submodule("optim.adam").adam
+    options = {"beta1": 0.9, "beta2": 0.99, "lr": 0.1, "weight_decay": 0.0, "eps": 1e-8, "amsgrad": False}
+    for kind in (list, tuple):
+        state = [kind([torch.zeros(2)]) for _ in range(2)]
+        param, step = torch.ones(2), torch.tensor(0.0)
+        with torch.no_grad():
+            adam(kind([param]), kind([torch.ones(2)]), *state, kind(), kind([step]), maximize=False, **options)
+        assert step.item() == 1.0 and torch.allclose(param, torch.full((2,), 0.9))
 
 
 def test_zero_grad_warns_of_what_is_no_leaf() -> None:

@@ -129,8 +129,12 @@ def scaled_mm(
 ) -> Tensor:
     """The product of two matrices in eight bits, each with one scale or one for each row or column.
 
-    Sums are made in single precision, so `use_fast_accum` has nothing to relax.
+    Sums are made in single precision. On the CPU that is all PyTorch does too, whatever `use_fast_accum` says.
     """
+    if use_fast_accum and mat_a.is_npu:
+        raise NotImplementedError(
+            "scaled_mm: use_fast_accum is not supported on npu, where sums are made in single precision"
+        )
     first, second = _only("scale_a", scale_a), _only("scale_b", scale_b)
     recipes = _only("scale_recipe_a", scale_recipe_a), _only("scale_recipe_b", scale_recipe_b)
     for name, swizzle in (("swizzle_a", swizzle_a), ("swizzle_b", swizzle_b)):

@@ -1,6 +1,5 @@
 """The layers, one file per family as in PyTorch."""
 
-from ..functional._linear_loss import LinearCrossEntropyOptions
 from . import utils as utils
 from .activation import (
     CELU,
@@ -72,6 +71,7 @@ from .instancenorm import (
     LazyInstanceNorm3d,
 )
 from .linear import Bilinear, Identity, LazyLinear, Linear
+from .linear_cross_entropy_options import LinearCrossEntropyOptions
 from .loss import (
     BCELoss,
     BCEWithLogitsLoss,

@@ -12,9 +12,9 @@ from typing import Any
 from ..._tensor import Tensor
 from .. import _reduction
 from .. import functional as F
-from ..functional._linear_loss import LinearCrossEntropyOptions
 from .distance import PairwiseDistance
 from .linear import Linear
+from .linear_cross_entropy_options import LinearCrossEntropyOptions
 from .module import Module
 
 

@@ -284,7 +284,8 @@ class RNNBase(Module):
     def _options(self) -> tuple[Any, ...]:
         return self._flat_weights, self.bias, self.num_layers, self.dropout, self.training, self.bidirectional
 
-    def forward(self, input: Any, hx: Any = None) -> tuple[Any, Any]:
+    def _through(self, input: Any, hx: Any) -> tuple[Any, Any]:
+        """What `forward` of the layers does: outputs and the last state."""
         self._update_flat_weights()
         if _packed(input):
             data, batch_sizes, order, back = input
@@ -343,6 +344,10 @@ class RNN(RNNBase):
         self.__dict__["nonlinearity"] = nonlinearity
         super().__init__(f"RNN_{nonlinearity.upper()}", *args, **kwargs)
 
+    def forward(self, input: Any, hx: Any = None) -> tuple[Any, Any]:
+        """Outputs of the last layer for all steps, and the state after the last one."""
+        return self._through(input, hx)
+
 
 class GRU(RNNBase):
     """Gated recurrent units."""
@@ -351,12 +356,20 @@ class GRU(RNNBase):
         _no_projection(kwargs)
         super().__init__("GRU", *args, **kwargs)
 
+    def forward(self, input: Any, hx: Any = None) -> tuple[Any, Any]:
+        """Outputs of the last layer for all steps, and the state after the last one."""
+        return self._through(input, hx)
+
 
 class LSTM(RNNBase):
     """Long short-term memory; its state is a pair, hidden state and cell state."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__("LSTM", *args, **kwargs)
+
+    def forward(self, input: Any, hx: Any = None) -> tuple[Any, Any]:
+        """Outputs of the last layer for all steps, and the state after the last one."""
+        return self._through(input, hx)
 
     def get_expected_cell_size(self, input: Tensor, batch_sizes: Tensor | None) -> tuple[int, int, int]:
         """The shape of the cell state for an input."""

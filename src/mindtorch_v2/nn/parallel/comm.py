@@ -6,7 +6,7 @@ Invariant: a copy to the device where a tensor already is shares its memory.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import mindtorch_v2 as torch
@@ -56,13 +56,51 @@ def broadcast(tensor: Tensor, devices: Iterable[Any] | None = None, *, out: Sequ
     return tuple(copy_to(tensor, device_index(device)) for device in devices or ())
 
 
+def _groups(tensors: Sequence[Tensor], buffer_size: int) -> Iterator[list[int]]:
+    """Places of tensors that share a buffer: of one dtype and device, in order, and together not above the size; a
+    larger tensor is alone."""
+    open_groups: dict[Any, tuple[list[int], int]] = {}
+    for i, tensor in enumerate(tensors):
+        key, size = (tensor.dtype, tensor.device), tensor.numel() * tensor.element_size()
+        places, filled = open_groups.get(key, ([], 0))
+        if filled and filled + size > buffer_size:
+            yield places
+            places, filled = [], 0
+        places.append(i)
+        open_groups[key] = places, filled + size
+    for places, _ in open_groups.values():
+        yield places
+
+
+def _flat(tensors: list[Tensor]) -> Tensor:
+    joined: Tensor = torch.cat([tensor.detach().reshape(-1) for tensor in tensors])
+    return joined
+
+
+def _parts(flat: Tensor, tensors: list[Tensor]) -> list[Tensor]:
+    """A buffer taken apart as the tensors are; each part counts its own writes, as nobody sees the buffer."""
+    pieces = flat.split([tensor.numel() for tensor in tensors])
+    return [piece.view(tensor.shape).data for piece, tensor in zip(pieces, tensors)]
+
+
 def broadcast_coalesced(tensors: Sequence[Tensor], devices: Iterable[Any], buffer_size: int = 10485760) -> Any:
-    """For each device the tensors on it. Copies between NPUs are queued one after another, so they need no buffer:
-    `buffer_size` bounds nothing."""
+    """For each device the tensors on it; small ones are copied together, in buffers of at most `buffer_size` bytes."""
     if buffer_size <= 0:
         raise ValueError(f"broadcast_coalesced: buffer_size must be positive, got {buffer_size}")
     indices = [device_index(device) for device in devices]
-    return [[copy_to(tensor, index) for tensor in tensors] for index in indices]
+    results: list[list[Any]] = [[None] * len(tensors) for _ in indices]
+    for places in _groups(tensors, buffer_size):
+        some = [tensors[i] for i in places]
+        flat = None
+        for index, found in zip(indices, results):
+            if len(some) == 1 or some[0].device == place(index):
+                copies = [copy_to(tensor, index) for tensor in some]
+            else:
+                flat = _flat(some) if flat is None else flat
+                copies = _parts(copy_to(flat, index), some)
+            for i, copy in zip(places, copies):
+                found[i] = copy
+    return results
 
 
 def reduce_add(inputs: Sequence[Tensor], destination: Any = None) -> Tensor:
@@ -92,10 +130,25 @@ def reduce_add(inputs: Sequence[Tensor], destination: Any = None) -> Tensor:
 def reduce_add_coalesced(
     inputs: Sequence[Sequence[Tensor]], destination: Any = None, buffer_size: int = 10485760
 ) -> tuple[Tensor, ...]:
-    """The sums of corresponding tensors, each sequence from one NPU."""
+    """The sums of corresponding tensors, each sequence from one NPU; small ones are moved and added together, in
+    buffers of at most `buffer_size` bytes."""
     if buffer_size <= 0:
         raise ValueError(f"reduce_add_coalesced: buffer_size must be positive, got {buffer_size}")
-    return tuple(reduce_add(group, destination) for group in zip(*inputs, strict=True))
+    columns = list(zip(*inputs, strict=True))
+    sums: list[Any] = [None] * len(columns)
+    for places in _groups([column[0] for column in columns], buffer_size):
+        some = [columns[i][0] for i in places]
+        # What has not the same size everywhere is refused as it is alone.
+        if len(places) == 1 or any(
+            t.size() != column[0].size() for column in (columns[i] for i in places) for t in column
+        ):
+            found = [reduce_add(columns[i], destination) for i in places]
+        else:
+            flats = [_flat([columns[i][k] for i in places]) for k in range(len(inputs))]
+            found = _parts(reduce_add(flats, destination), some)
+        for i, result in zip(places, found):
+            sums[i] = result
+    return tuple(sums)
 
 
 def scatter(

@@ -1,6 +1,6 @@
 """Calling several modules at once, each in a thread of its own and on its own device.
 
-Invariant: a thread computes with the caller's gradient mode and on the caller's stream of its device.
+Invariant: a thread computes with the caller's gradient mode and autocast, and on the caller's stream of its device.
 """
 
 from __future__ import annotations
@@ -68,11 +68,17 @@ def parallel_apply(
     streams = [torch.npu.current_stream(index) for index in indices]
     results: list[Any] = [None] * count
     grad_enabled = torch.is_grad_enabled()
+    cast = dict(enabled=torch.is_autocast_enabled("npu"), dtype=torch.get_autocast_dtype("npu"))
 
     def work(i: int) -> None:
         args = inputs[i] if isinstance(inputs[i], (list, tuple)) else (inputs[i],)
         try:
-            with torch.npu.device(indices[i]), torch.npu.stream(streams[i]), torch.set_grad_enabled(grad_enabled):
+            with (
+                torch.npu.device(indices[i]),
+                torch.npu.stream(streams[i]),
+                torch.set_grad_enabled(grad_enabled),
+                torch.autocast("npu", **cast),
+            ):
                 results[i] = modules[i](*args, **options[i])
         except Exception as error:
             results[i] = _Failure(error, f"in replica {i} on device {indices[i]}")

@@ -72,9 +72,9 @@ def fused_adam(decoupled: bool, params: Any, grads: Any, exp_avgs: Any, exp_avg_
                state_steps: Any, lr: Any, beta1: float, beta2: float, weight_decay: float, eps: float, amsgrad: bool,
                maximize: bool, grad_scale: Any) -> bool:
     """Whether the native module has done it."""
-    lists = [params, grads, exp_avgs, exp_avg_sqs]
+    lists = [list(params), list(grads), list(exp_avgs), list(exp_avg_sqs)]
     if amsgrad:
-        lists.append(max_exp_avg_sqs)
+        lists.append(list(max_exp_avg_sqs))
     blocks = _blocks(lists, [float(step.item()) for step in state_steps])
     if blocks is None:
         return False
@@ -86,7 +86,9 @@ def fused_adam(decoupled: bool, params: Any, grads: Any, exp_avgs: Any, exp_avg_
 def fused_sgd(params: Any, grads: Any, buffers: Any, weight_decay: float, momentum: float, lr: Any, dampening: float,
               nesterov: bool, maximize: bool, is_first_step: bool, grad_scale: Any) -> bool:
     """Whether the native module has done it."""
-    lists = [params, grads, buffers] if momentum != 0 else [params, grads]
+    lists = [list(params), list(grads)]
+    if momentum != 0:
+        lists.append(list(buffers))
     blocks = _blocks(lists, None)
     if blocks is None:
         return False
@@ -98,7 +100,7 @@ def fused_sgd(params: Any, grads: Any, buffers: Any, weight_decay: float, moment
 def fused_adagrad(params: Any, grads: Any, state_sums: Any, state_steps: Any, lr: Any, lr_decay: float,
                   weight_decay: float, eps: float, maximize: bool, grad_scale: Any) -> bool:
     """Whether the native module has done it."""
-    blocks = _blocks([params, grads, state_sums], [float(step.item()) for step in state_steps])
+    blocks = _blocks([list(params), list(grads), list(state_sums)], [float(step.item()) for step in state_steps])
     if blocks is None:
         return False
     done: bool = _adagrad(params[0]._dtype.code, 3, blocks, _FLOAT32, _number(lr), lr_decay, weight_decay, eps,
@@ -138,12 +140,12 @@ def _is_plain(t: Any, parameter: Any) -> bool:
     return (kind is parameter or kind is HOOKS.tensor) and (t._keys & ~(AUTOGRAD | VIEW)) == CPU
 
 
-def plain_lists(lists: list[list[Any]], parameter: Any) -> bool:
-    """Whether a pass may be tried on these lists, each as long as the first."""
+def plain_lists(lists: list[Any], parameter: Any) -> bool:
+    """Whether a pass may be tried on what users gave as lists, each as long as the first."""
     if not _quiet():
         return False
     for tensors in lists:
-        if len(tensors) != len(lists[0]):
+        if not isinstance(tensors, list) or len(tensors) != len(lists[0]):
             return False
         for t in tensors:
             if not _is_plain(t, parameter):
