@@ -14,7 +14,7 @@ import mindtorch_v2 as torch
 from .._backends.cpu.kernels.optimizers import unchanged
 from .._tensor import Tensor
 from ._lists import Tensors, scalar_dtype
-from ._options import Options
+from ._options import Options, is_rate
 from .optimizer import Optimizer, _use_grad_for_differentiable, evaluated
 
 States = list[dict[str, Any]]
@@ -38,7 +38,7 @@ class Algorithm(Optimizer):
         """One step, whose options are `o`."""
         raise NotImplementedError
 
-    def _pass(self, numbers: tuple[Any, ...], o: Any, params: Tensors) -> bool:
+    def _pass(self, lr: Any, numbers: tuple[Any, ...], o: Any, params: Tensors) -> bool:
         """Whether the native module has done the whole step; where it has not, nothing is changed."""
         return False
 
@@ -87,9 +87,11 @@ class Algorithm(Optimizer):
     def _learn(self, number: int, group: dict[str, Any]) -> Any:
         """What `_known` has of a group; the options that a step finds changed are made anew."""
         for name in self.defaults:
-            group[name]  # a group without one of the options is an error that names it
+            if name not in group and name != "differentiable":  # which every unpickled optimiser has
+                raise KeyError(name)
         options = self._OPTIONS.of(group)
-        names = tuple(name for name in group if name != "params")
+        # Learning rates change often, and are read at every step.
+        names = tuple(name for name in group if name not in ("params", "lr"))
         # A list may be changed in place; nothing is it.
         values = tuple(object() if isinstance(group[name], list) else group[name] for name in names)
         entry = (group, names, values, options, options.numbers())
@@ -108,7 +110,8 @@ class Algorithm(Optimizer):
                 entry = self._learn(number, group)
             number += 1
             _, _, _, options, numbers = entry
-            if numbers is None or not self._pass(numbers, options, group["params"]):
+            lr = options.lr = group["lr"]
+            if numbers is None or not is_rate(lr) or not self._pass(lr, numbers, options, group["params"]):
                 params, grads, states = self._gather(group)
                 options.has_complex = any(param.is_complex() for param in params)
                 self._update(options, params, grads, states)

@@ -6,7 +6,8 @@ objects, so that a learning rate in a tensor is read when it is used.
 
 from __future__ import annotations
 
-from dataclasses import MISSING, dataclass, fields
+import functools
+from dataclasses import dataclass, fields
 from typing import Any, ClassVar, TypeVar
 
 from .._tensor import Tensor
@@ -37,16 +38,15 @@ class Options:
     @classmethod
     def of(cls: type[O], group: dict[str, Any]) -> O:
         """The options of a parameter group."""
-        given: dict[str, Any] = {}
+        kind: Any = cls
+        given = {name: group[name] for name in _names(kind) if name in group}
         for pair, names in cls.PAIRS.items():
             given.update(zip(names, group[pair], strict=True))
-        for field in fields(cls):
-            if field.name in group or (field.default is MISSING and field.name not in given):
-                given[field.name] = group[field.name]
         return cls(**given)
 
     def numbers(self) -> tuple[Any, ...] | None:
-        """What the algorithm's native pass is given besides tensors; None where a pass would not do the same."""
+        """What the algorithm's native pass is given besides tensors and the learning rate; None where a pass would not
+        do the same."""
         return None
 
     def _asked_nothing(self) -> bool:
@@ -55,10 +55,17 @@ class Options:
         return free and not (self.differentiable or self.capturable or self.has_sparse_grad)
 
 
+@functools.cache
+def _names(cls: Any) -> tuple[str, ...]:
+    # A field that a pair becomes is not asked of a group: `eps` may be a pair.
+    made = [name for names in cls.PAIRS.values() for name in names]
+    return tuple(field.name for field in fields(cls) if field.name not in made)
+
+
 def are_numbers(*values: Any) -> bool:
     return all(isinstance(value, (int, float)) for value in values)
 
 
 def is_rate(lr: Any) -> bool:
     """A learning rate that costs nothing to read."""
-    return isinstance(lr, (int, float)) or (isinstance(lr, Tensor) and lr.is_cpu and lr.numel() == 1)
+    return isinstance(lr, (float, int)) or (isinstance(lr, Tensor) and lr.is_cpu and lr.numel() == 1)

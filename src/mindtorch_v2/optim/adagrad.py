@@ -50,9 +50,9 @@ class AdagradOptions(Options):
 
     def numbers(self) -> tuple[Any, ...] | None:
         numbers = (self.lr_decay, self.weight_decay, self.eps)
-        if not (self._asked_nothing() and is_rate(self.lr) and are_numbers(*numbers)):
+        if not (self._asked_nothing() and are_numbers(*numbers)):
             return None
-        return self.lr, *numbers, bool(self.maximize)
+        return *numbers, bool(self.maximize)
 
 
 class Adagrad(Algorithm):
@@ -128,9 +128,9 @@ class Adagrad(Algorithm):
                 self.state[param].update(self._begin(group, param))
         return params, [param.grad for param in params], [self.state[param] for param in params]
 
-    def _pass(self, numbers: tuple[Any, ...], o: AdagradOptions, params: Tensors) -> bool:
+    def _pass(self, lr: Any, numbers: tuple[Any, ...], o: AdagradOptions, params: Tensors) -> bool:
         lists = gathered(params, self.state, _STATE, Parameter)
-        return lists is not None and not is_scaled(self) and adagrad_pass(lists, *numbers)
+        return lists is not None and not is_scaled(self) and adagrad_pass(lists, lr, *numbers)
 
     def _update(self, o: AdagradOptions, params: Tensors, grads: Tensors, states: States) -> None:
         o.has_sparse_grad = any(grad.is_sparse for grad in grads)
@@ -174,7 +174,8 @@ def adagrad(
     )
     numbers = options.numbers()
     lists = [params, grads, state_sums, state_steps]
-    if numbers is None or not plain_lists(lists, Parameter) or not adagrad_pass(lists, *numbers):
+    tried = numbers is not None and is_rate(lr) and plain_lists(lists, Parameter)
+    if not (tried and adagrad_pass(lists, lr, *numbers or ())):
         _step((params, grads, state_sums, state_steps), options)
 
 

@@ -58,9 +58,9 @@ class AdamOptions(Options):
 
     def numbers(self) -> tuple[Any, ...] | None:
         numbers = (self.beta1, self.beta2, self.weight_decay, self.eps)
-        if not (self._asked_nothing() and is_rate(self.lr) and are_numbers(*numbers)):
+        if not (self._asked_nothing() and are_numbers(*numbers)):
             return None
-        return self.lr, *numbers, bool(self.decoupled_weight_decay), bool(self.maximize)
+        return *numbers, bool(self.decoupled_weight_decay), bool(self.maximize)
 
 
 class Adam(Algorithm):
@@ -139,9 +139,9 @@ class Adam(Algorithm):
             state["max_exp_avg_sq"] = zeros_like(param)
         return state
 
-    def _pass(self, numbers: tuple[Any, ...], o: AdamOptions, params: Tensors) -> bool:
+    def _pass(self, lr: Any, numbers: tuple[Any, ...], o: AdamOptions, params: Tensors) -> bool:
         lists = gathered(params, self.state, _AMSGRAD if o.amsgrad else _STATE, Parameter)
-        return lists is not None and not is_scaled(self) and adam_pass(lists, *numbers)
+        return lists is not None and not is_scaled(self) and adam_pass(lists, lr, *numbers)
 
     def _update(self, o: AdamOptions, params: Tensors, grads: Tensors, states: States) -> None:
         steps = column(states, "step")
@@ -360,7 +360,8 @@ def adam(
     numbers = options.numbers()
     largest = [max_exp_avg_sqs] if amsgrad else []
     lists = [params, grads, exp_avgs, exp_avg_sqs, *largest, state_steps]
-    if numbers is None or not plain_lists(lists, Parameter) or not adam_pass(lists, *numbers):
+    tried = numbers is not None and is_rate(lr) and plain_lists(lists, Parameter)
+    if not (tried and adam_pass(lists, lr, *numbers or ())):
         _step((params, grads, exp_avgs, exp_avg_sqs, max_exp_avg_sqs, state_steps), options)
 
 

@@ -32,11 +32,10 @@ class SGDOptions(Options):
     nesterov: bool
 
     def numbers(self) -> tuple[Any, ...] | None:
-        if not (self._asked_nothing() and is_rate(self.lr)):
+        numbers = (self.weight_decay, self.momentum, self.dampening)
+        if not (self._asked_nothing() and are_numbers(*numbers)):
             return None
-        if not are_numbers(self.weight_decay, self.momentum, self.dampening):
-            return None
-        return self.lr, self.weight_decay, self.momentum, self.dampening, bool(self.nesterov), bool(self.maximize)
+        return *numbers, bool(self.nesterov), bool(self.maximize)
 
 
 class SGD(Algorithm):
@@ -99,9 +98,9 @@ class SGD(Algorithm):
         states = [self.state[param] for param in params] if group["momentum"] != 0 else []
         return params, [param.grad for param in params], states
 
-    def _pass(self, numbers: tuple[Any, ...], o: SGDOptions, params: Tensors) -> bool:
+    def _pass(self, lr: Any, numbers: tuple[Any, ...], o: SGDOptions, params: Tensors) -> bool:
         lists = gathered(params, self.state, _BUFFER if o.momentum != 0 else (), Parameter)
-        return lists is not None and not is_scaled(self) and sgd_pass(lists, *numbers)
+        return lists is not None and not is_scaled(self) and sgd_pass(lists, lr, *numbers)
 
     def _update(self, o: SGDOptions, params: Tensors, grads: Tensors, states: States) -> None:
         buffers = [state.get("momentum_buffer") for state in states]
@@ -145,7 +144,8 @@ def sgd(
     )
     numbers = options.numbers()
     lists = [params, d_p_list, momentum_buffer_list] if momentum != 0 else [params, d_p_list]
-    if numbers is None or not plain_lists(lists, Parameter) or not sgd_pass(lists, *numbers):
+    tried = numbers is not None and is_rate(lr) and plain_lists(lists, Parameter)
+    if not (tried and sgd_pass(lists, lr, *numbers or ())):
         _step(params, d_p_list, momentum_buffer_list, options)
 
 

@@ -262,9 +262,9 @@ def prepared(name: str = "Adam", **options: Any) -> Any:
 
 
 def passes(optimizer: Any) -> bool:
-    entry = optimizer._learn(0, optimizer.param_groups[0])
+    _, _, _, options, numbers = optimizer._learn(0, optimizer.param_groups[0])
     with torch.no_grad():
-        return entry[4] is not None and optimizer._pass(entry[4], entry[3], optimizer.param_groups[0]["params"])
+        return numbers is not None and optimizer._pass(0.1, numbers, options, optimizer.param_groups[0]["params"])
 
 
 @mindtorch_only
