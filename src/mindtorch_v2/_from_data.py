@@ -12,6 +12,7 @@ from ._backends.common.pinning import pin
 from ._backends.common.runtime import empty_contiguous
 from ._creation import _MISSING, _TO_COPY, _device_arg, _dtype_arg, _factory_device, _finish, _given, stray
 from ._device import CPU, can_pin
+from ._dispatch.op import type_name
 from ._dispatch.state import STATE, current_default_device
 from ._dtype import DEFAULTS, from_np
 from ._dtype import dtype as DType
@@ -111,17 +112,13 @@ def _converted(t: Any, dt: Any, dev: Any) -> Any:
 
 
 def asarray(
-    obj: Any,
-    *,
-    dtype: Any = None,
-    device: Any = None,
-    copy: bool | None = None,
-    requires_grad: Any = False,
-    **unknown: Any,
+    obj: Any, *, dtype: Any = None, device: Any = None, copy: Any = None, requires_grad: Any = False, **unknown: Any
 ) -> Any:
     """A tensor over `obj`, sharing its memory unless that is impossible or `copy` is True."""
     if unknown:
         raise stray("asarray", (obj,), unknown)
+    if copy is not None and not isinstance(copy, bool):
+        raise TypeError(f"asarray(): argument 'copy' must be bool, not {type_name(copy)}")
     dt = _dtype_arg("asarray", dtype)
     dev = _factory_device("asarray", device)
     if isinstance(obj, TensorBase):

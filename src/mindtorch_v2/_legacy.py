@@ -11,6 +11,7 @@ from ._backends.common.runtime import empty_contiguous
 from ._core_operators import CORE
 from ._device import CPU, as_device
 from ._device import device as Device
+from ._dispatch.binding import is_element
 from ._dispatch.op import c_type_name, type_name
 from ._dtype import dtype as DType
 from ._dtype import get_default_dtype
@@ -98,7 +99,7 @@ def _is_numpy_scalar(x: object) -> bool:
 
 def _sizes(given: tuple[Any, ...]) -> tuple[int, ...]:
     for i, x in enumerate(given):
-        if not _counts(x):
+        if not _counts(x) or not is_element(x):
             raise TypeError(
                 f"new(): argument 'size' failed to unpack the object at pos {i + 1} with error "
                 f'"type must be tuple of ints,but got {type(x).__name__}"'

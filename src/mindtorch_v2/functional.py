@@ -21,7 +21,7 @@ from ._ops.view import only_tensors
 from ._overrides import overridable
 from ._size import Size
 from ._stft import istft, stft
-from ._tensor_base import TensorBase
+from ._tensor_base import TensorBase, numel
 from ._warn import warn_once
 
 __all__ = [
@@ -50,7 +50,9 @@ _ELLIPSIS = 64
 def tensordot(a: Any, b: Any, dims: Any = 2, out: Any = None) -> Any:
     """Sum over `dims`: that many last dimensions of `a` and first of `b`, or two lists of dimensions."""
     if isinstance(dims, TensorBase):
-        dims = dims.item() if dims._numel == 1 or not dims._shape else dims.tolist()
+        if numel(dims) > 1 and dims._shape[0] != 2:
+            raise AssertionError(f"dims tensor must have size 2 in first dimension, got {dims._shape[0]}")
+        dims = dims.tolist() if numel(dims) > 1 else int(dims.item())
     if isinstance(dims, int):
         if dims < 0:
             raise RuntimeError(f"tensordot expects dims >= 0, but got dims={dims}")

@@ -22,6 +22,10 @@ _SIDES = {2: ("height", "width"), 3: ("time", "height", "width")}
 def _check(rank: int, self: Any, kernel_size: Ints, output_size: Ints, random_samples: Any) -> list[Spec]:
     name = "fractional_max_pool2d()" if rank == 2 else "fractional_max_pool3d_out()"
     n = self.dim()
+    for what, given in (("kernel_size", kernel_size), ("output_size", output_size)):
+        if len(given) != rank:
+            raise RuntimeError(f"fractional_max_pool{rank}d: {what} must either be a single Int or tuple of "
+                               + ("Ints" if rank == 2 else "three Ints"))
     if n not in (rank + 1, rank + 2):
         raise RuntimeError(f"{name}: Expected {rank + 1}D or {rank + 2}D tensor, but got: {list(self._shape)}")
     for d in range(n - rank - 1, n):

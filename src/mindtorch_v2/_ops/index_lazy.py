@@ -113,7 +113,9 @@ op("index_reduce(Tensor self, int dim, Tensor index, Tensor source, str reduce, 
 
 
 # -- indices that count where a mask says so --------------------------------------------------------------------------
-def _plain_indices(indices: Any) -> tuple[Any, ...]:
+def _plain_indices(self: Any, indices: Any) -> tuple[Any, ...]:
+    if len(indices) > len(self._shape):
+        raise IndexError(f"too many indices for tensor of dimension {len(self._shape)} (got {len(indices)})")
     for i in indices:
         if i is not None and i._dtype is not int64 and i._dtype is not int32:
             raise RuntimeError(f"_unsafe_masked_index found unexpected index type {i._dtype.scalar_name}")
@@ -122,7 +124,7 @@ def _plain_indices(indices: Any) -> tuple[Any, ...]:
 
 def _masked_index(self: Any, mask: Any, indices: Any, fill: Any) -> Any:
     """self[indices] where the mask is true; elsewhere the indices may be anything."""
-    indices = _plain_indices(indices)
+    indices = _plain_indices(self, indices)
     kept = tuple(i if i is None else i.clamp(min=0, max=self._shape[d] - 1) for d, i in enumerate(indices))
     if not numel(self):
         shape: tuple[int, ...] = ()
@@ -135,7 +137,7 @@ def _masked_index(self: Any, mask: Any, indices: Any, fill: Any) -> Any:
 
 def _masked_put(self: Any, mask: Any, indices: Any, values: Any) -> Any:
     """A copy of self with values added at the indices where the mask is true."""
-    indices = _plain_indices(indices)
+    indices = _plain_indices(self, indices)
     index_shape(self, indices)
     if not numel(self):
         return self.clone()

@@ -242,7 +242,7 @@ def _svdvals(A: Any, driver: str | None = None) -> Any:
 
 
 def _svd(self: Any, some: bool, compute_uv: bool) -> Any:
-    if not compute_uv:
+    if not compute_uv and len(self._shape) > 1:
         m, n = self._shape[-2:]
         batch = tuple(self._shape[:-2])
         return self.new_zeros((*batch, m, m)), _svdvals(self), self.new_zeros((*batch, n, n))

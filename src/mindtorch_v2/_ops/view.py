@@ -9,6 +9,7 @@ from .._dispatch.binding import BAD, convert, fitted, need
 from .._dispatch.op import Kernel, Op, Spec, plain_name
 from .._layout import contiguous_format
 from .._sizes import is_long
+from .._strides import contiguous_strides
 from .._tensor_base import TensorBase, is_contiguous, numel
 from .._warn import warn_once
 from . import copy
@@ -235,6 +236,10 @@ def _unfold_backward_meta(grad_in: Any, input_sizes: tuple[int, ...], dim: int, 
         raise RuntimeError(f"size is {size} but must be >= 0")
     if step <= 0:
         raise ValueError(f"step is {step} but must be > 0")
+    seen = v.unfold(tuple(input_sizes), contiguous_strides(tuple(input_sizes)), 0, dim, size, step)[0]
+    if tuple(grad_in._shape) != seen:
+        raise RuntimeError(f"unfold_backward: expected a gradient of the shape {list(seen)}, got "
+                           f"{list(grad_in._shape)}")
     return like(grad_in, input_sizes)
 
 
@@ -296,10 +301,17 @@ AS_STRIDED: Op = _served_by(
 # Values at one geometry, seen at another over the same flat memory. Where the first geometry visits a place twice the
 # values are summed; `mean` divides them by the number of visits there, otherwise what is read is divided by the visits
 # of the second geometry. The two choices are each other's transposes.
+def _strided_map_meta(self: Any, size: Any, stride: Any, offset: int, to_size: Any, to_stride: Any, to_offset: int,
+                      mean: bool) -> Spec:
+    if tuple(self._shape) != tuple(size):
+        raise RuntimeError(f"_strided_map: expected an input of the shape {list(size)}, got {list(self._shape)}")
+    return like(self, to_size)
+
+
 STRIDED_MAP: Op = op(
     "_strided_map(Tensor self, int[] size, int[] stride, int offset, int[] to_size, int[] to_stride, int to_offset, "
     "bool mean) -> Tensor", function=False, method=False,
-    meta=lambda self, size, stride, offset, to_size, to_stride, to_offset, mean: like(self, to_size),
+    meta=_strided_map_meta,
     grad=dict(self=lambda g, size, stride, offset, to_size, to_stride, to_offset, mean:
               STRIDED_MAP.call((g, to_size, to_stride, to_offset, size, stride, offset, not mean))))
 STRIDED_MAP.row.fallback = transfer.STRIDED_MAP

@@ -15,6 +15,7 @@ from ..._device import CPU as CPU_DEVICE
 from ..._dispatch.keys import BACKENDS, CPU, META
 from ..._dispatch.op import Kernel, Op, Spec
 from ..._ops.rules.layout import expand_strides
+from ..._ops.rules.pointwise import broadcast_shapes
 from ..._ops.rules.shape import check_copy, check_fill, check_value, skipped
 from ..._strides import contiguous_strides, extent, may_overlap
 from ..._tensor_base import TensorBase, alias, bump, is_contiguous, numel
@@ -283,7 +284,13 @@ class ScatterKernel(Kernel):
         device_runtime = runtime_of(out)
         device_runtime.fill(out, 0)
         where = self.layout(s.shape, s.stride, 0, *args[2:])
-        device_runtime.copy(alias(out, where[0], where[1], where[2]), g)
+        place = alias(out, where[0], where[1], where[2])
+        if g._shape != place._shape and broadcast_shapes(place._shape, g._shape) != place._shape:
+            raise RuntimeError(
+                f"output with shape {list(place._shape)} doesn't match the broadcast shape "
+                f"{list(broadcast_shapes(place._shape, g._shape))}"
+            )
+        device_runtime.copy(place, g)
         return out
 
 

@@ -116,11 +116,11 @@ def interpolate(
             raise ValueError("Lanczos mode does not support align_corners=True")
         if not antialias:
             raise ValueError("Lanczos mode requires antialias=True")
-    name = _ROWS.get((dim, mode))
+    name = _ROWS.get((dim, mode)) if isinstance(mode, str) else None
     if name is not None:
         name = f"_{name}_aa" if antialias else name
         return row("resample", name).call((input, sizes, False if align_corners is None else align_corners, *scales))
-    if dim in _AREA and mode in _NEEDS:
+    if dim in _AREA and isinstance(mode, str) and mode in _NEEDS:
         raise NotImplementedError(f"Got {dim}D input, but {mode} mode needs {_NEEDS[mode]}D input")
     raise NotImplementedError(
         "Input Error: Only 3D, 4D and 5D input Tensors supported"
