@@ -11,6 +11,7 @@ from .._dtype import bool as bool_
 from .._dtype import int8, int16, int32, int64, uint8, uint64
 from .._tensor_base import numel
 from .rules.base import like
+from .rules.out import Target
 from .rules.reduce import dim_mask_or_all, reduced_shape
 from .table import op
 
@@ -32,5 +33,5 @@ def _hash_meta(self: Any, dim: tuple[int, ...], keepdim: bool, mode: int) -> Spe
     return like(self, reduced_shape(self._shape, mask, keepdim), uint64)
 
 
-op("hash_tensor(Tensor self, int[1] dim=[], *, bool keepdim=False, int mode=0) -> Tensor", meta=_hash_meta, out=True,
-   nondifferentiable=True)
+op("hash_tensor(Tensor self, int[1] dim=[], *, bool keepdim=False, int mode=0) -> Tensor", meta=_hash_meta,
+   out=Target("same", "Expected result to be of dtype uint64, but got {got}"), nondifferentiable=True)

@@ -1,7 +1,8 @@
 """What `out=` must be, by operator, where that is more than a tensor of a dtype the result can be cast to.
 
-PyTorch's answers follow the history of its kernels, not the families, so they stand together. The table is read when an
-`out=` is first given.
+A row may say so itself (`out=Target(...)`). Here stand the answers that several operators share, which follow the
+history of PyTorch's kernels and not the families, and those of rows that are loaded with the package: this table is
+read when an `out=` is first given.
 Invariant: the words of a refusal are PyTorch's, and `find` has an answer for every operator.
 """
 from __future__ import annotations
@@ -15,9 +16,7 @@ from .._dtype import dtype
 from .._tensor_base import TensorBase, numel
 from .rules.out import AS_IS, CAST, TURNED, Target
 from .rules.shape import joined_dtype
-
-# One for all results, one for each, or what depends on the arguments.
-Entry = Target | tuple[Target, ...] | Callable[..., Target | tuple[Target, ...]]
+from .table import Out
 
 EXACT = Target("same", "Expected out tensor to have dtype {c_want}, but got {c_got} instead")
 MATRIX = Target("same", EXACT.text, order="column")
@@ -41,10 +40,6 @@ EXTREME = Target("cast", "Expected canCast( typeMetaToScalarType(self.dtype()), 
 MATCHING = Target("same", "Expected the dtype for input and out to match, but got {want} for input's dtype and {got} "
                   "for out's dtype.")
 QUANTILE = Target("same", "quantile() out tensor must be same dtype as the input tensor")
-HIST = Target("same", "torch.histogram: input tensor and hist tensor should have the same dtype, but got input "
-              "{c_want} and hist {c_got}", last=True)
-EDGES = Target("same", "torch.histogram: input tensor and bin_edges tensor should have the same dtype, but got input "
-               "{c_want} and bin_edges {c_got} for dimension 0")
 CLAMPED = Target("cast", "result type {want} can't be cast to the desired output type {c_got}")
 DENSE = Target("same", "expected scalar type {want} but found {got}")
 
@@ -133,12 +128,6 @@ def _mode(self: Any, dim: int, keepdim: bool) -> tuple[Target, ...]:
                         quiet=not self._shape) for what in ("values", "indices"))
 
 
-def _search(*args: Any) -> Target:
-    return Target("same", "torch.searchsorted(): output tensor's dtype is wrong, it can only be Int(int32) or "
-                  "Long(int64) depending on whether out_int32 flag is True, but we got output tensor's dtype {got} and "
-                  f"out_int32 flag is {'True' if args[2] else 'False'}")
-
-
 def _scan_in_place(name: str) -> Callable[..., Target]:
     given = Target("same", "Bad in-place call: input tensor dtype {c_got} and output tensor dtype {c_want} should "
                    "match")
@@ -151,14 +140,14 @@ def _clamp_in_place(self: Any, *bounds: Any) -> Target:
 
 
 # In-place forms that say something else of a dtype which their tensor cannot have than "result type ... can't be cast".
-IN_PLACE: dict[str, Entry] = {
+IN_PLACE: dict[str, Out] = {
     "cumsum": _scan_in_place("cumsum"),
     "cumprod": _scan_in_place("cumprod"),
     "ldexp": Target("cast", "ldexp can't be cast to the desired output type {got}"),
     "mvlgamma": Target("cast", "mvlgamma: result type {got} can't be cast to the desired output type {want}"),
     **dict.fromkeys("clamp clamp_min clamp_max clip".split(), _clamp_in_place),
 }
-TABLE: dict[str, Entry] = {
+TABLE: dict[str, Out] = {
     **dict.fromkeys(
         """addmm addmv alias_copy argmax argmin as_strided_copy avg_pool1d avg_pool2d avg_pool3d baddbmm bmm det
         diagonal_copy diag_embed expand_copy index_add index_copy index_reduce isin linalg_cholesky_ex linalg_det
@@ -207,7 +196,6 @@ TABLE: dict[str, Entry] = {
     **{name: boolean(name) for name in ("isneginf", "isposinf", "signbit")},
     "logsumexp": Target("inexact", "logsumexp(): Expected floating point type for result tensor, but got: {got}"),
     "norm": _norm,
-    "hash_tensor": Target("same", "Expected result to be of dtype uint64, but got {got}"),
     "linalg_norm": Target("same", "linalg.norm expected out tensor dtype {want} but got: {got}"),
     "linalg_matrix_norm": MATRIX_NORM,
     "linalg_vecdot": Target("same", "linalg.vecdot: Expected out of dtype{want} but found {got}"),
@@ -243,31 +231,22 @@ TABLE: dict[str, Entry] = {
        for name in ("hfft", "irfft") for rank in ("2", "n")},
     "float_power": Target("same", "the output given to float_power has dtype {got} but the operation's result requires "
                           "dtype {want}"),
-    "frexp": (Target("same", "torch.frexp() expects mantissa to have dtype {c_want} but got {c_got}"),
-              Target("same", "torch.frexp() expects exponent to have int dtype but got {c_got}")),
-    "heaviside": Target("same", "heaviside is not yet implemented for tensors with different dtypes.",
-                        on_complex="heaviside is not yet implemented for complex tensors."),
-    "histc": HIST,
-    "histogram": (HIST, EDGES),
     "index_select": Target("same", "index_select(): self and result must have the same scalar type",
                            overlap_first=True),
     "masked_select": Target("same", "masked_select(): self and result must have the same scalar type",
                             overlap_first=True),
     "kthvalue": (Target("same", "output values must be of same type as input"),
                  Target("same", "output indices must be of scalar type Long")),
-    "ldexp": Target("cast", "ldexp can't be cast to the desired output type {got}"),
     **dict.fromkeys(("median.dim", "nanmedian.dim"), (
         Target("same", "Expected tensor for 'values' to have the same type as tensor for argument #2 'self'; but type "
                "{t_got} does not equal {t_want} (while checking arguments for median)"),
         Target("same", "Expected tensor for argument #1 'indices' to have scalar type Long; but got {t_got} instead "
                "(while checking arguments for median)"))),
     "mode": _mode,
-    "mvlgamma": Target("cast", "mvlgamma: result type {want} can't be cast to the desired output type {want}"),
     "nan_to_num": Target("same", "nan_to_num: dtype of out: {got} should be same as input: {want}"),
     "narrow_copy": Target("same", "Expected self.dtype() == output.dtype() " + _UNSAID, quiet=True),
     **{name: Target("same", f"{name}: Expected out tensor to have scalar type {{want}} but got scalar type{{got}}")
        for name in ("nonzero", "nonzero_static")},
-    **dict.fromkeys("bucketize searchsorted".split(), _search),
     "take": Target("same", "take(): self and out expected to have the same dtype, but got self.dtype = {want} and "
                    "out.dtype = {got}"),
     "where": Target("same", "Expected out type to be {want} but got {got}"),
@@ -297,7 +276,8 @@ def memory(op: Op) -> int:
 
 def find(op: Op) -> tuple[Target, ...] | Callable[..., tuple[Target, ...]]:
     """What the `out=` tensors of this operator must be, one for each result; by overload, or else by name."""
-    return _of(op, TABLE.get(op.name) or TABLE.get(op.title(), CAST))
+    said = None if op.row is None else op.row.out_target
+    return _of(op, said or TABLE.get(op.name) or TABLE.get(op.title(), CAST))
 
 
 def find_in_place(op: Op) -> tuple[Target, ...] | Callable[..., tuple[Target, ...]]:
@@ -305,7 +285,7 @@ def find_in_place(op: Op) -> tuple[Target, ...] | Callable[..., tuple[Target, ..
     return _of(op, IN_PLACE.get(op.name, CAST))
 
 
-def _of(op: Op, entry: Entry) -> tuple[Target, ...] | Callable[..., tuple[Target, ...]]:
+def _of(op: Op, entry: Out) -> tuple[Target, ...] | Callable[..., tuple[Target, ...]]:
     if isinstance(entry, tuple):
         return entry
     if isinstance(entry, Target):

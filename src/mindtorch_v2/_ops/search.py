@@ -16,6 +16,7 @@ from .._dtype_names import cpp_name
 from .._tensor_base import TensorBase, is_contiguous, numel
 from .._warn import warn_once
 from .rules.base import like, spec, wrap_dim
+from .rules.out import Target
 from .rules.shape import as_double
 from .table import composite, op
 
@@ -178,9 +179,15 @@ def _search_meta(sorted_sequence: Any, self: Any, out_int32: bool, right: bool, 
     return spec(shape, int32 if out_int32 else int64, s._device)
 
 
+def _found(*args: Any) -> Target:
+    return Target("same", "torch.searchsorted(): output tensor's dtype is wrong, it can only be Int(int32) or "
+                  "Long(int64) depending on whether out_int32 flag is True, but we got output tensor's dtype {got} and "
+                  f"out_int32 flag is {'True' if args[2] else 'False'}")
+
+
 _OPTIONS = "bool out_int32=False, bool right=False"
 SEARCH: Op = op(f"searchsorted(Tensor sorted_sequence, Tensor self, *, {_OPTIONS}, str? side=None, "
-                "Tensor? sorter=None) -> Tensor", meta=_search_meta, numbers=("self",), out=True, method=False,
+                "Tensor? sorter=None) -> Tensor", meta=_search_meta, numbers=("self",), out=_found, method=False,
                 nondifferentiable=True)
 
 
@@ -199,7 +206,7 @@ def _bucketize_meta(self: Any, boundaries: Any, out_int32: bool, right: bool) ->
 
 
 op(f"bucketize(Tensor self, Tensor boundaries, *, {_OPTIONS}) -> Tensor", meta=_bucketize_meta, numbers=("self",),
-   out=True, method=False, nondifferentiable=True,
+   out=_found, method=False, nondifferentiable=True,
    kernel=lambda self, boundaries, out_int32, right: SEARCH.call((boundaries, self, out_int32, right, None, None)))
 
 
@@ -231,6 +238,12 @@ def _bincount(self: Any, weights: Any, minlength: int) -> Any:
 composite("bincount(Tensor self, Tensor? weights=None, int minlength=0) -> Tensor", _bincount)
 
 
+_HIST = Target("same", "torch.histogram: input tensor and hist tensor should have the same dtype, but got input "
+               "{c_want} and hist {c_got}", last=True)
+_EDGES = Target("same", "torch.histogram: input tensor and bin_edges tensor should have the same dtype, but got input "
+                "{c_want} and bin_edges {c_got} for dimension 0")
+
+
 def _histc_meta(self: Any, bins: int, min: Any, max: Any) -> Spec:
     if bins <= 0:
         raise RuntimeError(f"torch.histogram(): bins must be > 0, but got {bins} for dimension 0")
@@ -247,7 +260,7 @@ def _histc_meta(self: Any, bins: int, min: Any, max: Any) -> Spec:
     return like(self, (bins,))
 
 
-op("histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor", meta=_histc_meta, out=True,
+op("histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor", meta=_histc_meta, out=_HIST,
    nondifferentiable=True)
 
 
@@ -293,9 +306,9 @@ def _histogram_count(self: Any, bins: int, range: Any, weight: Any, density: boo
 
 
 op("histogram.bins_tensor(Tensor self, Tensor bins, *, Tensor? weight=None, bool density=False) "
-   "-> (Tensor hist, Tensor bin_edges)", meta=_histogram_edges, out=True, nondifferentiable=True)
+   "-> (Tensor hist, Tensor bin_edges)", meta=_histogram_edges, out=(_HIST, _EDGES), nondifferentiable=True)
 op("histogram.bin_ct(Tensor self, int bins=100, *, float[]? range=None, Tensor? weight=None, bool density=False) "
-   "-> (Tensor hist, Tensor bin_edges)", meta=_histogram_count, out=True, nondifferentiable=True)
+   "-> (Tensor hist, Tensor bin_edges)", meta=_histogram_count, out=(_HIST, _EDGES), nondifferentiable=True)
 
 
 def _nonzero_static(self: Any, size: int, fill_value: int) -> Any:

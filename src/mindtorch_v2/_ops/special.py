@@ -17,6 +17,7 @@ from .pointwise import Formula, function, is_tensor, no_formula, only
 from .rules.base import like
 from .rules.dtype_checks import FLOATS, INTS, WIDE_FLOATS
 from .rules.layout import ordered_strides, preserved_strides
+from .rules.out import Target
 from .table import composite, op, pointwise
 
 _where = registry.get("where")
@@ -48,8 +49,9 @@ def _heaviside_meta(self: Any, values: Any) -> Any:
     return registry.get("mul").infer((self, values))
 
 
-op("heaviside(Tensor self, Tensor values) -> Tensor", meta=_heaviside_meta, inplace=True, out=True,
-   nondifferentiable=True,
+op("heaviside(Tensor self, Tensor values) -> Tensor", meta=_heaviside_meta, inplace=True, nondifferentiable=True,
+   out=Target("same", "heaviside is not yet implemented for tensors with different dtypes.",
+              on_complex="heaviside is not yet implemented for complex tensors."),
    kernel=lambda self, values: _where.call((self == 0, values, (self > 0).to(self._dtype))))
 op("nextafter(Tensor self, Tensor other) -> Tensor", meta=only(FLOATS, "nextafter_cpu"), inplace=True, out=True,
    grad=dict(self=lambda g, self, other: g.masked_fill(self == other, 0), other=lambda g: zeros_like(g)))
@@ -86,7 +88,8 @@ def _ldexp(self: Any, other: Any) -> Any:
     return x.to(self._dtype)
 
 
-op("ldexp(Tensor self, Tensor other) -> Tensor", meta=_ldexp_meta, inplace="function", out=True, kernel=_ldexp,
+op("ldexp(Tensor self, Tensor other) -> Tensor", meta=_ldexp_meta, inplace="function", kernel=_ldexp,
+   out=Target("cast", "ldexp can't be cast to the desired output type {got}"),
    grad=dict(self=lambda g, other: times(g, _pow.call((2.0, other))),
              other=lambda g, result: times(g, result) * math.log(2)))
 
@@ -99,7 +102,9 @@ def _frexp_meta(self: Any) -> list[Spec]:
             Spec(self._shape, stride, int32, int32, self._device)]
 
 
-op("frexp.Tensor(Tensor self) -> (Tensor mantissa, Tensor exponent)", meta=_frexp_meta, out=True, nondiff=("exponent",),
+op("frexp.Tensor(Tensor self) -> (Tensor mantissa, Tensor exponent)", meta=_frexp_meta, nondiff=("exponent",),
+   out=(Target("same", "torch.frexp() expects mantissa to have dtype {c_want} but got {c_got}"),
+        Target("same", "torch.frexp() expects exponent to have int dtype but got {c_got}")),
    grad=dict(self=lambda g, exponent: g / exponent.exp2()))
 
 
@@ -229,7 +234,8 @@ def _shifted(self: Any, p: int) -> Any:
     return arange(-p * 0.5 + 0.5, 0.5, 0.5, dtype=x._dtype, device=x._device) + x.unsqueeze(-1)
 
 
-op("mvlgamma(Tensor self, int p) -> Tensor", meta=_mvlgamma_meta, inplace=True, out=True,
+op("mvlgamma(Tensor self, int p) -> Tensor", meta=_mvlgamma_meta, inplace=True,
+   out=Target("cast", "mvlgamma: result type {want} can't be cast to the desired output type {want}"),
    kernel=lambda self, p: _shifted(self, p).lgamma().sum(-1) + p * (p - 1) / 4.0 * math.log(math.pi),
    grad=dict(self=lambda g, self, p: g * _shifted(self, p).digamma().sum(-1)))
 

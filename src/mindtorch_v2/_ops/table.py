@@ -15,6 +15,7 @@ from .._backends.common.kernels import ViewKernel
 from .._dispatch import registry
 from .._dispatch.op import FnKernel, Kernel, Op, PartsKernel, Rule
 from .rules.base import PyRule
+from .rules.out import Target
 from .rules.pointwise import BOOL_TO_LONG, COMPLEX_TO_FLOAT, DEFAULT, INT_TO_FLOAT, TO_BOOL, Pointwise
 
 _KINDS = {"default": DEFAULT, "float": INT_TO_FLOAT, "bool": TO_BOOL, "real": COMPLEX_TO_FLOAT, "long": BOOL_TO_LONG}
@@ -22,6 +23,10 @@ _KINDS = {"default": DEFAULT, "float": INT_TO_FLOAT, "bool": TO_BOOL, "real": CO
 
 # The table that is being loaded; `load.py` and `late.py` say which. What creates and copies comes before all others.
 LOADING: list[str] = ["create"]
+
+
+# What `out=` must be: one for all results, one for each, or what depends on the arguments.
+Out = Target | tuple[Target, ...] | Callable[..., Target | tuple[Target, ...]]
 
 
 class Row:
@@ -35,6 +40,7 @@ class Row:
         self.family = LOADING[0]
         self.inplace_op: Op | None = None
         self.out_op: Op | None = None
+        self.out_target: Out | None = None
         self.view_kernel: Kernel | None = None
         self.fallback: Kernel | None = None
         self.doc = ""
@@ -69,14 +75,16 @@ def pointwise(*names: str, kind: str = "default") -> PointwiseRule:
 
 
 def op(schema: str, *, meta: Any = None, grad: Mapping[Any, Callable[..., Any] | None] | None = None,
-       inplace: bool | str = False, overlap: int = 0, out: bool = False, numbers: Sequence[str] = (), node: Any = None,
+       inplace: bool | str = False, overlap: int = 0, out: bool | Out = False, numbers: Sequence[str] = (),
+       node: Any = None,
        nondifferentiable: bool = False, nondiff: Sequence[str] = (), function: bool | None = None,
        method: bool | None = None, kernel: Callable[..., Any] | None = None) -> Op:
     """Declare an operator that makes new results.
 
     meta: shape rule. grad: formulas by argument name (or tuple of names); a formula's parameters name what it needs.
     inplace, out: also declare `name_` and `name(out=)`; inplace="function" makes `name_` a function too, not a method
-    alone. What `out` must be, if not castable to, is in `out_rules.py`.
+    alone. `out` says what that tensor must be (`rules/out.py`) where True, castable to, is not it; for rows that are
+    loaded with the package `out_rules.py` says so.
     overlap: which memory `name_` may write, a constant of `_backends.common.overlap`.
     numbers: tensor arguments that may be Python numbers.
     node: the autograd node's name where PyTorch's differs. nondifferentiable: no gradient, on purpose.
@@ -100,6 +108,7 @@ def op(schema: str, *, meta: Any = None, grad: Mapping[Any, Callable[..., Any] |
         row.inplace_op = _inplace(o, row, formulas, inplace == "function")
     if out:
         row.out_op = _out(o, row)
+        row.out_target = None if isinstance(out, bool) else out
     return o
 
 
