@@ -6,6 +6,7 @@ and submodules are imported, when first asked for.
 
 from __future__ import annotations as _annotations
 
+import typing as _typing
 from importlib import import_module as _import_module
 from math import e as e
 from math import inf as inf
@@ -13,7 +14,6 @@ from math import nan as nan
 from math import pi as pi
 from typing import Any as _Any
 
-from . import _C as _C
 from . import _attach
 from ._api import lazy_tables as _late
 from ._api import load as _load
@@ -34,8 +34,6 @@ from ._dispatch.state import set_default_device as set_default_device
 from ._dtype import *  # noqa: F403
 from ._dtype import get_default_dtype as get_default_dtype
 from ._dtype import set_default_dtype as set_default_dtype
-from ._finfo import finfo as finfo
-from ._finfo import iinfo as iinfo
 from ._from_data import *  # noqa: F403
 from ._layout import *  # noqa: F403
 from ._native import get_num_threads as get_num_threads
@@ -45,11 +43,16 @@ from ._overrides import TORCH_DISPATCHER as _TORCH_DISPATCHER
 from ._size import Size as Size
 from ._tensor import Tensor as Tensor
 from ._version import __version__ as __version__
-from .autograd import enable_grad as enable_grad
-from .autograd import inference_mode as inference_mode
-from .autograd import no_grad as no_grad
-from .autograd import set_grad_enabled as set_grad_enabled
-from .autograd.grad_mode import is_inference_mode_enabled as is_inference_mode_enabled
+
+if _typing.TYPE_CHECKING:
+    from . import _C as _C
+    from ._finfo import finfo as finfo
+    from ._finfo import iinfo as iinfo
+    from .autograd import enable_grad as enable_grad
+    from .autograd import inference_mode as inference_mode
+    from .autograd import no_grad as no_grad
+    from .autograd import set_grad_enabled as set_grad_enabled
+    from .autograd.grad_mode import is_inference_mode_enabled as is_inference_mode_enabled
 
 # Public names that live in modules nobody needs at import.
 _LAZY = {
@@ -140,6 +143,8 @@ for _module, _names in {
         "_sym_cosh _sym_sin _sym_sinh _sym_tan _sym_tanh _sym_asin _sym_acos _sym_atan _sym_log2"
     ),
     "_streams": "Event Stream",
+    "_finfo": "finfo iinfo",
+    "autograd.grad_mode": "enable_grad inference_mode is_inference_mode_enabled no_grad set_grad_enabled",
     "_C": "DisableTorchFunction DisableTorchFunctionSubclass",
     "_ops.determinism": (
         "use_deterministic_algorithms are_deterministic_algorithms_enabled set_deterministic_debug_mode "
@@ -159,6 +164,7 @@ for _module, _names in {
 }.items():
     _LAZY.update(dict.fromkeys(_names.split(), _module))
 _SUBMODULES = (
+    "_C",
     "_higher_order_ops",
     "_VF",
     "__config__",

@@ -10,13 +10,12 @@ from typing import Any, Final
 
 __all__ = ["TorchVersion", "__version__"]
 
-_PATTERN: Final = re.compile(
+_PATTERN: Final = (
     r"\s*v?(?:(?P<epoch>\d+)!)?(?P<release>\d+(?:\.\d+)*)"
     r"(?:[-_.]?(?P<pre>alpha|beta|preview|pre|a|b|c|rc)[-_.]?(?P<pre_n>\d*))?"
     r"(?:-(?P<post_short>\d+)|(?P<post>[-_.]?(?:post|rev|r)[-_.]?(?P<post_n>\d*)))?"
     r"(?P<dev>[-_.]?dev[-_.]?(?P<dev_n>\d*))?"
-    r"(?:\+(?P<local>[a-z0-9]+(?:[-_.][a-z0-9]+)*))?\s*",
-    re.IGNORECASE,
+    r"(?:\+(?P<local>[a-z0-9]+(?:[-_.][a-z0-9]+)*))?\s*"
 )
 # Order of the stages before a release; the stage of a release itself is 3, of a bare development version -1.
 _STAGES: Final = {"a": 0, "alpha": 0, "b": 1, "beta": 1, "c": 2, "rc": 2, "pre": 2, "preview": 2}
@@ -32,7 +31,7 @@ def _key(version: object) -> tuple[Any, ...] | None:
             version = str(version)
         else:
             return None
-    found = _PATTERN.fullmatch(version)
+    found = re.fullmatch(_PATTERN, version, re.IGNORECASE)
     if found is None:
         return None
     release = [int(part) for part in found["release"].split(".")]

@@ -68,10 +68,9 @@ def _restore(name: str, values: tuple[Any, ...]) -> Any:
 
 def __getattr__(name: str) -> type:
     base = name.removesuffix("_out")
-    for op in registry.ops():
-        if op.row is not None and not op.is_out and op.title() == base:
-            fields = tuple(r.name for r in op.schema.returns)
-            if named(fields):
-                globals()[name] = make(name, fields)
-                return make(name, fields)
+    for op in registry.overloads(base):
+        fields = tuple(r.name for r in op.schema.returns)
+        if named(fields):
+            globals()[name] = make(name, fields)
+            return make(name, fields)
     raise AttributeError(f"module 'torch.return_types' has no attribute '{name}'")

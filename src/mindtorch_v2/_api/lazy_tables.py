@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import sys
 from importlib import import_module
-from importlib.util import find_spec
 from threading import RLock
 from typing import Any
 
@@ -145,6 +144,8 @@ def load_npu_lines() -> None:
 
 
 def _lines(device: str, table: str) -> None:
+    from importlib.util import find_spec
+
     name = f"{__package__.rpartition('.')[0]}._backends.{device}.ops.{table}"
     if find_spec(name) is not None:
         import_module(name)
@@ -153,7 +154,7 @@ def _lines(device: str, table: str) -> None:
 def ops_of(name: str) -> list[Any]:
     """The overloads of a public name, after its table is loaded."""
     load(FUNCTIONS.get(name) or METHODS[name])
-    return [o for o in registry.ops() if o.row is not None and not o.is_out and o.title() == name]
+    return registry.overloads(name)
 
 
 def function(name: str) -> Any:
@@ -176,8 +177,7 @@ def namespace(module: str, prefix: str) -> Any:
         if table is None:
             raise AttributeError(f"module '{module}' has no attribute '{name}'")
         load(table)
-        ops = [o for o in registry.ops() if o.row is not None and not o.is_out and o.title() == prefix + name]
-        fn = public.build(prefix + name, ops)
+        fn = public.build(prefix + name, registry.overloads(prefix + name))
         fn.__module__ = module
         setattr(sys.modules[module], name, fn)
         return fn

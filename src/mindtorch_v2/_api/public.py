@@ -40,11 +40,8 @@ _NUMPY = frozenset(("dim", "keepdim"))
 
 def by_name() -> dict[str, list[Op]]:
     """Public base names and their overloads, in the order of declaration."""
-    out: dict[str, list[Op]] = {}
-    for o in registry.ops():
-        if o.row is not None and not o.is_out:
-            out.setdefault(o.title(), []).append(o)
-    return out
+    found = {name: registry.overloads(name) for name in registry.TITLES}
+    return {name: ops for name, ops in found.items() if ops}
 
 
 def function(name: str, ops: list[Op]) -> Callable[..., Any]:
@@ -343,10 +340,9 @@ class LazyMethod:
 
 def install_methods(cls: type) -> None:
     """Give the Tensor class a method for every row that has one; methods written by hand stay."""
-    methods = {name: [o for o in ops if o.row.method] for name, ops in by_name().items()}
-    for name, ops in methods.items():
-        if ops and name not in cls.__dict__:
-            setattr(cls, name, LazyMethod(name, methods.__getitem__))
+    for name, ops in by_name().items():
+        if name not in cls.__dict__ and any([o.row.method for o in ops]):
+            setattr(cls, name, LazyMethod(name, registry.overloads))
 
 
 def install_core(core: CoreOperators) -> None:

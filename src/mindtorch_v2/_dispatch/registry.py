@@ -12,6 +12,8 @@ from .keys import META, add_device, device_of_bit
 from .op import RESOLVERS, FnKernel, Kernel, Op, Rule
 
 OPS: dict[str, Op] = {}
+# Those of one title, the name a user calls, in the order of declaration.
+TITLES: dict[str, list[Op]] = {}
 
 
 def declare(op: Op) -> Op:
@@ -19,6 +21,7 @@ def declare(op: Op) -> Op:
     if op.name in OPS:
         raise ValueError(f"operator '{op.name}' is declared twice")
     OPS[op.name] = op
+    TITLES.setdefault(op.title(), []).append(op)
     return op
 
 
@@ -28,6 +31,11 @@ def get(name: str) -> Op:
     if found is None:
         raise KeyError(f"no operator is called '{name}'")
     return found
+
+
+def overloads(title: str) -> list[Op]:
+    """What a public name stands for: the rows of that title but their `out=` forms, in the order of declaration."""
+    return [op for op in TITLES.get(title, ()) if op.row is not None and not op.is_out]
 
 
 def names() -> list[str]:

@@ -127,21 +127,17 @@ def parse(text: str) -> Schema:
 
 def _split(text: str) -> list[str]:
     """Split at commas outside brackets."""
+    if "," not in text:
+        return [text.strip()] if text.strip() else []
     parts: list[str] = []
-    depth = 0
-    current = ""
-    for c in text:
-        if c in "([":
-            depth += 1
-        elif c in ")]":
-            depth -= 1
-        if c == "," and depth == 0:
-            parts.append(current.strip())
-            current = ""
-        else:
-            current += c
-    if current.strip():
-        parts.append(current.strip())
+    held = ""
+    for piece in text.split(","):
+        held = f"{held},{piece}" if held else piece
+        if "[" not in held or held.count("[") == held.count("]"):
+            parts.append(held.strip())
+            held = ""
+    if held:
+        parts.append(held.strip())
     return parts
 
 

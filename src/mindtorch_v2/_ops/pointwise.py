@@ -74,7 +74,7 @@ def function(name: str, kernel: str, grad: Formula, mask: int = FLOATS | COMPLEX
 def alias(new: str, old: str, overloads: bool = True, inplace: bool | str = "function") -> None:
     """Another name for every form of an operator; the call, and so its node in the graph, is the old one's. With
     inplace=True the in-place form is no function even if the old one's is."""
-    for target in [o for o in registry.ops() if o.title() == old and not o.is_out and (overloads or o.name == old)]:
+    for target in [o for o in registry.overloads(old) if overloads or o.name == old]:
         numbers = [a.name for i, a in enumerate(target.schema.args) if target.numbers >> i & 1]
         o = composite(new + target.schema_text.removeprefix(old), Renamed(target), numbers=numbers,
                       function=target.row.function, method=target.row.method)

@@ -33,7 +33,7 @@ def _copied(result: Any) -> Any:
 
 def _copy_of(name: str) -> None:
     """`name_copy`, for every overload of the view `name`; its derivative is the view's."""
-    for seen in [o for o in registry.ops() if o.title() == name and not o.is_out]:
+    for seen in registry.overloads(name):
         base, rest = _SPLIT_NAME.match(_MARK.sub("", seen.schema_text)).groups()  # type: ignore[union-attr]
         kernel = _reshaped if seen is view.VIEW else lambda *args, seen=seen: _copied(seen.call(args))
         node = "".join(part.capitalize() for part in name.split("_")) + "Backward0"
