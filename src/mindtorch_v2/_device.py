@@ -8,7 +8,7 @@ import functools
 from collections.abc import Callable
 from typing import Any, Final, final
 
-from mypy_extensions import i64
+from ._mypyc import i64
 
 __all__ = ["CPU", "META", "PLACES", "add_device_type", "as_device", "device"]
 

@@ -11,7 +11,7 @@ from builtins import float as PyFloat
 from builtins import int as PyInt
 from typing import TYPE_CHECKING, Any, Final, final
 
-from mypy_extensions import i64
+from ._mypyc import i64
 
 if TYPE_CHECKING:
     import numpy

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from mypy_extensions import i64
-
 from . import _native
 from ._backends.common.overlap import check_no_internal_overlap
 from ._core_operators import CORE, HOOKS
@@ -19,6 +17,7 @@ from ._dispatch.state import STATE
 from ._dtype import bool as bool_
 from ._dtype import int64
 from ._dtype_names import type_string
+from ._mypyc import i64
 from ._sizes import long
 from ._strides import contiguous_strides
 from ._tensor_base import TensorBase, is_number, make, requires_grad

@@ -9,14 +9,13 @@ import array
 import struct
 from typing import Any, Final, final
 
-from mypy_extensions import i64
-
 from . import _native
 from ._device import CPU
 from ._dispatch.keys import CPU as CPU_KEY
 from ._dispatch.op import c_type_name
 from ._dtype import DEFAULTS, dtype, float64, from_np, int64, uint64
 from ._dtype import bool as bool_
+from ._mypyc import i64
 from ._ops.rules.shape import fits
 from ._promotion import promote
 from ._strides import contiguous_strides

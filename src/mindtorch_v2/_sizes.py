@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from mypy_extensions import i64
+from ._mypyc import i64
 
 Ints = tuple[int, ...]
 

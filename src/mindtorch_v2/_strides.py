@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from mypy_extensions import i64
-
 from ._layout import channels_last, channels_last_3d, contiguous_format
 from ._layout import memory_format as memory_format_type
+from ._mypyc import i64
 from ._sizes import LONG_MAX, SHORT, overflows, strides_too_large, too_large
 
 Ints = tuple[int, ...]

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from mypy_extensions import i64, mypyc_attr
-
 from . import _native
 from ._autograd.node import Node
 from ._autograd.version_counter import VersionCounter
@@ -19,6 +17,7 @@ from ._device import device as Device
 from ._dispatch.keys import AUTOGRAD, BACKENDS, CPU, INFERENCE, PYTHON, TORCH_DISPATCH, VIEW
 from ._dispatch.state import BELOW_AUTOGRAD, INFERENCE_MODE, STATE, _tls_get, is_inference_mode
 from ._dtype import dtype as DType
+from ._mypyc import i64, mypyc_attr
 from ._size import Size
 from ._sizes import LONG_MIN, SHORT, numel_of
 from ._strides import strides_contiguous

@@ -10,14 +10,13 @@ import heapq
 import threading
 from typing import Any, Final, final
 
-from mypy_extensions import i64
-
 from .._backends.common.runtime import empty_contiguous, runtime_of
 from .._core_operators import CORE, HOOKS
 from .._device import device
 from .._dispatch.keys import AUTOGRAD, PYTHON, TORCH_DISPATCH
 from .._dispatch.state import modes, set_modes
 from .._dtype import dtype
+from .._mypyc import i64
 from .._tensor_base import TensorBase, grad_fn_of, requires_grad
 from .function_node import FunctionNode, apply_function, release_function
 from .gradients import accumulate_into, acquire, fit, fit_root, leave, sum_to

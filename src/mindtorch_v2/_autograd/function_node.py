@@ -10,12 +10,11 @@ from __future__ import annotations
 import warnings
 from typing import Any, Final
 
-from mypy_extensions import i64, mypyc_attr
-
 from .. import _native
 from .._core_operators import CORE
 from .._dispatch.keys import AUTOGRAD, VIEW
 from .._dispatch.state import modes, set_modes
+from .._mypyc import i64, mypyc_attr
 from .._tensor_base import (
     IN_CUSTOM_FUNCTION,
     MULTI_OUTPUT_NODE,

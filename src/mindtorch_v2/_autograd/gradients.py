@@ -9,13 +9,12 @@ import sys
 import threading
 from typing import Any, Final, final
 
-from mypy_extensions import i64
-
 from .._core_operators import CORE, HOOKS
 from .._device import CPU
 from .._dispatch.keys import AUTOGRAD
 from .._dispatch.state import modes
 from .._dtype import float32
+from .._mypyc import i64
 from .._strides import strides_dense
 from .._tensor_base import TensorBase, is_contiguous, numel
 from .node import FUNCTION, WATCH, Node, meta

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from typing import Any, Final, final
 
-from mypy_extensions import i64
-
 from .. import _native
 from .._core_operators import CORE, HOOKS
 from .._dispatch.keys import AUTOGRAD, VIEW
 from .._dispatch.op import Derivative, Kernel, Op
+from .._mypyc import i64
 from .._tensor_base import (
     DEFAULT_VIEW,
     INFERENCE_VIEW,

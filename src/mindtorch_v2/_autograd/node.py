@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from typing import Any, Final, final
 
-from mypy_extensions import i64, mypyc_attr
-
 from .. import _native
+from .._mypyc import i64, mypyc_attr
 
 # What a node is; the engine branches on this instead of calling an overridable method.
 OP: Final[i64] = 0

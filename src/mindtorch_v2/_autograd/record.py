@@ -9,8 +9,6 @@ from __future__ import annotations
 import weakref
 from typing import Any, Final, final
 
-from mypy_extensions import i64
-
 from .. import _native
 from .._backends.common.runtime import empty_contiguous, runtime_of
 from .._device import device
@@ -19,6 +17,7 @@ from .._dispatch.op import Derivative, Kernel, Op
 from .._dispatch.schema import Schema
 from .._dispatch.state import BELOW_AUTOGRAD, _tls_get, set_modes
 from .._dtype import dtype
+from .._mypyc import i64
 from .._tensor_base import TensorBase, differentiable, grad_fn_of, requires_grad, set_history
 from .attributes import attribute_names, saved_attribute
 from .node import ACCUMULATE, FREED, LAST, OP, WATCH, Node, add_meta, meta, next_sequence

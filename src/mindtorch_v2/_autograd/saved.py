@@ -9,8 +9,6 @@ from __future__ import annotations
 import weakref
 from typing import Any, Final, final
 
-from mypy_extensions import i64
-
 from .. import _native
 from .._core_operators import HOOKS
 from .._device import device
@@ -18,6 +16,7 @@ from .._dispatch.keys import AUTOGRAD, BACKENDS, INFERENCE, PYTHON
 from .._dispatch.state import modes, set_modes
 from .._dtype import dtype
 from .._dtype_names import tensor_type
+from .._mypyc import i64
 from .._tensor_base import DETACHED, TensorBase, alias, counter, set_history
 from .node import FREED, WATCH, Node, short_name
 from .version_counter import VersionCounter

@@ -5,7 +5,7 @@ Invariant: a base, its views and its detached aliases share one counter, so a wr
 
 from typing import final
 
-from mypy_extensions import i64
+from .._mypyc import i64
 
 
 @final

@@ -5,7 +5,7 @@ Invariant: a tensor's key set holds exactly one backend bit; the functionality b
 
 from typing import Final
 
-from mypy_extensions import i64
+from .._mypyc import i64
 
 # One bit per device. Devices registered from outside take the free bits of the backend byte.
 CPU: Final[i64] = 1

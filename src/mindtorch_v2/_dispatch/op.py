@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from typing import Any, Final, final
 
-from mypy_extensions import i64, mypyc_attr
-
 from .._core_operators import HOOKS, OpBase
 from .._device import device
 from .._dtype import dtype
+from .._mypyc import i64, mypyc_attr
 from .._tensor_base import INFERENCE_WRITTEN, TensorBase, alias, is_number, numel, requires_grad
 from .keys import (
     AUTOCASTS,

@@ -7,10 +7,9 @@ mode on never looks at thread-local memory.
 import threading
 from typing import Any, Final, final
 
-from mypy_extensions import i64, mypyc_attr
-
 from .. import _native
 from .._device import as_device, device
+from .._mypyc import i64, mypyc_attr
 
 # A thread's modes in one integer: key bits to add (low half), key bits to take away (high half).
 _SHIFT: Final = 32

@@ -25,7 +25,7 @@ SOURCE = Path(__file__).parents[3] / "src" / PACKAGE
 ROOMS: dict[str, tuple[str, ...]] = {
     "small types": (
         *("_native", "_dtype", "_dtype_names", "_device", "_layout", "_size", "_sizes", "_strides", "_promotion"),
-        *("_finfo", "_version", "_warn", "_read_only", "_core_operators"),
+        *("_finfo", "_mypyc", "_version", "_warn", "_read_only", "_core_operators"),
     ),
     "dispatch state": ("_dispatch.keys", "_dispatch.state"),
     "graph nodes": ("_autograd.node", "_autograd.version_counter"),
@@ -167,3 +167,7 @@ def test_each_reason_is_needed(importer: str, imported: str) -> None:
 def test_each_name_in_a_room_is_a_module(room: str) -> None:
     known = {*MODULES, "_native"}
     assert [prefix for prefix in ROOMS[room] if prefix not in known] == []
+
+
+def test_running_needs_nothing_of_mypy() -> None:
+    assert [path.name for path in SOURCE.rglob("*.py") if "mypy_extensions" in path.read_text()] == ["_mypyc.py"]

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from typing import Any, Final, final
 
-from mypy_extensions import i64
-
 from ..._dispatch.keys import BACKENDS
 from ..._dispatch.op import Kernel, Op, Spec
+from ..._mypyc import i64
 from ..._strides import contiguous_strides
 from ..._tensor_base import TensorBase, bump
 from .kernels import (

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from typing import Any, Final, final
 
-from mypy_extensions import i64
-
 from ..._core_operators import CORE, HOOKS
 from ..._device import device
 from ..._dispatch.keys import BACKENDS, CPU, META
 from ..._dispatch.op import Kernel, Op, Rule, Spec
 from ..._dispatch.schema import Schema
 from ..._dispatch.state import is_grad_enabled
+from ..._mypyc import i64
 from ..._ops.rules.layout import expand_strides
 from ..._ops.rules.out import Target
 from ..._sizes import numel_of, resized_bytes, strided_bytes

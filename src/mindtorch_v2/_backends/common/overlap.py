@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from mypy_extensions import i64
-
+from ..._mypyc import i64
 from ..._strides import extent, strides_dense
 from ..._tensor_base import TensorBase, is_contiguous, numel
 from ..._warn import warn

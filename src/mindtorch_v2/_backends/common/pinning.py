@@ -8,13 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final, final
 
-from mypy_extensions import i64
-
 from ... import _native
 from ..._core_operators import CORE
 from ..._device import PINNING, can_pin
 from ..._dispatch.keys import CPU
 from ..._dispatch.op import Kernel, Op, Spec
+from ..._mypyc import i64
 from ..._sizes import new_bytes
 from ..._tensor_base import TensorBase, make
 from .runtime import empty_spec

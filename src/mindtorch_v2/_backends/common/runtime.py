@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from typing import Any, Final, final
 
-from mypy_extensions import mypyc_attr
-
 from ... import _native
 from ..._device import CPU, device
 from ..._dispatch.keys import BACKENDS, device_bit
 from ..._dispatch.keys import CPU as CPU_KEY
 from ..._dispatch.op import ASKED, Spec
 from ..._dtype import dtype
+from ..._mypyc import mypyc_attr
 from ..._sizes import new_bytes
 from ..._strides import contiguous_strides
 from ..._tensor_base import TensorBase, make

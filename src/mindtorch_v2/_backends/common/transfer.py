@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from typing import Any, Final, final
 
-from mypy_extensions import i64
-
 from ..._device import CPU as CPU_DEVICE
 from ..._dispatch.keys import BACKENDS, CPU, META
 from ..._dispatch.op import Kernel, Op, Spec
+from ..._mypyc import i64
 from ..._ops.rules.layout import expand_strides
 from ..._ops.rules.pointwise import broadcast_shapes
 from ..._ops.rules.shape import check_copy, check_fill, check_value, skipped

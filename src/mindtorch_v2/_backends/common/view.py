@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from typing import Any, Final, final
 
-from mypy_extensions import i64
-
 from ..._device import META
 from ..._dispatch.keys import BACKENDS
 from ..._dispatch.op import Kernel, Op
 from ..._dispatch.state import is_grad_enabled
 from ..._dtype import dtype, float16, float32, float64
 from ..._dtype_names import tensor_type
+from ..._mypyc import i64
 from ..._ops.rules.base import wrap_dim, wrap_dims
 from ..._sizes import LONG_MAX, geometry_too_large, numel_of, overflows
 from ..._strides import view_strides

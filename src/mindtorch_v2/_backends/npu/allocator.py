@@ -18,8 +18,7 @@ import threading
 from bisect import bisect_left, insort
 from typing import Any, Final, final
 
-from mypy_extensions import i64
-
+from ..._mypyc import i64
 from .memory_stats import Group, Statistics
 
 _UNIT: Final[i64] = 512

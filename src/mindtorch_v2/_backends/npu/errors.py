@@ -10,7 +10,7 @@ import os
 import sys
 from typing import Any, Final, final
 
-from mypy_extensions import i64, mypyc_attr
+from ..._mypyc import i64, mypyc_attr
 
 NAMES: Final[dict[int, str]] = {
     100000: "invalid parameter",

@@ -12,14 +12,13 @@ from __future__ import annotations
 
 from typing import Any, Final, final
 
-from mypy_extensions import i64
-
 from ... import _native
 from ..._core_operators import CORE
 from ..._device import device
 from ..._dispatch.keys import BACKENDS, CPU
 from ..._dispatch.op import Kernel, Op, Spec
 from ..._dtype import ALL, dtype
+from ..._mypyc import i64
 from ..._ops.rules.layout import expand_strides
 from ..._strides import contiguous_strides
 from ..._tensor_base import TensorBase, alias, is_contiguous, numel

@@ -13,10 +13,9 @@ from __future__ import annotations
 import ctypes
 from typing import Any, Final, final
 
-from mypy_extensions import i64
-
 from ..._dispatch.keys import NPU
 from ..._dtype import dtype
+from ..._mypyc import i64
 from ..._tensor_base import TensorBase, is_contiguous, numel
 from . import errors, memory, runtime, table
 from .acl_loader import ensure_acl

@@ -14,9 +14,8 @@ import threading
 from collections.abc import Callable
 from typing import Any, Final, final
 
-from mypy_extensions import i64
-
 from ..._device import device
+from ..._mypyc import i64
 from . import acl_loader, errors
 
 FORKED: Final = (

@@ -6,9 +6,8 @@ from __future__ import annotations
 
 from typing import Any, Final, final
 
-from mypy_extensions import i64
-
 from ..._dispatch.op import Kernel, Op
+from ..._mypyc import i64
 
 
 @final

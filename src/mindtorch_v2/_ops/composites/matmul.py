@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from typing import Any, Final, final
 
-from mypy_extensions import i64
-
 from ..._dispatch.keys import AUTOGRAD, BACKENDS, PYTHON
 from ..._dispatch.op import Kernel, Op
 from ..._dispatch.state import is_grad_enabled
 from ..._layout import contiguous_format
+from ..._mypyc import i64
 from ..._sizes import numel_of
 from ..._tensor_base import TensorBase, is_contiguous, make, numel, requires_grad
 from ..rules.pointwise import broadcast_shapes

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from typing import Any, Final, final
 
-from mypy_extensions import i64
-
 from ..._dispatch.keys import AUTOGRAD
 from ..._dispatch.op import Kernel, Op
+from ..._mypyc import i64
 from ..._tensor_base import TensorBase
 from ..rules.norm import check_batch
 from .rows import ROWS, below

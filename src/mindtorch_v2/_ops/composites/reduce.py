@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from mypy_extensions import i64
-
 from ..._core_operators import CORE
+from ..._mypyc import i64
 from ..rules.reduce import all_dims, dim_mask_or_all, reduced_count, reduced_shape
 from .rows import ROWS
 

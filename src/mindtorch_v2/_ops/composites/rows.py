@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from typing import Any, Final, final
 
-from mypy_extensions import i64
-
 from ..._dispatch.op import Op
+from ..._mypyc import i64
 
 
 @final

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from typing import Any, Final, final
 
-from mypy_extensions import i64
-
 from ..._backends.common.view import infer_size
 from ..._dispatch.op import Kernel, Op
 from ..._layout import contiguous_format
+from ..._mypyc import i64
 from ..._strides import Ints, view_strides
 from ..._tensor_base import TensorBase, is_contiguous, numel
 from ..._warn import warn_once

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from typing import Any, Final, final
 
-from mypy_extensions import i64
-
 from ..._dispatch.op import Rule, Spec, type_name
 from ..._dtype import bool as bool_
 from ..._dtype import dtype, uint8
 from ..._dtype_names import c_name, cpp_name
+from ..._mypyc import i64
 from ..._promotion import number_dtype, result_type_of
 from ..._strides import contiguous_strides, strides_in_order
 from ..._tensor_base import TensorBase, is_contiguous

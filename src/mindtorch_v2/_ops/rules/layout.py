@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from mypy_extensions import i64
-
 from ..._dispatch.op import Spec
 from ..._dtype import dtype
 from ..._layout import preserve_format
+from ..._mypyc import i64
 from ..._sizes import strided_bytes
 from ..._strides import (
     CHANNELS_LAST,

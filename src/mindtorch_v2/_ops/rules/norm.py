@@ -6,10 +6,9 @@ from __future__ import annotations
 
 from typing import Any, Final, final
 
-from mypy_extensions import i64
-
 from ..._dispatch.op import Rule, Spec
 from ..._dtype import int32, int64, uint8
+from ..._mypyc import i64
 from ..._strides import contiguous_strides
 from ..._tensor_base import TensorBase, numel
 from .base import wrap_dim

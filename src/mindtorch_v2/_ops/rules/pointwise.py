@@ -6,12 +6,11 @@ from __future__ import annotations
 
 from typing import Any, Final, final
 
-from mypy_extensions import i64
-
 from ..._device import CPU, device
 from ..._dispatch.op import Rule, Spec
 from ..._dtype import DEFAULTS, dtype, int64
 from ..._dtype import bool as bool_
+from ..._mypyc import i64
 from ..._promotion import number_dtype, promote, result_type_of
 from ..._strides import contiguous_strides, strides_in_order
 from ..._tensor_base import TensorBase, is_contiguous, numel

@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from typing import Any, Final, final
 
-from mypy_extensions import i64
-
 from ..._dispatch.op import Rule, Spec
 from ..._dtype import bool as bool_
 from ..._dtype import dtype, int64, uint8
+from ..._mypyc import i64
 from ..._strides import contiguous_strides
 from ..._tensor_base import TensorBase, numel
 from ..._warn import warn

@@ -7,14 +7,13 @@ from __future__ import annotations
 from math import ceil, isfinite
 from typing import Any, Final, final
 
-from mypy_extensions import i64
-
 from ..._device import CPU, META, PLACES, can_pin, device
 from ..._dispatch.op import Rule, Spec
 from ..._dtype import DEFAULTS, FIRST_STORED, dtype, float32, float64, int64
 from ..._dtype_names import c_name
 from ..._layout import channels_last, channels_last_3d, contiguous_format, preserve_format, strided
 from ..._layout import layout as layout_type
+from ..._mypyc import i64
 from ..._promotion import number_dtype, promote, result_type_of
 from ..._sizes import LONG_MAX, numel_of, too_large
 from ..._strides import contiguous_strides, format_of, format_strides, view_strides

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from mypy_extensions import i64
-
 from .... import _native
 from ...._device import CPU
 from ...._dispatch.keys import CPU as CPU_KEY
 from ...._dispatch.op import Kernel, Op, Rule, Spec
 from ...._dtype import dtype
+from ...._mypyc import i64
 from ...._sizes import dense_bytes, numel_of
 from ...._tensor_base import TensorBase, make
 from ...common.runtime import empty_spec

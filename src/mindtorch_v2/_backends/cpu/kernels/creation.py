@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from typing import Any, Final, final
 
-from mypy_extensions import i64
-
 from .... import _native
 from ...._dispatch.op import Op, Spec
+from ...._mypyc import i64
 from ...._tensor_base import TensorBase
 from .base import OneResult, count
 

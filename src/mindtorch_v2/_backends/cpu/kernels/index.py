@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from typing import Any, Final, final
 
-from mypy_extensions import i64
-
 from .... import _native
 from ...._device import CPU
 from ...._dispatch.keys import CPU as CPU_KEY
 from ...._dispatch.op import Op, Spec
 from ...._dtype import int64
+from ...._mypyc import i64
 from ...._ops.rules.base import wrap_dim
 from ...._ops.rules.index import index_shape, masked_shape
 from ...._ops.rules.layout import expand_strides

@@ -9,11 +9,10 @@ from __future__ import annotations
 import importlib
 from typing import Any, Final, final
 
-from mypy_extensions import i64
-
 from .... import _native
 from ...._dispatch.op import Op, Spec
 from ...._dtype import dtype, float32, uint8
+from ...._mypyc import i64
 from ...._ops.rules.layout import expand_strides
 from ...._sizes import dense_bytes
 from ...._strides import contiguous_strides

@@ -10,14 +10,13 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from mypy_extensions import i64
-
 from .... import _native
 from ...._core_operators import HOOKS
 from ...._dispatch.keys import AUTOCASTS, AUTOGRAD, CPU, PYTHON, VIEW
 from ...._dispatch.state import FUNCTION_MODE, is_grad_enabled, modes
 from ...._dtype import dtype as DType
 from ...._dtype import float32, float64
+from ...._mypyc import i64
 from ...._strides import strides_dense
 from ...._tensor_base import TensorBase, bump, is_contiguous, numel
 

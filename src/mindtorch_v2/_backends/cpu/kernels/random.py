@@ -7,9 +7,8 @@ from __future__ import annotations
 
 from typing import Any, Final, final
 
-from mypy_extensions import i64
-
 from .... import _native
+from ...._mypyc import i64
 from ...._ops.rules.layout import expand_strides
 from ...._tensor_base import TensorBase
 from .base import Filled

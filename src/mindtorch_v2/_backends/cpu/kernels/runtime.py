@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from typing import Any, Final, final
 
-from mypy_extensions import i64
-
 from .... import _native
 from ...._device import device
 from ...._dispatch.keys import CPU as CPU_KEY
 from ...._dtype import FIRST_STORED, dtype, int16, int32, uint8
+from ...._mypyc import i64
 from ...._ops.rules.layout import expand_strides
 from ...._tensor_base import TensorBase
 from ...common.runtime import RUNTIMES, Runtime
