@@ -1,4 +1,4 @@
-"""Rearranging and sampling images: shuffles of pixels and channels, columns of windows, sampling at given places.
+"""Rearranging and sampling images: shuffles of pixels and channels, im2col and col2im, sampling at given places.
 
 Invariant: what only moves elements has its inverse as derivative; sampling is written in terms of other operators and
 is differentiated through them.
@@ -99,7 +99,7 @@ composite("native_channel_shuffle(Tensor self, int groups) -> Tensor", lambda *a
           method=False)
 
 
-# -- columns of windows -----------------------------------------------------------------------------------------------
+# -- unfold and fold (im2col, col2im) ---------------------------------------------------------------------------------
 def _two(values: Ints, name: str) -> Ints:
     if len(values) != 2:
         raise RuntimeError(f"It is expected {name} equals to 2, but got size {len(values)}")

@@ -1,4 +1,4 @@
-"""CPU lines of convolution: columns of windows times weights, each channel by itself where groups leave one each.
+"""CPU lines of convolution: im2col times weights, each channel by itself where groups leave one each.
 
 Invariant: a transposed convolution is the gradient of a plain one with respect to its input, and is computed as that;
 columns are made for as many images at a time as fit `_COLUMNS` bytes.

@@ -1,4 +1,4 @@
-"""CPU lines of resampling, and of columns of windows.
+"""CPU lines of resampling, and of windows as columns (im2col).
 
 Invariant: taps come from the row's file; the native kernel sums over them in the dtype of the input, two-byte floats
 in float32. Bytes are summed in fixed point, and rounded to bytes after each dimension, as PyTorch does.

@@ -1,4 +1,4 @@
-"""CPU lines of columns of windows (unfold and fold)."""
+"""CPU lines of unfold and fold (im2col, col2im)."""
 from __future__ import annotations
 
 from typing import Any

@@ -31,7 +31,7 @@ for _kind in ("reflection", "replication"):
         _serve(f"{_name}_backward", _cuts_backward, f"{_vendor}Backward(grad_output, self, padding, out)")
 
 
-# -- round and round ------------------------------------------------------------------------------------------------
+# -- circular padding ---------------------------------------------------------------------------------------------
 def _goes_round(self: Any, pad: Any) -> bool:
     n, rank = len(self._shape), len(pad) // 2
     if rank not in (2, 3) or len(pad) != 2 * (n - 2) or any(p < 0 for p in pad) or numel(self) == 0:

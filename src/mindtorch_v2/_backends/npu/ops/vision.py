@@ -1,4 +1,4 @@
-"""NPU lines of columns of windows (unfold and fold), of shuffles, and of sampling at given places.
+"""NPU lines of unfold and fold (im2col, col2im), of shuffles, and of sampling at given places.
 
 Invariant: what the vendor does not move or add is picked by the places of the windows, as in pooling.
 """
