@@ -7,6 +7,7 @@
 //   random_bernoulli(state, p.., out.., shape)     out[i] = 1 with probability p[i]; p float16, bfloat16, float32, float64
 //   random_permutation(state, out, code, n)        0 .. n-1 in random order, dense at the start of a storage
 // The GIL is kept all the time: it is what protects a state that several threads use.
+#include "pointwise_loop.h"
 #include "random.h"
 
 namespace mt {
@@ -26,17 +27,6 @@ void seed_state(State& s, uint64_t seed) {
         s.words[i] = w;
     }
 }
-
-// The integers a type holds exactly reach up to 2**value.
-template <class T> struct Mantissa {
-    static constexpr int value = Digits<T>::value;
-};
-template <> struct Mantissa<Half> {
-    static constexpr int value = 11;
-};
-template <> struct Mantissa<BFloat16> {
-    static constexpr int value = 8;
-};
 
 // Sixteen uniform numbers become eight pairs of normal ones.
 void normal_sixteens(double* d, int64_t blocks, double mean, double std) {
@@ -136,8 +126,9 @@ template <class T> void normal_block(State& s, T* d, int64_t n, int64_t first, d
 
 // ---------------------------------------------------------------- walking through a result
 
-// Calls f(pointer) for every element, in the order of memory: dimensions sorted by stride, the smallest innermost.
-template <class F> void each(const Shape& shape, const Operand& o, F&& f) {
+// Calls f(pointer, step, count) for every row, in the order of memory: dimensions sorted by stride, the smallest
+// innermost.
+template <class F> void each_row(const Shape& shape, const Operand& o, F&& f) {
     if (shape.numel == 0) return;
     int order[MAXD], n = 0;
     for (int i = 0; i < shape.ndim; ++i)
@@ -148,7 +139,7 @@ template <class F> void each(const Shape& shape, const Operand& o, F&& f) {
     const int last = n - 1;
     const int64_t count = n ? shape.dim[order[last]] : 1, step = n ? o.stride[order[last]] * o.itemsize : 0;
     for (;;) {
-        for (int64_t i = 0; i < count; ++i) f(p + i * step);
+        f(p, step, count);
         int d = last - 1;
         for (; d >= 0; --d) {
             const int dim = order[d];
@@ -161,8 +152,25 @@ template <class F> void each(const Shape& shape, const Operand& o, F&& f) {
     }
 }
 
-template <class T> constexpr bool is_real_float = std::is_same<T, float>::value || std::is_same<T, double>::value ||
-                                                  std::is_same<T, Half>::value || std::is_same<T, BFloat16>::value;
+// Calls f(pointer) for every element, in that order.
+template <class F> void each(const Shape& shape, const Operand& o, F&& f) {
+    each_row(shape, o, [&](char* p, int64_t step, int64_t n) {
+        for (int64_t i = 0; i < n; ++i) f(p + i * step);
+    });
+}
+
+// Every element gets the next of `draw()`, numbers of type D, in that order. One loop draws for all dtypes.
+template <class D, class F> void fill_drawn(const Shape& shape, const Operand& o, F&& draw) {
+    D drawn[BLOCK];
+    each_row(shape, o, [&](char* p, int64_t step, int64_t n) {
+        for (int64_t i = 0; i < n; i += BLOCK) {
+            const int64_t count = std::min<int64_t>(BLOCK, n - i);
+            for (int64_t j = 0; j < count; ++j) drawn[j] = draw();
+            cast_strided(p + i * step, step, o.code, reinterpret_cast<char*>(drawn), sizeof(D), CodeOf<D>::value,
+                         count);
+        }
+    });
+}
 
 // Calls f with a value of the element type; only the types random numbers are drawn in.
 template <class F> void dispatch_float(int code, const char* name, F&& f) {
@@ -200,44 +208,37 @@ template <class T> void fill_normal(State& s, const Shape& shape, const Operand&
     each(shape, o, [&](char* p) { *reinterpret_cast<T*>(p) = convert<T>(std::fma(next_normal(s), std, mean)); });
 }
 
-template <class T> uint64_t full_range_of() {
-    if constexpr (std::is_same<T, Bool>::value) return 2;
-    else if constexpr (std::is_same<T, double>::value) return ((uint64_t)1 << 53) + 1;
-    else if constexpr (is_real_float<T>) return ((uint64_t)1 << Mantissa<T>::value) + 1;
-    else return (uint64_t)std::numeric_limits<T>::max() + 1;
+// How many integers, from 0 on, a dtype has or a float holds exactly; 0 stands for all 2**64.
+uint64_t full_range_of(int code) {
+    switch (code) {
+        case BOOL: return 2;
+        case BF16: return ((uint64_t)1 << 8) + 1;
+        case F16: return ((uint64_t)1 << 11) + 1;
+        case F32: return ((uint64_t)1 << 24) + 1;
+        case F64: return ((uint64_t)1 << 53) + 1;
+        case U64: return 0;
+        default: return (uint64_t)1 << (8 * ITEMSIZE[code] - (code >= I8 && code <= I64));
+    }
 }
 
-template <class T> void fill_full_range(State& s, const Shape& shape, const Operand& o) {
-    const uint64_t range = full_range_of<T>();
-    constexpr bool wide = sizeof(T) == 8;
-    each(shape, o, [&](char* p) {
+// Integers from `base` on; of `wide` ones each takes 64 random bits.
+void fill_integers(State& s, const Shape& shape, const Operand& o, uint64_t range, int64_t base, bool wide) {
+    fill_drawn<int64_t>(shape, o, [&] {
         const uint64_t bits = wide ? next64(s) : next32(s);
-        if constexpr (std::is_same<T, uint64_t>::value) *reinterpret_cast<T*>(p) = bits;
-        else *reinterpret_cast<T*>(p) = convert<T>((int64_t)(bits % range));
-    });
-}
-
-template <class T> void fill_integers(State& s, const Shape& shape, const Operand& o, uint64_t range, int64_t base) {
-    // A range of 0 stands for all 2**64 numbers.
-    const bool wide = range == 0 || range >= ((uint64_t)1 << 28);
-    each(shape, o, [&](char* p) {
-        const uint64_t bits = wide ? next64(s) : next32(s);
-        *reinterpret_cast<T*>(p) = convert<T>((int64_t)((range ? bits % range : bits) + (uint64_t)base));
+        return (int64_t)((range ? bits % range : bits) + (uint64_t)base);
     });
 }
 
 // Distributions drawn in double and rounded at the end.
-template <class T> void fill_transformed(State& s, const Shape& shape, const Operand& o, int kind, double a, double b) {
-    each(shape, o, [&](char* p) {
-        double x;
+void fill_transformed(State& s, const Shape& shape, const Operand& o, int kind, double a, double b) {
+    fill_drawn<double>(shape, o, [&]() -> double {
         switch (kind) {
-            case BERNOULLI: x = unit<double>(s) < a; break;
-            case EXPONENTIAL: x = -1.0 / a * std::log1p(-unit<double>(s)); break;
-            case CAUCHY: x = std::fma(b, std::tan(3.14159265358979323846 * (unit<double>(s) - 0.5)), a); break;
-            case LOG_NORMAL: x = std::exp(std::fma(next_normal(s), b, a)); break;
-            default: x = std::ceil(std::log(unit<double>(s)) / std::log1p(-a)); break;
+            case BERNOULLI: return unit<double>(s) < a;
+            case EXPONENTIAL: return -1.0 / a * std::log1p(-unit<double>(s));
+            case CAUCHY: return std::fma(b, std::tan(3.14159265358979323846 * (unit<double>(s) - 0.5)), a);
+            case LOG_NORMAL: return std::exp(std::fma(next_normal(s), b, a));
+            default: return std::ceil(std::log(unit<double>(s)) / std::log1p(-a));
         }
-        *reinterpret_cast<T*>(p) = convert<T>(x);
     });
 }
 
@@ -272,26 +273,13 @@ PyObject* random_fill(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
                 else fill_normal<T>(s, shape, o, a, b);
             });
         } else if (kind == INTEGERS || kind == FULL_RANGE) {
-            const uint64_t range = kind == INTEGERS ? as_bits(args[8]) : 0;
+            const uint64_t given = kind == INTEGERS ? as_bits(args[8]) : 0;
             const int64_t base = kind == INTEGERS ? (int64_t)as_bits(args[7]) : 0;
-            dispatch_all(o.code, [&](auto t) -> int {
-                using T = decltype(t);
-                if constexpr (IsComplex<T>::value || std::is_same<T, Float8E5M2>::value ||
-                              std::is_same<T, Float8E4M3>::value) {
-                    fail_dtype("random_from_to", o.code);
-                } else if (kind == INTEGERS) {
-                    fill_integers<T>(s, shape, o, range, base);
-                } else {
-                    fill_full_range<T>(s, shape, o);
-                }
-                return 0;
-            });
+            if (is_complex_code(o.code) || o.code == F8E5M2 || o.code == F8E4M3FN) fail_dtype("random_from_to", o.code);
+            if (kind == FULL_RANGE) fill_integers(s, shape, o, full_range_of(o.code), 0, o.itemsize == 8);
+            else fill_integers(s, shape, o, given, base, given == 0 || given >= ((uint64_t)1 << 28));
         } else {
-            const double a = as_double(args[7]), b = as_double(args[8]);
-            dispatch_all(o.code, [&](auto t) -> int {
-                fill_transformed<decltype(t)>(s, shape, o, kind, a, b);
-                return 0;
-            });
+            fill_transformed(s, shape, o, kind, as_double(args[7]), as_double(args[8]));
         }
         Py_RETURN_NONE;
     });
