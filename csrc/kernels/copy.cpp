@@ -1,8 +1,10 @@
 // Copies with cast between any two dtypes and layouts, and fill. Invariant: elements move as raw bytes of their size
-// (five sizes), and only contiguous blocks are ever converted; so 17 x 17 casts need one loop each.
+// (five sizes), and only contiguous blocks are ever converted; so a cast between two of 17 dtypes needs one loop, or two
+// where both dtypes have a cast to a third that loses nothing on the way.
 #include "common.h"
 #include "pointwise_loop.h"
 
+#include <algorithm>
 #include <cstdlib>
 
 namespace mt {
@@ -25,17 +27,40 @@ template <class D, class S> MT_CLONES void cast_cloned(char* dst, const char* sr
 }
 template <class D, class S> void cast_plain(char* dst, const char* src, int64_t n) { cast_loop<D, S>(dst, src, n); }
 
-// Dtypes that are stored more than computed with. One version of their loops is enough; it halves the build.
+// Dtypes that are stored more than computed with. One version of their loops is enough.
 template <class T>
 constexpr bool is_rare = IsComplex<T>::value || std::is_same<T, uint16_t>::value || std::is_same<T, uint32_t>::value ||
                          std::is_same<T, uint64_t>::value || std::is_same<T, int8_t>::value;
+template <class T> constexpr bool is_float8 = is_small_float<T> && sizeof(T) == 1;
+
+// The cast of a complex number that is not one of its part goes through the part, that of a small float through
+// float32: `convert` says the same. Which of them get a loop of their own is a matter of how often they are used; all
+// 17 x 17 took twice as long to compile.
+template <class D, class S> constexpr bool has_loop() {
+    if constexpr (IsComplex<D>::value && IsComplex<S>::value) return true;
+    else if constexpr (IsComplex<D>::value) return std::is_same<S, decltype(D::re)>::value;
+    else if constexpr (IsComplex<S>::value)
+        return std::is_same<D, decltype(S::re)>::value || std::is_same<D, Bool>::value;
+    else if constexpr (std::is_same<D, float>::value || std::is_same<S, float>::value) return true;
+    else if constexpr (is_float8<D> || is_float8<S>)
+        return is_small_float<D> && is_small_float<S> && sizeof(D) != sizeof(S);
+    else if constexpr (is_small_float<D>) return is_small_float<S> || std::is_same<S, double>::value;
+    else if constexpr (is_small_float<S>) return std::is_same<D, double>::value;
+    else return true;
+}
+
+// The third dtype of a cast without a loop of its own.
+constexpr int between(int dcode, int scode) {
+    return scode == C128 || (dcode == C128 && (scode == F32 || !is_float_code(scode))) ? F64 : F32;
+}
 
 using CastFn = void (*)(char*, const char*, int64_t);
 
 template <class D> CastFn cast_from(int scode) {
     return dispatch_all(scode, [](auto s) -> CastFn {
         using S = decltype(s);
-        if constexpr (is_rare<D> || is_rare<S>) return cast_plain<D, S>;
+        if constexpr (!has_loop<D, S>()) return nullptr;
+        else if constexpr (is_rare<D> || is_rare<S>) return cast_plain<D, S>;
         else return cast_cloned<D, S>;
     });
 }
@@ -156,8 +181,21 @@ void move_tile(char* dst, int64_t d0, int64_t d1, const char* src, int64_t s0, i
 
 void cast_block(char* dst, int dcode, const char* src, int scode, int64_t n) {
     if (n == 0) return;  // and perhaps no memory
-    if (dcode == scode) std::memmove(dst, src, (size_t)n * ITEMSIZE[dcode]);
-    else cast_table.fn[dcode][scode](dst, src, n);
+    if (dcode == scode) {
+        std::memmove(dst, src, (size_t)n * ITEMSIZE[dcode]);
+        return;
+    }
+    if (const CastFn fn = cast_table.fn[dcode][scode]) {
+        fn(dst, src, n);
+        return;
+    }
+    const int code = between(dcode, scode);
+    alignas(64) char block[BLOCK * sizeof(double)];
+    for (int64_t i = 0; i < n; i += BLOCK) {
+        const int64_t count = std::min(BLOCK, n - i);
+        cast_table.fn[code][scode](block, src + i * ITEMSIZE[scode], count);
+        cast_block(dst + i * ITEMSIZE[dcode], dcode, block, code, count);
+    }
 }
 
 void gather_tile(char* dst, const char* src, int64_t s0, int64_t s1, int64_t n0, int64_t n1, int size) {
