@@ -94,6 +94,7 @@ lint: $(VENV)/.tools
 	$(PY) -m ruff format --check .
 	$(VENV)/bin/clang-format --dry-run --Werror $(CXX_FILES)
 	$(PY) -m mypy
+	$(PY) -m mypy benchmarks
 
 # Formats what the linters would find wrongly formatted.
 format: $(VENV)/.tools

@@ -418,7 +418,7 @@ def main() -> int:
 
     torch = importlib.import_module("torch")
     ours = importlib.import_module("mindtorch_v2")
-    compiled = any(name.startswith("_core__mypyc") for name in os.listdir(os.path.dirname(ours.__file__)))
+    compiled = any(name.startswith("_core__mypyc") for name in os.listdir(os.path.dirname(ours.__file__ or "")))
     torch.set_num_threads(1)
     print(f"torch {torch.__version__}, mindtorch_v2 {ours.__version__} ({'compiled' if compiled else 'UNCOMPILED'})\n")
 
