@@ -58,9 +58,9 @@ _TRIU_INDICES: Final[Op] = _rows.TRIU_INDICES
 _ZEROS: Final[Op] = _rows.ZEROS
 _ZEROS_LIKE: Final[Op] = _rows.ZEROS_LIKE
 _TO_COPY: Final[Op] = _copy_rows.TO_COPY
-_SIZE: Final = Arg("size", "int", False, True, 0, "", False, False, False, None)
+_SIZE: Final = Arg("size", "int", False, True, 0, "", False, False, False, None, True)
 _STEPS: Final = Arg("steps", "int", False, False, 0, "", False, False, False, None)
-_STRIDE: Final = Arg("stride", "int", False, True, 0, "", False, False, False, None)
+_STRIDE: Final = Arg("stride", "int", False, True, 0, "", False, False, False, None, True)
 
 
 # -- arguments ----------------------------------------------------------------------------------------------------

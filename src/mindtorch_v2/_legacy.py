@@ -11,7 +11,7 @@ from ._backends.common.runtime import empty_contiguous
 from ._core_operators import CORE
 from ._device import CPU, as_device
 from ._device import device as Device
-from ._dispatch.binding import is_element
+from ._dispatch.binding import NOT_INTEGRAL, is_element
 from ._dispatch.op import c_type_name, type_name
 from ._dtype import dtype as DType
 from ._dtype import get_default_dtype
@@ -104,6 +104,8 @@ def _sizes(given: tuple[Any, ...]) -> tuple[int, ...]:
                 f"new(): argument 'size' failed to unpack the object at pos {i + 1} with error "
                 f'"type must be tuple of ints,but got {type(x).__name__}"'
             )
+        if isinstance(x, TensorBase) and x._dtype.name == "bool":
+            raise RuntimeError(NOT_INTEGRAL)
     sizes = tuple(int(x) for x in given)
     for n in sizes:
         if n < 0:

@@ -26,7 +26,7 @@ from ._creation import (
     stray,
 )
 from ._device import CPU, device
-from ._dispatch.binding import TYPES, plain_ints
+from ._dispatch.binding import TYPES, is_element, is_index, plain_ints
 from ._dispatch.op import type_name
 from ._dispatch.state import current_default_device
 from ._dtype import uint8
@@ -306,6 +306,16 @@ def randn(
     return _made(_rows.RANDN, args, None, requires_grad)
 
 
+def _randint_complaint(given: tuple[Any, ...], low: Any, high: Any, size: Any, named: dict[str, Any]) -> TypeError:
+    """PyTorch's words for bounds and sizes that fit none of its signatures."""
+    from ._dispatch.complaint import complaint
+
+    for name, value in (("size", size), ("high", high), ("low", low)):
+        if value is not None and all(value is not x for x in given):
+            named = {name: value, **named}
+    return complaint("randint", [], False, given, named)
+
+
 def randint(
     *given: Any,
     low: Any = None,
@@ -330,16 +340,19 @@ def randint(
         high = values.pop()
     if low is None and values:
         low = values.pop()
-    if values or high is None or not isinstance(size, (list, tuple)):
-        if size is not None and low is None and len(given) == 2 and isinstance(high, int):
-            raise TypeError(f"randint(): argument 'size' (position 2) must be tuple of ints, not {type_name(size)}")
-        if size is None and low is not None:
-            raise TypeError(
-                f"randint(): argument 'size' (position {len(given)}) must be tuple of ints, not {type_name(given[-1])}"
-            )
-        raise TypeError(
-            f"randint() received an invalid combination of arguments - got ({', '.join(type_name(g) for g in given)})"
+    sequence = isinstance(size, (list, tuple)) and (not size or is_element(size[0]))
+    if values or not is_index(high) or not (low is None or is_index(low)) or not sequence:
+        options = dict(
+            generator=generator,
+            out=out,
+            dtype=dtype,
+            layout=layout,
+            device=device,
+            pin_memory=pin_memory or None,
+            requires_grad=requires_grad or None,
         )
+        named = {k: v for k, v in options.items() if v is not None}
+        raise _randint_complaint(given, low, high, size, named)
     first = 1 if low is None else 2
     bounds = (0 if low is None else _int("randint", "low", 1, low), _int("randint", "high", first, high))
     sizes, g = _sizes("randint", (size,)), _generator("randint", generator)
@@ -429,6 +442,16 @@ def randn_like(
     return _like(_rows.RANDN_LIKE, (input,), dtype, layout, device, pin_memory, memory_format, requires_grad)
 
 
+def _bound(name: str, position: int, x: Any) -> int:
+    """A limit of `randint_like`, which may be a tensor of one element."""
+    if not isinstance(x, TensorBase):
+        return int(_int("randint_like", name, position, x))
+    if len(x._shape) > 0 or x._device.type != "cpu":
+        raise RuntimeError(f"{name} must be a scalar tensor and on CPU")
+    value: Any = x
+    return int(value.item())
+
+
 def randint_like(
     input: Any,
     *given: Any,
@@ -453,11 +476,7 @@ def randint_like(
         low = values.pop()
     if values or high is None:
         raise TypeError(f"randint_like() takes from 2 to 3 positional arguments but {1 + len(given)} were given")
-    head = (
-        input,
-        0 if low is None else _int("randint_like", "low", 2, low),
-        _int("randint_like", "high", 2 if low is None else 3, high),
-    )
+    head = (input, 0 if low is None else _bound("low", 2, low), _bound("high", 2 if low is None else 3, high))
     if generator is not None:
         t = empty_like(
             input, dtype=dtype, layout=layout, device=device, pin_memory=pin_memory, memory_format=memory_format
@@ -513,7 +532,7 @@ def normal(
         raise TypeError(f"normal(): argument 'mean' (position 1) must be Tensor, not {type_name(mean)}")
     if size is None:
         raise stray("normal", (mean, std), unknown)
-    if any(not is_number(x) or isinstance(x, complex) for x in (mean, std)) or isinstance(size, int):
+    if any(not is_number(x) or isinstance(x, complex) for x in (mean, std)) or not isinstance(size, (list, tuple)):
         raise stray("normal", (mean, std, size), unknown)
     a, b = float(mean), float(std)
     check_std(b)

@@ -79,6 +79,25 @@ masked_fill
 movedim moveaxis
     Tensor input, int source, int destination
     Tensor input, tuple of ints source, tuple of ints destination
+normal
+    Tensor mean, Tensor std, *, torch.Generator generator = None, Tensor out = None
+    Tensor mean, float std = 1, *, torch.Generator generator = None, Tensor out = None
+    float mean, Tensor std, *, torch.Generator generator = None, Tensor out = None
+    float mean, float std, tuple of ints size, *, torch.Generator generator = None, Tensor out = None,
+        torch.dtype dtype = None, torch.layout layout = None, torch.device device = None, bool pin_memory = False,
+        bool requires_grad = False
+randint
+    int high, tuple of ints size, *, torch.Generator generator, Tensor out = None, torch.dtype dtype = None,
+        torch.layout layout = None, torch.device device = None, bool pin_memory = False, bool requires_grad = False
+    int high, tuple of ints size, *, Tensor out = None, torch.dtype dtype = None, torch.layout layout = None,
+        torch.device device = None, bool pin_memory = False, bool requires_grad = False
+    int low, int high, tuple of ints size, *, torch.Generator generator, Tensor out = None, torch.dtype dtype = None,
+        torch.layout layout = None, torch.device device = None, bool pin_memory = False, bool requires_grad = False
+    int low, int high, tuple of ints size, *, Tensor out = None, torch.dtype dtype = None, torch.layout layout = None,
+        torch.device device = None, bool pin_memory = False, bool requires_grad = False
+split
+    Tensor input, int split_size, int dim = 0
+    Tensor input, tuple of ints split_size, int dim = 0
 narrow
     Tensor input, int dim, Tensor start, int length
     Tensor input, int dim, int start, int length

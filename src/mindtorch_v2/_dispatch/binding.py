@@ -92,6 +92,10 @@ class Bad:
 
 
 BAD: Final = Bad()
+NOT_INTEGRAL: Final = (
+    "Expected scalar.isIntegral( false) to be true, but got false.  (Could this error message be improved?  If so, "
+    "please report an enhancement request to PyTorch.)"
+)
 
 
 @final
@@ -215,6 +219,8 @@ def _ints(a: Arg, v: Any) -> Any:
         out: list[int] = []
         for x in v:
             if is_element(x):
+                if a.symbolic and isinstance(x, TensorBase) and x._dtype.name == "bool":
+                    raise RuntimeError(NOT_INTEGRAL)
                 out.append(index(x))
             elif isinstance(x, bool) and len(out) > 0:
                 out.append(int(x))  # only the first element is looked at closely
@@ -340,12 +346,10 @@ def bind(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any], varargs: bool) -
                     and i == n - 1
                     and a.is_list
                     and a.kind == "int"
-                    and isinstance(value, int)
-                    and not isinstance(value, bool)
+                    and not isinstance(value, (list, tuple))
+                    and is_element(value)
                 ):
-                    if not is_long(value):
-                        raise Unpack(a.name, 1)
-                    got = (value,)
+                    got = convert(a, (value,))
                 else:
                     return None
         else:

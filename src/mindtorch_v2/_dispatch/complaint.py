@@ -16,7 +16,7 @@ from .._dtype import dtype
 from .._layout import layout, memory_format
 from .._tensor_base import TensorBase, is_number, requires_grad
 from .binding import TYPES, has_one_out, is_element, is_index
-from .op import Op, plain_name
+from .op import Op, plain_name, type_name
 from .schema import Arg
 
 _ALIASES = {"dim": ("axis",), "keepdim": ("keepdims",), "input": ("x", "a", "x1"), "other": ("x2",)}
@@ -35,6 +35,8 @@ _KINDS = {
     "Storage": "Storage",
 }
 _MISSING = object()
+# Lists of ints for which one int does not stand.
+_SEQUENCES = frozenset({"size", "normalized_shape"})
 # Where PyTorch takes a number for a tensor without having a signature for that.
 _NUMBERS = frozenset("add sub mul div true_divide floor_divide divide multiply subtract copy".split())
 
@@ -54,7 +56,9 @@ class Parameter:
         """PyTorch looks at the first element of a list only; the others are looked at when it is unpacked."""
         kind = self.kind
         if kind == "tuple of ints":
-            return is_element(value) if not isinstance(value, (list, tuple)) else not value or is_element(value[0])
+            if isinstance(value, (list, tuple)):
+                return not value or is_element(value[0])
+            return self.name not in _SEQUENCES and is_element(value)
         if kind.startswith("tuple of "):
             if isinstance(value, (list, tuple)):
                 return kind == "tuple of Tensors" or not value or _number_of(kind[9:-1], value[0])
@@ -252,11 +256,34 @@ def _combination(name: str, texts: list[str], args: tuple[Any, ...], kwargs: dic
     if not texts:
         return TypeError(f"{head}({shown})")
     if len(texts) > 1:
-        return TypeError(f"{head}({shown}), but expected one of:\n" + "".join(f" * ({t})\n" for t in texts))
+        listed = "".join(f" * ({t})\n{_why(t, args, kwargs)}" for t in texts)
+        return TypeError(f"{head}({shown}), but expected one of:\n{listed}")
     unknown = [k for k in kwargs if all(k != p.name for p in read(texts[0]))]
     if unknown:
         return TypeError(f"{head}unrecognized keyword arguments: {', '.join(unknown)}")
     return TypeError(f"{head}({shown}), but expected ({texts[0]})")
+
+
+def _why(text: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
+    """What does not fit a signature of as many parameters as there are arguments.
+
+    PyTorch takes its own text apart for that: `*` counts, the last word is the name and what stands before it the type,
+    so that a parameter with a default never fits, and no parameters are one without a name.
+    """
+    expected = [part.rpartition(" ") for part in text.split(", ")]
+    if len(args) + len(kwargs) != len(expected):
+        return ""
+    names = [name for _, _, name in expected]
+    wrong = [k for k in kwargs if k not in names[len(names) - len(kwargs) :]]
+    if wrong:
+        return f"      didn't match because some of the keywords were incorrect: {', '.join(wrong)}\n"
+    given = [*((value, "") for value in args), *((kwargs[k], f"{k}=") for k in names[len(args) :])]
+    shown = []
+    for (value, key), (kind, _, _) in zip(given, expected, strict=True):
+        fits = plain_name(value) in (("float", "int") if kind == "float" else (kind,))
+        shown.append(f"{key}{type_name(value)}" if fits else f"!{key}{type_name(value)}!")
+    end = "" if args else ", "
+    return f"      didn't match because some of the arguments have invalid types: ({', '.join(shown)}{end})\n"
 
 
 # Factories with several signatures; the others' complaint names the keyword.
@@ -269,7 +296,9 @@ _FACTORIES = frozenset(
 def unknown_keyword(name: str, args: tuple[Any, ...], unknown: dict[str, Any]) -> TypeError:
     """A factory, which is written by hand, got a keyword that it does not have, or what fits no signature."""
     if name in _FACTORIES:
-        return _combination(name, [], args, unknown)
+        from .._api.signatures import signatures
+
+        return _combination(name, signatures(name, False) or [], args, unknown)
     return TypeError(f"{name}() got an unexpected keyword argument '{next(iter(unknown))}'")
 
 

@@ -43,6 +43,7 @@ class Arg:
         kwonly: bool,
         has_default: bool,
         default: Any,
+        symbolic: bool = False,
     ) -> None:
         self.name: Final = name
         self.kind: Final = kind
@@ -54,6 +55,8 @@ class Arg:
         self.kwonly: Final = kwonly
         self.has_default: Final = has_default
         self.default: Final[Any] = default
+        # Ints that PyTorch may trace as symbols: its parser reads them another way, and refuses tensors of bools.
+        self.symbolic: Final = symbolic
 
     @property
     def is_tensor(self) -> bool:
@@ -164,7 +167,8 @@ def _arg(text: str, kwonly: bool, whole: str) -> Arg:
         alias = mark.rstrip("!")
     element_optional = type_text.endswith("?")
     kind = type_text.rstrip("?")
-    if kind == "SymInt":
+    symbolic = kind == "SymInt"
+    if symbolic:
         kind = "int"
     if kind not in KINDS:
         raise ValueError(f"schema {whole!r}: unknown type {kind!r}; known: {', '.join(sorted(KINDS))}")
@@ -172,7 +176,7 @@ def _arg(text: str, kwonly: bool, whole: str) -> Arg:
         kind = "Tensor"
     has_default = eq == "="
     default = _default(default_text.strip(), is_list) if has_default else None
-    return Arg(name, kind, optional, is_list, size, alias, mutates, kwonly, has_default, default)
+    return Arg(name, kind, optional, is_list, size, alias, mutates, kwonly, has_default, default, symbolic)
 
 
 def _default(text: str, is_list: bool) -> Any:

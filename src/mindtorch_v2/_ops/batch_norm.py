@@ -370,9 +370,9 @@ def _group_double(grads: Any, needs: Any, grad_out: Any, input: Any, mean: Any, 
 
 
 GROUP_BACKWARD: Op = op(
-    "native_group_norm_backward(Tensor grad_out, Tensor input, Tensor mean, Tensor rstd, Tensor? weight, int N, int C, "
-    "int HxW, int group, bool[3] output_mask) -> (Tensor, Tensor, Tensor)", meta=_group_backward_meta, function=False,
-    method=False, kernel=_group_backward,
+    "native_group_norm_backward(Tensor grad_out, Tensor input, Tensor mean, Tensor rstd, Tensor? weight, SymInt N, "
+    "SymInt C, SymInt HxW, int group, bool[3] output_mask) -> (Tensor, Tensor, Tensor)", meta=_group_backward_meta,
+    function=False, method=False, kernel=_group_backward,
     grad={("grad_out", "input", "weight"): _group_double, "mean": None, "rstd": None})
 
 
@@ -398,9 +398,9 @@ def _group_grad(grads: Any, needs: Any, input: Any, weight: Any, bias: Any, resu
 
 
 NATIVE_GROUP: Op = op(
-    "native_group_norm(Tensor input, Tensor? weight, Tensor? bias, int N, int C, int HxW, int group, float eps) "
-    "-> (Tensor result0, Tensor result1, Tensor result2)", meta=_group_meta, method=False, kernel=_group_norm,
-    grad={("input", "weight", "bias"): _group_grad})
+    "native_group_norm(Tensor input, Tensor? weight, Tensor? bias, SymInt N, SymInt C, SymInt HxW, int group, "
+    "float eps) -> (Tensor result0, Tensor result1, Tensor result2)", meta=_group_meta, method=False,
+    kernel=_group_norm, grad={("input", "weight", "bias"): _group_grad})
 
 
 def _group(input: Any, num_groups: int, weight: Any, bias: Any, eps: float, cudnn_enabled: bool) -> Any:

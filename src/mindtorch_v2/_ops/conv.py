@@ -155,9 +155,9 @@ def _double_backward(grads: Any, needs: Any, grad_output: Any, input: Any, weigh
 
 
 BACKWARD: Op = op(
-    "convolution_backward(Tensor grad_output, Tensor input, Tensor weight, int[]? bias_sizes, int[] stride, "
-    "int[] padding, int[] dilation, bool transposed, int[] output_padding, int groups, bool[3] output_mask) "
-    "-> (Tensor, Tensor, Tensor)", meta=_backward_meta, function=False, method=False,
+    "convolution_backward(Tensor grad_output, Tensor input, Tensor weight, SymInt[]? bias_sizes, SymInt[] stride, "
+    "SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups, "
+    "bool[3] output_mask) -> (Tensor, Tensor, Tensor)", meta=_backward_meta, function=False, method=False,
     grad={("grad_output", "input", "weight"): _double_backward})
 
 
@@ -169,8 +169,8 @@ def _backward(g: Any, needs: Any, input: Any, weight: Any, bias: Any, stride: In
 
 
 CONVOLUTION: Op = op(
-    "convolution(Tensor input, Tensor weight, Tensor? bias, int[] stride, int[] padding, int[] dilation, "
-    "bool transposed, int[] output_padding, int groups) -> Tensor", meta=_convolution_meta, method=False,
+    "convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, SymInt[] dilation, "
+    "bool transposed, SymInt[] output_padding, SymInt groups) -> Tensor", meta=_convolution_meta, method=False,
     grad={("input", "weight", "bias"): _backward})
 
 
@@ -251,12 +251,12 @@ def _declare(rank: int) -> None:
                    dilation: Ints) -> Any:
         return _convolve(across, rank, input, weight, bias, stride, padding, dilation, True, output_padding, groups)
 
-    composite(f"{name}({head}, int[{rank}] stride=1, int[{rank}] padding=0, int[{rank}] dilation=1, int groups=1) "
-              "-> Tensor", plain)
-    composite(f"{name}.padding({head}, int[{rank}] stride=1, str padding='valid', int[{rank}] dilation=1, "
-              "int groups=1) -> Tensor", named)
-    composite(f"{across}({head}, int[{rank}] stride=1, int[{rank}] padding=0, int[{rank}] output_padding=0, "
-              f"int groups=1, int[{rank}] dilation=1) -> Tensor", transposed)
+    composite(f"{name}({head}, SymInt[{rank}] stride=1, SymInt[{rank}] padding=0, SymInt[{rank}] dilation=1, "
+              "SymInt groups=1) -> Tensor", plain)
+    composite(f"{name}.padding({head}, SymInt[{rank}] stride=1, str padding='valid', SymInt[{rank}] dilation=1, "
+              "SymInt groups=1) -> Tensor", named)
+    composite(f"{across}({head}, SymInt[{rank}] stride=1, SymInt[{rank}] padding=0, SymInt[{rank}] output_padding=0, "
+              f"SymInt groups=1, SymInt[{rank}] dilation=1) -> Tensor", transposed)
 
 
 for _rank in (1, 2, 3):

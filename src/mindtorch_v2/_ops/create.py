@@ -36,11 +36,11 @@ def _made(schema: str, rule: Any, value: Any = None, at: int = -1, out: int = -1
     return o
 
 
-EMPTY: Op = _made(f"empty(int[] size, *, {_OPTIONS}, MemoryFormat? memory_format=None) -> Tensor",
+EMPTY: Op = _made(f"empty(SymInt[] size, *, {_OPTIONS}, MemoryFormat? memory_format=None) -> Tensor",
                   FactoryRule("empty", 1, 0), out=1)
-ZEROS: Op = _made(f"zeros(int[] size, *, {_OPTIONS}) -> Tensor", FactoryRule("zeros", 1, 0), 0, out=1)
-ONES: Op = _made(f"ones(int[] size, *, {_OPTIONS}) -> Tensor", FactoryRule("ones", 1, 0), 1, out=1)
-FULL: Op = _made(f"full(int[] size, Scalar fill_value, *, {_OPTIONS}) -> Tensor", FactoryRule("full", 2, 1), at=1,
+ZEROS: Op = _made(f"zeros(SymInt[] size, *, {_OPTIONS}) -> Tensor", FactoryRule("zeros", 1, 0), 0, out=1)
+ONES: Op = _made(f"ones(SymInt[] size, *, {_OPTIONS}) -> Tensor", FactoryRule("ones", 1, 0), 1, out=1)
+FULL: Op = _made(f"full(SymInt[] size, Scalar fill_value, *, {_OPTIONS}) -> Tensor", FactoryRule("full", 2, 1), at=1,
                  out=2)
 
 _LIKE = f"{_OPTIONS}, MemoryFormat? memory_format=None"
@@ -50,10 +50,10 @@ ONES_LIKE: Op = _made(f"ones_like(Tensor self, *, {_LIKE}) -> Tensor", LikeRule(
 FULL_LIKE: Op = _made(f"full_like(Tensor self, Scalar fill_value, *, {_LIKE}) -> Tensor", LikeRule("full_like", 2),
                       at=1)
 
-NEW_EMPTY: Op = _made(f"new_empty(Tensor self, int[] size, *, {_OPTIONS}) -> Tensor", NewRule("new_empty", 2))
-NEW_ZEROS: Op = _made(f"new_zeros(Tensor self, int[] size, *, {_OPTIONS}) -> Tensor", NewRule("new_zeros", 2), 0)
-NEW_ONES: Op = _made(f"new_ones(Tensor self, int[] size, *, {_OPTIONS}) -> Tensor", NewRule("new_ones", 2), 1)
-NEW_FULL: Op = _made(f"new_full(Tensor self, int[] size, Scalar fill_value, *, {_OPTIONS}) -> Tensor",
+NEW_EMPTY: Op = _made(f"new_empty(Tensor self, SymInt[] size, *, {_OPTIONS}) -> Tensor", NewRule("new_empty", 2))
+NEW_ZEROS: Op = _made(f"new_zeros(Tensor self, SymInt[] size, *, {_OPTIONS}) -> Tensor", NewRule("new_zeros", 2), 0)
+NEW_ONES: Op = _made(f"new_ones(Tensor self, SymInt[] size, *, {_OPTIONS}) -> Tensor", NewRule("new_ones", 2), 1)
+NEW_FULL: Op = _made(f"new_full(Tensor self, SymInt[] size, Scalar fill_value, *, {_OPTIONS}) -> Tensor",
                  NewRule("new_full", 3), at=2)
 
 
@@ -69,9 +69,9 @@ def _empty_strided(size: Any, stride: Any, dtype: Any, layout: Any, device: Any,
     return spec(size, dt, placed(device), stride)
 
 
-EMPTY_STRIDED: Op = _made(f"empty_strided(int[] size, int[] stride, *, {_OPTIONS}) -> Tensor", _empty_strided)
+EMPTY_STRIDED: Op = _made(f"empty_strided(SymInt[] size, SymInt[] stride, *, {_OPTIONS}) -> Tensor", _empty_strided)
 NEW_EMPTY_STRIDED: Op = _made(
-    f"new_empty_strided(Tensor self, int[] size, int[] stride, *, {_OPTIONS}) -> Tensor",
+    f"new_empty_strided(Tensor self, SymInt[] size, SymInt[] stride, *, {_OPTIONS}) -> Tensor",
     lambda self, size, stride, dtype, layout, device, pin_memory:
     _empty_strided(size, stride, dtype or self._dtype, layout, device or self._device, pin_memory))
 
@@ -100,7 +100,7 @@ LINSPACE: Op = _sequence(f"linspace(Scalar start, Scalar end, int steps, *, {_OP
                          SpacedRule("linspace", 3), transfer.CreateOutKernel(3, sequence=True))
 LOGSPACE: Op = _sequence(f"logspace(Scalar start, Scalar end, int steps, float base=10.0, *, {_OPTIONS}) -> Tensor",
                      SpacedRule("logspace", 4), transfer.CreateOutKernel(4, sequence=True))
-EYE: Op = _sequence(f"eye(int n, int m, *, {_OPTIONS}) -> Tensor", EyeRule(), transfer.CreateOutKernel(2))
+EYE: Op = _sequence(f"eye(SymInt n, SymInt m, *, {_OPTIONS}) -> Tensor", EyeRule(), transfer.CreateOutKernel(2))
 
 
 def triangle_count(row: int, col: int, offset: int) -> int:

@@ -16,7 +16,7 @@ from .rules.base import of_tensor
 from .table import composite, op
 
 EMBEDDING_BACKWARD: Op = op(
-    "embedding_dense_backward(Tensor grad_output, Tensor indices, int num_weights, int padding_idx, "
+    "embedding_dense_backward(Tensor grad_output, Tensor indices, SymInt num_weights, SymInt padding_idx, "
     "bool scale_grad_by_freq) -> Tensor", meta=rules.EmbeddingBackward(), function=False, method=False,
     grad=dict(grad_output=lambda g, indices, padding_idx: _embedding_second(g, indices, padding_idx)))
 
@@ -37,7 +37,7 @@ def _embedding_backward(g: Any, indices: Any, weight_shape: Any, padding_idx: in
 
 
 EMBEDDING: Op = op(
-    "embedding(Tensor weight, Tensor indices, int padding_idx=-1, bool scale_grad_by_freq=False, bool sparse=False) "
+    "embedding(Tensor weight, Tensor indices, SymInt padding_idx=-1, bool scale_grad_by_freq=False, bool sparse=False) "
     "-> Tensor", meta=rules.Embedding(), grad=dict(weight=_embedding_backward))
 
 

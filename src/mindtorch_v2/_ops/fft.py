@@ -67,7 +67,7 @@ def _c2r_meta(self: Any, dim: Ints, normalization: int, last_dim_size: int) -> S
 
 
 # -- rows ---------------------------------------------------------------------------------------------------------
-C2C: Op = op("_fft_c2c(Tensor self, int[] dim, int normalization, bool forward) -> Tensor", meta=_c2c_meta,
+C2C: Op = op("_fft_c2c(Tensor self, SymInt[] dim, int normalization, bool forward) -> Tensor", meta=_c2c_meta,
              function=False, method=False, node="FftC2CBackward0",
              grad=dict(self=lambda g, dim, normalization, forward: C2C.call((g, dim, normalization, not forward))))
 
@@ -98,7 +98,7 @@ def _c2r_grad(g: Any, dim: Ints, normalization: int, last_dim_size: int) -> Any:
     return half * weights.view((-1,) + (1,) * (g.dim() - 1 - last))
 
 
-C2R: Op = op("_fft_c2r(Tensor self, int[] dim, int normalization, int last_dim_size) -> Tensor", meta=_c2r_meta,
+C2R: Op = op("_fft_c2r(Tensor self, int[] dim, int normalization, SymInt last_dim_size) -> Tensor", meta=_c2r_meta,
              function=False, method=False, node="FftC2RBackward0", grad=dict(self=_c2r_grad))
 
 
@@ -273,10 +273,10 @@ for _name, _fn in _ONE.items():
     composite(f"fft_{_name}(Tensor self, int? n=None, int dim=-1, str? norm=None) -> Tensor", _fn, out=True,
               function=False, method=False)
 for _name, _fn in _MANY.items():
-    composite(f"fft_{_name}2(Tensor self, int[1]? s=None, int[1] dim=[-2,-1], str? norm=None) -> Tensor", _fn, out=True,
-              function=False, method=False)
-    composite(f"fft_{_name}n(Tensor self, int[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor", _fn, out=True,
-              function=False, method=False)
+    composite(f"fft_{_name}2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2,-1], str? norm=None) -> Tensor", _fn,
+              out=True, function=False, method=False)
+    composite(f"fft_{_name}n(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor", _fn,
+              out=True, function=False, method=False)
 
 
 # -- order of frequencies ------------------------------------------------------------------------------------------

@@ -153,7 +153,7 @@ def resize_as_(self: Any, the_template: Any, *, memory_format: Any = None) -> An
 
 
 def _ints(name: str, given: Any) -> tuple[int, ...]:
-    got: tuple[int, ...] = need("set_", Arg(name, "int", False, True, 0, "", False, False, False, None), 0, given)
+    got: tuple[int, ...] = need("set_", Arg(name, "int", False, True, 0, "", False, False, False, None, True), 0, given)
     return got
 
 

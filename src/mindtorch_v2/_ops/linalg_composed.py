@@ -481,7 +481,7 @@ def _vander(x: Any, N: int | None) -> Any:
     return registry.get("cat").call(((one, rows.cumprod(-1)), -1))
 
 
-_public("linalg_vander(Tensor x, *, int? N=None) -> Tensor", _vander, out=False)
+_public("linalg_vander(Tensor x, *, SymInt? N=None) -> Tensor", _vander, out=False)
 
 
 def _multi_dot(tensors: Any) -> Any:

@@ -65,7 +65,7 @@ def _layer_norm_double_backward(grads: Any, needs: Any, grad_out: Any, input: An
 
 
 LAYER_NORM_BACKWARD: Op = op(
-    "native_layer_norm_backward(Tensor grad_out, Tensor input, int[] normalized_shape, Tensor mean, Tensor rstd, "
+    "native_layer_norm_backward(Tensor grad_out, Tensor input, SymInt[] normalized_shape, Tensor mean, Tensor rstd, "
     "Tensor? weight, Tensor? bias, bool[3] output_mask) -> (Tensor, Tensor, Tensor)",
     meta=rules.LayerNormBackward(), function=False, method=False,
     grad={("grad_out", "input", "weight"): _layer_norm_double_backward})
@@ -77,7 +77,7 @@ def _layer_norm_backward(g: Any, needs: Any, input: Any, normalized_shape: Any, 
 
 
 ROWS.layer_norm = op(
-    "native_layer_norm(Tensor input, int[] normalized_shape, Tensor? weight, Tensor? bias, float eps) "
+    "native_layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight, Tensor? bias, float eps) "
     "-> (Tensor result0, Tensor result1, Tensor result2)", meta=rules.LayerNorm(False), nondiff=("result1", "result2"),
     grad={("input", "weight", "bias"): _layer_norm_backward})
 # Where nothing is recorded the mean and the deviation are not wanted.
@@ -85,8 +85,8 @@ ROWS.plain_layer_norm = op(
     "_layer_norm_output(Tensor input, int[] normalized_shape, Tensor? weight, Tensor? bias, float eps) -> Tensor",
     meta=rules.LayerNorm(True), function=False, method=False, nondifferentiable=True,
     kernel=lambda *args: ROWS.layer_norm.call(args)[0])
-composite("layer_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, "
-          "bool cudnn_enable=True) -> Tensor", composed.LayerNormOf())
+composite("layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, Tensor? bias=None, "
+          "float eps=1e-05, bool cudnn_enable=True) -> Tensor", composed.LayerNormOf())
 
 
 def _rms_norm(input: Any, normalized_shape: Any, weight: Any, eps: float | None) -> Any:
@@ -106,4 +106,5 @@ def _rms_norm(input: Any, normalized_shape: Any, weight: Any, eps: float | None)
     return out.to(input._dtype).contiguous()
 
 
-composite("rms_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor", _rms_norm)
+composite("rms_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor",
+          _rms_norm)

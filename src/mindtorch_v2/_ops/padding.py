@@ -94,11 +94,11 @@ def _declare(kind: str, rank: int, lists: Any) -> None:
         return in_format(out.clone() if out is grad_output else out, self)
 
     backward: Op = op(
-        f"{name}_backward(Tensor grad_output, Tensor self, int[{2 * rank}] padding) -> Tensor", meta=meta_backward,
+        f"{name}_backward(Tensor grad_output, Tensor self, SymInt[{2 * rank}] padding) -> Tensor", meta=meta_backward,
         function=False, method=False, kernel=gathered, out=True,
         grad=dict(grad_output=lambda g, padding: forward.call((g, padding)), self=None))
     forward: Op = op(
-        f"{name}(Tensor self, int[{2 * rank}] padding) -> Tensor", meta=meta, function=False, method=False,
+        f"{name}(Tensor self, SymInt[{2 * rank}] padding) -> Tensor", meta=meta, function=False, method=False,
         kernel=padded, out=True, grad=dict(self=lambda g, self, padding: backward.call((g, self, padding))))
 
 
@@ -133,7 +133,7 @@ def _circular(self: Any, pad: Ints) -> Any:
     return out.contiguous() if out._storage is not self._storage else out.clone(memory_format=contiguous_format)
 
 
-_CIRCULAR = composite("_pad_circular(Tensor self, int[] pad) -> Tensor", _circular, function=False, method=False)
+_CIRCULAR = composite("_pad_circular(Tensor self, SymInt[] pad) -> Tensor", _circular, function=False, method=False)
 _MODES = {"reflect": "reflection", "replicate": "replication"}
 
 
@@ -168,5 +168,5 @@ def _pad(self: Any, pad: Ints, mode: str, value: float | None) -> Any:
     return registry.get(f"{_MODES[mode]}_pad{rank}d").call((self, pad))
 
 
-composite('pad(Tensor self, int[] pad, str mode="constant", float? value=None) -> Tensor', _pad, function=False,
+composite('pad(Tensor self, SymInt[] pad, str mode="constant", float? value=None) -> Tensor', _pad, function=False,
           method=False)

@@ -356,7 +356,7 @@ def _declare_adaptive(rank: int) -> None:
         grad=dict(grad_output=lambda g, grad_output_shape: forward.call((g, tuple(grad_output_shape[-rank:]))),
                   self=lambda g: zeros_like(g)))
     forward: Op = op(
-        f"_{mean}(Tensor self, int[{rank}] output_size) -> Tensor", meta=mean_meta, function=False, method=False,
+        f"_{mean}(Tensor self, SymInt[{rank}] output_size) -> Tensor", meta=mean_meta, function=False, method=False,
         grad=dict(self=lambda g, self: mean_backward.call((g, self))))
 
     def adaptive_mean(self: Any, output_size: Ints) -> Any:
@@ -378,7 +378,7 @@ def _declare_adaptive(rank: int) -> None:
             return out
         return forward.call((self, tuple(output_size)))
 
-    composite(f"{mean}(Tensor self, int[{rank}] output_size) -> Tensor", adaptive_mean, function=False, method=False,
+    composite(f"{mean}(Tensor self, SymInt[{rank}] output_size) -> Tensor", adaptive_mean, function=False, method=False,
               out=True)
 
     def max_meta(self: Any, output_size: Ints) -> list[Spec]:
@@ -473,7 +473,7 @@ def _declare_unpool(rank: int) -> None:
         flat = self.new_zeros((*self._shape[:len(self._shape) - rank], volume))
         return in_format(flat.scatter(-1, places, _flat(self, rank)).reshape(shape), self, rank)
 
-    op(f"{name}(Tensor self, Tensor indices, int[{rank}] output_size{more}) -> Tensor", meta=meta, kernel=kernel,
+    op(f"{name}(Tensor self, Tensor indices, SymInt[{rank}] output_size{more}) -> Tensor", meta=meta, kernel=kernel,
        function=False, method=False, out=True, grad=dict(self=lambda g, indices: _fetched(g, indices, rank)))
 
 

@@ -41,15 +41,15 @@ def _drawn(schema: str, rule: Any, out: bool = False) -> Op:
 
 
 # -- factories ----------------------------------------------------------------------------------------------------
-RAND: Op = _drawn(f"rand(int[] size, *, {_G}, {_OPTIONS}) -> Tensor", SizedRule("rand", "check_uniform_bounds"))
-RANDN: Op = _drawn(f"randn(int[] size, *, {_G}, {_OPTIONS}) -> Tensor", SizedRule("randn", "normal_kernel_cpu"))
+RAND: Op = _drawn(f"rand(SymInt[] size, *, {_G}, {_OPTIONS}) -> Tensor", SizedRule("rand", "check_uniform_bounds"))
+RANDN: Op = _drawn(f"randn(SymInt[] size, *, {_G}, {_OPTIONS}) -> Tensor", SizedRule("randn", "normal_kernel_cpu"))
 _LIKE = f"{_OPTIONS}, MemoryFormat? memory_format=None"
 RAND_LIKE: Op = _drawn(f"rand_like(Tensor self, *, {_LIKE}) -> Tensor",
                    FloatLikeRule("rand_like", "check_uniform_bounds"))
 RANDN_LIKE: Op = _drawn(f"randn_like(Tensor self, *, {_LIKE}) -> Tensor",
                     FloatLikeRule("randn_like", "normal_kernel_cpu"))
 
-RANDINT: Op = _drawn(f"randint(int low, int high, int[] size, *, {_G}, {_OPTIONS}) -> Tensor", RandintRule())
+RANDINT: Op = _drawn(f"randint(SymInt low, SymInt high, SymInt[] size, *, {_G}, {_OPTIONS}) -> Tensor", RandintRule())
 
 
 def _randint_like(self: Any, low: int, high: int, *options: Any) -> Spec:
@@ -59,7 +59,7 @@ def _randint_like(self: Any, low: int, high: int, *options: Any) -> Spec:
 
 
 _RANDINT_LIKE_RULE = LikeRule("randint_like", 1)
-RANDINT_LIKE: Op = _drawn(f"randint_like(Tensor self, int low, int high, *, {_LIKE}) -> Tensor", _randint_like)
+RANDINT_LIKE: Op = _drawn(f"randint_like(Tensor self, SymInt low, SymInt high, *, {_LIKE}) -> Tensor", _randint_like)
 
 
 def _randperm(n: int, generator: Any, dtype: Any, layout: Any, device: Any, pin_memory: Any) -> Spec:
@@ -79,7 +79,7 @@ def _randperm(n: int, generator: Any, dtype: Any, layout: Any, device: Any, pin_
     return spec((n,), dt, placed(device))
 
 
-RANDPERM: Op = _drawn(f"randperm(int n, *, {_G}, {_OPTIONS}) -> Tensor", _randperm)
+RANDPERM: Op = _drawn(f"randperm(SymInt n, *, {_G}, {_OPTIONS}) -> Tensor", _randperm)
 
 
 # -- filling ------------------------------------------------------------------------------------------------------
@@ -164,5 +164,5 @@ def _multinomial(self: Any, num_samples: int, replacement: bool, generator: Any)
     return like(self, (*self._shape[:-1], num_samples), int64)
 
 
-MULTINOMIAL: Op = op(f"multinomial(Tensor self, int num_samples, bool replacement=False, *, {_G}) -> Tensor",
+MULTINOMIAL: Op = op(f"multinomial(Tensor self, SymInt num_samples, bool replacement=False, *, {_G}) -> Tensor",
                  meta=_multinomial, nondifferentiable=True, out=True)

@@ -143,7 +143,7 @@ def value_selecting_backward(g: Any, dim: int, indices: Any, sizes: tuple[int, .
     return g.new_zeros(sizes).scatter(d, indices, g)
 
 
-composite("value_selecting_reduction_backward(Tensor grad, int dim, Tensor indices, int[] sizes, bool keepdim) -> "
+composite("value_selecting_reduction_backward(Tensor grad, int dim, Tensor indices, SymInt[] sizes, bool keepdim) -> "
           "Tensor",
           value_selecting_backward, function=False, method=False)
 

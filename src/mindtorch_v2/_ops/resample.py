@@ -256,11 +256,11 @@ def _declare(name: str, rank: int, mode: Any, aligned: bool) -> None:
     first = "align_corners, " if aligned else ""
     named = first + ", ".join(f"scales{side}" for side in sides)
     space: dict[str, Any] = {}
-    backward: Op = op(f"{name}_backward(Tensor grad_output, int[{rank}] output_size, int[{rank + 2}] input_size, "
+    backward: Op = op(f"{name}_backward(Tensor grad_output, SymInt[{rank}] output_size, SymInt[{rank + 2}] input_size, "
                       f"{how}) -> Tensor", meta=meta_backward, kernel=kernel_backward, function=False, method=False,
                       out=True, grad=dict(grad_output=_formula(f"lambda g, output_size, {named}: "
                                                      f"call((g, output_size, {named}))", space)))
-    forward: Op = op(f"{name}(Tensor self, int[{rank}] output_size, {how}) -> Tensor", meta=meta, kernel=kernel,
+    forward: Op = op(f"{name}(Tensor self, SymInt[{rank}] output_size, {how}) -> Tensor", meta=meta, kernel=kernel,
                      function=False, method=False, out=True,
                      grad=dict(self=_formula(f"lambda g, self_shape, output_size, {named}: call((g, output_size, "
                                              f"tuple(self_shape), {named}))", {"call": backward.call})))
@@ -275,7 +275,7 @@ def _declare(name: str, rank: int, mode: Any, aligned: bool) -> None:
         sizes = tuple(int(n * f) for n, f in zip(input._shape[2:], factors))
         return forward.call((input, sizes, *rest[:-1], *factors))
 
-    composite(f"{name}.vec(Tensor input, int[]? output_size, {'bool align_corners, ' if aligned else ''}float[]? "
+    composite(f"{name}.vec(Tensor input, SymInt[]? output_size, {'bool align_corners, ' if aligned else ''}float[]? "
               "scale_factors) -> Tensor", by_factors, function=False, method=False)
 
 

@@ -235,7 +235,7 @@ def _bincount(self: Any, weights: Any, minlength: int) -> Any:
     return w.new_zeros((size,)).index_add(0, x, w)
 
 
-composite("bincount(Tensor self, Tensor? weights=None, int minlength=0) -> Tensor", _bincount)
+composite("bincount(Tensor self, Tensor? weights=None, SymInt minlength=0) -> Tensor", _bincount)
 
 
 _HIST = Target("same", "torch.histogram: input tensor and hist tensor should have the same dtype, but got input "
@@ -324,5 +324,5 @@ def _nonzero_static_meta(self: Any, size: int, fill_value: int) -> Spec:
     return like(self, (size, self.dim()), int64)
 
 
-op("nonzero_static(Tensor self, *, int size, int fill_value=-1) -> Tensor", meta=_nonzero_static_meta, out=True,
+op("nonzero_static(Tensor self, *, SymInt size, int fill_value=-1) -> Tensor", meta=_nonzero_static_meta, out=True,
    kernel=_nonzero_static, nondifferentiable=True)

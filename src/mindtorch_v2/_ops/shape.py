@@ -200,7 +200,7 @@ def _rolled(t: Any, shift: int, dim: int) -> Any:
     return CAT.call(((view.SLICE.call((t, dim, at, n, 1)), view.SLICE.call((t, dim, 0, at, 1))), dim))
 
 
-ROLL: Op = op("roll(Tensor self, int[1] shifts, int[1] dims=[]) -> Tensor", meta=_roll_rule, kernel=_roll,
+ROLL: Op = op("roll(Tensor self, SymInt[1] shifts, int[1] dims=[]) -> Tensor", meta=_roll_rule, kernel=_roll,
           grad=dict(self=lambda g, shifts, dims: ROLL.call((g, tuple(-s for s in shifts), dims))))
 
 
@@ -238,9 +238,9 @@ ROT90: Op = op("rot90(Tensor self, int k=1, int[] dims=[0,1]) -> Tensor", meta=_
 
 
 # -- triangles and diagonals --------------------------------------------------------------------------------------
-TRIL: Op = op("tril(Tensor self, int diagonal=0) -> Tensor", meta=TriangleRule("tril"), inplace=True,
+TRIL: Op = op("tril(Tensor self, SymInt diagonal=0) -> Tensor", meta=TriangleRule("tril"), inplace=True,
           overlap=overlap.APART, out=True, grad=dict(self=lambda g, diagonal: TRIL.call((g, diagonal))))
-TRIU: Op = op("triu(Tensor self, int diagonal=0) -> Tensor", meta=TriangleRule("triu"), inplace=True,
+TRIU: Op = op("triu(Tensor self, SymInt diagonal=0) -> Tensor", meta=TriangleRule("triu"), inplace=True,
           overlap=overlap.APART, out=True, grad=dict(self=lambda g, diagonal: TRIU.call((g, diagonal))))
 
 
@@ -327,7 +327,7 @@ def _repeat_grad(g: Any, repeats: Ints, self_shape: Ints) -> Any:
     return view.RESHAPE.call((out, self_shape))
 
 
-REPEAT: Op = op("repeat(Tensor self, int[] repeats) -> Tensor", meta=_repeat_rule, function=False,
+REPEAT: Op = op("repeat(Tensor self, SymInt[] repeats) -> Tensor", meta=_repeat_rule, function=False,
             grad=dict(self=lambda g, repeats, self_shape: _repeat_grad(g, repeats, self_shape)))
 REPEAT.row.fallback = transfer.REPEAT
 
@@ -336,7 +336,7 @@ def _tile(self: Any, dims: Ints) -> Any:
     return REPEAT.call((self, (1,) * (self.dim() - len(dims)) + dims))
 
 
-composite("tile(Tensor self, int[] dims) -> Tensor", _tile)
+composite("tile(Tensor self, SymInt[] dims) -> Tensor", _tile)
 
 
 def _repeat_interleave(self: Any, repeats: int, dim: int | None, output_size: int | None) -> Any:
@@ -408,11 +408,11 @@ def _interleave_on_device(repeats: Any, output_size: int | None) -> Any:
     return marks.cumsum(0, dtype=repeats._dtype)[:output_size]
 
 
-composite("repeat_interleave.self_Tensor(Tensor self, Tensor repeats, int? dim=None, *, int? output_size=None) "
+composite("repeat_interleave.self_Tensor(Tensor self, Tensor repeats, int? dim=None, *, SymInt? output_size=None) "
           "-> Tensor", _repeat_interleave_tensor)
-composite("repeat_interleave.self_int(Tensor self, int repeats, int? dim=None, *, int? output_size=None) -> Tensor",
-          _repeat_interleave)
-composite("repeat_interleave.Tensor(Tensor repeats, *, int? output_size=None) -> Tensor", _interleave_index)
+composite("repeat_interleave.self_int(Tensor self, SymInt repeats, int? dim=None, *, SymInt? output_size=None) "
+          "-> Tensor", _repeat_interleave)
+composite("repeat_interleave.Tensor(Tensor repeats, *, SymInt? output_size=None) -> Tensor", _interleave_index)
 
 
 # -- padding ------------------------------------------------------------------------------------------------------
@@ -443,6 +443,6 @@ def _pad_rule(self: Any, pad: Ints, value: Any) -> Spec:
     return spec(shape, self._dtype, self._device, format_strides(shape, suggested_format(self)))
 
 
-PAD: Op = op("constant_pad_nd(Tensor self, int[] pad, Scalar value=0) -> Tensor", meta=_pad_rule, method=False,
+PAD: Op = op("constant_pad_nd(Tensor self, SymInt[] pad, Scalar value=0) -> Tensor", meta=_pad_rule, method=False,
          grad=dict(self=lambda g, pad: PAD.call((g, tuple(-p for p in pad), 0))))
 PAD.row.fallback = transfer.PAD

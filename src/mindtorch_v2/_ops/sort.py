@@ -61,7 +61,7 @@ def _topk_meta(self: Any, k: int, dim: int, largest: bool, sorted: bool) -> list
     return [like(self, tuple(shape)), like(self, tuple(shape), int64)]
 
 
-op("topk(Tensor self, int k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor values, Tensor indices)",
+op("topk(Tensor self, SymInt k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor values, Tensor indices)",
    meta=_topk_meta, out=True, nondiff=("indices",), grad=dict(self=_back))
 
 
@@ -110,7 +110,7 @@ def _one_back(g: Any, indices: Any, self_shape: Any, dim: int, keepdim: bool) ->
     return value_selecting_backward(g, dim, indices, self_shape, keepdim)
 
 
-op("kthvalue(Tensor self, int k, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)", meta=_kth_meta,
+op("kthvalue(Tensor self, SymInt k, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)", meta=_kth_meta,
    out=True, nondiff=("indices",), kernel=_kthvalue, grad=dict(self=_one_back))
 op("mode(Tensor self, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)", meta=_one_of("mode"),
    out=True, nondiff=("indices",), grad=dict(self=_one_back))

@@ -5,7 +5,7 @@ from typing import Any
 
 from .._backends.common import transfer
 from .._backends.common import view as v
-from .._dispatch.binding import BAD, convert, fitted, need
+from .._dispatch.binding import BAD, convert, fitted, is_element, need
 from .._dispatch.op import Kernel, Op, Spec, plain_name
 from .._layout import contiguous_format
 from .._sizes import is_long
@@ -20,6 +20,7 @@ from .rules.pointwise import broadcast
 from .table import composite, op, view
 
 Ints = tuple[int, ...]
+_ABSENT = object()  # an argument that was not given, where None is refused
 
 
 def _served_by(o: Op, kernel: Kernel) -> Op:
@@ -33,19 +34,19 @@ def _reshape_grad(g: Any, self_shape: Ints) -> Any:
     return RESHAPE.call((g, self_shape))
 
 
-VIEW: Op = _served_by(view("view(Tensor(a) self, int[] size) -> Tensor(a)", layout=v.view, function=False,
+VIEW: Op = _served_by(view("view(Tensor(a) self, SymInt[] size) -> Tensor(a)", layout=v.view, function=False,
                        grad=dict(self=_reshape_grad)), v.VIEW)
 _served_by(view("view.dtype(Tensor(a) self, ScalarType dtype) -> Tensor(a)", layout=v.alias_layout, function=False),
            v.VIEW_DTYPE)
-UNSAFE_VIEW: Op = op("_unsafe_view(Tensor self, int[] size) -> Tensor", function=False, method=False,
+UNSAFE_VIEW: Op = op("_unsafe_view(Tensor self, SymInt[] size) -> Tensor", function=False, method=False,
                  meta=lambda self, size: like(self, v.infer_size(size, numel(self))), grad=dict(self=_reshape_grad))
 transfer.everywhere(UNSAFE_VIEW, v.UNSAFE_VIEW)
 
 
 # What reshape makes of a tensor that is not row-major but can be viewed in the new shape.
 RESHAPE_ALIAS: Op = _served_by(
-    view("_reshape_alias(Tensor(a) self, int[] size, int[] stride) -> Tensor(a)", layout=v.alias_layout, function=False,
-         method=False, grad=dict(self=_reshape_grad)), v.RESHAPE_ALIAS)
+    view("_reshape_alias(Tensor(a) self, SymInt[] size, SymInt[] stride) -> Tensor(a)", layout=v.alias_layout,
+         function=False, method=False, grad=dict(self=_reshape_grad)), v.RESHAPE_ALIAS)
 
 
 def _composed(schema: str, kernel: Kernel, **options: Any) -> Op:
@@ -60,7 +61,7 @@ def _unused(*args: Any) -> Any:
 
 
 _reshape = composed.reshaped
-RESHAPE: Op = _composed("reshape(Tensor(a) self, int[] shape) -> Tensor(a)", composed.RESHAPE)
+RESHAPE: Op = _composed("reshape(Tensor(a) self, SymInt[] shape) -> Tensor(a)", composed.RESHAPE)
 composite("reshape_as(Tensor(a) self, Tensor other) -> Tensor(a)", lambda self, other: _reshape(self, other._shape),
           function=False)
 composite("view_as(Tensor(a) self, Tensor other) -> Tensor(a)", lambda self, other: VIEW.call((self, other._shape)),
@@ -97,15 +98,16 @@ def _unflatten(self: Any, dim: int, sizes: Ints) -> Any:
     return VIEW.call((self, (*self._shape[:d], *inferred, *self._shape[d + 1:])))
 
 
-composite("unflatten(Tensor(a) self, int dim, int[] sizes) -> Tensor(a)", _unflatten)
+composite("unflatten(Tensor(a) self, int dim, SymInt[] sizes) -> Tensor(a)", _unflatten)
 
 # -- expanding ----------------------------------------------------------------------------------------------------
 # The engine sums a gradient to its input's shape.
-EXPAND: Op = _served_by(view("expand(Tensor(a) self, int[] size, *, bool implicit=False) -> Tensor(a)", layout=v.expand,
-                         function=False, grad=dict(self=lambda g: g)), v.EXPAND)
+EXPAND: Op = _served_by(view("expand(Tensor(a) self, SymInt[] size, *, bool implicit=False) -> Tensor(a)",
+                         layout=v.expand, function=False, grad=dict(self=lambda g: g)), v.EXPAND)
 composite("expand_as(Tensor(a) self, Tensor other) -> Tensor(a)",
           lambda self, other: EXPAND.call((self, other._shape, False)), function=False)
-composite("broadcast_to(Tensor(a) self, int[] size) -> Tensor(a)", lambda self, size: EXPAND.call((self, size, False)))
+composite("broadcast_to(Tensor(a) self, SymInt[] size) -> Tensor(a)",
+          lambda self, size: EXPAND.call((self, size, False)))
 
 
 def only_tensors(items: Any) -> Any:
@@ -201,7 +203,7 @@ def mH(self: Any) -> Any:
 # -- parts --------------------------------------------------------------------------------------------------------
 def _backward_of(name: str, extra: str, layout: Any, forward: Any) -> Op:
     """The row that writes a view's gradient into zeros of the input's shape. Its own derivative is the view."""
-    o = op(f"{name}_backward(Tensor grad_output, int[] input_sizes, {extra}) -> Tensor",
+    o = op(f"{name}_backward(Tensor grad_output, SymInt[] input_sizes, {extra}) -> Tensor",
            meta=lambda grad_output, input_sizes, *rest: like(grad_output, input_sizes), function=False,
            grad=dict(grad_output=forward))
     o.row.fallback = transfer.ScatterKernel(layout)
@@ -209,7 +211,7 @@ def _backward_of(name: str, extra: str, layout: Any, forward: Any) -> Op:
 
 
 SELECT: Op = _served_by(
-    view("select(Tensor(a) self, int dim, int index) -> Tensor(a)", layout=v.select,
+    view("select(Tensor(a) self, int dim, SymInt index) -> Tensor(a)", layout=v.select,
          grad=dict(self=lambda g, self_shape, dim, index: SELECT_BACKWARD.call((g, self_shape, dim, index)))), v.SELECT)
 SELECT_BACKWARD: Op = _backward_of("select", "int dim, int index", v.select,
                                lambda g, dim, index: SELECT.call((g, dim, index)))
@@ -243,7 +245,7 @@ def _unfold_backward_meta(grad_in: Any, input_sizes: tuple[int, ...], dim: int, 
     return like(grad_in, input_sizes)
 
 
-UNFOLD_BACKWARD: Op = op("unfold_backward(Tensor grad_in, int[] input_sizes, int dim, int size, int step) -> Tensor",
+UNFOLD_BACKWARD: Op = op("unfold_backward(Tensor grad_in, SymInt[] input_sizes, int dim, int size, int step) -> Tensor",
                      meta=_unfold_backward_meta, function=False,
                      grad=dict(grad_in=lambda g, dim, size, step: UNFOLD.call((g, dim, size, step))))
 
@@ -254,8 +256,8 @@ def _narrow_at(self: Any, dim: int, start: Any, length: int) -> Any:
     return NARROW.call((self, dim, start.item(), length))
 
 
-composite("narrow.Tensor(Tensor(a) self, int dim, Tensor start, int length) -> Tensor(a)", _narrow_at)
-NARROW: Op = _composed("narrow(Tensor(a) self, int dim, int start, int length) -> Tensor(a)", composed.NARROW)
+composite("narrow.Tensor(Tensor(a) self, int dim, Tensor start, SymInt length) -> Tensor(a)", _narrow_at)
+NARROW: Op = _composed("narrow(Tensor(a) self, int dim, SymInt start, SymInt length) -> Tensor(a)", composed.NARROW)
 
 SQUEEZE: Op = _served_by(view("squeeze(Tensor(a) self) -> Tensor(a)", layout=v.squeeze,
                           grad=dict(self=lambda g, self_shape: VIEW.call((g, self_shape)))), v.SQUEEZE)
@@ -268,20 +270,22 @@ UNSQUEEZE: Op = _served_by(view("unsqueeze(Tensor(a) self, int dim) -> Tensor(a)
                             grad=dict(self=lambda g, self_shape: VIEW.call((g, self_shape)))), v.UNSQUEEZE)
 
 
-def squeeze(self: Any, dim: Any = None) -> Any:
-    """squeeze(dim=None): without the dimensions of size one, or without those named that have it."""
-    if dim is None:
+def squeeze(self: Any, dim: Any = _ABSENT) -> Any:
+    """squeeze(dim): without the dimensions of size one, or without those named that have it."""
+    if dim is _ABSENT:
         return SQUEEZE.call((self,))
     if type(dim) is int and is_long(dim):
         return SQUEEZE_DIM.call((self, dim))
-    if isinstance(dim, (list, tuple)):
-        return SQUEEZE_DIMS.call((self, need("squeeze", SQUEEZE_DIMS.schema.args[1], 1, dim)))
     got = convert(SQUEEZE_DIM.schema.args[1], dim)
+    if got is not BAD:
+        return SQUEEZE_DIM.call((self, got))
+    if dim is not None:
+        got = fitted("squeeze", SQUEEZE_DIMS.schema.args[1], (dim,) if is_element(dim) else dim)
     if got is BAD:
         from .._dispatch.complaint import complaint
 
         raise complaint("squeeze", [SQUEEZE, SQUEEZE_DIM, SQUEEZE_DIMS], True, (dim,), {})
-    return SQUEEZE_DIM.call((self, got))
+    return SQUEEZE_DIMS.call((self, got))
 
 
 # -- any geometry -------------------------------------------------------------------------------------------------
@@ -295,7 +299,7 @@ def _as_strided_grad(g: Any, self_shape: Ints, self_stride: Ints, self_offset: i
 
 
 AS_STRIDED: Op = _served_by(
-    view("as_strided(Tensor(a) self, int[] size, int[] stride, int? storage_offset=None) -> Tensor(a)",
+    view("as_strided(Tensor(a) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor(a)",
          layout=v.alias_layout, grad=dict(self=_as_strided_grad)), v.AS_STRIDED)
 
 # Values at one geometry, seen at another over the same flat memory. Where the first geometry visits a place twice the
@@ -332,12 +336,16 @@ SPLIT: Op = _served_by(view("split(Tensor(a -> *) self, int split_size, int dim=
                             function=False, method=False, grad=dict(self=lambda grads, dim: _cat(grads, dim))),
                        v.PiecesKernel(v.SPLIT))
 SPLIT_SIZES: Op = _served_by(
-    view("split_with_sizes(Tensor(a -> *) self, int[] split_sizes, int dim=0) -> Tensor(a)[]",
+    view("split_with_sizes(Tensor(a -> *) self, SymInt[] split_sizes, int dim=0) -> Tensor(a)[]",
          layout=v.split_with_sizes, grad=dict(self=lambda grads, dim: _cat(grads, dim))), v.PiecesKernel(v.SPLIT_SIZES))
 
 
 def split_method(self: Any, split_size: Any, dim: Any = 0) -> Any:
     """split(split_size, dim=0): views of `split_size` elements each, or of the sizes in a list."""
+    if isinstance(split_size, TensorBase) and numel(split_size) == 1:
+        split_size = int(split_size)
+    if isinstance(split_size, bool):
+        raise _no_split(self, split_size, dim)
     if type(dim) is not int or not is_long(dim):
         dim = _dim_of_split(self, split_size, dim)
     if type(split_size) is int and is_long(split_size):
@@ -366,10 +374,13 @@ def _dim_of_split(self: Any, sizes: Any, dim: Any) -> int:
         return int(got)
     if convert(_SPLIT_SIZE_ARG, sizes) is BAD:
         return int(need("split_with_sizes", _SPLIT_DIM_ARG, 3, dim))
-    raise TypeError("split() received an invalid combination of arguments - got "
-                    f"(Tensor, {plain_name(sizes)}, {plain_name(dim)}), but expected one of:\n"
-                    " * (Tensor input, int split_size, int dim = 0)\n"
-                    " * (Tensor input, tuple of ints split_size, int dim = 0)\n")
+    raise _no_split(self, sizes, dim)
+
+
+def _no_split(self: Any, size: Any, dim: Any) -> TypeError:
+    from .._dispatch.complaint import complaint
+
+    return complaint("split", [], False, (self, size, dim), {})
 
 
 def split(tensor: Any, split_size_or_sections: Any, dim: int = 0) -> Any:
@@ -458,7 +469,7 @@ def _cut(self: Any, ends: list[int], dim: int) -> Any:
 
 
 composite("tensor_split.sections(Tensor(a -> *) self, int sections, int dim=0) -> Tensor(a)[]", _tensor_split)
-composite("tensor_split.indices(Tensor(a -> *) self, int[] indices, int dim=0) -> Tensor(a)[]", _tensor_split_at)
+composite("tensor_split.indices(Tensor(a -> *) self, SymInt[] indices, int dim=0) -> Tensor(a)[]", _tensor_split_at)
 composite("tensor_split.tensor_indices_or_sections(Tensor(a -> *) self, Tensor tensor_indices_or_sections, int dim=0) "
           "-> Tensor(a)[]", _tensor_split_tensor)
 
@@ -514,6 +525,7 @@ def _imag(self: Any) -> Any:
 REAL: Op = composite("real(Tensor(a) self) -> Tensor(a)", _real, method=False)
 IMAG: Op = composite("imag(Tensor(a) self) -> Tensor(a)", _imag, method=False)
 
+split_method.__name__, split_method.__qualname__ = "split", "Tensor.split"
 METHODS: dict[str, Any] = {"split": split_method, "squeeze": squeeze}
 # Attributes of a tensor that are views.
 PROPERTIES: dict[str, Any] = {

@@ -95,7 +95,7 @@ def _narrow_copy(self: Any, dim: int, start: int, length: int) -> Any:
     return _copied(view.NARROW.call((self, dim, start, length)))
 
 
-op("narrow_copy(Tensor self, int dim, int start, int length) -> Tensor", kernel=_narrow_copy, out=True,
+op("narrow_copy(Tensor self, int dim, SymInt start, SymInt length) -> Tensor", kernel=_narrow_copy, out=True,
    grad=dict(self=lambda g, self_shape, dim, start, length: view.SLICE_BACKWARD.call(
        (g, self_shape, dim, start, start + length, 1))))
 
@@ -164,7 +164,7 @@ def _as_strided_rule(self: Any, src: Any, size: Ints, stride: Ints, storage_offs
     return Spec(self._shape, _strides(self), self._dtype, self._dtype, self._device)
 
 
-op("as_strided_scatter(Tensor self, Tensor src, int[] size, int[] stride, int? storage_offset=None) -> Tensor",
+op("as_strided_scatter(Tensor self, Tensor src, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor",
    meta=_as_strided_rule, kernel=_as_strided_scatter,
    grad=dict(self=lambda g, src_shape, size, stride, storage_offset: registry.get("as_strided_scatter").call(
                  (g.contiguous(), g.new_zeros(src_shape), size, stride, storage_offset)),
@@ -192,8 +192,9 @@ def _pieces(schema: str, seen: Op) -> Op:
               grad=dict(self=lambda grads, dim: shape.CAT.call((grads, dim))))
 
 
-_SPLIT: Op = _pieces("unsafe_split(Tensor self, int split_size, int dim=0) -> Tensor[]", view.SPLIT)
-_SIZES: Op = _pieces("unsafe_split_with_sizes(Tensor self, int[] split_sizes, int dim=0) -> Tensor[]", view.SPLIT_SIZES)
+_SPLIT: Op = _pieces("unsafe_split(Tensor self, SymInt split_size, int dim=0) -> Tensor[]", view.SPLIT)
+_SIZES: Op = _pieces("unsafe_split_with_sizes(Tensor self, SymInt[] split_sizes, int dim=0) -> Tensor[]",
+                     view.SPLIT_SIZES)
 composite("unsafe_chunk(Tensor self, int chunks, int dim=0) -> Tensor[]", _chunk)
 
 
@@ -209,7 +210,7 @@ def _sum_to_size(self: Any, size: Ints) -> Any:
     return out.view(size) if lead else out
 
 
-composite("sum_to_size(Tensor self, int[] size) -> Tensor", _sum_to_size, function=False)
+composite("sum_to_size(Tensor self, SymInt[] size) -> Tensor", _sum_to_size, function=False)
 composite("diagflat(Tensor self, int offset=0) -> Tensor",
           lambda self, offset: shape.DIAG.call((view._contiguous(self).view((-1,)), offset)))
 

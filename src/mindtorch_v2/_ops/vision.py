@@ -93,9 +93,9 @@ def _channels(self: Any, groups: int) -> Any:
 
 
 CHANNEL_SHUFFLE: Op = op(
-    "channel_shuffle(Tensor self, int groups) -> Tensor", meta=_channels_meta, kernel=_channels, method=False,
+    "channel_shuffle(Tensor self, SymInt groups) -> Tensor", meta=_channels_meta, kernel=_channels, method=False,
     grad=dict(self=lambda g, self_shape, groups: CHANNEL_SHUFFLE.call((g, self_shape[1] // groups))))
-composite("native_channel_shuffle(Tensor self, int groups) -> Tensor", lambda *args: CHANNEL_SHUFFLE.call(args),
+composite("native_channel_shuffle(Tensor self, SymInt groups) -> Tensor", lambda *args: CHANNEL_SHUFFLE.call(args),
           method=False)
 
 
@@ -180,7 +180,7 @@ IM2COL: Op = op(
     grad=dict(self=lambda g, self_shape, kernel_size, dilation, padding, stride: COL2IM.call(
         (g, tuple(self_shape[-2:]), kernel_size, dilation, padding, stride))))
 COL2IM: Op = op(
-    "col2im(Tensor self, int[2] output_size, int[2] kernel_size, int[2] dilation, int[2] padding, int[2] stride) "
+    "col2im(Tensor self, SymInt[2] output_size, int[2] kernel_size, int[2] dilation, int[2] padding, int[2] stride) "
     "-> Tensor", meta=_col2im_meta, function=False, method=False, out=True,
     grad=dict(self=lambda g, kernel_size, dilation, padding, stride: IM2COL.call(
         (g, kernel_size, dilation, padding, stride))))
@@ -348,4 +348,4 @@ def _affine(theta: Any, size: Ints, align_corners: bool) -> Any:
     return flat.bmm(theta.transpose(1, 2)).reshape((size[0], *sizes, rank))
 
 
-composite("affine_grid_generator(Tensor theta, int[] size, bool align_corners) -> Tensor", _affine, method=False)
+composite("affine_grid_generator(Tensor theta, SymInt[] size, bool align_corners) -> Tensor", _affine, method=False)

@@ -28,6 +28,10 @@ _ROWS = {
 _NEEDS = {"linear": 3, "bilinear": 4, "trilinear": 5}
 
 
+def _is_integer(x: Any) -> bool:
+    return not x.is_floating_point() if isinstance(x, Tensor) else hasattr(x, "__index__")
+
+
 def _sizes(input: Tensor, size: Any, scale_factor: Any) -> tuple[list[int] | None, list[float] | None]:
     """Exactly one of the two, with a number for each dimension."""
     dim = input.dim() - 2
@@ -43,7 +47,7 @@ def _sizes(input: Tensor, size: Any, scale_factor: Any) -> tuple[list[int] | Non
                 "Please provide input tensor in (N, C, d1, d2, ...,dK) format and "
                 "output size in (o1, o2, ...,oK) format."
             )
-        if not all(isinstance(x, int) for x in size):
+        if not all(_is_integer(x) for x in size):
             raise TypeError(
                 "expected size to be one of int or Tuple[int] or Tuple[int, int] or "
                 f"Tuple[int, int, int], but got size with types {[type(x) for x in size]}"
