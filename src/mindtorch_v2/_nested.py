@@ -18,6 +18,7 @@ from ._dtype import bool as bool_
 from ._mypyc import i64
 from ._ops.rules.shape import fits
 from ._promotion import promote
+from ._sizes import is_long
 from ._strides import contiguous_strides
 from ._tensor_base import TensorBase, make, numel
 
@@ -30,6 +31,7 @@ _list_shape: Final[Any] = _native.list_shape
 _from_list: Final[Any] = _native.from_list
 
 MAX_DIMS: Final[i64] = 128
+LARGE: Final = 1 << 24
 
 
 @final
@@ -111,6 +113,7 @@ def read(data: Any, wanted: dtype | None) -> Parsed:
             # Of no elements nothing is stored; what else the lists hold only says something about the dtype.
             p.dtype = element_dtype(data, 0) if wanted is None else wanted
             return p
+        check_room(p.shape)
         gather(data, p.shape, 0, p.flat, wanted)
     else:
         p.flat.append(data)
@@ -120,6 +123,17 @@ def read(data: Any, wanted: dtype | None) -> Parsed:
             wanted = DEFAULTS.dtype
     p.dtype = wanted
     return p
+
+
+def check_room(shape: list[int]) -> None:
+    """Refuse what memory has no room for before the first number of it is asked for: `range(2**40)` is a sequence."""
+    count = 1
+    for n in shape:
+        count *= n
+    if count > LARGE:
+        if not is_long(8 * count):
+            raise RuntimeError("Storage size calculation overflowed with sizes=" + str(shape))
+        _Storage(8 * count)
 
 
 def sizes(data: Any, out: list[int]) -> None:

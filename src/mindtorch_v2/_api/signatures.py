@@ -95,6 +95,12 @@ randint
         torch.layout layout = None, torch.device device = None, bool pin_memory = False, bool requires_grad = False
     int low, int high, tuple of ints size, *, Tensor out = None, torch.dtype dtype = None, torch.layout layout = None,
         torch.device device = None, bool pin_memory = False, bool requires_grad = False
+set_
+    Tensor input
+    Tensor input, torch.Storage source
+    Tensor input, torch.Storage source, int storage_offset, tuple of ints size, tuple of ints stride = None
+    Tensor input, Tensor source
+    Tensor input, Tensor source, int storage_offset, tuple of ints size, tuple of ints stride = None
 split
     Tensor input, int split_size, int dim = 0
     Tensor input, tuple of ints split_size, int dim = 0

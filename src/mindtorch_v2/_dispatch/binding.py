@@ -33,7 +33,7 @@ def refuse(fname: str, a: Arg, position: int, value: object) -> TypeError:
     from .complaint import kind_text, of_call
 
     where = f" (position {position})" if position > 0 else ""
-    name = "input" if a.name == "self" else a.name
+    name = "input" if a.name == "self" and not a.is_list else a.name
     text = kind_text(a)
     if a.is_list and isinstance(value, (tuple, list)):
         for i, v in enumerate(value):
@@ -187,7 +187,7 @@ def convert(a: Arg, v: Any) -> Any:
 
 def _all_tensors(items: tuple[Any, ...], a: Arg) -> bool:
     for t in items:
-        if not isinstance(t, TensorBase) and t is not None:
+        if not isinstance(t, TensorBase) and not (t is None and a.holes):
             return False
     return True
 

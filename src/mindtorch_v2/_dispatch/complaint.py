@@ -73,6 +73,8 @@ class Parameter:
             return isinstance(value, dtype)
         if kind in ("int", "float", "Number"):
             return _number_of(kind, value)
+        if kind == "torch.Storage":
+            return hasattr(value, "untyped") or hasattr(value, "_raw")
         if kind == "torch.layout":
             return isinstance(value, layout)
         if kind == "torch.memory_format":
@@ -123,7 +125,7 @@ def row_text(op: Op, method: bool) -> str:
         if a.kwonly and not star:
             parts.append("*")
             star = True
-        name = "input" if a.name == "self" else a.name
+        name = "input" if a.name == "self" and not a.is_list else a.name
         default = str(a.default).replace(", ", ",")
         parts.append(f"{kind_text(a)} {name}" + (f" = {default}" if a.has_default else ""))
     if not method and op.row is not None and op.row.out_op is not None:

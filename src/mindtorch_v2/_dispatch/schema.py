@@ -44,6 +44,7 @@ class Arg:
         has_default: bool,
         default: Any,
         symbolic: bool = False,
+        holes: bool = False,
     ) -> None:
         self.name: Final = name
         self.kind: Final = kind
@@ -57,6 +58,7 @@ class Arg:
         self.default: Final[Any] = default
         # Ints that PyTorch may trace as symbols: its parser reads them another way, and refuses tensors of bools.
         self.symbolic: Final = symbolic
+        self.holes: Final = holes  # None may stand for an element
 
     @property
     def is_tensor(self) -> bool:
@@ -176,7 +178,8 @@ def _arg(text: str, kwonly: bool, whole: str) -> Arg:
         kind = "Tensor"
     has_default = eq == "="
     default = _default(default_text.strip(), is_list) if has_default else None
-    return Arg(name, kind, optional, is_list, size, alias, mutates, kwonly, has_default, default, symbolic)
+    holes = element_optional and is_list
+    return Arg(name, kind, optional, is_list, size, alias, mutates, kwonly, has_default, default, symbolic, holes)
 
 
 def _default(text: str, is_list: bool) -> Any:

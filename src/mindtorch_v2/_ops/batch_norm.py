@@ -14,6 +14,7 @@ from .._tensor_base import bump
 from .composites.formulas import in_format, wide
 from .rules.base import like, spec
 from .rules.layout import in_format_of
+from .rules.norm import check_parameters
 from .table import composite, op
 
 Ints = tuple[int, ...]
@@ -128,6 +129,8 @@ def _check_batch(input: Any, weight: Any, bias: Any, running_mean: Any, running_
     if not training and (running_mean is None or running_var is None):
         missing = "running_mean" if running_mean is None else "running_var"
         raise RuntimeError(f"{missing} must be defined in evaluation mode")
+    if input._device.type == "cpu":  # PyTorch's other devices, and meta, leave that to their kernels
+        check_parameters(input, (weight, bias, running_mean, running_var))
 
 
 def _batch_meta(input: Any, weight: Any, bias: Any, running_mean: Any, running_var: Any, training: bool,
@@ -322,6 +325,8 @@ def check_groups(input: Any, groups: int, weight: Any, bias: Any, channels: int)
                                f"got {name} of shape {list(t._shape)} and input of shape {list(input._shape)}")
     if not input._dtype.is_floating_point:
         raise NotImplementedError(f"\"GroupNormKernelImpl\" not implemented for '{input._dtype.scalar_name}'")
+    if input._device.type == "cpu":
+        check_parameters(input, (weight, bias))
 
 
 def _group_norm(input: Any, weight: Any, bias: Any, N: int, C: int, HxW: int, group: int, eps: float) -> Any:

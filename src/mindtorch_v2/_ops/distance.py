@@ -41,6 +41,12 @@ def _euclidean(x1: Any, x2: Any) -> Any:
 _MODES = ("use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist", "donot_use_mm_for_euclid_dist")
 
 
+def _check_dtype(name: str, t: Any) -> None:
+    """The CPU measures distances in float32 and float64 only, as PyTorch's."""
+    if t._device.type == "cpu" and t._dtype.itemsize < 4:
+        raise NotImplementedError(f"\"{name}\" not implemented for '{t._dtype.scalar_name}'")
+
+
 def _cdist(x1: Any, x2: Any, p: float, compute_mode: str) -> Any:
     for t, name in ((x1, "X1"), (x2, "X2")):
         if not t.is_floating_point():
@@ -62,6 +68,9 @@ def _cdist(x1: Any, x2: Any, p: float, compute_mode: str) -> Any:
         return x1.new_zeros((*batch, rows, columns))
     if p == 2 and (mode == 1 or (mode == 0 and (rows > _MANY or columns > _MANY))):
         return _euclidean(x1, x2)
+    _check_dtype("cdist", x1)
+    if x1._dtype is not x2._dtype:
+        raise RuntimeError(f"expected scalar type {x1._dtype.scalar_name} but found {x2._dtype.scalar_name}")
     return _between(x1.unsqueeze(-2) - x2.unsqueeze(-3), p)
 
 
@@ -83,6 +92,7 @@ def _pdist(self: Any, p: float) -> Any:
 
     if self._shape[1] == 0:
         return self.new_zeros((n * (n - 1) // 2,))
+    _check_dtype("pdist", self)
     first, second = triu_indices(n, n, 1, device=self._device)
     return _between(self.index_select(0, first) - self.index_select(0, second), p)
 

@@ -5,6 +5,7 @@ one where PyTorch's does.
 """
 from __future__ import annotations
 
+from operator import index
 from typing import Any
 
 from .._autograd.inplace import check_inplace
@@ -12,7 +13,7 @@ from .._autograd.node import add_meta
 from .._autograd.record import Formulas
 from .._backends.common.kernels import resize
 from .._backends.common.runtime import allocate_storage
-from .._dispatch.binding import BAD, fitted, is_element, need
+from .._dispatch.binding import BAD, fitted, is_element, is_index, need
 from .._dispatch.keys import AUTOGRAD, BACKENDS, VIEW
 from .._dispatch.op import Op, type_name
 from .._dispatch.schema import Arg
@@ -157,8 +158,32 @@ def _ints(name: str, given: Any) -> tuple[int, ...]:
     return got
 
 
-def set_(self: Any, source: Any = None, storage_offset: Any = 0, size: Any = None, stride: Any = None) -> Any:
-    """set_(source=None, storage_offset=0, size=None, stride=None): another tensor's or storage's memory."""
+_ABSENT = object()
+
+
+def _fits(source: Any, storage_offset: Any, size: Any, stride: Any) -> bool:
+    """Whether PyTorch has a signature of `set_` for these: no memory, all of another's, or a part of it."""
+    if storage_offset is _ABSENT and size is _ABSENT and stride is None:
+        whole = True
+    else:
+        whole = is_index(storage_offset) and isinstance(size, (list, tuple))
+    if source is _ABSENT:
+        return size is _ABSENT and whole
+    return whole and (isinstance(source, TensorBase) or hasattr(source, "untyped") or hasattr(source, "_raw"))
+
+
+def set_(
+    self: Any, source: Any = _ABSENT, storage_offset: Any = _ABSENT, size: Any = _ABSENT, stride: Any = None
+) -> Any:
+    """set_(source, storage_offset, size, stride=None): another tensor's or storage's memory."""
+    if not _fits(source, storage_offset, size, stride):
+        from .._dispatch.complaint import complaint
+
+        given = [x for x in (source, storage_offset, size, stride) if x is not _ABSENT]
+        raise complaint("set_", [], True, tuple(given if stride is not None or size is None else given[:-1]), {})
+    if source is _ABSENT:
+        source = None
+    storage_offset, size = (0, None) if size is _ABSENT else (index(storage_offset), size)
     if requires_grad(self) and is_grad_enabled():
         check_inplace(self)
         raise RuntimeError("the derivative for 'set_' is not implemented")
@@ -177,7 +202,7 @@ def set_(self: Any, source: Any = None, storage_offset: Any = 0, size: Any = Non
         if size is not None:
             strides = contiguous_strides(shape) if stride is None else _ints("stride", stride)
         storage_offset = source._offset if size is None else storage_offset
-    elif hasattr(source, "untyped") or hasattr(source, "_raw"):
+    else:
         from .._storage import root
 
         untyped = source.untyped() if hasattr(source, "untyped") else source
@@ -186,8 +211,6 @@ def set_(self: Any, source: Any = None, storage_offset: Any = 0, size: Any = Non
         strides = contiguous_strides(shape) if stride is None else _ints("stride", stride)
         raw, first = root(untyped._raw, item)
         storage_offset += first
-    else:
-        raise TypeError(f"set_(): argument 'source' (position 1) must be Tensor or Storage, not {type_name(source)}")
     if len(shape) != len(strides):
         raise RuntimeError(
             f"unequal size length ({len(shape)}) and stride length ({len(strides)})")

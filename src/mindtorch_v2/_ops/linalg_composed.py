@@ -10,6 +10,7 @@ from typing import Any
 from .._dispatch import registry
 from .._dispatch.op import Op, Spec
 from .._dtype import int32, int64
+from .._dtype_names import cpp_name
 from .._finfo import finfo
 from .._layout import contiguous_format
 from .._tensor_base import TensorBase, numel
@@ -460,6 +461,9 @@ composite("matrix_power(Tensor self, int n) -> Tensor", _matrix_power, out=True)
 
 
 def _vecdot(x: Any, y: Any, dim: int) -> Any:
+    if x._dtype is not y._dtype:
+        raise RuntimeError("linalg.vecdot: Expected x and y to have the same dtype, but found x of type "
+                           f"{x._dtype.scalar_name} and y of type {y._dtype.scalar_name} instead")
     if x.dim() == 1 and y.dim() == 1:
         return x.vdot(y)
     return ((x.conj() if x._dtype.is_complex else x) * y).sum(dim)
@@ -469,6 +473,9 @@ _public("linalg_vecdot(Tensor x, Tensor y, *, int dim=-1) -> Tensor", _vecdot)
 
 
 def _vander(x: Any, N: int | None) -> Any:
+    if x._dtype.is_bool or (x._dtype.is_floating_point and x._dtype.itemsize < 4):
+        raise RuntimeError("linalg.vander supports floating point, complex, and integer tensors, but got "
+                           f"{x._dtype.scalar_name}")
     if not x.dim():
         x = x.unsqueeze(0)
     n = x._shape[-1] if N is None else N
@@ -497,6 +504,9 @@ def _multi_dot(tensors: Any) -> Any:
     for i, t in enumerate(parts):
         if t.dim() != 2:
             raise RuntimeError(f"multi_dot(): tensor {i} must be 2D but got {t.dim()}D")
+        if t._dtype is not parts[0]._dtype:
+            raise RuntimeError("multi_dot(): all tensors must have be the same dtype but tensor 0 is "
+                               f"{cpp_name(parts[0]._dtype)} and tensor {i} {cpp_name(t._dtype)}")
     for i in range(n - 1):
         if parts[i]._shape[1] != parts[i + 1]._shape[0]:
             raise RuntimeError(f"multi_dot(): tensors {i} and {i + 1} with shapes {list(parts[i]._shape)} and "

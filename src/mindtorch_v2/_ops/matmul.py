@@ -159,9 +159,7 @@ def _tensordot(self: Any, other: Any, dims_self: tuple[int, ...], dims_other: tu
     if len(dims_self) != len(dims_other):
         raise RuntimeError("both dimension lists should have same length")
     if self._dtype is not other._dtype:
-        raise RuntimeError(
-            "tensordot: expected both inputs to have same dtype, but found "
-            f"{self._dtype.scalar_name} and {other._dtype.scalar_name}")
+        raise RuntimeError("both inputs should have same dtype")
     first = [wrap_dim(d, len(self._shape)) for d in dims_self]
     second = [wrap_dim(d, len(other._shape)) for d in dims_other]
     inner = 1

@@ -277,6 +277,11 @@ def _checked(self: Any, weight: Any) -> None:
                            f"{[numel(self), 1]} and weight with shape {list(weight._shape)}")
 
 
+def _check_counted(self: Any) -> None:
+    if self._dtype.itemsize < 4 and self._device.type == "cpu":
+        raise NotImplementedError(f"\"histogramdd\" not implemented for '{self._dtype.scalar_name}'")
+
+
 def _histogram_edges(self: Any, bins: Any, weight: Any, density: bool) -> list[Spec]:
     _checked(self, weight)
     if bins._dtype is not self._dtype:
@@ -289,6 +294,7 @@ def _histogram_edges(self: Any, bins: Any, weight: Any, density: bool) -> list[S
     if not numel(bins):
         raise RuntimeError("torch.histogramdd: bins tensor should have at least 1 element, but got 0 elements in the "
                            "bins tensor for dimension 0")
+    _check_counted(self)
     return [like(self, (numel(bins) - 1,)), like(self, (numel(bins),))]
 
 
@@ -302,6 +308,7 @@ def _histogram_count(self: Any, bins: int, range: Any, weight: Any, density: boo
     if range is not None and range[0] > range[1]:
         raise RuntimeError("torch.histogramdd: min should not exceed max, but got min "
                            f"{range[0]:g} max {range[1]:g} for dimension 0")
+    _check_counted(self)
     return [like(self, (bins,)), like(self, (bins + 1,))]
 
 

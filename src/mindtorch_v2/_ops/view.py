@@ -343,7 +343,8 @@ SPLIT_SIZES: Op = _served_by(
 def split_method(self: Any, split_size: Any, dim: Any = 0) -> Any:
     """split(split_size, dim=0): views of `split_size` elements each, or of the sizes in a list."""
     if isinstance(split_size, TensorBase) and numel(split_size) == 1:
-        split_size = int(split_size)
+        single: Any = split_size
+        split_size = int(single)
     if isinstance(split_size, bool):
         raise _no_split(self, split_size, dim)
     if type(dim) is not int or not is_long(dim):

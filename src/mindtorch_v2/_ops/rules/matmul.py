@@ -76,6 +76,15 @@ class Mm(Rule):
         return Spec((a._shape[0], n), (n if n > 1 else 1, 1), a._dtype, a._dtype, a._device)
 
 
+def check_addends(c: TensorBase, a: TensorBase, b: TensorBase) -> None:
+    if c._dtype is not b._dtype:
+        raise RuntimeError(
+            f"self and mat2 must have the same dtype, but got {c._dtype.scalar_name} and {b._dtype.scalar_name}")
+    if a._dtype is not b._dtype:
+        raise RuntimeError(
+            f"mat1 and mat2 must have the same dtype, but got {a._dtype.scalar_name} and {b._dtype.scalar_name}")
+
+
 @final
 class Addmm(Rule):
     """(self, mat1, mat2, beta, alpha)"""
@@ -85,17 +94,12 @@ class Addmm(Rule):
         a = args[1]
         b = args[2]
         assert isinstance(a, TensorBase) and isinstance(b, TensorBase) and isinstance(c, TensorBase)
+        check_addends(c, a, b)
         if len(a._shape) != 2:
             raise RuntimeError(f"mat1 must be a matrix, got {len(a._shape)}-D tensor")
         if len(b._shape) != 2:
             raise RuntimeError(f"mat2 must be a matrix, got {len(b._shape)}-D tensor")
         check_matrices(a, b)
-        if c._dtype is not b._dtype:
-            raise RuntimeError(
-                f"self and mat2 must have the same dtype, but got {c._dtype.scalar_name} and {b._dtype.scalar_name}")
-        if a._dtype is not b._dtype:
-            raise RuntimeError(
-                f"mat1 and mat2 must have the same dtype, but got {a._dtype.scalar_name} and {b._dtype.scalar_name}")
         n = b._shape[1]
         shape = (a._shape[0], n)
         if not (len(c._shape) == 1 and c._shape[0] == n):
@@ -125,6 +129,8 @@ class Bmm(Rule):
         assert isinstance(a, TensorBase) and isinstance(b, TensorBase)
         if self.add:
             self.check_addend(args[0], a, b)
+            if not self.total:
+                self.check_dtypes(args[0], a, b)
         if len(a._shape) != 3:
             raise RuntimeError("batch1 must be a 3D tensor")
         if len(b._shape) != 3:
@@ -135,23 +141,25 @@ class Bmm(Rule):
             raise RuntimeError(
                 f"Expected size for first two dimensions of batch2 tensor to be: [{a._shape[0]}, {a._shape[2]}] but "
                 f"got: [{b._shape[0]}, {b._shape[1]}].")
+        if self.total:
+            check_addends(args[0], a, b)
         dt = a._dtype
         if dt is not b._dtype:
-            if self.add or (numel(a) and numel(b)):
+            if numel(a) and numel(b):
                 raise apart(self.add, dt, b._dtype)
             # Without a product PyTorch does not look at the dtypes.
             dt = b._dtype
         shape: tuple[int, ...] = (a._shape[0], a._shape[1], b._shape[2])
         if self.total:
             shape = (a._shape[1], b._shape[2])
-        if self.add:
-            c = args[0]
-            assert isinstance(c, TensorBase)
-            if c._dtype is not a._dtype:
-                raise RuntimeError(
-                    f"Input dtypes must be the same, got: input {cpp_name(c._dtype)}, batch1: {cpp_name(a._dtype)}, "
-                    f"batch2: {cpp_name(b._dtype)}")
         return matrix(a, shape, dt)
+
+    def check_dtypes(self, c: Any, a: TensorBase, b: TensorBase) -> None:
+        assert isinstance(c, TensorBase)
+        if c._dtype is not a._dtype:
+            raise RuntimeError(
+                f"Input dtypes must be the same, got: input {cpp_name(c._dtype)}, batch1: {cpp_name(a._dtype)}, "
+                f"batch2: {cpp_name(b._dtype)}")
 
     def check_addend(self, c: Any, a: TensorBase, b: TensorBase) -> None:
         assert isinstance(c, TensorBase)

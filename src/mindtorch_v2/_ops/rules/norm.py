@@ -80,6 +80,23 @@ def check_normalized(name: str, x: TensorBase, shape: tuple[int, ...], weight: A
     return axis
 
 
+def check_parameters(x: TensorBase, parameters: tuple[Any, ...]) -> None:
+    """Parameters have the input's dtype; those of a two-byte input may all be float32 instead."""
+    first: TensorBase | None = None
+    for p in parameters:
+        if isinstance(p, TensorBase):
+            if first is None:
+                first = p
+            if first._dtype is not x._dtype:
+                if p._dtype.name != "float32":
+                    raise RuntimeError("mixed dtype (CPU): expect parameter to have scalar type of Float")
+            elif p._dtype is not first._dtype:
+                raise RuntimeError(
+                    f"expected scalar type {x._dtype.scalar_name} but found {p._dtype.scalar_name}")
+    if first is not None and first._dtype is not x._dtype and x._dtype.itemsize != 2:
+        raise RuntimeError("mixed dtype (CPU): all inputs must share same datatype.")
+
+
 @final
 class LayerNorm(Rule):
     """(input, normalized_shape, weight, bias, eps) -> output, mean, rstd; `plain`: the output alone"""
@@ -98,10 +115,7 @@ class LayerNorm(Rule):
         p = w if w is not None else b
         if isinstance(p, TensorBase):
             stat = p._dtype
-            if stat is not dt and (dt.itemsize != 2 or stat.name != "float32"):
-                raise RuntimeError("mixed dtype (CPU): expect parameter to have scalar type of Float")
-            if isinstance(b, TensorBase) and b._dtype is not stat:
-                raise RuntimeError("mixed dtype (CPU): expect parameter to have scalar type of Float")
+            check_parameters(x, (w, b))
         if self.plain:
             return same(x)
         if axis == 1 and len(x._shape) == 2:
