@@ -209,7 +209,7 @@ def modified(
         "one of the variables needed for gradient computation has been modified by an inplace operation: "
         f"[{tensor_type(dt, dev)} [{', '.join([str(s) for s in shape])}]]"
     )
-    if made_by is not None:
+    if made_by is not None and dt.is_inexact:  # integers have no node in PyTorch
         text += f", which is output {nr} of {short_name(made_by)},"
     text += f" is at version {now}; expected version {saved} instead. Hint: "
     if WATCH.anomaly:

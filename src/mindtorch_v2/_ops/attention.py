@@ -21,6 +21,9 @@ _dropout = dropout.DROPOUT
 
 
 def check(query: Any, key: Any, value: Any, attn_mask: Any, is_causal: bool) -> None:
+    if query._device.type != key._device.type or query._device.type != value._device.type:
+        raise RuntimeError("Expected query, key, and value to have the same device type, but got query.device: "
+                           f"{query._device} key.device: {key._device} and value.device: {value._device} instead.")
     if query._dtype is not key._dtype or query._dtype is not value._dtype:
         q, k, v = (cpp_name(t._dtype) for t in (query, key, value))
         raise RuntimeError("Expected query, key, and value to have the same dtype, but got query.dtype: "
@@ -52,18 +55,24 @@ def composed(query: Any, key: Any, value: Any, attn_mask: Any, dropout_p: float,
     # PyTorch's kernel for the CPU takes both; its composition does not.
     both = attn_mask is not None and len(query._shape) == 4 and query._device.type == "cpu" and dropout_p == 0
     check(query, key, value, attn_mask, is_causal and not both)
+    if both and len(attn_mask._shape) < 2:
+        attn_mask.size(-2)
     if enable_gqa:
         key, value = _grouped(query, key), _grouped(query, value)
     q, k, v = wide(query), wide(key), wide(value)
     width = query._shape[-1]
     factor = (1.0 / math.sqrt(width) if width else 1.0) if scale is None else scale
     scores = q.matmul(k.transpose(-2, -1)) * factor
+    if attn_mask is not None:
+        together = broadcast_shapes(scores._shape, attn_mask._shape)
+        if together != tuple(scores._shape):
+            raise RuntimeError(f"output with shape {list(scores._shape)} doesn't match the broadcast shape "
+                               f"{list(together)}")
     hidden: Any = None
     if is_causal:
         rows, columns = query._shape[-2], key._shape[-2]
         hidden = query.detach().new_ones((rows, columns), dtype=bool_).tril().logical_not()
     if attn_mask is not None and attn_mask._dtype is bool_:
-        broadcast_shapes(scores._shape, attn_mask._shape)  # filling would name the mask first
         outside = attn_mask.logical_not()
         hidden = outside if hidden is None else outside.logical_or(hidden)
     elif attn_mask is not None:
