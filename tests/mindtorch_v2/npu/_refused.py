@@ -7,9 +7,6 @@ from __future__ import annotations
 
 EVERY = ("float32", "float16", "bfloat16", "int64", "bool")
 REFUSED: dict[str, tuple[str, ...] | str] = {
-    # The vendor draws no counts: neither events at a rate nor successes among trials.
-    "poisson": "all",
-    "binomial": "all",
     # aclnnConvolution multiplies in the matrix unit, which has no integers of this width.
     **{f"nn.functional.conv{across}{rank}d": ("int64",) for across in ("", "_transpose") for rank in (1, 2, 3)},
     # Functions that the vendor does not have.

@@ -1,7 +1,41 @@
-"""NPU lines of the gamma family."""
+"""NPU lines of the gamma family: the vendor draws uniform and normal numbers, the rest is composed of them."""
 from __future__ import annotations
 
-from ..lines import missing
+from typing import Any
 
-for _name in ("_standard_gamma", "_standard_gamma_grad", "_sample_dirichlet", "_dirichlet_grad"):
-    missing(_name, "the vendor has no such distribution")
+from ...._dtype import float64
+from ...common.gamma_slopes import beta_slope, gamma_slope
+from .. import creation
+from ..lines import into, npu
+from .rejection import gamma
+
+
+def _functions() -> Any:
+    import mindtorch_v2
+
+    return mindtorch_v2
+
+
+def _standard_gamma(out: Any, self: Any, generator: Any) -> None:
+    creation.copy(out, gamma(self, generator, "_standard_gamma"))
+
+
+def _dirichlet(out: Any, self: Any, generator: Any) -> None:
+    """Gamma numbers by their sum; the limits keep them inside, as PyTorch does."""
+    drawn = gamma(self, generator, "_sample_dirichlet")
+    low, high = (2.0**-1022, 1 - 2.0**-53) if self._dtype is float64 else (2.0**-126, 1 - 2.0**-24)
+    creation.copy(out, (drawn / drawn.sum(-1, keepdim=True)).clamp(low, high))
+
+
+def _gamma_grad(out: Any, self: Any, output: Any) -> None:
+    creation.copy(out, gamma_slope(_functions(), self, output))
+
+
+def _dirichlet_grad(out: Any, x: Any, alpha: Any, total: Any) -> None:
+    creation.copy(out, beta_slope(_functions(), x, alpha, total))
+
+
+npu("_standard_gamma", into(_standard_gamma))
+npu("_sample_dirichlet", into(_dirichlet))
+npu("_standard_gamma_grad", into(_gamma_grad))
+npu("_dirichlet_grad", into(_dirichlet_grad))
