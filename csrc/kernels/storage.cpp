@@ -7,8 +7,13 @@
 #include <cstdarg>
 #include <cstddef>
 #include <cstdio>
+#include <ctime>
+#include <mutex>
 #include <utility>
 #include <vector>
+
+#include <sys/syscall.h>
+#include <unistd.h>
 
 namespace mt {
 
@@ -215,6 +220,33 @@ void hand_over(StorageObject* s) {
     PyErr_Restore(type, value, trace);
 }
 
+// While somebody watches, every block that a storage gets or gives back is noted. Nothing of this is looked at on the way
+// of a call: a watched storage is of a type whose destructor is another, and never waits in `free_objects`, which sends
+// the making of the next one the long way round.
+struct Note {
+    int64_t time;  // CLOCK_MONOTONIC, in nanoseconds
+    char* ptr;
+    int64_t nbytes;  // negative when it is given back
+    int64_t thread;
+};
+bool watched = false;
+std::mutex notes_mutex;
+std::vector<Note>& notes() {
+    static auto* list = new std::vector<Note>();
+    return *list;
+}
+
+void note(char* ptr, int64_t nbytes) noexcept {
+    timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    std::lock_guard<std::mutex> lock(notes_mutex);
+    try {
+        notes().push_back({int64_t(now.tv_sec) * 1000000000 + now.tv_nsec, ptr, nbytes, (int64_t)syscall(SYS_gettid)});
+    } catch (const std::bad_alloc&) {
+        // What cannot be noted is missing from the report; memory is still given and taken.
+    }
+}
+
 struct Retired {
     char* ptr;
     size_t capacity;
@@ -235,6 +267,20 @@ void storage_dealloc(PyObject* self) {
     }
     if (MT_LIKELY(free_count < KEEP)) free_objects[free_count++] = s;
     else PyObject_Free(s);
+}
+
+// The same while memory is watched: notes the block, and keeps no object.
+void storage_dealloc_watched(PyObject* self) {
+    StorageObject* s = reinterpret_cast<StorageObject*>(self);
+    if (wrapper_of(s) != nullptr) return hand_over(s);
+    if (s->owner != nullptr) {
+        if (is_storage(s->owner)) --reinterpret_cast<StorageObject*>(s->owner)->exports;
+        Py_CLEAR(s->owner);
+    } else if (s->ptr) {
+        note(s->ptr, -int64_t(s->nbytes));
+        data_free(s->ptr, s->capacity);
+    }
+    PyObject_Free(s);
 }
 
 int64_t parse_nbytes(PyObject* o) {
@@ -300,6 +346,10 @@ PyObject* storage_resize(PyObject* self, PyObject* const* args, Py_ssize_t nargs
         char* ptr = data_alloc((size_t)nbytes, &capacity);
         const size_t common = (size_t)(nbytes < s->nbytes ? nbytes : s->nbytes);
         if (common) std::memcpy(ptr, s->ptr, common);
+        if (MT_UNLIKELY(watched)) {
+            if (ptr) note(ptr, nbytes);
+            if (s->ptr) note(s->ptr, -int64_t(s->nbytes));
+        }
         if (alone) {
             data_free(s->ptr, s->capacity);
         } else if (s->ptr) {
@@ -418,9 +468,9 @@ void free_retired() noexcept {
     memory_retired = false;
 }
 
-PyObject* storage_new(int64_t count, int64_t itemsize) {
-    const size_t nbytes = checked_bytes(count, itemsize);
-    StorageObject* s = new_object();
+namespace {
+
+MT_INLINE PyObject* with_memory(StorageObject* s, size_t nbytes) {
     if (MT_LIKELY(nbytes - 1 < SMALL_LIMIT)) {
         s->ptr = small_alloc(nbytes, &s->capacity);
     } else if (nbytes) {
@@ -430,6 +480,20 @@ PyObject* storage_new(int64_t count, int64_t itemsize) {
     }
     s->nbytes = (Py_ssize_t)nbytes;
     return reinterpret_cast<PyObject*>(s);
+}
+
+MT_NOINLINE PyObject* storage_fresh(size_t nbytes) {
+    PyObject* made = with_memory(new_object(), nbytes);
+    if (watched && nbytes) note(reinterpret_cast<StorageObject*>(made)->ptr, int64_t(nbytes));
+    return made;
+}
+
+}  // namespace
+
+PyObject* storage_new(int64_t count, int64_t itemsize) {
+    const size_t nbytes = checked_bytes(count, itemsize);
+    if (MT_UNLIKELY(free_count <= 0)) return storage_fresh(nbytes);
+    return with_memory(new_object(), nbytes);
 }
 
 }  // namespace mt
@@ -510,9 +574,37 @@ static PyObject* add_at(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
     });
 }
 
+static PyObject* watch_memory(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
+    return guard([&]() -> PyObject* {
+        expect_args("watch_memory", nargs, 1);
+        const bool on = as_bool(args[0]);
+        std::vector<Note> seen;
+        {
+            std::lock_guard<std::mutex> lock(notes_mutex);
+            seen.swap(notes());
+        }
+        if (on) {
+            while (free_count > 0) PyObject_Free(free_objects[--free_count]);
+        }
+        StorageType.tp_dealloc = on ? storage_dealloc_watched : storage_dealloc;
+        watched = on;
+        Ref list(PyList_New((Py_ssize_t)seen.size()));
+        if (!list.get()) fail_set();
+        for (size_t i = 0; i < seen.size(); ++i) {
+            PyObject* item =
+                Py_BuildValue("(LKLL)", (long long)seen[i].time, (unsigned long long)(uintptr_t)seen[i].ptr,
+                              (long long)seen[i].nbytes, (long long)seen[i].thread);
+            if (!item) fail_set();
+            PyList_SET_ITEM(list.get(), (Py_ssize_t)i, item);
+        }
+        return list.release();
+    });
+}
+
 PyMethodDef storage_methods[] = {
     MT_METHOD("add_at", add_at, "add_at(address, n): add to a 64-bit counter, whole for all processes; its new value."),
-    MT_METHOD("map_shared", map_shared, "map_shared(fd, nbytes): map a descriptor's memory for all who have it; its address."),
+    MT_METHOD("map_shared", map_shared,
+              "map_shared(fd, nbytes): map a descriptor's memory for all who have it; its address."),
     MT_METHOD("unmap", unmap, "unmap(address, nbytes): give a mapping back."),
     MT_METHOD("alloc_instance", alloc_instance,
               "alloc_instance(base, cls): base.__new__(cls) without looking anything up."),
@@ -520,4 +612,8 @@ PyMethodDef storage_methods[] = {
               "object_at(address): the object whose id() this is; the caller knows that it is alive."),
     MT_METHOD("track", track, "track(*objects): show objects to the cyclic garbage collector again."),
     MT_METHOD("untrack", untrack, "untrack(*objects): hide objects from the cyclic garbage collector."),
+    MT_METHOD(
+        "watch_memory", watch_memory,
+        "watch_memory(on): note blocks of storages from now on, or no more; gives what was noted so far as tuples "
+        "of time (CLOCK_MONOTONIC, ns), address, bytes (negative when given back) and thread."),
     {nullptr, nullptr, 0, nullptr}};

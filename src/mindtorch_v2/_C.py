@@ -124,4 +124,8 @@ def __getattr__(name: str) -> Any:
         from importlib import import_module
 
         return getattr(import_module("." + _ELSEWHERE[name], __package__), name)
+    if name in ("_profiler", "_autograd"):
+        from ._profiler import names
+
+        return names
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

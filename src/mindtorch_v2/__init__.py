@@ -190,6 +190,7 @@ _SUBMODULES = (
     "npu",
     "optim",
     "overrides",
+    "profiler",
     "quasirandom",
     "random",
     "return_types",

@@ -13,7 +13,7 @@ from typing import Any, Final, final
 from .._backends.common.runtime import empty_contiguous, runtime_of
 from .._core_operators import CORE, HOOKS
 from .._device import device
-from .._dispatch.keys import AUTOGRAD, PYTHON, TORCH_DISPATCH
+from .._dispatch.keys import AUTOGRAD, PROFILE, PYTHON, TORCH_DISPATCH
 from .._dispatch.state import modes, set_modes
 from .._dtype import dtype
 from .._mypyc import i64
@@ -58,6 +58,8 @@ class Task:
         self.number: i64 = 0
         self.keep: Final = keep
         self.anomaly: Final = WATCH.anomaly
+        self.profiler: Final[Any] = WATCH.profiler if users & PROFILE else None
+        self.watched: Final = WATCH.anomaly or self.profiler is not None
         self.reported: bool = False
         self.everything: Final = everything
         # The thread's modes while formulas run, and while user code does: only the latter sees `__torch_function__`.
@@ -407,7 +409,7 @@ def loop(task: Task, ready: Visit | None) -> None:
 
 def step(task: Task, v: Visit) -> Visit | None:
     """Run one node and hand its gradients on. Returns one successor that became ready, queues any others."""
-    return step_watched(task, v) if task.anomaly else step_plain(task, v)
+    return step_watched(task, v) if task.watched else step_plain(task, v)
 
 
 def step_plain(task: Task, v: Visit) -> Visit | None:
@@ -423,6 +425,17 @@ def step_plain(task: Task, v: Visit) -> Visit | None:
 
 
 def step_watched(task: Task, v: Visit) -> Visit | None:
+    """A step that the profiler or anomaly detection wants to know of."""
+    if task.profiler is None:
+        return step_suspected(task, v)
+    event = task.profiler.begin_evaluation(v.node)
+    try:
+        return step_suspected(task, v) if task.anomaly else step_plain(task, v)
+    finally:
+        task.profiler.finish(event)
+
+
+def step_suspected(task: Task, v: Visit) -> Visit | None:
     """A step under anomaly detection: an error is reported with the forward call behind it."""
     from .anomaly import enter, leave, report
 
@@ -459,8 +472,11 @@ def run(task: Task, v: Visit) -> Visit | None:
             return None
         if v.captures is not None:
             capture(task, v.captures, grads)
+    event = task.profiler.begin_node(node, grads) if task.watched and task.profiler is not None else None
     if node._kind == ACCUMULATE:
         accumulate(task, node, hooks, grads)
+        if event is not None:
+            task.profiler.finish(event)
         return None
     if hooks is not None:
         run_tensor_hooks(node, hooks, grads)
@@ -471,6 +487,8 @@ def run(task: Task, v: Visit) -> Visit | None:
         out = apply_node(node, grads)
     else:
         out = apply_towards(v, grads)
+    if event is not None:
+        task.profiler.finish(event)
     if not task.keep:
         release_node(node)
     if task.anomaly:
@@ -486,8 +504,8 @@ def run(task: Task, v: Visit) -> Visit | None:
                 hand_on(node, i, out, w)
             w.waiting -= 1
             if w.waiting == 0:
-                if w.node._kind == ACCUMULATE:
-                    # Leaves come before everything else in any case.
+                if w.node._kind == ACCUMULATE and task.profiler is None:
+                    # Leaves come before everything else in any case; a profiler sees them beside this node, not in it.
                     step(task, w)
                 else:
                     if ready is not None:

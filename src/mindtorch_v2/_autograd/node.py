@@ -51,7 +51,8 @@ SEQUENCE: Final = Counter()
 class Watch:
     """Whether more is wanted of a recorded call than its node. `hooks` counts the blocks, of all threads, in which
     saved values are packed by users; `on` is what recording looks at. `grad_dtypes` and `loose`: whether a leaf, or how
-    many threads, want gradients of another dtype or any layout (`leaf_policy`)."""
+    many threads, want gradients of another dtype or any layout (`leaf_policy`). `profiler` is told of the nodes that
+    run in threads that are profiled."""
 
     on: bool
     hooks: i64
@@ -59,6 +60,7 @@ class Watch:
     check_nan: bool
     grad_dtypes: bool
     loose: i64
+    profiler: Any
 
     def __init__(self) -> None:
         self.on = False
@@ -67,6 +69,7 @@ class Watch:
         self.check_nan = True
         self.grad_dtypes = False
         self.loose = 0
+        self.profiler = None
 
 
 WATCH: Final = Watch()

@@ -13,7 +13,7 @@ META: Final[i64] = 2
 NPU: Final[i64] = 4
 BACKENDS: Final[i64] = 0xFF
 
-# Functionality, lowest first: a call goes PYTHON, AUTOCAST, AUTOGRAD, TORCH_DISPATCH, FUNCTIONALIZE, backend.
+# Functionality, lowest first: a call goes PYTHON, PROFILE, AUTOCAST, AUTOGRAD, TORCH_DISPATCH, FUNCTIONALIZE, backend.
 FUNCTIONALIZE: Final[i64] = 1 << 8
 AUTOGRAD: Final[i64] = 1 << 9
 AUTOCAST: Final[i64] = 1 << 10
@@ -23,6 +23,8 @@ TORCH_DISPATCH: Final[i64] = 1 << 15
 # AUTOCAST is that of the CPU; autocast is switched for each device type by itself.
 AUTOCAST_NPU: Final[i64] = 1 << 16
 AUTOCASTS: Final[i64] = AUTOCAST | AUTOCAST_NPU
+# A mode: this thread's calls are timed. Nothing looks for it: it makes another key set, whose kernel is the profiler.
+PROFILE: Final[i64] = 1 << 17
 FUNCTIONALITY: Final[i64] = FUNCTIONALIZE | AUTOGRAD | AUTOCASTS | PYTHON | TORCH_DISPATCH
 
 # Marks a tensor that tracks a base: whether it requires grad depends on the base too, so the dispatcher must ask.

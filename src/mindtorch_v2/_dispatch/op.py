@@ -20,6 +20,7 @@ from .keys import (
     DEVICE_BITS,
     FUNCTIONALIZE,
     INFERENCE,
+    PROFILE,
     PYTHON,
     TORCH_DISPATCH,
     VIEW,
@@ -344,6 +345,8 @@ class Op(OpBase):
     def find(self, keys: i64, args: tuple[Any, ...]) -> Kernel:
         if keys & PYTHON:
             return RESOLVERS.python
+        if keys & PROFILE:
+            return RESOLVERS.profiler
         if keys & AUTOCASTS:
             cast: Kernel | None = RESOLVERS.autocast(self, int(keys))
             if cast is not None:
@@ -454,6 +457,7 @@ class Resolvers:
     """Kernels that serve every operator for one concern; filled by the modules that implement the concern."""
 
     python: Kernel
+    profiler: Kernel
     torch_dispatch: Kernel
     autocast: Any
     no_derivative: Kernel

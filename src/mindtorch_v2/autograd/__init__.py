@@ -70,6 +70,15 @@ __all__ = [
 ]
 
 
+# What PyTorch's profiler is made of, which other programs ask for here.
+_OF_PROFILERS = (
+    *("DeviceType", "ProfilerActivity", "ProfilerConfig", "ProfilerState", "_KinetoEvent", "_ProfilerResult"),
+    *("_add_metadata_json", "_disable_profiler", "_enable_profiler", "_is_kineto_stopped", "_kineto_step"),
+    *("_prepare_profiler", "_profiler_enabled", "_supported_activities", "_toggle_collection_dynamic"),
+    *("kineto_available",),
+)
+
+
 def __getattr__(name: str) -> Any:
     # gradcheck needs NumPy, which is not imported before somebody asks for it.
     if name in ("gradcheck", "gradgradcheck"):
@@ -77,13 +86,16 @@ def __getattr__(name: str) -> Any:
         # Importing the module put it under the name of the function.
         globals().update(gradcheck=module.gradcheck, gradgradcheck=module.gradgradcheck)
         return globals()[name]
-    if name == "functional":
-        return import_module(".functional", __name__)
+    if name in ("functional", "profiler", "profiler_legacy", "profiler_util"):
+        return import_module("." + name, __name__)
+    if name in _OF_PROFILERS:
+        return getattr(import_module(".._profiler.names", __name__), name)
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), "functional", "gradcheck", "gradgradcheck"})
+    late = {"functional", "gradcheck", "gradgradcheck", "profiler", "profiler_legacy", "profiler_util"}
+    return sorted({*globals(), *late, *_OF_PROFILERS})
 
 
 def _is_checkpoint_valid() -> bool:

@@ -18,7 +18,8 @@ import mindtorch_v2 as torch
 
 from .._autograd.hooks import HookDict, RemovableHandle
 from .._backends.cpu.kernels.optimizers import forget_grads
-from .._dispatch.state import swap_grad
+from .._dispatch.keys import PROFILE
+from .._dispatch.state import STATE, modes, swap_grad
 from .._tensor import Tensor
 from ..nn.modules.module import clear_grad
 from ._lists import (
@@ -107,6 +108,11 @@ def evaluated(closure: Callable[[], Any] | None) -> Any:
         return closure()
 
 
+def _begin(name: str) -> Any:
+    """A stretch of this thread's profile, to be ended by `__exit__`; None where nobody profiles."""
+    return torch.autograd.profiler.record_function(name).__enter__() if modes() & PROFILE else None
+
+
 class Optimizer:
     """Base class of all optimisers; a subclass gives its options in `defaults` and a `step`."""
 
@@ -147,22 +153,27 @@ class Optimizer:
         @functools.wraps(func)
         def hooked(*args: Any, **kwargs: Any) -> Any:
             self: Optimizer = args[0]
-            before, after = self._optimizer_step_pre_hooks, self._optimizer_step_post_hooks
-            if not (before or after or _global_pre_hooks or _global_post_hooks):
-                return func(*args, **kwargs)
-            for hook in chain(_global_pre_hooks.values(), before.values()):
-                changed = hook(self, args, kwargs)
-                if changed is not None:
-                    if not isinstance(changed, tuple) or len(changed) != 2:
-                        raise RuntimeError(
-                            f"{func} must return None or a tuple of (new_args, new_kwargs), but got {changed}."
-                        )
-                    args, kwargs = changed
-            result = func(*args, **kwargs)
-            self._optimizer_step_code()
-            for hook in chain(after.values(), _global_post_hooks.values()):
-                hook(self, args, kwargs)
-            return result
+            record = _begin(f"Optimizer.step#{type(self).__name__}.step") if STATE.active else None
+            try:
+                before, after = self._optimizer_step_pre_hooks, self._optimizer_step_post_hooks
+                if not (before or after or _global_pre_hooks or _global_post_hooks):
+                    return func(*args, **kwargs)
+                for hook in chain(_global_pre_hooks.values(), before.values()):
+                    changed = hook(self, args, kwargs)
+                    if changed is not None:
+                        if not isinstance(changed, tuple) or len(changed) != 2:
+                            raise RuntimeError(
+                                f"{func} must return None or a tuple of (new_args, new_kwargs), but got {changed}."
+                            )
+                        args, kwargs = changed
+                result = func(*args, **kwargs)
+                self._optimizer_step_code()
+                for hook in chain(after.values(), _global_post_hooks.values()):
+                    hook(self, args, kwargs)
+                return result
+            finally:
+                if record is not None:
+                    record.__exit__(None, None, None)
 
         return hooked
 
@@ -240,23 +251,28 @@ class Optimizer:
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Forget the gradients, or with `set_to_none=False` fill them with zeros."""
-        if set_to_none:
+        record = _begin(self._zero_grad_profile_name) if STATE.active else None
+        try:
+            if set_to_none:
+                for group in self.param_groups:
+                    forget_grads(group["params"])
+                return
+            together = bool(self.defaults.get("foreach") or self.defaults.get("fused"))
+            grads: dict[Any, list[Tensor]] = defaultdict(list)
             for group in self.param_groups:
-                forget_grads(group["params"])
-            return
-        together = bool(self.defaults.get("foreach") or self.defaults.get("fused"))
-        grads: dict[Any, list[Tensor]] = defaultdict(list)
-        for group in self.param_groups:
-            for param in group["params"]:
-                if together and param.grad is not None:
-                    grad = param.grad
-                    grads[grad.device, grad.dtype].append(
-                        grad.detach_() if grad.grad_fn is not None else grad.requires_grad_(False)
-                    )
-                else:
-                    clear_grad(param, False)
-        for each in grads.values():
-            torch._foreach_zero_(each)
+                for param in group["params"]:
+                    if together and param.grad is not None:
+                        grad = param.grad
+                        grads[grad.device, grad.dtype].append(
+                            grad.detach_() if grad.grad_fn is not None else grad.requires_grad_(False)
+                        )
+                    else:
+                        clear_grad(param, False)
+            for each in grads.values():
+                torch._foreach_zero_(each)
+        finally:
+            if record is not None:
+                record.__exit__(None, None, None)
 
     # -- hooks ----------------------------------------------------------------------------------------------------
     def register_step_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:

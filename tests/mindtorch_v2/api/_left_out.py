@@ -18,7 +18,6 @@ _PARTS = "written apart: not there yet"
 
 MODULES: dict[str, str] = {
     "autograd.forward_ad": _FORWARD,
-    "autograd.profiler": _PROFILER,
     "compiler": _COMPILER,
     "distributed": "several processes",
     "fx": _COMPILER,
@@ -28,7 +27,6 @@ MODULES: dict[str, str] = {
     "nested": "nested tensors",
     "onnx": _COMPILER,
     "package": _FILES,
-    "profiler": _PROFILER,
     "serialization": _FILES,
     "sparse": _SPARSE,
     "utils.benchmark": _PROFILER,

@@ -15,6 +15,7 @@ finaliser that the collector happened to run there) gets a segment of its own, e
 from __future__ import annotations
 
 import threading
+import time
 from bisect import bisect_left, insort
 from typing import Any, Final, final
 
@@ -239,6 +240,29 @@ class Mark:
 
 
 @final
+class Notes:
+    """Blocks handed out and taken back while somebody watches: (time, device, address, bytes, thread)."""
+
+    def __init__(self) -> None:
+        self.on: bool = False
+        self.seen: list[tuple[int, int, int, int, int]] = []
+
+    def start(self) -> None:
+        self.seen = []
+        self.on = True
+
+    def add(self, index: int, address: int, nbytes: int) -> None:
+        self.seen.append((time.perf_counter_ns(), index, address, nbytes, threading.get_native_id()))
+
+    def stop(self) -> list[tuple[int, int, int, int, int]]:
+        self.on = False
+        return self.seen
+
+
+NOTES: Final = Notes()
+
+
+@final
 class Allocator:
     """Memory of one device. `vendor` makes the calls: see `memory.Vendor`."""
 
@@ -304,6 +328,8 @@ class Allocator:
         pool = block.pool
         pool.total.taken(block.size, requested)
         pool.group.taken(block.size, requested)
+        if NOTES.on:
+            NOTES.add(self.index, block.ptr, int(block.size))
 
     def allocate_inside(self, requested: i64, size: i64, stream: int) -> Block:
         """The lists may be half changed below on this stack: touch none."""
@@ -451,6 +477,8 @@ class Allocator:
         pool = block.pool
         pool.total.given_back(block.size, block.requested)
         pool.group.given_back(block.size, block.requested)
+        if NOTES.on:
+            NOTES.add(self.index, block.ptr, -int(block.size))
         if block.uses is not None:
             block.state = WAITING
             self.unmarked.append(block)

@@ -77,7 +77,9 @@ class Function:
         # Parameters for which a 0-dim tensor must be passed as one element of one dimension.
         self.lifted: Final[list[bool]] = [p.lifted for p in sig.params]
         self.phase1: Final[Any] = phase1
-        self.phase2: Final[Any] = phase2
+        # What a launch calls: the vendor's function, or while launches are watched one around it.
+        self.phase2: Any = phase2
+        self.vendor_phase2: Final[Any] = phase2
 
 
 @final
@@ -142,6 +144,8 @@ class State:
         self.scalars: dict[tuple[int, Any], int] = {}
         self.arrays: dict[tuple[int, ...], int] = {}
         self.frames: list[Frame] = []
+        # While launches are watched: makes of a function's name and its second phase what is called instead.
+        self.around: Any = None
 
 
 STATE: Final = State()
@@ -167,8 +171,17 @@ def resolve(name: str) -> Function:
         phase1 = acl.prototype(name + "GetWorkspaceSize", ctypes.c_int32, types + (pointer, pointer), False)
         phase2 = acl.prototype(name, ctypes.c_int32, (pointer, ctypes.c_uint64, pointer, pointer), True)
         found = Function(sig, phase1, phase2)
+        if STATE.around is not None:
+            found.phase2 = STATE.around(name, phase2)
         STATE.functions[name] = found
     return found
+
+
+def watch(around: Any) -> None:
+    """Have `around(name, phase2)` stand in for the second phase of every function; None leaves them as they are."""
+    STATE.around = around
+    for name, f in STATE.functions.items():
+        f.phase2 = f.vendor_phase2 if around is None else around(name, f.vendor_phase2)
 
 
 def available(name: str) -> bool:

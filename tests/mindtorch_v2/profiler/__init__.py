@@ -1,0 +1,1 @@
+"""Tests of `torch.profiler` and `torch.autograd.profiler`."""
