@@ -14,23 +14,20 @@ from pathlib import Path
 
 
 def children(pid: int) -> set[int]:
-    """All descendants of a process that are not zombies."""
+    """All descendants of a process."""
     found: set[int] = set()
-    for entry in Path("/proc").iterdir():
-        if not entry.name.isdigit():
-            continue
-        try:
-            fields = (entry / "stat").read_text().rpartition(")")[2].split()
-        except OSError:
-            continue
-        if int(fields[1]) == pid and fields[0] != "Z":
-            found |= {int(entry.name)} | children(int(entry.name))
+    try:
+        tasks = list(Path(f"/proc/{pid}/task").iterdir())
+        own = [int(n) for task in tasks for n in (task / "children").read_text().split()]
+    except OSError:  # ended meanwhile
+        return found
+    for child in own:
+        found |= {child} | children(child)
     return found
 
 
 def held() -> tuple[int, int, tuple[str, ...]]:
     """Descriptors, descendants, and names in /dev/shm."""
-    gc.collect()
     descriptors = len(os.listdir("/proc/self/fd"))
     names = tuple(sorted(n for n in os.listdir("/dev/shm") if not n.startswith("sem.")))
     return descriptors, len(children(os.getpid())), names
@@ -44,6 +41,7 @@ def kept_level(seconds: float = 5.0) -> Iterator[None]:
     end = time.monotonic() + seconds
     after = held()
     while (after[0] > before[0] or after[1] > before[1] or set(after[2]) - set(before[2])) and time.monotonic() < end:
+        gc.collect()
         time.sleep(0.02)
         after = held()
     assert after[0] <= before[0], f"{after[0] - before[0]} descriptors more than before"

@@ -15,6 +15,7 @@ _SUBMODULES = (
     "backcompat",
     "backend_registration",
     "checkpoint",
+    "data",
     "deterministic",
     "dlpack",
     "flop_counter",

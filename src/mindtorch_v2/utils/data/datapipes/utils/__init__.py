@@ -1,0 +1,1 @@
+"""What datapipes are written with."""
