@@ -32,7 +32,6 @@ MODULES: dict[str, str] = {
     "utils.benchmark": _PROFILER,
     "utils.collect_env": _PARTS,
     "utils.cpp_extension": "extensions in C++ are built against PyTorch's library",
-    "utils.data": _PARTS,
     "utils.mobile_optimizer": _COMPILER,
     "utils.model_zoo": "models from the network",
 }

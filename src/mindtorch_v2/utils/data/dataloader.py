@@ -22,7 +22,7 @@ from typing import Any, Generic, TypeVar
 
 import mindtorch_v2 as torch
 
-from ..._background import ExceptionWrapper, cpu_count
+from ..._utils_names import ExceptionWrapper, cpu_count
 from . import _utils
 from ._utils import messages
 from ._utils.results import ResultQueue, WorkerGone

@@ -5,7 +5,7 @@ from __future__ import annotations
 import atexit
 import sys
 
-from ...._background import ExceptionWrapper as ExceptionWrapper
+from ...._utils_names import ExceptionWrapper as ExceptionWrapper
 
 IS_WINDOWS = sys.platform == "win32"
 # Seconds after which somebody who waits for another process asks whether it is still there.

@@ -9,7 +9,7 @@ from typing import Any
 
 import mindtorch_v2 as torch
 
-from ...._background import ExceptionWrapper
+from ...._utils_names import ExceptionWrapper
 
 
 def _pin_memory_loop(in_queue: Any, out_queue: Any, device_id: int, done_event: Any, device: Any) -> None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import queue
 import select
 import time
+import weakref
 from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from ...._background import ExceptionWrapper
+from ...._utils_names import ExceptionWrapper
 from . import messages
 
 
@@ -21,10 +22,11 @@ class ResultQueue:
     """Results of all workers, as they come. Only one thread takes from it."""
 
     def __init__(self, ends: list[messages.Endpoint], workers: list[Any], expected: Callable[[int], bool]) -> None:
-        """`expected` tells whether a worker should still be there."""
+        """`expected`, a method of the loader's iterator, tells whether a worker should still be there. The iterator is
+        not kept alive: a thread may wait here when the last who used it has gone."""
         self.ends = ends
         self.workers = workers
-        self.expected = expected
+        self.ask: Any = weakref.WeakMethod(expected)
         self.poller = select.poll()
         self.by_fd: dict[int, tuple[bool, int]] = {}
         self.ready: deque[int] = deque()
@@ -67,7 +69,9 @@ class ResultQueue:
             if self.ends[worker_id].fileno() in self.by_fd and self.ends[worker_id].ready(0):
                 return None  # something is left to be read; asked again afterwards
             self._forget(fd)
-            if self.expected(worker_id):
+            expected = self.ask()
+            if expected is not None and expected(worker_id):
+                del expected
                 self.workers[worker_id].join(1)
                 raise WorkerGone(worker_id)
             return None

@@ -12,7 +12,7 @@ from typing import Any
 
 import mindtorch_v2 as torch
 
-from ...._background import ExceptionWrapper
+from ...._utils_names import ExceptionWrapper
 from . import messages, signal_handling
 
 
@@ -149,11 +149,12 @@ def _answer(end: messages.Endpoint, about: int, data: Any, worker_id: int) -> No
     except Exception:
         if isinstance(data, ExceptionWrapper):
             # Its class exists only here: the text goes alone.
-            data.exc_msg = f"{data.exc_type.__name__}: {data.exc_msg}"
+            kind: Any = data.exc_type
+            data.exc_msg = f"{kind.__name__}: {data.exc_msg}"
             data.exc_type = RuntimeError
         else:
             data = ExceptionWrapper(where=f"in DataLoader worker process {worker_id}")
-            if data.exc_type.__module__ != "builtins":
+            if getattr(data.exc_type, "__module__", "") != "builtins":
                 data.exc_type = RuntimeError
         sent = messages.dumps(data)
     end.send(about, *sent)
