@@ -124,6 +124,8 @@ _LAZY = {
     "ops": "_operators",
     "autocast": "amp",
     "GradScaler": "amp",
+    "save": "serialization",
+    "load": "serialization",
 }
 # The same by module, where a module has many.
 for _module, _names in {
@@ -194,6 +196,7 @@ _SUBMODULES = (
     "quasirandom",
     "random",
     "return_types",
+    "serialization",
     "signal",
     "special",
     "storage",

@@ -3,7 +3,7 @@
 Invariant: each is a single object, so that identity is equality, also after pickling and copying.
 """
 
-from typing import TYPE_CHECKING, Final, final
+from typing import TYPE_CHECKING, Any, Final, final
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -60,6 +60,10 @@ class layout(_Constant):
 
     __slots__ = ()
 
+    def __reduce__(self) -> Any:
+        # By a function and not by name, as PyTorch pickles it.
+        return _get_layout, (str(self),)
+
 
 @final
 class memory_format(_Constant):
@@ -81,3 +85,11 @@ preserve_format: Final = memory_format._make("preserve_format")
 channels_last: Final = memory_format._make("channels_last")
 channels_last_3d: Final = memory_format._make("channels_last_3d")
 legacy_contiguous_format: Final = contiguous_format
+
+
+def _get_layout(name: str) -> layout:
+    """The layout with this text."""
+    for value in globals().values():
+        if isinstance(value, layout) and str(value) == name:
+            return value
+    raise KeyError(name)

@@ -148,7 +148,17 @@ class Generator:
         return self._state
 
     def __reduce__(self) -> Any:
-        return _restore, (self.get_state(), self._device)
+        offset = None if self._device.type == "cpu" else self.get_offset()
+        return Generator, (self._device,), (self.initial_seed(), offset, self.get_state())
+
+    def __setstate__(self, state: Any) -> None:
+        from ._serialization.state import SURROUNDINGS
+
+        if SURROUNDINGS.deferred is not None:
+            # The tensor has no values yet.
+            SURROUNDINGS.deferred.append(lambda: self.set_state(state[2]))
+            return
+        self.set_state(state[2])
 
 
 seal(Generator, "torch._C.Generator")
@@ -159,10 +169,6 @@ def _check_twister(state: memoryview) -> None:
     left, seeded, following = (int.from_bytes(bytes(state[a:b]), "little") for a, b in ((8, 12), (12, 16), (16, 24)))
     if seeded != 1 or not 0 < left <= 624 or following > 624:
         raise RuntimeError("Invalid mt19937 state")
-
-
-def _restore(state: Any, device: Any = "cpu") -> Generator:
-    return Generator(device).set_state(state)
 
 
 class _Accelerators:

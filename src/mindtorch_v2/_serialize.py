@@ -5,13 +5,13 @@ Invariant: tensors that share memory still share it after a deep copy or a pickl
 
 from __future__ import annotations
 
+import warnings
+from collections import OrderedDict
 from typing import Any
 
-from ._device import CPU, as_device
+from ._core_operators import HOOKS
 from ._dispatch.keys import AUTOGRAD, PYTHON, TORCH_DISPATCH, device_bit
 from ._dispatch.state import exclude, modes, set_modes
-from ._dtype import by_code
-from ._storage import UntypedStorage
 from ._tensor_base import TensorBase, grad_fn_of, make, requires_grad
 
 
@@ -80,41 +80,71 @@ def attributes(t: Any) -> dict[str, Any]:
 
 
 def reduce_tensor(t: Any) -> Any:
-    """What pickle stores: the storage (shared between tensors of one pickle), the geometry, and Python attributes.
-    A result of recorded operators comes back as a leaf."""
-    state = attributes(t) or None
-    storage: Any = t.untyped_storage()
+    """What pickle stores, in PyTorch's form: a function of `_utils`, the storage (shared between tensors of one
+    pickle), the geometry, and Python attributes. A result of recorded operators comes back as a leaf."""
+    from . import _utils
+
+    state = _utils._get_obj_state(t)
+    function, args = _plain(t)
+    if type(t) is HOOKS.tensor and not state:
+        return function, args
+    return _utils._rebuild_from_type_v2, (function, type(t), args, state)
+
+
+def reduce_parameter(t: Any) -> Any:
+    """The same for a parameter, whose values are a plain tensor."""
+    from . import _utils
+
+    state = _utils._get_obj_state(t)
+    data: Any = t.data
+    hooks: OrderedDict[int, Any] = OrderedDict()
+    if not state:
+        return _utils._rebuild_parameter, (data, t.requires_grad, hooks)
+    return _utils._rebuild_parameter_with_state, (data, t.requires_grad, hooks, state)
+
+
+def _plain(t: Any) -> tuple[Any, tuple[Any, ...]]:
+    from . import _utils
+    from ._serialization.state import SURROUNDINGS
+    from ._typed_storage import CLASSES, wrapped
+
+    if t._keys & AUTOGRAD or t._hooks is not None:
+        from .utils.hooks import warn_if_has_hooks
+
+        warn_if_has_hooks(t)
+    needs = requires_grad(t)
+    # Tuples of their own, as in PyTorch: the memo of a pickle tells shared ones apart.
+    size, stride, offset = (*t._shape,), (*t._stride,), int(t._offset)
     if t._device.type == "meta":
-        storage = storage.nbytes()
-    args = (
-        type(t),
-        storage,
-        t._dtype.code,
-        str(t._device),
-        int(t._offset),
-        tuple(t._shape),
-        t._stride,
-        requires_grad(t),
-    )
-    return (_rebuild, args) if state is None else (_rebuild, args, state)
+        if SURROUNDINGS.skip_data:
+            warnings.warn(
+                "Serializing tensors on the meta device under skip_data context manager is a no-op", stacklevel=2
+            )
+        return _utils._rebuild_meta_tensor_no_storage, (t._dtype, size, stride, needs)
+    if t._keys & TORCH_DISPATCH and t._storage.ptr == 0:
+        args = (type(t), t._dtype, size, stride, offset, t.layout, t._device, needs)
+        return _utils._rebuild_wrapper_subclass, args
+    storage: Any = t.untyped_storage()
+    hooks: OrderedDict[int, Any] = OrderedDict()
+    if t._dtype.name in CLASSES:
+        return _utils._rebuild_tensor_v2, (wrapped(storage, t._dtype), offset, size, stride, needs, hooks)
+    return _utils._rebuild_tensor_v3, (storage, offset, size, stride, needs, hooks, t._dtype)
 
 
-def _rebuild(
-    cls: Any,
-    storage: Any,
-    code: int,
-    dev: str,
-    offset: int,
-    shape: tuple[int, ...],
-    stride: tuple[int, ...],
-    needs_grad: bool,
-) -> Any:
-    device = CPU if dev == "cpu" else as_device(dev)
-    if not isinstance(storage, UntypedStorage):
-        storage = UntypedStorage(storage, device=device)
-    t: Any = make(storage._raw, offset, shape, stride, by_code(code), device, device_bit(device.type))
-    if cls is not type(t):
-        t = t.as_subclass(cls)
-    if needs_grad:
-        t.requires_grad = True
-    return t
+def set_state(t: Any, state: Any) -> None:
+    """`Tensor.__setstate__`, which pickles of PyTorch before 0.4 call."""
+    from ._serialization.errors import CheckpointError
+
+    if grad_fn_of(t) is not None:
+        raise RuntimeError("__setstate__ can be only called on leaf Tensors")
+    if not isinstance(state, tuple) or len(state) not in (3, 4, 5):
+        raise CheckpointError("the state of a tensor must be a tuple of 3, 4 or 5 items")
+    if len(state) == 4:
+        from ._utils import _rebuild_tensor
+
+        t.data = _rebuild_tensor(*state)
+        return
+    if len(state) == 5:
+        t.data = state[0]
+        state = (state[3], state[4], state[2])
+    t.requires_grad = bool(state[0])

@@ -454,7 +454,9 @@ class Tensor(TensorBase):
         return reduce_tensor(self)
 
     def __setstate__(self, state: Any) -> None:
-        self.__dict__.update(state)
+        from ._serialize import set_state
+
+        set_state(self, state)
 
     @of_tensor
     def new(self, *args: Any, **kwargs: Any) -> Any:

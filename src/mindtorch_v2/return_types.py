@@ -23,7 +23,7 @@ class ReturnType(tuple[Any, ...]):
     n_unnamed_fields = 0
     _names: tuple[str, ...]
 
-    def __new__(cls, sequence: Any = ()) -> ReturnType:
+    def __new__(cls, sequence: Any = (), dict: Any = None) -> ReturnType:
         if not hasattr(sequence, "__len__"):
             raise TypeError("constructor requires a sequence")
         if len(sequence) != cls.n_fields:
@@ -37,7 +37,7 @@ class ReturnType(tuple[Any, ...]):
         return f"torch.return_types.{type(self).__name__}(\n{fields})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _restore, (type(self).__name__, tuple(self))
+        return type(self), (tuple(self), {})
 
 
 def make(name: str, fields: tuple[str, ...]) -> type:
@@ -46,11 +46,7 @@ def make(name: str, fields: tuple[str, ...]) -> type:
     if made is None:
         body: dict[str, Any] = {f: property(itemgetter(i)) for i, f in enumerate(fields)}
         body.update(
-            __slots__=(),
-            __module__="torch.return_types",
-            _names=fields,
-            n_fields=len(fields),
-            n_sequence_fields=len(fields),
+            __slots__=(), __module__=__name__, _names=fields, n_fields=len(fields), n_sequence_fields=len(fields)
         )
         made = type(name, (ReturnType,), body)
         _MADE[name] = made
@@ -60,10 +56,6 @@ def make(name: str, fields: tuple[str, ...]) -> type:
 def named(fields: tuple[str, ...]) -> bool:
     """Whether an operator with these results gives a named tuple; `result`, `result0`, ... stand for unnamed ones."""
     return len(fields) > 1 and not fields[0].startswith("result")
-
-
-def _restore(name: str, values: tuple[Any, ...]) -> Any:
-    return __getattr__(name)(values)
 
 
 def __getattr__(name: str) -> type:

@@ -61,6 +61,11 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
     # A value and not a method: mypy cannot compare the keyword arguments of two `__repr__`.
     __repr__: Any = _parameter_text
 
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        from .._serialize import reduce_parameter
+
+        return reduce_parameter(self)
+
 
 class _BufferMeta(type):
     def __instancecheck__(cls, instance: Any) -> bool:

@@ -21,6 +21,7 @@ _SUBMODULES = (
     "flop_counter",
     "hooks",
     "module_tracker",
+    "serialization",
     "weak",
 )
 # Names of this module that live in a submodule.

@@ -1,0 +1,1 @@
+"""Tests of `torch.save`, `torch.load` and `torch.serialization`."""
