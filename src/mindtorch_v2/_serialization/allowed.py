@@ -70,7 +70,7 @@ class Purse:
     """How many elements calls may still copy. A pickle can ask for the same copy again in a few bytes."""
 
     def __init__(self, bytes_of_pickle: int) -> None:
-        self.left = 64 * bytes_of_pickle + (1 << 16)
+        self.left = 16 * bytes_of_pickle + (1 << 12)
 
     def pay(self, count: int) -> None:
         self.left -= count

@@ -56,8 +56,8 @@ def corrupted(what: str, why: str) -> CheckpointError:
 
 
 def shown(value: object) -> str:
-    """A value of a file in a message: containers by their type, long texts cut."""
-    if isinstance(value, (tuple, list, dict, set)):
+    """A value of a file in a message: what may be large by its type, long texts cut."""
+    if not isinstance(value, (str, bytes, int, float, type, Exception)) and not callable(value):
         return str(type(value))
     text = str(value)
     return text if len(text) <= _LONGEST else text[:_LONGEST] + "..."

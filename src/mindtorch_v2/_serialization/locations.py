@@ -14,6 +14,7 @@ import mindtorch_v2 as torch
 
 from .._device import device as Device
 from .._storage import UntypedStorage
+from .._types import typename
 from .errors import CheckpointError, shown
 
 Tagger = Callable[[Any], "str | None"]
@@ -35,7 +36,7 @@ def location_tag(storage: Any) -> str:
         location = tagger(storage)
         if location:
             return location
-    raise RuntimeError(f"don't know how to determine data location of {torch.typename(storage)}")
+    raise RuntimeError(f"don't know how to determine data location of {typename(storage)}")
 
 
 def default_restore_location(storage: Any, location: str) -> Any:
@@ -45,7 +46,7 @@ def default_restore_location(storage: Any, location: str) -> Any:
         if result is not None:
             return result
     raise RuntimeError(
-        f"don't know how to restore data location of {torch.typename(storage)} (tagged with {shown(location)})"
+        f"don't know how to restore data location of {typename(storage)} (tagged with {shown(location)})"
     )
 
 
