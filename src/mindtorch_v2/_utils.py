@@ -6,6 +6,7 @@ arguments come from files.
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from ._device import as_device
@@ -190,6 +191,9 @@ def _rebuild_device_tensor_from_cpu_tensor(data: Any, dtype: Any, device: Any, r
 def _rebuild_device_tensor_from_numpy(data: Any, dtype: Any, device: Any, requires_grad: Any) -> Any:
     from ._from_data import from_numpy
 
+    numpy = sys.modules.get("numpy")
+    if numpy is None or not isinstance(data, numpy.ndarray):
+        raise CheckpointError(f"expected a NumPy array, got {type(data).__name__}")
     return _rebuild_device_tensor_from_cpu_tensor(from_numpy(data), dtype, device, requires_grad)
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 _WIDE = 0xFFFFFFFF
 _UTF8, _DESCRIPTOR = 0x800, 0x8
+_SMALL = 1 << 16
 # From here on the checksum is computed beside the writing.
 _LARGE = 1 << 22
 
@@ -27,6 +28,8 @@ class ArchiveWriter:
         self._alignment = alignment
         self._checksums = checksums
         self._at = 0
+        # Headers and small records, to be written together.
+        self._pending = bytearray()
         self._directory: list[bytes] = []
         self._identity = 0
         self._names = 0
@@ -50,6 +53,7 @@ class ArchiveWriter:
     def hole(self, name: str, size: int, skip: Callable[[int], None]) -> None:
         """Add a record whose bytes somebody else will write."""
         start = self._header(name, size)
+        self._flush()
         skip(size)
         self._at += size
         self._footer(name, start, size, 0)
@@ -67,11 +71,22 @@ class ArchiveWriter:
         few = min(count, 0xFFFF)
         end += struct.pack("<4s4H2LH", b"PK\x05\x06", 0, 0, few, few, min(size, _WIDE), min(start, _WIDE), 0)
         self._put(end)
+        self._flush()
 
     def _put(self, data: Any) -> None:
-        if len(data):
+        if len(data) < _SMALL:
+            self._pending += data
+            if len(self._pending) >= _SMALL:
+                self._flush()
+        else:
+            self._flush()
             self._write(data)
-            self._at += len(data)
+        self._at += len(data)
+
+    def _flush(self) -> None:
+        if self._pending:
+            self._write(self._pending)
+            self._pending = bytearray()
 
     def _header(self, name: str, size: int) -> int:
         """Write a local header, padded so that what follows is aligned."""

@@ -48,6 +48,8 @@ class SourceChangeWarning(Warning):
 class _Pickled(Pickled):
     """The same with the ids of this format; classes of modules are saved with their source."""
 
+    kinds = (TypedStorage, UntypedStorage, type)
+
     def __init__(self) -> None:
         super().__init__()
         self.items: dict[str, int] = {}
@@ -300,9 +302,7 @@ def _check_source(cls: Any, file: Any, source: Any) -> None:
             "you can retrieve the original source code by accessing the object's source attribute or set "
             "`torch.nn.Module.dump_patches = True` and use the patch tool to revert the changes."
         )
-    import mindtorch_v2 as torch
-
-    text = f"source code of class '{torch.typename(cls)}' has changed. {advice}"
+    text = f"source code of class '{cls.__module__}.{cls.__qualname__}' has changed. {advice}"
     warnings.warn(text, SourceChangeWarning, stacklevel=2)
 
 

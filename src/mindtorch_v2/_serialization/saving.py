@@ -27,13 +27,22 @@ _HOLE = 1 << 20
 class Pickled:
     """An object as a pickle, and the storages in it."""
 
+    # What may have an id.
+    kinds: tuple[type, ...] = (TypedStorage, UntypedStorage)
+
     def __init__(self) -> None:
         self.storages: dict[str, UntypedStorage] = {}
         self._keys: dict[int, str] = {}
         self._dtypes: dict[int, Any] = {}
 
     def dumps(self, obj: Any, pickle_module: Any, protocol: int, persistent_id: Callable[[Any], Any]) -> bytes:
-        body = {"persistent_id": lambda self, obj: persistent_id(obj)}
+        kinds = self.kinds
+
+        def id_of(self: Any, obj: Any) -> Any:
+            # Asked for everything in the pickle; almost nothing has an id.
+            return persistent_id(obj) if isinstance(obj, kinds) else None
+
+        body = {"persistent_id": id_of}
         kind: Any = type("Pickler", (pickle_module.Pickler,), body)
         buffer = io.BytesIO()
         kind(buffer, protocol=protocol).dump(obj)
