@@ -105,6 +105,8 @@ _release = _DELETER(_release_export)
 
 
 def device_of(t: TensorBase) -> tuple[int, int]:
+    if t._device.type == "meta":
+        raise BufferError("Cannot pack tensors on meta")
     if t._device.type != "cpu":
         raise ValueError(f"Unknown device type {t._device.type} for Dlpack")
     return (_CPU_DEVICE, 0)
@@ -114,8 +116,10 @@ def export(t: Any, stream: Any = None, max_version: Any = None, dl_device: Any =
     """`t.__dlpack__()`."""
     if requires_grad(t):
         raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
+    if stream is not None and type(stream) is not int:
+        raise TypeError("stream must be ``int`` or ``none``")
     if stream is not None and stream != -1 and t._device.type == "cpu":
-        raise ValueError(f"__dlpack__: stream must be None for a cpu tensor, got {stream}")
+        raise AssertionError("stream should be None on cpu.")
     where = device_of(t)
     if dl_device is not None and tuple(dl_device) != where:
         raise ValueError(f"__dlpack__: cannot export to device {dl_device} from {where}")
@@ -200,4 +204,4 @@ def to_dlpack(tensor: Any) -> Any:
     """A capsule for libraries that want one."""
     if not isinstance(tensor, TensorBase):
         raise TypeError(f"_to_dlpack(): argument 'data' (position 1) must be Tensor, not {type_name(tensor)}")
-    return export(tensor)
+    return export(tensor.detach() if requires_grad(tensor) else tensor)

@@ -12,12 +12,13 @@ from ._backends.common.pinning import pin
 from ._backends.common.runtime import empty_contiguous
 from ._creation import _MISSING, _TO_COPY, _device_arg, _dtype_arg, _factory_device, _finish, _given, stray
 from ._device import CPU, can_pin
-from ._dispatch.op import type_name
+from ._dispatch.op import c_type_name, type_name
 from ._dispatch.state import STATE, current_default_device
 from ._dtype import DEFAULTS, from_np
 from ._dtype import dtype as DType
 from ._nested import from_data as numbers
 from ._ops.rules.shape import _PIN, placed
+from ._sizes import is_long
 from ._tensor_base import TensorBase, make
 from ._warn import warn, warn_once
 
@@ -158,7 +159,7 @@ def from_numpy(ndarray: Any) -> Any:
         import numpy
 
         if not isinstance(a, numpy.ndarray):
-            raise TypeError(f"expected np.ndarray (got {type(a).__name__})")
+            raise TypeError(f"expected np.ndarray (got {c_type_name(type(a))})")
         _NUMPY.array = numpy.ndarray
     dt = _NP.get(a.dtype)
     if dt is None:
@@ -233,6 +234,10 @@ def frombuffer(
         seen = memoryview(buffer)
     except TypeError:
         raise ValueError("object does not implement Python buffer protocol.") from None
+    if not seen.c_contiguous:
+        raise RuntimeError("could not retrieve buffer from object")
+    if not (is_long(offset) and is_long(count)):
+        raise ValueError("Overflow when unpacking long long")
     length, item = seen.nbytes, dt.itemsize
     if length == 0 or count == 0:
         raise ValueError(f"both buffer length ({length}) and count ({count}) must not be 0")

@@ -148,7 +148,10 @@ def sizes(data: Any, out: list[int]) -> None:
             return
         if isinstance(x, bytes):
             raise TypeError("new(): invalid data type 'bytes'")
-        x = x[0]
+        try:
+            x = x[0]
+        except Exception:
+            raise ValueError(f"could not determine the shape of object type '{type(x).__name__}'") from None
 
 
 def gather(data: Any, shape: list[int], dim: i64, out: list[Any], wanted: dtype | None) -> None:

@@ -23,6 +23,20 @@ def _by(values: Ints) -> str:
     return " x ".join(map(str, values))
 
 
+def _empty_kernel(weight: list[int], transposed: bool, dilated: bool) -> str:
+    """Each of PyTorch's kernels has words of its own."""
+    size = weight[2:]
+    if transposed and len(size) == 3:
+        return ("non-empty 5D (n_output_plane x n_input_plane x kernel_depth x kernel_height x kernel_width) tensor "
+                f"expected for weight, but got: {weight}")
+    if len(size) == 3 and not dilated:
+        return f"kernel size should be greater than zero, but got: {size[0]} x {size[1]} x {size[2]} (TxHxW)"
+    height, width = size if len(size) == 2 else (1, size[-1])
+    if dilated and not transposed:
+        return f"kernel size should be greater than zero, but got {size if len(size) > 1 else [height, width]}"
+    return f"kernel size should be greater than zero, but got kernel_height: {height} kernel_width: {width}"
+
+
 def _check(x: Any, w: Any, bias: Any, stride: Ints, padding: Ints, dilation: Ints, transposed: bool,
            output_padding: Ints, groups: int) -> None:
     """What PyTorch refuses, in its order and words."""
@@ -58,6 +72,8 @@ def _check(x: Any, w: Any, bias: Any, stride: Ints, padding: Ints, dilation: Int
         head = given if transposed else f"Given weight of size {kernel}"
         raise RuntimeError(f"{head}, expected bias to be 1-dimensional with {results} elements, but got bias of size "
                            f"{list(bias._shape)} instead")
+    if 0 in kernel[2:] and x._device.type != "meta":  # which PyTorch's meta device computes
+        raise RuntimeError(_empty_kernel(kernel, transposed, any(d != 1 for d in dilation)))
     if not transposed:
         padded = tuple(s + 2 * p for s, p in zip(shape[2:], padding))
         reach = tuple(d * (k - 1) + 1 for d, k in zip(dilation, kernel[2:]))

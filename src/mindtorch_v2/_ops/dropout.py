@@ -17,7 +17,7 @@ _EMPTY_LIKE = registry.get("empty_like")
 
 def _kept(input: Any, p: float, train: bool) -> Any:
     """The factors of dropout: 0, or what keeps the expectation. None: everything passes."""
-    if p < 0 or p > 1:
+    if not 0 <= p <= 1:
         raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {p:g}")
     if p == 0 or not train or 0 in input._shape:
         return None
@@ -76,7 +76,7 @@ _ALPHA = 1.7580993408473766
 
 def _noise(input: Any, p: float, train: bool, feature: bool) -> Any:
     """1 where an element stays; None: everything passes."""
-    if p < 0 or p > 1:
+    if not 0 <= p <= 1:
         raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {p:g}")
     if p == 0 or not train or 0 in input._shape:
         return None
