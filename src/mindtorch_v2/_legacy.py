@@ -11,7 +11,7 @@ from ._backends.common.runtime import empty_contiguous
 from ._core_operators import CORE
 from ._device import CPU, as_device
 from ._device import device as Device
-from ._dispatch.binding import NOT_INTEGRAL, is_element
+from ._dispatch.binding import NOT_INTEGRAL, Unpack, is_element
 from ._dispatch.op import c_type_name, type_name
 from ._dtype import dtype as DType
 from ._dtype import get_default_dtype
@@ -20,6 +20,7 @@ from ._layout import strided
 from ._ops.determinism import STATE as DETERMINISM
 from ._ops.determinism import filled
 from ._size import Size
+from ._sizes import is_long
 from ._storage import UntypedStorage
 from ._tensor_base import TensorBase, instance_of
 from ._typed_storage import TypedStorage, wrapped
@@ -107,6 +108,9 @@ def _sizes(given: tuple[Any, ...]) -> tuple[int, ...]:
         if isinstance(x, TensorBase) and x._dtype.name == "bool":
             raise RuntimeError(NOT_INTEGRAL)
     sizes = tuple(int(x) for x in given)
+    for i, n in enumerate(sizes):
+        if not is_long(n):
+            raise Unpack("size", i + 1).named("new")
     for n in sizes:
         if n < 0:
             raise RuntimeError(f"Trying to create tensor with negative dimension {n}: {list(sizes)}")

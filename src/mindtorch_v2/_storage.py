@@ -27,7 +27,7 @@ from ._dtype import dtype as DType
 from ._dtype import uint8
 from ._ops.rules.shape import placed
 from ._read_only import read_only
-from ._sizes import LONG_MAX
+from ._sizes import LONG_MAX, is_long
 from ._strides import contiguous_strides
 from ._tensor_base import TensorBase, make
 
@@ -221,6 +221,8 @@ class UntypedStorage:
     def _position(self, index: Any) -> int:
         n = self.nbytes()
         if not -n <= index < n:
+            if not is_long(index):
+                raise ValueError("Overflow when unpacking long long")
             raise IndexError(f"index {index if index >= 0 else index + n} out of range for storage of size {n}")
         return int(index) % n
 

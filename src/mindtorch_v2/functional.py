@@ -106,7 +106,7 @@ def _from_lists(args: tuple[Any, ...]) -> tuple[list[list[int]], list[int] | Non
             elif isinstance(s, int) and 0 <= s < len(_LETTERS):
                 out.append(s)
             else:
-                raise ValueError("einsum(): subscripts in each list must be in [0, 52)")
+                raise ValueError("einsum(): subscript in subscript list is not within the valid range [0, 52)")
         return out
 
     pairs = len(args) // 2
