@@ -204,4 +204,5 @@ def to_dlpack(tensor: Any) -> Any:
     """A capsule for libraries that want one."""
     if not isinstance(tensor, TensorBase):
         raise TypeError(f"_to_dlpack(): argument 'data' (position 1) must be Tensor, not {type_name(tensor)}")
-    return export(tensor.detach() if requires_grad(tensor) else tensor)
+    given: Any = tensor
+    return export(given.detach() if requires_grad(tensor) else given)
