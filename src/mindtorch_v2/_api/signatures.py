@@ -79,6 +79,24 @@ masked_fill
 movedim moveaxis
     Tensor input, int source, int destination
     Tensor input, tuple of ints source, tuple of ints destination
+linspace
+    Tensor start, Tensor end, int steps, *, Tensor out = None, torch.dtype dtype = None, torch.layout layout = None,
+        torch.device device = None, bool pin_memory = False, bool requires_grad = False
+    Number start, Tensor end, int steps, *, Tensor out = None, torch.dtype dtype = None, torch.layout layout = None,
+        torch.device device = None, bool pin_memory = False, bool requires_grad = False
+    Tensor start, Number end, int steps, *, Tensor out = None, torch.dtype dtype = None, torch.layout layout = None,
+        torch.device device = None, bool pin_memory = False, bool requires_grad = False
+    Number start, Number end, int steps, *, Tensor out = None, torch.dtype dtype = None, torch.layout layout = None,
+        torch.device device = None, bool pin_memory = False, bool requires_grad = False
+logspace
+    Tensor start, Tensor end, int steps, float base = 10.0, *, Tensor out = None, torch.dtype dtype = None,
+        torch.layout layout = None, torch.device device = None, bool pin_memory = False, bool requires_grad = False
+    Number start, Tensor end, int steps, float base = 10.0, *, Tensor out = None, torch.dtype dtype = None,
+        torch.layout layout = None, torch.device device = None, bool pin_memory = False, bool requires_grad = False
+    Tensor start, Number end, int steps, float base = 10.0, *, Tensor out = None, torch.dtype dtype = None,
+        torch.layout layout = None, torch.device device = None, bool pin_memory = False, bool requires_grad = False
+    Number start, Number end, int steps, float base = 10.0, *, Tensor out = None, torch.dtype dtype = None,
+        torch.layout layout = None, torch.device device = None, bool pin_memory = False, bool requires_grad = False
 normal
     Tensor mean, Tensor std, *, torch.Generator generator = None, Tensor out = None
     Tensor mean, float std = 1, *, torch.Generator generator = None, Tensor out = None

@@ -646,9 +646,6 @@ OTHER_META_ERRORS: dict[str, str] = {
     "cov": "weights may not be negative; PyTorch's meta device cannot compare them with themselves"
 }
 
-# Wrong calls refused in other words than PyTorch's, with the reason.
-OTHER_WORDS: dict[str, str] = {**dict.fromkeys("linspace logspace".split(), "PyTorch goes on with the forms there are")}
-
 # Kinds of out= (`test_out_rules.py` says what they are) with which PyTorch's result is not the operator's, with the
 # reason.
 OTHER_TARGETS: dict[str, dict[str, str]] = {

@@ -223,10 +223,9 @@ def left_to_the_library(statement: Statement, machine: Machine) -> bool:
     if statement.kind == "matmul_out" and (tensors[0].dim(), tensors[1].dim()) != (2, 2):
         # How often `out` is written depends on how the product is folded into one of matrices.
         return True
-    if statement.kind in ("addcmul", "addcmul_", "cumsum_", "lerp_"):
-        # Whether there is a kernel for bools, or for integers, is asked before the shapes here, after them there.
-        refused = [t for t in tensors if dtype_name(t.dtype) not in (*FLOATS, "int64")]
-        if refused or (statement.kind == "lerp_" and any(dtype_name(t.dtype) not in FLOATS for t in tensors)):
+    if statement.kind == "cumsum_" and dtype_name(tensors[0].dtype) == "bool":
+        # PyTorch has no kernel for bools, and asks for none where there is nothing to add up.
+        if tensors[0].dim() == 0 or tensors[0].numel() == 0:
             return True
     if statement.kind == "index_add" and tensors[0].numel() == 0:
         # Whether an index into nothing is looked at depends on the number of dimensions, and on the device.
@@ -248,7 +247,8 @@ def left_to_the_library(statement: Statement, machine: Machine) -> bool:
             # Refused by different parts of it.
             return True
     if statement.kind == "setitem" and dtype_name(tensors[0].dtype) not in FLOATS:
-        # An integer tensor then requires grad in PyTorch.
+        # An integer tensor then requires grad, in PyTorch and here; its functional form, which has a value to write
+        # back and no history for integers, does not.
         if ask(lambda: tensors[1].requires_grad) is not False:
             return True
     place = KINDS[statement.kind].writes
@@ -274,9 +274,8 @@ def written_by_no_rule(statement: Statement, tensors: list[Any], place: int) -> 
         # Where `out` grows, it grows over elements that are still to be read.
         return True
     if expanded(target):
-        # An error for most, and here; PyTorch's index_fill_ and tril_ write all the same, its cumsum_ asks for the
-        # dimension first.
-        if statement.kind in ("index_fill_", "tril_", "cumsum_") or others:
+        # An error, or a warning; PyTorch's cumsum_ asks for the dimension first.
+        if statement.kind == "cumsum_" or others:
             return True
         return any(t is target for t in [*tensors[:place], *tensors[place + 1 :]])
     if len(addresses(target)) < target.numel():
