@@ -12,22 +12,11 @@ from typing import Any
 from . import _native
 from ._backends.common.kernels import resize
 from ._backends.cpu.kernels.random import DEFAULT
-from ._creation import (
-    _device_arg,
-    _dtype_arg,
-    _factory_device,
-    _finish,
-    _int,
-    _like,
-    _number,
-    _sizes,
-    empty,
-    empty_like,
-    stray,
-)
+from ._creation import _device_arg, _dtype_arg, _factory_device, _finish, _int, _like, _sizes, empty, empty_like, stray
 from ._device import CPU, device
-from ._dispatch.binding import TYPES, is_element, is_index, plain_ints
+from ._dispatch.binding import TYPES, is_element, is_index, need, plain_ints
 from ._dispatch.op import type_name
+from ._dispatch.schema import Arg
 from ._dispatch.state import current_default_device
 from ._dtype import uint8
 from ._ops import random as _rows
@@ -560,12 +549,16 @@ def _from(fname: str, given: Any, others: dict[str, Any], default: Any) -> Any:
     return default if given is None else given
 
 
+def _float(fname: str, name: str, position: int, x: Any) -> Any:
+    return need(fname, Arg(name, "float", False, False, 0, "", False, False, False, None), position, x)
+
+
 def uniform_(self: Any, from_: Any = None, to: Any = 1.0, *, generator: Any = None, **others: Any) -> Any:
     """uniform_(from=0, to=1, *, generator=None): fill with numbers from [from, to)."""
     if from_ is None and not others and generator is None and type(to) is float:
         return _uniform_((self, 0.0, to, None))
-    low = float(_number("uniform_", "from", 1, _from("uniform_", from_, others, 0.0)))
-    return _uniform_((self, low, float(_number("uniform_", "to", 2, to)), _generator("uniform_", generator)))
+    low = _float("uniform_", "from", 1, _from("uniform_", from_, others, 0.0))
+    return _uniform_((self, low, _float("uniform_", "to", 2, to), _generator("uniform_", generator)))
 
 
 def normal_(self: Any, mean: Any = 0.0, std: Any = 1.0, *, generator: Any = None) -> Any:
@@ -573,12 +566,7 @@ def normal_(self: Any, mean: Any = 0.0, std: Any = 1.0, *, generator: Any = None
     if type(mean) is float and type(std) is float and generator is None:
         return _normal_((self, mean, std, None))
     return _normal_(
-        (
-            self,
-            float(_number("normal_", "mean", 1, mean)),
-            float(_number("normal_", "std", 2, std)),
-            _generator("normal_", generator),
-        )
+        (self, _float("normal_", "mean", 1, mean), _float("normal_", "std", 2, std), _generator("normal_", generator))
     )
 
 
@@ -607,28 +595,44 @@ def random_(self: Any, *given: Any, to: Any = None, generator: Any = None, **oth
 def exponential_(self: Any, lambd: Any = 1.0, *, generator: Any = None) -> Any:
     """exponential_(lambd=1, *, generator=None)"""
     return _rows.EXPONENTIAL.row.inplace_op.call(
-        (self, float(_number("exponential_", "lambd", 1, lambd)), _generator("exponential_", generator))
+        (self, _float("exponential_", "lambd", 1, lambd), _generator("exponential_", generator))
     )
 
 
 def cauchy_(self: Any, median: Any = 0.0, sigma: Any = 1.0, *, generator: Any = None) -> Any:
     """cauchy_(median=0, sigma=1, *, generator=None)"""
-    return _rows.CAUCHY.row.inplace_op.call((self, float(median), float(sigma), _generator("cauchy_", generator)))
+    return _rows.CAUCHY.row.inplace_op.call(
+        (
+            self,
+            _float("cauchy_", "median", 1, median),
+            _float("cauchy_", "sigma", 2, sigma),
+            _generator("cauchy_", generator),
+        )
+    )
 
 
 def log_normal_(self: Any, mean: Any = 1.0, std: Any = 2.0, *, generator: Any = None) -> Any:
     """log_normal_(mean=1, std=2, *, generator=None)"""
-    return _rows.LOG_NORMAL.row.inplace_op.call((self, float(mean), float(std), _generator("log_normal_", generator)))
+    return _rows.LOG_NORMAL.row.inplace_op.call(
+        (
+            self,
+            _float("log_normal_", "mean", 1, mean),
+            _float("log_normal_", "std", 2, std),
+            _generator("log_normal_", generator),
+        )
+    )
 
 
 def geometric_(self: Any, p: Any, *, generator: Any = None) -> Any:
     """geometric_(p, *, generator=None)"""
-    return _rows.GEOMETRIC.row.inplace_op.call((self, float(p), _generator("geometric_", generator)))
+    return _rows.GEOMETRIC.row.inplace_op.call(
+        (self, _float("geometric_", "p", 1, p), _generator("geometric_", generator))
+    )
 
 
 def bernoulli_(self: Any, p: Any = 0.5, *, generator: Any = None) -> Any:
     """bernoulli_(p=0.5, *, generator=None): p is a number or a tensor of probabilities."""
-    value = p if isinstance(p, TensorBase) else float(_number("bernoulli_", "p", 1, p))
+    value = p if isinstance(p, TensorBase) else _float("bernoulli_", "p", 1, p)
     return _rows.BERNOULLI_P.row.inplace_op.call((self, value, _generator("bernoulli_", generator)))
 
 

@@ -286,6 +286,10 @@ def _instance(input: Any, weight: Any, bias: Any, running_mean: Any, running_var
               momentum: float, eps: float, cudnn_enabled: bool) -> Any:
     if not use_input_stats and (running_mean is None or running_var is None):
         raise RuntimeError("Expected running_mean and running_var to be defined when use_input_stats is false")
+    if len(input._shape) < 2:
+        at = len(input._shape)
+        raise IndexError("Dimension specified as 0 but tensor has no dimensions" if at == 0 else
+                         "Dimension out of range (expected to be in range of [-1, 0], but got 1)")
     n, c = input._shape[:2]
 
     def each(t: Any) -> Any:

@@ -18,6 +18,18 @@ __getattr__ = _late.namespace(__name__, "fft_")
 __dir__ = _late.listing(__name__, "fft_")
 
 
+def _placed(name: str, out: _Any, dtype: _Any, device: _Any) -> tuple[_Any, _Any]:
+    """Dtype and device of the result: those of `out` where it is given."""
+    from .._dispatch.op import plain_name
+    from .._tensor_base import TensorBase
+
+    if out is None:
+        return dtype, device
+    if not isinstance(out, TensorBase):
+        raise TypeError(f"fft_{name}(): argument 'out' must be Tensor, not {plain_name(out)}")
+    return out.dtype, out.device
+
+
 def fftfreq(
     n: int,
     d: float = 1.0,
@@ -31,7 +43,7 @@ def fftfreq(
     """The frequencies of `fft` of n samples that are d apart."""
     from .. import arange, cat
 
-    dtype, device = (out.dtype, out.device) if out is not None else (dtype, device)
+    dtype, device = _placed("fftfreq", out, dtype, device)
     scale, dtype = _checked("fftfreq", n, d, dtype)
     if n < 0:
         raise RuntimeError(f"Trying to create tensor with negative dimension {n}: [{n}]")
@@ -53,7 +65,7 @@ def rfftfreq(
     """The frequencies of `rfft` of n samples that are d apart."""
     from .. import arange
 
-    dtype, device = (out.dtype, out.device) if out is not None else (dtype, device)
+    dtype, device = _placed("rfftfreq", out, dtype, device)
     scale, dtype = _checked("rfftfreq", n, d, dtype)
     # C++ divides towards zero.
     count = n // 2 + 1 if n >= 0 else -(-n // 2) + 1
