@@ -29,7 +29,6 @@ MODULES: dict[str, str] = {
     "package": _FILES,
     "serialization": _FILES,
     "sparse": _SPARSE,
-    "utils.benchmark": _PROFILER,
     "utils.collect_env": _PARTS,
     "utils.cpp_extension": "extensions in C++ are built against PyTorch's library",
     "utils.mobile_optimizer": _COMPILER,

@@ -1,0 +1,1 @@
+"""Counting instructions with Valgrind."""
