@@ -21,18 +21,14 @@ MODULES: dict[str, str] = {
     "compiler": _COMPILER,
     "distributed": "several processes",
     "fx": _COMPILER,
-    "hub": "models from the network",
     "jit": _COMPILER,
     "monitor": _PROFILER,
     "nested": "nested tensors",
     "onnx": _COMPILER,
-    "package": _FILES,
     "serialization": _FILES,
     "sparse": _SPARSE,
-    "utils.collect_env": _PARTS,
     "utils.cpp_extension": "extensions in C++ are built against PyTorch's library",
     "utils.mobile_optimizer": _COMPILER,
-    "utils.model_zoo": "models from the network",
 }
 
 # -- names --------------------------------------------------------------------------------------------------------
@@ -78,6 +74,21 @@ _OF_SPARSE = (
 )
 
 NAMES: dict[str, dict[str, str]] = {
+    "package": {
+        "parts of what is refused": (
+            "analyze file_structure_representation find_file_dependencies glob_group importer package_exporter "
+            "package_importer sys_importer"
+        )
+    },
+    "utils.model_zoo": {"an import that shows": "tqdm"},
+    "utils.collect_env": {
+        _DEVICES: (
+            "NVIDIA_PATTERNS ONEAPI_PATTERNS get_cuda_module_loading_config get_cudnn_version get_gpu_info "
+            "get_intel_gpu_detected get_intel_gpu_driver_version get_intel_gpu_onboard get_linux_pkg_version "
+            "get_lsb_version get_mac_version get_nvidia_driver_version get_nvidia_smi get_running_cuda_version "
+            "get_windows_version is_xnnpack_available"
+        )
+    },
     "": {
         _COMPILER: f"{_SCRIPT} compile export profiler_allow_cudagraph_cupti_lazy_reinit_cuda12",
         "quantized tensors": _QUANTIZED,
