@@ -187,6 +187,23 @@ def test_optimisers_are_named() -> None:
         assert noted == [f"Optimizer.step#{name}.step", f"Optimizer.zero_grad#{name}.zero_grad"]
 
 
+def loads(t: Any) -> list[str]:
+    loader = t.utils.data.DataLoader([t.ones(2), t.zeros(2), t.ones(2)], batch_size=2)
+    with cpu_profile(t) as p:
+        for _ in loader:
+            pass
+    return [e.name for e in p.events() if e.is_user_annotation]
+
+
+@pytest.mark.oracle
+def test_loaders_are_named_as_pytorch_names_them() -> None:
+    assert loads(torch) == loads(_oracle.load())
+
+
+def test_loaders_are_named() -> None:
+    assert loads(torch) == ["enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"] * 3
+
+
 def test_an_exception_closes_what_it_leaves() -> None:
     with cpu_profile(torch) as p:
         with pytest.raises(RuntimeError), torch.profiler.record_function("failing"):

@@ -22,6 +22,8 @@ from typing import Any, Generic, TypeVar
 
 import mindtorch_v2 as torch
 
+from ..._dispatch.keys import PROFILE
+from ..._dispatch.state import STATE, modes
 from ..._utils_names import ExceptionWrapper, cpu_count
 from . import _utils
 from ._utils import messages
@@ -369,8 +371,13 @@ class _BaseDataLoaderIter:
     def _next_data(self) -> Any:
         raise NotImplementedError
 
+    def _profiled_data(self) -> Any:
+        """The next batch, as a stretch of this thread's profile."""
+        with torch.autograd.profiler.record_function(self._profile_name):
+            return self._next_data()
+
     def __next__(self) -> Any:
-        data = self._next_data()
+        data = self._profiled_data() if STATE.active and modes() & PROFILE else self._next_data()
         self._num_yielded += 1
         told = self._IterableDataset_len_called
         if self._dataset_kind == _DatasetKind.Iterable and told is not None and self._num_yielded > told:
