@@ -6,7 +6,7 @@ Invariant: questions are answered (there is none of it); whatever would need the
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 from ._device import device as _device
 
@@ -89,6 +89,25 @@ def seeds(module: str) -> dict[str, Callable[..., Any]]:
         fn.__module__, fn.__qualname__ = module, fn.__name__
         found[fn.__name__] = fn
     return found
+
+
+class NoDevice:
+    """A context for a device of an absent type: entering is refused, unless the index is negative."""
+
+    _type: ClassVar[str]
+    _error: ClassVar[type[Exception]]
+    _text: ClassVar[str]
+
+    def __init__(self, device: Any) -> None:
+        self.idx: Any = index_of(device, self._type)
+        self.prev_idx = -1
+
+    def __enter__(self) -> None:
+        if self.idx >= 0:
+            raise self._error(self._text)
+
+    def __exit__(self, kind: object, value: object, trace: object) -> None:
+        return None
 
 
 class NoStream:

@@ -189,19 +189,10 @@ def set_device(device: Any) -> None:
         raise AttributeError("module 'torch._C' has no attribute '_cuda_setDevice'")
 
 
-class device:
+class device(_absent.NoDevice):
     """`with torch.cuda.device(0)`: entering needs CUDA, unless the index is negative."""
 
-    def __init__(self, device: Any) -> None:
-        self.idx: Any = _absent.index_of(device, "cuda")
-        self.prev_idx = -1
-
-    def __enter__(self) -> None:
-        if self.idx >= 0:
-            raise RuntimeError("PyTorch was compiled without CUDA support")
-
-    def __exit__(self, kind: object, value: object, trace: object) -> None:
-        return None
+    _type, _error, _text = "cuda", RuntimeError, "PyTorch was compiled without CUDA support"
 
 
 class device_of(device):

@@ -99,19 +99,10 @@ def memory_snapshot(mempool_id: Any = None) -> list[Any]:
     return []
 
 
-class device:
+class device(_absent.NoDevice):
     """`with torch.xpu.device(0)`: entering needs an XPU, unless the index is negative."""
 
-    def __init__(self, device: Any) -> None:
-        self.idx: Any = _absent.index_of(device, "xpu")
-        self.prev_idx = -1
-
-    def __enter__(self) -> None:
-        if self.idx >= 0:
-            raise NotImplementedError("PyTorch was compiled without XPU support")
-
-    def __exit__(self, kind: object, value: object, trace: object) -> None:
-        return None
+    _type, _error, _text = "xpu", NotImplementedError, "PyTorch was compiled without XPU support"
 
 
 class device_of(device):
