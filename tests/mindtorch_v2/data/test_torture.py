@@ -298,3 +298,75 @@ def test_warnings_are_not_hidden_errors() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert len(list(data.DataLoader(range(4), 2, num_workers=1))) == 2
+
+
+# -- memory that is used again ------------------------------------------------------------------------------------
+class Marked(_sets.Numbers):
+    """Large samples of one size, each full of its own number; some are kept by the worker."""
+
+    cache: Any = None
+
+    def __getitem__(self, i: int) -> Any:
+        if i % 7 == 3:
+            if self.cache is None:
+                self.cache = torch.full(self.shape, -1.0)
+            return self.cache
+        return torch.full(self.shape, float(i))
+
+
+@pytest.mark.parametrize("batch_size", [None, 2])
+def test_a_batch_never_changes_while_somebody_has_it(batch_size: int | None) -> None:
+    """Batches are kept for a while, dropped in a random order, and looked at when they are dropped."""
+    import random
+
+    choose = random.Random(5)
+    shape = (40000,)
+    with kept_level():
+        loader = data.DataLoader(
+            Marked(torch, 300, shape), batch_size, num_workers=2, persistent_workers=True, prefetch_factor=3
+        )
+        for _ in range(2):
+            kept: list[tuple[int, Any]] = []
+            for n, batch in enumerate(loader):
+                rows = batch[None] if batch_size is None else batch
+                kept.append((n * (batch_size or 1), rows[:, 5:]))
+                while len(kept) > choose.randint(0, 40):
+                    first, t = kept.pop(choose.randrange(len(kept)))
+                    for k, row in enumerate(t):
+                        expected = -1.0 if (first + k) % 7 == 3 else float(first + k)
+                        assert row.min() == row.max() == expected
+            del batch, rows, t, row, kept
+        del loader
+
+
+def test_what_a_fork_has_seen_stays() -> None:
+    with kept_level():
+        loader = data.DataLoader(_sets.Numbers(torch, 60, (40000,)), None, num_workers=1)
+        iterator = iter(loader)
+        first = next(iterator)
+        read, write = os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            # Answers after the parent has let go of its batch, and the worker has sent many more.
+            os.read(read, 1)
+            os._exit(0 if first.min() == first.max() == 0.0 else 1)
+        del first
+        assert len(list(iterator)) == 59
+        os.write(write, b"x")
+        assert os.waitpid(pid, 0)[1] == 0
+        os.close(read)
+        os.close(write)
+        del iterator, loader
+
+
+def test_memory_comes_back_to_the_worker() -> None:
+    with kept_level():
+        seen = set()
+        for t in data.DataLoader(_sets.Numbers(torch, 200, (40000,)), None, num_workers=1):
+            seen.add(t.untyped_storage().data_ptr())
+            del t
+        assert len(seen) <= 8
+        sizes = [torch.zeros(20000 + 100 * i) for i in range(60)]
+        for i, t in enumerate(data.DataLoader(sizes, None, num_workers=1)):
+            assert t.numel() == 20000 + 100 * i
+        del t, sizes

@@ -527,7 +527,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
         if not first_iter:
             # What workers still send of the pass before is dropped.
             for end in self._index_queues:
-                end.put(-1, _utils.worker._ResumeIteration(self._shared_seed))
+                end.put(messages.CONTROL, _utils.worker._ResumeIteration(self._shared_seed))
             resumed = 0
             while resumed < self._num_workers:
                 _, data = self._get_data()
@@ -625,7 +625,8 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
                 break
         else:
             return
-        self._index_queues[worker_id].put(self._send_idx, (index,))
+        end = self._index_queues[worker_id]
+        end.put(self._send_idx, (index, end.table.take_returns()))
         self._task_info[self._send_idx] = (worker_id,)
         self._workers_num_tasks[worker_id] += 1
         self._tasks_outstanding += 1
@@ -641,7 +642,7 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
     # -- ending ---------------------------------------------------------------------------------------------------
     def _mark_worker_as_unavailable(self, worker_id: int, shutdown: bool = False) -> None:
         """Tell a worker to end."""
-        self._index_queues[worker_id].put(-1, None)
+        self._index_queues[worker_id].put(messages.CONTROL, None)
         self._workers_status[worker_id] = False
 
     def _shutdown_workers(self) -> None:

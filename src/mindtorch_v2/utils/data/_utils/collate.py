@@ -99,8 +99,7 @@ def collate_tensor_fn(batch: Any, *, collate_fn_map: _Functions | None = None) -
     out = elem.new_empty(0)
     nbytes = sum(t.numel() for t in batch) * elem.element_size()
     if nbytes > messages.INLINE and elem.device.type == "cpu":
-        storage = torch.UntypedStorage._new_using_fd_cpu(nbytes)
-        out.set_(storage, 0, (len(batch), *elem.size()))
+        out.set_(messages.shared_storage(nbytes), 0, (len(batch), *elem.size()))
     else:
         out.resize_(len(batch), *elem.size())
     return torch.stack(batch, 0, out=out)

@@ -28,12 +28,16 @@ import mindtorch_v2 as torch
 from .... import _native
 from ...._device import CPU
 from ...._dtype import by_code
-from ...._shared_memory import Segment, segment_of, share_fd
+from ...._shared_memory import Segment, move, segment_of, segment_under, share_fd
 from ...._storage import UntypedStorage, _wrap
 from ...._tensor_base import make, requires_grad
 from ....multiprocessing.reductions import StorageWeakRef, fd_id, reduce_tensor, shared_cache, storage_from_cache
+from . import recycling
 
 INLINE: Final = 1 << 16
+# What a message that is not about a task is about.
+CONTROL: Final = -1
+FORGET: Final = -2
 _HEADER: Final = struct.Struct("<qQI")
 # The kernel takes 253 descriptors at a time.
 _MOST: Final = 250
@@ -51,6 +55,7 @@ class _Pickler(ForkingPickler):
     def __init__(self, file: io.BytesIO) -> None:
         super().__init__(file, pickle.HIGHEST_PROTOCOL)
         self.segments: list[Segment] = []
+        self.lent: list[recycling.Slot] = []
 
     def reducer_override(self, obj: Any) -> Any:
         kind = type(obj)
@@ -66,11 +71,23 @@ class _Pickler(ForkingPickler):
     def _storage(self, raw: _native.Storage) -> Any:
         if raw.nbytes <= INLINE and not isinstance(raw.owner, Segment):
             return _copied, (bytes(raw) if raw.nbytes else b"",)
-        segment = share_fd(raw)
-        if segment.fd < 0:
-            return _copied, (b"",)
+        segment = segment_under(raw)
+        if segment is None:
+            segment = recycling.POOL.take(raw.nbytes)
+            move(raw, segment)
+        elif segment.fd < 0:
+            segment = share_fd(raw)
+            if segment.fd < 0:
+                return _copied, (b"",)
+        if not isinstance(segment, recycling.Lent):
+            self.segments.append(segment)
+            return _sent, (len(self.segments) - 1, segment.nbytes)
+        slot = segment.slot
+        self.lent.append(slot)
+        if slot.known:
+            return _lent, (slot.number, segment.nbytes, -1)
         self.segments.append(segment)
-        return _sent, (len(self.segments) - 1, segment.nbytes)
+        return _lent, (slot.number, segment.nbytes, len(self.segments) - 1)
 
 
 def dumps(obj: Any) -> tuple[bytes, list[Segment]]:
@@ -78,25 +95,37 @@ def dumps(obj: Any) -> tuple[bytes, list[Segment]]:
     file = io.BytesIO()
     pickler = _Pickler(file)
     pickler.dump(obj)
+    # Only now: what failed on the way is not sent.
+    for slot in pickler.lent:
+        slot.known = True
+        slot.sent += 1
     return file.getvalue(), pickler.segments
 
 
+def shared_storage(nbytes: int) -> UntypedStorage:
+    """Memory of a worker that need not be copied to be sent; what it holds at first is undefined."""
+    return _wrap(recycling.POOL.take(nbytes).storage(), CPU)
+
+
 class _Arriving(threading.local):
-    """Descriptors of the message that this thread unpickles."""
+    """Descriptors of the message that this thread unpickles, and what is known of its sender's memory."""
 
     descriptors: list[int] = []
+    table: recycling.Table | None = None
 
 
 _ARRIVING = _Arriving()
 
 
-def loads(data: Any, descriptors: list[int]) -> Any:
+def loads(data: Any, descriptors: list[int], table: recycling.Table | None = None) -> Any:
     """The object again. All descriptors are closed, also where that fails."""
     _ARRIVING.descriptors = descriptors
+    _ARRIVING.table = table
     try:
         return pickle.loads(data)
     finally:
         _ARRIVING.descriptors = []
+        _ARRIVING.table = None
         for fd in descriptors:
             if fd >= 0:
                 os.close(fd)
@@ -130,6 +159,15 @@ def _sent(index: int, nbytes: int) -> UntypedStorage:
     return storage
 
 
+def _lent(number: int, nbytes: int, index: int) -> Any:
+    table = _ARRIVING.table
+    assert table is not None
+    if index < 0:
+        return table.receive(number, nbytes, -1)
+    fd, _ARRIVING.descriptors[index] = _ARRIVING.descriptors[index], -1
+    return table.receive(number, nbytes, fd)
+
+
 # -- sockets ------------------------------------------------------------------------------------------------------
 class _Ends:
     """The ends that this process keeps to its workers. A child that is forked must not hold them: the other side would
@@ -155,6 +193,7 @@ class Endpoint:
         self.lock = threading.Lock()
         self.feeder: threading.Thread | None = None
         self.failed = False
+        self.table = recycling.Table()
 
     @staticmethod
     def pair() -> tuple[Endpoint, Endpoint]:

@@ -81,7 +81,11 @@ class ResultQueue:
             self._forget(fd)
             return None
         try:
-            return about, messages.loads(data, descriptors)
+            got = messages.loads(data, descriptors, self.ends[worker_id].table)
+            if about == messages.FORGET:
+                self.ends[worker_id].table.forget(got)
+                return None
+            return about, got
         except Exception:
             return about, ExceptionWrapper(where=f"when unpickling what DataLoader worker process {worker_id} sent")
 

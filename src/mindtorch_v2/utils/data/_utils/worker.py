@@ -13,7 +13,7 @@ from typing import Any
 import mindtorch_v2 as torch
 
 from ...._utils_names import ExceptionWrapper
-from . import messages, signal_handling
+from . import messages, recycling, signal_handling
 
 
 class ManagerWatchdog:
@@ -157,6 +157,9 @@ def _answer(end: messages.Endpoint, about: int, data: Any, worker_id: int) -> No
             if getattr(data.exc_type, "__module__", "") != "builtins":
                 data.exc_type = RuntimeError
         sent = messages.dumps(data)
+    if recycling.POOL.forgotten:
+        end.put(messages.FORGET, recycling.POOL.forgotten)
+        recycling.POOL.forgotten = []
     end.send(about, *sent)
 
 
@@ -195,6 +198,7 @@ def _worker_loop(
     global _worker_info
     try:
         signal_handling._set_worker_signal_handlers()
+        recycling.POOL.start()
         torch.multiprocessing._set_thread_name("pt_data_worker")
         torch.set_num_threads(1)
         seed = _seed_all(base_seed, worker_id)
@@ -221,6 +225,7 @@ def _worker_loop(
                 except Exception:
                     failed = ExceptionWrapper(where=f"in DataLoader worker process {worker_id}")
                 continue
+            recycling.POOL.returned(task[1])
             if ended:
                 continue
             data: Any
