@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import errno
 import os
-import secrets
 import weakref
 from importlib import import_module
 from itertools import count
@@ -91,7 +90,7 @@ def _shm() -> Any:
 
 
 def _new_name() -> bytes:
-    return f"/torch_{os.getpid()}_{secrets.randbits(32)}_{next(_NUMBERS)}".encode()
+    return f"/torch_{os.getpid()}_{os.urandom(4).hex()}_{next(_NUMBERS)}".encode()
 
 
 def _open_new(name: bytes) -> int:

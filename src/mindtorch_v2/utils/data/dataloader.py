@@ -647,9 +647,14 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
 
     def _shutdown_workers(self) -> None:
         """End the workers and give everything back; a worker that does not end by itself is made to."""
-        if self._shutdown or self._pid != os.getpid() or _utils is None or _utils.python_exit_status is not False:
+        if self._shutdown or self._pid != os.getpid():
             return
         self._shutdown = True
+        if _utils is None or _utils.python_exit_status is not False:
+            # Python ends: it ends its processes itself, and what they miss is only their end of a socket.
+            for end in self._index_queues:
+                end.close()
+            return
         try:
             if self._pin_memory_thread is not None:
                 self._pin_memory_thread_done_event.set()
