@@ -295,3 +295,12 @@ def _get_restore_location(device: Any) -> Any:
             "Callable map_location not supported with _rebuild_wrapper_subclass or _rebuild_device_tensor_from_numpy"
         )
     return to
+
+
+def __getattr__(name: str) -> Any:
+    """Helpers that PyTorch keeps here and that have nothing to do with pickles."""
+    from . import _utils_names
+
+    if name in _utils_names.__all__:
+        return getattr(_utils_names, name)
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

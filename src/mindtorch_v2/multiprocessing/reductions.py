@@ -14,7 +14,6 @@ from typing import Any
 
 import mindtorch_v2 as torch
 
-from .._serialize import reduce_tensor as _by_value
 from .._storage import UntypedStorage
 from .._typed_storage import TypedStorage
 from ..nn.parameter import Parameter
@@ -184,7 +183,8 @@ def reduce_tensor(tensor: Any) -> Any:
         place = (tensor.size(), tensor.stride(), tensor.storage_offset())
         return rebuild_meta_tensor, (type(tensor), *place, tensor.dtype, size, tensor.requires_grad)
     if kind != "cpu":
-        return _by_value(tensor)
+        host = tensor.detach().cpu()
+        return rebuild_device_tensor, (type(tensor), host, str(tensor.device), tensor.requires_grad)
     metadata = (tensor.storage_offset(), tensor.size(), tensor.stride(), tensor.requires_grad)
     return rebuild_tensor, (type(tensor), tensor._typed_storage(), metadata)
 
@@ -194,6 +194,11 @@ def rebuild_tensor(cls: Any, storage: Any, metadata: Any) -> Any:
     offset, size, stride, requires_grad = metadata
     plain = torch.empty(0, dtype=storage.dtype, device=storage._untyped_storage.device)
     return _of_class(cls, plain.set_(storage._untyped_storage, offset, size, stride), requires_grad)
+
+
+def rebuild_device_tensor(cls: Any, host: Any, device: str, requires_grad: bool) -> Any:
+    """A copy of a tensor whose memory belongs to another process, on the same device."""
+    return _of_class(cls, host.to(device), requires_grad)
 
 
 def rebuild_meta_tensor(
