@@ -157,6 +157,58 @@ def sgd_step(t: Any) -> Call:
     return t.optim.SGD(model.parameters(), lr=1e-9).step  # type: ignore[no-any-return]
 
 
+def stepped(name: str, **options: Any) -> Callable[[Any], Call]:
+    """A step of an optimiser and what clears up after it, with gradients that are there already."""
+
+    def make(t: Any) -> Call:
+        params = list(mlp(t).parameters())
+        grads = [t.ones_like(param) for param in params]
+        optimizer = getattr(t.optim, name)(params, lr=1e-9, **options)
+
+        def run() -> None:
+            for param, grad in zip(params, grads):
+                param.grad = grad
+            optimizer.step()
+            optimizer.zero_grad()
+
+        return run
+
+    return make
+
+
+def clipped(t: Any) -> Call:
+    params = list(mlp(t).parameters())
+    for param in params:
+        param.grad = t.ones_like(param)
+    return lambda: t.nn.utils.clip_grad_norm_(params, 1.0)
+
+
+def scheduled(t: Any) -> Call:
+    optimizer = t.optim.SGD(mlp(t).parameters(), lr=0.1)
+    scheduler = t.optim.lr_scheduler.StepLR(optimizer, 1 << 60)
+    optimizer.step()
+    return scheduler.step  # type: ignore[no-any-return]
+
+
+def blocks(t: Any) -> Any:
+    layers = (t.nn.Sequential(t.nn.Linear(4, 4), t.nn.LayerNorm(4), t.nn.ReLU()) for _ in range(4))
+    return t.nn.Sequential(*layers)
+
+
+def of_module(code: Callable[[Any], Any]) -> Callable[[Any], Call]:
+    def make(t: Any) -> Call:
+        module = blocks(t)
+        return lambda: code(module)
+
+    return make
+
+
+def hooked(t: Any) -> Call:
+    module, x = t.nn.Identity(), t.ones(1)
+    module.register_forward_hook(lambda module, args, result: None)
+    return lambda: module(x)
+
+
 LINES: list[Line] = [
     # operators: two tensors
     binary("a + b", lambda t, a, b: a + b),
@@ -259,6 +311,19 @@ LINES: list[Line] = [
     ("with torch.no_grad()", with_no_grad),
     ("optimizer.zero_grad()", zero_grad),
     ("SGD.step()", sgd_step),
+    ("SGD step and zero_grad", stepped("SGD")),
+    ("SGD step and zero_grad, momentum", stepped("SGD", momentum=0.9)),
+    ("Adam step and zero_grad", stepped("Adam")),
+    ("AdamW step and zero_grad", stepped("AdamW")),
+    ("Adagrad step and zero_grad", stepped("Adagrad")),
+    ("clip_grad_norm_(parameters, 1.0)", clipped),
+    ("StepLR.step()", scheduled),
+    ("module with a forward hook", hooked),
+    ("list(module.parameters())", of_module(lambda module: list(module.parameters()))),
+    ("list(module.named_parameters())", of_module(lambda module: list(module.named_parameters()))),
+    ("module.zero_grad()", of_module(lambda module: module.zero_grad())),
+    ("module.train()", of_module(lambda module: module.train())),
+    ("module.state_dict()", of_module(lambda module: module.state_dict())),
     # autograd
     ("forward and backward, 1 operator", chain(1)),
     ("forward and backward, 10 operators", chain(10)),
@@ -280,7 +345,8 @@ SHORT = {
     "torch.zeros(4, 4)": 1.1,
     "F.linear(x, w, b), with grad": 1.5,
     "forward and backward, 10 operators": 2.9,
-    "tiny MLP training step": 2.9,
+    "Adam step and zero_grad": 12.0,
+    "tiny MLP training step": 3.7,
 }
 
 

@@ -36,7 +36,10 @@ def _copied(value: Any) -> Any:
 
 def _param_groups_val_list(optimizer: Optimizer, key: str) -> list[_Rate]:
     """The option `key` of every group, as copies."""
-    return [_copied(group[key]) for group in optimizer.param_groups]
+    return [
+        v.clone() if type(v := group[key]) is not float and isinstance(v, Tensor) else v
+        for group in optimizer.param_groups
+    ]
 
 
 def _update_param_group_val(param_group: dict[str, Any], key: str, val: _Rate) -> None:
@@ -163,14 +166,28 @@ class LRScheduler:
         self._update_lr(epoch)
 
     def _update_lr(self, epoch: int | None = None) -> None:
-        self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
-        closed = None if epoch is None else getattr(self, "_get_closed_form_lr", None)
-        self._set_lr(self.get_lr if closed is None else closed)
+        if epoch is None:
+            self.last_epoch += 1
+            self._set_lr(self.get_lr)
+        else:
+            self.last_epoch = epoch
+            self._set_lr(getattr(self, "_get_closed_form_lr", None) or self.get_lr)
 
     def _set_lr(self, compute: Callable[[], list[_Rate]]) -> None:
-        with _enable_get_lr_call(self):
+        # As `_enable_get_lr_call` does, which costs as much as the rest.
+        self._get_lr_called_within_step = True
+        try:
             rates = compute()
-        for group, rate in zip(self.optimizer.param_groups, rates, strict=True):
+        finally:
+            self._get_lr_called_within_step = False
+        groups = self.optimizer.param_groups
+        if type(rates) is list and len(rates) == len(groups) == 1:
+            # The usual case, at once: one group, and no tensors.
+            if type(rates[0]) is float and type(groups[0]["lr"]) is float:
+                groups[0]["lr"] = rates[0]
+                self._last_lr = [rates[0]]
+                return
+        for group, rate in zip(groups, rates, strict=True):
             _update_param_group_val(group, "lr", rate)
         self._last_lr = _param_groups_val_list(self.optimizer, "lr")
 

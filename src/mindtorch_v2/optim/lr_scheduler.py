@@ -56,7 +56,8 @@ class _FactorLR(LRScheduler):
         raise NotImplementedError
 
     def get_lr(self) -> list[_Rate]:
-        _warn_get_lr_called_within_step(self)
+        if not self._get_lr_called_within_step:
+            _warn_get_lr_called_within_step(self)
         factor = self._factor()
         if factor is None:
             return _param_groups_val_list(self.optimizer, "lr")

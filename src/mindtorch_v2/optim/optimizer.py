@@ -267,7 +267,7 @@ class Optimizer:
                             grad.detach_() if grad.grad_fn is not None else grad.requires_grad_(False)
                         )
                     else:
-                        clear_grad(param, False)
+                        clear_grad(param)
             for each in grads.values():
                 torch._foreach_zero_(each)
         finally:

@@ -36,6 +36,16 @@ SHARED = SharedHooks()
 
 def call_with_hooks(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """`forward` with everything that was hung around it."""
+    if not (
+        module._forward_hook_flags
+        or module._backward_hooks
+        or module._backward_pre_hooks
+        or SHARED.forward
+        or SHARED.forward_pre
+        or SHARED.backward
+        or SHARED.backward_pre
+    ):
+        return _call_with_plain_hooks(module, args, kwargs)
     called: set[int] = set()
     result = None
     try:
@@ -63,6 +73,22 @@ def call_with_hooks(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
     except Exception:
         _run_always(module, args, kwargs, result, called)
         raise
+
+
+def _call_with_plain_hooks(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The usual case: forward hooks of this module, none of which sees keyword arguments or runs after an error."""
+    before, after = module._forward_pre_hooks, module._forward_hooks
+    for hook in tuple(before.values()) if before else ():
+        changed = hook(module, args)
+        if changed is not None:
+            args = changed if isinstance(changed, tuple) else (changed,)
+    result = module.forward(*args, **kwargs)
+    # Those that `forward` has registered as well.
+    for hook in tuple(after.values()) if after else ():
+        changed = hook(module, args, result)
+        if changed is not None:
+            result = changed
+    return result
 
 
 def _run_pre_hooks(

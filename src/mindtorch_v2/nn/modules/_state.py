@@ -55,6 +55,31 @@ def persistent_state(module: Module) -> dict[str, Tensor]:
     return state
 
 
+def collect(module: Module, destination: Any, prefix: str, keep_vars: bool, usual: Any) -> Any:
+    """Save a module and all below it; `usual` is the method of a class that does not save in its own way."""
+    metadata = {"version": module._version}
+    if hasattr(destination, "_metadata"):
+        destination._metadata[prefix[:-1]] = metadata
+    if module._state_dict_pre_hooks:
+        for hook in module._state_dict_pre_hooks.values():
+            hook(module, prefix, keep_vars)
+    module._save_to_state_dict(destination, prefix, keep_vars)
+    for name, child in module._modules.items():
+        if child is None:
+            continue
+        if getattr(type(child), "state_dict", None) is usual:
+            collect(child, destination, f"{prefix}{name}.", keep_vars, usual)
+        else:
+            child.state_dict(destination=destination, prefix=f"{prefix}{name}.", keep_vars=keep_vars)
+    for hook in module._state_dict_hooks.values() if module._state_dict_hooks else ():
+        replaced = hook(module, destination, prefix, metadata)
+        if replaced is not None:
+            if getattr(hook, "_from_public_api", False):
+                raise RuntimeError("state_dict post-hook must return None")
+            destination = replaced
+    return destination
+
+
 def load(module: Module, state_dict: Mapping[str, Any], strict: bool, assign: bool) -> _IncompatibleKeys:
     if not isinstance(state_dict, Mapping):
         raise TypeError(f"Expected state_dict to be dict-like, got {type(state_dict)}.")

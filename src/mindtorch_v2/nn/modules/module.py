@@ -15,9 +15,10 @@ from typing import Any, TypeVar, cast
 import mindtorch_v2 as torch
 
 from ..._autograd.hooks import HookDict, RemovableHandle
+from ..._backends.cpu.kernels.optimizers import forget_grads
 from ..._tensor import Tensor
 from ..parameter import Buffer, Parameter
-from . import _convert, _hooks, _state
+from . import _convert, _hooks, _state, _walk
 from ._hooks import (
     SHARED,
     call_with_hooks,
@@ -49,6 +50,7 @@ _HOOKS = tuple(
     """_forward_hooks _forward_pre_hooks _forward_hook_flags _backward_hooks _backward_pre_hooks _state_dict_hooks
     _state_dict_pre_hooks _load_state_dict_pre_hooks _load_state_dict_post_hooks""".split()
 )
+_PLAIN = frozenset((bool, int, float, str, tuple, list, dict, type(None)))
 _IncompatibleKeys = _state._IncompatibleKeys
 _EXTRA_STATE_KEY_SUFFIX = _state.EXTRA_STATE
 
@@ -305,6 +307,10 @@ class Module:
 
     def __setattr__(self, name: str, value: Any) -> None:
         state = self.__dict__
+        if type(value) in _PLAIN and name in state:
+            # What is a plain attribute already, and stays one.
+            object.__setattr__(self, name, value)
+            return
         parameters = state.get("_parameters")
         if isinstance(value, Parameter):
             if parameters is None:
@@ -425,16 +431,7 @@ class Module:
     def named_modules(
         self, memo: set[Module] | None = None, prefix: str = "", remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Module]]:
-        if memo is None:
-            memo = set()
-        if self in memo:
-            return
-        if remove_duplicate:
-            memo.add(self)
-        yield prefix, self
-        for name, module in self._modules.items():
-            if module is not None:
-                yield from module.named_modules(memo, f"{prefix}.{name}" if prefix else name, remove_duplicate)
+        return _walk.modules(self, set() if memo is None else memo, prefix, remove_duplicate, Module.named_modules)
 
     def modules(self, remove_duplicate: bool = True) -> Iterator[Module]:
         for _, module in self.named_modules(remove_duplicate=remove_duplicate):
@@ -448,8 +445,15 @@ class Module:
                 yield name, module
 
     def children(self) -> Iterator[Module]:
-        for _, module in self.named_children():
-            yield module
+        if type(self).named_children is not Module.named_children:
+            for _, module in self.named_children():
+                yield module
+            return
+        seen: set[Module] = set()
+        for module in self._modules.values():
+            if module is not None and module not in seen:
+                seen.add(module)
+                yield module
 
     def _named_members(
         self,
@@ -476,8 +480,13 @@ class Module:
         return self._named_members(_parameters_of, prefix, recurse, remove_duplicate)
 
     def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
-        for _, parameter in self.named_parameters(recurse=recurse):
-            yield parameter
+        if type(self).named_parameters is Module.named_parameters and self._walks_as_usual():
+            return _walk.members(self, "_parameters", recurse, Module.named_modules)
+        return (parameter for _, parameter in self.named_parameters(recurse=recurse))
+
+    def _walks_as_usual(self) -> bool:
+        kind = type(self)
+        return kind.named_modules is Module.named_modules and kind._named_members is Module._named_members
 
     def named_buffers(
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
@@ -485,8 +494,9 @@ class Module:
         return self._named_members(_buffers_of, prefix, recurse, remove_duplicate)
 
     def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
-        for _, buffer in self.named_buffers(recurse=recurse):
-            yield buffer
+        if type(self).named_buffers is Module.named_buffers and self._walks_as_usual():
+            return _walk.members(self, "_buffers", recurse, Module.named_modules)
+        return (buffer for _, buffer in self.named_buffers(recurse=recurse))
 
     # -- changing the whole tree ----------------------------------------------------------------------------------
     def apply(self: Self, fn: Callable[[Module], Any]) -> Self:
@@ -574,8 +584,11 @@ class Module:
         return self
 
     def zero_grad(self, set_to_none: bool = True) -> None:
+        if set_to_none:
+            forget_grads(self.parameters())
+            return
         for parameter in self.parameters():
-            clear_grad(parameter, set_to_none)
+            clear_grad(parameter)
 
     # -- state ----------------------------------------------------------------------------------------------------
     def state_dict(
@@ -594,29 +607,18 @@ class Module:
         if destination is None:
             destination = OrderedDict()
             destination._metadata = OrderedDict()
-        metadata = {"version": self._version}
-        if hasattr(destination, "_metadata"):
-            destination._metadata[prefix[:-1]] = metadata
-        for hook in self._state_dict_pre_hooks.values():
-            hook(self, prefix, keep_vars)
-        self._save_to_state_dict(destination, prefix, keep_vars)
-        for name, module in self._modules.items():
-            if module is not None:
-                module.state_dict(destination=destination, prefix=f"{prefix}{name}.", keep_vars=keep_vars)
-        for hook in self._state_dict_hooks.values():
-            replaced = hook(self, destination, prefix, metadata)
-            if replaced is not None:
-                if getattr(hook, "_from_public_api", False):
-                    raise RuntimeError("state_dict post-hook must return None")
-                destination = replaced
-        state: dict[str, Any] = destination
+        state: dict[str, Any] = _state.collect(self, destination, prefix, keep_vars, Module.state_dict)
         return state
 
     def _save_to_state_dict(self, destination: dict[str, Any], prefix: str, keep_vars: bool) -> None:
         """Save what belongs to this module itself; a subclass may override it."""
-        for name, value in _state.persistent_state(self).items():
-            destination[prefix + name] = value if keep_vars else value.detach()
-        if _state.overrides(self, "get_extra_state"):
+        members: Any = self._parameters
+        if self._buffers:
+            members = _state.persistent_state(self)
+        for name, value in members.items():
+            if value is not None:
+                destination[prefix + name] = value if keep_vars else value.detach()
+        if type(self).get_extra_state is not Module.get_extra_state:
             destination[prefix + _state.EXTRA_STATE] = self.get_extra_state()
 
     def load_state_dict(
@@ -717,13 +719,10 @@ def _buffers_of(module: Module) -> Any:
     return module._buffers.items()
 
 
-def clear_grad(parameter: Tensor, set_to_none: bool) -> None:
-    """Forget a gradient, or zero it in place and cut it from any graph."""
+def clear_grad(parameter: Tensor) -> None:
+    """Zero a gradient in place and cut it from any graph."""
     grad = cast(Any, parameter.grad)
     if grad is None:
-        return
-    if set_to_none:
-        parameter.grad = None
         return
     if grad.grad_fn is not None:
         grad.detach_()

@@ -14,6 +14,7 @@ from typing import Any, TypeVar, cast
 
 import mindtorch_v2 as torch
 
+from ..._dispatch.state import swap_grad
 from ..._tensor import Tensor
 
 __all__ = ["clip_grad_norm", "clip_grad_norm_", "clip_grad_value_"]
@@ -27,8 +28,11 @@ _FOREACH_DEVICES = ("cpu", "npu")
 def _no_grad(func: F) -> F:
     @functools.wraps(func)
     def without_recording(*args: Any, **kwargs: Any) -> Any:
-        with torch.no_grad():
+        before = swap_grad(False)
+        try:
             return func(*args, **kwargs)
+        finally:
+            swap_grad(before)
 
     return cast(F, without_recording)
 
@@ -56,7 +60,7 @@ def _listed(parameters: Any) -> list[Tensor]:
 
 
 def _grads(parameters: Iterable[Tensor]) -> list[Tensor]:
-    return [p.grad for p in parameters if p.grad is not None]
+    return [grad for p in parameters if (grad := p.grad) is not None]
 
 
 @_no_grad
@@ -64,8 +68,10 @@ def _get_total_norm(
     tensors: Any, norm_type: float = 2.0, error_if_nonfinite: bool = False, foreach: bool | None = None
 ) -> Tensor:
     """The norm of all elements of all tensors together."""
-    tensors = _listed(tensors)
-    norm_type = float(norm_type)
+    return _norm_of(_listed(tensors), float(norm_type), error_if_nonfinite, foreach)
+
+
+def _norm_of(tensors: list[Tensor], norm_type: float, error_if_nonfinite: bool, foreach: bool | None) -> Tensor:
     if not tensors:
         return torch.tensor(0.0)
     first = tensors[0].device
@@ -88,8 +94,10 @@ def _get_total_norm(
 @_no_grad
 def _clip_grads_with_norm_(parameters: Any, max_norm: float, total_norm: Tensor, foreach: bool | None = None) -> None:
     """Scale the gradients so that `total_norm`, which the caller knows, becomes `max_norm` where it is larger."""
-    grads = _grads(_listed(parameters))
-    max_norm = float(max_norm)
+    _scale(_grads(_listed(parameters)), float(max_norm), total_norm, foreach)
+
+
+def _scale(grads: list[Tensor], max_norm: float, total_norm: Tensor, foreach: bool | None) -> None:
     if not grads:
         return
     # Never read here: that would wait for the device.
@@ -116,8 +124,9 @@ def clip_grad_norm_(
     parameters = _listed(parameters)
     if lazy and not parameters:
         warnings.warn("`parameters` is an empty generator, no gradient clipping will occur.", stacklevel=3)
-    total = _get_total_norm(_grads(parameters), norm_type, error_if_nonfinite, foreach)
-    _clip_grads_with_norm_(parameters, max_norm, total, foreach)
+    grads = _grads(parameters)
+    total = _norm_of(grads, float(norm_type), error_if_nonfinite, foreach)
+    _scale(grads, float(max_norm), total, foreach)
     return total
 
 
