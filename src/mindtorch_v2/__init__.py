@@ -166,6 +166,7 @@ for _module, _names in {
 }.items():
     _LAZY.update(dict.fromkeys(_names.split(), _module))
 _SUBMODULES = (
+    "_utils",
     "_C",
     "_higher_order_ops",
     "_VF",

@@ -549,7 +549,7 @@ def _warn_grad(t: Any) -> None:
         "Tensor, "
         "use .retain_grad() on the non-leaf Tensor. If you access the non-leaf Tensor by mistake, make sure you "
         "access the "
-        "leaf Tensor instead. See github.com/pytorch/pytorch/pull/30531 for more informations.",
+        "leaf Tensor instead. See github.com/pytorch/pytorch/pull/30531 for more information.",
         UserWarning,
         stacklevel=3,
     )

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .._tensor_base import TensorBase, is_number
-from .._warn import warn
+from .._warn import ALWAYS, warn
 
 _SUMS = {
     "addmm": ("mat1", "mat2"),
@@ -33,7 +33,7 @@ def call(fn: Callable[..., Any], is_method: bool, given: Sequence[Any], out: Any
     numbers, order = _places(base, is_method, kinds)
     if not order:
         raise refusal
-    if not _SAID:
+    if not _SAID or ALWAYS[0]:
         # Once for all of them, as PyTorch does.
         _SAID.append(name)
         warn(_text(name, base, is_method, tuple(numbers), kinds))
