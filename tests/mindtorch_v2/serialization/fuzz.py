@@ -412,6 +412,9 @@ def _child(first: int, count: int) -> None:
             judged(data, path, 0)
             judged(data, path, 1)
             judged(data, path, 17)
+        "".encode(
+            "raw_unicode_escape"
+        )  # of text opcodes, which pickletools knows; the codec is loaded by its first use
         sys.addaudithook(Watch())
         size = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
         resource.setrlimit(resource.RLIMIT_AS, (size + ROOM, size + ROOM))
