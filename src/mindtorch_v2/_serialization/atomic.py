@@ -99,10 +99,15 @@ class AtomicFile:
     def _commit(self) -> None:
         if self.in_place:
             return
-        os.fsync(self.fd)
+        if self.old is not None:
+            # Nothing is given up for bytes that the disk has not got; where nothing is replaced there is nothing to
+            # lose, and the system writes them when it likes.
+            os.fsync(self.fd)
         if self.named is not None or not self._link():
             os.replace(str(self.named), self.path)
             self.named = None
+        if self.old is None:
+            return
         folder = os.open(self.folder, os.O_RDONLY | os.O_CLOEXEC)
         try:
             os.fsync(folder)
@@ -124,7 +129,7 @@ class AtomicFile:
                     os.link(unnamed, self.name, dst_dir_fd=folder)
                     return True
                 except FileExistsError:
-                    pass
+                    os.fsync(self.fd)
             self.named = self._spare()
             os.link(unnamed, os.path.basename(self.named), dst_dir_fd=folder)
             return False
