@@ -271,10 +271,10 @@ class _Comparison:
 
 
 def _public(fields: dict[str, Any]) -> dict[str, Any]:
-    """What both libraries' modules and optimizers are made of; how they keep hooks is their own affair."""
-    return {
-        k: v for k, v in fields.items() if "hook" not in k and not k.startswith("_warned") and k not in ("_profile",)
-    }
+    """What both libraries' modules and optimizers are made of; how they keep hooks, what they have warned of and what
+    their profilers look at is their own affair."""
+    private = ("hook", "_warned", "profile", "_patch", "_known")
+    return {k: v for k, v in fields.items() if not any(word in k for word in private)}
 
 
 def _attributes(t: Any) -> dict[str, Any]:
