@@ -13,7 +13,7 @@ import mindtorch_v2 as torch
 
 from .._dispatch.functionalize import functionalize as _functionalize
 
-__all__ = ["functional_call", "functionalize", "stack_module_state"]
+__all__ = ["functional_call", "functionalize", "stack_module_state", "vmap"]
 
 
 def functional_call(
@@ -90,3 +90,17 @@ def functionalize(func: Callable[..., Any], *, remove: str = "mutations") -> Cal
             "replaced with their non-aliasing counterparts, {view}_copy.\n"
         )
     return _functionalize()(func)
+
+
+def vmap(
+    func: Callable[..., Any],
+    in_dims: Any = 0,
+    out_dims: Any = 0,
+    randomness: str = "error",
+    *,
+    chunk_size: int | None = None,
+) -> Callable[..., Any]:
+    """A function that maps `func` over a dimension of its arguments; it is called once for each place there."""
+    from ._vmap import vmap as make
+
+    return make(func, in_dims, out_dims, randomness, chunk_size=chunk_size)

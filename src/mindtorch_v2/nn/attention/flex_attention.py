@@ -19,6 +19,7 @@ import mindtorch_v2 as torch
 from ..._tensor import Tensor
 from ..._warn import warn_once
 from ._batching import evaluate
+from ._block_mask import DEFAULT_BLOCK_SIZE as _DEFAULT_SPARSE_BLOCK_SIZE  # noqa: F401 (libraries ask for it)
 from ._block_mask import LARGE_BLOCK_SIZE as _LARGE_SPARSE_BLOCK_SIZE
 from ._block_mask import (
     TILE,

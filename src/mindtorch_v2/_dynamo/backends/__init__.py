@@ -1,0 +1,1 @@
+"""`torch._dynamo.backends`: the names of backends that `torch.compile` takes."""

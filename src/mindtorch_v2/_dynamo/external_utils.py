@@ -1,0 +1,3 @@
+"""`torch._dynamo.external_utils`: what running programs ask."""
+
+from . import is_compiling as is_compiling

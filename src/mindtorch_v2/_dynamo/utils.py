@@ -1,0 +1,14 @@
+"""`torch._dynamo.utils`: what libraries ask of PyTorch's tracer."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from typing import Any
+
+# What the tracer would count.
+counters: defaultdict[str, Counter[str]] = defaultdict(Counter)
+
+
+def is_compile_supported(device_type: Any) -> bool:
+    """False: there is no compiler for any device."""
+    return False

@@ -1,0 +1,1 @@
+"""`torch._functorch`: only the settings that programs touch; the transforms are in `torch.func`."""

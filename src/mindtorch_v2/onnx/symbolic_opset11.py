@@ -1,0 +1,1 @@
+"""`torch.onnx.symbolic_opset11`: importable; PyTorch's counterparts of operators are not here."""
