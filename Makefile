@@ -6,6 +6,7 @@
 #   make test-sanitized       the emulator under its own tests; test-sanitized-native: the native module under the core tests
 #                             (SANITIZER=address, with UBSan, or thread)
 #   make torch-wheel          build/torch/: a distribution named `torch` that leads to this package (docs/programs.md)
+#   make test-clients         libraries written for PyTorch, on this package (ORACLE=1: compared with PyTorch)
 #   make docs                 write docs/support.md: which operator runs where
 #   make parity               how much of PyTorch's own table of operators passes, and what does not
 #   make format  lint  bench  bench-check  build  clean
@@ -27,7 +28,7 @@ ifdef NPU
 export MINDTORCH_NPU := $(NPU)
 endif
 
-.PHONY: demo torch-wheel test test-uncompiled test-sanitized test-sanitized-native docs parity format lint bench bench-check build native clean
+.PHONY: demo torch-wheel test test-clients test-uncompiled test-sanitized test-sanitized-native docs parity format lint bench bench-check build native clean
 
 demo: build
 	$(PY) examples/demo.py
@@ -79,6 +80,21 @@ torch-wheel: $(VENV)/.build-tools
 	@$(PY) -W ignore packaging/torch/setup.py --quiet egg_info --egg-base $(abspath build) \
 	    build --build-base $(abspath build/torch/work) bdist_wheel --dist-dir $(abspath build/torch)
 	@ls build/torch/*.whl
+
+# Libraries as they are on the registry, in an environment of their own, without PyTorch. CLIENTS="einops peft": some.
+CLIENTS_VENV := build/clients
+test-clients: build torch-wheel $(CLIENTS_VENV)/.installed $(ORACLE_STAMP)
+	@$(CLIENTS_VENV)/bin/python -m pip --disable-pip-version-check --quiet install --no-deps --force-reinstall \
+	    build/wheel/*.whl build/torch/*.whl
+	$(PY) tests/clients/run.py --ours $(CLIENTS_VENV)/bin/python $(if $(ORACLE_STAMP),--oracle $(PY)) $(CLIENTS)
+
+$(CLIENTS_VENV)/.installed: tests/clients/requirements.txt | build torch-wheel
+	@echo "installing the clients into $(CLIENTS_VENV)"
+	@$(PYTHON) -m venv $(CLIENTS_VENV)
+	@echo "torch==2.13.0+mindtorch" > $(CLIENTS_VENV)/constraints.txt
+	@$(CLIENTS_VENV)/bin/python -m pip --disable-pip-version-check --quiet install \
+	    -c $(CLIENTS_VENV)/constraints.txt build/wheel/*.whl build/torch/*.whl -r $<
+	@touch $@
 
 docs: native
 	PYTHONPATH=src $(PY) docs/make_support.py

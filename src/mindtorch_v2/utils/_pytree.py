@@ -791,6 +791,8 @@ def treespec_loads(serialized: str) -> TreeSpec:
 
 
 def __getattr__(name: str) -> Any:
-    if name not in ("EnumEncoder", "enum_object_hook"):
+    home = "._treespec_json" if name in ("EnumEncoder", "enum_object_hook") else "._pytree_private"
+    found = getattr(import_module(home, __package__), name, None)
+    if found is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module("._treespec_json", __package__), name)
+    return found

@@ -1,0 +1,78 @@
+"""What a client's program is made of: stages in order, each giving numbers, printed as one line of JSON.
+
+A program runs as it is on this package's `torch` and on PyTorch's, with the same seeds; the driver compares. It imports
+nothing of the package and nothing of the tests but this file.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+import traceback
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+Stage = Callable[[dict[str, Any]], Any]
+
+
+def plain(value: Any) -> Any:
+    """Numbers of tensors, arrays and nested containers."""
+    if hasattr(value, "detach"):
+        value = value.detach().to("cpu")
+        return (value.float() if value.is_floating_point() else value).tolist()
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    if isinstance(value, dict):
+        return {str(k): plain(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(v) for v in value]
+    if isinstance(value, (bool, int, float, str, type(None))):
+        return value
+    raise TypeError(f"a stage gives numbers, not {type(value)}")
+
+
+def run(*stages: Stage) -> None:
+    """Run the stages one after the other, up to the first that fails; they share a dictionary."""
+    warnings.simplefilter("ignore")
+    kept: dict[str, Any] = {}
+    report: list[dict[str, Any]] = []
+    for stage in stages:
+        begun = time.perf_counter()
+        line: dict[str, Any] = {"stage": stage.__name__}
+        try:
+            line["numbers"] = plain(stage(kept))
+        except BaseException as error:
+            line["error"] = f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
+            traceback.print_exc()
+        line["seconds"] = round(time.perf_counter() - begun, 2)
+        report.append(line)
+        if "error" in line:
+            break
+    print("REPORT " + json.dumps(report))
+    sys.exit(any("error" in line for line in report))
+
+
+def seeded(seed: int = 0) -> Any:
+    """PyTorch, or what stands for it, with its generator set."""
+    import torch
+
+    torch.manual_seed(seed)
+    return torch
+
+
+def train(model: Any, loss: Callable[[], Any], steps: int = 3, rate: float = 1e-2) -> list[float]:
+    """A few steps of AdamW with clipped gradients; the losses."""
+    import torch
+
+    optimizer = torch.optim.AdamW(model.parameters(), lr=rate)
+    losses = []
+    for _ in range(steps):
+        optimizer.zero_grad()
+        value = loss()
+        value.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        losses.append(float(value.detach()))
+    return losses

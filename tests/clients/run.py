@@ -1,0 +1,111 @@
+"""Runs every client's program on this package's `torch` and, where it is, on PyTorch, and compares what they print.
+
+    python tests/clients/run.py --ours PYTHON [--oracle PYTHON] [names...]
+
+`--ours`: a Python with the clients, this package and its distribution `torch`. `--oracle`: a Python with PyTorch; the
+clients are those of the first. Prints a table, and fails if a program does, or if numbers differ.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+PROGRAMS = HERE / "programs"
+# The libraries of the first environment, behind the second's own; its module for the device is no part of PyTorch.
+START = (
+    "import runpy, sys; sys.path.append(sys.argv.pop(1)); sys.argv.pop(0); sys.modules['torch_npu'] = None; "
+    "runpy.run_path(sys.argv[0], run_name='__main__')"
+)
+
+
+def programs() -> list[str]:
+    return sorted(p.stem for p in PROGRAMS.glob("*.py") if not p.stem.startswith("_"))
+
+
+def report(python: str, name: str, folder: str | None, limit: float) -> tuple[list[dict[str, Any]], str]:
+    """The stages of a program in one environment, and what it wrote to standard error."""
+    path = str(PROGRAMS / f"{name}.py")
+    command = [python, path] if folder is None else [python, "-c", START, folder, path]
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "MINDTORCH"))}
+    environment.update(PYTHONPATH=str(HERE), HF_HUB_OFFLINE="1", OMP_NUM_THREADS="2")
+    environment.update(TOKENIZERS_PARALLELISM="false", KERAS_BACKEND="torch", PYTHONSAFEPATH="1")
+    try:
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=limit)
+    except subprocess.TimeoutExpired:
+        return [{"stage": "all", "error": f"longer than {limit:.0f} s", "seconds": limit}], ""
+    lines = [line for line in done.stdout.splitlines() if line.startswith("REPORT ")]
+    if not lines:
+        return [{"stage": "start", "error": done.stderr.strip().splitlines()[-1:], "seconds": 0.0}], done.stderr
+    stages: list[dict[str, Any]] = json.loads(lines[-1][7:])
+    return stages, done.stderr
+
+
+def differs(mine: Any, theirs: Any, tolerance: float) -> str | None:
+    """Where two reports differ; None where they do not."""
+    if isinstance(mine, dict) and isinstance(theirs, dict):
+        if mine.keys() != theirs.keys():
+            return f"names {sorted(mine.keys() ^ theirs.keys())}"
+        return next((f"{k}: {d}" for k in mine if (d := differs(mine[k], theirs[k], tolerance))), None)
+    if isinstance(mine, list) and isinstance(theirs, list):
+        if len(mine) != len(theirs):
+            return f"lengths {len(mine)} and {len(theirs)}"
+        return next((f"[{i}] {d}" for i, p in enumerate(zip(mine, theirs)) if (d := differs(*p, tolerance))), None)
+    if isinstance(mine, float) and isinstance(theirs, float):
+        close = math.isclose(mine, theirs, rel_tol=tolerance, abs_tol=tolerance) or (mine != mine and theirs != theirs)
+        return None if close else f"{mine} and {theirs}"
+    return None if mine == theirs else f"{mine!r} and {theirs!r}"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
+    parser.add_argument("names", nargs="*", help="programs; all of them by default")
+    parser.add_argument("--ours", required=True, help="a Python with the clients and this package's torch")
+    parser.add_argument("--oracle", help="a Python with PyTorch")
+    parser.add_argument("--limit", type=float, default=600.0, help="seconds for one program")
+    parser.add_argument("--tolerance", type=float, default=2e-4)
+    parser.add_argument("--verbose", action="store_true", help="show what a failing program wrote")
+    given = parser.parse_args()
+    folder = subprocess.run(
+        [given.ours, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"],
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout.strip()
+    failed = 0
+    print(f"{'client':24} {'stages':>8} {'slowest':>18} {'compared':>9}  first failure")
+    for name in given.names or programs():
+        mine, said = report(given.ours, name, None, given.limit)
+        error = next((f"{s['stage']}: {s['error']}" for s in mine if "error" in s), None)
+        compared = "-"
+        if error is None and given.oracle:
+            theirs, _ = report(given.oracle, name, folder, given.limit)
+            error = next((f"{s['stage']} fails on PyTorch: {s['error']}" for s in theirs if "error" in s), None)
+            pairs = zip(mine, theirs)
+            found = (
+                (a["stage"], differs(a["numbers"], b["numbers"], given.tolerance)) for a, b in pairs if error is None
+            )
+            error = error or next((f"{stage} differs: {what}" for stage, what in found if what), None)
+            compared = "no" if error else "yes"
+        slowest = max(mine, key=lambda s: s["seconds"])
+        passed = f"{sum('error' not in s for s in mine)}/{len(mine)}"
+        print(
+            f"{name:24} {passed:>8} {slowest['stage']:>11} {slowest['seconds']:5.1f}s {compared:>9}  {error or ''}",
+            flush=True,
+        )
+        if error is not None:
+            failed += 1
+            if given.verbose:
+                print(said[-4000:])
+    return int(failed > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
