@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ._pytree import MappingKey, SequenceKey
+from ._pytree import _node_type as _get_node_type  # noqa: F401 (PyTorch's name)
 
 
 def _dict_flatten(d: dict[Any, Any]) -> tuple[list[Any], list[Any]]:

@@ -102,9 +102,8 @@ OTHERS = [
     "torch._prims_common.make_contiguous_strides_for((2, 3, 4)), torch._prims_common.canonicalize_dims(3, (-1, 0))",
     "torch._prims_common.canonicalize_dim(3, 3)",
     "torch.nn.attention.flex_attention._DEFAULT_SPARSE_BLOCK_SIZE",
-    "torch.hub.HASH_REGEX.search('model-0123ab.pth').group(1)",
 ]
-NAMES = "_dynamo _inductor _higher_order_ops _prims_common nn.attention.flex_attention hub"
+NAMES = "_dynamo _inductor _higher_order_ops _prims_common nn.attention.flex_attention"
 
 
 @pytest.mark.oracle
@@ -177,12 +176,3 @@ def test_without_distributed() -> None:
         with pytest.raises(RuntimeError, match="not part of this build"):
             refused(None)
     assert not hasattr(distributed, "all_reduce")
-
-
-def test_models_of_a_folder(tmp_path: Any) -> None:
-    (tmp_path / "hubconf.py").write_text("dependencies = ['json']\ndef small(n=2):\n    'A list.'\n    return [n]\n")
-    hub: Any = mindtorch_v2.hub
-    assert hub.list(str(tmp_path)) == ["small"] and hub.help(str(tmp_path), "small") == "A list."
-    assert hub.load(str(tmp_path), "small", 3, source="local") == [3]
-    with pytest.raises(RuntimeError, match="Cannot find callable large in hubconf"):
-        hub.load(str(tmp_path), "large", source="local")
