@@ -15,7 +15,7 @@ PRIVATE = frozenset(
 HOMES: dict[str, dict[str, str]] = {
     "_autograd.hooks": {"RemovableHandle": "torch.utils.hooks"},
     "_autograd.node": {"Node": "torch.autograd.graph"},
-    "_backends.npu.errors": {"AclError": "torch.npu", "OutOfMemoryError": "torch"},
+    "_backends.npu.errors": {"AcceleratorError": "torch", "AclError": "torch.npu", "OutOfMemoryError": "torch"},
     "_device": {"device": "torch"},
     "_dtype": {"dtype": "torch"},
     "_finfo": {"finfo": "torch", "iinfo": "torch"},
@@ -33,6 +33,7 @@ HOMES: dict[str, dict[str, str]] = {
     "_size": {"Size": "torch"},
     "_storage": {"UntypedStorage": "torch.storage"},
     "_streams": {"Event": "torch", "Stream": "torch"},
+    "_tags": {"Tag": "torch"},
     "_torch_dispatch": {"TorchDispatchMode": "torch.utils._python_dispatch"},
     "_typed_storage": {"TypedStorage": "torch.storage"},
     "distributions._composed": dict.fromkeys(

@@ -27,7 +27,18 @@ print(json.dumps(found))
 """
 # Classes of PyTorch's library that are something else here, or made elsewhere, and why.
 OTHERWISE = {
-    "futures.Future": "PyTorch's is a class of its scripts",
+    **dict.fromkeys(("Future", "futures.Future", "ScriptFunction", "ScriptModule"), "PyTorch's are of its scripts"),
+    **dict.fromkeys(
+        (f"{m}.Profiler{n}" for m in ("autograd", "autograd.profiler") for n in ("Activity", "Config", "State")),
+        "an enum here, a C++ type there",
+    ),
+    **dict.fromkeys(
+        (
+            *("autograd.DeviceType", "autograd.profiler_util.DeviceType", "profiler.DeviceType"),
+            *("profiler.ProfilerActivity", "profiler.RecordScope", "profiler.profiler.ProfilerActivity"),
+        ),
+        "an enum here, a C++ type there",
+    ),
     "nn.LinearCrossEntropyOptions": "stands with its function",
     "nn.modules.LinearCrossEntropyOptions": "stands with its function",
     "nn.attention.SDPBackend": "an enum here, a C++ type there",
@@ -42,7 +53,7 @@ OTHERWISE = {
 
 
 # Modules whose classes have no instances here.
-UNSERVED = ("distributed.", "jit.", "onnx.", "utils.cpp_extension.", "utils.mobile_optimizer.")
+UNSERVED = ("distributed.", "jit.", "onnx.", "package.", "utils.cpp_extension.", "utils.mobile_optimizer.")
 
 LOST = (
     LIST
