@@ -27,7 +27,7 @@ print(json.dumps(found))
 """
 # Classes of PyTorch's library that are something else here, or made elsewhere, and why.
 OTHERWISE = {
-    **dict.fromkeys(("Future", "futures.Future", "ScriptFunction", "ScriptModule"), "PyTorch's are of its scripts"),
+    **dict.fromkeys((".Future", "futures.Future", ".ScriptFunction", ".ScriptModule"), "PyTorch's are of its scripts"),
     **dict.fromkeys(
         (f"{m}.Profiler{n}" for m in ("autograd", "autograd.profiler") for n in ("Activity", "Config", "State")),
         "an enum here, a C++ type there",
