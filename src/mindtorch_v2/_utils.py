@@ -239,8 +239,9 @@ def _get_obj_state(obj: Any) -> Any:
     """The Python attributes of a tensor: a dict, with slots in a pair of dicts, or what its class says."""
     from ._serialize import attributes
 
+    # Compiled, the base class has one that mypyc made, of the tensor's own fields.
     own = getattr(type(obj), "__getstate__", None)
-    if own is not None and own is not getattr(object, "__getstate__", None):
+    if own is not None and own not in (getattr(object, "__getstate__", None), getattr(Tensor, "__getstate__", None)):
         return obj.__getstate__()
     state = attributes(obj)
     slots = {name: getattr(obj, name) for name in sorted(_slots_of(type(obj))) if hasattr(obj, name)}
