@@ -11,24 +11,16 @@ from __future__ import annotations
 _SPARSE = "sparse tensors"
 _COMPILER = "compiling, tracing and exporting programs"
 _DEVICES = "devices and libraries that are not here, and the switches for them"
-_FILES = "saving and loading"
 _FORWARD = "forward-mode derivatives and function transforms"
 _PROFILER = "profiling"
 _PARTS = "written apart: not there yet"
 
 MODULES: dict[str, str] = {
     "autograd.forward_ad": _FORWARD,
-    "compiler": _COMPILER,
-    "distributed": "several processes",
     "fx": _COMPILER,
-    "jit": _COMPILER,
     "monitor": _PROFILER,
     "nested": "nested tensors",
-    "onnx": _COMPILER,
-    "serialization": _FILES,
     "sparse": _SPARSE,
-    "utils.cpp_extension": "extensions in C++ are built against PyTorch's library",
-    "utils.mobile_optimizer": _COMPILER,
 }
 
 # -- names --------------------------------------------------------------------------------------------------------
@@ -36,19 +28,19 @@ _SCRIPT = (
     "AggregationType AliasDb AnyType Argument ArgumentSpec AVG AwaitType BenchmarkConfig BenchmarkExecutionStats "
     "Block BoolType BufferDict CallStack Capsule ClassType Code CompilationUnit CompleteArgumentSpec ComplexType "
     "ConcreteModuleType ConcreteModuleTypeBuilder DeepCopyMemoTable DeserializationStorageContext DeviceObjType "
-    "DictType EnumType ErrorReport ExecutionPlan FatalError FileCheck FloatType FunctionSchema Future FutureType "
+    "DictType EnumType ErrorReport ExecutionPlan FatalError FileCheck FloatType FunctionSchema FutureType "
     "Gradient Graph GraphExecutorState IODescriptor InferredType IntType InterfaceType JITException ListType "
     "LiteScriptModule LockingLogger LoggerBase ModuleDict Node NoneType NoopLogger NumberType OperatorInfo "
     "OptionalType ParameterDict PyObjectType PyTorchFileReader PyTorchFileWriter RRefType SUM ScriptClass "
-    "ScriptClassFunction ScriptDict ScriptDictIterator ScriptDictKeyIterator ScriptFunction ScriptList "
-    "ScriptListIterator ScriptMethod ScriptModule ScriptModuleSerializer ScriptObject ScriptObjectProperty "
+    "ScriptClassFunction ScriptDict ScriptDictIterator ScriptDictKeyIterator ScriptList "
+    "ScriptListIterator ScriptMethod ScriptModuleSerializer ScriptObject ScriptObjectProperty "
     "SerializationStorageContext StaticModule StreamObjType StringType SymBoolType SymIntType TensorType "
     "ThroughputBenchmark TracingState TupleType Type UnionType Use Value fork import_ir_module "
     "import_ir_module_from_buffer merge_type_from_type_comment parse_ir parse_schema parse_type_comment "
     "unify_type_list wait"
 )
 _QUANTIZED = (
-    "QInt32Storage QInt8Storage QUInt2x4Storage QUInt4x2Storage QUInt8Storage ao choose_qparams_optimized "
+    "QInt32Storage QInt8Storage QUInt2x4Storage QUInt4x2Storage QUInt8Storage choose_qparams_optimized "
     "dequantize empty_quantized fake_quantize_per_channel_affine fake_quantize_per_tensor_affine "
     "fused_moving_avg_obs_fake_quant int_repr per_channel_affine per_channel_affine_float_qparams "
     "per_channel_symmetric per_tensor_affine per_tensor_symmetric q_per_channel_axis q_per_channel_scales "
@@ -73,7 +65,28 @@ _OF_SPARSE = (
     "sparse_coo_tensor sparse_csc_tensor sparse_csr_tensor spmm sspaddmm values_copy"
 )
 
+_COLLECTIVE = (
+    "AllToAllOptions AllreduceCoalescedOptions AllreduceOptions Backend BackendConfig BarrierOptions "
+    "BroadcastOptions BuiltinCommHookType DebugLevel DeviceMesh DistBackendError DistError "
+    "DistNetworkError DistStoreError FileStore GatherOptions GradBucket GroupMember HashStore Logger "
+    "P2POp PrefixStore ProcessGroupGloo QueueEmptyError ReduceOp ReduceOptions ReduceScatterOptions "
+    "Reducer ScatterOptions Store TCPStore Work algorithms all_gather all_gather_coalesced "
+    "all_gather_into_tensor all_gather_object all_gather_single all_reduce all_reduce_coalesced "
+    "all_to_all all_to_all_single autograd barrier batch_isend_irecv breakpoint broadcast "
+    "broadcast_object_list c10d_logger config constants default_pg_timeout destroy_process_group "
+    "distributed_c10d gather gather_object get_backend get_backend_config get_debug_level "
+    "get_default_backend_for_device get_global_rank get_group_rank get_node_local_rank get_pg_count "
+    "get_process_group_ranks get_rank get_world_size group init_device_mesh init_process_group irecv "
+    "is_backend_available isend logging_handlers monitored_barrier new_group new_subgroups "
+    "new_subgroups_by_enumeration record_comm recv recv_object_list reduce reduce_op reduce_scatter "
+    "reduce_scatter_single reduce_scatter_tensor register_rendezvous_handler remote_device rendezvous rpc "
+    "scatter scatter_object_list send send_object_list set_debug_level set_debug_level_from_env "
+    "shrink_group split_group supports_complex utils"
+)
+
 NAMES: dict[str, dict[str, str]] = {
+    "distributed": {"several processes; without them PyTorch's module is as empty": _COLLECTIVE},
+    "onnx": {_COMPILER: "ops"},
     "package": {
         "parts of what is refused": (
             "analyze file_structure_representation find_file_dependencies glob_group importer package_exporter "
@@ -90,13 +103,11 @@ NAMES: dict[str, dict[str, str]] = {
         )
     },
     "": {
-        _COMPILER: f"{_SCRIPT} compile export profiler_allow_cudagraph_cupti_lazy_reinit_cuda12",
+        "called by PyTorch itself when it is imported": "prepare_multiprocessing_environment",
+        _COMPILER: f"{_SCRIPT} profiler_allow_cudagraph_cupti_lazy_reinit_cuda12",
         "quantized tensors": _QUANTIZED,
         "functions of other libraries": _LIBRARIES,
         _SPARSE: _OF_SPARSE,
-        "symbolic sizes": "SymBool SymFloat SymInt",
-        _FORWARD: "vmap",
-        _FILES: "load save prepare_multiprocessing_environment",
         "the inside of PyTorch's library": "DispatchKey DispatchKeySet ExcludeDispatchKeyGuard PRIVATE_OPS StorageBase "
         "TYPE_CHECKING USE_GLOBAL_DEPS USE_RTLD_GLOBAL_WITH_LIBTORCH classes cpp init_num_threads windows",
     },
@@ -118,7 +129,7 @@ NAMES: dict[str, dict[str, str]] = {
     "fft": {"an import that shows": "Tensor"},
     "func": {
         _FORWARD: "debug_unwrap grad grad_and_value hessian jacfwd jacrev jvp linearize rearrange "
-        "replace_all_batch_norm_modules_ vjp vmap"
+        "replace_all_batch_norm_modules_ vjp"
     },
     "library": {"the inside of PyTorch's library": "get_kernel"},
     "linalg": {"texts for documentation": "common_notes"},
@@ -128,12 +139,10 @@ NAMES: dict[str, dict[str, str]] = {
     "nn.functional": {
         "imports and texts that show": "TYPE_CHECKING grad reproducibility_notes sparse_support_notes tf32_notes"
     },
-    "nn.parallel": {"several processes": "DistributedDataParallel"},
     "overrides": {"the inside of PyTorch's library": "redispatch_function"},
     "utils": {
         "the inside of PyTorch's library": "ThroughputBenchmark cmake_prefix_path cpp_backtrace "
-        "get_cpp_backtrace throughput_benchmark",
-        _FILES: "serialization",
+        "get_cpp_backtrace throughput_benchmark"
     },
     "utils.checkpoint": {_COMPILER: "GraphExecGroup"},
     "xpu": {_DEVICES: "change_current_allocator graph make_graphed_callables streams use_mem_pool"},
