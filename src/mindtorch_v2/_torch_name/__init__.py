@@ -12,7 +12,7 @@ import sys
 
 # What `importlib.machinery` gives, without the modules that it loads besides.
 from _frozen_importlib import ModuleSpec
-from _frozen_importlib_external import PathFinder, SourceFileLoader
+from _frozen_importlib_external import ExtensionFileLoader, PathFinder, SourceFileLoader
 from collections.abc import Sequence
 from importlib import import_module
 from types import FunctionType, ModuleType
@@ -112,6 +112,14 @@ class _Loader(SourceFileLoader):
         _bear(module, tail)
 
 
+class _CompiledLoader(ExtensionFileLoader):
+    """Loads a compiled module of the package, which is always one of its inside."""
+
+    def exec_module(self, module: ModuleType) -> None:
+        super().exec_module(module)
+        _bear(module, self.name[len(_OWN) :])
+
+
 class _Alias:
     """Gives the module that is there under its own name."""
 
@@ -139,6 +147,8 @@ class _Finder:
                 tail = fullname[len(_OWN) :]
                 if shown(tail) or tail in HOMES:
                     spec.loader = _Loader(spec.loader.name, spec.loader.path)
+            elif spec is not None and type(spec.loader) is ExtensionFileLoader and fullname[len(_OWN) :] in HOMES:
+                spec.loader = _CompiledLoader(spec.loader.name, spec.loader.path)
             return spec
         if not fullname.startswith("torch."):
             return None
