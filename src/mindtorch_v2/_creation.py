@@ -154,19 +154,19 @@ def _finish(t: Any, requires_grad: bool) -> Any:
     return t
 
 
-def _run(o: Op, args: tuple[Any, ...], out: Any, requires_grad: bool) -> Any:
+def _run(o: Op, args: tuple[Any, ...], out: Any, requires_grad: Any) -> Any:
     """Call a factory, into `out` if given."""
+    if requires_grad is not False and requires_grad is not True:
+        raise TypeError(f"{o.title()}(): argument 'requires_grad' must be bool, not {type_name(requires_grad)}")
     if out is not None:
         if not isinstance(out, TensorBase):
             raise TypeError(f"{o.title()}(): argument 'out' must be Tensor, not {type_name(out)}")
         return _finish(o.row.out_op.call((*args, out)), requires_grad)
-    if requires_grad is not False and requires_grad is not True:
-        raise TypeError(f"{o.title()}(): argument 'requires_grad' must be bool, not {type_name(requires_grad)}")
     t = o.call(args)
     return _finish(t, requires_grad) if requires_grad else t
 
 
-def _run_numbers(o: Op, args: tuple[Any, ...], out: Any, requires_grad: bool) -> Any:
+def _run_numbers(o: Op, args: tuple[Any, ...], out: Any, requires_grad: Any) -> Any:
     """`_run` with numbers among the arguments."""
     for a in args:
         checked_number(a)

@@ -98,6 +98,9 @@ def _at_least(name: str, one: Any) -> Any:
         items = tensors[0] if len(tensors) == 1 else tensors
         if isinstance(items, TensorBase):
             return one(items)
+        if not isinstance(items, (tuple, list)):
+            raise TypeError(f"{name}(): argument 'tensors' (position 1) must be tuple of Tensors, not "
+                            f"{type_name(items)}")
         for i, t in enumerate(items):
             if not isinstance(t, TensorBase):
                 raise TypeError(f"{name}(): argument 'tensors' (position 1) must be tuple of Tensors, but found "

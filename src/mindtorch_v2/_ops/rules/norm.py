@@ -136,6 +136,9 @@ class LayerNormBackward(Rule):
         b = args[6]
         mask = args[7]
         assert isinstance(x, TensorBase)
+        if args[0]._shape != x._shape:
+            raise RuntimeError(f"native_layer_norm_backward: expected grad_out of shape {list(x._shape)}, got "
+                               f"{list(args[0]._shape)}")
         nothing = Spec((0,), (1,), x._dtype, x._dtype, x._device)
         return [same(x) if mask[0] else nothing,
                 same(w) if mask[1] and isinstance(w, TensorBase) else nothing,
