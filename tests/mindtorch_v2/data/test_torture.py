@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 import warnings
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -264,6 +265,15 @@ def gone(pids: list[int], seconds: float = 12) -> bool:
     return not any(os.path.exists(f"/proc/{pid}") for pid in pids)
 
 
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """A shell lets what it runs in the background ignore Ctrl-C."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize("how", ["ctrl-c", "kill", "end"])
 def test_a_program_that_ends_takes_its_workers_along(how: str) -> None:
     with kept_level():
@@ -281,6 +291,7 @@ def test_a_program_that_ends_takes_its_workers_along(how: str) -> None:
             assert process.returncode == 0 and said == ""
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_ctrl_c_in_this_process_leaves_nothing() -> None:
     with kept_level():
         iterator = iter(data.DataLoader(_sets.Numbers(torch, 100000, (100,)), 2, num_workers=2))
