@@ -108,7 +108,7 @@ CXX_FILES = $(shell find $(CXX_FOLDERS) -name '*.cpp' -o -name '*.h')
 lint: $(VENV)/.tools
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
-	$(VENV)/bin/clang-format --dry-run --Werror $(CXX_FILES)
+	@echo "clang-format --dry-run"; $(VENV)/bin/clang-format --dry-run --Werror $(CXX_FILES)
 	$(PY) -m mypy
 	$(PY) -m mypy benchmarks
 

@@ -46,7 +46,8 @@ public:
     int code, lists;
 
     // args: code, lists, blocks, and the dtype of step counts where there are such.
-    Blocks(const char* name, PyObject* const* args, int least, int most, bool grads_written, bool steps) : steps_(steps) {
+    Blocks(const char* name, PyObject* const* args, int least, int most, bool grads_written, bool steps)
+        : steps_(steps) {
         PyObject* list = args[2];
         code = as_code(args[0]);
         if (code != F32 && code != F64 && code != F16 && code != BF16) fail_dtype(name, code);
