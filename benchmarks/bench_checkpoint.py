@@ -16,6 +16,7 @@ import os
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 
@@ -51,11 +52,12 @@ def main() -> None:
                 path = os.path.join(folder, f"{name}.pt")
                 if os.path.exists(path):
                     os.remove(path)
+                save = partial(library.save, values[name], path)
                 work = {
-                    "save": lambda library=library, path=path, name=name: library.save(values[name], path),
-                    "save, replacing": lambda library=library, path=path, name=name: library.save(values[name], path),
-                    "load": lambda library=library, path=path: library.load(path),
-                    "load, mapped": lambda library=library, path=path: library.load(path, mmap=True),
+                    "save": save,
+                    "save, replacing": save,
+                    "load": partial(library.load, path),
+                    "load, mapped": partial(library.load, path, mmap=True),
                 }
                 for what, code in work.items():
                     best[what, name] = min(best.get((what, name), float("inf")), seconds(code))
