@@ -400,6 +400,11 @@ PyObject* nll_loss_backward(PyObject*, PyObject* const* args, Py_ssize_t nargs) 
 PyObject* layer_norm(PyObject*, PyObject* const*, Py_ssize_t);
 PyObject* layer_norm_backward(PyObject*, PyObject* const*, Py_ssize_t);
 PyObject* var(PyObject*, PyObject* const*, Py_ssize_t);
+// cells.cpp
+PyObject* lstm_cell(PyObject*, PyObject* const*, Py_ssize_t);
+PyObject* lstm_cell_backward(PyObject*, PyObject* const*, Py_ssize_t);
+PyObject* gru_cell(PyObject*, PyObject* const*, Py_ssize_t);
+PyObject* gru_cell_backward(PyObject*, PyObject* const*, Py_ssize_t);
 }  // namespace mt
 
 using namespace mt;
@@ -417,6 +422,17 @@ PyMethodDef nn_methods[] = {
     MT_METHOD("nll_loss_backward", nll_loss_backward,
               "nll_loss_backward(grad.., target.., weight|None.., total_weight.., out.., n, c, reduction, "
               "ignore_index)."),
+    MT_METHOD("lstm_cell", lstm_cell,
+              "lstm_cell(input_gates.., hidden_gates.., cx.., input_bias|None.., hidden_bias|None.., hy.., cy.., "
+              "workspace.., rows, width)."),
+    MT_METHOD(
+        "lstm_cell_backward", lstm_cell_backward,
+        "lstm_cell_backward(grad_hy|None.., grad_cy|None.., cx.., cy.., workspace.., gates.., dcx.., rows, width)."),
+    MT_METHOD("gru_cell", gru_cell,
+              "gru_cell(input_gates.., hidden_gates.., hx.., input_bias|None.., hidden_bias|None.., hy.., workspace.., "
+              "rows, width)."),
+    MT_METHOD("gru_cell_backward", gru_cell_backward,
+              "gru_cell_backward(grad_hy.., workspace.., input_gates.., hidden_gates.., dhx.., rows, width)."),
     MT_METHOD("var", var, "var(a.., out.., mean|None.., shape, correction, take_sqrt): variance or deviation."),
     {nullptr, nullptr, 0, nullptr}};
 extern const mt::IntConstant nn_constants[] = {{nullptr, 0}};
