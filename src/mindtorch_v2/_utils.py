@@ -18,7 +18,6 @@ from ._storage import UntypedStorage, root
 from ._tensor import Tensor
 from ._tensor_base import TensorBase, make
 from ._typed_storage import TypedStorage
-from ._utils_names import *  # noqa: F403 (the rest of what clients look for here)
 
 _MOST_ELEMENTS = 1 << 62
 _MOST_DIMENSIONS = 64
