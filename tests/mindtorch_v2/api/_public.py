@@ -65,5 +65,7 @@ def public(owner: Any) -> set[str]:
         return shown
     if listed is not None and owner.__name__ != "torch":
         return set(listed)
+    if owner.__name__ == "torch.distributed":
+        shown -= {n for n in shown if isinstance(getattr(owner, n, None), ModuleType)}
     # A module that others import without saying so shows or does not, by what ran before.
     return {n for n in shown if _own(n, getattr(owner, n, None))} - {"torch", "file_baton"}
