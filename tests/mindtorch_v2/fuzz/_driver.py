@@ -48,7 +48,7 @@ class Child:
             "-m",
             __package__,
             "--work",
-            work.format(self.directory),
+            work.replace("{}", str(self.directory)),
             "--memory",
             str(settings.memory),
             "--devices",
