@@ -5,7 +5,11 @@ Invariant: a name counts that the module lists in `__all__`, or that has no unde
 
 from __future__ import annotations
 
+import functools
 import importlib
+import json
+import subprocess
+import sys
 from types import ModuleType
 from typing import Any
 
@@ -65,7 +69,19 @@ def public(owner: Any) -> set[str]:
         return shown
     if listed is not None and owner.__name__ != "torch":
         return set(listed)
-    if owner.__name__ == "torch.distributed":
-        shown -= {n for n in shown if isinstance(getattr(owner, n, None), ModuleType)}
-    # A module that others import without saying so shows or does not, by what ran before.
     return {n for n in shown if _own(n, getattr(owner, n, None))} - {"torch", "file_baton"}
+
+
+@functools.cache
+def shown_by_pytorch() -> dict[str, list[str]]:
+    """Public names of each module of PyTorch, asked of a process in which nothing but these modules was imported: what
+    other code imports shows as well."""
+    code = f"import json; from {__name__} import *; print(json.dumps(names_by_module()))"
+    said = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=True)
+    found: dict[str, list[str]] = json.loads(said.stdout)
+    return found
+
+
+def names_by_module() -> dict[str, list[str]]:
+    found = ((name, module("torch", name)) for name in MODULES)
+    return {name: sorted(public(theirs)) for name, theirs in found if theirs is not None}
