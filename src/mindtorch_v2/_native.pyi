@@ -248,6 +248,18 @@ def layer_norm(
 ) -> Storage:
     """All [dense]; weight, bias, mean, rstd None: there is none, not wanted."""
 
+def lstm_cell(*operands_rows_width: Any) -> None:
+    """input_gates.., hidden_gates.., cx.., input_bias|None.., hidden_bias|None.., hy.., cy.., workspace.., rows, width"""
+
+def lstm_cell_backward(*operands_rows_width: Any) -> None:
+    """grad_hy|None.., grad_cy|None.., cx.., cy.., workspace.., gates.., dcx.., rows, width"""
+
+def gru_cell(*operands_rows_width: Any) -> None:
+    """input_gates.., hidden_gates.., hx.., input_bias|None.., hidden_bias|None.., hy.., workspace.., rows, width"""
+
+def gru_cell_backward(*operands_rows_width: Any) -> None:
+    """grad_hy.., workspace.., input_gates.., hidden_gates.., dhx.., rows, width"""
+
 def layer_norm_backward(
     grad: Storage,
     grad_offset: int,

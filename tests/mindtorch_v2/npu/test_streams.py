@@ -242,6 +242,10 @@ def test_wait_event_orders_two_streams(slow: torch.npu.Stream) -> None:
         assert not fast.query()
         del event  # the wait that was queued stays
         fast.synchronize()
+        # The event is over; the stream says so a moment later.
+        end = time.monotonic() + 5
+        while not slow.query() and time.monotonic() < end:
+            time.sleep(0.001)
         assert slow.query()
 
 

@@ -308,12 +308,13 @@ def _unpooled(input: Tensor, kernel: Ints, stride: Ints, padding: Ints, output_s
     """The size before pooling: the smallest one unless given."""
     rank = len(kernel)
     sizes = input.shape
-    if min(len(sizes), len(stride), len(padding)) < rank:
+    try:
+        smallest = tuple((sizes[-rank + d] - 1) * stride[d] + kernel[d] - 2 * padding[d] for d in range(rank))
+    except IndexError:
         raise IndexError(
             f"max_unpool{rank}d: expected {rank} dimensions, strides and paddings, got an input of {list(sizes)}, "
             f"stride {list(stride)} and padding {list(padding)}"
-        )
-    smallest = tuple((sizes[-rank + d] - 1) * stride[d] + kernel[d] - 2 * padding[d] for d in range(rank))
+        ) from None
     if output_size is None:
         return smallest
     given = tuple(output_size)
