@@ -249,7 +249,8 @@ def layer_norm(
     """All [dense]; weight, bias, mean, rstd None: there is none, not wanted."""
 
 def lstm_cell(*operands_rows_width: Any) -> None:
-    """input_gates.., hidden_gates.., cx.., input_bias|None.., hidden_bias|None.., hy.., cy.., workspace.., rows, width"""
+    """input_gates.., hidden_gates.., cx.., input_bias|None.., hidden_bias|None.., hy.., cy.., workspace.., rows,
+    width"""
 
 def lstm_cell_backward(*operands_rows_width: Any) -> None:
     """grad_hy|None.., grad_cy|None.., cx.., cy.., workspace.., gates.., dcx.., rows, width"""

@@ -228,8 +228,8 @@ def test_gradients(case: Any) -> None:
     account.close()
 
 
-# Compared elsewhere: an NPU draws numbers of its own (test_rejection_npu.py), and PyTorch's CPU does not have the parts of
-# synchronised batch normalization (test_sync_norm_npu.py).
+# Compared elsewhere: an NPU draws numbers of its own (test_rejection_npu.py), and PyTorch's CPU does not have the parts
+# of synchronised batch normalization (test_sync_norm_npu.py).
 _ELSEWHERE = {"poisson", "binomial", *_own.SYNCHRONISED}
 OWN = [
     (row, number, call)
