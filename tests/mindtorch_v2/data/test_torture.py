@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -44,7 +45,7 @@ def test_a_worker_that_ends_is_an_error_at_once(how: str, at: int) -> None:
             list(iterator)
         assert int(str(caught.value).split()[3].rstrip(")")) in pids
         if CAUSES[how]:
-            assert pytest.importorskip("re").search(CAUSES[how], str(caught.value.__cause__))
+            assert re.search(CAUSES[how], str(caught.value.__cause__))
         assert time.monotonic() - begin < 4.5
         del iterator, caught
 

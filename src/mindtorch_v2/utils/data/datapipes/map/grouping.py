@@ -2,28 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sized
 from typing import Any
 
+from .._batches import Batches
 from .._decorator import functional_datapipe
-from ..datapipe import DataChunk, MapDataPipe
-from ..utils.common import no_length
+from ..datapipe import MapDataPipe
 
 __all__ = ["BatcherMapDataPipe"]
 
 
 @functional_datapipe("batch")
-class BatcherMapDataPipe(MapDataPipe[Any]):
+class BatcherMapDataPipe(Batches, MapDataPipe[Any]):
     """Samples in lists of `batch_size`."""
-
-    def __init__(self, datapipe: Any, batch_size: int, drop_last: bool = False, wrapper_class: Any = DataChunk) -> None:
-        if batch_size <= 0:
-            raise AssertionError("Batch size is required to be larger than 0!")
-        super().__init__()
-        self.datapipe = datapipe
-        self.batch_size = batch_size
-        self.drop_last = drop_last
-        self.wrapper_class = wrapper_class
 
     def __getitem__(self, index: Any) -> Any:
         batch: list[Any] = []
@@ -34,9 +24,3 @@ class BatcherMapDataPipe(MapDataPipe[Any]):
             if self.drop_last or not batch:
                 raise IndexError(f"Index {index} is out of bound.") from error
         return self.wrapper_class(batch)
-
-    def __len__(self) -> int:
-        if not isinstance(self.datapipe, Sized):
-            raise no_length(self)
-        n = len(self.datapipe)
-        return n // self.batch_size if self.drop_last else (n + self.batch_size - 1) // self.batch_size
