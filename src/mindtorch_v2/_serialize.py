@@ -12,7 +12,7 @@ from typing import Any
 from ._core_operators import HOOKS
 from ._dispatch.keys import AUTOGRAD, PYTHON, TORCH_DISPATCH, device_bit
 from ._dispatch.state import exclude, modes, set_modes
-from ._tensor_base import TensorBase, grad_fn_of, make, requires_grad
+from ._tensor_base import grad_fn_of, make, requires_grad
 
 
 def deep_copy(t: Any, memo: dict[int, Any]) -> Any:
@@ -45,7 +45,7 @@ def deep_copy(t: Any, memo: dict[int, Any]) -> Any:
     if t._grad_field is not None:
         new._grad_field = deep_copy(t._grad_field, memo)
     memo[id(t)] = new
-    own = attributes(t)
+    own = dict(t.__dict__)
     if own:
         new.__dict__.update(copy.deepcopy(own, memo))
     return new
@@ -71,12 +71,6 @@ def _wrapper_copy(t: Any, memo: dict[int, Any]) -> Any:
     if t._grad_field is not None:
         new._grad_field = deep_copy(t._grad_field, memo)
     return new
-
-
-def attributes(t: Any) -> dict[str, Any]:
-    """What a user set on a tensor. Uncompiled, a tensor's own fields lie in the same dict."""
-    fields = getattr(TensorBase, "__annotations__", {})
-    return {k: v for k, v in t.__dict__.items() if k not in fields}
 
 
 def reduce_tensor(t: Any) -> Any:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from . import _overrides
+from ._attributes import FIELDS, Attributes
 from ._autograd import leaf_policy, tensor_hooks
 from ._autograd.engine import backward_one
 from ._backends.common.overlap import is_dense
@@ -55,6 +56,15 @@ class Tensor(TensorBase):
     if TYPE_CHECKING:
         # Methods that come from rows.
         def __getattr__(self, name: str) -> Any: ...
+    elif FIELDS:
+
+        @property
+        def __dict__(self):
+            return Attributes(self)
+
+        @__dict__.setter
+        def __dict__(self, value):
+            Attributes(self).replace(value)
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
         """The legacy constructor: `Tensor(2, 3)` is uninitialised, `Tensor([1, 2])` holds the default dtype."""

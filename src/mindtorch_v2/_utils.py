@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+from ._attributes import FIELDS
 from ._device import as_device
 from ._dispatch.keys import device_bit
 from ._dtype import dtype as DType
@@ -236,13 +237,11 @@ def dressed(made: Any, new_type: Any, state: Any) -> Any:
 
 def _get_obj_state(obj: Any) -> Any:
     """The Python attributes of a tensor: a dict, with slots in a pair of dicts, or what its class says."""
-    from ._serialize import attributes
-
     # Compiled, the base class has one that mypyc made, of the tensor's own fields.
     own = getattr(type(obj), "__getstate__", None)
     if own is not None and own not in (getattr(object, "__getstate__", None), getattr(Tensor, "__getstate__", None)):
         return obj.__getstate__()
-    state = attributes(obj)
+    state = dict(obj.__dict__)
     slots = {name: getattr(obj, name) for name in sorted(_slots_of(type(obj))) if hasattr(obj, name)}
     return (state, slots) if slots else state
 
@@ -270,7 +269,7 @@ def _set_obj_state(obj: Any, state: Any) -> Any:
     for part in (state, slots):
         if part is not None and not isinstance(part, dict):
             raise CheckpointError(f"Invalid serialized state: {type(part).__name__}")
-    fields = getattr(TensorBase, "__annotations__", {}) if isinstance(obj, TensorBase) else {}
+    fields = FIELDS if isinstance(obj, TensorBase) else ()
     for name in state or ():
         if not isinstance(name, str) or name in fields:
             raise CheckpointError("Invalid serialized state: an attribute that is not the user's")

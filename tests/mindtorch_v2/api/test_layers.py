@@ -29,7 +29,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     ),
     "dispatch state": ("_dispatch.keys", "_dispatch.state"),
     "graph nodes": ("_autograd.node", "_autograd.version_counter"),
-    "tensor base": ("_tensor_base", "_unbound"),
+    "tensor base": ("_tensor_base", "_unbound", "_attributes"),
     "dispatch": ("_dispatch", "return_types"),
     "rules": ("_ops.rules",),
     "what devices share": ("_backends.common",),

@@ -717,3 +717,22 @@ def test_attributes_of_other_objects_that_can_only_be_read() -> None:
 
 def test_arrays_of_bools_come_back_as_bytes() -> None:
     assert numpy.isfinite(torch.ones(2)).dtype == torch.uint8
+
+
+@pytest.mark.parametrize("kind", [torch.Tensor, torch.nn.Parameter])
+def test_the_dict_of_a_tensor_is_the_users(kind: Any) -> None:
+    t = kind(torch.ones(2))
+    assert t.__dict__ == vars(t) == {}
+    t.mark, t.other = 1, 2
+    assert t.__dict__ == {"mark": 1, "other": 2} and "mark" in dir(t)
+    t.__dict__["late"] = 3
+    t.__dict__.update(more=4)
+    del t.__dict__["mark"]
+    assert t.__dict__.pop("other") == 2 and t.__dict__.setdefault("late", 5) == 3
+    assert (t.late, t.more, hasattr(t, "mark"), hasattr(t, "other")) == (3, 4, False, False)
+    assert pickle.loads(pickle.dumps(t)).__dict__ == {"late": 3, "more": 4}
+    assert copy.deepcopy(t).__dict__ == ({} if kind is torch.nn.Parameter else {"late": 3, "more": 4})
+    t.__dict__ = {"new": 6}
+    assert t.new == 6 and not hasattr(t, "late") and t.tolist() == [1.0, 1.0]
+    t.__dict__.clear()
+    assert t.__dict__ == {} and t.tolist() == [1.0, 1.0]
