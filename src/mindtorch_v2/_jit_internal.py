@@ -90,17 +90,29 @@ def is_scripting() -> bool:
 
 
 def boolean_dispatch(
-    arg_name: str, arg_index: int, default: bool, if_true: Any, if_false: Any, module_name: str, func_name: str
-) -> Any:
-    """A function that is one of two, by the value of one argument."""
+    arg_name: str,
+    arg_index: int,
+    default: bool,
+    if_true: Callable[..., Any],
+    if_false: Callable[..., Any],
+    module_name: str | None,
+    func_name: str | None,
+) -> Callable[..., Any]:
+    """A function that is one of two, as the argument of that name or place says."""
+    if if_true.__doc__ is not None and if_false.__doc__ is not None:
+        raise RuntimeError("only one function can have a docstring")
 
     def fn(*args: Any, **kwargs: Any) -> Any:
-        chosen = args[arg_index] if arg_index < len(args) else kwargs.get(arg_name, default)
-        return (if_true if chosen else if_false)(*args, **kwargs)
+        given = args[arg_index] if arg_name not in kwargs and arg_index < len(args) else default
+        return (if_true if kwargs.get(arg_name, given) else if_false)(*args, **kwargs)
 
-    for either in (if_true, if_false):
-        fn.__doc__ = fn.__doc__ or either.__doc__
-    fn.__module__, fn.__name__ = module_name or fn.__module__, func_name or fn.__name__
+    text = if_true.__doc__ or if_false.__doc__
+    if text is not None:
+        fn.__doc__ = if_true.__doc__ = if_false.__doc__ = text
+    if module_name is not None:
+        fn.__module__ = module_name
+    if func_name is not None:
+        fn.__name__ = func_name
     return fn
 
 
@@ -133,6 +145,5 @@ class BroadcastingListCls:
         return List[types]  # noqa: UP006
 
 
-BroadcastingList1 = BroadcastingListCls()
-for _i in range(2, 7):
-    globals()[f"BroadcastingList{_i}"] = BroadcastingList1
+BroadcastingList1 = BroadcastingList2 = BroadcastingList3 = BroadcastingListCls()
+BroadcastingList4 = BroadcastingList5 = BroadcastingList6 = BroadcastingList1

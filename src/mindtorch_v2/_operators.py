@@ -285,13 +285,7 @@ class OpNamespace:
 
 def _rows(key: str) -> dict[str, Op]:
     """The overloads of PyTorch's operator `key` that rows serve, the one for tensors first."""
-    from ._api import lazy_tables
-
-    base = _names.row_base(key)
-    if base not in registry.OPS:
-        table = lazy_tables.FUNCTIONS.get(base) or lazy_tables.METHODS.get(base) or lazy_tables.NAMESPACES.get(base)
-        if table is not None:
-            lazy_tables.load(table)
+    registry.find(_names.row_base(key))
     found: dict[str, Op] = {}
     for op in [o for n, o in registry.OPS.items() if _names.base_of(n) == key and o.row is not None]:
         for name in _names.names_of(op):

@@ -127,12 +127,10 @@ def _plain(t: Any) -> tuple[Any, tuple[Any, ...]]:
 
 def set_state(t: Any, state: Any) -> None:
     """`Tensor.__setstate__`, which pickles of PyTorch before 0.4 call."""
-    from ._serialization.errors import CheckpointError
-
     if grad_fn_of(t) is not None:
         raise RuntimeError("__setstate__ can be only called on leaf Tensors")
     if not isinstance(state, tuple) or len(state) not in (3, 4, 5):
-        raise CheckpointError("the state of a tensor must be a tuple of 3, 4 or 5 items")
+        raise ValueError("the state of a tensor must be a tuple of 3, 4 or 5 items")
     if len(state) == 4:
         from ._utils import _rebuild_tensor
 

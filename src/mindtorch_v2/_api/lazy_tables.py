@@ -12,6 +12,7 @@ from typing import Any
 
 from .._dispatch import registry
 from .._ops import table as rows
+from . import overloads as _names
 from . import public
 
 # Names by table. `name-` is a function and no method, `.name` a method only; `name+` also has an
@@ -95,8 +96,8 @@ _IN_MODULES = {
 NAMESPACES: dict[str, str] = {n: t for t, names in _IN_MODULES.items() for n in names.split()}
 FUNCTIONS: dict[str, str] = {}
 METHODS: dict[str, str] = {}
-for _table, _names in _LISTED.items():
-    for _name in _names.split():
+for _table, _listed in _LISTED.items():
+    for _name in _listed.split():
         _plain = _name.strip("-+.")
         for _form in (_plain, _plain + "_") if "+" in _name else (_plain,):
             if _name[0] != "." and (_form == _plain or _name[-1] == "-" or "++" in _name):
@@ -108,6 +109,7 @@ TABLES = tuple(dict.fromkeys((*_LISTED, *_IN_MODULES)))
 _TABLES = rows.__package__
 _LOCK = RLock()
 _LOADED: list[str] = []
+_NOW: list[str] = []
 
 
 def load(table: str) -> None:
@@ -118,8 +120,12 @@ def load(table: str) -> None:
         if table in _LOADED:
             return
         rows.LOADING[0] = table
-        import_module(f"{_TABLES}.{table}")
-        _lines("cpu", table)
+        _NOW.append(table)
+        try:
+            import_module(f"{_TABLES}.{table}")
+            _lines("cpu", table)
+        finally:
+            _NOW.pop()
         _LOADED.append(table)
         from .._backends.npu.load import LOADED
 
@@ -134,6 +140,22 @@ def load(table: str) -> None:
 def load_all() -> None:
     for table in TABLES:
         load(table)
+
+
+def bring(name: str) -> None:
+    """Load the table of a row; rows that are no functions and no methods are in no list, so all may have to come."""
+    base = _names.row_base(name.partition(".")[0])
+    table = FUNCTIONS.get(base) or METHODS.get(base) or NAMESPACES.get(base)
+    with _LOCK:
+        if _NOW:
+            return  # a table that is being loaded asks for a row that is not there
+        if table is not None:
+            load(table)
+        elif len(_LOADED) < len(TABLES):
+            load_all()
+
+
+registry.LATE.bring = bring
 
 
 def load_npu_lines() -> None:

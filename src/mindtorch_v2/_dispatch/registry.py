@@ -5,8 +5,8 @@ Invariant: registering anything for an operator makes it forget every remembered
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, Final
 
 from .keys import META, add_device, device_of_bit
 from .op import RESOLVERS, FnKernel, Kernel, Op, Rule
@@ -14,6 +14,25 @@ from .op import RESOLVERS, FnKernel, Kernel, Op, Rule
 OPS: dict[str, Op] = {}
 # Those of one title, the name a user calls, in the order of declaration.
 TITLES: dict[str, list[Op]] = {}
+
+
+class Late:
+    """What declares operators that nobody has asked for yet: given a name, it loads the table with that row."""
+
+    def __init__(self) -> None:
+        self.bring: Callable[[str], None] | None = None
+
+
+LATE: Final = Late()
+
+
+def find(name: str) -> Op | None:
+    """The operator of that name, whose table is loaded if need be; None where there is none."""
+    found = OPS.get(name)
+    if found is None and LATE.bring is not None:
+        LATE.bring(name)
+        found = OPS.get(name)
+    return found
 
 
 def declare(op: Op) -> Op:
@@ -27,7 +46,7 @@ def declare(op: Op) -> Op:
 
 def get(name: str) -> Op:
     """The operator of that name."""
-    found = OPS.get(name)
+    found = find(name)
     if found is None:
         raise KeyError(f"no operator is called '{name}'")
     return found
@@ -77,7 +96,7 @@ def register(name: str, device: str, kernel: Any, meta: Any = None) -> Op:
     `meta` is the shape rule, a callable of the same arguments; needed only where the operator has none yet. A name no
     row declares becomes an operator whose arguments are the kernel's parameters.
     """
-    op = OPS.get(name)
+    op = find(name)
     if op is None:
         op = declare(_from_signature(name, kernel))
     if isinstance(kernel, Bound):

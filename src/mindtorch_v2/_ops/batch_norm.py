@@ -203,6 +203,11 @@ def _batch_backward(grad_out: Any, input: Any, weight: Any, running_mean: Any, r
 
 def _batch_backward_meta(grad_out: Any, input: Any, weight: Any, running_mean: Any, running_var: Any, save_mean: Any,
                          save_invstd: Any, train: bool, eps: float, output_mask: Any) -> list[Spec]:
+    needed = dict(save_mean=save_mean, save_invstd=save_invstd) if train else dict(
+        running_mean=running_mean, running_var=running_var)
+    for name, given in needed.items():
+        if given is None:
+            raise RuntimeError(f"native_batch_norm_backward: '{name}' must be given where train is {train}")
     nothing, dt = like(input, (0,)), _parameter_dtype(input, weight)
     parameter = like(input, (input._shape[1],), dt)
     return [in_format_of(input, input._shape) if output_mask[0] else nothing, parameter if output_mask[1] else nothing,

@@ -159,6 +159,7 @@ def _ints(name: str, given: Any) -> tuple[int, ...]:
 
 
 _ABSENT = object()
+_LISTS = (list, tuple, type(None))
 
 
 def _fits(source: Any, storage_offset: Any, size: Any, stride: Any) -> bool:
@@ -166,7 +167,7 @@ def _fits(source: Any, storage_offset: Any, size: Any, stride: Any) -> bool:
     if storage_offset is _ABSENT and size is _ABSENT and stride is None:
         whole = True
     else:
-        whole = is_index(storage_offset) and isinstance(size, (list, tuple))
+        whole = is_index(storage_offset) and isinstance(size, (list, tuple)) and isinstance(stride, _LISTS)
     if source is _ABSENT:
         return size is _ABSENT and whole
     return whole and (isinstance(source, TensorBase) or hasattr(source, "untyped") or hasattr(source, "_raw"))

@@ -66,6 +66,8 @@ def _identity(name: str, input: Any, ord: Any = 2) -> Any:
 
 def _input_mask(input: Any, *given: Any, mask: Any, **options: Any) -> Any:
     """The mask as bool, in the shape of the input; takes all that a masked function does."""
+    if not isinstance(mask, _torch().Tensor):
+        raise TypeError(f"mask must be a Tensor, not {type(mask).__name__}")
     if mask.shape != input.shape:
         if mask.dim() > input.dim():
             raise IndexError(

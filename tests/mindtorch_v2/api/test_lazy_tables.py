@@ -73,3 +73,24 @@ def test_a_missing_name_is_an_attribute_error() -> None:
     for module in (torch.linalg, torch.special, torch.fft):
         with pytest.raises(AttributeError, match="nothing_like_that"):
             _ = module.nothing_like_that
+
+
+def test_rows_without_a_public_name_are_found() -> None:
+    """`torch.ops` and the registry know rows that are in no list before anything has loaded their table."""
+    code = (
+        "import mindtorch_v2 as t; from mindtorch_v2._dispatch import registry; "
+        "assert t.ops.aten._thnn_fused_gru_cell.default.name() == 'aten::_thnn_fused_gru_cell'; "
+        "assert not hasattr(t.ops.aten, 'nothing_like_that')"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize("name", ["conv2d", "native_batch_norm_backward"])
+def test_registering_loads_the_table(name: str) -> None:
+    """A kernel for a row whose table is still to come goes to that row; the row is not declared a second time."""
+    code = (
+        "import sys, mindtorch_v2 as t; from mindtorch_v2._dispatch import registry; from mindtorch_v2._api import "
+        "lazy_tables; op = registry.register(sys.argv[1], 'toy', lambda *a: 0); assert op.row is not None; "
+        "lazy_tables.load_all(); assert 'toy' in registry.kernels(sys.argv[1])"
+    )
+    subprocess.run([sys.executable, "-c", code, name], check=True)

@@ -293,6 +293,26 @@ def test_cpu_tensors_index_npu_tensors() -> None:
         torch.zeros(3)[torch.tensor([1], device="npu")]
 
 
+def test_filling_more_than_eight_dimensions() -> None:
+    made = torch.ones([2] * 9, device="npu")
+    assert made.cpu().numpy().sum() == 2**9
+    made.transpose(0, 8).fill_(3)
+    assert made.cpu().numpy().sum() == 3 * 2**9
+    assert torch.full([1] * 65, 2, device="npu").item() == 2
+    with pytest.raises(RuntimeError, match="only tensors with up to 64 dims are supported"):
+        torch.softmax(torch.zeros([1] * 65, device="npu"), 0)
+
+
+def test_cpu_scalars_in_a_composed_operator() -> None:
+    """The vendor's function takes no complex numbers, and the operators that replace it want tensors."""
+    z = torch.ones(3, dtype=torch.complex64)
+    for given in (torch.tensor(2), torch.tensor(1.5), torch.tensor(1 + 2j)):
+        for pair in ((given, z), (z, given)):
+            there = torch.logaddexp(*(t if t is given else t.to("npu") for t in pair))
+            assert there.device.type == "npu"
+            torch.testing.assert_close(there.cpu(), torch.logaddexp(*pair))
+
+
 def test_more_than_eight_dimensions_are_joined() -> None:
     plain = torch.arange(2.0**10).view((2,) * 10)
     a = plain.npu()

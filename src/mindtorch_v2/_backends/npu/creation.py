@@ -62,6 +62,8 @@ def fill(dst: TensorBase, value: Any) -> None:
     if numel(dst) == 0:
         return
     dst = once(dst)
+    if len(dst._shape) > _MOST_DIMS:
+        dst, _ = merged(dst, dst, "fill_")
     dt = dst._dtype
     if dt.name in _SAME_BITS:
         value, dst = _bits(value, dt), retyped(dst, uint8)
@@ -142,7 +144,7 @@ def copy_strided(dst: TensorBase, src: TensorBase) -> None:
             src = packed
         dst, src = as_pairs(dst), as_pairs(src)
     if len(dst._shape) > _MOST_DIMS:
-        dst, src = merged(dst, src)
+        dst, src = merged(dst, src, "copy_")
     run("aclnnInplaceCopy", "copy_", dst, src)
 
 
@@ -163,7 +165,7 @@ def compact(t: TensorBase) -> TensorBase:
     return out
 
 
-def merged(dst: TensorBase, src: TensorBase) -> tuple[TensorBase, TensorBase]:
+def merged(dst: TensorBase, src: TensorBase, op: str) -> tuple[TensorBase, TensorBase]:
     """Both with neighbouring dimensions joined where both move through them alike: vendors count to eight."""
     dims: list[list[int]] = []
     for n, d, s in zip(dst._shape, dst._stride, src._stride):
@@ -175,7 +177,7 @@ def merged(dst: TensorBase, src: TensorBase) -> tuple[TensorBase, TensorBase]:
             dims.append([n, d, s])
     if len(dims) > _MOST_DIMS:
         raise RuntimeError(
-            f"copy_: a copy over {len(dims)} dimensions that cannot be joined is not available on NPU; "
+            f"{op}: {len(dims)} dimensions that cannot be joined are not available on NPU; "
             f"the vendor's functions take at most {_MOST_DIMS}"
         )
     shape = tuple(d[0] for d in dims)

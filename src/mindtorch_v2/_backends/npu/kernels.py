@@ -250,7 +250,7 @@ class Line(Kernel):
         inner = call.compute_dtype(first.compute, first.dtype)
         if inner is None:
             if self.otherwise is not None:
-                return self.otherwise.run(op, local, keys)
+                return self.otherwise.run(op, tensors_again(op, args, local, first.device), keys)
             raise not_accepted(op, call, first.compute)
         if isinstance(spec, Spec):
             out = empty_spec(spec)
@@ -400,6 +400,18 @@ def on_device(args: tuple[Any, ...], slots: list[int]) -> tuple[Any, ...]:
         a = new[i]
         if isinstance(a, TensorBase) and a._keys & CPU and len(a._shape) == 0:
             new[i] = _item(a._storage, int(a._offset), a._dtype.code)
+    return tuple(new)
+
+
+def tensors_again(op: Op, given: tuple[Any, ...], local: tuple[Any, ...], dev: device) -> tuple[Any, ...]:
+    """CPU scalars that became numbers, as tensors on the device where the row takes no numbers: what is written in
+    terms of other operators may rely on it."""
+    if given is local:
+        return given
+    new = list(local)
+    for i, a in enumerate(given):
+        if isinstance(a, TensorBase) and not isinstance(local[i], TensorBase) and op.numbers >> i & 1 == 0:
+            new[i] = number_tensor(local[i], a._dtype, dev)
     return tuple(new)
 
 

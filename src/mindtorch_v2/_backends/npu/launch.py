@@ -241,6 +241,8 @@ def tensor_handle(a: Api, f: Function, t: TensorBase, lifted: bool) -> Any:
     """An aclTensor; None when the vendor cannot make one."""
     shape = t._shape
     n = len(shape)
+    if n >= len(_COUNTS):
+        raise RuntimeError("only tensors with up to 64 dims are supported")
     if n == 0 and lifted:
         shape = _ONE
         n = 1

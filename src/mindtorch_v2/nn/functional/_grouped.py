@@ -17,7 +17,20 @@ __all__ = ["ScalingType", "SwizzleType", "grouped_mm", "scaled_grouped_mm", "sca
 _KINDS = ("Float", "BFloat16", "Half")
 
 
-class ScalingType(enum.Enum):
+class _OfNumbers(enum.EnumMeta):
+    """Enumerations that PyTorch has in C++: their call takes one number, and makes no new enumeration."""
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        given = (*args, *kwargs.values())
+        if len(given) != 1 or (kwargs and "value" not in kwargs) or not isinstance(given[0], (int, enum.Enum)):
+            raise TypeError(
+                "__init__(): incompatible constructor arguments. The following argument types are supported:\n"
+                f"    1. {cls.__name__}(value: int)"
+            )
+        return super().__call__(given[0])
+
+
+class ScalingType(enum.Enum, metaclass=_OfNumbers):
     """Which elements of a matrix share a scale."""
 
     TensorWise = 0
@@ -28,7 +41,7 @@ class ScalingType(enum.Enum):
     BlockWise128x128 = 5
 
 
-class SwizzleType(enum.Enum):
+class SwizzleType(enum.Enum, metaclass=_OfNumbers):
     """How scales of blocks are laid out in memory."""
 
     NO_SWIZZLE = 0

@@ -255,12 +255,18 @@ class _FractionalMaxPoolNd(Module):
         _random_samples: Tensor | None = None,
     ) -> None:
         super().__init__()
+        if (
+            self._rank == 3
+            and isinstance(kernel_size, (int, tuple, list))
+            and not all(k > 0 for k in each(kernel_size, 1))
+        ):
+            raise ValueError(f"kernel_size must be greater than 0, but got {kernel_size}")
         if output_size is None and output_ratio is None:
             raise ValueError(f"{type(self).__name__} requires specifying either an output size, or a pooling ratio")
         if output_size is not None and output_ratio is not None:
             raise ValueError("only one of output_size and output_ratio may be specified")
         rank = self._rank
-        ratios = (output_ratio,) * rank if isinstance(output_ratio, float) else output_ratio
+        ratios = None if output_ratio is None else each(output_ratio, rank)
         if ratios is not None and not all(0 < r < 1 for r in ratios):
             raise ValueError(f"output_ratio must be between 0 and 1 (got {output_ratio})")
         self.kernel_size = each(kernel_size, rank)
