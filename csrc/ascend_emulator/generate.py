@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).parent
-MACRO_LINE = re.compile(r"^[A-Z][A-Z_]*\(.*\baclnn[A-Z]")
-FUNCTION_NAME = re.compile(r"\baclnn[A-Z]\w*")
+FUNCTION_NAME = re.compile(r"\b(?:aclnn[A-Z]\w*|aclStft)\b")  # one function has its own prefix
+MACRO_LINE = re.compile(r"^[A-Z][A-Z_]*\(.*" + FUNCTION_NAME.pattern)
 MAX_RANK = 25  # of a tensor object; a few documents say more
 CHIPS = {"910B": "k910B", "910A": "k910A", "310P": "k310P", "310B": "k310B"}
 DTYPES = {
@@ -42,7 +42,11 @@ LIBRARIES = {
 
 
 def facts() -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (HERE / "facts.jsonl").read_text().splitlines()]
+    """What the documents say, and where operators were seen to accept more (`accepts` of a parameter), that instead."""
+    functions = [json.loads(line) for line in (HERE / "facts.jsonl").read_text().splitlines()]
+    for f in functions:
+        f["params"] = [{**p, **p.get("accepts", {})} for p in f["params"]]
+    return functions
 
 
 def implemented() -> set[str]:
@@ -94,6 +98,28 @@ def written(f: dict[str, Any]) -> tuple[set[str], set[str]]:
     return set(named or tensors[-1:]), set()
 
 
+def must_be_given(f: dict[str, Any], p: dict[str, Any]) -> bool:
+    """Whether null is refused before the kernel is asked.
+
+    An optional argument that documents list among the checked is checked under a condition (a mask of outputs, a mode):
+    its kernel decides. A function without a list of checked arguments requires every one of them, but not those that
+    are called optional nor outputs of which nothing is said while others are described: these are reserved.
+    """
+    if not p["type"].endswith("*") or p.get("optional"):
+        return False
+    if f.get("null"):
+        return p["name"] in f["null"]
+    described = any(q.get("io") == "out" and "dtypes" in q for q in f["params"])
+    reserved = described and p.get("io") == "out" and "dtypes" not in p
+    return not reserved and "Optional" not in p["name"]
+
+
+def format_bits(formats: str | None) -> str:
+    if formats is None:
+        return "0"
+    return "~0ull" if formats == "any" else bits(formats, FORMATS)
+
+
 def parameter(f: dict[str, Any], p: dict[str, Any]) -> str:
     dtypes, same = "0", -1
     outputs, in_place = written(f)
@@ -103,15 +129,12 @@ def parameter(f: dict[str, Any], p: dict[str, Any]) -> str:
         same = names.index(stated[1:]) if stated[1:] in names else -1
     elif stated and all(name in DTYPES for name in stated.split()):
         dtypes = bits(stated, DTYPES)
-    pointer = p["type"].endswith("*")
-    # An optional argument that documents list among the checked is checked under a condition (a mask of outputs, a
-    # mode): its kernel decides.
-    must = pointer and not p.get("optional") and (not f.get("null") or p["name"] in f["null"])
     fields = [
         json.dumps(p["name"]), f"Role::{ROLES[p['type']]}", p["name"] in outputs, p["name"] in in_place,
-        must,
+        must_be_given(f, p),
         bool(p.get("contiguous")), same, dtypes, rank_bits(p["rank"]) if "rank" in p else "0",
-        bits(p["formats"], FORMATS) if "formats" in p else "0",
+        format_bits(p.get("formats")),
+        [q["name"] for q in f["params"]].index(p["reuses"]) if "reuses" in p else -1,
     ]
     return "{" + ", ".join(str(x).lower() if isinstance(x, bool) else str(x) for x in fields) + "}"
 

@@ -37,6 +37,14 @@ inline double fast_gelu_slope(double x) {
     return s + 1.702 * x * s * (1 - s);
 }
 
+// The error function of gelu as sgn(t) (a (min(|t|, -b) + b)^2 + 1), t = x / sqrt(2).
+inline double fast_gelu_polynomial(double x) {
+    constexpr double a = -0.2888, b = -1.769;
+    double t = std::fmin(std::fabs(x * kSqrtHalf), -b) + b;
+    double error = std::copysign(a * t * t + 1, x);
+    return std::isnan(x) ? x : x * 0.5 * (1 + error);
+}
+
 inline double mish(double x) { return x * std::tanh(softplus(x)); }
 inline double mish_slope(double x) {
     double t = std::tanh(softplus(x));

@@ -22,7 +22,8 @@ MAP_TWO_R(aclnnSoftshrinkBackward, b >= -k[0] && b <= k[0] ? 0 : a)
 MAP_TWO_R(aclnnSoftplusBackward, b * k[0] > k[1] ? a : a * sigmoid(b * k[0]))
 MAP_TWO_R(aclnnSeluBackward, a * elu_slope(b, kSeluAlpha, kSeluScale, 1, true))
 MAP_TWO_R(aclnnSoftsignBackward, a / ((1 + std::fabs(b)) * (1 + std::fabs(b))))
-MAP_TWO_RI(aclnnReluGradV3, b > 0 ? a : T(0))
+// Here the argument comes first.
+MAP_TWO_RI(aclnnReluGradV3, a > 0 ? b : T(0))
 
 namespace {
 

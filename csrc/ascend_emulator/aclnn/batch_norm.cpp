@@ -17,10 +17,12 @@ struct Channels {
     size_t of(size_t i) const { return i / size_t(places) % size_t(channels); }
 };
 
-// Documents ask for the format that belongs to the rank; ND is for 6 dimensions and more.
-void plan_format(const Plan& p, const char* name) {
+// Documents ask for the format that belongs to the rank; ND is for 6 dimensions and more. BatchNorm looks at it only
+// where there are 5 dimensions.
+void plan_format(const Plan& p, const char* name, bool lenient = false) {
     const Tensor& t = p.tensor(name);
     bool plain = t.format == ACL_FORMAT_ND;
+    if (lenient && plain && t.rank() < 5) return;
     p.require(plain == (t.rank() > 5), "%s has %d dimensions and format %s", name, t.rank(),
               plain ? "ND; NC, NCL, NCHW or NCDHW is needed" : "that is not ND");
 }
@@ -70,7 +72,7 @@ std::vector<double> unbiased(std::vector<double> variance, double count) {
 // -- BatchNorm -------------------------------------------------------------------------------------------------------
 void plan_batch_norm(Plan& p) {
     const Tensor& input = p.tensor("input");
-    plan_format(p, "input");
+    plan_format(p, "input", true);
     Channels c(input);
     plan_vectors(p, c.channels, {"weight", "bias", "runningMean", "runningVar"});
     p.same_shape("input", "output");
@@ -197,8 +199,9 @@ void plan_elemt(Plan& p) {
 void run_elemt(Run& r) {
     Channels c(r.tensor("input"));
     auto x = r.read<double>(r.tensor("input"));
-    auto mean = r.read<double>(r.tensor("mean")), invstd = r.read<double>(r.tensor("invstd"));
-    auto w = vector_or(r, "weight", mean.size(), 1), b = vector_or(r, "bias", mean.size(), 0);
+    size_t n = size_t(c.channels);
+    auto mean = vector_or(r, "mean", n, 0), invstd = vector_or(r, "invstd", n, 1);
+    auto w = vector_or(r, "weight", n, 1), b = vector_or(r, "bias", n, 0);
     for (size_t i = 0; i < x.size(); ++i) {
         size_t k = c.of(i);
         x[i] = (x[i] - mean[k]) * invstd[k] * w[k] + b[k];

@@ -101,7 +101,12 @@ Value unpack(const Function& f, const Parameter& p, const Raw& raw) {
         case Role::string: v.string = static_cast<const char*>(raw.pointer); break;
         case Role::tensor: v.tensor = *object<Tensor>(p.role, raw.pointer, f, p.name); break;
         case Role::scalar: v.scalar = *object<Scalar>(p.role, raw.pointer, f, p.name); break;
-        case Role::ints: v.ints = object<Array<int64_t>>(p.role, raw.pointer, f, p.name)->values; break;
+        case Role::ints:
+            // One function, Sleep, takes an array or, on newer chips, a tensor through the same pointer.
+            if (std::strcmp(f.name, "aclnnSleep") == 0 && handles().is(Kind::tensor, raw.pointer))
+                v.tensor = *object<Tensor>(Role::tensor, raw.pointer, f, p.name);
+            else v.ints = object<Array<int64_t>>(p.role, raw.pointer, f, p.name)->values;
+            break;
         case Role::floats: {
             auto array = object<Array<float>>(p.role, raw.pointer, f, p.name);
             v.floats.assign(array->values.begin(), array->values.end());
@@ -169,7 +174,7 @@ void check_tensor(const Function& f, const Parameter& p, const Tensor& t, const 
     if (p.formats != 0 ? !has_bit(p.formats, t.format) : !public_format(t.format))
         refuse(ACLNN_ERR_PARAM_INVALID, "%s has format %s; accepted: %s", p.name, format_name(t.format),
                p.formats ? names_of(p.formats, format_name).c_str() : "the public formats");
-    int implied = format_rank(t.format);
+    int implied = p.formats == ~uint64_t(0) ? 0 : format_rank(t.format);
     if (implied != 0 && implied != t.rank())
         refuse(ACLNN_ERR_PARAM_INVALID, "%s has format %s but %d dimensions", p.name, format_name(t.format), t.rank());
     if (p.ranks != 0 ? !(p.ranks >> t.rank() & 1) : t.rank() > 8)
@@ -262,6 +267,9 @@ void check_aliasing(const Call& call) {
         for (size_t j = 0; j < all.size(); ++j) {
             if (i == j || !all[i].first->output || all[i].first->in_place) continue;
             if (j < i && all[j].first->output) continue;
+            if (all[i].first->reuses >= 0 && all[j].first == call.function->parameters + all[i].first->reuses &&
+                all[i].second->data == all[j].second->data && all[i].second->offset == all[j].second->offset)
+                continue;
             if (overlap(*all[i].second, *all[j].second))
                 violation("alias", "%s: output %s shares memory with %s", call.function->name, all[i].first->name,
                           all[j].first->name);

@@ -240,7 +240,7 @@ ACLNN(aclnnForeachNorm,
           const auto &x = p.tensors("x"), &out = p.tensors("out");
           p.require(!x.empty() && x.size() == out.size(), "x has %zu tensors and out %zu", x.size(), out.size());
           for (size_t i = 0; i < out.size(); ++i)
-              p.require(out[i].numel() == 1 && out[i].rank() <= 1 && out[i].dtype == x[i].dtype,
+              p.require(out[i].numel() == 1 && out[i].dtype == x[i].dtype,
                         "out %zu is %s of shape %s, expected one %s", i, dtype_name(out[i].dtype),
                         text(out[i].dims).c_str(), dtype_name(x[i].dtype));
           p.workspace = 512 * x.size();

@@ -65,6 +65,7 @@ void run_nonzero(Run& r, bool by_row) {
     });
     int64_t count = int64_t(found.size()), rank = self.rank();
     std::vector<int64_t> y(size_t(count * rank));
+    check_room(r, "out", count * rank);
     for (int64_t k = 0; k < count; ++k)
         for (int64_t d = 0; d < rank; ++d) y[size_t(by_row ? k * rank + d : d * count + k)] = found[size_t(k)][int(d)];
     r.resize("out", by_row ? Dims{count, rank} : Dims{rank, count});
@@ -100,7 +101,7 @@ ACLNN(aclnnGatherV3,
           int64_t axis = p.axis("dim", self.rank()), batch = p.integer("batchDims");
           p.require(batch >= 0 && batch <= axis && batch <= index.rank(), "batchDims is %lld, expected [0, %lld]",
                     static_cast<long long>(batch), static_cast<long long>(std::min<int64_t>(axis, index.rank())));
-          p.require(p.integer("mode") == 0, "mode is %lld, expected 0", static_cast<long long>(p.integer("mode")));
+          p.require(p.integer("mode") == 1, "mode is %lld, expected 1", static_cast<long long>(p.integer("mode")));
           Dims rest;
           for (int d = 0; d < index.rank(); ++d) {
               if (d >= batch) rest.push(index.dims[d]);
@@ -181,7 +182,11 @@ ACLNN(aclnnNonzero,
       RUN { run_nonzero(r, true); }, DYNAMIC)
 ACLNN(aclnnNonzeroV2,
       PLAN {
-          p.shape("out", {p.tensor("self").rank(), p.tensor("self").numel()});
+          // As many columns as there may be at most, or as many as the caller knows there are.
+          const Dims& out = p.tensor("out").dims;
+          p.require(out.n == 2 && out[0] == p.tensor("self").rank() && out[1] <= p.tensor("self").numel(),
+                    "out has shape %s, expected (%d, at most %lld)", text(out).c_str(), p.tensor("self").rank(),
+                    static_cast<long long>(p.tensor("self").numel()));
           p.workspace = uint64_t(p.tensor("self").numel()) * 8 + 512;
       },
       RUN { run_nonzero(r, false); }, DYNAMIC)

@@ -39,7 +39,8 @@ struct Parameter {
     int same_as;         // its dtype is that of this parameter; -1: not stated
     uint64_t dtypes;     // a bit for each accepted dtype; 0: not stated
     uint32_t ranks;      // a bit for each accepted rank; 0: not stated
-    uint64_t formats;    // a bit for each accepted format; 0: not stated
+    uint64_t formats;    // a bit for each accepted format; 0: not stated; all: not looked at
+    int reuses;          // an output that may be this very input; -1: none
 };
 
 struct ChipRule {
@@ -136,6 +137,13 @@ struct Run : Call {
     // The true shape of an output whose size depends on data.
     void resize(const char* name, const Dims& dims);
 };
+
+// An output whose size depends on data must have room for it.
+inline void check_room(const Run& r, const char* name, int64_t needed) {
+    if (r.tensor(name).numel() < needed)
+        fault("%s: %s has %lld elements, the result has %lld", r.function->name, name,
+              static_cast<long long>(r.tensor(name).numel()), static_cast<long long>(needed));
+}
 
 struct Kernel {
     std::function<void(Plan&)> plan;

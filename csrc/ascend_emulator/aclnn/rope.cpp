@@ -59,8 +59,11 @@ void plan_rotary_grad(Plan& p) {
     plan_angles(p, p.tensor("dy"));
     if (p.has("xOptional")) p.same_shape("dy", "xOptional");
     p.same_shape("dy", "dxOut");
-    p.same_shape("cos", "dcosOut");
-    p.same_shape("sin", "dsinOut");
+    if (!p.has("xOptional")) return;  // without it only dx is computed
+    for (const char* name : {"dcosOut", "dsinOut"}) {
+        if (!p.has(name)) refuse(ACLNN_ERR_PARAM_NULLPTR, "%s must not be null where xOptional is given", name);
+        p.same_shape("cos", name);
+    }
 }
 
 // The sum of x over what `small` was repeated along.

@@ -64,6 +64,9 @@ ACLNN(aclnnInplaceFillDiagonal,
       PLAN {
           int rank = p.tensor("selfRef").rank();
           p.require(rank == 2, "selfRef has %d dimensions, expected 2", rank);
+          int from = p.scalar("fillValue").dtype, to = p.tensor("selfRef").dtype;
+          p.require(castable(from, to) || (to == ACL_BOOL && is_integer(from)), "fillValue has dtype %s, selfRef %s",
+                    dtype_name(from), dtype_name(to));
       },
       RUN {
           const Tensor& self = r.tensor("selfRef");

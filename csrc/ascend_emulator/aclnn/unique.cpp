@@ -87,6 +87,8 @@ void run_unique_slices(Run& r, const Dims& dims, int64_t axis, bool consecutive,
                 auto from = slices[size_t(k)].begin() + o * lines.inner;
                 y.insert(y.end(), from, from + lines.inner);
             }
+        check_room(r, "valueOut", shape.product());
+        if (counts) check_room(r, "countsOut", count);
         r.resize("valueOut", shape);
         write_ordered(r, r.tensor("valueOut"), y);
         write_groups(r, groups, inverse, counts);
@@ -137,9 +139,15 @@ ACLNN(aclnnUniqueDim,
           const Tensor& self = p.tensor("self");
           plan_values(p, {});
           Dims size{self.dims[int(p.axis("dim", self.rank()))]};
-          p.same_shape("self", "valueOut");
+          // Room for all slices, or for as many as the caller knows there are.
+          int axis = int(p.axis("dim", self.rank()));
+          Dims largest = p.tensor("valueOut").dims, counts = p.tensor("countsOut").dims;
+          if (largest.n == self.rank() && largest[axis] <= size[0]) largest[axis] = size[0];
+          p.require(largest == self.dims, "valueOut has shape %s, self has %s", text(largest).c_str(),
+                    text(self.dims).c_str());
           if (p.flag("returnInverse")) p.shape("inverseOut", size);
-          p.shape("countsOut", size);
+          p.require(counts.n == 1 && counts[0] <= size[0], "countsOut has shape %s, expected at most %s",
+                    text(counts).c_str(), text(size).c_str());
       },
       RUN {
           const Tensor& self = r.tensor("self");

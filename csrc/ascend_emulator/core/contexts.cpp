@@ -151,6 +151,14 @@ int initialise(const char* config) {
     return 0;
 }
 
+void initialise_operators() {
+    watch_forks();
+    quiet_at_exit();
+    std::lock_guard<std::mutex> guard(world().lock);
+    world().ready.store(true);
+    note_initialised(true);
+}
+
 int finalise(const char* by) {
     World& all = world();
     {

@@ -34,6 +34,8 @@ EMU_API int check_device(int device, const char* by);  // 107001 with a message
 EMU_API bool device_lost(int device);
 
 EMU_API int initialise(const char* config);
+// aclnnInit alone is enough for aclrtSetDevice.
+EMU_API void initialise_operators();
 EMU_API int finalise(const char* by);
 EMU_API int finalise_reference(uint64_t* count);
 

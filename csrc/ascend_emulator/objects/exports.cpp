@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "../aclnn/executor.h"
+#include "../core/contexts.h"
 #include "objects.h"
 
 using namespace emu;
@@ -289,7 +290,9 @@ LIST_ADDRESS_SETTER(aclSetDynamicTensorAddr, Which::any)
 
 EMU_API aclnnStatus aclnnInit(const char* configPath) {
     (void)configPath;  // a JSON file with dump settings, or null; nothing of it applies here
-    return enter("aclnnInit");
+    if (int code = enter("aclnnInit")) return code;
+    initialise_operators();
+    return 0;
 }
 EMU_API aclnnStatus aclnnFinalize() { return enter("aclnnFinalize"); }
 

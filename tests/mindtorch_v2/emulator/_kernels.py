@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import json
 import os
 import sys
 from collections.abc import Callable
@@ -40,6 +39,7 @@ import numpy as np
 ROOT = Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(ROOT / "csrc" / "ascend_emulator"))
 
+from generate import facts as known  # noqa: E402
 from generate import written  # noqa: E402
 
 CODES = {
@@ -92,8 +92,7 @@ def library_folder() -> Path:
 
 @functools.cache
 def facts() -> dict[str, dict[str, Any]]:
-    lines = (ROOT / "csrc/ascend_emulator/facts.jsonl").read_text().splitlines()
-    return {f["name"]: f for f in map(json.loads, lines)}
+    return {f["name"]: f for f in known()}
 
 
 class Refused(Exception):
@@ -121,6 +120,13 @@ class In:
 
     array: Any
     format: str = "ND"
+
+
+@dataclass
+class Reuse:
+    """An output over the memory of another parameter."""
+
+    parameter: str
 
 
 @dataclass
@@ -238,6 +244,14 @@ class Call:
         self.keep: list[Any] = []
         self.memory: list[int] = []
         self.outputs: set[str] = set()
+        self.named: dict[str, Block] = {}
+
+    def reused(self, of: Block) -> Block:
+        handle = self.device.base.aclCreateTensor(
+            int64s(of.shape), len(of.shape), CODES[of.dtype], int64s(of.strides), 0, FORMATS["ND"],
+            int64s([of.nbytes // numpy_dtype(of.dtype).itemsize]), 1, of.address,
+        )  # fmt: skip
+        return Block(handle, of.address, of.nbytes, of.shape, of.strides, of.dtype, False)
 
     def tensor(self, value: Any) -> Block:
         form = "ND"
@@ -311,7 +325,8 @@ class Call:
         base = self.device.base
         output = p["name"] in self.outputs
         if kind == "aclTensor*":
-            block = self.tensor(value)
+            block = self.reused(self.named[value.parameter]) if isinstance(value, Reuse) else self.tensor(value)
+            self.named[p["name"]] = block
             if output:
                 self.fetched.append(block)
             return self.held("Tensor", block.handle)

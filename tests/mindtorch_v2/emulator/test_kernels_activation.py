@@ -70,7 +70,7 @@ BACKWARD = [
         dtypes=HALVES,
     ),
     Case("aclnnSoftsignBackward", slope(lambda t, x: t.nn.functional.softsign(x))),
-    Case("aclnnReluGradV3", lambda t, g, x: t.where(x > 0, g, 0), dtypes=("float32", "int32")),
+    Case("aclnnReluGradV3", lambda t, x, g: t.where(x > 0, g, 0), dtypes=("float32", "int32")),
     Case(
         "aclnnLeakyReluBackward",
         slope(lambda t, x: t.nn.functional.leaky_relu(x, 0.25)),

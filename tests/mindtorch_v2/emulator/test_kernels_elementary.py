@@ -82,7 +82,10 @@ ACTIVATIONS = [
     Case("aclnnGeluV2", lambda t, x: t.nn.functional.gelu(x), numbers={"approximate": 0}),
     Case("aclnnGeluV2", lambda t, x: t.nn.functional.gelu(x, approximate="tanh"), numbers={"approximate": 1}),
     Case("aclnnFastGelu", lambda t, x: x * t.sigmoid(1.702 * x)),
-    Case("aclnnFastGeluV2", lambda t, x: x * t.sigmoid(1.702 * x)),
+    Case(
+        "aclnnFastGeluV2",
+        lambda t, x: x * (t.sign(x) * (-0.1444 * ((x / 2**0.5).abs().clamp(max=1.769) - 1.769) ** 2 + 0.5) + 0.5),
+    ),
     Case("aclnnMish", lambda t, x: t.nn.functional.mish(x)),
     Case("aclnnLogSigmoid", lambda t, x: t.nn.functional.logsigmoid(x)),
     Case("aclnnHardsigmoid", lambda t, x: t.nn.functional.hardsigmoid(x.double()), ((-5, 5),), dtypes=FLOATS[:3]),

@@ -126,7 +126,7 @@ GATHERS = [
         "aclnnGatherV3",
         ("float32", "int64"),
         lambda t: (
-            {"self": (x := t(2, 4, 5)), "dim": 1, "index": (k := t.index(4, 2, 3)), "batchDims": 1, "mode": 0},
+            {"self": (x := t(2, 4, 5)), "dim": 1, "index": (k := t.index(4, 2, 3)), "batchDims": 1, "mode": 1},
             {"out": torch.stack([x[b][k[b]] for b in range(2)])},
         ),
     ),

@@ -622,7 +622,6 @@ def batch_arguments(form: str) -> dict[str, Any]:
             },
             161002,
         ),
-        ("aclnnBatchNorm", batch_arguments("ND"), 161002),
         (
             "aclnnRmsNorm",
             {"x": X, "gamma": torch.ones(4), "epsilon": EPS, "yOut": Out((2, 3, 4, 5)), "rstdOut": Out((2, 3, 4, 1))},

@@ -443,7 +443,7 @@ REFUSALS: list[tuple[str, dict[str, Any], int]] = [
     ("aclnnMinDim", {"self": X, "dim": 1, "keepdim": False, "out": Out((2,)), "indices": Out((2,), "int64")}, 161002),
     ("aclnnArgMax", {"self": torch.empty(2, 0), "dim": 1, "keepdim": False, "out": Out((2,), "int64")}, 161002),
     ("aclnnMax", {"self": X, "out": Out((2,))}, 161002),
-    ("aclnnAny", {"self": X, "dim": [0], "keepdim": False, "out": Out((3,), "uint8")}, 161002),
+    ("aclnnAny", {"self": X, "dim": [0], "keepdim": False, "out": Out((3,), "int8")}, 161002),
     ("aclnnCumsum", {"self": X, "dim": 0, "dtype": "int64", "out": Out((2, 3))}, 161002),
     ("aclnnCumprod", {"input": X, "dim": Scalar(3, "int32"), "dtype": F32, "out": Out((2, 3))}, 161002),
     ("aclnnRenorm", {"self": X, "p": Scalar(-1, F32), "dim": 0, "maxNorm": Scalar(1, F32), "out": Out((2, 3))}, 161002),

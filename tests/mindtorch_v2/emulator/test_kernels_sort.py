@@ -178,7 +178,7 @@ SEARCHES = [
         (*FLOATS, *INTS),
         lambda t: (
             {"element": 2, "testElements": (x := t(3, 4)), "assumeUnique": False, "invert": False},
-            {"out": x == 2},
+            {"out": (x == 2).any()},
         ),
     ),
 ]
