@@ -48,28 +48,31 @@ namespace mt {
 // clang-format off: a table
 enum Code : int {
     U8 = 0, I8 = 1, I16 = 2, I32 = 3, I64 = 4, F16 = 5, F32 = 6, F64 = 7, C64 = 9, C128 = 10, BOOL = 11,
-    BF16 = 12, F8E5M2 = 13, F8E4M3FN = 14, U16 = 15, U32 = 16, U64 = 17,
+    BF16 = 12, F8E5M2 = 13, F8E4M3FN = 14, U16 = 15, U32 = 16, U64 = 17, F8E5M2FNUZ = 18, F8E4M3FNUZ = 19,
+    F8E8M0 = 20, C32 = 21,
 };
 // clang-format on
-constexpr int NUM_CODES = 18;
+constexpr int NUM_CODES = 22;
 
 // 0 marks codes that name no dtype.
-constexpr int ITEMSIZE[NUM_CODES] = {1, 1, 2, 4, 8, 2, 4, 8, 0, 8, 16, 1, 2, 1, 1, 2, 4, 8};
+constexpr int ITEMSIZE[NUM_CODES] = {1, 1, 2, 4, 8, 2, 4, 8, 0, 8, 16, 1, 2, 1, 1, 2, 4, 8, 1, 1, 1, 4};
 // PyTorch's names in "not implemented for '...'".
 // clang-format off: a table
 constexpr const char* CODE_NAME[NUM_CODES] = {
     "Byte", "Char", "Short", "Int", "Long", "Half", "Float", "Double", "?", "ComplexFloat", "ComplexDouble", "Bool",
-    "BFloat16", "Float8_e5m2", "Float8_e4m3fn", "UInt16", "UInt32", "UInt64"};
+    "BFloat16", "Float8_e5m2", "Float8_e4m3fn", "UInt16", "UInt32", "UInt64", "Float8_e5m2fnuz", "Float8_e4m3fnuz",
+    "Float8_e8m0fnu", "ComplexHalf"};
 // The codes behind those are of dtypes that are stored and never computed with.
 constexpr const char* STORED_NAME[] = {
     "Bits1x8", "Bits2x4", "Bits4x2", "Bits8", "Bits16", "UInt1", "UInt2", "UInt3", "UInt4", "UInt5", "UInt6",
-    "UInt7", "Int1", "Int2", "Int3", "Int4", "Int5", "Int6", "Int7", "Float8_e5m2fnuz", "Float8_e4m3fnuz",
-    "Float8_e8m0fnu", "Float4_e2m1fn_x2", "ComplexHalf"};
+    "UInt7", "Int1", "Int2", "Int3", "Int4", "Int5", "Int6", "Int7", "Float4_e2m1fn_x2"};
 // clang-format on
 constexpr int NUM_STORED = sizeof(STORED_NAME) / sizeof(STORED_NAME[0]);
-constexpr bool is_complex_code(int c) { return c == C64 || c == C128; }
-constexpr bool is_float_code(int c) { return (c >= F16 && c <= F64) || (c >= BF16 && c <= F8E4M3FN); }
-constexpr bool is_int_code(int c) { return c <= I64 || c >= U16; }
+constexpr bool is_complex_code(int c) { return c == C64 || c == C128 || c == C32; }
+constexpr bool is_float_code(int c) {
+    return (c >= F16 && c <= F64) || (c >= BF16 && c <= F8E4M3FN) || (c >= F8E5M2FNUZ && c <= F8E8M0);
+}
+constexpr bool is_int_code(int c) { return c <= I64 || (c >= U16 && c <= U64); }
 
 MT_INLINE uint32_t bits_of(float f) {
     uint32_t u;
@@ -136,12 +139,52 @@ MT_INLINE uint8_t float_to_e4m3(float f) {
     return (uint8_t)(sign | (u >= 0x43e00000u ? big : r));
 }
 
+// The types without infinities and negative zero (`fnuz`): their one NaN is where negative zero would be, and what is too
+// large becomes it.
+MT_INLINE uint8_t fnuz(uint32_t sign, uint32_t magnitude) {
+    return (uint8_t)(magnitude > 0x7fu ? 0x80u : magnitude == 0 ? 0u : sign | magnitude);
+}
+MT_INLINE float e5m2fnuz_to_float(uint8_t v) {
+    const uint32_t sign = (uint32_t)(v & 0x80u) << 24, rest = (uint32_t)(v & 0x7fu) << 21;
+    const uint32_t scaled = bits_of(float_of(rest) * float_of(0x77000000u));  // 2^111
+    return float_of(v == 0x80u ? 0x7fc00000u : sign | scaled);
+}
+MT_INLINE uint8_t float_to_e5m2fnuz(float f) {
+    const uint32_t all = bits_of(f), sign = (all >> 24) & 0x80u, u = all & 0x7fffffffu;
+    const uint32_t tiny = bits_of(float_of(u) + 64.0f) - 0x42800000u;
+    const uint32_t normal = (u + 0xc88fffffu + ((u >> 21) & 1u)) >> 21;
+    return u >= 0x47800000u ? (uint8_t)0x80u : fnuz(sign, u < 0x38000000u ? tiny : normal);
+}
+MT_INLINE float e4m3fnuz_to_float(uint8_t v) {
+    const uint32_t sign = (uint32_t)(v & 0x80u) << 24, rest = (uint32_t)(v & 0x7fu) << 20;
+    const uint32_t scaled = bits_of(float_of(rest) * float_of(0x7b000000u));  // 2^119
+    return float_of(v == 0x80u ? 0x7fc00000u : sign | scaled);
+}
+MT_INLINE uint8_t float_to_e4m3fnuz(float f) {
+    const uint32_t all = bits_of(f), sign = (all >> 24) & 0x80u, u = all & 0x7fffffffu;
+    const uint32_t tiny = bits_of(float_of(u) + 8192.0f) - 0x46000000u;
+    const uint32_t normal = (u + 0xc487ffffu + ((u >> 20) & 1u)) >> 20;
+    return u >= 0x43800000u ? (uint8_t)0x80u : fnuz(sign, u < 0x3c000000u ? tiny : normal);
+}
+// Powers of two from 2^-127: an exponent and nothing else. The sign is dropped; infinity and NaN are NaN.
+MT_INLINE float e8m0_to_float(uint8_t v) {
+    return float_of(v == 0xffu ? 0x7fc00000u : v == 0 ? 0x00400000u : (uint32_t)v << 23);
+}
+MT_INLINE uint8_t float_to_e8m0(float f) {
+    const uint32_t u = bits_of(f) & 0x7fffffffu, exponent = u >> 23, fraction = u & 0x7fffffu;
+    const uint32_t up = fraction > 0x400000u || (fraction == 0x400000u && exponent > 0);
+    return (uint8_t)(exponent == 0xffu ? 0xffu : exponent + up);
+}
+
 // Element types as they lie in memory. Only moving and converting is defined for them; arithmetic is done in compute_t.
 // clang-format off: tables
 struct Half { uint16_t bits; };
 struct BFloat16 { uint16_t bits; };
 struct Float8E5M2 { uint8_t bits; };
 struct Float8E4M3 { uint8_t bits; };
+struct Float8E5M2Fnuz { uint8_t bits; };
+struct Float8E4M3Fnuz { uint8_t bits; };
+struct Float8E8M0 { uint8_t bits; };
 struct Bool { uint8_t v; };
 template <class T> struct Complex { T re, im; };
 
@@ -154,20 +197,28 @@ MT_DTYPE(U8, uint8_t) MT_DTYPE(I8, int8_t) MT_DTYPE(I16, int16_t) MT_DTYPE(I32, 
 MT_DTYPE(F16, Half) MT_DTYPE(F32, float) MT_DTYPE(F64, double) MT_DTYPE(C64, Complex<float>)
 MT_DTYPE(C128, Complex<double>) MT_DTYPE(BOOL, Bool) MT_DTYPE(BF16, BFloat16) MT_DTYPE(F8E5M2, Float8E5M2)
 MT_DTYPE(F8E4M3FN, Float8E4M3) MT_DTYPE(U16, uint16_t) MT_DTYPE(U32, uint32_t) MT_DTYPE(U64, uint64_t)
+MT_DTYPE(F8E5M2FNUZ, Float8E5M2Fnuz) MT_DTYPE(F8E4M3FNUZ, Float8E4M3Fnuz) MT_DTYPE(F8E8M0, Float8E8M0)
+MT_DTYPE(C32, Complex<Half>)
 #undef MT_DTYPE
 
 template <class T> struct IsComplex : std::false_type {};
 template <class T> struct IsComplex<Complex<T>> : std::true_type {};
 // clang-format on
+template <class T> constexpr bool is_float8 =
+    std::is_same<T, Float8E5M2>::value || std::is_same<T, Float8E4M3>::value ||
+    std::is_same<T, Float8E5M2Fnuz>::value || std::is_same<T, Float8E4M3Fnuz>::value ||
+    std::is_same<T, Float8E8M0>::value;
 // Types that are widened to float before anything is done with them.
-template <class T> constexpr bool is_small_float = std::is_same<T, Half>::value || std::is_same<T, BFloat16>::value ||
-                                                   std::is_same<T, Float8E5M2>::value ||
-                                                   std::is_same<T, Float8E4M3>::value;
+template <class T> constexpr bool is_small_float =
+    std::is_same<T, Half>::value || std::is_same<T, BFloat16>::value || is_float8<T>;
 
 MT_INLINE float widen(Half x) { return half_to_float(x.bits); }
 MT_INLINE float widen(BFloat16 x) { return bf16_to_float(x.bits); }
 MT_INLINE float widen(Float8E5M2 x) { return e5m2_to_float(x.bits); }
 MT_INLINE float widen(Float8E4M3 x) { return e4m3_to_float(x.bits); }
+MT_INLINE float widen(Float8E5M2Fnuz x) { return e5m2fnuz_to_float(x.bits); }
+MT_INLINE float widen(Float8E4M3Fnuz x) { return e4m3fnuz_to_float(x.bits); }
+MT_INLINE float widen(Float8E8M0 x) { return e8m0_to_float(x.bits); }
 MT_INLINE uint8_t widen(Bool x) { return x.v != 0; }
 template <class T> MT_INLINE T widen(T x) { return x; }
 
@@ -176,20 +227,25 @@ template <class To, class From> MT_INLINE To convert(From from) {
     if constexpr (std::is_same<To, From>::value && !std::is_same<To, Bool>::value) {
         return from;
     } else if constexpr (IsComplex<From>::value && IsComplex<To>::value) {
-        return To{(decltype(To::re))from.re, (decltype(To::re))from.im};
+        using Part = decltype(To::re);
+        return To{convert<Part>(from.re), convert<Part>(from.im)};
     } else if constexpr (IsComplex<From>::value && std::is_same<To, Bool>::value) {
-        return Bool{(uint8_t)((from.re != 0) | (from.im != 0))};
+        return Bool{(uint8_t)((widen(from.re) != 0) | (widen(from.im) != 0))};
     } else if constexpr (IsComplex<From>::value) {
         return convert<To>(from.re);
     } else {
         const auto x = widen(from);
         using X = typename std::remove_const<decltype(x)>::type;
-        if constexpr (IsComplex<To>::value) return To{(decltype(To::re))x, 0};
+        if constexpr (IsComplex<To>::value)
+            return To{convert<decltype(To::re)>(x), convert<decltype(To::re)>((uint8_t)0)};
         else if constexpr (std::is_same<To, Bool>::value) return Bool{(uint8_t)(x != 0)};
         else if constexpr (std::is_same<To, Half>::value) return Half{float_to_half((float)x)};
         else if constexpr (std::is_same<To, BFloat16>::value) return BFloat16{float_to_bf16((float)x)};
         else if constexpr (std::is_same<To, Float8E5M2>::value) return Float8E5M2{float_to_e5m2((float)x)};
         else if constexpr (std::is_same<To, Float8E4M3>::value) return Float8E4M3{float_to_e4m3((float)x)};
+        else if constexpr (std::is_same<To, Float8E5M2Fnuz>::value) return Float8E5M2Fnuz{float_to_e5m2fnuz((float)x)};
+        else if constexpr (std::is_same<To, Float8E4M3Fnuz>::value) return Float8E4M3Fnuz{float_to_e4m3fnuz((float)x)};
+        else if constexpr (std::is_same<To, Float8E8M0>::value) return Float8E8M0{float_to_e8m0((float)x)};
         else if constexpr (std::is_floating_point<X>::value && std::is_integral<To>::value) {
             // Through a signed type: a negative float wraps, as in PyTorch, instead of being undefined. The narrow
             // types go through int32, which every vector unit can convert to.
@@ -202,7 +258,7 @@ template <class To, class From> MT_INLINE To convert(From from) {
     }
 }
 
-// Calls f with a value of the element type of `code`; the calls are instantiated for all 17 dtypes, so keep f small.
+// Calls f with a value of the element type of `code`; the calls are instantiated for all 21 dtypes, so keep f small.
 // clang-format off: a table
 template <class F> MT_INLINE auto dispatch_all(int code, F&& f) -> decltype(f(float())) {
     switch (code) {
@@ -211,7 +267,9 @@ template <class F> MT_INLINE auto dispatch_all(int code, F&& f) -> decltype(f(fl
         case F32: return f(float()); case F64: return f(double()); case C64: return f(Complex<float>());
         case C128: return f(Complex<double>()); case BOOL: return f(Bool()); case BF16: return f(BFloat16());
         case F8E5M2: return f(Float8E5M2()); case F8E4M3FN: return f(Float8E4M3()); case U16: return f(uint16_t());
-        case U32: return f(uint32_t()); default: return f(uint64_t());
+        case U32: return f(uint32_t()); case F8E5M2FNUZ: return f(Float8E5M2Fnuz());
+        case F8E4M3FNUZ: return f(Float8E4M3Fnuz()); case F8E8M0: return f(Float8E8M0());
+        case C32: return f(Complex<Half>()); default: return f(uint64_t());
     }
 }
 // clang-format on

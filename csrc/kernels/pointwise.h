@@ -88,8 +88,8 @@ constexpr int NUM_UNARY = UNARY_END, NUM_BINARY = BINARY_END - BINARY_BEGIN, NUM
 enum Native : int { N_U8, N_I32, N_I64, N_U64, N_F32, N_F64, N_C64, N_C128, NUM_NATIVE };
 constexpr int NATIVE_CODE[NUM_NATIVE] = {U8, I32, I64, U64, F32, F64, C64, C128};
 constexpr Native native_of(int code) {
-    constexpr Native table[NUM_CODES] = {N_U8,  N_I32,  N_I32, N_I32, N_I64, N_F32, N_F32, N_F64, N_F64,
-                                         N_C64, N_C128, N_U8,  N_F32, N_F32, N_F32, N_I32, N_I64, N_U64};
+    constexpr Native table[NUM_CODES] = {N_U8, N_I32, N_I32, N_I32, N_I64, N_F32, N_F32, N_F64, N_F64, N_C64, N_C128,
+                                         N_U8, N_F32, N_F32, N_F32, N_I32, N_I64, N_U64, N_F32, N_F32, N_F32, N_C64};
     return table[code];
 }
 template <class T> struct NativeOf;

@@ -275,7 +275,8 @@ PyObject* random_fill(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
         } else if (kind == INTEGERS || kind == FULL_RANGE) {
             const uint64_t given = kind == INTEGERS ? as_bits(args[8]) : 0;
             const int64_t base = kind == INTEGERS ? (int64_t)as_bits(args[7]) : 0;
-            if (is_complex_code(o.code) || o.code == F8E5M2 || o.code == F8E4M3FN) fail_dtype("random_from_to", o.code);
+            if (is_complex_code(o.code) || (is_float_code(o.code) && o.itemsize == 1))
+                fail_dtype("random_from_to", o.code);
             if (kind == FULL_RANGE) fill_integers(s, shape, o, full_range_of(o.code), 0, o.itemsize == 8);
             else fill_integers(s, shape, o, given, base, given == 0 || given >= ((uint64_t)1 << 28));
         } else {

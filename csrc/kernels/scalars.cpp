@@ -28,6 +28,13 @@ PyObject* to_python(const char* p, int code) {
         case F8E4M3FN: return PyFloat_FromDouble(e4m3_to_float(*reinterpret_cast<const uint8_t*>(p)));
         case F32: return PyFloat_FromDouble(*reinterpret_cast<const float*>(p));
         case F64: return PyFloat_FromDouble(*reinterpret_cast<const double*>(p));
+        case F8E5M2FNUZ: return PyFloat_FromDouble(e5m2fnuz_to_float(*reinterpret_cast<const uint8_t*>(p)));
+        case F8E4M3FNUZ: return PyFloat_FromDouble(e4m3fnuz_to_float(*reinterpret_cast<const uint8_t*>(p)));
+        case F8E8M0: return PyFloat_FromDouble(e8m0_to_float(*reinterpret_cast<const uint8_t*>(p)));
+        case C32: {
+            const uint16_t* c = reinterpret_cast<const uint16_t*>(p);
+            return PyComplex_FromDoubles(half_to_float(c[0]), half_to_float(c[1]));
+        }
         case C64: {
             const float* c = reinterpret_cast<const float*>(p);
             return PyComplex_FromDoubles(c[0], c[1]);

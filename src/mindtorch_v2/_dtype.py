@@ -147,7 +147,7 @@ class dtype:
         if self.category == CATEGORY_COMPLEX:
             return self
         if code == 5:
-            raise RuntimeError("complex32, the complex type of torch.float16, is not supported; use torch.complex64")
+            return complex32
         raise RuntimeError(f"Unknown Complex ScalarType for {self.scalar_name}")
 
     def __repr__(self) -> str:
@@ -185,31 +185,32 @@ uint16: Final = dtype("uint16", "UInt16", 15, 2, CATEGORY_INT, False)
 uint32: Final = dtype("uint32", "UInt32", 16, 4, CATEGORY_INT, False)
 uint64: Final = dtype("uint64", "UInt64", 17, 8, CATEGORY_INT, False)
 
+float8_e5m2fnuz: Final = dtype("float8_e5m2fnuz", "Float8_e5m2fnuz", 18, 1, CATEGORY_FLOAT, True)
+float8_e4m3fnuz: Final = dtype("float8_e4m3fnuz", "Float8_e4m3fnuz", 19, 1, CATEGORY_FLOAT, True)
+float8_e8m0fnu: Final = dtype("float8_e8m0fnu", "Float8_e8m0fnu", 20, 1, CATEGORY_FLOAT, False)
+complex32: Final = dtype("complex32", "ComplexHalf", 21, 4, CATEGORY_COMPLEX, True)
+
 # Element types that no operator computes with: tensors of them can be made (`empty`), seen as others (`view`), copied.
-bits1x8: Final = dtype("bits1x8", "Bits1x8", 18, 1, CATEGORY_BITS, False)
-bits2x4: Final = dtype("bits2x4", "Bits2x4", 19, 1, CATEGORY_BITS, False)
-bits4x2: Final = dtype("bits4x2", "Bits4x2", 20, 1, CATEGORY_BITS, False)
-bits8: Final = dtype("bits8", "Bits8", 21, 1, CATEGORY_BITS, False)
-bits16: Final = dtype("bits16", "Bits16", 22, 2, CATEGORY_BITS, False)
-uint1: Final = dtype("uint1", "UInt1", 23, 1, CATEGORY_INT, False)
-uint2: Final = dtype("uint2", "UInt2", 24, 1, CATEGORY_INT, False)
-uint3: Final = dtype("uint3", "UInt3", 25, 1, CATEGORY_INT, False)
-uint4: Final = dtype("uint4", "UInt4", 26, 1, CATEGORY_INT, False)
-uint5: Final = dtype("uint5", "UInt5", 27, 1, CATEGORY_INT, False)
-uint6: Final = dtype("uint6", "UInt6", 28, 1, CATEGORY_INT, False)
-uint7: Final = dtype("uint7", "UInt7", 29, 1, CATEGORY_INT, False)
-int1: Final = dtype("int1", "Int1", 30, 1, CATEGORY_INT, True)
-int2: Final = dtype("int2", "Int2", 31, 1, CATEGORY_INT, True)
-int3: Final = dtype("int3", "Int3", 32, 1, CATEGORY_INT, True)
-int4: Final = dtype("int4", "Int4", 33, 1, CATEGORY_INT, True)
-int5: Final = dtype("int5", "Int5", 34, 1, CATEGORY_INT, True)
-int6: Final = dtype("int6", "Int6", 35, 1, CATEGORY_INT, True)
-int7: Final = dtype("int7", "Int7", 36, 1, CATEGORY_INT, True)
-float8_e5m2fnuz: Final = dtype("float8_e5m2fnuz", "Float8_e5m2fnuz", 37, 1, CATEGORY_FLOAT, True)
-float8_e4m3fnuz: Final = dtype("float8_e4m3fnuz", "Float8_e4m3fnuz", 38, 1, CATEGORY_FLOAT, True)
-float8_e8m0fnu: Final = dtype("float8_e8m0fnu", "Float8_e8m0fnu", 39, 1, CATEGORY_FLOAT, False)
-float4_e2m1fn_x2: Final = dtype("float4_e2m1fn_x2", "Float4_e2m1fn_x2", 40, 1, CATEGORY_FLOAT, True)
-complex32: Final = dtype("complex32", "ComplexHalf", 41, 4, CATEGORY_COMPLEX, True)
+bits1x8: Final = dtype("bits1x8", "Bits1x8", 22, 1, CATEGORY_BITS, False)
+bits2x4: Final = dtype("bits2x4", "Bits2x4", 23, 1, CATEGORY_BITS, False)
+bits4x2: Final = dtype("bits4x2", "Bits4x2", 24, 1, CATEGORY_BITS, False)
+bits8: Final = dtype("bits8", "Bits8", 25, 1, CATEGORY_BITS, False)
+bits16: Final = dtype("bits16", "Bits16", 26, 2, CATEGORY_BITS, False)
+uint1: Final = dtype("uint1", "UInt1", 27, 1, CATEGORY_INT, False)
+uint2: Final = dtype("uint2", "UInt2", 28, 1, CATEGORY_INT, False)
+uint3: Final = dtype("uint3", "UInt3", 29, 1, CATEGORY_INT, False)
+uint4: Final = dtype("uint4", "UInt4", 30, 1, CATEGORY_INT, False)
+uint5: Final = dtype("uint5", "UInt5", 31, 1, CATEGORY_INT, False)
+uint6: Final = dtype("uint6", "UInt6", 32, 1, CATEGORY_INT, False)
+uint7: Final = dtype("uint7", "UInt7", 33, 1, CATEGORY_INT, False)
+int1: Final = dtype("int1", "Int1", 34, 1, CATEGORY_INT, True)
+int2: Final = dtype("int2", "Int2", 35, 1, CATEGORY_INT, True)
+int3: Final = dtype("int3", "Int3", 36, 1, CATEGORY_INT, True)
+int4: Final = dtype("int4", "Int4", 37, 1, CATEGORY_INT, True)
+int5: Final = dtype("int5", "Int5", 38, 1, CATEGORY_INT, True)
+int6: Final = dtype("int6", "Int6", 39, 1, CATEGORY_INT, True)
+int7: Final = dtype("int7", "Int7", 40, 1, CATEGORY_INT, True)
+float4_e2m1fn_x2: Final = dtype("float4_e2m1fn_x2", "Float4_e2m1fn_x2", 41, 1, CATEGORY_FLOAT, True)
 
 _REGISTRY.sealed = True
 
@@ -242,8 +243,12 @@ ALL: Final[tuple[dtype, ...]] = (
     uint16,
     uint32,
     uint64,
+    float8_e5m2fnuz,
+    float8_e4m3fnuz,
+    float8_e8m0fnu,
+    complex32,
 )
-FIRST_STORED: Final = 18
+FIRST_STORED: Final = 22
 STORED: Final[tuple[dtype, ...]] = (
     bits1x8,
     bits2x4,
@@ -264,11 +269,7 @@ STORED: Final[tuple[dtype, ...]] = (
     int5,
     int6,
     int7,
-    float8_e5m2fnuz,
-    float8_e4m3fnuz,
-    float8_e8m0fnu,
     float4_e2m1fn_x2,
-    complex32,
 )
 
 
@@ -293,7 +294,9 @@ def by_code(code: PyInt) -> dtype:
 def _numpy_dtype(name: str) -> "numpy.dtype[Any]":
     import numpy
 
-    if name == "bfloat16" or name == "float8_e5m2" or name == "float8_e4m3fn":
+    if name == "complex32":
+        raise TypeError("NumPy has no type like torch.complex32")
+    if name == "bfloat16" or name.startswith("float8"):
         import ml_dtypes
 
         found: numpy.dtype[Any] = numpy.dtype(getattr(ml_dtypes, name))

@@ -421,7 +421,7 @@ class Tensor(TensorBase):
             )
         if requires_grad(self) and is_grad_enabled():
             raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
-        if self._dtype.name.startswith(("bfloat", "float8")) or self._dtype.code >= FIRST_STORED:
+        if self._dtype.name.startswith(("bfloat", "float8", "complex32")) or self._dtype.code >= FIRST_STORED:
             raise TypeError(f"Got unsupported ScalarType {self._dtype.scalar_name}")
         from ._backends.cpu.numpy_view import np_view
 

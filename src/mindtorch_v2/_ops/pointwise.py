@@ -23,11 +23,12 @@ from .composites.alias import Renamed
 from .composites.formulas import conj, narrow, over, pair, times, wide, zeros_like
 from .rules import dtype_checks
 from .rules.base import PyRule
-from .rules.dtype_checks import BOOL, COMPLEX, FLOAT8, FLOATS, INTS, UNSIGNED
+from .rules.dtype_checks import BOOL, COMPLEX, COMPLEX_HALF, EXPONENTS, FLOAT8, FLOATS, INTS, UNSIGNED
 from .table import PointwiseRule, Row, composite, op, pointwise
 
 REAL = INTS | FLOATS
 ALL = INTS | FLOATS | COMPLEX | BOOL | FLOAT8 | UNSIGNED
+EVERY = ALL | EXPONENTS | COMPLEX_HALF
 Formula = Callable[..., Any]
 Refusal = tuple[type[Exception], str]
 
@@ -256,12 +257,12 @@ composite("float_power_(Tensor(a!) self, Tensor exponent) -> Tensor(a!)", _float
           function=False)
 
 op("neg(Tensor self) -> Tensor",
-   meta=only(REAL | COMPLEX, "neg_cpu", on_bool=(
+   meta=only(REAL | COMPLEX | COMPLEX_HALF, "neg_cpu", on_bool=(
        RuntimeError, "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a "
        "mask, use the `~` or `logical_not()` operator instead.")),
    inplace="function", out=True, grad=dict(self=lambda g: -g))
 alias("negative", "neg")
-_abs = op("abs(Tensor self) -> Tensor", meta=only(REAL | COMPLEX | FLOAT8, "abs_cpu", kind="real"), inplace="function",
+_abs = op("abs(Tensor self) -> Tensor", meta=only(REAL | COMPLEX | COMPLEX_HALF | FLOAT8, "abs_cpu", kind="real"), inplace="function",
           out=True, grad=dict(self=lambda g, self: g * self.sgn()))
 # In place there is no room for another dtype.
 _abs.row.inplace_op.functional = op(
@@ -281,7 +282,7 @@ def _sgn(g: Any, self: Any, result: Any) -> Any:
     return (g / size - (g / result).real * result / size).masked_fill(size == 0, 0)
 
 
-function("sgn", "sign_cpu", _sgn, REAL | COMPLEX | BOOL, "default", inplace=True)
+function("sgn", "sign_cpu", _sgn, REAL | COMPLEX | COMPLEX_HALF | BOOL, "default", inplace=True)
 
 
 def _positive(self: Any) -> Any:
@@ -522,7 +523,7 @@ op("copysign(Tensor self, Tensor other) -> Tensor", meta=only(FLOATS, "copysign_
 
 
 # -- comparison -------------------------------------------------------------------------------------------------------
-for _name, _mask in (("eq", ALL), ("ne", ALL), ("lt", REAL | BOOL), ("le", REAL | BOOL), ("gt", REAL | BOOL),
+for _name, _mask in (("eq", EVERY), ("ne", EVERY), ("lt", REAL | BOOL), ("le", REAL | BOOL), ("gt", REAL | BOOL),
                      ("ge", REAL | BOOL)):
     zero_when_written(op(f"{_name}(Tensor self, Tensor other) -> Tensor", meta=only(_mask, _name + "_cpu", kind="bool"),
                          inplace=True, out=True, numbers=("other",), nondifferentiable=True))
@@ -537,10 +538,11 @@ def predicate(name: str, mask: int, out: bool = False, kernel: Formula | None = 
        nondifferentiable=True, kernel=kernel)
 
 
-_E4M3 = 1 << 14
-predicate("isnan", ALL)
-predicate("isinf", ALL & ~_E4M3)
-predicate("isfinite", ALL & ~_E4M3)
+# Of the types with eight bits one has infinities.
+_FINITE8 = FLOAT8 & ~(1 << 13)
+predicate("isnan", EVERY)
+predicate("isinf", EVERY & ~_FINITE8 & ~EXPONENTS)
+predicate("isfinite", EVERY & ~_FINITE8)
 predicate("isposinf", ALL & ~FLOAT8 & ~COMPLEX, True, lambda self: self == math.inf, refuses="isposinf_cpu",
           on_complex=(RuntimeError, "isposinf does not support complex inputs."))
 predicate("isneginf", ALL & ~FLOAT8 & ~COMPLEX, True, lambda self: self == -math.inf, refuses="isneginf_cpu",

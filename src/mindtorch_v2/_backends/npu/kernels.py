@@ -57,6 +57,10 @@ _WIDER: Final[dict[str, tuple[str, ...]]] = {
     "uint64": (),
     "float8_e5m2": (),
     "float8_e4m3fn": (),
+    "float8_e5m2fnuz": (),
+    "float8_e4m3fnuz": (),
+    "float8_e8m0fnu": (),
+    "complex32": ("complex64", "complex128"),
 }
 _BY_NAME: Final[dict[str, dtype]] = {d.name: d for d in ALL}
 

@@ -26,7 +26,10 @@ FLOATS: Final = 1 << 5 | 1 << 6 | 1 << 7 | 1 << 12
 WIDE_FLOATS: Final = 1 << 6 | 1 << 7
 COMPLEX: Final = 1 << 9 | 1 << 10
 BOOL: Final = 1 << 11
-FLOAT8: Final = 1 << 13 | 1 << 14
+FLOAT8: Final = 1 << 13 | 1 << 14 | 1 << 18 | 1 << 19
+# Powers of two: fewer operators take them than other float8 types.
+EXPONENTS: Final = 1 << 20
+COMPLEX_HALF: Final = 1 << 21
 UNSIGNED: Final = 1 << 15 | 1 << 16 | 1 << 17
 ARITHMETIC: Final = INTS | FLOATS | COMPLEX | BOOL
 
@@ -142,7 +145,7 @@ class Additive(Rule):
         alpha = args[2]
         if isinstance(alpha, bool) or not isinstance(alpha, int) or alpha != 1:
             check_alpha(alpha, s.dtype)
-        if (ARITHMETIC >> s.dtype.code) & 1 == 0:
+        if ((ARITHMETIC | COMPLEX_HALF) >> s.dtype.code) & 1 == 0:
             raise not_implemented("add_stub", s.dtype)
         return s
 
@@ -339,7 +342,7 @@ class MaskedFill(Rule):
                 check_number(1j, dt)
         else:
             check_number(value, dt)
-        if (ARITHMETIC >> dt.code) & 1 == 0:
+        if ((ARITHMETIC | COMPLEX_HALF) >> dt.code) & 1 == 0:
             raise not_implemented("masked_fill", dt)
         return Spec(shape, contiguous_strides(shape), dt, dt, t._device)
 

@@ -220,7 +220,7 @@ _INT_MAX: Final[dict[str, int]] = {
 }
 _FLOAT_MAX: Final[dict[str, float]] = {
     "float16": 65504.0, "bfloat16": 3.3895313892515355e38, "float32": 3.4028234663852886e38, "float8_e5m2": 57344.0,
-    "float8_e4m3fn": 448.0,
+    "float8_e4m3fn": 448.0, "float8_e5m2fnuz": 57344.0, "float8_e4m3fnuz": 240.0, "float8_e8m0fnu": 2.0**127,
 }
 
 
