@@ -379,6 +379,7 @@ METHODS: dict[str, Any] = {
             ("char", d.int8),
             ("byte", d.uint8),
             ("bool", d.bool),
+            ("chalf", d.complex32),
             ("cfloat", d.complex64),
             ("cdouble", d.complex128),
         )

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Any, Final, TypeAlias
 
 from ._dispatch.keys import TORCH_DISPATCH
-from ._dtype import DEFAULTS
+from ._dtype import DEFAULTS, float4_e2m1fn_x2, float8_e8m0fnu, float32, uint8
 
 __all__ = ["get_printoptions", "printoptions", "set_printoptions", "tensor_str"]
 
@@ -207,8 +207,16 @@ def _elements(t: Any, indent: int) -> str:
     """The elements of a strided tensor that holds data."""
     if t.numel() == 0:
         return "[]"
-    tree = _shown(t.detach(), t.numel() > _OPTIONS.threshold)
-    numbers = _Numbers(_leaves(tree, []), t.dtype.is_floating_point, t.dtype.is_complex)
+    shown = t.detach()
+    if t.dtype is float4_e2m1fn_x2:
+        # Nothing casts pairs of four bits: the bytes are shown, as numbers with a point.
+        shown = shown.view(uint8).to(float32)
+    tree = _shown(shown, t.numel() > _OPTIONS.threshold)
+    leaves = _leaves(tree, [])
+    if t.dtype is float8_e8m0fnu:
+        # What zero becomes in this type decides about the notation as little as zero does.
+        leaves = [0.0 if value == 2.0**-127 else value for value in leaves]
+    numbers = _Numbers(leaves, t.dtype.is_floating_point, t.dtype.is_complex)
     return _nested(tree, t.dim(), indent, numbers)
 
 

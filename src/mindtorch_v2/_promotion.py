@@ -5,13 +5,27 @@ Invariant: one table decides every pair, and it equals PyTorch's; a pair PyTorch
 
 from typing import Final
 
-from ._dtype import ALL, DEFAULTS, STORED, dtype, float32, float64, int16, int64
+from ._dtype import (
+    ALL,
+    CATEGORY_BITS,
+    DEFAULTS,
+    STORED,
+    complex64,
+    complex128,
+    dtype,
+    float16,
+    float32,
+    float64,
+    int16,
+    int64,
+)
 from ._dtype import bool as bool_dtype
 
 __all__ = ["can_cast", "number_dtype", "promote", "result_type_of"]
 
 _FLOAT8: Final = ("float8_e5m2", "float8_e4m3fn", "float8_e5m2fnuz", "float8_e4m3fnuz", "float8_e8m0fnu")
-_BARE_UNSIGNED: Final = ("uint16", "uint32", "uint64")
+# Types of few bits are among them: PyTorch knows them by their names alone.
+_BARE_UNSIGNED: Final = ("uint16", "uint32", "uint64", "uint1", "uint2", "uint3", "uint4", "uint5", "uint6", "uint7")
 
 
 def _pair(a: dtype, b: dtype) -> dtype | None:
@@ -20,6 +34,8 @@ def _pair(a: dtype, b: dtype) -> dtype | None:
         return a
     if a.name in _FLOAT8 or b.name in _FLOAT8:
         return None
+    if (a in STORED or b in STORED) and not (a.name in _BARE_UNSIGNED or b.name in _BARE_UNSIGNED):
+        return None
     if a.name in _BARE_UNSIGNED or b.name in _BARE_UNSIGNED:
         # The wide unsigned types join floating types only.
         if a.is_floating_point:
@@ -27,8 +43,9 @@ def _pair(a: dtype, b: dtype) -> dtype | None:
         return b if b.is_floating_point else None
     if a.category != b.category:
         higher, lower = (a, b) if a.category > b.category else (b, a)
-        if higher.is_complex and lower is float64:
-            return float64.to_complex()
+        if higher.is_complex and lower.is_floating_point and higher is not complex128:
+            # The parts hold what the real type does.
+            return float64.to_complex() if lower is float64 else higher if lower is float16 else complex64
         return higher
     if a.itemsize == b.itemsize:
         # Two different types of one size: int8 with uint8, float16 with bfloat16.
@@ -37,10 +54,11 @@ def _pair(a: dtype, b: dtype) -> dtype | None:
 
 
 def _build() -> list[dtype | None]:
-    # Types that are only stored have no promotion.
+    # Other types that are only stored have no promotion.
     table: list[dtype | None] = [None] * (64 * 64)
-    for a in ALL:
-        for b in ALL:
+    known = [*ALL, *[d for d in STORED if d.name in _BARE_UNSIGNED or d.is_floating_point]]
+    for a in known:
+        for b in known:
             table[a.code * 64 + b.code] = _pair(a, b)
     return table
 
@@ -59,7 +77,9 @@ def promote(a: dtype, b: dtype) -> dtype:
 
 
 def _refusal(a: dtype, b: dtype) -> RuntimeError:
-    if (a in STORED or b in STORED) and not (a.name in _FLOAT8 or b.name in _FLOAT8):
+    bits = a.category == CATEGORY_BITS or b.category == CATEGORY_BITS
+    named = (*_FLOAT8, *_BARE_UNSIGNED)
+    if bits or ((a in STORED or b in STORED) and a.name not in named and b.name not in named):
         return RuntimeError(f"Promotion from {a.scalar_name} and {b.scalar_name} is unsupported.")
     kinds = "Float8 Types" if a.name in _FLOAT8 or b.name in _FLOAT8 else "uint16, uint32, uint64 types"
     return RuntimeError(
@@ -71,7 +91,7 @@ def can_cast(from_: dtype, to: dtype) -> bool:
     """Whether a result of type `from_` may be stored in a tensor of type `to`."""
     if from_.is_complex and not to.is_complex:
         return False
-    if from_.is_floating_point and to.is_integer:
+    if from_.is_floating_point and to.is_integer and to not in STORED:
         return False
     return not (to is bool_dtype and from_ is not bool_dtype)
 

@@ -79,7 +79,7 @@ FROM_ROWS = ("linalg", "special", "fft", "nn.functional")
 _TENSORS = frozenset(
     """tensor as_tensor asarray from_numpy frombuffer from_dlpack einsum tensordot rand randn rand_like randn_like
     randint randint_like randperm normal bernoulli index_put nonzero to cpu npu pin_memory type_as float double half
-    bfloat16 int long short char byte bool cfloat cdouble new_tensor requires_grad_ resize_ resize_as_ set_ apply_
+    bfloat16 int long short char byte bool chalf cfloat cdouble new_tensor requires_grad_ resize_ resize_as_ set_ apply_
     uniform_ normal_ random_ exponential_ cauchy_ log_normal_ geometric_ bernoulli_ T H mT mH real imag data detach_
     __getitem__ __neg__ __pos__ __abs__ __invert__""".split()
 )

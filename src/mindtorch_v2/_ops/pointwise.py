@@ -262,8 +262,9 @@ op("neg(Tensor self) -> Tensor",
        "mask, use the `~` or `logical_not()` operator instead.")),
    inplace="function", out=True, grad=dict(self=lambda g: -g))
 alias("negative", "neg")
-_abs = op("abs(Tensor self) -> Tensor", meta=only(REAL | COMPLEX | COMPLEX_HALF | FLOAT8, "abs_cpu", kind="real"), inplace="function",
-          out=True, grad=dict(self=lambda g, self: g * self.sgn()))
+_abs = op("abs(Tensor self) -> Tensor",
+          meta=only(REAL | COMPLEX | COMPLEX_HALF | FLOAT8, "abs_cpu", kind="real"), inplace="function", out=True,
+          grad=dict(self=lambda g, self: g * self.sgn()))
 # In place there is no room for another dtype.
 _abs.row.inplace_op.functional = op(
     "_abs_real(Tensor self) -> Tensor", function=False, method=False, grad=dict(self=lambda g, self: g * self.sgn()),

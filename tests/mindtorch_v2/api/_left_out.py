@@ -117,7 +117,6 @@ NAMES: dict[str, dict[str, str]] = {
         "quantized tensors": "dequantize int_repr q_per_channel_axis q_per_channel_scales q_per_channel_zero_points "
         "q_scale q_zero_point qscheme",
         "other layouts": "to_mkldnn to_padded_tensor",
-        "no operator computes with complex32": "chalf",
     },
     "accelerator": {_DEVICES: "Graph"},
     "autograd.gradcheck": {

@@ -1,5 +1,5 @@
-"""Element types that no operator computes with: what they are, and that tensors of them can be made, seen as bytes,
-copied, and nothing else."""
+"""Element types that few or no operators compute with: what they are, and that tensors of the latter can be made, seen
+as bytes, copied, and nothing else."""
 
 from __future__ import annotations
 
@@ -68,8 +68,8 @@ def test_other_names() -> None:
     assert torch.bit is torch.uint1
 
 
-@mindtorch_only  # PyTorch copies some of them, and computes with complex32
-@pytest.mark.parametrize("name", NAMES)
+@mindtorch_only  # PyTorch copies some of them
+@pytest.mark.parametrize("name", [n for n in NAMES if not n.startswith("float8") and n != "complex32"])
 def test_bytes_are_copied_and_nothing_is_computed(name: str) -> None:
     dtype = getattr(torch, name)
     raw = torch.arange(16, dtype=torch.uint8).view(4, 4)
@@ -91,4 +91,4 @@ def test_bytes_are_copied_and_nothing_is_computed(name: str) -> None:
     with pytest.raises((NotImplementedError, RuntimeError)):
         _ = t + 1
     with pytest.raises(RuntimeError, match="romotion"):
-        torch.promote_types(dtype, torch.float32)
+        torch.promote_types(dtype, torch.int32)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..._dtype import complex32
 from .kernels.creation import ARANGE, EYE, LINSPACE, Range
 from .lines import cpu, into
 from .numpy_view import np_view
@@ -46,6 +47,10 @@ def _triangle(out: Any, rows: Any, starts: Any, counts: Any) -> None:
 
 
 def _complex(out: Any, real: Any, imag: Any) -> None:
+    if out._dtype is complex32:  # which NumPy does not have
+        out.real.copy_(real)
+        out.imag.copy_(imag)
+        return
     parts = np_view(out)
     parts.real = np_view(real)
     parts.imag = np_view(imag)

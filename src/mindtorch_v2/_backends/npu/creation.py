@@ -21,8 +21,9 @@ from .lines import helper, into, npu, parts
 
 _MOST_DIMS = 8
 # Dtypes the vendor's kernels do not move, as ones of the same width that they do.
-_SAME_BITS = {name: uint8 for name in (
-    "float8_e5m2", "float8_e4m3fn", "float8_e5m2fnuz", "float8_e4m3fnuz", "float8_e8m0fnu")}
+_SAME_BITS = dict.fromkeys(
+    ("float8_e5m2", "float8_e4m3fn", "float8_e5m2fnuz", "float8_e4m3fnuz", "float8_e8m0fnu"), uint8
+)
 
 
 def index_of(dev: device) -> int:

@@ -60,7 +60,7 @@ _WIDER: Final[dict[str, tuple[str, ...]]] = {
     "float8_e5m2fnuz": (),
     "float8_e4m3fnuz": (),
     "float8_e8m0fnu": (),
-    "complex32": ("complex64", "complex128"),
+    "complex32": (),
 }
 _BY_NAME: Final[dict[str, dtype]] = {d.name: d for d in ALL}
 

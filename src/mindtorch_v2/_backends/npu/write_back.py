@@ -38,6 +38,10 @@ _SAME_BITS: dict[str, dtype] = {
     "complex64": int64,
     "float8_e5m2": int8,
     "float8_e4m3fn": int8,
+    "float8_e5m2fnuz": int8,
+    "float8_e4m3fnuz": int8,
+    "float8_e8m0fnu": int8,
+    "complex32": int32,
 }
 
 

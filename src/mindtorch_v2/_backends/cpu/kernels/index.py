@@ -8,10 +8,12 @@ from __future__ import annotations
 from typing import Any, Final, final
 
 from .... import _native
+from ...._core_operators import CORE
 from ...._device import CPU
 from ...._dispatch.keys import CPU as CPU_KEY
 from ...._dispatch.op import Op, Spec
-from ...._dtype import int64
+from ...._dtype import bool as bool_
+from ...._dtype import complex32, int64
 from ...._mypyc import i64
 from ...._ops.rules.base import wrap_dim
 from ...._ops.rules.index import index_shape, masked_shape
@@ -186,6 +188,8 @@ def put(t: TensorBase, indices: tuple[Any, ...], values: TensorBase, accumulate:
 
 
 def nonzero(t: TensorBase) -> TensorBase:
+    if t._dtype is complex32:  # the native loop asks one number of each element
+        t = CORE.to_copy.call((t, bool_, None, None, False))
     n = _nonzero_count(t._storage, int(t._offset), t._stride, t._dtype.code, t._shape)
     ndim = len(t._shape)
     # PyTorch lays the result out dimension by dimension.
