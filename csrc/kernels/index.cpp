@@ -282,8 +282,8 @@ PyObject* index_add(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
         int64_t istride[MAXD];
         for (int i = 0; i < shape.ndim; ++i) istride[i] = i == dim ? index.stride[0] : 0;
         const bool wide = plain && shape.ndim > 1 && is_half(o.code);
-        const ScatterRow row = plain ? scatter_row_of<ADD>(wide ? F32 : o.code, "index_add_")
-                                     : scatter_row_of<ADD_SCALED>(o.code, "index_add_");
+        const ScatterRow row = plain ? index_row_of<ADD>(wide ? F32 : o.code, "index_add_")
+                                     : index_row_of<ADD_SCALED>(o.code, "index_add_");
         if (shape.numel == 0) return none();
         {
             GilRelease unlocked(shape.numel);

@@ -180,7 +180,7 @@ PyObject* index_put(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
         parse_operand_or_number(args + 8, shape, dst.code, src, number);
         expect_code("index_put", src.code, dst.code);
         const ScatterRow row =
-            accumulate ? scatter_row_of<ADD, true>(dst.code, "index_put") : scatter_row_of<ASSIGN, true>(dst.code, "");
+            accumulate ? index_row_of<ADD, true>(dst.code, "index_put") : scatter_row_of<ASSIGN, true>(dst.code, "");
         if (shape.numel == 0) return none();
         {
             GilRelease unlocked(shape.numel);

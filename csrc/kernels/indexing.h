@@ -11,13 +11,16 @@ namespace mt {
 // ---------------------------------------------------------------- elements
 
 template <class T> MT_INLINE T add(T a, T b) {
-    if constexpr (IsComplex<T>::value) return T{a.re + b.re, a.im + b.im};
+    if constexpr (IsComplex<T>::value) return T{add(a.re, b.re), add(a.im, b.im)};
     else if constexpr (std::is_same<T, Bool>::value) return Bool{(uint8_t)(widen(a) | widen(b))};
     else if constexpr (std::is_integral<T>::value) return (T)((uint64_t)a + (uint64_t)b);  // wraps
     else return convert<T>(widen(a) + widen(b));
 }
 template <class T> MT_INLINE T multiply(T a, T b) {
-    if constexpr (IsComplex<T>::value) return T{a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
+    if constexpr (std::is_same<T, Complex<Half>>::value) {
+        using Wide = Complex<float>;
+        return convert<T>(multiply(convert<Wide>(a), convert<Wide>(b)));
+    } else if constexpr (IsComplex<T>::value) return T{a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
     else if constexpr (std::is_same<T, Bool>::value) return Bool{(uint8_t)(widen(a) & widen(b))};
     else if constexpr (std::is_integral<T>::value) return (T)((uint64_t)a * (uint64_t)b);
     else return convert<T>(widen(a) * widen(b));
@@ -280,6 +283,18 @@ template <int R, bool TRUSTED = false> ScatterRow scatter_row_of(int code, const
         });
     }
     return row;
+}
+
+// The same for kernels that also take half complex numbers, and float8 where advanced indexing adds.
+template <int R, bool TRUSTED = false> ScatterRow index_row_of(int code, const char* name) {
+    if (code == C32) return scatter_row<Complex<Half>, R, TRUSTED>;
+    if constexpr (TRUSTED) {
+        if (code == F8E5M2) return scatter_row<Float8E5M2, R, TRUSTED>;
+        if (code == F8E4M3FN) return scatter_row<Float8E4M3, R, TRUSTED>;
+        if (code == F8E5M2FNUZ) return scatter_row<Float8E5M2Fnuz, R, TRUSTED>;
+        if (code == F8E4M3FNUZ) return scatter_row<Float8E4M3Fnuz, R, TRUSTED>;
+    }
+    return scatter_row_of<R, TRUSTED>(code, name);
 }
 
 // Runs part(sub-shape, dimension, begin) over pieces of dimension `along`, or once over all when that does not pay.

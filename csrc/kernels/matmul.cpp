@@ -249,7 +249,7 @@ template <class A> void multiply_all(const Product<A>& p, const Call& call) {
 int kernel_code(int code, const char* name) {
     switch (code) {
         case F32: case F64: case C64: case C128: case I32: case I64: return code;
-        case F16: case BF16: case F8E5M2: case F8E4M3FN: return F32;
+        case F16: case BF16: case F8E5M2: case F8E4M3FN: case F8E5M2FNUZ: case F8E4M3FNUZ: return F32;
         case U8: case I8: case I16: return I32;
         default: fail_dtype(name, code);
     }

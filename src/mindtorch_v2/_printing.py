@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Any, Final, TypeAlias
 
 from ._dispatch.keys import TORCH_DISPATCH
-from ._dtype import DEFAULTS, float4_e2m1fn_x2, float8_e8m0fnu, float32, uint8
+from ._dtype import DEFAULTS, dtype, float4_e2m1fn_x2, float8_e8m0fnu, float32, uint8
 
 __all__ = ["get_printoptions", "printoptions", "set_printoptions", "tensor_str"]
 
@@ -93,7 +93,7 @@ def printoptions(**kwargs: Any) -> Iterator[None]:
 class _Formatter:
     """One width and one notation for all the numbers shown of a tensor, or of its real or imaginary parts."""
 
-    def __init__(self, values: list[Any], floating: bool) -> None:
+    def __init__(self, values: list[Any], floating: bool, powers: bool = False) -> None:
         self.floating = floating
         self.int_mode = True
         self.sci_mode = False
@@ -102,7 +102,8 @@ class _Formatter:
             for value in values:
                 self.width = max(self.width, len(str(value)))
             return
-        numbers = [value for value in values if value != 0 and math.isfinite(value)]
+        # NaN counts among powers of two: it is finite to PyTorch, having no infinity to compare with.
+        numbers = [value for value in values if value != 0 and (powers or math.isfinite(value))]
         if not numbers:
             return
         self.int_mode = all(value.is_integer() for value in numbers)
@@ -123,7 +124,9 @@ class _Formatter:
 
 
 def _wants_scientific(numbers: list[float]) -> bool:
-    """Whether the magnitudes of these non-zero finite numbers are too far apart, or too extreme, to print plainly."""
+    """Whether the magnitudes of these non-zero numbers are too far apart, or too extreme, to print plainly."""
+    if any(value != value for value in numbers):
+        return False
     sizes = [abs(value) for value in numbers]
     largest, smallest = max(sizes), min(sizes)
     return largest / smallest > 1000.0 or largest > 1.0e8 or smallest < 1.0e-4
@@ -132,13 +135,13 @@ def _wants_scientific(numbers: list[float]) -> bool:
 class _Numbers:
     """Formats the elements of one tensor, real or complex."""
 
-    def __init__(self, shown: list[Any], floating: bool, is_complex: bool) -> None:
+    def __init__(self, shown: list[Any], dt: dtype) -> None:
         self.imag: _Formatter | None = None
-        if is_complex:
+        if dt.is_complex:
             self.real = _Formatter([value.real for value in shown], True)
             self.imag = _Formatter([value.imag for value in shown], True)
         else:
-            self.real = _Formatter(shown, floating)
+            self.real = _Formatter(shown, dt.is_floating_point, str(dt) == str(float8_e8m0fnu))
 
     def width(self) -> int:
         return self.real.width if self.imag is None else self.real.width + self.imag.width + 1
@@ -213,10 +216,10 @@ def _elements(t: Any, indent: int) -> str:
         shown = shown.view(uint8).to(float32)
     tree = _shown(shown, t.numel() > _OPTIONS.threshold)
     leaves = _leaves(tree, [])
-    if t.dtype is float8_e8m0fnu:
+    if str(t.dtype) == str(float8_e8m0fnu):
         # What zero becomes in this type decides about the notation as little as zero does.
         leaves = [0.0 if value == 2.0**-127 else value for value in leaves]
-    numbers = _Numbers(leaves, t.dtype.is_floating_point, t.dtype.is_complex)
+    numbers = _Numbers(leaves, t.dtype)
     return _nested(tree, t.dim(), indent, numbers)
 
 

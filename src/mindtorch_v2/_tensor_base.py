@@ -16,6 +16,7 @@ from ._core_operators import CORE, HOOKS
 from ._device import device as Device
 from ._dispatch.keys import AUTOGRAD, BACKENDS, CPU, INFERENCE, PYTHON, TORCH_DISPATCH, VIEW
 from ._dispatch.state import BELOW_AUTOGRAD, INFERENCE_MODE, STATE, _tls_get, is_inference_mode
+from ._dtype import complex32
 from ._dtype import dtype as DType
 from ._mypyc import i64, mypyc_attr
 from ._size import Size
@@ -510,7 +511,15 @@ def make(
         if m & INFERENCE_MODE:
             keys = keys | INFERENCE
     t._keys = keys
+    if dt is complex32:
+        warn_of_half_complex()
     return t
+
+
+def warn_of_half_complex() -> None:
+    from ._warn import warn_once
+
+    warn_once("ComplexHalf support is experimental and many operators don't support it yet.")
 
 
 def alias(src: TensorBase, shape: tuple[int, ...], stride: tuple[int, ...], offset: i64) -> TensorBase:

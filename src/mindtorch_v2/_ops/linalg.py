@@ -10,7 +10,7 @@ from typing import Any
 from .._dispatch import registry
 from .._dispatch.op import Op, Spec
 from .._dispatch.state import is_grad_enabled
-from .._dtype import dtype, int32
+from .._dtype import complex32, dtype, int32
 from .._strides import contiguous_strides
 from .._tensor_base import numel
 from .rules.base import like
@@ -54,7 +54,7 @@ def check_float(t: Any, name: str, kernel: str = "") -> None:
     dt = t._dtype
     if not dt.is_inexact:
         raise RuntimeError(f"{name}: Expected a floating point or complex tensor as input. Got {dt.scalar_name}")
-    if dt.itemsize < 4:
+    if dt.itemsize < 4 or dt is complex32:
         if kernel:
             raise NotImplementedError(f"\"{kernel}\" not implemented for '{dt.scalar_name}'")
         raise RuntimeError(f"{name}: Low precision dtypes not supported. Got {dt.scalar_name}")

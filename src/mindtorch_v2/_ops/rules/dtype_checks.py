@@ -414,7 +414,8 @@ class AddScaled(Rule):
             raise RuntimeError(_ADDCDIV)
         s = self.inner.infer(args)
         assert isinstance(s, Spec)
-        if ((ARITHMETIC & ~BOOL) >> s.dtype.code) & 1 == 0:
+        mask = ARITHMETIC & ~BOOL if self.divides else (ARITHMETIC & ~BOOL) | COMPLEX_HALF
+        if (mask >> s.dtype.code) & 1 == 0:
             raise not_implemented("addcdiv_cpu_out" if self.divides else "addcmul_cpu_out", s.dtype)
         check_number(args[3], s.dtype)
         return s

@@ -13,9 +13,10 @@ from ...._device import CPU
 from ...._dispatch.keys import CPU as CPU_KEY
 from ...._dispatch.op import Op, Spec
 from ...._dtype import bool as bool_
-from ...._dtype import complex32, int64
+from ...._dtype import complex32, float8_e8m0fnu, int64
 from ...._mypyc import i64
 from ...._ops.rules.base import wrap_dim
+from ...._ops.rules.dtype_checks import not_implemented
 from ...._ops.rules.index import index_shape, masked_shape
 from ...._ops.rules.layout import expand_strides
 from ...._tensor_base import TensorBase, make, numel
@@ -174,6 +175,8 @@ class IndexPut(Updated):
 
 
 def put(t: TensorBase, indices: tuple[Any, ...], values: TensorBase, accumulate: bool) -> None:
+    if t._dtype is float8_e8m0fnu:
+        raise not_implemented("index_put", t._dtype)
     shape = index_shape(t, indices)
     g = Geometry(t, indices, shape)
     if values._storage is t._storage:

@@ -11,7 +11,7 @@ from typing import Any, Final, final
 
 from .... import _native
 from ...._dispatch.op import Op, Spec
-from ...._dtype import dtype, float32, uint8
+from ...._dtype import complex32, dtype, float8_e8m0fnu, float32, int32, uint8
 from ...._mypyc import i64
 from ...._ops.rules.layout import expand_strides
 from ...._sizes import dense_bytes
@@ -35,6 +35,10 @@ SMALL: Final[i64] = 144 * 144 * 144
 SMALL_VECTOR: Final[i64] = 128 * 128
 
 
+# The code of bfloat16: behind it are dtypes that few kernels take.
+_LAST_COMMON: Final = 12
+
+
 @final
 class Lazy:
     """NumPy, imported by the first large product."""
@@ -56,17 +60,26 @@ def numpy() -> Any:
 
 def for_blas(dt: dtype) -> bool:
     """float32, float64, complex64, complex128; float16 and bfloat16 by way of float32."""
-    return dt.is_inexact and dt.itemsize >= 2
+    return dt.is_inexact and dt.itemsize >= 2 and dt is not complex32
 
 
 def kernel_code(dt: dtype) -> int:
-    """Bools come to the kernels only without products, which leaves zeros: those of bytes are the same."""
-    return uint8.code if dt.is_bool else dt.code
+    """Dtypes that have no products come to the kernels only where there are none, which leaves zeros: as integers of
+    the same size have them."""
+    if dt.is_bool or dt is float8_e8m0fnu:
+        return uint8.code
+    return int32.code if dt is complex32 else dt.code
 
 
 def refuse(name: str, dt: dtype, products: i64) -> None:
     """There are no kernels for some dtypes; where there is nothing to multiply, none is asked for."""
-    if products and (dt.is_bool or (dt.is_integer and not dt.is_signed and dt.itemsize > 1)):
+    if not products or (dt.is_inexact and dt.code <= _LAST_COMMON):
+        return
+    if dt.is_inexact:
+        refused = dt is complex32 or dt is float8_e8m0fnu or name != "addmm_impl_cpu_"
+    else:
+        refused = dt.is_bool or (dt.is_integer and not dt.is_signed and dt.itemsize > 1)
+    if refused:
         raise NotImplementedError(f"\"{name}\" not implemented for '{dt.scalar_name}'")
 
 
@@ -163,7 +176,7 @@ class Mm(OneResult):
             np = numpy()
             np.matmul(array_of(a, dt), array_of(b, dt), np.ndarray(s.shape, dt.np, out, offset * dt.itemsize))
             return out
-        if not dt.is_inexact:
+        if not dt.is_inexact or dt.code > _LAST_COMMON:
             refuse("addmm_impl_cpu_", dt, m * n * k)
         return _gemm(
             a._storage, int(a._offset), a._stride,
@@ -185,7 +198,7 @@ class Addmm(OneResult):
         dt = s.dtype
         beta = args[3]
         alpha = args[4]
-        if not dt.is_inexact:
+        if not dt.is_inexact or dt.code > _LAST_COMMON:
             refuse("addmm_impl_cpu_", dt, numel(a) * numel(b))
             beta = factor(beta, dt)
             alpha = factor(alpha, dt)

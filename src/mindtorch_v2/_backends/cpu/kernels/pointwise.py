@@ -9,6 +9,7 @@ from typing import Any, Final, final
 
 from .... import _native
 from ...._dispatch.op import Kernel, Op, Spec
+from ...._dtype import float8_e8m0fnu, uint8
 from ...._mypyc import i64
 from ...._ops.rules.layout import expand_strides
 from ...._tensor_base import TensorBase
@@ -18,6 +19,7 @@ _unary: Final[Any] = _native.unary
 _binary: Final[Any] = _native.binary
 _ternary: Final[Any] = _native.ternary
 _WHERE: Final[int] = _native.WHERE
+_ISFINITE: Final[int] = _native.ISFINITE
 
 
 @final
@@ -39,6 +41,21 @@ class Unary(OneResult):
             a._storage, int(a._offset), a._stride, a._dtype.code,
             out, offset, stride, code,
             s.shape, s.compute.code)
+
+
+@final
+class IsFinite(OneResult):
+    """Powers of two have no infinity to compare with, so PyTorch takes even their NaN for finite."""
+
+    def launch(self, op: Op, args: tuple[Any, ...], s: Spec, out: Any, offset: int, stride: tuple[int, ...],
+               code: int) -> Any:
+        a = args[0]
+        assert isinstance(a, TensorBase)
+        return _unary(
+            _ISFINITE,
+            a._storage, int(a._offset), a._stride, uint8.code if a._dtype is float8_e8m0fnu else a._dtype.code,
+            out, offset, stride, code,
+            s.shape, uint8.code if a._dtype is float8_e8m0fnu else s.compute.code)
 
 
 @final

@@ -3,8 +3,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...._dtype import uint8
+from ...._dtype import complex32, int32, uint8
 from ...._ops.rules.base import wrap_dim
+from ...._ops.rules.dtype_checks import EXPONENTS, FLOAT8, not_implemented
 from ...._tensor_base import TensorBase
 from ...common.runtime import copy_same_device
 from ..kernels.dense import dense
@@ -86,9 +87,23 @@ def _checked(index: Any, size: int, text: str, least: int | None = None) -> Any:
     return at
 
 
+def _bits(t: Any) -> Any:
+    """Half complex numbers, which NumPy does not have, as integers of the same size: enough to move them."""
+    return t.view(int32)
+
+
+def _check_dtype(t: Any, kernel: str) -> None:
+    if (FLOAT8 | EXPONENTS) >> t._dtype.code & 1:
+        raise not_implemented(kernel, t._dtype)
+
+
 def _index_fill(out: Any, self: Any, dim: int, index: Any, value: Any) -> None:
+    _check_dtype(self, "index_fill_cpu")
     size = self._shape[dim] if self._shape else 1
     at = _checked(index, size, f"index {{value}} is out of bounds for dimension {dim} with size {{size}}")
+    if out._dtype is complex32:
+        value = value if isinstance(value, TensorBase) else out.new_full((), value)
+        out, self, value = _bits(out), _bits(self), _bits(value)
     copy_same_device(out, self)
     if isinstance(value, TensorBase):
         _rows(out, dim)[at] = np_view(value)
@@ -99,10 +114,13 @@ def _index_fill(out: Any, self: Any, dim: int, index: Any, value: Any) -> None:
 
 
 def _index_copy(out: Any, self: Any, dim: int, index: Any, source: Any) -> None:
+    _check_dtype(self, "index_copy_cpu")
     size = self._shape[dim] if self._shape else 1
     d = wrap_dim(dim, len(self._shape))
     text = f"index_copy_(): index {{value}} is out of bounds for dimension {d} with size {{size}}"
     at = _checked(index, size, text, 0)
+    if out._dtype is complex32:
+        out, self, source = _bits(out), _bits(self), _bits(source)
     copy_same_device(out, self)
     rows = _rows(out, dim)
     rows[at] = _rows(source, dim).reshape((len(at),) + rows.shape[1:])

@@ -6,19 +6,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..kernels.pointwise import Choice, MaskedFill
+from ..kernels.pointwise import Choice, IsFinite, MaskedFill
 from ..lines import binary, cpu, into, ternary, unary
 from ..numpy_view import np_view
 
 for _name in ("neg", "abs", "sign", "sgn", "reciprocal", "sqrt", "rsqrt", "square", "exp", "exp2", "expm1", "log",
               "log2", "log10", "log1p", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "asinh", "acosh",
               "atanh", "sinc", "erf", "erfc", "erfinv", "lgamma", "digamma", "ceil", "floor", "trunc", "round", "frac",
-              "isnan", "isinf", "isfinite", "signbit", "logical_not", "bitwise_not", "angle"):
+              "isnan", "isinf", "signbit", "logical_not", "bitwise_not", "angle"):
     cpu(_name, unary(_name.upper()))
 for _name in ("mul", "div", "remainder", "fmod", "pow", "atan2", "hypot", "xlogy", "maximum", "minimum", "fmax", "fmin",
               "copysign", "eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or", "logical_xor", "bitwise_and",
               "bitwise_or", "bitwise_xor", "lshift", "rshift"):
     cpu(_name, binary(_name.upper()))
+cpu("isfinite", IsFinite())
 cpu("add", binary("ADD", alpha=2))
 cpu("sub", binary("SUB", alpha=2))
 cpu("rsub", binary("SUB", alpha=2, swap=True))
