@@ -1,5 +1,5 @@
 # Everything runs in a virtual environment of its own, .venv; nothing else on the machine is touched.
-#   make demo                 set up, build, train a small classifier
+#   make demo                 set up, build, train a small GPT to write fables (DEVICE=npu: on the emulator of an NPU)
 #   make test                 set up, build, run all tests        (ORACLE=1: also against PyTorch 2.13.0;
 #                             NPU=cann: on the machine's own NPUs instead of the emulator)
 #   make test-uncompiled      the core tests on src/ as it is written, without mypyc
@@ -30,8 +30,10 @@ endif
 
 .PHONY: demo torch-wheel test test-clients test-uncompiled test-sanitized test-sanitized-native docs parity format lint bench bench-check build native clean
 
+# DEMO_ARGS: --trace, --steps 100, --text another.txt
+DEVICE ?= cpu
 demo: build
-	$(PY) examples/demo.py
+	$(PY) examples/demo.py --device $(DEVICE) $(DEMO_ARGS)
 
 test: build $(VENV)/.tools $(ORACLE_STAMP)
 	$(PY) -m pytest $(TESTS) $(PYTEST_ARGS)

@@ -1,0 +1,1 @@
+"""What stands in examples/ runs, and does what it says."""
