@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from chart import BLUE, ORANGE, Chart, Curve
+from common import use
 
 import mindtorch_v2 as torch
 from mindtorch_v2 import nn
@@ -285,8 +286,9 @@ def go_on(text: str, settings: Settings, checkpoint: Path, losses: list[float], 
 
 
 def picture(losses: list[float], held_back: list[tuple[float, float]], note: str) -> Chart:
-    near = max(1, len(losses) // 50)
-    around = [losses[max(0, at - near) : at + near + 1] for at in range(len(losses))]
+    count = len(losses)
+    near = [min(at, count - 1 - at, count // 50) for at in range(count)]  # as far to the left as to the right
+    around = [losses[at - reach : at + reach + 1] for at, reach in enumerate(near)]
     smooth = [(float(step), sum(some) / len(some)) for step, some in enumerate(around, 1)]
     each = [(float(step), loss) for step, loss in enumerate(losses, 1)]
     return Chart(
@@ -328,9 +330,7 @@ def options() -> argparse.Namespace:
 
 def main() -> int:
     given = options()
-    emulated = given.device == "npu" and not torch.npu.is_available()
-    if emulated:
-        torch.npu.use_emulator()
+    emulated = use(given.device)
     chosen: dict[str, Any] = dict(ON_EMULATOR) if emulated or given.small else {}
     if given.steps:
         chosen["steps"] = given.steps

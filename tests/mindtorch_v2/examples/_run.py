@@ -10,8 +10,8 @@ from pathlib import Path
 ROOT = Path(__file__).parents[3]
 
 
-def run(name: str, *arguments: object, check: bool = True, **environment: str) -> str:
-    """What the program printed. It must end well, unless `check` is False."""
+def run(name: str, *arguments: object, folder: Path | None = None, **environment: str) -> str:
+    """What the program printed; it must end well. `folder`: where it runs."""
     path = os.environ.get("PYTHONPATH")
     if path:  # relative to where the tests were started
         environment["PYTHONPATH"] = os.pathsep.join(str(Path(part).resolve()) for part in path.split(os.pathsep))
@@ -20,7 +20,8 @@ def run(name: str, *arguments: object, check: bool = True, **environment: str) -
         capture_output=True,
         text=True,
         timeout=300,
+        cwd=folder,
         env={**os.environ, **environment},
     )
-    assert not check or done.returncode == 0, done.stdout + done.stderr
+    assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout

@@ -104,5 +104,5 @@ def test_a_run_can_be_taken_up_at_any_step(monkeypatch: pytest.MonkeyPatch) -> N
         assert whole == [*demo.Batches(100, settings, 1, 4), *demo.Batches(100, settings, 5, 6)]
         assert len(whole) == 6 and all(len(batch) == 3 for batch in whole) and len({tuple(b) for b in whole}) == 6
     finally:
-        for name in ("demo", "chart"):
+        for name in ("demo", "chart", "common"):
             sys.modules.pop(name, None)
