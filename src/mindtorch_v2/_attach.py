@@ -64,15 +64,28 @@ def _cuda_array_interface(self: Any) -> Any:
     return __cuda_array_interface__(self)
 
 
+def _set_real(self: Any, value: Any) -> None:
+    self.real.copy_(value)
+
+
+def _set_imag(self: Any, value: Any) -> None:
+    self.imag.copy_(value)
+
+
+# Views that can be assigned to: the values are copied.
+_SETTERS = {"real": _set_real, "imag": _set_imag}
+
+
 def functions() -> dict[str, Callable[..., Any]]:
     """Functions of the `torch` namespace."""
-    from . import _random
+    from . import _creation, _random
     from ._ops import shape, view
     from ._overrides import overridable
 
     out: dict[str, Callable[..., Any]] = {name: getattr(_random, name) for name in _random.__all__}
     for module, names in (
         (view, ("broadcast_tensors", "split")),
+        (_creation, ("linspace", "logspace")),
         (shape, ("atleast_1d", "atleast_2d", "atleast_3d", "meshgrid")),
     ):
         out.update({name: overridable(getattr(module, name)) for name in names})
@@ -91,7 +104,7 @@ def attach(cls: type) -> None:
                 setattr(cls, name, fn)
     for name, fn in view.PROPERTIES.items():
         if name not in cls.__dict__:
-            setattr(cls, name, property(fn))
+            setattr(cls, name, property(fn, _SETTERS.get(name)))
     for name in LATE_METHODS:
         setattr(cls, name, LateMethod(name))
     for name in ABSENT:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from ._core_operators import HOOKS
 from ._device import as_device, device
 from ._dispatch.binding import BAD, fitted, is_element, need, plain_ints
 from ._dispatch.op import Op, type_name
@@ -428,8 +429,7 @@ def _endpoint(x: Any) -> Any:
         return x
     if x._device.type == "meta":
         return 0j if x._dtype.is_complex else 0.0 if x._dtype.is_floating_point else 0
-    found: Any = x
-    return found.item()
+    return HOOKS.tensor.item(x)
 
 
 def logspace(

@@ -12,8 +12,9 @@ from ._backends.common.pinning import pin
 from ._backends.common.runtime import empty_contiguous
 from ._creation import _MISSING, _TO_COPY, _device_arg, _dtype_arg, _factory_device, _finish, _given, stray
 from ._device import CPU, can_pin
+from ._dispatch.keys import PYTHON
 from ._dispatch.op import c_type_name, type_name
-from ._dispatch.state import STATE, current_default_device
+from ._dispatch.state import NO_TORCH_FUNCTION, STATE, current_default_device, modes, set_modes
 from ._dtype import DEFAULTS, from_np
 from ._dtype import dtype as DType
 from ._nested import from_data as numbers
@@ -34,7 +35,13 @@ def from_data(data: Any, dt: Any, dev: Any, fname: str = "tensor") -> Any:
                 f"sourceTensor.detach().clone().requires_grad_(True), rather than {_SHOWN[fname]}(sourceTensor)."
             )
         source: Any = data
-        return _copied(source.detach(), dt, data._device if dev is None else placed(dev))
+        before = modes()
+        # A subclass is not asked, and the copy is a plain tensor.
+        set_modes(before | _PLAINLY)
+        try:
+            return _copied(source.detach(), dt, data._device if dev is None else placed(dev))
+        finally:
+            set_modes(before)
     if type(data) not in _PLAIN and hasattr(type(data), "__array_interface__"):
         return _copied(from_numpy(_as_array(data)), dt, placed(dev))
     t = numbers(data, dt)
@@ -43,6 +50,8 @@ def from_data(data: Any, dt: Any, dev: Any, fname: str = "tensor") -> Any:
     return _TO_COPY.call((t, None, placed(dev), None, False))
 
 
+# Nobody among the arguments is asked.
+_PLAINLY: Final = int(NO_TORCH_FUNCTION) | int(PYTHON) << 32
 _PLAIN: Final = frozenset({list, tuple, float, int, bool, complex})
 _SHOWN: Final = {"tensor": "torch.tensor", "new_tensor": "tensor.new_tensor"}
 

@@ -141,8 +141,8 @@ def _isinstance(obj: Any, target_type: Any) -> bool:
 class BroadcastingListCls:
     """`BroadcastingList2[int]`: a list, or one value for all its places; for annotations."""
 
-    def __getitem__(self, types: Any) -> Any:
-        return List[types]  # noqa: UP006
+    def __getitem__(self, types: Any) -> None:
+        return None
 
 
 BroadcastingList1 = BroadcastingList2 = BroadcastingList3 = BroadcastingListCls()

@@ -15,6 +15,7 @@ from ._core_operators import CORE, HOOKS
 from ._creation import _SIZE, _STRIDE, _device_arg, _dtype_arg, _finish, _number, _size_from
 from ._device import CPU, as_device, can_pin
 from ._dispatch.binding import need
+from ._dispatch.keys import PYTHON
 from ._dispatch.op import Op, c_type_name, type_name
 from ._dtype import dtype
 from ._dtype_names import tensor_type, type_string
@@ -187,6 +188,9 @@ def type_(self: Any, dtype: Any = None, non_blocking: bool = False) -> Any:
     raise ValueError(f"invalid type: '{dtype}'")
 
 
+type_.__name__ = "type"
+
+
 def istft(self: Any, *args: Any, **kwargs: Any) -> Any:
     """`torch.istft` of this transform."""
     from ._stft import istft as fn
@@ -326,6 +330,9 @@ def new_tensor(
     pin_memory: Any = False,
 ) -> Any:
     """`torch.tensor(data)` with this tensor's dtype and device unless given."""
+    if self._keys & PYTHON and has_torch_function((self,)):
+        options = dict(dtype=dtype, device=device, requires_grad=requires_grad, layout=layout, pin_memory=pin_memory)
+        return ask(HOOKS.tensor.new_tensor, (self, data), {k: v for k, v in options.items() if v})
     check_options("new_tensor", layout, pin_memory and not can_pin())
     dt = self._dtype if dtype is None else _dtype_arg("new_tensor", dtype)
     dev = self._device if device is None else _device_arg("new_tensor", device)

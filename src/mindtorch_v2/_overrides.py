@@ -91,7 +91,18 @@ def torch_function(cls: Any, func: Any, types: Any, args: Any = (), kwargs: Any 
     if not all(issubclass(cls, t) for t in types):
         return NotImplemented
     with DisableTorchFunctionSubclass():
-        return _converted(func(*args, **(kwargs or {})), cls)
+        result = func(*args, **(kwargs or {}))
+    return result if _as_it_is(func) else _converted(result, cls)
+
+
+@functools.cache
+def _unwrapped() -> frozenset[Any]:
+    return frozenset((HOOKS.tensor._base.__get__, HOOKS.tensor.grad.__get__))
+
+
+def _as_it_is(func: Any) -> bool:
+    """Whether a result keeps its class: gradients and bases are tensors of somebody else's making."""
+    return type(func).__name__ == "method-wrapper" and func in _unwrapped()
 
 
 def _converted(result: Any, cls: Any) -> Any:

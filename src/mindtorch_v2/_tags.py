@@ -5,12 +5,12 @@ Invariant: names and numbers are PyTorch's.
 
 from __future__ import annotations
 
-import enum
+from ._numbered import Numbered
 
 __all__ = ["Tag"]
 
 
-class Tag(enum.Enum):
+class Tag(Numbered):
     """A property of operators that those who rewrite programs ask for (`torch.library.define(..., tags=...)`)."""
 
     core = 0
@@ -33,11 +33,6 @@ class Tag(enum.Enum):
     pt2_compliant_tag = 17
     reduction = 18
     view_copy = 19
-
-    def __int__(self) -> int:
-        return int(self.value)
-
-    __index__ = __int__
 
 
 Tag.__module__ = __name__.partition(".")[0]

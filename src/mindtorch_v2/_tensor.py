@@ -356,6 +356,13 @@ class Tensor(TensorBase):
             t.requires_grad = True
         return t
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if cls.__torch_function__ is not _overrides._disabled_torch_function_impl:
+            from ._watched import watch
+
+            watch(cls)
+
     as_subclass = _overrides.as_subclass
     __torch_function__ = classmethod(_overrides.torch_function)
     __torch_dispatch__ = _overrides._disabled_torch_dispatch_impl

@@ -3,20 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from enum import Enum
+
+from .._numbered import Numbered
 
 
-class _Numbered(Enum):
-    """An enumeration that is also a number, as those that PyTorch makes in C++."""
-
-    def __int__(self) -> int:
-        return int(self.value)
-
-    def __index__(self) -> int:
-        return int(self.value)
-
-
-class DeviceType(_Numbered):
+class DeviceType(Numbered):
     """Where an event happened; NPUs are PyTorch's `PrivateUse1`."""
 
     CPU = 0
@@ -42,7 +33,7 @@ class DeviceType(_Numbered):
     PrivateUse1 = 20
 
 
-class ProfilerActivity(_Numbered):
+class ProfilerActivity(Numbered):
     """What is recorded. `NPU` is another name of `PrivateUse1`."""
 
     CPU = 0
@@ -54,7 +45,7 @@ class ProfilerActivity(_Numbered):
     NPU = 5
 
 
-class ProfilerState(_Numbered):
+class ProfilerState(Numbered):
     """How a profiler works; here always `KINETO`, with or without a device."""
 
     Disabled = 0
@@ -69,7 +60,7 @@ class ProfilerState(_Numbered):
     KINETO_PRIVATEUSE1 = 9
 
 
-class RecordScope(_Numbered):
+class RecordScope(Numbered):
     """What kind of code an event stands for."""
 
     FUNCTION = 0
@@ -84,7 +75,7 @@ class RecordScope(_Numbered):
     STATIC_RUNTIME_MODEL = 9
 
 
-class ActiveProfilerType(_Numbered):
+class ActiveProfilerType(Numbered):
     """Which profiler runs."""
 
     NONE = 0

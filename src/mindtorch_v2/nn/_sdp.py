@@ -6,10 +6,10 @@ look at it.
 
 from __future__ import annotations
 
-from enum import Enum
+from .._numbered import Numbered
 
 
-class SDPBackend(Enum):
+class SDPBackend(Numbered):
     """The implementations of scaled dot product attention, for `sdpa_kernel`."""
 
     ERROR = -1
@@ -19,13 +19,8 @@ class SDPBackend(Enum):
     CUDNN_ATTENTION = 3
     OVERRIDEABLE = 4
 
-    def __int__(self) -> int:
-        return self.value
-
-    __index__ = __int__
-
     def __hash__(self) -> int:
-        return self.value
+        return int(self.value)
 
 
 SDPBackend.__module__ = __name__.rpartition(".")[0] + ".attention"

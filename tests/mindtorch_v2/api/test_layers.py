@@ -25,7 +25,7 @@ SOURCE = Path(__file__).parents[3] / "src" / PACKAGE
 ROOMS: dict[str, tuple[str, ...]] = {
     "small types": (
         *("_native", "_dtype", "_dtype_names", "_device", "_layout", "_size", "_sizes", "_strides", "_promotion"),
-        *("_finfo", "_mypyc", "_version", "_warn", "_read_only", "_core_operators"),
+        *("_finfo", "_mypyc", "_version", "_warn", "_read_only", "_core_operators", "_numbered"),
     ),
     "dispatch state": ("_dispatch.keys", "_dispatch.state"),
     "graph nodes": ("_autograd.node", "_autograd.version_counter"),
@@ -44,7 +44,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "tensor": (
         *("_tensor", "_methods", "_attach", "_storage", "_typed_storage", "_legacy", "_types", "_random", "_printing"),
         *("_serialize", "_dlpack", "_operators", "_torch_dispatch", "_C", "_lowrank", "_autocast"),
-        "_shared_memory",
+        *("_shared_memory", "_watched"),
     ),
     "npu": ("_backends.npu", "_backends.ascend"),
     "public modules": ("", "_api.stubs"),  # stubs are written from the whole package

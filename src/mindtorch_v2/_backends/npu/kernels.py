@@ -15,7 +15,7 @@ from typing import Any, Final, final
 from ... import _native
 from ..._core_operators import CORE
 from ..._device import device
-from ..._dispatch.keys import BACKENDS, CPU
+from ..._dispatch.keys import BACKENDS, CPU, NPU
 from ..._dispatch.op import Kernel, Op, Spec
 from ..._dtype import ALL, dtype
 from ..._mypyc import i64
@@ -356,8 +356,16 @@ class Line(Kernel):
         for i in self.slots:
             a = args[i]
             if isinstance(a, TensorBase) and a._keys & CPU:
-                return on_device(args, self.slots)
+                return self.begun(on_device(args, self.slots), args)
         return args
+
+    def begun(self, local: tuple[Any, ...], args: tuple[Any, ...]) -> tuple[Any, ...]:
+        """What the result begins as is a tensor, even where all of it is a CPU scalar."""
+        i = self.start
+        if i < 0 or isinstance(local[i], TensorBase):
+            return local
+        dev = [a._device for a in args if isinstance(a, TensorBase) and a._keys & NPU][0]
+        return (*local[:i], number_tensor(local[i], args[i]._dtype, dev), *local[i + 1 :])
 
     def pick(self, args: tuple[Any, ...]) -> Call:
         for pair in self.by_number:

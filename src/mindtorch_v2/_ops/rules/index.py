@@ -8,7 +8,8 @@ from typing import Any
 
 from ..._dispatch.op import Spec
 from ..._dtype import int64
-from ..._strides import strides_in_order
+from ..._sizes import strided_bytes
+from ..._strides import contiguous_strides, strides_in_order
 from ..._tensor_base import TensorBase, is_contiguous, numel
 from .base import like, wrap_dim
 from .dtype_checks import check_number
@@ -331,7 +332,10 @@ def masked_shape(self: TensorBase, mask: TensorBase) -> tuple[int, ...]:
     """The common shape of a tensor and a mask that picks from it."""
     if not mask._dtype.is_bool:
         raise RuntimeError("masked_select: expected BoolTensor for mask")
-    return self._shape if self._shape == mask._shape else broadcast_shapes(mask._shape, self._shape)
+    shape = self._shape if self._shape == mask._shape else broadcast_shapes(mask._shape, self._shape)
+    # PyTorch counts with a sum for each element of the mask.
+    strided_bytes(shape, contiguous_strides(shape), 0, 8)
+    return shape
 
 
 def masked_scatter_rule(self: TensorBase, mask: TensorBase, source: TensorBase) -> Spec:

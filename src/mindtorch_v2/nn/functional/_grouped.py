@@ -5,11 +5,11 @@ Invariant: what is refused is what PyTorch refuses on the CPU, in its words; the
 
 from __future__ import annotations
 
-import enum
 from typing import Any
 
 import mindtorch_v2 as torch
 
+from ..._numbered import Numbered
 from ..._tensor import Tensor
 
 __all__ = ["ScalingType", "SwizzleType", "grouped_mm", "scaled_grouped_mm", "scaled_mm"]
@@ -17,20 +17,7 @@ __all__ = ["ScalingType", "SwizzleType", "grouped_mm", "scaled_grouped_mm", "sca
 _KINDS = ("Float", "BFloat16", "Half")
 
 
-class _OfNumbers(enum.EnumMeta):
-    """Enumerations that PyTorch has in C++: their call takes one number, and makes no new enumeration."""
-
-    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
-        given = (*args, *kwargs.values())
-        if len(given) != 1 or (kwargs and "value" not in kwargs) or not isinstance(given[0], (int, enum.Enum)):
-            raise TypeError(
-                "__init__(): incompatible constructor arguments. The following argument types are supported:\n"
-                f"    1. {cls.__name__}(value: int)"
-            )
-        return super().__call__(given[0])
-
-
-class ScalingType(enum.Enum, metaclass=_OfNumbers):
+class ScalingType(Numbered):
     """Which elements of a matrix share a scale."""
 
     TensorWise = 0
@@ -41,7 +28,7 @@ class ScalingType(enum.Enum, metaclass=_OfNumbers):
     BlockWise128x128 = 5
 
 
-class SwizzleType(enum.Enum, metaclass=_OfNumbers):
+class SwizzleType(Numbered):
     """How scales of blocks are laid out in memory."""
 
     NO_SWIZZLE = 0
