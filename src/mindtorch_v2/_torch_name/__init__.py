@@ -156,7 +156,8 @@ class _Finder:
         try:
             module = import_module(own)
         except ModuleNotFoundError as error:
-            if error.name == own:
+            # The module itself, or a package that it would stand in.
+            if error.name is not None and f"{own}.".startswith(f"{error.name}."):
                 return None
             raise
         # The import system takes a module that appears while it looks for one as found, and would load it again by the
