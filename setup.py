@@ -97,12 +97,12 @@ if sys.platform.startswith("linux"):
 
 
 def build_emulator(folder: Path) -> None:
-    """The Ascend emulator's libraries, beside the package's modules: loaded with ctypes, not imported."""
+    """The Ascend emulator's home, beside the package's modules: its libraries are loaded with ctypes, not imported."""
     if not sys.platform.startswith("linux"):
         return  # the vendor's libraries exist for Linux only
     from ascend_emulator.build import Builder
 
-    Builder((folder / "_lib").resolve(), None).run()
+    Builder((folder / "_emulator" / "lib64").resolve(), None).run()
 
 
 def write_stubs(folder: Path) -> None:

@@ -39,7 +39,7 @@ def best(code: Callable[[], Any]) -> float:
 
 def library_time() -> float:
     """Microseconds the emulator itself needs for the calls behind one `a + b`."""
-    folder = Path(torch.__file__).parent / "_lib"
+    folder = Path(torch.__file__).parent / "_emulator" / "lib64"
     control = ctypes.CDLL(str(folder / "libascend_emulator.so"))
     base, ops = ctypes.CDLL(str(folder / "libnnopbase.so")), ctypes.CDLL(str(folder / "libopapi.so"))
     base.aclCreateScalar.restype = ctypes.c_void_p

@@ -1,5 +1,7 @@
 """Builds the emulator's libraries into a folder: `python csrc/ascend_emulator/build.py [--out DIR] [--sanitize NAME]`.
 
+A folder called lib64 is part of a home: headers and what else a CANN home has are written around it.
+
 Invariant: all state is in libascend_emulator.so; the libraries with the vendor's names are exports that need it, found
 beside them ($ORIGIN).
 """
@@ -20,6 +22,7 @@ for folder in (HERE, HERE.parent):
     sys.path.insert(0, str(folder))
 
 from generate import generate  # noqa: E402
+from headers import write_home  # noqa: E402
 from toolchain import CompileError, Job, compile_all, prefix_header  # noqa: E402
 
 CORE = "ascend_emulator"
@@ -88,11 +91,13 @@ class Builder:
         self.link("nnopbase", [made[objects]], [CORE])  # no runtime library: each layout has its own name for it
         for library, sources in libraries.items():
             self.link(library.removeprefix("lib"), [made[source] for source in sources], ["nnopbase", CORE])
+        if self.out.name == "lib64":
+            write_home(self.out.parent)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Build the Ascend emulator's libraries.")
-    parser.add_argument("--out", type=Path, default=ROOT / "src" / "mindtorch_v2" / "_lib")
+    parser.add_argument("--out", type=Path, default=ROOT / "src" / "mindtorch_v2" / "_emulator" / "lib64")
     parser.add_argument("--sanitize", choices=sorted(SANITIZERS))
     options = parser.parse_args()
     try:

@@ -28,6 +28,7 @@ struct All {
     std::string version = "8.5.0";
     std::vector<int> visible;
     bool report = false;
+    bool lenient = false;
 };
 
 bool read_number(const char* text, uint64_t* value) {
@@ -89,6 +90,9 @@ bool apply(All& all, const std::string& key, const char* text, std::string* prob
     } else if (key == "report") {
         expected = "0 or 1";
         fine = read_flag(text, &all.report);
+    } else if (key == "lenient") {
+        expected = "0 or 1";
+        fine = read_flag(text, &all.lenient);
     } else if (key == "violations") {
         expected = "report or abort";
         if (strcmp(text, "abort") == 0) all.values.abort = true;
@@ -101,8 +105,8 @@ bool apply(All& all, const std::string& key, const char* text, std::string* prob
         if (fine) all.version = text;
     } else {
         *problem = "no setting \"" + key +
-                   "\"; there are chip, devices, memory, delay_seed, noop, report, violations, "
-                   "cann_version";
+                   "\"; there are chip, devices, memory, delay_seed, noop, report, lenient, "
+                   "violations, cann_version";
         return false;
     }
     if (!fine) *problem = key + "=\"" + text + "\" cannot be read; expected " + expected;
@@ -146,6 +150,7 @@ void load(All& all) {
         {"ASCEND_EMULATOR_VIOLATIONS", "violations"},
         {"ASCEND_EMULATOR_CANN_VERSION", "cann_version"},
         {"ASCEND_EMULATOR_REPORT", "report"},
+        {"ASCEND_EMULATOR_LENIENT", "lenient"},
     };
     all = All{};
     all.values.memory = uint64_t{2} << 30;
@@ -181,6 +186,7 @@ const char* chip_name(Chip chip) { return kProfiles[static_cast<int>(chip)].name
 const std::string& cann_version() { return everything().version; }
 const std::vector<int>& visible_devices() { return everything().visible; }
 bool report_leaks() { return everything().report; }
+bool lenient() { return everything().lenient; }
 
 bool configure(const char* key, const char* value, std::string* problem) {
     All changed = everything();

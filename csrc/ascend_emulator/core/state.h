@@ -70,6 +70,7 @@ EMU_API const ChipProfile& chip_profile();
 EMU_API const std::string& cann_version();  // "8.5.0"
 EMU_API const std::vector<int>& visible_devices();
 bool report_leaks();
+bool lenient();  // what lies behind an allocation may be touched
 
 extern std::atomic<uint64_t> delay_seed;
 extern std::atomic<bool> noop_kernels;

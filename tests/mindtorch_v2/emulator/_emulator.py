@@ -179,12 +179,12 @@ def folder() -> Path:
     given = os.environ.get("MINDTORCH_EMULATOR_LIB")
     if given:
         return Path(given)
-    source = ROOT / "src" / "mindtorch_v2" / "_lib"
+    source = ROOT / "src" / "mindtorch_v2" / "_emulator" / "lib64"
     if (source / "libascend_emulator.so").exists():
         return source
     import mindtorch_v2
 
-    return Path(mindtorch_v2.__file__).parent / "_lib"
+    return Path(mindtorch_v2.__file__).parent / "_emulator" / "lib64"
 
 
 @functools.cache

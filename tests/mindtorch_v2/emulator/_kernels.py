@@ -87,7 +87,7 @@ def library_folder() -> Path:
         return Path(given)
     import mindtorch_v2
 
-    return Path(mindtorch_v2.__file__).parent / "_lib"
+    return Path(mindtorch_v2.__file__).parent / "_emulator" / "lib64"
 
 
 @functools.cache

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import mindtorch_v2
 
-LIBRARIES = Path(mindtorch_v2.__file__).parent / "_lib"
+LIBRARIES = Path(mindtorch_v2.__file__).parent / "_emulator" / "lib64"
 CORE = "libascend_emulator.so"
 NEW = (
     "libacl_rt.so",

@@ -98,8 +98,13 @@ def architecture() -> str:
     return {"amd64": "x86_64", "arm64": "aarch64"}.get(machine, machine)
 
 
+def emulator_home() -> Path:
+    """The emulator as an installed CANN: headers, libraries, scripts."""
+    return Path(__file__).resolve().parents[2] / "_emulator"
+
+
 def emulator_folder() -> Path:
-    return Path(__file__).resolve().parents[2] / "_lib"
+    return emulator_home() / "lib64"
 
 
 def search() -> Search:

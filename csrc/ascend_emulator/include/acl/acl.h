@@ -1,0 +1,5 @@
+// What a program includes first.
+#pragma once
+
+#include "acl_base.h"
+#include "acl_rt.h"

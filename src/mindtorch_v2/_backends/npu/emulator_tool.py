@@ -1,0 +1,110 @@
+"""`python -m mindtorch_v2 emulator`: where the emulator is and how programs in C and C++ are built and run on it.
+
+Invariant: nothing is loaded; every answer comes from the files of the home.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shlex
+import sys
+from pathlib import Path
+
+from .installation import EMULATOR_CORE, emulator_home
+
+CHIPS = ("910B", "910A", "310P", "310B")
+# Functions that their documents list for newer chips only run on these as well; the 310s run more than is listed.
+SETTINGS = {
+    "chip": "ASCEND_EMULATOR_CHIP",
+    "devices": "ASCEND_EMULATOR_DEVICES",
+    "memory": "ASCEND_EMULATOR_MEMORY",
+    "fault": "ASCEND_EMULATOR_FAULT",
+    "delay_seed": "ASCEND_EMULATOR_DELAY_SEED",
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    asked = parser.add_mutually_exclusive_group()
+    asked.add_argument("--prefix", action="store_true", help="the home: include, lib64, set_env.sh")
+    asked.add_argument("--cflags", action="store_true", help="flags for the compiler")
+    asked.add_argument("--libs", action="store_true", help="flags for the linker")
+    asked.add_argument("--env", action="store_true", help="export lines, for eval in a shell")
+    commands = parser.add_subparsers(dest="action")
+    functions = commands.add_parser("functions", help="list the operator functions")
+    functions.add_argument("--chip", choices=CHIPS, help="only those that this chip accepts")
+    functions.add_argument("--headers", action="store_true", help="with the header of each")
+    run = commands.add_parser("run", help="run a program with the emulator's libraries")
+    run.add_argument("--chip", choices=CHIPS)
+    run.add_argument("--devices", type=int)
+    run.add_argument("--memory", help="of each device: 512M, 2G")
+    run.add_argument("--fault", help="function:n:code[:async], several separated by ;")
+    run.add_argument("--delay-seed", type=int, help="random pauses before tasks")
+    run.add_argument("--lenient", action="store_true", help="memory behind an allocation may be touched")
+    run.add_argument("--report", action="store_true", help="print leaks at aclFinalize")
+    run.add_argument("program")
+    run.add_argument("arguments", nargs=argparse.REMAINDER)
+
+
+def environment(home: Path, before: dict[str, str]) -> dict[str, str]:
+    """The variables that set_env.sh sets."""
+    known = before.get("LD_LIBRARY_PATH")
+    return {
+        "ASCEND_HOME_PATH": str(home),
+        "ASCEND_TOOLKIT_HOME": str(home),
+        "ASCEND_AICPU_PATH": str(home),
+        "ASCEND_OPP_PATH": str(home / "opp"),
+        "LD_LIBRARY_PATH": f"{home / 'lib64'}:{known}" if known else str(home / "lib64"),
+    }
+
+
+def accepts(chip: str, listed: list[str]) -> bool:
+    """As the emulator decides: 910B and 910A refuse what documents list, but not for them."""
+    known = [name for name in listed if name in CHIPS]
+    return chip in ("310P", "310B") or not known or chip in known
+
+
+def list_functions(home: Path, chip: str | None, headers: bool) -> None:
+    for f in json.loads((home / "functions.json").read_text()):
+        if chip is None or accepts(chip, f["chips"]):
+            print(f"{f['name']}  {f['header']}" if headers else f["name"])
+
+
+def run_program(home: Path, options: argparse.Namespace) -> int:
+    settings = {**os.environ, **environment(home, dict(os.environ))}
+    for option, variable in SETTINGS.items():
+        value = getattr(options, option)
+        if value is not None:
+            settings[variable] = str(value)
+    for option in ("lenient", "report"):
+        if getattr(options, option):
+            settings[f"ASCEND_EMULATOR_{option.upper()}"] = "1"
+    try:
+        sys.stdout.flush()
+        os.execvpe(options.program, [options.program, *options.arguments], settings)
+    except OSError as error:
+        print(f"{options.program}: {error.strerror}", file=sys.stderr)
+    return 127
+
+
+def main(options: argparse.Namespace) -> int:
+    home = emulator_home()
+    if not (home / "lib64" / EMULATOR_CORE).is_file():
+        print(f"the emulator was not built: no {EMULATOR_CORE} in {home / 'lib64'}", file=sys.stderr)
+        return 1
+    if options.action == "functions":
+        list_functions(home, options.chip, options.headers)
+    elif options.action == "run":
+        return run_program(home, options)
+    elif options.cflags:
+        print(shlex.join([f"-I{home / 'include'}"]))
+    elif options.libs:
+        library = home / "lib64"
+        print(shlex.join([f"-L{library}", f"-Wl,-rpath,{library}", "-lopapi", "-lnnopbase", "-lascendcl"]))
+    elif options.env:
+        for name, value in environment(home, dict(os.environ)).items():
+            print(f"export {name}={shlex.quote(value)}")
+    else:
+        print(home)
+    return 0
