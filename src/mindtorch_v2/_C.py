@@ -91,7 +91,25 @@ class _TensorMeta(metaclass=_IsTensorClass):
     """What `isinstance(x, torch._C._TensorMeta)` asks: whether x is a class of tensors."""
 
 
-class _nn:
+class _Functions:
+    """Functions that PyTorch has in C++, by the names they have there; generated code (`torch.fx`) speaks of them."""
+
+    def __init__(self, module: str, prefix: str = "", renamed: dict[str, str] | None = None) -> None:
+        self.__name__ = f"torch._C._{module}"
+        self._module = module
+        self._prefix = prefix
+        self._renamed = renamed or {}
+
+    def __getattr__(self, name: str) -> Any:
+        from importlib import import_module
+
+        if name.startswith("__") or not name.startswith(self._prefix):
+            raise AttributeError(f"module '{self.__name__}' has no attribute '{name}'")
+        module = import_module(".nn.functional" if self._module == "nn" else f".{self._module}", __package__)
+        return getattr(module, self._renamed.get(name, name[len(self._prefix) :]))
+
+
+class _NnFunctions(_Functions):
     """`torch._C._nn`: functions behind `torch.nn`."""
 
     @staticmethod
@@ -101,6 +119,12 @@ class _nn:
 
         dtype, device, non_blocking, _, memory_format = parse_to(args, kwargs)
         return device, dtype, non_blocking, memory_format
+
+
+_nn = _NnFunctions("nn", renamed={"log_sigmoid": "logsigmoid"})
+_linalg = _Functions("linalg", "linalg_")
+_fft = _Functions("fft", "fft_")
+_special = _Functions("special", "special_")
 
 
 def _log_api_usage_once(event: str) -> None:

@@ -148,7 +148,7 @@ for _module, _names in {
     "_sequences": "bartlett_window blackman_window hamming_window hann_window kaiser_window range",
     "_symbolic": (
         "sym_constrain_range sym_constrain_range_for_size sym_float sym_fresh_size sym_int sym_ite sym_max "
-        "sym_min sym_not sym_sqrt sym_sum _check _check_index _check_is_size _check_not_implemented "
+        "sym_min sym_not sym_sqrt sym_sum _assert _check _check_index _check_is_size _check_not_implemented "
         "_check_tensor_all _check_tensor_all_with _check_type _check_value _check_with _sym_sqrt _sym_cos "
         "_sym_cosh _sym_sin _sym_sinh _sym_tan _sym_tanh _sym_asin _sym_acos _sym_atan _sym_log2"
     ),
@@ -202,6 +202,7 @@ _SUBMODULES = (
     "func",
     "functional",
     "futures",
+    "fx",
     "hub",
     "jit",
     "library",

@@ -18,6 +18,13 @@ from ._warn import warn
 
 
 @overridable
+def _assert(condition: Any, message: Any) -> None:
+    """`assert condition, message`, as a call that can be traced."""
+    if not condition:
+        raise AssertionError(message)
+
+
+@overridable
 def sym_not(a: Any) -> bool:
     """not a"""
     return not a

@@ -34,6 +34,9 @@ _OLD_FORMS = frozenset(
     for name in "add sub subtract addmm addmv addr addbmm baddbmm addcmul addcdiv".split()
     for form in ("", "_")
 )
+# Functions and methods made so far, and who wants to see those that are made later (`torch.fx`).
+BUILT: list[Callable[..., Any]] = []
+ON_BUILT: list[Callable[[Any], None]] = []
 # Parameters that NumPy calls otherwise.
 _NUMPY = frozenset(("dim", "keepdim"))
 
@@ -72,6 +75,9 @@ def _build(name: str, ops: list[Op], is_method: bool) -> Callable[..., Any]:
     for o in ops:
         if o.public is None or not is_method:
             o.public = fn
+    BUILT.append(fn)
+    for seen in ON_BUILT:
+        seen(fn)
     return fn
 
 

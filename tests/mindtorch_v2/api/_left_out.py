@@ -17,7 +17,6 @@ _PARTS = "written apart: not there yet"
 
 MODULES: dict[str, str] = {
     "autograd.forward_ad": _FORWARD,
-    "fx": _COMPILER,
     "monitor": _PROFILER,
     "nested": "nested tensors",
     "sparse": _SPARSE,

@@ -43,6 +43,9 @@ _LATE = {
 def __getattr__(name: str) -> Any:
     if name in _OF_TORCH:
         found = getattr(torch, name)
+    elif name == "_threshold":
+        # What PyTorch calls it in generated code.
+        found = threshold  # noqa: F405
     elif name in _LATE:
         found = getattr(import_module(_LATE[name], __name__), name)
     else:

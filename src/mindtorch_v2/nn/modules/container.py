@@ -272,7 +272,7 @@ class ParameterList(Module):
         return self._size
 
     def __iter__(self) -> Iterator[Any]:
-        return iter([self[i] for i in range(self._size)])
+        return (self[i] for i in range(self._size))
 
     def __iadd__(self: ListSelf, values: Iterable[Any]) -> ListSelf:
         return self.extend(values)
