@@ -7,7 +7,7 @@
 #                             (SANITIZER=address, with UBSan, or thread)
 #   make torch-wheel          build/torch/: a distribution named `torch` that leads to this package (docs/programs.md)
 #   make test-clients         libraries written for PyTorch, on this package (ORACLE=1: compared with PyTorch)
-#   make docs                 write docs/support.md: which operator runs where
+#   make docs                 the documentation site, with the support matrix: build/docs/site/index.html
 #   make parity               how much of PyTorch's own table of operators passes, and what does not
 #   make format  lint  bench  bench-check  build  clean
 PYTHON ?= python3
@@ -98,8 +98,8 @@ $(CLIENTS_VENV)/.installed: tests/clients/requirements.txt | build torch-wheel
 	    -c $(CLIENTS_VENV)/constraints.txt build/wheel/*.whl build/torch/*.whl -r $<
 	@touch $@
 
-docs: native
-	PYTHONPATH=src $(PY) docs/make_support.py
+docs: native $(VENV)/.tools
+	PYTHONPATH=src $(PY) docs/build.py
 
 # The list of what fails is written to build/parity.txt; PARITY_ARGS="--names linalg" asks some.
 parity: build $(VENV)/.oracle
@@ -143,7 +143,7 @@ native: $(VENV)/.build-tools
 $(PY):
 	$(PYTHON) -m venv $(VENV) || { echo "python3 needs its venv module: apt install python3-venv"; exit 1; }
 
-# What pyproject.toml names: what building and running need, and what testing and linting need.
+# What pyproject.toml names: what building and running need, and what testing, linting and the site need.
 define REQUIREMENTS
 from setuptools.config.pyprojecttoml import load_file
 from pathlib import Path
@@ -151,7 +151,7 @@ table = load_file("pyproject.toml")
 extras = table["project"]["optional-dependencies"]
 build = table["build-system"]["requires"] + table["project"]["dependencies"]
 Path("$(VENV)/build.txt").write_text("\n".join(build))
-Path("$(VENV)/tools.txt").write_text("\n".join(extras["test"] + extras["lint"]))
+Path("$(VENV)/tools.txt").write_text("\n".join(extras["test"] + extras["lint"] + extras["docs"]))
 endef
 export REQUIREMENTS
 

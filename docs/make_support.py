@@ -1,6 +1,6 @@
-"""Writes docs/support.md: which operator runs where, and through which vendor functions on NPUs (`make docs`).
+"""Makes the support matrix: which operator runs where, and through which vendor functions on NPUs (`make docs`).
 
-`--check` compares instead, and fails when the file is older than the tables.
+The page is plain HTML rows; docs/_static/matrix.js filters them. `docs/make_support.py FILE` writes the page alone.
 
 Invariant: everything is read from the tables that serve the calls; nothing is said here about a single operator, and
 neither an NPU nor an emulator is started.
@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import argparse
 import re
-import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,6 @@ from mindtorch_v2._dispatch.keys import CPU, META, NPU
 from mindtorch_v2._dispatch.op import Op, Spec
 from mindtorch_v2._dtype import dtype
 
-TARGET = Path(__file__).with_name("support.md")
 PROJECT = Path(__file__).parents[1] / "pyproject.toml"
 SHORT = {
     "float16": "f16",
@@ -42,10 +41,35 @@ SHORT = {
     "complex128": "c128",
 }
 DTYPES: list[dtype] = [getattr(torch, name) for name in SHORT]
-HEAD = """# What runs where
+HEAD = """---
+hide-toc: true
+---
+# What runs where
 
-Made by `make docs` from the tables of mindtorch_v2 {package} (PyTorch's API {version}): {rows} rows, {named} of them
-with names of their own (the others are overloads).
+Made from the tables of mindtorch_v2 {package} (PyTorch's API {version}): {rows} rows, {named} of them with names of
+their own; the others are overloads.
+
+```{{raw}} html
+<form class="matrix-filters" onsubmit="return false">
+<input id="matrix-search" type="search" placeholder="operator or vendor function" aria-label="search the matrix">
+<select id="matrix-family" aria-label="family"><option value="">every family</option>{families}</select>
+<select id="matrix-npu" aria-label="npu"><option value="">npu: any way</option>
+<option value="vendor">npu: vendor functions</option>
+<option value="parts">npu: of parts</option><option value="missing">npu: not available</option></select>
+<select id="matrix-dtype" aria-label="dtype"><option value="">any dtype on npu</option>{dtypes}</select>
+<select id="matrix-grad" aria-label="gradient"><option value="">grad: any</option><option value="yes">grad: yes</option>
+<option value="parts">grad: of parts</option><option value="no">grad: no</option></select>
+<output id="matrix-count"></output>
+</form>
+<div class="matrix-frame"><table class="matrix" id="matrix"><thead><tr><th>operator</th><th>cpu</th>
+<th>meta</th><th>npu</th><th>dtypes on npu</th><th>grad</th><th>forms</th></tr></thead><tbody>
+"""
+TAIL = """
+</tbody></table></div>
+<script src="_static/matrix.js"></script>
+```
+
+## How to read it
 
 - **cpu**: `kernel` computes in one call; `parts` is composed of other operators.
 - **meta**: `rule` gives shapes without data; `data` means that the shape depends on values, which `meta` has not.
@@ -59,7 +83,6 @@ with names of their own (the others are overloads).
 - A `view` shares memory on every device and needs no kernel. A `composite` is written in terms of other operators and
   runs, and differentiates, wherever they do; where vendor functions are named beside one, they serve it whole.
 """
-COLUMNS = "| operator | cpu | meta | npu | dtypes on npu | grad | forms |\n|---|---|---|---|---|---|---|\n"
 
 
 def package_version() -> str:
@@ -157,7 +180,8 @@ def forms(op: Op) -> str:
     return " ".join([*(["_"] if inplace else []), *(["out"] if op.row.out_op is not None else [])])
 
 
-def line(op: Op) -> str:
+def cells(op: Op) -> tuple[str, ...]:
+    """What the matrix says of an operator: cpu, meta, npu, dtypes on npu, grad, forms."""
     npu, dtypes = on_npu(op)
     if op.is_view or op.composite is not None:
         kind = "view" if op.is_view else "composite"
@@ -166,7 +190,23 @@ def line(op: Op) -> str:
     else:
         cpu = "kernel" if int(CPU) in op.kernels else "parts" if op.row.fallback is not None else "HOLE"
         meta = "rule" if op.rule is not None else "data" if derived(op, META) is None else "parts"
-    return f"| `{op.name}` | {cpu} | {meta} | {npu} | {dtypes} | {gradient(op)} | {forms(op)} |"
+    return cpu, meta, npu, dtypes, gradient(op), forms(op)
+
+
+def way(npu: str) -> str:
+    """What the filter for NPUs goes by."""
+    if npu.startswith("not available"):
+        return "missing"
+    return "vendor" if npu.startswith("acl") else "parts" if "parts" in npu else ""
+
+
+def html_row(op: Op, address: str) -> str:
+    said = cells(op)
+    name = f"<code>{escape(op.name)}</code>"
+    first = f'<a href="{escape(address)}">{name}</a>' if address else name
+    # Long lists of vendor functions may be broken at their commas and nowhere else.
+    columns = "".join(f"<td>{escape(cell).replace(', ', ', <wbr>')}</td>" for cell in said)
+    return f'<tr data-family="{op.row.family}" data-npu="{way(said[2])}"><td>{first}</td>{columns}</tr>'
 
 
 def rows() -> list[Op]:
@@ -175,41 +215,27 @@ def rows() -> list[Op]:
     return [op for op in registry.ops() if op.row is not None and op.row.kind not in ("inplace", "out")]
 
 
-def text() -> str:
-    families: dict[str, list[Op]] = {}
-    every = rows()
-    for op in every:
-        families.setdefault(op.row.family, []).append(op)
-    parts = [
-        HEAD.format(
-            package=package_version(),
-            version=torch.__version__,
-            rows=len(every),
-            named=len({op.title() for op in every}),
-        )
-    ]
-    for family in sorted(families):
-        found = sorted(families[family], key=lambda op: (op.name.lstrip("_"), op.name))
-        parts.append(f"## {family}\n" + COLUMNS + "\n".join(map(line, found)) + "\n")
-    return "\n".join(parts)
+def page(address: Callable[[str], str] = lambda name: "") -> str:
+    """The page; `address` says where an operator is described, by its public name."""
+    every = sorted(rows(), key=lambda op: (op.row.family, op.name.lstrip("_"), op.name))
+    families = dict.fromkeys(op.row.family for op in every)
+    head = HEAD.format(
+        package=package_version(),
+        version=torch.__version__,
+        rows=len(every),
+        named=len({op.title() for op in every}),
+        families="".join(f"<option>{family}</option>" for family in families),
+        dtypes="".join(f"<option>{short}</option>" for short in SHORT.values()),
+    )
+    return head + "\n".join(html_row(op, address(op.title())) for op in every) + TAIL
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description="Write docs/support.md from the tables.")
-    parser.add_argument("--check", action="store_true", help="fail if the file is older than the tables")
-    options = parser.parse_args()
-    made = text()
-    if not options.check:
-        TARGET.write_text(made)
-        print(f"wrote {TARGET.name}: {made.count('| `')} operators")
-        return 0
-    written = set(TARGET.read_text().splitlines())
-    stale = [row for row in made.splitlines() if row not in written]
-    if TARGET.read_text() != made:
-        print("docs/support.md is older than the tables (make docs writes it):\n" + "\n".join(stale[:20]))
-        return 1
-    return 0
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Write the support matrix, from the tables.")
+    parser.add_argument("file", type=Path)
+    given = parser.parse_args()
+    given.file.write_text(page())
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

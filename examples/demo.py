@@ -25,6 +25,7 @@ from common import use
 import mindtorch_v2 as torch
 from mindtorch_v2 import nn
 from mindtorch_v2.nn import functional as F
+from mindtorch_v2.profiler import record_function
 from mindtorch_v2.utils.data import DataLoader, Dataset, Sampler
 
 TEXT = Path(__file__).with_name("demo_text.txt")
@@ -187,9 +188,12 @@ class Run:
         """One step of training; its loss."""
         self.model.train()
         self.optimizer.zero_grad()
-        loss = self.loss(x, y)
-        loss.backward()
-        nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
+        with record_function("forward"):
+            loss = self.loss(x, y)
+        with record_function("backward"):
+            loss.backward()
+        with record_function("clip"):
+            nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
         self.optimizer.step()
         self.schedule.step()
         self.step += 1

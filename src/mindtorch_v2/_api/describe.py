@@ -172,7 +172,7 @@ def _forms(name: str, ops: list[Op], is_method: bool) -> str:
     known = any(o.rule or o.is_view or o.composite or o.functional or row.fallback for o in ops)
     where = "cpu, meta, npu" if known else "cpu, npu"
     others = f"Other forms: {', '.join(forms)}\n" if forms else ""
-    return f"{others}Devices: {where}; docs/support.md has the dtypes."
+    return f"{others}Devices: {where}; the support matrix (make docs) has the dtypes."
 
 
 class LateSignature:

@@ -37,7 +37,7 @@ def test_help_of_a_function() -> None:
     Returns: Tensor
 
     Other forms: Tensor.add, Tensor.add_ (in place), torch.add(..., out=)
-    Devices: cpu, meta, npu; docs/support.md has the dtypes.
+    Devices: cpu, meta, npu; the support matrix (make docs) has the dtypes.
 """.replace("\n\n", "\n    \n" if sys.version_info < (3, 13) else "\n\n")
     )
 
