@@ -16,8 +16,17 @@ from . import overloads as _names
 from . import public
 
 # Names by table. `name-` is a function and no method, `.name` a method only; `name+` also has an
-# in-place form as a method, `name++` also as a function.
+# in-place form as a method, `name++` also as a function. `name=` is neither: a row that other code calls by its name;
+# without it, such a name brings every table.
 _LISTED = {
+    "softmax": "softmax log_softmax _softmax- _log_softmax- _softmax_backward_data- _log_softmax_backward_data-",
+    "norm": "layer_norm- rms_norm- native_layer_norm- native_layer_norm_backward= _layer_norm_output=",
+    "loss": "binary_cross_entropy_with_logits- kl_div- nll_loss_nd= nll_loss= nll_loss2d= nll_loss_forward= "
+            "nll_loss_backward= nll_loss2d_forward= nll_loss2d_backward= cross_entropy_loss= mse_loss= l1_loss= "
+            "mse_loss_backward= smooth_l1_loss= _smooth_l1_loss= smooth_l1_loss_backward= huber_loss= "
+            "huber_loss_backward= binary_cross_entropy= binary_cross_entropy_backward=",
+    "embedding": "embedding- embedding_renorm_- embedding_renorm= embedding_dense_backward= one_hot=",
+    "sort": "sort argsort msort topk kthvalue mode median nanmedian",
     "view_copy": "alias_copy- as_strided_copy- detach_copy- expand_copy- narrow_copy permute_copy- select_copy- "
                  "slice_copy- split_copy- split_with_sizes_copy- squeeze_copy- t_copy- transpose_copy- unbind_copy- "
                  "unfold_copy- unsqueeze_copy- view_copy- view_as_real_copy- view_as_complex_copy- "
@@ -96,8 +105,12 @@ _IN_MODULES = {
 NAMESPACES: dict[str, str] = {n: t for t, names in _IN_MODULES.items() for n in names.split()}
 FUNCTIONS: dict[str, str] = {}
 METHODS: dict[str, str] = {}
+INNER: dict[str, str] = {}
 for _table, _listed in _LISTED.items():
     for _name in _listed.split():
+        if _name[-1] == "=":
+            INNER[_name[:-1]] = _table
+            continue
         _plain = _name.strip("-+.")
         for _form in (_plain, _plain + "_") if "+" in _name else (_plain,):
             if _name[0] != "." and (_form == _plain or _name[-1] == "-" or "++" in _name):
@@ -119,20 +132,22 @@ def load(table: str) -> None:
     with _LOCK:
         if table in _LOADED:
             return
-        rows.LOADING[0] = table
+        before, rows.LOADING[0] = rows.LOADING[0], table
         _NOW.append(table)
         try:
             import_module(f"{_TABLES}.{table}")
             _lines("cpu", table)
         finally:
             _NOW.pop()
+            rows.LOADING[0] = before
         _LOADED.append(table)
         from .._backends.npu.load import LOADED
 
         if LOADED:
             _lines("npu", table)
-        # A table may import another for its helpers: then that one's rows are registered, and need their lines too.
-        for other in TABLES:
+        # A table may import another for its helpers: then that one's rows are registered, and need their lines too. Inside
+        # another load it may not be whole yet.
+        for other in () if _NOW else TABLES:
             if other not in _LOADED and f"{_TABLES}.{other}" in sys.modules:
                 load(other)
 
@@ -145,12 +160,13 @@ def load_all() -> None:
 def bring(name: str) -> None:
     """Load the table of a row; rows that are no functions and no methods are in no list, so all may have to come."""
     base = _names.row_base(name.partition(".")[0])
-    table = FUNCTIONS.get(base) or METHODS.get(base) or NAMESPACES.get(base)
+    table = FUNCTIONS.get(base) or METHODS.get(base) or NAMESPACES.get(base) or INNER.get(base)
     with _LOCK:
-        if _NOW:
-            return  # a table that is being loaded asks for a row that is not there
         if table is not None:
-            load(table)
+            if table not in _NOW:
+                load(table)
+        elif _NOW:
+            return  # a table that is being loaded asks for a row that is not there
         elif len(_LOADED) < len(TABLES):
             load_all()
 

@@ -15,13 +15,8 @@ FAMILIES = (
     "copy",
     "reduce",
     "matmul",
-    "softmax",
-    "norm",
-    "loss",
-    "embedding",
     "index",
     "random",
-    "sort",
 )
 
 

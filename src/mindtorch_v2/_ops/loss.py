@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from .._dispatch import registry
 from .._dispatch.keys import CPU
 from .._dispatch.op import Op, Spec
 from .._dtype import int64, uint8
@@ -20,6 +21,7 @@ from .rules.pointwise import broadcast_shapes
 from .table import composite, op
 
 NONE, MEAN, SUM = 0, 1, 2
+registry.get("_log_softmax")  # `ROWS.log_softmax`, which cross entropy ends in
 
 
 def _reduced(t: Any, reduction: int) -> Any:

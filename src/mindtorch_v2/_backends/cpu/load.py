@@ -13,13 +13,8 @@ FAMILIES = (
     "shape",
     "reduce",
     "matmul",
-    "softmax",
-    "norm",
-    "loss",
-    "embedding",
     "index",
     "random",
-    "sort",
 )
 
 
