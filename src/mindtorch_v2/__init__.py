@@ -6,6 +6,7 @@ and submodules are imported, when first asked for.
 
 from __future__ import annotations as _annotations
 
+import gc as _gc
 import typing as _typing
 from importlib import import_module as _import_module
 from math import e as e
@@ -254,13 +255,25 @@ _RESOLVERS.functionalize = _FUNCTIONALIZE
 _RESOLVERS.mixed = _kernels.MIXED
 _RESOLVERS.derived = _kernels.derived
 
-_load.load_tables()
-_cpu_load.load_kernels()
-_public.install_core(_CORE)
-_attach.attach(Tensor)
-_public.install_methods(Tensor)
-_late.install_methods(Tensor)
-globals().update(_attach.functions())
+
+def _start() -> None:
+    """Declare the operators. All of it stays, so collecting garbage in the meantime would only take time."""
+    collects = _gc.isenabled()
+    _gc.disable()
+    try:
+        _load.load_tables()
+        _cpu_load.load_kernels()
+        _public.install_core(_CORE)
+        _attach.attach(Tensor)
+        _public.install_methods(Tensor)
+        _late.install_methods(Tensor)
+        globals().update(_attach.functions())
+    finally:
+        if collects:
+            _gc.enable()
+
+
+_start()
 _FUNCTIONS = {name: ops for name, ops in _public.by_name().items() if any(o.row.function for o in ops)}
 
 

@@ -5,8 +5,7 @@ Invariant: nothing is returned unless every leaf was checked and stored; errors 
 
 from __future__ import annotations
 
-import array
-import struct
+from _struct import pack_into
 from typing import Any, Final, final
 
 from . import _native
@@ -25,8 +24,7 @@ from ._tensor_base import TensorBase, make, numel
 _Storage: Final[Any] = _native.Storage
 _copy: Final[Any] = _native.copy
 _fill: Final[Any] = _native.fill
-_pack_into: Final[Any] = struct.pack_into
-_array: Final[Any] = array.array
+_pack_into: Final[Any] = pack_into
 _list_shape: Final[Any] = _native.list_shape
 _from_list: Final[Any] = _native.from_list
 
@@ -343,7 +341,9 @@ def spread(out: Any, numbers: list[Any], n: int, letter: str, code: i64, dt: dty
     if n <= 64 or letter == "?":
         _pack_into(str(n) + letter, raw, 0, *numbers)
     else:
-        memoryview(raw)[:] = memoryview(_array(letter, numbers)).cast("B")
+        from array import array
+
+        memoryview(raw)[:] = memoryview(array(letter, numbers)).cast("B")
     if raw is not out:
         stride = contiguous_strides((n,))
         _copy(out, 0, stride, dt.code, raw, 0, stride, code, (n,))

@@ -6,8 +6,8 @@ table's rows, and their lines on every device that was started, are registered.
 from __future__ import annotations
 
 import sys
+from _thread import RLock
 from importlib import import_module
-from threading import RLock
 from typing import Any
 
 from .._dispatch import registry
@@ -145,8 +145,8 @@ def load(table: str) -> None:
 
         if LOADED:
             _lines("npu", table)
-        # A table may import another for its helpers: then that one's rows are registered, and need their lines too. Inside
-        # another load it may not be whole yet.
+        # A table may import another for its helpers: then that one's rows are registered, and need their lines too.
+        # Inside another load it may not be whole yet.
         for other in () if _NOW else TABLES:
             if other not in _LOADED and f"{_TABLES}.{other}" in sys.modules:
                 load(other)

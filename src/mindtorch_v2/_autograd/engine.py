@@ -6,8 +6,8 @@ values are released as soon as their node has run unless the graph is kept.
 
 from __future__ import annotations
 
-import heapq
-import threading
+import _heapq
+import _thread
 from typing import Any, Final, final
 
 from .._backends.common.runtime import empty_contiguous, runtime_of
@@ -27,8 +27,8 @@ from .saved import release
 
 _AUTOGRAD_OFF: Final[i64] = AUTOGRAD << 32
 _PYTHON_OFF: Final[i64] = PYTHON << 32
-_heappush: Final[Any] = heapq.heappush
-_heappop: Final[Any] = heapq.heappop
+_heappush: Final[Any] = _heapq.heappush
+_heappop: Final[Any] = _heapq.heappop
 
 
 _NOTHING: Final[list[Any]] = []
@@ -91,7 +91,7 @@ class Passes:
 PASSES: Final = Passes()
 
 # The passes this thread is in, for callbacks queued from hooks.
-CURRENT: Final[Any] = threading.local()
+CURRENT: Final[Any] = _thread._local()
 
 
 def current_tasks() -> list[Task]:

@@ -5,8 +5,8 @@ Invariant: a gradient that somebody else can see is never written; one that nobo
 
 from __future__ import annotations
 
+import _thread
 import sys
-import threading
 from typing import Any, Final, final
 
 from .._core_operators import CORE, HOOKS
@@ -23,7 +23,7 @@ from .record import zeros_at
 _AUTOGRAD_OFF: Final[i64] = AUTOGRAD << 32
 _getrefcount: Final[Any] = sys.getrefcount
 # One pass at a time changes what passes share.
-_LOCK: Final[Any] = threading.RLock()
+_LOCK: Final[Any] = _thread.RLock()
 acquire: Final[Any] = _LOCK.acquire
 leave: Final[Any] = _LOCK.release
 # Above this many elements a kernel may let other threads run, so adding into a shared `.grad` needs the lock.

@@ -5,7 +5,7 @@ Invariant: removing a handle twice, or after its owner died, does nothing.
 
 from __future__ import annotations
 
-import weakref
+from _weakref import ref as _weak
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any
@@ -21,13 +21,13 @@ class RemovableHandle:
     next_id = 0
 
     def __init__(self, hooks_dict: HookDict, *, extra_dict: Any = None) -> None:
-        self.hooks_dict_ref = weakref.ref(hooks_dict)
+        self.hooks_dict_ref = _weak(hooks_dict)
         self.id = RemovableHandle.next_id
         RemovableHandle.next_id += 1
-        self.extra_dict_ref: tuple[weakref.ref[Any], ...] = ()
+        self.extra_dict_ref: tuple[_weak[Any], ...] = ()
         if extra_dict is not None:
             extras = extra_dict if isinstance(extra_dict, list) else [extra_dict]
-            self.extra_dict_ref = tuple(weakref.ref(d) for d in extras)
+            self.extra_dict_ref = tuple(_weak(d) for d in extras)
 
     def remove(self) -> None:
         for ref in (self.hooks_dict_ref, *self.extra_dict_ref):
@@ -40,10 +40,10 @@ class RemovableHandle:
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
         # Dictionaries that were gone already: a reference to nothing.
-        self.hooks_dict_ref = weakref.ref(HookDict() if state[0] is None else state[0])
+        self.hooks_dict_ref = _weak(HookDict() if state[0] is None else state[0])
         self.id = state[1]
         RemovableHandle.next_id = max(RemovableHandle.next_id, self.id + 1)
-        self.extra_dict_ref = tuple(weakref.ref(d) for d in state[2] if d is not None)
+        self.extra_dict_ref = tuple(_weak(d) for d in state[2] if d is not None)
 
     def __enter__(self) -> RemovableHandle:
         return self

@@ -7,8 +7,8 @@ compiled.
 
 from __future__ import annotations
 
-import threading
-import weakref
+import _thread
+from _weakref import ref as _weak
 from typing import Any
 
 from .._dispatch.op import type_name
@@ -41,14 +41,14 @@ def set_grad_dtype(t: Any, value: Any) -> None:
             "ensure the new grad_dtype matches the existing gradient's dtype."
         )
     place = id(t)
-    _ASKED[place] = (weakref.ref(t, lambda _: _ASKED.pop(place, None)), value)
+    _ASKED[place] = (_weak(t, lambda _: _ASKED.pop(place, None)), value)
     WATCH.grad_dtypes = True
     node = None if t._accumulator is None else t._accumulator()
     if node is not None:
         node._dtype = value
 
 
-class _Thread(threading.local):
+class _Thread(_thread._local):
     enforced = True
 
 

@@ -6,7 +6,7 @@ schema order, and saves exactly the values that the formulas of the inputs needi
 
 from __future__ import annotations
 
-import weakref
+from _weakref import ref as _weak
 from typing import Any, Final, final
 
 from .. import _native
@@ -25,7 +25,7 @@ from .saved import Packed, SavedList, SavedOutput, opened, save_lean, save_list,
 
 _alloc: Final[Any] = _native.alloc_instance
 _untrack: Final[Any] = _native.untrack
-_ref: Final[Any] = weakref.ref
+_ref: Final[Any] = _weak
 
 # Where a formula's parameter comes from.
 ARG: Final[i64] = 0
@@ -564,7 +564,7 @@ def accumulator(t: TensorBase) -> Node:
         from .leaf_policy import grad_dtype
 
         node._dtype = grad_dtype(t)
-    t._accumulator = weakref.ref(node)
+    t._accumulator = _weak(node)
     if WATCH.anomaly:
         from .observe import started
 

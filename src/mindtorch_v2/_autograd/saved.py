@@ -6,7 +6,7 @@ rebuilt with its history when it is unpacked.
 
 from __future__ import annotations
 
-import weakref
+from _weakref import ref as _weak
 from typing import Any, Final, final
 
 from .. import _native
@@ -171,7 +171,7 @@ class Packed(Saved):
             set_history(t, self.history(node), self.output_nr)
         elif self.accumulator is not None:
             t._keys |= AUTOGRAD
-            t._accumulator = weakref.ref(self.accumulator)
+            t._accumulator = _weak(self.accumulator)
         return t
 
     def history(self, node: Node) -> Node:
@@ -253,7 +253,7 @@ def save_input(t: Any) -> Any:
 def save_written(t: TensorBase, node: Node) -> SavedOutput:
     """Keep the result of an in-place write."""
     fn = t._grad_fn
-    return SavedOutput(t, 0, weakref.ref(fn) if fn is not None and fn is not node else None)
+    return SavedOutput(t, 0, _weak(fn) if fn is not None and fn is not node else None)
 
 
 def save_list(value: Any) -> Any:

@@ -6,7 +6,7 @@ made it, so that after an in-place write the old hooks still see the gradient of
 
 from __future__ import annotations
 
-import weakref
+from _weakref import ref as _weak
 from collections.abc import Callable
 from typing import Any
 
@@ -120,7 +120,7 @@ def retain_grad(t: TensorBase) -> None:
     hooks = hooks_of(node)
     if hooks.retain is None:
         hooks.retain = {}
-    hooks.retain.setdefault(int(t._output_nr), weakref.ref(t))
+    hooks.retain.setdefault(int(t._output_nr), _weak(t))
 
 
 def retains_grad(t: TensorBase) -> bool:

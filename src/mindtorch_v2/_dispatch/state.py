@@ -4,7 +4,7 @@ Invariant: `STATE.active` counts the threads whose modes differ from the default
 mode on never looks at thread-local memory.
 """
 
-import threading
+import _thread
 from typing import Any, Final, final
 
 from .. import _native
@@ -45,7 +45,7 @@ STATE: Final = State()
 
 
 # Per-thread objects that do not fit into bits.
-LOCAL: Final[Any] = threading.local()
+LOCAL: Final[Any] = _thread._local()
 
 
 def device_stack() -> list[device]:
