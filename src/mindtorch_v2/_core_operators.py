@@ -99,6 +99,7 @@ class Hooks:
     dense_like: Any
     scalar: Any
     from_data: Any
+    lifted: Any  # shows a tensor made of numbers to the modes of `__torch_dispatch__`
     # values on other devices
     host_item: Any
     to_host: Any

@@ -10,9 +10,10 @@ from typing import Any, Final
 from . import _native
 from ._backends.common.pinning import pin
 from ._backends.common.runtime import empty_contiguous
+from ._core_operators import HOOKS
 from ._creation import _MISSING, _TO_COPY, _device_arg, _dtype_arg, _factory_device, _finish, _given, stray
 from ._device import CPU, can_pin
-from ._dispatch.keys import PYTHON
+from ._dispatch.keys import PYTHON, TORCH_DISPATCH
 from ._dispatch.op import c_type_name, type_name
 from ._dispatch.state import NO_TORCH_FUNCTION, STATE, current_default_device, modes, set_modes
 from ._dtype import DEFAULTS, from_np
@@ -92,6 +93,8 @@ def tensor(
     t = from_data(data, dtype, device)
     if pin_memory and t._device is CPU:
         t = pin(t)
+    if STATE.active != 0 and modes() & TORCH_DISPATCH:
+        t = HOOKS.lifted(t)
     return _finish(t, requires_grad) if requires_grad else t
 
 

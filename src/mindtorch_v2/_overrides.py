@@ -448,6 +448,13 @@ def _can_answer_key(error: BaseException, given: tuple[Any, ...]) -> bool:
     return can_answer(error, given_values(given, {}))
 
 
+def _lifted(t: Any) -> Any:
+    from ._torch_dispatch import lifted
+
+    return lifted(t)
+
+
+HOOKS.lifted = _lifted
 HOOKS.can_answer_key = _can_answer_key
 HOOKS.asked_operator = _operator
 HOOKS.asked_getitem = _getitem

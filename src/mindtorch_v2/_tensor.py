@@ -461,8 +461,11 @@ class Tensor(TensorBase):
 
     # -- copies ---------------------------------------------------------------------------------------------------
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        from ._overrides import handle_torch_function, has_torch_function
         from ._serialize import deep_copy
 
+        if has_torch_function((self,)):
+            return handle_torch_function(Tensor.__deepcopy__, (self,), self, memo)
         return deep_copy(self, memo)
 
     def __reduce_ex__(self, protocol: Any) -> Any:

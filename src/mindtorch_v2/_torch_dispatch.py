@@ -189,7 +189,7 @@ def dispatch(op: Op, args: tuple[Any, ...], keys: int) -> Any:
         # A wrapper's handler wrote to what it wraps; whoever saved the wrapper must notice.
         if version(t) == old and not t._keys & INFERENCE:
             bump(t)
-    if op.is_view:
+    if op.is_view and op.name != "detach":
         _track(op, args, result)
     return tuple(result) if isinstance(result, list) else result
 
@@ -334,15 +334,29 @@ def _value(t: Any) -> Any:
     return t.item()
 
 
-def item(t: Any) -> Any:
-    """`item()` of a tensor whose handler is to be asked."""
+def _operator(name: str, returns: str, kernel: Any) -> Op:
+    """An operator that is only there for handlers to see."""
     namespace = CUSTOM.setdefault("aten", {})
-    op = namespace.get("_local_scalar_dense")
+    op = namespace.get(name)
     if op is None:
-        op = Op("aten::_local_scalar_dense", "_local_scalar_dense(Tensor self) -> Scalar")
+        op = Op(f"aten::{name}", f"{name}(Tensor self) -> {returns}")
         op.derivative = NO_GRADIENT
         for kind, bit in DEVICE_BITS.items():
-            if kind != "meta":
-                op.kernels[bit] = FnKernel(_value)
-        namespace["_local_scalar_dense"] = op
-    return op.call((t,))
+            if kind != "meta" or returns == "Tensor":
+                op.kernels[bit] = FnKernel(kernel)
+        namespace[name] = op
+    return op
+
+
+def item(t: Any) -> Any:
+    """`item()` of a tensor whose handler is to be asked."""
+    return _operator("_local_scalar_dense", "Scalar", _value).call((t,))
+
+
+def _same(t: Any) -> Any:
+    return t
+
+
+def lifted(t: Any) -> Any:
+    """A tensor that was made of numbers, as modes want to have it."""
+    return _operator("lift_fresh", "Tensor", _same).call((t,))

@@ -12,7 +12,7 @@ from typing import Any, Final, final
 from .. import _native
 from .._core_operators import HOOKS
 from .._device import device
-from .._dispatch.keys import AUTOGRAD, BACKENDS, INFERENCE, PYTHON
+from .._dispatch.keys import AUTOGRAD, BACKENDS, INFERENCE, PYTHON, TORCH_DISPATCH
 from .._dispatch.state import modes, set_modes
 from .._dtype import dtype
 from .._dtype_names import tensor_type
@@ -101,6 +101,11 @@ class SavedOutput(Saved):
         self.version: i64 = vc.value
         self.output_nr: i64 = output_nr
         self.made_by: Any = made_by
+        self.wrapped: Any = None
+        if t._keys & TORCH_DISPATCH:
+            # What wraps other tensors has no memory of its own; its handler makes the copy without history.
+            wrapper: Any = t
+            self.wrapped = wrapper.detach()
 
     @property
     def saved_version(self) -> int:
@@ -115,6 +120,10 @@ class SavedOutput(Saved):
         now = self.counter.value
         if now != self.version:
             raise modified(self.shape, self.dtype, self.device, fn, self.output_nr, self.version, now)
+        if self.wrapped is not None:
+            wrapper: TensorBase = self.wrapped.detach()
+            set_history(wrapper, fn, self.output_nr)
+            return wrapper
         t: TensorBase = _alloc(TensorBase, HOOKS.tensor)
         t._storage = self.storage
         t._offset = self.offset

@@ -54,6 +54,10 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
         known = memo.get(id(self))
         if known is not None:
             return cast(Parameter, known)
+        from ..overrides import handle_torch_function, has_torch_function
+
+        if has_torch_function((self,)):
+            return cast(Parameter, handle_torch_function(Tensor.__deepcopy__, (self,), self, memo))
         result = type(self)(self.data.clone(memory_format=torch.preserve_format), self.requires_grad)
         memo[id(self)] = result
         return result

@@ -45,12 +45,27 @@ class ShapeProp(Interpreter):
 
     def __init__(self, gm: GraphModule, fake_mode: Any = None) -> None:
         super().__init__(gm)
-        if fake_mode is not None:
-            raise NotImplementedError("ShapeProp(): argument 'fake_mode': there is no FakeTensorMode yet")
+        from ..._guards import detect_fake_mode
+
+        self.fake_mode = detect_fake_mode() if fake_mode is None else fake_mode
+        self.real_module = self.module
+        self.fake_module: Any = None
+        if self.fake_mode is not None:
+            from ..._subclasses.fake_tensor import deepcopy_to_fake_tensor
+
+            self.fake_module = deepcopy_to_fake_tensor(self.module, self.fake_mode)
 
     def run_node(self, n: Node) -> Any:
         try:
-            result = super().run_node(n)
+            if self.fake_mode is None:
+                result = super().run_node(n)
+            else:
+                self.module = self.fake_module
+                try:
+                    with self.fake_mode:
+                        result = super().run_node(n)
+                finally:
+                    self.module = self.real_module
         except Exception as error:
             traceback.print_exc()
             raise RuntimeError(f"ShapeProp error for: node={n.format_node()} with meta={n.meta}") from error
@@ -70,4 +85,6 @@ class ShapeProp(Interpreter):
 
     def propagate(self, *args: Any) -> Any:
         """Run the module with `args`; with a fake mode, without values."""
+        if self.fake_mode is not None:
+            args = tuple(self.fake_mode.from_tensor(t) if isinstance(t, torch.Tensor) else t for t in args)
         return super().run(*args)
