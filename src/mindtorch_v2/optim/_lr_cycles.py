@@ -95,8 +95,9 @@ class CyclicLR(_CyclingLR):
 
     def scale_fn(self, x: float) -> float:
         """The height of a cycle as a part of the whole, by the number of the cycle or of the step."""
-        if self._scale_fn_custom is not None:
-            return self._scale_fn_custom(x)
+        custom = self._scale_fn_custom
+        if custom is not None:
+            return custom(x)
         if self.mode == "triangular":
             return 1.0
         return 1 / (2.0 ** (x - 1)) if self.mode == "triangular2" else self.gamma**x
@@ -108,14 +109,14 @@ class CyclicLR(_CyclingLR):
         x = 1.0 + self.last_epoch / self.total_size - cycle
         part = x / self.step_ratio if x <= self.step_ratio else (x - 1) / (self.step_ratio - 1)
         argument = cycle if self.scale_mode == "cycle" else self.last_epoch
+        scale = self.scale_fn
         rates = [
-            low + (high - low) * part * self.scale_fn(argument)
-            for low, high in zip(self.base_lrs, self.max_lrs, strict=True)
+            low + (high - low) * part * scale(argument) for low, high in zip(self.base_lrs, self.max_lrs, strict=True)
         ]
         if self.cycle_momentum:
-            momenta = zip(self.base_momentums, self.max_momentums, strict=True)
-            for group, (low, high) in zip(self.optimizer.param_groups, momenta, strict=True):
-                self._put_momentum(group, high - (high - low) * part * self.scale_fn(argument))
+            groups, lows, highs = self.optimizer.param_groups, self.base_momentums, self.max_momentums
+            for group, low, high in zip(groups, lows, highs, strict=True):
+                self._put_momentum(group, high - (high - low) * part * scale(argument))
         return rates
 
     def state_dict(self) -> dict[str, Any]:

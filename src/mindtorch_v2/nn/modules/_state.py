@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import mindtorch_v2 as torch
 
 from ... import __future__ as future
+from ..._dispatch.state import swap_grad
 from ..._tensor import Tensor
 from ..parameter import Parameter, is_lazy
 
@@ -25,6 +26,10 @@ NEVER = (
     "that should never be called. Please file an issue at "
     "https://github.com/pytorch/pytorch/issues/new?template=bug-report.yml to report this bug."
 )
+
+
+# Types of a member and of what is loaded into it, neither of which has ways of its own.
+_USUAL = {(a, b) for a in (Tensor, Parameter) for b in (Tensor, Parameter)}
 
 
 class _Keys(NamedTuple):
@@ -117,17 +122,37 @@ def _load_tree(
         local["assign_to_params_buffers"] = assign
     # Strictness is judged at the root: below it all keys are collected in any case.
     module._load_from_state_dict(state, prefix, local, True, keys.missing_keys, keys.unexpected_keys, errors)
-    for name, child in module._modules.items():
-        if child is not None:
-            child_prefix = f"{prefix}{name}."
-            child_state = {key: value for key, value in state.items() if key.startswith(child_prefix)}
-            _load_tree(child, child_state, child_prefix, metadata, assign, keys, errors)
+    if module._modules:
+        parts = _by_child(state, prefix)
+        for name, child in module._modules.items():
+            if child is not None:
+                below = f"{prefix}{name}."
+                part = parts.get(name, {})
+                if "." in name:  # which `setattr` allows
+                    part = {key: value for key, value in state.items() if key.startswith(below)}
+                _load_tree(child, part, below, metadata, assign, keys, errors)
     for hook in module._load_state_dict_post_hooks.values():
         if hook(module, keys) is not None:
             raise AssertionError(
                 "Hooks registered with ``register_load_state_dict_post_hook`` are not expected to return new values, "
                 "if incompatible_keys need to be modified, it should be done inplace."
             )
+
+
+def _by_child(state: dict[str, Any], prefix: str) -> dict[str, dict[str, Any]]:
+    """The entries below `prefix` by the name of the child they belong to."""
+    parts: dict[str, dict[str, Any]] = {}
+    start = len(prefix)
+    for key, value in state.items():
+        if key.startswith(prefix):
+            end = key.find(".", start)
+            if end >= 0:
+                name = key[start:end]
+                part = parts.get(name)
+                if part is None:
+                    part = parts[name] = {}
+                part[key] = value
+    return parts
 
 
 def load_own(
@@ -139,30 +164,47 @@ def load_own(
     missing: list[str],
     unexpected: list[str],
     errors: list[str],
+    extra: bool,
 ) -> None:
-    """Load what belongs to `module` itself, not to its children."""
+    """Load what belongs to `module` itself, not to its children; `extra`: its class has a state of its own kind."""
     for hook in module._load_state_dict_pre_hooks.values():
         hook(state_dict, prefix, metadata, strict, missing, unexpected, errors)
     assign = bool(metadata.get("assign_to_params_buffers", False))
     own = persistent_state(module)
+    found = 0
     for name, current in own.items():
         key = prefix + name
         if key in state_dict:
+            found += 1
             _load_tensor(module, name, key, current, state_dict[key], assign, errors)
         elif strict:
             missing.append(key)
-    _load_extra_state(module, state_dict, prefix + EXTRA_STATE, strict, missing, unexpected)
+    if found == len(state_dict) and not extra:
+        return
+    _load_extra_state(module, state_dict, prefix + EXTRA_STATE, strict, missing, unexpected, extra)
     if strict:
         for key in state_dict:
             if key.startswith(prefix) and key != prefix + EXTRA_STATE:
-                first, *rest = key[len(prefix) :].split(".", 1)
-                if first not in (module._modules if rest else own):
+                first, dot, _ = key[len(prefix) :].partition(".")
+                if first not in (module._modules if dot else own):
                     unexpected.append(key)
 
 
 def _load_tensor(
     module: Module, name: str, key: str, current: Tensor, given: Any, assign: bool, errors: list[str]
 ) -> None:
+    swap = future.get_swap_module_params_on_conversion()
+    kinds = type(current), type(given)
+    if kinds in _USUAL and not (assign or swap or current.is_meta) and current._shape == given._shape:
+        # The usual case at once: nothing to complain of, and memory to copy into.
+        before = swap_grad(False)
+        try:
+            current.copy_(given)
+        except Exception as error:
+            errors.append(_failure(key, current, given, swap, error))
+        finally:
+            swap_grad(before)
+        return
     if not isinstance(given, Tensor):
         errors.append(
             f'While copying the parameter named "{key}", expected torch.Tensor or Tensor-like object from checkpoint '
@@ -186,7 +228,6 @@ def _load_tensor(
             "corresponding key in the module instead of copying them in place?)",
             stacklevel=2,
         )
-    swap = future.get_swap_module_params_on_conversion()
     try:
         with torch.no_grad():
             if swap:
@@ -196,11 +237,15 @@ def _load_tensor(
             else:
                 current.copy_(given)
     except Exception as error:
-        errors.append(
-            f'While {"swapping" if swap else "copying"} the parameter named "{key}", whose dimensions in the model are '
-            f"{current.size()} and whose dimensions in the checkpoint are {given.size()}, an exception occurred : "
-            f"{error.args}."
-        )
+        errors.append(_failure(key, current, given, swap, error))
+
+
+def _failure(key: str, current: Tensor, given: Tensor, swap: bool, error: Exception) -> str:
+    return (
+        f'While {"swapping" if swap else "copying"} the parameter named "{key}", whose dimensions in the model are '
+        f"{current.size()} and whose dimensions in the checkpoint are {given.size()}, an exception occurred : "
+        f"{error.args}."
+    )
 
 
 def _like(current: Tensor, given: Any) -> Any:
@@ -223,19 +268,18 @@ def _swap(current: Any, given: Any, assign: bool) -> None:
 
 
 def _load_extra_state(
-    module: Module, state_dict: dict[str, Any], key: str, strict: bool, missing: list[str], unexpected: list[str]
+    module: Module,
+    state_dict: dict[str, Any],
+    key: str,
+    strict: bool,
+    missing: list[str],
+    unexpected: list[str],
+    extra: bool,
 ) -> None:
-    if overrides(module, "set_extra_state"):
+    if extra:
         if key in state_dict:
             module.set_extra_state(state_dict[key])
         elif strict:
             missing.append(key)
     elif strict and key in state_dict:
         unexpected.append(key)
-
-
-def overrides(module: Module, method: str) -> bool:
-    """Whether the module's class has a `method` of its own."""
-    from .module import Module as Base
-
-    return getattr(type(module), method) is not getattr(Base, method)

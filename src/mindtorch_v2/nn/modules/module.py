@@ -638,7 +638,10 @@ class Module:
         error_msgs: list[str],
     ) -> None:
         """Load what belongs to this module itself; a subclass may override it."""
-        _state.load_own(self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)
+        extra = type(self).set_extra_state is not Module.set_extra_state
+        _state.load_own(
+            self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs, extra
+        )
 
     def get_extra_state(self) -> Any:
         """A subclass that overrides this and `set_extra_state` saves its result with the state."""
