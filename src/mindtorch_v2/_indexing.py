@@ -12,7 +12,7 @@ from . import _native
 from ._backends.common.overlap import check_no_internal_overlap
 from ._core_operators import CORE, HOOKS
 from ._device import CPU as CPU_DEVICE
-from ._dispatch.keys import CPU, META, TORCH_DISPATCH
+from ._dispatch.keys import AUTOGRAD, CPU, INFERENCE, META, TORCH_DISPATCH, VIEW
 from ._dispatch.state import STATE
 from ._dtype import bool as bool_
 from ._dtype import int64
@@ -20,7 +20,7 @@ from ._dtype_names import type_string
 from ._mypyc import i64
 from ._sizes import long
 from ._strides import contiguous_strides
-from ._tensor_base import TensorBase, is_number, make, requires_grad
+from ._tensor_base import TensorBase, counter, is_number, make, requires_grad
 from ._warn import warn
 
 _list_shape: Final[Any] = _native.list_shape
@@ -339,6 +339,7 @@ def positions(t: TensorBase, indices: list[Any], values: TensorBase | None = Non
     if plain:
         return tuple(indices)
     out: list[Any] = []
+    recorded = t._keys & (AUTOGRAD | VIEW) != 0 or (values is not None and values._keys & (AUTOGRAD | VIEW) != 0)
     for x in indices:
         if x is None:
             out.append(None)
@@ -361,6 +362,9 @@ def positions(t: TensorBase, indices: list[Any], values: TensorBase | None = Non
                 out.extend(places_unknown(t, x, at, indices, values))
                 continue
             found = CORE.nonzero.call((x,))
+            if recorded and not x._keys & INFERENCE:
+                # The backward pass needs the mask as it was: who writes to it writes to these positions.
+                found._vc = counter(x)
             for j in range(len(x._shape)):
                 out.append(CORE.select.call((found, 1, j)))
         elif x._dtype.name == "int64":

@@ -40,8 +40,9 @@ def warn(text: str, category: type[Warning] = UserWarning) -> None:
     warnings.warn(text, category, stacklevel=level)
 
 
-def warn_once(text: str, category: type[Warning] = UserWarning) -> None:
-    """Warn the first time only, as PyTorch does of what is slow or will change."""
-    if text not in _SAID or ALWAYS[0]:
-        _SAID.add(text)
+def warn_once(text: str, category: type[Warning] = UserWarning, subject: str = "") -> None:
+    """Warn the first time only, as PyTorch does of what is slow or will change; `subject` where texts differ."""
+    key = subject or text
+    if key not in _SAID or ALWAYS[0]:
+        _SAID.add(key)
         warn(text, category)

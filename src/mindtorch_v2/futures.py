@@ -32,6 +32,13 @@ class Future(Generic[T]):
 
     def __init__(self, *, devices: Sequence[Any] | None = None) -> None:
         """`devices`: accelerators on which tensors of the value may lie."""
+        if devices is not None and (
+            not isinstance(devices, (list, tuple)) or any(isinstance(given, int) for given in devices)
+        ):
+            raise TypeError(
+                "__init__(): incompatible constructor arguments. The following argument types are supported:\n"
+                "    1. Future(devices: Sequence[device])"
+            )
         for given in devices or ():
             where = _device(given)
             if where.index is None:

@@ -20,7 +20,7 @@ from .pointwise import only
 from .rules.base import PyRule, like, spec, wrap_dim
 from .rules.dtype_checks import FLOATS, LARGEST
 from .rules.layout import preserved_strides
-from .table import PointwiseRule, composite, op
+from .table import PointwiseRule, composite, grad_when_written, op
 
 _where = registry.get("where")
 _cat = registry.get("cat")
@@ -225,22 +225,44 @@ def _slopes(x: Any, lower: float, upper: float, generator: Any) -> Any:
     return slope
 
 
+def _noise(self: Any, lower: float, upper: float, training: bool, generator: Any) -> Any:
+    """What the slopes are kept in; without training there is nothing random."""
+    if not training and not self._dtype.is_floating_point:
+        registry.get("leaky_relu").infer((self, lower))  # which refuses it
+    return _slopes(self.detach(), lower, upper, generator) if training else self.new_empty((0,))
+
+
+def _noised_backward(g: Any, x: Any, noise: Any, lower: float, upper: float, training: bool, written: bool) -> Any:
+    if training and upper - lower > 1e-6:
+        return g * noise
+    return registry.get("leaky_relu_backward").call((g, x, (lower + upper) / 2, written))
+
+
+# PyTorch's `rrelu_with_noise`, after the noise is drawn.
+_noised: Op = hidden(
+    "_rrelu_noised(Tensor self, Tensor noise, Scalar lower, Scalar upper, bool training) -> Tensor",
+    meta=only(FLOATS, "rrelu_with_noise_out_cpu", "self"), inplace=True, node="RreluWithNoiseBackward0",
+    kernel=lambda self, noise, lower, upper, training: (
+        self * noise if training else registry.get("leaky_relu").call((self, (lower + upper) / 2))),
+    grad=dict(self=lambda g, self, noise, lower, upper, training: _noised_backward(
+        g, self, noise, lower, upper, training, False)))
+grad_when_written(_noised, self=lambda g, result, noise, lower, upper, training: _noised_backward(
+    g, result, noise, lower, upper, training, True))
+
+
 def _rrelu(self: Any, lower: float, upper: float, training: bool, generator: Any) -> Any:
     # In place, PyTorch does not ask this.
     for side, bound in (("lower", lower), ("upper", upper)):
         if not math.isfinite(bound):
             raise RuntimeError(f"rrelu: {side} bound must be finite, got {bound:g}")
     _check_slopes(lower, upper)
-    if not training:
-        return registry.get("leaky_relu").call((self, (lower + upper) / 2))
-    return self * _slopes(self.detach(), lower, upper, generator)
+    return _noised.call((self, _noise(self, lower, upper, training, generator), lower, upper, training))
 
 
 def _rrelu_(self: Any, lower: float, upper: float, training: bool, generator: Any) -> Any:
     _check_slopes(lower, upper)
-    if not training:
-        return registry.get("leaky_relu_").call((self, (lower + upper) / 2))
-    return self.mul_(_slopes(self.detach(), lower, upper, generator))
+    noise = _noise(self, lower, upper, training, generator)
+    return registry.get("_rrelu_noised_").call((self, noise, lower, upper, training))
 
 
 _SLOPES = "Scalar lower=0.125, Scalar upper=0.3333333333333333, bool training=False, Generator? generator=None"

@@ -117,7 +117,7 @@ def _normalizer(log_probs: Any, inputs: list[int]) -> Any:
 def _lengths(value: Any, name: str) -> list[int]:
     if isinstance(value, (list, tuple)):
         return [int(v) for v in value]
-    if value.is_floating_point():
+    if value._dtype.is_inexact:
         raise RuntimeError(f"{name} must be integral")
     return [int(v) for v in value.reshape((-1,)).tolist()]
 

@@ -20,7 +20,7 @@ from .._dispatch.schema import Arg
 from .._dispatch.state import is_grad_enabled
 from .._dtype_names import c_name
 from .._layout import preserve_format
-from .._sizes import numel_of, strided_bytes
+from .._sizes import long, numel_of, strided_bytes
 from .._strides import contiguous_strides, format_strides
 from .._tensor_base import DETACHED, TensorBase, bump, requires_grad, set_history, version
 from .._unbound import of_tensor
@@ -184,7 +184,7 @@ def set_(
         raise complaint("set_", [], True, tuple(given if stride is not None or size is None else given[:-1]), {})
     if source is _ABSENT:
         source = None
-    storage_offset, size = (0, None) if size is _ABSENT else (index(storage_offset), size)
+    storage_offset, size = (0, None) if size is _ABSENT else (long(index(storage_offset)), size)
     if requires_grad(self) and is_grad_enabled():
         check_inplace(self)
         raise RuntimeError("the derivative for 'set_' is not implemented")

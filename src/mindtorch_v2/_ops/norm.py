@@ -8,7 +8,9 @@ from typing import Any
 
 from .._dispatch.op import Op
 from .._dtype import float32
+from .._dtype_names import cpp_name
 from .._finfo import finfo
+from .._warn import warn_once
 from .composites import norm as composed
 from .composites.rows import ROWS
 from .rules import norm as rules
@@ -89,6 +91,11 @@ composite("layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=No
           "float eps=1e-05, bool cudnn_enable=True) -> Tensor", composed.LayerNormOf())
 
 
+def rms_eps(dt: Any) -> float:
+    """What is added to the mean of squares unless given: that of the dtype which computes it."""
+    return finfo(dt if dt.itemsize > 2 else float32).eps
+
+
 def _rms_norm(input: Any, normalized_shape: Any, weight: Any, eps: float | None) -> Any:
     fits = weight is None or weight._shape == tuple(normalized_shape)
     if fits and len(input._shape) < len(normalized_shape):
@@ -97,7 +104,10 @@ def _rms_norm(input: Any, normalized_shape: Any, weight: Any, eps: float | None)
     axis = rules.check_normalized("rms_norm", input, normalized_shape, weight, None)
     dims = tuple(range(axis, len(input._shape)))
     if eps is None:
-        eps = finfo(input._dtype).eps
+        eps = rms_eps(input._dtype)
+    if weight is not None and weight._dtype is not input._dtype:
+        warn_once(f"Mismatch dtype between input and weight: input dtype = {cpp_name(input._dtype)}, weight dtype = "
+                  f"{cpp_name(weight._dtype)}, Cannot dispatch to fused implementation.", subject="rms_norm")
     # Two bytes hold too little for a mean of squares.
     wide = input.to(float32) if input._dtype.is_floating_point and input._dtype.itemsize == 2 else input
     out = wide * (wide * wide).mean(dims, True).add(eps).rsqrt()

@@ -202,19 +202,18 @@ BYTES = frozenset({"upsample_bilinear2d", "upsample_bicubic2d", "_upsample_bilin
 MODES: dict[str, tuple[int, Any, bool]] = {}
 
 
-def _check(x: Any, output_size: Ints, rank: int) -> Ints:
+def _check(given: Ints, output_size: Ints, rank: int) -> Ints:
+    """The size of the result; `given` is that of the input."""
     if len(output_size) != rank:
         raise RuntimeError(f"It is expected output_size equals to {rank}, but got size {len(output_size)}")
-    if len(x._shape) != rank + 2:
-        raise RuntimeError(f"It is expected input_size equals to {rank + 2}, but got size {len(x._shape)}")
-    sizes = x._shape[2:]
+    if len(given) != rank + 2:
+        raise RuntimeError(f"It is expected input_size equals to {rank + 2}, but got size {len(given)}")
+    sizes = given[2:]
     if any(n <= 0 for n in (*sizes, *output_size)):
         named = [", ".join(f"{side}: {n}" for side, n in zip(_SIDES[rank], values)) for values in (sizes, output_size)]
         raise RuntimeError(f"Input and output sizes should be greater than 0, but got input ({named[0]})"
                            f"{' and' if rank == 1 else ''} output ({named[1]})")
-    if 0 in x._shape[1:]:
-        raise RuntimeError(f"Non-empty {rank + 2}D data tensor expected but got a tensor with sizes {list(x._shape)}")
-    return (*x._shape[:2], *output_size)
+    return (*given[:2], *output_size)
 
 
 def _declare(name: str, rank: int, mode: Any, aligned: bool) -> None:
@@ -228,7 +227,10 @@ def _declare(name: str, rank: int, mode: Any, aligned: bool) -> None:
         return (rest[0], rest[1:]) if aligned else (False, rest)
 
     def meta(self: Any, output_size: Ints, *rest: Any) -> Spec:
-        shape = _check(self, output_size, rank)
+        shape = _check(self._shape, output_size, rank)
+        if 0 in self._shape[1:]:
+            raise RuntimeError(f"Non-empty {rank + 2}D data tensor expected but got a tensor with sizes "
+                               f"{list(self._shape)}")
         if name.endswith("_aa") and self._device.type == "cpu" and self._dtype not in (float32, float64, uint8):
             raise NotImplementedError("\"compute_index_ranges_weights\" not implemented for "
                                       f"'{self._dtype.scalar_name}'")
@@ -238,9 +240,15 @@ def _declare(name: str, rank: int, mode: Any, aligned: bool) -> None:
         return in_format_of(self, shape)
 
     def meta_backward(grad_output: Any, output_size: Ints, input_size: Ints, *rest: Any) -> Spec:
-        if tuple(grad_output._shape) != (*input_size[:2], *output_size):
-            raise RuntimeError(f"{name}_backward: expected grad_output of shape "
-                               f"{[*input_size[:2], *output_size]}, got {list(grad_output._shape)}")
+        shape = _check(tuple(input_size), output_size, rank)
+        got = grad_output._shape
+        if len(got) != rank + 2:
+            raise RuntimeError(f"Expected grad_output to be a tensor of dimension {rank + 2} but got: dimension "
+                               f"{len(got)}")
+        for d, n in enumerate(shape):
+            if got[d] != n:
+                raise RuntimeError("Expected grad_output to have the same shape as output; "
+                                   f"output.size({d}) = {n} but got grad_output.size({d}) = {got[d]}")
         return in_format_of(grad_output, tuple(input_size))
 
     def kernel(self: Any, output_size: Ints, *rest: Any) -> Any:

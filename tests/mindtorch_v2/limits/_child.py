@@ -15,6 +15,7 @@ import resource
 import signal
 import sys
 import warnings
+from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
@@ -55,8 +56,23 @@ def reworded(error: BaseException) -> str:
     return f"{type(error).__name__}: {text}"
 
 
+def said(call: Callable[[], Any]) -> list[str]:
+    """The warnings of a call, without the place in PyTorch's sources."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        call()
+    return [f"{w.category.__name__}: {str(w.message).partition(' (Triggered')[0]}" for w in caught]
+
+
 def attempt(torch: Any, source: str) -> str:
-    names = {"torch": torch, "F": torch.nn.functional, "nn": torch.nn, "nan": float("nan"), "inf": float("inf")}
+    names: dict[str, Any] = {
+        "torch": torch,
+        "F": torch.nn.functional,
+        "nn": torch.nn,
+        "nan": float("nan"),
+        "inf": float("inf"),
+    }
+    names["said"] = said
     names["one"] = torch.ones(1)
     names["t"] = torch.arange(6.0).reshape(2, 3)
     names["vast"] = torch.zeros(1).expand(2**62)

@@ -18,7 +18,7 @@ from ..._ops.rules.pointwise import broadcast_shapes
 from ..._ops.rules.shape import check_copy, check_fill, check_value, skipped
 from ..._strides import contiguous_strides, extent, may_overlap
 from ..._tensor_base import TensorBase, alias, bump, is_contiguous, numel
-from ..._warn import warn
+from ..._warn import warn, warn_once
 from .kernels import resize
 from .overlap import COPIES, FILLS, check_no_internal_overlap, check_write, is_dense
 from .pinning import empty_pinned
@@ -41,6 +41,8 @@ def backend_of(t: TensorBase) -> i64:
 
 def move(dst: TensorBase, src: TensorBase, non_blocking: bool) -> None:
     """Copy values into `dst`, casting and broadcasting, whatever the two devices are."""
+    if src._dtype is not dst._dtype:
+        note_lost_parts(dst, src)
     to = backend_of(dst)
     source = backend_of(src)
     if to == source and (dst._device is src._device or dst._device == src._device):
@@ -51,6 +53,13 @@ def move(dst: TensorBase, src: TensorBase, non_blocking: bool) -> None:
         raise NotImplementedError("Cannot copy out of meta tensor; no data!")
     else:
         between(dst, src, to, source, non_blocking)
+
+
+def note_lost_parts(dst: TensorBase, src: TensorBase) -> None:
+    """Complex numbers that become real ones; whether they are zero needs both parts."""
+    if src._dtype.is_complex and not dst._dtype.is_complex and not dst._dtype.is_bool:
+        if numel(dst) > 0 and backend_of(dst) != META and backend_of(src) != META:
+            warn_once("Casting complex values to real discards the imaginary part")
 
 
 def between(dst: TensorBase, src: TensorBase, to: i64, source: i64, non_blocking: bool) -> None:

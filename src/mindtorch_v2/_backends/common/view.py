@@ -621,6 +621,17 @@ class ViewDtypeKernel(Kernel):
         return out
 
 
+def check_geometry(sizes: list[int], strides: list[int]) -> None:
+    """Refuse what 64 bits do not hold; a dimension without elements hides the others from their product."""
+    for n in sizes:
+        if n > LONG_MAX:
+            raise geometry_too_large(tuple(sizes), tuple(strides))
+    for n in strides:
+        if n > LONG_MAX:
+            raise geometry_too_large(tuple(sizes), tuple(strides))
+    numel_of(tuple(sizes))
+
+
 def dtype_layout(src: TensorBase, dt: dtype) -> Layout:
     """Geometry of the same bytes seen as `dt`."""
     old: i64 = src._dtype.itemsize
@@ -643,7 +654,7 @@ def dtype_layout(src: TensorBase, dt: dtype) -> Layout:
         for i in range(n - 1):
             strides[i] = strides[i] * more
         sizes[n - 1] = sizes[n - 1] * more
-        numel_of(tuple(sizes))
+        check_geometry(sizes, strides)
         return tuple(sizes), tuple(strides), int(offset) * more
     less = new // old
     if shape[n - 1] % less != 0:
@@ -669,7 +680,7 @@ class ViewAsRealKernel(Kernel):
         sizes.append(2)
         strides = [2 * s for s in src._stride]
         strides.append(1)
-        numel_of(tuple(sizes))
+        check_geometry(sizes, strides)
         return typed_view(src, (tuple(sizes), tuple(strides), int(2 * src._offset)), src._dtype.to_real(), op, args)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from ...._dispatch import registry
 from ...._dtype import float32
-from ...._finfo import finfo
+from ...._ops.norm import rms_eps
 from ...._tensor_base import numel
 from .. import quirks
 from ..lines import accepts_dtype, call, choose, fused, line, npu, parts
@@ -102,7 +102,7 @@ def _rms_norm(input: Any, normalized_shape: Any, weight: Any, eps: float | None)
     n = len(input._shape) - len(normalized_shape)
     out = input.new_empty(input._shape)
     rstd = input.new_empty((*input._shape[:n], *(1 for _ in normalized_shape)), dtype=float32)
-    call("aclnnRmsNorm", "rms_norm", input, gamma, finfo(input._dtype).eps if eps is None else eps, out, rstd)
+    call("aclnnRmsNorm", "rms_norm", input, gamma, rms_eps(input._dtype) if eps is None else eps, out, rstd)
     return out, (rstd, gamma)
 
 
