@@ -185,7 +185,7 @@ def _inplace(o: Op, row: Row, formulas: Formulas | None, function: bool) -> Op:
 def grad_when_written(o: Op, **grad: Callable[..., Any]) -> None:
     """Formulas of the in-place form where PyTorch gives it its own, most often to keep the result and not a copy of
     what was there before."""
-    named = o.derivative.node_name
+    named = getattr(o.derivative, "node_name", None)
     node = f"{named[:-1]}1" if isinstance(named, str) else f"{camel(o.title())}Backward1"
     o.row.inplace_op.derivative = InplaceDerivative(Formulas(o.name, o.schema, dict(grad), node, ()))
 
