@@ -74,6 +74,7 @@ _ELSEWHERE = {
     "FunctionSchema": "_operators",
     "_LinAlgError": "_ops.linalg",
     "Future": "futures",
+    "PyTorchFileReader": "_serialization.reader",
 }
 # The build: no LAPACK, MKL or OpenMP is linked; what they would serve is written here.
 has_lapack = True
@@ -129,6 +130,11 @@ _special = _Functions("special", "special_")
 
 def _log_api_usage_once(event: str) -> None:
     """PyTorch counts who uses what if told to; nobody is told here."""
+
+
+def _get_default_device() -> str:
+    """The device type of tensors of the default type; `torch.set_default_device` is a mode, which this does not ask."""
+    return "cpu"
 
 
 def _get_tracing_state() -> None:

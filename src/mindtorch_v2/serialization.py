@@ -13,6 +13,7 @@ import shutil as _shutil
 import struct as _struct
 import tempfile as _tempfile
 import warnings as _warnings
+from collections.abc import Callable as _Callable
 from collections.abc import Iterator as _Iterator
 from contextlib import contextmanager as _contextmanager
 from enum import Enum as _Enum
@@ -68,6 +69,19 @@ __all__ = [
     "get_unsafe_globals_in_checkpoint",
     "skip_data",
 ]
+
+
+def __getattr__(name: str) -> _Any:
+    """Names for annotations, made when asked for."""
+    if name == "MAP_LOCATION":
+        from ._device import device
+        from ._storage import UntypedStorage
+
+        return _Callable[[UntypedStorage, str], UntypedStorage] | device | str | dict[str, str] | None
+    if name in ("FileLike", "Storage"):
+        return getattr(_import_module(".types", __package__), name)
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+
 
 DEFAULT_PROTOCOL = 2
 LONG_SIZE = _struct.calcsize("=l")

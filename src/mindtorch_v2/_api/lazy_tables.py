@@ -79,6 +79,7 @@ _LISTED = {
     "cells": "",
     "recurrent": "lstm- gru- rnn_tanh- rnn_relu- lstm_cell- gru_cell- rnn_tanh_cell- rnn_relu_cell-",
     "sequence": "_pack_padded_sequence- _pad_packed_sequence-",
+    "sparse": "_pin_memory- _sparse_addmm- _sparse_mm_reduce_impl-",
     "amp": "_amp_foreach_non_finite_check_and_unscale_- _amp_update_scale_-",
 }
 # Rows that are functions of a module of their own, by table.

@@ -27,6 +27,9 @@ _OWN = PACKAGE + "."
 FOLDER = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "_torch_path")
 
 
+_NAMESPACE: Any = vars(ModuleType)["__dict__"].__get__
+
+
 def shown(tail: str) -> bool:
     """Whether a module of the package bears PyTorch's name: all but the package's own inside."""
     first = tail.partition(".")[0]
@@ -77,11 +80,12 @@ def _bear(module: ModuleType, tail: str) -> None:
         module.__name__ = name
         _rename(module)
     for name, home in HOMES.get(tail, {}).items():
-        vars(module)[name].__module__ = home
+        _NAMESPACE(module)[name].__module__ = home
 
 
 def _rename(module: ModuleType) -> None:
-    for value in list(vars(module).values()):
+    # Not `vars`: a package that loads its names when asked for would load all.
+    for value in list(_NAMESPACE(module).values()):
         if not isinstance(value, (type, FunctionType)):
             continue
         home = value.__module__
@@ -105,7 +109,7 @@ class _Loader(SourceFileLoader):
         module.__name__ = name
         sys.modules[name] = module
         try:
-            exec(code, vars(module))
+            exec(code, _NAMESPACE(module))
         except BaseException:
             sys.modules.pop(name, None)
             raise

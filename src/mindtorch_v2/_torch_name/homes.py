@@ -30,6 +30,7 @@ HOMES: dict[str, dict[str, str]] = {
         "TorchFunctionMode": "torch.overrides",
     },
     "_random": {"Generator": "torch._C"},
+    "_serialization.reader": {"PyTorchFileReader": "torch"},
     "_size": {"Size": "torch"},
     "_storage": {"UntypedStorage": "torch.storage"},
     "_streams": {"Event": "torch", "Stream": "torch"},

@@ -49,7 +49,7 @@ class GroupName(_Refused):
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("device_mesh", "tensor"):
+    if name in ("device_mesh", "rpc", "tensor"):
         from importlib import import_module
 
         return import_module(f"{__name__}.{name}")

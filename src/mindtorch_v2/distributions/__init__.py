@@ -1,11 +1,15 @@
 """Probability distributions: samples, densities, moments, divergences and transforms, as in PyTorch.
 
-Invariant: a distribution's module is imported when the distribution is first asked for.
+Invariant: a distribution's module is imported when the distribution is first asked for; who looks at the package's
+`__dict__` (Pyro walks through it) asks for all.
 """
 
 from __future__ import annotations
 
+import sys as _sys
 from importlib import import_module as _import_module
+from types import ModuleType as _ModuleType
+from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
 # Where public names live. A module that holds one class has its name here too.
@@ -77,6 +81,21 @@ def __getattr__(name: str) -> _Any:
         raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
     globals()[name] = value
     return value
+
+
+class _Package(_ModuleType):
+    """The package's own class, for the sake of its `__dict__`."""
+
+    if not _TYPE_CHECKING:
+
+        @property
+        def __dict__(self):
+            for name in __all__:
+                getattr(self, name)
+            return globals()
+
+
+_sys.modules[__name__].__class__ = _Package
 
 
 def __dir__() -> list[str]:

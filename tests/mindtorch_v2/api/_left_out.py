@@ -30,7 +30,7 @@ _SCRIPT = (
     "DictType EnumType ErrorReport ExecutionPlan FatalError FileCheck FloatType FunctionSchema FutureType "
     "Gradient Graph GraphExecutorState IODescriptor InferredType IntType InterfaceType JITException ListType "
     "LiteScriptModule LockingLogger LoggerBase ModuleDict Node NoneType NoopLogger NumberType OperatorInfo "
-    "OptionalType ParameterDict PyObjectType PyTorchFileReader PyTorchFileWriter RRefType SUM ScriptClass "
+    "OptionalType ParameterDict PyObjectType PyTorchFileWriter RRefType SUM ScriptClass "
     "ScriptClassFunction ScriptDict ScriptDictIterator ScriptDictKeyIterator ScriptList "
     "ScriptListIterator ScriptMethod ScriptModuleSerializer ScriptObject ScriptObjectProperty "
     "SerializationStorageContext StaticModule StreamObjType StringType SymBoolType SymIntType TensorType "
@@ -78,7 +78,7 @@ _COLLECTIVE = (
     "get_process_group_ranks get_rank get_world_size group init_device_mesh init_process_group irecv "
     "is_backend_available isend logging_handlers monitored_barrier new_group new_subgroups "
     "new_subgroups_by_enumeration record_comm recv recv_object_list reduce reduce_op reduce_scatter "
-    "reduce_scatter_single reduce_scatter_tensor register_rendezvous_handler remote_device rendezvous rpc "
+    "reduce_scatter_single reduce_scatter_tensor register_rendezvous_handler remote_device rendezvous "
     "scatter scatter_object_list send send_object_list set_debug_level set_debug_level_from_env "
     "shrink_group split_group supports_complex utils"
 )

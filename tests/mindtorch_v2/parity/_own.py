@@ -621,6 +621,7 @@ CALLED_ELSEWHERE: dict[str, str] = {
         "parity/test_gamma_random.py": "_dirichlet_grad _sample_dirichlet _standard_gamma _standard_gamma_grad",
         "nn/test_rnn_utils.py": "_pack_padded_sequence _pad_packed_sequence",
         "nn/test_recurrent.py": "_thnn_fused_gru_cell_backward _thnn_fused_lstm_cell_backward_impl",
+        "torch_name/test_surface.py": "_pin_memory _sparse_addmm _sparse_mm_reduce_impl",
         "nn/test_transformer.py": "_native_multi_head_attention _transformer_encoder_layer_fwd",
     }.items()
     for name in names.split()

@@ -92,6 +92,16 @@ MAPPED = [
     "torch.vmap(lambda x: x, chunk_size=0)(t)",
 ]
 OTHERS = [
+    "torch._tensor_str._tensor_str(t, 3), torch._tensor_str._str(t, tensor_contents='..')",
+    "torch._tensor_str._add_suffixes('EdgeIndex([1, 2]', ['nnz=3', 'sort=' + 'x' * 70], 10, force_newline=False)",
+    "torch._tensor_str.PRINT_OPTS.threshold, torch._tensor_str.PRINT_OPTS.linewidth",
+    "torch.ops.aten._sparse_addmm(t, torch.ones(3, 2), torch.ones(2, 2), beta=2, alpha=3)",
+    "str(torch.ops.aten._sparse_mm_reduce_impl.default._schema), str(torch.ops.aten._pin_memory.default._schema)",
+    "torch.ops.aten._pin_memory(t)",
+    "torch._C._get_default_device()",
+    "len(torch.serialization.MAP_LOCATION.__args__), torch.serialization.FileLike == torch.types.FileLike",
+    "torch.distributions.__dict__['Normal'] is torch.distributions.Normal",
+    "sorted(n for n, v in torch.distributions.__dict__.items() if isinstance(v, type) and n[0] != '_')",
     "str(torch._C.DispatchKey.CPU), int(torch._C.DispatchKey.AutogradPrivateUse1), int(torch._C.DispatchKey.Meta)",
     "str(torch._C.DispatchKeySet(torch._C.DispatchKey.CPU))",
     "torch._C._nn._parse_to('cpu', torch.float32)",
