@@ -7,9 +7,9 @@ Invariant: a distribution's module is imported when the distribution is first as
 from __future__ import annotations
 
 import sys as _sys
+import typing as _typing
 from importlib import import_module as _import_module
 from types import ModuleType as _ModuleType
-from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
 # Where public names live. A module that holds one class has its name here too.
@@ -86,7 +86,7 @@ def __getattr__(name: str) -> _Any:
 class _Package(_ModuleType):
     """The package's own class, for the sake of its `__dict__`."""
 
-    if not _TYPE_CHECKING:
+    if not _typing.TYPE_CHECKING:
 
         @property
         def __dict__(self):
