@@ -11,7 +11,7 @@ import sys
 import time
 import traceback
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 Stage = Callable[[dict[str, Any]], Any]
@@ -34,13 +34,24 @@ def plain(value: Any) -> Any:
 
 
 def run(*stages: Stage) -> None:
+    """Run the stages of a program and end with its report."""
+    finish(performed("", stages))
+
+
+def run_parts(parts: dict[str, list[Stage]]) -> None:
+    """Run several lists of stages; one that fails does not hinder the next. Names after the program choose some."""
+    chosen = [name for name in parts if name in sys.argv[1:]] or list(parts)
+    finish([line for name in chosen for line in performed(name, parts[name])])
+
+
+def performed(part: str, stages: Iterable[Stage]) -> list[dict[str, Any]]:
     """Run the stages one after the other, up to the first that fails; they share a dictionary."""
     warnings.simplefilter("ignore")
     kept: dict[str, Any] = {}
     report: list[dict[str, Any]] = []
     for stage in stages:
         begun = time.perf_counter()
-        line: dict[str, Any] = {"stage": stage.__name__}
+        line: dict[str, Any] = {"part": part, "stage": stage.__name__}
         try:
             line["numbers"] = plain(stage(kept))
         except BaseException as error:
@@ -50,14 +61,23 @@ def run(*stages: Stage) -> None:
         report.append(line)
         if "error" in line:
             break
+    return report
+
+
+def finish(report: list[dict[str, Any]]) -> None:
     print("REPORT " + json.dumps(report))
     sys.exit(any("error" in line for line in report))
 
 
 def seeded(seed: int = 0) -> Any:
-    """PyTorch, or what stands for it, with its generator set."""
+    """PyTorch, or what stands for it, with its generator set, and those that libraries use beside it."""
+    import random
+
+    import numpy
     import torch
 
+    random.seed(seed)
+    numpy.random.seed(seed)
     torch.manual_seed(seed)
     return torch
 

@@ -30,10 +30,12 @@ def programs() -> list[str]:
     return sorted(p.stem for p in PROGRAMS.glob("*.py") if not p.stem.startswith("_"))
 
 
-def report(python: str, name: str, folder: str | None, limit: float) -> tuple[list[dict[str, Any]], str]:
+def report(
+    python: str, name: str, parts: list[str], folder: str | None, limit: float
+) -> tuple[list[dict[str, Any]], str]:
     """The stages of a program in one environment, and what it wrote to standard error."""
     path = str(PROGRAMS / f"{name}.py")
-    command = [python, path] if folder is None else [python, "-c", START, folder, path]
+    command = [python, path, *parts] if folder is None else [python, "-c", START, folder, path, *parts]
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "MINDTORCH"))}
     environment.update(PYTHONPATH=str(HERE), HF_HUB_OFFLINE="1", OMP_NUM_THREADS="2")
     environment.update(TOKENIZERS_PARALLELISM="false", KERAS_BACKEND="torch", PYTHONSAFEPATH="1")
@@ -66,12 +68,12 @@ def differs(mine: Any, theirs: Any, tolerance: float) -> str | None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
-    parser.add_argument("names", nargs="*", help="programs; all of them by default")
+    parser.add_argument("names", nargs="*", help="programs, or program/part; all of them by default")
     parser.add_argument("--ours", required=True, help="a Python with the clients and this package's torch")
     parser.add_argument("--oracle", help="a Python with PyTorch")
     parser.add_argument("--limit", type=float, default=600.0, help="seconds for one program")
     parser.add_argument("--tolerance", type=float, default=2e-4)
-    parser.add_argument("--verbose", action="store_true", help="show what a failing program wrote")
+    parser.add_argument("--verbose", type=int, default=0, help="show so many characters of what a program wrote")
     given = parser.parse_args()
     folder = subprocess.run(
         [given.ours, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"],
@@ -80,31 +82,49 @@ def main() -> int:
         text=True,
     ).stdout.strip()
     failed = 0
-    print(f"{'client':24} {'stages':>8} {'slowest':>18} {'compared':>9}  first failure")
+    print(f"{'client':34} {'stages':>6} {'slowest':>18} {'compared':>9}  first failure")
     for name in given.names or programs():
-        mine, said = report(given.ours, name, None, given.limit)
-        error = next((f"{s['stage']}: {s['error']}" for s in mine if "error" in s), None)
-        compared = "-"
-        if error is None and given.oracle:
-            theirs, _ = report(given.oracle, name, folder, given.limit)
-            error = next((f"{s['stage']} fails on PyTorch: {s['error']}" for s in theirs if "error" in s), None)
-            pairs = zip(mine, theirs)
-            found = (
-                (a["stage"], differs(a["numbers"], b["numbers"], given.tolerance)) for a, b in pairs if error is None
+        name, _, part = name.partition("/")
+        parts = [part] if part else []
+        mine, said = report(given.ours, name, parts, None, given.limit)
+        theirs: list[dict[str, Any]] | None = None
+        if given.oracle:
+            theirs, _ = report(given.oracle, name, parts, folder, given.limit)
+        for part in dict.fromkeys(s.get("part", "") for s in mine):
+            own = [s for s in mine if s.get("part", "") == part]
+            error = first_error(own, theirs, part, given.tolerance)
+            slowest = max(own, key=lambda s: s["seconds"])
+            passed = f"{sum('error' not in s for s in own)}/{len(own)}"
+            compared = "-" if theirs is None else "no" if error else "yes"
+            print(
+                f"{name + (part and '/' + part):34} {passed:>6} {slowest['stage']:>11} {slowest['seconds']:5.1f}s "
+                f"{compared:>9}  {error or ''}",
+                flush=True,
             )
-            error = error or next((f"{stage} differs: {what}" for stage, what in found if what), None)
-            compared = "no" if error else "yes"
-        slowest = max(mine, key=lambda s: s["seconds"])
-        passed = f"{sum('error' not in s for s in mine)}/{len(mine)}"
-        print(
-            f"{name:24} {passed:>8} {slowest['stage']:>11} {slowest['seconds']:5.1f}s {compared:>9}  {error or ''}",
-            flush=True,
-        )
-        if error is not None:
-            failed += 1
-            if given.verbose:
-                print(said[-4000:])
+            failed += error is not None
+        if given.verbose:
+            print(said[-given.verbose :])
     return int(failed > 0)
+
+
+def first_error(
+    mine: list[dict[str, Any]], theirs: list[dict[str, Any]] | None, part: str, tolerance: float
+) -> str | None:
+    """What is wrong with one part of a program: a stage that failed, or numbers that are not PyTorch's."""
+    for stage in mine:
+        if "error" in stage:
+            return f"{stage['stage']}: {stage['error']}"
+    if theirs is None:
+        return None
+    known = {s["stage"]: s for s in theirs if s.get("part", "") in (part, "")}
+    for stage in mine:
+        other = known.get(stage["stage"], {"error": "it has not come so far"})
+        if "error" in other:
+            return f"{stage['stage']} fails on PyTorch: {other['error']}"
+        what = differs(stage["numbers"], other["numbers"], tolerance)
+        if what:
+            return f"{stage['stage']} differs: {what}"
+    return None
 
 
 if __name__ == "__main__":

@@ -1,0 +1,5 @@
+"""transformers: the families of the group "decoders"."""
+
+from _family import families
+
+families("decoders")

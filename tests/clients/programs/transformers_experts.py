@@ -1,0 +1,5 @@
+"""transformers: the families of the group "experts"."""
+
+from _family import families
+
+families("experts")

@@ -1,0 +1,5 @@
+"""transformers: the families of the group "images"."""
+
+from _family import families
+
+families("images")

@@ -1,0 +1,5 @@
+"""transformers: the families of the group "mixed"."""
+
+from _family import families
+
+families("mixed")
