@@ -335,10 +335,11 @@ void plan_second(const Plan& p, const char* shift) {
 }
 
 // -- inference -------------------------------------------------------------------------------------------------------
-void infer(Run& r, const Views& w, const Hidden& hide) {
+// `lse`: an output for the logarithm of each row's sum, or null.
+void infer(Run& r, const Views& w, const Hidden& hide, const char* lse = nullptr) {
     const Shape& s = w.shape;
     auto q = r.read<double>(w.q), k = r.read<double>(w.k), v = r.read<double>(w.v);
-    std::vector<double> out(size_t(s.batch * s.heads * s.queries * s.value_size));
+    std::vector<double> out(size_t(s.batch * s.heads * s.queries * s.value_size)), logs;
     each_query(s, [&](int64_t b, int64_t h, int64_t i) {
         size_t row = s.row(b, h, i);
         std::vector<double> x;
@@ -352,12 +353,35 @@ void infer(Run& r, const Views& w, const Hidden& hide) {
             top = std::max(top, x.back());
         }
         for (double& e : x) e = top == -INFINITY ? 0 : std::exp(e - top), sum += e;
+        logs.push_back(sum == 0 ? INFINITY : top + std::log(sum));  // no key at all: infinity
         for (int64_t j = 0; j < s.keys && sum != 0; ++j)
             for (int64_t d = 0; d < s.value_size; ++d)
                 out[row * size_t(s.value_size) + size_t(d)] +=
                     x[size_t(j)] / sum * v[s.kv_row(b, h, j) * size_t(s.value_size) + size_t(d)];
     });
     r.write(as_heads(r.tensor("attentionOut"), r.string("inputLayout"), s.heads), out);
+    if (lse != nullptr) r.write(r.tensor(lse), logs);
+}
+
+// Later versions have more arguments: quantization and pages of keys are refused.
+void plan_unquantized(const Plan& p) {
+    static const char* const names[] = {
+        "deqScale1",      "quantScale1",     "deqScale2",  "quantScale2",      "quantOffset2", "dequantScale1", "dequantScale2",
+        "antiquantScale", "antiquantOffset", "blocktable", "queryPaddingSize", "blockTable",   "kvPaddingSize",
+    };
+    for (int i = 0; i < p.function->count; ++i)
+        for (const char* name : names)
+            if (std::strcmp(p.function->parameters[i].name, name) == 0)
+                p.require(!p.values[size_t(i)].given, "%s is not computed by the emulator", name);
+    p.require(p.tensor("query").dtype != ACL_INT8, "query has dtype INT8, which the emulator does not compute here");
+}
+
+void plan_lengths(const Plan& p, const char* name, int64_t batch, int64_t most) {
+    const auto& lengths = p.ints(name);
+    p.require(lengths.size() <= 1 || int64_t(lengths.size()) == batch, "%s has %zu elements, expected %lld", name,
+              lengths.size(), static_cast<long long>(batch));
+    for (int64_t n : lengths)
+        p.require(n >= 0 && n <= most, "a length of %s is outside [0, %lld]", name, static_cast<long long>(most));
 }
 
 void plan_inference(const Plan& p, const Shape& s) {
@@ -367,11 +391,7 @@ void plan_inference(const Plan& p, const Shape& s) {
     Dims want{s.batch, s.heads, s.queries, s.value_size};
     p.require(out.rank() == layout_rank(layout) && as_heads(out, layout, s.heads).dims == want,
               "attentionOut has shape %s, which does not fit", text(out.dims).c_str());
-    const auto& lengths = p.ints("actualSeqLengths");
-    p.require(lengths.size() <= 1 || int64_t(lengths.size()) == s.batch,
-              "actualSeqLengths has %zu elements, expected %lld", lengths.size(), static_cast<long long>(s.batch));
-    for (int64_t n : lengths)
-        p.require(n >= 0 && n <= s.keys, "a length is outside [0, %lld]", static_cast<long long>(s.keys));
+    plan_lengths(p, "actualSeqLengths", s.batch, s.keys);
 }
 
 Views prompt_views(const Call& c) {
@@ -391,6 +411,24 @@ void plan_prompt(Plan& p) {
 void run_prompt(Run& r) {
     Views w = prompt_views(r);
     infer(r, w, hidden(r, "attenMask", w.shape, kDefault));
+}
+
+// From the second version on: lengths of keys, ways to mask.
+void plan_prompt_again(Plan& p) {
+    plan_unquantized(p);
+    Shape s = prompt_views(p).shape;
+    plan_hidden(p, "attenMask", s, p.integer("sparseMode"));
+    for (int64_t n : p.ints("actualSeqLengths"))
+        p.require(n == s.queries, "actualSeqLengths shorter than the sequence are not computed by the emulator");
+    plan_lengths(p, "actualSeqLengthsKv", s.batch, s.keys);
+    plan_inference(p, s);
+}
+
+void run_prompt_again(Run& r) {
+    Views w = prompt_views(r);
+    Hidden hide = hidden(r, "attenMask", w.shape, r.integer("sparseMode"));
+    hide.lengths = r.ints("actualSeqLengthsKv");
+    infer(r, w, hide);
 }
 
 // Decoding: one query per sample.
@@ -417,6 +455,25 @@ void run_step(Run& r) {
     infer(r, w, hide);
 }
 
+// Both in one: prompts and decoding, and the logarithms of the sums.
+void plan_fused(Plan& p) {
+    plan_unquantized(p);
+    Shape s = step_views(p).shape;
+    plan_hidden(p, "attenMask", s, p.integer("sparseMode"));
+    for (int64_t n : p.ints("actualSeqLengths"))
+        p.require(n == s.queries, "actualSeqLengths shorter than the sequence are not computed by the emulator");
+    plan_lengths(p, "actualSeqLengthsKv", s.batch, s.keys);
+    if (p.flag("softmaxLseFlag")) p.shape("softmaxLse", {s.batch, s.heads, s.queries, 1});
+    plan_inference(p, s);
+}
+
+void run_fused(Run& r) {
+    Views w = step_views(r);
+    Hidden hide = hidden(r, "attenMask", w.shape, r.integer("sparseMode"));
+    hide.lengths = r.ints("actualSeqLengthsKv");
+    infer(r, w, hide, r.flag("softmaxLseFlag") ? "softmaxLse" : nullptr);
+}
+
 }  // namespace
 
 ACLNN(aclnnFlashAttentionScore, plan_score, run_score)
@@ -425,3 +482,24 @@ ACLNN(aclnnFlashAttentionScoreV2, PLAN { plan_second(p, "realShiftOptional"); pl
 ACLNN(aclnnFlashAttentionScoreGradV2, PLAN { plan_second(p, "pseShiftOptional"); plan_score_grad(p); }, run_score_grad)
 ACLNN(aclnnPromptFlashAttention, plan_prompt, run_prompt)
 ACLNN(aclnnIncreFlashAttention, plan_step, run_step)
+ACLNN(aclnnPromptFlashAttentionV2, plan_prompt_again, run_prompt_again)
+ACLNN(aclnnPromptFlashAttentionV3, plan_prompt_again, run_prompt_again)
+ACLNN(aclnnIncreFlashAttentionV2, PLAN { plan_unquantized(p); plan_step(p); }, run_step)
+ACLNN(aclnnIncreFlashAttentionV3, PLAN { plan_unquantized(p); plan_step(p); }, run_step)
+ACLNN(aclnnIncreFlashAttentionV4, PLAN { plan_unquantized(p); plan_step(p); }, run_step)
+ACLNN(aclnnFusedInferAttentionScore, plan_fused, run_fused)
+// The third version adds a score that stands for no key; without it, it is the second.
+ACLNN(aclnnFlashAttentionScoreV3,
+      PLAN {
+          p.require(!p.has("sinkOptional"), "sinkOptional is not computed by the emulator");
+          plan_second(p, "realShiftOptional");
+          plan_score(p);
+      },
+      run_score)
+ACLNN(aclnnFlashAttentionScoreGradV3,
+      PLAN {
+          p.require(!p.has("sinkInOptional"), "sinkInOptional is not computed by the emulator");
+          plan_second(p, "pseShiftOptional");
+          plan_score_grad(p);
+      },
+      run_score_grad)

@@ -117,12 +117,36 @@ void plan_apply(Plan& p) {
     for (const char* name : {"keyRef", "cos", "sin"}) p.same_dtype("queryRef", name);
 }
 
-void run_apply(Run& r) {
-    for (const char* name : {"queryRef", "keyRef"}) turn(r, r.tensor(name), r.tensor(name), kHalf);
+void run_apply(Run& r, int64_t mode) {
+    for (const char* name : {"queryRef", "keyRef"}) turn(r, r.tensor(name), r.tensor(name), mode);
+}
+
+// The interleaved halves are turned as halves: pairs come apart before.
+void run_interleaved(Run& r) {
+    const Dims& d = r.tensor("x").dims;
+    auto x = r.read<double>(r.tensor("x")), cos = r.read<double>(r.tensor("cos"), d), sin = r.read<double>(r.tensor("sin"), d);
+    int64_t size = d.back();
+    std::vector<double> apart(x.size());
+    for (int64_t i = 0; i < int64_t(x.size()); ++i) {
+        int64_t k = i % size;
+        apart[size_t(i - k + (k % 2) * size / 2 + k / 2)] = x[size_t(i)];
+    }
+    auto y = rotated(apart, size, kHalf);
+    for (size_t i = 0; i < x.size(); ++i) x[i] = apart[i] * cos[i] + y[i] * sin[i];
+    r.write(r.tensor("out"), x);
 }
 
 }  // namespace
 
 ACLNN(aclnnRotaryPositionEmbedding, plan_rotary, RUN { turn(r, r.tensor("x"), r.tensor("out"), r.integer("mode")); })
 ACLNN(aclnnRotaryPositionEmbeddingGrad, plan_rotary_grad, run_rotary_grad)
-ACLNN(aclnnApplyRotaryPosEmb, plan_apply, run_apply)
+ACLNN(aclnnApplyRotaryPosEmb, plan_apply, RUN { run_apply(r, kHalf); })
+ACLNN(aclnnApplyRotaryPosEmbV2,
+      PLAN {
+          const std::string& mode = p.string("rotaryMode");
+          p.require(mode == "half" || mode == "interleave", "rotaryMode is \"%s\"; the emulator computes half and interleave",
+                    mode.c_str());
+          plan_apply(p);
+      },
+      RUN { run_apply(r, r.string("rotaryMode") == "half" ? kHalf : kInterleave); })
+ACLNN(aclnnInterleaveRope, PLAN { plan_angles(p, p.tensor("x")); p.same_shape("x", "out"); }, run_interleaved)

@@ -1,0 +1,363 @@
+// Products of groups of rows, each with a matrix of its own, and of small integers with scales.
+//
+// Computed for floats and INT8; packed 4-bit weights and weights in private formats are refused.
+#include "activation.h"
+#include "kernel.h"
+
+using namespace emu;
+
+namespace {
+
+using Values = std::vector<double>;
+
+// A scale of the matrix unit holds a float in its lower half.
+Values read_scale(const Run& r, const Tensor& t) {
+    if (t.dtype != ACL_UINT64 && t.dtype != ACL_INT64) return r.read<double>(t);
+    Values out;
+    for (int64_t bits : r.read<int64_t>(t)) {
+        uint32_t low = uint32_t(bits);
+        float value;
+        std::memcpy(&value, &low, 4);
+        out.push_back(value);
+    }
+    return out;
+}
+
+// (rows, inner) @ (inner, columns)
+Values product(const double* x, const double* w, int64_t rows, int64_t inner, int64_t columns) {
+    Values out(size_t(rows * columns), 0);
+    for (int64_t i = 0; i < rows; ++i)
+        for (int64_t k = 0; k < inner; ++k)
+            for (int64_t j = 0; j < columns; ++j) out[size_t(i * columns + j)] += x[i * inner + k] * w[k * columns + j];
+    return out;
+}
+
+Values to_bytes(Values x) {
+    for (double& v : x) v = std::fmin(std::fmax(std::nearbyint(v), -128), 127);
+    return x;
+}
+
+// -- groups ----------------------------------------------------------------------------------------------------------
+enum Activation : int64_t { kNone = 0, kRelu = 1, kGeluTanh = 2, kGelu = 3, kFastGelu = 4, kSilu = 5 };
+
+double activated(double x, int64_t type) {
+    switch (type) {
+        case kRelu: return std::fmax(x, 0);
+        case kGeluTanh: return gelu_tanh(x);
+        case kGelu: return gelu(x);
+        case kFastGelu: return fast_gelu(x);
+        case kSilu: return silu(x);
+        default: return x;
+    }
+}
+
+struct Group {
+    int dtype;  // of the result
+    int64_t rows;
+    size_t index;
+};
+
+const char* out_name(const Call& c) {
+    std::string name = c.function->name;
+    return name == "aclnnGroupedMatmulV4" || name == "aclnnGroupedMatmulV5" ? "out" : "y";
+}
+
+bool has_parameter(const Call& c, const char* name) {
+    for (int i = 0; i < c.function->count; ++i)
+        if (std::strcmp(c.function->parameters[i].name, name) == 0) return true;
+    return false;
+}
+
+bool given(const Call& c, const char* name) { return has_parameter(c, name) && c.has(name); }
+
+size_t group_count(const Call& c) {
+    const auto& w = c.tensors("weight");
+    return w.size() == 1 && w[0].rank() == 3 ? size_t(w[0].dims[0]) : w.size();
+}
+
+void plan_grouped(Plan& p) {
+    const auto &x = p.tensors("x"), &w = p.tensors("weight"), &y = p.tensors(out_name(p));
+    size_t groups = group_count(p);
+    p.require(!x.empty() && !w.empty() && !y.empty(), "x, weight and the output must not be empty");
+    for (const char* name : {"offsetOptional", "antiquantScaleOptional", "antiquantOffsetOptional",
+                             "activationInputOptional", "activationQuantScaleOptional", "activationQuantOffsetOptional"})
+        p.require(!given(p, name) || p.tensors(name).empty(), "%s is not computed by the emulator", name);
+    int64_t split = p.integer("splitItem"), type = has_parameter(p, "groupType") ? p.integer("groupType") : -1;
+    p.require(split >= 0 && split <= 3, "splitItem is %lld, expected 0 to 3", static_cast<long long>(split));
+    p.require(type == -1 || type == 0, "groupType is %lld; the emulator computes -1 and 0", static_cast<long long>(type));
+    if (has_parameter(p, "actType"))
+        p.require(p.integer("actType") >= 0 && p.integer("actType") <= kSilu, "actType is %lld, expected 0 to 5",
+                  static_cast<long long>(p.integer("actType")));
+    bool shared = x.size() == 1 && groups > 1;
+    p.require(x.size() == groups || shared, "x has %zu tensors for %zu matrices", x.size(), groups);
+    p.require(!shared || given(p, "groupListOptional"), "groupListOptional is needed where groups share a tensor");
+    p.require(y.size() == 1 || y.size() == groups, "the output has %zu tensors for %zu groups", y.size(), groups);
+    int64_t inner = w[0].dims[w[0].rank() - 2];
+    for (const Tensor& t : x)
+        p.require(t.rank() >= 2 && (x.size() > 1 || t.dims.back() == inner), "x has shape %s, weight %s",
+                  text(t.dims).c_str(), text(w[0].dims).c_str());
+    for (size_t i = 0; i < w.size(); ++i) {
+        const Dims &d = w[i].dims, &out = y[y.size() == 1 ? 0 : i].dims;
+        p.require(w[i].rank() == (groups == w.size() ? 2 : 3) || (groups == 1 && w[i].rank() == 3),
+                  "weight %zu has shape %s", i, text(d).c_str());
+        p.require(out.back() == d.back(), "an output has shape %s, weight %s", text(out).c_str(), text(d).c_str());
+        if (x.size() > 1)
+            p.require(x[i].dims.back() == d[d.n - 2], "x %zu has shape %s, weight %s", i, text(x[i].dims).c_str(),
+                      text(d).c_str());
+    }
+    bool whole = x[0].dtype == ACL_INT8;
+    p.require(whole == (w[0].dtype == ACL_INT8), "x and weight must both be INT8 or both floats");
+    p.require(!whole || given(p, "scaleOptional") || y[0].dtype == ACL_INT32, "INT8 needs scaleOptional");
+    p.workspace = 1 << 16;
+}
+
+// Where the groups of a shared tensor end: stated as ends, or as counts.
+std::vector<int64_t> group_ends(const Run& r, size_t groups) {
+    std::vector<int64_t> list;
+    for (int i = 0; i < r.function->count; ++i)
+        if (std::strcmp(r.function->parameters[i].name, "groupListOptional") == 0)
+            list = r.function->parameters[i].role == Role::tensor ? r.read<int64_t>(r.tensor("groupListOptional"))
+                                                                  : r.ints("groupListOptional");
+    if (list.size() != groups) fault("groupListOptional has %zu elements for %zu groups", list.size(), groups);
+    if (has_parameter(r, "groupListType") && r.integer("groupListType") == 1)
+        for (size_t i = 1; i < list.size(); ++i) list[i] += list[i - 1];
+    for (size_t i = 0; i < list.size(); ++i)
+        if (list[i] < (i ? list[i - 1] : 0)) fault("groupListOptional must not fall");
+    return list;
+}
+
+Values finish(const Run& r, const Group& g, Values acc, int64_t columns, int64_t first_row) {
+    Values bias(size_t(columns), 0), scale(size_t(columns), 1), rows(size_t(g.rows), 1);
+    auto part = [&](const char* name, bool scales) {
+        const auto& list = r.tensors(name);
+        const Tensor& t = list[list.size() == 1 ? 0 : g.index];
+        Values all = scales ? read_scale(r, t) : r.read<double>(t);
+        if (int64_t(all.size()) == columns) return all;
+        if (all.size() == 1) return Values(size_t(columns), all[0]);
+        int64_t at = int64_t(g.index) * columns;
+        if (int64_t(all.size()) < at + columns) fault("%s is too short", name);
+        return Values(all.begin() + at, all.begin() + at + columns);
+    };
+    bool biased = given(r, "biasOptional") && !r.tensors("biasOptional").empty();
+    if (biased) bias = part("biasOptional", false);
+    if (given(r, "scaleOptional") && !r.tensors("scaleOptional").empty()) scale = part("scaleOptional", true);
+    if (given(r, "perTokenScaleOptional") && !r.tensors("perTokenScaleOptional").empty()) {
+        const auto& list = r.tensors("perTokenScaleOptional");
+        Values all = r.read<double>(list[list.size() == 1 ? 0 : g.index]);
+        int64_t at = list.size() == 1 ? first_row : 0;
+        if (int64_t(all.size()) < at + g.rows) fault("perTokenScaleOptional is too short");
+        rows = Values(all.begin() + at, all.begin() + at + g.rows);
+    }
+    bool whole = biased && r.tensors("biasOptional")[0].dtype == ACL_INT32;
+    int64_t act = has_parameter(r, "actType") ? r.integer("actType") : 0;
+    for (size_t i = 0; i < acc.size(); ++i) {
+        size_t column = i % size_t(columns);
+        double factor = scale[column] * rows[i / size_t(columns)];
+        acc[i] = activated(whole ? (acc[i] + bias[column]) * factor : acc[i] * factor + bias[column], act);
+    }
+    return g.dtype == ACL_INT8 ? to_bytes(acc) : acc;
+}
+
+void run_grouped(Run& r) {
+    const auto &x = r.tensors("x"), &w = r.tensors("weight"), &y = r.tensors(out_name(r));
+    size_t groups = group_count(r);
+    std::vector<int64_t> ends;
+    if (x.size() == 1 && groups > 1) ends = group_ends(r, groups);
+    std::vector<Values> outputs;
+    for (const Tensor& t : y) outputs.emplace_back(size_t(t.numel()), 0.0);
+    int64_t row = 0;
+    for (size_t i = 0; i < groups; ++i) {
+        const Tensor& a = x[x.size() == 1 ? 0 : i];
+        const Tensor& b = w[w.size() == 1 ? 0 : i];
+        int64_t inner = a.dims.back(), columns = b.dims.back(), all = a.numel() / std::max<int64_t>(inner, 1);
+        int64_t first = ends.empty() ? 0 : (i ? ends[i - 1] : 0), last = ends.empty() ? all : ends[i];
+        if (last > all) fault("groupListOptional goes beyond the rows of x");
+        auto values = r.read<double>(a), matrix = r.read<double>(b);
+        const double* at = matrix.data() + (w.size() == 1 && b.rank() == 3 ? int64_t(i) * inner * columns : 0);
+        Group g{y[y.size() == 1 ? 0 : i].dtype, last - first, i};
+        Values acc = finish(r, g, product(values.data() + first * inner, at, g.rows, inner, columns), columns, row);
+        Values& out = outputs[y.size() == 1 ? 0 : i];
+        int64_t to = y.size() == 1 ? row * columns : 0;
+        if (to + int64_t(acc.size()) > int64_t(out.size())) fault("an output has too few rows");
+        std::copy(acc.begin(), acc.end(), out.begin() + to);
+        row += g.rows;
+    }
+    for (size_t i = 0; i < y.size(); ++i) r.write(y[i], outputs[i]);
+}
+
+// y += x_g^T w_g for each group of rows: gradients of the matrices.
+void plan_added(Plan& p) {
+    const Dims &x = p.tensor("x").dims, &w = p.tensor("weight").dims;
+    p.require(p.flag("transposeX") && !p.flag("transposeWeight"), "transposeX must be true, transposeWeight false");
+    p.require(p.integer("groupType") == 2, "groupType is %lld, expected 2", static_cast<long long>(p.integer("groupType")));
+    p.require(x[0] == w[0], "x has shape %s, weight %s", text(x).c_str(), text(w).c_str());
+    int64_t groups = p.tensor("groupList").numel();
+    p.require(p.tensor("yRef").numel() == groups * x[1] * w[1], "yRef has shape %s, expected %lld matrices of (%lld, %lld)",
+              text(p.tensor("yRef").dims).c_str(), static_cast<long long>(groups), static_cast<long long>(x[1]),
+              static_cast<long long>(w[1]));
+}
+
+void run_added(Run& r) {
+    const Dims &d = r.tensor("x").dims, &e = r.tensor("weight").dims;
+    auto x = r.read<double>(r.tensor("x")), w = r.read<double>(r.tensor("weight")), y = r.read<double>(r.tensor("yRef"));
+    auto ends = r.read<int64_t>(r.tensor("groupList"));
+    if (has_parameter(r, "groupListType") && r.integer("groupListType") == 1)
+        for (size_t i = 1; i < ends.size(); ++i) ends[i] += ends[i - 1];
+    int64_t row = 0;
+    for (size_t g = 0; g < ends.size(); ++g)
+        for (; row < ends[g]; ++row) {
+            if (row >= d[0]) fault("groupList goes beyond the rows of x");
+            for (int64_t i = 0; i < d[1]; ++i)
+                for (int64_t j = 0; j < e[1]; ++j)
+                    y[size_t((int64_t(g) * d[1] + i) * e[1] + j)] += x[size_t(row * d[1] + i)] * w[size_t(row * e[1] + j)];
+        }
+    r.write(r.tensor("yRef"), y);
+}
+
+// -- small integers --------------------------------------------------------------------------------------------------
+struct Quantized {
+    const char *scale, *rows, *offset;  // names of parameters, null where there are none
+    const char *transpose1, *transpose2;
+};
+constexpr Quantized kSecond{"deqScale", nullptr, nullptr, "adjX1", "adjX2"};
+constexpr Quantized kThird{"scale", nullptr, "offset", "transposeX1", "transposeX2"};
+constexpr Quantized kFourth{"scale", "pertokenScaleOptional", "offset", "transposeX1", "transposeX2"};
+constexpr Quantized kFifth{"x2Scale", "x1Scale", "yOffset", "transposeX1", "transposeX2"};
+
+Tensor turned(Tensor t, bool transposed) {
+    int last = t.rank() - 1;
+    if (transposed) std::swap(t.dims[last], t.dims[last - 1]), std::swap(t.strides[last], t.strides[last - 1]);
+    return t;
+}
+
+Tensor operand(const Call& c, const char* name, const char* transposed) {
+    return turned(c.tensor(name), transposed && c.flag(transposed));
+}
+
+struct Batches {
+    Dims out, first, second;  // shapes of the result and of both operands, broadcast to it
+};
+
+Batches plan_batches(const Plan& p, const Tensor& a, const Tensor& b) {
+    Dims lead_a = a.dims, lead_b = b.dims, lead;
+    lead_a.n -= 2, lead_b.n -= 2;
+    p.require(a.dims.back() == b.dims[b.rank() - 2] && broadcast(lead_a, lead_b, &lead),
+              "shapes %s and %s cannot be multiplied", text(a.dims).c_str(), text(b.dims).c_str());
+    Batches out{lead, lead, lead};
+    out.out.push(a.dims[a.rank() - 2]), out.out.push(b.dims.back());
+    out.first.push(a.dims[a.rank() - 2]), out.first.push(a.dims.back());
+    out.second.push(b.dims[b.rank() - 2]), out.second.push(b.dims.back());
+    return out;
+}
+
+void plan_quantized(Plan& p, const Quantized& q) {
+    Tensor a = operand(p, "x1", q.transpose1), b = operand(p, "x2", q.transpose2);
+    p.require(a.dtype == ACL_INT8 && b.dtype == ACL_INT8, "x1 and x2 have dtypes %s and %s; the emulator computes INT8",
+              dtype_name(a.dtype), dtype_name(b.dtype));
+    Batches s = plan_batches(p, a, b);
+    p.shape("out", s.out);
+    int64_t columns = s.out.back(), rows = s.out[s.out.n - 2];
+    auto one_or = [&](const char* name, int64_t count) {
+        if (name == nullptr || !p.has(name)) return;
+        int64_t n = p.tensor(name).numel();
+        p.require(n == 1 || n == count, "%s has %lld elements, expected 1 or %lld", name, static_cast<long long>(n),
+                  static_cast<long long>(count));
+    };
+    if (q.scale != nullptr && !p.has(q.scale)) refuse(ACLNN_ERR_PARAM_NULLPTR, "%s must not be null", q.scale);
+    one_or(q.scale, columns);
+    one_or(q.rows, rows);
+    one_or(q.offset, columns);
+    if (p.has("bias"))
+        p.require(p.tensor("bias").dims.back() == columns, "bias has shape %s", text(p.tensor("bias").dims).c_str());
+    if (q.scale == kFifth.scale) {
+        for (const char* name : {"yScale", "x1Offset", "x2Offset"})
+            p.require(!p.has(name), "%s is not computed by the emulator", name);
+        p.require(p.integer("groupSize") == 0, "groupSize is %lld; the emulator computes 0",
+                  static_cast<long long>(p.integer("groupSize")));
+    }
+    p.workspace = uint64_t(s.out.product()) * 4;
+}
+
+void run_quantized(Run& r, const Quantized& q) {
+    Tensor a = operand(r, "x1", q.transpose1), b = operand(r, "x2", q.transpose2);
+    const Tensor& to = r.tensor("out");
+    Dims first = to.dims, second = to.dims;
+    int64_t rows = to.dims[to.rank() - 2], columns = to.dims.back(), inner = a.dims.back();
+    first[first.n - 1] = inner, second[second.n - 2] = inner;
+    auto x = r.read<double>(a, first), w = r.read<double>(b, second);
+    Values scale = q.scale ? read_scale(r, r.tensor(q.scale)) : Values{r.real("deqScale")};
+    Values per_row{1}, offset{0}, bias;
+    if (q.rows && r.has(q.rows)) per_row = r.read<double>(r.tensor(q.rows));
+    if (q.offset && r.has(q.offset)) offset = r.read<double>(r.tensor(q.offset));
+    Dims wide = to.dims;
+    wide[wide.n - 2] = 1;
+    if (r.has("bias")) bias = r.read<double>(r.tensor("bias"), wide);
+    bool whole = r.has("bias") && r.tensor("bias").dtype == ACL_INT32;
+    Values out;
+    int64_t batches = to.numel() / std::max<int64_t>(rows * columns, 1);
+    for (int64_t n = 0; n < batches; ++n) {
+        Values acc = product(x.data() + n * rows * inner, w.data() + n * inner * columns, rows, inner, columns);
+        for (int64_t i = 0; i < rows * columns; ++i) {
+            size_t column = size_t(i % columns), row = size_t(i / columns);
+            double added = bias.empty() ? 0 : bias[size_t(n * columns) + column];
+            double factor = scale[scale.size() == 1 ? 0 : column] * per_row[per_row.size() == 1 ? 0 : row];
+            if (to.dtype == ACL_INT32 && !is_real(r.tensor(q.scale ? q.scale : "x1").dtype)) factor = 1;
+            double value = whole ? (acc[size_t(i)] + added) * factor : acc[size_t(i)] * factor + added;
+            out.push_back(value + offset[offset.size() == 1 ? 0 : column]);
+        }
+    }
+    r.write(to, to.dtype == ACL_INT8 ? to_bytes(out) : out);
+}
+
+// y = x @ ((weight + offset) * scale) + bias; scales for each column, or one.
+void plan_weights(Plan& p) {
+    const Tensor &x = p.tensor("x"), &w = p.tensor("weight");
+    p.require(w.dtype == ACL_INT8, "weight has dtype %s; the emulator computes INT8", dtype_name(w.dtype));
+    p.require(x.rank() == 2 && w.rank() == 2 && x.dims[1] == w.dims[0], "x has shape %s, weight %s",
+              text(x.dims).c_str(), text(w.dims).c_str());
+    p.shape("y", {x.dims[0], w.dims[1]});
+    for (const char* name : {"quantScaleOptional", "quantOffsetOptional"})
+        p.require(!p.has(name), "%s is not computed by the emulator", name);
+    p.require(p.integer("antiquantGroupSize") == 0, "antiquantGroupSize is %lld; the emulator computes 0",
+              static_cast<long long>(p.integer("antiquantGroupSize")));
+    for (const char* name : {"antiquantScale", "antiquantOffsetOptional", "biasOptional"}) {
+        if (!p.has(name)) continue;
+        int64_t n = p.tensor(name).numel();
+        p.require(n == w.dims[1] || (n == 1 && std::strcmp(name, "biasOptional") != 0), "%s has shape %s", name,
+                  text(p.tensor(name).dims).c_str());
+    }
+}
+
+void run_weights(Run& r) {
+    const Dims& d = r.tensor("weight").dims;
+    auto x = r.read<double>(r.tensor("x")), w = r.read<double>(r.tensor("weight"));
+    auto scale = r.read<double>(r.tensor("antiquantScale"));
+    Values offset{0}, bias(size_t(d[1]), 0);
+    if (r.has("antiquantOffsetOptional")) offset = r.read<double>(r.tensor("antiquantOffsetOptional"));
+    if (r.has("biasOptional")) bias = r.read<double>(r.tensor("biasOptional"));
+    for (size_t i = 0; i < w.size(); ++i) {
+        size_t column = i % size_t(d[1]);
+        w[i] = (w[i] + offset[offset.size() == 1 ? 0 : column]) * scale[scale.size() == 1 ? 0 : column];
+    }
+    Values y = product(x.data(), w.data(), r.tensor("x").dims[0], d[0], d[1]);
+    for (size_t i = 0; i < y.size(); ++i) y[i] += bias[i % size_t(d[1])];
+    r.write(r.tensor("y"), y);
+}
+
+}  // namespace
+
+ACLNN(aclnnGroupedMatmul, plan_grouped, run_grouped)
+ACLNN(aclnnGroupedMatmulV2, plan_grouped, run_grouped)
+ACLNN(aclnnGroupedMatmulV3, plan_grouped, run_grouped)
+ACLNN(aclnnGroupedMatmulV4, plan_grouped, run_grouped)
+ACLNN(aclnnGroupedMatmulV5, plan_grouped, run_grouped)
+ACLNN(aclnnGroupedMatmulAdd, plan_added, run_added)
+ACLNN(aclnnGroupedMatmulAddV2, plan_added, run_added)
+ACLNN(aclnnQuantMatmul, PLAN { plan_quantized(p, {nullptr, nullptr, nullptr, nullptr, nullptr}); },
+      RUN { run_quantized(r, {nullptr, nullptr, nullptr, nullptr, nullptr}); })
+ACLNN(aclnnQuantMatmulV2, PLAN { plan_quantized(p, kSecond); }, RUN { run_quantized(r, kSecond); })
+ACLNN(aclnnQuantMatmulV3, PLAN { plan_quantized(p, kThird); }, RUN { run_quantized(r, kThird); })
+ACLNN(aclnnQuantMatmulV4, PLAN { plan_quantized(p, kFourth); }, RUN { run_quantized(r, kFourth); })
+ACLNN(aclnnQuantMatmulV5, PLAN { plan_quantized(p, kFifth); }, RUN { run_quantized(r, kFifth); })
+ACLNN(aclnnWeightQuantBatchMatmulV2, plan_weights, run_weights)
+ACLNN(aclnnWeightQuantBatchMatmulV3, plan_weights, run_weights)

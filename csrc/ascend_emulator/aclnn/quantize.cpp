@@ -1,0 +1,496 @@
+// To small integers and back: y = round(x * scale + offset), kept within the type. Where scales are found from the data
+// ("dynamic"), each row is stretched to the whole range.
+//
+// Computed for INT8 and, where documents have them, UINT8 and INT32; packed 4-bit and 8-bit float results are refused.
+#include "activation.h"
+#include "norm.h"
+
+using namespace emu;
+
+namespace {
+
+struct Range {
+    double low, high;
+};
+
+Range range_of(int dtype) {
+    switch (dtype) {
+        case ACL_UINT8: return {0, 255};
+        case ACL_INT32: return {-2147483648.0, 2147483647.0};
+        default: return {-128, 127};
+    }
+}
+
+double rounded(double x, const std::string& mode = "rint") {
+    if (mode == "floor") return std::floor(x);
+    if (mode == "ceil") return std::ceil(x);
+    if (mode == "trunc") return std::trunc(x);
+    return std::nearbyint(x);  // half to even
+}
+
+std::vector<double> within(std::vector<double> x, int dtype, const std::string& mode = "rint") {
+    Range range = range_of(dtype);
+    for (double& v : x) v = std::fmin(std::fmax(rounded(v, mode), range.low), range.high);
+    return x;
+}
+
+void need_bytes(const Plan& p, const char* name) {
+    int dtype = p.tensor(name).dtype;
+    p.require(dtype == ACL_INT8, "%s has dtype %s; the emulator computes INT8", name, dtype_name(dtype));
+}
+
+// A vector along an axis, one number, or something that broadcasts.
+Dims along(const Dims& small, const Dims& dims, int64_t axis) {
+    if (small.n != 1 || small[0] == 1) return small;
+    Dims out;
+    for (int i = int(wrap(axis, dims.n)); i < dims.n; ++i) out.push(i == wrap(axis, dims.n) ? small[0] : 1);
+    return out;
+}
+
+void plan_along(const Plan& p, const char* x, const char* name, int64_t axis) {
+    if (!p.has(name)) return;
+    const Dims& dims = p.tensor(x).dims;
+    Dims both, small = along(p.tensor(name).dims, dims, axis);
+    p.require(broadcast(small, dims, &both) && both == dims, "%s has shape %s, which does not fit %s", name,
+              text(p.tensor(name).dims).c_str(), text(dims).c_str());
+}
+
+std::vector<double> read_along(const Run& r, const char* x, const char* name, int64_t axis, double missing) {
+    const Dims& dims = r.tensor(x).dims;
+    if (!r.has(name)) return std::vector<double>(size_t(dims.product()), missing);
+    Tensor t = r.tensor(name);
+    Dims wide = along(t.dims, dims, axis);
+    if (wide.n != t.dims.n) {
+        Dims strides;
+        for (int i = 0; i < wide.n; ++i) strides.push(i == 0 ? t.strides[0] : 0);
+        t.dims = wide;
+        t.strides = strides;
+    }
+    return r.read<double>(t, dims);
+}
+
+// -- with given scales -----------------------------------------------------------------------------------------------
+void plan_ascend(Plan& p, int64_t axis) {
+    static const char* const modes[] = {"round", "floor", "ceil", "trunc"};
+    const std::string& mode = p.string("roundMode");
+    p.require(std::any_of(std::begin(modes), std::end(modes), [&](const char* m) { return mode == m; }),
+              "roundMode is \"%s\", expected round, floor, ceil or trunc", mode.c_str());
+    p.require(p.integer("dstType") == p.tensor("y").dtype, "dstType is %lld, y has dtype %s",
+              static_cast<long long>(p.integer("dstType")), dtype_name(p.tensor("y").dtype));
+    need_bytes(p, "y");
+    p.same_shape("x", "y");
+    for (const char* name : {"scale", "offset"}) plan_along(p, "x", name, axis);
+    if (p.has("offset")) p.same_shape("scale", "offset");
+}
+
+void run_ascend(Run& r, int64_t axis) {
+    auto x = r.read<double>(r.tensor("x")), scale = read_along(r, "x", "scale", axis, 1);
+    auto offset = read_along(r, "x", "offset", axis, 0);
+    for (size_t i = 0; i < x.size(); ++i) x[i] = x[i] * scale[i] * (r.flag("sqrtMode") ? scale[i] : 1) + offset[i];
+    r.write(r.tensor("y"), within(x, ACL_INT8, r.string("roundMode")));
+}
+
+void plan_quantize(Plan& p) {
+    int out = p.tensor("out").dtype;
+    p.require(p.dtype("dtype") == out, "dtype is %s, out has %s", dtype_name(p.dtype("dtype")), dtype_name(out));
+    p.require(out == ACL_INT8 || out == ACL_UINT8 || out == ACL_INT32, "out has dtype %s; the emulator computes INT8, "
+              "UINT8 and INT32", dtype_name(out));
+    p.same_shape("x", "out");
+    p.axis(p.integer("axis"), p.tensor("x").rank(), "axis");
+    for (const char* name : {"scales", "zeroPoints"}) plan_along(p, "x", name, p.integer("axis"));
+}
+
+void run_quantize(Run& r) {
+    int64_t axis = r.integer("axis");
+    auto x = r.read<double>(r.tensor("x")), scale = read_along(r, "x", "scales", axis, 1);
+    auto zero = read_along(r, "x", "zeroPoints", axis, 0);
+    for (size_t i = 0; i < x.size(); ++i) x[i] = std::nearbyint(x[i] / scale[i]) + zero[i];
+    r.write(r.tensor("out"), within(x, r.tensor("out").dtype));
+}
+
+// What is lost by quantization, without it: the values a quantized tensor stands for.
+template <bool channels>
+void plan_fake(Plan& p) {
+    p.require(p.integer("quantMin") <= p.integer("quantMax"), "quantMin is above quantMax");
+    for (const char* name : {"out", "mask"}) p.same_shape("self", name);
+    const Dims& dims = p.tensor("self").dims;
+    int64_t count = channels ? dims[int(p.axis("axis", dims.n))] : 1;
+    for (const char* name : {"scale", "zeroPoint"}) p.shape(name, {count});
+}
+
+template <bool channels>
+void run_fake(Run& r) {
+    auto x = r.read<double>(r.tensor("self")), scale = r.read<double>(r.tensor("scale"));
+    auto zero = r.read<double>(r.tensor("zeroPoint"));
+    const Dims& dims = r.tensor("self").dims;
+    bool enabled = true;
+    Lines lines(dims, 0);
+    if constexpr (channels) lines = Lines(dims, wrap(r.integer("axis"), dims.n));
+    else enabled = r.real("fakeQuantEnabled") >= 1;
+    double low = double(r.integer("quantMin")), high = double(r.integer("quantMax"));
+    std::vector<int64_t> mask(x.size(), 1);
+    for (size_t i = 0; enabled && i < x.size(); ++i) {
+        size_t c = channels ? i / size_t(lines.inner) % size_t(lines.length) : 0;
+        double q = std::nearbyint(x[i] / scale[c]) + zero[c];
+        mask[i] = q >= low && q <= high;
+        x[i] = (std::fmin(std::fmax(q, low), high) - zero[c]) * scale[c];
+    }
+    r.write(r.tensor("out"), x);
+    r.write(r.tensor("mask"), mask);
+}
+
+// -- groups of rows --------------------------------------------------------------------------------------------------
+// The group of each row, where `ends` says at which row each group ends; rows behind the last end have none (-1).
+std::vector<int64_t> groups_of(const std::vector<int64_t>& ends, int64_t rows) {
+    std::vector<int64_t> out;
+    size_t group = 0;
+    for (int64_t i = 0; i < rows; ++i) {
+        while (group < ends.size() && i >= ends[group]) ++group;
+        out.push_back(group < ends.size() ? int64_t(group) : -1);
+    }
+    return out;
+}
+
+void plan_group(Plan& p) {
+    need_bytes(p, "y");
+    const Dims& d = p.tensor("x").dims;
+    p.same_shape("x", "y");
+    p.shape("scale", {p.tensor("groupIndex").dims[0], d[1]});
+    if (p.has("offsetOptional")) p.shape("offsetOptional", {1});
+}
+
+void run_group(Run& r) {
+    const Dims& d = r.tensor("x").dims;
+    auto x = r.read<double>(r.tensor("x")), scale = r.read<double>(r.tensor("scale"));
+    double offset = r.has("offsetOptional") ? r.read<double>(r.tensor("offsetOptional"))[0] : 0;
+    auto groups = groups_of(r.read<int64_t>(r.tensor("groupIndex")), d[0]);
+    for (int64_t i = 0; i < d[0]; ++i) {
+        if (groups[size_t(i)] < 0) fault("row %lld is in no group", static_cast<long long>(i));
+        for (int64_t k = 0; k < d[1]; ++k)
+            x[size_t(i * d[1] + k)] = x[size_t(i * d[1] + k)] * scale[size_t(groups[size_t(i)] * d[1] + k)] + offset;
+    }
+    r.write(r.tensor("y"), within(x, ACL_INT8));
+}
+
+// -- with scales from the data ---------------------------------------------------------------------------------------
+Dims without_last(const Dims& dims) {
+    Dims out = dims;
+    --out.n;
+    return out;
+}
+
+// Writes rows of `length` and one scale each; with an offset the whole of a row's range is used, otherwise it is
+// symmetric.
+void write_dynamic(const Run& r, std::vector<double> x, int64_t length, const char* y, const char* scale_name,
+                   const char* offset_name = nullptr) {
+    std::vector<double> scales, offsets;
+    for (size_t row = 0; row < x.size(); row += size_t(length)) {
+        double low = INFINITY, high = -INFINITY;
+        for (size_t k = row; k < row + size_t(length); ++k) low = std::fmin(low, x[k]), high = std::fmax(high, x[k]);
+        double largest = std::fmax(std::fabs(low), std::fabs(high));
+        double scale = offset_name ? (high - low) / 255 : largest / 127;
+        double offset = offset_name ? 127 - (scale > 0 ? high / scale : 0) : 0;
+        for (size_t k = row; k < row + size_t(length); ++k) x[k] = (scale > 0 ? x[k] / scale : 0) + offset;
+        scales.push_back(scale);
+        offsets.push_back(offset);
+    }
+    r.write(r.tensor(y), within(x, ACL_INT8));
+    r.write(r.tensor(scale_name), scales);
+    if (offset_name) r.write(r.tensor(offset_name), offsets);
+}
+
+// Factors of the columns: one row of them for all rows, or one for each group of rows.
+void smooth(const Run& r, std::vector<double>& x, int64_t length, const char* name, const char* groups) {
+    if (!r.has(name)) return;
+    auto factors = r.read<double>(r.tensor(name));
+    std::vector<int64_t> of(x.size() / size_t(length));
+    if (groups && r.has(groups)) of = groups_of(r.read<int64_t>(r.tensor(groups)), int64_t(of.size()));
+    for (size_t i = 0; i < x.size(); ++i) {
+        int64_t group = of[i / size_t(length)];
+        if (group >= 0) x[i] *= factors[size_t(group * length) + i % size_t(length)];
+    }
+}
+
+void plan_dynamic(Plan& p) {
+    const Dims& d = p.tensor("x").dims;
+    need_bytes(p, "yOut");
+    p.same_shape("x", "yOut");
+    p.shape("scaleOut", without_last(d));
+    bool grouped = false;
+    if (p.function->count > 4) {
+        grouped = p.has("groupIndexOptional");
+        if (p.has("offsetOut")) p.shape("offsetOut", without_last(d));
+        p.require(p.integer("dstType") == ACL_INT8, "dstType is %lld; the emulator computes 2 (INT8)",
+                  static_cast<long long>(p.integer("dstType")));
+    }
+    if (!p.has("smoothScalesOptional")) return;
+    const Dims& s = p.tensor("smoothScalesOptional").dims;
+    p.require(s.back() == d.back() && s.n == (grouped ? 2 : s.n) && (grouped || s.product() == d.back()),
+              "smoothScalesOptional has shape %s, which does not fit %s", text(s).c_str(), text(d).c_str());
+    if (grouped) p.shape("groupIndexOptional", {s[0]});
+}
+
+void run_dynamic(Run& r) {
+    auto x = r.read<double>(r.tensor("x"));
+    int64_t length = r.tensor("x").dims.back();
+    bool second = r.function->count > 4;
+    smooth(r, x, length, "smoothScalesOptional", second ? "groupIndexOptional" : nullptr);
+    write_dynamic(r, x, length, "yOut", "scaleOut", second && r.has("offsetOut") ? "offsetOut" : nullptr);
+}
+
+// -- back ------------------------------------------------------------------------------------------------------------
+void plan_anti(Plan& p) {
+    p.require(p.tensor("x").dtype == ACL_INT8, "x has dtype %s; the emulator computes INT8",
+              dtype_name(p.tensor("x").dtype));
+    p.require(p.integer("dstType") == p.tensor("y").dtype, "dstType is %lld, y has dtype %s",
+              static_cast<long long>(p.integer("dstType")), dtype_name(p.tensor("y").dtype));
+    p.same_shape("x", "y");
+    for (const char* name : {"scale", "offset"}) plan_along(p, "x", name, -1);
+}
+
+void run_anti(Run& r) {
+    auto x = r.read<double>(r.tensor("x")), scale = read_along(r, "x", "scale", -1, 1);
+    auto offset = read_along(r, "x", "offset", -1, 0);
+    for (size_t i = 0; i < x.size(); ++i) x[i] = (x[i] + offset[i]) * scale[i] * (r.flag("sqrtMode") ? scale[i] : 1);
+    r.write(r.tensor("y"), x);
+}
+
+// A bias of INT32 is added before the scales, one of floats after.
+void plan_dequant_bias(Plan& p) {
+    const Dims& d = p.tensor("x").dims;
+    p.same_shape("x", "out");
+    p.shape("weightScale", {d[1]});
+    if (p.has("activateScaleOptional")) p.shape("activateScaleOptional", {d[0]});
+    if (p.has("biasOptional")) p.shape("biasOptional", {d[1]});
+    p.require(p.integer("outputDtype") == p.tensor("out").dtype, "outputDtype is %lld, out has dtype %s",
+              static_cast<long long>(p.integer("outputDtype")), dtype_name(p.tensor("out").dtype));
+}
+
+void run_dequant_bias(Run& r) {
+    const Dims& d = r.tensor("x").dims;
+    auto x = r.read<double>(r.tensor("x")), weight = r.read<double>(r.tensor("weightScale"));
+    std::vector<double> rows(size_t(d[0]), 1), bias(size_t(d[1]), 0);
+    if (r.has("activateScaleOptional")) rows = r.read<double>(r.tensor("activateScaleOptional"));
+    bool whole = r.has("biasOptional") && r.tensor("biasOptional").dtype == ACL_INT32;
+    if (r.has("biasOptional")) bias = r.read<double>(r.tensor("biasOptional"));
+    for (size_t i = 0; i < x.size(); ++i) {
+        size_t column = i % size_t(d[1]);
+        double scale = weight[column] * rows[i / size_t(d[1])];
+        x[i] = whole ? (x[i] + bias[column]) * scale : x[i] * scale + bias[column];
+    }
+    r.write(r.tensor("out"), x);
+}
+
+// The matrix unit's own form of a scale: a float of 19 bits, an offset of 9 and a mark.
+void run_parameter(Run& r, bool rounds) {
+    const Dims& dims = r.tensor("out").dims;
+    auto scale = r.read<double>(r.tensor("scale"), dims);
+    std::vector<double> offset(scale.size());
+    if (r.has("offset")) offset = r.read<double>(r.tensor("offset"), dims);
+    std::vector<int64_t> out;
+    for (size_t i = 0; i < scale.size(); ++i) {
+        float value = float(scale[i]);
+        uint32_t bits;
+        std::memcpy(&bits, &value, 4);
+        if (rounds) bits += 0x1000;
+        int64_t whole = int64_t(std::fmin(std::fmax(std::nearbyint(offset[i]), -256), 255));
+        out.push_back(int64_t(uint64_t(bits & 0xFFFFE000u) | uint64_t(whole & 0x1FF) << 37 | uint64_t(1) << 46));
+    }
+    r.write(r.tensor("out"), out);
+}
+
+void plan_parameter(Plan& p) {
+    Dims shape = p.tensor("scale").dims;
+    if (p.has("offset")) shape = broadcast_all(p, {&p.tensor("scale").dims, &p.tensor("offset").dims});
+    p.shape("out", shape);
+}
+
+// -- normalized rows -------------------------------------------------------------------------------------------------
+// x / rms(x) * gamma + beta
+void normalize_rms(const Run& r, std::vector<double>& x, const char* beta) {
+    auto gamma = r.read<double>(r.tensor("gamma"));
+    std::vector<double> shift(gamma.size());
+    if (beta && r.has(beta)) shift = r.read<double>(r.tensor(beta));
+    size_t length = gamma.size();
+    for (size_t row = 0; row < x.size(); row += length) {
+        double squares = 0;
+        for (size_t k = 0; k < length; ++k) squares += x[row + k] * x[row + k];
+        double rstd = inverse_root(squares / double(length), r.real("epsilon"));
+        for (size_t k = 0; k < length; ++k) x[row + k] = x[row + k] * rstd * gamma[k] + shift[k];
+    }
+}
+
+void plan_rows(const Plan& p, const char* x, std::initializer_list<const char*> columns) {
+    const Dims& d = p.tensor(x).dims;
+    int64_t length = p.tensor("gamma").numel();
+    p.require(d.back() == length, "gamma has shape %s, the rows have %lld elements", text(p.tensor("gamma").dims).c_str(),
+              static_cast<long long>(d.back()));
+    for (const char* name : columns)
+        if (p.has(name))
+            p.require(p.tensor(name).numel() == length, "%s has shape %s, expected %lld elements", name,
+                      text(p.tensor(name).dims).c_str(), static_cast<long long>(length));
+}
+
+void plan_rms_quant(Plan& p) {
+    need_bytes(p, "y");
+    plan_rows(p, "x", {"beta"});
+    p.same_shape("x", "y");
+    for (const char* name : {"scale", "offset"}) p.shape(name, {1});
+}
+
+void run_rms_quant(Run& r) {
+    auto x = r.read<double>(r.tensor("x"));
+    normalize_rms(r, x, "beta");
+    double scale = r.read<double>(r.tensor("scale"))[0], offset = r.read<double>(r.tensor("offset"))[0];
+    for (double& v : x) v = v * scale + offset;
+    r.write(r.tensor("y"), within(x, ACL_INT8));
+}
+
+std::vector<double> read_sum(const Run& r) {
+    auto x = r.read<double>(r.tensor("x1")), y = r.read<double>(r.tensor("x2"));
+    for (size_t i = 0; i < x.size(); ++i) x[i] += y[i];
+    return x;
+}
+
+template <bool second>
+void plan_add_quant(Plan& p) {
+    need_bytes(p, "y1Out");
+    plan_rows(p, "x1", {"scales1", "scales2Optional", "zeroPoints1Optional", "zeroPoints2Optional"});
+    if constexpr (second) plan_rows(p, "x1", {"betaOptional"});
+    for (const char* name : {"x2", "y1Out", "xOut"}) p.same_shape("x1", name);
+    p.same_dtype("x1", "x2");
+    p.same_dtype("x1", "gamma");
+    p.require(p.integer("axis") == -1, "axis is %lld, expected -1", static_cast<long long>(p.integer("axis")));
+    if (p.has("scales2Optional")) {
+        need_bytes(p, "y2Out");
+        p.same_shape("x1", "y2Out");
+    }
+}
+
+template <bool second>
+void run_add_quant(Run& r) {
+    auto x = read_sum(r);
+    r.write(r.tensor("xOut"), x);
+    normalize_rms(r, x, second ? "betaOptional" : nullptr);
+    if (second && r.has("rmsNormOut")) r.write(r.tensor("rmsNormOut"), x);
+    for (int which : {1, 2}) {
+        const char* scales = which == 1 ? "scales1" : "scales2Optional";
+        const char* zeros = which == 1 ? "zeroPoints1Optional" : "zeroPoints2Optional";
+        if (!r.has(scales)) continue;
+        auto scale = r.read<double>(r.tensor(scales));
+        std::vector<double> zero(scale.size()), y = x;
+        if (r.has(zeros)) zero = r.read<double>(r.tensor(zeros));
+        for (size_t i = 0; i < y.size(); ++i) {
+            double s = scale[i % scale.size()];
+            y[i] = (r.flag("divMode") ? y[i] / s : y[i] * s) + zero[i % scale.size()];
+        }
+        r.write(r.tensor(which == 1 ? "y1Out" : "y2Out"), within(y, ACL_INT8));
+    }
+}
+
+void plan_add_dynamic(Plan& p) {
+    need_bytes(p, "y1Out");
+    plan_rows(p, "x1", {"smoothScale1Optional", "smoothScale2Optional"});
+    for (const char* name : {"x2", "y1Out", "xOut"}) p.same_shape("x1", name);
+    p.shape("scale1Out", without_last(p.tensor("x1").dims));
+    p.require(p.has("smoothScale1Optional") || !p.has("smoothScale2Optional"),
+              "smoothScale2Optional needs smoothScale1Optional");
+    if (!p.has("smoothScale2Optional")) return;
+    need_bytes(p, "y2Out");
+    p.same_shape("x1", "y2Out");
+    p.shape("scale2Out", without_last(p.tensor("x1").dims));
+}
+
+void run_add_dynamic(Run& r) {
+    auto x = read_sum(r);
+    int64_t length = r.tensor("x1").dims.back();
+    r.write(r.tensor("xOut"), x);
+    normalize_rms(r, x, nullptr);
+    auto y = x;
+    smooth(r, y, length, "smoothScale1Optional", nullptr);
+    write_dynamic(r, y, length, "y1Out", "scale1Out");
+    if (!r.has("smoothScale2Optional")) return;
+    smooth(r, x, length, "smoothScale2Optional", nullptr);
+    write_dynamic(r, x, length, "y2Out", "scale2Out");
+}
+
+void plan_rms_dynamic(Plan& p) {
+    need_bytes(p, "yOut");
+    p.require(p.integer("dstType") == ACL_INT8, "dstType is %lld; the emulator computes 2 (INT8)",
+              static_cast<long long>(p.integer("dstType")));
+    plan_rows(p, "x", {"smoothScalesOptional", "betaOptional"});
+    p.same_shape("x", "yOut");
+    p.shape("scaleOut", without_last(p.tensor("x").dims));
+}
+
+void run_rms_dynamic(Run& r) {
+    auto x = r.read<double>(r.tensor("x"));
+    int64_t length = r.tensor("x").dims.back();
+    normalize_rms(r, x, "betaOptional");
+    smooth(r, x, length, "smoothScalesOptional", nullptr);
+    write_dynamic(r, x, length, "yOut", "scaleOut");
+}
+
+// -- gated rows ------------------------------------------------------------------------------------------------------
+void plan_swiglu_quant(Plan& p) {
+    const Dims& d = p.tensor("x").dims;
+    p.require(d.n >= 2 && d.back() % 2 == 0, "x has shape %s; its last dimension must be even", text(d).c_str());
+    const std::string& mode = p.string("quantModeOptional");
+    p.require(mode == "dynamic" || mode == "static", "quantModeOptional is \"%s\", expected dynamic or static",
+              mode.c_str());
+    Dims half = d;
+    half[d.n - 1] /= 2;
+    p.shape("yOut", half);
+    p.require(mode == "dynamic" || p.has("smoothScalesOptional"), "static quantization needs smoothScalesOptional");
+    if (mode == "dynamic") p.shape("scaleOut", without_last(d));
+    if (!p.has("smoothScalesOptional")) return;
+    int64_t groups = p.has("groupIndexOptional") ? p.tensor("groupIndexOptional").numel() : 1;
+    int64_t count = p.tensor("smoothScalesOptional").numel(), whole = groups * half.back();
+    p.require(count == whole, "smoothScalesOptional has %lld elements, expected %lld", static_cast<long long>(count),
+              static_cast<long long>(whole));
+}
+
+void run_swiglu_quant(Run& r) {
+    const Dims& d = r.tensor("x").dims;
+    auto x = r.read<double>(r.tensor("x"));
+    size_t length = size_t(d.back() / 2);
+    bool left = r.flag("activateLeft");
+    std::vector<double> y;
+    for (size_t row = 0; row < x.size(); row += 2 * length)
+        for (size_t k = row; k < row + length; ++k)
+            y.push_back(left ? silu(x[k]) * x[k + length] : x[k] * silu(x[k + length]));
+    smooth(r, y, int64_t(length), "smoothScalesOptional", "groupIndexOptional");
+    if (r.string("quantModeOptional") == "dynamic")
+        return write_dynamic(r, y, int64_t(length), "yOut", "scaleOut");
+    if (r.has("offsetsOptional")) {
+        auto offset = r.read<double>(r.tensor("offsetsOptional"));
+        auto groups = groups_of(r.has("groupIndexOptional") ? r.read<int64_t>(r.tensor("groupIndexOptional"))
+                                                            : std::vector<int64_t>{int64_t(y.size() / length)},
+                                int64_t(y.size() / length));
+        for (size_t i = 0; i < y.size(); ++i)
+            if (groups[i / length] >= 0) y[i] += offset[size_t(groups[i / length]) * length + i % length];
+    }
+    r.write(r.tensor("yOut"), within(y, ACL_INT8));
+}
+
+}  // namespace
+
+ACLNN(aclnnAscendQuant, PLAN { plan_ascend(p, -1); }, RUN { run_ascend(r, -1); })
+ACLNN(aclnnAscendQuantV3, PLAN { plan_ascend(p, p.axis(p.integer("axis"), p.tensor("x").rank(), "axis")); },
+      RUN { run_ascend(r, r.integer("axis")); })
+ACLNN(aclnnQuantize, plan_quantize, run_quantize)
+ACLNN(aclnnFakeQuantPerTensorAffineCachemask, plan_fake<false>, run_fake<false>)
+ACLNN(aclnnFakeQuantPerChannelAffineCachemask, plan_fake<true>, run_fake<true>)
+ACLNN(aclnnGroupQuant, plan_group, run_group)
+ACLNN(aclnnDynamicQuant, plan_dynamic, run_dynamic)
+ACLNN(aclnnDynamicQuantV2, plan_dynamic, run_dynamic)
+ACLNN(aclnnAscendAntiQuant, plan_anti, run_anti)
+ACLNN(aclnnDequantBias, plan_dequant_bias, run_dequant_bias)
+ACLNN(aclnnTransQuantParamV2, plan_parameter, RUN { run_parameter(r, false); })
+ACLNN(aclnnTransQuantParamV3, plan_parameter, RUN { run_parameter(r, r.integer("roundMode") == 1); })
+ACLNN(aclnnRmsNormQuant, plan_rms_quant, run_rms_quant)
+ACLNN(aclnnAddRmsNormQuant, plan_add_quant<false>, run_add_quant<false>)
+ACLNN(aclnnAddRmsNormQuantV2, plan_add_quant<true>, run_add_quant<true>)
+ACLNN(aclnnAddRmsNormDynamicQuant, plan_add_dynamic, run_add_dynamic)
+ACLNN(aclnnRmsNormDynamicQuant, plan_rms_dynamic, run_rms_dynamic)
+ACLNN(aclnnSwiGluQuant, plan_swiglu_quant, run_swiglu_quant)

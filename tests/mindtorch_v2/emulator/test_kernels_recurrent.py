@@ -1,0 +1,115 @@
+"""Whole recurrent layers against PyTorch's."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from ._emulator import Runtime, isolated  # noqa: E402
+from ._kernels import Out, assert_same, call, refused  # noqa: E402
+
+STEPS, BATCH, INNER, SIZE = 4, 3, 5, 2
+pytestmark = pytest.mark.oracle
+OPTIONS = list(itertools.product((1, 2), (False, True), (False, True), (False, True)))
+
+
+def weights(module: Any) -> list[np.ndarray]:
+    return [w.detach().numpy() for group in module.all_weights for w in group]
+
+
+def setting(module: Any, direction: str) -> dict[str, Any]:
+    return {"hasBias": module.bias, "numLayers": module.num_layers, "dropout": 0.0, direction: module.bidirectional,
+            "batchFirst": module.batch_first}  # fmt: skip
+
+
+@pytest.mark.parametrize(("layers", "bias", "both", "batch_first"), OPTIONS)
+@pytest.mark.parametrize("train", [False, True])
+def test_lstm(layers: int, bias: bool, both: bool, batch_first: bool, train: bool) -> None:
+    torch.manual_seed(layers)
+    module = torch.nn.LSTM(INNER, SIZE, layers, bias, batch_first, bidirectional=both)
+    directions = 2 if both else 1
+    x = torch.randn(BATCH, STEPS, INNER) if batch_first else torch.randn(STEPS, BATCH, INNER)
+    h, c = (torch.randn(layers * directions, BATCH, SIZE) for _ in range(2))
+    y, (hy, cy) = module(x, (h, c))
+    count = layers * directions if train else 0
+    traces = {n: [Out((STEPS, BATCH, SIZE)) for _ in range(count)] for n in
+              ("iOut", "jOut", "fOut", "oOut", "hOut", "cOut", "tanhCOut")}  # fmt: skip
+    got = call("aclnnLSTM", input=x, params=weights(module), hx=[h, c], train=train, **setting(module, "bidirectional"),
+               output=Out(tuple(y.shape)), hy=Out(tuple(hy.shape)), cy=Out(tuple(cy.shape)), **traces)  # fmt: skip
+    for g, want in zip(got, (y, hy, cy)):
+        assert_same(g, want.detach(), 4)
+    if not train:
+        return
+    i, g_, f, o, hs, cs, squashed = (got[3 + k * count : 3 + (k + 1) * count] for k in range(7))
+    last = y.transpose(0, 1) if batch_first else y
+    for d in range(directions):  # of the last layer
+        k = count - directions + d
+        assert_same(hs[k], last[..., d * SIZE : (d + 1) * SIZE].detach().contiguous(), 4)
+        np.testing.assert_allclose(squashed[k], np.tanh(cs[k]), atol=1e-6)
+        np.testing.assert_allclose(hs[k], o[k] * squashed[k], atol=1e-6)
+        end = 0 if d else -1
+        np.testing.assert_allclose(cs[k][end], cy[k].detach(), atol=1e-5)
+        if d == 0:
+            np.testing.assert_allclose(cs[k][1:], f[k][1:] * cs[k][:-1] + i[k][1:] * g_[k][1:], atol=1e-6)
+
+
+@pytest.mark.parametrize(("layers", "bias", "both", "batch_first"), OPTIONS)
+def test_gru(layers: int, bias: bool, both: bool, batch_first: bool) -> None:
+    torch.manual_seed(layers)
+    module = torch.nn.GRU(INNER, SIZE, layers, bias, batch_first, bidirectional=both)
+    directions = 2 if both else 1
+    x = torch.randn(BATCH, STEPS, INNER) if batch_first else torch.randn(STEPS, BATCH, INNER)
+    h = torch.randn(layers * directions, BATCH, SIZE)
+    y, hy = module(x, h)
+    count = layers * directions
+    traces = {n: [Out((STEPS, BATCH, SIZE)) for _ in range(count)] for n in ("rOut", "zOut", "nOut", "hnOut", "hOut")}
+    got = call("aclnnGRU", input=x, params=weights(module), hx=h, train=True, **setting(module, "bidirection"),
+               output=Out(tuple(y.shape)), hy=Out(tuple(hy.shape)), **traces)  # fmt: skip
+    for g, want in zip(got, (y, hy)):
+        assert_same(g, want.detach(), 4)
+    z, n, hs = (got[2 + k * count] for k in (1, 2, 4))
+    np.testing.assert_allclose(hs[1:], (1 - z[1:]) * n[1:] + z[1:] * hs[:-1], atol=1e-6)
+    last = call("aclnnGRU", input=x, params=weights(module), hx=h, train=False, **setting(module, "bidirection"),
+                output=Out(tuple(y.shape)), hy=Out(tuple(hy.shape)))  # fmt: skip
+    assert_same(last[0], y.detach(), 4)
+
+
+@pytest.mark.parametrize("wrong", [{"numLayers": 2}, {"hasBias": False}, {"dropout": 0.5, "train": True},
+                                   {"batchSizes": np.ones(4, np.int64)}])  # fmt: skip
+def test_refusals(wrong: dict[str, Any]) -> None:
+    module = torch.nn.GRU(INNER, SIZE)
+    values: dict[str, Any] = {"input": torch.randn(STEPS, BATCH, INNER), "params": weights(module), "train": False,
+                              **setting(module, "bidirection"), "output": Out((STEPS, BATCH, SIZE)),
+                              "hy": Out((1, BATCH, SIZE))}  # fmt: skip
+    call("aclnnGRU", **values)
+    assert refused("aclnnGRU", **{**values, **wrong}) == 161002
+    assert refused("aclnnGRU", **{**values, "hy": Out((2, BATCH, SIZE))}) == 161002
+
+
+@isolated(ASCEND_EMULATOR_CHIP="310P")
+def test_named_weights(rt: Runtime) -> None:
+    for both, version in itertools.product((False, True), ("", "V2")):
+        torch.manual_seed(1)
+        module = torch.nn.LSTM(INNER, SIZE, bidirectional=both).half().float()
+        directions = 2 if both else 1
+        x, h, c = (torch.randn(n, BATCH, k).half() for n, k in ((STEPS, INNER), (directions, SIZE), (directions, SIZE)))
+        y, (hy, cy) = module(x.float(), (h.float(), c.float()))
+        names = ["wIh", "wHh", "bIhOptional", "bHhOptional"]
+        names += ["wIhReverseOptional", "wHhReverseOptional", "bIhReverseOptional", "bHhReverseOptional"]
+        given = dict(zip(names, (w.astype(np.float16) for w in weights(module))))
+        settings = {"numLayers": 1, "isbias": True, "batchFirst": False, "bidirection": both}
+        if version:
+            settings["packed"] = False
+        outs = {"yOut": y, "outputHOut": hy, "outputCOut": cy}
+        got = call(f"aclnnBidirectionLSTM{version}", x=x, initH=h, initC=c, **given, **settings,
+                   **{n: Out(tuple(t.shape), "float16") for n, t in outs.items()})  # fmt: skip
+        for g, want in zip(got, outs.values()):
+            assert_same(g, want.detach().half(), 2)
+        wrong = {n: Out((*t.shape[:-1], 9), "float16") for n, t in outs.items()}
+        name = f"aclnnBidirectionLSTM{version}"
+        assert refused(name, x=x, initH=h, initC=c, **given, **settings, **wrong) == 161002
