@@ -269,11 +269,3 @@ def test_pickles() -> None:
     pipe = source(data).shuffle().batch(3).map(double)
     copy = pickle.loads(pickle.dumps(pipe))
     assert sorted(x for b in copy for x in b) == sorted([*range(10)] * 2)
-
-
-def test_data_frames_are_refused() -> None:
-    frames = submodule("utils.data.datapipes.dataframe")
-    assert frames.DFIterDataPipe is data.DFIterDataPipe
-    if torch.__name__ == "mindtorch_v2":
-        with pytest.raises(NotImplementedError, match="CaptureDataFrame: data frames are not supported"):
-            _ = frames.CaptureDataFrame

@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import copy
 import importlib
+import io
 import pickle
+import warnings
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -520,3 +523,44 @@ def test_lazy_on_npu(name: str) -> None:
     reference = copy.deepcopy(m).to("cpu")
     reference.train()
     assert torch.allclose(result.cpu(), reference(x), atol=1e-3)
+
+
+def _with_kwargs(module: Any, args: Any, kwargs: Any) -> Any:
+    return args, {"input": kwargs["input"] * 2}
+
+
+def _doubled(module: Any, args: Any, output: Any) -> Any:
+    return output * 2
+
+
+def _renamed(module: Any, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
+    for key in [key for key in state_dict if "old" in key]:
+        state_dict[key.replace("old", "bias")] = state_dict.pop(key)
+
+
+def test_whole_modules_of_the_oracle(oracle: ModuleType) -> None:
+    """Pickled whole by PyTorch: lazy modules become ordinary ones at their first call, hooks run."""
+    file = io.BytesIO()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that lazy modules are new
+        oracle.save(oracle.nn.Sequential(oracle.nn.LazyLinear(4), oracle.nn.LazyBatchNorm1d()), file)
+    file.seek(0)
+    ours = subject.load(file, weights_only=False)
+    assert ours[0].has_uninitialized_params() and ours(subject.ones(2, 3)).shape == (2, 4)
+    assert type(ours[0]) is subject.nn.Linear and type(ours[1]) is subject.nn.BatchNorm1d
+    assert not ours[0]._forward_pre_hooks and not ours[0]._load_state_dict_pre_hooks
+
+    theirs = oracle.nn.Linear(3, 2)
+    theirs.register_forward_pre_hook(_with_kwargs, with_kwargs=True)
+    handle = theirs.register_forward_hook(_doubled)
+    theirs.register_load_state_dict_pre_hook(_renamed)
+    file = io.BytesIO()
+    oracle.save((theirs, handle), file)
+    file.seek(0)
+    ours, handle = subject.load(file, weights_only=False)
+    expected = theirs(input=oracle.ones(1, 3)).tolist()
+    subject.testing.assert_close(ours(input=subject.ones(1, 3)), subject.tensor(expected))
+    handle.remove()
+    subject.testing.assert_close(ours(input=subject.ones(1, 3)), subject.tensor(expected) / 2)
+    ours.load_state_dict({"weight": subject.ones(2, 3), "old": subject.zeros(2)})
+    assert ours(input=subject.ones(1, 3)).tolist() == [[6.0, 6.0]]

@@ -214,7 +214,7 @@ class Module:
     def _register_load_state_dict_pre_hook(
         self, hook: Callable[..., Any], with_module: bool = False
     ) -> RemovableHandle:
-        return _add(self._load_state_dict_pre_hooks, _BoundHook(hook, self) if with_module else hook)
+        return _add(self._load_state_dict_pre_hooks, _WrappedHook(hook, self) if with_module else hook)
 
     def register_load_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """`hook(module, incompatible_keys)` after loading may edit the lists of keys."""
@@ -381,6 +381,18 @@ class Module:
             self.__dict__.setdefault(name, HookDict())
         self.__dict__.setdefault("_non_persistent_buffers_set", set())
         self.__dict__.setdefault("_is_full_backward_hook", None)
+        if "_forward_hooks_with_kwargs" in state:
+            self._adopt_hooks()
+
+    def _adopt_hooks(self) -> None:
+        """A module that PyTorch has pickled: its hooks are there, what they want is said in other dictionaries."""
+        known = self.__dict__
+        wants = [known.pop(f"_forward_{n}", {}) for n in ("hooks_with_kwargs", "hooks_always_called")]
+        before = known.pop("_forward_pre_hooks_with_kwargs", {})
+        for key in {*wants[0], *wants[1], *before}:
+            self._forward_hook_flags[key] = (key in wants[0] or key in before, key in wants[1])
+        if self._forward_hooks or self._forward_pre_hooks or self._backward_hooks or self._backward_pre_hooks:
+            self._hooked = True
 
     # -- paths ----------------------------------------------------------------------------------------------------
     def get_submodule(self, target: str) -> Module:
@@ -679,27 +691,34 @@ class Module:
         return f"{self._get_name()}(\n  " + "\n  ".join(lines) + "\n)"
 
 
-class _BoundHook:
-    """A hook that gets its module first, without keeping the module alive."""
+class _WrappedHook:
+    """A hook that gets its module first, if it wants it, without keeping the module alive. Pickles name this class."""
 
-    def __init__(self, hook: Callable[..., Any], module: Module) -> None:
+    def __init__(self, hook: Callable[..., Any], module: Module | None = None) -> None:
         self.hook = hook
-        self.module = weakref.ref(module)
+        self.with_module = module is not None
+        if module is not None:
+            self.module = weakref.ref(module)
 
-    def __call__(self, *args: Any) -> Any:
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if not self.with_module:
+            return self.hook(*args, **kwargs)
         module = self.module()
         if module is None:
             raise RuntimeError("You are trying to call the hook of a dead Module!")
-        return self.hook(module, *args)
+        return self.hook(module, *args, **kwargs)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"hook": self.hook, "module": self.module()}
+        state: dict[str, Any] = {"hook": self.hook, "with_module": self.with_module}
+        return {**state, "module": self.module()} if self.with_module else state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        if state["module"] is None:
-            raise RuntimeError("You are trying to revive the hook of a dead Module!")
         self.hook = state["hook"]
-        self.module = weakref.ref(state["module"])
+        self.with_module = state["with_module"]
+        if self.with_module:
+            if state["module"] is None:
+                raise RuntimeError("You are trying to revive the hook of a dead Module!")
+            self.module = weakref.ref(state["module"])
 
 
 def _insert(hooks: HookDict, key: int, hook: Callable[..., Any], first: bool) -> None:

@@ -41,10 +41,11 @@ class DataChunk(list[_T]):
         yield from self.items
 
 
-def _build(function_name: str, cls: Any, source: Any, *args: Any, **kwargs: Any) -> Any:
+def _build(function_name: str, cls: Any, of_frames: bool, source: Any, *args: Any, **kwargs: Any) -> Any:
     made = cls(source, *args, **kwargs)
-    if isinstance(source, DFIterDataPipe) and function_name not in UNTRACABLE_DATAFRAME_PIPES:
-        raise NotImplementedError("torch.utils.data: datapipes of data frames are not supported here")
+    frames = of_frames or isinstance(source, DFIterDataPipe)
+    if frames and isinstance(made, IterDataPipe) and function_name not in UNTRACABLE_DATAFRAME_PIPES:
+        return made.trace_as_dataframe()
     return made
 
 
@@ -81,11 +82,9 @@ class _Steps:
         cls, function_name: str, cls_to_register: Any, enable_df_api_tracing: bool = False
     ) -> None:
         """Make a class of datapipes a step of this name."""
-        if enable_df_api_tracing:
-            raise NotImplementedError("torch.utils.data: datapipes of data frames are not supported here")
         if function_name in cls.functions:
             raise Exception(f"Unable to add DataPipe function name {function_name} as it is already taken")
-        function = functools.partial(_build, function_name, cls_to_register)
+        function = functools.partial(_build, function_name, cls_to_register, enable_df_api_tracing)
         functools.update_wrapper(function, cls_to_register, assigned=("__doc__",))
         cls.functions[function_name] = function
 

@@ -1,17 +1,12 @@
-"""Datapipes of data frames, which are not supported here: every name of PyTorch's refuses to be used."""
+"""Datapipes of data frames: pandas', or whatever `dataframe_wrapper.set_df_wrapper` was told about.
+
+A datapipe of frames remembers what is done to "the frame" (`dataframes`) and does it to every frame that comes.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from ..datapipe import DFIterDataPipe
+from .dataframes import CaptureDataFrame
+from .datapipes import DataFramesAsTuplesPipe
 
 __all__ = ["CaptureDataFrame", "DFIterDataPipe", "DataFramesAsTuplesPipe"]
-
-
-def __getattr__(name: str) -> Any:
-    if name == "DFIterDataPipe":
-        from ..datapipe import DFIterDataPipe
-
-        return DFIterDataPipe
-    if name in __all__:
-        raise NotImplementedError(f"torch.utils.data.datapipes.dataframe.{name}: data frames are not supported here")
-    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections import namedtuple
 from collections.abc import Callable, Iterator, Sized
+from functools import partial
 from typing import Any
 
 from ..._utils.collate import default_collate
 from .._decorator import functional_datapipe
+from ..dataframe import dataframe_wrapper as frames
 from ..datapipe import IterDataPipe
 from ..utils.common import _check_unpickable_fn, no_length, validate_input_col
 
@@ -64,6 +67,25 @@ class MapperIterDataPipe(IterDataPipe[Any]):
         raise no_length(self)
 
 
+def _collate_columns(conversion: Any, item: Any) -> Any:
+    """A batch of one data frame as a named tuple, each column by a function of its own."""
+    if len(item.items) > 1:
+        raise RuntimeError("Only supports one DataFrame per batch")
+    frame = item[0]
+    columns = frames.get_columns(frame)
+    if any(name not in columns for name in conversion):
+        raise RuntimeError("Conversion keys mismatch")
+    found = {}
+    for name in columns:
+        if name not in conversion:
+            # PyTorch asks TorchArrow for a default, which is not there.
+            raise RuntimeError("unable to import default collation function from the TorchArrow")
+        if not callable(conversion[name]):
+            raise RuntimeError("Collate (DF)DataPipe requires callable as dict values")
+        found[str(name)] = conversion[name](frame[name])
+    return namedtuple("CollateResult", list(found))(*found.values())
+
+
 @functional_datapipe("collate")
 class CollatorIterDataPipe(MapperIterDataPipe):
     """Batches as tensors."""
@@ -72,6 +94,4 @@ class CollatorIterDataPipe(MapperIterDataPipe):
         self, datapipe: Any, conversion: Any = default_collate, collate_fn: Callable[..., Any] | None = None
     ) -> None:
         function = conversion if collate_fn is None else collate_fn
-        if not callable(function):
-            raise NotImplementedError("torch.utils.data: collating data frames by column is not supported here")
-        super().__init__(datapipe, fn=function)
+        super().__init__(datapipe, fn=function if callable(function) else partial(_collate_columns, function))

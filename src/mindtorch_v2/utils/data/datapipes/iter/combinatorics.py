@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterator, Sized
 from typing import Any
 
-import mindtorch_v2 as torch
-
 from ...sampler import SequentialSampler
 from .._decorator import functional_datapipe
+from .._shuffled import Shuffled, drawn_seed
 from ..datapipe import IterDataPipe
 from ..utils.common import no_length
 
@@ -41,7 +39,7 @@ class SamplerIterDataPipe(IterDataPipe[Any]):
 
 
 @functional_datapipe("shuffle")
-class ShufflerIterDataPipe(IterDataPipe[Any]):
+class ShufflerIterDataPipe(Shuffled, IterDataPipe[Any]):
     """Samples in random order, as far as a buffer reaches."""
 
     def __init__(self, datapipe: Any, *, buffer_size: int = 10000, unbatch_level: int = 0) -> None:
@@ -51,19 +49,7 @@ class ShufflerIterDataPipe(IterDataPipe[Any]):
             raise AssertionError("buffer_size should be larger than 0")
         self.datapipe = datapipe if unbatch_level == 0 else datapipe.unbatch(unbatch_level=unbatch_level)
         self.buffer_size = buffer_size
-        self._enabled = True
-        self._seed: int | None = None
-        self._rng = random.Random()
-
-    def set_shuffle(self, shuffle: bool = True) -> ShufflerIterDataPipe:
-        """Turn it on or off."""
-        self._enabled = shuffle
-        return self
-
-    def set_seed(self, seed: int) -> ShufflerIterDataPipe:
-        """The seed of the next iteration; without one it is drawn from the default generator."""
-        self._seed = seed
-        return self
+        self._start()
 
     def __iter__(self) -> Iterator[Any]:
         if not self._enabled:
@@ -88,7 +74,7 @@ class ShufflerIterDataPipe(IterDataPipe[Any]):
         self._buffer = []
         if self._enabled:
             if self._seed is None:
-                self._seed = int(torch.empty((), dtype=torch.int64).random_().item())
+                self._seed = drawn_seed()
             self._rng.seed(self._seed)
             self._seed = None
 
@@ -109,8 +95,7 @@ class ShufflerIterDataPipe(IterDataPipe[Any]):
     def __setstate__(self, state: Any) -> None:
         self.datapipe, self.buffer_size, self._enabled, self._seed, self._buffer, numbers, *rest = state
         self._valid_iterator_id, self._number_of_samples_yielded = rest
-        self._rng = random.Random()
-        self._rng.setstate(numbers)
+        self._restore(numbers)
 
     def __del__(self) -> None:
         self.__dict__.get("_buffer", []).clear()

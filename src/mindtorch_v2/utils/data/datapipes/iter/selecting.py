@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from .._decorator import functional_datapipe
+from ..dataframe import dataframe_wrapper as frames
 from ..datapipe import IterDataPipe
 from ..utils.common import StreamWrapper, _check_unpickable_fn, validate_input_col
 
@@ -33,10 +34,18 @@ class FilterIterDataPipe(IterDataPipe[Any]):
 
     def __iter__(self) -> Iterator[Any]:
         for data in self.datapipe:
-            answer = self._apply_filter_fn(data)
-            if not isinstance(answer, bool):
-                raise ValueError("Boolean output is required for `filter_fn` of FilterIterDataPipe, got", type(answer))
-            if answer:
-                yield data
+            fits, kept = self._returnIfTrue(data)
+            if fits:
+                yield kept
             else:
                 StreamWrapper.close_streams(data)
+
+    def _returnIfTrue(self, data: Any) -> tuple[bool, Any]:
+        """Whether a sample is kept, and what of it: of a data frame the rows for which the answer is true."""
+        answer = self._apply_filter_fn(data)
+        if frames.is_column(answer):
+            rows = [frames.get_item(data, at) for at, fits in enumerate(frames.iterate(answer)) if fits]
+            return (True, frames.concat(rows)) if rows else (False, None)
+        if not isinstance(answer, bool):
+            raise ValueError("Boolean output is required for `filter_fn` of FilterIterDataPipe, got", type(answer))
+        return answer, data

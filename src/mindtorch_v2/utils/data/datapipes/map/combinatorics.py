@@ -2,38 +2,24 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Iterator
 from typing import Any
 
-import mindtorch_v2 as torch
-
+from .._shuffled import Shuffled, drawn_seed
 from ..datapipe import IterDataPipe, MapDataPipe
 
 __all__ = ["ShufflerIterDataPipe"]
 
 
-class ShufflerIterDataPipe(IterDataPipe[Any]):
+class ShufflerIterDataPipe(Shuffled, IterDataPipe[Any]):
     """The samples at given indices in random order."""
 
     def __init__(self, datapipe: Any, *, indices: list[Any] | None = None) -> None:
         super().__init__()
         self.datapipe = datapipe
         self.indices = list(range(len(datapipe))) if indices is None else indices
-        self._enabled = True
-        self._seed: int | None = None
-        self._rng = random.Random()
+        self._start()
         self._shuffled_indices: list[Any] = self.indices
-
-    def set_shuffle(self, shuffle: bool = True) -> ShufflerIterDataPipe:
-        """Turn it on or off."""
-        self._enabled = shuffle
-        return self
-
-    def set_seed(self, seed: int) -> ShufflerIterDataPipe:
-        """The seed of the next iteration; without one it is drawn from the default generator."""
-        self._seed = seed
-        return self
 
     def __iter__(self) -> Iterator[Any]:
         if not self._enabled:
@@ -45,7 +31,7 @@ class ShufflerIterDataPipe(IterDataPipe[Any]):
 
     def reset(self) -> None:
         if self._enabled and self._seed is None:
-            self._seed = int(torch.empty((), dtype=torch.int64).random_().item())
+            self._seed = drawn_seed()
         self._rng.seed(self._seed)
         self._seed = None
         self._shuffled_indices = self._rng.sample(self.indices, len(self.indices))
@@ -70,8 +56,7 @@ class ShufflerIterDataPipe(IterDataPipe[Any]):
     def __setstate__(self, state: Any) -> None:
         self.datapipe, self.indices, self._enabled, self._seed, numbers, self._shuffled_indices, *rest = state
         self._valid_iterator_id, self._number_of_samples_yielded = rest
-        self._rng = random.Random()
-        self._rng.setstate(numbers)
+        self._restore(numbers)
 
 
 MapDataPipe.register_datapipe_as_function("shuffle", ShufflerIterDataPipe)
