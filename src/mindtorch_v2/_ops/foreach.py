@@ -81,44 +81,52 @@ def _binary(name: str, with_list: str, with_number: str, rest: tuple[Any, ...] =
     def ends(a: Any) -> tuple[Any, ...]:
         return (a,) if alpha else rest
 
+    last = ends(1)
+
     def of_lists(self: Any, other: Any, a: Any = 1) -> Any:
         _same_length(self, other)
-        return tuple(both.call((x, y, *ends(a))) for x, y in zip(self, other))
+        end = ends(a)
+        return tuple([both.call((x, y, *end)) for x, y in zip(self, other)])
 
     def of_lists_(self: Any, other: Any, a: Any = 1) -> None:
         _same_length(self, other)
+        end = ends(a)
         for x, y in zip(self, other):
             if both_ is None:
-                x.copy_(both.call((x, y, *ends(a))))
+                x.copy_(both.call((x, y, *end)))
             else:
-                both_.call((x, y, *ends(a)))
+                both_.call((x, y, *end))
 
     def of_number(self: Any, scalar: Any) -> Any:
         _same_length(self)
-        return tuple(one.call((x, scalar, *ends(1))) for x in self)
+        end = (scalar, *last)
+        return tuple([one.call((x, *end)) for x in self])
 
     def of_number_(self: Any, scalar: Any) -> None:
         _same_length(self)
+        call, end = one_.call, (scalar, *last)
         for x in self:
-            one_.call((x, scalar, *ends(1)))
+            call((x, *end))
 
     def of_numbers(self: Any, scalars: Any) -> Any:
         _same_length(self, scalars, what="scalars")
-        return tuple(one.call((x, s, *ends(1))) for x, s in zip(self, scalars))
+        return tuple([one.call((x, s, *last)) for x, s in zip(self, scalars)])
 
     def of_numbers_(self: Any, scalars: Any) -> None:
         _same_length(self, scalars, what="scalars")
         for x, s in zip(self, scalars):
-            one_.call((x, s, *ends(1)))
+            one_.call((x, s, *last))
 
     def of_tensor(self: Any, other: Any, a: Any = 1) -> Any:
         _checked_scalar(name, other)
-        return tuple(both.call((x, other, *ends(a))) for x in self)
+        end = (other, *ends(a))
+        return tuple([both.call((x, *end)) for x in self])
 
     def of_tensor_(self: Any, other: Any, a: Any = 1) -> None:
         _checked_scalar(name, other)
+        end = (other, *ends(a))
         for x in self:
-            both_.call((x, other, *ends(a)))
+            both_.call((x, *end))
 
     second = "exponent" if name == "pow" else "other"
     numbers = "exponent" if name == "pow" else "scalars"

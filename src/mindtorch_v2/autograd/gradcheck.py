@@ -13,6 +13,9 @@ from typing import Any
 import numpy as np
 
 from .._tensor_base import TensorBase
+from ._jacobians import get_analytical_jacobian as get_analytical_jacobian
+from ._jacobians import get_numerical_jacobian as get_numerical_jacobian
+from ._jacobians import get_numerical_jacobian_wrt_specific_input as get_numerical_jacobian_wrt_specific_input
 from .function import Function
 
 __all__ = ["GradcheckError", "gradcheck", "gradgradcheck"]

@@ -118,9 +118,6 @@ NAMES: dict[str, dict[str, str]] = {
         "other layouts": "to_mkldnn to_padded_tensor",
     },
     "accelerator": {_DEVICES: "Graph"},
-    "autograd.gradcheck": {
-        "deprecated": "get_analytical_jacobian get_numerical_jacobian get_numerical_jacobian_wrt_specific_input"
-    },
     "autograd.graph": {_DEVICES: "set_override_stale_capture_stream set_warn_on_accumulate_grad_stream_mismatch"},
     "backends": {_DEVICES: "python_native xnnpack"},
     "cuda": {_DEVICES: "GreenContext jiterator nccl nvtx profiler sparse tunable"},
