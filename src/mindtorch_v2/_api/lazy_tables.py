@@ -19,6 +19,11 @@ from . import public
 # in-place form as a method, `name++` also as a function. `name=` is neither: a row that other code calls by its name;
 # without it, such a name brings every table.
 _LISTED = {
+    "activation": "sigmoid++ tanh++ relu++ threshold- threshold_- selu- selu_- celu- celu_- log_sigmoid= softplus= "
+                  "_log_sigmoid_backward= " + " ".join(
+        f"{name}= {name}_= {name}_backward=" for name in (
+            "leaky_relu hardtanh gelu silu mish elu hardsigmoid hardswish").split())
+                  + " relu6= relu6_= sigmoid_backward= tanh_backward= threshold_backward= softplus_backward=",
     "softmax": "softmax log_softmax _softmax- _log_softmax- _softmax_backward_data- _log_softmax_backward_data-",
     "norm": "layer_norm- rms_norm- native_layer_norm- native_layer_norm_backward= _layer_norm_output=",
     "loss": "binary_cross_entropy_with_logits- kl_div- nll_loss_nd= nll_loss= nll_loss2d= nll_loss_forward= "

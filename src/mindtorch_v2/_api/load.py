@@ -6,7 +6,7 @@ from importlib import import_module
 
 from .._ops import table
 
-FAMILIES = ("pointwise", "activation", "view", "shape", "create", "copy", "reduce", "matmul", "index", "random")
+FAMILIES = ("pointwise", "view", "shape", "create", "copy", "reduce", "matmul", "index", "random")
 
 
 def load_tables() -> None:

@@ -7,7 +7,7 @@ from importlib import import_module
 from ..._dispatch import registry
 from ..common import pinning
 
-FAMILIES = ("pointwise", "activation", "shape", "reduce", "matmul", "index", "random")
+FAMILIES = ("pointwise", "shape", "reduce", "matmul", "index", "random")
 
 
 def load_kernels() -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
-FAMILIES = ("pointwise", "activation", "shape", "reduce", "matmul", "index", "random")
+FAMILIES = ("pointwise", "shape", "reduce", "matmul", "index", "random")
 # Says that it was done, to tables that are loaded later.
 LOADED: list[bool] = []
 
