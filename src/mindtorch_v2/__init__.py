@@ -182,6 +182,7 @@ _SUBMODULES = (
     "_VF",
     "__config__",
     "__future__",
+    "_decomp",
     "_dynamo",
     "_functorch",
     "_guards",

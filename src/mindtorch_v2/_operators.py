@@ -193,6 +193,21 @@ class OpOverloadPacket:
         return self
 
 
+class HigherOrderOperator:
+    """An operator that takes functions. Those of `torch` are plain functions here; the class is for `isinstance`."""
+
+    def __init__(self, name: str, *, cacheable: bool = False) -> None:
+        self._name = self.__name__ = name
+        self._cacheable = cacheable
+        self._ns = self.namespace = "higher_order"
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        raise NotImplementedError(f"HigherOrderOperator {self._name} has no implementation")
+
+    def __str__(self) -> str:
+        return self._name
+
+
 # What conversion says of numbers that 64 bits do not hold: to an operator called by its schema, another type.
 _TOO_LARGE = (Unpack, OverflowError, ValueError)
 

@@ -22,7 +22,7 @@ from ._dispatch.binding import need
 from ._dispatch.keys import AUTOGRAD, BACKENDS, META, PYTHON, TORCH_DISPATCH
 from ._dispatch.op import plain_name
 from ._dispatch.schema import parse
-from ._dispatch.state import is_grad_enabled
+from ._dispatch.state import is_grad_enabled, modes
 from ._dtype import FIRST_STORED
 from ._dtype import dtype as DType
 from ._dtype_names import cpp_name
@@ -620,7 +620,7 @@ def _scalar_tensor(value: Any, like: TensorBase) -> TensorBase:
 
 
 def _host_item(t: Any) -> Any:
-    if t._keys & TORCH_DISPATCH:
+    if (t._keys | modes()) & TORCH_DISPATCH:
         from ._torch_dispatch import item
 
         return item(t)

@@ -15,7 +15,7 @@ from ._autograd.version_counter import VersionCounter
 from ._core_operators import CORE, HOOKS
 from ._device import device as Device
 from ._dispatch.keys import AUTOGRAD, BACKENDS, CPU, INFERENCE, PYTHON, TORCH_DISPATCH, VIEW
-from ._dispatch.state import BELOW_AUTOGRAD, INFERENCE_MODE, STATE, _tls_get, is_inference_mode
+from ._dispatch.state import BELOW_AUTOGRAD, INFERENCE_MODE, STATE, _tls_get, is_inference_mode, modes
 from ._dtype import complex32
 from ._dtype import dtype as DType
 from ._mypyc import i64, mypyc_attr
@@ -253,7 +253,7 @@ class TensorBase:
     def item(self) -> Any:
         if numel(self) != 1:
             raise RuntimeError(f"a Tensor with {numel(self)} elements cannot be converted to Scalar")
-        if (self._keys & (CPU | TORCH_DISPATCH)) == CPU:
+        if (self._keys & (CPU | TORCH_DISPATCH)) == CPU and (modes() & TORCH_DISPATCH) == 0:
             return _item(self._storage, int(self._offset), self._dtype.code)
         return HOOKS.host_item(self)
 

@@ -357,6 +357,16 @@ def _same(t: Any) -> Any:
     return t
 
 
+def _cloned(t: Any) -> Any:
+    return t.clone()
+
+
+def copied_operator() -> Any:
+    """What a graph has for a tensor that was made of numbers: a constant, copied."""
+    op = _operator("lift_fresh_copy", "Tensor", _cloned)
+    return overload_for(op, ())
+
+
 def lifted(t: Any) -> Any:
     """A tensor that was made of numbers, as modes want to have it."""
     return _operator("lift_fresh", "Tensor", _same).call((t,))

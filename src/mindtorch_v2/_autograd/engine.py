@@ -16,6 +16,7 @@ from .._device import device
 from .._dispatch.keys import AUTOGRAD, PROFILE, PYTHON, TORCH_DISPATCH
 from .._dispatch.state import modes, set_modes
 from .._dtype import dtype
+from .._layout import preserve_format
 from .._mypyc import i64
 from .._tensor_base import TensorBase, grad_fn_of, requires_grad
 from .function_node import FunctionNode, apply_function, release_function
@@ -216,8 +217,9 @@ def backward_one(t: TensorBase, gradient: Any, keep: bool, create: bool) -> None
 
 def ones_of(t: TensorBase) -> Any:
     """The gradient of a scalar by itself; a tensor with a handler is asked for it."""
-    ones = ones_at(t._shape, t._dtype, t._device)
-    return ones if (t._keys & TORCH_DISPATCH) == 0 else CORE.ones_like.call((t, None, None, None, None, None))
+    if ((t._keys | modes()) & TORCH_DISPATCH) == 0:
+        return ones_at(t._shape, t._dtype, t._device)
+    return CORE.ones_like.call((t, None, None, None, False, preserve_format))
 
 
 def ones_at(shape: tuple[int, ...], dt: dtype, dev: device) -> Any:

@@ -102,7 +102,7 @@ class SavedOutput(Saved):
         self.output_nr: i64 = output_nr
         self.made_by: Any = made_by
         self.wrapped: Any = None
-        if t._keys & TORCH_DISPATCH:
+        if (t._keys | modes()) & TORCH_DISPATCH:
             # What wraps other tensors has no memory of its own; its handler makes the copy without history.
             wrapper: Any = t
             self.wrapped = wrapper.detach()

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Any, Final, final
 
-from ..._dispatch.keys import AUTOGRAD, BACKENDS, PYTHON
+from ..._dispatch.keys import AUTOGRAD, BACKENDS, PYTHON, TORCH_DISPATCH
 from ..._dispatch.op import Kernel, Op
-from ..._dispatch.state import is_grad_enabled
+from ..._dispatch.state import is_grad_enabled, modes
 from ..._layout import contiguous_format
 from ..._mypyc import i64
 from ..._sizes import numel_of
@@ -145,8 +145,8 @@ LINEAR: Final = Linear()
 
 
 def turn(t: TensorBase) -> Any:
-    """The transpose. Where nothing is recorded it is only another look at the same memory."""
-    if t._keys & PYTHON or (t._keys & AUTOGRAD and is_grad_enabled()):
+    """The transpose. Where nobody looks and nothing is recorded it is only another look at the same memory."""
+    if t._keys & PYTHON or (t._keys | modes()) & TORCH_DISPATCH or (t._keys & AUTOGRAD and is_grad_enabled()):
         return ROWS.t.call((t,))
     return make(t._storage, t._offset, (t._shape[1], t._shape[0]), (t._stride[1], t._stride[0]), t._dtype, t._device,
                 t._keys & BACKENDS)

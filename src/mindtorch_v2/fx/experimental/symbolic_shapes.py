@@ -1,0 +1,148 @@
+"""Questions about sizes which could be symbols. Sizes are numbers here, so that each has its answer."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+
+def guard_or_true(a: Any) -> bool:
+    """The truth of a condition; what is not known would count as true."""
+    return bool(a)
+
+
+def guard_or_false(a: Any) -> bool:
+    """The truth of a condition; what is not known would count as false."""
+    return bool(a)
+
+
+guard_size_oblivious = statically_known_true = definitely_true = guard_bool = guard_or_false
+
+
+def statically_known_false(a: Any) -> bool:
+    """Whether a condition is known to be false."""
+    return not a
+
+
+definitely_false = statically_known_false
+
+
+def guard_int(a: Any) -> int:
+    """The number."""
+    return int(a)
+
+
+def guard_float(a: Any) -> float:
+    """The number."""
+    return float(a)
+
+
+def guard_scalar(a: Any) -> Any:
+    """The number."""
+    return a
+
+
+def hint_int(a: Any, fallback: int | None = None) -> int:
+    """The number."""
+    return int(a)
+
+
+def size_hint(a: Any, *, allow_none: bool = False) -> int:
+    """The number."""
+    return int(a)
+
+
+def has_hint(a: Any) -> bool:
+    """Whether a number is known."""
+    return True
+
+
+def is_concrete_int(a: Any) -> bool:
+    """Whether a number is known."""
+    return isinstance(a, int)
+
+
+is_concrete_bool = is_concrete_float = is_concrete_int
+
+
+def is_symbolic(val: Any) -> bool:
+    """Whether a number is a symbol: none is."""
+    return False
+
+
+def is_nested_int(s: Any) -> bool:
+    """Whether a size is that of a ragged dimension: none is."""
+    return False
+
+
+def free_symbols(val: Any) -> set[Any]:
+    """The symbols in a value: none."""
+    return set()
+
+
+def free_unbacked_symbols(x: Any) -> set[Any]:
+    """The symbols of unknown value in a value: none."""
+    return set()
+
+
+def has_free_symbols(val: Any) -> bool:
+    """Whether there are symbols in a value."""
+    return False
+
+
+def has_free_unbacked_symbols(x: Any) -> bool:
+    """Whether there are symbols of unknown value in a value."""
+    return False
+
+
+def sym_eq(x: Any, y: Any) -> bool:
+    """Whether sizes, or tuples of sizes, are equal."""
+    if isinstance(x, (tuple, list)) and isinstance(y, (tuple, list)):
+        return len(x) == len(y) and all(sym_eq(a, b) for a, b in zip(x, y))
+    return bool(x == y)
+
+
+def sym_and(x: Any, *others: Any) -> bool:
+    """Whether all are true."""
+    return bool(x) and all(others)
+
+
+def sym_or(x: Any, *others: Any) -> bool:
+    """Whether one is true."""
+    return bool(x) or any(others)
+
+
+class GuardOnDataDependentSymNode(RuntimeError):
+    """Raised by PyTorch where a program depends on an unknown size."""
+
+
+class PendingUnbackedSymbolNotFound(RuntimeError):
+    """Raised by PyTorch where a symbol is lost."""
+
+
+class ConstraintViolationError(RuntimeError):
+    """Raised by PyTorch where sizes break a promise."""
+
+
+class ShapeEnv:
+    """What is known about symbols; refused: there are none."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        _refuse("ShapeEnv")
+
+
+class DimDynamic:
+    """How a size may change; refused: sizes are numbers."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        _refuse("DimDynamic")
+
+
+class StatelessSymbolicContext:
+    """Which sizes of a tensor may change; refused: sizes are numbers."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        _refuse("StatelessSymbolicContext")
+
+
+def _refuse(name: str) -> NoReturn:
+    raise NotImplementedError(f"torch.fx.experimental.symbolic_shapes.{name}: there are no symbolic sizes here")
