@@ -69,7 +69,7 @@ def _run_script(path: str, args: list[str]) -> None:
         return
     _replace_main(path)
     with open(path, "rb") as file:
-        code = compile(file.read(), path, "exec")
+        code = compile(file.read(), path, "exec", dont_inherit=True)
     exec(code, vars(sys.modules["__main__"]))
 
 
@@ -77,7 +77,7 @@ def _run_code(code: str, args: list[str]) -> None:
     sys.argv = ["-c", *args]
     _first_path("")
     _replace_main(None)
-    exec(compile(code, "<string>", "exec"), vars(sys.modules["__main__"]))
+    exec(compile(code, "<string>", "exec", dont_inherit=True), vars(sys.modules["__main__"]))
 
 
 def _run_module(name: str, args: list[str]) -> None:

@@ -21,6 +21,7 @@ __all__ = [
     "format_stack",
     "get_current_meta",
     "get_current_replay_node",
+    "get_graph_provenance_json",
     "has_preserved_node_meta",
     "preserve_node_meta",
     "reset_grad_fn_seq_nr",
@@ -236,6 +237,13 @@ def set_current_replay_node(node: Node | None) -> Iterator[None]:
         yield
     finally:
         current_replay_node = before
+
+
+@compatibility(is_backward_compatible=False)
+def get_graph_provenance_json(graph: Any) -> dict[str, Any]:
+    """For each node that calls something, where it came from."""
+    calls = ("call_function", "call_method", "call_module")
+    return {n.name: [s.to_dict() for s in n.meta.get("from_node", [])] for n in graph.nodes if n.op in calls}
 
 
 @compatibility(is_backward_compatible=False)

@@ -118,6 +118,17 @@ def test_own_decompositions_give_the_same(call: str) -> None:
     assert torch.allclose(gm(x, y), f(x, y), atol=1e-6)
 
 
+def test_decomposed_again() -> None:
+    x = torch.ones(2, 3)
+    gm = proxy_tensor.make_fx(lambda x: torch.nn.functional.silu(x) + 1)(x)
+    new = submodule("fx").Graph()
+    silu = torch.ops.aten.silu.default
+    proxy_tensor.DecompositionInterpreter(gm, new, {silu: lambda x: x * x.sigmoid()}).run(x)
+    again = submodule("fx").GraphModule(gm, new)
+    assert silu not in {n.target for n in new.nodes} and torch.ops.aten.sigmoid.default in {n.target for n in new.nodes}
+    assert torch.allclose(again(x), gm(x))
+
+
 @mindtorch_only
 def test_refused_by_name() -> None:
     with pytest.raises(NotImplementedError, match="symbolic"):
@@ -133,9 +144,9 @@ def test_refused_by_name() -> None:
 
 
 def test_fake_tensors_through_a_graph() -> None:
-    gm = submodule("fx").symbolic_trace(torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.ReLU()))
+    gm = submodule("fx").symbolic_trace(lambda x: torch.relu(x @ x.t()).sum(1).unsqueeze(0).expand(2, 4))
     prop = submodule("fx.passes.fake_tensor_prop").FakeTensorProp(gm)
-    prop.propagate(torch.ones(2, 3))
+    prop.propagate(torch.ones(4, 3))
     assert [tuple(n.meta["val"].shape) for n in gm.graph.nodes if "val" in n.meta][-1] == (2, 4)
 
 

@@ -152,3 +152,19 @@ def test_pytorch_itself_is_refused_once_imported() -> None:
         return
     done = python("-c", "import torch, mindtorch_v2.torch")
     assert "ImportError: PyTorch has been imported already, from" in done.stderr
+
+
+def test_annotations_of_a_program_are_its_own(tmp_path: Path) -> None:
+    """What `from __future__` says in the runner is not said for the program."""
+    program = tmp_path / "annotated.py"
+    text = "def f(x: int) -> float: ...\nassert f.__annotations__ == {'x': int, 'return': float}\nprint('real')"
+    program.write_text(text)
+    for way in ([str(program)], ["-c", text]):
+        done = subprocess.run(
+            [sys.executable, "-m", "mindtorch_v2.torch", "-q", *way],
+            env=environment(),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.stdout == "real\n", done.stderr

@@ -23,13 +23,16 @@ from ...utils import _pytree as pytree
 from ...utils.weak import WeakIdKeyDictionary
 from .._compatibility import compatibility
 from .._lazy_graph_module import _make_graph_module
+from .._leaves import recorded
 from .._symbolic_trace import PH, Tracer
 from ..graph import Graph
 from ..graph_module import GraphModule
+from ..interpreter import Interpreter
 from ..passes.shape_prop import _extract_tensor_metadata
 from ..proxy import Proxy
 
 __all__ = [
+    "DecompositionInterpreter",
     "PythonKeyTracer",
     "dispatch_trace",
     "get_innermost_proxy_mode",
@@ -335,6 +338,42 @@ def _faked(args: tuple[Any, ...], allow_real: bool, stack: contextlib.ExitStack)
     found: tuple[Any, ...] = pytree.tree_map_only(Tensor, mode.from_tensor, args)
     stack.enter_context(mode)
     return found
+
+
+@compatibility(is_backward_compatible=False)
+class DecompositionInterpreter(Interpreter):
+    """Writes a module's operators into a new graph, those of a table in terms of others."""
+
+    def __init__(
+        self, module: GraphModule, new_graph: Graph, decomposition_table: dict[Any, Any] | None = None, **kwargs: Any
+    ) -> None:
+        super().__init__(module, **kwargs)
+        self.new_graph = new_graph
+        self.tracer = PythonKeyTracer()
+        self.tracer.graph = new_graph
+        self.tracer.tensor_attrs = {}
+        self.tracer.root = module
+        self.mode = ProxyTorchDispatchMode(self.tracer, "real")
+        self.mode.decomposition_table = decomposition_table or {}
+
+    def placeholder(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        value = super().placeholder(target, args, kwargs)
+        proxy = Proxy(self.new_graph.placeholder(target), self.tracer)
+        return track_tensor_tree(value, proxy, constant=None, tracer=self.tracer)
+
+    def get_attr(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        value = super().get_attr(target, args, kwargs)
+        proxy = Proxy(self.new_graph.get_attr(target), self.tracer)
+        return track_tensor_tree(value, proxy, constant=None, tracer=self.tracer)
+
+    def output(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        result = super().output(target, args, kwargs)
+        self.new_graph.output(pytree.tree_map(lambda v: self.tracer.create_arg(self.tracer.unwrap_proxy(v)), result))
+        return result
+
+    def run(self, *args: Any, **kwargs: Any) -> Any:
+        with recorded(), self.mode:
+            return super().run(*args, **kwargs)
 
 
 # -- questions ------------------------------------------------------------------------------------------------------
