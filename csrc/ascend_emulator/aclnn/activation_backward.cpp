@@ -24,6 +24,8 @@ MAP_TWO_R(aclnnSeluBackward, a * elu_slope(b, kSeluAlpha, kSeluScale, 1, true))
 MAP_TWO_R(aclnnSoftsignBackward, a / ((1 + std::fabs(b)) * (1 + std::fabs(b))))
 // Here the argument comes first.
 MAP_TWO_RI(aclnnReluGradV3, a > 0 ? b : T(0))
+// A mask instead of the argument.
+MAP_TWO_RI(aclnnReluGradV4, b > k[0] ? a : T(0))
 
 namespace {
 

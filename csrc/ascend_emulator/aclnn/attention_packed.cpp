@@ -1,0 +1,242 @@
+// Attention of sequences of different lengths packed behind each other (layout TND), its gradients, and the joining of
+// attentions over parts of the keys.
+//
+// Masks are none, the compressed causal ones (sparseMode 2 and 3) or one matrix for all sequences; shifts, dropout and
+// prefixes are refused.
+#include <cmath>
+
+#include "kernel.h"
+
+using namespace emu;
+
+namespace {
+
+constexpr int64_t kCopies = 8;  // the statistics of a row are stored that many times
+constexpr int64_t kCompressed = 2048;
+enum SparseMode : int64_t { kPlain = 0, kLeftUp = 2, kRightDown = 3 };
+
+struct Packed {
+    int64_t heads, kv_heads, size, value_size;
+    std::vector<int64_t> q_ends, k_ends;
+
+    size_t q_at(int64_t t, int64_t h, int64_t d) const { return size_t((t * heads + h) * size + d); }
+    size_t k_at(int64_t t, int64_t h, int64_t d) const {
+        return size_t((t * kv_heads + h / (heads / kv_heads)) * size + d);
+    }
+    size_t v_at(int64_t t, int64_t h, int64_t d) const {
+        return size_t((t * kv_heads + h / (heads / kv_heads)) * value_size + d);
+    }
+    size_t out_at(int64_t t, int64_t h, int64_t d) const { return size_t((t * heads + h) * value_size + d); }
+    size_t row(int64_t t, int64_t h) const { return size_t(h * q_ends.back() + t) * kCopies; }
+};
+
+void plan_ends(const Plan& p, const char* name, int64_t total) {
+    const auto& ends = p.ints(name);
+    p.require(!ends.empty() && ends.back() == total, "%s must end at %lld", name, static_cast<long long>(total));
+    for (size_t i = 1; i < ends.size(); ++i) p.require(ends[i] >= ends[i - 1], "%s must not fall", name);
+}
+
+Packed packed(const Call& c, const char* key) {
+    const Dims &q = c.tensor("query").dims, &k = c.tensor(key).dims, &v = c.tensor("value").dims;
+    return {q[1], k[1], q[2], v[2], c.ints("actualSeqQLenOptional"), c.ints("actualSeqKvLenOptional")};
+}
+
+void plan_packed(const Plan& p, const char* key, const char* shift) {
+    const Dims &q = p.tensor("query").dims, &k = p.tensor(key).dims, &v = p.tensor("value").dims;
+    p.require(p.string("inputLayout") == "TND", "inputLayout is \"%s\", expected TND", p.string("inputLayout").c_str());
+    p.require(q.n == 3 && k.n == 3 && v.n == 3, "query, key and value must have 3 dimensions");
+    p.require(q[1] == p.integer("headNum") && k[1] > 0 && q[1] % k[1] == 0 && v[1] == k[1] && q[2] == k[2] &&
+                  k[0] == v[0],
+              "the shapes of query %s, key %s and value %s do not fit", text(q).c_str(), text(k).c_str(),
+              text(v).c_str());
+    p.same_dtype("query", key);
+    p.same_dtype("query", "value");
+    plan_ends(p, "actualSeqQLenOptional", q[0]);
+    plan_ends(p, "actualSeqKvLenOptional", k[0]);
+    p.require(p.ints("actualSeqQLenOptional").size() == p.ints("actualSeqKvLenOptional").size(),
+              "there are as many sequences of queries as of keys");
+    for (const char* name : {shift, "dropMaskOptional", "paddingMaskOptional"})
+        p.require(!p.has(name), "%s is not computed by the emulator", name);
+    p.require(p.ints("prefixOptional").empty(), "prefixOptional is not computed by the emulator");
+    p.require(p.real("keepProb") == 1, "keepProb is %g; the emulator computes 1", p.real("keepProb"));
+    int64_t mode = p.integer("sparseMode");
+    p.require(mode == kPlain || mode == kLeftUp || mode == kRightDown, "sparseMode is %lld; the emulator computes 0, 2, 3",
+              static_cast<long long>(mode));
+    if (!p.has("attenMaskOptional")) return p.require(mode == kPlain, "this sparseMode needs attenMaskOptional");
+    const Dims& m = p.tensor("attenMaskOptional").dims;
+    p.require(m.n >= 2, "attenMaskOptional has shape %s", text(m).c_str());
+    if (mode != kPlain)
+        p.require(m.n == 2 && m[0] == kCompressed && m[1] == kCompressed,
+                  "attenMaskOptional has shape %s, this sparseMode needs (2048, 2048)", text(m).c_str());
+}
+
+// Which scores are hidden: by the compressed matrix, by distance; by the plain one, by place.
+struct Mask {
+    std::vector<int64_t> values;
+    int64_t columns = 0, mode = kPlain;
+
+    Mask(const Run& r) : mode(r.integer("sparseMode")) {
+        if (!r.has("attenMaskOptional") || mode != kPlain) return;
+        const Tensor& t = r.tensor("attenMaskOptional");
+        Tensor last = t;
+        last.dims = {t.dims[t.rank() - 2], t.dims[t.rank() - 1]};
+        last.strides = {t.strides[t.rank() - 2], t.strides[t.rank() - 1]};
+        values = r.read<int64_t>(last);
+        columns = last.dims[1];
+    }
+    bool operator()(int64_t i, int64_t j, int64_t queries, int64_t keys) const {
+        if (mode == kLeftUp) return j > i;
+        if (mode == kRightDown) return j > i + keys - queries;
+        return !values.empty() && values[size_t(i * columns + j)] != 0;
+    }
+};
+
+// f(query, first key, one behind the last key, head, scores): scores are -infinity where hidden.
+template <class F>
+void each_row(const Run& r, const Packed& s, const std::vector<double>& q, const std::vector<double>& k, F f) {
+    Mask hidden(r);
+    for (size_t b = 0; b < s.q_ends.size(); ++b) {
+        int64_t q0 = b ? s.q_ends[b - 1] : 0, k0 = b ? s.k_ends[b - 1] : 0;
+        int64_t queries = s.q_ends[b] - q0, keys = s.k_ends[b] - k0;
+        for (int64_t i = 0; i < queries; ++i)
+            for (int64_t h = 0; h < s.heads; ++h) {
+                std::vector<double> scores;
+                for (int64_t j = 0; j < keys; ++j) {
+                    double dot = 0;
+                    for (int64_t d = 0; d < s.size; ++d) dot += q[s.q_at(q0 + i, h, d)] * k[s.k_at(k0 + j, h, d)];
+                    scores.push_back(hidden(i, j, queries, keys) ? -INFINITY : dot * r.real("scaleValue"));
+                }
+                f(q0 + i, k0, h, scores);
+            }
+    }
+}
+
+void plan_score(Plan& p) {
+    plan_packed(p, "key", "realShiftOptional");
+    const Dims &q = p.tensor("query").dims, &v = p.tensor("value").dims;
+    for (const char* name : {"softmaxMaxOut", "softmaxSumOut"}) p.shape(name, {q[1], q[0], kCopies});
+    p.shape("attentionOutOut", {q[0], q[1], v[2]});
+    p.same_dtype("query", "attentionOutOut");
+    p.workspace = 1 << 20;
+}
+
+void run_score(Run& r) {
+    Packed s = packed(r, "key");
+    auto q = r.read<double>(r.tensor("query")), k = r.read<double>(r.tensor("key")), v = r.read<double>(r.tensor("value"));
+    std::vector<double> out(size_t(r.tensor("attentionOutOut").numel()), 0);
+    std::vector<double> tops(size_t(r.tensor("softmaxMaxOut").numel()), 0), sums(tops);
+    each_row(r, s, q, k, [&](int64_t i, int64_t first, int64_t h, std::vector<double>& x) {
+        double top = -INFINITY, sum = 0;
+        for (double e : x) top = std::fmax(top, e);
+        for (double& e : x) e = top == -INFINITY ? 0 : std::exp(e - top), sum += e;
+        for (size_t j = 0; j < x.size() && sum != 0; ++j)
+            for (int64_t d = 0; d < s.value_size; ++d)
+                out[s.out_at(i, h, d)] += x[j] / sum * v[s.v_at(first + int64_t(j), h, d)];
+        std::fill_n(tops.begin() + int64_t(s.row(i, h)), kCopies, top);
+        std::fill_n(sums.begin() + int64_t(s.row(i, h)), kCopies, sum);
+    });
+    r.write(r.tensor("softmaxMaxOut"), tops);
+    r.write(r.tensor("softmaxSumOut"), sums);
+    r.write(r.tensor("attentionOutOut"), out);
+}
+
+void plan_grad(Plan& p) {
+    plan_packed(p, "keyIn", "pseShiftOptional");
+    const Dims& q = p.tensor("query").dims;
+    for (const char* name : {"softmaxMaxOptional", "softmaxSumOptional"}) {
+        p.require(p.has(name), "%s is needed", name);
+        p.shape(name, {q[1], q[0], kCopies});
+    }
+    p.require(p.has("attentionInOptional"), "attentionInOptional is needed");
+    p.shape("dy", {q[0], q[1], p.tensor("value").dims[2]});
+    p.same_shape("dy", "attentionInOptional");
+    p.same_shape("query", "dqOut");
+    p.same_shape("keyIn", "dkOut");
+    p.same_shape("value", "dvOut");
+    p.workspace = 1 << 20;
+}
+
+void run_grad(Run& r) {
+    Packed s = packed(r, "keyIn");
+    auto q = r.read<double>(r.tensor("query")), k = r.read<double>(r.tensor("keyIn"));
+    auto v = r.read<double>(r.tensor("value")), dy = r.read<double>(r.tensor("dy"));
+    auto out = r.read<double>(r.tensor("attentionInOptional"));
+    auto tops = r.read<double>(r.tensor("softmaxMaxOptional")), sums = r.read<double>(r.tensor("softmaxSumOptional"));
+    std::vector<double> dq(q.size()), dk(k.size()), dv(v.size());
+    each_row(r, s, q, k, [&](int64_t i, int64_t first, int64_t h, std::vector<double>& x) {
+        double along = 0, sum = sums[s.row(i, h)];
+        for (int64_t d = 0; d < s.value_size; ++d) along += dy[s.out_at(i, h, d)] * out[s.out_at(i, h, d)];
+        for (size_t j = 0; j < x.size() && sum != 0; ++j) {
+            if (x[j] == -INFINITY) continue;
+            double weight = std::exp(x[j] - tops[s.row(i, h)]) / sum, dp = 0;
+            int64_t t = first + int64_t(j);
+            for (int64_t d = 0; d < s.value_size; ++d) {
+                dp += dy[s.out_at(i, h, d)] * v[s.v_at(t, h, d)];
+                dv[s.v_at(t, h, d)] += weight * dy[s.out_at(i, h, d)];
+            }
+            double ds = weight * (dp - along) * r.real("scaleValue");
+            for (int64_t d = 0; d < s.size; ++d) {
+                dq[s.q_at(i, h, d)] += ds * k[s.k_at(t, h, d)];
+                dk[s.k_at(t, h, d)] += ds * q[s.q_at(i, h, d)];
+            }
+        }
+    });
+    r.write(r.tensor("dqOut"), dq);
+    r.write(r.tensor("dkOut"), dk);
+    r.write(r.tensor("dvOut"), dv);
+}
+
+// The second version adds ways to shift the scores, none of which is computed.
+void plan_second(const Plan& p) {
+    int64_t type = p.integer("pseType");
+    p.require(type == 0 || type == 1, "pseType is %lld; the emulator computes 0 and 1", static_cast<long long>(type));
+    for (const char* name : {"qStartIdxOptional", "kvStartIdxOptional"})
+        p.require(p.ints(name).empty(), "%s belongs to pseType 2 and 3", name);
+}
+
+// -- attentions over parts of the keys -------------------------------------------------------------------------------
+void plan_update(Plan& p) {
+    const auto &lse = p.tensors("lse"), &parts = p.tensors("localOut");
+    p.require(!lse.empty() && lse.size() == parts.size(), "lse has %zu tensors and localOut %zu", lse.size(), parts.size());
+    p.require(p.integer("updateType") == 0 || p.integer("updateType") == 1, "updateType must be 0 or 1");
+    const Dims& d = p.tensor("out").dims;
+    for (size_t i = 0; i < lse.size(); ++i)
+        p.require(parts[i].dims == d && d.n == 2 && lse[i].dims == Dims({d[0]}), "lse %zu has shape %s, localOut %s", i,
+                  text(lse[i].dims).c_str(), text(parts[i].dims).c_str());
+    if (p.integer("updateType") == 1) {
+        p.require(p.has("lseOut"), "updateType 1 needs lseOut");
+        p.shape("lseOut", {d[0]});
+    }
+}
+
+void run_update(Run& r) {
+    const auto &lse = r.tensors("lse"), &parts = r.tensors("localOut");
+    const Dims& d = r.tensor("out").dims;
+    std::vector<std::vector<double>> logs;
+    std::vector<double> top(size_t(d[0]), -INFINITY), sum(size_t(d[0]), 0), out(size_t(d.product()), 0);
+    for (const Tensor& t : lse) {
+        logs.push_back(r.read<double>(t));
+        for (size_t i = 0; i < top.size(); ++i) top[i] = std::fmax(top[i], logs.back()[i]);
+    }
+    for (const auto& log : logs)
+        for (size_t i = 0; i < top.size(); ++i) sum[i] += std::exp(log[i] - top[i]);
+    for (size_t n = 0; n < parts.size(); ++n) {
+        auto x = r.read<double>(parts[n]);
+        for (size_t i = 0; i < x.size(); ++i) {
+            size_t row = i / size_t(d[1]);
+            out[i] += x[i] * std::exp(logs[n][row] - top[row]) / sum[row];
+        }
+    }
+    r.write(r.tensor("out"), out);
+    if (r.integer("updateType") == 0) return;
+    for (size_t i = 0; i < top.size(); ++i) top[i] += std::log(sum[i]);
+    r.write(r.tensor("lseOut"), top);
+}
+
+}  // namespace
+
+ACLNN(aclnnFlashAttentionVarLenScore, plan_score, run_score)
+ACLNN(aclnnFlashAttentionVarLenScoreV2, PLAN { plan_second(p); plan_score(p); }, run_score)
+ACLNN(aclnnFlashAttentionUnpaddingScoreGrad, plan_grad, run_grad)
+ACLNN(aclnnFlashAttentionUnpaddingScoreGradV2, PLAN { plan_second(p); plan_grad(p); }, run_grad)
+ACLNN(aclnnAttentionUpdate, plan_update, run_update)
