@@ -79,3 +79,7 @@ def _checked(sizes: Iterable[SupportsIndex], start: int = 0) -> tuple[int, ...]:
 def size_of(shape: tuple[int, ...]) -> Size:
     """A `Size` from a tuple already known to hold ints: no checks."""
     return tuple.__new__(Size, shape)
+
+
+# What a user sees of the class is where it is found.
+Size.__module__ = "mindtorch_v2"

@@ -33,6 +33,7 @@ from ._layout import memory_format as MemoryFormat
 from ._ops.rules.base import wrap_dim
 from ._ops.rules.layout import is_contiguous_as
 from ._ops.rules.shape import check_value
+from ._sizes import long
 from ._strides import compare, contiguous_strides, fastest_first
 from ._tensor_base import TensorBase, alias, instance_of, is_contiguous, numel, requires_grad
 from ._unbound import of_tensor, refusal
@@ -83,8 +84,8 @@ class Tensor(TensorBase):
             raise refusal("size", self, error) from None
         if dim is None:
             return self.shape
-        if shape and type(dim) is int:
-            return shape[wrap_dim(dim, len(shape))]
+        if type(dim) is int and -len(shape) <= dim < len(shape):
+            return shape[dim]
         return shape[self._dimension("size", dim)]
 
     def stride(self, dim: int | None = None) -> Any:
@@ -94,14 +95,15 @@ class Tensor(TensorBase):
             raise refusal("stride", self, error) from None
         if dim is None:
             return stride
-        if stride and type(dim) is int:
-            return stride[wrap_dim(dim, len(stride))]
+        if type(dim) is int and -len(stride) <= dim < len(stride):
+            return stride[dim]
         return stride[self._dimension("stride", dim)]
 
     def _dimension(self, name: str, dim: Any) -> int:
         """A dimension that exists, counted from the front."""
         if type(dim) is not int:
             dim = need(name, _DIM, 1, dim)
+        dim = long(dim)
         if not self._shape:
             raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
         return wrap_dim(dim, len(self._shape))

@@ -10,6 +10,7 @@ from .._backends.common import overlap
 from .._dispatch.keys import CPU, META
 from .._dispatch.op import Op, Spec
 from .._dtype import int64
+from .._sizes import LONG_MAX
 from .._tensor_base import numel
 from .rules import norm as rules
 from .rules.base import of_tensor
@@ -73,6 +74,8 @@ def _one_hot(self: Any, num_classes: int) -> Any:
             raise RuntimeError("Class values must be smaller than num_classes.")
     if num_classes == -1:
         num_classes = self.max().item() + 1
+        if num_classes > LONG_MAX:
+            raise RuntimeError("zeros: Dimension size must be non-negative.")
     return self.new_zeros(self._shape + (num_classes,)).scatter_(-1, self.unsqueeze(-1), 1)
 
 

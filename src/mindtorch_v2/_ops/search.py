@@ -13,6 +13,7 @@ from .._dispatch.op import Op, Spec
 from .._dtype import bool as bool_
 from .._dtype import float32, float64, int32, int64
 from .._dtype_names import cpp_name
+from .._sizes import LONG_MAX
 from .._tensor_base import TensorBase, is_contiguous, numel
 from .._warn import warn_once
 from .rules.base import like, spec, wrap_dim
@@ -227,6 +228,8 @@ def _bincount(self: Any, weights: Any, minlength: int) -> Any:
     least, most = registry.get("stack").call(((x.min(), x.max()), 0)).tolist()
     if least < 0:
         raise RuntimeError("bincount only supports 1-d non-negative integral inputs.")
+    if most >= LONG_MAX:
+        raise RuntimeError(f"maximum value of input overflowed, it should be < {LONG_MAX} but got {most}")
     size = max(minlength, most + 1)
     if weights is None:
         return x.new_zeros((size,)).index_add(0, x, x.new_ones(x._shape))
@@ -319,6 +322,8 @@ op("histogram.bin_ct(Tensor self, int bins=100, *, float[]? range=None, Tensor? 
 
 
 def _nonzero_static(self: Any, size: int, fill_value: int) -> Any:
+    if size == 0:
+        return self.new_empty((0, self.dim()), dtype=int64)
     found = self.nonzero()[:size]
     out = found.new_full((size, self.dim()), fill_value)
     out[:found._shape[0]] = found

@@ -14,7 +14,7 @@ from ...._dispatch.op import Op, Spec
 from ...._dtype import int64
 from ...._mypyc import i64
 from ...._ops.rules.reduce import Reduction, dim_mask, dim_mask_or_all, spread_strides
-from ...._tensor_base import TensorBase, make
+from ...._tensor_base import TensorBase, alias, make
 from .base import OneResult, SeveralResults, count, new_storage, wrapped
 
 _reduce: Final[Any] = _native.reduce
@@ -25,6 +25,21 @@ _binary: Final[Any] = _native.binary
 _ADD: Final = _native.ADD
 _SQRT: Final = _native.SQRT
 _MEAN: Final = _native.MEAN
+
+
+# How many dimensions a set of them, which is a number, holds.
+MOST_MASKED: Final = 64
+
+
+def without_ones(a: TensorBase) -> TensorBase:
+    """The same elements in the same order, without the dimensions that nothing moves along."""
+    shape: list[int] = []
+    stride: list[int] = []
+    for n, step in zip(a._shape, a._stride):
+        if n != 1:
+            shape.append(n)
+            stride.append(step)
+    return alias(a, tuple(shape), tuple(stride), a._offset)
 
 
 @final
@@ -42,10 +57,18 @@ class Reduce(OneResult):
         rule = op.rule
         a = args[0]
         assert isinstance(rule, Reduction) and isinstance(a, TensorBase)
+        if len(a._shape) > MOST_MASKED and self.of_all(args):
+            a = without_ones(a)
         mask = rule.mask(args, len(a._shape))
         s = rule.spec(a, args, mask)
         data = self.reduce(a, args, mask, s, None, 0, s.stride, s.dtype.code)
         return make(data, 0, s.shape, s.stride, s.dtype, CPU, CPU_KEY)
+
+    def of_all(self, args: tuple[Any, ...]) -> bool:
+        """Whether everything is reduced to one number; `any` and `all` refuse many dimensions in any case."""
+        if self.code == _native.ANY or self.code == _native.ALL:
+            return False
+        return len(args) == 1 or ((args[1] is None or args[1] == ()) and (len(args) == 2 or not args[2]))
 
     def launch(self, op: Op, args: tuple[Any, ...], s: Spec, out: Any, offset: int, stride: tuple[int, ...],
                code: int) -> Any:
