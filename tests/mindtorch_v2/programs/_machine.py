@@ -79,15 +79,12 @@ class Machine:
         # The first version of a new tensor tells how it was made, which is no rule: PyTorch sums gradients, and folds
         # the batch of a product, in place.
         self.first_version: dict[str, int] = {}
-        self.reshaped: set[str] = set()
         # Whether a gradient is a view, its strides and the node that made it are the engine's business.
         self.gradients: set[str] = set()
 
     def run(self, statement: Statement) -> tuple[str, Any]:
         """("error", type and text), ("same", name), ("new", None), ("other", None) or ("none", None)."""
         code = compiled(statement.text, statement.expression)
-        if statement.kind in RESHAPES:
-            self.reshaped.update(statement.operands)
         with contextlib.ExitStack() as blocks:
             if self.way.functional:
                 blocks.enter_context(self.torch.functionalize())
@@ -213,16 +210,10 @@ def left_to_the_library(statement: Statement, machine: Machine) -> bool:
         if tensors[0].retains_grad:
             # PyTorch then forgets to.
             return True
-    if statement.kind in ("scaling", "recording") and statement.operands[0] in machine.reshaped:
-        # PyTorch puts a second hook to the first one, on the node that the tensor had before.
-        return True
     if statement.kind in PRODUCTS and any(dtype_name(t.dtype) == "bool" for t in tensors):
         # A CPU has no products of bools; on an NPU they are sums. What else is wrong is asked before or after.
         if machine.npu or statement.kind != "matmul":
             return True
-    if statement.kind == "matmul_out" and (tensors[0].dim(), tensors[1].dim()) != (2, 2):
-        # How often `out` is written depends on how the product is folded into one of matrices.
-        return True
     if statement.kind == "cumsum_" and dtype_name(tensors[0].dtype) == "bool":
         # PyTorch has no kernel for bools, and asks for none where there is nothing to add up.
         if tensors[0].dim() == 0 or tensors[0].numel() == 0:
