@@ -46,8 +46,9 @@ def prompt(torch: Any, family: Family, inputs: dict[str, Any]) -> dict[str, Any]
     return given
 
 
-def stages(family: Family, device: str) -> list[Stage]:
-    """The stages of one family; every one gives numbers."""
+def stages(family: Family, device: str, chance: bool = True) -> list[Stage]:
+    """The stages of one family; every one gives numbers. `chance`: the device draws the numbers that PyTorch's CPU
+    draws; else nothing is dropped in training, and only the shape of what was sampled is compared."""
 
     def build(kept: dict[str, Any]) -> Any:
         torch = seeded()
@@ -78,7 +79,7 @@ def stages(family: Family, device: str) -> list[Stage]:
 
     def training(kept: dict[str, Any]) -> Any:
         seeded(1)
-        return train(kept["model"].train(), lambda: kept["model"](**kept["inputs"]).loss, rate=family.rate)
+        return train(kept["model"].train(chance), lambda: kept["model"](**kept["inputs"]).loss, rate=family.rate)
 
     def generate(kept: dict[str, Any]) -> Any:
         torch = seeded(3)
@@ -95,6 +96,8 @@ def stages(family: Family, device: str) -> list[Stage]:
             found["uncached"] = model.generate(do_sample=False, use_cache=False, **common)
         if family.name != "Rwkv":  # its state cannot be reordered, in transformers itself
             found["beam"] = model.generate(num_beams=3, do_sample=False, **common)
+        if not chance:
+            found["sampled"] = list(found["sampled"].shape)
         return found
 
     def save(kept: dict[str, Any]) -> Any:

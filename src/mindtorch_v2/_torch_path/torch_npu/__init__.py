@@ -1,5 +1,5 @@
 """`torch_npu`: what libraries import to learn that `torch` knows Ascend devices. Here it does by itself; everything is
-`torch.npu`.
+`torch.npu`, but for the fused attention that transformers takes from here.
 """
 
 from __future__ import annotations
@@ -13,6 +13,10 @@ __version__ = str(_version)
 
 
 def __getattr__(name: str) -> Any:
+    if name == "npu_fusion_attention":
+        from mindtorch_v2.npu._fusion import npu_fusion_attention
+
+        return npu_fusion_attention
     try:
         return getattr(npu, name)
     except AttributeError:
