@@ -90,12 +90,14 @@ test-clients: build torch-wheel $(CLIENTS_VENV)/.installed $(ORACLE_STAMP)
 	    build/wheel/*.whl build/torch/*.whl
 	$(PY) tests/clients/run.py --ours $(CLIENTS_VENV)/bin/python $(if $(ORACLE_STAMP),--oracle $(PY)) $(CLIENTS)
 
-$(CLIENTS_VENV)/.installed: tests/clients/requirements.txt | build torch-wheel
+$(CLIENTS_VENV)/.installed: tests/clients/requirements.txt tests/clients/requirements_alone.txt | build torch-wheel
 	@echo "installing the clients into $(CLIENTS_VENV)"
 	@$(PYTHON) -m venv $(CLIENTS_VENV)
 	@echo "torch==2.13.0+mindtorch" > $(CLIENTS_VENV)/constraints.txt
 	@$(CLIENTS_VENV)/bin/python -m pip --disable-pip-version-check --quiet install \
 	    -c $(CLIENTS_VENV)/constraints.txt build/wheel/*.whl build/torch/*.whl -r $<
+	@$(CLIENTS_VENV)/bin/python -m pip --disable-pip-version-check --quiet install --no-deps \
+	    -r tests/clients/requirements_alone.txt
 	@touch $@
 
 docs: native $(VENV)/.tools

@@ -51,8 +51,8 @@ def npu_fusion_attention(
         )
     else:
         width = query.shape[-1] // head_num
-        heads = [_split(t, input_layout, width) for t in (query, key, value)]
-        out = _merge(_attend(*heads, atten_mask, scale, keep_prob, sparse_mode), input_layout)
+        q, k, v = (_split(t, input_layout, width) for t in (query, key, value))
+        out = _merge(_attend(q, k, v, atten_mask, scale, keep_prob, sparse_mode), input_layout)
     return (out, None, None, None, None, None, None)
 
 
@@ -85,8 +85,8 @@ def _by_sequences(
         raise ValueError("npu_fusion_attention: layout TND needs actual_seq_qlen and actual_seq_kvlen")
     parts, q_from, k_from = [], 0, 0
     for q_to, k_to in zip(q_ends, k_ends):
-        own = [t.transpose(0, 1).unsqueeze(0) for t in (q[q_from:q_to], k[k_from:k_to], v[k_from:k_to])]
-        parts.append(_attend(*own, mask, scale, keep, mode)[0].transpose(0, 1))
+        one, two, three = (t.transpose(0, 1).unsqueeze(0) for t in (q[q_from:q_to], k[k_from:k_to], v[k_from:k_to]))
+        parts.append(_attend(one, two, three, mask, scale, keep, mode)[0].transpose(0, 1))
         q_from, k_from = q_to, k_to
     return torch.cat(parts)
 
