@@ -1,0 +1,96 @@
+"""Tokens per second of greedy decoding with a cache, this package against PyTorch, in turns.
+
+    python tests/clients/speed.py --ours PYTHON --oracle PYTHON [--rounds 7] [--tokens 64]
+
+Each library runs in a process of its own, which waits while the other one works; the figure is the median of rounds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+CHILD = """
+import sys, time
+if sys.argv[1]:
+    sys.path.append(sys.argv[1]); sys.modules["torch_npu"] = None
+sys.path.insert(0, sys.argv[3])
+import torch, transformers
+from _families import FAMILIES
+transformers.utils.logging.set_verbosity_error()
+torch.manual_seed(0)
+torch.set_num_threads(1)
+models = {}
+for name in ("gpt2", "llama"):
+    family = FAMILIES["decoders"][name]
+    sizes = {**family.config, "eos_token_id": None}
+    sizes.update(n_positions=256) if name == "gpt2" else sizes.update(max_position_embeddings=256)
+    config = getattr(transformers, family.name + "Config")(**sizes)
+    models[name] = getattr(transformers, family.name + family.head)(config).eval()
+x = torch.randint(3, 60, (1, 8))
+print("ready", flush=True)
+for line in sys.stdin:
+    begun = time.perf_counter()
+    out = models[line.strip()].generate(
+        x, attention_mask=torch.ones_like(x), max_new_tokens=int(sys.argv[2]), do_sample=False, pad_token_id=0
+    )
+    print(time.perf_counter() - begun, out[0, -8:].tolist(), flush=True)
+"""
+
+
+def started(python: str, folder: str, tokens: int) -> subprocess.Popen[str]:
+    environment = {**os.environ, "HF_HUB_OFFLINE": "1"}
+    child = subprocess.Popen(
+        [python, "-W", "ignore", "-c", CHILD, folder, str(tokens), str(HERE)],
+        env=environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert child.stdout is not None and child.stdout.readline().strip() == "ready"
+    return child
+
+
+def asked(child: subprocess.Popen[str], name: str) -> tuple[float, str]:
+    assert child.stdin is not None and child.stdout is not None
+    child.stdin.write(name + "\n")
+    child.stdin.flush()
+    seconds, _, tokens = child.stdout.readline().partition(" ")
+    return float(seconds), tokens
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
+    parser.add_argument("--ours", required=True)
+    parser.add_argument("--oracle", required=True)
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--tokens", type=int, default=64)
+    given = parser.parse_args()
+    asks = [given.ours, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]
+    folder = subprocess.run(asks, check=True, capture_output=True, text=True).stdout.strip()
+    children = started(given.ours, "", given.tokens), started(given.oracle, folder, given.tokens)
+    for name in ("gpt2", "llama"):
+        times: Any = ([], [])
+        for turn in range(given.rounds + 1):
+            answers = [asked(child, name) for child in children]
+            assert answers[0][1] == answers[1][1], "the tokens differ"
+            if turn:  # the first round warms up
+                for kept, (seconds, _) in zip(times, answers):
+                    kept.append(seconds)
+        ours, theirs = (given.tokens / statistics.median(t) for t in times)
+        print(
+            f"{name:8} {ours:8.0f} tokens/s   PyTorch {theirs:8.0f} tokens/s   {ours / theirs:5.2f} times", flush=True
+        )
+    for child in children:
+        child.kill()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
