@@ -513,7 +513,7 @@ struct IntConstant {
 // Every family file defines its array, ended by a null entry; module.cpp joins them.
 extern PyMethodDef storage_methods[], allocator_methods[], threads_methods[], copy_methods[], pointwise_methods[],
     reduce_methods[], nn_methods[], index_methods[], matmul_methods[], scalars_methods[], random_methods[],
-    window_methods[];
+    window_methods[], cpu_methods[];
 extern const mt::IntConstant pointwise_constants[], reduce_constants[], nn_constants[], index_constants[],
     matmul_constants[];
 

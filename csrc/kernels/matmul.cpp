@@ -1,6 +1,7 @@
-// Small matrix products. float32 and float64 run in a register-blocked kernel, complex numbers and integers in a plain
-// loop. Dtypes without a kernel are widened (float16, bfloat16, float8 to float32, narrow integers to int32) and
-// narrowed once at the end. For large float matrices callers use BLAS.
+// Matrix products. Small ones of float32 and float64 run in a register-blocked kernel that reads the operands where they
+// are, large ones in packed panels (gemm.h), few long rows as dot products; large complex ones are four real ones,
+// integers and small complex ones a plain loop. Dtypes without a kernel are widened (float16, bfloat16, float8 to
+// float32, narrow integers to int32) and narrowed once at the end; large float16 and bfloat16 as they are packed.
 // Invariant: a sum over k runs in the same order whatever the threads, and integers wrap.
 //
 // Matrices are storage, offset, (row stride, column stride) in elements; all have the dtype `code`. alpha and beta are
@@ -14,6 +15,7 @@
 //   bgemm(a, aoff, astrides, b, boff, bstrides, out|None, ooff, ostrides, code, batch, m, n, k, alpha, beta)
 //       strides: (batch, row, column)
 //   dot(a, aoff, astride, b, boff, bstride, n, code, out|None, ooff) -> out         strides: ints; out: one element
+#include "gemm.h"
 #include "lanes.h"
 
 #include <algorithm>
@@ -147,22 +149,133 @@ template <class A> MT_CLONES void multiply_blocked(const Product<A>& p, A* panel
 template <class A> MT_INLINE A dot_dense(const A* a, const A* b, int64_t k) {
     return sum_of<A>(k, MT_EACH(i) { return a[i] * b[i]; });
 }
-// One column, with dense rows of a and a dense b: a dot product for each row.
-template <class A> MT_CLONES void multiply_rows(const Product<A>& p) {
-    for (int64_t i = 0; i < p.m; ++i) {
-        const A v = dot_dense(p.a.data + i * p.a.rs, p.b.data, p.k);
-        store(p, i, 0, 1, 1, &v, 1);
+// M rows of a with W columns of b, all dense along k: the vectors run along k.
+template <class A, int M, int W>
+MT_INLINE void dots(const A* a, int64_t ars, const A* b, int64_t bcs, int64_t k, A* tile, int64_t width) {
+    using V = typename Vec<A>::t;
+    using L = typename Vec<A>::loose;
+    V sum[M][W];
+#pragma GCC unroll 4
+    for (int i = 0; i < M; ++i)
+#pragma GCC unroll 4
+        for (int j = 0; j < W; ++j) sum[i][j] = V{};
+    int64_t p = 0;
+    for (; p + LANES<A> <= k; p += LANES<A>) {
+        V y[W];
+#pragma GCC unroll 4
+        for (int j = 0; j < W; ++j) y[j] = *reinterpret_cast<const L*>(b + j * bcs + p);
+#pragma GCC unroll 4
+        for (int i = 0; i < M; ++i) {
+            const V x = *reinterpret_cast<const L*>(a + i * ars + p);
+#pragma GCC unroll 4
+            for (int j = 0; j < W; ++j) sum[i][j] += x * y[j];
+        }
+    }
+    for (int i = 0; i < M; ++i)
+        for (int j = 0; j < W; ++j) {
+            A part[LANES<A>];
+            *reinterpret_cast<L*>(part) = sum[i][j];
+            A total = fold_parts<LANES<A>>(part, Plus<A>());
+            for (int64_t q = p; q < k; ++q) total += a[i * ars + q] * b[j * bcs + q];
+            tile[i * width + j] = total;
+        }
+}
+template <class A, int W>
+MT_INLINE void dot_rows(const Product<A>& p, int64_t j, int64_t i, int64_t rows, A* tile) {
+    const A* a = p.a.data + i * p.a.rs;
+    const A* b = p.b.data + j * p.b.cs;
+    if (rows == 3) dots<A, 3, W>(a, p.a.rs, b, p.b.cs, p.k, tile, W);
+    else if (rows == 2) dots<A, 2, W>(a, p.a.rs, b, p.b.cs, p.k, tile, W);
+    else dots<A, 1, W>(a, p.a.rs, b, p.b.cs, p.k, tile, W);
+    store(p, i, j, rows, W, tile, W);
+}
+// Few rows of a and columns of b that are dense along k: nothing is packed, b is read once.
+template <class A> MT_CLONES void multiply_dots(const Product<A>& p) {
+    A tile[12];
+    int64_t j = 0;
+    for (; j + 4 <= p.n; j += 4)
+        for (int64_t i = 0; i < p.m; i += 3) dot_rows<A, 4>(p, j, i, std::min<int64_t>(3, p.m - i), tile);
+    for (; j < p.n; ++j)
+        for (int64_t i = 0; i < p.m; i += 3) dot_rows<A, 1>(p, j, i, std::min<int64_t>(3, p.m - i), tile);
+}
+
+// One row times a b with dense rows: whole stretches of b's rows are scaled and added, four rows at a time.
+template <class A> MT_CLONES void multiply_axpy(const Product<A>& p) {
+    constexpr int64_t WIDTH = 512;
+    A sum[WIDTH];
+    for (int64_t j0 = 0; j0 < p.n; j0 += WIDTH) {
+        const int64_t w = std::min(WIDTH, p.n - j0);
+        for (int64_t j = 0; j < w; ++j) sum[j] = 0;
+        int64_t r = 0;
+        for (; r + 4 <= p.k; r += 4) {
+            const A x0 = p.a.at(0, r), x1 = p.a.at(0, r + 1), x2 = p.a.at(0, r + 2), x3 = p.a.at(0, r + 3);
+            const A* b0 = &p.b.at(r, j0);
+            const A *b1 = b0 + p.b.rs, *b2 = b1 + p.b.rs, *b3 = b2 + p.b.rs;
+            for (int64_t j = 0; j < w; ++j) sum[j] += (x0 * b0[j] + x1 * b1[j]) + (x2 * b2[j] + x3 * b3[j]);
+        }
+        for (; r < p.k; ++r) {
+            const A x = p.a.at(0, r);
+            const A* b = &p.b.at(r, j0);
+            for (int64_t j = 0; j < w; ++j) sum[j] += x * b[j];
+        }
+        store(p, 0, j0, 1, w, sum, w);
     }
 }
 
-template <class A> void multiply_float(const Product<A>& p) {
-    if (p.n == 1 && p.a.cs == 1 && p.b.rs == 1) return multiply_rows(p);
-    if (p.m == 1 && p.b.rs == 1 && p.a.cs == 1) return multiply_rows(p.transposed());
-    Row<A> panel(checked_mul(p.k, 2 * LANES<A>));
+constexpr int64_t LARGE = 112 * 112 * 112;    // multiplications from which packing pays
+constexpr int64_t LARGE_CAST = 48 * 48 * 48;  // the same where a smaller product casts whole operands
+constexpr int64_t FEW = 12;                   // rows up to which dot products are as quick as packed panels
+
+template <class A> bool few_rows(const Product<A>& p) {
+    return p.m <= FEW && p.a.cs == 1 && p.b.rs == 1 && p.k >= 4 * LANES<A> && p.m <= p.n;
+}
+template <class A> bool is_large(const Product<A>& p) {
+    return p.m > 4 && p.n > 4 && saturated_mul(p.m * p.n, p.k) > LARGE && !few_rows(p) && !few_rows(p.transposed());
+}
+template <class A> void multiply_large(const Product<A>& p) {
+    constexpr int code = CodeOf<A>::value;
+    const Source a{reinterpret_cast<const char*>(p.a.data), code, p.a.rs, p.a.cs};
+    const Source b{reinterpret_cast<const char*>(p.b.data), code, p.b.rs, p.b.cs};
+    gemm_packed<A>(a, b, p.m, p.n, p.k, {p.out.data, p.out.rs, p.out.cs, p.c.data, p.c.rs, p.c.cs, p.alpha, p.beta});
+}
+
+// How a product is computed: decided for the whole, so that its parts are summed alike in every thread.
+enum class Way { PACKED, DOTS, AXPY, BLOCKED };
+struct Plan {
+    Way way;
+    bool turned;  // as the transposed product
+};
+template <class A> Plan plan_of(const Product<A>& p) {
+    // Results are written along their dense dimension.
+    if (is_large(p)) return {Way::PACKED, p.out.cs != 1 && p.out.rs == 1};
+    const bool short_k = p.a.cs == 1 && p.b.rs == 1 && (p.m == 1 || p.n == 1);
+    if (few_rows(p) || (short_k && p.m == 1)) return {Way::DOTS, false};
+    if (few_rows(p.transposed()) || short_k) return {Way::DOTS, true};
+    if (p.m == 1 && p.b.cs == 1 && p.n >= 64) return {Way::AXPY, false};
+    if (p.n == 1 && p.a.rs == 1 && p.m >= 64) return {Way::AXPY, true};
     // Vectors run along n: a single column, or columns of b that are dense in a only, are better off transposed.
-    if (p.m > 1 && (p.n == 1 || (p.b.cs != 1 && p.a.rs == 1 && p.a.cs != 1)))
-        multiply_blocked(p.transposed(), panel.get());
-    else multiply_blocked(p, panel.get());
+    return {Way::BLOCKED, p.m > 1 && (p.n == 1 || (p.b.cs != 1 && p.a.rs == 1 && p.a.cs != 1))};
+}
+
+template <class A> void multiply_float(const Product<A>& given, const Plan& plan) {
+    const Product<A> p = plan.turned ? given.transposed() : given;
+    if (plan.way == Way::PACKED) return multiply_large(p);
+    if (plan.way == Way::DOTS) return multiply_dots(p);
+    // Long sums in blocks, which round better than one run.
+    const int64_t depth = block_depth(p.k);
+    Row<A> panel(plan.way == Way::BLOCKED ? checked_mul(depth, 2 * LANES<A>) : 0);
+    Product<A> q = p;
+    int64_t done = 0;
+    do {
+        q.k = std::min(depth, p.k - done);
+        if (plan.way == Way::AXPY) multiply_axpy(q);
+        else multiply_blocked(q, panel.get());
+        done += q.k;
+        q.a.data = p.a.data + done * p.a.cs;
+        q.b.data = p.b.data + done * p.b.rs;
+        q.c = {p.out.data, p.out.rs, p.out.cs};
+        q.beta = 1;
+    } while (done < p.k);
 }
 
 // ---------------------------------------------------------------- complex numbers and integers
@@ -201,8 +314,8 @@ template <class A> MT_CLONES void multiply_plain(const Product<A>& p) {
         }
 }
 
-template <class A> void multiply_serial(const Product<A>& p) {
-    if constexpr (std::is_floating_point<A>::value) multiply_float(p);
+template <class A> void multiply_serial(const Product<A>& p, const Plan& plan) {
+    if constexpr (std::is_floating_point<A>::value) multiply_float(p, plan);
     else multiply_plain(p);
 }
 
@@ -218,15 +331,20 @@ struct Call {
 template <class A> void multiply_all(const Product<A>& p, const Call& call) {
     constexpr int64_t WORK = 1 << 18;  // multiplications one thread should at least get
     const int64_t each = std::max<int64_t>(1, saturated_mul(p.m * p.n, std::max<int64_t>(1, p.k)));
-    if (call.batch > 1) {
-        parallel_for(call.batch, std::max<int64_t>(1, WORK / each), [&](int64_t begin, int64_t end) {
+    Plan plan{Way::BLOCKED, false};
+    if constexpr (std::is_floating_point<A>::value) plan = plan_of(p);
+    // Packed products hand their blocks out to the threads themselves.
+    const bool shares = plan.way == Way::PACKED && call.batch < 2 * num_threads();
+    if (shares || call.batch > 1) {
+        const int64_t grain = shares ? call.batch : std::max<int64_t>(1, WORK / each);
+        parallel_for(call.batch, grain, [&](int64_t begin, int64_t end) {
             Product<A> q = p;
             for (int64_t i = begin; i < end; ++i) {
                 q.a.data = p.a.data + i * call.a.stride[0];
                 q.b.data = p.b.data + i * call.b.stride[0];
                 q.c.data = p.c.data + i * call.c->stride[0];
                 q.out.data = p.out.data + i * call.out.stride[0];
-                multiply_serial(q);
+                multiply_serial(q, plan);
             }
         });
         return;
@@ -240,8 +358,46 @@ template <class A> void multiply_all(const Product<A>& p, const Call& call) {
         q.b.data += by_rows ? 0 : begin * q.b.cs;
         q.c.data += begin * (by_rows ? q.c.rs : q.c.cs);
         q.out.data += begin * (by_rows ? q.out.rs : q.out.cs);
-        multiply_serial(q);
+        multiply_serial(q, plan);
     });
+}
+
+// Sums of real and imaginary parts. The result is dense, and not one of the factors.
+template <class R> void multiply_parts(const Call& call, Complex<R>* out) {
+    const int64_t rows = call.n * 2;
+    auto part = [&](const Operand& op, int64_t i, int im) {
+        const R* from = reinterpret_cast<const R*>(op.as<Complex<R>>() + i * op.stride[0]) + im;
+        return Matrix<const R>{from, op.stride[1] * 2, op.stride[2] * 2};
+    };
+    for (int64_t i = 0; i < call.batch; ++i) {
+        R* to = reinterpret_cast<R*>(out + i * call.m * call.n);
+        for (int im = 0; im < 2; ++im) {
+            const Matrix<R> plane{to + im, rows, 2};
+            const Matrix<const R> old{to + im, rows, 2};
+            // re re - im im, and re im + im re
+            for (int second = 0; second < 2; ++second)
+                multiply_large(Product<R>{part(call.a, i, second), part(call.b, i, second ^ im), old, plane, call.m,
+                                          call.n, call.k, second && !im ? R(-1) : R(1), R(second)});
+        }
+    }
+}
+template <class R> void multiply_complex(const Call& call, int code) {
+    using A = Complex<R>;
+    const A alpha = number_as<A>(call.alpha, code), beta = number_as<A>(call.beta, code);
+    const GilRelease unlocked(GIL_THRESHOLD + 1);
+    const Scratch sums(checked_numel({call.batch, call.m, call.n}), sizeof(A));
+    multiply_parts<R>(call, sums.as<A>());
+    const A* sum = sums.as<A>();
+    for (int64_t i = 0; i < call.batch; ++i)
+        for (int64_t r = 0; r < call.m; ++r)
+            for (int64_t j = 0; j < call.n; ++j, ++sum) {
+                A v = times(alpha, *sum);
+                auto at = [&](const Operand& op) {
+                    return op.as<A>() + i * op.stride[0] + r * op.stride[1] + j * op.stride[2];
+                };
+                if (!is_zero(beta)) v = plus(v, times(beta, *at(*call.c)));
+                *at(call.out) = v;
+            }
 }
 
 // The dtype a product is computed in.
@@ -273,7 +429,13 @@ template <class A> void multiply_as(const Call& call, int code) {
     multiply_all(p, call);
 }
 
+bool is_large(const Call& call) {
+    return call.m > 4 && call.n > 4 && saturated_mul(call.m * call.n, call.k) > LARGE_CAST;
+}
+
 void multiply(const Call& call, int code) {
+    if (code == C64 && is_large(call)) return multiply_complex<float>(call, code);
+    if (code == C128 && is_large(call)) return multiply_complex<double>(call, code);
     switch (code) {
         case F32: return multiply_as<float>(call, code);
         case F64: return multiply_as<double>(call, code);
@@ -307,6 +469,25 @@ private:
     Shape shape_;
 };
 
+// Two-byte floats, widened as they are packed.
+void multiply_halves(const Call& call, double beta) {
+    const float alpha = (float)as_double(call.alpha);
+    const GilRelease unlocked(GIL_THRESHOLD + 1);
+    const Widened c(*call.c, call.batch, call.m, call.n, F32, beta != 0);
+    auto source = [](const Operand& op, int64_t i) {
+        return Source{op.data + i * op.stride[0] * op.itemsize, op.code, op.stride[1], op.stride[2]};
+    };
+    const int64_t grain = call.batch < 2 * num_threads() ? call.batch : 1;
+    parallel_for(call.batch, grain, [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) {
+            float* to = c.self.as<float>() + i * call.m * call.n;
+            gemm_packed<float>(source(call.a, i), source(call.b, i), call.m, call.n, call.k,
+                               {to, call.n, 1, to, call.n, 1, alpha, (float)beta});
+        }
+    });
+    c.write_to(call.out);
+}
+
 void run(const Call& call, const char* name) {
     const int code = kernel_code(call.out.code, name);
     if (call.batch * call.m * call.n == 0) return;
@@ -321,6 +502,7 @@ void run(const Call& call, const char* name) {
     alignas(16) char beta[16];
     number_into(call.beta, C128, beta);
     const Complex<double> b = *reinterpret_cast<const Complex<double>*>(beta);
+    if ((call.out.code == F16 || call.out.code == BF16) && is_large(call)) return multiply_halves(call, b.re);
     Call wide = call;
     const Widened a(call.a, call.batch, call.m, call.k, code, true), w(call.b, call.batch, call.k, call.n, code, true);
     const Widened c(*call.c, call.batch, call.m, call.n, code, b.re != 0 || b.im != 0);

@@ -47,7 +47,7 @@ PyMODINIT_FUNC PyInit__native(void) {
         const PyMethodDef* families[] = {storage_methods,   allocator_methods, threads_methods, copy_methods,
                                          pointwise_methods, reduce_methods,    nn_methods,      index_methods,
                                          matmul_methods,    scalars_methods,   random_methods,  window_methods,
-                                         optimizer_methods};
+                                         optimizer_methods, cpu_methods};
         for (const PyMethodDef* family : families)
             for (; family->ml_name; ++family) methods.push_back(*family);
         methods.push_back({nullptr, nullptr, 0, nullptr});

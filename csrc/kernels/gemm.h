@@ -1,0 +1,62 @@
+// Products of large float matrices: packed panels and a micro-kernel that keeps a tile of sums in registers.
+// Invariant: each sum runs over k in order, in blocks that depend on k alone; so a result does not depend on how
+// rows and columns are shared out to threads.
+//
+// A panel holds `width` lines (rows of a, columns of b) for some k: panel[p * width + line]. Lines beyond the last are
+// zeros. Panels have PANEL_SLACK elements behind them that packing may overwrite.
+#pragma once
+#include "cpu.h"
+
+#pragma GCC visibility push(hidden)
+namespace mt {
+
+constexpr int64_t KC = 256;          // most k of one packed block: a panel of b stays in the first cache
+constexpr int64_t PANEL_SLACK = 64;  // elements
+constexpr int MAX_TILE = 14 * 32;
+
+// k of the blocks that a sum over k is made of: as equal as they come, for short sums round better.
+inline int64_t block_depth(int64_t k) { return k <= KC ? k : ceil_div(ceil_div(k, ceil_div(k, KC)), 8) * 8; }
+
+// How one level computes in A: float or double.
+template <class A> struct Engine {
+    int mr, nr;  // rows and columns of a tile
+    // c[i * crs + j] = alpha * sum over p of a[p * mr + i] * b[p * nr + j], or added to c
+    void (*tile)(const A* a, const A* b, int64_t k, A* c, int64_t crs, A alpha, bool add);
+    // A panel of `lines` lines from memory with these strides; k in [0, k).
+    void (*pack)(A* panel, int width, const A* from, int64_t line_stride, int64_t k_stride, int64_t lines, int64_t k);
+};
+template <class A> const Engine<A>& engine();
+
+// Where sums go: out = alpha * sums + beta * c for the first block of k, then added. c and out may be the same memory.
+template <class A> struct Sink {
+    A* out;
+    int64_t rs, cs;
+    const A* c;
+    int64_t crs, ccs;
+    A alpha, beta;
+};
+
+// The tile at row i, column j of which `rows` x `columns` are wanted; `first`: beta and c take part.
+template <class A>
+void sink_tile(const Engine<A>& e, const A* a, const A* b, int64_t k, const Sink<A>& to, int64_t i, int64_t j,
+               int64_t rows, int64_t columns, bool first);
+
+// Panels of a times panels of b: m x n sums over k (at most KC). The panels of b are taken one after the other, each
+// by all panels of a.
+template <class A>
+void multiply_panels(const Engine<A>& e, const A* a, int64_t m, const A* b, int64_t n, int64_t k, const Sink<A>& to,
+                     bool first);
+
+// A matrix in memory, of float, double, or two-byte floats that are widened as they are packed.
+struct Source {
+    const char* data;
+    int code;
+    int64_t rs, cs;  // in elements
+};
+
+// out = beta * c + alpha * a @ b with every thread of the pool. code of a and b: that of A, or F16, BF16 for float.
+template <class A> void gemm_packed(const Source& a, const Source& b, int64_t m, int64_t n, int64_t k,
+                                    const Sink<A>& to);
+
+}  // namespace mt
+#pragma GCC visibility pop
