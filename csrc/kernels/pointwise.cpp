@@ -405,6 +405,23 @@ void where_16(char* out, const char* cond, const char* a, const char* b, int64_t
     for (int64_t i = 0; i < n; ++i) std::memmove(out + 16 * i, (cond[i] ? a : b) + 16 * i, 16);
 }
 
+// clamp between two numbers, which the parameters hold. NaN wins at every step.
+template <class T> MT_CLONES void clamp_range(char* out, const char* a, int64_t n, Params& p) {
+    T* o = reinterpret_cast<T*>(out);
+    const T* x = reinterpret_cast<const T*>(a);
+    T bound[2];
+    std::memcpy(bound, p.alpha, sizeof bound);
+    T lo = bound[0], hi = bound[1];
+    if (lo != lo) hi = lo;
+    if (hi != hi) lo = hi;
+    const bool none = lo != lo;  // then every element is
+#pragma GCC ivdep
+    for (int64_t i = 0; i < n; ++i) {
+        const T v = x[i], m = v <= lo ? lo : v, r = m >= hi ? hi : m;
+        o[i] = none ? lo : r;
+    }
+}
+
 // Whether alpha is the number 1 (the int 1 in nearly every call).
 MT_INLINE bool is_one(PyObject* alpha) {
     if (MT_LIKELY(PyLong_CheckExact(alpha))) {
@@ -529,6 +546,22 @@ static PyObject* ternary(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
             PyObject* const* bound = args + (args[5] == Py_None ? 9 : 5);
             PyObject* const in[8] = {args[1], args[2], args[3], args[4], bound[0], bound[1], bound[2], bound[3]};
             return run(plan, in, args + 13, args[17]);
+        }
+        if (op == OP_CLAMP && !is_storage(args[5]) && !is_storage(args[9]) && (native == N_F32 || native == N_F64)) {
+            Plan<1> plan;
+            plan.cost = 1;
+            plan.ccode = ccode;
+            plan.fn1 = native == N_F32 ? clamp_range<float> : clamp_range<double>;
+            plan.result = plan.target[0] = block_code(ccode);
+            plan.exact = plan.target[0] == ccode;
+            plan.round_numbers = true;
+            alignas(16) char bound[2][16];
+            number_operand(args[5], ccode, plan.result, true, bound[0]);
+            number_operand(args[9], ccode, plan.result, true, bound[1]);
+            const size_t size = (size_t)ITEMSIZE[plan.result];
+            std::memcpy(plan.params.alpha, bound[0], size);
+            std::memcpy(plan.params.alpha + size, bound[1], size);
+            return run(plan, args + 1, args + 13, args[17]);
         }
         Plan<3> plan;
         plan.cost = 1;
