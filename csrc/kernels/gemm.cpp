@@ -14,8 +14,8 @@ template <class A, int BYTES> struct Vec {
 };
 
 // MR x NV vectors of sums stay in registers, beside NV of b and one of a.
-template <class A, int BYTES, int MR, int NV>
-MT_INLINE void tile_of(const A* a, const A* b, int64_t k, A* c, int64_t crs, A alpha, bool add) {
+template <class A, int BYTES, int MR, int NV, bool AT>
+MT_INLINE void tile_of(const A* a, const A* b, const int64_t* offset, int64_t k, A* c, int64_t crs, A alpha, bool add) {
     using V = typename Vec<A, BYTES>::t;
     using L = typename Vec<A, BYTES>::loose;
     constexpr int LANES = Vec<A, BYTES>::LANES;
@@ -28,7 +28,7 @@ MT_INLINE void tile_of(const A* a, const A* b, int64_t k, A* c, int64_t crs, A a
     for (int64_t p = 0; p < k; ++p) {
         V row[NV];
 #pragma GCC unroll 4
-        for (int v = 0; v < NV; ++v) row[v] = *reinterpret_cast<const L*>(b + v * LANES);
+        for (int v = 0; v < NV; ++v) row[v] = *reinterpret_cast<const L*>((AT ? b + offset[p] : b) + v * LANES);
 #pragma GCC unroll 16
         for (int i = 0; i < MR; ++i) {
             const A x = a[i];
@@ -36,7 +36,7 @@ MT_INLINE void tile_of(const A* a, const A* b, int64_t k, A* c, int64_t crs, A a
             for (int v = 0; v < NV; ++v) sum[i][v] += x * row[v];
         }
         a += MR;
-        b += NV * LANES;
+        if (!AT) b += NV * LANES;
     }
 #pragma GCC unroll 16
     for (int i = 0; i < MR; ++i)
@@ -115,7 +115,7 @@ MT_INLINE void pack_panel(A* panel, int width, const A* from, int64_t line_strid
     if (k_stride != 1) return pack_plain(panel, width, from, line_stride, k_stride, lines, 0, k, 0);
     // Blocks of S x S are transposed in registers. The last block of a row may run into the beginning of the next row,
     // so it comes first; what it spoils there is written after it.
-    const int64_t blocks = k / S * S;
+    const int64_t blocks = (k - 1) / S * S;  // nothing is spoilt behind the last row
     for (int64_t p = 0; p < blocks; p += S)
         for (int64_t l = (lines - 1) / S * S; l >= 0; l -= S)
             transpose_block(panel + p * width + l, width, from + l * line_stride + p, line_stride, lines - l);
@@ -125,18 +125,22 @@ MT_INLINE void pack_panel(A* panel, int width, const A* from, int64_t line_strid
 
 // One level's functions. The widths of a tile are those that fill its registers.
 #define MT_ENGINE(NAME, TARGET, BYTES, MR, NV) \
-    template <class A> \
-    TARGET void tile_##NAME(const A* a, const A* b, int64_t k, A* c, int64_t crs, A alpha, bool add) { \
-        tile_of<A, BYTES, MR, NV>(a, b, k, c, crs, alpha, add); \
+    template <class A> TARGET void tile_##NAME(const A* a, const A* b, int64_t k, A* c, int64_t crs, A alpha, \
+                                               bool add) { \
+        tile_of<A, BYTES, MR, NV, false>(a, b, nullptr, k, c, crs, alpha, add); \
     } \
-    template <class A> \
-    TARGET void pack_##NAME(A* panel, int width, const A* from, int64_t ls, int64_t ks, int64_t lines, int64_t k) { \
+    template <class A> TARGET void tile_at_##NAME(const A* a, const A* b, const int64_t* offset, int64_t k, A* c, \
+                                                  int64_t crs, A alpha, bool add) { \
+        tile_of<A, BYTES, MR, NV, true>(a, b, offset, k, c, crs, alpha, add); \
+    } \
+    template <class A> TARGET void pack_##NAME(A* panel, int width, const A* from, int64_t ls, int64_t ks, \
+                                               int64_t lines, int64_t k) { \
         if (width == NV * BYTES / int(sizeof(A))) \
             pack_panel<A>(panel, NV * BYTES / int(sizeof(A)), from, ls, ks, lines, k); \
         else pack_panel<A>(panel, MR, from, ls, ks, lines, k); \
     } \
-    template <class A> \
-    constexpr Engine<A> ENGINE_##NAME = {MR, NV * BYTES / int(sizeof(A)), tile_##NAME<A>, pack_##NAME<A>};
+    template <class A> constexpr Engine<A> ENGINE_##NAME = {MR, NV * BYTES / int(sizeof(A)), tile_##NAME<A>, \
+                                                            tile_at_##NAME<A>, pack_##NAME<A>};
 
 #if defined(__aarch64__)
 MT_ENGINE(baseline, , 16, 8, 2)
@@ -162,12 +166,16 @@ template const Engine<double>& engine<double>();
 
 template <class A>
 void sink_tile(const Engine<A>& e, const A* a, const A* b, int64_t k, const Sink<A>& to, int64_t i, int64_t j,
-               int64_t rows, int64_t columns, bool first) {
+               int64_t rows, int64_t columns, bool first, const int64_t* offset) {
     A* out = to.out + i * to.rs + j * to.cs;
     const bool reads = first && to.beta != 0;
-    if (rows == e.mr && columns == e.nr && to.cs == 1 && !reads) return e.tile(a, b, k, out, to.rs, to.alpha, !first);
+    auto tile = [&](A* c, int64_t crs, bool add) {
+        if (offset) e.tile_at(a, b, offset, k, c, crs, to.alpha, add);
+        else e.tile(a, b, k, c, crs, to.alpha, add);
+    };
+    if (rows == e.mr && columns == e.nr && to.cs == 1 && !reads) return tile(out, to.rs, !first);
     alignas(64) A sums[MAX_TILE];
-    e.tile(a, b, k, sums, e.nr, to.alpha, false);
+    tile(sums, e.nr, false);
     for (int64_t r = 0; r < rows; ++r, out += to.rs) {
         const A* row = sums + r * e.nr;
         const A* c = to.c + (i + r) * to.crs + j * to.ccs;
@@ -193,9 +201,9 @@ template void multiply_panels(const Engine<float>&, const float*, int64_t, const
 template void multiply_panels(const Engine<double>&, const double*, int64_t, const double*, int64_t, int64_t,
                               const Sink<double>&, bool);
 template void sink_tile(const Engine<float>&, const float*, const float*, int64_t, const Sink<float>&, int64_t, int64_t,
-                        int64_t, int64_t, bool);
+                        int64_t, int64_t, bool, const int64_t*);
 template void sink_tile(const Engine<double>&, const double*, const double*, int64_t, const Sink<double>&, int64_t,
-                        int64_t, int64_t, int64_t, bool);
+                        int64_t, int64_t, int64_t, bool, const int64_t*);
 
 namespace {
 
@@ -228,10 +236,10 @@ void block_product(const Source& a, const Source& b, int64_t m, int64_t n, int64
     const int64_t mc = std::max<int64_t>(1, 192 / e.mr) * e.mr, nc = std::max<int64_t>(1, 1024 / e.nr) * e.nr;
     const int64_t depth = block_depth(k), rows = std::min(ceil_div(m, e.mr) * e.mr, mc);
     const int64_t columns = std::min(ceil_div(n, e.nr) * e.nr, nc);
-    const Scratch room(checked_add(checked_mul(depth, rows + columns), depth * 32 + 2 * PANEL_SLACK), sizeof(A));
+    const Scratch room(checked_add(checked_mul(depth, rows + columns), depth * 32), sizeof(A));
     A* pa = room.as<A>();
-    A* pb = pa + depth * rows + PANEL_SLACK;
-    A* wide = pb + depth * columns + PANEL_SLACK;  // one panel, before it is packed
+    A* pb = pa + depth * rows;
+    A* wide = pb + depth * columns;  // one panel, before it is packed
     for (int64_t j = 0; j < n; j += nc)
         for (int64_t p = 0; p < k; p += depth) {
             const int64_t kb = std::min(depth, k - p), nb = std::min(nc, n - j);

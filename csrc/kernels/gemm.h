@@ -3,15 +3,14 @@
 // rows and columns are shared out to threads.
 //
 // A panel holds `width` lines (rows of a, columns of b) for some k: panel[p * width + line]. Lines beyond the last are
-// zeros. Panels have PANEL_SLACK elements behind them that packing may overwrite.
+// zeros.
 #pragma once
 #include "cpu.h"
 
 #pragma GCC visibility push(hidden)
 namespace mt {
 
-constexpr int64_t KC = 256;          // most k of one packed block: a panel of b stays in the first cache
-constexpr int64_t PANEL_SLACK = 64;  // elements
+constexpr int64_t KC = 256;  // most k of one packed block: a panel of b stays in the first cache
 constexpr int MAX_TILE = 14 * 32;
 
 // k of the blocks that a sum over k is made of: as equal as they come, for short sums round better.
@@ -22,6 +21,8 @@ template <class A> struct Engine {
     int mr, nr;  // rows and columns of a tile
     // c[i * crs + j] = alpha * sum over p of a[p * mr + i] * b[p * nr + j], or added to c
     void (*tile)(const A* a, const A* b, int64_t k, A* c, int64_t crs, A alpha, bool add);
+    // The same where row p of b is at b + offset[p].
+    void (*tile_at)(const A* a, const A* b, const int64_t* offset, int64_t k, A* c, int64_t crs, A alpha, bool add);
     // A panel of `lines` lines from memory with these strides; k in [0, k).
     void (*pack)(A* panel, int width, const A* from, int64_t line_stride, int64_t k_stride, int64_t lines, int64_t k);
 };
@@ -36,10 +37,11 @@ template <class A> struct Sink {
     A alpha, beta;
 };
 
-// The tile at row i, column j of which `rows` x `columns` are wanted; `first`: beta and c take part.
+// The tile at row i, column j of which `rows` x `columns` are wanted; `first`: beta and c take part. With `offset`, b is
+// not packed: its row p is at b + offset[p].
 template <class A>
 void sink_tile(const Engine<A>& e, const A* a, const A* b, int64_t k, const Sink<A>& to, int64_t i, int64_t j,
-               int64_t rows, int64_t columns, bool first);
+               int64_t rows, int64_t columns, bool first, const int64_t* offset = nullptr);
 
 // Panels of a times panels of b: m x n sums over k (at most KC). The panels of b are taken one after the other, each
 // by all panels of a.

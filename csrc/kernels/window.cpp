@@ -1,4 +1,4 @@
-// Windows that slide over planes: columns of convolutions, depthwise convolution, pooling, resampling.
+// Windows that slide over planes: columns of convolutions, pooling, resampling.
 // Invariant: every operand is dense and is compared with the size of its storage before a pointer is made; a plane has
 // three dimensions (lower ranks have leading ones), and each plane is written by one thread only.
 //
@@ -6,7 +6,6 @@
 //   im2col(x.., columns.., images, channels, in, out, kernel, stride, padding, dilation)
 //       columns[image][channel][kernel place][out place]; zero where the window leaves the plane
 //   col2im(columns.., x.., the same)            adds the columns into x, which is overwritten
-//   depthwise(x.., weight.., out.., images, channels, multiplier, in, out, kernel, stride, padding, dilation)
 //   pool_max(x.., out.., places.., planes, in, out, starts, ends, dilation)
 //   pool_mean(x.., out.., planes, in, out, starts, ends, counts, divisor)        divisor 0: the product of the counts
 //   pool_mean_backward(grad.., dx.., the same)
@@ -14,77 +13,15 @@
 //   resample(x.., out.., planes, in, out, taps, places, weights, backward)
 //       out place o of dimension d is the sum over its taps of weight * x[place]; places and weights hold
 //       out * taps values per dimension, one dimension after the other. backward: x is the gradient, out is added to
+#include "cpu.h"
 #include "lanes.h"
+#include "windows.h"
 
 #include <algorithm>
 #include <vector>
 
 namespace mt {
 namespace {
-
-struct Triple {
-    int64_t d, h, w;
-    int64_t size() const { return d * h * w; }  // fits: `parse_sizes` has multiplied it
-};
-
-// Three numbers, none below `least`.
-Triple parse_triple(PyObject* tuple, int64_t least) {
-    int64_t v[3];
-    parse_ints(tuple, 3, v);
-    for (const int64_t x : v)
-        if (x < least)
-            fail(PyExc_ValueError, "expected numbers from %lld on, got %lld", (long long)least, (long long)x);
-    return {v[0], v[1], v[2]};
-}
-Triple parse_sizes(PyObject* tuple) {
-    const Triple sizes = parse_triple(tuple, 0);
-    checked_mul(checked_mul(sizes.d, sizes.h), sizes.w);
-    return sizes;
-}
-std::vector<int64_t> parse_list(PyObject* tuple, int64_t n) {
-    std::vector<int64_t> values((size_t)n);
-    if (!PyTuple_Check(tuple) || PyTuple_GET_SIZE(tuple) != (Py_ssize_t)n)
-        fail(PyExc_ValueError, "expected a tuple of %lld ints", (long long)n);
-    for (int64_t i = 0; i < n; ++i) values[(size_t)i] = as_int(PyTuple_GET_ITEM(tuple, i));
-    return values;
-}
-
-struct Dense {
-    char* data;
-    int code;
-    template <class T> T* as() const { return reinterpret_cast<T*>(data); }
-};
-Dense parse_dense(PyObject* const* args, int64_t numel) {
-    StorageObject* storage = as_storage(args[0]);
-    const int64_t offset = as_int(args[1]);
-    const int code = as_code(args[2]);
-    const int64_t room = storage->nbytes / ITEMSIZE[code];
-    if (offset < 0 || numel < 0 || (numel != 0 && numel > room - offset))
-        fail(PyExc_ValueError, "%lld elements at %lld do not fit a storage of %zd bytes", (long long)numel,
-             (long long)offset, storage->nbytes);
-    return {storage->ptr + (numel ? offset * ITEMSIZE[code] : 0), code};
-}
-
-struct Window {
-    Triple in, out, kernel, stride, padding, dilation;
-    explicit Window(PyObject* const* args)
-        : in(parse_sizes(args[0])), out(parse_sizes(args[1])), kernel(parse_sizes(args[2])),
-          stride(parse_triple(args[3], 1)), padding(parse_triple(args[4], 0)), dilation(parse_triple(args[5], 1)) {
-        settle(in.d, out.d, kernel.d, stride.d, padding.d, dilation.d);
-        settle(in.h, out.h, kernel.h, stride.h, padding.h, dilation.h);
-        settle(in.w, out.w, kernel.w, stride.w, padding.w, dilation.w);
-    }
-
-private:
-    // No place that a window reaches, counted from either end of the padded plane, exceeds 64 bits. A step that is never
-    // made may have any length.
-    static void settle(int64_t in, int64_t out, int64_t kernel, int64_t& stride, int64_t padding, int64_t& dilation) {
-        if (out <= 1) stride = 1;
-        if (kernel <= 1) dilation = 1;
-        const int64_t window = checked_add(checked_mul(out, stride), checked_mul(kernel, dilation));
-        checked_add(checked_add(window, stride), checked_add(in, checked_mul(2, padding)));
-    }
-};
 
 // The out places [low, high) whose window place `at` (already minus the padding) lies inside the plane.
 MT_INLINE void inside(int64_t at, int64_t stride, int64_t in, int64_t out, int64_t& low, int64_t& high) {
@@ -177,67 +114,6 @@ PyObject* im2col(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
 }
 PyObject* col2im(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
     return guard([&]() -> PyObject* { return columns_of<true>("col2im", args, nargs); });
-}
-
-// ---------------------------------------------------------------- depthwise convolution
-
-// y[k] += weight * x[k * stride]
-template <class T> MT_CLONES void add_row_scaled(T* y, const T* x, int64_t stride, T weight, int64_t n) {
-    if (stride == 1)
-        for (int64_t k = 0; k < n; ++k) y[k] += weight * x[k];
-    else
-        for (int64_t k = 0; k < n; ++k) y[k] += weight * x[k * stride];
-}
-
-template <class T> void depthwise_plane(const T* plane, const T* weight, T* out, const Window& v) {
-    std::fill(out, out + v.out.size(), T{});
-    for (int64_t i = 0; i < v.out.d; ++i)
-        for (int64_t j = 0; j < v.out.h; ++j) {
-            T* row = out + (i * v.out.h + j) * v.out.w;
-            for (int64_t a = 0; a < v.kernel.d; ++a) {
-                const int64_t z = i * v.stride.d + a * v.dilation.d - v.padding.d;
-                if (z < 0 || z >= v.in.d) continue;
-                for (int64_t b = 0; b < v.kernel.h; ++b) {
-                    const int64_t y = j * v.stride.h + b * v.dilation.h - v.padding.h;
-                    if (y < 0 || y >= v.in.h) continue;
-                    for (int64_t c = 0; c < v.kernel.w; ++c) {
-                        const int64_t x0 = c * v.dilation.w - v.padding.w;
-                        int64_t low, high;
-                        inside(x0, v.stride.w, v.in.w, v.out.w, low, high);
-                        add_row_scaled(row + low, plane + (z * v.in.h + y) * v.in.w + x0 + low * v.stride.w, v.stride.w,
-                                       weight[(a * v.kernel.h + b) * v.kernel.w + c], high - low);
-                    }
-                }
-            }
-        }
-}
-
-PyObject* depthwise(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
-    return guard([&]() -> PyObject* {
-        expect_args("depthwise", nargs, 18);
-        const int64_t images = parse_count(args[9]), channels = parse_count(args[10]);
-        const int64_t multiplier = parse_count(args[11]);
-        const Window v(args + 12);
-        const int64_t per = checked_mul(channels, multiplier), planes = checked_mul(images, per);
-        const Dense x = parse_dense(args, checked_numel({images, channels, v.in.size()}));
-        const Dense w = parse_dense(args + 3, checked_mul(per, v.kernel.size()));
-        const Dense o = parse_dense(args + 6, checked_mul(planes, v.out.size()));
-        if (x.code != w.code || x.code != o.code) fail(PyExc_ValueError, "depthwise: operands of several dtypes");
-        auto run = [&](auto t) {
-            using T = decltype(t);
-            const int64_t work = saturated_mul(v.out.size(), v.kernel.size());
-            GilRelease unlocked(saturated_mul(planes, work));
-            parallel_for(planes, planes_each(work), [&](int64_t begin, int64_t end) {
-                for (int64_t p = begin; p < end; ++p)
-                    depthwise_plane(x.as<T>() + (p / multiplier) * v.in.size(), w.as<T>() + (p % per) * v.kernel.size(),
-                                    o.as<T>() + p * v.out.size(), v);
-            });
-        };
-        if (x.code == F32) run(float());
-        else if (x.code == F64) run(double());
-        else fail_dtype("depthwise", x.code);
-        Py_RETURN_NONE;
-    });
 }
 
 // ---------------------------------------------------------------- pooling
@@ -363,6 +239,28 @@ template <class T> MT_INLINE T mean_of_sum(T sum, int64_t count) {
     return (T)(sum / (T)count);
 }
 
+constexpr int64_t WIDE = 5;  // elements of a window's row from which it is summed by itself
+
+// Sums of windows with wide rows; one that spans its planes is a single run.
+template <class T>
+void sum_wide(const T* x, T* out, const Ranges& r, int64_t z0, int64_t z1, int64_t y0, int64_t y1, const int64_t* first,
+              const int64_t* last) {
+    at_level(MT_BODY {
+        for (int64_t k = 0; k < r.out.w; ++k) {
+            const int64_t c0 = first[k], n = std::max<int64_t>(0, last[k] - c0);
+            const bool whole = n == r.in.w, planes = whole && y0 == 0 && y1 == r.in.h;
+            T total{};
+            for (int64_t z = z0; z < (planes ? std::min(z0 + 1, z1) : z1); ++z)
+                for (int64_t y = y0; y < (whole ? std::min(y0 + 1, y1) : y1); ++y) {
+                    const T* row = x + (z * r.in.h + y) * r.in.w + c0;
+                    const int64_t run = planes ? (z1 - z0) * r.in.h * r.in.w : whole ? (y1 - y0) * r.in.w : n;
+                    total = (T)(total + sum_of<T>(run, MT_EACH(i) { return row[i]; }));
+                }
+            out[k] = total;
+        }
+    });
+}
+
 template <class T>
 void mean_rows(const T* x, T* out, const Ranges& r, const std::vector<int64_t>& count, int64_t divisor, int64_t taps) {
     const size_t h = (size_t)r.out.d, w = h + (size_t)r.out.h;
@@ -371,7 +269,8 @@ void mean_rows(const T* x, T* out, const Ranges& r, const std::vector<int64_t>& 
     for (size_t i = 0; i < h; ++i)
         for (size_t j = h; j < w; ++j, out += r.out.w) {
             std::fill(out, out + r.out.w, T{});
-            for (int64_t z = r.start[i]; z < r.end[i]; ++z)
+            if (taps >= WIDE) sum_wide(x, out, r, r.start[i], r.end[i], r.start[j], r.end[j], w0, w1);
+            for (int64_t z = r.start[i]; z < r.end[i] && taps < WIDE; ++z)
                 for (int64_t y = r.start[j]; y < r.end[j]; ++y)
                     for (int64_t t = 0; t < taps; ++t) sum_tap(x + (z * r.in.h + y) * r.in.w, t, w0, w1, out, r.out.w);
             for (int64_t k = 0; k < r.out.w; ++k)
@@ -445,14 +344,73 @@ struct Taps {
     std::vector<double> weight[3];
 };
 
-// Forward, one dimension after the other would need a plane in between; the windows are small, so it is one sum.
-template <class T, bool BACK>
-void resample_plane(T* x, T* out, const Triple& in, const Triple& size, const Taps& taps) {
+// The taps of the width, tap by tap: neighbouring results are worked on together.
+template <class T> struct Columns {
+    int64_t taps, n;
+    std::vector<int32_t> place;
+    std::vector<T> weight;
+    Columns(const Taps& t, int64_t n_) : taps(t.number[2]), n(n_) {
+        for (int64_t c = 0; c < taps; ++c)
+            for (int64_t k = 0; k < n; ++k) {
+                place.push_back((int32_t)t.place[2][(size_t)(k * taps + c)]);
+                weight.push_back((T)t.weight[2][(size_t)(k * taps + c)]);
+            }
+    }
+};
+
+template <class T> MT_INLINE void resample_row(const T* row, T* out, const Columns<T>& columns) {
+    const int64_t n = columns.n;
+    const int32_t* place = columns.place.data();
+    const T* weight = columns.weight.data();
+    if (columns.taps == 1) {
+        for (int64_t k = 0; k < n; ++k) out[k] = row[place[k]] * weight[k];
+        return;
+    }
+    if (columns.taps == 2) {
+        for (int64_t k = 0; k < n; ++k) out[k] = weight[k] * row[place[k]] + weight[n + k] * row[place[n + k]];
+        return;
+    }
+    for (int64_t k = 0; k < n; ++k) out[k] = weight[k] * row[place[k]];
+    for (int64_t c = 1; c < columns.taps; ++c) {
+        place += n;
+        weight += n;
+        for (int64_t k = 0; k < n; ++k) out[k] += weight[k] * row[place[k]];
+    }
+}
+
+// Rows of the plane are resampled along the width first, and kept while other results need them.
+template <class T>
+void resample_plane(const T* x, T* out, const Triple& in, const Triple& size, const Taps& taps,
+                    const Columns<T>& columns, T* kept, std::vector<int64_t>& held) {
+    const int64_t nd = taps.number[0], nh = taps.number[1], room = (int64_t)held.size();
+    std::fill(held.begin(), held.end(), -1);
+    for (int64_t i = 0; i < size.d; ++i)
+        for (int64_t j = 0; j < size.h; ++j, out += size.w)
+            at_level(MT_BODY {
+                for (int64_t t = 0; t < nd * nh; ++t) {
+                    const size_t a = (size_t)(i * nd + t / nh), b = (size_t)(j * nh + t % nh);
+                    const int64_t y = taps.place[0][a] * in.h + taps.place[1][b], slot = y % room;
+                    T* row = kept + slot * size.w;
+                    if (held[(size_t)slot] != y) {
+                        resample_row(x + y * in.w, row, columns);
+                        held[(size_t)slot] = y;
+                    }
+                    const T w = (T)taps.weight[0][a] * (T)taps.weight[1][b];
+                    if (nd * nh == 1)
+                        for (int64_t k = 0; k < size.w; ++k) out[k] = w * row[k];
+                    else if (t == 0)
+                        for (int64_t k = 0; k < size.w; ++k) out[k] = T(0) + w * row[k];
+                    else
+                        for (int64_t k = 0; k < size.w; ++k) out[k] += w * row[k];
+                }
+            });
+}
+
+template <class T> void spread_plane(T* x, const T* out, const Triple& in, const Triple& size, const Taps& taps) {
     const int64_t nd = taps.number[0], nh = taps.number[1], nw = taps.number[2];
     for (int64_t i = 0; i < size.d; ++i)
         for (int64_t j = 0; j < size.h; ++j)
-            for (int64_t k = 0; k < size.w; ++k, ++out) {
-                T total{};
+            for (int64_t k = 0; k < size.w; ++k, ++out)
                 for (int64_t a = 0; a < nd; ++a) {
                     const int64_t z = taps.place[0][(size_t)(i * nd + a)];
                     const T wz = (T)taps.weight[0][(size_t)(i * nd + a)];
@@ -461,17 +419,9 @@ void resample_plane(T* x, T* out, const Triple& in, const Triple& size, const Ta
                         const T wy = wz * (T)taps.weight[1][(size_t)(j * nh + b)];
                         const int64_t* place = taps.place[2].data() + k * nw;
                         const double* weight = taps.weight[2].data() + k * nw;
-                        if constexpr (BACK) {
-                            for (int64_t c = 0; c < nw; ++c) row[place[c]] += wy * (T)weight[c] * *out;
-                        } else {
-                            T sum{};
-                            for (int64_t c = 0; c < nw; ++c) sum += (T)weight[c] * row[place[c]];
-                            total += wy * sum;
-                        }
+                        for (int64_t c = 0; c < nw; ++c) row[place[c]] += wy * (T)weight[c] * *out;
                     }
                 }
-                if constexpr (!BACK) *out = total;
-            }
 }
 
 PyObject* resample(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
@@ -495,6 +445,7 @@ PyObject* resample(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
                 taps.weight[d].push_back(as_double(PyTuple_GET_ITEM(args[11], at)));
             }
         const bool back = as_bool(args[12]);
+        if (in.w > std::numeric_limits<int32_t>::max()) fail(PyExc_ValueError, "a plane is too wide to be resampled");
         const Dense x = parse_dense(args + (back ? 3 : 0), checked_mul(planes, in.size()));
         const Dense o = parse_dense(args + (back ? 0 : 3), checked_mul(planes, size.size()));
         if (x.code != o.code) fail(PyExc_ValueError, "resample: operands of two dtypes");
@@ -502,15 +453,21 @@ PyObject* resample(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
             using T = decltype(t);
             const int64_t work = saturated_mul(size.size(), number.size());
             GilRelease unlocked(saturated_mul(planes, work));
+            const Columns<T> columns(taps, size.w);
+            // As many rows as one result needs, and twice that: neighbours share them.
+            const int64_t rows =
+                std::min(std::max<int64_t>(1, in.d * in.h), checked_mul(2, checked_mul(number.d, number.h)));
             parallel_for(planes, planes_each(work), [&](int64_t begin, int64_t end) {
+                const Scratch kept(back ? 1 : checked_mul(rows, size.w), sizeof(T));
+                std::vector<int64_t> held((size_t)rows);
                 for (int64_t p = begin; p < end; ++p) {
                     T* plane = x.as<T>() + p * in.size();
                     T* result = o.as<T>() + p * size.size();
                     if (back) {
                         std::fill(plane, plane + in.size(), T{});
-                        resample_plane<T, true>(plane, result, in, size, taps);
+                        spread_plane(plane, result, in, size, taps);
                     } else {
-                        resample_plane<T, false>(plane, result, in, size, taps);
+                        resample_plane(plane, result, in, size, taps, columns, kept.as<T>(), held);
                     }
                 }
             });
@@ -529,7 +486,6 @@ using namespace mt;
 PyMethodDef window_methods[] = {
     MT_METHOD("im2col", im2col, "Planes to columns of their windows."),
     MT_METHOD("col2im", col2im, "Columns of windows added into planes."),
-    MT_METHOD("depthwise", depthwise, "Convolution of each channel by itself."),
     MT_METHOD("pool_max", pool_max, "The largest element of each window, and its place."),
     MT_METHOD("pool_mean", pool_mean, "The mean of each window."),
     MT_METHOD("pool_mean_backward", pool_mean_backward, "Each mean's gradient shared out over its window."),

@@ -793,19 +793,23 @@ def col2im(
 ) -> None:
     """Columns of windows added into planes."""
 
-def depthwise(
+def conv(
     x: Storage,
     x_offset: int,
     x_code: int,
     weight: Storage,
     weight_offset: int,
     weight_code: int,
+    bias: Storage | None,
+    bias_offset: int,
+    bias_code: int,
     out: Storage,
     out_offset: int,
     out_code: int,
     images: int,
+    groups: int,
     channels: int,
-    multiplier: int,
+    results: int,
     input: _Ints,
     output: _Ints,
     kernel: _Ints,
@@ -813,8 +817,76 @@ def depthwise(
     padding: _Ints,
     dilation: _Ints,
     /,
+) -> bool:
+    """Convolution; False for proportions that it leaves to others."""
+
+def conv_input(
+    grad: Storage,
+    grad_offset: int,
+    grad_code: int,
+    weight: Storage,
+    weight_offset: int,
+    weight_code: int,
+    bias: Storage | None,
+    bias_offset: int,
+    bias_code: int,
+    dx: Storage,
+    dx_offset: int,
+    dx_code: int,
+    images: int,
+    groups: int,
+    channels: int,
+    results: int,
+    input: _Ints,
+    output: _Ints,
+    kernel: _Ints,
+    stride: _Ints,
+    padding: _Ints,
+    dilation: _Ints,
+    /,
+) -> bool:
+    """The gradient of a convolution's input, or a transposed convolution."""
+
+def conv_weight(
+    grad: Storage,
+    grad_offset: int,
+    grad_code: int,
+    x: Storage,
+    x_offset: int,
+    x_code: int,
+    bias: Storage | None,
+    bias_offset: int,
+    bias_code: int,
+    dweight: Storage,
+    dweight_offset: int,
+    dweight_code: int,
+    images: int,
+    groups: int,
+    channels: int,
+    results: int,
+    input: _Ints,
+    output: _Ints,
+    kernel: _Ints,
+    stride: _Ints,
+    padding: _Ints,
+    dilation: _Ints,
+    /,
+) -> bool:
+    """The gradient of a convolution's weights."""
+
+def plane_sums(
+    x: Storage,
+    x_offset: int,
+    x_code: int,
+    out: Storage,
+    out_offset: int,
+    out_code: int,
+    images: int,
+    channels: int,
+    places: int,
+    /,
 ) -> None:
-    """Convolution of each channel by itself."""
+    """The sum of each channel."""
 
 def pool_max(
     x: Storage,

@@ -50,14 +50,6 @@ def test_columns_and_back() -> None:
     assert read(back, 9) == [0, 2, 2, 6, 16, 10, 6, 14, 8]
 
 
-def test_depthwise() -> None:
-    out = storage([0.0] * 4)
-    window = (PLANE, (1, 2, 2), (1, 2, 2), ONE, NONE, ONE)
-    weight = storage([1.0, 0.0, 0.0, 2.0])
-    native().depthwise(nine(), 0, F32, weight, 0, F32, out, 0, F32, 1, 1, 1, *window)  # type: ignore[attr-defined]
-    assert read(out, 4) == [8, 11, 17, 20]
-
-
 def test_nan_is_the_largest() -> None:
     n = native()
     out, places = storage([0.0]), n.Storage(8)  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""CPU lines of convolution: im2col times weights, each channel by itself where groups leave one each.
+"""CPU lines of convolution: the native kernel for floats; columns (im2col) times weights for what it does not take.
 
 Invariant: a transposed convolution is the gradient of a plain one with respect to its input, and is computed as that;
 columns are made for as many images at a time as fit `_COLUMNS` bytes.
@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from .... import _native
 from ...._dtype import complex128, dtype
+from ...._sizes import numel_of
 from ...._tensor_base import TensorBase
 from ..kernels.dense import deliver, dense_as, fresh, operand, target, triple, wide_dtype
 from ..lines import cpu, into
@@ -82,13 +83,28 @@ def _spread(images: int, groups: int) -> list[tuple[int, int, int]]:
     return [(0, images, 1)] if groups == 1 else [(n, groups, 0) for n in range(images)]
 
 
-def _forward(x: TensorBase, weight: TensorBase, out: TensorBase, v: Window) -> None:
-    """out = the convolution, without bias; all dense in one dtype."""
-    images, channels = x._shape[:2]
-    if channels == v.groups and x._dtype.name in ("float32", "float64") and not v.pointwise and channels > 1:
-        _native.depthwise(*operand(x), *operand(weight), *operand(out), images, channels,
-                          weight._shape[0] // channels, *v[:6])
+def _direct(kernel: Any, a: TensorBase, b: TensorBase, bias: Any, out: TensorBase, weight: TensorBase,
+            v: Window) -> bool:
+    """Whether the native kernel computed it: floats, in proportions that it takes. One that only multiplies planes
+    is left to a product of matrices, which reads them where they are."""
+    if a._dtype.name not in ("float32", "float64") or (v.pointwise and bias is None and v.groups == 1):
+        return False
+    given = (None, 0, 0) if bias is None else operand(bias)
+    return bool(kernel(*operand(a), *operand(b), *given, *operand(out), a._shape[0], v.groups, weight._shape[1],
+                       weight._shape[0] // v.groups, *v[:6]))
+
+
+def _add_bias(out: TensorBase, bias: Any) -> None:
+    if bias is not None:
+        values = np_view(out)
+        values += np_view(bias).reshape((1, -1) + (1,) * (values.ndim - 2))
+
+
+def _forward(x: TensorBase, weight: TensorBase, bias: Any, out: TensorBase, v: Window) -> None:
+    """out = the convolution; all dense in one dtype."""
+    if _direct(_native.conv, x, weight, bias, out, weight, v):
         return
+    images, channels = x._shape[:2]
     m, k, n = _sizes(weight, v)
     w, w_at, code = operand(weight)
     y, y_at, _ = operand(out)
@@ -100,10 +116,13 @@ def _forward(x: TensorBase, weight: TensorBase, out: TensorBase, v: Window) -> N
             _native.bgemm(w, w_at, (0 if over_images else m * k, k, 1),
                           columns, at + image * v.groups * k * n, (k * n, n, 1),
                           y, y_at + (first + image) * v.groups * m * n, (m * n, n, 1), code, batch, m, n, k, 1, 0)
+    _add_bias(out, bias)
 
 
-def _input_gradient(grad: TensorBase, weight: TensorBase, out: TensorBase, v: Window) -> None:
+def _input_gradient(grad: TensorBase, weight: TensorBase, bias: Any, out: TensorBase, v: Window) -> None:
     """out = what the places of the input received."""
+    if _direct(_native.conv_input, grad, weight, bias, out, weight, v):
+        return
     images, channels = out._shape[:2]
     m, k, n = _sizes(weight, v)
     w, w_at, code = operand(weight)
@@ -121,9 +140,12 @@ def _input_gradient(grad: TensorBase, weight: TensorBase, out: TensorBase, v: Wi
                           columns, at + image * v.groups * k * n, (k * n, n, 1), code, batch, k, n, m, 1, 0)
         if buffer is not None:
             _native.col2im(*operand(buffer), x, start, code, count, channels, *v[:6])
+    _add_bias(out, bias)
 
 
 def _weight_gradient(grad: TensorBase, x: TensorBase, out: TensorBase, v: Window) -> None:
+    if _direct(_native.conv_weight, grad, x, None, out, out, v):
+        return
     images, channels = x._shape[:2]
     m, k, n = _sizes(out, v)
     w, w_at, code = operand(out)
@@ -157,18 +179,17 @@ def _convolution(out: Any, input: Any, weight: Any, bias: Any, stride: Ints, pad
                  transposed: bool, output_padding: Ints, groups: int) -> None:
     dt = _compute_dtype(input._dtype)
     x, w, y = dense_as(input, dt), dense_as(weight, dt), target(out, dt)
+    b = None if bias is None else dense_as(bias, dt)
     if 0 not in y._shape:
         small, large = (x, y) if transposed else (y, x)
         v = window(large._shape[2:], small._shape[2:], w._shape[2:], stride, padding, dilation, groups)
         if 0 in x._shape or 0 in w._shape:
             np_view(y)[...] = 0
+            _add_bias(y, b)
         elif transposed:
-            _input_gradient(x, w, y, v)
+            _input_gradient(x, w, b, y, v)
         else:
-            _forward(x, w, y, v)
-        if bias is not None:
-            values = np_view(y)
-            values += np_view(dense_as(bias, dt)).reshape((1, -1) + (1,) * (values.ndim - 2))
+            _forward(x, w, b, y, v)
     deliver(out, y)
 
 
@@ -185,9 +206,9 @@ def _convolution_backward(outs: Any, grad_output: Any, input: Any, weight: Any, 
         if nothing:
             np_view(y)[...] = 0
         elif transposed:
-            _forward(g, _conjugate(w), y, v)
+            _forward(g, _conjugate(w), None, y, v)
         else:
-            _input_gradient(g, _conjugate(w), y, v)
+            _input_gradient(g, _conjugate(w), None, y, v)
         deliver(outs[0], y)
     if output_mask[1]:
         y = target(outs[1], dt)
@@ -200,8 +221,11 @@ def _convolution_backward(outs: Any, grad_output: Any, input: Any, weight: Any, 
         deliver(outs[1], y)
     if output_mask[2]:
         y = target(outs[2], dt)
-        values = np_view(g)
-        np_view(y)[...] = values.sum(axis=(0, *range(2, values.ndim))) if values.size else 0
+        if dt.name in ("float32", "float64"):
+            _native.plane_sums(*operand(g), *operand(y), g._shape[0], g._shape[1], int(numel_of(g._shape[2:])))
+        else:
+            values = np_view(g)
+            np_view(y)[...] = values.sum(axis=(0, *range(2, values.ndim))) if values.size else 0
         deliver(outs[2], y)
 
 

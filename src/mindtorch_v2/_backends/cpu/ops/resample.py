@@ -5,6 +5,7 @@ in float32. Bytes are summed in fixed point, and rounded to bytes after each dim
 """
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 from .... import _native
@@ -18,8 +19,11 @@ from ..numpy_view import np_view
 Ints = tuple[int, ...]
 
 
-def _packed(taps: list[Taps]) -> tuple[Ints, Ints, tuple[float, ...]]:
-    """Numbers of taps, places and weights of three dimensions."""
+@lru_cache(maxsize=16)
+def _packed(mode: Any, sizes: Ints, results: Ints, align: bool, scales: tuple[float | None, ...],
+            double: bool) -> tuple[Ints, Ints, tuple[float, ...]]:
+    """Numbers of taps, places and weights of three dimensions. Networks ask for the same few again and again."""
+    taps = taps_of(mode, sizes, results, align, scales, double)
     missing = 3 - len(taps)
     places: list[int] = [0] * missing
     weights: list[float] = [1.0] * missing
@@ -30,14 +34,16 @@ def _packed(taps: list[Taps]) -> tuple[Ints, Ints, tuple[float, ...]]:
     return triple(tuple(len(where[0]) for where, _ in taps), 1), tuple(places), tuple(weights)
 
 
-def _run(out: Any, source: Any, inner: Ints, outer: Ints, taps: list[Taps], backward: bool) -> None:
+def _run(out: Any, source: Any, mode: Any, inner: Ints, outer: Ints, align: bool, scales: tuple[float | None, ...],
+         backward: bool) -> None:
     if numel(out) == 0:
         return
     # Bytes get here to be copied from the nearest places, which float32 does exactly.
     dt = float32 if source._dtype is uint8 else wide_dtype(source._dtype)
     y = target(out, dt)
     _native.resample(*operand(dense_as(source, dt)), *operand(y), source._shape[0] * source._shape[1], triple(inner, 1),
-                     triple(outer, 1), *_packed(taps), backward)
+                     triple(outer, 1), *_packed(mode, inner, outer, align, scales, source._dtype is float64),
+                     backward)
     deliver(out, y)
 
 
@@ -69,14 +75,12 @@ def _serve(name: str, mode: Any, aligned: bool) -> None:
         if self._dtype is uint8 and name in BYTES:
             _bytes(out, self, taps_of(mode, sizes, output_size, align, scales, True))
             return
-        _run(out, self, sizes, tuple(output_size),
-             taps_of(mode, sizes, output_size, align, scales, self._dtype is float64), False)
+        _run(out, self, mode, sizes, tuple(output_size), align, scales, False)
 
     def backward(out: Any, grad_output: Any, output_size: Ints, input_size: Ints, *rest: Any) -> None:
         align, scales = options(rest)
         sizes = tuple(input_size[2:])
-        _run(out, grad_output, sizes, tuple(output_size),
-             taps_of(mode, sizes, output_size, align, scales, grad_output._dtype is float64), True)
+        _run(out, grad_output, mode, sizes, tuple(output_size), align, scales, True)
 
     cpu(name, into(forward))
     cpu(f"{name}_backward", into(backward))

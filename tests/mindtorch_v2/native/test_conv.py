@@ -1,0 +1,165 @@
+"""Convolution and its gradients: the float kernels against the plain columns that complex numbers take.
+
+Invariant: the cases meet every way the kernels have (few rows and many, places across images and within, strides,
+dilations, groups, ranks, transposed) with edges of every kind; results do not depend on the number of threads.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mindtorch_v2 as torch
+from mindtorch_v2 import _native
+
+# images, groups, channels and results of a group, sizes, kernel, stride, padding, dilation, transposed
+Case = tuple[
+    int, int, int, int, tuple[int, ...], tuple[int, ...], tuple[int, ...], tuple[int, ...], tuple[int, ...], bool
+]
+
+NAMED: list[Case] = [
+    (2, 1, 5, 20, (14, 14), (3, 3), (1, 1), (1, 1), (1, 1), False),
+    (5, 1, 17, 7, (7, 7), (3, 3), (1, 1), (1, 1), (1, 1), False),
+    (1, 1, 3, 64, (40, 37), (7, 7), (2, 2), (3, 3), (1, 1), False),
+    (2, 6, 1, 1, (23, 30), (3, 3), (1, 1), (1, 1), (1, 1), False),
+    (2, 6, 1, 2, (23, 30), (5, 5), (2, 2), (2, 2), (1, 1), False),
+    (2, 1, 40, 3, (20, 35), (3, 3), (1, 1), (1, 1), (1, 1), False),
+    (3, 4, 8, 9, (12, 12), (3, 3), (1, 1), (2, 2), (2, 2), False),
+    (2, 1, 30, 40, (70,), (9,), (1,), (4,), (1,), False),
+    (1, 1, 4, 6, (5, 9, 8), (3, 3, 3), (1, 2, 1), (1, 1, 1), (1, 1, 1), False),
+    (2, 1, 12, 16, (9, 9), (4, 4), (2, 2), (1, 1), (1, 1), True),
+    (2, 2, 6, 4, (9, 11), (3, 2), (3, 4), (0, 1), (1, 1), True),
+    (1, 1, 2, 5, (30, 30), (1, 1), (3, 3), (0, 0), (1, 1), False),
+    (4, 1, 1, 1, (1, 1), (1, 1), (1, 1), (0, 0), (1, 1), False),
+    (1, 1, 300, 8, (6, 6), (3, 3), (1, 1), (1, 1), (1, 1), False),
+    (1, 1, 1, 4, (3, 3), (3, 3), (5, 5), (40, 40), (1, 1), False),
+]
+
+
+def drawn(count: int) -> list[Case]:
+    rng = random.Random(7)
+
+    def several(values: list[int]) -> tuple[int, ...]:
+        return tuple(rng.choice(values) for _ in range(rank))
+
+    cases: list[Case] = []
+    while len(cases) < count:
+        rank, transposed = rng.choice([1, 2, 2, 3]), rng.random() < 0.3
+        kernel, dilation = several([1, 2, 3, 5]), several([1, 1, 2])
+        padding = several([0] if transposed else [0, 1, 2, 4])
+        sizes = several([1, 5, 9, 17, 33] if rank < 3 else [3, 5, 8])
+        if transposed or all(n + 2 * p > d * (k - 1) for n, p, d, k in zip(sizes, padding, dilation, kernel)):
+            images, groups = rng.choice([1, 2, 5]), rng.choice([1, 1, 2, 3])
+            channels, results = rng.choice([1, 2, 5]), rng.choice([1, 3, 4, 13])
+            stride = several([1, 1, 2, 3])
+            cases.append((images, groups, channels, results, sizes, kernel, stride, padding, dilation, transposed))
+    return cases
+
+
+def answers(case: Case, dtype: Any, bias: bool = True) -> list[Any]:
+    """The result and the gradients of input, weight and bias, as NumPy arrays."""
+    images, groups, channels, results, sizes, kernel, stride, padding, dilation, transposed = case
+    rng = np.random.default_rng(3)
+    inner, outer = channels * groups, results * groups
+    shape = (inner, results, *kernel) if transposed else (outer, channels, *kernel)
+    given = [rng.standard_normal((images, inner, *sizes)), rng.standard_normal(shape), rng.standard_normal(outer)]
+    x, w, b = (torch.from_numpy(a).to(dtype).requires_grad_() for a in given)
+    zeros = (0,) * len(sizes)
+    y = torch.convolution(x, w, b if bias else None, stride, padding, dilation, transposed, zeros, groups)
+    if y.numel() == 0:
+        return []
+    grad = torch.from_numpy(np.random.default_rng(4).standard_normal(tuple(y.shape))).to(dtype)
+    found = torch.autograd.grad(y, (x, w, b) if bias else (x, w), grad)
+    return [t.detach().numpy() for t in (y, *found)]
+
+
+def compare(case: Case, dtype: Any, tolerance: float) -> None:
+    for got, want in zip(answers(case, dtype), answers(case, torch.complex128)):
+        scale = max(1.0, float(np.abs(want).max()))
+        np.testing.assert_allclose(got / scale, want.real / scale, rtol=0, atol=tolerance, err_msg=str(case))
+
+
+@pytest.mark.parametrize("case", NAMED, ids=str)
+def test_named(case: Case) -> None:
+    compare(case, torch.float32, 1e-5)
+    compare(case, torch.float64, 1e-13)
+
+
+def test_drawn() -> None:
+    for case in drawn(60):
+        compare(case, torch.float32, 1e-5)
+
+
+def test_any_number_of_threads() -> None:
+    before = torch.get_num_threads()
+    try:
+        for case in NAMED:
+            found = []
+            for threads in (1, 2, 5):
+                torch.set_num_threads(threads)
+                found.append(answers(case, torch.float32))
+            for other in found[1:]:
+                for a, b in zip(found[0], other):
+                    np.testing.assert_array_equal(a, b)
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_padding_out_of_proportion_is_left_to_columns() -> None:
+    # A copy with that much around it would be far larger than what is read and written.
+    storage = _native.Storage(64)
+    sizes = ((1, 1, 3), (1, 1, 2), (1, 1, 1), (1, 1, 100_000_000), (0, 0, 50_000_000), (1, 1, 1))
+    assert _native.conv(storage, 0, 6, storage, 0, 6, None, 0, 0, storage, 0, 6, 1, 1, 1, 1, *sizes) is False
+    x = torch.ones(1, 1, 3)
+    assert torch.nn.functional.conv1d(x, torch.ones(1, 1, 1), stride=30_000_000, padding=50_000_000).sum() == 0
+
+
+def test_operands_are_checked() -> None:
+    storage = _native.Storage(64)
+    ones = (1, 1, 1)
+    window = ((1, 4, 4), (1, 4, 4), ones, ones, (0, 0, 0), ones)
+    for kernel in (_native.conv, _native.conv_input, _native.conv_weight):
+        with pytest.raises(ValueError, match="do not fit"):
+            kernel(storage, 1, 6, storage, 0, 6, None, 0, 0, storage, 0, 6, 1, 1, 1, 1, *window)
+        with pytest.raises(ValueError, match="two dtypes"):
+            kernel(storage, 0, 6, _native.Storage(256), 0, 7, None, 0, 0, storage, 0, 6, 1, 1, 1, 1, *window)
+        with pytest.raises(RuntimeError, match="overflowed"):
+            kernel(storage, 0, 6, storage, 0, 6, None, 0, 0, storage, 0, 6, 1 << 62, 1, 4, 1, *window)
+    with pytest.raises(ValueError, match="do not fit"):
+        _native.plane_sums(storage, 0, 6, storage, 0, 6, 1, 17, 1)
+
+
+@pytest.mark.oracle
+def test_error_as_small_as_pytorch_s(oracle: Any) -> None:
+    rng = np.random.default_rng(0)
+    for shape, weight, stride in [((2, 64, 28, 28), (64, 64, 3, 3), 1), ((1, 3, 64, 64), (32, 3, 7, 7), 2),
+                                  ((4, 128, 7, 7), (128, 128, 3, 3), 1)]:  # fmt: skip
+        x, w = rng.standard_normal(shape).astype(np.float32), rng.standard_normal(weight).astype(np.float32)
+        errors = []
+        for library in (torch, oracle):
+            one, two = library.from_numpy(x), library.from_numpy(w)
+            got = library.nn.functional.conv2d(one, two, stride=stride, padding=1).numpy()
+            exact = oracle.nn.functional.conv2d(
+                oracle.from_numpy(x).double(), oracle.from_numpy(w).double(), stride=stride, padding=1
+            ).numpy()
+            errors.append(float(np.sqrt(np.mean((got - exact) ** 2))))
+        assert errors[0] <= 1.5 * errors[1], (shape, errors)
+
+
+BASELINE = """
+from mindtorch_v2 import _native
+from tests.mindtorch_v2.native import test_conv as t
+assert _native.cpu_level() == "baseline"
+for case in t.NAMED:
+    t.compare(case, t.torch.float32, 1e-5)
+"""
+
+
+def test_baseline_instructions() -> None:
+    subprocess.run([sys.executable, "-c", BASELINE], check=True, env={**os.environ, "MINDTORCH_CPU": "baseline"})
