@@ -85,6 +85,9 @@ _LISTED = {
     "recurrent": "lstm- gru- rnn_tanh- rnn_relu- lstm_cell- gru_cell- rnn_tanh_cell- rnn_relu_cell-",
     "sequence": "_pack_padded_sequence- _pad_packed_sequence-",
     "sparse": "_pin_memory- _sparse_addmm- _sparse_mm_reduce_impl-",
+    "private": "_assert_async- _functional_assert_async- _aminmax- _addmm_activation _compute_linear_combination- "
+               "_add_relu- _add_relu_- _masked_softmax- _unique- _grid_sampler_2d_cpu_fallback-",
+    "questions": "_debug_has_internal_overlap- cudnn_is_acceptable-",
     "amp": "_amp_foreach_non_finite_check_and_unscale_- _amp_update_scale_-",
 }
 # Rows that are functions of a module of their own, by table.

@@ -19,7 +19,7 @@ _GROUPS: dict[tuple[str, str, str], str] = {
         "rsub fmod fmod_ remainder_ copysign copysign_ eq eq_ ne ne_ lt lt_ le le_ gt gt_ ge ge_ not_equal "
         "not_equal_ less less_ less_equal less_equal_ greater greater_ greater_equal greater_equal_ bitwise_and_ "
         "bitwise_or_ bitwise_xor_ lerp lerp_ fill fill_ masked_fill masked_fill_ pow_ float_power_ searchsorted "
-        "bucketize lshift lshift_ rshift rshift_",
+        "bucketize lshift lshift_ rshift rshift_ _add_relu _add_relu_",
     ("Tensor", "Scalar", "Scalar_Tensor"): "remainder bitwise_and bitwise_or bitwise_xor",
     ("Tensor", "Tensor_Scalar", "Scalar_Tensor"): "bitwise_left_shift bitwise_right_shift",
     ("Tensor", "Tensor_Scalar", "Tensor_Scalar"): "bitwise_left_shift_ bitwise_right_shift_",

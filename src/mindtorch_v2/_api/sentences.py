@@ -116,6 +116,7 @@ count_nonzero  How many elements are not zero, along dimensions or in all.
 cov  The covariances of variables that are rows.
 cross  The cross product of vectors with three elements.
 ctc_loss  The loss of connectionist temporal classification.
+cudnn_is_acceptable  Whether cuDNN would serve this tensor: never, it is not here.
 cummax  The running maximum along a dimension, and where it is.
 cummin  The running minimum along a dimension, and where it is.
 cumprod  The running product along a dimension.

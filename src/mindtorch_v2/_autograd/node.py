@@ -31,7 +31,9 @@ FREED: Final = (
 _track: Final[Any] = _native.track
 
 # Nodes that PyTorch names with their namespace.
-_NAMESPACED: Final = frozenset({"AccumulateGrad", "CopySlices", "CopyBackwards"})
+_NAMESPACED: Final = frozenset(
+    {"AccumulateGrad", "CopySlices", "CopyBackwards", "Error", "NotImplemented", "UndefinedGradBackward"}
+)
 
 
 @final

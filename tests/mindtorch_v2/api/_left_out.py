@@ -50,7 +50,7 @@ _QUANTIZED = (
 )
 _LIBRARIES = (
     "cudnn_affine_grid_generator cudnn_batch_norm cudnn_convolution cudnn_convolution_add_relu "
-    "cudnn_convolution_relu cudnn_convolution_transpose cudnn_grid_sampler cudnn_is_acceptable "
+    "cudnn_convolution_relu cudnn_convolution_transpose cudnn_grid_sampler "
     "fbgemm_linear_fp16_weight fbgemm_linear_fp16_weight_fp32_activation fbgemm_linear_int8_weight "
     "fbgemm_linear_int8_weight_fp32_activation fbgemm_linear_quantize_weight fbgemm_pack_gemm_matrix_fp16 "
     "fbgemm_pack_quantized_matrix miopen_batch_norm miopen_convolution miopen_convolution_add_relu "

@@ -498,7 +498,11 @@ SENSITIVE: dict[str, float] = {
 }
 
 # Rows that need no samples of their own, with the reason.
-REASONS: dict[str, str] = {}
+REASONS: dict[str, str] = dict.fromkeys(
+    """cudnn_is_acceptable dim is_contiguous is_non_overlapping_and_dense is_same_size is_strides_like_format
+    numel resize_ set_ size storage_offset stride sym_numel sym_size sym_storage_offset sym_stride""".split(),
+    "asks or changes the tensor's geometry: `rows/test_private.py`",
+)
 
 
 def internal(row: str) -> bool:
@@ -627,6 +631,16 @@ CALLED_ELSEWHERE: dict[str, str] = {
         "nn/test_rnn_utils.py": "_pack_padded_sequence _pad_packed_sequence",
         "nn/test_recurrent.py": "_thnn_fused_gru_cell_backward _thnn_fused_lstm_cell_backward_impl",
         "torch_name/test_surface.py": "_pin_memory _sparse_addmm _sparse_mm_reduce_impl",
+        "rows/test_private.py": (
+            """_add_relu _add_relu_ _add_relu.out _addmm_activation _addmm_activation.out _aminmax _aminmax.dim
+            _assert_async _assert_async.msg _compute_linear_combination _compute_linear_combination.out
+            _debug_has_internal_overlap _functional_assert_async.msg _grid_sampler_2d_cpu_fallback
+            _masked_softmax _masked_softmax_backward _new_zeros_with_same_feature_meta
+            _unique cudnn_is_acceptable dim is_contiguous is_contiguous.memory_format
+            is_non_overlapping_and_dense is_same_size is_strides_like_format numel resize_ set_
+            set_.source_Tensor set_.source_Tensor_storage_offset size size.int storage_offset stride
+            stride.int sym_numel sym_size sym_size.int sym_storage_offset sym_stride sym_stride.int"""
+        ),
         "nn/test_transformer.py": "_native_multi_head_attention _transformer_encoder_layer_fwd",
     }.items()
     for name in names.split()
