@@ -14,6 +14,7 @@ from ._overrides import _disabled_torch_dispatch_impl as _disabled_torch_dispatc
 from ._overrides import _disabled_torch_function_impl as _disabled_torch_function_impl
 from ._tensor_base import TensorBase as TensorBase
 
+_TensorBase = TensorBase
 _current_graph_task_id = _engine.current_pass
 _will_engine_execute_node = _engine.will_run
 
@@ -68,6 +69,7 @@ _TOP = frozenset(
     set_autocast_xla_enabled set_flush_denormal set_num_interop_threads set_num_threads""".split()
 )
 _ELSEWHERE = {
+    **dict.fromkeys("_EnableTorchFunction _WeakTensorRef _infer_size _storage_id".split(), "_c_names"),
     "DispatchKey": "_dispatch_keys",
     "DispatchKeySet": "_dispatch_keys",
     "ExcludeDispatchKeyGuard": "_dispatch_keys",
@@ -107,11 +109,37 @@ class _Functions:
         if name.startswith("__") or not name.startswith(self._prefix):
             raise AttributeError(f"module '{self.__name__}' has no attribute '{name}'")
         module = import_module(".nn.functional" if self._module == "nn" else f".{self._module}", __package__)
-        return getattr(module, self._renamed.get(name, name[len(self._prefix) :]))
+        found = getattr(module, self._renamed.get(name, name[len(self._prefix) :]), None)
+        if found is None:
+            raise AttributeError(f"module '{self.__name__}' has no attribute '{name}'")
+        return found
+
+
+_NN_ROWS = frozenset(
+    """_pad_circular _upsample_bicubic2d_aa _upsample_bilinear2d_aa _upsample_lanczos2d_aa _upsample_nearest_exact1d
+    _upsample_nearest_exact2d _upsample_nearest_exact3d adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool2d
+    adaptive_max_pool3d binary_cross_entropy col2im cross_entropy_loss elu fractional_max_pool2d fractional_max_pool3d
+    gelu_ glu hardsigmoid hardsigmoid_ hardswish hardswish_ hardtanh huber_loss im2col l1_loss leaky_relu
+    max_pool2d_with_indices max_pool3d_with_indices max_unpool2d max_unpool3d mish mish_ mse_loss multi_margin_loss
+    multilabel_margin_loss nll_loss nll_loss2d nll_loss_nd pad pad_sequence reflection_pad1d reflection_pad2d
+    reflection_pad3d relu6 relu6_ replication_pad1d replication_pad2d replication_pad3d silu silu_ smooth_l1_loss
+    soft_margin_loss upsample_bicubic2d upsample_bilinear2d upsample_linear1d upsample_nearest1d upsample_nearest2d
+    upsample_nearest3d upsample_trilinear3d""".split()
+)
 
 
 class _NnFunctions(_Functions):
-    """`torch._C._nn`: functions behind `torch.nn`."""
+    """`torch._C._nn`: functions behind `torch.nn`; those of operators take what the operator takes."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in _NN_ROWS:
+            return super().__getattr__(name)
+        from ._api import public
+        from ._dispatch import registry
+
+        registry.find(name)
+        built = self.__dict__[name] = public.build(name, registry.overloads(name))
+        return built
 
     @staticmethod
     def _parse_to(*args: Any, **kwargs: Any) -> tuple[Any, Any, bool, Any]:
@@ -154,8 +182,16 @@ def __getattr__(name: str) -> Any:
         from importlib import import_module
 
         return getattr(import_module("." + _ELSEWHERE[name], __package__), name)
-    if name in ("_profiler", "_autograd"):
+    if name == "_profiler":
         from ._profiler import names
 
         return names
+    if name == "_autograd":
+        from ._autograd import names as of_autograd
+
+        return of_autograd
+    if name == "_functions":
+        from ._autograd.names import FUNCTIONS
+
+        return FUNCTIONS
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

@@ -155,6 +155,8 @@ for _module, _names in {
         "_sym_cosh _sym_sin _sym_sinh _sym_tan _sym_tanh _sym_asin _sym_acos _sym_atan _sym_log2"
     ),
     "_streams": "Event Stream",
+    "_c_names": "_nnpack_available",
+    "_registrations": "_register_device_module",
     "_finfo": "finfo iinfo",
     "autograd.grad_mode": "enable_grad inference_mode is_inference_mode_enabled no_grad set_grad_enabled",
     "_C": "DisableTorchFunction DisableTorchFunctionSubclass",
@@ -190,6 +192,7 @@ _SUBMODULES = (
     "_jit_internal",
     "_prims_common",
     "_subclasses",
+    "_linalg_utils",
     "_tensor_str",
     "_vmap_internals",
     "accelerator",
@@ -286,6 +289,11 @@ def __getattr__(name: str) -> _Any:
         value: _Any = getattr(_import_module("." + _LAZY[name], __package__), name)
     elif name in _SUBMODULES:
         value = _import_module("." + name, __package__)
+    elif name in ("_tensor_classes", "set_vital"):
+        from . import _registrations
+
+        # Asking for `set_vital` warns each time.
+        return _registrations.tensor_classes() if name == "_tensor_classes" else _registrations.set_vital()
     elif name in _TENSOR_TYPES:
         from ._legacy import tensor_type
 

@@ -268,7 +268,13 @@ class OpNamespace:
         self.__file__ = f"{__package__}.ops"
         self._packets: dict[str, OpOverloadPacket] = {}
 
-    def __getattr__(self, key: str) -> OpOverloadPacket:
+    def __getattr__(self, key: str) -> Any:
+        if self.name == "profiler" and key.startswith("_record_function_"):
+            from ._profiler import names
+
+            own: Any = names.OPERATORS.get(key)
+            if own is not None:
+                return own
         found: dict[str, Op] = {}
         if not key.startswith("__") or key.strip("_") in ("lshift", "rshift", "ilshift", "irshift"):
             found = _rows(key) if self.name == "aten" else {}

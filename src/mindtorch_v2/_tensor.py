@@ -249,6 +249,9 @@ class Tensor(TensorBase):
         return self
 
     @of_tensor
+    def _fix_weakref(self) -> None:
+        """Tensors keep their Python object here: weak references stay right by themselves."""
+
     def resolve_neg(self) -> Tensor:
         return self
 
@@ -383,7 +386,7 @@ class Tensor(TensorBase):
     register_post_accumulate_grad_hook = tensor_hooks.register_post_accumulate_grad_hook
     retain_grad = tensor_hooks.retain_grad
     retains_grad = property(tensor_hooks.retains_grad)
-    _backward_hooks = property(tensor_hooks.backward_hooks)
+    _backward_hooks = property(tensor_hooks.backward_hooks, tensor_hooks.set_backward_hooks)
     _post_accumulate_grad_hooks = property(tensor_hooks.post_accumulate_grad_hooks)
 
     # -- to Python ------------------------------------------------------------------------------------------------

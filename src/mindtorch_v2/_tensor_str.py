@@ -25,3 +25,15 @@ def _str_intern(t: Any, *, tensor_contents: str | None = None) -> str:
 def _str(t: Any, *, tensor_contents: str | None = None) -> str:
     """The text of a tensor; `tensor_contents` stands for its elements."""
     return _printing.tensor_str(t, tensor_contents)
+
+
+def get_summarized_data(self: Any) -> Any:
+    """The elements that the text of a large tensor shows: a few at each end of every dimension."""
+    import mindtorch_v2 as torch
+
+    edge = PRINT_OPTS.edgeitems
+    for dim, size in enumerate(self.shape):
+        if size > 2 * edge:
+            ends = (self.narrow(dim, 0, edge), self.narrow(dim, size - edge, edge))
+            self = torch.cat(ends, dim) if edge else ends[0]
+    return self

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import Any
 
 from ._core_operators import HOOKS
@@ -124,7 +125,13 @@ def set_default_tensor_type(t: Any) -> None:
     if isinstance(t, str):
         import mindtorch_v2 as torch
 
-        t = getattr(torch, t.removeprefix("torch."))
+        t = attrgetter(t.removeprefix("torch."))(torch)
+    if not isinstance(t, type) or not hasattr(t, "dtype"):
+        raise TypeError("invalid type object: only floating-point types are supported as the default type")
+    if getattr(t, "is_cuda", False) is True:
+        t()  # says that there is no CUDA
+    if not t.dtype.is_floating_point:
+        raise TypeError("only floating-point types are supported as the default type")
     set_default_dtype(t.dtype)
 
 

@@ -428,5 +428,8 @@ def _is_zip(stream: _Any) -> bool:
     return bool(head == _LOCAL_MAGIC)
 
 
+_is_zipfile = _is_zip
+
+
 def _archive(stream: _Any, f: _Any) -> _Archive:
     return _Archive(_FileSource(stream.fileno()) if _is_path(f) else _StreamSource(stream))

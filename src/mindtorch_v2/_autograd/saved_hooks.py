@@ -163,7 +163,9 @@ class KeptTensor:
 class SavedTensorHandle:
     """`grad_fn._raw_saved_self`: a saved value before it is unpacked."""
 
-    def __init__(self, node: Node, index: int) -> None:
+    def __init__(self, node: Node | None = None, index: int = 0) -> None:
+        if node is None:
+            raise RuntimeError("Trying to create a SavedTensor object from Python is forbidden.")
         self._node = node
         self._index = index
 
@@ -212,6 +214,10 @@ class SavedTensorHandle:
         assert node._saved is not None
         node._saved[self._index] = packed
         hooks_of(node)
+
+
+SavedTensorHandle.__name__ = SavedTensorHandle.__qualname__ = "SavedTensor"
+SavedTensorHandle.__module__ = "torch._C._autograd"
 
 
 # -- writing to saved values ----------------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ class TensorHooks:
     __slots__ = ("fns", "post")
 
     def __init__(self) -> None:
-        self.fns = HookDict()
+        self.fns: Any = HookDict()
         self.post: HookDict | None = None
 
     def run(self, grads: list[Any], nr: int) -> None:
@@ -72,14 +72,26 @@ def register_hook(t: TensorBase, fn: Callable[[Any], Any]) -> RemovableHandle:
     return add_hook(hooks.tensor.setdefault(int(t._output_nr), TensorHooks()).fns, fn)
 
 
-def backward_hooks(t: TensorBase) -> HookDict | None:
+def backward_hooks(t: TensorBase) -> Any:
     """`Tensor._backward_hooks`: the hooks of the value a tensor has now, if there are any."""
     node = grad_fn_of(t)
     found: TensorHooks | None = t._hooks
     if node is not None:
         of_results = None if node._hooks is None else node._hooks.tensor
         found = None if of_results is None else of_results.get(int(t._output_nr))
-    return found.fns if found is not None and found.fns else None
+    return found.fns if found is not None and (found.fns or type(found.fns) is not HookDict) else None
+
+
+def set_backward_hooks(t: TensorBase, hooks: Any) -> None:
+    """`leaf._backward_hooks = hooks`, as rebuilding a pickled tensor does; None takes them away."""
+    if hooks is not None and not isinstance(hooks, dict):
+        raise TypeError(f"_backward_hooks must be a dictionary or None, not {type(hooks).__name__}")
+    if grad_fn_of(t) is not None:
+        raise RuntimeError("_backward_hooks can be assigned on leaf tensors only; use register_hook")
+    if hooks is not None:
+        _leaf_hooks(t).fns = hooks
+    elif t._hooks is not None:
+        t._hooks.fns = HookDict()
 
 
 def post_accumulate_grad_hooks(t: TensorBase) -> HookDict | None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from .._dtype import uint8
+from .._tensor_base import TensorBase
 from ..autograd.profiler import _supported_activities as _supported_activities
 from ..autograd.profiler import record_function
 from . import recorder
@@ -28,6 +30,98 @@ class _RecordFunctionFast(record_function):
         if input_values or keyword_values:
             raise NotImplementedError("_RecordFunctionFast(): argument 'input_values' is not supported")
         super().__init__(name)
+
+
+class _RecordFunction:
+    """What `_record_function_enter_new` answers: a stretch of a program that has begun."""
+
+    def __init__(self, name: str, arg: str | None) -> None:
+        self.record = recorder.annotate(name, arg)
+
+    def __repr__(self) -> str:
+        return "ScriptObject <__torch__.torch.classes.profiler._RecordFunction>"
+
+    def end(self) -> None:
+        record, self.record = self.record, None
+        if record is not None:
+            recorder.close(record)
+
+
+def _record_function_with_args_enter(arg0: str, *args: Any) -> _RecordFunction:
+    """Begin a stretch with arguments; what a profile shows of them is not recorded here."""
+    return _RecordFunction(arg0, None)
+
+
+def _record_function_with_args_exit(arg0: _RecordFunction) -> None:
+    """End it."""
+    arg0.end()
+
+
+# -- torch.ops.profiler -------------------------------------------------------------------------------------------
+# Stretches that a tensor stands for, by the number it holds.
+_BY_TENSOR: dict[int, _RecordFunction] = {}
+
+
+def _record_function_enter(name: str, args: str | None = None) -> Any:
+    from .. import _from_data
+
+    record = _RecordFunction(name, args)
+    number = id(record)
+    _BY_TENSOR[number] = record
+    return _from_data.tensor(list(number.to_bytes(8, "little")), dtype=uint8)
+
+
+def _record_function_exit(handle: Any) -> None:
+    if isinstance(handle, TensorBase):
+        number = int.from_bytes(bytes(handle.tolist()), "little")
+        handle = _BY_TENSOR.pop(number, None)
+        if handle is None:
+            raise RuntimeError("_record_function_exit: the handle is not one of _record_function_enter")
+    elif not isinstance(handle, _RecordFunction):
+        raise RuntimeError(
+            "Overloaded torch operator invoked from Python failed to match any schema:\n"
+            "profiler::_record_function_exit() Expected a value of type 'Tensor' for argument 'handle' but instead "
+            f"found type '{type(handle).__name__}'."
+        )
+    handle.end()
+
+
+class _Operator:
+    """One of `torch.ops.profiler`: it records, and is itself below what is recorded."""
+
+    def __init__(self, fn: Any, overloads: tuple[str, ...] = ("default",)) -> None:
+        self._fn = fn
+        self._overloads = overloads
+        self.__name__ = fn.__name__
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._fn(*args, **kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in self.__dict__.get("_overloads", ()):
+            raise AttributeError(
+                f"The underlying op of 'profiler.{self.__dict__.get('__name__')}' has no overload name '{name}'"
+            )
+        return self
+
+    def overloads(self) -> list[str]:
+        return list(self._overloads)
+
+
+def _record_function_enter_new(name: str, args: str | None = None) -> _RecordFunction:
+    if not isinstance(name, str):
+        raise RuntimeError(
+            "profiler::_record_function_enter_new() Expected a value of type 'str' for argument 'name' but instead "
+            f"found type '{type(name).__name__}'."
+        )
+    return _RecordFunction(name, args)
+
+
+OPERATORS = {
+    "_record_function_enter": _Operator(_record_function_enter),
+    "_record_function_enter_new": _Operator(_record_function_enter_new),
+    "_record_function_exit": _Operator(_record_function_exit, ("default", "_RecordFunction")),
+}
 
 
 def kineto_available() -> bool:

@@ -29,6 +29,7 @@ from .._autograd.tensor_hooks import retain_grad
 from .._dispatch.keys import PYTHON
 from .._dispatch.state import STATE
 from .._overrides import handle_torch_function, has_torch_function, is_tensor_like
+from .._size import Size
 from .._tensor_base import TensorBase, requires_grad
 from . import anomaly_mode as anomaly_mode
 from . import function as function
@@ -75,7 +76,7 @@ _OF_PROFILERS = (
     *("DeviceType", "ProfilerActivity", "ProfilerConfig", "ProfilerState", "_KinetoEvent", "_ProfilerResult"),
     *("_add_metadata_json", "_disable_profiler", "_enable_profiler", "_is_kineto_stopped", "_kineto_step"),
     *("_prepare_profiler", "_profiler_enabled", "_supported_activities", "_toggle_collection_dynamic"),
-    *("kineto_available",),
+    *("kineto_available", "_record_function_with_args_enter", "_record_function_with_args_exit"),
 )
 
 
@@ -88,6 +89,8 @@ def __getattr__(name: str) -> Any:
         return globals()[name]
     if name in ("functional", "profiler", "profiler_legacy", "profiler_util"):
         return import_module("." + name, __name__)
+    if name == "SavedTensor":
+        return import_module(".._autograd.names", __name__).SavedTensor
     if name in _OF_PROFILERS:
         return getattr(import_module(".._profiler.names", __name__), name)
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
@@ -95,7 +98,7 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     late = {"functional", "gradcheck", "gradgradcheck", "profiler", "profiler_legacy", "profiler_util"}
-    return sorted({*globals(), *late, *_OF_PROFILERS})
+    return sorted({*globals(), *late, *_OF_PROFILERS, "SavedTensor"})
 
 
 def _is_checkpoint_valid() -> bool:
@@ -211,6 +214,15 @@ def grad(
     if type(inputs) is dict:
         return dict(zip(inputs, result))
     return tuple(result)
+
+
+def _calculate_shape(output: Any, grad: Any, is_grads_batched: bool) -> tuple[Any, Any]:
+    """The shape of an output, and that of a gradient for it without its batch dimension."""
+    if not isinstance(output, GradientEdge):
+        return output.shape, grad.shape[1:] if is_grads_batched else grad.shape
+    if is_grads_batched:
+        raise RuntimeError("Batched grads are not supported with GradientEdge")
+    return Size(meta(output.node, output.output_nr)[0]), grad.shape
 
 
 def _batched(

@@ -235,17 +235,22 @@ def __getattr__(name: str) -> Any:
 
         return import_module(f"{_HERE}.{name}")
     if name.removesuffix("Tensor") in _TENSORS and name.endswith("Tensor"):
-        return _typed(name, TypeError, f"type torch.cuda.{name} not available. {_TEXT}.")
+        import mindtorch_v2 as torch
+
+        like = getattr(torch, name)
+        attributes = {"dtype": like.dtype, "layout": like.layout, "is_cuda": True, "is_sparse": False}
+        attributes["__module__"] = "torch.cuda"
+        return _typed(name, TypeError, f"type torch.cuda.{name} not available. {_TEXT}.", attributes)
     if name.removesuffix("Storage") in (*_TENSORS, "ComplexFloat", "ComplexDouble") and name.endswith("Storage"):
         return _typed(name, AssertionError, _TEXT)
     raise AttributeError(f"module '{_HERE}' has no attribute '{name}'")
 
 
-def _typed(name: str, kind: type[Exception], text: str) -> type:
+def _typed(name: str, kind: type[Exception], text: str, attributes: dict[str, Any] | None = None) -> type:
     """A class of CUDA tensors or storages, of which there are none."""
 
     def __new__(cls: type, *args: Any, **kwargs: Any) -> Any:
         raise kind(text)
 
-    made = globals()[name] = type(name, (), {"__new__": __new__, "__module__": _HERE})
+    made = globals()[name] = type(name, (), {"__new__": __new__, "__module__": _HERE, **(attributes or {})})
     return made

@@ -37,7 +37,7 @@ from .utils import _sum_rightmost, euler_constant
 
 # -- any family ---------------------------------------------------------------------------------------------------
 @register_kl(ExponentialFamily, ExponentialFamily)
-def _exponential_families(p: Any, q: Any) -> Any:
+def _kl_expfamily_expfamily(p: Any, q: Any) -> Any:
     """The Bregman divergence of the log normalizer."""
     if type(p) is not type(q):
         raise NotImplementedError(

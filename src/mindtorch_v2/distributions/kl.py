@@ -89,3 +89,4 @@ def kl_divergence(p: Distribution, q: Distribution) -> Tensor:
 
 # The formulas of the package register themselves, with the function above.
 from . import _kl_between, _kl_within  # noqa: E402, F401
+from ._kl_within import _kl_expfamily_expfamily as _kl_expfamily_expfamily  # noqa: E402

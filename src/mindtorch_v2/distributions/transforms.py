@@ -19,6 +19,7 @@ from ._composed import (
     Transform,
     identity_transform,
 )
+from ._composed import _InverseTransform as _InverseTransform
 from .distribution import Distribution
 from .utils import _NUMBER, broadcast_all, lazy_property, tril_matrix_to_vec, vec_to_tril_matrix
 

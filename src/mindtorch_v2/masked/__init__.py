@@ -61,7 +61,37 @@ def _identity(name: str, input: Any, ord: Any = 2) -> Any:
         if ord == -math.inf and not input.dtype.is_floating_point:
             raise AssertionError(f"input must be floating point, got {input.dtype}")
         return math.inf if ord == -math.inf else 0
-    return math.nan  # the median is taken of what is not nan
+    if name == "median":
+        return math.nan  # it is taken of what is not nan
+    raise NotImplementedError(f"identity of {name} on {input.dtype} input")
+
+
+_SAME_AS = {"cumsum": "sum", "cumprod": "prod", "argmax": "amax", "argmin": "amin"}
+
+
+def _reduction_identity(op_name: str, input: Any, *args: Any) -> Any:
+    """The value that a reduction does not notice, as a tensor; None for those that count elements."""
+    if op_name in ("mean", "var", "std"):
+        return None
+    dtype = input.dtype if op_name != "median" or input.dtype.is_floating_point else _torch().get_default_dtype()
+    found = _identity(_SAME_AS.get(op_name, op_name), input, *args[:1])
+    return _torch().tensor(found, dtype=dtype, device=input.device)
+
+
+def _where(mask: Any, input: Any, fill_value: Any) -> Any:
+    """The input where the mask is True, else the other value."""
+    return _torch().where(mask, input, fill_value)
+
+
+def _combine_input_and_mask(op: Any, input: Any, mask: Any, *args: Any) -> Any:
+    """The input of a masked reduction: its identity where the mask is False."""
+    name = op if isinstance(op, str) else op.__name__
+    return _masked(_SAME_AS.get(name, name), input, mask, *args[:1])
+
+
+def _canonical_dim(dim: Any, ndim: int) -> tuple[int, ...]:
+    """Dimensions in order, counted from the first; None and () are all."""
+    return _dims(dim, ndim)
 
 
 def _input_mask(input: Any, *given: Any, mask: Any, **options: Any) -> Any:

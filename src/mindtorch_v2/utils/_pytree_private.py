@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ._pytree import MappingKey, SequenceKey
+from ._pytree import MappingKey, SequenceKey, TreeSpec, tree_flatten, tree_is_leaf
 from ._pytree import _node_type as _get_node_type  # noqa: F401 (PyTorch's name)
 
 
@@ -33,6 +33,24 @@ def _list_unflatten(values: Any, context: Any) -> list[Any]:
 
 def _list_flatten_with_keys(d: list[Any]) -> tuple[list[tuple[SequenceKey, Any]], None]:
     return [(SequenceKey(i), value) for i, value in enumerate(d)], None
+
+
+def _broadcast_to_and_flatten(tree: Any, treespec: TreeSpec, is_leaf: Any = None) -> list[Any] | None:
+    """The leaves of `tree` for every leaf of a structure that it is the beginning of; None where it is not."""
+    if tree_is_leaf(tree, is_leaf=is_leaf):
+        return [tree] * treespec.num_leaves
+    if treespec.is_leaf():
+        return None
+    leaves, own = tree_flatten(tree, is_leaf=lambda x: x is not tree)
+    if own.type is not treespec.type or own.context != treespec.context or own.num_children != treespec.num_children:
+        return None
+    found: list[Any] = []
+    for part, child in zip(leaves, treespec.children()):
+        inner = _broadcast_to_and_flatten(part, child, is_leaf)
+        if inner is None:
+            return None
+        found += inner
+    return found
 
 
 def _tuple_flatten(d: tuple[Any, ...]) -> tuple[list[Any], None]:
