@@ -69,6 +69,7 @@ _TOP = frozenset(
     set_autocast_xla_enabled set_flush_denormal set_num_interop_threads set_num_threads""".split()
 )
 _ELSEWHERE = {
+    **dict.fromkeys("PyTorchFileReader PyTorchFileWriter".split(), "_serialization.zip_streams"),
     **dict.fromkeys("_EnableTorchFunction _WeakTensorRef _infer_size _storage_id".split(), "_c_names"),
     "DispatchKey": "_dispatch_keys",
     "DispatchKeySet": "_dispatch_keys",

@@ -73,6 +73,10 @@ __all__ = [
 
 def __getattr__(name: str) -> _Any:
     """Names for annotations, made when asked for."""
+    if name in ("_open_zipfile_reader", "_open_zipfile_writer"):
+        from ._serialization import zip_streams
+
+        return getattr(zip_streams, name)
     if name == "MAP_LOCATION":
         from ._device import device
         from ._storage import UntypedStorage

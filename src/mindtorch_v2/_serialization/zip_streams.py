@@ -1,0 +1,133 @@
+"""`PyTorchFileReader` and `PyTorchFileWriter`: records of a checkpoint's archive by name, for programs that do so
+themselves.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from .archive import Archive, FileSource, StreamSource
+from .archive_writer import ArchiveWriter
+
+_VERSION = "3\n"
+
+
+def _is_path(x: object) -> bool:
+    return isinstance(x, (str, os.PathLike))
+
+
+class PyTorchFileReader:
+    """The records of an archive in a file or a stream."""
+
+    def __init__(self, name_or_buffer: Any) -> None:
+        self._file: Any = None
+        if _is_path(name_or_buffer):
+            try:
+                self._file = open(name_or_buffer, "rb")
+            except OSError as error:
+                raise RuntimeError(
+                    f"open file failed because of errno {error.errno} on fopen: {error.strerror}, file path: "
+                    f"{os.fspath(name_or_buffer)}"
+                ) from None
+        try:
+            self._archive = Archive(
+                StreamSource(name_or_buffer) if self._file is None else FileSource(self._file.fileno())
+            )
+        except BaseException:
+            self._close()
+            raise
+
+    def _close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+
+    def get_record(self, key: str) -> bytes:
+        """The bytes of a record."""
+        return self._archive.record(key)
+
+    def has_record(self, key: str) -> bool:
+        return key in self._archive
+
+    def get_record_size(self, key: str) -> int:
+        return len(self._archive.record(key))
+
+    def get_all_records(self) -> list[str]:
+        """The names of all records, in their order."""
+        return list(self._archive.names())
+
+    def serialization_id(self) -> str:
+        """What tells two archives apart; empty where there is none."""
+        name = ".data/serialization_id"
+        return self._archive.record(name).decode() if name in self._archive else ""
+
+
+class PyTorchFileWriter:
+    """An archive that is written record by record."""
+
+    def __init__(self, name_or_buffer: Any, compute_crc32: bool = True, storage_alignment: int = 64) -> None:
+        self._file: Any = None
+        folder = "archive"
+        target = name_or_buffer
+        if _is_path(name_or_buffer):
+            target = self._file = open(name_or_buffer, "wb")
+            folder = os.path.splitext(os.path.basename(os.fspath(name_or_buffer)))[0] or folder
+        self._folder = folder
+        self._names: set[str] = set()
+        self._writer = ArchiveWriter(target.write, folder, storage_alignment, compute_crc32)
+
+    def archive_name(self) -> str:
+        """The folder that the records are in."""
+        return self._folder
+
+    def write_record(self, name: str, data: Any, size: int) -> None:
+        """Add a record with the first `size` bytes of `data`."""
+        content = data.encode() if isinstance(data, str) else memoryview(data).cast("B")
+        if size > len(content):
+            raise ValueError(f"write_record(): size {size} is beyond the {len(content)} bytes of '{name}'")
+        self._writer.record(name, content[:size])
+        self._names.add(name)
+
+    def get_all_written_records(self) -> set[str]:
+        """The names of the records so far."""
+        return set(self._names)
+
+    def write_end_of_file(self) -> None:
+        """Write what ends an archive; nothing can be added after it."""
+        self._writer.finish(_VERSION)
+        if self._file is not None:
+            self._file.close()
+
+
+class _open_zipfile_reader:
+    """`with _open_zipfile_reader(f) as reader`"""
+
+    def __init__(self, name_or_buffer: Any) -> None:
+        self.file_like = PyTorchFileReader(name_or_buffer)
+
+    def __enter__(self) -> PyTorchFileReader:
+        return self.file_like
+
+    def __exit__(self, *exc: object) -> None:
+        self.file_like._close()
+
+
+class _open_zipfile_writer:
+    """`with _open_zipfile_writer(f) as writer`: leaving the block ends the archive."""
+
+    def __init__(self, name_or_buffer: Any) -> None:
+        from ..utils.serialization import config
+
+        self.buffer = None if _is_path(name_or_buffer) else name_or_buffer
+        if self.buffer is not None and not callable(getattr(self.buffer, "write", None)):
+            text = f"Buffer of {str(type(self.buffer)).strip('<>')} has no callable attribute 'write'"
+            raise (TypeError if hasattr(self.buffer, "write") else AttributeError)(text)
+        self.file_like = PyTorchFileWriter(name_or_buffer, config.save.compute_crc32, config.save.storage_alignment)
+
+    def __enter__(self) -> PyTorchFileWriter:
+        return self.file_like
+
+    def __exit__(self, *exc: object) -> None:
+        self.file_like.write_end_of_file()
+        if self.buffer is not None:
+            self.buffer.flush()
