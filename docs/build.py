@@ -24,9 +24,11 @@ ELSEWHERE = {
     "ARCHITECTURE.md": "architecture.md",
     "CONTRIBUTING.md": "contributing.md",
     "CHANGELOG.md": "changelog.md",
-    "csrc/ascend_emulator/README.md": "emulator.md",
+    "csrc/ascend_emulator/README.md": "emulator_libraries.md",
     "examples/README.md": "examples.md",
 }
+# Pages that docs/index.md does not name have a place in the menu all the same.
+MORE = "\n```{{toctree}}\n:hidden:\n:caption: More\n\n{}\n```\n"
 _LINK = re.compile(r"\[([^\]]*)\]\(([^)#:]+)(#[^)]*)?\)")
 
 
@@ -37,7 +39,7 @@ def relinked(text: str, home: Path) -> str:
         label, target, fragment = found[1], found[2], found[3] or ""
         path = Path(os.path.normpath(home / target))
         if path.is_relative_to(DOCS):
-            return found[0]
+            return f"[{label}]({path.relative_to(DOCS)}{fragment})"
         page = ELSEWHERE.get(str(path.relative_to(ROOT))) if path.is_relative_to(ROOT) else None
         return f"[{label}]({page}{fragment})" if page else label
 
@@ -53,6 +55,11 @@ def gather(source: Path, picture: bool) -> None:
     for name, page in ELSEWHERE.items():
         path = ROOT / name
         (source / page).write_text(relinked(path.read_text(), path.parent))
+    index = source / "index.md"
+    listed = set(index.read_text().split())
+    others = sorted(path.stem for path in source.glob("*.md") if path.stem not in listed | {"index", "support"})
+    if others:
+        index.write_text(index.read_text() + MORE.format("\n".join(others)))
     shutil.copytree(DOCS / "_static", source / "_static")
     addresses = make_reference.write(source / "reference")
     (source / "support.md").write_text(make_support.page(lambda name: make_reference.address(addresses, name)))
