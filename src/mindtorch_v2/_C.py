@@ -166,6 +166,11 @@ def _get_default_device() -> str:
     return "cpu"
 
 
+def _are_functorch_transforms_active() -> bool:
+    """False: `vmap` calls functions with plain tensors."""
+    return False
+
+
 def _get_tracing_state() -> None:
     """Programs are never traced into scripts."""
 

@@ -26,8 +26,24 @@ START = (
 )
 
 
-def programs() -> list[str]:
-    return sorted(p.stem for p in PROGRAMS.glob("*.py") if not p.stem.startswith("_"))
+# Of programs with many parts, the one that `--short` runs.
+SHORT = {
+    "timm": "resnet18",
+    "transformers_decoders": "llama",
+    "transformers_encoders": "bert",
+    "transformers_experts": "mixtral",
+    "transformers_images": "vit",
+    "transformers_mixed": "clip",
+    "transformers_npu": "llama",
+    "transformers_pairs": "t5",
+    "transformers_speech": "whisper",
+    "transformers_states": "mamba",
+}
+
+
+def programs(short: bool) -> list[str]:
+    names = sorted(p.stem for p in PROGRAMS.glob("*.py") if not p.stem.startswith("_"))
+    return [f"{name}/{SHORT[name]}" if short and name in SHORT else name for name in names]
 
 
 def report(
@@ -71,6 +87,7 @@ def main() -> int:
     parser.add_argument("names", nargs="*", help="programs, or program/part; all of them by default")
     parser.add_argument("--ours", required=True, help="a Python with the clients and this package's torch")
     parser.add_argument("--oracle", help="a Python with PyTorch")
+    parser.add_argument("--short", action="store_true", help="every client, and one part of those that have many")
     parser.add_argument("--limit", type=float, default=600.0, help="seconds for one program")
     parser.add_argument("--tolerance", type=float, default=2e-4)
     parser.add_argument("--verbose", type=int, default=0, help="show so many characters of what a program wrote")
@@ -83,7 +100,7 @@ def main() -> int:
     ).stdout.strip()
     failed = 0
     print(f"{'client':34} {'stages':>6} {'slowest':>18} {'compared':>9}  first failure")
-    for name in given.names or programs():
+    for name in given.names or programs(given.short):
         name, _, part = name.partition("/")
         parts = [part] if part else []
         mine, said = report(given.ours, name, parts, None, given.limit)

@@ -87,7 +87,7 @@ def __getattr__(name: str) -> Any:
         # Importing the module put it under the name of the function.
         globals().update(gradcheck=module.gradcheck, gradgradcheck=module.gradgradcheck)
         return globals()[name]
-    if name in ("functional", "profiler", "profiler_legacy", "profiler_util"):
+    if name in ("forward_ad", "functional", "profiler", "profiler_legacy", "profiler_util"):
         return import_module("." + name, __name__)
     if name == "SavedTensor":
         return import_module(".._autograd.names", __name__).SavedTensor

@@ -92,6 +92,9 @@ MAPPED = [
     "torch.vmap(lambda x: x, chunk_size=0)(t)",
 ]
 OTHERS = [
+    "torch.autograd.forward_ad.unpack_dual(t).tangent, type(torch.autograd.forward_ad.unpack_dual(t)).__name__",
+    "torch.autograd.forward_ad.make_dual(t, t)",
+    "torch.autograd.forward_ad.exit_dual_level()",
     "torch._tensor_str._tensor_str(t, 3), torch._tensor_str._str(t, tensor_contents='..')",
     "torch._tensor_str._add_suffixes('EdgeIndex([1, 2]', ['nnz=3', 'sort=' + 'x' * 70], 10, force_newline=False)",
     "torch._tensor_str.PRINT_OPTS.threshold, torch._tensor_str.PRINT_OPTS.linewidth",
