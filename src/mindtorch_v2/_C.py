@@ -71,6 +71,11 @@ _TOP = frozenset(
 _ELSEWHERE = {
     **dict.fromkeys("PyTorchFileReader PyTorchFileWriter".split(), "_serialization.zip_streams"),
     **dict.fromkeys("_EnableTorchFunction _WeakTensorRef _infer_size _storage_id".split(), "_c_names"),
+    **dict.fromkeys(
+        """_TorchFunctionState _get_function_stack_at _get_torch_function_state _len_torch_function_stack
+        _pop_torch_function_stack _push_on_torch_function_stack _set_torch_function_state""".split(),
+        "_function_state",
+    ),
     "DispatchKey": "_dispatch_keys",
     "DispatchKeySet": "_dispatch_keys",
     "ExcludeDispatchKeyGuard": "_dispatch_keys",
@@ -171,6 +176,18 @@ def _are_functorch_transforms_active() -> bool:
     return False
 
 
+def _get_cpu_capability() -> str:
+    """The widest vector instructions that kernels use here."""
+    from .backends import cpu
+
+    return cpu.get_cpu_capability()
+
+
+def _get_privateuse1_backend_name() -> str:
+    """What PyTorch calls `privateuseone` until it is renamed is `npu` from the start."""
+    return "npu"
+
+
 def _get_tracing_state() -> None:
     """Programs are never traced into scripts."""
 
@@ -179,8 +196,22 @@ def _is_tracing() -> bool:
     return False
 
 
+# Classes of TorchScript, for `isinstance` and annotations: nothing is ever an instance.
+_SCRIPT = frozenset(
+    """AnyType Block BoolType DictType FloatType Graph IntType InterfaceType JITException ListType Node NoneType
+    NumberType OptionalType ScriptDict ScriptFunction ScriptList ScriptMethod ScriptModule ScriptModuleSerializer ScriptObject
+    StringType TensorType TupleType Type UnionType Value""".split()
+)
+
+
 def __getattr__(name: str) -> Any:
     import mindtorch_v2 as torch
+
+    if name in _SCRIPT:
+        from ._absent import classes
+
+        globals().update(classes("torch._C", " ".join(_SCRIPT), "torch._C.{name}: programs are not scripted here"))
+        return globals()[name]
 
     if name in _TOP:
         return getattr(torch, name)

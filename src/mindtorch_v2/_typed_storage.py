@@ -50,11 +50,12 @@ CLASSES = {
 
 class _Warned:
     already = False
+    always = False
 
 
 def _warn(stacklevel: int = 3) -> None:
     """Say once that these classes will go; the line named is the caller of the method that warns."""
-    if not _Warned.already:
+    if _Warned.always or not _Warned.already:
         _Warned.already = True
         warnings.warn(_REMOVAL, UserWarning, stacklevel=stacklevel)
 

@@ -41,6 +41,7 @@ __all__ = [
     "_get_devices_properties",
     "_handle_complex",
     "_import_dotted_name",
+    "_is_privateuse1_backend_available",
     "_reorder_tensors_as",
     "_take_tensors",
     "_unflatten_dense_tensors",
@@ -283,3 +284,8 @@ def _take_tensors(tensors: Sequence[Any], size_limit: int) -> Iterator[list[Any]
     for group, _ in open_groups.values():
         if group:
             yield group
+
+
+def _is_privateuse1_backend_available() -> bool:
+    """Whether the device that PyTorch knows as `privateuseone` can be used: here `npu`."""
+    return bool(_torch().npu.is_available())

@@ -9,6 +9,7 @@ from ._storage_classes import _LegacyStorageMeta as _LegacyStorageMeta
 from ._typed_storage import CLASSES as _CLASSES
 from ._typed_storage import TypedStorage as TypedStorage
 from ._typed_storage import _warn as _warn_typed_storage_removal  # noqa: F401 (PyTorch's name for it)
+from ._typed_storage import _Warned
 
 __all__ = ["TypedStorage", "UntypedStorage"]
 
@@ -31,3 +32,14 @@ def _get_dtype_from_pickle_storage_type(pickle_storage_type: str) -> _DType:
     if found is None:
         raise KeyError(f'pickle storage type "{pickle_storage_type}" is not recognized')
     return found
+
+
+def _get_always_warn_typed_storage_removal() -> bool:
+    return _Warned.always
+
+
+def _set_always_warn_typed_storage_removal(always_warn: bool) -> None:
+    """Whether the warning that typed storages will go is given each time, not once."""
+    if not isinstance(always_warn, bool):
+        raise AssertionError(f"always_warn must be bool, got {type(always_warn).__name__}")
+    _Warned.always = always_warn

@@ -36,9 +36,19 @@ class Settings(ModuleType):
             super().__setattr__(name, value)
             return
         name = self._aliases.get(name, name)
-        if name not in self._values:
+        if name not in self._defaults:
             raise AttributeError(f"{self._title()}.{name} does not exist")
         self._values[name] = value
+
+    def __delattr__(self, name: str) -> None:
+        # A setting that was deleted can be set again: `unittest.mock.patch` deletes what it has set, and restores it.
+        if name.startswith("_"):
+            super().__delattr__(name)
+            return
+        name = self._aliases.get(name, name)
+        if name not in self._values:
+            raise AttributeError(f"{self._title()}.{name} does not exist")
+        del self._values[name]
 
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *self._values})
@@ -80,6 +90,9 @@ class _Group:
 
     def __setattr__(self, name: str, value: Any) -> None:
         setattr(vars(self)["_owner"], f"{vars(self)['_prefix']}.{name}", value)
+
+    def __delattr__(self, name: str) -> None:
+        delattr(vars(self)["_owner"], f"{vars(self)['_prefix']}.{name}")
 
 
 class _Patch(ContextDecorator):
