@@ -199,8 +199,8 @@ def _is_tracing() -> bool:
 # Classes of TorchScript, for `isinstance` and annotations: nothing is ever an instance.
 _SCRIPT = frozenset(
     """AnyType Block BoolType DictType FloatType Graph IntType InterfaceType JITException ListType Node NoneType
-    NumberType OptionalType ScriptDict ScriptFunction ScriptList ScriptMethod ScriptModule ScriptModuleSerializer ScriptObject
-    StringType TensorType TupleType Type UnionType Value""".split()
+    NumberType OptionalType ScriptDict ScriptFunction ScriptList ScriptMethod ScriptModule ScriptModuleSerializer
+    ScriptObject StringType TensorType TupleType Type UnionType Value""".split()
 )
 
 

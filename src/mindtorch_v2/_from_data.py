@@ -16,7 +16,7 @@ from ._device import CPU, can_pin
 from ._dispatch.keys import PYTHON, TORCH_DISPATCH
 from ._dispatch.op import c_type_name, type_name
 from ._dispatch.state import NO_TORCH_FUNCTION, STATE, current_default_device, modes, set_modes
-from ._dtype import DEFAULTS, from_np
+from ._dtype import DEFAULTS, from_np, int64
 from ._dtype import dtype as DType
 from ._nested import from_data as numbers
 from ._ops.rules.shape import _PIN, placed
@@ -43,8 +43,13 @@ def from_data(data: Any, dt: Any, dev: Any, fname: str = "tensor") -> Any:
             return _copied(source.detach(), dt, data._device if dev is None else placed(dev))
         finally:
             set_modes(before)
-    if type(data) not in _PLAIN and hasattr(type(data), "__array_interface__"):
-        return _copied(from_numpy(_as_array(data)), dt, placed(dev))
+    if type(data) not in _PLAIN:
+        if hasattr(type(data), "__array_interface__"):
+            return _copied(from_numpy(_as_array(data)), dt, placed(dev))
+        if hasattr(type(data), "data_ptr"):
+            found = _of_storage(data, dt)
+            if found is not None:
+                return _converted(found, None, dev)
     t = numbers(data, dt)
     if dev is None or dev is CPU or dev.type == "cpu":
         return t
@@ -55,6 +60,23 @@ def from_data(data: Any, dt: Any, dev: Any, fname: str = "tensor") -> Any:
 _PLAINLY: Final = int(NO_TORCH_FUNCTION) | int(PYTHON) << 32
 _PLAIN: Final = frozenset({list, tuple, float, int, bool, complex})
 _SHOWN: Final = {"tensor": "torch.tensor", "new_tensor": "tensor.new_tensor"}
+
+
+def _of_storage(data: Any, dt: Any) -> Any:
+    """A tensor over the whole of a storage, sharing its memory; None if the data is none."""
+    from ._storage import UntypedStorage
+    from ._typed_storage import TypedStorage, wrapped
+
+    if isinstance(data, TypedStorage):
+        wanted = DEFAULTS.dtype if dt is None else dt
+        kind: DType = data.dtype
+        if kind is not wanted:
+            raise RuntimeError(
+                f"Expected a Storage of type {wanted.scalar_name} or an UntypedStorage, but got {kind.scalar_name}"
+            )
+        return data._tensor()
+    # Without a dtype PyTorch infers one from the bytes, which are integers.
+    return wrapped(data, int64 if dt is None else dt)._tensor() if isinstance(data, UntypedStorage) else None
 
 
 def _as_array(data: Any) -> Any:

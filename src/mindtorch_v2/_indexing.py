@@ -206,8 +206,6 @@ def apply_key(t: TensorBase, key: tuple[Any, ...]) -> tuple[TensorBase, list[Any
         elif isinstance(x, TensorBase):
             if len(x._shape) == 0 and not x._dtype.is_inexact:
                 if is_mask(x):
-                    if not x._dtype.is_bool:
-                        raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
                     out = CORE.unsqueeze.call((out, int(dim)))
                     indices = record(indices, dim, CORE.view.call((x, (1,))))
                     dim += 1

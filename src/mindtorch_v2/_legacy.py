@@ -135,6 +135,11 @@ class TypeMeta(type):
 
     dtype: DType
 
+    def __new__(meta, name: str, bases: tuple[type, ...], space: dict[str, Any]) -> TypeMeta:
+        if bases:
+            raise TypeError(f"type 'torch.{bases[0].__name__}' is not an acceptable base type")
+        return super().__new__(meta, name, bases, space)
+
     def __instancecheck__(cls, t: Any) -> bool:
         return isinstance(t, TensorBase) and t._dtype is cls.dtype and t._device.type == "cpu"
 

@@ -293,10 +293,10 @@ def broadcast_shapes(*shapes: Any) -> Size:
     for i, shape in enumerate(given):
         for back in range(1, len(shape) + 1):
             n = shape[-back]
-            if n < 0:
-                raise ValueError("Attempting to broadcast a dimension with negative length!")
             if n == 1 or n == common[-back]:
                 continue
+            if common[-back] == 1 and n < 0:
+                raise ValueError("Attempting to broadcast a dimension with negative length!")
             if common[-back] != 1:
                 raise RuntimeError(
                     f"Attempting to broadcast a dimension of length {n} at {-back}! Mismatching argument at index {i} "

@@ -18,7 +18,7 @@ from .._dispatch.keys import AUTOGRAD, BACKENDS, VIEW
 from .._dispatch.op import Op, type_name
 from .._dispatch.schema import Arg
 from .._dispatch.state import is_grad_enabled
-from .._dtype_names import c_name
+from .._dtype_names import cpp_name
 from .._layout import preserve_format
 from .._sizes import long, numel_of, strided_bytes
 from .._strides import contiguous_strides, format_strides
@@ -196,7 +196,7 @@ def set_(
     elif isinstance(source, TensorBase):
         if source._dtype is not self._dtype:
             raise RuntimeError(
-                f"Could not set tensor of type {c_name(source._dtype)} to a tensor of type {c_name(self._dtype)}")
+                f"Could not set tensor of type {cpp_name(source._dtype)} to a tensor of type {cpp_name(self._dtype)}")
         _check_same_device(self, source._device)
         raw, shape = source._storage, tuple(source._shape) if size is None else _ints("size", size)
         strides = tuple(source._stride)
@@ -206,7 +206,14 @@ def set_(
     else:
         from .._storage import root
 
-        untyped = source.untyped() if hasattr(source, "untyped") else source
+        if hasattr(source, "dtype"):
+            if source.dtype is not self._dtype:
+                raise RuntimeError(
+                    f"Expected a Storage of type {cpp_name(self._dtype)} or an UntypedStorage, but got type "
+                    f"{source.dtype.scalar_name} for argument 1 'storage'")
+            untyped = source.untyped()
+        else:
+            untyped = source
         _check_same_device(self, untyped.device)
         shape = (untyped.nbytes() // item,) if size is None else _ints("size", size)
         strides = contiguous_strides(shape) if stride is None else _ints("stride", stride)

@@ -6,10 +6,12 @@ Invariant: this module checks what a user asked for and translates it into roots
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Mapping
 from importlib import import_module
-from typing import Any
+from types import ModuleType
+from typing import Any, NoReturn
 
 from .._autograd.engine import (
     backward_one,
@@ -35,7 +37,6 @@ from . import anomaly_mode as anomaly_mode
 from . import function as function
 from . import grad_mode as grad_mode
 from . import graph as graph
-from . import variable as variable
 from .anomaly_mode import detect_anomaly, set_detect_anomaly
 from .function import Function, NestedIOFunction
 from .grad_mode import (
@@ -83,10 +84,7 @@ _OF_PROFILERS = (
 def __getattr__(name: str) -> Any:
     # gradcheck needs NumPy, which is not imported before somebody asks for it.
     if name in ("gradcheck", "gradgradcheck"):
-        module = import_module(".gradcheck", __name__)
-        # Importing the module put it under the name of the function.
-        globals().update(gradcheck=module.gradcheck, gradgradcheck=module.gradgradcheck)
-        return globals()[name]
+        return getattr(import_module(".gradcheck", __name__), name)
     if name in ("forward_ad", "functional", "profiler", "profiler_legacy", "profiler_util"):
         return import_module("." + name, __name__)
     if name == "SavedTensor":
@@ -99,6 +97,25 @@ def __getattr__(name: str) -> Any:
 def __dir__() -> list[str]:
     late = {"functional", "gradcheck", "gradgradcheck", "profiler", "profiler_legacy", "profiler_util"}
     return sorted({*globals(), *late, *_OF_PROFILERS, "SavedTensor"})
+
+
+class _Package(ModuleType):
+    """The import system puts submodules under their names; two of these are names of functions, as in PyTorch."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in ("gradcheck", "variable") and isinstance(value, ModuleType):
+            value = value.gradcheck if name == "gradcheck" else _variable
+        super().__setattr__(name, value)
+
+
+def _variable(*args: Any, **kwargs: Any) -> NoReturn:
+    """Long gone; says what to use."""
+    raise RuntimeError("torch.autograd.variable(...) is deprecated, use torch.tensor(...) instead")
+
+
+_variable.__name__ = _variable.__qualname__ = "variable"
+variable = _variable
+sys.modules[__name__].__class__ = _Package
 
 
 def _is_checkpoint_valid() -> bool:

@@ -100,16 +100,16 @@ def index_strides(self: TensorBase, indices: tuple[Any, ...], shape: tuple[int, 
 
 
 def index_put_rule(self: TensorBase, indices: tuple[Any, ...], values: TensorBase, accumulate: bool) -> Spec:
-    if self._dtype is not values._dtype:
-        raise RuntimeError(
-            f"Index put requires the source and destination dtypes match, got {self._dtype.scalar_name} for the "
-            f"destination and {values._dtype.scalar_name} for the source.")
     shape = index_shape(self, indices)
     if not fits(values._shape, shape):
         raise RuntimeError(
             f"shape mismatch: value tensor of shape {list(values._shape)} cannot be broadcast to indexing result "
             f"of shape "
             f"{list(shape)}")
+    if self._dtype is not values._dtype:
+        raise RuntimeError(
+            f"Index put requires the source and destination dtypes match, got {self._dtype.scalar_name} for the "
+            f"destination and {values._dtype.scalar_name} for the source.")
     return Spec(self._shape, preserved_strides(self), self._dtype, self._dtype, self._device)
 
 

@@ -256,10 +256,23 @@ class Scatter(Updated):
         scatter_into(out, args[1], args[2], args[3], mode)
 
 
+def _check_select(t: TensorBase, d: int, index: TensorBase) -> None:
+    """Nothing is read of a tensor without elements; its indices are still checked, in words of their own."""
+    size = t._shape[d]
+    positions: Any = index
+    for i in positions.reshape(-1).tolist():
+        if size == 0:
+            raise RuntimeError("index_select(): self indexing axis dim should be positive")
+        if not 0 <= i < size:
+            raise RuntimeError(f"INDICES element is out of DATA bounds, id={i} axis_dim={size}")
+
+
 def index_select(out: TensorBase, t: TensorBase, dim: int, index: TensorBase) -> None:
+    d = wrap_dim(dim, len(t._shape))
+    if numel(t) == 0 and len(t._shape) > 1:
+        _check_select(t, d, index)
     if numel(out) == 0:
         return
-    d = wrap_dim(dim, len(t._shape))
     _index_select(
         t._storage, int(t._offset), _up(t), t._dtype.code,
         _shape(t), d,

@@ -1,0 +1,123 @@
+"""Old forms of calls that programs still use: storages as data, byte masks without dimensions, names of modules."""
+
+from __future__ import annotations
+
+import importlib
+import types
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from .._outcome import outcome
+from .._subject import subject
+
+Call = Callable[[Any], Any]
+
+
+def _storage_calls() -> dict[str, Call]:
+    def two(torch: Any, dtype: Any) -> Any:
+        return torch.tensor([1, 2], dtype=dtype)
+
+    def shared(torch: Any) -> list[bool]:
+        t = two(torch, torch.float32)
+        made = (
+            torch.tensor(t.storage()),
+            torch.as_tensor(t.storage()),
+            t.new_tensor(t.storage()),
+            torch.tensor(t.untyped_storage(), dtype=torch.float32),
+        )
+        return [x.data_ptr() == t.data_ptr() for x in made]
+
+    calls: dict[str, Call] = {
+        "shared": shared,
+        "other dtype": lambda torch: torch.tensor(two(torch, torch.int64).storage()),
+        "dtype said": lambda torch: torch.tensor(two(torch, torch.int64).storage(), dtype=torch.int64),
+        "wrong dtype said": lambda torch: torch.as_tensor(two(torch, torch.int64).storage(), dtype=torch.float32),
+        "bytes": lambda torch: torch.tensor(two(torch, torch.int64).untyped_storage()),
+        "bytes as new": lambda torch: torch.ones(1).new_tensor(two(torch, torch.int64).untyped_storage()),
+        "gradient": lambda torch: torch.tensor(two(torch, torch.float32).storage(), requires_grad=True),
+        "base type": lambda torch: type("Mine", (torch.FloatTensor,), {}),
+    }
+    for name in ("uint8", "int16", "int64", "float16", "float64", "complex64", "bool", "bfloat16"):
+        calls[f"set_ {name}"] = lambda torch, name=name: torch.empty(2, dtype=getattr(torch, name)).set_(
+            two(torch, torch.float32).storage()
+        )
+    return calls
+
+
+def _mask_calls() -> dict[str, Call]:
+    calls: dict[str, Call] = {}
+    for value in (0, 1):
+        for kind in ("uint8", "bool"):
+            for shape in ((), (3,), (2, 3)):
+
+                def of(torch: Any, shape: Any = shape, kind: str = kind, value: int = value) -> tuple[Any, Any]:
+                    return torch.arange(6)[: max(1, len(shape) * 3)].sum() if not shape else torch.arange(
+                        shape[0] * (shape[1] if len(shape) > 1 else 1)
+                    ).reshape(shape), torch.tensor(value, dtype=getattr(torch, kind))
+
+                def write(torch: Any, of: Any = of) -> Any:
+                    t, mask = of(torch)
+                    t[mask] = 5
+                    return t
+
+                def wrong(torch: Any, of: Any = of) -> Any:
+                    t, mask = of(torch)
+                    t[mask] = torch.ones(2)
+                    return t
+
+                calls |= {
+                    f"read {value} {kind} {shape}": lambda torch, of=of: of(torch)[0][of(torch)[1]],
+                    f"last {value} {kind} {shape}": lambda torch, of=of: of(torch)[0][..., of(torch)[1]],
+                    f"write {value} {kind} {shape}": write,
+                    f"wrong {value} {kind} {shape}": wrong,
+                }
+    return calls
+
+
+def _error_calls() -> dict[str, Call]:
+    def select(shape: tuple[int, ...], dim: int, *index: int) -> Call:
+        return lambda torch: torch.ones(shape).index_select(dim, torch.tensor(index, dtype=torch.int64))
+
+    return {
+        "select empty axis": select((0, 3), 0, 1),
+        "select nothing": select((0, 3), 0),
+        "select beyond": select((2, 0), 0, 5),
+        "select negative": select((2, 0), 0, -1),
+        "select within": select((2, 0), 0, 1, 0),
+        "select of one dimension": select((0,), 0, 0),
+        "put shape before dtype": lambda torch: torch.arange(4).index_put((torch.tensor([0, 1]),), torch.ones(3)),
+        "put dtype": lambda torch: torch.arange(4).index_put((torch.tensor([0, 1]),), torch.ones(2)),
+        "broadcast negative": lambda torch: torch.broadcast_shapes((2,), (-1,)),
+        "broadcast negative first": lambda torch: torch.broadcast_shapes((-1,), (2,)),
+        "broadcast negative alone": lambda torch: torch.broadcast_shapes((1, -1)),
+        "broadcast negative later": lambda torch: torch.broadcast_shapes((5, 2), (2, -3)),
+        "variable": lambda torch: torch.autograd.variable([1]),
+    }
+
+
+CALLS = _storage_calls() | _mask_calls() | _error_calls()
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("name", CALLS)
+def test_calls_are_answered_as_pytorch_answers(name: str, oracle: Any) -> None:
+    # Whether the warning about typed storages was given before depends on what ran before.
+    assert outcome(lambda: CALLS[name](subject))[0] == outcome(lambda: CALLS[name](oracle))[0]
+
+
+def test_a_byte_without_dimensions_is_a_mask() -> None:
+    t = subject.tensor(3)
+    assert t[subject.tensor(1, dtype=subject.uint8)].tolist() == [3]
+    assert t[subject.tensor(0, dtype=subject.uint8)].tolist() == []
+
+
+@pytest.mark.parametrize(
+    "name", ["autograd.gradcheck", "autograd.variable", "multiprocessing.spawn", "nn.utils.weight_norm"]
+)
+def test_a_module_does_not_hide_the_function_of_its_name(name: str) -> None:
+    package, _, last = name.rpartition(".")
+    importlib.import_module(f"{subject.__name__}.{name}")
+    found = getattr(importlib.import_module(f"{subject.__name__}.{package}"), last)
+    assert callable(found) and not isinstance(found, types.ModuleType)
