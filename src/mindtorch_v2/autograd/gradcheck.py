@@ -46,15 +46,15 @@ def gradcheck(
     """Whether the gradients of `func` at `inputs` agree with finite differences; with `fast_mode` only along a random
     direction of each input and output."""
     _refuse(
-        check_batched_grad=check_batched_grad,
-        masked=bool(masked),
-        check_batched_forward_grad=check_batched_forward_grad,
-        check_forward_ad=check_forward_ad,
+        masked=bool(masked), check_batched_forward_grad=check_batched_forward_grad, check_forward_ad=check_forward_ad
     )
     if not check_backward_ad:
         raise AssertionError("Expected at least one of check_forward_ad or check_backward_ad to be True")
     try:
-        _check(func, _as_tuple(inputs), eps, atol, rtol, nondet_tol, check_undefined_grad, check_grad_dtypes, fast_mode)
+        args = _as_tuple(inputs)
+        _check(func, args, eps, atol, rtol, nondet_tol, check_undefined_grad, check_grad_dtypes, fast_mode)
+        if check_batched_grad:
+            _check_batched(func, args)
     except GradcheckError:
         if raise_exception:
             raise
@@ -82,7 +82,7 @@ def gradgradcheck(
     masked: bool = False,
 ) -> bool:
     """`gradcheck` of the function that maps inputs and output gradients to input gradients."""
-    _refuse(check_batched_grad=check_batched_grad, masked=masked, check_forward_ad=check_fwd_over_rev)
+    _refuse(masked=masked, check_forward_ad=check_fwd_over_rev)
     if not check_rev_over_rev:
         raise AssertionError("Expected at least one of check_fwd_over_rev or check_rev_over_rev to be True")
     args = _as_tuple(inputs)
@@ -116,8 +116,32 @@ def gradgradcheck(
         nondet_tol=nondet_tol,
         check_undefined_grad=check_undefined_grad,
         check_grad_dtypes=check_grad_dtypes,
+        check_batched_grad=check_batched_grad,
         fast_mode=fast_mode,
     )
+
+
+def _check_batched(func: Callable[..., Any], args: tuple[Any, ...]) -> None:
+    """Gradients of two directions asked for at once (`is_grads_batched`) are those of one after the other."""
+    import mindtorch_v2 as torch
+
+    from . import grad
+
+    wanted = [x for x in args if isinstance(x, TensorBase) and x.requires_grad]
+    for at, output in enumerate(_differentiable(func(*args))):
+        rows = [_random_like(output, False).detach() for _ in range(2)]
+        options: dict[str, Any] = {"retain_graph": True, "allow_unused": True}
+        single = [grad(output, wanted, row, **options) for row in rows]
+        together = torch.stack(rows)
+        try:
+            batched = grad(output, wanted, together, is_grads_batched=True, **options)
+        except RuntimeError as error:
+            raise GradcheckError(f"While computing batched gradients, got: {error}") from error
+        for i, (found, *expected) in enumerate(zip(batched, *single)):
+            if found is not None and not torch.allclose(found, torch.stack(expected)):
+                raise GradcheckError(
+                    f"For output {at} and input {i}:\n\ngot:\n{found}\n\nExpected:\n{torch.stack(expected)}\n"
+                )
 
 
 def _refuse(**options: bool) -> None:
