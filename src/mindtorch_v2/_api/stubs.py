@@ -269,10 +269,14 @@ def declared(name: str, value: Any, rows: dict[str, list[Op]]) -> list[str]:
     return [f"from .{place} import {name} as {name}"] if made.endswith("-> Any: ...") else [made]
 
 
+# Classes that call themselves members of the package, and where they are.
+_MEMBERS = {"Size": "_size"}
+
+
 def home(name: str, module: str) -> str:
-    """The module a name can be imported from; a class may call itself a member of the package."""
+    """The module a name can be imported from."""
     listed: Iterable[tuple[str, str]] = torch._LAZY.items()
-    return dict(listed).get(name) or module.removeprefix("mindtorch_v2").lstrip(".")
+    return dict(listed).get(name) or _MEMBERS.get(name) or module.removeprefix("mindtorch_v2").lstrip(".")
 
 
 def submodule(name: str) -> str:

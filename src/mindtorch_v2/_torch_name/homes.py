@@ -41,6 +41,7 @@ HOMES: dict[str, dict[str, str]] = {
         ("CatTransform", "ComposeTransform", "IndependentTransform", "StackTransform", "Transform"),
         "torch.distributions.transforms",
     ),
+    "fx._codegen": {"CodeGen": "torch.fx.graph"},
     "optim._adafactor": {"Adafactor": "torch.optim"},
     "optim._muon": {"Muon": "torch.optim"},
 }
