@@ -78,6 +78,20 @@ class FunctionSchema:
 
 
 # -- operators ------------------------------------------------------------------------------------------------------
+# Operators whose kernels take positions; by `t[key]` they get them, masks turned into positions, from `_indexing`.
+_INDEXED = frozenset(("index", "index_put", "index_put_"))
+
+
+def _with_positions(op: Op, bound: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The arguments as the kernels take them."""
+    if op.name not in _INDEXED:
+        return bound
+    from ._indexing import positions
+
+    values = bound[2] if len(bound) > 2 else None
+    return (bound[0], positions(bound[0], list(bound[1]), values), *bound[2:])
+
+
 class OpOverload:
     """One overload of an operator: `torch.ops.aten.add.Tensor`."""
 
@@ -96,7 +110,7 @@ class OpOverload:
         bound = _bound(self._op, args, kwargs)
         if bound is None:
             raise refusal(self, args, kwargs)
-        return self._op.call(bound)
+        return self._op.call(_with_positions(self._op, bound))
 
     @property
     def overloadpacket(self) -> OpOverloadPacket:
@@ -168,7 +182,7 @@ class OpOverloadPacket:
             if not op.is_out or "out" in kwargs:
                 bound = _bound(op, args, kwargs)
                 if bound is not None:
-                    return op.call(bound)
+                    return op.call(_with_positions(op, bound))
         if len(self._ops) == 1:
             raise refusal(getattr(self, next(iter(self._ops))), args, kwargs)
         shown = "\n".join(f"  {getattr(self, name)._schema}" for name in self._ops)

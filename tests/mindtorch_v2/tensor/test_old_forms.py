@@ -121,3 +121,40 @@ def test_a_module_does_not_hide_the_function_of_its_name(name: str) -> None:
     importlib.import_module(f"{subject.__name__}.{name}")
     found = getattr(importlib.import_module(f"{subject.__name__}.{package}"), last)
     assert callable(found) and not isinstance(found, types.ModuleType)
+
+
+def _operator_calls() -> dict[str, Call]:
+    keys: dict[str, Call] = {
+        "mask": lambda torch: [torch.tensor([True, False])],
+        "whole mask": lambda torch: [torch.arange(6).reshape(2, 3) > 2],
+        "second": lambda torch: [None, torch.tensor([True, False, True])],
+        "int32": lambda torch: [torch.tensor([1], dtype=torch.int32)],
+        "float": lambda torch: [torch.tensor([1.0])],
+        "int8": lambda torch: [torch.tensor([1], dtype=torch.int8)],
+        "two masks": lambda torch: [torch.tensor([True, False])] * 2,
+        "wrong mask": lambda torch: [torch.tensor([True])],
+        "number": lambda torch: [torch.tensor(1)],
+    }
+
+    def source(torch: Any) -> Any:
+        return torch.arange(6.0).reshape(2, 3)
+
+    calls: dict[str, Call] = {}
+    for name, key in keys.items():
+        calls[f"index {name}"] = lambda torch, key=key: torch.ops.aten.index.Tensor(source(torch), key(torch))
+        calls[f"put {name}"] = lambda torch, key=key: torch.ops.aten.index_put.default(
+            source(torch), key(torch), torch.tensor(9.0)
+        )
+        calls[f"put_ {name}"] = lambda torch, key=key: torch.ops.aten.index_put_(
+            source(torch), key(torch), torch.tensor(9.0)
+        )
+    return calls
+
+
+OPERATOR_CALLS = _operator_calls()
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("name", OPERATOR_CALLS)
+def test_operators_take_masks_for_indices(name: str, oracle: Any) -> None:
+    assert outcome(lambda: OPERATOR_CALLS[name](subject)) == outcome(lambda: OPERATOR_CALLS[name](oracle))

@@ -44,6 +44,10 @@ class SoftmaxBackward(Rule):
         g = args[0]
         y = args[1]
         assert isinstance(g, TensorBase) and isinstance(y, TensorBase)
+        if g._shape != y._shape:
+            raise RuntimeError(
+                "Expected tensor for argument #1 'grad' to have same size as tensor for argument #2 'output'; but "
+                f"{list(g._shape)} does not equal {list(y._shape)} (while checking arguments for softmax_backward)")
         wrap_dim(args[2], len(y._shape))
         if args[3] is not y._dtype:
             raise RuntimeError(f"expected scalar type {y._dtype.scalar_name} but found {args[3].scalar_name}")
