@@ -5,7 +5,9 @@
 
 #include <pthread.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <mutex>
 
@@ -222,6 +224,11 @@ void small_free(char* ptr, size_t capacity) noexcept {
     forbid(ptr, capacity);
     small.head[k] = block;
     small.live -= capacity;
+}
+
+void expect_room_for(size_t nbytes) {
+    static const size_t memory = size_t(std::max(sysconf(_SC_PHYS_PAGES), 1L)) * size_t(sysconf(_SC_PAGESIZE));
+    if (nbytes > memory) fail_memory(nbytes);
 }
 
 char* block_alloc(size_t nbytes, size_t* capacity) {

@@ -519,6 +519,7 @@ void lift(Operand& op, bool batched) {
 void parse_matrix(PyObject* const* args, PyObject* code, const Shape& shape, Operand& op) {
     PyObject* operand[4] = {args[0], args[1], args[2], code};
     parse_operand(operand, shape, op);
+    expect_room_for(checked_bytes(shape.numel, ITEMSIZE[op.code]));
     lift(op, shape.ndim == 3);
 }
 PyObject* parse_result(PyObject* const* args, PyObject* code, const Shape& shape, Operand& op) {

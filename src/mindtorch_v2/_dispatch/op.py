@@ -506,7 +506,7 @@ def c_type_name(kind: Any) -> str:
     """A type's name as C knows it: with its module if it is written in C and not built in."""
     module: str = kind.__module__
     name: str = kind.__name__
-    if module.startswith("mindtorch_v2._"):
+    if module == "mindtorch_v2" or module.startswith("mindtorch_v2._"):
         return _C_TYPES.get(name, name)
     if _C_TYPES.get(name) == f"{module}.{name}":  # where `torch` is this package
         return _C_TYPES[name]
