@@ -334,15 +334,16 @@ def _value(t: Any) -> Any:
     return t.item()
 
 
-def _operator(name: str, returns: str, kernel: Any) -> Op:
+def _operator(schema: str, kernel: Any) -> Op:
     """An operator that is only there for handlers to see."""
+    name = schema.partition("(")[0]
     namespace = CUSTOM.setdefault("aten", {})
     op = namespace.get(name)
     if op is None:
-        op = Op(f"aten::{name}", f"{name}(Tensor self) -> {returns}")
+        op = Op(f"aten::{name}", schema)
         op.derivative = NO_GRADIENT
         for kind, bit in DEVICE_BITS.items():
-            if kind != "meta" or returns == "Tensor":
+            if kind != "meta" or not schema.endswith("Scalar"):
                 op.kernels[bit] = FnKernel(kernel)
         namespace[name] = op
     return op
@@ -350,7 +351,7 @@ def _operator(name: str, returns: str, kernel: Any) -> Op:
 
 def item(t: Any) -> Any:
     """`item()` of a tensor whose handler is to be asked."""
-    return _operator("_local_scalar_dense", "Scalar", _value).call((t,))
+    return _operator("_local_scalar_dense(Tensor self) -> Scalar", _value).call((t,))
 
 
 def _same(t: Any) -> Any:
@@ -363,10 +364,10 @@ def _cloned(t: Any) -> Any:
 
 def copied_operator() -> Any:
     """What a graph has for a tensor that was made of numbers: a constant, copied."""
-    op = _operator("lift_fresh_copy", "Tensor", _cloned)
+    op = _operator("lift_fresh_copy(Tensor self) -> Tensor", _cloned)
     return overload_for(op, ())
 
 
 def lifted(t: Any) -> Any:
     """A tensor that was made of numbers, as modes want to have it."""
-    return _operator("lift_fresh", "Tensor", _same).call((t,))
+    return _operator("lift_fresh(Tensor(a) self) -> Tensor(a)", _same).call((t,))

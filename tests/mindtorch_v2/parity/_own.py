@@ -610,6 +610,7 @@ SILENT: dict[str, str] = {
 
 # Views that are none for autograd, with the reason. `test_memory_is_shared_as_in_pytorch` holds them to PyTorch's.
 TRACKS_NO_BASE: dict[str, str] = {
+    "aten::lift_fresh": "the argument itself",
     "detach": "what its user asks for",
     "view.dtype": "bits have no derivative, and so the result no base, in PyTorch too",
 }
