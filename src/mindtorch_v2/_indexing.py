@@ -207,7 +207,9 @@ def apply_key(t: TensorBase, key: tuple[Any, ...]) -> tuple[TensorBase, list[Any
             if len(x._shape) == 0 and not x._dtype.is_inexact:
                 if is_mask(x):
                     out = CORE.unsqueeze.call((out, int(dim)))
-                    indices = record(indices, dim, CORE.view.call((x, (1,))))
+                    # A copy, as PyTorch's is: the mask may be written before the backward pass.
+                    mask = CORE.to_copy.call((CORE.view.call((x, (1,))), None, None, None, False))
+                    indices = record(indices, dim, mask)
                     dim += 1
                 else:
                     out = select(out, dim, int(TensorBase.item(x)), place)
