@@ -93,7 +93,9 @@ def _template() -> types.CodeType:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         space: dict[str, Any] = {}
-        exec("def leaf(*args, **kwargs):\n    return 'serve'(args, kwargs)", space)
+        # By the file's name tracebacks and errors of devices know it for code of the package.
+        source = "def leaf(*args, **kwargs):\n    return 'serve'(args, kwargs)"
+        exec(compile(source, "<torch.fx.leaf>", "exec"), space)
     code: types.CodeType = space["leaf"].__code__
     return code
 

@@ -97,6 +97,8 @@ class Browser:
     def _event(self, message: dict[str, Any]) -> None:
         about = message.get("params", {})
         kind = message.get("method")
+        if about.get("entry", {}).get("url", "").endswith("/favicon.ico"):
+            return  # the browser asks for it on its own account, sooner or later; the site has none
         if kind == "Page.loadEventFired":
             self.loaded = True
         elif kind == "Runtime.exceptionThrown":

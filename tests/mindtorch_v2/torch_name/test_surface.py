@@ -100,7 +100,6 @@ OTHERS = [
     "torch._tensor_str.PRINT_OPTS.threshold, torch._tensor_str.PRINT_OPTS.linewidth",
     "torch.ops.aten._sparse_addmm(t, torch.ones(3, 2), torch.ones(2, 2), beta=2, alpha=3)",
     "str(torch.ops.aten._sparse_mm_reduce_impl.default._schema), str(torch.ops.aten._pin_memory.default._schema)",
-    "torch.ops.aten._pin_memory(t)",
     "torch._C._get_default_device()",
     "len(torch.serialization.MAP_LOCATION.__args__), torch.serialization.FileLike == torch.types.FileLike",
     "torch.distributions.__dict__['Normal'] is torch.distributions.Normal",
