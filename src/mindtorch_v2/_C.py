@@ -69,7 +69,6 @@ _TOP = frozenset(
     set_autocast_xla_enabled set_flush_denormal set_num_interop_threads set_num_threads""".split()
 )
 _ELSEWHERE = {
-    **dict.fromkeys("PyTorchFileReader PyTorchFileWriter".split(), "_serialization.zip_streams"),
     **dict.fromkeys("_EnableTorchFunction _WeakTensorRef _infer_size _storage_id".split(), "_c_names"),
     **dict.fromkeys(
         """_TorchFunctionState _get_function_stack_at _get_torch_function_state _len_torch_function_stack
@@ -83,6 +82,7 @@ _ELSEWHERE = {
     "_LinAlgError": "_ops.linalg",
     "Future": "futures",
     "PyTorchFileReader": "_serialization.reader",
+    "PyTorchFileWriter": "_serialization.zip_streams",
 }
 # The build: no LAPACK, MKL or OpenMP is linked; what they would serve is written here.
 has_lapack = True

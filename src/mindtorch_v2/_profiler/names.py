@@ -48,7 +48,9 @@ class _RecordFunction:
 
 
 def _record_function_with_args_enter(arg0: str, *args: Any) -> _RecordFunction:
-    """Begin a stretch with arguments; what a profile shows of them is not recorded here."""
+    """Begin a stretch; its arguments, of which PyTorch's profiles show the shapes, cannot be recorded here."""
+    if args:
+        raise NotImplementedError("_record_function_with_args_enter: arguments are not recorded; give the name alone")
     return _RecordFunction(arg0, None)
 
 

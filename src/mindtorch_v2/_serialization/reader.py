@@ -18,6 +18,7 @@ class PyTorchFileReader:
     """The archive in a file, given by its name or as an object that reads and seeks."""
 
     def __init__(self, file: Any) -> None:
+        self._closing: Any = None
         if not isinstance(file, str):
             self._archive = Archive(StreamSource(file))
             return
@@ -29,6 +30,11 @@ class PyTorchFileReader:
             ) from None
         self._closing = weakref.finalize(self, self._file.close)
         self._archive = Archive(FileSource(self._file.fileno()))
+
+    def close(self) -> None:
+        """Close the file, if it was opened here; an object that was given stays as it is."""
+        if self._closing is not None:
+            self._closing()
 
     def has_record(self, name: str) -> bool:
         """Whether the archive has a record of this name."""

@@ -1,65 +1,19 @@
-"""`PyTorchFileReader` and `PyTorchFileWriter`: records of a checkpoint's archive by name, for programs that do so
-themselves.
-"""
+"""`torch._C.PyTorchFileWriter`, and blocks around it and the reader: archives record by record, for programs that write
+and read them by themselves."""
 
 from __future__ import annotations
 
 import os
 from typing import Any
 
-from .archive import Archive, FileSource, StreamSource
 from .archive_writer import ArchiveWriter
+from .reader import PyTorchFileReader
 
 _VERSION = "3\n"
 
 
 def _is_path(x: object) -> bool:
     return isinstance(x, (str, os.PathLike))
-
-
-class PyTorchFileReader:
-    """The records of an archive in a file or a stream."""
-
-    def __init__(self, name_or_buffer: Any) -> None:
-        self._file: Any = None
-        if _is_path(name_or_buffer):
-            try:
-                self._file = open(name_or_buffer, "rb")
-            except OSError as error:
-                raise RuntimeError(
-                    f"open file failed because of errno {error.errno} on fopen: {error.strerror}, file path: "
-                    f"{os.fspath(name_or_buffer)}"
-                ) from None
-        try:
-            self._archive = Archive(
-                StreamSource(name_or_buffer) if self._file is None else FileSource(self._file.fileno())
-            )
-        except BaseException:
-            self._close()
-            raise
-
-    def _close(self) -> None:
-        if self._file is not None:
-            self._file.close()
-
-    def get_record(self, key: str) -> bytes:
-        """The bytes of a record."""
-        return self._archive.record(key)
-
-    def has_record(self, key: str) -> bool:
-        return key in self._archive
-
-    def get_record_size(self, key: str) -> int:
-        return len(self._archive.record(key))
-
-    def get_all_records(self) -> list[str]:
-        """The names of all records, in their order."""
-        return list(self._archive.names())
-
-    def serialization_id(self) -> str:
-        """What tells two archives apart; empty where there is none."""
-        name = ".data/serialization_id"
-        return self._archive.record(name).decode() if name in self._archive else ""
 
 
 class PyTorchFileWriter:
@@ -103,13 +57,13 @@ class _open_zipfile_reader:
     """`with _open_zipfile_reader(f) as reader`"""
 
     def __init__(self, name_or_buffer: Any) -> None:
-        self.file_like = PyTorchFileReader(name_or_buffer)
+        self.file_like = PyTorchFileReader(os.fspath(name_or_buffer) if _is_path(name_or_buffer) else name_or_buffer)
 
     def __enter__(self) -> PyTorchFileReader:
         return self.file_like
 
     def __exit__(self, *exc: object) -> None:
-        self.file_like._close()
+        self.file_like.close()
 
 
 class _open_zipfile_writer:

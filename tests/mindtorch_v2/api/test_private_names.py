@@ -159,7 +159,7 @@ torch.ops.profiler._record_function_exit(torch.ops.profiler._record_function_ent
 torch.ops.profiler._record_function_exit._RecordFunction(torch.ops.profiler._record_function_enter_new('name'))
 torch.ops.profiler._record_function_exit.overloads()
 torch.ops.profiler.nope
-torch.autograd._record_function_with_args_exit(torch.autograd._record_function_with_args_enter('name', 1, x))
+torch.autograd._record_function_with_args_exit(torch.autograd._record_function_with_args_enter('name'))
 vmap(lambda a: a * 2)(x)
 vmap(lambda a, b: a * b, (0, None), 1)(x, x[0])
 vmap(lambda a: (a, None), allow_none_pass_through=True)(x)
