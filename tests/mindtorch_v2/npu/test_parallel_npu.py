@@ -236,3 +236,22 @@ def test_copies() -> None:
     lazy = nn.LazyLinear(2)
     with pytest.raises(RuntimeError, match="can't be used with `DataParallel`"):
         nn.DataParallel(lazy.to("npu:0"), [0, 1])(torch.ones(2, 2))
+
+
+def test_functions_by_the_names_of_pytorchs_module() -> None:
+    """Copies, parts, wholes and sums, with the way back of the operators they are made of."""
+    from mindtorch_v2.nn.parallel import _functions as f
+
+    x = torch.arange(6.0).reshape(3, 2).npu().requires_grad_()
+    copies = f.Broadcast.apply([0, 1], x)
+    assert [t.device for t in copies] == [torch.device("npu:0"), torch.device("npu:1")]
+    (copies[0] + 2 * copies[1].to("npu:0")).sum().backward()
+    assert x.grad.cpu().tolist() == [[3.0, 3.0]] * 3
+    parts = f.Scatter.apply([0, 1], None, 0, x)
+    assert [len(t) for t in parts] == [2, 1] and parts[1].device == torch.device("npu:1")
+    whole = f.Gather.apply(0, 0, *parts)
+    assert whole.device == torch.device("npu:0") and torch.equal(whole.cpu(), x.detach().cpu())
+    total = f.ReduceAddCoalesced.apply(0, 1, *(t.detach() for t in copies))
+    assert len(total) == 1 and torch.equal(total[0].cpu(), 2 * x.detach().cpu())
+    with pytest.raises(AssertionError, match="not implemented for CPU tensors"):
+        f.Broadcast.apply([0, 1], torch.ones(1))
