@@ -231,6 +231,13 @@ void expect_room_for(size_t nbytes) {
     if (nbytes > memory) fail_memory(nbytes);
 }
 
+void expect_time_for(int64_t numel) {
+    constexpr int64_t A_DAY = int64_t(1) << 47;  // at 1.6 elements per nanosecond
+    if (numel > A_DAY)
+        fail(PyExc_RuntimeError, "%lld elements are more than can be read in a day: the work is not begun",
+             (long long)numel);
+}
+
 char* block_alloc(size_t nbytes, size_t* capacity) {
     *capacity = 0;
     if (nbytes == 0) return nullptr;

@@ -318,6 +318,9 @@ MT_INLINE void expect_args(const char* name, Py_ssize_t got, Py_ssize_t want) {
 // Raises what a copy of this many bytes would: kernels that read an expanded operand where it is ask for it, so that
 // nobody waits for sums over more elements than there could be.
 void expect_room_for(size_t nbytes);
+// The same for a result that needs no memory (a sum, a count): an expanded operand can have more elements than a day has
+// time for.
+void expect_time_for(int64_t numel);
 char* block_alloc(size_t nbytes, size_t* capacity);  // nbytes == 0 gives nullptr; throws Error(MemoryError)
 void block_free(char* ptr, size_t capacity) noexcept;
 

@@ -134,6 +134,7 @@ PyObject* scatter(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
         alignas(16) char number[16];
         parse_operand(args, out_shape, o);
         parse_operand_or_number(args + 8, shape, o.code, src, number);
+        expect_time_for(shape.numel);
         expect_code("scatter", src.code, o.code);
         const Indices index(args + 4, shape);
         const Bounds bounds{shape.ndim ? out_shape.dim[dim] : 1, dim, out_of_bounds};
@@ -272,6 +273,7 @@ PyObject* index_add(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
             expect_single("index_add", n);
         }
         parse_operand(args + 11, shape, src);
+        expect_time_for(shape.numel);
         expect_code("index_add", src.code, o.code);
         alignas(16) char scale[16];
         const bool plain = is_one(args[15]);

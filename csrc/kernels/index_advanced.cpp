@@ -178,6 +178,7 @@ PyObject* index_put(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
         alignas(16) char number[16];
         parse_indexed(args, shape, offsets, dst);
         parse_operand_or_number(args + 8, shape, dst.code, src, number);
+        expect_time_for(shape.numel);
         expect_code("index_put", src.code, dst.code);
         const ScatterRow row =
             accumulate ? index_row_of<ADD, true>(dst.code, "index_put") : scatter_row_of<ASSIGN, true>(dst.code, "");

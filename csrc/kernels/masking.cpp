@@ -161,6 +161,7 @@ int64_t find_all(const Shape& shape, const Operand& a, const Coordinates& to) {
 
 void parse_mask(PyObject* const* args, const Shape& shape, Operand& mask) {
     parse_operand(args, shape, mask);
+    expect_time_for(shape.numel);
     if (mask.code != BOOL && mask.code != U8)
         fail(PyExc_RuntimeError, "expected a mask of dtype Bool, but got %s", CODE_NAME[mask.code]);
 }
@@ -220,6 +221,7 @@ PyObject* nonzero_count(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
         Operand a;
         parse_shape(args[4], shape);
         parse_operand(args, shape, a);
+        expect_time_for(shape.numel);
         int64_t count;
         {
             GilRelease unlocked(shape.numel);
@@ -236,6 +238,7 @@ PyObject* nonzero(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
         Operand a, o;
         parse_shape(args[4], shape);
         parse_operand(args, shape, a);
+        expect_time_for(shape.numel);
         const int64_t n = parse_count(args[9]);
         set_shape(result, {n, shape.ndim});
         parse_operand(args + 5, result, o);

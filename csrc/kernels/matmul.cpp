@@ -616,6 +616,7 @@ PyObject* dot(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
     return guard([&]() -> PyObject* {
         expect_args("dot", nargs, 10);
         const int64_t n = parse_count(args[6]);
+        expect_time_for(n);
         auto vector = [&](PyObject* const* from, Operand& op) {
             const int64_t offset = as_int(from[1]);
             op.storage = as_storage(from[0]);

@@ -396,6 +396,7 @@ PyObject* var(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
         expect_args("var", nargs, 15);
         Shape shape, kept, reduced;
         parse_shape(args[12], shape);
+        expect_time_for(shape.numel);
         VarJob job;
         job.correction = as_double(args[13]);
         job.root = as_bool(args[14]);

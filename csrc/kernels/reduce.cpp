@@ -597,6 +597,7 @@ static PyObject* reduce(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
         Operand a, out;
         parse_shape(args[9], shape);
         parse_operand(args + 1, shape, a);
+        expect_time_for(shape.numel);
         const int ccode = as_code(args[10]);
         const Reducer& reducer = reducers[op - OP_SUM][native_of(ccode)];
         static const char* const NAMES[] = {"sum_cpu", "prod_cpu",   "amax_values_cpu", "amin_values_cpu", "or_cpu",
