@@ -115,6 +115,7 @@ lint: $(VENV)/.tools
 	@echo "clang-format --dry-run"; $(VENV)/bin/clang-format --dry-run --Werror $(CXX_FILES)
 	$(PY) -m mypy
 	$(PY) -m mypy benchmarks
+	$(PY) -m mypy tests
 
 # Formats what the linters would find wrongly formatted.
 format: $(VENV)/.tools

@@ -176,13 +176,13 @@ def test_copies_continue(used: bool) -> None:
 
 
 def test_optimizers_that_unscale_by_themselves() -> None:
-    class Own(torch.optim.SGD):  # type: ignore[misc, name-defined]
+    class Own(torch.optim.SGD):
         _step_supports_amp_scaling = True
 
         def step(self, closure: Any = None) -> Any:
             seen.append((float(self.grad_scale), float(self.found_inf)))
 
-    class Older(torch.optim.SGD):  # type: ignore[misc, name-defined]
+    class Older(torch.optim.SGD):
         _step_supports_amp_scaling = True
 
         def step(self, closure: Any = None, grad_scaler: Any = None) -> Any:

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.skipif(IS_ORACLE, reason="texts of our own")
 
 
 def helped(thing: object) -> str:
-    return pydoc.render_doc(thing, renderer=pydoc.plaintext)
+    return pydoc.render_doc(thing, renderer=vars(pydoc)["plaintext"])
 
 
 def test_help_of_a_function() -> None:
@@ -95,7 +95,7 @@ def test_every_public_operator_has_its_help() -> None:
         for place in (torch, torch.Tensor):
             found = getattr(place, name, None)
             if hasattr(found, "__overloads__"):
-                assert "Returns: " in found.__doc__ and found.__doc__.startswith(f"{name}("), name
+                assert "Returns: " in str(found.__doc__) and str(found.__doc__).startswith(f"{name}("), name
 
 
 def test_importing_the_package_describes_nothing() -> None:

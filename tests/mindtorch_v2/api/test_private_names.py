@@ -198,7 +198,7 @@ def test_as_pytorch_does(line: str) -> None:
     assert told(torch, line) == told(_oracle.load(), line)
 
 
-class Seen(torch.Tensor):  # type: ignore[misc]
+class Seen(torch.Tensor):
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> str:
         return "seen"
@@ -228,7 +228,7 @@ def test_a_weak_reference_expires() -> None:
 def test_no_gradient_flows_behind_an_undefined_one() -> None:
     seen = []
 
-    class Watched(torch.autograd.Function):  # type: ignore[misc]
+    class Watched(torch.autograd.Function):
         @staticmethod
         def forward(ctx: Any, x: Any) -> Any:
             ctx.set_materialize_grads(False)

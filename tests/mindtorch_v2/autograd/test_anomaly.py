@@ -53,7 +53,7 @@ def shown(fn: Callable[[], Any]) -> Any:
 def anomalies_are_reported(lib: Any) -> Any:
     ag = lib.autograd
 
-    class Fails(ag.Function):  # type: ignore[misc, name-defined]
+    class Fails(ag.Function):
         @staticmethod
         def forward(ctx: Any, x: Any) -> Any:
             return x * 1

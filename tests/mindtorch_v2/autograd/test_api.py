@@ -433,7 +433,8 @@ def test_post_accumulate_grad_hook() -> None:
     assert a.grad is None
     handle.remove()
     (a * 2).sum().backward()
-    assert a.grad.tolist() == [2, 2]
+    again: Any = a.grad
+    assert again.tolist() == [2, 2]
 
 
 def test_node_hooks() -> None:

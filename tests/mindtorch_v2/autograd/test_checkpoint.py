@@ -342,7 +342,7 @@ def saved_values_that_are_looked_at(lib: Any) -> Any:
 @case
 def saved_tensors_of_functions(lib: Any) -> Any:
     def square(times: int) -> Any:
-        class Square(lib.autograd.Function):  # type: ignore[misc, name-defined]
+        class Square(lib.autograd.Function):
             @staticmethod
             def forward(ctx: Any, x: Any) -> Any:
                 ctx.save_for_backward(x)
@@ -393,7 +393,7 @@ def selected_operators_are_kept(lib: Any) -> Any:
     dispatch = importlib.import_module(lib.__name__ + ".utils._python_dispatch")
     log: list[str] = []
 
-    class Log(dispatch.TorchDispatchMode):  # type: ignore[misc, name-defined]
+    class Log(dispatch.TorchDispatchMode):
         def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             if str(func) in ("aten.mm.default", "aten.sigmoid.default", "aten.sin.default"):
                 log.append(str(func))

@@ -23,7 +23,7 @@ def leaf(*values: float) -> Any:
     return torch.tensor(values, dtype=torch.float64, requires_grad=True)
 
 
-class Square(autograd.Function):  # type: ignore[misc]
+class Square(autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Any) -> Any:
         ctx.save_for_backward(x)
@@ -35,7 +35,7 @@ class Square(autograd.Function):  # type: ignore[misc]
         return gradient * 2 * x
 
 
-class Scale(autograd.Function):  # type: ignore[misc]
+class Scale(autograd.Function):
     """forward without ctx, with setup_context; a non-tensor argument."""
 
     @staticmethod
@@ -52,7 +52,7 @@ class Scale(autograd.Function):  # type: ignore[misc]
         return gradient * ctx.factor, None
 
 
-class Pair(autograd.Function):  # type: ignore[misc]
+class Pair(autograd.Function):
     seen: list[Any] = []
 
     @staticmethod
@@ -73,7 +73,7 @@ class PairOfNone(Pair):
         return Pair.forward(ctx, x, y)
 
 
-class AddInPlace(autograd.Function):  # type: ignore[misc]
+class AddInPlace(autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Any) -> Any:
         x.add_(1)
@@ -85,7 +85,7 @@ class AddInPlace(autograd.Function):  # type: ignore[misc]
         return gradient * 7
 
 
-class Sorted(autograd.Function):  # type: ignore[misc]
+class Sorted(autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Any) -> Any:
         index = x.detach().argmax()
@@ -97,7 +97,7 @@ class Sorted(autograd.Function):  # type: ignore[misc]
         return gradient * 2
 
 
-class Once(autograd.Function):  # type: ignore[misc]
+class Once(autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Any) -> Any:
         ctx.save_for_backward(x)
@@ -187,7 +187,7 @@ def test_function_without_grad_records_nothing() -> None:
 def test_function_forward_runs_without_recording() -> None:
     modes: list[bool] = []
 
-    class Look(autograd.Function):  # type: ignore[misc]
+    class Look(autograd.Function):
         @staticmethod
         def forward(ctx: Any, x: Any) -> Any:
             modes.append(torch.is_grad_enabled())
@@ -217,7 +217,7 @@ def test_function_saved_tensors_are_checked_and_freed() -> None:
 
 
 def test_function_returning_its_input_unchanged() -> None:
-    class Identity(autograd.Function):  # type: ignore[misc]
+    class Identity(autograd.Function):
         @staticmethod
         def forward(ctx: Any, x: Any) -> Any:
             return x
@@ -234,7 +234,7 @@ def test_function_returning_its_input_unchanged() -> None:
 
 
 def test_function_view_of_input_written_in_place() -> None:
-    class View(autograd.Function):  # type: ignore[misc]
+    class View(autograd.Function):
         @staticmethod
         def forward(ctx: Any, x: Any) -> Any:
             return x.view(-1)
@@ -250,7 +250,7 @@ def test_function_view_of_input_written_in_place() -> None:
 
 
 def test_error_in_backward_reaches_the_caller_unchanged() -> None:
-    class Fails(autograd.Function):  # type: ignore[misc]
+    class Fails(autograd.Function):
         @staticmethod
         def forward(ctx: Any, x: Any) -> Any:
             return x * 1
@@ -303,7 +303,7 @@ def test_fast_gradcheck(dtype: str) -> None:
 
 
 def test_fast_gradcheck_finds_wrong_derivatives() -> None:
-    class Wrong(autograd.Function):  # type: ignore[misc]
+    class Wrong(autograd.Function):
         @staticmethod
         def forward(ctx: Any, x: Any) -> Any:
             return x * 3
@@ -322,7 +322,7 @@ def test_fast_gradcheck_finds_wrong_derivatives() -> None:
 
 
 def test_backward_inside_backward() -> None:
-    class Inner(autograd.Function):  # type: ignore[misc]
+    class Inner(autograd.Function):
         @staticmethod
         def forward(ctx: Any, x: Any) -> Any:
             return x * 1

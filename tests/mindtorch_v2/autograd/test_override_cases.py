@@ -21,10 +21,10 @@ case = Cases()
 
 @case
 def subclasses(lib: Any) -> Any:
-    class Sub(lib.Tensor):  # type: ignore[misc, name-defined]
+    class Sub(lib.Tensor):
         pass
 
-    class Other(lib.Tensor):  # type: ignore[misc, name-defined]
+    class Other(lib.Tensor):
         @classmethod
         def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             return NotImplemented
@@ -69,7 +69,7 @@ def subclasses(lib: Any) -> Any:
 def handlers_see_the_call(lib: Any) -> Any:
     log: list[Any] = []
 
-    class Logged(lib.Tensor):  # type: ignore[misc, name-defined]
+    class Logged(lib.Tensor):
         @classmethod
         def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             log.append((func.__name__, [t.__name__ for t in types], len(args), kwargs or None))
@@ -93,7 +93,7 @@ def handlers_see_the_call(lib: Any) -> Any:
     table = {lib.mean: "mine"}
     found: list[Any] = []
 
-    class Looks(lib.Tensor):  # type: ignore[misc, name-defined]
+    class Looks(lib.Tensor):
         @classmethod
         def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             found.append(table.get(func))
@@ -107,7 +107,7 @@ def handlers_see_the_call(lib: Any) -> Any:
 def function_modes(lib: Any) -> Any:
     log: list[Any] = []
 
-    class Mode(lib.overrides.TorchFunctionMode):  # type: ignore[misc, name-defined]
+    class Mode(lib.overrides.TorchFunctionMode):
         def __init__(self, name: str) -> None:
             super().__init__()
             self.label = name

@@ -126,7 +126,7 @@ def inner_hooks_win(lib: Any) -> Any:
 def packing_of_custom_functions(lib: Any) -> Any:
     log: list[Any] = []
 
-    class Square(lib.autograd.Function):  # type: ignore[misc, name-defined]
+    class Square(lib.autograd.Function):
         @staticmethod
         def forward(ctx: Any, x: Any) -> Any:
             y = x * x

@@ -22,7 +22,7 @@ def varlen(torch: Any) -> Any:
 def flex(torch: Any) -> Any:
     found = importlib.import_module(f"{torch.__name__}.nn.attention.flex_attention")
     # PyTorch would trace the functions first, which takes long and changes nothing.
-    found._FLEX_ATTENTION_DISABLE_COMPILE_DEBUG = True
+    vars(found)["_FLEX_ATTENTION_DISABLE_COMPILE_DEBUG"] = True
     return found
 
 

@@ -113,14 +113,14 @@ CALLS: dict[str, Inplace] = {
     "lerp_": Inplace(lambda torch, t: t.lerp_(other(torch, t), 0.25)),
     # comparison and logic
     **{
-        name: Inplace(lambda torch, t, name=name: getattr(t, name)(other(torch, t)))  # type: ignore[misc]
+        name: Inplace(lambda torch, t, name=name: getattr(t, name)(other(torch, t)))
         for name in (
             "eq_ ne_ lt_ le_ gt_ ge_ not_equal_ less_ less_equal_ greater_ greater_equal_ "
             "logical_and_ logical_or_ logical_xor_"
         ).split()
     },
     **{
-        name: Inplace(lambda torch, t, name=name: getattr(t, name)(other_ints(torch, t)), "ints")  # type: ignore[misc]
+        name: Inplace(lambda torch, t, name=name: getattr(t, name)(other_ints(torch, t)), "ints")
         for name in (
             "bitwise_and_ bitwise_or_ bitwise_xor_ bitwise_left_shift_ bitwise_right_shift_ "
             "__iand__ __ior__ __ixor__ __ilshift__ __irshift__"
@@ -129,7 +129,7 @@ CALLS: dict[str, Inplace] = {
     "bitwise_not_": Inplace(lambda torch, t: t.bitwise_not_(), "ints"),
     # one argument
     **{
-        name: Inplace(lambda torch, t, name=name: getattr(t, name)())  # type: ignore[misc]
+        name: Inplace(lambda torch, t, name=name: getattr(t, name)())
         for name in (
             "abs_ absolute_ neg_ negative_ sign_ sgn_ square_ sqrt_ rsqrt_ reciprocal_ exp_ exp2_ expm1_ log_ "
             "log2_ log10_ log1p_ "

@@ -58,7 +58,7 @@ VIEWS: dict[str, Callable[[Any], Any]] = {
 def emulator(request: pytest.FixtureRequest) -> Iterator[None]:
     """Tests on `npu` have one, and are watched for breaches of the vendor's contract."""
     if "device" in request.fixturenames and request.getfixturevalue("device") == "npu":
-        yield from _npu.watched(_npu.start())  # type: ignore[misc]
+        yield from _npu.watched(_npu.start())
     else:
         yield
 

@@ -56,7 +56,7 @@ class Draws(Numbers):
         return [t.rand(1).item(), random.random(), float(numpy.random.rand()), *[float(n % 1000003) for n in numbers]]
 
 
-class Counting(data.IterableDataset):  # type: ignore[misc]
+class Counting(data.IterableDataset):
     """Numbers shared out to the workers, or, if not split, given by each."""
 
     def __init__(self, size: int, split: bool = True, claims: int | None = None) -> None:

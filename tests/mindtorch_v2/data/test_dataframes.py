@@ -128,7 +128,7 @@ def calls(lib: Any) -> Any:
 def captured_function(lib: Any) -> Any:
     df = frames(lib)
     with lib.dataframes.CaptureLikeMock("math.isnan"):
-        flag = math.isnan(df["a"].largest())
+        flag: Any = math.isnan(df["a"].largest())
     return [flag.apply_ops(frame) for frame in frames(lib).raw_iterator()], math.isnan(0.0)
 
 

@@ -200,7 +200,7 @@ def test_worker_orders_are_the_oracles(oracle: ModuleType) -> None:
 
 def test_own_steps() -> None:
     @data.functional_datapipe("plus_one_of_the_tests")
-    class PlusOne(data.IterDataPipe):  # type: ignore[misc]
+    class PlusOne(data.IterDataPipe):
         def __init__(self, pipe: Any) -> None:
             self.pipe = pipe
 
@@ -219,11 +219,11 @@ def test_own_steps() -> None:
 
 def test_determinism() -> None:
     @data.non_deterministic
-    class Any_(data.IterDataPipe):  # type: ignore[misc]
+    class Any_(data.IterDataPipe):
         pass
 
     @data.non_deterministic(lambda flag: flag)
-    class Some(data.IterDataPipe):  # type: ignore[misc]
+    class Some(data.IterDataPipe):
         def __init__(self, flag: bool) -> None:
             pass
 

@@ -110,7 +110,7 @@ def test_distributed_samplers(oracle: ModuleType, shuffle: bool, drop_last: bool
 
 
 def test_subclasses_of_subset_fetch_by_their_own_rules() -> None:
-    class Half(data.Subset):  # type: ignore[misc]
+    class Half(data.Subset):
         def __getitem__(self, idx: Any) -> Any:
             return 0
 

@@ -157,7 +157,7 @@ def test_a_worker_that_cannot_start(persistent: bool) -> None:
         del loader
 
 
-class BadIterable(data.IterableDataset):  # type: ignore[misc]
+class BadIterable(data.IterableDataset):
     def __iter__(self) -> Any:
         yield 1
         raise OSError(5, "disk gone")

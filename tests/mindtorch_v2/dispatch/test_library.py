@@ -35,7 +35,7 @@ def scaled(ns: str) -> Any:
     """x * k with a derivative and a shape rule."""
 
     def scale(x: Tensor, k: float) -> Tensor:
-        return torch.from_numpy(x.detach().numpy() * k)
+        return torch.from_numpy(torch.Tensor.detach(x).numpy() * k)
 
     scale.__annotations__.update(x=Tensor, k=float, **{"return": Tensor})
     op = library.custom_op(f"{ns}::scale", scale, mutates_args=())
@@ -363,7 +363,7 @@ def test_an_autograd_kernel(lib: Any, ns: str) -> None:
     lib.impl("tenfold", lambda x: x * 10, "CPU")
     op = getattr(torch.ops, ns).tenfold
 
-    class Tenfold(torch.autograd.Function):  # type: ignore[misc]
+    class Tenfold(torch.autograd.Function):
         @staticmethod
         def forward(ctx: Any, x: Any) -> Any:
             with torch._C._AutoDispatchBelowAutograd():

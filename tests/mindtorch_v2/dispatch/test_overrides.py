@@ -9,12 +9,12 @@ import pytest
 from .._subject import IS_ORACLE, submodule
 from .._subject import subject as torch
 
-COMPILED = not IS_ORACLE and not submodule("_device").__file__.endswith(".py")
+COMPILED = not IS_ORACLE and not str(submodule("_device").__file__).endswith(".py")
 
 overrides = submodule("overrides")
 
 
-class Logging(torch.Tensor):  # type: ignore[misc]
+class Logging(torch.Tensor):
     log: list[Any] = []
 
     @classmethod
@@ -42,7 +42,7 @@ Diagonal.handled[torch.mean] = lambda d: d.value / d.n
 Diagonal.handled[torch.add] = lambda a, b: ("added", type(a).__name__, type(b).__name__)
 
 
-class Mode(overrides.TorchFunctionMode):  # type: ignore[misc]
+class Mode(overrides.TorchFunctionMode):
     def __init__(self) -> None:
         super().__init__()
         self.seen: list[Any] = []

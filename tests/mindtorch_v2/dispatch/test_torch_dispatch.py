@@ -15,7 +15,7 @@ aten = torch.ops.aten
 TorchDispatchMode = dispatch.TorchDispatchMode
 
 
-class Log(TorchDispatchMode):  # type: ignore[misc]
+class Log(TorchDispatchMode):
     """Notes the operators it sees."""
 
     def __init__(self, name: str = "") -> None:
@@ -30,7 +30,7 @@ class Log(TorchDispatchMode):  # type: ignore[misc]
         return func(*args, **(kwargs or {}))
 
 
-class Wrapper(torch.Tensor):  # type: ignore[misc]
+class Wrapper(torch.Tensor):
     """Wraps a tensor, and wraps every result."""
 
     log: list[str] = []
@@ -138,7 +138,7 @@ def test_a_mode_gets_arguments_as_written() -> None:
 
 
 def test_a_mode_decides_what_comes_back() -> None:
-    class Swap(TorchDispatchMode):  # type: ignore[misc]
+    class Swap(TorchDispatchMode):
         def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             return (aten.mul.Tensor if func is aten.add.Tensor else func)(*args, **(kwargs or {}))
 
@@ -192,7 +192,7 @@ def test_a_mode_sees_below_autograd() -> None:
     """Gradients are recorded before the mode is asked, and what it does is not recorded again."""
     x = torch.tensor([3.0], requires_grad=True)
 
-    class Scale(TorchDispatchMode):  # type: ignore[misc]
+    class Scale(TorchDispatchMode):
         def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             result = func(*args, **(kwargs or {}))
             return result * 100 if func is aten.sin.default else result
@@ -254,7 +254,7 @@ def test_views_under_a_mode_are_views() -> None:
 
 
 def test_not_implemented_goes_to_the_next() -> None:
-    class Refuses(TorchDispatchMode):  # type: ignore[misc]
+    class Refuses(TorchDispatchMode):
         def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             return NotImplemented
 
@@ -289,7 +289,7 @@ def test_operators_go_to_the_wrapper() -> None:
 
 
 def test_wrappers_differentiate() -> None:
-    w = Wrapper(torch.tensor([1.0, 2.0], requires_grad=True))
+    w: Any = Wrapper(torch.tensor([1.0, 2.0], requires_grad=True))
     assert w.requires_grad and w.is_leaf
     y = (w * w).sum()
     assert type(y) is Wrapper and type(y.grad_fn).__name__ == "SumBackward0"
@@ -331,7 +331,8 @@ def test_views_of_wrappers() -> None:
 
 
 def test_a_saved_wrapper_that_was_written_to() -> None:
-    w = Aliasing(torch.ones(2, requires_grad=True)) * 1
+    w: Any = Aliasing(torch.ones(2, requires_grad=True))
+    w = w * 1
     y = w * w
     w.add_(1)
     with pytest.raises(RuntimeError, match="has been modified by an inplace operation"):
@@ -355,7 +356,7 @@ def test_traceable_wrappers() -> None:
 
 
 # -- subclasses with memory ---------------------------------------------------------------------------------------
-class Counting(torch.Tensor):  # type: ignore[misc]
+class Counting(torch.Tensor):
     """Has memory of its own and counts what is done with it."""
 
     __torch_function__ = torch._C._disabled_torch_function_impl

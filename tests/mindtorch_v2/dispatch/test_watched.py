@@ -42,7 +42,7 @@ def asked(lib: Any, call: str) -> tuple[str, list[str]]:
     """The type of the result, or of the exception, and the names of what the handler was asked."""
     log: list[str] = []
 
-    class Logging(lib.Tensor):  # type: ignore[misc]
+    class Logging(lib.Tensor):
         @classmethod
         def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             log.append(func.__name__)
@@ -67,7 +67,7 @@ def test_as_pytorch(call: str) -> None:
 def test_the_handler_gets_tensors_own() -> None:
     seen: list[Any] = []
 
-    class T(torch.Tensor):  # type: ignore[misc]
+    class T(torch.Tensor):
         @classmethod
         def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             seen.append(func)
@@ -85,7 +85,7 @@ def test_what_a_class_defines_stays() -> None:
         def size(self) -> str:
             return "of the mixin"
 
-    class T(Mixin, torch.Tensor):  # type: ignore[misc]
+    class T(Mixin, torch.Tensor):
         @classmethod
         def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             return super().__torch_function__(func, types, args, kwargs)
@@ -103,7 +103,7 @@ def test_what_a_class_defines_stays() -> None:
 
 
 def test_plain_subclasses_are_not_watched() -> None:
-    class Plain(torch.Tensor):  # type: ignore[misc]
+    class Plain(torch.Tensor):
         pass
 
     assert "size" not in vars(Plain) and "shape" not in vars(Plain)

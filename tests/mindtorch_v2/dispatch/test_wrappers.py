@@ -29,7 +29,7 @@ def wrapped(x: Any) -> Any:
     return type(x)(wrapped(y) for y in x) if isinstance(x, (list, tuple)) else x
 
 
-class Wrapper(torch.Tensor):  # type: ignore[misc]
+class Wrapper(torch.Tensor):
     inside: Any
 
     @staticmethod
@@ -43,7 +43,7 @@ class Wrapper(torch.Tensor):  # type: ignore[misc]
     __torch_function__ = torch._C._disabled_torch_function_impl
 
     def __repr__(self, **kwargs: Any) -> str:
-        return super().__repr__(tensor_contents=f"<{self.inside.tolist()}>")  # type: ignore[no-any-return]
+        return super().__repr__(tensor_contents=f"<{self.inside.tolist()}>")
 
     @classmethod
     def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -116,13 +116,13 @@ def test_indexing_uses_the_operators_it_is_made_of(w: Any) -> None:
     assert "aten.index.Tensor" in LOG and "aten.masked_select.default" not in LOG
 
 
-class Handled(torch.Tensor):  # type: ignore[misc]
+class Handled(torch.Tensor):
     @classmethod
     def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         return NotImplemented
 
 
-class Plain(torch.Tensor):  # type: ignore[misc]
+class Plain(torch.Tensor):
     pass
 
 

@@ -148,6 +148,7 @@ def scored(
 def prompt(layout: str, kv_heads: int, masked: bool, after: int) -> Case:
     def build(t: Maker) -> Built:
         q, k, v = t(B, N, S, D), t(B, kv_heads, T, D), t(B, kv_heads, T, D)
+        mask: Any
         mask, hidden = mask_of(0, t, FAR, after) if masked else (None, None)
         want = like(q, attention(q.double(), k.double(), v.double(), hidden))[0]
         return (

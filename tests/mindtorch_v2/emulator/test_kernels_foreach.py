@@ -344,7 +344,7 @@ def test_adamax_adadelta_ftrl(oracle: Any) -> None:
     var, m, v, g, _ = state("float32")
     x, a, b, d = (t.double() for t in (var, m, v, g))
     m1, v1 = 0.9 * a + 0.1 * d, oracle.maximum(0.99 * b, d.abs())
-    want = (x - 0.1 / (1 - 0.729) * m1 / (v1 + 1e-3), m1, v1)
+    want: tuple[Any, ...] = (x - 0.1 / (1 - 0.729) * m1 / (v1 + 1e-3), m1, v1)
     outs = {name: Out((3, 4)) for name in ("varOut", "mOut", "vOut")}
     got = call(
         "aclnnApplyAdamax",

@@ -47,7 +47,7 @@ def test_joined_lists(oracle: Any, dtype: str) -> None:
     list_ = [sample(dtype, (-5, 5), SHAPE, seed) for seed in (1, 2, 3)]
     kind = list_[0].dtype
     wide = [widened(x) for x in list_]
-    assert_same(call("aclnnAddN", tensors=list_, out=Out(SHAPE, dtype)), sum(wide).to(kind))  # type: ignore[union-attr]
+    assert_same(call("aclnnAddN", tensors=list_, out=Out(SHAPE, dtype)), sum(wide).to(kind))
     stacked = oracle.stack(wide)
     assert_same(call("aclnnMaxN", tensors=list_, out=Out(SHAPE, dtype)), stacked.amax(0).to(kind))
     assert_same(call("aclnnMinN", tensors=list_, out=Out(SHAPE, dtype)), stacked.amin(0).to(kind))

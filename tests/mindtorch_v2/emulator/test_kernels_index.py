@@ -382,7 +382,7 @@ SLICES = [
 
 def bag(t: Maker, mode: int, weighted: bool = False) -> Built:
     w, k, offsets = t(7, 3), t.index(7, 6), torch.tensor([0, 2, 5])
-    weights = t(6) if weighted else None
+    weights: Any = t(6) if weighted else None
     name = {0: "sum", 1: "mean", 2: "max"}[mode]
     wide = w.double()
     y = torch.nn.functional.embedding_bag(

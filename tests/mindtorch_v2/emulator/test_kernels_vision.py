@@ -59,7 +59,8 @@ def convolution(
         )
 
     def forward(t: Maker) -> Built:
-        a, k, b = t(*x), t(*w), t(channels) if bias else None
+        a, k = t(*x), t(*w)
+        b: Any = t(channels) if bias else None
         want = f(a.double(), k.double(), b.double() if bias else None)
         return {"input": a, "weight": k, "bias": b, **lists}, {"output": like(a, want)[0]}
 

@@ -410,7 +410,7 @@ def scope(torch: Any) -> dict[str, Any]:
     """The names a program may use."""
     import numpy
 
-    class Sub(torch.Tensor):  # type: ignore[misc]
+    class Sub(torch.Tensor):
         def __new__(cls, tensor: Any) -> Any:
             return tensor.as_subclass(cls)
 

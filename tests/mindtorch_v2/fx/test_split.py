@@ -43,7 +43,7 @@ def test_split(oracle: ModuleType, name: str, rule: str, options: dict[str, Any]
     same_values(ours(x), whole(x))
 
 
-class Paths(fx.Tracer):  # type: ignore[misc, name-defined]
+class Paths(fx.Tracer):
     """Notes the module of every node, as feature extraction does."""
 
     def __init__(self) -> None:

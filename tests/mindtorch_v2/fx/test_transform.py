@@ -291,7 +291,7 @@ def test_interpreter_errors_name_the_node(oracle: ModuleType) -> None:
 
 
 def transformed(lib: Any) -> Any:
-    class Swap(lib.fx.Transformer):  # type: ignore[misc, name-defined]
+    class Swap(lib.fx.Transformer):
         def call_function(self, target: Any, args: Any, kwargs: Any) -> Any:
             if target is operator.add:
                 return lib.mul(args[0], other=args[1]) + lib.nn.functional.relu(args[0])
@@ -393,7 +393,7 @@ class Bigger:
 
     @staticmethod
     def made(lib: Any) -> Any:
-        class Replacement(lib.nn.Module):  # type: ignore[misc, name-defined]
+        class Replacement(lib.nn.Module):
             def __init__(self) -> None:
                 super().__init__()
                 self.extra = lib.nn.Linear(4, 4)
@@ -473,7 +473,7 @@ def test_leaf_choice(oracle: ModuleType) -> None:
     texts = []
     for lib in (torch, oracle):
 
-        class Inner(lib.fx.Tracer):  # type: ignore[misc, name-defined]
+        class Inner(lib.fx.Tracer):
             proxy_buffer_attributes = True
 
             def is_leaf_module(self, m: Any, name: str) -> bool:
@@ -488,7 +488,7 @@ def test_leaf_choice(oracle: ModuleType) -> None:
 
 
 def sized(lib: Any) -> str:
-    class Sized(lib.nn.Module):  # type: ignore[misc, name-defined]
+    class Sized(lib.nn.Module):
         def __init__(self) -> None:
             super().__init__()
             self.param = lib.nn.Parameter(lib.ones(3, 2))

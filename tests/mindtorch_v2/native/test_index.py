@@ -75,7 +75,7 @@ def test_indices_out_of_range_change_nothing(bad: int) -> None:
     np.testing.assert_array_equal(x, before)
 
 
-COMBINE = {0: lambda a, b: b, 1: lambda a, b: a + b, 2: lambda a, b: a * b, 3: max, 4: min}
+COMBINE: dict[int, Any] = {0: lambda a, b: b, 1: lambda a, b: a + b, 2: lambda a, b: a * b, 3: max, 4: min}
 
 
 @pytest.mark.parametrize("reduce", [0, 1, 2, 3, 4])

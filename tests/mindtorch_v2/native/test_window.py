@@ -32,7 +32,7 @@ def storage(values: list[float]) -> object:
 
 
 def read(made: object, count: int) -> list[float]:
-    return list(struct.unpack(f"{count}f", bytes(memoryview(made))[: 4 * count]))  # type: ignore[arg-type]
+    return list(struct.unpack(f"{count}f", bytes(memoryview(made))[: 4 * count]))
 
 
 def nine() -> object:

@@ -67,7 +67,7 @@ def cnn(lib: Any, device: str) -> list[float]:
 def resnet(lib: Any, device: str) -> list[float]:
     nn = lib.nn
 
-    class Block(nn.Module):  # type: ignore[name-defined, misc]
+    class Block(nn.Module):
         def __init__(self, width: int, out: int, stride: int) -> None:
             super().__init__()
             self.conv1 = nn.Conv2d(width, out, 3, stride, 1, bias=False)
@@ -170,7 +170,7 @@ def block(lib: Any, width: int, heads: int, causal: bool) -> Any:
     """Attention and a perceptron, each behind a normalization and beside the input."""
     nn = lib.nn
 
-    class Block(nn.Module):  # type: ignore[name-defined, misc]
+    class Block(nn.Module):
         def __init__(self) -> None:
             super().__init__()
             self.before, self.between = nn.LayerNorm(width), nn.LayerNorm(width)

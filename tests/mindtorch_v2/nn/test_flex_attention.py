@@ -22,7 +22,7 @@ case = Cases()
 def flex_of(lib: Any) -> Any:
     module = importlib.import_module(f"{lib.__name__}.nn.attention.flex_attention")
     # PyTorch would trace the functions first, which takes long and changes nothing.
-    module._FLEX_ATTENTION_DISABLE_COMPILE_DEBUG = True
+    vars(module)["_FLEX_ATTENTION_DISABLE_COMPILE_DEBUG"] = True
     return module
 
 

@@ -123,7 +123,13 @@ def lazy_moves(lib: Any) -> Any:
     m.double()
     other = copy.deepcopy(m)
     third = pickle.loads(pickle.dumps(m))
-    out = [str(m.weight.dtype), type(m.weight).__name__, repr(other), repr(third), type(third.weight).__name__]
+    out: list[Any] = [
+        str(m.weight.dtype),
+        type(m.weight).__name__,
+        repr(other),
+        repr(third),
+        type(third.weight).__name__,
+    ]
     lib.manual_seed(2)
     out += [other(x.double()), type(other).__name__, type(m).__name__]
     whole = lib.nn.Sequential(lib.nn.LazyLinear(2), lib.nn.LazyBatchNorm1d(affine=False))

@@ -340,7 +340,7 @@ def loading_by_the_tensor(lib: Any) -> Any:
 @case
 def state_forms(lib: Any) -> Any:
     m = net(lib)
-    held = collections.OrderedDict()
+    held: Any = collections.OrderedDict()
     out: list[Any] = [[*m.state_dict(prefix="x.")], [*m.state_dict(destination=held)], hasattr(held, "_metadata")]
     out.append({k: dict(v) for k, v in m.state_dict()._metadata.items()})
     out.append([type(v).__name__ for v in m.state_dict(keep_vars=True).values()])

@@ -119,9 +119,9 @@ def test_it_shows_itself_like_pytorchs() -> None:
 
 
 def test_it_is_a_tuple() -> None:
-    packed = sample()
+    packed: Any = sample()
     data, batch_sizes, order, back = packed
-    assert data is packed.data and isinstance(packed, tuple) and batch_sizes.tolist() == [3, 2, 1, 1]
+    assert data is packed.data and isinstance(sample(), tuple) and batch_sizes.tolist() == [3, 2, 1, 1]
     assert order.tolist() == [1, 2, 0] and back.tolist() == [2, 0, 1]
     again = type(packed)((data, batch_sizes), None, order)
     assert again.unsorted_indices.tolist() == back.tolist()

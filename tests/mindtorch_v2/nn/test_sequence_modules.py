@@ -18,6 +18,7 @@ from .. import _oracle
 from .._subject import subject as torch
 from ..bad_calls import normalise
 from . import _sequence_modules as table
+from ._module_db import tensors
 
 pytestmark = pytest.mark.oracle
 FEW = 4
@@ -78,7 +79,7 @@ def on_meta(module: Any, args: Any, kwargs: Any) -> Any:
     moved = _oracle.tree_map(lambda t: t.to("meta"), (args, kwargs), lambda v: isinstance(v, library.Tensor))
     try:
         with library.no_grad():
-            return table.tensors(module.to("meta")(*moved[0], **moved[1]), library.Tensor)
+            return tensors(module.to("meta")(*moved[0], **moved[1]), library.Tensor)
     except RuntimeError as error:
         assert "meta" in str(error).lower(), error
         return None

@@ -202,7 +202,9 @@ def test_padding_in_a_stack_of_layers() -> None:
         with mode(library, how):
             return encoder(x, src_key_padding_mask=hidden)
 
-    cases = [(m, s, {}, "plain", n, k) for m in masks for s in stacks for n in (False, True) for k in (False, True)]
+    cases: list[Any] = [
+        (m, s, {}, "plain", n, k) for m in masks for s in stacks for n in (False, True) for k in (False, True)
+    ]
     cases += [("left", {}, o, h, True, False) for o in layers for h in ("plain", "recorded")]
     for mask, stack, options, how, norm, numbers in cases:
         where = mask, stack, options, how, norm, numbers
@@ -300,7 +302,7 @@ def test_copies_and_old_states() -> None:
     for made in (layer, torch.nn.TransformerDecoderLayer(4, 2, 6)):
         state = dict(made.__dict__)
         del state["activation"]
-        again = type(made).__new__(type(made))
+        again = object.__new__(type(made))
         again.__setstate__(state)
         assert again.activation is torch.nn.functional.relu
     attention = torch.nn.MultiheadAttention(4, 2)

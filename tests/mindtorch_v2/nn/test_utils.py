@@ -67,7 +67,7 @@ def clip_corners(lib: Any) -> Any:
     one = gradients(lib)[0]
     return [
         attempt(lambda: utils.clip_grad_norm_([], 1.0)),
-        attempt(lambda: utils.clip_grad_norm_((p for p in ()), 1.0)),
+        attempt(lambda: utils.clip_grad_norm_(iter(()), 1.0)),
         attempt(lambda: utils.get_total_norm([])),
         attempt(lambda: utils.clip_grad_norm_(lib.nn.Parameter(lib.ones(2)), 1.0)),
         attempt(lambda: utils.clip_grad_norm_(one, 1.0)),
@@ -190,6 +190,8 @@ def tied(lib: Any) -> Any:
             self.register_buffer("count", lib.zeros(1))
             self.plain = lib.ones(2)
             self.note = "text"
+
+        count: Any
 
         def forward(self, x: Any, *, scale: float = 1.0) -> Any:
             self.count = self.count + 1

@@ -66,7 +66,7 @@ def shared(t: Any) -> Any:
 def own_walk(t: Any) -> Any:
     """A class that hides its children, and one that hides its parameters."""
 
-    class Hidden(t.nn.Module):  # type: ignore[misc,name-defined]
+    class Hidden(t.nn.Module):
         def __init__(self) -> None:
             super().__init__()
             self.inner = t.nn.Linear(3, 3)
@@ -78,7 +78,7 @@ def own_walk(t: Any) -> Any:
                 memo.add(self)
                 yield prefix, self
 
-    class Silent(t.nn.Module):  # type: ignore[misc,name-defined]
+    class Silent(t.nn.Module):
         def __init__(self) -> None:
             super().__init__()
             self.weight = t.nn.Parameter(t.ones(5))
@@ -94,7 +94,7 @@ def own_walk(t: Any) -> Any:
 
 @case
 def own_children(t: Any) -> Any:
-    class Few(t.nn.Module):  # type: ignore[misc,name-defined]
+    class Few(t.nn.Module):
         def __init__(self) -> None:
             super().__init__()
             self.one, self.two = t.nn.ReLU(), t.nn.Dropout()
@@ -110,12 +110,12 @@ def own_children(t: Any) -> Any:
 def own_state(t: Any) -> Any:
     """A class that saves in its own way, one with extra state, and hooks."""
 
-    class Own(t.nn.Linear):  # type: ignore[misc,name-defined]
+    class Own(t.nn.Linear):
         def state_dict(self, *args: Any, destination: Any = None, prefix: str = "", keep_vars: bool = False) -> Any:
             destination[prefix + "mine"] = 1
             return destination
 
-    class Extra(t.nn.Linear):  # type: ignore[misc,name-defined]
+    class Extra(t.nn.Linear):
         def get_extra_state(self) -> Any:
             return {"more": 2}
 
@@ -172,7 +172,7 @@ def kinds_of_walks(t: Any) -> Any:
 def attributes(t: Any) -> Any:
     """What a name is decides what may be assigned to it."""
 
-    class Guarded(t.nn.Linear):  # type: ignore[misc,name-defined]
+    class Guarded(t.nn.Linear):
         kept: list[Any] = []
 
         @property
@@ -204,7 +204,7 @@ def attributes(t: Any) -> Any:
 def hooks(t: Any) -> Any:
     seen: list[Any] = []
 
-    class Late(t.nn.Module):  # type: ignore[misc,name-defined]
+    class Late(t.nn.Module):
         def forward(self, x: Any, y: Any = 0) -> Any:
             self.register_forward_hook(lambda m, args, out: seen.append("late"))
             return x + y

@@ -61,7 +61,7 @@ def test_batches_in_page_locked_memory(workers: int, persistent: bool) -> None:
     torch.zeros(1, device="npu")
     with kept_level():
         samples = TensorDataset(torch.arange(40.0).reshape(20, 2), torch.arange(20))
-        loader = DataLoader(samples, 6, num_workers=workers, pin_memory=True, persistent_workers=persistent)
+        loader: Any = DataLoader(samples, 6, num_workers=workers, pin_memory=True, persistent_workers=persistent)
         for _ in range(2):
             total = 0
             for x, y in loader:

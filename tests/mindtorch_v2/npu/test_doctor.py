@@ -34,7 +34,7 @@ def test_a_healthy_emulator() -> None:
     assert "Ascend310P3 (310P)" in text
 
 
-def without(*names: str) -> Callable[[Path], None]:
+def without(*names: str) -> Callable[[Path], object]:
     def damage(lib: Path) -> None:
         for name in names:
             (lib / name).unlink()
@@ -42,17 +42,17 @@ def without(*names: str) -> Callable[[Path], None]:
     return damage
 
 
-def replaced(name: str, content: bytes) -> Callable[[Path], None]:
-    return lambda lib: (lib / name).write_bytes(content) and None
+def replaced(name: str, content: bytes) -> Callable[[Path], object]:
+    return lambda lib: (lib / name).write_bytes(content)
 
 
-def renamed(library: str, name: str) -> Callable[[Path], None]:
+def renamed(library: str, name: str) -> Callable[[Path], object]:
     return lambda lib: layouts.rename_symbol(lib / library, name)
 
 
 SPLIT = tuple(name for name in layouts.NEW if name.startswith("libopapi"))
 # name -> (damage, environment, what is wrong, what to do)
-BROKEN: dict[str, tuple[Callable[[Path], None], dict[str, str], str, str]] = {
+BROKEN: dict[str, tuple[Callable[[Path], object], dict[str, str], str, str]] = {
     "no nnopbase": (without("libnnopbase.so"), {}, "libnnopbase.so is missing", "install the CANN toolkit again"),
     "no runtime": (without("libacl_rt.so", "libascendcl.so"), {}, "libascendcl.so is missing", "install the CANN"),
     "no operators": (

@@ -10,7 +10,8 @@ import pytest
 
 import mindtorch_v2 as torch
 
-from ..profiler.test_traces import check, step
+from ..profiler._format import check
+from ..profiler.test_traces import step
 
 
 def profiled(**options: Any) -> Any:

@@ -145,7 +145,7 @@ def test_modules_move() -> None:
     model = torch.nn.Linear(2, 3)
     weight = model.weight.tolist()
     assert model.npu() is model and model.weight.is_npu and model.weight.is_leaf and model.weight.requires_grad
-    assert model.to("npu:1", non_blocking=True).bias.device == torch.device("npu:1")
+    assert model.to("npu:1", non_blocking=True).weight.device == torch.device("npu:1")
     assert model.cpu().weight.tolist() == weight
 
 

@@ -350,7 +350,7 @@ def test_an_exception_in_a_callback_is_told_and_the_stream_goes_on(monkeypatch: 
 
 def test_a_callback_must_be_callable() -> None:
     with pytest.raises(TypeError, match="callable"):
-        torch.npu.Stream().add_callback(5)  # type: ignore[arg-type]
+        torch.npu.Stream().add_callback(5)
 
 
 # -- failures -----------------------------------------------------------------------------------------------------

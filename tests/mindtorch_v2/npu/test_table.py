@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -49,7 +50,7 @@ NAMES = {
 }
 
 
-def _facts():
+def _facts() -> Any:
     with FACTS.open() as lines:
         return {fact["name"]: fact for fact in map(json.loads, lines)}
 
@@ -58,11 +59,11 @@ FACT = _facts()
 
 
 @pytest.fixture(autouse=True)
-def emulator():
+def emulator() -> None:
     """The table is text: reading it needs no NPU."""
 
 
-def _documented(fact, param):
+def _documented(fact: Any, param: Any) -> Any:
     """The dtypes documented for a parameter on 910B, by our names; None where the documents name none."""
     text = param.get("dtypes", "")
     chip = fact.get("chips", {}).get("910B", {})
@@ -78,7 +79,7 @@ def _documented(fact, param):
     return {NAMES[n] for n in found if n in NAMES}
 
 
-def test_every_line_states_the_vendors_signature():
+def test_every_line_states_the_vendors_signature() -> None:
     wrong = []
     for name in table.names():
         ours = [(p.name, p.kind) for p in table.signature(name).params]
@@ -88,7 +89,7 @@ def test_every_line_states_the_vendors_signature():
     assert not wrong
 
 
-def test_every_line_states_the_documented_dtypes():
+def test_every_line_states_the_documented_dtypes() -> None:
     wrong = []
     for name in table.names():
         for ours, theirs in zip(table.signature(name).params, FACT[name]["params"]):
@@ -99,7 +100,7 @@ def test_every_line_states_the_documented_dtypes():
     assert not wrong
 
 
-def test_every_line_says_what_may_be_null_what_is_written_and_what_has_dimensions():
+def test_every_line_says_what_may_be_null_what_is_written_and_what_has_dimensions() -> None:
     wrong = []
     for name in table.names():
         for ours, theirs in zip(table.signature(name).params, FACT[name]["params"]):
@@ -114,7 +115,7 @@ def test_every_line_says_what_may_be_null_what_is_written_and_what_has_dimension
 CHANNELS_BELOW_SIX = {"aclnnBatchNorm", "aclnnBatchNormBackward"}
 
 
-def test_formats_by_rank_are_marked():
+def test_formats_by_rank_are_marked() -> None:
     """Functions whose documents leave ND out for a tensor take channels-first formats, or channels-last ones."""
     wrong = []
     for name in table.names():
@@ -127,12 +128,12 @@ def test_formats_by_rank_are_marked():
     assert not wrong
 
 
-def test_a_function_without_a_line_is_named():
+def test_a_function_without_a_line_is_named() -> None:
     with pytest.raises(KeyError, match="aclnnNothing has no line"):
         table.signature("aclnnNothing")
 
 
 @pytest.mark.parametrize("text", ["Add(Q self)", "Add(T)", "Add(T self) @odd"])
-def test_a_wrong_line_is_refused(text):
+def test_a_wrong_line_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="table line"):
         table.parse(text)

@@ -106,7 +106,7 @@ def sgd(library: Any, tensor_lr: bool = False) -> Any:
 def adamlike(library: Any) -> Any:
     """An optimiser with `betas` instead of a momentum."""
 
-    class Adamlike(library.optim.Optimizer):  # type: ignore[misc]
+    class Adamlike(library.optim.Optimizer):
         def __init__(self, params: Any) -> None:
             super().__init__(params, {"lr": 0.05, "betas": (0.9, 0.999)})
 
@@ -316,7 +316,7 @@ def group_added(library: Any) -> Any:
 
 
 def own_scheduler(library: Any) -> Any:
-    class Mine(library.optim.lr_scheduler._LRScheduler):  # type: ignore[misc]
+    class Mine(library.optim.lr_scheduler._LRScheduler):
         def get_lr(self) -> Any:
             with library.optim.lr_scheduler._enable_get_lr_call(self):
                 library.optim.lr_scheduler._warn_get_lr_called_within_step(self)

@@ -277,7 +277,7 @@ def test_runs(name: str, options: dict[str, Any]) -> None:
 
 @mindtorch_only
 def test_does_not_run() -> None:
-    class Own(torch.Tensor):  # type: ignore[misc]
+    class Own(torch.Tensor):
         pass
 
     def scaled(optimizer: Any) -> None:

@@ -45,7 +45,7 @@ def shares(a: Any, b: Any) -> bool:
     return storage(a) != 0 and storage(a) == storage(b)
 
 
-class Truth(submodule("utils._python_dispatch").TorchDispatchMode):  # type: ignore[misc]
+class Truth(submodule("utils._python_dispatch").TorchDispatchMode):
     """Compares every operator's schema with what a call of it did."""
 
     def __init__(self, place: Place, called: dict[str, list[tuple[Any, ...]]]) -> None:

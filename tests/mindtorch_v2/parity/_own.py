@@ -321,12 +321,9 @@ SAMPLES: dict[str, list[Sample]] = {
     "kl_div": [lambda t: aten(t, "kl_div", x(t), y(t))],
     "binary_cross_entropy": [lambda t: aten(t, "binary_cross_entropy", y(t), y(t).flip(0))],
     "binary_cross_entropy_with_logits": [lambda t: aten(t, "binary_cross_entropy_with_logits", x(t), y(t))],
+    **{name: [lambda t, name=name: aten(t, name, x(t), y(t))] for name in "l1_loss smooth_l1_loss huber_loss".split()},
     **{
-        name: [lambda t, name=name: aten(t, name, x(t), y(t))]  # type: ignore[misc]
-        for name in "l1_loss smooth_l1_loss huber_loss".split()
-    },
-    **{
-        name: [lambda t, name=name: aten(t, name, x(t))]  # type: ignore[misc]
+        name: [lambda t, name=name: aten(t, name, x(t))]
         for name in (
             "celu elu selu hardsigmoid hardswish hardtanh leaky_relu log_sigmoid mish softplus relu6 relu6_ selu_"
         ).split()
@@ -379,18 +376,16 @@ SAMPLES: dict[str, list[Sample]] = {
         lambda t: t.linalg.pinv(regular(t)[None], t.tensor([0.1]), out=no_elements(t)),
     ],
     **{
-        name: [lambda t, name=name: getattr(t, name)(x(t), t.tensor([0.25, 0.5]), 1, out=no_elements(t))]  # type: ignore[misc]
+        name: [lambda t, name=name: getattr(t, name)(x(t), t.tensor([0.25, 0.5]), 1, out=no_elements(t))]
         for name in ("quantile", "nanquantile")
     },
     **{
-        name: [lambda t, name=name: getattr(t, name)(x(t), (0,), True, True, out=no_elements(t))]  # type: ignore[misc]
+        name: [lambda t, name=name: getattr(t, name)(x(t), (0,), True, True, out=no_elements(t))]
         for name in ("std", "var")
     },
     # Conjugates of PyTorch's, which forgets to conjugate what it writes.
     **{
-        f"fft_{name}": [
-            lambda t, name=name: getattr(t.fft, name)(x(t), out=t.empty(0, dtype=t.complex64)).abs()  # type: ignore[misc]
-        ]
+        f"fft_{name}": [lambda t, name=name: getattr(t.fft, name)(x(t), out=t.empty(0, dtype=t.complex64)).abs()]
         for name in ("ihfft2", "ihfftn")
     },
     "adaptive_avg_pool2d": [lambda t: aten_out(t, "adaptive_avg_pool2d", "out", picture(t), (2, 3), no_elements(t))],
@@ -419,10 +414,7 @@ SAMPLES: dict[str, list[Sample]] = {
     "value_selecting_reduction_backward": [
         lambda t: aten(t, "value_selecting_reduction_backward", t.ones(2), 1, t.tensor([2, 0]), (2, 3), False)
     ],
-    **{
-        name: [lambda t, name=name: drawn(t, name, x(t))]  # type: ignore[misc]
-        for name in "cauchy exponential log_normal uniform".split()
-    },
+    **{name: [lambda t, name=name: drawn(t, name, x(t))] for name in "cauchy exponential log_normal uniform".split()},
     "random": [lambda t: tuple(x(t).random_().shape), lambda t: drawn(t, "random", x(t))],
     "histogramdd": [lambda t: t.histogramdd(y(t), 3)],
     "geometric": [lambda t: drawn(t, "geometric", x(t), 0.5)],
@@ -443,7 +435,7 @@ SAMPLES: dict[str, list[Sample]] = {
         lambda t: aten(t, "convolution", picture(t), t.ones(4, 1, 3, 3), None, (2, 1), (1, 0), (1, 1), False, (0, 0), 2)
     ],
     "affine_grid_generator": [
-        lambda t, align=align: t.affine_grid_generator(t.arange(12.0).view(2, 2, 3), (2, 1, 3, 4), align)  # type: ignore[misc]
+        lambda t, align=align: t.affine_grid_generator(t.arange(12.0).view(2, 2, 3), (2, 1, 3, 4), align)
         for align in (True, False)
     ],
     "grid_sampler": [

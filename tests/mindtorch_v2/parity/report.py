@@ -59,7 +59,7 @@ def function_of(info: Any) -> Callable[..., Any]:
     """The operator in the library under test, by its whole name; methods stand in for names without a module only."""
     found = _infos.rebound(info.op) or _infos.by_overload(info.op)
     if found is not None:
-        return found  # type: ignore[no-any-return]
+        return found
     value: Any = torch
     for part in info.name.removeprefix("torch.").split("."):
         value = getattr(value, part, None)
@@ -69,7 +69,7 @@ def function_of(info: Any) -> Callable[..., Any]:
         value = getattr(torch.Tensor, info.name, None)
     if value is None:
         raise Missing(f"no {info.name}")
-    return value  # type: ignore[no-any-return]
+    return value
 
 
 def spread(items: list[Any], count: int | None) -> list[Any]:

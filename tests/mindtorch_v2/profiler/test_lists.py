@@ -20,7 +20,7 @@ NAMES = (
     "ProfilerStep*",
     "fw",
 )
-STACKS = (["train.py(3): step", "train.py(9): <module>"], ["x" * 90 + ".py(1): f"], [])
+STACKS: tuple[list[str], ...] = (["train.py(3): step", "train.py(9): <module>"], ["x" * 90 + ".py(1): f"], [])
 
 
 def profiled(u: Any, seed: int, device: bool = False, **options: Any) -> Any:

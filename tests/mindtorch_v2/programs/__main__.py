@@ -43,7 +43,7 @@ def work(first: int, last: int) -> None:
 
 
 def start(first: int, last: int) -> Running:
-    command = [sys.executable, "-m", __spec__.parent, "--work", f"{first}:{last}"]
+    command = [sys.executable, "-m", str(__package__), "--work", f"{first}:{last}"]
     return Running(subprocess.Popen(command, stdout=subprocess.PIPE, text=True), first, last)
 
 

@@ -424,10 +424,10 @@ class Lockstep:
             if mine != theirs:
                 self.fail(f"{name}.grad is {mine}, expected {theirs}")
             self.compare_values(f"{name}.grad", left, right)
-        mine, theirs = self.other.log, self.reference.log
-        if [name for name, _ in mine] != [name for name, _ in theirs]:
-            self.fail(f"hooks ran as {mine}, expected {theirs}")
-        for (name, left), (_, right) in zip(mine, theirs):
+        log, expected = self.other.log, self.reference.log
+        if [name for name, _ in log] != [name for name, _ in expected]:
+            self.fail(f"hooks ran as {log}, expected {expected}")
+        for (name, left), (_, right) in zip(log, expected):
             if not close(flat(left), flat(right), self.rough, self.scale):
                 self.fail(f"the hook {name} got {left}, expected {right}")
 

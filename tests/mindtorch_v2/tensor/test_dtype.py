@@ -217,14 +217,14 @@ def test_limits_arguments_equal_the_oracles(kind: str, value: tuple[Any, ...], o
 
 
 def test_size_stays_a_size() -> None:
-    size = _size.Size((2, 3))
+    size: Any = _size.Size((2, 3))
     assert size == (2, 3) and hash(size) == hash((2, 3)) and isinstance(size, tuple)
     for made in (size[:1], size + (1,), (1,) + size, size * 2, 2 * size, copy.copy(size), _size.size_of((2,))):
         assert type(made) is _size.Size
     assert type(pickle.loads(pickle.dumps(size))) is _size.Size
     assert pickle.loads(pickle.dumps(size)) == size
     assert type(size[0]) is int and size[-1] == 3
-    assert size.numel() == 6 and _size.Size().numel() == 1
+    assert _size.Size((2, 3)).numel() == 6 and _size.Size().numel() == 1
     assert str(size) == repr(size) == f"{size}" == "torch.Size([2, 3])"
 
 

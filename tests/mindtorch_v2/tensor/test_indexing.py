@@ -111,7 +111,8 @@ def numpy_get(source: numpy.ndarray[Any, Any], index: tuple[Any, ...]) -> numpy.
 
 def numpy_set(target: numpy.ndarray[Any, Any], index: tuple[Any, ...], value: Any) -> None:
     basic, advanced = in_two_steps(target.ndim, index)
-    view = target[(*basic, Ellipsis)]
+    within = (*basic, Ellipsis)
+    view = target[within]
     view[advanced] = value
 
 

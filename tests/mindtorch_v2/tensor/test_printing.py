@@ -85,7 +85,7 @@ def test_examples(code: str, expected: str) -> None:
 
 
 def test_subclass_prints_its_name() -> None:
-    class Special(torch.Tensor):  # type: ignore[misc]
+    class Special(torch.Tensor):
         pass
 
     assert repr(torch.zeros(2).as_subclass(Special)) == "Special([0., 0.])"

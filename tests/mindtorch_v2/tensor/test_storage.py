@@ -264,11 +264,11 @@ def test_use_count_of_views_does_not_copy() -> None:
 
 
 # -- the Python object lives as long as the memory ----------------------------------------------------------------
-class Own(torch.UntypedStorage):  # type: ignore[misc]
+class Own(torch.UntypedStorage):
     """A storage of a user's class."""
 
 
-class Slotted(torch.UntypedStorage):  # type: ignore[misc]
+class Slotted(torch.UntypedStorage):
     __slots__ = ("note",)
 
 
@@ -330,7 +330,7 @@ def test_a_storage_of_a_users_class_from_another_is_a_copy() -> None:
 def test_a_finalizer_runs_when_the_memory_goes_and_may_keep_it() -> None:
     kept: list[Any] = []
 
-    class Kept(torch.UntypedStorage):  # type: ignore[misc]
+    class Kept(torch.UntypedStorage):
         def __del__(self) -> None:
             kept.append(self)
 

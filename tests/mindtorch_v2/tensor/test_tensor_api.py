@@ -38,7 +38,7 @@ def test_shape_and_friends() -> None:
     assert t.size() == t.shape == (2, 3, 4)
     assert t.size(1) == t.size(-2) == t.shape[1] == 3
     assert t.dim() == t.ndim == t.ndimension() == 3
-    assert t.numel() == t.nelement() == t.shape.numel() == 24
+    assert t.numel() == t.nelement() == t.size().numel() == 24
     assert t.stride() == (12, 4, 1)
     assert t.stride(0) == 12 and t.stride(-1) == 1
     assert t.storage_offset() == 0
@@ -484,7 +484,7 @@ def test_pickle_through_a_file_object() -> None:
 # subclassing ----------------------------------------------------------------------------------------------------------
 
 
-class Marked(torch.Tensor):  # type: ignore[misc]
+class Marked(torch.Tensor):
     """A plain subclass: results of operators keep the type."""
 
 
@@ -509,7 +509,7 @@ def test_subclass_shares_memory_and_history() -> None:
 def test_torch_function_override() -> None:
     calls: list[str] = []
 
-    class Logged(torch.Tensor):  # type: ignore[misc]
+    class Logged(torch.Tensor):
         @classmethod
         def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             calls.append(getattr(func, "__name__", str(func)))
@@ -661,9 +661,9 @@ def test_type_takes_types_of_tensors() -> None:
     for given, name in ((float, "float"), (numpy.float64, "numpy.float64"), (object, "object"), ("float", "float")):
         with pytest.raises(ValueError, match=f"^invalid type: '{name}'$"):
             t.type(given)
-    for given in (3, numpy.dtype("int32"), t):
+    for other in (3, numpy.dtype("int32"), t):
         with pytest.raises(TypeError, match="^dtype must be a type, str, or dtype object$"):
-            t.type(given)
+            t.type(other)
 
 
 MANY_ORDERS = "The tensor does not have unique dim order, or cannot map to exact one of the given memory formats."
@@ -685,9 +685,9 @@ def test_dim_order() -> None:
         assert str(raised.value) == MANY_ORDERS
     with pytest.raises(RuntimeError, match="^The tensor does not have unique dim order.$"):
         torch.ones(2, 1, 3).expand(2, 4, 3).dim_order(ambiguity_check=True)
-    for check in (3, "a", [1]):
+    for wrong in (3, "a", [1]):
         with pytest.raises(TypeError, match="The ambiguity_check argument must be a bool or a list of memory formats"):
-            torch.ones(1).dim_order(ambiguity_check=check)
+            torch.ones(1).dim_order(ambiguity_check=wrong)
 
 
 @pytest.mark.parametrize(

@@ -180,7 +180,7 @@ def test_assert_allclose(oracle: ModuleType) -> None:
 def parts(library: Any) -> list[Any]:
     t, c = library, sys.modules[library.testing.__name__ + "._comparison"]
 
-    class Even(c.Pair):  # type: ignore[name-defined, misc]
+    class Even(c.Pair):
         """Integers that are equal modulo two."""
 
         def __init__(self, actual: Any, expected: Any, **options: Any) -> None:
@@ -194,11 +194,11 @@ def parts(library: Any) -> list[Any]:
         def extra_repr(self) -> Any:
             return ["id", ("half", self.actual / 2)]
 
-    class Broken(c.Pair):  # type: ignore[name-defined, misc]
+    class Broken(c.Pair):
         def compare(self) -> None:
             raise RuntimeError("broken")
 
-    class Uninitialised(c.Pair):  # type: ignore[name-defined, misc]
+    class Uninitialised(c.Pair):
         def __init__(self, *args: Any, **kwargs: Any) -> None:
             raise RuntimeError("never")
 

@@ -90,7 +90,7 @@ def test_what_is_refused_is_named() -> None:
         ({"input_layout": "TND"}, ValueError, "actual_seq_qlen"),
     ):
         with pytest.raises(kind, match=word):
-            npu_fusion_attention(t, t, t, HEADS, **{"input_layout": "BSND", **options})  # type: ignore[arg-type]
+            npu_fusion_attention(t, t, t, HEADS, **{"input_layout": "BSND", **options})
 
 
 def test_the_module_is_found_where_torch_is_this_package() -> None:

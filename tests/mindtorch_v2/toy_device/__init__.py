@@ -54,7 +54,7 @@ def array(t: Any) -> Any:
     kind = _NUMPY.get(t._dtype.name)
     if kind is None:
         raise NotImplementedError(f"the toy has no {t._dtype}")
-    flat = numpy.frombuffer(t._storage.cells, kind)
+    flat: Any = numpy.frombuffer(t._storage.cells, kind)
     size = t._dtype.itemsize
     return numpy.lib.stride_tricks.as_strided(flat[int(t._offset) :], t._shape, [s * size for s in t._stride])
 

@@ -111,7 +111,7 @@ def test_the_modules_being_run() -> None:
     tracker = submodule("utils.module_tracker").ModuleTracker()
     seen: list[set[str]] = []
 
-    class Inner(torch.nn.Module):  # type: ignore[misc, name-defined]
+    class Inner(torch.nn.Module):
         def forward(self, x: Any) -> Any:
             seen.append(set(tracker.parents))
             y = x * 2
