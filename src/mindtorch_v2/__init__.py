@@ -62,7 +62,6 @@ _LAZY = {
     "from_dlpack": "_dlpack",
     "to_dlpack": "_dlpack",
     "set_printoptions": "_printing",
-    "get_printoptions": "_printing",
     "printoptions": "_printing",
     "Generator": "_random",
     "default_generator": "_random",

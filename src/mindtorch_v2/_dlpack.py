@@ -10,8 +10,10 @@ from typing import Any
 
 from . import _native
 from ._device import CPU
+from ._dispatch.binding import need_all
 from ._dispatch.keys import CPU as CPU_KEY
 from ._dispatch.op import type_name
+from ._dispatch.schema import parse
 from ._dtype import (
     bfloat16,
     complex64,
@@ -34,6 +36,7 @@ from ._strides import contiguous_strides
 from ._tensor_base import TensorBase, make, numel, requires_grad
 
 _CPU_DEVICE = 1
+_EXPORT = parse("_to_dlpack(*, int[]? dl_device=None, bool? copy=None) -> Tensor")
 # DLPack's (type code, bits) of each dtype.
 _TYPES: dict[DType, tuple[int, int]] = {
     int8: (0, 8),
@@ -121,6 +124,9 @@ def export(t: Any, stream: Any = None, max_version: Any = None, dl_device: Any =
     if stream is not None and stream != -1 and t._device.type == "cpu":
         raise AssertionError("stream should be None on cpu.")
     where = device_of(t)
+    need_all(_EXPORT, dl_device, copy)
+    if dl_device is not None and len(dl_device) != 2:
+        raise RuntimeError("dl_device must be either None or a tuple of ints")
     if dl_device is not None and tuple(dl_device) != where:
         raise ValueError(f"__dlpack__: cannot export to device {dl_device} from {where}")
     if copy:

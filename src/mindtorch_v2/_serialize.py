@@ -17,7 +17,7 @@ from ._tensor_base import grad_fn_of, make, requires_grad
 
 def deep_copy(t: Any, memo: dict[int, Any]) -> Any:
     """`copy.deepcopy(t)`: leaves only; the storage is copied once per memo."""
-    if grad_fn_of(t) is not None and requires_grad(t):
+    if not t.is_leaf:
         raise RuntimeError(
             "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the "
             "moment.  If you "

@@ -15,7 +15,7 @@ from .._layout import layout, memory_format
 from .._sizes import SHORT, is_long, long
 from .._tensor_base import TensorBase, checked_number, is_number, numel, requires_grad
 from .op import Op, plain_name
-from .schema import Arg
+from .schema import Arg, Schema
 
 # NumPy's names for PyTorch's parameters.
 _ALIASES: Final[dict[str, str]] = {
@@ -253,6 +253,15 @@ def need(fname: str, a: Arg, position: int, v: Any) -> Any:
     if got is BAD:
         raise refuse(fname, a, position, v)
     return got
+
+
+def need_all(schema: Schema, *values: Any) -> None:
+    """Raise PyTorch's TypeError for the first value, in schema order, that is of another type than its argument."""
+    for i, (a, v) in enumerate(zip(schema.args, values)):
+        position = 0 if a.kwonly else i + 1
+        if a.kind == "Tensor" and not a.is_list and is_number(v):
+            raise refuse(schema.name, a, position, v)  # rows make tensors of numbers
+        need(schema.name, a, position, v)
 
 
 def checked(op: Op, args: tuple[Any, ...]) -> tuple[Any, ...]:

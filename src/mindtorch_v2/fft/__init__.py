@@ -9,10 +9,16 @@ import math as _math
 from typing import Any as _Any
 
 from .._api import lazy_tables as _late
-from .._dispatch.binding import need as _need
+from .._dispatch.binding import need_all as _need_all
 from .._dispatch.schema import parse as _parse
 
-_FREQUENCY = _parse("fftfreq(int n, float d=1.0) -> Tensor").args
+_FREQUENCIES = {
+    name: _parse(
+        f"fft_{name}(int n, float d=1.0, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
+        "bool requires_grad=False) -> Tensor"
+    )
+    for name in ("fftfreq", "rfftfreq")
+}
 
 __getattr__ = _late.namespace(__name__, "fft_")
 __dir__ = _late.listing(__name__, "fft_")
@@ -43,6 +49,7 @@ def fftfreq(
     """The frequencies of `fft` of n samples that are d apart."""
     from .. import arange, cat
 
+    _need_all(_FREQUENCIES["fftfreq"], n, d, dtype, layout, device, requires_grad)
     dtype, device = _placed("fftfreq", out, dtype, device)
     scale, dtype = _checked("fftfreq", n, d, dtype)
     if n < 0:
@@ -65,6 +72,7 @@ def rfftfreq(
     """The frequencies of `rfft` of n samples that are d apart."""
     from .. import arange
 
+    _need_all(_FREQUENCIES["rfftfreq"], n, d, dtype, layout, device, requires_grad)
     dtype, device = _placed("rfftfreq", out, dtype, device)
     scale, dtype = _checked("rfftfreq", n, d, dtype)
     # C++ divides towards zero.
@@ -76,8 +84,6 @@ def _checked(name: str, n: int, d: float, dtype: _Any) -> tuple[float, _Any]:
     """What the numbers of periods are multiplied with, and the dtype they are made in."""
     from .. import get_default_dtype
 
-    for position, (argument, value) in enumerate(zip(_FREQUENCY, (n, d)), 1):
-        _need(f"fft_{name}", argument, position, value)
     dtype = get_default_dtype() if dtype is None else dtype
     if not (dtype.is_floating_point or dtype.is_complex):
         raise RuntimeError(f"{name} requires a floating point or complex dtype")

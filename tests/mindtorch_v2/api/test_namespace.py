@@ -25,7 +25,6 @@ def test_every_offered_name_exists(name: str) -> None:
 # Names that PyTorch's top level does not have.
 OWN_NAMES = {
     "functionalize": "the mode that rewrites in-place operators, entered with `with`; PyTorch has the transform only",
-    "get_printoptions": "stands beside set_printoptions; PyTorch keeps it in torch._tensor_str",
     "npu": "the device's module, where PyTorch has `cuda`, `mps`, ...",
     "printoptions": "stands beside set_printoptions; PyTorch keeps it in torch._tensor_str",
 }

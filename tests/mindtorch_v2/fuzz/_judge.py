@@ -52,7 +52,7 @@ PYTHON = re.compile(
     r"'NoneType' object|values to unpack|cannot unpack|required positional argument|positional arguments? but"
     r"|unexpected keyword argument|unhashable|invalid literal|math domain|cannot convert float|object is not callable"
     r"|is not iterable|not subscriptable|not supported between|list indices must|maximum recursion|in range\("
-    r"|division by zero|by zero|modulo|object has no attribute|has no len|index out of range$|pop from"
+    r"|division by zero|by zero|modulo|has no attribute|has no len|index out of range$|pop from"
     r"|bytes-like|bad operand type|unsupported operand|__index__|can't multiply|sequence item|PyLong|C long|Python int"
     r"|could not convert string|exceeds the limit|ord\(\)|not a valid|too large to convert|too big to convert"
 )

@@ -9,11 +9,17 @@ from typing import Any
 
 import mindtorch_v2 as torch
 
+from ..._dispatch.binding import need_all
+from ..._dispatch.schema import parse
 from ..._numbered import Numbered
 from ..._tensor import Tensor
 
 __all__ = ["ScalingType", "SwizzleType", "grouped_mm", "scaled_grouped_mm", "scaled_mm"]
 
+_GROUPED = parse(
+    "_grouped_mm(Tensor input, Tensor mat2, *, Tensor? offs=None, Tensor? bias=None, ScalarType? out_dtype=None)"
+    " -> Tensor"
+)
 _KINDS = ("Float", "BFloat16", "Half")
 
 
@@ -84,6 +90,7 @@ def grouped_mm(
     mat_a: Tensor, mat_b: Tensor, *, offs: Tensor | None = None, bias: Tensor | None = None, out_dtype: Any = None
 ) -> Tensor:
     """One product for each group. A matrix without a dimension for groups is cut at `offs`, which marks their ends."""
+    need_all(_GROUPED, mat_a, mat_b, offs, bias, out_dtype)
     _check_grouped(mat_a, mat_b, offs, bias, out_dtype)
     if offs is None:
         return torch.bmm(mat_a, mat_b)
