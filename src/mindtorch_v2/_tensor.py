@@ -291,7 +291,7 @@ class Tensor(TensorBase):
     def backward(
         self, gradient: Any = None, retain_graph: bool | None = None, create_graph: bool = False, inputs: Any = None
     ) -> None:
-        if inputs is None:
+        if inputs is None and (gradient is None or isinstance(gradient, TensorBase)):
             backward_one(
                 self, gradient, bool(create_graph if retain_graph is None else retain_graph), bool(create_graph)
             )

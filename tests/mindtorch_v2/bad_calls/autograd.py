@@ -72,6 +72,20 @@ def backward_after_write(y: Any) -> None:
 
 CASES: list[Case] = [
     Case(
+        "backward_number",
+        lambda torch: dict(a=torch.ones(2, requires_grad=True)),
+        lambda torch, v: v.a.sum().backward(0),
+        "TypeError",
+        "'int' object is not iterable",
+    ),
+    Case(
+        "backward_letters",
+        lambda torch: dict(a=torch.ones(2, requires_grad=True)),
+        lambda torch, v: v.a.sum().backward("a"),
+        "TypeError",
+        "gradients can be either Tensors or None, but got str",
+    ),
+    Case(
         "leaf_inplace",
         lambda torch: dict(a=torch.ones(2, requires_grad=True)),
         lambda torch, v: v.a.add_(1),

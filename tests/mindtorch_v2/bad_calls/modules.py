@@ -481,6 +481,12 @@ CASES: list[Case] = [
          lambda torch, v: torch.nn.init.xavier_uniform_(v.x),
          "ValueError",
          "Fan in and fan out can not be computed for tensor with fewer than 2 dimensions"),
+    *(Case(f"nn_init_module_{name}", lambda torch: dict(),
+           lambda torch, v, name=name: getattr(torch.nn.init, name)(torch.nn.Linear(2, 3)),
+           "AttributeError",
+           f"'Linear' object has no attribute '{missing}'")
+      for name, missing in (("xavier_uniform_", "dim"), ("kaiming_normal_", "shape"), ("orthogonal_", "ndimension"),
+                            ("eye_", "ndimension"), ("dirac_", "ndimension"))),
     Case("nn_init_mode", lambda torch: dict(x=torch.ones(2, 3)),
          lambda torch, v: torch.nn.init.kaiming_normal_(v.x, mode="fan_avg"),
          "ValueError",

@@ -570,3 +570,37 @@ def test_whole_modules_of_the_oracle(oracle: ModuleType) -> None:
     subject.testing.assert_close(ours(input=subject.ones(1, 3)), subject.tensor(expected) / 2)
     ours.load_state_dict({"weight": subject.ones(2, 3), "old": subject.zeros(2)})
     assert ours(input=subject.ones(1, 3)).tolist() == [[6.0, 6.0]]
+
+
+def test_the_oracle_reads_whole_modules(oracle: ModuleType) -> None:
+    """What our hooks want (keywords, to be called always) is known to whoever reads the module."""
+    module = subject.nn.Linear(3, 2)
+    before = module.register_forward_pre_hook(_with_kwargs, with_kwargs=True)
+    module.register_forward_hook(_doubled)
+    file = io.BytesIO()
+    subject.save(module, file)
+    for library in (oracle, subject):
+        file.seek(0)
+        read = library.load(file, weights_only=False)
+        result = read(input=library.ones(1, 3)).tolist()
+        subject.testing.assert_close(subject.tensor(result), module(input=subject.ones(1, 3)))
+    state = module.__getstate__()
+    assert {**state["_forward_pre_hooks_with_kwargs"]} == {before.id: True}
+    assert not state["_forward_hooks_with_kwargs"] and not state["_forward_hooks_always_called"]
+    always = module.register_forward_hook(_doubled, with_kwargs=True, always_call=True)
+    state = module.__getstate__()
+    assert {**state["_forward_hooks_with_kwargs"]} == {**state["_forward_hooks_always_called"]} == {always.id: True}
+
+
+def test_load_hooks_are_wrapped() -> None:
+    """The dictionary holds wrappers that look like their hooks; removing spectral_norm sees through them."""
+    module = subject.nn.Linear(3, 2)
+    module._register_load_state_dict_pre_hook(_renamed)
+    (hook,) = module._load_state_dict_pre_hooks.values()
+    assert hook.hook is _renamed and hook.__name__ == "_renamed" and not hook.with_module
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        subject.nn.utils.spectral_norm(module)
+    assert len(module._load_state_dict_pre_hooks) == 2
+    subject.nn.utils.remove_spectral_norm(module)
+    assert [*module._load_state_dict_pre_hooks.values()] == [hook]

@@ -6,6 +6,7 @@ goes from `__call__` to `forward` with one test.
 
 from __future__ import annotations
 
+import functools
 import warnings
 import weakref
 from collections import OrderedDict
@@ -214,7 +215,7 @@ class Module:
     def _register_load_state_dict_pre_hook(
         self, hook: Callable[..., Any], with_module: bool = False
     ) -> RemovableHandle:
-        return _add(self._load_state_dict_pre_hooks, _WrappedHook(hook, self) if with_module else hook)
+        return _add(self._load_state_dict_pre_hooks, _WrappedHook(hook, self if with_module else None))
 
     def register_load_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """`hook(module, incompatible_keys)` after loading may edit the lists of keys."""
@@ -372,7 +373,17 @@ class Module:
         return sorted(name for name in names if not name[0].isdigit())
 
     def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__.copy()
+        state = self.__dict__.copy()
+        flags = state.pop("_forward_hook_flags", None)
+        if flags is None:
+            return state
+        # What hooks want stands in PyTorch's own dictionaries, so that it reads them; see _adopt_hooks.
+        state.pop("_hooked", None)
+        before = state.get("_forward_pre_hooks", ())
+        state["_forward_hooks_with_kwargs"] = HookDict((k, True) for k, f in flags.items() if f[0] and k not in before)
+        state["_forward_hooks_always_called"] = HookDict((k, True) for k, f in flags.items() if f[1])
+        state["_forward_pre_hooks_with_kwargs"] = HookDict((k, True) for k, f in flags.items() if k in before)
+        return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -385,7 +396,7 @@ class Module:
             self._adopt_hooks()
 
     def _adopt_hooks(self) -> None:
-        """A module that PyTorch has pickled: its hooks are there, what they want is said in other dictionaries."""
+        """A module from a pickle: its hooks are there, what they want is said in PyTorch's dictionaries."""
         known = self.__dict__
         wants = [known.pop(f"_forward_{n}", {}) for n in ("hooks_with_kwargs", "hooks_always_called")]
         before = known.pop("_forward_pre_hooks_with_kwargs", {})
@@ -696,6 +707,7 @@ class _WrappedHook:
 
     def __init__(self, hook: Callable[..., Any], module: Module | None = None) -> None:
         self.hook = hook
+        functools.update_wrapper(self, hook)
         self.with_module = module is not None
         if module is not None:
             self.module = weakref.ref(module)

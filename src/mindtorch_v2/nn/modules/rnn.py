@@ -198,7 +198,7 @@ class RNNBase(Module):
 
     def __getstate__(self) -> dict[str, Any]:
         self._update_flat_weights()
-        state = self.__dict__.copy()
+        state = super().__getstate__()
         # Weak references cannot be pickled.
         del state["_flat_weight_refs"]
         return state

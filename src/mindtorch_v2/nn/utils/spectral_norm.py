@@ -194,7 +194,8 @@ def remove_spectral_norm(module: M, name: str = "weight") -> M:
         (module._state_dict_hooks, SpectralNormStateDictHook),
         (module._load_state_dict_pre_hooks, SpectralNormLoadStateDictPreHook),
     ):
-        for key, hook in hooks.items():
+        for key, registered in hooks.items():
+            hook = getattr(registered, "hook", registered)
             if isinstance(hook, kind) and hook.fn.name == name:
                 del hooks[key]
                 break
