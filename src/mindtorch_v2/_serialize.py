@@ -27,31 +27,35 @@ def deep_copy(t: Any, memo: dict[int, Any]) -> Any:
     if id(t) in memo:
         return memo[id(t)]
     import copy
+    import copyreg
 
-    if t._keys & TORCH_DISPATCH and t._storage.ptr == 0:
-        memo[id(t)] = copied = _wrapper_copy(t, memo)
-        return copied
-    old = modes()
-    exclude(PYTHON)
-    try:
-        storage = t.untyped_storage().__deepcopy__(memo)
-        new = make(storage._raw, t._offset, t._shape, t._stride, t._dtype, t._device, device_bit(t._device.type))
-    finally:
-        set_modes(old)
-    if type(t) is not type(new):
-        new = new.as_subclass(type(t))  # type: ignore[attr-defined]
+    if t._storage.ptr == 0 and (t._keys & TORCH_DISPATCH or type(t) is not HOOKS.tensor):
+        new: Any = _wrapper_copy(t)
+    else:
+        old = modes()
+        exclude(PYTHON)
+        try:
+            storage = t.untyped_storage().__deepcopy__(memo)
+            new = make(storage._raw, t._offset, t._shape, t._stride, t._dtype, t._device, device_bit(t._device.type))
+        finally:
+            set_modes(old)
+        if type(t) is not type(new):
+            new = new.as_subclass(type(t))
     if requires_grad(t):
         new.requires_grad = True
     if t._grad_field is not None:
         new._grad_field = deep_copy(t._grad_field, memo)
     memo[id(t)] = new
-    own = dict(t.__dict__)
-    if own:
-        new.__dict__.update(copy.deepcopy(own, memo))
+    if type(t) is not HOOKS.tensor:
+        for slot in vars(copyreg)["_slotnames"](type(t)):
+            if hasattr(t, slot):
+                setattr(new, slot, copy.deepcopy(getattr(t, slot), memo))
+    if t.__dict__:
+        new.__dict__.update(copy.deepcopy(dict(t.__dict__), memo))
     return new
 
 
-def _wrapper_copy(t: Any, memo: dict[int, Any]) -> Any:
+def _wrapper_copy(t: Any) -> Any:
     """Of a tensor without memory: its class knows what it consists of."""
     old = modes()
     exclude(AUTOGRAD)
@@ -66,10 +70,6 @@ def _wrapper_copy(t: Any, memo: dict[int, Any]) -> Any:
             "properly implement clone() for your subclass or override __deepcopy__() if it is intended behavior for "
             "clone() to return an instance of a different type."
         )
-    if requires_grad(t):
-        new.requires_grad = True
-    if t._grad_field is not None:
-        new._grad_field = deep_copy(t._grad_field, memo)
     return new
 
 

@@ -380,7 +380,7 @@ class Tensor(TensorBase):
         return make_wrapper(cls, size, **options)
 
     # The compiled property cannot be deleted from; `del t.grad` is `t.grad = None`.
-    grad = property(_GRAD.__get__, _GRAD.__set__, _delete_grad)
+    grad = _grad = property(_GRAD.__get__, _GRAD.__set__, _delete_grad)
 
     register_hook = tensor_hooks.register_hook
     register_post_accumulate_grad_hook = tensor_hooks.register_post_accumulate_grad_hook

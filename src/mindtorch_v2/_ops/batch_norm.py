@@ -10,10 +10,11 @@ from typing import Any, NamedTuple
 from .._backends.common.runtime import copy_same_device
 from .._dispatch.op import Op, Spec
 from .._dtype import uint8
-from .._tensor_base import bump
-from .composites.formulas import in_format, wide
+from .._strides import CHANNELS_LAST, CHANNELS_LAST_3D, format_strides
+from .._tensor_base import bump, is_contiguous
+from .composites.formulas import in_format, laid_out, wide
 from .rules.base import like, spec
-from .rules.layout import in_format_of
+from .rules.layout import in_format_of, is_contiguous_as, suggested_format
 from .rules.norm import check_parameters
 from .table import composite, op
 
@@ -133,13 +134,31 @@ def _check_batch(input: Any, weight: Any, bias: Any, running_mean: Any, running_
         check_parameters(input, (weight, bias, running_mean, running_var))
 
 
+def _format(input: Any, *others: Any) -> Any:
+    """The memory format of a result. Where everything lies in order, PyTorch asks which order it is (the plain one
+    first), else what the strides look like."""
+    n = len(input._shape)
+    if not all(t is None or is_contiguous(t) or suggested_format(t) is not None for t in others):
+        return suggested_format(input)
+    if is_contiguous(input):
+        return None
+    form = CHANNELS_LAST if n == 4 else CHANNELS_LAST_3D
+    return form if is_contiguous_as(input, form) else suggested_format(input)
+
+
+def _formatted(input: Any, *others: Any) -> Spec:
+    shape = input._shape
+    stride = format_strides(shape, None if 0 in shape else _format(input, *others))
+    return Spec(shape, stride, input._dtype, input._dtype, input._device)
+
+
 def _batch_meta(input: Any, weight: Any, bias: Any, running_mean: Any, running_var: Any, training: bool,
                 momentum: float, eps: float) -> list[Spec]:
     _check_batch(input, weight, bias, running_mean, running_var, training)
     # PyTorch's meta device keeps statistics that the CPU does not compute.
     kept = spec((input._shape[1] if training or input._device.type == "meta" else 0,),
                 _statistics_dtype(input, weight, bias, running_mean, running_var), input._device)
-    return [in_format_of(input, input._shape), kept, kept]
+    return [_formatted(input, weight, bias, running_mean, running_var), kept, kept]
 
 
 def update_running(running: Any, seen: Any, momentum: float) -> None:
@@ -172,11 +191,12 @@ def _batch_norm(input: Any, weight: Any, bias: Any, running_mean: Any, running_v
     else:
         shift = -mean * scale if bias is None else _shaped(bias, v.parameters) - mean * scale
         out = shift.to(x._dtype).addcmul(x, scale.to(x._dtype))
-    out = out.reshape(input._shape).to(input._dtype)
+    out = laid_out(out.reshape(input._shape).to(input._dtype), input,
+                   _format(input, weight, bias, running_mean, running_var))
     if not training:
         nothing = input.new_empty((0,), dtype=kept)
-        return in_format(out, input), nothing, nothing
-    return in_format(out, input), mean.reshape(-1).to(kept), rstd.reshape(-1).to(kept)
+        return out, nothing, nothing
+    return out, mean.reshape(-1).to(kept), rstd.reshape(-1).to(kept)
 
 
 def _moments(v: Norm, running_mean: Any, running_var: Any, save_mean: Any, save_invstd: Any, train: bool,
@@ -197,7 +217,7 @@ def _batch_backward(grad_out: Any, input: Any, weight: Any, running_mean: Any, r
     dx, dw, db = _gradients(v, wide(grad_out).reshape(v.shape), wide(input).reshape(v.shape), mean, rstd,
                             _shaped(weight, v.parameters), not train, output_mask)
     nothing, dt, c = input.new_empty((0,)), _parameter_dtype(input, weight), (input._shape[1],)
-    return (nothing if dx is None else in_format(_back(dx, input._shape, input._dtype), input),
+    return (nothing if dx is None else laid_out(_back(dx, input._shape, input._dtype), input, _format(input, grad_out)),
             nothing if dw is None else _back(dw, c, dt), nothing if db is None else _back(db, c, dt))
 
 
@@ -210,7 +230,7 @@ def _batch_backward_meta(grad_out: Any, input: Any, weight: Any, running_mean: A
             raise RuntimeError(f"native_batch_norm_backward: '{name}' must be given where train is {train}")
     nothing, dt = like(input, (0,)), _parameter_dtype(input, weight)
     parameter = like(input, (input._shape[1],), dt)
-    return [in_format_of(input, input._shape) if output_mask[0] else nothing, parameter if output_mask[1] else nothing,
+    return [_formatted(input, grad_out) if output_mask[0] else nothing, parameter if output_mask[1] else nothing,
             parameter if output_mask[2] else nothing]
 
 

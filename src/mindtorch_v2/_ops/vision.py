@@ -165,11 +165,16 @@ def _col2im_meta(self: Any, output_size: Ints, kernel_size: Ints, dilation: Ints
                            f"got input.size(1)={shape[-2]} and kernel_size=({kernel[0]}, {kernel[1]}).")
     places = blocks(tuple(output_size), kernel, gaps, pads, steps)
     if shape[-1] != places[0] * places[1] or any(n < 1 for n in places):
+        if shape[-1] != places[0] * places[1]:
+            wrong = ("expected size of input's dimension 2 to match the calculated number of sliding blocks "
+                     f"{places[0]} * {places[1]} = {places[0] * places[1]}, but got input.size(2)={shape[-1]}.")
+        else:
+            wrong = (f"calculated shape of the array of sliding blocks as ({places[0]}, {places[1]}), which is too "
+                     "small (non-positive)")
         raise RuntimeError(
             f"Given output_size=({output_size[0]}, {output_size[1]}), kernel_size=({kernel[0]}, {kernel[1]}), "
             f"dilation=({gaps[0]}, {gaps[1]}), padding=({pads[0]}, {pads[1]}), stride=({steps[0]}, {steps[1]}), "
-            f"expected size of input's dimension 2 to match the calculated number of sliding blocks {places[0]} * "
-            f"{places[1]} = {places[0] * places[1]}, but got input.size(2)={shape[-1]}.")
+            f"{wrong}")
     _check_columns("col2im", self)
     return like(self, (*shape[:-2], shape[-2] // area, *output_size))
 

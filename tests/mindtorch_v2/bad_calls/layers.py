@@ -118,6 +118,11 @@ CASES: list[Case] = [
          "Given output_size=(4, 4), kernel_size=(2, 2), dilation=(1, 1), padding=(0, 0), stride=(1, 1), expected "
          "size of input's dimension 2 to match the calculated number of sliding blocks 3 * 3 = 9, but got "
          "input.size(2)=5."),
+    Case("fold_too_small", lambda torch: dict(x=torch.ones(1, 12, 12)),
+         lambda torch, v: torch.nn.functional.fold(v.x, (4, 5), 2, dilation=8),
+         "RuntimeError",
+         "Given output_size=(4, 5), kernel_size=(2, 2), dilation=(8, 8), padding=(0, 0), stride=(1, 1), calculated "
+         "shape of the array of sliding blocks as (-4, -3), which is too small (non-positive)"),
     Case("fold_channels", lambda torch: dict(x=torch.ones(1, 5, 9)),
          lambda torch, v: torch.nn.functional.fold(v.x, (4, 4), 2),
          "RuntimeError",

@@ -102,6 +102,29 @@ def test_deep_copies_are_clones(w: Any) -> None:
     assert copy.deepcopy(leaf).requires_grad
 
 
+class Slotted(torch.Tensor):  # type: ignore[misc]
+    """Without memory; what it consists of stands in a slot."""
+
+    __slots__ = ("inside",)
+
+    @staticmethod
+    def __new__(cls, inside: Any) -> Any:
+        new = torch.Tensor._make_subclass(cls, inside.to("meta"), inside.requires_grad)
+        new.inside = inside
+        return new
+
+    def clone(self) -> Any:
+        return type(self)(self.inside.clone())
+
+
+def test_deep_copies_have_slots_and_attributes() -> None:
+    first = Slotted(torch.arange(2.0))
+    first.label = ["x"]
+    second = copy.deepcopy(first)
+    assert type(second) is Slotted and second.inside is not first.inside and second.inside.tolist() == [0.0, 1.0]
+    assert second.label == ["x"] and second.label is not first.label
+
+
 def test_indexing_uses_the_operators_it_is_made_of(w: Any) -> None:
     w[0] = 5.0
     assert LOG == ["aten.select.int", "aten.copy_.default"]

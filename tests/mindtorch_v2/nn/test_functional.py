@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
@@ -197,3 +199,28 @@ def test_padding_row_gets_no_gradient() -> None:
     assert layer.weight.grad.tolist() == [[1.0, 1.0], [0.0, 0.0], [0.0, 0.0]]
     frozen = nn.Embedding.from_pretrained(torch.ones(2, 3))
     assert not frozen.weight.requires_grad and frozen(torch.tensor([1])).tolist() == [[1.0, 1.0, 1.0]]
+
+
+LAYOUTS = [
+    (shape, order)
+    for shape in ((1, 3, 2, 1), (2, 3, 2, 4), (1, 1, 5, 1), (2, 1, 3, 3))
+    for order in itertools.permutations(range(4))
+]
+
+
+def test_strides_of_batch_norm(oracle: ModuleType) -> None:
+    """Inputs in every order, with sizes of one that leave the order open."""
+    for (shape, order), training in itertools.product(LAYOUTS, (False, True)):
+        strides = []
+        for library in (oracle, torch):
+            x = library.arange(float(math.prod(shape))).reshape(shape).permute(order)
+            channels = x.shape[1]
+            if training and x.numel() // channels < 2:
+                continue
+            mean, var = library.zeros(channels), library.ones(channels)
+            strides.append(library.nn.functional.batch_norm(x, mean, var, training=training).stride())
+        assert strides[:1] == strides[1:], (shape, order, training)
+
+
+def test_gradients_of_convolutions_have_a_second_name() -> None:
+    assert F.grad is nn.grad and "grad" in dir(F)

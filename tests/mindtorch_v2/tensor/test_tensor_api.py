@@ -736,3 +736,12 @@ def test_the_dict_of_a_tensor_is_the_users(kind: Any) -> None:
     assert t.new == 6 and not hasattr(t, "late") and t.tolist() == [1.0, 1.0]
     t.__dict__.clear()
     assert t.__dict__ == {} and t.tolist() == [1.0, 1.0]
+
+
+def test_grad_has_a_second_name() -> None:
+    """`_grad` is the same field, with the same checks."""
+    x = torch.ones(2, requires_grad=True)
+    x._grad = torch.full((2,), 3.0)
+    assert x.grad is x._grad and x.grad.tolist() == [3.0, 3.0]
+    with pytest.raises(RuntimeError, match="size"):
+        x._grad = torch.ones(3)

@@ -10,7 +10,7 @@ from typing import Any
 from ..._core_operators import CORE, HOOKS
 from ..._dtype import dtype, float32
 from ..._promotion import promote, result_type_of
-from ..._strides import CONTIGUOUS
+from ..._strides import CONTIGUOUS, format_strides
 from ..._tensor_base import TensorBase
 from ..rules.layout import is_contiguous_as, suggested_format
 
@@ -67,7 +67,14 @@ def narrow(x: Any, a: TensorBase, b: TensorBase | None = None) -> Any:
 
 def in_format(out: Any, like: TensorBase, rank: int = -1) -> Any:
     """A result of its own memory, in the memory format of `like` (what `in_format_of` says of its strides)."""
-    form = suggested_format(like) if rank < 0 or len(like._shape) == rank + 2 else None
+    return laid_out(out, like, suggested_format(like) if rank < 0 or len(like._shape) == rank + 2 else None)
+
+
+def laid_out(out: Any, like: TensorBase, form: Any) -> Any:
+    """A result with exactly the strides of a format, where sizes of one leave a choice too; no memory of `like`."""
     if out._storage is like._storage:
         out = CORE.clone.call((out, None))
-    return out if is_contiguous_as(out, form) else CORE.clone.call((out, CONTIGUOUS if form is None else form))
+    shape = out._shape
+    if out._stride == format_strides(shape, form) or (0 in shape and is_contiguous_as(out, form)):
+        return out
+    return CORE.clone.call((out, CONTIGUOUS if form is None else form))

@@ -48,6 +48,8 @@ def __getattr__(name: str) -> Any:
         found = threshold  # noqa: F405
     elif name in _LATE:
         found = getattr(import_module(_LATE[name], __name__), name)
+    elif name == "grad":
+        found = import_module("..grad", __name__)
     else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     globals()[name] = found
@@ -59,4 +61,4 @@ _HELPERS = frozenset(("Any", "Ints", "annotations", "eager", "import_module", "r
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_OF_TORCH, *_LATE} - _HELPERS)
+    return sorted({*globals(), *_OF_TORCH, *_LATE, "grad"} - _HELPERS)
