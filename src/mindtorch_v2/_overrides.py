@@ -167,37 +167,42 @@ class OpFunction:
         return self.op.call(bound)
 
 
-def _public(op: Op) -> Any:
-    """What a user called: `torch.add`, `Tensor.add`, or, with Python's own syntax, the method."""
+def _public(op: Op) -> tuple[Any, dict[str, Any]]:
+    """What a user called: `torch.add`, `Tensor.add`, or, with Python's own syntax, the method; and what is known of the
+    call there, if it was a public function."""
     import mindtorch_v2 as torch
 
     name = op.title()
     function, method = getattr(torch, name, None), getattr(torch.Tensor, name, None)
-    if op.is_out or op.row is None or not op.row.method or not callable(method):
-        return function if callable(function) else OpFunction(op)
-    if not op.row.function or not callable(function):
-        return method
+    if not callable(function):
+        function = op.public  # of another module, as `torch.linalg.solve`
     frame: Any = sys._getframe(1)
     while frame is not None and frame.f_globals.get("__name__", "").startswith(_OURS):
         frame = frame.f_back
-    if frame is not None:
-        if frame.f_code is getattr(function, "__code__", None):
-            return function
-        if frame.f_code is getattr(method, "__code__", None):
-            return method
-        # Not by the module's name, which may be PyTorch's (`_torch_name`).
-        if f"{frame.f_globals.get('__package__')}.".startswith(f"{__package__}."):
-            return function
-    return method
+    code = None if frame is None else frame.f_code
+    called = next((f for f in (function, method) if f is not None and getattr(f, "__code__", None) is code), None)
+    known: dict[str, Any] = frame.f_locals if called is not None else {}
+    if op.is_out or op.row is None or not op.row.method or not callable(method):
+        return function if callable(function) else OpFunction(op), known
+    if not op.row.function or not callable(function):
+        return method, known
+    if called is not None:
+        return called, known
+    # Not by the module's name, which may be PyTorch's (`_torch_name`).
+    ours = frame is not None and f"{frame.f_globals.get('__package__')}.".startswith(f"{__package__}.")
+    return function if ours else method, known
 
 
-def _as_given(op: Op, args: tuple[Any, ...]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Arguments as a user would have written them: keyword-only ones by name, defaults left out."""
+def _as_given(op: Op, args: tuple[Any, ...], known: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Arguments as a user has written them, or would have: keyword-only ones by name, defaults left out."""
+    if "kwargs" in known:  # a function of several signatures keeps what it was given
+        return (*((known["self"],) if "self" in known else ()), *known["args"]), dict(known["kwargs"])
     positional: list[Any] = []
     kwargs: dict[str, Any] = {}
     last = 0
     outs: list[Any] = []
-    for a, value in zip(op.schema.args, args):
+    for i, (a, value) in enumerate(zip(op.schema.args, args)):
+        value = known.get(f"_given{i}", value)
         if op.is_out and a.mutates:
             outs.append(value)
         elif a.kwonly:
@@ -207,6 +212,9 @@ def _as_given(op: Op, args: tuple[Any, ...]) -> tuple[tuple[Any, ...], dict[str,
             positional.append(value)
             if not (a.has_default and _same(value, a.default)):
                 last = len(positional)
+        if f"_spread{i}" in known:
+            positional[-1:] = known[f"_spread{i}"]
+            last = len(positional)
     if outs:
         kwargs["out"] = outs[0] if len(outs) == 1 else tuple(outs)
     return tuple(positional[:last]), kwargs
@@ -223,8 +231,8 @@ def dispatch(op: Op, args: tuple[Any, ...], keys: int) -> Any:
     if not stack and not with_handlers:
         below = keys & ~int(PYTHON)
         return op.below(below, args).run(op, args, below)
-    func = _public(op)
-    positional, kwargs = _as_given(op, args)
+    func, known = _public(op)
+    positional, kwargs = _as_given(op, args, known)
     return _ask(func, with_handlers, positional, kwargs)
 
 

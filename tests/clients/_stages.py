@@ -82,6 +82,19 @@ def seeded(seed: int = 0) -> Any:
     return torch
 
 
+def reloaded(fresh: Any, model: Any) -> Any:
+    """A model of the same making with the weights of another, by way of a file."""
+    import io
+
+    import torch
+
+    stored = io.BytesIO()
+    torch.save(model.state_dict(), stored)
+    stored.seek(0)
+    fresh.load_state_dict(torch.load(stored))
+    return fresh
+
+
 def train(model: Any, loss: Callable[[], Any], steps: int = 3, rate: float = 1e-2) -> list[float]:
     """A few steps of AdamW with clipped gradients; the losses."""
     import torch

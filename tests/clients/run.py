@@ -3,7 +3,8 @@
     python tests/clients/run.py --ours PYTHON [--oracle PYTHON] [names...]
 
 `--ours`: a Python with the clients, this package and its distribution `torch`. `--oracle`: a Python with PyTorch; the
-clients are those of the first. Prints a table, and fails if a program does, or if numbers differ.
+clients are those of the first. Programs run side by side, each in a process of its own with one thread. Prints a table,
+and fails if a program does, or if numbers differ. `--results` keeps what was found, for the table of docs/programs.md.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ import math
 import os
 import subprocess
 import sys
+import time
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +44,10 @@ SHORT = {
 }
 
 
+# Programs of many minutes.
+LONG = ("transformers_decoders", "transformers_npu")
+
+
 def programs(short: bool) -> list[str]:
     names = sorted(p.stem for p in PROGRAMS.glob("*.py") if not p.stem.startswith("_"))
     return [f"{name}/{SHORT[name]}" if short and name in SHORT else name for name in names]
@@ -53,7 +60,7 @@ def report(
     path = str(PROGRAMS / f"{name}.py")
     command = [python, path, *parts] if folder is None else [python, "-c", START, folder, path, *parts]
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "MINDTORCH"))}
-    environment.update(PYTHONPATH=str(HERE), HF_HUB_OFFLINE="1", OMP_NUM_THREADS="2")
+    environment.update(PYTHONPATH=str(HERE), HF_HUB_OFFLINE="1", OMP_NUM_THREADS="1")
     environment.update(TOKENIZERS_PARALLELISM="false", KERAS_BACKEND="torch", PYTHONSAFEPATH="1")
     try:
         done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=limit)
@@ -88,6 +95,8 @@ def main() -> int:
     parser.add_argument("--ours", required=True, help="a Python with the clients and this package's torch")
     parser.add_argument("--oracle", help="a Python with PyTorch")
     parser.add_argument("--short", action="store_true", help="every client, and one part of those that have many")
+    parser.add_argument("--jobs", type=int, default=min(2, os.cpu_count() or 1), help="processes at a time")
+    parser.add_argument("--results", type=Path, help="a file for what was found, as JSON")
     parser.add_argument("--limit", type=float, default=600.0, help="seconds for one program")
     parser.add_argument("--tolerance", type=float, default=2e-4)
     parser.add_argument("--verbose", type=int, default=0, help="show so many characters of what a program wrote")
@@ -98,30 +107,58 @@ def main() -> int:
         capture_output=True,
         text=True,
     ).stdout.strip()
-    failed = 0
+    begun, failed, results = time.monotonic(), 0, {}
     print(f"{'client':34} {'stages':>6} {'slowest':>18} {'compared':>9}  first failure")
-    for name in given.names or programs(given.short):
-        name, _, part = name.partition("/")
-        parts = [part] if part else []
-        mine, said = report(given.ours, name, parts, None, given.limit)
-        theirs: list[dict[str, Any]] | None = None
-        if given.oracle:
-            theirs, _ = report(given.oracle, name, parts, folder, given.limit)
-        for part in dict.fromkeys(s.get("part", "") for s in mine):
-            own = [s for s in mine if s.get("part", "") == part]
-            error = first_error(own, theirs, part, given.tolerance)
-            slowest = max(own, key=lambda s: s["seconds"])
-            passed = f"{sum('error' not in s for s in own)}/{len(own)}"
-            compared = "-" if theirs is None else "no" if error else "yes"
-            print(
-                f"{name + (part and '/' + part):34} {passed:>6} {slowest['stage']:>11} {slowest['seconds']:5.1f}s "
-                f"{compared:>9}  {error or ''}",
-                flush=True,
-            )
-            failed += error is not None
-        if given.verbose:
-            print(said[-given.verbose :])
+    with ThreadPoolExecutor(given.jobs) as pool:
+        # The longest first, so that none is alone at the end.
+        order = sorted(given.names or programs(given.short), key=lambda name: name.partition("/")[0] not in LONG)
+        for name, mine, theirs in [started(pool, given, name, folder) for name in order]:
+            other = theirs.result()[0] if theirs else None
+            for part, line in table(name.partition("/")[0], mine.result()[0], other, given.tolerance).items():
+                print(line.pop("text"), flush=True)
+                failed += line["error"] is not None
+                results[part] = line
+            if given.verbose:
+                print(mine.result()[1][-given.verbose :])
+    print(f"{len(results)} parts, {failed} failed, {time.monotonic() - begun:.0f} s")
+    if given.results:
+        given.results.parent.mkdir(parents=True, exist_ok=True)
+        given.results.write_text(json.dumps(results, indent=1))
     return int(failed > 0)
+
+
+Report = tuple[list[dict[str, Any]], str]
+
+
+def started(
+    pool: ThreadPoolExecutor, given: argparse.Namespace, name: str, folder: str
+) -> tuple[str, Future[Report], Future[Report] | None]:
+    """A program, handed to the pool for this package and for PyTorch."""
+    program, _, part = name.partition("/")
+    parts = [part] if part else []
+    mine = pool.submit(report, given.ours, program, parts, None, given.limit)
+    theirs = pool.submit(report, given.oracle, program, parts, folder, given.limit) if given.oracle else None
+    return name, mine, theirs
+
+
+def table(
+    name: str, mine: list[dict[str, Any]], theirs: list[dict[str, Any]] | None, tolerance: float
+) -> dict[str, dict[str, Any]]:
+    """The lines of one program: a line for each of its parts."""
+    lines: dict[str, dict[str, Any]] = {}
+    for part in dict.fromkeys(s.get("part", "") for s in mine):
+        own = [s for s in mine if s.get("part", "") == part]
+        error = first_error(own, theirs, part, tolerance)
+        slowest = max(own, key=lambda s: s["seconds"])
+        passed = [s["stage"] for s in own if "error" not in s]
+        compared = "-" if theirs is None else "no" if error else "yes"
+        title = name + (part and "/" + part)
+        text = (
+            f"{title:34} {len(passed):>3}/{len(own):<2} {slowest['stage']:>11} {slowest['seconds']:5.1f}s "
+            f"{compared:>9}  {error or ''}"
+        )
+        lines[title] = dict(text=text, passed=passed, compared=compared == "yes", error=error)
+    return lines
 
 
 def first_error(

@@ -200,7 +200,7 @@ def _parameters(
         space[f"_a{i}"] = a
         if spread and a.is_list and not a.kwonly:
             params.append("*" + n)
-            body.append(f"    {n} = _varargs({name!r}, _a{i}, {n}, kw)")
+            body.append(f"    _spread{i} = {n}; {n} = _varargs({name!r}, _a{i}, {n}, kw)")
             continue
         if a.has_default:
             space[f"_d{i}"] = a.default
@@ -260,6 +260,8 @@ def _convert(fname: str, a: Arg, i: int, n: str, is_method: bool) -> list[str]:
     if a.kind in _FAST and not a.is_list:
         tests.append(_FAST[a.kind].format(n=n))
     call = f"{n} = _need({fname!r}, _a{i}, {0 if a.kwonly else i if is_method else i + 1}, {n})"
+    if a.is_list:
+        call = f"_given{i} = {n}; {call}"  # one int for a list: who overrides the call sees what was written
     return [f"    if {' and '.join(tests)}:\n        {call}" if tests else f"    {call}"]
 
 

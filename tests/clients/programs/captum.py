@@ -1,8 +1,8 @@
-"""captum: attributions of a small network."""
+"""captum: six attributions of a small network, before it is saved and after it is loaded."""
 
 from typing import Any
 
-from _stages import run, seeded
+from _stages import reloaded, run, seeded, train
 
 
 def importing(kept: dict[str, Any]) -> Any:
@@ -13,9 +13,24 @@ def importing(kept: dict[str, Any]) -> Any:
 
 def build(kept: dict[str, Any]) -> Any:
     torch = seeded()
-    kept["model"] = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 3)).eval()
+    kept["model"] = model(torch)
     kept["x"] = torch.rand(5, 4)
     return kept["model"](kept["x"])
+
+
+def model(torch: Any) -> Any:
+    return torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 3)).eval()
+
+
+def training(kept: dict[str, Any]) -> Any:
+    """Fewer attributions to what does not matter."""
+    from captum.attr import Saliency
+
+    def loss() -> Any:
+        found = Saliency(kept["model"]).attribute(kept["x"].clone().requires_grad_(), target=1)
+        return kept["model"](kept["x"]).pow(2).mean() + found.mean()
+
+    return train(kept["model"], loss)
 
 
 def evaluate(kept: dict[str, Any]) -> Any:
@@ -32,4 +47,12 @@ def evaluate(kept: dict[str, Any]) -> Any:
     }
 
 
-run(importing, build, evaluate)
+def save(kept: dict[str, Any]) -> Any:
+    import torch
+    from captum.attr import IntegratedGradients
+
+    loaded = reloaded(model(torch), kept["model"])
+    return IntegratedGradients(loaded).attribute(kept["x"], target=1, n_steps=20)
+
+
+run(importing, build, training, evaluate, save)

@@ -1,8 +1,8 @@
-"""einops: functions, layers, einsum."""
+"""einops: functions, layers, `einsum`, `pack`: training, saving and loading."""
 
 from typing import Any
 
-from _stages import run, seeded, train
+from _stages import reloaded, run, seeded, train
 
 
 def importing(kept: dict[str, Any]) -> Any:
@@ -14,15 +14,19 @@ def importing(kept: dict[str, Any]) -> Any:
 
 def build(kept: dict[str, Any]) -> Any:
     torch = seeded()
+    kept["x"] = torch.rand(4, 3, 8, 8)
+    kept["model"] = model(torch)
+    return kept["model"](kept["x"])
+
+
+def model(torch: Any) -> Any:
     from einops.layers.torch import Rearrange, Reduce
 
-    kept["x"] = torch.rand(4, 3, 8, 8)
-    kept["model"] = torch.nn.Sequential(
+    return torch.nn.Sequential(
         Rearrange("b c (h p) (w q) -> b (h w) (p q c)", p=4, q=4),
         torch.nn.Linear(48, 5),
         Reduce("b n c -> b c", "mean"),
     )
-    return kept["model"](kept["x"])
 
 
 def training(kept: dict[str, Any]) -> Any:
@@ -43,4 +47,10 @@ def evaluate(kept: dict[str, Any]) -> Any:
     }
 
 
-run(importing, build, training, evaluate)
+def save(kept: dict[str, Any]) -> Any:
+    import torch
+
+    return reloaded(model(torch), kept["model"])(kept["x"])
+
+
+run(importing, build, training, evaluate, save)

@@ -1,8 +1,8 @@
-"""gpytorch: regression with an exact Gaussian process."""
+"""gpytorch: regression with an exact Gaussian process: training, prediction, saving and loading."""
 
 from typing import Any
 
-from _stages import run, seeded
+from _stages import reloaded, run, seeded
 
 
 def importing(kept: dict[str, Any]) -> Any:
@@ -59,4 +59,15 @@ def evaluate(kept: dict[str, Any]) -> Any:
     return {"mean": found.mean, "variance": found.variance}
 
 
-run(importing, build, training, evaluate)
+def save(kept: dict[str, Any]) -> Any:
+    """The trained weights in a process that has not been trained."""
+    import gpytorch
+    import torch
+
+    fresh = type(kept["model"])(kept["x"], kept["y"], gpytorch.likelihoods.GaussianLikelihood())
+    fresh = reloaded(fresh, kept["model"]).eval()
+    with torch.no_grad():
+        return fresh.likelihood(fresh(torch.linspace(0, 1, 7))).mean
+
+
+run(importing, build, training, evaluate, save)

@@ -1,8 +1,8 @@
-"""torchdiffeq: solvers, and gradients through them by recording and by the adjoint equation."""
+"""torchdiffeq: solvers, events, gradients by recording and by the adjoint equation, saving and loading."""
 
 from typing import Any
 
-from _stages import run, seeded, train
+from _stages import reloaded, run, seeded, train
 
 
 def importing(kept: dict[str, Any]) -> Any:
@@ -15,12 +15,10 @@ def build(kept: dict[str, Any]) -> Any:
     torch = seeded()
     from torchdiffeq import odeint
 
-    net = torch.nn.Sequential(torch.nn.Linear(2, 8), torch.nn.Tanh(), torch.nn.Linear(8, 2))
-
     class Field(torch.nn.Module):
         def __init__(self) -> None:
             super().__init__()
-            self.net = net
+            self.net = torch.nn.Sequential(torch.nn.Linear(2, 8), torch.nn.Tanh(), torch.nn.Linear(8, 2))
 
         def forward(self, t: Any, y: Any) -> Any:
             return self.net(y**3)
@@ -39,4 +37,30 @@ def training(kept: dict[str, Any]) -> Any:
     ]
 
 
-run(importing, build, training)
+def evaluate(kept: dict[str, Any]) -> Any:
+    """A ball that falls to the ground, and how a solver does beside another."""
+    import torch
+    from torchdiffeq import odeint, odeint_event
+
+    start = torch.tensor([10.0, 0.0])
+    when, path = odeint_event(
+        lambda t, y: torch.stack([y[1], torch.full_like(y[1], -9.81)]),
+        start,
+        torch.tensor(0.0),
+        event_fn=lambda t, y: y[0],
+        method="dopri5",
+    )
+    with torch.no_grad():
+        fine, coarse = (odeint(kept["field"], kept["y"], kept["t"], method=m) for m in ("dopri8", "midpoint"))
+    return {"event": [when, path], "error": (fine - coarse).abs().max()}
+
+
+def save(kept: dict[str, Any]) -> Any:
+    import torch
+    from torchdiffeq import odeint
+
+    with torch.no_grad():
+        return odeint(reloaded(type(kept["field"])(), kept["field"]), kept["y"], kept["t"])
+
+
+run(importing, build, training, evaluate, save)

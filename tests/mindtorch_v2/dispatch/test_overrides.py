@@ -393,3 +393,52 @@ def test_a_mode_sees_indexing_as_a_whole() -> None:
         t[0]
         t[1] = 2.0
     assert mode.seen == [torch.Tensor.__getitem__, torch.Tensor.__setitem__]
+
+
+class Written:
+    """Like a tensor; keeps how it was called."""
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return func, [a for a in args if not isinstance(a, Written)], kwargs or {}
+
+
+WRITTEN: list[tuple[str, list[Any]]] = [
+    ("torch.sum(x, -1)", [-1]),
+    ("torch.sum(x, (-1, 0))", [(-1, 0)]),
+    ("torch.mean(x, 1, True)", [1, True]),
+    ("torch.flip(x, [0])", [[0]]),
+    ("torch.permute(x, [1, 0])", [[1, 0]]),
+    ("torch.linalg.solve(x, x)", []),
+    ("torch.linalg.cholesky(x)", []),
+    ("torch.linalg.norm(x, 2, 0)", [2, 0]),
+    ("torch.fft.fft(x, 4)", [4]),
+]
+
+
+@pytest.mark.parametrize(("line", "given"), WRITTEN)
+def test_a_handler_gets_the_public_function_and_what_was_written(line: str, given: list[Any]) -> None:
+    func, args, kwargs = eval(line, {"torch": torch, "x": Written()})
+    assert func == eval(line.partition("(")[0], {"torch": torch})
+    assert args == given and not kwargs
+
+
+METHODS: list[tuple[str, list[Any]]] = [
+    ("x.sum(-1)", [-1]),
+    ("x.view(3, 2)", [3, 2]),
+    ("x.view([3, 2])", [[3, 2]]),
+    ("x.permute(1, 0)", [1, 0]),
+    ("x.flip(0)", [0]),
+    ("x.expand(2, 3)", [2, 3]),
+    ("x.reshape((6,))", [(6,)]),
+]
+
+
+@pytest.mark.parametrize(("line", "given"), METHODS)
+def test_a_subclass_gets_what_was_written(line: str, given: list[Any]) -> None:
+    class Keeping(torch.Tensor):  # type: ignore[misc]
+        @classmethod
+        def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            return list(args[1:])
+
+    assert eval(line, {"x": torch.ones(2, 3).as_subclass(Keeping)}) == given
