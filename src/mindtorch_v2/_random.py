@@ -164,7 +164,7 @@ class _Accelerators:
     """The default generators of accelerators, made when first asked for, with the seed last given to all."""
 
     generators: dict[device, Generator] = {}
-    seed = _DEFAULT_SEED
+    seed = 0
 
 
 def accelerator_generator(where: device) -> Generator:
@@ -175,7 +175,9 @@ def accelerator_generator(where: device) -> Generator:
     return found
 
 
+# The generators of devices begin with a number that nobody can foresee; only those that a program makes do not.
 default_generator = Generator()
+_Accelerators.seed = default_generator.seed()
 DEFAULT.state = default_generator._state
 TYPES.generator = Generator
 

@@ -1,6 +1,8 @@
 """Optimisers: how parameters follow their gradients, as in PyTorch. Each is loaded when first asked for."""
 
+import sys as _sys
 from importlib import import_module as _import_module
+from types import ModuleType as _ModuleType
 from typing import Any as _Any
 
 from .optimizer import Optimizer as Optimizer
@@ -63,3 +65,17 @@ def __getattr__(name: str) -> _Any:
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *_LAZY, *_SUBMODULES})
+
+
+class _Complete(_ModuleType):
+    """A module in whose `__dict__` everything is, for libraries that look there for the optimisers (pyro)."""
+
+    @property
+    def __dict__(self) -> dict[str, _Any]:  # type: ignore[override]
+        for name in _LAZY:
+            if name not in globals():
+                __getattr__(name)
+        return globals()
+
+
+_sys.modules[__name__].__class__ = _Complete

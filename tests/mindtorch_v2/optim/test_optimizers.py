@@ -261,6 +261,11 @@ def test_sparse_adam(oracle: Any, maximize: bool) -> None:
         assert oracle.allclose(to_theirs(mine), right.detach(), rtol=1e-5, atol=1e-6)
 
 
+def test_libraries_find_every_optimizer_in_the_modules_dict() -> None:
+    assert {name for name in optim.__all__ if name[0].isupper()} <= set(vars(optim))
+    assert vars(optim) is optim.__dict__
+
+
 def test_names(oracle: Any) -> None:
     assert set(oracle.optim.__all__) <= set(optim.__all__)
     for name in ("adam", "adamw", "sgd", "adagrad", "adadelta", "adamax", "asgd", "nadam", "radam", "rmsprop", "rprop"):

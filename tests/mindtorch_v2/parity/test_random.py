@@ -366,6 +366,18 @@ def test_fork_rng_after_an_error() -> None:
     assert data(torch.get_rng_state()) == before
 
 
+def test_a_process_that_seeds_nothing_draws_other_numbers() -> None:
+    import subprocess
+    import sys
+
+    line = f"import {torch.__name__} as t; print(t.initial_seed(), t.Generator().initial_seed())"
+    (one, mine), (other, same) = (
+        subprocess.run([sys.executable, "-c", line], check=True, capture_output=True, text=True).stdout.split()
+        for _ in range(2)
+    )
+    assert one != other and mine == same == "67280421310721"
+
+
 def test_seed_is_new_each_time() -> None:
     seeds = {torch.seed() for _ in range(8)} | {torch.Generator().seed() for _ in range(8)}
     assert len(seeds) == 16
