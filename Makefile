@@ -7,9 +7,10 @@
 #                             (SANITIZER=address, with UBSan, or thread)
 #   make torch-wheel          build/torch/: a distribution named `torch` that leads to this package (docs/programs.md)
 #   make test-clients         libraries written for PyTorch, on this package (ORACLE=1: compared with PyTorch)
+#   make test-suites          tests that libraries bring themselves, on this package (ORACLE=1: what fails, on PyTorch too)
 #   make docs                 the documentation site, with the support matrix: build/docs/site/index.html
 #   make parity               how much of PyTorch's own table of operators passes, and what does not
-#   make format  lint  bench  bench-check  build  clean
+#   make format  lint  bench  bench-check  bench-generate  build  clean
 PYTHON ?= python3
 VENV   := .venv
 PY     := $(VENV)/bin/python
@@ -28,7 +29,7 @@ ifdef NPU
 export MINDTORCH_NPU := $(NPU)
 endif
 
-.PHONY: demo torch-wheel test test-clients test-uncompiled test-sanitized test-sanitized-native docs parity format lint bench bench-check build native clean
+.PHONY: demo torch-wheel test test-clients test-suites test-uncompiled test-sanitized test-sanitized-native docs parity format lint bench bench-check bench-generate build native clean
 
 # DEMO_ARGS: --trace, --steps 100, --text another.txt
 DEVICE ?= cpu
@@ -85,10 +86,23 @@ torch-wheel: $(VENV)/.build-tools
 
 # Libraries as they are on the registry, in an environment of their own, without PyTorch. CLIENTS="einops peft": some.
 CLIENTS_VENV := build/clients
-test-clients: build torch-wheel $(CLIENTS_VENV)/.installed $(ORACLE_STAMP)
+.PHONY: clients-current
+clients-current: build torch-wheel $(CLIENTS_VENV)/.installed
 	@$(CLIENTS_VENV)/bin/python -m pip --disable-pip-version-check --quiet install --no-deps --force-reinstall \
 	    build/wheel/*.whl build/torch/*.whl
-	$(PY) tests/clients/run.py --ours $(CLIENTS_VENV)/bin/python $(if $(ORACLE_STAMP),--oracle $(PY)) $(CLIENTS)
+
+test-clients: clients-current $(ORACLE_STAMP)
+	$(PY) tests/clients/run.py --ours $(CLIENTS_VENV)/bin/python $(if $(ORACLE_STAMP),--oracle $(PY)) \
+	    $(if $(CLIENTS),$(CLIENTS),--results build/clients.json)
+
+# Their own tests, from their source distributions, in the same environment. SUITES="einops": some.
+test-suites: clients-current $(ORACLE_STAMP)
+	$(PY) tests/clients/suites.py --ours $(CLIENTS_VENV)/bin/python $(if $(ORACLE_STAMP),--oracle $(PY)) \
+	    $(if $(SUITES),$(SUITES),--results build/suites.json)
+
+# Tokens per second against PyTorch.
+bench-generate: clients-current $(VENV)/.oracle
+	$(PY) benchmarks/bench_generate.py --ours $(CLIENTS_VENV)/bin/python --oracle $(PY) $(BENCH_ARGS)
 
 $(CLIENTS_VENV)/.installed: tests/clients/requirements.txt tests/clients/requirements_alone.txt | build torch-wheel
 	@echo "installing the clients into $(CLIENTS_VENV)"
