@@ -13,7 +13,7 @@ from ._backends.common.overlap import check_no_internal_overlap
 from ._core_operators import CORE, HOOKS
 from ._device import CPU as CPU_DEVICE
 from ._dispatch.keys import AUTOGRAD, CPU, INFERENCE, META, TORCH_DISPATCH, VIEW
-from ._dispatch.state import STATE
+from ._dispatch.state import unwatched
 from ._dtype import bool as bool_
 from ._dtype import int64
 from ._dtype_names import type_string
@@ -113,7 +113,7 @@ def setitem(t: TensorBase, key: Any, value: Any) -> None:
 
 def unseen(t: TensorBase, key: TensorBase) -> bool:
     """Whether nobody looks at the operators of the call: then a shorter way to the same result will do."""
-    return STATE.active == 0 and ((t._keys | key._keys) & TORCH_DISPATCH) == 0
+    return unwatched() and ((t._keys | key._keys) & TORCH_DISPATCH) == 0
 
 
 def as_value(t: TensorBase, value: Any) -> TensorBase:

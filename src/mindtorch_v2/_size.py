@@ -9,6 +9,8 @@ from typing import Any, SupportsIndex, overload
 
 __all__ = ["Size", "size_of"]
 
+_item = tuple.__getitem__
+
 
 class Size(tuple[int, ...]):
     """A shape: a tuple of ints that prints as PyTorch's and knows its number of elements."""
@@ -16,6 +18,11 @@ class Size(tuple[int, ...]):
     __slots__ = ()
 
     def __new__(cls, sizes: Iterable[SupportsIndex] = (), /) -> "Size":
+        if type(sizes) is tuple or type(sizes) is list:
+            for item in sizes:
+                if type(item) is not int:
+                    return size_of(_checked(sizes))
+            return tuple.__new__(Size, sizes)
         return size_of(_checked(sizes))
 
     def numel(self) -> int:
@@ -35,8 +42,8 @@ class Size(tuple[int, ...]):
     @overload
     def __getitem__(self, key: slice) -> "Size": ...
     def __getitem__(self, key: Any) -> Any:
-        found = tuple.__getitem__(self, key)
-        return size_of(found) if isinstance(found, tuple) else found
+        found = _item(self, key)
+        return tuple.__new__(Size, found) if type(found) is tuple else found
 
     def __add__(self, other: Any) -> Any:
         if not isinstance(other, tuple):
@@ -46,7 +53,11 @@ class Size(tuple[int, ...]):
             if sum_ is not NotImplemented:
                 return sum_
             raise TypeError(f"can only concatenate tuple (not {type(other).__name__}) to torch.Size")
-        return size_of(tuple(self) + _checked(other, len(self)))
+        for item in other:
+            if type(item) is not int:
+                other = _checked(other, len(self))
+                break
+        return tuple.__new__(Size, tuple.__add__(self, other))
 
     def __radd__(self, other: Any) -> Any:
         if not isinstance(other, tuple):

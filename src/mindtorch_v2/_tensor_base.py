@@ -277,7 +277,7 @@ class TensorBase:
         return ptr + self._offset * self._dtype.itemsize if ptr else 0
 
     def __getitem__(self, key: Any) -> Any:
-        if self._keys & PYTHON or STATE.active != 0 or in_key(key):
+        if (self._keys | modes()) & PYTHON or in_key(key):
             return HOOKS.asked_getitem(self, key)
         try:
             return HOOKS.getitem(self, key)
@@ -288,7 +288,7 @@ class TensorBase:
             return HOOKS.asked_getitem(self, key)
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        if self._keys & PYTHON or STATE.active != 0 or in_key(key):
+        if (self._keys | modes()) & PYTHON or in_key(key):
             HOOKS.asked_setitem(self, key, value)
             return
         try:

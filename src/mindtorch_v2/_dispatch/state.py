@@ -65,6 +65,11 @@ def modes() -> i64:
     return m
 
 
+def unwatched() -> bool:
+    """Whether no mode of this thread looks at its calls. That gradients are not recorded changes nothing."""
+    return STATE.active == 0 or (_tls_get() & ~_EXCLUDE_AUTOGRAD) == 0
+
+
 def set_modes(new: i64) -> None:
     old: i64 = _tls_get()
     if old == new:
