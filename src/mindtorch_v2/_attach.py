@@ -110,7 +110,7 @@ def attach(cls: type) -> None:
     for name in ABSENT:
         setattr(cls, name, property(lambda self: False))
     setattr(cls, "name", property(lambda self: None))
-    setattr(cls, "volatile", property(_volatile, _set_volatile))
+    setattr(cls, "volatile", property(_volatile, _set_volatile, lambda self: _set_volatile(self, None)))
     setattr(cls, "grad_dtype", property(_grad_dtype, leaf_policy.set_grad_dtype))
     setattr(cls, "__cuda_array_interface__", property(_cuda_array_interface))
     seal(cls, "torch._C.TensorBase")

@@ -335,6 +335,10 @@ class Tensor(TensorBase):
         # The node that adds into `.grad` knows the old shape; the next use makes a new one.
         self._accumulator = None
 
+    @data.deleter
+    def data(self) -> None:
+        raise RuntimeError("Deleting tensor data is not allowed. Delete tensor instead!")
+
     @property
     def _view_meta(self) -> dict[str, Any] | None:
         """How a view was made from the tensor it was taken of; None for a tensor that is no view."""
@@ -386,8 +390,12 @@ class Tensor(TensorBase):
     register_post_accumulate_grad_hook = tensor_hooks.register_post_accumulate_grad_hook
     retain_grad = tensor_hooks.retain_grad
     retains_grad = property(tensor_hooks.retains_grad)
-    _backward_hooks = property(tensor_hooks.backward_hooks, tensor_hooks.set_backward_hooks)
-    _post_accumulate_grad_hooks = property(tensor_hooks.post_accumulate_grad_hooks)
+    _backward_hooks = property(
+        tensor_hooks.backward_hooks, tensor_hooks.set_backward_hooks, tensor_hooks.refuse("_backwards_hooks")
+    )
+    _post_accumulate_grad_hooks = property(
+        tensor_hooks.post_accumulate_grad_hooks, None, tensor_hooks.refuse("_post_accumulate_grad_hooks")
+    )
 
     # -- to Python ------------------------------------------------------------------------------------------------
     @of_tensor

@@ -144,7 +144,7 @@ def nonzero(input: Any, *, out: Any = None, as_tuple: bool = False) -> Any:
     if out is None:
         return t.nonzero(as_tuple=as_tuple)
     if as_tuple:
-        raise TypeError("nonzero(): out= goes with as_tuple=False only")
+        raise RuntimeError("nonzero does not support the out kwarg when as_tuple is True")
     return get("nonzero.out").call((t, out))
 
 

@@ -322,6 +322,8 @@ def unique(
 ) -> Any:
     """The distinct elements, or slices along `dim`, in order; with the place of each element and how often they are."""
     lazy_tables.load("search")
+    from ._ops.search import distinct
+
     _bools(
         "_unique2" if dim is None else "unique_dim",
         sorted=sorted,
@@ -329,10 +331,10 @@ def unique(
         return_counts=return_counts,
     )
     if dim is None:
-        found = registry.get("_unique2").call((input, sorted, return_inverse, return_counts))
+        found = distinct("_unique2", (input, sorted, return_inverse, return_counts))
     else:
         given = (input, need("unique_dim", _DIM, 2, dim), sorted, return_inverse, return_counts)
-        found = registry.get("unique_dim").call(given)
+        found = distinct("unique_dim", given)
     return _chosen(found, return_inverse, return_counts)
 
 
@@ -342,10 +344,12 @@ def unique_consecutive(
 ) -> Any:
     """The first of every run of equal elements, or slices along `dim`."""
     lazy_tables.load("search")
+    from ._ops.search import distinct
+
     _bools("unique_consecutive", return_inverse=return_inverse, return_counts=return_counts)
     dim = None if dim is None else need("unique_consecutive", _DIM, 0, dim)
-    row = registry.get("_unique_consecutive")
-    return _chosen(row.call((input, return_inverse, return_counts, dim)), return_inverse, return_counts)
+    found = distinct("_unique_consecutive", (input, return_inverse, return_counts, dim))
+    return _chosen(found, return_inverse, return_counts)
 
 
 def _need_tensor(fname: str, value: Any) -> None:

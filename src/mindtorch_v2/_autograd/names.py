@@ -62,7 +62,7 @@ def _functions() -> tuple[Any, Any]:
         @staticmethod
         def forward(ctx: Any, text: str, *xs: Any) -> Any:
             ctx.text = text
-            return tuple(x.data for x in xs)
+            return tuple(None if x is None else x.data for x in xs)
 
         @staticmethod
         def backward(ctx: Any, *grads: Any) -> None:
@@ -105,6 +105,12 @@ class DelayedError:
     def __call__(self, *args: Any) -> Any:
         _checked(args, self._count)
         found = _Made.get()[1].apply(self._text, *args)
+        node = next((x._grad_fn for x in found if x is not None), None)
+        if node is not None:
+            for i, x in enumerate(args):
+                if x is None:  # an edge to nowhere, where a Function has none
+                    node._next.insert(i, None)
+                    node._nrs.insert(i, 0)
         return found if self._count > 1 else found[0]
 
 

@@ -117,6 +117,10 @@ def camel(name: str) -> str:
     return "".join([p.title() for p in name.strip("_").split("_")])
 
 
+def _can_have(dt: Any) -> bool:
+    return dt is not None and differentiable(dt)
+
+
 @final
 class Formulas(Derivative):
     """A row's derivatives in the form the recorder uses."""
@@ -378,6 +382,13 @@ class Formulas(Derivative):
                 nr += 1
         if self.saves_results:
             self.keep_results(node, result, need)
+
+    def incoming(self, node: Node) -> int:
+        """How many gradients the node takes: one for each result up to the last that can have one."""
+        n = int(node._results)
+        while n > 1 and (n - 1 in self.nondiff or not _can_have(meta(node, n - 1)[1])):
+            n -= 1
+        return n
 
     # -- backward -------------------------------------------------------------------------------------------------
     def apply(self, node: Node, grads: list[Any], need: i64) -> list[Any]:

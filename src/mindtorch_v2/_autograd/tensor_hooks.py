@@ -94,6 +94,15 @@ def set_backward_hooks(t: TensorBase, hooks: Any) -> None:
         t._hooks.fns = HookDict()
 
 
+def refuse(name: str) -> Callable[[Any], None]:
+    """What deleting the attribute does."""
+
+    def deleter(t: Any) -> None:
+        raise RuntimeError(f"Deletion of {name} not allowed!")
+
+    return deleter
+
+
 def post_accumulate_grad_hooks(t: TensorBase) -> HookDict | None:
     """`Tensor._post_accumulate_grad_hooks`."""
     found: TensorHooks | None = t._hooks

@@ -8,8 +8,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from .._autograd.record import Formulas
 from .._dispatch import registry
 from .._dispatch.op import Op, Spec
+from .._dispatch.state import is_grad_enabled
 from .._dtype import bool as bool_
 from .._dtype import float32, float64, int32, int64
 from .._dtype_names import cpp_name
@@ -111,6 +113,28 @@ UNIQUE_DIM: Op = composite("unique_dim(Tensor self, int dim, bool sorted=True, b
 CONSECUTIVE: Op = composite("_unique_consecutive(Tensor self, bool return_inverse=False, bool return_counts=False, "
                             "int? dim=None) -> (Tensor, Tensor, Tensor)", _unique_consecutive, function=False,
                             method=False)
+
+
+def _refusing(o: Op, name: str, node: str) -> Formulas:
+    def refuse(grads: Any) -> Any:
+        raise NotImplementedError(f"the derivative for '{name}' is not implemented.")
+
+    return Formulas(o.name, o.schema, {"self": refuse}, node, ())
+
+
+_NODES = {o.name: _refusing(o, name, f"{node}Backward0")
+          for o, name, node in ((UNIQUE, "_unique2", "Unique2"), (UNIQUE_DIM, "unique_dim", "UniqueDim"),
+                                (CONSECUTIVE, "unique_consecutive", "UniqueConsecutive"))}
+
+
+def distinct(name: str, args: tuple[Any, ...]) -> Any:
+    """The results of one of the three; PyTorch records them, and refuses to go back."""
+    found = registry.get(name).call(args)
+    f = _NODES[name]
+    need = f.need(args)
+    if need and is_grad_enabled():
+        f.finish(f.start(args, need), found, need)
+    return found
 
 
 # -- membership ---------------------------------------------------------------------------------------------------

@@ -229,16 +229,7 @@ class NestedIOFunction(Function):
         raise NotImplementedError
 
 
-class _Twice(Function):
-    """Passes gradients on and refuses to be differentiated."""
-
-    @staticmethod
-    def forward(ctx: Any, *tensors: Any) -> Any:
-        return tuple(t if t is None else t.view_as(t) for t in tensors)
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Any) -> Any:
-        raise RuntimeError("trying to differentiate twice a function that was marked with @once_differentiable")
+_TWICE = "trying to differentiate twice a function that was marked with @once_differentiable"
 
 
 def once_differentiable(fn: Callable[..., Any]) -> Callable[..., Any]:
@@ -257,6 +248,8 @@ def once_differentiable(fn: Callable[..., Any]) -> Callable[..., Any]:
         if not isinstance(outputs, tuple):
             outputs = (outputs,)
         wanted = [None if o is None else o.detach().requires_grad_() for o in outputs]
-        return _Twice.apply(*wanted)
+        from .._autograd.names import DelayedError
+
+        return DelayedError(_TWICE, len(wanted))(*wanted)
 
     return wrapper

@@ -11,6 +11,12 @@ from .numpy_view import np_view
 
 
 def _logspace(out: Any, start: Any, end: Any, steps: int, base: float, *options: Any) -> None:
+    if out._dtype is complex32 or (out._dtype.is_floating_point and out._dtype.itemsize == 1):
+        if steps > 1:
+            raise NotImplementedError(f"\"logspace_cpu\" not implemented for '{out._dtype.scalar_name}'")
+        if steps == 1:
+            out.fill_(base**start)
+        return
     import numpy
 
     wide = numpy.complex128 if out._dtype.is_complex else numpy.float64
