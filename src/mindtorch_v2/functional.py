@@ -300,7 +300,7 @@ def broadcast_shapes(*shapes: Any) -> Size:
             if common[-back] != 1:
                 raise RuntimeError(
                     f"Attempting to broadcast a dimension of length {n} at {-back}! Mismatching argument at index {i} "
-                    f"had {shapes[i]}; but expected shape should be broadcastable to {common}"
+                    f"had {shape if isinstance(shapes[i], int) else shapes[i]}; but expected shape should be broadcastable to {common}"
                 )
             common[-back] = n
     return Size(common)

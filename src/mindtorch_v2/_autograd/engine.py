@@ -93,6 +93,8 @@ PASSES: Final = Passes()
 
 # The passes this thread is in, for callbacks queued from hooks.
 CURRENT: Final[Any] = _thread._local()
+# How many of them one thread's stack has room for.
+DEPTH: Final = 30
 
 
 def current_tasks() -> list[Task]:
@@ -421,9 +423,22 @@ def step_plain(task: Task, v: Visit) -> Visit | None:
     # User code may ask for the pass it is in.
     make_known(task)
     set_modes(task.users)
-    ready = run(task, v)
+    ready = run(task, v) if len(current_tasks()) <= DEPTH else run_elsewhere(task, v)
     set_modes(task.formulas)
     return ready
+
+
+def run_elsewhere(task: Task, v: Visit) -> Visit | None:
+    """The same where passes lie too deep inside each other for this thread's stack."""
+    from .reentrant import elsewhere
+
+    ready: Visit | None = elsewhere(run_known, task, v)
+    return ready
+
+
+def run_known(task: Task, v: Visit) -> Visit | None:
+    current_tasks().append(task)
+    return run(task, v)
 
 
 def step_watched(task: Task, v: Visit) -> Visit | None:

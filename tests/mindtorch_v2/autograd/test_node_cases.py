@@ -89,6 +89,31 @@ def a_backward_that_is_differentiated_once(lib: Any) -> Any:
     return type(node).__name__, chain, edges, tried([lambda: a.grad.sum().backward()])
 
 
+@case
+def passes_deep_inside_each_other(lib: Any) -> Any:
+    class Deep(lib.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any, end: Any) -> Any:
+            ctx.end = end
+            with lib.enable_grad():
+                ctx.x = x.detach().requires_grad_() - 1
+            return ctx.x.detach()
+
+        @staticmethod
+        def backward(ctx: Any, g: Any) -> Any:
+            if ctx.x < 0:
+                return ctx.end(g), None
+            with lib.enable_grad():
+                Deep.apply(ctx.x, ctx.end).backward()
+            return g, None
+
+    def fail(g: Any) -> Any:
+        raise ValueError("the end")
+
+    x = lib.tensor(300.0, requires_grad=True)
+    return tried([lambda: Deep.apply(x, lambda g: g * 2).backward(), lambda: Deep.apply(x, fail).backward()]), x.grad
+
+
 @pytest.mark.oracle
 @pytest.mark.parametrize("name", case)
 def test_as_pytorch(name: str, oracle: Any) -> None:
