@@ -96,3 +96,12 @@ def test_seeds() -> None:
     first, second = (testing._utils.wrapper_set_seed(torch.rand, 3) for _ in range(2))
     assert torch.equal(first, second) and torch.equal(state, torch.get_rng_state())
     assert not math.isnan(first.sum().item())
+
+
+@pytest.mark.oracle
+@pytest.mark.filterwarnings("ignore:ComplexHalf support")
+@pytest.mark.parametrize("options", OPTIONS[:6] + OPTIONS[7:11], ids=str)
+def test_halves_of_complex_numbers(options: dict[str, Any], oracle: Any) -> None:
+    ours, theirs = (lib.view_as_real(make(lib, (3, 4), "complex32", options)) for lib in (torch, oracle))
+    assert ours.tolist() == theirs.tolist()
+    assert ours.stride() == theirs.stride() and ours.requires_grad == theirs.requires_grad
