@@ -625,6 +625,21 @@ def apply_node(node: Node, grads: list[Any]) -> list[Any]:
     return []
 
 
+def call_node(node: Node, grads: list[Any]) -> list[Any]:
+    """`node(*grads)`, as a user writes it."""
+    for i, g in enumerate(grads):
+        if g is not None and not isinstance(g, TensorBase):
+            raise TypeError(f"argument {i} is not a Variable")
+    results = max(int(node._results), 1)
+    expected = results
+    if node._kind == OP:
+        f: Formulas = node._formulas
+        expected = f.incoming(node)
+    if len(grads) != expected:
+        raise TypeError(f"expected {expected} arguments, got {len(grads)} instead")
+    return apply_node(node, grads + [None] * (results - expected))
+
+
 def apply_copy_slices(node: Node, grads: list[Any]) -> list[Any]:
     """The gradient of a write through a view: outside the view it passes, inside it goes through the written value."""
     if node._freed:

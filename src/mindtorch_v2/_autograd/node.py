@@ -178,21 +178,9 @@ class Node:
         return add_hook(hooks.pre, fn)
 
     def __call__(self, *grads: Any) -> Any:
-        from .._tensor_base import TensorBase
-        from .engine import apply_node
+        from .engine import call_node
 
-        for i, g in enumerate(grads):
-            if g is not None and not isinstance(g, TensorBase):
-                raise TypeError(f"argument {i} is not a Variable")
-        given = len(grads)
-        expected = max(int(self._results), 1)
-        if self._kind == OP:
-            expected = self._formulas.incoming(self)
-            grads += (None,) * (int(self._results) - expected)
-        if given != expected:
-            raise TypeError(f"expected {expected} arguments, got {given} instead")
-
-        out = apply_node(self, list(grads))
+        out = call_node(self, list(grads))
         return out[0] if len(out) == 1 else tuple(out)
 
     def __hash__(self) -> int:
