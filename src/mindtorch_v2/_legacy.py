@@ -150,5 +150,12 @@ def tensor_type(name: str, dt: DType) -> Any:
     def new(cls: Any, *args: Any, **kwargs: Any) -> Any:
         return _build(args, kwargs, dt, CPU)
 
-    space = {"__new__": new, "dtype": dt, "is_cuda": False, "is_sparse": False, "layout": strided, "__module__": "torch"}
+    space = {
+        "__new__": new,
+        "dtype": dt,
+        "is_cuda": False,
+        "is_sparse": False,
+        "layout": strided,
+        "__module__": "torch",
+    }
     return TypeMeta(name, (), space)

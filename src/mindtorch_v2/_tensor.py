@@ -416,6 +416,14 @@ class Tensor(TensorBase):
             raise TypeError("only integer tensors of a single element can be converted to an index")
         return int(self.item())
 
+    def __dir__(self) -> list[str]:
+        from ._overrides import handle_torch_function, has_torch_function
+
+        if has_torch_function((self,)):
+            asked: list[str] = handle_torch_function(Tensor.__dir__, (self,), self)
+            return asked
+        return sorted(set(dir(type(self))) - {"volatile", "__cuda_array_interface__"} | set(self.__dict__))
+
     def __format__(self, spec: str) -> str:
         if not self._shape and not self.is_meta and type(self) is Tensor:
             return format(self.item(), spec)

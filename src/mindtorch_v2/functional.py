@@ -298,9 +298,10 @@ def broadcast_shapes(*shapes: Any) -> Size:
             if common[-back] == 1 and n < 0:
                 raise ValueError("Attempting to broadcast a dimension with negative length!")
             if common[-back] != 1:
+                had = shape if isinstance(shapes[i], int) else shapes[i]
                 raise RuntimeError(
                     f"Attempting to broadcast a dimension of length {n} at {-back}! Mismatching argument at index {i} "
-                    f"had {shape if isinstance(shapes[i], int) else shapes[i]}; but expected shape should be broadcastable to {common}"
+                    f"had {had}; but expected shape should be broadcastable to {common}"
                 )
             common[-back] = n
     return Size(common)

@@ -122,8 +122,10 @@ def current_pass() -> int:
     return int(running[len(running) - 1].number) if running else -1
 
 
-def will_run(node: Node) -> bool:
+def will_run(node: Any) -> bool:
     """Whether the pass this thread is in runs a node, or ran it."""
+    if not isinstance(node, Node):
+        raise RuntimeError(f"_will_engine_execute_node expects an grad_fn, but got {type(node).__name__}")
     running = current_tasks()
     if not running:
         raise RuntimeError("_get_should_execute_nodes should only be called during the backward pass")

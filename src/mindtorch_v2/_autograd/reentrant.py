@@ -1,7 +1,7 @@
 """Backward passes inside backward passes, however deep.
 
-Invariant: a thread has at most `engine.DEPTH` passes on its stack; what a deeper one runs of the user's goes on in a thread of
-its own, with the modes of the pass, while the thread before it waits.
+Invariant: a thread has at most `engine.DEPTH` passes on its stack; what a deeper one runs of the user's goes on in a
+thread of its own, with the modes of the pass, while the thread before it waits.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .._dispatch.state import modes, set_modes
+
 
 def elsewhere(fn: Callable[..., Any], *args: Any) -> Any:
     """What `fn(*args)` returns or raises, in a new thread."""

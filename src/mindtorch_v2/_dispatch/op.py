@@ -244,8 +244,12 @@ class Op(OpBase):
             keys |= self.view_keys(args)
         if STATE.active != 0:
             keys = apply_modes(keys)
-        if keys & (INFERENCE | WRITES) and self.mutates:
-            self.before_write(args, keys)
+        if keys & (INFERENCE | WRITES):
+            if self.mutates:
+                self.before_write(args, keys)
+            elif self.is_view and keys & INFERENCE:
+                # A view of what was made in inference mode is such a tensor too, whatever its base is asked for.
+                keys &= ~AUTOGRAD
         keys &= ~(VIEW | INFERENCE | WRITES)
         if keys == self.last_keys:
             return self.last_kernel.run(self, args, keys)
@@ -291,20 +295,30 @@ class Op(OpBase):
 
     def before_write(self, args: tuple[Any, ...], keys: i64) -> None:
         if keys & INFERENCE:
-            self.check_inference(args)
+            self.check_inference(args, keys)
         if keys & WRITES:
             from .._autograd.saved_hooks import about_to_write
 
             about_to_write(args, self.schema)
 
-    def check_inference(self, args: tuple[Any, ...]) -> None:
-        """Outside inference mode nothing made in it is written to."""
+    def check_inference(self, args: tuple[Any, ...], keys: i64) -> None:
+        """Outside inference mode nothing made in it is written to. What autograd says of a leaf, or of out= for
+        arguments that require grad, comes first."""
         if is_inference_mode():
             return
+        if self.is_out and keys & AUTOGRAD:
+            for i in self.slots:
+                t = args[i]
+                if isinstance(t, TensorBase) and not self.schema.args[i].mutates and requires_grad(t):
+                    return
         for i, a in enumerate(self.schema.args):
             if a.mutates and i < len(args):
                 for t in args[i] if a.is_list else (args[i],):
-                    if isinstance(t, TensorBase) and t._keys & INFERENCE:
+                    if (
+                        isinstance(t, TensorBase)
+                        and t._keys & INFERENCE
+                        and (self.is_out or (t._keys & keys & AUTOGRAD) == 0)
+                    ):
                         raise RuntimeError(INFERENCE_WRITTEN)
 
     def check_operand(self, i: int, a: object) -> i64:

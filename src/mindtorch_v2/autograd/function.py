@@ -72,6 +72,13 @@ class BackwardCFunction(FunctionCtx, FunctionNode):
     saved_tensors = property(saved_tensors)
 
     @property
+    def saved_variables(self) -> tuple[Any, ...]:
+        """The old name of `saved_tensors`."""
+        warnings.warn("'saved_variables' is deprecated; use 'saved_tensors'", DeprecationWarning, stacklevel=2)
+        got: tuple[Any, ...] = self.saved_tensors
+        return got
+
+    @property
     def _raw_saved_tensors(self) -> tuple[Any, ...]:
         """What was saved, before it is unpacked."""
         from .._autograd.node import FREED

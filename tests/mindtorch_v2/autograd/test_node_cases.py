@@ -14,6 +14,7 @@ from .._subject import subject as torch
 from ._cases import Cases
 
 case = Cases()
+pytestmark = pytest.mark.filterwarnings("ignore:'saved_variables' is deprecated")
 
 
 @case
@@ -112,6 +113,49 @@ def passes_deep_inside_each_other(lib: Any) -> Any:
 
     x = lib.tensor(300.0, requires_grad=True)
     return tried([lambda: Deep.apply(x, lambda g: g * 2).backward(), lambda: Deep.apply(x, fail).backward()]), x.grad
+
+
+@case
+def tensors_of_inference_mode_used_outside(lib: Any) -> Any:
+    with lib.inference_mode():
+        leaf, plain = lib.ones(2, 3, requires_grad=True), lib.ones(2, 3)
+    other = lib.ones(2, 3, requires_grad=True)
+    views = [leaf.view(-1), leaf[0], leaf.T, leaf.expand(2, 2, 3), leaf.unbind()[0], leaf.reshape(6), leaf * 1]
+    facts = [(v.requires_grad, v.is_inference(), v.is_leaf, v.grad_fn is None) for v in views]
+    return facts, tried(
+        [
+            lambda: lib.add(other, other, out=leaf),
+            lambda: lib.add(other, other, out=plain),
+            lambda: lib.add(plain, plain, out=plain),
+            lambda: lib.add(plain, plain, out=leaf),
+            lambda: leaf.add_(1),
+            lambda: plain.add_(1),
+            lambda: plain.add_(other),
+            lambda: leaf.view(-1).add_(1),
+        ]
+    )
+
+
+@case
+def old_and_private_names(lib: Any) -> Any:
+    x = lib.ones(2, requires_grad=True)
+    seen: list[Any] = []
+
+    class Kept(lib.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any) -> Any:
+            ctx.save_for_backward(x)
+            return x * 2
+
+        @staticmethod
+        def backward(ctx: Any, g: Any) -> Any:
+            seen.extend(t.tolist() for t in ctx.saved_variables)
+            return g
+
+    Kept.apply(x).sum().backward()
+    hidden = [name in dir(x) for name in ("volatile", "__cuda_array_interface__", "shape", "imag")]
+    will = lib._C._will_engine_execute_node
+    return seen, hidden, tried([lambda: will(3), lambda: will(x), lambda: will((x * 1).grad_fn)])
 
 
 @pytest.mark.oracle
