@@ -146,6 +146,11 @@ def _converted(t: Any, dt: Any, dev: Any) -> Any:
     return _copied(t, dt, where)
 
 
+def _is_capsule(obj: Any) -> bool:
+    """Whether this is a DLPack capsule that nobody has taken the tensor from."""
+    return type(obj).__name__ == "PyCapsule" and repr(obj).startswith('<capsule object "dltensor')
+
+
 def asarray(
     obj: Any, *, dtype: Any = None, device: Any = None, copy: Any = None, requires_grad: Any = False, **unknown: Any
 ) -> Any:
@@ -160,7 +165,7 @@ def asarray(
         t: Any = obj
     elif type(obj) not in _PLAIN and _is_array(obj):
         t = from_numpy(obj)
-    elif type(obj) not in _PLAIN and hasattr(obj, "__dlpack__"):
+    elif type(obj) not in _PLAIN and (hasattr(obj, "__dlpack__") or _is_capsule(obj)):
         from ._dlpack import from_dlpack
 
         t = from_dlpack(obj)
@@ -289,7 +294,7 @@ def frombuffer(
     else:
         if (length - offset) % item:
             raise ValueError(
-                f"buffer length ({length} bytes) after offset ({offset} bytes) must be a multiple of "
+                f"buffer length ({length - offset} bytes) after offset ({offset} bytes) must be a multiple of "
                 f"element size ({item})"
             )
         n = (length - offset) // item
