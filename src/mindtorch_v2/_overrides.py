@@ -14,13 +14,14 @@ from typing import Any, TypeVar, cast
 
 from ._core_operators import CORE, HOOKS
 from ._dispatch.binding import bind
-from ._dispatch.keys import PYTHON, TORCH_DISPATCH
+from ._dispatch.keys import AUTOGRAD, PYTHON, TORCH_DISPATCH
 from ._dispatch.op import Op, Overrider
 from ._dispatch.state import FUNCTION_MODE, LOCAL, NO_TORCH_FUNCTION, STATE, modes, set_modes
 from ._tensor_base import TensorBase, instance_of
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 _EXCLUDED = int(PYTHON) << 32
+_BELOW = int(PYTHON | AUTOGRAD | TORCH_DISPATCH) << 32
 # The bits that a mode switches.
 _SWITCHED = int(PYTHON) | _EXCLUDED | int(FUNCTION_MODE)
 # Between a user's call and its handler; compiled, these leave no frames.
@@ -34,8 +35,13 @@ def _disabled_torch_function_impl(func: Any, types: Any, args: Any = (), kwargs:
 
 
 def _disabled_torch_dispatch_impl(func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-    """`__torch_dispatch__` of a tensor that takes nothing over."""
-    return func(*args, **(kwargs or {}))
+    """`__torch_dispatch__` of a tensor that takes nothing over: the operator runs below handlers and autograd."""
+    old = modes()
+    set_modes(old | _BELOW)
+    try:
+        return func(*args, **(kwargs or {}))
+    finally:
+        set_modes(old)
 
 
 # -- instances of subclasses --------------------------------------------------------------------------------------
@@ -245,13 +251,23 @@ def _ask(func: Any, handlers: list[Any], args: tuple[Any, ...], kwargs: dict[str
         raise
 
 
+def handler_of(mode: Any, name: str) -> Any:
+    """A mode's handler, which belongs to the mode and not to its class."""
+    handler = getattr(mode, name)
+    if getattr(handler, "__self__", mode) is not mode:
+        raise RuntimeError(
+            f"Defining your mode's `{name}` as a classmethod is not supported, please make it a plain method"
+        )
+    return handler
+
+
 def _answer(func: Any, handlers: list[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     types = tuple(type(h) for h in handlers)
     stack = _stack()
     if stack:
         mode = stack[-1]
         with _PoppedMode():
-            result = mode.__torch_function__(func, types, args, kwargs)
+            result = handler_of(mode, "__torch_function__")(func, types, args, kwargs)
         if result is not NotImplemented:
             return result
     for h in handlers:

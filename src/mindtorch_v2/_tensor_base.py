@@ -94,6 +94,11 @@ def in_key(key: object) -> bool:
         for x in key:
             if isinstance(x, TensorBase) and x._keys & PYTHON:
                 return True
+    elif isinstance(key, list) and len(key) < 32:
+        # A longer list is data, as in PyTorch.
+        for x in key:
+            if isinstance(x, TensorBase) and x._keys & PYTHON:
+                return True
     return False
 
 
@@ -288,7 +293,7 @@ class TensorBase:
             return HOOKS.asked_getitem(self, key)
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        if (self._keys | modes()) & PYTHON or in_key(key):
+        if (self._keys | modes()) & PYTHON or in_key(key) or in_key(value):
             HOOKS.asked_setitem(self, key, value)
             return
         try:

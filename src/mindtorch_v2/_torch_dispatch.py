@@ -17,7 +17,7 @@ from ._dispatch.op import FnKernel, Op
 from ._dispatch.schema import Arg, parse
 from ._dispatch.state import BELOW_AUTOGRAD, LOCAL, modes, set_modes
 from ._operators import CUSTOM, overload_for
-from ._overrides import _disabled_torch_dispatch_impl, check_class, entered
+from ._overrides import _disabled_torch_dispatch_impl, check_class, entered, handler_of
 from ._strides import contiguous_strides, format_strides
 from ._tensor_base import TensorBase, bump, counter, version
 
@@ -191,7 +191,24 @@ def dispatch(op: Op, args: tuple[Any, ...], keys: int) -> Any:
             bump(t)
     if op.is_view and op.name != "detach":
         _track(op, args, result)
+    if not isinstance(result, TensorBase):
+        _check_results(op, result)
     return tuple(result) if isinstance(result, list) else result
+
+
+def _check_results(op: Op, result: Any) -> None:
+    """Where a schema says tensor, a handler gives a tensor or None."""
+    returns = op.schema.returns
+    for r, value in zip(returns, result if len(returns) > 1 else (result,)):
+        if r.kind != "Tensor":
+            continue
+        if r.is_list and not isinstance(value, (tuple, list)):
+            raise RuntimeError(
+                f"Unable to cast Python instance of type {type(value)} to C++ type '?' (#define "
+                "PYBIND11_DETAILED_ERROR_MESSAGES or compile in debug mode for details)"
+            )
+        if not r.is_list and value is not None and not isinstance(value, TensorBase):
+            raise RuntimeError(f"Unable to cast {value} to Tensor")
 
 
 def _ask(func: Any, handlers: list[Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -203,7 +220,7 @@ def _ask(func: Any, handlers: list[Any], args: tuple[Any, ...], kwargs: dict[str
         with without_modes(1):
             rule = RULES.get((func._op.name, type(mode)))
             result = (
-                mode.__torch_dispatch__(func, types, args, kwargs)
+                handler_of(mode, "__torch_dispatch__")(func, types, args, kwargs)
                 if rule is None
                 else rule(mode, func, types, args, kwargs)
             )

@@ -5,6 +5,7 @@ Invariant: everything a library registered is taken back when it is destroyed; a
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -19,10 +20,10 @@ from .._warn import place, warn
 from . import syntax
 
 _RESERVED = frozenset({"prim"})
-# Who defined a namespace; the package itself defined `aten`.
-_SINGLE: dict[str, Library | None] = {"aten": None}
 # Where rows are declared stands for the registration of every operator of the package.
 _BUILT_IN = f"{table.__file__}:{table.op.__code__.co_firstlineno}"
+# Where a namespace was defined; the package itself defined `aten`.
+_SINGLE: dict[str, str] = {"aten": _BUILT_IN}
 # Where an operator was defined, by its qualified name.
 _PLACES: dict[str, str] = {}
 # Dispatch keys that name a device, and its name here.
@@ -165,22 +166,24 @@ class Library:
         self._where = place()
         if kind == "DEF":
             if ns in _SINGLE:
-                holder = _SINGLE[ns]
                 raise RuntimeError(
                     f"Only a single TORCH_LIBRARY can be used to register the namespace {ns}; please put all of your "
                     "definitions in a single TORCH_LIBRARY block.  If you were trying to specify implementations, "
                     "consider using TORCH_LIBRARY_IMPL (which can be duplicated).  If you really intended to define "
                     "operators for a single namespace in a distributed way, you can use TORCH_LIBRARY_FRAGMENT to "
                     "explicitly indicate this.  Previous registration of TORCH_LIBRARY was registered at "
-                    f"{_BUILT_IN if holder is None else holder._where}; latest registration was registered at "
+                    f"{_SINGLE[ns]}; latest registration was registered at "
                     f"{self._where}"
                 )
-            _SINGLE[ns] = self
+            _SINGLE[ns] = self._where
         self.ns = ns
         self.kind = kind
         self.dispatch_key = dispatch_key
         self._defined: list[str] = []
         self._undo: list[Callable[[], None]] = []
+        # What a library did ends with it.
+        self._end = weakref.finalize(self, _take_back, ns, kind == "DEF", self._undo, self._defined)
+        self._end.atexit = False
 
     def __repr__(self) -> str:
         return f"Library(kind={self.kind}, ns={self.ns}, dispatch_key={self.dispatch_key})>"
@@ -231,14 +234,18 @@ class Library:
 
     def _destroy(self) -> None:
         """Take everything back."""
-        for undo in reversed(self._undo):
-            undo()
-        self._undo.clear()
-        for name in self._defined:
-            CUSTOM.get(self.ns, {}).pop(name, None)
-        self._defined.clear()
-        if _SINGLE.get(self.ns) is self:
-            del _SINGLE[self.ns]
+        self._end()
+
+
+def _take_back(ns: str, single: bool, done: list[Callable[[], None]], defined: list[str]) -> None:
+    for undo in reversed(done):
+        undo()
+    done.clear()
+    for name in defined:
+        CUSTOM.get(ns, {}).pop(name, None)
+    defined.clear()
+    if single:
+        _SINGLE.pop(ns, None)
 
 
 # Operators and dispatch keys that a library gave a kernel; whether an override was warned of.
