@@ -177,6 +177,17 @@ class OpOverloadPacket:
     def overloads(self) -> list[str]:
         return list(self._ops)
 
+    @property
+    def op(self) -> OpOverloadPacket:
+        """The function that chooses among the overloads: here the packet itself."""
+        return self
+
+    _op = op
+
+    @property
+    def _overload_names(self) -> list[str]:
+        return ["" if name == "default" else name for name in self._ops]
+
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         for op in self._ops.values():
             if not op.is_out or "out" in kwargs:

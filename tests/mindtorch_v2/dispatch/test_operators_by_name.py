@@ -23,3 +23,9 @@ from .._subject import subject as torch
 def test_what_does_not_fit_is_refused_by_the_schema(name: str, arguments: tuple[Any, ...], wanted: str) -> None:
     with pytest.raises(RuntimeError, match=re.escape(f"aten::{name}() {wanted}")):
         getattr(torch.ops.aten, name).default(torch.ones(2), *arguments)
+
+
+def test_a_packet_names_its_function_and_overloads() -> None:
+    packet = torch.ops.aten.sum
+    assert packet.op.__module__ == packet.__module__ and packet.op(torch.ones(3)).item() == 3.0
+    assert packet._overload_names[packet.overloads().index("default")] == ""

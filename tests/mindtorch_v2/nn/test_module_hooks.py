@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import importlib
+from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -323,6 +324,33 @@ def registration_hooks(lib: Any) -> Any:
     with shared(nm.register_module_parameter_registration_hook(lambda m, n, v: lib.nn.Parameter(v * 2))):
         m.r = lib.nn.Parameter(lib.ones(1))
     return log, m.r
+
+
+@case
+def shared_hooks_by_their_private_names(lib: Any) -> Any:
+    """The dictionaries can be read, and other ones put in their place, which takes the hooks away."""
+    nm = module_file(lib)
+    log: list[Any] = []
+    layer, x = lib.nn.ReLU(), lib.ones(2)
+    before = nm.register_module_forward_pre_hook(logger(log, "before"))
+    after = nm.register_module_forward_hook(logger(log, "after"), with_kwargs=True)
+    try:
+        seen = [before.id in nm._global_forward_pre_hooks, after.id in nm._global_forward_hooks]
+        seen += [after.id in nm._global_forward_hooks_with_kwargs, len(nm._global_forward_hooks_always_called)]
+        layer(x)
+        nm._global_forward_pre_hooks = OrderedDict()
+        layer(x)
+        nm._global_forward_hooks = OrderedDict()
+        layer(x)
+        nm._global_forward_hooks = OrderedDict([(after.id, logger(log, "other"))])
+        layer(x)
+        nm._global_forward_hooks_with_kwargs = OrderedDict()
+        layer(x)
+    finally:
+        nm._global_forward_pre_hooks, nm._global_forward_hooks = OrderedDict(), OrderedDict()
+    layer(x)
+    seen += [len(nm._global_backward_hooks), len(nm._global_parameter_registration_hooks)]
+    return log, seen, hasattr(nm, "_global_other")
 
 
 @pytest.mark.oracle

@@ -6,6 +6,7 @@ shared ones: `Module._hooked` says so, for one module or (set on the class) for 
 
 from __future__ import annotations
 
+import types
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -32,6 +33,43 @@ class SharedHooks:
 
 
 SHARED = SharedHooks()
+# What PyTorch calls them in `nn.modules.module`.
+_GLOBAL_NAMES = {
+    "_global_forward_pre_hooks": "forward_pre",
+    "_global_forward_hooks": "forward",
+    "_global_backward_pre_hooks": "backward_pre",
+    "_global_backward_hooks": "backward",
+    "_global_is_full_backward_hook": "full",
+    "_global_buffer_registration_hooks": "buffer",
+    "_global_module_registration_hooks": "module",
+    "_global_parameter_registration_hooks": "parameter",
+}
+_GLOBAL_FLAGS = {"_global_forward_hooks_with_kwargs": 0, "_global_forward_hooks_always_called": 1}
+
+
+class GlobalNames(types.ModuleType):
+    """A module in which PyTorch's names of the shared hooks can be read, and given other dictionaries."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name in _GLOBAL_NAMES:
+            return getattr(SHARED, _GLOBAL_NAMES[name])
+        if name in _GLOBAL_FLAGS:
+            return HookDict((key, True) for key, f in SHARED.forward_flags.items() if f[_GLOBAL_FLAGS[name]])
+        raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in _GLOBAL_NAMES:
+            setattr(SHARED, _GLOBAL_NAMES[name], value)
+            if value:
+                self.Module._hooked = True
+        elif name in _GLOBAL_FLAGS:
+            place, old = _GLOBAL_FLAGS[name], SHARED.forward_flags
+            for key in {*old, *value}:
+                flags = list(old.get(key, _NEVER))
+                flags[place] = key in value
+                old[key] = (flags[0], flags[1])
+        else:
+            super().__setattr__(name, value)
 
 
 def call_with_hooks(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

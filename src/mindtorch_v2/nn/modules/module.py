@@ -7,6 +7,7 @@ goes from `__call__` to `forward` with one test.
 from __future__ import annotations
 
 import functools
+import sys
 import warnings
 import weakref
 from collections import OrderedDict
@@ -22,6 +23,7 @@ from ..parameter import Buffer, Parameter
 from . import _convert, _hooks, _state, _walk
 from ._hooks import (
     SHARED,
+    GlobalNames,
     call_with_hooks,
     register_module_backward_hook,
     register_module_buffer_registration_hook,
@@ -768,3 +770,6 @@ def clear_grad(parameter: Tensor) -> None:
 def indent(text: str) -> str:
     """All lines but the first moved in by two."""
     return text.replace("\n", "\n  ")
+
+
+sys.modules[__name__].__class__ = GlobalNames
