@@ -138,9 +138,9 @@ MT_INLINE SinCos sincos_v(double x) {
 
 // ---------------------------------------------------------------- float32
 
-MT_INLINE float exp_v(float x) {
-    float c = x > 89.0f ? 89.0f : x;
-    c = c < -104.0f ? -104.0f : c;
+// Argument at most 89, or NaN.
+MT_INLINE float exp_low(float x) {
+    const float c = x < -104.0f ? -104.0f : x;
     const float t = c * 1.44269504f + ROUND_MAGIC_F;
     const float k = t - ROUND_MAGIC_F;
     const float r = (c - k * 0.693359375f) + k * 2.12194440e-4f;
@@ -154,6 +154,7 @@ MT_INLINE float exp_v(float x) {
     const int32_t ki = (int32_t)(bits_of(t) - bits_of(ROUND_MAGIC_F)), half = ki >> 1;
     return p * float_of((uint32_t)(half + 127) << 23) * float_of((uint32_t)(ki - half + 127) << 23);
 }
+MT_INLINE float exp_v(float x) { return exp_low(x > 89.0f ? 89.0f : x); }
 // Argument at most 0 (softmax and the like) or known to stay below 88: one scale; results under 2^-126 become 0.
 MT_INLINE float exp_fast(float x) {
     const float c = x < -87.3f ? -87.3f : x;
@@ -170,12 +171,11 @@ MT_INLINE float exp_fast(float x) {
     const float v = p * float_of((bits_of(t) - bits_of(ROUND_MAGIC_F) + 127u) << 23);
     return x < -87.3f ? 0.0f : v;
 }
-MT_INLINE float log_v(float x) {
-    const bool tiny = x < 1.17549435e-38f;
-    const float xs = tiny ? x * 8388608.0f : x;
-    const uint32_t ix = bits_of(xs) - 0x3f3504f3u;
+// Of a positive normal number.
+MT_INLINE float log_normal(float x, float shift) {
+    const uint32_t ix = bits_of(x) - 0x3f3504f3u;
     const float m = float_of((ix & 0x7fffffu) + 0x3f3504f3u);
-    const float e = (float)((int32_t)ix >> 23) - (tiny ? 23.0f : 0.0f);
+    const float e = (float)((int32_t)ix >> 23) - shift;
     const float f = m - 1.0f, z = f * f;
     float p = 7.0376836292e-2f;
     p = p * f - 1.1514610310e-1f;
@@ -188,10 +188,43 @@ MT_INLINE float log_v(float x) {
     p = p * f + 3.3333331174e-1f;
     float r = (f * z) * p - e * 2.12194440e-4f;
     r = r - 0.5f * z;
-    r = f + r + e * 0.693359375f;
+    return f + r + e * 0.693359375f;
+}
+MT_INLINE float log_v(float x) {
+    const bool tiny = x < 1.17549435e-38f;
+    float r = log_normal(tiny ? x * 8388608.0f : x, tiny ? 23.0f : 0.0f);
     r = x == 0.0f ? -std::numeric_limits<float>::infinity() : r;
     r = x < 0.0f ? std::numeric_limits<float>::quiet_NaN() : r;
     return (x != x || x == std::numeric_limits<float>::infinity()) ? x : r;
+}
+// 2^k (e^r - 1) + (2^k - 1), halved before the scale so that 2^128 is not needed. What r lost is carried along.
+MT_INLINE float expm1_v(float x) {
+    float c = x > 89.0f ? 89.0f : x;
+    c = c < -87.0f ? -87.0f : c;
+    const float t = c * 1.44269504f + ROUND_MAGIC_F;
+    const float k = t - ROUND_MAGIC_F;
+    const float high = c - k * 0.693359375f, low = k * 2.12194440e-4f, r = high + low, lost = (high - r) + low;
+    float p = 1.9875691500e-4f;
+    p = p * r + 1.3981999507e-3f;
+    p = p * r + 8.3334519073e-3f;
+    p = p * r + 4.1665795894e-2f;
+    p = p * r + 1.6666665459e-1f;
+    p = p * r + 5.0000001201e-1f;
+    p = ((p * r) * r + (lost + lost * r)) + r;
+    const float half = float_of((bits_of(t) - bits_of(ROUND_MAGIC_F) + 126u) << 23);
+    const float v = (half * p + (half - 0.5f)) * 2.0f;
+    return std::fabs(x) < 3e-8f ? x : v;  // halves of subnormal numbers would lose a bit
+}
+// What rounding 1 + x lost is added to the logarithm, to first order.
+MT_INLINE float log1p_v(float x) {
+    const float u = 1.0f + x, lost = (x - (u - 1.0f)) / u, v = log_v(u);
+    const float r = (u == 0.0f) | (u == std::numeric_limits<float>::infinity()) ? v : v + lost;
+    return x == 0.0f ? x : r;
+}
+// log(1 + e^-a) for a >= 0, and e^-a. With one select: more of them make GCC split the way through the function.
+MT_INLINE float softplus_tail(float a) {
+    const float e = exp_low(-a), u = 1.0f + e;
+    return log_normal(u, 0.0f) + (e - (u - 1.0f)) / u;
 }
 MT_INLINE float tanh_v(float x) {
     const float a = std::fabs(x), z = x * x;
@@ -230,16 +263,8 @@ MT_INLINE float exp2_v(float x) {
     const double r = exp_short((double)x * 6.93147180559945286227e-01);
     return (float)r;
 }
-MT_INLINE float expm1_v(float x) {
-    const double d = x, far = exp_short(d) - 1.0, near = d * (1.0 + 0.5 * d);
-    return (float)(std::fabs(d) < 1e-5 ? near : far);
-}
 MT_INLINE float log2_v(float x) { return (float)(log_v((double)x) * 1.44269504088896338700e+00); }
 MT_INLINE float log10_v(float x) { return (float)(log_v((double)x) * 4.34294481903251816668e-01); }
-MT_INLINE float log1p_v(float x) {
-    const double d = x, far = log_v(1.0 + d), near = d - d * d * (0.5 - d * (1.0 / 3.0));
-    return (float)(std::fabs(d) < 1e-5 ? near : far);
-}
 MT_INLINE float sin_v(float x) { return x == 0.0f ? x : (float)sincos_v((double)x).sin; }
 MT_INLINE float cos_v(float x) { return (float)sincos_v((double)x).cos; }
 MT_INLINE float tan_v(float x) {
@@ -336,6 +361,16 @@ MT_INLINE double pow_v(double x, double y) { return std::pow(x, y); }
 MT_INLINE double atan2_v(double y, double x) { return std::atan2(y, x); }
 MT_INLINE double hypot_v(double x, double y) { return std::hypot(x, y); }
 
+MT_INLINE double expm1_v(double x) { return std::expm1(x); }
+MT_INLINE double log1p_v(double x) { return std::log1p(x); }
+// log(1 + e^x), and its slope without overflow.
+MT_INLINE double exp_low(double x) { return exp_v(x); }
+MT_INLINE double softplus_tail(double a) { return std::log1p(exp_v(-a)); }
+template <class T> MT_INLINE T softplus_v(T x) { return (x > T(0) ? x : T(0)) + softplus_tail(std::fabs(x)); }
+template <class T> MT_INLINE T softplus_slope_v(T x) {
+    const T e = exp_low(-std::fabs(x));
+    return (x < T(0) ? e : T(1)) / (T(1) + e);
+}
 template <class T> MT_INLINE T sigmoid_v(T x) { return T(1) / (T(1) + exp_v(-x)); }
 template <class T> MT_INLINE T silu_v(T x) { return x / (T(1) + exp_v(-x)); }
 template <class T> MT_INLINE T gelu_v(T x) { return x * T(0.5) * (T(1) + erf_v(x * T(0.70710678118654752440))); }

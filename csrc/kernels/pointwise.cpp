@@ -20,6 +20,7 @@ struct Registered {
     Registered() {
         register_unary_float();
         register_binary_float();
+        register_activations();
         register_integer();
         register_complex();
     }
@@ -43,7 +44,9 @@ MT_INLINE int cost_of(int op, Native native) {
         case OP_SIGMOID: case OP_GELU: case OP_GELU_TANH: case OP_SILU: case OP_ERF: case OP_ERFC: case OP_LGAMMA:
         case OP_DIGAMMA: case OP_ERFINV: case OP_SINC: case OP_ANGLE: case OP_POW: case OP_ATAN2: case OP_HYPOT:
         case OP_FMOD: case OP_REMAINDER: case OP_FLOOR_DIV: case OP_XLOGY: case OP_GELU_BACKWARD:
-        case OP_GELU_TANH_BACKWARD: case OP_SILU_BACKWARD:
+        case OP_GELU_TANH_BACKWARD: case OP_SILU_BACKWARD: case OP_ELU: case OP_SOFTPLUS: case OP_LOG_SIGMOID:
+        case OP_MISH: case OP_ELU_BACKWARD: case OP_SOFTPLUS_BACKWARD: case OP_LOG_SIGMOID_BACKWARD:
+        case OP_MISH_BACKWARD:
             heavy = true;
             break;
         default: break;
@@ -461,13 +464,21 @@ const char* op_name(int op) {
 
 using namespace mt;
 
+// The numbers behind an activation function's other arguments.
+MT_INLINE void parse_numbers(const char* name, PyObject* const* args, Py_ssize_t nargs, Py_ssize_t least, Params& p) {
+    if (MT_LIKELY(nargs == least)) return;
+    expect_args(name, nargs, least + 3);
+    for (int k = 0; k < 3; ++k) p.numbers[k] = as_double(args[least + k]);
+}
+
 static PyObject* unary(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
     return guard([&]() -> PyObject* {
-        expect_args("unary", nargs, 11);
+        if (MT_UNLIKELY(nargs != 14)) expect_args("unary", nargs, 11);
         int64_t op = as_int(args[0]);
         if (MT_UNLIKELY((uint64_t)op >= (uint64_t)NUM_UNARY))
             fail(PyExc_ValueError, "%lld is no unary operator", (long long)op);
         Plan<1> plan;
+        parse_numbers("unary", args, nargs, 11, plan.params);
         plan.ccode = as_code(args[10]);
         if (plan.ccode == BOOL) op = bool_op((int)op);
         const UnaryKernel& kernel = kernels.unary[op][native_of(plan.ccode)];
@@ -484,11 +495,12 @@ static PyObject* unary(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
 
 static PyObject* binary(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
     return guard([&]() -> PyObject* {
-        expect_args("binary", nargs, 16);
+        if (MT_UNLIKELY(nargs != 19)) expect_args("binary", nargs, 16);
         int64_t op = as_int(args[0]);
         if (MT_UNLIKELY(op < BINARY_BEGIN || op >= OP_ADD_ALPHA))
             fail(PyExc_ValueError, "%lld is no binary operator", (long long)op);
         Plan<2> plan;
+        parse_numbers("binary", args, nargs, 16, plan.params);
         plan.ccode = as_code(args[14]);
         const Native native = native_of(plan.ccode);
         plan.round_numbers = op != OP_MUL && op != OP_DIV && op != OP_FLOOR_DIV && op != OP_TRUNC_DIV;
@@ -592,10 +604,11 @@ static PyObject* ternary(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
 }
 
 PyMethodDef pointwise_methods[] = {
-    MT_METHOD("unary", unary, "unary(op, a, aoff, astride, acode, out, ooff, ostride, ocode, shape, ccode)"),
+    MT_METHOD("unary", unary,
+              "unary(op, a, aoff, astride, acode, out, ooff, ostride, ocode, shape, ccode, [3 numbers])"),
     MT_METHOD("binary", binary,
               "binary(op, a, aoff, astride, acode, b, boff, bstride, bcode, out, ooff, ostride, ocode, shape, ccode, "
-              "alpha)"),
+              "alpha, [3 numbers])"),
     MT_METHOD("ternary", ternary, "ternary(op, a.., b.., c.., out, ooff, ostride, ocode, shape, ccode, alpha)"),
     {nullptr, nullptr, 0, nullptr}};
 

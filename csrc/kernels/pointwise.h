@@ -55,16 +55,23 @@
     X(SIGMOID_BACKWARD, a * (T(1) - b) * b) \
     X(TANH_BACKWARD, a * (T(1) - b * b))
 
+// Activation functions: they may take up to three numbers beside their operands.
+#define MT_ACTIVATION_OPS(X) \
+    X(LEAKY_RELU) X(ELU) X(SOFTPLUS) X(LOG_SIGMOID) X(MISH) X(HARDSIGMOID) X(HARDSWISH) X(HARDSHRINK) X(SOFTSHRINK)
+#define MT_ACTIVATION_BACKWARD_OPS(X) \
+    X(LEAKY_RELU_BACKWARD) X(ELU_BACKWARD) X(ELU_BACKWARD_OF_RESULT) X(SOFTPLUS_BACKWARD) X(LOG_SIGMOID_BACKWARD) \
+    X(MISH_BACKWARD) X(HARDSIGMOID_BACKWARD) X(HARDSWISH_BACKWARD) X(HARDTANH_BACKWARD) X(SHRINK_BACKWARD)
+
 // All operators: those above, and those with more to say, whose kernels have names in the files of their types.
 #define MT_UNARY_OPS(X) \
     X(ABS) X(SIGN) X(SGN) X(SIN) X(COS) X(TAN) X(LOGICAL_NOT) X(BITWISE_NOT) X(ISNAN) X(ISINF) X(ISFINITE) \
     X(SIGNBIT) X(POSITIVE) X(CONJ) X(REAL_ABS) X(LGAMMA) X(DIGAMMA) X(ERFINV) \
-    MT_UNARY_EXPRESSIONS(X) MT_UNARY_EXPRESSION_PAIRS(X)
+    MT_ACTIVATION_OPS(X) MT_UNARY_EXPRESSIONS(X) MT_UNARY_EXPRESSION_PAIRS(X)
 #define MT_BINARY_OPS(X) \
     X(ADD) X(SUB) X(MUL) X(DIV) X(FLOOR_DIV) X(REMAINDER) X(FMOD) X(POW) X(MAXIMUM) X(MINIMUM) X(EQ) X(NE) X(LT) \
     X(LE) X(GT) X(GE) X(LOGICAL_AND) X(LOGICAL_OR) X(LOGICAL_XOR) X(BITWISE_AND) X(BITWISE_OR) X(BITWISE_XOR) \
     X(LSHIFT) X(RSHIFT) X(XLOGY) X(THRESHOLD_BACKWARD) X(GELU_BACKWARD) X(GELU_TANH_BACKWARD) X(SILU_BACKWARD) \
-    MT_BINARY_EXPRESSIONS(X)
+    MT_ACTIVATION_BACKWARD_OPS(X) MT_BINARY_EXPRESSIONS(X)
 #define MT_TERNARY_OPS(X) X(WHERE) X(ADDCMUL) X(ADDCDIV) X(LERP) X(CLAMP)
 // clang-format on
 
@@ -107,6 +114,7 @@ template <> struct NativeOf<Complex<double>> { static constexpr Native value = N
 // What a kernel needs beside its operands, and what it reports.
 struct Params {
     alignas(16) char alpha[16];  // in the native type
+    double numbers[3] = {};      // of an activation function
     bool zero_division = false;  // set by integer division; all writers write the same value
     template <class T> MT_INLINE T get() const {
         T v;
@@ -144,6 +152,7 @@ extern KernelTables kernels;
 // Each file enters its share of the tables.
 void register_unary_float();
 void register_binary_float();
+void register_activations();
 void register_integer();
 void register_complex();
 

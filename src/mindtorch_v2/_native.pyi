@@ -81,6 +81,7 @@ def unary(
     shape: _Ints,
     compute_code: int,
     /,
+    *numbers: float,
 ) -> Storage: ...
 def binary(
     op: int,
@@ -100,6 +101,7 @@ def binary(
     compute_code: int,
     alpha: complex,
     /,
+    *numbers: float,
 ) -> Storage: ...
 def ternary(
     op: int,
@@ -961,3 +963,10 @@ def resample(
     /,
 ) -> None:
     """Weighted sums of taps per dimension, or their transpose."""
+
+# Attention. Both begin with: batch, heads, heads of keys, queries, keys, width, width of values, whether only earlier
+# keys are seen, scale; then storage, offset, strides, code of queries, keys, values and the mask (None: none). Behind
+# them: the result and the logarithms of its rows' sums; or gradient, result, sums, and three gradients to be written.
+
+def attention(*args: Storage | float | _Ints | None) -> None: ...
+def attention_backward(*args: Storage | float | _Ints | None) -> None: ...

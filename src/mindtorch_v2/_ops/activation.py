@@ -275,7 +275,7 @@ composite("selu_(Tensor(a!) self) -> Tensor(a!)", lambda self: _elu_row.row.inpl
 def _celu(self: Any, alpha: float) -> Any:
     if alpha == 0:
         raise RuntimeError("ZeroDivisionError: alpha cannot be 0 for CELU")
-    return _elu(self, alpha, 1, 1 / alpha)
+    return _elu_row.call((self, alpha, 1, 1 / alpha))
 
 
 _celu_row: Op = op(

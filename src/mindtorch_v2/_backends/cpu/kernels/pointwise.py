@@ -105,6 +105,44 @@ class Binary(OneResult):
 
 
 @final
+class Activation(OneResult):
+    """`out = code(x)`, or `code(grad, x)` where `second` is the position of x; `numbers` are those of its numbers."""
+
+    def __init__(self, code: int, second: int, numbers: tuple[int, ...]) -> None:
+        self.code: Final = code
+        self.second: Final = second
+        self.numbers: Final = numbers
+
+    def writes(self, args: tuple[Any, ...], spec: Spec, out: TensorBase) -> bool:
+        return True
+
+    def launch(self, op: Op, args: tuple[Any, ...], s: Spec, out: Any, offset: int, stride: tuple[int, ...],
+               code: int) -> Any:
+        given: list[Any] = [0, 0, 0]
+        k = 0
+        for position in self.numbers:
+            given[k] = args[position]
+            k += 1
+        a = args[0]
+        assert isinstance(a, TensorBase)
+        if self.second < 0:
+            return _unary(
+                self.code,
+                a._storage, int(a._offset), a._stride, a._dtype.code,
+                out, offset, stride, code,
+                s.shape, s.compute.code, given[0], given[1], given[2])
+        b = args[self.second]
+        assert isinstance(b, TensorBase)
+        shape = s.shape
+        return _binary(
+            self.code,
+            a._storage, int(a._offset), expand_strides(a, shape), a._dtype.code,
+            b._storage, int(b._offset), expand_strides(b, shape), b._dtype.code,
+            out, offset, stride, code,
+            shape, s.compute.code, 1, given[0], given[1], given[2])
+
+
+@final
 class Ternary(OneResult):
     """`out = code(a, b, c)`; `alpha` is the position of the scale argument, -1 for none."""
 
