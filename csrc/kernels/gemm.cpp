@@ -229,9 +229,10 @@ void pack_lines(const Engine<A>& e, A* panels, int width, const Source& from, in
     }
 }
 
-// One block of the result in this thread.
+}  // namespace
+
 template <class A>
-void block_product(const Source& a, const Source& b, int64_t m, int64_t n, int64_t k, const Sink<A>& to) {
+void gemm_block(const Source& a, const Source& b, int64_t m, int64_t n, int64_t k, const Sink<A>& to) {
     const Engine<A>& e = engine<A>();
     const int64_t mc = std::max<int64_t>(1, 192 / e.mr) * e.mr, nc = std::max<int64_t>(1, 1024 / e.nr) * e.nr;
     const int64_t depth = block_depth(k), rows = std::min(ceil_div(m, e.mr) * e.mr, mc);
@@ -258,8 +259,8 @@ void block_product(const Source& a, const Source& b, int64_t m, int64_t n, int64
             }
         }
 }
-
-}  // namespace
+template void gemm_block(const Source&, const Source&, int64_t, int64_t, int64_t, const Sink<float>&);
+template void gemm_block(const Source&, const Source&, int64_t, int64_t, int64_t, const Sink<double>&);
 
 template <class A>
 void gemm_packed(const Source& a, const Source& b, int64_t m, int64_t n, int64_t k, const Sink<A>& to) {
@@ -285,7 +286,7 @@ void gemm_packed(const Source& a, const Source& b, int64_t m, int64_t n, int64_t
             Sink<A> sink = to;
             sink.out += i * to.rs + j * to.cs;
             if (to.beta != 0) sink.c += i * to.crs + j * to.ccs;
-            block_product(pa, pb, std::min(height, m - i), std::min(width, n - j), k, sink);
+            gemm_block(pa, pb, std::min(height, m - i), std::min(width, n - j), k, sink);
         }
     });
 }

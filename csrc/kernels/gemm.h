@@ -56,7 +56,11 @@ struct Source {
     int64_t rs, cs;  // in elements
 };
 
-// out = beta * c + alpha * a @ b with every thread of the pool. code of a and b: that of A, or F16, BF16 for float.
+// out = beta * c + alpha * a @ b in this thread.
+template <class A> void gemm_block(const Source& a, const Source& b, int64_t m, int64_t n, int64_t k,
+                                   const Sink<A>& to);
+
+// The same with every thread of the pool. code of a and b: that of A, or F16, BF16 for float.
 template <class A> void gemm_packed(const Source& a, const Source& b, int64_t m, int64_t n, int64_t k,
                                     const Sink<A>& to);
 

@@ -6,7 +6,7 @@
 using namespace mt;
 
 // optimizer.cpp, conv.cpp; no other file needs to know
-extern PyMethodDef optimizer_methods[], conv_methods[];
+extern PyMethodDef optimizer_methods[], conv_methods[], attention_methods[];
 
 static std::vector<PyMethodDef>& all_methods() {
     static std::vector<PyMethodDef> methods;
@@ -48,7 +48,7 @@ PyMODINIT_FUNC PyInit__native(void) {
         const PyMethodDef* families[] = {storage_methods,   allocator_methods, threads_methods, copy_methods,
                                          pointwise_methods, reduce_methods,    nn_methods,      index_methods,
                                          matmul_methods,    scalars_methods,   random_methods,  window_methods,
-                                         optimizer_methods, cpu_methods,       conv_methods};
+                                         optimizer_methods, cpu_methods,       conv_methods,    attention_methods};
         for (const PyMethodDef* family : families)
             for (; family->ml_name; ++family) methods.push_back(*family);
         methods.push_back({nullptr, nullptr, 0, nullptr});

@@ -33,7 +33,7 @@ Instead of a text the right side may be
     fused(("aclnnX",), fits, fn, back)    for a composite: fn(*args) where fits(*args). Without `back` when nobody
                         records gradients; with it fn(*args) gives (result, tensors that back needs) and
                         back(grad, needs, args, kept) the gradients of the arguments; saves=("x",): the tensors among
-                        args that it reads, if not all of them (`recorded.py`)
+                        args that it reads, if not all of them (`_backends/recorded.py`)
 and `missing("op", "reason")` says that NPUs have no such operator. In `parts` and `into`, call other rows as methods,
 or a vendor function with `call("aclnnX", "op", value, value, ...)`.
 
@@ -53,6 +53,7 @@ from ..._dispatch.op import FnKernel, Kernel, Op, PartsKernel, Rule
 from ..._ops.rules.dtype_checks import Choose
 from ..._ops.rules.pointwise import Pointwise
 from ..common.kernels import IntoKernel, derived
+from ..recorded import Whole, recorder
 from . import launch, quirks, table
 from .kernels import EXPRESSION, LITERAL, RESULT, ByArgument, ByFunction, Call, Expression, Line, Missing
 
@@ -331,7 +332,7 @@ def makes(fn: Callable[..., Any]) -> Kernel:
     return FnKernel(fn)
 
 
-class Fused:
+class Fused(Whole):
     """A composite in vendor calls: where they do not fit, or this chip or library lacks one, its parts serve."""
 
     def __init__(
@@ -343,14 +344,10 @@ class Fused:
         back: Callable[..., Any] | None,
         saves: Sequence[str] | None,
     ) -> None:
-        if op.composite is None:
-            raise ValueError(f"NPU line of '{op.name}': fused() is for composites")
+        super().__init__(op, int(NPU), fits, fn, back, saves)
         for name in functions:
             table.signature(name)
-        self.op, self.functions, self.fits, self.fn, self.back = op, functions, fits, fn, back
-        self.parts: Kernel = op.composite
-        # Places of the arguments whose values the gradient needs.
-        self.saved = [i for i, a in enumerate(op.schema.args) if saves is None or a.name in saves]
+        self.functions = functions
         # Whether the functions are there; asked once.
         self.here: bool | None = None
 
@@ -358,11 +355,6 @@ class Fused:
         if self.here is None:
             self.here = all(not quirks.lacks(name) and launch.available(name) for name in self.functions)
         return self.here and self.fits(*args)
-
-    def __call__(self, *args: Any) -> Any:
-        if not self.serves(args):
-            return self.parts.run(self.op, args, NPU)
-        return self.fn(*args) if self.back is None else self.fn(*args)[0]
 
 
 class UnboundWhole:
@@ -381,8 +373,6 @@ class UnboundWhole:
     def bind(self, op: Op) -> Kernel:
         made = Fused(op, self.functions, self.fits, self.fn, self.back, self.saves)
         if self.back is not None:
-            from .recorded import recorder
-
             op.kernels[int(NPU | AUTOGRAD)] = FnKernel(recorder(made))
         return FnKernel(made)
 

@@ -1,4 +1,4 @@
-"""Autograd of composites that vendor functions serve whole: one node, whose backward is a vendor function too.
+"""Composites that a device serves whole, and their autograd: one node, whose backward the device serves too.
 
 Invariant: where a gradient is itself to be differentiated the composition is run again and differentiated, so that
 derivatives of every order are those of the parts. Nothing is saved that the gradient does not read: writing to it
@@ -7,22 +7,51 @@ afterwards is no mistake.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import Any
 
-from ..._dispatch.keys import AUTOGRAD, NPU
-from ..._dispatch.state import is_grad_enabled
-from ..._strides import contiguous_strides
-from ..._tensor_base import TensorBase
-from ..common.runtime import empty
-
-if TYPE_CHECKING:
-    from .lines import Fused
+from .._dispatch.keys import AUTOGRAD
+from .._dispatch.op import Kernel, Op
+from .._dispatch.state import is_grad_enabled
+from .._strides import contiguous_strides
+from .._tensor_base import TensorBase
+from .common.runtime import empty
 
 
-def recorder(served: Fused) -> Callable[..., Any]:
+class Whole:
+    """A composite in a device's own calls, where they fit; where they do not, its parts serve.
+
+    `fn` gives the result and what `back(grad, needs, args, kept)` wants of it; without `back`, the result alone.
+    """
+
+    def __init__(
+        self,
+        op: Op,
+        key: int,
+        fits: Callable[..., bool],
+        fn: Callable[..., Any],
+        back: Callable[..., Any] | None,
+        saves: Sequence[str] | None = None,
+    ) -> None:
+        if op.composite is None:
+            raise ValueError(f"line of '{op.name}': only composites are served whole")
+        self.op, self.key, self.fits, self.fn, self.back = op, key, fits, fn, back
+        self.parts: Kernel = op.composite
+        # Places of the arguments whose values the gradient needs.
+        self.saved = [i for i, a in enumerate(op.schema.args) if saves is None or a.name in saves]
+
+    def serves(self, args: tuple[Any, ...]) -> bool:
+        return self.fits(*args)
+
+    def __call__(self, *args: Any) -> Any:
+        if not self.serves(args):
+            return self.parts.run(self.op, args, self.key)
+        return self.fn(*args) if self.back is None else self.fn(*args)[0]
+
+
+def recorder(served: Whole) -> Callable[..., Any]:
     """What a composite does with arguments that require gradients."""
-    from ...autograd import Function
+    from ..autograd import Function
 
     def forward(ctx: Any, *args: Any) -> Any:
         result, kept = served.fn(*args)
@@ -59,15 +88,15 @@ def recorder(served: Fused) -> Callable[..., Any]:
     def record(*args: Any) -> Any:
         if served.serves(args):
             return node.apply(*args)
-        return served.parts.run(served.op, args, NPU | AUTOGRAD)
+        return served.parts.run(served.op, args, served.key | AUTOGRAD)
 
     return record
 
 
-def _through_parts(served: Fused, args: list[Any], needs: tuple[bool, ...], grad: Any) -> tuple[Any, ...]:
-    from ...autograd import grad as gradients
+def _through_parts(served: Whole, args: list[Any], needs: tuple[bool, ...], grad: Any) -> tuple[Any, ...]:
+    from ..autograd import grad as gradients
 
-    out = served.parts.run(served.op, tuple(args), NPU | AUTOGRAD)
+    out = served.parts.run(served.op, tuple(args), served.key | AUTOGRAD)
     wanted = [i for i, need in enumerate(needs) if need]
     found = gradients(out, [args[i] for i in wanted], grad, create_graph=True, allow_unused=True)
     by_place = dict(zip(wanted, found))
