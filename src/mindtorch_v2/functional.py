@@ -6,7 +6,9 @@ Invariant: everything here is Python over rows; what is contracted ends in one s
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from functools import lru_cache
+from math import prod
+from typing import Any, NamedTuple
 
 from ._api import lazy_tables
 from ._dispatch import registry
@@ -21,7 +23,7 @@ from ._ops.view import only_tensors
 from ._overrides import overridable
 from ._size import Size
 from ._stft import istft, stft
-from ._tensor_base import TensorBase, numel
+from ._tensor_base import TensorBase, numel, requires_grad
 from ._warn import warn_once
 
 __all__ = [
@@ -89,12 +91,92 @@ def einsum(*args: Any) -> Any:
         for i, t in enumerate(operands):
             if not isinstance(t, TensorBase):
                 raise TypeError(f"expected Tensor as element {i} in argument 1, but got {plain_name(t)}")
+        if len(operands) == 2 and not modes() & AUTOCASTS:
+            a, b = operands
+            if a._dtype is b._dtype and a._device is b._device:
+                product = _product(args[0], a._shape, b._shape)
+                if product is not None:
+                    return product.of(a, b)
         labels, result = _from_equation(args[0], len(operands))
     if modes() & AUTOCASTS:
         from ._autocast import as_listed
 
         return as_listed("einsum", operands, lambda cast: _contract(labels, result, cast))
     return _contract(labels, result, operands)
+
+
+class _Product(NamedTuple):
+    """A sum over two operands as one product of matrices; None for what is not needed."""
+
+    swapped: bool
+    orders: tuple[tuple[int, ...] | None, tuple[int, ...] | None]
+    shapes: tuple[tuple[int, ...] | None, tuple[int, ...] | None]
+    batched: bool
+    shape: tuple[int, ...] | None
+    order: tuple[int, ...] | None
+
+    def of(self, a: Any, b: Any) -> Any:
+        operands = [b, a] if self.swapped else [a, b]
+        for i in range(2):
+            order, shape = self.orders[i], self.shapes[i]
+            if order is not None:
+                operands[i] = operands[i].permute(order)
+            if shape is not None:
+                operands[i] = operands[i].reshape(shape)
+        x, y = operands
+        out = x.bmm(y) if self.batched else x.mm(y)
+        if self.shape is not None:
+            out = out.reshape(self.shape)
+        elif self.order is None and requires_grad(out):
+            out = out.view(out._shape)  # the last node is a view's, as in PyTorch
+        return out if self.order is None else out.permute(self.order)
+
+
+@lru_cache(256)
+def _product(equation: str, a: tuple[int, ...], b: tuple[int, ...]) -> _Product | None:
+    """How two operands of these shapes are multiplied; None for what `_contract` does, or refuses, itself."""
+    if equation.partition("->")[0].count(",") != 1 or "." in equation:
+        return None
+    (left_labels, right_labels), wanted = _from_equation(equation, 2)
+    if wanted is None:
+        every = left_labels + right_labels
+        wanted = sorted(s for s in every if every.count(s) == 1)
+    parts, shapes = (left_labels, right_labels), (a, b)
+    if any(len(set(p)) < len(p) or len(p) != len(n) for p, n in zip((*parts, wanted), (*shapes, wanted))):
+        return None
+    sizes = dict(zip(left_labels, a))
+    inner = [s for s in left_labels if s in right_labels and s not in wanted]
+    if not inner or set(left_labels) ^ set(right_labels) != set(wanted) - (set(left_labels) & set(right_labels)):
+        return None
+    if any(sizes.setdefault(s, n) != n for s, n in zip(right_labels, b)):
+        return None
+    both = [s for s in wanted if s in left_labels and s in right_labels]
+    left, right = ([s for s in wanted if s in p and s not in both] for p in parts)
+    swapped = bool(left and right and wanted.index(right[0]) < wanted.index(left[0]))
+    if swapped:
+        left, right, parts, shapes = right, left, (right_labels, left_labels), (b, a)
+
+    def size(labels: list[int]) -> int:
+        return prod([sizes[s] for s in labels])
+
+    def order(labels: list[int], of: list[int]) -> tuple[int, ...] | None:
+        return None if labels == of else tuple(of.index(s) for s in labels)
+
+    batch = [size(both)] if both else []
+    matrices = ((*batch, size(left), size(inner)), (*batch, size(inner), size(right)))
+    ordered = (both + left + inner, both + inner + right)
+    made = both + left + right
+    return _Product(
+        swapped,
+        (order(ordered[0], parts[0]), order(ordered[1], parts[1])),
+        (
+            matrices[0] if matrices[0] != tuple(sizes[s] for s in ordered[0]) else None,
+            matrices[1] if matrices[1] != tuple(sizes[s] for s in ordered[1]) else None,
+        ),
+        bool(both),
+        tuple(sizes[s] for s in made) if (len(both), len(left), len(right)) not in ((0, 1, 1), (1, 1, 1)) else None,
+        order(wanted, made),
+    )
 
 
 def _from_lists(args: tuple[Any, ...]) -> tuple[list[list[int]], list[int] | None, list[Any]]:

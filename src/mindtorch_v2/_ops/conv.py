@@ -115,8 +115,32 @@ def _strides(shape: Ints, x: Any, w: Any) -> Ints:
     return format_strides(shape, suggested_format(w) if found is None else found)
 
 
+# What was found for arguments of these shapes and dtypes: layers ask the same again and again.
+_FOUND: dict[Any, Spec] = {}
+_MOST_FOUND = 512
+
+
 def _convolution_meta(input: Any, weight: Any, bias: Any, stride: Ints, padding: Ints, dilation: Ints,
                       transposed: bool, output_padding: Ints, groups: int) -> Spec:
+    if input._device.type != "cpu":
+        return _result(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups)
+    key = (input._shape, input._stride, weight._shape, weight._stride, input._dtype, weight._dtype,
+           None if bias is None else (bias._shape, bias._dtype), stride, padding, dilation, transposed, output_padding,
+           groups)
+    try:
+        found = _FOUND.get(key)
+    except TypeError:  # a size that is a symbol
+        return _result(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups)
+    if found is None:
+        found = _result(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups)
+        if len(_FOUND) >= _MOST_FOUND:
+            _FOUND.clear()
+        _FOUND[key] = found
+    return found
+
+
+def _result(input: Any, weight: Any, bias: Any, stride: Ints, padding: Ints, dilation: Ints, transposed: bool,
+            output_padding: Ints, groups: int) -> Spec:
     _check(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups)
     kernel, places = weight._shape[2:], []
     for i, n in enumerate(input._shape[2:]):

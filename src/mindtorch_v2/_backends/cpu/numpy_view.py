@@ -9,10 +9,11 @@ from math import prod
 from typing import Any
 
 from ... import _native
-from ..._tensor_base import TensorBase, numel
+from ..._tensor_base import TensorBase, is_contiguous, numel
 
 _MOST_BYTES = 2**63 - 1
 _MOST_DIMS = 64
+_wrap: Any = _native.Storage.wrap
 
 
 def np_view(t: TensorBase) -> Any:
@@ -23,6 +24,8 @@ def np_view(t: TensorBase) -> Any:
         raise RuntimeError(f"only tensors with up to {_MOST_DIMS} dims are supported")
     dt = t._dtype.np
     item = dt.itemsize
+    if is_contiguous(t) and numel(t) > 0:
+        return numpy.ndarray(t._shape, dt, _part(t._storage), t._offset * item)
     if prod([n for n in t._shape if n]) > _MOST_BYTES // item:
         # NumPy counts the bytes of elements that share memory, and dimensions besides an empty one.
         raise RuntimeError(
@@ -30,8 +33,10 @@ def np_view(t: TensorBase) -> Any:
         )
     if numel(t) == 0:
         return numpy.empty(t._shape, dt)
-    # A part of the storage, and not the storage: NumPy lets go of a buffer as soon as it has the address, but keeps its
-    # owner, and a storage stays where it is while parts of it live.
-    storage = t._storage
-    part: Any = _native.Storage.wrap(storage.ptr, storage.nbytes, storage)
-    return numpy.ndarray(t._shape, dt, part, t._offset * item, tuple([s * item for s in t._stride]))
+    return numpy.ndarray(t._shape, dt, _part(t._storage), t._offset * item, tuple([s * item for s in t._stride]))
+
+
+def _part(storage: Any) -> Any:
+    """A part of the storage, and not the storage: NumPy lets go of a buffer as soon as it has the address, but keeps
+    its owner, and a storage stays where it is while parts of it live."""
+    return _wrap(storage.ptr, storage.nbytes, storage)

@@ -5,6 +5,7 @@ columns are made for as many images at a time as fit `_COLUMNS` bytes.
 """
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from .... import _native
@@ -40,6 +41,7 @@ def _size(values: Ints) -> int:
     return values[0] * values[1] * values[2]
 
 
+@lru_cache(512)
 def window(inner: Ints, outer: Ints, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints, groups: int) -> Window:
     return Window(triple(inner, 1), triple(outer, 1), triple(kernel, 1), triple(stride, 1), triple(padding, 0),
                   triple(dilation, 1), groups)
