@@ -33,7 +33,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     "dispatch": ("_dispatch", "return_types"),
     "rules": ("_ops.rules",),
     "what devices share": ("_backends.common",),
-    "autograd": ("_autograd",),
+    "autograd": ("_autograd", "_backends.recorded"),
     "composites": ("_ops.composites",),
     "indexing": ("_indexing", "_nested"),
     "tables": ("_ops",),
