@@ -16,7 +16,6 @@ from ._autograd import leaf_policy, tensor_hooks
 from ._autograd.engine import backward_one
 from ._backends.common.overlap import is_dense
 from ._backends.common.runtime import empty, empty_contiguous, runtime_of
-from ._backends.cpu.numpy_view import np_view
 from ._core_operators import CORE, HOOKS
 from ._device import device as Device
 from ._dispatch.binding import need
@@ -452,6 +451,8 @@ class Tensor(TensorBase):
             raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
         if self._dtype.name.startswith(("bfloat", "float8", "complex32")) or self._dtype.code >= FIRST_STORED:
             raise TypeError(f"Got unsupported ScalarType {self._dtype.scalar_name}")
+        from ._backends.cpu.numpy_view import np_view
+
         self._storage.fix()  # for good, as in PyTorch: the array may be gone long after the memory was to move
         return np_view(self)
 
