@@ -314,4 +314,8 @@ def tensor_str(t: Any, tensor_contents: str | None = None) -> str:
     history = _history(t)
     if history is not None:
         suffixes.append(history)
-    return _with_suffixes(prefix + text, suffixes, indent, layout == "torch.sparse_coo")
+    whole = _with_suffixes(prefix + text, suffixes, indent, layout == "torch.sparse_coo")
+    if kind in ("Tensor", "Parameter"):
+        return whole
+    is_parameter = getattr(t, "_is_param", False) or any(c.__name__ == "Parameter" for c in type(t).__mro__)
+    return f"Parameter({whole})" if is_parameter else whole

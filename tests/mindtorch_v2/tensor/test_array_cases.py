@@ -66,10 +66,19 @@ def factories_that_refuse(lib: Any) -> Any:
         lambda: lib.broadcast_shapes((1, 2), (1, 3)),
         lambda: lib.nonzero(lib.ones(2), as_tuple=True, out=lib.empty(0, dtype=lib.int64)),
         lambda: lib.DoubleTensor.is_sparse,
+        lambda: lib.ones(2).numpy(force=True).tolist(),
     ]
     for name in ("float8_e4m3fn", "float8_e5m2"):
         calls += [lambda n=n, name=name: lib.logspace(1, 1.5, n, dtype=getattr(lib, name)).float() for n in (0, 1, 2)]
     return tried(calls)
+
+
+@case
+def parameters_of_subclasses_say_so(lib: Any) -> Any:
+    marked = type("Marked", (lib.Tensor,), {})
+    own = type("Own", (lib.nn.Parameter,), {})
+    given = [marked([1.0]), lib.ones(1), own(lib.ones(1))]
+    return [repr(lib.nn.Parameter(t)) for t in given[:2]] + [repr(t) for t in given]
 
 
 @pytest.mark.oracle
