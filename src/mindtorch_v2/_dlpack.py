@@ -117,7 +117,7 @@ def device_of(t: TensorBase) -> tuple[int, int]:
 
 def export(t: Any, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: Any = None) -> Any:
     """`t.__dlpack__()`."""
-    if requires_grad(t):
+    if t.requires_grad:
         raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
     if stream is not None and type(stream) is not int:
         raise TypeError("stream must be ``int`` or ``none``")

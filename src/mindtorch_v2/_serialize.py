@@ -12,7 +12,7 @@ from typing import Any
 from ._core_operators import HOOKS
 from ._dispatch.keys import AUTOGRAD, PYTHON, TORCH_DISPATCH, device_bit
 from ._dispatch.state import exclude, modes, set_modes
-from ._tensor_base import grad_fn_of, make, requires_grad
+from ._tensor_base import make, requires_grad
 
 
 def deep_copy(t: Any, memo: dict[int, Any]) -> Any:
@@ -127,7 +127,7 @@ def _plain(t: Any) -> tuple[Any, tuple[Any, ...]]:
 
 def set_state(t: Any, state: Any) -> None:
     """`Tensor.__setstate__`, which pickles of PyTorch before 0.4 call."""
-    if grad_fn_of(t) is not None:
+    if not t.is_leaf:
         raise RuntimeError("__setstate__ can be only called on leaf Tensors")
     if not isinstance(state, tuple) or len(state) not in (3, 4, 5):
         raise ValueError("the state of a tensor must be a tuple of 3, 4 or 5 items")

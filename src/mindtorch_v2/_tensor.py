@@ -291,7 +291,7 @@ class Tensor(TensorBase):
     def backward(
         self, gradient: Any = None, retain_graph: bool | None = None, create_graph: bool = False, inputs: Any = None
     ) -> None:
-        if inputs is None and (gradient is None or isinstance(gradient, TensorBase)):
+        if inputs is None and isinstance(self, TensorBase) and (gradient is None or isinstance(gradient, TensorBase)):
             backward_one(
                 self, gradient, bool(create_graph if retain_graph is None else retain_graph), bool(create_graph)
             )
@@ -386,9 +386,9 @@ class Tensor(TensorBase):
     # The compiled property cannot be deleted from; `del t.grad` is `t.grad = None`.
     grad = _grad = property(_GRAD.__get__, _GRAD.__set__, _delete_grad)
 
-    register_hook = tensor_hooks.register_hook
-    register_post_accumulate_grad_hook = tensor_hooks.register_post_accumulate_grad_hook
-    retain_grad = tensor_hooks.retain_grad
+    register_hook = of_tensor(tensor_hooks.register_hook)
+    register_post_accumulate_grad_hook = of_tensor(tensor_hooks.register_post_accumulate_grad_hook)
+    retain_grad = of_tensor(tensor_hooks.retain_grad)
     retains_grad = property(tensor_hooks.retains_grad)
     _backward_hooks = property(
         tensor_hooks.backward_hooks, tensor_hooks.set_backward_hooks, tensor_hooks.refuse("_backwards_hooks")

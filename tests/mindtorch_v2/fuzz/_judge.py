@@ -60,7 +60,7 @@ PYTHON = re.compile(
 # `is not a valid ...`: an enumeration of Python's refuses a value in Python's words.
 EXCUSED = re.compile(
     r"is not a valid [A-Z]\w+$|^int too big to convert$|^can't convert negative int to unsigned$|"
-    r"^Torch not compiled with|of attn_mask are supported$|"
+    r"^Torch not compiled with|would result in a division by zero|of attn_mask are supported$|"
     r"Unlike NumPy|Can't call numpy\(\)|tensor to numpy|while getting the repr|asked for __\w+__|supported by dlpack"
 )
 # A program that speaks of such a thing may hear of it.

@@ -298,5 +298,8 @@ class EmbeddingBackward(Rule):
         i = args[1]
         assert isinstance(g, TensorBase) and isinstance(i, TensorBase)
         check_indices(i, "embedding_backward", 2)
-        shape = (args[2], g._shape[len(g._shape) - 1])
+        rows, columns = numel(i), g._shape[len(g._shape) - 1]
+        if rows * columns != numel(g):
+            raise RuntimeError(f"shape '[{rows}, {columns}]' is invalid for input of size {numel(g)}")
+        shape = (args[2], columns)
         return Spec(shape, contiguous_strides(shape), g._dtype, g._dtype, g._device)

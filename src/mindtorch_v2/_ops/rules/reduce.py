@@ -258,6 +258,10 @@ class Moments(Rule):
         shape = reduced_shape(a._shape, mask, args[3])
         stride = contiguous_strides(shape)
         correction = args[2]
+        if isinstance(correction, complex):
+            if a._device.type == "meta":
+                raise ValueError("correction argument should be integer or float")
+            raise RuntimeError("value cannot be converted to type double without overflow")
         if reduced_count(a._shape, mask) <= (1 if correction is None else correction):
             warn(
                 f"{self.name}(): degrees of freedom is <= 0. Correction should be strictly less than the reduction "
