@@ -1,6 +1,7 @@
 """Writes the C++ that every aclnn function shares from facts.jsonl: its parameter table and its two exported functions.
 
-Invariant: a function is exported exactly when a line of aclnn/*.cpp that begins with a macro names it.
+Invariant: a function is exported exactly when a line of aclnn/*.cpp that begins with a macro names it; such a line that
+names none is an error.
 """
 from __future__ import annotations
 
@@ -12,7 +13,8 @@ from typing import Any
 
 HERE = Path(__file__).parent
 FUNCTION_NAME = re.compile(r"\b(?:aclnn[A-Z]\w*|aclStft)\b")  # one function has its own prefix
-MACRO_LINE = re.compile(r"^[A-Z][A-Z_]*\(.*" + FUNCTION_NAME.pattern)
+MACRO = re.compile(r"^[A-Z][A-Z_]*\(")
+MACRO_LINE = re.compile(MACRO.pattern + ".*" + FUNCTION_NAME.pattern)
 MAX_RANK = 25  # of a tensor object; a few documents say more
 CHIPS = {"910B": "k910B", "910A": "k910A", "310P": "k310P", "310B": "k310B"}
 DTYPES = {
@@ -49,12 +51,15 @@ def facts() -> list[dict[str, Any]]:
     return functions
 
 
-def implemented() -> set[str]:
+def implemented(folder: Path = HERE / "aclnn") -> set[str]:
+    """The functions that lines of a folder's sources name; a macro that names none would lose its function."""
     names: set[str] = set()
-    for source in (HERE / "aclnn").glob("*.cpp"):
-        for line in source.read_text().splitlines():
+    for source in sorted(folder.glob("*.cpp")):
+        for number, line in enumerate(source.read_text().splitlines(), 1):
             if MACRO_LINE.match(line):
                 names.update(FUNCTION_NAME.findall(line))
+            elif MACRO.match(line):
+                raise SystemExit(f"{source.name}:{number}: {line.strip()}: the function's name must stand on this line")
     return names
 
 
@@ -80,7 +85,8 @@ def written(f: dict[str, Any]) -> tuple[set[str], set[str]]:
 
     Some documents say of no argument that it is written: then it is the first tensor of an in-place function, and
     otherwise the last tensors, as many as are called ...Out, at least one. Some forget one of several: tensors called
-    ...Out before the outputs are outputs, unless a gradient is computed from them.
+    ...Out before the outputs are outputs, unless a gradient is computed from them; and so are tensors between two
+    outputs of which nothing is said.
     """
     both = {p["name"] for p in f["params"] if is_in_place(p)}
     outputs = both | {p["name"] for p in f["params"] if p.get("io") == "out"}
@@ -91,6 +97,10 @@ def written(f: dict[str, Any]) -> tuple[set[str], set[str]]:
             if name not in outputs and not name.endswith("Out"):
                 break
             outputs.add(name)
+        stated = [i for i, p in enumerate(f["params"]) if p.get("io") == "out"]
+        for p in f["params"][stated[0] : stated[-1]] if stated else []:
+            if p["type"].startswith("aclTensor") and "io" not in p:
+                outputs.add(p["name"])
         return outputs, both
     if f["name"].startswith("aclnnInplace"):
         return {tensors[0]}, {tensors[0]}
@@ -105,13 +115,13 @@ def must_be_given(f: dict[str, Any], p: dict[str, Any]) -> bool:
     its kernel decides. A function without a list of checked arguments requires every one of them, but not those that
     are called optional nor outputs of which nothing is said while others are described: these are reserved.
     """
-    if not p["type"].endswith("*") or p.get("optional"):
+    if not p["type"].endswith("*") or p.get("optional") or "Optional" in p["name"]:
         return False
     if f.get("null"):
         return p["name"] in f["null"]
     described = any(q.get("io") == "out" and "dtypes" in q for q in f["params"])
     reserved = described and p.get("io") == "out" and "dtypes" not in p
-    return not reserved and "Optional" not in p["name"]
+    return not reserved
 
 
 def format_bits(formats: str | None) -> str:

@@ -84,8 +84,13 @@ def prototypes(f: dict[str, Any]) -> str:
     )
 
 
+def exported() -> list[dict[str, Any]]:
+    names = implemented()
+    return [f for f in facts() if f["name"] in names]
+
+
 def operator_headers(include: Path) -> None:
-    functions = [f for f in facts() if f["name"] in implemented()]
+    functions = exported()
     by_header: dict[str, list[dict[str, Any]]] = {}
     for f in functions:
         by_header.setdefault(header_of(f), []).append(f)
@@ -109,9 +114,7 @@ def operator_headers(include: Path) -> None:
 def listing() -> list[dict[str, Any]]:
     """What is there, for `emulator functions`: name, header, and the chips whose documents list the function."""
     return [
-        {"name": f["name"], "header": f"aclnnop/{header_of(f)}.h", "chips": f.get("products", [])}
-        for f in facts()
-        if f["name"] in implemented()
+        {"name": f["name"], "header": f"aclnnop/{header_of(f)}.h", "chips": f.get("products", [])} for f in exported()
     ]
 
 
