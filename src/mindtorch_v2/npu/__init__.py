@@ -63,6 +63,10 @@ def __getattr__(name: str) -> Any:
         from importlib import import_module
 
         return import_module(f"{__name__}.amp")
+    if name in ("compare_with_cpu", "DifferenceError"):
+        from . import _compare
+
+        return getattr(_compare, name)
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
 
 
