@@ -474,6 +474,13 @@ void run_fused(Run& r) {
     infer(r, w, hide, r.flag("softmaxLseFlag") ? "softmaxLse" : nullptr);
 }
 
+// The fourth version adds rotary parts, scales of 8-bit floats, a dtype and a layout of the results.
+void plan_fourth(const Plan& p, const char* sink, const char* layout, std::initializer_list<const char*> refused) {
+    for (const char* name : refused) p.require(!p.has(name), "%s is not computed by the emulator", name);
+    p.require(!p.has(sink), "%s is not computed by the emulator", sink);
+    p.require(!p.has(layout) || p.string(layout).empty(), "%s is not computed by the emulator", layout);
+}
+
 }  // namespace
 
 ACLNN(aclnnFlashAttentionScore, plan_score, run_score)
@@ -499,6 +506,25 @@ ACLNN(aclnnFlashAttentionScoreV3,
 ACLNN(aclnnFlashAttentionScoreGradV3,
       PLAN {
           p.require(!p.has("sinkInOptional"), "sinkInOptional is not computed by the emulator");
+          plan_second(p, "pseShiftOptional");
+          plan_score_grad(p);
+      },
+      run_score_grad)
+ACLNN(aclnnFlashAttentionScoreV4,
+      PLAN {
+          plan_fourth(p, "sinkOptional", "softmaxOutLayout",
+                      {"queryRopeOptional", "keyRopeOptional", "dScaleQOptional", "dScaleKOptional", "dScaleVOptional"});
+          p.require(p.real("keepProb") == 1 || p.has("dropMaskOptional"), "keepProb below 1 needs dropMaskOptional");
+          plan_second(p, "realShiftOptional");
+          plan_score(p);
+      },
+      run_score)
+ACLNN(aclnnFlashAttentionScoreGradV4,
+      PLAN {
+          plan_fourth(p, "sinkInOptional", "softmaxInLayout",
+                      {"queryRopeOptional", "keyRopeOptional", "dScaleQOptional", "dScaleKOptional", "dScaleVOptional",
+                       "dScaleDyOptional", "dScaleOOptional"});
+          p.require(p.real("keepProb") == 1 || p.has("dropMaskOptional"), "keepProb below 1 needs dropMaskOptional");
           plan_second(p, "pseShiftOptional");
           plan_score_grad(p);
       },

@@ -2,10 +2,12 @@
 // attentions over parts of the keys.
 //
 // Masks are none, the compressed causal ones (sparseMode 2 and 3) or one matrix for all sequences; shifts, dropout and
-// prefixes are refused.
+// prefixes are refused. Later versions keep the rotary part of query and key apart, add a score that stands for no key
+// (a "sink" for each head), and can store statistics with tokens first; the facts say nothing of how a sink enters: as
+// one more score, whose value is zero.
 #include <cmath>
 
-#include "kernel.h"
+#include "optional.h"
 
 using namespace emu;
 
@@ -18,6 +20,9 @@ enum SparseMode : int64_t { kPlain = 0, kLeftUp = 2, kRightDown = 3 };
 struct Packed {
     int64_t heads, kv_heads, size, value_size;
     std::vector<int64_t> q_ends, k_ends;
+    bool tokens_first = false;
+    int64_t turned = 0;  // the size of the rotary part
+    std::vector<double> q_turned, k_turned, sink;
 
     size_t q_at(int64_t t, int64_t h, int64_t d) const { return size_t((t * heads + h) * size + d); }
     size_t k_at(int64_t t, int64_t h, int64_t d) const {
@@ -27,7 +32,13 @@ struct Packed {
         return size_t((t * kv_heads + h / (heads / kv_heads)) * value_size + d);
     }
     size_t out_at(int64_t t, int64_t h, int64_t d) const { return size_t((t * heads + h) * value_size + d); }
-    size_t row(int64_t t, int64_t h) const { return size_t(h * q_ends.back() + t) * kCopies; }
+    size_t row(int64_t t, int64_t h) const {
+        return size_t(tokens_first ? t * heads + h : h * q_ends.back() + t) * kCopies;
+    }
+    size_t q2_at(int64_t t, int64_t h, int64_t d) const { return size_t((t * heads + h) * turned + d); }
+    size_t k2_at(int64_t t, int64_t h, int64_t d) const {
+        return size_t((t * kv_heads + h / (heads / kv_heads)) * turned + d);
+    }
 };
 
 void plan_ends(const Plan& p, const char* name, int64_t total) {
@@ -36,9 +47,47 @@ void plan_ends(const Plan& p, const char* name, int64_t total) {
     for (size_t i = 1; i < ends.size(); ++i) p.require(ends[i] >= ends[i - 1], "%s must not fall", name);
 }
 
-Packed packed(const Call& c, const char* key) {
-    const Dims &q = c.tensor("query").dims, &k = c.tensor(key).dims, &v = c.tensor("value").dims;
-    return {q[1], k[1], q[2], v[2], c.ints("actualSeqQLenOptional"), c.ints("actualSeqKvLenOptional")};
+// The names of what later versions have.
+struct Names {
+    const char *key, *key_turned, *sink, *layout;
+};
+constexpr Names kScore{"key", "keyRope", "sinkOptional", "softmaxOutLayout"};
+constexpr Names kGrad{"keyIn", "keyInRope", "sinkInOptional", "softmaxInLayout"};
+
+bool tokens_first(const Call& c, const Names& n) { return given(c, n.layout) && c.string(n.layout) == "same_as_input"; }
+
+Packed packed(const Run& r, const Names& n) {
+    const Dims &q = r.tensor("query").dims, &k = r.tensor(n.key).dims, &v = r.tensor("value").dims;
+    Packed s{q[1], k[1], q[2], v[2], r.ints("actualSeqQLenOptional"), r.ints("actualSeqKvLenOptional")};
+    s.tokens_first = tokens_first(r, n);
+    if (given(r, "queryRope")) {
+        s.turned = r.tensor("queryRope").dims[2];
+        s.q_turned = r.read<double>(r.tensor("queryRope"));
+        s.k_turned = r.read<double>(r.tensor(n.key_turned));
+    }
+    if (given(r, n.sink)) s.sink = r.read<double>(r.tensor(n.sink));
+    return s;
+}
+
+void plan_later(const Plan& p, const Names& n) {
+    const Dims &q = p.tensor("query").dims, &k = p.tensor(n.key).dims;
+    if (given(p, n.layout)) {
+        const std::string& layout = p.string(n.layout);
+        p.require(layout.empty() || layout == "same_as_input", "%s is \"%s\", expected same_as_input", n.layout,
+                  layout.c_str());
+    }
+    p.require(given(p, "queryRope") == given(p, n.key_turned), "queryRope and %s go together", n.key_turned);
+    if (given(p, "queryRope")) {
+        int64_t size = p.tensor("queryRope").dims.back();
+        p.shape("queryRope", {q[0], q[1], size});
+        p.shape(n.key_turned, {k[0], k[1], size});
+    }
+    if (given(p, n.sink)) p.shape(n.sink, {q[1]});
+}
+
+Dims statistics(const Plan& p, const Names& n) {
+    const Dims& q = p.tensor("query").dims;
+    return tokens_first(p, n) ? Dims{q[0], q[1], kCopies} : Dims{q[1], q[0], kCopies};
 }
 
 void plan_packed(const Plan& p, const char* key, const char* shift) {
@@ -104,6 +153,8 @@ void each_row(const Run& r, const Packed& s, const std::vector<double>& q, const
                 for (int64_t j = 0; j < keys; ++j) {
                     double dot = 0;
                     for (int64_t d = 0; d < s.size; ++d) dot += q[s.q_at(q0 + i, h, d)] * k[s.k_at(k0 + j, h, d)];
+                    for (int64_t d = 0; d < s.turned; ++d)
+                        dot += s.q_turned[s.q2_at(q0 + i, h, d)] * s.k_turned[s.k2_at(k0 + j, h, d)];
                     scores.push_back(hidden(i, j, queries, keys) ? -INFINITY : dot * r.real("scaleValue"));
                 }
                 f(q0 + i, k0, h, scores);
@@ -113,21 +164,23 @@ void each_row(const Run& r, const Packed& s, const std::vector<double>& q, const
 
 void plan_score(Plan& p) {
     plan_packed(p, "key", "realShiftOptional");
+    plan_later(p, kScore);
     const Dims &q = p.tensor("query").dims, &v = p.tensor("value").dims;
-    for (const char* name : {"softmaxMaxOut", "softmaxSumOut"}) p.shape(name, {q[1], q[0], kCopies});
+    for (const char* name : {"softmaxMaxOut", "softmaxSumOut"}) p.shape(name, statistics(p, kScore));
     p.shape("attentionOutOut", {q[0], q[1], v[2]});
     p.same_dtype("query", "attentionOutOut");
     p.workspace = 1 << 20;
 }
 
 void run_score(Run& r) {
-    Packed s = packed(r, "key");
+    Packed s = packed(r, kScore);
     auto q = r.read<double>(r.tensor("query")), k = r.read<double>(r.tensor("key")), v = r.read<double>(r.tensor("value"));
     std::vector<double> out(size_t(r.tensor("attentionOutOut").numel()), 0);
     std::vector<double> tops(size_t(r.tensor("softmaxMaxOut").numel()), 0), sums(tops);
     each_row(r, s, q, k, [&](int64_t i, int64_t first, int64_t h, std::vector<double>& x) {
-        double top = -INFINITY, sum = 0;
+        double top = s.sink.empty() ? -INFINITY : s.sink[size_t(h)], sum = 0;
         for (double e : x) top = std::fmax(top, e);
+        if (!s.sink.empty()) sum = std::exp(s.sink[size_t(h)] - top);
         for (double& e : x) e = top == -INFINITY ? 0 : std::exp(e - top), sum += e;
         for (size_t j = 0; j < x.size() && sum != 0; ++j)
             for (int64_t d = 0; d < s.value_size; ++d)
@@ -142,10 +195,11 @@ void run_score(Run& r) {
 
 void plan_grad(Plan& p) {
     plan_packed(p, "keyIn", "pseShiftOptional");
+    plan_later(p, kGrad);
     const Dims& q = p.tensor("query").dims;
     for (const char* name : {"softmaxMaxOptional", "softmaxSumOptional"}) {
         p.require(p.has(name), "%s is needed", name);
-        p.shape(name, {q[1], q[0], kCopies});
+        p.shape(name, statistics(p, kGrad));
     }
     p.require(p.has("attentionInOptional"), "attentionInOptional is needed");
     p.shape("dy", {q[0], q[1], p.tensor("value").dims[2]});
@@ -153,19 +207,27 @@ void plan_grad(Plan& p) {
     p.same_shape("query", "dqOut");
     p.same_shape("keyIn", "dkOut");
     p.same_shape("value", "dvOut");
+    if (given(p, "queryRope")) {
+        p.same_shape("queryRope", "dqRopeOut");
+        p.same_shape("keyInRope", "dkRopeOut");
+    }
+    if (given(p, "sinkInOptional")) p.same_shape("sinkInOptional", "dsinkOut");
     p.workspace = 1 << 20;
 }
 
 void run_grad(Run& r) {
-    Packed s = packed(r, "keyIn");
+    Packed s = packed(r, kGrad);
     auto q = r.read<double>(r.tensor("query")), k = r.read<double>(r.tensor("keyIn"));
     auto v = r.read<double>(r.tensor("value")), dy = r.read<double>(r.tensor("dy"));
     auto out = r.read<double>(r.tensor("attentionInOptional"));
     auto tops = r.read<double>(r.tensor("softmaxMaxOptional")), sums = r.read<double>(r.tensor("softmaxSumOptional"));
     std::vector<double> dq(q.size()), dk(k.size()), dv(v.size());
+    std::vector<double> dq2(s.q_turned.size()), dk2(s.k_turned.size()), dsink(s.sink.size());
     each_row(r, s, q, k, [&](int64_t i, int64_t first, int64_t h, std::vector<double>& x) {
         double along = 0, sum = sums[s.row(i, h)];
         for (int64_t d = 0; d < s.value_size; ++d) along += dy[s.out_at(i, h, d)] * out[s.out_at(i, h, d)];
+        if (!s.sink.empty() && sum != 0)
+            dsink[size_t(h)] -= std::exp(s.sink[size_t(h)] - tops[s.row(i, h)]) / sum * along;
         for (size_t j = 0; j < x.size() && sum != 0; ++j) {
             if (x[j] == -INFINITY) continue;
             double weight = std::exp(x[j] - tops[s.row(i, h)]) / sum, dp = 0;
@@ -179,11 +241,20 @@ void run_grad(Run& r) {
                 dq[s.q_at(i, h, d)] += ds * k[s.k_at(t, h, d)];
                 dk[s.k_at(t, h, d)] += ds * q[s.q_at(i, h, d)];
             }
+            for (int64_t d = 0; d < s.turned; ++d) {
+                dq2[s.q2_at(i, h, d)] += ds * s.k_turned[s.k2_at(t, h, d)];
+                dk2[s.k2_at(t, h, d)] += ds * s.q_turned[s.q2_at(i, h, d)];
+            }
         }
     });
     r.write(r.tensor("dqOut"), dq);
     r.write(r.tensor("dkOut"), dk);
     r.write(r.tensor("dvOut"), dv);
+    if (s.turned > 0) {
+        r.write(r.tensor("dqRopeOut"), dq2);
+        r.write(r.tensor("dkRopeOut"), dk2);
+    }
+    if (!s.sink.empty()) r.write(r.tensor("dsinkOut"), dsink);
 }
 
 // The second version adds ways to shift the scores, none of which is computed.
@@ -239,4 +310,10 @@ ACLNN(aclnnFlashAttentionVarLenScore, plan_score, run_score)
 ACLNN(aclnnFlashAttentionVarLenScoreV2, PLAN { plan_second(p); plan_score(p); }, run_score)
 ACLNN(aclnnFlashAttentionUnpaddingScoreGrad, plan_grad, run_grad)
 ACLNN(aclnnFlashAttentionUnpaddingScoreGradV2, PLAN { plan_second(p); plan_grad(p); }, run_grad)
+ACLNN(aclnnFlashAttentionVarLenScoreV3, PLAN { plan_second(p); plan_score(p); }, run_score)
+ACLNN(aclnnFlashAttentionVarLenScoreV4, plan_score, run_score)
+ACLNN(aclnnFlashAttentionVarLenScoreV5, PLAN { plan_second(p); plan_score(p); }, run_score)
+ACLNN(aclnnFlashAttentionUnpaddingScoreGradV3, PLAN { plan_second(p); plan_grad(p); }, run_grad)
+ACLNN(aclnnFlashAttentionUnpaddingScoreGradV4, plan_grad, run_grad)
+ACLNN(aclnnFlashAttentionUnpaddingScoreGradV5, PLAN { plan_second(p); plan_grad(p); }, run_grad)
 ACLNN(aclnnAttentionUpdate, plan_update, run_update)

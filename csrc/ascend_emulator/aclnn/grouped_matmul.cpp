@@ -2,7 +2,7 @@
 //
 // Computed for floats and INT8; packed 4-bit weights and weights in private formats are refused.
 #include "activation.h"
-#include "kernel.h"
+#include "optional.h"
 
 using namespace emu;
 
@@ -61,14 +61,6 @@ const char* out_name(const Call& c) {
     std::string name = c.function->name;
     return name == "aclnnGroupedMatmulV4" || name == "aclnnGroupedMatmulV5" ? "out" : "y";
 }
-
-bool has_parameter(const Call& c, const char* name) {
-    for (int i = 0; i < c.function->count; ++i)
-        if (std::strcmp(c.function->parameters[i].name, name) == 0) return true;
-    return false;
-}
-
-bool given(const Call& c, const char* name) { return has_parameter(c, name) && c.has(name); }
 
 size_t group_count(const Call& c) {
     const auto& w = c.tensors("weight");

@@ -1,27 +1,11 @@
 // Mixtures of experts: which experts a token goes to, tokens in the order of their experts, and back.
-#include <algorithm>
-#include <numeric>
-
+#include "moe.h"
+#include "moving.h"
 #include "norm.h"
 
 using namespace emu;
 
 namespace {
-
-// The places of the k largest of a row, larger ones first, earlier ones first among equals.
-std::vector<int64_t> largest(const double* row, int64_t size, int64_t k) {
-    std::vector<int64_t> order(static_cast<size_t>(size));
-    std::iota(order.begin(), order.end(), 0);
-    std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return row[a] > row[b]; });
-    order.resize(size_t(k));
-    return order;
-}
-
-void softmax_row(double* row, int64_t size) {
-    double top = *std::max_element(row, row + size), sum = 0;
-    for (int64_t i = 0; i < size; ++i) sum += row[i] = std::exp(row[i] - top);
-    for (int64_t i = 0; i < size; ++i) row[i] /= sum;
-}
 
 // -- gating ----------------------------------------------------------------------------------------------------------
 Dims chosen(const Plan& p) {
@@ -143,33 +127,6 @@ void run_gate(Run& r) {
 }
 
 // -- tokens in the order of their experts ----------------------------------------------------------------------------
-std::vector<int64_t> order_of(const std::vector<int64_t>& keys) {
-    std::vector<int64_t> order(keys.size());
-    std::iota(order.begin(), order.end(), 0);
-    std::stable_sort(order.begin(), order.end(),
-                     [&](int64_t a, int64_t b) { return keys[size_t(a)] < keys[size_t(b)]; });
-    return order;
-}
-
-std::vector<int64_t> inverse_of(const std::vector<int64_t>& order) {
-    std::vector<int64_t> out(order.size());
-    for (size_t i = 0; i < order.size(); ++i) out[size_t(order[i])] = int64_t(i);
-    return out;
-}
-
-// Writes row source(i) of `from` to row i of `to`, zeros where that is negative.
-template <class F>
-void write_rows(const Run& r, const Tensor& from, const Tensor& to, F source) {
-    auto x = r.read<double>(from);
-    int64_t length = from.dims.back(), rows = to.numel() / length;
-    std::vector<double> y(size_t(to.numel()));
-    for (int64_t i = 0; i < rows; ++i) {
-        int64_t at = source(i);
-        if (at >= 0) std::copy_n(x.begin() + at * length, length, y.begin() + i * length);
-    }
-    r.write(to, y);
-}
-
 void plan_init(Plan& p) {
     const Dims &d = p.tensor("x").dims, &k = p.tensor("expertIdx").dims;
     p.require(d.n == 2 && k.n == 2 && k[0] == d[0], "x has shape %s and expertIdx %s, which do not fit", text(d).c_str(),
@@ -332,7 +289,10 @@ void run_finalize(Run& r, const Names& n) {
             for (size_t i = 0; i < y.size(); ++i) y[i] += added[i];
         }
     if (r.has(n.scales)) scales = r.read<double>(r.tensor(n.scales));
-    if (r.has(n.bias)) bias = r.read<double>(r.tensor(n.bias)), experts = r.read<int64_t>(r.tensor(n.experts));
+    if (r.has(n.bias)) {
+        bias = r.read<double>(r.tensor(n.bias)), experts = r.read<int64_t>(r.tensor(n.experts));
+        for (int64_t e : experts) checked_index(e, int64_t(bias.size()) / std::max<int64_t>(length, 1), n.experts);
+    }
     for (int64_t i = 0; i < rows; ++i)
         for (int64_t j = 0; j < k; ++j) {
             int64_t at = places[size_t(n.by_column ? j * rows + i : i * k + j)];
@@ -345,6 +305,15 @@ void run_finalize(Run& r, const Names& n) {
             }
         }
     r.write(r.tensor("out"), y);
+}
+
+// Later versions know experts that are no matrices: zeros, copies, constants.
+void plan_finalize_plain(Plan& p) {
+    for (const char* name : {"zeroExpertRange", "copyExpertRange", "constantExpertRange"})
+        p.require(p.ints(name).empty(), "%s: experts without matrices are not computed by the emulator", name);
+    int64_t mode = p.integer("dropPadMode");
+    p.require(mode >= 0 && mode <= 3, "dropPadMode is %lld, expected 0 to 3", static_cast<long long>(mode));
+    plan_finalize(p, kSecond);
 }
 
 // -- permute and unpermute -------------------------------------------------------------------------------------------
@@ -465,6 +434,15 @@ ACLNN(aclnnMoeInitRoutingV2Grad, plan_init_grad, run_init_grad)
 ACLNN(aclnnMoeComputeExpertTokens, plan_counts, run_counts)
 ACLNN(aclnnMoeFinalizeRouting, PLAN { plan_finalize(p, kFirst); }, RUN { run_finalize(r, kFirst); })
 ACLNN(aclnnMoeFinalizeRoutingV2, PLAN { p.require(p.integer("dropPadMode") >= 0, "dropPadMode"); plan_finalize(p, kSecond); },
+      RUN { run_finalize(r, kSecond); })
+ACLNN(aclnnMoeFinalizeRoutingV3, plan_finalize_plain, RUN { run_finalize(r, kSecond); })
+ACLNN(aclnnMoeFinalizeRoutingV4,
+      PLAN {
+          plan_finalize_plain(p);
+          int64_t pairs = p.tensor("expandedRowIdx").numel(), rows = p.tensor("out").dims[0], k = p.integer("k");
+          p.require(pairs == rows * k, "k is %lld for %lld pairs of %lld rows", static_cast<long long>(k),
+                    static_cast<long long>(pairs), static_cast<long long>(rows));
+      },
       RUN { run_finalize(r, kSecond); })
 ACLNN(aclnnMoeTokenPermute, plan_permute, run_permute)
 ACLNN(aclnnMoeTokenPermuteGrad, plan_permute_grad, run_permute_grad)

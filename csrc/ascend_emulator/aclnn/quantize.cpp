@@ -4,35 +4,11 @@
 // Computed for INT8 and, where documents have them, UINT8 and INT32; packed 4-bit and 8-bit float results are refused.
 #include "activation.h"
 #include "norm.h"
+#include "quantize.h"
 
 using namespace emu;
 
 namespace {
-
-struct Range {
-    double low, high;
-};
-
-Range range_of(int dtype) {
-    switch (dtype) {
-        case ACL_UINT8: return {0, 255};
-        case ACL_INT32: return {-2147483648.0, 2147483647.0};
-        default: return {-128, 127};
-    }
-}
-
-double rounded(double x, const std::string& mode = "rint") {
-    if (mode == "floor") return std::floor(x);
-    if (mode == "ceil") return std::ceil(x);
-    if (mode == "trunc") return std::trunc(x);
-    return std::nearbyint(x);  // half to even
-}
-
-std::vector<double> within(std::vector<double> x, int dtype, const std::string& mode = "rint") {
-    Range range = range_of(dtype);
-    for (double& v : x) v = std::fmin(std::fmax(rounded(v, mode), range.low), range.high);
-    return x;
-}
 
 void need_bytes(const Plan& p, const char* name) {
     int dtype = p.tensor(name).dtype;
@@ -140,17 +116,6 @@ void run_fake(Run& r) {
 }
 
 // -- groups of rows --------------------------------------------------------------------------------------------------
-// The group of each row, where `ends` says at which row each group ends; rows behind the last end have none (-1).
-std::vector<int64_t> groups_of(const std::vector<int64_t>& ends, int64_t rows) {
-    std::vector<int64_t> out;
-    size_t group = 0;
-    for (int64_t i = 0; i < rows; ++i) {
-        while (group < ends.size() && i >= ends[group]) ++group;
-        out.push_back(group < ends.size() ? int64_t(group) : -1);
-    }
-    return out;
-}
-
 void plan_group(Plan& p) {
     need_bytes(p, "y");
     const Dims& d = p.tensor("x").dims;
@@ -173,44 +138,6 @@ void run_group(Run& r) {
 }
 
 // -- with scales from the data ---------------------------------------------------------------------------------------
-Dims without_last(const Dims& dims) {
-    Dims out = dims;
-    --out.n;
-    return out;
-}
-
-// Writes rows of `length` and one scale each; with an offset the whole of a row's range is used, otherwise it is
-// symmetric.
-void write_dynamic(const Run& r, std::vector<double> x, int64_t length, const char* y, const char* scale_name,
-                   const char* offset_name = nullptr) {
-    std::vector<double> scales, offsets;
-    for (size_t row = 0; row < x.size(); row += size_t(length)) {
-        double low = INFINITY, high = -INFINITY;
-        for (size_t k = row; k < row + size_t(length); ++k) low = std::fmin(low, x[k]), high = std::fmax(high, x[k]);
-        double largest = std::fmax(std::fabs(low), std::fabs(high));
-        double scale = offset_name ? (high - low) / 255 : largest / 127;
-        double offset = offset_name ? 127 - (scale > 0 ? high / scale : 0) : 0;
-        for (size_t k = row; k < row + size_t(length); ++k) x[k] = (scale > 0 ? x[k] / scale : 0) + offset;
-        scales.push_back(scale);
-        offsets.push_back(offset);
-    }
-    r.write(r.tensor(y), within(x, ACL_INT8));
-    r.write(r.tensor(scale_name), scales);
-    if (offset_name) r.write(r.tensor(offset_name), offsets);
-}
-
-// Factors of the columns: one row of them for all rows, or one for each group of rows.
-void smooth(const Run& r, std::vector<double>& x, int64_t length, const char* name, const char* groups) {
-    if (!r.has(name)) return;
-    auto factors = r.read<double>(r.tensor(name));
-    std::vector<int64_t> of(x.size() / size_t(length));
-    if (groups && r.has(groups)) of = groups_of(r.read<int64_t>(r.tensor(groups)), int64_t(of.size()));
-    for (size_t i = 0; i < x.size(); ++i) {
-        int64_t group = of[i / size_t(length)];
-        if (group >= 0) x[i] *= factors[size_t(group * length) + i % size_t(length)];
-    }
-}
-
 void plan_dynamic(Plan& p) {
     const Dims& d = p.tensor("x").dims;
     need_bytes(p, "yOut");
@@ -228,6 +155,14 @@ void plan_dynamic(Plan& p) {
     p.require(s.back() == d.back() && s.n == (grouped ? 2 : s.n) && (grouped || s.product() == d.back()),
               "smoothScalesOptional has shape %s, which does not fit %s", text(s).c_str(), text(d).c_str());
     if (grouped) p.shape("groupIndexOptional", {s[0]});
+}
+
+// Later versions say whether there are offsets, and what has a scale of its own.
+void plan_dynamic_later(Plan& p) {
+    const std::string& mode = p.string("quantMode");
+    p.require(mode == "pertoken", "quantMode is \"%s\"; the emulator computes pertoken", mode.c_str());
+    p.require(p.flag("isSymmetrical") != p.has("offsetOut"), "isSymmetrical and offsetOut contradict each other");
+    plan_dynamic(p);
 }
 
 void run_dynamic(Run& r) {
@@ -484,6 +419,13 @@ ACLNN(aclnnFakeQuantPerChannelAffineCachemask, plan_fake<true>, run_fake<true>)
 ACLNN(aclnnGroupQuant, plan_group, run_group)
 ACLNN(aclnnDynamicQuant, plan_dynamic, run_dynamic)
 ACLNN(aclnnDynamicQuantV2, plan_dynamic, run_dynamic)
+ACLNN(aclnnDynamicQuantV3, plan_dynamic_later, run_dynamic)
+ACLNN(aclnnDynamicQuantV4,
+      PLAN {
+          p.require(p.real("dstTypeMax") == 0, "dstTypeMax is %g; it belongs to 8-bit floats", p.real("dstTypeMax"));
+          plan_dynamic_later(p);
+      },
+      run_dynamic)
 ACLNN(aclnnAscendAntiQuant, plan_anti, run_anti)
 ACLNN(aclnnDequantBias, plan_dequant_bias, run_dequant_bias)
 ACLNN(aclnnTransQuantParamV2, plan_parameter, RUN { run_parameter(r, false); })

@@ -302,9 +302,225 @@ void run_named(Run& r) {
     r.write(r.tensor("outputCOut"), cy);
 }
 
+// -- gradients, from what the layers left behind ---------------------------------------------------------------------
+// What belongs to one layer and direction, read from the lists.
+struct Left {
+    Layer layer;
+    Weights w;
+    Matrix h, first_h, c, tanh_c, first_c;
+    std::vector<Matrix> gates;  // i, g, f, o; or r, z, n, hn
+};
+
+struct Slopes {
+    Matrix x, h, c;              // of the input, of the first states
+    Weights w;
+};
+
+// dst (rows, inner) += g (n, rows)^T @ x (n, inner)
+void add_outer(Matrix& dst, const double* g, const double* x, int64_t n, int64_t rows, int64_t inner) {
+    for (int64_t i = 0; i < n; ++i)
+        for (int64_t j = 0; j < rows; ++j)
+            for (int64_t k = 0; k < inner; ++k) dst[size_t(j * inner + k)] += g[i * rows + j] * x[i * inner + k];
+}
+
+// (n, rows) @ w (rows, inner)
+Matrix through(const Matrix& g, const Matrix& w, int64_t n, int64_t rows) {
+    int64_t inner = int64_t(w.size()) / rows;
+    Matrix out(size_t(n * inner), 0);
+    for (int64_t i = 0; i < n; ++i)
+        for (int64_t j = 0; j < rows; ++j)
+            for (int64_t k = 0; k < inner; ++k) out[size_t(i * inner + k)] += g[size_t(i * rows + j)] * w[size_t(j * inner + k)];
+    return out;
+}
+
+void add_rows(Matrix& dst, const Matrix& g) {
+    for (size_t i = 0; i < g.size() && !dst.empty(); ++i) dst[i % dst.size()] += g[i];
+}
+
+// One step against time. `dh`, `dc`: slopes of the states, replaced by those of the states before.
+using Step = void (*)(const Left& l, size_t at, double before_h, double before_c, double& dh, double& dc, double* input,
+                      double* hidden);
+
+void lstm_step(const Left& l, size_t at, double, double before_c, double& dh, double& dc, double* input, double* hidden) {
+    double i = l.gates[0][at], g = l.gates[1][at], f = l.gates[2][at], o = l.gates[3][at], t = l.tanh_c[at];
+    double slope = dh * o * (1 - t * t) + dc;
+    double parts[] = {slope * g * i * (1 - i), slope * before_c * f * (1 - f), slope * i * (1 - g * g), dh * t * o * (1 - o)};
+    for (int part = 0; part < 4; ++part) input[part] = hidden[part] = parts[part];
+    dc = slope * f;
+    dh = 0;
+}
+
+void gru_step(const Left& l, size_t at, double before_h, double, double& dh, double&, double* input, double* hidden) {
+    double r = l.gates[0][at], z = l.gates[1][at], n = l.gates[2][at], hn = l.gates[3][at];
+    double fresh = dh * (1 - z) * (1 - n * n);
+    input[0] = hidden[0] = fresh * hn * r * (1 - r);
+    input[1] = hidden[1] = dh * (before_h - n) * z * (1 - z);
+    input[2] = fresh;
+    hidden[2] = fresh * r;
+    dh *= z;
+}
+
+Slopes backward(const Left& l, const Matrix& x, const Matrix& dy, Matrix dh, Matrix dc, int64_t gates, Step step) {
+    int64_t batch = l.layer.batch, size = l.layer.size, rows = gates * size, inner = l.layer.inner;
+    size_t plane = size_t(batch * size);
+    Slopes out{Matrix(x.size(), 0), {}, {}, {Matrix(l.w.input.size(), 0), Matrix(l.w.hidden.size(), 0),
+                                            Matrix(l.w.input_bias.size(), 0), Matrix(l.w.hidden_bias.size(), 0)}};
+    dc.resize(plane, 0);
+    for (int64_t n = l.layer.steps - 1; n >= 0; --n) {
+        int64_t s = l.layer.reverse ? l.layer.steps - 1 - n : n, earlier = l.layer.reverse ? s + 1 : s - 1;
+        bool first = n == 0;
+        auto before = [&](const Matrix& all, const Matrix& start) {
+            if (all.empty()) return Matrix(plane, 0);
+            if (first) return start;
+            return Matrix(all.begin() + earlier * int64_t(plane), all.begin() + (earlier + 1) * int64_t(plane));
+        };
+        Matrix h = before(l.h, l.first_h), c = before(l.c, l.first_c);
+        Matrix gi(size_t(batch * rows), 0), gh(size_t(batch * rows), 0);
+        for (int64_t b = 0; b < batch; ++b)
+            for (int64_t k = 0; k < size; ++k) {
+                size_t at = size_t(b * size + k), whole = size_t(s) * plane + at;
+                double input[4] = {}, hidden[4] = {};
+                dh[at] += dy[whole];
+                step(l, whole, h[at], c[at], dh[at], dc[at], input, hidden);
+                for (int64_t part = 0; part < gates; ++part) {
+                    gi[size_t((b * gates + part) * size + k)] = input[part];
+                    gh[size_t((b * gates + part) * size + k)] = hidden[part];
+                }
+            }
+        add_outer(out.w.input, gi.data(), x.data() + s * batch * inner, batch, rows, inner);
+        add_outer(out.w.hidden, gh.data(), h.data(), batch, rows, size);
+        add_rows(out.w.input_bias, gi);
+        add_rows(out.w.hidden_bias, gh);
+        Matrix dx = through(gi, l.w.input, batch, rows), back = through(gh, l.w.hidden, batch, rows);
+        std::copy(dx.begin(), dx.end(), out.x.begin() + s * batch * inner);
+        for (size_t i = 0; i < plane; ++i) dh[i] += back[i];
+    }
+    out.h = dh, out.c = dc;
+    return out;
+}
+
+// Columns [first, first + size) of rows of `width`.
+Matrix columns(const Matrix& x, int64_t width, int64_t first, int64_t size) {
+    Matrix out;
+    for (size_t row = 0; row < x.size(); row += size_t(width))
+        out.insert(out.end(), x.begin() + int64_t(row) + first, x.begin() + int64_t(row) + first + size);
+    return out;
+}
+
+void plan_backward(const Plan& p, const Network& n, std::initializer_list<const char*> lists, const char* packed) {
+    const auto& params = p.tensors("params");
+    p.require(!p.has(packed), "%s: packed sequences are not computed by the emulator", packed);
+    p.require(n.layers >= 1 && int64_t(params.size()) == n.layers * n.directions * n.per && params[1].rank() == 2,
+              "params has %zu tensors, expected %lld", params.size(),
+              static_cast<long long>(n.layers * n.directions * n.per));
+    Dims x = steps_first(p.tensor("input"), n.batch_first).dims;
+    p.require(x.n == 3, "input has %d dimensions, expected 3", x.n);
+    int64_t size = params[1].dims[1];
+    for (size_t i = 0; i < params.size(); ++i) {
+        int64_t layer = int64_t(i) / (n.per * n.directions), which = int64_t(i) % n.per;
+        int64_t inner = which == 1 ? size : layer == 0 ? x[2] : size * n.directions;
+        Dims want = which < 2 ? Dims{n.gates * size, inner} : Dims{n.gates * size};
+        p.require(params[i].dims == want, "params %zu has shape %s, expected %s", i, text(params[i].dims).c_str(),
+                  text(want).c_str());
+    }
+    Dims y = steps_first(p.tensor("dy"), n.batch_first).dims, state{n.layers * n.directions, x[1], size};
+    p.require(y == Dims({x[0], x[1], size * n.directions}), "dy has shape %s", text(y).c_str());
+    p.shape("dh", state);
+    for (const char* name : lists) {
+        const auto& list = p.tensors(name);
+        p.require(int64_t(list.size()) == n.layers * n.directions, "%s has %zu tensors, expected %lld", name, list.size(),
+                  static_cast<long long>(n.layers * n.directions));
+        for (const Tensor& t : list)
+            p.require(t.dims == Dims({x[0], x[1], size}), "a tensor of %s has shape %s", name, text(t.dims).c_str());
+    }
+    p.same_shape("input", "dxOut");
+    p.shape("dhPrevOut", state);
+    const auto& out = p.tensors("dparamsOut");
+    p.require(out.size() == params.size(), "dparamsOut has %zu tensors, expected %zu", out.size(), params.size());
+    for (size_t i = 0; i < out.size(); ++i)
+        p.require(out[i].dims == params[i].dims, "dparamsOut %zu has shape %s, expected %s", i, text(out[i].dims).c_str(),
+                  text(params[i].dims).c_str());
+}
+
+template <class F>
+void run_backward(Run& r, const Network& n, Step step, F left) {
+    Tensor input = steps_first(r.tensor("input"), n.batch_first);
+    int64_t size = r.tensors("params")[1].dims[1], steps = input.dims[0], batch = input.dims[1];
+    size_t plane = size_t(batch * size);
+    bool cells = n.gates == 4;
+    Matrix dy = r.read<double>(steps_first(r.tensor("dy"), n.batch_first));
+    Matrix all_h(size_t(n.layers * n.directions) * plane), all_c(all_h.size());
+    for (int64_t layer = n.layers - 1; layer >= 0; --layer) {
+        int64_t inner = layer == 0 ? input.dims[2] : size * n.directions;
+        Matrix x, dx;
+        if (layer == 0) x = r.read<double>(input);
+        else
+            for (int64_t d = 0; d < n.directions; ++d) {
+                Matrix h = r.read<double>(r.tensors("h")[size_t((layer - 1) * n.directions + d)]);
+                x = d == 0 ? h : joined(x, h, size);
+            }
+        dx.assign(x.size(), 0);
+        for (int64_t d = 0; d < n.directions; ++d) {
+            int64_t i = layer * n.directions + d;
+            Left l = left(size_t(i), Layer{steps, batch, inner, size, d == 1}, plane);
+            Matrix dc = cells ? state(r, &r.tensor("dc"), i, plane) : Matrix(plane, 0);
+            Slopes s = backward(l, x, columns(dy, size * n.directions, d * size, size), state(r, &r.tensor("dh"), i, plane),
+                                dc, n.gates, step);
+            for (size_t k = 0; k < dx.size(); ++k) dx[k] += s.x[k];
+            std::copy(s.h.begin(), s.h.end(), all_h.begin() + i * int64_t(plane));
+            std::copy(s.c.begin(), s.c.end(), all_c.begin() + i * int64_t(plane));
+            const Matrix* parts[] = {&s.w.input, &s.w.hidden, &s.w.input_bias, &s.w.hidden_bias};
+            for (int64_t part = 0; part < n.per; ++part)
+                r.write(r.tensors("dparamsOut")[size_t(i * n.per + part)], *parts[part]);
+        }
+        dy.swap(dx);
+    }
+    r.write(steps_first(r.tensor("dxOut"), n.batch_first), dy);
+    r.write(r.tensor("dhPrevOut"), all_h);
+    if (cells) r.write(r.tensor("dcPrevOut"), all_c);
+}
+
+void plan_lstm_backward(Plan& p) {
+    Network n = network(p, "bidirectional", 4);
+    plan_backward(p, n, {"i", "g", "f", "o", "h", "c", "tanhc"}, "batchSizesOptional");
+    p.same_shape("dh", "dc");
+    p.same_shape("dh", "dcPrevOut");
+    p.require(p.real("dropout") == 0, "dropout is %g; the emulator computes 0", p.real("dropout"));
+    p.require(p.tensors("hx").size() == 2, "hx has %zu tensors, expected 2", p.tensors("hx").size());
+    for (const Tensor& t : p.tensors("hx"))
+        p.require(t.dims == p.tensor("dh").dims, "a tensor of hx has shape %s", text(t.dims).c_str());
+}
+
+void run_lstm_backward(Run& r) {
+    Network n = network(r, "bidirectional", 4);
+    run_backward(r, n, lstm_step, [&](size_t i, const Layer& layer, size_t plane) {
+        auto one = [&](const char* name) { return r.read<double>(r.tensors(name)[i]); };
+        const auto& hx = r.tensors("hx");
+        return Left{layer, weights(r, i * size_t(n.per), n.per), one("h"), state(r, &hx[0], int64_t(i), plane), one("c"),
+                    one("tanhc"), state(r, &hx[1], int64_t(i), plane), {one("i"), one("g"), one("f"), one("o")}};
+    });
+}
+
+void plan_gru_backward(Plan& p) {
+    Network n = network(p, "bidirection", 3);
+    plan_backward(p, n, {"r", "z", "n", "hn", "h"}, "batchSizes");
+    p.same_shape("dh", "hx");
+}
+
+void run_gru_backward(Run& r) {
+    Network n = network(r, "bidirection", 3);
+    run_backward(r, n, gru_step, [&](size_t i, const Layer& layer, size_t plane) {
+        auto one = [&](const char* name) { return r.read<double>(r.tensors(name)[i]); };
+        return Left{layer, weights(r, i * size_t(n.per), n.per), one("h"), state(r, &r.tensor("hx"), int64_t(i), plane),
+                    {}, {}, {}, {one("r"), one("z"), one("n"), one("hn")}};
+    });
+}
+
 }  // namespace
 
 ACLNN(aclnnLSTM, plan_lstm, run_lstm)
 ACLNN(aclnnGRU, plan_gru, run_gru)
 ACLNN(aclnnBidirectionLSTM, plan_named, run_named)
 ACLNN(aclnnBidirectionLSTMV2, plan_named, run_named)
+ACLNN(aclnnLstmBackward, plan_lstm_backward, run_lstm_backward)
+ACLNN(aclnnGRUBackward, plan_gru_backward, run_gru_backward)

@@ -269,6 +269,19 @@ rms = np.sqrt((X**2).mean(1, keepdims=True) + F(1e-6))
 ONES = np.ones(3, F)
 p("aclnnRmsNorm", {"x": X, "gamma": ONES, "epsilon": 1e-6}, yOut=X / rms, rstdOut=1 / rms)
 p("aclnnSwiGlu", {"x": BATCH, "dim": -1}, out=BATCH[..., :2] * sigmoid(BATCH[..., :2]) * BATCH[..., 2:])
+p("aclnnReduceMinV2", {"x": X, "axes": 1, "keepdims": 1}, y=X.min(1, keepdims=True))
+p("aclnnHingeLossGrad", {"predict": X, "target": np.sign(Y), "gradOutput": POSITIVE},
+  gradInput=np.where(np.sign(Y) * X < 1, -np.sign(Y) * POSITIVE, 0).astype(F))  # fmt: skip
+p("aclnnExpandv", {"self": X[0], "shape": [2, 3]}, out=np.stack([X[0], X[0]]))
+p("aclnnSwigluGroup", {"x": BATCH, "clampLimit": 0.0},
+  out=BATCH[..., :2] * sigmoid(BATCH[..., :2]) * BATCH[..., 2:])  # fmt: skip
+p("aclnnFusedAddRmsNorm", {"x1": X, "x2": Y, "gamma": ONES, "epsilon": 1e-6, "scale": 1.0},
+  yOut=(X + Y) / np.sqrt(((X + Y) ** 2).mean(1, keepdims=True) + F(1e-6)),
+  rstdOut=1 / np.sqrt(((X + Y) ** 2).mean(1) + F(1e-6)), xOut=X + Y)  # fmt: skip
+p("aclnnFusedMatmul", {"x1": X, "x2": SQUARE, "fusedOpType": "relu", "cubeMathType": 0}, y=np.maximum(X @ SQUARE, 0))
+p("aclnnMoeTokenPermuteWithEp", {"tokens": X, "indices": np.array([[1], [0]], np.int32), "numOutTokens": 2,
+                                 "rangeOptional": [0, 2], "paddedMode": False, "permuteProbsOut": np.zeros(2, F)},
+  permuteTokensOut=X[[1, 0]], sortedIndicesOut=np.array([1, 0], np.int32))  # fmt: skip
 
 
 def translation_unit(programs: list[Program]) -> str:

@@ -113,3 +113,59 @@ def test_named_weights(rt: Runtime) -> None:
         wrong = {n: Out((*t.shape[:-1], 9), "float16") for n, t in outs.items()}
         name = f"aclnnBidirectionLSTM{version}"
         assert refused(name, x=x, initH=h, initC=c, **given, **settings, **wrong) == 161002
+
+
+def gradients(module: Any, x: Any, states: tuple[Any, ...]) -> tuple[list[np.ndarray], list[Any], list[Any]]:
+    """Slopes of the results, and what they give: of the input, of the states, of the weights."""
+    x, states = x.requires_grad_(), tuple(s.requires_grad_() for s in states)
+    y, last = module(x, states if len(states) == 2 else states[0])
+    results = [y, *(last if isinstance(last, tuple) else (last,))]
+    slopes = [torch.randn_like(r) for r in results]
+    weights_of = [w for group in module.all_weights for w in group]
+    found = torch.autograd.grad(results, [x, *states, *weights_of], slopes)
+    return [s.numpy() for s in slopes], list(found[: 1 + len(states)]), list(found[1 + len(states) :])
+
+
+@pytest.mark.parametrize(("layers", "bias", "both", "batch_first"), OPTIONS)
+@pytest.mark.parametrize("kind", ["LSTM", "GRU"])
+def test_backward(kind: str, layers: int, bias: bool, both: bool, batch_first: bool) -> None:
+    torch.manual_seed(layers)
+    module = getattr(torch.nn, kind)(INNER, SIZE, layers, bias, batch_first, bidirectional=both)
+    count = layers * (2 if both else 1)
+    x = torch.randn(BATCH, STEPS, INNER) if batch_first else torch.randn(STEPS, BATCH, INNER)
+    states = tuple(torch.randn(count, BATCH, SIZE) for _ in range(2 if kind == "LSTM" else 1))
+    slopes, of_inputs, of_weights = gradients(module, x.clone(), tuple(s.clone() for s in states))
+    lstm = kind == "LSTM"
+    outs = (
+        ("iOut", "jOut", "fOut", "oOut", "hOut", "cOut", "tanhCOut")
+        if lstm
+        else ("rOut", "zOut", "nOut", "hnOut", "hOut")
+    )
+    direction = "bidirectional" if lstm else "bidirection"
+    traces = {n: [Out((STEPS, BATCH, SIZE)) for _ in range(count)] for n in outs}
+    shape = tuple(slopes[0].shape)
+    left = call(f"aclnn{kind}", input=x, params=weights(module), hx=list(states) if lstm else states[0], train=True,
+                **setting(module, direction), output=Out(shape), hy=Out((count, BATCH, SIZE)),
+                **({"cy": Out((count, BATCH, SIZE))} if lstm else {}), **traces)[3 if lstm else 2 :]  # fmt: skip
+    if not lstm:  # in the facts' order: output, then the traces, then the last state, wherever it stands
+        left = [a for a in left if a.shape == (STEPS, BATCH, SIZE)][-5 * count :]
+    parts = [left[k * count : (k + 1) * count] for k in range(len(outs))]
+    names = ("i", "g", "f", "o", "h", "c", "tanhc") if lstm else ("r", "z", "n", "hn", "h")
+    given: dict[str, Any] = {
+        "input": x, "params": weights(module), "hx": list(states) if lstm else states[0], "dy": slopes[0],
+        "dh": slopes[1],
+        **dict(zip(names, parts)), "hasBias": bias, "numLayers": layers, direction: both, "batchFirst": batch_first,
+    }  # fmt: skip
+    if lstm:
+        given |= {"dc": slopes[2], "dropout": 0.0, "train": True, "outputMask": [True] * 4}
+    targets: dict[str, Any] = {"dxOut": Out(tuple(x.shape)), "dhPrevOut": Out((count, BATCH, SIZE)),
+                               "dparamsOut": [Out(tuple(w.shape)) for w in of_weights]}  # fmt: skip
+    if lstm:
+        targets["dcPrevOut"] = Out((count, BATCH, SIZE))
+    name = "aclnnLstmBackward" if lstm else "aclnnGRUBackward"
+    got = call(name, **given, **targets)
+    for g, want in zip(got, [*of_inputs, *of_weights]):
+        assert_same(g, want, 20)
+    assert refused(name, **{**given, "numLayers": 3}, **targets) == 161002
+    assert refused(name, **given, **{**targets, "dxOut": Out((1, 2, 3))}) == 161002
+    assert refused(name, **{**given, "dy": None}, **targets) in (161001, 561103)

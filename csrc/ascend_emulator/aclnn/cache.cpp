@@ -1,0 +1,419 @@
+// Caches of keys and values in pages, written and read by slots; rotary embeddings by position; steps of decoding.
+//
+// The facts give shapes and dtypes only. A slot is page * size of a page + place in the page; a negative slot is left out.
+// Pages are (pages, places, ...), cacheMode "Norm"; private layouts are refused.
+#include <cmath>
+
+#include "moving.h"
+#include "norm.h"
+#include "quantize.h"
+
+using namespace emu;
+
+namespace {
+
+using Values = std::vector<double>;
+using Places = std::vector<int64_t>;
+
+long long wide(int64_t x) { return static_cast<long long>(x); }
+
+// The bytes of a tensor: moving does not ask what they mean.
+template <class F>
+void by_bits(const Tensor& t, F f) {
+    by_category(category(t.dtype), f);
+}
+
+void plan_mode(const Plan& p, const char* name) {
+    if (!p.has(name)) return;
+    const std::string& mode = p.string(name);
+    p.require(mode.empty() || mode == "Norm", "%s is \"%s\"; the emulator computes Norm", name, mode.c_str());
+}
+
+// -- tokens (.., heads, size) into pages -------------------------------------------------------------------------------
+void plan_scatter(const Plan& p, const char* from, const char* to) {
+    const Dims &x = p.tensor(from).dims, &c = p.tensor(to).dims;
+    p.require(x.n == 3 && c.n == 4 && c[2] == x[1] && c[3] == x[2], "%s has shape %s, %s %s", from, text(x).c_str(), to,
+              text(c).c_str());
+    p.shape("slotMapping", {x[0]});
+    p.same_dtype(from, to);
+    for (const char* name : {"compressLensOptional", "compressSeqOffsetOptional", "seqLensOptional"})
+        p.require(!p.has(name), "%s: compressed caches are not computed by the emulator", name);
+}
+
+void scatter(const Run& r, const char* from, const char* to) {
+    const Tensor &x = r.tensor(from), &cache = r.tensor(to);
+    auto slots = r.read<int64_t>(r.tensor("slotMapping"));
+    int64_t row = x.dims[1] * x.dims[2], many = cache.dims[0] * cache.dims[1];
+    by_bits(x, [&](auto zero) {
+        using T = decltype(zero);
+        auto values = r.read<T>(x), held = r.read<T>(cache);
+        for (size_t i = 0; i < slots.size(); ++i) {
+            if (slots[i] < 0) continue;
+            int64_t at = checked_index(slots[i], many, "slotMapping");
+            std::copy_n(values.begin() + int64_t(i) * row, row, held.begin() + at * row);
+        }
+        r.write(cache, held);
+    });
+}
+
+// -- and back: the tokens of every sequence, one behind the other --------------------------------------------------------
+void plan_gather(Plan& p) {
+    const Dims& t = p.tensor("blockTables").dims;
+    plan_mode(p, "cacheMode");
+    int64_t lengths = p.tensor("seqLens").numel();
+    p.require(lengths == t[0] + (p.flag("isSeqLensCumsum") ? 1 : 0), "seqLens has %lld elements for %lld sequences",
+              wide(lengths), wide(t[0]));
+    for (auto [cache, out] : {std::pair{"keyCache", "keyRef"}, {"valueCache", "valueRef"}}) {
+        const Dims &c = p.tensor(cache).dims, &x = p.tensor(out).dims;
+        p.require(x.n == 3 && x[1] == c[2] && x[2] == c[3], "%s has shape %s, %s %s", cache, text(c).c_str(), out,
+                  text(x).c_str());
+    }
+    if (p.has("seqOffsetOptional")) p.shape("seqOffsetOptional", {t[0]});
+}
+
+void run_gather(Run& r) {
+    const Dims& t = r.tensor("blockTables").dims;
+    auto table = r.read<int64_t>(r.tensor("blockTables")), lengths = r.read<int64_t>(r.tensor("seqLens"));
+    if (r.flag("isSeqLensCumsum")) {
+        for (size_t i = 0; i + 1 < lengths.size(); ++i) lengths[i] = lengths[i + 1] - lengths[i];
+        lengths.pop_back();
+    }
+    Places offsets(lengths.size(), 0);
+    if (r.has("seqOffsetOptional")) offsets = r.read<int64_t>(r.tensor("seqOffsetOptional"));
+    for (auto [from, to] : {std::pair{"keyCache", "keyRef"}, {"valueCache", "valueRef"}}) {
+        const Tensor &cache = r.tensor(from), &out = r.tensor(to);
+        int64_t block = cache.dims[1], row = cache.dims[2] * cache.dims[3], at = 0;
+        by_bits(cache, [&](auto zero) {
+            using T = decltype(zero);
+            auto held = r.read<T>(cache), y = r.read<T>(out);
+            for (size_t b = 0; b < lengths.size(); ++b)
+                for (int64_t i = 0; i < lengths[b]; ++i, ++at) {
+                    int64_t place = i + offsets[b];
+                    int64_t page = table[size_t(int64_t(b) * t[1] + checked_index(place / block, t[1], "a page of a sequence"))];
+                    page = checked_index(page, cache.dims[0], "blockTables");
+                    if (at >= out.dims[0]) fault("%s has %lld rows, the sequences have more", to, wide(out.dims[0]));
+                    std::copy_n(held.begin() + (page * block + place % block) * row, row, y.begin() + at * row);
+                }
+            r.write(out, y);
+        });
+    }
+}
+
+// -- quantized updates: self[b, .., index[b] + i, ..] = round(update / scale + zero) along an axis -------------------------
+void plan_quant_scatter(Plan& p) {
+    const Dims &x = p.tensor("selfRef").dims, &u = p.tensor("updates").dims;
+    int64_t axis = p.axis("axis", x.n), quant = p.axis("quantAxis", x.n);
+    p.require(p.tensor("selfRef").dtype == ACL_INT8, "selfRef: the emulator computes INT8");
+    p.require(u.n == x.n && axis > 0 && u[0] == x[0], "updates has shape %s, selfRef %s, axis %lld", text(u).c_str(),
+              text(x).c_str(), wide(axis));
+    for (int i = 1; i < x.n; ++i)
+        p.require(i == axis ? u[i] <= x[i] : u[i] == x[i], "updates has shape %s, selfRef %s", text(u).c_str(), text(x).c_str());
+    p.shape("indices", {x[0]});
+    p.require(quant == x.n - 1, "quantAxis is %lld; expected the last", wide(p.integer("quantAxis")));
+    for (const char* name : {"quantScales", "quantZeroPoints"})
+        if (p.has(name))
+            p.require(p.tensor(name).numel() == x.back(), "%s has shape %s, expected %lld elements", name,
+                      text(p.tensor(name).dims).c_str(), wide(x.back()));
+    p.require(p.integer("reduction") == 1, "reduction is %lld, expected 1 (update)", wide(p.integer("reduction")));
+}
+
+void run_quant_scatter(Run& r) {
+    const Dims &x = r.tensor("selfRef").dims, &u = r.tensor("updates").dims;
+    int axis = int(wrap(r.integer("axis"), x.n));
+    auto held = r.read<double>(r.tensor("selfRef")), y = r.read<double>(r.tensor("updates"));
+    auto at = r.read<int64_t>(r.tensor("indices"));
+    auto scale = r.read<double>(r.tensor("quantScales"));
+    Values zero(scale.size(), 0);
+    if (r.has("quantZeroPoints")) zero = r.read<double>(r.tensor("quantZeroPoints"));
+    for (size_t i = 0; i < y.size(); ++i) y[i] = y[i] / scale[i % scale.size()] + zero[i % scale.size()];
+    y = within(y, ACL_INT8);
+    each_place(u, [&](int64_t i, const Dims& place) {
+        Dims to = place;
+        to[axis] = checked_index(to[axis] + at[size_t(place[0])], x[axis], "indices");
+        held[size_t(position(x, to))] = y[size_t(i)];
+    });
+    r.write(r.tensor("selfRef"), held);
+}
+
+// A list of tensors, one for each sample: var[b][.., index[b] + i, ..] = updates[b]; a sample whose mask is 0 stays.
+void plan_list(Plan& p) {
+    const auto& list = p.tensors("varRef");
+    const Dims& u = p.tensor("updates").dims;
+    p.require(!list.empty() && int64_t(list.size()) == u[0], "varRef has %zu tensors, updates shape %s", list.size(),
+              text(u).c_str());
+    int64_t axis = p.axis(p.integer("axis"), list[0].rank(), "axis");
+    for (const Tensor& t : list) {
+        p.require(t.rank() + 1 == u.n && t.dtype == p.tensor("updates").dtype, "a tensor of varRef has shape %s, updates %s",
+                  text(t.dims).c_str(), text(u).c_str());
+        for (int i = 0; i < t.rank(); ++i)
+            p.require(i == axis ? u[i + 1] <= t.dims[i] : u[i + 1] == t.dims[i], "a tensor of varRef has shape %s, updates %s",
+                      text(t.dims).c_str(), text(u).c_str());
+    }
+    const Dims& at = p.tensor("indice").dims;
+    p.require(at == Dims({u[0]}) || at == Dims({u[0], 2}), "indice has shape %s for %lld samples", text(at).c_str(), wide(u[0]));
+    if (p.has("maskOptional")) p.shape("maskOptional", {u[0]});
+    p.require(!p.has("reduceOptional") || p.string("reduceOptional") == "update", "reduceOptional is \"%s\", expected update",
+              p.has("reduceOptional") ? p.string("reduceOptional").c_str() : "");
+}
+
+void run_list(Run& r) {
+    const auto& list = r.tensors("varRef");
+    const Dims& u = r.tensor("updates").dims;
+    auto at = r.read<int64_t>(r.tensor("indice"));
+    bool ranges = r.tensor("indice").rank() == 2;
+    Places mask(list.size(), 1);
+    if (r.has("maskOptional")) mask = r.read<int64_t>(r.tensor("maskOptional"));
+    Dims one(u.v.data() + 1, uint64_t(u.n - 1));
+    int axis = int(wrap(r.integer("axis"), one.n));
+    by_category(category(r.tensor("updates").dtype), [&](auto zero) {
+        using T = decltype(zero);
+        auto values = r.read<T>(r.tensor("updates"));
+        for (size_t b = 0; b < list.size(); ++b) {
+            if (mask[b] == 0) continue;
+            auto held = r.read<T>(list[b]);
+            int64_t first = at[ranges ? 2 * b : b], count = ranges ? at[2 * b + 1] : one[axis];
+            each_place(one, [&](int64_t i, const Dims& place) {
+                if (place[axis] >= count) return;
+                Dims to = place;
+                to[axis] = checked_index(to[axis] + first, list[b].dims[axis], "indice");
+                held[size_t(position(list[b].dims, to))] = values[size_t(int64_t(b) * one.product() + i)];
+            });
+            r.write(list[b], held);
+        }
+    });
+}
+
+// -- rotary embeddings -----------------------------------------------------------------------------------------------------
+// A row of the cache is cosines, then sines, of half as many angles; they turn the first elements of each head.
+void plan_positions(Plan& p) {
+    const Dims &q = p.tensor("queryIn").dims, &k = p.tensor("keyIn").dims, &c = p.tensor("cosSinCache").dims;
+    int64_t head = p.integer("headSize");
+    p.require(head > 0 && q[1] % head == 0 && k[1] % head == 0 && k[0] == q[0], "queryIn has shape %s, keyIn %s, headSize %lld",
+              text(q).c_str(), text(k).c_str(), wide(head));
+    p.require(c[1] % 2 == 0 && c[1] <= head, "cosSinCache has shape %s for heads of %lld", text(c).c_str(), wide(head));
+    for (int64_t part : p.ints("mropeSection")) p.require(part == 0, "mropeSection: positions of three kinds are not computed by the emulator");
+    p.shape("positions", {q[0]});
+    p.same_shape("queryIn", "queryOut");
+    p.same_shape("keyIn", "keyOut");
+    for (const char* name : {"keyIn", "cosSinCache", "queryOut", "keyOut"}) p.same_dtype("queryIn", name);
+}
+
+void run_positions(Run& r) {
+    const Dims& c = r.tensor("cosSinCache").dims;
+    auto cache = r.read<double>(r.tensor("cosSinCache"));
+    auto at = r.read<int64_t>(r.tensor("positions"));
+    int64_t head = r.integer("headSize"), half = c[1] / 2;
+    bool halves = r.flag("isNeoxStyle");
+    for (auto [from, to] : {std::pair{"queryIn", "queryOut"}, {"keyIn", "keyOut"}}) {
+        auto x = r.read<double>(r.tensor(from)), y = x;
+        int64_t width = r.tensor(from).dims[1];
+        for (int64_t t = 0; t < int64_t(at.size()); ++t) {
+            const double* row = cache.data() + checked_index(at[size_t(t)], c[0], "positions") * c[1];
+            for (int64_t h = 0; h < width / head; ++h)
+                for (int64_t i = 0; i < half; ++i) {
+                    size_t start = size_t(t * width + h * head), a = start + size_t(halves ? i : 2 * i);
+                    size_t b = start + size_t(halves ? i + half : 2 * i + 1);
+                    y[a] = x[a] * row[i] - x[b] * row[half + i];
+                    y[b] = x[b] * row[i] + x[a] * row[half + i];
+                }
+        }
+        r.write(r.tensor(to), y);
+    }
+}
+
+// x * cos + (x @ rotate) * sin
+void plan_matrix(Plan& p) {
+    const Dims &x = p.tensor("x").dims, &c = p.tensor("cos").dims;
+    Dims both;
+    p.same_shape("cos", "sin");
+    p.require(c.n == x.n && broadcast(c, x, &both) && both == x, "cos has shape %s, x %s", text(c).c_str(), text(x).c_str());
+    p.shape("rotate", {x.back(), x.back()});
+    p.same_shape("x", "out");
+    int64_t mode = p.integer("mode");
+    p.require(mode >= 0 && mode <= 3, "mode is %lld, expected 0 to 3", wide(mode));
+}
+
+void run_matrix(Run& r) {
+    const Dims& d = r.tensor("x").dims;
+    auto x = r.read<double>(r.tensor("x")), m = r.read<double>(r.tensor("rotate"));
+    auto cos = r.read<double>(r.tensor("cos"), d), sin = r.read<double>(r.tensor("sin"), d);
+    int64_t size = d.back();
+    Values y(x.size());
+    for (int64_t i = 0; i < int64_t(x.size()); ++i) {
+        double turned = 0;
+        for (int64_t k = 0; k < size; ++k) turned += x[size_t(i / size * size + k)] * m[size_t(k * size + i % size)];
+        y[size_t(i)] = x[size_t(i)] * cos[size_t(i)] + turned * sin[size_t(i)];
+    }
+    r.write(r.tensor("out"), y);
+}
+
+// Elements [first, last) of each head are turned: halves (mode 0) or pairs (1).
+void plan_partial(Plan& p) {
+    const Dims &x = p.tensor("xRef").dims, &c = p.tensor("cos").dims;
+    const auto& slice = p.ints("partialSlice");
+    int64_t mode = p.integer("rotary_mode");
+    p.require(slice.size() == 2 && slice[0] >= 0 && slice[0] < slice[1] && slice[1] <= x.back() && (slice[1] - slice[0]) % 2 == 0,
+              "partialSlice is not an even part of [0, %lld)", wide(x.back()));
+    p.require(mode == 0 || mode == 1, "rotary_mode is %lld; the emulator computes 0 (half) and 1 (interleave)", wide(mode));
+    Dims part = x, both;
+    part[part.n - 1] = slice[1] - slice[0];
+    p.same_shape("cos", "sin");
+    p.require(broadcast(c, part, &both) && both == part && c.back() == part.back(), "cos has shape %s, the part %s",
+              text(c).c_str(), text(part).c_str());
+    for (const char* name : {"cos", "sin"}) p.same_dtype("xRef", name);
+}
+
+void run_partial(Run& r) {
+    const Dims& d = r.tensor("xRef").dims;
+    const auto& slice = r.ints("partialSlice");
+    Dims part = d;
+    int64_t size = part[part.n - 1] = slice[1] - slice[0];
+    auto x = r.read<double>(r.tensor("xRef")), y = x;
+    auto cos = r.read<double>(r.tensor("cos"), part), sin = r.read<double>(r.tensor("sin"), part);
+    bool pairs = r.integer("rotary_mode") == 1;
+    for (int64_t row = 0; row < int64_t(x.size()) / d.back(); ++row)
+        for (int64_t i = 0; i < size; ++i) {
+            bool first = pairs ? i % 2 == 0 : i < size / 2;
+            int64_t other = pairs ? (first ? i + 1 : i - 1) : (first ? i + size / 2 : i - size / 2);
+            size_t at = size_t(row * d.back() + slice[0]), angle = size_t(row * size + i);
+            y[at + size_t(i)] = x[at + size_t(i)] * cos[angle] + (first ? -1 : 1) * x[at + size_t(other)] * sin[angle];
+        }
+    r.write(r.tensor("xRef"), y);
+}
+
+// -- keys and values of latent attention: RMS norm of the first part, rotary embedding of the rest ------------------------
+// Pairs come apart before they are turned as halves. The caches hold (.., places, ..) by slot.
+void plan_latent(Plan& p) {
+    const Dims &kv = p.tensor("kv").dims, &k = p.tensor("kCacheRef").dims, &c = p.tensor("ckvCacheRef").dims;
+    const std::string mode = p.has("cacheModeOptional") ? p.string("cacheModeOptional") : "Norm";
+    int64_t latent = p.tensor("gamma").numel(), turned = kv[3] - latent;
+    p.require(mode == "Norm" || mode == "PA", "cacheModeOptional is \"%s\"; the emulator computes Norm and PA", mode.c_str());
+    p.require(kv[1] == 1 && turned > 0 && turned % 2 == 0, "kv has shape %s, gamma %lld elements", text(kv).c_str(), wide(latent));
+    p.require(k[3] == turned && c[3] == latent, "kCacheRef has shape %s, ckvCacheRef %s", text(k).c_str(), text(c).c_str());
+    if (!p.has("sin")) refuse(ACLNN_ERR_PARAM_NULLPTR, "sin must not be null");
+    for (const char* name : {"cos", "sin"}) p.shape(name, {kv[0], 1, kv[2], turned});
+    if (mode == "PA") p.require(p.tensor("index").numel() == kv[0] * kv[2], "index has shape %s", text(p.tensor("index").dims).c_str());
+    else {
+        p.shape("index", {kv[0], kv[2]});
+        p.require(k[0] == kv[0] && c[0] == kv[0] && k[1] == 1 && c[1] == 1, "kCacheRef has shape %s", text(k).c_str());
+    }
+    for (const char* name : {"kCacheRef", "ckvCacheRef"}) p.same_dtype("kv", name);
+    for (const char* name : {"kRopeScaleOptional", "cKvScaleOptional", "kRopeOffsetOptional", "cKvOffsetOptional"})
+        p.require(!p.has(name), "%s is not computed by the emulator", name);
+    if (!p.flag("isOutputKv")) return;
+    p.shape("kRopeOut", {kv[0], 1, kv[2], turned});
+    p.shape("cKvOut", {kv[0], 1, kv[2], latent});
+}
+
+void run_latent(Run& r) {
+    const Dims& d = r.tensor("kv").dims;
+    auto x = r.read<double>(r.tensor("kv")), gamma = r.read<double>(r.tensor("gamma"));
+    auto cos = r.read<double>(r.tensor("cos")), sin = r.read<double>(r.tensor("sin"));
+    auto k_cache = r.read<double>(r.tensor("kCacheRef")), c_cache = r.read<double>(r.tensor("ckvCacheRef"));
+    auto index = r.read<int64_t>(r.tensor("index"));
+    int64_t latent = int64_t(gamma.size()), turned = d[3] - latent, rows = d[0] * d[2];
+    bool pages = r.has("cacheModeOptional") && r.string("cacheModeOptional") == "PA";
+    int64_t room = r.tensor("kCacheRef").numel() / turned, each = pages ? room : r.tensor("kCacheRef").dims[2];
+    Values ks, cs;
+    for (int64_t i = 0; i < rows; ++i) {
+        const double* row = x.data() + i * d[3];
+        double squares = 0;
+        for (int64_t j = 0; j < latent; ++j) squares += row[j] * row[j];
+        double inverse = inverse_root(squares / double(latent), r.real("epsilon"));
+        for (int64_t j = 0; j < latent; ++j) cs.push_back(row[j] * inverse * gamma[size_t(j)]);
+        for (int64_t j = 0; j < turned; ++j) {
+            int64_t half = turned / 2;
+            double mine = j < half ? row[latent + 2 * j] : row[latent + 2 * (j - half) + 1];
+            double other = j < half ? -row[latent + 2 * j + 1] : row[latent + 2 * (j - half)];
+            ks.push_back(mine * cos[size_t(i * turned + j)] + other * sin[size_t(i * turned + j)]);
+        }
+        if (index[size_t(i)] < 0) continue;
+        int64_t at = checked_index(index[size_t(i)], each, "index") + (pages ? 0 : i / d[2] * each);
+        std::copy_n(ks.end() - turned, turned, k_cache.begin() + at * turned);
+        std::copy_n(cs.end() - latent, latent, c_cache.begin() + at * latent);
+    }
+    r.write(r.tensor("kCacheRef"), k_cache);
+    r.write(r.tensor("ckvCacheRef"), c_cache);
+    if (!r.flag("isOutputKv")) return;
+    r.write(r.tensor("kRopeOut"), ks);
+    r.write(r.tensor("cKvOut"), cs);
+}
+
+// -- one step of decoding: the sampled tokens become the next input, places move on -----------------------------------------
+void plan_step(Plan& p) {
+    int64_t queries = p.integer("numQueries"), all = p.integer("numSeqs"), block = p.integer("blockSize");
+    p.require(queries > 0 && queries <= all && block > 0, "numQueries is %lld of numSeqs %lld, blockSize %lld", wide(queries),
+              wide(all), wide(block));
+    for (const char* name : {"inputTokens", "seqLens", "slotMapping"})
+        p.require(p.tensor(name).numel() >= queries, "%s has shape %s for %lld queries", name, text(p.tensor(name).dims).c_str(),
+                  wide(queries));
+    p.require(p.tensor("sampledTokenIds").numel() == queries, "sampledTokenIds has shape %s",
+              text(p.tensor("sampledTokenIds").dims).c_str());
+    p.require(p.tensor("inputPositions").numel() >= queries && p.tensor("blockTables").dims[0] >= queries,
+              "inputPositions has shape %s, blockTables %s", text(p.tensor("inputPositions").dims).c_str(),
+              text(p.tensor("blockTables").dims).c_str());
+}
+
+void run_step(Run& r) {
+    auto tokens = r.read<int64_t>(r.tensor("inputTokens")), sampled = r.read<int64_t>(r.tensor("sampledTokenIds"));
+    auto at = r.read<int64_t>(r.tensor("inputPositions")), lengths = r.read<int64_t>(r.tensor("seqLens"));
+    auto slots = r.read<int64_t>(r.tensor("slotMapping")), table = r.read<int64_t>(r.tensor("blockTables"));
+    int64_t block = r.integer("blockSize"), per = r.tensor("blockTables").dims[1];
+    for (int64_t i = 0; i < r.integer("numQueries"); ++i) {
+        int64_t place = lengths[size_t(i)];
+        tokens[size_t(i)] = sampled[size_t(i)];
+        at[size_t(i)] = place;
+        lengths[size_t(i)] = place + 1;
+        int64_t page = table[size_t(i * per + checked_index(place / block, per, "a page of a sequence"))];
+        slots[size_t(i)] = page * block + place % block;
+    }
+    r.write(r.tensor("inputTokens"), tokens);
+    r.write(r.tensor("inputPositions"), at);
+    r.write(r.tensor("seqLens"), lengths);
+    r.write(r.tensor("slotMapping"), slots);
+}
+
+}  // namespace
+
+ACLNN(aclnnScatterPaKvCache,
+      PLAN {
+          plan_mode(p, "cacheModeOptional");
+          const std::string mode = p.has("scatterModeOptional") ? p.string("scatterModeOptional") : "None";
+          p.require(mode == "None" || mode.empty(), "scatterModeOptional is \"%s\"; the emulator computes None", mode.c_str());
+          for (const char* name : {"stridesOptional", "offsetsOptional"})
+              for (int64_t v : p.ints(name)) p.require(v == (name[0] == 's' ? 1 : 0), "%s is not computed by the emulator", name);
+          plan_scatter(p, "key", "keyCacheRef");
+          plan_scatter(p, "value", "valueCacheRef");
+      },
+      RUN {
+          scatter(r, "key", "keyCacheRef");
+          scatter(r, "value", "valueCacheRef");
+      })
+ACLNN(aclnnScatterPaCache, PLAN { plan_mode(p, "cacheMode"); plan_scatter(p, "key", "keyCacheRef"); },
+      RUN { scatter(r, "key", "keyCacheRef"); })
+ACLNN(aclnnGatherPaKvCache, plan_gather, run_gather)
+ACLNN(aclnnInplaceQuantScatter, plan_quant_scatter, run_quant_scatter)
+ACLNN(aclnnInplaceQuantScatterV2,
+      PLAN {
+          p.require(p.string("roundMode") == "rint", "roundMode is \"%s\"; the emulator computes rint", p.string("roundMode").c_str());
+          plan_quant_scatter(p);
+      },
+      run_quant_scatter)
+ACLNN(aclnnScatterList, plan_list, run_list)
+ACLNN(aclnnRopeWithSinCosCache, plan_positions, run_positions)
+ACLNN(aclnnRopeWithSinCosCacheV2,
+      PLAN {
+          p.require(p.integer("cacheMode") == 0, "cacheMode is %lld; the emulator computes 0", wide(p.integer("cacheMode")));
+          plan_positions(p);
+      },
+      run_positions)
+ACLNN(aclnnRotaryPositionEmbeddingV2, plan_matrix, run_matrix)
+ACLNN(aclnnInplacePartialRotaryMul, plan_partial, run_partial)
+ACLNN(aclnnKvRmsNormRopeCache, plan_latent, run_latent)
+ACLNN(aclnnKvRmsNormRopeCacheV2,
+      PLAN {
+          p.require(!p.has("vOptional"), "vOptional is not computed by the emulator");
+          plan_latent(p);
+      },
+      run_latent)
+ACLNN(aclnnAdvanceStep, plan_step, run_step)

@@ -1,0 +1,363 @@
+// Gated rows with bounds, groups and weights, and gated rows that become small integers.
+//
+// The facts give shapes and dtypes only. What is computed: silu(a) * b of the two halves a, b of the last axis, as SwiGlu;
+// a bound keeps a <= limit and b within [-limit, limit]; a weight multiplies a row's result; rows beyond the groups stay
+// as they are. Results of quantization are INT8.
+#include "activation.h"
+#include "quantize.h"
+
+using namespace emu;
+
+namespace {
+
+using Values = std::vector<double>;
+
+Dims halved(const Plan& p, const char* name) {
+    Dims d = p.tensor(name).dims;
+    p.require(d.n >= 1 && d.back() % 2 == 0, "%s has shape %s; its last dimension must be even", name, text(d).c_str());
+    d[d.n - 1] /= 2;
+    return d;
+}
+
+int64_t rows_of(const Dims& d) { return d.back() ? d.product() / d.back() : 0; }
+
+// How many rows the groups count together; all without groups.
+int64_t counted_rows(const Run& r, int64_t rows) {
+    if (!r.has("groupIndexOptional")) return rows;
+    int64_t counted = 0;
+    for (int64_t n : r.read<int64_t>(r.tensor("groupIndexOptional"))) counted += n;
+    return std::clamp<int64_t>(counted, 0, rows);
+}
+
+// A limit of 0 or less bounds nothing.
+struct Bounds {
+    double limit;
+    bool active() const { return limit > 0; }
+    double gate(double a) const { return active() ? std::fmin(a, limit) : a; }
+    double linear(double b) const { return active() ? std::fmin(std::fmax(b, -limit), limit) : b; }
+    double gate_slope(double a) const { return active() && a > limit ? 0 : 1; }
+    double linear_slope(double b) const { return active() && std::fabs(b) > limit ? 0 : 1; }
+};
+
+// -- groups of rows with weights -------------------------------------------------------------------------------------
+void plan_weighted(const Plan& p, const char* x) {
+    if (!p.has("weightOptional")) return;
+    int64_t rows = rows_of(p.tensor(x).dims), got = p.tensor("weightOptional").numel();
+    p.require(got == rows, "weightOptional has %lld elements, expected one for each of %lld rows",
+              static_cast<long long>(got), static_cast<long long>(rows));
+}
+
+void run_group(Run& r) {
+    const Dims& d = r.tensor("x").dims;
+    int64_t half = d.back() / 2, rows = rows_of(d), used = counted_rows(r, rows);
+    auto x = r.read<double>(r.tensor("x")), y = r.read<double>(r.tensor("out"));
+    Values weight(size_t(rows), 1);
+    if (r.has("weightOptional")) weight = r.read<double>(r.tensor("weightOptional"));
+    Bounds bounds{r.real("clampLimit")};
+    for (int64_t i = 0; i < used; ++i)
+        for (int64_t k = 0; k < half; ++k)
+            y[size_t(i * half + k)] = silu(bounds.gate(x[size_t(2 * i * half + k)])) *
+                                      bounds.linear(x[size_t((2 * i + 1) * half + k)]) * weight[size_t(i)];
+    r.write(r.tensor("out"), y);
+}
+
+void plan_group_grad(Plan& p) {
+    Dims half = halved(p, "x");
+    p.shape("gradY", half);
+    p.same_shape("x", "gradXOut");
+    plan_weighted(p, "x");
+    if (p.has("yOriginOptional")) p.shape("yOriginOptional", half);
+    if (p.has("gradWeightOutOptional")) {
+        p.require(p.has("weightOptional"), "gradWeightOutOptional needs weightOptional");
+        p.same_shape("weightOptional", "gradWeightOutOptional");
+    }
+}
+
+void run_group_grad(Run& r) {
+    const Dims& d = r.tensor("x").dims;
+    int64_t half = d.back() / 2, rows = rows_of(d), used = counted_rows(r, rows);
+    auto x = r.read<double>(r.tensor("x")), g = r.read<double>(r.tensor("gradY"));
+    auto dx = r.read<double>(r.tensor("gradXOut"));
+    bool weighted = r.has("weightOptional"), wanted = r.has("gradWeightOutOptional");
+    Values weight(size_t(rows), 1), dw(size_t(rows), 0);
+    if (weighted) weight = r.read<double>(r.tensor("weightOptional"));
+    if (wanted) dw = r.read<double>(r.tensor("gradWeightOutOptional"));
+    Bounds bounds{r.real("clampLimit")};
+    for (int64_t i = 0; i < used; ++i) {
+        double sum = 0;
+        for (int64_t k = 0; k < half; ++k) {
+            size_t at = size_t(2 * i * half + k), other = at + size_t(half);
+            double a = bounds.gate(x[at]), b = bounds.linear(x[other]), slope = g[size_t(i * half + k)];
+            sum += slope * silu(a) * b;
+            slope *= weight[size_t(i)];
+            dx[at] = slope * b * silu_slope(a) * bounds.gate_slope(x[at]);
+            dx[other] = slope * silu(a) * bounds.linear_slope(x[other]);
+        }
+        dw[size_t(i)] = sum;
+    }
+    r.write(r.tensor("gradXOut"), dx);
+    if (wanted) r.write(r.tensor("gradWeightOutOptional"), dw);
+}
+
+// -- bounds, a slope and a bias --------------------------------------------------------------------------------------
+struct Places {
+    Lines whole;
+    bool interleaved;
+    int64_t half() const { return whole.length / 2; }
+    size_t gate(int64_t o, int64_t j, int64_t i) const { return size_t(whole.at(o, interleaved ? 2 * j : j, i)); }
+    size_t linear(int64_t o, int64_t j, int64_t i) const {
+        return size_t(whole.at(o, interleaved ? 2 * j + 1 : j + half(), i));
+    }
+    size_t out(int64_t o, int64_t j, int64_t i) const { return size_t((o * half() + j) * whole.inner + i); }
+};
+
+Places places(const Run& r) {
+    const Dims& d = r.tensor("x").dims;
+    return {Lines(d, wrap(r.integer("dim"), d.n)), r.flag("interleaved")};
+}
+
+Dims plan_clipped(const Plan& p) {
+    const Tensor& x = p.tensor("x");
+    int64_t axis = p.axis("dim", x.rank());
+    p.require(x.rank() > 0 && x.dims[int(axis)] % 2 == 0, "x has shape %s, expected an even size at axis %lld",
+              text(x.dims).c_str(), static_cast<long long>(axis));
+    p.require(p.real("limit") > 0, "limit is %g, expected > 0", p.real("limit"));
+    Dims d = x.dims;
+    d[int(axis)] /= 2;
+    return d;
+}
+
+void run_clipped(Run& r) {
+    Places at = places(r);
+    auto x = r.read<double>(r.tensor("x")), y = r.read<double>(r.tensor("out"));
+    Bounds bounds{r.real("limit")};
+    double alpha = r.real("alpha"), bias = r.real("bias");
+    int64_t used = counted_rows(r, at.whole.outer);
+    for (int64_t o = 0; o < used; ++o)
+        for (int64_t j = 0; j < at.half(); ++j)
+            for (int64_t i = 0; i < at.whole.inner; ++i) {
+                double a = bounds.gate(x[at.gate(o, j, i)]), b = bounds.linear(x[at.linear(o, j, i)]);
+                y[at.out(o, j, i)] = a * sigmoid(alpha * a) * (b + bias);
+            }
+    r.write(r.tensor("out"), y);
+}
+
+void run_clipped_grad(Run& r) {
+    Places at = places(r);
+    auto x = r.read<double>(r.tensor("x")), g = r.read<double>(r.tensor("gradY"));
+    auto dx = r.read<double>(r.tensor("gradXOut"));
+    Bounds bounds{r.real("limit")};
+    double alpha = r.real("alpha"), bias = r.real("bias");
+    int64_t used = counted_rows(r, at.whole.outer);
+    for (int64_t o = 0; o < used; ++o)
+        for (int64_t j = 0; j < at.half(); ++j)
+            for (int64_t i = 0; i < at.whole.inner; ++i) {
+                double raw_a = x[at.gate(o, j, i)], raw_b = x[at.linear(o, j, i)], slope = g[at.out(o, j, i)];
+                double a = bounds.gate(raw_a), b = bounds.linear(raw_b), s = sigmoid(alpha * a);
+                dx[at.gate(o, j, i)] = slope * (b + bias) * (s + alpha * a * s * (1 - s)) * bounds.gate_slope(raw_a);
+                dx[at.linear(o, j, i)] = slope * a * s * bounds.linear_slope(raw_b);
+            }
+    r.write(r.tensor("gradXOut"), dx);
+}
+
+// -- to small integers -----------------------------------------------------------------------------------------------
+void need_bytes(const Plan& p, const char* name) {
+    int dtype = p.tensor(name).dtype;
+    p.require(dtype == ACL_INT8, "%s has dtype %s; the emulator computes INT8", name, dtype_name(dtype));
+}
+
+bool is_dynamic(const Plan& p) {
+    const std::string mode = p.has("quantModeOptional") ? p.string("quantModeOptional") : "static";
+    p.require(mode == "dynamic" || mode == "static", "quantModeOptional is \"%s\", expected dynamic or static",
+              mode.c_str());
+    return mode == "dynamic";
+}
+bool is_dynamic(const Run& r) { return r.has("quantModeOptional") && r.string("quantModeOptional") == "dynamic"; }
+
+// The gated rows of what x stands for.
+Values gated(const Values& x, int64_t half, bool left, double limit = 0) {
+    Values y;
+    Bounds bounds{limit};
+    for (size_t row = 0; row < x.size(); row += size_t(2 * half))
+        for (size_t k = row; k < row + size_t(half); ++k) {
+            double a = x[left ? k : k + size_t(half)], b = x[left ? k + size_t(half) : k];
+            y.push_back(silu(bounds.gate(a)) * bounds.linear(b));
+        }
+    return y;
+}
+
+// Ends of groups from ends (0) or counts (1).
+std::vector<int64_t> ends_of(const Run& r, int64_t rows, int64_t type) {
+    if (!r.has("groupIndexOptional")) return {rows};
+    auto ends = r.read<int64_t>(r.tensor("groupIndexOptional"));
+    if (type == 1)
+        for (size_t i = 1; i < ends.size(); ++i) ends[i] += ends[i - 1];
+    return ends;
+}
+
+// A row of factors for each group, one for all, or one number for each group.
+double factor(const Values& all, int64_t group, size_t column, int64_t length) {
+    if (all.size() == 1) return all[0];
+    if (int64_t(all.size()) <= group) return 1;
+    if (int64_t(all.size()) % length != 0) return all[size_t(group)];
+    return all[size_t(int64_t(all.size()) == length ? 0 : group * length) + column];
+}
+
+void write_quantized(const Run& r, Values y, int64_t half, const char* scale, const char* offset, int64_t group_type) {
+    int64_t rows = int64_t(y.size()) / std::max<int64_t>(half, 1);
+    auto groups = groups_of(ends_of(r, rows, group_type), rows);
+    Values factors{1}, shifts{0};
+    if (r.has(scale)) factors = r.read<double>(r.tensor(scale));
+    if (r.has(offset)) shifts = r.read<double>(r.tensor(offset));
+    bool dynamic = is_dynamic(r);
+    for (size_t i = 0; i < y.size(); ++i) {
+        int64_t group = groups[i / size_t(half)];
+        if (group < 0) {
+            y[i] = 0;
+            continue;
+        }
+        y[i] *= factor(factors, group, i % size_t(half), half);
+        if (!dynamic) y[i] += shifts.size() == 1 ? shifts[0] : factor(shifts, group, i % size_t(half), half);
+    }
+    if (dynamic) write_dynamic(r, y, half, "yOut", "scaleOut");
+    else r.write(r.tensor("yOut"), within(y, ACL_INT8));
+}
+
+void plan_quant(const Plan& p, const char* scale) {
+    Dims half = halved(p, "x");
+    need_bytes(p, "yOut");
+    p.shape("yOut", half);
+    bool dynamic = is_dynamic(p);
+    p.require(dynamic || p.has(scale), "static quantization needs %s", scale);
+    if (dynamic) p.shape("scaleOut", without_last(half));
+    if (!p.has(scale)) return;
+    int64_t groups = p.has("groupIndexOptional") ? p.tensor("groupIndexOptional").numel() : 1;
+    int64_t n = p.tensor(scale).numel(), length = half.back();
+    p.require(n == 1 || n == groups || n == length || n == groups * length, "%s has shape %s, which does not fit", scale,
+              text(p.tensor(scale).dims).c_str());
+}
+
+void plan_second(Plan& p) {
+    plan_quant(p, "smoothScalesOptional");
+    int64_t type = p.integer("groupListType");
+    p.require(type == 0 || type == 1, "groupListType is %lld, expected 0 or 1", static_cast<long long>(type));
+    p.require(p.integer("dstType") == ACL_INT8, "dstType is %lld; the emulator computes 2 (INT8)",
+              static_cast<long long>(p.integer("dstType")));
+    if (p.has("offsetsOptional")) {
+        p.require(p.has("smoothScalesOptional"), "offsetsOptional needs smoothScalesOptional");
+        p.same_shape("smoothScalesOptional", "offsetsOptional");
+    }
+}
+
+// INT32 stands for x * weightScale * activationScale (+ bias, before the scales where it is INT32 too).
+template <bool again>
+void plan_dequant(Plan& p) {
+    const Dims& d = p.tensor("x").dims;
+    plan_quant(p, "quantScaleOptional");
+    bool whole = p.tensor("x").dtype == ACL_INT32;
+    p.require(whole == p.has("weightScaleOptional"), whole ? "INT32 needs weightScaleOptional"
+                                                           : "weightScaleOptional belongs to INT32");
+    if (whole) {
+        int64_t groups = p.has("groupIndexOptional") ? p.tensor("groupIndexOptional").numel() : 1;
+        int64_t n = p.tensor("weightScaleOptional").numel();
+        p.require(n == d.back() || n == groups * d.back(), "weightScaleOptional has shape %s, x %s",
+                  text(p.tensor("weightScaleOptional").dims).c_str(), text(d).c_str());
+    }
+    if (p.has("activationScaleOptional"))
+        p.require(p.tensor("activationScaleOptional").numel() == rows_of(d), "activationScaleOptional has shape %s, x %s",
+                  text(p.tensor("activationScaleOptional").dims).c_str(), text(d).c_str());
+    if (p.has("biasOptional"))
+        p.require(p.tensor("biasOptional").dims.back() == d.back(), "biasOptional has shape %s",
+                  text(p.tensor("biasOptional").dims).c_str());
+    if constexpr (again) {
+        p.require(p.integer("dstType") == ACL_INT8, "dstType is %lld; the emulator computes 2 (INT8)",
+                  static_cast<long long>(p.integer("dstType")));
+        int64_t mode = p.integer("swigluMode"), dim = p.integer("activateDim");
+        p.require(mode == 0, "swigluMode is %lld; the emulator computes 0", static_cast<long long>(mode));
+        p.require(dim == -1 || dim == d.n - 1, "activateDim is %lld; the emulator computes the last",
+                  static_cast<long long>(dim));
+    }
+}
+
+void run_dequant(Run& r) {
+    const Dims& d = r.tensor("x").dims;
+    auto x = r.read<double>(r.tensor("x"));
+    size_t length = size_t(d.back());
+    int64_t rows = rows_of(d);
+    auto groups = groups_of(ends_of(r, rows, 1), rows);
+    Values weight{1}, active(size_t(rows), 1), bias{0};
+    if (r.has("weightScaleOptional")) weight = r.read<double>(r.tensor("weightScaleOptional"));
+    if (r.has("activationScaleOptional")) active = r.read<double>(r.tensor("activationScaleOptional"));
+    if (r.has("biasOptional")) bias = r.read<double>(r.tensor("biasOptional"));
+    bool early = r.has("biasOptional") && r.tensor("biasOptional").dtype == ACL_INT32;
+    for (size_t i = 0; i < x.size(); ++i) {
+        int64_t group = std::max<int64_t>(groups[i / length], 0);
+        double by = factor(weight, group, i % length, int64_t(length)) * active[i / length];
+        double add = factor(bias, group, i % length, int64_t(length));
+        if (!r.has("biasOptional")) add = 0;
+        x[i] = early ? (x[i] + add) * by : x[i] * by + add;
+    }
+    write_quantized(r, gated(x, int64_t(length / 2), r.flag("activateLeft")), int64_t(length / 2), "quantScaleOptional",
+                    "quantOffsetOptional", 1);
+}
+
+void plan_gelu(Plan& p) {
+    const Dims& d = p.tensor("self").dims;
+    const std::string &how = p.string("approximate"), &mode = p.string("quantMode"), &round = p.string("roundMode");
+    need_bytes(p, "y");
+    p.same_shape("self", "y");
+    p.require(how == "none" || how == "tanh", "approximate is \"%s\", expected none or tanh", how.c_str());
+    p.require(mode == "static" || mode == "dynamic", "quantMode is \"%s\", expected static or dynamic", mode.c_str());
+    p.require(round == "rint", "roundMode is \"%s\"; the emulator computes rint", round.c_str());
+    p.require(p.integer("dstType") == ACL_INT8, "dstType is %lld; the emulator computes 2 (INT8)",
+              static_cast<long long>(p.integer("dstType")));
+    p.require(mode == "dynamic" || p.has("inputScaleOptional"), "static quantization needs inputScaleOptional");
+    for (const char* name : {"inputScaleOptional", "inputOffsetOptional"}) {
+        if (!p.has(name)) continue;
+        int64_t n = p.tensor(name).numel();
+        p.require(n == 1 || n == d.back(), "%s has shape %s, expected 1 or %lld elements", name,
+                  text(p.tensor(name).dims).c_str(), static_cast<long long>(d.back()));
+    }
+    if (mode == "dynamic") p.shape("outScaleOptional", without_last(d));
+}
+
+void run_gelu(Run& r) {
+    auto x = r.read<double>(r.tensor("self"));
+    size_t length = size_t(r.tensor("self").dims.back());
+    bool dynamic = r.string("quantMode") == "dynamic", tanh = r.string("approximate") == "tanh";
+    Values scale{1}, offset{0};
+    if (r.has("inputScaleOptional")) scale = r.read<double>(r.tensor("inputScaleOptional"));
+    if (r.has("inputOffsetOptional")) offset = r.read<double>(r.tensor("inputOffsetOptional"));
+    for (size_t i = 0; i < x.size(); ++i) {
+        x[i] = (tanh ? gelu_tanh(x[i]) : gelu(x[i])) * scale[scale.size() == 1 ? 0 : i % length];
+        if (!dynamic) x[i] += offset[offset.size() == 1 ? 0 : i % length];
+    }
+    if (dynamic) write_dynamic(r, x, int64_t(length), "y", "outScaleOptional");
+    else r.write(r.tensor("y"), within(x, ACL_INT8));
+}
+
+}  // namespace
+
+ACLNN(aclnnSwigluGroup, PLAN { p.shape("out", halved(p, "x")); plan_weighted(p, "x"); }, run_group)
+ACLNN(aclnnSwigluGroupGrad, plan_group_grad, run_group_grad)
+ACLNN(aclnnSwigluGroupQuantGrad, plan_group_grad, run_group_grad)
+ACLNN(aclnnClippedSwigluV2,
+      PLAN {
+          int64_t mode = p.integer("clampMode");
+          p.require(mode == 0, "clampMode is %lld; the emulator computes 0", static_cast<long long>(mode));
+          p.shape("out", plan_clipped(p));
+      },
+      run_clipped)
+ACLNN(aclnnClippedSwigluGrad, PLAN { p.shape("gradY", plan_clipped(p)); p.same_shape("x", "gradXOut"); }, run_clipped_grad)
+ACLNN(aclnnSwigluClamp, PLAN { p.shape("y", halved(p, "x")); p.same_dtype("x", "y"); }, RUN {
+    int64_t half = r.tensor("x").dims.back() / 2;
+    r.write(r.tensor("y"), gated(r.read<double>(r.tensor("x")), half, true, r.real("limit")));
+})
+ACLNN(aclnnSwiGluQuantV2, plan_second, RUN {
+    int64_t half = r.tensor("x").dims.back() / 2;
+    write_quantized(r, gated(r.read<double>(r.tensor("x")), half, r.flag("activateLeft")), half, "smoothScalesOptional",
+                    "offsetsOptional", r.integer("groupListType"));
+})
+ACLNN(aclnnDequantSwigluQuant, plan_dequant<false>, run_dequant)
+ACLNN(aclnnDequantSwigluQuantV2, plan_dequant<true>, run_dequant)
+ACLNN(aclnnGeluQuant, plan_gelu, run_gelu)

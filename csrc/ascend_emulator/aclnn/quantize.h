@@ -1,0 +1,86 @@
+// To small integers: rounding, bounds, groups of rows, and scales found from the data.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "kernel.h"
+
+namespace emu {
+
+struct ByteRange {
+    double low, high;
+};
+
+inline ByteRange range_of(int dtype) {
+    switch (dtype) {
+        case ACL_UINT8: return {0, 255};
+        case ACL_INT32: return {-2147483648.0, 2147483647.0};
+        default: return {-128, 127};
+    }
+}
+
+inline double rounded(double x, const std::string& mode = "rint") {
+    if (mode == "floor") return std::floor(x);
+    if (mode == "ceil") return std::ceil(x);
+    if (mode == "trunc") return std::trunc(x);
+    return std::nearbyint(x);  // half to even
+}
+
+inline std::vector<double> within(std::vector<double> x, int dtype, const std::string& mode = "rint") {
+    ByteRange range = range_of(dtype);
+    for (double& v : x) v = std::fmin(std::fmax(rounded(v, mode), range.low), range.high);
+    return x;
+}
+
+// The group of each row, where `ends` says at which row each group ends; rows behind the last end have none (-1).
+inline std::vector<int64_t> groups_of(const std::vector<int64_t>& ends, int64_t rows) {
+    std::vector<int64_t> out;
+    size_t group = 0;
+    for (int64_t i = 0; i < rows; ++i) {
+        while (group < ends.size() && i >= ends[group]) ++group;
+        out.push_back(group < ends.size() ? int64_t(group) : -1);
+    }
+    return out;
+}
+
+inline Dims without_last(const Dims& dims) {
+    Dims out = dims;
+    --out.n;
+    return out;
+}
+
+// Writes rows of `length` and one scale each; with an offset the whole of a row's range is used, otherwise it is
+// symmetric.
+inline void write_dynamic(const Run& r, std::vector<double> x, int64_t length, const char* y, const char* scale_name,
+                   const char* offset_name = nullptr) {
+    std::vector<double> scales, offsets;
+    for (size_t row = 0; row < x.size(); row += size_t(length)) {
+        double low = INFINITY, high = -INFINITY;
+        for (size_t k = row; k < row + size_t(length); ++k) low = std::fmin(low, x[k]), high = std::fmax(high, x[k]);
+        double largest = std::fmax(std::fabs(low), std::fabs(high));
+        double scale = offset_name ? (high - low) / 255 : largest / 127;
+        double offset = offset_name ? 127 - (scale > 0 ? high / scale : 0) : 0;
+        for (size_t k = row; k < row + size_t(length); ++k) x[k] = (scale > 0 ? x[k] / scale : 0) + offset;
+        scales.push_back(scale);
+        offsets.push_back(offset);
+    }
+    r.write(r.tensor(y), within(x, ACL_INT8));
+    r.write(r.tensor(scale_name), scales);
+    if (offset_name) r.write(r.tensor(offset_name), offsets);
+}
+
+// Factors of the columns: one row of them for all rows, or one for each group of rows.
+inline void smooth(const Run& r, std::vector<double>& x, int64_t length, const char* name, const char* groups) {
+    if (!r.has(name)) return;
+    auto factors = r.read<double>(r.tensor(name));
+    std::vector<int64_t> of(x.size() / size_t(length));
+    if (groups && r.has(groups)) of = groups_of(r.read<int64_t>(r.tensor(groups)), int64_t(of.size()));
+    for (size_t i = 0; i < x.size(); ++i) {
+        int64_t group = of[i / size_t(length)];
+        if (group >= 0) x[i] *= factors[size_t(group * length) + i % size_t(length)];
+    }
+}
+
+}  // namespace emu

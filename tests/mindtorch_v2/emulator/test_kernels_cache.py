@@ -1,0 +1,167 @@
+"""Caches in pages, rotary embeddings by position, steps of decoding, against NumPy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ._direct import Direct, check, check_refusals, each
+from ._kernels import call, refused
+from .test_kernels_quantized_norm import F, H, make, to_bytes, wide
+
+RNG = np.random.default_rng(17)
+I32 = np.int32
+KEY, VALUE = make(4, 2, 3), make(4, 2, 3)
+K_CACHE, V_CACHE = make(3, 5, 2, 3), make(3, 5, 2, 3)
+SLOTS = np.array([7, -1, 14, 0], I32)
+
+
+def scattered(cache: np.ndarray, x: np.ndarray) -> np.ndarray:
+    out = cache.reshape(15, 2, 3).copy()
+    for slot, row in zip(SLOTS, x):
+        if slot >= 0:
+            out[slot] = row
+    return out.reshape(cache.shape)
+
+
+TABLE, LENGTHS = np.array([[2, 0], [1, 1]], I32), np.array([7, 3], I32)
+
+
+def gathered(cache: np.ndarray, offset: tuple[int, int] = (0, 0)) -> np.ndarray:
+    rows = [cache[TABLE[b, (i + o) // 5], (i + o) % 5] for b, o in enumerate(offset) for i in range(LENGTHS[b])]
+    return np.stack(rows)
+
+
+HELD = RNG.integers(-9, 9, (2, 6, 4)).astype(np.int8)
+UPDATES, AT = make(2, 2, 4), np.array([1, 4], I32)
+SCALES, ZEROS = RNG.uniform(0.02, 0.1, (1, 1, 4)).astype(F), RNG.integers(-3, 3, (1, 1, 4)).astype(I32)
+QUANTIZED = HELD.copy()
+for b in range(2):
+    QUANTIZED[b, AT[b] : AT[b] + 2] = to_bytes(wide(UPDATES[b]) / wide(SCALES[0]) + ZEROS[0])
+LIST = [make(3, 5), make(3, 5)]
+LIST_UPDATES = make(2, 3, 2)
+LISTED = [LIST[0].copy(), LIST[1]]
+LISTED[0][:, 2:4] = LIST_UPDATES[0]
+
+QUERY, KEYS, CACHE = make(3, 12, dtype=F), make(3, 6, dtype=F), make(9, 4, dtype=F)
+POSITIONS = np.array([8, 0, 3], np.int64)
+
+
+def turned(x: np.ndarray, halves: bool) -> np.ndarray:
+    heads = wide(x).reshape(3, -1, 6)
+    out = heads.copy()
+    for t, position in enumerate(POSITIONS):
+        cos, sin = wide(CACHE)[position, :2], wide(CACHE)[position, 2:]
+        first, second = ([0, 1], [2, 3]) if halves else ([0, 2], [1, 3])
+        a, b = heads[t][:, first], heads[t][:, second]
+        out[t][:, first], out[t][:, second] = a * cos - b * sin, b * cos + a * sin
+    return out.reshape(x.shape).astype(F)
+
+
+X, COS, SIN, TURN = make(2, 3, 4, 6), make(1, 3, 1, 6), make(1, 3, 1, 6), make(6, 6)
+PART_COS, PART_SIN = make(2, 3, 1, 4), make(2, 3, 1, 4)
+
+
+def partial(pairs: bool) -> np.ndarray:
+    out = wide(X).copy()
+    part = wide(X)[..., 1:5]
+    other = np.empty_like(part)
+    if pairs:
+        other[..., ::2], other[..., 1::2] = -part[..., 1::2], part[..., ::2]
+    else:
+        other[..., :2], other[..., 2:] = -part[..., 2:], part[..., :2]
+    out[..., 1:5] = part * wide(PART_COS) + other * wide(PART_SIN)
+    return out.astype(H)
+
+
+KV, GAMMA = make(2, 1, 3, 10), make(6)
+L_COS, L_SIN = make(2, 1, 3, 4), make(2, 1, 3, 4)
+L_NORMAL = wide(KV)[..., :6] / np.sqrt((wide(KV)[..., :6] ** 2).mean(-1, keepdims=True) + 1e-5) * wide(GAMMA)
+L_APART = np.concatenate([wide(KV)[..., 6::2], wide(KV)[..., 7::2]], -1)
+L_TURNED = L_APART * wide(L_COS) + np.concatenate([-L_APART[..., 2:], L_APART[..., :2]], -1) * wide(L_SIN)
+L_K, L_C = make(2, 1, 4, 4), make(2, 1, 4, 6)
+L_INDEX = np.array([[0, 2, 3], [1, -1, 0]], np.int64)
+
+
+def latent(cache: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    out = cache.copy()
+    for b, i in np.ndindex(2, 3):
+        if L_INDEX[b, i] >= 0:
+            out[b, 0, L_INDEX[b, i]] = rows[b, 0, i].astype(H)
+    return out
+
+
+LATENT: dict[str, Any] = {"kv": KV, "gamma": GAMMA, "cos": L_COS, "sin": L_SIN, "index": L_INDEX, "kCacheRef": L_K,
+                          "ckvCacheRef": L_C, "epsilon": 1e-5, "cacheModeOptional": "Norm",
+                          "isOutputKv": True}  # fmt: skip
+LATENT_WANT = {"kCacheRef": latent(L_K, L_TURNED), "ckvCacheRef": latent(L_C, L_NORMAL), "kRopeOut": L_TURNED.astype(H),
+               "cKvOut": L_NORMAL.astype(H)}  # fmt: skip
+ROPE: dict[str, Any] = {"positions": POSITIONS, "queryIn": QUERY, "keyIn": KEYS, "cosSinCache": CACHE, "headSize": 6,
+                        "mropeSection": [0, 0, 0]}  # fmt: skip
+SCATTER: dict[str, Any] = {"key": KEY, "keyCacheRef": K_CACHE, "slotMapping": SLOTS, "value": VALUE,
+                           "valueCacheRef": V_CACHE, "cacheModeOptional": "Norm"}  # fmt: skip
+GATHER: dict[str, Any] = {"keyCache": K_CACHE, "valueCache": V_CACHE, "blockTables": TABLE, "seqLens": LENGTHS,
+                          "keyRef": make(10, 2, 3), "valueRef": make(10, 2, 3), "cacheMode": "Norm",
+                          "isSeqLensCumsum": False}  # fmt: skip
+QUANT: dict[str, Any] = {"selfRef": HELD, "indices": AT, "updates": UPDATES, "quantScales": SCALES,
+                         "quantZeroPoints": ZEROS, "axis": 1, "quantAxis": -1, "reduction": 1}  # fmt: skip
+CASES = [
+    Direct("aclnnScatterPaKvCache", SCATTER,
+           {"keyCacheRef": scattered(K_CACHE, KEY), "valueCacheRef": scattered(V_CACHE, VALUE)}),
+    Direct("aclnnScatterPaCache", {"key": KEY, "keyCacheRef": K_CACHE, "slotMapping": SLOTS, "cacheMode": "Norm"},
+           {"keyCacheRef": scattered(K_CACHE, KEY)}),
+    Direct("aclnnGatherPaKvCache", GATHER, {"keyRef": gathered(K_CACHE), "valueRef": gathered(V_CACHE)}),
+    Direct("aclnnGatherPaKvCache", {**GATHER, "seqLens": np.array([0, 7, 10], I32), "isSeqLensCumsum": True,
+                                    "seqOffsetOptional": np.array([2, 4], I32)},
+           {"keyRef": gathered(K_CACHE, (2, 4)), "valueRef": gathered(V_CACHE, (2, 4))}),
+    Direct("aclnnInplaceQuantScatter", QUANT, {"selfRef": QUANTIZED}),
+    Direct("aclnnInplaceQuantScatterV2", {**QUANT, "roundMode": "rint"}, {"selfRef": QUANTIZED}),
+    Direct("aclnnScatterList", {"varRef": LIST, "indice": np.array([2, 9], I32), "updates": LIST_UPDATES,
+                                "maskOptional": np.array([1, 0], np.uint8), "reduceOptional": "update", "axis": -1},
+           {"varRef": LISTED}),
+    *(Direct(f"aclnnRopeWithSinCosCache{version}",
+             {**ROPE, "isNeoxStyle": halves, **({"cacheMode": 0} if version else {})},
+             {"queryOut": turned(QUERY, halves), "keyOut": turned(KEYS, halves)})
+      for version in ("", "V2") for halves in (False, True)),
+    Direct("aclnnRotaryPositionEmbeddingV2", {"x": X, "cos": COS, "sin": SIN, "mode": 0, "rotate": TURN},
+           {"out": (wide(X) * wide(COS) + wide(X) @ wide(TURN) * wide(SIN)).astype(H)}),
+    *(Direct("aclnnInplacePartialRotaryMul", {"xRef": X, "cos": PART_COS, "sin": PART_SIN, "rotary_mode": int(pairs),
+                                              "partialSlice": [1, 5]}, {"xRef": partial(pairs)})
+      for pairs in (False, True)),
+    *(Direct(name, LATENT, LATENT_WANT) for name in ("aclnnKvRmsNormRopeCache", "aclnnKvRmsNormRopeCacheV2")),
+]  # fmt: skip
+
+
+@each(CASES)
+def test_values(case: Direct) -> None:
+    check(case)
+
+
+@each(CASES)
+def test_refusals(case: Direct) -> None:
+    check_refusals(case)
+
+
+def test_slots_that_are_not_there() -> None:
+    assert refused("aclnnScatterPaKvCache", **{**SCATTER, "slotMapping": np.array([0, 1, 2, 15], I32)}) == 507015
+    assert refused("aclnnScatterPaKvCache", **{**SCATTER, "cacheModeOptional": "PA_NZ"}) == 161002
+    assert refused("aclnnGatherPaKvCache", **{**GATHER, "blockTables": np.array([[3, 0], [1, 1]], I32)}) == 507015
+    assert refused("aclnnInplaceQuantScatter", **{**QUANT, "indices": np.array([1, 5], I32)}) == 507015
+    assert refused("aclnnInplaceQuantScatter", **{**QUANT, "reduction": 0}) == 161002
+    wrong = {**ROPE, "positions": np.array([9, 0, 0]), "isNeoxStyle": True}
+    outs = {"queryOut": QUERY.copy(), "keyOut": KEYS.copy()}
+    assert refused("aclnnRopeWithSinCosCache", **wrong, **outs) == 507015
+
+
+def test_advance_step() -> None:
+    tokens, sampled = np.array([1, 2, 3], np.int64), np.array([[7], [8]], np.int64)
+    positions, lengths = np.zeros((3, 1), np.int64), np.array([4, 9, 5], np.int64)
+    slots, table = np.zeros(3, np.int64), np.array([[3, 1, 2], [5, 6, 4], [0, 0, 0]], np.int64)
+    got = call("aclnnAdvanceStep", inputTokens=tokens, sampledTokenIds=sampled, inputPositions=positions,
+           seqLens=lengths,
+               slotMapping=slots, blockTables=table, numSeqs=3, numQueries=2, blockSize=4)  # fmt: skip
+    want = ([7, 8, 3], [[4], [9], [0]], [5, 10, 5], [1 * 4 + 0, 4 * 4 + 1, 0])
+    for g, w in zip(got, want):
+        np.testing.assert_array_equal(g, w)
+    assert len(got) == 4
