@@ -49,13 +49,13 @@ def _check(weight: Any, indices: Any, offsets: Any, mode: int, per_sample_weight
         raise RuntimeError("include_last_offset: number of offset should be at least 1")
 
 
-def _check_rows(weight: Any, indices: Any, mode: int) -> None:
-    """On the CPU, where the answer is at hand; sums of single precision have other words for it."""
+def _check_rows(weight: Any, indices: Any, mode: int, padding_idx: int) -> None:
+    """On the CPU, where the answer is at hand; sums of single precision without padding have other words for it."""
     size = weight._shape[0]
     outside = (indices < 0).logical_or(indices >= size).nonzero().reshape((-1,)).tolist()
     if outside:
         value = int(indices[outside[0]])
-        if mode != _MAX and weight._dtype.name != "float64":
+        if mode != _MAX and padding_idx < 0 and weight._dtype.name != "float64":
             raise RuntimeError(f"Index {outside[0]} of input takes value {value} which is not in the valid range [0, "
                                f"{size})")
         raise RuntimeError(f"embedding_bag: Expected idx >= 0 && idx < num_embeddings but found idx to be {value}")
@@ -88,7 +88,7 @@ def _bag(weight: Any, indices: Any, offsets: Any, scale_grad_by_freq: bool, mode
     begun = starts.new_zeros((n + 1,)).index_add(0, starts, starts.new_ones((bags,)))
     where = (begun.narrow(0, 0, n).cumsum(0) - 1).clamp_min(0)
     if n and weight._device.type == "cpu":
-        _check_rows(weight, indices, mode)
+        _check_rows(weight, indices, mode, padding_idx)
     rows = wide(_EMBEDDING.call((weight, indices, padding_idx, scale_grad_by_freq, False)))
     kept = starts.new_ones((n,))
     if padding_idx >= 0:

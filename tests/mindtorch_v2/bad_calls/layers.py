@@ -445,6 +445,11 @@ CASES: list[Case] = [
     Case("embedding_bag_range", lambda torch: dict(w=torch.ones(3, 2), i=torch.tensor([3]), o=torch.tensor([0])),
          lambda torch, v: torch.nn.functional.embedding_bag(v.i, v.w, v.o),
          "RuntimeError", "Index 0 of input takes value 3 which is not in the valid range [0, 3)"),
+    *(Case(f"embedding_bag_range_padded_{mode}",
+           lambda torch: dict(w=torch.ones(3, 2), i=torch.tensor([1, 3]), o=torch.tensor([0])),
+           lambda torch, v, mode=mode: torch.nn.functional.embedding_bag(v.i, v.w, v.o, mode=mode, padding_idx=0),
+           "RuntimeError", "embedding_bag: Expected idx >= 0 && idx < num_embeddings but found idx to be 3")
+      for mode in ("sum", "mean", "max")),
     Case("embedding_bag_no_offsets", lambda torch: dict(w=torch.ones(3, 2), i=torch.tensor([1])),
          lambda torch, v: torch.nn.functional.embedding_bag(v.i, v.w),
          "ValueError", "offsets has to be a 1D Tensor but got None", meta=True),
