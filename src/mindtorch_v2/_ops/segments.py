@@ -18,6 +18,7 @@ from .table import composite, op
 _START = {"sum": 0.0, "mean": 0.0, "prod": 1.0, "max": -math.inf, "min": math.inf}
 _OF_SCATTER = {"sum": "sum", "mean": "sum", "prod": "prod", "max": "amax", "min": "amin"}
 _cat = registry.get("cat")
+_where = registry.get("where")
 
 
 def _segment_meta(data: Any, reduce: str, lengths: Any, indices: Any, offsets: Any, axis: int, unsafe: bool,
@@ -92,6 +93,15 @@ def _segment(data: Any, reduce: str, lengths: Any, indices: Any, offsets: Any, a
     return shared if initial is not None else shared.masked_fill(sizes == 0, math.nan)
 
 
+def _for_nan(found: Any, g: Any, data: Any, start: Any, at: int, ids: Any) -> Any:
+    """The gradients of a product, where an element that is NaN gets the product of the others."""
+    missing = data.isnan()
+    others = start.scatter_reduce(at, ids, data.masked_fill(missing, 1), "prod")
+    count = start.new_zeros(start._shape).scatter_add(at, ids, missing.to(data._dtype))
+    of_others = (g * others.masked_fill(count > 1, math.nan)).gather(at, ids)
+    return _where.call((missing, of_others, found))
+
+
 def _segment_grad(g: Any, data: Any, result: Any, reduce: str, lengths: Any, offsets: Any, axis: int,
                   initial: Any) -> Any:
     at = wrap_dim(axis, data.dim())
@@ -104,7 +114,8 @@ def _segment_grad(g: Any, data: Any, result: Any, reduce: str, lengths: Any, off
     result = _one_more(result, at, 1)
     if reduce == "prod":
         start = data.new_full(result._shape, 1.0 if initial is None else float(initial))
-        return _scatter_reduce_backward(g, start, at, ids, data, "prod", True, result)[1]
+        found = _scatter_reduce_backward(g, start, at, ids, data, "prod", True, result)[1]
+        return _for_nan(found, g, data, start, at, ids)
     found = result.gather(at, ids)
     hit = ((data == found) | (data.isnan() & found.isnan())).to(data._dtype)
     ties = data.new_zeros(result._shape).scatter_add(at, ids, hit)
