@@ -34,7 +34,7 @@ GROUPS = {
     "mixed": "several kinds",
     "npu": "on an NPU",
 }
-UNKNOWN = "not run yet"
+UNKNOWN = "`make test-clients` tells"
 
 
 def module(name: str) -> Any:

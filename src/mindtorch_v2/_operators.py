@@ -354,6 +354,18 @@ class Operators:
         self.__name__ = f"{__package__}.ops"
         self.__file__ = "_operators.py"
         self._namespaces: dict[str, OpNamespace] = {}
+        self.loaded_libraries: set[str] = set()
+
+    def load_library(self, path: Any) -> None:
+        """Load a shared library, which registers what it has. One that needs PyTorch's own libraries cannot be."""
+        import ctypes
+
+        path = str(path)
+        try:
+            ctypes.CDLL(path)
+        except Exception as error:
+            raise OSError(f"Could not load this library: {path}") from error
+        self.loaded_libraries.add(path)
 
     def __getattr__(self, name: str) -> OpNamespace:
         if name.startswith("__"):

@@ -266,14 +266,35 @@ def _safe_extract_zip(packed: zipfile.ZipFile, extract_to: str) -> None:
         packed.extract(member, root)
 
 
-# -- files --------------------------------------------------------------------------------------------------------
-class _Progress:
-    """How much of a download is done, in one line of stderr."""
+def __getattr__(name: str) -> Any:
+    if name != "tqdm":
+        raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+    try:
+        return importlib.import_module("tqdm").tqdm
+    except ImportError:
+        return _Faketqdm
 
-    def __init__(self, total: int | None, shown: bool) -> None:
+
+# -- files --------------------------------------------------------------------------------------------------------
+class _Faketqdm:
+    """How much of a download is done, in one line of stderr: what stands for `tqdm` where that is not installed."""
+
+    def __init__(self, total: int | None = None, disable: bool = False, unit: Any = None, **_: Any) -> None:
         self.total = total
-        self.shown = shown
+        self.shown = not disable
         self.done = 0
+
+    def __enter__(self) -> _Faketqdm:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def set_description(self, *args: Any, **kwargs: Any) -> None:
+        """The line has no place for one."""
+
+    def write(self, s: str) -> None:
+        sys.stderr.write(f"{s}\n")
 
     def update(self, n: int) -> None:
         self.done += n
@@ -295,7 +316,7 @@ def download_url_to_file(url: str, dst: str, hash_prefix: str | None = None, pro
     try:
         with open(part, "xb") as f, urlopen(Request(url, headers={"User-Agent": "torch.hub"})) as source:
             length = source.headers.get("Content-Length")
-            shown = _Progress(None if length is None else int(length), progress)
+            shown = _Faketqdm(None if length is None else int(length), not progress)
             while data := source.read(READ_DATA_CHUNK):
                 f.write(data)
                 digest.update(data)

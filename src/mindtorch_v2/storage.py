@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any as _Any
+
 from ._dtype import dtype as _DType
 from ._storage import UntypedStorage as UntypedStorage
 from ._storage_classes import _LegacyStorage as _LegacyStorage
@@ -12,6 +14,15 @@ from ._typed_storage import _warn as _warn_typed_storage_removal  # noqa: F401 (
 from ._typed_storage import _Warned
 
 __all__ = ["TypedStorage", "UntypedStorage"]
+
+
+def _load_from_bytes(b: bytes) -> _Any:
+    """What pickles of storages call."""
+    import io
+
+    from .serialization import load
+
+    return load(io.BytesIO(b), weights_only=False)
 
 
 def _dtype_to_storage_type_map() -> dict[_DType, str]:

@@ -13,6 +13,7 @@ import argparse
 import json
 import math
 import os
+import resource
 import subprocess
 import sys
 import time
@@ -120,7 +121,11 @@ def main() -> int:
                 results[part] = line
             if given.verbose:
                 print(mine.result()[1][-given.verbose :])
-    print(f"{len(results)} parts, {failed} failed, {time.monotonic() - begun:.0f} s")
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    print(
+        f"{len(results)} parts, {failed} failed, {time.monotonic() - begun:.0f} s; "
+        f"{used.ru_utime + used.ru_stime:.0f} s of processor time"
+    )
     if given.results:
         given.results.parent.mkdir(parents=True, exist_ok=True)
         given.results.write_text(json.dumps(results, indent=1))

@@ -67,8 +67,26 @@ SUITES = {
             "torchmetrics.wrappers",
         ),
     ),
-    "linear-operator": Suite("test", ("test/functions", "test/utils", "test/test_settings.py"), {}),
-    "gpytorch": Suite("test", ("test", "--ignore=test/examples"), {}),
+    "linear-operator": Suite(
+        "test",
+        ("test/functions", "test/utils", "test/test_settings.py"),
+        {
+            "test.functions.test_dsmm.TestDSMM::*": SPARSE,
+            "test.utils.test_sparse.TestSparse::*": SPARSE,
+            "test.utils.test_interpolation.TestInterp::*_t_interp_on_a_*": SPARSE,
+        },
+    ),
+    "gpytorch": Suite(
+        "test",
+        ("test", "--ignore=test/examples"),
+        {
+            "test.kernels.test_grid_interpolation_kernel.*": SPARSE,
+            "test.models.test_exact_gp.TestInterpolatedExactGP::*": SPARSE,
+            "test.likelihoods.test_multitask_gaussian_likelihood.*::test_setters": (
+                "0.5 within 5e-8 after softplus and back; here it is 6e-8 off, one unit in the last place of float32"
+            ),
+        },
+    ),
 }
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import builtins
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from importlib import import_module as _import_module
 from typing import Any, Final, NamedTuple, NoReturn, TypeVar
 
 from .. import _absent
@@ -279,3 +280,7 @@ class strict_fusion:
 
     def __exit__(self, type: Any, value: Any, tb: Any) -> None:
         return None
+
+
+# The import at the top leaves something else under the submodule's name.
+_import_module(f"{__name__}.annotations")
