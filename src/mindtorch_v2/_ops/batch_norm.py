@@ -358,7 +358,7 @@ def check_groups(input: Any, groups: int, weight: Any, bias: Any, channels: int)
         check_parameters(input, (weight, bias))
 
 
-def _group_norm(input: Any, weight: Any, bias: Any, N: int, C: int, HxW: int, group: int, eps: float) -> Any:
+def group_norm_in_parts(input: Any, weight: Any, bias: Any, N: int, C: int, HxW: int, group: int, eps: float) -> Any:
     v = group_view(N, C, HxW, group)
     kept = _statistics_dtype(input, weight, bias)
     x = wide(input).reshape(v.shape)
@@ -434,7 +434,7 @@ def _group_grad(grads: Any, needs: Any, input: Any, weight: Any, bias: Any, resu
 NATIVE_GROUP: Op = op(
     "native_group_norm(Tensor input, Tensor? weight, Tensor? bias, SymInt N, SymInt C, SymInt HxW, int group, "
     "float eps) -> (Tensor result0, Tensor result1, Tensor result2)", meta=_group_meta, method=False,
-    kernel=_group_norm, grad={("input", "weight", "bias"): _group_grad})
+    kernel=group_norm_in_parts, grad={("input", "weight", "bias"): _group_grad})
 
 
 def _group(input: Any, num_groups: int, weight: Any, bias: Any, eps: float, cudnn_enabled: bool) -> Any:

@@ -1,0 +1,55 @@
+"""Group norm: values, statistics and layout, with and without parameters.
+
+Invariant: the error in float32 is at most one and a half times PyTorch's, also where the mean is large; the result lies
+in memory as the input does.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mindtorch_v2 as torch
+
+SHAPES = [((2, 6, 5, 7), 3), ((3, 4, 11), 4), ((2, 8), 2), ((1, 6, 40, 40), 1)]
+
+
+def run(t: Any, shape: tuple[int, ...], groups: int, weight: bool, bias: bool, dtype: Any) -> list[Any]:
+    random = np.random.default_rng(0)
+    x = random.standard_normal(shape) * 3 + 100
+    parameters = [random.standard_normal(shape[1]) if given else None for given in (weight, bias)]
+    w, b = (None if p is None else t.from_numpy(p.astype(dtype)) for p in parameters)
+    results = t.native_group_norm(
+        t.from_numpy(x.astype(dtype)), w, b, shape[0], shape[1], int(np.prod(shape[2:])), groups, 1e-5
+    )
+    return [r.double().numpy() for r in results]
+
+
+@pytest.mark.parametrize("weight, bias", [(True, True), (True, False), (False, True), (False, False)])
+@pytest.mark.parametrize("shape, groups", SHAPES)
+def test_error_is_at_most_pytorchs(shape: tuple[int, ...], groups: int, weight: bool, bias: bool, oracle: Any) -> None:
+    exact = run(oracle, shape, groups, weight, bias, np.float64)
+    theirs = run(oracle, shape, groups, weight, bias, np.float32)
+    mine = run(torch, shape, groups, weight, bias, np.float32)
+    for got, wanted, true in zip(mine, theirs, exact):
+        assert np.abs(got - true).max() <= 1.5 * np.abs(wanted - true).max() + 1e-6 * max(1.0, np.abs(true).max())
+    for got, true in zip(run(torch, shape, groups, weight, bias, np.float64), exact):
+        np.testing.assert_allclose(got, true, atol=1e-9)
+
+
+def test_channels_last_stays() -> None:
+    x = torch.from_numpy(np.random.default_rng(1).standard_normal((2, 6, 5, 7)).astype(np.float32))
+    spread = x.to(memory_format=torch.channels_last)
+    got = torch.nn.functional.group_norm(spread, 3)
+    assert got.stride() == spread.stride()
+    assert torch.equal(got, torch.nn.functional.group_norm(x, 3))
+
+
+def test_halves_are_rounded_once() -> None:
+    x = torch.from_numpy(np.random.default_rng(2).standard_normal((2, 6, 50)).astype(np.float32))
+    for half in (torch.float16, torch.bfloat16):
+        small = x.to(half)
+        wide = torch.nn.functional.group_norm(small.float(), 3)
+        assert torch.equal(torch.nn.functional.group_norm(small, 3), wide.to(half))
