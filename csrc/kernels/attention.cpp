@@ -308,6 +308,7 @@ int parse_job(PyObject* const* args, Job& job) {
         set_shape(shape, {job.batch, job.heads, job.queries, job.keys});
         parse_operand(args + 21, shape, job.mask);
     }
+    expect_time_for(saturated_mul(saturated_mul(job.batch, job.heads), saturated_mul(job.queries, job.keys)));
     return 25;
 }
 

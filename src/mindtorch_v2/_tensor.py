@@ -439,7 +439,9 @@ class Tensor(TensorBase):
         """The same memory as an ndarray. force: detach and copy to the host first where needed."""
         if self._keys & TORCH_DISPATCH:
             raise RuntimeError(".numpy() is not supported for tensor subclasses.")
-        if force:
+        if force is not False:
+            if force is not True:
+                raise TypeError(f"numpy(): argument 'force' must be bool, not {plain_name(force)}")
             return self.detach().cpu().numpy()
         if self._device.type != "cpu":
             raise TypeError(

@@ -365,6 +365,8 @@ def group_norm_in_parts(input: Any, weight: Any, bias: Any, N: int, C: int, HxW:
     mean = x.mean(v.statistics, True)
     centred = x - mean
     rstd = (centred.square().mean(v.statistics, True) + eps).rsqrt()
+    if HxW == 0:
+        mean = mean.zero_()  # the sum of nothing, which PyTorch does not divide
     out = centred * rstd
     if weight is not None:
         out = out * _shaped(weight, v.parameters)

@@ -436,7 +436,7 @@ METHODS: list[tuple[str, list[Any]]] = [
 
 @pytest.mark.parametrize(("line", "given"), METHODS)
 def test_a_subclass_gets_what_was_written(line: str, given: list[Any]) -> None:
-    class Keeping(torch.Tensor):  # type: ignore[misc]
+    class Keeping(torch.Tensor):
         @classmethod
         def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             return list(args[1:])

@@ -102,7 +102,7 @@ def test_deep_copies_are_clones(w: Any) -> None:
     assert copy.deepcopy(leaf).requires_grad
 
 
-class Slotted(torch.Tensor):  # type: ignore[misc]
+class Slotted(torch.Tensor):
     """Without memory; what it consists of stands in a slot."""
 
     __slots__ = ("inside",)

@@ -33,7 +33,7 @@ def operands(case: int, kind: str) -> tuple[list[Any], Any]:
     q, k, width, _ = CASES[case]
     random = np.random.default_rng(case)
     given = [random.standard_normal(shape) for shape in (q, k, (*k[:3], width), (*q[:3], width))]
-    mask = None
+    mask: Any = None
     if kind == "bool":
         mask = random.random((q[2], k[2])) > 0.4
         mask[0] = False

@@ -25,6 +25,7 @@ CALLS = {
     "index_add": lambda v, i: torch.zeros(1).index_add(0, i, v),
     "scatter_add": lambda v, i: torch.zeros(1).scatter_add(0, i, v),
     "index_put": lambda v, i: torch.zeros(1).index_put((i,), v, accumulate=True),
+    "attention": lambda v, _: F.scaled_dot_product_attention(torch.ones(1, 1, 4), *(v.reshape(1, -1, 4),) * 2),
     "mse_loss": lambda v, _: F.mse_loss(v, v),
 }
 

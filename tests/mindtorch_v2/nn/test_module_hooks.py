@@ -335,7 +335,7 @@ def shared_hooks_by_their_private_names(lib: Any) -> Any:
     before = nm.register_module_forward_pre_hook(logger(log, "before"))
     after = nm.register_module_forward_hook(logger(log, "after"), with_kwargs=True)
     try:
-        seen = [before.id in nm._global_forward_pre_hooks, after.id in nm._global_forward_hooks]
+        seen: list[Any] = [before.id in nm._global_forward_pre_hooks, after.id in nm._global_forward_hooks]
         seen += [after.id in nm._global_forward_hooks_with_kwargs, len(nm._global_forward_hooks_always_called)]
         layer(x)
         nm._global_forward_pre_hooks = OrderedDict()
