@@ -161,6 +161,12 @@ def _result(input: Any, weight: Any, bias: Any, stride: Ints, padding: Ints, dil
 
 def _backward_meta(grad_output: Any, input: Any, weight: Any, bias_sizes: Any, stride: Ints, padding: Ints,
                    dilation: Ints, transposed: bool, output_padding: Ints, groups: int, output_mask: Any) -> list[Spec]:
+    _check_weight(weight)
+    if groups <= 0:
+        raise RuntimeError(f"expected groups to be greater than 0, but got groups={groups}")
+    rank = len(weight._shape) - 2
+    _check(input, weight, None, _expand(stride, rank, "stride"), _expand(padding, rank, "padding"),
+           _expand(dilation, rank, "dilation"), transposed, _expand(output_padding, rank, "output_padding"), groups)
     nothing = like(input, (0,))
     return [
         Spec(input._shape, _strides(input._shape, input, weight), input._dtype, input._dtype, input._device)

@@ -256,6 +256,8 @@ composite("svd(Tensor self, bool some=True, bool compute_uv=True) -> (Tensor U, 
 
 def _tolerance(self: Any, atol: Any, rtol: Any, name: str) -> tuple[Any, Any]:
     for label, value in (("atol", atol), ("rtol", rtol)):
+        if isinstance(value, complex):
+            raise TypeError(f"linalg_{name}(): argument '{label}' must be Tensor or float, not complex")
         if isinstance(value, TensorBase) and value._dtype.is_complex:
             raise RuntimeError(f"torch.linalg.{name}: {label} tensor of complex type is not supported. Got "
                                f"{label} of type {value._dtype.scalar_name}")
