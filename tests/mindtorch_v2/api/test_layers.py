@@ -47,7 +47,8 @@ ROOMS: dict[str, tuple[str, ...]] = {
         *("_shared_memory", "_watched"),
     ),
     "npu": ("_backends.npu", "_backends.ascend"),
-    "public modules": ("", "_api.stubs"),  # stubs are written from the whole package
+    # Stubs are written from the whole package; the modules inside `_C` are PyTorch's names for public ones.
+    "public modules": ("", "_api.stubs", "_C._autograd", "_C._profiler"),
 }
 
 # (importing room, imported room): why an import inside a function may point up.

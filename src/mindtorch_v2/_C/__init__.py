@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from ._autograd import engine as _engine
-from ._dispatch.keys import AUTOCASTS, AUTOGRAD
-from ._dispatch.state import exclude, modes, set_modes
-from ._dispatch.state import is_grad_enabled as is_grad_enabled
-from ._overrides import DisableTorchFunction as DisableTorchFunction
-from ._overrides import DisableTorchFunctionSubclass as DisableTorchFunctionSubclass
-from ._overrides import _disabled_torch_dispatch_impl as _disabled_torch_dispatch_impl
-from ._overrides import _disabled_torch_function_impl as _disabled_torch_function_impl
-from ._tensor_base import TensorBase as TensorBase
+from .._autograd import engine as _engine
+from .._dispatch.keys import AUTOCASTS, AUTOGRAD
+from .._dispatch.state import exclude, modes, set_modes
+from .._dispatch.state import is_grad_enabled as is_grad_enabled
+from .._overrides import DisableTorchFunction as DisableTorchFunction
+from .._overrides import DisableTorchFunctionSubclass as DisableTorchFunctionSubclass
+from .._overrides import _disabled_torch_dispatch_impl as _disabled_torch_dispatch_impl
+from .._overrides import _disabled_torch_function_impl as _disabled_torch_function_impl
+from .._tensor_base import TensorBase as TensorBase
 
 _TensorBase = TensorBase
 _current_graph_task_id = _engine.current_pass
@@ -26,7 +26,7 @@ def _is_any_autocast_enabled() -> bool:
 
 def _DisableTorchDispatch() -> Any:
     """A context in which neither subclasses nor modes take operators over."""
-    from ._torch_dispatch import DisableTorchDispatch
+    from .._torch_dispatch import DisableTorchDispatch
 
     return DisableTorchDispatch()
 
@@ -43,14 +43,14 @@ class _AutoDispatchBelowAutograd:
 
 def _npu_aclnn_available() -> bool:
     """Whether Ascend's operator libraries can be loaded here; never raises."""
-    from ._backends import npu
+    from .._backends import npu
 
     return npu.aclnn_available()
 
 
 def _npu_aclnn_symbols_ok() -> bool:
     """Whether every function the NPU backend's core needs is found; never raises."""
-    from ._backends import npu
+    from .._backends import npu
 
     return npu.aclnn_symbols_ok()
 
@@ -114,7 +114,7 @@ class _Functions:
 
         if name.startswith("__") or not name.startswith(self._prefix):
             raise AttributeError(f"module '{self.__name__}' has no attribute '{name}'")
-        module = import_module(".nn.functional" if self._module == "nn" else f".{self._module}", __package__)
+        module = import_module("..nn.functional" if self._module == "nn" else f"..{self._module}", __package__)
         found = getattr(module, self._renamed.get(name, name[len(self._prefix) :]), None)
         if found is None:
             raise AttributeError(f"module '{self.__name__}' has no attribute '{name}'")
@@ -140,8 +140,8 @@ class _NnFunctions(_Functions):
     def __getattr__(self, name: str) -> Any:
         if name not in _NN_ROWS:
             return super().__getattr__(name)
-        from ._api import public
-        from ._dispatch import registry
+        from .._api import public
+        from .._dispatch import registry
 
         registry.find(name)
         built = self.__dict__[name] = public.build(name, registry.overloads(name))
@@ -150,7 +150,7 @@ class _NnFunctions(_Functions):
     @staticmethod
     def _parse_to(*args: Any, **kwargs: Any) -> tuple[Any, Any, bool, Any]:
         """The arguments of `Tensor.to`: device, dtype, non_blocking, memory format."""
-        from ._backends.common.convert import parse_to
+        from .._backends.common.convert import parse_to
 
         dtype, device, non_blocking, _, memory_format = parse_to(args, kwargs)
         return device, dtype, non_blocking, memory_format
@@ -178,7 +178,7 @@ def _are_functorch_transforms_active() -> bool:
 
 def _get_cpu_capability() -> str:
     """The widest vector instructions that kernels use here."""
-    from .backends import cpu
+    from ..backends import cpu
 
     return cpu.get_cpu_capability()
 
@@ -196,6 +196,8 @@ def _is_tracing() -> bool:
     return False
 
 
+# PyTorch's modules inside `_C` that are imported by name as well.
+_MODULES = frozenset({"_autograd", "_profiler"})
 # Classes of TorchScript, for `isinstance` and annotations: nothing is ever an instance.
 _SCRIPT = frozenset(
     """AnyType Block BoolType DictType FloatType Graph IntType InterfaceType JITException ListType Node NoneType
@@ -208,7 +210,7 @@ def __getattr__(name: str) -> Any:
     import mindtorch_v2 as torch
 
     if name in _SCRIPT:
-        from ._absent import classes
+        from .._absent import classes
 
         globals().update(classes("torch._C", " ".join(_SCRIPT), "torch._C.{name}: programs are not scripted here"))
         return globals()[name]
@@ -218,17 +220,13 @@ def __getattr__(name: str) -> Any:
     if name in _ELSEWHERE:
         from importlib import import_module
 
-        return getattr(import_module("." + _ELSEWHERE[name], __package__), name)
-    if name == "_profiler":
-        from ._profiler import names
+        return getattr(import_module(".." + _ELSEWHERE[name], __package__), name)
+    if name in _MODULES:
+        from importlib import import_module
 
-        return names
-    if name == "_autograd":
-        from ._autograd import names as of_autograd
-
-        return of_autograd
+        return import_module("." + name, __package__)
     if name == "_functions":
-        from ._autograd.names import FUNCTIONS
+        from .._autograd.names import FUNCTIONS
 
         return FUNCTIONS
     raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
