@@ -97,6 +97,9 @@ _api.PyCapsule_SetName.argtypes = [ctypes.py_object, ctypes.c_char_p]
 # Exported tensors by the address of their managed struct, alive until the consumer calls the deleter.
 _EXPORTED: dict[int, Any] = {}
 _NAME = b"dltensor"
+# What a hostile struct may say at most: more dimensions than any library makes, bytes that an address can count.
+_MOST_DIMENSIONS = 1024
+_MOST = 2**63 - 1
 _USED = b"used_dltensor"
 
 
@@ -165,6 +168,18 @@ class _Owner:
             self.managed.deleter(ctypes.pointer(self.managed))
 
 
+def _geometry(d: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Shape and strides as the producer says them; nothing is read through pointers that cannot hold them."""
+    if d.ndim < 0 or (d.ndim > 0 and not d.shape):
+        raise RuntimeError(f"from_dlpack: a tensor of {d.ndim} dimensions without a shape")
+    if d.ndim > _MOST_DIMENSIONS:
+        raise RuntimeError(f"from_dlpack: {d.ndim} dimensions, at most {_MOST_DIMENSIONS} are supported")
+    shape = tuple(d.shape[: d.ndim]) if d.ndim else ()
+    if any(n < 0 for n in shape):
+        raise RuntimeError(f"from_dlpack: negative sizes in shape {shape}")
+    return shape, tuple(d.strides[: d.ndim]) if d.strides and d.ndim else contiguous_strides(shape)
+
+
 def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None) -> Any:
     """A tensor over the memory of another library's array."""
     if hasattr(ext_tensor, "__dlpack__"):
@@ -193,12 +208,16 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None
     found = [k for k, v in _TYPES.items() if v == (d.dtype.code, d.dtype.bits) and d.dtype.lanes == 1]
     if not found:
         raise RuntimeError(f"Unsupported DLPack type: code {d.dtype.code}, {d.dtype.bits} bits, {d.dtype.lanes} lanes")
-    shape = tuple(d.shape[i] for i in range(d.ndim))
-    stride = tuple(d.strides[i] for i in range(d.ndim)) if d.strides else contiguous_strides(shape)
+    shape, stride = _geometry(d)
     if any(s < 0 for s in stride):
         raise RuntimeError("from_dlpack: negative strides are not supported; make a copy of the array first")
     dt = found[0]
     span = 0 if 0 in shape else 1 + sum((n - 1) * s for n, s in zip(shape, stride))
+    if span * dt.itemsize > _MOST or (span and not d.data):
+        raise RuntimeError(
+            f"from_dlpack: shape {shape} with strides {stride} reaches {span * dt.itemsize} bytes of "
+            f"memory at {d.data or 0:#x}"
+        )
     storage = _native.Storage.wrap((d.data or 0) + d.byte_offset, span * dt.itemsize, owner)
     t: Any = make(storage, 0, shape, stride, dt, CPU, CPU_KEY)
     if copy:

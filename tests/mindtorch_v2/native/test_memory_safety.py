@@ -216,6 +216,18 @@ RACING = [
     "F.nll_loss(torch.ones(1, 3).expand(n, 3), index)",
     "torch.ones(50).take(index)",
     "torch.zeros(50).put_(index, torch.ones(n))",
+    "torch.zeros(50).put_(index, torch.ones(n), accumulate=True)",
+    "torch.zeros(50).index_fill_(0, index, 1.0)",
+    "torch.zeros(50).index_copy_(0, index, torch.ones(n))",
+    "torch.zeros(50).index_reduce_(0, index, torch.ones(n), 'prod')",
+    "torch.zeros(50).scatter_reduce_(0, index, torch.ones(n), 'amax')",
+    "torch.searchsorted(torch.ones(n), torch.ones(3), sorter=index)",
+    "torch.bincount(index[:100].clamp(max=1000))",
+    "F.embedding_bag(index, rows, torch.tensor([0, 5]))",
+    "F.embedding(index, torch.ones(50, 2), max_norm=1.0)",
+    "F.max_unpool1d(torch.ones(1, 1, n), index.reshape(1, 1, n), 1)",
+    "F.multi_margin_loss(torch.ones(1, 3).expand(n, 3), index)",
+    "torch.lu_unpack(torch.eye(10), index[:10].to(torch.int32))",
 ]
 
 
@@ -257,6 +269,32 @@ def test_embedding_backward_reads_an_index_once() -> None:
     for scaled in (False, True):
         with pytest.raises(IndexError, match="^index out of range in self$"):
             _native.embedding_backward(grad, 0, (2, 1), F32, index, 0, (), I64, None, 0, (), F32, 4, 2, 2, -1, scaled)
+
+
+def test_a_dlpack_struct_that_lies_about_its_size() -> None:
+    import ctypes
+
+    from mindtorch_v2 import _dlpack
+
+    memory = (ctypes.c_float * 4)()
+    new = ctypes.pythonapi.PyCapsule_New
+    for dimensions, sizes, words in (
+        (-1, [], "-1 dimensions without a shape"),
+        (3, [], "3 dimensions without a shape"),
+        (10**6, [4], "at most 1024"),
+        (1, [-5], "negative sizes"),
+        (2, [2**62, 4], "overflowed"),
+        (1, [2**62], "bytes of memory"),
+    ):
+        managed = _dlpack._Managed()
+        tensor = managed.dl_tensor
+        tensor.data, tensor.ndim = ctypes.addressof(memory), dimensions
+        tensor.device, tensor.dtype = _dlpack._Device(1, 0), _dlpack._DataType(2, 32, 1)
+        shape = (ctypes.c_int64 * len(sizes))(*sizes)
+        if sizes:
+            tensor.shape = ctypes.cast(shape, ctypes.POINTER(ctypes.c_int64))
+        with pytest.raises(RuntimeError, match=words):
+            torch.from_dlpack(new(ctypes.addressof(managed), b"dltensor", None))
 
 
 # -- memory whose address was given away ------------------------------------------------------------------------------

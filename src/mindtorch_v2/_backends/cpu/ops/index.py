@@ -79,8 +79,11 @@ def _rows(t: TensorBase, dim: int) -> Any:
 
 
 def _checked(index: Any, size: int, text: str, least: int | None = None) -> Any:
-    """Indices, which may count from the end unless `least` is 0; nothing may be written if one is out of range."""
-    at = np_view(index).reshape(-1)
+    """Indices, which may count from the end unless `least` is 0; nothing may be written if one is out of range.
+
+    A copy: NumPy reads an index again after it was checked, and another thread may write to it in between.
+    """
+    at = np_view(index).flatten()
     wrong = (at < (-size if least is None else least)) | (at >= size)
     if wrong.any():
         raise IndexError(text.format(size=size, value=int(at[wrong][0])))

@@ -31,9 +31,10 @@ def _searchsorted(out: Any, sorted_sequence: Any, self: Any, out_int32: bool, ri
     if target.size == 0:
         return
     if sorter is not None:
-        if ((np_view(sorter) < 0) | (np_view(sorter) >= rows.shape[-1])).any():
+        order = np_view(sorter).copy()  # nobody changes it after the check
+        if ((order < 0) | (order >= rows.shape[-1])).any():
             raise RuntimeError("torch.searchsorted(): sorter index out of range")
-        rows = np.take_along_axis(rows, np_view(sorter), -1)
+        rows = np.take_along_axis(rows, order, -1)
     if rows.ndim == 1:
         target[...] = np.searchsorted(rows, values, where)
         return
