@@ -302,6 +302,11 @@ def _aligned(t: Any, labels: list[int], order: list[int], sizes: dict[int, int],
             )
         seen = sizes.get(s, 1)
         if seen != 1 and n not in (1, seen):
+            if _name(s) == "...":
+                raise RuntimeError(
+                    f"einsum(): dimension {d} covered by ellipsis in operand {operand}has size {n} which does not "
+                    f"broadcast with previously seen ellipsis with size {seen} for the respective dimension"
+                )
             raise RuntimeError(
                 f"einsum(): subscript {_name(s)} has size {n} for operand {operand} which does not "
                 f"broadcast with previously seen size {seen}"

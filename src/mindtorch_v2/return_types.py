@@ -60,6 +60,8 @@ def named(fields: tuple[str, ...]) -> bool:
 
 def __getattr__(name: str) -> type:
     base = name.removesuffix("_out")
+    if not name.startswith("__"):
+        registry.find(base)  # its table may not be loaded yet
     for op in registry.overloads(base):
         fields = tuple(r.name for r in op.schema.returns)
         if named(fields):

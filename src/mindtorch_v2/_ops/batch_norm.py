@@ -11,7 +11,7 @@ from .._backends.common.runtime import copy_same_device
 from .._dispatch.op import Op, Spec
 from .._dtype import uint8
 from .._strides import CHANNELS_LAST, CHANNELS_LAST_3D, format_strides
-from .._tensor_base import bump, is_contiguous
+from .._tensor_base import bump, is_contiguous, numel
 from .composites.formulas import in_format, laid_out, wide
 from .rules.base import like, spec
 from .rules.layout import in_format_of, is_contiguous_as, suggested_format
@@ -338,13 +338,16 @@ composite(
 # -- group norm -------------------------------------------------------------------------------------------------------
 def _group_meta(input: Any, weight: Any, bias: Any, N: int, C: int, HxW: int, group: int, eps: float) -> list[Spec]:
     check_groups(input, group, weight, bias, C)
+    if numel(input) != N * C * HxW:
+        raise RuntimeError("Expected X.numel() == N * C * HxW to be true, but got false.  (Could this error message be "
+                           "improved?  If so, please report an enhancement request to PyTorch.)")
     kept = spec((N, group), _statistics_dtype(input, weight, bias), input._device)
     return [in_format_of(input, input._shape), kept, kept]
 
 
 def check_groups(input: Any, groups: int, weight: Any, bias: Any, channels: int) -> None:
     if groups <= 0:
-        raise RuntimeError(f"num groups must be greater than 0, got {groups}")
+        raise RuntimeError(f"Expected num groups to be greater than 0, got {groups}")
     if channels % groups:
         raise RuntimeError("Expected number of channels in input to be divisible by num_groups, but got input of shape "
                            f"{list(input._shape)} and num_groups={groups}")

@@ -159,6 +159,20 @@ def _result(input: Any, weight: Any, bias: Any, stride: Ints, padding: Ints, dil
     return Spec(shape, _strides(shape, input, weight), input._dtype, input._dtype, input._device)
 
 
+def _check_gradient(grad_output: Any, shape: Ints) -> None:
+    """PyTorch computes sequences as images of one row, and names their dimensions so."""
+    got = grad_output._shape
+    if got == shape:
+        return
+    shift = len(shape) == 3
+    for i, n in enumerate(shape):
+        if len(got) != len(shape) or got[i] != n:
+            at, rank = i + (shift and i > 1), len(shape) + shift
+            raise RuntimeError(
+                f"Expected a tensor of dimension {rank} and tensor.size[{at}] == {n} but got: dimension "
+                f"{len(got) + shift} and tensor.size[{at}] = {got[i] if i < len(got) else 0}")
+
+
 def _backward_meta(grad_output: Any, input: Any, weight: Any, bias_sizes: Any, stride: Ints, padding: Ints,
                    dilation: Ints, transposed: bool, output_padding: Ints, groups: int, output_mask: Any) -> list[Spec]:
     _check_weight(weight)
@@ -167,6 +181,8 @@ def _backward_meta(grad_output: Any, input: Any, weight: Any, bias_sizes: Any, s
     rank = len(weight._shape) - 2
     _check(input, weight, None, _expand(stride, rank, "stride"), _expand(padding, rank, "padding"),
            _expand(dilation, rank, "dilation"), transposed, _expand(output_padding, rank, "output_padding"), groups)
+    _check_gradient(grad_output, _convolution_meta(input, weight, None, stride, padding, dilation, transposed,
+                                                   output_padding, groups).shape)
     nothing = like(input, (0,))
     return [
         Spec(input._shape, _strides(input._shape, input, weight), input._dtype, input._dtype, input._device)

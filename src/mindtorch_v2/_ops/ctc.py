@@ -44,8 +44,9 @@ def _check(log_probs: Any, targets: Any, inputs: list[int], lengths: list[int], 
         raise RuntimeError("target_lengths must be of size batch_size")
     for n in inputs:
         if n < 0 or n > steps:
-            raise RuntimeError(f"Expected input_lengths to have value at most {steps}, but got value {n} (while "
-                               "checking arguments for ctc_loss_allocate_outputs)")
+            bound = "least 0" if n < 0 else f"most {steps}"
+            raise RuntimeError(f"Expected input_lengths to have value at {bound}, but got value {n} (while checking "
+                               "arguments for ctc_loss_allocate_outputs)")
     if any(n < 0 for n in lengths):
         raise RuntimeError("target_lengths must be non-negative")
     if len(targets._shape) == 2 and targets._shape[1] < max(lengths, default=0):

@@ -122,8 +122,6 @@ def _ormqr_meta(self: Any, input2: Any, input3: Any, left: bool, transpose: bool
     if input3.dim() < 2:
         raise RuntimeError(f"{name}: other must have at least 2 dimensions.")
     at = -2 if left else -1
-    if input3._shape[at] < input2._shape[-1] if input2.dim() else False:
-        raise RuntimeError(f"{name}: other.shape[{at}] must be greater than or equal to tau.shape[-1]")
     if input3._shape[at] != self._shape[-2]:
         raise RuntimeError(f"{name}: other.shape[{at}] must be equal to input.shape[-2]")
     if input2.dim() and input2._shape[-1] != min(input3._shape[at], self._shape[-1]):

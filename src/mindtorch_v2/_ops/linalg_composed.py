@@ -569,10 +569,9 @@ def _tensorsolve(self: Any, other: Any, dims: Ints | None) -> Any:
         self = self.permute((*(d for d in range(self.dim()) if d not in moved), *moved))
     shape = self._shape[other.dim():]
     n = math.prod(shape)
-    if math.prod(self._shape[:other.dim()]) != n:
+    if numel(other) != n:
         raise RuntimeError("Expected self to satisfy the requirement prod(self.shape[other.ndim:]) == "
-                           "prod(self.shape[:other.ndim]), but got "
-                           f"{n} != {math.prod(self._shape[:other.dim()])}")
+                           f"prod(self.shape[:other.ndim]), but got {n} != {numel(other)}")
     return _solve(self.reshape((n, n)), other.flatten(), True).reshape(shape)
 
 

@@ -143,7 +143,12 @@ def _multi_margin(self: Any, target: Any, p: Any, margin: Any, weight: Any, redu
         raise RuntimeError(f"multi_margin_loss: Invalid p, expected 1 or 2 but got {p}")
     rows, classes = _check_classes(self, target, weight)
     x, t = self.reshape((rows, classes)), target.reshape((rows, 1))
-    own = x.gather(1, t)
+    try:
+        own = x.gather(1, t)
+    except RuntimeError as error:
+        if "is out of bounds" not in str(error):
+            raise
+        raise RuntimeError("target out of range") from None
     distance = (margin - own + x).clamp_min(0)
     if p == 2:
         distance = distance * distance

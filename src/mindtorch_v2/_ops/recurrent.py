@@ -238,12 +238,17 @@ def _state(kind: Kind, hx: Any) -> Sequence[Any]:
 
 
 # -- single cells ------------------------------------------------------------------------------------------------------
-def _check_cell(kind: Kind, input: Any, hx: Sequence[Any], w_ih: Any, w_hh: Any) -> None:
-    size = w_hh.size(1)
+def _check_gates(kind: Kind, size: int, w_ih: Any, w_hh: Any) -> None:
     for name, w in (("weight_ih", w_ih), ("weight_hh", w_hh)):
         if w.size(0) != kind.gates * size:
             raise RuntimeError(f"{name} first dim must be {kind.gates} * hidden_size = {kind.gates * size}, but got "
                                f"{w.size(0)}")
+
+
+def _check_cell(kind: Kind, input: Any, hx: Sequence[Any], w_ih: Any, w_hh: Any) -> None:
+    size = w_hh.size(1)
+    if kind is LSTM:
+        _check_gates(kind, size, w_ih, w_hh)
     if input.size(1) != w_ih.size(1):
         raise RuntimeError(f"input has inconsistent input_size: got {input.size(1)} expected {w_ih.size(1)}")
     for number, h in enumerate(hx):
@@ -251,6 +256,8 @@ def _check_cell(kind: Kind, input: Any, hx: Sequence[Any], w_ih: Any, w_hh: Any)
             raise RuntimeError(f"Input batch size {input.size(0)} doesn't match hidden{number} batch size {h.size(0)}")
         if h.size(1) != size:
             raise RuntimeError(f"hidden{number} has inconsistent hidden_size: got {h.size(1)}, expected {size}")
+    if kind is not LSTM:
+        _check_gates(kind, size, w_ih, w_hh)
 
 
 def _cell(kind: Kind) -> Any:

@@ -10,6 +10,7 @@ from typing import Any
 from .._dispatch import registry
 from .._dispatch.op import Op, Spec
 from .._dtype import int32, int64
+from .._tensor_base import numel
 from .index import _scatter_reduce_backward
 from .rules.base import like, wrap_dim
 from .search import SEARCH
@@ -78,9 +79,14 @@ def _segment(data: Any, reduce: str, lengths: Any, indices: Any, offsets: Any, a
     if lengths is not None and not unsafe:
         if int(lengths.min()) < 0:
             raise RuntimeError("lengths contains negative value!")
-        if bool((lengths.sum((-1,)) != data._shape[at]).any()):
+        # A length beyond the data is looked for by itself: the sum of several may wrap around to the right one.
+        if bool((lengths.sum((-1,)) != data._shape[at]).any()) or int(lengths.max()) > data._shape[at]:
             raise RuntimeError("segment_reduce(): Expected all rows of lengths along axis to sum to "
                                "data.size(lengths.dim()-1) when !unsafe.")
+    if offsets is not None and not unsafe and numel(offsets):
+        if int(offsets.min()) < 0 or int(offsets.max()) > data._shape[at]:
+            raise RuntimeError(f"segment_reduce(): offsets must lie between 0 and {data._shape[at]}, the size of data "
+                               f"at axis {at}")
     ids, sizes = _places(data, lengths, offsets, at)
     count = sizes._shape[at]
     shape = (*data._shape[:at], count + 1, *data._shape[at + 1:])

@@ -90,6 +90,8 @@ def _pad_packed(data: Any, batch_sizes: Any, batch_first: bool, padding_value: A
                                f"got total_length={total_length} and max sequence length being {longest}")
         longest = total_length
     rest = data._shape[1:]
+    if batch < 0:
+        raise RuntimeError(f"Trying to create tensor with negative dimension {batch}: {[longest, batch, *rest]}")
     lengths = (_numbers(batch) < batch_sizes.unsqueeze(1)).sum((0,))
     out = data.detach().new_full((longest * batch, *rest), padding_value)
     _check_runs(data, sizes)

@@ -19,6 +19,8 @@ from .rules.pointwise import broadcast_shapes, promoted
 from .table import composite, op
 
 _cat = registry.get("cat")
+# Ranks are computed in the tensor's dtype, and float32 counts no farther.
+_MOST_RANKED = 1 << 24
 _MODES = ("linear", "lower", "higher", "midpoint", "nearest")
 
 
@@ -34,8 +36,10 @@ def _quantile(self: Any, q: Any, dim: int | None, keepdim: bool, interpolation: 
         kept = rows._shape[:-1] if self.dim() else ()
         if keepdim:
             kept = self._shape[:d] + (1,) * bool(self.dim()) + self._shape[d + 1:]
+    n = rows._shape[-1]
+    if n > _MOST_RANKED:
+        raise RuntimeError("quantile() input tensor is too large")
     ranked = rows.sort(-1)[0]
-    n = ranked._shape[-1]
     if skip_nan:
         top = (ranked.isnan().logical_not().sum((-1,), True, dtype=self._dtype) - 1).clamp(min=0)
         rank = q * top

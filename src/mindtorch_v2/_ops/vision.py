@@ -11,6 +11,7 @@ from typing import Any
 from .._dispatch import registry
 from .._dispatch.op import Op, Spec
 from .._dtype import int64
+from .._sizes import LONG_MAX
 from .composites.formulas import in_format
 from .rules.base import like, wrap_dim
 from .rules.layout import in_format_of
@@ -28,6 +29,8 @@ def _shuffled(self: Any, upscale_factor: int) -> Spec:
                            f"{len(shape)} dimension(s)")
     if r <= 0:
         raise RuntimeError(f"pixel_shuffle expects a positive upscale_factor, but got {r}")
+    if r * r > LONG_MAX:
+        raise ValueError(f"upscale factor is too large, (upscale_factor)^2 overflowed: upscale_factor={r}")
     if shape[-3] % (r * r):
         raise RuntimeError("pixel_shuffle expects its input's 'channel' dimension to be divisible by the square of "
                            f"upscale_factor, but input.size(-3)={shape[-3]} is not divisible by {r * r}")

@@ -143,6 +143,14 @@ class LayerNormBackward(Rule):
         if args[0]._shape != x._shape:
             raise RuntimeError(f"native_layer_norm_backward: expected grad_out of shape {list(x._shape)}, got "
                                f"{list(args[0]._shape)}")
+        row: i64 = 1
+        for n in args[2]:
+            row *= int(n)
+        rows = numel(x) // max(row, 1)
+        for i in (3, 4):
+            if numel(args[i]) != rows:
+                raise RuntimeError(f"native_layer_norm_backward: expected {'mean' if i == 3 else 'rstd'} of {rows} "
+                                   f"elements, one for each row, got {list(args[i]._shape)}")
         nothing = Spec((0,), (1,), x._dtype, x._dtype, x._device)
         return [same(x) if mask[0] else nothing,
                 same(w) if mask[1] and isinstance(w, TensorBase) else nothing,

@@ -261,6 +261,8 @@ def _lstsq(outs: Any, self: Any, b: Any, rcond: float | None, driver: str | None
     kind = driver if driver in ("gelsd", "gelss") else "gelsy"
     a_all = numpy.broadcast_to(a, (*batch, *a.shape[-2:]))
     b_all = numpy.broadcast_to(right, (*batch, *right.shape[-2:]))
+    if not (numpy.isfinite(a).all() and numpy.isfinite(right).all()):
+        raise RuntimeError("torch.linalg.lstsq: input tensors should not contain infs or NaNs.")
     for at in places(batch):
         x, _, r, s = lstsq(a_all[at], b_all[at], cond=cut, lapack_driver=kind)
         solution[at] = x
