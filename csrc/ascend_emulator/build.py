@@ -21,7 +21,7 @@ ROOT = HERE.parent.parent
 for folder in (HERE, HERE.parent):
     sys.path.insert(0, str(folder))
 
-from generate import generate  # noqa: E402
+from generate import LIBRARIES, generate  # noqa: E402
 from headers import write_home  # noqa: E402
 from toolchain import CompileError, Job, compile_all, prefix_header  # noqa: E402
 
@@ -82,15 +82,16 @@ class Builder:
             self.generated / "functions.cpp",
         ]
         runtime = sorted((HERE / "runtime").glob("*.cpp"))
-        objects = HERE / "objects" / "exports.cpp"
+        objects, queries = HERE / "objects" / "exports.cpp", HERE / "objects" / "queries.cpp"
         exports = {source for sources in libraries.values() for source in sources}
-        made = self.compile([*core, *runtime, objects, *sorted(exports)])
+        made = self.compile([*core, *runtime, objects, queries, *sorted(exports)])
         self.link(CORE, [made[source] for source in core], [])
         for name in ("acl_rt", "ascendcl"):
             self.link(name, [made[source] for source in runtime], [CORE])
         self.link("nnopbase", [made[objects]], [CORE])  # no runtime library: each layout has its own name for it
         for library, sources in libraries.items():
-            self.link(library.removeprefix("lib"), [made[source] for source in sources], ["nnopbase", CORE])
+            asked = [made[queries]] if "math" in LIBRARIES[library] else []
+            self.link(library.removeprefix("lib"), [made[source] for source in sources] + asked, ["nnopbase", CORE])
         if self.out.name == "lib64":
             write_home(self.out.parent)
 

@@ -25,7 +25,8 @@ DTYPES = {
 }
 FORMATS = {
     "NCHW": 0, "NHWC": 1, "ND": 2, "NC1HWC0": 3, "FRACTAL_Z": 4, "HWCN": 16, "NDHWC": 27, "FRACTAL_NZ": 29,
-    "NCDHW": 30, "NC": 35, "NCL": 47,
+    "NCDHW": 30, "NC": 35, "NCL": 47, "FRACTAL_NZ_C0_16": 50, "FRACTAL_NZ_C0_32": 51, "FRACTAL_NZ_C0_2": 52,
+    "FRACTAL_NZ_C0_4": 53, "FRACTAL_NZ_C0_8": 54,
 }
 ROLES = {
     "aclTensor*": "tensor", "aclScalar*": "scalar", "aclIntArray*": "ints", "aclFloatArray*": "floats",
@@ -73,6 +74,14 @@ def rank_bits(text: str) -> str:
         first, _, last = part.partition("-")
         ranks.update(range(int(first), min(int(last or first), MAX_RANK) + 1))
     return hex(sum(1 << r for r in ranks)) + "u"
+
+
+def ranks(p: dict[str, Any]) -> str:
+    """Of a private format documents give the rank of its blocks; the matrices in them have two dimensions less."""
+    if "rank" not in p:
+        return "0"
+    blocks = rank_bits(p["rank"])
+    return f"({blocks} | {blocks} >> 2)" if "FRACTAL_NZ" in p.get("formats", "") else blocks
 
 
 def is_in_place(p: dict[str, Any]) -> bool:
@@ -142,7 +151,7 @@ def parameter(f: dict[str, Any], p: dict[str, Any]) -> str:
     fields = [
         json.dumps(p["name"]), f"Role::{ROLES[p['type']]}", p["name"] in outputs, p["name"] in in_place,
         must_be_given(f, p),
-        bool(p.get("contiguous")), same, dtypes, rank_bits(p["rank"]) if "rank" in p else "0",
+        bool(p.get("contiguous")), same, dtypes, ranks(p),
         format_bits(p.get("formats")),
         [q["name"] for q in f["params"]].index(p["reuses"]) if "reuses" in p else -1,
     ]

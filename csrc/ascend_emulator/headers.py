@@ -61,6 +61,19 @@ endif()
 unset(_home)
 unset(_name)
 """
+# Questions answered on the host, without an executor: objects/queries.cpp.
+QUERIES = {
+    "aclnn_trans_matmul_weight": """\
+aclnnStatus aclnnCalculateMatmulWeightSize(const aclIntArray* tensorShape, uint64_t* weightTensorSize);
+aclnnStatus aclnnCalculateMatmulWeightSizeV2(const aclIntArray* tensorShape, aclDataType dataType,
+                                             uint64_t* weightTensorSize);
+""",
+    "aclnn_npu_format_cast": """\
+aclnnStatus aclnnNpuFormatCastCalculateSizeAndFormat(const aclTensor* srcTensor, const int dstFormat,
+                                                     const int additionalDtype, int64_t** dstShape,
+                                                     uint64_t* dstShapeSize, int* actualFormat);
+""",
+}
 
 
 def header_of(f: dict[str, Any]) -> str:
@@ -98,7 +111,7 @@ def operator_headers(include: Path) -> None:
     (folder / DEPRECATED_FOLDER).mkdir(parents=True, exist_ok=True)
     wanted = set()
     for name, group in by_header.items():
-        text = "\n".join(prototypes(f) for f in group)
+        text = "\n".join([*(prototypes(f) for f in group), *([QUERIES[name]] if name in QUERIES else [])])
         write_if_changed(folder / f"{name}.h", f"#pragma once\n\n{BASE}\n{OPENING}\n{text}\n{CLOSING}")
         write_if_changed(folder / DEPRECATED_FOLDER / f"{name}.h", f'#pragma once\n\n#include "../{name}.h"\n')
         wanted.add(f"{name}.h")

@@ -155,12 +155,47 @@ void walk(const Dims& dims, const Dims& strides, int64_t offset, F f) {
     }
 }
 
-unsigned char* memory(const Tensor& t, int64_t* low, const char* what) {
-    int64_t high;
-    if (!t.span(low, &high)) return nullptr;
-    int64_t item = int64_t(size_of(t.dtype));
-    return reach(t.data + uint64_t(*low * item), uint64_t((high - *low + 1) * item), what);
-}
+// The elements a tensor's view is taken of, from the first to the last of them; its owner's elements of four bits are
+// taken apart, its blocks put together.
+struct Memory {
+    unsigned char* bytes = nullptr;
+    int64_t low = 0;  // the place, counted in elements from `data`, that `bytes` begins with
+    int dtype;
+    bool halves;
+    int64_t width = 0, rows = 1, columns = 1, matrix = 1;  // of blocks
+
+    Memory(const Tensor& t, const char* what) : dtype(t.dtype), halves(is_half_byte(t.dtype)) {
+        int64_t high;
+        if (!t.span(&low, &high)) return;
+        Range range = t.range(false);
+        bytes = reach(range.begin, range.bytes, what);
+        if (halves) low -= low % 2;
+        if (t.blocked.n == 0) return;
+        width = block_width(t.format, t.dtype);
+        rows = t.blocked[t.blocked.n - 2], columns = t.blocked[t.blocked.n - 1];
+        matrix = block_dims(Dims{rows, columns}, width).product();
+    }
+
+    // Place of the element of the view that would stand at `at` if the matrices were whole.
+    int64_t place(int64_t at) const {
+        if (width == 0) return at - low;
+        int64_t inside = at % (rows * columns);
+        return at / (rows * columns) * matrix + block_place(inside / columns, inside % columns, rows, width);
+    }
+    template <class T>
+    T get(int64_t at) const {
+        int64_t i = place(at);
+        if (halves) return convert<T>(narrow_value(dtype, uint8_t(bytes[i / 2] >> (i % 2 * 4) & 15)));
+        return load<T>(bytes + size_t(i) * size_of(dtype), dtype);
+    }
+    template <class T>
+    void put(int64_t at, T x) const {
+        int64_t i = place(at);
+        if (!halves) return store<T>(bytes + size_t(i) * size_of(dtype), dtype, x);
+        int shift = int(i % 2 * 4);
+        bytes[i / 2] = uint8_t((bytes[i / 2] & ~(15 << shift)) | narrow_code(dtype, convert<double>(x)) << shift);
+    }
+};
 
 }  // namespace
 
@@ -177,24 +212,31 @@ std::vector<T> Run::read(const Tensor& t, const Dims& to) const {
     strides.n = to.n;
     int lead = to.n - t.dims.n;
     for (int i = 0; i < to.n; ++i) strides[i] = i < lead || t.dims[i - lead] == 1 ? 0 : t.strides[i - lead];
-    int64_t low = 0;
-    unsigned char* p = memory(t, &low, "an input");
+    Memory memory(t, "an input");
+    if (memory.halves || memory.width != 0) {
+        walk(to, strides, memory.width ? 0 : t.offset,
+             [&](int64_t i, int64_t at) { out[size_t(i)] = memory.get<T>(at); });
+        return out;
+    }
+    unsigned char* p = memory.bytes;
     size_t item = size_of(t.dtype);
     int dtype = t.dtype;
-    walk(to, strides, t.offset - low, [&](int64_t i, int64_t at) { out[size_t(i)] = load<T>(p + size_t(at) * item, dtype); });
+    walk(to, strides, t.offset - memory.low,
+         [&](int64_t i, int64_t at) { out[size_t(i)] = load<T>(p + size_t(at) * item, dtype); });
     return out;
 }
 
 template <class T>
 void Run::write(const Tensor& t, const std::vector<T>& values) const {
     if (int64_t(values.size()) < t.numel()) throw std::logic_error("a kernel wrote too few elements");
-    int64_t low = 0;
-    unsigned char* p = memory(t, &low, "an output");
-    if (p == nullptr) return;
-    size_t item = size_of(t.dtype);
-    int dtype = t.dtype;
-    walk(t.dims, t.strides, t.offset - low,
-         [&](int64_t i, int64_t at) { store<T>(p + size_t(at) * item, dtype, values[size_t(i)]); });
+    Memory memory(t, "an output");
+    if (memory.bytes == nullptr) return;
+    if (memory.width != 0) {  // what is beyond the edge of the matrices is zero
+        Range range = t.range(true);
+        std::memset(memory.bytes, 0, range.bytes);
+    }
+    walk(t.dims, t.strides, memory.width ? 0 : t.offset,
+         [&](int64_t i, int64_t at) { memory.put<T>(at, values[size_t(i)]); });
 }
 
 template std::vector<double> Run::read(const Tensor&) const;

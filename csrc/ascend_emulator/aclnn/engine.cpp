@@ -29,6 +29,11 @@ const char* format_name(int format) {
         case ACL_FORMAT_NC1HWC0: return "NC1HWC0";
         case ACL_FORMAT_FRACTAL_Z: return "FRACTAL_Z";
         case ACL_FORMAT_FRACTAL_NZ: return "FRACTAL_NZ";
+        case ACL_FORMAT_FRACTAL_NZ_C0_16: return "FRACTAL_NZ_C0_16";
+        case ACL_FORMAT_FRACTAL_NZ_C0_32: return "FRACTAL_NZ_C0_32";
+        case ACL_FORMAT_FRACTAL_NZ_C0_2: return "FRACTAL_NZ_C0_2";
+        case ACL_FORMAT_FRACTAL_NZ_C0_4: return "FRACTAL_NZ_C0_4";
+        case ACL_FORMAT_FRACTAL_NZ_C0_8: return "FRACTAL_NZ_C0_8";
         default: return "UNDEFINED";
     }
 }
@@ -99,7 +104,10 @@ Value unpack(const Function& f, const Parameter& p, const Raw& raw) {
         refuse(ACLNN_ERR_PARAM_INVALID, "%s is a device address, a handle is needed", p.name);
     switch (p.role) {
         case Role::string: v.string = static_cast<const char*>(raw.pointer); break;
-        case Role::tensor: v.tensor = *object<Tensor>(p.role, raw.pointer, f, p.name); break;
+        case Role::tensor:
+            v.tensor = *object<Tensor>(p.role, raw.pointer, f, p.name);
+            unblock(v.tensor);
+            break;
         case Role::scalar: v.scalar = *object<Scalar>(p.role, raw.pointer, f, p.name); break;
         case Role::ints:
             // One function, Sleep, takes an array or, on newer chips, a tensor through the same pointer.
@@ -122,6 +130,7 @@ Value unpack(const Function& f, const Parameter& p, const Raw& raw) {
             for (void* item : object<List>(p.role, raw.pointer, f, p.name)->handles) {
                 // An empty place in a list (an index left out) is a tensor without dtype.
                 v.tensors.push_back(item == nullptr ? Tensor() : *object<Tensor>(Role::tensor, item, f, p.name));
+                unblock(v.tensors.back());
             }
             break;
         case Role::scalars:
@@ -162,7 +171,9 @@ void check_dtype(const Function& f, const Parameter& p, int dtype, const Call& c
     if (dtype == ACL_BF16 && settings().chip != Chip::k910B)
         refuse(ACLNN_ERR_PARAM_INVALID, "%s has dtype BF16, which this chip (%s) does not have", p.name,
                chip_name(settings().chip));
-    if (!computable(dtype))
+    if (computable(dtype)) return;
+    const Kernel* kernel = kernel_of(f.name);
+    if (kernel == nullptr || !(kernel->traits & NARROW) || !is_narrow(dtype))
         refuse(ACLNN_ERR_PARAM_INVALID, "%s has dtype %s, which the emulator does not compute", p.name,
                dtype_name(dtype));
 }
@@ -194,7 +205,7 @@ void check_chip(const Function& f) {
 }
 
 void check_bounds(const Parameter& p, const Tensor& t) {
-    if (t.contiguous()) return;
+    if (t.contiguous() || t.blocked.n != 0) return;
     int64_t low, high;
     if (!t.span(&low, &high)) return;
     if (low < 0 || high + 1 > t.storage.product())
@@ -232,7 +243,7 @@ uint64_t align(uint64_t n) { return (n + 511) & ~uint64_t(511); }
 uint64_t strided_workspace(const Call& call) {
     uint64_t total = 0;
     each_tensor(call, [&](const Parameter&, const Tensor& t) {
-        if (!t.contiguous()) total += align(uint64_t(t.numel()) * size_of(t.dtype));
+        if (!t.contiguous()) total += align(uint64_t(bytes_for(t.dtype, t.numel())));
     });
     return total;
 }
@@ -405,7 +416,7 @@ int phase2(int id, void* workspace, uint64_t size, aclOpExecutor* executor, void
         say("%s: the stream answered %d", f.name, code);
         return ACLNN_ERR_RUNTIME_ERROR;
     }
-    if (e->kernel->dynamic && !settings().noop) {
+    if ((e->kernel->traits & DYNAMIC) && !settings().noop) {
         if (int code = wait(stream)) return code;
         apply_sizes(*run);
     }
@@ -417,7 +428,7 @@ int make_repeatable(void* executor) {
     if (executor == nullptr) return ACLNN_ERR_INNER_NULLPTR;
     auto e = handles().find<Executor>(Kind::executor, executor, "aclSetAclOpExecutorRepeatable");
     if (!e) return ACLNN_ERR_INNER_NULLPTR;
-    if (e->kernel->dynamic) {
+    if ((e->kernel->traits & DYNAMIC)) {
         say("%s cannot be made repeatable: its output shape depends on data", e->call.function->name);
         return ACLNN_ERR_INNER;
     }
@@ -455,8 +466,8 @@ int set_address(void* executor, Which which, size_t index, size_t relative, void
 
 // -- registration ----------------------------------------------------------------------------------------------------
 Registration::Registration(const char* name, std::function<void(Plan&)> plan, std::function<void(Run&)> run,
-                           bool dynamic) {
-    kernels()[name] = Kernel{std::move(plan), std::move(run), dynamic};
+                           unsigned traits) {
+    kernels()[name] = Kernel{std::move(plan), std::move(run), traits};
 }
 
 const Kernel* kernel_of(const char* name) {

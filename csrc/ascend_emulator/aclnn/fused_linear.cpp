@@ -194,18 +194,6 @@ void run_lora(Run& r) {
 }
 
 // -- rows of floats times INT8: the rows become INT8 on the way ---------------------------------------------------------
-Values read_scale(const Run& r, const Tensor& t) {
-    if (t.dtype != ACL_INT64) return r.read<double>(t);
-    Values out;
-    for (int64_t bits : r.read<int64_t>(t)) {
-        uint32_t low = uint32_t(bits);
-        float value;
-        std::memcpy(&value, &low, 4);
-        out.push_back(value);
-    }
-    return out;
-}
-
 // The weight is (.., columns, inner); transposeWeight says that it is not.
 void plan_dequant(Plan& p, bool groups) {
     const Dims &x = p.tensor("x").dims, &w = p.tensor("weight").dims;
@@ -424,6 +412,7 @@ ACLNN(aclnnSwigluGatedMlp, plan_mlp, run_mlp)
 ACLNN(aclnnMatmulEmuSplitWeight, plan_split, run_split)
 ACLNN(aclnnAddLora, plan_lora, run_lora)
 ACLNN(aclnnQuantMatmulDequant, PLAN { plan_dequant(p, false); }, RUN { run_dequant(r, false); })
+ACLNN(aclnnQuantGroupedMatmulDequantWeightNZ, PLAN { plan_dequant(p, true); }, RUN { run_dequant(r, true); })
 ACLNN(aclnnQuantGroupedMatmulDequant, PLAN { plan_dequant(p, true); }, RUN { run_dequant(r, true); })
 ACLNN(aclnnFusedLinearOnlineMaxSum, plan_online, run_online)
 ACLNN(aclnnFusedCrossEntropyLossWithMaxSum, plan_max_sum, run_max_sum)

@@ -1,27 +1,16 @@
 // Products of groups of rows, each with a matrix of its own, and of small integers with scales.
 //
-// Computed for floats and INT8; packed 4-bit weights and weights in private formats are refused.
+// Computed for floats, INT8 and weights of 4 bits; where documents are silent on the order of bias and scale, an INT32 bias is
+// added before the scale and any other after it.
 #include "activation.h"
 #include "optional.h"
+#include "quantize.h"
 
 using namespace emu;
 
 namespace {
 
 using Values = std::vector<double>;
-
-// A scale of the matrix unit holds a float in its lower half.
-Values read_scale(const Run& r, const Tensor& t) {
-    if (t.dtype != ACL_UINT64 && t.dtype != ACL_INT64) return r.read<double>(t);
-    Values out;
-    for (int64_t bits : r.read<int64_t>(t)) {
-        uint32_t low = uint32_t(bits);
-        float value;
-        std::memcpy(&value, &low, 4);
-        out.push_back(value);
-    }
-    return out;
-}
 
 // (rows, inner) @ (inner, columns)
 Values product(const double* x, const double* w, int64_t rows, int64_t inner, int64_t columns) {
@@ -59,8 +48,20 @@ struct Group {
 
 const char* out_name(const Call& c) {
     std::string name = c.function->name;
-    return name == "aclnnGroupedMatmulV4" || name == "aclnnGroupedMatmulV5" ? "out" : "y";
+    return name == "aclnnGroupedMatmulV4" || name == "aclnnGroupedMatmulV5" || name == "aclnnGroupedMatmulWeightNz" ? "out" : "y";
 }
+
+// INT32 beside floats or INT8 holds packed weights of four bits.
+std::vector<Tensor> matrices(const Call& c) {
+    std::vector<Tensor> out;
+    for (const Tensor& t : c.tensors("weight")) out.push_back(half_bytes(t));
+    return out;
+}
+
+bool listed(const Call& c, const char* name) { return given(c, name) && !c.tensors(name).empty(); }
+
+// Weights are integers that become floats before the product.
+bool antiquantized(const Call& c) { return listed(c, "antiquantScaleOptional"); }
 
 size_t group_count(const Call& c) {
     const auto& w = c.tensors("weight");
@@ -68,11 +69,12 @@ size_t group_count(const Call& c) {
 }
 
 void plan_grouped(Plan& p) {
-    const auto &x = p.tensors("x"), &w = p.tensors("weight"), &y = p.tensors(out_name(p));
+    const auto &x = p.tensors("x"), &y = p.tensors(out_name(p));
+    const auto w = matrices(p);
     size_t groups = group_count(p);
     p.require(!x.empty() && !w.empty() && !y.empty(), "x, weight and the output must not be empty");
-    for (const char* name : {"offsetOptional", "antiquantScaleOptional", "antiquantOffsetOptional",
-                             "activationInputOptional", "activationQuantScaleOptional", "activationQuantOffsetOptional"})
+    for (const char* name : {"offsetOptional", "activationInputOptional", "activationQuantScaleOptional",
+                             "activationQuantOffsetOptional"})
         p.require(!given(p, name) || p.tensors(name).empty(), "%s is not computed by the emulator", name);
     int64_t split = p.integer("splitItem"), type = has_parameter(p, "groupType") ? p.integer("groupType") : -1;
     p.require(split >= 0 && split <= 3, "splitItem is %lld, expected 0 to 3", static_cast<long long>(split));
@@ -97,8 +99,12 @@ void plan_grouped(Plan& p) {
             p.require(x[i].dims.back() == d[d.n - 2], "x %zu has shape %s, weight %s", i, text(x[i].dims).c_str(),
                       text(d).c_str());
     }
-    bool whole = x[0].dtype == ACL_INT8;
-    p.require(whole == (w[0].dtype == ACL_INT8), "x and weight must both be INT8 or both floats");
+    bool whole = x[0].dtype == ACL_INT8, small = w[0].dtype == ACL_INT8 || w[0].dtype == ACL_INT4;
+    if (antiquantized(p)) {
+        p.require(!whole && small, "antiquantScaleOptional belongs to float x and INT8 or INT4 weight");
+        return;
+    }
+    p.require(whole == small || is_narrow_float(x[0].dtype), "x and weight must both be integers or both floats");
     p.require(!whole || given(p, "scaleOptional") || y[0].dtype == ACL_INT32, "INT8 needs scaleOptional");
     p.workspace = 1 << 16;
 }
@@ -150,8 +156,33 @@ Values finish(const Run& r, const Group& g, Values acc, int64_t columns, int64_t
     return g.dtype == ACL_INT8 ? to_bytes(acc) : acc;
 }
 
+// (weight + offset) * scale: numbers of each column, or of each column for each block of rows.
+void make_floats(const Run& r, double* matrix, int64_t inner, int64_t columns, size_t group) {
+    auto part = [&](const char* name, double otherwise) {
+        if (!listed(r, name)) return Values(size_t(columns), otherwise);
+        const auto& list = r.tensors(name);
+        const Tensor& t = list[list.size() == 1 ? 0 : group];
+        Values all = r.read<double>(t);
+        int64_t share = list.size() == 1 ? int64_t(all.size()) / std::max<int64_t>(t.rank() > 1 ? t.dims[0] : 1, 1) : int64_t(all.size());
+        int64_t from = list.size() == 1 && t.rank() > 1 ? int64_t(group) * share : 0;
+        if (share < columns || share % columns != 0 || from + share > int64_t(all.size())) fault("%s has shape %s", name, text(t.dims).c_str());
+        return Values(all.begin() + from, all.begin() + from + share);
+    };
+    Values scale = part("antiquantScaleOptional", 1), offset = part("antiquantOffsetOptional", 0);
+    auto at = [&](const Values& v, int64_t row, int64_t column) {
+        int64_t blocks = int64_t(v.size()) / columns, height = (inner + blocks - 1) / blocks;
+        return v[size_t(row / height * columns + column)];
+    };
+    for (int64_t k = 0; k < inner; ++k)
+        for (int64_t j = 0; j < columns; ++j) {
+            double& w = matrix[k * columns + j];
+            w = (w + at(offset, k, j)) * at(scale, k, j);
+        }
+}
+
 void run_grouped(Run& r) {
-    const auto &x = r.tensors("x"), &w = r.tensors("weight"), &y = r.tensors(out_name(r));
+    const auto &x = r.tensors("x"), &y = r.tensors(out_name(r));
+    const auto w = matrices(r);
     size_t groups = group_count(r);
     std::vector<int64_t> ends;
     if (x.size() == 1 && groups > 1) ends = group_ends(r, groups);
@@ -165,7 +196,8 @@ void run_grouped(Run& r) {
         int64_t first = ends.empty() ? 0 : (i ? ends[i - 1] : 0), last = ends.empty() ? all : ends[i];
         if (last > all) fault("groupListOptional goes beyond the rows of x");
         auto values = r.read<double>(a), matrix = r.read<double>(b);
-        const double* at = matrix.data() + (w.size() == 1 && b.rank() == 3 ? int64_t(i) * inner * columns : 0);
+        double* at = matrix.data() + (w.size() == 1 && b.rank() == 3 ? int64_t(i) * inner * columns : 0);
+        if (antiquantized(r)) make_floats(r, at, inner, columns, i);
         Group g{y[y.size() == 1 ? 0 : i].dtype, last - first, i};
         Values acc = finish(r, g, product(values.data() + first * inner, at, g.rows, inner, columns), columns, row);
         Values& out = outputs[y.size() == 1 ? 0 : i];
@@ -223,7 +255,7 @@ Tensor turned(Tensor t, bool transposed) {
 }
 
 Tensor operand(const Call& c, const char* name, const char* transposed) {
-    return turned(c.tensor(name), transposed && c.flag(transposed));
+    return turned(half_bytes(c.tensor(name)), transposed && c.flag(transposed));
 }
 
 struct Batches {
@@ -244,8 +276,8 @@ Batches plan_batches(const Plan& p, const Tensor& a, const Tensor& b) {
 
 void plan_quantized(Plan& p, const Quantized& q) {
     Tensor a = operand(p, "x1", q.transpose1), b = operand(p, "x2", q.transpose2);
-    p.require(a.dtype == ACL_INT8 && b.dtype == ACL_INT8, "x1 and x2 have dtypes %s and %s; the emulator computes INT8",
-              dtype_name(a.dtype), dtype_name(b.dtype));
+    auto known = [](int dtype) { return dtype == ACL_INT8 || is_narrow(dtype); };
+    p.require(known(a.dtype) && known(b.dtype), "x1 and x2 have dtypes %s and %s", dtype_name(a.dtype), dtype_name(b.dtype));
     Batches s = plan_batches(p, a, b);
     p.shape("out", s.out);
     int64_t columns = s.out.back(), rows = s.out[s.out.n - 2];
@@ -301,55 +333,77 @@ void run_quantized(Run& r, const Quantized& q) {
     r.write(to, to.dtype == ACL_INT8 ? to_bytes(out) : out);
 }
 
-// y = x @ ((weight + offset) * scale) + bias; scales for each column, or one.
+// y = x @ ((weight + offset) * scale) + bias; one scale, one for each column, or one for each column and block of
+// antiquantGroupSize rows. A result of INT8 is quantized: * quantScale + quantOffset.
+Tensor packed_weight(const Call& c) { return half_bytes(c.tensor("weight")); }
+
 void plan_weights(Plan& p) {
-    const Tensor &x = p.tensor("x"), &w = p.tensor("weight");
-    p.require(w.dtype == ACL_INT8, "weight has dtype %s; the emulator computes INT8", dtype_name(w.dtype));
+    const Tensor& x = p.tensor("x");
+    const Tensor w = packed_weight(p);
+    p.require(w.dtype == ACL_INT8 || w.dtype == ACL_INT4 || is_narrow_float(w.dtype), "weight has dtype %s", dtype_name(w.dtype));
     p.require(x.rank() == 2 && w.rank() == 2 && x.dims[1] == w.dims[0], "x has shape %s, weight %s",
               text(x.dims).c_str(), text(w.dims).c_str());
     p.shape("y", {x.dims[0], w.dims[1]});
-    for (const char* name : {"quantScaleOptional", "quantOffsetOptional"})
-        p.require(!p.has(name), "%s is not computed by the emulator", name);
-    p.require(p.integer("antiquantGroupSize") == 0, "antiquantGroupSize is %lld; the emulator computes 0",
-              static_cast<long long>(p.integer("antiquantGroupSize")));
-    for (const char* name : {"antiquantScale", "antiquantOffsetOptional", "biasOptional"}) {
+    bool bytes = p.tensor("y").dtype == ACL_INT8;
+    p.require(p.has("quantScaleOptional") == bytes, "quantScaleOptional belongs to an INT8 y");
+    int64_t group = p.integer("antiquantGroupSize"), columns = w.dims[1];
+    p.require(group >= 0 && group < std::max<int64_t>(x.dims[1], 1), "antiquantGroupSize is %lld, x has %lld columns",
+              static_cast<long long>(group), static_cast<long long>(x.dims[1]));
+    int64_t blocks = group > 0 ? (x.dims[1] + group - 1) / group : 1;
+    for (const char* name : {"antiquantScale", "antiquantOffsetOptional", "biasOptional", "quantScaleOptional", "quantOffsetOptional"}) {
         if (!p.has(name)) continue;
         int64_t n = p.tensor(name).numel();
-        p.require(n == w.dims[1] || (n == 1 && std::strcmp(name, "biasOptional") != 0), "%s has shape %s", name,
-                  text(p.tensor(name).dims).c_str());
+        bool each = std::strncmp(name, "antiquant", 9) == 0;
+        p.require(n == (each ? blocks * columns : columns) || (n == 1 && std::strcmp(name, "biasOptional") != 0),
+                  "%s has shape %s", name, text(p.tensor(name).dims).c_str());
     }
 }
 
 void run_weights(Run& r) {
-    const Dims& d = r.tensor("weight").dims;
-    auto x = r.read<double>(r.tensor("x")), w = r.read<double>(r.tensor("weight"));
-    auto scale = r.read<double>(r.tensor("antiquantScale"));
-    Values offset{0}, bias(size_t(d[1]), 0);
-    if (r.has("antiquantOffsetOptional")) offset = r.read<double>(r.tensor("antiquantOffsetOptional"));
-    if (r.has("biasOptional")) bias = r.read<double>(r.tensor("biasOptional"));
-    for (size_t i = 0; i < w.size(); ++i) {
-        size_t column = i % size_t(d[1]);
-        w[i] = (w[i] + offset[offset.size() == 1 ? 0 : column]) * scale[scale.size() == 1 ? 0 : column];
-    }
-    Values y = product(x.data(), w.data(), r.tensor("x").dims[0], d[0], d[1]);
-    for (size_t i = 0; i < y.size(); ++i) y[i] += bias[i % size_t(d[1])];
-    r.write(r.tensor("y"), y);
+    const Tensor packed = packed_weight(r);
+    const Dims& d = packed.dims;
+    auto x = r.read<double>(r.tensor("x")), w = r.read<double>(packed);
+    int64_t group = r.integer("antiquantGroupSize"), columns = d[1];
+    auto part = [&](const char* name, double otherwise) {
+        return r.has(name) ? read_scale(r, r.tensor(name)) : Values{otherwise};
+    };
+    // A view that lists the columns first has their blocks in its second dimension.
+    auto scale = part("antiquantScale", 1), offset = part("antiquantOffsetOptional", 0);
+    auto bias = part("biasOptional", 0), steps = part("quantScaleOptional", 1), shifts = part("quantOffsetOptional", 0);
+    const Tensor& scales = r.tensor("antiquantScale");
+    bool turned = group > 0 && scales.rank() == 2 && scales.dims[0] == columns && scales.dims[1] != columns;
+    auto at = [&](const Values& v, int64_t row, int64_t column) {
+        int64_t blocks = std::max<int64_t>(int64_t(v.size()) / columns, 1), block = group > 0 ? row / group : 0;
+        return v.size() == 1 ? v[0] : v[size_t(turned ? column * blocks + block : block * columns + column)];
+    };
+    for (int64_t k = 0; k < d[0]; ++k)
+        for (int64_t j = 0; j < columns; ++j) {
+            double& v = w[size_t(k * columns + j)];
+            v = (v + at(offset, k, j)) * at(scale, k, j);
+        }
+    Values y = product(x.data(), w.data(), r.tensor("x").dims[0], d[0], columns);
+    auto of = [&](const Values& v, size_t i) { return v[v.size() == 1 ? 0 : i % size_t(columns)]; };
+    for (size_t i = 0; i < y.size(); ++i) y[i] = (y[i] + of(bias, i)) * of(steps, i) + of(shifts, i);
+    r.write(r.tensor("y"), r.tensor("y").dtype == ACL_INT8 ? to_bytes(y) : y);
 }
 
 }  // namespace
 
 ACLNN(aclnnGroupedMatmul, plan_grouped, run_grouped)
-ACLNN(aclnnGroupedMatmulV2, plan_grouped, run_grouped)
-ACLNN(aclnnGroupedMatmulV3, plan_grouped, run_grouped)
-ACLNN(aclnnGroupedMatmulV4, plan_grouped, run_grouped)
-ACLNN(aclnnGroupedMatmulV5, plan_grouped, run_grouped)
+ACLNN(aclnnGroupedMatmulV2, plan_grouped, run_grouped, NARROW)
+ACLNN(aclnnGroupedMatmulV3, plan_grouped, run_grouped, NARROW)
+ACLNN(aclnnGroupedMatmulV4, plan_grouped, run_grouped, NARROW)
+ACLNN(aclnnGroupedMatmulV5, plan_grouped, run_grouped, NARROW)
+ACLNN(aclnnGroupedMatmulWeightNz, plan_grouped, run_grouped, NARROW)
 ACLNN(aclnnGroupedMatmulAdd, plan_added, run_added)
 ACLNN(aclnnGroupedMatmulAddV2, plan_added, run_added)
 ACLNN(aclnnQuantMatmul, PLAN { plan_quantized(p, {nullptr, nullptr, nullptr, nullptr, nullptr}); },
       RUN { run_quantized(r, {nullptr, nullptr, nullptr, nullptr, nullptr}); })
 ACLNN(aclnnQuantMatmulV2, PLAN { plan_quantized(p, kSecond); }, RUN { run_quantized(r, kSecond); })
-ACLNN(aclnnQuantMatmulV3, PLAN { plan_quantized(p, kThird); }, RUN { run_quantized(r, kThird); })
-ACLNN(aclnnQuantMatmulV4, PLAN { plan_quantized(p, kFourth); }, RUN { run_quantized(r, kFourth); })
-ACLNN(aclnnQuantMatmulV5, PLAN { plan_quantized(p, kFifth); }, RUN { run_quantized(r, kFifth); })
-ACLNN(aclnnWeightQuantBatchMatmulV2, plan_weights, run_weights)
-ACLNN(aclnnWeightQuantBatchMatmulV3, plan_weights, run_weights)
+ACLNN(aclnnQuantMatmulV3, PLAN { plan_quantized(p, kThird); }, RUN { run_quantized(r, kThird); }, NARROW)
+ACLNN(aclnnQuantMatmulV4, PLAN { plan_quantized(p, kFourth); }, RUN { run_quantized(r, kFourth); }, NARROW)
+ACLNN(aclnnQuantMatmulV5, PLAN { plan_quantized(p, kFifth); }, RUN { run_quantized(r, kFifth); }, NARROW)
+ACLNN(aclnnWeightQuantBatchMatmulV2, plan_weights, run_weights, NARROW)
+ACLNN(aclnnWeightQuantBatchMatmulV3, plan_weights, run_weights, NARROW)
+ACLNN(aclnnWeightQuantBatchMatmulNz, plan_weights, run_weights, NARROW)
+ACLNN(aclnnQuantMatmulWeightNz, PLAN { plan_quantized(p, kFifth); }, RUN { run_quantized(r, kFifth); }, NARROW)

@@ -148,11 +148,11 @@ inline void check_room(const Run& r, const char* name, int64_t needed) {
 struct Kernel {
     std::function<void(Plan&)> plan;
     std::function<void(Run&)> run;
-    bool dynamic = false;      // phase 2 waits and rewrites output shapes
+    unsigned traits = 0;
 };
 
 struct Registration {
-    Registration(const char* name, std::function<void(Plan&)> plan, std::function<void(Run&)> run, bool dynamic = false);
+    Registration(const char* name, std::function<void(Plan&)> plan, std::function<void(Run&)> run, unsigned traits = 0);
 };
 
 const Kernel* kernel_of(const char* name);
@@ -160,7 +160,8 @@ const Kernel* kernel_of(const char* name);
 #define ACLNN(name, ...) static const ::emu::Registration registered_##name(#name, __VA_ARGS__);
 #define PLAN [](::emu::Plan & p)
 #define RUN [](::emu::Run & r)
-constexpr bool DYNAMIC = true;
+constexpr unsigned DYNAMIC = 1;  // phase 2 waits and rewrites output shapes
+constexpr unsigned NARROW = 2;   // computes with elements of 8-bit and 4-bit types as well
 
 // -- shapes ----------------------------------------------------------------------------------------------------------
 // False when they do not broadcast.

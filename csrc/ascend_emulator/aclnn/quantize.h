@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <string>
 
 #include "kernel.h"
@@ -17,6 +18,7 @@ inline ByteRange range_of(int dtype) {
     switch (dtype) {
         case ACL_UINT8: return {0, 255};
         case ACL_INT32: return {-2147483648.0, 2147483647.0};
+        case ACL_INT4: return {-8, 7};
         default: return {-128, 127};
     }
 }
@@ -29,10 +31,40 @@ inline double rounded(double x, const std::string& mode = "rint") {
 }
 
 inline std::vector<double> within(std::vector<double> x, int dtype, const std::string& mode = "rint") {
+    if (is_narrow_float(dtype)) return x;  // writing rounds, and stops at the largest
     ByteRange range = range_of(dtype);
     for (double& v : x) v = std::fmin(std::fmax(rounded(v, mode), range.low), range.high);
     return x;
 }
+
+// A scale of the matrix unit holds a float in its lower half.
+inline std::vector<double> read_scale(const Run& r, const Tensor& t) {
+    if (t.dtype != ACL_UINT64 && t.dtype != ACL_INT64) return r.read<double>(t);
+    std::vector<double> out;
+    for (int64_t bits : r.read<int64_t>(t)) {
+        uint32_t low = uint32_t(bits);
+        float value;
+        std::memcpy(&value, &low, 4);
+        out.push_back(value);
+    }
+    return out;
+}
+
+// Eight 4-bit integers in each INT32 of the innermost dimension, the first in its lowest bits.
+inline Tensor half_bytes(Tensor t) {
+    if (t.dtype != ACL_INT32 || t.rank() == 0) return t;
+    int inner = t.rank() - 1;
+    if (t.rank() > 1 && t.strides[inner] != 1 && t.strides[inner - 1] == 1) --inner;
+    for (int i = 0; i < t.rank(); ++i)
+        if (i != inner) t.strides[i] *= 8;
+    t.dims[inner] *= 8, t.offset *= 8;
+    if (t.blocked.n != 0) t.blocked[t.blocked.n - 1] *= 8;
+    t.dtype = ACL_INT4;
+    return t;
+}
+
+// The value that the largest element of a block is brought to.
+inline double top_of(int dtype) { return is_narrow_float(dtype) ? narrow_largest(dtype) : range_of(dtype).high; }
 
 // The group of each row, where `ends` says at which row each group ends; rows behind the last end have none (-1).
 inline std::vector<int64_t> groups_of(const std::vector<int64_t>& ends, int64_t rows) {
@@ -56,17 +88,19 @@ inline Dims without_last(const Dims& dims) {
 inline void write_dynamic(const Run& r, std::vector<double> x, int64_t length, const char* y, const char* scale_name,
                    const char* offset_name = nullptr) {
     std::vector<double> scales, offsets;
+    int dtype = r.tensor(y).dtype;
+    ByteRange range = range_of(dtype);
     for (size_t row = 0; row < x.size(); row += size_t(length)) {
         double low = INFINITY, high = -INFINITY;
         for (size_t k = row; k < row + size_t(length); ++k) low = std::fmin(low, x[k]), high = std::fmax(high, x[k]);
         double largest = std::fmax(std::fabs(low), std::fabs(high));
-        double scale = offset_name ? (high - low) / 255 : largest / 127;
-        double offset = offset_name ? 127 - (scale > 0 ? high / scale : 0) : 0;
+        double scale = offset_name ? (high - low) / (range.high - range.low) : largest / top_of(dtype);
+        double offset = offset_name ? range.high - (scale > 0 ? high / scale : 0) : 0;
         for (size_t k = row; k < row + size_t(length); ++k) x[k] = (scale > 0 ? x[k] / scale : 0) + offset;
         scales.push_back(scale);
         offsets.push_back(offset);
     }
-    r.write(r.tensor(y), within(x, ACL_INT8));
+    r.write(r.tensor(y), within(x, dtype));
     r.write(r.tensor(scale_name), scales);
     if (offset_name) r.write(r.tensor(offset_name), offsets);
 }

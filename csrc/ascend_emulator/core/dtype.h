@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "acl.h"
+#include "narrow.h"
 
 namespace emu {
 
@@ -44,8 +45,13 @@ inline size_t size_of(int dtype) {
     }
 }
 
-// Types whose values kernels can read and write.
+// Types whose values every kernel can read and write.
 inline bool computable(int dtype) { return size_of(dtype) != 0 && (dtype < ACL_HIFLOAT8 || dtype > ACL_FLOAT8_E8M0); }
+
+// Whole bytes that hold so many elements, two of four bits in each.
+inline int64_t bytes_for(int dtype, int64_t elements) {
+    return is_half_byte(dtype) ? (elements + 1) / 2 : elements * int64_t(size_of(dtype));
+}
 
 const char* dtype_name(int dtype);
 
@@ -59,7 +65,8 @@ inline bool is_integer(int dtype) { return computable(dtype) && !is_complex(dtyp
 inline bool is_unsigned_wide(int dtype) { return dtype == ACL_UINT16 || dtype == ACL_UINT32 || dtype == ACL_UINT64; }
 
 inline Category category(int dtype) {
-    return is_complex(dtype) ? Category::Complex : is_real(dtype) ? Category::Real : Category::Integer;
+    if (is_complex(dtype)) return Category::Complex;
+    return is_real(dtype) || is_narrow_float(dtype) ? Category::Real : Category::Integer;
 }
 
 // ACL_DT_UNDEFINED where the vendor's tables have no entry.
@@ -176,7 +183,7 @@ inline T load(const unsigned char* p, int dtype) {
             std::memcpy(part, p, 4);
             return convert<T>(Complex(half_to_float(part[0]), half_to_float(part[1])));
         }
-        default: return T{};
+        default: return is_narrow(dtype) ? convert<T>(narrow_value(dtype, *p)) : T{};
     }
 }
 
@@ -215,7 +222,9 @@ inline void store(unsigned char* p, int dtype, T x) {
             std::memcpy(p, part, 4);
             break;
         }
-        default: break;
+        default:
+            if (is_narrow(dtype)) *p = narrow_code(dtype, convert<double>(x));
+            break;
     }
 }
 

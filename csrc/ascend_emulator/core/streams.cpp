@@ -30,6 +30,7 @@ struct Streams {
 };
 
 thread_local int this_worker_device = -1;
+thread_local const std::atomic<bool>* this_worker_abandoned = nullptr;
 
 Streams& streams() {
     static Streams* all = new Streams;
@@ -111,6 +112,7 @@ uint64_t Stream::push(Task task, std::function<void()> dropped, std::atomic<uint
 
 void Stream::loop() {
     this_worker_device = device;
+    this_worker_abandoned = &abandoned;
     std::unique_lock<std::mutex> guard(lock_);
     for (;;) {
         wake_.wait(guard, [this] { return stop_ || !queue_.empty(); });
@@ -276,6 +278,7 @@ std::string task_that_needs(uint64_t begin, uint64_t bytes) {
 }
 
 int worker_device() { return this_worker_device; }
+bool worker_abandoned() { return this_worker_abandoned != nullptr && this_worker_abandoned->load(); }
 
 void quiet_at_exit() {
     struct Guard {

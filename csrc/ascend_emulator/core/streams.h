@@ -107,6 +107,8 @@ std::string task_that_needs(uint64_t begin, uint64_t bytes);
 
 // The device of the stream whose worker this thread is; -1 for every other thread.
 int worker_device();
+// Whether the stream whose worker this thread is gives up its work: a task that waits must ask.
+bool worker_abandoned();
 
 // Streams of one context, or of one device when the context is null.
 std::vector<std::shared_ptr<Stream>> streams_of(const Context* context, int device);

@@ -63,6 +63,7 @@ struct Tensor {
     int format = ACL_FORMAT_UNDEFINED;
     uint64_t data = 0;
     void* handle = nullptr;
+    Dims blocked;  // of a tensor in FRACTAL_NZ, the matrices its blocks hold; otherwise without dimensions
 
     int rank() const { return dims.n; }
     int64_t numel() const { return dims.product(); }
@@ -72,6 +73,19 @@ struct Tensor {
     bool span(int64_t* low, int64_t* high) const;
     Range range(bool written) const;
 };
+
+// -- FRACTAL_NZ: blocks of 16 rows and 32 bytes, a column of blocks after the other -------------------------------------
+EMU_API bool is_blocked(int format);
+// Elements of a block's row.
+EMU_API int64_t block_width(int format, int dtype);
+// (..., rows, columns) -> (..., columns / width, rows / 16, 16, width), rounded up.
+EMU_API Dims block_dims(const Dims& dims, int64_t width);
+// Where element (row, column) of one matrix stands; `rows` is how many it has.
+inline int64_t block_place(int64_t row, int64_t column, int64_t rows, int64_t width) {
+    return (column / width * ((rows + 15) / 16) + row / 16) * 16 * width + row % 16 * width + column % width;
+}
+// The tensor as the matrices its blocks hold, whether its view says their sizes or those of the blocks.
+void unblock(Tensor& t);
 
 struct Scalar {
     int dtype = ACL_DT_UNDEFINED;

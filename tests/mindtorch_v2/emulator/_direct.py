@@ -54,7 +54,7 @@ def with_formats(name: str, values: dict[str, Any]) -> dict[str, Any]:
     result = dict(values)
     for p in facts()[name]["params"]:
         value = result.get(p["name"])
-        if value is None or "formats" not in p or {"ND", "any"} & set(p["formats"].split()):
+        if value is None or "formats" not in p or {"ND", "any", "FRACTAL_NZ"} & set(p["formats"].split()):
             continue
         form = {2: "NC", 3: "NCL", 4: "NCHW", 5: "NCDHW"}[len(value.shape)]
         result[p["name"]] = Out(value.shape, value.dtype, format=form) if isinstance(value, Out) else In(value, form)
@@ -66,7 +66,7 @@ def reshaped(value: Any, shape: tuple[int, ...], dtype: str) -> Any:
     if isinstance(value, Out):
         return Out(shape, dtype, format=value.format if len(shape) == len(value.shape) else "ND")
     array = np.ones(shape, dtype)
-    return In(array, value.format) if isinstance(value, In) else array
+    return In(array, value.format, value.view) if isinstance(value, In) else array
 
 
 def check(case: Direct) -> None:

@@ -58,8 +58,14 @@ CODES = {
     "complex64": 16,
     "complex128": 17,
     "bfloat16": 27,
+    "int4": 29,
+    "float8_e5m2": 35,
+    "float8_e4m3fn": 36,
+    "float8_e8m0fnu": 37,
+    "float4_e2m1fn": 40,
 }
-FORMATS = {"NCHW": 0, "NHWC": 1, "ND": 2, "NDHWC": 27, "NCDHW": 30, "NC": 35, "NCL": 47}
+HALF_BYTES = ("int4", "float4_e2m1fn")  # NumPy has a byte for each element, the device half of one
+FORMATS = {"NCHW": 0, "NHWC": 1, "ND": 2, "NDHWC": 27, "FRACTAL_NZ": 29, "NCDHW": 30, "NC": 35, "NCL": 47}
 CTYPES: dict[str, Any] = {
     "bool": c_bool,
     "int8_t": c_int8,
@@ -76,7 +82,23 @@ CTYPES: dict[str, Any] = {
 
 
 def numpy_dtype(name: str) -> Any:
-    return np.dtype(ml_dtypes.bfloat16) if name == "bfloat16" else np.dtype(name)
+    return np.dtype(getattr(ml_dtypes, name, name))
+
+
+def packed(array: np.ndarray) -> bytes:
+    """Elements of four bits, two in each byte, the first in its lower half."""
+    codes = np.ascontiguousarray(array).reshape(-1).view(np.uint8) & 15
+    codes = np.append(codes, np.zeros(codes.size % 2, np.uint8))
+    return (codes[0::2] | codes[1::2] << 4).astype(np.uint8).tobytes()
+
+
+def unpacked(data: bytes, count: int, dtype: Any) -> np.ndarray:
+    codes = np.frombuffer(data, np.uint8)
+    both = np.stack([codes & 15, codes >> 4], -1).reshape(-1)[:count]
+    if np.dtype(dtype).name == "int4":
+        both = both.astype(np.int8)
+        return np.asarray(np.where(both > 7, both - 16, both).astype(dtype))
+    return both.view(dtype)
 
 
 @functools.cache
@@ -116,10 +138,11 @@ class Out:
 
 @dataclass
 class In:
-    """A tensor argument with a format other than ND."""
+    """A tensor argument with a format other than ND; `view`: the sizes of what the blocks of a private one hold."""
 
     array: Any
     format: str = "ND"
+    view: tuple[int, ...] | None = None
 
 
 @dataclass
@@ -254,9 +277,9 @@ class Call:
         return Block(handle, of.address, of.nbytes, of.shape, of.strides, of.dtype, False)
 
     def tensor(self, value: Any) -> Block:
-        form = "ND"
+        form, view = "ND", None
         if isinstance(value, In):
-            value, form = value.array, value.format
+            value, form, view = value.array, value.format, value.view
         if isinstance(value, Out):
             form = value.format
             dtype = numpy_dtype(value.dtype)
@@ -264,7 +287,7 @@ class Call:
                 int(np.prod([s or 1 for s in value.shape[i + 1 :]])) for i in range(len(value.shape))
             )
             count = 1 + sum(s * (n - 1) for s, n in zip(strides, value.shape)) if 0 not in value.shape else 0
-            data = b"\x5a" * (count * dtype.itemsize)
+            data = b"\x5a" * (count * dtype.itemsize if value.dtype not in HALF_BYTES else (count + 1) // 2)
             shape, name = value.shape, value.dtype
         else:
             array = as_numpy(value)
@@ -273,10 +296,16 @@ class Call:
             count = 1 + sum(s * (n - 1) for s, n in zip(strides, shape)) if array.size else 0
             pointer = array.__array_interface__["data"][0] if array.size else 0
             data = ctypes.string_at(pointer, count * dtype.itemsize) if count else b""
+            if name in HALF_BYTES:
+                data = packed(array)
             self.keep.append(array)
         address = self.device.upload(data) if data else 0
         if address:
             self.memory.append(address)
+        storage: tuple[int, ...] = (count,)
+        if view is not None:
+            storage, shape = shape, view
+            strides = tuple(int(np.prod(view[i + 1 :])) for i in range(len(view)))
         handle = self.device.base.aclCreateTensor(
             int64s(shape),
             len(shape),
@@ -284,8 +313,8 @@ class Call:
             int64s(strides),
             0,
             FORMATS[form],
-            int64s([count]),
-            1,
+            int64s(storage),
+            len(storage),
             address or None,
         )
         assert handle, self.device.message()
@@ -390,6 +419,8 @@ class Call:
         if shape != block.shape:
             strides = tuple(int(np.prod(shape[i + 1 :])) for i in range(len(shape)))
         data = self.device.download(block.address, block.nbytes) if block.nbytes else b""
+        if block.dtype in HALF_BYTES:
+            return unpacked(data, int(np.prod(shape)), dtype).reshape(shape)
         flat = np.frombuffer(data, dtype) if data else np.empty(0, dtype)
         if 0 in shape:
             return np.empty(shape, dtype)
