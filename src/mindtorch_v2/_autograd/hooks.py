@@ -52,9 +52,9 @@ class RemovableHandle:
         self.remove()
 
 
-def add_hook(hooks: HookDict, fn: Callable[..., Any]) -> RemovableHandle:
+def add_hook(hooks: HookDict, fn: Callable[..., Any], extra_dict: HookDict | None = None) -> RemovableHandle:
     if not callable(fn):
         raise TypeError(f"expected a callable hook, but got {type(fn).__name__}")
-    handle = RemovableHandle(hooks)
+    handle = RemovableHandle(hooks, extra_dict=extra_dict)
     hooks[handle.id] = fn
     return handle

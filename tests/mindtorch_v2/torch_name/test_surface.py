@@ -45,6 +45,8 @@ COMPILING = [
     "type(torch.compile(torch.nn.Linear(2, 3))).__name__",
     "isinstance(torch.compile(torch.nn.Linear(2, 3)), torch._dynamo.OptimizedModule)",
     "torch.compile(torch.nn.Linear) is torch.nn.Linear",
+    "(m := torch.nn.ReLU(), m.compile(backend='eager'), m(t), list(m.state_dict()))[1:]",
+    "torch.nn.ReLU().compile(mode='nope')",
     "torch.compiler.is_compiling(), torch.compiler.is_exporting(), torch.compiler.is_dynamo_compiling()",
     "torch.compiler.list_backends()",
     "torch.compiler.get_default_backend()",

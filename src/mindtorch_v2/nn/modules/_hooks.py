@@ -260,11 +260,11 @@ def _tuple_of_tensors(values: Any) -> bool:
 
 
 # -- hooks of all modules ---------------------------------------------------------------------------------------------
-def _share(hooks: HookDict, hook: Callable[..., Any]) -> RemovableHandle:
+def _share(hooks: HookDict, hook: Callable[..., Any], flags: HookDict | None = None) -> RemovableHandle:
     from .module import Module
 
     Module._hooked = True
-    return add_hook(hooks, hook)
+    return add_hook(hooks, hook, flags)
 
 
 def register_module_forward_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
@@ -276,7 +276,7 @@ def register_module_forward_hook(
     hook: Callable[..., Any], *, with_kwargs: bool = False, always_call: bool = False
 ) -> RemovableHandle:
     """`hook(module, args[, kwargs], output)` after the forward of every module."""
-    handle = _share(SHARED.forward, hook)
+    handle = _share(SHARED.forward, hook, SHARED.forward_flags)
     SHARED.forward_flags[handle.id] = (with_kwargs, always_call)
     return handle
 

@@ -127,9 +127,13 @@ class Module:
         return self.forward(*args, **kwargs) if kwargs else self.forward(*args)
 
     _call_impl = _wrapped_call_impl = __call__
+    _compiled_call_impl: Callable[..., Any] | None = None
 
     def compile(self, *args: Any, **kwargs: Any) -> None:
-        raise NotImplementedError("Module.compile: there is no torch.compile in this package; call the module itself")
+        """`torch.compile` for this module in place: it goes on to run as it is, after the same checks and warning."""
+        from ..._compile import compile
+
+        self._compiled_call_impl = compile(self._call_impl, *args, **kwargs)
 
     # -- hooks ----------------------------------------------------------------------------------------------------
     def register_forward_pre_hook(
@@ -376,6 +380,7 @@ class Module:
 
     def __getstate__(self) -> dict[str, Any]:
         state = self.__dict__.copy()
+        state.pop("_compiled_call_impl", None)
         flags = state.pop("_forward_hook_flags", None)
         if flags is None:
             return state
