@@ -128,6 +128,7 @@ _LAZY = {
     "save": "serialization",
     "load": "serialization",
     "compile": "_compile",
+    "_disable_dynamo": "_compile",
     "Future": "futures",
     "ScriptFunction": "jit",
     "ScriptModule": "jit",
@@ -158,7 +159,11 @@ for _module, _names in {
     "_registrations": "_register_device_module",
     "_finfo": "finfo iinfo",
     "autograd.grad_mode": "enable_grad inference_mode is_inference_mode_enabled no_grad set_grad_enabled",
-    "_C": "DisableTorchFunction DisableTorchFunctionSubclass",
+    "_C": (
+        "DisableTorchFunction DisableTorchFunctionSubclass AnyType BoolType DictType FloatType Graph IntType "
+        "InterfaceType ListType NoneType NumberType OptionalType ScriptDict ScriptList ScriptObject StringType "
+        "TensorType TupleType UnionType FunctionSchema DispatchKey DispatchKeySet ExcludeDispatchKeyGuard"
+    ),
     "_ops.determinism": (
         "use_deterministic_algorithms are_deterministic_algorithms_enabled set_deterministic_debug_mode "
         "is_deterministic_algorithms_warn_only_enabled get_deterministic_debug_mode"
@@ -189,7 +194,9 @@ _SUBMODULES = (
     "_guards",
     "_inductor",
     "_jit_internal",
+    "_prims",
     "_prims_common",
+    "_refs",
     "_subclasses",
     "_linalg_utils",
     "_tensor_str",

@@ -14,7 +14,6 @@ from ._dispatch.binding import BAD, fitted, is_element, need, plain_ints
 from ._dispatch.op import Op, type_name
 from ._dispatch.schema import Arg
 from ._dispatch.state import STATE, current_default_device
-from ._dtype import dtype as DType
 from ._dtype import dtype_or_none
 from ._ops import copy as _copy_rows
 from ._ops import create as _rows
@@ -110,8 +109,8 @@ def stray(fname: str, given: tuple[Any, ...], unknown: dict[str, Any]) -> TypeEr
 
 
 def _dtype_arg(fname: str, dt: Any) -> Any:
-    if dt is None or isinstance(dt, DType):
-        return dt
+    if dt is None:
+        return None
     found = dtype_or_none(dt)
     if found is None:
         raise TypeError(f"{fname}(): argument 'dtype' must be torch.dtype, not {type_name(dt)}")

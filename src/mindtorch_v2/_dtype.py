@@ -58,6 +58,11 @@ __all__ = [
     "int7",
     "int8",
     "long",
+    "qint32",
+    "qint8",
+    "quint2x4",
+    "quint4x2",
+    "quint8",
     "set_default_dtype",
     "short",
     "uint1",
@@ -79,6 +84,8 @@ CATEGORY_FLOAT: Final = 2
 CATEGORY_COMPLEX: Final = 3
 # Bits without a meaning; below the others, so that comparisons of categories treat them as no number.
 CATEGORY_BITS: Final = -1
+# Numbers with a scale: there are no tensors of them here. Programs ask for the names.
+CATEGORY_QUANTIZED: Final = -2
 
 
 @final
@@ -116,6 +123,8 @@ class dtype:
         """Whether there are negative numbers."""
         if self.category == CATEGORY_BITS:
             raise RuntimeError("Bits types are undefined")
+        if self.category == CATEGORY_QUANTIZED:
+            raise RuntimeError("isSignedType not supported for quantized types")
         return self._has_sign
 
     @property
@@ -211,6 +220,12 @@ int5: Final = dtype("int5", "Int5", 38, 1, CATEGORY_INT, True)
 int6: Final = dtype("int6", "Int6", 39, 1, CATEGORY_INT, True)
 int7: Final = dtype("int7", "Int7", 40, 1, CATEGORY_INT, True)
 float4_e2m1fn_x2: Final = dtype("float4_e2m1fn_x2", "Float4_e2m1fn_x2", 41, 1, CATEGORY_FLOAT, True)
+
+qint8: Final = dtype("qint8", "QInt8", 42, 1, CATEGORY_QUANTIZED, True)
+quint8: Final = dtype("quint8", "QUInt8", 43, 1, CATEGORY_QUANTIZED, False)
+qint32: Final = dtype("qint32", "QInt32", 44, 4, CATEGORY_QUANTIZED, True)
+quint4x2: Final = dtype("quint4x2", "QUInt4x2", 45, 1, CATEGORY_QUANTIZED, False)
+quint2x4: Final = dtype("quint2x4", "QUInt2x4", 46, 1, CATEGORY_QUANTIZED, False)
 
 _REGISTRY.sealed = True
 
@@ -335,6 +350,8 @@ def from_np(npdtype: "numpy.dtype[Any]") -> dtype:
 def dtype_or_none(value: object) -> dtype | None:
     """The dtype meant by a `dtype=` argument: a dtype, or one of Python's number types; None for anything else."""
     if isinstance(value, dtype):
+        if value.category == CATEGORY_QUANTIZED:
+            raise NotImplementedError(f"{value!r}: there are no quantized tensors here; use integers and a scale")
         return value
     if value is PyFloat:
         return float64

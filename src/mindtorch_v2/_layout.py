@@ -16,7 +16,13 @@ __all__ = [
     "layout",
     "legacy_contiguous_format",
     "memory_format",
+    "per_channel_affine",
+    "per_channel_affine_float_qparams",
+    "per_channel_symmetric",
+    "per_tensor_affine",
+    "per_tensor_symmetric",
     "preserve_format",
+    "qscheme",
     "sparse_bsc",
     "sparse_bsr",
     "sparse_coo",
@@ -72,6 +78,13 @@ class memory_format(_Constant):
     __slots__ = ()
 
 
+@final
+class qscheme(_Constant):
+    """How a quantized tensor's numbers are scaled. There are none here; programs ask for the names."""
+
+    __slots__ = ()
+
+
 strided: Final = layout._make("strided")
 sparse_coo: Final = layout._make("sparse_coo")
 sparse_csr: Final = layout._make("sparse_csr")
@@ -85,6 +98,12 @@ preserve_format: Final = memory_format._make("preserve_format")
 channels_last: Final = memory_format._make("channels_last")
 channels_last_3d: Final = memory_format._make("channels_last_3d")
 legacy_contiguous_format: Final = contiguous_format
+
+per_tensor_affine: Final = qscheme._make("per_tensor_affine")
+per_channel_affine: Final = qscheme._make("per_channel_affine")
+per_tensor_symmetric: Final = qscheme._make("per_tensor_symmetric")
+per_channel_symmetric: Final = qscheme._make("per_channel_symmetric")
+per_channel_affine_float_qparams: Final = qscheme._make("per_channel_affine_float_qparams")
 
 
 def _get_layout(name: str) -> layout:

@@ -212,7 +212,7 @@ def __getattr__(name: str) -> Any:
     if name in _SCRIPT:
         from .._absent import classes
 
-        globals().update(classes("torch._C", " ".join(_SCRIPT), "torch._C.{name}: programs are not scripted here"))
+        globals().update(classes("torch", " ".join(_SCRIPT), "torch._C.{name}: programs are not scripted here"))
         return globals()[name]
 
     if name in _TOP:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
 from typing import Any
 
@@ -30,6 +31,26 @@ class _RecordFunctionFast(record_function):
         if input_values or keyword_values:
             raise NotImplementedError("_RecordFunctionFast(): argument 'input_values' is not supported")
         super().__init__(name)
+
+
+class CapturedTraceback:
+    """The Python frames that called, innermost first."""
+
+    def __init__(self, frame: Any) -> None:
+        self._frames: list[tuple[str, str, int]] = []
+        while frame is not None:
+            self._frames.append((frame.f_code.co_name, frame.f_code.co_filename, frame.f_lineno))
+            frame = frame.f_back
+
+
+def gather_traceback(python: bool = True, script: bool = True, cpp: bool = True) -> CapturedTraceback:
+    """Where the program is: frames of Python; scripts and C++ have none here."""
+    return CapturedTraceback(sys._getframe(1) if python else None)
+
+
+def symbolize_tracebacks(arg0: list[CapturedTraceback]) -> list[list[dict[str, Any]]]:
+    """Names, files and lines of frames."""
+    return [[{"name": n, "filename": f, "line": line} for n, f, line in each._frames] for each in arg0]
 
 
 class _RecordFunction:

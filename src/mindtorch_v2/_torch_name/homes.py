@@ -7,7 +7,17 @@ PRIVATE = frozenset(
     {
         *("_C", "_VF", "_tensor", "_lowrank", "_utils", "_weights_only_unpickler", "_tensor_str"),
         *("_compile", "_decomp", "_dynamo", "_export", "_functorch", "_guards", "_higher_order_ops", "_inductor"),
-        *("_jit_internal", "_logging", "_prims_common", "_refs", "_subclasses", "_vmap_internals", "_custom_ops"),
+        *(
+            "_jit_internal",
+            "_logging",
+            "_prims",
+            "_prims_common",
+            "_refs",
+            "_vendor",
+            "_subclasses",
+            "_vmap_internals",
+            "_custom_ops",
+        ),
     }
 )
 
@@ -17,12 +27,13 @@ HOMES: dict[str, dict[str, str]] = {
     "_autograd.node": {"Node": "torch.autograd.graph"},
     "_backends.npu.errors": {"AcceleratorError": "torch", "AclError": "torch.npu", "OutOfMemoryError": "torch"},
     "_device": {"device": "torch"},
+    "_dispatch_keys": dict.fromkeys(("DispatchKey", "DispatchKeySet", "ExcludeDispatchKeyGuard"), "torch"),
     "_dtype": {"dtype": "torch"},
     "_finfo": {"finfo": "torch", "iinfo": "torch"},
-    "_layout": {"layout": "torch", "memory_format": "torch"},
+    "_layout": {"layout": "torch", "memory_format": "torch", "qscheme": "torch"},
     "_library.custom_op": {"CustomOpDef": "torch._library.custom_ops"},
     "_library.registrations": {"Library": "torch.library"},
-    "_operators": {"OpOverload": "torch._ops", "OpOverloadPacket": "torch._ops"},
+    "_operators": {"FunctionSchema": "torch", "OpOverload": "torch._ops", "OpOverloadPacket": "torch._ops"},
     "_ops.linalg": {"_LinAlgError": "torch._C"},
     "_overrides": {
         "DisableTorchFunction": "torch._C",

@@ -41,14 +41,32 @@ def _as_tuple(x: Any) -> tuple[Any, ...]:
     return tuple(x) if isinstance(x, (tuple, list)) else (x,)
 
 
-def _wanted(x: Any) -> Iterator[Tensor]:
-    """The tensors among inputs, and among lists of them, that require gradients."""
+def _iter_tensors(x: Any, only_requiring_grad: bool = False) -> Iterator[Tensor]:
+    """The tensors in something and in the lists and tuples in it."""
     if isinstance(x, Tensor):
-        if x.requires_grad:
+        if x.requires_grad or not only_requiring_grad:
             yield x
     elif isinstance(x, (tuple, list)):
         for item in x:
-            yield from _wanted(item)
+            yield from _iter_tensors(item, only_requiring_grad)
+
+
+def _get_numerical_jacobian(
+    fn: Callable[..., Any],
+    inputs: Any,
+    outputs: Any = None,
+    target: Any = None,
+    eps: float = 1e-3,
+    is_forward_ad: bool = False,
+) -> list[tuple[Tensor, ...]]:
+    """The Jacobians of every output of `fn(*inputs)` by each input, or by each of `target`, from differences."""
+    outputs = _as_tuple(fn(*_as_tuple(inputs))) if outputs is None else outputs
+    target = inputs if target is None else target
+    places = [i for i, x in enumerate(target) if isinstance(x, Tensor) and x.requires_grad]
+    return [
+        get_numerical_jacobian_wrt_specific_input(fn, place, inputs, outputs, eps, x, is_forward_ad)
+        for x, place in zip(_iter_tensors(target, True), places)
+    ]
 
 
 def get_numerical_jacobian(
@@ -62,13 +80,7 @@ def get_numerical_jacobian(
 
     outputs = _as_tuple(packed(*_as_tuple(inputs)))
     _real_output("get_numerical_jacobian", outputs)
-    target = inputs if target is None else target
-    places = [i for i, x in enumerate(target) if isinstance(x, Tensor) and x.requires_grad]
-    found = [
-        get_numerical_jacobian_wrt_specific_input(packed, place, inputs, outputs, eps, x)
-        for x, place in zip(_wanted(target), places)
-    ]
-    return tuple(each[0] for each in found)
+    return tuple(each[0] for each in _get_numerical_jacobian(packed, inputs, outputs, target, eps))
 
 
 def get_numerical_jacobian_wrt_specific_input(
@@ -128,7 +140,7 @@ def get_analytical_jacobian(
     gradients have the inputs' dtypes and sizes."""
     _refuse("get_analytical_jacobian", grad_out)
     _real_output("get_analytical_jacobian", (output,))
-    wanted = list(_wanted(inputs))
+    wanted = list(_iter_tensors(inputs, True))
     first, sizes, types = _stacked(wanted, output)
     second, _, _ = _stacked(wanted, output)
     same = all(a.numel() == 0 or not bool((a - b).abs().max() > nondet_tol) for a, b in zip(first, second))

@@ -236,6 +236,29 @@ class NestedIOFunction(Function):
         raise NotImplementedError
 
 
+def _nested_map(
+    condition: Callable[[Any], bool], fn: Callable[[Any], Any], condition_msg: str | None = None
+) -> Callable[[Any], Any]:
+    """A function that applies `fn` to what fulfils a condition, in lists, tuples and dicts of such things."""
+
+    def _map(obj: Any) -> Any:
+        if condition(obj):
+            return fn(obj)
+        if obj is None:
+            return None
+        if isinstance(obj, (list, tuple)):
+            mapped = [_map(x) for x in obj]
+            return type(obj)(*mapped) if hasattr(obj, "_fields") else type(obj)(mapped)
+        if isinstance(obj, dict):
+            return {name: _map(x) for name, x in obj.items()}
+        raise ValueError(
+            f"Auto nesting doesn't know how to process an input object of type {type(obj).__name__}"
+            + (f". Accepted types: {condition_msg}, or lists/tuples of them" if condition_msg else "")
+        )
+
+    return _map
+
+
 _TWICE = "trying to differentiate twice a function that was marked with @once_differentiable"
 
 

@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 
 from .._tensor_base import TensorBase
+from ._jacobians import _get_numerical_jacobian as _get_numerical_jacobian
+from ._jacobians import _iter_tensors as _iter_tensors
 from ._jacobians import get_analytical_jacobian as get_analytical_jacobian
 from ._jacobians import get_numerical_jacobian as get_numerical_jacobian
 from ._jacobians import get_numerical_jacobian_wrt_specific_input as get_numerical_jacobian_wrt_specific_input

@@ -18,7 +18,7 @@ from ._flags import flags_frozen as flags_frozen
 
 _SUBMODULES = (
     *("cpu", "cuda", "cudnn", "cusparselt", "kleidiai", "mha", "miopen", "mkl", "mkldnn", "mps", "nnpack", "openmp"),
-    *("opt_einsum", "quantized"),
+    *("opt_einsum", "python_native", "quantized"),
 )
 
 

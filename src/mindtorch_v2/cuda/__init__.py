@@ -226,7 +226,7 @@ def use_mem_pool(pool: Any, device: Any = None) -> Iterator[None]:
 
 
 _TENSORS = "Float Double Half BFloat16 Byte Char Short Int Long Bool".split()
-_SUBMODULES = ("amp", "graphs", "memory", "random", "streams")
+_SUBMODULES = ("amp", "graphs", "jiterator", "memory", "random", "streams")
 
 
 def __getattr__(name: str) -> Any:

@@ -47,6 +47,16 @@ _FILE_AN_ISSUE = (
 )
 
 
+def _unwrap_dtensor_for_comparison(actual: Any, expected: Any) -> tuple[Any, Any]:
+    """The whole of tensors that are spread over processes; others as they are."""
+    spread = sys.modules.get("mindtorch_v2.distributed.tensor")
+    kind = getattr(spread, "DTensor", None)
+    if kind is None:
+        return actual, expected
+    whole = [x.full_tensor() if isinstance(x, kind) else x for x in (actual, expected)]
+    return whole[0], whole[1]
+
+
 class ErrorMeta(Exception):
     """An error that will be raised, and where in nested containers it was found."""
 

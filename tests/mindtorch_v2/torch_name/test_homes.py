@@ -74,7 +74,6 @@ print(json.dumps(sorted({":".join(v) for v in found.values() if not here(*v)})))
 )
 # Classes that name a place where they are not.
 NOWHERE = {
-    "torch._C._autograd:SavedTensor": "`torch._C` is one module here",
     "torch._library.custom_ops:CustomOpDef": "the package's own folder bears that name",
     "torch._ops:OpOverload": "the package's own folder bears that name",
     "torch._ops:OpOverloadPacket": "the package's own folder bears that name",

@@ -9,6 +9,10 @@ from ...nn import Module
 
 __all__ = ["DeQuantStub", "QuantStub"]
 
+WHY = (
+    "{name}: there are no quantized tensors here; load weights in bfloat16 or float16, or quantize with operators of "
+    "torch.library"
+)
 _offer(
     __name__,
     "add_quant_dequant convert fuse_modules fuse_modules_qat get_default_qat_qconfig get_default_qconfig "
@@ -17,8 +21,7 @@ _offer(
     "FakeQuantize FakeQuantizeBase HistogramObserver MinMaxObserver MovingAverageMinMaxObserver "
     "MovingAveragePerChannelMinMaxObserver NoopObserver ObserverBase PerChannelMinMaxObserver PlaceholderObserver "
     "QConfig QConfigMapping",
-    "{name}: there are no quantized tensors here; load weights in bfloat16 or float16, or quantize with operators of "
-    "torch.library",
+    WHY,
 )
 
 

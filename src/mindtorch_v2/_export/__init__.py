@@ -1,0 +1,1 @@
+"""`torch._export`: PyTorch's inside of `torch.export`; its marks are here, exporting is not."""

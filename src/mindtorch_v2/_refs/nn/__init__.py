@@ -1,0 +1,3 @@
+"""`torch._refs.nn`: references of `torch.nn`."""
+
+from . import functional as functional

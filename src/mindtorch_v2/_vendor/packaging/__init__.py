@@ -1,0 +1,1 @@
+"""`torch._vendor.packaging`: versions and their order."""
