@@ -1,17 +1,12 @@
 // The packed product: see gemm.h.
 #include "gemm.h"
 #include "lanes.h"
+#include "vectors.h"
 
 #include <algorithm>
 
 namespace mt {
 namespace {
-
-template <class A, int BYTES> struct Vec {
-    typedef A t __attribute__((vector_size(BYTES)));
-    typedef A loose __attribute__((vector_size(BYTES), aligned(alignof(A)), may_alias));
-    static constexpr int LANES = BYTES / int(sizeof(A));
-};
 
 // MR x NV vectors of sums stay in registers, beside NV of b and one of a.
 template <class A, int BYTES, int MR, int NV, bool AT>

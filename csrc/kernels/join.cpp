@@ -3,12 +3,14 @@
 //
 //   join(out, ooff, ostride, ocode, oshape, dim, parts)    parts: [storage, offset, strides, code, shape] for each tensor,
 //                                                          flat; shapes have the result's number of dimensions. Returns out.
-#include "common.h"
+#include "cpu.h"
+#include "vectors.h"
 
 namespace mt {
 namespace {
 
-constexpr Py_ssize_t MOST = 16;  // parts that are looked at together
+constexpr int64_t LONG_ROW = 1 << 16;  // bytes from which the library's copy is the better one
+constexpr Py_ssize_t MOST = 16;        // parts that are looked at together
 
 struct Part {
     Shape shape;
@@ -24,25 +26,59 @@ void parse_part(PyObject* const* p, const Shape& shape, int64_t dim, Part& part)
     parse_operand(p, s, part.operand);
 }
 
+// Bytes between the rows of a part, where everything from `dim` inwards is one row and rows follow each other evenly;
+// else -1. A part with one row may say anything.
+int64_t row_step(const Part& part, int64_t dim) {
+    const Shape& s = part.shape;
+    const int64_t* stride = part.operand.stride;
+    int64_t expected = 1;
+    for (int i = s.ndim - 1; i >= dim; --i) {
+        if (s.dim[i] == 1) continue;
+        if (stride[i] != expected) return -1;
+        expected *= s.dim[i];
+    }
+    int64_t step = 0, next = 0;
+    for (int i = (int)dim - 1; i >= 0; --i) {
+        if (s.dim[i] == 1) continue;
+        if (stride[i] < 0 || (step != 0 && stride[i] != next)) return -1;
+        if (step == 0) step = stride[i];
+        next = checked_mul(stride[i], s.dim[i]);
+        if (step == 0) return -1;  // the same row again and again
+    }
+    return checked_mul(step, part.operand.itemsize);
+}
+
 // Copies a few parts as rows of bytes: everything from `dim` inwards is contiguous in the result and in every part.
 bool join_rows(const Shape& shape, const Operand& o, int64_t dim, const Part* parts, Py_ssize_t count) {
     if (!is_contiguous(shape, o)) return false;
     if (shape.numel == 0) return true;
-    int64_t outer = 1, inner = o.itemsize, length[MOST];
+    int64_t outer = 1, inner = o.itemsize, length[MOST], step[MOST];
     for (int i = 0; i < dim; ++i) outer *= shape.dim[i];
     for (int i = (int)dim + 1; i < shape.ndim; ++i) inner *= shape.dim[i];
     for (Py_ssize_t k = 0; k < count; ++k) {
         const Part& part = parts[k];
-        if (part.operand.code != o.code || !is_contiguous(part.shape, part.operand)) return false;
+        if (part.operand.code != o.code) return false;
         length[k] = part.shape.dim[dim] * inner;
+        step[k] = length[k] ? row_step(part, dim) : 0;
+        if (step[k] < 0) return false;
     }
-    char* to = o.data;
-    for (int64_t i = 0; i < outer; ++i)
-        for (Py_ssize_t k = 0; k < count; ++k) {
-            if (length[k] == 0) continue;  // a part without elements may have no memory
-            std::memcpy(to, parts[k].operand.data + i * length[k], (size_t)length[k]);
-            to += length[k];
-        }
+    const int64_t row = shape.dim[dim] * inner;
+    // Few long rows are copied part by part instead, each with every thread.
+    if (shape.numel > GIL_THRESHOLD && outer < 64) return false;
+    GilRelease unlocked(shape.numel);
+    parallel_for(outer, ceil_div(4 * GRAIN, row), [&](int64_t begin, int64_t end) {
+        char* to = o.data + begin * row;
+        at_level(MT_BODY {
+            for (int64_t i = begin; i < end; ++i)
+                for (Py_ssize_t k = 0; k < count; ++k) {
+                    if (length[k] == 0) continue;  // a part without elements may have no memory
+                    const char* from = parts[k].operand.data + i * step[k];
+                    if (length[k] < LONG_ROW) copy_bytes(to, from, length[k]);
+                    else std::memcpy(to, from, (size_t)length[k]);
+                    to += length[k];
+                }
+        });
+    });
     return true;
 }
 
@@ -71,10 +107,7 @@ PyObject* join(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
                 length = checked_add(length, parts[k].shape.dim[dim]);
             }
             if (length > shape.dim[dim] - at) fail(PyExc_RuntimeError, "join: parts do not add up to the result");
-            if (count <= MOST && length == shape.dim[dim] && shape.numel <= GIL_THRESHOLD &&
-                join_rows(shape, o, dim, parts, n)) {
-                return out.release();
-            }
+            if (count <= MOST && length == shape.dim[dim] && join_rows(shape, o, dim, parts, n)) return out.release();
             for (Py_ssize_t k = 0; k < n; ++k) {
                 const Part& part = parts[k];
                 GilRelease unlocked(part.shape.numel);

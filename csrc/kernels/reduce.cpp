@@ -4,8 +4,10 @@
 // Two ways through memory: along the reduced dimension when it is the inner one (`row`: one result from a run), across
 // it otherwise (`cols`: a run of results grows row by row). Blocks of other dtypes or layouts are gathered and cast
 // first. float32 is summed in groups of four and the groups in double.
+#include "cpu.h"
 #include "pointwise.h"
 #include "pointwise_loop.h"
+#include "vectors.h"
 
 namespace mt {
 namespace {
@@ -29,6 +31,8 @@ struct Reducer {
     void (*init)(char* acc, int64_t n) = nullptr;
     // n elements into one accumulator; `base` is the number of the first one in the reduced dimensions.
     void (*row)(const char* x, int64_t n, char* acc, int64_t base) = nullptr;
+    // m runs of n elements, `step` elements apart, each into its accumulator; null: there is no such loop.
+    void (*rows)(const char* x, int64_t step, int64_t m, int64_t n, char* acc) = nullptr;
     // rows of w elements, `step` elements apart, into w accumulators.
     void (*cols)(const char* x, int64_t step, int64_t rows, int64_t w, char* acc, int64_t base) = nullptr;
     void (*merge)(char* into, const char* from, int64_t n) = nullptr;  // `from` comes later
@@ -146,6 +150,23 @@ template <class Step, class T> MT_CLONES void fold_row(const char* data, int64_t
     }
     *reinterpret_cast<W*>(acc) = total;
 }
+// Short runs cost little more than their elements: everything about one is inlined.
+template <class Step, class T> void fold_rows(const char* data, int64_t step, int64_t m, int64_t n, char* acc) {
+    using W = typename Step::template Wide<T>;
+    const T* x = reinterpret_cast<const T*>(data);
+    W* a = reinterpret_cast<W*>(acc);
+    constexpr int64_t MOST = 512;  // elements folded in their own precision, by up to 64 partial results
+    auto fold = [](auto p, auto q) __attribute__((always_inline)) { return Step::run(p, q); };
+    at_level(MT_BODY {
+        for (int64_t r = 0; r < m; ++r, x += step) {
+            W total = (W)fold_dense(x, n < MOST ? n : MOST, Step::template start<T>(), fold, fold);
+            for (int64_t i = MOST; i < n; i += MOST)
+                total = Step::run(
+                    total, (W)fold_dense(x + i, n - i < MOST ? n - i : MOST, Step::template start<T>(), fold, fold));
+            a[r] = Step::run(a[r], total);
+        }
+    });
+}
 template <class Step, class T>
 MT_CLONES void fold_cols(const char* data, int64_t step, int64_t rows, int64_t w, char* acc, int64_t) {
     using E = typename Step::template Element<T>;
@@ -153,6 +174,17 @@ MT_CLONES void fold_cols(const char* data, int64_t step, int64_t rows, int64_t w
     const E* x = reinterpret_cast<const E*>(data);
     W* a = reinterpret_cast<W*>(acc);
     int64_t r = 0;
+    if constexpr (!std::is_same<E, W>::value && !IsComplex<E>::value)
+        for (; r + 8 <= rows; r += 8, x += 8 * step) {
+            const E *x1 = x + step, *x2 = x1 + step, *x3 = x2 + step, *x4 = x3 + step, *x5 = x4 + step, *x6 = x5 + step,
+                    *x7 = x6 + step;
+#pragma GCC ivdep
+            for (int64_t j = 0; j < w; ++j) {
+                const E left = Step::run(Step::run(x[j], x1[j]), Step::run(x2[j], x3[j]));
+                const E right = Step::run(Step::run(x4[j], x5[j]), Step::run(x6[j], x7[j]));
+                a[j] = Step::run(a[j], (W)Step::run(left, right));
+            }
+        }
     for (; r + 4 <= rows; r += 4, x += 4 * step) {
         const E *x1 = x + step, *x2 = x1 + step, *x3 = x2 + step;
 #pragma GCC ivdep
@@ -293,22 +325,27 @@ template <class T> void arg_finish(const char* acc, char* out, int64_t n, int64_
 // ---------------------------------------------------------------- the table
 
 template <class Step, class T, bool Mean> void enter_fold(int op) {
-    reducers[op - OP_SUM][NativeOf<T>::value] = {(int)sizeof(typename Step::template Wide<T>),
-                                                 CodeOf<T>::value,
-                                                 false,
-                                                 fold_init<Step, T>,
-                                                 fold_row<Step, T>,
-                                                 fold_cols<Step, T>,
-                                                 fold_merge<Step, T>,
-                                                 fold_finish<Step, T, Mean>};
+    Reducer& r = reducers[op - OP_SUM][NativeOf<T>::value];
+    r = {(int)sizeof(typename Step::template Wide<T>),
+         CodeOf<T>::value,
+         false,
+         fold_init<Step, T>,
+         fold_row<Step, T>,
+         nullptr,
+         fold_cols<Step, T>,
+         fold_merge<Step, T>,
+         fold_finish<Step, T, Mean>};
+    if constexpr (std::is_floating_point<T>::value &&
+                  (std::is_same<Step, SumStep>::value || std::is_same<Step, ProdStep>::value))
+        r.rows = fold_rows<Step, T>;
 }
 template <bool All, class T> void enter_any(int op) {
     reducers[op - OP_SUM][NativeOf<T>::value] = {
-        1, BOOL, false, any_init, any_row<All, T>, any_cols<All, T>, any_merge, any_finish<All>};
+        1, BOOL, false, any_init, any_row<All, T>, nullptr, any_cols<All, T>, any_merge, any_finish<All>};
 }
 template <class Step, class T> void enter_arg(int op) {
     reducers[op - OP_SUM][NativeOf<T>::value] = {
-        (int)sizeof(Best<T>), I64,          true, arg_init<T>, arg_row<Step, T>, arg_cols<Step, T>,
+        (int)sizeof(Best<T>), I64,          true, arg_init<T>, arg_row<Step, T>, nullptr, arg_cols<Step, T>,
         arg_merge<Step, T>,   arg_finish<T>};
 }
 template <class T> void enter_type() {
@@ -405,6 +442,12 @@ void reduce_along(const Job& job, Loader& loader, const char* in, int64_t begin,
     }
 }
 
+// Whether each result is one run of elements as they lie, for which the reducer has a loop.
+bool has_plain_rows(const Job& job) {
+    return job.reducer->rows && !job.convert && job.reduced.ndim == 1 && job.reduced.step[0][0] == job.in_size() &&
+           job.kept.step[1][0] % job.in_size() == 0;
+}
+
 void reduce_rows(const Job& job) {
     const int64_t results = job.kept.numel, each = job.reduced.numel;
     const int64_t acc_size = job.reducer->acc_size;
@@ -426,6 +469,7 @@ void reduce_rows(const Job& job) {
         }
         return;
     }
+    const bool plain = has_plain_rows(job);
     const int64_t total = results * each;
     const int64_t grain = total < SPLIT ? results : ceil_div(GRAIN, each);
     parallel_for(results, grain, [&](int64_t begin, int64_t end) {
@@ -441,7 +485,8 @@ void reduce_rows(const Job& job) {
             for (; n > 0; n -= WIDTH, skip += WIDTH) {
                 const int64_t m = n < WIDTH ? n : WIDTH;
                 job.reducer->init(acc, m);
-                for (int64_t i = 0; i < m; ++i)
+                if (plain) job.reducer->rows(at.ptr[1] + skip * s_in, s_in / job.in_size(), m, each, acc);
+                for (int64_t i = 0; i < m && !plain; ++i)
                     reduce_along(job, loader, at.ptr[1] + (skip + i) * s_in, 0, each, acc + i * acc_size);
                 store(job, acc, at.ptr[0] + skip * s_out, s_out, m);
             }
@@ -538,7 +583,8 @@ void run_reduction(const Job& job) {
     }
     const int64_t kept_step = std::abs(job.kept.step[1][0]), reduced_step = std::abs(job.reduced.step[0][0]);
     const int64_t dim0 = job.reduced.dim[0], width = job.kept.dim[0];
-    const bool across = width > 1 && (kept_step < reduced_step || (dim0 < 32 && width >= 32));
+    const int64_t least = has_plain_rows(job) ? 8 : 32;  // elements of a run that is worth a loop
+    const bool across = width > 1 && (kept_step < reduced_step || (dim0 < least && width >= 32));
     if (across) reduce_cols(job);
     else reduce_rows(job);
 }

@@ -6,7 +6,9 @@
 //       op: 0 sum, 1 product. a is cast to ccode first, the result has dtype ccode. Accumulates as PyTorch does:
 //       float32 in double, float16 and bfloat16 in float32, integers in 64 bits.
 //   sort(a.., values|None.., indices|None.., shape, dim, descending) -> (values, indices)
+//   topk(a.., values.., indices.., shape, dim, k, largest)       in order; of equal elements the first; shape: of a
 //       always stable; NaN counts as larger than every number; -0 equals 0; indices: int64. Not for complex or float8.
+#include "cpu.h"
 #include "lanes.h"
 
 #include <algorithm>
@@ -118,6 +120,17 @@ struct Wide {
 MT_INLINE uint64_t digit_of(uint64_t entry, int byte) { return (entry >> (32 + 8 * byte)) & 255; }
 MT_INLINE uint64_t digit_of(const Wide& entry, int byte) { return (entry.key >> (8 * byte)) & 255; }
 
+template <class E, class K> MT_INLINE E entry_of(K key, int64_t position) {
+    if constexpr (sizeof(K) < 8) return (uint64_t)key << 32 | (uint64_t)position;
+    else return Wide{key, (uint64_t)position};
+}
+MT_INLINE int64_t position_in(uint64_t entry) { return (int64_t)(entry & 0xffffffffu); }
+MT_INLINE int64_t position_in(const Wide& entry) { return (int64_t)entry.position; }
+template <class K, class E> MT_INLINE K key_in(const E& entry) {
+    if constexpr (sizeof(K) < 8) return K(entry >> 32);
+    else return entry.key;
+}
+
 // Least significant digit first, which is stable. Returns where the result is: `from` or `to`.
 template <class E> E* radix_sort(E* from, E* to, int64_t n, int bytes) {
     uint64_t count[8][256] = {};
@@ -147,16 +160,13 @@ template <class T> void sort_lane(char* v, int64_t vs, char* x, int64_t xs, cons
         const T value = *reinterpret_cast<const T*>(a + i * as);
         values.get()[i] = value;
         const K key = descending ? K(~key_of(value)) : key_of(value);
-        if constexpr (sizeof(K) < 8) entries.get()[i] = (uint64_t)key << 32 | (uint64_t)i;
-        else entries.get()[i] = Wide{key, (uint64_t)i};
+        entries.get()[i] = entry_of<E>(key, i);
     }
     E* sorted = entries.get();
     if (n > 256) sorted = radix_sort(sorted, spare.get(), n, sizeof(K));
     else std::sort(sorted, sorted + n);  // entries differ in their position, so this is stable as well
     for (int64_t i = 0; i < n; ++i) {
-        int64_t position;
-        if constexpr (sizeof(K) < 8) position = (int64_t)(sorted[i] & 0xffffffffu);
-        else position = (int64_t)sorted[i].position;
+        const int64_t position = position_in(sorted[i]);
         *reinterpret_cast<T*>(v + i * vs) = values.get()[position];
         *reinterpret_cast<int64_t*>(x + i * xs) = position;
     }
@@ -168,6 +178,59 @@ template <class T> void sort_run(const Lanes<3>& lanes, bool descending) {
             sort_lane<T>(p[0] + j * lanes.loop.step[0][0], lanes.step[0], p[1] + j * lanes.loop.step[1][0],
                          lanes.step[1], p[2] + j * lanes.loop.step[2][0], lanes.step[2], lanes.length, descending);
     });
+}
+
+// The k smallest entries in order: a heap of the best so far, whose worst tells which keys are worth a look.
+template <class E, class K> void smallest(const K* keys, int64_t n, E* best, int64_t k) {
+    for (int64_t i = 0; i < k; ++i) best[i] = entry_of<E>(keys[i], i);
+    std::make_heap(best, best + k);
+    K worst = key_in<K>(best[0]);
+    constexpr int64_t STEP = 32;
+    for (int64_t at = k; at < n; at += STEP) {
+        const int64_t end = n - at < STEP ? n : at + STEP;
+        int seen = 0;
+        if (end - at == STEP)
+            for (int64_t i = 0; i < STEP; ++i) seen |= keys[at + i] < worst;
+        else seen = 1;
+        for (int64_t i = at; seen && i < end; ++i) {
+            if (keys[i] >= worst) continue;  // of equals, the first
+            std::pop_heap(best, best + k);
+            best[k - 1] = entry_of<E>(keys[i], i);
+            std::push_heap(best, best + k);
+            worst = key_in<K>(best[0]);
+        }
+    }
+    std::sort_heap(best, best + k);
+}
+
+template <class T> void topk_lane(char* v, int64_t vs, char* x, int64_t xs, const char* a, int64_t as, int64_t n,
+                                  int64_t k, bool largest) {
+    using K = decltype(key_of(T()));
+    using E = typename std::conditional<(sizeof(K) < 8), uint64_t, Wide>::type;
+    Row<K> keys(n);
+    K* key = keys.get();
+    const K flip = largest ? K(~K(0)) : K(0);
+    at_level(MT_BODY {
+        if (as == (int64_t)sizeof(T))
+            for (int64_t i = 0; i < n; ++i) key[i] = K(key_of(reinterpret_cast<const T*>(a)[i]) ^ flip);
+        else
+            for (int64_t i = 0; i < n; ++i) key[i] = K(key_of(*reinterpret_cast<const T*>(a + i * as)) ^ flip);
+    });
+    const bool few = k <= n / 8;
+    Row<E> entries(few ? k : n), spare(!few && n > 256 ? n : 0);
+    E* sorted = entries.get();
+    if (few) {
+        at_level(MT_BODY { smallest<E, K>(key, n, sorted, k); });
+    } else {
+        for (int64_t i = 0; i < n; ++i) sorted[i] = entry_of<E>(key[i], i);
+        if (n > 256) sorted = radix_sort(sorted, spare.get(), n, sizeof(K));
+        else std::sort(sorted, sorted + n);
+    }
+    for (int64_t i = 0; i < k; ++i) {
+        const int64_t position = position_in(sorted[i]);
+        *reinterpret_cast<T*>(v + i * vs) = *reinterpret_cast<const T*>(a + position * as);
+        *reinterpret_cast<int64_t*>(x + i * xs) = position;
+    }
 }
 
 template <class F> void dispatch_sortable(int code, F&& f) {
@@ -242,6 +305,43 @@ PyObject* sort(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
             sort_run<decltype(t)>(lanes, descending);
         });
         return PyTuple_Pack(2, values.get(), indices.get());
+    });
+}
+
+PyObject* topk(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
+    return guard([&]() -> PyObject* {
+        expect_args("topk", nargs, 16);
+        Shape shape, kept;
+        parse_shape(args[12], shape);
+        const int dim = parse_dim(args[13], shape);
+        const int64_t k = parse_count(args[14]), n = shape.ndim ? shape.dim[dim] : 1;
+        const bool largest = as_bool(args[15]);
+        if (n > (int64_t)0xffffffffu)
+            fail(PyExc_RuntimeError, "topk: %lld elements along a dimension are too many", (long long)n);
+        if (k > n) fail(PyExc_RuntimeError, "topk: %lld elements of %lld", (long long)k, (long long)n);
+        kept = shape;
+        if (kept.ndim) kept.dim[dim] = k;
+        kept.numel = shape.ndim ? checked_numel(kept.dim, kept.ndim) : k;
+        Operand a, v, x;
+        parse_operand(args, shape, a);
+        parse_operand(args + 4, kept, v);
+        parse_operand(args + 8, kept, x);
+        expect_code("topk", v.code, a.code);
+        expect_code("topk", x.code, I64);
+        dispatch_sortable(a.code, [&](auto t) {
+            using T = decltype(t);
+            if (kept.numel == 0) return;
+            Lanes<3> lanes;
+            lanes_of(lanes, shape, dim, {&v, &x, &a});
+            GilRelease unlocked(shape.numel);
+            run_rows(lanes.loop, lane_grain(n, 4), [&](char* const* p, int64_t count) {
+                const int64_t (&next)[3][MAXD] = lanes.loop.step;
+                for (int64_t j = 0; j < count; ++j)
+                    topk_lane<T>(p[0] + j * next[0][0], lanes.step[0], p[1] + j * next[1][0], lanes.step[1],
+                                 p[2] + j * next[2][0], lanes.step[2], n, k, largest);
+            });
+        });
+        Py_RETURN_NONE;
     });
 }
 

@@ -161,6 +161,22 @@ MT_CLONES void max_tap(const T* row, int64_t base, int64_t offset, const int64_t
     }
 }
 
+// A wide window's row by itself.
+template <class T>
+MT_INLINE void max_wide(const T* row, int64_t base, int64_t first, int64_t last, T& out, int64_t& place) {
+    T best = out;
+    int64_t at = -1;
+    for (int64_t c = first; c < last; ++c)
+        if (MT_UNLIKELY(!(row[c] <= best))) {
+            if (best != best && row[c] == row[c]) continue;  // NaN stays, until the next one
+            best = row[c];
+            at = c;
+        }
+    if (at < 0) return;
+    out = best;
+    place = base + at;
+}
+
 // A row of results at a time: tap by tap, so that neighbouring windows are worked on together.
 template <class T>
 void max_plane(const T* x, T* out, int64_t* places, const Ranges& r, const Triple& step, int64_t taps) {
@@ -182,6 +198,10 @@ void max_plane(const T* x, T* out, int64_t* places, const Ranges& r, const Tripl
             for (int64_t z = z0; z < z1; z += step.d)
                 for (int64_t y = h0[j]; y < h1[j]; y += step.h) {
                     const int64_t base = (z * r.in.h + y) * r.in.w;
+                    if (taps >= 6 && step.w == 1) {
+                        for (int64_t k = 0; k < r.out.w; ++k) max_wide(x + base, base, w0[k], w1[k], out[k], places[k]);
+                        continue;
+                    }
                     for (int64_t t = 0; t < taps; ++t)
                         max_tap(x + base, base, t * step.w, w0, w1, out, places, r.out.w);
                 }
@@ -220,7 +240,7 @@ PyObject* pool_max(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
 }
 
 template <class T>
-MT_CLONES void sum_tap(const T* row, int64_t offset, const int64_t* first, const int64_t* last, T* out, int64_t n) {
+MT_INLINE void sum_tap(const T* row, int64_t offset, const int64_t* first, const int64_t* last, T* out, int64_t n) {
     for (int64_t k = 0; k < n; ++k) {
         const int64_t c = first[k] + offset;
         if (c < last[k]) out[k] = (T)(out[k] + row[c]);
@@ -241,38 +261,50 @@ template <class T> MT_INLINE T mean_of_sum(T sum, int64_t count) {
 
 constexpr int64_t WIDE = 5;  // elements of a window's row from which it is summed by itself
 
-// Sums of windows with wide rows; one that spans its planes is a single run.
+// The rows [y0, y1) of the planes [z0, z1), added up: `sums` has a plane's width.
 template <class T>
-void sum_wide(const T* x, T* out, const Ranges& r, int64_t z0, int64_t z1, int64_t y0, int64_t y1, const int64_t* first,
-              const int64_t* last) {
+MT_INLINE void add_rows(const T* x, T* sums, const Triple& in, int64_t z0, int64_t z1, int64_t y0, int64_t y1) {
+    std::fill_n(sums, in.w, T{});
+    for (int64_t z = z0; z < z1; ++z)
+        for (int64_t y = y0; y < y1; ++y) {
+            const T* row = x + (z * in.h + y) * in.w;
+#pragma GCC ivdep
+            for (int64_t c = 0; c < in.w; ++c) sums[c] = (T)(sums[c] + row[c]);
+        }
+}
+
+// A row of windows: first all their rows are added up, then the elements of each.
+template <class T>
+void sum_windows(const T* x, T* out, const Ranges& r, size_t i, size_t j, const int64_t* first, const int64_t* last,
+                 int64_t taps, T* sums) {
     at_level(MT_BODY {
-        for (int64_t k = 0; k < r.out.w; ++k) {
-            const int64_t c0 = first[k], n = std::max<int64_t>(0, last[k] - c0);
-            const bool whole = n == r.in.w, planes = whole && y0 == 0 && y1 == r.in.h;
-            T total{};
-            for (int64_t z = z0; z < (planes ? std::min(z0 + 1, z1) : z1); ++z)
-                for (int64_t y = y0; y < (whole ? std::min(y0 + 1, y1) : y1); ++y) {
-                    const T* row = x + (z * r.in.h + y) * r.in.w + c0;
-                    const int64_t run = planes ? (z1 - z0) * r.in.h * r.in.w : whole ? (y1 - y0) * r.in.w : n;
-                    total = (T)(total + sum_of<T>(run, MT_EACH(i) { return row[i]; }));
-                }
-            out[k] = total;
+        const int64_t z0 = r.start[i], z1 = r.end[i], y0 = r.start[j], y1 = r.end[j];
+        const bool one_row = z1 - z0 == 1 && y1 - y0 == 1;
+        if (r.out.w == 1 && first[0] == 0 && last[0] == r.in.w && y0 == 0 && y1 == r.in.h && z0 < z1) {
+            // A window that spans its planes is a single run.
+            const T* run = x + z0 * r.in.h * r.in.w;
+            out[0] = sum_of<T>((z1 - z0) * r.in.h * r.in.w, MT_EACH(c) { return run[c]; });
+        } else {
+            if (!one_row) add_rows(x, sums, r.in, z0, z1, y0, y1);
+            const T* row = one_row ? x + (z0 * r.in.h + y0) * r.in.w : sums;
+            if (taps < WIDE) {
+                std::fill_n(out, r.out.w, T{});
+                for (int64_t t = 0; t < taps; ++t) sum_tap(row, t, first, last, out, r.out.w);
+            } else {
+                for (int64_t k = 0; k < r.out.w; ++k)
+                    out[k] = sum_of<T>(last[k] - first[k], MT_EACH(c) { return row[first[k] + c]; });
+            }
         }
     });
 }
 
 template <class T>
-void mean_rows(const T* x, T* out, const Ranges& r, const std::vector<int64_t>& count, int64_t divisor, int64_t taps) {
+void mean_rows(const T* x, T* out, const Ranges& r, const std::vector<int64_t>& count, int64_t divisor, int64_t taps,
+               T* sums) {
     const size_t h = (size_t)r.out.d, w = h + (size_t)r.out.h;
-    const int64_t* w0 = r.start.data() + w;
-    const int64_t* w1 = r.end.data() + w;
     for (size_t i = 0; i < h; ++i)
         for (size_t j = h; j < w; ++j, out += r.out.w) {
-            std::fill(out, out + r.out.w, T{});
-            if (taps >= WIDE) sum_wide(x, out, r, r.start[i], r.end[i], r.start[j], r.end[j], w0, w1);
-            for (int64_t z = r.start[i]; z < r.end[i] && taps < WIDE; ++z)
-                for (int64_t y = r.start[j]; y < r.end[j]; ++y)
-                    for (int64_t t = 0; t < taps; ++t) sum_tap(x + (z * r.in.h + y) * r.in.w, t, w0, w1, out, r.out.w);
+            sum_windows(x, out, r, i, j, r.start.data() + w, r.end.data() + w, taps, sums);
             for (int64_t k = 0; k < r.out.w; ++k)
                 out[k] =
                     mean_of_sum(out[k], divisor ? divisor : window_count(count[i], count[j], count[w + (size_t)k]));
@@ -310,6 +342,7 @@ template <bool BACK> PyObject* mean_of(const char* name, PyObject* const* args, 
         const int64_t taps = most_taps(r, 1);
         parallel_for(planes, planes_each(saturated_add(r.in.size(), saturated_mul(4, r.out.size()))),
                      [&](int64_t begin, int64_t end) {
+                         const Scratch sums(BACK ? 1 : r.in.w, sizeof(T));
                          for (int64_t p = begin; p < end; ++p) {
                              T* plane = x.as<T>() + p * r.in.size();
                              T* result = o.as<T>() + p * r.out.size();
@@ -317,7 +350,7 @@ template <bool BACK> PyObject* mean_of(const char* name, PyObject* const* args, 
                                  std::fill(plane, plane + r.in.size(), T{});
                                  share_plane(plane, result, r, count, divisor);
                              } else {
-                                 mean_rows(plane, result, r, count, divisor, taps);
+                                 mean_rows(plane, result, r, count, divisor, taps, sums.as<T>());
                              }
                          }
                      });

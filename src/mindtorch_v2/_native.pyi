@@ -627,6 +627,27 @@ def cumsum(
 ) -> Storage:
     """op: 0 sum, 1 product. a is cast to compute_code first; out has that dtype."""
 
+def topk(
+    a: Storage,
+    a_offset: int,
+    a_strides: _Ints,
+    a_code: int,
+    values: Storage,
+    values_offset: int,
+    values_strides: _Ints,
+    values_code: int,
+    indices: Storage,
+    indices_offset: int,
+    indices_strides: _Ints,
+    indices_code: int,
+    shape: _Ints,
+    dim: int,
+    k: int,
+    largest: bool,
+    /,
+) -> None:
+    """The k largest, or smallest, elements in order; NaN is the largest."""
+
 def sort(
     a: Storage,
     a_offset: int,
@@ -875,6 +896,104 @@ def conv_weight(
     /,
 ) -> bool:
     """The gradient of a convolution's weights."""
+
+def channel_norm(
+    x: Storage,
+    x_offset: int,
+    x_code: int,
+    out: Storage,
+    out_offset: int,
+    out_code: int,
+    weight: Storage | None,
+    weight_offset: int,
+    weight_code: int,
+    bias: Storage | None,
+    bias_offset: int,
+    bias_code: int,
+    mean: Storage,
+    mean_offset: int,
+    mean_code: int,
+    var: Storage,
+    var_offset: int,
+    var_code: int,
+    rstd: Storage | None,
+    rstd_offset: int,
+    rstd_code: int,
+    images: int,
+    channels: int,
+    places: int,
+    groups: int,
+    eps: float,
+    given: bool,
+    /,
+) -> None:
+    """Batch norm (no groups), or group norm, of planes of places."""
+
+def channel_norm_backward(
+    grad: Storage,
+    grad_offset: int,
+    grad_code: int,
+    x: Storage,
+    x_offset: int,
+    x_code: int,
+    mean: Storage,
+    mean_offset: int,
+    mean_code: int,
+    rstd: Storage,
+    rstd_offset: int,
+    rstd_code: int,
+    weight: Storage | None,
+    weight_offset: int,
+    weight_code: int,
+    dx: Storage | None,
+    dx_offset: int,
+    dx_code: int,
+    dweight: Storage | None,
+    dweight_offset: int,
+    dweight_code: int,
+    dbias: Storage | None,
+    dbias_offset: int,
+    dbias_code: int,
+    images: int,
+    channels: int,
+    places: int,
+    groups: int,
+    fixed: bool,
+    /,
+) -> None:
+    """The gradients of channel_norm."""
+
+def pad_planes(
+    x: Storage,
+    x_offset: int,
+    x_code: int,
+    out: Storage,
+    out_offset: int,
+    out_code: int,
+    planes: int,
+    input: _Ints,
+    output: _Ints,
+    before: _Ints,
+    mode: int,
+    /,
+) -> None:
+    """Planes with their surroundings: mirrored (0), the edge (1), or around the corner (2)."""
+
+def pad_planes_backward(
+    grad: Storage,
+    grad_offset: int,
+    grad_code: int,
+    dx: Storage,
+    dx_offset: int,
+    dx_code: int,
+    planes: int,
+    input: _Ints,
+    output: _Ints,
+    before: _Ints,
+    mode: int,
+    /,
+) -> None:
+    """Each place's gradient added where pad_planes read it."""
 
 def plane_sums(
     x: Storage,

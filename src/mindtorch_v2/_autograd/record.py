@@ -38,10 +38,12 @@ SHAPES: Final[i64] = 6
 OFFSET: Final[i64] = 7
 DTYPES: Final[i64] = 8
 
-# Parameters that are not saved: the incoming gradient(s), and which inputs want one.
+# Parameters that are not saved: the incoming gradient(s), which inputs want one, and the gradients with None where
+# nothing arrived.
 GRAD: Final = -1
 GRADS: Final = -2
 NEEDS: Final = -3
+ARRIVED: Final = -4
 
 _SUFFIXES: Final[dict[str, int]] = {
     "_shape": 2,
@@ -183,6 +185,8 @@ class Formulas(Derivative):
                 out.append(GRAD)
             elif name == "grads":
                 out.append(GRADS)
+            elif name == "arrived":
+                out.append(ARRIVED)
             elif name == "needs":
                 out.append(NEEDS)
             else:
@@ -454,6 +458,8 @@ class Formulas(Derivative):
             return grads[0]
         if p == GRADS:
             return materialized(node, grads)
+        if p == ARRIVED:
+            return tuple(grads)
         return tuple([(need & (1 << e)) != 0 for e in f.edges])
 
     def place(self, out: list[Any], node: Node, e: int, got: Any) -> None:

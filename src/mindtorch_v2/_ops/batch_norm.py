@@ -167,8 +167,8 @@ def update_running(running: Any, seen: Any, momentum: float) -> None:
     copy_same_device(running, (old * (1 - momentum) + seen.to(old._dtype) * momentum).to(running._dtype))
 
 
-def _batch_norm(input: Any, weight: Any, bias: Any, running_mean: Any, running_var: Any, training: bool,
-                momentum: float, eps: float) -> Any:
+def batch_norm_in_parts(input: Any, weight: Any, bias: Any, running_mean: Any, running_var: Any, training: bool,
+                        momentum: float, eps: float) -> Any:
     v = batch_view(input)
     kept = _statistics_dtype(input, weight, bias, running_mean, running_var)
     x = wide(input).reshape(v.shape)
@@ -210,8 +210,8 @@ def _parameter_dtype(input: Any, weight: Any) -> Any:
     return input._dtype if weight is None else weight._dtype
 
 
-def _batch_backward(grad_out: Any, input: Any, weight: Any, running_mean: Any, running_var: Any, save_mean: Any,
-                    save_invstd: Any, train: bool, eps: float, output_mask: Any) -> Any:
+def batch_backward_in_parts(grad_out: Any, input: Any, weight: Any, running_mean: Any, running_var: Any,
+                            save_mean: Any, save_invstd: Any, train: bool, eps: float, output_mask: Any) -> Any:
     v = batch_view(input)
     mean, rstd = _moments(v, running_mean, running_var, save_mean, save_invstd, train, eps)
     dx, dw, db = _gradients(v, wide(grad_out).reshape(v.shape), wide(input).reshape(v.shape), mean, rstd,
@@ -249,8 +249,8 @@ def _batch_double(grads: Any, needs: Any, grad_out: Any, input: Any, weight: Any
 BATCH_BACKWARD: Op = op(
     "native_batch_norm_backward(Tensor grad_out, Tensor input, Tensor? weight, Tensor? running_mean, "
     "Tensor? running_var, Tensor? save_mean, Tensor? save_invstd, bool train, float eps, bool[3] output_mask) "
-    "-> (Tensor, Tensor, Tensor)", meta=_batch_backward_meta, function=False, method=False, kernel=_batch_backward,
-    grad={("grad_out", "input", "weight"): _batch_double})
+    "-> (Tensor, Tensor, Tensor)", meta=_batch_backward_meta, function=False, method=False,
+    kernel=batch_backward_in_parts, grad={("grad_out", "input", "weight"): _batch_double})
 
 
 def _batch_grad(g: Any, needs: Any, input: Any, weight: Any, bias: Any, running_mean: Any, running_var: Any,
@@ -262,7 +262,7 @@ def _batch_grad(g: Any, needs: Any, input: Any, weight: Any, bias: Any, running_
 NATIVE_BATCH: Op = op(
     "native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, "
     "bool training, float momentum, float eps) -> (Tensor result0, Tensor result1, Tensor result2)", meta=_batch_meta,
-    method=False, kernel=_batch_norm, out=True, nondiff=("result1", "result2"),
+    method=False, kernel=batch_norm_in_parts, out=True, nondiff=("result1", "result2"),
     grad={("input", "weight", "bias"): _batch_grad})
 
 
@@ -379,8 +379,8 @@ def group_norm_in_parts(input: Any, weight: Any, bias: Any, N: int, C: int, HxW:
     return out, mean.reshape((N, group)).to(kept), rstd.reshape((N, group)).to(kept)
 
 
-def _group_backward(grad_out: Any, input: Any, mean: Any, rstd: Any, weight: Any, N: int, C: int, HxW: int, group: int,
-                    output_mask: Any) -> Any:
+def group_backward_in_parts(grad_out: Any, input: Any, mean: Any, rstd: Any, weight: Any, N: int, C: int, HxW: int,
+                            group: int, output_mask: Any) -> Any:
     v = group_view(N, C, HxW, group)
     dx, dw, db = _gradients(v, wide(grad_out).reshape(v.shape), wide(input).reshape(v.shape),
                             wide(mean).reshape((N, group, 1, 1)), wide(rstd).reshape((N, group, 1, 1)),
@@ -411,13 +411,13 @@ def _group_double(grads: Any, needs: Any, grad_out: Any, input: Any, mean: Any, 
 GROUP_BACKWARD: Op = op(
     "native_group_norm_backward(Tensor grad_out, Tensor input, Tensor mean, Tensor rstd, Tensor? weight, SymInt N, "
     "SymInt C, SymInt HxW, int group, bool[3] output_mask) -> (Tensor, Tensor, Tensor)", meta=_group_backward_meta,
-    function=False, method=False, kernel=_group_backward,
+    function=False, method=False, kernel=group_backward_in_parts,
     grad={("grad_out", "input", "weight"): _group_double, "mean": None, "rstd": None})
 
 
-def _group_grad(grads: Any, needs: Any, input: Any, weight: Any, bias: Any, result1: Any, result2: Any, N: int, C: int,
-                HxW: int, group: int) -> Any:
-    g, of_mean, of_rstd = grads
+def _group_grad(arrived: Any, needs: Any, input: Any, weight: Any, bias: Any, result1: Any, result2: Any, N: int,
+                C: int, HxW: int, group: int) -> Any:
+    g, of_mean, of_rstd = arrived
     into: list[Any] = [None, None, None]
     if g is not None:
         into = list(GROUP_BACKWARD.call((g, input, result1, result2, weight, N, C, HxW, group, tuple(needs))))

@@ -1,6 +1,7 @@
-"""CPU lines of group norm: a group is a row of layer norm without parameters; those come behind, by channel.
+"""CPU lines of batch and group norm: planes of places side by side, in one native call each way.
 
-Invariant: nothing is computed of nothing here; the row's own formula says what the statistics of no elements are.
+Invariant: the rows' own formulas, in terms of operators, serve what the kernel is not made for: no elements, and
+channels of few places, whose statistics go across planes.
 """
 from __future__ import annotations
 
@@ -8,47 +9,106 @@ from typing import Any
 
 from .... import _native
 from ...._dtype import dtype
-from ...._ops.batch_norm import group_norm_in_parts
+from ...._ops import batch_norm as rows
 from ...._tensor_base import TensorBase, numel
-from ..kernels.dense import deliver, dense_as, fresh, target, wide_dtype
+from ..kernels.dense import deliver, dense_as, fresh, operand, target, wide_dtype
 from ..lines import cpu, into
 
-_layer_norm: Any = _native.layer_norm
-_ternary: Any = _native.ternary
+_FEW = 8  # places below which a plane is not worth a loop of its own
+
+Planes = tuple[int, int, int, int]
+_channel_norm: Any = _native.channel_norm
+_channel_norm_backward: Any = _native.channel_norm_backward
+_NONE = (None, 0, 0)
+
+
+def _given(t: TensorBase | None, dt: dtype) -> tuple[Any, int, int]:
+    return _NONE if t is None else operand(dense_as(t, dt))
+
+
+def _channel_planes(x: Any) -> Planes:
+    v = rows.batch_view(x)
+    return v.shape[0], v.shape[1], v.shape[2], 0
+
+
+def _deliver_all(outs: Any, parts: Any) -> None:
+    for out, part in zip(outs, parts):
+        deliver(out, part)
+
+
+def _batch_norm(outs: Any, input: Any, weight: Any, bias: Any, running_mean: Any, running_var: Any, training: bool,
+                momentum: float, eps: float) -> None:
+    planes = _channel_planes(input)
+    if planes[2] < _FEW or numel(input) == 0:
+        _deliver_all(outs, rows.batch_norm_in_parts(input, weight, bias, running_mean, running_var, training, momentum,
+                                                    eps))
+        return
+    dt = wide_dtype(input._dtype)
+    y, c = target(outs[0], dt), (planes[1],)
+    parameters = (*_given(weight, dt), *_given(bias, dt))
+    x = operand(dense_as(input, dt))
+    if not training:
+        _channel_norm(*x, *operand(y), *parameters, *_given(running_mean, dt), *_given(running_var, dt), *_NONE,
+                      *planes, eps, True)
+        deliver(outs[0], y)
+        return
+    mean, var, rstd = fresh(c, dt), fresh(c, dt), fresh(c, dt)
+    _channel_norm(*x, *operand(y), *parameters, *operand(mean), *operand(var), *operand(rstd), *planes, eps, False)
+    size = planes[0] * planes[2]
+    if running_mean is not None:
+        rows.update_running(running_mean, mean, momentum)
+    if running_var is not None:
+        rows.update_running(running_var, var * (size / max(size - 1, 1)), momentum)
+    _deliver_all(outs, (y, mean, rstd))
+
+
+def _backward(outs: Any, planes: Planes, grad: Any, input: Any, mean: Any, rstd: Any, weight: Any, fixed: bool,
+              mask: Any) -> None:
+    dt = wide_dtype(input._dtype)
+    made = [target(out, dt) if wanted else None for out, wanted in zip(outs, mask)]
+    _channel_norm_backward(*operand(dense_as(grad, dt)), *operand(dense_as(input, dt)), *_given(mean, dt),
+                           *_given(rstd, dt), *_given(weight, dt), *_given(made[0], dt), *_given(made[1], dt),
+                           *_given(made[2], dt), *planes, fixed)
+    for out, part in zip(outs, made):
+        if part is not None:
+            deliver(out, part)
+
+
+def _batch_backward(outs: Any, grad_out: Any, input: Any, weight: Any, running_mean: Any, running_var: Any,
+                    save_mean: Any, save_invstd: Any, train: bool, eps: float, output_mask: Any) -> None:
+    planes = _channel_planes(input)
+    if planes[2] < _FEW or numel(input) == 0:
+        _deliver_all(outs, rows.batch_backward_in_parts(grad_out, input, weight, running_mean, running_var, save_mean,
+                                                        save_invstd, train, eps, output_mask))
+        return
+    mean, rstd = (save_mean, save_invstd) if train else (
+        running_mean, (running_var.to(wide_dtype(input._dtype)) + eps).rsqrt())
+    _backward(outs, planes, grad_out, input, mean, rstd, weight, not train, output_mask)
 
 
 def _group_norm(outs: Any, input: Any, weight: Any, bias: Any, N: int, C: int, HxW: int, group: int,
                 eps: float) -> None:
-    if numel(input) == 0:
-        for out, part in zip(outs, group_norm_in_parts(input, weight, bias, N, C, HxW, group, eps)):
-            deliver(out, part)
+    if HxW < _FEW or numel(input) == 0:
+        _deliver_all(outs, rows.group_norm_in_parts(input, weight, bias, N, C, HxW, group, eps))
         return
     dt = wide_dtype(input._dtype)
-    x, y = dense_as(input, dt), target(outs[0], dt)
-    mean, rstd = fresh((N, group), dt), fresh((N, group), dt)
-    none = (None, 0, (), 0)
-    _layer_norm(*_flat(x), *none, *none, *_flat(y), *_flat(mean), *_flat(rstd), N * group, C // group * HxW, eps)
-    if weight is not None or bias is not None:
-        # bias + y * weight
-        shape, strides = (N, C, HxW), (C * HxW, HxW, 1)
-        of_y = (y._storage, int(y._offset), strides, dt.code)
-        _ternary(_native.ADDCMUL, *_by_channel(bias, 0, dt), *of_y, *_by_channel(weight, 1, dt), *of_y, shape, dt.code,
-                 1)
-    deliver(outs[0], y)
-    deliver(outs[1], mean)
-    deliver(outs[2], rstd)
+    y, sets = target(outs[0], dt), (N, group)
+    mean, var, rstd = fresh(sets, dt), fresh(sets, dt), fresh(sets, dt)
+    _channel_norm(*operand(dense_as(input, dt)), *operand(y), *_given(weight, dt), *_given(bias, dt), *operand(mean),
+                  *operand(var), *operand(rstd), N, C, HxW, group, eps, False)
+    _deliver_all(outs, (y, mean, rstd))
 
 
-def _flat(t: TensorBase) -> tuple[Any, ...]:
-    return t._storage, int(t._offset), (), t._dtype.code
+def _group_backward(outs: Any, grad_out: Any, input: Any, mean: Any, rstd: Any, weight: Any, N: int, C: int, HxW: int,
+                    group: int, output_mask: Any) -> None:
+    if HxW < _FEW or numel(input) == 0:
+        _deliver_all(outs, rows.group_backward_in_parts(grad_out, input, mean, rstd, weight, N, C, HxW, group,
+                                                        output_mask))
+        return
+    _backward(outs, (N, C, HxW, group), grad_out, input, mean, rstd, weight, False, output_mask)
 
 
-def _by_channel(t: TensorBase | None, absent: int, dt: dtype) -> tuple[Any, ...]:
-    """A vector that goes over the channels, or the number that stands for none."""
-    if t is None:
-        return absent, 0, (), 0
-    given = dense_as(t, dt)
-    return given._storage, int(given._offset), (0, 1, 0), dt.code
-
-
+cpu("native_batch_norm", into(_batch_norm))
+cpu("native_batch_norm_backward", into(_batch_backward))
 cpu("native_group_norm", into(_group_norm))
+cpu("native_group_norm_backward", into(_group_backward))

@@ -1,0 +1,248 @@
+// Batch norm and group norm of planes: images, their channels, and the places of a channel side by side.
+// Invariant: statistics are taken plane by plane (moments.h) and joined in the order of the images, in double; so
+// results do not depend on the number of threads. Everything is float32 or everything float64.
+//
+// An operand is 3 arguments: storage, offset, code; dense. None: not given, or not wanted.
+//   channel_norm(x.., out.., weight|None.., bias|None.., mean.., var.., rstd|None.., images, channels, places, groups,
+//                eps, given)
+//       groups 0: statistics of each channel over all images; else of each group of channels of each image.
+//       given: mean and var are read instead of written, and there is no rstd
+//   channel_norm_backward(grad.., x.., mean.., rstd.., weight|None.., dx|None.., dweight|None.., dbias|None.., images,
+//                         channels, places, groups, fixed)      fixed: mean and rstd do not depend on x
+#include "cpu.h"
+#include "moments.h"
+#include "windows.h"
+
+namespace mt {
+namespace {
+
+struct Planes {
+    int64_t images, channels, places, groups;
+    explicit Planes(PyObject* const* args)
+        : images(parse_count(args[0])), channels(parse_count(args[1])), places(parse_count(args[2])),
+          groups(parse_count(args[3])) {
+        if (groups && channels % groups)
+            fail(PyExc_ValueError, "%lld channels in %lld groups", (long long)channels, (long long)groups);
+    }
+    int64_t count() const { return checked_mul(images, channels); }
+    int64_t numel() const { return checked_mul(count(), places); }
+    int64_t sets() const { return groups ? checked_mul(images, groups) : channels; }  // of statistics
+    int64_t channel_of(int64_t plane) const { return plane % channels; }
+    int64_t set_of(int64_t plane) const { return groups ? plane / (channels / groups) : plane % channels; }
+    double size() const { return double(groups ? channels / groups : images) * double(places); }
+    int64_t grain(int64_t cost) const { return lane_grain(places, cost); }
+};
+
+Dense parse_optional(PyObject* const* args, int64_t numel, int code) {
+    if (args[0] == Py_None) return {nullptr, code};
+    const Dense d = parse_dense(args, numel);
+    if (d.code != code) fail(PyExc_ValueError, "channel_norm: operands of two dtypes");
+    return d;
+}
+
+template <class A> void find_moments(const Planes& p, const A* x, A* mean, A* var, A* rstd, double eps) {
+    const Scratch room(p.count(), sizeof(Moments));
+    Moments* of = room.as<Moments>();
+    parallel_for(p.count(), p.grain(1), [&](int64_t begin, int64_t end) {
+        at_level(MT_BODY {
+            for (int64_t i = begin; i < end; ++i) {
+                of[i] = Moments();
+                add_row(of[i], x + i * p.places, p.places);
+            }
+        });
+    });
+    // The first plane of a set takes the others in.
+    for (int64_t i = 0; i < p.count(); ++i) {
+        const int64_t first = p.groups ? i / (p.channels / p.groups) * (p.channels / p.groups) : i % p.channels;
+        if (first != i) of[first].merge(of[i].n, of[i].mean, of[i].m2);
+    }
+    for (int64_t s = 0; s < p.sets(); ++s) {
+        const Moments& m = of[p.groups ? s * (p.channels / p.groups) : s];
+        mean[s] = (A)m.mean;
+        var[s] = (A)(m.m2 / m.n);
+        if (rstd) rstd[s] = (A)(1.0 / std::sqrt(m.m2 / m.n + eps));
+    }
+}
+
+template <class A> void normalize(const Planes& p, const A* x, A* out, const A* weight, const A* bias, const A* mean,
+                                  const A* var, double eps) {
+    parallel_for(p.count(), p.grain(1), [&](int64_t begin, int64_t end) {
+        at_level(MT_BODY {
+            for (int64_t i = begin; i < end; ++i) {
+                const int64_t c = p.channel_of(i), s = p.set_of(i);
+                const A middle = mean[s], add = bias ? bias[c] : A(0);
+                const A scale = (A)(1.0 / std::sqrt((double)var[s] + eps) * (weight ? (double)weight[c] : 1.0));
+                const A* from = x + i * p.places;
+                A* to = out + i * p.places;
+#pragma GCC ivdep
+                for (int64_t k = 0; k < p.places; ++k) to[k] = (from[k] - middle) * scale + add;
+            }
+        });
+    });
+}
+
+PyObject* channel_norm(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
+    return guard([&]() -> PyObject* {
+        expect_args("channel_norm", nargs, 27);
+        const Planes p(args + 21);
+        const double eps = as_double(args[25]);
+        const bool given = as_bool(args[26]);
+        const Dense x = parse_dense(args, p.numel());
+        const Dense out = parse_optional(args + 3, p.numel(), x.code);
+        const Dense weight = parse_optional(args + 6, p.channels, x.code);
+        const Dense bias = parse_optional(args + 9, p.channels, x.code);
+        const Dense mean = parse_optional(args + 12, p.sets(), x.code),
+                    var = parse_optional(args + 15, p.sets(), x.code);
+        const Dense rstd = parse_optional(args + 18, p.sets(), x.code);
+        if (!out.data || !mean.data || !var.data) fail(PyExc_TypeError, "channel_norm: a result is missing");
+        if (x.code != F32 && x.code != F64) fail_dtype("channel_norm", x.code);
+        if (p.numel() == 0) Py_RETURN_NONE;
+        auto run = [&](auto t) {
+            using A = decltype(t);
+            GilRelease unlocked(p.numel());
+            if (!given) find_moments(p, x.as<const A>(), mean.as<A>(), var.as<A>(), rstd.as<A>(), eps);
+            normalize(p, x.as<const A>(), out.as<A>(), weight.as<const A>(), bias.as<const A>(), mean.as<const A>(),
+                      var.as<const A>(), eps);
+        };
+        if (x.code == F32) run(float());
+        else run(double());
+        Py_RETURN_NONE;
+    });
+}
+
+// ---------------------------------------------------------------- gradients
+
+// Of one plane: the sums of the gradient, and of the gradient times the distance from the mean.
+struct Sums {
+    double plain, scaled;
+};
+
+template <class A> MT_INLINE Sums sums_of(const A* g, const A* x, A mean, int64_t n) {
+    Sums all{0, 0};
+    for (int64_t i = 0; i < n; i += BATCH) {
+        const A *gs = g + i, *xs = x + i;
+        A first, second;
+        two_sums_of<A>(
+            std::min(BATCH, n - i), MT_EACH(k) { return gs[k]; },
+            [&](int64_t k, A v) __attribute__((always_inline)) { return v * (xs[k] - mean); }, first, second);
+        all.plain += (double)first;
+        all.scaled += (double)second;
+    }
+    return all;
+}
+
+template <class A> struct Backward {
+    const Planes& p;
+    const A *g, *x, *mean, *rstd, *weight;
+    A *dx, *dweight, *dbias;
+    bool fixed;
+
+    double weight_of(int64_t channel) const { return weight ? (double)weight[channel] : 1.0; }
+
+    void run() const {
+        const bool whole = dx && !fixed;
+        const Scratch room(p.count() + (whole ? p.sets() : 0), sizeof(Sums));
+        Sums* of = room.as<Sums>();
+        Sums* total = of + p.count();  // of each set, weighed
+        if (whole || dweight || dbias) {
+            parallel_for(p.count(), p.grain(1), [&](int64_t begin, int64_t end) {
+                at_level(MT_BODY {
+                    for (int64_t i = begin; i < end; ++i)
+                        of[i] = sums_of(g + i * p.places, x + i * p.places, mean[p.set_of(i)], p.places);
+                });
+            });
+            parameters(of);
+        }
+        if (whole) {
+            std::fill(total, total + p.sets(), Sums{0, 0});
+            for (int64_t i = 0; i < p.count(); ++i) {
+                Sums& t = total[p.set_of(i)];
+                t.plain += of[i].plain * weight_of(p.channel_of(i));
+                t.scaled += of[i].scaled * weight_of(p.channel_of(i));
+            }
+        }
+        if (dx) input(total);
+    }
+
+    void parameters(const Sums* of) const {
+        for (int64_t c = 0; c < p.channels; ++c) {
+            double plain = 0, scaled = 0;
+            for (int64_t n = 0; n < p.images; ++n) {
+                const int64_t i = n * p.channels + c;
+                plain += of[i].plain;
+                scaled += of[i].scaled * (double)rstd[p.set_of(i)];
+            }
+            if (dweight) dweight[c] = (A)scaled;
+            if (dbias) dbias[c] = (A)plain;
+        }
+    }
+
+    // dx = a * g + b * (x - mean) + c
+    void input(const Sums* total) const {
+        parallel_for(p.count(), p.grain(1), [&](int64_t begin, int64_t end) {
+            at_level(MT_BODY {
+                for (int64_t i = begin; i < end; ++i) {
+                    const int64_t s = p.set_of(i);
+                    const double r = (double)rstd[s];
+                    const A a = (A)(r * weight_of(p.channel_of(i))), middle = mean[s];
+                    const A *gs = g + i * p.places, *xs = x + i * p.places;
+                    A* to = dx + i * p.places;
+                    if (fixed) {
+#pragma GCC ivdep
+                        for (int64_t k = 0; k < p.places; ++k) to[k] = a * gs[k];
+                        continue;
+                    }
+                    const A b = (A)(-r * r * r * total[s].scaled / p.size()), c = (A)(-r * total[s].plain / p.size());
+#pragma GCC ivdep
+                    for (int64_t k = 0; k < p.places; ++k) to[k] = a * gs[k] + ((xs[k] - middle) * b + c);
+                }
+            });
+        });
+    }
+};
+
+PyObject* channel_norm_backward(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
+    return guard([&]() -> PyObject* {
+        expect_args("channel_norm_backward", nargs, 29);
+        const Planes p(args + 24);
+        const bool fixed = as_bool(args[28]);
+        const Dense g = parse_dense(args, p.numel()), x = parse_optional(args + 3, p.numel(), g.code);
+        const Dense mean = parse_optional(args + 6, p.sets(), g.code),
+                    rstd = parse_optional(args + 9, p.sets(), g.code);
+        const Dense weight = parse_optional(args + 12, p.channels, g.code);
+        const Dense dx = parse_optional(args + 15, p.numel(), g.code);
+        const Dense dweight = parse_optional(args + 18, p.channels, g.code);
+        const Dense dbias = parse_optional(args + 21, p.channels, g.code);
+        if (!x.data || !mean.data || !rstd.data) fail(PyExc_TypeError, "channel_norm_backward: an operand is missing");
+        if (g.code != F32 && g.code != F64) fail_dtype("channel_norm_backward", g.code);
+        if (p.numel() == 0) fail(PyExc_ValueError, "channel_norm_backward: of no elements");
+        auto run = [&](auto t) {
+            using A = decltype(t);
+            GilRelease unlocked(p.numel());
+            Backward<A>{p,
+                        g.as<const A>(),
+                        x.as<const A>(),
+                        mean.as<const A>(),
+                        rstd.as<const A>(),
+                        weight.as<const A>(),
+                        dx.as<A>(),
+                        dweight.as<A>(),
+                        dbias.as<A>(),
+                        fixed}
+                .run();
+        };
+        if (g.code == F32) run(float());
+        else run(double());
+        Py_RETURN_NONE;
+    });
+}
+
+}  // namespace
+}  // namespace mt
+
+using namespace mt;
+extern PyMethodDef channel_norm_methods[];  // no other file needs to know
+PyMethodDef channel_norm_methods[] = {
+    MT_METHOD("channel_norm", channel_norm, "Batch and group norm."),
+    MT_METHOD("channel_norm_backward", channel_norm_backward, "Batch and group norm: the gradients."),
+    {nullptr, nullptr, 0, nullptr}};

@@ -1,0 +1,53 @@
+"""CPU lines of padding: planes and their surroundings, in one native call each way.
+
+Invariant: sizes and pads were checked by the row's rule; the kernel compares every place with its plane once more.
+"""
+from __future__ import annotations
+
+from typing import Any
+
+from .... import _native
+from ...._sizes import dense_bytes
+from ...._tensor_base import numel
+from ..kernels.dense import deliver, dense_as, operand, target, triple, wide_dtype
+from ..lines import cpu, into
+
+Ints = tuple[int, ...]
+_MIRROR, _EDGE = 0, 1
+
+
+def _geometry(x: Any, padded: Any, rank: int, padding: Ints, mode: int) -> tuple[Any, ...]:
+    """The kernel's last arguments: planes, their sizes, what comes before each dimension, and the mode."""
+    planes = 1
+    for n in x._shape[:len(x._shape) - rank]:
+        planes *= n
+    before = tuple(padding[2 * (rank - 1 - d)] for d in range(rank))
+    return planes, triple(x._shape[-rank:], 1), triple(padded._shape[-rank:], 1), triple(before, 0), mode
+
+
+def _serve(kind: str, rank: int, mode: int) -> None:
+    def forward(out: Any, self: Any, padding: Ints) -> None:
+        if numel(out) == 0:
+            return
+        dt = self._dtype
+        y = target(out, dt)
+        _native.pad_planes(*operand(dense_as(self, dt)), *operand(y), *_geometry(self, out, rank, padding, mode))
+        deliver(out, y)
+
+    def backward(out: Any, grad_output: Any, self: Any, padding: Ints) -> None:
+        if numel(out) == 0:
+            return
+        dt = wide_dtype(self._dtype)
+        dense_bytes(out._shape, dt.itemsize)
+        y = target(out, dt)
+        _native.pad_planes_backward(*operand(dense_as(grad_output, dt)), *operand(y),
+                                    *_geometry(self, grad_output, rank, padding, mode))
+        deliver(out, y)
+
+    cpu(f"{kind}_pad{rank}d", into(forward))
+    cpu(f"{kind}_pad{rank}d_backward", into(backward))
+
+
+for _rank in (1, 2, 3):
+    _serve("reflection", _rank, _MIRROR)
+    _serve("replication", _rank, _EDGE)
