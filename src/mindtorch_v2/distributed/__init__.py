@@ -1,56 +1,80 @@
-"""`torch.distributed` of a build without it: `is_available()` is False.
+"""`torch.distributed`: several processes that work on one thing.
 
-Invariant: what exists is what a PyTorch built without distributed has, and the names that libraries mention without
-asking; none of them communicates. Several processes are a part of their own, which is not written yet.
+Invariant: asking whether it is available, or whether it is in use, loads nothing; the first other name loads it.
 """
 
 from __future__ import annotations
 
+import sys
+from importlib import import_module
 from typing import Any
 
-_WHY = "torch.distributed is not part of this build (torch.distributed.is_available() is False)"
+_C10D = "distributed_c10d"
+# Names that PyTorch has here and not in `distributed_c10d.__all__`, by the module that has them.
+_HOMES: dict[str, str] = {
+    **dict.fromkeys(
+        (
+            *("DistBackendError", "DistError", "DistNetworkError", "DistStoreError", "QueueEmptyError", "FileStore"),
+            *("HashStore", "TCPStore", "set_debug_level", "set_debug_level_from_env", "_all_gather_base", "_Backend"),
+            *("_reduce_scatter_base", "_rank_not_in_group", "_get_process_group_name", "_coalescing_manager"),
+            *("_CoalescingManager", "rendezvous", "register_rendezvous_handler", "_world"),
+        ),
+        _C10D,
+    ),
+    "_create_store_from_options": "rendezvous",
+    "DeviceMesh": "device_mesh",
+    "init_device_mesh": "device_mesh",
+    "GradBucket": "_reducer",
+    "_broadcast_coalesced": "_reducer",
+    "_compute_bucket_assignment_by_size": "_reducer",
+    "_verify_params_across_processes": "_reducer",
+    "_DEFAULT_FIRST_BUCKET_BYTES": "_reducer",
+}
+_MODULES = frozenset(
+    (
+        *("_composable", "_functional_collectives", "_tensor", "algorithms", "checkpoint", "constants", "device_mesh"),
+        *(_C10D, "elastic", "fsdp", "nn", "pipelining", "rendezvous", "rpc", "tensor", "utils"),
+    )
+)
 
 
 def is_available() -> bool:
-    """False: there is no communication between processes."""
-    return False
+    """True: processes can communicate with each other."""
+    return True
 
 
 def is_initialized() -> bool:
-    """False: there is no process group."""
-    return False
+    """Whether there is a default group; nothing is loaded to find out that there is none."""
+    loaded = sys.modules.get(f"{__name__}._world")
+    return loaded is not None and loaded._world.default_pg is not None
 
 
 def is_torchelastic_launched() -> bool:
-    """Whether torchelastic started this process."""
+    """Whether torchelastic (torchrun) started this process."""
     import os
 
     return os.environ.get("TORCHELASTIC_RUN_ID") is not None
 
 
-def is_mpi_available() -> bool:
-    return False
-
-
-is_nccl_available = is_gloo_available = is_ucc_available = is_xccl_available = is_mpi_available
-
-
-class _Refused:
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        raise RuntimeError(_WHY)
-
-
-class ProcessGroup(_Refused):
-    """A group of processes: for annotations and `isinstance`."""
-
-
-class GroupName(_Refused):
-    """A group's name: for annotations and `isinstance`."""
-
-
 def __getattr__(name: str) -> Any:
-    if name in ("device_mesh", "rpc", "tensor"):
-        from importlib import import_module
-
+    if name in _HOMES and _HOMES[name] != name:
+        found = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    elif name == "rendezvous":
+        found = import_module(f"{__name__}.rendezvous").rendezvous
+    elif name in _MODULES:
         return import_module(f"{__name__}.{name}")
-    raise AttributeError(f"module '{__name__}' has no attribute '{name}': {_WHY}")
+    elif name.startswith("__"):
+        raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+    else:
+        c10d = import_module(f"{__name__}.{_C10D}")
+        if name not in c10d.__all__:
+            raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+        found = getattr(c10d, name)
+    if name != "_world":
+        globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    names = import_module(f"{__name__}.{_C10D}").__all__
+    return sorted({*globals(), *names, *_HOMES, *_MODULES})

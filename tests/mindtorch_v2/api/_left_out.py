@@ -64,27 +64,13 @@ _OF_SPARSE = (
     "sparse_coo_tensor sparse_csc_tensor sparse_csr_tensor spmm sspaddmm values_copy"
 )
 
-_COLLECTIVE = (
-    "AllToAllOptions AllreduceCoalescedOptions AllreduceOptions Backend BackendConfig BarrierOptions "
-    "BroadcastOptions BuiltinCommHookType DebugLevel DeviceMesh DistBackendError DistError "
-    "DistNetworkError DistStoreError FileStore GatherOptions GradBucket GroupMember HashStore Logger "
-    "P2POp PrefixStore ProcessGroupGloo QueueEmptyError ReduceOp ReduceOptions ReduceScatterOptions "
-    "Reducer ScatterOptions Store TCPStore Work algorithms all_gather all_gather_coalesced "
-    "all_gather_into_tensor all_gather_object all_gather_single all_reduce all_reduce_coalesced "
-    "all_to_all all_to_all_single autograd barrier batch_isend_irecv breakpoint broadcast "
-    "broadcast_object_list c10d_logger config constants default_pg_timeout destroy_process_group "
-    "distributed_c10d gather gather_object get_backend get_backend_config get_debug_level "
-    "get_default_backend_for_device get_global_rank get_group_rank get_node_local_rank get_pg_count "
-    "get_process_group_ranks get_rank get_world_size group init_device_mesh init_process_group irecv "
-    "is_backend_available isend logging_handlers monitored_barrier new_group new_subgroups "
-    "new_subgroups_by_enumeration record_comm recv recv_object_list reduce reduce_op reduce_scatter "
-    "reduce_scatter_single reduce_scatter_tensor register_rendezvous_handler remote_device rendezvous "
-    "scatter scatter_object_list send send_object_list set_debug_level set_debug_level_from_env "
-    "shrink_group split_group supports_complex utils"
-)
-
 NAMES: dict[str, dict[str, str]] = {
-    "distributed": {"several processes; without them PyTorch's module is as empty": _COLLECTIVE},
+    "distributed": {
+        "parts of PyTorch's own reducer": "BuiltinCommHookType Logger Reducer",
+        "PyTorch's own logs, settings and helpers": (
+            "autograd breakpoint c10d_logger config logging_handlers remote_device"
+        ),
+    },
     "onnx": {_COMPILER: "ops"},
     "package": {
         "parts of what is refused": (

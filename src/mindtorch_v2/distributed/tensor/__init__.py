@@ -1,35 +1,18 @@
-"""`torch.distributed.tensor` of a build without distributed: classes without instances."""
+"""`torch.distributed.tensor`: placements are data; tensors over several processes are refused by name."""
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
-
-from .. import _WHY, _Refused
+from ..._unserved import offer as _offer
 from ..device_mesh import DeviceMesh as DeviceMesh
+from ..device_mesh import init_device_mesh as init_device_mesh
+from .placement_types import Partial as Partial
+from .placement_types import Placement as Placement
+from .placement_types import Replicate as Replicate
+from .placement_types import Shard as Shard
 
-
-class DTensor(_Refused):
-    """A tensor over several processes: no tensor is one."""
-
-
-class Placement(_Refused):
-    """How a tensor lies on a mesh."""
-
-
-class Shard(Placement):
-    """Split along a dimension."""
-
-
-class Replicate(Placement):
-    """The same everywhere."""
-
-
-class Partial(Placement):
-    """To be summed."""
-
-
-def distribute_tensor(*args: Any, **kwargs: Any) -> NoReturn:
-    raise RuntimeError(_WHY)
-
-
-distribute_module = distribute_tensor
+_offer(
+    __name__,
+    "distribute_module distribute_tensor empty full ones rand randn zeros",
+    "DTensor",
+    "{name} is not served: no tensor lies on several processes here",
+)

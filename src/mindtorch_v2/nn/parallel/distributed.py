@@ -1,19 +1,456 @@
-"""`DistributedDataParallel` of a build without distributed: a class for annotations and `isinstance`."""
+"""`DistributedDataParallel`: a module in several processes, with one gradient.
+
+Invariant: all ranks begin with rank 0's parameters; after each backward that synchronises, all hold the same gradients.
+"""
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import fields, is_dataclass
 from typing import Any
 
+from ..._device import device as _device
+from ..._tensor import Tensor
+from ...autograd.grad_mode import is_grad_enabled
+from ...distributed import distributed_c10d as dist
+from ...distributed._reducer import (
+    _DEFAULT_FIRST_BUCKET_BYTES,
+    Reducer,
+    _broadcast_coalesced,
+    _compute_bucket_assignment_by_size,
+    _verify_params_across_processes,
+)
+from ...distributed.algorithms.join import Join, Joinable, JoinHook
 from ..modules.module import Module
 
+__all__ = ["DistributedDataParallel"]
 
-class DistributedDataParallel(Module):
-    """A module replicated over processes; making one needs `torch.distributed`, which is not part of this build."""
+_UNSERVED = {
+    "delay_all_reduce_named_params": None,
+    "param_to_hook_all_reduce": None,
+    "mixed_precision": None,
+    "skip_all_reduce_unused_params": False,
+    "batched_grad_copy": False,
+}
+
+
+def _find_tensors(found: Any) -> list[Any]:
+    """Tensors in lists, dicts and dataclasses."""
+    if isinstance(found, Tensor):
+        return [found]
+    if isinstance(found, (list, tuple)):
+        return [each for part in found for each in _find_tensors(part)]
+    if isinstance(found, dict):
+        return [each for part in found.values() for each in _find_tensors(part)]
+    if is_dataclass(found):
+        return [each for field in fields(found) for each in _find_tensors(getattr(found, field.name))]
+    return []
+
+
+def _moved(value: Any, device: Any) -> Any:
+    """Tensors in lists and dicts, on a device."""
+    if isinstance(value, Tensor):
+        return value.to(device)
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return type(value)(*(_moved(each, device) for each in value))
+    if isinstance(value, (list, tuple)):
+        return type(value)(_moved(each, device) for each in value)
+    if isinstance(value, dict):
+        return type(value)((key, _moved(each, device)) for key, each in value.items())
+    return value
+
+
+class _DDPJoinHook(JoinHook):
+    def __init__(self, ddp: DistributedDataParallel, divide_by_initial_world_size: bool) -> None:
+        self.ddp = ddp
+        ddp.reducer.join_divides_by_all = divide_by_initial_world_size
+
+    def main_hook(self) -> None:
+        ddp = self.ddp
+        if ddp.will_sync_module_buffers():
+            ddp._sync_module_buffers(ddp._find_common_rank(dist.get_rank(ddp.process_group), False))
+        ddp.require_forward_param_sync = ddp._check_global_requires_backward_grad_sync(is_joined_rank=True)
+        if ddp.require_forward_param_sync:
+            ddp.reducer.shadow()
+
+    def post_hook(self, is_last_joiner: bool) -> None:
+        self.ddp._sync_final_model(is_last_joiner)
+
+
+class DistributedDataParallel(Module, Joinable):
+    """A module whose gradients are the mean over the processes of a group."""
 
     module: Any
 
-    def __init__(self, module: Any, *args: Any, **kwargs: Any) -> None:
-        raise RuntimeError(
-            "DistributedDataParallel: torch.distributed is not part of this build (torch.distributed.is_available() is "
-            "False); nn.DataParallel uses the devices of one process"
+    def __init__(
+        self,
+        module: Any,
+        device_ids: Sequence[Any] | None = None,
+        output_device: Any = None,
+        dim: int = 0,
+        broadcast_buffers: bool | None = None,
+        init_sync: bool = True,
+        process_group: Any = None,
+        bucket_cap_mb: float | None = None,
+        find_unused_parameters: bool = False,
+        check_reduction: bool = False,
+        gradient_as_bucket_view: bool = False,
+        static_graph: bool = False,
+        delay_all_reduce_named_params: Any = None,
+        param_to_hook_all_reduce: Any = None,
+        mixed_precision: Any = None,
+        device_mesh: Any = None,
+        skip_all_reduce_unused_params: bool = False,
+        bucket_cap_mb_list: list[int] | None = None,
+        batched_grad_copy: bool = False,
+        forward_sync_buffers: bool | None = None,
+    ) -> None:
+        given = locals()
+        for name, value in _UNSERVED.items():
+            if given[name] != value and given[name] is not None:
+                raise NotImplementedError(f"DistributedDataParallel: {name}={given[name]!r} is not served")
+        super().__init__()
+        Joinable.__init__(self)
+        self.logger: Any = None
+        self.process_group = self._chosen_group(process_group, device_mesh)
+        if device_mesh is not None:
+            self.device_mesh = device_mesh
+        self.parameters_to_ignore = set(getattr(module, "_ddp_params_and_buffers_to_ignore", ()))
+        self._module_parameters = [
+            each for name, each in module.named_parameters() if name not in self.parameters_to_ignore
+        ]
+        self._check_parameters(device_ids, output_device)
+        self.static_graph = False
+        self.dim = dim
+        self.module = module
+        self.device = self._module_parameters[0].device
+        init_buffers = self._set_buffer_sync(broadcast_buffers, forward_sync_buffers)
+        self.find_unused_parameters = find_unused_parameters
+        self.require_backward_grad_sync = self.require_forward_param_sync = True
+        self.gradient_as_bucket_view = gradient_as_bucket_view
+        self.mixed_precision = None
+        if check_reduction:
+            warnings.warn(
+                "The `check_reduction` argument in `DistributedDataParallel` module is deprecated. Please avoid using "
+                "it.",
+                FutureWarning,
+                stacklevel=2,
+            )
+        self.broadcast_bucket_size = 250 * 1024 * 1024
+        self._set_bucket_sizes(bucket_cap_mb, bucket_cap_mb_list)
+        parameters, names = self._build_params_for_reducer()
+        if init_sync:
+            _verify_params_across_processes(self.process_group, parameters)
+            self._sync_states(0, init_buffers)
+        self._make_reducer(parameters, names, static_graph)
+        self._comm_hooks: list[tuple[Callable[..., Any], object]] = []
+        if static_graph:
+            self._set_static_graph()
+
+    @staticmethod
+    def _chosen_group(process_group: Any, device_mesh: Any) -> Any:
+        if process_group and device_mesh is not None:
+            raise RuntimeError("Cannot specify both process_group and device_mesh arguments.")
+        if device_mesh is not None:
+            if device_mesh.ndim != 1:
+                raise RuntimeError(f"Only 1D device mesh is supported, but got {device_mesh}.")
+            return device_mesh.get_group(mesh_dim=0)
+        return dist._get_default_group() if process_group is None else process_group
+
+    def _check_parameters(self, device_ids: Sequence[Any] | None, output_device: Any) -> None:
+        from ..parameter import UninitializedParameter
+
+        params = self._module_parameters
+        if not any(each.requires_grad for each in params):
+            raise RuntimeError(
+                "DistributedDataParallel is not needed when a module doesn't have any parameter that requires a "
+                "gradient."
+            )
+        if device_ids is not None and len(device_ids) > 1:
+            raise ValueError("device_ids can only be None or contain a single element.")
+        if any(isinstance(each, UninitializedParameter) for each in params):
+            raise RuntimeError(
+                "Modules with uninitialized parameters can't be used with `DistributedDataParallel`. Run a dummy "
+                "forward pass to correctly initialize the modules"
+            )
+        devices = {each.device for each in params}
+        kinds = {each.type for each in devices}
+        self.is_multi_device_module = len(devices) > 1
+        if len(kinds) != 1:
+            raise ValueError(
+                "DistributedDataParallel's input module must be on the same type of devices, but input module "
+                f"parameters locate in {kinds}."
+            )
+        self.device_type = next(iter(kinds))
+        self.device_ids: list[int] | None = None
+        self.output_device: int | None = None
+        if not device_ids or self.device_type == "cpu" or self.is_multi_device_module:
+            if device_ids or output_device:
+                raise ValueError(
+                    "DistributedDataParallel device_ids and output_device arguments only work with "
+                    "single-device/multiple-device GPU modules or CPU modules, but got device_ids "
+                    f"{device_ids}, output_device {output_device}, and module parameters {devices}."
+                )
+            return
+        self.device_ids = [self._index(each) for each in device_ids]
+        self.output_device = self.device_ids[0] if output_device is None else self._index(output_device)
+
+    def _index(self, given: Any) -> int:
+        found = given if isinstance(given, int) else _device(given).index
+        return 0 if found is None else found
+
+    def _set_buffer_sync(self, broadcast_buffers: bool | None, forward_sync_buffers: bool | None) -> bool:
+        """How buffers are kept the same; whether they are made so now."""
+        if broadcast_buffers is not None:
+            text = (
+                "Both `broadcast_buffers` and `forward_sync_buffers` were specified. `broadcast_buffers` is "
+                "deprecated and its value is ignored when `forward_sync_buffers` is provided."
+                if forward_sync_buffers is not None
+                else "`broadcast_buffers` is deprecated. Use `forward_sync_buffers` instead. IMPORTANT: unlike "
+                "`broadcast_buffers=False`, `forward_sync_buffers=False` still syncs buffers at init. If you rely on "
+                "buffers NOT being synced at init (e.g. rank-local buffers), keep using `broadcast_buffers=False` "
+                "until `init_sync_buffers` is available."
+            )
+            warnings.warn(text, FutureWarning, stacklevel=3)
+        if forward_sync_buffers is not None:
+            self.forward_sync_buffers = forward_sync_buffers
+            return True
+        self.forward_sync_buffers = True if broadcast_buffers is None else broadcast_buffers
+        return self.forward_sync_buffers
+
+    @property
+    def broadcast_buffers(self) -> bool:
+        """Whether buffers are rank 0's before each forward."""
+        return self.forward_sync_buffers
+
+    @broadcast_buffers.setter
+    def broadcast_buffers(self, value: bool) -> None:
+        self.forward_sync_buffers = value
+
+    def _set_bucket_sizes(self, cap: float | None, caps: list[int] | None) -> None:
+        if cap is not None and caps is not None:
+            raise ValueError("Cannot specify both bucket_cap_mb and bucket_cap_mb_list")
+        self.bucket_bytes_cap_default = cap is None and caps is None
+        self.bucket_bytes_cap_list = [int(each * 1024 * 1024) for each in caps or ()]
+        self.bucket_bytes_cap = int((25 if cap is None else cap) * 1024 * 1024)
+        if caps:
+            self._bucket_limits = self.bucket_bytes_cap_list
+        elif self.bucket_bytes_cap_default:
+            self._bucket_limits = [_DEFAULT_FIRST_BUCKET_BYTES, self.bucket_bytes_cap]
+        else:
+            self._bucket_limits = [self.bucket_bytes_cap]
+
+    def _build_params_for_reducer(self) -> tuple[list[Any], dict[int, str]]:
+        seen: set[int] = set()
+        params: list[Any] = []
+        names: dict[int, str] = {}
+        for name, each in self.module.named_parameters(remove_duplicate=False):
+            if name in self.parameters_to_ignore or not each.requires_grad or id(each) in seen:
+                continue
+            seen.add(id(each))
+            names[len(params)] = name
+            params.append(each)
+        return params, names
+
+    def _make_reducer(self, parameters: list[Any], names: dict[int, str], static_graph: bool) -> None:
+        # Where it is not known which gradients come first, a small first bucket gains nothing.
+        unordered = static_graph or self.find_unused_parameters
+        limits = [self.bucket_bytes_cap] if unordered else self._bucket_limits
+        buckets, _ = _compute_bucket_assignment_by_size(parameters, limits)
+        # Gradients of the last parameters come first.
+        self.reducer = Reducer(
+            parameters,
+            list(reversed(buckets)),
+            self.process_group,
+            self.find_unused_parameters,
+            self.gradient_as_bucket_view,
+            names,
         )
+
+    def _module_buffers(self) -> list[Any]:
+        return [each for name, each in self.module.named_buffers() if name not in self.parameters_to_ignore]
+
+    def _sync_states(self, src: int, buffers: bool) -> None:
+        """Give a rank's parameters, and buffers, to all."""
+        params = [
+            each.detach() for name, each in self.module.named_parameters() if name not in self.parameters_to_ignore
+        ]
+        tensors = [*params, *(each.detach() for each in self._module_buffers())] if buffers else params
+        _broadcast_coalesced(self.process_group, tensors, self.broadcast_bucket_size, src)
+
+    # Forward.
+
+    def forward(self, *inputs: Any, **kwargs: Any) -> Any:
+        inputs, kwargs = self._pre_forward(*inputs, **kwargs)
+        output = self.module(*inputs, **kwargs)
+        return self._post_forward(output)
+
+    def _pre_forward(self, *inputs: Any, **kwargs: Any) -> tuple[Any, Any]:
+        if is_grad_enabled() and self.require_backward_grad_sync:
+            self.reducer.prepare_for_forward()
+        work = Join.notify_join_context(self)
+        if work is not None:
+            self.reducer.join_work = work
+        if self.will_sync_module_buffers():
+            root = self._find_common_rank(dist.get_rank(self.process_group), True) if self._join_config.enable else 0
+            self._sync_module_buffers(root)
+        if self._join_config.enable:
+            self._check_global_requires_backward_grad_sync(is_joined_rank=False)
+        if self.device_ids:
+            where = _device(self.device_type, self.device_ids[0])
+            return _moved(inputs, where), _moved(kwargs, where)
+        return inputs, kwargs
+
+    def _post_forward(self, output: Any) -> Any:
+        if is_grad_enabled() and self.require_backward_grad_sync:
+            self.require_forward_param_sync = True
+            self.reducer.prepare_for_backward(_find_tensors(output))
+        else:
+            self.require_forward_param_sync = False
+        return output
+
+    def will_sync_module_buffers(self) -> bool:
+        """Whether the next forward begins with rank 0's buffers."""
+        return self.require_forward_param_sync and self.forward_sync_buffers and bool(self._module_buffers())
+
+    def _sync_module_buffers(self, root: int) -> None:
+        buffers = [each.detach() for each in self._module_buffers()]
+        _broadcast_coalesced(self.process_group, buffers, self.broadcast_bucket_size, root)
+
+    def _find_common_rank(self, rank: int, active: bool) -> int:
+        """The highest rank that still has inputs."""
+        from ... import tensor
+
+        found = tensor([rank if active else -1], device=self.device)
+        dist.all_reduce(found, op=dist.ReduceOp.MAX, group=self.process_group)
+        if found.item() == -1:
+            raise ValueError("BUG! Expected rank_cond to be true for at least one process.")
+        return int(found.item())
+
+    def _check_global_requires_backward_grad_sync(self, is_joined_rank: bool) -> bool:
+        from ... import tensor
+
+        wanted = not is_joined_rank and self.require_backward_grad_sync
+        flag = tensor([1 if wanted else 0], device=self.device)
+        dist.all_reduce(flag, group=self.process_group)
+        return bool(flag.item())
+
+    def _sync_final_model(self, is_last_joiner: bool) -> None:
+        root = self._find_common_rank(dist.get_rank(self.process_group), is_last_joiner)
+        self._sync_states(root, True)
+
+    @contextmanager
+    def no_sync(self) -> Iterator[None]:
+        """Gradients of what runs inside stay each process's own, and are reduced by the next backward outside."""
+        before = self.require_backward_grad_sync
+        self.require_backward_grad_sync = False
+        try:
+            yield
+        finally:
+            self.require_backward_grad_sync = before
+
+    # Joining.
+
+    def join(
+        self, divide_by_initial_world_size: bool = True, enable: bool = True, throw_on_early_termination: bool = False
+    ) -> Join:
+        """`with model.join():` around a loop whose number of inputs differs between processes."""
+        return Join(
+            [self], enable, throw_on_early_termination, divide_by_initial_world_size=divide_by_initial_world_size
+        )
+
+    def join_hook(self, **kwargs: Any) -> JoinHook:
+        return _DDPJoinHook(self, kwargs.get("divide_by_initial_world_size", True))
+
+    @property
+    def join_device(self) -> Any:
+        """The device of the parameters."""
+        return self.device
+
+    @property
+    def join_process_group(self) -> Any:
+        """The group of the gradients."""
+        return self.process_group
+
+    # Communication hooks.
+
+    def register_comm_hook(self, state: object, hook: Callable[[object, Any], Any]) -> None:
+        """Let `hook(state, bucket)` reduce buckets; it returns a future of the reduced buffer."""
+        if not callable(hook):
+            raise TypeError("Communication hook must be callable.")
+        self._check_comm_hook(hook)
+        if self._comm_hooks:
+            raise RuntimeError("register_comm_hook or register_builtin_comm_hook can only be called once.")
+        self._comm_hooks.append((hook, state))
+        self.reducer.hook, self.reducer.hook_state = hook, state
+
+    @staticmethod
+    def _check_comm_hook(hook: Any) -> None:
+        import inspect
+
+        from ...distributed._reducer import GradBucket
+
+        parameters = inspect.signature(hook).parameters
+        found = parameters["bucket"].annotation if "bucket" in parameters else inspect.Parameter.empty
+        text = getattr(found, "__name__", str(found)).rpartition(".")[2]
+        if found is not inspect.Parameter.empty and found is not GradBucket and text not in ("GradBucket", "Any"):
+            raise ValueError("Communication hook: bucket annotation should be dist.GradBucket.")
+
+    def _set_static_graph(self) -> None:
+        """Say that every iteration uses the same parameters in the same way."""
+        self.static_graph = self.reducer.static_graph = True
+        if self.find_unused_parameters:
+            warnings.warn(
+                "You passed find_unused_parameters=true to DistributedDataParallel, `_set_static_graph` will detect "
+                "unused parameters automatically, so you do not need to set find_unused_parameters=true, just be sure "
+                "these unused parameters will not change during training loop while calling `_set_static_graph`.",
+                stacklevel=2,
+            )
+
+    @staticmethod
+    def _set_params_and_buffers_to_ignore_for_model(module: Any, names: Any) -> None:
+        """Leave parameters and buffers of these names alone."""
+        module._ddp_params_and_buffers_to_ignore = names
+
+    @property
+    def _distributed_rank(self) -> int:
+        return dist.get_rank(self.process_group)
+
+    def _get_ddp_logging_data(self) -> dict[str, Any]:
+        sizes = [each.flat.numel() * each.flat.element_size() for each in self.reducer.buckets]
+        return {
+            "world_size": dist.get_world_size(self.process_group),
+            "rank": self._distributed_rank,
+            "module_name": type(self.module).__name__,
+            "backend_name": dist.get_backend(self.process_group),
+            "iteration": self.reducer.iterations,
+            "find_unused_parameters": int(self.find_unused_parameters),
+            "gradient_as_bucket_view": int(self.gradient_as_bucket_view),
+            "static_graph": int(self.static_graph),
+            "bucket_sizes": ", ".join(map(str, sizes)),
+            "bucket_cap_bytes": self.bucket_bytes_cap,
+            "num_parameter_tensors": len(self.reducer.params),
+        }
+
+    def __getstate__(self) -> dict[str, Any]:
+        if self.process_group != dist._get_default_group():
+            raise RuntimeError(
+                "DDP Pickling/Unpickling are only supported when using DDP with the default process group. That is, "
+                "when you have called init_process_group and have not passed process_group argument to DDP constructor"
+            )
+        kept = dict(self.__dict__)
+        for name in ("process_group", "reducer", "logger"):
+            kept.pop(name, None)
+        return kept
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__["process_group"] = dist._get_default_group()
+        super().__setstate__(state)
+        self.__dict__.setdefault("require_forward_param_sync", True)
+        self.__dict__.setdefault("require_backward_grad_sync", True)
+        parameters, names = self._build_params_for_reducer()
+        self.logger = None
+        self._make_reducer(parameters, names, self.static_graph)
+        self.reducer.static_graph = self.static_graph

@@ -1,0 +1,431 @@
+"""The reducer of `DistributedDataParallel`: gradients in buckets, reduced while backward still runs.
+
+Invariant: buckets are sent in their order on every rank, whatever the order in which gradients come; after
+backward every parameter that any rank has used holds the mean of all ranks' gradients.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from .. import _dtype as _t
+from ..autograd.grad_mode import no_grad
+from . import distributed_c10d as dist
+
+__all__ = [
+    "GradBucket",
+    "Reducer",
+    "_DEFAULT_FIRST_BUCKET_BYTES",
+    "_broadcast_coalesced",
+    "_compute_bucket_assignment_by_size",
+    "_verify_params_across_processes",
+]
+
+_DEFAULT_FIRST_BUCKET_BYTES = 1024 * 1024
+
+_UNFINISHED = (
+    "Expected to have finished reduction in the prior iteration before starting a new one. This error indicates that "
+    "your module has parameters that were not used in producing loss. "
+)
+_ENABLE = (
+    "You can enable unused parameter detection by passing the keyword argument `find_unused_parameters=True` to "
+    "`torch.nn.parallel.DistributedDataParallel`, and by \nmaking sure all `forward` function outputs participate in "
+    "calculating loss. "
+)
+_LOCATE = (
+    "\nIf you already have done the above, then the distributed data parallel module wasn't able to locate the output "
+    "tensors in the return value of your module's `forward` function. Please include the loss function and the "
+    "structure of the return value of `forward` of your module when reporting this issue (e.g. list, dict, iterable)."
+)
+
+
+class GradBucket:
+    """Gradients that are reduced in one step, as a communication hook sees them."""
+
+    __module__ = "torch.distributed"
+
+    def __init__(self, index: int, flat: Any, gradients: list[Any], parameters: list[Any], last: bool) -> None:
+        self._index, self._flat, self._gradients, self._parameters = index, flat, gradients, parameters
+        self._last = last
+
+    def index(self) -> int:
+        """The place of the bucket; the first ones are reduced first."""
+        return self._index
+
+    def buffer(self) -> Any:
+        """All gradients, one after the other."""
+        return self._flat
+
+    def gradients(self) -> list[Any]:
+        """The gradients, each in its shape; they share the buffer's memory."""
+        return list(self._gradients)
+
+    def parameters(self) -> list[Any]:
+        """The parameters whose gradients these are."""
+        return list(self._parameters)
+
+    def is_last(self) -> bool:
+        """Whether no bucket comes after this one."""
+        return self._last
+
+    def set_buffer(self, tensor: Any) -> None:
+        """Let another tensor be what the bucket holds."""
+        self._flat = tensor
+
+
+def _compute_bucket_assignment_by_size(
+    tensors: Sequence[Any],
+    bucket_size_limits: Sequence[int],
+    expect_sparse_gradient: Sequence[bool] = (),
+    tensor_indices: Sequence[int] = (),
+    logger: Any = None,
+) -> tuple[list[list[int]], list[int]]:
+    """Tensors in buckets of one dtype and device: each is full when it has reached its limit."""
+    if not tensors:
+        raise RuntimeError("Expected to have at least one tensor")
+    open_buckets: dict[Any, list[int]] = {}
+    sizes: dict[Any, int] = {}
+    limit_at: dict[Any, int] = {}
+    done: list[tuple[list[int], int]] = []
+    for place, tensor in enumerate(tensors):
+        index = tensor_indices[place] if tensor_indices else place
+        key = (tensor.dtype, tensor.device)
+        open_buckets.setdefault(key, []).append(index)
+        sizes[key] = sizes.get(key, 0) + tensor.numel() * tensor.element_size()
+        limit = bucket_size_limits[limit_at.setdefault(key, 0)]
+        if sizes[key] >= limit:
+            done.append((open_buckets.pop(key), limit))
+            sizes[key] = 0
+            limit_at[key] = min(limit_at[key] + 1, len(bucket_size_limits) - 1)
+    done += [(left, bucket_size_limits[limit_at[key]]) for key, left in open_buckets.items()]
+    if not tensor_indices:
+        done.sort(key=lambda found: min(found[0]))
+    return [found for found, _ in done], [limit for _, limit in done]
+
+
+def _verify_params_across_processes(process_group: Any, params: Sequence[Any], logger: Any = None) -> None:
+    """Refuse models that are not the same on all ranks."""
+    pg = dist._group_or_default_group(process_group)
+    shapes = [tuple(each.shape) for each in params]
+    known: list[Any] = [None] * pg.size()
+    dist.all_gather_object(known, shapes, group=pg)
+    for rank, theirs in enumerate(known):
+        if len(theirs) != len(shapes):
+            raise RuntimeError(
+                f"DDP expects same model across all ranks, but Rank {pg.rank()} has {len(shapes)} params, while rank "
+                f"{rank} has inconsistent {len(theirs)} params."
+            )
+    for index, (mine, first) in enumerate(zip(shapes, known[0])):
+        if mine != first:
+            sizes = ", ".join(map(str, mine))
+            raise RuntimeError(
+                f"[{pg.rank()}]: params[{index}] in this process with sizes [{sizes}] appears not to match sizes of "
+                "the same param in process 0."
+            )
+
+
+def _broadcast_coalesced(process_group: Any, tensors: Sequence[Any], buffer_size: int, src: int = 0) -> None:
+    """Give one rank's tensors to all, many in one message."""
+    from .. import cat
+
+    if not tensors:
+        return
+    pg = dist._group_or_default_group(process_group)
+    buckets, _ = _compute_bucket_assignment_by_size(tensors, [buffer_size])
+    with no_grad():
+        for bucket in buckets:
+            parts = [tensors[index].detach() for index in bucket]
+            flat = cat([part.reshape(-1) for part in parts])
+            dist.broadcast(flat, group_src=src, group=pg)
+            if pg.rank() == src:
+                continue
+            for part, came in zip(parts, flat.split([part.numel() for part in parts])):
+                part.copy_(came.view(part.shape))
+
+
+class _Bucket:
+    """Parameters whose gradients are reduced together, and the memory for that."""
+
+    def __init__(self, indices: list[int], params: list[Any]) -> None:
+        self.indices = indices
+        first = params[0]
+        self.flat = first.detach().new_zeros(sum(each.numel() for each in params))
+        pieces = self.flat.split([each.numel() for each in params])
+        self.views = [piece.view(each.shape) for piece, each in zip(pieces, params)]
+        self.pending = len(indices)
+        self.future: Any = None
+        self.work: Any = None
+
+
+class Reducer:
+    """Gradients of a module's parameters, reduced over a group."""
+
+    def __init__(
+        self,
+        params: list[Any],
+        bucket_indices: list[list[int]],
+        process_group: Any,
+        find_unused_parameters: bool,
+        gradient_as_bucket_view: bool,
+        names: dict[int, str],
+    ) -> None:
+        self.params, self.group, self.names = params, process_group, names
+        self.find_unused, self.as_view = find_unused_parameters, gradient_as_bucket_view
+        self.buckets = [_Bucket(indices, [params[index] for index in indices]) for indices in bucket_indices]
+        self.place = {index: (bucket, slot) for bucket in self.buckets for slot, index in enumerate(bucket.indices)}
+        self.hook: Callable[[Any, GradBucket], Any] | None = None
+        self.hook_state: Any = None
+        self.static_graph = False
+        self.expecting = False  # a backward that reduces is to come, or under way
+        self.finished = True
+        self.static_counts: dict[int, int] | None = None
+        self.iterations = 0
+        self.join_work: Any = None
+        self.join_divides_by_all = True
+        self.divisor = process_group.size()
+        self.ready: set[int] = set()
+        self.unused: list[int] = []
+        self.next_bucket = 0
+        self.order: list[int] = []  # in which gradients came, in the last backward
+        self.begun = False
+        self.used: Any = None
+        self.used_work: Any = None
+        self.counts: dict[int, int] = {}
+        self.handles = [
+            each.register_post_accumulate_grad_hook(self._hook_for(index)) for index, each in enumerate(params)
+        ]
+
+    def _hook_for(self, index: int) -> Callable[[Any], None]:
+        def arrived(param: Any) -> None:
+            if self.expecting:
+                with no_grad():
+                    self._arrived(index)
+
+        return arrived
+
+    def remove(self) -> None:
+        """Take the hooks from the parameters."""
+        for handle in self.handles:
+            handle.remove()
+
+    # Before backward.
+
+    def prepare_for_forward(self) -> None:
+        """A new iteration begins: the one before must have been reduced."""
+        if self.expecting and not self.finished and self.begun:
+            self._refuse_unfinished()
+
+    def prepare_for_backward(self, outputs: list[Any]) -> None:
+        """What a backward from these outputs will reduce."""
+        if self.expecting and self.begun and not self.finished:
+            self._refuse_unfinished()
+        self.expecting, self.finished, self.begun = True, False, False
+        self.ready, self.order, self.next_bucket = set(), [], 0
+        for bucket in self.buckets:
+            bucket.pending, bucket.future, bucket.work = len(bucket.indices), None, None
+        self.unused = []
+        if self.static_graph and self.static_counts is not None:
+            self.counts = dict(self.static_counts)
+            self.unused = [index for index in range(len(self.params)) if index not in self.static_counts]
+        elif self.find_unused and not self.static_graph:
+            self.unused = self._unreached(outputs)
+        if self.find_unused and not self.static_graph:
+            used = [0 if index in set(self.unused) else 1 for index in range(len(self.params))]
+            from .. import tensor
+
+            self.used = tensor(used, dtype=_t.int32, device=self.params[0].device)
+
+    def _unreached(self, outputs: list[Any]) -> list[int]:
+        """Parameters that no gradient of the outputs can come to."""
+        nodes: deque[Any] = deque(each.grad_fn for each in outputs if each.grad_fn is not None)
+        seen: set[int] = set()
+        reached = {id(each) for each in outputs if each.grad_fn is None}
+        keep: list[Any] = []  # nodes are made when asked for: while they live, their ids are theirs
+        while nodes:
+            node = nodes.popleft()
+            if id(node) in seen:
+                continue
+            seen.add(id(node))
+            keep.append(node)
+            variable = getattr(node, "variable", None)
+            if variable is not None:
+                reached.add(id(variable))
+            nodes.extend(found for found, _ in node.next_functions if found is not None)
+        return [index for index, each in enumerate(self.params) if id(each) not in reached]
+
+    def _refuse_unfinished(self) -> None:
+        missing = [index for index in range(len(self.params)) if index not in self.ready]
+        text = _UNFINISHED + ("" if self.find_unused else _ENABLE) + _LOCATE
+        if self.find_unused:
+            text += (
+                "Since `find_unused_parameters=True` is enabled, this likely  means that not all `forward` outputs "
+                "participate in computing loss. You can fix this by making sure all `forward` function outputs "
+                "participate in calculating loss. "
+            )
+        if missing:
+            rank, told = self.group.rank(), dist.get_debug_level() != dist.DebugLevel.OFF
+            if told:
+                names = ", ".join(self.names.get(index, str(index)) for index in reversed(missing))
+                text += f"\nParameters which did not receive grad for rank {rank}: {names}"
+            text += f"\nParameter indices which did not receive grad for rank {rank}: {' '.join(map(str, missing))}"
+            if not told:
+                text += (
+                    "\n In addition, you can set the environment variable TORCH_DISTRIBUTED_DEBUG to either INFO or "
+                    "DETAIL to print out information about which particular parameters did not receive gradient on "
+                    "this rank as part of this error"
+                )
+        self.expecting = False
+        raise RuntimeError(text)
+
+    # While backward runs.
+
+    def _arrived(self, index: int) -> None:
+        from ..autograd import Variable
+
+        if not self.begun:
+            self.begun = True
+            if self.static_graph:
+                Variable._execution_engine.queue_callback(self._end_static)
+            for each in self.unused:
+                self._mark(each)
+        if self.static_graph:
+            if self.static_counts is None:
+                self.counts[index] = self.counts.get(index, 0) + 1
+                return
+            self.counts[index] -= 1
+            if self.counts[index]:
+                return
+        if index in self.ready:
+            name = self.names.get(index)
+            extra = f"Parameter at index {index}{f' with name {name}' if name else ''} has been marked as ready twice."
+            raise RuntimeError(
+                "Expected to mark a variable ready only once. This error is caused by one of the following reasons: 1) "
+                "Use of a module parameter outside the `forward` function. Please make sure model parameters are not "
+                "shared across multiple concurrent forward-backward passes. or try to use _set_static_graph() as a "
+                "workaround if this module graph does not change during training loop.2) Reused parameters in multiple "
+                "reentrant backward passes. For example, if you use multiple `checkpoint` functions to wrap the same "
+                "part of your model, it would result in the same set of parameters been used by different reentrant "
+                "backward passes multiple times, and hence marking a variable ready multiple times. DDP does not "
+                "support such use cases in default. You can try to use _set_static_graph() as a workaround if your "
+                f"module graph does not change over iterations.\n{extra}"
+            )
+        self._mark(index)
+
+    def _mark(self, index: int) -> None:
+        from ..autograd import Variable
+
+        if index in self.ready:
+            return
+        self.ready.add(index)
+        self.order.append(index)
+        self._fill(index)
+        bucket, _ = self.place[index]
+        bucket.pending -= 1
+        while self.next_bucket < len(self.buckets) and self.buckets[self.next_bucket].pending == 0:
+            self._send(self.next_bucket)
+            self.next_bucket += 1
+        if self.next_bucket == len(self.buckets) and not self.static_graph:
+            Variable._execution_engine.queue_callback(self._finish)
+
+    def _fill(self, index: int) -> None:
+        """Put a parameter's gradient into its bucket."""
+        bucket, slot = self.place[index]
+        view, grad = bucket.views[slot], self.params[index].grad
+        if grad is None:
+            view.zero_()
+        elif grad.data_ptr() != view.data_ptr():
+            view.copy_(grad.detach())
+            if self.as_view:
+                self.params[index].grad = view
+
+    def _divide(self) -> int:
+        if self.join_work is not None:
+            self.join_work.wait()
+            if not self.join_divides_by_all:
+                return int(self.join_work.result()[0].item())
+        return int(self.group.size())
+
+    def _send(self, place: int) -> None:
+        bucket = self.buckets[place]
+        if place == 0:
+            self.divisor = self._divide()
+        if self.hook is None:
+            bucket.flat.div_(self.divisor)
+            bucket.work = dist.all_reduce(bucket.flat, group=self.group, async_op=True)
+        else:
+            seen = GradBucket(
+                place,
+                bucket.flat,
+                bucket.views,
+                [self.params[index] for index in bucket.indices],
+                place == len(self.buckets) - 1,
+            )
+            bucket.future = self.hook(self.hook_state, seen)
+        if place == len(self.buckets) - 1 and self.find_unused and not self.static_graph:
+            self.used_work = dist.all_reduce(self.used, group=self.group, async_op=True)
+
+    def _end_static(self) -> None:
+        """The end of a backward of a static graph: what has not come by now never will."""
+        with no_grad():
+            if self.static_counts is None:
+                self.static_counts = dict(self.counts)
+            for index in range(len(self.params)):
+                self._mark(index)
+        self._finish()
+
+    def _finish(self) -> None:
+        """Wait for all buckets, and give every parameter its mean."""
+        if self.finished:
+            return
+        with no_grad():
+            for bucket in self.buckets:
+                self._take(bucket)
+            self.used_work = None
+        self.finished, self.expecting, self.join_work = True, False, None
+        self.iterations += 1
+
+    def _take(self, bucket: _Bucket) -> None:
+        if bucket.work is not None:
+            bucket.work.wait()
+        else:
+            result = bucket.future.wait()
+            result = result[0] if isinstance(result, (list, tuple)) else result
+            if result.data_ptr() != bucket.flat.data_ptr():
+                bucket.flat.copy_(result.view(-1))
+        everywhere = None
+        if self.used_work is not None:
+            self.used_work.wait()
+            everywhere = self.used.tolist()
+        unused = set(self.unused)
+        for index, view in zip(bucket.indices, bucket.views):
+            param = self.params[index]
+            if everywhere is not None and not everywhere[index]:
+                continue  # no rank has used it: its gradient is nobody's business
+            if everywhere is None and index in unused and param.grad is None:
+                continue
+            if self.as_view:
+                param.grad = view
+            elif param.grad is None:
+                param.grad = view.clone()
+            else:
+                param.grad.copy_(view)
+
+    # For ranks that have joined: what the others reduce, with nothing of one's own.
+
+    def shadow(self) -> None:
+        """Take part in the reduction of all buckets with zeros."""
+        with no_grad():
+            for place, bucket in enumerate(self.buckets):
+                bucket.flat.zero_()
+                self.join_work = None
+                self._send(place)
+                if bucket.work is not None:
+                    bucket.work.wait()
+                elif bucket.future is not None:
+                    bucket.future.wait()
+                bucket.work = bucket.future = None
+            if self.used_work is not None:
+                self.used_work.wait()
+                self.used_work = None

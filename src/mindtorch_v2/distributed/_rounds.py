@@ -1,0 +1,160 @@
+"""Collectives over messages: who sends which part of the memory to whom.
+
+Invariant: memory is flat tensors of the CPU; a sum is formed in one order, so that all ranks hold the same bits.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ._sockets import Call, Mesh
+
+__all__ = ["Rounds", "memory"]
+
+Combine = Callable[[Any, Any], None]
+# Below this everybody sends everything to everybody, in one step; above it parts go around a ring.
+_SMALL = 1 << 15
+# A part of the ring travels while the one before it is added.
+_PIECE = 1 << 20
+
+
+def memory(flat: Any) -> memoryview:
+    """The bytes of a contiguous tensor, which must live as long as they are used."""
+    size = flat.numel() * flat.element_size()
+    if size == 0:
+        return memoryview(b"")
+    return memoryview((ctypes.c_char * size).from_address(flat.data_ptr())).cast("B")
+
+
+class Rounds:
+    """The collectives of one group."""
+
+    def __init__(self, mesh: Mesh) -> None:
+        self.mesh, self.rank, self.size = mesh, mesh.rank, mesh.size
+        self.others = [rank for rank in range(self.size) if rank != self.rank]
+        # Begin with the next rank, so that not all talk to the same one first.
+        self.turn = [(self.rank + step) % self.size for step in range(1, self.size)]
+
+    def _post(self, call: Call, rank: int, flat: Any) -> Any:
+        return self.mesh.post(call, rank, memory(flat), flat)
+
+    def exchange(self, call: Call, sending: Sequence[Any], receiving: Sequence[Any]) -> None:
+        """`sending[r]` goes to rank r, `receiving[r]` comes from it."""
+        slots = [(rank, self._post(call, rank, receiving[rank])) for rank in self.others]
+        for rank in self.turn:
+            self.mesh.send(call, rank, memory(sending[rank]))
+        for rank, slot in slots:
+            self.mesh.wait(call, slot, rank)
+        if sending[self.rank].data_ptr() != receiving[self.rank].data_ptr():
+            receiving[self.rank].copy_(sending[self.rank])
+
+    def _combined(self, parts: Sequence[Any], combine: Combine, out: Any) -> None:
+        """All parts in the order of ranks; `out` may be one of them."""
+        total = parts[0] if parts[0].data_ptr() != out.data_ptr() and len(parts) > 1 else parts[0].clone()
+        for part in parts[1:]:
+            combine(total, part)
+        out.copy_(total)
+
+    def allreduce(self, call: Call, flat: Any, combine: Combine) -> None:
+        if self.size == 1:
+            return
+        if flat.numel() * flat.element_size() <= _SMALL or flat.numel() < self.size:
+            parts = [flat if rank == self.rank else flat.new_empty(flat.numel()) for rank in range(self.size)]
+            self.exchange(call, [flat] * self.size, parts)
+            self._combined(parts, combine, flat)
+            return
+        self._ring(call, flat, combine)
+
+    def _cuts(self, total: int) -> list[tuple[int, int]]:
+        each, more = divmod(total, self.size)
+        ends = [each * (rank + 1) + min(rank + 1, more) for rank in range(self.size)]
+        return list(zip([0, *ends[:-1]], ends))
+
+    def _ring(self, call: Call, flat: Any, combine: Combine) -> None:
+        after, before = (self.rank + 1) % self.size, (self.rank - 1) % self.size
+        parts = [flat[start:end] for start, end in self._cuts(flat.numel())]
+        piece = max(_PIECE // flat.element_size(), 1)
+        for step in range(self.size - 1):
+            out = parts[(self.rank - step) % self.size].split(piece)
+            into = parts[(self.rank - step - 1) % self.size].split(piece)
+            spare = [each.new_empty(each.numel()) for each in into]
+            slots = [self._post(call, before, each) for each in spare]
+            for each in out:
+                self.mesh.send(call, after, memory(each))
+            for slot, target, came in zip(slots, into, spare):
+                self.mesh.wait(call, slot, before)
+                combine(target, came)
+        for step in range(self.size - 1):
+            slot = self._post(call, before, parts[(self.rank - step) % self.size])
+            self.mesh.send(call, after, memory(parts[(self.rank + 1 - step) % self.size]))
+            self.mesh.wait(call, slot, before)
+
+    def reduce(self, call: Call, flat: Any, combine: Combine, root: int) -> None:
+        if self.rank != root:
+            self.mesh.send(call, root, memory(flat))
+            return
+        parts = [flat if rank == root else flat.new_empty(flat.numel()) for rank in range(self.size)]
+        self._collect(call, parts)
+        self._combined(parts, combine, flat)
+
+    def _collect(self, call: Call, parts: Sequence[Any]) -> None:
+        slots = [(rank, self._post(call, rank, parts[rank])) for rank in self.others]
+        for rank, slot in slots:
+            self.mesh.wait(call, slot, rank)
+
+    def reduce_scatter(self, call: Call, out: Any, parts: Sequence[Any], combine: Combine) -> None:
+        came = [out.new_empty(out.numel()) for _ in range(self.size)]
+        self.exchange(call, parts, came)
+        self._combined(came, combine, out)
+
+    def broadcast(self, call: Call, flat: Any, root: int) -> None:
+        """A tree: whoever has it sends it on, to ranks that are a power of two away."""
+        place = (self.rank - root) % self.size
+        step = 1
+        while step < self.size:
+            if place < step:
+                if place + step < self.size:
+                    self.mesh.send(call, (self.rank + step) % self.size, memory(flat))
+            elif place < 2 * step:
+                source = (self.rank - step) % self.size
+                self.mesh.wait(call, self._post(call, source, flat), source)
+            step *= 2
+
+    def allgather(self, call: Call, outs: Sequence[Any], flat: Any) -> None:
+        self.exchange(call, [flat] * self.size, outs)
+
+    def gather(self, call: Call, outs: Sequence[Any], flat: Any, root: int) -> None:
+        if self.rank != root:
+            self.mesh.send(call, root, memory(flat))
+            return
+        self._collect(call, outs)
+        outs[root].copy_(flat)
+
+    def scatter(self, call: Call, out: Any, parts: Sequence[Any], root: int) -> None:
+        if self.rank != root:
+            self.mesh.wait(call, self._post(call, root, out), root)
+            return
+        for rank in self.turn:
+            self.mesh.send(call, rank, memory(parts[rank]))
+        out.copy_(parts[root])
+
+    def barrier(self, call: Call) -> None:
+        """In rounds of growing distance everybody hears of everybody."""
+        step, nothing = 1, memoryview(b"")
+        while step < self.size:
+            source = (self.rank - step) % self.size
+            slot = self.mesh.post(call, source, nothing, None)
+            self.mesh.send(call, (self.rank + step) % self.size, nothing)
+            self.mesh.wait(call, slot, source)
+            step *= 2
+
+    def send(self, call: Call, flat: Any, rank: int) -> None:
+        self.mesh.send(call, rank, memory(flat))
+
+    def receive(self, call: Call, flat: Any, rank: int | None) -> int:
+        """Into `flat`, from a rank or from anyone; who it was."""
+        if rank is None:
+            return self.mesh.wait(call, self.mesh.post_any(call, memory(flat), flat), None)
+        return self.mesh.wait(call, self._post(call, rank, flat), rank)

@@ -1,0 +1,322 @@
+"""Messages between the processes of a group: a connection to each of them, and who waits for what.
+
+Invariant: a message carries a tag, and goes to whoever asked for that tag from that process, in order. What nobody has
+asked for yet is kept, so that a process that sends never waits for one that does not read. Every wait ends: by the
+message, by its time limit, or by the end of the connection.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+import struct
+import threading
+import time
+from collections import defaultdict, deque
+from datetime import timedelta
+from typing import Any
+
+from ._store import PrefixStore, Store
+from ._tcp_store import TCPStore, receive_exactly
+
+__all__ = ["Call", "Mesh", "Slot"]
+
+_HEAD = struct.Struct("<QQ")
+_HELLO = struct.Struct("<16sI")
+# What nobody has asked for is read in parts, so that memory grows with what came and not with what was announced.
+_PART = 1 << 24
+
+
+class Call:
+    """One operation: what errors say of it, and how its messages are told from others'."""
+
+    __slots__ = ("name", "seconds", "sequence", "tag")
+
+    def __init__(self, name: str, sequence: int, tag: int, timeout: timedelta) -> None:
+        self.name, self.sequence, self.tag, self.seconds = name, sequence, tag, timeout.total_seconds()
+
+
+class Slot:
+    """Memory that a message is waited for with."""
+
+    __slots__ = ("done", "error", "keep", "source", "view")
+
+    def __init__(self, view: memoryview, keep: Any) -> None:
+        self.view, self.keep = view, keep
+        self.done = threading.Event()
+        self.error: str | None = None
+        self.source = -1
+
+    def settle(self, source: int, error: str | None = None) -> None:
+        self.source, self.error = source, error
+        self.done.set()
+
+
+class _Peer:
+    def __init__(self, rank: int, connection: socket.socket) -> None:
+        self.rank, self.socket = rank, connection
+        self.sending = threading.Lock()
+        self.posted: defaultdict[int, deque[Slot]] = defaultdict(deque)
+        self.kept: defaultdict[int, deque[bytearray]] = defaultdict(deque)
+        self.error: str | None = None
+        self.thread: threading.Thread | None = None
+
+
+def _own_address(store: Store) -> str:
+    """Where other processes find this one: a named interface, or the way on which the store is reached."""
+    interface = os.environ.get("GLOO_SOCKET_IFNAME", "").split(",")[0]
+    if interface:
+        import fcntl
+
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+            request = struct.pack("256s", interface.encode()[:15])
+            try:
+                return socket.inet_ntoa(fcntl.ioctl(probe.fileno(), 0x8915, request)[20:24])
+            except OSError as error:
+                raise RuntimeError(f"GLOO_SOCKET_IFNAME: no address of interface {interface}: {error}") from None
+    below = store._underlying_non_prefix_store if isinstance(store, PrefixStore) else store
+    return below.local_address() if isinstance(below, TCPStore) else "127.0.0.1"
+
+
+class Mesh:
+    """The connections of one process to all others of its group."""
+
+    def __init__(self, store: Store, rank: int, size: int, timeout: timedelta) -> None:
+        self.rank, self.size, self.timeout = rank, size, timeout
+        self.sent = 0  # bytes of messages, without their heads
+        self.guard = threading.Lock()
+        self.any_posted: defaultdict[int, deque[Slot]] = defaultdict(deque)
+        self.peers: dict[int, _Peer] = {}
+        self.closed = False
+        if size > 1:
+            self._connect(store)
+
+    def _connect(self, store: Store) -> None:
+        deadline = time.monotonic() + self.timeout.total_seconds()
+        host, cookie = _own_address(store), secrets.token_bytes(16)
+        with socket.create_server((host, 0), backlog=self.size) as listening:
+            port = listening.getsockname()[1]
+            store.set(f"{self.rank}", f"{host}|{port}|{cookie.hex()}".encode())
+            for rank in range(self.rank):
+                self._adopt(rank, self._call(store, rank, deadline))
+            while len(self.peers) < self.size - 1:
+                listening.settimeout(max(deadline - time.monotonic(), 0.001))
+                try:
+                    connection, _ = listening.accept()
+                except TimeoutError:
+                    missing = sorted(set(range(self.rank + 1, self.size)) - set(self.peers))
+                    raise RuntimeError(
+                        f"Gloo connectFullMesh failed: rank {self.rank} waited {self.timeout} for ranks {missing}"
+                    ) from None
+                self._welcome(connection, cookie, deadline)
+
+    def _call(self, store: Store, rank: int, deadline: float) -> socket.socket:
+        host, port, cookie = store.get(f"{rank}").decode().split("|")
+        try:
+            connection = socket.create_connection((host, int(port)), max(deadline - time.monotonic(), 0.001))
+            connection.settimeout(None)
+            connection.sendall(_HELLO.pack(bytes.fromhex(cookie), self.rank))
+        except OSError as error:
+            raise RuntimeError(
+                f"Gloo connectFullMesh failed: rank {self.rank} cannot connect to rank {rank} at {host}:{port}: {error}"
+            ) from None
+        return connection
+
+    def _welcome(self, connection: socket.socket, cookie: bytes, deadline: float) -> None:
+        """Take in who knows the word that only the store tells; anybody else is sent away."""
+        connection.settimeout(max(deadline - time.monotonic(), 0.001))
+        try:
+            word, rank = _HELLO.unpack(receive_exactly(connection, _HELLO.size))
+        except (OSError, RuntimeError):
+            connection.close()
+            return
+        if not secrets.compare_digest(word, cookie) or rank in self.peers or not self.rank < rank < self.size:
+            connection.close()
+            return
+        connection.settimeout(None)
+        self._adopt(rank, connection)
+
+    def _adopt(self, rank: int, connection: socket.socket) -> None:
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._limit_sending(connection)
+        peer = self.peers[rank] = _Peer(rank, connection)
+        peer.thread = threading.Thread(target=self._read, args=(peer,), name=f"pt_gloo_{rank}", daemon=True)
+        peer.thread.start()
+
+    def _limit_sending(self, connection: socket.socket) -> None:
+        # The kernel's own limit: Python's would make the socket of the reading thread a non-blocking one as well.
+        seconds = max(self.timeout.total_seconds(), 0.001)
+        limit = struct.pack("ll", int(seconds), int(seconds % 1 * 1e6))
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
+
+    def set_timeout(self, timeout: timedelta) -> None:
+        self.timeout = timeout
+        for peer in self.peers.values():
+            self._limit_sending(peer.socket)
+
+    # The reading side: a thread for each connection.
+
+    def _read(self, peer: _Peer) -> None:
+        try:
+            while True:
+                tag, length = _HEAD.unpack(receive_exactly(peer.socket, _HEAD.size))
+                slot = self._wanted(peer, tag)
+                if slot is None:
+                    self._keep(peer, tag, self._read_parts(peer.socket, length))
+                elif length == len(slot.view):
+                    view, at = slot.view, 0
+                    while at < length:
+                        got = peer.socket.recv_into(view[at:])
+                        if not got:
+                            slot.settle(peer.rank, "the connection ended")
+                            raise OSError("ended")
+                        at += got
+                    slot.settle(peer.rank)
+                else:
+                    self._read_parts(peer.socket, length)
+                    slot.settle(peer.rank, f"rank {peer.rank} sent {length} bytes where {len(slot.view)} were expected")
+        except (OSError, RuntimeError):
+            self._ended(peer)
+
+    @staticmethod
+    def _read_parts(connection: socket.socket, length: int) -> bytearray:
+        data = bytearray()
+        while len(data) < length:
+            data += receive_exactly(connection, min(length - len(data), _PART))
+        return data
+
+    def _wanted(self, peer: _Peer, tag: int) -> Slot | None:
+        with self.guard:
+            return self._first(peer, tag)
+
+    def _first(self, peer: _Peer, tag: int) -> Slot | None:
+        for waiting in (peer.posted, self.any_posted):
+            slots = waiting.get(tag)
+            if slots:
+                slot = slots.popleft()
+                if not slots:
+                    del waiting[tag]
+                return slot
+        return None
+
+    def _keep(self, peer: _Peer, tag: int, data: bytearray) -> None:
+        """Nobody waited when the message began; perhaps somebody does by now."""
+        with self.guard:
+            slot = self._first(peer, tag)
+            if slot is None:
+                peer.kept[tag].append(data)
+        if slot is not None:
+            self._fill(slot, peer.rank, data)
+
+    @staticmethod
+    def _take(peer: _Peer, tag: int) -> bytearray:
+        kept = peer.kept[tag]
+        data = kept.popleft()
+        if not kept:
+            del peer.kept[tag]
+        return data
+
+    @staticmethod
+    def _fill(slot: Slot, source: int, data: bytearray) -> None:
+        if len(data) != len(slot.view):
+            slot.settle(source, f"rank {source} sent {len(data)} bytes where {len(slot.view)} were expected")
+            return
+        slot.view[:] = data
+        slot.settle(source)
+
+    def _ended(self, peer: _Peer) -> None:
+        with self.guard:
+            peer.error = "Connection closed by peer" if not self.closed else "the process group is closed"
+            lost = [slot for slots in peer.posted.values() for slot in slots]
+            peer.posted.clear()
+            if all(each.error for each in self.peers.values()):
+                lost += [slot for slots in self.any_posted.values() for slot in slots]
+                self.any_posted.clear()
+        for slot in lost:
+            slot.settle(peer.rank, peer.error)
+
+    # The side of those who call.
+
+    def _say(self, call: Call, text: str, rank: int | None) -> RuntimeError:
+        other = "" if rank is None else f", other rank {rank}"
+        return RuntimeError(
+            f"{text} (operation {call.name}, sequence number {call.sequence}, rank {self.rank} of {self.size}{other})"
+        )
+
+    def send(self, call: Call, rank: int, view: memoryview) -> None:
+        """Hand a message to a connection."""
+        peer = self.peers[rank]
+        head: Any = _HEAD.pack(call.tag, len(view))
+        with peer.sending:
+            try:
+                sent = peer.socket.sendmsg([head, view]) - _HEAD.size
+                while sent < 0:
+                    sent += peer.socket.send(head[sent:])
+                while sent < len(view):
+                    sent += peer.socket.send(view[sent:])
+            except BlockingIOError:
+                limit = int(self.timeout.total_seconds() * 1000)
+                raise self._say(call, f"Timed out waiting {limit}ms for send operation to complete", rank) from None
+            except OSError as error:
+                text = peer.error or f"Connection closed by peer: {error.strerror or error}"
+                raise self._say(call, text, rank) from None
+            self.sent += len(view)
+
+    def post(self, call: Call, rank: int, view: memoryview, keep: Any) -> Slot:
+        """Say where the next message with this tag from `rank` is to go."""
+        peer, slot = self.peers[rank], Slot(view, keep)
+        with self.guard:
+            data = self._take(peer, call.tag) if peer.kept.get(call.tag) else None
+            if data is None:
+                if peer.error is not None:
+                    raise self._say(call, peer.error, rank)
+                peer.posted[call.tag].append(slot)
+        if data is not None:
+            self._fill(slot, rank, data)
+        return slot
+
+    def post_any(self, call: Call, view: memoryview, keep: Any) -> Slot:
+        """Say where the next message with this tag is to go, whoever sends it."""
+        slot = Slot(view, keep)
+        with self.guard:
+            source, data = -1, None
+            for rank, peer in self.peers.items():
+                if peer.kept.get(call.tag):
+                    source, data = rank, self._take(peer, call.tag)
+                    break
+            if data is None:
+                self.any_posted[call.tag].append(slot)
+        if data is not None:
+            self._fill(slot, source, data)
+        return slot
+
+    def wait(self, call: Call, slot: Slot, rank: int | None) -> int:
+        """Until the message is there; the rank that sent it."""
+        if not slot.done.wait(call.seconds):
+            self._withdraw(call.tag, slot, rank)
+            text = f"Timed out waiting {int(call.seconds * 1000)}ms for recv operation to complete"
+            raise self._say(call, text, rank)
+        if slot.error is not None:
+            raise self._say(call, slot.error, slot.source)
+        return slot.source
+
+    def _withdraw(self, tag: int, slot: Slot, rank: int | None) -> None:
+        with self.guard:
+            slots = (self.any_posted if rank is None else self.peers[rank].posted).get(tag)
+            if slots is not None and slot in slots:
+                slots.remove(slot)
+
+    def close(self) -> None:
+        """End all connections and their threads."""
+        with self.guard:
+            self.closed = True
+        for peer in self.peers.values():
+            try:
+                peer.socket.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
+        for peer in self.peers.values():
+            if peer.thread is not None and peer.thread is not threading.current_thread():
+                peer.thread.join(5.0)
+            peer.socket.close()

@@ -1,0 +1,1 @@
+"""`torch.distributed.algorithms`: joins of uneven inputs, and hooks of DDP's communication."""

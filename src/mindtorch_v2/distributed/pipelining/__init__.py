@@ -1,0 +1,12 @@
+"""`torch.distributed.pipelining`: refused by name."""
+
+from __future__ import annotations
+
+from ..._unserved import offer as _offer
+
+_offer(
+    __name__,
+    "build_stage pipe_split pipeline",
+    ("Pipe PipelineStage Schedule1F1B ScheduleGPipe ScheduleInterleaved1F1B SplitPoint "),
+    "{name} is not served; DistributedDataParallel and ZeroRedundancyOptimizer are",
+)

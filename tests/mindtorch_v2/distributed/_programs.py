@@ -1,0 +1,397 @@
+"""What ranks do when they are asked. Each gets the library, its `distributed`, its rank and the number of ranks."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import warnings
+from typing import Any
+
+
+def value(torch: Any, dtype: str, rank: int, shape: tuple[int, ...], layout: str = "contiguous") -> Any:
+    """Rank r's tensor: small whole numbers, so that every order of a sum gives the same."""
+    count = 1
+    for size in shape:
+        count *= size
+    flat = (torch.arange(count) * (rank + 2) + rank) % 5 + 1
+    if dtype.startswith("complex"):
+        data = torch.complex(flat.float(), (flat + 1).float()).to(getattr(torch, dtype))
+    else:
+        data = flat.to(getattr(torch, dtype))
+    data = data.reshape(shape)
+    if layout == "transposed":
+        return data.t().contiguous().t()
+    if layout == "strided":
+        wide = torch.zeros(shape[0], shape[1] * 2, dtype=data.dtype)
+        wide[:, ::2] = data
+        return wide[:, ::2]
+    return data
+
+
+def wait(work: Any, async_op: bool) -> None:
+    if async_op:
+        (work.wait if hasattr(work, "wait") else work.result)()
+
+
+def all_reduce(
+    torch: Any, dist: Any, rank: int, size: int, dtype: str, op: str, shape: Any, layout: str, async_op: bool
+) -> Any:
+    t = value(torch, dtype, rank, shape, layout)
+    wait(dist.all_reduce(t, getattr(dist.ReduceOp, op), async_op=async_op), async_op)
+    return t.tolist()
+
+
+def reduce(torch: Any, dist: Any, rank: int, size: int, dtype: str, op: str, shape: Any, root: int) -> Any:
+    t = value(torch, dtype, rank, shape)
+    dist.reduce(t, root, getattr(dist.ReduceOp, op))
+    return t.tolist() if rank == root else None
+
+
+def copies(torch: Any, dist: Any, rank: int, size: int, dtype: str, shape: Any, layout: str, async_op: bool) -> Any:
+    """Every collective that only copies, in one go."""
+    told: dict[str, Any] = {}
+    mine = value(torch, dtype, rank, shape, layout)
+    t = mine.clone()
+    wait(dist.broadcast(t, size - 1, async_op=async_op), async_op)
+    told["broadcast"] = t.tolist()
+    outs = [torch.zeros_like(mine) for _ in range(size)]
+    wait(dist.all_gather(outs, mine, async_op=async_op), async_op)
+    told["all_gather"] = [each.tolist() for each in outs]
+    flat = mine.contiguous()
+    out = flat.new_zeros((shape[0] * size, *shape[1:]))
+    wait(dist.all_gather_single(out, flat, async_op=async_op), async_op)
+    told["all_gather_single"] = out.tolist()
+    outs = [torch.zeros_like(mine) for _ in range(size)]
+    wait(dist.gather(mine, outs if rank == 0 else None, 0, async_op=async_op), async_op)
+    told["gather"] = [each.tolist() for each in outs] if rank == 0 else None
+    t = torch.zeros_like(mine)
+    parts = [value(torch, dtype, each, shape, layout) for each in range(size)]
+    wait(dist.scatter(t, parts if rank == 1 else None, 1, async_op=async_op), async_op)
+    told["scatter"] = t.tolist()
+    outs = [torch.zeros_like(mine) for _ in range(size)]
+    wait(
+        dist.all_to_all(outs, [mine + each if dtype != "bool" else mine for each in range(size)], async_op=async_op),
+        async_op,
+    )
+    told["all_to_all"] = [each.tolist() for each in outs]
+    source = value(torch, dtype, rank, (size * 2, 3))
+    out = torch.zeros_like(source)
+    wait(dist.all_to_all_single(out, source, async_op=async_op), async_op)
+    told["all_to_all_single"] = out.tolist()
+    return told
+
+
+def uneven_all_to_all(torch: Any, dist: Any, rank: int, size: int) -> Any:
+    """Rank r sends r + s rows to rank s."""
+    source = torch.arange(sum(rank + to for to in range(size)) * 2).reshape(-1, 2) + 100 * rank
+    into = [came + rank for came in range(size)]
+    out = source.new_zeros((sum(into), 2))
+    dist.all_to_all_single(out, source, into, [rank + to for to in range(size)])
+    return out.tolist()
+
+
+def reduce_scatter(torch: Any, dist: Any, rank: int, size: int, dtype: str, op: str, async_op: bool) -> Any:
+    parts = [value(torch, dtype, rank + each, (3, 2)) for each in range(size)]
+    out = torch.zeros_like(parts[0])
+    wait(dist.reduce_scatter(out, parts, getattr(dist.ReduceOp, op), async_op=async_op), async_op)
+    single = torch.zeros_like(parts[0])
+    wait(dist.reduce_scatter_single(single, torch.cat(parts), getattr(dist.ReduceOp, op), async_op=async_op), async_op)
+    return out.tolist(), single.tolist()
+
+
+def coalesced(torch: Any, dist: Any, rank: int, size: int) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        many = [value(torch, "float32", rank, (each + 1, 2)) for each in range(3)]
+        dist.all_reduce_coalesced(many)
+        outs = [[torch.zeros(2), torch.zeros(3)] for _ in range(size)]
+        dist.all_gather_coalesced(outs, [torch.full((2,), float(rank)), torch.full((3,), float(rank))])
+    with dist._coalescing_manager() as manager:
+        later = [torch.ones(2) * rank, torch.ones(3) * rank]
+        for each in later:
+            dist.all_reduce(each)
+    del manager
+    return [t.tolist() for t in many], [[t.tolist() for t in each] for each in outs], [t.tolist() for t in later]
+
+
+def messages(torch: Any, dist: Any, rank: int, size: int) -> Any:
+    """A ring with tags in the other order, from anyone, and in a batch."""
+    after, before = (rank + 1) % size, (rank - 1) % size
+    works = [dist.isend(torch.full((3,), float(rank * 10 + tag)), after, tag=tag) for tag in (1, 2)]
+    got = {}
+    for tag in (2, 1):
+        t = torch.zeros(3)
+        got[tag] = (dist.recv(t, before, tag=tag), t.tolist())
+    for work in works:
+        work.wait()
+    anyone = []
+    if rank == 0:
+        for _ in range(size - 1):
+            t = torch.zeros(1)
+            source = dist.recv(t, tag=5)
+            anyone.append((source, t.item()))
+    else:
+        dist.send(torch.full((1,), float(rank)), 0, tag=5)
+    t = torch.zeros(2)
+    ops = [dist.P2POp(dist.irecv, t, before), dist.P2POp(dist.isend, torch.full((2,), float(rank)), after)]
+    for work in dist.batch_isend_irecv(ops):
+        work.wait()
+    return got, sorted(anyone), t.tolist()
+
+
+def objects(torch: Any, dist: Any, rank: int, size: int) -> Any:
+    every: list[Any] = [None] * size
+    dist.all_gather_object(every, {"rank": rank, "text": "x" * rank * 100})
+    some: list[Any] | None = [None] * size if rank == 1 else None
+    dist.gather_object((rank, "object"), some, 1)
+    given: list[Any] = ["a", {"b": 2}] if rank == 0 else [None, None]
+    dist.broadcast_object_list(given, 0)
+    one: list[Any] = [None]
+    dist.scatter_object_list(one, [f"for {each}" for each in range(size)] if rank == 0 else None, 0)
+    sent: list[Any] = [None]
+    if rank == 0:
+        dist.send_object_list([["from", 0]], 1)
+    elif rank == 1:
+        dist.recv_object_list(sent, 0)
+    return every, some, given, one, sent
+
+
+def groups(torch: Any, dist: Any, rank: int, size: int) -> Any:
+    pair = dist.new_group([0, size - 1])
+    mine, every = dist.new_subgroups(1)
+    t = torch.ones(1) * (rank + 1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        dist.all_reduce(t, group=pair)
+    told = (
+        dist.get_rank(pair),
+        dist.get_world_size(pair),
+        t.item(),
+        mine.size(),
+        len(every),
+        dist.get_process_group_ranks(mine),
+        dist.get_backend(mine),
+        dist.get_backend_config(),
+    )
+    if rank in (0, size - 1):
+        dist.broadcast(t, group_src=1, group=pair)
+        dist.destroy_process_group(pair)
+    return told
+
+
+def functional(torch: Any, dist: Any, rank: int, size: int, fc: str, nf: str) -> Any:
+    import importlib
+
+    f, n = importlib.import_module(fc), importlib.import_module(nf)
+    world = dist.group.WORLD
+    x = value(torch, "float32", rank, (size * 2, size))
+    told: list[Any] = [
+        f.all_reduce(x, "sum", world).tolist(),
+        f.all_gather_tensor(x, 1, world).tolist(),
+        f.reduce_scatter_tensor(x, "avg", 1, world).tolist(),
+        f.all_to_all_single(x, None, None, world).tolist(),
+        f.wait_tensor(f.broadcast(x, 0, world)).tolist(),
+    ]
+    leaf = x.clone().requires_grad_()
+    (f.all_to_all_single_autograd(leaf, None, None, world) * (rank + 1)).sum().backward()
+    told.append(leaf.grad.tolist())
+    for name in ("all_reduce", "all_gather", "broadcast"):
+        leaf = x.clone().requires_grad_()
+        out = n.broadcast(leaf, 0) if name == "broadcast" else getattr(n, name)(leaf)
+        out = torch.cat(out) if isinstance(out, (list, tuple)) else out
+        (out * (rank + 1)).sum().backward()
+        told.append((out.tolist(), leaf.grad.tolist()))
+    return told
+
+
+def program(torch: Any, dist: Any, rank: int, size: int, seed: int) -> Any:
+    """A random program of collectives, begun in one order and waited for in another, with pauses in between."""
+    import random
+    import time
+
+    shared, own = random.Random(seed), random.Random(seed * 100 + rank)
+    told, works = [], []
+    for _ in range(12):
+        kind, count = shared.choice(["all_reduce", "broadcast", "all_gather"]), shared.choice([1, 7, 5000, 40000])
+        root = shared.randrange(size)
+        t = torch.arange(count).float() % 11 * (rank + 1)
+        if own.random() < 0.4:
+            time.sleep(own.random() * 0.01)
+        if kind == "all_reduce":
+            works.append((dist.all_reduce(t, async_op=True), [t]))
+        elif kind == "broadcast":
+            works.append((dist.broadcast(t, root, async_op=True), [t]))
+        else:
+            outs = [torch.zeros_like(t) for _ in range(size)]
+            works.append((dist.all_gather(outs, t, async_op=True), outs))
+    own.shuffle(works)
+    for work, _ in works:
+        work.wait()
+    told = [sum(float(t.sum()) for t in outs) for _, outs in works]
+    return sorted(told)
+
+
+def refused(torch: Any, dist: Any, rank: int, size: int, line: str) -> Any:
+    """What a wrong call raises, or that it raises nothing."""
+    space = {"torch": torch, "dist": dist, "rank": rank, "size": size}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        eval(line, space)
+    return "nothing"
+
+
+def late(torch: Any, dist: Any, rank: int, size: int, seconds: float) -> Any:
+    """Rank 0 waits for others that do not come in time."""
+    import time
+
+    if rank == 0:
+        dist.all_reduce(torch.ones(3))
+    else:
+        time.sleep(seconds)
+    return "nothing"
+
+
+def absent(torch: Any, dist: Any, rank: int, size: int) -> Any:
+    from datetime import timedelta
+
+    if rank != size - 1:
+        dist.monitored_barrier(timeout=timedelta(seconds=1))
+    return "nothing"
+
+
+def die(torch: Any, dist: Any, rank: int, size: int, who: int) -> Any:
+    import os
+    import signal
+
+    if rank == who:
+        os.kill(os.getpid(), signal.SIGKILL)
+    dist.all_reduce(torch.ones(100000))
+    return "nothing"
+
+
+def left_over(torch: Any, dist: Any, rank: int, size: int) -> Any:
+    """Threads and open files of a process, with a group and after it."""
+    import os
+
+    def open_files() -> int:
+        return len(os.listdir("/proc/self/fd"))
+
+    dist.all_reduce(torch.ones(3), async_op=True).wait()
+    before, files = threading.active_count(), open_files()
+    dist.destroy_process_group()
+    return before, threading.active_count(), files, open_files()
+
+
+# -- DistributedDataParallel --------------------------------------------------------------------------------------
+def model(torch: Any) -> Any:
+    nn = torch.nn
+    made = nn.Sequential(nn.Linear(6, 40), nn.ReLU(), nn.Linear(40, 40), nn.LayerNorm(40), nn.ReLU(), nn.Linear(40, 3))
+    with torch.no_grad():
+        for index, each in enumerate(made.parameters()):
+            each.copy_((torch.arange(each.numel()).reshape(each.shape) * 0.37 + index).sin() * 0.2)
+    return made
+
+
+def batch(torch: Any, step: int, rows: slice) -> Any:
+    return (torch.arange(24 * 6).reshape(24, 6).float() * 0.11 + step).cos()[rows]
+
+
+def train(torch: Any, dist: Any, rank: int, size: int, settings: dict[str, Any], accumulate: bool) -> Any:
+    """Losses and parameters of a few steps; every rank takes its part of each batch."""
+    ddp = torch.nn.parallel.DistributedDataParallel(model(torch), **settings)
+    optimizer = torch.optim.SGD(ddp.parameters(), lr=0.1)
+    rows = 24 // size
+    part = slice(rank * rows, (rank + 1) * rows)
+    losses = []
+    for step in range(4):
+        optimizer.zero_grad(set_to_none=step % 2 == 0)
+        if accumulate:
+            with ddp.no_sync():
+                ddp(batch(torch, step + 10, part)).pow(2).mean().backward()
+        loss = ddp(batch(torch, step, part)).pow(2).mean()
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return losses, [each.detach().flatten().tolist() for each in ddp.module.parameters()]
+
+
+def alone(torch: Any, accumulate: bool) -> Any:
+    """The same in one process."""
+    made = model(torch)
+    optimizer = torch.optim.SGD(made.parameters(), lr=0.1)
+    for step in range(4):
+        optimizer.zero_grad()
+        if accumulate:
+            made(batch(torch, step + 10, slice(None))).pow(2).mean().backward()
+        made(batch(torch, step, slice(None))).pow(2).mean().backward()
+        optimizer.step()
+    return [each.detach().flatten().tolist() for each in made.parameters()]
+
+
+def unused(torch: Any, dist: Any, rank: int, size: int, find: bool) -> Any:
+    """A model of which ranks use different parts."""
+    nn = torch.nn
+
+    class Parts(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.a, self.b, self.c = nn.Linear(2, 2), nn.Linear(2, 2), nn.Linear(2, 2)
+
+        def forward(self, x: Any, which: int) -> Any:
+            return self.a(x) if which == 0 else self.b(self.a(x))
+
+    made = Parts()
+    with torch.no_grad():
+        for index, each in enumerate(made.parameters()):
+            each.copy_((torch.arange(each.numel()).reshape(each.shape) * 0.7 + index).sin())
+    ddp = nn.parallel.DistributedDataParallel(made, find_unused_parameters=find)
+    which = rank % 2 if find else 0
+    ddp(torch.ones(2, 2), which).sum().backward()
+    told = [
+        None if each.grad is None else [round(x, 4) for x in each.grad.flatten().tolist()] for each in made.parameters()
+    ]
+    if not find:
+        ddp(torch.ones(2, 2), which)
+    return told
+
+
+def join(torch: Any, dist: Any, rank: int, size: int) -> Any:
+    ddp = torch.nn.parallel.DistributedDataParallel(model(torch))
+    optimizer = torch.optim.SGD(ddp.parameters(), lr=0.1)
+    with ddp.join():
+        for step in range(1 + rank):
+            optimizer.zero_grad()
+            ddp(batch(torch, step, slice(0, 4)) + rank).pow(2).mean().backward()
+            optimizer.step()
+    return [[round(x, 4) for x in each.detach().flatten().tolist()[:20]] for each in ddp.module.parameters()]
+
+
+def hooked(torch: Any, dist: Any, rank: int, size: int, library: str, name: str) -> Any:
+    import importlib
+
+    home = f"{library}.distributed.algorithms.ddp_comm_hooks"
+    default: Any = importlib.import_module(f"{home}.default_hooks")
+    power: Any = importlib.import_module(f"{home}.powerSGD_hook")
+    ddp = torch.nn.parallel.DistributedDataParallel(model(torch))
+    if name == "powerSGD_hook":
+        ddp.register_comm_hook(power.PowerSGDState(None, 1, start_powerSGD_iter=2), power.powerSGD_hook)
+    else:
+        ddp.register_comm_hook(None, getattr(default, name))
+    optimizer = torch.optim.SGD(ddp.parameters(), lr=0.1)
+    for step in range(4):
+        optimizer.zero_grad()
+        ddp(batch(torch, step, slice(rank * 4, rank * 4 + 4))).pow(2).mean().backward()
+        optimizer.step()
+    return [each.detach().flatten().tolist() for each in ddp.module.parameters()]
+
+
+def overlap(torch: Any, dist: Any, rank: int, size: int) -> Any:
+    """Which buckets were sent before backward had reached the first parameter, and how many there are."""
+    ddp = torch.nn.parallel.DistributedDataParallel(model(torch), bucket_cap_mb=0.001)
+    first = next(ddp.module.parameters())
+    sent: list[int] = []
+    with contextlib.ExitStack() as stack:
+        handle = first.register_hook(lambda grad: sent.append(ddp.reducer.next_bucket))
+        stack.callback(handle.remove)
+        ddp(batch(torch, 0, slice(0, 4))).sum().backward()
+    return sent[0], len(ddp.reducer.buckets)

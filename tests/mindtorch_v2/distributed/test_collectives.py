@@ -1,0 +1,237 @@
+"""Every collective on 2, 3 and 4 processes, against what one process computes, and against PyTorch's gloo."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from .._subject import SUBJECT_NAME
+from .._subject import subject as torch
+from . import _programs
+from ._ranks import Ranks
+
+DTYPES = ["float32", "float64", "float16", "bfloat16", "int8", "uint8", "int32", "int64", "bool", "complex64"]
+OPS = ["SUM", "PRODUCT", "MIN", "MAX", "BAND", "BOR", "BXOR", "AVG"]
+LAYOUTS = ["contiguous", "transposed", "strided"]
+ALL = bool(os.environ.get("MINDTORCH_COLLECTIVES"))
+# PyTorch's gloo takes the first bytes of a strided tensor for its elements.
+OURS_ALONE = SUBJECT_NAME == "mindtorch_v2"
+
+
+@pytest.fixture(scope="module", params=[2, 3, 4])
+def ranks(request: Any) -> Iterator[Ranks]:
+    made = Ranks(SUBJECT_NAME, request.param)
+    yield made
+    made.close()
+
+
+def allowed(dtype: str, op: str) -> bool:
+    if dtype.startswith("complex"):
+        return op in ("SUM", "AVG")
+    if op in ("BAND", "BOR", "BXOR"):
+        return "float" not in dtype
+    return op != "AVG" or "float" in dtype
+
+
+def reduced(parts: list[Any], op: str) -> Any:
+    """What one process computes."""
+    total = parts[0].clone()
+    for part in parts[1:]:
+        if op in ("SUM", "AVG"):
+            total = total + part
+        elif op == "PRODUCT":
+            total = total * part
+        elif op in ("MIN", "MAX"):
+            total = torch.minimum(total, part) if op == "MIN" else torch.maximum(total, part)
+        else:
+            total = {"BAND": total & part, "BOR": total | part, "BXOR": total ^ part}[op]
+    if op == "AVG":  # of complex numbers it is that of their parts
+        mean = torch.view_as_real(total) / len(parts) if total.is_complex() else total / len(parts)
+        total = torch.view_as_complex(mean) if total.is_complex() else mean
+    return total.tolist()
+
+
+def cases() -> list[Any]:
+    """Every dtype with every operation; layouts, sizes and how one waits go around with them."""
+    made: list[Any] = []
+    shapes = [(3, 4), (1, 1), (3, 4), (130, 70), (5, 1)]  # one that goes around the ring
+    for dtype in DTYPES:
+        for op in OPS:
+            if not allowed(dtype, op):
+                continue
+            for index in range(30 if ALL else 1):
+                place = len(made) + index if not ALL else index
+                layout = LAYOUTS[place % 3] if OURS_ALONE else "contiguous"
+                made.append((dtype, op, shapes[place % 5], layout, bool(place % 2)))
+    return made
+
+
+def test_all_reduce(ranks: Ranks) -> None:
+    for case in cases():
+        dtype, op, shape, layout, _ = case
+        want = reduced([_programs.value(torch, dtype, rank, shape) for rank in range(ranks.size)], op)
+        assert ranks.values("all_reduce", *case) == [want] * ranks.size, case
+
+
+@pytest.mark.parametrize("op", ["SUM", "MAX", "AVG"])
+def test_reduce(ranks: Ranks, op: str) -> None:
+    for root in range(ranks.size):
+        want = reduced([_programs.value(torch, "float32", rank, (3, 4)) for rank in range(ranks.size)], op)
+        got = ranks.values("reduce", "float32", op, (3, 4), root)
+        assert got == [want if rank == root else None for rank in range(ranks.size)]
+
+
+@pytest.mark.parametrize("async_op", [False, True])
+@pytest.mark.parametrize("dtype", DTYPES if ALL else ["float32", "bfloat16", "bool", "complex64"])
+@pytest.mark.parametrize("layout", LAYOUTS if OURS_ALONE else ["contiguous"])
+def test_copies(ranks: Ranks, dtype: str, layout: str, async_op: bool) -> None:
+    size, shape = ranks.size, (4, 3)
+    parts = [_programs.value(torch, dtype, rank, shape) for rank in range(size)]
+    lists = [each.tolist() for each in parts]
+    sources = [_programs.value(torch, dtype, rank, (size * 2, 3)) for rank in range(size)]
+    for rank, got in enumerate(ranks.values("copies", dtype, shape, layout, async_op)):
+        assert got["broadcast"] == lists[-1]
+        assert got["all_gather"] == lists and got["all_gather_single"] == torch.cat(parts).tolist()
+        assert got["gather"] == (lists if rank == 0 else None) and got["scatter"] == lists[rank]
+        assert got["all_to_all"] == [(each + rank if dtype != "bool" else each).tolist() for each in parts]
+        assert got["all_to_all_single"] == torch.cat([each[rank * 2 : rank * 2 + 2] for each in sources]).tolist()
+
+
+def test_uneven_all_to_all(ranks: Ranks) -> None:
+    size = ranks.size
+    sources = [
+        torch.arange(sum(rank + to for to in range(size)) * 2).reshape(-1, 2) + 100 * rank for rank in range(size)
+    ]
+    cuts = [source.split([rank + to for to in range(size)]) for rank, source in enumerate(sources)]
+    want = [torch.cat([cuts[came][rank] for came in range(size)]).tolist() for rank in range(size)]
+    assert ranks.values("uneven_all_to_all") == want
+
+
+@pytest.mark.parametrize("async_op", [False, True])
+@pytest.mark.parametrize(
+    ("dtype", "op"), [("float32", "SUM"), ("float32", "AVG"), ("int64", "MAX"), ("bfloat16", "SUM")]
+)
+def test_reduce_scatter(ranks: Ranks, dtype: str, op: str, async_op: bool) -> None:
+    size = ranks.size
+    for rank, got in enumerate(ranks.values("reduce_scatter", dtype, op, async_op)):
+        want = reduced([_programs.value(torch, dtype, other + rank, (3, 2)) for other in range(size)], op)
+        assert got == (want, want)
+
+
+def test_coalesced(ranks: Ranks) -> None:
+    size = ranks.size
+    for many, outs, later in ranks.values("coalesced"):
+        for index, got in enumerate(many):
+            assert got == reduced([_programs.value(torch, "float32", r, (index + 1, 2)) for r in range(size)], "SUM")
+        assert outs == [[[float(rank)] * 2, [float(rank)] * 3] for rank in range(size)]
+        total = float(sum(range(size)))
+        assert later == [[total] * 2, [total] * 3]
+
+
+def test_messages(ranks: Ranks) -> None:
+    size = ranks.size
+    for rank, (tags, anyone, batched) in enumerate(ranks.values("messages")):
+        before = (rank - 1) % size
+        assert tags == {tag: (before, [float(before * 10 + tag)] * 3) for tag in (1, 2)}
+        assert anyone == ([(each, float(each)) for each in range(1, size)] if rank == 0 else [])
+        assert batched == [float(before)] * 2
+
+
+def test_objects(ranks: Ranks) -> None:
+    size = ranks.size
+    for rank, (every, some, given, one, sent) in enumerate(ranks.values("objects")):
+        assert every == [{"rank": each, "text": "x" * each * 100} for each in range(size)]
+        assert some == ([(each, "object") for each in range(size)] if rank == 1 else None)
+        assert given == ["a", {"b": 2}] and one == [f"for {rank}"]
+        assert sent == ([["from", 0]] if rank == 1 else [None])
+
+
+def test_groups(ranks: Ranks) -> None:
+    size = ranks.size
+    for rank, got in enumerate(ranks.values("groups")):
+        inside = rank in (0, size - 1)
+        place = {0: 0, size - 1: 1}.get(rank, -1)
+        start = (place, 2 if inside else -1, 1.0 + size if inside else rank + 1.0)
+        assert got == (*start, 1, size, [rank], "gloo", "cpu:gloo,cuda:gloo")
+
+
+def test_random_programs(ranks: Ranks) -> None:
+    for seed in range(200 if ALL else 6):
+        found = ranks.values("program", seed)
+        if ranks.size == 2:
+            assert all(len(each) == 12 for each in found)
+        # Whatever the order in which ranks waited, a collective gives the same everywhere.
+        assert all(each == found[0] for each in found)
+
+
+WRONG = [
+    "dist.all_reduce(3)",
+    "dist.all_reduce([torch.ones(2)])",
+    "dist.all_reduce(torch.ones(2).to(torch.int16))",
+    "dist.all_reduce(torch.ones(2), dist.ReduceOp.BAND)",
+    "dist.all_reduce(torch.ones(2).to(torch.complex64), dist.ReduceOp.MAX)",
+    "dist.all_reduce(torch.ones(2, dtype=torch.int32), dist.ReduceOp.AVG)",
+    "dist.all_gather([torch.ones(2)] * (size - 1), torch.ones(2))",
+    "dist.all_gather([torch.ones(2)] * (size - 1) + [torch.ones(3)], torch.ones(2))",
+    "dist.all_gather([torch.ones(2).int()] * size, torch.ones(2))",
+    "dist.all_gather((torch.ones(2),) * size, torch.ones(2))",
+    "dist.broadcast(torch.ones(2))",
+    "dist.broadcast(torch.ones(2), size)",
+    "dist.broadcast(torch.ones(2), 0, group_src=0)",
+    "dist.gather(torch.ones(2), [torch.ones(2)] * size, dst=(rank + 1) % size)",
+    "dist.gather(torch.ones(2), None, dst=rank)",
+    "dist.gather(torch.ones(2), [torch.ones(2)], dst=rank)",
+    "dist.scatter(torch.ones(2), None, src=rank)",
+    "dist.scatter(torch.ones(2), [torch.ones(2)], src=rank)",
+    "dist.scatter(torch.ones(2), [torch.ones(2)] * size, src=(rank + 1) % size)",
+    "dist.reduce(torch.ones(2), size)",
+    "dist.reduce_scatter(torch.ones(2), [torch.ones(2)])",
+    "dist.all_to_all_single(torch.ones(size * 2), torch.ones(size * 2), [1] * size, [2] * size)",
+    "dist.all_to_all([torch.ones(2)] * (size + 1), [torch.ones(2)] * size)",
+    "dist.send(torch.ones(2), rank)",
+    "dist.send('text', (rank + 1) % size)",
+    "dist.P2POp(dist.all_reduce, torch.ones(2), 0)",
+    "dist.batch_isend_irecv([3])",
+    "dist.batch_isend_irecv([])",
+    "dist.new_group([0, size])",
+    "dist.new_group([0, 0])",
+    "dist.new_group(timeout=3)",
+    "dist.new_subgroups(size + 1)",
+    "dist.new_subgroups(0)",
+    "dist.new_subgroups_by_enumeration([])",
+    "dist.split_group(split_ranks=[[0]])",
+    "dist.init_process_group('gloo')",
+    "dist.monitored_barrier(timeout='1')",
+    "dist.all_reduce_coalesced([torch.ones(2), torch.ones(2).int()])",
+    "dist.get_global_rank(3, 0)",
+    "dist.get_default_backend_for_device('meta')",
+]
+
+
+@pytest.fixture(scope="module")
+def both(oracle: Any) -> Iterator[tuple[Ranks, Ranks]]:
+    mine, theirs = Ranks("mindtorch_v2", 2), Ranks("torch", 2)
+    yield mine, theirs
+    mine.close()
+    theirs.close()
+
+
+@pytest.mark.parametrize("line", WRONG)
+def test_wrong_calls_are_refused_in_pytorchs_words(both: tuple[Ranks, Ranks], line: str) -> None:
+    found, want = (each.ask("refused", line) for each in both)
+    assert want[0][0] == "error", want
+    for got, theirs in zip(found, want):
+        assert got[0] == "error" and got[1][0] == theirs[1][0]
+        text = theirs[1][1].split("\nException raised")[0]
+        if " object at 0x" not in text:
+            assert got[1][1] == text
+
+
+def test_functional(both: tuple[Ranks, Ranks]) -> None:
+    homes = ("distributed._functional_collectives", "distributed.nn.functional")
+    mine = both[0].values("functional", *(f"mindtorch_v2.{home}" for home in homes))
+    theirs = both[1].values("functional", *(f"torch.{home}" for home in homes))
+    assert mine == theirs
