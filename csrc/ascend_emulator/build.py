@@ -77,17 +77,20 @@ class Builder:
         libraries = generate(self.generated)
         core = [
             *sorted((HERE / "core").glob("*.cpp")),
+            HERE / "hccl" / "communicator.cpp",
             HERE / "objects" / "objects.cpp",
             *sorted((HERE / "aclnn").glob("*.cpp")),
             self.generated / "functions.cpp",
         ]
-        runtime = sorted((HERE / "runtime").glob("*.cpp"))
+        runtime, collectives = sorted((HERE / "runtime").glob("*.cpp")), HERE / "hccl" / "exports.cpp"
         objects, queries = HERE / "objects" / "exports.cpp", HERE / "objects" / "queries.cpp"
         exports = {source for sources in libraries.values() for source in sources}
-        made = self.compile([*core, *runtime, objects, queries, *sorted(exports)])
+        made = self.compile([*core, *runtime, collectives, objects, queries, *sorted(exports)])
         self.link(CORE, [made[source] for source in core], [])
         for name in ("acl_rt", "ascendcl"):
             self.link(name, [made[source] for source in runtime], [CORE])
+        for name in ("hccl", "hcomm"):  # newer programs link the second too
+            self.link(name, [made[collectives]], [CORE])
         self.link("nnopbase", [made[objects]], [CORE])  # no runtime library: each layout has its own name for it
         for library, sources in libraries.items():
             asked = [made[queries]] if "math" in LIBRARIES[library] else []

@@ -1,6 +1,6 @@
 """Writes what a C or C++ programmer needs beside the libraries: a home laid out as an installed CANN.
 
-    include/acl, include/aclnn    as they are in include/
+    include/acl, aclnn, hccl      as they are in include/
     include/aclnnop               one header for each of the vendor's, from facts.jsonl, and one for each library
     set_env.sh, version.cfg       what scripts ask an installation
     lib64/pkgconfig, lib64/cmake  for builds
@@ -39,12 +39,12 @@ Name: ascend-emulator
 Description: Ascend's C libraries on a machine without an NPU
 Version: {version}
 Cflags: -I${{includedir}}
-Libs: -L${{libdir}} -Wl,-rpath,${{libdir}} -lopapi -lnnopbase -lascendcl
+Libs: -L${{libdir}} -Wl,-rpath,${{libdir}} -lopapi -lnnopbase -lascendcl -lhccl
 """
 CMAKE = """\
 # find_package(AscendEmulator) and link AscendEmulator::acl, or ::control for faults and counters as well.
 get_filename_component(_home "${{CMAKE_CURRENT_LIST_DIR}}/../../.." ABSOLUTE)
-foreach(_name ascendcl nnopbase opapi ascend_emulator)
+foreach(_name ascendcl nnopbase opapi hccl ascend_emulator)
   if(NOT TARGET AscendEmulator::${{_name}})
     add_library(AscendEmulator::${{_name}} SHARED IMPORTED)
     set_target_properties(AscendEmulator::${{_name}} PROPERTIES
@@ -54,7 +54,7 @@ endforeach()
 if(NOT TARGET AscendEmulator::acl)
   add_library(AscendEmulator::acl INTERFACE IMPORTED)
   set_target_properties(AscendEmulator::acl PROPERTIES INTERFACE_LINK_LIBRARIES
-    "AscendEmulator::opapi;AscendEmulator::nnopbase;AscendEmulator::ascendcl")
+    "AscendEmulator::opapi;AscendEmulator::nnopbase;AscendEmulator::ascendcl;AscendEmulator::hccl")
   add_library(AscendEmulator::control INTERFACE IMPORTED)
   set_target_properties(AscendEmulator::control PROPERTIES INTERFACE_LINK_LIBRARIES AscendEmulator::ascend_emulator)
 endif()

@@ -37,7 +37,7 @@ def tool(*arguments: str) -> str:
 
 def build(compiler: str, source: Path, target: Path, *extra: str) -> Path:
     flags = ["-I", str(HOME / "include"), "-I", str(CPP), "-L", str(HOME / "lib64"), f"-Wl,-rpath,{HOME / 'lib64'}"]
-    libraries = ["-lopapi", "-lnnopbase", "-lascendcl", "-lascend_emulator"]
+    libraries = ["-lopapi", "-lnnopbase", "-lascendcl", "-lhccl", "-lascend_emulator"]
     language = [] if source.suffix == ".c" else ["-std=c++17"]
     command = [compiler, *language, "-O0", "-Wall", "-Werror", *extra, str(source), "-o", str(target), *flags]
     done = subprocess.run([*command, *libraries, "-pthread"], capture_output=True, text=True)
@@ -94,6 +94,13 @@ def test_plain_c(compiler: str, tmp_path: Path) -> None:
         pytest.skip(f"no {compiler}")
     program = build(compiler, CPP / "plain.c", tmp_path / "plain", "-std=c11", "-Wno-unused-variable")
     assert output_of(program) == ["= plain 3 6 9"]
+
+
+@pytest.mark.parametrize("compiler", COMPILERS)
+def test_ranks(compiler: str, tmp_path: Path) -> None:
+    program = build(compiler, CPP / "collective.cpp", tmp_path / "collective", "-Wno-unused-variable")
+    assert output_of(program, "threads", ASCEND_EMULATOR_DEVICES="2") == ["= collective"]
+    assert output_of(program, "processes") == ["= collective"]
 
 
 @pytest.mark.parametrize("language", ["c", "c++"])
