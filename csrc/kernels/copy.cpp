@@ -409,6 +409,13 @@ static PyObject* fill(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
         parse_operand(args, shape, dst);
         alignas(16) char value[16];
         number_into(args[5], dst.code, value);
+        // An expanded dimension is one place in memory, however many elements it shows.
+        for (int i = 0; i < shape.ndim; ++i) {
+            if (dst.stride[i] == 0 && shape.dim[i] > 1) {
+                shape.numel /= shape.dim[i];
+                shape.dim[i] = 1;
+            }
+        }
         {
             GilRelease unlocked(shape.numel);
             fill_tensor(shape, dst.data, dst.stride, dst.itemsize, value);

@@ -271,6 +271,14 @@ def test_embedding_backward_reads_an_index_once() -> None:
             _native.embedding_backward(grad, 0, (2, 1), F32, index, 0, (), I64, None, 0, (), F32, 4, 2, 2, -1, scaled)
 
 
+def test_filling_an_expanded_tensor_writes_each_place_once() -> None:
+    t = torch.ones(2, dtype=torch.uint16)
+    t[:, None].expand(2, 2**50).zero_()
+    assert t.tolist() == [0, 0]
+    t.expand(2**40, 2).fill_(7)
+    assert t.tolist() == [7, 7]
+
+
 def test_a_dlpack_struct_that_lies_about_its_size() -> None:
     import ctypes
 
