@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final, TypeAlias
 
+from ._autograd.forward import visible_tangents
 from ._dispatch.keys import TORCH_DISPATCH
 from ._dtype import DEFAULTS, dtype, float4_e2m1fn_x2, float8_e8m0fnu, float32, uint8
 
@@ -314,6 +315,8 @@ def tensor_str(t: Any, tensor_contents: str | None = None) -> str:
     history = _history(t)
     if history is not None:
         suffixes.append(history)
+    if getattr(t, "_tangents", None) is not None:
+        suffixes.extend(f"tangent={tangent}" for tangent in visible_tangents(t))
     whole = _with_suffixes(prefix + text, suffixes, indent, layout == "torch.sparse_coo")
     if kind in ("Tensor", "Parameter"):
         return whole

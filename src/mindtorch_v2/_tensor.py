@@ -19,7 +19,7 @@ from ._backends.common.runtime import empty, empty_contiguous, runtime_of
 from ._core_operators import CORE, HOOKS
 from ._device import device as Device
 from ._dispatch.binding import need
-from ._dispatch.keys import AUTOGRAD, BACKENDS, META, PYTHON, TORCH_DISPATCH
+from ._dispatch.keys import AUTOGRAD, BACKENDS, FORWARD, META, PYTHON, TORCH_DISPATCH
 from ._dispatch.op import plain_name
 from ._dispatch.schema import parse
 from ._dispatch.state import is_grad_enabled, modes
@@ -572,7 +572,7 @@ def _dense_like(g: TensorBase, shape: tuple[int, ...], stride: tuple[int, ...]) 
         # The memory is the handler's affair, and so is its layout.
         return CORE.clone.call((g, None))
     t = empty(shape, stride, g._dtype, g._device)
-    if g._keys & AUTOGRAD and is_grad_enabled():
+    if g._keys & FORWARD or (g._keys & AUTOGRAD and is_grad_enabled()):
         return CORE.copy_.call((t, g, False))
     runtime_of(t).copy(t, g)
     return t

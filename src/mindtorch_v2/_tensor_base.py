@@ -14,7 +14,7 @@ from ._autograd.node import Node
 from ._autograd.version_counter import VersionCounter
 from ._core_operators import CORE, HOOKS
 from ._device import device as Device
-from ._dispatch.keys import AUTOGRAD, BACKENDS, CPU, INFERENCE, PYTHON, TORCH_DISPATCH, VIEW
+from ._dispatch.keys import AUTOGRAD, BACKENDS, CPU, FORWARD, INFERENCE, PYTHON, TORCH_DISPATCH, VIEW
 from ._dispatch.state import BELOW_AUTOGRAD, INFERENCE_MODE, STATE, _tls_get, is_inference_mode, modes
 from ._dtype import complex32
 from ._dtype import dtype as DType
@@ -126,6 +126,8 @@ class TensorBase:
     _view_args: tuple[Any, ...] | None = None
     _hooks: Any = None
     _accumulator: Any = None
+    # By level of forward-mode differentiation; a level that is not open any more counts for nothing.
+    _tangents: dict[int, TensorBase | None] | None = None
 
     # -- layout ---------------------------------------------------------------------------------------------------
     @property
@@ -635,6 +637,19 @@ def requires_grad(t: TensorBase) -> bool:
         base = t._base_field
         return base is not None and (base._keys & AUTOGRAD) != 0 and differentiable(t._dtype)
     return False
+
+
+def gained(t: TensorBase) -> i64:
+    """The keys that a view has from its base: a write may have given it a history or a tangent since."""
+    base = t._base_field
+    if base is None or not differentiable(t._dtype):
+        return 0
+    return base._keys & (AUTOGRAD | FORWARD)
+
+
+def is_dual(t: TensorBase) -> bool:
+    """Whether tangents may go with a tensor, or with what it is a view of."""
+    return (t._keys & FORWARD) != 0 or ((t._keys & VIEW) != 0 and (gained(t) & FORWARD) != 0)
 
 
 def differentiable(dt: DType) -> bool:

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from .. import _native
 from .._core_operators import CORE
-from .._dispatch.keys import AUTOGRAD, VIEW
+from .._dispatch.keys import AUTOGRAD, FORWARD, VIEW
 from .._dispatch.state import modes, set_modes
 from .._mypyc import i64, mypyc_attr
 from .._tensor_base import (
@@ -22,6 +22,7 @@ from .._tensor_base import (
     alias,
     bump,
     differentiable,
+    is_dual,
     requires_grad,
     set_history,
     version,
@@ -33,6 +34,7 @@ from .saved import Saved, SavedOutput, SavedTensor
 
 _alloc: Final[Any] = _native.alloc_instance
 _AUTOGRAD_OFF: Final[i64] = AUTOGRAD << 32
+_FORWARD_OFF: Final[i64] = FORWARD << 32
 
 _DIRTY_VIEW: Final = (
     "If your Function modifies inplace an input that is a view of another Tensor, your Function cannot return more "
@@ -63,6 +65,8 @@ class FunctionNode(Node):
     non_differentiable: Any = None
     saved_for_forward: Any = None
     _is_tensor: list[bool]
+    # While the user's `jvp` runs: `saved_tensors` is what was saved for it.
+    _pushing: bool = False
 
 
 def run_function(cls: Any, forward: Any, setup: Any, args: tuple[Any, ...]) -> Any:
@@ -71,6 +75,7 @@ def run_function(cls: Any, forward: Any, setup: Any, args: tuple[Any, ...]) -> A
     needs: list[bool] = []
     tensors: list[bool] = []
     some = False
+    dual = False
     for a in args:
         if isinstance(a, TensorBase):
             tensors.append(True)
@@ -78,6 +83,8 @@ def run_function(cls: Any, forward: Any, setup: Any, args: tuple[Any, ...]) -> A
             needs.append(r)
             if r:
                 some = True
+            if is_dual(a):
+                dual = True
         else:
             tensors.append(False)
             needs.append(False)
@@ -95,7 +102,7 @@ def run_function(cls: Any, forward: Any, setup: Any, args: tuple[Any, ...]) -> A
     node._next = nodes
     node._nrs = nrs
     node.needs_input_grad = tuple(needs)
-    set_modes(old | _AUTOGRAD_OFF)
+    set_modes(old | _AUTOGRAD_OFF | _FORWARD_OFF)
     try:
         if setup is None:
             out = forward(node, *args)
@@ -105,10 +112,13 @@ def run_function(cls: Any, forward: Any, setup: Any, args: tuple[Any, ...]) -> A
     finally:
         set_modes(old)
     dirty = dirty_list(node)
-    if isinstance(out, tuple):
-        result: Any = tuple(wrap_outputs(node, args, list(out), dirty, executable, setup is not None))
-    else:
-        result = wrap_outputs(node, args, [out], dirty, executable, setup is not None)[0]
+    outs = list(out) if isinstance(out, tuple) else [out]
+    wrapped = wrap_outputs(node, args, outs, dirty, executable, setup is not None)
+    if dual and (old & _FORWARD_OFF) == 0:
+        from .forward_function import push_through
+
+        push_through(node, args, outs, wrapped, dirty)
+    result: Any = tuple(wrapped) if isinstance(out, tuple) else wrapped[0]
     if executable:
         if node.to_save is not None:
             node._saved = save(node, node.to_save)
@@ -117,6 +127,7 @@ def run_function(cls: Any, forward: Any, setup: Any, args: tuple[Any, ...]) -> A
 
             applied(node, node.to_save)
     node.to_save = None
+    node.saved_for_forward = None
     node.dirty_tensors = None
     node.non_differentiable = None
     return result
@@ -262,6 +273,9 @@ def save(node: FunctionNode, tensors: Any) -> list[Any]:
 
 def saved_tensors(node: FunctionNode) -> tuple[Any, ...]:
     """`ctx.saved_tensors`."""
+    if node._pushing:
+        kept = node.saved_for_forward
+        return () if kept is None else tuple(kept)
     if node._freed:
         raise RuntimeError(FREED)
     saved = node._saved

@@ -10,8 +10,9 @@ from typing import Any, Final, final
 
 from .. import _native
 from .._core_operators import CORE, HOOKS
-from .._dispatch.keys import AUTOGRAD, VIEW
+from .._dispatch.keys import AUTOGRAD, FORWARD, VIEW
 from .._dispatch.op import Derivative, Kernel, Op
+from .._dispatch.state import modes, set_modes
 from .._mypyc import i64
 from .._tensor_base import (
     DEFAULT_VIEW,
@@ -21,6 +22,7 @@ from .._tensor_base import (
     TensorBase,
     differentiable,
     grad_fn_of,
+    is_dual,
     requires_grad,
     set_history,
     version,
@@ -253,7 +255,7 @@ class InplaceAutograd(Kernel):
         kept = args
         if f.self_slot >= 0 and f.slots[f.self_slot].mask & need:
             # The formulas want the value from before the write, and its history for their own derivative.
-            kept = (CORE.clone.call((target, None)),) + args[1:]
+            kept = (copy_before(target),) + args[1:]
         node = f.start(args, need)
         f.keep(node, kept, node._need)
         if WATCH.on:
@@ -276,6 +278,18 @@ class InplaceAutograd(Kernel):
 
             wrote(node, target)
         return result
+
+
+def copy_before(target: TensorBase) -> Any:
+    """The value from before the write, with its history and its tangents: those are hidden from what runs here."""
+    if not is_dual(target):
+        return CORE.clone.call((target, None))
+    old = modes()
+    set_modes(old & ~(FORWARD << 32))
+    try:
+        return CORE.clone.call((target, None))
+    finally:
+        set_modes(old)
 
 
 @final

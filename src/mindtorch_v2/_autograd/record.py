@@ -174,6 +174,11 @@ class Formulas(Derivative):
         self.saves_results: bool = any([s.kind == RESULT for s in self.slots])
         # The node's name tells whether the operand was a tensor or a number: they are two overloads.
         self.numbered: Final = not (node_name is None or isinstance(node_name, str))
+        # Whether each element of the result comes from one of each operand: then a formula is its own transpose.
+        self.elementwise: bool = False
+        # How tangents are computed where that is not to be done from the formulas (`_ops/tangent_rules`).
+        self.tangent: Any = None
+        self.tangent_known: bool = False
         self._kernel: Kernel = AutogradKernel(self)
 
     def params_of(self, fn: Any) -> list[int]:
@@ -648,6 +653,7 @@ class CastDerivative(Derivative):
     gradient. A cast to integers does not even look at the history, which may be lost."""
 
     def __init__(self, formulas: Formulas, place: i64) -> None:
+        self.formulas: Final = formulas
         self._kernel: Kernel = CastAutograd(formulas, place)
 
     def kernel(self) -> Kernel:

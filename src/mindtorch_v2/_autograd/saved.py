@@ -12,7 +12,7 @@ from typing import Any, Final, final
 from .. import _native
 from .._core_operators import HOOKS
 from .._device import device
-from .._dispatch.keys import AUTOGRAD, BACKENDS, INFERENCE, PYTHON, TORCH_DISPATCH
+from .._dispatch.keys import AUTOGRAD, BACKENDS, FORWARD, INFERENCE, PYTHON, TORCH_DISPATCH
 from .._dispatch.state import modes, set_modes
 from .._dtype import dtype
 from .._dtype_names import tensor_type
@@ -102,6 +102,8 @@ class SavedOutput(Saved):
         self.output_nr: i64 = output_nr
         self.made_by: Any = made_by
         self.wrapped: Any = None
+        # Those of the result, shared with it: a tangent comes after the history. Leaving its level takes it out.
+        self.tangents: dict[int, TensorBase | None] | None = None
         if (t._keys | modes()) & TORCH_DISPATCH:
             # What wraps other tensors has no memory of its own; its handler makes the copy without history.
             wrapper: Any = t
@@ -133,6 +135,9 @@ class SavedOutput(Saved):
         t._device = self.device
         t._keys = self.keys
         t._vc = self.counter
+        if self.tangents:
+            t._tangents = self.tangents
+            t._keys |= FORWARD
         set_history(t, fn, self.output_nr)
         return t
 

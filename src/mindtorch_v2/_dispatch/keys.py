@@ -13,7 +13,8 @@ META: Final[i64] = 2
 NPU: Final[i64] = 4
 BACKENDS: Final[i64] = 0xFF
 
-# Functionality, lowest first: a call goes PYTHON, PROFILE, AUTOCAST, AUTOGRAD, TORCH_DISPATCH, FUNCTIONALIZE, backend.
+# Functionality, lowest first: a call goes PYTHON, PROFILE, AUTOCAST, FORWARD, AUTOGRAD, TORCH_DISPATCH, FUNCTIONALIZE,
+# backend.
 FUNCTIONALIZE: Final[i64] = 1 << 8
 AUTOGRAD: Final[i64] = 1 << 9
 AUTOCAST: Final[i64] = 1 << 10
@@ -25,7 +26,9 @@ AUTOCAST_NPU: Final[i64] = 1 << 16
 AUTOCASTS: Final[i64] = AUTOCAST | AUTOCAST_NPU
 # A mode: this thread's calls are timed. Nothing looks for it: it makes another key set, whose kernel is the profiler.
 PROFILE: Final[i64] = 1 << 17
-FUNCTIONALITY: Final[i64] = FUNCTIONALIZE | AUTOGRAD | AUTOCASTS | PYTHON | TORCH_DISPATCH
+# A dual tensor: tangents go with its value, one for each level of forward-mode differentiation.
+FORWARD: Final[i64] = 1 << 19
+FUNCTIONALITY: Final[i64] = FUNCTIONALIZE | AUTOGRAD | AUTOCASTS | PYTHON | TORCH_DISPATCH | FORWARD
 
 # Marks a tensor that tracks a base: whether it requires grad depends on the base too, so the dispatcher must ask.
 VIEW: Final[i64] = 1 << 12

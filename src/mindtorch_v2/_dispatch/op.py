@@ -12,12 +12,13 @@ from .._core_operators import HOOKS, OpBase
 from .._device import device
 from .._dtype import dtype
 from .._mypyc import i64, mypyc_attr
-from .._tensor_base import INFERENCE_WRITTEN, TensorBase, alias, is_number, numel, requires_grad
+from .._tensor_base import INFERENCE_WRITTEN, TensorBase, alias, gained, is_number, numel, requires_grad
 from .keys import (
     AUTOCASTS,
     AUTOGRAD,
     BACKENDS,
     DEVICE_BITS,
+    FORWARD,
     FUNCTIONALIZE,
     INFERENCE,
     PROFILE,
@@ -280,18 +281,19 @@ class Op(OpBase):
         return keys
 
     def view_keys(self, args: tuple[Any, ...]) -> i64:
-        """AUTOGRAD if a view among the arguments gained it from its base."""
+        """AUTOGRAD and FORWARD if a view among the arguments gained them from its base."""
+        keys: i64 = 0
         for i in self.slots:
             a = args[i]
-            if isinstance(a, TensorBase) and requires_grad(a):
-                return AUTOGRAD
+            if isinstance(a, TensorBase) and a._keys & VIEW:
+                keys |= gained(a)
         for i in self.list_slots:
             items = args[i]
             if items is not None:
                 for t in items:
-                    if isinstance(t, TensorBase) and requires_grad(t):
-                        return AUTOGRAD
-        return 0
+                    if isinstance(t, TensorBase) and t._keys & VIEW:
+                        keys |= gained(t)
+        return keys
 
     def before_write(self, args: tuple[Any, ...], keys: i64) -> None:
         if keys & INFERENCE:
@@ -372,6 +374,8 @@ class Op(OpBase):
                 return self.kernels[int(keys)]
             # Without a functional form of its own, the writes of its parts are made functional one by one.
             return self.composite
+        if keys & FORWARD:
+            return RESOLVERS.forward
         if keys & AUTOGRAD:
             if self.derivative is None:
                 return RESOLVERS.no_derivative
@@ -473,6 +477,7 @@ class Resolvers:
     python: Kernel
     profiler: Kernel
     torch_dispatch: Kernel
+    forward: Kernel
     autocast: Any
     no_derivative: Kernel
     functionalize: Kernel

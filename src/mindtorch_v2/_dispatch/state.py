@@ -14,6 +14,7 @@ from .._mypyc import i64, mypyc_attr
 # A thread's modes in one integer: key bits to add (low half), key bits to take away (high half).
 _SHIFT: Final = 32
 _EXCLUDE_AUTOGRAD: Final[i64] = 1 << (9 + 32)
+_EXCLUDE_FORWARD: Final[i64] = 1 << (19 + 32)
 # Flags kept in the low half above the key bits.
 DEVICE_MODE: Final[i64] = 1 << 20
 INFERENCE_MODE: Final[i64] = 1 << 21
@@ -166,7 +167,7 @@ class RecordingOn:
 def swap_inference(on: bool) -> int:
     """Switch inference mode, and recording with it the other way; returns the previous modes."""
     old: i64 = _tls_get()
-    bits = INFERENCE_MODE | _EXCLUDE_AUTOGRAD
+    bits = INFERENCE_MODE | _EXCLUDE_AUTOGRAD | _EXCLUDE_FORWARD
     set_modes((old | bits) & ~GRAD_UNHEARD if on else old & ~(bits | GRAD_UNHEARD))
     return old
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from operator import index
 from typing import Any
 
+from .._autograd.forward import UNSUPPORTED, UNSUPPORTED_TAIL, put, reshaped_tangents
 from .._autograd.inplace import check_inplace
 from .._autograd.node import add_meta
 from .._autograd.record import Formulas
@@ -22,7 +23,7 @@ from .._dtype_names import cpp_name
 from .._layout import preserve_format
 from .._sizes import long, numel_of, strided_bytes
 from .._strides import contiguous_strides, format_strides
-from .._tensor_base import DETACHED, TensorBase, bump, requires_grad, set_history, version
+from .._tensor_base import DETACHED, TensorBase, bump, is_dual, requires_grad, set_history, version
 from .._unbound import of_tensor
 from . import view
 from .determinism import STATE as DETERMINISM
@@ -44,6 +45,7 @@ def _become(t: Any, o: Op, formulas: Formulas, args: tuple[Any, ...]) -> Any:
     if record:
         check_inplace(t)
     seen = o.row.view_kernel.run(o, args, t._keys & BACKENDS)
+    tangents = reshaped_tangents(t, o, args[1:]) if is_dual(t) else []
     node = None
     if record:
         node = formulas.start(args, 1)
@@ -51,6 +53,8 @@ def _become(t: Any, o: Op, formulas: Formulas, args: tuple[Any, ...]) -> Any:
     t._shape, t._stride, t._offset = seen._shape, seen._stride, seen._offset
     t._numel, t._contig = -1, 0
     bump(t)
+    for level, tangent in tangents:
+        put(t, level, tangent)
     if node is not None:
         add_meta(node, t._shape, t._dtype, t._device)
         set_history(t, node, 0)
@@ -110,6 +114,13 @@ def squeeze_(self: Any, dim: Any = None) -> Any:
 _NO_RESIZE = "cannot resize variables that require grad"
 
 
+def _check_resizable(t: TensorBase) -> None:
+    if requires_grad(t):
+        raise RuntimeError(_NO_RESIZE)
+    if is_dual(t):
+        raise RuntimeError("cannot resize variables that has a forward grad")
+
+
 def _bytes_if_filled(t: Any) -> int:
     """The size of a tensor's storage, where deterministic mode will ask for it."""
     return int(t.untyped_storage().nbytes()) if DETERMINISM.on and t._device.type != "meta" else 0
@@ -119,8 +130,7 @@ def resize_(self: Any, *size: Any, memory_format: Any = None) -> Any:
     """resize_(*size, memory_format=torch.contiguous_format): another shape over the same storage, grown when needed."""
     single = len(size) == 1 and (isinstance(size[0], (tuple, list)) or not is_element(size[0]))
     shape = need("resize_", _SIZE, 1, size[0] if single else size)
-    if requires_grad(self):
-        raise RuntimeError(_NO_RESIZE)
+    _check_resizable(self)
     if memory_format is preserve_format:
         raise RuntimeError("Unsupported memory formatPreserve")
     numel_of(shape)
@@ -141,8 +151,7 @@ def resize_as_(self: Any, the_template: Any, *, memory_format: Any = None) -> An
         if not isinstance(given, TensorBase):
             raise TypeError(f"resize_as_(): argument '{name}' (position {i + 1}) must be Tensor, not "
                             f"{type_name(given)}")
-    if requires_grad(self):
-        raise RuntimeError(_NO_RESIZE)
+    _check_resizable(self)
     shape = tuple(the_template._shape)
     if shape != self._shape or memory_format is not None:
         stride = contiguous_strides(shape) if memory_format is None else copy_strides(the_template, memory_format)
@@ -188,6 +197,8 @@ def set_(
     if requires_grad(self) and is_grad_enabled():
         check_inplace(self)
         raise RuntimeError("the derivative for 'set_' is not implemented")
+    if is_dual(self):
+        raise NotImplementedError(UNSUPPORTED.format("set_").removesuffix(UNSUPPORTED_TAIL) + ".")
     item = self._dtype.itemsize
     shape: tuple[int, ...] = (0,)
     strides: tuple[int, ...] = (1,)

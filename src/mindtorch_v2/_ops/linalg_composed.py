@@ -13,7 +13,7 @@ from .._dtype import int32, int64
 from .._dtype_names import cpp_name
 from .._finfo import finfo
 from .._layout import contiguous_format
-from .._tensor_base import TensorBase, numel
+from .._tensor_base import TensorBase, is_dual, numel
 from .._warn import warn_once
 from . import linalg
 from .linalg import H, check_float, check_info, check_matrix, check_square, columns
@@ -225,7 +225,7 @@ composite("triangular_solve(Tensor self, Tensor A, bool upper=True, bool transpo
 def _needs(t: Any) -> bool:
     from .._dispatch.state import is_grad_enabled
 
-    return bool(t.requires_grad) and is_grad_enabled()
+    return is_dual(t) or (bool(t.requires_grad) and is_grad_enabled())
 
 
 _public("linalg_eigh(Tensor self, str UPLO='L') -> (Tensor eigenvalues, Tensor eigenvectors)",

@@ -450,6 +450,8 @@ def _logcumsumexp_backward(g: Any, self: Any, result: Any, dim: int) -> Any:
     # Positive and negative parts apart: the logarithm of the gradient is what stays in range.
     if len(self._shape) == 0 or numel(self) == 0:
         return g
+    if g._dtype.is_complex:
+        return ((g.log() - result.conj()).flip(dim).logcumsumexp(dim).flip(dim) + self.conj()).exp()
     up = g.masked_fill(g <= 0, 0).log()
     down = (-g).masked_fill(g >= 0, 0).log()
     forward = ((up - result).flip(dim).logcumsumexp(dim).flip(dim) + self).exp()

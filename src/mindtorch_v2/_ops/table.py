@@ -99,6 +99,7 @@ def op(schema: str, *, meta: Any = None, grad: Mapping[Any, Callable[..., Any] |
     formulas = None
     if grad is not None:
         formulas = Formulas(o.name, o.schema, dict(grad), node, tuple(nondiff))
+        formulas.elementwise = isinstance(meta, PointwiseRule)
         o.derivative = formulas
     elif nondifferentiable:
         o.derivative = NO_GRADIENT

@@ -13,7 +13,7 @@ from ..._dispatch.state import is_grad_enabled, modes
 from ..._layout import contiguous_format
 from ..._mypyc import i64
 from ..._sizes import numel_of
-from ..._tensor_base import TensorBase, is_contiguous, make, numel, requires_grad
+from ..._tensor_base import TensorBase, is_contiguous, is_dual, make, numel, requires_grad
 from ..rules.pointwise import broadcast_shapes
 from .formulas import conj
 from .rows import ROWS, below
@@ -146,7 +146,12 @@ LINEAR: Final = Linear()
 
 def turn(t: TensorBase) -> Any:
     """The transpose. Where nobody looks and nothing is recorded it is only another look at the same memory."""
-    if t._keys & PYTHON or (t._keys | modes()) & TORCH_DISPATCH or (t._keys & AUTOGRAD and is_grad_enabled()):
+    if (
+        t._keys & PYTHON
+        or (t._keys | modes()) & TORCH_DISPATCH
+        or (t._keys & AUTOGRAD and is_grad_enabled())
+        or is_dual(t)
+    ):
         return ROWS.t.call((t,))
     return make(t._storage, t._offset, (t._shape[1], t._shape[0]), (t._stride[1], t._stride[0]), t._dtype, t._device,
                 t._keys & BACKENDS)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Final, final
 
-from ..._dispatch.keys import AUTOGRAD, TORCH_DISPATCH
+from ..._dispatch.keys import AUTOGRAD, FORWARD, TORCH_DISPATCH
 from ..._dispatch.op import Kernel, Op
 from ..._mypyc import i64
 from ..._tensor_base import TensorBase
@@ -41,7 +41,7 @@ class LayerNormOf(Kernel):
 
     def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
         given = args[:5]
-        if keys & (AUTOGRAD | TORCH_DISPATCH):
+        if keys & (AUTOGRAD | FORWARD | TORCH_DISPATCH):
             # What handlers see is PyTorch's operator.
             return below(ROWS.layer_norm, given, keys)[0]
         return below(ROWS.plain_layer_norm, given, keys)

@@ -1,0 +1,114 @@
+"""How tangents go through operators, where that is simpler than what their derivative formulas say.
+
+Invariant: only rows that need one have a rule here. A row without one is served by its formulas: elementwise rows by the
+formula itself, all others by its transpose (`_autograd/forward`). A rule gets the operator, its arguments, a tangent for
+each (None where there is none; a tuple for a list) and the result, and returns a tangent for each result.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from .._dispatch.op import Op
+from .composites.formulas import zeros_like
+
+Rule = Callable[[Op, tuple[Any, ...], list[Any], Any], Any]
+
+
+def _positions(o: Op) -> list[int]:
+    """The differentiable arguments."""
+    derivative: Any = o.derivative
+    found: list[int] = (derivative if hasattr(derivative, "positions") else derivative.formulas).positions
+    return found
+
+
+def _sum(terms: list[Any], result: Any) -> Any:
+    total: Any = None
+    for term in terms:
+        if term is not None:
+            total = term if total is None else total + term
+    return zeros_like(result) if total is None else total
+
+
+# -- linear operators -----------------------------------------------------------------------------------------------
+def _linear(o: Op, args: tuple[Any, ...], tangents: list[Any], result: Any) -> Any:
+    """Linear in all its differentiable arguments together: the operator itself, on the tangents."""
+    given = list(args)
+    for i in _positions(o):
+        given[i] = _tangent_or_zero(o, i, args[i], tangents[i])
+    return o.call(tuple(given))
+
+
+def _tangent_or_zero(o: Op, i: int, arg: Any, tangent: Any) -> Any:
+    if isinstance(arg, (tuple, list)):
+        return tuple(zeros_like(a) if t is None else t for a, t in zip(arg, tangent))
+    if tangent is not None or arg is None:
+        return tangent
+    return 0 if o.numbers >> i & 1 else zeros_like(arg)
+
+
+def _multilinear(o: Op, args: tuple[Any, ...], tangents: list[Any], result: Any) -> Any:
+    """Linear in each of its differentiable arguments: the operator with one tangent at a time, summed."""
+    terms = [o.call((*args[:i], tangents[i], *args[i + 1:])) for i in _positions(o) if tangents[i] is not None]
+    return _sum(terms, result)
+
+
+def _copy(o: Op, args: tuple[Any, ...], tangents: list[Any], result: Any) -> Any:
+    source = tangents[1]
+    if source is None:
+        return zeros_like(result)
+    return source if source._device == result._device else source.to(result._device)
+
+
+# -- matrices -------------------------------------------------------------------------------------------------------
+def _addmm(o: Op, args: tuple[Any, ...], tangents: list[Any], result: Any) -> Any:
+    """beta * self + alpha * (a @ b), of matrices or a matrix and a vector."""
+    a, b, beta, alpha = args[1:5]
+    self, first, second = tangents[:3]
+    return _sum([None if self is None or beta == 0 else _scaled(self, beta),
+                 None if first is None else _scaled(first.matmul(b), alpha),
+                 None if second is None else _scaled(a.matmul(second), alpha)], result)
+
+
+def _scaled(t: Any, by: Any) -> Any:
+    return t if by == 1 else t * by
+
+
+def _cholesky(o: Op, args: tuple[Any, ...], tangents: list[Any], result: Any) -> Any:
+    """dL = L phi(inv(L) dA inv(L)^H), where phi takes the lower triangle and half of the diagonal."""
+    from .. import linalg
+
+    upper = args[1]
+    L, dA = result[0].mH if upper else result[0], tangents[0]
+    inner = linalg.solve_triangular(L.mH, linalg.solve_triangular(L, dA, upper=False), upper=True, left=False)
+    dL = L @ (inner.tril() - inner.diagonal(0, -2, -1).diag_embed() * 0.5)
+    return (dL.mH if upper else dL), None
+
+
+# -- reductions -----------------------------------------------------------------------------------------------------
+def _logcumsumexp(o: Op, args: tuple[Any, ...], tangents: list[Any], result: Any) -> Any:
+    """The sum of t exp(x - result) so far, by its logarithm: that of a negative tangent is taken apart."""
+    x, t = args[0], tangents[0]
+    if len(x._shape) == 0:
+        return t
+    if t._dtype.is_complex:
+        return (o.call((x + t.log(), args[1])) - result).exp()
+    up, down = (part.clamp(min=0).log() for part in (t, -t))
+    return (o.call((x + up, args[1])) - result).exp() - (o.call((x + down, args[1])) - result).exp()
+
+
+_RULES: dict[str, Rule] = {
+    **dict.fromkeys(
+        "add sub rsub neg positive sum mean clone to_copy cat cumsum flip roll index_select gather _unsafe_view tril "
+        "triu max_unpool2d max_unpool3d".split(), _linear),
+    **dict.fromkeys("mul mm bmm mv dot outer".split(), _multilinear),
+    **dict.fromkeys("addmm addmv".split(), _addmm),
+    "copy": _copy,
+    "linalg_cholesky_ex": _cholesky,
+    "logcumsumexp": _logcumsumexp,
+}
+
+
+def rule_for(o: Op) -> Rule | None:
+    """The rule of a row; None where its formulas serve."""
+    return _RULES.get(o.name)
