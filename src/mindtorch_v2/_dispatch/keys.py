@@ -27,7 +27,7 @@ AUTOCASTS: Final[i64] = AUTOCAST | AUTOCAST_NPU
 # A mode: this thread's calls are timed. Nothing looks for it: it makes another key set, whose kernel is the profiler.
 PROFILE: Final[i64] = 1 << 17
 # A dual tensor: tangents go with its value, one for each level of forward-mode differentiation.
-FORWARD: Final[i64] = 1 << 19
+FORWARD: Final[i64] = 1 << 18
 FUNCTIONALITY: Final[i64] = FUNCTIONALIZE | AUTOGRAD | AUTOCASTS | PYTHON | TORCH_DISPATCH | FORWARD
 
 # Marks a tensor that tracks a base: whether it requires grad depends on the base too, so the dispatcher must ask.

@@ -14,7 +14,7 @@ from .._mypyc import i64, mypyc_attr
 # A thread's modes in one integer: key bits to add (low half), key bits to take away (high half).
 _SHIFT: Final = 32
 _EXCLUDE_AUTOGRAD: Final[i64] = 1 << (9 + 32)
-_EXCLUDE_FORWARD: Final[i64] = 1 << (19 + 32)
+_EXCLUDE_FORWARD: Final[i64] = 1 << (18 + 32)
 # Flags kept in the low half above the key bits.
 DEVICE_MODE: Final[i64] = 1 << 20
 INFERENCE_MODE: Final[i64] = 1 << 21

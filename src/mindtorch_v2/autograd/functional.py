@@ -221,7 +221,8 @@ def jacobian(
             'than inputs, "forward-mode" tends to be more performant. Otherwise, prefer to use "reverse-mode".'
         )
     if strategy == "forward-mode":
-        raise _no_forward_mode(create_graph, strict, vectorize)
+        _check_forward_mode(create_graph, strict, vectorize)
+        return _by_columns(func, inputs)
     with torch.enable_grad():
         asked = _Tensors(inputs, "inputs", "jacobian")
         args = _fresh(asked.items, create_graph, True)
@@ -239,28 +240,42 @@ def jacobian(
         return outputs.given(tuple(asked.given(_released(row, create_graph)) for row in table))
 
 
-def _no_forward_mode(create_graph: bool, strict: bool, vectorize: bool) -> Exception:
-    """PyTorch's refusals, then ours."""
+def _check_forward_mode(create_graph: bool, strict: bool, vectorize: bool) -> None:
+    """PyTorch's refusals."""
     where = "torch.autograd.functional.jacobian"
     if create_graph:
-        return NotImplementedError(
+        raise NotImplementedError(
             f'{where}: `create_graph=True` and `strategy="forward-mode"` are not supported together (yet). Please '
             'either set `create_graph=False` or `strategy="reverse-mode"`.'
         )
     if strict:
-        return RuntimeError(
+        raise RuntimeError(
             f'{where}: `strict=True` and `strategy="forward-mode"` are not supported together (yet). Please either set '
             '`strict=False` or `strategy="reverse-mode"`.'
         )
     if not vectorize:
-        return NotImplementedError(
+        raise NotImplementedError(
             "Computing Jacobian using forward-AD or forward-over-reverse Hessian isonly implemented for "
             "`vectorize=True`."
         )
-    return NotImplementedError(
-        f'{where}: `strategy="forward-mode"` needs torch.autograd.forward_ad, which is not implemented; use '
-        '`strategy="reverse-mode"`.'
-    )
+
+
+def _by_columns(func: Callable[..., Any], inputs: Any) -> Any:
+    """The Jacobian from derivatives along every element of the inputs; lists where PyTorch's are."""
+    from ..func import jacfwd
+
+    asked = _Tensors(inputs, "inputs", "jacobian")
+    many = False
+
+    def outputs_of(*args: Any) -> tuple[Any, ...]:
+        nonlocal many
+        outputs = _Tensors(func(*args), "outputs", "None")
+        many = outputs.many
+        return outputs.items
+
+    table = jacfwd(outputs_of, tuple(range(len(asked.items))))(*asked.items)
+    rows = [list(row) if asked.many else row[0] for row in table]
+    return rows if many else rows[0]
 
 
 def _rows(i: int, out: Any, args: tuple[Any, ...], create_graph: bool, strict: bool) -> tuple[Any, ...]:
@@ -322,6 +337,9 @@ def hessian(
         return _single(func(*args), "hessian", strict).squeeze()
 
     def gradient(*args: Any) -> Any:
+        if outer_jacobian_strategy == "forward-mode":
+            # Inside, they are dual tensors: what is a leaf to the inner Jacobian must stay one of these.
+            args = tuple(t.requires_grad_(True) for t in args)
         found = jacobian(number, args, create_graph=True)
         _strictly(found, "jacobian", strict)
         return found
@@ -334,6 +352,8 @@ def hessian(
         vectorize=vectorize,
         strategy=outer_jacobian_strategy,
     )
+    if outer_jacobian_strategy == "forward-mode":
+        return table if asked.many else table[0][0]
     return asked.given(tuple(asked.given(row) for row in table))
 
 

@@ -47,14 +47,23 @@ def gradcheck(
 ) -> bool:
     """Whether the gradients of `func` at `inputs` agree with finite differences; with `fast_mode` only along a random
     direction of each input and output."""
-    _refuse(
-        masked=bool(masked), check_batched_forward_grad=check_batched_forward_grad, check_forward_ad=check_forward_ad
-    )
-    if not check_backward_ad:
-        raise AssertionError("Expected at least one of check_forward_ad or check_backward_ad to be True")
+    _refuse(masked=bool(masked))
+    for wanted, needed, what in (
+        (True, check_forward_ad or check_backward_ad, "Expected at least one of check_forward_ad or check_backward_ad"),
+        (check_batched_grad, check_backward_ad, "Setting check_batched_grad=True requires check_backward_ad"),
+        (check_batched_forward_grad, check_forward_ad, "Setting check_batched_forward_grad=True requires "
+         "check_forward_ad"),
+    ):
+        if wanted and not needed:
+            raise AssertionError(f"{what} to be True")
     try:
         args = _as_tuple(inputs)
-        _check(func, args, eps, atol, rtol, nondet_tol, check_undefined_grad, check_grad_dtypes, fast_mode)
+        if check_forward_ad:
+            from ._gradcheck_forward import check_forward
+
+            check_forward(func, args, eps, atol, rtol, check_grad_dtypes, fast_mode, check_batched_forward_grad)
+        if check_backward_ad:
+            _check(func, args, eps, atol, rtol, nondet_tol, check_undefined_grad, check_grad_dtypes, fast_mode)
         if check_batched_grad:
             _check_batched(func, args)
     except GradcheckError:
@@ -84,9 +93,15 @@ def gradgradcheck(
     masked: bool = False,
 ) -> bool:
     """`gradcheck` of the function that maps inputs and output gradients to input gradients."""
-    _refuse(masked=masked, check_forward_ad=check_fwd_over_rev)
-    if not check_rev_over_rev:
-        raise AssertionError("Expected at least one of check_fwd_over_rev or check_rev_over_rev to be True")
+    _refuse(masked=masked)
+    for wanted, needed, what in (
+        (True, check_fwd_over_rev or check_rev_over_rev, "Expected at least one of check_fwd_over_rev or "
+         "check_rev_over_rev"),
+        (check_undefined_grad, check_rev_over_rev, "Setting check_undefined_grad=True requires check_rev_over_rev"),
+        (check_batched_grad, check_rev_over_rev, "Setting check_batched_grad=True requires check_rev_over_rev"),
+    ):
+        if wanted and not needed:
+            raise AssertionError(f"{what} to be True")
     args = _as_tuple(inputs)
     if grad_outputs is None:
         grads = tuple(_random_like(o, gen_non_contig_grad_outputs) for o in _differentiable(func(*args)))
@@ -119,6 +134,8 @@ def gradgradcheck(
         check_undefined_grad=check_undefined_grad,
         check_grad_dtypes=check_grad_dtypes,
         check_batched_grad=check_batched_grad,
+        check_forward_ad=check_fwd_over_rev,
+        check_backward_ad=check_rev_over_rev,
         fast_mode=fast_mode,
     )
 

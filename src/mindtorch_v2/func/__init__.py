@@ -12,8 +12,9 @@ from typing import Any
 import mindtorch_v2 as torch
 
 from .._dispatch.functionalize import functionalize as _functionalize
+from ._forward import jacfwd, jvp, linearize
 
-__all__ = ["functional_call", "functionalize", "stack_module_state", "vmap"]
+__all__ = ["functional_call", "functionalize", "jacfwd", "jvp", "linearize", "stack_module_state", "vmap"]
 
 
 def functional_call(

@@ -1,0 +1,54 @@
+"""What transformations share: which arguments are meant by `argnums`, and unit vectors in the space of some tensors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import mindtorch_v2 as torch
+
+Argnums = int | tuple[int, ...]
+
+
+def check_argnums(argnums: Any, count: int) -> None:
+    """PyTorch's refusals of what does not name some of `count` arguments."""
+    if not isinstance(argnums, (int, tuple)):
+        raise RuntimeError(f"argnums must be int or Tuple[int, ...], got: {type(argnums)}")
+    if isinstance(argnums, tuple):
+        if not argnums:
+            raise RuntimeError("argnums must be non-empty")
+        if len(set(argnums)) != len(argnums):
+            raise RuntimeError(f"argnums elements must be unique, got {argnums}")
+    for n in argnums if isinstance(argnums, tuple) else (argnums,):
+        if not isinstance(n, int):
+            raise RuntimeError(f"argnum must be int, got: {type(n)}")
+        if not -count <= n < count:
+            raise RuntimeError(f"Got argnum={n}, but only {count} positional inputs")
+
+
+def chosen(args: tuple[Any, ...], argnums: Argnums) -> Any:
+    """The arguments that `argnums` names: one, or a tuple."""
+    check_argnums(argnums, len(args))
+    return args[argnums] if isinstance(argnums, int) else tuple(args[n] for n in argnums)
+
+
+def replaced(args: tuple[Any, ...], argnums: Argnums, new: Any) -> tuple[Any, ...]:
+    """The arguments with others in the places of those that `argnums` names."""
+    out = list(args)
+    single = isinstance(argnums, int)
+    for n, value in zip((argnums,) if isinstance(argnums, int) else argnums, (new,) if single else new):
+        out[n] = value
+    return tuple(out)
+
+
+def standard_basis(tensors: list[Any]) -> list[Any]:
+    """Rows with a single one, each for an element of the tensors."""
+    total = sum(t.numel() for t in tensors)
+    basis: list[Any] = []
+    start = 0
+    for t in tensors:
+        n = t.numel()
+        part = torch.zeros((total, n), dtype=t.dtype, device=t.device)
+        part.diagonal(-start).fill_(1)
+        basis.append(part.view((total, *t.shape)))
+        start += n
+    return basis

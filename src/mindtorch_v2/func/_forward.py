@@ -1,0 +1,210 @@
+"""`jvp`, `jacfwd` and `linearize`: derivatives of functions along the forward pass.
+
+Invariant: every `jvp` opens a level of its own, so that they nest; what leaves it has the tangents of the levels around
+it and none of its own.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import mindtorch_v2 as torch
+
+from .._autograd.forward import enter_level, leave_level, put_dual, tangent_of
+from ..utils._pytree import TreeSpec, tree_flatten, tree_unflatten
+from ._arguments import Argnums, chosen, replaced, standard_basis
+
+_API = "jvp(f, primals, tangents)"
+
+
+def _flat_tensors(tree: Any, what: str) -> tuple[list[Any], TreeSpec]:
+    flat, spec = tree_flatten(tree)
+    for t in flat:
+        if not isinstance(t, torch.Tensor):
+            raise RuntimeError(f"{_API}: Expected {what} to only contain Tensors, got {type(t)}")
+    return flat, spec
+
+
+def jvp(
+    func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool = False, has_aux: bool = False
+) -> tuple[Any, ...]:
+    """The value of `func(*primals)`, and its derivative along `tangents`."""
+    if not isinstance(primals, tuple):
+        raise RuntimeError(f"{_API}: Expected primals to be a tuple. E.g. it should be valid to call f(*primals).")
+    flat, spec = tree_flatten(primals)
+    along, along_spec = tree_flatten(tangents)
+    if spec != along_spec:
+        raise RuntimeError(
+            f"{_API}: Expected primals and tangents to have the same python structure. For example, if primals is a "
+            f"tuple of 3 tensors, tangents also must be. Got primals with structure {spec} and tangents with structure "
+            f"{along_spec}"
+        )
+    _flat_tensors(primals, "primals")
+    if not flat:
+        raise RuntimeError(f"{_API}: Expected primals to contain at least one Tensor.")
+    _flat_tensors(tangents, "tangents")
+    for t in flat:
+        if not (t.is_floating_point() or t.is_complex()):
+            raise ValueError(f"Expected primal to be floating point or complex, but got: {t.dtype}")
+    entered = enter_level()
+    level = entered[0]
+    try:
+        given = [put_dual(p.view_as(p), t, level) for p, t in zip(flat, along)]
+        output, aux = _split(func(*tree_unflatten(given, spec)), has_aux, _API)
+        results, out_spec = _checked(output)
+        pushed = [_tangent(r, level, strict) for r in results]
+    finally:
+        leave_level(entered)
+    made = tuple(tree_unflatten(values, out_spec) for values in (results, pushed))
+    return (*made, aux) if has_aux else made
+
+
+def _split(output: Any, has_aux: bool, where: str) -> tuple[Any, Any]:
+    if not has_aux:
+        return output, None
+    if not (isinstance(output, tuple) and len(output) == 2):
+        raise RuntimeError(
+            f"{where}: output of function f should be a tuple: (output, aux) if has_aux is True"
+        )
+    return output
+
+
+def _checked(output: Any) -> tuple[list[Any], TreeSpec]:
+    flat, spec = tree_flatten(output)
+    for t in flat:
+        if not isinstance(t, torch.Tensor):
+            raise RuntimeError(f"{_API}: expected f(*primals) to return only tensors, got unsupported type {type(t)}")
+    if not flat:
+        raise RuntimeError(f"{_API}: Expected f to be a function that has non-empty output (got output = {flat})")
+    return flat, spec
+
+
+def _tangent(result: Any, level: int, strict: bool) -> Any:
+    found = tangent_of(result, level)
+    if found is not None:
+        return found
+    if strict:
+        raise RuntimeError(
+            "jvp(f, primals, tangents, strict=True): The output of f is independent of the inputs. This is not allowed "
+            "with strict=True."
+        )
+    return torch.zeros_like(result)
+
+
+def jacfwd(
+    func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, *, randomness: str = "error"
+) -> Callable[..., Any]:
+    """A function that returns the derivatives of every element of the results of `func` by every element of the
+    arguments `argnums`: one derivative along each unit vector in the space of those arguments."""
+
+    @functools.wraps(func)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        from . import vmap
+
+        inputs, in_spec = tree_flatten(chosen(args, argnums))
+
+        def one(*primals: Any) -> Any:
+            return func(*replaced(args, argnums, tree_unflatten(list(primals), in_spec)), **kwargs)
+
+        def push(*basis: Any) -> Any:
+            return jvp(one, tuple(inputs), basis, has_aux=has_aux)[1:]
+
+        _flat_tensors(inputs, "primals")
+        basis = standard_basis(inputs)
+        if basis and basis[0].shape[0] == 0:
+            # No unit vector: the results alone say what is empty.
+            columns, aux = _empty(one, inputs, has_aux)
+        else:
+            found = vmap(push, randomness=randomness)(*basis)
+            columns = found[0]
+            aux = tree_map_first(found[1]) if has_aux else None
+        outputs, out_spec = tree_flatten(columns)
+        parts = [tree_unflatten(_by_input(column, inputs), in_spec) for column in outputs]
+        jacobian = tree_unflatten(parts, out_spec)
+        return (jacobian, aux) if has_aux else jacobian
+
+    return wrapper
+
+
+def tree_map_first(tree: Any) -> Any:
+    """What is the same along every unit vector, once."""
+    flat, spec = tree_flatten(tree)
+    return tree_unflatten([t[0] for t in flat], spec)
+
+
+def _empty(one: Callable[..., Any], inputs: list[Any], has_aux: bool) -> tuple[Any, Any]:
+    output, aux = _split(one(*inputs), has_aux, _API)
+    flat, spec = _checked(output)
+    return tree_unflatten([t.new_zeros((0, *t.shape)) for t in flat], spec), aux
+
+
+def _by_input(column: Any, inputs: list[Any]) -> list[Any]:
+    """The derivatives of one result, from those along all unit vectors, by input."""
+    shape = tuple(column.shape[1:])
+    last = column.movedim(0, -1)
+    parts = last.split([t.numel() for t in inputs], dim=-1)
+    return [part.reshape(shape + tuple(t.shape)) for part, t in zip(parts, inputs)]
+
+
+def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., Any]]:
+    """The value of `func(*primals)`, and a function of tangents that is its derivative there. `func` runs once: the
+    derivative is kept as the transpose of a transpose, which is computed for each call."""
+    flat, spec = tree_flatten(primals)
+    with torch.enable_grad():
+        given = [t.detach().requires_grad_() if _can_have(t) else t for t in flat]
+        output = func(*tree_unflatten(given, spec))
+        results, out_spec = tree_flatten(output)
+        starts = [torch.zeros_like(r, requires_grad=True) if _can_have(r) else None for r in results]
+        pairs = [(r, s) for r, s in zip(results, starts) if s is not None and r.requires_grad]
+        inputs = [t for t in given if _can_have(t)]
+        back: Any = [None] * len(inputs)
+        if pairs and inputs:
+            back = torch.autograd.grad(
+                [r for r, _ in pairs], inputs, [s for _, s in pairs], create_graph=True, allow_unused=True
+            )
+    values = [r.detach() if isinstance(r, torch.Tensor) else r for r in results]
+
+    def jvp_fn(*tangents: Any) -> Any:
+        along, along_spec = tree_flatten(tangents)
+        if along_spec != spec:
+            raise RuntimeError(
+                f"Expected the tangents {along_spec} to have the same argspec as the primals {spec}"
+            )
+        for i, (p, t) in enumerate(zip(flat, along)):
+            for what in ("shape", "device", "dtype"):
+                if isinstance(p, torch.Tensor) and getattr(t, what) != getattr(p, what):
+                    raise RuntimeError(
+                        f"tangent:{i} with {what} {getattr(t, what)} in flattened pytree doesn't match the {what} "
+                        f"{getattr(p, what)} of the corresponding primal."
+                    )
+        directions = [t for p, t in zip(flat, along) if _can_have(p)]
+        rows = [(b, t) for b, t in zip(back, directions) if b is not None and b.requires_grad]
+        wanted = [s for _, s in pairs]
+        found: Any = [None] * len(wanted)
+        if rows:
+            found = torch.autograd.grad(
+                [b for b, _ in rows],
+                wanted,
+                [t for _, t in rows],
+                retain_graph=True,
+                create_graph=torch.is_grad_enabled() and any(t.requires_grad for t in directions),
+                allow_unused=True,
+            )
+        by_start = {id(s): g for s, g in zip(wanted, found)}
+        return tree_unflatten(
+            [_derivative(v, by_start.get(id(s)) if s is not None else None) for v, s in zip(values, starts)], out_spec
+        )
+
+    return tree_unflatten(values, out_spec), jvp_fn
+
+
+def _can_have(t: Any) -> bool:
+    return isinstance(t, torch.Tensor) and (t.is_floating_point() or t.is_complex())
+
+
+def _derivative(value: Any, found: Any) -> Any:
+    if found is not None or not isinstance(value, torch.Tensor):
+        return found
+    return torch.zeros_like(value)
