@@ -20,8 +20,19 @@ from .engine import gradient_at, run_backward
 from .gradients import sum_to
 from .inplace import InplaceDerivative, replayed, view_chain
 from .node import COPY_SLICES, OP, Node, show
-from .record import ARG, GRAD, GRADS, NEEDS, RESULT, CastDerivative, Formula, Formulas, NotDifferentiable, metadata
-from .record import zeros_at
+from .record import (
+    ARG,
+    GRAD,
+    GRADS,
+    NEEDS,
+    RESULT,
+    CastDerivative,
+    Formula,
+    Formulas,
+    NotDifferentiable,
+    metadata,
+    zeros_at,
+)
 from .saved import SavedOutput
 
 _HIDDEN: Final[i64] = FORWARD << 32

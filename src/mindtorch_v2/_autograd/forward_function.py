@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from .._dispatch.keys import VIEW
-from .._tensor_base import TensorBase, differentiable
+from .._tensor_base import TensorBase, differentiable, version
 from .forward import LEVELS, bar, check_tangent, hidden_levels, hide, laid_like, put, show_again, tangent_of
 from .function_node import FunctionNode, member
 from .record import zeros_at
@@ -17,13 +17,13 @@ _NOT_WRITTEN = (
     "An inplace custom Function is not modifying the forward mode gradients inplace. If the forward is modifying an "
     "input inplace, then the jvp function must modify the corresponding gradient inplace."
 )
-_NO_VIEW = (
-    "A custom Function's forward is returning a view (or an input as-is) but the jvp is not returning a view."
-)
+_NO_VIEW = "A custom Function's forward is returning a view (or an input as-is) but the jvp is not returning a view."
 _OTHER_VIEW = "A custom Function is returning a view but the jvp is not returning a view of the given grad input."
 
 
-def push_through(node: FunctionNode, args: tuple[Any, ...], outs: list[Any], result: list[Any], dirty: list[Any]) -> None:
+def push_through(
+    node: FunctionNode, args: tuple[Any, ...], outs: list[Any], result: list[Any], dirty: list[Any]
+) -> None:
     """Give the results of a Function their tangents. `outs` is what `forward` returned, `result` what the user gets."""
     nondiff = node.non_differentiable or ()
     outputs = [
@@ -71,6 +71,10 @@ class _Output:
             bar(made)
 
 
+def _has(t: Any, level: int) -> bool:
+    return tangent_of(t, level) is not None
+
+
 def _push(node: FunctionNode, args: tuple[Any, ...], given: list[Any], outputs: list[_Output], level: int) -> None:
     ctx: Any = node
     shown = list(given)
@@ -80,6 +84,7 @@ def _push(node: FunctionNode, args: tuple[Any, ...], given: list[Any], outputs: 
                 shown[i] = zeros_at(a._shape, a._dtype, a._device)
     node._pushing = True
     try:
+        versions = [version(tangent_of(o.made, level)) if _has(o.made, level) else 0 for o in outputs]
         got = ctx._forward_cls.jvp(node, *shown)
     finally:
         node._pushing = False
@@ -94,12 +99,10 @@ def _push(node: FunctionNode, args: tuple[Any, ...], given: list[Any], outputs: 
         )
     for i, (out, t) in enumerate(zip(outputs, tangents)):
         if isinstance(out.made, TensorBase):
-            _give(i, out, t, args, given, level)
+            _give(i, out, t, args, given, level, int(versions[i]))
 
 
-def _give(
-    i: int, out: _Output, tangent: Any, args: tuple[Any, ...], given: list[Any], level: int
-) -> None:
+def _give(i: int, out: _Output, tangent: Any, args: tuple[Any, ...], given: list[Any], level: int, before: int) -> None:
     made = out.made
     if not out.diff:
         if tangent is not None:
@@ -111,11 +114,12 @@ def _give(
     if out.dirty:
         had = tangent_of(made, level)
         if had is not None:
-            if tangent is not had:
+            if tangent is not had or version(had) == before:
                 raise RuntimeError(_NOT_WRITTEN)
             return
     if tangent is None:
         raise RuntimeError("Expected both tensor and its forward grad to be floating point or complex")
+    check_tangent(made, tangent, level)
     if out.viewed is not None:
         source = given[next(k for k, a in enumerate(args) if a is out.viewed)]
         if not tangent._keys & VIEW:
@@ -124,5 +128,4 @@ def _give(
             raise RuntimeError(_OTHER_VIEW)
         put(made, level, tangent)
         return
-    check_tangent(made, tangent, level)
     put(made, level, laid_like(tangent, made))

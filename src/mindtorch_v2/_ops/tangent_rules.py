@@ -1,8 +1,8 @@
 """How tangents go through operators, where that is simpler than what their derivative formulas say.
 
-Invariant: only rows that need one have a rule here. A row without one is served by its formulas: elementwise rows by the
-formula itself, all others by its transpose (`_autograd/forward`). A rule gets the operator, its arguments, a tangent for
-each (None where there is none; a tuple for a list) and the result, and returns a tangent for each result.
+Invariant: only rows that need one have a rule here. A row without one is served by its formulas: elementwise rows by
+the formula itself, all others by its transpose (`_autograd/forward`). A rule gets the operator, its arguments, a
+tangent for each (None where there is none; a tuple for a list) and the result, and returns a tangent for each result.
 """
 from __future__ import annotations
 
@@ -76,8 +76,9 @@ def _scaled(t: Any, by: Any) -> Any:
 
 def _cholesky(o: Op, args: tuple[Any, ...], tangents: list[Any], result: Any) -> Any:
     """dL = L phi(inv(L) dA inv(L)^H), where phi takes the lower triangle and half of the diagonal."""
-    from .. import linalg
+    from .. import linalg as lib
 
+    linalg: Any = lib
     upper = args[1]
     L, dA = result[0].mH if upper else result[0], tangents[0]
     inner = linalg.solve_triangular(L.mH, linalg.solve_triangular(L, dA, upper=False), upper=True, left=False)

@@ -12,7 +12,7 @@ from .._autograd.forward import bar, enter_level, leave_level, put_dual, tangent
 from .._core_operators import CORE
 from .._dispatch.keys import FORWARD
 from .._dispatch.state import modes, set_modes
-from .._tensor_base import TensorBase
+from .._tensor_base import TensorBase, is_dual
 from .grad_mode import _Decorator
 
 __all__ = ["UnpackedDualTensor", "dual_level", "enter_dual_level", "exit_dual_level", "make_dual", "unpack_dual"]
@@ -81,11 +81,10 @@ def unpack_dual(tensor: Any, *, level: int | None = None) -> UnpackedDualTensor:
     if wanted < 0:
         return UnpackedDualTensor(tensor, None)
     if not isinstance(tensor, TensorBase):
-        raise TypeError(
-            f"_unpack_dual(): argument 'dual' (position 1) must be Tensor, not {type(tensor).__name__}"
-        )
-    number = _checked(wanted, "_fw_primal")
-    tangent = tangent_of(tensor, number)
+        raise TypeError(f"_unpack_dual(): argument 'dual' (position 1) must be Tensor, not {type(tensor).__name__}")
+    if not is_dual(tensor):
+        return UnpackedDualTensor(primal_of(tensor), None)
+    tangent = tangent_of(tensor, _checked(wanted, "_fw_primal"))
     return UnpackedDualTensor(primal_of(tensor), tangent)
 
 

@@ -51,8 +51,11 @@ def gradcheck(
     for wanted, needed, what in (
         (True, check_forward_ad or check_backward_ad, "Expected at least one of check_forward_ad or check_backward_ad"),
         (check_batched_grad, check_backward_ad, "Setting check_batched_grad=True requires check_backward_ad"),
-        (check_batched_forward_grad, check_forward_ad, "Setting check_batched_forward_grad=True requires "
-         "check_forward_ad"),
+        (
+            check_batched_forward_grad,
+            check_forward_ad,
+            "Setting check_batched_forward_grad=True requires check_forward_ad",
+        ),
     ):
         if wanted and not needed:
             raise AssertionError(f"{what} to be True")
@@ -94,13 +97,16 @@ def gradgradcheck(
 ) -> bool:
     """`gradcheck` of the function that maps inputs and output gradients to input gradients."""
     _refuse(masked=masked)
-    for wanted, needed, what in (
-        (True, check_fwd_over_rev or check_rev_over_rev, "Expected at least one of check_fwd_over_rev or "
-         "check_rev_over_rev"),
+    for asked, needed, what in (
+        (
+            True,
+            check_fwd_over_rev or check_rev_over_rev,
+            "Expected at least one of check_fwd_over_rev or check_rev_over_rev",
+        ),
         (check_undefined_grad, check_rev_over_rev, "Setting check_undefined_grad=True requires check_rev_over_rev"),
         (check_batched_grad, check_rev_over_rev, "Setting check_batched_grad=True requires check_rev_over_rev"),
     ):
-        if wanted and not needed:
+        if asked and not needed:
             raise AssertionError(f"{what} to be True")
     args = _as_tuple(inputs)
     if grad_outputs is None:

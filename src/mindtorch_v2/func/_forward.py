@@ -65,9 +65,7 @@ def _split(output: Any, has_aux: bool, where: str) -> tuple[Any, Any]:
     if not has_aux:
         return output, None
     if not (isinstance(output, tuple) and len(output) == 2):
-        raise RuntimeError(
-            f"{where}: output of function f should be a tuple: (output, aux) if has_aux is True"
-        )
+        raise RuntimeError(f"{where}: output of function f should be a tuple: (output, aux) if has_aux is True")
     return output
 
 
@@ -169,9 +167,7 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
     def jvp_fn(*tangents: Any) -> Any:
         along, along_spec = tree_flatten(tangents)
         if along_spec != spec:
-            raise RuntimeError(
-                f"Expected the tangents {along_spec} to have the same argspec as the primals {spec}"
-            )
+            raise RuntimeError(f"Expected the tangents {along_spec} to have the same argspec as the primals {spec}")
         for i, (p, t) in enumerate(zip(flat, along)):
             for what in ("shape", "device", "dtype"):
                 if isinstance(p, torch.Tensor) and getattr(t, what) != getattr(p, what):

@@ -16,7 +16,6 @@ _PROFILER = "profiling"
 _PARTS = "written apart: not there yet"
 
 MODULES: dict[str, str] = {
-    "autograd.forward_ad": _FORWARD,
     "monitor": _PROFILER,
     "nested": "nested tensors",
     "sparse": _SPARSE,
@@ -109,7 +108,7 @@ NAMES: dict[str, dict[str, str]] = {
     "cuda": {_DEVICES: "GreenContext jiterator nccl nvtx profiler sparse tunable"},
     "fft": {"an import that shows": "Tensor"},
     "func": {
-        _FORWARD: "debug_unwrap grad grad_and_value hessian jacfwd jacrev jvp linearize rearrange "
+        _FORWARD: "debug_unwrap grad grad_and_value hessian jacrev rearrange "
         "replace_all_batch_norm_modules_ vjp"
     },
     "library": {"the inside of PyTorch's library": "get_kernel"},

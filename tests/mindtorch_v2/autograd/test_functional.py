@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from .._outcome import outcome, tried
-from .._subject import mindtorch_only
 from .._subject import subject as torch
 
 Case = Callable[[Any], Any]
@@ -243,9 +242,3 @@ def test_hessian_is_the_jacobian_of_the_gradient() -> None:
         return torch.autograd.grad(number(x), x, create_graph=True)[0]
 
     assert f.hessian(number, x).tolist() == f.jacobian(gradient, x).tolist()
-
-
-@mindtorch_only
-def test_forward_mode_says_that_it_is_missing() -> None:
-    with pytest.raises(NotImplementedError, match="needs torch.autograd.forward_ad"):
-        torch.autograd.functional.jacobian(vector, of(torch, 1, 2), strategy="forward-mode", vectorize=True)

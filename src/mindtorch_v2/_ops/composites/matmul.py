@@ -140,6 +140,8 @@ class Linear(Kernel):
             out = ROWS.addmm.call((bias, flat, turned, 1, 1))
             return ROWS.view.call((out, lead + (out._shape[1],)))
         return ROWS.add.call((MATMUL.run(op, (x, turned), keys), bias, 1))
+
+
 MATMUL: Final = Matmul()
 LINEAR: Final = Linear()
 
@@ -153,8 +155,15 @@ def turn(t: TensorBase) -> Any:
         or is_dual(t)
     ):
         return ROWS.t.call((t,))
-    return make(t._storage, t._offset, (t._shape[1], t._shape[0]), (t._stride[1], t._stride[0]), t._dtype, t._device,
-                t._keys & BACKENDS)
+    return make(
+        t._storage,
+        t._offset,
+        (t._shape[1], t._shape[0]),
+        (t._stride[1], t._stride[0]),
+        t._dtype,
+        t._device,
+        t._keys & BACKENDS,
+    )
 
 
 def scaled(t: Any, by: Any) -> Any:
