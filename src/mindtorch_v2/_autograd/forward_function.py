@@ -119,13 +119,14 @@ def _give(i: int, out: _Output, tangent: Any, args: tuple[Any, ...], given: list
             return
     if tangent is None:
         raise RuntimeError("Expected both tensor and its forward grad to be floating point or complex")
-    check_tangent(made, tangent, level)
     if out.viewed is not None:
         source = given[next(k for k, a in enumerate(args) if a is out.viewed)]
         if not tangent._keys & VIEW:
             raise RuntimeError(_NO_VIEW)
         if source is not None and tangent._base_field is not _root(source):
             raise RuntimeError(_OTHER_VIEW)
+        check_tangent(made, tangent, level)
         put(made, level, tangent)
         return
+    check_tangent(made, tangent, level)
     put(made, level, laid_like(tangent, made))

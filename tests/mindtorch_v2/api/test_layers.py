@@ -59,6 +59,7 @@ LAZY: dict[tuple[str, str], str] = {
     ("dispatch", "autograd"): "the mode that guards saved values is loaded when it is switched on",
     ("dispatch", "functions from rows"): "PyTorch's signatures are loaded by the first call that fits none",
     ("what devices share", "tables"): "what `out=` must be is decided by a table loaded with the first `out=`",
+    ("autograd", "tables"): "how tangents go through operators is loaded with the first dual tensor",
     ("autograd", "public modules"): "attributes of nodes that are tensors are made by the public functions",
     ("tables", "creation"): "a table's Python function takes Python data",
     ("tables", "functions from rows"): "a row of a table that is loaded when first asked for",

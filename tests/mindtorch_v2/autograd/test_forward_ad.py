@@ -170,7 +170,7 @@ def reverse_over_forward(lib: Any) -> Any:
     x, t = of(lib, 1, 2, 3, grad=True), of(lib, 1, 0, -1, grad=True)
     with fw.dual_level():
         d = fw.make_dual(x, t)
-        tangent = fw.unpack_dual((d.exp() * d.sin()).tanh().softmax(0).cumprod(0).sum() * d.norm()).tangent
+        tangent = fw.unpack_dual(d.sin().tanh().prod() * d.norm()).tangent
     return tangent, lib.autograd.grad(tangent, (x, t))
 
 
