@@ -1,0 +1,354 @@
+// Numbers of 8 and of 4 bits with a power of two for each block of 32, and integers of 4 bits of turned matrices.
+//
+// The formulas are those of the OCP's microscaling formats, which the functions' descriptions cite; the facts have shapes
+// and types only. A block's scale is 2^(floor(log2(largest)) - e), e the exponent of the type's largest number
+// (scaleAlg 0), or the least power of two that brings the largest number within the type (scaleAlg 1). Scales stand in
+// pairs: their axis has half as many, rounded up, and a last dimension of 2; what has no block is 0.
+#include "activation.h"
+#include "optional.h"
+#include "quantize.h"
+
+using namespace emu;
+
+namespace {
+
+using Values = std::vector<double>;
+constexpr int64_t kBlock = 32;
+
+long long wide(int64_t x) { return static_cast<long long>(x); }
+
+int top_exponent(int dtype) {
+    int exponent;
+    std::frexp(narrow_largest(dtype), &exponent);
+    return exponent - 1;
+}
+
+double block_scale(double largest, int dtype, int64_t algorithm) {
+    if (largest == 0) return std::ldexp(1.0, -127);
+    if (!std::isfinite(largest)) return NAN;
+    int exponent;
+    if (algorithm == 0) {
+        std::frexp(largest, &exponent);
+        exponent -= 1 + top_exponent(dtype);
+    } else {
+        double fraction = std::frexp(largest / narrow_largest(dtype), &exponent);
+        if (fraction == 0.5) --exponent;
+    }
+    return std::ldexp(1.0, std::max(exponent, -127));
+}
+
+Dims scale_dims(Dims dims, int64_t axis) {
+    int64_t blocks = (dims[int(axis)] + kBlock - 1) / kBlock;
+    dims[int(axis)] = (blocks + 1) / 2;
+    dims.push(2);
+    return dims;
+}
+
+// The place of a block's scale.
+int64_t scale_place(const Lines& lines, int64_t o, int64_t block, int64_t i) {
+    int64_t pairs = ((lines.length + kBlock - 1) / kBlock + 1) / 2;
+    return ((o * pairs + block / 2) * lines.inner + i) * 2 + block % 2;
+}
+
+struct Scaled {
+    Values y, scales;
+};
+
+Scaled scaled(const Values& x, const Dims& dims, int64_t axis, int dtype, int64_t algorithm) {
+    Lines lines(dims, axis);
+    Scaled out{x, Values(size_t(scale_dims(dims, axis).product()), std::ldexp(1.0, -127))};
+    for (int64_t o = 0; o < lines.outer; ++o)
+        for (int64_t i = 0; i < lines.inner; ++i)
+            for (int64_t from = 0; from < lines.length; from += kBlock) {
+                int64_t to = std::min(from + kBlock, lines.length);
+                double largest = 0;
+                for (int64_t k = from; k < to; ++k) {
+                    double v = std::fabs(x[size_t(lines.at(o, k, i))]);
+                    largest = std::isnan(v) ? v : v > largest ? v : largest;
+                }
+                double scale = block_scale(largest, dtype, algorithm);
+                for (int64_t k = from; k < to; ++k) out.y[size_t(lines.at(o, k, i))] /= scale;
+                out.scales[size_t(scale_place(lines, o, from / kBlock, i))] = scale;
+            }
+    return out;
+}
+
+void plan_numbers(const Plan& p, const char* y) {
+    for (const char* name : {"roundModeOptional", "roundMode"})
+        p.require(!given(p, name) || p.string(name) == "rint" || p.string(name).empty(), "%s is \"%s\"; the emulator rounds to the nearest (rint)", name,
+                  given(p, name) ? p.string(name).c_str() : "");
+    if (has_parameter(p, "scaleAlg"))
+        p.require(p.integer("scaleAlg") == 0 || p.integer("scaleAlg") == 1, "scaleAlg is %lld; the emulator computes 0 and 1", wide(p.integer("scaleAlg")));
+    for (const char* name : {"dstTypeMax", "maxDtypeValue", "maxLowBound"})
+        p.require(!has_parameter(p, name) || p.real(name) == 0, "%s: the emulator computes 0", name);
+    for (const char* name : {"blocksize"}) p.require(!has_parameter(p, name) || p.integer(name) == kBlock, "%s: the emulator computes 32", name);
+    for (const char* name : {"dstType", "dstDtype"})
+        p.require(!has_parameter(p, name) || p.integer(name) == p.tensor(y).dtype, "%s is %lld, %s has dtype %s", name,
+                  wide(has_parameter(p, name) ? p.integer(name) : 0), y, dtype_name(p.tensor(y).dtype));
+}
+
+int64_t algorithm(const Call& c) { return has_parameter(c, "scaleAlg") ? c.integer("scaleAlg") : 0; }
+
+void plan_scaled(const Plan& p, const Dims& dims, const char* y, const char* scales, int64_t axis) {
+    p.shape(y, dims);
+    p.shape(scales, scale_dims(dims, axis));
+}
+
+void write_scaled(const Run& r, const Values& x, const char* y, const char* scales, int64_t axis) {
+    const Tensor& out = r.tensor(y);
+    Scaled s = scaled(x, out.dims, axis, out.dtype, algorithm(r));
+    r.write(out, s.y);
+    r.write(r.tensor(scales), s.scales);
+}
+
+// -- from floats -------------------------------------------------------------------------------------------------------------
+void plan_one_axis(Plan& p) {
+    const Dims& d = p.tensor("x").dims;
+    plan_numbers(p, "yOut");
+    plan_scaled(p, d, "yOut", "mxscaleOut", p.axis("axis", d.n));
+}
+
+void run_one_axis(Run& r) {
+    write_scaled(r, r.read<double>(r.tensor("x")), "yOut", "mxscaleOut", wrap(r.integer("axis"), r.tensor("x").rank()));
+}
+
+void plan_two_axes(Plan& p) {
+    const Dims& d = p.tensor("x").dims;
+    plan_numbers(p, "y1Out");
+    plan_scaled(p, d, "y1Out", "mxscale1Out", d.n - 1);
+    plan_scaled(p, d, "y2Out", "mxscale2Out", d.n - 2);
+}
+
+void write_two_axes(const Run& r, const Values& x, int rank) {
+    write_scaled(r, x, "y1Out", "mxscale1Out", rank - 1);
+    write_scaled(r, x, "y2Out", "mxscale2Out", rank - 2);
+}
+
+void run_two_axes(Run& r) { write_two_axes(r, r.read<double>(r.tensor("x")), r.tensor("x").rank()); }
+
+// One scale for each square of 32 by 32, written once for either axis.
+void plan_squares(Plan& p) {
+    const Dims& d = p.tensor("x").dims;
+    plan_numbers(p, "yOut");
+    p.shape("yOut", d);
+    p.shape("scale1Out", scale_dims(d, d.n - 1));
+    p.shape("scale2Out", scale_dims(d, d.n - 2));
+}
+
+void run_squares(Run& r) {
+    const Tensor& out = r.tensor("yOut");
+    const Dims& d = out.dims;
+    auto x = r.read<double>(r.tensor("x"));
+    int64_t rows = d[d.n - 2], columns = d[d.n - 1], batch = d.product() / std::max<int64_t>(rows * columns, 1);
+    Values by_row(size_t(scale_dims(d, d.n - 1).product()), std::ldexp(1.0, -127)), by_column(size_t(scale_dims(d, d.n - 2).product()), std::ldexp(1.0, -127));
+    Lines across(d, d.n - 1), down(d, d.n - 2);
+    for (int64_t b = 0; b < batch; ++b)
+        for (int64_t top = 0; top < rows; top += kBlock)
+            for (int64_t left = 0; left < columns; left += kBlock) {
+                auto each = [&](auto f) {
+                    for (int64_t i = top; i < std::min(top + kBlock, rows); ++i)
+                        for (int64_t j = left; j < std::min(left + kBlock, columns); ++j) f(x[size_t((b * rows + i) * columns + j)]);
+                };
+                double largest = 0;
+                each([&](double v) { largest = std::fmax(largest, std::fabs(v)); });
+                double scale = block_scale(largest, out.dtype, algorithm(r));
+                each([&](double& v) { v /= scale; });
+                for (int64_t i = top; i < std::min(top + kBlock, rows); ++i) by_row[size_t(scale_place(across, b * rows + i, left / kBlock, 0))] = scale;
+                for (int64_t j = left; j < std::min(left + kBlock, columns); ++j) by_column[size_t(scale_place(down, b, top / kBlock, j))] = scale;
+            }
+    r.write(out, x);
+    r.write(r.tensor("scale1Out"), by_row);
+    r.write(r.tensor("scale2Out"), by_column);
+}
+
+// -- and back ----------------------------------------------------------------------------------------------------------------
+void plan_back(Plan& p) {
+    const Dims& d = p.tensor("x").dims;
+    p.shape("mxscale", scale_dims(d, p.axis("axis", d.n)));
+    p.shape("y", d);
+    p.require(p.integer("dstType") == p.tensor("y").dtype, "dstType is %lld, y has dtype %s", wide(p.integer("dstType")), dtype_name(p.tensor("y").dtype));
+}
+
+void run_back(Run& r) {
+    const Dims& d = r.tensor("x").dims;
+    Lines lines(d, wrap(r.integer("axis"), d.n));
+    auto x = r.read<double>(r.tensor("x")), scales = r.read<double>(r.tensor("mxscale"));
+    for (int64_t o = 0; o < lines.outer; ++o)
+        for (int64_t k = 0; k < lines.length; ++k)
+            for (int64_t i = 0; i < lines.inner; ++i) x[size_t(lines.at(o, k, i))] *= scales[size_t(scale_place(lines, o, k / kBlock, i))];
+    r.write(r.tensor("y"), x);
+}
+
+// -- after a norm ------------------------------------------------------------------------------------------------------------
+void plan_normed(Plan& p) {
+    bool adds = has_parameter(p, "x2");
+    const char* in = adds ? "x1" : "x";
+    const Dims& d = p.tensor(in).dims;
+    if (adds) p.same_shape("x1", "x2"), p.same_shape("x1", "xOut");
+    p.shape("gamma", {d.back()});
+    if (p.has("beta")) p.shape("beta", {d.back()});
+    plan_numbers(p, "yOut");
+    plan_scaled(p, d, "yOut", "mxscaleOut", d.n - 1);
+    if (p.flag("outputRstd")) p.require(p.tensor("rstdOut").numel() == d.product() / std::max<int64_t>(d.back(), 1), "rstdOut has shape %s", text(p.tensor("rstdOut").dims).c_str());
+}
+
+void run_normed(Run& r) {
+    bool adds = has_parameter(r, "x2");
+    const Tensor& in = r.tensor(adds ? "x1" : "x");
+    auto x = r.read<double>(in), gamma = r.read<double>(r.tensor("gamma"));
+    Values beta(gamma.size(), 0), rstd;
+    if (r.has("beta")) beta = r.read<double>(r.tensor("beta"));
+    if (adds) {
+        auto other = r.read<double>(r.tensor("x2"));
+        for (size_t i = 0; i < x.size(); ++i) x[i] += other[i];
+        r.write(r.tensor("xOut"), x);
+    }
+    for (size_t row = 0; row < x.size(); row += gamma.size()) {
+        double square = 0;
+        for (size_t k = 0; k < gamma.size(); ++k) square += x[row + k] * x[row + k];
+        rstd.push_back(1 / std::sqrt(square / double(gamma.size()) + r.real("epsilon")));
+        for (size_t k = 0; k < gamma.size(); ++k) x[row + k] = x[row + k] * rstd.back() * gamma[k] + beta[k];
+    }
+    write_scaled(r, x, "yOut", "mxscaleOut", in.rank() - 1);
+    if (r.flag("outputRstd")) r.write(r.tensor("rstdOut"), rstd);
+}
+
+// -- after a gate ------------------------------------------------------------------------------------------------------------
+Dims plan_gate(const Plan& p) {
+    Dims d = p.tensor("x").dims;
+    p.require(!p.has("groupIndexOptional"), "groupIndexOptional is not computed by the emulator");
+    if (has_parameter(p, "swigluMode")) {
+        p.require(p.integer("swigluMode") == 0 && p.integer("groupMode") == 0, "the emulator computes swigluMode 0 and groupMode 0");
+        p.require(p.axis("activateDim", d.n) == d.n - 1, "activateDim: the emulator halves the last axis");
+    }
+    p.require(d.back() % 2 == 0, "x has shape %s, expected an even last size", text(d).c_str());
+    d[d.n - 1] /= 2;
+    return d;
+}
+
+Values gated(const Run& r) {
+    const Dims& d = r.tensor("x").dims;
+    auto x = r.read<double>(r.tensor("x"));
+    size_t half = size_t(d.back() / 2);
+    bool left = r.flag("activateLeft");
+    Values y;
+    for (size_t row = 0; row < x.size(); row += 2 * half)
+        for (size_t k = 0; k < half; ++k) y.push_back(silu(x[row + (left ? k : half + k)]) * x[row + (left ? half + k : k)]);
+    return y;
+}
+
+Values gated_backward(const Run& r) {
+    auto x = r.read<double>(r.tensor("x")), g = r.read<double>(r.tensor("yGrad"));
+    size_t half = size_t(r.tensor("x").dims.back() / 2);
+    bool left = r.flag("activateLeft");
+    Values y(x.size());
+    for (size_t row = 0; row < x.size(); row += 2 * half)
+        for (size_t k = 0; k < half; ++k) {
+            size_t active = row + (left ? k : half + k), linear = row + (left ? half + k : k), at = row / 2 + k;
+            double s = 1 / (1 + std::exp(-x[active]));
+            y[active] = g[at] * x[linear] * (s + x[active] * s * (1 - s));
+            y[linear] = g[at] * x[active] * s;
+        }
+    return y;
+}
+
+// -- turned on both sides, then integers of four bits ------------------------------------------------------------------------
+Tensor flat_out(const Call& c) { return half_bytes(c.tensor("out")); }
+
+void plan_flat(Plan& p) {
+    const Dims& d = p.tensor("x").dims;
+    Tensor out = flat_out(p);
+    p.require(out.dtype == ACL_INT4, "out has dtype %s; the emulator computes INT4, also in INT32", dtype_name(out.dtype));
+    p.require(out.dims == d, "out holds %s numbers of four bits, x has shape %s", text(out.dims).c_str(), text(d).c_str());
+    p.shape("kroneckerP1", {d[1], d[1]});
+    p.shape("kroneckerP2", {d[2], d[2]});
+    p.shape("quantScale", {d[0]});
+    p.require(p.real("clipRatio") > 0 && p.real("clipRatio") <= 1, "clipRatio is %g, expected (0, 1]", p.real("clipRatio"));
+    p.require(!has_parameter(p, "dstTypeMax") || p.real("dstTypeMax") == 0, "dstTypeMax belongs to FLOAT4_E2M1");
+    p.require(!given(p, "groupListOptional"), "groupListOptional is not computed by the emulator");
+}
+
+void run_flat(Run& r) {
+    const Dims& d = r.tensor("x").dims;
+    auto x = r.read<double>(r.tensor("x")), left = r.read<double>(r.tensor("kroneckerP1")), right = r.read<double>(r.tensor("kroneckerP2"));
+    int64_t m = d[1], n = d[2];
+    Values out, scales;
+    for (int64_t z = 0; z < d[0]; ++z) {
+        Values half(size_t(m * n), 0), both(size_t(m * n), 0);
+        for (int64_t i = 0; i < m; ++i)
+            for (int64_t k = 0; k < m; ++k)
+                for (int64_t j = 0; j < n; ++j) half[size_t(i * n + j)] += left[size_t(i * m + k)] * x[size_t((z * m + k) * n + j)];
+        for (int64_t i = 0; i < m; ++i)
+            for (int64_t k = 0; k < n; ++k)
+                for (int64_t j = 0; j < n; ++j) both[size_t(i * n + j)] += half[size_t(i * n + k)] * right[size_t(k * n + j)];
+        double largest = 0;
+        for (double v : both) largest = std::fmax(largest, std::fabs(v));
+        scales.push_back(largest * r.real("clipRatio") / 7);
+        for (double v : both) out.push_back(scales.back() > 0 ? v / scales.back() : 0);
+    }
+    r.write(flat_out(r), within(out, ACL_INT4));
+    r.write(r.tensor("quantScale"), scales);
+}
+
+// -- yRef += (x1 * scale1) @ (x2 * scale2) -----------------------------------------------------------------------------------
+Tensor turned(Tensor t, bool swaps) {
+    if (swaps) std::swap(t.dims[0], t.dims[1]), std::swap(t.strides[0], t.strides[1]);
+    return t;
+}
+
+void plan_added(Plan& p) {
+    Tensor a = turned(p.tensor("x1"), p.flag("transposeX1")), b = turned(p.tensor("x2"), p.flag("transposeX2"));
+    p.require(a.dims[1] == b.dims[0], "shapes %s and %s cannot be multiplied", text(a.dims).c_str(), text(b.dims).c_str());
+    p.shape("yRef", {a.dims[0], b.dims[1]});
+    p.require(p.integer("groupSize") == 0, "groupSize is %lld; the emulator computes 0", wide(p.integer("groupSize")));
+    for (const char* name : {"x1ScaleOptional", "x2Scale"})
+        if (p.has(name)) p.require(p.tensor(name).numel() == 1, "%s has shape %s; the emulator computes one number", name, text(p.tensor(name).dims).c_str());
+}
+
+void run_added(Run& r) {
+    Tensor a = turned(r.tensor("x1"), r.flag("transposeX1")), b = turned(r.tensor("x2"), r.flag("transposeX2"));
+    auto x = r.read<double>(a), w = r.read<double>(b), y = r.read<double>(r.tensor("yRef"));
+    double factor = r.read<double>(r.tensor("x2Scale"))[0] * (r.has("x1ScaleOptional") ? r.read<double>(r.tensor("x1ScaleOptional"))[0] : 1);
+    int64_t inner = a.dims[1], n = b.dims[1];
+    for (int64_t i = 0; i < a.dims[0]; ++i)
+        for (int64_t k = 0; k < inner; ++k)
+            for (int64_t j = 0; j < n; ++j) y[size_t(i * n + j)] += x[size_t(i * inner + k)] * w[size_t(k * n + j)] * factor;
+    r.write(r.tensor("yRef"), y);
+}
+
+}  // namespace
+
+ACLNN(aclnnDynamicMxQuant, plan_one_axis, run_one_axis, NARROW)
+ACLNN(aclnnDynamicMxQuantV2, plan_one_axis, run_one_axis, NARROW)
+ACLNN(aclnnDynamicMxQuantV3, plan_one_axis, run_one_axis, NARROW)
+ACLNN(aclnnDynamicMxQuantWithDualAxis, plan_two_axes, run_two_axes, NARROW)
+ACLNN(aclnnDynamicMxQuantWithDualAxisV2, plan_two_axes, run_two_axes, NARROW)
+ACLNN(aclnnDynamicBlockMxQuant, plan_squares, run_squares, NARROW)
+ACLNN(aclnnAntiMxQuant, plan_back, run_back, NARROW)
+ACLNN(aclnnRmsNormDynamicMxQuant, plan_normed, run_normed, NARROW)
+ACLNN(aclnnAddRmsNormDynamicMxQuant, plan_normed, run_normed, NARROW)
+ACLNN(aclnnSwigluMxQuant,
+      PLAN {
+          Dims d = plan_gate(p);
+          plan_numbers(p, "yOut");
+          plan_scaled(p, d, "yOut", "mxscaleOut", p.axis("axis", d.n));
+      },
+      RUN { write_scaled(r, gated(r), "yOut", "mxscaleOut", wrap(r.integer("axis"), r.tensor("x").rank())); }, NARROW)
+ACLNN(aclnnSwigluMxQuantWithDualAxis,
+      PLAN {
+          Dims d = plan_gate(p);
+          plan_numbers(p, "y1Out");
+          plan_scaled(p, d, "y1Out", "mxscale1Out", d.n - 1);
+          plan_scaled(p, d, "y2Out", "mxscale2Out", d.n - 2);
+      },
+      RUN { write_two_axes(r, gated(r), r.tensor("x").rank()); }, NARROW)
+ACLNN(aclnnSwigluBackwardMxQuantWithDualAxis,
+      PLAN {
+          p.shape("yGrad", plan_gate(p));
+          plan_two_axes(p);
+      },
+      RUN { write_two_axes(r, gated_backward(r), r.tensor("x").rank()); }, NARROW)
+ACLNN(aclnnFlatQuant, plan_flat, run_flat, NARROW)
+ACLNN(aclnnFlatQuantV2, plan_flat, run_flat, NARROW)
+ACLNN(aclnnFlatQuantV3, plan_flat, run_flat, NARROW)
+ACLNN(aclnnQuantBatchMatmulInplaceAdd, plan_added, run_added, NARROW)

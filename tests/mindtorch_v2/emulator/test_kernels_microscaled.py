@@ -1,0 +1,319 @@
+"""Numbers of 8 and 4 bits with a power of two for each block, and what precedes latent attention, against NumPy."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from ._direct import Direct, check, check_refusals, each
+from ._kernels import CODES, Out, call, library_folder, refused
+from .test_kernels_quantized_norm import F, H, make, wide
+from .test_kernels_weights import in_words, nz
+
+RNG = np.random.default_rng(37)
+BF, E4M3, E5M2 = ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2
+E2M1, E8M0 = ml_dtypes.float4_e2m1fn, ml_dtypes.float8_e8m0fnu
+LEAST = 2.0**-127
+
+
+def largest(dtype: Any) -> float:
+    return float(ml_dtypes.finfo(dtype).max)
+
+
+def microscaled(x: np.ndarray, axis: int, dtype: Any, algorithm: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """y and the scales in pairs, by blocks of 32 along an axis."""
+    moved = np.moveaxis(np.asarray(x, float), axis, -1)
+    length = moved.shape[-1]
+    count = -(-length // 32)
+    padded = np.zeros((*moved.shape[:-1], count * 32))
+    padded[..., :length] = moved
+    top = np.abs(padded.reshape(*moved.shape[:-1], count, 32)).max(-1)
+    with np.errstate(divide="ignore"):
+        if algorithm == 0:
+            power = np.floor(np.log2(top)) - np.floor(np.log2(largest(dtype)))
+        else:
+            power = np.ceil(np.log2(top / largest(dtype)))
+    scale = np.where(top > 0, 2.0**power, LEAST)
+    y = np.clip(moved / np.repeat(scale, 32, -1)[..., :length], -largest(dtype), largest(dtype)).astype(F).astype(dtype)
+    pairs = np.full((*moved.shape[:-1], -(-count // 2) * 2), LEAST)
+    pairs[..., :count] = scale
+    pairs = np.moveaxis(pairs.reshape(*moved.shape[:-1], -1, 2), -2, axis if axis >= 0 else axis - 1)
+    return np.moveaxis(y, -1, axis), np.ascontiguousarray(pairs).astype(F).astype(E8M0)
+
+
+def code(dtype: Any) -> int:
+    return CODES[np.dtype(dtype).name]
+
+
+X = make(5, 70)
+X[2, :32] = 0
+WIDE = make(3, 40, 96, dtype=BF)
+GAMMA, BETA = make(70, dtype=F), make(70, dtype=F)
+
+
+def normed(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    rstd = 1 / np.sqrt((x**2).mean(-1) + 1e-6)
+    return x * rstd[:, None] * wide(GAMMA) + wide(BETA), rstd.astype(F)[:, None]
+
+
+def swiglu(x: np.ndarray) -> np.ndarray:
+    a, b = np.split(np.asarray(x, float), 2, -1)
+    return a / (1 + np.exp(-a)) * b
+
+
+def swiglu_grad(x: np.ndarray, g: np.ndarray) -> np.ndarray:
+    a, b = np.split(np.asarray(x, float), 2, -1)
+    s = 1 / (1 + np.exp(-a))
+    return np.concatenate([g * b * (s + a * s * (1 - s)), g * a * s], -1)
+
+
+def squares(x: np.ndarray, dtype: Any) -> dict[str, np.ndarray]:
+    x = np.asarray(x, float)
+    scale = np.zeros_like(x)
+    for b in range(x.shape[0]):
+        for i in range(0, x.shape[1], 32):
+            for j in range(0, x.shape[2], 32):
+                part = np.abs(x[b, i : i + 32, j : j + 32]).max()
+                power = np.floor(np.log2(part)) - np.floor(np.log2(largest(dtype)))
+                scale[b, i : i + 32, j : j + 32] = 2.0**power
+    by_row, by_column = scale[:, :, ::32], scale[:, ::32, :]
+    rows = np.full((*by_row.shape[:2], -(-by_row.shape[2] // 2) * 2), LEAST)
+    rows[..., : by_row.shape[2]] = by_row
+    columns = np.full((x.shape[0], -(-by_column.shape[1] // 2) * 2, x.shape[2]), LEAST)
+    columns[:, : by_column.shape[1]] = by_column
+    columns = columns.reshape(x.shape[0], -1, 2, x.shape[2]).transpose(0, 1, 3, 2)
+    y = np.clip(x / scale, -largest(dtype), largest(dtype)).astype(F).astype(dtype)
+    scales = {"scale1Out": rows.reshape(*rows.shape[:2], -1, 2), "scale2Out": np.ascontiguousarray(columns)}
+    return {"yOut": y, **{name: s.astype(F).astype(E8M0) for name, s in scales.items()}}
+
+
+def pair(values: tuple[np.ndarray, np.ndarray], y: str = "yOut", scale: str = "mxscaleOut") -> dict[str, np.ndarray]:
+    return {y: values[0], scale: values[1]}
+
+
+def both(x: np.ndarray, dtype: Any) -> dict[str, np.ndarray]:
+    return {
+        **pair(microscaled(x, -1, dtype), "y1Out", "mxscale1Out"),
+        **pair(microscaled(x, -2, dtype), "y2Out", "mxscale2Out"),
+    }
+
+
+ONE: dict[str, Any] = {"x": X, "axis": -1, "blocksize": 32, "scaleAlg": 0, "roundModeOptional": "rint"}
+SUM = wide(X) + 0.5 * wide(X)[::-1]
+NORM = {"gamma": GAMMA, "beta": BETA, "epsilon": 1e-6, "scaleAlg": 0, "roundMode": "rint", "outputRstd": True}
+GATE_X, GATE_G = make(40, 128), make(40, 64)
+GATE = {"activateLeft": True, "scaleAlg": 0, "maxDtypeValue": 0.0, "roundModeOptional": "rint"}
+FLAT, P1, P2 = make(3, 4, 8), make(4, 4), make(8, 8)
+TURNED = wide(P1) @ wide(FLAT) @ wide(P2)
+STEP = (np.abs(TURNED).max((1, 2)) * 0.9 / 7).astype(F)
+FOUR = np.clip(np.rint(TURNED / STEP[:, None, None]), -8, 7).astype(ml_dtypes.int4)
+SMALL1, SMALL2 = make(4, 6, dtype=F).astype(E4M3), make(6, 5, dtype=F).astype(E4M3)
+Y = make(4, 5, dtype=F)
+BACK = microscaled(WIDE, 1, E5M2)
+
+CASES = [
+    Direct("aclnnDynamicMxQuant", {**ONE, "dstType": code(E4M3)}, pair(microscaled(X, -1, E4M3))),
+    Direct("aclnnDynamicMxQuant", {**ONE, "dstType": code(E2M1)}, pair(microscaled(X, -1, E2M1))),
+    Direct("aclnnDynamicMxQuant", {**ONE, "scaleAlg": 1, "dstType": code(E4M3)}, pair(microscaled(X, -1, E4M3, 1))),
+    Direct(
+        "aclnnDynamicMxQuantV2", {**ONE, "x": WIDE, "axis": 1, "dstType": code(E5M2), "dstTypeMax": 0.0}, pair(BACK)
+    ),
+    Direct(
+        "aclnnDynamicMxQuantV3",
+        {**ONE, "dstType": code(E5M2), "dstTypeMax": 0.0, "maxLowBound": 0.0},
+        pair(microscaled(X, -1, E5M2)),
+    ),
+    Direct("aclnnDynamicMxQuantWithDualAxis", {"x": WIDE, "dstType": code(E4M3), "scaleAlg": 0}, both(WIDE, E4M3)),
+    Direct(
+        "aclnnDynamicMxQuantWithDualAxisV2",
+        {"x": WIDE, "dstType": code(E4M3), "scaleAlg": 0, "dstTypeMax": 0.0},
+        both(WIDE, E4M3),
+    ),
+    Direct(
+        "aclnnDynamicBlockMxQuant",
+        {"x": WIDE, "dstType": code(E4M3), "scaleAlg": 0, "dstTypeMax": 0.0},
+        squares(WIDE, E4M3),
+    ),
+    Direct(
+        "aclnnAntiMxQuant",
+        {"x": BACK[0], "mxscale": BACK[1], "axis": 1, "dstType": 0},
+        {
+            "y": (
+                BACK[0].astype(float)
+                * np.repeat(BACK[1].astype(float).transpose(0, 1, 3, 2).reshape(3, 2, 96), 32, 1)[:, :40]
+            ).astype(F)
+        },
+    ),
+    Direct(
+        "aclnnRmsNormDynamicMxQuant",
+        {"x": X, **NORM, "dstType": code(E4M3)},
+        {**pair(microscaled(normed(wide(X))[0], -1, E4M3)), "rstdOut": normed(wide(X))[1]},
+        200,
+    ),
+    Direct(
+        "aclnnAddRmsNormDynamicMxQuant",
+        {"x1": X, "x2": (0.5 * X[::-1]).astype(H), **NORM, "dstType": code(E4M3)},
+        {
+            "yOut": microscaled(normed(SUM)[0], -1, E4M3)[0],
+            "xOut": SUM.astype(H),
+            "mxscaleOut": microscaled(normed(SUM)[0], -1, E4M3)[1],
+            "rstdOut": normed(SUM)[1],
+        },
+        200,
+    ),
+    Direct(
+        "aclnnSwigluMxQuant",
+        {
+            "x": GATE_X,
+            **GATE,
+            "activateDim": -1,
+            "swigluMode": 0,
+            "clampLimit": 7.0,
+            "gluAlpha": 1.702,
+            "gluBias": 1.0,
+            "groupMode": 0,
+            "axis": -1,
+            "dstType": code(E4M3),
+        },
+        pair(microscaled(swiglu(GATE_X), -1, E4M3)),
+    ),
+    Direct("aclnnSwigluMxQuantWithDualAxis", {"x": GATE_X, **GATE, "dstType": code(E4M3)}, both(swiglu(GATE_X), E4M3)),
+    Direct(
+        "aclnnSwigluBackwardMxQuantWithDualAxis",
+        {"x": GATE_X, "yGrad": GATE_G, **GATE, "dstDtype": code(E4M3)},
+        both(swiglu_grad(GATE_X, wide(GATE_G)), E4M3),
+    ),
+    Direct(
+        "aclnnFlatQuant",
+        {"x": FLAT, "kroneckerP1": P1, "kroneckerP2": P2, "clipRatio": 0.9},
+        {"out": FOUR, "quantScale": STEP},
+    ),
+    Direct(
+        "aclnnFlatQuantV2",
+        {"x": FLAT, "kroneckerP1": P1, "kroneckerP2": P2, "clipRatio": 0.9, "dstTypeMax": 0.0},
+        {"out": FOUR, "quantScale": STEP},
+    ),
+    Direct(
+        "aclnnFlatQuantV3",
+        {"x": FLAT, "kroneckerP1": P1, "kroneckerP2": P2, "clipRatio": 0.9, "dstTypeMax": 0.0, "groupListType": 0},
+        {"out": in_words(FOUR), "quantScale": STEP},
+    ),
+    Direct(
+        "aclnnQuantBatchMatmulInplaceAdd",
+        {
+            "x1": SMALL1,
+            "x2": SMALL2,
+            "x1ScaleOptional": np.array([2], F),
+            "x2Scale": np.array([0.5], F),
+            "yRef": Y,
+            "transposeX1": False,
+            "transposeX2": False,
+            "groupSize": 0,
+        },
+        {"yRef": (wide(Y) + SMALL1.astype(float) @ SMALL2.astype(float)).astype(F)},
+    ),
+]
+
+
+@each(CASES)
+def test_microscaled(case: Direct) -> None:
+    check(case)
+
+
+@each(CASES)
+def test_microscaled_refused(case: Direct) -> None:
+    check_refusals(case)
+
+
+def test_attributes_refused() -> None:
+    outs = {"yOut": Out((5, 70), "float8_e4m3fn"), "mxscaleOut": Out((5, 2, 2), "float8_e8m0fnu")}
+    good = {**ONE, "dstType": code(E4M3), **outs}
+    for wrong in ({"dstType": 2}, {"axis": 2}, {"scaleAlg": 7}, {"blocksize": 64}, {"roundModeOptional": "hybrid"}):
+        assert refused("aclnnDynamicMxQuant", **{**good, **wrong}) == 161002, wrong
+
+
+@pytest.mark.parametrize("dtype", [E4M3, E5M2, E2M1])
+def test_every_number_of_a_type(dtype: Any) -> None:
+    """Codes are read and written as ml_dtypes has them: products with a scale of one give them back."""
+    codes = np.arange(16 if dtype is E2M1 else 256, dtype=np.uint8).view(dtype)
+    codes = codes[np.isfinite(codes.astype(float))]
+    x = np.resize(codes.astype(F), (4, 128))
+    got = call(
+        "aclnnAntiMxQuant",
+        x=x.astype(dtype),
+        mxscale=np.ones((4, 2, 2), F).astype(E8M0),
+        axis=-1,
+        dstType=0,
+        y=Out((4, 128)),
+    )
+    np.testing.assert_array_equal(got, x)
+
+
+TOKENS, IN, QUERY, HEADS, NOPE, ROPE, LATENT = 3, 32, 48, 2, 16, 8, 24
+
+
+def rotated(x: np.ndarray, sin: np.ndarray, cos: np.ndarray) -> np.ndarray:
+    apart = np.concatenate([x[..., 0::2], x[..., 1::2]], -1)
+    first, second = np.split(apart, 2, -1)
+    return apart * cos + np.concatenate([-second, first], -1) * sin
+
+
+def rms(x: np.ndarray, gamma: np.ndarray) -> np.ndarray:
+    return x / np.sqrt((x**2).mean(-1, keepdims=True) + 1e-5) * wide(gamma)
+
+
+@pytest.mark.parametrize("name", ["aclnnMlaProlog", "aclnnMlaPrologV2WeightNz", "aclnnMlaPrologV3WeightNz"])
+def test_what_precedes_latent_attention(name: str) -> None:
+    def some(*shape: int) -> np.ndarray:
+        return (RNG.standard_normal(shape) / 4).astype(BF)
+
+    x, dq, uq = some(TOKENS, IN), some(IN, QUERY), some(QUERY, HEADS * (NOPE + ROPE))
+    uk, dkv = some(HEADS, NOPE, LATENT), some(IN, LATENT + ROPE)
+    gq, gk, sin, cos = some(QUERY), some(LATENT), some(TOKENS, ROPE), some(TOKENS, ROPE)
+    kv, kr = some(2, 4, 1, LATENT), some(2, 4, 1, ROPE)
+    slots = np.array([5, 0, 7])
+    index = "cacheIndexOptional" if "V3" in name else "cacheIndex"
+    modes = ("weightQuantMode", "kvCacheQuantMode", "queryQuantMode", "ckvkrRepoMode", "quantScaleRepoMode", "tileSize")
+    more = {**dict.fromkeys(modes, 0), "qcQrScale": 1.0, "kcScale": 1.0} if "V3" in name else {}
+    values = {
+        "tokenX": x,
+        "weightDq": nz(dq),
+        "weightUqQr": nz(uq),
+        "weightUk": uk,
+        "weightDkvKr": nz(dkv),
+        "rmsnormGammaCq": gq,
+        "rmsnormGammaCkv": gk,
+        "ropeSin": sin,
+        "ropeCos": cos,
+        index: slots,
+        "kvCacheRef": kv,
+        "krCacheRef": kr,
+        "rmsnormEpsilonCq": 1e-5,
+        "rmsnormEpsilonCkv": 1e-5,
+        "cacheModeOptional": "PA_BSND",
+        **more,
+        "queryOut": Out((TOKENS, HEADS, LATENT), "bfloat16"),
+        "queryRopeOut": Out((TOKENS, HEADS, ROPE), "bfloat16"),
+    }
+    got = call(name, **values)
+    heads = (rms(wide(x) @ wide(dq), gq) @ wide(uq)).reshape(TOKENS, HEADS, NOPE + ROPE)
+    latent = wide(x) @ wide(dkv)
+    want_kv, want_kr = wide(kv).reshape(8, LATENT).copy(), wide(kr).reshape(8, ROPE).copy()
+    want_kv[slots] = rms(latent[:, :LATENT], gk)
+    want_kr[slots] = rotated(latent[:, LATENT:], wide(sin), wide(cos))
+    query = np.einsum("thd,hdl->thl", heads[..., :NOPE], wide(uk))
+    turned = rotated(heads[..., NOPE:], wide(sin)[:, None], wide(cos)[:, None])
+    for result, want in zip(got, (want_kv.reshape(kv.shape), want_kr.reshape(kr.shape), query, turned)):
+        np.testing.assert_allclose(wide(result), want, rtol=2e-2, atol=2e-2)
+    assert refused(name, **{**values, "cacheModeOptional": "PA_NZ"}) == 161002
+    assert refused(name, **{**values, index: np.array([5, 0, 8])}) == 507015
+    assert refused(name, **{**values, "queryOut": Out((TOKENS, HEADS, LATENT + 1), "bfloat16")}) == 161002
+
+
+def test_the_libraries_are_there() -> None:
+    for name in ("libhccl.so", "libhcomm.so"):
+        assert ctypes.CDLL(str(library_folder() / name)).HcclAllReduce
