@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from enum import Enum
 from typing import Any
 
 from ._dispatch.keys import PYTHON
@@ -58,6 +59,65 @@ class _EnableTorchFunction:
 
     def __del__(self) -> None:
         self.__exit__()
+
+
+def _is_alias_of(arg0: Any, arg1: Any) -> bool:
+    """Whether two tensors see the same memory."""
+    if not (isinstance(arg0, TensorBase) and isinstance(arg1, TensorBase)):
+        raise TypeError("_is_alias_of(): two tensors are needed")
+    return arg0._storage is arg1._storage
+
+
+class _VariableFunctionsClass:
+    """PyTorch's functions on tensors from C++: the functions of `torch` that are made from operators."""
+
+    def __getattr__(self, name: str) -> Any:
+        import mindtorch_v2 as torch
+
+        if not name.startswith("__") and callable(getattr(torch, name, None)):
+            return getattr(torch, name)
+        raise AttributeError(f"type object 'torch._C._VariableFunctions' has no attribute '{name}'")
+
+    def __dir__(self) -> list[str]:
+        return sorted(_function_names())
+
+
+def _function_names() -> set[str]:
+    import mindtorch_v2 as torch
+
+    from ._api import lazy_tables
+
+    return {*torch._FUNCTIONS, *lazy_tables.FUNCTIONS}
+
+
+_VariableFunctions = _VariableFunctionsClass()
+
+
+class _ConvBackend(Enum):
+    """The libraries that PyTorch computes convolutions with. Here all are computed by kernels of the package's own."""
+
+    CudaDepthwise2d = 0
+    CudaDepthwise3d = 1
+    Cudnn = 2
+    CudnnTranspose = 3
+    Empty = 4
+    Miopen = 5
+    MiopenDepthwise = 6
+    MiopenTranspose = 7
+    Mkldnn = 8
+    MkldnnEmpty = 9
+    NnpackSpatial = 10
+    Overrideable = 11
+    Slow2d = 12
+    Slow3d = 13
+    SlowDilated2d = 14
+    SlowDilated3d = 15
+    SlowTranspose2d = 16
+    SlowTranspose3d = 17
+    Winograd3x3Depthwise = 18
+    Xnnpack2d = 19
+    Mps = 20
+    MpsTranspose = 21
 
 
 def _nnpack_available() -> bool:

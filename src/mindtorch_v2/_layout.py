@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 __all__ = [
+    "_mkldnn",
     "channels_last",
     "channels_last_3d",
     "contiguous_format",
@@ -92,6 +93,7 @@ sparse_csc: Final = layout._make("sparse_csc")
 sparse_bsr: Final = layout._make("sparse_bsr")
 sparse_bsc: Final = layout._make("sparse_bsc")
 jagged: Final = layout._make("jagged")
+_mkldnn: Final = layout._make("_mkldnn")
 
 contiguous_format: Final = memory_format._make("contiguous_format")
 preserve_format: Final = memory_format._make("preserve_format")

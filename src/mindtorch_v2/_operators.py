@@ -124,6 +124,17 @@ class OpOverload:
     def is_view(self) -> bool:
         return self._op.is_view
 
+    @property
+    def tags(self) -> list[Any]:
+        """What is known of the operator beside its schema; of operators from outside nothing is kept."""
+        if self.namespace != "aten":
+            return []
+        from ._operator_tags import tags_of
+
+        arguments = self._schema.arguments
+        out = any(a.is_out for a in arguments)
+        return [*tags_of(self._opname, self._overloadname, out, bool(arguments) and arguments[0].is_write)]
+
     def name(self) -> str:
         """`aten::add.Tensor`; the default overload has no suffix."""
         suffix = "" if self._overloadname == "default" else f".{self._overloadname}"

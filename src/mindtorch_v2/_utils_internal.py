@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import os
+import sys
 import tempfile
+import warnings
+from collections.abc import Callable
+from typing import Any
 
 IS_FBSOURCE = False
 TEST_MASTER_ADDR = "127.0.0.1"
@@ -17,6 +22,36 @@ def get_file_path(*path_components: str) -> str:
 
 def get_file_path_2(*path_components: str) -> str:
     return os.path.join(*path_components)
+
+
+def deprecated() -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """A decorator of a private function: its module gets the public name as well, which warns when it is called."""
+
+    def decorate(func: Callable[..., Any]) -> Callable[..., Any]:
+        if not func.__name__.startswith("_"):
+            raise ValueError(
+                "@deprecate must decorate a function whose name starts with a single leading underscore (e.g. '_foo') "
+                "as the api should be considered internal for deprecation."
+            )
+        public = func.__name__[1:]
+        module = sys.modules[func.__module__]
+        if hasattr(module, public):
+            raise RuntimeError(
+                f"Cannot create alias '{public}' -> symbol already exists in {module.__name__}. Please rename it or "
+                "consult a pytorch developer on what to do"
+            )
+        text = f"{public} is DEPRECATED, please consider using an alternative API(s). "
+
+        @functools.wraps(func)
+        def alias(*args: Any, **kwargs: Any) -> Any:
+            warnings.warn(text, UserWarning, stacklevel=2)
+            return func(*args, **kwargs)
+
+        alias.__name__ = public
+        setattr(module, public, alias)
+        return func
+
+    return decorate
 
 
 def get_writable_path(path: str) -> str:

@@ -5,7 +5,8 @@ Invariant: an operator registered here is dispatched as a row is: same keys, sam
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from ._dispatch.op import GivenDerivative, Overrider
@@ -187,7 +188,12 @@ def register_torch_dispatch(
 
 
 def register_vmap(op: Any, func: Any = None, /, *, lib: Library | None = None) -> Any:
-    raise NotImplementedError(f"register_vmap({op}): vmap does not exist here, so no rule for it can be used")
+    """Keep a rule for `vmap` of an operator. Mapping calls the operator for each example here, which gives what a rule
+    gives."""
+    definition = _opdef(op)
+    if definition is None:
+        raise NotImplementedError(f"register_vmap({op}): rules are kept for operators made by torch.library.custom_op")
+    return definition.register_vmap(func)
 
 
 def register_autocast(op: Any, device_type: str, cast_inputs: Any, /, *, lib: Library | None = None) -> Any:
@@ -214,6 +220,16 @@ def triton_op(name: str, fn: Any = None, /, *, mutates_args: Any, schema: str | 
 
 def wrap_triton(triton_kernel: Any, /) -> Any:
     raise NotImplementedError("wrap_triton(): Triton kernels are not supported")
+
+
+@contextmanager
+def _scoped_library(*args: Any, **kwargs: Any) -> Iterator[Library]:
+    """A library whose registrations end with the block."""
+    lib = Library(*args, **kwargs)
+    try:
+        yield lib
+    finally:
+        lib._destroy()
 
 
 def _opdef(op: Any) -> CustomOpDef | None:

@@ -69,7 +69,11 @@ _TOP = frozenset(
     set_autocast_xla_enabled set_flush_denormal set_num_interop_threads set_num_threads""".split()
 )
 _ELSEWHERE = {
-    **dict.fromkeys("_EnableTorchFunction _WeakTensorRef _infer_size _storage_id".split(), "_c_names"),
+    **dict.fromkeys(
+        """_ConvBackend _EnableTorchFunction _VariableFunctions _WeakTensorRef _infer_size _is_alias_of
+        _storage_id""".split(),
+        "_c_names",
+    ),
     **dict.fromkeys(
         """_TorchFunctionState _get_function_stack_at _get_torch_function_state _len_torch_function_stack
         _pop_torch_function_stack _push_on_torch_function_stack _set_torch_function_state""".split(),

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from typing import Any
 
+from .._guards import detect_fake_mode as detect_fake_mode
+from .._logging._internal import LazyString as LazyString
+
 # What the tracer would count.
 counters: defaultdict[str, Counter[str]] = defaultdict(Counter)
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from .associative_scan import associative_scan
 from .cond import cond
+from .invoke_quant import InvokeQuant, invoke_quant_packed
 from .map import map
 from .scan import scan
 from .while_loop import while_loop
 
-__all__ = ["associative_scan", "cond", "map", "scan", "while_loop"]
+__all__ = ["InvokeQuant", "associative_scan", "cond", "invoke_quant_packed", "map", "scan", "while_loop"]

@@ -6,6 +6,8 @@ from typing import Any, NoReturn
 
 __all__ = ["compile", "cudagraph_mark_step_begin", "list_mode_options", "list_options", "standalone_compile"]
 
+WHY = "{name}: no code is generated here; torch.compile runs programs eagerly"
+
 _MODES: dict[str, dict[str, Any]] = {
     "default": {},
     "lite": {
@@ -71,3 +73,11 @@ def standalone_compile(*args: Any, **kwargs: Any) -> NoReturn:
     raise NotImplementedError(
         "torch._inductor.standalone_compile: no code is generated here; torch.compile runs programs eagerly"
     )
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("config", "exc", "utils"):
+        from importlib import import_module
+
+        return import_module("." + name, __package__)
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

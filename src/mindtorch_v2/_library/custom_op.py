@@ -199,7 +199,11 @@ class CustomOpDef:
         self._formula.setup_context = setup_context
 
     def register_vmap(self, func: Any = None) -> Any:
-        raise NotImplementedError(f"{self}.register_vmap(): vmap does not exist here, so no rule for it can be used")
+        """Keep a rule for `vmap`. Mapping calls the operator for each example here, which gives what a rule gives."""
+        if func is None:
+            return self.register_vmap
+        self._vmap_rule = func
+        return func
 
     def register_autocast(self, device_type: str, cast_inputs: Any) -> Any:
         """Under autocast of a device type, floating point arguments are cast to a dtype, and autocast is off inside.

@@ -26,7 +26,7 @@ _NAMES = """
     gcd ge gt heaviside hypot igamma igammac imag isclose lcm le logaddexp logaddexp2 logical_and logical_not
     logical_or logical_xor logsumexp lt maximum minimum mul ne nextafter pow real remainder rsub sub true_divide
     xlogy addcdiv addcmul clamp masked_fill masked_fill_ where clone all amax amin any cumsum cumprod mean dot
-    vdot std std_mean sum prod var var_mean addr alias_copy atleast_1d atleast_2d atleast_3d as_strided
+    vdot std std_mean sum var var_mean addr alias_copy atleast_1d atleast_2d atleast_3d as_strided
     as_strided_copy as_strided_scatter block_diag broadcast_shapes broadcast_tensors broadcast_to cat chunk
     column_stack conj constant_pad_nd contiguous diag_embed diag diagonal diagonal_copy diagonal_scatter dsplit
     dstack expand expand_as expand_copy flatten flip fliplr flipud hsplit hstack meshgrid movedim narrow
@@ -43,7 +43,7 @@ _NAMES = """
     lerp_ lgamma_ log10_ log1p_ log2_ log_ logical_and_ logical_not_ logical_or_ logical_xor_ lt_ mul_ mvlgamma_
     nan_to_num_ ne_ neg_ nextafter_ pow_ rad2deg_ reciprocal_ remainder_ rsqrt_ sgn_ sigmoid_ sign_ sin_ sinc_
     sinh_ sqrt_ square_ sub_ tan_ tanh_ tril_ triu_ true_divide_ trunc_ xlogy_ cauchy_ exponential_ geometric_
-    log_normal_ zero_ frexp select_scatter select slice_scatter unsqueeze_ squeeze_
+    log_normal_ zero_ frexp select_scatter select slice_scatter unsqueeze_ squeeze_ tensor
     """
 
 
@@ -90,6 +90,19 @@ def log_normal(self: Any, mean: float = 1, std: float = 2, generator: Any = None
     return torch.empty_like(self).log_normal_(mean, std, generator=generator)
 
 
+def prod(a: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, out: Any = None) -> Any:
+    """The product over all dimensions, one, or several."""
+    if dim is None and not keepdim:
+        found = torch.prod(a, dtype=dtype)
+    else:
+        dims = range(a.ndim) if dim is None or dim == [] else dim
+        found = a if dims != range(0) else torch.prod(a, dtype=dtype)
+        dims = (dims,) if isinstance(dims, int) else dims
+        for each in sorted((d % max(a.ndim, 1) for d in dims), reverse=True):
+            found = torch.prod(found, each, keepdim, dtype=dtype)
+    return found if out is None else out.resize_(found.shape).copy_(found)
+
+
 def item(a: Any) -> Any:
     """The number in a tensor of one element."""
     return a.item()
@@ -130,5 +143,5 @@ def sum_to_size(a: Any, *shape: Any) -> Any:
 
 
 __getattr__ = finder("_refs", _NAMES, lambda: torch, lambda: torch.Tensor)
-__all__ = [*_NAMES.split(), "T", "alias", "cauchy", "copy_to", "exponential", "geometric", "item", "log_normal"]  # noqa: PLE0604
+__all__ = [*_NAMES.split(), "T", "alias", "cauchy", "copy_to", "exponential", "geometric", "item", "log_normal", "prod"]  # noqa: PLE0604
 __all__ += ["rfloordiv", "rpow", "rtruediv", "sum_to_size", "swap_axes", "to", "trunc_divide", "zero"]

@@ -9,6 +9,7 @@ PRIVATE = frozenset(
         *("_compile", "_decomp", "_dynamo", "_export", "_functorch", "_guards", "_higher_order_ops", "_inductor"),
         *(
             "_jit_internal",
+            "_lazy",
             "_logging",
             "_prims",
             "_prims_common",

@@ -11,6 +11,7 @@ from typing import Any as _Any
 from .._api import lazy_tables as _late
 from .._dispatch.binding import need_all as _need_all
 from .._dispatch.schema import parse as _parse
+from .._tensor import Tensor as Tensor
 
 _FREQUENCIES = {
     name: _parse(
@@ -22,6 +23,8 @@ _FREQUENCIES = {
 
 __getattr__ = _late.namespace(__name__, "fft_")
 __dir__ = _late.listing(__name__, "fft_")
+__all__ = """fft ifft fft2 ifft2 fftn ifftn rfft irfft rfft2 irfft2 rfftn irfftn hfft ihfft fftfreq rfftfreq fftshift
+ifftshift Tensor""".split()  # noqa: PLE0605
 
 
 def _placed(name: str, out: _Any, dtype: _Any, device: _Any) -> tuple[_Any, _Any]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import mindtorch_v2 as torch
 
@@ -104,6 +104,9 @@ def _key_between(before: tuple[int, ...], after: tuple[int, ...]) -> tuple[int, 
 
 
 # -- nodes ----------------------------------------------------------------------------------------------------------
+ArgumentT = TypeVar("ArgumentT", bound=Any)
+
+
 @compatibility(is_backward_compatible=True)
 class Node:
     """One step of a graph: `op` says of what kind, `target` what is called, `args` and `kwargs` with what."""

@@ -71,6 +71,7 @@ _SAME_AS = {"cumsum": "sum", "cumprod": "prod", "argmax": "amax", "argmin": "ami
 
 def _reduction_identity(op_name: str, input: Any, *args: Any) -> Any:
     """The value that a reduction does not notice, as a tensor; None for those that count elements."""
+    op_name = op_name.rpartition(".")[2]
     if op_name in ("mean", "var", "std"):
         return None
     dtype = input.dtype if op_name != "median" or input.dtype.is_floating_point else _torch().get_default_dtype()

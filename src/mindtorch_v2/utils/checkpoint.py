@@ -86,7 +86,7 @@ def _tensors(value: Any) -> Iterator[Any]:
             yield from _tensors(v)
 
 
-def _device_type(args: Any) -> str:
+def _infer_device_type(*args: Any) -> str:
     """The type of the devices the arguments are on."""
     found = [t.device.type for t in _tensors(args) if t.device.type != "cpu"]
     if len(set(found)) > 1:
@@ -110,7 +110,7 @@ def _is_initialized(device_type: str) -> bool:
 def get_device_states(*args: Any) -> tuple[list[int], list[Any]]:
     """The devices the arguments are on, apart from the CPU, and the states of their generators."""
     devices = [t.get_device() for t in _tensors(args) if t.device.type not in ("cpu", "meta")]
-    kind = _device_type(args)
+    kind = _infer_device_type(*args)
     return devices, [getattr(torch, kind).get_rng_state(f"{kind}:{d}") for d in devices]
 
 
@@ -125,7 +125,7 @@ class _RandomState:
     """The generators as they were before a call; `restored` has them so for a block."""
 
     def __init__(self, args: tuple[Any, ...]) -> None:
-        self.kind = _device_type(args)
+        self.kind = _infer_device_type(*args)
         self.cpu = _lib.get_rng_state()
         self.initialized = _is_initialized(self.kind)
         self.devices: list[int] = []

@@ -40,6 +40,26 @@ class WeakIdRef(weakref.ref[Any]):
         return a is b if a is not None and b is not None else self is other
 
 
+class _WeakHashRef(weakref.ref[Any]):
+    """A weak reference that hashes as its object does, and compares with others while both objects live."""
+
+    __slots__ = ("_id",)
+
+    _id: int
+
+    def __new__(cls, key: Any, callback: Callable[[Any], Any] | None = None) -> _WeakHashRef:
+        made = super().__new__(cls, key, callback)
+        made._id = hash(key)
+        return made
+
+    def __hash__(self) -> int:
+        return self._id
+
+    def __eq__(self, other: object) -> bool:
+        a, b = self(), other() if callable(other) else None
+        return bool(a == b) if a is not None and b is not None else self is other
+
+
 class _IterationGuard:
     """While one of these lives, keys that die are only noted."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-__all__ = ["qat", "quantizable", "quantized"]
+__all__ = ["intrinsic", "qat", "quantizable", "quantized"]
 
 
 def __getattr__(name: str) -> Any:

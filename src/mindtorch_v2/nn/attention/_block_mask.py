@@ -448,3 +448,14 @@ def _block_counts(mask_mod: MaskMod, shape: Any, size: Any, device: Any) -> Any:
         mask = mask.view(batch, heads, last - first, size[0], columns, size[1])
         parts.append(mask.sum(dim=[3, 5]))
     return torch.cat(parts, dim=2) if parts else torch.zeros((batch, heads, 0, columns), device=device)
+
+
+def _create_empty_block_mask(query: Tensor, key: Tensor) -> BlockMask:
+    """A block mask of one block, in which nothing is hidden."""
+    device = query.device
+    return BlockMask.from_kv_blocks(
+        kv_num_blocks=torch.ones([1, 1, 1], dtype=torch.int32, device=device),
+        kv_indices=torch.zeros([1, 1, 1, 1], dtype=torch.int32, device=device),
+        BLOCK_SIZE=LARGE_BLOCK_SIZE,
+        seq_lengths=(1, 1),
+    )

@@ -32,6 +32,7 @@ from ._block_mask import (
     or_masks,
     to_dense,
 )
+from ._block_mask import _create_empty_block_mask as _create_empty_block_mask
 
 __all__ = [
     "AuxOutput",

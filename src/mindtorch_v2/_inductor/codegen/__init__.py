@@ -1,0 +1,1 @@
+"""`torch._inductor.codegen`: importable; no code is generated."""
