@@ -31,6 +31,7 @@ COMPILE = os.environ.get("MINDTORCH_COMPILE", "1") != "0"
 # The headers that the C files of the compiled modules begin with.
 GROUP = f"{PACKAGE}._core"
 GROUP_HEADERS = ("__native__core.h", "__native_internal__core.h")
+GROUP_PREFIX = ROOT / "csrc" / "compiled" / "prefix.h"
 TRANSLATED = Path("build", f"mypyc-{sys.implementation.cache_tag}")
 
 # Modules compiled by mypyc, in one group: calls between them are direct C calls.
@@ -63,6 +64,7 @@ COMPILED = (
     "_ops/composites/*.py",
     "_backends/common/*.py",
     "_backends/cpu/kernels/*.py",
+    "_backends/cpu/numpy_view.py",
     "_backends/npu/allocator.py",
     "_backends/npu/creation.py",
     "_backends/npu/device_runtime.py",
@@ -195,7 +197,8 @@ class Compiler:
         if any(source.endswith(GROUP_HEADERS[0].replace(".h", ".c")) for source in sources):
             name = "compiled modules"
             header = TRANSLATED / "prefix.h"
-            command += prefix_header(header, [f'"{each}"' for each in GROUP_HEADERS], [*command, "-x", "c-header"])
+            headers = [f'"{each}"' for each in (GROUP_PREFIX.resolve(), *GROUP_HEADERS)]
+            command += prefix_header(header, headers, [*command, "-x", "c-header"]) or ["-include", str(GROUP_PREFIX)]
         compile_all(name, [Job(Path(target), Path(source), [*command, "-c"]) for target, (source, _) in todo.items()])
         return list(objects)
 

@@ -6,14 +6,14 @@ Invariant: the array keeps the storage alive and where it is, and has the tensor
 from __future__ import annotations
 
 from math import prod
-from typing import Any
+from typing import Any, Final
 
 from ... import _native
 from ..._tensor_base import TensorBase, is_contiguous, numel
 
-_MOST_BYTES = 2**63 - 1
-_MOST_DIMS = 64
-_wrap: Any = _native.Storage.wrap
+_MOST_BYTES: Final = 2**63 - 1
+_MOST_DIMS: Final = 64
+_wrap: Final[Any] = _native.Storage.wrap
 
 
 def np_view(t: TensorBase) -> Any:
