@@ -4,10 +4,24 @@ Invariant: an operand is four arguments (storage, offset, strides, dtype code), 
 and strides are tuples of ints. A kernel checks them against the size of the storage before it touches memory.
 """
 
-from typing import Any, Final, TypeVar, final
+from collections.abc import Iterable
+from typing import Any, Final, SupportsIndex, TypeVar, final, overload
+
+from typing_extensions import Self
 
 _T = TypeVar("_T")
 _Ints = tuple[int, ...]
+
+class Shape(tuple[int, ...]):
+    """What `Size` derives from: a tuple whose slices and sums are sizes again."""
+
+    def __new__(cls, sizes: Iterable[SupportsIndex] = (), /) -> Self: ...
+    @overload
+    def __getitem__(self, key: SupportsIndex, /) -> int: ...
+    @overload
+    def __getitem__(self, key: slice, /) -> Self: ...
+    def __add__(self, other: Any, /) -> Any: ...
+    def __radd__(self, other: Any, /) -> Any: ...
 
 @final
 class Storage:
@@ -1089,3 +1103,8 @@ def resample(
 
 def attention(*args: Storage | float | _Ints | None) -> None: ...
 def attention_backward(*args: Storage | float | _Ints | None) -> None: ...
+
+# Sizes
+
+def define_size(cls: type, checked: Any, joined: Any, /) -> None:
+    """The class of sizes, and what serves its rarer cases: other iterables, and other sums."""

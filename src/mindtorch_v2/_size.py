@@ -5,25 +5,17 @@ Invariant: it is a tuple of ints everywhere a tuple is expected; operations that
 
 import operator
 from collections.abc import Iterable
-from typing import Any, SupportsIndex, overload
+from typing import Any, SupportsIndex
+
+from . import _native
 
 __all__ = ["Size", "size_of"]
 
-_item = tuple.__getitem__
 
-
-class Size(tuple[int, ...]):
+class Size(_native.Shape):
     """A shape: a tuple of ints that prints as PyTorch's and knows its number of elements."""
 
     __slots__ = ()
-
-    def __new__(cls, sizes: Iterable[SupportsIndex] = (), /) -> "Size":
-        if type(sizes) is tuple or type(sizes) is list:
-            for item in sizes:
-                if type(item) is not int:
-                    return size_of(_checked(sizes))
-            return tuple.__new__(Size, sizes)
-        return size_of(_checked(sizes))
 
     def numel(self) -> int:
         """The number of elements of a tensor of this shape."""
@@ -36,33 +28,6 @@ class Size(tuple[int, ...]):
         return f"torch.Size([{', '.join(map(str, self))}])"
 
     __str__ = __repr__
-
-    @overload
-    def __getitem__(self, key: SupportsIndex) -> int: ...
-    @overload
-    def __getitem__(self, key: slice) -> "Size": ...
-    def __getitem__(self, key: Any) -> Any:
-        found = _item(self, key)
-        return tuple.__new__(Size, found) if type(found) is tuple else found
-
-    def __add__(self, other: Any) -> Any:
-        if not isinstance(other, tuple):
-            # Returned, NotImplemented would end in the words of the base class.
-            reflected = getattr(type(other), "__radd__", None)
-            sum_ = NotImplemented if reflected is None else reflected(other, self)
-            if sum_ is not NotImplemented:
-                return sum_
-            raise TypeError(f"can only concatenate tuple (not {type(other).__name__}) to torch.Size")
-        for item in other:
-            if type(item) is not int:
-                other = _checked(other, len(self))
-                break
-        return tuple.__new__(Size, tuple.__add__(self, other))
-
-    def __radd__(self, other: Any) -> Any:
-        if not isinstance(other, tuple):
-            return NotImplemented
-        return size_of(_checked(other) + tuple(self))
 
     def __mul__(self, count: SupportsIndex) -> "Size":
         if not hasattr(count, "__index__"):
@@ -87,10 +52,25 @@ def _checked(sizes: Iterable[SupportsIndex], start: int = 0) -> tuple[int, ...]:
     return tuple(values)
 
 
+def _joined(left: Any, right: Any) -> Any:
+    """A sum of which one operand is a size: elements that are no plain ints, and operands that are no tuples."""
+    if not isinstance(left, Size):
+        return size_of(_checked(left) + tuple(right)) if isinstance(left, tuple) else NotImplemented
+    if not isinstance(right, tuple):
+        # Returned, NotImplemented would end in the words of the base class.
+        reflected = getattr(type(right), "__radd__", None)
+        sum_ = NotImplemented if reflected is None else reflected(right, left)
+        if sum_ is not NotImplemented:
+            return sum_
+        raise TypeError(f"can only concatenate tuple (not {type(right).__name__}) to torch.Size")
+    return size_of(tuple(left) + _checked(right, len(left)))
+
+
 def size_of(shape: tuple[int, ...]) -> Size:
-    """A `Size` from a tuple already known to hold ints: no checks."""
-    return tuple.__new__(Size, shape)
+    """A `Size` from a tuple already known to hold ints."""
+    return Size(shape)
 
 
+_native.define_size(Size, _checked, _joined)
 # What a user sees of the class is where it is found.
 Size.__module__ = "mindtorch_v2"
