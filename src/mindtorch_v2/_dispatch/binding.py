@@ -327,10 +327,7 @@ def bind(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any], varargs: bool) -
     """Arguments in schema order, or None when they do not fit this overload."""
     schema = op.schema.args
     n = len(args)
-    positional = 0
-    for a in schema:
-        if not a.kwonly:
-            positional += 1
+    positional = op.schema.positional
     if n > positional:
         # `x.view(2, 3)`: ints given one by one where the only positional argument is a list of ints.
         last = schema[positional - 1] if positional >= 1 else None
@@ -344,9 +341,13 @@ def bind(op: Op, args: tuple[Any, ...], kwargs: dict[str, Any], varargs: bool) -
     for i, a in enumerate(schema):
         if i < n and not a.kwonly:
             value = args[i]
+            if a.is_tensor:
+                if isinstance(value, TensorBase):
+                    out.append(value)
+                    continue
+                if _stray_number(op, i, value):
+                    return None
             if value is None and not a.optional:
-                return None
-            if a.is_tensor and _stray_number(op, i, value):
                 return None
             got = convert(a, value)
             if got is BAD:
@@ -387,6 +388,12 @@ def _stray_number(op: Op, i: int, value: Any) -> bool:
 
 def renamed(kwargs: dict[str, Any], op: Op) -> dict[str, Any]:
     """Accept NumPy's parameter names."""
+    foreign = False
+    for k in kwargs:
+        if k in _ALIASES:
+            foreign = True
+    if not foreign:
+        return kwargs
     out: dict[str, Any] = {}
     names = [a.name for a in op.schema.args]
     for k, v in kwargs.items():
@@ -418,6 +425,8 @@ class Overloads:
             kwargs = dict(kwargs)
             out = kwargs.pop("out")
         for i, op in enumerate(self.ops):
+            if len(args) > op.schema.positional and not self.varargs[i]:
+                continue
             if kwargs is not given and not takes_out(op, out):
                 continue
             try:
@@ -460,7 +469,10 @@ def takes_out(op: Op, out: Any) -> bool:
 
 def call_out(op: Op, args: tuple[Any, ...], out: Any) -> Any:
     """`out=`: one tensor, or a tuple of them."""
-    form = op.row.out_op if op.row is not None else None
+    known = op.out_form
+    if known is not None and isinstance(out, TensorBase):
+        return known.call((*args, out))
+    form: Op | None = op.row.out_op if op.row is not None else None
     if form is None:
         raise TypeError(f"{op.title()}() got an unexpected keyword argument 'out'")
     n = len(op.schema.returns)
@@ -483,6 +495,8 @@ def call_out(op: Op, args: tuple[Any, ...], out: Any) -> Any:
             raise TypeError(f"expected Tensor as element {i} in argument {len(args)}, but got {plain_name(o)}")
     if is_list:
         return form.call((*args, outs))
+    if has_one_out(op) and form.result_type is None:
+        op.out_form = form
     return named(form, form.call(args + outs))
 
 

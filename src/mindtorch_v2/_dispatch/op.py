@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any, Final, final
 
 from .._core_operators import HOOKS, OpBase
+from .._device import CPU as CPU_DEVICE
 from .._device import device
 from .._dtype import dtype
 from .._mypyc import i64, mypyc_attr
@@ -173,6 +174,8 @@ class Op(OpBase):
         self.rule: Rule | None = None
         self.composite: Kernel | None = None
         self.functional: Op | None = None
+        # The form with `out=`, once it was called with a tensor, where that is all there is to look at.
+        self.out_form: Op | None = None
         self.derivative: Derivative | None = None
         self.mutates: bool = False
         self.is_view: bool = False
@@ -252,6 +255,8 @@ class Op(OpBase):
                 # A view of what was made in inference mode is such a tensor too, whatever its base is asked for.
                 keys &= ~AUTOGRAD
         keys &= ~(VIEW | INFERENCE | WRITES)
+        if keys == 0:
+            keys = self.device_from_args(args)
         if keys == self.last_keys:
             return self.last_kernel.run(self, args, keys)
         kernel = self.table.get(int(keys))
@@ -414,7 +419,7 @@ class Op(OpBase):
         """A call without tensors goes to the device it names."""
         if self.device_slot >= 0:
             d = args[self.device_slot]
-            if isinstance(d, device):
+            if d is not CPU_DEVICE and isinstance(d, device):
                 bit = DEVICE_BITS.get(d.type)
                 if bit is None:
                     raise RuntimeError(f"no backend is registered for device type '{d.type}'")

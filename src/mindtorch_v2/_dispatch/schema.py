@@ -59,14 +59,8 @@ class Arg:
         # Ints that PyTorch may trace as symbols: its parser reads them another way, and refuses tensors of bools.
         self.symbolic: Final = symbolic
         self.holes: Final = holes  # None may stand for an element
-
-    @property
-    def is_tensor(self) -> bool:
-        return self.kind == "Tensor" and not self.is_list
-
-    @property
-    def is_tensor_list(self) -> bool:
-        return self.kind == "Tensor" and self.is_list
+        self.is_tensor: Final = kind == "Tensor" and not is_list
+        self.is_tensor_list: Final = kind == "Tensor" and is_list
 
     def type_text(self) -> str:
         mark = f"({self.alias}{'!' if self.mutates else ''})" if self.alias else ""
@@ -86,6 +80,8 @@ class Schema:
         self.overload: Final = overload
         self.args: Final = args
         self.returns: Final = returns
+        # How many arguments may be given by position.
+        self.positional: Final = len([a for a in args if not a.kwonly])
 
     @property
     def is_mutable(self) -> bool:

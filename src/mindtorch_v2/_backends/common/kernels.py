@@ -22,6 +22,7 @@ from ..._strides import contiguous_strides
 from ..._tensor_base import MULTI_OUTPUT_NODE, TensorBase, alias, bump, make_view, numel
 from ..._warn import warn
 from .overlap import (
+    ALONE,
     APART,
     MARKS,
     REPEATS,
@@ -126,7 +127,7 @@ def check_bounds(shape: tuple[int, ...], stride: tuple[int, ...], offset: i64, i
 
 def check_result(op: Op, spec: Spec, target: TensorBase, args: tuple[Any, ...]) -> None:
     """An in-place result must fit its target."""
-    if spec.shape != target._shape:
+    if spec.shape is not target._shape and spec.shape != target._shape:
         raise RuntimeError(
             f"output with shape {list(target._shape)} doesn't match the broadcast shape {list(spec.shape)}"
         )
@@ -170,7 +171,9 @@ class InplaceKernel(Kernel):
             warn_repeated(func.title(), target)
         if func.overlap == REPEATS and repeated_dim(target) >= 0:
             write_repeatedly(func, kernel, target, args, keys & BACKENDS)
-        elif needs_copy(func.overlap, target, args[1:]) or not kernel.into(func, args, spec, target):
+        elif (func.overlap >= ALONE and needs_copy(func.overlap, target, args[1:])) or not kernel.into(
+            func, args, spec, target
+        ):
             if (func.overlap == APART or func.overlap == MARKS) and repeated_dim(target) >= 0:
                 write_once(func, kernel, target, args, keys & BACKENDS)
             else:
@@ -209,8 +212,13 @@ class OutKernel(Kernel):
             check_out(0, out, plain)
             specs = func.infer(plain)
             kernel = func.below(keys & BACKENDS, plain)
-            if isinstance(specs, Spec) and out._dtype is specs.dtype and out._shape == specs.shape:
+            if (
+                isinstance(specs, Spec)
+                and out._dtype is specs.dtype
+                and (out._shape is specs.shape or out._shape == specs.shape)
+            ):
                 # Most fit as they are.
+                out._shape = specs.shape
                 if not kernel.into(func, plain, specs, out):
                     copy_same_device(out, kernel.run(func, plain, keys & BACKENDS))
                 bump(out)

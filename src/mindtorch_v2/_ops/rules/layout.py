@@ -38,6 +38,10 @@ def expand_strides(t: TensorBase, shape: tuple[int, ...]) -> tuple[int, ...]:
         return t._stride
     n: i64 = len(shape)
     d = n - len(t._shape)
+    if n == 2:
+        # Rows beside a matrix.
+        last = t._stride[1 - d] if d < 2 and (t._shape[1 - d] != 1 or shape[1] == 1) else 0
+        return (t._stride[0] if d == 0 and (t._shape[0] != 1 or shape[0] == 1) else 0, last)
     out: list[int] = [0] * n
     i: i64 = d
     while i < n:

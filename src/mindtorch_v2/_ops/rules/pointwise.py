@@ -47,12 +47,8 @@ class Pointwise(Rule):
             b = args[self.positions[1]]
             if isinstance(a, TensorBase):
                 if isinstance(b, TensorBase):
-                    if a._dtype is b._dtype and is_contiguous(a) and is_contiguous(b) and (
-                            a._shape is b._shape or a._shape == b._shape):
-                        return self.same(a, a._dtype)
-                    if a._dtype is b._dtype and len(a._shape) > 0 and len(b._shape) > 0 and is_contiguous(a) and (
-                            is_contiguous(b)) and a._device is b._device:
-                        return self.broadcast_pair(a, b)
+                    if a._dtype is b._dtype:
+                        return self.of_pair(a, b)
                 elif isinstance(b, float):
                     if a._dtype.is_inexact:
                         return self.beside(a, a._dtype)
@@ -69,20 +65,37 @@ class Pointwise(Rule):
             if isinstance(a, TensorBase) and is_contiguous(a) and (
                     joins(args[self.positions[1]], a) and joins(args[self.positions[2]], a)):
                 return self.same(a, a._dtype)
-        return self.general(args)
+        return self.mixed(args)
+
+    def of_pair(self, a: TensorBase, b: TensorBase) -> Spec:
+        """Two tensors of one dtype."""
+        dense = is_contiguous(a) and is_contiguous(b)
+        if alike(a, b):
+            if dense:
+                return self.same(a, a._dtype)
+        elif len(a._shape) == 0 or len(b._shape) == 0:
+            # The one with dimensions decides, also where it lives.
+            t = b if len(a._shape) == 0 else a
+            if dense and 1 not in t._shape and numel(t) > 0:
+                return self.finish(t._shape, t._stride, t._dtype, t._device)
+            return self.general([a, b], a._dtype, False)
+        elif dense and a._device is b._device:
+            return self.broadcast_pair(a, b)
+        return self.general([a, b], a._dtype, False)
 
     def broadcast_pair(self, a: TensorBase, b: TensorBase) -> Spec:
         """Two row-major tensors of one dtype: the result is row-major too, unless sizes of one leave the order open."""
-        if a._shape == b._shape[len(b._shape) - len(a._shape):]:
-            shape = b._shape
-        elif b._shape == a._shape[len(a._shape) - len(b._shape):]:
-            shape = a._shape
+        if ends_with(b._shape, a._shape):
+            shape, stride = b._shape, b._stride
+        elif ends_with(a._shape, b._shape):
+            shape, stride = a._shape, a._stride
         else:
             shape = broadcast_shapes(a._shape, b._shape)
+            stride = contiguous_strides(shape)
         for n in shape:
             if n <= 1:
                 return self.finish(shape, ordered_strides(shape, [a, b]), a._dtype, a._device)
-        return self.finish(shape, contiguous_strides(shape), a._dtype, a._device)
+        return self.finish(shape, stride, a._dtype, a._device)
 
     def same(self, a: TensorBase, dt: dtype) -> Spec:
         """One tensor decides the layout."""
@@ -120,7 +133,8 @@ class Pointwise(Rule):
             dt = int64
         return Spec(shape, stride, dt, dt, dev)
 
-    def general(self, args: tuple[Any, ...]) -> Spec:
+    def mixed(self, args: tuple[Any, ...]) -> Spec:
+        """Operands of any dtypes."""
         tensors: list[TensorBase] = []
         dim_dt: dtype | None = None
         zero_dt: dtype | None = None
@@ -136,7 +150,10 @@ class Pointwise(Rule):
             elif a is not None:
                 d = number_dtype(a)
                 wrapped = d if wrapped is None else promoted(wrapped, d)
-        dt = result_type_of(dim_dt, zero_dt, wrapped)
+        return self.general(tensors, result_type_of(dim_dt, zero_dt, wrapped), wrapped is not None)
+
+    def general(self, tensors: list[TensorBase], dt: dtype, beside_number: bool) -> Spec:
+        """Tensors of any layout, once cast to one dtype."""
         shape = broadcast(tensors)
         dev = tensors[0]._device if tensors else CPU
         for t in tensors:
@@ -144,7 +161,7 @@ class Pointwise(Rule):
             if len(t._shape) > 0 or t._device is not CPU:
                 dev = t._device
                 break
-        if wrapped is not None and self.pair and len(tensors) == 1 and 1 in shape:
+        if beside_number and self.pair and len(tensors) == 1 and 1 in shape:
             return self.finish(shape, strides_in_order(shape, [tensors[0]._stride]), dt, dev)
         return self.finish(shape, ordered_strides(shape, tensors, self.computed(dt)), dt, dev)
 
@@ -153,10 +170,33 @@ class Pointwise(Rule):
         return DEFAULTS.dtype if self.kind == INT_TO_FLOAT and not dt.is_inexact else dt
 
 
+def alike(a: TensorBase, b: TensorBase) -> bool:
+    """Whether two tensors have one shape. They share the tuple from then on: whoever asks next sees it at once."""
+    if a._shape is b._shape:
+        return True
+    if a._shape != b._shape:
+        return False
+    b._shape = a._shape
+    return True
+
+
+def ends_with(longer: tuple[int, ...], shorter: tuple[int, ...]) -> bool:
+    """Whether a shape is the other one with dimensions in front."""
+    d: i64 = len(longer) - len(shorter)
+    if d < 0:
+        return False
+    i: i64 = d
+    for n in shorter:
+        if longer[i] != n:
+            return False
+        i += 1
+    return True
+
+
 def joins(x: Any, a: TensorBase) -> bool:
     """Whether an operand changes neither layout nor dtype beside the contiguous tensor `a`."""
     if isinstance(x, TensorBase):
-        return x._dtype is a._dtype and is_contiguous(x) and (x._shape is a._shape or x._shape == a._shape)
+        return x._dtype is a._dtype and is_contiguous(x) and alike(a, x)
     if isinstance(x, float):
         return a._dtype.is_inexact
     if isinstance(x, int):
