@@ -13,6 +13,7 @@ from .._dispatch.op import Op, Spec
 from .._dtype import int64
 from .composites.formulas import in_format, zeros_like
 from .determinism import alert
+from .kept import kept
 from .rules.base import like
 from .rules.layout import in_format_of, suggested_format
 from .table import composite, op
@@ -50,6 +51,7 @@ def _full(values: Ints, rank: int, text: str) -> Ints:
 _INT_MAX = 2**31 - 1
 
 
+@kept
 def sliding(name: str, rank: int, kernel_size: Ints, stride: Ints, padding: Ints, dilation: Ints,
             ceil_mode: bool) -> Sliding:
     of = f"a tuple of {_COUNT[rank]} ints"
@@ -91,25 +93,30 @@ def _check_numbers(v: Sliding, rank: int) -> None:
 
 def _pooled(x: Any, v: Sliding, rank: int) -> Ints:
     """The result's shape."""
+    return _pooled_shape(x._shape, v, rank)
+
+
+@kept
+def _pooled_shape(shape: Ints, v: Sliding, rank: int) -> Ints:
     _check_numbers(v, rank)
-    n = len(x._shape)
+    n = len(shape)
     if n not in (rank + 1, rank + 2):
         raise RuntimeError(f"non-empty {rank + 1}D or {rank + 2}D (batch mode) tensor expected for input")
-    if 0 in x._shape[n - rank - 1:]:
+    if 0 in shape[n - rank - 1:]:
         if rank == 3:
             # PyTorch counts wrong: it always names the first.
             raise RuntimeError("max_pool3d_with_indices_out_cpu_template(): Expected input's non-batch dimensions to "
-                               f"have positive length, but input has a shape of {list(x._shape)} and non-batch "
+                               f"have positive length, but input has a shape of {list(shape)} and non-batch "
                                "dimension 0 has length zero!")
         raise RuntimeError(f"Expected {rank + 1}D or {rank + 2}D (batch mode) tensor with optional 0 dim batch size "
-                           f"for input, but got:{list(x._shape)}")
-    places = v.places(x._shape[n - rank:])
+                           f"for input, but got:{list(shape)}")
+    places = v.places(shape[n - rank:])
     if any(p < 1 for p in places):
-        planes = x._shape[n - rank - 1]
-        sizes = "x".join(map(str, (planes, *x._shape[n - rank:])))
+        planes = shape[n - rank - 1]
+        sizes = "x".join(map(str, (planes, *shape[n - rank:])))
         raise RuntimeError(f"Given input size: ({sizes}). Calculated output size: "
                            f"({'x'.join(map(str, (planes, *places)))}). Output size is too small")
-    return tuple(x._shape[:n - rank]) + places
+    return tuple(shape[:n - rank]) + places
 
 
 def _need(x: Any, name: str, integers: bool | str) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 from .... import _native
+from ...._ops.kept import kept
 from ...._ops.pool import Sliding, sliding
 from ...._tensor_base import numel
 from ..kernels.dense import deliver, dense_as, operand, target, triple, wide_dtype
@@ -16,6 +17,7 @@ Ints = tuple[int, ...]
 Windows = tuple[Ints, Ints, Ints]
 
 
+@kept
 def _walk(v: Sliding, sizes: Ints, places: Ints, include_padding: bool = False) -> Windows:
     """Starts, ends and counts of elements, one dimension after the other, leading ones for missing dimensions."""
     missing = 3 - len(sizes)
@@ -33,6 +35,7 @@ def _walk(v: Sliding, sizes: Ints, places: Ints, include_padding: bool = False) 
     return tuple(starts), tuple(ends), tuple(counts)
 
 
+@kept
 def _adapt(sizes: Ints, places: Ints) -> Windows:
     missing = 3 - len(sizes)
     starts, ends = [0] * missing, [1] * missing
