@@ -199,7 +199,7 @@ def as_listed(name: str, tensors: list[Any], run: Callable[[list[Any]], Any]) ->
 def _kind(function: str, device_type: Any) -> str:
     if not isinstance(device_type, str):
         raise TypeError(f"{function}(): argument 'device_type' (position 1) must be str, not {plain_name(device_type)}")
-    return _device(device_type).type
+    return device_type if device_type in DTYPES else _device(device_type).type
 
 
 def is_autocast_available(device_type: str) -> bool:

@@ -46,6 +46,8 @@ def to(self: Any, *args: Any, **kwargs: Any) -> Any:
             return CORE.to_copy.call((self, only, None, None, False))
         if isinstance(only, str):
             return convert(self, None, as_device(only))
+        if isinstance(only, TensorBase):
+            return convert(self, only._dtype, only._device)
     try:
         dt, dev, non_blocking, copy, form = parse_to(args, kwargs)
     except TypeError as error:

@@ -539,6 +539,7 @@ def normal(
 
 
 _normal_, _uniform_ = _rows.NORMAL.row.inplace_op.call, _rows.UNIFORM.row.inplace_op.call
+_bernoulli_ = _rows.BERNOULLI_P.row.inplace_op.call
 
 
 # -- filling ------------------------------------------------------------------------------------------------------
@@ -552,6 +553,8 @@ def _from(fname: str, given: Any, others: dict[str, Any], default: Any) -> Any:
 
 
 def _float(fname: str, name: str, position: int, x: Any) -> Any:
+    if type(x) is float:
+        return x
     return need(fname, Arg(name, "float", False, False, 0, "", False, False, False, None), position, x)
 
 
@@ -635,7 +638,7 @@ def geometric_(self: Any, p: Any, *, generator: Any = None) -> Any:
 def bernoulli_(self: Any, p: Any = 0.5, *, generator: Any = None) -> Any:
     """bernoulli_(p=0.5, *, generator=None): p is a number or a tensor of probabilities."""
     value = p if isinstance(p, TensorBase) else _float("bernoulli_", "p", 1, p)
-    return _rows.BERNOULLI_P.row.inplace_op.call((self, value, _generator("bernoulli_", generator)))
+    return _bernoulli_((self, value, _generator("bernoulli_", generator)))
 
 
 METHODS: dict[str, Any] = {

@@ -39,6 +39,8 @@ from ._tensor_base import TensorBase, alias, instance_of, is_contiguous, numel, 
 from ._unbound import of_tensor, refusal
 
 _GRAD: Any = TensorBase.__dict__["grad"]
+# By dtype, what shows memory to NumPy: dtypes that NumPy has and somebody asked for.
+_NUMPY: dict[DType, Any] = {}
 
 
 def _delete_grad(t: TensorBase) -> None:
@@ -259,8 +261,13 @@ class Tensor(TensorBase):
     def get_device(self) -> int:
         return -1 if self._device.index is None else self._device.index
 
-    @of_tensor
     def untyped_storage(self) -> Any:
+        try:
+            found = self._storage.wrapper
+        except AttributeError as error:
+            raise refusal("untyped_storage", self, error) from None
+        if found is not None:
+            return found
         from ._storage import untyped
 
         return untyped(self)
@@ -277,13 +284,16 @@ class Tensor(TensorBase):
         return wrapped(untyped(self), self._dtype)
 
     # -- autograd -------------------------------------------------------------------------------------------------
-    @of_tensor
     def requires_grad_(self, requires_grad: bool = True) -> Tensor:
-        if not isinstance(requires_grad, bool):
+        try:
+            mine = self._dtype
+        except AttributeError as error:
+            raise refusal("requires_grad_", self, error) from None
+        if requires_grad is not True and requires_grad is not False:
             raise TypeError(
                 f"requires_grad_(): argument 'requires_grad' (position 1) must be bool, not {plain_name(requires_grad)}"
             )
-        if requires_grad and not self._dtype.is_inexact:
+        if requires_grad and not mine.is_inexact:
             raise RuntimeError("only Tensors of floating point dtype can require gradients")
         self.requires_grad = requires_grad
         return self
@@ -398,13 +408,11 @@ class Tensor(TensorBase):
     )
 
     # -- to Python ------------------------------------------------------------------------------------------------
-    @of_tensor
     def __float__(self) -> float:
-        return float(_scalar(self, "double"))
+        return float(_scalar(self, "double", "__float__"))
 
-    @of_tensor
     def __int__(self) -> int:
-        return int(_scalar(self, "int64_t"))
+        return int(_scalar(self, "int64_t", "__int__"))
 
     @of_tensor
     def __complex__(self) -> complex:
@@ -434,10 +442,13 @@ class Tensor(TensorBase):
 
         return tensor_str(self, tensor_contents)
 
-    @of_tensor
     def numpy(self, *, force: bool = False) -> Any:
         """The same memory as an ndarray. force: detach and copy to the host first where needed."""
-        if self._keys & TORCH_DISPATCH:
+        try:
+            keys, dt = self._keys, self._dtype
+        except AttributeError as error:
+            raise refusal("numpy", self, error) from None
+        if keys & TORCH_DISPATCH:
             raise RuntimeError(".numpy() is not supported for tensor subclasses.")
         if force is not False:
             if force is not True:
@@ -451,12 +462,15 @@ class Tensor(TensorBase):
             )
         if requires_grad(self) and is_grad_enabled():
             raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
-        if self._dtype.name.startswith(("bfloat", "float8", "complex32")) or self._dtype.code >= FIRST_STORED:
-            raise TypeError(f"Got unsupported ScalarType {self._dtype.scalar_name}")
-        from ._backends.cpu.numpy_view import np_view
+        view = _NUMPY.get(dt)
+        if view is None:
+            if dt.name.startswith(("bfloat", "float8", "complex32")) or dt.code >= FIRST_STORED:
+                raise TypeError(f"Got unsupported ScalarType {dt.scalar_name}")
+            from ._backends.cpu.numpy_view import np_view
 
+            view = _NUMPY[dt] = np_view
         self._storage.fix()  # for good, as in PyTorch: the array may be gone long after the memory was to move
-        return np_view(self)
+        return view(self)
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
         array = self.numpy()
@@ -551,9 +565,11 @@ def _single(t: Any) -> Any:
     return t.item()
 
 
-def _scalar(t: Any, to: str) -> Any:
+def _scalar(t: Any, to: str, name: str) -> Any:
+    if not isinstance(t, TensorBase):
+        raise refusal(name, t, AttributeError())
     value = _single(t)
-    if isinstance(value, complex):
+    if type(value) is complex:
         if value.imag != 0:
             raise RuntimeError(f"value cannot be converted to type {to} without overflow")
         return value.real

@@ -6,13 +6,16 @@ from __future__ import annotations
 
 from typing import Any
 
+from .._core_operators import CORE
 from .._dispatch import registry
 from .._dispatch.op import Op, Spec
 from .._dtype import bool as bool_
+from .random import BERNOULLI_P
 from .rules.base import like
 from .table import composite, op
 
 _EMPTY_LIKE = registry.get("empty_like")
+_DRAW: Op = BERNOULLI_P.row.inplace_op
 
 
 def _kept(input: Any, p: float, train: bool) -> Any:
@@ -24,7 +27,7 @@ def _kept(input: Any, p: float, train: bool) -> Any:
     if p == 1:
         return input.detach().new_zeros(())
     noise = _EMPTY_LIKE.call((input.detach(), None, None, None, None, None))
-    return noise.bernoulli_(1 - p).div_(1 - p)
+    return CORE.div_.call((_DRAW.call((noise, 1.0 - p, None)), 1.0 - p))
 
 
 def _dropout(input: Any, p: float, train: bool) -> Any:
