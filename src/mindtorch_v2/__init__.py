@@ -57,6 +57,25 @@ if _typing.TYPE_CHECKING:
 
 # Public names that live in modules nobody needs at import.
 _LAZY = {
+    "sparse_coo_tensor": "_sparse.construct",
+    "sparse_compressed_tensor": "_sparse.construct",
+    "sparse_csr_tensor": "_sparse.construct",
+    "sparse_csc_tensor": "_sparse.construct",
+    "sparse_bsr_tensor": "_sparse.construct",
+    "sparse_bsc_tensor": "_sparse.construct",
+    "_validate_sparse_coo_tensor_args": "_sparse.construct",
+    "_validate_sparse_compressed_tensor_args": "_sparse.construct",
+    "_validate_sparse_csr_tensor_args": "_sparse.construct",
+    "_validate_sparse_csc_tensor_args": "_sparse.construct",
+    "_validate_sparse_bsr_tensor_args": "_sparse.construct",
+    "_validate_sparse_bsc_tensor_args": "_sparse.construct",
+    "hspmm": "_sparse.methods",
+    "hsmm": "_sparse.methods",
+    "dsmm": "_sparse.methods",
+    "smm": "_sparse.methods",
+    "sspaddmm": "_sparse.methods",
+    "_coalesce": "_sparse.methods",
+    "resize_as_sparse_": "_sparse.methods",
     "UntypedStorage": "_storage",
     "TypedStorage": "_typed_storage",
     "from_dlpack": "_dlpack",
@@ -237,6 +256,7 @@ _SUBMODULES = (
     "return_types",
     "serialization",
     "signal",
+    "sparse",
     "special",
     "storage",
     "testing",
@@ -267,6 +287,16 @@ _RESOLVERS.no_derivative = _NO_DERIVATIVE
 _RESOLVERS.functionalize = _FUNCTIONALIZE
 _RESOLVERS.mixed = _kernels.MIXED
 _RESOLVERS.derived = _kernels.derived
+
+
+def _sparse_kernel(op: _Any, keys: _Any) -> _Any:
+    """The kernel for a call with a sparse tensor; loads what knows it."""
+    from ._sparse.table import find
+
+    return find(op, keys)
+
+
+_RESOLVERS.sparse = _sparse_kernel
 
 
 def _start() -> None:

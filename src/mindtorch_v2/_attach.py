@@ -12,26 +12,34 @@ from ._autograd import leaf_policy
 
 # Methods in `_tensor_rest`, which is loaded when one of them is first asked for.
 LATE_METHODS = (
-    "__long__ __nonzero__ _is_all_true _is_any_true apply_ ccol_indices coalesce col_indices const_data_ptr "
-    "crow_indices cuda dense_dim eig indices ipu is_coalesced is_distributed is_nonzero is_set_to lstsq map2_ map_ "
-    "mtia reinforce resize resize_as row_indices solve sparse_dim storage_type symeig to_dense values xpu"
+    "__long__ __nonzero__ _is_all_true _is_any_true apply_ const_data_ptr cuda eig ipu is_distributed is_nonzero "
+    "is_set_to lstsq map2_ map_ mtia reinforce resize resize_as solve storage_type symeig xpu"
+).split()
+# The same in `_sparse.methods`.
+SPARSE_METHODS = (
+    "to_dense to_sparse to_sparse_coo to_sparse_csr to_sparse_csc to_sparse_bsr to_sparse_bsc _to_sparse "
+    "_to_sparse_csr _to_sparse_csc _to_sparse_bsr _to_sparse_bsc dense_dim sparse_dim _dimI _dimV is_coalesced "
+    "coalesce _coalesced_ _nnz indices values _indices _values crow_indices col_indices ccol_indices row_indices "
+    "sparse_mask _sparse_mask_projection sparse_resize_ sparse_resize_and_clear_ resize_as_sparse_ smm sspaddmm"
 ).split()
 # Devices and layouts that are not here.
-ABSENT = "is_ipu is_maia is_mps is_mtia is_sparse_csr is_vulkan is_xla is_xpu _has_symbolic_sizes_strides".split()
+ABSENT = "is_ipu is_maia is_mps is_mtia is_vulkan is_xla is_xpu _has_symbolic_sizes_strides".split()
 
 
 class LateMethod:
-    """Stands in the Tensor class for a method of `_tensor_rest` that nobody used yet."""
+    """Stands in the Tensor class for a method of `_tensor_rest`, or another module, that nobody used yet."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, module: str = "_tensor_rest") -> None:
         self.name = name
+        self.module = module
 
     def __get__(self, obj: Any, owner: Any = None) -> Any:
-        from . import _tensor_rest
+        from importlib import import_module
+
         from ._tensor import Tensor
         from ._unbound import of_tensor
 
-        fn: Any = of_tensor(getattr(_tensor_rest, self.name))
+        fn: Any = of_tensor(getattr(import_module("." + self.module, __package__), self.name))
         if Tensor.__dict__.get(self.name) is self:
             setattr(Tensor, self.name, fn)
         return fn if obj is None else fn.__get__(obj, owner)
@@ -107,6 +115,8 @@ def attach(cls: type) -> None:
             setattr(cls, name, property(fn, _SETTERS.get(name)))
     for name in LATE_METHODS:
         setattr(cls, name, LateMethod(name))
+    for name in SPARSE_METHODS:
+        setattr(cls, name, LateMethod(name, "_sparse.methods"))
     for name in ABSENT:
         setattr(cls, name, property(lambda self: False))
     setattr(cls, "name", property(lambda self: None))

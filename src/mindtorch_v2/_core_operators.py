@@ -94,6 +94,8 @@ class Hooks:
     warn_grad: Any
     check_grad: Any
     grad_copy: Any
+    sparse_grad: Any
+    sparse_zeros: Any
     # new tensors
     zeros: Any
     dense_like: Any

@@ -11,10 +11,13 @@ from typing import Any, Final
 from ._core_operators import HOOKS
 from ._device import as_device, device
 from ._dispatch.binding import BAD, fitted, is_element, need, plain_ints
+from ._dispatch.keys import SPARSE
 from ._dispatch.op import Op, type_name
 from ._dispatch.schema import Arg
 from ._dispatch.state import STATE, current_default_device
 from ._dtype import dtype_or_none
+from ._layout import layout as Layout
+from ._layout import strided
 from ._ops import copy as _copy_rows
 from ._ops import create as _rows
 from ._ops.rules.shape import placed
@@ -154,6 +157,10 @@ def _finish(t: Any, requires_grad: bool) -> Any:
     return t
 
 
+def is_sparse_layout(layout: Any) -> bool:
+    return layout is not None and layout is not strided and isinstance(layout, Layout)
+
+
 def _run(o: Op, args: tuple[Any, ...], out: Any, requires_grad: Any) -> Any:
     """Call a factory, into `out` if given."""
     if requires_grad is not False and requires_grad is not True:
@@ -197,6 +204,8 @@ def empty(
         pin_memory,
         memory_format,
     )
+    if is_sparse_layout(layout) and out is None:
+        return _finish(HOOKS.sparse_zeros(args[0], args[1], layout, args[3]), requires_grad)
     return _run(_EMPTY, args, out, requires_grad)
 
 
@@ -221,6 +230,8 @@ def zeros(
         _factory_device("zeros", device),
         pin_memory,
     )
+    if is_sparse_layout(layout) and out is None:
+        return _finish(HOOKS.sparse_zeros(args[0], args[1], layout, args[3]), requires_grad)
     return _run(_ZEROS, args, out, requires_grad)
 
 
@@ -569,6 +580,10 @@ def _like(
         dtype = _dtype_arg(o.title(), dtype)
     if device is not None:
         device = _device_arg(o.title(), device)
+    if is_sparse_layout(layout) and o.title() in ("zeros_like", "empty_like") and not head[0]._keys & SPARSE:
+        first: TensorBase = head[0]
+        made = HOOKS.sparse_zeros(first._shape, dtype or first._dtype, layout, device or first._device)
+        return _finish(made, requires_grad)
     t = o.call(head + (dtype, layout, device, pin_memory, memory_format))
     return _finish(t, requires_grad) if requires_grad else t
 

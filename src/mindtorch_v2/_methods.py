@@ -12,10 +12,10 @@ from . import _dtype as d
 from ._backends.common.convert import convert, parse_to
 from ._backends.common.pinning import is_pinned, pin
 from ._core_operators import CORE, HOOKS
-from ._creation import _SIZE, _STRIDE, _device_arg, _dtype_arg, _finish, _number, _size_from
+from ._creation import _SIZE, _STRIDE, _device_arg, _dtype_arg, _finish, _number, _size_from, is_sparse_layout
 from ._device import CPU, as_device, can_pin
 from ._dispatch.binding import need
-from ._dispatch.keys import PYTHON
+from ._dispatch.keys import PYTHON, SPARSE
 from ._dispatch.op import Op, c_type_name, type_name
 from ._dtype import dtype
 from ._dtype_names import tensor_type, type_string
@@ -131,7 +131,7 @@ def pinned(self: Any, device: Any = None) -> bool:
     """Whether this tensor lies in page-locked memory."""
     if device is not None:
         _warn_device("is_pinned")
-    return is_pinned(self._storage)
+    return not self._keys & SPARSE and is_pinned(self._storage)
 
 
 def _warn_device(name: str) -> None:
@@ -173,6 +173,10 @@ def type_(self: Any, dtype: Any = None, non_blocking: bool = False) -> Any:
     from ._legacy import TypeMeta
 
     if dtype is None:
+        if self._keys & SPARSE:
+            from ._sparse.methods import type_name
+
+            return type_name(self)
         return type_string(self._dtype, self._device)
     if isinstance(dtype, (d.dtype, TypeMeta)):
         dt = dtype.dtype if isinstance(dtype, TypeMeta) else dtype
@@ -238,6 +242,9 @@ def _new(
         dtype = _dtype_arg(o.title(), dtype)
     if device is not None:
         device = _device_arg(o.title(), device)
+    if is_sparse_layout(layout) and o.title() in ("new_zeros", "new_empty") and not head[0]._keys & SPARSE:
+        t = HOOKS.sparse_zeros(head[1], dtype or head[0]._dtype, layout, device or head[0]._device)
+        return _finish(t, requires_grad)
     t = o.call((*head, dtype, layout, device, pin_memory))
     return _finish(t, requires_grad) if requires_grad else t
 

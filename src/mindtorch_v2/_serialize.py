@@ -10,7 +10,7 @@ from collections import OrderedDict
 from typing import Any
 
 from ._core_operators import HOOKS
-from ._dispatch.keys import AUTOGRAD, PYTHON, TORCH_DISPATCH, device_bit
+from ._dispatch.keys import AUTOGRAD, PYTHON, SPARSE, TORCH_DISPATCH, device_bit
 from ._dispatch.state import exclude, modes, set_modes
 from ._tensor_base import make, requires_grad
 
@@ -29,8 +29,10 @@ def deep_copy(t: Any, memo: dict[int, Any]) -> Any:
     import copy
     import copyreg
 
-    if t._storage.ptr == 0 and (t._keys & TORCH_DISPATCH or type(t) is not HOOKS.tensor):
+    if t._keys & SPARSE:
         new: Any = _wrapper_copy(t)
+    elif t._storage.ptr == 0 and (t._keys & TORCH_DISPATCH or type(t) is not HOOKS.tensor):
+        new = _wrapper_copy(t)
     else:
         old = modes()
         exclude(PYTHON)
@@ -63,6 +65,8 @@ def _wrapper_copy(t: Any) -> Any:
         new = t.clone()
     finally:
         set_modes(old)
+    if type(new) is not type(t) and t._keys & SPARSE:
+        new = new.as_subclass(type(t))
     if type(new) is not type(t):
         raise RuntimeError(
             "The default implementation of __deepcopy__() for wrapper subclasses only works for subclass types that "
@@ -107,6 +111,10 @@ def _plain(t: Any) -> tuple[Any, tuple[Any, ...]]:
 
         warn_if_has_hooks(t)
     needs = requires_grad(t)
+    if t._keys & SPARSE:
+        from ._sparse.saving import reduced
+
+        return _utils._rebuild_sparse_tensor, reduced(t)
     # Tuples of their own, as in PyTorch: the memo of a pickle tells shared ones apart.
     size, stride, offset = (*t._shape,), (*t._stride,), int(t._offset)
     if t._device.type == "meta":

@@ -19,7 +19,7 @@ from ._backends.common.runtime import empty, empty_contiguous, runtime_of
 from ._core_operators import CORE, HOOKS
 from ._device import device as Device
 from ._dispatch.binding import need
-from ._dispatch.keys import AUTOGRAD, BACKENDS, FORWARD, META, PYTHON, TORCH_DISPATCH
+from ._dispatch.keys import AUTOGRAD, BACKENDS, FORWARD, META, PYTHON, SPARSE, TORCH_DISPATCH
 from ._dispatch.op import plain_name
 from ._dispatch.schema import parse
 from ._dispatch.state import is_grad_enabled, modes
@@ -27,7 +27,7 @@ from ._dtype import FIRST_STORED
 from ._dtype import dtype as DType
 from ._dtype_names import cpp_name
 from ._indexing import getitem, setitem
-from ._layout import channels_last, channels_last_3d, contiguous_format, strided
+from ._layout import channels_last, channels_last_3d, contiguous_format, sparse_coo, sparse_csr, strided
 from ._layout import layout as Layout
 from ._layout import memory_format as MemoryFormat
 from ._ops.rules.base import wrap_dim
@@ -95,6 +95,8 @@ class Tensor(TensorBase):
             stride = self._stride
         except AttributeError as error:
             raise refusal("stride", self, error) from None
+        if self._keys & SPARSE:
+            self._storage.check_has("strides")
         if dim is None:
             return stride
         if type(dim) is int and -len(stride) <= dim < len(stride):
@@ -119,6 +121,9 @@ class Tensor(TensorBase):
         return len(self._shape)
 
     def is_contiguous(self, *, memory_format: Any = contiguous_format) -> bool:
+        if isinstance(self, TensorBase) and self._keys & SPARSE:
+            self._storage.check_has("is_contiguous")
+            return False
         if memory_format is contiguous_format:
             try:
                 return is_contiguous(self)
@@ -133,6 +138,9 @@ class Tensor(TensorBase):
 
     @property
     def layout(self) -> Layout:
+        if self._keys & SPARSE:
+            found: Layout = self._storage.layout
+            return found
         return strided
 
     @property
@@ -141,6 +149,12 @@ class Tensor(TensorBase):
 
     @property
     def nbytes(self) -> int:
+        if self.is_sparse:
+            raise RuntimeError(
+                "nbytes is not defined for sparse tensors.  If you want the size of the constituent tensors, add the "
+                "nbytes of the indices and values.  If you want the size of the  equivalent dense tensor, multiply "
+                "numel() by element_size()"
+            )
         return numel(self) * self._dtype.itemsize
 
     def is_floating_point(self) -> bool:
@@ -208,7 +222,11 @@ class Tensor(TensorBase):
 
     @property
     def is_sparse(self) -> bool:
-        return False
+        return self.layout is sparse_coo
+
+    @property
+    def is_sparse_csr(self) -> bool:
+        return self.layout is sparse_csr
 
     @property
     def is_quantized(self) -> bool:
@@ -316,7 +334,7 @@ class Tensor(TensorBase):
         if self._keys & PYTHON and _overrides.has_torch_function((self,)):
             getter: Any = Tensor.__dict__["data"].__get__
             return _overrides.handle_torch_function(getter, (self,), self)
-        if self._keys & TORCH_DISPATCH:
+        if self._keys & (TORCH_DISPATCH | SPARSE):
             return self.detach()
         t = alias(self, self._shape, self._stride, self._offset)
         t._vc = None
@@ -339,7 +357,7 @@ class Tensor(TensorBase):
         self._stride = new._stride
         self._dtype = new._dtype
         self._device = new._device
-        self._keys = (self._keys & ~BACKENDS) | (new._keys & BACKENDS)
+        self._keys = (self._keys & ~(BACKENDS | SPARSE)) | (new._keys & (BACKENDS | SPARSE))
         self._numel = -1
         self._contig = 0
         # The node that adds into `.grad` knows the old shape; the next use makes a new one.
@@ -450,6 +468,10 @@ class Tensor(TensorBase):
             raise refusal("numpy", self, error) from None
         if keys & TORCH_DISPATCH:
             raise RuntimeError(".numpy() is not supported for tensor subclasses.")
+        if self._keys & SPARSE:
+            raise TypeError(
+                f"can't convert {self._storage.name} layout tensor to numpy. Use Tensor.to_dense() first."
+            )
         if force is not False:
             if force is not True:
                 raise TypeError(f"numpy(): argument 'force' must be bool, not {plain_name(force)}")
@@ -541,6 +563,10 @@ def dim_order(t: Any, check: Any) -> tuple[int, ...]:
     formats = check if isinstance(check, list) else []
     if not isinstance(check, (bool, list)) or not all(isinstance(f, MemoryFormat) for f in formats):
         raise TypeError("The ambiguity_check argument must be a bool or a list of memory formats.")
+    if t._keys & SPARSE:
+        raise AttributeError(
+            f"Can't get dim order on sparse type: {t.type()} Use Tensor.to_dense() to convert to a dense tensor first."
+        )
     shape, stride = t._shape, t._stride
     if check:
         several = any(a == b for a, b in zip(stride, stride[1:])) or any(n == 1 for n in shape)
@@ -597,6 +623,18 @@ def _dense_like(g: TensorBase, shape: tuple[int, ...], stride: tuple[int, ...]) 
 def _grad_copy(g: Any, leaf: TensorBase) -> Any:
     """What becomes `.grad`: a copy with the leaf's strides where those are dense, else row-major."""
     return _dense_like(g, leaf._shape, leaf._stride if is_dense(leaf) else contiguous_strides(leaf._shape))
+
+
+def _sparse_grad(old: Any, grads: list[Any], recording: bool) -> Any:
+    from ._sparse.gradients import accumulated
+
+    return accumulated(old, grads, recording)
+
+
+def _sparse_zeros(size: tuple[int, ...], dtype: Any, layout: Any, device: Any) -> Any:
+    from ._sparse.construct import empty_of
+
+    return empty_of(layout, tuple(size), dtype, device)
 
 
 def _warn_grad(t: Any) -> None:
@@ -663,6 +701,8 @@ def _host_item(t: Any) -> Any:
         from ._torch_dispatch import item
 
         return item(t)
+    if t._keys & SPARSE:
+        return t.to_dense().item()
     if t._device.type == "meta":
         raise RuntimeError("Tensor.item() cannot be called on meta tensors")
     return t.cpu().item()
@@ -671,6 +711,8 @@ def _host_item(t: Any) -> Any:
 def _to_host(t: Any) -> Any:
     if t._keys & TORCH_DISPATCH:
         raise RuntimeError(f".tolist() is not supported for tensor subclasses, got {type(t).__name__}")
+    if t._keys & SPARSE:
+        raise RuntimeError("Cannot access data pointer of Tensor that doesn't have storage")
     if t._device.type == "meta":
         raise NotImplementedError("Cannot copy out of meta tensor; no data!")
     return t.detach().cpu()
@@ -681,6 +723,8 @@ _overrides._PLAIN.add(Tensor)
 HOOKS.zeros = _zeros
 HOOKS.dense_like = _dense_like
 HOOKS.grad_copy = _grad_copy
+HOOKS.sparse_grad = _sparse_grad
+HOOKS.sparse_zeros = _sparse_zeros
 HOOKS.warn_grad = _warn_grad
 HOOKS.check_grad = _check_grad
 HOOKS.from_data = _from_data

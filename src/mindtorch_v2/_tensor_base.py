@@ -14,7 +14,7 @@ from ._autograd.node import Node
 from ._autograd.version_counter import VersionCounter
 from ._core_operators import CORE, HOOKS
 from ._device import device as Device
-from ._dispatch.keys import AUTOGRAD, BACKENDS, CPU, FORWARD, INFERENCE, PYTHON, TORCH_DISPATCH, VIEW
+from ._dispatch.keys import AUTOGRAD, BACKENDS, CPU, FORWARD, INFERENCE, PYTHON, SPARSE, TORCH_DISPATCH, VIEW
 from ._dispatch.state import BELOW_AUTOGRAD, INFERENCE_MODE, STATE, _tls_get, is_inference_mode, modes
 from ._dtype import complex32
 from ._dtype import dtype as DType
@@ -260,12 +260,12 @@ class TensorBase:
     def item(self) -> Any:
         if numel(self) != 1:
             raise RuntimeError(f"a Tensor with {numel(self)} elements cannot be converted to Scalar")
-        if (self._keys & (CPU | TORCH_DISPATCH)) == CPU and (modes() & TORCH_DISPATCH) == 0:
+        if (self._keys & (CPU | TORCH_DISPATCH | SPARSE)) == CPU and (modes() & TORCH_DISPATCH) == 0:
             return _item(self._storage, int(self._offset), self._dtype.code)
         return HOOKS.host_item(self)
 
     def tolist(self) -> Any:
-        if (self._keys & (CPU | TORCH_DISPATCH)) == CPU:
+        if (self._keys & (CPU | TORCH_DISPATCH | SPARSE)) == CPU:
             return _tolist(self._storage, int(self._offset), self._stride, self._dtype.code, self._shape)
         return HOOKS.to_host(self).tolist()
 
@@ -538,7 +538,7 @@ def alias(src: TensorBase, shape: tuple[int, ...], stride: tuple[int, ...], offs
     t._stride = stride
     t._dtype = src._dtype
     t._device = src._device
-    t._keys = src._keys & (BACKENDS | INFERENCE)
+    t._keys = src._keys & (BACKENDS | INFERENCE | SPARSE)
     if (src._keys & INFERENCE) == 0:
         t._vc = counter(src)
     return t
@@ -554,7 +554,7 @@ def instance_of(cls: Any, src: TensorBase) -> TensorBase:
     t._dtype = src._dtype
     t._device = src._device
     keys: i64 = HOOKS.class_keys(cls)
-    t._keys = (src._keys & (BACKENDS | INFERENCE)) | keys
+    t._keys = (src._keys & (BACKENDS | INFERENCE | SPARSE)) | keys
     if (src._keys & INFERENCE) == 0:
         t._vc = counter(src)
     return t

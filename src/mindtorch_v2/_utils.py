@@ -202,7 +202,14 @@ _rebuild_xla_tensor = _rebuild_device_tensor_from_numpy
 
 
 def _rebuild_sparse_tensor(layout: Any, data: Any) -> Any:
-    raise UnsupportedCheckpoint("the file holds a sparse tensor; sparse tensors are not supported")
+    from ._sparse.saving import rebuilt
+
+    if not isinstance(data, tuple):
+        raise CheckpointError(f"a sparse tensor is made of a tuple, got {type(data).__name__}")
+    try:
+        return rebuilt(layout, data)
+    except (RuntimeError, TypeError, ValueError) as error:
+        raise CheckpointError(f"the file holds a sparse tensor that is none: {error}") from error
 
 
 def _rebuild_nested_tensor(buffer: Any, sizes: Any, strides: Any, storage_offsets: Any) -> Any:

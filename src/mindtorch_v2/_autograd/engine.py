@@ -13,7 +13,7 @@ from typing import Any, Final, final
 from .._backends.common.runtime import empty_contiguous, runtime_of
 from .._core_operators import CORE, HOOKS
 from .._device import device
-from .._dispatch.keys import AUTOGRAD, PROFILE, PYTHON, TORCH_DISPATCH
+from .._dispatch.keys import AUTOGRAD, PROFILE, PYTHON, SPARSE, TORCH_DISPATCH
 from .._dispatch.state import modes, set_modes
 from .._dtype import dtype
 from .._layout import preserve_format
@@ -608,6 +608,9 @@ def deliver(v: Visit, nr: int, g: Any) -> None:
         grads = [None] * n
         v.grads = grads
     old = grads[nr]
+    if old is not None and old._keys & SPARSE:
+        # Only a dense tensor takes a sparse one.
+        old, g = g, old
     grads[nr] = g if old is None else CORE.add.call((old, g, 1))
 
 

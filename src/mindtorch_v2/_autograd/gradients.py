@@ -11,7 +11,7 @@ from typing import Any, Final, final
 
 from .._core_operators import CORE, HOOKS
 from .._device import CPU
-from .._dispatch.keys import AUTOGRAD
+from .._dispatch.keys import AUTOGRAD, SPARSE
 from .._dispatch.state import modes
 from .._dtype import float32
 from .._mypyc import i64
@@ -129,10 +129,18 @@ def accumulate_into(leaf: TensorBase, grads: list[Any]) -> None:
         add_grad(leaf, grads)
 
 
+def first_keys(grads: list[Any]) -> i64:
+    """The keys of grads[0], which nobody holds longer than this."""
+    g = grads[0]
+    return g._keys if isinstance(g, TensorBase) else 0
+
+
 def add_grad(leaf: TensorBase, grads: list[Any]) -> None:
     old = leaf._grad_field
     recording = (modes() & _AUTOGRAD_OFF) == 0
-    if old is None:
+    if (first_keys(grads) | leaf._keys | (0 if old is None else old._keys)) & SPARSE:
+        leaf._grad_field = HOOKS.sparse_grad(old, grads, recording)
+    elif old is None:
         if (
             not recording
             and (same_layout(grads[0], leaf) or (WATCH.loose and any_layout(grads[0])))

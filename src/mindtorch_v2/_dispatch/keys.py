@@ -30,6 +30,9 @@ PROFILE: Final[i64] = 1 << 17
 FORWARD: Final[i64] = 1 << 18
 FUNCTIONALITY: Final[i64] = FUNCTIONALIZE | AUTOGRAD | AUTOCASTS | PYTHON | TORCH_DISPATCH | FORWARD
 
+# The tensor has another layout than strided: its parts are dense tensors, and `_sparse` serves the call. Not a mode.
+SPARSE: Final[i64] = 1 << 22
+
 # Marks a tensor that tracks a base: whether it requires grad depends on the base too, so the dispatcher must ask.
 VIEW: Final[i64] = 1 << 12
 # Made in inference mode: no version counter, never recorded.

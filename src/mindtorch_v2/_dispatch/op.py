@@ -24,6 +24,7 @@ from .keys import (
     INFERENCE,
     PROFILE,
     PYTHON,
+    SPARSE,
     TORCH_DISPATCH,
     VIEW,
     WRITES,
@@ -373,6 +374,9 @@ class Op(OpBase):
             if cast is not None:
                 return cast
             keys &= ~AUTOCASTS
+        if keys & SPARSE:
+            served: Kernel = RESOLVERS.sparse(self, int(keys))
+            return served
         if self.composite is not None and not (self.mutates and keys & FUNCTIONALIZE and self.functional is not None):
             if int(keys) in self.kernels:
                 # A device serves the whole of it.
@@ -484,6 +488,7 @@ class Resolvers:
     torch_dispatch: Kernel
     forward: Kernel
     autocast: Any
+    sparse: Any
     no_derivative: Kernel
     functionalize: Kernel
     mixed: Any

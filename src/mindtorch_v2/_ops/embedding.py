@@ -33,7 +33,9 @@ def _embedding_second(g: Any, indices: Any, padding_idx: int) -> Any:
 def _embedding_backward(g: Any, indices: Any, weight_shape: Any, padding_idx: int, scale_grad_by_freq: bool,
                         sparse: bool) -> Any:
     if sparse:
-        raise NotImplementedError("embedding: sparse=True asks for sparse gradients, which do not exist here")
+        from .._sparse.gradients import of_embedding
+
+        return of_embedding(g, indices, weight_shape, padding_idx, scale_grad_by_freq)
     return EMBEDDING_BACKWARD.call((g, indices, weight_shape[0], padding_idx, scale_grad_by_freq))
 
 

@@ -8,7 +8,6 @@ from typing import Any
 
 from .._dispatch import registry
 from .._dispatch.op import Op
-from .._dispatch.state import is_grad_enabled
 from .._dtype import int32, int64
 from .._promotion import promote
 from .composites.formulas import narrow, wide
@@ -64,8 +63,6 @@ def _check_rows(weight: Any, indices: Any, mode: int, padding_idx: int) -> None:
 def _bag(weight: Any, indices: Any, offsets: Any, scale_grad_by_freq: bool, mode: int, sparse: bool,
          per_sample_weights: Any, include_last_offset: bool, padding_idx: int) -> Any:
     _check(weight, indices, offsets, mode, per_sample_weights, include_last_offset)
-    if sparse and weight.requires_grad and is_grad_enabled():
-        raise NotImplementedError("embedding_bag: sparse gradients are not available here; use sparse=False")
     n = indices._shape[0]
     starts = offsets.to(int64)
     if starts.is_meta:
@@ -89,7 +86,7 @@ def _bag(weight: Any, indices: Any, offsets: Any, scale_grad_by_freq: bool, mode
     where = (begun.narrow(0, 0, n).cumsum(0) - 1).clamp_min(0)
     if n and weight._device.type == "cpu":
         _check_rows(weight, indices, mode, padding_idx)
-    rows = wide(_EMBEDDING.call((weight, indices, padding_idx, scale_grad_by_freq, False)))
+    rows = wide(_EMBEDDING.call((weight, indices, padding_idx, scale_grad_by_freq, sparse)))
     kept = starts.new_ones((n,))
     if padding_idx >= 0:
         kept = (indices != padding_idx).to(int64)

@@ -37,8 +37,17 @@ op("index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=Fal
 
 op("nonzero(Tensor self) -> Tensor", nondifferentiable=True, function=False, out=True)
 
+
+def _gather_backward(g: Any, self: Any, dim: int, index: Any, sparse_grad: bool) -> Any:
+    if sparse_grad:
+        from .._sparse.gradients import of_gather
+
+        return of_gather(g, self._shape, dim, index)
+    return g.new_zeros(self.shape).scatter_add(dim, index, g)
+
+
 op("gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor", meta=rules.gather_rule,
-   out=True, grad=dict(self=lambda g, self, dim, index: g.new_zeros(self.shape).scatter_add(dim, index, g)))
+   out=True, grad=dict(self=_gather_backward))
 
 op("scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> "
    "Tensor", meta=rules.scatter_rule, inplace=True, overlap=overlap.DISTINCT, out=True,

@@ -15,7 +15,7 @@ from .._autograd.record import Formulas
 from .._backends.common.kernels import resize
 from .._backends.common.runtime import allocate_storage
 from .._dispatch.binding import BAD, fitted, is_element, is_index, need
-from .._dispatch.keys import AUTOGRAD, BACKENDS, VIEW
+from .._dispatch.keys import AUTOGRAD, BACKENDS, SPARSE, VIEW
 from .._dispatch.op import Op, type_name
 from .._dispatch.schema import Arg
 from .._dispatch.state import is_grad_enabled
@@ -131,6 +131,10 @@ def resize_(self: Any, *size: Any, memory_format: Any = None) -> Any:
     single = len(size) == 1 and (isinstance(size[0], (tuple, list)) or not is_element(size[0]))
     shape = need("resize_", _SIZE, 1, size[0] if single else size)
     _check_resizable(self)
+    if self._keys & SPARSE:
+        from .._sparse.methods import refuse_resize
+
+        raise refuse_resize(self)
     if memory_format is preserve_format:
         raise RuntimeError("Unsupported memory formatPreserve")
     numel_of(shape)

@@ -47,7 +47,7 @@ def gradcheck(
 ) -> bool:
     """Whether the gradients of `func` at `inputs` agree with finite differences; with `fast_mode` only along a random
     direction of each input and output."""
-    _refuse(masked=bool(masked))
+    func, inputs = _by_values(func, inputs, bool(masked))
     for wanted, needed, what in (
         (True, check_forward_ad or check_backward_ad, "Expected at least one of check_forward_ad or check_backward_ad"),
         (check_batched_grad, check_backward_ad, "Setting check_batched_grad=True requires check_backward_ad"),
@@ -167,6 +167,18 @@ def _check_batched(func: Callable[..., Any], args: tuple[Any, ...]) -> None:
                 raise GradcheckError(
                     f"For output {at} and input {i}:\n\ngot:\n{found}\n\nExpected:\n{torch.stack(expected)}\n"
                 )
+
+
+def _by_values(func: Any, inputs: Any, masked: bool) -> tuple[Any, Any]:
+    """Sparse inputs are differentiated by their values; `masked`: only where they have entries."""
+    import mindtorch_v2 as torch
+
+    args = _as_tuple(inputs)
+    if not any(isinstance(x, torch.Tensor) and x.layout is not torch.strided for x in args):
+        return func, inputs
+    from .._sparse.gradchecks import by_values
+
+    return by_values(func, args, masked)
 
 
 def _refuse(**options: bool) -> None:

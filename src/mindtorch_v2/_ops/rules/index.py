@@ -129,8 +129,6 @@ def check_index_dtype(op: str, index: TensorBase) -> None:
 
 
 def gather_rule(self: TensorBase, dim: int, index: TensorBase, sparse_grad: bool) -> Spec:
-    if sparse_grad:
-        raise NotImplementedError("gather(): sparse_grad=True is not supported")
     if 0 in index._shape:
         wrap_dim(dim, len(self._shape))
         return like(self, index._shape)

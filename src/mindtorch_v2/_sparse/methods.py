@@ -1,0 +1,330 @@
+"""Methods of Tensor about layouts, for dense and sparse tensors.
+
+Invariant: what a layout does not have is refused with PyTorch's text; nothing here computes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import mindtorch_v2 as torch
+
+from .._dispatch.op import type_name as kind_name
+from .._dtype_names import type_string
+from .._layout import layout as Layout
+from .._layout import sparse_bsc, sparse_bsr, sparse_coo, sparse_csc, sparse_csr
+from .._overrides import overridable
+from . import rows
+from .parts import COLUMNS, NAMES, ROWS, Parts, is_coo, is_sparse, layout_of, of_parts, parts, plain_alias, replace
+from .products import HSPMM, SPARSE_ADDMM, SSPADDMM
+from .table import refused
+
+
+def _expected(name: str, what: str, t: Any) -> RuntimeError:
+    return RuntimeError(f"{name} expected {what} tensor layout but got {NAMES[layout_of(t)]}")
+
+
+def type_name(t: Any) -> str:
+    """`Tensor.type()`"""
+    if not is_coo(t):
+        raise RuntimeError("Unimplemented backend SparseCsrCPU")
+    return type_string(t._dtype, t._device).replace("torch.", "torch.sparse.", 1)
+
+
+# -- conversions --------------------------------------------------------------------------------------------------
+def to_dense(self: Any, dtype: Any = None, *, masked_grad: bool | None = None) -> Any:
+    """This tensor if it is dense, else a dense tensor with its elements."""
+    return rows.to_dense(self, dtype, masked_grad)
+
+
+def to_sparse(self: Any, *args: Any, **kwargs: Any) -> Any:
+    """to_sparse(sparse_dim) or to_sparse(*, layout=None, blocksize=None, dense_dim=None): this tensor in a sparse
+    layout, COO by default."""
+    given = dict(kwargs)
+    if args:
+        if len(args) > 1 or "sparse_dim" in given or given or isinstance(args[0], (bool, Layout)):
+            raise TypeError(
+                f"to_sparse() received an invalid combination of arguments - got ({', '.join(map(kind_name, args))}), "
+                "but expected one of:\n * (*, torch.layout layout = None, tuple of ints blocksize = None, int dense_dim"
+                " = None)\n * (int sparse_dim)\n"
+            )
+        given["sparse_dim"] = args[0]
+    layout = given.pop("layout", None)
+    sparse_dim, block, dense_dim = (given.pop(name, None) for name in ("sparse_dim", "blocksize", "dense_dim"))
+    if given:
+        raise TypeError(f"to_sparse() got an unexpected keyword argument '{next(iter(given))}'")
+    if block is not None:
+        block = _block("dense_to_sparse" if not is_sparse(self) else "sparse_to_sparse", block)
+    return rows.to_sparse(self, sparse_dim, sparse_coo if layout is None else layout, block, dense_dim)
+
+
+def _block(name: str, block: Any) -> tuple[int, int]:
+    pair = (block, block) if isinstance(block, int) else tuple(block)
+    if len(pair) != 2:
+        raise RuntimeError(f"{name}: blocksize needs to be a tuple of size 2, but got {len(pair)}")
+    return int(pair[0]), int(pair[1])
+
+
+def to_sparse_coo(self: Any) -> Any:
+    """This tensor in layout COO."""
+    return rows.to_sparse(self, None, sparse_coo, None, None)
+
+
+def to_sparse_csr(self: Any, dense_dim: int | None = None) -> Any:
+    """This tensor in layout CSR."""
+    return rows.to_sparse(self, None, sparse_csr, None, dense_dim)
+
+
+def to_sparse_csc(self: Any, dense_dim: int | None = None) -> Any:
+    """This tensor in layout CSC."""
+    return rows.to_sparse(self, None, sparse_csc, None, dense_dim)
+
+
+def to_sparse_bsr(self: Any, blocksize: Any, dense_dim: int | None = None) -> Any:
+    """This tensor in layout BSR."""
+    return rows.to_sparse(self, None, sparse_bsr, _block("to_sparse_bsr", blocksize), dense_dim)
+
+
+def to_sparse_bsc(self: Any, blocksize: Any, dense_dim: int | None = None) -> Any:
+    """This tensor in layout BSC."""
+    return rows.to_sparse(self, None, sparse_bsc, _block("to_sparse_bsc", blocksize), dense_dim)
+
+
+_to_sparse = to_sparse
+_to_sparse_csr = to_sparse_csr
+_to_sparse_csc = to_sparse_csc
+_to_sparse_bsr = to_sparse_bsr
+_to_sparse_bsc = to_sparse_bsc
+
+
+# -- parts --------------------------------------------------------------------------------------------------------
+def dense_dim(self: Any) -> int:
+    """How many dimensions are dense: all of a dense tensor's."""
+    return parts(self).dense_dim if is_sparse(self) else len(self._shape)
+
+
+def sparse_dim(self: Any) -> int:
+    """How many dimensions are sparse: none of a dense tensor's."""
+    return parts(self).sparse_dim if is_sparse(self) else 0
+
+
+def _dimI(self: Any) -> int:
+    """`sparse_dim` of a COO tensor."""
+    return _coo(self, "_dimI").sparse_dim
+
+
+def _dimV(self: Any) -> int:
+    """`dense_dim` of a COO tensor."""
+    return _coo(self, "_dimV").dense_dim
+
+
+def _coo(t: Any, name: str) -> Parts:
+    if not is_coo(t):
+        raise refused(name, [t])
+    return parts(t)
+
+
+def is_coalesced(self: Any) -> bool:
+    """Whether the coordinates of a COO tensor are sorted and distinct, as far as it knows."""
+    if not is_coo(self):
+        raise _expected("is_coalesced", "sparse coordinate", self)
+    return parts(self).coalesced
+
+
+def coalesce(self: Any) -> Any:
+    """This tensor with entries of one coordinate added up and coordinates sorted."""
+    if not is_coo(self):
+        raise _expected("coalesce", "sparse coordinate", self)
+    return self if parts(self).coalesced else rows.COALESCE.call((self,))
+
+
+def _coalesced_(self: Any, coalesced: bool) -> Any:
+    """Say whether the coordinates are sorted and distinct."""
+    _coo(self, "_coalesced_").coalesced = bool(coalesced)
+    return replace(self, self)
+
+
+def _nnz(self: Any) -> int:
+    """How many entries are specified."""
+    if not is_sparse(self):
+        raise refused("_nnz", [self])
+    return parts(self).nnz
+
+
+def _checked(self: Any, name: str) -> Parts:
+    if not is_coo(self):
+        raise _expected(name, "sparse coordinate" if name == "indices" else "sparse", self)
+    p = parts(self)
+    if not p.coalesced:
+        raise RuntimeError(f"Cannot get {name} on an uncoalesced tensor, please call .coalesce() first")
+    return p
+
+
+def indices(self: Any) -> Any:
+    """The coordinates of a coalesced COO tensor, one column each."""
+    return plain_alias(_checked(self, "indices").plain)
+
+
+def values(self: Any) -> Any:
+    """The entries, one row each; part of the graph."""
+    if not is_sparse(self):
+        raise _expected("values", "sparse", self)
+    if is_coo(self):
+        _checked(self, "values")
+    return rows.VALUES.call((self,))
+
+
+def _indices(self: Any) -> Any:
+    """The coordinates of a COO tensor, coalesced or not."""
+    return plain_alias(_coo(self, "_indices").plain)
+
+
+def _values(self: Any) -> Any:
+    """The entries of a COO tensor, coalesced or not, without history."""
+    return plain_alias(_coo(self, "_values").values)
+
+
+def _of(self: Any, name: str, layouts: Any, what: str, field: str) -> Any:
+    if layout_of(self) not in layouts:
+        raise _expected(name, f"sparse {what} compressed", self)
+    return plain_alias(getattr(parts(self), field))
+
+
+def crow_indices(self: Any) -> Any:
+    """Where each row begins, of a CSR or BSR tensor."""
+    return _of(self, "crow_indices", ROWS, "row", "compressed")
+
+
+def col_indices(self: Any) -> Any:
+    """The column of each entry, of a CSR or BSR tensor."""
+    return _of(self, "col_indices", ROWS, "row", "plain")
+
+
+def ccol_indices(self: Any) -> Any:
+    """Where each column begins, of a CSC or BSC tensor."""
+    return _of(self, "ccol_indices", COLUMNS, "column", "compressed")
+
+
+def row_indices(self: Any) -> Any:
+    """The row of each entry, of a CSC or BSC tensor."""
+    return _of(self, "row_indices", COLUMNS, "column", "plain")
+
+
+def sparse_mask(self: Any, mask: Any) -> Any:
+    """This tensor's elements where `mask` has entries, in its layout."""
+    if not isinstance(mask, torch.Tensor):
+        raise TypeError(f"sparse_mask(): argument 'mask' (position 1) must be Tensor, not {kind_name(mask)}")
+    return rows.SPARSE_MASK.call((self, mask))
+
+
+def _sparse_mask_projection(self: Any, mask: Any, accumulate_matches: bool = False) -> Any:
+    """`sparse_mask` for COO tensors, as derivatives need it."""
+    return rows.MASK_PROJECTION.call((self, mask, accumulate_matches))
+
+
+# -- sizes --------------------------------------------------------------------------------------------------------
+def sparse_resize_(self: Any, size: Any, sparse_dim: int, dense_dim: int) -> Any:
+    """Another size for a COO tensor that keeps its entries."""
+    return _resized(self, "sparse_resize_", tuple(size), sparse_dim, dense_dim, False)
+
+
+def sparse_resize_and_clear_(self: Any, size: Any, sparse_dim: int, dense_dim: int) -> Any:
+    """Another size for a COO tensor, and no entries."""
+    return _resized(self, "sparse_resize_and_clear_", tuple(size), sparse_dim, dense_dim, True)
+
+
+def _resized(t: Any, name: str, size: tuple[int, ...], sparse: int, dense: int, clear: bool) -> Any:
+    if not is_coo(t):
+        raise refused(name, [t])
+    if len(size) != sparse + dense:
+        raise RuntimeError(
+            f"number of dimensions must be sparse_dim ({sparse}) + dense_dim ({dense}), but got {len(size)}"
+        )
+    p = parts(t)
+    if clear or p.nnz == 0:
+        indices = p.plain.new_zeros((sparse, 0))
+        values = p.values.new_zeros((0, *size[sparse:]))
+        made = Parts(sparse_coo, None, indices, values, sparse, dense, p.coalesced if not clear else True)
+        return replace(t, of_parts(made, size))
+    _check_growth(t, size, sparse, dense)
+    values = p.values
+    if tuple(values._shape[1:]) != size[sparse:]:
+        grown = values.new_zeros((p.nnz, *size[sparse:]))
+        corner = (slice(None), *(slice(n) for n in values._shape[1:]))
+        grown[corner] = values
+        values = grown
+    made = Parts(sparse_coo, None, p.plain, values, sparse, dense, p.coalesced)
+    return replace(t, of_parts(made, size))
+
+
+_ADVICE = (
+    " on a non-empty sparse tensor is not supported.\nIf you need an empty sparse tensor of this size, call `x = "
+    "torch.sparse_coo_tensor(size)`."
+)
+
+
+def _check_growth(t: Any, size: tuple[int, ...], sparse: int, dense: int) -> None:
+    p = parts(t)
+    for what, old, new in (("sparse", p.sparse_dim, sparse), ("dense", p.dense_dim, dense)):
+        if old != new:
+            raise RuntimeError(f"changing the number of {what} dimensions (from {old} to {new}){_ADVICE}")
+    for what, begin, end in (("sparse", 0, sparse), ("dense", sparse, len(size))):
+        if any(new < old for old, new in zip(t._shape[begin:end], size[begin:end])):
+            raise RuntimeError(
+                f"shrinking the size of {what} dimensions (from {list(t._shape[begin:end])} to "
+                f"{list(size[begin:end])}){_ADVICE}"
+            )
+
+
+def refuse_resize(t: Any) -> Exception:
+    """`resize_` is for dense tensors."""
+    if is_coo(t):
+        return refused("resize_", [t])
+    return NotImplementedError(f"resize_: tensors of layout {layout_of(t)} keep their size here")
+
+
+def resize_as_sparse_(self: Any, the_template: Any) -> Any:
+    """The size of another sparse tensor."""
+    if not is_coo(self) or not is_coo(the_template):
+        raise refused("resize_as_sparse_", [self, the_template])
+    p = parts(the_template)
+    return _resized(self, "resize_as_sparse_", tuple(the_template._shape), p.sparse_dim, p.dense_dim, False)
+
+
+# -- products -----------------------------------------------------------------------------------------------------
+def smm(self: Any, mat: Any) -> Any:
+    """The product of a sparse matrix with a dense one, as a sparse tensor."""
+    if self.dim() != 2 or mat.dim() != 2:
+        which, t = ("2", mat) if self.dim() == 2 else ("1", self)
+        raise RuntimeError(f"sspaddmm: Argument #{which}: 2D tensor expected, got {t.dim()}D tensor")
+    zeros = torch.sparse_coo_tensor((self._shape[0], mat._shape[1]), dtype=self.dtype, device=self.device)
+    return SSPADDMM.call((zeros, self, mat, 0, 1))
+
+
+def sspaddmm(self: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+    """beta * self + alpha * (mat1 @ mat2) of a sparse matrix and a dense one, as a sparse tensor."""
+    return SSPADDMM.call((self, mat1, mat2, beta, alpha))
+
+
+@overridable
+def hspmm(mat1: Any, mat2: Any) -> Any:
+    """The rows of a sparse matrix times a dense one that are not empty."""
+    return HSPMM.call((mat1, mat2))
+
+
+def _coalesce(input: Any) -> Any:
+    """`Tensor.coalesce` as an operator."""
+    return rows.COALESCE.call((input,))
+
+
+def _sparse_addmm(self: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
+    """`torch.sparse.addmm`"""
+    return SPARSE_ADDMM.call((self, mat1, mat2, beta, alpha))
+
+
+def dsmm(input: Any, mat2: Any) -> Any:
+    """`torch.mm` under an old name."""
+    return torch.mm(input, mat2)
+
+
+hsmm = hspmm

@@ -1,0 +1,196 @@
+"""Which kernels serve calls with sparse tensors, and operators that exist for sparse tensors only.
+
+Invariant: `find` answers for every operator: a kernel, the recorder above it, or a refusal that names operator and
+layout. A row of the dense tables keeps its derivative unless its entry here brings another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from .._autograd.inplace import InplaceDerivative
+from .._autograd.record import NO_DERIVATIVE, NO_GRADIENT, Formulas
+from .._dispatch import registry
+from .._dispatch.keys import AUTOGRAD, DEVICE_BITS, FUNCTIONALIZE, TORCH_DISPATCH
+from .._dispatch.op import RESOLVERS, Derivative, FnKernel, Kernel, Op
+from .._layout import sparse_coo
+from .._mypyc import i64
+from .._operators import CUSTOM, overload_for
+from .._tensor_base import TensorBase, bump
+from .parts import is_sparse, parts, replace, with_values
+
+_BACKENDS = {"cpu": "CPU", "meta": "Meta", "npu": "PrivateUse1"}
+
+
+def backend_name(t: Any) -> str:
+    """What PyTorch calls the backend of a tensor: 'SparseCPU'."""
+    kind = "" if not is_sparse(t) else "Sparse" if parts(t).layout is sparse_coo else "SparseCsr"
+    where: str = t._device.type
+    return kind + _BACKENDS.get(where, where)
+
+
+def refused(name: str, tensors: list[Any]) -> NotImplementedError:
+    """The error for an operator that has no kernel for the layouts of its arguments."""
+    backend = next((backend_name(t) for t in tensors if is_sparse(t)), backend_name(tensors[0]))
+    return NotImplementedError(
+        f"Could not run 'aten::{name}' with arguments from the '{backend}' backend. This could be because the operator "
+        "doesn't exist for this backend, or was omitted during the selective/custom build process (if using custom "
+        f"build). '{name}' has no kernel for layout "
+        f"{', '.join(sorted({str(t.layout) for t in tensors if is_sparse(t)})) or 'torch.strided'} here; "
+        "convert with Tensor.to_dense(), or use another operator."
+    )
+
+
+def tensors_in(args: tuple[Any, ...]) -> list[Any]:
+    out: list[Any] = []
+    for a in args:
+        if isinstance(a, TensorBase):
+            out.append(a)
+        elif isinstance(a, (tuple, list)):
+            out.extend(t for t in a if isinstance(t, TensorBase))
+    return out
+
+
+class Refusal(Kernel):
+    """Serves what nothing else serves."""
+
+    def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
+        raise refused(str(overload_for(op, args)).removeprefix("aten.").removesuffix(".default"), tensors_in(args))
+
+
+class Writing(Kernel):
+    """The in-place form of a functional kernel: the target becomes the result."""
+
+    def __init__(self, fn: Callable[..., Any]) -> None:
+        self.fn = fn
+        self.calls_ops = True
+
+    def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
+        target, result = args[0], self.fn(*args)
+        return written(op, target, result)
+
+
+def written(op: Op, target: Any, result: Any) -> Any:
+    """Put a result into a tensor of the user's."""
+    if not is_sparse(target):
+        if is_sparse(result):
+            raise RuntimeError(f"{op.title()}: a sparse result does not fit a dense tensor")
+        if target._shape != result._shape:
+            target.resize_(result._shape)
+        return target.copy_(result)
+    if not is_sparse(result) or parts(result).layout is not parts(target).layout:
+        raise RuntimeError(f"{op.title()}: the result's layout is not that of the tensor it is written to")
+    if result._dtype is not target._dtype:
+        result = with_values(result, parts(result).values.to(target._dtype))
+    return replace(target, result)
+
+
+class OutKernel(Kernel):
+    """`out=`: the functional operator, then its result put into the last argument."""
+
+    def __init__(self) -> None:
+        self.calls_ops = True
+
+    def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
+        functional = op.functional
+        if functional is None or len(op.schema.returns) != 1:
+            raise refused(op.name, tensors_in(args))
+        return written(op, args[-1], functional.call(args[:-1]))
+
+
+class Entry:
+    """How one operator treats sparse tensors. `above`: it is made of recorded operators itself."""
+
+    def __init__(self, kernel: Kernel, grad: Any, above: bool) -> None:
+        self.kernel = kernel
+        self.grad = grad
+        self.above = above
+        self.derivative: Derivative | None = None
+
+
+TABLE: dict[str, Entry] = {}
+ROWS: dict[str, Op] = {}
+REFUSAL = Refusal()
+OUT = OutKernel()
+
+
+def serves(*names: str, grad: dict[Any, Any] | None = None, above: bool = False) -> Callable[[Any], Any]:
+    """Register a function of the operator's arguments for rows of the dense tables."""
+
+    def register(fn: Any) -> Any:
+        for name in names:
+            TABLE[name] = Entry(FnKernel(fn), grad, above)
+        return fn
+
+    return register
+
+
+def writes(*names: str) -> Callable[[Any], Any]:
+    """Register a functional kernel as that of in-place rows too."""
+
+    def register(fn: Any) -> Any:
+        for name in names:
+            TABLE[name] = Entry(Writing(fn), None, False)
+        return fn
+
+    return register
+
+
+def row(schema: str, grad: dict[Any, Any] | None = None, node: str | None = None) -> Callable[[Any], Op]:
+    """An operator for sparse tensors, or one that makes them."""
+
+    def declare(fn: Any) -> Op:
+        name = schema.partition("(")[0]
+        op = Op(f"aten::{name}", schema)
+        op.derivative = NO_GRADIENT if grad is None else Formulas(name, op.schema, grad, node, ())
+        kernel = FnKernel(fn)
+        for bit in DEVICE_BITS.values():
+            op.kernels[bit] = kernel
+        TABLE[op.name] = Entry(kernel, None, False)
+        ROWS[name] = op
+        if name not in registry.OPS:
+            CUSTOM.setdefault("aten", {}).setdefault(name, op)
+        return op
+
+    return declare
+
+
+def bumped(t: Any) -> Any:
+    bump(t)
+    return t
+
+
+def _derivative(op: Op, entry: Entry) -> Derivative | None:
+    if entry.grad is None:
+        return op.derivative
+    if entry.derivative is None:
+        source = op.functional if op.mutates and op.functional is not None else op
+        named = getattr(source.derivative, "node_name", None)
+        formulas = Formulas(source.name, source.schema, entry.grad, named, ())
+        entry.derivative = InplaceDerivative(formulas) if op.mutates else formulas
+    return entry.derivative
+
+
+def find(op: Op, keys: int) -> Kernel:
+    """The kernel for a call with a sparse tensor among its arguments."""
+    from . import kernels as _  # noqa: F401 (registers them)
+
+    entry = TABLE.get(op.name)
+    if entry is None:
+        if op.composite is not None and op.name.startswith("_foreach_"):
+            return op.composite  # one tensor after the other
+        if not op.is_out:
+            return REFUSAL
+        entry = Entry(OUT, None, False)
+    if entry.above:
+        return entry.kernel
+    if keys & AUTOGRAD:
+        derivative = _derivative(op, entry)
+        return NO_DERIVATIVE if derivative is None else derivative.kernel()
+    if keys & TORCH_DISPATCH:
+        found: Kernel = RESOLVERS.torch_dispatch
+        return found
+    if keys & FUNCTIONALIZE and op.mutates:
+        return REFUSAL
+    return entry.kernel

@@ -1,0 +1,130 @@
+"""Functions that keep zero: they are functions of the values.
+
+Invariant: a COO tensor is made coalesced first, since f(a) + f(b) is not f(a + b); in place it must be already.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import mindtorch_v2 as torch
+
+from .._dispatch.op import Kernel, Op
+from .._mypyc import i64
+from .coalesce import coalesced
+from .parts import is_coo, parts, replace, with_values
+from .table import TABLE, Entry, refused, serves
+
+_BOTH = (
+    "abs asin asinh atan atanh ceil deg2rad erf erfinv expm1 floor frac isinf isnan isneginf isposinf log1p neg "
+    "rad2deg relu round sgn sign signbit sin sinh sqrt tan tanh trunc"
+).split()
+_COO_ONLY = "nan_to_num round.decimals".split()
+_COMPRESSED_ONLY = "angle".split()
+# Linear ones need no sum first.
+_LINEAR = ("neg", "neg_")
+_ALSO = {
+    "arcsin": "asin",
+    "arcsinh": "asinh",
+    "arctan": "atan",
+    "arctanh": "atanh",
+    "absolute": "abs",
+    "negative": "neg",
+    "fix": "trunc",
+}
+
+
+class Unary(Kernel):
+    """The dense operator on the values."""
+
+    def __init__(self, layouts: str) -> None:
+        self.layouts = layouts
+        self.calls_ops = True
+
+    def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
+        t, rest = args[0], args[1:]
+        if self.layouts == ("compressed" if is_coo(t) else "coo"):
+            raise refused(op.name, [t])
+        if not op.mutates:
+            source = coalesced(t) if is_coo(t) and op.name not in _LINEAR else t
+            return with_values(source, op.call((parts(source).values, *rest)))
+        if is_coo(t) and not parts(t).coalesced and op.name not in _LINEAR:
+            raise RuntimeError(f"{op.title()} requires coalesced input")
+        op.call((parts(t).values, *rest))
+        return replace(t, t)
+
+
+def _register() -> None:
+    for names, layouts in ((_BOTH, "both"), (_COO_ONLY, "coo"), (_COMPRESSED_ONLY, "compressed")):
+        for name in names:
+            base, dot, overload = name.partition(".")
+            for form in (name, f"{base}_{dot}{overload}"):
+                TABLE[form] = Entry(Unary(layouts), None, False)
+
+
+class Same(Kernel):
+    """Composites that are another name of one operator."""
+
+    def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
+        whole = op.composite
+        if whole is None:
+            # The in-place form of another name.
+            return getattr(args[0], f"{_ALSO[op.title()[:-1]]}_")(*args[1:])
+        return whole.run(op, args, keys)
+
+
+def _aliases() -> None:
+    for name in _ALSO:
+        for form in (name, f"{name}_"):
+            TABLE[form] = Entry(Same(), None, True)
+    for name in ("conj", "conj_physical", "conj_physical_"):
+        TABLE[name] = Entry(Conj(), None, True)
+    TABLE["resolve_conj"] = Entry(Itself(), None, True)
+    TABLE["resolve_neg"] = Entry(Itself(), None, True)
+    for name in (
+        "true_divide",
+        "true_divide_",
+        "divide",
+        "divide_",
+        "multiply",
+        "multiply_",
+        "subtract",
+        "subtract_",
+        "movedim.int",
+        "movedim.intlist",
+        "moveaxis.int",
+        "moveaxis.intlist",
+        "swapaxes",
+        "swapdims",
+        "adjoint",
+    ):
+        TABLE[name] = Entry(Same(), None, True)
+
+
+class Conj(Kernel):
+    """Conjugation of the values; a real tensor is its own conjugate."""
+
+    def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
+        t = args[0]
+        if not t._dtype.is_complex:
+            return t
+        from .rows import CONJ
+
+        made = CONJ.call((t,))
+        return replace(t, made) if op.mutates else made
+
+
+class Itself(Kernel):
+    def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
+        return args[0]
+
+
+@serves("threshold_backward")
+def threshold_backward(grad_output: Any, self: Any, threshold: Any) -> Any:
+    """The derivative of `relu`: both have the pattern of the input."""
+    same, own = (coalesced(t) if is_coo(t) else t for t in (grad_output, self))
+    return with_values(own, torch.where(parts(own).values > threshold, parts(same).values, 0))
+
+
+_register()
+_aliases()
