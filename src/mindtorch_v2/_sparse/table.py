@@ -12,7 +12,7 @@ from typing import Any
 from .._autograd.inplace import InplaceDerivative
 from .._autograd.record import NO_DERIVATIVE, NO_GRADIENT, Formulas
 from .._dispatch import registry
-from .._dispatch.keys import AUTOGRAD, DEVICE_BITS, FUNCTIONALIZE, TORCH_DISPATCH
+from .._dispatch.keys import AUTOGRAD, DEVICE_BITS, FORWARD, FUNCTIONALIZE, TORCH_DISPATCH
 from .._dispatch.op import RESOLVERS, Derivative, FnKernel, Kernel, Op
 from .._layout import sparse_coo
 from .._mypyc import i64
@@ -185,6 +185,9 @@ def find(op: Op, keys: int) -> Kernel:
         entry = Entry(OUT, None, False)
     if entry.above:
         return entry.kernel
+    if keys & FORWARD:
+        dual: Kernel = RESOLVERS.forward
+        return dual
     if keys & AUTOGRAD:
         derivative = _derivative(op, entry)
         return NO_DERIVATIVE if derivative is None else derivative.kernel()
