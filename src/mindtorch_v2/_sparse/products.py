@@ -347,6 +347,11 @@ def sparse_mm(mat1: Any, mat2: Any) -> Any:
 def SAMPLED_ADDMM(self: Any, mat1: Any, mat2: Any, beta: Any, alpha: Any) -> Any:
     if not is_sparse(self) or layout_of(self) is not sparse_csr:
         raise RuntimeError("sampled_addmm: Expected self to have sparse csr layout, but got " + str(layout_of(self)))
+    if not self._dtype.is_inexact:
+        raise RuntimeError(
+            "sparse_sampled_addmm: Expected self to be a floating-point or complex tensor, but got "
+            f"{self._dtype.scalar_name}"
+        )
     for name, t in (("mat1", mat1), ("mat2", mat2)):
         if is_sparse(t):
             raise RuntimeError(f"sampled_addmm: Expected {name} to have strided layout, but got {layout_of(t)}")

@@ -112,7 +112,16 @@ CALLS = _calls()
 
 def _adds_uncoalesced(call: str) -> bool:
     """PyTorch merges the entries of such sums while it walks along both, here they stand one after the other."""
-    return any(f"{sign}{name}" in call for name in "uh" for sign in ("+", "add_(", "add(", ",")) and "d" not in call[:5]
+    operands = set(
+        call.replace("torch.add", "+")
+        .replace("add_", "+")
+        .replace("(", " ")
+        .replace(")", " ")
+        .replace(",", " ")
+        .replace("+", " + ")
+        .split()
+    )
+    return "+" in operands and not operands.isdisjoint({"u", "h"}) and operands.isdisjoint({"d", "vec"})
 
 
 def _compare_call(call: str, dtype: str) -> str | None:
