@@ -105,6 +105,9 @@ class Hooks:
     # values on other devices
     host_item: Any
     to_host: Any
+    all_values: Any  # of a tensor inside `vmap`
+    many_like: Any  # a gradient at the levels of `vmap` of another one
+    batched_truth: Any  # `bool` of a tensor inside `vmap`
     # indexing; `asked` goes through __torch_function__
     getitem: Any
     setitem: Any

@@ -12,7 +12,7 @@ from . import _native
 from ._backends.common.overlap import check_no_internal_overlap
 from ._core_operators import CORE, HOOKS
 from ._device import CPU as CPU_DEVICE
-from ._dispatch.keys import AUTOGRAD, CPU, INFERENCE, META, TORCH_DISPATCH, VIEW
+from ._dispatch.keys import AUTOGRAD, BATCHED, CPU, INFERENCE, META, VIEW, WRAPPED
 from ._dispatch.state import unwatched
 from ._dtype import bool as bool_
 from ._dtype import int64
@@ -28,6 +28,10 @@ _from_list: Final[Any] = _native.from_list
 
 _TYPES_TEXT: Final = (
     "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices (got {})"
+)
+_MASK_TEXT: Final = (
+    "vmap: We do not support batching operators that can support dynamic shape. Attempting to batch over indexing with "
+    "a boolean mask."
 )
 _SEQUENCE_TEXT: Final = (
     "Using a non-tuple sequence for multidimensional indexing is deprecated and will be changed in pytorch 2.9; use "
@@ -113,7 +117,7 @@ def setitem(t: TensorBase, key: Any, value: Any) -> None:
 
 def unseen(t: TensorBase, key: TensorBase) -> bool:
     """Whether nobody looks at the operators of the call: then a shorter way to the same result will do."""
-    return unwatched() and ((t._keys | key._keys) & TORCH_DISPATCH) == 0
+    return unwatched() and ((t._keys | key._keys) & WRAPPED) == 0
 
 
 def as_value(t: TensorBase, value: Any) -> TensorBase:
@@ -204,7 +208,7 @@ def apply_key(t: TensorBase, key: tuple[Any, ...]) -> tuple[TensorBase, list[Any
         elif x is ...:
             dim += len(t._shape) - named
         elif isinstance(x, TensorBase):
-            if len(x._shape) == 0 and not x._dtype.is_inexact:
+            if len(x._shape) == 0 and not x._dtype.is_inexact and (x._keys & BATCHED) == 0:
                 if is_mask(x):
                     out = CORE.unsqueeze.call((out, int(dim)))
                     # A copy, as PyTorch's is: the mask may be written before the backward pass.
@@ -361,6 +365,8 @@ def positions(t: TensorBase, indices: list[Any], values: TensorBase | None = Non
             if x._keys & META and values is not None:
                 out.extend(places_unknown(t, x, at, indices, values))
                 continue
+            if x._keys & BATCHED:
+                raise RuntimeError(_MASK_TEXT)
             found = CORE.nonzero.call((x,))
             if recorded and not x._keys & INFERENCE:
                 # The backward pass needs the mask as it was: who writes to it writes to these positions.

@@ -19,10 +19,10 @@ from ._backends.common.runtime import empty, empty_contiguous, runtime_of
 from ._core_operators import CORE, HOOKS
 from ._device import device as Device
 from ._dispatch.binding import need
-from ._dispatch.keys import AUTOGRAD, BACKENDS, FORWARD, META, PYTHON, SPARSE, TORCH_DISPATCH
+from ._dispatch.keys import AUTOGRAD, BACKENDS, BATCHED, FORWARD, META, PYTHON, SPARSE, TORCH_DISPATCH
 from ._dispatch.op import plain_name
 from ._dispatch.schema import parse
-from ._dispatch.state import is_grad_enabled, modes
+from ._dispatch.state import LOCAL, STATE, is_grad_enabled, modes
 from ._dtype import FIRST_STORED
 from ._dtype import dtype as DType
 from ._dtype_names import cpp_name
@@ -47,6 +47,16 @@ def _delete_grad(t: TensorBase) -> None:
     t._grad_field = None
 
 
+_NO_REQUIRES_GRAD = (
+    "You are attempting to call Tensor.requires_grad_() (or perhaps using torch.autograd.functional.* APIs) inside of a "
+    "function being transformed by a functorch transform. This is unsupported, please attempt to use the functorch "
+    "transforms (e.g. grad, vjp, jacrev, jacfwd, hessian) or call requires_grad_() outside of a function being "
+    "transformed instead."
+)
+_NO_BACKWARD = (
+    "backward() called inside a functorch transform. This is not supported, please use functorch.grad or functorch.vjp "
+    "instead or call backward() outside of functorch transforms."
+)
 _DIM = parse("size.int(Tensor self, int dim) -> int").args[1]
 
 
@@ -313,12 +323,16 @@ class Tensor(TensorBase):
             )
         if requires_grad and not mine.is_inexact:
             raise RuntimeError("only Tensors of floating point dtype can require gradients")
+        if requires_grad and STATE.transforms and getattr(LOCAL, "transforms", None):
+            raise RuntimeError(_NO_REQUIRES_GRAD)
         self.requires_grad = requires_grad
         return self
 
     def backward(
         self, gradient: Any = None, retain_graph: bool | None = None, create_graph: bool = False, inputs: Any = None
     ) -> None:
+        if STATE.transforms and getattr(LOCAL, "transforms", None):
+            raise RuntimeError(_NO_BACKWARD)
         if inputs is None and isinstance(self, TensorBase) and (gradient is None or isinstance(gradient, TensorBase)):
             backward_one(
                 self, gradient, bool(create_graph if retain_graph is None else retain_graph), bool(create_graph)
@@ -466,6 +480,8 @@ class Tensor(TensorBase):
             keys, dt = self._keys, self._dtype
         except AttributeError as error:
             raise refusal("numpy", self, error) from None
+        if keys & BATCHED:
+            raise RuntimeError("Cannot access data pointer of Tensor that doesn't have storage")
         if keys & TORCH_DISPATCH:
             raise RuntimeError(".numpy() is not supported for tensor subclasses.")
         if self._keys & SPARSE:
@@ -613,6 +629,9 @@ def _dense_like(g: TensorBase, shape: tuple[int, ...], stride: tuple[int, ...]) 
     if g._keys & TORCH_DISPATCH:
         # The memory is the handler's affair, and so is its layout.
         return CORE.clone.call((g, None))
+    if g._keys & BATCHED:
+        batched: Any = g
+        return CORE.copy_.call((batched.new_empty_strided(shape, stride), g, False))
     t = empty(shape, stride, g._dtype, g._device)
     if g._keys & FORWARD or (g._keys & AUTOGRAD and is_grad_enabled()):
         return CORE.copy_.call((t, g, False))
@@ -697,6 +716,10 @@ def _scalar_tensor(value: Any, like: TensorBase) -> TensorBase:
 
 
 def _host_item(t: Any) -> Any:
+    if t._keys & BATCHED:
+        from ._batching.values import item_of
+
+        return item_of(t)
     if (t._keys | modes()) & TORCH_DISPATCH:
         from ._torch_dispatch import item
 
@@ -709,6 +732,8 @@ def _host_item(t: Any) -> Any:
 
 
 def _to_host(t: Any) -> Any:
+    if t._keys & BATCHED:
+        raise RuntimeError("Cannot access data pointer of Tensor that doesn't have storage")
     if t._keys & TORCH_DISPATCH:
         raise RuntimeError(f".tolist() is not supported for tensor subclasses, got {type(t).__name__}")
     if t._keys & SPARSE:
@@ -718,7 +743,28 @@ def _to_host(t: Any) -> Any:
     return t.detach().cpu()
 
 
+def _all_values(t: Any) -> Any:
+    from ._batching.values import all_of
+
+    return all_of(t)
+
+
+def _many_like(t: Any, like: Any) -> Any:
+    from ._batching.values import many_like
+
+    return many_like(t, like)
+
+
+def _batched_truth(t: Any) -> bool:
+    from ._batching.values import truth_of
+
+    return truth_of(t)
+
+
 HOOKS.tensor = Tensor
+HOOKS.batched_truth = _batched_truth
+HOOKS.all_values = _all_values
+HOOKS.many_like = _many_like
 _overrides._PLAIN.add(Tensor)
 HOOKS.zeros = _zeros
 HOOKS.dense_like = _dense_like

@@ -14,7 +14,19 @@ from ._autograd.node import Node
 from ._autograd.version_counter import VersionCounter
 from ._core_operators import CORE, HOOKS
 from ._device import device as Device
-from ._dispatch.keys import AUTOGRAD, BACKENDS, CPU, FORWARD, INFERENCE, PYTHON, SPARSE, TORCH_DISPATCH, VIEW
+from ._dispatch.keys import (
+    AUTOGRAD,
+    BACKENDS,
+    BATCHED,
+    CPU,
+    FORWARD,
+    INFERENCE,
+    PYTHON,
+    SPARSE,
+    TORCH_DISPATCH,
+    VIEW,
+    WRAPPED,
+)
 from ._dispatch.state import BELOW_AUTOGRAD, INFERENCE_MODE, STATE, _tls_get, is_inference_mode, modes
 from ._dtype import complex32
 from ._dtype import dtype as DType
@@ -260,12 +272,12 @@ class TensorBase:
     def item(self) -> Any:
         if numel(self) != 1:
             raise RuntimeError(f"a Tensor with {numel(self)} elements cannot be converted to Scalar")
-        if (self._keys & (CPU | TORCH_DISPATCH | SPARSE)) == CPU and (modes() & TORCH_DISPATCH) == 0:
+        if (self._keys & (CPU | WRAPPED)) == CPU and (modes() & TORCH_DISPATCH) == 0:
             return _item(self._storage, int(self._offset), self._dtype.code)
         return HOOKS.host_item(self)
 
     def tolist(self) -> Any:
-        if (self._keys & (CPU | TORCH_DISPATCH | SPARSE)) == CPU:
+        if (self._keys & (CPU | WRAPPED)) == CPU:
             return _tolist(self._storage, int(self._offset), self._stride, self._dtype.code, self._shape)
         return HOOKS.to_host(self).tolist()
 
@@ -275,6 +287,8 @@ class TensorBase:
             raise RuntimeError(
                 f"Boolean value of Tensor with {'more than one value' if n > 1 else 'no values'} is ambiguous"
             )
+        if self._keys & BATCHED:
+            return bool(HOOKS.batched_truth(self))
         return bool(self.item())
 
     def data_ptr(self) -> int:
@@ -538,7 +552,7 @@ def alias(src: TensorBase, shape: tuple[int, ...], stride: tuple[int, ...], offs
     t._stride = stride
     t._dtype = src._dtype
     t._device = src._device
-    t._keys = src._keys & (BACKENDS | INFERENCE | SPARSE)
+    t._keys = src._keys & (BACKENDS | INFERENCE | SPARSE | BATCHED)
     if (src._keys & INFERENCE) == 0:
         t._vc = counter(src)
     return t
@@ -554,7 +568,7 @@ def instance_of(cls: Any, src: TensorBase) -> TensorBase:
     t._dtype = src._dtype
     t._device = src._device
     keys: i64 = HOOKS.class_keys(cls)
-    t._keys = (src._keys & (BACKENDS | INFERENCE | SPARSE)) | keys
+    t._keys = (src._keys & (BACKENDS | INFERENCE | SPARSE | BATCHED)) | keys
     if (src._keys & INFERENCE) == 0:
         t._vc = counter(src)
     return t
@@ -650,6 +664,11 @@ def gained(t: TensorBase) -> i64:
 def is_dual(t: TensorBase) -> bool:
     """Whether tangents may go with a tensor, or with what it is a view of."""
     return (t._keys & FORWARD) != 0 or ((t._keys & VIEW) != 0 and (gained(t) & FORWARD) != 0)
+
+
+def all_values(t: Any) -> Any:
+    """The values that a check of values must look at: those of all that a tensor inside `vmap` stands for."""
+    return HOOKS.all_values(t) if t._keys & BATCHED else t
 
 
 def differentiable(dt: DType) -> bool:

@@ -13,7 +13,7 @@ from typing import Any, Final, final
 from .._backends.common.runtime import empty_contiguous, runtime_of
 from .._core_operators import CORE, HOOKS
 from .._device import device
-from .._dispatch.keys import AUTOGRAD, PROFILE, PYTHON, SPARSE, TORCH_DISPATCH
+from .._dispatch.keys import AUTOGRAD, BATCHED, PROFILE, PYTHON, SPARSE, TORCH_DISPATCH
 from .._dispatch.state import modes, set_modes
 from .._dtype import dtype
 from .._layout import preserve_format
@@ -665,6 +665,10 @@ def apply_copy_slices(node: Node, grads: list[Any]) -> list[Any]:
         else:
             if first._shape != part._shape:
                 first = sum_to(first, part._shape)
+            if first._keys & BATCHED:
+                # What is written is one for each of the many, so what it is written into must be.
+                whole = HOOKS.dense_like(HOOKS.many_like(g, first), s.base_shape, s.base_stride)
+                part = slice_of(whole, s)
             CORE.copy_.call((part, first, False))
         out[0] = whole
     i: i64 = 0

@@ -10,7 +10,7 @@ from typing import Any, Final, final
 
 from .. import _native
 from .._core_operators import CORE, HOOKS
-from .._dispatch.keys import AUTOGRAD, FORWARD, VIEW
+from .._dispatch.keys import AUTOGRAD, BATCHED, FORWARD, VIEW
 from .._dispatch.op import Derivative, Kernel, Op
 from .._dispatch.state import modes, set_modes
 from .._mypyc import i64
@@ -143,8 +143,13 @@ class Slice:
         self.shape: Final = view._shape
         self.stride: Final = view._stride
         self.offset: Final = view._offset
-        # A view of another dtype cannot be expressed by strides; it is made again by its operators.
-        self.replay: list[Any] | None = view_chain(view) if view._dtype is not base._dtype else None
+        self.replay: list[Any] | None = None if strided_in(base, view) else view_chain(view)
+
+
+def strided_in(base: TensorBase, view: TensorBase) -> bool:
+    """Whether strides express a view: not one of another dtype, nor one at another level of `vmap`; those are made
+    again by their operators."""
+    return view._dtype is base._dtype and ((base._keys ^ view._keys) & BATCHED == 0 or base._storage is view._storage)
 
 
 def view_chain(view: TensorBase) -> list[Any]:
@@ -195,7 +200,7 @@ def refresh_grad_fn(t: TensorBase) -> None:
 
 def view_node(base: TensorBase, t: TensorBase) -> Node:
     """A node that takes the view `t` out of `base`."""
-    if t._dtype is not base._dtype:
+    if not strided_in(base, t):
         made: TensorBase = recorded_replay(base, view_chain(t))
         fn = made._grad_fn
         assert fn is not None

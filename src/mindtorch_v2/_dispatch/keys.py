@@ -13,8 +13,8 @@ META: Final[i64] = 2
 NPU: Final[i64] = 4
 BACKENDS: Final[i64] = 0xFF
 
-# Functionality, lowest first: a call goes PYTHON, PROFILE, AUTOCAST, FORWARD, AUTOGRAD, TORCH_DISPATCH, FUNCTIONALIZE,
-# backend.
+# Functionality, lowest first: a call goes PYTHON, PROFILE, AUTOCAST, FORWARD, AUTOGRAD, BATCHED, TORCH_DISPATCH,
+# FUNCTIONALIZE, backend.
 FUNCTIONALIZE: Final[i64] = 1 << 8
 AUTOGRAD: Final[i64] = 1 << 9
 AUTOCAST: Final[i64] = 1 << 10
@@ -28,10 +28,15 @@ AUTOCASTS: Final[i64] = AUTOCAST | AUTOCAST_NPU
 PROFILE: Final[i64] = 1 << 17
 # A dual tensor: tangents go with its value, one for each level of forward-mode differentiation.
 FORWARD: Final[i64] = 1 << 18
-FUNCTIONALITY: Final[i64] = FUNCTIONALIZE | AUTOGRAD | AUTOCASTS | PYTHON | TORCH_DISPATCH | FORWARD
+# A tensor that stands for many, one for each place of a mapped dimension, and a mode while `vmap` runs: below autograd,
+# so that graphs are recorded on such tensors.
+BATCHED: Final[i64] = 1 << 19
+FUNCTIONALITY: Final[i64] = FUNCTIONALIZE | AUTOGRAD | AUTOCASTS | PYTHON | TORCH_DISPATCH | FORWARD | BATCHED
 
 # The tensor has another layout than strided: its parts are dense tensors, and `_sparse` serves the call. Not a mode.
 SPARSE: Final[i64] = 1 << 22
+# What has no memory of its own to look into.
+WRAPPED: Final[i64] = TORCH_DISPATCH | BATCHED | SPARSE
 
 # Marks a tensor that tracks a base: whether it requires grad depends on the base too, so the dispatcher must ask.
 VIEW: Final[i64] = 1 << 12

@@ -18,6 +18,7 @@ from .keys import (
     AUTOCASTS,
     AUTOGRAD,
     BACKENDS,
+    BATCHED,
     DEVICE_BITS,
     FORWARD,
     FUNCTIONALIZE,
@@ -377,6 +378,10 @@ class Op(OpBase):
         if keys & SPARSE:
             served: Kernel = RESOLVERS.sparse(self, int(keys))
             return served
+        if keys & BATCHED:
+            whole: Kernel | None = RESOLVERS.mapped(self)
+            if whole is not None:
+                return whole
         if self.composite is not None and not (self.mutates and keys & FUNCTIONALIZE and self.functional is not None):
             if int(keys) in self.kernels:
                 # A device serves the whole of it.
@@ -388,7 +393,9 @@ class Op(OpBase):
         if keys & AUTOGRAD:
             if self.derivative is None:
                 return RESOLVERS.no_derivative
-            return self.derivative.kernel()
+            return self.derivative.kernel() if (keys & BATCHED) == 0 else RESOLVERS.batched_autograd
+        if keys & BATCHED:
+            return RESOLVERS.batched
         if keys & TORCH_DISPATCH:
             return RESOLVERS.torch_dispatch
         if keys & FUNCTIONALIZE and self.mutates:
@@ -485,6 +492,9 @@ class Resolvers:
 
     python: Kernel
     profiler: Kernel
+    batched: Kernel
+    batched_autograd: Kernel
+    mapped: Any
     torch_dispatch: Kernel
     forward: Kernel
     autocast: Any

@@ -35,10 +35,13 @@ class State:
     """What is shared by all threads."""
 
     active: i64
+    # How many transforms of `torch.func` run, in all threads.
+    transforms: i64
     default_device: device | None
 
     def __init__(self) -> None:
         self.active = 0
+        self.transforms = 0
         self.default_device = None
 
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from .._backends.common.runtime import copy_same_device
+from .._core_operators import CORE
+from .._dispatch.keys import BATCHED
 from .._dispatch.op import Op, Spec
 from .._dtype import uint8
 from .._strides import CHANNELS_LAST, CHANNELS_LAST_3D, format_strides
@@ -161,10 +163,27 @@ def _batch_meta(input: Any, weight: Any, bias: Any, running_mean: Any, running_v
     return [_formatted(input, weight, bias, running_mean, running_var), kept, kept]
 
 
+_RUNNING_SHARED = (
+    "Batch norm got a batched tensor as input while the running_mean or running_var, which will be updated in place, "
+    "were not batched.\nIf you are using a module and do not need eval mode, please set `track_running_stats` to be "
+    "False.If you are using a prebuilt module and do not need eval mode, please see the functorch website for resources "
+    "on how to patch your module to work with vmap")
+
+
+def write_running(running: Any, value: Any) -> None:
+    """A new value of running statistics."""
+    if not (running._keys | value._keys) & BATCHED:
+        copy_same_device(running, value.to(running._dtype))
+    elif running._keys & BATCHED:
+        CORE.copy_.call((running, value, False))
+    else:
+        raise RuntimeError(_RUNNING_SHARED)
+
+
 def update_running(running: Any, seen: Any, momentum: float) -> None:
     """Without a new version, as PyTorch's kernels: what was computed from the old value may still be differentiated."""
     old = wide(running)
-    copy_same_device(running, (old * (1 - momentum) + seen.to(old._dtype) * momentum).to(running._dtype))
+    write_running(running, old * (1 - momentum) + seen.to(old._dtype) * momentum)
 
 
 def batch_norm_in_parts(input: Any, weight: Any, bias: Any, running_mean: Any, running_var: Any, training: bool,
@@ -325,7 +344,7 @@ def _instance(input: Any, weight: Any, bias: Any, running_mean: Any, running_var
     out = BATCH.call((seen, each(weight), each(bias), mean, var, use_input_stats, momentum, eps, cudnn_enabled))
     for running, repeated in ((running_mean, mean), (running_var, var)):
         if running is not None and use_input_stats:
-            copy_same_device(running, repeated.detach().reshape((n, c)).mean((0,)).to(running._dtype))
+            write_running(running, repeated.detach().reshape((n, c)).mean((0,)))
             bump(running)
     return out.reshape(input._shape)
 

@@ -10,7 +10,7 @@ from typing import Any
 from .._dispatch import registry
 from .._dispatch.op import Op, Spec
 from .._dtype import int32
-from .._tensor_base import numel
+from .._tensor_base import all_values, numel
 from .linalg import H, check_float, check_square, columns
 from .rules.base import like
 from .rules.pointwise import broadcast_shapes
@@ -177,7 +177,7 @@ def check_ldl(name: str, info: Any) -> None:
     """PyTorch has no words of its own for a D with a zero block."""
     if info._device.type == "meta":
         return
-    for code in info.reshape((-1,)).tolist():
+    for code in all_values(info).reshape((-1,)).tolist():
         if code:
             raise RuntimeError(f"{name}: Unknown error code: {code}.")
 

@@ -10,7 +10,7 @@ from .._backends.common.overlap import DISTINCT
 from .._dispatch import registry
 from .._dispatch.op import Spec
 from .._dtype import int32, int64
-from .._tensor_base import numel
+from .._tensor_base import all_values, numel
 from .determinism import alert
 from .index import _scatter_reduce_backward
 from .rules.base import like, wrap_dim
@@ -47,7 +47,8 @@ def _put(self: Any, index: Any, source: Any, accumulate: bool) -> Any:
         return self.clone()
     flat, n = self.reshape((-1,)), numel(self)
     if self._device.type == "cpu":
-        outside = index[(index < -n).logical_or(index >= n)].tolist()
+        given = all_values(index)
+        outside = given[(given < -n).logical_or(given >= n)].tolist()
         if outside:
             raise IndexError(f"out of range: tried to access index {outside[0]} on a tensor of {n} elements.")
     return _index_put.call((flat, (index.reshape((-1,)),), source.reshape((-1,)), accumulate)).reshape(self._shape)

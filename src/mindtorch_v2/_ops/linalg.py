@@ -12,7 +12,7 @@ from .._dispatch.op import Op, Spec
 from .._dispatch.state import is_grad_enabled
 from .._dtype import complex32, dtype, int32
 from .._strides import contiguous_strides
-from .._tensor_base import numel
+from .._tensor_base import all_values, numel
 from .rules.base import like
 from .rules.pointwise import broadcast_shapes
 from .table import composite, op
@@ -71,6 +71,7 @@ def H(t: Any) -> Any:
 
 def check_info(name: str, info: Any, text: str) -> None:
     """Raise for the first matrix that LAPACK refused; `text` has {} for the number it gave."""
+    info = all_values(info)
     if info._device.type == "meta" or not numel(info) or not bool((info != 0).any()):
         return
     values = info.reshape((-1,)).tolist()

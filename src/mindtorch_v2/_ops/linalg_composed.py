@@ -13,7 +13,7 @@ from .._dtype import int32, int64
 from .._dtype_names import cpp_name
 from .._finfo import finfo
 from .._layout import contiguous_format
-from .._tensor_base import TensorBase, is_dual, numel
+from .._tensor_base import TensorBase, all_values, is_dual, numel
 from .._warn import warn_once
 from . import linalg
 from .linalg import H, check_float, check_info, check_matrix, check_square, columns
@@ -141,7 +141,7 @@ def _lu_solve(LU: Any, pivots: Any, B: Any, left: bool, adjoint: bool) -> Any:
     if LU._device.type == "cpu":
         for wrong, text in (((pivots < 1), "greater or equal to 1"),
                             ((pivots > LU._shape[-2]), "smaller or equal to LU.size(-2)")):
-            if bool(wrong.any()):
+            if bool(all_values(wrong).any()):
                 raise RuntimeError(f"Pivots given to lu_solve must all be {text}. Did you properly pass the result of "
                                    "lu_factor?")
     P, L, U = linalg.UNPACK.call((LU, pivots, True, True))

@@ -11,7 +11,7 @@ from .._dispatch.keys import CPU
 from .._dispatch.op import Op, Spec
 from .._dtype import int64, uint8
 from .._layout import contiguous_format
-from .._tensor_base import numel
+from .._tensor_base import all_values, numel
 from .composites import norm as composed
 from .composites.rows import ROWS
 from .rules import norm as rules
@@ -327,7 +327,7 @@ def _no_wider(self: Any, weight: Any) -> None:
 
 def _bce(self: Any, target: Any, weight: Any, reduction: int) -> Any:
     # As PyTorch, other devices are not asked: the answer would have to be waited for.
-    if self._keys & CPU and numel(self) and not self.ge(0).logical_and(self.le(1)).all().item():
+    if self._keys & CPU and numel(self) and not all_values(self.ge(0).logical_and(self.le(1))).all().item():
         raise RuntimeError("all elements of input should be between 0 and 1")
     # The input comes first: the losses lie in memory as it does.
     terms = self.neg().log1p().clamp(min=-100) * (target - 1) - self.log().clamp(min=-100) * target

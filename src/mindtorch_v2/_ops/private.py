@@ -12,7 +12,7 @@ from .._dispatch.op import Spec
 from .._dtype import bool as bool_
 from .._dtype import float32, float64, int8, int16, int32, int64
 from .._dtype_names import cpp_name
-from .._tensor_base import is_contiguous, numel
+from .._tensor_base import all_values, is_contiguous, numel
 from .._warn import warn_once
 from .matmul import ADDMM
 from .rules.base import like, wrap_dim
@@ -35,7 +35,7 @@ def _refusing(name: str, *differentiable: str) -> dict[str, Callable[..., Any]]:
 
 # -- assertions ---------------------------------------------------------------------------------------------------
 def _assert_async(self: Any, assert_msg: str = "Expected Tensor with single nonzero value, but got zero") -> None:
-    if self._device.type != "meta" and not bool(self):
+    if self._device.type != "meta" and not bool(all_values(self).all()):
         raise RuntimeError(assert_msg)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from .._dispatch import registry
 from .._dispatch.op import Spec
 from .._dtype import float32, int64
-from .._tensor_base import numel
+from .._tensor_base import all_values, numel
 from .composites.reduce import restore, unreduce, unreduce_mean
 from .composites.rows import ROWS
 from .rules.base import like, wrap_dim
@@ -67,13 +67,13 @@ def _prod_backward(g: Any, self: Any, result: Any, dim: int | None, keepdim: boo
     if len(self._shape) == 0:
         return g
     if dim is None:
-        if self._device.type != "meta" and not (self == 0).any().item():
+        if self._device.type != "meta" and not all_values(self == 0).any().item():
             return g * (result / self).conj()
         return _prod_with_zeros(g, self.reshape((-1,)), 0).reshape(self._shape)
     d = wrap_dim(dim, len(self._shape))
     if not keepdim:
         g, result = g.unsqueeze(d), result.unsqueeze(d)
-    if self._device.type != "meta" and not (self == 0).any().item():
+    if self._device.type != "meta" and not all_values(self == 0).any().item():
         return g * (result / self).conj()
     return _prod_with_zeros(g, self, d)
 
@@ -399,7 +399,7 @@ def _reversed_cumsum(g: Any, dim: int) -> Any:
 def _cumprod_backward(g: Any, self: Any, result: Any, dim: int) -> Any:
     if numel(self) <= 1 or self._shape[dim] == 1:
         return g
-    if self._device.type != "meta" and not (self == 0).any().item():
+    if self._device.type != "meta" and not all_values(self == 0).any().item():
         return _reversed_cumsum(g * result.conj(), dim) / self.conj()
     # With a zero among the factors the quotient above is undefined: multiply what is left when one factor is left out.
     x = self.conj()

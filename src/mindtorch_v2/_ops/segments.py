@@ -10,7 +10,7 @@ from typing import Any
 from .._dispatch import registry
 from .._dispatch.op import Op, Spec
 from .._dtype import int32, int64
-from .._tensor_base import numel
+from .._tensor_base import all_values, numel
 from .index import _scatter_reduce_backward
 from .rules.base import like, wrap_dim
 from .search import SEARCH
@@ -60,7 +60,7 @@ def _places(data: Any, lengths: Any, offsets: Any, at: int) -> tuple[Any, Any]:
                        None)) - 1
     ids = ids.masked_fill((ids < 0) | (ids >= count), count)
     sizes = bounds.narrow(-1, 1, count) - bounds.narrow(-1, 0, count)
-    if lengths is None and data._device.type == "cpu" and (sizes < 0).any().item():
+    if lengths is None and data._device.type == "cpu" and all_values(sizes < 0).any().item():
         raise RuntimeError("Expected segment_length >= 0 to be true, but got false.  (Could this error message be "
                            "improved?  If so, please report an enhancement request to PyTorch.)")
     tail = (1,) * (data.dim() - at - 1)
@@ -77,14 +77,15 @@ def _segment(data: Any, reduce: str, lengths: Any, indices: Any, offsets: Any, a
              initial: Any) -> Any:
     at = wrap_dim(axis, data.dim())
     if lengths is not None and not unsafe:
-        if int(lengths.min()) < 0:
+        if int(all_values(lengths).min()) < 0:
             raise RuntimeError("lengths contains negative value!")
         # A length beyond the data is looked for by itself: the sum of several may wrap around to the right one.
-        if bool((lengths.sum((-1,)) != data._shape[at]).any()) or int(lengths.max()) > data._shape[at]:
+        wrong = all_values(lengths.sum((-1,)) != data._shape[at])
+        if bool(wrong.any()) or int(all_values(lengths).max()) > data._shape[at]:
             raise RuntimeError("segment_reduce(): Expected all rows of lengths along axis to sum to "
                                "data.size(lengths.dim()-1) when !unsafe.")
     if offsets is not None and not unsafe and numel(offsets):
-        if int(offsets.min()) < 0 or int(offsets.max()) > data._shape[at]:
+        if int(all_values(offsets).min()) < 0 or int(all_values(offsets).max()) > data._shape[at]:
             raise RuntimeError(f"segment_reduce(): offsets must lie between 0 and {data._shape[at]}, the size of data "
                                f"at axis {at}")
     ids, sizes = _places(data, lengths, offsets, at)

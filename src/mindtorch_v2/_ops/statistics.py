@@ -12,7 +12,7 @@ from .._dispatch import registry
 from .._dispatch.op import Spec
 from .._dtype import bool as bool_
 from .._dtype import float32, float64
-from .._tensor_base import numel
+from .._tensor_base import all_values, numel
 from .reduce import _norm_backward
 from .rules.base import like, wrap_dim
 from .rules.pointwise import broadcast_shapes, promoted
@@ -77,7 +77,7 @@ def _check_quantile(self: Any, q: Any, interpolation: str) -> None:
     if interpolation not in _MODES:
         raise RuntimeError("quantile() interpolation must be one of linear, lower, higher, midpoint or nearest, but "
                            f"got {interpolation}")
-    if q._device.type == "cpu" and not bool(((q >= 0).logical_and(q <= 1)).all()):
+    if q._device.type == "cpu" and not bool(all_values((q >= 0).logical_and(q <= 1)).all()):
         raise RuntimeError("quantile() q values must be in the range [0, 1]")
 
 
@@ -201,7 +201,7 @@ def _cov(self: Any, correction: int, fweights: Any, aweights: Any) -> Any:
         if numel(given) != count:
             raise RuntimeError(f"cov(): expected {name} to have the same numel as there are observations in the input "
                                f"but got {numel(given)} != {count}")
-        if given._device.type == "cpu" and numel(given) and bool((given < 0).any()):
+        if given._device.type == "cpu" and numel(given) and bool(all_values(given < 0).any()):
             raise RuntimeError(f"cov(): {name} cannot be negative")
         w = given if w is None else w * given
     total: Any = w.sum() if w is not None else None

@@ -29,7 +29,7 @@ from .._autograd.node import Node, meta
 from .._autograd.record import zeros_at
 from .._autograd.tensor_hooks import retain_grad
 from .._dispatch.keys import PYTHON
-from .._dispatch.state import STATE
+from .._dispatch.state import LOCAL, STATE
 from .._overrides import handle_torch_function, has_torch_function, is_tensor_like
 from .._size import Size
 from .._tensor_base import TensorBase, requires_grad
@@ -132,6 +132,11 @@ def backward(
     inputs: Any = None,
 ) -> None:
     """Add the gradients of `tensors` to `.grad` of the leaves behind them, or only of `inputs`."""
+    if STATE.transforms and getattr(LOCAL, "transforms", None):
+        raise RuntimeError(
+            "backward() called inside a functorch transform. This is not supported, please use functorch.grad or "
+            "functorch.vjp instead or call backward() outside of functorch transforms."
+        )
     if grad_variables is not None:
         warnings.warn("`grad_variables` is deprecated. Use `grad_tensors` instead.", FutureWarning, stacklevel=2)
         if grad_tensors is not None:

@@ -14,7 +14,22 @@ import mindtorch_v2 as torch
 from .._dispatch.functionalize import functionalize as _functionalize
 from ._forward import jacfwd, jvp, linearize
 
-__all__ = ["functional_call", "functionalize", "jacfwd", "jvp", "linearize", "stack_module_state", "vmap"]
+__all__ = [
+    "grad",
+    "grad_and_value",
+    "vmap",
+    "replace_all_batch_norm_modules_",
+    "functionalize",
+    "hessian",
+    "jacfwd",
+    "jacrev",
+    "jvp",
+    "linearize",
+    "vjp",
+    "functional_call",
+    "stack_module_state",
+    "debug_unwrap",
+]
 
 
 def functional_call(
@@ -105,3 +120,70 @@ def vmap(
     from ._vmap import vmap as make
 
     return make(func, in_dims, out_dims, randomness, chunk_size=chunk_size)
+
+
+def grad(func: Callable[..., Any], argnums: int | tuple[int, ...] = 0, has_aux: bool = False) -> Callable[..., Any]:
+    """A function that returns the gradient of `func` by the arguments `argnums`."""
+    from ._reverse import grad as make
+
+    return make(func, argnums, has_aux)
+
+
+def grad_and_value(
+    func: Callable[..., Any], argnums: int | tuple[int, ...] = 0, has_aux: bool = False
+) -> Callable[..., Any]:
+    """A function that returns the gradient of `func` by the arguments `argnums`, and its value."""
+    from ._reverse import grad_and_value as make
+
+    return make(func, argnums, has_aux)
+
+
+def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
+    """The value of `func`, and a function from gradients of its results to gradients of `primals`."""
+    from ._reverse import vjp as make
+
+    return make(func, *primals, has_aux=has_aux)
+
+
+def jacrev(
+    func: Callable[..., Any],
+    argnums: int | tuple[int, ...] = 0,
+    *,
+    has_aux: bool = False,
+    chunk_size: int | None = None,
+    _preallocate_and_copy: bool = False,
+) -> Callable[..., Any]:
+    """A function that returns the derivatives of `func` by the arguments `argnums`, in reverse mode."""
+    from ._reverse import jacrev as make
+
+    return make(
+        func, argnums, has_aux=has_aux, chunk_size=chunk_size, _preallocate_and_copy=_preallocate_and_copy
+    )
+
+
+def hessian(func: Callable[..., Any], argnums: int | tuple[int, ...] = 0) -> Callable[..., Any]:
+    """A function that returns the second derivatives of `func` by the arguments `argnums`."""
+    return jacfwd(jacrev(func, argnums), argnums)
+
+
+def debug_unwrap(tensor: Any, *, recurse: bool = True) -> Any:
+    """What a tensor inside `vmap` wraps; the innermost tensor with `recurse`."""
+    from .._batching.dims import unwrapped
+
+    found = unwrapped(tensor)
+    while recurse and found is not tensor:
+        tensor, found = found, unwrapped(found)
+    return found
+
+
+def replace_all_batch_norm_modules_(root: Any) -> Any:
+    """Batch norms in `root` keep no running statistics from now on, which `vmap` could not write to."""
+    from ..nn.modules.batchnorm import _BatchNorm
+
+    for module in root.modules():
+        if isinstance(module, _BatchNorm):
+            module.running_mean = None
+            module.running_var = None
+            module.num_batches_tracked = None
+            module.track_running_stats = False
+    return root

@@ -1,6 +1,6 @@
-"""`torch.vmap`: a function of single examples, for many. Here it is called once for each, and results are stacked.
+"""`torch.vmap`: a function of single examples, for many. It is called once, with tensors that stand for all of them.
 
-Invariant: what is computed is what PyTorch computes; the number of calls is the size of the mapped dimension.
+Invariant: whatever the function does, the level that was entered for it is left.
 """
 
 from __future__ import annotations
@@ -11,8 +11,12 @@ from typing import Any
 
 import mindtorch_v2 as torch
 
+from .._batching.dims import add_batch_dim, remove_batch_dim
+from .._batching.kernel import serve
+from .._batching.level import Level, enter, inside, is_at, is_many, leave
 from ..utils._pytree import TreeSpec, tree_flatten, tree_unflatten
 
+serve()
 _RANDOMNESS = ("error", "different", "same")
 
 
@@ -101,39 +105,85 @@ def _check_out_dims(out_dims: Any, func: Callable[..., Any]) -> None:
         )
 
 
-def _stacked(parts: list[Any], out_dim: int | None, name: str) -> Any:
-    """One output from those of the single calls."""
-    first = parts[0]
+def _out(value: Any, out_dim: int | None, level: Level, name: str) -> Any:
+    """One output, with the mapped dimension where it was asked for."""
     if out_dim is None:
-        # The value is one for all calls; PyTorch sees whether it depends on a mapped argument, here it must be equal.
-        if isinstance(first, torch.Tensor) and not all(torch.equal(first, part) for part in parts[1:]):
+        if isinstance(value, torch.Tensor) and is_many(value, level):
             raise ValueError(f"vmap({name}, ...): `{name}` can not return a BatchedTensor when out_dim is None")
-        return first
-    if not isinstance(first, torch.Tensor):
+        return inside(value, level) if isinstance(value, torch.Tensor) and is_at(value, level) else value
+    if not isinstance(value, torch.Tensor):
         raise ValueError(
-            f"vmap({name}, ...): `{name}` must only return Tensors, got type {type(first)}. Did you mean to set "
+            f"vmap({name}, ...): `{name}` must only return Tensors, got type {type(value)}. Did you mean to set "
             "out_dims= to None for output?"
         )
-    return torch.stack(parts, out_dim)
-
-
-def _calls(
-    func: Callable[..., Any], size: int, dims: list[Any], flat: list[Any], spec: TreeSpec, kwargs: Any, randomness: str
-) -> list[Any]:
-    state = torch.get_rng_state()
-    outputs = []
-    for i in range(size):
-        if randomness == "same" and i:
-            torch.set_rng_state(state)
-        one = [arg if dim is None else arg.select(dim, i) for arg, dim in zip(flat, dims)]
-        outputs.append(func(*tree_unflatten(one, spec), **kwargs))
-    if randomness == "error" and not torch.equal(state, torch.get_rng_state()):
-        torch.set_rng_state(state)
-        raise RuntimeError(
-            "vmap: called random operation while in randomness error mode. Please either use the 'same' or 'different' "
-            "randomness flags on vmap or perform the randomness operation out of vmap"
+    rank = value.dim() + 1
+    if not -rank <= out_dim < rank:
+        raise IndexError(
+            f"Dimension out of range (expected to be in range of [{-rank}, {rank - 1}], but got {out_dim})"
         )
-    return outputs
+    return remove_batch_dim(value, out_dim, level)
+
+
+def _outputs(found: Any, out_dims: Any, level: Level, func: Callable[..., Any]) -> Any:
+    flat, structure = tree_flatten(found)
+    places = _spread(out_dims, structure)
+    if places is None and isinstance(found, torch.Tensor) and len(tree_flatten(out_dims)[0]) == 1:
+        places = tree_flatten(out_dims)[0]
+    if places is None:
+        raise ValueError(
+            f"vmap({_name(func)}, ..., out_dims={out_dims})(<inputs>): out_dims is not compatible with the "
+            f"structure of `outputs`. out_dims has structure {tree_flatten(out_dims)[1]} but outputs has "
+            f"structure {structure}."
+        )
+    made = [_out(value, place, level, _name(func)) for value, place in zip(flat, places)]
+    return tree_unflatten(made, structure)
+
+
+def _mapped(
+    func: Callable[..., Any],
+    size: int,
+    dims: list[Any],
+    flat: list[Any],
+    spec: TreeSpec,
+    kwargs: Any,
+    out_dims: Any,
+    randomness: str,
+) -> Any:
+    level = enter(size, randomness)
+    try:
+        given = [arg if dim is None else add_batch_dim(arg, dim, level) for arg, dim in zip(flat, dims)]
+        return _outputs(func(*tree_unflatten(given, spec), **kwargs), out_dims, level, func)
+    finally:
+        leave()
+
+
+def _in_chunks(
+    func: Callable[..., Any],
+    size: int,
+    dims: list[Any],
+    flat: list[Any],
+    spec: TreeSpec,
+    kwargs: Any,
+    out_dims: Any,
+    randomness: str,
+    chunk: int,
+) -> Any:
+    """The same for some of the many at a time; "same" is the same for all chunks."""
+    state = torch.get_rng_state() if randomness == "same" else None
+    parts = []
+    for start in range(0, max(size, 1), chunk):
+        if state is not None:
+            torch.set_rng_state(state)
+        length = min(chunk, size - start)
+        some = [arg if dim is None else arg.narrow(dim, start, length) for arg, dim in zip(flat, dims)]
+        parts.append(_mapped(func, length, dims, some, spec, kwargs, out_dims, randomness))
+    leaves = [tree_flatten(part)[0] for part in parts]
+    structure = tree_flatten(parts[0])[1]
+    places = _spread(out_dims, structure) or tree_flatten(out_dims)[0]
+    whole = [
+        column[0] if place is None else torch.cat(list(column), place) for column, place in zip(zip(*leaves), places)
+    ]
+    return tree_unflatten(whole, structure)
 
 
 def vmap(
@@ -154,21 +204,8 @@ def vmap(
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         _check_out_dims(out_dims, func)
         size, dims, flat, spec = _inputs(in_dims, args, func)
-        if size == 0:
-            raise NotImplementedError("vmap: a mapped dimension of size 0; there is no call to learn the result from")
-        outputs = _calls(func, size, dims, flat, spec, kwargs, randomness)
-        found, structure = tree_flatten(outputs[0])
-        places = _spread(out_dims, structure)
-        if places is None and isinstance(outputs[0], torch.Tensor) and len(tree_flatten(out_dims)[0]) == 1:
-            places = tree_flatten(out_dims)[0]
-        if places is None:
-            raise ValueError(
-                f"vmap({_name(func)}, ..., out_dims={out_dims})(<inputs>): out_dims is not compatible with the "
-                f"structure of `outputs`. out_dims has structure {tree_flatten(out_dims)[1]} but outputs has "
-                f"structure {structure}."
-            )
-        columns = zip(*(tree_flatten(output)[0] for output in outputs))
-        made = [_stacked(list(column), place, _name(func)) for column, place in zip(columns, places)]
-        return tree_unflatten(made, structure)
+        if chunk_size is not None:
+            return _in_chunks(func, size, dims, flat, spec, kwargs, out_dims, randomness, chunk_size)
+        return _mapped(func, size, dims, flat, spec, kwargs, out_dims, randomness)
 
     return wrapped

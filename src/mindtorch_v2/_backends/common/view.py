@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, Final, final
 
 from ..._device import META
-from ..._dispatch.keys import BACKENDS
+from ..._dispatch.keys import BACKENDS, BATCHED
 from ..._dispatch.op import Kernel, Op
 from ..._dispatch.state import is_grad_enabled
 from ..._dtype import dtype, float16, float32, float64
@@ -597,7 +597,7 @@ class UnsafeViewKernel(Kernel):
         src = args[0]
         assert isinstance(src, TensorBase)
         shape, stride, offset = view(src._shape, src._stride, int(src._offset), args[1])
-        return make(src._storage, offset, shape, stride, src._dtype, src._device, src._keys & BACKENDS)
+        return make(src._storage, offset, shape, stride, src._dtype, src._device, src._keys & (BACKENDS | BATCHED))
 
 
 def typed_view(src: TensorBase, layout: Layout, dt: dtype, op: Op, args: tuple[Any, ...]) -> TensorBase:

@@ -1,0 +1,224 @@
+"""The kernels behind the key: which rule serves a call with batched tensors.
+
+Invariant: the highest level is served first. A rule sees the call as it was made, and calls operators on tensors that
+hold all values of that level with their dimension in front, which may be batched tensors of lower levels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, final
+
+from .._backends.common.kernels import check_result
+from .._core_operators import CORE
+from .._dispatch.keys import BACKENDS, BATCHED
+from .._dispatch.op import RESOLVERS, Kernel, Op, PartsKernel, Spec, owned
+from .._dispatch.registry import ops
+from .._mypyc import i64
+from .._tensor_base import TensorBase, requires_grad
+from .dims import STEPS, lift
+from .level import Level, highest, inside, is_many, levels_of, live, outside, share_all, spread, wrap
+from .loop import one_by_one
+
+Rule = Callable[[Op, tuple[Any, ...], Level], Any]
+# By the operator's name: from the table, from `torch.library.register_vmap`, and what was worked out for others.
+RULES: dict[str, Rule] = {}
+# Operators that draw.
+RANDOM: set[str] = set()
+
+_CROWDED = (
+    "vmap: {0}(self, *extra_args) is not possible because there exists a Tensor `other` in extra_args that has more "
+    "elements than `self`. This happened due to `other` being vmapped over but `self` not being vmapped over in a "
+    "vmap. Please try to use out-of-place operators instead of {0}. If said operator is being called inside the "
+    "PyTorch framework, please file a bug report instead."
+)
+_NO_OUT = "Batching rule not implemented for {0}; the fallback path doesn't work on out= or view ops."
+
+
+def tensors_of(args: tuple[Any, ...]) -> list[TensorBase]:
+    found: list[TensorBase] = []
+    for a in args:
+        if isinstance(a, TensorBase):
+            found.append(a)
+        elif isinstance(a, (tuple, list)):
+            found += [t for t in a if isinstance(t, TensorBase)]
+    return found
+
+
+def each(args: tuple[Any, ...], fn: Callable[[TensorBase], Any]) -> tuple[Any, ...]:
+    """Arguments with `fn` of every tensor in its place."""
+    out: list[Any] = []
+    for a in args:
+        if isinstance(a, TensorBase):
+            out.append(fn(a))
+        elif isinstance(a, (tuple, list)):
+            out.append(tuple([fn(t) if isinstance(t, TensorBase) else t for t in a]))
+        else:
+            out.append(a)
+    return tuple(out)
+
+
+@final
+class LiftKernel(Kernel):
+    """Autograd of a call with batched tensors: an argument from outside a level comes in by an operator of its own,
+    whose derivative sums the gradients of the many."""
+
+    def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
+        derivative = op.derivative
+        assert derivative is not None
+        if op.name not in STEPS:
+            levels = {level.number: level for t in tensors_of(args) for level in levels_of(t)}
+            if levels:
+                wanted = [levels[n] for n in sorted(levels)]
+                written = op.schema.args[0].mutates if op.schema.args else False
+                rest = each(args[1:] if written else args, lambda t: _lifted(t, wanted))
+                args = args[:1] + rest if written else rest
+        return derivative.kernel().run(op, args, keys)
+
+
+def _lifted(t: TensorBase, levels: list[Level]) -> TensorBase:
+    if requires_grad(t):
+        for level in levels:
+            t = lift(t, level)
+    return t
+
+
+@final
+class BatchKernel(Kernel):
+    """A call with a batched tensor among its arguments, or any call while `vmap` runs."""
+
+    def __init__(self) -> None:
+        self.calls_ops = True
+
+    def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
+        step = STEPS.get(op.name)
+        if step is not None:
+            return step.run(op, args, keys)
+        level = highest(tensors_of(args))
+        if level is not None and op.is_view:
+            # The geometry of one of the many is the geometry of all.
+            return op.backend(keys & BACKENDS, args).run(op, args, keys & BACKENDS)
+        rule = RULES.get(op.name)
+        if rule is None:
+            rule = derived(op)
+            RULES[op.name] = rule
+        if op.name in RANDOM and live():
+            # The innermost level decides, whatever the arguments are.
+            level = live()[-1]
+        if level is None:
+            rest = keys & ~BATCHED
+            return op.below(rest, args).run(op, args, rest)
+        return rule(op, args, level)
+
+
+def together(rule: Rule) -> Rule:
+    """A rule for calls in which something is many; where all share one value the operator computes it once."""
+
+    def served(op: Op, args: tuple[Any, ...], level: Level) -> Any:
+        with outside():
+            if not any([is_many(t, level) for t in tensors_of(args)]):
+                return share_all(op.call(each(args, lambda t: inside(t, level))), level)
+            return rule(op, args, level)
+
+    return served
+
+
+LOOP = together(one_by_one)
+
+
+def derived(op: Op) -> Rule:
+    """The rule of an operator that nobody gave one: from its kind, or from what its row says."""
+    from .table import is_random, kind_of
+
+    if is_random(op):
+        RANDOM.add(op.name)
+    found = kind_of(op)
+    if found is not None:
+        return found
+    if op.is_out:
+        return _refuse_out
+    if op.mutates and op.functional is not None:
+        return in_place
+    fallback = getattr(op.row, "fallback", None)
+    if isinstance(fallback, PartsKernel):
+        return parts(fallback.fn)
+    return LOOP
+
+
+def served_by_loop() -> list[str]:
+    """Rows of tensors that have no rule: `vmap` calls them once for each of the many."""
+    from .._api.lazy_tables import load_all
+    from .whole import LOOPED_WHOLE
+
+    load_all()
+    rows = [op for op in ops() if op.row is not None and op.row.kind == "op"]
+    found = [op.name for op in rows if any(a.kind == "Tensor" for a in op.schema.args) and derived(op) is LOOP]
+    return sorted({*found, *LOOPED_WHOLE.split()})
+
+
+def parts(fn: Callable[..., Any]) -> Rule:
+    """Python in terms of other operators, which have rules."""
+
+    def served(op: Op, args: tuple[Any, ...], level: Level) -> Any:
+        return owned(fn(*args))
+
+    return served
+
+
+def all_many(fn: Callable[..., Any]) -> Rule:
+    """The same, with every tensor one for each."""
+
+    def served(op: Op, args: tuple[Any, ...], level: Level) -> Any:
+        return owned(fn(*each(args, lambda t: wrap(spread(t, level), level))))
+
+    return served
+
+
+def _refuse_out(op: Op, args: tuple[Any, ...], level: Level) -> Any:
+    raise RuntimeError(_NO_OUT.format(op.qualified()))
+
+
+def crowded(name: str) -> RuntimeError:
+    return RuntimeError(_CROWDED.format(name))
+
+
+def in_place(op: Op, args: tuple[Any, ...], level: Level) -> Any:
+    """`op_` from `op`: the value for all, copied into the target."""
+    from .table import write_straight
+
+    target, func = args[0], op.functional
+    assert func is not None
+    if not is_many(target, level) and any([is_many(t, level) for t in tensors_of(args[1:])]):
+        raise crowded(op.title() if op.title() in _NAMED else "inplace arithmetic")
+    spec = func.infer_inplace(args) if func.rule is not None else None
+    if isinstance(spec, Spec):
+        check_result(op, spec, target, args)
+    if write_straight(op, args, level):
+        return target
+    found = func.call(args)
+    CORE.copy_.call((target, found, False))
+    return target
+
+
+_NAMED = frozenset(("index_put_", "index_add_", "index_copy_", "index_fill_", "scatter_", "scatter_add_", "put_"))
+
+
+def serve() -> None:
+    """Enter the kernels; called once, when the first level begins."""
+    RESOLVERS.batched = BatchKernel()
+    RESOLVERS.batched_autograd = LiftKernel()
+    RESOLVERS.mapped = _whole
+
+
+def _whole(op: Op) -> Kernel | None:
+    """What serves an operator above autograd, if anything does."""
+    from .whole import WHOLE
+
+    return WHOLE.get(op.name)
+
+
+def run_inside(op: Op, args: tuple[Any, ...], level: Level) -> Any:
+    """The operator on what is inside of the level."""
+    return op.call(each(args, lambda t: inside(t, level)))
+
+

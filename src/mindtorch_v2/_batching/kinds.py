@@ -1,0 +1,249 @@
+"""Rules by kind of operator: what is done with the dimension of the many, said once for all operators of the kind.
+
+Invariant: a rule returns tensors of the level, with the shapes that the row's own rule gives for one of the many.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from .._dispatch.op import Op, Spec
+from .._dispatch.registry import get
+from .._ops.rules.base import wrap_dim
+from .._sizes import numel_of
+from .._tensor_base import TensorBase
+from .kernel import Rule, each, tensors_of
+from .level import Level, in_front, inside, is_many, spread, wrap, wrap_all
+
+# Arguments that name dimensions of the first tensor.
+_DIMS = frozenset(("dim", "dims", "dim0", "dim1", "dim2", "axis", "dimension"))
+
+
+def reshaped(t: TensorBase, shape: tuple[int, ...]) -> Any:
+    return t if t._shape == shape else get("reshape").call((t, shape))
+
+
+def cast(t: Any, dt: Any) -> Any:
+    return t if t._dtype is dt else get("to_copy").call((t, dt, None, None, False))
+
+
+def described(op: Op, args: tuple[Any, ...]) -> list[Spec] | None:
+    """What the row's rule says of one of the many; it refuses what the operator refuses."""
+    if op.rule is None:
+        return None
+    found = op.infer(args)
+    return [found] if isinstance(found, Spec) else list(found)
+
+
+def fitted(found: Any, specs: list[Spec] | None, level: Level) -> Any:
+    """Results with the dimension in front, in the shapes that were described."""
+    if specs is None:
+        return wrap_all(found, level)
+    if isinstance(found, TensorBase):
+        return wrap(reshaped(found, (level.size, *specs[0].shape)), level)
+    return tuple([wrap(reshaped(t, (level.size, *s.shape)), level) for t, s in zip(found, specs)])
+
+
+# -- elementwise --------------------------------------------------------------------------------------------------
+def operands(op: Op, args: tuple[Any, ...], level: Level) -> tuple[Any, ...]:
+    """Operands that broadcast: ones are put behind the dimension of the many, up to the rank of the result."""
+    tensors = tensors_of(args)
+    rank = max([len(t._shape) for t in tensors])
+    compute = None
+    if len({t._dtype for t in tensors}) > 1 and any([not t._shape and is_many(t, level) for t in tensors]):
+        # A tensor without dimensions counts less in promotion; inside it has one.
+        spec = op.infer(args)
+        compute = spec.compute if isinstance(spec, Spec) else None
+
+    def one(t: TensorBase) -> Any:
+        if not is_many(t, level):
+            return inside(t, level)
+        found = in_front(inside(t, level), level.size, rank)
+        if compute is not None and not t._shape and not t._dtype.is_bool:
+            return cast(found, compute)
+        return found
+
+    return each(args, one)
+
+
+def pointwise(op: Op, args: tuple[Any, ...], level: Level) -> Any:
+    return wrap_all(op.call(operands(op, args, level)), level)
+
+
+def copied(op: Op, args: tuple[Any, ...], level: Level) -> Any:
+    """`clone` and `to_copy`: memory formats speak of one of the many."""
+    place = op.schema.index("memory_format")
+    form = args[place]
+    if form is None or len(args[0]._shape) < 4:
+        return pointwise(op, args, level)
+    spec = op.infer(args)
+    made = empty_for(spec, inside(args[0], level), level)
+    get("copy_").call((made, inside(args[0], level), False))
+    return wrap(made, level)
+
+
+def empty_for(spec: Spec, like: TensorBase, level: Level) -> Any:
+    """New memory for all, each laid out as described."""
+    size = 1 + sum([(n - 1) * s for n, s in zip(spec.shape, spec.stride)]) if numel_of(spec.shape) else 0
+    return get("new_empty_strided").call(
+        (like, (level.size, *spec.shape), (size, *spec.stride), spec.dtype, None, spec.device, None)
+    )
+
+
+def made(op: Op, args: tuple[Any, ...], level: Level) -> Any:
+    """`zeros_like`, `new_full` and so on: one for each, so that each may be written to."""
+    spec = op.infer(args)
+    out = empty_for(spec, inside(args[0], level), level)
+    title = op.title()
+    if "full" in title:
+        get("fill_").call((out, args[op.schema.index("fill_value")]))
+    elif "empty" not in title:
+        get("fill_").call((out, 1 if "ones" in title else 0))
+    return wrap(out, level)
+
+
+# -- along dimensions ---------------------------------------------------------------------------------------------
+def _shifted(value: Any, rank: int) -> Any:
+    if isinstance(value, (tuple, list)):
+        return tuple([wrap_dim(d, rank) + 1 for d in value])
+    return wrap_dim(value, rank) + 1
+
+
+def dims_behind(op: Op, args: list[Any], rank: int) -> None:
+    """Dimensions are counted behind that of the many."""
+    for i, a in enumerate(op.schema.args):
+        if a.name in _DIMS and args[i] is not None:
+            args[i] = _shifted(args[i], rank)
+
+
+def along(op: Op, args: tuple[Any, ...], level: Level) -> Any:
+    """Operators of one or several tensors along dimensions: scans, sorts, softmax, gather and scatter, fft."""
+    specs = described(op, args)
+    rank = max([1, *[len(t._shape) for t in tensors_of(args)]])
+    given = list(each(args, lambda t: in_front(spread(t, level), level.size, rank if not t._shape else 0)))
+    dims_behind(op, given, rank)
+    return fitted(op.call(tuple(given)), specs, level)
+
+
+def reduction(op: Op, args: tuple[Any, ...], level: Level) -> Any:
+    """Over some dimensions, or over all: then each of the many is seen as a vector."""
+    place = next(i for i, a in enumerate(op.schema.args) if a.name == "dim")
+    if args[place] is not None and args[place] != ():
+        return along(op, args, level)
+    specs = described(op, args)
+    whole = inside(args[0], level)
+    given = list(args)
+    given[0] = reshaped(whole, (level.size, int(numel_of(args[0]._shape))))
+    given[place] = (1,) if op.schema.args[place].is_list else 1
+    return fitted(op.call(tuple(given)), specs, level)
+
+
+def whole(name: str) -> Rule:
+    """A reduction of everything, by another operator that has a dimension; its first result is the one wanted."""
+
+    def served(op: Op, args: tuple[Any, ...], level: Level) -> Any:
+        specs = described(op, args)
+        flat = reshaped(inside(args[0], level), (level.size, int(numel_of(args[0]._shape))))
+        found = get(name).call((flat, 1, False))
+        wanted = len(op.schema.returns)
+        return fitted(found if isinstance(found, TensorBase) or wanted > 1 else found[0], specs, level)
+
+    return served
+
+
+def sized(op: Op, args: tuple[Any, ...], level: Level) -> Any:
+    """Derivatives of views: the gradient in a tensor of zeros whose size is an argument."""
+    place = op.schema.index("input_sizes")
+    given = list(each(args, lambda t: spread(t, level)))
+    given[place] = (level.size, *args[place])
+    dims_behind(op, given, len(args[place]))
+    return wrap_all(op.call(tuple(given)), level)
+
+
+def joined(op: Op, args: tuple[Any, ...], level: Level) -> Any:
+    """`cat` and `stack`."""
+    items = args[0]
+    ranks = max([len(t._shape) for t in items])
+    if op.title() == "cat":
+        described(op, args)
+        # PyTorch lets a vector without elements stand for nothing, whatever the others are.
+        items = [t for t in items if ranks == 1 or t._shape != (0,)]
+        rank = ranks
+    else:
+        rank = ranks + 1
+    given = tuple([spread(t, level) for t in items])
+    return wrap(op.call((given, wrap_dim(args[1], rank) + 1)), level)
+
+
+def rolled(op: Op, args: tuple[Any, ...], level: Level) -> Any:
+    if args[2]:
+        return along(op, args, level)
+    flat = reshaped(inside(args[0], level), (level.size, int(numel_of(args[0]._shape))))
+    return wrap(reshaped(op.call((flat, args[1], (1,))), (level.size, *args[0]._shape)), level)
+
+
+def repeated(op: Op, args: tuple[Any, ...], level: Level) -> Any:
+    found = in_front(inside(args[0], level), level.size, len(args[1]))
+    return wrap(op.call((found, (1, *args[1]))), level)
+
+
+def strided_map(op: Op, args: tuple[Any, ...], level: Level) -> Any:
+    """The derivative of `as_strided`: the memories of all lie behind each other."""
+    x, size, stride, offset, to_size, to_stride, to_offset, mean = args
+    ends = [at + sum([(n - 1) * s for n, s in zip(ns, ss)]) for ns, ss, at in
+            ((size, stride, offset), (to_size, to_stride, to_offset))]  # fmt: skip
+    step = max(ends) + 1
+    given = ((level.size, *size), (step, *stride), offset, (level.size, *to_size), (step, *to_stride), to_offset, mean)
+    return wrap(op.call((spread(x, level), *given)), level)
+
+
+def in_shape(op: Op, args: tuple[Any, ...], level: Level) -> Any:
+    """The same elements in another shape."""
+    return fitted(inside(args[0], level), described(op, args), level)
+
+
+# -- leading dimensions -------------------------------------------------------------------------------------------
+def trailing(op: Op, args: tuple[Any, ...], level: Level) -> Any:
+    """Operators that look at the last dimensions, whatever stands before them."""
+    specs = described(op, args)
+    return fitted(op.call(each(args, lambda t: spread(t, level))), specs, level)
+
+
+def leading(*cores: int) -> Rule:
+    """Operators on matrices and vectors whose leading dimensions broadcast; `cores` has the rank of one of each
+    tensor."""
+
+    def served(op: Op, args: tuple[Any, ...], level: Level) -> Any:
+        specs = described(op, args)
+        tensors = tensors_of(args)
+        lead = max([len(t._shape) - core for t, core in zip(tensors, cores)])
+        ranks = {id(t): lead + core for t, core in zip(tensors, cores)}
+        given = each(args, lambda t: in_front(spread(t, level), level.size, ranks[id(t)]))
+        return fitted(op.call(given), specs, level)
+
+    return served
+
+
+def images(spatial: int) -> Rule:
+    """Operators on images (N, C, ...) or (C, ...): the many are more of them."""
+
+    def served(op: Op, args: tuple[Any, ...], level: Level) -> Any:
+        specs = described(op, args)
+
+        def one(t: TensorBase) -> Any:
+            found = spread(t, level)
+            if len(t._shape) < spatial + 2:
+                return found
+            return reshaped(found, (found._shape[0] * found._shape[1], *found._shape[2:]))
+
+        given = list(each(args, one))
+        for i, a in enumerate(op.schema.args):
+            if a.name == "input_size":
+                given[i] = (level.size * args[i][0], *args[i][1:])
+        return fitted(op.call(tuple(given)), specs, level)
+
+    return served
+
+
+Decomposition = Callable[..., Any]

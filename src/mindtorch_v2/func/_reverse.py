@@ -1,0 +1,339 @@
+"""`grad`, `vjp` and `jacrev`: gradients of functions by the one reverse engine.
+
+Invariant: what leaves a transform has the history that the transforms around it and the user's own graph ask for, and
+no more. Inside, gradients are recorded whatever the mode outside is.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any
+
+import mindtorch_v2 as torch
+
+from .._autograd.node import ACCUMULATE, Node
+from .._batching.dims import lift
+from .._batching.level import begin, end, live
+from .._dispatch.keys import VIEW
+from .._dispatch.state import is_grad_enabled, set_grad_enabled
+from .._tensor_base import requires_grad, set_requires_grad
+from ..utils._pytree import TreeSpec, tree_flatten, tree_map_, tree_unflatten
+
+Argnums = int | tuple[int, ...]
+
+
+class Scope:
+    """One transform at work: its inputs, and what may leave."""
+
+    def __init__(self) -> None:
+        self.inputs: list[Any] = []
+        # Whether somebody outside follows the inputs.
+        self.followed = False
+
+    def __enter__(self) -> Scope:
+        begin("grad")
+        self.outer = is_grad_enabled()
+        set_grad_enabled(True)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        end()
+        set_grad_enabled(self.outer)
+
+    def fresh(self, t: Any) -> Any:
+        """An input of its own, over the same memory."""
+        if not isinstance(t, torch.Tensor):
+            raise ValueError(f"Thing passed to transform API must be Tensor, got {type(t)}")
+        if not (t.dtype.is_floating_point or t.dtype.is_complex):
+            raise RuntimeError("only Tensors of floating point dtype can require gradients")
+        if self.outer and requires_grad(t):
+            self.followed = True
+            new = t.view_as(t)
+            for level in live():
+                new = lift(new, level)
+        else:
+            with torch.no_grad():
+                new = t.view_as(t)
+                for level in live():
+                    new = lift(new, level)
+            # A leaf: nobody else sees it, so that it is no view.
+            new._base_field, new._view_op, new._view_args = None, None, None
+            new._keys &= ~VIEW
+            new._cmeta = 0
+            set_requires_grad(new, True)
+        self.inputs.append(new)
+        return new
+
+    def follows(self, outputs: list[Any]) -> bool:
+        """Whether the graph behind the outputs leads to anything but the inputs."""
+        if not self.outer:
+            return False
+        if self.followed:
+            return True
+        own = {id(t) for t in self.inputs}
+        seen: set[int] = set()
+        todo: list[Node | None] = [t.grad_fn for t in outputs]
+        for t in outputs:
+            if t.grad_fn is None and requires_grad(t) and id(t) not in own:
+                return True
+        while todo:
+            node = todo.pop()
+            if node is None or id(node) in seen:
+                continue
+            seen.add(id(node))
+            if node._kind == ACCUMULATE and id(node._payload) not in own:
+                return True
+            todo.extend(node._next)
+        return False
+
+    def leaving(self, t: Any, followed: bool) -> Any:
+        if not isinstance(t, torch.Tensor):
+            return t
+        return t if followed or not requires_grad(t) else _without_history(t)
+
+
+def _without_history(t: Any) -> Any:
+    with torch.no_grad():
+        new = t.view_as(t)
+    new._base_field, new._view_op, new._view_args = None, None, None
+    new._keys &= ~VIEW
+    new._cmeta = 0
+    return new
+
+
+def gradients(
+    outputs: list[Any], inputs: list[Any], given: list[Any] | None, keep: bool, create: bool
+) -> tuple[Any, ...]:
+    """Gradients of the inputs, zeros where an output does not depend on one."""
+    at = [i for i, out in enumerate(outputs) if requires_grad(out)]
+    found: tuple[Any, ...] = (None,) * len(inputs)
+    if at:
+        found = torch.autograd.grad(
+            [outputs[i] for i in at],
+            inputs,
+            None if given is None else [given[i] for i in at],
+            retain_graph=keep,
+            create_graph=create,
+            allow_unused=True,
+        )
+    return tuple(torch.zeros_like(t) if g is None else g for t, g in zip(inputs, found))
+
+
+# -- arguments ----------------------------------------------------------------------------------------------------
+def _checked_argnums(argnums: Any, count: int) -> None:
+    if not isinstance(argnums, (int, tuple)):
+        raise RuntimeError(f"argnums must be int or Tuple[int, ...], got: {type(argnums)}")
+    if isinstance(argnums, tuple):
+        if not argnums:
+            raise RuntimeError("argnums must be non-empty")
+        if len(set(argnums)) != len(argnums):
+            raise RuntimeError(f"argnums elements must be unique, got {argnums}")
+    for n in argnums if isinstance(argnums, tuple) else (argnums,):
+        if not isinstance(n, int):
+            raise RuntimeError(f"argnum must be int, got: {type(n)}")
+        if not -count <= n < count:
+            raise RuntimeError(f"Got argnum={n}, but only {count} positional inputs")
+
+
+def _chosen(args: tuple[Any, ...], argnums: Argnums) -> Any:
+    _checked_argnums(argnums, len(args))
+    return args[argnums] if isinstance(argnums, int) else tuple(args[n] for n in argnums)
+
+
+def _replaced(args: tuple[Any, ...], argnums: Argnums, new: Any) -> tuple[Any, ...]:
+    out = list(args)
+    for n, value in zip((argnums,) if isinstance(argnums, int) else argnums, (new,) if isinstance(argnums, int) else new):
+        out[n] = value
+    return tuple(out)
+
+
+def _tensors_only(value: Any) -> None:
+    def check(leaf: Any) -> None:
+        if not isinstance(leaf, torch.Tensor):
+            raise RuntimeError(f"Expected tensors, got unsupported type {type(leaf)}")
+
+    tree_map_(check, value)
+
+
+def _split_aux(output: Any, where: str) -> tuple[Any, Any]:
+    if not (isinstance(output, tuple) and len(output) == 2):
+        raise RuntimeError(f"{where}: output of function f should be a tuple: (output, aux) if has_aux is True")
+    return output
+
+
+def _map_leaves(fn: Callable[[Any], Any], tree: Any) -> Any:
+    flat, spec = tree_flatten(tree)
+    return tree_unflatten([fn(leaf) for leaf in flat], spec)
+
+
+# -- grad ---------------------------------------------------------------------------------------------------------
+def grad_and_value(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., Any]:
+    """A function that returns the gradient of `func` by the arguments `argnums`, and its value."""
+
+    @functools.wraps(func)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        with Scope() as scope:
+            chosen = _chosen(args, argnums)
+            fresh = _map_leaves(scope.fresh, chosen)
+            output = func(*_replaced(args, argnums, fresh), **kwargs)
+            aux = None
+            if has_aux:
+                output, aux = _split_aux(output, "grad_and_value(f)(*args)")
+            if not isinstance(output, torch.Tensor):
+                raise RuntimeError(
+                    f"grad_and_value(f)(*args): Expected f(*args) to return a Tensor, got {type(output)}"
+                )
+            if output.dim() != 0:
+                raise RuntimeError(
+                    "grad_and_value(f)(*args): Expected f(*args) to return a scalar Tensor, got tensor with "
+                    f"{output.dim()} dims. Maybe you wanted to use the vjp or jacrev APIs instead?"
+                )
+            if has_aux:
+                _tensors_only(aux)
+            followed = scope.follows([output])
+            found = gradients([output], scope.inputs, None, True, followed)
+            if has_aux:
+                aux = _map_leaves(lambda t: scope.leaving(t, followed or scope.follows([t])), aux)
+        found = tuple(scope.leaving(g, followed) for g in found)
+        grads = tree_unflatten(list(found), tree_flatten(chosen)[1])
+        value = scope.leaving(output, followed)
+        return (grads, (value, aux)) if has_aux else (grads, value)
+
+    return wrapper
+
+
+def grad(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., Any]:
+    """A function that returns the gradient of `func` by the arguments `argnums`."""
+
+    @functools.wraps(func)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        found = grad_and_value(func, argnums, has_aux)(*args, **kwargs)
+        return (found[0], found[1][1]) if has_aux else found[0]
+
+    return wrapper
+
+
+# -- vjp ----------------------------------------------------------------------------------------------------------
+def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
+    """The value of `func`, and a function from gradients of its results to gradients of `primals`."""
+    return vjp_of(func, primals, None, has_aux)
+
+
+def vjp_of(func: Callable[..., Any], primals: tuple[Any, ...], argnums: Argnums | None, has_aux: bool) -> Any:
+    with Scope() as scope:
+        chosen = primals if argnums is None else _chosen(primals, argnums)
+        fresh = _map_leaves(scope.fresh, chosen)
+        output = func(*(fresh if argnums is None else _replaced(primals, argnums, fresh)))
+        aux = None
+        if has_aux:
+            output, aux = _split_aux(output, "vjp(f, *primals)")
+            _tensors_only(aux)
+        flat, spec = tree_flatten(output)
+        if not flat:
+            raise RuntimeError(
+                f"vjp(f, *primals): Expected f to be a function that has non-empty output (got output = {flat})"
+            )
+        for t in flat:
+            if not isinstance(t, torch.Tensor):
+                raise RuntimeError(
+                    f"vjp(f, *primals): expected f(*primals) to return only tensors, got unsupported type {type(t)}"
+                )
+        followed = scope.follows(flat)
+        if has_aux:
+            aux = _map_leaves(lambda t: scope.leaving(t, followed or scope.follows([t])), aux)
+    structure = tree_flatten(chosen)[1]
+    wrapper = _vjp_function(scope, flat, spec, structure, followed)
+    left = tree_unflatten([scope.leaving(t, followed) for t in flat], spec)
+    return (left, wrapper, aux) if has_aux else (left, wrapper)
+
+
+class _Leaf:
+    def __repr__(self) -> str:
+        return "*"
+
+
+def _shown(spec: TreeSpec) -> str:
+    """A structure with a star for each leaf."""
+    return repr(tree_unflatten([_Leaf()] * spec.num_leaves, spec))
+
+
+def _vjp_function(scope: Scope, flat: list[Any], spec: TreeSpec, structure: TreeSpec, followed: bool) -> Any:
+    def wrapper(cotangents: Any, retain_graph: bool = True, create_graph: bool | None = None) -> Any:
+        given, found_spec = tree_flatten(cotangents)
+        if found_spec != spec:
+            raise RuntimeError(
+                "Expected pytree structure of cotangents to be the same as pytree structure of outputs to the function. "
+                f"cotangents: {_shown(found_spec)}, primal output: {_shown(spec)}"
+            )
+        record = (followed and is_grad_enabled()) if create_graph is None else create_graph
+        record = record or (is_grad_enabled() and any(requires_grad(t) for t in given))
+        found = gradients(flat, scope.inputs, given, retain_graph, record)
+        return tree_unflatten([scope.leaving(g, record) for g in found], structure)
+
+    return wrapper
+
+
+# -- jacrev -------------------------------------------------------------------------------------------------------
+def jacrev(
+    func: Callable[..., Any],
+    argnums: Argnums = 0,
+    *,
+    has_aux: bool = False,
+    chunk_size: int | None = None,
+    _preallocate_and_copy: bool = False,
+) -> Callable[..., Any]:
+    """A function that returns the derivatives of every element of the results of `func` by every element of the
+    arguments `argnums`, with all gradients (or `chunk_size` at a time) computed in one pass. Memory for the result is
+    taken once in any case, which is what `_preallocate_and_copy` asks for."""
+    if not (chunk_size is None or chunk_size > 0):
+        raise ValueError("jacrev: `chunk_size` should be greater than 0.")
+
+    @functools.wraps(func)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        found = vjp_of(functools.partial(func, **kwargs) if kwargs else func, args, argnums, has_aux)
+        output, pull = found[0], found[1]
+        outputs, out_spec = tree_flatten(output)
+        inputs, in_spec = tree_flatten(_chosen(args, argnums))
+        rows = _rows(outputs, out_spec, pull, chunk_size)
+        sizes = [t.numel() for t in outputs]
+        columns = [row.split(sizes, 0) for row in rows]
+        parts = []
+        for k, out in enumerate(outputs):
+            one = [
+                column[k].reshape(tuple(out.shape) + tuple(x.shape)) for column, x in zip(columns, inputs)
+            ]
+            parts.append(tree_unflatten(one, in_spec))
+        jacobian = tree_unflatten(parts, out_spec)
+        return (jacobian, found[2]) if has_aux else jacobian
+
+    return wrapper
+
+
+def _rows(outputs: list[Any], spec: TreeSpec, pull: Any, chunk_size: int | None) -> list[Any]:
+    """For each input the gradients of all elements of the outputs, one below the other."""
+    from . import vmap
+
+    def one(*basis: Any) -> Any:
+        return tuple(tree_flatten(pull(tree_unflatten(list(basis), spec)))[0])
+
+    basis = _standard_basis(outputs)
+    found: list[Any] = list(vmap(one, chunk_size=chunk_size)(*basis))
+    return found
+
+
+def _standard_basis(outputs: list[Any]) -> list[Any]:
+    """Rows with a single one, each for an element of the outputs."""
+    total = sum(t.numel() for t in outputs)
+    basis: list[Any] = []
+    start = 0
+    for t in outputs:
+        n = t.numel()
+        part = torch.zeros((total, n), dtype=t.dtype, device=t.device)
+        part.diagonal(-start).fill_(1)
+        basis.append(part.view((total, *t.shape)))
+        start += n
+    return basis
