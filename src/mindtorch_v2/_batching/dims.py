@@ -147,5 +147,3 @@ def unwrapped(t: Any) -> Any:
     """What a batched tensor wraps, for those who look inside."""
     top = batch_of(t)
     return t if top is None else inside(t, top.level)
-
-

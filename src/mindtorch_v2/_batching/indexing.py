@@ -225,4 +225,3 @@ def dynamic(op: Op, args: tuple[Any, ...], level: Level) -> Any:
         "vmap: We do not support batching operators that can output dynamic shape. Attempted to vmap over "
         f"{op.qualified()}. Please file an issue at https://github.com/pytorch/pytorch/issues if you need this feature."
     )
-

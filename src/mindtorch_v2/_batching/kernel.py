@@ -220,5 +220,3 @@ def _whole(op: Op) -> Kernel | None:
 def run_inside(op: Op, args: tuple[Any, ...], level: Level) -> Any:
     """The operator on what is inside of the level."""
     return op.call(each(args, lambda t: inside(t, level)))
-
-

@@ -168,9 +168,7 @@ def write_straight(op: Op, args: tuple[Any, ...], level: Level) -> bool:
     """Write an elementwise operator's result into the target at once; False where the kind is another."""
     func = op.functional
     assert func is not None
-    if not is_many(args[0], level) or not (
-        _elementwise(func) or func.name in ("copy", "fill", "zero", "masked_fill")
-    ):
+    if not is_many(args[0], level) or not (_elementwise(func) or func.name in ("copy", "fill", "zero", "masked_fill")):
         return False
     with outside():
         op.call(operands(func, args, level))

@@ -156,9 +156,7 @@ def jacrev(
     """A function that returns the derivatives of `func` by the arguments `argnums`, in reverse mode."""
     from ._reverse import jacrev as make
 
-    return make(
-        func, argnums, has_aux=has_aux, chunk_size=chunk_size, _preallocate_and_copy=_preallocate_and_copy
-    )
+    return make(func, argnums, has_aux=has_aux, chunk_size=chunk_size, _preallocate_and_copy=_preallocate_and_copy)
 
 
 def hessian(func: Callable[..., Any], argnums: int | tuple[int, ...] = 0) -> Callable[..., Any]:

@@ -146,8 +146,11 @@ def _chosen(args: tuple[Any, ...], argnums: Argnums) -> Any:
 
 def _replaced(args: tuple[Any, ...], argnums: Argnums, new: Any) -> tuple[Any, ...]:
     out = list(args)
-    for n, value in zip((argnums,) if isinstance(argnums, int) else argnums, (new,) if isinstance(argnums, int) else new):
-        out[n] = value
+    if isinstance(argnums, int):
+        out[argnums] = new
+    else:
+        for n, value in zip(argnums, new):
+            out[n] = value
     return tuple(out)
 
 
@@ -266,8 +269,8 @@ def _vjp_function(scope: Scope, flat: list[Any], spec: TreeSpec, structure: Tree
         given, found_spec = tree_flatten(cotangents)
         if found_spec != spec:
             raise RuntimeError(
-                "Expected pytree structure of cotangents to be the same as pytree structure of outputs to the function. "
-                f"cotangents: {_shown(found_spec)}, primal output: {_shown(spec)}"
+                "Expected pytree structure of cotangents to be the same as pytree structure of outputs to the function."
+                f" cotangents: {_shown(found_spec)}, primal output: {_shown(spec)}"
             )
         record = (followed and is_grad_enabled()) if create_graph is None else create_graph
         record = record or (is_grad_enabled() and any(requires_grad(t) for t in given))
@@ -303,9 +306,7 @@ def jacrev(
         columns = [row.split(sizes, 0) for row in rows]
         parts = []
         for k, out in enumerate(outputs):
-            one = [
-                column[k].reshape(tuple(out.shape) + tuple(x.shape)) for column, x in zip(columns, inputs)
-            ]
+            one = [column[k].reshape(tuple(out.shape) + tuple(x.shape)) for column, x in zip(columns, inputs)]
             parts.append(tree_unflatten(one, in_spec))
         jacobian = tree_unflatten(parts, out_spec)
         return (jacobian, found[2]) if has_aux else jacobian
