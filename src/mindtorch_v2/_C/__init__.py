@@ -176,8 +176,10 @@ def _get_default_device() -> str:
 
 
 def _are_functorch_transforms_active() -> bool:
-    """False: `vmap` calls functions with plain tensors."""
-    return False
+    """Whether this thread is inside of a transform of `torch.func`."""
+    from .._batching.level import transforms
+
+    return bool(transforms())
 
 
 def _get_cpu_capability() -> str:

@@ -166,8 +166,8 @@ def _batch_meta(input: Any, weight: Any, bias: Any, running_mean: Any, running_v
 _RUNNING_SHARED = (
     "Batch norm got a batched tensor as input while the running_mean or running_var, which will be updated in place, "
     "were not batched.\nIf you are using a module and do not need eval mode, please set `track_running_stats` to be "
-    "False.If you are using a prebuilt module and do not need eval mode, please see the functorch website for resources "
-    "on how to patch your module to work with vmap")
+    "False.If you are using a prebuilt module and do not need eval mode, please see the functorch website for "
+    "resources on how to patch your module to work with vmap")
 
 
 def write_running(running: Any, value: Any) -> None:
