@@ -20,8 +20,7 @@ from .._dispatch.keys import VIEW
 from .._dispatch.state import is_grad_enabled, set_grad_enabled
 from .._tensor_base import requires_grad, set_requires_grad
 from ..utils._pytree import TreeSpec, tree_flatten, tree_map_, tree_unflatten
-
-Argnums = int | tuple[int, ...]
+from ._arguments import Argnums, chosen, replaced, standard_basis
 
 
 class Scope:
@@ -124,36 +123,6 @@ def gradients(
 
 
 # -- arguments ----------------------------------------------------------------------------------------------------
-def _checked_argnums(argnums: Any, count: int) -> None:
-    if not isinstance(argnums, (int, tuple)):
-        raise RuntimeError(f"argnums must be int or Tuple[int, ...], got: {type(argnums)}")
-    if isinstance(argnums, tuple):
-        if not argnums:
-            raise RuntimeError("argnums must be non-empty")
-        if len(set(argnums)) != len(argnums):
-            raise RuntimeError(f"argnums elements must be unique, got {argnums}")
-    for n in argnums if isinstance(argnums, tuple) else (argnums,):
-        if not isinstance(n, int):
-            raise RuntimeError(f"argnum must be int, got: {type(n)}")
-        if not -count <= n < count:
-            raise RuntimeError(f"Got argnum={n}, but only {count} positional inputs")
-
-
-def _chosen(args: tuple[Any, ...], argnums: Argnums) -> Any:
-    _checked_argnums(argnums, len(args))
-    return args[argnums] if isinstance(argnums, int) else tuple(args[n] for n in argnums)
-
-
-def _replaced(args: tuple[Any, ...], argnums: Argnums, new: Any) -> tuple[Any, ...]:
-    out = list(args)
-    if isinstance(argnums, int):
-        out[argnums] = new
-    else:
-        for n, value in zip(argnums, new):
-            out[n] = value
-    return tuple(out)
-
-
 def _tensors_only(value: Any) -> None:
     def check(leaf: Any) -> None:
         if not isinstance(leaf, torch.Tensor):
@@ -180,9 +149,9 @@ def grad_and_value(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool
     @functools.wraps(func)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         with Scope() as scope:
-            chosen = _chosen(args, argnums)
-            fresh = _map_leaves(scope.fresh, chosen)
-            output = func(*_replaced(args, argnums, fresh), **kwargs)
+            picked = chosen(args, argnums)
+            fresh = _map_leaves(scope.fresh, picked)
+            output = func(*replaced(args, argnums, fresh), **kwargs)
             aux = None
             if has_aux:
                 output, aux = _split_aux(output, "grad_and_value(f)(*args)")
@@ -202,7 +171,7 @@ def grad_and_value(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool
             if has_aux:
                 aux = _map_leaves(lambda t: scope.leaving(t, followed or scope.follows([t])), aux)
         found = tuple(scope.leaving(g, followed) for g in found)
-        grads = tree_unflatten(list(found), tree_flatten(chosen)[1])
+        grads = tree_unflatten(list(found), tree_flatten(picked)[1])
         value = scope.leaving(output, followed)
         return (grads, (value, aux)) if has_aux else (grads, value)
 
@@ -228,9 +197,9 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
 
 def vjp_of(func: Callable[..., Any], primals: tuple[Any, ...], argnums: Argnums | None, has_aux: bool) -> Any:
     with Scope() as scope:
-        chosen = primals if argnums is None else _chosen(primals, argnums)
-        fresh = _map_leaves(scope.fresh, chosen)
-        output = func(*(fresh if argnums is None else _replaced(primals, argnums, fresh)))
+        picked = primals if argnums is None else chosen(primals, argnums)
+        fresh = _map_leaves(scope.fresh, picked)
+        output = func(*(fresh if argnums is None else replaced(primals, argnums, fresh)))
         aux = None
         if has_aux:
             output, aux = _split_aux(output, "vjp(f, *primals)")
@@ -248,7 +217,7 @@ def vjp_of(func: Callable[..., Any], primals: tuple[Any, ...], argnums: Argnums 
         followed = scope.follows(flat)
         if has_aux:
             aux = _map_leaves(lambda t: scope.leaving(t, followed or scope.follows([t])), aux)
-    structure = tree_flatten(chosen)[1]
+    structure = tree_flatten(picked)[1]
     wrapper = _vjp_function(scope, flat, spec, structure, followed)
     left = tree_unflatten([scope.leaving(t, followed) for t in flat], spec)
     return (left, wrapper, aux) if has_aux else (left, wrapper)
@@ -300,7 +269,7 @@ def jacrev(
         found = vjp_of(functools.partial(func, **kwargs) if kwargs else func, args, argnums, has_aux)
         output, pull = found[0], found[1]
         outputs, out_spec = tree_flatten(output)
-        inputs, in_spec = tree_flatten(_chosen(args, argnums))
+        inputs, in_spec = tree_flatten(chosen(args, argnums))
         rows = _rows(outputs, out_spec, pull, chunk_size)
         sizes = [t.numel() for t in outputs]
         columns = [row.split(sizes, 0) for row in rows]
@@ -321,20 +290,6 @@ def _rows(outputs: list[Any], spec: TreeSpec, pull: Any, chunk_size: int | None)
     def one(*basis: Any) -> Any:
         return tuple(tree_flatten(pull(tree_unflatten(list(basis), spec)))[0])
 
-    basis = _standard_basis(outputs)
+    basis = standard_basis(outputs)
     found: list[Any] = list(vmap(one, chunk_size=chunk_size)(*basis))
     return found
-
-
-def _standard_basis(outputs: list[Any]) -> list[Any]:
-    """Rows with a single one, each for an element of the outputs."""
-    total = sum(t.numel() for t in outputs)
-    basis: list[Any] = []
-    start = 0
-    for t in outputs:
-        n = t.numel()
-        part = torch.zeros((total, n), dtype=t.dtype, device=t.device)
-        part.diagonal(-start).fill_(1)
-        basis.append(part.view((total, *t.shape)))
-        start += n
-    return basis
