@@ -6,6 +6,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+from ._batching.level import untransformed
 from ._creation import zeros
 from ._tensor_base import TensorBase
 from .func import vmap as vmap
@@ -22,7 +23,8 @@ def _vmap(
 
         @functools.wraps(func)
         def called(*one: Any) -> Any:
-            found = func(*one)
+            with untransformed():
+                found = func(*one)
             if isinstance(found, TensorBase) or not isinstance(found, tuple):
                 return found
             gone[:] = [i for i, value in enumerate(found) if value is None]

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any, Final, final
 
 from .._core_operators import CORE, HOOKS
-from .._dispatch.keys import AUTOGRAD, FORWARD, VIEW
+from .._dispatch.keys import AUTOGRAD, BATCHED, FORWARD, VIEW
 from .._dispatch.op import RESOLVERS, GivenDerivative, Kernel, Op
 from .._dispatch.state import LOCAL, is_grad_enabled, modes, set_modes, swap_grad
 from .._mypyc import i64
@@ -236,7 +236,9 @@ def laid_like(tangent: TensorBase, t: TensorBase) -> Any:
 def zeros_laid_like(t: TensorBase, tangent: TensorBase) -> Any:
     """Zeros of a tangent's dtype in memory of the geometry of `t`."""
     count = t._storage.nbytes // t._dtype.itemsize
-    flat = zeros_at((int(count),), tangent._dtype, tangent._device)
+    flat: Any = zeros_at((int(count),), tangent._dtype, tangent._device)
+    if tangent._keys & BATCHED:
+        flat = HOOKS.many_like(flat, tangent)
     return CORE.as_strided.call((flat, t._shape, t._stride, int(t._offset)))
 
 

@@ -46,6 +46,9 @@ def _removed(t: TensorBase, dim: int, level: Level) -> TensorBase:
 
 
 def _lifted(t: TensorBase, level: Level) -> TensorBase:
+    if level in levels_of(t):
+        # The tangent of a tensor from outside may live at the level already.
+        return alias(t, t._shape, t._stride, t._offset)
     found = _below(t, level, lambda inner, more: _lifted(inner, level))
     return share(t, level) if found is None else found
 

@@ -118,6 +118,18 @@ def leave() -> Level:
     return level
 
 
+class untransformed:
+    """Inside this block nobody is told that transforms run: PyTorch's older functions, which use the older `vmap`, let
+    users do more."""
+
+    def __enter__(self) -> None:
+        self.before = transforms()
+        LOCAL.transforms = []
+
+    def __exit__(self, *exc: object) -> None:
+        LOCAL.transforms = self.before
+
+
 class outside:
     """Inside this block no level is live: what a rule does with tensors that hold all values is not mapped again."""
 

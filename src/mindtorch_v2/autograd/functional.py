@@ -262,6 +262,7 @@ def _check_forward_mode(create_graph: bool, strict: bool, vectorize: bool) -> No
 
 def _by_columns(func: Callable[..., Any], inputs: Any) -> Any:
     """The Jacobian from derivatives along every element of the inputs; lists where PyTorch's are."""
+    from .._batching.level import untransformed
     from ..func import jacfwd
 
     asked = _Tensors(inputs, "inputs", "jacobian")
@@ -269,7 +270,8 @@ def _by_columns(func: Callable[..., Any], inputs: Any) -> Any:
 
     def outputs_of(*args: Any) -> tuple[Any, ...]:
         nonlocal many
-        outputs = _Tensors(func(*args), "outputs", "None")
+        with untransformed():
+            outputs = _Tensors(func(*args), "outputs", "None")
         many = outputs.many
         return outputs.items
 

@@ -161,7 +161,7 @@ def jacrev(
 
 def hessian(func: Callable[..., Any], argnums: int | tuple[int, ...] = 0) -> Callable[..., Any]:
     """A function that returns the second derivatives of `func` by the arguments `argnums`."""
-    return jacrev(jacrev(func, argnums), argnums)
+    return jacfwd(jacrev(func, argnums), argnums)
 
 
 def debug_unwrap(tensor: Any, *, recurse: bool = True) -> Any:
