@@ -485,9 +485,7 @@ class Tensor(TensorBase):
         if keys & TORCH_DISPATCH:
             raise RuntimeError(".numpy() is not supported for tensor subclasses.")
         if self._keys & SPARSE:
-            raise TypeError(
-                f"can't convert {self._storage.name} layout tensor to numpy. Use Tensor.to_dense() first."
-            )
+            raise TypeError(f"can't convert {self._storage.name} layout tensor to numpy. Use Tensor.to_dense() first.")
         if force is not False:
             if force is not True:
                 raise TypeError(f"numpy(): argument 'force' must be bool, not {plain_name(force)}")
