@@ -33,7 +33,7 @@ _HOMES: dict[str, str] = {
 _MODULES = frozenset(
     (
         *("_composable", "_functional_collectives", "_tensor", "algorithms", "checkpoint", "constants", "device_mesh"),
-        *(_C10D, "elastic", "fsdp", "nn", "pipelining", "rendezvous", "rpc", "tensor", "utils"),
+        *(_C10D, "elastic", "fsdp", "launch", "nn", "optim", "pipelining", "rpc", "run", "tensor", "utils"),
     )
 )
 
@@ -59,8 +59,6 @@ def is_torchelastic_launched() -> bool:
 def __getattr__(name: str) -> Any:
     if name in _HOMES and _HOMES[name] != name:
         found = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
-    elif name == "rendezvous":
-        found = import_module(f"{__name__}.rendezvous").rendezvous
     elif name in _MODULES:
         return import_module(f"{__name__}.{name}")
     elif name.startswith("__"):

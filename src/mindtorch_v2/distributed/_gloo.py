@@ -16,7 +16,7 @@ from .._layout import strided
 from ._options import OpType, ReduceOp, red_op
 from ._process_group import Backend, BackendOptions
 from ._rounds import Rounds
-from ._sockets import Call, Mesh
+from ._sockets import SHARED_TAGS, Call, Mesh
 from ._store import Store
 from ._work import Done, Queue, Task, Work
 from .constants import default_pg_timeout
@@ -25,8 +25,8 @@ __all__ = ["ProcessGroupGloo"]
 
 _DTYPES = frozenset((_t.float32, _t.float64, _t.float16, _t.bfloat16, _t.int8, _t.uint8, _t.int32, _t.int64, _t.bool))
 # Tags: collectives count from 0; messages from one rank to another have the user's tag above all of them.
-_POINT_TO_POINT = 1 << 62
-_BARRIER = 1 << 61
+_POINT_TO_POINT = SHARED_TAGS * 2
+_BARRIER = SHARED_TAGS
 
 
 def _minimum(total: Any, part: Any) -> None:
@@ -129,7 +129,7 @@ class ProcessGroupGloo(Backend):
         self._mesh.close()
 
     def abort(self) -> None:
-        self._mesh.close()
+        self._mesh.close(goodbye=False)
         self._queue.close()
 
     # What all operations share.

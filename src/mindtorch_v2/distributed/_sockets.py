@@ -26,6 +26,9 @@ _HEAD = struct.Struct("<QQ")
 _HELLO = struct.Struct("<16sI")
 # What nobody has asked for is read in parts, so that memory grows with what came and not with what was announced.
 _PART = 1 << 24
+# Tags below this are of collectives, which need everybody; those above are between two.
+SHARED_TAGS = 1 << 61
+_GOODBYE = (1 << 64) - 1
 
 
 class Call:
@@ -60,6 +63,7 @@ class _Peer:
         self.posted: defaultdict[int, deque[Slot]] = defaultdict(deque)
         self.kept: defaultdict[int, deque[bytearray]] = defaultdict(deque)
         self.error: str | None = None
+        self.left = False  # it said goodbye: what it has sent is all that anybody waits for
         self.thread: threading.Thread | None = None
 
 
@@ -161,6 +165,9 @@ class Mesh:
         try:
             while True:
                 tag, length = _HEAD.unpack(receive_exactly(peer.socket, _HEAD.size))
+                if tag == _GOODBYE:
+                    peer.left = True
+                    continue
                 slot = self._wanted(peer, tag)
                 if slot is None:
                     self._keep(peer, tag, self._read_parts(peer.socket, length))
@@ -230,6 +237,11 @@ class Mesh:
             peer.error = "Connection closed by peer" if not self.closed else "the process group is closed"
             lost = [slot for slots in peer.posted.values() for slot in slots]
             peer.posted.clear()
+            if not peer.left:
+                # A process that is gone without a word takes part in no collective: nobody needs to wait for others.
+                for other in self.peers.values():
+                    for tag in [each for each in other.posted if each < SHARED_TAGS]:
+                        lost += other.posted.pop(tag)
             if all(each.error for each in self.peers.values()):
                 lost += [slot for slots in self.any_posted.values() for slot in slots]
                 self.any_posted.clear()
@@ -269,12 +281,19 @@ class Mesh:
         with self.guard:
             data = self._take(peer, call.tag) if peer.kept.get(call.tag) else None
             if data is None:
-                if peer.error is not None:
-                    raise self._say(call, peer.error, rank)
+                gone = peer if peer.error is not None else self._gone(call.tag)
+                if gone is not None:
+                    raise self._say(call, gone.error or "", gone.rank)
                 peer.posted[call.tag].append(slot)
         if data is not None:
             self._fill(slot, rank, data)
         return slot
+
+    def _gone(self, tag: int) -> _Peer | None:
+        """A process without which a collective cannot end."""
+        if tag >= SHARED_TAGS:
+            return None
+        return next((each for each in self.peers.values() if each.error is not None and not each.left), None)
 
     def post_any(self, call: Call, view: memoryview, keep: Any) -> Slot:
         """Say where the next message with this tag is to go, whoever sends it."""
@@ -307,12 +326,15 @@ class Mesh:
             if slots is not None and slot in slots:
                 slots.remove(slot)
 
-    def close(self) -> None:
-        """End all connections and their threads."""
+    def close(self, goodbye: bool = True) -> None:
+        """End all connections and their threads; the others are told, unless they are to notice."""
         with self.guard:
             self.closed = True
         for peer in self.peers.values():
             try:
+                if goodbye and peer.sending.acquire(timeout=1.0):
+                    peer.socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", 1, 0))
+                    peer.socket.send(_HEAD.pack(_GOODBYE, 0))
                 peer.socket.shutdown(socket.SHUT_RDWR)
             except OSError:
                 pass

@@ -5,6 +5,7 @@ Invariant: nothing is defined here but the names that only this module has; the 
 
 from __future__ import annotations
 
+import sys
 import warnings
 from datetime import timedelta
 from typing import Any
@@ -268,3 +269,6 @@ __all__ = [
     "record_comm",
     "ProcessGroupGloo",
 ]
+
+# The function, as in PyTorch, and not the module of that name, which importing it has put there.
+setattr(sys.modules[__name__.rpartition(".")[0]], "rendezvous", rendezvous)

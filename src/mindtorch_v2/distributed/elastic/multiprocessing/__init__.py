@@ -1,0 +1,1 @@
+"""`torch.distributed.elastic.multiprocessing`: what a worker of torchrun leaves for its agent."""

@@ -1,0 +1,73 @@
+"""Ranks that are late, absent or dead: the others say so in time, and nothing is left behind."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+
+import pytest
+
+from .._subject import mindtorch_only
+from ._ranks import Ranks
+
+pytestmark = mindtorch_only
+
+
+def test_a_late_rank_is_named() -> None:
+    ranks = Ranks("mindtorch_v2", 2, seconds=1.0)
+    try:
+        found = ranks.ask("late", 2.0)
+        kind, text = found[0][1]
+        assert kind == "RuntimeError" and "Timed out waiting 1000ms for recv operation to complete" in text
+        assert "operation allreduce, sequence number 1, rank 0 of 2, other rank 1" in text
+    finally:
+        ranks.close()
+
+
+@pytest.mark.parametrize("size", [2, 3])
+def test_a_rank_that_dies_ends_the_waiting_of_others(size: int) -> None:
+    ranks = Ranks("mindtorch_v2", size, seconds=20.0)
+    try:
+        ranks.values("all_reduce", "float32", "SUM", (2, 2), "contiguous", False)
+        started = time.monotonic()
+        for rank in range(size):
+            ranks.pipes[rank].send(("die", (size - 1,)))
+        for rank in range(size - 1):
+            kind, text = ranks.answer(rank)[1]
+            assert kind == "RuntimeError" and "operation allreduce, sequence number 2" in text
+            assert "Connection closed by peer" in text or "connection ended" in text
+        assert time.monotonic() - started < 15.0
+    finally:
+        ranks.close()
+
+
+def test_a_monitored_barrier_names_who_is_missing() -> None:
+    ranks = Ranks("mindtorch_v2", 3, seconds=20.0)
+    try:
+        found = ranks.ask("absent")
+        assert found[0] == ("error", ("RuntimeError", "Rank 2 failed to pass monitoredBarrier in 1000 ms"))
+        assert "Rank 1 successfully reached monitoredBarrier" in found[1][1][1]
+    finally:
+        ranks.close()
+
+
+def test_nothing_is_left_of_a_group() -> None:
+    ranks = Ranks("mindtorch_v2", 2)
+    try:
+        for before, after, files, left in ranks.values("left_over"):
+            assert before > 1 and after == 1 and left < files
+    finally:
+        ranks.close()
+
+
+def test_the_package_is_loaded_without_it() -> None:
+    code = (
+        "import sys, mindtorch_v2 as torch\n"
+        "torch.nn.Linear(2, 2)\n"
+        "assert not [name for name in sys.modules if 'mindtorch_v2.distributed' in name]\n"
+        "assert torch.distributed.is_available() and not torch.distributed.is_initialized()\n"
+        "assert 'mindtorch_v2.distributed._collectives' not in sys.modules\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
