@@ -138,6 +138,11 @@ class _Alias:
         # The import system has put the alias's spec in the place of the module's own.
         module.__spec__ = self.spec
 
+    def get_code(self, fullname: str) -> Any:
+        """For `python -m torch.X`."""
+        loader: Any = None if self.spec is None else self.spec.loader
+        return None if loader is None else loader.get_code(loader.name)
+
 
 class _Finder:
     """Finds `torch.X`, and loads modules of the package so that they bear that name."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import itertools
+import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
@@ -37,6 +38,7 @@ from ._world import (
     GroupMember,
     _canonicalize_group_rank,
     _check_valid_timeout,
+    _device_capability,
     _get_default_group,
     _get_default_timeout,
     _get_object_coll_device,
@@ -139,9 +141,10 @@ def _check_not_self_rank(group: Any, rank: int, kind: str) -> None:
 
 def _real(tensor: Any) -> Any:
     """Complex numbers as pairs."""
-    from .. import view_as_real
-
-    return view_as_real(tensor) if tensor.is_complex() else tensor
+    if not tensor.is_complex():
+        return tensor
+    torch: Any = sys.modules[__name__.partition(".")[0]]
+    return torch.view_as_real(tensor)
 
 
 def _finish(work: Any, async_op: bool) -> Any:
@@ -578,6 +581,8 @@ def _device_of_barrier(pg: Any, device_ids: list[int] | None) -> Any:
     from ..accelerator import current_accelerator
 
     here = current_accelerator()
+    if here is not None and here.type not in _device_capability(pg):
+        here = None  # a group of CPUs on a machine that has more than these
     if isinstance(device_ids, list):
         return _device("cpu" if here is None else here.type, device_ids[0])
     bound = getattr(pg, "bound_device_id", None)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import pickle
+import sys
 from typing import Any
 
 from .. import _dtype as _t
@@ -122,11 +123,10 @@ def gather_object(
 
 def _packed(objects: list[Any], device: Any, group: Any) -> tuple[Any, Any]:
     """Objects one after the other, and their sizes."""
-    from .. import cat
-
+    torch: Any = sys.modules[__name__.partition(".")[0]]
     pairs = [_object_to_tensor(each, device, group) for each in objects]
     data = [pair[0] for pair in pairs]
-    return data[0] if len(data) == 1 else cat(data), cat([pair[1] for pair in pairs])
+    return data[0] if len(data) == 1 else torch.cat(data), torch.cat([pair[1] for pair in pairs])
 
 
 def _unpacked(objects: list[Any], data: Any, sizes: Any, group: Any) -> None:

@@ -229,7 +229,8 @@ class Mesh:
         if len(data) != len(slot.view):
             slot.settle(source, f"rank {source} sent {len(data)} bytes where {len(slot.view)} were expected")
             return
-        slot.view[:] = data
+        if data:  # the memory of nothing cannot be written
+            slot.view[:] = data
         slot.settle(source)
 
     def _ended(self, peer: _Peer) -> None:

@@ -153,11 +153,12 @@ class _reduce_op:
         self.__members__ = ReduceOp.RedOpType.__members__
 
     def __getattribute__(self, key: str) -> Any:
-        warnings.warn(
-            "`torch.distributed.reduce_op` is deprecated, please use `torch.distributed.ReduceOp` instead",
-            FutureWarning,
-            stacklevel=2,
-        )
+        if not key.startswith("__") or key == "__members__":
+            warnings.warn(
+                "`torch.distributed.reduce_op` is deprecated, please use `torch.distributed.ReduceOp` instead",
+                FutureWarning,
+                stacklevel=2,
+            )
         return object.__getattribute__(self, key)
 
 

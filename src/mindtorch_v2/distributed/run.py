@@ -197,10 +197,7 @@ class Agent:
                 self._command(), env=self._environment(local, attempt), stdout=out, stderr=err, text=True
             )
             self.workers.append(worker)
-            for source, console, name in (
-                (worker.stdout, sys.stdout, "stdout"),
-                (worker.stderr, sys.stderr, "stderr"),
-            ):
+            for source, console, name in ((worker.stdout, sys.stdout, "stdout"), (worker.stderr, sys.stderr, "stderr")):
                 if source is not None:
                     thread = threading.Thread(target=self._tee, args=(source, console, local, attempt, name))
                     thread.start()

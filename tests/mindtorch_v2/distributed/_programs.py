@@ -81,6 +81,24 @@ def copies(torch: Any, dist: Any, rank: int, size: int, dtype: str, shape: Any, 
     return told
 
 
+def nothing(torch: Any, dist: Any, rank: int, size: int) -> Any:
+    """Barriers, and tensors without elements, that some reach before others."""
+    import time
+
+    told = []
+    for late in range(size):
+        time.sleep(0.02 if rank == late else 0.0)
+        dist.barrier()
+        empty = torch.zeros(0, 3)
+        dist.all_reduce(empty)
+        outs = [torch.zeros(0, 3) for _ in range(size)]
+        dist.all_gather(outs, empty)
+        dist.broadcast(empty, late)
+        told.append([tuple(each.shape) for each in outs])
+    dist.barrier(device_ids=[0])
+    return told
+
+
 def uneven_all_to_all(torch: Any, dist: Any, rank: int, size: int) -> Any:
     """Rank r sends r + s rows to rank s."""
     source = torch.arange(sum(rank + to for to in range(size)) * 2).reshape(-1, 2) + 100 * rank
@@ -373,8 +391,8 @@ def hooked(torch: Any, dist: Any, rank: int, size: int, library: str, name: str)
     default: Any = importlib.import_module(f"{home}.default_hooks")
     power: Any = importlib.import_module(f"{home}.powerSGD_hook")
     ddp = torch.nn.parallel.DistributedDataParallel(model(torch))
-    if name == "powerSGD_hook":
-        ddp.register_comm_hook(power.PowerSGDState(None, 1, start_powerSGD_iter=2), power.powerSGD_hook)
+    if "powerSGD" in name:
+        ddp.register_comm_hook(power.PowerSGDState(None, 1, start_powerSGD_iter=2), getattr(power, name))
     else:
         ddp.register_comm_hook(None, getattr(default, name))
     optimizer = torch.optim.SGD(ddp.parameters(), lr=0.1)
@@ -395,3 +413,75 @@ def overlap(torch: Any, dist: Any, rank: int, size: int) -> Any:
         stack.callback(handle.remove)
         ddp(batch(torch, 0, slice(0, 4))).sum().backward()
     return sent[0], len(ddp.reducer.buckets)
+
+
+# -- sharded optimizers, normalization over groups ----------------------------------------------------------------
+def zero(torch: Any, dist: Any, rank: int, size: int, library: str) -> Any:
+    """Steps with a shared out Adam, its whole state, and that state taken up again."""
+    import importlib
+
+    kind: Any = importlib.import_module(f"{library}.distributed.optim").ZeroRedundancyOptimizer
+    made = model(torch)
+    optimizer = kind(made.parameters(), torch.optim.Adam, lr=0.01)
+    for step in range(3):
+        if step == 2:
+            optimizer.consolidate_state_dict(to=0)
+            whole: list[Any] = [optimizer.state_dict() if rank == 0 else None]
+            dist.broadcast_object_list(whole, 0)
+            optimizer = kind(made.parameters(), torch.optim.Adam, lr=0.5)
+            optimizer.load_state_dict(whole[0])
+        optimizer.zero_grad()
+        made(batch(torch, step, slice(0, 8))).pow(2).mean().backward()
+        optimizer.step()
+    held = sum(1 for _ in optimizer.optim.state)
+    return [each.detach().flatten().tolist() for each in made.parameters()], held, len(whole[0]["state"])
+
+
+def adam_alone(torch: Any) -> Any:
+    made = model(torch)
+    optimizer = torch.optim.Adam(made.parameters(), lr=0.01)
+    for step in range(3):
+        optimizer.zero_grad()
+        made(batch(torch, step, slice(0, 8))).pow(2).mean().backward()
+        optimizer.step()
+    return [each.detach().flatten().tolist() for each in made.parameters()]
+
+
+def sync_batch_norm(torch: Any, dist: Any, rank: int, size: int) -> Any:
+    norm = torch.nn.SyncBatchNorm(3)
+    x = (torch.arange(12 * 3 * 2).reshape(12, 3, 2).float() * 0.7).sin()
+    rows = 12 // size
+    mine = x[rank * rows : (rank + 1) * rows].clone().requires_grad_()
+    out = norm(mine)
+    (out * out * mine.detach()).sum().backward()
+    return out.tolist(), mine.grad.tolist(), norm.running_mean.tolist(), norm.running_var.tolist()
+
+
+def batch_norm_alone(torch: Any, size: int) -> Any:
+    norm = torch.nn.BatchNorm1d(3)
+    x = (torch.arange(12 * 3 * 2).reshape(12, 3, 2).float() * 0.7).sin().requires_grad_()
+    out = norm(x)
+    (out * out * x.detach()).sum().backward()
+    return out.detach(), x.grad, norm.running_mean.tolist(), norm.running_var.tolist()
+
+
+def mesh(torch: Any, dist: Any, rank: int, size: int) -> Any:
+    """A mesh of 2 x 2, its parts and their groups."""
+    made = dist.init_device_mesh("cpu", (2, size // 2), mesh_dim_names=("dp", "tp"))
+    t = torch.ones(1) * rank
+    dist.all_reduce(t, group=made.get_group("tp"))
+    u = torch.ones(1) * rank
+    dist.all_reduce(u, group=made["dp"].get_group())
+    flat = made["dp", "tp"]._flatten("all")
+    return (
+        made.mesh.tolist(),
+        made.get_coordinate(),
+        made.get_local_rank("tp"),
+        t.item(),
+        u.item(),
+        made["tp"].mesh.tolist(),
+        flat.size(),
+        made.shape,
+        made.size(0),
+        made.ndim,
+    )

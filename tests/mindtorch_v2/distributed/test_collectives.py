@@ -100,6 +100,10 @@ def test_copies(ranks: Ranks, dtype: str, layout: str, async_op: bool) -> None:
         assert got["all_to_all_single"] == torch.cat([each[rank * 2 : rank * 2 + 2] for each in sources]).tolist()
 
 
+def test_nothing_is_sent_as_well(ranks: Ranks) -> None:
+    assert ranks.values("nothing") == [[[(0, 3)] * ranks.size] * ranks.size] * ranks.size
+
+
 def test_uneven_all_to_all(ranks: Ranks) -> None:
     size = ranks.size
     sources = [

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from .._subject import submodule
 from .._subject import subject as torch
+from .._subject import submodule
 
 dist: Any = submodule("distributed")
 

@@ -233,7 +233,43 @@ class SyncBatchNorm(_BatchNorm):
     def forward(self, input: Tensor) -> Tensor:
         self._check_input_dim(input)
         self._check_non_zero_input_channels(input)
-        return super().forward(input)
+        dist: Any = torch.distributed
+        if not self.training or not dist.is_initialized():
+            return super().forward(input)
+        group = self.process_group or dist.group.WORLD
+        if dist.get_world_size(group) == 1:
+            return super().forward(input)
+        return self._over_group(input, lambda part: dist.nn.functional.all_reduce(part, group=group))
+
+    def _over_group(self, input: Tensor, total: Any) -> Tensor:
+        """Mean and variance of all processes' inputs; `total` sums a tensor over them, and its gradient too."""
+        dims = [dim for dim in range(input.dim()) if dim != 1]
+        shape = [1, -1] + [1] * (input.dim() - 2)
+        wide = input.float() if input.dtype in (torch.float16, torch.bfloat16) else input
+        here = wide.new_full((1,), wide.numel() / wide.size(1))
+        sums = total(torch.cat([wide.sum(dims), here]))
+        count = sums[-1].detach()
+        mean = sums[:-1] / count
+        away = wide - mean.view(shape)
+        var = total((away * away).sum(dims)) / count
+        if self.track_running_stats and self.running_mean is not None and self.running_var is not None:
+            self._track(mean.detach(), var.detach() * count / (count - 1).clamp(min=1))
+        out = away * (var + self.eps).rsqrt().view(shape)
+        if self.weight is not None:
+            out = out * self.weight.view(shape)
+        if self.bias is not None:
+            out = out + self.bias.view(shape)
+        return out.to(input.dtype)
+
+    def _track(self, mean: Tensor, var: Tensor) -> None:
+        assert self.running_mean is not None and self.running_var is not None
+        part = self.momentum
+        if self.num_batches_tracked is not None:
+            self.num_batches_tracked.add_(1)
+            part = 1.0 / float(self.num_batches_tracked) if part is None else part
+        with torch.no_grad():
+            self.running_mean.lerp_(mean.to(self.running_mean.dtype), part or 0.0)
+            self.running_var.lerp_(var.to(self.running_var.dtype), part or 0.0)
 
     @classmethod
     def convert_sync_batchnorm(cls, module: Module, process_group: Any = None) -> Module:

@@ -32,6 +32,8 @@ class DDPCommHookType(Enum):
     BF16_COMPRESS = _Wrapper(default.bf16_compress_hook)
     POWER_SGD = _Wrapper(powerSGD.powerSGD_hook, matrix_approximation_rank=1)
     POWER_SGD_RANK2 = _Wrapper(powerSGD.powerSGD_hook, matrix_approximation_rank=2)
+    BATCHED_POWER_SGD = _Wrapper(powerSGD.batched_powerSGD_hook, matrix_approximation_rank=1)
+    BATCHED_POWER_SGD_RANK2 = _Wrapper(powerSGD.batched_powerSGD_hook, matrix_approximation_rank=2)
     NOOP = _Wrapper(debugging.noop_hook)
 
 

@@ -14,7 +14,7 @@ from ....futures import Future
 from ... import distributed_c10d as dist
 from . import default_hooks as default
 
-__all__ = ["PowerSGDState", "powerSGD_hook"]
+__all__ = ["PowerSGDState", "batched_powerSGD_hook", "powerSGD_hook"]
 
 
 class PowerSGDState:
@@ -103,42 +103,62 @@ def _factors(state: PowerSGDState, key: tuple[int, int], matrix: Any) -> tuple[A
     return left, right
 
 
-def powerSGD_hook(state: PowerSGDState, bucket: Any) -> Future[Any]:
-    """Reduce a bucket by PowerSGD, once its first iterations are over."""
+def _approximate(state: PowerSGDState, group: Any, key: tuple[int, int], matrix: Any) -> None:
+    """Put the mean of all ranks' matrices, as a product of two thin ones, in the place of this rank's."""
+    left, right = _factors(state, key, matrix)
+    state.total_numel_after_compression += left.numel() + right.numel()
+    left.copy_(matrix @ right)
+    dist.all_reduce(left, group=group)
+    _orthogonalize(left, state.orthogonalization_epsilon)
+    right.copy_(matrix.t() @ left)
+    dist.all_reduce(right.div_(group.size()), group=group)
+    matrix.copy_(left @ right.t())
+
+
+def _hook(state: PowerSGDState, bucket: Any, reduce: Any) -> Future[Any]:
+    """What both hooks share: the first iterations, and what the one before has left out."""
     group = state.process_group if state.process_group is not None else dist.group.WORLD
     assert group is not None
     flat = bucket.buffer()
     if state.iter < state.start_powerSGD_iter:
         state.maybe_increase_iter(bucket)
         return default._allreduce_fut(group, flat)
-    index, size = bucket.index(), group.size()
+    if bucket.index() in state.error_dict:
+        flat.add_(state.error_dict[bucket.index()])
     wanted = flat.clone() if state.use_error_feedback else None
-    if state.use_error_feedback:
-        error = state.error_dict.get(index)
-        if error is not None:
-            flat.add_(error)
-            wanted = flat.clone()
-    matrices: list[tuple[Any, Any, Any]] = []
-    for place, gradient in enumerate(bucket.gradients()):
-        state.total_numel_before_compression += gradient.numel()
-        if not _compressed(state, gradient.shape):
-            state.total_numel_after_compression += gradient.numel()
-            dist.all_reduce(gradient.div_(size), group=group)
-            continue
-        matrix = gradient.view(gradient.shape[0], -1)
-        left, right = _factors(state, (index, place), matrix)
-        state.total_numel_after_compression += left.numel() + right.numel()
-        matrices.append((matrix, left, right))
-    for matrix, left, right in matrices:
-        left.copy_(matrix @ right)
-        dist.all_reduce(left, group=group)
-        _orthogonalize(left, state.orthogonalization_epsilon)
-        right.copy_(matrix.t() @ left)
-        dist.all_reduce(right.div_(size), group=group)
-        matrix.copy_(left @ right.t())
+    state.total_numel_before_compression += flat.numel()
+    reduce(state, group, bucket)
     if wanted is not None:
-        state.error_dict[index] = wanted - flat
+        state.error_dict[bucket.index()] = wanted - flat
     state.maybe_increase_iter(bucket)
     future: Future[Any] = Future()
     future.set_result(flat)
     return future
+
+
+def _by_gradient(state: PowerSGDState, group: Any, bucket: Any) -> None:
+    for place, gradient in enumerate(bucket.gradients()):
+        if _compressed(state, gradient.shape):
+            _approximate(state, group, (bucket.index(), place), gradient.view(gradient.shape[0], -1))
+        else:
+            state.total_numel_after_compression += gradient.numel()
+            dist.all_reduce(gradient.div_(group.size()), group=group)
+
+
+def _by_bucket(state: PowerSGDState, group: Any, bucket: Any) -> None:
+    flat = bucket.buffer()
+    side = math.isqrt(max(flat.numel() - 1, 0)) + 1
+    square = flat.new_zeros(side * side)
+    square[: flat.numel()].copy_(flat)
+    _approximate(state, group, (bucket.index(), -1), square.view(side, side))
+    flat.copy_(square[: flat.numel()])
+
+
+def powerSGD_hook(state: PowerSGDState, bucket: Any) -> Future[Any]:
+    """Reduce a bucket by PowerSGD, each gradient as a matrix, once its first iterations are over."""
+    return _hook(state, bucket, _by_gradient)
+
+
+def batched_powerSGD_hook(state: PowerSGDState, bucket: Any) -> Future[Any]:
+    """Reduce a bucket by PowerSGD, the whole of it as one square matrix."""
+    return _hook(state, bucket, _by_bucket)

@@ -1,0 +1,91 @@
+"""Optimizers in shares, normalization over groups, and meshes of ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from .._subject import SUBJECT_NAME, mindtorch_only
+from .._subject import subject as torch
+from . import _programs
+from ._ranks import Ranks
+
+
+@pytest.fixture(scope="module")
+def ranks() -> Iterator[Ranks]:
+    made = Ranks(SUBJECT_NAME, 4)
+    yield made
+    made.close()
+
+
+def test_shares_of_an_optimizer(ranks: Ranks) -> None:
+    want = _programs.adam_alone(torch)
+    found = ranks.values("zero", SUBJECT_NAME)
+    assert sum(held for _, held, _ in found) == len(want)
+    for parameters, held, whole in found:
+        assert held < len(want) and whole == len(want)
+        for mine, theirs in zip(parameters, want):
+            assert mine == pytest.approx(theirs, rel=1e-5, abs=1e-6)
+
+
+@mindtorch_only  # PyTorch's is for accelerators
+def test_statistics_of_all_ranks(ranks: Ranks) -> None:
+    out, grad, mean, var = _programs.batch_norm_alone(torch, 4)
+    for rank, found in enumerate(ranks.values("sync_batch_norm")):
+        part = slice(rank * 3, rank * 3 + 3)
+        assert torch.tensor(found[0]).sub(out[part]).abs().max() < 1e-5
+        assert torch.tensor(found[1]).sub(grad[part]).abs().max() < 1e-4
+        assert found[2] == pytest.approx(mean, abs=1e-6) and found[3] == pytest.approx(var, rel=1e-5)
+
+
+def test_a_mesh(ranks: Ranks) -> None:
+    for rank, found in enumerate(ranks.values("mesh")):
+        row, column = divmod(rank, 2)
+        sums = (float(row * 4 + 1), float(column * 2 + 2))
+        parts = ([[0, 1], [2, 3]], [row, column], column, *sums, [row * 2, row * 2 + 1])
+        assert found == (*parts, 4, (2, 2), 2, 2)
+
+
+REFUSED = [
+    "distributed.fsdp.fully_shard(None)",
+    "distributed.fsdp.FullyShardedDataParallel(None)",
+    "distributed.tensor.distribute_tensor(None)",
+    "distributed.tensor.parallel.parallelize_module(None)",
+    "distributed.checkpoint.save({})",
+    "distributed.checkpoint.state_dict.get_model_state_dict(None)",
+    "distributed.pipelining.PipelineStage(None)",
+    "distributed.shrink_group([])",
+]
+
+
+@mindtorch_only
+@pytest.mark.parametrize("line", REFUSED)
+def test_what_is_not_served_is_refused_by_name(line: str) -> None:
+    import importlib
+
+    path = line.partition("(")[0]
+    home: Any = importlib.import_module(f"mindtorch_v2.{path.rpartition('.')[0]}")
+    with pytest.raises(NotImplementedError, match=path.rpartition(".")[2]):
+        eval(f"home.{line.rpartition('.')[2]}" if "{}" not in line else "home.save({})", {"home": home})
+
+
+@mindtorch_only
+def test_one_process_that_looks_like_three() -> None:
+    from mindtorch_v2 import distributed
+
+    dist: Any = distributed
+    dist.init_process_group("fake", rank=1, world_size=3)
+    try:
+        x = torch.arange(3.0)
+        dist.all_reduce(x)
+        outs = [torch.zeros(3) for _ in range(3)]
+        dist.all_gather(outs, x)
+        part = torch.zeros(1)
+        dist.reduce_scatter_single(part, x)
+        assert x.tolist() == [0, 1, 2] and [each.tolist() for each in outs] == [[0, 1, 2]] * 3
+        assert part.tolist() == [1.0] and dist.get_world_size() == 3 and dist.get_backend() == "fake"
+        assert dist.new_group([0, 2]) == dist.GroupMember.NON_GROUP_MEMBER
+    finally:
+        dist.destroy_process_group()
