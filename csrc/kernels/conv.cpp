@@ -155,26 +155,34 @@ template <class A, int V> MT_INLINE void sum_vectors(const A* from, const int64_
     for (int v = 0; v < V; ++v) *reinterpret_cast<Loose*>(to + v * LANES) = sum[v];
 }
 
-// A row of places. Vectors run past the last one in what they read; what is not whole is written by way of `edge`.
+// A row of places. Whole vectors are written where they belong, the last one over a part of its neighbour; only rows
+// shorter than a vector, or with gaps, go by way of `edge`, and vectors run past their last place in what they read.
 template <class A>
 MT_INLINE void sum_row(const A* from, const int64_t* offset, const A* w, int64_t k, A start, A* to, int64_t step,
                        int64_t n) {
     constexpr int LANES = 32 / sizeof(A);
+    if (step == 1 && n >= LANES) {
+        int64_t x = 0;
+        for (; x + 4 * LANES <= n; x += 4 * LANES) sum_vectors<A, 4>(from + x, offset, w, k, start, to + x);
+        if (x + 2 * LANES <= n) {
+            sum_vectors<A, 2>(from + x, offset, w, k, start, to + x);
+            x += 2 * LANES;
+        }
+        if (x + LANES <= n) {
+            sum_vectors<A, 1>(from + x, offset, w, k, start, to + x);
+            x += LANES;
+        }
+        if (x < n) sum_vectors<A, 1>(from + n - LANES, offset, w, k, start, to + n - LANES);
+        return;
+    }
     A edge[4 * LANES];
     for (int64_t x = 0; x < n; x += 4 * LANES) {
         const int64_t left = n - x;
-        if (left >= 4 * LANES && step == 1) {
-            sum_vectors<A, 4>(from + x, offset, w, k, start, to + x);
-            continue;
-        }
         if (left > 2 * LANES) sum_vectors<A, 4>(from + x, offset, w, k, start, edge);
         else if (left > LANES) sum_vectors<A, 2>(from + x, offset, w, k, start, edge);
         else sum_vectors<A, 1>(from + x, offset, w, k, start, edge);
         const int64_t count = left < 4 * LANES ? left : 4 * LANES;
-        if (step == 1)
-            for (int64_t i = 0; i < count; ++i) to[x + i] = edge[i];
-        else
-            for (int64_t i = 0; i < count; ++i) to[(x + i) * step] = edge[i];
+        for (int64_t i = 0; i < count; ++i) to[(x + i) * step] = edge[i];
     }
 }
 
@@ -306,7 +314,7 @@ void block_of_places(const Engine<A>& e, const Form<A>& f, const A* packed, int6
 }
 
 template <class A> void sum_panels(const Form<A>& f, const Weights<A>& w) {
-    const Engine<A>& e = engine<A>();
+    const Engine<A>& e = engine<A>(f.rows);
     const int64_t k = f.k(), depth = f.depth(), padded = ceil_div(f.rows, e.mr) * e.mr;
     const Scratch packed(checked_numel({f.groups, k, padded}), sizeof(A));
     pack_weights(e, f, w, packed.as<A>());
@@ -410,7 +418,7 @@ template <class A> MT_INLINE void copy_runs(A* to, const A* from, const std::vec
 
 // out[row][k] += sums over the places: panels of the gradient times panels of the copy, both turned as they are packed.
 template <class A> void weight_panels(const Form<A>& f, const A* grad, A* out) {
-    const Engine<A>& e = engine<A>();
+    const Engine<A>& e = engine<A>(f.rows);
     const int64_t k = f.k(), places = f.grid.size(), depth = block_depth(places), stride = depth + 16;
     const int64_t blocks = ceil_div(places, depth), padded = ceil_div(f.rows, e.mr) * e.mr;
     // The gradient's panels, for every block of places.

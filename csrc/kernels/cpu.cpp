@@ -26,9 +26,21 @@ Level chosen() {
     return most;
 }
 
+bool finds_bf16() {
+#if MT_HAS_LEVELS && __GNUC__ >= 10
+    const char* wanted = std::getenv("MINDTORCH_CPU");
+    for (const char* name : NAMES)
+        if (wanted && std::strcmp(wanted, name) == 0) return false;
+    return found() == AVX512 && __builtin_cpu_supports("avx512bf16");
+#else
+    return false;
+#endif
+}
+
 }  // namespace
 
 const Level cpu_level = chosen();
+const bool cpu_has_bf16 = finds_bf16();
 
 }  // namespace mt
 

@@ -22,6 +22,7 @@ namespace mt {
 
 enum Level : int { BASELINE = 0, AVX2 = 1, AVX512 = 2 };
 extern const Level cpu_level;
+extern const bool cpu_has_bf16;  // beside AVX512: products of bfloat16; not where MINDTORCH_CPU names a level
 
 #define MT_BODY [&]() __attribute__((always_inline))
 

@@ -4,12 +4,16 @@
 #include "vectors.h"
 
 #include <algorithm>
+#if MT_HAS_LEVELS
+#include <immintrin.h>
+#endif
 
 namespace mt {
 namespace {
 
 // MR x NV vectors of sums stay in registers, beside NV of b and one of a.
-template <class A, int BYTES, int MR, int NV, bool AT>
+// NR: columns of a panel of b.
+template <class A, int BYTES, int MR, int NV, int NR, bool AT>
 MT_INLINE void tile_of(const A* a, const A* b, const int64_t* offset, int64_t k, A* c, int64_t crs, A alpha, bool add) {
     using V = typename Vec<A, BYTES>::t;
     using L = typename Vec<A, BYTES>::loose;
@@ -31,7 +35,7 @@ MT_INLINE void tile_of(const A* a, const A* b, const int64_t* offset, int64_t k,
             for (int v = 0; v < NV; ++v) sum[i][v] += x * row[v];
         }
         a += MR;
-        if (!AT) b += NV * LANES;
+        if (!AT) b += NR;
     }
 #pragma GCC unroll 16
     for (int i = 0; i < MR; ++i)
@@ -118,46 +122,73 @@ MT_INLINE void pack_panel(A* panel, int width, const A* from, int64_t line_strid
     pack_plain(panel, width, from, line_stride, k_stride, lines, blocks, k, 0);
 }
 
-// One level's functions. The widths of a tile are those that fill its registers.
-#define MT_ENGINE(NAME, TARGET, BYTES, MR, NV) \
-    template <class A> TARGET void tile_##NAME(const A* a, const A* b, int64_t k, A* c, int64_t crs, A alpha, \
-                                               bool add) { \
-        tile_of<A, BYTES, MR, NV, false>(a, b, nullptr, k, c, crs, alpha, add); \
+// One level's functions, for tiles of MR rows. NV vectors of columns fill its registers when MR is the largest.
+#define MT_ENGINE(NAME, TARGET, BYTES, NV) \
+    template <class A, int MR> TARGET void tile_##NAME(const A* a, const A* b, int64_t k, A* c, int64_t crs, A alpha, \
+                                                       bool add) { \
+        tile_of<A, BYTES, MR, NV, NV * BYTES / int(sizeof(A)), false>(a, b, nullptr, k, c, crs, alpha, add); \
     } \
-    template <class A> TARGET void tile_at_##NAME(const A* a, const A* b, const int64_t* offset, int64_t k, A* c, \
-                                                  int64_t crs, A alpha, bool add) { \
-        tile_of<A, BYTES, MR, NV, true>(a, b, offset, k, c, crs, alpha, add); \
+    template <class A, int MR> TARGET void narrow_##NAME(const A* a, const A* b, int64_t k, A* c, int64_t crs, \
+                                                         A alpha, bool add) { \
+        tile_of<A, BYTES, MR, NV / 2, NV * BYTES / int(sizeof(A)), false>(a, b, nullptr, k, c, crs, alpha, add); \
+    } \
+    template <class A, int MR> TARGET void tile_at_##NAME(const A* a, const A* b, const int64_t* offset, int64_t k, \
+                                                          A* c, int64_t crs, A alpha, bool add) { \
+        tile_of<A, BYTES, MR, NV, 0, true>(a, b, offset, k, c, crs, alpha, add); \
     } \
     template <class A> TARGET void pack_##NAME(A* panel, int width, const A* from, int64_t ls, int64_t ks, \
                                                int64_t lines, int64_t k) { \
         if (width == NV * BYTES / int(sizeof(A))) \
             pack_panel<A>(panel, NV * BYTES / int(sizeof(A)), from, ls, ks, lines, k); \
-        else pack_panel<A>(panel, MR, from, ls, ks, lines, k); \
+        else pack_panel<A>(panel, width, from, ls, ks, lines, k); \
     } \
-    template <class A> constexpr Engine<A> ENGINE_##NAME = {MR, NV * BYTES / int(sizeof(A)), tile_##NAME<A>, \
-                                                            tile_at_##NAME<A>, pack_##NAME<A>};
+    template <class A, int MR> constexpr Engine<A> ENGINE_##NAME = {MR, \
+                                                                    NV * BYTES / int(sizeof(A)), \
+                                                                    tile_##NAME<A, MR>, \
+                                                                    narrow_##NAME<A, MR>, \
+                                                                    tile_at_##NAME<A, MR>, \
+                                                                    pack_##NAME<A>};
 
 #if defined(__aarch64__)
-MT_ENGINE(baseline, , 16, 8, 2)
+MT_ENGINE(baseline, , 16, 2)
+template <class A> constexpr const Engine<A>* BASELINE_ENGINES[] = {&ENGINE_baseline<A, 8>, &ENGINE_baseline<A, 4>};
 #else
-MT_ENGINE(baseline, , 16, 4, 2)
+MT_ENGINE(baseline, , 16, 2)
+template <class A> constexpr const Engine<A>* BASELINE_ENGINES[] = {&ENGINE_baseline<A, 4>};
 #endif
 #if MT_HAS_LEVELS
-MT_ENGINE(avx2, MT_AVX2, 32, 6, 2)
-MT_ENGINE(avx512, MT_AVX512, 64, 14, 2)
+MT_ENGINE(avx2, MT_AVX2, 32, 2)
+MT_ENGINE(avx512, MT_AVX512, 64, 2)
+template <class A> constexpr const Engine<A>* AVX2_ENGINES[] = {&ENGINE_avx2<A, 6>, &ENGINE_avx2<A, 5>,
+                                                                &ENGINE_avx2<A, 4>};
+template <class A> constexpr const Engine<A>* AVX512_ENGINES[] = {
+    &ENGINE_avx512<A, 14>, &ENGINE_avx512<A, 13>, &ENGINE_avx512<A, 12>, &ENGINE_avx512<A, 11>,
+    &ENGINE_avx512<A, 10>, &ENGINE_avx512<A, 9>,  &ENGINE_avx512<A, 8>,  &ENGINE_avx512<A, 4>};
 #endif
+
+// The best of them for so many rows; a tile costs half a row beside its own.
+template <class A, size_t N> const Engine<A>& best_of(const Engine<A>* const (&engines)[N], int64_t rows) {
+    const Engine<A>* best = engines[0];
+    if (rows > 4096) return *best;
+    int64_t least = std::numeric_limits<int64_t>::max();
+    for (const Engine<A>* e : engines) {
+        const int64_t cost = ceil_div(rows, e->mr) * (2 * e->mr + 1);
+        if (cost < least) best = e, least = cost;
+    }
+    return *best;
+}
 
 }  // namespace
 
-template <class A> const Engine<A>& engine() {
+template <class A> const Engine<A>& engine(int64_t rows) {
 #if MT_HAS_LEVELS
-    if (cpu_level == AVX512) return ENGINE_avx512<A>;
-    if (cpu_level == AVX2) return ENGINE_avx2<A>;
+    if (cpu_level == AVX512) return best_of(AVX512_ENGINES<A>, rows);
+    if (cpu_level == AVX2) return best_of(AVX2_ENGINES<A>, rows);
 #endif
-    return ENGINE_baseline<A>;
+    return best_of(BASELINE_ENGINES<A>, rows);
 }
-template const Engine<float>& engine<float>();
-template const Engine<double>& engine<double>();
+template const Engine<float>& engine<float>(int64_t);
+template const Engine<double>& engine<double>(int64_t);
 
 template <class A>
 void sink_tile(const Engine<A>& e, const A* a, const A* b, int64_t k, const Sink<A>& to, int64_t i, int64_t j,
@@ -166,6 +197,7 @@ void sink_tile(const Engine<A>& e, const A* a, const A* b, int64_t k, const Sink
     const bool reads = first && to.beta != 0;
     auto tile = [&](A* c, int64_t crs, bool add) {
         if (offset) e.tile_at(a, b, offset, k, c, crs, to.alpha, add);
+        else if (2 * columns <= e.nr) e.narrow(a, b, k, c, crs, to.alpha, add);
         else e.tile(a, b, k, c, crs, to.alpha, add);
     };
     if (rows == e.mr && columns == e.nr && to.cs == 1 && !reads) return tile(out, to.rs, !first);
@@ -224,29 +256,134 @@ void pack_lines(const Engine<A>& e, A* panels, int width, const Source& from, in
     }
 }
 
+// ---------------------------------------------------------------- pairs of bfloat16
+
+#if MT_HAS_LEVELS && __GNUC__ >= 10
+#define MT_BF16 __attribute__((target("arch=x86-64-v4,avx512bf16,prefer-vector-width=512")))
+typedef float Sixteen __attribute__((vector_size(64)));
+typedef float LooseSixteen __attribute__((vector_size(64), aligned(4), may_alias));
+
+template <int MR, int NV>
+MT_BF16 void tile_pairs(const float* a, const float* b, int64_t k, float* c, int64_t crs, float alpha, bool add) {
+    Sixteen sum[MR][NV];
+#pragma GCC unroll 16
+    for (int i = 0; i < MR; ++i)
+#pragma GCC unroll 2
+        for (int v = 0; v < NV; ++v) sum[i][v] = Sixteen{};
+    for (int64_t p = 0; p < k; ++p, a += MR, b += 32) {
+        __m512bh row[NV];
+#pragma GCC unroll 2
+        for (int v = 0; v < NV; ++v) row[v] = (__m512bh)_mm512_loadu_ps(b + 16 * v);
+#pragma GCC unroll 16
+        for (int i = 0; i < MR; ++i) {
+            const __m512bh x = (__m512bh)_mm512_set1_ps(a[i]);
+#pragma GCC unroll 2
+            for (int v = 0; v < NV; ++v) sum[i][v] = (Sixteen)_mm512_dpbf16_ps((__m512)sum[i][v], x, row[v]);
+        }
+    }
+#pragma GCC unroll 16
+    for (int i = 0; i < MR; ++i)
+#pragma GCC unroll 2
+        for (int v = 0; v < NV; ++v) {
+            LooseSixteen* to = reinterpret_cast<LooseSixteen*>(c + i * crs + 16 * v);
+            const Sixteen value = alpha * sum[i][v];
+            *to = add ? Sixteen(*to) + value : value;
+        }
+}
+template <int MR> constexpr Engine<float> ENGINE_pairs = {MR,      32,     tile_pairs<MR, 2>, tile_pairs<MR, 1>,
+                                                          nullptr, nullptr};
+constexpr const Engine<float>* PAIR_ENGINES[] = {&ENGINE_pairs<14>, &ENGINE_pairs<13>, &ENGINE_pairs<12>,
+                                                 &ENGINE_pairs<10>, &ENGINE_pairs<8>,  &ENGINE_pairs<4>};
+
+template <class A> bool in_pairs(const Source& a, const Source& b) {
+    return std::is_same<A, float>::value && cpu_has_bf16 && a.code == BF16 && b.code == BF16;
+}
+template <class A> const Engine<A>& pair_engine(int64_t rows) {
+    if constexpr (std::is_same<A, float>::value) return best_of(PAIR_ENGINES, rows);
+    else return engine<A>(rows);
+}
+#else
+template <class A> bool in_pairs(const Source&, const Source&) { return false; }
+template <class A> const Engine<A>& pair_engine(int64_t rows) { return engine<A>(rows); }
+#endif
+
+// panel[q * width + line]: the elements p + 2 q and p + 2 q + 1 of a line, zeros behind the last of `all` and behind the
+// last line. count: rows of a panel.
+template <class A>
+void pack_pairs(A* panels, int width, const Source& from, int64_t line_stride, int64_t k_stride, int64_t lines,
+                int64_t p, int64_t count, int64_t all) {
+    const uint16_t* data = reinterpret_cast<const uint16_t*>(from.data) + p * k_stride;
+    uint32_t* panel = reinterpret_cast<uint32_t*>(panels);
+    const int64_t whole = std::min(count, (all - p) / 2);
+    at_level(MT_BODY {
+        for (int64_t l = 0; l < lines; l += width, panel += count * width) {
+            const int64_t here = std::min<int64_t>(width, lines - l);
+            const uint16_t* first = data + l * line_stride;
+            if (here < width || whole < count) std::fill_n(panel, count * width, 0u);
+            if (line_stride == 1) {
+                for (int64_t q = 0; q < whole; ++q) {
+                    const uint16_t *low = first + 2 * q * k_stride, *high = low + k_stride;
+                    uint32_t* to = panel + q * width;
+                    for (int64_t i = 0; i < here; ++i) to[i] = uint32_t(low[i]) | uint32_t(high[i]) << 16;
+                }
+            } else {
+                for (int64_t i = 0; i < here; ++i) {
+                    const uint16_t* line = first + i * line_stride;
+                    for (int64_t q = 0; q < whole; ++q)
+                        panel[q * width + i] = uint32_t(line[2 * q * k_stride]) | uint32_t(line[(2 * q + 1) * k_stride])
+                                                                                      << 16;
+                }
+            }
+            if (whole < count)  // an odd k: the last one alone
+                for (int64_t i = 0; i < here; ++i)
+                    panel[whole * width + i] = first[i * line_stride + 2 * whole * k_stride];
+        }
+    });
+}
+
+// Which engine multiplies, and how lines are packed for it.
+template <class A> struct Maker {
+    const Engine<A>& e;
+    bool pairs;  // panels of pairs of bfloat16 along k: each as wide as a float
+    Maker(const Source& a, const Source& b, int64_t m) : Maker(a, b, m, in_pairs<A>(a, b)) {}
+    int64_t depth(int64_t k) const { return pairs ? block_depth(ceil_div(k, 2)) : block_depth(k); }
+    // k in [p, p + count), both in units of a panel's rows; `all`: the whole k.
+    void pack(A* panels, int width, const Source& from, int64_t line_stride, int64_t k_stride, int64_t lines, int64_t p,
+              int64_t count, int64_t all, A* wide) const {
+        if (pairs) pack_pairs(panels, width, from, line_stride, k_stride, lines, 2 * p, count, all);
+        else pack_lines(e, panels, width, from, line_stride, k_stride, lines, p, count, wide);
+    }
+
+private:
+    Maker(const Source&, const Source&, int64_t m, bool in_pairs)
+        : e(in_pairs ? pair_engine<A>(m) : engine<A>(m)), pairs(in_pairs) {}
+};
+
 }  // namespace
 
 template <class A>
 void gemm_block(const Source& a, const Source& b, int64_t m, int64_t n, int64_t k, const Sink<A>& to) {
-    const Engine<A>& e = engine<A>();
+    const Maker<A> maker(a, b, m);
+    const Engine<A>& e = maker.e;
     const int64_t mc = std::max<int64_t>(1, 192 / e.mr) * e.mr, nc = std::max<int64_t>(1, 1024 / e.nr) * e.nr;
-    const int64_t depth = block_depth(k), rows = std::min(ceil_div(m, e.mr) * e.mr, mc);
+    const int64_t all = maker.pairs ? ceil_div(k, 2) : k;
+    const int64_t depth = maker.depth(k), rows = std::min(ceil_div(m, e.mr) * e.mr, mc);
     const int64_t columns = std::min(ceil_div(n, e.nr) * e.nr, nc);
     const Scratch room(checked_add(checked_mul(depth, rows + columns), depth * 32), sizeof(A));
     A* pa = room.as<A>();
     A* pb = pa + depth * rows;
     A* wide = pb + depth * columns;  // one panel, before it is packed
     for (int64_t j = 0; j < n; j += nc)
-        for (int64_t p = 0; p < k; p += depth) {
-            const int64_t kb = std::min(depth, k - p), nb = std::min(nc, n - j);
+        for (int64_t p = 0; p < all; p += depth) {
+            const int64_t kb = std::min(depth, all - p), nb = std::min(nc, n - j);
             Source part = b;
             part.data += j * b.cs * ITEMSIZE[b.code];
-            pack_lines(e, pb, e.nr, part, b.cs, b.rs, nb, p, kb, wide);
+            maker.pack(pb, e.nr, part, b.cs, b.rs, nb, p, kb, k, wide);
             for (int64_t i = 0; i < m; i += mc) {
                 const int64_t mb = std::min(mc, m - i);
                 part = a;
                 part.data += i * a.rs * ITEMSIZE[a.code];
-                pack_lines(e, pa, e.mr, part, a.rs, a.cs, mb, p, kb, wide);
+                maker.pack(pa, e.mr, part, a.rs, a.cs, mb, p, kb, k, wide);
                 Sink<A> sink = to;
                 sink.out += i * to.rs + j * to.cs;
                 if (to.beta != 0) sink.c += i * to.crs + j * to.ccs;
@@ -269,7 +406,7 @@ void gemm_packed(const Source& a, const Source& b, int64_t m, int64_t n, int64_t
         if (m / down >= n / across) ++down;
         else ++across;
     }
-    const Engine<A>& e = engine<A>();
+    const Engine<A>& e = Maker<A>(a, b, m).e;
     const int64_t height = ceil_div(ceil_div(m, down), e.mr) * e.mr, width = ceil_div(ceil_div(n, across), e.nr) * e.nr;
     down = ceil_div(m, height), across = ceil_div(n, width);
     parallel_for(down * across, 1, [&](int64_t begin, int64_t end) {

@@ -21,12 +21,15 @@ template <class A> struct Engine {
     int mr, nr;  // rows and columns of a tile
     // c[i * crs + j] = alpha * sum over p of a[p * mr + i] * b[p * nr + j], or added to c
     void (*tile)(const A* a, const A* b, int64_t k, A* c, int64_t crs, A alpha, bool add);
+    // The same for the first half of the columns.
+    void (*narrow)(const A* a, const A* b, int64_t k, A* c, int64_t crs, A alpha, bool add);
     // The same where row p of b is at b + offset[p].
     void (*tile_at)(const A* a, const A* b, const int64_t* offset, int64_t k, A* c, int64_t crs, A alpha, bool add);
     // A panel of `lines` lines from memory with these strides; k in [0, k).
     void (*pack)(A* panel, int width, const A* from, int64_t line_stride, int64_t k_stride, int64_t lines, int64_t k);
 };
-template <class A> const Engine<A>& engine();
+// For products of so many rows: the height of its tiles leaves few rows of the last one unused.
+template <class A> const Engine<A>& engine(int64_t rows);
 
 // Where sums go: out = alpha * sums + beta * c for the first block of k, then added. c and out may be the same memory.
 template <class A> struct Sink {
@@ -60,7 +63,7 @@ struct Source {
 template <class A> void gemm_block(const Source& a, const Source& b, int64_t m, int64_t n, int64_t k,
                                    const Sink<A>& to);
 
-// The same with every thread of the pool. code of a and b: that of A, or F16, BF16 for float.
+// The same with every thread of the pool; bfloat16 by the CPU's own products of pairs, where it has them. code of a and b: that of A, or F16, BF16 for float.
 template <class A> void gemm_packed(const Source& a, const Source& b, int64_t m, int64_t n, int64_t k,
                                     const Sink<A>& to);
 
