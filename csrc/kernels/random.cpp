@@ -13,6 +13,68 @@
 namespace mt {
 namespace {
 
+MT_INLINE uint64_t twist(uint64_t u, uint64_t v) {
+    const uint64_t mixed = (u & 0x80000000u) | (v & 0x7fffffffu);
+    return (mixed >> 1) ^ ((0 - (v & 1u)) & 0x9908b0dfu);
+}
+// Words [begin, end) from those `other` places on; none of them is one that the loop writes.
+MT_CLONES void twist_words(uint64_t* words, int begin, int end, int other) {
+#pragma GCC ivdep
+    for (int i = begin; i < end; ++i) words[i] = words[i + other] ^ twist(words[i], words[i + 1]);
+}
+MT_CLONES void temper_words(uint32_t* out, const uint64_t* words, int64_t n) {
+    for (int64_t i = 0; i < n; ++i) out[i] = temper((uint32_t)words[i]);
+}
+
+}  // namespace
+
+void refill(State& s) {
+    uint64_t* w = s.words;
+    s.left = N;
+    s.next = 0;
+    constexpr int D = N - M;
+    twist_words(w, 0, D, M);
+    for (int i = D; i < N - 1; i += D) twist_words(w, i, std::min(i + D, N - 1), -D);
+    w[N - 1] = w[M - 1] ^ twist(w[N - 1], w[0]);
+}
+
+void next_words(State& s, uint32_t* out, int64_t n) {
+    while (n > 0) {
+        // What is left counts the next refill, too; behind one, all words are there and the first one is not counted.
+        const bool fresh = s.left == 1;
+        if (fresh) refill(s);
+        const int64_t m = std::min<int64_t>(n, fresh ? N : s.left - 1);
+        temper_words(out, s.words + s.next, m);
+        s.next += (uint64_t)m;
+        s.left -= (int32_t)(fresh ? m - 1 : m);
+        out += m;
+        n -= m;
+    }
+}
+
+namespace {
+
+// n uniform numbers in [0, 1), as `unit` makes them.
+MT_CLONES void units_of(const uint32_t* bits, float* out, int64_t n) {
+    for (int64_t i = 0; i < n; ++i) out[i] = (float)(int32_t)(bits[i] & 0xffffffu) * (1.0f / 16777216.0f);
+}
+MT_CLONES void units_of(const uint32_t* bits, double* out, int64_t n) {
+    // The upper 21 bits and the lower 32 are exact by themselves, and so is their sum.
+    for (int64_t i = 0; i < n; ++i)
+        out[i] = (double)(int32_t)(bits[2 * i] & 0x1fffffu) * (1.0 / 2097152.0) +
+                 ((double)(int32_t)(bits[2 * i + 1] >> 1) * 2.0 + (double)(int32_t)(bits[2 * i + 1] & 1)) *
+                     (1.0 / 9007199254740992.0);
+}
+template <class A> void next_units(State& s, A* out, int64_t n) {
+    constexpr int words = sizeof(A) / 4;
+    uint32_t bits[BLOCK * words];
+    for (int64_t i = 0; i < n; i += BLOCK) {
+        const int64_t count = std::min<int64_t>(BLOCK, n - i);
+        next_words(s, bits, count * words);
+        units_of(bits, out + i, count);
+    }
+}
+
 enum Kind : int { UNIFORM = 0, NORMAL, INTEGERS, FULL_RANGE, BERNOULLI, EXPONENTIAL, CAUCHY, LOG_NORMAL, GEOMETRIC };
 
 void seed_state(State& s, uint64_t seed) {
@@ -115,7 +177,7 @@ void normal_sixteens(float* d, int64_t blocks, float mean, float std) {
 
 // `first`: how many uniform numbers are drawn before the ones of an incomplete last block.
 template <class T> void normal_block(State& s, T* d, int64_t n, int64_t first, double mean, double std) {
-    for (int64_t i = 0; i < first; ++i) d[i] = unit<T>(s);
+    next_units(s, d, first);
     normal_sixteens(d, n / 16, (T)mean, (T)std);
     if (n % 16) {
         T* last = d + n - 16;
@@ -159,13 +221,14 @@ template <class F> void each(const Shape& shape, const Operand& o, F&& f) {
     });
 }
 
-// Every element gets the next of `draw()`, numbers of type D, in that order. One loop draws for all dtypes.
+// Every element gets the next of the numbers of type D that draw(numbers, count) makes, in that order. One loop draws
+// for all dtypes.
 template <class D, class F> void fill_drawn(const Shape& shape, const Operand& o, F&& draw) {
     D drawn[BLOCK];
     each_row(shape, o, [&](char* p, int64_t step, int64_t n) {
         for (int64_t i = 0; i < n; i += BLOCK) {
             const int64_t count = std::min<int64_t>(BLOCK, n - i);
-            for (int64_t j = 0; j < count; ++j) drawn[j] = draw();
+            draw(drawn, count);
             cast_strided(p + i * step, step, o.code, reinterpret_cast<char*>(drawn), sizeof(D), CodeOf<D>::value,
                          count);
         }
@@ -183,14 +246,22 @@ template <class F> void dispatch_float(int code, const char* name, F&& f) {
     }
 }
 
+// From [0, 1) to [low, low + width) as the dtype has it.
+template <class T, class A> MT_CLONES void scale_units(A* drawn, int64_t n, A width, A low, A first, A end) {
+    for (int64_t i = 0; i < n; ++i) {
+        const A value = (A)widen(convert<T>((A)std::fma(drawn[i], width, low)));
+        // The end does not belong to the range, but rounding can reach it.
+        drawn[i] = value == end ? first : value;
+    }
+}
+
 template <class T> void fill_uniform(State& s, const Shape& shape, const Operand& o, double from, double to) {
     using A = typename Digits<T>::acc;
     const A low = (A)from, width = (A)to - (A)from;
     const A first = (A)widen(convert<T>(from)), end = (A)widen(convert<T>(to));
-    each(shape, o, [&](char* p) {
-        const T value = convert<T>((A)std::fma(unit<T>(s), width, low));
-        // The end does not belong to the range, but rounding can reach it.
-        *reinterpret_cast<T*>(p) = (A)widen(value) == end ? convert<T>(first) : value;
+    fill_drawn<A>(shape, o, [&](A* drawn, int64_t n) {
+        next_units(s, drawn, n);
+        scale_units<T>(drawn, n, width, low, first, end);
     });
 }
 
@@ -223,22 +294,45 @@ uint64_t full_range_of(int code) {
 
 // Integers from `base` on; of `wide` ones each takes 64 random bits.
 void fill_integers(State& s, const Shape& shape, const Operand& o, uint64_t range, int64_t base, bool wide) {
-    fill_drawn<int64_t>(shape, o, [&] {
-        const uint64_t bits = wide ? next64(s) : next32(s);
-        return (int64_t)((range ? bits % range : bits) + (uint64_t)base);
+    fill_drawn<int64_t>(shape, o, [&](int64_t* drawn, int64_t n) {
+        if (wide) {
+            for (int64_t i = 0; i < n; ++i) {
+                const uint64_t bits = next64(s);
+                drawn[i] = (int64_t)((range ? bits % range : bits) + (uint64_t)base);
+            }
+            return;
+        }
+        uint32_t bits[BLOCK];
+        next_words(s, bits, n);
+        const uint32_t narrow = (uint32_t)range;  // of such draws it is below 2**28, or one of a dtype's
+        for (int64_t i = 0; i < n; ++i)
+            drawn[i] = (int64_t)((range == narrow && range ? bits[i] % narrow
+                                  : range                  ? bits[i] % range
+                                                           : bits[i]) +
+                                 (uint64_t)base);
     });
 }
 
 // Distributions drawn in double and rounded at the end.
 void fill_transformed(State& s, const Shape& shape, const Operand& o, int kind, double a, double b) {
-    fill_drawn<double>(shape, o, [&]() -> double {
+    if (kind == BERNOULLI) {
+        fill_drawn<Bool>(shape, o, [&](Bool* drawn, int64_t n) {
+            double units[BLOCK];
+            next_units(s, units, n);
+            for (int64_t i = 0; i < n; ++i) drawn[i] = Bool{(uint8_t)(units[i] < a)};
+        });
+        return;
+    }
+    auto next = [&]() -> double {
         switch (kind) {
-            case BERNOULLI: return unit<double>(s) < a;
             case EXPONENTIAL: return -1.0 / a * std::log1p(-unit<double>(s));
             case CAUCHY: return std::fma(b, std::tan(3.14159265358979323846 * (unit<double>(s) - 0.5)), a);
             case LOG_NORMAL: return std::exp(std::fma(next_normal(s), b, a));
             default: return std::ceil(std::log(unit<double>(s)) / std::log1p(-a));
         }
+    };
+    fill_drawn<double>(shape, o, [&](double* drawn, int64_t n) {
+        for (int64_t i = 0; i < n; ++i) drawn[i] = next();
     });
 }
 
@@ -309,10 +403,17 @@ PyObject* random_bernoulli(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
                      "message be improved?  If so, please report an enhancement request to PyTorch.)");
         Scratch drawn(std::max<int64_t>(shape.numel, 1), 1);
         char* bit = drawn.as<char>();
-        for (int64_t i = 0; i < shape.numel; ++i) {
-            const double u = p.code == F64 ? unit<double>(s) : (double)unit<float>(s);
-            bit[i] = u < (p.code == F64 ? chance[i] : (double)(float)chance[i]);
-        }
+        auto draw = [&](auto t) {
+            using A = decltype(t);
+            A units[BLOCK];
+            for (int64_t at = 0; at < shape.numel; at += BLOCK) {
+                const int64_t n = std::min<int64_t>(BLOCK, shape.numel - at);
+                next_units(s, units, n);
+                for (int64_t i = 0; i < n; ++i) bit[at + i] = units[i] < (A)chance[at + i];
+            }
+        };
+        if (p.code == F64) draw(double());
+        else draw(float());
         copy_tensor(shape, o.data, o.stride, o.code, bit, dense, BOOL);
         Py_RETURN_NONE;
     });
@@ -332,8 +433,9 @@ PyObject* random_permutation(PyObject*, PyObject* const* args, Py_ssize_t nargs)
         for (int64_t i = 0; i < n; ++i) r[i] = i;
         const bool wide = n >= (int64_t)(0xffffffffu / 20);
         for (int64_t i = 0; i < n - 1; ++i) {
-            const uint64_t bits = wide ? next64(s) : next32(s);
-            std::swap(r[i], r[i + (int64_t)(bits % (uint64_t)(n - i))]);
+            // Numbers below 2**32 are divided in their own width, which takes half the time.
+            const uint64_t far = wide ? next64(s) % (uint64_t)(n - i) : next32(s) % (uint32_t)(n - i);
+            std::swap(r[i], r[i + (int64_t)far]);
         }
         cast_block(out->ptr, code, reinterpret_cast<const char*>(r), I64, n);
         Py_RETURN_NONE;

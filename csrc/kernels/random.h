@@ -25,28 +25,20 @@ struct State {
 };
 static_assert(sizeof(State) == 5056, "PyTorch's states have 5056 bytes");
 
-MT_INLINE uint64_t twist(uint64_t u, uint64_t v) {
-    const uint64_t mixed = (u & 0x80000000u) | (v & 0x7fffffffu);
-    return (mixed >> 1) ^ ((v & 1u) ? 0x9908b0dfu : 0u);
-}
+void refill(State& s);  // random.cpp
 
-inline void refill(State& s) {
-    uint64_t* p = s.words;
-    s.left = N;
-    s.next = 0;
-    for (int j = N - M + 1; --j; ++p) *p = p[M] ^ twist(p[0], p[1]);
-    for (int j = M; --j; ++p) *p = p[M - N] ^ twist(p[0], p[1]);
-    *p = p[M - N] ^ twist(p[0], s.words[0]);
-}
-
-MT_INLINE uint32_t next32(State& s) {
-    if (--s.left == 0) refill(s);
-    uint32_t y = (uint32_t)s.words[s.next++];
+MT_INLINE uint32_t temper(uint32_t y) {
     y ^= y >> 11;
     y ^= (y << 7) & 0x9d2c5680u;
     y ^= (y << 15) & 0xefc60000u;
     return y ^ (y >> 18);
 }
+MT_INLINE uint32_t next32(State& s) {
+    if (--s.left == 0) refill(s);
+    return temper((uint32_t)s.words[s.next++]);
+}
+// The next n numbers of next32.
+void next_words(State& s, uint32_t* out, int64_t n);
 MT_INLINE uint64_t next64(State& s) {
     const uint64_t high = next32(s);
     return (high << 32) | next32(s);
