@@ -14,7 +14,8 @@ namespace {
 
 // clang-format off: a table
 enum ReduceOp : int {
-    OP_SUM = 300, OP_PROD, OP_AMAX, OP_AMIN, OP_ANY, OP_ALL, OP_ARGMAX, OP_ARGMIN, OP_MEAN, REDUCE_END
+    OP_SUM = 300, OP_PROD, OP_AMAX, OP_AMIN, OP_ANY, OP_ALL, OP_ARGMAX, OP_ARGMIN, OP_MEAN, OP_NORM1,
+    OP_NORM2, REDUCE_END
 };
 // clang-format on
 constexpr int NUM_REDUCE = REDUCE_END - OP_SUM;
@@ -61,13 +62,23 @@ template <> struct Wrapping<int32_t> { using t = uint32_t; };
 template <> struct Wrapping<int64_t> { using t = uint64_t; };
 // clang-format on
 
-struct SumStep {
+// How elements are folded: `of` is what one counts for, `run` joins two such numbers.
+struct Plain {
+    template <class T> static MT_INLINE T of(T x) { return x; }
+};
+struct SumStep : Plain {
     template <class T> using Element = typename Wrapping<T>::t;
     template <class T> using Wide = typename Traits<Element<T>>::wide;
     template <class T> static constexpr T start() { return T{}; }
     template <class T> static MT_INLINE T run(T a, T x) { return a + x; }
 };
-struct ProdStep {
+struct AbsStep : SumStep {
+    template <class T> static MT_INLINE T of(T x) { return x < 0 ? -x : x; }
+};
+struct SquareStep : SumStep {
+    template <class T> static MT_INLINE T of(T x) { return x * x; }
+};
+struct ProdStep : Plain {
     template <class T> using Element = typename Wrapping<T>::t;
     template <class T> using Wide = Element<T>;
     template <class T> static constexpr T start() {
@@ -76,7 +87,7 @@ struct ProdStep {
     }
     template <class T> static MT_INLINE T run(T a, T x) { return a * x; }
 };
-struct MaxStep {
+struct MaxStep : Plain {
     template <class T> using Element = T;
     template <class T> using Wide = T;
     template <class T> static constexpr T start() {
@@ -88,7 +99,7 @@ struct MaxStep {
         return x != x ? x : r;  // NaN wins and stays
     }
 };
-struct MinStep {
+struct MinStep : Plain {
     template <class T> using Element = T;
     template <class T> using Wide = T;
     template <class T> static constexpr T start() {
@@ -111,12 +122,12 @@ template <class Step, class T> MT_INLINE T fold_run(const T* x, int64_t n) {
         T part[L];
         for (int64_t j = 0; j < L; ++j) part[j] = total;
         for (; i + L <= n; i += L)
-            for (int64_t j = 0; j < L; ++j) part[j] = Step::run(part[j], x[i + j]);
+            for (int64_t j = 0; j < L; ++j) part[j] = Step::run(part[j], Step::of(x[i + j]));
         for (int64_t w = L / 2; w > 0; w /= 2)
             for (int64_t j = 0; j < w; ++j) part[j] = Step::run(part[j], part[j + w]);
         total = part[0];
     }
-    for (; i < n; ++i) total = Step::run(total, x[i]);
+    for (; i < n; ++i) total = Step::run(total, Step::of(x[i]));
     return total;
 }
 
@@ -139,7 +150,9 @@ template <class Step, class T> MT_CLONES void fold_row(const char* data, int64_t
             for (int64_t j = 0; j < L; ++j) part[j] = Step::template start<W>();
             for (; i + 4 * L <= n; i += 4 * L)
                 for (int64_t j = 0; j < L; ++j) {
-                    const E *y = x + i + j, four = Step::run(Step::run(y[0], y[L]), Step::run(y[2 * L], y[3 * L]));
+                    const E* y = x + i + j;
+                    const E four = Step::run(Step::run(Step::of(y[0]), Step::of(y[L])),
+                                             Step::run(Step::of(y[2 * L]), Step::of(y[3 * L])));
                     part[j] = Step::run(part[j], (W)four);
                 }
             for (int64_t w = L / 2; w > 0; w /= 2)
@@ -157,12 +170,13 @@ template <class Step, class T> void fold_rows(const char* data, int64_t step, in
     W* a = reinterpret_cast<W*>(acc);
     constexpr int64_t MOST = 512;  // elements folded in their own precision, by up to 64 partial results
     auto fold = [](auto p, auto q) __attribute__((always_inline)) { return Step::run(p, q); };
+    auto take = [](auto p, auto q) __attribute__((always_inline)) { return Step::run(p, Step::of(q)); };
     at_level(MT_BODY {
         for (int64_t r = 0; r < m; ++r, x += step) {
-            W total = (W)fold_dense(x, n < MOST ? n : MOST, Step::template start<T>(), fold, fold);
+            W total = (W)fold_dense(x, n < MOST ? n : MOST, Step::template start<T>(), take, fold);
             for (int64_t i = MOST; i < n; i += MOST)
                 total = Step::run(
-                    total, (W)fold_dense(x + i, n - i < MOST ? n - i : MOST, Step::template start<T>(), fold, fold));
+                    total, (W)fold_dense(x + i, n - i < MOST ? n - i : MOST, Step::template start<T>(), take, fold));
             a[r] = Step::run(a[r], total);
         }
     });
@@ -180,8 +194,10 @@ MT_CLONES void fold_cols(const char* data, int64_t step, int64_t rows, int64_t w
                     *x7 = x6 + step;
 #pragma GCC ivdep
             for (int64_t j = 0; j < w; ++j) {
-                const E left = Step::run(Step::run(x[j], x1[j]), Step::run(x2[j], x3[j]));
-                const E right = Step::run(Step::run(x4[j], x5[j]), Step::run(x6[j], x7[j]));
+                const E left =
+                    Step::run(Step::run(Step::of(x[j]), Step::of(x1[j])), Step::run(Step::of(x2[j]), Step::of(x3[j])));
+                const E right =
+                    Step::run(Step::run(Step::of(x4[j]), Step::of(x5[j])), Step::run(Step::of(x6[j]), Step::of(x7[j])));
                 a[j] = Step::run(a[j], (W)Step::run(left, right));
             }
         }
@@ -189,11 +205,12 @@ MT_CLONES void fold_cols(const char* data, int64_t step, int64_t rows, int64_t w
         const E *x1 = x + step, *x2 = x1 + step, *x3 = x2 + step;
 #pragma GCC ivdep
         for (int64_t j = 0; j < w; ++j)
-            a[j] = Step::run(a[j], widened<W>(Step::run(Step::run(x[j], x1[j]), Step::run(x2[j], x3[j]))));
+            a[j] = Step::run(a[j], widened<W>(Step::run(Step::run(Step::of(x[j]), Step::of(x1[j])),
+                                                        Step::run(Step::of(x2[j]), Step::of(x3[j])))));
     }
     for (; r < rows; ++r, x += step) {
 #pragma GCC ivdep
-        for (int64_t j = 0; j < w; ++j) a[j] = Step::run(a[j], widened<W>(x[j]));
+        for (int64_t j = 0; j < w; ++j) a[j] = Step::run(a[j], widened<W>(Step::of(x[j])));
     }
 }
 template <class Step, class T> void fold_init(char* acc, int64_t n) {
@@ -211,7 +228,8 @@ template <class Step, class T, bool Mean> void fold_finish(const char* acc, char
     const W* a = reinterpret_cast<const W*>(acc);
     T* o = reinterpret_cast<T*>(out);
     for (int64_t i = 0; i < n; ++i) {
-        if constexpr (!Mean) o[i] = widened<T>(a[i]);
+        if constexpr (std::is_same<Step, SquareStep>::value) o[i] = (T)std::sqrt(a[i]);
+        else if constexpr (!Mean) o[i] = widened<T>(a[i]);
         else if constexpr (IsComplex<T>::value) o[i] = widened<T>(W{a[i].re / count, a[i].im / count});
         else o[i] = widened<T>(a[i] / (W)count);
     }
@@ -336,7 +354,7 @@ template <class Step, class T, bool Mean> void enter_fold(int op) {
          fold_merge<Step, T>,
          fold_finish<Step, T, Mean>};
     if constexpr (std::is_floating_point<T>::value &&
-                  (std::is_same<Step, SumStep>::value || std::is_same<Step, ProdStep>::value))
+                  (std::is_base_of<SumStep, Step>::value || std::is_same<Step, ProdStep>::value))
         r.rows = fold_rows<Step, T>;
 }
 template <bool All, class T> void enter_any(int op) {
@@ -354,6 +372,10 @@ template <class T> void enter_type() {
     enter_any<false, T>(OP_ANY);
     enter_any<true, T>(OP_ALL);
     if constexpr (std::is_floating_point<T>::value || IsComplex<T>::value) enter_fold<SumStep, T, true>(OP_MEAN);
+    if constexpr (std::is_floating_point<T>::value) {
+        enter_fold<AbsStep, T, false>(OP_NORM1);
+        enter_fold<SquareStep, T, false>(OP_NORM2);
+    }
     if constexpr (!IsComplex<T>::value) {
         enter_fold<MaxStep, T, false>(OP_AMAX);
         enter_fold<MinStep, T, false>(OP_AMIN);
@@ -646,8 +668,9 @@ static PyObject* reduce(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
         expect_time_for(shape.numel);
         const int ccode = as_code(args[10]);
         const Reducer& reducer = reducers[op - OP_SUM][native_of(ccode)];
-        static const char* const NAMES[] = {"sum_cpu", "prod_cpu",   "amax_values_cpu", "amin_values_cpu", "or_cpu",
-                                            "and_cpu", "argmax_cpu", "argmin_cpu",      "mean_cpu"};
+        static const char* const NAMES[] = {"sum_cpu",  "prod_cpu", "amax_values_cpu", "amin_values_cpu",
+                                            "or_cpu",   "and_cpu",  "argmax_cpu",      "argmin_cpu",
+                                            "mean_cpu", "norm_cpu", "norm_cpu"};
         if (!reducer.init) fail_dtype(NAMES[op - OP_SUM], ccode);
         if (args[5] == Py_None && nargs != 12) fail(PyExc_TypeError, "reduce() needs out_numel when out is None");
         Shape result_shape = shape;  // bounds of the output: reduced dimensions count as one element
@@ -695,6 +718,7 @@ PyMethodDef reduce_methods[] = {
               "on reduced dimensions"),
     {nullptr, nullptr, 0, nullptr}};
 
-const IntConstant reduce_constants[] = {
-    {"SUM", OP_SUM}, {"PROD", OP_PROD},     {"AMAX", OP_AMAX},     {"AMIN", OP_AMIN}, {"ANY", OP_ANY},
-    {"ALL", OP_ALL}, {"ARGMAX", OP_ARGMAX}, {"ARGMIN", OP_ARGMIN}, {"MEAN", OP_MEAN}, {nullptr, 0}};
+const IntConstant reduce_constants[] = {{"SUM", OP_SUM},       {"PROD", OP_PROD},     {"AMAX", OP_AMAX},
+                                        {"AMIN", OP_AMIN},     {"ANY", OP_ANY},       {"ALL", OP_ALL},
+                                        {"ARGMAX", OP_ARGMAX}, {"ARGMIN", OP_ARGMIN}, {"MEAN", OP_MEAN},
+                                        {"NORM1", OP_NORM1},   {"NORM2", OP_NORM2},   {nullptr, 0}};

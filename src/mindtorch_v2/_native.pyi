@@ -188,6 +188,8 @@ ALL: Final[int]
 ARGMAX: Final[int]
 ARGMIN: Final[int]
 MEAN: Final[int]
+NORM1: Final[int]
+NORM2: Final[int]
 
 # ---------------------------------------------------------------- fused, indexing, scanning, products
 

@@ -295,7 +295,7 @@ def _norm_meta(self: Any, ord: Any, dim: Any, keepdim: bool, dtype: Any) -> Spec
     return like(self, reduced_shape(self._shape, mask, keepdim), dt.to_real() if dt.is_complex else dt)
 
 
-def _norm(self: Any, ord: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
+def norm_in_parts(self: Any, ord: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
     x = self if dtype is None else self.to(dtype)
     if x._dtype.is_complex or ord not in (2, 4):
         x = x.abs()
@@ -345,7 +345,7 @@ def _norm_backward(g: Any, self: Any, result: Any, ord: Any, dim: Any, keepdim: 
 _VECTOR_NORM = op(
     "linalg_vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) "
     "-> Tensor",
-    meta=_norm_meta, out=True, kernel=_norm, grad=dict(self=_norm_backward), function=False, method=False)
+    meta=_norm_meta, out=True, kernel=norm_in_parts, grad=dict(self=_norm_backward), function=False, method=False)
 
 
 def _norm_text(self: Any, p: str, dim: Any, keepdim: bool, dtype: Any) -> Any:
