@@ -140,6 +140,7 @@ format: $(VENV)/.tools
 bench: build $(VENV)/.oracle
 	$(PY) benchmarks/bench_calls.py $(BENCH_ARGS)
 	$(PY) benchmarks/bench_kernels.py $(filter --check,$(BENCH_ARGS))
+	$(PY) benchmarks/bench_models.py $(filter --check,$(BENCH_ARGS))
 	$(PY) benchmarks/bench_npu.py $(filter --check,$(BENCH_ARGS))
 
 # A few lines against limits that noise does not cross: half a minute, for CI.
