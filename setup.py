@@ -80,6 +80,8 @@ COMPILED = (
 CXX_FLAGS = ["-std=c++17", "-O3", "-fno-math-errno", "-fno-trapping-math", "-pthread"]
 # -g0, as mypyc's own flags: many Pythons ask for debug information, which doubles the time of a build.
 CXX_FLAGS += ["-fvisibility=hidden", "-g0", "-Wall"]
+# Functions that take or return vectors are always inlined: how calls would pass them does not matter.
+CXX_FLAGS += ["-Wno-psabi"]
 # MINDTORCH_SANITIZE=address (with UBSan) or thread: the native module only (`make test-sanitized`).
 SANITIZE = os.environ.get("MINDTORCH_SANITIZE", "")
 SANITIZER_FLAGS = {

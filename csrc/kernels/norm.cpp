@@ -11,8 +11,10 @@
 //                       dx|None.. [dense], dweight|None.. [dense], dbias|None.. [dense], outer, inner) -> None
 //   var(a.., out.., mean|None.., shape, correction, take_sqrt)
 //       strides of out and mean have one entry per dimension of `shape`, 0 where it is reduced
+#include "cpu.h"
 #include "lanes.h"
 #include "moments.h"
+#include "vectors.h"
 
 #include <algorithm>
 
@@ -23,29 +25,46 @@ template <class A> MT_CLONES void moments_of(Moments* all, const A* x, int64_t n
 
 // ---------------------------------------------------------------- layer norm
 
+// Mean and squared distances of a row that is one batch: as add_batch, with everything inlined.
+template <class A> MT_INLINE void short_row(const A* x, int64_t n, double& mean, double& m2) {
+    auto plus = [](auto p, auto q) __attribute__((always_inline)) { return p + q; };
+    const A middle = fold_dense(x, n, A(0), plus, plus) / (A)n;
+    const A first =
+        fold_dense(x, n, A(0), [&](auto p, auto q) __attribute__((always_inline)) { return p + (q - middle); }, plus);
+    const A second = fold_dense(
+        x, n, A(0), [&](auto p, auto q) __attribute__((always_inline)) { return p + (q - middle) * (q - middle); },
+        plus);
+    const double rest = (double)first / (double)n;
+    mean = (double)middle + rest;
+    m2 = (double)second - rest * rest * (double)n;
+}
+
 template <class A>
-MT_CLONES void layer_norm_rows(const A* x, const A* weight, const A* bias, A* y, A* means, A* rstds, int64_t rows,
-                               int64_t n, double eps) {
-    for (int64_t r = 0; r < rows; ++r, x += n, y += n) {
-        Moments m;
-        add_row(m, x, n);
-        const A mean = (A)m.mean;
-        const A rstd = (A)(1.0 / std::sqrt(m.m2 / (double)n + eps));
-        if (means) means[r] = mean;
-        if (rstds) rstds[r] = rstd;
-        if (weight && bias) {
+void layer_norm_rows(const A* x, const A* weight, const A* bias, A* y, A* means, A* rstds, int64_t rows, int64_t n,
+                     double eps) {
+    at_level(MT_BODY {
+        for (int64_t r = 0; r < rows; ++r, x += n, y += n) {
+            Moments m;
+            if (n <= BATCH) short_row(x, n, m.mean, m.m2);
+            else add_row(m, x, n);
+            const A mean = (A)m.mean;
+            const A rstd = (A)(1.0 / std::sqrt(m.m2 / (double)n + eps));
+            if (means) means[r] = mean;
+            if (rstds) rstds[r] = rstd;
+            if (weight && bias) {
 #pragma GCC ivdep
-            for (int64_t i = 0; i < n; ++i) y[i] = (x[i] - mean) * rstd * weight[i] + bias[i];
-        } else if (weight) {
+                for (int64_t i = 0; i < n; ++i) y[i] = (x[i] - mean) * rstd * weight[i] + bias[i];
+            } else if (weight) {
 #pragma GCC ivdep
-            for (int64_t i = 0; i < n; ++i) y[i] = (x[i] - mean) * rstd * weight[i];
-        } else {
+                for (int64_t i = 0; i < n; ++i) y[i] = (x[i] - mean) * rstd * weight[i];
+            } else {
 #pragma GCC ivdep
-            for (int64_t i = 0; i < n; ++i) y[i] = (x[i] - mean) * rstd;
-            if (bias)
-                for (int64_t i = 0; i < n; ++i) y[i] += bias[i];
+                for (int64_t i = 0; i < n; ++i) y[i] = (x[i] - mean) * rstd;
+                if (bias)
+                    for (int64_t i = 0; i < n; ++i) y[i] += bias[i];
+            }
         }
-    }
+    });
 }
 
 // dweight and dbias are added to; null pointers: not wanted.

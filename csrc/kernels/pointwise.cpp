@@ -6,6 +6,7 @@
 namespace mt {
 
 KernelTables kernels;
+BinaryKernel half_kernel(int64_t op, int code);  // pointwise_half.cpp; no other file needs to know
 
 namespace {
 
@@ -530,6 +531,15 @@ static PyObject* binary(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
         plan.result = plan.fn2.result;
         plan.target[0] = plan.target[1] = block_code(plan.ccode);
         plan.exact = plan.target[0] == plan.ccode;
+        if ((plan.ccode == F16 || plan.ccode == BF16) && is_storage(args[1]) && is_storage(args[5]) &&
+            as_int(args[4]) == plan.ccode && as_int(args[8]) == plan.ccode && as_int(args[12]) == plan.ccode) {
+            const BinaryKernel direct = half_kernel(op, plan.ccode);
+            if (direct.vv) {
+                plan.fn2 = direct;
+                plan.result = plan.target[0] = plan.target[1] = plan.ccode;
+                plan.exact = true;
+            }
+        }
         return run(plan, args + 1, args + 9, args[13]);
     });
 }

@@ -130,7 +130,7 @@ struct Xlogy : Stateless {
 struct GeluBackward : Stateless {
     using Stateless::Stateless;
     template <class T> MT_INLINE T run(T g, T x) const {
-        const T cdf = T(0.5) * (T(1) + erf_v(x * T(0.70710678118654752440)));
+        const T cdf = T(0.5) * twice_cdf(x);
         const T pdf = exp_v(x * x * T(-0.5)) * T(0.39894228040143267794);  // 1 / sqrt(2 pi)
         return g * (cdf + x * pdf);
     }

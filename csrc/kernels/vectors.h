@@ -2,9 +2,6 @@
 #pragma once
 #include "common.h"
 
-// Functions that take or return such vectors are always inlined: no call passes one.
-#pragma GCC diagnostic ignored "-Wpsabi"
-
 namespace mt {
 
 template <class A, int BYTES> struct Vec {
