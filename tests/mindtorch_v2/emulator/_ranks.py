@@ -132,13 +132,14 @@ def number(n: int) -> c_int:
 
 
 def main() -> None:
-    from . import _collectives
+    from . import _collective_products, _collectives
 
+    scenarios = {**vars(_collectives), **vars(_collective_products)}
     if sys.argv[1] == "several":
         for name in sys.argv[2:]:
-            getattr(_collectives, name)()
+            scenarios[name]()
     else:
-        getattr(_collectives, sys.argv[1])(*sys.argv[2:])
+        scenarios[sys.argv[1]](*sys.argv[2:])
 
 
 if __name__ == "__main__":
