@@ -234,6 +234,9 @@ SIZE_CALLS = [
     "Size((2, 3)) + (1.5,)", "Size((2, 3)) * 2", "2 * Size((2, 3))", "Size((2, 3))[::-1]", "Size((2, 3))[5]",
     "Size((2, 3))['a']", "Size((2, 3)).numel()", "Size((0, 3)).numel()", "Size((2, 3)).index(3)", "Size((2, 3)) * 1.5",
     "Size((2, 3)) + Size((4,))", "Size((2, 3)) == (2, 3)", "Size((2, 3)).count(2)", "list(Size((2, 3)))",
+    "Size([1], [2])", "Size(sizes=[1])", "Size((2, 3))[:]", "() + Size((2, 3))", "(True,) + Size((2,))",
+    "Size(range(3))", "Size((2, 3)) + 5", "Size(x for x in (1, 2))", "Size((1, 2, 3))[True]", "Size((2 ** 70,))[0]",
+    "Size((1, 2))[-3]",
 ]  # fmt: skip
 
 
