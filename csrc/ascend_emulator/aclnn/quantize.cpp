@@ -1,7 +1,8 @@
 // To small integers and back: y = round(x * scale + offset), kept within the type. Where scales are found from the data
 // ("dynamic"), each row is stretched to the whole range.
 //
-// Computed for INT8 and, where documents have them, UINT8 and INT32; packed 4-bit and 8-bit float results are refused.
+// An output of INT32 where documents have INT4 too holds eight integers of four bits in each. Results of 8-bit floats are
+// not made whole.
 #include "activation.h"
 #include "norm.h"
 #include "quantize.h"
@@ -13,6 +14,18 @@ namespace {
 void need_bytes(const Plan& p, const char* name) {
     int dtype = p.tensor(name).dtype;
     p.require(dtype == ACL_INT8, "%s has dtype %s; the emulator computes INT8", name, dtype_name(dtype));
+}
+
+// A result in small numbers of the shape of x, perhaps packed.
+void plan_small(const Plan& p, const char* x, const char* name) {
+    Tensor y = half_bytes(p.tensor(name));
+    p.require(y.dtype == ACL_INT8 || is_narrow(y.dtype), "%s has dtype %s", name, dtype_name(y.dtype));
+    p.require(y.dims == p.tensor(x).dims, "%s holds %s numbers, %s has shape %s", name, text(y.dims).c_str(), x, text(p.tensor(x).dims).c_str());
+}
+
+void write_small(const Run& r, const char* name, const std::vector<double>& x, const std::string& mode = "rint") {
+    Tensor y = half_bytes(r.tensor(name));
+    r.write(y, within(x, y.dtype, mode));
 }
 
 // A vector along an axis, one number, or something that broadcasts.
@@ -47,14 +60,13 @@ std::vector<double> read_along(const Run& r, const char* x, const char* name, in
 
 // -- with given scales -----------------------------------------------------------------------------------------------
 void plan_ascend(Plan& p, int64_t axis) {
-    static const char* const modes[] = {"round", "floor", "ceil", "trunc"};
+    static const char* const modes[] = {"round", "floor", "ceil", "trunc", "rint"};
     const std::string& mode = p.string("roundMode");
     p.require(std::any_of(std::begin(modes), std::end(modes), [&](const char* m) { return mode == m; }),
               "roundMode is \"%s\", expected round, floor, ceil or trunc", mode.c_str());
     p.require(p.integer("dstType") == p.tensor("y").dtype, "dstType is %lld, y has dtype %s",
               static_cast<long long>(p.integer("dstType")), dtype_name(p.tensor("y").dtype));
-    need_bytes(p, "y");
-    p.same_shape("x", "y");
+    plan_small(p, "x", "y");
     for (const char* name : {"scale", "offset"}) plan_along(p, "x", name, axis);
     if (p.has("offset")) p.same_shape("scale", "offset");
 }
@@ -63,25 +75,27 @@ void run_ascend(Run& r, int64_t axis) {
     auto x = r.read<double>(r.tensor("x")), scale = read_along(r, "x", "scale", axis, 1);
     auto offset = read_along(r, "x", "offset", axis, 0);
     for (size_t i = 0; i < x.size(); ++i) x[i] = x[i] * scale[i] * (r.flag("sqrtMode") ? scale[i] : 1) + offset[i];
-    r.write(r.tensor("y"), within(x, ACL_INT8, r.string("roundMode")));
+    write_small(r, "y", x, r.string("roundMode"));
 }
 
 void plan_quantize(Plan& p) {
     int out = p.tensor("out").dtype;
     p.require(p.dtype("dtype") == out, "dtype is %s, out has %s", dtype_name(p.dtype("dtype")), dtype_name(out));
-    p.require(out == ACL_INT8 || out == ACL_UINT8 || out == ACL_INT32, "out has dtype %s; the emulator computes INT8, "
-              "UINT8 and INT32", dtype_name(out));
     p.same_shape("x", "out");
     p.axis(p.integer("axis"), p.tensor("x").rank(), "axis");
     for (const char* name : {"scales", "zeroPoints"}) plan_along(p, "x", name, p.integer("axis"));
 }
 
+// Floats of 8 bits are rounded when they are written.
+double rounded(double x, int dtype) { return is_narrow_float(dtype) ? x : std::nearbyint(x); }
+
 void run_quantize(Run& r) {
     int64_t axis = r.integer("axis");
+    const Tensor& out = r.tensor("out");
     auto x = r.read<double>(r.tensor("x")), scale = read_along(r, "x", "scales", axis, 1);
     auto zero = read_along(r, "x", "zeroPoints", axis, 0);
-    for (size_t i = 0; i < x.size(); ++i) x[i] = std::nearbyint(x[i] / scale[i]) + zero[i];
-    r.write(r.tensor("out"), within(x, r.tensor("out").dtype));
+    for (size_t i = 0; i < x.size(); ++i) x[i] = rounded(x[i] / scale[i], out.dtype) + zero[i];
+    r.write(out, within(x, out.dtype));
 }
 
 // What is lost by quantization, without it: the values a quantized tensor stands for.
@@ -117,9 +131,8 @@ void run_fake(Run& r) {
 
 // -- groups of rows --------------------------------------------------------------------------------------------------
 void plan_group(Plan& p) {
-    need_bytes(p, "y");
     const Dims& d = p.tensor("x").dims;
-    p.same_shape("x", "y");
+    plan_small(p, "x", "y");
     p.shape("scale", {p.tensor("groupIndex").dims[0], d[1]});
     if (p.has("offsetOptional")) p.shape("offsetOptional", {1});
 }
@@ -134,21 +147,20 @@ void run_group(Run& r) {
         for (int64_t k = 0; k < d[1]; ++k)
             x[size_t(i * d[1] + k)] = x[size_t(i * d[1] + k)] * scale[size_t(groups[size_t(i)] * d[1] + k)] + offset;
     }
-    r.write(r.tensor("y"), within(x, ACL_INT8));
+    write_small(r, "y", x);
 }
 
 // -- with scales from the data ---------------------------------------------------------------------------------------
 void plan_dynamic(Plan& p) {
     const Dims& d = p.tensor("x").dims;
-    need_bytes(p, "yOut");
-    p.same_shape("x", "yOut");
+    plan_small(p, "x", "yOut");
     p.shape("scaleOut", without_last(d));
     bool grouped = false;
     if (p.function->count > 4) {
         grouped = p.has("groupIndexOptional");
         if (p.has("offsetOut")) p.shape("offsetOut", without_last(d));
-        p.require(p.integer("dstType") == ACL_INT8, "dstType is %lld; the emulator computes 2 (INT8)",
-                  static_cast<long long>(p.integer("dstType")));
+        p.require(p.integer("dstType") == p.tensor("yOut").dtype, "dstType is %lld, yOut has dtype %s",
+                  static_cast<long long>(p.integer("dstType")), dtype_name(p.tensor("yOut").dtype));
     }
     if (!p.has("smoothScalesOptional")) return;
     const Dims& s = p.tensor("smoothScalesOptional").dims;
@@ -175,17 +187,15 @@ void run_dynamic(Run& r) {
 
 // -- back ------------------------------------------------------------------------------------------------------------
 void plan_anti(Plan& p) {
-    p.require(p.tensor("x").dtype == ACL_INT8, "x has dtype %s; the emulator computes INT8",
-              dtype_name(p.tensor("x").dtype));
     p.require(p.integer("dstType") == p.tensor("y").dtype, "dstType is %lld, y has dtype %s",
               static_cast<long long>(p.integer("dstType")), dtype_name(p.tensor("y").dtype));
-    p.same_shape("x", "y");
-    for (const char* name : {"scale", "offset"}) plan_along(p, "x", name, -1);
+    p.shape("y", half_bytes(p.tensor("x")).dims);
+    for (const char* name : {"scale", "offset"}) plan_along(p, "y", name, -1);
 }
 
 void run_anti(Run& r) {
-    auto x = r.read<double>(r.tensor("x")), scale = read_along(r, "x", "scale", -1, 1);
-    auto offset = read_along(r, "x", "offset", -1, 0);
+    auto x = r.read<double>(half_bytes(r.tensor("x"))), scale = read_along(r, "y", "scale", -1, 1);
+    auto offset = read_along(r, "y", "offset", -1, 0);
     for (size_t i = 0; i < x.size(); ++i) x[i] = (x[i] + offset[i]) * scale[i] * (r.flag("sqrtMode") ? scale[i] : 1);
     r.write(r.tensor("y"), x);
 }
@@ -410,23 +420,23 @@ void run_swiglu_quant(Run& r) {
 
 }  // namespace
 
-ACLNN(aclnnAscendQuant, PLAN { plan_ascend(p, -1); }, RUN { run_ascend(r, -1); })
+ACLNN(aclnnAscendQuant, PLAN { plan_ascend(p, -1); }, RUN { run_ascend(r, -1); }, NARROW)
 ACLNN(aclnnAscendQuantV3, PLAN { plan_ascend(p, p.axis(p.integer("axis"), p.tensor("x").rank(), "axis")); },
-      RUN { run_ascend(r, r.integer("axis")); })
-ACLNN(aclnnQuantize, plan_quantize, run_quantize)
+      RUN { run_ascend(r, r.integer("axis")); }, NARROW)
+ACLNN(aclnnQuantize, plan_quantize, run_quantize, NARROW)
 ACLNN(aclnnFakeQuantPerTensorAffineCachemask, plan_fake<false>, run_fake<false>)
 ACLNN(aclnnFakeQuantPerChannelAffineCachemask, plan_fake<true>, run_fake<true>)
-ACLNN(aclnnGroupQuant, plan_group, run_group)
-ACLNN(aclnnDynamicQuant, plan_dynamic, run_dynamic)
-ACLNN(aclnnDynamicQuantV2, plan_dynamic, run_dynamic)
-ACLNN(aclnnDynamicQuantV3, plan_dynamic_later, run_dynamic)
+ACLNN(aclnnGroupQuant, plan_group, run_group, NARROW)
+ACLNN(aclnnDynamicQuant, plan_dynamic, run_dynamic, NARROW)
+ACLNN(aclnnDynamicQuantV2, plan_dynamic, run_dynamic, NARROW)
+ACLNN(aclnnDynamicQuantV3, plan_dynamic_later, run_dynamic, NARROW)
 ACLNN(aclnnDynamicQuantV4,
       PLAN {
           p.require(p.real("dstTypeMax") == 0, "dstTypeMax is %g; it belongs to 8-bit floats", p.real("dstTypeMax"));
           plan_dynamic_later(p);
       },
-      run_dynamic)
-ACLNN(aclnnAscendAntiQuant, plan_anti, run_anti)
+      run_dynamic, NARROW)
+ACLNN(aclnnAscendAntiQuant, plan_anti, run_anti, NARROW)
 ACLNN(aclnnDequantBias, plan_dequant_bias, run_dequant_bias)
 ACLNN(aclnnTransQuantParamV2, plan_parameter, RUN { run_parameter(r, false); })
 ACLNN(aclnnTransQuantParamV3, plan_parameter, RUN { run_parameter(r, r.integer("roundMode") == 1); })

@@ -88,7 +88,8 @@ inline Dims without_last(const Dims& dims) {
 inline void write_dynamic(const Run& r, std::vector<double> x, int64_t length, const char* y, const char* scale_name,
                    const char* offset_name = nullptr) {
     std::vector<double> scales, offsets;
-    int dtype = r.tensor(y).dtype;
+    Tensor out = half_bytes(r.tensor(y));
+    int dtype = out.dtype;
     ByteRange range = range_of(dtype);
     for (size_t row = 0; row < x.size(); row += size_t(length)) {
         double low = INFINITY, high = -INFINITY;
@@ -100,7 +101,7 @@ inline void write_dynamic(const Run& r, std::vector<double> x, int64_t length, c
         scales.push_back(scale);
         offsets.push_back(offset);
     }
-    r.write(r.tensor(y), within(x, dtype));
+    r.write(out, within(x, dtype));
     r.write(r.tensor(scale_name), scales);
     if (offset_name) r.write(r.tensor(offset_name), offsets);
 }

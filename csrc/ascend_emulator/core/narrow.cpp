@@ -58,7 +58,7 @@ double value_of(int dtype, int code) {
 struct Table {
     std::vector<double> values;                      // by code
     std::vector<std::pair<double, uint8_t>> sorted;  // finite ones
-    uint8_t nan = 0;
+    uint8_t nan = 0, minus_zero = 0;
 
     explicit Table(int dtype) {
         int count = is_half_byte(dtype) ? 16 : 256;
@@ -67,6 +67,7 @@ struct Table {
             bool negative_zero = values.back() == 0 && std::signbit(values.back());
             if (std::isfinite(values.back()) && !negative_zero) sorted.emplace_back(values.back(), uint8_t(code));
             if (std::isnan(values.back())) nan = uint8_t(code);
+            if (negative_zero) minus_zero = uint8_t(code);
         }
         std::sort(sorted.begin(), sorted.end());
     }
@@ -96,6 +97,7 @@ double narrow_value(int dtype, uint8_t code) {
 uint8_t narrow_code(int dtype, double x) {
     const Table& t = table(dtype);
     if (std::isnan(x)) return t.nan;
+    if (x == 0 && std::signbit(x)) return t.minus_zero;
     auto above = std::lower_bound(t.sorted.begin(), t.sorted.end(), std::make_pair(x, uint8_t(0)));
     if (above == t.sorted.end()) return t.sorted.back().second;
     if (above == t.sorted.begin() || above->first == x) return above->second;

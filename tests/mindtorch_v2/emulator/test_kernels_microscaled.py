@@ -317,3 +317,33 @@ def test_what_precedes_latent_attention(name: str) -> None:
 def test_the_libraries_are_there() -> None:
     for name in ("libhccl.so", "libhcomm.so"):
         assert ctypes.CDLL(str(library_folder() / name)).HcclAllReduce
+
+
+# -- functions that had INT8 alone ------------------------------------------------------------------------------------
+PLAIN = make(4, 16)
+RATIO, SHIFT = RNG.uniform(2, 5, 16).astype(H), RNG.uniform(-1, 1, 16).astype(H)
+NIBBLES = np.clip(np.rint(wide(PLAIN) * wide(RATIO) + wide(SHIFT)), -8, 7).astype(ml_dtypes.int4)
+
+
+def dynamic(x: np.ndarray) -> dict[str, np.ndarray]:
+    step = np.abs(wide(x)).max(-1) / 7
+    y = np.clip(np.rint(wide(x) / step[:, None]), -8, 7)
+    return {"yOut": y.astype(ml_dtypes.int4), "scaleOut": step.astype(F)}
+
+
+ASCEND = {"x": PLAIN, "scale": RATIO, "offset": SHIFT, "sqrtMode": False, "roundMode": "round"}
+BACK_AGAIN = {"scale": RATIO.astype(F), "offset": SHIFT.astype(F), "dstType": 1, "sqrtMode": False}
+WHOLE = {"y": ((NIBBLES.astype(float) + wide(SHIFT)) * wide(RATIO)).astype(H)}
+SMALL_CASES = [
+    Direct("aclnnAscendQuant", {**ASCEND, "dstType": 29}, {"y": NIBBLES}),
+    Direct("aclnnAscendQuant", {**ASCEND, "dstType": 3}, {"y": in_words(NIBBLES)}),
+    Direct("aclnnAscendQuantV3", {**ASCEND, "dstType": 29, "axis": -1}, {"y": NIBBLES}),
+    Direct("aclnnAscendAntiQuant", {"x": NIBBLES, **BACK_AGAIN}, WHOLE),
+    Direct("aclnnAscendAntiQuant", {"x": in_words(NIBBLES), **BACK_AGAIN}, WHOLE),
+    Direct("aclnnDynamicQuantV2", {"x": PLAIN, "dstType": 29}, dynamic(PLAIN)),
+]
+
+
+@each(SMALL_CASES)
+def test_small_results(case: Direct) -> None:
+    check(case)

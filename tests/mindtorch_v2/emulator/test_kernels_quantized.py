@@ -153,8 +153,9 @@ def test_refusals(case: Direct) -> None:
     check_refusals(case)
 
 
-def test_packed_results_are_named() -> None:
-    assert refused("aclnnAscendQuant", **{**QUANT, "dstType": 3}, scale=SCALE, y=Out((4, 1), "int32")) == 161002
+def test_results_that_do_not_fit() -> None:
+    assert refused("aclnnAscendQuant", **{**QUANT, "dstType": 3}, scale=SCALE, y=Out((4, 2), "int32")) == 161002
+    assert refused("aclnnAscendQuant", **{**QUANT, "dstType": 2}, scale=SCALE, y=Out((4, 1), "int32")) == 161002
     assert refused("aclnnAscendQuant", **{**QUANT, "roundMode": "up"}, scale=SCALE, y=Out((4, 8), "int8")) == 161002
 
 
