@@ -68,6 +68,18 @@ def _is_alias_of(arg0: Any, arg1: Any) -> bool:
     return arg0._storage is arg1._storage
 
 
+def _set_conj(tensor: Any, conj: bool) -> None:
+    """Say whether a tensor is to be read conjugated. None is read so here, and only that can be said."""
+    if conj:
+        raise NotImplementedError("torch._C._set_conj: tensors are not conjugated lazily here; use torch.conj_physical")
+
+
+def _set_neg(tensor: Any, neg: bool) -> None:
+    """The same of a sign."""
+    if neg:
+        raise NotImplementedError("torch._C._set_neg: tensors are not negated lazily here; use torch.neg")
+
+
 class _VariableFunctionsClass:
     """PyTorch's functions on tensors from C++: the functions of `torch` that are made from operators."""
 

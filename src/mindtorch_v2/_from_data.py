@@ -152,7 +152,7 @@ def _is_capsule(obj: Any) -> bool:
 
 
 def asarray(
-    obj: Any, *, dtype: Any = None, device: Any = None, copy: Any = None, requires_grad: Any = False, **unknown: Any
+    obj: Any, *, dtype: Any = None, device: Any = None, copy: Any = None, requires_grad: Any = None, **unknown: Any
 ) -> Any:
     """A tensor over `obj`, sharing its memory unless that is impossible or `copy` is True."""
     if unknown:
@@ -176,7 +176,7 @@ def asarray(
     else:
         if copy is False:
             raise ValueError("can't alias arbitrary sequence into a tensor.")
-        return _finish(from_data(obj, dt, dev, "asarray"), requires_grad)
+        return _finish(from_data(obj, dt, dev, "asarray"), bool(requires_grad))
     where = t._device if dev is None else placed(dev)
     if copy is False:
         if dt is not None and dt is not t._dtype:
@@ -184,10 +184,18 @@ def asarray(
         if where != t._device:
             raise ValueError(f"can't alias tensor from device '{t._device}' to '{where}'.")
     new = _copied(t, dt, where) if copy else _converted(t, dt, where)
+    if requires_grad is None:
+        if isinstance(obj, TensorBase) and obj.requires_grad:
+            warn_once(
+                "torch.asarray: unspecified requires_grad now defaults to obj.requires_grad instead of False. Pass "
+                "requires_grad=False explicitly to get the old behavior and silence this warning."
+            )
+        return new
     if requires_grad:
-        return _finish(new if new.is_leaf else new.detach(), True)
-    if isinstance(obj, TensorBase) and new.requires_grad:
-        return new.detach()
+        return new if new.requires_grad else _finish(new, True)
+    if new.requires_grad:
+        # A leaf is told so itself, as in PyTorch.
+        return new.requires_grad_(False) if new.is_leaf else new.detach()
     return new
 
 

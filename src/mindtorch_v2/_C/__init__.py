@@ -71,7 +71,7 @@ _TOP = frozenset(
 _ELSEWHERE = {
     **dict.fromkeys(
         """_ConvBackend _EnableTorchFunction _VariableFunctions _WeakTensorRef _infer_size _is_alias_of
-        _storage_id""".split(),
+        _set_conj _set_neg _storage_id""".split(),
         "_c_names",
     ),
     **dict.fromkeys(
@@ -79,6 +79,7 @@ _ELSEWHERE = {
         _pop_torch_function_stack _push_on_torch_function_stack _set_torch_function_state""".split(),
         "_function_state",
     ),
+    "_is_view_replay_enabled": "autograd.grad_mode",
     "DispatchKey": "_dispatch_keys",
     "DispatchKeySet": "_dispatch_keys",
     "ExcludeDispatchKeyGuard": "_dispatch_keys",

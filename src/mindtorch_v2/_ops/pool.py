@@ -399,10 +399,17 @@ def _declare_adaptive(rank: int) -> None:
         _need(self, largest, False)
         return [_in_format_of_images(self, shape, rank), _in_format_of_images(self, shape, rank, int64)]
 
+    def max_backward_meta(grad_output: Any, self: Any, indices: Any) -> Spec:
+        if tuple(grad_output._shape) != tuple(indices._shape):
+            name = "grad_output" if rank == 2 else "gradOutput"
+            raise RuntimeError(f"expected sizes {list(indices._shape)} for `{name}` but got sizes "
+                               f"{list(grad_output._shape)}")
+        return _in_format_of_images(self, self._shape, rank)
+
     max_backward: Op = op(
-        f"{largest}_backward(Tensor grad_output, Tensor self, Tensor indices) -> Tensor",
-        meta=lambda grad_output, self, indices: _in_format_of_images(self, self._shape, rank), function=False,
-        method=False, out=True, kernel=lambda grad_output, self, indices: _sent(grad_output, self, indices, rank),
+        f"{largest}_backward(Tensor grad_output, Tensor self, Tensor indices) -> Tensor", meta=max_backward_meta,
+        function=False, method=False, out=True,
+        kernel=lambda grad_output, self, indices: _sent(grad_output, self, indices, rank),
         grad=dict(grad_output=lambda g, indices: _fetched(g, indices, rank), self=lambda g: zeros_like(g)))
     op(f"{largest}(Tensor self, int[{rank}] output_size) -> (Tensor result0, Tensor result1)", meta=max_meta,
        function=False, method=False, out=True, nondiff=("result1",),

@@ -424,6 +424,8 @@ op("cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", meta=Sc
 
 def _cummax_rule(name: str) -> Any:
     def rule(self: Any, dim: int) -> list[Spec]:
+        if not self._shape and dim not in (-1, 0):
+            raise IndexError(f"{name}(): Expected reduction dim -1 or 0 for scalar but got {dim}")
         wrap_dim(dim, len(self._shape))
         if self._dtype.is_complex:
             raise NotImplementedError(f"\"{name}_cpu\" not implemented for '{self._dtype.scalar_name}'")

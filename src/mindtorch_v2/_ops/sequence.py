@@ -35,11 +35,11 @@ def _running(steps: int, lengths: Any) -> Any:
 
 
 def _pack(input: Any, lengths: Any, batch_first: bool) -> tuple[Any, Any]:
+    if 0 in input._shape:
+        raise RuntimeError("Cannot pack empty tensors.")
     _check_lengths(lengths)
     turned = input.transpose(0, 1) if batch_first else input
     batch = turned.size(1)
-    if 0 in input._shape:
-        raise RuntimeError("Cannot pack empty tensors.")
     if lengths._shape[0] != batch:
         raise RuntimeError(f"Expected `len(lengths)` to be equal to batch_size, but got {lengths._shape[0]} "
                            f"(batch_size={batch})")

@@ -39,6 +39,7 @@ from . import grad_mode as grad_mode
 from . import graph as graph
 from .anomaly_mode import detect_anomaly, set_detect_anomaly
 from .function import Function, NestedIOFunction
+from .grad_mode import _force_original_view_tracking as _force_original_view_tracking
 from .grad_mode import (
     enable_grad,
     enforce_grad_layout_policy,

@@ -63,13 +63,30 @@ class FunctionCtx:
         self.materialize_grads = value
 
 
+_ONCE = (
+    "saved_tensors can only be accessed once when clear_saved_tensors_on_access=True is set on the autograd.Function. "
+    "Either access saved_tensors only once, or set clear_saved_tensors_on_access=False."
+)
+
+
 class BackwardCFunction(FunctionCtx, FunctionNode):
     """Base of the node class that belongs to each Function."""
 
     _forward_cls: Any
 
+    _given_away = False
+
     # PyTorch's ctx has an attribute where other nodes have a method.
-    saved_tensors = property(saved_tensors)
+    @property
+    def saved_tensors(self) -> Any:
+        """What was saved for backward; a Function may ask that it be given away once and not kept."""
+        if not self._forward_cls.clear_saved_tensors_on_access:
+            return saved_tensors(self)
+        if self._given_away:
+            raise RuntimeError(_ONCE)
+        got = saved_tensors(self)
+        self._saved, self._given_away = None, True
+        return got
 
     @property
     def saved_variables(self) -> tuple[Any, ...]:
@@ -117,6 +134,8 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
 
     _backward_cls: Any
     generate_vmap_rule = False
+    # Whether `ctx.saved_tensors` can be read once only, and frees what was saved.
+    clear_saved_tensors_on_access = False
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         warnings.warn(

@@ -211,9 +211,11 @@ def is_inference_mode_enabled() -> bool:
 
 
 class _Threads(threading.local):
-    """Whether a backward pass may use several threads. The engine runs in the calling one; this is the permission."""
+    """What a thread was told. Whether a backward pass may use several threads: the engine runs in the calling one, this
+    is the permission. Whether views are to be followed by their own functions: they always are."""
 
     allowed = True
+    view_replay = False
 
 
 _THREADS = _Threads()
@@ -249,3 +251,34 @@ class set_multithreading_enabled(_Decorator):
 
     def clone(self) -> set_multithreading_enabled:
         return set_multithreading_enabled(self.mode)
+
+
+def _is_view_replay_enabled() -> bool:
+    """What `_force_original_view_tracking` said last."""
+    return _THREADS.view_replay
+
+
+class _force_original_view_tracking(_Decorator):
+    """Says, when it is made, that views of views are followed by the functions that made them and not by strides.
+
+    They are always followed so here; what was said is remembered, and as a context manager taken back.
+    """
+
+    __slots__ = ("mode", "prev")
+
+    def __init__(self, mode: bool) -> None:
+        self.prev, self.mode = _THREADS.view_replay, mode
+        _THREADS.view_replay = mode
+
+    def __call__(self, orig_func: F) -> F:
+        _THREADS.view_replay = self.prev
+        return super().__call__(orig_func)
+
+    def __enter__(self) -> None:
+        """What the argument says was done when this was made."""
+
+    def __exit__(self, kind: Any, value: Any, trace: Any) -> None:
+        _THREADS.view_replay = self.prev
+
+    def clone(self) -> _force_original_view_tracking:
+        return _force_original_view_tracking(self.mode)

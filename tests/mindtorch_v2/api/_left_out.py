@@ -15,11 +15,7 @@ _FORWARD = "forward-mode derivatives and function transforms"
 _PROFILER = "profiling"
 _PARTS = "written apart: not there yet"
 
-MODULES: dict[str, str] = {
-    "monitor": _PROFILER,
-    "nested": "nested tensors",
-    "sparse": _SPARSE,
-}
+MODULES: dict[str, str] = {"monitor": _PROFILER, "nested": "nested tensors", "sparse": _SPARSE}
 
 # -- names --------------------------------------------------------------------------------------------------------
 _SCRIPT = (
@@ -107,10 +103,7 @@ NAMES: dict[str, dict[str, str]] = {
     "backends": {_DEVICES: "python_native xnnpack"},
     "cuda": {_DEVICES: "GreenContext jiterator nccl nvtx profiler sparse tunable"},
     "fft": {"an import that shows": "Tensor"},
-    "func": {
-        _FORWARD: "debug_unwrap grad grad_and_value hessian jacrev rearrange "
-        "replace_all_batch_norm_modules_ vjp"
-    },
+    "func": {_FORWARD: "debug_unwrap grad grad_and_value hessian jacrev rearrange replace_all_batch_norm_modules_ vjp"},
     "library": {"the inside of PyTorch's library": "get_kernel"},
     "linalg": {"texts for documentation": "common_notes"},
     "masked": {"masked tensors": "MaskedTensor as_masked_tensor is_masked_tensor masked_tensor"},

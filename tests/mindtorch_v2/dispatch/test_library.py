@@ -526,7 +526,6 @@ def test_a_kernel_of_the_package_is_replaced_and_comes_back() -> None:
 
 @mindtorch_only
 def test_what_does_not_exist_is_named(ns: str) -> None:
-    op = scaled(ns)
     with pytest.raises(NotImplementedError, match="vmap"):
         library.register_vmap(torch.ops.aten.add.Tensor, lambda *a: None)
     with pytest.raises(NotImplementedError, match="Triton"):

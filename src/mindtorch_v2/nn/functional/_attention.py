@@ -167,9 +167,9 @@ def multi_head_attention_forward(
     mask = _merged(mask, padding, batch, num_heads, k.shape[1])
     rate = dropout_p if training else 0.0
     if need_weights:
-        out, weights = _weighed(q, k, v, mask, rate, batch, average_attn_weights)
+        out, weights = _weighed(q, k, v, mask, rate, batch, num_heads, average_attn_weights)
     else:
-        out, weights = _attended(q, k, v, mask, rate, batch, is_causal), None
+        out, weights = _attended(q, k, v, mask, rate, batch, num_heads, is_causal), None
     out = linear(out, out_proj_weight, out_proj_bias)
     out = out.view(length, batch, out.shape[1])
     if batched:
@@ -223,26 +223,25 @@ def _merged(mask: Any, padding: Any, batch: int, heads: int, source: int) -> Any
     return spread if mask is None else mask + spread
 
 
-def _weighed(q: Any, k: Any, v: Any, mask: Any, rate: float, batch: int, average: bool) -> tuple[Any, Any]:
+def _weighed(q: Any, k: Any, v: Any, mask: Any, rate: float, batch: int, heads: int, average: bool) -> tuple[Any, Any]:
     """Attention with its weights."""
-    all_heads, length, each = q.shape
+    _, length, each = q.shape
     scaled, turned = q * math.sqrt(1.0 / each), k.transpose(-2, -1)
     scores = torch.bmm(scaled, turned) if mask is None else torch.baddbmm(mask, scaled, turned)
     weights: Any = softmax(scores, dim=-1)
     if rate > 0.0:
         weights = dropout(weights, rate)
-    heads = all_heads // batch
     out = torch.bmm(weights, v).transpose(0, 1).reshape(length * batch, heads * each)
     weights = weights.view(batch, heads, length, k.shape[1])
     return out, weights.mean(dim=1) if average else weights
 
 
-def _attended(q: Any, k: Any, v: Any, mask: Any, rate: float, batch: int, is_causal: bool) -> Any:
+def _attended(q: Any, k: Any, v: Any, mask: Any, rate: float, batch: int, heads: int, is_causal: bool) -> Any:
     """Attention alone."""
-    all_heads, length, each = q.shape
-    heads, source = all_heads // batch, k.shape[1]
+    _, length, each = q.shape
+    source = k.shape[1]
     if mask is not None:
-        mask = mask.unsqueeze(0) if mask.shape[0] == 1 else mask.view(batch, heads, -1, source)
-    q, k, v = (t.reshape(batch, heads, -1, each) for t in (q, k, v))
+        mask = mask.unsqueeze(0) if mask.shape[0] == 1 else mask.view(batch, heads, mask.shape[1], source)
+    q, k, v = (t.reshape(batch, heads, t.shape[1], each) for t in (q, k, v))
     out = scaled_dot_product_attention(q, k, v, mask, rate, is_causal)
     return out.permute(2, 0, 1, 3).reshape(batch * length, heads * each)

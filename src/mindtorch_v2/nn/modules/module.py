@@ -228,12 +228,12 @@ class Module:
         return _add(self._load_state_dict_post_hooks, hook)
 
     # -- registration ---------------------------------------------------------------------------------------------
-    def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
+    def register_buffer(self, name: str, tensor: Any, persistent: bool = True) -> None:
         """Add state that is no parameter; `persistent=False` keeps it out of the state dictionary."""
         if "_buffers" not in self.__dict__:
             raise AttributeError("cannot assign buffer before Module.__init__() call")
         self._check_name("buffer", name, self._buffers)
-        if tensor is not None and not isinstance(tensor, Tensor):
+        if tensor is not None and not isinstance(tensor, Tensor) and not hasattr(tensor, "__torch_function__"):
             raise TypeError(
                 f"cannot assign '{torch.typename(tensor)}' object to buffer '{name}' (torch Tensor or None required)"
             )
@@ -349,7 +349,7 @@ class Module:
             object.__setattr__(self, name, value)
 
     def _set_buffer(self, name: str, value: Any) -> None:
-        if value is not None and not isinstance(value, Tensor):
+        if value is not None and not isinstance(value, Tensor) and not hasattr(value, "__torch_function__"):
             raise TypeError(
                 f"cannot assign '{torch.typename(value)}' as buffer '{name}' "
                 "(torch.nn.Buffer, torch.Tensor or None expected)"
@@ -377,6 +377,19 @@ class Module:
     def __dir__(self) -> list[str]:
         names = [*dir(type(self)), *self.__dict__, *self._parameters, *self._modules, *self._buffers]
         return sorted(name for name in names if not name[0].isdigit())
+
+    # What hooks want, in PyTorch's own dictionaries.
+    @property
+    def _forward_hooks_with_kwargs(self) -> HookDict:
+        return HookDict((k, True) for k, f in self._forward_hook_flags.items() if f[0] and k in self._forward_hooks)
+
+    @property
+    def _forward_hooks_always_called(self) -> HookDict:
+        return HookDict((k, True) for k, f in self._forward_hook_flags.items() if f[1])
+
+    @property
+    def _forward_pre_hooks_with_kwargs(self) -> HookDict:
+        return HookDict((k, True) for k in self._forward_hook_flags if k in self._forward_pre_hooks)
 
     def __getstate__(self) -> dict[str, Any]:
         state = self.__dict__.copy()

@@ -1,0 +1,129 @@
+"""Differences that PyTorch's own tests found: lines of code on both libraries."""
+
+from __future__ import annotations
+
+import warnings
+from importlib import import_module
+from typing import Any
+
+import pytest
+
+from .. import _oracle
+from .._outcome import plain
+from .._subject import mindtorch_only
+from .._subject import subject as torch
+
+
+def told(library: Any, line: str) -> Any:
+    def leaf() -> Any:
+        return library.ones(2, requires_grad=True)
+
+    def asked(t: Any, **kwargs: Any) -> tuple[bool, ...]:
+        made = library.asarray(t, **kwargs)
+        return made is t, t.requires_grad, made.requires_grad, made.is_leaf
+
+    space = {
+        "torch": library,
+        "leaf": leaf,
+        "asked": asked,
+        "Like": type("Like", (), {"__torch_function__": classmethod(lambda *a, **k: None)}),
+        "pool": library.ops.aten,
+        "once": once(library),
+        "mode": import_module(f"{library.__name__}.autograd.grad_mode")._force_original_view_tracking,
+    }
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            return plain(eval(line, space))
+        except Exception as error:  # every error is part of what a line does
+            return f"{type(error).__name__}: {error}".replace(library.__name__, "torch")
+
+
+def once(library: Any) -> Any:
+    class Once(library.autograd.Function):
+        clear_saved_tensors_on_access = True
+
+        @staticmethod
+        def forward(ctx: Any, x: Any, times: int) -> Any:
+            ctx.save_for_backward(x)
+            ctx.times = times
+            return x.clone()
+
+        @staticmethod
+        def backward(ctx: Any, g: Any) -> Any:
+            for _ in range(ctx.times):
+                (x,) = ctx.saved_tensors
+            return g * x * 3, None
+
+    def run(times: int) -> Any:
+        x = library.full((2,), 2.0, requires_grad=True)
+        Once.apply(x, times).sum().backward()
+        return x.grad
+
+    return run
+
+
+LINES = """
+asked(leaf())
+asked(leaf() * 2)
+asked(leaf(), requires_grad=False)
+asked(leaf() * 2, requires_grad=False)
+asked(leaf() * 2, requires_grad=True)
+asked(leaf(), dtype=torch.float64, requires_grad=True)
+asked(leaf(), dtype=torch.float64, requires_grad=False)
+asked(leaf(), copy=True)
+asked(leaf(), copy=True, requires_grad=True)
+asked(torch.ones(2), requires_grad=True)
+asked(torch.ones(2))
+torch.cummax(torch.tensor(1.0), 2)
+torch.cummin(torch.tensor(1.0), 3)
+torch.cummax(torch.tensor(1.0), -1).values
+torch.cummax(torch.ones(2), 1)
+torch._pack_padded_sequence(torch.ones(0, 0), torch.tensor([]), True)
+torch._pack_padded_sequence(torch.ones(2, 3, 4), torch.ones(2), True)
+pool.adaptive_max_pool2d_backward(torch.ones(1, 2, 7, 7), torch.ones(1, 2, 7, 7), torch.ones(1, 2, 3, 3).long())
+pool.adaptive_max_pool3d_backward(torch.ones(2, 7, 7, 7), torch.ones(2, 7, 7, 7), torch.ones(2, 3, 3, 3).long())
+torch.nn.TransformerDecoderLayer(4, 2, 16)(torch.ones(0, 0, 4), torch.ones(0, 0, 4)).shape
+torch.nn.MultiheadAttention(4, 2)(*[torch.ones(3, 0, 4)] * 3, need_weights=True)[1].shape
+torch.nn.MultiheadAttention(4, 2)(*[torch.ones(3, 0, 4)] * 3, need_weights=False)[0].shape
+torch.testing.make_tensor((2,), dtype=torch.float8_e4m3fnuz, device="cpu").shape
+torch.testing.make_tensor((2,), dtype=torch.float8_e5m2fnuz, device="cpu", low=1, high=3).shape
+torch.nn.Module().register_buffer("b", Like())
+torch.nn.Module().register_buffer("b", object())
+len(torch.nn.Linear(1, 1)._forward_hooks_with_kwargs), len(torch.nn.Linear(1, 1)._forward_hooks_always_called)
+len(torch.nn.Linear(1, 1)._forward_pre_hooks_with_kwargs)
+once(1)
+once(2)
+torch._C._is_view_replay_enabled(), mode(True).__enter__(), torch._C._is_view_replay_enabled(), mode(False).__enter__()
+torch._C._set_conj(torch.ones(2), False), torch._C._set_neg(torch.ones(2), False)
+""".strip().split("\n")
+
+
+@mindtorch_only
+@pytest.mark.oracle
+@pytest.mark.parametrize("line", LINES)
+def test_as_pytorch_does(line: str) -> None:
+    assert told(torch, line) == told(_oracle.load(), line)
+
+
+def test_asarray_says_once_that_history_is_kept() -> None:
+    x = torch.ones(2, requires_grad=True)
+    torch.set_warn_always(True)
+    try:
+        with pytest.warns(UserWarning, match="unspecified requires_grad now defaults to obj.requires_grad"):
+            torch.asarray(x)
+    finally:
+        torch.set_warn_always(False)
+
+
+def test_what_hooks_want_is_told_by_pytorchs_names() -> None:
+    module = torch.nn.Linear(1, 1)
+    with_kwargs = module.register_forward_hook(lambda *a: None, with_kwargs=True)
+    always = module.register_forward_hook(lambda *a: None, always_call=True)
+    before = module.register_forward_pre_hook(lambda *a: None, with_kwargs=True)
+    assert list(module._forward_hooks_with_kwargs) == [with_kwargs.id]
+    assert list(module._forward_hooks_always_called) == [always.id]
+    assert list(module._forward_pre_hooks_with_kwargs) == [before.id]
+    for handle in (with_kwargs, always, before):
+        handle.remove()
+    assert not module._forward_hooks_with_kwargs and not module._forward_pre_hooks_with_kwargs
