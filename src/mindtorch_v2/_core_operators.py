@@ -106,6 +106,7 @@ class Hooks:
     host_item: Any
     to_host: Any
     all_values: Any  # of a tensor inside `vmap`
+    at_levels_of: Any  # a new tensor at the levels of `vmap` of another one
     many_like: Any  # a gradient at the levels of `vmap` of another one
     batched_truth: Any  # `bool` of a tensor inside `vmap`
     # indexing; `asked` goes through __torch_function__

@@ -470,6 +470,10 @@ class Tensor(TensorBase):
         return object.__format__(self, spec)
 
     def __repr__(self, *, tensor_contents: Any = None) -> str:
+        if self._keys & BATCHED:
+            from ._batching.values import shown
+
+            return shown(self)
         from ._printing import tensor_str
 
         return tensor_str(self, tensor_contents)
@@ -747,6 +751,12 @@ def _all_values(t: Any) -> Any:
     return all_of(t)
 
 
+def _at_levels_of(t: Any, like: Any) -> Any:
+    from ._batching.values import at_levels_of
+
+    return at_levels_of(t, like)
+
+
 def _many_like(t: Any, like: Any) -> Any:
     from ._batching.values import many_like
 
@@ -762,6 +772,7 @@ def _batched_truth(t: Any) -> bool:
 HOOKS.tensor = Tensor
 HOOKS.batched_truth = _batched_truth
 HOOKS.all_values = _all_values
+HOOKS.at_levels_of = _at_levels_of
 HOOKS.many_like = _many_like
 _overrides._PLAIN.add(Tensor)
 HOOKS.zeros = _zeros

@@ -188,12 +188,20 @@ def register_torch_dispatch(
 
 
 def register_vmap(op: Any, func: Any = None, /, *, lib: Library | None = None) -> Any:
-    """Keep a rule for `vmap` of an operator. Mapping calls the operator for each example here, which gives what a rule
-    gives."""
-    definition = _opdef(op)
-    if definition is None:
-        raise NotImplementedError(f"register_vmap({op}): rules are kept for operators made by torch.library.custom_op")
-    return definition.register_vmap(func)
+    """Serve an operator in `vmap` with `func(info, in_dims, *args)`, which returns results and their out_dims."""
+    from ._batching.users import register as serve
+
+    found = find(op)
+    if found.row is not None:
+        raise NotImplementedError(f"register_vmap({op}): the package's own operators keep their rules for vmap")
+
+    def register(fn: Any) -> Any:
+        undo = serve(found, fn)
+        if lib is not None:
+            lib._undo.append(undo)
+        return None if func is not None else fn
+
+    return register if func is None else register(func)
 
 
 def register_autocast(op: Any, device_type: str, cast_inputs: Any, /, *, lib: Library | None = None) -> Any:

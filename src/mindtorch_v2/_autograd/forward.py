@@ -595,6 +595,8 @@ def transposed(f: Formulas, args: tuple[Any, ...], result: Any, level: int, need
             g: Any = None
             if isinstance(r, TensorBase):
                 g = zeros_at(r._shape, r._dtype, r._device)
+                if r._keys & BATCHED:
+                    g = HOOKS.at_levels_of(g, r)
                 if differentiable(r._dtype) and nr not in f.nondiff:
                     g._keys |= AUTOGRAD
                     wanted.append(nr)

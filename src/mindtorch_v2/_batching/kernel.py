@@ -71,12 +71,12 @@ class LiftKernel(Kernel):
             if levels:
                 wanted = [levels[n] for n in sorted(levels)]
                 written = op.schema.args[0].mutates if op.schema.args else False
-                rest = each(args[1:] if written else args, lambda t: _lifted(t, wanted))
+                rest = each(args[1:] if written else args, lambda t: lifted(t, wanted))
                 args = args[:1] + rest if written else rest
         return derivative.kernel().run(op, args, keys)
 
 
-def _lifted(t: TensorBase, levels: list[Level]) -> TensorBase:
+def lifted(t: TensorBase, levels: list[Level]) -> TensorBase:
     if requires_grad(t):
         for level in levels:
             t = lift(t, level)

@@ -9,7 +9,7 @@ from typing import Any
 
 from .._core_operators import CORE
 from .dims import add_batch_dim, remove_batch_dim
-from .level import batch_of, inside, levels_of
+from .level import batch_of, inside, levels_of, share
 
 _ITEM = (
     "vmap: It looks like you're calling .item() on a Tensor. We don't support vmap over calling .item() on a Tensor, "
@@ -45,8 +45,26 @@ def all_of(t: Any) -> Any:
     return t if top is None else all_of(inside(t, top.level))
 
 
+def at_levels_of(t: Any, like: Any) -> Any:
+    """A new tensor, without history, at all levels of another one: it may have a gradient for each of the many."""
+    for level in reversed(levels_of(like)):
+        t = share(t, level)
+    return t
+
+
 def many_like(t: Any, like: Any) -> Any:
     """A copy of `t` that has a value of its own for each of the many that `like` stands for."""
     for level in reversed(levels_of(like)):
         t = add_batch_dim(CORE.clone.call((remove_batch_dim(t, 0, level), None)), 0, level)
     return t
+
+
+def shown(t: Any) -> str:
+    """A batched tensor as PyTorch prints it: its level, and what it wraps."""
+    top = batch_of(t)
+    assert top is not None
+    value = repr(inside(t, top.level))
+    if top.shared:
+        return value
+    inner = value.replace("\n", "\n    ")
+    return f"BatchedTensor(lvl={top.level.depth}, bdim=0, value=\n    {inner}\n)"

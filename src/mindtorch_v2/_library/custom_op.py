@@ -199,10 +199,12 @@ class CustomOpDef:
         self._formula.setup_context = setup_context
 
     def register_vmap(self, func: Any = None) -> Any:
-        """Keep a rule for `vmap`. Mapping calls the operator for each example here, which gives what a rule gives."""
+        """Serve `vmap` with `func(info, in_dims, *args)`, which returns results and their out_dims."""
         if func is None:
             return self.register_vmap
-        self._vmap_rule = func
+        from .._batching.users import register
+
+        register(self._op, func)
         return func
 
     def register_autocast(self, device_type: str, cast_inputs: Any) -> Any:

@@ -251,10 +251,9 @@ def _calculate_shape(output: Any, grad: Any, is_grads_batched: bool) -> tuple[An
 def _batched(
     outputs: tuple[Any, ...], gradients: Any, edges: list[tuple[Node, int]], keep: bool, create: bool
 ) -> list[Any]:
-    """One pass for each slice of the gradients' first dimension, the results stacked."""
+    """One pass for all slices of the gradients' first dimension."""
     import mindtorch_v2 as torch
 
-    stack: Any = torch.stack
     given: list[Any] = [None] * len(outputs) if gradients is None else _gradients(gradients)
     sizes: list[int] = []
     for i, (out, g) in enumerate(zip(outputs, given)):
@@ -282,11 +281,19 @@ def _batched(
             f"vmap: Expected all tensors to have the same size in the mapped dimension, got sizes {sizes} for the "
             "mapped dimension"
         )
-    passes = []
-    for i in range(count):
-        nodes, nrs, grads = _roots(outputs, [g[i] for g in given])
-        passes.append(run_backward(nodes, nrs, grads, keep or i + 1 < count, create, edges, False))
-    return [None if found[0] is None else stack(found) for found in zip(*passes)]
+    from .._batching.dims import add_batch_dim, remove_batch_dim
+    from .._batching.kernel import serve
+    from .._batching.level import enter, leave, untransformed
+
+    serve()
+    with untransformed():
+        level = enter(count, "error")
+        try:
+            nodes, nrs, grads = _roots(outputs, [add_batch_dim(g, 0, level) for g in given])
+            found = run_backward(nodes, nrs, grads, keep, create, edges, False)
+            return [None if g is None else remove_batch_dim(g, 0, level) for g in found]
+        finally:
+            leave()
 
 
 def _overridden(values: tuple[Any, ...]) -> bool:

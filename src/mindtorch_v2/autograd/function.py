@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .._autograd.function_node import FunctionNode, run_function, saved_tensors
-from .._dispatch.state import is_grad_enabled, swap_grad
+from .._dispatch.state import STATE, is_grad_enabled, swap_grad
 from .._tensor_base import TensorBase, requires_grad
 
 __all__ = [
@@ -183,7 +183,8 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
 
     @staticmethod
     def vmap(info: Any, in_dims: Any, *args: Any) -> Any:
-        """The rule of vmap; nothing here calls it."""
+        """The rule of vmap: `info` has the size of the mapped dimension, `in_dims` says where it is in each argument.
+        Returns the results, and where it is in each of them."""
         raise NotImplementedError(
             "To use autograd.Function with vmap, you must either override the vmap staticmethod or set "
             "generate_vmap_rule=True."
@@ -192,6 +193,13 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
     @classmethod
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
         """Call the function and record it."""
+        if STATE.transforms:
+            from .._batching.users import NATURAL, function_applied, function_lifted
+
+            found = function_applied(cls, Function, _bind(cls.forward, args, kwargs) if kwargs else args)
+            if found is not NATURAL:
+                return found
+            args = function_lifted(args)
         setup = cls.setup_context
         if setup is not Function.setup_context:
             return run_function(cls._backward_cls, cls.forward, setup, _bind(cls.forward, args, kwargs))

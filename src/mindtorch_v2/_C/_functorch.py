@@ -1,0 +1,124 @@
+"""`torch._C._functorch`: levels of transforms, and tensors that stand for many, as PyTorch's tests and tools see them.
+
+Invariant: a level has PyTorch's number, its depth among the transforms that run.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .._batching import dims
+from .._batching.kernel import serve
+from .._batching.level import Level, batch_of, enter, inside, leave, levels_of, live, transforms
+
+__all__ = [
+    "_add_batch_dim",
+    "_remove_batch_dim",
+    "_unwrap_batched",
+    "_vmap_decrement_nesting",
+    "_vmap_increment_nesting",
+    "current_level",
+    "get_dynamic_layer_stack_depth",
+    "get_unwrapped",
+    "is_batchedtensor",
+    "is_functionaltensor",
+    "is_functorch_wrapped_tensor",
+    "is_gradtrackingtensor",
+    "is_legacy_batchedtensor",
+    "maybe_current_level",
+    "maybe_get_bdim",
+    "maybe_get_level",
+]
+
+
+def _level(depth: int) -> Level:
+    for level in live():
+        if level.depth == depth:
+            return level
+    raise RuntimeError(f"no vmap runs at level {depth}; levels of vmap: {[level.depth for level in live()]}")
+
+
+def _vmap_increment_nesting(batch_size: int, randomness: str) -> int:
+    """Begin a level; its number."""
+    serve()
+    return enter(batch_size, randomness).depth
+
+
+def _vmap_decrement_nesting() -> int:
+    """End the innermost level; the number it had."""
+    return leave().depth
+
+
+def _add_batch_dim(tensor: Any, batch_dim: int, level: int) -> Any:
+    return dims.add_batch_dim(tensor, batch_dim, _level(level))
+
+
+def _remove_batch_dim(tensor: Any, level: int, batch_size: Any, out_dim: int) -> Any:
+    found = _level(level)
+    if batch_size != found.size:
+        raise RuntimeError(f"_remove_batch_dim: level {level} has the size {found.size}, got batch_size={batch_size}")
+    return dims.remove_batch_dim(tensor, out_dim, found)
+
+
+def _unwrap_batched(tensor: Any, level: int) -> tuple[Any, int | None]:
+    """What a tensor of the level wraps, and where its many values lie; any other tensor as it is."""
+    top = batch_of(tensor)
+    if top is None or top.level.depth != level or top.shared:
+        return tensor, None
+    return inside(tensor, top.level), 0
+
+
+def is_batchedtensor(tensor: Any) -> bool:
+    top = batch_of(tensor)
+    return top is not None and not top.shared
+
+
+def is_legacy_batchedtensor(tensor: Any) -> bool:
+    """PyTorch's first `vmap` had tensors of its own; there are none here."""
+    return False
+
+
+def is_gradtrackingtensor(tensor: Any) -> bool:
+    """Gradients are recorded on tensors themselves, which nothing wraps for that."""
+    return False
+
+
+def is_functionaltensor(tensor: Any) -> bool:
+    """`functionalize` is a mode here, and wraps nothing."""
+    return False
+
+
+def is_functorch_wrapped_tensor(tensor: Any) -> bool:
+    return bool(levels_of(tensor))
+
+
+def get_unwrapped(tensor: Any) -> Any:
+    if batch_of(tensor) is None:
+        raise RuntimeError("No wrappers present!")
+    return dims.unwrapped(tensor)
+
+
+def maybe_get_bdim(tensor: Any) -> int:
+    """The dimension of the many in what a tensor wraps, which is the first; -1 where there is none."""
+    return 0 if is_batchedtensor(tensor) else -1
+
+
+def maybe_get_level(tensor: Any) -> int:
+    top = batch_of(tensor)
+    return -1 if top is None else top.level.depth
+
+
+def maybe_current_level() -> int | None:
+    """The number of the innermost transform."""
+    return len(transforms()) or None
+
+
+def current_level() -> int:
+    found = maybe_current_level()
+    if found is None:
+        raise RuntimeError("no transform of torch.func runs")
+    return found
+
+
+def get_dynamic_layer_stack_depth() -> int:
+    return len(transforms())

@@ -1,0 +1,117 @@
+"""Rules that users give: the `vmap` of an `autograd.Function` and of an operator of their own.
+
+Invariant: a rule sees tensors outside of the level, with the mapped dimension in front, and says where it is in what
+it returns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from .._dispatch.op import Op
+from .._tensor_base import TensorBase
+from ..utils._pytree import tree_flatten, tree_unflatten
+from .dims import add_batch_dim, remove_batch_dim
+from .kernel import lifted, tensors_of
+from .level import Level, highest, inside, is_at, is_many, levels_of, transforms
+from .whole import WHOLE, WholeKernel
+
+_MORE = " For more details, please see https://pytorch.org/docs/main/notes/extending.func.html"
+
+
+class VmapInfo(NamedTuple):
+    """What a rule is told of the level."""
+
+    batch_size: int
+    randomness: str
+
+
+def _outside(value: Any, level: Level) -> Any:
+    if not isinstance(value, TensorBase):
+        return value
+    if is_many(value, level):
+        return remove_batch_dim(value, 0, level)
+    return inside(value, level) if is_at(value, level) else value
+
+
+def called(rule: Callable[..., Any], args: tuple[Any, ...], level: Level, what: str) -> Any:
+    """A user's rule on what is outside of the level, and its results inside again."""
+    flat, spec = tree_flatten(args)
+    dims = tree_unflatten([0 if is_many(t, level) else None for t in flat], spec)
+    given = tree_unflatten([_outside(t, level) for t in flat], spec)
+    found = rule(VmapInfo(level.size, level.randomness), dims, *given)
+    if not isinstance(found, tuple) or len(found) != 2:
+        raise RuntimeError(
+            f"Expected the {what} to have two returns, an output and out_dims with pytree structure compatible with "
+            f"the output. Got a {type(found)} instead"
+        )
+    outputs, structure = tree_flatten(found[0])
+    places = tree_flatten(found[1])[0]
+    if len(places) == 1:
+        places = places * len(outputs)
+    made = [out if d is None else add_batch_dim(out, d, level) for out, d in zip(outputs, places)]
+    return tree_unflatten(made, structure)
+
+
+NATURAL = object()
+
+
+def function_applied(cls: Any, base: Any, args: tuple[Any, ...]) -> Any:
+    """`Function.apply` while a transform runs; NATURAL where the function is called as ever, on batched tensors too."""
+    if cls.setup_context is base.setup_context:
+        if not transforms():
+            return NATURAL
+        raise RuntimeError(
+            "In order to use an autograd.Function with functorch transforms (vmap, grad, jvp, jacrev, ...), it must "
+            f"override the setup_context staticmethod.{_MORE}"
+        )
+    level = highest([t for t in tree_flatten(args)[0] if isinstance(t, TensorBase)])
+    if level is None or not any(is_many(t, level) for t in tree_flatten(args)[0]):
+        return NATURAL
+    own = cls.vmap is not base.vmap
+    if cls.generate_vmap_rule:
+        if own:
+            raise RuntimeError(
+                f"You tried to vmap over {cls.__name__}, but it has both generate_vmap_rule=True and an overridden "
+                "vmap staticmethod. Please set generate_vmap_rule=False or delete the overridden vmap staticmethod to "
+                f"avoid ambiguity.{_MORE}"
+            )
+        return NATURAL
+    if not own:
+        raise RuntimeError(
+            f"You tried to vmap over {cls.__name__}, but it does not have vmap support. Please override and implement "
+            f"the vmap staticmethod or set generate_vmap_rule=True.{_MORE}"
+        )
+    return called(cls.vmap, args, level, "vmap staticmethod")
+
+
+def function_lifted(args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Arguments of a function that is called with batched tensors: those from outside, with gradients, come in."""
+    levels = {level.number: level for t in tensors_of(args) for level in levels_of(t)}
+    wanted = [levels[n] for n in sorted(levels)]
+    return tuple([lifted(a, wanted) if isinstance(a, TensorBase) else a for a in args]) if wanted else args
+
+
+def register(op: Op, rule: Callable[..., Any]) -> Callable[[], None]:
+    """Serve an operator with a user's rule; what is returned takes it back."""
+
+    def served(op: Op, args: tuple[Any, ...], level: Level) -> Any:
+        return called(rule, args, level, "vmap function")
+
+    before = WHOLE.get(op.name)
+    _put(op, WholeKernel(served))
+
+    def undo() -> None:
+        if before is None:
+            WHOLE.pop(op.name, None)
+            op.forget()
+        else:
+            _put(op, before)
+
+    return undo
+
+
+def _put(op: Op, kernel: Any) -> None:
+    WHOLE[op.name] = kernel
+    op.forget()
