@@ -10,6 +10,7 @@ from typing import Any
 
 import mindtorch_v2 as torch
 
+from .. import _native
 from .._layout import sparse_csr
 from .._tensor_base import is_number
 from .._types import result_type
@@ -20,6 +21,7 @@ from .mask import masked
 from .parts import (
     NAMES,
     ROWS,
+    Parts,
     batch_dim,
     blocksize,
     compressed,
@@ -145,8 +147,26 @@ def _add_coo(self: Any, other: Any, alpha: Any, dtype: Any) -> Any:
             f"add: expected 'self' and 'other' to have same density, but 'self' has {p.sparse_dim} sparse dimensions "
             f"while 'other' has {q.sparse_dim} sparse dimensions"
         )
+    if self._device.type == "cpu" and p.values.is_contiguous() and q.values.is_contiguous():
+        return _merged(p, q, scaled, self._shape, dtype)
     made = coo(torch.cat([p.plain, q.plain], 1), torch.cat([p.values.to(dtype), scaled]), self._shape)
-    return coalesced(made) if p.coalesced and q.coalesced else made
+    # As PyTorch: more entries than elements are added up.
+    return coalesced(made) if 0 < made.numel() < parts(made).nnz else made
+
+
+def _merged(p: Parts, q: Parts, scaled: Any, shape: Any, dtype: Any) -> Any:
+    """A sum as PyTorch's CPU forms it: along both, the smaller coordinate first, equal ones together."""
+    heads = shape[: p.sparse_dim]
+    lines = [flat_keys(x.plain, heads).contiguous() for x in (p, q)]
+    places = [torch.empty_like(keys) for keys in lines]
+    operands = [x for t in (*lines, *places) for x in (t._storage, int(t._offset), t._stride, t._dtype.code)]
+    count = _native.sparse_merge(*operands, p.nnz, q.nnz)
+    indices = p.plain.new_empty((p.sparse_dim, count))
+    indices[:, places[0]] = p.plain
+    indices[:, places[1]] = q.plain
+    values = p.values.new_zeros((count, *p.values._shape[1:]), dtype=dtype)
+    values[places[0]] = p.values.to(dtype)
+    return coo(indices, add_at(values, places[1], scaled), shape, p.coalesced and q.coalesced)
 
 
 def _add_compressed(self: Any, other: Any, alpha: Any, dtype: Any) -> Any:

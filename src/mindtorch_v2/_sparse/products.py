@@ -10,8 +10,11 @@ from typing import Any
 
 import mindtorch_v2 as torch
 
+from .. import _native
+from .._dispatch.keys import BACKENDS
 from .._dispatch.op import Op
 from .._layout import sparse_coo, sparse_csr
+from .._tensor_base import make
 from .coalesce import coalesced
 from .compressed import between, coordinates, offsets, to_coo
 from .compressed import to_dense as dense_of
@@ -72,18 +75,39 @@ def times_dense(sparse: Any, dense: Any, name: str = "addmm_out_sparse_csr_impl_
             raise RuntimeError("MKL Sparse doesn't support matrices with non-square blocks.")
     elif sparse._dtype is torch.bool:
         raise NotImplementedError("\"addmm_sparse_dense\" not implemented for 'Bool'")
-    out = dense.new_zeros((sparse._shape[0], dense._shape[1]))
-    if out.numel() == 0 or parts(sparse).nnz == 0:
-        return out
-    fast = _native_product(sparse, dense, out)
+    if sparse._shape[0] == 0 or dense._shape[1] == 0 or parts(sparse).nnz == 0:
+        return dense.new_zeros((sparse._shape[0], dense._shape[1]))
+    fast = _native_product(sparse, dense)
     if fast is not None:
         return fast
+    out = dense.new_zeros((sparse._shape[0], dense._shape[1]))
     rows, columns, values = _matrix(sparse)
     return out.index_add_(0, rows, values.unsqueeze(1) * dense.index_select(0, columns))
 
 
-def _native_product(sparse: Any, dense: Any, out: Any) -> Any:
-    return None
+def _native_product(sparse: Any, dense: Any) -> Any:
+    """The same by the CPU's kernel, which wants rows one after the other; None where it does not serve."""
+    if dense._device.type != "cpu" or dense._dtype.name not in ("float32", "float64"):
+        return None
+    p = parts(sparse)
+    if p.layout is sparse_csr:
+        outer, inner, values = p.compressed, p.plain, p.values
+        if outer._dtype is not inner._dtype or outer._dtype not in (torch.int32, torch.int64):
+            return None
+    else:
+        rows, inner, values = _matrix(sparse)
+        if not (is_coo(sparse) and p.coalesced):
+            rows, order = rows.sort(stable=True)
+            inner, values = inner[order], values[order]
+        outer = torch.searchsorted(rows.contiguous(), torch.arange(sparse._shape[0] + 1))
+    whole = [t.contiguous() for t in (outer, inner, values, dense)]
+    operands = [x for t in whole for x in (t._storage, int(t._offset), t._stride, t._dtype.code)]
+    rows_, columns = int(sparse._shape[0]), int(dense._shape[1])
+    code = dense._dtype.code
+    storage = _native.sparse_product(
+        *operands, None, 0, (), code, rows_, int(dense._shape[0]), columns, int(values._shape[0])
+    )
+    return make(storage, 0, (rows_, columns), (columns, 1), dense._dtype, dense._device, dense._keys & BACKENDS)
 
 
 def sparse_times_sparse(a: Any, b: Any) -> Any:

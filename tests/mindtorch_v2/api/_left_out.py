@@ -15,7 +15,7 @@ _FORWARD = "forward-mode derivatives and function transforms"
 _PROFILER = "profiling"
 _PARTS = "written apart: not there yet"
 
-MODULES: dict[str, str] = {"monitor": _PROFILER, "nested": "nested tensors", "sparse": _SPARSE}
+MODULES: dict[str, str] = {"monitor": _PROFILER, "nested": "nested tensors"}
 
 # -- names --------------------------------------------------------------------------------------------------------
 _SCRIPT = (
@@ -54,9 +54,8 @@ _LIBRARIES = (
     "mkldnn_max_pool3d mkldnn_rnn_layer"
 )
 _OF_SPARSE = (
-    "ccol_indices_copy col_indices_copy crow_indices_copy dsmm hsmm hspmm indices_copy native_norm "
-    "resize_as_sparse_ row_indices_copy saddmm smm sparse_bsc_tensor sparse_bsr_tensor sparse_compressed_tensor "
-    "sparse_coo_tensor sparse_csc_tensor sparse_csr_tensor spmm sspaddmm values_copy"
+    "ccol_indices_copy col_indices_copy crow_indices_copy indices_copy native_norm row_indices_copy saddmm spmm "
+    "values_copy"
 )
 
 NAMES: dict[str, dict[str, str]] = {
@@ -65,6 +64,13 @@ NAMES: dict[str, dict[str, str]] = {
         "PyTorch's own logs, settings and helpers": (
             "autograd breakpoint c10d_logger config logging_handlers remote_device"
         ),
+    },
+    "sparse": {
+        "two of four: for CUDA": "SparseSemiStructuredTensor SparseSemiStructuredTensorCUSPARSELT "
+        "SparseSemiStructuredTensorCUTLASS semi_structured to_sparse_semi_structured",
+        "needs cuDSS": "spsolve",
+        "types, imports and old tensor classes that show": "Any BFloat16Tensor ByteTensor CharTensor DType DimOrDims "
+        "DoubleTensor FloatTensor HalfTensor IntTensor LongTensor ShortTensor TYPE_CHECKING Tensor torch",
     },
     "onnx": {_COMPILER: "ops"},
     "package": {
@@ -92,8 +98,7 @@ NAMES: dict[str, dict[str, str]] = {
         "TYPE_CHECKING USE_GLOBAL_DEPS USE_RTLD_GLOBAL_WITH_LIBTORCH classes cpp init_num_threads windows",
     },
     "Tensor": {
-        _SPARSE: "index resize_as_sparse_ smm sparse_mask sparse_resize_ sparse_resize_and_clear_ sspaddmm to_sparse "
-        "to_sparse_bsc to_sparse_bsr to_sparse_coo to_sparse_csc to_sparse_csr",
+        "rows without a method of that name": "index",
         "quantized tensors": "dequantize int_repr q_per_channel_axis q_per_channel_scales q_per_channel_zero_points "
         "q_scale q_zero_point qscheme",
         "other layouts": "to_mkldnn to_padded_tensor",

@@ -220,11 +220,10 @@ def test_embedding_refuses() -> None:
         torch.embedding(w, torch.tensor([0.0]))
 
 
-@mindtorch_only
-def test_sparse_gradients_of_embedding_are_refused() -> None:
-    out = torch.embedding(torch.ones(2, 3, requires_grad=True), torch.tensor([0]), -1, False, True)
-    with pytest.raises(NotImplementedError, match="sparse=True"):
-        out.sum().backward()
+def test_sparse_gradients_of_embedding_have_a_row_for_each_index() -> None:
+    w = torch.ones(2, 3, requires_grad=True)
+    torch.embedding(w, torch.tensor([0, 0]), -1, False, True).sum().backward()
+    assert w.grad.is_sparse and w.grad._nnz() == 2 and w.grad.to_dense().tolist() == [[2.0] * 3, [0.0] * 3]
 
 
 def test_embedding_renorm_scales_the_named_rows() -> None:
