@@ -36,6 +36,8 @@ from .parts import (
 )
 from .table import bumped, refused, serves
 
+_MERGE: Any = _native.sparse_merge
+
 
 def _shown(t: Any) -> str:
     return "[" + ", ".join(map(str, getattr(t, "_shape", ()))) + "]"
@@ -160,7 +162,7 @@ def _merged(p: Parts, q: Parts, scaled: Any, shape: Any, dtype: Any) -> Any:
     lines = [flat_keys(x.plain, heads).contiguous() for x in (p, q)]
     places = [torch.empty_like(keys) for keys in lines]
     operands = [x for t in (*lines, *places) for x in (t._storage, int(t._offset), t._stride, t._dtype.code)]
-    count = _native.sparse_merge(*operands, p.nnz, q.nnz)
+    count = _MERGE(*operands, p.nnz, q.nnz)
     indices = p.plain.new_empty((p.sparse_dim, count))
     indices[:, places[0]] = p.plain
     indices[:, places[1]] = q.plain

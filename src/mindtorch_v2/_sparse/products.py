@@ -57,6 +57,7 @@ def check_2d(name: str, self: Any, mat2: Any) -> None:
         )
 
 
+_PRODUCT: Any = _native.sparse_product
 _MKL = ("float32", "float64", "complex64", "complex128")
 
 
@@ -104,9 +105,7 @@ def _native_product(sparse: Any, dense: Any) -> Any:
     operands = [x for t in whole for x in (t._storage, int(t._offset), t._stride, t._dtype.code)]
     rows_, columns = int(sparse._shape[0]), int(dense._shape[1])
     code = dense._dtype.code
-    storage = _native.sparse_product(
-        *operands, None, 0, (), code, rows_, int(dense._shape[0]), columns, int(values._shape[0])
-    )
+    storage = _PRODUCT(*operands, None, 0, (), code, rows_, int(dense._shape[0]), columns, int(values._shape[0]))
     return make(storage, 0, (rows_, columns), (columns, 1), dense._dtype, dense._device, dense._keys & BACKENDS)
 
 
