@@ -436,6 +436,38 @@ void run_from_experts(Run& r) {
     run_shared(r);
 }
 
+// -- products of lists, each summed over the ranks ---------------------------------------------------------------------------
+void plan_lists(Plan& p) {
+    plan_group(p);
+    const auto &x = p.tensors("x"), &w = p.tensors("weight"), &y = p.tensors("y");
+    p.require(!x.empty() && x.size() == w.size() && x.size() == y.size(), "x, weight and y have %zu, %zu and %zu tensors", x.size(), w.size(), y.size());
+    p.require(p.integer("splitItem") == 0 && p.ints("groupListOptional").empty(), "splitItem is %lld; the emulator computes 0", wide(p.integer("splitItem")));
+    p.require(p.integer("commTurn") == 0 && p.integer("streamMode") == 1, "commTurn must be 0 and streamMode 1");
+    p.require(!p.has("reduceOp") || p.string("reduceOp") == "sum", "reduceOp is \"%s\", expected sum", p.string("reduceOp").c_str());
+    bool biased = p.has("bias") && !p.tensors("bias").empty();
+    p.require(!biased || p.tensors("bias").size() == x.size(), "bias has %zu tensors", biased ? p.tensors("bias").size() : 0);
+    for (size_t i = 0; i < x.size(); ++i) {
+        p.require(x[i].rank() >= 2 && w[i].rank() == 2 && x[i].dims.back() == w[i].dims[0], "x %zu has shape %s, weight %s", i, text(x[i].dims).c_str(),
+                  text(w[i].dims).c_str());
+        p.require(y[i].dims == with_columns(x[i].dims, w[i].dims[1]), "y %zu has shape %s", i, text(y[i].dims).c_str());
+        if (biased) p.require(p.tensors("bias")[i].numel() == w[i].dims[1], "bias %zu has shape %s", i, text(p.tensors("bias")[i].dims).c_str());
+    }
+}
+
+void run_lists(Run& r) {
+    const auto &x = r.tensors("x"), &w = r.tensors("weight"), &y = r.tensors("y");
+    Group group(r);
+    for (size_t i = 0; i < x.size(); ++i) {
+        Values matrix = r.read<double>(w[i]);
+        Values out = plain_product(r.read<double>(x[i]), matrix.data(), w[i].dims[0], w[i].dims[1]);
+        if (r.has("bias") && !r.tensors("bias").empty()) {
+            Values bias = r.read<double>(r.tensors("bias")[i]);
+            for (size_t k = 0; k < out.size(); ++k) out[k] += bias[k % bias.size()];
+        }
+        r.write(y[i], group.sum(out));
+    }
+}
+
 // -- small ones ------------------------------------------------------------------------------------------------------------
 void plan_gather_add(Plan& p) {
     int64_t ranks = plan_group(p)->size;
@@ -518,8 +550,10 @@ ACLNN(aclnnAlltoAllvGroupedMatMul, plan_to_experts, run_to_experts)
 ACLNN(aclnnAlltoAllvGroupedMatMulV2, plan_to_experts, run_to_experts)
 ACLNN(aclnnGroupedMatMulAlltoAllv, plan_from_experts, run_from_experts)
 ACLNN(aclnnGroupedMatMulAlltoAllvV2, plan_from_experts, run_from_experts)
+ACLNN(aclnnGroupedMatMulAllReduce, plan_lists, run_lists)
 ACLNN(aclnnAllGatherAdd, plan_gather_add, run_gather_add)
 ACLNN(aclnnDistributeBarrier, plan_barrier, run_barrier, NARROW)
 ACLNN(aclnnDistributeBarrierV2, plan_barrier, run_barrier, NARROW)
+ACLNN(aclnnInnerDistributeBarrier, plan_barrier, run_barrier, NARROW)
 ACLNN(aclnnQuantAllReduce, PLAN { plan_scaled_sum(p, false); }, RUN { run_scaled_sum(r, false); }, NARROW)
 ACLNN(aclnnQuantReduceScatter, PLAN { plan_scaled_sum(p, true); }, RUN { run_scaled_sum(r, true); }, NARROW)

@@ -67,6 +67,19 @@ def fused() -> None:
         close(got[0], total)
         call("aclnnDistributeBarrier", xRef=x[me], **group, worldSize=2)
         call("aclnnDistributeBarrierV2", xRef=x[me], **group, worldSize=2)
+        call("aclnnInnerDistributeBarrier", xRef=x[me], **group, worldSize=2)
+        assert refused("aclnnDistributeBarrier", xRef=x[me], **group, worldSize=3) == 161002
+        listed: dict[str, Any] = {
+            "x": [x[me], e[me]],
+            "weight": [w[me], np.ascontiguousarray(w[me].T)],
+            "bias": [b[me], b[me][:6]],
+            "splitItem": 0,
+        }
+        shapes = [Out((4, 8), "float16"), Out((4, 6), "float16")]
+        got = call("aclnnGroupedMatMulAllReduce", **listed, **summing, y=shapes)
+        close(got[0], sum(y))
+        close(got[1], sum(e[i].astype(float) @ w[i].T.astype(float) + b[i][:6].astype(float) for i in range(2)), 1e-2)
+        assert refused("aclnnGroupedMatMulAllReduce", **listed, **summing, y=shapes[::-1]) == 161002
 
     on_ranks(2, body)
 
