@@ -132,6 +132,30 @@ class _ConvBackend(Enum):
     MpsTranspose = 21
 
 
+def _select_conv_backend(
+    input: Any,
+    weight: Any,
+    bias: Any,
+    stride: Any,
+    padding: Any,
+    dilation: Any,
+    transposed: bool,
+    output_padding: Any,
+    groups: int,
+    bias_sizes: Any = None,
+) -> _ConvBackend:
+    """The kind of a convolution, by the name that PyTorch without libraries has for it. All kinds are computed by the
+    package's own kernels."""
+    if input.numel() == 0:
+        return _ConvBackend.Empty
+    volume = input.dim() == 5
+    if transposed:
+        return _ConvBackend.SlowTranspose3d if volume else _ConvBackend.SlowTranspose2d
+    if any(d != 1 for d in dilation):
+        return _ConvBackend.SlowDilated3d if volume else _ConvBackend.SlowDilated2d
+    return _ConvBackend.Slow3d if volume else _ConvBackend.Slow2d
+
+
 def _nnpack_available() -> bool:
     """Whether NNPACK, a library for convolutions, is there."""
     return False

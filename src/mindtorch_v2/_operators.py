@@ -6,6 +6,7 @@ through the dispatcher from the top.
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from ._api import overloads as _names
@@ -168,7 +169,9 @@ class OpOverloadPacket:
         self._namespace = namespace
         self._qualified_op_name = f"{namespace}::{name}"
         self.__name__ = name
-        self.__module__ = f"{__package__}._ops.{namespace}"
+        # PyTorch's name where this package bears it.
+        home = "torch" if sys.modules.get("torch") is sys.modules[__package__] else __package__
+        self.__module__ = f"{home}._ops.{namespace}"
         self._ops = ops
         self._made: dict[str, OpOverload] = {}
 
@@ -366,6 +369,12 @@ class Operators:
         self.__file__ = "_operators.py"
         self._namespaces: dict[str, OpNamespace] = {}
         self.loaded_libraries: set[str] = set()
+
+    def __delattr__(self, name: str) -> None:
+        """Forget a namespace's packets; those of operators that still exist are made again."""
+        if name not in self._namespaces:
+            raise AttributeError(name)
+        del self._namespaces[name]
 
     def load_library(self, path: Any) -> None:
         """Load a shared library, which registers what it has. One that needs PyTorch's own libraries cannot be."""

@@ -71,7 +71,7 @@ _TOP = frozenset(
 _ELSEWHERE = {
     **dict.fromkeys(
         """_ConvBackend _EnableTorchFunction _VariableFunctions _WeakTensorRef _infer_size _is_alias_of
-        _set_conj _set_neg _storage_id""".split(),
+        _select_conv_backend _set_conj _set_neg _storage_id""".split(),
         "_c_names",
     ),
     **dict.fromkeys(

@@ -46,7 +46,7 @@ _LISTED = {
             "abs acos asin atan ceil cos cosh erf erfc exp expm1 floor frac lgamma log log10 log1p log2 neg "
             "reciprocal round rsqrt sigmoid sign sin sinh sqrt tan tanh trunc add sub mul div pow maximum minimum "
             "clamp_min clamp_max addcmul addcdiv lerp").split()),
-    "scaled": "_scaled_mm- _scaled_mm_v2- _flash_attention_forward= _efficient_attention_forward=",
+    "scaled": "_int_mm- _scaled_mm- _scaled_mm_v2- _flash_attention_forward= _efficient_attention_forward=",
     "optimizers": "_fused_adam_- _fused_adamw_- _fused_sgd_- _fused_adagrad_-",
     "linalg": "_lu_with_info- lu_unpack- geqrf cholesky_solve cholesky_inverse",
     "linalg_composed": "inverse cholesky det slogdet matrix_exp logdet lu_solve qr triangular_solve svd pinverse "

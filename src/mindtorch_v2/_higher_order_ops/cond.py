@@ -29,3 +29,5 @@ def cond(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], o
 
 
 cond.__module__ = cond.__module__.partition(".")[0]
+# What handlers of PyTorch's operator compare with: nothing is traced, so that it is the function itself.
+cond_op = cond

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-from .._dtype import float32
+from .._dtype import float32, int8, int32, uint8
+from .._dtype_names import cpp_name
 from .table import composite
 
 _TENSOR_WISE, _ROW_WISE = 0, 1
+_C_NAMES = {uint8: "unsigned char", int32: "int"}
 
 
 def _refuse(a: Any, b: Any, scale_a: Any, scale_b: Any) -> NoReturn:
@@ -92,6 +94,28 @@ composite(
     _scaled_mm_v2,
     method=False,
 )
+
+
+def _int_mm(self: Any, mat2: Any) -> Any:
+    """The product of bytes, in int32."""
+    if len(self._shape) != 2:
+        raise RuntimeError(f"int_mm_out_cpu: Expected self to be of dimension 2 but got {len(self._shape)}")
+    columns = mat2.size(1)
+    if len(mat2._shape) != 2:
+        raise RuntimeError(f"int_mm_out_cpu: Expected mat2 to be of dimension 2 but got {len(mat2._shape)}")
+    if self._shape[1] != mat2._shape[0]:
+        raise RuntimeError(f"int_mm_out_cpu: self.size(1) needs to match mat2.size(0) but got {self._shape[1]} and "
+                           f"{mat2._shape[0]}")
+    if self._dtype not in (int8, uint8):
+        raise RuntimeError("int_mm_out_cpu: Expected self dtype to be int8 or uint8 but got "
+                           f"{_C_NAMES.get(self._dtype, cpp_name(self._dtype))}")
+    if mat2._dtype is not int8:
+        raise RuntimeError("int_mm_out_cpu: Expected mat2 dtype to be of type int8 but got "
+                           f"{_C_NAMES.get(mat2._dtype, cpp_name(mat2._dtype))}")
+    return self.to(int32).mm(mat2.to(int32)).view(self._shape[0], columns)
+
+
+composite("_int_mm(Tensor self, Tensor mat2) -> Tensor", _int_mm, method=False, out=True)
 
 
 def _for_gpus(name: str) -> Any:

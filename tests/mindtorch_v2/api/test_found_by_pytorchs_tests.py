@@ -28,6 +28,7 @@ def told(library: Any, line: str) -> Any:
         "asked": asked,
         "Like": type("Like", (), {"__torch_function__": classmethod(lambda *a, **k: None)}),
         "pool": library.ops.aten,
+        "int8": lambda *shape: (library.arange(shape[0] * shape[1]) * 37 - 90).to(library.int8).reshape(shape),
         "once": once(library),
         "mode": import_module(f"{library.__name__}.autograd.grad_mode")._force_original_view_tracking,
     }
@@ -95,6 +96,13 @@ len(torch.nn.Linear(1, 1)._forward_pre_hooks_with_kwargs)
 once(1)
 once(2)
 torch._C._is_view_replay_enabled(), mode(True).__enter__(), torch._C._is_view_replay_enabled(), mode(False).__enter__()
+torch._int_mm(int8(3, 4), int8(4, 5)), torch._int_mm(int8(3, 4).to(torch.uint8), int8(4, 5))
+torch._int_mm(int8(3, 4), int8(4, 5), out=torch.empty(3, 5, dtype=torch.int32))
+torch._int_mm(int8(3, 4), int8(4, 5).to(torch.uint8))
+torch._int_mm(int8(3, 4).int(), int8(4, 5))
+torch._int_mm(int8(3, 4), int8(3, 5))
+torch._int_mm(int8(3, 4)[0], int8(4, 5))
+torch._int_mm(int8(3, 4), int8(4, 5)[:, 0])
 torch._C._set_conj(torch.ones(2), False), torch._C._set_neg(torch.ones(2), False)
 """.strip().split("\n")
 
@@ -127,3 +135,31 @@ def test_what_hooks_want_is_told_by_pytorchs_names() -> None:
     for handle in (with_kwargs, always, before):
         handle.remove()
     assert not module._forward_hooks_with_kwargs and not module._forward_pre_hooks_with_kwargs
+
+
+@mindtorch_only
+def test_namespaces_of_operators_can_be_forgotten() -> None:
+    with torch.library._scoped_library("forgotten", "FRAGMENT") as made:
+        made.define("f(Tensor x) -> Tensor")
+        made.impl("f", lambda x: x + 1, "CPU")
+        assert torch.ops.forgotten.f(torch.ones(1)).item() == 2.0
+        del torch.ops.forgotten
+        assert torch.ops.forgotten.f(torch.ones(1)).item() == 2.0
+    with pytest.raises(AttributeError):
+        del torch.ops.never_asked_for
+
+
+@mindtorch_only
+def test_kinds_of_convolutions() -> None:
+    image, volume = torch.ones(1, 1, 4, 4), torch.ones(1, 1, 4, 4, 4)
+
+    def kind(x: Any, dilation: int = 1, transposed: bool = False) -> str:
+        n = x.dim() - 2
+        weight = torch.ones(1, 1, *[2] * n)
+        given = (x, weight, None, [1] * n, [0] * n, [dilation] * n, transposed, [0] * n, 1)
+        return str(torch._C._select_conv_backend(*given).name)
+
+    assert (kind(image), kind(volume)) == ("Slow2d", "Slow3d")
+    assert (kind(image, 2), kind(volume, 2)) == ("SlowDilated2d", "SlowDilated3d")
+    assert (kind(image, 1, True), kind(volume, 1, True)) == ("SlowTranspose2d", "SlowTranspose3d")
+    assert kind(image[:0]) == "Empty"
