@@ -99,6 +99,46 @@ void write_front(const Run& r, const char* name, std::vector<int64_t> values) {
     r.write(r.tensor(name), values);
 }
 
+using Counts = std::vector<std::vector<int64_t>>;
+
+// The factor of each row, for ranks that scale before they send back.
+void write_factors(const Run& r, const Layout& l, Group& group, const Counts& chosen, const Counts& arriving) {
+    const char* given_factors = one_of(r, {"expertScalesOptional", "expertScales"});
+    const char* expanded = one_of(r, {"expandScalesOut", "expandScales"});
+    if (!r.has(expanded)) return;
+    std::vector<Values> factors(size_t(l.ranks), Values{});
+    Values mine = r.has(given_factors) ? r.read<double>(r.tensor(given_factors)) : Values(size_t(l.tokens * l.picks), 1);
+    for (int64_t e = 0; e < l.experts; ++e)
+        for (int64_t pair : chosen[size_t(e)]) factors[size_t(e / l.local)].push_back(mine[size_t(pair)]);
+    std::vector<size_t> counts;
+    for (const auto& from : arriving) counts.push_back(size_t(std::accumulate(from.begin(), from.end(), int64_t(0))));
+    auto theirs = group.all_to_all(factors, counts);
+    Values out;
+    std::vector<int64_t> at(size_t(l.ranks), 0);
+    for (int64_t j = 0; j < l.local; ++j)
+        for (size_t rank = 0; rank < size_t(l.ranks); ++rank)
+            for (int64_t k = 0; k < arriving[rank][size_t(j)]; ++k) out.push_back(theirs[rank][size_t(at[rank]++)]);
+    check_room(r, expanded, int64_t(out.size()));
+    out.resize(size_t(r.tensor(expanded).numel()), 0);
+    r.write(r.tensor(expanded), out);
+}
+
+// Each row stretched to the range of INT8; its scale is written.
+void quantize_rows(const Run& r, Values& y, int64_t used, int64_t width) {
+    const char* steps = one_of(r, {"dynamicScalesOut", "dynamicScales"});
+    if (r.tensor(steps).numel() < used) fault("%s has too few elements", steps);
+    Values found;
+    for (int64_t i = 0; i < used; ++i) {
+        double largest = 0;
+        for (int64_t k = 0; k < width; ++k) largest = std::fmax(largest, std::fabs(y[size_t(i * width + k)]));
+        found.push_back(largest / 127);
+        for (int64_t k = 0; k < width; ++k) y[size_t(i * width + k)] = largest > 0 ? y[size_t(i * width + k)] / found.back() : 0;
+    }
+    found.resize(size_t(r.tensor(steps).numel()), 0);
+    r.write(r.tensor(steps), found);
+    y = within(y, ACL_INT8);
+}
+
 void run_dispatch(Run& r) {
     Layout l = layout(r);
     auto chosen = pairs(r, l);
@@ -150,20 +190,7 @@ void run_dispatch(Run& r) {
         for (int64_t i = 0; i < used * width; ++i) y[size_t(i)] *= factors[size_t(expert_of[size_t(i / width)] * width + i % width)];
     }
     y.resize(size_t(r.tensor(name).numel()), 0);
-    if (r.integer("quantMode") == 2) {
-        const char* steps = one_of(r, {"dynamicScalesOut", "dynamicScales"});
-        if (r.tensor(steps).numel() < r.tensor(name).dims[0]) fault("%s has too few elements", steps);
-        Values found;
-        for (int64_t i = 0; i < used; ++i) {
-            double largest = 0;
-            for (int64_t k = 0; k < width; ++k) largest = std::fmax(largest, std::fabs(y[size_t(i * width + k)]));
-            found.push_back(largest / 127);
-            for (int64_t k = 0; k < width; ++k) y[size_t(i * width + k)] = largest > 0 ? y[size_t(i * width + k)] / found.back() : 0;
-        }
-        found.resize(size_t(r.tensor(steps).numel()), 0);
-        r.write(r.tensor(steps), found);
-        y = within(y, ACL_INT8);
-    }
+    if (r.integer("quantMode") == 2) quantize_rows(r, y, used, width);
     r.write(r.tensor(name), y);
     if (r.integer("expertTokenNumsType") == 1)
         for (size_t j = sums.size(); j-- > 1;) sums[j] -= sums[j - 1];
@@ -178,25 +205,7 @@ void run_dispatch(Run& r) {
     }
     check_room(r, info, int64_t(where.size()));
     write_front(r, info, where);
-    const char* expert_scales = one_of(r, {"expertScalesOptional", "expertScales"});
-    const char* expanded = one_of(r, {"expandScalesOut", "expandScales"});
-    if (r.has(expanded)) {
-        // The factor of each row, for ranks that scale before they send back.
-        std::vector<Values> factors(size_t(l.ranks), Values{});
-        Values mine = r.has(expert_scales) ? r.read<double>(r.tensor(expert_scales)) : Values(size_t(l.tokens * l.picks), 1);
-        for (int64_t e = 0; e < l.experts; ++e)
-            for (int64_t pair : chosen[size_t(e)]) factors[size_t(e / l.local)].push_back(mine[size_t(pair)]);
-        for (size_t& n : row_counts) n /= size_t(std::max<int64_t>(width, 1));
-        auto theirs = group.all_to_all(factors, row_counts);
-        Values out;
-        std::vector<int64_t> at(size_t(l.ranks), 0);
-        for (int64_t j = 0; j < l.local; ++j)
-            for (size_t rank = 0; rank < size_t(l.ranks); ++rank)
-                for (int64_t k = 0; k < arriving[rank][size_t(j)]; ++k) out.push_back(theirs[rank][size_t(at[rank]++)]);
-        check_room(r, expanded, int64_t(out.size()));
-        out.resize(size_t(r.tensor(expanded).numel()), 0);
-        r.write(r.tensor(expanded), out);
-    }
+    write_factors(r, l, group, chosen, arriving);
 }
 
 // -- and back --------------------------------------------------------------------------------------------------------------

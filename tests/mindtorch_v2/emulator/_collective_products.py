@@ -468,11 +468,13 @@ def _normed_experts(combine: dict[str, Any], version: str, want: Any, residual: 
 
 def _quantized_experts(r: Rank, base: dict[str, Any], x: list[Any], ids: list[Any]) -> None:
     smooth = np.abs(made(0, 4, 8, seed=6)) + 0.5
+    factors = [made(i, 5, 2, seed=11) for i in range(2)]
     got = call(
         "aclnnMoeDistributeDispatch",
         x=x[r.number],
         expertIds=ids[r.number],
         scales=smooth,
+        expertScales=factors[r.number],
         **base,
         quantMode=2,
         expertTokenNumsType=0,
@@ -482,14 +484,16 @@ def _quantized_experts(r: Rank, base: dict[str, Any], x: list[Any], ids: list[An
         expertTokenNums=Out((2,), "int64"),
         epRecvCounts=Out((4,), "int32"),
         tpRecvCounts=Out((1,), "int32"),
+        expandScales=Out((20,), "float32"),
     )
-    rows = []
+    rows, sent = [], []
     for expert in (2 * r.number, 2 * r.number + 1):
         for i in range(2):
-            rows += [
-                x[i][t].astype(float) * smooth[expert] for t in range(5) for k in range(2) if ids[i][t, k] == expert
-            ]
+            places = [(t, k) for t in range(5) for k in range(2) if ids[i][t, k] == expert]
+            rows += [x[i][t].astype(float) * smooth[expert] for t, _ in places]
+            sent += [factors[i][place] for place in places]
     close(got[0][: len(rows)] * got[1][: len(rows), None], np.array(rows), 3e-2)
+    close(got[-1][: len(rows)], np.array(sent))
 
 
 def experts() -> None:

@@ -96,9 +96,30 @@ def reductions() -> None:
     on_ranks(RANKS, body)
 
 
-def movements() -> None:
-    big = 300_000  # more than a ring holds
+BIG = 300_000  # more than a ring holds
 
+
+def messages(r: Rank) -> None:
+    after, before = (r.number + 1) % RANKS, (r.number - 1) % RANKS
+
+    class Item(ctypes.Structure):
+        _fields_ = [("type", c_int), ("buf", c_void_p), ("count", c_uint64), ("dtype", c_int), ("rank", c_uint32)]
+
+    out, receive = r.put(made(r.number, BIG)), r.put(np.zeros(BIG, F))
+    items = (Item * 2)(Item(0, out, BIG, 4, after), Item(1, receive, BIG, 4, before))
+    r.hccl.check("HcclBatchSendRecv", items, c_uint32(2), r.comm, None)
+    assert r.sync() == 0
+    np.testing.assert_array_equal(r.get(receive, np.zeros(BIG, F)), made(before, BIG))
+    if r.number == 0:
+        r.hccl.check("HcclSend", c_void_p(out), n(5), number(4), c_uint32(2), r.comm, None)
+    elif r.number == 2:
+        r.hccl.check("HcclRecv", c_void_p(receive), n(5), number(4), c_uint32(0), r.comm, None)
+    assert r.sync() == 0
+    if r.number == 2:
+        np.testing.assert_array_equal(r.get(receive, np.zeros(5, F)), made(0, BIG)[:5])
+
+
+def movements() -> None:
     def body(r: Rank) -> None:
         x = [made(i, 6, dtype=np.int32) for i in range(RANKS)]
         send, receive = r.put(x[r.number]), r.put(np.zeros(18, np.int32))
@@ -121,10 +142,10 @@ def movements() -> None:
         assert r.sync() == 0
         want = np.concatenate([x[0][:2], [9], x[2][:5]])
         np.testing.assert_array_equal(r.get(receive, np.zeros(8, np.int32)), want)
-        buffer = r.put(made(r.number, big))
-        r.hccl.check("HcclBroadcast", c_void_p(buffer), n(big), number(4), c_uint32(2), r.comm, None)
+        buffer = r.put(made(r.number, BIG))
+        r.hccl.check("HcclBroadcast", c_void_p(buffer), n(BIG), number(4), c_uint32(2), r.comm, None)
         assert r.sync() == 0
-        np.testing.assert_array_equal(r.get(buffer, np.zeros(big, F)), made(2, big))
+        np.testing.assert_array_equal(r.get(buffer, np.zeros(BIG, F)), made(2, BIG))
         scattered = r.put(np.zeros(2, np.int32))
         r.hccl.check(
             "HcclScatter",
@@ -155,25 +176,6 @@ def movements() -> None:
         r.hccl.check("HcclBarrier", r.comm, None)
         assert r.sync() == 0
         messages(r)
-
-    def messages(r: Rank) -> None:
-        after, before = (r.number + 1) % RANKS, (r.number - 1) % RANKS
-
-        class Item(ctypes.Structure):
-            _fields_ = [("type", c_int), ("buf", c_void_p), ("count", c_uint64), ("dtype", c_int), ("rank", c_uint32)]
-
-        out, receive = r.put(made(r.number, big)), r.put(np.zeros(big, F))
-        items = (Item * 2)(Item(0, out, big, 4, after), Item(1, receive, big, 4, before))
-        r.hccl.check("HcclBatchSendRecv", items, c_uint32(2), r.comm, None)
-        assert r.sync() == 0
-        np.testing.assert_array_equal(r.get(receive, np.zeros(big, F)), made(before, big))
-        if r.number == 0:
-            r.hccl.check("HcclSend", c_void_p(out), n(5), number(4), c_uint32(2), r.comm, None)
-        elif r.number == 2:
-            r.hccl.check("HcclRecv", c_void_p(receive), n(5), number(4), c_uint32(0), r.comm, None)
-        assert r.sync() == 0
-        if r.number == 2:
-            np.testing.assert_array_equal(r.get(receive, np.zeros(5, F)), made(0, big)[:5])
 
     on_ranks(RANKS, body)
 
