@@ -93,7 +93,8 @@ _ELSEWHERE = {
 has_lapack = True
 has_mkl = has_openmp = False
 has_spectral = True
-_has_distributed = _has_mps = _has_xpu = _has_mtia = _has_cuda = False
+_has_distributed = True
+_has_mps = _has_xpu = _has_mtia = _has_cuda = False
 
 
 class _IsTensorClass(type):

@@ -257,13 +257,19 @@ class ProcessGroup:
     def _has_hooks(self) -> bool:
         return False
 
+    def _of_nothing(self) -> Any:
+        """For tensors without data: shapes and dtypes are all there is."""
+        from ._fake import FakeProcessGroup
+
+        return FakeProcessGroup(self._rank, self._size)
+
     def _for(self, *tensors: Any) -> Any:
         """The backend of the first tensor's device, however deep it lies in lists."""
         for found in tensors:
             while isinstance(found, (list, tuple)) and found:
                 found = found[0]
             if not isinstance(found, (list, tuple)):
-                return self._get_backend(found.device)
+                return self._of_nothing() if found.is_meta else self._get_backend(found.device)
         return self._default_backend()
 
     def broadcast(self, tensors: Any, opts: Any = None, timeout: timedelta | None = None, root: Any = None) -> Work:

@@ -18,6 +18,7 @@ Combine = Callable[[Any, Any], None]
 _SMALL = 1 << 15
 # A part of the ring travels while the one before it is added.
 _PIECE = 1 << 20
+_WINDOW = 4  # pieces that may come before they are needed
 
 
 def memory(flat: Any) -> memoryview:
@@ -76,16 +77,20 @@ class Rounds:
         after, before = (self.rank + 1) % self.size, (self.rank - 1) % self.size
         parts = [flat[start:end] for start, end in self._cuts(flat.numel())]
         piece = max(_PIECE // flat.element_size(), 1)
+        spare = [flat.new_empty(min(piece, flat.numel())) for _ in range(_WINDOW)]
         for step in range(self.size - 1):
             out = parts[(self.rank - step) % self.size].split(piece)
             into = parts[(self.rank - step - 1) % self.size].split(piece)
-            spare = [each.new_empty(each.numel()) for each in into]
-            slots = [self._post(call, before, each) for each in spare]
-            for each in out:
-                self.mesh.send(call, after, memory(each))
-            for slot, target, came in zip(slots, into, spare):
-                self.mesh.wait(call, slot, before)
-                combine(target, came)
+            room = [spare[index % _WINDOW][: each.numel()] for index, each in enumerate(into)]
+            slots = [self._post(call, before, each) for each in room[:_WINDOW]]
+            for index in range(max(len(out), len(into))):
+                if index < len(out):
+                    self.mesh.send(call, after, memory(out[index]))
+                if index < len(into):
+                    self.mesh.wait(call, slots[index], before)
+                    combine(into[index], room[index])
+                    if index + _WINDOW < len(into):
+                        slots.append(self._post(call, before, room[index + _WINDOW]))
         for step in range(self.size - 1):
             slot = self._post(call, before, parts[(self.rank - step) % self.size])
             self.mesh.send(call, after, memory(parts[(self.rank + 1 - step) % self.size]))

@@ -174,7 +174,8 @@ class Mesh:
                 elif length == len(slot.view):
                     view, at = slot.view, 0
                     while at < length:
-                        got = peer.socket.recv_into(view[at:])
+                        # One wait for the whole of it: this thread comes back to Python once, not for every packet.
+                        got = peer.socket.recv_into(view[at:], 0, socket.MSG_WAITALL)
                         if not got:
                             slot.settle(peer.rank, "the connection ended")
                             raise OSError("ended")

@@ -87,5 +87,7 @@ def test_one_process_that_looks_like_three() -> None:
         assert x.tolist() == [0, 1, 2] and [each.tolist() for each in outs] == [[0, 1, 2]] * 3
         assert part.tolist() == [1.0] and dist.get_world_size() == 3 and dist.get_backend() == "fake"
         assert dist.new_group([0, 2]) == dist.GroupMember.NON_GROUP_MEMBER
+        sampler = torch.utils.data.DistributedSampler(range(9), shuffle=False)
+        assert list(sampler) == [1, 4, 7]
     finally:
         dist.destroy_process_group()

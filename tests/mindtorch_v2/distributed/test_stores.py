@@ -191,6 +191,8 @@ def test_a_group_of_one_by_every_way(monkeypatch: Any, tmp_path: Path, how: str)
         assert t.tolist() == [1.0] * 3 and dist.get_world_size() == 1 and dist.get_rank() == 0
         assert dist.group.WORLD.group_desc == "default_pg" and dist.get_pg_count() == 1
         dist.barrier()
+        nothing = torch.ones(3, device="meta")
+        assert dist.all_reduce(nothing) is None and nothing.is_meta
     finally:
         dist.destroy_process_group()
     assert not dist.is_initialized()

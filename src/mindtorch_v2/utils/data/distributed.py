@@ -17,7 +17,7 @@ _T_co = TypeVar("_T_co", covariant=True)
 class DistributedSampler(Sampler[_T_co]):
     """Every `num_replicas`-th index from `rank` on, of an order that all processes agree on by seed and epoch.
 
-    There are no process groups here, so both numbers must be given.
+    Without these numbers they are those of the default process group.
     """
 
     def __init__(
@@ -29,20 +29,21 @@ class DistributedSampler(Sampler[_T_co]):
         seed: int = 0,
         drop_last: bool = False,
     ) -> None:
-        if num_replicas is None or rank is None:
-            raise RuntimeError("Requires distributed package to be available")
-        if rank >= num_replicas or rank < 0:
-            raise ValueError(f"Invalid rank {rank}, rank should be in the interval [0, {num_replicas - 1}]")
+        dist: Any = torch.distributed
+        replicas: int = dist.get_world_size() if num_replicas is None else num_replicas
+        place: int = dist.get_rank() if rank is None else rank
+        if place >= replicas or place < 0:
+            raise ValueError(f"Invalid rank {place}, rank should be in the interval [0, {replicas - 1}]")
         self.dataset = dataset
-        self.num_replicas = num_replicas
-        self.rank = rank
+        self.num_replicas = replicas
+        self.rank = place
         self.epoch = 0
         self.drop_last = drop_last
         size = len(dataset)
-        if drop_last and size % num_replicas != 0:
-            size -= num_replicas
-        self.num_samples = math.ceil(size / num_replicas)
-        self.total_size = self.num_samples * num_replicas
+        if drop_last and size % replicas != 0:
+            size -= replicas
+        self.num_samples = math.ceil(size / replicas)
+        self.total_size = self.num_samples * replicas
         self.shuffle = shuffle
         self.seed = seed
 
