@@ -12,7 +12,7 @@ from typing import Any
 from .._autograd.inplace import InplaceDerivative
 from .._autograd.record import NO_DERIVATIVE, NO_GRADIENT, Formulas
 from .._dispatch import registry
-from .._dispatch.keys import AUTOGRAD, DEVICE_BITS, FORWARD, FUNCTIONALIZE, TORCH_DISPATCH
+from .._dispatch.keys import AUTOGRAD, BATCHED, DEVICE_BITS, FORWARD, FUNCTIONALIZE, TORCH_DISPATCH
 from .._dispatch.op import RESOLVERS, Derivative, FnKernel, Kernel, Op
 from .._layout import sparse_coo
 from .._mypyc import i64
@@ -183,6 +183,8 @@ def find(op: Op, keys: int) -> Kernel:
         if not op.is_out:
             return REFUSAL
         entry = Entry(OUT, None, False)
+    if keys & BATCHED:
+        return REFUSAL  # the parts of a sparse tensor know nothing of vmap
     if entry.above:
         return entry.kernel
     if keys & FORWARD:
