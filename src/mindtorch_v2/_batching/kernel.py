@@ -188,8 +188,12 @@ def in_place(op: Op, args: tuple[Any, ...], level: Level) -> Any:
 
     target, func = args[0], op.functional
     assert func is not None
-    if not is_many(target, level) and any([is_many(t, level) for t in tensors_of(args[1:])]):
-        raise crowded(op.title() if op.title() in _NAMED else "inplace arithmetic")
+    if not is_many(target, level):
+        if any([is_many(t, level) for t in tensors_of(args[1:])]):
+            raise crowded(op.title() if op.title() in _NAMED else "inplace arithmetic")
+        with outside():
+            op.call(each(args, lambda t: inside(t, level)))
+        return target
     spec = func.infer_inplace(args) if func.rule is not None else None
     if isinstance(spec, Spec):
         check_result(op, spec, target, args)

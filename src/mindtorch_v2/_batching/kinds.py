@@ -155,6 +155,9 @@ def whole(name: str) -> Rule:
 def sized(op: Op, args: tuple[Any, ...], level: Level) -> Any:
     """Derivatives of views: the gradient in a tensor of zeros whose size is an argument."""
     place = op.schema.index("input_sizes")
+    if not args[place]:
+        # Only `unfold` takes a tensor without dimensions: it has one window, or none.
+        return get("sum").call((args[0], None, False, None))
     given = list(each(args, lambda t: spread(t, level)))
     given[place] = (level.size, *args[place])
     dims_behind(op, given, len(args[place]))

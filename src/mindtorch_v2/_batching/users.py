@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from .._dispatch.op import Op
-from .._tensor_base import TensorBase
+from .._tensor_base import TensorBase, requires_grad
 from ..utils._pytree import tree_flatten, tree_unflatten
 from .dims import add_batch_dim, remove_batch_dim
 from .kernel import lifted, tensors_of
@@ -27,10 +27,15 @@ class VmapInfo(NamedTuple):
     randomness: str
 
 
+def _mapped(value: Any, level: Level) -> bool:
+    """Whether there is one for each: a value, or a gradient."""
+    return is_many(value, level) or (is_at(value, level) and requires_grad(value))
+
+
 def _outside(value: Any, level: Level) -> Any:
     if not isinstance(value, TensorBase):
         return value
-    if is_many(value, level):
+    if _mapped(value, level):
         return remove_batch_dim(value, 0, level)
     return inside(value, level) if is_at(value, level) else value
 
@@ -38,7 +43,7 @@ def _outside(value: Any, level: Level) -> Any:
 def called(rule: Callable[..., Any], args: tuple[Any, ...], level: Level, what: str) -> Any:
     """A user's rule on what is outside of the level, and its results inside again."""
     flat, spec = tree_flatten(args)
-    dims = tree_unflatten([0 if is_many(t, level) else None for t in flat], spec)
+    dims = tree_unflatten([0 if _mapped(t, level) else None for t in flat], spec)
     given = tree_unflatten([_outside(t, level) for t in flat], spec)
     found = rule(VmapInfo(level.size, level.randomness), dims, *given)
     if not isinstance(found, tuple) or len(found) != 2:

@@ -15,8 +15,8 @@ from .._mypyc import i64
 from .._tensor_base import TensorBase
 from .._warn import warn_once
 from .dims import add_batch_dim, remove_batch_dim
-from .kernel import each, tensors_of
-from .level import Level, highest, inside, is_at, is_many
+from .kernel import tensors_of
+from .level import Level, highest, is_at, is_many
 from .loop import SLOW
 
 Served = Callable[[Op, tuple[Any, ...], Level], Any]
@@ -31,11 +31,10 @@ class WholeKernel(Kernel):
 
     def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
         level = highest(tensors_of(args))
-        if level is not None and any([is_many(t, level) for t in tensors_of(args)]):
+        # A composite that looks at values may look at one that all share.
+        if level is not None and (op.composite is None or any([is_many(t, level) for t in tensors_of(args)])):
             return self.rule(op, args, level)
         rest = keys & ~BATCHED
-        if level is not None:
-            args = each(args, lambda t: inside(t, level) if is_at(t, level) else t)
         return op.below(rest, args).run(op, args, rest)
 
 
@@ -51,7 +50,7 @@ def _one(value: Any, outside: dict[int, Any], i: int) -> Any:
 def looped(op: Op, args: tuple[Any, ...], level: Level) -> Any:
     """Called once for each of the many."""
     warn_once(SLOW.format(op.qualified()))
-    outside = {id(t): remove_batch_dim(t, 0, level) for t in tensors_of(args) if is_many(t, level)}
+    outside = {id(t): remove_batch_dim(t, 0, level) for t in tensors_of(args) if is_at(t, level)}
     return _stacked([op.call(tuple([_one(a, outside, i) for a in args])) for i in range(level.size)], level)
 
 

@@ -246,3 +246,39 @@ def test_names_that_look_inside() -> None:
         functorch._vmap_decrement_nesting()
     assert found.tolist() == [[0.0, 4.0, 8.0], [2.0, 6.0, 10.0]]
     assert functorch.maybe_current_level() is None and _mapped.MANY == 2
+
+
+def test_writes_to_what_all_share() -> None:
+    """Inside `vmap` a parameter from outside is written where no mapped value is involved."""
+
+    def loss(a: Any, v: Any) -> Any:
+        w = v * 2
+        w.clamp_(min=0.5)
+        w[0] = v[1]
+        return (a * w).sum()
+
+    x, v = torch.rand(2, 3), torch.rand(3)
+    found = torch.func.vmap(torch.func.grad(loss, argnums=1), in_dims=(0, None))(x, v)
+    single = [torch.func.grad(loss, argnums=1)(row, v) for row in x]
+    assert torch.allclose(found, torch.stack(single))
+
+
+def test_rules_of_operators_from_outside() -> None:
+    library = submodule("library")
+    seen: list[Any] = []
+
+    def times(x: Any, k: float) -> Any:
+        return x * k
+
+    op = library.custom_op("vmap_test::times", times, mutates_args=(), schema="(Tensor x, float k) -> Tensor")
+    x = torch.arange(6.0).reshape(2, 3)
+    with pytest.warns(UserWarning, match="performance drop because we have not yet implemented the batching rule"):
+        assert torch.func.vmap(lambda a: op(a, 2.0))(x).tolist() == (x * 2).tolist()
+
+    def rule(info: Any, in_dims: Any, x: Any, k: float) -> Any:
+        seen.append((info.batch_size, in_dims, tuple(x.shape)))
+        return x * k, in_dims[0]
+
+    assert library.register_vmap("vmap_test::times", rule) is None
+    assert torch.func.vmap(lambda a: op(a, 2.0), in_dims=1, out_dims=1)(x).tolist() == (x * 2).tolist()
+    assert seen == [(3, (0, None), (3, 2))]
