@@ -116,6 +116,8 @@ class Hooks:
     asked_setitem: Any
     can_answer_key: Any
     asked_operator: Any
+    # `t == array` and `array / t`, which PyTorch computes itself.
+    with_array: Any
     public_index_put: Any
     public_index_put_: Any
 

@@ -313,3 +313,16 @@ def frombuffer(
     raw = numpy.frombuffer(seen, numpy.uint8)
     storage = _native.Storage.wrap(raw.ctypes.data + offset, n * item, raw)
     return _finish(make(storage, 0, (n,), (1,), dt, CPU, 1), requires_grad)
+
+
+def _with_array(name: str, t: Any, other: Any) -> Any:
+    """`t == array` element by element, and `array / t` as PyTorch writes it; other operators are NumPy's."""
+    try:
+        if name == "eq":
+            return t.eq(from_numpy(other)) if _is_array(other) else NotImplemented
+        return t.reciprocal() * other
+    except TypeError:
+        return NotImplemented
+
+
+HOOKS.with_array = _with_array

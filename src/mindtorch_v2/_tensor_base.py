@@ -95,6 +95,8 @@ def unknown(name: str, t: object, other: object) -> Any:
     """An operand that is neither tensor nor number may take the call over; else Python asks its reflected method."""
     if hasattr(type(other), "__torch_function__"):
         return HOOKS.asked_operator(name, t, other)
+    if hasattr(type(other), "__array__") and (name == "eq" or name == "__rdiv__"):
+        return HOOKS.with_array(name, t, other)
     return NotImplemented
 
 

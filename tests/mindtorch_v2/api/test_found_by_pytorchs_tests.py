@@ -163,3 +163,43 @@ def test_kinds_of_convolutions() -> None:
     assert (kind(image, 2), kind(volume, 2)) == ("SlowDilated2d", "SlowDilated3d")
     assert (kind(image, 1, True), kind(volume, 1, True)) == ("SlowTranspose2d", "SlowTranspose3d")
     assert kind(image[:0]) == "Empty"
+
+
+ARRAYS = """
+a == n
+n == a
+a == n[0]
+a == n.astype("float64")
+a == n.astype("int8")
+a == numpy.array(3)
+a == numpy.arange(4)
+a == numpy.array(["x"])
+a == numpy.array([None])
+a == n[::-1]
+a != n
+a < n
+n / (a + 1)
+a.__rtruediv__(n + 1)
+numpy.arange(4) / a
+[1, 2, 3] / a
+a == [1, 2, 3]
+a == None
+""".strip().split("\n")
+
+
+@mindtorch_only
+@pytest.mark.oracle
+@pytest.mark.parametrize("line", ARRAYS)
+def test_operators_with_arrays(line: str) -> None:
+    import numpy
+
+    def result(library: Any) -> Any:
+        a = library.arange(6.0).reshape(2, 3)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                return plain(eval(line, {"a": a, "n": a.numpy().copy(), "numpy": numpy}))
+            except Exception as error:  # every error is part of what a line does
+                return type(error).__name__
+
+    assert result(torch) == result(_oracle.load())

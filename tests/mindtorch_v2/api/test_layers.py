@@ -48,7 +48,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     ),
     "npu": ("_backends.npu", "_backends.ascend"),
     # Stubs are written from the whole package; the modules inside `_C` are PyTorch's names for public ones.
-    "public modules": ("", "_api.stubs", "_C._autograd", "_C._profiler"),
+    "public modules": ("", "_api.stubs", "_C._autograd", "_C._functorch", "_C._profiler"),
 }
 
 # (importing room, imported room): why an import inside a function may point up.
