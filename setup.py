@@ -55,6 +55,7 @@ COMPILED = (
     "_autograd/inplace.py",
     "_autograd/function_node.py",
     "_autograd/engine.py",
+    "_autograd/forward.py",
     "_autograd/gradients.py",
     "_indexing.py",
     "_creation.py",

@@ -13,7 +13,7 @@ from typing import Any, Final, final
 from .._core_operators import CORE, HOOKS
 from .._dispatch.keys import AUTOGRAD, BATCHED, FORWARD, VIEW
 from .._dispatch.op import RESOLVERS, GivenDerivative, Kernel, Op
-from .._dispatch.state import LOCAL, is_grad_enabled, modes, set_modes, swap_grad
+from .._dispatch.state import LOCAL, STATE, is_grad_enabled, modes, set_modes, swap_grad
 from .._mypyc import i64
 from .._tensor_base import TensorBase, differentiable, requires_grad
 from .engine import gradient_at, run_backward
@@ -22,6 +22,7 @@ from .inplace import InplaceDerivative, replayed, view_chain
 from .node import COPY_SLICES, OP, Node, show
 from .record import (
     ARG,
+    ARRIVED,
     GRAD,
     GRADS,
     NEEDS,
@@ -83,11 +84,13 @@ def enter_level() -> tuple[int, int, frozenset[int]]:
     level = LEVELS.next
     LEVELS.next = level + 1
     LEVELS.open[level] = []
+    STATE.levels += 1
     return level, int(old), before
 
 
 def leave_level(entered: tuple[int, int, frozenset[int]]) -> None:
     level, old, before = entered
+    STATE.levels -= 1
     for tangents in LEVELS.open.pop(level):
         tangents.pop(level, None)
     LOCAL.hidden_levels = before
@@ -480,8 +483,8 @@ def written(op: Op, f: Formulas | None, args: tuple[Any, ...], keys: i64, level:
             for a, given, t in zip(args, kept, old):
                 if given is not a and t is not None:
                     put(given, level, t)
-            made = pushed(op.functional, f, kept, target, level, need)[0]
-            new = made if made is None else fitted(made, target)
+            made: Any = pushed(op.functional, f, kept, target, level, need)[0]
+            new = None if made is None else fitted(made, target)
         write(target, level, new, had)
     finally:
         show_again(before)
@@ -567,7 +570,7 @@ def evaluated(
     for p in formula.params:
         if p == GRAD:
             values.append(grads[0])
-        elif p == GRADS:
+        elif p == GRADS or p == ARRIVED:
             values.append(grads)
         elif p == NEEDS:
             values.append(tuple([(need & (1 << e)) != 0 for e in formula.edges]))

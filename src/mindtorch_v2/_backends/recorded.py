@@ -12,7 +12,7 @@ from typing import Any
 
 from .._dispatch.keys import AUTOGRAD
 from .._dispatch.op import Kernel, Op
-from .._dispatch.state import is_grad_enabled
+from .._dispatch.state import differentiated
 from .._strides import contiguous_strides
 from .._tensor_base import TensorBase
 from .common.runtime import empty
@@ -74,7 +74,7 @@ def recorder(served: Whole) -> Callable[..., Any]:
         for i in ctx.bare:
             shape, dt, dev = args[i]
             args[i] = empty(shape, contiguous_strides(shape), dt, dev)
-        if is_grad_enabled():
+        if differentiated():
             for i in ctx.bare:
                 args[i].zero_().requires_grad_(needs[i])
             return _through_parts(served, args, needs, grad)

@@ -37,11 +37,14 @@ class State:
     active: i64
     # How many transforms of `torch.func` run, in all threads.
     transforms: i64
+    # Levels of forward-mode differentiation that are open.
+    levels: i64
     default_device: device | None
 
     def __init__(self) -> None:
         self.active = 0
         self.transforms = 0
+        self.levels = 0
         self.default_device = None
 
 
@@ -117,6 +120,11 @@ def is_grad_enabled() -> bool:
         return True
     m: i64 = _tls_get()
     return (m & _EXCLUDE_AUTOGRAD) == 0 or (m & GRAD_UNHEARD) != 0
+
+
+def differentiated() -> bool:
+    """Whether what a formula computes may itself be differentiated, in reverse or in forward mode."""
+    return STATE.levels != 0 or is_grad_enabled()
 
 
 def set_grad_enabled(on: bool) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from .._dispatch import registry
 from .._dispatch.op import Op, Spec
-from .._dispatch.state import is_grad_enabled
+from .._dispatch.state import differentiated
 from .rules.base import like
 from .table import op
 
@@ -87,7 +87,7 @@ def _lstm_grads(grads: Any, needs: Any, input_gates: Any, hidden_gates: Any, cx:
     dh, dc = grads[0], grads[1]
     if dh is None and dc is None:
         return (None,) * 5
-    if is_grad_enabled():
+    if differentiated():
         # The workspace has no history: the gates are computed again so that the result can be differentiated.
         before = input_gates + hidden_gates
         before = before if input_bias is None else before + input_bias + hidden_bias
@@ -168,7 +168,7 @@ def _gru_grads(grads: Any, needs: Any, input_gates: Any, hidden_gates: Any, hx: 
     dh = grads[0]
     if dh is None:
         return (None,) * 5
-    if is_grad_enabled():
+    if differentiated():
         reset, update, new, share = _gru_parts(input_gates, hidden_gates, hx, input_bias, hidden_bias)
         x, h, state = _gru_slopes(dh, reset, update, new, hx, share)
         return x, h, state, *((x.sum((0,)), h.sum((0,))) if input_bias is not None else (None, None))

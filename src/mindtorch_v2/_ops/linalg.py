@@ -9,7 +9,7 @@ from typing import Any
 
 from .._dispatch import registry
 from .._dispatch.op import Op, Spec
-from .._dispatch.state import is_grad_enabled
+from .._dispatch.state import differentiated
 from .._dtype import complex32, dtype, int32
 from .._strides import contiguous_strides
 from .._tensor_base import all_values, numel
@@ -180,7 +180,7 @@ def _det_meta(A: Any) -> Spec:
 
 
 def _det_grad(g: Any, A: Any, result: Any) -> Any:
-    if is_grad_enabled():
+    if differentiated():
         return (g * result.conj()).unsqueeze(-1).unsqueeze(-1) * H(INV.call((A, False))[0])
     # Products of all singular values but one: right for singular matrices too.
     U, S, Vh = SVD.call((A, False, True, None))

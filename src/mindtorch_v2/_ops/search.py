@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from .._autograd.forward import UNSUPPORTED
 from .._autograd.record import Formulas
 from .._dispatch import registry
 from .._dispatch.op import Op, Spec
@@ -16,7 +17,7 @@ from .._dtype import bool as bool_
 from .._dtype import float32, float64, int32, int64
 from .._dtype_names import cpp_name
 from .._sizes import LONG_MAX
-from .._tensor_base import TensorBase, is_contiguous, numel
+from .._tensor_base import TensorBase, is_contiguous, is_dual, numel
 from .._warn import warn_once
 from .rules.base import like, spec, wrap_dim
 from .rules.out import Target
@@ -122,15 +123,18 @@ def _refusing(o: Op, name: str, node: str) -> Formulas:
     return Formulas(o.name, o.schema, {"self": refuse}, node, ())
 
 
-_NODES = {o.name: _refusing(o, name, f"{node}Backward0")
+# By row: what PyTorch calls it, and its node.
+_NODES = {o.name: (name, _refusing(o, name, f"{node}Backward0"))
           for o, name, node in ((UNIQUE, "_unique2", "Unique2"), (UNIQUE_DIM, "unique_dim", "UniqueDim"),
                                 (CONSECUTIVE, "unique_consecutive", "UniqueConsecutive"))}
 
 
 def distinct(name: str, args: tuple[Any, ...]) -> Any:
     """The results of one of the three; PyTorch records them, and refuses to go back."""
+    known, f = _NODES[name]
+    if is_dual(args[0]):
+        raise NotImplementedError(UNSUPPORTED.format(known))
     found = registry.get(name).call(args)
-    f = _NODES[name]
     need = f.need(args)
     if need and is_grad_enabled():
         f.finish(f.start(args, need), found, need)

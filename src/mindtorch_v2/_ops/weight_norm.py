@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from .._dispatch.op import Spec
-from .._dispatch.state import is_grad_enabled
+from .._dispatch.state import differentiated
 from .._dtype import bfloat16, float16, float32
 from .composites.formulas import narrow, wide
 from .rules.base import like, of_tensor
@@ -57,7 +57,7 @@ def _interface(v: Any, g: Any, dim: int) -> Any:
 
 def _interface_backward(grads: Any, needs: Any, v: Any, g: Any, dim: int, result1: Any) -> Any:
     # To be differentiated again the norms have to be functions of v.
-    norms = _norm_except_dim(v, 2, dim) if is_grad_enabled() else result1
+    norms = _norm_except_dim(v, 2, dim) if differentiated() else result1
     wide_grad, wide_v = wide(grads[0]), wide(v)
     sums = (wide_grad * wide_v).sum(_others(v, dim), True)
     into_v = narrow((wide(g) / norms) * (wide_grad - wide_v * (sums / (norms * norms))), v) if needs[0] else None
