@@ -423,6 +423,25 @@ def test_perturbations_are_not_confused() -> None:
     assert found.tolist() == [1.0]
 
 
+def test_transforms_compose_in_any_order() -> None:
+    func = submodule("func")
+    x = of(torch, 1, 2, 3)
+
+    def f(x: Any) -> Any:
+        return (x.exp() * x.sum()).softmax(0)
+
+    def number(x: Any) -> Any:
+        return f(x).pow(2).sum() * x.prod()
+
+    want = func.jacrev(func.jacrev(number))(x)
+    for outer, inner in (("jacfwd", "jacrev"), ("jacfwd", "jacfwd"), ("jacrev", "jacfwd"), ("jacfwd", "grad")):
+        assert torch.allclose(getattr(func, outer)(getattr(func, inner)(number))(x), want), (outer, inner)
+    rows, along = torch.stack([x, x / 2]), torch.stack([x.sin(), x.cos()])
+    single = torch.stack([func.jvp(f, (a,), (b,))[1] for a, b in zip(rows, along)])
+    assert torch.allclose(func.vmap(lambda a, b: func.jvp(f, (a,), (b,))[1])(rows, along), single)
+    assert torch.allclose(func.jvp(func.vmap(f), (rows,), (along,))[1], single)
+
+
 @mindtorch_only
 def test_levels_of_both_interfaces_nest() -> None:
     fw, jvp = submodule("autograd.forward_ad"), submodule("func").jvp

@@ -16,7 +16,7 @@ from . import _infos, _own
 from ._place import CPU, Place
 
 DTYPES = ("float64", "complex128", "float32")
-# Relative and absolute, where the table of values is too strict: a derivative may be ill-conditioned where a value is not.
+# Relative and absolute: a derivative may be ill-conditioned where the value is not.
 TOLERANCES = {"float32": (1e-3, 1e-3)}
 # Operators with other tangents than PyTorch's, and why.
 OTHERS = {
@@ -199,7 +199,9 @@ def difference(case: _infos.Covered, actual: Any, expected: Any, where: str, dty
             mine = _oracle.from_oracle(_oracle.load().zeros_like(theirs))
         mine, theirs = _infos.comparable(case.row, [mine]), _infos.comparable(case.row, [theirs.detach()])
         try:
-            _oracle.assert_same(mine, theirs, *TOLERANCES.get(dtype, (None, None)), f"{where} tangent {position}", False)
+            _oracle.assert_same(
+                mine, theirs, *TOLERANCES.get(dtype, (None, None)), f"{where} tangent {position}", False
+            )
         except AssertionError as error:
             return " ".join(str(error).split())
     return ""
