@@ -12,9 +12,13 @@ import mindtorch_v2 as torch
 from .._dtype_names import type_string
 from .._layout import contiguous_format, preserve_format, sparse_coo, strided
 from .parts import (
+    BLOCKS,
+    COMPRESSED,
     NAMES,
+    ROWS,
     Parts,
     batch_dim,
+    blocksize,
     compressed,
     is_compressed,
     is_coo,
@@ -117,13 +121,16 @@ def zero_(self: Any) -> Any:
     return replace(self, cleared(self, tuple(self._shape), self._dtype, self._device))
 
 
-def cleared(t: Any, size: tuple[int, ...], dtype: Any, device: Any) -> Any:
-    """A compressed tensor without entries in the layout, blocks and dense dimensions of another."""
-    p, batch = parts(t), batch_dim(t)
-    outer = torch.zeros(p.compressed._shape, dtype=p.compressed.dtype, device=device)
+def cleared(t: Any, size: tuple[int, ...], dtype: Any, device: Any, layout: Any = None) -> Any:
+    """A compressed tensor without entries in the layout (or a given one), blocks and dense dimensions of another."""
+    p, batch, block = parts(t), batch_dim(t), blocksize(t) or (1, 1)
+    kind = p.layout if layout is None else layout
+    along = 0 if kind in ROWS else 1
+    count = size[batch + along] // max(block[along], 1)
+    outer = torch.zeros((*size[:batch], count + 1), dtype=p.compressed.dtype, device=device)
     inner = torch.zeros((*size[:batch], 0), dtype=p.plain.dtype, device=device)
     values = torch.zeros((*size[:batch], 0, *p.values._shape[batch + 1 :]), dtype=dtype, device=device)
-    return compressed(p.layout, outer, inner, values, size)
+    return compressed(kind, outer, inner, values, size)
 
 
 def _like(self: Any, dtype: Any, layout: Any, device: Any) -> Any:
@@ -140,7 +147,14 @@ def _like(self: Any, dtype: Any, layout: Any, device: Any) -> Any:
             values = torch.zeros((0, *self._shape[p.sparse_dim :]), dtype=dtype, device=device)
             return of_parts(Parts(kind, None, heads, values, p.sparse_dim, p.dense_dim, True), size)
         return cleared(self, size, dtype, device)
+    if is_compressed(self) and kind is sparse_coo:
+        heads = batch_dim(self) + 2
+        indices = torch.zeros((heads, 0), dtype=torch.int64, device=device)
+        values = torch.zeros((0, *size[heads:]), dtype=dtype, device=device)
+        return of_parts(Parts(kind, None, indices, values, heads, len(size) - heads, True), size)
     if is_compressed(self):
+        if kind in COMPRESSED and (kind in BLOCKS) == (layout_of(self) in BLOCKS):
+            return cleared(self, size, dtype, device, kind)
         raise RuntimeError(
             f"empty_like with different sparse layout is not supported (self is {NAMES[layout_of(self)]} but you "
             f"requested {NAMES[kind]})"

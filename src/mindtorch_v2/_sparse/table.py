@@ -13,9 +13,8 @@ from .._autograd.inplace import InplaceDerivative
 from .._autograd.record import NO_DERIVATIVE, NO_GRADIENT, Formulas
 from .._dispatch import registry
 from .._dispatch.keys import AUTOGRAD, BATCHED, DEVICE_BITS, FORWARD, FUNCTIONALIZE, TORCH_DISPATCH
-from .._dispatch.op import RESOLVERS, Derivative, FnKernel, Kernel, Op
+from .._dispatch.op import RESOLVERS, Derivative, FnKernel, Kernel, Op, Overrider
 from .._layout import sparse_coo
-from .._mypyc import i64
 from .._operators import CUSTOM, overload_for
 from .._tensor_base import TensorBase, bump
 from .parts import is_sparse, parts, replace, with_values
@@ -52,23 +51,9 @@ def tensors_in(args: tuple[Any, ...]) -> list[Any]:
     return out
 
 
-class Refusal(Kernel):
+def _refuse(op: Op, args: tuple[Any, ...], keys: int) -> Any:
     """Serves what nothing else serves."""
-
-    def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
-        raise refused(str(overload_for(op, args)).removeprefix("aten.").removesuffix(".default"), tensors_in(args))
-
-
-class Writing(Kernel):
-    """The in-place form of a functional kernel: the target becomes the result."""
-
-    def __init__(self, fn: Callable[..., Any]) -> None:
-        self.fn = fn
-        self.calls_ops = True
-
-    def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
-        target, result = args[0], self.fn(*args)
-        return written(op, target, result)
+    raise refused(str(overload_for(op, args)).removeprefix("aten.").removesuffix(".default"), tensors_in(args))
 
 
 def written(op: Op, target: Any, result: Any) -> Any:
@@ -86,17 +71,12 @@ def written(op: Op, target: Any, result: Any) -> Any:
     return replace(target, result)
 
 
-class OutKernel(Kernel):
+def _out(op: Op, args: tuple[Any, ...], keys: int) -> Any:
     """`out=`: the functional operator, then its result put into the last argument."""
-
-    def __init__(self) -> None:
-        self.calls_ops = True
-
-    def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
-        functional = op.functional
-        if functional is None or len(op.schema.returns) != 1:
-            raise refused(op.name, tensors_in(args))
-        return written(op, args[-1], functional.call(args[:-1]))
+    functional = op.functional
+    if functional is None or len(op.schema.returns) != 1:
+        raise refused(op.name, tensors_in(args))
+    return written(op, args[-1], functional.call(args[:-1]))
 
 
 class Entry:
@@ -111,8 +91,9 @@ class Entry:
 
 TABLE: dict[str, Entry] = {}
 ROWS: dict[str, Op] = {}
-REFUSAL = Refusal()
-OUT = OutKernel()
+# Compiled classes have no interpreted ones below them: kernels written here are functions.
+REFUSAL = Overrider(_refuse)
+OUT = Overrider(_out)
 
 
 def serves(*names: str, grad: dict[Any, Any] | None = None, above: bool = False) -> Callable[[Any], Any]:
@@ -121,17 +102,6 @@ def serves(*names: str, grad: dict[Any, Any] | None = None, above: bool = False)
     def register(fn: Any) -> Any:
         for name in names:
             TABLE[name] = Entry(FnKernel(fn), grad, above)
-        return fn
-
-    return register
-
-
-def writes(*names: str) -> Callable[[Any], Any]:
-    """Register a functional kernel as that of in-place rows too."""
-
-    def register(fn: Any) -> Any:
-        for name in names:
-            TABLE[name] = Entry(Writing(fn), None, False)
         return fn
 
     return register

@@ -9,8 +9,7 @@ from typing import Any
 
 import mindtorch_v2 as torch
 
-from .._dispatch.op import Kernel, Op
-from .._mypyc import i64
+from .._dispatch.op import Op, Overrider
 from .coalesce import coalesced
 from .parts import is_coo, parts, replace, with_values
 from .table import TABLE, Entry, refused, serves
@@ -34,16 +33,12 @@ _ALSO = {
 }
 
 
-class Unary(Kernel):
+def _unary(layouts: str) -> Overrider:
     """The dense operator on the values."""
 
-    def __init__(self, layouts: str) -> None:
-        self.layouts = layouts
-        self.calls_ops = True
-
-    def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
+    def run(op: Op, args: tuple[Any, ...], keys: int) -> Any:
         t, rest = args[0], args[1:]
-        if self.layouts == ("compressed" if is_coo(t) else "coo"):
+        if layouts == ("compressed" if is_coo(t) else "coo"):
             raise refused(op.name, [t])
         if not op.mutates:
             source = coalesced(t) if is_coo(t) and op.name not in _LINEAR else t
@@ -53,70 +48,54 @@ class Unary(Kernel):
         op.call((parts(t).values, *rest))
         return replace(t, t)
 
+    return Overrider(run)
+
 
 def _register() -> None:
     for names, layouts in ((_BOTH, "both"), (_COO_ONLY, "coo"), (_COMPRESSED_ONLY, "compressed")):
         for name in names:
             base, dot, overload = name.partition(".")
             for form in (name, f"{base}_{dot}{overload}"):
-                TABLE[form] = Entry(Unary(layouts), None, False)
+                TABLE[form] = Entry(_unary(layouts), None, False)
 
 
-class Same(Kernel):
+def _same(op: Op, args: tuple[Any, ...], keys: int) -> Any:
     """Composites that are another name of one operator."""
+    whole = op.composite
+    if whole is None:
+        # The in-place form of another name.
+        return getattr(args[0], f"{_ALSO[op.title()[:-1]]}_")(*args[1:])
+    return whole.run(op, args, keys)
 
-    def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
-        whole = op.composite
-        if whole is None:
-            # The in-place form of another name.
-            return getattr(args[0], f"{_ALSO[op.title()[:-1]]}_")(*args[1:])
-        return whole.run(op, args, keys)
+
+def _conj(op: Op, args: tuple[Any, ...], keys: int) -> Any:
+    """Conjugation of the values; a real tensor is its own conjugate."""
+    t = args[0]
+    if not t._dtype.is_complex:
+        return t
+    from .rows import CONJ
+
+    made = CONJ.call((t,))
+    return replace(t, made) if op.mutates else made
+
+
+def _itself(op: Op, args: tuple[Any, ...], keys: int) -> Any:
+    return args[0]
+
+
+_NAMED = (
+    "true_divide true_divide_ divide divide_ multiply multiply_ subtract subtract_ movedim.int movedim.intlist "
+    "moveaxis.int moveaxis.intlist swapaxes swapdims adjoint"
+).split()
 
 
 def _aliases() -> None:
-    for name in _ALSO:
-        for form in (name, f"{name}_"):
-            TABLE[form] = Entry(Same(), None, True)
+    for name in (*_ALSO, *(f"{name}_" for name in _ALSO), *_NAMED):
+        TABLE[name] = Entry(Overrider(_same), None, True)
     for name in ("conj", "conj_physical", "conj_physical_"):
-        TABLE[name] = Entry(Conj(), None, True)
-    TABLE["resolve_conj"] = Entry(Itself(), None, True)
-    TABLE["resolve_neg"] = Entry(Itself(), None, True)
-    for name in (
-        "true_divide",
-        "true_divide_",
-        "divide",
-        "divide_",
-        "multiply",
-        "multiply_",
-        "subtract",
-        "subtract_",
-        "movedim.int",
-        "movedim.intlist",
-        "moveaxis.int",
-        "moveaxis.intlist",
-        "swapaxes",
-        "swapdims",
-        "adjoint",
-    ):
-        TABLE[name] = Entry(Same(), None, True)
-
-
-class Conj(Kernel):
-    """Conjugation of the values; a real tensor is its own conjugate."""
-
-    def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
-        t = args[0]
-        if not t._dtype.is_complex:
-            return t
-        from .rows import CONJ
-
-        made = CONJ.call((t,))
-        return replace(t, made) if op.mutates else made
-
-
-class Itself(Kernel):
-    def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
-        return args[0]
+        TABLE[name] = Entry(Overrider(_conj), None, True)
+    for name in ("resolve_conj", "resolve_neg"):
+        TABLE[name] = Entry(Overrider(_itself), None, True)
 
 
 @serves("threshold_backward")
