@@ -12,8 +12,7 @@ from typing import Any
 from .._autograd.record import Formulas
 from .._core_operators import CORE
 from .._dispatch.keys import INFERENCE, TORCH_DISPATCH, VIEW
-from .._dispatch.op import Kernel, Op
-from .._mypyc import i64
+from .._dispatch.op import Kernel, Op, Overrider
 from .._tensor_base import TensorBase, alias, make_view
 from .level import Level, batch_of, inside, levels_of, share, spread, wrap
 
@@ -65,24 +64,23 @@ def _tracked(src: TensorBase, t: TensorBase, op: Op, args: tuple[Any, ...]) -> T
     return t
 
 
-class _Step(Kernel):
+def _step(fn: Any) -> Kernel:
     """The kernel of one of these operators: it takes tensors of any levels."""
 
-    def __init__(self, fn: Any) -> None:
-        self.fn = fn
-
-    def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
+    def run(op: Op, args: tuple[Any, ...], keys: int) -> Any:
         src = args[0]
         if src._keys & TORCH_DISPATCH:
             raise NotImplementedError(
                 f"vmap over a {type(src).__name__} is not supported: tensors that answer __torch_dispatch__ have no "
                 "memory to map over"
             )
-        t = self.fn(*args)
+        t = fn(*args)
         if op is REMOVE and (src._base_field is None or args[2] in levels_of(src._base_field)):
             # Its base stays behind, inside the level.
             return t
         return _tracked(src, t, op, args)
+
+    return Overrider(run)
 
 
 def _operator(schema: str, fn: Any, grad: Any, node: str) -> Op:
@@ -90,7 +88,7 @@ def _operator(schema: str, fn: Any, grad: Any, node: str) -> Op:
     op.is_view = True
     op.derivative = Formulas(op.name, op.schema, {"self": grad}, node, ())
     op.composite = None
-    STEPS[op.name] = _Step(fn)
+    STEPS[op.name] = _step(fn)
     return op
 
 

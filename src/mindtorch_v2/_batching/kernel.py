@@ -7,14 +7,13 @@ hold all values of that level with their dimension in front, which may be batche
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, final
+from typing import Any
 
 from .._backends.common.kernels import check_result
 from .._core_operators import CORE
 from .._dispatch.keys import BACKENDS, BATCHED
-from .._dispatch.op import RESOLVERS, Kernel, Op, PartsKernel, Spec, owned
+from .._dispatch.op import RESOLVERS, Kernel, Op, Overrider, PartsKernel, Spec, owned
 from .._dispatch.registry import ops
-from .._mypyc import i64
 from .._tensor_base import TensorBase, requires_grad
 from .dims import STEPS, lift
 from .level import Level, highest, inside, is_many, levels_of, live, outside, share_all, spread, wrap
@@ -58,22 +57,19 @@ def each(args: tuple[Any, ...], fn: Callable[[TensorBase], Any]) -> tuple[Any, .
     return tuple(out)
 
 
-@final
-class LiftKernel(Kernel):
+def recorded(op: Op, args: tuple[Any, ...], keys: int) -> Any:
     """Autograd of a call with batched tensors: an argument from outside a level comes in by an operator of its own,
     whose derivative sums the gradients of the many."""
-
-    def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
-        derivative = op.derivative
-        assert derivative is not None
-        if op.name not in STEPS:
-            levels = {level.number: level for t in tensors_of(args) for level in levels_of(t)}
-            if levels:
-                wanted = [levels[n] for n in sorted(levels)]
-                written = op.schema.args[0].mutates if op.schema.args else False
-                rest = each(args[1:] if written else args, lambda t: lifted(t, wanted))
-                args = args[:1] + rest if written else rest
-        return derivative.kernel().run(op, args, keys)
+    derivative = op.derivative
+    assert derivative is not None
+    if op.name not in STEPS:
+        levels = {level.number: level for t in tensors_of(args) for level in levels_of(t)}
+        if levels:
+            wanted = [levels[n] for n in sorted(levels)]
+            written = op.schema.args[0].mutates if op.schema.args else False
+            rest = each(args[1:] if written else args, lambda t: lifted(t, wanted))
+            args = args[:1] + rest if written else rest
+    return derivative.kernel().run(op, args, keys)
 
 
 def lifted(t: TensorBase, levels: list[Level]) -> TensorBase:
@@ -83,32 +79,27 @@ def lifted(t: TensorBase, levels: list[Level]) -> TensorBase:
     return t
 
 
-@final
-class BatchKernel(Kernel):
+def batched(op: Op, args: tuple[Any, ...], keys: int) -> Any:
     """A call with a batched tensor among its arguments, or any call while `vmap` runs."""
-
-    def __init__(self) -> None:
-        self.calls_ops = True
-
-    def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
-        step = STEPS.get(op.name)
-        if step is not None:
-            return step.run(op, args, keys)
-        level = highest(tensors_of(args))
-        if level is not None and op.is_view:
-            # The geometry of one of the many is the geometry of all.
-            return op.backend(keys & BACKENDS, args).run(op, args, keys & BACKENDS)
-        rule = RULES.get(op.name)
-        if rule is None:
-            rule = derived(op)
-            RULES[op.name] = rule
-        if op.name in RANDOM and live():
-            # The innermost level decides, whatever the arguments are.
-            level = live()[-1]
-        if level is None:
-            rest = keys & ~BATCHED
-            return op.below(rest, args).run(op, args, rest)
-        return rule(op, args, level)
+    step = STEPS.get(op.name)
+    if step is not None:
+        return step.run(op, args, keys)
+    level = highest(tensors_of(args))
+    bits = keys & int(BACKENDS)
+    if level is not None and op.is_view:
+        # The geometry of one of the many is the geometry of all.
+        return op.backend(bits, args).run(op, args, bits)
+    rule = RULES.get(op.name)
+    if rule is None:
+        rule = derived(op)
+        RULES[op.name] = rule
+    if op.name in RANDOM and live():
+        # The innermost level decides, whatever the arguments are.
+        level = live()[-1]
+    if level is None:
+        rest = keys & ~int(BATCHED)
+        return op.below(rest, args).run(op, args, rest)
+    return rule(op, args, level)
 
 
 def together(rule: Rule) -> Rule:
@@ -209,8 +200,8 @@ _NAMED = frozenset(("index_put_", "index_add_", "index_copy_", "index_fill_", "s
 
 def serve() -> None:
     """Enter the kernels; called once, when the first level begins."""
-    RESOLVERS.batched = BatchKernel()
-    RESOLVERS.batched_autograd = LiftKernel()
+    RESOLVERS.batched = Overrider(batched)
+    RESOLVERS.batched_autograd = Overrider(recorded)
     RESOLVERS.mapped = _whole
 
 

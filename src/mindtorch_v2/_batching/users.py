@@ -15,7 +15,7 @@ from ..utils._pytree import tree_flatten, tree_unflatten
 from .dims import add_batch_dim, remove_batch_dim
 from .kernel import lifted, tensors_of
 from .level import Level, highest, inside, is_at, is_many, levels_of, transforms
-from .whole import WHOLE, WholeKernel
+from .whole import WHOLE, whole
 
 _MORE = " For more details, please see https://pytorch.org/docs/main/notes/extending.func.html"
 
@@ -105,7 +105,7 @@ def register(op: Op, rule: Callable[..., Any]) -> Callable[[], None]:
         return called(rule, args, level, "vmap function")
 
     before = WHOLE.get(op.name)
-    _put(op, WholeKernel(served))
+    _put(op, whole(served))
 
     def undo() -> None:
         if before is None:

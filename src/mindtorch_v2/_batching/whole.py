@@ -6,12 +6,11 @@ Invariant: tensors leave the level and results come back by operators with deriv
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, final
+from typing import Any
 
 from .._dispatch.keys import BATCHED
-from .._dispatch.op import Kernel, Op
+from .._dispatch.op import Kernel, Op, Overrider
 from .._dispatch.registry import get
-from .._mypyc import i64
 from .._tensor_base import TensorBase
 from .._warn import warn_once
 from .dims import add_batch_dim, remove_batch_dim
@@ -22,20 +21,18 @@ from .loop import SLOW
 Served = Callable[[Op, tuple[Any, ...], Level], Any]
 
 
-@final
-class WholeKernel(Kernel):
+def whole(rule: Served) -> Kernel:
     """`rule(op, args, level)` for calls in which something is many; any other goes on as it was."""
 
-    def __init__(self, rule: Served) -> None:
-        self.rule = rule
-
-    def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
+    def run(op: Op, args: tuple[Any, ...], keys: int) -> Any:
         level = highest(tensors_of(args))
         # A composite that looks at values may look at one that all share.
         if level is not None and (op.composite is None or any([is_many(t, level) for t in tensors_of(args)])):
-            return self.rule(op, args, level)
-        rest = keys & ~BATCHED
+            return rule(op, args, level)
+        rest = keys & ~int(BATCHED)
         return op.below(rest, args).run(op, args, rest)
+
+    return Overrider(run)
 
 
 def _one(value: Any, outside: dict[int, Any], i: int) -> Any:
@@ -84,13 +81,13 @@ LOOPED_WHOLE = (
 )
 # By the operator's name; users' rules come here too.
 WHOLE: dict[str, Kernel] = {
-    **{name: WholeKernel(looped) for name in LOOPED_WHOLE.split()},
-    **{name: WholeKernel(refused(_DYNAMIC)) for name in ("_unique", "_unique2", "unique_dim", "where.nonzero")},
-    "allclose": WholeKernel(
+    **{name: whole(looped) for name in LOOPED_WHOLE.split()},
+    **{name: whole(refused(_DYNAMIC)) for name in ("_unique", "_unique2", "unique_dim", "where.nonzero")},
+    "allclose": whole(
         refused(
             "vmap over torch.allclose isn't supported yet. Please file an issue at "
             "https://github.com/pytorch/pytorch/issues if you need this feature."
         )
     ),
-    "equal": WholeKernel(refused("Batching rule not implemented for {0}. We could not generate a fallback.")),
+    "equal": whole(refused("Batching rule not implemented for {0}. We could not generate a fallback.")),
 }
