@@ -37,6 +37,11 @@ def shown(lib: Any, *tensors: Any) -> Any:
 
 
 # -- dual tensors -------------------------------------------------------------------------------------------------
+def made(lib: Any, methods: dict[str, Any]) -> Any:
+    """A class of a user's, made of these methods."""
+    return type("Made", (lib.autograd.Function,), methods)
+
+
 @case
 def levels(lib: Any) -> Any:
     fw = lib.autograd.forward_ad
@@ -204,7 +209,7 @@ def functions(lib: Any) -> Any:
                 lambda: pushed(lambda ctx, a, b, n: (3, None, None)),
                 lambda: pushed(lambda ctx, a, b, n: (a, a, None)),
                 lambda: pushed(lambda ctx, a, b, n: a),
-                lambda: type("G", (lib.autograd.Function,), {"forward": staticmethod(lambda ctx, x: x)}).apply(d),
+                lambda: made(lib, {"forward": staticmethod(lambda ctx, x: x)}).apply(d),
             ]
         )
 
@@ -231,7 +236,7 @@ def functions_that_write_or_view(lib: Any) -> Any:
     )
     with lib.autograd.forward_ad.dual_level():
         return [
-            outcome(lambda f=f, j=j: shown(lib, function(lib, f, j).apply(dual(lib, 1, 2))))  # type: ignore[misc]
+            outcome(lambda f=f, j=j: shown(lib, function(lib, f, j).apply(dual(lib, 1, 2))))
             for f in forwards
             for j in jvps
             if not (f is write and j is jvps[2])
@@ -363,7 +368,7 @@ class Wrong:
 @case
 def gradchecks(lib: Any) -> Any:
     check, check2 = lib.autograd.gradcheck, lib.autograd.gradgradcheck
-    wrong = type("Wrong", (lib.autograd.Function,), {k: vars(Wrong)[k] for k in ("forward", "backward", "jvp")}).apply
+    wrong = made(lib, {k: vars(Wrong)[k] for k in ("forward", "backward", "jvp")}).apply
     x = of(lib, 1, 2, grad=True)
     z = x.detach().to(lib.complex128).requires_grad_()
     return tried(

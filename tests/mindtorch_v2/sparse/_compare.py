@@ -139,4 +139,4 @@ def in_subject(info: Any) -> Callable[..., Any] | None:
         found = getattr(found, name, None)
         if found is None:
             return getattr(subject.Tensor, info.name, None) if "." not in info.name else None
-    return found  # type: ignore[no-any-return]
+    return found
