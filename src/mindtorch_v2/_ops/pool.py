@@ -333,8 +333,8 @@ def _in_format_of_images(t: Any, shape: Ints, rank: int, dt: Any = None) -> Spec
     return in_format_of(t, shape, dt, rank) if rank < 3 else like(t, shape, dt)
 
 
-def _declare_adaptive(rank: int) -> None:
-    mean, largest = f"adaptive_avg_pool{rank}d", f"adaptive_max_pool{rank}d"
+def _declare_adaptive_mean(rank: int) -> None:
+    mean = f"adaptive_avg_pool{rank}d"
 
     def mean_meta(self: Any, output_size: Ints) -> Spec:
         if len(output_size) == 1:
@@ -388,6 +388,10 @@ def _declare_adaptive(rank: int) -> None:
     composite(f"{mean}(Tensor self, SymInt[{rank}] output_size) -> Tensor", adaptive_mean, function=False, method=False,
               out=True)
 
+
+def _declare_adaptive_max(rank: int) -> None:
+    largest = f"adaptive_max_pool{rank}d"
+
     def max_meta(self: Any, output_size: Ints) -> list[Spec]:
         if len(output_size) == 1:
             output_size = tuple(output_size) * rank
@@ -416,8 +420,9 @@ def _declare_adaptive(rank: int) -> None:
        grad=dict(self=lambda g, self, result1: max_backward.call((g, self, result1))))
 
 
-_declare_adaptive(2)
-_declare_adaptive(3)
+for _rank in (2, 3):
+    _declare_adaptive_mean(_rank)
+    _declare_adaptive_max(_rank)
 _ADAPTIVE_MEAN = registry.get("adaptive_avg_pool2d")
 _ADAPTIVE_MAX = registry.get("adaptive_max_pool2d")
 
