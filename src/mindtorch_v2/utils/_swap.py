@@ -15,7 +15,7 @@ from .._tensor_base import TensorBase
 # What a tensor has in native fields; `_accumulator` stays out, since a graph knows its leaf by the object.
 FIELDS = tuple(
     """_storage _offset _shape _stride _dtype _device _keys _numel _contig _output_nr _cmeta _attr_version _vc _grad_fn
-    _grad_field _base_field _view_op _view_args _hooks""".split()
+    _grad_field _base_field _view_op _view_args _hooks _tangents""".split()
 )
 
 
