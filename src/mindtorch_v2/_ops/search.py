@@ -132,7 +132,7 @@ _NODES = {o.name: (name, _refusing(o, name, f"{node}Backward0"))
 def distinct(name: str, args: tuple[Any, ...]) -> Any:
     """The results of one of the three; PyTorch records them, and refuses to go back."""
     known, f = _NODES[name]
-    if is_dual(args[0]):
+    if isinstance(args[0], TensorBase) and is_dual(args[0]):
         raise NotImplementedError(UNSUPPORTED.format(known))
     found = registry.get(name).call(args)
     need = f.need(args)
