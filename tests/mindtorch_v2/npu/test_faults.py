@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gc
 import re
+from collections.abc import Iterator
 
 import pytest
 
@@ -70,10 +71,14 @@ class Subject:
 
 
 @pytest.fixture(scope="module")
-def subject() -> Subject:
+def subject() -> Iterator[Subject]:
     emulator = _npu.start()
     assert emulator is not None
-    return Subject(emulator)
+    # Everything is collected hundreds of times below: what other tests hold would be walked each time.
+    gc.collect()
+    gc.freeze()
+    yield Subject(emulator)
+    gc.unfreeze()
 
 
 def names_an_operator(error: BaseException) -> bool:
