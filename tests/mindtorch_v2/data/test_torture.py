@@ -76,7 +76,7 @@ def test_killed_from_outside_at_any_moment(moment: int, persistent: bool) -> Non
 def test_one_of_two_workers_killed_again_and_again() -> None:
     with kept_level():
         for delay in range(12):
-            iterator = iter(data.DataLoader(_sets.Numbers(torch, 400, (30000,)), 2, num_workers=2))
+            iterator = iter(data.DataLoader(_sets.Numbers(torch, 20_000, (30000,)), 2, num_workers=2))
             timer = threading.Timer(delay * 0.004, os.kill, (iterator._workers[delay % 2].pid, signal.SIGKILL))
             timer.start()
             with pytest.raises(RuntimeError, match="exited unexpectedly"):
