@@ -66,7 +66,6 @@ NAMES: dict[str, dict[str, str]] = {
         ),
     },
     "sparse": {
-        "named in PyTorch's `__all__`, and not there": "solve",
         "two of four: for CUDA": "SparseSemiStructuredTensor SparseSemiStructuredTensorCUSPARSELT "
         "SparseSemiStructuredTensorCUTLASS semi_structured to_sparse_semi_structured",
         "needs cuDSS": "spsolve",

@@ -68,7 +68,7 @@ def public(owner: Any) -> set[str]:
     if isinstance(owner, type):
         return shown
     if listed is not None and owner.__name__ != "torch":
-        return set(listed)
+        return {n for n in listed if hasattr(owner, n)}  # torch.sparse lists `solve`, and does not have it
     return {n for n in shown if _own(n, getattr(owner, n, None))} - {"torch", "file_baton"}
 
 
