@@ -630,7 +630,8 @@ CALLED_ELSEWHERE: dict[str, str] = {
         "rows/test_private.py": (
             """_add_relu _add_relu_ _add_relu.out _addmm_activation _addmm_activation.out _aminmax _aminmax.dim
             _assert_async _assert_async.msg _compute_linear_combination _compute_linear_combination.out
-            _debug_has_internal_overlap _functional_assert_async.msg _grid_sampler_2d_cpu_fallback
+            _debug_has_internal_overlap _efficient_attention_forward _flash_attention_forward
+            _functional_assert_async.msg _grid_sampler_2d_cpu_fallback
             _masked_softmax _masked_softmax_backward _new_zeros_with_same_feature_meta
             _unique cudnn_is_acceptable dim is_contiguous is_contiguous.memory_format
             is_non_overlapping_and_dense is_same_size is_strides_like_format numel resize_ set_

@@ -39,7 +39,8 @@ def test_a_word_is_refused_where_pytorch_refuses_it() -> None:
     for info in _oracle.load_op_db():
         theirs, mine = found(oracle, info.name), found(subject, info.name)
         dtypes = sorted(set(info.dtypes), key=str)
-        if theirs is None or mine is None or not dtypes:
+        # Samples of other layouts are compared in `sparse/`.
+        if theirs is None or mine is None or not dtypes or info.name.startswith("sparse."):
             continue
         dtype = oracle.float32 if oracle.float32 in dtypes else dtypes[0]
         sample = next(iter(info.sample_inputs("cpu", dtype, requires_grad=False)), None)

@@ -226,3 +226,17 @@ def test_what_reads_beyond_the_end_in_pytorch_is_refused() -> None:
         torch._compute_linear_combination(torch.ones(2, 2), torch.ones(3, 1))
     with pytest.raises(RuntimeError, match="expected coefficients of torch.float32"):
         torch._compute_linear_combination(torch.ones(2, 2), torch.ones(3, 2).long())
+
+
+@pytest.mark.parametrize(
+    "name, rest",
+    [
+        ("_flash_attention_forward", (None, None, 2, 2, 0.0, False, False)),
+        ("_efficient_attention_forward", (None, None, None, 2, 2, 0.0, 0)),
+    ],
+)
+def test_what_pytorch_has_for_gpus_alone(name: str, rest: tuple[Any, ...]) -> None:
+    q = torch.ones(1, 2, 1, 4)
+    text = f"Could not run 'aten::{name}' with arguments from the 'CPU' backend"
+    with pytest.raises(NotImplementedError, match=text):
+        getattr(torch.ops.aten, name)(q, q, q, *rest)

@@ -33,7 +33,8 @@ s=torch.sparse_coo_tensor(I,D(3).detach(),(2,3)).requires_grad_(); e=D(3,4); (s@
     return s.grad,e.grad
 s=torch.sparse_coo_tensor(I,D(3).detach(),(2,3)).coalesce().requires_grad_(); s.values().pow(2).sum().backward()
     return s.grad
-s=torch.sparse_coo_tensor(I,D(3).detach(),(2,3)).requires_grad_(); torch.sparse.sum(s).backward(); return s.grad
+s=torch.sparse_coo_tensor(I,D(3).detach(),(2,3)).requires_grad_(); torch.sparse.sum(s).backward()
+    return s.grad.coalesce()
 s=torch.sparse_coo_tensor(I,D(3).detach(),(2,3)).requires_grad_()
     torch.sparse.sum(s,0).to_dense().pow(2).sum().backward(); return s.grad
 s=torch.sparse_coo_tensor(I,D(3).detach(),(2,3)).requires_grad_(); torch.sparse.sum(s,(0,1)).backward()
