@@ -638,6 +638,8 @@ CALLED_ELSEWHERE: dict[str, str] = {
             set_.source_Tensor set_.source_Tensor_storage_offset size size.int storage_offset stride
             stride.int sym_numel sym_size sym_size.int sym_storage_offset sym_stride sym_stride.int"""
         ),
+        "api/test_found_by_pytorchs_tests.py": "_int_mm _int_mm.out",
+        "api/test_reference_modules.py": "_scaled_mm _scaled_mm_v2",
         "nn/test_transformer.py": "_native_multi_head_attention _transformer_encoder_layer_fwd",
     }.items()
     for name in names.split()
