@@ -16,8 +16,11 @@ from . import _infos, _own
 from ._place import CPU, Place
 
 DTYPES = ("float64", "complex128", "float32")
-# Relative and absolute: a derivative may be ill-conditioned where the value is not.
-TOLERANCES = {"float32": (1e-3, 1e-3)}
+# Relative and absolute, by operator and dtype, where the ordinary ones do not do.
+TOLERANCES = {
+    # The tangent of an inverse goes with its square, which an ill-conditioned sample shows in the fourth digit.
+    ("linalg.pinv-hermitian", "float32"): (2e-4, 1e-4)
+}
 # Operators with other tangents than PyTorch's, and why.
 OTHERS = {
     "cholesky_inverse": "PyTorch's formula differs from finite differences where the factor is not well conditioned",
@@ -200,7 +203,7 @@ def difference(case: _infos.Covered, actual: Any, expected: Any, where: str, dty
         mine, theirs = _infos.comparable(case.row, [mine]), _infos.comparable(case.row, [theirs.detach()])
         try:
             _oracle.assert_same(
-                mine, theirs, *TOLERANCES.get(dtype, (None, None)), f"{where} tangent {position}", False
+                mine, theirs, *TOLERANCES.get((case.label, dtype), (None, None)), f"{where} tangent {position}", False
             )
         except AssertionError as error:
             return " ".join(str(error).split())
