@@ -416,7 +416,7 @@ class Tensor(TensorBase):
 
     as_subclass = _overrides.as_subclass
     __torch_function__ = classmethod(_overrides.torch_function)
-    __torch_dispatch__ = _overrides._disabled_torch_dispatch_impl
+    __torch_dispatch__: Any = _overrides._disabled_torch_dispatch_impl
 
     @staticmethod
     def _make_wrapper_subclass(cls: Any, size: Any, **options: Any) -> Any:

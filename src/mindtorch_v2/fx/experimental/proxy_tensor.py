@@ -219,10 +219,6 @@ def written(
     name = func._opname
     if name == "lift_fresh":
         return _lift_fresh_copy(), args, kwargs
-    if name == "_to_copy":
-        names = [a.name for a in func._schema.arguments][1 : len(args)]
-        kwargs = {n: v for n, v in (*zip(names, args[1:]), *kwargs.items()) if v is not None and v is not False}
-        return func, args[:1], kwargs
     if name == "slice":
         full: list[Any] = [*args[1:], *(0, None, None, 1)[len(args) - 1 :]]
         tail = () if full[3] == 1 else (full[3],)
