@@ -11,6 +11,7 @@
 #include <memory>
 #include <mutex>
 
+#include "capture.h"
 #include "codes.h"
 #include "state.h"
 #include "streams.h"
@@ -148,6 +149,7 @@ int launch_callback(void (*function)(void*), void* data, int block, void* stream
         return reject(ACL_ERROR_RT_STREAM_NO_CB_REG, "%s: no thread has called aclrtSubscribeReport for stream %d", by,
                       where->id);
     }
+    if (int code = refuse_captured(*where, by)) return code;  // its reader is the stream's, not a model's
     Task task;
     task.name = by;
     Stream* worker = where.get();  // a stream outlives its tasks
@@ -167,10 +169,10 @@ int launch_host_function(void* stream, void (*function)(void*), void* data) {
     }
     Task task;
     task.name = by;
-    Stream* worker = where.get();
+    Stream* worker = is_captured(*where) ? nullptr : where.get();  // a model outlives the stream
     task.run = [worker, function, data] {
         Office& in = office(Reports::host_functions);
-        if (has_reader(in, worker)) {
+        if (worker != nullptr && has_reader(in, worker)) {
             post(in, worker, function, data, true);
             return;
         }

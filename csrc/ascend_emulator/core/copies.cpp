@@ -8,8 +8,9 @@
 #include <memory>
 #include <vector>
 
-#include "codes.h"
 #include "arena.h"
+#include "capture.h"
+#include "codes.h"
 #include "state.h"
 #include "streams.h"
 
@@ -106,6 +107,7 @@ int check(const Copy& copy, int kind, Where* to, Where* from, const char* by) {
 }
 
 int now(const Copy& copy, int kind, const char* by) {
+    if (int code = refuse_unsafe(by)) return code;
     Where to, from;
     if (int code = check(copy, kind, &to, &from, by)) return code;
     try {
@@ -127,6 +129,10 @@ int on_stream(const Copy& copy, int kind, void* stream, const char* by) {
     if (int code = find_stream(stream, by, &where)) return code;
     if (int code = check_peer(to, where->device, by)) return code;
     if (int code = check_peer(from, where->device, by)) return code;
+    bool pageable = to.place == Place::pageable || from.place == Place::pageable;
+    if (pageable && kind != ACL_MEMCPY_HOST_TO_BUF_TO_DEVICE) {
+        if (int code = refuse_captured(*where, "a copy of pageable memory, which waits")) return code;
+    }
     Task task;
     task.name = by;
     task.ranges = {Range{address_of(copy.dst), copy.dst_span(), true},
@@ -145,7 +151,6 @@ int on_stream(const Copy& copy, int kind, void* stream, const char* by) {
         task.run = [copy, to_device, from_device, by] { perform(copy, to_device, from_device, by); };
     }
     if (int code = launch(stream, std::move(task))) return code;
-    bool pageable = to.place == Place::pageable || from.place == Place::pageable;
     if (pageable && kind != ACL_MEMCPY_HOST_TO_BUF_TO_DEVICE) {
         // In the stream's order, but finished when the call returns; an earlier task's failure waits for its own report.
         if (int code = where->wait_for(where->last(), -1, 0)) return reject(code, "%s: the stream was abandoned", by);
@@ -205,6 +210,7 @@ int copy_rows(void* dst, size_t dst_pitch, const void* src, size_t src_pitch, si
 int fill_now(void* dst, size_t most, int value, size_t count) {
     if (count == 0) return 0;
     const char* by = "aclrtMemset";
+    if (int code = refuse_unsafe(by)) return code;
     if (int code = check_fill(dst, most, count, by)) return code;
     try {
         bool device = on_device(address_of(dst));

@@ -57,6 +57,8 @@ struct Task {
     std::string name;           // shown in diagnostics: "aclnnAdd", "aclrtMemcpyAsync"
     std::vector<Range> ranges;  // memory it needs until it has run; aclrtFree of such memory is a violation
     std::function<void()> run;  // on the stream's worker; may throw DeviceFault
+    // For a task whose `run` serves one run only (its turn in a collective): makes one, whenever it is queued.
+    std::function<std::function<void()>()> again = nullptr;
 };
 
 // 0, or 107002 when this thread has no current context (with a message).

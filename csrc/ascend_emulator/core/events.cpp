@@ -1,10 +1,9 @@
 // Events: record, wait, query, measure.
 #include "events.h"
 
-#include <atomic>
 #include <chrono>
-#include <condition_variable>
 
+#include "capture.h"
 #include "codes.h"
 #include "handles.h"
 #include "state.h"
@@ -13,41 +12,6 @@
 namespace emu {
 
 namespace {
-
-// One record: passed when the stream has come to it.
-struct Mark {
-    std::mutex lock;
-    std::condition_variable passed_cv;
-    bool passed = false;
-    uint64_t nanos = 0;
-    std::weak_ptr<Stream> stream;
-    std::atomic<uint64_t> number{0};  // of the task in its stream
-
-    void pass() {
-        {
-            std::lock_guard<std::mutex> guard(lock);
-            auto now = std::chrono::steady_clock::now().time_since_epoch();
-            nanos = static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(now).count());
-            passed = true;
-        }
-        passed_cv.notify_all();
-    }
-
-    bool is_passed() {
-        std::lock_guard<std::mutex> guard(lock);
-        return passed;
-    }
-
-    // False when `give_up` became true first. Short sleeps, because whoever gives up has no way to wake us.
-    bool wait(const std::atomic<bool>& give_up) {
-        std::unique_lock<std::mutex> guard(lock);
-        while (!passed) {
-            if (give_up.load()) return false;
-            passed_cv.wait_for(guard, std::chrono::milliseconds(2));
-        }
-        return true;
-    }
-};
 
 struct Event {
     uint32_t flags = 0;
@@ -87,13 +51,74 @@ int time_of(void* handle, const char* by, uint64_t* nanos) {
     }
     std::shared_ptr<Mark> mark = event->last();
     if (mark == nullptr) return reject(ACL_ERROR_RT_EVENT_TIMESTAMP_INVALID, "%s: the event was never recorded", by);
+    if (int code = refuse_passage(mark->captured, by)) return code;
     std::lock_guard<std::mutex> guard(mark->lock);
     if (!mark->passed) return reject(ACL_ERROR_RT_EVENT_NOT_COMPLETE, "%s: the event is not complete", by);
     *nanos = mark->nanos;
     return 0;
 }
 
+// An event made for the outside of captures: a captured record, wait or reset of it happens anew in each run.
+bool lives_outside(const Event& event, const Stream& stream) {
+    return (event.flags & ACL_EVENT_EXTERNAL) != 0 && is_captured(stream);
+}
+
+void set_mark(Event& event, std::shared_ptr<Mark> mark) {
+    std::lock_guard<std::mutex> guard(event.lock);
+    event.mark = std::move(mark);
+}
+
+Task outside_record(const std::shared_ptr<Event>& event, const std::shared_ptr<Stream>& stream) {
+    Task task;
+    task.name = "aclrtRecordEvent";
+    task.run = [event, where = std::weak_ptr<Stream>(stream)] {
+        auto mark = std::make_shared<Mark>();
+        mark->stream = where;
+        mark->pass();
+        set_mark(*event, std::move(mark));
+    };
+    return task;
+}
+
+Task outside_wait(const std::shared_ptr<Event>& event) {
+    Task task;
+    task.name = "aclrtStreamWaitEvent";
+    task.run = [event] {
+        for (;;) {  // for a record that may still be to come
+            std::shared_ptr<Mark> mark = event->last();
+            if (worker_abandoned() || (mark != nullptr && mark->is_passed())) return;
+            std::this_thread::sleep_for(std::chrono::microseconds(200));
+        }
+    };
+    return task;
+}
+
 }  // namespace
+
+void Mark::pass() {
+    {
+        std::lock_guard<std::mutex> guard(lock);
+        auto now = std::chrono::steady_clock::now().time_since_epoch();
+        nanos = static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(now).count());
+        passed = true;
+    }
+    passed_cv.notify_all();
+}
+
+bool Mark::is_passed() {
+    std::lock_guard<std::mutex> guard(lock);
+    return passed;
+}
+
+// Short sleeps, because whoever gives up has no way to wake us.
+bool Mark::wait(const std::atomic<bool>& give_up) {
+    std::unique_lock<std::mutex> guard(lock);
+    while (!passed) {
+        if (give_up.load()) return false;
+        passed_cv.wait_for(guard, std::chrono::milliseconds(2));
+    }
+    return true;
+}
 
 int create_event(void** handle, uint32_t flags, bool extended, const char* by) {
     if (handle == nullptr) return reject(ACL_ERROR_INVALID_PARAM, "%s: event is NULL", by);
@@ -137,12 +162,14 @@ int record_event(void* handle, void* stream) {
         return reject(ACL_ERROR_RT_STREAM_CONTEXT, "%s: the event is of device %d, the stream of device %d", by,
                       event->device, where->device);
     }
+    if (lives_outside(*event, *where)) return launch(stream, outside_record(event, where));
     auto mark = std::make_shared<Mark>();
     mark->stream = where;
-    {
-        std::lock_guard<std::mutex> guard(event->lock);
-        event->mark = mark;
-    }
+    int code = 0;
+    mark->captured = capture_record(*where, &code);
+    if (code != 0) return code;
+    set_mark(*event, mark);
+    if (mark->captured != nullptr) return 0;
     Task task;
     task.name = by;
     task.run = [mark] { mark->pass(); };
@@ -157,9 +184,18 @@ int reset_event(void* handle, void* stream) {
     if (int code = find_stream(stream, by, &where)) return code;
     if (int code = find_event(handle, by, &event)) return code;
     if (int code = refuse_extended(*event, by)) return code;
-    std::shared_ptr<Mark> mark = event->last();
     Task task;
     task.name = by;
+    if (lives_outside(*event, *where)) {
+        task.run = [event] { set_mark(*event, nullptr); };
+        return launch(stream, std::move(task));
+    }
+    std::shared_ptr<Mark> mark = event->last();
+    if (mark != nullptr && mark->captured != nullptr) {  // in the order of the client's calls: nothing runs yet
+        set_mark(*event, nullptr);
+        return 0;
+    }
+    if (int code = refuse_captured(*where, by)) return code;
     task.run = [event, mark] {
         std::lock_guard<std::mutex> guard(event->lock);
         if (event->mark == mark) event->mark = nullptr;
@@ -174,10 +210,13 @@ int stream_wait_event(void* stream, void* handle) {
     std::shared_ptr<Stream> where;
     if (int code = find_stream(stream, by, &where)) return code;
     if (int code = find_event(handle, by, &event)) return code;
-    if ((event->flags & ACL_EVENT_SYNC) == 0) {
+    if ((event->flags & (ACL_EVENT_SYNC | ACL_EVENT_EXTERNAL)) == 0) {
         return reject(ACL_ERROR_RT_PARAM_INVALID, "%s: the event was made without ACL_EVENT_SYNC", by);
     }
+    if (lives_outside(*event, *where)) return launch(stream, outside_wait(event));
     std::shared_ptr<Mark> mark = event->last();
+    int code = 0;
+    if (capture_wait(where, mark == nullptr ? nullptr : mark->captured, &code)) return code;
     if (mark == nullptr) {
         if (event->extended) return 0;
         violation("wait-before-record", "%s waits for an event that was never recorded", by);
@@ -204,6 +243,9 @@ int query_event(void* handle, bool* complete, const char* by, bool plain_only) {
         if (int code = refuse_extended(*event, by)) return code;
     }
     std::shared_ptr<Mark> mark = event->last();
+    if (mark != nullptr) {
+        if (int code = refuse_passage(mark->captured, by)) return code;
+    }
     *complete = mark == nullptr ? event->extended : mark->is_passed();
     return 0;
 }
@@ -228,6 +270,7 @@ int synchronize_event(void* handle, int timeout, const char* by) {
         if (event->extended) return 0;
         return reject(ACL_ERROR_RT_PARAM_INVALID, "%s: the event was never recorded; hardware would wait for ever", by);
     }
+    if (int code = refuse_passage(mark->captured, by)) return code;
     {
         std::unique_lock<std::mutex> guard(mark->lock);
         auto over = [&mark] { return mark->passed; };

@@ -4,6 +4,8 @@
 // nothing for those who already wait.
 #pragma once
 
+#include <atomic>
+#include <condition_variable>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -11,6 +13,25 @@
 #include "core.h"
 
 namespace emu {
+
+class Stream;
+struct Passage;  // capture.h
+
+// One record: passed when the stream has come to it.
+struct Mark {
+    std::mutex lock;
+    std::condition_variable passed_cv;
+    bool passed = false;
+    uint64_t nanos = 0;
+    std::weak_ptr<Stream> stream;
+    std::atomic<uint64_t> number{0};    // of the task in its stream
+    std::shared_ptr<Passage> captured;  // null: recorded on the device
+
+    void pass();
+    bool is_passed();
+    // False when `give_up` became true first.
+    bool wait(const std::atomic<bool>& give_up);
+};
 
 EMU_API int create_event(void** handle, uint32_t flags, bool extended, const char* by);
 EMU_API int destroy_event(void* handle);

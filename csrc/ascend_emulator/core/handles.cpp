@@ -12,6 +12,8 @@ const char* kind_name(Kind kind) {
         case Kind::event: return "aclrtEvent";
         case Kind::stream_config: return "aclrtStreamConfigHandle";
         case Kind::physical_memory: return "aclrtDrvMemHandle";
+        case Kind::model: return "aclmdlRI";
+        case Kind::task_group: return "aclrtTaskGrp";
         case Kind::tensor: return "aclTensor";
         case Kind::scalar: return "aclScalar";
         case Kind::int_array: return "aclIntArray";

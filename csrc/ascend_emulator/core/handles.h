@@ -27,6 +27,8 @@ enum class Kind : uint8_t {
     event,
     stream_config,
     physical_memory,
+    model,
+    task_group,
     tensor,
     scalar,
     int_array,

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <exception>
 
+#include "capture.h"
 #include "codes.h"
 #include "handles.h"
 #include "state.h"
@@ -68,6 +69,7 @@ void* add_stream(const std::shared_ptr<Context>& context, uint32_t priority, uin
     Streams& all = streams();
     std::lock_guard<std::mutex> guard(all.lock);
     auto made = std::make_shared<Stream>(context, all.next_id++, priority, flags);
+    made->is_default = own;
     void* handle = handles().create(Kind::stream, by, made, own);
     if (handle != nullptr) all.all.push_back(Entry{made, handle});
     return handle;
@@ -294,6 +296,18 @@ void* make_default_stream(const std::shared_ptr<Context>& context) {
     return add_stream(context, 0, 0, "the context", true);
 }
 
+std::shared_ptr<Stream> add_hidden_stream(const std::shared_ptr<Context>& context) {
+    Streams& all = streams();
+    std::lock_guard<std::mutex> guard(all.lock);
+    all.all.push_back(Entry{std::make_shared<Stream>(context, all.next_id++, 0, 0), nullptr});
+    return all.all.back().stream;
+}
+
+void drop_hidden_stream(const std::shared_ptr<Stream>& stream) {
+    stream->close();
+    remove_stream(stream.get());
+}
+
 void close_streams(const Context* context, const char* by) {
     std::vector<Entry> mine;
     {
@@ -305,7 +319,9 @@ void close_streams(const Context* context, const char* by) {
     }
     for (const Entry& entry : mine) {
         entry.stream->wait_for(entry.stream->last(), -1, 0);
-        if (entry.handle != context->default_stream) keep_leaks({handles().describe(entry.handle)});
+        forget_capture(*entry.stream);
+        bool leaked = entry.handle != nullptr && entry.handle != context->default_stream;
+        if (leaked) keep_leaks({handles().describe(entry.handle)});
         if (handles().is(Kind::stream, entry.handle)) handles().destroy<Stream>(Kind::stream, entry.handle, by);
         remove_stream(entry.stream.get());
         entry.stream->close();
@@ -347,9 +363,13 @@ int launch(void* handle, Task task) {
     }
     if (int code = take_async_fault(task.name)) {
         task.run = [code] { throw DeviceFault{code, "injected fault"}; };
+        task.again = nullptr;
     } else if (noop_kernels.load(std::memory_order_relaxed) && task.name.compare(0, 5, "aclnn") == 0) {
         return 0;
     }
+    int taken = 0;
+    if (stream->diverted.load(std::memory_order_acquire) && divert(stream, task, &taken)) return taken;
+    if (!task.run) task.run = task.again();
     stream->push(std::move(task));
     return 0;
 }
@@ -394,6 +414,8 @@ int destroy_stream(void* handle, bool force, const char* by) {
     if (handle == stream->context->default_stream) {
         return reject(ACL_ERROR_RT_PARAM_INVALID, "%s: a default stream goes with its context", by);
     }
+    if (int captured = refuse_captured(*stream, by)) return captured;
+    forget_capture(*stream);
     if (handles().destroy<Stream>(Kind::stream, handle, by) == nullptr) return finish(ACL_ERROR_RT_INVALID_HANDLE);
     if (force) stream->abandon(ACL_ERROR_RT_STREAM_ABORT);
     stream->close();
@@ -405,6 +427,7 @@ int synchronize_stream(void* handle, int timeout, const char* by) {
     std::shared_ptr<Stream> stream;
     if (timeout < -1) return reject(ACL_ERROR_RT_PARAM_INVALID, "%s: timeout is -1 or more, got %d", by, timeout);
     if (int code = find_stream(handle, by, &stream)) return code;
+    if (int code = refuse_captured(*stream, by)) return code;
     uint64_t number = stream->last();
     if (int code = stream->wait_for(number, timeout, ACL_ERROR_RT_STREAM_SYNC_TIMEOUT)) {
         return reject(code, "%s: stream %d %s", by, stream->id,
@@ -418,6 +441,7 @@ int synchronize_stream(void* handle, int timeout, const char* by) {
 int synchronize_device(int timeout, const char* by) {
     if (timeout < -1) return reject(ACL_ERROR_RT_PARAM_INVALID, "%s: timeout is -1 or more, got %d", by, timeout);
     if (int code = require_context()) return code;
+    if (int code = refuse_captured_device(current_context()->device, by)) return code;
     auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(std::max(timeout, 0));
     int first = 0;
     for (const auto& stream : streams_of(nullptr, current_context()->device)) {
@@ -442,6 +466,7 @@ int query_stream(void* handle, int* status) {
     if (status == nullptr) return reject(ACL_ERROR_INVALID_PARAM, "aclrtStreamQuery: status is NULL");
     std::shared_ptr<Stream> stream;
     if (int code = find_stream(handle, "aclrtStreamQuery", &stream)) return code;
+    if (int code = refuse_captured(*stream, "aclrtStreamQuery")) return code;
     *status = stream->idle() ? 0 : 1;
     return 0;
 }
@@ -485,6 +510,7 @@ int overflow_switch(void* handle, uint32_t* flag, bool set) {
 int abort_stream(void* handle) {
     std::shared_ptr<Stream> stream;
     if (int code = find_stream(handle, "aclrtStreamAbort", &stream)) return code;
+    if (int code = refuse_captured(*stream, "aclrtStreamAbort")) return code;
     stream->abandon(ACL_ERROR_RT_STREAM_ABORT);
     return 0;
 }

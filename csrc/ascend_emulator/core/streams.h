@@ -32,6 +32,8 @@ struct Failure {
     uint64_t more = 0;  // failures after the first
 };
 
+struct Diversion;  // capture.cpp
+
 class Stream {
 public:
     Stream(std::shared_ptr<Context> context, int id, uint32_t priority, uint32_t flags);
@@ -62,6 +64,10 @@ public:
     std::atomic<uint32_t> overflow_switch{0};
     std::atomic<uint32_t> slow{0};       // microseconds before each task: for tests
     std::atomic<bool> abandoned{false};  // a task that waits must give up
+    bool is_default = false;
+    // Where launches go instead of the queue, while the stream is captured or updates a task group (capture.cpp).
+    std::atomic<bool> diverted{false};
+    std::shared_ptr<Diversion> diversion;
 
 private:
     void loop();
@@ -114,6 +120,9 @@ bool worker_abandoned();
 std::vector<std::shared_ptr<Stream>> streams_of(const Context* context, int device);
 void* make_default_stream(const std::shared_ptr<Context>& context);
 void close_streams(const Context* context, const char* by);
+// A stream that no client has a handle of.
+std::shared_ptr<Stream> add_hidden_stream(const std::shared_ptr<Context>& context);
+void drop_hidden_stream(const std::shared_ptr<Stream>& stream);
 // When the process ends, what is queued is discarded and what runs may finish: kernels must not outlive their tables.
 void quiet_at_exit();
 

@@ -119,15 +119,18 @@ struct Entry {
     }
     HcclResult queue(aclrtStream stream, const std::vector<int>& lines, std::function<void(Communicator&)> body) {
         if (failed()) return code;
-        std::vector<std::shared_ptr<Communicator::Turn>> turns;
-        for (int line : lines) turns.push_back(std::make_shared<Communicator::Turn>(c, line));
         Task task;
         task.name = by;
         task.ranges = std::move(ranges);
-        task.run = [c = c, by = by, turns = std::move(turns), body = std::move(body)]() mutable {
-            auto mine = std::move(turns);  // passed on when this is over
-            for (auto& turn : mine) turn->await(by);
-            body(*c);
+        // Turns are taken when the task is queued, for each run of it.
+        task.again = [c = c, by = by, lines, body = std::move(body)]() -> std::function<void()> {
+            std::vector<std::shared_ptr<Communicator::Turn>> turns;
+            for (int line : lines) turns.push_back(std::make_shared<Communicator::Turn>(c, line));
+            return [c, by, turns = std::move(turns), body]() mutable {
+                auto mine = std::move(turns);  // passed on when this is over
+                for (auto& turn : mine) turn->await(by);
+                body(*c);
+            };
         };
         if (int launched = launch(stream, std::move(task))) {
             say("%s: the stream answered %d", by, launched);

@@ -88,6 +88,14 @@ def test_programs_about_the_runtime(compiler: str, tmp_path: Path) -> None:
     np.testing.assert_allclose([float(x) for x in result.split()[2:]], np.exp([2, 3]), rtol=1e-6)
 
 
+@pytest.mark.parametrize("compiler", COMPILERS)
+def test_programs_about_capture(compiler: str, tmp_path: Path) -> None:
+    program = build(compiler, CPP / "capture.cpp", tmp_path / "capture")
+    for environment in ({}, {"ASCEND_EMULATOR_DELAY_SEED": "5"}):
+        lines = output_of(program, **environment)
+        assert sum(line.startswith("# ") for line in lines) == CPP.joinpath("capture.cpp").read_text().count("PROGRAM(")
+
+
 @pytest.mark.parametrize("compiler", ["gcc", "clang"])
 def test_plain_c(compiler: str, tmp_path: Path) -> None:
     if not shutil.which(compiler):

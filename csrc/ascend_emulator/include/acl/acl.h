@@ -2,4 +2,5 @@
 #pragma once
 
 #include "acl_base.h"
+#include "acl_mdl.h"
 #include "acl_rt.h"

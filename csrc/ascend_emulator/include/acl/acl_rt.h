@@ -166,6 +166,22 @@ typedef enum aclrtDevAttr {
     ACL_DEV_ATTR_UNDEFINED = -1,
 } aclrtDevAttr;
 
+// Graph capture. Newer headers of the vendor declare it here, older ones in acl_mdl.h.
+typedef void* aclmdlRI;
+typedef void* aclrtTaskGrp;
+
+typedef enum aclmdlRICaptureMode {
+    ACL_MODEL_RI_CAPTURE_MODE_GLOBAL = 0,
+    ACL_MODEL_RI_CAPTURE_MODE_THREAD_LOCAL = 1,
+    ACL_MODEL_RI_CAPTURE_MODE_RELAXED = 2,
+} aclmdlRICaptureMode;
+
+typedef enum aclmdlRICaptureStatus {
+    ACL_MODEL_RI_CAPTURE_STATUS_NONE = 0,
+    ACL_MODEL_RI_CAPTURE_STATUS_ACTIVE = 1,
+    ACL_MODEL_RI_CAPTURE_STATUS_INVALIDATED = 2,
+} aclmdlRICaptureStatus;
+
 // clang-format off
 static const uint32_t ACL_EVENT_SYNC = 0x1U;
 static const uint32_t ACL_EVENT_CAPTURE_STREAM_PROGRESS = 0x2U;
@@ -369,6 +385,18 @@ uint32_t aclrtGetDeviceIdFromExceptionInfo(const aclrtExceptionInfo* info);
 uint32_t aclrtGetStreamIdFromExceptionInfo(const aclrtExceptionInfo* info);
 uint32_t aclrtGetTaskIdFromExceptionInfo(const aclrtExceptionInfo* info);
 uint32_t aclrtGetThreadIdFromExceptionInfo(const aclrtExceptionInfo* info);
+aclError aclmdlRICaptureBegin(aclrtStream stream, aclmdlRICaptureMode mode);
+aclError aclmdlRICaptureGetInfo(aclrtStream stream, aclmdlRICaptureStatus* status, aclmdlRI* modelRI);
+aclError aclmdlRICaptureEnd(aclrtStream stream, aclmdlRI* modelRI);
+aclError aclmdlRICaptureThreadExchangeMode(aclmdlRICaptureMode* mode);
+aclError aclmdlRICaptureTaskGrpBegin(aclrtStream stream);
+aclError aclmdlRICaptureTaskGrpEnd(aclrtStream stream, aclrtTaskGrp* handle);
+aclError aclmdlRICaptureTaskUpdateBegin(aclrtStream stream, aclrtTaskGrp handle);
+aclError aclmdlRICaptureTaskUpdateEnd(aclrtStream stream);
+aclError aclmdlRIExecuteAsync(aclmdlRI modelRI, aclrtStream stream);
+aclError aclmdlRIExecute(aclmdlRI modelRI, int32_t timeout);
+aclError aclmdlRIDestroy(aclmdlRI modelRI);
+aclError aclmdlRIDebugPrint(aclmdlRI modelRI);
 // clang-format on
 
 #ifdef __cplusplus

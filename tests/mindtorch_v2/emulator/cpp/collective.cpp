@@ -33,6 +33,18 @@ void work(uint32_t rank, int device, const HcclRootInfo& root) {
         stream.wait();
         EXPECT((sum.values() == std::vector<double>{3, 4, 3}));
 
+        aclmdlRI model = nullptr;  // a collective in a model: every run takes its turn anew
+        CHECK(aclmdlRICaptureBegin(stream, ACL_MODEL_RI_CAPTURE_MODE_THREAD_LOCAL));
+        CHECK(HcclAllReduce(sum.memory, sum.memory, 3, HCCL_DATA_TYPE_FP32, HCCL_REDUCE_SUM, comm, stream));
+        CHECK(aclmdlRICaptureEnd(stream, &model));
+        CHECK(aclmdlRIExecuteAsync(model, stream));
+        CHECK(HcclAllReduce(mine.memory, mine.memory, 3, HCCL_DATA_TYPE_FP32, HCCL_REDUCE_SUM, comm, stream));
+        CHECK(aclmdlRIExecuteAsync(model, stream));
+        stream.wait();
+        EXPECT((mine.values() == std::vector<double>{3, 4, 3}));
+        EXPECT((sum.values() == std::vector<double>{12, 16, 12}));
+        CHECK(aclmdlRIDestroy(model));
+
         std::vector<double> ones(2 * 16, 1), halves(16 * 16, 0.5);
         Tensor x({2, 16}, ACL_FLOAT16, ones), w({16, 16}, ACL_FLOAT16, halves), y({2, 16}, ACL_FLOAT16);
         uint64_t size = 0;
