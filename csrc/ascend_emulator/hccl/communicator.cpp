@@ -430,22 +430,21 @@ void Communicator::fail(int code, const std::string& text) {
     throw DeviceFault{507018, text};  // an exception of the unit that runs communication
 }
 
-void Communicator::check_peers(const char* by) {
+void Communicator::check_failure(const char* by) {
     Head* head = segment->head;
     if (int code = head->failed.load()) {
         Patience patience;
         while (head->told.load() == 0 && patience.rounds < 400) patience.wait();
         fail(code, std::string(by) + ": " + head->why);
     }
-    for (uint32_t i = 0; i < size; ++i) {
-        if (i == rank) continue;
-        Member& m = head->members[i];
-        if (m.state.load() == kLeft)
-            fail(kRemote, std::string(by) + ": rank " + std::to_string(i) + " has destroyed its communicator");
-        int pid = m.pid.load();
-        if (pid != int(getpid()) && process_gone(pid))
-            fail(kRemote, std::string(by) + ": the process of rank " + std::to_string(i) + " is gone");
-    }
+}
+
+std::string Communicator::lost(uint32_t peer) {
+    Member& m = segment->head->members[peer];
+    if (m.state.load() == kLeft) return "rank " + std::to_string(peer) + " has destroyed its communicator";
+    int pid = m.pid.load();
+    if (pid != int(getpid()) && process_gone(pid)) return "the process of rank " + std::to_string(peer) + " is gone";
+    return "";
 }
 
 namespace {
@@ -509,12 +508,13 @@ bool same(const Statement& a, const Statement& b) {
 
 void Communicator::exchange(const std::vector<Transfer>& sends, const std::vector<Transfer>& receives, int channel,
                             const char* by) {
-    if (segment->head->failed.load() != 0) check_peers(by);
+    check_failure(by);
     std::vector<Progress> out, in;
     for (const Transfer& t : sends) out.push_back({&segment->ring(rank, t.peer, channel), &t, 0, {}});
     for (const Transfer& t : receives) in.push_back({&segment->ring(t.peer, rank, channel), &t, 0, {}});
     auto limit = Clock::now() + std::chrono::duration<double>(seconds_of("HCCL_EXEC_TIMEOUT", 1836));
     Patience patience;
+    std::string without;  // a rank that is needed and gone; what it wrote before may still lie in its ring
     for (int idle = 0;;) {
         bool moved = false, finished = true;
         for (std::vector<Progress>* side : {&out, &in})
@@ -537,12 +537,18 @@ void Communicator::exchange(const std::vector<Transfer>& sends, const std::vecto
             }
         if (finished) return;
         if (moved) {
-            idle = 0, patience.rounds = 0;
+            idle = 0, patience.rounds = 0, without.clear();
             continue;
         }
+        if (!without.empty()) fail(kRemote, std::string(by) + ": " + without);
         if (worker_abandoned())
             throw DeviceFault{ACL_ERROR_RT_STREAM_ABORT, std::string(by) + ": the stream was abandoned"};
-        if (++idle % 64 == 0) check_peers(by);
+        if (++idle % 64 == 0) {
+            check_failure(by);
+            for (std::vector<Progress>* side : {&out, &in})
+                for (Progress& p : *side)
+                    if (without.empty() && p.done != p.total()) without = lost(p.transfer->peer);
+        }
         if (Clock::now() > limit)
             fail(kTimeout, std::string(by) + ": other ranks did not come within HCCL_EXEC_TIMEOUT");
         patience.wait();

@@ -76,7 +76,9 @@ public:
 
 private:
     [[noreturn]] void fail(int code, const std::string& text);
-    void check_peers(const char* by);
+    void check_failure(const char* by);
+    // Why nothing more will come from that rank or be taken by it; empty while it lives.
+    std::string lost(uint32_t peer);
 
     std::mutex lock_;
     std::condition_variable turn_;

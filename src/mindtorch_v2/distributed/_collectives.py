@@ -33,6 +33,7 @@ from ._options import (
     ScatterOptions,
     red_op,
 )
+from ._process_group import ProcessGroup
 from ._work import Work
 from ._world import (
     GroupMember,
@@ -247,6 +248,11 @@ class P2POp:
         )
 
 
+def _begin(message: P2POp) -> Any:
+    peer = {"group_dst" if message.op is isend else "group_src": message.group_peer}
+    return message.op(message.tensor, group=message.group, tag=message.tag, **peer)
+
+
 def batch_isend_irecv(p2p_op_list: list[P2POp]) -> list[Work]:
     """Begin several messages."""
     if not isinstance(p2p_op_list, list) or not all(isinstance(each, P2POp) for each in p2p_op_list):
@@ -255,10 +261,16 @@ def batch_isend_irecv(p2p_op_list: list[P2POp]) -> list[Work]:
     if not all(each.group == group for each in p2p_op_list):
         raise ValueError("All ops need to use the same group.")
     works: list[Work] = []
+    device = p2p_op_list[0].tensor.device
+    if type(group) is ProcessGroup and not p2p_op_list[0].tensor.is_meta:
+        if group._get_backend(device).supports_coalescing:
+            with _coalescing_manager(group, device, async_ops=True) as manager:
+                for each in p2p_op_list:
+                    _begin(each)
+            return manager.works
     # Who waits for a message is ready for it before anybody is asked to send.
     for each in p2p_op_list:
-        peer = {"group_dst" if each.op is isend else "group_src": each.group_peer}
-        work = each.op(each.tensor, group=each.group, tag=each.tag, **peer)
+        work = _begin(each)
         if work:
             works.append(work)
     return works
@@ -663,6 +675,10 @@ def _coalescing_manager(group: Any = None, device: Any = None, async_ops: bool =
     manager = _CoalescingManager()
     try:
         yield manager
+    except BaseException:
+        if device:
+            pg._get_backend(device)._drop_coalescing()
+        raise
     finally:
         ops = _world.pg_coalesce_state.pop(pg)
     work = _together(pg, ops, async_ops) if ops else None

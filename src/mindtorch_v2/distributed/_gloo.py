@@ -13,6 +13,7 @@ from typing import Any
 
 from .. import _dtype as _t
 from .._layout import strided
+from ._memory import Memory, splits
 from ._options import OpType, ReduceOp, red_op
 from ._process_group import Backend, BackendOptions
 from ._rounds import Rounds
@@ -60,25 +61,6 @@ def _kind_of(tensor: Any) -> str:
 
 def _size_of(tensor: Any) -> str:
     return f"({', '.join(map(str, tensor.shape))})"
-
-
-class _Memory:
-    """A tensor's elements side by side: the tensor's own memory, or a copy that is written back."""
-
-    __slots__ = ("flat", "tensor")
-
-    def __init__(self, tensor: Any, fill: bool = True) -> None:
-        own = tensor.detach()
-        self.tensor: Any = None
-        if own.is_contiguous():
-            self.flat = own.view(-1)
-        else:
-            self.tensor = own
-            self.flat = own.contiguous().view(-1) if fill else own.new_empty(own.numel())
-
-    def done(self) -> None:
-        if self.tensor is not None:
-            self.tensor.copy_(self.flat.view(self.tensor.shape))
 
 
 class ProcessGroupGloo(Backend):
@@ -212,7 +194,7 @@ class ProcessGroupGloo(Backend):
         combine, call = self._combine(opts.reduceOp, tensors[0].dtype), self._call(name, opts.timeout)
 
         def run(task: Task) -> None:
-            blocks = [_Memory(tensor) for tensor in tensors]
+            blocks = [Memory(tensor) for tensor in tensors]
             for block in blocks:
                 self._rounds.allreduce(call, block.flat, combine)
                 self._averaged(opts.reduceOp, block.flat)
@@ -225,7 +207,7 @@ class ProcessGroupGloo(Backend):
         combine, call = self._combine(opts.reduceOp, tensor.dtype), self._call("reduce", opts.timeout)
 
         def run(task: Task) -> None:
-            block = _Memory(tensor)
+            block = Memory(tensor)
             self._rounds.reduce(call, block.flat, combine, root)
             if self._rank == root:
                 self._averaged(opts.reduceOp, block.flat)
@@ -248,8 +230,8 @@ class ProcessGroupGloo(Backend):
 
         def run(task: Task) -> None:
             for output, parts in zip(outputs, inputs):
-                block = _Memory(output, fill=False)
-                self._rounds.reduce_scatter(call, block.flat, [_Memory(part).flat for part in parts], combine)
+                block = Memory(output, fill=False)
+                self._rounds.reduce_scatter(call, block.flat, [Memory(part).flat for part in parts], combine)
                 self._averaged(opts.reduceOp, block.flat)
                 block.done()
 
@@ -272,7 +254,7 @@ class ProcessGroupGloo(Backend):
                     "Check failed: outputShape[0] * worldSize == inputShape[0] "
                     f"({output.numel() * self._size} vs. {input.numel()}). "
                 )
-            parts.append(list(_Memory(input).flat.split(max(output.numel(), 1))) or [output.flatten()] * self._size)
+            parts.append(list(Memory(input).flat.split(max(output.numel(), 1))) or [output.flatten()] * self._size)
         return self._scattered(name, OpType._REDUCE_SCATTER_BASE, outputs, parts, opts)
 
     # Copies.
@@ -282,7 +264,7 @@ class ProcessGroupGloo(Backend):
         call = self._call("broadcast", opts.timeout)
 
         def run(task: Task) -> None:
-            block = _Memory(tensor)
+            block = Memory(tensor)
             self._rounds.broadcast(call, block.flat, root)
             if self._rank != root:
                 block.done()
@@ -317,8 +299,8 @@ class ProcessGroupGloo(Backend):
 
         def run(task: Task) -> None:
             for targets, tensor in zip(outputs, inputs):
-                blocks = [_Memory(target, fill=False) for target in targets]
-                self._rounds.allgather(call, [block.flat for block in blocks], _Memory(tensor).flat)
+                blocks = [Memory(target, fill=False) for target in targets]
+                self._rounds.allgather(call, [block.flat for block in blocks], Memory(tensor).flat)
                 for block in blocks:
                     block.done()
 
@@ -346,7 +328,7 @@ class ProcessGroupGloo(Backend):
 
         def run(task: Task) -> None:
             for output, input in zip(outputs, inputs):
-                block, flat = _Memory(output, fill=False), _Memory(input).flat
+                block, flat = Memory(output, fill=False), Memory(input).flat
                 if flat.numel():
                     self._rounds.allgather(call, block.flat.split(flat.numel()), flat)
                 else:
@@ -376,8 +358,8 @@ class ProcessGroupGloo(Backend):
         call = self._call("gather", opts.timeout)
 
         def run(task: Task) -> None:
-            blocks = [_Memory(target, fill=False) for target in targets]
-            self._rounds.gather(call, [block.flat for block in blocks], _Memory(tensor).flat, root)
+            blocks = [Memory(target, fill=False) for target in targets]
+            self._rounds.gather(call, [block.flat for block in blocks], Memory(tensor).flat, root)
             for block in blocks:
                 block.done()
 
@@ -404,8 +386,8 @@ class ProcessGroupGloo(Backend):
         call = self._call("scatter", opts.timeout)
 
         def run(task: Task) -> None:
-            block = _Memory(tensor, fill=False)
-            self._rounds.scatter(call, block.flat, [_Memory(part).flat for part in parts], root)
+            block = Memory(tensor, fill=False)
+            self._rounds.scatter(call, block.flat, [Memory(part).flat for part in parts], root)
             block.done()
 
         return self._start(OpType.SCATTER, opts, run, [tensor])
@@ -416,29 +398,15 @@ class ProcessGroupGloo(Backend):
         self._check("alltoall_base", [output, input])
         if output.dtype != input.dtype:
             raise RuntimeError("output tensor and input tensor must have the same type")
-        into, out = self._splits(output, output_sizes), self._splits(input, input_sizes)
+        into, out = splits(output, output_sizes, self._size), splits(input, input_sizes, self._size)
         call = self._call("alltoall_base", opts.timeout)
 
         def run(task: Task) -> None:
-            target = _Memory(output, fill=False)
-            self._rounds.exchange(call, _Memory(input).flat.split(out), target.flat.split(into))
+            target = Memory(output, fill=False)
+            self._rounds.exchange(call, Memory(input).flat.split(out), target.flat.split(into))
             target.done()
 
         return self._start(OpType.ALLTOALL_BASE, opts, run, [output])
-
-    def _splits(self, tensor: Any, sizes: Sequence[int]) -> list[int]:
-        """How many elements go to each rank."""
-        rows = tensor.shape[0] if tensor.dim() else 1
-        if not sizes:
-            if rows % self._size:
-                raise RuntimeError("Tensor's dim 0 does not divide equally across group size")
-            return [tensor.numel() // self._size] * self._size
-        if len(sizes) != self._size:
-            raise RuntimeError("Number of tensor splits not equal to group size")
-        if sum(sizes) != rows:
-            raise RuntimeError("Split sizes doesn't match total dim 0 size")
-        row = tensor.numel() // rows if rows else 0
-        return [int(size) * row for size in sizes]
 
     def alltoall(self, outputs: Sequence[Any], inputs: Sequence[Any], opts: Any) -> Work:
         for kind, tensors in (("input", inputs), ("output", outputs)):
@@ -450,8 +418,8 @@ class ProcessGroupGloo(Backend):
         call = self._call("alltoall", opts.timeout)
 
         def run(task: Task) -> None:
-            blocks = [_Memory(output, fill=False) for output in outputs]
-            self._rounds.exchange(call, [_Memory(each).flat for each in inputs], [block.flat for block in blocks])
+            blocks = [Memory(output, fill=False) for output in outputs]
+            self._rounds.exchange(call, [Memory(each).flat for each in inputs], [block.flat for block in blocks])
             for block in blocks:
                 block.done()
 
@@ -473,16 +441,16 @@ class ProcessGroupGloo(Backend):
     def send(self, tensors: Sequence[Any], dst: int, tag: int) -> Work:
         tensor, call = self._single("send", tensors), self._message("send", tag)
         target = self._peer("send", dst)
-        self._rounds.send(call, _Memory(tensor).flat, target)
+        self._rounds.send(call, Memory(tensor).flat, target)
         return Done([tensor], OpType.SEND)
 
     def recv(self, tensors: Sequence[Any], src: int, tag: int) -> Work:
         tensor, call = self._single("recv", tensors), self._message("recv", tag)
-        return _Receive(self._mesh, call, _Memory(tensor), self._peer("recv", src), tensor)
+        return _Receive(self._mesh, call, Memory(tensor), self._peer("recv", src), tensor)
 
     def recv_anysource(self, tensors: Sequence[Any], tag: int) -> Work:
         tensor, call = self._single("recv_anysource", tensors), self._message("recv_anysource", tag)
-        return _Receive(self._mesh, call, _Memory(tensor), None, tensor)
+        return _Receive(self._mesh, call, Memory(tensor), None, tensor)
 
     # Barriers.
 
@@ -536,7 +504,7 @@ class ProcessGroupGloo(Backend):
 class _Receive(Work):
     """A message that is waited for; nobody needs a thread for that."""
 
-    def __init__(self, mesh: Mesh, call: Call, block: _Memory, source: int | None, tensor: Any) -> None:
+    def __init__(self, mesh: Mesh, call: Call, block: Memory, source: int | None, tensor: Any) -> None:
         super().__init__(OpType.RECVANYSOURCE if source is None else OpType.RECV)
         from ._rounds import memory
 

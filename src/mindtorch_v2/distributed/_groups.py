@@ -258,7 +258,6 @@ _MISSING = {
     Backend.NCCL: "Distributed package doesn't have NCCL built in",
     Backend.XCCL: "Distributed package doesn't have XCCL built in",
     Backend.UCC: "Distributed package doesn't have UCC built in",
-    Backend.HCCL: "Distributed package doesn't have HCCL built in: the backend of NPUs is not registered",
 }
 
 
@@ -289,6 +288,14 @@ def _fake(given: _DistributedBackendOptions, options: Any) -> Any:
     return FakeProcessGroup(given.group_rank, given.group_size, options)
 
 
+def _hccl(given: _DistributedBackendOptions, options: Any) -> Any:
+    from ._hccl import ProcessGroupHCCL
+
+    made = ProcessGroupHCCL(given.store, given.group_rank, given.group_size, given.timeout)
+    made.options.global_ranks_in_group, made.options.group_name = given.global_ranks_in_group, given.group_id
+    return made
+
+
 def _mpi(given: _DistributedBackendOptions, options: Any) -> Any:
     from ._mpi import ProcessGroupMPI
 
@@ -297,6 +304,7 @@ def _mpi(given: _DistributedBackendOptions, options: Any) -> Any:
 
 Backend.register_backend("gloo", _gloo, extended_api=True, devices=["cpu", "cuda"])
 Backend.register_backend("fake", _fake, extended_api=True, devices=["cpu", "cuda", "hpu", "xpu", "npu"])
+Backend.register_backend("hccl", _hccl, extended_api=True, devices=["npu"])
 Backend.register_backend("mpi", _mpi, extended_api=True, devices=["cpu", "cuda"])
 
 

@@ -111,6 +111,9 @@ class Backend:
     _end_coalescing: Any = _refusal("endCoalescing")
     eager_connect_single_device: Any = _refusal("eagerConnectSingleDevice")
 
+    def _drop_coalescing(self) -> None:
+        """Forget what a coalescing has collected: an error ended it."""
+
     def set_timeout(self, timeout: timedelta) -> None:
         """Let operations wait that long from now on."""
         self._set_default_timeout(timeout)

@@ -135,6 +135,13 @@ def is_xccl_available() -> bool:
     return False
 
 
+def is_hccl_available() -> bool:
+    """Whether the vendor's communication library, or the emulator's, is there."""
+    from .._backends.npu.hccl import available
+
+    return available()
+
+
 def is_mpi_available() -> bool:
     """Whether mpi4py is installed, with an MPI library below it."""
     from ._mpi import is_mpi_available as available

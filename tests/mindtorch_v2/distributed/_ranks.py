@@ -17,13 +17,19 @@ from . import _programs
 CONTEXT = multiprocessing.get_context("spawn")
 
 
-def serve(pipe: Any, library: str, rank: int, size: int, path: str, seconds: float) -> None:
+def serve(pipe: Any, library: str, rank: int, size: int, path: str, seconds: float, backend: str) -> None:
     """A rank: does what it is asked until it is asked to end."""
     os.environ["OMP_NUM_THREADS"] = "1"
+    if "hccl" in backend:
+        os.environ.setdefault("MINDTORCH_NPU", "emulator")
+        os.environ["ASCEND_EMULATOR_DEVICES"] = str(size)
     torch: Any = importlib.import_module(library)
     dist: Any = importlib.import_module(f"{library}.distributed")
+    if "hccl" in backend:
+        torch.npu.set_device(rank)
+        torch.set_default_device(f"npu:{rank}")
     store = dist.FileStore(path, size)
-    dist.init_process_group("gloo", store=store, rank=rank, world_size=size, timeout=timedelta(seconds=seconds))
+    dist.init_process_group(backend, store=store, rank=rank, world_size=size, timeout=timedelta(seconds=seconds))
     while True:
         name, arguments = pipe.recv()
         if name is None:
@@ -40,15 +46,19 @@ def serve(pipe: Any, library: str, rank: int, size: int, path: str, seconds: flo
 class Ranks:
     """A group of processes."""
 
-    def __init__(self, library: str, size: int, seconds: float = 30.0) -> None:
+    def __init__(self, library: str, size: int, seconds: float = 30.0, backend: str = "gloo") -> None:
         self.folder = tempfile.TemporaryDirectory()
-        self.size = size
+        self.size, self.backend = size, backend
         self.pipes: list[Any] = []
         self.processes: list[Any] = []
         path = os.path.join(self.folder.name, "store")
+
+        def args(pipe: Any, rank: int) -> tuple[Any, ...]:
+            return pipe, library, rank, size, path, seconds, backend
+
         for rank in range(size):
             mine, theirs = CONTEXT.Pipe()
-            process = CONTEXT.Process(target=serve, args=(theirs, library, rank, size, path, seconds), daemon=True)
+            process = CONTEXT.Process(target=serve, args=args(theirs, rank), daemon=True)
             process.start()
             theirs.close()
             self.pipes.append(mine)

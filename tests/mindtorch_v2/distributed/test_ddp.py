@@ -13,9 +13,10 @@ from . import _programs
 from ._ranks import Ranks
 
 
-@pytest.fixture(scope="module", params=[2, 3])
+@pytest.fixture(scope="module", params=["gloo-2", "gloo-3"] + ["hccl-2"] * (SUBJECT_NAME == "mindtorch_v2"))
 def ranks(request: Any) -> Iterator[Ranks]:
-    made = Ranks(SUBJECT_NAME, request.param)
+    backend, size = request.param.split("-")
+    made = Ranks(SUBJECT_NAME, int(size), backend=backend)
     yield made
     made.close()
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 
 import pytest
 
@@ -52,8 +54,9 @@ def test_a_monitored_barrier_names_who_is_missing() -> None:
         ranks.close()
 
 
-def test_nothing_is_left_of_a_group() -> None:
-    ranks = Ranks("mindtorch_v2", 2)
+@pytest.mark.parametrize("backend", ["gloo", "hccl"])
+def test_nothing_is_left_of_a_group(backend: str) -> None:
+    ranks = Ranks("mindtorch_v2", 2, backend=backend)
     try:
         for before, after, files, left in ranks.values("left_over"):
             assert before > 1 and after == 1 and left < files
@@ -71,3 +74,78 @@ def test_the_package_is_loaded_without_it() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+# -- on devices ----------------------------------------------------------------------------------------------------
+@pytest.fixture
+def shared_memory() -> Iterator[None]:
+    """Nothing stays in the machine's shared memory."""
+    before = set(os.listdir("/dev/shm"))
+    yield
+    assert set(os.listdir("/dev/shm")) - before == set()
+
+
+DISAGREE = {
+    "counts": "torch.ones(4 if rank else 5)",
+    "dtypes": "torch.ones(4, dtype=torch.int32 if rank else torch.float32)",
+}
+
+
+@pytest.mark.parametrize("what", DISAGREE)
+def test_ranks_that_disagree_are_told(what: str, shared_memory: None) -> None:
+    ranks = Ranks("mindtorch_v2", 2, seconds=10.0, backend="hccl")
+    try:
+        found = ranks.ask("reduced_on_device", DISAGREE[what])
+        for rank, (kind, (name, text)) in enumerate(found):
+            assert kind == "error" and name in ("DistBackendError", "AclError"), found
+            assert "HcclAllReduce" in text and "rank 0 calls" in text and "rank 1 calls" in text
+            assert "sequence number 1" in text and f"rank {rank} of 2" in text and "allreduce" in text
+            assert "group 0" in text
+    finally:
+        ranks.close()
+
+
+def test_a_rank_that_does_not_come_is_named(shared_memory: None) -> None:
+    ranks = Ranks("mindtorch_v2", 3, seconds=2.0, backend="hccl")
+    try:
+        ranks.values("reduced_on_device", "torch.ones(3)")
+        started = time.monotonic()
+        found = ranks.ask("stay_away", 2)
+        for rank in (0, 1):
+            kind, (name, text) = found[rank]
+            assert kind == "error" and name == "DistBackendError", found
+            assert "operation allreduce, sequence number 2" in text and f"rank {rank} of 3" in text
+            assert "ranks arrived: [0, 1], missing: [2]" in text
+        assert time.monotonic() - started < 15.0
+    finally:
+        ranks.close()
+
+
+def test_without_a_rank_there_is_no_communicator(shared_memory: None) -> None:
+    ranks = Ranks("mindtorch_v2", 2, seconds=2.0, backend="hccl")
+    try:
+        found = ranks.ask("stay_away", 1)
+        kind, (name, text) = found[0]
+        assert kind == "error" and name == "DistBackendError"
+        assert "no communicator for npu:0 on rank 0 of 2" in text and "ranks that did not come: [1]" in text
+    finally:
+        ranks.close()
+
+
+@pytest.mark.parametrize("size", [2, 3])
+def test_a_rank_that_dies_ends_collectives_on_devices(size: int, shared_memory: None) -> None:
+    ranks = Ranks("mindtorch_v2", size, seconds=20.0, backend="hccl")
+    try:
+        ranks.values("reduced_on_device", "torch.ones(3)")
+        started = time.monotonic()
+        for rank in range(size):
+            ranks.pipes[rank].send(("die", (size - 1,)))
+        for rank in range(size - 1):
+            kind, (name, text) = ranks.answer(rank)
+            assert kind == "error" and name in ("DistBackendError", "AclError"), text
+            assert f"the process of rank {size - 1} is gone" in text and "sequence number 2" in text
+            again = ranks.ask("reduced_on_device", "torch.ones(3)", ranks=[rank])[0]
+            assert again[0] == "error" and again[1][0] == "DistBackendError" and "sequence number 2" in again[1][1]
+        assert time.monotonic() - started < 15.0
+    finally:
+        ranks.close()

@@ -298,11 +298,17 @@ def fail(code: int, function: str, operator: str = "") -> None:
     raise error
 
 
+# Called with the device after a wait that ended well: something may have failed on another stream than the waited one.
+WAITED: Final[list[Any]] = []
+
+
 def check_waited(code: int, function: str, device: int, stream: int, operator: str = "") -> None:
     """After waiting for a stream (-1: the whole device): settle its launches, or blame one of them. `operator` is what
     needed the wait."""
     if code == 0:
         settle(device, stream)
+        for look in list(WAITED):
+            look(device)
     else:
         blame(code, function, device, stream, operator)
 

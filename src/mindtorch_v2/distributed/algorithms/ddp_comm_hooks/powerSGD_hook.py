@@ -96,7 +96,7 @@ def _factors(state: PowerSGDState, key: tuple[int, int], matrix: Any) -> tuple[A
         return state.p_memory_dict[key], state.q_memory_dict[key]
     # All ranks draw the same numbers: from a seed and the place of the matrix.
     generator = Generator().manual_seed(state.random_seed + 7919 * state.iter + 31 * key[0] + key[1])
-    right = randn(matrix.shape[1], rank, generator=generator).to(matrix.device, matrix.dtype)
+    right = randn(matrix.shape[1], rank, generator=generator, device="cpu").to(matrix.device, matrix.dtype)
     _orthogonalize(right, state.orthogonalization_epsilon)
     left = matrix.new_empty((matrix.shape[0], rank))
     state.p_memory_dict[key], state.q_memory_dict[key] = left, right
