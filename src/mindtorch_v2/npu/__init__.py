@@ -54,6 +54,13 @@ from .random import set_rng_state_all as set_rng_state_all
 use_emulator = _emulator.use_emulator
 
 
+# Loaded when first asked for.
+_GRAPHS = (
+    "ExternalEvent", "NPUGraph", "graph", "graph_pool_handle", "graph_task_group_begin", "graph_task_group_end",
+    "graph_task_update_begin", "graph_task_update_end", "is_current_stream_capturing",
+)  # fmt: skip
+
+
 def __getattr__(name: str) -> Any:
     if name == "default_generators":
         from .random import default_generators
@@ -63,6 +70,14 @@ def __getattr__(name: str) -> Any:
         from importlib import import_module
 
         return import_module(f"{__name__}.amp")
+    if name in _GRAPHS:
+        from . import graphs
+
+        return getattr(graphs, name)
+    if name == "make_graphed_callables":
+        from ._graphed import make_graphed_callables
+
+        return make_graphed_callables
     if name in ("compare_with_cpu", "DifferenceError"):
         from . import _compare
 

@@ -36,6 +36,7 @@ class Ledger:
         self.recorded: list[int] = []
         self.calls: list[str] = []
         self.fail: str | None = None
+        self.capturing: set[int] = set()
 
     def _called(self, name: str) -> None:
         self.calls.append(name)
@@ -56,6 +57,10 @@ class Ledger:
         self._called("free")
         for address in addresses:
             del self.live[address]
+
+    def captured(self, stream: int) -> bool:
+        self._called("captured")
+        return stream in self.capturing
 
     def synchronize(self, stream: int) -> None:
         self._called(f"synchronize {stream}")
@@ -530,3 +535,47 @@ def test_the_summary_is_a_table() -> None:
     assert "small pool" not in summary(flat(a), 0, True)
     assert len({len(line) for line in text.splitlines() if set(line) == {"-"}}) == 1
     assert bytes_text(5) == "5 B" and bytes_text(1 << 40) == "1.00 TiB"
+
+
+def test_a_room_is_for_captured_streams_only() -> None:
+    vendor = Ledger()
+    owner = Allocator(0, vendor)
+    outside = owner.allocate(100, 7)
+    owner.free(outside)
+    room = owner.begin_capture(1)
+    with pytest.raises(RuntimeError, match="only one graph"):
+        owner.begin_capture(2)
+    vendor.capturing = {7}
+    inside, beside = owner.allocate(100, 7), owner.allocate(100, 8)
+    assert inside.ptr != outside.ptr and inside.pool in room.pools() and beside.pool not in room.pools()
+    owner.use_on(inside, 8)
+    owner.free(inside)
+    vendor.calls.clear()
+    again = owner.allocate(100, 7)  # the first one waits for stream 8, and nobody may ask now
+    assert again.ptr != inside.ptr and "record" not in vendor.calls and "done" not in vendor.calls
+    with pytest.raises(RuntimeError, match="empty_cache"):
+        owner.empty_cache()
+    owner.end_capture()
+    vendor.capturing = set()
+    plain = owner.allocate(100, 7)
+    assert plain.ptr == outside.ptr
+    owner.free(again)
+    owner.empty_cache()
+    assert inside.ptr in vendor.live  # the graph may still write there
+    owner.leave_room(room)
+    owner.empty_cache()
+    assert inside.ptr not in vendor.live and not owner.rooms
+
+
+def test_no_memory_in_a_capture_waits_for_nothing() -> None:
+    vendor = Ledger(4 * MIB)
+    owner = Allocator(0, vendor)
+    kept = owner.allocate(100, 7)
+    owner.free(kept)
+    room = owner.begin_capture(1)
+    vendor.capturing = {7}
+    with pytest.raises(OutOfMemory):
+        owner.allocate(8 * MIB, 7)
+    assert "synchronize" not in vendor.calls
+    owner.end_capture()
+    owner.leave_room(room)

@@ -80,6 +80,17 @@ RUNTIME: dict[str, tuple[Any, tuple[Any, ...], bool]] = {
     "aclrtUnSubscribeReport": (_STATUS, (_UL, _P), True),
     "aclrtProcessReport": (_STATUS, (_I,), True),
     "aclrtLaunchCallback": (_STATUS, (_P, _P, _I, _P), True),
+    "aclrtResetEvent": (_STATUS, (_P, _P), True),
+    "aclmdlRICaptureBegin": (_STATUS, (_P, _I), True),
+    "aclmdlRICaptureGetInfo": (_STATUS, (_P, _P, _P), False),
+    "aclmdlRICaptureEnd": (_STATUS, (_P, _P), True),
+    "aclmdlRICaptureTaskGrpBegin": (_STATUS, (_P,), True),
+    "aclmdlRICaptureTaskGrpEnd": (_STATUS, (_P, _P), True),
+    "aclmdlRICaptureTaskUpdateBegin": (_STATUS, (_P, _P), True),
+    "aclmdlRICaptureTaskUpdateEnd": (_STATUS, (_P,), True),
+    "aclmdlRIExecuteAsync": (_STATUS, (_P, _P), True),
+    "aclmdlRIDestroy": (_STATUS, (_P,), True),
+    "aclmdlRIDebugPrint": (_STATUS, (_P,), True),
 }
 
 # Objects and executors: host memory only, except for the two that may have to wait for a run to end.
@@ -117,7 +128,9 @@ OBJECTS: dict[str, tuple[Any, tuple[Any, ...], bool]] = {
 }
 
 # Present in newer versions only: a program may not depend on them.
-OPTIONAL = ("aclsysGetCANNVersion", "aclrtMallocAlign32", "aclGetDeviceCapability")
+OPTIONAL = ("aclsysGetCANNVersion", "aclrtMallocAlign32", "aclGetDeviceCapability", "aclrtResetEvent") + tuple(
+    name for name in RUNTIME if name.startswith("aclmdlRI")
+)
 
 SOURCE_IT = "source {home}/set_env.sh in this shell, so that the libraries it depends on are found"
 

@@ -230,6 +230,22 @@ class Pool:
 
 
 @final
+class Room:
+    """Pools for memory that captured work uses: nobody else gets it while a graph that runs the work again lives."""
+
+    def __init__(self, number: int) -> None:
+        self.number: Final = number
+        self.small: Final[dict[int, Pool]] = {}
+        self.large: Final[dict[int, Pool]] = {}
+        # Graphs that use it, and host memory that their copies read or write.
+        self.graphs: i64 = 0
+        self.held: Final[list[Any]] = []
+
+    def pools(self) -> list[Pool]:
+        return list(self.small.values()) + list(self.large.values())
+
+
+@final
 class Mark:
     """An event recorded behind the work of another stream that uses a block."""
 
@@ -283,6 +299,10 @@ class Allocator:
         # Blocks whose other streams have no event yet; events recorded and not seen completed, with their block.
         self.unmarked: list[Block] = []
         self.marked: list[Mark] = []
+        # What graphs have captured, by number; the one that is being captured; pools whose graphs have gone.
+        self.rooms: Final[dict[int, Room]] = {}
+        self.capture: Room | None = None
+        self.retired: Final[list[Pool]] = []
         # Bytes that may be reserved; negative: whatever the device has.
         self.limit: i64 = -1
 
@@ -293,13 +313,16 @@ class Allocator:
         size = round_size(requested)
         if self.late or self.unmarked or self.marked:
             self.collect(False)
+        room = self.capture
+        if room is not None and not self.vendor.captured(stream):
+            room = None
         self.acquire()
         if self.busy:
             self.release()
             return self.allocate_inside(requested, size, stream)
         self.busy = True
         try:
-            pool = self.pool(size, stream)
+            pool = self.pool(size, stream, room)
             block = pool.find(size)
             if block is not None:
                 self.hand_out(block, requested)
@@ -309,17 +332,19 @@ class Allocator:
             self.release()
         return self.grow(pool, requested, size)
 
-    def pool(self, size: i64, stream: int) -> Pool:
+    def pool(self, size: i64, stream: int, room: Room | None) -> Pool:
         if size <= _SMALL:
-            found = self.small.get(stream)
+            pools = self.small if room is None else room.small
+            found = pools.get(stream)
             if found is None:
                 found = Pool(stream, False, self.stats.all, self.stats.small)
-                self.small[stream] = found
+                pools[stream] = found
             return found
-        found = self.large.get(stream)
+        pools = self.large if room is None else room.large
+        found = pools.get(stream)
         if found is None:
             found = Pool(stream, True, self.stats.all, self.stats.large)
-            self.large[stream] = found
+            pools[stream] = found
         return found
 
     def hand_out(self, block: Block, requested: i64) -> None:
@@ -353,6 +378,10 @@ class Allocator:
         block = self.reserve(pool, requested, size, length)
         if block is not None:
             return block
+        if self.capture is not None:
+            # All that could help waits for streams, which a capture forbids.
+            self.stats.ooms += 1
+            raise OutOfMemory(int(requested), int(length))
         self.stats.retries += 1
         # 1. Segments this pool does not use.
         if self.return_pools([pool]):
@@ -408,7 +437,7 @@ class Allocator:
         block.pool.group.reserved(block.size)
 
     def pools(self) -> list[Pool]:
-        return list(self.small.values()) + list(self.large.values())
+        return list(self.small.values()) + list(self.large.values()) + self.retired
 
     def return_pools(self, pools: list[Pool]) -> bool:
         """Give segments nobody uses back to the vendor; whether there were any."""
@@ -512,7 +541,7 @@ class Allocator:
         while self.late:
             block = self.late.pop(0)
             if block.state == LOOSE:
-                pool = self.pool(_SMALL + 1 if block.pool.large else _SMALL, block.pool.stream)
+                pool = self.pool(_SMALL + 1 if block.pool.large else _SMALL, block.pool.stream, None)
                 block.pool = pool
                 self.enlist(block)
                 self.hand_out(block, block.requested)
@@ -540,6 +569,8 @@ class Allocator:
         try:
             if self.late:
                 self.drain()
+            if self.capture is not None:
+                return  # events may be neither recorded nor asked for: blocks of several streams wait for its end
             unmarked = self.unmarked
             marked = self.marked
             self.unmarked = []
@@ -598,8 +629,39 @@ class Allocator:
             if mark.block.events == 0:
                 done.append(mark.block)
 
+    # -- graphs -----------------------------------------------------------------------------------------------------
+    def begin_capture(self, number: int) -> Room:
+        """From now on work on captured streams gets its memory from a room of its own."""
+        if self.capture is not None:
+            raise RuntimeError(f"npu:{self.index}: only one graph can be captured at a time")
+        self.collect(False)
+        room = self.rooms.get(number)
+        if room is None:
+            room = Room(number)
+            self.rooms[number] = room
+        room.graphs += 1
+        self.capture = room
+        return room
+
+    def end_capture(self) -> None:
+        self.capture = None
+
+    def leave_room(self, room: Room) -> None:
+        """A graph is gone, and the device has nothing more to do for it."""
+        room.graphs -= 1
+        if room.graphs > 0:
+            return
+        del self.rooms[room.number]
+        room.held.clear()
+        pools = room.pools()
+        # Blocks that somebody still holds come back to these, and go when the cache is emptied.
+        self.retired.extend(pools)
+        self.return_pools(pools)
+
     # -- asked from outside -----------------------------------------------------------------------------------------
     def empty_cache(self) -> None:
+        if self.capture is not None:
+            raise RuntimeError("empty_cache() waits for streams, which cannot be done while a graph is captured")
         self.collect(True)
         self.return_pools(self.pools())
         self.vendor.trim()

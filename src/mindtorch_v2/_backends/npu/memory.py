@@ -13,7 +13,7 @@ from typing import Any, Final, final
 from ..._dispatch.op import ASKED
 from . import errors, runtime
 from .acl_loader import ensure_acl
-from .allocator import LIVE, WAITING, Allocator, Block, OutOfMemory
+from .allocator import LIVE, WAITING, Allocator, Block, OutOfMemory, Room
 from .memory_stats import bytes_text, flatten
 from .memory_stats import summary as summary_text
 
@@ -98,6 +98,14 @@ class Vendor:
         code = ensure_acl().aclrtSynchronizeEvent(event)
         if code != 0:
             errors.blame(code, "aclrtSynchronizeEvent", self.index, -1)
+
+    def captured(self, stream: int) -> bool:
+        """Whether the stream's work is kept for a graph instead of being done."""
+        runtime.use(self.index)
+        status, model = ctypes.c_int32(), ctypes.c_void_p()
+        code = ensure_acl().aclmdlRICaptureGetInfo(stream, ctypes.byref(status), ctypes.byref(model))
+        errors.check(code, "aclmdlRICaptureGetInfo", wanted_by())
+        return status.value != 0
 
     def recycle(self, event: int) -> None:
         self.idle.append(event)
@@ -241,6 +249,13 @@ def allocate(nbytes: int, index: int) -> NpuStorage:
 def stream_of(index: int) -> int:
     """The handle of this thread's current stream on a device, which is made current for the vendor."""
     return runtime.use(index).raw[index]
+
+
+def captured_in(index: int, stream: int) -> Room | None:
+    """The room of the graph that is being captured on a stream."""
+    owner = allocator(index)
+    room = owner.capture
+    return room if room is not None and owner.vendor.captured(stream) else None
 
 
 def take(owner: Allocator, nbytes: int) -> Block:

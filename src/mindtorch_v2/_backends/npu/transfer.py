@@ -13,7 +13,8 @@ from ..._tensor_base import TensorBase, numel
 from ..common.transfer import add_transfer
 from . import errors, pinned, runtime, streams
 from .acl_loader import ensure_acl
-from .memory import NpuStorage, allocator
+from .allocator import Room
+from .memory import NpuStorage, allocator, captured_in, stream_of
 
 _HOST_TO_DEVICE: Final = 1
 _DEVICE_TO_HOST: Final = 2
@@ -45,12 +46,17 @@ def _between_host(device: TensorBase, host: TensorBase, kind: int, non_blocking:
         return
     index = _index(device)
     storage: NpuStorage = device._storage
+    room = captured_in(index, stream_of(index))
+    if room is not None:
+        _hold_for_graph(host, non_blocking, room)
     if kind == _HOST_TO_DEVICE:
         operator = "copy_ to the device"
         stream = _start(index, _address(device), _address(host), nbytes, kind, operator)
     else:
         operator = "copy_ to the host"
         stream = _start(index, _address(host), _address(device), nbytes, kind, operator)
+    if room is not None:
+        return
     block = pinned.block_of(host._storage) if non_blocking and not runtime.STATE.blocking else None
     if block is None:
         allocator(index).vendor.synchronize(stream, operator)
@@ -62,6 +68,16 @@ def _between_host(device: TensorBase, host: TensorBase, kind: int, non_blocking:
         # Without an event nobody would know when the memory is free again.
         allocator(index).vendor.synchronize(stream, operator)
         raise
+
+
+def _hold_for_graph(host: TensorBase, non_blocking: bool, room: Room) -> None:
+    """A copy inside a graph happens at every replay, so the host's memory must be page-locked and stay."""
+    if not non_blocking or pinned.block_of(host._storage) is None:
+        raise RuntimeError(
+            "a copy between CPU and NPU cannot be captured in a graph unless the CPU tensor is in pinned memory and "
+            "non_blocking=True is given: any other copy waits for the stream"
+        )
+    room.held.append(host._storage)
 
 
 def to_device(dst: TensorBase, src: TensorBase, non_blocking: bool) -> None:

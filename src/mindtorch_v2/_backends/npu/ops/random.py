@@ -18,6 +18,7 @@ from ...common.runtime import empty
 from .. import creation, table
 from ..kernels import nearest
 from ..lines import call, into, npu
+from ..memory import captured_in, stream_of
 from ..runtime import device_at
 
 # What a random_() without bounds draws from: [0, 2**digits] of a float, [0, largest] of an integer.
@@ -35,6 +36,13 @@ def draw(generator: Any, t: TensorBase) -> tuple[int, int]:
         generator = accelerator_generator(t._device)
     elif generator.device != t._device:
         raise RuntimeError(f"Expected a '{t._device}' generator, but found one of device '{generator.device}'")
+    storage: Any = t._storage
+    index = storage.allocator.index
+    if captured_in(index, stream_of(index)) is not None:
+        raise RuntimeError(
+            "random numbers cannot be drawn while an NPU graph is captured: seed and offset are given to the device as "
+            "numbers, so every replay would draw the same"
+        )
     state = memoryview(generator._state)
     seed = int.from_bytes(state[:8], "little", signed=True)
     offset = int.from_bytes(state[8:], "little")
