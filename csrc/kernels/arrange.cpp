@@ -8,6 +8,7 @@
 //   arange(out|None, code, n, start, step)                  integers, float16, bfloat16, float32, float64
 //   linspace(out|None, code, n, start, end)                 the same and complex
 //   eye(out|None, code, rows, columns)
+#include "cpu.h"
 #include "lanes.h"
 
 #include <algorithm>
@@ -19,9 +20,7 @@ template <class T> void copy_row(char* o, int64_t os, const char* a, int64_t as,
     if (os == (int64_t)sizeof(T) && as == (int64_t)sizeof(T)) {
         if (o != a) std::memcpy(o, a, (size_t)n * sizeof(T));
     } else if (os == (int64_t)sizeof(T) && as == -(int64_t)sizeof(T)) {
-        T* d = reinterpret_cast<T*>(o);
-        const T* s = reinterpret_cast<const T*>(a);
-        for (int64_t i = 0; i < n; ++i) d[i] = s[-i];
+        at_level(MT_BODY { reverse_row(reinterpret_cast<T*>(o), reinterpret_cast<const T*>(a), n); });
     } else {
         for (int64_t i = 0; i < n; ++i) *reinterpret_cast<T*>(o + i * os) = *reinterpret_cast<const T*>(a + i * as);
     }

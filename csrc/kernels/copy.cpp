@@ -3,6 +3,7 @@
 // where both dtypes have a cast to a third that loses nothing on the way.
 #include "common.h"
 #include "cpu.h"
+#include "move.h"
 #include "pointwise_loop.h"
 
 #include <algorithm>
@@ -13,10 +14,6 @@
 
 namespace mt {
 namespace {
-
-struct Raw16 {
-    uint64_t lo, hi;
-};
 
 // ---------------------------------------------------------------- contiguous casts
 
@@ -126,93 +123,26 @@ const CastTable cast_table;
 
 // ---------------------------------------------------------------- raw movement
 
-// Transposes a 4 x 4 block of 32-bit elements: 16-byte vectors, which every target has.
-typedef uint32_t Quad __attribute__((vector_size(16)));
-MT_INLINE void transpose_quad(uint32_t* dst, int64_t dstep, const char* src, int64_t sstep) {
-    Quad a, b, c, d;
-    std::memcpy(&a, src, 16);
-    std::memcpy(&b, src + sstep, 16);
-    std::memcpy(&c, src + 2 * sstep, 16);
-    std::memcpy(&d, src + 3 * sstep, 16);
-    const Quad ab_lo = __builtin_shuffle(a, b, (Quad){0, 4, 1, 5}), ab_hi = __builtin_shuffle(a, b, (Quad){2, 6, 3, 7});
-    const Quad cd_lo = __builtin_shuffle(c, d, (Quad){0, 4, 1, 5}), cd_hi = __builtin_shuffle(c, d, (Quad){2, 6, 3, 7});
-    const Quad rows[4] = {
-        __builtin_shuffle(ab_lo, cd_lo, (Quad){0, 1, 4, 5}), __builtin_shuffle(ab_lo, cd_lo, (Quad){2, 3, 6, 7}),
-        __builtin_shuffle(ab_hi, cd_hi, (Quad){0, 1, 4, 5}), __builtin_shuffle(ab_hi, cd_hi, (Quad){2, 3, 6, 7})};
-    for (int k = 0; k < 4; ++k) std::memcpy(dst + k * dstep, &rows[k], 16);
-}
-
-// d[j][i] = s[i][j] for i < n0, j < n1; rows of s are `s0` bytes apart. Reads s in its order; d is a block in L1.
-template <class T> void transpose_block(T* d, const char* src, int64_t s0, int64_t n0, int64_t n1) {
-    int64_t i = 0;
-#if !defined(__clang__)
-    if constexpr (sizeof(T) == 4) {
-        for (; i + 4 <= n0; i += 4) {
-            int64_t j = 0;
-            for (; j + 4 <= n1; j += 4) transpose_quad(d + j * n0 + i, n0, src + i * s0 + j * 4, s0);
-            for (; j < n1; ++j)
-                for (int k = 0; k < 4; ++k) d[j * n0 + i + k] = reinterpret_cast<const T*>(src + (i + k) * s0)[j];
-        }
-    }
-#endif
-    for (; i < n0; ++i) {
-        const T* s = reinterpret_cast<const T*>(src + i * s0);
-        for (int64_t j = 0; j < n1; ++j) d[j * n0 + i] = s[j];
-    }
-}
-
-// memcpy is a call; rows of a tile are short.
-MT_INLINE void move_row(char* dst, const char* src, int64_t nbytes) {
-    if (nbytes <= 256 && nbytes % 16 == 0) {
-        for (int64_t k = 0; k < nbytes; k += 16) {
-            Quad v;
-            std::memcpy(&v, src + k, 16);
-            std::memcpy(dst + k, &v, 16);
-        }
-    } else {
-        std::memmove(dst, src, (size_t)nbytes);
-    }
-}
-
 template <class T> void gather_typed(char* dst, const char* src, int64_t s0, int64_t s1, int64_t n0, int64_t n1) {
-    T* d = reinterpret_cast<T*>(dst);
-    if (s0 == (int64_t)sizeof(T)) {
-        for (int64_t j = 0; j < n1; ++j)
-            move_row(reinterpret_cast<char*>(d + j * n0), src + j * s1, n0 * (int64_t)sizeof(T));
-    } else if (s1 == (int64_t)sizeof(T) && n1 > 1 && s0 != 0) {
-        transpose_block(d, src, s0, n0, n1);
-    } else if (s0 == 0) {
-        for (int64_t j = 0; j < n1; ++j) {
-            const T v = *reinterpret_cast<const T*>(src + j * s1);
-            for (int64_t i = 0; i < n0; ++i) d[j * n0 + i] = v;
-        }
-    } else {
-        for (int64_t j = 0; j < n1; ++j)
-            for (int64_t i = 0; i < n0; ++i) d[j * n0 + i] = *reinterpret_cast<const T*>(src + j * s1 + i * s0);
-    }
+    at_level(MT_BODY { gather_block(reinterpret_cast<T*>(dst), src, s0, s1, n0, n1); });
 }
-
 template <class T> void scatter_typed(char* dst, int64_t s0, int64_t s1, const char* src, int64_t n0, int64_t n1) {
-    const T* s = reinterpret_cast<const T*>(src);
-    if (s0 == (int64_t)sizeof(T)) {
-        for (int64_t j = 0; j < n1; ++j)
-            move_row(dst + j * s1, reinterpret_cast<const char*>(s + j * n0), n0 * (int64_t)sizeof(T));
-    } else {
-        for (int64_t j = 0; j < n1; ++j)
-            for (int64_t i = 0; i < n0; ++i) *reinterpret_cast<T*>(dst + j * s1 + i * s0) = s[j * n0 + i];
-    }
+    at_level(MT_BODY { scatter_block(dst, s0, s1, reinterpret_cast<const T*>(src), n0, n1); });
 }
 
-// dst contiguous rows from src rows of a tile of a whole-tensor copy: no block in between.
+// A tile without a block in between: rows of both sides are contiguous, or neither transposed.
 template <class T>
 void move_tile(char* dst, int64_t d0, int64_t d1, const char* src, int64_t s0, int64_t s1, int64_t n0, int64_t n1) {
-    if (d0 == (int64_t)sizeof(T) && s0 == (int64_t)sizeof(T)) {
-        for (int64_t j = 0; j < n1; ++j) move_row(dst + j * d1, src + j * s1, n0 * (int64_t)sizeof(T));
-        return;
-    }
-    for (int64_t j = 0; j < n1; ++j)
-        for (int64_t i = 0; i < n0; ++i)
-            *reinterpret_cast<T*>(dst + j * d1 + i * d0) = *reinterpret_cast<const T*>(src + j * s1 + i * s0);
+    at_level(MT_BODY {
+        if (d0 == (int64_t)sizeof(T)) {
+            for (int64_t j = 0; j < n1; ++j)
+                gather_block(reinterpret_cast<T*>(dst + j * d1), src + j * s1, s0, 0, n0, 1);
+        } else {
+            for (int64_t j = 0; j < n1; ++j)
+                for (int64_t i = 0; i < n0; ++i)
+                    *reinterpret_cast<T*>(dst + j * d1 + i * d0) = *reinterpret_cast<const T*>(src + j * s1 + i * s0);
+        }
+    });
 }
 
 // clang-format off: a table
@@ -259,6 +189,11 @@ void scatter_tile(char* dst, int64_t s0, int64_t s1, const char* src, int64_t n0
 static void copy_tile(char* dst, int64_t d0, int64_t d1, int dcode, const char* src, int64_t s0, int64_t s1, int scode,
                       int64_t n0, int64_t n1) {
     const int dsize = ITEMSIZE[dcode], ssize = ITEMSIZE[scode];
+    const bool dense_to = d0 == dsize && (n1 == 1 || d1 == n0 * dsize);
+    if (dcode == scode && dense_to) {
+        gather_tile(dst, src, s0, s1, n0, n1, ssize);
+        return;
+    }
     if (dcode == scode && !(s1 == ssize && n1 > 1 && s0 != ssize && s0 != 0)) {
         MT_BY_SIZE(dsize, move_tile<T>(dst, d0, d1, src, s0, s1, n0, n1))
         return;
@@ -268,7 +203,6 @@ static void copy_tile(char* dst, int64_t d0, int64_t d1, int dcode, const char* 
     const bool dense_from = s0 == ssize && (n1 == 1 || s1 == n0 * ssize);
     if (!dense_from) gather_tile(from, src, s0, s1, n0, n1, ssize);
     const char* block = dense_from ? src : from;
-    const bool dense_to = d0 == dsize && (n1 == 1 || d1 == n0 * dsize);
     if (dcode != scode) {
         // Never convert straight onto the memory that is being read: sizes may differ.
         char* target = dense_to && (!dense_from || dst + n * dsize <= src || src + n * ssize <= dst) ? dst : to;
@@ -298,7 +232,8 @@ void copy_tensor(const Shape& shape, char* dst, const int64_t* dstride, int dcod
     loop_operand(loop, 0, dst, shape, dstride, dsize);
     loop_operand(loop, 1, const_cast<char*>(src), shape, sstride, ssize);
     loop_finish(loop);
-    if (wants_tiles(loop)) {
+    constexpr int64_t SHORT = 512;  // bytes of a row that is not worth a step of the walk of its own
+    if (wants_tiles(loop) || (loop.ndim > 1 && loop.dim[0] * dsize <= SHORT)) {
         run_tiles(loop, GRAIN, [&](char* const* p, int64_t n0, int64_t n1) {
             copy_tile(p[0], loop.step[0][0], loop.step[0][1], dcode, p[1], loop.step[1][0], loop.step[1][1], scode, n0,
                       n1);
@@ -318,8 +253,7 @@ namespace {
 template <class T> void fill_row(char* dst, int64_t step, const char* value, int64_t n) {
     const T v = *reinterpret_cast<const T*>(value);
     if (step == (int64_t)sizeof(T)) {
-        T* d = reinterpret_cast<T*>(dst);
-        for (int64_t i = 0; i < n; ++i) d[i] = v;
+        at_level(MT_BODY { repeat_row(reinterpret_cast<T*>(dst), v, n); });
     } else {
         for (int64_t i = 0; i < n; ++i) *reinterpret_cast<T*>(dst + i * step) = v;
     }

@@ -3,6 +3,7 @@
 // dimension has size one, so neighbouring lanes form a row and a kernel may work on many of them at once.
 #pragma once
 #include "common.h"
+#include "move.h"
 #include "pointwise_loop.h"
 
 #include <cstdlib>
@@ -94,10 +95,6 @@ template <class A, class F, class G> MT_INLINE void two_sums_of(int64_t n, F f, 
     first += sum_of<A>(rest, MT_EACH(k) { return f(done + k); });
     second += sum_of<A>(rest, MT_EACH(k) { return g(done + k, f(done + k)); });
 }
-
-struct Raw16 {
-    uint64_t lo, hi;
-};
 
 // Moving data needs the size of an element only.
 template <class F> MT_INLINE void dispatch_size(int itemsize, F&& f) {

@@ -10,12 +10,25 @@ template <class A, int BYTES> struct Vec {
     static constexpr int LANES = BYTES / int(sizeof(A));
 };
 
+// SIZE to 2 * SIZE bytes, as its first and its last SIZE of them.
+template <int SIZE> MT_INLINE void copy_ends(char* to, const char* from, int64_t n) {
+    char head[SIZE], tail[SIZE];
+    std::memcpy(head, from, SIZE);
+    std::memcpy(tail, from + n - SIZE, SIZE);
+    std::memcpy(to, head, SIZE);
+    std::memcpy(to + n - SIZE, tail, SIZE);
+}
+
 // n bytes that do not overlap. Backwards where the target lies a little behind the source, counted within a page: the
 // processor would take each load for one of what was just stored there.
 MT_INLINE void copy_bytes(char* to, const char* from, int64_t n) {
     typedef uint8_t Bytes __attribute__((vector_size(32), aligned(1), may_alias));
     if (n < 32) {
-        for (int64_t i = 0; i < n; ++i) to[i] = from[i];
+        if (n >= 16) copy_ends<16>(to, from, n);
+        else if (n >= 8) copy_ends<8>(to, from, n);
+        else if (n >= 4) copy_ends<4>(to, from, n);
+        else
+            for (int64_t i = 0; i < n; ++i) to[i] = from[i];
         return;
     }
     const Bytes head = *reinterpret_cast<const Bytes*>(from), tail = *reinterpret_cast<const Bytes*>(from + n - 32);
