@@ -152,6 +152,17 @@ def is_random(op: Op) -> bool:
                                                                                  "randint_like")  # fmt: skip
 
 
+_KINDS: dict[str, str] = {name: kind for kind, (_, names) in _TABLE.items() for name in names.split()}
+
+
+def kind_name(op: Op) -> str:
+    """What kind of row an operator is, by the table's words; "" where none says it."""
+    if is_random(op):
+        return "random"
+    found = _KINDS.get(op.name, "")
+    return "elementwise" if not found and op.functional is None and _elementwise(op) else found
+
+
 def kind_of(op: Op) -> Rule | None:
     """The rule of an operator by its kind; None where it has none."""
     if is_random(op):

@@ -35,7 +35,9 @@ def serve(pipe: Any, library: str, rank: int, size: int, path: str, seconds: flo
         if name is None:
             break
         try:
-            pipe.send(("value", getattr(_programs, name)(torch, dist, rank, size, *arguments)))
+            room, _, program = name.rpartition(".")
+            home = importlib.import_module(f"{__package__}.{room}") if room else _programs
+            pipe.send(("value", getattr(home, program)(torch, dist, rank, size, *arguments)))
         except Exception as error:
             pipe.send(("error", (type(error).__name__, str(error))))
     if dist.is_initialized():
@@ -65,7 +67,8 @@ class Ranks:
             self.processes.append(process)
 
     def ask(self, name: str, *arguments: Any, ranks: list[int] | None = None) -> list[Any]:
-        """What a program of `_programs` gives on each rank: ("value", it) or ("error", (type, text))."""
+        """What a program of `_programs`, or of the file named before a dot, gives on each rank: ("value", it) or
+        ("error", (type, text))."""
         asked = range(self.size) if ranks is None else ranks
         for rank in asked:
             self.pipes[rank].send((name, arguments))

@@ -51,8 +51,8 @@ def test_a_mesh(ranks: Ranks) -> None:
 REFUSED = [
     "distributed.fsdp.fully_shard(None)",
     "distributed.fsdp.FullyShardedDataParallel(None)",
-    "distributed.tensor.distribute_tensor(None)",
-    "distributed.tensor.parallel.parallelize_module(None)",
+    "distributed.tensor.debug.visualize_sharding(None)",
+    "distributed.tensor.experimental.context_parallel(None)",
     "distributed.checkpoint.save({})",
     "distributed.checkpoint.state_dict.get_model_state_dict(None)",
     "distributed.pipelining.PipelineStage(None)",

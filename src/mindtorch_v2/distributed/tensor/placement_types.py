@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
-__all__ = ["Partial", "Placement", "Replicate", "Shard", "_StridedShard"]
+__all__ = ["Partial", "Placement", "Replicate", "Shard"]
 
 
 class Placement:
@@ -25,7 +26,7 @@ class Placement:
 
 @dataclass(frozen=True)
 class Shard(Placement):
-    """Split along a dimension of the tensor."""
+    """Split along a dimension of the tensor, as `torch.chunk` splits: the last parts may be shorter or empty."""
 
     dim: int
 
@@ -35,12 +36,25 @@ class Shard(Placement):
     def __str__(self) -> str:
         return f"S({self.dim})"
 
+    @staticmethod
+    def local_shard_size_and_offset(curr_local_size: int, num_chunks: int, rank: int) -> tuple[int, int]:
+        """How long a rank's part is, and where it begins."""
+        step = -(-curr_local_size // num_chunks)
+        start = min(step * rank, curr_local_size)
+        return min(step * (rank + 1), curr_local_size) - start, start
+
 
 @dataclass(frozen=True)
 class _StridedShard(Shard):
-    """Split along a dimension that another dimension of the mesh has split before."""
+    """Split along a dimension that later dimensions of the mesh have split before."""
 
     split_factor: int = 1
+
+    def __repr__(self) -> str:
+        return f"_StridedShard(dim={self.dim}, sf={self.split_factor})"
+
+    def __str__(self) -> str:
+        return f"_S({self.dim}, {self.split_factor})"
 
 
 @dataclass(frozen=True)
@@ -65,3 +79,38 @@ class Partial(Placement):
 
     def __str__(self) -> str:
         return f"P({self.reduce_op})"
+
+    def _before(self, local: Any) -> Any:
+        """What is reduced, from what a rank has."""
+        return local
+
+    def _after(self, reduced: Any) -> Any:
+        """The tensor, from what was reduced."""
+        return reduced
+
+    def _share(self, whole: Any, ranks: int) -> Any:
+        """What a rank has of a tensor that all have: reducing it gives the tensor again."""
+        if self.reduce_op == "sum":
+            return whole / ranks
+        if self.reduce_op in ("avg", "max", "min"):
+            return whole
+        raise ValueError(f"Replicate to Partial({self.reduce_op}) conversion is not supported.")
+
+
+@dataclass(frozen=True)
+class _NormPartial(Partial):
+    """The norm of each rank's part: the norm of the whole is the norm of the norms."""
+
+    norm_type: float = 2.0
+
+    def __repr__(self) -> str:
+        return f"_NormPartial({int(self.norm_type) if self.norm_type % 1 == 0 else self.norm_type})"
+
+    def _before(self, local: Any) -> Any:
+        return local if self.reduce_op != "sum" else local**self.norm_type
+
+    def _after(self, reduced: Any) -> Any:
+        return reduced if self.reduce_op != "sum" else reduced ** (1.0 / self.norm_type)
+
+    def _share(self, whole: Any, ranks: int) -> Any:
+        return whole if self.reduce_op != "sum" else whole / ranks ** (1.0 / self.norm_type)

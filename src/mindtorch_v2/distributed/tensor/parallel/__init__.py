@@ -1,15 +1,27 @@
-"""`torch.distributed.tensor.parallel`: refused by name."""
+"""`torch.distributed.tensor.parallel`: layers whose weights lie on a mesh."""
 
 from __future__ import annotations
 
-from ...._unserved import offer as _offer
-
-_offer(
-    __name__,
-    "loss_parallel parallelize_module",
-    (
-        "ColwiseParallel ParallelStyle PrepareModuleInput PrepareModuleInputOutput "
-        "PrepareModuleOutput RowwiseParallel SequenceParallel "
-    ),
-    "{name} is not served: no tensor lies on several processes here",
+from .api import parallelize_module
+from .loss import loss_parallel
+from .style import (
+    ColwiseParallel,
+    ParallelStyle,
+    PrepareModuleInput,
+    PrepareModuleInputOutput,
+    PrepareModuleOutput,
+    RowwiseParallel,
+    SequenceParallel,
 )
+
+__all__ = [
+    "ColwiseParallel",
+    "ParallelStyle",
+    "PrepareModuleInput",
+    "PrepareModuleInputOutput",
+    "PrepareModuleOutput",
+    "RowwiseParallel",
+    "SequenceParallel",
+    "loss_parallel",
+    "parallelize_module",
+]
