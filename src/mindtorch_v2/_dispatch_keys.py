@@ -6,9 +6,10 @@ of these says nothing of a tensor. `torch.library` takes the names.
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Iterable
 from typing import Any
+
+from ._numbered import Numbered
 
 _BACKENDS = "CPU CUDA HIP XLA MPS IPU XPU HPU VE Lazy MTIA MAIA PrivateUse1 PrivateUse2 PrivateUse3 Meta".split()
 _NUMBERS: dict[str, int] = {
@@ -64,7 +65,7 @@ for _start, _kind, _prefix in (
     _NUMBERS[f"EndOf{_kind}Backends"] = _start + len(_BACKENDS)
 
 
-class _Key(enum.IntEnum):
+class _Key(Numbered):
     def __str__(self) -> str:
         # As C++ enums print.
         return f"DispatchKey.{self.name}"

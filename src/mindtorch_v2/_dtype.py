@@ -393,3 +393,7 @@ def set_default_dtype(d: object) -> None:
     if d.itemsize == 1:
         raise TypeError(f"couldn't find storage object {d.scalar_name}Storage")
     DEFAULTS.dtype = d
+
+
+# What a user sees of a class is where it is found.
+dtype.__module__ = "mindtorch_v2"

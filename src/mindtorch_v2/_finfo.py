@@ -151,3 +151,7 @@ class iinfo(_Limits):
     def __repr__(self) -> str:
         # PyTorch prints integers as its C++ streams print doubles.
         return f"iinfo(min={self.min:g}, max={self.max:g}, dtype={self.dtype})"
+
+
+# What a user sees of a class is where it is found.
+finfo.__module__ = iinfo.__module__ = "mindtorch_v2"

@@ -114,3 +114,8 @@ def _get_layout(name: str) -> layout:
         if isinstance(value, layout) and str(value) == name:
             return value
     raise KeyError(name)
+
+
+# What a user sees of a class is where it is found.
+for _public in (layout, memory_format, qscheme):
+    _public.__module__ = "mindtorch_v2"

@@ -58,6 +58,8 @@ class FunctionSchema:
     """A schema with the attributes of PyTorch's `torch._C.FunctionSchema`."""
 
     def __init__(self, qualified: str, overload: str, schema: Schema) -> None:
+        if not isinstance(schema, Schema):
+            raise TypeError("torch._C.FunctionSchema is made by torch._C.parse_schema, not from its parts")
         self.name = qualified
         self.overload_name = "" if overload == "default" else overload
         self.arguments = [Argument(a, True) for a in schema.args]

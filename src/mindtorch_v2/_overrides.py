@@ -369,6 +369,7 @@ def has_torch_function(relevant_args: Iterable[Any]) -> bool:
     """Whether a call with these arguments is to be handed to an override."""
     if not hasattr(relevant_args, "__iter__") and not hasattr(relevant_args, "__getitem__"):
         raise TypeError("expected a sequence")
+    relevant_args = tuple(relevant_args)  # an absurd length is refused here, not walked
     m = modes()
     if m & _EXCLUDED:
         return False

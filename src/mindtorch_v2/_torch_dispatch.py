@@ -238,8 +238,8 @@ def _ask(func: Any, handlers: list[Any], args: tuple[Any, ...], kwargs: dict[str
         asked.append(f"  - tensor subclass {type(h)}")
     shown = "\n".join(asked)
     raise TypeError(
-        f"Multiple dispatch failed for 'torch._ops.{func}'; all __torch_dispatch__ handlers returned NotImplemented:\n\n{shown}"
-        "\n\nFor more information, try re-running with TORCH_LOGS=not_implemented"
+        f"Multiple dispatch failed for 'torch._ops.{func}'; all __torch_dispatch__ handlers returned "
+        f"NotImplemented:\n\n{shown}\n\nFor more information, try re-running with TORCH_LOGS=not_implemented"
     )
 
 

@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 
 from ._api import lazy_tables
 from ._dispatch import registry
-from ._dispatch.binding import Overloads, need
+from ._dispatch.binding import Overloads, is_index, need
+from ._dispatch.complaint import of_signatures
 from ._dispatch.keys import AUTOCASTS
 from ._dispatch.op import plain_name
 from ._dispatch.state import modes
@@ -532,15 +533,35 @@ def unravel_index(indices: Any, shape: Any) -> Any:
     return places.unsqueeze(-1).div(steps_, rounding_mode="floor").remainder(sizes_).unbind(-1)
 
 
+# What PyTorch's parser has of `gradient`.
+_GRADIENT = tuple(
+    f"Tensor input, *, {spacing}{dim}, int edge_order = 1"
+    for spacing, dim in (
+        ("", "tuple of ints dim"),
+        ("Number spacing, ", "tuple of ints dim"),
+        ("Number spacing = None, ", "int dim = None"),
+        ("tuple of Scalars spacing, ", "int dim = None"),
+        ("tuple of Scalars spacing, ", "tuple of ints dim"),
+        ("tuple of Tensors spacing, ", "int dim = None"),
+        ("tuple of Tensors spacing, ", "tuple of ints dim"),
+    )
+)
+
+
 # -- differences ------------------------------------------------------------------------------------------------------
 @overridable
 def gradient(input: Any, *, spacing: Any = 1, dim: Any = None, edge_order: int = 1) -> Any:
     """Estimates of the derivative along each dimension, from the neighbours of each element."""
-    if not isinstance(input, TensorBase) or not isinstance(edge_order, int):
-        raise TypeError(
-            f"gradient() received an invalid combination of arguments - got ({plain_name(input)}, "
-            f"edge_order={plain_name(edge_order)})"
-        )
+    listed = isinstance(dim, (list, tuple)) and all(map(is_index, dim))
+    if (
+        not isinstance(input, TensorBase)
+        or not isinstance(edge_order, int)
+        or not (dim is None or is_index(dim) or listed)
+        or isinstance(spacing, str)
+    ):
+        given = {"spacing": (spacing, 1), "dim": (dim, None), "edge_order": (edge_order, 1)}
+        named = {name: value for name, (value, default) in given.items() if value is not default}
+        raise of_signatures("gradient", list(_GRADIENT), True, (input,), named)
     spacing = 1 if spacing is None else spacing
     dims = list(range(input.dim())) if dim is None else [dim] if isinstance(dim, int) else list(dim)
     steps = list(spacing) if isinstance(spacing, (list, tuple)) else [spacing] * len(dims)

@@ -142,6 +142,13 @@ def complaint(name: str, ops: list[Op], method: bool, args: tuple[Any, ...], kwa
     several = texts is not None or len(ops) > 1
     if texts is None:
         texts = [row_text(op, method) for op in ops]
+    return of_signatures(name, texts, several, args, kwargs)
+
+
+def of_signatures(
+    name: str, texts: list[str], several: bool, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> TypeError:
+    """What PyTorch says of a call of a function with these signatures."""
     read_texts = [read(text) for text in texts]
     if name.rstrip("_") in _NUMBERS:
         for found in read_texts:
@@ -149,7 +156,7 @@ def complaint(name: str, ops: list[Op], method: bool, args: tuple[Any, ...], kwa
                 p.numbers = True
     for found in read_texts:
         if parse(name, found, args, kwargs) is None:
-            unpacked = _unpacking(name, found, args, kwargs)
+            unpacked = unpacking(name, found, args, kwargs)
             if unpacked is not None:
                 return unpacked
     if not several:
@@ -228,7 +235,7 @@ def _too_many(name: str, parameters: list[Parameter], positional: int, given: in
     )
 
 
-def _unpacking(
+def unpacking(
     name: str, parameters: list[Parameter], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> TypeError | None:
     """The arguments fit, but something inside a list does not."""

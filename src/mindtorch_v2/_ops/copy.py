@@ -69,8 +69,9 @@ CLONE: Op = op("clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tenso
            grad=dict(self=lambda g: g))
 transfer.everywhere(CLONE, transfer.CLONE)
 
-TO_COPY: Op = op("to_copy(Tensor self, *, ScalarType? dtype=None, Device? device=None, MemoryFormat? memory_format=None, "
-                 "bool non_blocking=False) -> Tensor", meta=ToCopyRule(), function=False, method=False,
+TO_COPY: Op = op("to_copy(Tensor self, *, ScalarType? dtype=None, Device? device=None, "
+                 "MemoryFormat? memory_format=None, bool non_blocking=False) -> Tensor", meta=ToCopyRule(),
+             function=False, method=False,
              grad=dict(self=lambda g, self_device: _back_to(g, self_device)))
 _TO_COPY_FORMULAS: Any = TO_COPY.derivative
 TO_COPY.derivative = CastDerivative(_TO_COPY_FORMULAS, 1)

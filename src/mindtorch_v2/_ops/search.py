@@ -76,6 +76,8 @@ def _unique_consecutive(self: Any, return_inverse: bool, return_counts: bool, di
 
 def _rows(name: str, self: Any, dim: int) -> tuple[Any, int]:
     """One row for each place along `dim`."""
+    if not self._shape:
+        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
     d = wrap_dim(dim, self.dim())
     n = self._shape[d]
     if numel(self) == 0 and (n != 0 or self._shape.count(0) != 1):

@@ -9,9 +9,8 @@ from typing import Any
 
 import mindtorch_v2 as torch
 
-from .._dispatch.op import type_name as kind_name
+from .._dispatch.parsed import parsed
 from .._dtype_names import type_string
-from .._layout import layout as Layout
 from .._layout import sparse_bsc, sparse_bsr, sparse_coo, sparse_csc, sparse_csr
 from .._overrides import overridable
 from . import rows
@@ -32,30 +31,21 @@ def type_name(t: Any) -> str:
 
 
 # -- conversions --------------------------------------------------------------------------------------------------
+@parsed("torch.dtype dtype = None, *, bool masked_grad = None")
 def to_dense(self: Any, dtype: Any = None, *, masked_grad: bool | None = None) -> Any:
     """This tensor if it is dense, else a dense tensor with its elements."""
     return rows.to_dense(self, dtype, masked_grad)
 
 
-def to_sparse(self: Any, *args: Any, **kwargs: Any) -> Any:
+@parsed("*, torch.layout layout = None, tuple of ints blocksize = None, int dense_dim = None", "int sparse_dim")
+def to_sparse(
+    self: Any, sparse_dim: int | None = None, layout: Any = None, blocksize: Any = None, dense_dim: int | None = None
+) -> Any:
     """to_sparse(sparse_dim) or to_sparse(*, layout=None, blocksize=None, dense_dim=None): this tensor in a sparse
     layout, COO by default."""
-    given = dict(kwargs)
-    if args:
-        if len(args) > 1 or "sparse_dim" in given or given or isinstance(args[0], (bool, Layout)):
-            raise TypeError(
-                f"to_sparse() received an invalid combination of arguments - got ({', '.join(map(kind_name, args))}), "
-                "but expected one of:\n * (*, torch.layout layout = None, tuple of ints blocksize = None, int dense_dim"
-                " = None)\n * (int sparse_dim)\n"
-            )
-        given["sparse_dim"] = args[0]
-    layout = given.pop("layout", None)
-    sparse_dim, block, dense_dim = (given.pop(name, None) for name in ("sparse_dim", "blocksize", "dense_dim"))
-    if given:
-        raise TypeError(f"to_sparse() got an unexpected keyword argument '{next(iter(given))}'")
-    if block is not None:
-        block = _block("dense_to_sparse" if not is_sparse(self) else "sparse_to_sparse", block)
-    return rows.to_sparse(self, sparse_dim, sparse_coo if layout is None else layout, block, dense_dim)
+    if blocksize is not None:
+        blocksize = _block("dense_to_sparse" if not is_sparse(self) else "sparse_to_sparse", blocksize)
+    return rows.to_sparse(self, sparse_dim, sparse_coo if layout is None else layout, blocksize, dense_dim)
 
 
 def _block(name: str, block: Any) -> tuple[int, int]:
@@ -70,21 +60,25 @@ def to_sparse_coo(self: Any) -> Any:
     return rows.to_sparse(self, None, sparse_coo, None, None)
 
 
+@parsed("int dense_dim = None")
 def to_sparse_csr(self: Any, dense_dim: int | None = None) -> Any:
     """This tensor in layout CSR."""
     return rows.to_sparse(self, None, sparse_csr, None, dense_dim)
 
 
+@parsed("int dense_dim = None")
 def to_sparse_csc(self: Any, dense_dim: int | None = None) -> Any:
     """This tensor in layout CSC."""
     return rows.to_sparse(self, None, sparse_csc, None, dense_dim)
 
 
+@parsed("tuple of ints blocksize, int dense_dim = None")
 def to_sparse_bsr(self: Any, blocksize: Any, dense_dim: int | None = None) -> Any:
     """This tensor in layout BSR."""
     return rows.to_sparse(self, None, sparse_bsr, _block("to_sparse_bsr", blocksize), dense_dim)
 
 
+@parsed("tuple of ints blocksize, int dense_dim = None")
 def to_sparse_bsc(self: Any, blocksize: Any, dense_dim: int | None = None) -> Any:
     """This tensor in layout BSC."""
     return rows.to_sparse(self, None, sparse_bsc, _block("to_sparse_bsc", blocksize), dense_dim)
@@ -138,6 +132,7 @@ def coalesce(self: Any) -> Any:
     return self if parts(self).coalesced else rows.COALESCE.call((self,))
 
 
+@parsed("bool coalesced")
 def _coalesced_(self: Any, coalesced: bool) -> Any:
     """Say whether the coordinates are sorted and distinct."""
     _coo(self, "_coalesced_").coalesced = bool(coalesced)
@@ -210,24 +205,26 @@ def row_indices(self: Any) -> Any:
     return _of(self, "row_indices", COLUMNS, "column", "plain")
 
 
+@parsed("Tensor mask")
 def sparse_mask(self: Any, mask: Any) -> Any:
     """This tensor's elements where `mask` has entries, in its layout."""
-    if not isinstance(mask, torch.Tensor):
-        raise TypeError(f"sparse_mask(): argument 'mask' (position 1) must be Tensor, not {kind_name(mask)}")
     return rows.SPARSE_MASK.call((self, mask))
 
 
+@parsed("Tensor mask, bool accumulate_matches = False")
 def _sparse_mask_projection(self: Any, mask: Any, accumulate_matches: bool = False) -> Any:
     """`sparse_mask` for COO tensors, as derivatives need it."""
     return rows.MASK_PROJECTION.call((self, mask, accumulate_matches))
 
 
 # -- sizes --------------------------------------------------------------------------------------------------------
+@parsed("tuple of ints size, int sparse_dim, int dense_dim")
 def sparse_resize_(self: Any, size: Any, sparse_dim: int, dense_dim: int) -> Any:
     """Another size for a COO tensor that keeps its entries."""
     return _resized(self, "sparse_resize_", tuple(size), sparse_dim, dense_dim, False)
 
 
+@parsed("tuple of ints size, int sparse_dim, int dense_dim")
 def sparse_resize_and_clear_(self: Any, size: Any, sparse_dim: int, dense_dim: int) -> Any:
     """Another size for a COO tensor, and no entries."""
     return _resized(self, "sparse_resize_and_clear_", tuple(size), sparse_dim, dense_dim, True)
@@ -292,6 +289,7 @@ def resize_as_sparse_(self: Any, the_template: Any) -> Any:
 
 
 # -- products -----------------------------------------------------------------------------------------------------
+@parsed("Tensor mat2")
 def smm(self: Any, mat: Any) -> Any:
     """The product of a sparse matrix with a dense one, as a sparse tensor."""
     if self.dim() != 2 or mat.dim() != 2:
@@ -301,6 +299,7 @@ def smm(self: Any, mat: Any) -> Any:
     return SSPADDMM.call((zeros, self, mat, 0, 1))
 
 
+@parsed("Tensor mat1, Tensor mat2, *, Number beta = 1, Number alpha = 1")
 def sspaddmm(self: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     """beta * self + alpha * (mat1 @ mat2) of a sparse matrix and a dense one, as a sparse tensor."""
     return SSPADDMM.call((self, mat1, mat2, beta, alpha))

@@ -112,6 +112,8 @@ def _to_dense_grad(g: Any, self: Any, masked_grad: Any) -> Any:
     node="ToDenseBackward0",
 )
 def TO_DENSE(self: Any, dtype: Any, masked_grad: Any) -> Any:
+    if not is_sparse(self):
+        raise NotImplementedError("Could not run 'aten::_to_dense' with arguments from the 'CPU' backend.")
     return dense_of(self if dtype is None or dtype is self._dtype else cast(self, dtype))
 
 
@@ -129,6 +131,7 @@ def _to_sparse_grad(g: Any, self: Any) -> Any:
     grad={"self": _to_sparse_grad},
 )
 def TO_SPARSE(self: Any, layout: Any, block: Any, dense_dim: Any, sparse_dim: Any) -> Any:
+    layout = sparse_coo if layout is None else layout
     source = "dense" if not is_sparse(self) else "coo" if is_coo(self) else "sparse_compressed"
     name = f"{source}_to_sparse_{KIND[layout]}"
     block = None if block is None else (int(block[0]), int(block[1]))

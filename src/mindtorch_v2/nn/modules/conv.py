@@ -217,6 +217,11 @@ class _ConvTransposeNd(_ConvNd):
         assert not isinstance(self.padding, str)
         extra: list[int] = []
         places = input.shape[-rank:]
+        if len(places) < rank:
+            raise IndexError(
+                f"Dimension out of range (expected to be in range of [{-len(places)}, {len(places) - 1}], but got "
+                f"{len(places)})"
+            )
         if min(len(o) for o in (self.stride, self.padding, self.dilation, self.kernel_size)) < rank:
             raise IndexError(f"ConvTranspose{rank}D: stride, padding, dilation and kernel_size need {rank} elements")
         low = [
