@@ -9,11 +9,11 @@ import ctypes
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ._options import RedOpType, ReduceOp
 from ._sockets import Call, Mesh
 
 __all__ = ["Rounds", "memory"]
 
-Combine = Callable[[Any, Any], None]
 # Below this everybody sends everything to everybody, in one step; above it parts go around a ring.
 _SMALL = 1 << 15
 # A part of the ring travels while the one before it is added.
@@ -21,11 +21,31 @@ _PIECE = 1 << 20
 _WINDOW = 4  # pieces that may come before they are needed
 
 
+def _minimum(total: Any, part: Any) -> None:
+    total.copy_(total.minimum(part))
+
+
+def _maximum(total: Any, part: Any) -> None:
+    total.copy_(total.maximum(part))
+
+
+COMBINE: dict[Any, Callable[[Any, Any], Any]] = {
+    ReduceOp.SUM: lambda total, part: total.add_(part),
+    ReduceOp.AVG: lambda total, part: total.add_(part),
+    ReduceOp.PRODUCT: lambda total, part: total.mul_(part),
+    ReduceOp.MIN: _minimum,
+    ReduceOp.MAX: _maximum,
+    ReduceOp.BAND: lambda total, part: total.bitwise_and_(part),
+    ReduceOp.BOR: lambda total, part: total.bitwise_or_(part),
+    ReduceOp.BXOR: lambda total, part: total.bitwise_xor_(part),
+}
+
+
 def memory(flat: Any) -> memoryview:
     """The bytes of a contiguous tensor, which must live as long as they are used."""
     size = flat.numel() * flat.element_size()
     if size == 0:
-        return memoryview(b"")
+        return memoryview(bytearray())
     return memoryview((ctypes.c_char * size).from_address(flat.data_ptr())).cast("B")
 
 
@@ -51,29 +71,29 @@ class Rounds:
         if sending[self.rank].data_ptr() != receiving[self.rank].data_ptr():
             receiving[self.rank].copy_(sending[self.rank])
 
-    def _combined(self, parts: Sequence[Any], combine: Combine, out: Any) -> None:
+    def _combined(self, parts: Sequence[Any], kind: RedOpType, out: Any) -> None:
         """All parts in the order of ranks; `out` may be one of them."""
         total = parts[0] if parts[0].data_ptr() != out.data_ptr() and len(parts) > 1 else parts[0].clone()
         for part in parts[1:]:
-            combine(total, part)
+            COMBINE[kind](total, part)
         out.copy_(total)
 
-    def allreduce(self, call: Call, flat: Any, combine: Combine) -> None:
+    def allreduce(self, call: Call, flat: Any, kind: RedOpType) -> None:
         if self.size == 1:
             return
         if flat.numel() * flat.element_size() <= _SMALL or flat.numel() < self.size:
             parts = [flat if rank == self.rank else flat.new_empty(flat.numel()) for rank in range(self.size)]
             self.exchange(call, [flat] * self.size, parts)
-            self._combined(parts, combine, flat)
+            self._combined(parts, kind, flat)
             return
-        self._ring(call, flat, combine)
+        self._ring(call, flat, kind)
 
     def _cuts(self, total: int) -> list[tuple[int, int]]:
         each, more = divmod(total, self.size)
         ends = [each * (rank + 1) + min(rank + 1, more) for rank in range(self.size)]
         return list(zip([0, *ends[:-1]], ends))
 
-    def _ring(self, call: Call, flat: Any, combine: Combine) -> None:
+    def _ring(self, call: Call, flat: Any, kind: RedOpType) -> None:
         after, before = (self.rank + 1) % self.size, (self.rank - 1) % self.size
         parts = [flat[start:end] for start, end in self._cuts(flat.numel())]
         piece = max(_PIECE // flat.element_size(), 1)
@@ -88,7 +108,7 @@ class Rounds:
                     self.mesh.send(call, after, memory(out[index]))
                 if index < len(into):
                     self.mesh.wait(call, slots[index], before)
-                    combine(into[index], room[index])
+                    COMBINE[kind](into[index], room[index])
                     if index + _WINDOW < len(into):
                         slots.append(self._post(call, before, room[index + _WINDOW]))
         for step in range(self.size - 1):
@@ -96,23 +116,23 @@ class Rounds:
             self.mesh.send(call, after, memory(parts[(self.rank + 1 - step) % self.size]))
             self.mesh.wait(call, slot, before)
 
-    def reduce(self, call: Call, flat: Any, combine: Combine, root: int) -> None:
+    def reduce(self, call: Call, flat: Any, kind: RedOpType, root: int) -> None:
         if self.rank != root:
             self.mesh.send(call, root, memory(flat))
             return
         parts = [flat if rank == root else flat.new_empty(flat.numel()) for rank in range(self.size)]
         self._collect(call, parts)
-        self._combined(parts, combine, flat)
+        self._combined(parts, kind, flat)
 
     def _collect(self, call: Call, parts: Sequence[Any]) -> None:
         slots = [(rank, self._post(call, rank, parts[rank])) for rank in self.others]
         for rank, slot in slots:
             self.mesh.wait(call, slot, rank)
 
-    def reduce_scatter(self, call: Call, out: Any, parts: Sequence[Any], combine: Combine) -> None:
+    def reduce_scatter(self, call: Call, out: Any, parts: Sequence[Any], kind: RedOpType) -> None:
         came = [out.new_empty(out.numel()) for _ in range(self.size)]
         self.exchange(call, parts, came)
-        self._combined(came, combine, out)
+        self._combined(came, kind, out)
 
     def broadcast(self, call: Call, flat: Any, root: int) -> None:
         """A tree: whoever has it sends it on, to ranks that are a power of two away."""

@@ -8,8 +8,11 @@ from __future__ import annotations
 import importlib
 import multiprocessing
 import os
+import subprocess
+import sys
 import tempfile
 from datetime import timedelta
+from multiprocessing.connection import Client, Listener
 from typing import Any
 
 from . import _programs
@@ -30,6 +33,21 @@ def serve(pipe: Any, library: str, rank: int, size: int, path: str, seconds: flo
         torch.set_default_device(f"npu:{rank}")
     store = dist.FileStore(path, size)
     dist.init_process_group(backend, store=store, rank=rank, world_size=size, timeout=timedelta(seconds=seconds))
+    answer(pipe, torch, dist, rank, size)
+
+
+def serve_under_mpi(address: str, library: str) -> None:
+    """A rank that mpiexec has started; whoever asks it listens at the address."""
+    os.environ["OMP_NUM_THREADS"] = "1"
+    torch: Any = importlib.import_module(library)
+    dist: Any = importlib.import_module(f"{library}.distributed")
+    dist.init_process_group("mpi")
+    with Client(address, "AF_UNIX") as pipe:
+        pipe.send(dist.get_rank())
+        answer(pipe, torch, dist, dist.get_rank(), dist.get_world_size())
+
+
+def answer(pipe: Any, torch: Any, dist: Any, rank: int, size: int) -> None:
     while True:
         name, arguments = pipe.recv()
         if name is None:
@@ -53,18 +71,34 @@ class Ranks:
         self.size, self.backend = size, backend
         self.pipes: list[Any] = []
         self.processes: list[Any] = []
+        self.job: Any = None
+        if backend == "mpi":
+            self._start_job(library)
+        else:
+            self._start(library, seconds)
+
+    def _start(self, library: str, seconds: float) -> None:
         path = os.path.join(self.folder.name, "store")
-
-        def args(pipe: Any, rank: int) -> tuple[Any, ...]:
-            return pipe, library, rank, size, path, seconds, backend
-
-        for rank in range(size):
+        for rank in range(self.size):
             mine, theirs = CONTEXT.Pipe()
-            process = CONTEXT.Process(target=serve, args=args(theirs, rank), daemon=True)
+            arguments = (theirs, library, rank, self.size, path, seconds, self.backend)
+            process = CONTEXT.Process(target=serve, args=arguments, daemon=True)
             process.start()
             theirs.close()
             self.pipes.append(mine)
             self.processes.append(process)
+
+    def _start_job(self, library: str) -> None:
+        address = os.path.join(self.folder.name, "socket")
+        code = f"from {__name__} import serve_under_mpi as f; f({address!r}, {library!r})"
+        command = [os.path.join(os.path.dirname(sys.executable), "mpiexec"), "-n", str(self.size)]
+        with Listener(address, "AF_UNIX") as listening:
+            self.job = subprocess.Popen([*command, sys.executable, "-c", code])
+            found = {}
+            for _ in range(self.size):
+                pipe = listening.accept()
+                found[pipe.recv()] = pipe
+        self.pipes = [found[rank] for rank in range(self.size)]
 
     def ask(self, name: str, *arguments: Any, ranks: list[int] | None = None) -> list[Any]:
         """What a program of `_programs`, or of the file named before a dot, gives on each rank: ("value", it) or
@@ -86,12 +120,17 @@ class Ranks:
         return [value for _, value in found]
 
     def close(self) -> None:
-        for pipe, process in zip(self.pipes, self.processes):
-            if process.is_alive():
-                try:
-                    pipe.send((None, ()))
-                except OSError:
-                    pass
+        for pipe in self.pipes:
+            try:
+                pipe.send((None, ()))
+            except OSError:  # a rank that is gone
+                pass
+        if self.job is not None:
+            try:
+                self.job.wait(20)
+            except subprocess.TimeoutExpired:  # mpiexec ends its processes with itself
+                self.job.terminate()
+                self.job.wait(20)
         for process in self.processes:
             process.join(20)
             if process.is_alive():

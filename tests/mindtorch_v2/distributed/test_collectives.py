@@ -19,12 +19,15 @@ LAYOUTS = ["contiguous", "transposed", "strided"]
 ALL = bool(os.environ.get("MINDTORCH_COLLECTIVES"))
 # PyTorch's gloo takes the first bytes of a strided tensor for its elements.
 OURS_ALONE = SUBJECT_NAME == "mindtorch_v2"
-NAMES = {"gloo": ("gloo", "cpu:gloo,cuda:gloo"), "hccl": ("hccl", "npu:hccl")}
+NAMES = {"gloo": ("gloo", "cpu:gloo,cuda:gloo"), "hccl": ("hccl", "npu:hccl"), "mpi": ("mpi", "cpu:mpi,cuda:mpi")}
+OURS = ["hccl-2", "hccl-3", "mpi-2", "mpi-3"]
 
 
-@pytest.fixture(scope="module", params=[f"gloo-{size}" for size in (2, 3, 4)] + ["hccl-2", "hccl-3"] * OURS_ALONE)
+@pytest.fixture(scope="module", params=[f"gloo-{size}" for size in (2, 3, 4)] + OURS * OURS_ALONE)
 def ranks(request: Any) -> Iterator[Ranks]:
     backend, size = request.param.split("-")
+    if backend == "mpi" and not torch.distributed.is_mpi_available():
+        pytest.skip("needs mpi4py and an MPI library: pip install mpi4py mpich")
     made = Ranks(SUBJECT_NAME, int(size), backend=backend)
     yield made
     made.close()

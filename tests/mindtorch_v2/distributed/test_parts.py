@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -91,3 +93,15 @@ def test_one_process_that_looks_like_three() -> None:
         assert list(sampler) == [1, 4, 7]
     finally:
         dist.destroy_process_group()
+
+
+@mindtorch_only
+def test_without_mpi_the_error_says_what_to_install() -> None:
+    code = (
+        "import sys\nsys.modules['mpi4py'] = sys.modules['mpi4py.MPI'] = None\n"
+        "import mindtorch_v2.distributed as dist\n"
+        "try:\n    dist.init_process_group('mpi')\n"
+        "except RuntimeError as error:\n    print(error)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert "doesn't have MPI built in" in done.stdout and "pip install mpi4py mpich" in done.stdout, done.stderr
