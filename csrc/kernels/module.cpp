@@ -7,11 +7,14 @@ using namespace mt;
 
 // No other file needs to know them.
 extern PyMethodDef optimizer_methods[], conv_methods[], attention_methods[], channel_norm_methods[], pad_methods[],
-    size_methods[], sparse_methods[];
+    size_methods[], sparse_methods[], function_methods[];
 // size.cpp
 namespace mt {
 extern PyTypeObject ShapeType;
 bool ready_shape_type();
+// function.cpp
+extern PyTypeObject FunctionType, MethodType;
+bool ready_function_types();
 }  // namespace mt
 
 static std::vector<PyMethodDef>& all_methods() {
@@ -55,17 +58,20 @@ PyMODINIT_FUNC PyInit__native(void) {
                                          pointwise_methods,    reduce_methods,    nn_methods,      index_methods,
                                          matmul_methods,       scalars_methods,   random_methods,  window_methods,
                                          optimizer_methods,    cpu_methods,       conv_methods,    attention_methods,
-                                         channel_norm_methods, pad_methods,       size_methods,    sparse_methods};
+                                         channel_norm_methods, pad_methods,       size_methods,    sparse_methods,
+                                         function_methods};
         for (const PyMethodDef* family : families)
             for (; family->ml_name; ++family) methods.push_back(*family);
         methods.push_back({nullptr, nullptr, 0, nullptr});
         module_def.m_methods = methods.data();
     }
-    if (PyType_Ready(&StorageType) < 0 || !ready_shape_type()) return nullptr;
+    if (PyType_Ready(&StorageType) < 0 || !ready_shape_type() || !ready_function_types()) return nullptr;
     PyObject* module = PyModule_Create(&module_def);
     if (!module) return nullptr;
     if (PyModule_AddObjectRef(module, "Storage", reinterpret_cast<PyObject*>(&StorageType)) < 0 ||
-        PyModule_AddObjectRef(module, "Shape", reinterpret_cast<PyObject*>(&ShapeType)) < 0) {
+        PyModule_AddObjectRef(module, "Shape", reinterpret_cast<PyObject*>(&ShapeType)) < 0 ||
+        PyModule_AddObjectRef(module, "Function", reinterpret_cast<PyObject*>(&FunctionType)) < 0 ||
+        PyModule_AddObjectRef(module, "Method", reinterpret_cast<PyObject*>(&MethodType)) < 0) {
         Py_DECREF(module);
         return nullptr;
     }

@@ -181,11 +181,13 @@ void parallel_run(int64_t n, int64_t grain, void (*fn)(void*, int64_t, int64_t),
     fn(ctx, 0, n);
 }
 
+static thread_local int64_t thread_word = 0;
+
+int64_t dispatch_word() { return thread_word; }
+
 }  // namespace mt
 
 using namespace mt;
-
-static thread_local int64_t thread_word = 0;
 
 static PyObject* tls_get(PyObject*, PyObject* const*, Py_ssize_t nargs) {
     if (MT_UNLIKELY(nargs != 0)) {

@@ -4,7 +4,7 @@ Invariant: an operand is four arguments (storage, offset, strides, dtype code), 
 and strides are tuples of ints. A kernel checks them against the size of the storage before it touches memory.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Final, SupportsIndex, TypeVar, final, overload
 
 from typing_extensions import Self
@@ -22,6 +22,44 @@ class Shape(tuple[int, ...]):
     def __getitem__(self, key: slice, /) -> Self: ...
     def __add__(self, other: Any, /) -> Any: ...
     def __radd__(self, other: Any, /) -> Any: ...
+
+@final
+class Function:
+    """A public function of operators."""
+
+    def __new__(cls, forms: tuple[Any, ...], write: Callable[[], Callable[..., Any]], /) -> Self: ...
+    def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
+    def __get__(self, instance: object, owner: type | None = None, /) -> Self: ...
+    @property
+    def written(self) -> Any:
+        """The same function in Python, which serves what is no plain case."""
+    instead: Any
+    __name__: str
+    __qualname__: str
+
+@final
+class Method:
+    """A public method of operators."""
+
+    def __new__(cls, forms: tuple[Any, ...], write: Callable[[], Callable[..., Any]], /) -> Self: ...
+    def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
+    def __get__(self, instance: object, owner: type | None = None, /) -> Any: ...
+    @property
+    def written(self) -> Any:
+        """The same function in Python, which serves what is no plain case."""
+    instead: Any
+    __name__: str
+    __qualname__: str
+
+def define_functions(
+    call_out: Callable[..., Any],
+    named: Callable[..., Any],
+    default_device: Callable[[], Any],
+    foreign: frozenset[str],
+    watched: int,
+    /,
+) -> None: ...
+def add_plain(cls: type, /) -> None: ...
 
 @final
 class Storage:

@@ -186,7 +186,7 @@ def _public(op: Op) -> tuple[Any, dict[str, Any]]:
     while frame is not None and frame.f_globals.get("__name__", "").startswith(_OURS):
         frame = frame.f_back
     code = None if frame is None else frame.f_code
-    called = next((f for f in (function, method) if f is not None and getattr(f, "__code__", None) is code), None)
+    called = next((f for f in (function, method) if f is not None and _code(f) is code), None)
     known: dict[str, Any] = frame.f_locals if called is not None else {}
     if op.is_out or op.row is None or not op.row.method or not callable(method):
         return function if callable(function) else OpFunction(op), known
@@ -197,6 +197,11 @@ def _public(op: Op) -> tuple[Any, dict[str, Any]]:
     # Not by the module's name, which may be PyTorch's (`_torch_name`).
     ours = frame is not None and f"{frame.f_globals.get('__package__')}.".startswith(f"{__package__}.")
     return function if ours else method, known
+
+
+def _code(fn: Any) -> Any:
+    """What runs in Python when a public function is called and a handler looks on."""
+    return getattr(getattr(fn, "written", fn), "__code__", None)
 
 
 def _as_given(op: Op, args: tuple[Any, ...], known: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:

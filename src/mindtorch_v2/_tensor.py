@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from . import _overrides
+from . import _native, _overrides
 from ._attributes import FIELDS, Attributes
 from ._autograd import leaf_policy, tensor_hooks
 from ._autograd.engine import backward_one
@@ -770,6 +770,7 @@ def _batched_truth(t: Any) -> bool:
 
 
 HOOKS.tensor = Tensor
+_native.add_plain(Tensor)
 HOOKS.batched_truth = _batched_truth
 HOOKS.all_values = _all_values
 HOOKS.at_levels_of = _at_levels_of

@@ -11,6 +11,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+from . import _native
 from ._core_operators import HOOKS
 from ._overrides import _ask, _disabled_torch_function_impl, _handlers, given_values, has_torch_function, torch_function
 
@@ -34,6 +35,8 @@ def _names() -> tuple[tuple[str, bool], ...]:
             if name in _UNSEEN or (name.startswith("_") and name not in _SYNTAX and name not in _PRIVATE):
                 continue
             code = getattr(value, "__code__", None)
+            if isinstance(value, _native.Method):
+                continue
             if callable(value) and not isinstance(value, type):
                 if code is None or not code.co_filename.startswith("<torch."):
                     found[name] = False

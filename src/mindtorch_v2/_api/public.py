@@ -1,4 +1,5 @@
-"""Public functions and methods, made from schemas when somebody first asks for them.
+"""Public functions and methods, made from schemas when somebody first asks for them. The native module binds usual calls
+(`bound`); what is written here serves all others.
 
 Invariant: a public function binds as PyTorch's does and calls `Op.call` with arguments in schema order; it contains no
 knowledge of any particular operator.
@@ -17,6 +18,7 @@ from .._dispatch.schema import Arg
 from .._dispatch.state import current_default_device
 from .._overrides import ask, can_answer, given_values
 from .._tensor_base import TensorBase
+from .bound import bound, can_bind, has_options
 
 _FAST = {
     # Python compares ints of this size without a call; `need` looks at larger ones.
@@ -66,7 +68,11 @@ def _build(name: str, ops: list[Op], is_method: bool) -> Callable[..., Any]:
     from . import describe  # not before a function is asked for
 
     overloads = Overloads(name, ops, [spreads(o, is_method) for o in ops], is_method)
-    fn = _single(name, ops[0], is_method, overloads) if len(ops) == 1 else _several(name, overloads, is_method)
+    fn: Callable[..., Any]
+    if can_bind(ops):
+        fn = bound(name, overloads, is_method, lambda public: _written(name, overloads, is_method, public))
+    else:
+        fn = _written(name, overloads, is_method)
     fn.__module__ = "mindtorch_v2"
     fn.__doc__ = describe.text(name, ops, is_method)
     if len(ops) == 1:
@@ -78,6 +84,16 @@ def _build(name: str, ops: list[Op], is_method: bool) -> Callable[..., Any]:
     BUILT.append(fn)
     for seen in ON_BUILT:
         seen(fn)
+    return fn
+
+
+def _written(name: str, overloads: Overloads, is_method: bool, public: Any = None) -> Callable[..., Any]:
+    """The function in Python. `public` is what a user called, if that is another object."""
+    ops = overloads.ops
+    fn = _single(name, ops[0], is_method, overloads) if len(ops) == 1 else _several(name, overloads, is_method)
+    if public is not None:
+        fn.__globals__[name] = public
+        fn.__module__ = "mindtorch_v2"
     return fn
 
 
@@ -129,7 +145,7 @@ def _single(name: str, o: Op, is_method: bool, overloads: Overloads) -> Callable
     if o.row.out_op is not None and not is_method:
         late.append("out=None")
         names.append("out")
-    if _has_options(o):
+    if has_options(o):
         late.append("requires_grad=False")
         names.append("requires_grad")
     guard: list[str] = []
@@ -161,6 +177,7 @@ def _single(name: str, o: Op, is_method: bool, overloads: Overloads) -> Callable
     )
     exec(compile(source, f"<torch.{name}>", "exec"), space)
     fn: Callable[..., Any] = space[name]
+    space["_written"] = fn
     return fn
 
 
@@ -218,17 +235,11 @@ def _parameters(
     return params, late, body
 
 
-def _has_options(o: Op) -> bool:
-    """Whether it makes a tensor of a dtype, layout and device that the caller names."""
-    kinds = {a.kind for a in o.schema.args}
-    return "Layout" in kinds and "Device" in kinds
-
-
 def _returns(name: str, o: Op, is_method: bool, shown: list[str]) -> list[str]:
     """The lines that call the operator and return its result."""
     given = "(" + ", ".join(shown) + ("," if len(shown) == 1 else "") + ")"
     lines: list[str] = []
-    options = _has_options(o)
+    options = has_options(o)
     if options:
         lines.append("    if device is None:\n        device = _default_device()")
     if o.row.out_op is not None and not is_method:

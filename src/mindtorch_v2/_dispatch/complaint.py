@@ -347,7 +347,7 @@ def of_call(name: str, otherwise: TypeError) -> TypeError:
         spread = found[code.co_varnames[code.co_argcount + code.co_kwonlyargcount]]
         given = (*(found[n] for n in names), *(spread if isinstance(spread, tuple) else (spread,)))
         return complaint(name, overloads.ops, overloads.method, given[overloads.method :], kwargs)
-    defaults = dict(zip(reversed(names), reversed(space[name].__defaults__ or ()), strict=False))
+    defaults = dict(zip(reversed(names), reversed(space["_written"].__defaults__ or ()), strict=False))
     changed = [n for n in names if n not in kwargs and found[n] is not defaults.get(n, _MISSING)]
     # What stands behind `_` can come by name only.
     positional = names[: names.index("_")] if "_" in names else names

@@ -18,6 +18,7 @@ from importlib import import_module
 from types import FunctionType, ModuleType
 from typing import Any
 
+from .._native import Function
 from .homes import HOMES, PRIVATE
 
 PACKAGE = __name__.split(".")[0]
@@ -86,7 +87,7 @@ def _bear(module: ModuleType, tail: str) -> None:
 def _rename(module: ModuleType) -> None:
     # Not `vars`: a package that loads its names when asked for would load all.
     for value in list(_NAMESPACE(module).values()):
-        if not isinstance(value, (type, FunctionType)):
+        if not isinstance(value, (type, FunctionType, Function)):
             continue
         home = value.__module__
         if isinstance(home, str) and home.startswith(_OWN) and shown(home[len(_OWN) :]):

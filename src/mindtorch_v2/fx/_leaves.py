@@ -19,7 +19,7 @@ from typing import Any
 
 import mindtorch_v2 as torch
 
-from .. import _creation, _random
+from .. import _creation, _native, _random
 from .._api import public
 from .._overrides import ask, given_values
 from ._names import is_ours, package, public_module
@@ -101,19 +101,34 @@ def _template() -> types.CodeType:
 
 
 _CODE = _template()
+_NATIVE = (_native.Function, _native.Method)
 
 
 class _Leaf:
     """What a function runs while programs are traced."""
 
-    def __init__(self, fn: types.FunctionType) -> None:
-        self.fn = fn
+    def __init__(self, public: Any) -> None:
+        self.fn = public
+        fn: types.FunctionType = public.written if isinstance(public, _NATIVE) else public
         self.plain = fn.__code__
         self.inner = types.FunctionType(fn.__code__, fn.__globals__, fn.__name__, fn.__defaults__, fn.__closure__)
         self.inner.__kwdefaults__ = fn.__kwdefaults__
         self.code = _CODE.replace(
             co_consts=tuple(self.serve if c == "serve" else c for c in _CODE.co_consts), co_name=fn.__name__
         )
+        # A native function has no code of its own, and runs another function instead.
+        self.instead = types.FunctionType(self.code, {}, fn.__name__)
+
+    def is_on(self) -> bool:
+        if isinstance(self.fn, _NATIVE):
+            return self.fn.instead is self.instead
+        return bool(self.fn.__code__ is self.code)
+
+    def switch(self, on: bool) -> None:
+        if isinstance(self.fn, _NATIVE):
+            self.fn.instead = self.instead if on else None
+        else:
+            self.fn.__code__ = self.code if on else self.plain
 
     def serve(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if has_proxy(args, kwargs):
@@ -137,19 +152,20 @@ class _Leaves:
         self.changed: list[_Leaf] = []
 
     def change(self, fn: Any) -> None:
-        if not isinstance(fn, types.FunctionType) or fn.__closure__ is not None or fn.__code__.co_freevars:
+        if not isinstance(fn, _NATIVE) and (
+            not isinstance(fn, types.FunctionType) or fn.__closure__ is not None or fn.__code__.co_freevars
+        ):
             return
         leaf = self.found.get(fn)
         if leaf is None:
             leaf = self.found[fn] = _Leaf(fn)
-        if fn.__code__ is leaf.plain:
-            fn.__code__ = leaf.code
+        if not leaf.is_on():
+            leaf.switch(True)
             self.changed.append(leaf)
 
     def back(self) -> None:
         while self.changed:
-            leaf = self.changed.pop()
-            leaf.fn.__code__ = leaf.plain
+            self.changed.pop().switch(False)
 
 
 _LEAVES = _Leaves()
@@ -214,4 +230,4 @@ def _change_for_good() -> None:
         if not hasattr(fn, "__signature__"):
             setattr(fn, "__signature__", inspect.signature(fn))
         leaf = _LEAVES.found.get(fn) or _LEAVES.found.setdefault(fn, _Leaf(fn))
-        fn.__code__ = leaf.code
+        leaf.switch(True)

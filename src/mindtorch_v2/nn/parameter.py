@@ -10,6 +10,7 @@ from typing import Any, cast
 
 import mindtorch_v2 as torch
 
+from .. import _native
 from .._dispatch.keys import PYTHON
 from .._overrides import _disabled_torch_function_impl
 from .._tensor import Tensor
@@ -69,6 +70,9 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
         from .._serialize import reduce_parameter
 
         return reduce_parameter(self)
+
+
+_native.add_plain(Parameter)
 
 
 class _BufferMeta(type):

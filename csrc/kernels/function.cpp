@@ -1,0 +1,498 @@
+// Public functions and methods: arguments of the usual types are put into schema order here and given to the operator.
+//
+// Invariant: this file only ever says yes. A call that it does not understand at sight (another type, a subclass, a name
+// nobody knows, a mode that looks at calls) goes, as it was made, to the function that `_api.public` writes for the same
+// signature. What is refused, and in which words, is therefore decided in one place, and not here.
+#include "common.h"
+
+#include <cstddef>
+#include <new>
+#include <vector>
+
+namespace mt {
+int64_t dispatch_word();  // threads.cpp: this thread's modes, as `_dispatch.state` keeps them
+}
+
+namespace {
+
+constexpr Py_ssize_t MOST_SLOTS = 24, MOST_PLAIN = 8;
+constexpr long SHORT = (1L << 30) - 1;  // as in `_sizes.py`
+
+enum Kind : long { TENSOR, TENSORS, INT, INTS, BOOL_, FLOAT, SCALAR, STR, TYPED, OTHER };
+enum class Fit { YES, NO, UNSURE };
+enum class Out : long { NONE, ONE, UNSURE };  // which `out=` a signature takes
+
+// One argument of a schema.
+struct Slot {
+    PyObject* name;      // interned
+    PyObject* fallback;  // the default; null where there is none
+    PyTypeObject* type;  // of a TYPED argument
+    Kind kind;
+    bool optional, kwonly, number, holes, one;  // `one`: a single int stands for a list of it
+};
+
+// One signature of a function.
+struct Form {
+    PyObject *op, *call;
+    std::vector<Slot> slots;
+    Py_ssize_t positional = 0;
+    Py_ssize_t spread = -1;  // the list whose ints may be given one by one
+    Py_ssize_t device = -1;  // what a factory asks the default device for
+    Out out = Out::UNSURE;
+    bool named = false;
+};
+
+struct Function {
+    PyObject_HEAD
+    vectorcallfunc vectorcall;
+    PyObject *dict, *weak;
+    PyObject* maker;    // makes `written`
+    PyObject* written;  // the same function in Python; null before it is needed
+    PyObject* instead;  // what runs in place of all this; null as a rule
+    std::vector<Form>* forms;
+};
+
+// What calls speak of, given once by `define_functions`; for good, as a module is never unloaded.
+PyTypeObject* plain[MOST_PLAIN] = {};
+PyObject *call_out = nullptr, *named = nullptr, *default_device = nullptr;
+PyObject *text_out = nullptr, *text_requires_grad = nullptr, *foreign = nullptr;
+int64_t watched = 0;
+
+MT_INLINE bool is_plain(PyObject* v) {
+    PyTypeObject* type = Py_TYPE(v);
+    if (MT_LIKELY(type == plain[0] || type == plain[1])) return plain[0] != nullptr;
+    for (Py_ssize_t i = 2; i < MOST_PLAIN && plain[i]; ++i)
+        if (type == plain[i]) return true;
+    return false;
+}
+
+// Ints that need no closer look.
+MT_INLINE bool is_short(PyObject* v) {
+    if (!PyLong_CheckExact(v)) return false;
+    int overflow = 0;
+    const long value = PyLong_AsLongAndOverflow(v, &overflow);
+    return overflow == 0 && value <= SHORT && value >= -SHORT;
+}
+
+bool all_short(PyObject* const* items, Py_ssize_t n) {
+    for (Py_ssize_t i = 0; i < n; ++i)
+        if (!is_short(items[i])) return false;
+    return true;
+}
+
+PyObject* packed(PyObject* const* items, Py_ssize_t n) {
+    PyObject* made = PyTuple_New(n);
+    for (Py_ssize_t i = 0; made && i < n; ++i) PyTuple_SET_ITEM(made, i, Py_NewRef(items[i]));
+    return made;
+}
+
+PyObject* const* items_of(PyObject* sequence) {
+    return PyTuple_Check(sequence) ? reinterpret_cast<PyTupleObject*>(sequence)->ob_item
+                                   : reinterpret_cast<PyListObject*>(sequence)->ob_item;
+}
+
+// A tuple stays as it is, a list becomes one. Null with an error set when there is no memory.
+Fit as_tuple(PyObject* v, PyObject** made) {
+    *made = PyTuple_Check(v) ? Py_NewRef(v) : packed(items_of(v), Py_SIZE(v));
+    return Fit::YES;
+}
+
+MT_INLINE bool is_number_or_text(PyObject* v) {
+    return PyLong_CheckExact(v) || PyFloat_CheckExact(v) || PyUnicode_CheckExact(v) || PyBool_Check(v);
+}
+
+Fit fit_list(const Slot& slot, PyObject* v, PyObject** made) {
+    const bool sequence = PyTuple_Check(v) || PyList_CheckExact(v);
+    if (slot.kind == INTS) {
+        if (sequence) return all_short(items_of(v), Py_SIZE(v)) ? as_tuple(v, made) : Fit::UNSURE;
+        if (slot.one && is_short(v)) {
+            *made = packed(&v, 1);
+            return Fit::YES;
+        }
+        return is_number_or_text(v) && !PyLong_CheckExact(v) ? Fit::NO : Fit::UNSURE;
+    }
+    if (!sequence) return is_plain(v) || is_number_or_text(v) ? Fit::NO : Fit::UNSURE;
+    for (Py_ssize_t i = 0; i < Py_SIZE(v); ++i)
+        if (!is_plain(items_of(v)[i]) && !(slot.holes && items_of(v)[i] == Py_None)) return Fit::UNSURE;
+    return as_tuple(v, made);
+}
+
+// Whether a value is what a signature wants, and the value in its type.
+MT_INLINE Fit fit(const Slot& slot, PyObject* v, PyObject** made) {
+    *made = nullptr;
+    if (slot.kind == TENSOR ? is_plain(v) : v == slot.fallback) {
+        *made = Py_NewRef(v);
+        return Fit::YES;
+    }
+    if (v == Py_None) {
+        if (!slot.optional || slot.kind == TENSORS || slot.kind == INTS) return Fit::UNSURE;
+        *made = Py_NewRef(v);
+        return Fit::YES;
+    }
+    Fit answer = Fit::UNSURE;
+    switch (slot.kind) {
+        case TENSOR:
+            if (is_short(v) || PyFloat_CheckExact(v)) answer = slot.number ? Fit::YES : Fit::NO;
+            break;
+        case INT:
+            if (is_short(v)) answer = Fit::YES;
+            else if (PyFloat_CheckExact(v) || PyUnicode_CheckExact(v) || PyBool_Check(v) || PyTuple_CheckExact(v) ||
+                     PyList_CheckExact(v))
+                answer = Fit::NO;
+            break;
+        case BOOL_:
+            if (PyBool_Check(v)) answer = Fit::YES;
+            else if (is_number_or_text(v) || is_plain(v)) answer = Fit::NO;
+            break;
+        case FLOAT:
+            if (PyFloat_CheckExact(v)) answer = Fit::YES;
+            else if (is_short(v)) {
+                *made = PyFloat_FromDouble((double)PyLong_AsLong(v));
+                return Fit::YES;
+            } else if (PyUnicode_CheckExact(v) || PyBool_Check(v)) answer = Fit::NO;
+            break;
+        case SCALAR:
+            if (PyFloat_CheckExact(v) || is_short(v)) answer = Fit::YES;
+            break;
+        case STR:
+            if (PyUnicode_CheckExact(v)) answer = Fit::YES;
+            else if (is_number_or_text(v) || is_plain(v)) answer = Fit::NO;
+            break;
+        case TYPED:
+            if (Py_TYPE(v) == slot.type) answer = Fit::YES;
+            break;
+        case TENSORS:
+        case INTS: return fit_list(slot, v, made);
+        case OTHER: break;
+    }
+    if (answer == Fit::YES) *made = Py_NewRef(v);
+    return answer;
+}
+
+Py_ssize_t slot_of(const Form& form, PyObject* name) {
+    const Py_ssize_t n = (Py_ssize_t)form.slots.size();
+    for (Py_ssize_t i = 0; i < n; ++i)
+        if (form.slots[i].name == name) return i;
+    for (Py_ssize_t i = 0; i < n; ++i)
+        if (PyUnicode_Compare(form.slots[i].name, name) == 0) return i;
+    return -1;
+}
+
+// A keyword that is no argument of the schema. `several`: other signatures may know it.
+Fit other_keyword(const Form& form, PyObject* name, PyObject* value, bool several, PyObject** out) {
+    if (PyUnicode_Compare(name, text_out) == 0) {
+        if (form.out == Out::NONE && several) return Fit::NO;
+        if (form.out != Out::ONE) return Fit::UNSURE;
+        if (value != Py_None && !is_plain(value)) return Fit::UNSURE;
+        *out = value == Py_None ? nullptr : value;
+        return Fit::YES;
+    }
+    if (form.device >= 0 && value == Py_False && PyUnicode_Compare(name, text_requires_grad) == 0) return Fit::YES;
+    if (!several) return Fit::UNSURE;
+    const int known = PySet_Contains(foreign, name);
+    if (known < 0) PyErr_Clear();
+    return known == 0 ? Fit::NO : Fit::UNSURE;
+}
+
+// Arguments in schema order, a new tuple; `out` is borrowed.
+Fit bind(const Form& form, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames, bool several, PyObject** bound,
+         PyObject** out) {
+    const Py_ssize_t n = (Py_ssize_t)form.slots.size();
+    PyObject* given[MOST_SLOTS] = {};
+    Py_ssize_t direct = nargs;
+    bool spread = false;
+    if (form.spread >= 0 && nargs > form.spread) {
+        spread = all_short(args + form.spread, nargs - form.spread);
+        if (spread) direct = form.spread;
+    }
+    if (direct > form.positional) return several && form.spread < 0 ? Fit::NO : Fit::UNSURE;
+    for (Py_ssize_t i = 0; i < direct; ++i) given[i] = args[i];
+    for (Py_ssize_t k = 0; kwnames && k < PyTuple_GET_SIZE(kwnames); ++k) {
+        PyObject *name = PyTuple_GET_ITEM(kwnames, k), *value = args[nargs + k];
+        const Py_ssize_t at = slot_of(form, name);
+        if (at >= 0) {
+            if (given[at] || (spread && at == form.spread)) return Fit::UNSURE;
+            given[at] = value;
+        } else if (const Fit answer = other_keyword(form, name, value, several, out); answer != Fit::YES) return answer;
+    }
+    PyObject* tuple = PyTuple_New(n);
+    if (!tuple) return Fit::YES;
+    Fit answer = Fit::YES;
+    for (Py_ssize_t i = 0; i < n; ++i) {
+        const Slot& slot = form.slots[i];
+        PyObject* made = nullptr;
+        if (i == form.device && (!given[i] || given[i] == Py_None)) made = PyObject_CallNoArgs(default_device);
+        else if (given[i]) answer = fit(slot, given[i], &made);
+        else if (spread && i == form.spread) made = packed(args + i, nargs - i);
+        else if (!slot.fallback || i == form.spread) answer = several && i != form.spread ? Fit::NO : Fit::UNSURE;
+        else made = Py_NewRef(slot.fallback);
+        if (!made) {
+            Py_DECREF(tuple);
+            return answer;  // or an error is set
+        }
+        PyTuple_SET_ITEM(tuple, i, made);
+    }
+    *bound = tuple;
+    return Fit::YES;
+}
+
+PyObject* run(const Form& form, PyObject* bound, PyObject* out) {
+    PyObject* result;
+    if (out) {
+        PyObject* const given[] = {form.op, bound, out};
+        result = PyObject_Vectorcall(call_out, given, 3, nullptr);
+    } else {
+        result = PyObject_Vectorcall(form.call, &bound, 1, nullptr);
+        if (result && form.named && PyTuple_CheckExact(result)) {
+            PyObject* const given[] = {form.op, result};
+            PyObject* shown = PyObject_Vectorcall(named, given, 2, nullptr);
+            Py_DECREF(result);
+            result = shown;
+        }
+    }
+    Py_DECREF(bound);
+    return result;
+}
+
+PyObject* written(Function* self) {
+    if (!self->written) self->written = PyObject_CallNoArgs(self->maker);
+    return self->written;
+}
+
+PyObject* in_words(Function* self, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
+    PyObject* fn = written(self);
+    return fn ? PyObject_Vectorcall(fn, args, nargsf, kwnames) : nullptr;
+}
+
+PyObject* call(PyObject* callable, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
+    Function* self = reinterpret_cast<Function*>(callable);
+    if (MT_UNLIKELY(self->instead != nullptr)) return PyObject_Vectorcall(self->instead, args, nargsf, kwnames);
+    if (MT_UNLIKELY(mt::dispatch_word() & watched)) return in_words(self, args, nargsf, kwnames);
+    const bool several = self->forms->size() > 1;
+    for (const Form& form : *self->forms) {
+        PyObject *bound = nullptr, *out = nullptr;
+        const Fit answer = bind(form, args, PyVectorcall_NARGS(nargsf), kwnames, several, &bound, &out);
+        if (answer == Fit::NO) continue;
+        if (answer == Fit::UNSURE) break;
+        if (!bound) return nullptr;
+        PyObject* result = run(form, bound, out);
+        // A complaint about arguments shows the whole call, which the written function can still see.
+        if (MT_UNLIKELY(!result) && !several && PyErr_ExceptionMatches(PyExc_TypeError)) {
+            PyErr_Clear();
+            break;
+        }
+        return result;
+    }
+    return in_words(self, args, nargsf, kwnames);
+}
+
+// ------------------------------------------------------------------------------------------------ the Python objects
+
+Slot read_slot(PyObject* given) {
+    if (!PyTuple_Check(given)) mt::fail(PyExc_TypeError, "Function(): an argument is described by a tuple");
+    PyObject *name, *fallback, *type;
+    long kind;
+    int optional, kwonly, number, holes, one, has_default;
+    if (!PyArg_ParseTuple(given, "UlppppppOO:slot", &name, &kind, &optional, &kwonly, &number, &holes, &one,
+                          &has_default, &fallback, &type))
+        mt::fail_set();
+    if (kind < TENSOR || kind > OTHER) mt::fail(PyExc_ValueError, "Function(): there is no kind %ld", kind);
+    if (kind == TYPED && !PyType_Check(type)) mt::fail(PyExc_TypeError, "Function(): a type is missing");
+    Py_INCREF(name);
+    PyUnicode_InternInPlace(&name);
+    return Slot{name,
+                has_default ? Py_NewRef(fallback) : nullptr,
+                kind == TYPED ? reinterpret_cast<PyTypeObject*>(Py_NewRef(type)) : nullptr,
+                (Kind)kind,
+                optional != 0,
+                kwonly != 0,
+                number != 0,
+                holes != 0,
+                one != 0};
+}
+
+Form read_form(PyObject* given) {
+    if (!PyTuple_Check(given)) mt::fail(PyExc_TypeError, "Function(): a signature is described by a tuple");
+    PyObject *op, *call, *slots;
+    Py_ssize_t spread, device;
+    long out;
+    int shown;
+    if (!PyArg_ParseTuple(given, "OOO!nnlp:form", &op, &call, &PyTuple_Type, &slots, &spread, &device, &out, &shown))
+        mt::fail_set();
+    const Py_ssize_t n = PyTuple_GET_SIZE(slots);
+    if (n > MOST_SLOTS || spread >= n || device >= n) mt::fail(PyExc_ValueError, "Function(): too many arguments");
+    Form form;
+    for (Py_ssize_t i = 0; i < n; ++i) {
+        form.slots.push_back(read_slot(PyTuple_GET_ITEM(slots, i)));
+        if (!form.slots.back().kwonly) form.positional = i + 1;
+    }
+    form.op = Py_NewRef(op);
+    form.call = Py_NewRef(call);
+    form.spread = spread;
+    form.device = device;
+    form.out = out == 0 ? Out::NONE : out == 1 ? Out::ONE : Out::UNSURE;
+    form.named = shown != 0;
+    return form;
+}
+
+PyObject* function_new(PyTypeObject* type, PyObject* args, PyObject*) {
+    return mt::guard([&]() -> PyObject* {
+        PyObject *forms, *maker;
+        if (!PyArg_ParseTuple(args, "O!O:Function", &PyTuple_Type, &forms, &maker)) mt::fail_set();
+        if (!text_out) mt::fail(PyExc_RuntimeError, "Function(): define_functions() was not called");
+        auto read = std::vector<Form>();
+        for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(forms); ++i) read.push_back(read_form(PyTuple_GET_ITEM(forms, i)));
+        Function* self = reinterpret_cast<Function*>(type->tp_alloc(type, 0));
+        if (!self) mt::fail_set();
+        self->vectorcall = call;
+        self->maker = Py_NewRef(maker);
+        self->forms = new std::vector<Form>(std::move(read));
+        return reinterpret_cast<PyObject*>(self);
+    });
+}
+
+void function_dealloc(PyObject* object) {
+    Function* self = reinterpret_cast<Function*>(object);
+    PyObject_GC_UnTrack(object);
+    if (self->weak) PyObject_ClearWeakRefs(object);
+    if (self->forms)
+        for (Form& form : *self->forms) {
+            for (Slot& slot : form.slots) {
+                Py_DECREF(slot.name);
+                Py_XDECREF(slot.fallback);
+                Py_XDECREF(reinterpret_cast<PyObject*>(slot.type));
+            }
+            Py_DECREF(form.op);
+            Py_DECREF(form.call);
+        }
+    delete self->forms;
+    Py_XDECREF(self->dict);
+    Py_XDECREF(self->maker);
+    Py_XDECREF(self->written);
+    Py_XDECREF(self->instead);
+    Py_TYPE(object)->tp_free(object);
+}
+
+int function_traverse(PyObject* object, visitproc visit, void* arg) {
+    Function* self = reinterpret_cast<Function*>(object);
+    Py_VISIT(self->dict);
+    Py_VISIT(self->maker);
+    Py_VISIT(self->written);
+    Py_VISIT(self->instead);
+    return 0;
+}
+
+int function_clear(PyObject* object) {
+    Function* self = reinterpret_cast<Function*>(object);
+    Py_CLEAR(self->dict);
+    Py_CLEAR(self->instead);
+    return 0;  // what makes and serves calls stays: the object may still be called
+}
+
+PyObject* attribute(PyObject* self, const char* name) { return PyObject_GetAttrString(self, name); }
+
+PyObject* function_repr(PyObject* self) {
+    PyObject* name = attribute(self, "__qualname__");
+    if (!name) return nullptr;
+    PyObject* text = PyUnicode_FromFormat("<built-in function %U>", name);
+    Py_DECREF(name);
+    return text;
+}
+
+// pickle and copy look functions up by their names.
+PyObject* reduce(PyObject* self, PyObject*) { return attribute(self, "__qualname__"); }
+
+PyObject* get_written(PyObject* self, void*) { return Py_XNewRef(written(reinterpret_cast<Function*>(self))); }
+
+PyObject* get_instead(PyObject* self, void*) {
+    PyObject* found = reinterpret_cast<Function*>(self)->instead;
+    return Py_NewRef(found ? found : Py_None);
+}
+
+int set_instead(PyObject* self, PyObject* value, void*) {
+    PyObject* fresh = !value || value == Py_None ? nullptr : Py_NewRef(value);
+    Py_XSETREF(reinterpret_cast<Function*>(self)->instead, fresh);
+    return 0;
+}
+
+// A function is none of a class's methods, wherever it stands.
+PyObject* itself(PyObject* self, PyObject*, PyObject*) { return Py_NewRef(self); }
+
+PyObject* bound_to(PyObject* self, PyObject* object, PyObject*) {
+    return !object || object == Py_None ? Py_NewRef(self) : PyMethod_New(self, object);
+}
+
+PyMethodDef function_methods_[] = {{"__reduce__", reduce, METH_NOARGS, nullptr}, {nullptr, nullptr, 0, nullptr}};
+
+PyGetSetDef function_fields[] = {
+    {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},
+    {"written", get_written, nullptr, "The same function in Python, which serves what is no plain case.", nullptr},
+    {"instead", get_instead, set_instead, "What runs in place of this function; None as a rule.", nullptr},
+    {nullptr, nullptr, nullptr, nullptr, nullptr}};
+
+PyTypeObject make_type(const char* name, const char* doc, unsigned long flags, descrgetfunc get) {
+    PyTypeObject t{};
+    t.tp_name = name;
+    t.tp_doc = doc;
+    t.tp_basicsize = sizeof(Function);
+    t.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL | flags;
+    t.tp_vectorcall_offset = offsetof(Function, vectorcall);
+    t.tp_dictoffset = offsetof(Function, dict);
+    t.tp_weaklistoffset = offsetof(Function, weak);
+    t.tp_call = PyVectorcall_Call;
+    t.tp_new = function_new;
+    t.tp_dealloc = function_dealloc;
+    t.tp_traverse = function_traverse;
+    t.tp_clear = function_clear;
+    t.tp_repr = function_repr;
+    t.tp_descr_get = get;
+    t.tp_methods = function_methods_;
+    t.tp_getset = function_fields;
+    return t;
+}
+
+PyObject* define_functions(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
+    return mt::guard([&]() -> PyObject* {
+        mt::expect_args("define_functions", nargs, 5);
+        if (!PyFrozenSet_Check(args[3])) mt::fail(PyExc_TypeError, "define_functions() expects a frozenset of names");
+        watched = mt::as_int(args[4]);
+        for (int i = 0; i < 4; ++i) Py_INCREF(args[i]);
+        call_out = args[0];
+        named = args[1];
+        default_device = args[2];
+        foreign = args[3];
+        text_out = PyUnicode_InternFromString("out");
+        text_requires_grad = PyUnicode_InternFromString("requires_grad");
+        if (!text_out || !text_requires_grad) mt::fail_set();
+        Py_RETURN_NONE;
+    });
+}
+
+PyObject* add_plain(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
+    return mt::guard([&]() -> PyObject* {
+        mt::expect_args("add_plain", nargs, 1);
+        if (!PyType_Check(args[0])) mt::fail(PyExc_TypeError, "add_plain() expects a class");
+        for (PyTypeObject*& place : plain)
+            if (!place || reinterpret_cast<PyObject*>(place) == args[0]) {
+                place = reinterpret_cast<PyTypeObject*>(Py_NewRef(args[0]));
+                Py_RETURN_NONE;
+            }
+        mt::fail(PyExc_ValueError, "add_plain(): there are too many classes");
+    });
+}
+
+}  // namespace
+
+namespace mt {
+PyTypeObject FunctionType = make_type("mindtorch_v2._native.Function", "A public function of operators.", 0, itself);
+PyTypeObject MethodType =
+    make_type("mindtorch_v2._native.Method", "A public method of operators.", Py_TPFLAGS_METHOD_DESCRIPTOR, bound_to);
+
+bool ready_function_types() { return PyType_Ready(&FunctionType) == 0 && PyType_Ready(&MethodType) == 0; }
+}  // namespace mt
+
+PyMethodDef function_methods[] = {
+    MT_METHOD("define_functions", define_functions,
+              "define_functions(call_out, named, default_device, foreign, watched): what public functions speak of."),
+    MT_METHOD("add_plain", add_plain, "add_plain(cls): a class of tensors whose calls nobody looks at."),
+    {nullptr, nullptr, 0, nullptr}};

@@ -1,0 +1,95 @@
+"""Public functions whose usual calls the native module binds (`csrc/kernels/function.cpp`).
+
+Invariant: it is told what a schema says, and nothing else. A call that it cannot bind at sight goes, as it was made, to
+the function that `public` writes for the same name when it is first needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from .. import _native
+from .._device import device
+from .._dispatch.binding import _ALIASES, TYPES, Overloads, call_out, has_one_out, named
+from .._dispatch.keys import PYTHON
+from .._dispatch.op import Op
+from .._dispatch.schema import Arg
+from .._dispatch.state import FUNCTION_MODE, NO_TORCH_FUNCTION, current_default_device
+from .._dtype import dtype
+from .._layout import layout, memory_format
+
+_MOST_ARGUMENTS = 24
+# As in function.cpp.
+_TENSOR, _TENSORS, _INT, _INTS, _BOOL, _FLOAT, _SCALAR, _STR, _TYPED, _OTHER = range(10)
+_NO_OUT, _ONE_OUT, _OTHER_OUT = range(3)
+_KINDS = {"Tensor": _TENSOR, "int": _INT, "bool": _BOOL, "float": _FLOAT, "Scalar": _SCALAR, "str": _STR}
+_LISTS = {"Tensor": _TENSORS, "int": _INTS}
+_TYPES: dict[str, type] = {"ScalarType": dtype, "Device": device, "Layout": layout, "MemoryFormat": memory_format}
+
+_native.define_functions(
+    call_out,
+    named,
+    current_default_device,
+    frozenset((*_ALIASES, "self", "input", "requires_grad")),
+    # Who overrides calls sees them as they were written, which only a function in Python can tell.
+    int(PYTHON | FUNCTION_MODE | NO_TORCH_FUNCTION | (PYTHON << 32)),
+)
+
+
+def can_bind(ops: list[Op]) -> bool:
+    # Foreach operators that write give the list back that they were given.
+    return all(len(o.schema.args) <= _MOST_ARGUMENTS and o.schema.returns for o in ops)
+
+
+def has_options(o: Op) -> bool:
+    """Whether it makes a tensor of a dtype, layout and device that the caller names."""
+    kinds = {a.kind for a in o.schema.args}
+    return "Layout" in kinds and "Device" in kinds
+
+
+def bound(name: str, overloads: Overloads, is_method: bool, write: Callable[[Any], Any]) -> Callable[..., Any]:
+    """The native function of these overloads; `write(fn)` makes the one in Python, whose public object is `fn`."""
+    forms = tuple(_form(o, overloads.varargs[i], is_method, len(overloads.ops)) for i, o in enumerate(overloads.ops))
+    kind: type[_native.Method] | type[_native.Function] = _native.Method if is_method else _native.Function
+    fn: _native.Method | _native.Function = kind(forms, lambda: write(fn))
+    fn.__name__ = fn.__qualname__ = name
+    return fn
+
+
+def _form(o: Op, spread: bool, is_method: bool, count: int) -> tuple[Any, ...]:
+    args = o.schema.args
+    out = _OTHER_OUT
+    if not is_method:
+        out = _NO_OUT if o.row.out_op is None else _ONE_OUT if has_one_out(o) else _OTHER_OUT
+    lists = [i for i, a in enumerate(args) if a.is_list and not a.kwonly]
+    devices = [i for i, a in enumerate(args) if a.kind == "Device"]
+    return (
+        o,
+        o.call,
+        tuple(_slot(o, i, a, is_method) for i, a in enumerate(args)),
+        lists[-1] if spread else -1,
+        devices[0] if count == 1 and has_options(o) else -1,
+        out,
+        o.result_type is not None,
+    )
+
+
+def _slot(o: Op, i: int, a: Arg, is_method: bool) -> tuple[Any, ...]:
+    kind = _LISTS.get(a.kind, _OTHER) if a.is_list else _KINDS.get(a.kind, _TYPED if _type(a) is not None else _OTHER)
+    return (
+        "input" if a.name == "self" and not is_method else a.name,
+        kind,
+        a.optional,
+        a.kwonly,
+        bool(o.numbers >> i & 1),
+        a.holes,
+        a.size > 0,
+        a.has_default,
+        a.default,
+        _type(a),
+    )
+
+
+def _type(a: Arg) -> type | None:
+    return TYPES.generator if a.kind == "Generator" else _TYPES.get(a.kind)
