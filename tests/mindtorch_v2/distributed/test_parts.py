@@ -51,7 +51,6 @@ def test_a_mesh(ranks: Ranks) -> None:
 
 
 REFUSED = [
-    "distributed.fsdp.fully_shard(None)",
     "distributed.fsdp.FullyShardedDataParallel(None)",
     "distributed.tensor.debug.visualize_sharding(None)",
     "distributed.tensor.experimental.context_parallel(None)",

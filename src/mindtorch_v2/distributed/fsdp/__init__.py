@@ -1,8 +1,14 @@
-"""`torch.distributed.fsdp`: the settings are data; sharding itself is refused by name."""
+"""`torch.distributed.fsdp`: parameters, gradients and states of optimizers that are split over ranks."""
 
 from __future__ import annotations
 
 from ..._unserved import offer as _offer
+from ._fully_shard import DataParallelMeshDims as DataParallelMeshDims
+from ._fully_shard import FSDPModule as FSDPModule
+from ._fully_shard import UnshardHandle as UnshardHandle
+from ._fully_shard import fully_shard as fully_shard
+from ._fully_shard import register_fsdp_forward_method as register_fsdp_forward_method
+from ._fully_shard import share_comm_ctx as share_comm_ctx
 from ._policies import CPUOffloadPolicy as CPUOffloadPolicy
 from ._policies import MixedPrecisionPolicy as MixedPrecisionPolicy
 from ._policies import OffloadPolicy as OffloadPolicy
@@ -21,9 +27,4 @@ from .api import StateDictConfig as StateDictConfig
 from .api import StateDictSettings as StateDictSettings
 from .api import StateDictType as StateDictType
 
-_offer(
-    __name__,
-    "fully_shard register_fsdp_forward_method share_comm_ctx",
-    ("FullyShardedDataParallel FSDPModule UnshardHandle OptimStateKeyType DataParallelMeshDims "),
-    "{name} is not served; DistributedDataParallel and ZeroRedundancyOptimizer are",
-)
+_offer(__name__, "", "FullyShardedDataParallel OptimStateKeyType", "{name} is not served; fully_shard is")

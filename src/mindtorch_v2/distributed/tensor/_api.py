@@ -107,9 +107,7 @@ class DTensor(Tensor):
         return super().__torch_function__(func, types, args, kwargs or {}) if found is NotImplemented else found
 
     @classmethod
-    def __torch_dispatch__(  # type: ignore[override]
-        cls, func: Any, types: Any, args: Any = (), kwargs: Any = None
-    ) -> Any:
+    def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         return dispatch(func, tuple(args), kwargs or {}, DTensor)
 
     @staticmethod

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from ..._batching.table import kind_name
 from ..._dispatch.op import Op
 from .. import _functional_collectives as funcol
 from ..device_mesh import DeviceMesh
@@ -14,7 +15,7 @@ from ._dtensor_spec import DTensorSpec, TensorMeta, local_box
 from ._redistribute import redistributed
 from ._strategies import WHOLE, Call, Way, only_whole, ways_of
 from ._views import SHAPED, moved, shaped
-from .placement_types import Partial, Placement, Replicate, Shard
+from .placement_types import Partial, Placement, Replicate, Shard, _StridedShard
 
 # Arguments that are the shape of the result: a rank gives the shape of its part.
 _SIZES = frozenset(("size", "input_sizes"))
@@ -175,6 +176,26 @@ def _on_meta(op: Op, args: tuple[Any, ...]) -> list[Any]:
     return [each for each in (found if isinstance(found, (tuple, list)) else [found]) if _is_tensor(each)]
 
 
+# Kinds for which it does not matter in what order the parts of a dimension lie.
+_ORDERLESS = frozenset(("elementwise", "copies", "new", "random", "reductions"))
+
+
+def _with_strided(ways: list[Way], specs: list[DTensorSpec]) -> list[Way]:
+    """The ways, and the same for the strided splits that there are."""
+    factors = {each.split_factor for spec in specs for each in spec.placements if isinstance(each, _StridedShard)}
+
+    def strided(placement: Placement, factor: int) -> Placement:
+        return _StridedShard(placement.dim, factor) if isinstance(placement, Shard) else placement
+
+    more = [
+        Way(tuple(strided(each, factor) for each in way.outs), tuple(strided(each, factor) for each in way.ins))
+        for factor in factors
+        for way in ways
+        if any(isinstance(each, Shard) for each in way.ins)
+    ]
+    return [*ways, *more]
+
+
 def plan_of(op: Op, args: tuple[Any, ...], mesh: DeviceMesh) -> Plan:
     """How a call is served, remembered."""
     key = _key(op, args)
@@ -214,6 +235,8 @@ def _planned(op: Op, args: tuple[Any, ...], mesh: DeviceMesh) -> Plan:
         ways = shaped(call)
     else:
         ways = moved(op, args, call)
+    if kind_name(named) in _ORDERLESS or (view and named.name not in SHAPED):
+        ways = _with_strided(ways, specs)
     picked = [_chosen(ways, specs, at, written) for at in range(mesh.ndim)]
     ins = tuple(tuple(way.ins[i] for way in picked) for i in range(len(specs)))
     made = []

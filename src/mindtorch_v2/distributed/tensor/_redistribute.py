@@ -106,15 +106,16 @@ def _step(local: Any, mesh: DeviceMesh, at: int, length: Any, now: Placement, th
 def _nested(now: tuple[Placement, ...], then: tuple[Placement, ...]) -> list[int]:
     """Dimensions of the mesh whose part must become whole first: another that split before them changes."""
     found = []
+    strided = {each.dim for each in (*now, *then) if isinstance(each, _StridedShard)}
     for at, placement in enumerate(now):
         if not isinstance(placement, Shard):
             continue
-        strided = any(isinstance(each, _StridedShard) for each in (*now, *then))
-        for other in range(len(now)) if strided else range(at):
-            moves = now[other] != then[other]
-            if other != at and moves and (now[other].is_shard(placement.dim) or then[other].is_shard(placement.dim)):
-                found.append(at)
-                break
+        changes = any(
+            now[other] != then[other] and (now[other].is_shard(placement.dim) or then[other].is_shard(placement.dim))
+            for other in range(at)
+        )
+        if changes or placement.dim in strided:
+            found.append(at)
     return found
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ...fsdp import CPUOffloadPolicy as CPUOffloadPolicy
-from ...fsdp import FSDPModule as FSDPModule  # type: ignore[attr-defined]
+from ...fsdp import FSDPModule as FSDPModule
 from ...fsdp import MixedPrecisionPolicy as MixedPrecisionPolicy
 from ...fsdp import OffloadPolicy as OffloadPolicy
-from ...fsdp import fully_shard as fully_shard  # type: ignore[attr-defined]
-from ...fsdp import register_fsdp_forward_method as register_fsdp_forward_method  # type: ignore[attr-defined]
+from ...fsdp import fully_shard as fully_shard
+from ...fsdp import register_fsdp_forward_method as register_fsdp_forward_method

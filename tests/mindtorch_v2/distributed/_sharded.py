@@ -1,0 +1,193 @@
+"""What ranks do with models whose parameters are split over them."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+
+def gpt(torch: Any) -> Any:
+    """A small GPT, the same in both libraries and on all ranks."""
+    nn, F = torch.nn, torch.nn.functional
+
+    class Block(nn.Module):  # type: ignore[misc, name-defined]
+        def __init__(self) -> None:
+            super().__init__()
+            self.ln1, self.ln2 = nn.LayerNorm(16), nn.LayerNorm(16)
+            self.wq, self.wk, self.wv = (nn.Linear(16, 16, bias=False) for _ in range(3))
+            self.wo = nn.Linear(16, 16)
+            self.up, self.down = nn.Linear(16, 36), nn.Linear(36, 16)
+
+        def forward(self, x: Any) -> Any:
+            y = self.ln1(x)
+            q, k, v = (w(y).view(y.shape[0], y.shape[1], -1, 4).transpose(1, 2) for w in (self.wq, self.wk, self.wv))
+            y = F.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2)
+            x = x + self.wo(y.reshape(x.shape[0], x.shape[1], -1))
+            return x + self.down(F.gelu(self.up(self.ln2(x))))
+
+    class GPT(nn.Module):  # type: ignore[misc, name-defined]
+        def __init__(self) -> None:
+            super().__init__()
+            self.words, self.places = nn.Embedding(13, 16), nn.Embedding(6, 16)
+            self.blocks = nn.ModuleList([Block() for _ in range(2)])
+            self.norm, self.head = nn.LayerNorm(16), nn.Linear(16, 13, bias=False)
+
+        def forward(self, words: Any) -> Any:
+            x = self.words(words) + self.places(torch.arange(words.shape[1]))
+            for block in self.blocks:
+                x = block(x)
+            return self.head(self.norm(x))
+
+    model = GPT()
+    with torch.no_grad():
+        for at, parameter in enumerate(model.parameters()):
+            wave = (torch.arange(parameter.numel(), dtype=torch.float64) * 1.3 + at).sin().reshape(parameter.shape)
+            parameter.copy_(wave * 0.3 + (1.0 if parameter.dim() == 1 else 0.0))
+    return model
+
+
+def batch(torch: Any, step: int, rank: int | None, size: int) -> tuple[Any, Any]:
+    """The rows of a step; those of a rank, or all."""
+    rows = (torch.arange(4 * 6).reshape(4, 6) * 5 + step * 3) % 13
+    targets = (rows * 2 + 1) % 13
+    if rank is None:
+        return rows, targets
+    part = slice(rank * (4 // size), (rank + 1) * (4 // size))
+    return rows[part], targets[part]
+
+
+def loss_of(torch: Any, model: Any, words: Any, targets: Any) -> Any:
+    return torch.nn.functional.cross_entropy(model(words).reshape(-1, 13).float(), targets.reshape(-1))
+
+
+def whole(t: Any) -> Any:
+    return t.full_tensor() if hasattr(t, "full_tensor") else t
+
+
+def alone(torch: Any, steps: int = 3, clip: float | None = None) -> Any:
+    """One process with all rows: losses and parameters."""
+    model = gpt(torch)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.02)
+    losses = []
+    for step in range(steps):
+        loss = loss_of(torch, model, *batch(torch, step, None, 1))
+        loss.backward()
+        if clip is not None:
+            torch.nn.utils.clip_grad_norm_(model.parameters(), clip)
+        optimizer.step()
+        optimizer.zero_grad()
+        losses.append(float(loss))
+    return losses, [each.detach().flatten().tolist() for each in model.parameters()]
+
+
+def mean(torch: Any, dist: Any, loss: Any, size: int) -> float:
+    total = loss.detach().clone()
+    dist.all_reduce(total)
+    return float(total) / size
+
+
+def fully_shard(torch: Any, dist: Any, rank: int, size: int, how: str) -> Any:
+    """Training with `fully_shard`: losses, parameters, and what was noticed on the way."""
+    F = importlib.import_module(f"{torch.__name__}.distributed.fsdp")
+    T = importlib.import_module(f"{torch.__name__}.distributed.tensor")
+    model = gpt(torch)
+    settings: dict[str, Any] = {"mesh": T.init_device_mesh("cpu", (size,))}
+    if how == "replicas":
+        settings["mesh"] = T.init_device_mesh("cpu", (2, size // 2), mesh_dim_names=("rows", "columns"))
+    if how == "kept":
+        settings["reshard_after_forward"] = False
+    if how == "columns":
+        settings["shard_placement_fn"] = lambda p: T.Shard(1) if p.dim() == 2 and p.shape[1] % size == 0 else None
+    if how == "bfloat16":
+        settings["mp_policy"] = F.MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
+    for block in model.blocks:
+        F.fully_shard(block, **settings)
+    F.fully_shard(model, **settings)
+    if how == "prefetch":
+        model.set_modules_to_forward_prefetch([model.blocks[0]])
+        model.blocks[0].set_modules_to_forward_prefetch([model.blocks[1]])
+        model.blocks[1].set_modules_to_backward_prefetch([model.blocks[0]])
+    noticed = [type(model).__name__, type(model.blocks[0]).__name__, str(model.head.weight.placements[-1])]
+    noticed.append(str(tuple(model.blocks[0].up.weight.to_local().shape)))
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.02)
+    losses = []
+    for step in range(3):
+        words, targets = batch(torch, step, rank, size)
+        if how == "accumulate":
+            model.set_requires_gradient_sync(False)
+            loss = loss_of(torch, model, words[:1], targets[:1]) / words.shape[0]
+            loss.backward()
+            model.set_requires_gradient_sync(True)
+            parts = [loss]
+            for row in range(1, words.shape[0]):
+                parts.append(loss_of(torch, model, words[row : row + 1], targets[row : row + 1]) / words.shape[0])
+                parts[-1].backward()
+            loss = sum(parts)
+        elif how == "by hand":
+            model.unshard()
+            loss = loss_of(torch, model, words, targets)
+            loss.backward()
+        else:
+            loss = loss_of(torch, model, words, targets)
+            noticed.append(str(type(model.blocks[0].up.weight).__name__))
+            loss.backward()
+        if how == "clipped":
+            norm = torch.nn.utils.clip_grad_norm_(model.parameters(), 0.5)
+            noticed.append(str(float(whole(norm)) > 0.5))
+        assert model.head.weight.grad.placements == model.head.weight.placements
+        optimizer.step()
+        optimizer.zero_grad()
+        losses.append(mean(torch, dist, loss, size))
+    return losses, [whole(each.detach()).flatten().tolist() for each in model.parameters()], noticed
+
+
+def states(torch: Any, dist: Any, rank: int, size: int) -> Any:
+    """State dicts of split models: what they hold, and that they can be loaded; modules made without data."""
+    F = importlib.import_module(f"{torch.__name__}.distributed.fsdp")
+    model = F.fully_shard(gpt(torch))
+    state = model.state_dict()
+    kinds = sorted({type(each).__name__ for each in state.values()})
+    with torch.device("meta"):
+        other = torch.nn.Linear(16, 13, bias=False)
+    F.fully_shard(other)
+    before = other.weight.is_meta
+    other.to_empty(device="cpu")
+    other.load_state_dict({"weight": state["head.weight"]})
+    words, _ = batch(torch, 0, rank, size)
+    out = other(torch.ones(2, 16))
+    twin = F.fully_shard(gpt(torch))
+    twin.load_state_dict(state)
+    same = bool(torch.equal(twin(words), model(words)))
+    handle = model.unshard(async_op=True)
+    handle.wait()
+    shape = tuple(model.head.weight.shape), type(model.head.weight).__name__
+    model.reshard()
+    return kinds, before, out.tolist(), same, shape, isinstance(model, F.FSDPModule)
+
+
+def both_ways(torch: Any, dist: Any, rank: int, size: int) -> Any:
+    """Tensor parallel layers whose parts are split once more over the rows of a mesh."""
+    F = importlib.import_module(f"{torch.__name__}.distributed.fsdp")
+    T = importlib.import_module(f"{torch.__name__}.distributed.tensor")
+    P = importlib.import_module(f"{torch.__name__}.distributed.tensor.parallel")
+    mesh = T.init_device_mesh("cpu", (2, size // 2), mesh_dim_names=("dp", "tp"))
+    model = gpt(torch)
+    for block in model.blocks:
+        plan = {
+            **dict.fromkeys(("wq", "wk", "wv", "up"), P.ColwiseParallel()),
+            **dict.fromkeys(("wo", "down"), P.RowwiseParallel()),
+        }
+        P.parallelize_module(block, mesh["tp"], plan)
+        F.fully_shard(block, mesh=mesh["dp"])
+    F.fully_shard(model, mesh=mesh["dp"])
+    # Parameters on different meshes are not for one call of a `foreach` form.
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.02, foreach=False)
+    losses = []
+    for step in range(3):
+        words, targets = batch(torch, step, mesh["dp"].get_local_rank(), 2)
+        loss = loss_of(torch, model, words, targets)
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        losses.append(mean(torch, dist, loss, size))
+    return losses, [whole(each.detach()).flatten().tolist() for each in model.parameters()]

@@ -1,0 +1,94 @@
+"""Models whose parameters are split over ranks: as one process trains them, and as PyTorch's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from .._subject import SUBJECT_NAME
+from .._subject import subject as torch
+from . import _sharded
+from ._ranks import Ranks
+
+
+@pytest.fixture(scope="module")
+def ranks() -> Iterator[Ranks]:
+    made = Ranks(SUBJECT_NAME, 2)
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def four() -> Iterator[Ranks]:
+    made = Ranks(SUBJECT_NAME, 4)
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def theirs(oracle: Any) -> Iterator[Ranks]:
+    made = Ranks("torch", 2)
+    yield made
+    made.close()
+
+
+def close(found: Any, want: Any, tolerance: float = 1e-4) -> None:
+    losses, parameters = found[:2]
+    assert losses == pytest.approx(want[0], rel=tolerance)
+    assert len(parameters) == len(want[1])
+    for mine, other in zip(parameters, want[1]):
+        assert mine == pytest.approx(other, rel=tolerance * 10, abs=tolerance * 10)
+
+
+HOW = ["plain", "kept", "columns", "accumulate", "prefetch", "by hand"]
+
+
+@pytest.mark.parametrize("how", HOW)
+def test_training_is_that_of_one_process(ranks: Ranks, how: str) -> None:
+    want = _sharded.alone(torch)
+    for found in ranks.values("_sharded.fully_shard", how):
+        close(found, want)
+
+
+def test_clipped_gradients(ranks: Ranks) -> None:
+    want = _sharded.alone(torch, clip=0.5)
+    for found in ranks.values("_sharded.fully_shard", "clipped"):
+        close(found, want)
+        assert found[2][-1] == "True"
+
+
+def test_lower_precision_is_near(ranks: Ranks) -> None:
+    for found in ranks.values("_sharded.fully_shard", "bfloat16"):
+        assert found[0] == pytest.approx(_sharded.alone(torch)[0], rel=1e-2)
+        assert found[0] != _sharded.alone(torch)[0]
+
+
+@pytest.mark.parametrize("how", ["plain", "replicas"])
+def test_training_on_four(four: Ranks, how: str) -> None:
+    want = _sharded.alone(torch)
+    for found in four.values("_sharded.fully_shard", how):
+        close(found, want)
+
+
+def test_tensor_parallel_layers_that_are_split_again(four: Ranks) -> None:
+    want = _sharded.alone(torch)
+    for found in four.values("_sharded.both_ways"):
+        close(found, want)
+
+
+def test_state_dicts(ranks: Ranks) -> None:
+    model = _sharded.gpt(torch)
+    want = torch.nn.functional.linear(torch.ones(2, 16), model.head.weight)
+    for kinds, before, out, same, shape, is_one in ranks.values("_sharded.states"):
+        assert kinds == ["DTensor"] and before and same and is_one
+        assert torch.tensor(out).sub(want).abs().max() < 1e-5
+        assert shape == ((13, 16), "Parameter")
+
+
+@pytest.mark.parametrize("how", ["plain", "kept", "clipped"])
+def test_as_pytorchs(ranks: Ranks, theirs: Ranks, how: str) -> None:
+    for mine, other in zip(ranks.values("_sharded.fully_shard", how), theirs.values("_sharded.fully_shard", how)):
+        close(mine, other)
+        assert mine[2] == other[2]
