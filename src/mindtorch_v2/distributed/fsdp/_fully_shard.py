@@ -208,9 +208,13 @@ def _no_copies(self: Any, memo: Any) -> Any:
     raise AssertionError("FSDP does not support deepcopy. Please use state dict for serialization.")
 
 
-@functools.cache
-def _class_of(cls: Any) -> type:
-    return type(f"FSDP{cls.__name__}", (FSDPModule, cls), {"__deepcopy__": _no_copies})
+_CLASSES: dict[type, type] = {}
+
+
+def _class_of(cls: type) -> type:
+    if cls not in _CLASSES:
+        _CLASSES[cls] = type(f"FSDP{cls.__name__}", (FSDPModule, cls), {"__deepcopy__": _no_copies})
+    return _CLASSES[cls]
 
 
 def _owned(modules: list[Any], ignored: set[Any]) -> list[tuple[Any, list[tuple[Any, str]]]]:
@@ -289,7 +293,8 @@ def fully_shard(
         dim = 0 if placement is None else placement.dim % max(param.dim(), 1)
         if param.dim() == 0:
             raise ValueError(
-                "fully_shard doesn't support scalar parameters. Change the parameter to a 1D tensor with numel equal to 1."
+                "fully_shard doesn't support scalar parameters. Change the parameter to a 1D tensor with numel equal "
+                "to 1."
             )
         if dim != 0 and param.shape[dim] % layout.size:
             raise NotImplementedError(

@@ -1,7 +1,7 @@
 """The parameters of a unit of `fully_shard`: each is split along a dimension, and lies on the mesh as a `DTensor`.
 
-Invariant: a module has either all sharded or all whole parameters of a unit. The whole ones are made once; their memory is
-given back and taken again, so that what autograd saved finds it.
+Invariant: a module has either all sharded or all whole parameters of a unit. The whole ones are made once; their memory
+is given back and taken again, so that what autograd saved finds it.
 """
 
 from __future__ import annotations
