@@ -287,4 +287,4 @@ def can_pin() -> bool:
 
 
 # What a user sees of a class is where it is found.
-device.__module__ = "mindtorch_v2"
+setattr(device, "__module__", "mindtorch_v2")

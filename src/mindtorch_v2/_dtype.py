@@ -396,4 +396,4 @@ def set_default_dtype(d: object) -> None:
 
 
 # What a user sees of a class is where it is found.
-dtype.__module__ = "mindtorch_v2"
+setattr(dtype, "__module__", "mindtorch_v2")

@@ -154,4 +154,5 @@ class iinfo(_Limits):
 
 
 # What a user sees of a class is where it is found.
-finfo.__module__ = iinfo.__module__ = "mindtorch_v2"
+for _public in (finfo, iinfo):
+    setattr(_public, "__module__", "mindtorch_v2")

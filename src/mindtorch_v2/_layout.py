@@ -118,4 +118,4 @@ def _get_layout(name: str) -> layout:
 
 # What a user sees of a class is where it is found.
 for _public in (layout, memory_format, qscheme):
-    _public.__module__ = "mindtorch_v2"
+    setattr(_public, "__module__", "mindtorch_v2")
