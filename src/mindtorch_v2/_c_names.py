@@ -80,18 +80,36 @@ def _set_neg(tensor: Any, neg: bool) -> None:
         raise NotImplementedError("torch._C._set_neg: tensors are not negated lazily here; use torch.neg")
 
 
+# Functions that PyTorch has here and not in `torch`.
+_ROWS_ALONE = frozenset({"__and__", "__lshift__", "__or__", "__rshift__", "__xor__", "unique_dim"})
+
+
+def row_function(name: str) -> Any:
+    """The function of an operator, made from its rows."""
+    from ._api import overloads, public
+    from ._dispatch import registry
+
+    row = overloads.row_base(name)
+    if registry.find(row) is None:
+        registry.find(f"{row}.Tensor")
+    return public.build(name, registry.overloads(row))
+
+
 class _VariableFunctionsClass:
     """PyTorch's functions on tensors from C++: the functions of `torch` that are made from operators."""
 
     def __getattr__(self, name: str) -> Any:
         import mindtorch_v2 as torch
 
+        if name in _ROWS_ALONE:
+            found = self.__dict__[name] = row_function(name)
+            return found
         if not name.startswith("__") and callable(getattr(torch, name, None)):
             return getattr(torch, name)
         raise AttributeError(f"type object 'torch._C._VariableFunctions' has no attribute '{name}'")
 
     def __dir__(self) -> list[str]:
-        return sorted(_function_names())
+        return sorted(_function_names() | _ROWS_ALONE)
 
 
 def _function_names() -> set[str]:

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import inspect
 import types
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from ._dispatch import registry
+from . import _overridable
 from ._dispatch.keys import AUTOGRAD
 from ._dispatch.state import BELOW_AUTOGRAD, modes, set_modes
 from ._operators import OpOverload, OpOverloadPacket
@@ -78,6 +79,12 @@ def wrap_torch_function(dispatcher: Callable[..., Iterable[Any]]) -> Callable[[C
 
 
 # -- what can be overridden -----------------------------------------------------------------------------------------
+def _getters(owner: type) -> list[tuple[str, Callable[..., Any]]]:
+    """What reads the overridable properties of a class; the function that `__torch_function__` is shown."""
+    found = ((name, getattr(owner, name, None)) for name in _overridable.PROPERTIES)
+    return [(name, it.__get__) for name, it in found if isinstance(it, property)]
+
+
 @functools.cache
 def _index() -> tuple[dict[Any, list[Callable[..., Any]]], dict[Any, str]]:
     """Overridable functions by namespace, and the names of all functions."""
@@ -86,46 +93,50 @@ def _index() -> tuple[dict[Any, list[Callable[..., Any]]], dict[Any, str]]:
     from ._api import lazy_tables
 
     lazy_tables.load_all()
-    rows = {o.title() for o in registry.ops() if o.row is not None}
-    overridable: dict[Any, list[Callable[..., Any]]] = {torch: [], torch.Tensor: []}
+    overridable: dict[Any, list[Callable[..., Any]]] = {}
     names: dict[Any, str] = {}
-    places = (("torch.nn.functional", torch.nn.functional), ("torch", torch), ("torch.Tensor", torch.Tensor))
-    for label, place in places:
+    places = (
+        ("torch.linalg", torch.linalg, _overridable.LINALG),
+        ("torch.fft", torch.fft, _overridable.FFT),
+        ("torch.special", torch.special, _overridable.SPECIAL),
+        ("torch.nn.init", torch.nn.init, _overridable.NN_INIT),
+        ("torch.nn.functional", torch.nn.functional, _overridable.NN_FUNCTIONS),
+        ("torch", torch, _overridable.FUNCTIONS),
+        ("torch.Tensor", torch.Tensor, _overridable.METHODS),
+    )
+    for label, place, listed in places:
+        found: Any
         for name in dir(place):
-            if place is not torch.Tensor and (name.startswith("_") or not name[0].islower()):
-                continue
             found = getattr(place, name, None)
             if isinstance(found, property):
                 names[found.__get__] = f"{label}.{name}.__get__"
                 names[found.__set__] = f"{label}.{name}.__set__"
-            if (
-                not callable(found)
-                or isinstance(found, (type, types.ModuleType))
-                or getattr(object, name, None) is found
-            ):
-                continue
-            names[found] = f"{label}.{name}"
-            if place in overridable and (name in rows or _is_operator(place, name)):
+            public = place is torch.Tensor or not name.startswith("_") and name[0].islower()
+            if public and _is_function(found, name):
+                names[found] = f"{label}.{name}"
+        overridable[place] = []
+        for name in listed:
+            found = getattr(place, name, None)
+            if _is_function(found, name):
                 overridable[place].append(found)
+                names.setdefault(found, f"{label}.{name}")
     return overridable, names
 
 
-def _is_operator(place: Any, name: str) -> bool:
-    """Python's own syntax, which rows serve."""
-    plain = name.strip("_")
+def _is_function(found: Any, name: str) -> bool:
     return (
-        isinstance(place, type)
-        and name.startswith("__")
-        and any(
-            part in registry.OPS
-            for part in (plain, plain[1:], {"truediv": "div", "and": "bitwise_and"}.get(plain, plain))
-        )
+        callable(found) and not isinstance(found, (type, types.ModuleType)) and getattr(object, name, None) is not found
     )
 
 
 def get_overridable_functions() -> dict[Any, list[Callable[..., Any]]]:
     """Functions whose calls reach `__torch_function__`, by the place they are found in."""
-    return {place: list(found) for place, found in _index()[0].items()}
+    import mindtorch_v2 as torch
+
+    found: dict[Any, list[Callable[..., Any]]] = {place: list(listed) for place, listed in _index()[0].items()}
+    for name, getter in _getters(torch.Tensor):
+        found[getattr(torch.Tensor, name)] = [getter]
+    return found
 
 
 @functools.cache
@@ -141,11 +152,17 @@ def get_ignored_functions() -> frozenset[Callable[..., Any]]:
 @functools.cache
 def get_testing_overrides() -> dict[Callable[..., Any], Callable[..., Any]]:
     """For each overridable function one that takes the same arguments and gives -1."""
-    return {f: _dummy(f) for found in _index()[0].values() for f in found}
+    from . import distributed
+
+    listed = [f for found in get_overridable_functions().values() for f in found]
+    listed += [getattr(distributed, name) for name in _overridable.DISTRIBUTED if hasattr(distributed, name)]
+    return {f: _dummy(f) for f in listed}
 
 
 def _dummy(f: Any) -> Callable[..., Any]:
     overloads = getattr(f, "__overloads__", None)
+    if overloads is None and isinstance(f, types.FunctionType):
+        return _like_python(f)
     if overloads is None or len(overloads.ops) != 1:
         return lambda *args, **kwargs: -1
     parts: list[str] = []
@@ -154,6 +171,17 @@ def _dummy(f: Any) -> Callable[..., Any]:
             parts.append("*")
         name = "input" if a.name == "self" and not overloads.method else a.name
         parts.append(f"{name}={a.default!r}" if a.has_default else name)
+    dummy: Callable[..., Any] = eval(f"lambda {', '.join(parts)}: -1")
+    return dummy
+
+
+def _like_python(f: types.FunctionType) -> Callable[..., Any]:
+    """One with the parameters of a function that is written in Python."""
+    given = inspect.getfullargspec(f)
+    needed = len(given.args) - len(given.defaults or ())
+    parts = [*given.args[:needed], *(f"{name}=None" for name in given.args[needed:])]
+    parts += [f"*{given.varargs}"] if given.varargs else ["*"] if given.kwonlyargs else []
+    parts += [f"{name}=None" for name in given.kwonlyargs] + ([f"**{given.varkw}"] if given.varkw else [])
     dummy: Callable[..., Any] = eval(f"lambda {', '.join(parts)}: -1")
     return dummy
 

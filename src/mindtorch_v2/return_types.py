@@ -55,7 +55,7 @@ def make(name: str, fields: tuple[str, ...]) -> type:
 
 def named(fields: tuple[str, ...]) -> bool:
     """Whether an operator with these results gives a named tuple; `result`, `result0`, ... stand for unnamed ones."""
-    return len(fields) > 1 and not fields[0].startswith("result")
+    return len(fields) > 1 and not all([f.startswith("result") for f in fields])
 
 
 def __getattr__(name: str) -> type:

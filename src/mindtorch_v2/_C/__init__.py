@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from .._autograd import engine as _engine
@@ -109,8 +110,12 @@ class _TensorMeta(metaclass=_IsTensorClass):
 class _Functions:
     """Functions that PyTorch has in C++, by the names they have there; generated code (`torch.fx`) speaks of them."""
 
+    # Asked by who imports a module that is loaded.
+    __spec__ = None
+
     def __init__(self, module: str, prefix: str = "", renamed: dict[str, str] | None = None) -> None:
         self.__name__ = f"torch._C._{module}"
+        sys.modules[f"{__package__}._{module}"] = self  # type: ignore[assignment]
         self._module = module
         self._prefix = prefix
         self._renamed = renamed or {}
@@ -128,30 +133,41 @@ class _Functions:
 
 
 _NN_ROWS = frozenset(
-    """_pad_circular _upsample_bicubic2d_aa _upsample_bilinear2d_aa _upsample_lanczos2d_aa _upsample_nearest_exact1d
+    """_conv_depthwise2d _pad_circular _pad_enum _test_ambiguous_defaults _test_optional_filled_intlist
+    _test_optional_floatlist _test_optional_intlist _test_string_default _test_warn_in_autograd
+    _upsample_bicubic2d_aa _upsample_bilinear2d_aa _upsample_lanczos2d_aa _upsample_nearest_exact1d
     _upsample_nearest_exact2d _upsample_nearest_exact3d adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool2d
-    adaptive_max_pool3d binary_cross_entropy col2im cross_entropy_loss elu fractional_max_pool2d fractional_max_pool3d
-    gelu_ glu hardsigmoid hardsigmoid_ hardswish hardswish_ hardtanh huber_loss im2col l1_loss leaky_relu
-    max_pool2d_with_indices max_pool3d_with_indices max_unpool2d max_unpool3d mish mish_ mse_loss multi_margin_loss
+    adaptive_max_pool3d binary_cross_entropy col2im conv_depthwise3d cross_entropy_loss elu flatten_dense_tensors
+    fractional_max_pool2d fractional_max_pool3d gelu_ glu hardsigmoid hardsigmoid_ hardswish hardswish_ hardtanh
+    huber_loss im2col l1_loss leaky_relu max_pool2d_with_indices max_pool3d_with_indices max_unpool2d max_unpool3d
+    mish mish_ mkldnn_linear mkldnn_reorder_conv2d_weight mkldnn_reorder_conv3d_weight mse_loss multi_margin_loss
     multilabel_margin_loss nll_loss nll_loss2d nll_loss_nd pad pad_sequence reflection_pad1d reflection_pad2d
-    reflection_pad3d relu6 relu6_ replication_pad1d replication_pad2d replication_pad3d silu silu_ smooth_l1_loss
-    soft_margin_loss upsample_bicubic2d upsample_bilinear2d upsample_linear1d upsample_nearest1d upsample_nearest2d
-    upsample_nearest3d upsample_trilinear3d""".split()
+    reflection_pad3d relu6 relu6_ replication_pad1d replication_pad2d replication_pad3d rrelu_with_noise
+    rrelu_with_noise_ silu silu_ slow_conv3d slow_conv_dilated2d slow_conv_dilated3d slow_conv_transpose2d
+    slow_conv_transpose3d smooth_l1_loss soft_margin_loss thnn_conv2d unflatten_dense_tensors upsample_bicubic2d
+    upsample_bilinear2d upsample_linear1d upsample_nearest1d upsample_nearest2d upsample_nearest3d
+    upsample_trilinear3d""".split()
 )
 
 
-class _NnFunctions(_Functions):
-    """`torch._C._nn`: functions behind `torch.nn`; those of operators take what the operator takes."""
+class _RowFunctions(_Functions):
+    """Functions behind a module; those of operators take what the operator takes."""
+
+    def __init__(self, module: str, rows: frozenset[str], prefix: str = "", renamed: dict[str, str] | None = None):
+        super().__init__(module, prefix, renamed)
+        self._rows = rows
 
     def __getattr__(self, name: str) -> Any:
-        if name not in _NN_ROWS:
+        if name not in self._rows:
             return super().__getattr__(name)
-        from .._api import public
-        from .._dispatch import registry
+        from .._c_names import row_function
 
-        registry.find(name)
-        built = self.__dict__[name] = public.build(name, registry.overloads(name))
+        built = self.__dict__[name] = row_function(name)
         return built
+
+
+class _NnFunctions(_RowFunctions):
+    """`torch._C._nn`"""
 
     @staticmethod
     def _parse_to(*args: Any, **kwargs: Any) -> tuple[Any, Any, bool, Any]:
@@ -162,8 +178,8 @@ class _NnFunctions(_Functions):
         return device, dtype, non_blocking, memory_format
 
 
-_nn = _NnFunctions("nn", renamed={"log_sigmoid": "logsigmoid"})
-_linalg = _Functions("linalg", "linalg_")
+_nn = _NnFunctions("nn", _NN_ROWS, renamed={"log_sigmoid": "logsigmoid"})
+_linalg = _RowFunctions("linalg", frozenset({"_linalg_eigvals", "linalg__powsum"}), "linalg_")
 _fft = _Functions("fft", "fft_")
 _special = _Functions("special", "special_")
 

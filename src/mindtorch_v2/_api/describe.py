@@ -27,6 +27,7 @@ _HINTS = {
     "MemoryFormat": "memory_format",
     "Generator": "Generator",
     "Storage": "UntypedStorage",
+    "QScheme": "qscheme",
 }
 # Rows `linalg_svd` are public as `torch.linalg.svd`.
 _MODULES = ("linalg", "special", "fft")

@@ -48,7 +48,9 @@ _LISTED = {
             "clamp_min clamp_max addcmul addcdiv lerp").split()),
     "scaled": "_int_mm- _scaled_mm- _scaled_mm_v2- _flash_attention_forward= _efficient_attention_forward=",
     "optimizers": "_fused_adam_- _fused_adamw_- _fused_sgd_- _fused_adagrad_-",
-    "linalg": "_lu_with_info- lu_unpack- geqrf cholesky_solve cholesky_inverse",
+    "fft": "_fft_c2c- _fft_c2r- _fft_r2c-",
+    "linalg": "_linalg_eigh- _linalg_solve_ex- _linalg_svd- _lu_with_info- lu_unpack- geqrf cholesky_solve "
+              "cholesky_inverse",
     "linalg_composed": "inverse cholesky det slogdet matrix_exp logdet lu_solve qr triangular_solve svd pinverse "
                        "matrix_power",
     "householder": "orgqr ormqr",
@@ -60,7 +62,8 @@ _LISTED = {
     "special": "gcd++ lcm++ heaviside+ nextafter+ ldexp++ frexp logit++ i0++ igamma+ igammac+ mvlgamma+",
     "conv": "convolution- conv1d- conv2d- conv3d- conv_transpose1d- conv_transpose2d- conv_transpose3d-",
     "deprecated": "frobenius_norm- nuclear_norm- conv_tbc- vander- .fill_diagonal_ slice_inverse",
-    "pool": "max_pool1d_with_indices- max_pool1d- max_pool2d- max_pool3d- avg_pool1d- adaptive_avg_pool1d- "
+    "pool": "_adaptive_avg_pool2d- _adaptive_avg_pool3d- max_pool1d_with_indices- max_pool1d- max_pool2d- "
+            "max_pool3d- avg_pool1d- adaptive_avg_pool1d- "
             "adaptive_max_pool1d-",
     "fractional": "",
     "padding": "",
@@ -71,7 +74,7 @@ _LISTED = {
     "resample": "",
     "vision": "pixel_shuffle- pixel_unshuffle- channel_shuffle- native_channel_shuffle- grid_sampler- "
               "grid_sampler_2d- grid_sampler_3d- affine_grid_generator-",
-    "activation_lazy": "hardshrink prelu rrelu- rrelu_-",
+    "activation_lazy": "hardshrink prelu _prelu_kernel- rrelu- rrelu_-",
     "dropout": "dropout- dropout_- native_dropout- feature_dropout- feature_dropout_- alpha_dropout- alpha_dropout_- "
                "feature_alpha_dropout- feature_alpha_dropout_-",
     "distance": "cdist- pdist- pairwise_distance- cosine_similarity- bilinear-",
@@ -80,7 +83,7 @@ _LISTED = {
     "attention": "_safe_softmax-",
     "encoder": "_native_multi_head_attention- _transformer_encoder_layer_fwd-",
     "weight_norm": "norm_except_dim- _weight_norm- _weight_norm_interface-",
-    "embedding_bag": "embedding_bag-",
+    "embedding_bag": "embedding_bag- _embedding_bag-",
     "ctc": "ctc_loss-",
     "cells": "",
     "recurrent": "lstm- gru- rnn_tanh- rnn_relu- lstm_cell- gru_cell- rnn_tanh_cell- rnn_relu_cell-",
@@ -89,6 +92,89 @@ _LISTED = {
     "private": "_assert_async- _functional_assert_async- _aminmax- _addmm_activation _compute_linear_combination- "
                "_add_relu- _add_relu_- _masked_softmax- _unique- _grid_sampler_2d_cpu_fallback-",
     "questions": "_debug_has_internal_overlap- cudnn_is_acceptable-",
+    "elsewhere": "_conv_depthwise2d= conv_depthwise3d= _convert_weight_to_int4pack- _copy_from- "
+                 "_copy_from_and_resize- _cslt_compress- _cslt_sparse_mm- _cslt_sparse_mm_search- "
+                 "cudnn_affine_grid_generator- cudnn_batch_norm- cudnn_convolution- "
+                 "cudnn_convolution_add_relu- cudnn_convolution_relu- cudnn_convolution_transpose- "
+                 "_cudnn_ctc_loss- cudnn_grid_sampler- _cudnn_init_dropout_state- _cudnn_rnn- "
+                 "_cudnn_rnn_flatten_weight- _fill_mem_eff_dropout_mask_- "
+                 "_flash_attention_forward_no_dropout_inplace- _fused_dropout- _lstm_mps- _masked_scale- "
+                 "miopen_batch_norm- miopen_convolution- miopen_convolution_add_relu- "
+                 "miopen_convolution_relu- miopen_convolution_transpose- miopen_ctc_loss- "
+                 "miopen_depthwise_convolution- miopen_rnn- _mixed_dtypes_linear- "
+                 "mkldnn_adaptive_avg_pool2d- mkldnn_convolution- mkldnn_linear= "
+                 "mkldnn_linear_backward_weights- mkldnn_max_pool2d- mkldnn_max_pool3d- "
+                 "mkldnn_reorder_conv2d_weight= mkldnn_reorder_conv3d_weight= _mkldnn_reshape- "
+                 "mkldnn_rnn_layer- _mkldnn_transpose- _mkldnn_transpose_- _mps_convolution- "
+                 "_mps_convolution_transpose- native_norm- _nnpack_spatial_convolution- _philox_key_fold_in- "
+                 "_philox_key_split- _philox_normal_ _philox_uniform_ _resize_output_- "
+                 "_scaled_dot_product_attention_math_for_mps- _scaled_dot_product_cudnn_attention- "
+                 "_scaled_dot_product_efficient_attention- _scaled_dot_product_flash_attention- "
+                 "_scaled_grouped_mm- _scaled_grouped_mm_v2- _sparse_semi_structured_addmm- "
+                 "_sparse_semi_structured_apply- _sparse_semi_structured_apply_dense- "
+                 "_sparse_semi_structured_linear- _sparse_semi_structured_mm- _sparse_semi_structured_tile- "
+                 ".to_mkldnn _to_sparse_semi_structured- _triton_multi_head_attention- "
+                 "_triton_scaled_dot_attention- _use_cudnn_ctc_loss- _use_miopen_ctc_loss- "
+                 "_weight_int4pack_mm- _weight_int4pack_mm_with_scales_and_zeros- "
+                 "_nested_compute_contiguous_strides_offsets- _nested_from_padded- "
+                 "_nested_from_padded_and_nested_example- _nested_from_padded_tensor- "
+                 "_nested_get_jagged_dummy- _nested_get_lengths- _nested_get_max_seqlen- "
+                 "_nested_get_min_seqlen- _nested_get_offsets- _nested_get_ragged_idx- _nested_get_values- "
+                 "_nested_get_values_copy- _nested_tensor_from_mask- _nested_tensor_from_mask_left_aligned- "
+                 "_nested_tensor_from_tensor_list- ._nested_tensor_size _nested_tensor_softmax_with_shape- "
+                 "._nested_tensor_storage_offsets ._nested_tensor_strides _nested_view_from_buffer- "
+                 "_nested_view_from_buffer_copy- _nested_view_from_jagged- _nested_view_from_jagged_copy- "
+                 ".to_padded_tensor choose_qparams_optimized- _dyn_quant_matmul_4bit- "
+                 "_dyn_quant_pack_4bit_weight- _empty_affine_quantized- _empty_per_channel_affine_quantized- "
+                 "empty_quantized- fbgemm_linear_fp16_weight- fbgemm_linear_fp16_weight_fp32_activation- "
+                 "fbgemm_linear_int8_weight- fbgemm_linear_int8_weight_fp32_activation- "
+                 "fbgemm_linear_quantize_weight- fbgemm_pack_gemm_matrix_fp16- fbgemm_pack_quantized_matrix- "
+                 "int_repr _make_per_channel_quantized_tensor- _make_per_tensor_quantized_tensor- "
+                 "q_per_channel_axis q_per_channel_scales q_per_channel_zero_points q_scale q_zero_point "
+                 ".qscheme quantize_per_channel- quantize_per_tensor- quantize_per_tensor_dynamic- "
+                 "quantized_batch_norm- quantized_gru_cell- quantized_lstm_cell- quantized_max_pool1d- "
+                 "quantized_max_pool2d- quantized_max_pool3d- quantized_rnn_relu_cell- "
+                 "quantized_rnn_tanh_cell- _wrapped_linear_prepack- _wrapped_quantized_linear_prepacked-",
+    "inner": "_cast_Byte- _cast_Char- _cast_Double- _cast_Float- _cast_Half- _cast_Int- _cast_Long- "
+             "_cast_Short- ._autocast_to_full_precision ._autocast_to_reduced_precision "
+             "_saturate_weight_to_fp16- _shape_as_tensor- _reshape_from_tensor- _reshape_alias_copy- "
+             "_dim_arange- _stack- _to_cpu- flatten_dense_tensors= unflatten_dense_tensors= _lazy_clone "
+             "_is_zerotensor _efficientzerotensor- _make_dep_token- _has_compatible_shallow_copy_type- "
+             "_assert_scalar- _functional_assert_scalar- _assert_tensor_metadata- "
+             "_functional_sym_constrain_range- _functional_sym_constrain_range_for_size- _is_all_true "
+             "_is_any_true _print- __and__= __or__= __xor__= _cummax_helper- _cummin_helper- "
+             "_logcumsumexp- _euclidean_dist- linalg__powsum= _foreach_powsum- _trilinear- "
+             "_unsafe_index- _unsafe_index_put- _index_put_impl_- _rowwise_prune- "
+             "_convert_indices_from_coo_to_csr- _convert_indices_from_csr_to_coo- "
+             "_embedding_bag_forward_only- _linalg_det- _linalg_slogdet- _linalg_check_errors- "
+             "_linalg_eigvals=",
+    "inner_layers": "_convolution- _convolution_mode- thnn_conv2d= slow_conv_dilated2d= slow_conv_transpose2d= "
+                    "slow_conv3d= slow_conv_dilated3d= slow_conv_transpose3d= _batch_norm_impl_index- "
+                    "_native_batch_norm_legit_no_training- _fused_rms_norm- rrelu_with_noise= "
+                    "rrelu_with_noise_= _pad_enum= _ctc_loss- _scaled_dot_product_attention_math- "
+                    "_scaled_dot_product_flash_attention_for_cpu- _fused_sdp_choice- "
+                    "_transform_bias_rescale_qkv- _weight_int8pack_mm- _convert_weight_to_int4pack_for_cpu- "
+                    "_weight_int4pack_mm_for_cpu- _grouped_mm- _histogramdd_bin_edges- "
+                    "_histogramdd_from_bin_cts- _histogramdd_from_bin_tensors- _make_dual- _make_dual_copy- "
+                    "_unpack_dual- _fw_primal_copy- _add_batch_dim- _remove_batch_dim- indices_copy- "
+                    "values_copy- crow_indices_copy- col_indices_copy- ccol_indices_copy- row_indices_copy- "
+                    "_indices_copy- _values_copy- _sparse_sum- _sparse_sparse_matmul- ._to_dense "
+                    "_sparse_csr_sum- _sparse_csr_prod- _sparse_softmax_backward_data- "
+                    "_sparse_log_softmax_backward_data- _sparse_broadcast_to- _sparse_broadcast_to_copy- "
+                    "_validate_compressed_sparse_indices- _cufft_get_plan_cache_size- "
+                    "_cufft_get_plan_cache_max_size- _cufft_set_plan_cache_max_size- _cufft_clear_plan_cache- "
+                    "_propagate_xla_data- _use_cudnn_rnn_flatten_weight-",
+    "probes": "_foobar- _test_serialization_subcmul- _test_functorch_fallback- "
+              "_test_parallel_materialize- _test_check_tensor- _test_optional_filled_intlist= "
+              "_test_optional_intlist= _test_optional_floatlist= _test_ambiguous_defaults= "
+              "_test_string_default= _test_warn_in_autograd= _test_autograd_multiple_dispatch- "
+              "_test_autograd_multiple_dispatch_view- _test_autograd_multiple_dispatch_view_copy-",
+    "fake_quantize": "fake_quantize_per_tensor_affine_cachemask= "
+                     "_fake_quantize_per_tensor_affine_cachemask_tensor_qparams- "
+                     "fake_quantize_per_tensor_affine- fake_quantize_per_channel_affine_cachemask= "
+                     "fake_quantize_per_channel_affine- _fake_quantize_learnable_per_tensor_affine- "
+                     "_fake_quantize_learnable_per_channel_affine- _choose_qparams_per_tensor- "
+                     "_fused_moving_avg_obs_fq_helper- fused_moving_avg_obs_fake_quant- dequantize",
     "amp": "_amp_foreach_non_finite_check_and_unscale_- _amp_update_scale_-",
 }
 # Rows that are functions of a module of their own, by table.
@@ -226,7 +312,8 @@ def namespace(module: str, prefix: str) -> Any:
             raise AttributeError(f"module '{module}' has no attribute '{name}'")
         load(table)
         fn = public.build(prefix + name, registry.overloads(prefix + name))
-        fn.__module__ = module
+        # PyTorch's are functions of a module in C++.
+        fn.__module__ = f"torch._C._{prefix[:-1]}" if module.startswith("torch.") else module
         setattr(sys.modules[module], name, fn)
         return fn
 

@@ -7,7 +7,9 @@ knowledge of any particular operator.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
+from keyword import iskeyword
 from typing import Any
 
 from .._core_operators import CoreOperators
@@ -29,6 +31,7 @@ _FAST = {
     "str": "type({n}) is not str",
 }
 _MISSING = object()
+_ROOT = sys.modules[__package__.partition(".")[0]]
 _REQUIRES_GRAD = Arg("requires_grad", "bool", False, False, 0, "", False, True, True, False)
 # Names that have orders of arguments from earlier versions (`old_forms`).
 _OLD_FORMS = frozenset(
@@ -73,9 +76,9 @@ def _build(name: str, ops: list[Op], is_method: bool) -> Callable[..., Any]:
         fn = bound(name, overloads, is_method, lambda public: _written(name, overloads, is_method, public))
     else:
         fn = _written(name, overloads, is_method)
-    fn.__module__ = "mindtorch_v2"
+    fn.__module__ = _ROOT.__name__  # `torch` where the package bears that name
     fn.__doc__ = describe.text(name, ops, is_method)
-    if len(ops) == 1:
+    if _spelled(ops):
         fn.__signature__ = describe.LateSignature(ops[0], is_method)  # type: ignore[attr-defined]
     fn.__overloads__ = overloads  # type: ignore[attr-defined]
     for o in ops:
@@ -90,11 +93,16 @@ def _build(name: str, ops: list[Op], is_method: bool) -> Callable[..., Any]:
 def _written(name: str, overloads: Overloads, is_method: bool, public: Any = None) -> Callable[..., Any]:
     """The function in Python. `public` is what a user called, if that is another object."""
     ops = overloads.ops
-    fn = _single(name, ops[0], is_method, overloads) if len(ops) == 1 else _several(name, overloads, is_method)
+    fn = _single(name, ops[0], is_method, overloads) if _spelled(ops) else _several(name, overloads, is_method)
     if public is not None:
         fn.__globals__[name] = public
-        fn.__module__ = "mindtorch_v2"
+        fn.__module__ = _ROOT.__name__
     return fn
+
+
+def _spelled(ops: list[Op]) -> bool:
+    """Whether there is one signature that Python can write: no parameter has the name of a keyword, as `from`."""
+    return len(ops) == 1 and not any(iskeyword(a.name) for a in ops[0].schema.args)
 
 
 def spreads(o: Op, is_method: bool) -> bool:

@@ -3,6 +3,7 @@
 A name, two blanks, a sentence; `= other` makes a name another one's. In-place forms have no line of their own.
 Invariant: a name has one line, and the text is first read when a public function is made.
 """
+
 from __future__ import annotations
 
 TEXT = """
@@ -52,6 +53,13 @@ atanh  The inverse hyperbolic tangent of each element.
 avg_pool1d  The mean of each window over the last dimension.
 baddbmm  Products of two batches of matrices, plus a batch: `beta * input + alpha * (batch1 @ batch2)`.
 batch_norm  Normalizes each channel over the batch, or with given statistics.
+batch_norm_backward_elemt  The gradient of a normalised input from the sums over all processes.
+batch_norm_backward_reduce  The sums over a batch that the backward of batch normalization needs.
+batch_norm_elemt  An input normalised by given statistics.
+batch_norm_gather_stats  The statistics of all processes from those of each.
+batch_norm_gather_stats_with_counts  The statistics of all processes from those of each and their counts.
+batch_norm_stats  Mean and inverse deviation of each channel.
+batch_norm_update_stats  Mean and variance of each channel, added to running statistics.
 bilinear  A bilinear form of two inputs: `input1 @ weight @ input2 + bias`.
 binary_cross_entropy_with_logits  The binary cross entropy of logits, computed without overflow.
 bincount  How often each non-negative integer occurs.
@@ -68,6 +76,7 @@ broadcast_to  A view of the given shape in which dimensions of size one are repe
 bucketize  The index of the bucket each element falls into, given sorted boundaries.
 cartesian_prod  All tuples of elements of several vectors.
 cat  Joins tensors along an existing dimension.
+ccol_indices_copy  A copy of the compressed column indices of a sparse tensor.
 cdist  The distances between all pairs of rows of two batches.
 ceil  The smallest integer not below each element.
 celu  The continuously differentiable exponential linear unit.
@@ -76,12 +85,14 @@ channel_shuffle  Rearranges channels so that groups are mixed.
 cholesky  The Cholesky factor of each positive definite matrix.
 cholesky_inverse  Inverses of matrices, given their Cholesky factors.
 cholesky_solve  Solves linear systems, given Cholesky factors of their matrices.
+choose_qparams_optimized  = quantize_per_tensor
 chunk  Splits into the given number of parts along a dimension, as views.
 clamp  Limits each element to the range from `min` to `max`.
 clamp_max  Limits each element from above.
 clamp_min  Limits each element from below.
 clip  = clamp
 clone  A copy with memory of its own, through which gradients flow.
+col_indices_copy  A copy of the column indices of a sparse tensor.
 column_stack  Joins tensors as columns.
 combinations  All combinations of `r` elements of a vector.
 complex  Complex numbers from real and imaginary parts.
@@ -94,13 +105,6 @@ contiguous  This tensor in the given memory format: itself if it is so already, 
 conv1d  A convolution over signals with one dimension.
 conv2d  A convolution over images.
 conv3d  A convolution over volumes.
-batch_norm_stats  Mean and inverse deviation of each channel.
-batch_norm_elemt  An input normalised by given statistics.
-batch_norm_gather_stats  The statistics of all processes from those of each.
-batch_norm_gather_stats_with_counts  The statistics of all processes from those of each and their counts.
-batch_norm_backward_reduce  The sums over a batch that the backward of batch normalization needs.
-batch_norm_backward_elemt  The gradient of a normalised input from the sums over all processes.
-batch_norm_update_stats  Mean and variance of each channel, added to running statistics.
 conv_tbc  Convolution over sequences laid out as (time, batch, channel).
 conv_transpose1d  The transposed convolution over signals with one dimension.
 conv_transpose2d  The transposed convolution over images.
@@ -115,7 +119,15 @@ cosine_similarity  The cosine of the angle between two tensors along a dimension
 count_nonzero  How many elements are not zero, along dimensions or in all.
 cov  The covariances of variables that are rows.
 cross  The cross product of vectors with three elements.
+crow_indices_copy  A copy of the compressed row indices of a sparse tensor.
 ctc_loss  The loss of connectionist temporal classification.
+cudnn_affine_grid_generator  = cudnn_batch_norm
+cudnn_batch_norm  Of cuDNN, which is not here: refuses.
+cudnn_convolution  = cudnn_batch_norm
+cudnn_convolution_add_relu  = cudnn_batch_norm
+cudnn_convolution_relu  = cudnn_batch_norm
+cudnn_convolution_transpose  = cudnn_batch_norm
+cudnn_grid_sampler  = cudnn_batch_norm
 cudnn_is_acceptable  Whether cuDNN would serve this tensor: never, it is not here.
 cummax  The running maximum along a dimension, and where it is.
 cummin  The running minimum along a dimension, and where it is.
@@ -146,6 +158,7 @@ dstack  Joins tensors along the third dimension.
 elu  The exponential linear unit.
 embedding  The rows of a table at the given indices.
 embedding_bag  Sums, means or maxima of rows of a table, bag by bag.
+empty_quantized  = quantize_per_tensor
 eq  Whether elements are equal.
 equal  Whether two tensors have the same shape and elements: one bool.
 erf  The error function.
@@ -157,6 +170,15 @@ expand  A view in which dimensions of size one are repeated.
 expand_as  A view expanded to the shape of another tensor.
 expand_copy  A copy of what `expand` shows.
 expm1  The exponential minus one, precise near zero.
+fake_quantize_per_channel_affine  Rounds values to what a few bits could hold with a scale for each channel.
+fake_quantize_per_tensor_affine  Rounds values to what a few bits could hold with one scale.
+fbgemm_linear_fp16_weight  = fbgemm_pack_quantized_matrix
+fbgemm_linear_fp16_weight_fp32_activation  = fbgemm_pack_quantized_matrix
+fbgemm_linear_int8_weight  = fbgemm_pack_quantized_matrix
+fbgemm_linear_int8_weight_fp32_activation  = fbgemm_pack_quantized_matrix
+fbgemm_linear_quantize_weight  = fbgemm_pack_quantized_matrix
+fbgemm_pack_gemm_matrix_fp16  = fbgemm_pack_quantized_matrix
+fbgemm_pack_quantized_matrix  Of FBGEMM, which is not here: refuses.
 feature_alpha_dropout  Alpha dropout of whole channels.
 feature_dropout  Dropout of whole channels.
 fft_fft  The discrete Fourier transform along a dimension.
@@ -197,6 +219,7 @@ fmod  The remainder of division, with the sign of the dividend.
 frac  The fractional part of each element.
 frexp  Mantissa and exponent of each element.
 frobenius_norm  Root of the sum of squares over dimensions; deprecated, use `linalg.vector_norm`.
+fused_moving_avg_obs_fake_quant  Rounds to what a few bits could hold, with a scale by the range seen so far.
 gather  Picks elements along a dimension by index.
 gcd  The greatest common divisor.
 ge  Whether elements are at least as large as `other`.
@@ -231,8 +254,10 @@ index_copy  Replaces the slices at the given indices by those of `source`.
 index_fill  Fills the slices at the given indices with a value.
 index_reduce  Reduces `source` into the slices at the given indices.
 index_select  The slices at the given indices along a dimension.
+indices_copy  A copy of the indices of a sparse tensor.
 inner  Products of vectors in the last dimensions, all with all.
 instance_norm  Normalizes each channel of each sample.
+int_repr  = quantize_per_tensor
 inverse  = linalg_inv
 is_complex  Whether the dtype is complex.
 is_conj  Whether the tensor is a conjugate that was not computed yet.
@@ -339,6 +364,20 @@ mean  The mean of all elements, or along dimensions.
 median  The median; along a dimension also its place. Of an even number the lower one.
 min  The smallest element; along a dimension also its place; of two tensors element by element.
 minimum  The smaller of two elements.
+miopen_batch_norm  Of MIOpen, which is not here: refuses.
+miopen_convolution  = miopen_batch_norm
+miopen_convolution_add_relu  = miopen_batch_norm
+miopen_convolution_relu  = miopen_batch_norm
+miopen_convolution_transpose  = miopen_batch_norm
+miopen_ctc_loss  = miopen_batch_norm
+miopen_depthwise_convolution  = miopen_batch_norm
+miopen_rnn  = miopen_batch_norm
+mkldnn_adaptive_avg_pool2d  = mkldnn_convolution
+mkldnn_convolution  Of oneDNN, which is not here: refuses.
+mkldnn_linear_backward_weights  = mkldnn_convolution
+mkldnn_max_pool2d  = mkldnn_convolution
+mkldnn_max_pool3d  = mkldnn_convolution
+mkldnn_rnn_layer  = mkldnn_convolution
 mm  The product of two matrices.
 mode  The most frequent element along a dimension, and where it is.
 moveaxis  = movedim
@@ -391,8 +430,25 @@ pow  Each element to a power.
 prelu  The rectified linear unit with a learnt slope below zero.
 prod  The product of all elements, or along a dimension.
 put  Puts values at places counted over the flattened tensor.
+q_per_channel_axis  = quantize_per_tensor
+q_per_channel_scales  = quantize_per_tensor
+q_per_channel_zero_points  = quantize_per_tensor
+q_scale  = quantize_per_tensor
+q_zero_point  = quantize_per_tensor
 qr  The QR factorization of each matrix.
+qscheme  = quantize_per_tensor
 quantile  Quantiles of all elements, or along a dimension.
+quantize_per_channel  = quantize_per_tensor
+quantize_per_tensor  Of quantized tensors, which are not here: refuses.
+quantize_per_tensor_dynamic  = quantize_per_tensor
+quantized_batch_norm  = quantize_per_tensor
+quantized_gru_cell  = quantize_per_tensor
+quantized_lstm_cell  = quantize_per_tensor
+quantized_max_pool1d  = quantize_per_tensor
+quantized_max_pool2d  = quantize_per_tensor
+quantized_max_pool3d  = quantize_per_tensor
+quantized_rnn_relu_cell  = quantize_per_tensor
+quantized_rnn_tanh_cell  = quantize_per_tensor
 rad2deg  Radians to degrees.
 ravel  All elements in one dimension; a view where that is possible.
 real  A view of the real parts.
@@ -414,6 +470,7 @@ rnn_tanh_cell  One step of recurrent units with tanh.
 roll  Shifts elements along dimensions; what leaves at one end enters at the other.
 rot90  Turns by quarter turns in the plane of two dimensions.
 round  Each element rounded to the nearest integer, halves to even; or to `decimals` places.
+row_indices_copy  A copy of the row indices of a sparse tensor.
 row_stack  = vstack
 rrelu  The rectified linear unit with a random slope below zero.
 rshift  Shifts the bits of each element to the right.
@@ -504,6 +561,8 @@ tanh  The hyperbolic tangent of each element.
 tensor_split  Splits into parts that need not be equal, as views.
 threshold  Replaces elements that do not exceed a threshold by a value.
 tile  The tensor repeated along its dimensions, counted from the last.
+to_mkldnn  = mkldnn_convolution
+to_padded_tensor  Of nested tensors as PyTorch stores them, which are not here: refuses.
 topk  The `k` largest (or smallest) elements along a dimension, and where they are.
 trace  The sum of the diagonal of a matrix.
 transpose  Exchanges two dimensions, as a view.
@@ -530,6 +589,7 @@ unsafe_split  Like `split`, without tracking that the parts share memory.
 unsafe_split_with_sizes  Like `split_with_sizes`, without tracking that the parts share memory.
 unsqueeze  A view with a new dimension of size one.
 unsqueeze_copy  A copy of what `unsqueeze` shows.
+values_copy  A copy of the values of a sparse tensor.
 vander  The matrix of powers of a vector.
 var  The variance of all elements, or along dimensions.
 var_mean  The variance and the mean.

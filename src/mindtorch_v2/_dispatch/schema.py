@@ -23,6 +23,7 @@ KINDS: Final = frozenset(
         "Generator",
         "number",
         "Storage",
+        "QScheme",
     }
 )
 
@@ -188,7 +189,7 @@ def _default(text: str, is_list: bool) -> Any:
     if text.startswith("["):
         return tuple([int(p) for p in text[1:-1].split(",") if p.strip()])
     if text[:1] in "'\"":
-        return text[1:-1]
+        return text[1:-1].replace('\\"', '"').replace("\\'", "'").replace("\\\\", "\\")
     if text == "Mean":
         return 1
     try:

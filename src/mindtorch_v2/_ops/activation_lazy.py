@@ -169,7 +169,7 @@ def _prelu_second(grads: Any, needs: Any, grad_output: Any, self: Any, weight: A
 
 
 _prelu_row: Op = op(
-    "_prelu_kernel(Tensor self, Tensor weight) -> Tensor", meta=only(FLOATS, "prelu_cpu"), function=False, method=False,
+    "_prelu_kernel(Tensor self, Tensor weight) -> Tensor", meta=only(FLOATS, "prelu_cpu"), method=False,
     kernel=_prelu_kernel, grad={("self", "weight"): lambda g, needs, self, weight: _prelu_backward.call(
         (g, self, weight))})
 _prelu_backward: Op = op(

@@ -42,7 +42,7 @@ def check(query: Any, key: Any, value: Any, attn_mask: Any, is_causal: bool) -> 
                                "is_causal=True")
 
 
-def _grouped(query: Any, t: Any) -> Any:
+def grouped(query: Any, t: Any) -> Any:
     """Heads of keys and values serve several heads of queries."""
     heads, mine = query.size(-3), t.size(-3)
     if mine == 0 or heads % mine:
@@ -58,7 +58,7 @@ def composed(query: Any, key: Any, value: Any, attn_mask: Any, dropout_p: float,
     if both and len(attn_mask._shape) < 2:
         attn_mask.size(-2)
     if enable_gqa:
-        key, value = _grouped(query, key), _grouped(query, value)
+        key, value = grouped(query, key), grouped(query, value)
     q, k, v = wide(query), wide(key), wide(value)
     width = query._shape[-1]
     factor = (1.0 / math.sqrt(width) if width else 1.0) if scale is None else scale

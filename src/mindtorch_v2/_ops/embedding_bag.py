@@ -126,7 +126,7 @@ def _largest(rows: Any, indices: Any, where: Any, kept: Any, sizes: Any, bags: i
 _ARGS = "Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq=False, int mode=0, " \
         "bool sparse=False, Tensor? per_sample_weights=None, bool include_last_offset=False"
 BAG: Op = composite(f"_embedding_bag({_ARGS}, int padding_idx=-1) -> (Tensor, Tensor, Tensor, Tensor)", _bag,
-                    function=False, method=False)
+                    method=False)
 composite(f"embedding_bag({_ARGS}) -> (Tensor, Tensor, Tensor, Tensor)", lambda *args: BAG.call((*args, -1)),
           method=False)
 

@@ -68,7 +68,7 @@ def _c2r_meta(self: Any, dim: Ints, normalization: int, last_dim_size: int) -> S
 
 # -- rows ---------------------------------------------------------------------------------------------------------
 C2C: Op = op("_fft_c2c(Tensor self, SymInt[] dim, int normalization, bool forward) -> Tensor", meta=_c2c_meta,
-             function=False, method=False, node="FftC2CBackward0",
+             method=False, node="FftC2CBackward0",
              grad=dict(self=lambda g, dim, normalization, forward: C2C.call((g, dim, normalization, not forward))))
 
 
@@ -82,7 +82,7 @@ def _r2c_grad(g: Any, self_shape: Ints, dim: Ints, normalization: int, onesided:
 
 
 R2C: Op = op("_fft_r2c(Tensor self, int[] dim, int normalization, bool onesided) -> Tensor", meta=_r2c_meta,
-             function=False, method=False, node="FftR2CBackward0", grad=dict(self=_r2c_grad))
+             method=False, node="FftR2CBackward0", grad=dict(self=_r2c_grad))
 
 
 def _c2r_grad(g: Any, dim: Ints, normalization: int, last_dim_size: int) -> Any:
@@ -99,7 +99,7 @@ def _c2r_grad(g: Any, dim: Ints, normalization: int, last_dim_size: int) -> Any:
 
 
 C2R: Op = op("_fft_c2r(Tensor self, int[] dim, int normalization, SymInt last_dim_size) -> Tensor", meta=_c2r_meta,
-             function=False, method=False, node="FftC2RBackward0", grad=dict(self=_c2r_grad))
+             method=False, node="FftC2RBackward0", grad=dict(self=_c2r_grad))
 
 
 # -- what the functions share ---------------------------------------------------------------------------------------

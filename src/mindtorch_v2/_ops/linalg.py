@@ -270,7 +270,7 @@ def _solve_grads(grads: Any, A: Any, B: Any, result: Any, left: bool, needs: tup
 
 
 SOLVE: Op = op("_linalg_solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False) "
-               "-> (Tensor result, Tensor LU, Tensor pivots, Tensor info)", meta=_solve_meta, function=False,
+               "-> (Tensor result, Tensor LU, Tensor pivots, Tensor info)", meta=_solve_meta,
                method=False, nondiff=("LU", "pivots", "info"), node="LinalgSolveExBackward0",
                grad={("A", "B"): _solve_grads})
 
@@ -392,7 +392,7 @@ def _eigh_grad(grads: Any, eigenvalues: Any, eigenvectors: Any, compute_v: bool)
 
 
 EIGH: Op = op("_linalg_eigh(Tensor A, str UPLO='L', bool compute_v=True) -> (Tensor eigenvalues, Tensor eigenvectors)",
-              meta=_eigh_meta, function=False, method=False, node="LinalgEighBackward0", grad=dict(A=_eigh_grad))
+              meta=_eigh_meta, method=False, node="LinalgEighBackward0", grad=dict(A=_eigh_grad))
 
 
 def _eig_meta(self: Any) -> list[Spec]:
@@ -465,7 +465,7 @@ def _svd_grad(grads: Any, A: Any, U: Any, S: Any, Vh: Any, full_matrices: bool, 
 
 
 SVD: Op = op("_linalg_svd(Tensor A, bool full_matrices=False, bool compute_uv=True, *, str? driver=None) "
-             "-> (Tensor U, Tensor S, Tensor Vh)", meta=_svd_meta, function=False, method=False,
+             "-> (Tensor U, Tensor S, Tensor Vh)", meta=_svd_meta, method=False,
              node="LinalgSvdBackward0", grad=dict(A=_svd_grad))
 
 

@@ -363,7 +363,7 @@ def _declare_adaptive_mean(rank: int) -> None:
         grad=dict(grad_output=lambda g, grad_output_shape: forward.call((g, tuple(grad_output_shape[-rank:]))),
                   self=lambda g: zeros_like(g)))
     forward: Op = op(
-        f"_{mean}(Tensor self, SymInt[{rank}] output_size) -> Tensor", meta=mean_meta, function=False, method=False,
+        f"_{mean}(Tensor self, SymInt[{rank}] output_size) -> Tensor", meta=mean_meta, method=False,
         grad=dict(self=lambda g, self: mean_backward.call((g, self))))
 
     def adaptive_mean(self: Any, output_size: Ints) -> Any:

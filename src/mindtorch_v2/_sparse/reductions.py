@@ -182,7 +182,7 @@ def _softmax(self: Any, dim: int, log: bool) -> Any:
     return with_values(t, moved - total.log()[at] if log else powers / total[at])
 
 
-def _softmax_grad(g: Any, result: Any, dim: int, self: Any, log: bool) -> Any:
+def softmax_grad(g: Any, result: Any, dim: int, self: Any, log: bool) -> Any:
     t = coalesced(result)
     p, d = parts(t), wrap_dim(dim, result.dim())
     grads = parts(coalesced(SPARSE_MASK.call((g, t)))).values
@@ -197,7 +197,7 @@ def _softmax_grad(g: Any, result: Any, dim: int, self: Any, log: bool) -> Any:
 
 @row(
     "_sparse_softmax(Tensor self, int dim, bool half_to_float) -> Tensor",
-    grad={"self": lambda g, result, dim, self: _softmax_grad(g, result, dim, self, False)},
+    grad={"self": lambda g, result, dim, self: softmax_grad(g, result, dim, self, False)},
 )
 def SOFTMAX(self: Any, dim: int, half_to_float: bool) -> Any:
     return _checked_softmax(self, dim, False)
@@ -205,7 +205,7 @@ def SOFTMAX(self: Any, dim: int, half_to_float: bool) -> Any:
 
 @row(
     "_sparse_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor",
-    grad={"self": lambda g, result, dim, self: _softmax_grad(g, result, dim, self, True)},
+    grad={"self": lambda g, result, dim, self: softmax_grad(g, result, dim, self, True)},
 )
 def LOG_SOFTMAX(self: Any, dim: int, half_to_float: bool) -> Any:
     return _checked_softmax(self, dim, True)

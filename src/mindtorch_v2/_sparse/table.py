@@ -90,6 +90,12 @@ class Entry:
 
 
 TABLE: dict[str, Entry] = {}
+# Rows of the dense tables that are made for sparse tensors, or ask about any.
+_MADE_FOR = frozenset(
+    """_sparse_sum _sparse_sum.dtype _sparse_sum.dim _sparse_sum.dim_dtype _sparse_sparse_matmul _to_dense
+    _sparse_softmax_backward_data _sparse_log_softmax_backward_data _assert_tensor_metadata _indices_copy _values_copy
+    _has_compatible_shallow_copy_type _is_zerotensor""".split()
+)
 ROWS: dict[str, Op] = {}
 # Compiled classes have no interpreted ones below them: kernels written here are functions.
 REFUSAL = Overrider(_refuse)
@@ -148,8 +154,8 @@ def find(op: Op, keys: int) -> Kernel:
 
     entry = TABLE.get(op.name)
     if entry is None:
-        if op.composite is not None and op.name.startswith("_foreach_"):
-            return op.composite  # one tensor after the other
+        if op.composite is not None and (op.name.startswith("_foreach_") or op.name in _MADE_FOR):
+            return op.composite
         if not op.is_out:
             return REFUSAL
         entry = Entry(OUT, None, False)

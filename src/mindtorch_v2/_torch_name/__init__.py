@@ -19,7 +19,7 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 from .._native import Function
-from .homes import HOMES, PRIVATE
+from .homes import FOLDED, HOMES, PRIVATE
 
 PACKAGE = __name__.split(".")[0]
 _OWN = PACKAGE + "."
@@ -80,8 +80,19 @@ def _bear(module: ModuleType, tail: str) -> None:
         sys.modules[name] = module
         module.__name__ = name
         _rename(module)
+        _fold(module, tail)
     for name, home in HOMES.get(tail, {}).items():
         _NAMESPACE(module)[name].__module__ = home
+
+
+def _fold(module: ModuleType, tail: str) -> None:
+    """Public functions of a part of one of PyTorch's modules say the name of the whole."""
+    space = _NAMESPACE(module)
+    for part, home in FOLDED:
+        if tail.startswith(part):
+            for name, value in list(space.items()):
+                if not name.startswith("_") and isinstance(value, FunctionType) and value.__module__ == module.__name__:
+                    value.__module__ = home
 
 
 def _rename(module: ModuleType) -> None:

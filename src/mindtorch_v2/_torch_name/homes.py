@@ -22,6 +22,12 @@ PRIVATE = frozenset(
     }
 )
 
+# Modules by the beginnings of their names whose public functions PyTorch has in one module.
+FOLDED = (
+    ("nn.functional._", "torch.nn.functional"),
+    ("distributed._collectives", "torch.distributed.distributed_c10d"),
+)
+
 # By module: what it defines, and what `__module__` says of it.
 HOMES: dict[str, dict[str, str]] = {
     "_autograd.hooks": {"RemovableHandle": "torch.utils.hooks"},

@@ -34,29 +34,11 @@ _SCRIPT = (
     "unify_type_list wait"
 )
 _QUANTIZED = (
-    "QInt32Storage QInt8Storage QUInt2x4Storage QUInt4x2Storage QUInt8Storage choose_qparams_optimized "
-    "dequantize empty_quantized fake_quantize_per_channel_affine fake_quantize_per_tensor_affine "
-    "fused_moving_avg_obs_fake_quant int_repr per_channel_affine per_channel_affine_float_qparams "
-    "per_channel_symmetric per_tensor_affine per_tensor_symmetric q_per_channel_axis q_per_channel_scales "
-    "q_per_channel_zero_points q_scale q_zero_point qint32 qint8 qscheme quantization quantize_per_channel "
-    "quantize_per_tensor quantize_per_tensor_dynamic quantized_batch_norm quantized_gru quantized_gru_cell "
-    "quantized_lstm quantized_lstm_cell quantized_max_pool1d quantized_max_pool2d quantized_max_pool3d "
-    "quantized_rnn_relu_cell quantized_rnn_tanh_cell quint2x4 quint4x2 quint8"
+    "QInt32Storage QInt8Storage QUInt2x4Storage QUInt4x2Storage QUInt8Storage per_channel_affine "
+    "per_channel_affine_float_qparams per_channel_symmetric per_tensor_affine per_tensor_symmetric qint32 qint8 "
+    "qscheme quantization quantized_gru quantized_lstm quint2x4 quint4x2 quint8"
 )
-_LIBRARIES = (
-    "cudnn_affine_grid_generator cudnn_batch_norm cudnn_convolution cudnn_convolution_add_relu "
-    "cudnn_convolution_relu cudnn_convolution_transpose cudnn_grid_sampler "
-    "fbgemm_linear_fp16_weight fbgemm_linear_fp16_weight_fp32_activation fbgemm_linear_int8_weight "
-    "fbgemm_linear_int8_weight_fp32_activation fbgemm_linear_quantize_weight fbgemm_pack_gemm_matrix_fp16 "
-    "fbgemm_pack_quantized_matrix miopen_batch_norm miopen_convolution miopen_convolution_add_relu "
-    "miopen_convolution_relu miopen_convolution_transpose miopen_ctc_loss miopen_depthwise_convolution miopen_rnn "
-    "mkldnn_adaptive_avg_pool2d mkldnn_convolution mkldnn_linear_backward_weights mkldnn_max_pool2d "
-    "mkldnn_max_pool3d mkldnn_rnn_layer"
-)
-_OF_SPARSE = (
-    "ccol_indices_copy col_indices_copy crow_indices_copy indices_copy native_norm row_indices_copy saddmm spmm "
-    "values_copy"
-)
+_OF_SPARSE = "saddmm spmm"
 
 NAMES: dict[str, dict[str, str]] = {
     "distributed": {
@@ -92,17 +74,11 @@ NAMES: dict[str, dict[str, str]] = {
         "called by PyTorch itself when it is imported": "prepare_multiprocessing_environment",
         _COMPILER: f"{_SCRIPT} profiler_allow_cudagraph_cupti_lazy_reinit_cuda12",
         "quantized tensors": _QUANTIZED,
-        "functions of other libraries": _LIBRARIES,
         _SPARSE: _OF_SPARSE,
         "the inside of PyTorch's library": "DispatchKey DispatchKeySet ExcludeDispatchKeyGuard PRIVATE_OPS StorageBase "
         "TYPE_CHECKING USE_GLOBAL_DEPS USE_RTLD_GLOBAL_WITH_LIBTORCH classes cpp init_num_threads windows",
     },
-    "Tensor": {
-        "rows without a method of that name": "index",
-        "quantized tensors": "dequantize int_repr q_per_channel_axis q_per_channel_scales q_per_channel_zero_points "
-        "q_scale q_zero_point qscheme",
-        "other layouts": "to_mkldnn to_padded_tensor",
-    },
+    "Tensor": {"rows without a method of that name": "index"},
     "accelerator": {_DEVICES: "Graph"},
     "autograd.graph": {_DEVICES: "set_override_stale_capture_stream set_warn_on_accumulate_grad_stream_mismatch"},
     "backends": {_DEVICES: "python_native xnnpack"},

@@ -495,6 +495,13 @@ REASONS: dict[str, str] = dict.fromkeys(
     numel resize_ set_ size storage_offset stride sym_numel sym_size sym_storage_offset sym_stride""".split(),
     "asks or changes the tensor's geometry: `rows/test_private.py`",
 )
+# Tables whose rows are compared with PyTorch, or shown to refuse as it does, by `rows/test_inner.py`.
+INNER_TABLES = frozenset({"elsewhere", "fake_quantize", "inner", "inner_layers", "probes"})
+
+
+def of_inner_tables(row: str) -> bool:
+    found = submodule("_dispatch.registry").overloads(row)
+    return bool(found) and all(o.row.family in INNER_TABLES for o in found)
 
 
 def internal(row: str) -> bool:

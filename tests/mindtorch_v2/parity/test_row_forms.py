@@ -38,6 +38,6 @@ def test_every_row_was_called() -> None:
     for name in rows():
         FORMS.check(name)
     found = [op for op in submodule("_dispatch.registry").ops() if op.row is not None]
-    idle = {op.name for op in found if not op.ready}
+    idle = {op.name for op in found if not op.ready and op.row.family not in _own.INNER_TABLES}
     # Those called elsewhere have been, if that ran before.
     assert sorted(idle - {*_own.CALLED_ELSEWHERE}) == sorted(_own.NEVER_CALLED)
