@@ -27,7 +27,10 @@ from toolchain import CompileError, Job, compile_all, prefix_header  # noqa: E40
 
 CORE = "ascend_emulator"
 # Integer arithmetic wraps, as on the device.
-FLAGS = ["-std=c++17", "-O1", "-fPIC", "-fwrapv", "-fvisibility=hidden", "-Wall", "-pthread"]
+FLAGS = ["-std=c++17", "-fPIC", "-fwrapv", "-fvisibility=hidden", "-Wall", "-pthread"]
+# What every call goes through is optimised; kernels compile a quarter faster with -Og and run nearly as fast.
+HOT, KERNEL = "-O1", "-Og"
+ENGINE = ("call", "elementwise", "engine")  # of the folder of kernels
 # What nearly every file includes, and what takes most of the time that it takes to compile.
 PREFIX = [
     *(f"<{name}>" for name in ("algorithm", "cmath", "cstring", "functional", "map", "memory", "mutex", "numeric")),
@@ -50,9 +53,13 @@ class Builder:
 
     def compile(self, sources: list[Path]) -> dict[Path, str]:
         command = [*self.compiler, "-I", str(HERE), *FLAGS, *self.extra]
-        prefix = prefix_header(self.objects / "prefix.h", PREFIX, [*command, "-x", "c++-header"])
+        prefix = prefix_header(self.objects / "prefix.h", PREFIX, [*command, KERNEL, "-x", "c++-header"])
         objects = {source: self.objects / f"{source.parent.name}_{source.stem}.o" for source in sources}
-        compile_all("Ascend emulator", [Job(objects[source], source, [*command, *prefix, "-c"]) for source in sources])
+        jobs = []
+        for source in sources:
+            kernel = source.parent.name == "aclnn" and source.stem not in ENGINE
+            jobs.append(Job(objects[source], source, [*command, KERNEL if kernel else HOT, *prefix, "-c"]))
+        compile_all("Ascend emulator", jobs)
         return {source: str(target) for source, target in objects.items()}
 
     def link(self, name: str, objects: list[str], needs: list[str]) -> None:

@@ -465,8 +465,7 @@ int set_address(void* executor, Which which, size_t index, size_t relative, void
 }
 
 // -- registration ----------------------------------------------------------------------------------------------------
-Registration::Registration(const char* name, std::function<void(Plan&)> plan, std::function<void(Run&)> run,
-                           unsigned traits) {
+Registration::Registration(const char* name, Phase<Plan> plan, Phase<Run> run, unsigned traits) {
     kernels()[name] = Kernel{std::move(plan), std::move(run), traits};
 }
 

@@ -145,14 +145,30 @@ inline void check_room(const Run& r, const char* name, int64_t needed) {
               static_cast<long long>(r.tensor(name).numel()), static_cast<long long>(needed));
 }
 
+// A phase of a kernel. Nearly all are plain functions; making a std::function of each would take the compiler half of
+// the time it takes for this folder.
+template <class Argument>
+struct Phase {
+    void (*plain)(Argument&) = nullptr;
+    std::function<void(Argument&)> holding;  // a function with values of its own
+
+    Phase() = default;
+    template <class F>
+    Phase(const F& f) {
+        if constexpr (std::is_convertible_v<F, void (*)(Argument&)>) plain = f;
+        else holding = f;
+    }
+    void operator()(Argument& to) const { plain != nullptr ? plain(to) : holding(to); }
+};
+
 struct Kernel {
-    std::function<void(Plan&)> plan;
-    std::function<void(Run&)> run;
+    Phase<Plan> plan;
+    Phase<Run> run;
     unsigned traits = 0;
 };
 
 struct Registration {
-    Registration(const char* name, std::function<void(Plan&)> plan, std::function<void(Run&)> run, unsigned traits = 0);
+    Registration(const char* name, Phase<Plan> plan, Phase<Run> run, unsigned traits = 0);
 };
 
 const Kernel* kernel_of(const char* name);

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from ctypes import byref, c_int, c_void_p
+
+import pytest
 
 from ._emulator import CALLBACK, D2D, H2D, Runtime, isolated
 from .test_runtime_streams import pinned
@@ -88,6 +91,7 @@ def test_modes_and_threads(rt: Runtime) -> None:
     assert end_code(rt, stream) == NOT_CAPTURED
 
 
+@pytest.mark.skipif("tsan" in os.environ.get("LD_PRELOAD", ""), reason="ThreadSanitizer finds the race it provokes")
 @isolated(ASCEND_EMULATOR_DELAY_SEED="11")
 def test_branches_without_an_event_between_them_are_unordered(rt: Runtime) -> None:
     """What hides a missing event on one stream only is seen in a model as well."""
