@@ -64,6 +64,11 @@ class ProcessGroupGloo(HostGroup):
         self._options._timeout = timeout
         self._mesh.set_timeout(timeout)
 
+    def _call(self, name: str, timeout: timedelta) -> Call:
+        call = super()._call(name, timeout)
+        self._mesh.begun = call.sequence
+        return call
+
     def shutdown(self) -> None:
         self._queue.close()
         self._mesh.close()

@@ -6,10 +6,12 @@ Invariant: memory is flat tensors of the CPU; a sum is formed in one order, so t
 from __future__ import annotations
 
 import ctypes
+import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from ._options import RedOpType, ReduceOp
+from ._shared import LARGE, Shared
 from ._sockets import Call, Mesh
 
 __all__ = ["Rounds", "memory"]
@@ -56,10 +58,42 @@ class Rounds:
         self.mesh, self.rank, self.size = mesh, mesh.rank, mesh.size
         self.others = [rank for rank in range(self.size) if rank != self.rank]
         # Begin with the next rank, so that not all talk to the same one first.
+        self._shared: Shared | None = None
+        self._asked = not mesh.together or self.size == 1
         self.turn = [(self.rank + step) % self.size for step in range(1, self.size)]
 
     def _post(self, call: Call, rank: int, flat: Any) -> Any:
         return self.mesh.post(call, rank, memory(flat), flat)
+
+    def shared(self, call: Call, flat: Any) -> Shared | None:
+        """The memory that all ranks share, for a tensor that is large enough; ranks agree on whether there is any."""
+        if flat.numel() * flat.element_size() < LARGE:
+            return None
+        if not self._asked:
+            self._asked = True
+            self._shared = self._share(call)
+        return self._shared
+
+    def _share(self, call: Call) -> Shared | None:
+        path, (file, own) = Shared.made()
+        try:
+            paths = self._told(call, path.encode().ljust(64))
+            tensors = [own if rank == self.rank else Shared.found(paths[rank]) for rank in range(self.size)]
+            # Until here the file must be open; and one rank that cannot see another is enough for all to use sockets.
+            seen = self._told(call, b"no" if any(each is None for each in tensors) else b"ok")
+        finally:
+            os.close(file)
+        return Shared(self.rank, tensors, self.barrier) if set(seen) == {"ok"} else None
+
+    def _told(self, call: Call, text: bytes) -> list[str]:
+        """A short text of every rank; all have the same length."""
+        buffers = [bytearray(text) for _ in range(self.size)]
+        slots = [(rank, self.mesh.post(call, rank, memoryview(buffers[rank]), None)) for rank in self.others]
+        for rank in self.others:
+            self.mesh.send(call, rank, memoryview(text))
+        for rank, slot in slots:
+            self.mesh.wait(call, slot, rank)
+        return [bytes(each).decode().strip() for each in buffers]
 
     def exchange(self, call: Call, sending: Sequence[Any], receiving: Sequence[Any]) -> None:
         """`sending[r]` goes to rank r, `receiving[r]` comes from it."""
@@ -86,7 +120,11 @@ class Rounds:
             self.exchange(call, [flat] * self.size, parts)
             self._combined(parts, kind, flat)
             return
-        self._ring(call, flat, kind)
+        shared = self.shared(call, flat)
+        if shared is not None:
+            shared.allreduce(call, flat, COMBINE[kind])
+        else:
+            self._ring(call, flat, kind)
 
     def _cuts(self, total: int) -> list[tuple[int, int]]:
         each, more = divmod(total, self.size)
@@ -130,6 +168,9 @@ class Rounds:
             self.mesh.wait(call, slot, rank)
 
     def reduce_scatter(self, call: Call, out: Any, parts: Sequence[Any], kind: RedOpType) -> None:
+        shared = self.shared(call, out)
+        if shared is not None:
+            return shared.reduce_scatter(call, out, parts, COMBINE[kind])
         came = [out.new_empty(out.numel()) for _ in range(self.size)]
         self.exchange(call, parts, came)
         self._combined(came, kind, out)
@@ -148,6 +189,9 @@ class Rounds:
             step *= 2
 
     def allgather(self, call: Call, outs: Sequence[Any], flat: Any) -> None:
+        shared = self.shared(call, flat)
+        if shared is not None:
+            return shared.allgather(call, outs, flat)
         self.exchange(call, [flat] * self.size, outs)
 
     def gather(self, call: Call, outs: Sequence[Any], flat: Any, root: int) -> None:

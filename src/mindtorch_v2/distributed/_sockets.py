@@ -29,6 +29,10 @@ _PART = 1 << 24
 # Tags below this are of collectives, which need everybody; those above are between two.
 SHARED_TAGS = 1 << 61
 _GOODBYE = (1 << 64) - 1
+# How far a rank has come: a question, and the answer, which its reading thread gives whatever the others do.
+_ASK, _TELL = _GOODBYE - 1, _GOODBYE - 2
+_NUMBER = struct.Struct("<Q")
+_PATIENCE = 0.5  # seconds that others get for the answer
 
 
 class Call:
@@ -67,6 +71,18 @@ class _Peer:
         self.thread: threading.Thread | None = None
 
 
+def machine() -> str:
+    """The same for processes of one user that see each other's /proc, on one kernel, and may share memory."""
+    try:
+        if os.environ.get("MINDTORCH_SHARED_MEMORY") == "0":
+            raise OSError
+        with open("/proc/sys/kernel/random/boot_id") as file:
+            boot = file.read().strip()
+        return f"{boot}:{os.readlink('/proc/self/ns/pid')}:{os.getuid()}"
+    except OSError:
+        return f"unknown:{socket.gethostname()}:{os.getpid()}"
+
+
 def _own_address(store: Store) -> str:
     """Where other processes find this one: a named interface, or the way on which the store is reached."""
     interface = os.environ.get("GLOO_SOCKET_IFNAME", "").split(",")[0]
@@ -92,16 +108,20 @@ class Mesh:
         self.guard = threading.Lock()
         self.any_posted: defaultdict[int, deque[Slot]] = defaultdict(deque)
         self.peers: dict[int, _Peer] = {}
+        self.together = True  # all ranks are processes of one machine
         self.closed = False
+        self.begun = 0  # the number of the last collective that this rank was asked for
+        self._told: dict[int, int] = {}
+        self._heard = threading.Condition()
         if size > 1:
             self._connect(store)
 
     def _connect(self, store: Store) -> None:
         deadline = time.monotonic() + self.timeout.total_seconds()
-        host, cookie = _own_address(store), secrets.token_bytes(16)
+        host, cookie, here = _own_address(store), secrets.token_bytes(16), machine()
         with socket.create_server((host, 0), backlog=self.size) as listening:
             port = listening.getsockname()[1]
-            store.set(f"{self.rank}", f"{host}|{port}|{cookie.hex()}".encode())
+            store.set(f"{self.rank}", f"{host}|{port}|{cookie.hex()}|{here}".encode())
             for rank in range(self.rank):
                 self._adopt(rank, self._call(store, rank, deadline))
             while len(self.peers) < self.size - 1:
@@ -114,9 +134,11 @@ class Mesh:
                         f"Gloo connectFullMesh failed: rank {self.rank} waited {self.timeout} for ranks {missing}"
                     ) from None
                 self._welcome(connection, cookie, deadline)
+        places = [store.get(f"{rank}").decode().split("|")[3] for rank in range(self.size)]
+        self.together = all(place == here for place in places)
 
     def _call(self, store: Store, rank: int, deadline: float) -> socket.socket:
-        host, port, cookie = store.get(f"{rank}").decode().split("|")
+        host, port, cookie, _ = store.get(f"{rank}").decode().split("|")
         try:
             connection = socket.create_connection((host, int(port)), max(deadline - time.monotonic(), 0.001))
             connection.settimeout(None)
@@ -168,6 +190,9 @@ class Mesh:
                 if tag == _GOODBYE:
                     peer.left = True
                     continue
+                if tag in (_ASK, _TELL):
+                    self._about_progress(peer, tag, length)
+                    continue
                 slot = self._wanted(peer, tag)
                 if slot is None:
                     self._keep(peer, tag, self._read_parts(peer.socket, length))
@@ -186,6 +211,40 @@ class Mesh:
                     slot.settle(peer.rank, f"rank {peer.rank} sent {length} bytes where {len(slot.view)} were expected")
         except (OSError, RuntimeError):
             self._ended(peer)
+
+    def _about_progress(self, peer: _Peer, tag: int, length: int) -> None:
+        if tag == _TELL:
+            number = _NUMBER.unpack(receive_exactly(peer.socket, length))[0]
+            with self._heard:
+                self._told[peer.rank] = number
+                self._heard.notify_all()
+        else:
+            self._note(peer, _HEAD.pack(_TELL, _NUMBER.size) + _NUMBER.pack(self.begun))
+
+    @staticmethod
+    def _note(peer: _Peer, data: bytes) -> None:
+        """Send a few bytes, unless the connection is stuck."""
+        if peer.sending.acquire(timeout=0.2):
+            try:
+                peer.socket.sendall(data)
+            except OSError:
+                pass
+            finally:
+                peer.sending.release()
+
+    def arrivals(self, call: Call) -> str:
+        """Who has begun a collective and who has not, by asking; a rank that does not answer has not."""
+        with self._heard:
+            self._told.clear()
+        living = [peer for peer in self.peers.values() if peer.error is None]
+        for peer in living:
+            self._note(peer, _HEAD.pack(_ASK, 0))
+        with self._heard:
+            self._heard.wait_for(lambda: len(self._told) == len(living), _PATIENCE)
+            arrived = {rank for rank, number in self._told.items() if number >= call.sequence}
+        arrived.add(self.rank)
+        missing = sorted(set(range(self.size)) - arrived)
+        return f"ranks arrived: {sorted(arrived)}, missing: {missing}"
 
     @staticmethod
     def _read_parts(connection: socket.socket, length: int) -> bytearray:
@@ -254,6 +313,8 @@ class Mesh:
 
     def _say(self, call: Call, text: str, rank: int | None) -> RuntimeError:
         other = "" if rank is None else f", other rank {rank}"
+        if call.tag < SHARED_TAGS:
+            other += f"; {self.arrivals(call)}"
         return RuntimeError(
             f"{text} (operation {call.name}, sequence number {call.sequence}, rank {self.rank} of {self.size}{other})"
         )
@@ -262,6 +323,7 @@ class Mesh:
         """Hand a message to a connection."""
         peer = self.peers[rank]
         head: Any = _HEAD.pack(call.tag, len(view))
+        failure = ""
         with peer.sending:
             try:
                 sent = peer.socket.sendmsg([head, view]) - _HEAD.size
@@ -271,22 +333,25 @@ class Mesh:
                     sent += peer.socket.send(view[sent:])
             except BlockingIOError:
                 limit = int(self.timeout.total_seconds() * 1000)
-                raise self._say(call, f"Timed out waiting {limit}ms for send operation to complete", rank) from None
+                failure = f"Timed out waiting {limit}ms for send operation to complete"
             except OSError as error:
-                text = peer.error or f"Connection closed by peer: {error.strerror or error}"
-                raise self._say(call, text, rank) from None
+                failure = peer.error or f"Connection closed by peer: {error.strerror or error}"
             self.sent += len(view)
+        if failure:
+            raise self._say(call, failure, rank)
 
     def post(self, call: Call, rank: int, view: memoryview, keep: Any) -> Slot:
         """Say where the next message with this tag from `rank` is to go."""
         peer, slot = self.peers[rank], Slot(view, keep)
+        gone: _Peer | None = None
         with self.guard:
             data = self._take(peer, call.tag) if peer.kept.get(call.tag) else None
             if data is None:
                 gone = peer if peer.error is not None else self._gone(call.tag)
-                if gone is not None:
-                    raise self._say(call, gone.error or "", gone.rank)
-                peer.posted[call.tag].append(slot)
+                if gone is None:
+                    peer.posted[call.tag].append(slot)
+        if gone is not None:
+            raise self._say(call, gone.error or "", gone.rank)
         if data is not None:
             self._fill(slot, rank, data)
         return slot

@@ -117,6 +117,28 @@ def reduce_scatter(torch: Any, dist: Any, rank: int, size: int, dtype: str, op: 
     return out.tolist(), single.tolist()
 
 
+def large(torch: Any, dist: Any, rank: int, size: int, dtype: str, count: int) -> Any:
+    """Whether reductions and gatherings of tensors that are shared, not sent, are as they should be."""
+    parts = [value(torch, dtype, each, (count, 1)) for each in range(size)]
+    total = parts[0].clone()
+    for each in parts[1:]:
+        total += each
+    mine = parts[rank].clone()
+    dist.all_reduce(mine)
+    outs = [torch.zeros_like(mine) for _ in range(size)]
+    dist.all_gather(outs, parts[rank])
+    scattered = torch.zeros_like(mine)
+    dist.reduce_scatter(scattered, [parts[rank] * (each + 1) for each in range(size)])
+    whole = torch.zeros_like(torch.cat(parts))
+    dist.all_gather_single(whole, parts[rank])
+    return (
+        torch.equal(mine, total),
+        all(torch.equal(out, part) for out, part in zip(outs, parts)),
+        torch.equal(scattered, total * (rank + 1)),
+        torch.equal(whole, torch.cat(parts)),
+    )
+
+
 def coalesced(torch: Any, dist: Any, rank: int, size: int) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -288,6 +310,40 @@ def reduced_on_device(torch: Any, dist: Any, rank: int, size: int, made: str) ->
 
 def stay_away(torch: Any, dist: Any, rank: int, size: int, who: int) -> Any:
     return "nothing" if rank == who else reduced_on_device(torch, dist, rank, size, "torch.ones(3)")
+
+
+def steps(torch: Any, dist: Any, rank: int, size: int, how: str, who: int, at: int, where: str) -> Any:
+    """Training steps; at one of them a rank dies, is stopped, or raises, before or inside backward."""
+    import os
+    import signal
+    import time
+
+    def strike(*_: Any) -> None:
+        if how == "kill":
+            os.kill(os.getpid(), signal.SIGKILL)
+        elif how == "stop":
+            os.kill(os.getpid(), signal.SIGSTOP)
+        else:
+            raise ValueError("this rank errs")
+
+    torch.manual_seed(0)
+    ddp = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(4, 2))
+    optimizer = torch.optim.SGD(ddp.parameters(), lr=0.1)
+    started = time.monotonic()
+    for step in range(4):
+        if rank == who and step == at:
+            if where == "backward":
+                ddp.module.weight.register_hook(strike)
+            else:
+                strike()
+        optimizer.zero_grad()
+        try:
+            ddp(torch.ones(3, 4)).sum().backward()
+            optimizer.step()
+            ddp.module.weight.sum().item()
+        except RuntimeError as error:
+            return step, type(error).__name__, str(error), time.monotonic() - started
+    return "nothing"
 
 
 def die(torch: Any, dist: Any, rank: int, size: int, who: int) -> Any:

@@ -132,6 +132,20 @@ def test_reduce_scatter(ranks: Ranks, dtype: str, op: str, async_op: bool) -> No
         assert got == (want, want)
 
 
+@pytest.mark.parametrize(("dtype", "count"), [("float32", 70_001), ("int8", 300_000), ("int64", 530_000)])
+def test_large(ranks: Ranks, dtype: str, count: int) -> None:
+    assert ranks.values("large", dtype, count) == [(True,) * 4] * ranks.size
+
+
+def test_large_without_shared_memory(monkeypatch: Any) -> None:
+    monkeypatch.setenv("MINDTORCH_SHARED_MEMORY", "0")
+    apart = Ranks(SUBJECT_NAME, 3)
+    try:
+        assert apart.values("large", "float32", 300_000) == [(True,) * 4] * 3
+    finally:
+        apart.close()
+
+
 def test_coalesced(ranks: Ranks) -> None:
     size = ranks.size
     for many, outs, later in ranks.values("coalesced"):

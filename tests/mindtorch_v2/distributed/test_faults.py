@@ -23,6 +23,7 @@ def test_a_late_rank_is_named() -> None:
         kind, text = found[0][1]
         assert kind == "RuntimeError" and "Timed out waiting 1000ms for recv operation to complete" in text
         assert "operation allreduce, sequence number 1, rank 0 of 2, other rank 1" in text
+        assert "ranks arrived: [0], missing: [1]" in text
     finally:
         ranks.close()
 
@@ -148,4 +149,36 @@ def test_a_rank_that_dies_ends_collectives_on_devices(size: int, shared_memory: 
             assert again[0] == "error" and again[1][0] == "DistBackendError" and "sequence number 2" in again[1][1]
         assert time.monotonic() - started < 15.0
     finally:
+        ranks.close()
+
+
+# -- at every step of a training loop --------------------------------------------------------------------------------
+CASES = [
+    (backend, how, at, where)
+    for backend in ("gloo", "hccl")
+    for how in ("kill", "stop", "err")
+    for at in range(3)
+    for where in ("forward", "backward")
+]
+# A few of them; the environment asks for every way at every step.
+CHOSEN = CASES if os.environ.get("MINDTORCH_FAULTS") else [CASES[index] for index in (1, 8, 27, 34)]
+
+
+@pytest.mark.parametrize(("backend", "how", "at", "where"), CHOSEN)
+def test_a_fault_at_a_step_is_told(backend: str, how: str, at: int, where: str, shared_memory: None) -> None:
+    ranks = Ranks("mindtorch_v2", 3, seconds=3.0, backend=backend)
+    try:
+        for rank in range(3):
+            ranks.pipes[rank].send(("steps", (how, 2, at, where)))
+        for rank in (0, 1):
+            kind, told = ranks.answer(rank)
+            assert kind == "value" and told != "nothing", told
+            step, name, text, seconds = told
+            # Values are taken from the device after each step, so that nobody gets further than the one that failed.
+            assert step == at and seconds < 20.0, told
+            assert "operation allreduce, sequence number" in text and f"rank {rank} of 3" in text, told
+            assert "missing: [2]" in text and name in ("RuntimeError", "DistBackendError"), told
+    finally:
+        if how == "stop":
+            ranks.processes[2].kill()
         ranks.close()

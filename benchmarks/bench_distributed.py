@@ -1,0 +1,175 @@
+"""What collectives cost, here and in PyTorch, on processes of this machine.
+
+Each library has processes of its own, which do a case when told to; the passes alternate, so that both see the same
+machine. `python benchmarks/bench_distributed.py [--ranks 2] [--passes 7] [--only "100 MB"] [--scaling]`. The best pass
+counts: others have been disturbed. `--scaling` measures this library alone on 2 to 4 ranks, for `docs/scaling.md`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from datetime import timedelta
+from typing import Any
+
+# Elements of float32, and how often a pass does it.
+CASES: dict[str, tuple[str, int, int]] = {
+    "all_reduce 4 B": ("all_reduce", 1, 200),
+    "all_reduce 1 KB": ("all_reduce", 256, 200),
+    "all_reduce 64 KB": ("all_reduce", 1 << 14, 100),
+    "all_reduce 1 MB": ("all_reduce", 1 << 18, 30),
+    "all_reduce 10 MB": ("all_reduce", 10 << 18, 8),
+    "all_reduce 100 MB": ("all_reduce", 25_000_000, 2),
+    "broadcast 10 MB": ("broadcast", 10 << 18, 8),
+    "all_gather 10 MB": ("all_gather", 10 << 18, 4),
+    "barrier": ("barrier", 1, 200),
+    "DDP step": ("ddp", 1, 10),
+}
+
+
+def trained(torch: Any) -> Any:
+    """A step of a small transformer layer under DistributedDataParallel."""
+    nn = torch.nn
+    torch.manual_seed(0)
+    layer = nn.TransformerEncoderLayer(128, 4, 512, dropout=0.0, batch_first=True)
+    model = nn.parallel.DistributedDataParallel(nn.Sequential(layer, nn.Linear(128, 128)))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    batch = torch.randn(8, 64, 128)
+
+    def step() -> None:
+        optimizer.zero_grad()
+        model(batch).square().mean().backward()
+        optimizer.step()
+
+    return step
+
+
+def prepared(torch: Any, dist: Any, kind: str, count: int, size: int) -> Any:
+    """One call of a case."""
+    if kind == "ddp":
+        return trained(torch)
+    if kind == "barrier":
+        return dist.barrier
+    tensor = torch.ones(count)
+    if kind == "all_gather":
+        outs = [torch.empty(count) for _ in range(size)]
+        return lambda: dist.all_gather(outs, tensor)
+    if kind == "broadcast":
+        return lambda: dist.broadcast(tensor, 0)
+    return lambda: dist.all_reduce(tensor, dist.ReduceOp.MAX if count < 1000 else dist.ReduceOp.SUM)
+
+
+def serve(name: str, rank: int, size: int, path: str) -> None:
+    """Do a case each time a line with its name comes, and say how long one call took."""
+    torch: Any = importlib.import_module(name)
+    dist: Any = importlib.import_module(f"{name}.distributed")
+    torch.set_num_threads(1)
+    store = dist.FileStore(path, size)
+    dist.init_process_group("gloo", store=store, rank=rank, world_size=size, timeout=timedelta(seconds=60))
+    ready: dict[str, Any] = {}
+    for line in sys.stdin:
+        case = line.strip()
+        kind, count, times = CASES[case]
+        if case not in ready:
+            ready[case] = prepared(torch, dist, kind, count, size)
+            ready[case]()
+        dist.barrier()
+        begin = time.perf_counter()
+        for _ in range(times):
+            ready[case]()
+        print(json.dumps((time.perf_counter() - begin) / times), flush=True)
+    dist.destroy_process_group()
+
+
+class Library:
+    """A library in processes of its own."""
+
+    def __init__(self, name: str, size: int) -> None:
+        self.folder = tempfile.TemporaryDirectory()
+        path = os.path.join(self.folder.name, "store")
+        self.processes = [
+            subprocess.Popen(
+                [sys.executable, __file__, "--serve", name, "--rank", str(rank), "--ranks", str(size), "--path", path],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+            )
+            for rank in range(size)
+        ]
+
+    def run(self, case: str) -> float:
+        """Seconds of a call, on the slowest rank."""
+        for process in self.processes:
+            assert process.stdin is not None
+            process.stdin.write(case + "\n")
+            process.stdin.flush()
+        found = []
+        for process in self.processes:
+            assert process.stdout is not None
+            found.append(float(json.loads(process.stdout.readline())))
+        return max(found)
+
+    def close(self) -> None:
+        for process in self.processes:
+            assert process.stdin is not None
+            process.stdin.close()
+            process.wait(30)
+        self.folder.cleanup()
+
+
+def compare(size: int, passes: int, only: str) -> None:
+    mine, theirs = Library("mindtorch_v2", size), Library("torch", size)
+    print(f"{'case, ' + str(size) + ' ranks':24} {'here':>10} {'median':>10} {'PyTorch':>10} {'median':>10}  rate")
+    for case in CASES:
+        if only and only not in case:
+            continue
+        times: tuple[list[float], list[float]] = ([], [])
+        for _ in range(passes):
+            for library, found in zip((mine, theirs), times):
+                found.append(library.run(case) * 1e6)
+        best = [min(found) for found in times]
+        middle = [statistics.median(found) for found in times]
+        told = " ".join(f"{each:8.0f} us" for each in (best[0], middle[0], best[1], middle[1]))
+        print(f"{case:24} {told}  {best[1] / best[0]:.2f}")
+    mine.close()
+    theirs.close()
+
+
+def scaling(passes: int, only: str) -> None:
+    print(f"{'case':24} " + " ".join(f"{size:>7} ranks" for size in (2, 3, 4)))
+    libraries = [Library("mindtorch_v2", size) for size in (2, 3, 4)]
+    for case in CASES:
+        if not only or only in case:
+            best = [min(library.run(case) for _ in range(passes)) * 1e6 for library in libraries]
+            print(f"{case:24} " + " ".join(f"{each:10.0f} us" for each in best))
+    for library in libraries:
+        library.close()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--serve", help=argparse.SUPPRESS)
+    parser.add_argument("--rank", type=int, default=0, help=argparse.SUPPRESS)
+    parser.add_argument("--path", default="", help=argparse.SUPPRESS)
+    parser.add_argument("--ranks", type=int, default=2)
+    parser.add_argument("--passes", type=int, default=7)
+    parser.add_argument("--only", default="")
+    parser.add_argument("--scaling", action="store_true")
+    given = parser.parse_args()
+    if given.serve:
+        serve(given.serve, given.rank, given.ranks, given.path)
+    elif given.scaling:
+        scaling(given.passes, given.only)
+    else:
+        compare(given.ranks, given.passes, given.only)
+
+
+if __name__ == "__main__":
+    main()
