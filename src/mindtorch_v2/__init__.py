@@ -23,6 +23,7 @@ from ._autograd.record import NO_DERIVATIVE as _NO_DERIVATIVE
 from ._backends import meta as _meta  # noqa: F401 (registers the device)
 from ._backends.common import kernels as _kernels
 from ._backends.common.functionalize import FUNCTIONALIZE_KERNEL as _FUNCTIONALIZE
+from ._backends.common.lazy import RESOLVE as _LAZY_RESOLVER
 from ._backends.cpu import load as _cpu_load
 from ._backends.cpu.kernels import runtime as _cpu  # noqa: F401 (registers the device)
 from ._backends.npu import is_available as _npu_is_available  # noqa: F401 (registers the device)
@@ -284,6 +285,7 @@ newaxis = None
 _RESOLVERS.python = _OVERRIDER
 _RESOLVERS.torch_dispatch = _TORCH_DISPATCHER
 _RESOLVERS.no_derivative = _NO_DERIVATIVE
+_RESOLVERS.lazy = _LAZY_RESOLVER
 _RESOLVERS.functionalize = _FUNCTIONALIZE
 _RESOLVERS.mixed = _kernels.MIXED
 _RESOLVERS.derived = _kernels.derived

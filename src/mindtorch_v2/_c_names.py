@@ -6,7 +6,7 @@ import weakref
 from enum import Enum
 from typing import Any
 
-from ._dispatch.keys import PYTHON
+from ._dispatch.keys import CONJUGATE, NEGATIVE, PYTHON
 from ._dispatch.state import NO_TORCH_FUNCTION, modes, set_modes
 from ._ops.rules.pointwise import broadcast_shapes
 from ._size import Size
@@ -69,15 +69,15 @@ def _is_alias_of(arg0: Any, arg1: Any) -> bool:
 
 
 def _set_conj(tensor: Any, conj: bool) -> None:
-    """Say whether a tensor is to be read conjugated. None is read so here, and only that can be said."""
-    if conj:
-        raise NotImplementedError("torch._C._set_conj: tensors are not conjugated lazily here; use torch.conj_physical")
+    """Say whether a tensor is to be read conjugated."""
+    if conj and not tensor._dtype.is_complex:
+        raise RuntimeError(f"_set_conj: expected a complex tensor, got one of type {tensor._dtype}")
+    tensor._keys = (tensor._keys & ~CONJUGATE) | (CONJUGATE if conj else 0)
 
 
 def _set_neg(tensor: Any, neg: bool) -> None:
-    """The same of a sign."""
-    if neg:
-        raise NotImplementedError("torch._C._set_neg: tensors are not negated lazily here; use torch.neg")
+    """Say whether a tensor is to be read with the other sign."""
+    tensor._keys = (tensor._keys & ~NEGATIVE) | (NEGATIVE if neg else 0)
 
 
 # Functions that PyTorch has here and not in `torch`.

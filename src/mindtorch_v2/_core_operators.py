@@ -58,6 +58,7 @@ class CoreOperators:
     reciprocal: OpBase
     positive: OpBase
     conj: OpBase
+    _neg_view: OpBase
     as_strided: OpBase
     copy_: OpBase
     zero_: OpBase

@@ -11,6 +11,7 @@ from typing import Any
 from . import _native
 from ._device import CPU
 from ._dispatch.binding import need_all
+from ._dispatch.keys import CONJUGATE
 from ._dispatch.keys import CPU as CPU_KEY
 from ._dispatch.op import type_name
 from ._dispatch.schema import parse
@@ -122,6 +123,8 @@ def export(t: Any, stream: Any = None, max_version: Any = None, dl_device: Any =
     """`t.__dlpack__()`."""
     if t.requires_grad:
         raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
+    if t._keys & CONJUGATE:
+        raise BufferError("Can't export tensors with the conjugate bit set")
     if stream is not None and type(stream) is not int:
         raise TypeError("stream must be ``int`` or ``none``")
     if stream is not None and stream != -1 and t._device.type == "cpu":

@@ -10,7 +10,7 @@ from collections import OrderedDict
 from typing import Any
 
 from ._core_operators import HOOKS
-from ._dispatch.keys import AUTOGRAD, PYTHON, SPARSE, TORCH_DISPATCH, device_bit
+from ._dispatch.keys import AUTOGRAD, LAZY, PYTHON, SPARSE, TORCH_DISPATCH, device_bit
 from ._dispatch.state import exclude, modes, set_modes
 from ._tensor_base import make, requires_grad
 
@@ -29,7 +29,7 @@ def deep_copy(t: Any, memo: dict[int, Any]) -> Any:
     import copy
     import copyreg
 
-    if t._keys & SPARSE:
+    if t._keys & (SPARSE | LAZY):
         new: Any = _wrapper_copy(t)
     elif t._storage.ptr == 0 and (t._keys & TORCH_DISPATCH or type(t) is not HOOKS.tensor):
         new = _wrapper_copy(t)
@@ -65,7 +65,7 @@ def _wrapper_copy(t: Any) -> Any:
         new = t.clone()
     finally:
         set_modes(old)
-    if type(new) is not type(t) and t._keys & SPARSE:
+    if type(new) is not type(t) and t._keys & (SPARSE | LAZY):
         new = new.as_subclass(type(t))
     if type(new) is not type(t):
         raise RuntimeError(
@@ -128,9 +128,11 @@ def _plain(t: Any) -> tuple[Any, tuple[Any, ...]]:
         return _utils._rebuild_wrapper_subclass, args
     storage: Any = t.untyped_storage()
     hooks: OrderedDict[int, Any] = OrderedDict()
+    said = _utils.get_tensor_metadata(t)
+    more = (said,) if said else ()
     if t._dtype.name in CLASSES:
-        return _utils._rebuild_tensor_v2, (wrapped(storage, t._dtype), offset, size, stride, needs, hooks)
-    return _utils._rebuild_tensor_v3, (storage, offset, size, stride, needs, hooks, t._dtype)
+        return _utils._rebuild_tensor_v2, (wrapped(storage, t._dtype), offset, size, stride, needs, hooks, *more)
+    return _utils._rebuild_tensor_v3, (storage, offset, size, stride, needs, hooks, t._dtype, *more)
 
 
 def set_state(t: Any, state: Any) -> None:

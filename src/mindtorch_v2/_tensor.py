@@ -19,7 +19,7 @@ from ._backends.common.runtime import empty, empty_contiguous, runtime_of
 from ._core_operators import CORE, HOOKS
 from ._device import device as Device
 from ._dispatch.binding import need
-from ._dispatch.keys import AUTOGRAD, BACKENDS, BATCHED, FORWARD, META, PYTHON, SPARSE, TORCH_DISPATCH
+from ._dispatch.keys import AUTOGRAD, BACKENDS, BATCHED, CONJUGATE, FORWARD, LAZY, META, PYTHON, SPARSE, TORCH_DISPATCH
 from ._dispatch.op import plain_name
 from ._dispatch.schema import parse
 from ._dispatch.state import LOCAL, STATE, is_grad_enabled, modes
@@ -40,6 +40,8 @@ from ._unbound import of_tensor, refusal
 
 _GRAD: Any = TensorBase.__dict__["grad"]
 # By dtype, what shows memory to NumPy: dtypes that NumPy has and somebody asked for.
+# Bits of what `data` is assigned.
+_DATA = BACKENDS | SPARSE | LAZY
 _NUMPY: dict[DType, Any] = {}
 
 
@@ -266,24 +268,8 @@ class Tensor(TensorBase):
         return self
 
     @of_tensor
-    def is_conj(self) -> bool:
-        """Conjugation is never lazy here."""
-        return False
-
-    @of_tensor
-    def is_neg(self) -> bool:
-        return False
-
-    @of_tensor
-    def resolve_conj(self) -> Tensor:
-        return self
-
-    @of_tensor
     def _fix_weakref(self) -> None:
         """Tensors keep their Python object here: weak references stay right by themselves."""
-
-    def resolve_neg(self) -> Tensor:
-        return self
 
     @of_tensor
     def get_device(self) -> int:
@@ -371,7 +357,7 @@ class Tensor(TensorBase):
         self._stride = new._stride
         self._dtype = new._dtype
         self._device = new._device
-        self._keys = (self._keys & ~(BACKENDS | SPARSE)) | (new._keys & (BACKENDS | SPARSE))
+        self._keys = (self._keys & ~_DATA) | (new._keys & _DATA)
         self._numel = -1
         self._contig = 0
         # The node that adds into `.grad` knows the old shape; the next use makes a new one.
@@ -493,7 +479,7 @@ class Tensor(TensorBase):
         if force is not False:
             if force is not True:
                 raise TypeError(f"numpy(): argument 'force' must be bool, not {plain_name(force)}")
-            return self.detach().cpu().numpy()
+            return self.detach().cpu().resolve_conj().resolve_neg().numpy()
         if self._device.type != "cpu":
             raise TypeError(
                 f"can't convert {self._device} device type tensor to numpy. Use Tensor.cpu() to copy the tensor "
@@ -502,6 +488,11 @@ class Tensor(TensorBase):
             )
         if requires_grad(self) and is_grad_enabled():
             raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
+        if keys & LAZY:
+            what, resolve = ("conjugate", "conj") if keys & CONJUGATE else ("negative", "neg")
+            raise RuntimeError(
+                f"Can't call numpy() on Tensor that has {what} bit set. Use tensor.resolve_{resolve}().numpy() instead."
+            )
         view = _NUMPY.get(dt)
         if view is None:
             if dt.name.startswith(("bfloat", "float8", "complex32")) or dt.code >= FIRST_STORED:
@@ -635,7 +626,7 @@ def _dense_like(g: TensorBase, shape: tuple[int, ...], stride: tuple[int, ...]) 
         batched: Any = g
         return CORE.copy_.call((batched.new_empty_strided(shape, stride), g, False))
     t = empty(shape, stride, g._dtype, g._device)
-    if g._keys & FORWARD or (g._keys & AUTOGRAD and is_grad_enabled()):
+    if g._keys & (FORWARD | LAZY) or (g._keys & AUTOGRAD and is_grad_enabled()):
         return CORE.copy_.call((t, g, False))
     runtime_of(t).copy(t, g)
     return t
@@ -730,7 +721,7 @@ def _host_item(t: Any) -> Any:
         return t.to_dense().item()
     if t._device.type == "meta":
         raise RuntimeError("Tensor.item() cannot be called on meta tensors")
-    return t.cpu().item()
+    return t.cpu().clone().item()
 
 
 def _to_host(t: Any) -> Any:
@@ -742,7 +733,7 @@ def _to_host(t: Any) -> Any:
         raise RuntimeError("Cannot access data pointer of Tensor that doesn't have storage")
     if t._device.type == "meta":
         raise NotImplementedError("Cannot copy out of meta tensor; no data!")
-    return t.detach().cpu()
+    return t.detach().cpu().clone()
 
 
 def _all_values(t: Any) -> Any:

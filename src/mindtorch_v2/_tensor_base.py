@@ -14,19 +14,7 @@ from ._autograd.node import Node
 from ._autograd.version_counter import VersionCounter
 from ._core_operators import CORE, HOOKS
 from ._device import device as Device
-from ._dispatch.keys import (
-    AUTOGRAD,
-    BACKENDS,
-    BATCHED,
-    CPU,
-    FORWARD,
-    INFERENCE,
-    PYTHON,
-    SPARSE,
-    TORCH_DISPATCH,
-    VIEW,
-    WRAPPED,
-)
+from ._dispatch.keys import AUTOGRAD, BATCHED, CPU, FORWARD, INFERENCE, MEMORY, PYTHON, TORCH_DISPATCH, VIEW, WRAPPED
 from ._dispatch.state import BELOW_AUTOGRAD, INFERENCE_MODE, STATE, _tls_get, is_inference_mode, modes
 from ._dtype import complex32
 from ._dtype import dtype as DType
@@ -554,7 +542,7 @@ def alias(src: TensorBase, shape: tuple[int, ...], stride: tuple[int, ...], offs
     t._stride = stride
     t._dtype = src._dtype
     t._device = src._device
-    t._keys = src._keys & (BACKENDS | INFERENCE | SPARSE | BATCHED)
+    t._keys = src._keys & (MEMORY | INFERENCE)
     if (src._keys & INFERENCE) == 0:
         t._vc = counter(src)
     return t
@@ -570,7 +558,7 @@ def instance_of(cls: Any, src: TensorBase) -> TensorBase:
     t._dtype = src._dtype
     t._device = src._device
     keys: i64 = HOOKS.class_keys(cls)
-    t._keys = (src._keys & (BACKENDS | INFERENCE | SPARSE | BATCHED)) | keys
+    t._keys = (src._keys & (MEMORY | INFERENCE)) | keys
     if (src._keys & INFERENCE) == 0:
         t._vc = counter(src)
     return t

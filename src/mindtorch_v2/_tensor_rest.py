@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 from . import _removed
 from ._device import as_device
 from ._device import device as Device
+from ._dispatch.keys import LAZY
 from ._dispatch.op import type_name
 from ._dtype import bool as bool_
 from ._dtype_names import tensor_type, type_string
@@ -32,6 +33,7 @@ def is_set_to(self: Any, tensor: Any) -> bool:
     t = _tensor("is_set_to", "tensor", 1, tensor)
     return bool(
         self._storage is t._storage
+        and not (self._keys | t._keys) & LAZY
         and self._offset == t._offset
         and self._shape == t._shape
         and self._stride == t._stride

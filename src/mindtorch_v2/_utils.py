@@ -11,7 +11,7 @@ from typing import Any
 
 from ._attributes import FIELDS
 from ._device import as_device
-from ._dispatch.keys import device_bit
+from ._dispatch.keys import CONJUGATE, NEGATIVE, device_bit
 from ._dtype import dtype as DType
 from ._serialization.errors import CheckpointError, UnsupportedCheckpoint
 from ._serialization.state import SURROUNDINGS
@@ -66,7 +66,7 @@ def _typed(storage: Any) -> TypedStorage:
 
 def _finished(t: Any, requires_grad: Any, hooks: Any, metadata: Any) -> Any:
     if metadata:
-        t = _resolved(t, metadata)
+        set_tensor_metadata(t, metadata)
     if requires_grad:
         t.requires_grad = True
     _hang(t, hooks)
@@ -79,28 +79,23 @@ def _hang(t: Any, hooks: Any) -> None:
         t.register_hook(fn)
 
 
-def _resolved(t: Any, metadata: Any) -> Any:
-    """What PyTorch does when the values are asked for, done now: here a conjugate or a negation is computed. A storage
-    that is filled after the tensors are made has no values yet."""
+_BITS = {"conj": CONJUGATE, "neg": NEGATIVE}
+
+
+def get_tensor_metadata(tensor: Any) -> dict[str, bool]:
+    """What a pickle says of a tensor beside its geometry: how its memory is read."""
+    return {name: True for name, bit in _BITS.items() if tensor._keys & bit}
+
+
+def set_tensor_metadata(tensor: Any, metadata: Any) -> None:
+    """Let a tensor be read as a pickle says."""
     if not isinstance(metadata, dict):
         raise CheckpointError(f"the metadata of a tensor must be a dict, got {type(metadata).__name__}")
-    wanted = [name for name in ("conj", "neg") if metadata.get(name)]
-    if not wanted:
-        return t
-    _affordable(t, t._dtype)
-
-    def compute() -> Any:
-        got = t
-        for name in wanted:
-            got = got.conj() if name == "conj" else got.neg()
-        return got
-
-    later = SURROUNDINGS.deferred
-    if later is None:
-        return compute()
-    result = t.clone()
-    later.append(lambda: result.copy_(compute()))
-    return result
+    if metadata.get("conj") and not tensor._dtype.is_complex:
+        raise CheckpointError(f"a tensor of type {tensor._dtype} cannot be a conjugate")
+    for name, bit in _BITS.items():
+        if metadata.get(name):
+            tensor._keys |= bit
 
 
 def _affordable(t: Any, dt: DType) -> None:

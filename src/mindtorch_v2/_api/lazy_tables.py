@@ -34,7 +34,8 @@ _LISTED = {
     "sort": "sort argsort msort topk kthvalue mode median nanmedian",
     "view_copy": "alias_copy- as_strided_copy- detach_copy- expand_copy- narrow_copy permute_copy- select_copy- "
                  "slice_copy- split_copy- split_with_sizes_copy- squeeze_copy- t_copy- transpose_copy- unbind_copy- "
-                 "unfold_copy- unsqueeze_copy- view_copy- view_as_real_copy- view_as_complex_copy- "
+                 "unfold_copy- unsqueeze_copy- view_copy- view_as_real_copy- view_as_complex_copy- _conj_copy- "
+                 "_neg_view_copy- "
                  "select_scatter slice_scatter diagonal_scatter as_strided_scatter unsafe_split unsafe_chunk "
                  "unsafe_split_with_sizes .sum_to_size diagflat _chunk_cat-",
     "search": "_unique2- isin- searchsorted- bucketize- bincount histc histogram nonzero_static",

@@ -11,14 +11,14 @@ from __future__ import annotations
 from typing import Any, Final, final
 
 from .._core_operators import CORE, HOOKS
-from .._dispatch.keys import AUTOGRAD, BATCHED, FORWARD, VIEW
+from .._dispatch.keys import AUTOGRAD, BATCHED, CONJUGATE, FORWARD, LAZY, NEGATIVE, VIEW
 from .._dispatch.op import RESOLVERS, GivenDerivative, Kernel, Op
 from .._dispatch.state import LOCAL, STATE, is_grad_enabled, modes, set_modes, swap_grad
 from .._mypyc import i64
 from .._tensor_base import TensorBase, differentiable, requires_grad
 from .engine import gradient_at, run_backward
 from .gradients import sum_to
-from .inplace import InplaceDerivative, replayed, view_chain
+from .inplace import InplaceDerivative, replayed, strided_in, view_chain
 from .node import COPY_SLICES, OP, Node, show
 from .record import (
     ARG,
@@ -200,7 +200,7 @@ def visible_tangents(t: TensorBase) -> list[Any]:
 
 def part_of(whole: TensorBase, base: TensorBase, view: TensorBase) -> Any:
     """What `view` is of `base`, of another tensor with the same geometry."""
-    if view._dtype is not base._dtype:
+    if not strided_in(base, view):
         return replayed(whole, view_chain(view))
     offset = int(view._offset - base._offset + whole._offset)
     return CORE.as_strided.call((whole, view._shape, view._stride, offset))
@@ -218,7 +218,8 @@ def put(t: TensorBase, level: int, tangent: TensorBase) -> None:
 def same_memory(a: TensorBase, b: TensorBase) -> bool:
     """Whether two tensors lie in their storages in the same way."""
     return (
-        a._stride == b._stride
+        (a._keys ^ b._keys) & LAZY == 0
+        and a._stride == b._stride
         and a._offset == b._offset
         and a._storage.nbytes // a._dtype.itemsize == b._storage.nbytes // b._dtype.itemsize
     )
@@ -237,12 +238,15 @@ def laid_like(tangent: TensorBase, t: TensorBase) -> Any:
 
 
 def zeros_laid_like(t: TensorBase, tangent: TensorBase) -> Any:
-    """Zeros of a tangent's dtype in memory of the geometry of `t`."""
+    """Zeros of a tangent's dtype in memory of the geometry of `t`, and read as it is."""
     count = t._storage.nbytes // t._dtype.itemsize
     flat: Any = zeros_at((int(count),), tangent._dtype, tangent._device)
     if tangent._keys & BATCHED:
         flat = HOOKS.many_like(flat, tangent)
-    return CORE.as_strided.call((flat, t._shape, t._stride, int(t._offset)))
+    found = CORE.as_strided.call((flat, t._shape, t._stride, int(t._offset)))
+    if t._keys & CONJUGATE:
+        found = CORE.conj.call((found,))
+    return CORE._neg_view.call((found,)) if t._keys & NEGATIVE else found
 
 
 def attach(t: TensorBase, level: int, tangent: Any) -> None:

@@ -10,7 +10,7 @@ from typing import Any, Final, final
 
 from .. import _native
 from .._core_operators import CORE, HOOKS
-from .._dispatch.keys import AUTOGRAD, BATCHED, FORWARD, VIEW
+from .._dispatch.keys import AUTOGRAD, BATCHED, FORWARD, LAZY, VIEW
 from .._dispatch.op import Derivative, Kernel, Op
 from .._dispatch.state import modes, set_modes
 from .._mypyc import i64
@@ -147,9 +147,12 @@ class Slice:
 
 
 def strided_in(base: TensorBase, view: TensorBase) -> bool:
-    """Whether strides express a view: not one of another dtype, nor one at another level of `vmap`; those are made
-    again by their operators."""
-    return view._dtype is base._dtype and ((base._keys ^ view._keys) & BATCHED == 0 or base._storage is view._storage)
+    """Whether strides express a view: not one of another dtype, nor a conjugate, nor one at another level of `vmap`;
+    those are made again by their operators."""
+    differ = base._keys ^ view._keys
+    return (
+        view._dtype is base._dtype and differ & LAZY == 0 and (differ & BATCHED == 0 or base._storage is view._storage)
+    )
 
 
 def view_chain(view: TensorBase) -> list[Any]:

@@ -12,7 +12,7 @@ from typing import Any, Final, final
 from .. import _native
 from .._core_operators import HOOKS
 from .._device import device
-from .._dispatch.keys import AUTOGRAD, BACKENDS, BATCHED, FORWARD, INFERENCE, PYTHON, SPARSE, TORCH_DISPATCH
+from .._dispatch.keys import AUTOGRAD, FORWARD, INFERENCE, MEMORY, PYTHON, TORCH_DISPATCH
 from .._dispatch.state import modes, set_modes
 from .._dtype import dtype
 from .._dtype_names import tensor_type
@@ -96,7 +96,7 @@ class SavedOutput(Saved):
         self.stride: tuple[int, ...] = t._stride
         self.dtype: dtype = t._dtype
         self.device: device = t._device
-        self.keys: i64 = t._keys & (BACKENDS | SPARSE | BATCHED)
+        self.keys: i64 = t._keys & MEMORY
         self.counter: VersionCounter = vc
         self.version: i64 = vc.value
         self.output_nr: i64 = output_nr

@@ -11,15 +11,17 @@ from typing import Any, Final, final
 
 from .. import _native
 from .._core_operators import HOOKS
-from .._dispatch.keys import BACKENDS, BATCHED, INFERENCE
+from .._dispatch.keys import BACKENDS, BATCHED, INFERENCE, LAZY
 from .._dispatch.state import LOCAL, STATE, modes, set_modes
 from .._strides import contiguous_strides
 from .._tensor_base import TensorBase, counter
 
 _alloc: Final[Any] = _native.alloc_instance
-_KEPT: Final = int(BACKENDS | INFERENCE)
+_KEPT: Final = int(BACKENDS | INFERENCE | LAZY)
 # Bits that do not speak of a tensor's history, which a tensor made here does not have.
-_OWN: Final = int(BACKENDS | INFERENCE | BATCHED)
+_OWN: Final = int(BACKENDS | INFERENCE | BATCHED | LAZY)
+# How a tensor is read, which one inside a level says itself.
+_OUTER: Final = int(INFERENCE | LAZY)
 
 
 @final
@@ -224,14 +226,14 @@ def wrap(t: TensorBase, level: Level, dim: int = 0) -> TensorBase:
     """A tensor of the level over a value whose dimension `dim` runs over the many."""
     d = dim + len(t._shape) if dim < 0 else dim
     keys = t._keys & _OWN
-    batch = Batch(t._storage, level, t._stride[d] * t._dtype.itemsize, False, keys & ~int(INFERENCE))
+    batch = Batch(t._storage, level, t._stride[d] * t._dtype.itemsize, False, keys & ~_OUTER)
     return _plain(t, batch, t._shape[:d] + t._shape[d + 1 :], t._stride[:d] + t._stride[d + 1 :], keys | int(BATCHED))
 
 
 def share(t: TensorBase, level: Level) -> TensorBase:
     """A tensor of the level whose value is the same for all."""
     keys = t._keys & _OWN
-    batch = Batch(t._storage, level, 0, True, keys & ~int(INFERENCE))
+    batch = Batch(t._storage, level, 0, True, keys & ~_OUTER)
     return _plain(t, batch, t._shape, t._stride, keys | int(BATCHED))
 
 

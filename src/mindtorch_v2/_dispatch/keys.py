@@ -13,7 +13,7 @@ META: Final[i64] = 2
 NPU: Final[i64] = 4
 BACKENDS: Final[i64] = 0xFF
 
-# Functionality, lowest first: a call goes PYTHON, PROFILE, AUTOCAST, FORWARD, AUTOGRAD, BATCHED, TORCH_DISPATCH,
+# Functionality, lowest first: a call goes PYTHON, PROFILE, AUTOCAST, FORWARD, AUTOGRAD, LAZY, BATCHED, TORCH_DISPATCH,
 # FUNCTIONALIZE, backend.
 FUNCTIONALIZE: Final[i64] = 1 << 8
 AUTOGRAD: Final[i64] = 1 << 9
@@ -35,8 +35,14 @@ FUNCTIONALITY: Final[i64] = FUNCTIONALIZE | AUTOGRAD | AUTOCASTS | PYTHON | TORC
 
 # The tensor has another layout than strided: its parts are dense tensors, and `_sparse` serves the call. Not a mode.
 SPARSE: Final[i64] = 1 << 22
-# What has no memory of its own to look into.
-WRAPPED: Final[i64] = TORCH_DISPATCH | BATCHED | SPARSE
+# The tensor is read as the conjugate, or with the other sign, of what its memory holds: below autograd. Not modes.
+CONJUGATE: Final[i64] = 1 << 26
+NEGATIVE: Final[i64] = 1 << 27
+LAZY: Final[i64] = CONJUGATE | NEGATIVE
+# What is not read as its memory is: there is none of its own, or it means something else.
+WRAPPED: Final[i64] = TORCH_DISPATCH | BATCHED | SPARSE | LAZY
+# Bits of the memory and how it is read, which any tensor over the same memory has too.
+MEMORY: Final[i64] = BACKENDS | SPARSE | BATCHED | LAZY
 
 # Marks a tensor that tracks a base: whether it requires grad depends on the base too, so the dispatcher must ask.
 VIEW: Final[i64] = 1 << 12

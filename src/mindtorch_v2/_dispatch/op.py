@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Final, final
 
-from .._core_operators import HOOKS, OpBase
+from .._core_operators import CORE, HOOKS, OpBase
 from .._device import CPU as CPU_DEVICE
 from .._device import device
 from .._dtype import dtype
@@ -23,6 +23,7 @@ from .keys import (
     FORWARD,
     FUNCTIONALIZE,
     INFERENCE,
+    LAZY,
     PROFILE,
     PYTHON,
     SPARSE,
@@ -119,6 +120,8 @@ class PartsKernel(Kernel):
 def owned(result: Any) -> Any:
     """What parts made may be a view of a temporary; to the caller it is a tensor of its own."""
     if isinstance(result, TensorBase):
+        if result._keys & LAZY:
+            return CORE.clone.call((result, None))
         if result._base_field is not None:
             return alias(result, result._shape, result._stride, result._offset)
         return result
@@ -182,6 +185,10 @@ class Op(OpBase):
         self.mutates: bool = False
         self.is_view: bool = False
         self.is_out: bool = False
+        # Its kernels know what conjugate and negative views are; all others are given what those stand for.
+        self.reads_lazily: bool = False
+        # What serves calls with such views in the place of the operator, where there is a shorter way.
+        self.lazily: Kernel | None = None
         # What its `out=` tensors must be, found at the first call: by result, or a function of the arguments.
         self.targets: Any = None
         # Which memory its in-place form may write: a constant of `_backends.common.overlap`.
@@ -376,12 +383,12 @@ class Op(OpBase):
                 return cast
             keys &= ~AUTOCASTS
         if keys & SPARSE:
-            served: Kernel = RESOLVERS.sparse(self, int(keys))
-            return served
+            served: Kernel = RESOLVERS.sparse(self, int(keys & ~LAZY))
+            return served if keys & LAZY == 0 else RESOLVERS.lazy
         if keys & BATCHED:
             whole: Kernel | None = RESOLVERS.mapped(self)
             if whole is not None:
-                return whole
+                return whole if keys & LAZY == 0 else RESOLVERS.lazy
         if self.composite is not None and not (self.mutates and keys & FUNCTIONALIZE and self.functional is not None):
             if int(keys) in self.kernels:
                 # A device serves the whole of it.
@@ -394,6 +401,8 @@ class Op(OpBase):
             if self.derivative is None:
                 return RESOLVERS.no_derivative
             return self.derivative.kernel() if (keys & BATCHED) == 0 else RESOLVERS.batched_autograd
+        if keys & LAZY and not (self.is_view or self.reads_lazily):
+            return RESOLVERS.lazy if self.lazily is None else self.lazily
         if keys & BATCHED:
             return RESOLVERS.batched
         if keys & TORCH_DISPATCH:
@@ -499,6 +508,7 @@ class Resolvers:
     forward: Kernel
     autocast: Any
     sparse: Any
+    lazy: Kernel
     no_derivative: Kernel
     functionalize: Kernel
     mixed: Any

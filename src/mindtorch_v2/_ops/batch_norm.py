@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from .._backends.common.runtime import copy_same_device
 from .._core_operators import CORE
-from .._dispatch.keys import BATCHED
+from .._dispatch.keys import BATCHED, LAZY
 from .._dispatch.op import Op, Spec
 from .._dtype import uint8
 from .._strides import CHANNELS_LAST, CHANNELS_LAST_3D, format_strides
@@ -172,9 +172,9 @@ _RUNNING_SHARED = (
 
 def write_running(running: Any, value: Any) -> None:
     """A new value of running statistics."""
-    if not (running._keys | value._keys) & BATCHED:
+    if not (running._keys | value._keys) & (BATCHED | LAZY):
         copy_same_device(running, value.to(running._dtype))
-    elif running._keys & BATCHED:
+    elif running._keys & (BATCHED | LAZY):
         CORE.copy_.call((running, value, False))
     else:
         raise RuntimeError(_RUNNING_SHARED)

@@ -68,6 +68,8 @@ FILL.row.inplace_op.derivative = InplaceDerivative(Formulas("fill_", FILL.schema
 CLONE: Op = op("clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", meta=CloneRule(),
            grad=dict(self=lambda g: g))
 transfer.everywhere(CLONE, transfer.CLONE)
+# These know what conjugate and negative views are: all other operators are given what they make of those.
+CLONE.reads_lazily = _COPY_INTO.reads_lazily = True
 
 TO_COPY: Op = op("to_copy(Tensor self, *, ScalarType? dtype=None, Device? device=None, "
                  "MemoryFormat? memory_format=None, bool non_blocking=False) -> Tensor", meta=ToCopyRule(),

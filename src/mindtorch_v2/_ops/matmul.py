@@ -8,8 +8,10 @@ from typing import Any
 
 from .._backends.common import transfer
 from .._backends.common import view as views
+from .._backends.common.lazy import PHYSICAL, Shorter
 from .._backends.common.overlap import ALONE
 from .._dispatch import registry
+from .._dispatch.keys import CONJUGATE
 from .._dispatch.op import Op, Spec
 from .._dtype import bool as bool_
 from .._sizes import numel_of
@@ -76,9 +78,31 @@ op("addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1)
              vec=lambda g, mat, alpha: scaled(MV.call((conj(mat.t()), g)), alpha)))
 DOT: Op = op("dot(Tensor self, Tensor tensor) -> Tensor", meta=rules.Dot("dot"), out=True,
          grad=dict(self=lambda g, tensor: g * conj(tensor), tensor=lambda g, self: g * conj(self)))
-op("vdot(Tensor self, Tensor other) -> Tensor", meta=rules.Dot("dot"), out=True,
-   kernel=lambda self, other: DOT.call((conj(self), other)),
-   grad=dict(self=lambda g, other: conj(g) * other, other=lambda g, self: g * self))
+VDOT: Op = op("vdot(Tensor self, Tensor other) -> Tensor", meta=rules.Dot("dot"), out=True,
+              kernel=lambda self, other: DOT.call((_conj_physical(self), other)),
+              grad=dict(self=lambda g, other: conj(g) * other, other=lambda g, self: g * self))
+
+
+def _conj_physical(t: Any) -> Any:
+    return PHYSICAL.conjugate.call((t,)) if t._dtype.is_complex else t
+
+
+def _lazy_dot(self: Any, other: Any) -> Any:
+    """Of conjugates: `vdot` conjugates one factor by itself, and of two it is the result that is conjugated."""
+    mine, yours = self._keys & CONJUGATE, other._keys & CONJUGATE
+    if mine and yours:
+        return conj(DOT.call((conj(self), conj(other))))
+    return VDOT.call((conj(self), other) if mine else (conj(other), self))
+
+
+def _lazy_vdot(self: Any, other: Any) -> Any:
+    mine, yours = self._keys & CONJUGATE, other._keys & CONJUGATE
+    if mine:
+        return VDOT.call((conj(other), conj(self))) if yours else DOT.call((conj(self), other))
+    return conj(DOT.call((self, conj(other))))
+
+
+DOT.lazily, VDOT.lazily = Shorter(_lazy_dot), Shorter(_lazy_vdot)
 
 
 def _vector(name: str, argument: str, t: Any) -> None:

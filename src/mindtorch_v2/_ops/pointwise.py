@@ -11,6 +11,7 @@ from typing import Any
 
 from .._autograd.inplace import InplaceDerivative
 from .._autograd.record import Formulas
+from .._backends.common import lazy
 from .._backends.common.overlap import REPEATS
 from .._core_operators import CORE
 from .._dispatch import registry
@@ -643,19 +644,14 @@ op("nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=N
 
 
 # -- complex numbers --------------------------------------------------------------------------------------------------
-# PyTorch's conj is lazy: a view with a bit set. Here it is computed, so `is_conj()` is always False.
-_conj = op("_conj(Tensor self) -> Tensor", meta=pointwise(), node="ConjBackward0", grad=dict(self=lambda g: conj(g)))
 _conj_physical = op("_conj_physical(Tensor self) -> Tensor", meta=pointwise(), node="ConjPhysicalBackward0",
                     inplace=True, out=True, grad=dict(self=lambda g: conj(g)))
-composite("conj(Tensor(a) self) -> Tensor(a)", lambda self: _conj.call((self,)) if self._dtype.is_complex else self)
+lazy.PHYSICAL.conjugate, lazy.PHYSICAL.conjugate_ = _conj_physical, _conj_physical.row.inplace_op
+lazy.PHYSICAL.negate, lazy.PHYSICAL.negate_ = registry.get("neg"), registry.get("neg_")
 composite("conj_physical(Tensor self) -> Tensor",
           lambda self: _conj_physical.call((self,)) if self._dtype.is_complex else self
           ).row.out_op = _conj_physical.row.out_op
 composite("conj_physical_(Tensor(a!) self) -> Tensor(a!)", lambda self: _conj_physical.row.inplace_op.call((self,)))
-composite("resolve_conj(Tensor(a) self) -> Tensor(a)", lambda self: self)
-composite("resolve_neg(Tensor(a) self) -> Tensor(a)", lambda self: self)
-composite("is_conj(Tensor self) -> bool", lambda self: False)
-composite("is_neg(Tensor self) -> bool", lambda self: False)
 
 
 def _angle(g: Any, self: Any) -> Any:

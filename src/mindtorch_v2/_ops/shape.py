@@ -368,7 +368,8 @@ def _repeat_interleave_tensor(self: Any, repeats: Any, dim: int | None, output_s
     if numel(repeats) != self._shape[d]:
         raise RuntimeError(f"repeats must have the same size as input along dim, but got repeats.size(0) = "
                            f"{numel(repeats)} and input.size({d}) = {self._shape[d]}")
-    return self.index_select(d, _interleave_index(repeats, output_size))
+    index = _interleave_index(repeats, output_size)
+    return view.read_alike(view.read_alike(self, self).index_select(d, index), self)
 
 
 def _interleave_index(repeats: Any, output_size: int | None) -> Any:

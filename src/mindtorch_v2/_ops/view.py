@@ -3,9 +3,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._backends.common import transfer
+from .._backends.common import lazy, transfer
 from .._backends.common import view as v
 from .._dispatch.binding import BAD, convert, fitted, is_element, need
+from .._dispatch.keys import CONJUGATE, NEGATIVE
 from .._dispatch.op import Kernel, Op, Spec, plain_name
 from .._layout import contiguous_format
 from .._sizes import is_long
@@ -14,6 +15,7 @@ from .._tensor_base import TensorBase, is_contiguous, numel
 from .._warn import warn_once
 from . import copy
 from .composites import view as composed
+from .composites.formulas import conj
 from .composites.rows import ROWS
 from .rules.base import like, wrap_dim
 from .rules.pointwise import broadcast
@@ -41,6 +43,7 @@ _served_by(view("view.dtype(Tensor(a) self, ScalarType dtype) -> Tensor(a)", lay
 UNSAFE_VIEW: Op = op("_unsafe_view(Tensor self, SymInt[] size) -> Tensor", function=False, method=False,
                  meta=lambda self, size: like(self, v.infer_size(size, numel(self))), grad=dict(self=_reshape_grad))
 transfer.everywhere(UNSAFE_VIEW, v.UNSAFE_VIEW)
+UNSAFE_VIEW.reads_lazily = True
 
 
 # What reshape makes of a tensor that is not row-major but can be viewed in the new shape.
@@ -510,16 +513,48 @@ VIEW_AS_REAL: Op = _served_by(
          grad=dict(self=lambda g: VIEW_AS_COMPLEX.call((_contiguous(g),)))), v.VIEW_AS_REAL)
 VIEW_AS_COMPLEX: Op = _served_by(
     view("view_as_complex(Tensor(a) self) -> Tensor(a)", layout=v.alias_layout, method=False,
-         grad=dict(self=lambda g: VIEW_AS_REAL.call((_contiguous(g),)))), v.VIEW_AS_COMPLEX)
+         grad=dict(self=lambda g: VIEW_AS_REAL.call((_resolve_conj(_contiguous(g)),)))), v.VIEW_AS_COMPLEX)
+CONJ: Op = _served_by(view("_conj(Tensor(a) self) -> Tensor(a)", layout=v.alias_layout, node="ConjBackward0",
+                           grad=dict(self=lambda g: conj(g))), lazy.CONJUGATE_VIEW)
+NEG_VIEW: Op = _served_by(view("_neg_view(Tensor(a) self) -> Tensor(a)", layout=v.alias_layout,
+                               grad=dict(self=lambda g: -g)), lazy.NEGATIVE_VIEW)
+composite("conj(Tensor(a) self) -> Tensor(a)", lambda self: CONJ.call((self,)) if self._dtype.is_complex else self)
+composite("is_conj(Tensor self) -> bool", lambda self: self._keys & CONJUGATE != 0)
+composite("is_neg(Tensor self) -> bool", lambda self: self._keys & NEGATIVE != 0)
+composite("_is_zerotensor(Tensor self) -> bool", lambda self: False)
+
+
+def _resolve_conj(self: Any) -> Any:
+    return copy.CLONE.call((self, None)) if self._keys & CONJUGATE else self
+
+
+def _resolve_neg(self: Any) -> Any:
+    return copy.CLONE.call((self, None)) if self._keys & NEGATIVE else self
+
+
+composite("resolve_conj(Tensor(a) self) -> Tensor(a)", _resolve_conj)
+composite("resolve_neg(Tensor(a) self) -> Tensor(a)", _resolve_neg)
+
+
+def read_alike(self: Any, other: Any) -> Any:
+    """A view that is lazy where `self` or `other` is, but not both."""
+    if other._keys & CONJUGATE:
+        self = CONJ.call((self,))
+    return NEG_VIEW.call((self,)) if other._keys & NEGATIVE else self
 
 
 def _real(self: Any) -> Any:
-    return SELECT.call((VIEW_AS_REAL.call((self,)), -1, 0)) if self._dtype.is_complex else self
+    if not self._dtype.is_complex:
+        return self
+    # Of a conjugate it is the same memory.
+    return SELECT.call((VIEW_AS_REAL.call((CONJ.call((self,)) if self._keys & CONJUGATE else self,)), -1, 0))
 
 
 def _imag(self: Any) -> Any:
     if not self._dtype.is_complex:
         raise RuntimeError("imag is not implemented for tensors with non-complex dtypes.")
+    if self._keys & CONJUGATE:
+        return SELECT.call((NEG_VIEW.call((VIEW_AS_REAL.call((CONJ.call((self,)),)),)), -1, 1))
     return SELECT.call((VIEW_AS_REAL.call((self,)), -1, 1))
 
 

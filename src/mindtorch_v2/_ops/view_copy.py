@@ -82,7 +82,8 @@ def _reshaped(self: Any, size: Ints) -> Any:
 
 
 for _name in ("alias", "as_strided", "detach", "expand", "permute", "select", "slice", "split", "split_with_sizes",
-              "squeeze", "t", "transpose", "unbind", "unfold", "unsqueeze", "view", "view_as_real", "view_as_complex"):
+              "squeeze", "t", "transpose", "unbind", "unfold", "unsqueeze", "view", "view_as_real", "view_as_complex",
+              "_conj", "_neg_view"):
     _copy_of(_name)
 
 

@@ -79,6 +79,11 @@ def _conj(op: Op, args: tuple[Any, ...], keys: int) -> Any:
     return replace(t, made) if op.mutates else made
 
 
+def _never(op: Op, args: tuple[Any, ...], keys: int) -> Any:
+    """A sparse tensor is not lazy: its values are computed at once."""
+    return False
+
+
 def _itself(op: Op, args: tuple[Any, ...], keys: int) -> Any:
     return args[0]
 
@@ -96,6 +101,8 @@ def _aliases() -> None:
         TABLE[name] = Entry(Overrider(_conj), None, True)
     for name in ("resolve_conj", "resolve_neg"):
         TABLE[name] = Entry(Overrider(_itself), None, True)
+    for name in ("is_conj", "is_neg", "_is_zerotensor"):
+        TABLE[name] = Entry(Overrider(_never), None, True)
 
 
 @serves("threshold_backward")

@@ -12,7 +12,8 @@ from typing import Any
 
 import mindtorch_v2 as torch
 
-from .._dispatch.keys import device_bit
+from .._autograd.inplace import replayed, strided_in, view_chain
+from .._dispatch.keys import LAZY, device_bit
 from .._overrides import TorchFunctionMode
 from .._tensor import Tensor
 from .._tensor_base import instance_of
@@ -124,6 +125,7 @@ class FakeTensor(Tensor):
             device=device,
         )
         made._storage = elem._storage
+        made._keys |= elem._keys & LAZY
         made.fake_device = device
         made.fake_mode = fake_mode
         made.constant = constant
@@ -186,7 +188,7 @@ def _meta(t: Any) -> Any:
     """A plain tensor of the meta device with a fake tensor's shape, strides and storage."""
     plain: Any = instance_of(Tensor, t)
     plain._device = _META
-    plain._keys = device_bit("meta")
+    plain._keys = device_bit("meta") | (t._keys & LAZY)
     return plain
 
 
@@ -225,9 +227,12 @@ class FakeTensorConverter:
         if base is not None:
             source = self.from_real_tensor(mode, base)
             with mode, torch.set_grad_enabled(t.grad_fn is not None):
-                return source.as_strided(t.shape, t.stride(), t.storage_offset())
+                if strided_in(base, t):
+                    return source.as_strided(t.shape, t.stride(), t.storage_offset())
+                return replayed(source, view_chain(t))
         with DisableTorchDispatch(), torch.no_grad():
             elem = torch.empty_strided(t.shape, t.stride(), dtype=t.dtype, device="meta")
+        elem._keys |= t._keys & LAZY
         made: Any = FakeTensor(mode, elem, device)
         if t.requires_grad:
             made.requires_grad_(True)

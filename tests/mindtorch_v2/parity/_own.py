@@ -565,9 +565,6 @@ MORE_LAYOUTS: dict[str, str] = {
     "native_group_norm": "PyTorch's kernel takes only memory in the usual order, and group_norm puts it there first",
 }
 
-# Complex results of these have memory of their own, in the usual order; PyTorch's are lazy views of the input.
-NOT_LAZY = frozenset("conj H mH adjoint".split())
-
 # Layouts that say nothing about a row, or that PyTorch gets wrong, with the reason.
 WRONG_LAYOUTS: dict[str, dict[str, str]] = {
     **{
@@ -633,6 +630,9 @@ CALLED_ELSEWHERE: dict[str, str] = {
         "parity/test_gamma_random.py": "_dirichlet_grad _sample_dirichlet _standard_gamma _standard_gamma_grad",
         "nn/test_rnn_utils.py": "_pack_padded_sequence _pad_packed_sequence",
         "nn/test_recurrent.py": "_thnn_fused_gru_cell_backward _thnn_fused_lstm_cell_backward_impl",
+        "tensor/test_lazy_views.py": (
+            "_conj_copy _conj_copy.out _is_zerotensor _neg_view _neg_view_copy _neg_view_copy.out"
+        ),
         "torch_name/test_surface.py": "_pin_memory _sparse_addmm _sparse_mm_reduce_impl",
         "rows/test_private.py": (
             """_add_relu _add_relu_ _add_relu.out _addmm_activation _addmm_activation.out _aminmax _aminmax.dim

@@ -107,8 +107,7 @@ def compare(case: _infos.Covered, layout: str, dtype: str, count: int) -> None:
             continue
         actual, expected = (_infos.comparable(case.row, value) for value in (actual, expected))
         try:
-            lazy = case.row in _own.NOT_LAZY and dtype.startswith("complex")
-            _oracle.assert_same(actual, expected, where=where, computed_in=dtype, stride=not lazy)
+            _oracle.assert_same(actual, expected, where=where, computed_in=dtype)
         except AssertionError:
             moved = copy.copy(sample)
             moved.input, moved.args = args[0], args[1:]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Final, final
 
-from ..._dispatch.keys import BACKENDS
+from ..._dispatch.keys import BACKENDS, FUNCTIONALIZE, LAZY
 from ..._dispatch.op import Kernel, Op, Spec
 from ..._mypyc import i64
 from ..._strides import contiguous_strides
@@ -24,7 +24,7 @@ from .kernels import (
     write_repeatedly,
 )
 from .overlap import APART, FILLS, MARKS, REPEATS, check_no_internal_overlap, check_out, check_write, repeated_dim
-from .runtime import empty, runtime_of
+from .runtime import computed, empty, runtime_of
 
 
 @final
@@ -34,6 +34,9 @@ class FunctionalizeKernel(Kernel):
     def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
         func = op.functional
         bits = keys & BACKENDS
+        if keys & LAZY:
+            # A copy computes nothing; all else is given what lazy arguments stand for before it comes here.
+            return op.below(keys & ~FUNCTIONALIZE, args).run(op, args, keys & ~FUNCTIONALIZE)
         if func is None:
             return self.only_in_place(op, args, bits)
         if op.is_out:
@@ -135,7 +138,7 @@ def original(result: Any, targets: list[TensorBase], copies: list[TensorBase]) -
 
 def write_back(op: Op, target: TensorBase, value: TensorBase) -> None:
     """Put a functional result into the memory that was to change."""
-    runtime_of(target).write_back(target, value, op.title())
+    runtime_of(target).write_back(target, computed(value), op.title())
     bump(target)
 
 

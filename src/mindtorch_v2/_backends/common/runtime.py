@@ -8,8 +8,9 @@ from __future__ import annotations
 from typing import Any, Final, final
 
 from ... import _native
+from ..._core_operators import CORE
 from ..._device import CPU, device
-from ..._dispatch.keys import BACKENDS, device_bit
+from ..._dispatch.keys import BACKENDS, LAZY, device_bit
 from ..._dispatch.keys import CPU as CPU_KEY
 from ..._dispatch.op import ASKED, Spec
 from ..._dtype import dtype
@@ -91,7 +92,12 @@ def empty_contiguous(shape: tuple[int, ...], dt: dtype, dev: device) -> TensorBa
 
 
 def copy_same_device(dst: TensorBase, src: TensorBase) -> None:
-    runtime_of(dst).copy(dst, src)
+    runtime_of(dst).copy(dst, computed(src))
+
+
+def computed(t: TensorBase) -> Any:
+    """A result of other operators, which may be lazy, as its memory is."""
+    return CORE.clone.call((t, None)) if t._keys & LAZY else t
 
 
 def allocate_storage(nbytes: int, dev: device) -> Any:

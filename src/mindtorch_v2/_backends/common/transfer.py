@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any, Final, final
 
 from ..._device import CPU as CPU_DEVICE
-from ..._dispatch.keys import BACKENDS, CPU, META
+from ..._dispatch.keys import BACKENDS, CPU, LAZY, META
 from ..._dispatch.op import Kernel, Op, Spec
 from ..._mypyc import i64
 from ..._ops.rules.layout import expand_strides
@@ -20,6 +20,7 @@ from ..._strides import contiguous_strides, extent, may_overlap
 from ..._tensor_base import TensorBase, alias, bump, is_contiguous, numel
 from ..._warn import warn, warn_once
 from .kernels import resize
+from .lazy import apply, bare, differing, fill_from
 from .overlap import COPIES, FILLS, check_no_internal_overlap, check_write, is_dense
 from .pinning import empty_pinned
 from .runtime import empty, empty_spec, runtime_of
@@ -103,6 +104,11 @@ class CloneKernel(Kernel):
         s = op.infer(args)
         assert isinstance(s, Spec)
         out = empty_spec(s)
+        if src._keys & LAZY:
+            if not fill_from(out, src, s):
+                runtime_of(out).copy(out, bare(src))
+                apply(out, src._keys & LAZY)
+            return out
         runtime_of(out).copy(out, src)
         return out
 
@@ -192,7 +198,13 @@ class CopyInplaceKernel(Kernel):
         check_write(COPIES, target, args)
         if isinstance(src, TensorBase) and src._shape != target._shape:
             check_copy(target._shape, src._shape)
-        put(target, src, args[2])
+        if target._keys & LAZY or (isinstance(src, TensorBase) and src._keys & LAZY):
+            plain, lazy = differing(target, src)
+            place = bare(target)
+            put(place, plain, args[2])
+            apply(place, lazy)
+        else:
+            put(target, src, args[2])
         bump(target)
         return target
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, Final, final
 
 from ..._device import META
-from ..._dispatch.keys import BACKENDS, BATCHED
+from ..._dispatch.keys import BACKENDS, BATCHED, CONJUGATE, LAZY
 from ..._dispatch.op import Kernel, Op
 from ..._dispatch.state import is_grad_enabled
 from ..._dtype import dtype, float16, float32, float64
@@ -597,7 +597,8 @@ class UnsafeViewKernel(Kernel):
         src = args[0]
         assert isinstance(src, TensorBase)
         shape, stride, offset = view(src._shape, src._stride, int(src._offset), args[1])
-        return make(src._storage, offset, shape, stride, src._dtype, src._device, src._keys & (BACKENDS | BATCHED))
+        keys = src._keys & (BACKENDS | BATCHED | LAZY)
+        return make(src._storage, offset, shape, stride, src._dtype, src._device, keys)
 
 
 def typed_view(src: TensorBase, layout: Layout, dt: dtype, op: Op, args: tuple[Any, ...]) -> TensorBase:
@@ -615,10 +616,18 @@ class ViewDtypeKernel(Kernel):
         src = args[0]
         assert isinstance(src, TensorBase)
         dt: dtype = args[1]
+        check_retyped(src)
         shape, stride, offset = dtype_layout(src, dt)
         out = alias(src, shape, stride, offset)
         out._dtype = dt
         return out
+
+
+def check_retyped(src: TensorBase) -> None:
+    """Bytes mean nothing by themselves where they are read as a conjugate or with the other sign."""
+    if src._keys & LAZY:
+        what = "conjugate view tensors" if src._keys & CONJUGATE else "tensors with negative bit set"
+        raise RuntimeError(f"torch.Tensor.view is not supported for {what} when converting to a different dtype.")
 
 
 def check_geometry(sizes: list[int], strides: list[int]) -> None:
@@ -676,6 +685,12 @@ class ViewAsRealKernel(Kernel):
         assert isinstance(src, TensorBase)
         if not src._dtype.is_complex:
             raise RuntimeError("view_as_real is only supported for complex tensors")
+        if src._keys & CONJUGATE:
+            raise RuntimeError(
+                "view_as_real doesn't work on unresolved conjugated tensors.  To resolve the conjugate tensor so you "
+                "can view it as real, use self.resolve_conj(); however, be warned that the resulting tensor will NOT "
+                "alias the original."
+            )
         sizes = list(src._shape)
         sizes.append(2)
         strides = [2 * s for s in src._stride]

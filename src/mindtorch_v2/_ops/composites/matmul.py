@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Final, final
 
-from ..._dispatch.keys import AUTOGRAD, BACKENDS, BATCHED, PYTHON, TORCH_DISPATCH
+from ..._dispatch.keys import AUTOGRAD, BACKENDS, BATCHED, LAZY, PYTHON, TORCH_DISPATCH
 from ..._dispatch.op import Kernel, Op
 from ..._dispatch.state import is_grad_enabled, modes
 from ..._layout import contiguous_format
@@ -162,7 +162,7 @@ def turn(t: TensorBase) -> Any:
         (t._stride[1], t._stride[0]),
         t._dtype,
         t._device,
-        t._keys & (BACKENDS | BATCHED),
+        t._keys & (BACKENDS | BATCHED | LAZY),
     )
 
 

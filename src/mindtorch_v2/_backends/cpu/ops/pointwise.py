@@ -36,7 +36,6 @@ cpu("bitwise_right_shift", binary("RSHIFT"))
 cpu("where", ternary("WHERE"))
 cpu("masked_fill", MaskedFill())
 cpu("_abs_real", unary("ABS"))
-cpu("_conj", unary("CONJ"))
 cpu("_conj_physical", unary("CONJ"))
 
 

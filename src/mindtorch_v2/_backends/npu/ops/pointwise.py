@@ -415,6 +415,5 @@ def _angle(self: Any) -> Any:
     return _where.call((self.isnan(), self, (self < 0).to(dt) * math.pi))
 
 
-npu("_conj", parts(_conj))
 npu("_conj_physical", parts(_conj))
 npu("angle", "aclnnAngleV2(self, out)", absent=parts(_angle))
