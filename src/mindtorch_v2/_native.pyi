@@ -94,6 +94,69 @@ def alloc_instance(base: type[Any], cls: type[_T], /) -> _T: ...
 def object_at(address: int, /) -> Any: ...
 def track(*objects: object) -> None: ...
 def untrack(*objects: object) -> None: ...
+def searchsorted(
+    rows: Storage,
+    rows_offset: int,
+    rows_strides: _Ints,
+    rows_code: int,
+    rows_shape: _Ints,
+    values: Storage,
+    values_offset: int,
+    values_strides: _Ints,
+    values_code: int,
+    values_shape: _Ints,
+    out: Storage,
+    out_offset: int,
+    out_strides: _Ints,
+    out_code: int,
+    right: bool,
+    /,
+) -> bool:
+    """Where values stand in sorted rows; False for dtypes that are not served."""
+
+def equal(
+    a: Storage,
+    a_offset: int,
+    a_strides: _Ints,
+    a_code: int,
+    b: Storage,
+    b_offset: int,
+    b_strides: _Ints,
+    b_code: int,
+    shape: _Ints,
+    /,
+) -> bool | None:
+    """Whether all elements are equal; None for dtypes that are not served."""
+
+def bincount(
+    x: Storage, offset: int, strides: _Ints, code: int, n: int, minlength: int, /
+) -> tuple[Storage, int] | None:
+    """How often each int occurs, and how many are counted; None for what is not counted here."""
+
+def median(
+    x: Storage,
+    offset: int,
+    strides: _Ints,
+    code: int,
+    shape: _Ints,
+    values: Storage,
+    values_offset: int,
+    values_strides: _Ints,
+    values_code: int,
+    places: Storage,
+    places_offset: int,
+    places_strides: _Ints,
+    places_code: int,
+    skip_nan: bool,
+    /,
+) -> bool:
+    """The lower middle of each row and its place; False for dtypes that are not served."""
+
+def unique(
+    x: Storage, offset: int, strides: _Ints, code: int, n: int, /
+) -> tuple[Storage, int, Storage, Storage] | None:
+    """Distinct values in order, how many, the run of each element, the lengths of the runs."""
+
 def tls_get() -> int: ...
 def tls_set(word: int, /) -> None: ...
 def get_num_threads() -> int: ...

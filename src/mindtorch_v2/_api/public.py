@@ -1,5 +1,5 @@
-"""Public functions and methods, made from schemas when somebody first asks for them. The native module binds usual calls
-(`bound`); what is written here serves all others.
+"""Public functions and methods, made from schemas when somebody first asks for them. The native module binds the usual
+calls (`bound`); what is written here serves all others.
 
 Invariant: a public function binds as PyTorch's does and calls `Op.call` with arguments in schema order; it contains no
 knowledge of any particular operator.

@@ -576,8 +576,11 @@ composite("isclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08
           _isclose)
 composite("allclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False) -> bool",
           lambda self, other, rtol, atol, equal_nan: bool(_isclose(self, other, rtol, atol, equal_nan).all()))
-composite("equal(Tensor self, Tensor other) -> bool",
-          lambda self, other: self.shape == other.shape and bool(self.eq(other).all()))
+def equal(self: Any, other: Any) -> bool:
+    return self.shape == other.shape and bool(self.eq(other).all())
+
+
+composite("equal(Tensor self, Tensor other) -> bool", equal)
 
 
 # -- logic ------------------------------------------------------------------------------------------------------------

@@ -54,7 +54,7 @@ def _check_order(name: str, self: Any) -> None:
         raise NotImplementedError(f"\"{name}\" not implemented for '{self._dtype.scalar_name}'")
 
 
-def _unique2(self: Any, sorted: bool, return_inverse: bool, return_counts: bool) -> Any:
+def unique(self: Any, sorted: bool, return_inverse: bool, return_counts: bool) -> Any:
     _check_order("unique", self)
     flat = self.detach().reshape((-1,))
     values, order = flat.sort(0)
@@ -109,7 +109,7 @@ def _unique_dim(self: Any, dim: int, sorted: bool, return_inverse: bool, return_
 
 
 UNIQUE: Op = composite("_unique2(Tensor self, bool sorted=True, bool return_inverse=False, bool return_counts=False) "
-                       "-> (Tensor, Tensor, Tensor)", _unique2, method=False)
+                       "-> (Tensor, Tensor, Tensor)", unique, method=False)
 UNIQUE_DIM: Op = composite("unique_dim(Tensor self, int dim, bool sorted=True, bool return_inverse=False, bool "
                            "return_counts=False) -> (Tensor, Tensor, Tensor)", _unique_dim, function=False,
                            method=False)
@@ -242,7 +242,7 @@ op(f"bucketize(Tensor self, Tensor boundaries, *, {_OPTIONS}) -> Tensor", meta=_
 
 
 # -- counting -----------------------------------------------------------------------------------------------------
-def _bincount(self: Any, weights: Any, minlength: int) -> Any:
+def bincount(self: Any, weights: Any, minlength: int) -> Any:
     if not self._dtype.is_integer:
         raise NotImplementedError(f"\"bincount_cpu\" not implemented for '{self._dtype.scalar_name}'")
     if self.dim() != 1:
@@ -268,7 +268,7 @@ def _bincount(self: Any, weights: Any, minlength: int) -> Any:
     return w.new_zeros((size,)).index_add(0, x, w)
 
 
-composite("bincount(Tensor self, Tensor? weights=None, SymInt minlength=0) -> Tensor", _bincount)
+composite("bincount(Tensor self, Tensor? weights=None, SymInt minlength=0) -> Tensor", bincount)
 
 
 _HIST = Target("same", "torch.histogram: input tensor and hist tensor should have the same dtype, but got input "

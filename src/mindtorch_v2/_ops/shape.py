@@ -48,12 +48,16 @@ for _name in ("concat", "concatenate"):
     _form.row.out_op = CAT.row.out_op
 
 
-def _joined(name: str, prepare: Any, dim: Any) -> None:
+def _joined(name: str, prepare: Any, least: int, dim: Any) -> None:
     """hstack and the like: cat along a fixed dimension after every tensor got enough of them."""
     def parts_of(tensors: Any) -> Any:
         if not tensors:
             raise RuntimeError(f"{name} expects a non-empty TensorList")
-        parts = tuple(prepare(t) for t in tensors)
+        parts = tensors
+        for t in tensors:
+            if len(t._shape) < least:
+                parts = tuple([prepare(t) for t in tensors])
+                break
         return parts, dim(parts)
 
     form = composite(f"{name}(Tensor[] tensors) -> Tensor", lambda tensors: CAT.call(parts_of(tensors)))
@@ -86,11 +90,11 @@ def _as_column(self: Any) -> Any:
     return self if self.dim() >= 2 else view.VIEW.call((view._contiguous(self), (numel(self), 1)))
 
 
-_joined("hstack", _atleast_1d, lambda parts: 0 if parts[0].dim() == 1 else 1)
-_joined("vstack", _atleast_2d, lambda parts: 0)
-_joined("row_stack", _atleast_2d, lambda parts: 0)
-_joined("dstack", _atleast_3d, lambda parts: 2)
-_joined("column_stack", _as_column, lambda parts: 1)
+_joined("hstack", _atleast_1d, 1, lambda parts: 0 if len(parts[0]._shape) == 1 else 1)
+_joined("vstack", _atleast_2d, 2, lambda parts: 0)
+_joined("row_stack", _atleast_2d, 2, lambda parts: 0)
+_joined("dstack", _atleast_3d, 3, lambda parts: 2)
+_joined("column_stack", _as_column, 2, lambda parts: 1)
 
 
 def _at_least(name: str, one: Any) -> Any:

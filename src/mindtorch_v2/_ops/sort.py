@@ -116,7 +116,7 @@ op("mode(Tensor self, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor 
    out=True, nondiff=("indices",), grad=dict(self=_one_back))
 
 
-def _median_dim(self: Any, dim: int, keepdim: bool, skip_nan: bool) -> Any:
+def median_dim(self: Any, dim: int, keepdim: bool, skip_nan: bool) -> Any:
     """The lower of the two middle elements; a NaN is the median unless it is skipped."""
     d = wrap_dim(dim, len(self._shape))
     values, indices = SORT.call((self, d if self._shape else 0, False))
@@ -136,12 +136,12 @@ def _median_dim(self: Any, dim: int, keepdim: bool, skip_nan: bool) -> Any:
     return (v, i) if keepdim else (v.squeeze(d).clone(), i.squeeze(d).clone())
 
 
-def _median_all(self: Any, skip_nan: bool) -> Any:
+def median_all(self: Any, skip_nan: bool) -> Any:
     flat = self.reshape((-1,))
     if flat._shape[0] == 0:
         least = float("nan") if self._dtype.is_floating_point else limits(self._dtype)[0]
         return self.new_full((), least)
-    return _median_dim(flat, 0, False, skip_nan)[0]
+    return median_dim(flat, 0, False, skip_nan)[0]
 
 
 def _median_back(g: Any, self: Any, result: Any) -> Any:
@@ -151,10 +151,10 @@ def _median_back(g: Any, self: Any, result: Any) -> Any:
 
 def _median(name: str, skip_nan: bool) -> None:
     op(f"{name}(Tensor self) -> Tensor", meta=lambda self: like(self, ()), out=True,
-       kernel=lambda self: _median_all(self, skip_nan), grad=dict(self=_median_back))
+       kernel=lambda self: median_all(self, skip_nan), grad=dict(self=_median_back))
     op(f"{name}.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)", meta=_one_of(name),
        out=True, nondiff=("indices",), node=f"{name.capitalize()}Backward1", grad=dict(self=_one_back),
-       kernel=lambda self, dim, keepdim: _median_dim(self, dim, keepdim, skip_nan))
+       kernel=lambda self, dim, keepdim: median_dim(self, dim, keepdim, skip_nan))
 
 
 _median("median", False)

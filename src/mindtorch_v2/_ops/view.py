@@ -167,9 +167,18 @@ def _movedim(self: Any, source: Ints, destination: Ints) -> Any:
     return PERMUTE.call((self, tuple(o if o >= 0 else next(rest) for o in order)))
 
 
+def _move_one(self: Any, source: int, destination: int) -> Any:
+    n = len(self._shape)
+    src, dst = wrap_dim(source, n), wrap_dim(destination, n)
+    if n == 0:
+        return ALIAS.call((self,))
+    order = list(range(n))
+    order.insert(dst, order.pop(src))
+    return PERMUTE.call((self, tuple(order)))
+
+
 for _name in ("movedim", "moveaxis"):
-    composite(f"{_name}.int(Tensor(a) self, int source, int destination) -> Tensor(a)",
-              lambda self, source, destination: _movedim(self, (source,), (destination,)))
+    composite(f"{_name}.int(Tensor(a) self, int source, int destination) -> Tensor(a)", _move_one)
     composite(f"{_name}.intlist(Tensor(a) self, int[] source, int[] destination) -> Tensor(a)", _movedim)
 
 

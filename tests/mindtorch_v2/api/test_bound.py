@@ -148,8 +148,8 @@ def test_functions_are_objects_like_others() -> None:
     assert pickle.loads(pickle.dumps(torch.add)) is torch.add
     assert copy.deepcopy(torch.add) is torch.add
     add: Any = torch.add
-    assert weakref.ref(add)() is add
     assert add.__name__ == "add"
+    assert weakref.ref(add)() is add
     assert A.add.__self__ is A and A.add.__func__ is torch.Tensor.add
 
     class Holder:

@@ -3,10 +3,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from .... import _native
 from ...._dtype import complex32, int32, uint8
 from ...._ops.rules.base import wrap_dim
 from ...._ops.rules.dtype_checks import EXPONENTS, FLOAT8, not_implemented
-from ...._tensor_base import TensorBase
+from ...._tensor_base import TensorBase, numel
 from ...common.runtime import copy_same_device
 from ..kernels.dense import dense
 from ..kernels.index import (
@@ -100,16 +101,48 @@ def _check_dtype(t: Any, kernel: str) -> None:
         raise not_implemented(kernel, t._dtype)
 
 
+def _is_plain(value: Any, dt: Any) -> bool:
+    """A number that every conversion makes the same element of."""
+    if type(value) is float:
+        return bool(dt.is_floating_point)
+    return type(value) is int and 0 <= value < 128 and bool(dt.is_floating_point or dt.is_integer)
+
+
+def _fill_places(out: TensorBase, dim: int, index: TensorBase, value: Any) -> bool:
+    """Write a number to places along a dimension; False, with nothing written, if one of them counts from the end or is
+    out of range."""
+    shape = out._shape or (1,)
+    d = wrap_dim(dim, len(out._shape))
+    count = numel(index)
+    step = index._stride[0] if index._shape else 1
+    try:
+        _native.scatter(
+            out._storage, int(out._offset), out._stride or (1,), out._dtype.code,
+            index._storage, int(index._offset), (0,) * d + (step,) + (0,) * (len(shape) - d - 1), index._dtype.code,
+            value, 0, (), 0,
+            shape[:d] + (count,) + shape[d + 1:], shape, d, 0)
+    except (IndexError, RuntimeError):
+        return False
+    return True
+
+
 def _index_fill(out: Any, self: Any, dim: int, index: Any, value: Any) -> None:
     _check_dtype(self, "index_fill_cpu")
+    if _is_plain(value, out._dtype) and index._storage is not out._storage and numel(index) > 0 and numel(out) > 0:
+        if out is not self:
+            copy_same_device(out, self)
+        if _fill_places(out, dim, index, value):
+            return
     size = self._shape[dim] if self._shape else 1
-    at = _checked(index, size, f"index {{value}} is out of bounds for dimension {dim} with size {{size}}")
+    d = wrap_dim(dim, len(self._shape))
+    at = _checked(index, size, f"index {{value}} is out of bounds for dimension {d} with size {{size}}")
     if out._dtype is complex32:
         value = value if isinstance(value, TensorBase) else out.new_full((), value)
         out, self, value = _bits(out), _bits(self), _bits(value)
-    copy_same_device(out, self)
+    if out is not self:
+        copy_same_device(out, self)
     if isinstance(value, TensorBase):
-        _rows(out, dim)[at] = np_view(value)
+        _rows(out, dim)[at] = np_view(value).copy()  # it may be one of the elements
     elif out._dtype is uint8 and isinstance(value, int):
         _rows(out, dim)[at] = value & 255
     else:
@@ -141,14 +174,23 @@ def _masked_scatter(out: Any, self: Any, mask: Any, source: Any) -> None:
 
 
 def _take(out: Any, self: Any, index: Any) -> None:
-    n = self.numel()
+    n = numel(self)
+    x = dense(self)
+    try:
+        _native.index_get(
+            x._storage, int(x._offset), (0,) * len(index._shape), x._dtype.code,
+            ((index._storage, int(index._offset), index._stride),), (0,), (n,), (1,),
+            out._storage, int(out._offset), out._stride, out._dtype.code, index._shape)
+        return
+    except (IndexError, NotImplementedError):
+        pass  # it is refused below, in words of its own
     at = _checked(index, n, "out of range: tried to access index {value} on a tensor of {size} elements.")
     flat = np_view(dense(self)).reshape(-1)
     np_view(out).reshape(-1)[:] = flat[at]
 
 
-cpu("index_fill.int_Scalar", into(_index_fill))
-cpu("index_fill.int_Tensor", into(_index_fill))
+cpu("index_fill.int_Scalar", into(_index_fill, aliasing=True))
+cpu("index_fill.int_Tensor", into(_index_fill, aliasing=True))
 cpu("masked_scatter", into(_masked_scatter))
 cpu("index_copy", into(_index_copy))
 cpu("take", into(_take))

@@ -6,8 +6,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from .... import _native
+from ...._ops.pointwise import equal
+from ...._tensor_base import is_contiguous
 from ..kernels.pointwise import Choice, IsFinite, MaskedFill
-from ..lines import binary, cpu, into, ternary, unary
+from ..lines import binary, cpu, into, makes, ternary, unary
 from ..numpy_view import np_view
 
 for _name in ("neg", "abs", "sign", "sgn", "reciprocal", "sqrt", "rsqrt", "square", "exp", "exp2", "expm1", "log",
@@ -66,3 +69,18 @@ def _trigamma(x: Any) -> Any:
 
 
 cpu("polygamma", into(_polygamma))
+
+
+def _equal(self: Any, other: Any) -> bool:
+    if (
+        self._shape == other._shape and self._dtype is other._dtype and is_contiguous(self) and is_contiguous(other)
+    ):
+        found: bool | None = _native.equal(
+            self._storage, int(self._offset), self._stride, self._dtype.code,
+            other._storage, int(other._offset), other._stride, other._dtype.code, self._shape)
+        if found is not None:
+            return found
+    return equal(self, other)
+
+
+cpu("equal", makes(_equal))

@@ -3,10 +3,17 @@ from __future__ import annotations
 
 from typing import Any
 
+from .... import _native
+from ...._device import CPU
+from ...._dispatch.keys import CPU as CPU_KEY
+from ...._dtype import dtype, int64
 from ...._ops.composites.formulas import common
 from ...._ops.create import LINSPACE
-from ...._tensor_base import TensorBase
-from ..lines import cpu, into
+from ...._ops.search import bincount, unique
+from ...._strides import contiguous_strides
+from ...._tensor_base import TensorBase, is_contiguous, make, numel
+from ..kernels.dense import dense
+from ..lines import cpu, into, makes
 from ..numpy_view import np_view
 
 
@@ -18,13 +25,20 @@ def _wide(t: Any) -> Any:
 
 def _searchsorted(out: Any, sorted_sequence: Any, self: Any, out_int32: bool, right: bool, side: str | None,
                   sorter: Any) -> None:
-    import numpy as np
-
     where: Any = "right" if right or side == "right" else "left"
+    if sorter is None and isinstance(self, TensorBase) and self._dtype is sorted_sequence._dtype:
+        bounds, x = dense(sorted_sequence), dense(self)
+        if is_contiguous(out) and _native.searchsorted(
+                bounds._storage, int(bounds._offset), bounds._stride, bounds._dtype.code, bounds._shape,
+                x._storage, int(x._offset), x._stride, x._dtype.code, x._shape,
+                out._storage, int(out._offset), out._stride, out._dtype.code, where == "right"):
+            return
     given = (sorted_sequence, self)
     if isinstance(self, TensorBase) and self._dtype is not sorted_sequence._dtype:
         dt = common(sorted_sequence, self)
         given = tuple(t.to(dt) for t in given)
+    import numpy as np
+
     rows = _wide(given[0])
     values = _wide(given[1]) if isinstance(self, TensorBase) else np.asarray(self)
     target = np_view(out)
@@ -88,7 +102,38 @@ def _histogram(outs: Any, self: Any, bins: int, range: Any, weight: Any, density
     _counted(outs, x, np_view(edges), weight, density, np)
 
 
+def _bincount(self: Any, weights: Any, minlength: int) -> Any:
+    if weights is None and minlength >= 0 and len(self._shape) == 1 and numel(self) > 0:
+        x = dense(self)
+        counted = _native.bincount(x._storage, int(x._offset), x._stride, x._dtype.code, numel(x), minlength)
+        if counted is not None:
+            return _line(*counted, int64)
+    return bincount(self, weights, minlength)
+
+
+# Longer ones are sorted by several threads, without the places beside the values.
+_FEW = 4096
+
+
+def _unique(self: Any, sorted: bool, return_inverse: bool, return_counts: bool) -> Any:
+    if numel(self) <= _FEW:
+        x = dense(self)
+        found = _native.unique(x._storage, int(x._offset), (1,), x._dtype.code, numel(x))
+        if found is not None:
+            values, count, inverse, counts = found
+            shape = self._shape
+            runs = make(inverse, 0, shape, contiguous_strides(shape), int64, CPU, CPU_KEY)
+            return _line(values, count, self._dtype), runs, _line(counts, count, int64)
+    return unique(self, sorted, return_inverse, return_counts)
+
+
+def _line(storage: Any, n: int, dt: dtype) -> TensorBase:
+    return make(storage, 0, (n,), (1,), dt, CPU, CPU_KEY)
+
+
 cpu("searchsorted", into(_searchsorted))
+cpu("bincount", makes(_bincount))
+cpu("_unique2", makes(_unique))
 cpu("histc", into(_histc))
 cpu("histogram.bins_tensor", into(_histogram_edges))
 cpu("histogram.bin_ct", into(_histogram))

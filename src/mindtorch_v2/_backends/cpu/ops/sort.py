@@ -4,7 +4,12 @@ from __future__ import annotations
 from typing import Any
 
 from .... import _native
+from ...._dtype import int64
 from ...._ops.rules.base import wrap_dim
+from ...._ops.sort import median_all, median_dim
+from ...._tensor_base import numel
+from ...common.runtime import copy_same_device
+from ..kernels.dense import dense, fresh
 from ..kernels.sort import Sort
 from ..lines import cpu, into
 from ..numpy_view import np_view
@@ -21,6 +26,36 @@ def _topk(outs: tuple[Any, Any], self: Any, k: int, dim: int, largest: bool, sor
 
 
 cpu("topk", into(_topk))
+
+
+def _medians(self: Any, rows: int, values: Any, places: Any, skip_nan: bool) -> bool:
+    """The median of each of `rows` rows that lie one behind the other; False for dtypes the native module leaves."""
+    n = numel(self) // rows
+    served: bool = _native.median(
+        self._storage, int(self._offset), (n, 1), self._dtype.code, (rows, n),
+        values._storage, int(values._offset), (1,), values._dtype.code,
+        places._storage, int(places._offset), (1,), places._dtype.code, skip_nan)
+    return served
+
+
+def _median(name: str, skip_nan: bool) -> None:
+    def of_all(out: Any, self: Any) -> None:
+        if numel(self) == 0 or not _medians(dense(self), 1, out, fresh((1,), int64), skip_nan):
+            copy_same_device(out, median_all(self, skip_nan))
+
+    def by_dim(outs: tuple[Any, Any], self: Any, dim: int, keepdim: bool) -> None:
+        rows = numel(outs[0])
+        last = len(self._shape) == 0 or wrap_dim(dim, len(self._shape)) == len(self._shape) - 1
+        if rows == 0 or numel(self) == 0 or not last or not _medians(dense(self), rows, *outs, skip_nan):
+            for out, found in zip(outs, median_dim(self, dim, keepdim, skip_nan)):
+                copy_same_device(out, found)
+
+    cpu(name, into(of_all, calls_ops=True))
+    cpu(f"{name}.dim", into(by_dim, calls_ops=True))
+
+
+_median("median", False)
+_median("nanmedian", True)
 
 
 def _mode(outs: tuple[Any, Any], self: Any, dim: int, keepdim: bool) -> None:
