@@ -30,6 +30,7 @@ from ._backends.npu import is_available as _npu_is_available  # noqa: F401 (regi
 from ._core_operators import CORE as _CORE
 from ._creation import *  # noqa: F403
 from ._device import device as device
+from ._dispatch.keys import NESTED as _NESTED
 from ._dispatch.op import RESOLVERS as _RESOLVERS
 from ._dispatch.state import is_grad_enabled as is_grad_enabled
 from ._dispatch.state import set_default_device as set_default_device
@@ -77,6 +78,26 @@ _LAZY = {
     "sspaddmm": "_sparse.methods",
     "_coalesce": "_sparse.methods",
     "resize_as_sparse_": "_sparse.methods",
+    "_nested_compute_contiguous_strides_offsets": "_ragged.functions",
+    "_nested_from_padded": "_ragged.functions",
+    "_nested_from_padded_and_nested_example": "_ragged.functions",
+    "_nested_from_padded_tensor": "_ragged.functions",
+    "_nested_get_jagged_dummy": "_ragged.functions",
+    "_nested_get_lengths": "_ragged.functions",
+    "_nested_get_max_seqlen": "_ragged.functions",
+    "_nested_get_min_seqlen": "_ragged.functions",
+    "_nested_get_offsets": "_ragged.functions",
+    "_nested_get_ragged_idx": "_ragged.functions",
+    "_nested_get_values": "_ragged.functions",
+    "_nested_get_values_copy": "_ragged.functions",
+    "_nested_tensor_from_mask": "_ragged.functions",
+    "_nested_tensor_from_mask_left_aligned": "_ragged.functions",
+    "_nested_tensor_from_tensor_list": "_ragged.functions",
+    "_nested_tensor_softmax_with_shape": "_ragged.functions",
+    "_nested_view_from_buffer": "_ragged.functions",
+    "_nested_view_from_buffer_copy": "_ragged.functions",
+    "_nested_view_from_jagged": "_ragged.functions",
+    "_nested_view_from_jagged_copy": "_ragged.functions",
     "UntypedStorage": "_storage",
     "TypedStorage": "_typed_storage",
     "from_dlpack": "_dlpack",
@@ -245,6 +266,7 @@ _SUBMODULES = (
     "mps",
     "mtia",
     "multiprocessing",
+    "nested",
     "nn",
     "npu",
     "onnx",
@@ -292,7 +314,11 @@ _RESOLVERS.derived = _kernels.derived
 
 
 def _sparse_kernel(op: _Any, keys: _Any) -> _Any:
-    """The kernel for a call with a sparse tensor; loads what knows it."""
+    """The kernel for a call with a sparse or nested tensor; loads what knows it."""
+    if keys & _NESTED:
+        from ._ragged.table import find as nested
+
+        return nested(op, keys)
     from ._sparse.table import find
 
     return find(op, keys)

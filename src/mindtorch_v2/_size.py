@@ -41,11 +41,11 @@ class Size(_native.Shape):
 
 
 def _checked(sizes: Iterable[SupportsIndex], start: int = 0) -> tuple[int, ...]:
-    values = []
+    values: list[Any] = []
     for position, item in enumerate(sizes, start):
         try:
-            # operator.index hands a bool back unchanged.
-            values.append(int(operator.index(item)))
+            # operator.index hands a bool back unchanged. A symbol, which has a node, stays what it is.
+            values.append(item if hasattr(item, "node") else int(operator.index(item)))
         except TypeError:
             kind = type(item).__name__
             raise TypeError(f"torch.Size() takes an iterable of 'int' (item {position} is '{kind}')") from None

@@ -19,7 +19,19 @@ from ._backends.common.runtime import empty, empty_contiguous, runtime_of
 from ._core_operators import CORE, HOOKS
 from ._device import device as Device
 from ._dispatch.binding import need
-from ._dispatch.keys import AUTOGRAD, BACKENDS, BATCHED, CONJUGATE, FORWARD, LAZY, META, PYTHON, SPARSE, TORCH_DISPATCH
+from ._dispatch.keys import (
+    AUTOGRAD,
+    BACKENDS,
+    BATCHED,
+    CONJUGATE,
+    FORWARD,
+    LAZY,
+    META,
+    NESTED,
+    PYTHON,
+    SPARSE,
+    TORCH_DISPATCH,
+)
 from ._dispatch.op import plain_name
 from ._dispatch.schema import parse
 from ._dispatch.state import LOCAL, STATE, is_grad_enabled, modes
@@ -41,7 +53,7 @@ from ._unbound import of_tensor, refusal
 _GRAD: Any = TensorBase.__dict__["grad"]
 # By dtype, what shows memory to NumPy: dtypes that NumPy has and somebody asked for.
 # Bits of what `data` is assigned.
-_DATA = BACKENDS | SPARSE | LAZY
+_DATA = BACKENDS | SPARSE | NESTED | LAZY
 _NUMPY: dict[DType, Any] = {}
 
 
@@ -250,7 +262,7 @@ class Tensor(TensorBase):
 
     @property
     def is_nested(self) -> bool:
-        return False
+        return bool(self._keys & NESTED)
 
     @of_tensor
     def is_shared(self) -> bool:

@@ -208,7 +208,12 @@ def _rebuild_sparse_tensor(layout: Any, data: Any) -> Any:
 
 
 def _rebuild_nested_tensor(buffer: Any, sizes: Any, strides: Any, storage_offsets: Any) -> Any:
-    raise UnsupportedCheckpoint("the file holds a nested tensor; nested tensors are not supported")
+    from ._ragged.construct import strided_view
+
+    try:
+        return strided_view(buffer.reshape(-1), sizes, strides, storage_offsets)
+    except (AttributeError, RuntimeError, TypeError, ValueError) as error:
+        raise CheckpointError(f"the file holds a nested tensor that is none: {error}") from error
 
 
 def _rebuild_qtensor(*args: Any) -> Any:

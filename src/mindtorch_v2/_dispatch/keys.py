@@ -35,6 +35,8 @@ FUNCTIONALITY: Final[i64] = FUNCTIONALIZE | AUTOGRAD | AUTOCASTS | PYTHON | TORC
 
 # The tensor has another layout than strided: its parts are dense tensors, and `_sparse` serves the call. Not a mode.
 SPARSE: Final[i64] = 1 << 22
+# Beside SPARSE: the tensor is a list of tensors whose sizes differ, and `_ragged` serves the call.
+NESTED: Final[i64] = 1 << 23
 # The tensor is read as the conjugate, or with the other sign, of what its memory holds: below autograd. Not modes.
 CONJUGATE: Final[i64] = 1 << 26
 NEGATIVE: Final[i64] = 1 << 27
@@ -42,7 +44,7 @@ LAZY: Final[i64] = CONJUGATE | NEGATIVE
 # What is not read as its memory is: there is none of its own, or it means something else.
 WRAPPED: Final[i64] = TORCH_DISPATCH | BATCHED | SPARSE | LAZY
 # Bits of the memory and how it is read, which any tensor over the same memory has too.
-MEMORY: Final[i64] = BACKENDS | SPARSE | BATCHED | LAZY
+MEMORY: Final[i64] = BACKENDS | SPARSE | NESTED | BATCHED | LAZY
 
 # Marks a tensor that tracks a base: whether it requires grad depends on the base too, so the dispatcher must ask.
 VIEW: Final[i64] = 1 << 12

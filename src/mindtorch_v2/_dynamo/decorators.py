@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import functools
 from contextlib import ContextDecorator
+from dataclasses import dataclass
 from typing import Any, NoReturn
+
+from .._serialization.allowed import KNOWN
 
 
 def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None, wrapping: bool = True) -> Any:
@@ -197,3 +200,15 @@ def refuse(name: str) -> Any:
 
     function.__name__ = function.__qualname__ = name
     return function
+
+
+@dataclass(frozen=True, slots=True)
+class _DimRange:
+    """Bounds of a dimension that a compiler takes for dynamic; files with nested tensors hold some."""
+
+    dim: int
+    min: int | None
+    max: int | None
+
+
+KNOWN["torch._dynamo.decorators._DimRange"] = _DimRange

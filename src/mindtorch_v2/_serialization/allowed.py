@@ -350,9 +350,13 @@ def listed() -> list[Any]:
     return list(_User.marked)
 
 
+# What modules that are not always loaded let files name, by the names files use.
+KNOWN: dict[str, Any] = {}
+
+
 def user_globals() -> dict[str, Any]:
-    """What the user allowed, by the names files use."""
-    table: dict[str, Any] = {}
+    """What the user allowed, by the names files use, and what loaded modules did."""
+    table: dict[str, Any] = dict(KNOWN)
     for item in _User.marked:
         if not isinstance(item, tuple):
             table[".".join(theirs(item.__module__, item.__qualname__))] = item

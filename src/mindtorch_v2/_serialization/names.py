@@ -23,6 +23,7 @@ _MODULES = {
     "_overrides": "torch.overrides",
     "_autograd.hooks": "torch.utils.hooks",
     "_autograd.function": "torch.autograd.function",
+    "nested._internal.nested_tensor": "torch.nested._internal.nested_tensor",
     "nn.modules._hooks": "torch.nn.modules.module",
 }
 # Single names, ours to PyTorch's.

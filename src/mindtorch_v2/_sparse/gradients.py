@@ -10,13 +10,18 @@ from typing import Any
 import mindtorch_v2 as torch
 
 from .._autograd.gradients import unshared
+from .._dispatch.keys import NESTED
 from .basic import copy
 from .parts import coo, is_coo, is_sparse, parts, shallow
 from .rows import make_coo
 
 
 def accumulated(old: Any, grads: list[Any], recording: bool) -> Any:
-    """What becomes `.grad` when grads[0] arrives and one of the two is sparse."""
+    """What becomes `.grad` when grads[0] arrives and one of the two is sparse or nested."""
+    if grads[0]._keys & NESTED:
+        from .._ragged.history import accumulated as added
+
+        return added(old, grads[0])
     if old is None:
         if recording or not is_sparse(grads[0]):
             return grads[0].clone()

@@ -47,6 +47,8 @@ HOMES: dict[str, dict[str, str]] = {
         "DisableTorchFunctionSubclass": "torch._C",
         "TorchFunctionMode": "torch.overrides",
     },
+    "_ragged.construct": {"_rebuild_njt": "torch.nested._internal.nested_tensor"},
+    "_ragged.tensors": {"NestedTensor": "torch.nested._internal.nested_tensor"},
     "_random": {"Generator": "torch._C"},
     "_serialization.reader": {"PyTorchFileReader": "torch"},
     "_size": {"Size": "torch"},

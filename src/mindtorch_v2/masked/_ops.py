@@ -120,8 +120,20 @@ def _output_mask(op: Any, input: Any, *args: Any, **kwargs: Any) -> Any:
     return kept
 
 
+_SPARSE_TOO = {"mean": "strided or sparse_csr"} | dict.fromkeys(
+    ("sum", "prod", "amax", "amin"), "strided, sparse_coo or sparse_csr"
+)
+
+
+def _check_layout(name: str, input: Any) -> None:
+    if input.layout == _torch().jagged:
+        wanted = _SPARSE_TOO.get(name, "strided")
+        raise ValueError(f"masked {name} expects {wanted} tensor (got {input.layout} tensor)")
+
+
 def _masked(name: str, input: Any, mask: Any, ord: Any = 2) -> Any:
     """The input with the identity of a reduction where the mask is False; the data of a masked tensor with its own."""
+    _check_layout(name, input)
     if _is_masked_tensor(input):
         return _combine_function().apply(input.get_data(), input.get_mask(), name, ord)
     return input if mask is None else _with_identity(name, input, mask, ord)
@@ -250,6 +262,7 @@ def norm(
 
 def _counted(input: Any, dim: Any, keepdim: bool, dtype: Any, mask: Any) -> tuple[Any, Any, Any]:
     """How many elements there are, their sum, and the mask in the input's shape."""
+    _check_layout("mean", input)
     if mask is None:
         ones = _torch().ones(input.shape, dtype=_torch().int64, device=input.device)
         return sum(ones, dim, keepdim=keepdim), sum(input, dim, keepdim=keepdim, dtype=dtype), None

@@ -400,7 +400,7 @@ class TensorLikePair(Pair):
             self._inputs_not_supported()
 
     def _check_supported(self, tensor: Tensor, *, id: tuple[Any, ...]) -> None:
-        if tensor.layout is not torch.strided:
+        if tensor.layout not in (torch.strided, torch.jagged):
             raise ErrorMeta(ValueError, f"Unsupported tensor layout {tensor.layout}", id=id)
 
     def compare(self) -> None:
@@ -439,6 +439,8 @@ class TensorLikePair(Pair):
                 f"Rtol={self.rtol} and atol={self.atol} are not supported for bitwise comparison of low dimensional "
                 "floats. Please use rtol=0.0 and atol=0.0.",
             )
+        if actual.layout is torch.jagged:
+            actual, expected = actual.values(), expected.values()
         self._compare_regular_values_close(actual, expected, rtol=self.rtol, atol=self.atol, equal_nan=self.equal_nan)
 
     def _compare_regular_values_close(

@@ -1,0 +1,1 @@
+"""What PyTorch's jagged nested tensors are made of, by PyTorch's names."""
