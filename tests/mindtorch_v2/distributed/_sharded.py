@@ -191,3 +191,84 @@ def both_ways(torch: Any, dist: Any, rank: int, size: int) -> Any:
         optimizer.zero_grad()
         losses.append(mean(torch, dist, loss, size))
     return losses, [whole(each.detach()).flatten().tolist() for each in model.parameters()]
+
+
+# -- checkpoints --------------------------------------------------------------------------------------------------
+def _trained(torch: Any, rank: int, size: int, how: str) -> tuple[Any, Any]:
+    """A model after a step, split or not, and its optimizer."""
+    F = importlib.import_module(f"{torch.__name__}.distributed.fsdp")
+    model = gpt(torch)
+    if how == "split":
+        for block in model.blocks:
+            F.fully_shard(block)
+        F.fully_shard(model)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.02)
+    return model, optimizer
+
+
+def _step(torch: Any, model: Any, optimizer: Any, step: int) -> None:
+    loss_of(torch, model, *batch(torch, step, None, 1)).backward()
+    optimizer.step()
+    optimizer.zero_grad()
+
+
+def _numbers(model: Any, optimizer: Any) -> Any:
+    """Parameters and state as plain data."""
+    weights = [whole(each.detach()).flatten().tolist() for each in model.parameters()]
+    state = [whole(optimizer.state[each]["exp_avg"]).flatten().tolist() for each in model.parameters()]
+    return weights, state, optimizer.param_groups[0]["lr"]
+
+
+def save_checkpoint(torch: Any, dist: Any, rank: int, size: int, path: str, how: str) -> Any:
+    C = importlib.import_module(f"{torch.__name__}.distributed.checkpoint")
+    S = importlib.import_module(f"{torch.__name__}.distributed.checkpoint.state_dict")
+    model, optimizer = _trained(torch, rank, size, how)
+    _step(torch, model, optimizer, 0)
+    weights, states_ = S.get_state_dict(model, optimizer)
+    state = {"model": weights, "optimizer": states_, "extra": {"step": 7, "names": ["a", "b"]}}
+    if how == "later":
+        C.async_save(state, checkpoint_id=path).result()
+    else:
+        C.save(state, checkpoint_id=path)
+    return _numbers(model, optimizer)
+
+
+def load_checkpoint(torch: Any, dist: Any, rank: int, size: int, path: str, how: str) -> Any:
+    C = importlib.import_module(f"{torch.__name__}.distributed.checkpoint")
+    S = importlib.import_module(f"{torch.__name__}.distributed.checkpoint.state_dict")
+    model, optimizer = _trained(torch, rank, size, how)
+    weights, states_ = S.get_state_dict(model, optimizer)
+    state = {"model": weights, "optimizer": states_, "extra": {"step": 0, "names": []}}
+    C.load(state, checkpoint_id=path)
+    S.set_state_dict(model, optimizer, model_state_dict=state["model"], optim_state_dict=state["optimizer"])
+    assert state["extra"] == {"step": 7, "names": ["a", "b"]}
+    return _numbers(model, optimizer)
+
+
+def full_states(torch: Any, dist: Any, rank: int, size: int) -> Any:
+    """Whole state dicts of split models, and split models from whole state dicts of one rank."""
+    S = importlib.import_module(f"{torch.__name__}.distributed.checkpoint.state_dict")
+    model, optimizer = _trained(torch, rank, size, "split")
+    _step(torch, model, optimizer, 0)
+    options = S.StateDictOptions(full_state_dict=True, cpu_offload=True)
+    weights, states_ = S.get_state_dict(model, optimizer, options=options)
+    told = (len(weights), len(states_))
+    other, second = _trained(torch, rank, size, "split")
+    options = S.StateDictOptions(full_state_dict=True, broadcast_from_rank0=True)
+    S.set_state_dict(other, second, model_state_dict=weights, optim_state_dict=states_, options=options)
+    flat = S.get_optimizer_state_dict(model, optimizer, options=S.StateDictOptions(flatten_optimizer_state_dict=True))
+    S.set_optimizer_state_dict(other, second, flat, options=S.StateDictOptions(flatten_optimizer_state_dict=True))
+    return told, sorted(flat)[:3], _numbers(model, optimizer) == _numbers(other, second)
+
+
+def failing(torch: Any, dist: Any, rank: int, size: int, path: str) -> Any:
+    """What is raised on all ranks when one cannot load."""
+    C = importlib.import_module(f"{torch.__name__}.distributed.checkpoint")
+    told = []
+    for state in ({"missing": torch.ones(2)}, {"extra": {"step": 0}, **({"missing": torch.ones(1)} if rank else {})}):
+        try:
+            C.load(state, checkpoint_id=path)
+            told.append("nothing")
+        except C.CheckpointException as error:
+            told.append(str(sorted(error.failures)) + str(error).strip().rpartition("\n")[2])
+    return told

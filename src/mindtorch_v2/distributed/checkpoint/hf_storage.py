@@ -8,5 +8,5 @@ _offer(
     __name__,
     "",
     "HuggingFaceStorageReader HuggingFaceStorageWriter",
-    "{name} is not served; torch.save and torch.load write and read checkpoints",
+    "{name} is not served; FileSystemReader and FileSystemWriter are",
 )

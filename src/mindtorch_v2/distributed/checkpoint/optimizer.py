@@ -8,5 +8,5 @@ _offer(
     __name__,
     "load_sharded_optimizer_state_dict",
     "",
-    "{name} is not served; torch.save and torch.load write and read checkpoints",
+    "{name} is not served; state_dict.set_optimizer_state_dict loads states that are split",
 )

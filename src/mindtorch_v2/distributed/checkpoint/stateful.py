@@ -1,7 +1,23 @@
-"""`torch.distributed.checkpoint.stateful`: refused by name."""
+"""Objects that say themselves what of them is saved."""
 
 from __future__ import annotations
 
-from ..._unserved import offer as _offer
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
-_offer(__name__, "", "Stateful", "{name} is not served; torch.save and torch.load write and read checkpoints")
+__all__ = ["Stateful", "StatefulT"]
+
+
+@runtime_checkable
+class Stateful(Protocol):
+    """Has `state_dict` and `load_state_dict`."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """What is saved."""
+        ...
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Take what was loaded."""
+        ...
+
+
+StatefulT = TypeVar("StatefulT", bound=Stateful)

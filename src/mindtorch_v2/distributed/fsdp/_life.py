@@ -1,7 +1,7 @@
 """When parameters are gathered and given back: hooks around forward and backward, the same for both kinds of FSDP.
 
 Invariant: a unit's parameters are whole from before its forward until after it, and again from before its backward
-until its gradients were reduced. Every rank runs the same units in the same order, so all gather and reduce in that order.
+until its gradients were reduced. Every rank runs the same units in the same order, and gathers and reduces in it.
 """
 
 from __future__ import annotations

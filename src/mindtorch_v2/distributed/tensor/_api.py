@@ -205,6 +205,19 @@ class DTensor(Tensor):
         """How it lies along each dimension of the mesh."""
         return self._spec.placements
 
+    def __create_write_items__(self, fqn: str, object: Any) -> Any:
+        from ..checkpoint.planner_helpers import _create_write_items_for_dtensor
+
+        return [_create_write_items_for_dtensor(fqn, object)]
+
+    def __create_chunk_list__(self) -> Any:
+        from ..checkpoint.planner_helpers import _create_chunk_from_dtensor
+
+        return [_create_chunk_from_dtensor(self)]
+
+    def __get_tensor_shard__(self, index: Any) -> Any:
+        return self.to_local()
+
     def __reduce_ex__(self, protocol: Any) -> Any:
         return _rebuilt, (type(self), self._local_tensor, self._spec, self.requires_grad)
 
