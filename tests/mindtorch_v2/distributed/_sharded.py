@@ -10,7 +10,7 @@ def gpt(torch: Any) -> Any:
     """A small GPT, the same in both libraries and on all ranks."""
     nn, F = torch.nn, torch.nn.functional
 
-    class Block(nn.Module):  # type: ignore[misc, name-defined]
+    class Block(nn.Module):
         def __init__(self) -> None:
             super().__init__()
             self.ln1, self.ln2 = nn.LayerNorm(16), nn.LayerNorm(16)
@@ -25,7 +25,7 @@ def gpt(torch: Any) -> Any:
             x = x + self.wo(y.reshape(x.shape[0], x.shape[1], -1))
             return x + self.down(F.gelu(self.up(self.ln2(x))))
 
-    class GPT(nn.Module):  # type: ignore[misc, name-defined]
+    class GPT(nn.Module):
         def __init__(self) -> None:
             super().__init__()
             self.words, self.places = nn.Embedding(13, 16), nn.Embedding(6, 16)
