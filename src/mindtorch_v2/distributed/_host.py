@@ -196,7 +196,7 @@ class HostGroup(Backend):
                     "Check failed: outputShape[0] * worldSize == inputShape[0] "
                     f"({output.numel() * self._size} vs. {input.numel()}). "
                 )
-            parts.append(list(Memory(input).flat.split(max(output.numel(), 1))) or [output.flatten()] * self._size)
+            parts.append(list(Memory(input).flat.split([output.numel()] * self._size)))
         return self._scattered(name, OpType._REDUCE_SCATTER_BASE, outputs, parts, opts)
 
     # Copies.

@@ -7,6 +7,8 @@ import threading
 import warnings
 from typing import Any
 
+from . import _random
+
 
 def value(torch: Any, dtype: str, rank: int, shape: tuple[int, ...], layout: str = "contiguous") -> Any:
     """Rank r's tensor: small whole numbers, so that every order of a sum gives the same."""
@@ -247,30 +249,7 @@ def functional(torch: Any, dist: Any, rank: int, size: int, fc: str, nf: str) ->
 
 
 def program(torch: Any, dist: Any, rank: int, size: int, seed: int) -> Any:
-    """A random program of collectives, begun in one order and waited for in another, with pauses in between."""
-    import random
-    import time
-
-    shared, own = random.Random(seed), random.Random(seed * 100 + rank)
-    told, works = [], []
-    for _ in range(12):
-        kind, count = shared.choice(["all_reduce", "broadcast", "all_gather"]), shared.choice([1, 7, 5000, 40000])
-        root = shared.randrange(size)
-        t = torch.arange(count).float() % 11 * (rank + 1)
-        if own.random() < 0.4:
-            time.sleep(own.random() * 0.01)
-        if kind == "all_reduce":
-            works.append((dist.all_reduce(t, async_op=True), [t]))
-        elif kind == "broadcast":
-            works.append((dist.broadcast(t, root, async_op=True), [t]))
-        else:
-            outs = [torch.zeros_like(t) for _ in range(size)]
-            works.append((dist.all_gather(outs, t, async_op=True), outs))
-    own.shuffle(works)
-    for work, _ in works:
-        work.wait()
-    told = [sum(float(t.sum()) for t in outs) for _, outs in works]
-    return sorted(told)
+    return _random.program(torch, dist, rank, size, seed)
 
 
 def refused(torch: Any, dist: Any, rank: int, size: int, line: str) -> Any:

@@ -184,12 +184,9 @@ def test_groups(ranks: Ranks) -> None:
 
 
 def test_random_programs(ranks: Ranks) -> None:
+    """Begun in one order and waited for in another, with pauses in between."""
     for seed in range(200 if ALL else 6):
-        found = ranks.values("program", seed)
-        if ranks.size == 2:
-            assert all(len(each) == 12 for each in found)
-        # Whatever the order in which ranks waited, a collective gives the same everywhere.
-        assert all(each == found[0] for each in found)
+        assert ranks.values("program", seed) == [[]] * ranks.size, seed
 
 
 WRONG = [

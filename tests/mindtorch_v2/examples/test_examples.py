@@ -27,6 +27,7 @@ LEARNS = {
 }
 TRAINING = ["images.py", "vit.py", "lstm.py", "vae.py", "gan.py"]
 ELSEWHERE = {"demo.py", "autograd_function.py", "custom_operator.py", "killed.py", "profiling.py"}  # below; test_demo
+ELSEWHERE |= {"several.py", "several_ray.py"}  # distributed/test_jobs
 
 
 def test_every_example_is_run_and_described() -> None:
