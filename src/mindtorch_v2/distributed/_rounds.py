@@ -16,8 +16,9 @@ from ._sockets import Call, Mesh
 
 __all__ = ["Rounds", "memory"]
 
-# Below this everybody sends everything to everybody, in one step; above it parts go around a ring.
-_SMALL = 1 << 15
+# What a rank sends at most to all others together where everybody sends everything, in one step; above it parts go
+# around a ring.
+_SMALL = 1 << 18
 # A part of the ring travels while the one before it is added.
 _PIECE = 1 << 20
 _WINDOW = 4  # pieces that may come before they are needed
@@ -115,7 +116,7 @@ class Rounds:
     def allreduce(self, call: Call, flat: Any, kind: RedOpType) -> None:
         if self.size == 1:
             return
-        if flat.numel() * flat.element_size() <= _SMALL or flat.numel() < self.size:
+        if flat.numel() * flat.element_size() * (self.size - 1) < _SMALL or flat.numel() < self.size:
             parts = [flat if rank == self.rank else flat.new_empty(flat.numel()) for rank in range(self.size)]
             self.exchange(call, [flat] * self.size, parts)
             self._combined(parts, kind, flat)

@@ -64,7 +64,7 @@ def reduced(parts: list[Any], op: str) -> Any:
 def cases(backend: str) -> list[Any]:
     """Every dtype with every operation; layouts, sizes and how one waits go around with them."""
     made: list[Any] = []
-    shapes = [(3, 4), (1, 1), (3, 4), (130, 70), (5, 1)]  # one that goes around the ring
+    shapes = [(3, 4), (1, 1), (3, 4), (130, 70), (5, 1)]  # those that go around a ring: test_large
     for dtype in DTYPES:
         for op in OPS:
             if not allowed(dtype, op, backend):
