@@ -29,7 +29,10 @@ Activation = str | Callable[[Tensor], Tensor]
 
 
 def _get_clones(module: Module, N: int) -> ModuleList:
-    return ModuleList([copy.deepcopy(module) for _ in range(N)])
+    clones: list[Any] = [None] * len(range(N))  # a number of layers that no memory holds is refused here, not tried
+    for i in range(N):
+        clones[i] = copy.deepcopy(module)
+    return ModuleList(clones)
 
 
 def _get_activation_fn(activation: str) -> Callable[[Tensor], Tensor]:
