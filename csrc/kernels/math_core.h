@@ -77,11 +77,26 @@ MT_INLINE double log_v(double x) {
     r = x < 0.0 ? std::numeric_limits<double>::quiet_NaN() : r;
     return (x != x || x == std::numeric_limits<double>::infinity()) ? x : r;
 }
-MT_INLINE double atan_v(double x) {  // to 1e-12
-    const double a = std::fabs(x);
-    const bool big = a > 2.414213562373095, mid = a > 0.4142135623730950;
-    const double num = big ? -1.0 : (mid ? a - 1.0 : a), den = big ? a : (mid ? a + 1.0 : 1.0);
-    const double t = num / den, z = t * t;
+// Of a positive number that comes from float32, zero or infinity: to 1e-13, which leaves float32's powers exact.
+MT_INLINE double log_short(double x) {
+    const uint64_t ix = bits_of(x) - 0x3fe6a09e667f3bcdULL;
+    const double m = double_of((ix & 0xfffffffffffffULL) + 0x3fe6a09e667f3bcdULL);
+    const uint64_t e_biased = (ix + (uint64_t(2048) << 52)) >> 52;
+    const double e = (double_of(bits_of(ROUND_MAGIC_D) + e_biased) - ROUND_MAGIC_D) - 2048.0;
+    const double f = m - 1.0, s = f / (2.0 + f), z = s * s;
+    double p = 1.479819860511658591e-01;
+    p = p * z + 1.531383769920937332e-01;
+    p = p * z + 1.818357216161805012e-01;
+    p = p * z + 2.222219843214978396e-01;
+    p = p * z + 2.857142874366239149e-01;
+    p = p * z + 3.999999999940941908e-01;
+    p = p * z + 6.666666666666735130e-01;
+    double r = e * 6.93147180559945286227e-01 + (2.0 * s + s * z * p);
+    r = x == 0.0 ? -std::numeric_limits<double>::infinity() : r;
+    return x == std::numeric_limits<double>::infinity() ? x : r;
+}
+MT_INLINE double atan_reduced(double t) {  // |t| <= tan(pi / 8), to 1e-12
+    const double z = t * t;
     double p = -0.037655106012914021;
     p = p * z + 0.0697419768659526513;
     p = p * z - 0.0899255290615091148;
@@ -89,7 +104,13 @@ MT_INLINE double atan_v(double x) {  // to 1e-12
     p = p * z - 0.142853865537521393;
     p = p * z + 0.199999930535558136;
     p = p * z - 0.333333332769224921;
-    const double r = (big ? 1.5707963267948966 : (mid ? 0.7853981633974483 : 0.0)) + (t + t * (p * z));
+    return t + t * (p * z);
+}
+MT_INLINE double atan_v(double x) {
+    const double a = std::fabs(x);
+    const bool big = a > 2.414213562373095, mid = a > 0.4142135623730950;
+    const double num = big ? -1.0 : (mid ? a - 1.0 : a), den = big ? a : (mid ? a + 1.0 : 1.0);
+    const double r = (big ? 1.5707963267948966 : (mid ? 0.7853981633974483 : 0.0)) + atan_reduced(num / den);
     return std::copysign(r, x);
 }
 MT_INLINE double asin_v(double x) {  // to 1e-12; NaN outside [-1, 1]
@@ -170,6 +191,20 @@ MT_INLINE float exp_fast(float x) {
     p = (p * r) * r + r + 1.0f;
     const float v = p * float_of((bits_of(t) - bits_of(ROUND_MAGIC_F) + 127u) << 23);
     return x < -87.3f ? 0.0f : v;
+}
+MT_INLINE float exp2_v(float x) {
+    float c = x > 129.0f ? 129.0f : x;
+    c = c < -151.0f ? -151.0f : c;
+    const float t = c + ROUND_MAGIC_F, r = c - (t - ROUND_MAGIC_F);
+    float p = 1.535336188319500e-4f;
+    p = p * r + 1.339887440266574e-3f;
+    p = p * r + 9.618437357674640e-3f;
+    p = p * r + 5.550332471162809e-2f;
+    p = p * r + 2.402264791363012e-1f;
+    p = p * r + 6.931472028550421e-1f;
+    p = p * r + 1.0f;
+    const int32_t k = (int32_t)(bits_of(t) - bits_of(ROUND_MAGIC_F)), half = k >> 1;
+    return p * float_of((uint32_t)(half + 127) << 23) * float_of((uint32_t)(k - half + 127) << 23);
 }
 // Of a positive normal number.
 MT_INLINE float log_normal(float x, float shift) {
@@ -259,10 +294,6 @@ MT_INLINE float erf_v(float x) {
 }
 
 // Rarely hot float32 functions, through double.
-MT_INLINE float exp2_v(float x) {
-    const double r = exp_short((double)x * 6.93147180559945286227e-01);
-    return (float)r;
-}
 MT_INLINE float log2_v(float x) { return (float)(log_v((double)x) * 1.44269504088896338700e+00); }
 MT_INLINE float log10_v(float x) { return (float)(log_v((double)x) * 4.34294481903251816668e-01); }
 MT_INLINE float sin_v(float x) { return x == 0.0f ? x : (float)sincos_v((double)x).sin; }
@@ -305,11 +336,12 @@ MT_INLINE float atan2_v(float y, float x) {
     const double ay = std::fabs((double)y), ax = std::fabs((double)x);
     const bool steep = ay > ax;
     const double lo = steep ? ax : ay, hi = steep ? ay : ax;
-    // inf / inf means 45 degrees, 0 / 0 means 0.
-    double q = lo / hi;
-    q = lo == hi ? 1.0 : q;
-    q = hi == 0.0 ? 0.0 : q;
-    double r = atan_v(q);
+    // The quotient is at most 1; from tan(pi / 8) on it is counted from 45 degrees. One division serves both.
+    const bool mid = lo > hi * 0.4142135623730950;
+    double q = (mid ? lo - hi : lo) / (mid ? lo + hi : hi);
+    q = lo == hi ? 0.0 : q;  // inf / inf means 45 degrees, 0 / 0 means 0
+    double r = ((lo == hi) & (hi != 0.0)) | mid ? 0.7853981633974483 : 0.0;
+    r += atan_reduced(q);
     r = steep ? 1.5707963267948966 - r : r;
     r = negative_bit(x) ? 3.141592653589793 - r : r;
     const float v = (float)std::copysign(r, (double)y);
@@ -323,7 +355,7 @@ MT_INLINE float pow_v(float x, float y) {
     const double back = (yd + ROUND_MAGIC_D) - ROUND_MAGIC_D, half_back = (half + ROUND_MAGIC_D) - ROUND_MAGIC_D;
     const bool large = std::fabs(y) >= 16777216.0f;
     const bool whole = large | (back == yd), odd = whole & !large & (half_back != half);
-    double e = yd * log_v((double)ax);
+    double e = yd * log_short((double)ax);
     e = ax == 1.0f ? 0.0 : e;  // 1 ** inf
     float r = (float)exp_short(e);
     r = (odd & negative_bit(x)) ? -r : r;

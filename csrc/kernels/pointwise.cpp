@@ -6,7 +6,9 @@
 namespace mt {
 
 KernelTables kernels;
-BinaryKernel half_kernel(int64_t op, int code);  // pointwise_half.cpp; no other file needs to know
+// pointwise_half.cpp; no other file needs to know
+UnaryFn half_unary(int64_t op, int code);
+BinaryKernel half_kernel(int64_t op, int code);
 
 namespace {
 
@@ -188,7 +190,9 @@ private:
             cast_block(raw_[N], plan_.ccode, block, plan_.result, n);
             cast_block(block, ocode_, raw_[N], plan_.ccode, n);
         } else if (!as_is_) {
-            cast_block(raw_[N], ocode_, block, plan_.result, n);
+            const bool dense = d0 == osize_ && (n1 == 1 || d1 == n0 * osize_);
+            cast_block(dense ? ptr[0] : raw_[N], ocode_, block, plan_.result, n);
+            if (dense) return;
             block = raw_[N];
         }
         scatter_tile(ptr[0], d0, d1, block, n0, n1, osize_);
@@ -221,8 +225,10 @@ private:
     const Source* sources_;
     const int ocode_, osize_;
     const bool via_, as_is_;
-    alignas(64) char native_[N + 1][BLOCK * 16];
-    alignas(64) char raw_[N + 1][BLOCK * 16];
+    // Not a multiple of a page apart: a load would wait for a store to the same place of another block.
+    static constexpr int64_t ROOM = BLOCK * 16 + 5 * 64;
+    alignas(64) char native_[N + 1][ROOM];
+    alignas(64) char raw_[N + 1][ROOM];
 };
 
 template <int N> void run_general(Plan<N>& plan, const Loop<N + 1>& loop, const Source* sources, int ocode) {
@@ -426,6 +432,20 @@ template <class T> MT_CLONES void clamp_range(char* out, const char* a, int64_t 
     }
 }
 
+UnaryFn clamp_kernel(Native native) {
+    switch (native) {
+        case N_U8: return clamp_range<uint8_t>;
+        case N_I8: return clamp_range<int8_t>;
+        case N_I16: return clamp_range<int16_t>;
+        case N_I32: return clamp_range<int32_t>;
+        case N_I64: return clamp_range<int64_t>;
+        case N_U64: return clamp_range<uint64_t>;
+        case N_F32: return clamp_range<float>;
+        case N_F64: return clamp_range<double>;
+        default: return nullptr;
+    }
+}
+
 // Whether alpha is the number 1 (the int 1 in nearly every call).
 MT_INLINE bool is_one(PyObject* alpha) {
     if (MT_LIKELY(PyLong_CheckExact(alpha))) {
@@ -490,8 +510,30 @@ static PyObject* unary(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
         plan.target[0] = block_code(plan.ccode);
         plan.exact = plan.target[0] == plan.ccode;
         plan.round_numbers = true;
+        if ((plan.ccode == F16 || plan.ccode == BF16) && as_int(args[4]) == plan.ccode &&
+            as_int(args[8]) == plan.ccode) {
+            if (const UnaryFn direct = half_unary(op, plan.ccode)) {
+                plan.fn1 = direct;
+                plan.result = plan.target[0] = plan.ccode;
+                plan.exact = true;
+            }
+        }
         return run(plan, args + 1, args + 5, args[9]);
     });
+}
+
+// Where tensors have the two-byte dtype that is computed in, and the operator a loop of its own for it. A number stands
+// as float32 beside them.
+static void choose_half(Plan<2>& plan, int64_t op, PyObject* const* args) {
+    const bool given[2] = {is_storage(args[1]), is_storage(args[5])};
+    if ((given[0] && as_int(args[4]) != plan.ccode) || (given[1] && as_int(args[8]) != plan.ccode)) return;
+    const BinaryKernel direct = half_kernel(op, plan.ccode);
+    if (!direct.vv || (!given[1] && !direct.vs) || (!given[0] && (!direct.sv || !given[1]))) return;
+    plan.fn2 = {direct.vv, given[1] ? nullptr : direct.vs, given[0] ? nullptr : direct.sv, direct.result};
+    plan.result = plan.ccode;
+    plan.target[0] = given[0] ? plan.ccode : F32;
+    plan.target[1] = given[1] ? plan.ccode : F32;
+    plan.exact = true;
 }
 
 static PyObject* binary(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
@@ -531,15 +573,7 @@ static PyObject* binary(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
         plan.result = plan.fn2.result;
         plan.target[0] = plan.target[1] = block_code(plan.ccode);
         plan.exact = plan.target[0] == plan.ccode;
-        if ((plan.ccode == F16 || plan.ccode == BF16) && is_storage(args[1]) && is_storage(args[5]) &&
-            as_int(args[4]) == plan.ccode && as_int(args[8]) == plan.ccode && as_int(args[12]) == plan.ccode) {
-            const BinaryKernel direct = half_kernel(op, plan.ccode);
-            if (direct.vv) {
-                plan.fn2 = direct;
-                plan.result = plan.target[0] = plan.target[1] = plan.ccode;
-                plan.exact = true;
-            }
-        }
+        if ((plan.ccode == F16 || plan.ccode == BF16) && as_int(args[12]) == plan.ccode) choose_half(plan, op, args);
         return run(plan, args + 1, args + 9, args[13]);
     });
 }
@@ -569,11 +603,12 @@ static PyObject* ternary(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
             PyObject* const in[8] = {args[1], args[2], args[3], args[4], bound[0], bound[1], bound[2], bound[3]};
             return run(plan, in, args + 13, args[17]);
         }
-        if (op == OP_CLAMP && !is_storage(args[5]) && !is_storage(args[9]) && (native == N_F32 || native == N_F64)) {
+        const UnaryFn clamp = clamp_kernel(native);
+        if (op == OP_CLAMP && !is_storage(args[5]) && !is_storage(args[9]) && clamp) {
             Plan<1> plan;
             plan.cost = 1;
             plan.ccode = ccode;
-            plan.fn1 = native == N_F32 ? clamp_range<float> : clamp_range<double>;
+            plan.fn1 = clamp;
             plan.result = plan.target[0] = block_code(ccode);
             plan.exact = plan.target[0] == ccode;
             plan.round_numbers = true;

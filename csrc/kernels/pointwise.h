@@ -90,18 +90,20 @@ enum PointwiseOp : int {
 // clang-format on
 constexpr int NUM_UNARY = UNARY_END, NUM_BINARY = BINARY_END - BINARY_BEGIN, NUM_TERNARY = TERNARY_END - TERNARY_BEGIN;
 
-// The types in which kernels are instantiated. Narrow integers are computed in int32, uint32 in int64, both exact up to
-// the truncation at the store; small floats in float32; bool as the bytes 0 and 1.
-enum Native : int { N_U8, N_I32, N_I64, N_U64, N_F32, N_F64, N_C64, N_C128, NUM_NATIVE };
-constexpr int NATIVE_CODE[NUM_NATIVE] = {U8, I32, I64, U64, F32, F64, C64, C128};
+// The types in which kernels are instantiated. uint16 is computed in int32, uint32 in int64, both exact up to the
+// truncation at the store; small floats in float32; bool as the bytes 0 and 1.
+enum Native : int { N_U8, N_I8, N_I16, N_I32, N_I64, N_U64, N_F32, N_F64, N_C64, N_C128, NUM_NATIVE };
+constexpr int NATIVE_CODE[NUM_NATIVE] = {U8, I8, I16, I32, I64, U64, F32, F64, C64, C128};
 constexpr Native native_of(int code) {
-    constexpr Native table[NUM_CODES] = {N_U8, N_I32, N_I32, N_I32, N_I64, N_F32, N_F32, N_F64, N_F64, N_C64, N_C128,
+    constexpr Native table[NUM_CODES] = {N_U8, N_I8,  N_I16, N_I32, N_I64, N_F32, N_F32, N_F64, N_F64, N_C64, N_C128,
                                          N_U8, N_F32, N_F32, N_F32, N_I32, N_I64, N_U64, N_F32, N_F32, N_F32, N_C64};
     return table[code];
 }
 template <class T> struct NativeOf;
 // clang-format off: a table
 template <> struct NativeOf<uint8_t> { static constexpr Native value = N_U8; };
+template <> struct NativeOf<int8_t> { static constexpr Native value = N_I8; };
+template <> struct NativeOf<int16_t> { static constexpr Native value = N_I16; };
 template <> struct NativeOf<int32_t> { static constexpr Native value = N_I32; };
 template <> struct NativeOf<int64_t> { static constexpr Native value = N_I64; };
 template <> struct NativeOf<uint64_t> { static constexpr Native value = N_U64; };

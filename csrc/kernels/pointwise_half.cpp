@@ -15,55 +15,149 @@ struct Add { template <class T> static MT_INLINE T run(T a, T b) { return a + b;
 struct Sub { template <class T> static MT_INLINE T run(T a, T b) { return a - b; } };
 struct Mul { template <class T> static MT_INLINE T run(T a, T b) { return a * b; } };
 struct Div { template <class T> static MT_INLINE T run(T a, T b) { return a / b; } };
+// NaN wins.
+struct Maximum { template <class T> static MT_INLINE T run(T a, T b) { return (a > b) | (a != a) ? a : b; } };
+struct Minimum { template <class T> static MT_INLINE T run(T a, T b) { return (a < b) | (a != a) ? a : b; } };
+struct Square { template <class T> static MT_INLINE T run(T a) { return a * a; } };
+struct Reciprocal { template <class T> static MT_INLINE T run(T a) { return 1.0f / a; } };
+struct Relu { template <class T> static MT_INLINE T run(T a) { return a < 0.0f ? T{} : a; } };
 // clang-format on
+#if MT_HAS_LEVELS
+#define MT_HALF_ROUNDING(name, scalar, mode) \
+    struct name { \
+        static MT_INLINE float run(float a) { return scalar(a); } \
+        static MT_INLINE MT_AVX2 __m256 run(__m256 a) { return mode; } \
+    };
+#else
+#define MT_HALF_ROUNDING(name, scalar, mode) \
+    struct name { \
+        static MT_INLINE float run(float a) { return scalar(a); } \
+    };
+#endif
+MT_HALF_ROUNDING(Sqrt, std::sqrt, _mm256_sqrt_ps(a))
+MT_HALF_ROUNDING(Floor, std::floor, _mm256_floor_ps(a))
+MT_HALF_ROUNDING(Ceil, std::ceil, _mm256_ceil_ps(a))
+MT_HALF_ROUNDING(Round, std::nearbyint, _mm256_round_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC))
+MT_HALF_ROUNDING(Trunc, std::trunc, _mm256_round_ps(a, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC))
+#undef MT_HALF_ROUNDING
 
-template <class Op> void bf16_range(char* out, const char* a, const char* b, int64_t n, Params&) {
+// How an operand is seen: an array of two-byte floats, or one float32.
+struct Array {
+    const uint16_t* at;
+    explicit MT_INLINE Array(const char* p) : at(reinterpret_cast<const uint16_t*>(p)) {}
+    MT_INLINE float bf16(int64_t i) const { return bf16_to_float(at[i]); }
+    MT_INLINE float half(int64_t i) const { return half_to_float(at[i]); }
+#if MT_HAS_LEVELS
+    MT_INLINE MT_AVX2 __m256 halves(int64_t i) const {
+        return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(at + i)));
+    }
+#endif
+};
+struct Number {
+    float value;
+    explicit MT_INLINE Number(const char* p) { std::memcpy(&value, p, sizeof value); }
+    MT_INLINE float bf16(int64_t) const { return value; }
+    MT_INLINE float half(int64_t) const { return value; }
+#if MT_HAS_LEVELS
+    MT_INLINE MT_AVX2 __m256 halves(int64_t) const { return _mm256_set1_ps(value); }
+#endif
+};
+
+template <class Op, class... X> void bf16_range(uint16_t* o, int64_t n, X... x) {
+    at_level(MT_BODY {
+#pragma GCC ivdep
+        for (int64_t i = 0; i < n; ++i) o[i] = float_to_bf16(Op::run(x.bf16(i)...));
+    });
+}
+#if MT_HAS_LEVELS
+template <class Op, class... X> MT_AVX2 void half_vectors(uint16_t* o, int64_t n, X... x) {
+    for (int64_t i = 0; i < n; i += 8)
+        _mm_storeu_si128(reinterpret_cast<__m128i*>(o + i),
+                         _mm256_cvtps_ph(Op::run(x.halves(i)...), _MM_FROUND_TO_NEAREST_INT));
+}
+#endif
+template <class Op, class... X> void half_range(uint16_t* o, int64_t n, X... x) {
+    int64_t i = 0;
+#if MT_HAS_LEVELS
+    if (cpu_level >= AVX2) {
+        i = n / 8 * 8;
+        half_vectors<Op>(o, i, x...);
+    }
+#endif
+    for (; i < n; ++i) o[i] = float_to_half(Op::run(x.half(i)...));
+}
+
+template <class Op, int CODE, class A, class B>
+void two(char* out, const char* a, const char* b, int64_t n, Params&) {
+    uint16_t* o = reinterpret_cast<uint16_t*>(out);
+    if constexpr (CODE == F16) half_range<Op>(o, n, A(a), B(b));
+    else bf16_range<Op>(o, n, A(a), B(b));
+}
+template <class Op, int CODE> void one(char* out, const char* a, int64_t n, Params&) {
+    uint16_t* o = reinterpret_cast<uint16_t*>(out);
+    if constexpr (CODE == F16) half_range<Op>(o, n, Array(a));
+    else bf16_range<Op>(o, n, Array(a));
+}
+
+// What only looks at bits is the same for both dtypes.
+#define MT_HALF_BITS(name, expression) \
+    void name(char* out, const char* a, int64_t n, Params&) { \
+        uint16_t* o = reinterpret_cast<uint16_t*>(out); \
+        const uint16_t* p = reinterpret_cast<const uint16_t*>(a); \
+        at_level(MT_BODY { \
+            _Pragma("GCC ivdep") for (int64_t i = 0; i < n; ++i) { \
+                const uint16_t x = p[i]; \
+                o[i] = (uint16_t)(expression); \
+            } \
+        }); \
+    }
+MT_HALF_BITS(negate, x ^ 0x8000u)
+MT_HALF_BITS(magnitude, x & 0x7fffu)
+#undef MT_HALF_BITS
+void copysign_range(char* out, const char* a, const char* b, int64_t n, Params&) {
     uint16_t* o = reinterpret_cast<uint16_t*>(out);
     const uint16_t *x = reinterpret_cast<const uint16_t*>(a), *y = reinterpret_cast<const uint16_t*>(b);
     at_level(MT_BODY {
 #pragma GCC ivdep
-        for (int64_t i = 0; i < n; ++i) o[i] = float_to_bf16(Op::run(bf16_to_float(x[i]), bf16_to_float(y[i])));
+        for (int64_t i = 0; i < n; ++i) o[i] = (uint16_t)((x[i] & 0x7fffu) | (y[i] & 0x8000u));
     });
 }
 
-#if MT_HAS_LEVELS
-template <class Op> MT_AVX2 void half_vectors(uint16_t* o, const uint16_t* x, const uint16_t* y, int64_t n) {
-    auto load = [](const uint16_t* p) __attribute__((always_inline, target("arch=x86-64-v3"))) {
-        return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
-    };
-    for (int64_t i = 0; i < n; i += 8)
-        _mm_storeu_si128(reinterpret_cast<__m128i*>(o + i),
-                         _mm256_cvtps_ph(Op::run(load(x + i), load(y + i)), _MM_FROUND_TO_NEAREST_INT));
+template <class Op, int CODE> BinaryKernel kernel() {
+    return {two<Op, CODE, Array, Array>, two<Op, CODE, Array, Number>, two<Op, CODE, Number, Array>, CODE};
 }
-#endif
-
-template <class Op> void half_range(char* out, const char* a, const char* b, int64_t n, Params&) {
-    uint16_t* o = reinterpret_cast<uint16_t*>(out);
-    const uint16_t *x = reinterpret_cast<const uint16_t*>(a), *y = reinterpret_cast<const uint16_t*>(b);
-#if MT_HAS_LEVELS
-    if (cpu_level >= AVX2) {
-        const int64_t whole = n / 8 * 8;
-        half_vectors<Op>(o, x, y, whole);
-        o += whole, x += whole, y += whole, n -= whole;
-    }
-#endif
-    for (int64_t i = 0; i < n; ++i) o[i] = float_to_half(Op::run(half_to_float(x[i]), half_to_float(y[i])));
-}
-
-template <class Op> BinaryKernel both(int code) {
-    return {code == F16 ? half_range<Op> : bf16_range<Op>, nullptr, nullptr, code};
-}
+template <class Op> BinaryKernel both(int code) { return code == F16 ? kernel<Op, F16>() : kernel<Op, BF16>(); }
+template <class Op> UnaryFn each(int code) { return code == F16 ? one<Op, F16> : one<Op, BF16>; }
 
 }  // namespace
 
-// The kernel of an operator on operands that all have this two-byte dtype, or one without loops.
+// The kernel of an operator on operands that all have this two-byte dtype, or one without loops. One operand may be a
+// float32 number.
 BinaryKernel half_kernel(int64_t op, int code) {
     switch (op) {
         case OP_ADD: return both<Add>(code);
         case OP_SUB: return both<Sub>(code);
         case OP_MUL: return both<Mul>(code);
         case OP_DIV: return both<Div>(code);
+        case OP_MAXIMUM: return both<Maximum>(code);
+        case OP_MINIMUM: return both<Minimum>(code);
+        case OP_COPYSIGN: return {copysign_range, nullptr, nullptr, code};
         default: return {};
+    }
+}
+UnaryFn half_unary(int64_t op, int code) {
+    switch (op) {
+        case OP_NEG: return negate;
+        case OP_ABS: return magnitude;
+        case OP_SQUARE: return each<Square>(code);
+        case OP_RECIPROCAL: return each<Reciprocal>(code);
+        case OP_RELU: return each<Relu>(code);
+        case OP_SQRT: return each<Sqrt>(code);
+        case OP_FLOOR: return each<Floor>(code);
+        case OP_CEIL: return each<Ceil>(code);
+        case OP_ROUND: return each<Round>(code);
+        case OP_TRUNC: return each<Trunc>(code);
+        default: return nullptr;
     }
 }
 

@@ -199,6 +199,8 @@ template <class T> void register_type() {
 
 void register_integer() {
     register_type<uint8_t>();
+    register_type<int8_t>();
+    register_type<int16_t>();
     register_type<int32_t>();
     register_type<int64_t>();
     register_type<uint64_t>();
