@@ -128,6 +128,26 @@ void forward_block(const Job& job, const Results<A>& to, int64_t b, int64_t h, i
     finish(job, to, b, h, i, rows, top, total, sums);
 }
 
+// A query times a key: two vectors of sums, which is as much as most widths fill.
+template <class A> MT_INLINE A dot_short(const A* x, const A* y, int64_t n) {
+    using V = typename Vec<A, 64>::t;
+    using L = typename Vec<A, 64>::loose;
+    constexpr int64_t LANES = Vec<A, 64>::LANES;
+    V a{}, b{};
+    int64_t i = 0;
+    for (; i + 2 * LANES <= n; i += 2 * LANES) {
+        a += V(*reinterpret_cast<const L*>(x + i)) * V(*reinterpret_cast<const L*>(y + i));
+        b += V(*reinterpret_cast<const L*>(x + i + LANES)) * V(*reinterpret_cast<const L*>(y + i + LANES));
+    }
+    if (i + LANES <= n) {
+        a += V(*reinterpret_cast<const L*>(x + i)) * V(*reinterpret_cast<const L*>(y + i));
+        i += LANES;
+    }
+    A total = fold_lanes(V(a + b), [](auto p, auto q) __attribute__((always_inline)) { return p + q; });
+    for (; i < n; ++i) total += x[i] * y[i];
+    return total;
+}
+
 // All queries of one head of keys, when they are few: keys and values are read once, where they lie.
 template <class A> void forward_few(const Job& job, const Results<A>& to, int64_t b, int64_t g, A* room) {
     const int64_t group = job.group(), rows = group * job.queries, width = job.width, values = job.value_width;
@@ -151,7 +171,7 @@ template <class A> void forward_few(const Job& job, const Results<A>& to, int64_
             for (int64_t c = 0; c < columns; ++c)
                 for (int64_t r = 0; r < rows; ++r) {
                     const A *x = queries + r * width, *y = key + c * k.rs;
-                    scores[r * columns + c] = scale * sum_of<A>(width, MT_EACH(d) { return x[d] * y[d]; });
+                    scores[r * columns + c] = scale * dot_short(x, y, width);
                 }
         });
         for (int64_t h = 0; h < group && (job.has_mask || job.causal); ++h)
@@ -162,11 +182,15 @@ template <class A> void forward_few(const Job& job, const Results<A>& to, int64_
                 A* MT_RESTRICT sum = sums + r * values;
                 const A* weight = scores + r * columns;
                 int64_t c = 0;
-                for (; c + 4 <= columns; c += 4) {
+                for (; c + 8 <= columns; c += 8) {
                     const A *v0 = value + c * v.rs, *v1 = v0 + v.rs, *v2 = v1 + v.rs, *v3 = v2 + v.rs;
+                    const A *v4 = v3 + v.rs, *v5 = v4 + v.rs, *v6 = v5 + v.rs, *v7 = v6 + v.rs;
                     const A w0 = weight[c], w1 = weight[c + 1], w2 = weight[c + 2], w3 = weight[c + 3];
+                    const A w4 = weight[c + 4], w5 = weight[c + 5], w6 = weight[c + 6], w7 = weight[c + 7];
+#pragma GCC ivdep
                     for (int64_t d = 0; d < values; ++d)
-                        sum[d] += (w0 * v0[d] + w1 * v1[d]) + (w2 * v2[d] + w3 * v3[d]);
+                        sum[d] += ((w0 * v0[d] + w1 * v1[d]) + (w2 * v2[d] + w3 * v3[d])) +
+                                  ((w4 * v4[d] + w5 * v5[d]) + (w6 * v6[d] + w7 * v7[d]));
                 }
                 for (; c < columns; ++c)
                     for (int64_t d = 0; d < values; ++d) sum[d] += weight[c] * value[c * v.rs + d];

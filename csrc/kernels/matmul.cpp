@@ -15,6 +15,7 @@
 //   bgemm(a, aoff, astrides, b, boff, bstrides, out|None, ooff, ostrides, code, batch, m, n, k, alpha, beta)
 //       strides: (batch, row, column)
 //   dot(a, aoff, astride, b, boff, bstride, n, code, out|None, ooff) -> out         strides: ints; out: one element
+#include "cpu.h"
 #include "gemm.h"
 #include "lanes.h"
 
@@ -293,25 +294,69 @@ template <class A> MT_INLINE bool is_zero(A a) {
     else return a == 0;
 }
 
-template <class A> MT_CLONES void multiply_plain(const Product<A>& p) {
+template <class A> MT_INLINE void finish_row(const Product<A>& p, int64_t i, int64_t j0, int64_t w, A* sum) {
+    for (int64_t j = 0; j < w; ++j) sum[j] = times(p.alpha, sum[j]);
+    if (!is_zero(p.beta))
+        for (int64_t j = 0; j < w; ++j) sum[j] = plus(sum[j], times(p.beta, p.c.at(i, j0 + j)));
+    for (int64_t j = 0; j < w; ++j) p.out.at(i, j0 + j) = sum[j];
+}
+// Results [j0, j0 + w) of one row.
+template <class A> MT_INLINE void plain_row(const Product<A>& p, int64_t i, int64_t j0, int64_t w) {
     constexpr int64_t WIDTH = 64;
-    for (int64_t i = 0; i < p.m; ++i)
-        for (int64_t j0 = 0; j0 < p.n; j0 += WIDTH) {
-            const int64_t w = std::min(WIDTH, p.n - j0);
-            A sum[WIDTH] = {};
-            for (int64_t r = 0; r < p.k; ++r) {
-                const A x = p.a.at(i, r);
-                const A* b = &p.b.at(r, j0);
-                if (p.b.cs == 1)
-                    for (int64_t j = 0; j < w; ++j) sum[j] = plus(sum[j], times(x, b[j]));
-                else
-                    for (int64_t j = 0; j < w; ++j) sum[j] = plus(sum[j], times(x, b[j * p.b.cs]));
-            }
-            for (int64_t j = 0; j < w; ++j) sum[j] = times(p.alpha, sum[j]);
-            if (!is_zero(p.beta))
-                for (int64_t j = 0; j < w; ++j) sum[j] = plus(sum[j], times(p.beta, p.c.at(i, j0 + j)));
-            for (int64_t j = 0; j < w; ++j) p.out.at(i, j0 + j) = sum[j];
+    A sum[WIDTH] = {};
+    for (int64_t r = 0; r < p.k; ++r) {
+        const A x = p.a.at(i, r);
+        const A* b = &p.b.at(r, j0);
+        if (p.b.cs == 1)
+            for (int64_t j = 0; j < w; ++j) sum[j] = plus(sum[j], times(x, b[j]));
+        else
+            for (int64_t j = 0; j < w; ++j) sum[j] = plus(sum[j], times(x, b[j * p.b.cs]));
+    }
+    finish_row(p, i, j0, w, sum);
+}
+// M rows of integers, by vectors of neighbouring columns.
+template <int M, class A> MT_INLINE void plain_block(const Product<A>& p, int64_t i, int64_t j0) {
+    using V = typename mt::Vec<A, 64>::t;
+    using L = typename mt::Vec<A, 64>::loose;
+    constexpr int64_t LANES = mt::Vec<A, 64>::LANES;
+    V sum[M][2] = {};
+    for (int64_t r = 0; r < p.k; ++r) {
+        const A* b = &p.b.at(r, j0);
+        const V left = *reinterpret_cast<const L*>(b), right = *reinterpret_cast<const L*>(b + LANES);
+#pragma GCC unroll 4
+        for (int m = 0; m < M; ++m) {
+            const A x = p.a.at(i + m, r);
+            sum[m][0] += x * left;
+            sum[m][1] += x * right;
         }
+    }
+    for (int m = 0; m < M; ++m) {
+        A row[2 * LANES];
+        std::memcpy(row, sum[m], sizeof row);
+        finish_row(p, i + m, j0, 2 * LANES, row);
+    }
+}
+template <class A> void multiply_plain(const Product<A>& p) {
+    at_level(MT_BODY {
+        int64_t j = 0;
+        if constexpr (std::is_integral<A>::value) {
+            if (p.n == 1 && p.a.cs == 1 && p.b.rs == 1) {
+                for (int64_t i = 0; i < p.m; ++i) {
+                    A sum = dot_dense(p.a.data + i * p.a.rs, p.b.data, p.k);
+                    finish_row(p, i, 0, 1, &sum);
+                }
+                return;
+            }
+            constexpr int64_t STEP = 2 * mt::Vec<A, 64>::LANES;
+            for (; p.b.cs == 1 && j + STEP <= p.n; j += STEP) {
+                int64_t i = 0;
+                for (; i + 4 <= p.m; i += 4) plain_block<4>(p, i, j);
+                for (; i < p.m; ++i) plain_block<1>(p, i, j);
+            }
+        }
+        for (; j < p.n; j += 64)
+            for (int64_t i = 0; i < p.m; ++i) plain_row(p, i, j, std::min<int64_t>(64, p.n - j));
+    });
 }
 
 template <class A> void multiply_serial(const Product<A>& p, const Plan& plan) {
@@ -362,42 +407,51 @@ template <class A> void multiply_all(const Product<A>& p, const Call& call) {
     });
 }
 
-// Sums of real and imaginary parts. The result is dense, and not one of the factors.
-template <class R> void multiply_parts(const Call& call, Complex<R>* out) {
-    const int64_t rows = call.n * 2;
+// Sums of real and of imaginary parts: dense planes, the imaginary one of each matrix behind the real one.
+template <class R> void multiply_parts(const Call& call, R* out) {
     auto part = [&](const Operand& op, int64_t i, int im) {
         const R* from = reinterpret_cast<const R*>(op.as<Complex<R>>() + i * op.stride[0]) + im;
         return Matrix<const R>{from, op.stride[1] * 2, op.stride[2] * 2};
     };
-    for (int64_t i = 0; i < call.batch; ++i) {
-        R* to = reinterpret_cast<R*>(out + i * call.m * call.n);
+    for (int64_t i = 0; i < call.batch; ++i)
         for (int im = 0; im < 2; ++im) {
-            const Matrix<R> plane{to + im, rows, 2};
-            const Matrix<const R> old{to + im, rows, 2};
+            R* to = out + (2 * i + im) * call.m * call.n;
             // re re - im im, and re im + im re
             for (int second = 0; second < 2; ++second)
-                multiply_large(Product<R>{part(call.a, i, second), part(call.b, i, second ^ im), old, plane, call.m,
-                                          call.n, call.k, second && !im ? R(-1) : R(1), R(second)});
+                multiply_large(Product<R>{part(call.a, i, second),
+                                          part(call.b, i, second ^ im),
+                                          {to, call.n, 1},
+                                          {to, call.n, 1},
+                                          call.m,
+                                          call.n,
+                                          call.k,
+                                          second && !im ? R(-1) : R(1),
+                                          R(second)});
         }
-    }
 }
 template <class R> void multiply_complex(const Call& call, int code) {
     using A = Complex<R>;
     const A alpha = number_as<A>(call.alpha, code), beta = number_as<A>(call.beta, code);
     const GilRelease unlocked(GIL_THRESHOLD + 1);
-    const Scratch sums(checked_numel({call.batch, call.m, call.n}), sizeof(A));
-    multiply_parts<R>(call, sums.as<A>());
-    const A* sum = sums.as<A>();
-    for (int64_t i = 0; i < call.batch; ++i)
-        for (int64_t r = 0; r < call.m; ++r)
-            for (int64_t j = 0; j < call.n; ++j, ++sum) {
-                A v = times(alpha, *sum);
-                auto at = [&](const Operand& op) {
-                    return op.as<A>() + i * op.stride[0] + r * op.stride[1] + j * op.stride[2];
-                };
-                if (!is_zero(beta)) v = plus(v, times(beta, *at(*call.c)));
-                *at(call.out) = v;
+    const int64_t each = checked_mul(call.m, call.n);
+    const Scratch sums(checked_numel({call.batch, 2, each}), sizeof(R));
+    multiply_parts<R>(call, sums.as<R>());
+    const bool plain = alpha.re == 1 && alpha.im == 0 && is_zero(beta);
+    for (int64_t i = 0; i < call.batch; ++i) {
+        const R* re = sums.as<R>() + 2 * i * each;
+        const R* im = re + each;
+        for (int64_t r = 0; r < call.m; ++r, re += call.n, im += call.n) {
+            auto row = [&](const Operand& op) { return op.as<A>() + i * op.stride[0] + r * op.stride[1]; };
+            A* to = row(call.out);
+            const A* old = row(*call.c);
+            for (int64_t j = 0; j < call.n; ++j) {
+                A v{re[j], im[j]};
+                if (!plain) v = times(alpha, v);
+                if (!is_zero(beta)) v = plus(v, times(beta, old[j * call.c->stride[2]]));
+                to[j * call.out.stride[2]] = v;
             }
+        }
+    }
 }
 
 // The dtype a product is computed in.
@@ -488,6 +542,58 @@ void multiply_halves(const Call& call, double beta) {
     c.write_to(call.out);
 }
 
+// Dot products of two-byte floats where both factors are dense along k and one has few rows: the other one is read
+// once, as it lies. The few are widened first; a stretch of the other is widened once for all of them.
+constexpr int64_t FEW_HALVES = 4;
+bool has_few_halves(const Call& call) {
+    return std::min(call.m, call.n) <= FEW_HALVES && call.a.stride[2] == 1 && call.b.stride[1] == 1 && call.k >= 256 &&
+           (call.out.code == F16 || call.out.code == BF16);
+}
+void multiply_few_halves(const Call& call, double beta) {
+    const bool turned = call.n < call.m;  // then the few are columns of b
+    const int64_t few = turned ? call.n : call.m, many = turned ? call.m : call.n, k = call.k;
+    const float alpha = (float)as_double(call.alpha);
+    const int size = call.out.itemsize, code = call.out.code;
+    const GilRelease unlocked(GIL_THRESHOLD + 1);
+    const Scratch room(checked_numel({few, k}), sizeof(float));
+    constexpr int64_t WORK = 1 << 18;
+    for (int64_t batch = 0; batch < call.batch; ++batch) {
+        auto at = [&](const Operand& op) { return op.data + batch * op.stride[0] * op.itemsize; };
+        auto line = [&](const Operand& op, int64_t i, int dim) { return at(op) + i * op.stride[dim] * size; };
+        for (int64_t i = 0; i < few; ++i)
+            cast_block((char*)(room.as<float>() + i * k), F32, turned ? line(call.b, i, 2) : line(call.a, i, 1), code,
+                       k);
+        parallel_for(many, std::max<int64_t>(1, WORK / (few * k)), [&](int64_t begin, int64_t end) {
+            constexpr int64_t STRETCH = 1024;
+            alignas(64) float wide[STRETCH];
+            float sums[FEW_HALVES];
+            for (int64_t j = begin; j < end; ++j) {
+                std::fill_n(sums, FEW_HALVES, 0.0f);
+                const char* other = turned ? line(call.a, j, 1) : line(call.b, j, 2);
+                for (int64_t p = 0; p < k; p += STRETCH) {
+                    const int64_t n = std::min(STRETCH, k - p);
+                    cast_block((char*)wide, F32, other + p * size, code, n);
+                    at_level(MT_BODY {
+                        for (int64_t i = 0; i < few; ++i) sums[i] += dot_dense(room.as<float>() + i * k + p, wide, n);
+                    });
+                }
+                for (int64_t i = 0; i < few; ++i) {
+                    const int64_t row = turned ? j : i, column = turned ? i : j;
+                    auto place = [&](const Operand& op) {
+                        return at(op) + (row * op.stride[1] + column * op.stride[2]) * size;
+                    };
+                    float old = 0, value = alpha * sums[i];
+                    if (beta != 0) {
+                        cast_block((char*)&old, F32, place(*call.c), code, 1);
+                        value += (float)beta * old;
+                    }
+                    cast_block(place(call.out), code, (const char*)&value, F32, 1);
+                }
+            }
+        });
+    }
+}
+
 void run(const Call& call, const char* name) {
     const int code = kernel_code(call.out.code, name);
     if (call.batch * call.m * call.n == 0) return;
@@ -502,6 +608,7 @@ void run(const Call& call, const char* name) {
     alignas(16) char beta[16];
     number_into(call.beta, C128, beta);
     const Complex<double> b = *reinterpret_cast<const Complex<double>*>(beta);
+    if (has_few_halves(call)) return multiply_few_halves(call, b.re);
     if ((call.out.code == F16 || call.out.code == BF16) && is_large(call)) return multiply_halves(call, b.re);
     Call wide = call;
     const Widened a(call.a, call.batch, call.m, call.k, code, true), w(call.b, call.batch, call.k, call.n, code, true);
@@ -591,21 +698,35 @@ PyObject* bgemm(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
     });
 }
 
-template <class A> MT_CLONES A dot_cloned(const A* a, const A* b, int64_t n) { return dot_dense(a, b, n); }
+template <class A> MT_CLONES A dot_cloned(const A* a, const A* b, int64_t n) {
+    if constexpr (IsComplex<A>::value)
+        return fold_of(
+            A{}, n, MT_EACH(i) { return times(a[i], b[i]); },
+            [](A x, A y) __attribute__((always_inline)) { return plus(x, y); });
+    else return dot_dense(a, b, n);
+}
 
 template <class T> T dot_of(const T* a, int64_t as, const T* b, int64_t bs, int64_t n) {
-    if constexpr (std::is_floating_point<T>::value) {
-        if (as == 1 && bs == 1) return dot_cloned(a, b, n);
-    }
     if constexpr (is_small_float<T>) {
+        constexpr int64_t STRETCH = 1024;
+        alignas(64) float x[STRETCH], y[STRETCH];
         float sum = 0;
-        for (int64_t i = 0; i < n; ++i) sum += widen(a[i * as]) * widen(b[i * bs]);
+        for (int64_t i = 0; i < n; i += STRETCH) {
+            const int64_t m = std::min(STRETCH, n - i);
+            load_row<T>(x, reinterpret_cast<const char*>(a + i * as), as * (int64_t)sizeof(T), m);
+            load_row<T>(y, reinterpret_cast<const char*>(b + i * bs), bs * (int64_t)sizeof(T), m);
+            sum += dot_cloned<float>(x, y, m);
+        }
         return convert<T>(sum);
     } else if constexpr (std::is_integral<T>::value) {
-        uint64_t sum = 0;
-        for (int64_t i = 0; i < n; ++i) sum += (uint64_t)a[i * as] * (uint64_t)b[i * bs];
+        using U = typename std::conditional<sizeof(T) == 8, uint64_t, uint32_t>::type;  // it wraps
+        if (as == 1 && bs == 1 && sizeof(T) >= 4)
+            return (T)dot_cloned(reinterpret_cast<const U*>(a), reinterpret_cast<const U*>(b), n);
+        U sum = 0;
+        for (int64_t i = 0; i < n; ++i) sum += (U)a[i * as] * (U)b[i * bs];
         return (T)sum;
     } else {
+        if (as == 1 && bs == 1) return dot_cloned(a, b, n);
         T sum{};
         for (int64_t i = 0; i < n; ++i) sum = plus(sum, times(a[i * as], b[i * bs]));
         return sum;

@@ -112,9 +112,16 @@ struct MinStep : Plain {
     }
 };
 
+// An element in the type that it is folded in.
+template <class S> MT_INLINE auto loaded(S x) {
+    if constexpr (is_small_float<S>) return widen(x);
+    else return x;
+}
+
 // Through partial results that the compiler turns into vector registers (GCC's own vector types would be split up for
 // the oldest processor before the function is cloned).
-template <class Step, class T> MT_INLINE T fold_run(const T* x, int64_t n) {
+template <class Step, class S> MT_INLINE auto fold_run(const S* x, int64_t n) {
+    using T = decltype(loaded(S()));
     constexpr int64_t L = IsComplex<T>::value ? 4 : 128 / sizeof(T);
     T total = Step::template start<T>();
     int64_t i = 0;
@@ -122,21 +129,24 @@ template <class Step, class T> MT_INLINE T fold_run(const T* x, int64_t n) {
         T part[L];
         for (int64_t j = 0; j < L; ++j) part[j] = total;
         for (; i + L <= n; i += L)
-            for (int64_t j = 0; j < L; ++j) part[j] = Step::run(part[j], Step::of(x[i + j]));
+            for (int64_t j = 0; j < L; ++j) part[j] = Step::run(part[j], Step::of(loaded(x[i + j])));
         for (int64_t w = L / 2; w > 0; w /= 2)
             for (int64_t j = 0; j < w; ++j) part[j] = Step::run(part[j], part[j + w]);
         total = part[0];
     }
-    for (; i < n; ++i) total = Step::run(total, Step::of(x[i]));
+    for (; i < n; ++i) total = Step::run(total, Step::of(loaded(x[i])));
     return total;
 }
 
 constexpr int64_t RUN = 1024;  // elements folded in their own precision before they join the wide total
 
-template <class Step, class T> MT_CLONES void fold_row(const char* data, int64_t n, char* acc, int64_t) {
+// S: how elements lie in memory, where that is not T.
+template <class S, class E> using Stored = typename std::conditional<is_small_float<S>, S, E>::type;
+
+template <class Step, class T, class S> MT_CLONES void fold_row(const char* data, int64_t n, char* acc, int64_t) {
     using E = typename Step::template Element<T>;
     using W = typename Step::template Wide<T>;
-    const E* x = reinterpret_cast<const E*>(data);
+    const Stored<S, E>* x = reinterpret_cast<const Stored<S, E>*>(data);
     W total = *reinterpret_cast<W*>(acc);
     if constexpr (std::is_same<E, W>::value || IsComplex<E>::value) {
         for (int64_t i = 0; i < n; i += RUN)
@@ -150,9 +160,9 @@ template <class Step, class T> MT_CLONES void fold_row(const char* data, int64_t
             for (int64_t j = 0; j < L; ++j) part[j] = Step::template start<W>();
             for (; i + 4 * L <= n; i += 4 * L)
                 for (int64_t j = 0; j < L; ++j) {
-                    const E* y = x + i + j;
-                    const E four = Step::run(Step::run(Step::of(y[0]), Step::of(y[L])),
-                                             Step::run(Step::of(y[2 * L]), Step::of(y[3 * L])));
+                    const Stored<S, E>* y = x + i + j;
+                    const E four = Step::run(Step::run(Step::of(loaded(y[0])), Step::of(loaded(y[L]))),
+                                             Step::run(Step::of(loaded(y[2 * L])), Step::of(loaded(y[3 * L]))));
                     part[j] = Step::run(part[j], (W)four);
                 }
             for (int64_t w = L / 2; w > 0; w /= 2)
@@ -163,54 +173,67 @@ template <class Step, class T> MT_CLONES void fold_row(const char* data, int64_t
     }
     *reinterpret_cast<W*>(acc) = total;
 }
+template <class Step>
+constexpr bool is_extreme = std::is_same<Step, MaxStep>::value || std::is_same<Step, MinStep>::value;
+
+// At most MOST elements in their own precision, by up to 64 partial results.
+constexpr int64_t MOST = 512;
+template <class Step, class S> MT_INLINE auto fold_stretch(const S* x, int64_t n) {
+    // Comparisons of vectors are split up before the level is known.
+    if constexpr (std::is_floating_point<S>::value && !is_extreme<Step>)
+        return fold_dense(
+            x, n, Step::template start<S>(),
+            [](auto p, auto q) __attribute__((always_inline)) { return Step::run(p, Step::of(q)); },
+            [](auto p, auto q) __attribute__((always_inline)) { return Step::run(p, q); });
+    else return fold_run<Step>(x, n);
+}
 // Short runs cost little more than their elements: everything about one is inlined.
-template <class Step, class T> void fold_rows(const char* data, int64_t step, int64_t m, int64_t n, char* acc) {
+template <class Step, class T, class S>
+void fold_rows(const char* data, int64_t step, int64_t m, int64_t n, char* acc) {
+    using E = typename Step::template Element<T>;
     using W = typename Step::template Wide<T>;
-    const T* x = reinterpret_cast<const T*>(data);
+    const Stored<S, E>* x = reinterpret_cast<const Stored<S, E>*>(data);
     W* a = reinterpret_cast<W*>(acc);
-    constexpr int64_t MOST = 512;  // elements folded in their own precision, by up to 64 partial results
-    auto fold = [](auto p, auto q) __attribute__((always_inline)) { return Step::run(p, q); };
-    auto take = [](auto p, auto q) __attribute__((always_inline)) { return Step::run(p, Step::of(q)); };
     at_level(MT_BODY {
         for (int64_t r = 0; r < m; ++r, x += step) {
-            W total = (W)fold_dense(x, n < MOST ? n : MOST, Step::template start<T>(), take, fold);
+            W total = (W)fold_stretch<Step>(x, n < MOST ? n : MOST);
             for (int64_t i = MOST; i < n; i += MOST)
-                total = Step::run(
-                    total, (W)fold_dense(x + i, n - i < MOST ? n - i : MOST, Step::template start<T>(), take, fold));
+                total = Step::run(total, (W)fold_stretch<Step>(x + i, n - i < MOST ? n - i : MOST));
             a[r] = Step::run(a[r], total);
         }
     });
 }
-template <class Step, class T>
+template <class Step, class T, class S>
 MT_CLONES void fold_cols(const char* data, int64_t step, int64_t rows, int64_t w, char* acc, int64_t) {
     using E = typename Step::template Element<T>;
     using W = typename Step::template Wide<T>;
-    const E* x = reinterpret_cast<const E*>(data);
+    using P = const Stored<S, E>*;
+    P x = reinterpret_cast<P>(data);
     W* a = reinterpret_cast<W*>(acc);
     int64_t r = 0;
     if constexpr (!std::is_same<E, W>::value && !IsComplex<E>::value)
         for (; r + 8 <= rows; r += 8, x += 8 * step) {
-            const E *x1 = x + step, *x2 = x1 + step, *x3 = x2 + step, *x4 = x3 + step, *x5 = x4 + step, *x6 = x5 + step,
-                    *x7 = x6 + step;
+            P x1 = x + step, x2 = x1 + step, x3 = x2 + step, x4 = x3 + step, x5 = x4 + step, x6 = x5 + step,
+              x7 = x6 + step;
 #pragma GCC ivdep
             for (int64_t j = 0; j < w; ++j) {
-                const E left =
-                    Step::run(Step::run(Step::of(x[j]), Step::of(x1[j])), Step::run(Step::of(x2[j]), Step::of(x3[j])));
-                const E right =
-                    Step::run(Step::run(Step::of(x4[j]), Step::of(x5[j])), Step::run(Step::of(x6[j]), Step::of(x7[j])));
+                const E left = Step::run(Step::run(Step::of(loaded(x[j])), Step::of(loaded(x1[j]))),
+                                         Step::run(Step::of(loaded(x2[j])), Step::of(loaded(x3[j]))));
+                const E right = Step::run(Step::run(Step::of(loaded(x4[j])), Step::of(loaded(x5[j]))),
+                                          Step::run(Step::of(loaded(x6[j])), Step::of(loaded(x7[j]))));
                 a[j] = Step::run(a[j], (W)Step::run(left, right));
             }
         }
     for (; r + 4 <= rows; r += 4, x += 4 * step) {
-        const E *x1 = x + step, *x2 = x1 + step, *x3 = x2 + step;
+        P x1 = x + step, x2 = x1 + step, x3 = x2 + step;
 #pragma GCC ivdep
         for (int64_t j = 0; j < w; ++j)
-            a[j] = Step::run(a[j], widened<W>(Step::run(Step::run(Step::of(x[j]), Step::of(x1[j])),
-                                                        Step::run(Step::of(x2[j]), Step::of(x3[j])))));
+            a[j] = Step::run(a[j], widened<W>(Step::run(Step::run(Step::of(loaded(x[j])), Step::of(loaded(x1[j]))),
+                                                        Step::run(Step::of(loaded(x2[j])), Step::of(loaded(x3[j]))))));
     }
     for (; r < rows; ++r, x += step) {
 #pragma GCC ivdep
-        for (int64_t j = 0; j < w; ++j) a[j] = Step::run(a[j], widened<W>(Step::of(x[j])));
+        for (int64_t j = 0; j < w; ++j) a[j] = Step::run(a[j], widened<W>(Step::of(loaded(x[j]))));
     }
 }
 template <class Step, class T> void fold_init(char* acc, int64_t n) {
@@ -342,20 +365,31 @@ template <class T> void arg_finish(const char* acc, char* out, int64_t n, int64_
 
 // ---------------------------------------------------------------- the table
 
-template <class Step, class T, bool Mean> void enter_fold(int op) {
-    Reducer& r = reducers[op - OP_SUM][NativeOf<T>::value];
+template <class Step, class T, bool Mean, class S = T> void enter_fold(Reducer& r) {
     r = {(int)sizeof(typename Step::template Wide<T>),
          CodeOf<T>::value,
          false,
          fold_init<Step, T>,
-         fold_row<Step, T>,
+         fold_row<Step, T, S>,
          nullptr,
-         fold_cols<Step, T>,
+         fold_cols<Step, T, S>,
          fold_merge<Step, T>,
          fold_finish<Step, T, Mean>};
-    if constexpr (std::is_floating_point<T>::value &&
-                  (std::is_base_of<SumStep, Step>::value || std::is_same<Step, ProdStep>::value))
-        r.rows = fold_rows<Step, T>;
+    if constexpr (!IsComplex<T>::value) r.rows = fold_rows<Step, T, S>;
+}
+template <class Step, class T, bool Mean> void enter_fold(int op) {
+    enter_fold<Step, T, Mean>(reducers[op - OP_SUM][NativeOf<T>::value]);
+}
+// Two-byte floats that are read as they lie.
+Reducer half_reducers[NUM_REDUCE][2];
+template <class S> void enter_half(int which) {
+    auto at = [which](int op) -> Reducer& { return half_reducers[op - OP_SUM][which]; };
+    enter_fold<SumStep, float, false, S>(at(OP_SUM));
+    enter_fold<SumStep, float, true, S>(at(OP_MEAN));
+    enter_fold<AbsStep, float, false, S>(at(OP_NORM1));
+    enter_fold<SquareStep, float, false, S>(at(OP_NORM2));
+    enter_fold<MaxStep, float, false, S>(at(OP_AMAX));
+    enter_fold<MinStep, float, false, S>(at(OP_AMIN));
 }
 template <bool All, class T> void enter_any(int op) {
     reducers[op - OP_SUM][NativeOf<T>::value] = {
@@ -389,6 +423,8 @@ struct Registered {
         enter_type<uint8_t>(); enter_type<int32_t>(); enter_type<int64_t>(); enter_type<uint64_t>();
         enter_type<float>(); enter_type<double>(); enter_type<Complex<float>>(); enter_type<Complex<double>>();
         // clang-format on
+        enter_half<Half>(0);
+        enter_half<BFloat16>(1);
     }
 } registered;
 
@@ -464,10 +500,18 @@ void reduce_along(const Job& job, Loader& loader, const char* in, int64_t begin,
     }
 }
 
-// Whether each result is one run of elements as they lie, for which the reducer has a loop.
+// Whether each result is made of runs of elements as they lie, for which the reducer has a loop.
 bool has_plain_rows(const Job& job) {
-    return job.reducer->rows && !job.convert && job.reduced.ndim == 1 && job.reduced.step[0][0] == job.in_size() &&
+    return job.reducer->rows && !job.convert && job.reduced.step[0][0] == job.in_size() &&
            job.kept.step[1][0] % job.in_size() == 0;
+}
+// The runs of m such results, the first one's input at `in`.
+void reduce_plain(const Job& job, const char* in, int64_t m, char* acc) {
+    const Loop<1>& loop = job.reduced;
+    const int64_t runs = loop.numel / loop.dim[0];
+    Cursor<1> at(loop, 1, 0);
+    for (int64_t k = 0; k < runs; ++k, at.next())
+        job.reducer->rows(in + (at.ptr[0] - loop.ptr[0]), job.kept.step[1][0] / job.in_size(), m, loop.dim[0], acc);
 }
 
 void reduce_rows(const Job& job) {
@@ -507,7 +551,7 @@ void reduce_rows(const Job& job) {
             for (; n > 0; n -= WIDTH, skip += WIDTH) {
                 const int64_t m = n < WIDTH ? n : WIDTH;
                 job.reducer->init(acc, m);
-                if (plain) job.reducer->rows(at.ptr[1] + skip * s_in, s_in / job.in_size(), m, each, acc);
+                if (plain) reduce_plain(job, at.ptr[1] + skip * s_in, m, acc);
                 for (int64_t i = 0; i < m && !plain; ++i)
                     reduce_along(job, loader, at.ptr[1] + (skip + i) * s_in, 0, each, acc + i * acc_size);
                 store(job, acc, at.ptr[0] + skip * s_out, s_out, m);
@@ -667,7 +711,9 @@ static PyObject* reduce(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
         parse_operand(args + 1, shape, a);
         expect_time_for(shape.numel);
         const int ccode = as_code(args[10]);
-        const Reducer& reducer = reducers[op - OP_SUM][native_of(ccode)];
+        // Narrow integers have no loops of their own.
+        const Native native = ccode == I8 || ccode == I16 ? N_I32 : native_of(ccode);
+        const Reducer& reducer = reducers[op - OP_SUM][native];
         static const char* const NAMES[] = {"sum_cpu",  "prod_cpu", "amax_values_cpu", "amin_values_cpu",
                                             "or_cpu",   "and_cpu",  "argmax_cpu",      "argmin_cpu",
                                             "mean_cpu", "norm_cpu", "norm_cpu"};
@@ -690,7 +736,14 @@ static PyObject* reduce(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
         Job job;
         job.reducer = &reducer;
         job.acode = a.code;
-        job.target = ccode == BOOL ? (int)BOOL : NATIVE_CODE[native_of(ccode)];
+        job.target = ccode == BOOL ? (int)BOOL : NATIVE_CODE[native];
+        if ((a.code == F16 || a.code == BF16) && a.code == ccode) {
+            const Reducer& direct = half_reducers[op - OP_SUM][a.code == BF16];
+            if (direct.init) {
+                job.reducer = &direct;
+                job.target = a.code;
+            }
+        }
         job.via = ccode != job.target && a.code != ccode ? ccode : -1;
         job.convert = a.code != job.target || job.via >= 0;
         job.ocode = out.code;
@@ -699,10 +752,10 @@ static PyObject* reduce(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
             // Everything into one result, in one run.
             GilRelease unlocked(shape.numel);
             alignas(16) char acc[24], value[16];
-            reducer.init(acc, 1);
-            reducer.row(a.data, shape.numel, acc, 0);
-            reducer.finish(acc, value, 1, shape.numel);
-            cast_block(out.data, out.code, value, reducer.result, 1);
+            job.reducer->init(acc, 1);
+            job.reducer->row(a.data, shape.numel, acc, 0);
+            job.reducer->finish(acc, value, 1, shape.numel);
+            cast_block(out.data, out.code, value, job.reducer->result, 1);
             return result.release();
         }
         split_dims(job, shape, a, out, op == OP_ARGMAX || op == OP_ARGMIN);
