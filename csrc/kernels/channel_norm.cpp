@@ -31,6 +31,7 @@ struct Planes {
     int64_t set_of(int64_t plane) const { return groups ? plane / (channels / groups) : plane % channels; }
     double size() const { return double(groups ? channels / groups : images) * double(places); }
     int64_t grain(int64_t cost) const { return lane_grain(places, cost); }
+    bool in_columns() const { return places == 1 && !groups; }
 };
 
 Dense parse_optional(PyObject* const* args, int64_t numel, int code) {
@@ -81,6 +82,73 @@ template <class A> void normalize(const Planes& p, const A* x, A* out, const A* 
     });
 }
 
+// ---------------------------------------------------------------- channels of one place
+
+// Rows of channels side by side: statistics grow across rows, many channels at a time. Strips of channels go to threads.
+constexpr int64_t STRIP = 128, ROWS = 64;  // rows that are summed in their own precision
+
+template <class F> void for_strips(int64_t rows, int64_t channels, F&& f) {
+    parallel_for(ceil_div(channels, STRIP), lane_grain(saturated_mul(rows, STRIP), 2), [&](int64_t begin, int64_t end) {
+        at_level(MT_BODY {
+            for (int64_t s = begin; s < end; ++s) f(s * STRIP, std::min(STRIP, channels - s * STRIP));
+        });
+    });
+}
+template <class F> void for_each_row(int64_t rows, int64_t channels, F&& f) {
+    parallel_for(rows, lane_grain(channels, 1), [&](int64_t begin, int64_t end) {
+        at_level(MT_BODY {
+            for (int64_t r = begin; r < end; ++r) f(r * channels);
+        });
+    });
+}
+
+template <class A> void find_column_moments(const Planes& p, const A* x, A* mean, A* var, A* rstd, double eps) {
+    for_strips(p.images, p.channels, [&](int64_t first, int64_t w) __attribute__((always_inline)) {
+        Moments of[STRIP];
+        A middle[STRIP], plain[STRIP], square[STRIP];
+        for (int64_t r = 0; r < p.images; r += ROWS) {
+            const int64_t n = std::min(ROWS, p.images - r);
+            const A* from = x + r * p.channels + first;
+            for (int64_t c = 0; c < w; ++c) middle[c] = plain[c] = square[c] = 0;
+            for (int64_t k = 0; k < n; ++k)
+                for (int64_t c = 0; c < w; ++c) middle[c] += from[k * p.channels + c];
+            for (int64_t c = 0; c < w; ++c) middle[c] /= (A)n;
+            for (int64_t k = 0; k < n; ++k)
+                for (int64_t c = 0; c < w; ++c) {
+                    const A d = from[k * p.channels + c] - middle[c];
+                    plain[c] += d;
+                    square[c] += d * d;
+                }
+            for (int64_t c = 0; c < w; ++c) {
+                const double rest = (double)plain[c] / (double)n;
+                of[c].merge((double)n, (double)middle[c] + rest, (double)square[c] - rest * rest * (double)n);
+            }
+        }
+        for (int64_t c = 0; c < w; ++c) {
+            const double v = of[c].m2 / of[c].n;
+            mean[first + c] = (A)of[c].mean;
+            var[first + c] = (A)v;
+            if (rstd) rstd[first + c] = (A)(1.0 / std::sqrt(v + eps));
+        }
+    });
+}
+template <class A> void normalize_columns(const Planes& p, const A* x, A* out, const A* weight, const A* bias,
+                                          const A* mean, const A* var, double eps) {
+    const int64_t n = p.channels;
+    const Scratch room(checked_mul(n, 2), sizeof(A));
+    A *scale = room.as<A>(), *add = scale + n;
+    for (int64_t c = 0; c < n; ++c) {
+        scale[c] = (A)(1.0 / std::sqrt((double)var[c] + eps) * (weight ? (double)weight[c] : 1.0));
+        add[c] = bias ? bias[c] : A(0);
+    }
+    for_each_row(p.images, n, [&](int64_t at) __attribute__((always_inline)) {
+        const A* from = x + at;
+        A* to = out + at;
+#pragma GCC ivdep
+        for (int64_t c = 0; c < n; ++c) to[c] = (from[c] - mean[c]) * scale[c] + add[c];
+    });
+}
+
 PyObject* channel_norm(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
     return guard([&]() -> PyObject* {
         expect_args("channel_norm", nargs, 27);
@@ -100,6 +168,11 @@ PyObject* channel_norm(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
         auto run = [&](auto t) {
             using A = decltype(t);
             GilRelease unlocked(p.numel());
+            if (p.in_columns()) {
+                if (!given) find_column_moments(p, x.as<const A>(), mean.as<A>(), var.as<A>(), rstd.as<A>(), eps);
+                return normalize_columns(p, x.as<const A>(), out.as<A>(), weight.as<const A>(), bias.as<const A>(),
+                                         mean.as<const A>(), var.as<const A>(), eps);
+            }
             if (!given) find_moments(p, x.as<const A>(), mean.as<A>(), var.as<A>(), rstd.as<A>(), eps);
             normalize(p, x.as<const A>(), out.as<A>(), weight.as<const A>(), bias.as<const A>(), mean.as<const A>(),
                       var.as<const A>(), eps);
@@ -164,6 +237,54 @@ template <class A> struct Backward {
         if (dx) input(total);
     }
 
+    void run_columns() const {
+        const int64_t n = p.channels;
+        const Scratch room(n, sizeof(Sums));
+        Sums* total = room.as<Sums>();
+        for_strips(p.images, n, [&](int64_t first, int64_t w) __attribute__((always_inline)) {
+            std::fill(total + first, total + first + w, Sums{0, 0});
+            const A* middle = mean + first;
+            for (int64_t r = 0; r < p.images; r += ROWS) {
+                A plain[STRIP] = {}, scaled[STRIP] = {};
+                for (int64_t k = r; k < std::min(r + ROWS, p.images); ++k) {
+                    const A *gs = g + k * n + first, *xs = x + k * n + first;
+                    for (int64_t c = 0; c < w; ++c) {
+                        plain[c] += gs[c];
+                        scaled[c] += gs[c] * (xs[c] - middle[c]);
+                    }
+                }
+                for (int64_t c = 0; c < w; ++c) {
+                    total[first + c].plain += (double)plain[c];
+                    total[first + c].scaled += (double)scaled[c];
+                }
+            }
+        });
+        for (int64_t c = 0; c < n; ++c) {
+            if (dweight) dweight[c] = (A)(total[c].scaled * (double)rstd[c]);
+            if (dbias) dbias[c] = (A)total[c].plain;
+        }
+        if (!dx) return;
+        const Scratch factors(checked_mul(n, 3), sizeof(A));
+        A *a = factors.as<A>(), *b = a + n, *add = b + n;
+        for (int64_t c = 0; c < n; ++c) {
+            const double r = (double)rstd[c], by = weight_of(c);
+            a[c] = (A)(r * by);
+            b[c] = fixed ? A(0) : (A)(-r * r * r * total[c].scaled * by / p.size());
+            add[c] = fixed ? A(0) : (A)(-r * total[c].plain * by / p.size());
+        }
+        for_each_row(p.images, n, [&](int64_t at) __attribute__((always_inline)) {
+            const A *gs = g + at, *xs = x + at;
+            A* to = dx + at;
+            if (fixed) {
+#pragma GCC ivdep
+                for (int64_t c = 0; c < n; ++c) to[c] = a[c] * gs[c];
+                return;
+            }
+#pragma GCC ivdep
+            for (int64_t c = 0; c < n; ++c) to[c] = a[c] * gs[c] + ((xs[c] - mean[c]) * b[c] + add[c]);
+        });
+    }
+
     void parameters(const Sums* of) const {
         for (int64_t c = 0; c < p.channels; ++c) {
             double plain = 0, scaled = 0;
@@ -219,17 +340,18 @@ PyObject* channel_norm_backward(PyObject*, PyObject* const* args, Py_ssize_t nar
         auto run = [&](auto t) {
             using A = decltype(t);
             GilRelease unlocked(p.numel());
-            Backward<A>{p,
-                        g.as<const A>(),
-                        x.as<const A>(),
-                        mean.as<const A>(),
-                        rstd.as<const A>(),
-                        weight.as<const A>(),
-                        dx.as<A>(),
-                        dweight.as<A>(),
-                        dbias.as<A>(),
-                        fixed}
-                .run();
+            const Backward<A> job{p,
+                                  g.as<const A>(),
+                                  x.as<const A>(),
+                                  mean.as<const A>(),
+                                  rstd.as<const A>(),
+                                  weight.as<const A>(),
+                                  dx.as<A>(),
+                                  dweight.as<A>(),
+                                  dbias.as<A>(),
+                                  fixed};
+            if (p.in_columns()) job.run_columns();
+            else job.run();
         };
         if (g.code == F32) run(float());
         else run(double());

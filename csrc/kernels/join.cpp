@@ -4,13 +4,16 @@
 //   join(out, ooff, ostride, ocode, oshape, dim, parts)    parts: [storage, offset, strides, code, shape] for each tensor,
 //                                                          flat; shapes have the result's number of dimensions. Returns out.
 #include "cpu.h"
-#include "vectors.h"
+#include "move.h"
+
+#include <algorithm>
 
 namespace mt {
 namespace {
 
 constexpr int64_t LONG_ROW = 1 << 16;  // bytes from which the library's copy is the better one
-constexpr Py_ssize_t MOST = 16;        // parts that are looked at together
+constexpr Py_ssize_t MOST = 64;        // parts that are looked at together
+constexpr int64_t RUN = 1 << 14;       // bytes of the result that are written part by part
 
 struct Part {
     Shape shape;
@@ -48,6 +51,24 @@ int64_t row_step(const Part& part, int64_t dim) {
     return checked_mul(step, part.operand.itemsize);
 }
 
+// `rows` rows of one part. What kind of copy it is, is asked once for all of them.
+template <class T> MT_INLINE void copy_items(char* to, int64_t tstep, const char* from, int64_t fstep, int64_t rows) {
+    for (int64_t i = 0; i < rows; ++i) std::memcpy(to + i * tstep, from + i * fstep, sizeof(T));
+}
+MT_INLINE void copy_part(char* to, int64_t tstep, const char* from, int64_t fstep, int64_t rows, int64_t length) {
+    switch (length) {
+        case 1: return copy_items<uint8_t>(to, tstep, from, fstep, rows);
+        case 2: return copy_items<uint16_t>(to, tstep, from, fstep, rows);
+        case 4: return copy_items<uint32_t>(to, tstep, from, fstep, rows);
+        case 8: return copy_items<uint64_t>(to, tstep, from, fstep, rows);
+        case 16: return copy_items<Raw16>(to, tstep, from, fstep, rows);
+        default: break;
+    }
+    for (int64_t i = 0; i < rows; ++i)
+        if (length < LONG_ROW) copy_bytes(to + i * tstep, from + i * fstep, length);
+        else std::memcpy(to + i * tstep, from + i * fstep, (size_t)length);
+}
+
 // Copies a few parts as rows of bytes: everything from `dim` inwards is contiguous in the result and in every part.
 bool join_rows(const Shape& shape, const Operand& o, int64_t dim, const Part* parts, Py_ssize_t count) {
     if (!is_contiguous(shape, o)) return false;
@@ -67,16 +88,17 @@ bool join_rows(const Shape& shape, const Operand& o, int64_t dim, const Part* pa
     if (shape.numel > GIL_THRESHOLD && outer < 64) return false;
     GilRelease unlocked(shape.numel);
     parallel_for(outer, ceil_div(4 * GRAIN, row), [&](int64_t begin, int64_t end) {
-        char* to = o.data + begin * row;
+        const int64_t most = std::max<int64_t>(1, RUN / row);
         at_level(MT_BODY {
-            for (int64_t i = begin; i < end; ++i)
+            for (int64_t i = begin; i < end; i += most) {
+                const int64_t rows = std::min(most, end - i);
+                char* to = o.data + i * row;
                 for (Py_ssize_t k = 0; k < count; ++k) {
                     if (length[k] == 0) continue;  // a part without elements may have no memory
-                    const char* from = parts[k].operand.data + i * step[k];
-                    if (length[k] < LONG_ROW) copy_bytes(to, from, length[k]);
-                    else std::memcpy(to, from, (size_t)length[k]);
+                    copy_part(to, row, parts[k].operand.data + i * step[k], step[k], rows, length[k]);
                     to += length[k];
                 }
+            }
         });
     });
     return true;

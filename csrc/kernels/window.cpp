@@ -439,22 +439,51 @@ void resample_plane(const T* x, T* out, const Triple& in, const Triple& size, co
             });
 }
 
-template <class T> void spread_plane(T* x, const T* out, const Triple& in, const Triple& size, const Taps& taps) {
-    const int64_t nd = taps.number[0], nh = taps.number[1], nw = taps.number[2];
-    for (int64_t i = 0; i < size.d; ++i)
-        for (int64_t j = 0; j < size.h; ++j)
-            for (int64_t k = 0; k < size.w; ++k, ++out)
-                for (int64_t a = 0; a < nd; ++a) {
-                    const int64_t z = taps.place[0][(size_t)(i * nd + a)];
-                    const T wz = (T)taps.weight[0][(size_t)(i * nd + a)];
-                    for (int64_t b = 0; b < nh; ++b) {
-                        T* row = x + (z * in.h + taps.place[1][(size_t)(j * nh + b)]) * in.w;
-                        const T wy = wz * (T)taps.weight[1][(size_t)(j * nh + b)];
-                        const int64_t* place = taps.place[2].data() + k * nw;
-                        const double* weight = taps.weight[2].data() + k * nw;
-                        for (int64_t c = 0; c < nw; ++c) row[place[c]] += wy * (T)weight[c] * *out;
-                    }
+// The way back along the width: which results show each place, and how much.
+template <class T> struct Shown {
+    std::vector<size_t> begin;  // of each place; one more than places
+    std::vector<int64_t> result;
+    std::vector<T> weight;
+    Shown(const Taps& taps, int64_t places, bool wanted) : begin((size_t)places + 1, 0) {
+        if (!wanted) return;
+        const std::vector<int64_t>& place = taps.place[2];
+        for (const int64_t p : place) ++begin[(size_t)p + 1];
+        for (size_t p = 1; p < begin.size(); ++p) begin[p] += begin[p - 1];
+        result.resize(place.size());
+        weight.resize(place.size());
+        std::vector<size_t> at(begin.begin(), begin.end() - 1);
+        for (size_t k = 0; k < place.size(); ++k) {
+            const size_t to = at[(size_t)place[k]]++;
+            result[to] = (int64_t)k / taps.number[2];
+            weight[to] = (T)taps.weight[2][k];
+        }
+    }
+};
+
+// Rows of results are added up for each row of the plane first, then brought to its width. sums: in.d * in.h rows.
+template <class T>
+void spread_plane(T* x, const T* out, const Triple& in, const Triple& size, const Taps& taps, const Shown<T>& shown,
+                  T* sums) {
+    const int64_t nd = taps.number[0], nh = taps.number[1], rows = in.d * in.h;
+    std::fill_n(sums, rows * size.w, T{});
+    at_level(MT_BODY {
+        for (int64_t i = 0; i < size.d; ++i)
+            for (int64_t j = 0; j < size.h; ++j, out += size.w)
+                for (int64_t t = 0; t < nd * nh; ++t) {
+                    const size_t a = (size_t)(i * nd + t / nh), b = (size_t)(j * nh + t % nh);
+                    const T w = (T)taps.weight[0][a] * (T)taps.weight[1][b];
+                    T* row = sums + (taps.place[0][a] * in.h + taps.place[1][b]) * size.w;
+#pragma GCC ivdep
+                    for (int64_t k = 0; k < size.w; ++k) row[k] += w * out[k];
                 }
+    });
+    for (int64_t y = 0; y < rows; ++y, x += in.w, sums += size.w)
+        for (int64_t c = 0; c < in.w; ++c) {
+            T total{};
+            for (size_t e = shown.begin[(size_t)c]; e < shown.begin[(size_t)c + 1]; ++e)
+                total += shown.weight[e] * sums[shown.result[e]];
+            x[c] = total;
+        }
 }
 
 PyObject* resample(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
@@ -487,18 +516,18 @@ PyObject* resample(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
             const int64_t work = saturated_mul(size.size(), number.size());
             GilRelease unlocked(saturated_mul(planes, work));
             const Columns<T> columns(taps, size.w);
+            const Shown<T> shown(taps, in.w, back);
             // As many rows as one result needs, and twice that: neighbours share them.
             const int64_t rows =
                 std::min(std::max<int64_t>(1, in.d * in.h), checked_mul(2, checked_mul(number.d, number.h)));
             parallel_for(planes, planes_each(work), [&](int64_t begin, int64_t end) {
-                const Scratch kept(back ? 1 : checked_mul(rows, size.w), sizeof(T));
+                const Scratch kept(checked_mul(back ? checked_mul(in.d, in.h) : rows, size.w), sizeof(T));
                 std::vector<int64_t> held((size_t)rows);
                 for (int64_t p = begin; p < end; ++p) {
                     T* plane = x.as<T>() + p * in.size();
                     T* result = o.as<T>() + p * size.size();
                     if (back) {
-                        std::fill(plane, plane + in.size(), T{});
-                        spread_plane(plane, result, in, size, taps);
+                        spread_plane(plane, result, in, size, taps, shown, kept.as<T>());
                     } else {
                         resample_plane(plane, result, in, size, taps, columns, kept.as<T>(), held);
                     }

@@ -1128,6 +1128,22 @@ def channel_norm_backward(
 ) -> None:
     """The gradients of channel_norm."""
 
+def pad_number(
+    x: Storage,
+    x_offset: int,
+    x_code: int,
+    out: Storage,
+    out_offset: int,
+    out_code: int,
+    planes: int,
+    input: _Ints,
+    output: _Ints,
+    before: _Ints,
+    value: complex,
+    /,
+) -> None:
+    """Planes with a number around them."""
+
 def pad_planes(
     x: Storage,
     x_offset: int,

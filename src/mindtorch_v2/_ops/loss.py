@@ -225,14 +225,23 @@ def _not_negative(beta: float) -> None:
         raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
 
 
+def _bent(self: Any, target: Any, knee: float) -> Any:
+    """z * z / 2 up to the knee, knee * (z - knee / 2) from there on, for the distance z: m * (z - m / 2) with the
+    smaller one of the two for m. A new tensor."""
+    z = (self - target).abs_()
+    m = z.clamp(max=knee)
+    return z.sub_(m, alpha=0.5).mul_(m)
+
+
 def _smooth_terms(self: Any, target: Any, beta: float) -> Any:
-    z = (self - target).abs()
-    return (z * z * (0.5 / beta)).where(z < beta, z - 0.5 * beta)
+    terms = _bent(self, target, beta)
+    return terms if beta == 1 else terms.div_(beta)
 
 
 def _smooth_backward(grad_output: Any, self: Any, target: Any, reduction: int, beta: float) -> Any:
     x = self - target
-    return _spread(grad_output, reduction, numel(x)) * (x / beta).clamp(-1, 1)
+    bent = (x if beta == 1 else x.div_(beta)).clamp_(-1, 1)
+    return _spread(grad_output, reduction, numel(x)) * bent
 
 
 SMOOTH_BACKWARD: Op = op(
@@ -277,13 +286,12 @@ def _huber_meta(self: Any, target: Any, reduction: int, delta: float) -> Any:
 
 
 def _huber(self: Any, target: Any, reduction: int, delta: float) -> Any:
-    z = (self - target).abs()
-    return _reduced((z * z * 0.5).where(z < delta, (z - 0.5 * delta) * delta), reduction)
+    return _reduced(_bent(self, target, delta), reduction)
 
 
 def _huber_backward(grad_output: Any, self: Any, target: Any, reduction: int, delta: float) -> Any:
     x = self - target
-    return _spread(grad_output, reduction, numel(x)) * x.clamp(-delta, delta)
+    return _spread(grad_output, reduction, numel(x)) * x.clamp_(-delta, delta)
 
 
 def _huber_second(g: Any, grad_output: Any, self: Any, target: Any, reduction: int, delta: float) -> Any:

@@ -373,23 +373,28 @@ class PadKernel(Kernel):
         s = op.infer(args)
         assert isinstance(s, Spec)
         out = empty_spec(s)
-        device_runtime = runtime_of(out)
-        device_runtime.fill(out, args[2])
-        n = len(t._shape)
-        kept = list(t._shape)
-        source = t._offset
-        target: i64 = 0
-        for k in range(len(pad) // 2):
-            d = n - 1 - k
-            before, after = pad[2 * k], pad[2 * k + 1]
-            if before < 0:
-                source += -before * t._stride[d]
-            else:
-                target += before * s.stride[d]
-            kept[d] += min(before, 0) + min(after, 0)
-        shape = tuple(kept)
-        device_runtime.copy(alias(out, shape, s.stride, target), alias(t, shape, t._stride, source))
+        surround(out, t, pad, args[2])
         return out
+
+
+def surround(out: TensorBase, t: TensorBase, pad: tuple[int, ...], value: Any) -> None:
+    """Fills `out` with a number and copies what is left of `t` to its place there."""
+    device_runtime = runtime_of(out)
+    device_runtime.fill(out, value)
+    n = len(t._shape)
+    kept = list(t._shape)
+    source = t._offset
+    target: i64 = 0
+    for k in range(len(pad) // 2):
+        d = n - 1 - k
+        before, after = pad[2 * k], pad[2 * k + 1]
+        if before < 0:
+            source += -before * t._stride[d]
+        else:
+            target += before * out._stride[d]
+        kept[d] += min(before, 0) + min(after, 0)
+    shape = tuple(kept)
+    device_runtime.copy(alias(out, shape, out._stride, target), alias(t, shape, t._stride, source))
 
 
 @final

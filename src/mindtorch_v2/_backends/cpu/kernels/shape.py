@@ -11,12 +11,14 @@ from .... import _native
 from ...._dispatch.op import Op, Spec
 from ...._mypyc import i64
 from ...._ops.rules.shape import skipped
-from ...._tensor_base import TensorBase
-from .base import OneResult
+from ...._tensor_base import TensorBase, is_contiguous, numel
+from ...common.transfer import surround
+from .base import Filled, OneResult
 
 _join: Final[Any] = _native.join
 _flip: Final[Any] = _native.flip
 _tri: Final[Any] = _native.tri
+_pad_number: Final[Any] = _native.pad_number
 
 
 def shares(out: TensorBase, tensors: tuple[Any, ...]) -> bool:
@@ -94,6 +96,39 @@ class Flip(OneResult):
             t._storage, int(t._offset), t._stride, t._dtype.code,
             out, offset, stride, code,
             s.shape, args[1])
+
+
+@final
+class ConstantPad(Filled):
+    """(self, pad, value): dense tensors in one pass; of others the surroundings are written first."""
+
+    def fill(self, out: TensorBase, args: tuple[Any, ...]) -> None:
+        t = args[0]
+        assert isinstance(t, TensorBase)
+        pad: tuple[int, ...] = args[1]
+        rank: i64 = len(pad) // 2
+        if rank > 3 or not is_contiguous(t) or not is_contiguous(out) or not numel(t) or not numel(out):
+            surround(out, t, pad, args[2])
+            return
+        first: i64 = len(t._shape) - rank
+        planes: i64 = 1
+        before = [0, 0, 0]
+        sizes = [1, 1, 1]
+        padded = [1, 1, 1]
+        d: i64 = 0
+        for n in t._shape:
+            if d < first:
+                planes *= n
+            else:
+                at = d - first + 3 - rank
+                sizes[at] = n
+                padded[at] = out._shape[d]
+                before[at] = pad[2 * (rank - 1 - d + first)]
+            d += 1
+        _pad_number(
+            t._storage, int(t._offset), t._dtype.code,
+            out._storage, int(out._offset), out._dtype.code,
+            int(planes), tuple(sizes), tuple(padded), tuple(before), args[2])
 
 
 def near_diagonal(shape: tuple[int, ...], diagonal: int) -> int:

@@ -1,7 +1,7 @@
 """CPU lines of batch and group norm: planes of places side by side, in one native call each way.
 
 Invariant: the rows' own formulas, in terms of operators, serve what the kernel is not made for: no elements, and
-channels of few places, whose statistics go across planes.
+channels of a few places, which are neither planes nor columns.
 """
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ...._tensor_base import TensorBase, numel
 from ..kernels.dense import deliver, dense_as, fresh, operand, target, wide_dtype
 from ..lines import cpu, into
 
-_FEW = 8  # places below which a plane is not worth a loop of its own
+_FEW = 8  # places below which a plane is not worth a loop of its own; those of one place are columns
 
 Planes = tuple[int, int, int, int]
 _channel_norm: Any = _native.channel_norm
@@ -39,7 +39,7 @@ def _deliver_all(outs: Any, parts: Any) -> None:
 def _batch_norm(outs: Any, input: Any, weight: Any, bias: Any, running_mean: Any, running_var: Any, training: bool,
                 momentum: float, eps: float) -> None:
     planes = _channel_planes(input)
-    if planes[2] < _FEW or numel(input) == 0:
+    if 1 < planes[2] < _FEW or numel(input) == 0:
         _deliver_all(outs, rows.batch_norm_in_parts(input, weight, bias, running_mean, running_var, training, momentum,
                                                     eps))
         return
@@ -77,7 +77,7 @@ def _backward(outs: Any, planes: Planes, grad: Any, input: Any, mean: Any, rstd:
 def _batch_backward(outs: Any, grad_out: Any, input: Any, weight: Any, running_mean: Any, running_var: Any,
                     save_mean: Any, save_invstd: Any, train: bool, eps: float, output_mask: Any) -> None:
     planes = _channel_planes(input)
-    if planes[2] < _FEW or numel(input) == 0:
+    if 1 < planes[2] < _FEW or numel(input) == 0:
         _deliver_all(outs, rows.batch_backward_in_parts(grad_out, input, weight, running_mean, running_var, save_mean,
                                                         save_invstd, train, eps, output_mask))
         return

@@ -5,7 +5,7 @@ from typing import Any
 
 from ...._strides import may_overlap
 from ...common.transfer import map_plain
-from ..kernels.shape import Cat, Flip, Stack, Triangle
+from ..kernels.shape import Cat, ConstantPad, Flip, Stack, Triangle
 from ..lines import cpu, into
 from ..numpy_view import np_view
 
@@ -73,5 +73,6 @@ cpu("_strided_map", into(_strided_map))
 cpu("cat", Cat())
 cpu("stack", Stack())
 cpu("flip", Flip())
+cpu("constant_pad_nd", ConstantPad())
 cpu("tril", Triangle(False))
 cpu("triu", Triangle(True))
