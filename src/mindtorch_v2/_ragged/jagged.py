@@ -211,28 +211,11 @@ def _layer_norm(op: Op, self: Any, shape: Any, weight: Any, bias: Any, eps: floa
             "layer_norm(): not supported where lengths is not None if operating on the ragged dimension for "
             "NestedTensor"
         )
-    return _over_all(self, structure, weight, bias, eps)
-
-
-def _over_all(self: Any, structure: Jagged, weight: Any, bias: Any, eps: float) -> Any:
-    """Layer norm over all of each of the many: sums of rows by their owner."""
-    values = values_of(self)
-    rows = values.flatten(1)
-    owner, _ = structure.places()
-    count = (structure.each_length() * rows.shape[1]).to(rows.dtype).index_select(0, owner).unsqueeze(1)
-    mean = _owned_sum(rows, owner, structure.batch) / count
-    away = rows - mean
-    variance = _owned_sum(away * away, owner, structure.batch) / count
-    found = (away / (variance + eps).sqrt()).view(values.shape)
-    if weight is not None:
-        found = found * weight
+    # Over all of each of the many.
+    each = [op.call((t, tuple(t.shape), None, None, eps, cudnn)) for t in components(self)]
+    found = torch.cat(each, structure.ragged - 1)
+    found = found if weight is None else found * weight
     return wrap(found if bias is None else found + bias, structure)
-
-
-def _owned_sum(rows: Any, owner: Any, batch: int) -> Any:
-    """For each row the sum of all that its owner has."""
-    total = rows.new_zeros(batch).index_add(0, owner, rows.sum(1))
-    return total.index_select(0, owner).unsqueeze(1)
 
 
 @serves(JAGGED, "rms_norm")

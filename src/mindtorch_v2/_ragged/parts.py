@@ -90,6 +90,8 @@ class Jagged(Structure):
             if not lengths:
                 return []
             return list(values.split_with_sizes(lengths, dim))
+        if self.ragged <= 0:
+            raise RuntimeError("unbind(): nested tensor ragged_idx out of bounds (should be >= 1)")
         starts, lengths = self.offsets.tolist(), self.lengths.tolist()
         total = values.shape[dim]
         for start, length in zip(starts, lengths):

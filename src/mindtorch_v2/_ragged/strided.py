@@ -60,7 +60,7 @@ def _operands(op: Op, args: tuple[Any, ...], nested: Any) -> list[list[Any]]:
             if structure_of(a).sizes != structure_of(nested).sizes:
                 raise RuntimeError(f"{op.title()} does not support broadcasting when given a NestedTensor")
             columns.append(components(a))
-        elif a.numel() == 1 and a.dim() <= 1:
+        elif a.dim() == 0:
             columns.append([a] * count)
         else:
             words = ("nested", "non-nested") if is_nested(args[0]) else ("non-nested", "nested")
@@ -124,6 +124,8 @@ def _copied(op: Op, self: Any, *rest: Any) -> Any:
 @serves(STRIDED, "zeros_like", "ones_like", "empty_like", "full_like", "rand_like", "randn_like", "randint_like")
 def _like(op: Op, self: Any, *rest: Any) -> Any:
     structure = structure_of(self)
+    if rest[-1] not in (None, torch.contiguous_format, torch.preserve_format):
+        raise RuntimeError(f"{op.title()}(): nested tensors have no memory format {rest[-1]}")
     if not is_packed(structure) and rest[-1] is torch.contiguous_format:
         from .construct import packed
 
@@ -175,6 +177,8 @@ def _each(op: Op, *args: Any) -> Any:
 
 @serves(STRIDED, "_softmax", "_log_softmax")
 def _along(op: Op, self: Any, dim: int, *rest: Any) -> Any:
+    if not structure_of(self).sizes:
+        return self.clone()
     d = wrap_dim(dim, self.dim())
     if d == 0:
         raise RuntimeError("Cannot apply softmax across nested dimension 0")

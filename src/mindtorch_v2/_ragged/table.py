@@ -11,14 +11,14 @@ from typing import Any
 
 from .._autograd.inplace import check_inplace
 from .._dispatch.op import Kernel, Op, Overrider
-from .._dispatch.state import is_grad_enabled, is_inference_mode
+from .._dispatch.state import is_grad_enabled
 from .._layout import jagged
 from .._operators import overload_for
 from .._ops.rules.dtype_checks import Accept
 from .._ops.rules.pointwise import Pointwise
 from .._tensor_base import TensorBase, bump, requires_grad
 from ..autograd import no_grad
-from .history import adopt, as_view
+from .history import adopt, as_view, values_of, wrap
 from .parts import is_nested, parts
 
 JAGGED: dict[str, Any] = {}
@@ -116,22 +116,29 @@ def serve(op: Op, args: tuple[Any, ...], keys: int) -> Any:
     table, pointwise = (JAGGED, _jagged_pointwise()) if jagged in layouts else (STRIDED, _strided_pointwise())
     fn = table.get(op.name)
     if fn is not None:
-        found = fn(op, *args)
-        if op.is_view and is_nested(found) and found is not args[0] and not is_inference_mode():
-            as_view(found, args[0])
-        return found
+        return _with_base(op, fn(op, *args), args[0])
     if op.mutates and not op.is_out:
         return _write(op, args, table, pointwise)
     if op.name in _REFUSED and jagged in layouts:
         raise refused(op, args)
     if elementwise(op):
-        found = pointwise(op, *args)
-        if op.is_view and is_nested(args[0]):
-            as_view(found, args[0])
-        return found
+        return _with_base(op, pointwise(op, *args), args[0])
     if op.composite is not None and op.name in _COMPOSITES:
         return op.composite.run(op, args, keys)
     raise refused(op, args)
+
+
+# Composites and functions of PyTorch's that give views of nested tensors.
+_VIEWS = frozenset("chunk unflatten flatten narrow real conj reshape view_as expand_as".split())
+
+
+def _with_base(op: Op, found: Any, source: Any) -> Any:
+    """Results that show the memory of the first argument say so."""
+    if (op.is_view or op.name in _VIEWS) and is_nested(source):
+        for t in found if isinstance(found, (tuple, list)) else (found,):
+            if is_nested(t) and t is not source and parts(t).values._storage is parts(source).values._storage:
+                as_view(t, source)
+    return found
 
 
 def _write(op: Op, args: tuple[Any, ...], table: dict[str, Any], pointwise: Any) -> Any:
@@ -144,7 +151,9 @@ def _write(op: Op, args: tuple[Any, ...], table: dict[str, Any], pointwise: Any)
         check_inplace(target)
         if func is None:
             raise refused(op, args)
-        result = func.call(args)
+        # What is saved for the gradient must not be what is written.
+        before = wrap(values_of(target).clone(), parts(target).structure)
+        result = func.call(tuple([before if a is target else a for a in args]))
         with no_grad():
             parts(target).values.copy_(parts(result).values)
         return adopt(target, result)

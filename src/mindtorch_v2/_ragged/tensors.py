@@ -35,6 +35,14 @@ class _Nested(Tensor):
 
     _base: Any = property(_viewed_base)
 
+    def _view_func(self, new_base: Any, *visitors: Any) -> Any:
+        """The same view of another base."""
+        from .history import as_view, wrap
+
+        v = parts(self).values
+        values = new_base if new_base.shape == v.shape else new_base.as_strided(v.shape, v.stride(), v.storage_offset())
+        return as_view(wrap(values, parts(self).structure), new_base)
+
     def dim(self) -> int:
         return len(self._shape)
 

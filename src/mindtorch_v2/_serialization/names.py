@@ -45,7 +45,8 @@ _FIXED = re.compile(
 def theirs(module: str, name: str) -> tuple[str, str]:
     """PyTorch's name for an object that pickles as `module.name` here. What only this package has keeps its place."""
     if module != _HERE and not module.startswith(_HERE + "."):
-        return module, name
+        # With the name `torch`, our modules bear PyTorch's already.
+        return _NAMES.get((module.removeprefix("torch."), name), (module, name))
     inside = module[len(_HERE) + 1 :]
     single = _NAMES.get((inside, name))
     if single is not None:

@@ -325,7 +325,7 @@ def scaled_dot_product_attention(
         if has_torch_function(given[:4]):
             taken: Tensor = handle_torch_function(scaled_dot_product_attention, given[:4], *given)
             return taken
-    if _SDP.restricted:
+    if _SDP.restricted and not query.is_nested:
         from ..attention import _choice
 
         given = _checked(attention.op, given)
