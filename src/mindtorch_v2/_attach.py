@@ -6,6 +6,7 @@ Invariant: nothing here computes; a name is attached once, before the rows' own 
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import count
 from typing import Any
 
 from ._autograd import leaf_policy
@@ -43,6 +44,17 @@ class LateMethod:
         if Tensor.__dict__.get(self.name) is self:
             setattr(Tensor, self.name, fn)
         return fn if obj is None else fn.__get__(obj, owner)
+
+
+_CDATA = count(0x1000, 0x100)
+
+
+def _cdata(self: Any) -> int:
+    """A number for what is in a tensor, which goes with it when tensors are swapped."""
+    number: int | None = self.__dict__.get("_cdata")
+    if number is None:
+        number = self.__dict__["_cdata"] = next(_CDATA)
+    return number
 
 
 def _volatile(self: Any) -> bool:
@@ -120,6 +132,7 @@ def attach(cls: type) -> None:
     for name in ABSENT:
         setattr(cls, name, property(lambda self: False))
     setattr(cls, "name", property(lambda self: None))
+    setattr(cls, "_cdata", property(_cdata))
     setattr(cls, "volatile", property(_volatile, _set_volatile, lambda self: _set_volatile(self, None)))
     setattr(cls, "grad_dtype", property(_grad_dtype, leaf_policy.set_grad_dtype))
     setattr(cls, "__cuda_array_interface__", property(_cuda_array_interface))

@@ -356,6 +356,10 @@ def _rows(key: str) -> dict[str, Op]:
 
 
 def _defined(namespace: str, key: str) -> dict[str, Op]:
+    if namespace == "aten" and key == "_local_scalar_dense":
+        from ._torch_dispatch import local_scalar
+
+        local_scalar()  # is declared by its first use
     return {
         n.partition(".")[2] or "default": op
         for n, op in CUSTOM.get(namespace, {}).items()

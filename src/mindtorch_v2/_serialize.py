@@ -54,6 +54,7 @@ def deep_copy(t: Any, memo: dict[int, Any]) -> Any:
                 setattr(new, slot, copy.deepcopy(getattr(t, slot), memo))
     if t.__dict__:
         new.__dict__.update(copy.deepcopy(dict(t.__dict__), memo))
+        new.__dict__.pop("_cdata", None)
     return new
 
 

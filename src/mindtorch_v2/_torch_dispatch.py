@@ -366,9 +366,14 @@ def _operator(schema: str, kernel: Any) -> Op:
     return op
 
 
+def local_scalar() -> Op:
+    """The operator behind `item()`."""
+    return _operator("_local_scalar_dense(Tensor self) -> Scalar", _value)
+
+
 def item(t: Any) -> Any:
     """`item()` of a tensor whose handler is to be asked."""
-    return _operator("_local_scalar_dense(Tensor self) -> Scalar", _value).call((t,))
+    return local_scalar().call((t,))
 
 
 def _same(t: Any) -> Any:

@@ -248,7 +248,7 @@ def _get_obj_state(obj: Any) -> Any:
     own = getattr(type(obj), "__getstate__", None)
     if own is not None and own not in (getattr(object, "__getstate__", None), getattr(Tensor, "__getstate__", None)):
         return obj.__getstate__()
-    state = dict(obj.__dict__)
+    state = {name: value for name, value in obj.__dict__.items() if name != "_cdata"}
     slots = {name: getattr(obj, name) for name in sorted(_slots_of(type(obj))) if hasattr(obj, name)}
     return (state, slots) if slots else state
 

@@ -83,13 +83,17 @@ def _binary(name: str, with_list: str, with_number: str, rest: tuple[Any, ...] =
 
     last = ends(1)
 
+    def kind(other: Any) -> str:
+        """Nothing in a list says of what it is: PyTorch takes it for numbers."""
+        return "Tensor lists" if other else "scalars"
+
     def of_lists(self: Any, other: Any, a: Any = 1) -> Any:
-        _same_length(self, other)
+        _same_length(self, other, what=kind(other))
         end = ends(a)
         return tuple([both.call((x, y, *end)) for x, y in zip(self, other)])
 
     def of_lists_(self: Any, other: Any, a: Any = 1) -> None:
-        _same_length(self, other)
+        _same_length(self, other, what=kind(other))
         end = ends(a)
         for x, y in zip(self, other):
             if both_ is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from ._lr_base import (
@@ -93,14 +94,30 @@ class CyclicLR(_CyclingLR):
         if self._scale_fn_custom is None:
             self.scale_mode = "iterations" if self.mode == "exp_range" else "cycle"
 
+    @property
+    def _scale_fn_ref(self) -> Callable[[float], float]:
+        if self._scale_fn_custom is not None:
+            custom: Callable[[float], float] = self._scale_fn_custom
+            return custom
+        if self.mode == "exp_range":
+            return partial(self._exp_range_scale_fn, self.gamma)
+        return self._triangular_scale_fn if self.mode == "triangular" else self._triangular2_scale_fn
+
     def scale_fn(self, x: float) -> float:
         """The height of a cycle as a part of the whole, by the number of the cycle or of the step."""
-        custom = self._scale_fn_custom
-        if custom is not None:
-            return custom(x)
-        if self.mode == "triangular":
-            return 1.0
-        return 1 / (2.0 ** (x - 1)) if self.mode == "triangular2" else self.gamma**x
+        return self._scale_fn_ref(x)
+
+    @staticmethod
+    def _triangular_scale_fn(x: float) -> float:
+        return 1.0
+
+    @staticmethod
+    def _triangular2_scale_fn(x: float) -> float:
+        return 1 / (2.0 ** (x - 1))
+
+    @staticmethod
+    def _exp_range_scale_fn(gamma: float, x: float) -> float:
+        return gamma**x
 
     def get_lr(self) -> list[_Rate]:
         """The learning rates at `last_epoch`; the momentum of the groups is set as well."""
@@ -199,6 +216,9 @@ class OneCycleLR(_CyclingLR):
         super().__init__(optimizer, last_epoch)
 
     def _anneal_func(self, start: _Rate, end: _Rate, pct: float) -> _Rate:
+        if not hasattr(self, "_anneal_func_type"):  # loaded from a state of old, which has the function itself
+            old: _Rate = vars(self)["anneal_func"](start, end, pct)
+            return old
         if self._anneal_func_type == "cos":
             return self._annealing_cos(start, end, pct)
         if self._anneal_func_type == "linear":

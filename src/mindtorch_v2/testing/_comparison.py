@@ -347,6 +347,13 @@ class NumberPair(Pair):
         return ("rtol", "atol", "equal_nan", "check_dtype")
 
 
+# Names of compressed layouts, and of the methods that give their places.
+_COMPRESSED = {
+    torch.sparse_csr: ("CSR", "crow_indices", "col_indices"),
+    torch.sparse_csc: ("CSC", "ccol_indices", "row_indices"),
+    torch.sparse_bsr: ("BSR", "crow_indices", "col_indices"),
+    torch.sparse_bsc: ("BSC", "ccol_indices", "row_indices"),
+}
 _WIDE_UNSIGNED = (torch.uint64, torch.uint32, torch.uint16)
 
 
@@ -400,7 +407,7 @@ class TensorLikePair(Pair):
             self._inputs_not_supported()
 
     def _check_supported(self, tensor: Tensor, *, id: tuple[Any, ...]) -> None:
-        if tensor.layout not in (torch.strided, torch.jagged):
+        if tensor.layout not in (torch.strided, torch.jagged, torch.sparse_coo, *_COMPRESSED):
             raise ErrorMeta(ValueError, f"Unsupported tensor layout {tensor.layout}", id=id)
 
     def compare(self) -> None:
@@ -414,12 +421,17 @@ class TensorLikePair(Pair):
         for name, left, right, checked in (
             ("shape", actual.shape, expected.shape, True),
             ("layout", actual.layout, expected.layout, self.check_layout),
-            ("stride()", actual.stride(), expected.stride(), self.check_stride),
+            ("stride()", *self._strides(actual, expected), self.check_stride),
             ("device", actual.device, expected.device, self.check_device),
             ("dtype", actual.dtype, expected.dtype, self.check_dtype),
         ):
             if checked and left != right:
                 self._fail(AssertionError, f"The values for attribute '{name}' do not match: {left} != {right}.")
+
+    def _strides(self, actual: Tensor, expected: Tensor) -> tuple[Any, Any]:
+        """Of two dense tensors: no other layout has any."""
+        dense = self.check_stride and actual.layout is torch.strided and expected.layout is torch.strided
+        return (actual.stride(), expected.stride()) if dense else (None, None)
 
     def _equalize_attributes(self, actual: Tensor, expected: Tensor) -> tuple[Tensor, Tensor]:
         """Both on one device and of one dtype, where a difference is allowed."""
@@ -430,6 +442,8 @@ class TensorLikePair(Pair):
             kinds = [torch.int64 if t.dtype in _WIDE_UNSIGNED else t.dtype for t in (actual, expected)]
             dtype = torch.promote_types(*kinds)
             actual, expected = actual.to(dtype), expected.to(dtype)
+        if actual.layout is not expected.layout:
+            actual, expected = (t.to_dense() if t.layout is not torch.strided else t for t in (actual, expected))
         return actual, expected
 
     def _compare_values(self, actual: Tensor, expected: Tensor) -> None:
@@ -441,7 +455,44 @@ class TensorLikePair(Pair):
             )
         if actual.layout is torch.jagged:
             actual, expected = actual.values(), expected.values()
-        self._compare_regular_values_close(actual, expected, rtol=self.rtol, atol=self.atol, equal_nan=self.equal_nan)
+        tolerance: dict[str, Any] = {"rtol": self.rtol, "atol": self.atol, "equal_nan": self.equal_nan}
+        if actual.layout is torch.sparse_coo:
+            self._compare_sparse_coo_values(actual, expected, **tolerance)
+        elif actual.layout in _COMPRESSED:
+            self._compare_sparse_compressed_values(actual, expected, **tolerance)
+        else:
+            self._compare_regular_values_close(actual, expected, **tolerance)
+
+    def _compare_sparse_coo_values(self, actual: Tensor, expected: Tensor, **tolerance: Any) -> None:
+        """Sparse dimensions, the number of entries, their places and their values."""
+        for what, left, right in (
+            ("sparse dimensions", actual.sparse_dim(), expected.sparse_dim()),
+            ("specified values", actual._nnz(), expected._nnz()),
+        ):
+            if left != right:
+                text = f"The number of {what} in sparse COO tensors does not match: {left} != {right}"
+                self._fail(AssertionError, text)
+        self._compare_regular_values_equal(actual._indices(), expected._indices(), identifier="Sparse COO indices")
+        self._compare_regular_values_close(
+            actual._values(), expected._values(), identifier="Sparse COO values", **tolerance
+        )
+
+    def _compare_sparse_compressed_values(self, actual: Tensor, expected: Tensor, **tolerance: Any) -> None:
+        """The number of entries, their compressed and plain places, and their values."""
+        format_name, compressed, plain = _COMPRESSED[actual.layout]
+        if actual._nnz() != expected._nnz():
+            self._fail(
+                AssertionError,
+                f"The number of specified values in sparse {format_name} tensors does not match: "
+                f"{actual._nnz()} != {expected._nnz()}",
+            )
+        for name in (compressed, plain):
+            # Places may be of either width of integers.
+            left, right = (getattr(t, name)().to(torch.int64) for t in (actual, expected))
+            self._compare_regular_values_equal(left, right, identifier=f"Sparse {format_name} {name}")
+        self._compare_regular_values_close(
+            actual.values(), expected.values(), identifier=f"Sparse {format_name} values", **tolerance
+        )
 
     def _compare_regular_values_close(
         self,

@@ -223,11 +223,13 @@ def _convolution_backward(outs: Any, grad_output: Any, input: Any, weight: Any, 
         deliver(outs[1], y)
     if output_mask[2]:
         y = target(outs[2], dt)
-        if dt.name in ("float32", "float64"):
+        if 0 in g._shape:
+            np_view(y)[...] = 0
+        elif dt.name in ("float32", "float64"):
             _native.plane_sums(*operand(g), *operand(y), g._shape[0], g._shape[1], int(numel_of(g._shape[2:])))
         else:
             values = np_view(g)
-            np_view(y)[...] = values.sum(axis=(0, *range(2, values.ndim))) if values.size else 0
+            np_view(y)[...] = values.sum(axis=(0, *range(2, values.ndim)))
         deliver(outs[2], y)
 
 
