@@ -62,6 +62,10 @@ HOMES: dict[str, dict[str, str]] = {
         "torch.distributions.transforms",
     ),
     "fx._codegen": {"CodeGen": "torch.fx.graph"},
+    "nn.functional": dict.fromkeys(
+        "avg_pool2d avg_pool3d gelu linear one_hot scaled_dot_product_attention softplus softshrink".split(),
+        "torch._C._nn",
+    ),
     "optim._adafactor": {"Adafactor": "torch.optim"},
     "optim._muon": {"Muon": "torch.optim"},
 }

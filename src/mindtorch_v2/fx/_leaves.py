@@ -172,11 +172,12 @@ _LEAVES = _Leaves()
 
 
 def _functional() -> list[Any]:
-    """The functions of `torch.nn.functional`, and those of `torch.nn.init` that handlers see."""
+    """The functions of `torch.nn.functional` that do not ask handlers themselves, and those of `torch.nn.init`."""
     found = [
         fn
         for name, fn in vars(torch.nn.functional).items()
         if isinstance(fn, types.FunctionType)
+        and fn.__closure__ is None
         and not name.startswith("_")
         and public_module(fn.__module__) == "torch.nn.functional"
     ]

@@ -10,6 +10,8 @@ from typing import Any
 
 import mindtorch_v2 as torch
 
+from ..._overridable import NN_FUNCTIONS
+from ..._overrides import overridable
 from ._activations import *  # noqa: F403
 from ._attention import *  # noqa: F403
 from ._attention import _canonical_mask as _canonical_mask
@@ -38,6 +40,11 @@ _LATE = {
         "...overrides",
     ),
 }
+
+# Handlers see these as wholes, and not the operators behind them; the rest are operators.
+for _name in NN_FUNCTIONS:
+    if _name in globals():
+        globals()[_name] = overridable(globals()[_name])
 
 
 def __getattr__(name: str) -> Any:
