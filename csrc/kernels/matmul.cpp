@@ -225,10 +225,11 @@ template <class A> MT_CLONES void multiply_axpy(const Product<A>& p) {
 
 constexpr int64_t LARGE = 112 * 112 * 112;    // multiplications from which packing pays
 constexpr int64_t LARGE_CAST = 48 * 48 * 48;  // the same where a smaller product casts whole operands
-constexpr int64_t FEW = 12;                   // rows up to which dot products are as quick as packed panels
+// Rows up to which dot products are as quick as packed panels: the longer the sums, the less it costs to end them.
+MT_INLINE int64_t few_for(int64_t k) { return k >= 512 ? 32 : k >= 256 ? 24 : 12; }
 
 template <class A> bool few_rows(const Product<A>& p) {
-    return p.m <= FEW && p.a.cs == 1 && p.b.rs == 1 && p.k >= 4 * LANES<A> && p.m <= p.n;
+    return p.m <= few_for(p.k) && p.a.cs == 1 && p.b.rs == 1 && p.k >= 4 * LANES<A> && p.m <= p.n;
 }
 template <class A> bool is_large(const Product<A>& p) {
     return p.m > 4 && p.n > 4 && saturated_mul(p.m * p.n, p.k) > LARGE && !few_rows(p) && !few_rows(p.transposed());
