@@ -287,6 +287,19 @@ def reduced_on_device(torch: Any, dist: Any, rank: int, size: int, made: str) ->
     return t.tolist()
 
 
+def broken(torch: Any, dist: Any, rank: int, size: int) -> Any:
+    """Breaches of the vendor's contract that the emulator has seen."""
+    import ctypes
+    import importlib
+
+    loader: Any = importlib.import_module("mindtorch_v2._backends.npu.acl_loader")
+    buffer = ctypes.create_string_buffer(1 << 16)
+    ask = loader.ensure_acl().emulator.ascendEmulatorViolations
+    ask.restype = ctypes.c_uint64
+    ask(buffer, ctypes.c_size_t(len(buffer)))
+    return buffer.value.decode(errors="replace").splitlines()
+
+
 def stay_away(torch: Any, dist: Any, rank: int, size: int, who: int) -> Any:
     return "nothing" if rank == who else reduced_on_device(torch, dist, rank, size, "torch.ones(3)")
 

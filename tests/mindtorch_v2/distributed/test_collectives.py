@@ -30,6 +30,7 @@ def ranks(request: Any) -> Iterator[Ranks]:
         pytest.skip("needs mpi4py and an MPI library: pip install mpi4py mpich")
     made = Ranks(SUBJECT_NAME, int(size), backend=backend)
     yield made
+    made.well()
     made.close()
 
 
@@ -185,7 +186,7 @@ def test_groups(ranks: Ranks) -> None:
 
 def test_random_programs(ranks: Ranks) -> None:
     """Begun in one order and waited for in another, with pauses in between."""
-    for seed in range(200 if ALL else 6):
+    for seed in range(200 if ALL else 3 if ranks.backend == "hccl" else 6):
         assert ranks.values("program", seed) == [[]] * ranks.size, seed
 
 

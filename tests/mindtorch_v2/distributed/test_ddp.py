@@ -18,6 +18,7 @@ def ranks(request: Any) -> Iterator[Ranks]:
     backend, size = request.param.split("-")
     made = Ranks(SUBJECT_NAME, int(size), backend=backend)
     yield made
+    made.well()
     made.close()
 
 
