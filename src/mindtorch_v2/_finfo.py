@@ -67,59 +67,59 @@ class _Limits:
 
 
 class finfo(_Limits):
-    """The limits of a floating type; those of its parts for a complex type; by default of the default dtype."""
+    """The limits of a floating type; those of its parts for a complex type; by default of the default dtype.
 
-    __slots__ = ()
+    `eps` is the distance from 1 to the next larger number, `max` the largest finite number, `min` the smallest (of a
+    type without sign the smallest at all), `smallest_normal` and `tiny` the smallest positive number with full
+    precision, `resolution` the decimal resolution.
+    """
+
+    __slots__ = ("eps", "max", "min", "resolution", "smallest_normal", "tiny")
+
+    eps: float
+    max: float
+    min: float
+    resolution: float
+    smallest_normal: float
+    tiny: float
+
+    def __new__(cls, type: object = _MISSING) -> "finfo":
+        known = _KNOWN.get(DEFAULTS.dtype if type is _MISSING else type) if type.__hash__ is not None else None
+        # Nobody can change what is known of a type.
+        return known if known is not None and cls is finfo else object.__new__(cls)
 
     def __init__(self, type: object = _MISSING) -> None:
-        of = DEFAULTS.dtype if type is _MISSING else _dtype_argument("finfo", type)
-        if not of.is_floating_point and not of.is_complex:
+        if hasattr(self, "_of"):
+            return
+        given = DEFAULTS.dtype if type is _MISSING else _dtype_argument("finfo", type)
+        if not given.is_floating_point and not given.is_complex:
             raise TypeError(
                 "torch.finfo() requires a floating point input type. Use torch.iinfo to handle 'torch.finfo'"
             )
-        super().__init__(of.to_real())
+        of = given.to_real()
+        super().__init__(of)
+        found = _FLOATS.get(of.name)
+        if found is not None:
+            eps, most, least, resolution = found
+            values = (eps, most, -most if of.is_signed else least, resolution, least, least)
+            for name, value in zip(finfo.__slots__, values):
+                object.__setattr__(self, name, value)
+        if self.__class__ is finfo:
+            _KNOWN[given] = self
 
-    def _limit(self, place: int) -> float:
-        found = _FLOATS.get(self._of.name)
-        if found is None:  # PyTorch has no limits of packed types either
+    def __getattr__(self, name: str) -> float:
+        if name in finfo.__slots__:  # PyTorch has no limits of packed types either
             raise TypeError("bad argument type for built-in operation")
-        return found[place]
-
-    @property
-    def eps(self) -> float:
-        """The distance from 1 to the next larger number."""
-        return self._limit(0)
-
-    @property
-    def max(self) -> float:
-        """The largest finite number."""
-        return self._limit(1)
-
-    @property
-    def min(self) -> float:
-        """The smallest finite number, the negative of `max`; of a type without sign the smallest at all."""
-        return -self.max if self._of.is_signed else self.smallest_normal
-
-    @property
-    def smallest_normal(self) -> float:
-        """The smallest positive number with full precision."""
-        return self._limit(2)
-
-    @property
-    def tiny(self) -> float:
-        """The older name of `smallest_normal`."""
-        return self.smallest_normal
-
-    @property
-    def resolution(self) -> float:
-        """The decimal resolution of the type."""
-        return self._limit(3)
+        raise AttributeError(f"'torch.finfo' object has no attribute '{name}'")
 
     def __repr__(self) -> str:
         return (
             f"finfo(resolution={self.resolution:g}, min={self.min:g}, max={self.max:g}, eps={self.eps:g}, "
             f"smallest_normal={self.smallest_normal:g}, tiny={self.tiny:g}, dtype={self.dtype})"
         )
+
+
+_KNOWN: Final[dict[object, finfo]] = {}
 
 
 class iinfo(_Limits):

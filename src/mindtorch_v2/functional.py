@@ -198,6 +198,13 @@ def _from_lists(args: tuple[Any, ...]) -> tuple[list[list[int]], list[int] | Non
 
 
 def _from_equation(equation: str, count: int) -> tuple[list[list[int]], list[int] | None]:
+    labels, result = _parsed(equation, count)
+    return [list(part) for part in labels], None if result is None else list(result)
+
+
+@lru_cache(256)
+def _parsed(equation: str, count: int) -> tuple[list[list[int]], list[int] | None]:
+    """Labels of the operands and of the result, which the caller does not change."""
     left, arrow, right = equation.partition("->")
 
     def numbers(text: str, start: int) -> list[int]:

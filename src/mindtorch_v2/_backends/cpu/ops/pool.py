@@ -4,7 +4,7 @@ Invariant: windows are clipped to the plane here; the native kernels only walk o
 """
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from .... import _native
 from ...._ops.kept import kept
@@ -46,11 +46,20 @@ def _adapt(sizes: Ints, places: Ints) -> Windows:
     return tuple(starts), tuple(ends), tuple(e - s for s, e in zip(starts, ends))
 
 
-def _planes(x: Any, rank: int) -> int:
+class Extent(NamedTuple):
+    """How many planes there are, and the sizes of one before and after pooling, with a 1 for each missing dimension."""
+
+    planes: int
+    sizes: Ints
+    places: Ints
+
+
+@kept
+def _extent(shape: Ints, pooled: Ints, rank: int) -> Extent:
     planes = 1
-    for n in x._shape[:len(x._shape) - rank]:
+    for n in shape[:len(shape) - rank]:
         planes *= n
-    return planes
+    return Extent(planes, triple(shape[-rank:], 1), triple(pooled[-rank:], 1))
 
 
 def _largest(outs: Any, x: Any, rank: int, windows: Windows, dilation: Ints) -> None:
@@ -58,9 +67,8 @@ def _largest(outs: Any, x: Any, rank: int, windows: Windows, dilation: Ints) -> 
         return
     dt = wide_dtype(x._dtype)
     y, places = target(outs[0], dt), target(outs[1], outs[1]._dtype)
-    _native.pool_max(*operand(dense_as(x, dt)), *operand(y), *operand(places), _planes(x, rank),
-                     triple(x._shape[-rank:], 1), triple(y._shape[-rank:], 1), windows[0], windows[1],
-                     triple(dilation, 1))
+    _native.pool_max(*operand(dense_as(x, dt)), *operand(y), *operand(places), *_extent(x._shape, y._shape, rank),
+                     windows[0], windows[1], triple(dilation, 1))
     deliver(outs[0], y)
     deliver(outs[1], places)
 
@@ -70,8 +78,7 @@ def _mean(out: Any, x: Any, rank: int, windows: Windows, divisor: int) -> None:
         return
     dt = wide_dtype(x._dtype)
     y = target(out, dt)
-    _native.pool_mean(*operand(dense_as(x, dt)), *operand(y), _planes(x, rank), triple(x._shape[-rank:], 1),
-                      triple(y._shape[-rank:], 1), *windows, divisor)
+    _native.pool_mean(*operand(dense_as(x, dt)), *operand(y), *_extent(x._shape, y._shape, rank), *windows, divisor)
     deliver(out, y)
 
 
@@ -80,8 +87,8 @@ def _mean_backward(out: Any, grad: Any, rank: int, windows: Windows, divisor: in
         return
     dt = wide_dtype(out._dtype)
     y = target(out, dt)
-    _native.pool_mean_backward(*operand(dense_as(grad, dt)), *operand(y), _planes(out, rank),
-                               triple(out._shape[-rank:], 1), triple(grad._shape[-rank:], 1), *windows, divisor)
+    _native.pool_mean_backward(*operand(dense_as(grad, dt)), *operand(y), *_extent(out._shape, grad._shape, rank),
+                               *windows, divisor)
     deliver(out, y)
 
 
