@@ -231,7 +231,10 @@ def wraps(t: TensorBase) -> bool:
 
 
 def laid_like(tangent: TensorBase, t: TensorBase) -> Any:
-    """A tangent in memory of the same geometry as its tensor's."""
+    """A tangent in memory of the same geometry as its tensor's; one for each of the many that the tensor stands for,
+    because a write may make them differ."""
+    if t._keys & BATCHED and not tangent._keys & BATCHED:
+        return CORE.copy_.call((zeros_laid_like(t, HOOKS.many_like(tangent, t)), tangent, False))
     if same_memory(tangent, t) or wraps(tangent) or wraps(t):
         return tangent
     return CORE.copy_.call((zeros_laid_like(t, tangent), tangent, False))
@@ -484,11 +487,20 @@ def written(op: Op, f: Formulas | None, args: tuple[Any, ...], keys: i64, level:
     try:
         new: Any = None
         if f is not None and need != 0 and differentiable(target._dtype):
+            lent: list[Any] = []
             for a, given, t in zip(args, kept, old):
-                if given is not a and t is not None:
+                if t is None:
+                    continue
+                if had is not None and t._storage is had._storage and is_grad_enabled():
+                    # The formula may save it, and it is written to below.
+                    lent.append((given, t))
+                    put(given, level, CORE.clone.call((t, None)))
+                elif given is not a:
                     put(given, level, t)
             made: Any = pushed(op.functional, f, kept, target, level, need)[0]
             new = None if made is None else fitted(made, target)
+            for given, t in lent:
+                put(given, level, t)
         write(target, level, new, had)
     finally:
         show_again(before)

@@ -71,6 +71,17 @@ def pointwise(op: Op, args: tuple[Any, ...], level: Level) -> Any:
     return wrap_all(op.call(operands(op, args, level)), level)
 
 
+def filled(op: Op, args: tuple[Any, ...], level: Level) -> Any:
+    """`fill` and `masked_fill`: the value has no dimensions, and inside one for each of the many."""
+    if not is_many(args[-1], level):
+        return pointwise(op, args, level)
+    given = operands(op, args, level)
+    value = cast(given[-1], args[0]._dtype)
+    if op.title() == "fill":
+        return wrap(get("copy").call((spread(args[0], level), value, False)), level)
+    return wrap(get("where").call((given[1], value, given[0])), level)
+
+
 def copied(op: Op, args: tuple[Any, ...], level: Level) -> Any:
     """`clone` and `to_copy`: memory formats speak of one of the many."""
     place = op.schema.index("memory_format")

@@ -58,7 +58,8 @@ class Batch:
     def nbytes(self) -> int:
         """What the geometry of one may reach."""
         found: int = self.inner.nbytes
-        return found - (self.level.size - 1) * self.step if not self.shared and self.level.size > 0 else found
+        # Without elements there is nothing between one and the next either.
+        return max(0, found - (self.level.size - 1) * self.step) if not self.shared and self.level.size > 0 else found
 
 
 @final

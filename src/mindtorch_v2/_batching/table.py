@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from .._dispatch import registry
 from .._dispatch.op import Op
 from .._ops.rules.dtype_checks import Accept
 from .._ops.rules.pointwise import Pointwise
@@ -16,6 +17,7 @@ from .kernel import parts as made_of
 from .kinds import (
     along,
     copied,
+    filled,
     images,
     in_shape,
     joined,
@@ -137,6 +139,7 @@ _WRITTEN = frozenset("select_scatter slice_scatter diagonal_scatter as_strided_s
 _NAMED: dict[str, Rule] = {
     **{name: together(rule) for rule, names in _TABLE.values() for name in names.split()},
     **{name: together(rule) for name, rule in indexing.SELECTS.items()},
+    **dict.fromkeys(("fill", "masked_fill"), together(filled)),
     **{name: made_of(fn) for name, fn in _DECOMPOSED.items()},
 }
 
@@ -180,6 +183,12 @@ def write_straight(op: Op, args: tuple[Any, ...], level: Level) -> bool:
     func = op.functional
     assert func is not None
     if not is_many(args[0], level) or not (_elementwise(func) or func.name in ("copy", "fill", "zero", "masked_fill")):
+        return False
+    if func.name == "fill" and is_many(args[1], level):
+        # A number for each of the many.
+        op, args = registry.get("copy_"), (args[0], args[1], False)
+        func = registry.get("copy")
+    elif func.name == "masked_fill" and is_many(args[2], level):
         return False
     with outside():
         op.call(operands(func, args, level))

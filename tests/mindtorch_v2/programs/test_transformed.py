@@ -1,0 +1,52 @@
+"""Random functions under transforms against PyTorch: a share whose seeds are fixed; `MINDTORCH_TRANSFORMED=first:last`
+runs others."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from .. import _oracle
+from .._subject import mindtorch_only
+from .._subject import subject as torch
+from ._transformed import TRANSFORMS, judge
+
+pytestmark = [pytest.mark.oracle, mindtorch_only]
+
+FIRST, _, LAST = os.environ.get("MINDTORCH_TRANSFORMED", "0:240").partition(":")
+BLOCKS = 8
+
+
+@pytest.mark.parametrize("block", range(BLOCKS))
+def test_functions_agree_with_the_oracle(block: int) -> None:
+    reference = _oracle.load()
+    counts: Counter[str] = Counter()
+    failed: list[str] = []
+    for seed in range(int(FIRST) + block, int(LAST), BLOCKS):
+        what, text = judge(seed, reference, torch)
+        counts[what] += 1
+        if text is not None:
+            failed.append(text)
+    assert failed == [], "\n".join(failed)
+    # Most programs are compared.
+    assert sum(counts[name] for name in TRANSFORMS) > 0.6 * sum(counts.values())
+
+
+def test_fill_with_a_number_for_each() -> None:
+    oracle = _oracle.load()
+
+    def run(t: Any) -> list[Any]:
+        x, y = t.arange(8.0).reshape(2, 2, 2), t.tensor([5.0, 6.0])
+        mask = t.tensor([[True, False], [False, True]])
+
+        def write(a: Any, b: Any) -> Any:
+            c = a * 1.5
+            c[:, 1:] = b
+            return c, (a * 2).fill_(b), (a * 3).masked_fill_(mask, b)
+
+        return [found.tolist() for found in t.func.vmap(write)(x, y)]
+
+    assert run(torch) == run(oracle)
