@@ -272,3 +272,81 @@ def failing(torch: Any, dist: Any, rank: int, size: int, path: str) -> Any:
         except C.CheckpointException as error:
             told.append(str(sorted(error.failures)) + str(error).strip().rpartition("\n")[2])
     return told
+
+
+# -- the module around another ------------------------------------------------------------------------------------
+def _wrapped(torch: Any, how: str, size: int) -> Any:
+    F = importlib.import_module(f"{torch.__name__}.distributed.fsdp")
+    W = importlib.import_module(f"{torch.__name__}.distributed.fsdp.wrap")
+    model = gpt(torch)
+    settings: dict[str, Any] = {"use_orig_params": how in ("orig", "states orig"), "device_id": torch.device("cpu")}
+    if how == "whole":
+        settings["sharding_strategy"] = F.ShardingStrategy.NO_SHARD
+    if how == "gradients":
+        settings["sharding_strategy"] = F.ShardingStrategy.SHARD_GRAD_OP
+    if how == "bfloat16":
+        settings["mixed_precision"] = F.MixedPrecision(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
+    policy = W.ModuleWrapPolicy({type(model.blocks[0])})
+    return F.FullyShardedDataParallel(model, auto_wrap_policy=policy, **settings)
+
+
+def around(torch: Any, dist: Any, rank: int, size: int, how: str) -> Any:
+    """Training with `FullyShardedDataParallel`."""
+    model = _wrapped(torch, how, size)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.02)
+    losses = []
+    for step in range(3):
+        words, targets = batch(torch, step, rank, size)
+        if how == "accumulate":
+            with model.no_sync():
+                first = loss_of(torch, model, words[:1], targets[:1]) / 2
+                first.backward()
+            loss = loss_of(torch, model, words[1:], targets[1:]) / 2
+            loss.backward()
+            loss = loss + first.detach()
+        else:
+            loss = loss_of(torch, model, words, targets)
+            loss.backward()
+        if how == "clipped":
+            model.clip_grad_norm_(0.5)
+        optimizer.step()
+        optimizer.zero_grad()
+        losses.append(mean(torch, dist, loss, size))
+    F = importlib.import_module(f"{torch.__name__}.distributed.fsdp")
+    with F.FullyShardedDataParallel.summon_full_params(model, writeback=False):
+        named = dict(model.module.named_parameters())
+        parameters = [each.detach().flatten().tolist() for each in named.values()]
+    state = {name: value.flatten().tolist() for name, value in model.state_dict().items()}
+    expected = [name for name, _ in gpt(torch).named_parameters()]
+    same = sorted(state) == sorted(expected)
+    return losses, [state[name] for name in expected], (same, len(list(model.parameters())), len(parameters))
+
+
+def around_states(torch: Any, dist: Any, rank: int, size: int, how: str) -> Any:
+    """State dicts of module and optimizer: whole and split, loaded again."""
+    F = importlib.import_module(f"{torch.__name__}.distributed.fsdp")
+    model = _wrapped(torch, how, size)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.02)
+    words, targets = batch(torch, 0, rank, size)
+    loss_of(torch, model, words, targets).backward()
+    optimizer.step()
+    optimizer.zero_grad()
+    FSDP, types = F.FullyShardedDataParallel, F.StateDictType
+    told = []
+    for kind in (types.FULL_STATE_DICT, types.SHARDED_STATE_DICT):
+        with FSDP.state_dict_type(model, kind):
+            weights, states_ = model.state_dict(), FSDP.optim_state_dict(model, optimizer)
+        other = _wrapped(torch, how, size)
+        second = torch.optim.AdamW(other.parameters(), lr=0.5)
+        with FSDP.state_dict_type(other, kind):
+            other.load_state_dict(weights)
+            second.load_state_dict(FSDP.optim_state_dict_to_load(other, second, states_))
+        for each, its in ((model, optimizer), (other, second)):
+            twin = loss_of(torch, each, words, targets)
+            twin.backward()
+            its.step()
+            its.zero_grad()
+            told.append(float(loss_of(torch, each, words, targets)))
+        model, optimizer = other, second
+    first = states_["state"]["blocks.0.up.weight"]["exp_avg"]
+    return told, tuple(first.shape), sorted(states_["state"])[0], states_["param_groups"][0]["params"][0]

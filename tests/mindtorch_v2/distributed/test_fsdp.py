@@ -92,3 +92,31 @@ def test_as_pytorchs(ranks: Ranks, theirs: Ranks, how: str) -> None:
     for mine, other in zip(ranks.values("_sharded.fully_shard", how), theirs.values("_sharded.fully_shard", how)):
         close(mine, other)
         assert mine[2] == other[2]
+
+
+@pytest.mark.parametrize("how", ["flat", "orig", "whole", "gradients", "accumulate"])
+def test_a_module_around_another(ranks: Ranks, how: str) -> None:
+    want = _sharded.alone(torch)
+    for found in ranks.values("_sharded.around", how):
+        close(found, want)
+        assert found[2] == (True, 3 if how != "orig" else len(want[1]), len(want[1]))
+
+
+def test_its_clipped_gradients_and_lower_precision(ranks: Ranks) -> None:
+    for found in ranks.values("_sharded.around", "clipped"):
+        close(found, _sharded.alone(torch, clip=0.5))
+    for found in ranks.values("_sharded.around", "bfloat16"):
+        assert found[0] == pytest.approx(_sharded.alone(torch)[0], rel=2e-2)
+
+
+@pytest.mark.parametrize("how", ["states", "states orig"])
+def test_its_state_dicts(ranks: Ranks, how: str) -> None:
+    for told, shape, first, group in ranks.values("_sharded.around_states", how):
+        assert told[0] == pytest.approx(told[1], rel=1e-5) and told[2] == pytest.approx(told[3], rel=1e-5)
+        assert shape == (36, 16) and first == "blocks.0.down.bias" and group == "words.weight"
+
+
+def test_a_module_around_another_as_pytorchs(ranks: Ranks, theirs: Ranks) -> None:
+    for mine, other in zip(ranks.values("_sharded.around", "orig"), theirs.values("_sharded.around", "orig")):
+        close(mine, other)
+        assert mine[2] == other[2]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ..._unserved import offer as _offer
 from ._fully_shard import DataParallelMeshDims as DataParallelMeshDims
 from ._fully_shard import FSDPModule as FSDPModule
 from ._fully_shard import UnshardHandle as UnshardHandle
@@ -26,5 +25,5 @@ from .api import ShardingStrategy as ShardingStrategy
 from .api import StateDictConfig as StateDictConfig
 from .api import StateDictSettings as StateDictSettings
 from .api import StateDictType as StateDictType
-
-_offer(__name__, "", "FullyShardedDataParallel OptimStateKeyType", "{name} is not served; fully_shard is")
+from .fully_sharded_data_parallel import FullyShardedDataParallel as FullyShardedDataParallel
+from .fully_sharded_data_parallel import OptimStateKeyType as OptimStateKeyType

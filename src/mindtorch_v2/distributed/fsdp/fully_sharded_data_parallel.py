@@ -1,9 +1,22 @@
-"""PyTorch's home of `FullyShardedDataParallel` and of its settings."""
+"""`FullyShardedDataParallel`: a module around another, whose parameters are one vector that is split over ranks.
+
+Invariant: names in state dicts are those of the module inside, whatever is wrapped below it.
+"""
 
 from __future__ import annotations
 
-from . import FullyShardedDataParallel as FullyShardedDataParallel  # type: ignore[attr-defined]
-from . import OptimStateKeyType as OptimStateKeyType  # type: ignore[attr-defined]
+import contextlib
+import functools
+from collections.abc import Callable, Iterable, Iterator
+from enum import Enum, auto
+from typing import Any
+
+from ... import nn
+from .. import _collectives as collectives
+from .. import distributed_c10d as dist
+from . import _flat_state
+from ._flat import FlatUnit
+from ._life import State
 from .api import (
     BackwardPrefetch,
     CPUOffload,
@@ -20,22 +33,394 @@ from .api import (
     StateDictSettings,
     StateDictType,
 )
+from .wrap import wrap_below
 
-__all__ = [
-    "BackwardPrefetch",
-    "CPUOffload",
-    "FullOptimStateDictConfig",
-    "FullStateDictConfig",
-    "FullyShardedDataParallel",
-    "LocalOptimStateDictConfig",
-    "LocalStateDictConfig",
-    "MixedPrecision",
-    "OptimStateDictConfig",
-    "OptimStateKeyType",
-    "ShardedOptimStateDictConfig",
-    "ShardedStateDictConfig",
-    "ShardingStrategy",
-    "StateDictConfig",
-    "StateDictSettings",
-    "StateDictType",
-]
+__all__ = ["FullyShardedDataParallel", "OptimStateKeyType"]
+
+_INSIDE = "_fsdp_wrapped_module"
+
+
+class OptimStateKeyType(Enum):
+    """How an optimizer's state dict names parameters."""
+
+    PARAM_NAME = auto()
+    PARAM_ID = auto()
+
+
+_CONFIGS: dict[StateDictType, tuple[type[StateDictConfig], type[OptimStateDictConfig]]] = {
+    StateDictType.FULL_STATE_DICT: (FullStateDictConfig, FullOptimStateDictConfig),
+    StateDictType.LOCAL_STATE_DICT: (LocalStateDictConfig, LocalOptimStateDictConfig),
+    StateDictType.SHARDED_STATE_DICT: (ShardedStateDictConfig, ShardedOptimStateDictConfig),
+}
+
+
+def _clean(name: str) -> str:
+    return name.replace(f"{_INSIDE}.", "")
+
+
+def _groups(process_group: Any, mesh: Any, hybrid: bool) -> tuple[Any, Any]:
+    """The ranks among which parameters are split, and those that have the same parts."""
+    if mesh is not None:
+        if mesh.ndim == 2:
+            return mesh.get_group(1), mesh.get_group(0)
+        return mesh.get_group(0), None
+    if isinstance(process_group, tuple):
+        return process_group
+    if hybrid:
+        raise NotImplementedError(
+            "FullyShardedDataParallel(): HYBRID_SHARD needs argument 'process_group' (a pair) or 'device_mesh' (2D)"
+        )
+    return process_group if process_group is not None else dist._get_default_group(), None
+
+
+class FullyShardedDataParallel(nn.Module):
+    """Splits a module's parameters over ranks, and gathers them while they are used."""
+
+    def __init__(
+        self,
+        module: Any,
+        process_group: Any = None,
+        sharding_strategy: ShardingStrategy | None = None,
+        cpu_offload: CPUOffload | None = None,
+        auto_wrap_policy: Any = None,
+        backward_prefetch: BackwardPrefetch | None = BackwardPrefetch.BACKWARD_PRE,
+        mixed_precision: MixedPrecision | None = None,
+        ignored_modules: Iterable[Any] | None = None,
+        param_init_fn: Callable[[Any], None] | None = None,
+        device_id: Any = None,
+        sync_module_states: bool = False,
+        forward_prefetch: bool = False,
+        limit_all_gathers: bool = True,
+        use_orig_params: bool = False,
+        ignored_states: Iterable[Any] | None = None,
+        device_mesh: Any = None,
+    ) -> None:
+        super().__init__()
+        if cpu_offload is not None and cpu_offload.offload_params:
+            raise NotImplementedError("FullyShardedDataParallel(): argument 'cpu_offload' is not served")
+        strategy = sharding_strategy or ShardingStrategy.FULL_SHARD
+        hybrid = strategy in (ShardingStrategy.HYBRID_SHARD, ShardingStrategy._HYBRID_SHARD_ZERO2)
+        groups = _groups(process_group, device_mesh, hybrid)
+        states = list(ignored_states or ())
+        modules = {each for each in (*(ignored_modules or ()), *states) if isinstance(each, nn.Module)}
+        skipped = {each for owner in modules for each in owner.modules()}
+        ignored = {param for each in skipped for param in each.parameters()}
+        ignored |= {each for each in states if not isinstance(each, nn.Module)}
+        if auto_wrap_policy is not None:
+            settings = {
+                "process_group": process_group,
+                "sharding_strategy": strategy,
+                "backward_prefetch": backward_prefetch,
+                "mixed_precision": mixed_precision,
+                "param_init_fn": param_init_fn,
+                "device_id": device_id,
+                "sync_module_states": sync_module_states,
+                "use_orig_params": use_orig_params,
+                "ignored_states": [*modules, *(each for each in states if not isinstance(each, nn.Module))],
+                "device_mesh": device_mesh,
+            }
+            wrap_below(module, auto_wrap_policy, type(self), settings, skipped)
+        _materialized(module, param_init_fn, device_id)
+        if sync_module_states:
+            _synced(module, groups, ignored)
+        self._fsdp_wrapped_module = module
+        self.sharding_strategy = strategy
+        self.mixed_precision = mixed_precision or MixedPrecision()
+        self._fsdp_use_orig_params = use_orig_params
+        self._settings = StateDictSettings(
+            StateDictType.FULL_STATE_DICT, FullStateDictConfig(), FullOptimStateDictConfig()
+        )
+        if self.mixed_precision.keep_low_precision_grads:
+            raise NotImplementedError("MixedPrecision: argument 'keep_low_precision_grads' must be False")
+        self._build(groups, ignored)
+
+    def _build(self, groups: tuple[Any, Any], ignored: set[Any]) -> None:
+        module, precision = self._fsdp_wrapped_module, self.mixed_precision
+        found = _owned(module, ignored, type(self))
+        kinds = {param.requires_grad for _, _, param in found}
+        if len(kinds) > 1 and not self._fsdp_use_orig_params:
+            raise ValueError("Must flatten tensors with uniform `requires_grad` when `use_orig_params=False`")
+        if len({param.dtype for _, _, param in found}) > 1:
+            raise ValueError("Must flatten tensors with uniform dtype")
+        sharded = self.sharding_strategy is not ShardingStrategy.NO_SHARD
+        self._unit = FlatUnit(found, groups, sharded, self._fsdp_use_orig_params, precision) if found else None
+        if self._unit is not None and not self._fsdp_use_orig_params:
+            self.register_parameter("_flat_param", self._unit.flat)
+            self._unit.home = self
+        state = State([self], self._unit)
+        kept = (ShardingStrategy.SHARD_GRAD_OP, ShardingStrategy._HYBRID_SHARD_ZERO2, ShardingStrategy.NO_SHARD)
+        state.release_after_forward = False if self.sharding_strategy in kept else None
+        state.input_dtype = precision.param_dtype if precision.cast_forward_inputs else None
+        state.hook()
+        self._fsdp_state = state
+        if precision.buffer_dtype is not None:
+            for buffer in module.buffers():
+                if buffer.is_floating_point():
+                    buffer.data = buffer.data.to(precision.buffer_dtype)
+
+    @property
+    def module(self) -> Any:
+        """What is wrapped."""
+        return self._fsdp_wrapped_module
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return super().__getattr__(name)
+        except AttributeError:
+            return getattr(self._fsdp_wrapped_module, name)
+
+    def __getitem__(self, key: int) -> Any:
+        return self._fsdp_wrapped_module[key]
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """That of the module inside."""
+        precision = self.mixed_precision
+        if self._fsdp_state.is_root and precision.param_dtype is not None and precision.cast_root_forward_inputs:
+            from ...utils._pytree import tree_map
+
+            args, kwargs = tree_map(State._cast(precision.param_dtype), (args, kwargs))
+        return self._fsdp_wrapped_module(*args, **kwargs)
+
+    def check_is_root(self) -> bool:
+        """Whether no other such module is around this one."""
+        self._fsdp_state._root()
+        return self._fsdp_state.is_root
+
+    @staticmethod
+    def fsdp_modules(module: Any, root_only: bool = False) -> list[Any]:
+        """The modules of this class in a module."""
+        found = [each for each in module.modules() if isinstance(each, FullyShardedDataParallel)]
+        return [each for each in found if each.check_is_root()] if root_only else found
+
+    def named_parameters(self, *args: Any, **kwargs: Any) -> Iterator[tuple[str, Any]]:
+        """Parameters; their names are those inside where they keep their identity."""
+        for name, param in super().named_parameters(*args, **kwargs):
+            yield (_clean(name) if self._fsdp_use_orig_params else name), param
+
+    def apply(self, fn: Callable[[Any], None]) -> Any:
+        """Apply a function to all modules, with whole parameters."""
+        with self.summon_full_params(self, writeback=True):
+            return super().apply(fn)
+
+    def _apply(self, *args: Any, **kwargs: Any) -> Any:
+        found = super()._apply(*args, **kwargs)
+        if self._unit is not None:
+            self._unit.release()
+            if self._fsdp_use_orig_params:
+                self._unit.flat.data = args[0](self._unit.flat.data)
+            self._unit.refresh()
+        return found
+
+    @contextlib.contextmanager
+    def no_sync(self) -> Iterator[None]:
+        """Inside, gradients add up whole."""
+        states = [each._fsdp_state for each in self.fsdp_modules(self)]
+        for state in states:
+            state.sync = False
+        try:
+            yield
+        finally:
+            for state in states:
+                state.sync = True
+
+    def clip_grad_norm_(self, max_norm: float, norm_type: float = 2.0) -> Any:
+        """Scale all gradients so that their norm is not above one; the norm of all ranks' parts."""
+        from ... import linalg, stack, tensor
+
+        norm_type = float(norm_type)
+        sums = []
+        for each in self.fsdp_modules(self):
+            unit = each._unit
+            if unit is None:
+                continue
+            grads = [param.grad for param in unit.parameters() if param.grad is not None and param.numel()]
+            norms = [linalg.vector_norm(grad.float(), norm_type) for grad in grads]
+            own = linalg.vector_norm(stack(norms), norm_type) if norms else tensor(0.0, device=unit.flat.device)
+            value = own if norm_type == float("inf") else own**norm_type
+            if unit.sharded:
+                op = dist.ReduceOp.MAX if norm_type == float("inf") else dist.ReduceOp.SUM
+                collectives.all_reduce(value, op, group=unit.group)
+            sums.append(value)
+        total = stack(sums).max() if norm_type == float("inf") else stack(sums).sum() ** (1.0 / norm_type)
+        factor = (max_norm / (total + 1e-6)).clamp(max=1.0)
+        for param in self.parameters():
+            if param.grad is not None:
+                param.grad.mul_(factor.to(param.grad.dtype))
+        return total
+
+    # -- whole parameters -----------------------------------------------------------------------------------------
+    @staticmethod
+    @contextlib.contextmanager
+    def summon_full_params(
+        module: Any,
+        recurse: bool = True,
+        writeback: bool = True,
+        rank0_only: bool = False,
+        offload_to_cpu: bool = False,
+        with_grads: bool = False,
+    ) -> Iterator[None]:
+        """Inside, modules have their whole parameters; what was changed is kept, with `writeback`."""
+        for name, value in (("offload_to_cpu", offload_to_cpu), ("with_grads", with_grads)):
+            if value:
+                raise NotImplementedError(f"summon_full_params(): argument '{name}' must be False")
+        if rank0_only and writeback:
+            raise NotImplementedError("is not supported: writeback=True and rank0_only=True")
+        found = FullyShardedDataParallel.fsdp_modules(module) if recurse else [module]
+        units = [each._unit for each in found if each._unit is not None]
+        shown = [_flat_state.put_whole(unit) for unit in units]
+        try:
+            yield
+        finally:
+            for unit, vector in zip(units, shown):
+                _flat_state.put_back(unit, vector, writeback)
+
+    # -- state dicts ----------------------------------------------------------------------------------------------
+    @staticmethod
+    def set_state_dict_type(
+        module: Any,
+        state_dict_type: StateDictType,
+        state_dict_config: StateDictConfig | None = None,
+        optim_state_dict_config: OptimStateDictConfig | None = None,
+    ) -> StateDictSettings:
+        """What the state dicts of all such modules in a module hold; what they held."""
+        found = FullyShardedDataParallel.fsdp_modules(module)
+        config, optim_config = _CONFIGS[state_dict_type]
+        given = state_dict_config or config()
+        optim_given = optim_state_dict_config or optim_config()
+        if type(given) is not config:
+            raise RuntimeError(f"Expected state_dict_config of type {config} but got {type(given)}")
+        if type(optim_given) is not optim_config:
+            raise RuntimeError(f"Expected optim_state_dict_config of type {optim_config} but got {type(optim_given)}")
+        before: StateDictSettings = found[0]._settings
+        for each in found:
+            each._settings = StateDictSettings(state_dict_type, given, optim_given)
+        return before
+
+    @staticmethod
+    def get_state_dict_type(module: Any) -> StateDictSettings:
+        """What the state dicts hold."""
+        found: StateDictSettings = FullyShardedDataParallel.fsdp_modules(module)[0]._settings
+        return found
+
+    @staticmethod
+    @contextlib.contextmanager
+    def state_dict_type(
+        module: Any,
+        state_dict_type: StateDictType,
+        state_dict_config: StateDictConfig | None = None,
+        optim_state_dict_config: OptimStateDictConfig | None = None,
+    ) -> Iterator[None]:
+        """Inside, state dicts are of that type."""
+        set_type = FullyShardedDataParallel.set_state_dict_type
+        before = set_type(module, state_dict_type, state_dict_config, optim_state_dict_config)
+        try:
+            yield
+        finally:
+            set_type(module, before.state_dict_type, before.state_dict_config, before.optim_state_dict_config)
+
+    def state_dict(self, *args: Any, destination: Any = None, prefix: str = "", keep_vars: bool = False) -> Any:
+        """By the names inside: whole tensors, or tensors of a mesh."""
+        kind, config = self._settings.state_dict_type, self._settings.state_dict_config
+        if kind is StateDictType.LOCAL_STATE_DICT:
+            raise NotImplementedError("state_dict(): LOCAL_STATE_DICT is not served")
+        own = [] if self._unit is None else [f"{prefix}{entry.name}" for entry in self._unit.entries]
+        vector = None if self._unit is None else _flat_state.put_whole(self._unit)
+        try:
+            found = self._fsdp_wrapped_module.state_dict(destination=destination, prefix=prefix, keep_vars=keep_vars)
+        finally:
+            if self._unit is not None:
+                _flat_state.put_back(self._unit, vector, False)
+        if self._unit is not None:
+            _flat_state.finish(found, own, self._unit, kind, config)
+        if kind is StateDictType.FULL_STATE_DICT and getattr(config, "rank0_only", False) and dist.get_rank() != 0:
+            for name in own:
+                found.pop(name, None)
+        return found
+
+    def load_state_dict(self, state_dict: Any, strict: bool = True, assign: bool = False) -> Any:
+        """Load one by the names inside."""
+        if assign:
+            raise NotImplementedError("load_state_dict(): argument 'assign' must be False")
+        from ..tensor import DTensor
+
+        whole = {
+            name: value.full_tensor() if isinstance(value, DTensor) else value for name, value in state_dict.items()
+        }
+        with self.summon_full_params(self, writeback=True):
+            named = (*nn.Module.named_parameters(self, remove_duplicate=False), *nn.Module.named_buffers(self))
+            keys = {_clean(key): key for key, _ in named}
+            renamed = {keys.get(name, name): value for name, value in whole.items()}
+            return super().load_state_dict(renamed, strict=strict)
+
+    # -- states of optimizers -------------------------------------------------------------------------------------
+    @staticmethod
+    def optim_state_dict(
+        model: Any, optim: Any, optim_state_dict: dict[str, Any] | None = None, group: Any = None
+    ) -> dict[str, Any]:
+        """An optimizer's state by the names of parameters, whole or split as the state dict's type says."""
+        settings = FullyShardedDataParallel.get_state_dict_type(model)
+        return _flat_state.optimizer_state(model, optim, settings, FullyShardedDataParallel.fsdp_modules(model))
+
+    full_optim_state_dict = functools.partial(_flat_state.not_served, "full_optim_state_dict")
+    sharded_optim_state_dict = functools.partial(_flat_state.not_served, "sharded_optim_state_dict")
+    shard_full_optim_state_dict = functools.partial(_flat_state.not_served, "shard_full_optim_state_dict")
+    flatten_sharded_optim_state_dict = functools.partial(_flat_state.not_served, "flatten_sharded_optim_state_dict")
+    scatter_full_optim_state_dict = functools.partial(_flat_state.not_served, "scatter_full_optim_state_dict")
+    rekey_optim_state_dict = functools.partial(_flat_state.not_served, "rekey_optim_state_dict")
+    register_comm_hook = functools.partial(_flat_state.not_served, "register_comm_hook")
+
+    @staticmethod
+    def optim_state_dict_to_load(
+        model: Any,
+        optim: Any,
+        optim_state_dict: dict[str, Any],
+        is_named_optimizer: bool = False,
+        load_directly: bool = False,
+        group: Any = None,
+    ) -> dict[str, Any]:
+        """Such a state as this rank's optimizer loads it."""
+        if is_named_optimizer:
+            raise NotImplementedError("optim_state_dict_to_load(): argument 'is_named_optimizer' must be False")
+        found = _flat_state.to_load(optim, optim_state_dict, FullyShardedDataParallel.fsdp_modules(model))
+        if load_directly:
+            optim.load_state_dict(found)
+        return found
+
+
+def _owned(module: Any, ignored: set[Any], cls: type) -> list[tuple[str, list[tuple[Any, str]], Any]]:
+    """Parameters that no wrapper below has, with their names and the modules that have them."""
+    found: dict[int, tuple[str, list[tuple[Any, str]], Any]] = {}
+
+    def visit(owner: Any, prefix: str) -> None:
+        if isinstance(owner, cls):
+            return
+        for name, param in owner._parameters.items():
+            if param is not None and param not in ignored:
+                found.setdefault(id(param), (prefix + name, [], param))[1].append((owner, name))
+        for name, child in owner.named_children():
+            visit(child, f"{prefix}{name}.")
+
+    visit(module, "")
+    return list(found.values())
+
+
+def _materialized(module: Any, init: Callable[[Any], None] | None, device: Any) -> None:
+    """Modules without data get some; all are moved to the device."""
+    for each in module.modules():
+        if any(param.is_meta for param in each.parameters(recurse=False)):
+            if init is not None:
+                init(each)
+            else:
+                each.to_empty(device="cpu" if device is None else device, recurse=False)
+                each.reset_parameters()
+    if device is not None:
+        module.to(device if isinstance(device, str) or hasattr(device, "type") else f"npu:{device}")
+
+
+def _synced(module: Any, groups: tuple[Any, Any], ignored: set[Any]) -> None:
+    """All ranks begin with the first one's parameters and buffers."""
+    for group in groups:
+        if group is not None:
+            for tensor in (*module.parameters(), *module.buffers()):
+                if tensor not in ignored:
+                    collectives.broadcast(tensor.detach(), group=group, group_src=0)

@@ -1,0 +1,197 @@
+"""State dicts of modules and optimizers whose parameters are parts of one vector."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+from ... import nn
+from .. import _collectives as collectives
+from .. import distributed_c10d as dist
+from .._objects import all_gather_object
+from ..device_mesh import DeviceMesh
+from ._flat import FlatUnit
+from .api import StateDictType
+
+
+def not_served(name: str, *args: Any, **kwargs: Any) -> NoReturn:
+    """For what is refused by name."""
+    raise NotImplementedError(
+        f"FullyShardedDataParallel.{name} is not served; optim_state_dict and optim_state_dict_to_load are"
+    )
+
+
+def put_whole(unit: FlatUnit) -> Any:
+    """Give modules their whole parameters, as copies; the vector that they are in."""
+    vector = unit.full()
+    if unit.home is not None:
+        del unit.home._parameters["_flat_param"]
+    for view, entry in zip(unit.views(vector), unit.entries):
+        shown = nn.Parameter(view, entry.requires_grad)
+        for owner, name in entry.owners:
+            owner.__dict__.pop(name, None)
+            owner._parameters[name] = shown
+    return vector
+
+
+def put_back(unit: FlatUnit, vector: Any, keep: bool) -> None:
+    """Take them away again; what was changed stays, with `keep`."""
+    if keep:
+        unit.take(vector)
+    for entry in unit.entries:
+        for owner, name in entry.owners:
+            if unit.keep:
+                owner._parameters[name] = entry.part
+            else:
+                del owner._parameters[name]
+    if unit.home is not None:
+        unit.home._parameters["_flat_param"] = unit.flat
+    if unit.is_whole:
+        unit.release()
+
+
+def _laid_out(value: Any, unit: FlatUnit) -> Any:
+    """A whole tensor as one of the mesh of a unit's ranks, split along its first dimension."""
+    from ..tensor import Shard, distribute_tensor
+
+    mesh = DeviceMesh.from_group(unit.group, value.device.type)
+    return distribute_tensor(value, mesh, [Shard(0)], src_data_rank=None) if value.dim() else value
+
+
+def finish(found: dict[str, Any], names: list[str], unit: FlatUnit, kind: StateDictType, config: Any) -> None:
+    """Bring a unit's values in a state dict to the form that was asked for."""
+    for name in names:
+        value = found[name].detach().clone()
+        if kind is StateDictType.SHARDED_STATE_DICT:
+            value = _laid_out(value, unit)
+        found[name] = value.cpu() if config.offload_to_cpu else value
+
+
+# -- states of optimizers -----------------------------------------------------------------------------------------
+def _prefix(model: Any, module: Any) -> str:
+    for name, each in model.named_modules():
+        if each is module:
+            cleaned = f"{name}.".replace("_fsdp_wrapped_module.", "")
+            return "" if name == "" or cleaned == "." else cleaned
+    raise ValueError("the module is not in the model")
+
+
+def _local_vector(unit: FlatUnit, optim: Any, key: str) -> Any:
+    """This rank's part of a state of a unit's parameters."""
+    if not unit.keep:
+        return optim.state[unit.flat][key]
+    out = unit.flat.detach().new_zeros(unit.length)
+    for entry in unit.entries:
+        start, end = unit.inside(entry)
+        state = optim.state.get(entry.part, {})
+        if key in state and end > start:
+            out[start:end] = state[key]
+    return out
+
+
+def _states(unit: FlatUnit, optim: Any) -> tuple[dict[str, Any], list[str]]:
+    """Numbers that belong to all of a unit's parameters, and the names of the states that are as long as they are."""
+    single: dict[str, Any] = {}
+    keys: set[str] = set()
+    for param in unit.parameters():
+        for key, value in optim.state.get(param, {}).items():
+            if hasattr(value, "dim") and value.dim() and value.shape == param.shape:
+                keys.add(key)
+            else:
+                single[key] = value
+    told: list[Any] = [None] * dist.get_world_size(unit.group)
+    all_gather_object(told, (single, sorted(keys)), group=unit.group)
+    for other, more in told:
+        single = {**other, **single}
+        keys |= set(more)
+    return single, sorted(keys)
+
+
+def optimizer_state(model: Any, optim: Any, settings: Any, modules: list[Any]) -> dict[str, Any]:
+    """An optimizer's state by the names of parameters."""
+    config = settings.optim_state_dict_config
+    state: dict[str, Any] = {}
+    names: dict[int, list[str]] = {}
+    for module in modules:
+        unit = module._unit
+        if unit is None:
+            continue
+        prefix = _prefix(model, module)
+        own = [prefix + entry.name for entry in unit.entries]
+        names.update({id(param): own for param in unit.parameters()} if not unit.keep else
+                     {id(entry.part): [name] for entry, name in zip(unit.entries, own)})  # fmt: skip
+        single, keys = _states(unit, optim)
+        if not single and not keys:
+            continue
+        parts: list[dict[str, Any]] = [_copied(single) for _ in own]
+        for key in keys:
+            local = _local_vector(unit, optim, key).contiguous()
+            vector = local.new_empty(unit.length * unit.size)
+            if unit.sharded:
+                collectives.all_gather_single(vector, local, unit.group)
+            else:
+                vector = local
+            for part, view in zip(parts, unit.views(vector)):
+                value = view.clone()
+                if settings.state_dict_type is StateDictType.SHARDED_STATE_DICT:
+                    value = _laid_out(value, unit)
+                part[key] = value.cpu() if config.offload_to_cpu else value
+        state.update(dict(zip(own, parts)))
+    groups = []
+    for group in optim.param_groups:
+        listed = [name for param in group["params"] for name in names.get(id(param), ())]
+        groups.append({**{key: value for key, value in group.items() if key != "params"}, "params": listed})
+    if getattr(config, "rank0_only", False) and dist.get_rank() != 0:
+        return {}
+    return {"state": state, "param_groups": groups}
+
+
+def _copied(values: dict[str, Any]) -> dict[str, Any]:
+    """Numbers of a parameter's own: optimizers count in place."""
+    return {key: value.clone() if hasattr(value, "clone") else value for key, value in values.items()}
+
+
+def _whole(value: Any) -> Any:
+    return value.full_tensor() if hasattr(value, "full_tensor") else value
+
+
+def to_load(optim: Any, given: dict[str, Any], modules: list[Any]) -> dict[str, Any]:
+    """A state by names, as this rank's optimizer loads it."""
+    from ... import cat
+
+    model = modules[0]
+    state: dict[int, Any] = {}
+    order = [param for group in optim.param_groups for param in group["params"]]
+    numbers = {id(param): at for at, param in enumerate(order)}
+    for module in modules:
+        unit = module._unit
+        if unit is None:
+            continue
+        prefix = _prefix(model, module)
+        saved = [given["state"].get(prefix + entry.name) for entry in unit.entries]
+        known = next((each for each in saved if each), None)
+        if known is None:
+            continue
+        vectors: dict[str, Any] = {}
+        single: dict[str, Any] = {}
+        for key, value in known.items():
+            if not (hasattr(value, "dim") and value.dim()):
+                single[key] = value
+                continue
+            parts = [_whole(each[key]).reshape(-1) for each in saved if each]
+            vector = nn.functional.pad(cat(parts), (0, unit.length * unit.size - unit.numel))
+            vectors[key] = vector[unit.rank * unit.length : (unit.rank + 1) * unit.length].to(unit.flat.device)
+        if not unit.keep:
+            state[numbers[id(unit.flat)]] = {
+                **_copied(single),
+                **{key: vector.clone() for key, vector in vectors.items()},
+            }
+            continue
+        for entry in unit.entries:
+            start, end = unit.inside(entry)
+            own = {key: vector[start:end].clone() for key, vector in vectors.items()}
+            state[numbers[id(entry.part)]] = {**_copied(single), **own}
+    groups = []
+    for now, before in zip(optim.param_groups, given["param_groups"]):
+        settings = {key: value for key, value in before.items() if key != "params"}
+        groups.append({**settings, "params": [numbers[id(param)] for param in now["params"]]})
+    return {"state": state, "param_groups": groups}
