@@ -143,4 +143,6 @@ def convolution_backward(op: Op, args: tuple[Any, ...], level: Level) -> Any:
             gw = wrap(reshaped(filters, (level.size, *weight._shape)), level)
     if mask[2]:
         gb = _op("sum", g, (0, *range(2, len(g._shape))), False, None)
+        if tuple(gb._shape) != tuple(sizes):  # images of nothing give results without channels
+            gb = g.new_zeros(tuple(sizes))
     return gx, gw, gb

@@ -67,6 +67,17 @@ def test_the_bias_of_a_convolution_of_nothing_has_a_gradient(shape: tuple[int, .
         assert b.grad.tolist() == [0.0, 0.0, 0.0]
 
 
+def test_gradients_of_convolutions_of_nothing_are_batched() -> None:
+    x = torch.ones(2, 0, 5, dtype=torch.float64, requires_grad=True)
+    w = torch.ones(3, 0, 3, dtype=torch.float64, requires_grad=True)
+    b = torch.ones(3, dtype=torch.float64, requires_grad=True)
+    out = torch.nn.functional.conv1d(x, w, b)
+    given = torch.ones(4, *out.shape, dtype=torch.float64)
+    found = torch.autograd.grad(out, (x, w, b), given, is_grads_batched=True)
+    assert [tuple(t.shape) for t in found] == [(4, 2, 0, 5), (4, 3, 0, 3), (4, 3)]
+    assert not found[2].any()
+
+
 def test_the_function_of_a_cycle() -> None:
     optimizer = torch.optim.SGD([torch.ones(1, requires_grad=True)], lr=1.0)
     for mode, height in (("triangular", 1.0), ("triangular2", 0.25), ("exp_range", 8.0)):
