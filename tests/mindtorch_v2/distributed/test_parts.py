@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -105,3 +106,18 @@ def test_without_mpi_the_error_says_what_to_install() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert "doesn't have MPI built in" in done.stdout and "pip install mpi4py mpich" in done.stdout, done.stderr
+
+
+@mindtorch_only
+def test_without_a_name_cpus_have_gloo_and_npus_hccl() -> None:
+    code = (
+        "import mindtorch_v2 as torch, mindtorch_v2.distributed as dist\n"
+        "dist.init_process_group(store=dist.HashStore(), rank=0, world_size=1)\n"
+        "device, host = torch.ones(3, device='npu'), torch.ones(2)\n"
+        "dist.all_reduce(device)\ndist.all_reduce(host)\n"
+        "print(dist.get_backend_config(), device.tolist(), host.tolist(), dist.is_backend_available('hccl'))\n"
+        "dist.destroy_process_group()\n"
+    )
+    env = {**os.environ, "MINDTORCH_NPU": os.environ.get("MINDTORCH_NPU") or "emulator"}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=env)
+    assert done.stdout == "cpu:gloo,npu:hccl [1.0, 1.0, 1.0] [1.0, 1.0] True\n", done.stderr
