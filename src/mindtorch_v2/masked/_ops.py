@@ -105,8 +105,45 @@ def _input_mask(input: Any, *given: Any, mask: Any, **options: Any) -> Any:
             raise IndexError(
                 "_input_mask expected broadcastable mask (got mask dimensionality higher than of the input)"
             )
-        mask = mask.expand(input.shape)
+        mask = mask.expand(input.shape) if mask.layout == _torch().strided else _expanded(mask, input.shape)
+    if mask.layout != input.layout:
+        mask = _in_layout_of(mask, input)
+    if mask.layout == _torch().sparse_coo:
+        mask = mask.coalesce()
     return mask.to(dtype=_torch().bool)
+
+
+def _expanded(mask: Any, shape: Any) -> Any:
+    """A sparse mask in a larger shape."""
+    whole = mask.to_dense().expand(shape)
+    return whole.to_sparse_csr() if mask.layout == _torch().sparse_csr else whole.to_sparse()
+
+
+def _in_layout_of(mask: Any, input: Any) -> Any:
+    torch = _torch()
+    if input.layout == torch.strided:
+        return mask.to_dense()
+    if input.layout == torch.sparse_coo:
+        return mask.to_sparse(input.sparse_dim()) if mask.layout == torch.strided else mask.to_sparse()
+    return mask.to_sparse_csr()
+
+
+def _of_entries(name: str, given: Any, dims: Any, keepdim: bool | None, dtype: Any, mask: Any) -> Any:
+    """A reduction of a sparse tensor."""
+    from . import _sparse
+
+    kind = "coo" if given.layout == _torch().sparse_coo else "csr"
+    if mask is None and name != "sum":
+        raise ValueError(f"masked {name} expects explicit mask for sparse_{kind} tensor input")
+
+    def identity(values: Any) -> Any:
+        return _reduction_identity(name, values)
+
+    return getattr(_sparse, kind)(name, given, dims, bool(keepdim), dtype, identity)
+
+
+def _is_sparse(t: Any) -> bool:
+    return t.layout in (_torch().sparse_coo, _torch().sparse_csr)
 
 
 def _output_mask(op: Any, input: Any, *args: Any, **kwargs: Any) -> Any:
@@ -197,14 +234,19 @@ def _sum_dtype(input: Any, dtype: Any) -> Any:
 # -- reductions ---------------------------------------------------------------------------------------------------
 def sum(input: Any, dim: Any = None, *, keepdim: bool | None = False, dtype: Any = None, mask: Any = None) -> Any:
     """The sum of the elements whose mask is True."""
-    return _torch().sum(
-        _masked("sum", input, mask), _dims(dim, input.dim()), bool(keepdim), dtype=_sum_dtype(input, dtype)
-    )
+    dims, dtype = _dims(dim, input.dim()), _sum_dtype(input, dtype)
+    given = _masked("sum", input, mask)
+    if _is_sparse(given):
+        return _of_entries("sum", given, dims, keepdim, dtype, mask)
+    return _torch().sum(given, dims, bool(keepdim), dtype=dtype)
 
 
 def prod(input: Any, dim: Any = None, *, keepdim: bool | None = False, dtype: Any = None, mask: Any = None) -> Any:
     """The product of the elements whose mask is True."""
-    result = _masked("prod", input, mask).to(dtype=_sum_dtype(input, dtype))
+    given = _masked("prod", input, mask)
+    if _is_sparse(given):
+        return _of_entries("prod", given, _dims(dim, input.dim()), keepdim, _sum_dtype(input, dtype), mask)
+    result = given.to(dtype=_sum_dtype(input, dtype))
     for d in reversed(_dims(dim, input.dim())):
         result = result.prod(dim=d, keepdim=bool(keepdim))
     return result
@@ -213,13 +255,19 @@ def prod(input: Any, dim: Any = None, *, keepdim: bool | None = False, dtype: An
 def amax(input: Any, dim: Any = None, *, keepdim: bool | None = False, dtype: Any = None, mask: Any = None) -> Any:
     """The largest of the elements whose mask is True."""
     dtype = input.dtype if dtype is None else dtype
-    return _torch().amax(_masked("amax", input, mask), _dims(dim, input.dim()), bool(keepdim)).to(dtype=dtype)
+    given = _masked("amax", input, mask)
+    if _is_sparse(given):
+        return _of_entries("amax", given, _dims(dim, input.dim()), keepdim, dtype, mask)
+    return _torch().amax(given, _dims(dim, input.dim()), bool(keepdim)).to(dtype=dtype)
 
 
 def amin(input: Any, dim: Any = None, *, keepdim: bool | None = False, dtype: Any = None, mask: Any = None) -> Any:
     """The smallest of the elements whose mask is True."""
     dtype = input.dtype if dtype is None else dtype
-    return _torch().amin(_masked("amin", input, mask), _dims(dim, input.dim()), bool(keepdim)).to(dtype=dtype)
+    given = _masked("amin", input, mask)
+    if _is_sparse(given):
+        return _of_entries("amin", given, _dims(dim, input.dim()), keepdim, dtype, mask)
+    return _torch().amin(given, _dims(dim, input.dim()), bool(keepdim)).to(dtype=dtype)
 
 
 def argmax(
@@ -279,6 +327,10 @@ def mean(input: Any, dim: Any = None, *, keepdim: bool | None = False, dtype: An
             f"mean(): Could not infer output dtype. {source} dtype must be either a floating point or "
             f"complex dtype. Got: {dtype}"
         )
+    if input.layout == _torch().sparse_csr and mask is not None:
+        zero = _torch().zeros((), dtype=input.dtype, device=input.device)
+        kept = _where(_input_mask(input, mask=mask), input, zero)
+        return _of_entries("mean", kept, _dims(dim, input.dim()), keepdim, dtype, mask)
     count, total, _ = _counted(input, dim, bool(keepdim), dtype, mask)
     return total / count
 
