@@ -73,7 +73,9 @@ template <class T> MT_INLINE void surround_row(const T* row, T* to, const Places
 template <class T> MT_INLINE void pad_row(const T* row, T* to, const Places& w, int64_t n) {
     const int64_t* from = w.from.data();
     for (int64_t i = 0; i < w.begin; ++i) to[i] = row[from[i]];
-    if (w.begin < w.end) std::copy_n(row + from[w.begin], w.end - w.begin, to + w.begin);
+    if (w.begin < w.end)
+        copy_bytes(reinterpret_cast<char*>(to + w.begin), reinterpret_cast<const char*>(row + from[w.begin]),
+                   (w.end - w.begin) * (int64_t)sizeof(T));
     for (int64_t i = w.end; i < n; ++i) to[i] = row[from[i]];
 }
 template <class T> MT_INLINE void add_to(T& place, T value) {
