@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._dispatch.op import Op
+from .._dispatch.op import Op, owned
 from .._dispatch.registry import get
 from .._dtype import int64
 from .._ops.rules.pointwise import broadcast_shapes
@@ -157,7 +157,7 @@ def _along_or(fn: Any) -> Any:
     def served(op: Op, args: tuple[Any, ...], level: Level) -> Any:
         described(op, args)
         if is_many(args[2], level) or not args[0]._shape or any(not t._shape for t in tensors_of(args[2:])):
-            return fn(*args)
+            return owned(fn(*args))
         given = (spread(args[0], level), args[1] % len(args[0]._shape) + 1, inside(args[2], level))
         rest = [spread(a, level) if isinstance(a, TensorBase) else a for a in args[3:]]
         return wrap(op.call((*given, *rest)), level)

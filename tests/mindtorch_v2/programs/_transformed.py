@@ -89,6 +89,8 @@ def write_function(rng: random.Random, reference: Any) -> Function:
         if kind in ("var", "mse_loss", "mean"):
             # Of nothing they have no value, nor a tangent.
             pool = [known for known in pool if math.prod(known.shape)]
+            if not pool:
+                continue
         chosen = rng.choices(pool, [2.0 + place for place in range(len(pool))], k=every.operands)
         params = "" if every.choose is None else every.choose(rng, [known.shape for known in chosen])
         s = make(kind, f"t{6 + i}", tuple(known.name for known in chosen), params)

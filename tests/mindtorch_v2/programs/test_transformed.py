@@ -50,3 +50,14 @@ def test_fill_with_a_number_for_each() -> None:
         return [found.tolist() for found in t.func.vmap(write)(x, y)]
 
     assert run(torch) == run(oracle)
+
+
+def test_a_selected_number_can_be_written() -> None:
+    def run(t: Any) -> Any:
+        def loss(a: Any) -> Any:
+            b = a.sin().index_select(0, t.tensor([0])).transpose(0, 0)
+            return b.mul_(1.5).sum()
+
+        return [round(v, 5) for v in t.func.vmap(t.func.grad(loss))(t.tensor([0.3, 0.4])).tolist()]
+
+    assert run(torch) == run(_oracle.load())
