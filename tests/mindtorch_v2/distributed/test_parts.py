@@ -121,3 +121,25 @@ def test_without_a_name_cpus_have_gloo_and_npus_hccl() -> None:
     env = {**os.environ, "MINDTORCH_NPU": os.environ.get("MINDTORCH_NPU") or "emulator"}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=env)
     assert done.stdout == "cpu:gloo,npu:hccl [1.0, 1.0, 1.0] [1.0, 1.0] True\n", done.stderr
+
+
+NAMED = [
+    *("tensor", "tensor.parallel", "tensor.placement_types", "tensor.experimental", "tensor.device_mesh"),
+    *("tensor.debug", "tensor.parallel.api", "tensor.parallel.style", "tensor.parallel.loss", "fsdp", "fsdp.wrap"),
+    *("fsdp.api", "fsdp.fully_sharded_data_parallel", "checkpoint.state_dict", "checkpoint.stateful"),
+    *("checkpoint.filesystem", "checkpoint.metadata", "checkpoint.planner", "checkpoint.default_planner"),
+    *("checkpoint.format_utils", "checkpoint.optimizer", "checkpoint.hf_storage", "checkpoint.storage"),
+    *("checkpoint.api", "checkpoint.state_dict_saver", "checkpoint.state_dict_loader", "checkpoint.utils"),
+    *("checkpoint.planner_helpers", "checkpoint.staging", "pipelining", "pipelining.stage"),
+    *("pipelining.schedules", "pipelining.microbatch"),
+]
+
+
+@mindtorch_only
+@pytest.mark.parametrize("name", NAMED)
+def test_public_names_are_there(oracle: Any, name: str) -> None:
+    import importlib
+
+    mine = importlib.import_module(f"mindtorch_v2.distributed.{name}")
+    theirs = importlib.import_module(f"torch.distributed.{name}")
+    assert [each for each in theirs.__all__ if not hasattr(mine, each)] == []

@@ -4,6 +4,4 @@ from __future__ import annotations
 
 from ..._unserved import offer as _offer
 
-_offer(
-    __name__, "", "ShardedGradScaler", "{name} is not served; DistributedDataParallel and ZeroRedundancyOptimizer are"
-)
+_offer(__name__, "", "ShardedGradScaler", "{name} is not served; bfloat16 needs no scaler")
