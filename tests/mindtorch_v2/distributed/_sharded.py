@@ -350,3 +350,32 @@ def around_states(torch: Any, dist: Any, rank: int, size: int, how: str) -> Any:
         model, optimizer = other, second
     first = states_["state"]["blocks.0.up.weight"]["exp_avg"]
     return told, tuple(first.shape), sorted(states_["state"])[0], states_["param_groups"][0]["params"][0]
+
+
+def in_parallel(torch: Any, dist: Any, rank: int, size: int, how: str) -> Any:
+    """Training with replicas, with shares of the optimizer, or with layers that are split."""
+    T = importlib.import_module(f"{torch.__name__}.distributed.tensor")
+    P = importlib.import_module(f"{torch.__name__}.distributed.tensor.parallel")
+    Z = importlib.import_module(f"{torch.__name__}.distributed.optim")
+    model = gpt(torch)
+    if how == "layers":
+        mesh = T.init_device_mesh("cpu", (size,))
+        columns, rows = P.ColwiseParallel, P.RowwiseParallel
+        for block in model.blocks:
+            plan = {name: columns() for name in ("wq", "wk", "wv", "up")} | {name: rows() for name in ("wo", "down")}
+            P.parallelize_module(block, mesh, plan)
+    else:
+        model = torch.nn.parallel.DistributedDataParallel(model)
+    if how == "shares":
+        optimizer = Z.ZeroRedundancyOptimizer(model.parameters(), torch.optim.AdamW, lr=0.02)
+    else:
+        optimizer = torch.optim.AdamW(model.parameters(), lr=0.02)
+    losses = []
+    for step in range(3):
+        words, targets = batch(torch, step, None if how == "layers" else rank, size)
+        loss = loss_of(torch, model, words, targets)
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        losses.append(mean(torch, dist, loss, size))
+    return losses, [whole(each.detach()).flatten().tolist() for each in model.parameters()]

@@ -72,6 +72,13 @@ def test_training_on_four(four: Ranks, how: str) -> None:
         close(found, want)
 
 
+@pytest.mark.parametrize("how", ["replicas", "shares", "layers"])
+def test_other_ways_to_train_it(ranks: Ranks, four: Ranks, how: str) -> None:
+    want = _sharded.alone(torch)
+    for found in (*ranks.values("_sharded.in_parallel", how), *four.values("_sharded.in_parallel", how)):
+        close(found, want)
+
+
 def test_tensor_parallel_layers_that_are_split_again(four: Ranks) -> None:
     want = _sharded.alone(torch)
     for found in four.values("_sharded.both_ways"):
