@@ -173,15 +173,6 @@ class Acl:
             self._functions[name] = found
         return found
 
-    def untyped(self, name: str) -> Any:
-        """A short function without argument types: what it is given must be made with `from_param` of the C type each
-        parameter has, and is passed on as it is."""
-        typed = self.fn(name)
-        result, _, waits = RUNTIME[name] if name in RUNTIME else OBJECTS[name]
-        found = _function(ctypes.cast(typed, ctypes.c_void_p).value or 0, result, (), waits)
-        found.argtypes = None
-        return found
-
     def has(self, name: str) -> bool:
         """Whether a runtime or object function exists in this version."""
         return _address(self.runtime if name in RUNTIME else self.nnopbase, name) is not None

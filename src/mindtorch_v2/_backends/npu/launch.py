@@ -13,10 +13,11 @@ from __future__ import annotations
 import ctypes
 from typing import Any, Final, final
 
+from ... import _native
 from ..._dispatch.keys import NPU
 from ..._dtype import dtype
 from ..._mypyc import i64
-from ..._tensor_base import TensorBase, is_contiguous, numel
+from ..._tensor_base import TensorBase, is_contiguous
 from . import errors, memory, runtime, table
 from .acl_loader import ensure_acl
 from .memory import NpuStorage
@@ -33,35 +34,22 @@ _FLOAT: Final = 0
 _COMPLEX64: Final = 16
 _COMPLEX128: Final = 17
 
-# Arguments of aclCreateTensor, which is called without argument types: converting nine arguments one by one costs more
-# than the call, so what recurs is converted once. Every one of these has the C width of its parameter.
-_pointer: Final[Any] = ctypes.c_void_p.from_param
-_offset: Final[Any] = ctypes.c_int64.from_param
-_START: Final[Any] = _offset(0)
-# The object API accepts 25 dimensions.
-_COUNTS: Final[list[Any]] = [ctypes.c_uint64.from_param(n) for n in range(65)]
-_DTYPES: Final[list[Any]] = [ctypes.c_int32.from_param(code) for code in ACL_DTYPE]
+# What every launch calls is called by address from the native module: ctypes takes a microsecond for a call.
+_tensor: Final[Any] = _native.vendor_tensor
+_phase1: Final[Any] = _native.vendor_phase1
+_phase2: Final[Any] = _native.vendor_phase2
+_destroy: Final[Any] = _native.vendor_destroy
+_MOST_DIMS: Final = 64
 # aclFormat: ND, and channels-first formats by rank: NC, NCL, NCHW, NCDHW; other ranks have only ND.
-_ND: Final[Any] = ctypes.c_int32.from_param(2)
-_CHANNELS: Final[list[Any]] = [ctypes.c_int32.from_param(code) for code in (2, 2, 35, 47, 0, 30)]
+_ND: Final = 2
+_CHANNELS: Final[list[int]] = [2, 2, 35, 47, 0, 30]
 # The same with channels last, NHWC and NDHWC.
-_LAST: Final[list[Any]] = [ctypes.c_int32.from_param(code) for code in (2, 2, 2, 2, 1, 27)]
+_LAST: Final[list[int]] = [2, 2, 2, 2, 1, 27]
 
-_C_TYPES: Final[dict[int, Any]] = {
-    table.I64: ctypes.c_int64,
-    table.I32: ctypes.c_int32,
-    table.I8: ctypes.c_int8,
-    table.U64: ctypes.c_uint64,
-    table.U32: ctypes.c_uint32,
-    table.F64: ctypes.c_double,
-    table.F32: ctypes.c_float,
-    table.BOOL: ctypes.c_bool,
-    table.DTYPE: ctypes.c_int32,
-    table.STRING: ctypes.c_char_p,
-}
+# How arguments that are no pointers or integers are passed: letters of `vendor_phase1`.
+_LETTERS: Final[dict[int, bytes]] = {table.F64: b"d", table.F32: b"f", table.STRING: b"s"}
 
-# How many recurring shapes, scalars and arrays are kept.
-_KEEP_DIMS: Final = 8192
+# How many recurring scalars and arrays are kept.
 _KEEP_HANDLES: Final = 512
 
 
@@ -69,39 +57,31 @@ _KEEP_HANDLES: Final = 512
 class Function:
     """A vendor function: its line in the table and its two entry points."""
 
-    def __init__(self, sig: Signature, phase1: Any, phase2: Any) -> None:
+    def __init__(self, sig: Signature, phase1: int, phase2: Any) -> None:
         self.name: Final = sig.name
         self.sig: Final = sig
         self.kinds: Final[list[int]] = [p.kind for p in sig.params]
         self.formats: Final = _CHANNELS if sig.channels else _LAST if sig.last else None
         # Parameters for which a 0-dim tensor must be passed as one element of one dimension.
         self.lifted: Final[list[bool]] = [p.lifted for p in sig.params]
-        self.phase1: Final[Any] = phase1
-        # What a launch calls: the vendor's function, or while launches are watched one around it.
-        self.phase2: Any = phase2
+        self.letters: Final = b"".join([_LETTERS.get(p.kind, b"i") for p in sig.params])
+        self.phase1: Final = phase1
+        self.phase2: Final[int] = address_of(phase2)
+        # While launches are watched: what is called instead of the second phase.
         self.vendor_phase2: Final[Any] = phase2
+        self.watched: Any = None
+
+    def second(self, workspace: int, size: int, executor: int, stream: int) -> int:
+        if self.watched is not None:
+            code: int = self.watched(workspace, size, executor, stream)
+            return code
+        code = _phase2(self.phase2, workspace, size, executor, stream)
+        return code
 
 
-@final
-class Dims:
-    """Sizes or strides as C reads them; `array` owns the memory behind `pointer`."""
-
-    def __init__(self, values: tuple[int, ...]) -> None:
-        self.array: Final[Any] = (ctypes.c_int64 * len(values))(*values)
-        self.address: Final[int] = ctypes.addressof(self.array)
-        self.pointer: Final[Any] = _pointer(self.address)
-        self.count: Final = len(values)
-
-
-@final
-class Frame:
-    """Where phase 1 leaves its two results; taken from a list and put back, so that no two launches share one."""
-
-    def __init__(self) -> None:
-        self.size: Final[Any] = ctypes.c_uint64(0)
-        self.executor: Final[Any] = ctypes.c_void_p(None)
-        self.size_ref: Final[Any] = ctypes.byref(self.size)
-        self.executor_ref: Final[Any] = ctypes.byref(self.executor)
+def address_of(function: Any) -> int:
+    """Where a function that ctypes has found lies."""
+    return ctypes.cast(function, ctypes.c_void_p).value or 0
 
 
 @final
@@ -110,7 +90,8 @@ class Api:
 
     def __init__(self) -> None:
         acl = ensure_acl()
-        self.create_tensor: Final[Any] = acl.untyped("aclCreateTensor")
+        self.create_tensor: Final[int] = address_of(acl.aclCreateTensor)
+        self.destroy_by_address: Final[int] = address_of(acl.aclDestroyTensor)
         self.create_scalar: Final[Any] = acl.aclCreateScalar
         self.create_ints: Final[Any] = acl.aclCreateIntArray
         self.create_floats: Final[Any] = acl.aclCreateFloatArray
@@ -140,10 +121,8 @@ class State:
     def __init__(self) -> None:
         self.api: Api | None = None
         self.functions: dict[str, Function] = {}
-        self.dims: dict[tuple[int, ...], Dims] = {}
         self.scalars: dict[tuple[int, Any], int] = {}
         self.arrays: dict[tuple[int, ...], int] = {}
-        self.frames: list[Frame] = []
         # While launches are watched: makes of a function's name and its second phase what is called instead.
         self.around: Any = None
 
@@ -166,13 +145,12 @@ def resolve(name: str) -> Function:
     if found is None:
         sig = table.signature(name)
         acl = ensure_acl()
-        types = tuple([_C_TYPES.get(p.kind, ctypes.c_void_p) for p in sig.params])
         pointer = ctypes.c_void_p
-        phase1 = acl.prototype(name + "GetWorkspaceSize", ctypes.c_int32, types + (pointer, pointer), False)
+        phase1 = acl.prototype(name + "GetWorkspaceSize", ctypes.c_int32, (), False)
         phase2 = acl.prototype(name, ctypes.c_int32, (pointer, ctypes.c_uint64, pointer, pointer), True)
-        found = Function(sig, phase1, phase2)
+        found = Function(sig, address_of(phase1), phase2)
         if STATE.around is not None:
-            found.phase2 = STATE.around(name, phase2)
+            found.watched = STATE.around(name, phase2)
         STATE.functions[name] = found
     return found
 
@@ -181,7 +159,7 @@ def watch(around: Any) -> None:
     """Have `around(name, phase2)` stand in for the second phase of every function; None leaves them as they are."""
     STATE.around = around
     for name, f in STATE.functions.items():
-        f.phase2 = f.vendor_phase2 if around is None else around(name, f.vendor_phase2)
+        f.watched = None if around is None else around(name, f.vendor_phase2)
 
 
 def available(name: str) -> bool:
@@ -224,47 +202,28 @@ def cached_handles() -> int:
 
 
 # -- packing --------------------------------------------------------------------------------------------------------
-def dims(values: tuple[int, ...]) -> Dims:
-    found = STATE.dims.get(values)
-    if found is None:
-        if len(STATE.dims) >= _KEEP_DIMS:
-            STATE.dims = {}
-        found = Dims(values)
-        STATE.dims[values] = found
-    return found
-
-
 _ONE: Final = (1,)
 
 
 def tensor_handle(a: Api, f: Function, t: TensorBase, lifted: bool) -> Any:
-    """An aclTensor; None when the vendor cannot make one."""
+    """An aclTensor; None when the vendor cannot make one. Of the storage's sizes only the product counts."""
     shape = t._shape
     n = len(shape)
-    if n >= len(_COUNTS):
+    if n > _MOST_DIMS:
         raise RuntimeError("only tensors with up to 64 dims are supported")
+    # Without strides the vendor takes row-major ones.
+    strides: Any = None if is_contiguous(t) else t._stride
     if n == 0 and lifted:
         shape = _ONE
         n = 1
-    d = dims(shape)
     dt = t._dtype
     storage: NpuStorage = t._storage
-    count = storage.nbytes // int(dt.itemsize)
     form = _ND
     formats = f.formats
     if formats is not None and n < 6:
         form = formats[n]
-    code = _DTYPES[dt.code]
-    start = _START if t._offset == 0 else _offset(int(t._offset))
-    ptr = _pointer(storage.ptr or None)
-    if is_contiguous(t):
-        # Without strides the vendor takes row-major ones; only the product of the storage's sizes counts.
-        if n > 0 and count == numel(t):
-            return a.create_tensor(d.pointer, _COUNTS[n], code, None, start, form, d.pointer, _COUNTS[n], ptr)
-        return a.create_tensor(d.pointer, _COUNTS[n], code, None, start, form, dims((count,)).pointer, _COUNTS[1], ptr)
-    return a.create_tensor(
-        d.pointer, _COUNTS[n], code, dims(t._stride).pointer, start, form, dims((count,)).pointer, _COUNTS[1], ptr
-    )
+    count = storage.nbytes // int(dt.itemsize)
+    return _tensor(a.create_tensor, shape, strides, ACL_DTYPE[dt.code], int(t._offset), form, count, storage.ptr)
 
 
 def scalar_dtype(value: Any, p: Param) -> int:
@@ -311,7 +270,7 @@ class Packed:
     def __init__(self, f: Function, op: str, count: int) -> None:
         self.f: Final = f
         self.op: Final = op
-        self.args: Final[list[Any]] = [None] * (count + 2)
+        self.args: Final[list[Any]] = [None] * count
         self.tensors: Final[list[Any]] = []
         # Destroy functions and handles of everything else, in turn.
         self.others: Final[list[Any]] = []
@@ -356,8 +315,7 @@ class Packed:
         found = STATE.arrays.get(key)
         if found is not None:
             return found
-        d = dims(key)
-        h = self.made(a.create_ints(d.address, d.count), "aclCreateIntArray")
+        h = self.made(a.create_ints((ctypes.c_int64 * len(key))(*key), len(key)), "aclCreateIntArray")
         if len(STATE.arrays) >= _KEEP_HANDLES:
             self.keep(a.destroy_ints, h)
             return h
@@ -440,16 +398,11 @@ class Packed:
 
     def release(self, a: Api) -> int:
         """Destroy everything; the first code that is not 0."""
-        worst = 0
-        for h in self.tensors:
-            if h is not None:
-                code: int = a.destroy_tensor(h)
-                if code != 0 and worst == 0:
-                    worst = code
+        worst: int = _destroy(a.destroy_by_address, self.tensors)
         if self.others:
             j = 0
             while j < len(self.others):
-                code = self.others[j](self.others[j + 1])
+                code: int = self.others[j](self.others[j + 1])
                 if code != 0 and worst == 0:
                     worst = code
                 j += 2
@@ -498,23 +451,18 @@ def _launch(f: Function, values: list[Any], op: str, shapes: bool) -> list[tuple
     a = api()
     found = _NO_SHAPES
     packed = Packed(f, op, len(f.kinds))
-    frames = STATE.frames
-    frame = frames.pop() if frames else Frame()
     code = 0
+    size = 0
+    executor = 0
     text = ""
     try:
         packed.pack(a, values)
-        n = len(f.kinds)
-        args = packed.args
-        args[n] = frame.size_ref
-        args[n + 1] = frame.executor_ref
-        code = f.phase1(*args)
+        code, size, executor = _phase1(f.phase1, f.letters, packed.args)
         if code == 0:
-            size: int = frame.size.value
             if size == 0:
-                code = f.phase2(None, 0, frame.executor.value, stream)
+                code = f.second(0, 0, executor, stream)
             else:
-                code = run_with_workspace(a, f, frame, size, index, stream)
+                code = run_with_workspace(a, f, executor, size, index, stream)
             errors.record(f.name, op, index, stream)
             if code == 0 and shapes:
                 found = written_shapes(a, packed)
@@ -522,7 +470,6 @@ def _launch(f: Function, values: list[Any], op: str, shapes: bool) -> list[tuple
             text = errors.vendor_text()
     finally:
         worst = packed.release(a)
-        frames.append(frame)
     if code != 0:
         raise launch_failed(f, values, op, index, code, text)
     if worst != 0:
@@ -532,16 +479,15 @@ def _launch(f: Function, values: list[Any], op: str, shapes: bool) -> list[tuple
     return found
 
 
-def run_with_workspace(a: Api, f: Function, frame: Frame, size: int, index: int, stream: int) -> int:
+def run_with_workspace(a: Api, f: Function, executor: int, size: int, index: int, stream: int) -> int:
     """Phase 2 with device memory of its own. Freed at once: the block is reused in stream order only."""
-    executor = frame.executor.value
     owner = memory.allocator(index)
     try:
         block = memory.take(owner, size)
     except BaseException:
         a.destroy_executor(executor)
         raise
-    code: int = f.phase2(block.ptr, size, executor, stream)
+    code = f.second(block.ptr, size, executor, stream)
     owner.free(block)
     return code
 

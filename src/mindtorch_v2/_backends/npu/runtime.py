@@ -280,6 +280,7 @@ def shutdown() -> None:
     for index in used:
         acl.aclrtSetCurrentContext(STATE.contexts[index])
         acl.aclrtSynchronizeDevice()
+    thread_state().context = -1  # the last of them is current now, whatever this thread used
     failed: BaseException | None = None
     for _, hook in sorted(STATE.hooks, key=_order):
         try:
