@@ -54,7 +54,7 @@ struct Function {
 
 // What calls speak of, given once by `define_functions`; for good, as a module is never unloaded.
 PyTypeObject* plain[MOST_PLAIN] = {};
-PyObject *call_out = nullptr, *named = nullptr, *default_device = nullptr;
+PyObject *call_out = nullptr, *named = nullptr, *default_device = nullptr, *misfit = nullptr;
 PyObject *text_out = nullptr, *text_requires_grad = nullptr, *foreign = nullptr;
 int64_t watched = 0;
 
@@ -259,9 +259,38 @@ PyObject* written(Function* self) {
     return self->written;
 }
 
+// A refusal is told of the call as it was made: the function in Python has converted some of it, or was not even
+// entered. The error that is set stays where the arguments fit a signature.
+void retell(Function* self, PyObject* const* args, Py_ssize_t nargs, PyObject* kwnames) {
+    PyObject *type, *value, *trace;
+    PyErr_Fetch(&type, &value, &trace);
+    PyObject *given = packed(args, nargs), *by_name = PyDict_New(), *told = nullptr;
+    bool whole = given && by_name;
+    for (Py_ssize_t k = 0; whole && kwnames && k < PyTuple_GET_SIZE(kwnames); ++k)
+        whole = PyDict_SetItem(by_name, PyTuple_GET_ITEM(kwnames, k), args[nargs + k]) == 0;
+    if (whole) {
+        PyObject* const asked[] = {reinterpret_cast<PyObject*>(self), given, by_name};
+        told = PyObject_Vectorcall(misfit, asked, 3, nullptr);
+    }
+    if (told && PyExceptionInstance_Check(told)) {
+        PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(told)), told);
+        Py_XDECREF(type);
+        Py_XDECREF(value);
+        Py_XDECREF(trace);
+    } else {
+        PyErr_Restore(type, value, trace);  // also where telling failed
+    }
+    Py_XDECREF(told);
+    Py_XDECREF(given);
+    Py_XDECREF(by_name);
+}
+
 PyObject* in_words(Function* self, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
     PyObject* fn = written(self);
-    return fn ? PyObject_Vectorcall(fn, args, nargsf, kwnames) : nullptr;
+    PyObject* result = fn ? PyObject_Vectorcall(fn, args, nargsf, kwnames) : nullptr;
+    if (MT_UNLIKELY(!result) && fn && PyErr_ExceptionMatches(PyExc_TypeError))
+        retell(self, args, PyVectorcall_NARGS(nargsf), kwnames);
+    return result;
 }
 
 PyObject* call(PyObject* callable, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
@@ -453,10 +482,11 @@ PyTypeObject make_type(const char* name, const char* doc, unsigned long flags, d
 
 PyObject* define_functions(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
     return mt::guard([&]() -> PyObject* {
-        mt::expect_args("define_functions", nargs, 5);
+        mt::expect_args("define_functions", nargs, 6);
         if (!PyFrozenSet_Check(args[3])) mt::fail(PyExc_TypeError, "define_functions() expects a frozenset of names");
         watched = mt::as_int(args[4]);
         for (int i = 0; i < 4; ++i) Py_INCREF(args[i]);
+        misfit = Py_NewRef(args[5]);
         call_out = args[0];
         named = args[1];
         default_device = args[2];

@@ -57,6 +57,7 @@ def define_functions(
     default_device: Callable[[], Any],
     foreign: frozenset[str],
     watched: int,
+    misfit: Callable[[Any, tuple[Any, ...], dict[str, Any]], TypeError | None],
     /,
 ) -> None: ...
 def add_plain(cls: type, /) -> None: ...

@@ -27,6 +27,15 @@ _KINDS = {"Tensor": _TENSOR, "int": _INT, "bool": _BOOL, "float": _FLOAT, "Scala
 _LISTS = {"Tensor": _TENSORS, "int": _INTS}
 _TYPES: dict[str, type] = {"ScalarType": dtype, "Device": device, "Layout": layout, "MemoryFormat": memory_format}
 
+
+def _misfit(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> TypeError | None:
+    """PyTorch's words for a call of `fn` that fits no signature; None if it fits one."""
+    from .._dispatch.complaint import misfit
+
+    overloads = fn.__overloads__
+    return misfit(overloads.name, overloads.ops, overloads.method, args[overloads.method :], kwargs)
+
+
 _native.define_functions(
     call_out,
     named,
@@ -34,6 +43,7 @@ _native.define_functions(
     frozenset((*_ALIASES, "self", "input", "requires_grad")),
     # Who overrides calls sees them as they were written, which only a function in Python can tell.
     int(PYTHON | FUNCTION_MODE | NO_TORCH_FUNCTION | (PYTHON << 32)),
+    _misfit,
 )
 
 

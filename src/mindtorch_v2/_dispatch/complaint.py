@@ -47,6 +47,7 @@ class Parameter:
     def __init__(self, kind: str, name: str, optional: bool, none: bool, keyword: bool) -> None:
         self.kind = kind
         self.numbers = False  # a number may stand for the tensor
+        self.one = name not in _SEQUENCES  # one int may stand for a list
         self.name = name
         self.optional = optional
         self.none = none
@@ -58,7 +59,7 @@ class Parameter:
         if kind == "tuple of ints":
             if isinstance(value, (list, tuple)):
                 return not value or is_element(value[0])
-            return self.name not in _SEQUENCES and is_element(value)
+            return self.one and is_element(value)
         if kind.startswith("tuple of "):
             if isinstance(value, (list, tuple)):
                 return kind == "tuple of Tensors" or not value or _number_of(kind[9:-1], value[0])
@@ -140,20 +141,55 @@ def complaint(name: str, ops: list[Op], method: bool, args: tuple[Any, ...], kwa
 
     texts = signatures(name, method)
     several = texts is not None or len(ops) > 1
+    found = _read_all(name, texts, ops, method)
+    return _told(name, texts or [row_text(op, method) for op in ops], found, several, args, kwargs)
+
+
+def _read_all(name: str, texts: list[str] | None, ops: list[Op], method: bool) -> list[list[Parameter]]:
+    """The signatures; those of rows know which lists one int may stand for."""
+    found = [read(text) for text in texts or [row_text(op, method) for op in ops]]
     if texts is None:
-        texts = [row_text(op, method) for op in ops]
-    return of_signatures(name, texts, several, args, kwargs)
+        for op, parameters in zip(ops, found):
+            sized = {a.name: a.size > 0 for a in op.schema.args if a.is_list}
+            for p in parameters:
+                p.one = sized.get(p.name, p.one)
+    if name.rstrip("_") in _NUMBERS:
+        for parameters in found:
+            for p in parameters:
+                p.numbers = True
+    return found
+
+
+def misfit(name: str, ops: list[Op], method: bool, args: tuple[Any, ...], kwargs: dict[str, Any]) -> TypeError | None:
+    """What PyTorch says of this call if its arguments fit no signature; None if they fit one, or if an argument has a
+    handler of its own, which may take anything."""
+    from .._api.signatures import signatures
+
+    for value in (*args, *kwargs.values()):
+        if not isinstance(value, TensorBase) and hasattr(type(value), "__torch_function__"):
+            return None
+    texts = signatures(name, method)
+    for found in _read_all(name, texts, ops, method):
+        if parse(name, found, args, kwargs) is None and unpacking(name, found, args, kwargs) is None:
+            return None
+    return complaint(name, ops, method, args, kwargs)
 
 
 def of_signatures(
     name: str, texts: list[str], several: bool, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> TypeError:
     """What PyTorch says of a call of a function with these signatures."""
-    read_texts = [read(text) for text in texts]
-    if name.rstrip("_") in _NUMBERS:
-        for found in read_texts:
-            for p in found:
-                p.numbers = True
+    return _told(name, texts, [read(text) for text in texts], several, args, kwargs)
+
+
+def _told(
+    name: str,
+    texts: list[str],
+    read_texts: list[list[Parameter]],
+    several: bool,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+) -> TypeError:
     for found in read_texts:
         if parse(name, found, args, kwargs) is None:
             unpacked = unpacking(name, found, args, kwargs)

@@ -281,6 +281,8 @@ for _name, _fn in _MANY.items():
 
 # -- order of frequencies ------------------------------------------------------------------------------------------
 def _shift(self: Any, dim: Ints | None, back: bool) -> Any:
+    if dim and not self._shape:
+        raise IndexError(f"Dimension specified as {dim[0]} but tensor has no dimensions")
     dims = tuple(range(self.dim())) if dim is None else tuple(wrap_dim(d, self.dim()) for d in dim)
     if not dims:
         raise RuntimeError("`shifts` required")
