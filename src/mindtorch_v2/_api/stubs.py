@@ -270,7 +270,16 @@ def declared(name: str, value: Any, rows: dict[str, list[Op]]) -> list[str]:
 
 
 # Classes that call themselves members of the package, and where they are.
-_MEMBERS = {"Size": "_size"}
+_MEMBERS = {
+    "Size": "_size",
+    "device": "_device",
+    "dtype": "_dtype",
+    "finfo": "_finfo",
+    "iinfo": "_finfo",
+    "layout": "_layout",
+    "memory_format": "_layout",
+    "qscheme": "_layout",
+}
 
 
 def home(name: str, module: str) -> str:

@@ -534,8 +534,6 @@ def type_name(x: object) -> str:
         return "Tensor"
     if isinstance(x, (list, tuple)) and type(x).__name__ in ("list", "tuple"):
         kind = type(x).__name__
-        if len(x) == 0:
-            return kind
         if kind == "tuple":
             return f"tuple of ({', '.join([plain_name(i) for i in x])}{',' if len(x) == 1 else ''})"
         return f"list of [{', '.join([plain_name(i) for i in x])}]"

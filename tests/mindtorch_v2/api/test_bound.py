@@ -95,10 +95,11 @@ def test_both_ways_give_the_same(call: Any) -> None:
 
 
 @pytest.mark.parametrize("call", WRONG, ids=name)
-def test_both_ways_refuse_in_the_same_words(call: Any) -> None:
+def test_both_ways_refuse(call: Any) -> None:
+    """The words are of the call as it was made, which only the native function knows (bad_calls/test_misfits.py)."""
     fn, args, kwargs = call
     got = outcome(fn, args, kwargs)
-    assert got == outcome(fn.written, args, kwargs)
+    assert got[0] is outcome(fn.written, args, kwargs)[0]
     assert issubclass(got[0], Exception)
 
 

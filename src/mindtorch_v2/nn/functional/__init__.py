@@ -10,8 +10,8 @@ from typing import Any
 
 import mindtorch_v2 as torch
 
-from ..._overridable import NN_FUNCTIONS
-from ..._overrides import overridable
+from ..._overridable import NN_FUNCTIONS as _NN_FUNCTIONS
+from ..._overrides import overridable as _overridable
 from ._activations import *  # noqa: F403
 from ._attention import *  # noqa: F403
 from ._attention import _canonical_mask as _canonical_mask
@@ -42,9 +42,9 @@ _LATE = {
 }
 
 # Handlers see these as wholes, and not the operators behind them; the rest are operators.
-for _name in NN_FUNCTIONS:
+for _name in _NN_FUNCTIONS:
     if _name in globals():
-        globals()[_name] = overridable(globals()[_name])
+        globals()[_name] = _overridable(globals()[_name])
 
 
 def __getattr__(name: str) -> Any:
