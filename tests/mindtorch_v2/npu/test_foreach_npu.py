@@ -117,6 +117,7 @@ def test_which_have_no_function_over_lists() -> None:
         "rsqrt",
         "rsqrt_",
         "max",
+        "powsum.Scalar",
         "lerp.ScalarList",
         "lerp_.ScalarList",
         "addcmul.Tensor",

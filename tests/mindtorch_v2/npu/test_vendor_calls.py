@@ -102,6 +102,7 @@ def test_what_is_refused_before_a_call() -> None:
     for wrong in ((0, b"", []), (1, b"i", []), (1, b"i" * 60, [0] * 60), (1, b"d" * 9, [0.0] * 9)):
         with pytest.raises(ValueError):
             call(*wrong)
+    bad: Any
     for bad in (
         ("f", b"", []),
         (1, "i", [1]),
