@@ -52,6 +52,9 @@ _ELLIPSIS = 64
 @overridable
 def tensordot(a: Any, b: Any, dims: Any = 2, out: Any = None) -> Any:
     """Sum over `dims`: that many last dimensions of `a` and first of `b`, or two lists of dimensions."""
+    for t, name, at in ((a, "input", 1), (b, "other", 2)):
+        if not isinstance(t, TensorBase):
+            raise TypeError(f"tensordot(): argument '{name}' (position {at}) must be Tensor, not {plain_name(t)}")
     if isinstance(dims, TensorBase):
         if numel(dims) > 1 and dims._shape[0] != 2:
             raise AssertionError(f"dims tensor must have size 2 in first dimension, got {dims._shape[0]}")

@@ -16,7 +16,7 @@ from .._backends.common.kernels import resize
 from .._backends.common.runtime import allocate_storage
 from .._dispatch.binding import BAD, fitted, is_element, is_index, need
 from .._dispatch.keys import AUTOGRAD, BACKENDS, SPARSE, VIEW
-from .._dispatch.op import Op, type_name
+from .._dispatch.op import Op, plain_name, type_name
 from .._dispatch.schema import Arg
 from .._dispatch.state import is_grad_enabled
 from .._dtype_names import cpp_name
@@ -264,6 +264,8 @@ _DETACH_VIEW = (
 
 def detach_(self: Any) -> Any:
     """Forget how this tensor was computed."""
+    if not isinstance(self, TensorBase):
+        raise TypeError(f"detach_(): argument 'input' (position 1) must be Tensor, not {plain_name(self)}")
     if self._keys & VIEW:
         raise RuntimeError(_DETACH_VIEW)
     if self._grad_fn is not None:

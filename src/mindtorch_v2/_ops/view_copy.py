@@ -13,6 +13,7 @@ from .._backends.common.kernels import check_bounds
 from .._dispatch import registry
 from .._dispatch.op import Op, Spec
 from .._layout import contiguous_format
+from .._sizes import dense_bytes
 from .._tensor_base import TensorBase, numel
 from . import copy, shape, view
 from .rules.base import wrap_dim
@@ -161,7 +162,7 @@ def _as_strided_rule(self: Any, src: Any, size: Ints, stride: Ints, storage_offs
     copied = _strides(self) != self._stride
     at = storage_offset if storage_offset is not None else 0 if copied else self._offset
     itemsize = self._dtype.itemsize
-    check_bounds(size, stride, at, itemsize, self.numel() * itemsize if copied else self._storage.nbytes)
+    check_bounds(size, stride, at, itemsize, dense_bytes(self._shape, itemsize) if copied else self._storage.nbytes)
     return Spec(self._shape, _strides(self), self._dtype, self._dtype, self._device)
 
 

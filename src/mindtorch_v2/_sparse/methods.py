@@ -49,7 +49,7 @@ def to_sparse(
 
 
 def _block(name: str, block: Any) -> tuple[int, int]:
-    pair = (block, block) if isinstance(block, int) else tuple(block)
+    pair = tuple(block) if isinstance(block, (list, tuple)) else (block, block)
     if len(pair) != 2:
         raise RuntimeError(f"{name}: blocksize needs to be a tuple of size 2, but got {len(pair)}")
     return int(pair[0]), int(pair[1])

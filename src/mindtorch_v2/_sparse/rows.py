@@ -93,6 +93,8 @@ def VALUES(self: Any) -> Any:
 
 @row("_coalesce(Tensor self) -> Tensor", grad={"self": lambda g: g})
 def COALESCE(self: Any) -> Any:
+    if not is_sparse(self):
+        raise NotImplementedError("Could not run 'aten::_coalesce' with arguments from the 'CPU' backend.")
     return coalesced(self)
 
 
