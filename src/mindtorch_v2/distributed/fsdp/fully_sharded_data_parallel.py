@@ -358,6 +358,9 @@ class FullyShardedDataParallel(nn.Module):
         model: Any, optim: Any, optim_state_dict: dict[str, Any] | None = None, group: Any = None
     ) -> dict[str, Any]:
         """An optimizer's state by the names of parameters, whole or split as the state dict's type says."""
+        for name, value in (("optim_state_dict", optim_state_dict), ("group", group)):
+            if value is not None:
+                raise NotImplementedError(f"optim_state_dict(): argument '{name}' must be None")
         settings = FullyShardedDataParallel.get_state_dict_type(model)
         return _flat_state.optimizer_state(model, optim, settings, FullyShardedDataParallel.fsdp_modules(model))
 
@@ -379,6 +382,8 @@ class FullyShardedDataParallel(nn.Module):
         group: Any = None,
     ) -> dict[str, Any]:
         """Such a state as this rank's optimizer loads it."""
+        if group is not None:
+            raise NotImplementedError("optim_state_dict_to_load(): argument 'group' must be None")
         if is_named_optimizer:
             raise NotImplementedError("optim_state_dict_to_load(): argument 'is_named_optimizer' must be False")
         found = _flat_state.to_load(optim, optim_state_dict, FullyShardedDataParallel.fsdp_modules(model))
