@@ -305,11 +305,8 @@ PyObject* call(PyObject* callable, PyObject* const* args, size_t nargsf, PyObjec
         if (answer == Fit::UNSURE) break;
         if (!bound) return nullptr;
         PyObject* result = run(form, bound, out);
-        // A complaint about arguments shows the whole call, which the written function can still see.
-        if (MT_UNLIKELY(!result) && !several && PyErr_ExceptionMatches(PyExc_TypeError)) {
-            PyErr_Clear();
-            break;
-        }
+        if (MT_UNLIKELY(!result) && PyErr_ExceptionMatches(PyExc_TypeError))
+            retell(self, args, PyVectorcall_NARGS(nargsf), kwnames);
         return result;
     }
     return in_words(self, args, nargsf, kwnames);
