@@ -166,8 +166,9 @@ def misfit(name: str, ops: list[Op], method: bool, args: tuple[Any, ...], kwargs
     from .._api.signatures import signatures
 
     for value in (*args, *kwargs.values()):
-        if not isinstance(value, TensorBase) and hasattr(type(value), "__torch_function__"):
-            return None
+        for item in value if isinstance(value, (list, tuple)) else (value,):
+            if not isinstance(item, TensorBase) and hasattr(type(item), "__torch_function__"):
+                return None
     texts = signatures(name, method)
     for found in _read_all(name, texts, ops, method):
         if parse(name, found, args, kwargs) is None and unpacking(name, found, args, kwargs) is None:

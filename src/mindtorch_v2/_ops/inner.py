@@ -95,7 +95,7 @@ inner("_stack(Tensor[] tensors, int dim=0) -> Tensor", same("stack"))
 inner("_to_cpu(Tensor[] tensors) -> Tensor[]", lambda tensors: tuple(t.to("cpu") for t in tensors))
 inner(
     "flatten_dense_tensors(Tensor[] tensors) -> Tensor",
-    lambda tensors: call("cat", [t.contiguous().view(-1) for t in tensors], 0),
+    lambda tensors: call("cat", tuple(t.contiguous().view(-1) for t in tensors), 0),
     function=False,
 )
 
@@ -238,8 +238,8 @@ inner("_logcumsumexp(Tensor self, int dim) -> Tensor", same("logcumsumexp"))
 def _euclidean(x1: Any, x2: Any) -> Any:
     """Distances by one matrix product: |a|^2 - 2ab + |b|^2."""
     left, right = (t.pow(2).sum((-1,), True) for t in (x1, x2))
-    first = call("cat", [x1 * -2, left, left.new_ones(left._shape)], -1)
-    second = call("cat", [x2, right.new_ones(right._shape), right], -1)
+    first = call("cat", (x1 * -2, left, left.new_ones(left._shape)), -1)
+    second = call("cat", (x2, right.new_ones(right._shape), right), -1)
     return first.matmul(second.transpose(-2, -1)).clamp_min(0).sqrt()
 
 
@@ -332,7 +332,7 @@ def _to_coo(crow_indices: Any, col_indices: Any, out_int32: bool, transpose: boo
         )
     counts = crow_indices[1:] - crow_indices[:-1]
     rows = call("arange", 0, numel(counts), 1, int64, None, counts._device, None).repeat_interleave(counts.to(int64))
-    pair = [col_indices.to(int64), rows] if transpose else [rows, col_indices.to(int64)]
+    pair = (col_indices.to(int64), rows) if transpose else (rows, col_indices.to(int64))
     found = call("stack", pair, 0)
     return found.to(int32) if out_int32 else found
 

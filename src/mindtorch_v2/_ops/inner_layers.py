@@ -259,7 +259,7 @@ def _int4_product(self: Any, mat2: Any, qGroupSize: int, qScaleAndZeros: Any) ->
     if qScaleAndZeros.dim() != 3 or qScaleAndZeros._shape[1] != mat2._shape[0] or qScaleAndZeros._shape[2] != 2:
         raise RuntimeError(f"{name}: expect qScaleAndZeros to be 3d tensor with sizes [:, {mat2._shape[0]}, 2]")
     rows, columns = mat2._shape[0], self._shape[1]
-    numbers = call("stack", [mat2 & 15, mat2 >> 4], -1).to(float32).view((rows, columns)) - 8
+    numbers = call("stack", (mat2 & 15, mat2 >> 4), -1).to(float32).view((rows, columns)) - 8
     # One scale and zero for each group of columns, by row.
     each = qScaleAndZeros.to(float32).permute((2, 1, 0)).repeat_interleave(qGroupSize, -1)[..., :columns]
     return (self.to(float32) @ (numbers * each[0] + each[1]).t()).to(self._dtype)

@@ -306,7 +306,8 @@ class Watch:
         with self._guard:
             first = self._works[0] if self._works else None
             if first is None:
-                self._news.clear()
+                if not self._ending:  # that is news, which this thread must not miss
+                    self._news.clear()
                 return
         code = first._channel.communicator.error()
         if code:
@@ -316,8 +317,9 @@ class Watch:
 
     def end(self) -> None:
         """Look after nothing any more."""
-        self._ending = True
-        self._news.set()
+        with self._guard:
+            self._ending = True
+            self._news.set()
         thread, self._thread = self._thread, None
         if thread is not None:
             npu_errors.WAITED.remove(self._look)

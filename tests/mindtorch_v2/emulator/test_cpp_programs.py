@@ -219,6 +219,10 @@ def kinds(parameters: str, enums: set[str]) -> list[str]:
     return out
 
 
+# Handles that headers name, and code does not.
+HANDLES = {"aclmdlRI*": "void**", "aclrtTaskGrp*": "void**"}
+
+
 def test_the_runtimes_headers_are_what_the_libraries_define() -> None:
     sources = ROOT / "csrc" / "ascend_emulator"
     text = "\n".join(path.read_text() for path in (sources / "include").rglob("*.h"))
@@ -240,7 +244,7 @@ def test_the_runtimes_headers_are_what_the_libraries_define() -> None:
         name: (a, b)
         for name, mine in defined.items()
         for a, b in zip(declared[name], mine)
-        if a != b and not {a, b} & unnamed
+        if HANDLES.get(a, a) != b and not {a, b} & unnamed
     }
     assert not wrong
 

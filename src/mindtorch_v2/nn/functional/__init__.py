@@ -45,6 +45,7 @@ _LATE = {
 for _name in _NN_FUNCTIONS:
     if _name in globals():
         globals()[_name] = _overridable(globals()[_name])
+        globals()[_name].__module__ = __name__  # where pickles find it
 
 
 def __getattr__(name: str) -> Any:
