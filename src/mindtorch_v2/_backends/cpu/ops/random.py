@@ -142,8 +142,9 @@ def _without_replacement(out: Any, self: Any, num_samples: int, generator: Any) 
     if (exact.sum(-1) == 0).any():
         raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
     noise = np_view(_noise(out, self._shape, self._dtype, EXPONENTIAL, generator))
-    # Rounded to the weights' dtype before they are compared.
-    scores = (exact / noise.astype(exact.dtype)).astype(weights.dtype).astype(exact.dtype)
+    # Rounded to the weights' dtype before they are compared; a half may overflow to infinity, as it does in PyTorch.
+    with numpy.errstate(over="ignore"):
+        scores = (exact / noise.astype(exact.dtype)).astype(weights.dtype).astype(exact.dtype)
     np_view(out)[...] = numpy.argsort(-scores, -1, kind="stable")[..., :num_samples]
 
 
