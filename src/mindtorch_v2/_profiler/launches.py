@@ -12,7 +12,7 @@ from collections.abc import Callable
 from time import perf_counter_ns
 from typing import Any
 
-from .._backends.npu import acl_loader, launch, runtime, streams
+from .._backends.npu import acl_loader, hccl, launch, runtime, streams
 from .recorder import Active, Record, Session
 
 # With more marks than this outstanding the oldest are read off: a device has a limited number of events.
@@ -48,6 +48,7 @@ class Launches:
         self.copy: Any = None
         self.paused = False
         launch.watch(self._around)
+        hccl.watch(self._around_collective)
         self._watch_copies()
 
     def _watch_copies(self) -> None:
@@ -78,6 +79,11 @@ class Launches:
             return self._run(phase2, (workspace, size, executor, stream), name, kernel, "kernel", stream, 0)
 
         return timed
+
+    def _around_collective(self, name: str, collective: Callable[..., int]) -> Callable[..., int]:
+        """A collective of the vendor, timed; its stream is its last argument."""
+        kernel = name.removeprefix("Hccl")
+        return lambda *args: self._run(collective, args, name, kernel, "kernel", args[-1], 0)
 
     def _run(self, fn: Any, args: Any, name: str, kernel: str, kind: str, stream: int, nbytes: int) -> Any:
         session = Active.session
@@ -134,6 +140,7 @@ class Launches:
     def collect(self) -> None:
         """Let the vendor's functions alone again, and read off what the devices did."""
         launch.watch(None)
+        hccl.watch(None)
         acl = acl_loader.loaded()
         if acl is not None and self.copy is not None:
             acl.__dict__["aclrtMemcpyAsync"] = self.copy

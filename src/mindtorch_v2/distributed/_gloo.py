@@ -69,6 +69,10 @@ class ProcessGroupGloo(HostGroup):
         self._mesh.begun = call.sequence
         return call
 
+    def _bytes_sent(self) -> dict[str, int]:
+        """Bytes that this rank has given to others so far, by name of operation."""
+        return dict(self._mesh.sent)
+
     def shutdown(self) -> None:
         self._queue.close()
         self._mesh.close()

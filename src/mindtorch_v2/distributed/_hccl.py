@@ -21,6 +21,7 @@ from ._memory import Memory, splits
 from ._options import OpType, ReduceOp, red_op
 from ._process_group import Backend, BackendOptions
 from ._store import Store
+from ._trace import asked
 from ._work import Queue, Work
 from .constants import default_pg_timeout
 
@@ -169,7 +170,7 @@ class ProcessGroupHCCL(Backend):
                 raise DistBackendError(f"HCCL: {error} (operation {what})") from None
 
         channel.stream.wait_event(after or current_stream(channel.device).record_event())
-        with StreamContext(channel.stream):
+        with asked(kind), StreamContext(channel.stream):
             body(channel, call)
             work = DeviceWork(self._watch, channel, name, sequence, kind, outputs, list(keep))
         self._watch.add(work)

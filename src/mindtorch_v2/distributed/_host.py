@@ -16,6 +16,7 @@ from ._memory import Memory, splits
 from ._options import OpType, RedOpType, ReduceOp, red_op
 from ._process_group import Backend, BackendOptions
 from ._sockets import Call
+from ._trace import asked
 from ._work import Queue, Task, Work
 
 __all__ = ["HostGroup"]
@@ -68,11 +69,12 @@ class HostGroup(Backend):
 
     def _start(self, kind: OpType, opts: Any, run: Callable[[Task], None], outputs: Any) -> Work:
         """Do it now if the caller waits for it anyway, else in the group's thread."""
-        task = Task(kind, run, outputs)
-        if opts is not None and not opts.asyncOp and self._queue.idle:
-            task.do()
-        else:
-            self._queue.put(task)
+        with asked(kind):
+            task = Task(kind, run, outputs, self.name())
+            if opts is not None and not opts.asyncOp and self._queue.idle:
+                task.do()
+            else:
+                self._queue.put(task)
         return task
 
     def _wrong(self, name: str, text: str) -> RuntimeError:

@@ -84,7 +84,7 @@ class Rounds:
             seen = self._told(call, b"no" if any(each is None for each in tensors) else b"ok")
         finally:
             os.close(file)
-        return Shared(self.rank, tensors, self.barrier) if set(seen) == {"ok"} else None
+        return Shared(self.rank, tensors, self.barrier, self.mesh.count) if set(seen) == {"ok"} else None
 
     def _told(self, call: Call, text: bytes) -> list[str]:
         """A short text of every rank; all have the same length."""

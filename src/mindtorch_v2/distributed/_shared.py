@@ -34,8 +34,10 @@ def _mapped(file: int) -> Any:
 class Shared:
     """Two halves of shared memory of every rank."""
 
-    def __init__(self, rank: int, tensors: Sequence[Any], barrier: Callable[[Call], None]) -> None:
-        self.rank, self.size, self.barrier = rank, len(tensors), barrier
+    def __init__(
+        self, rank: int, tensors: Sequence[Any], barrier: Callable[[Call], None], count: Callable[[Call, int], None]
+    ) -> None:
+        self.rank, self.size, self.barrier, self.count = rank, len(tensors), barrier, count
         self.others = [other for other in range(self.size) if other != rank]
         self.halves = [tensor.split(_BLOCK) for tensor in tensors]
 
@@ -86,6 +88,9 @@ class Shared:
             for other in self.others:
                 first, last = cuts[other]
                 block[first:last].copy_(self._half(other, 1, dtype, last - first))
+            # Others have read their parts of what was written first, and each of them all of this rank's part.
+            given = block.numel() + (self.size - 2) * own.numel()
+            self.count(call, given * flat.element_size())
 
     def allgather(self, call: Call, outs: Sequence[Any], flat: Any) -> None:
         """Halves in turn: who writes to one again has met all others since they read it."""
@@ -99,6 +104,7 @@ class Shared:
         self.barrier(call)
         if outs[self.rank].data_ptr() != flat.data_ptr():
             outs[self.rank].copy_(flat)
+        self.count(call, flat.numel() * flat.element_size() * len(self.others))
 
     def reduce_scatter(self, call: Call, out: Any, parts: Sequence[Any], combine: Combine) -> None:
         dtype, step = out.dtype, _BLOCK // self.size // out.element_size()
@@ -112,3 +118,4 @@ class Shared:
             for other in self.others:
                 combine(total, self._half(other, turn % 2, dtype, count, self.rank * step))
         self.barrier(call)
+        self.count(call, out.numel() * out.element_size() * len(self.others))

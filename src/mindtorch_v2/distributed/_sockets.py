@@ -104,7 +104,9 @@ class Mesh:
 
     def __init__(self, store: Store, rank: int, size: int, timeout: timedelta) -> None:
         self.rank, self.size, self.timeout = rank, size, timeout
-        self.sent = 0  # bytes of messages, without their heads
+        # Bytes given to other ranks by name of operation: of messages without their heads, and of shared memory.
+        self.sent: defaultdict[str, int] = defaultdict(int)
+        self._counting = threading.Lock()
         self.guard = threading.Lock()
         self.any_posted: defaultdict[int, deque[Slot]] = defaultdict(deque)
         self.peers: dict[int, _Peer] = {}
@@ -336,9 +338,14 @@ class Mesh:
                 failure = f"Timed out waiting {limit}ms for send operation to complete"
             except OSError as error:
                 failure = peer.error or f"Connection closed by peer: {error.strerror or error}"
-            self.sent += len(view)
         if failure:
             raise self._say(call, failure, rank)
+        self.count(call, len(view))
+
+    def count(self, call: Call, size: int) -> None:
+        """Remember that an operation has given bytes to other ranks."""
+        with self._counting:
+            self.sent[call.name] += size
 
     def post(self, call: Call, rank: int, view: memoryview, keep: Any) -> Slot:
         """Say where the next message with this tag from `rank` is to go."""

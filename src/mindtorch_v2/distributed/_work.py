@@ -14,6 +14,7 @@ from typing import Any
 
 from ..futures import Future
 from ._options import OpType
+from ._trace import NAMES, Stretch, session
 
 __all__ = ["Done", "Queue", "Task", "Work"]
 
@@ -133,16 +134,23 @@ class Done(Work):
 class Task(Work):
     """An operation that a thread of ours does."""
 
-    def __init__(self, op_type: OpType, run: Callable[[Task], None], outputs: Any) -> None:
+    def __init__(self, op_type: OpType, run: Callable[[Task], None], outputs: Any, backend: str = "") -> None:
         super().__init__(op_type)
         self._run: Callable[[Task], None] | None = run
         self._outputs = outputs
+        # The profile of whoever asks for it, by whose name it is done.
+        self._profile, self._backend = session(), backend
 
     def do(self) -> None:
         run, self._run = self._run, None
         assert run is not None
+        profile, self._profile = self._profile, None
         try:
-            run(self)
+            if profile is None:
+                run(self)
+            else:
+                with Stretch(f"{self._backend}:{NAMES[self._op_type][1]}", profile):
+                    run(self)
         except BaseException as error:  # whoever waits gets it
             self._finish(error)
         else:

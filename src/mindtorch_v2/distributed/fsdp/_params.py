@@ -179,7 +179,7 @@ class ParamUnit(Unit):
         if self.is_whole or self.gathering is not None:
             return
         started = []
-        for dtype in {piece.compute for piece in self.pieces}:
+        for dtype in dict.fromkeys(piece.compute for piece in self.pieces):  # in one order on every rank
             pieces = [piece for piece in self.pieces if piece.compute == dtype]
             own = cat([piece.part() for piece in pieces])
             out = own.new_empty(own.numel() * self.layout.size)
