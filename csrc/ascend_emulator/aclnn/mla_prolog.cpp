@@ -41,10 +41,12 @@ void plan_prolog(Plan& p) {
         p.require(p.tensor(name).dtype == ACL_BF16, "%s has dtype %s; the emulator computes BF16", name, dtype_name(p.tensor(name).dtype));
     for (const char* name : {"dequantScaleXOptional", "dequantScaleWDqOptional", "dequantScaleWUqQrOptional", "dequantScaleWDkvKrOptional",
                              "quantScaleCkvOptional", "quantScaleCkrOptional", "smoothScalesCqOptional", "kNopeClipAlphaOptional", "actualSeqLenOptional",
-                             "queryNormOutOptional", "dequantScaleQNormOutOptional", "dequantScaleQNopeOutOptional"})
+                             "queryNormOutOptional", "dequantScaleQNormOutOptional", "dequantScaleQNopeOutOptional", "queryNormOut", "dequantScaleQNormOut",
+                             "dequantScaleQNopeOut"})
         p.require(!given(p, name), "%s is not computed by the emulator", name);
     for (const char* name : {"weightQuantMode", "kvCacheQuantMode", "queryQuantMode", "ckvkrRepoMode", "quantScaleRepoMode"})
         p.require(!has_parameter(p, name) || p.integer(name) == 0, "%s: the emulator computes 0", name);
+    p.require(!has_parameter(p, "queryNormFlag") || !p.flag("queryNormFlag"), "queryNormFlag: the emulator computes false");
     p.require(by_slots(p), "cacheModeOptional is \"%s\"; the emulator computes PA_BSND", p.string("cacheModeOptional").c_str());
     p.shape("weightDq", {s.in, s.query});
     p.shape("weightUqQr", {s.query, s.heads * (s.nope + s.rope)});
@@ -135,5 +137,7 @@ void run_prolog(Run& r) {
 }  // namespace
 
 ACLNN(aclnnMlaProlog, plan_prolog, run_prolog)
+ACLNN(aclnnMlaPrologV2, plan_prolog, run_prolog)
+ACLNN(aclnnMlaPrologV3, plan_prolog, run_prolog)
 ACLNN(aclnnMlaPrologV2WeightNz, plan_prolog, run_prolog)
 ACLNN(aclnnMlaPrologV3WeightNz, plan_prolog, run_prolog)

@@ -266,7 +266,9 @@ def rms(x: np.ndarray, gamma: np.ndarray) -> np.ndarray:
     return x / np.sqrt((x**2).mean(-1, keepdims=True) + 1e-5) * wide(gamma)
 
 
-@pytest.mark.parametrize("name", ["aclnnMlaProlog", "aclnnMlaPrologV2WeightNz", "aclnnMlaPrologV3WeightNz"])
+@pytest.mark.parametrize(
+    "name", [f"aclnnMlaProlog{v}" for v in ("", "V2", "V3", "V2WeightNz", "V3WeightNz")]
+)
 def test_what_precedes_latent_attention(name: str) -> None:
     def some(*shape: int) -> np.ndarray:
         return (RNG.standard_normal(shape) / 4).astype(BF)
@@ -279,12 +281,15 @@ def test_what_precedes_latent_attention(name: str) -> None:
     index = "cacheIndexOptional" if "V3" in name else "cacheIndex"
     modes = ("weightQuantMode", "kvCacheQuantMode", "queryQuantMode", "ckvkrRepoMode", "quantScaleRepoMode", "tileSize")
     more = {**dict.fromkeys(modes, 0), "qcQrScale": 1.0, "kcScale": 1.0} if "V3" in name else {}
+    if name.endswith("V3"):
+        more |= {"queryNormFlag": False, "kNopeClipAlpha": 1.0}
+    private = nz if name.endswith(("Nz", "Prolog")) else np.asarray
     values = {
         "tokenX": x,
-        "weightDq": nz(dq),
-        "weightUqQr": nz(uq),
+        "weightDq": private(dq),
+        "weightUqQr": private(uq),
         "weightUk": uk,
-        "weightDkvKr": nz(dkv),
+        "weightDkvKr": private(dkv),
         "rmsnormGammaCq": gq,
         "rmsnormGammaCkv": gk,
         "ropeSin": sin,
