@@ -3,92 +3,12 @@
 //
 // The formulas are not in the facts; they are the ones of the functions' public descriptions. Masks: sparseMode 0 has none,
 // 3 lets query i of n see the keys up to m - n + i of m.
-#include "optional.h"
+#include "chosen_keys.h"
 
 using namespace emu;
+using namespace emu::chosen;
 
 namespace {
-
-using Values = std::vector<double>;
-
-long long wide(int64_t x) { return static_cast<long long>(x); }
-
-// Sequences of queries and keys of one batch element: where their rows begin, how many there are.
-struct Span {
-    int64_t query, queries, batch, key, keys;
-};
-
-std::string layout(const Call& c, const char* name) { return given(c, name) && !c.string(name).empty() ? c.string(name) : "BSND"; }
-
-// (B, S, N, D) or (T, N, D)
-struct Rows {
-    int64_t batch, length, heads, width;
-    bool packed;
-};
-
-Rows rows(const Tensor& t) {
-    if (t.rank() == 3) return {1, t.dims[0], t.dims[1], t.dims[2], true};
-    return {t.dims[0], t.dims[1], t.dims[2], t.dims[3], false};
-}
-
-std::vector<int64_t> lengths(const Run& r, const char* name) {
-    for (int i = 0; i < r.function->count; ++i)
-        if (std::strcmp(r.function->parameters[i].name, name) == 0 && r.values[size_t(i)].given)
-            return r.function->parameters[i].role == Role::tensor ? r.read<int64_t>(r.tensor(name)) : r.ints(name);
-    return {};
-}
-
-// Lengths of packed rows are running ends; those of padded rows are counts.
-std::vector<Span> spans(const Run& r, const Rows& q, const Rows& k, bool paged, const char* of_queries, const char* of_keys) {
-    auto queries = lengths(r, of_queries), keys = lengths(r, of_keys);
-    int64_t batch = q.packed ? std::max<int64_t>(int64_t(queries.size()), 1) : q.batch;
-    std::vector<Span> out;
-    for (int64_t b = 0; b < batch; ++b) {
-        auto at = [&](const std::vector<int64_t>& list, bool ends, int64_t all, int64_t* begin, int64_t* count) {
-            if (list.empty()) {
-                *begin = ends ? 0 : b * all, *count = all;
-            } else {
-                if (int64_t(list.size()) <= b) fault("there are %zu lengths for %lld sequences", list.size(), wide(batch));
-                *begin = ends ? (b ? list[size_t(b - 1)] : 0) : b * all;
-                *count = ends ? list[size_t(b)] - *begin : list[size_t(b)];
-            }
-            if (*count < 0 || *begin < 0) fault("a sequence has %lld rows", wide(*count));
-        };
-        Span s{0, 0, b, 0, 0};
-        at(queries, q.packed, q.length, &s.query, &s.queries);
-        at(keys, k.packed && !paged, k.length, &s.key, &s.keys);
-        if (s.query + s.queries > q.batch * q.length) fault("the lengths of the queries go beyond their rows");
-        if (!paged && s.key + s.keys > k.batch * k.length) fault("the lengths of the keys go beyond their rows");
-        out.push_back(s);
-    }
-    return out;
-}
-
-// The row of key `i` of a sequence: in place, or in the block its table names.
-struct Pages {
-    std::vector<int64_t> table;
-    int64_t per_batch = 0, size = 1, blocks = 0;
-
-    int64_t row(const Span& s, int64_t i) const {
-        if (table.empty()) return s.key + i;
-        int64_t place = s.batch * per_batch + i / size;
-        if (i / size >= per_batch || place >= int64_t(table.size())) fault("blockTable has no block for key %lld", wide(i));
-        int64_t block = table[size_t(place)];
-        if (block < 0 || block >= blocks) fault("blockTable holds %lld, there are %lld blocks", wide(block), wide(blocks));
-        return block * size + i % size;
-    }
-};
-
-Pages pages(const Run& r, const Rows& k) {
-    Pages p;
-    if (!given(r, "blockTableOptional")) return p;
-    p.table = r.read<int64_t>(r.tensor("blockTableOptional"));
-    p.per_batch = r.tensor("blockTableOptional").dims.back();
-    p.size = k.length, p.blocks = k.batch;
-    return p;
-}
-
-int64_t visible(int64_t mode, const Span& s, int64_t i) { return mode == 3 ? std::max<int64_t>(s.keys - s.queries + i + 1, 0) : s.keys; }
 
 void plan_lengths(const Plan& p, const char* queries, const char* keys) {
     p.require(!given(p, "blockTableOptional") || given(p, keys), "%s is needed beside blockTableOptional", keys);
@@ -107,7 +27,8 @@ void plan_modes(const Plan& p) {
 }
 
 // -- which keys --------------------------------------------------------------------------------------------------------------
-// score = sum over heads of weight * relu(query . key); the best sparseCount of them, best first, then -1.
+// score = sum over heads of weight * relu(query . key); the best sparseCount of them, best first, then -1. Where both are
+// small numbers the scales of a query's head and of a key are factors of the product.
 void plan_indexer(Plan& p) {
     plan_modes(p);
     plan_lengths(p, "actualSeqLengthsQueryOptional", "actualSeqLengthsKeyOptional");
@@ -120,6 +41,14 @@ void plan_indexer(Plan& p) {
     p.require(p.integer("sparseCount") > 0, "sparseCount is %lld", wide(p.integer("sparseCount")));
     Dims want = p.tensor("query").dims;
     want[want.n - 2] = 1, want[want.n - 1] = p.integer("sparseCount");
+    if (has_parameter(p, "queryDequantScale")) {
+        for (const char* name : {"queryQuantMode", "keyQuantMode"})
+            p.require(p.integer(name) == 0, "%s is %lld, expected 0 (a scale for each token and head)", name, wide(p.integer(name)));
+        p.require(p.tensor("queryDequantScale").numel() == q.batch * q.length * q.heads, "queryDequantScale has shape %s", text(p.tensor("queryDequantScale").dims).c_str());
+        p.require(p.tensor("keyDequantScale").numel() == k.batch * k.length, "keyDequantScale has shape %s", text(p.tensor("keyDequantScale").dims).c_str());
+        p.shape("out", want);
+        return;
+    }
     p.shape("sparseIndicesOut", want);
     if (p.flag("returnValues")) p.shape("sparseValuesOut", want);
 }
@@ -127,6 +56,13 @@ void plan_indexer(Plan& p) {
 void run_indexer(Run& r) {
     Rows q = rows(r.tensor("query")), k = rows(r.tensor("key"));
     auto x = r.read<double>(r.tensor("query")), y = r.read<double>(r.tensor("key")), w = r.read<double>(r.tensor("weights"));
+    bool quantized = has_parameter(r, "queryDequantScale");
+    Values key_scale;
+    if (quantized) {
+        auto scale = r.read<double>(r.tensor("queryDequantScale"));
+        for (size_t i = 0; i < w.size(); ++i) w[i] *= scale[i];
+        key_scale = r.read<double>(r.tensor("keyDequantScale"));
+    }
     int64_t count = r.integer("sparseCount");
     Pages paged = pages(r, k);
     std::vector<int64_t> indices(size_t(q.batch * q.length * count), -1);
@@ -136,14 +72,15 @@ void run_indexer(Run& r) {
             std::vector<std::pair<double, int64_t>> scores;
             int64_t row = s.query + i, last = std::min(visible(r.integer("sparseMode"), s, i), s.keys);
             for (int64_t j = 0; j < last; ++j) {
-                const double* key = y.data() + paged.row(s, j) * k.width;
+                int64_t place = paged.row(s, j);
+                const double* key = y.data() + place * k.width;
                 double score = 0;
                 for (int64_t h = 0; h < q.heads; ++h) {
                     double dot = 0;
                     for (int64_t d = 0; d < q.width; ++d) dot += x[size_t((row * q.heads + h) * q.width + d)] * key[d];
                     score += w[size_t(row * q.heads + h)] * std::fmax(dot, 0);
                 }
-                scores.emplace_back(-score, j);
+                scores.emplace_back(quantized ? -score * key_scale[size_t(place)] : -score, j);
             }
             std::sort(scores.begin(), scores.end());
             for (int64_t n = 0; n < std::min(count, int64_t(scores.size())); ++n) {
@@ -151,6 +88,7 @@ void run_indexer(Run& r) {
                 values[size_t(row * count + n)] = -scores[size_t(n)].first;
             }
         }
+    if (quantized) return r.write(r.tensor("out"), indices);
     r.write(r.tensor("sparseIndicesOut"), indices);
     if (r.flag("returnValues")) r.write(r.tensor("sparseValuesOut"), values);
 }
@@ -216,7 +154,12 @@ void plan_sparse(Plan& p) {
     p.require(p.tensor("key").rank() == 3 || p.tensor("key").rank() == 4, "key has shape %s", text(p.tensor("key").dims).c_str());
     Rows q = rows(p.tensor("query")), k = rows(p.tensor("key"));
     plan_heads(p, q, k);
-    p.require(!p.flag("returnSoftmaxLse"), "returnSoftmaxLse is not computed by the emulator");
+    if (p.flag("returnSoftmaxLse"))
+        for (const char* name : {"softmaxMax", "softmaxSum"}) {
+            p.require(p.has(name), "returnSoftmaxLse is true and %s is null", name);
+            p.require(p.tensor(name).dtype == ACL_FLOAT, "%s has dtype %s, expected FLOAT", name, dtype_name(p.tensor(name).dtype));
+            p.shape(name, statistics(q, k));
+        }
     p.require(p.integer("sparseBlockSizeOptional") >= 1, "sparseBlockSizeOptional is %lld", wide(p.integer("sparseBlockSizeOptional")));
     p.require(given(p, "queryRopeOptional") == given(p, "keyRopeOptional"), "queryRopeOptional and keyRopeOptional belong together");
     const Dims& chosen = p.tensor("sparseIndices").dims;
@@ -237,6 +180,14 @@ void run_sparse(Run& r) {
     Picked p = attend(r, all, q, k, r.tensor("value").dims.back(), r.read<int64_t>(r.tensor("sparseIndices")), r.tensor("sparseIndices").dims.back(),
                       r.integer("sparseBlockSizeOptional"), paged);
     r.write(r.tensor("attentionOut"), p.out);
+    if (!r.flag("returnSoftmaxLse")) return;
+    for (const char* name : {"softmaxMax", "softmaxSum"}) {
+        const Values& from = name[7] == 'M' ? p.top : p.sum;
+        Values to(from.size());
+        for (int64_t row = 0; row < q.batch * q.length; ++row)
+            for (int64_t h = 0; h < q.heads; ++h) to[statistic(q, k, row, h)] = from[size_t(row * q.heads + h)];
+        r.write(r.tensor(name), to);
+    }
 }
 
 // Packed sequences only; maxima and sums are written eight times each.
@@ -327,6 +278,7 @@ void run_streams_backward(Run& r) {
 }  // namespace
 
 ACLNN(aclnnLightningIndexer, plan_indexer, run_indexer)
+ACLNN(aclnnQuantLightningIndexer, plan_indexer, run_indexer, NARROW)
 ACLNN(aclnnSparseFlashAttention, plan_sparse, run_sparse)
 ACLNN(aclnnNsaSelectedAttention, plan_selected, run_selected)
 ACLNN(aclnnMhcPost, plan_streams, run_streams)

@@ -31,7 +31,14 @@ CALL: dict[str, Any] = {
     "maskType": 0,
     "scaleValue": SCALE,
 }
-FORWARD = {**CALL, "softmaxLseFlag": 1, "innerPrecise": 0, "blockSize": 0, "preTokens": 2**31 - 1, "nextTokens": 2**31 - 1}
+FORWARD = {
+    **CALL,
+    "softmaxLseFlag": 1,
+    "innerPrecise": 0,
+    "blockSize": 0,
+    "preTokens": 2**31 - 1,
+    "nextTokens": 2**31 - 1,
+}
 
 
 def pairs() -> Any:
@@ -78,7 +85,11 @@ def choices() -> dict[str, np.ndarray]:
     return {"selectIdx": indices, "selectNumIdx": many}
 
 
-RAIN = {name: value for name, value in FORWARD.items() if name in {p["name"] for p in facts()["aclnnRainFusionAttention"]["params"]}}
+RAIN = {
+    name: value
+    for name, value in FORWARD.items()
+    if name in {p["name"] for p in facts()["aclnnRainFusionAttention"]["params"]}
+}
 X = RNG.integers(-20, 20, (2, 4, 3, 5, 4)).astype(np.int8)
 WEIGHT = RNG.integers(-20, 20, (6, 2, 2, 3, 2)).astype(np.int8)
 FACTOR, BIAS = RNG.uniform(0.001, 0.01, 6).astype(F), RNG.uniform(-3, 3, 6).astype(F)
@@ -96,26 +107,57 @@ def convolved(x: np.ndarray, w: np.ndarray, outside: int = 0) -> np.ndarray:
     return out
 
 
-CONV: dict[str, Any] = {"input": X, "weight": WEIGHT, "scale": FACTOR, "stride": [1, 2, 1], "padding": [0, 1, 0],
-                        "dilation": [1, 1, 1], "transposed": False, "groups": 2, "offsetx": 0}  # fmt: skip
+CONV: dict[str, Any] = {
+    "input": X,
+    "weight": WEIGHT,
+    "scale": FACTOR,
+    "stride": [1, 2, 1],
+    "padding": [0, 1, 0],
+    "dilation": [1, 1, 1],
+    "transposed": False,
+    "groups": 2,
+    "offsetx": 0,
+}
 SPREAD = FACTOR.astype(np.float64)[:, None, None, None]
 SHIFT = BIAS.astype(np.float64)[:, None, None, None]
 WHOLE = RNG.integers(-99, 99, 6).astype(np.int32)
 CASES = [
     Direct("aclnnBlockSparseAttention", FORWARD, {"attentionOut": OUT.astype(H), "softmaxLseOptional": LOGS.astype(F)}),
-    Direct("aclnnBlockSparseAttentionV2", {**FORWARD, "actualSeqLengthsOptional": [5, 8], "actualSeqLengthsKvOptional": [6, 10]},
-           {"attentionOut": OUT.astype(H), "softmaxLseOptional": LOGS.astype(F)}),
-    Direct("aclnnRainFusionAttention", {**RAIN, **choices(), "blockShape": [ROWS, COLUMNS]},
-           {"attentionOut": OUT.astype(H), "softmaxLseOptional": LOGS.astype(F)}),
-    Direct("aclnnBlockSparseAttentionGrad",
-           {**CALL, "dout": G, "attentionOut": OUT.astype(H), "softmaxLse": LOGS.astype(F), "preTokens": 0, "nextTokens": 0},
-           gradients(), 8),
-    Direct("aclnnQuantConvolution", {**CONV, "bias": BIAS, "roundMode": "rint"},
-           {"output": (convolved(X, WEIGHT) * SPREAD + SHIFT).astype(H)}),
+    Direct(
+        "aclnnBlockSparseAttentionV2",
+        {**FORWARD, "actualSeqLengthsOptional": [5, 8], "actualSeqLengthsKvOptional": [6, 10]},
+        {"attentionOut": OUT.astype(H), "softmaxLseOptional": LOGS.astype(F)},
+    ),
+    Direct(
+        "aclnnRainFusionAttention",
+        {**RAIN, **choices(), "blockShape": [ROWS, COLUMNS]},
+        {"attentionOut": OUT.astype(H), "softmaxLseOptional": LOGS.astype(F)},
+    ),
+    Direct(
+        "aclnnBlockSparseAttentionGrad",
+        {
+            **CALL,
+            "dout": G,
+            "attentionOut": OUT.astype(H),
+            "softmaxLse": LOGS.astype(F),
+            "preTokens": 0,
+            "nextTokens": 0,
+        },
+        gradients(),
+        8,
+    ),
+    Direct(
+        "aclnnQuantConvolution",
+        {**CONV, "bias": BIAS, "roundMode": "rint"},
+        {"output": (convolved(X, WEIGHT) * SPREAD + SHIFT).astype(H)},
+    ),
     Direct("aclnnQuantConvolution", {**CONV, "offsetx": 7}, {"output": (convolved(X, WEIGHT, 7) * SPREAD).astype(F)}),
-    Direct("aclnnQuantConvolution", {**CONV, "bias": WHOLE},
-           {"output": ((convolved(X, WEIGHT) + WHOLE[:, None, None, None]) * SPREAD).astype(F)}),
-]  # fmt: skip
+    Direct(
+        "aclnnQuantConvolution",
+        {**CONV, "bias": WHOLE},
+        {"output": ((convolved(X, WEIGHT) + WHOLE[:, None, None, None]) * SPREAD).astype(F)},
+    ),
+]
 
 
 @each(CASES)
@@ -130,8 +172,17 @@ def test_refusals(case: Direct) -> None:
 
 def test_padded_sequences() -> None:
     q, k, v = make(2, HEADS, 5, WIDTH), make(2, KEY_HEADS, 6, WIDTH), make(2, KEY_HEADS, 6, WIDTH)
-    values = {**FORWARD, "query": q, "key": k, "value": v, "qInputLayout": "BNSD", "kvInputLayout": "BNSD",
-              "blockSparseMaskOptional": None, "actualSeqLengthsOptional": None, "softmaxLseFlag": 0}  # fmt: skip
+    values = {
+        **FORWARD,
+        "query": q,
+        "key": k,
+        "value": v,
+        "qInputLayout": "BNSD",
+        "kvInputLayout": "BNSD",
+        "blockSparseMaskOptional": None,
+        "actualSeqLengthsOptional": None,
+        "softmaxLseFlag": 0,
+    }
     want = np.zeros(q.shape)
     for b, h in np.ndindex(2, HEADS):
         m = KEY_COUNTS[b]
@@ -142,10 +193,18 @@ def test_padded_sequences() -> None:
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"maskType": 1}, {"numKeyValueHeads": 4}, {"qInputLayout": "BSND"}, {"actualSeqLengthsOptional": [5, 4]},
-     {"actualSeqLengthsOptional": [8]}, {"blockShapeOptional": [0, 3]}, {"blockShapeOptional": [1, 3]}, {"softmaxLseFlag": 2},
-     {"attenMaskOptional": np.ones((5, 6), np.int8)}],
-)  # fmt: skip
+    [
+        {"maskType": 1},
+        {"numKeyValueHeads": 4},
+        {"qInputLayout": "BSND"},
+        {"actualSeqLengthsOptional": [5, 4]},
+        {"actualSeqLengthsOptional": [8]},
+        {"blockShapeOptional": [0, 3]},
+        {"blockShapeOptional": [1, 3]},
+        {"softmaxLseFlag": 2},
+        {"attenMaskOptional": np.ones((5, 6), np.int8)},
+    ],
+)
 def test_what_blocks_refuse(wrong: dict[str, Any]) -> None:
     outs = {"attentionOut": Out(Q.shape, "float16"), "softmaxLseOptional": Out((8, HEADS, 1))}
     assert refused("aclnnBlockSparseAttention", **{**FORWARD, **wrong}, **outs) == 161002
@@ -154,18 +213,36 @@ def test_what_blocks_refuse(wrong: dict[str, Any]) -> None:
 def test_a_block_that_does_not_exist() -> None:
     values = {**RAIN, **choices(), "blockShape": [ROWS, COLUMNS]}
     for wrong in ({"selectNumIdx": np.full((5, HEADS), 3)}, {"selectIdx": np.full((5, HEADS, 2), 9)}):
-        assert refused("aclnnRainFusionAttention", **{**values, **wrong, "selectNumIdx": wrong.get("selectNumIdx", np.full((5, HEADS), 2))},
-                       attentionOut=Out(Q.shape, "float16"), softmaxLseOptional=Out((8, HEADS, 1))) == 507015  # fmt: skip
+        assert (
+            refused(
+                "aclnnRainFusionAttention",
+                **{**values, **wrong, "selectNumIdx": wrong.get("selectNumIdx", np.full((5, HEADS), 2))},
+                attentionOut=Out(Q.shape, "float16"),
+                softmaxLseOptional=Out((8, HEADS, 1)),
+            )
+            == 507015
+        )
 
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"transposed": True}, {"offset": BIAS}, {"roundMode": "up"}, {"groups": 3}, {"offsetx": 200}, {"scale": FACTOR[:2]},
-     {"bias": BIAS[:5]}, {"outputPadding": [1, 0, 0]}],
-)  # fmt: skip
+    [
+        {"transposed": True},
+        {"offset": BIAS},
+        {"roundMode": "up"},
+        {"groups": 3},
+        {"offsetx": 200},
+        {"scale": FACTOR[:2]},
+        {"bias": BIAS[:5]},
+        {"outputPadding": [1, 0, 0]},
+    ],
+)
 def test_what_a_quantized_convolution_refuses(wrong: dict[str, Any]) -> None:
     tensors: dict[str, Any] = {"input": In(X, "NCDHW"), "weight": In(WEIGHT, "NCDHW")}
-    assert refused("aclnnQuantConvolution", **{**CONV, **tensors, **wrong}, output=Out((2, 6, 2, 3, 3), format="NCDHW")) == 161002
+    assert (
+        refused("aclnnQuantConvolution", **{**CONV, **tensors, **wrong}, output=Out((2, 6, 2, 3, 3), format="NCDHW"))
+        == 161002
+    )
 
 
 SCHEDULES = sorted(name for name in facts() if name.endswith("Metadata"))
@@ -174,7 +251,9 @@ SCHEDULES = sorted(name for name in facts() if name.endswith("Metadata"))
 @pytest.mark.parametrize("name", SCHEDULES)
 def test_one_core_divides_nothing(name: str) -> None:
     block = facts()[name]["params"][-1]["name"]
-    values: dict[str, Any] = {p["name"]: 1 for p in facts()[name]["params"] if p["type"] in ("int64_t", "bool", "double")}
+    values: dict[str, Any] = {
+        p["name"]: 1 for p in facts()[name]["params"] if p["type"] in ("int64_t", "bool", "double")
+    }
     values |= {p["name"]: None for p in facts()[name]["params"] if p["type"] == "aclTensor*" and p["name"] != block}
     if name == "aclnnQuantBlockSparseAttnMetadata":
         values["sparseSeqLen"] = np.ones(4, np.int32)

@@ -266,9 +266,7 @@ def rms(x: np.ndarray, gamma: np.ndarray) -> np.ndarray:
     return x / np.sqrt((x**2).mean(-1, keepdims=True) + 1e-5) * wide(gamma)
 
 
-@pytest.mark.parametrize(
-    "name", [f"aclnnMlaProlog{v}" for v in ("", "V2", "V3", "V2WeightNz", "V3WeightNz")]
-)
+@pytest.mark.parametrize("name", [f"aclnnMlaProlog{v}" for v in ("", "V2", "V3", "V2WeightNz", "V3WeightNz")])
 def test_what_precedes_latent_attention(name: str) -> None:
     def some(*shape: int) -> np.ndarray:
         return (RNG.standard_normal(shape) / 4).astype(BF)
