@@ -38,7 +38,7 @@ includedir=${{prefix}}/include
 Name: ascend-emulator
 Description: Ascend's C libraries on a machine without an NPU
 Version: {version}
-Cflags: -I${{includedir}}
+Cflags: -I${{includedir}} -I${{includedir}}/aclnn -I${{includedir}}/aclnnop
 Libs: -L${{libdir}} -Wl,-rpath,${{libdir}} -lopapi -lnnopbase -lascendcl -lhccl
 """
 CMAKE = """\
@@ -48,7 +48,8 @@ foreach(_name ascendcl nnopbase opapi hccl ascend_emulator)
   if(NOT TARGET AscendEmulator::${{_name}})
     add_library(AscendEmulator::${{_name}} SHARED IMPORTED)
     set_target_properties(AscendEmulator::${{_name}} PROPERTIES
-      IMPORTED_LOCATION "${{_home}}/lib64/lib${{_name}}.so" INTERFACE_INCLUDE_DIRECTORIES "${{_home}}/include")
+      IMPORTED_LOCATION "${{_home}}/lib64/lib${{_name}}.so" INTERFACE_INCLUDE_DIRECTORIES
+      "${{_home}}/include;${{_home}}/include/aclnn;${{_home}}/include/aclnnop")
   endif()
 endforeach()
 if(NOT TARGET AscendEmulator::acl)

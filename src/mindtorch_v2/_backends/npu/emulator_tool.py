@@ -23,6 +23,10 @@ SETTINGS = {
     "fault": "ASCEND_EMULATOR_FAULT",
     "delay_seed": "ASCEND_EMULATOR_DELAY_SEED",
 }
+# Programs name headers from any of these.
+INCLUDES = ("include", "include/aclnn", "include/aclnnop")
+# What a program sees that is run without a number: as many as the largest machine that examples are written for.
+DEVICES = 16
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -37,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     functions.add_argument("--headers", action="store_true", help="with the header of each")
     run = commands.add_parser("run", help="run a program with the emulator's libraries")
     run.add_argument("--chip", choices=CHIPS)
-    run.add_argument("--devices", type=int)
+    run.add_argument("--devices", type=int, help=f"how many; {DEVICES} if ASCEND_EMULATOR_DEVICES says nothing")
     run.add_argument("--memory", help="of each device: 512M, 2G")
     run.add_argument("--fault", help="function:n:code[:async], several separated by ;")
     run.add_argument("--delay-seed", type=int, help="random pauses before tasks")
@@ -77,6 +81,7 @@ def run_program(home: Path, options: argparse.Namespace) -> int:
         value = getattr(options, option)
         if value is not None:
             settings[variable] = str(value)
+    settings.setdefault(SETTINGS["devices"], str(DEVICES))
     for option in ("lenient", "report"):
         if getattr(options, option):
             settings[f"ASCEND_EMULATOR_{option.upper()}"] = "1"
@@ -98,7 +103,7 @@ def main(options: argparse.Namespace) -> int:
     elif options.action == "run":
         return run_program(home, options)
     elif options.cflags:
-        print(shlex.join([f"-I{home / 'include'}"]))
+        print(shlex.join(f"-I{home / folder}" for folder in INCLUDES))
     elif options.libs:
         library = home / "lib64"
         print(shlex.join([f"-L{library}", f"-Wl,-rpath,{library}", "-lopapi", "-lnnopbase", "-lascendcl"]))
