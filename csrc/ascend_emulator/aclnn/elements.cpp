@@ -67,7 +67,7 @@ void run_view(Run& r) {
     });
 }
 
-// A scale for each block of rows and columns: its largest absolute value is 127, or the scale is minScale where that is
+// A scale for each block of rows and columns: its largest absolute value is that of the type, or the scale is minScale where that is
 // more.
 struct Grid {
     int64_t batch, rows, columns, high, wide;
@@ -84,9 +84,8 @@ void plan_blocks(Plan& p) {
     const Dims& d = p.tensor("x").dims;
     Grid g = grid(p);
     p.require(g.high > 0 && g.wide > 0, "rowBlockSize is %lld and colBlockSize %lld", wide(g.high), wide(g.wide));
-    p.require(p.tensor("yOut").dtype == ACL_INT8 && p.integer("dstType") == ACL_INT8,
-              "yOut has dtype %s, dstType is %lld; the emulator computes INT8", dtype_name(p.tensor("yOut").dtype),
-              wide(p.integer("dstType")));
+    need_bytes(p, "yOut");
+    need_stated(p, "dstType", "yOut");
     const std::string mode = p.has("roundModeOptional") ? p.string("roundModeOptional") : "rint";
     p.require(mode == "rint", "roundModeOptional is \"%s\", expected rint", mode.c_str());
     p.require(p.real("minScale") >= 0, "minScale is %g, expected >= 0", p.real("minScale"));
@@ -100,6 +99,7 @@ void run_blocks(Run& r) {
     Grid g = grid(r);
     auto x = r.read<double>(r.tensor("x"));
     std::vector<double> scales;
+    double top = block_top(r);
     for (int64_t b = 0; b < g.batch; ++b)
         for (int64_t i = 0; i < g.down(); ++i)
             for (int64_t j = 0; j < g.across(); ++j) {
@@ -110,11 +110,11 @@ void run_blocks(Run& r) {
                 };
                 double largest = 0;
                 each([&](double v) { largest = std::fmax(largest, std::fabs(v)); });
-                double scale = std::fmax(largest / 127, r.real("minScale"));
+                double scale = std::fmax(largest / top, r.real("minScale"));
                 each([&](double& v) { v = scale > 0 ? v / scale : 0; });
                 scales.push_back(scale);
             }
-    r.write(r.tensor("yOut"), within(x, ACL_INT8));
+    r.write(r.tensor("yOut"), within(x, r.tensor("yOut").dtype));
     r.write(r.tensor("scaleOut"), scales);
 }
 
@@ -203,10 +203,11 @@ ACLNN(aclnnExpandIntoJaggedPermute,
           }
           r.write(r.tensor("outputPermuteOut"), out);
       })
-ACLNN(aclnnDynamicBlockQuant, plan_blocks, run_blocks)
+ACLNN(aclnnDynamicBlockQuant, plan_blocks, run_blocks, NARROW)
 ACLNN(aclnnDynamicBlockQuantV2,
       PLAN {
-          p.require(p.real("dstTypeMax") == 0, "dstTypeMax is %g; it belongs to 8-bit floats", p.real("dstTypeMax"));
+          p.require(p.real("dstTypeMax") == 0 || (p.real("dstTypeMax") > 0 && is_narrow_float(p.tensor("yOut").dtype)),
+                    "dstTypeMax is %g; it belongs to 8-bit floats", p.real("dstTypeMax"));
           plan_blocks(p);
       },
-      run_blocks)
+      run_blocks, NARROW)

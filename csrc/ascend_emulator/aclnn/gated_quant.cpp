@@ -161,11 +161,6 @@ void run_clipped_grad(Run& r) {
 }
 
 // -- to small integers -----------------------------------------------------------------------------------------------
-void need_bytes(const Plan& p, const char* name) {
-    int dtype = p.tensor(name).dtype;
-    p.require(dtype == ACL_INT8, "%s has dtype %s; the emulator computes INT8", name, dtype_name(dtype));
-}
-
 bool is_dynamic(const Plan& p) {
     const std::string mode = p.has("quantModeOptional") ? p.string("quantModeOptional") : "static";
     p.require(mode == "dynamic" || mode == "static", "quantModeOptional is \"%s\", expected dynamic or static",
@@ -220,7 +215,7 @@ void write_quantized(const Run& r, Values y, int64_t half, const char* scale, co
         if (!dynamic) y[i] += shifts.size() == 1 ? shifts[0] : factor(shifts, group, i % size_t(half), half);
     }
     if (dynamic) write_dynamic(r, y, half, "yOut", "scaleOut");
-    else r.write(r.tensor("yOut"), within(y, ACL_INT8));
+    else r.write(r.tensor("yOut"), within(y, r.tensor("yOut").dtype));
 }
 
 void plan_quant(const Plan& p, const char* scale) {
@@ -241,8 +236,7 @@ void plan_second(Plan& p) {
     plan_quant(p, "smoothScalesOptional");
     int64_t type = p.integer("groupListType");
     p.require(type == 0 || type == 1, "groupListType is %lld, expected 0 or 1", static_cast<long long>(type));
-    p.require(p.integer("dstType") == ACL_INT8, "dstType is %lld; the emulator computes 2 (INT8)",
-              static_cast<long long>(p.integer("dstType")));
+    need_stated(p, "dstType", "yOut");
     if (p.has("offsetsOptional")) {
         p.require(p.has("smoothScalesOptional"), "offsetsOptional needs smoothScalesOptional");
         p.same_shape("smoothScalesOptional", "offsetsOptional");
@@ -270,8 +264,7 @@ void plan_dequant(Plan& p) {
         p.require(p.tensor("biasOptional").dims.back() == d.back(), "biasOptional has shape %s",
                   text(p.tensor("biasOptional").dims).c_str());
     if constexpr (again) {
-        p.require(p.integer("dstType") == ACL_INT8, "dstType is %lld; the emulator computes 2 (INT8)",
-                  static_cast<long long>(p.integer("dstType")));
+        need_stated(p, "dstType", "yOut");
         int64_t mode = p.integer("swigluMode"), dim = p.integer("activateDim");
         p.require(mode == 0, "swigluMode is %lld; the emulator computes 0", static_cast<long long>(mode));
         p.require(dim == -1 || dim == d.n - 1, "activateDim is %lld; the emulator computes the last",
@@ -309,8 +302,7 @@ void plan_gelu(Plan& p) {
     p.require(how == "none" || how == "tanh", "approximate is \"%s\", expected none or tanh", how.c_str());
     p.require(mode == "static" || mode == "dynamic", "quantMode is \"%s\", expected static or dynamic", mode.c_str());
     p.require(round == "rint", "roundMode is \"%s\"; the emulator computes rint", round.c_str());
-    p.require(p.integer("dstType") == ACL_INT8, "dstType is %lld; the emulator computes 2 (INT8)",
-              static_cast<long long>(p.integer("dstType")));
+    need_stated(p, "dstType", "y");
     p.require(mode == "dynamic" || p.has("inputScaleOptional"), "static quantization needs inputScaleOptional");
     for (const char* name : {"inputScaleOptional", "inputOffsetOptional"}) {
         if (!p.has(name)) continue;
@@ -333,7 +325,7 @@ void run_gelu(Run& r) {
         if (!dynamic) x[i] += offset[offset.size() == 1 ? 0 : i % length];
     }
     if (dynamic) write_dynamic(r, x, int64_t(length), "y", "outScaleOptional");
-    else r.write(r.tensor("y"), within(x, ACL_INT8));
+    else r.write(r.tensor("y"), within(x, r.tensor("y").dtype));
 }
 
 }  // namespace
@@ -357,7 +349,7 @@ ACLNN(aclnnSwiGluQuantV2, plan_second, RUN {
     int64_t half = r.tensor("x").dims.back() / 2;
     write_quantized(r, gated(r.read<double>(r.tensor("x")), half, r.flag("activateLeft")), half, "smoothScalesOptional",
                     "offsetsOptional", r.integer("groupListType"));
-})
-ACLNN(aclnnDequantSwigluQuant, plan_dequant<false>, run_dequant)
-ACLNN(aclnnDequantSwigluQuantV2, plan_dequant<true>, run_dequant)
-ACLNN(aclnnGeluQuant, plan_gelu, run_gelu)
+}, NARROW)
+ACLNN(aclnnDequantSwigluQuant, plan_dequant<false>, run_dequant, NARROW)
+ACLNN(aclnnDequantSwigluQuantV2, plan_dequant<true>, run_dequant, NARROW)
+ACLNN(aclnnGeluQuant, plan_gelu, run_gelu, NARROW)

@@ -5,37 +5,15 @@
 // (scaleAlg 0), or the least power of two that brings the largest number within the type (scaleAlg 1). Scales stand in
 // pairs: their axis has half as many, rounded up, and a last dimension of 2; what has no block is 0.
 #include "activation.h"
+#include "microscaled.h"
 #include "optional.h"
-#include "quantize.h"
 
 using namespace emu;
 
 namespace {
 
 using Values = std::vector<double>;
-constexpr int64_t kBlock = 32;
-
 long long wide(int64_t x) { return static_cast<long long>(x); }
-
-int top_exponent(int dtype) {
-    int exponent;
-    std::frexp(narrow_largest(dtype), &exponent);
-    return exponent - 1;
-}
-
-double block_scale(double largest, int dtype, int64_t algorithm) {
-    if (largest == 0) return std::ldexp(1.0, -127);
-    if (!std::isfinite(largest)) return NAN;
-    int exponent;
-    if (algorithm == 0) {
-        std::frexp(largest, &exponent);
-        exponent -= 1 + top_exponent(dtype);
-    } else {
-        double fraction = std::frexp(largest / narrow_largest(dtype), &exponent);
-        if (fraction == 0.5) --exponent;
-    }
-    return std::ldexp(1.0, std::max(exponent, -127));
-}
 
 Dims scale_dims(Dims dims, int64_t axis) {
     int64_t blocks = (dims[int(axis)] + kBlock - 1) / kBlock;

@@ -11,11 +11,6 @@ using namespace emu;
 
 namespace {
 
-void need_bytes(const Plan& p, const char* name) {
-    int dtype = p.tensor(name).dtype;
-    p.require(dtype == ACL_INT8, "%s has dtype %s; the emulator computes INT8", name, dtype_name(dtype));
-}
-
 // A result in small numbers of the shape of x, perhaps packed.
 void plan_small(const Plan& p, const char* x, const char* name) {
     Tensor y = half_bytes(p.tensor(name));
@@ -288,7 +283,7 @@ void run_rms_quant(Run& r) {
     normalize_rms(r, x, "beta");
     double scale = r.read<double>(r.tensor("scale"))[0], offset = r.read<double>(r.tensor("offset"))[0];
     for (double& v : x) v = v * scale + offset;
-    r.write(r.tensor("y"), within(x, ACL_INT8));
+    r.write(r.tensor("y"), within(x, r.tensor("y").dtype));
 }
 
 std::vector<double> read_sum(const Run& r) {
@@ -329,7 +324,7 @@ void run_add_quant(Run& r) {
             double s = scale[i % scale.size()];
             y[i] = (r.flag("divMode") ? y[i] / s : y[i] * s) + zero[i % scale.size()];
         }
-        r.write(r.tensor(which == 1 ? "y1Out" : "y2Out"), within(y, ACL_INT8));
+        r.write(r.tensor(which == 1 ? "y1Out" : "y2Out"), within(y, r.tensor(which == 1 ? "y1Out" : "y2Out").dtype));
     }
 }
 
@@ -361,8 +356,7 @@ void run_add_dynamic(Run& r) {
 
 void plan_rms_dynamic(Plan& p) {
     need_bytes(p, "yOut");
-    p.require(p.integer("dstType") == ACL_INT8, "dstType is %lld; the emulator computes 2 (INT8)",
-              static_cast<long long>(p.integer("dstType")));
+    need_stated(p, "dstType", "yOut");
     plan_rows(p, "x", {"smoothScalesOptional", "betaOptional"});
     p.same_shape("x", "yOut");
     p.shape("scaleOut", without_last(p.tensor("x").dims));
@@ -415,7 +409,7 @@ void run_swiglu_quant(Run& r) {
         for (size_t i = 0; i < y.size(); ++i)
             if (groups[i / length] >= 0) y[i] += offset[size_t(groups[i / length]) * length + i % length];
     }
-    r.write(r.tensor("yOut"), within(y, ACL_INT8));
+    r.write(r.tensor("yOut"), within(y, r.tensor("yOut").dtype));
 }
 
 }  // namespace
@@ -440,9 +434,9 @@ ACLNN(aclnnAscendAntiQuant, plan_anti, run_anti, NARROW)
 ACLNN(aclnnDequantBias, plan_dequant_bias, run_dequant_bias)
 ACLNN(aclnnTransQuantParamV2, plan_parameter, RUN { run_parameter(r, false); })
 ACLNN(aclnnTransQuantParamV3, plan_parameter, RUN { run_parameter(r, r.integer("roundMode") == 1); })
-ACLNN(aclnnRmsNormQuant, plan_rms_quant, run_rms_quant)
-ACLNN(aclnnAddRmsNormQuant, plan_add_quant<false>, run_add_quant<false>)
-ACLNN(aclnnAddRmsNormQuantV2, plan_add_quant<true>, run_add_quant<true>)
-ACLNN(aclnnAddRmsNormDynamicQuant, plan_add_dynamic, run_add_dynamic)
-ACLNN(aclnnRmsNormDynamicQuant, plan_rms_dynamic, run_rms_dynamic)
+ACLNN(aclnnRmsNormQuant, plan_rms_quant, run_rms_quant, NARROW)
+ACLNN(aclnnAddRmsNormQuant, plan_add_quant<false>, run_add_quant<false>, NARROW)
+ACLNN(aclnnAddRmsNormQuantV2, plan_add_quant<true>, run_add_quant<true>, NARROW)
+ACLNN(aclnnAddRmsNormDynamicQuant, plan_add_dynamic, run_add_dynamic, NARROW)
+ACLNN(aclnnRmsNormDynamicQuant, plan_rms_dynamic, run_rms_dynamic, NARROW)
 ACLNN(aclnnSwiGluQuant, plan_swiglu_quant, run_swiglu_quant)

@@ -66,6 +66,26 @@ inline Tensor half_bytes(Tensor t) {
 // The value that the largest element of a block is brought to.
 inline double top_of(int dtype) { return is_narrow_float(dtype) ? narrow_largest(dtype) : range_of(dtype).high; }
 
+// The same where an attribute may say another.
+inline double block_top(const Call& c) {
+    double stated = 0;
+    for (int i = 0; i < c.function->count; ++i)
+        if (std::strcmp(c.function->parameters[i].name, "dstTypeMax") == 0) stated = c.real("dstTypeMax");
+    return stated > 0 ? stated : top_of(c.tensor("yOut").dtype);
+}
+
+// Results are bytes, or of a type whose kernel says NARROW.
+inline void need_bytes(const Plan& p, const char* name) {
+    int dtype = p.tensor(name).dtype;
+    p.require(dtype == ACL_INT8 || is_narrow(dtype), "%s has dtype %s; the emulator computes INT8 and smaller floats", name, dtype_name(dtype));
+}
+
+// An attribute repeats the dtype of a result.
+inline void need_stated(const Plan& p, const char* attribute, const char* name) {
+    p.require(p.integer(attribute) == p.tensor(name).dtype, "%s is %lld, %s has dtype %s", attribute, static_cast<long long>(p.integer(attribute)), name,
+              dtype_name(p.tensor(name).dtype));
+}
+
 // The group of each row, where `ends` says at which row each group ends; rows behind the last end have none (-1).
 inline std::vector<int64_t> groups_of(const std::vector<int64_t>& ends, int64_t rows) {
     std::vector<int64_t> out;

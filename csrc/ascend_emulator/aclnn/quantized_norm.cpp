@@ -14,11 +14,6 @@ namespace {
 
 using Values = std::vector<double>;
 
-void need_bytes(const Plan& p, const char* name) {
-    int dtype = p.tensor(name).dtype;
-    p.require(dtype == ACL_INT8, "%s has dtype %s; the emulator computes INT8", name, dtype_name(dtype));
-}
-
 void need_count(const Plan& p, const char* name, int64_t count) {
     if (!p.has(name)) return;
     p.require(p.tensor(name).numel() == count, "%s has shape %s, expected %lld elements", name,
@@ -85,7 +80,7 @@ void run_layer(Run& r) {
     auto scale = r.read<double>(r.tensor("scale")), zero = read_or(r, "zeroPointsOptional", 1, 0);
     for (size_t i = 0; i < x.size(); ++i)
         x[i] = x[i] * pick(scale, i % size_t(length)) + pick(zero, i % size_t(length));
-    r.write(r.tensor("res"), within(x, ACL_INT8));
+    r.write(r.tensor("res"), within(x, r.tensor("res").dtype));
 }
 
 // -- AddLayerNormQuant: one or two results, each with scales of its own -----------------------------------------------
@@ -144,7 +139,7 @@ void run_add_layer(Run& r) {
             double s = scale[i % scale.size()];
             y[i] = (r.flag("divMode") ? y[i] / s : y[i] * s) + zero[i % zero.size()];
         }
-        r.write(r.tensor(kResults[which]), within(y, ACL_INT8));
+        r.write(r.tensor(kResults[which]), within(y, r.tensor(kResults[which]).dtype));
     }
 }
 
@@ -295,7 +290,7 @@ void run_rms_quant(Run& r) {
         double s = pick(scale, i % size_t(length));
         x[i] = (r.flag("divMode") ? x[i] / s : x[i] * s) + pick(offset, i % size_t(length));
     }
-    r.write(r.tensor("y"), within(x, ACL_INT8));
+    r.write(r.tensor("y"), within(x, r.tensor("y").dtype));
     if (r.flag("outputRstd")) r.write(r.tensor("rstd"), rstd);
 }
 
@@ -330,7 +325,7 @@ void run_rms_grad(Run& r) {
     }
     double scale = r.read<double>(r.tensor("scalesX"))[0], offset = read_or(r, "offsetXOptional", 1, 0)[0];
     for (double& v : dy) v = (r.flag("divMode") ? v / scale : v * scale) + offset;
-    r.write(r.tensor("dxOut"), within(dy, ACL_INT8));
+    r.write(r.tensor("dxOut"), within(dy, r.tensor("dxOut").dtype));
     r.write(r.tensor("dgammaOut"), dgamma);
 }
 
@@ -379,7 +374,7 @@ void run_group(Run& r) {
         double y = x[i] * gamma[c] + beta[c];
         x[i] = (r.flag("activateSilu") ? silu(y) : y) / pick(scale, c);
     }
-    r.write(r.tensor("out"), within(x, ACL_INT8));
+    r.write(r.tensor("out"), within(x, r.tensor("out").dtype));
     r.write(r.tensor("meanOut"), m.mean);
     r.write(r.tensor("rstdOut"), m.rstd);
 }
@@ -472,11 +467,11 @@ void run_batch_grad(Run& r) {
 ACLNN(aclnnLayerNormQuant, plan_layer, run_layer)
 ACLNN(aclnnAddLayerNormQuant, plan_add_layer, run_add_layer)
 ACLNN(aclnnAddLayerNormQuantV2, plan_add_layer, run_add_layer)
-ACLNN(aclnnAdaLayerNormQuant, plan_ada_quant, run_ada_quant)
+ACLNN(aclnnAdaLayerNormQuant, plan_ada_quant, run_ada_quant, NARROW)
 ACLNN(aclnnAdaLayerNormBackward, plan_ada_grad, run_ada_grad)
-ACLNN(aclnnAddRmsNormDynamicQuantV2, plan_add_dynamic, run_add_dynamic)
-ACLNN(aclnnRmsNormQuantV3, plan_rms_quant, run_rms_quant)
-ACLNN(aclnnRmsNormGradQuant, plan_rms_grad, run_rms_grad)
+ACLNN(aclnnAddRmsNormDynamicQuantV2, plan_add_dynamic, run_add_dynamic, NARROW)
+ACLNN(aclnnRmsNormQuantV3, plan_rms_quant, run_rms_quant, NARROW)
+ACLNN(aclnnRmsNormGradQuant, plan_rms_grad, run_rms_grad, NARROW)
 ACLNN(aclnnFusedAddRmsNorm, plan_fused_add, run_fused_add)
 ACLNN(aclnnGroupNormSiluQuant, plan_group, run_group)
 ACLNN(aclnnGroupNormalizationGrad, plan_group_grad, run_group_grad)

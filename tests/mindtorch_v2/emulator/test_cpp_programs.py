@@ -141,7 +141,8 @@ def test_many_devices_where_a_number_is_not_given(tmp_path: Path) -> None:
     source, program = tmp_path / "count.cpp", tmp_path / "count"
     source.write_text(
         '#include <cstdio>\n#include "acl/acl.h"\n'
-        'int main() { uint32_t n = 0; aclInit(nullptr); aclrtGetDeviceCount(&n); printf("%u\\n", n); return aclFinalize(); }\n'
+        "int main() { uint32_t n = 0; aclInit(nullptr); aclrtGetDeviceCount(&n); "
+        'printf("%u\\n", n); return aclFinalize(); }\n'
     )
     build("g++", source, program)
     assert tool("run", str(program)) == "16"

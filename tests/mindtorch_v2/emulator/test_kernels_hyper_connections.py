@@ -33,14 +33,22 @@ def sinkhorn(x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return y, np.stack(quotients), np.stack(divisors)
 
 
-def weights(x: np.ndarray, phi: np.ndarray, alpha: np.ndarray, bias: np.ndarray, gamma: np.ndarray) -> dict[str, np.ndarray]:
+def weights(
+    x: np.ndarray, phi: np.ndarray, alpha: np.ndarray, bias: np.ndarray, gamma: np.ndarray
+) -> dict[str, np.ndarray]:
     flat = x.reshape(*x.shape[:-2], -1)
     inverse = 1 / np.sqrt((flat**2).mean(-1) + 1e-6)
     mix = (flat * gamma.reshape(-1)) @ phi.T
     z = np.repeat(alpha, [N, N, N * N]) * mix * inverse[..., None] + bias
     pre = 1 / (1 + np.exp(-z[..., :N])) + EPS
-    return {"in": (pre[..., None] * x).sum(-2), "post": 2 / (1 + np.exp(-z[..., N : 2 * N])), "pre": pre, "mix": mix,
-            "res": z[..., 2 * N :].reshape(*x.shape[:-2], N, N), "inverse": inverse}  # fmt: skip
+    return {
+        "in": (pre[..., None] * x).sum(-2),
+        "post": 2 / (1 + np.exp(-z[..., N : 2 * N])),
+        "pre": pre,
+        "mix": mix,
+        "res": z[..., 2 * N :].reshape(*x.shape[:-2], N, N),
+        "inverse": inverse,
+    }
 
 
 PLACES = {"x": wide(X), "phi": wide(PHI), "alpha": wide(ALPHA), "bias": wide(BIAS), "gamma": wide(GAMMA)}
@@ -68,30 +76,90 @@ SOME = sinkhorn(wide(SQUARE))
 G = make(2, 2, N, N, dtype=F)
 COMMON: dict[str, Any] = {"x": X, "phi": PHI, "alpha": ALPHA, "bias": BIAS}
 CASES = [
-    Direct("aclnnMhcSinkhorn", {"x": SQUARE, "eps": EPS, "numIters": ROUNDS},
-           {"output": SOME[0].astype(F), "normOut": SOME[1].astype(F), "sumOut": SOME[2].astype(F)}),
-    Direct("aclnnMhcSinkhornBackward", {"gradOutput": G, "normOut": SOME[1].astype(F), "sumOut": SOME[2].astype(F)},
-           {"out": numeric(lambda x: sinkhorn(x)[0], wide(SQUARE), wide(G)).astype(F)}, 400),
-    Direct("aclnnMhcPre", {**COMMON, "gammaOptional": GAMMA, "normEps": 1e-6, "hcEps": EPS},
-           {"hIn": PLAIN["in"].astype(H), "hPost": PLAIN["post"].astype(F), "hRes": PLAIN["res"].astype(F),
-            "invRmsOptional": PLAIN["inverse"].astype(F), "hMixOptional": PLAIN["mix"].astype(F), "hPreOptional": PLAIN["pre"].astype(F)}),
-    Direct("aclnnMhcPreSinkhorn", {**COMMON, "hcMult": N, "numIters": ROUNDS, "hcEps": EPS, "normEps": 1e-6, "needBackward": True},
-           {"hin": MIXED["in"].astype(H), "hPost": MIXED["post"].astype(F), "hRes": MIXTURE.reshape(1, 2, N * N).astype(F),
-            "hPre": MIXED["pre"].astype(F), "hcBeforeNorm": MIXED["mix"].astype(F), "invRms": MIXED["inverse"][..., None].astype(F),
-            "sumOut": DIVISORS.astype(F), "normOut": QUOTIENTS.astype(F)}),
-    Direct("aclnnMhcPreBackward",
-           {"x": X, "phi": PHI, "alpha": ALPHA, "gradHIn": G_IN, "gradHPost": G_POST, "gradHRes": G_RES,
-            "invRms": PLAIN["inverse"].astype(F), "hMix": PLAIN["mix"].astype(F), "hPre": PLAIN["pre"].astype(F),
-            "hPost": PLAIN["post"].astype(F), "gamma": GAMMA, "gradXPostOptional": MORE, "hcEps": EPS},
-           {"gradX": (gradient("x", wide(GAMMA), False) + wide(MORE)).astype(H),
-            **{f"grad{name.capitalize()}": gradient(name, wide(GAMMA), False).astype(F) for name in ("phi", "alpha", "bias", "gamma")}}, 400),
-    Direct("aclnnMhcPreSinkhornBackward",
-           {**COMMON, "gradHin": G_IN, "gradHPost": G_POST, "gradHRes": G_RES.reshape(1, 2, N * N), "hPre": MIXED["pre"].astype(F),
-            "hcBeforeNorm": MIXED["mix"].astype(F), "invRms": MIXED["inverse"][..., None].astype(F), "sumOut": DIVISORS.astype(F),
-            "normOut": QUOTIENTS.astype(F), "hcEps": EPS},
-           {"gradX": gradient("x", ONES, True).astype(H),
-            **{f"grad{name.capitalize()}": gradient(name, ONES, True).astype(F) for name in ("phi", "alpha", "bias")}}, 400),
-]  # fmt: skip
+    Direct(
+        "aclnnMhcSinkhorn",
+        {"x": SQUARE, "eps": EPS, "numIters": ROUNDS},
+        {"output": SOME[0].astype(F), "normOut": SOME[1].astype(F), "sumOut": SOME[2].astype(F)},
+    ),
+    Direct(
+        "aclnnMhcSinkhornBackward",
+        {"gradOutput": G, "normOut": SOME[1].astype(F), "sumOut": SOME[2].astype(F)},
+        {"out": numeric(lambda x: sinkhorn(x)[0], wide(SQUARE), wide(G)).astype(F)},
+        400,
+    ),
+    Direct(
+        "aclnnMhcPre",
+        {**COMMON, "gammaOptional": GAMMA, "normEps": 1e-6, "hcEps": EPS},
+        {
+            "hIn": PLAIN["in"].astype(H),
+            "hPost": PLAIN["post"].astype(F),
+            "hRes": PLAIN["res"].astype(F),
+            "invRmsOptional": PLAIN["inverse"].astype(F),
+            "hMixOptional": PLAIN["mix"].astype(F),
+            "hPreOptional": PLAIN["pre"].astype(F),
+        },
+    ),
+    Direct(
+        "aclnnMhcPreSinkhorn",
+        {**COMMON, "hcMult": N, "numIters": ROUNDS, "hcEps": EPS, "normEps": 1e-6, "needBackward": True},
+        {
+            "hin": MIXED["in"].astype(H),
+            "hPost": MIXED["post"].astype(F),
+            "hRes": MIXTURE.reshape(1, 2, N * N).astype(F),
+            "hPre": MIXED["pre"].astype(F),
+            "hcBeforeNorm": MIXED["mix"].astype(F),
+            "invRms": MIXED["inverse"][..., None].astype(F),
+            "sumOut": DIVISORS.astype(F),
+            "normOut": QUOTIENTS.astype(F),
+        },
+    ),
+    Direct(
+        "aclnnMhcPreBackward",
+        {
+            "x": X,
+            "phi": PHI,
+            "alpha": ALPHA,
+            "gradHIn": G_IN,
+            "gradHPost": G_POST,
+            "gradHRes": G_RES,
+            "invRms": PLAIN["inverse"].astype(F),
+            "hMix": PLAIN["mix"].astype(F),
+            "hPre": PLAIN["pre"].astype(F),
+            "hPost": PLAIN["post"].astype(F),
+            "gamma": GAMMA,
+            "gradXPostOptional": MORE,
+            "hcEps": EPS,
+        },
+        {
+            "gradX": (gradient("x", wide(GAMMA), False) + wide(MORE)).astype(H),
+            **{
+                f"grad{name.capitalize()}": gradient(name, wide(GAMMA), False).astype(F)
+                for name in ("phi", "alpha", "bias", "gamma")
+            },
+        },
+        400,
+    ),
+    Direct(
+        "aclnnMhcPreSinkhornBackward",
+        {
+            **COMMON,
+            "gradHin": G_IN,
+            "gradHPost": G_POST,
+            "gradHRes": G_RES.reshape(1, 2, N * N),
+            "hPre": MIXED["pre"].astype(F),
+            "hcBeforeNorm": MIXED["mix"].astype(F),
+            "invRms": MIXED["inverse"][..., None].astype(F),
+            "sumOut": DIVISORS.astype(F),
+            "normOut": QUOTIENTS.astype(F),
+            "hcEps": EPS,
+        },
+        {
+            "gradX": gradient("x", ONES, True).astype(H),
+            **{f"grad{name.capitalize()}": gradient(name, ONES, True).astype(F) for name in ("phi", "alpha", "bias")},
+        },
+        400,
+    ),
+]
 
 
 @each(CASES)
