@@ -31,22 +31,65 @@ CASES: dict[str, tuple[str, int, int]] = {
     "broadcast 10 MB": ("broadcast", 10 << 18, 8),
     "all_gather 10 MB": ("all_gather", 10 << 18, 4),
     "barrier": ("barrier", 1, 200),
-    "DDP step": ("ddp", 1, 10),
+    "DDP step of a layer": ("layer", 1, 10),
+    "DDP step of a GPT": ("gpt", 1, 5),
 }
 
 
-def trained(torch: Any) -> Any:
-    """A step of a small transformer layer under DistributedDataParallel."""
+def layer(torch: Any) -> tuple[Any, Any]:
+    """A small transformer layer, and what it is given."""
     nn = torch.nn
+    block = nn.TransformerEncoderLayer(128, 4, 512, dropout=0.0, batch_first=True)
+    return nn.Sequential(block, nn.Linear(128, 128)), torch.randn(8, 64, 128)
+
+
+def gpt(torch: Any) -> tuple[Any, Any]:
+    """The network of `examples/demo.py` without dropout, and letters."""
+    nn, width, context, heads = torch.nn, 96, 64, 4
+
+    class Block(nn.Module):  # type: ignore[misc, name-defined]
+        def __init__(self) -> None:
+            super().__init__()
+            self.norm_1, self.norm_2 = nn.LayerNorm(width), nn.LayerNorm(width)
+            self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+            self.mlp = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width))
+
+        def forward(self, x: Any) -> Any:
+            parts = self.qkv(self.norm_1(x)).view(x.shape[0], x.shape[1], 3, heads, width // heads)
+            q, k, v = parts.permute(2, 0, 3, 1, 4).unbind(0)
+            seen = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+            x = x + self.out(seen.transpose(1, 2).reshape(x.shape))
+            return x + self.mlp(self.norm_2(x))
+
+    class GPT(nn.Module):  # type: ignore[misc, name-defined]
+        def __init__(self) -> None:
+            super().__init__()
+            self.letters, self.places = nn.Embedding(65, width), nn.Embedding(context, width)
+            self.blocks, self.norm = nn.Sequential(*[Block() for _ in range(3)]), nn.LayerNorm(width)
+
+        def forward(self, letters: Any) -> Any:
+            x = self.blocks(self.letters(letters) + self.places(torch.arange(context)))
+            return nn.functional.linear(self.norm(x), self.letters.weight)
+
+    return GPT(), torch.randint(65, (24, context))
+
+
+def trained(torch: Any, kind: str) -> Any:
+    """A training step under DistributedDataParallel."""
     torch.manual_seed(0)
-    layer = nn.TransformerEncoderLayer(128, 4, 512, dropout=0.0, batch_first=True)
-    model = nn.parallel.DistributedDataParallel(nn.Sequential(layer, nn.Linear(128, 128)))
+    made, batch = gpt(torch) if kind == "gpt" else layer(torch)
+    model = torch.nn.parallel.DistributedDataParallel(made)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
-    batch = torch.randn(8, 64, 128)
+
+    def loss() -> Any:
+        out = model(batch)
+        if kind == "gpt":
+            return torch.nn.functional.cross_entropy(out.reshape(-1, 65), batch.reshape(-1))
+        return out.square().mean()
 
     def step() -> None:
         optimizer.zero_grad()
-        model(batch).square().mean().backward()
+        loss().backward()
         optimizer.step()
 
     return step
@@ -54,8 +97,8 @@ def trained(torch: Any) -> Any:
 
 def prepared(torch: Any, dist: Any, kind: str, count: int, size: int) -> Any:
     """One call of a case."""
-    if kind == "ddp":
-        return trained(torch)
+    if kind in ("layer", "gpt"):
+        return trained(torch, kind)
     if kind == "barrier":
         return dist.barrier
     tensor = torch.ones(count)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .. import _dtype as _t
+from .. import mul
 from ..autograd.grad_mode import no_grad
 from . import distributed_c10d as dist
 
@@ -286,6 +287,7 @@ class Reducer:
 
         if not self.begun:
             self.begun = True
+            self.divisor = self._divide()
             if self.static_graph:
                 Variable._execution_engine.queue_callback(self._end_static)
             for each in self.unused:
@@ -335,8 +337,17 @@ class Reducer:
         view, grad = bucket.views[slot], self.params[index].grad
         if grad is None:
             view.zero_()
-        elif grad.data_ptr() != view.data_ptr():
-            view.copy_(grad.detach())
+        elif grad.data_ptr() == view.data_ptr():
+            if self.hook is None:
+                view.mul_(1.0 / self.divisor)
+        else:
+            # The mean is a sum of parts, each divided on its way into the bucket; hooks get gradients as they are.
+            if self.hook is None and grad.dtype == view.dtype:
+                mul(grad.detach(), 1.0 / self.divisor, out=view)
+            else:
+                view.copy_(grad.detach())
+                if self.hook is None:
+                    view.mul_(1.0 / self.divisor)
             if self.as_view:
                 self.params[index].grad = view
 
@@ -349,10 +360,7 @@ class Reducer:
 
     def _send(self, place: int) -> None:
         bucket = self.buckets[place]
-        if place == 0:
-            self.divisor = self._divide()
         if self.hook is None:
-            bucket.flat.div_(self.divisor)
             bucket.work = dist.all_reduce(bucket.flat, group=self.group, async_op=True)
         else:
             seen = GradBucket(
