@@ -213,7 +213,9 @@ class ProcessGroupHCCL(Backend):
         kind = red_op(op)
         asked = "SUM" if kind == ReduceOp.AVG else kind.name
         if asked not in hccl.REDUCTIONS:
-            raise RuntimeError(f"Cannot use ReduceOp.{kind.name} with HCCL")
+            raise RuntimeError(
+                f"Cannot use ReduceOp.{kind.name} with HCCL: it reduces by {', '.join(hccl.REDUCTIONS)}, and here AVG"
+            )
         if kind == ReduceOp.AVG and not dtype.is_floating_point:
             raise self._wrong(name, f"a mean of {dtype} is not one of its values; use ReduceOp.SUM")
         carrier = {_t.bool: _t.int32, _t.uint8: _t.int32}.get(dtype, dtype)

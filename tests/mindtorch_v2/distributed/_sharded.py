@@ -6,6 +6,16 @@ import importlib
 from typing import Any
 
 
+def kind(torch: Any) -> str:
+    """What kind of devices the ranks have."""
+    return str(torch.get_default_device().type)
+
+
+def own_device(torch: Any) -> Any:
+    """This rank's device."""
+    return torch.get_default_device()
+
+
 def gpt(torch: Any) -> Any:
     """A small GPT, the same in both libraries and on all ranks."""
     nn, F = torch.nn, torch.nn.functional
@@ -91,9 +101,9 @@ def fully_shard(torch: Any, dist: Any, rank: int, size: int, how: str) -> Any:
     F = importlib.import_module(f"{torch.__name__}.distributed.fsdp")
     T = importlib.import_module(f"{torch.__name__}.distributed.tensor")
     model = gpt(torch)
-    settings: dict[str, Any] = {"mesh": T.init_device_mesh("cpu", (size,))}
+    settings: dict[str, Any] = {"mesh": T.init_device_mesh(kind(torch), (size,))}
     if how == "replicas":
-        settings["mesh"] = T.init_device_mesh("cpu", (2, size // 2), mesh_dim_names=("rows", "columns"))
+        settings["mesh"] = T.init_device_mesh(kind(torch), (2, size // 2), mesh_dim_names=("rows", "columns"))
     if how == "kept":
         settings["reshard_after_forward"] = False
     if how == "columns":
@@ -151,7 +161,7 @@ def states(torch: Any, dist: Any, rank: int, size: int) -> Any:
         other = torch.nn.Linear(16, 13, bias=False)
     F.fully_shard(other)
     before = other.weight.is_meta
-    other.to_empty(device="cpu")
+    other.to_empty(device=own_device(torch))
     other.load_state_dict({"weight": state["head.weight"]})
     words, _ = batch(torch, 0, rank, size)
     out = other(torch.ones(2, 16))
@@ -170,7 +180,7 @@ def both_ways(torch: Any, dist: Any, rank: int, size: int) -> Any:
     F = importlib.import_module(f"{torch.__name__}.distributed.fsdp")
     T = importlib.import_module(f"{torch.__name__}.distributed.tensor")
     P = importlib.import_module(f"{torch.__name__}.distributed.tensor.parallel")
-    mesh = T.init_device_mesh("cpu", (2, size // 2), mesh_dim_names=("dp", "tp"))
+    mesh = T.init_device_mesh(kind(torch), (2, size // 2), mesh_dim_names=("dp", "tp"))
     model = gpt(torch)
     for block in model.blocks:
         plan = {
@@ -279,7 +289,7 @@ def _wrapped(torch: Any, how: str, size: int) -> Any:
     F = importlib.import_module(f"{torch.__name__}.distributed.fsdp")
     W = importlib.import_module(f"{torch.__name__}.distributed.fsdp.wrap")
     model = gpt(torch)
-    settings: dict[str, Any] = {"use_orig_params": how in ("orig", "states orig"), "device_id": torch.device("cpu")}
+    settings: dict[str, Any] = {"use_orig_params": how in ("orig", "states orig"), "device_id": own_device(torch)}
     if how == "whole":
         settings["sharding_strategy"] = F.ShardingStrategy.NO_SHARD
     if how == "gradients":
@@ -359,7 +369,7 @@ def in_parallel(torch: Any, dist: Any, rank: int, size: int, how: str) -> Any:
     Z = importlib.import_module(f"{torch.__name__}.distributed.optim")
     model = gpt(torch)
     if how == "layers":
-        mesh = T.init_device_mesh("cpu", (size,))
+        mesh = T.init_device_mesh(kind(torch), (size,))
         columns, rows = P.ColwiseParallel, P.RowwiseParallel
         for block in model.blocks:
             plan = {name: columns() for name in ("wq", "wk", "wv", "up")} | {name: rows() for name in ("wo", "down")}

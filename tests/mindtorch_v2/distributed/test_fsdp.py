@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from .._subject import SUBJECT_NAME
+from .._subject import SUBJECT_NAME, mindtorch_only
 from .._subject import subject as torch
-from . import _sharded
+from . import _settings, _sharded
 from ._ranks import Ranks
 
 
 @pytest.fixture(scope="module")
 def ranks() -> Iterator[Ranks]:
-    made = Ranks(SUBJECT_NAME, 2)
+    made = Ranks(SUBJECT_NAME, 2, seconds=10.0)
     yield made
     made.close()
 
@@ -127,3 +127,37 @@ def test_a_module_around_another_as_pytorchs(ranks: Ranks, theirs: Ranks) -> Non
     for mine, other in zip(ranks.values("_sharded.around", "orig"), theirs.values("_sharded.around", "orig")):
         close(mine, other)
         assert mine[2] == other[2]
+
+
+# -- settings, one by one ---------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("how", ["hybrid, mesh", "hybrid, pair", "hybrid, kept"])
+def test_parts_in_groups_and_replicas_between_them(four: Ranks, how: str) -> None:
+    for found in four.values("_settings.around", how):
+        assert found == pytest.approx(_sharded.alone(torch)[0], rel=1e-4)
+
+
+@pytest.mark.parametrize("how", ["synced", "meta", "frozen", "hints"])
+def test_a_setting_of_the_module_around_another(ranks: Ranks, how: str) -> None:
+    want = _settings.frozen_alone(torch) if how == "frozen" else _sharded.alone(torch)[0]
+    for found in ranks.values("_settings.around", how):
+        assert found == pytest.approx(want, rel=1e-4)
+
+
+@pytest.mark.parametrize("how", ["kept", "frozen", "hook", "named dimensions"])
+def test_a_setting_of_split_modules(ranks: Ranks, how: str) -> None:
+    want = _settings.frozen_alone(torch) if how == "frozen" else _sharded.alone(torch)[0]
+    for found in ranks.values("_settings.fully", how):
+        assert found == pytest.approx(want, rel=1e-4)
+
+
+@mindtorch_only
+def test_whole_parameters_on_the_first_rank_and_buffers_in_halves(ranks: Ranks) -> None:
+    first, second = ranks.values("_settings.shown")
+    assert first == ([(6, 4), (6,), (6,), (6,)], ["torch.float16"])
+    assert second[0] != first[0] and second[1] == first[1]
+
+
+@mindtorch_only
+def test_settings_that_are_not_served_are_named(ranks: Ranks) -> None:
+    for found in ranks.values("_settings.refused"):
+        assert all(name in text and not text.startswith("nothing") for name, text in found.items()), found

@@ -150,8 +150,12 @@ def _copied(values: dict[str, Any]) -> dict[str, Any]:
     return {key: value.clone() if hasattr(value, "clone") else value for key, value in values.items()}
 
 
-def _whole(value: Any) -> Any:
-    return value.full_tensor() if hasattr(value, "full_tensor") else value
+def whole(value: Any) -> Any:
+    """A value of a state dict as one tensor; parts that were moved to the host are gathered on their ranks' devices."""
+    if not hasattr(value, "full_tensor"):
+        return value
+    device = value.device_mesh.device_type
+    return (value if value.to_local().device.type == device else value.to(device)).full_tensor()
 
 
 def to_load(optim: Any, given: dict[str, Any], modules: list[Any]) -> dict[str, Any]:
@@ -177,7 +181,7 @@ def to_load(optim: Any, given: dict[str, Any], modules: list[Any]) -> dict[str, 
             if not (hasattr(value, "dim") and value.dim()):
                 single[key] = value
                 continue
-            parts = [_whole(each[key]).reshape(-1) for each in saved if each]
+            parts = [whole(each[key]).reshape(-1) for each in saved if each]
             vector = nn.functional.pad(cat(parts), (0, unit.length * unit.size - unit.numel))
             vectors[key] = vector[unit.rank * unit.length : (unit.rank + 1) * unit.length].to(unit.flat.device)
         if not unit.keep:

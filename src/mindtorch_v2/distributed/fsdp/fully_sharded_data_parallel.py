@@ -98,6 +98,9 @@ class FullyShardedDataParallel(nn.Module):
         super().__init__()
         if cpu_offload is not None and cpu_offload.offload_params:
             raise NotImplementedError("FullyShardedDataParallel(): argument 'cpu_offload' is not served")
+        for name in ("keep_low_precision_grads", "_module_classes_to_ignore"):
+            if mixed_precision is not None and getattr(mixed_precision, name):
+                raise NotImplementedError(f"MixedPrecision: argument '{name}' is not served")
         strategy = sharding_strategy or ShardingStrategy.FULL_SHARD
         hybrid = strategy in (ShardingStrategy.HYBRID_SHARD, ShardingStrategy._HYBRID_SHARD_ZERO2)
         groups = _groups(process_group, device_mesh, hybrid)
@@ -122,7 +125,7 @@ class FullyShardedDataParallel(nn.Module):
             wrap_below(module, auto_wrap_policy, type(self), settings, skipped)
         _materialized(module, param_init_fn, device_id)
         if sync_module_states:
-            _synced(module, groups, ignored)
+            _synced(module, groups, ignored, type(self))
         self._fsdp_wrapped_module = module
         self.sharding_strategy = strategy
         self.mixed_precision = mixed_precision or MixedPrecision()
@@ -130,8 +133,6 @@ class FullyShardedDataParallel(nn.Module):
         self._settings = StateDictSettings(
             StateDictType.FULL_STATE_DICT, FullStateDictConfig(), FullOptimStateDictConfig()
         )
-        if self.mixed_precision.keep_low_precision_grads:
-            raise NotImplementedError("MixedPrecision: argument 'keep_low_precision_grads' must be False")
         self._build(groups, ignored)
 
     def _build(self, groups: tuple[Any, Any], ignored: set[Any]) -> None:
@@ -267,6 +268,11 @@ class FullyShardedDataParallel(nn.Module):
             raise NotImplementedError("is not supported: writeback=True and rank0_only=True")
         found = FullyShardedDataParallel.fsdp_modules(module) if recurse else [module]
         units = [each._unit for each in found if each._unit is not None]
+        if rank0_only and dist.get_rank() != 0:
+            for unit in units:  # the first rank needs their parts
+                unit.full()
+            yield
+            return
         shown = [_flat_state.put_whole(unit) for unit in units]
         try:
             yield
@@ -341,11 +347,7 @@ class FullyShardedDataParallel(nn.Module):
         """Load one by the names inside."""
         if assign:
             raise NotImplementedError("load_state_dict(): argument 'assign' must be False")
-        from ..tensor import DTensor
-
-        whole = {
-            name: value.full_tensor() if isinstance(value, DTensor) else value for name, value in state_dict.items()
-        }
+        whole = {name: _flat_state.whole(value) for name, value in state_dict.items()}
         with self.summon_full_params(self, writeback=True):
             named = (*nn.Module.named_parameters(self, remove_duplicate=False), *nn.Module.named_buffers(self))
             keys = {_clean(key): key for key, _ in named}
@@ -422,10 +424,10 @@ def _materialized(module: Any, init: Callable[[Any], None] | None, device: Any) 
         module.to(device if isinstance(device, str) or hasattr(device, "type") else f"npu:{device}")
 
 
-def _synced(module: Any, groups: tuple[Any, Any], ignored: set[Any]) -> None:
-    """All ranks begin with the first one's parameters and buffers."""
+def _synced(module: Any, groups: tuple[Any, Any], ignored: set[Any], cls: type) -> None:
+    """All ranks begin with the first one's parameters and buffers; wrappers below have done so with theirs."""
+    own = [param for _, _, param in _owned(module, ignored, cls)]
     for group in groups:
         if group is not None:
-            for tensor in (*module.parameters(), *module.buffers()):
-                if tensor not in ignored:
-                    collectives.broadcast(tensor.detach(), group=group, group_src=0)
+            for tensor in (*own, *module.buffers()):
+                collectives.broadcast(tensor.detach(), group=group, group_src=0)
