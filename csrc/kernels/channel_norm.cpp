@@ -1,14 +1,16 @@
-// Batch norm and group norm of planes: images, their channels, and the places of a channel side by side.
-// Invariant: statistics are taken plane by plane (moments.h) and joined in the order of the images, in double; so
-// results do not depend on the number of threads. Everything is float32 or everything float64.
+// Batch norm and group norm of planes: images, their channels, and the places of a channel side by side; or images,
+// their places, and the channels of a place side by side (channels last).
+// Invariant: statistics are taken plane by plane (moments.h), or over blocks of rows that depend on the shape alone, and
+// joined in order, in double; so results do not depend on the number of threads. Everything is float32 or everything
+// float64.
 //
 // An operand is 3 arguments: storage, offset, code; dense. None: not given, or not wanted.
 //   channel_norm(x.., out.., weight|None.., bias|None.., mean.., var.., rstd|None.., images, channels, places, groups,
-//                eps, given)
+//                last, eps, given)
 //       groups 0: statistics of each channel over all images; else of each group of channels of each image.
-//       given: mean and var are read instead of written, and there is no rstd
+//       last: the channels of a place lie side by side. given: mean and var are read instead of written, and there is no rstd
 //   channel_norm_backward(grad.., x.., mean.., rstd.., weight|None.., dx|None.., dweight|None.., dbias|None.., images,
-//                         channels, places, groups, fixed)      fixed: mean and rstd do not depend on x
+//                         channels, places, groups, last, fixed)      fixed: mean and rstd do not depend on x
 #include "cpu.h"
 #include "moments.h"
 #include "windows.h"
@@ -18,9 +20,10 @@ namespace {
 
 struct Planes {
     int64_t images, channels, places, groups;
+    bool last;
     explicit Planes(PyObject* const* args)
         : images(parse_count(args[0])), channels(parse_count(args[1])), places(parse_count(args[2])),
-          groups(parse_count(args[3])) {
+          groups(parse_count(args[3])), last(as_bool(args[4])) {
         if (groups && channels % groups)
             fail(PyExc_ValueError, "%lld channels in %lld groups", (long long)channels, (long long)groups);
     }
@@ -31,7 +34,9 @@ struct Planes {
     int64_t set_of(int64_t plane) const { return groups ? plane / (channels / groups) : plane % channels; }
     double size() const { return double(groups ? channels / groups : images) * double(places); }
     int64_t grain(int64_t cost) const { return lane_grain(places, cost); }
-    bool in_columns() const { return places == 1 && !groups; }
+    int64_t set_of(int64_t image, int64_t channel) const {
+        return groups ? image * groups + channel / (channels / groups) : channel;
+    }
 };
 
 Dense parse_optional(PyObject* const* args, int64_t numel, int code) {
@@ -82,79 +87,133 @@ template <class A> void normalize(const Planes& p, const A* x, A* out, const A* 
     });
 }
 
-// ---------------------------------------------------------------- channels of one place
+// ---------------------------------------------------------------- channels last
 
-// Rows of channels side by side: statistics grow across rows, many channels at a time. Strips of channels go to threads.
+// Rows of channels side by side: statistics grow across rows, many channels at a time. Blocks of rows, and strips of
+// channels, go to threads.
 constexpr int64_t STRIP = 128, ROWS = 64;  // rows that are summed in their own precision
+constexpr int64_t BLOCK = 1024;            // rows of a block, and more where there would be very many
 
-template <class F> void for_strips(int64_t rows, int64_t channels, F&& f) {
-    parallel_for(ceil_div(channels, STRIP), lane_grain(saturated_mul(rows, STRIP), 2), [&](int64_t begin, int64_t end) {
+struct Blocks {
+    int64_t rows, each;  // blocks of an image
+    explicit Blocks(const Planes& p)
+        : rows(std::max(BLOCK, ceil_div(ceil_div(p.places, 64), ROWS) * ROWS)), each(ceil_div(p.places, rows)) {}
+};
+
+// f(block, its first row, number of rows, first channel, channels): block and row counted over all images.
+template <class F> void for_strips(const Planes& p, F&& f) {
+    const Blocks b(p);
+    const int64_t strips = ceil_div(p.channels, STRIP);
+    const int64_t work = saturated_mul(std::min(b.rows, p.places), std::min(STRIP, p.channels));
+    parallel_for(checked_numel({p.images, b.each, strips}), lane_grain(work, 2), [&](int64_t begin, int64_t end) {
         at_level(MT_BODY {
-            for (int64_t s = begin; s < end; ++s) f(s * STRIP, std::min(STRIP, channels - s * STRIP));
+            for (int64_t t = begin; t < end; ++t) {
+                const int64_t s = t % strips * STRIP, block = t / strips, row = block % b.each * b.rows;
+                f(block, block / b.each * p.places + row, std::min(b.rows, p.places - row), s,
+                  std::min(STRIP, p.channels - s));
+            }
         });
     });
 }
-template <class F> void for_each_row(int64_t rows, int64_t channels, F&& f) {
-    parallel_for(rows, lane_grain(channels, 1), [&](int64_t begin, int64_t end) {
+// f(where a row begins, its image)
+template <class F> void for_each_row(const Planes& p, F&& f) {
+    parallel_for(p.images * p.places, lane_grain(p.channels, 1), [&](int64_t begin, int64_t end) {
         at_level(MT_BODY {
-            for (int64_t r = begin; r < end; ++r) f(r * channels);
+            for (int64_t r = begin; r < end; ++r) f(r * p.channels, r / p.places);
         });
     });
 }
 
-template <class A> void find_column_moments(const Planes& p, const A* x, A* mean, A* var, A* rstd, double eps) {
-    for_strips(p.images, p.channels, [&](int64_t first, int64_t w) __attribute__((always_inline)) {
-        Moments of[STRIP];
-        A middle[STRIP], plain[STRIP], square[STRIP];
-        for (int64_t r = 0; r < p.images; r += ROWS) {
-            const int64_t n = std::min(ROWS, p.images - r);
-            const A* from = x + r * p.channels + first;
-            for (int64_t c = 0; c < w; ++c) middle[c] = plain[c] = square[c] = 0;
-            for (int64_t k = 0; k < n; ++k)
-                for (int64_t c = 0; c < w; ++c) middle[c] += from[k * p.channels + c];
-            for (int64_t c = 0; c < w; ++c) middle[c] /= (A)n;
-            for (int64_t k = 0; k < n; ++k)
-                for (int64_t c = 0; c < w; ++c) {
-                    const A d = from[k * p.channels + c] - middle[c];
-                    plain[c] += d;
-                    square[c] += d * d;
-                }
+template <class A>
+MT_INLINE void strip_moments(const A* x, int64_t rows, int64_t channels, int64_t w, Moments* of) {
+    A middle[STRIP], plain[STRIP], square[STRIP];
+    for (int64_t r = 0; r < rows; r += ROWS) {
+        const int64_t n = std::min(ROWS, rows - r);
+        const A* from = x + r * channels;
+        for (int64_t c = 0; c < w; ++c) middle[c] = plain[c] = square[c] = 0;
+        // Four rows at a time: sums are read and written once for all of them.
+        int64_t k = 0;
+        for (; k + 4 <= n; k += 4) {
+            const A* at = from + k * channels;
+            for (int64_t c = 0; c < w; ++c)
+                middle[c] += (at[c] + at[c + channels]) + (at[c + 2 * channels] + at[c + 3 * channels]);
+        }
+        for (; k < n; ++k)
+            for (int64_t c = 0; c < w; ++c) middle[c] += from[k * channels + c];
+        for (int64_t c = 0; c < w; ++c) middle[c] /= (A)n;
+        for (k = 0; k + 4 <= n; k += 4) {
+            const A* at = from + k * channels;
             for (int64_t c = 0; c < w; ++c) {
-                const double rest = (double)plain[c] / (double)n;
-                of[c].merge((double)n, (double)middle[c] + rest, (double)square[c] - rest * rest * (double)n);
+                const A m = middle[c], d0 = at[c] - m, d1 = at[c + channels] - m;
+                const A d2 = at[c + 2 * channels] - m, d3 = at[c + 3 * channels] - m;
+                plain[c] += (d0 + d1) + (d2 + d3);
+                square[c] += (d0 * d0 + d1 * d1) + (d2 * d2 + d3 * d3);
             }
         }
+        for (; k < n; ++k)
+            for (int64_t c = 0; c < w; ++c) {
+                const A d = from[k * channels + c] - middle[c];
+                plain[c] += d;
+                square[c] += d * d;
+            }
         for (int64_t c = 0; c < w; ++c) {
-            const double v = of[c].m2 / of[c].n;
-            mean[first + c] = (A)of[c].mean;
-            var[first + c] = (A)v;
-            if (rstd) rstd[first + c] = (A)(1.0 / std::sqrt(v + eps));
+            const double rest = (double)plain[c] / (double)n;
+            of[c].merge((double)n, (double)middle[c] + rest, (double)square[c] - rest * rest * (double)n);
         }
-    });
-}
-template <class A> void normalize_columns(const Planes& p, const A* x, A* out, const A* weight, const A* bias,
-                                          const A* mean, const A* var, double eps) {
-    const int64_t n = p.channels;
-    const Scratch room(checked_mul(n, 2), sizeof(A));
-    A *scale = room.as<A>(), *add = scale + n;
-    for (int64_t c = 0; c < n; ++c) {
-        scale[c] = (A)(1.0 / std::sqrt((double)var[c] + eps) * (weight ? (double)weight[c] : 1.0));
-        add[c] = bias ? bias[c] : A(0);
     }
-    for_each_row(p.images, n, [&](int64_t at) __attribute__((always_inline)) {
+}
+
+template <class A> void find_last_moments(const Planes& p, const A* x, A* mean, A* var, A* rstd, double eps) {
+    const Blocks b(p);
+    const Scratch room(checked_numel({p.images, b.each, p.channels}), sizeof(Moments));
+    const Scratch joined(p.sets(), sizeof(Moments));
+    Moments *of = room.as<Moments>(), *set = joined.as<Moments>();
+    for_strips(p,
+               [&](int64_t block, int64_t row, int64_t rows, int64_t first, int64_t w) __attribute__((always_inline)) {
+                   Moments* to = of + block * p.channels + first;
+                   std::fill_n(to, w, Moments());
+                   strip_moments(x + row * p.channels + first, rows, p.channels, w, to);
+               });
+    std::fill_n(set, p.sets(), Moments());
+    for (int64_t t = 0; t < p.images * b.each; ++t)
+        for (int64_t c = 0; c < p.channels; ++c) {
+            const Moments& m = of[t * p.channels + c];
+            set[p.set_of(t / b.each, c)].merge(m.n, m.mean, m.m2);
+        }
+    for (int64_t s = 0; s < p.sets(); ++s) {
+        const double v = set[s].m2 / set[s].n;
+        mean[s] = (A)set[s].mean;
+        var[s] = (A)v;
+        if (rstd) rstd[s] = (A)(1.0 / std::sqrt(v + eps));
+    }
+}
+template <class A> void normalize_last(const Planes& p, const A* x, A* out, const A* weight, const A* bias,
+                                       const A* mean, const A* var, double eps) {
+    const int64_t n = p.channels, all = p.groups ? p.count() : n;
+    const Scratch room(checked_mul(all, 3), sizeof(A));
+    A *scale = room.as<A>(), *add = scale + all, *middle = add + all;
+    for (int64_t i = 0; i < all; ++i) {
+        const int64_t c = i % n, s = p.set_of(i / n, c);
+        scale[i] = (A)(1.0 / std::sqrt((double)var[s] + eps) * (weight ? (double)weight[c] : 1.0));
+        add[i] = bias ? bias[c] : A(0);
+        middle[i] = mean[s];
+    }
+    for_each_row(p, [&](int64_t at, int64_t image) __attribute__((always_inline)) {
         const A* from = x + at;
         A* to = out + at;
+        const int64_t first = p.groups ? image * n : 0;
+        const A *m = middle + first, *f = scale + first, *d = add + first;
 #pragma GCC ivdep
-        for (int64_t c = 0; c < n; ++c) to[c] = (from[c] - mean[c]) * scale[c] + add[c];
+        for (int64_t c = 0; c < n; ++c) to[c] = (from[c] - m[c]) * f[c] + d[c];
     });
 }
 
 PyObject* channel_norm(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
     return guard([&]() -> PyObject* {
-        expect_args("channel_norm", nargs, 27);
+        expect_args("channel_norm", nargs, 28);
         const Planes p(args + 21);
-        const double eps = as_double(args[25]);
-        const bool given = as_bool(args[26]);
+        const double eps = as_double(args[26]);
+        const bool given = as_bool(args[27]);
         const Dense x = parse_dense(args, p.numel());
         const Dense out = parse_optional(args + 3, p.numel(), x.code);
         const Dense weight = parse_optional(args + 6, p.channels, x.code);
@@ -168,10 +227,10 @@ PyObject* channel_norm(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
         auto run = [&](auto t) {
             using A = decltype(t);
             GilRelease unlocked(p.numel());
-            if (p.in_columns()) {
-                if (!given) find_column_moments(p, x.as<const A>(), mean.as<A>(), var.as<A>(), rstd.as<A>(), eps);
-                return normalize_columns(p, x.as<const A>(), out.as<A>(), weight.as<const A>(), bias.as<const A>(),
-                                         mean.as<const A>(), var.as<const A>(), eps);
+            if (p.last) {
+                if (!given) find_last_moments(p, x.as<const A>(), mean.as<A>(), var.as<A>(), rstd.as<A>(), eps);
+                return normalize_last(p, x.as<const A>(), out.as<A>(), weight.as<const A>(), bias.as<const A>(),
+                                      mean.as<const A>(), var.as<const A>(), eps);
             }
             if (!given) find_moments(p, x.as<const A>(), mean.as<A>(), var.as<A>(), rstd.as<A>(), eps);
             normalize(p, x.as<const A>(), out.as<A>(), weight.as<const A>(), bias.as<const A>(), mean.as<const A>(),
@@ -226,63 +285,85 @@ template <class A> struct Backward {
             });
             parameters(of);
         }
-        if (whole) {
-            std::fill(total, total + p.sets(), Sums{0, 0});
-            for (int64_t i = 0; i < p.count(); ++i) {
-                Sums& t = total[p.set_of(i)];
-                t.plain += of[i].plain * weight_of(p.channel_of(i));
-                t.scaled += of[i].scaled * weight_of(p.channel_of(i));
-            }
-        }
+        if (whole) weigh(of, total);
         if (dx) input(total);
     }
 
-    void run_columns() const {
+    // Sums of each block of rows and channel.
+    void last_sums(Sums* of) const {
         const int64_t n = p.channels;
-        const Scratch room(n, sizeof(Sums));
-        Sums* total = room.as<Sums>();
-        for_strips(p.images, n, [&](int64_t first, int64_t w) __attribute__((always_inline)) {
-            std::fill(total + first, total + first + w, Sums{0, 0});
-            const A* middle = mean + first;
-            for (int64_t r = 0; r < p.images; r += ROWS) {
-                A plain[STRIP] = {}, scaled[STRIP] = {};
-                for (int64_t k = r; k < std::min(r + ROWS, p.images); ++k) {
-                    const A *gs = g + k * n + first, *xs = x + k * n + first;
+        for_strips(
+            p, [&](int64_t block, int64_t row, int64_t rows, int64_t first, int64_t w) __attribute__((always_inline)) {
+                Sums* to = of + block * n + first;
+                std::fill_n(to, w, Sums{0, 0});
+                A middle[STRIP];
+                for (int64_t c = 0; c < w; ++c) middle[c] = mean[p.set_of(row / p.places, first + c)];
+                for (int64_t r = 0; r < rows; r += ROWS) {
+                    A plain[STRIP] = {}, scaled[STRIP] = {};
+                    for (int64_t k = r; k < std::min(r + ROWS, rows); ++k) {
+                        const A *gs = g + (row + k) * n + first, *xs = x + (row + k) * n + first;
+                        for (int64_t c = 0; c < w; ++c) {
+                            plain[c] += gs[c];
+                            scaled[c] += gs[c] * (xs[c] - middle[c]);
+                        }
+                    }
                     for (int64_t c = 0; c < w; ++c) {
-                        plain[c] += gs[c];
-                        scaled[c] += gs[c] * (xs[c] - middle[c]);
+                        to[c].plain += (double)plain[c];
+                        to[c].scaled += (double)scaled[c];
                     }
                 }
-                for (int64_t c = 0; c < w; ++c) {
-                    total[first + c].plain += (double)plain[c];
-                    total[first + c].scaled += (double)scaled[c];
-                }
+            });
+    }
+
+    void run_last() const {
+        const Blocks b(p);
+        const int64_t n = p.channels, all = p.groups ? p.count() : n;
+        const Scratch room(checked_add(checked_numel({p.images, b.each, n}), checked_add(p.count(), p.sets())),
+                           sizeof(Sums));
+        Sums *of = room.as<Sums>(), *total = of + p.count(), *parts = total + p.sets();
+        last_sums(parts);
+        std::fill_n(of, p.count() + p.sets(), Sums{0, 0});
+        for (int64_t t = 0; t < p.images * b.each; ++t)
+            for (int64_t c = 0; c < n; ++c) {
+                Sums& to = of[t / b.each * n + c];
+                to.plain += parts[t * n + c].plain;
+                to.scaled += parts[t * n + c].scaled;
             }
-        });
-        for (int64_t c = 0; c < n; ++c) {
-            if (dweight) dweight[c] = (A)(total[c].scaled * (double)rstd[c]);
-            if (dbias) dbias[c] = (A)total[c].plain;
-        }
+        parameters(of);
         if (!dx) return;
-        const Scratch factors(checked_mul(n, 3), sizeof(A));
-        A *a = factors.as<A>(), *b = a + n, *add = b + n;
-        for (int64_t c = 0; c < n; ++c) {
-            const double r = (double)rstd[c], by = weight_of(c);
-            a[c] = (A)(r * by);
-            b[c] = fixed ? A(0) : (A)(-r * r * r * total[c].scaled * by / p.size());
-            add[c] = fixed ? A(0) : (A)(-r * total[c].plain * by / p.size());
+        weigh(of, total);
+        const Scratch factors(checked_mul(all, 4), sizeof(A));
+        A *a = factors.as<A>(), *by = a + all, *add = by + all, *middle = add + all;
+        for (int64_t i = 0; i < all; ++i) {
+            const int64_t s = p.set_of(i / n, i % n);
+            const double r = (double)rstd[s];
+            a[i] = (A)(r * weight_of(i % n));
+            by[i] = fixed ? A(0) : (A)(-r * r * r * total[s].scaled / p.size());
+            add[i] = fixed ? A(0) : (A)(-r * total[s].plain / p.size());
+            middle[i] = mean[s];
         }
-        for_each_row(p.images, n, [&](int64_t at) __attribute__((always_inline)) {
-            const A *gs = g + at, *xs = x + at;
+        for_each_row(p, [&](int64_t at, int64_t image) __attribute__((always_inline)) {
+            const int64_t first = p.groups ? image * n : 0;
+            const A *gs = g + at, *xs = x + at, *u = a + first, *v = by + first, *d = add + first, *m = middle + first;
             A* to = dx + at;
             if (fixed) {
 #pragma GCC ivdep
-                for (int64_t c = 0; c < n; ++c) to[c] = a[c] * gs[c];
+                for (int64_t c = 0; c < n; ++c) to[c] = u[c] * gs[c];
                 return;
             }
 #pragma GCC ivdep
-            for (int64_t c = 0; c < n; ++c) to[c] = a[c] * gs[c] + ((xs[c] - mean[c]) * b[c] + add[c]);
+            for (int64_t c = 0; c < n; ++c) to[c] = u[c] * gs[c] + ((xs[c] - m[c]) * v[c] + d[c]);
         });
+    }
+
+    // The sums of each set, each plane's times its weight.
+    void weigh(const Sums* of, Sums* total) const {
+        std::fill(total, total + p.sets(), Sums{0, 0});
+        for (int64_t i = 0; i < p.count(); ++i) {
+            Sums& t = total[p.set_of(i)];
+            t.plain += of[i].plain * weight_of(p.channel_of(i));
+            t.scaled += of[i].scaled * weight_of(p.channel_of(i));
+        }
     }
 
     void parameters(const Sums* of) const {
@@ -324,9 +405,9 @@ template <class A> struct Backward {
 
 PyObject* channel_norm_backward(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
     return guard([&]() -> PyObject* {
-        expect_args("channel_norm_backward", nargs, 29);
+        expect_args("channel_norm_backward", nargs, 30);
         const Planes p(args + 24);
-        const bool fixed = as_bool(args[28]);
+        const bool fixed = as_bool(args[29]);
         const Dense g = parse_dense(args, p.numel()), x = parse_optional(args + 3, p.numel(), g.code);
         const Dense mean = parse_optional(args + 6, p.sets(), g.code),
                     rstd = parse_optional(args + 9, p.sets(), g.code);
@@ -350,7 +431,7 @@ PyObject* channel_norm_backward(PyObject*, PyObject* const* args, Py_ssize_t nar
                                   dweight.as<A>(),
                                   dbias.as<A>(),
                                   fixed};
-            if (p.in_columns()) job.run_columns();
+            if (p.last) job.run_last();
             else job.run();
         };
         if (g.code == F32) run(float());

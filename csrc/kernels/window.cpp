@@ -70,21 +70,6 @@ template <class T, bool BACK> void plane_columns(T* plane, T* columns, const Win
             }
 }
 
-template <class F> void dispatch_columns(int code, const char* op, F&& f) {
-    switch (code) {
-        case F32: f(float()); return;
-        case F64: f(double()); return;
-        case U8: f(uint8_t()); return;
-        case I8: f(int8_t()); return;
-        case I16: f(int16_t()); return;
-        case I32: f(int32_t()); return;
-        case I64: f(int64_t()); return;
-        case C64: f(Complex<float>()); return;
-        case C128: f(Complex<double>()); return;
-        default: fail_dtype(op, code);
-    }
-}
-
 int64_t planes_each(int64_t work) { return std::max<int64_t>(1, GRAIN / std::max<int64_t>(1, work)); }
 
 template <bool BACK> PyObject* columns_of(const char* name, PyObject* const* args, Py_ssize_t nargs) {
@@ -117,27 +102,6 @@ PyObject* col2im(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
 }
 
 // ---------------------------------------------------------------- pooling
-
-// An empty window may begin anywhere; but two such numbers can be added.
-constexpr int64_t FAR = std::numeric_limits<int64_t>::max() / 4;
-
-struct Ranges {
-    Triple in, out;
-    std::vector<int64_t> start, end;
-    Ranges(PyObject* in_, PyObject* out_, PyObject* starts, PyObject* ends)
-        : in(parse_sizes(in_)), out(parse_sizes(out_)), start(parse_list(starts, count())),
-          end(parse_list(ends, count())) {
-        const int64_t size[3] = {in.d, in.h, in.w}, count[3] = {out.d, out.h, out.w};
-        size_t at = 0;
-        for (int d = 0; d < 3; ++d)
-            for (int64_t i = 0; i < count[d]; ++i, ++at)
-                if (start[at] < 0 || start[at] > FAR || end[at] < 0 || end[at] > size[d])
-                    fail(PyExc_ValueError, "a window leaves its plane");
-    }
-
-private:
-    int64_t count() const { return checked_add(checked_add(out.d, out.h), out.w); }
-};
 
 // The most elements that a window has along the width.
 int64_t most_taps(const Ranges& r, int64_t step) {
@@ -245,18 +209,6 @@ MT_INLINE void sum_tap(const T* row, int64_t offset, const int64_t* first, const
         const int64_t c = first[k] + offset;
         if (c < last[k]) out[k] = (T)(out[k] + row[c]);
     }
-}
-
-// The number of elements a window counts, as PyTorch multiplies it.
-MT_INLINE int64_t window_count(int64_t a, int64_t b, int64_t c) { return wrapping_mul(wrapping_mul(a, b), c); }
-
-// Integers: a sum divided by a number of elements. What a processor would trap at is an error, or wraps.
-template <class T> MT_INLINE T mean_of_sum(T sum, int64_t count) {
-    if constexpr (std::is_integral<T>::value) {
-        if (MT_UNLIKELY(count == 0)) fail(PyExc_RuntimeError, "ZeroDivisionError");
-        if (MT_UNLIKELY(count == -1)) return (T)(0 - (uint64_t)sum);
-    }
-    return (T)(sum / (T)count);
 }
 
 constexpr int64_t WIDE = 5;  // elements of a window's row from which it is summed by itself
@@ -371,18 +323,12 @@ PyObject* pool_mean_backward(PyObject*, PyObject* const* args, Py_ssize_t nargs)
 
 // ---------------------------------------------------------------- resampling
 
-struct Taps {
-    int64_t number[3];
-    std::vector<int64_t> place[3];
-    std::vector<double> weight[3];
-};
-
 // The taps of the width, tap by tap: neighbouring results are worked on together.
 template <class T> struct Columns {
     int64_t taps, n;
     std::vector<int32_t> place;
     std::vector<T> weight;
-    Columns(const Taps& t, int64_t n_) : taps(t.number[2]), n(n_) {
+    Columns(const Resampling& t, int64_t n_) : taps(t.number.w), n(n_) {
         for (int64_t c = 0; c < taps; ++c)
             for (int64_t k = 0; k < n; ++k) {
                 place.push_back((int32_t)t.place[2][(size_t)(k * taps + c)]);
@@ -413,9 +359,9 @@ template <class T> MT_INLINE void resample_row(const T* row, T* out, const Colum
 
 // Rows of the plane are resampled along the width first, and kept while other results need them.
 template <class T>
-void resample_plane(const T* x, T* out, const Triple& in, const Triple& size, const Taps& taps,
+void resample_plane(const T* x, T* out, const Triple& in, const Triple& size, const Resampling& taps,
                     const Columns<T>& columns, T* kept, std::vector<int64_t>& held) {
-    const int64_t nd = taps.number[0], nh = taps.number[1], room = (int64_t)held.size();
+    const int64_t nd = taps.number.d, nh = taps.number.h, room = (int64_t)held.size();
     std::fill(held.begin(), held.end(), -1);
     for (int64_t i = 0; i < size.d; ++i)
         for (int64_t j = 0; j < size.h; ++j, out += size.w)
@@ -439,32 +385,11 @@ void resample_plane(const T* x, T* out, const Triple& in, const Triple& size, co
             });
 }
 
-// The way back along the width: which results show each place, and how much.
-template <class T> struct Shown {
-    std::vector<size_t> begin;  // of each place; one more than places
-    std::vector<int64_t> result;
-    std::vector<T> weight;
-    Shown(const Taps& taps, int64_t places, bool wanted) : begin((size_t)places + 1, 0) {
-        if (!wanted) return;
-        const std::vector<int64_t>& place = taps.place[2];
-        for (const int64_t p : place) ++begin[(size_t)p + 1];
-        for (size_t p = 1; p < begin.size(); ++p) begin[p] += begin[p - 1];
-        result.resize(place.size());
-        weight.resize(place.size());
-        std::vector<size_t> at(begin.begin(), begin.end() - 1);
-        for (size_t k = 0; k < place.size(); ++k) {
-            const size_t to = at[(size_t)place[k]]++;
-            result[to] = (int64_t)k / taps.number[2];
-            weight[to] = (T)taps.weight[2][k];
-        }
-    }
-};
-
 // Rows of results are added up for each row of the plane first, then brought to its width. sums: in.d * in.h rows.
 template <class T>
-void spread_plane(T* x, const T* out, const Triple& in, const Triple& size, const Taps& taps, const Shown<T>& shown,
-                  T* sums) {
-    const int64_t nd = taps.number[0], nh = taps.number[1], rows = in.d * in.h;
+void spread_plane(T* x, const T* out, const Triple& in, const Triple& size, const Resampling& taps,
+                  const Shown<T>& shown, T* sums) {
+    const int64_t nd = taps.number.d, nh = taps.number.h, rows = in.d * in.h;
     std::fill_n(sums, rows * size.w, T{});
     at_level(MT_BODY {
         for (int64_t i = 0; i < size.d; ++i)
@@ -490,22 +415,8 @@ PyObject* resample(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
     return guard([&]() -> PyObject* {
         expect_args("resample", nargs, 13);
         const int64_t planes = parse_count(args[6]);
-        const Triple in = parse_sizes(args[7]), size = parse_sizes(args[8]), number = parse_sizes(args[9]);
-        Taps taps{{number.d, number.h, number.w}, {}, {}};
-        const int64_t from[3] = {in.d, in.h, in.w}, to[3] = {size.d, size.h, size.w};
-        int64_t all = 0;
-        for (int d = 0; d < 3; ++d) all = checked_add(all, checked_mul(to[d], taps.number[d]));
-        const std::vector<int64_t> places = parse_list(args[10], all);
-        if (!PyTuple_Check(args[11]) || PyTuple_GET_SIZE(args[11]) != (Py_ssize_t)all)
-            fail(PyExc_ValueError, "expected a tuple of %lld weights", (long long)all);
-        int64_t at = 0;
-        for (int d = 0; d < 3; ++d)
-            for (int64_t i = 0; i < to[d] * taps.number[d]; ++i, ++at) {
-                if (places[(size_t)at] < 0 || places[(size_t)at] >= from[d])
-                    fail(PyExc_ValueError, "a tap leaves its plane");
-                taps.place[d].push_back(places[(size_t)at]);
-                taps.weight[d].push_back(as_double(PyTuple_GET_ITEM(args[11], at)));
-            }
+        const Resampling taps(args + 7);
+        const Triple &in = taps.in, &size = taps.out, &number = taps.number;
         const bool back = as_bool(args[12]);
         if (in.w > std::numeric_limits<int32_t>::max()) fail(PyExc_ValueError, "a plane is too wide to be resampled");
         const Dense x = parse_dense(args + (back ? 3 : 0), checked_mul(planes, in.size()));
@@ -516,7 +427,7 @@ PyObject* resample(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
             const int64_t work = saturated_mul(size.size(), number.size());
             GilRelease unlocked(saturated_mul(planes, work));
             const Columns<T> columns(taps, size.w);
-            const Shown<T> shown(taps, in.w, back);
+            const Shown<T> shown(taps, 2, back);
             // As many rows as one result needs, and twice that: neighbours share them.
             const int64_t rows =
                 std::min(std::max<int64_t>(1, in.d * in.h), checked_mul(2, checked_mul(number.d, number.h)));

@@ -1089,11 +1089,12 @@ def channel_norm(
     channels: int,
     places: int,
     groups: int,
+    last: bool,
     eps: float,
     given: bool,
     /,
 ) -> None:
-    """Batch norm (no groups), or group norm, of planes of places."""
+    """Batch norm (no groups), or group norm, of planes of places; last: of places with their channels side by side."""
 
 def channel_norm_backward(
     grad: Storage,
@@ -1124,6 +1125,7 @@ def channel_norm_backward(
     channels: int,
     places: int,
     groups: int,
+    last: bool,
     fixed: bool,
     /,
 ) -> None:
@@ -1264,6 +1266,102 @@ def resample(
     /,
 ) -> None:
     """Weighted sums of taps per dimension, or their transpose."""
+
+def pool_max_last(
+    x: Storage,
+    x_offset: int,
+    x_code: int,
+    out: Storage,
+    out_offset: int,
+    out_code: int,
+    places: Storage,
+    places_offset: int,
+    places_code: int,
+    images: int,
+    channels: int,
+    input: _Ints,
+    output: _Ints,
+    starts: _Ints,
+    ends: _Ints,
+    dilation: _Ints,
+    /,
+) -> None:
+    """pool_max, channels last."""
+
+def pool_mean_last(
+    x: Storage,
+    x_offset: int,
+    x_code: int,
+    out: Storage,
+    out_offset: int,
+    out_code: int,
+    images: int,
+    channels: int,
+    input: _Ints,
+    output: _Ints,
+    starts: _Ints,
+    ends: _Ints,
+    counts: _Ints,
+    divisor: int,
+    /,
+) -> None:
+    """pool_mean, channels last."""
+
+def pool_mean_backward_last(
+    grad: Storage,
+    grad_offset: int,
+    grad_code: int,
+    dx: Storage,
+    dx_offset: int,
+    dx_code: int,
+    images: int,
+    channels: int,
+    input: _Ints,
+    output: _Ints,
+    starts: _Ints,
+    ends: _Ints,
+    counts: _Ints,
+    divisor: int,
+    /,
+) -> None:
+    """pool_mean_backward, channels last."""
+
+def resample_last(
+    x: Storage,
+    x_offset: int,
+    x_code: int,
+    out: Storage,
+    out_offset: int,
+    out_code: int,
+    images: int,
+    channels: int,
+    input: _Ints,
+    output: _Ints,
+    taps: _Ints,
+    places: _Ints,
+    weights: tuple[float, ...],
+    backward: bool,
+    /,
+) -> None:
+    """resample, channels last."""
+
+def pool_max_backward_last(
+    grad: Storage,
+    grad_offset: int,
+    grad_code: int,
+    places: Storage,
+    places_offset: int,
+    places_code: int,
+    dx: Storage,
+    dx_offset: int,
+    dx_code: int,
+    images: int,
+    channels: int,
+    input: _Ints,
+    output: _Ints,
+    /,
+) -> None:
+    """Gradients of maxima added at their places, channels last."""
 
 # Attention. Both begin with: batch, heads, heads of keys, queries, keys, width, width of values, whether only earlier
 # keys are seen, scale; then storage, offset, strides, code of queries, keys, values and the mask (None: none). Behind

@@ -132,7 +132,7 @@ def _flat(t: Any, rank: int) -> Any:
 
 
 # -- by the recorded places -------------------------------------------------------------------------------------------
-def _sent(grad: Any, x: Any, indices: Any, rank: int) -> Any:
+def sent(grad: Any, x: Any, indices: Any, rank: int) -> Any:
     """Each gradient added at its place."""
     if 0 in grad._shape:
         return zeros_like(x)
@@ -160,7 +160,7 @@ def _declare_max(rank: int) -> None:
 
     def kernel_backward(grad_output: Any, self: Any, kernel_size: Ints, stride: Ints, padding: Ints, dilation: Ints,
                         ceil_mode: bool, indices: Any) -> Any:
-        return _sent(grad_output, self, indices, rank)
+        return sent(grad_output, self, indices, rank)
 
     def meta_backward(grad_output: Any, self: Any, kernel_size: Ints, stride: Ints, padding: Ints, dilation: Ints,
                       ceil_mode: bool, indices: Any) -> Spec:
@@ -417,7 +417,7 @@ def _declare_adaptive_max(rank: int) -> None:
     max_backward: Op = op(
         f"{largest}_backward(Tensor grad_output, Tensor self, Tensor indices) -> Tensor", meta=max_backward_meta,
         function=False, method=False, out=True,
-        kernel=lambda grad_output, self, indices: _sent(grad_output, self, indices, rank),
+        kernel=lambda grad_output, self, indices: sent(grad_output, self, indices, rank),
         grad=dict(grad_output=lambda g, indices: _fetched(g, indices, rank), self=lambda g: zeros_like(g)))
     op(f"{largest}(Tensor self, int[{rank}] output_size) -> (Tensor result0, Tensor result1)", meta=max_meta,
        function=False, method=False, out=True, nondiff=("result1",),

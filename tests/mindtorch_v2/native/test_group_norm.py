@@ -44,7 +44,8 @@ def test_channels_last_stays() -> None:
     spread = x.to(memory_format=torch.channels_last)
     got = torch.nn.functional.group_norm(spread, 3)
     assert got.stride() == spread.stride()
-    assert torch.equal(got, torch.nn.functional.group_norm(x, 3))
+    # Sums run in another order.
+    np.testing.assert_allclose(got.numpy(), torch.nn.functional.group_norm(x, 3).numpy(), rtol=1e-5, atol=1e-6)
 
 
 def test_halves_are_rounded_once() -> None:

@@ -118,11 +118,11 @@ def test_what_leaves_its_plane_is_refused() -> None:
         _native.pad_planes(*operand, *operand, 9, (1, 2, 4), (1, 2, 5), (0, 0, 1), 1)
     with pytest.raises(ValueError):
         _native.channel_norm(
-            *operand, *operand, None, 0, 0, None, 0, 0, *operand, *operand, None, 0, 0, 2, 5, 7, 0, 0.1, False
+            *operand, *operand, None, 0, 0, None, 0, 0, *operand, *operand, None, 0, 0, 2, 5, 7, 0, False, 0.1, False
         )
     with pytest.raises(ValueError):
         _native.channel_norm(
-            *operand, *operand, None, 0, 0, None, 0, 0, *operand, *operand, None, 0, 0, 1, 5, 7, 2, 0.1, False
+            *operand, *operand, None, 0, 0, None, 0, 0, *operand, *operand, None, 0, 0, 1, 5, 7, 2, False, 0.1, False
         )
 
 

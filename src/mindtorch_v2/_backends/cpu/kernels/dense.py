@@ -1,6 +1,6 @@
-"""Dense operands for kernels that read memory in one run.
+"""Dense operands for kernels that read memory in one run: row-major, or channels last.
 
-Invariant: an operand that is already dense in the wanted dtype is passed as it is, without a copy.
+Invariant: an operand that is already dense in the wanted dtype and order is passed as it is, without a copy.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from ...._device import CPU
 from ...._dispatch.keys import CPU as CPU_KEY
 from ...._dtype import dtype, float32
 from ...._sizes import dense_bytes
-from ...._strides import contiguous_strides
+from ...._strides import channels_last_strides, contiguous_strides, strides_match
 from ...._tensor_base import TensorBase, is_contiguous, make, numel
 
 _copy: Final[Any] = _native.copy
@@ -49,6 +49,39 @@ def fresh(shape: tuple[int, ...], dt: dtype) -> TensorBase:
 def target(out: TensorBase, dt: dtype) -> TensorBase:
     """Where a kernel may write row-major in a dtype; `deliver` brings it to `out`."""
     return out if out._dtype is dt and is_contiguous(out) else fresh(out._shape, dt)
+
+
+def is_last(t: TensorBase) -> bool:
+    """Whether it is a batch of images or volumes with channels last, and not row-major as well."""
+    return not is_contiguous(t) and lies_last(t)
+
+
+def lies_last(t: TensorBase) -> bool:
+    n = len(t._shape)
+    return 4 <= n <= 5 and strides_match(t._shape, t._stride, channels_last_strides(t._shape, n - 2))
+
+
+def last_as(t: TensorBase, dt: dtype) -> TensorBase:
+    """The images or volumes with channels last, in a dtype."""
+    if t._dtype is dt and lies_last(t):
+        return t
+    out = fresh_last(t._shape, dt)
+    _copy(
+        out._storage, 0, out._stride, dt.code,
+        t._storage, int(t._offset), t._stride, t._dtype.code,
+        t._shape)
+    return out
+
+
+def fresh_last(shape: tuple[int, ...], dt: dtype) -> TensorBase:
+    """Uninitialised memory for images or volumes with channels last."""
+    stride = channels_last_strides(shape, len(shape) - 2)
+    return make(_Storage(int(dense_bytes(shape, dt.itemsize))), 0, shape, stride, dt, CPU, CPU_KEY)
+
+
+def target_last(out: TensorBase, dt: dtype) -> TensorBase:
+    """Where a kernel may write with channels last in a dtype; `deliver` brings it to `out`."""
+    return out if out._dtype is dt and lies_last(out) else fresh_last(out._shape, dt)
 
 
 def deliver(out: TensorBase, written: TensorBase) -> None:

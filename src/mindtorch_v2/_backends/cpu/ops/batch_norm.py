@@ -1,4 +1,4 @@
-"""CPU lines of batch and group norm: planes of places side by side, in one native call each way.
+"""CPU lines of batch and group norm: planes of places side by side, or channels last, in one native call each way.
 
 Invariant: the rows' own formulas, in terms of operators, serve what the kernel is not made for: no elements, and
 channels of a few places, which are neither planes nor columns.
@@ -11,12 +11,12 @@ from .... import _native
 from ...._dtype import dtype
 from ...._ops import batch_norm as rows
 from ...._tensor_base import TensorBase, numel
-from ..kernels.dense import deliver, dense_as, fresh, operand, target, wide_dtype
+from ..kernels.dense import deliver, dense_as, fresh, is_last, last_as, operand, target, target_last, wide_dtype
 from ..lines import cpu, into
 
 _FEW = 8  # places below which a plane is not worth a loop of its own; those of one place are columns
 
-Planes = tuple[int, int, int, int]
+Planes = tuple[int, int, int, int, bool]  # images, channels, places, groups, whether channels are last
 _channel_norm: Any = _native.channel_norm
 _channel_norm_backward: Any = _native.channel_norm_backward
 _NONE = (None, 0, 0)
@@ -28,7 +28,22 @@ def _given(t: TensorBase | None, dt: dtype) -> tuple[Any, int, int]:
 
 def _channel_planes(x: Any) -> Planes:
     v = rows.batch_view(x)
-    return v.shape[0], v.shape[1], v.shape[2], 0
+    if v.shape[2] == 1 or is_last(x):
+        # One image of all places: a channel has its statistics over all of them.
+        return 1, v.shape[1], v.size, 0, True
+    return v.shape[0], v.shape[1], v.shape[2], 0, False
+
+
+def _too_few(planes: Planes) -> bool:
+    return planes[2] < _FEW and not planes[4]
+
+
+def _source(t: TensorBase, dt: dtype, last: bool) -> TensorBase:
+    return last_as(t, dt) if last and len(t._shape) > 3 else dense_as(t, dt)
+
+
+def _target(out: TensorBase, dt: dtype, last: bool) -> TensorBase:
+    return target_last(out, dt) if last and len(out._shape) > 3 else target(out, dt)
 
 
 def _deliver_all(outs: Any, parts: Any) -> None:
@@ -39,14 +54,14 @@ def _deliver_all(outs: Any, parts: Any) -> None:
 def _batch_norm(outs: Any, input: Any, weight: Any, bias: Any, running_mean: Any, running_var: Any, training: bool,
                 momentum: float, eps: float) -> None:
     planes = _channel_planes(input)
-    if 1 < planes[2] < _FEW or numel(input) == 0:
+    if _too_few(planes) or numel(input) == 0:
         _deliver_all(outs, rows.batch_norm_in_parts(input, weight, bias, running_mean, running_var, training, momentum,
                                                     eps))
         return
     dt = wide_dtype(input._dtype)
-    y, c = target(outs[0], dt), (planes[1],)
+    y, c = _target(outs[0], dt, planes[4]), (planes[1],)
     parameters = (*_given(weight, dt), *_given(bias, dt))
-    x = operand(dense_as(input, dt))
+    x = operand(_source(input, dt, planes[4]))
     if not training:
         _channel_norm(*x, *operand(y), *parameters, *_given(running_mean, dt), *_given(running_var, dt), *_NONE,
                       *planes, eps, True)
@@ -65,10 +80,12 @@ def _batch_norm(outs: Any, input: Any, weight: Any, bias: Any, running_mean: Any
 def _backward(outs: Any, planes: Planes, grad: Any, input: Any, mean: Any, rstd: Any, weight: Any, fixed: bool,
               mask: Any) -> None:
     dt = wide_dtype(input._dtype)
-    made = [target(out, dt) if wanted else None for out, wanted in zip(outs, mask)]
-    _channel_norm_backward(*operand(dense_as(grad, dt)), *operand(dense_as(input, dt)), *_given(mean, dt),
-                           *_given(rstd, dt), *_given(weight, dt), *_given(made[0], dt), *_given(made[1], dt),
-                           *_given(made[2], dt), *planes, fixed)
+    last = planes[4]
+    made = [_target(out, dt, last) if wanted else None for out, wanted in zip(outs, mask)]
+    dx = _NONE if made[0] is None else operand(made[0])
+    _channel_norm_backward(*operand(_source(grad, dt, last)), *operand(_source(input, dt, last)), *_given(mean, dt),
+                           *_given(rstd, dt), *_given(weight, dt), *dx, *_given(made[1], dt), *_given(made[2], dt),
+                           *planes, fixed)
     for out, part in zip(outs, made):
         if part is not None:
             deliver(out, part)
@@ -77,7 +94,7 @@ def _backward(outs: Any, planes: Planes, grad: Any, input: Any, mean: Any, rstd:
 def _batch_backward(outs: Any, grad_out: Any, input: Any, weight: Any, running_mean: Any, running_var: Any,
                     save_mean: Any, save_invstd: Any, train: bool, eps: float, output_mask: Any) -> None:
     planes = _channel_planes(input)
-    if 1 < planes[2] < _FEW or numel(input) == 0:
+    if _too_few(planes) or numel(input) == 0:
         _deliver_all(outs, rows.batch_backward_in_parts(grad_out, input, weight, running_mean, running_var, save_mean,
                                                         save_invstd, train, eps, output_mask))
         return
@@ -86,26 +103,32 @@ def _batch_backward(outs: Any, grad_out: Any, input: Any, weight: Any, running_m
     _backward(outs, planes, grad_out, input, mean, rstd, weight, not train, output_mask)
 
 
+def _group_planes(x: Any, N: int, C: int, HxW: int, group: int) -> Planes:
+    return N, C, HxW, group, is_last(x) and tuple(x._shape[:2]) == (N, C)
+
+
 def _group_norm(outs: Any, input: Any, weight: Any, bias: Any, N: int, C: int, HxW: int, group: int,
                 eps: float) -> None:
-    if HxW < _FEW or numel(input) == 0:
+    planes = _group_planes(input, N, C, HxW, group)
+    if _too_few(planes) or numel(input) == 0:
         _deliver_all(outs, rows.group_norm_in_parts(input, weight, bias, N, C, HxW, group, eps))
         return
     dt = wide_dtype(input._dtype)
-    y, sets = target(outs[0], dt), (N, group)
+    y, sets = _target(outs[0], dt, planes[4]), (N, group)
     mean, var, rstd = fresh(sets, dt), fresh(sets, dt), fresh(sets, dt)
-    _channel_norm(*operand(dense_as(input, dt)), *operand(y), *_given(weight, dt), *_given(bias, dt), *operand(mean),
-                  *operand(var), *operand(rstd), N, C, HxW, group, eps, False)
+    _channel_norm(*operand(_source(input, dt, planes[4])), *operand(y), *_given(weight, dt), *_given(bias, dt),
+                  *operand(mean), *operand(var), *operand(rstd), *planes, eps, False)
     _deliver_all(outs, (y, mean, rstd))
 
 
 def _group_backward(outs: Any, grad_out: Any, input: Any, mean: Any, rstd: Any, weight: Any, N: int, C: int, HxW: int,
                     group: int, output_mask: Any) -> None:
-    if HxW < _FEW or numel(input) == 0:
+    planes = _group_planes(input, N, C, HxW, group)
+    if _too_few(planes) or numel(input) == 0:
         _deliver_all(outs, rows.group_backward_in_parts(grad_out, input, mean, rstd, weight, N, C, HxW, group,
                                                         output_mask))
         return
-    _backward(outs, (N, C, HxW, group), grad_out, input, mean, rstd, weight, False, output_mask)
+    _backward(outs, planes, grad_out, input, mean, rstd, weight, False, output_mask)
 
 
 cpu("native_batch_norm", into(_batch_norm))

@@ -1,20 +1,38 @@
 """CPU lines of pooling: every kind is a list of windows for each dimension.
 
-Invariant: windows are clipped to the plane here; the native kernels only walk over them.
+Invariant: windows are clipped to the plane here; the native kernels only walk over them. Planes are read and written in
+the order of the input's memory: each by itself, or channels last.
 """
 from __future__ import annotations
 
 from typing import Any, NamedTuple
 
 from .... import _native
+from ...._dispatch.op import PartsKernel
+from ...._dtype import int64
 from ...._ops.kept import kept
-from ...._ops.pool import Sliding, sliding
+from ...._ops.pool import Sliding, sent, sliding
 from ...._tensor_base import numel
-from ..kernels.dense import deliver, dense_as, operand, target, triple, wide_dtype
+from ..kernels.dense import (
+    deliver,
+    dense_as,
+    fresh_last,
+    is_last,
+    last_as,
+    operand,
+    target,
+    target_last,
+    triple,
+    wide_dtype,
+)
 from ..lines import cpu, into
 
 Ints = tuple[int, ...]
 Windows = tuple[Ints, Ints, Ints]
+_pool_max_last: Any = _native.pool_max_last
+_pool_max_backward_last: Any = _native.pool_max_backward_last
+_pool_mean_last: Any = _native.pool_mean_last
+_pool_mean_backward_last: Any = _native.pool_mean_backward_last
 
 
 @kept
@@ -62,13 +80,23 @@ def _extent(shape: Ints, pooled: Ints, rank: int) -> Extent:
     return Extent(planes, triple(shape[-rank:], 1), triple(pooled[-rank:], 1))
 
 
+def _in_last(x: Any, rank: int) -> bool:
+    return len(x._shape) == rank + 2 and is_last(x)
+
+
 def _largest(outs: Any, x: Any, rank: int, windows: Windows, dilation: Ints) -> None:
     if numel(outs[0]) == 0:
         return
     dt = wide_dtype(x._dtype)
-    y, places = target(outs[0], dt), target(outs[1], outs[1]._dtype)
-    _native.pool_max(*operand(dense_as(x, dt)), *operand(y), *operand(places), *_extent(x._shape, y._shape, rank),
-                     windows[0], windows[1], triple(dilation, 1))
+    extent = _extent(x._shape, outs[0]._shape, rank)
+    walk = (windows[0], windows[1], triple(dilation, 1))
+    if _in_last(x, rank):
+        y, places = target_last(outs[0], dt), target_last(outs[1], outs[1]._dtype)
+        _pool_max_last(*operand(last_as(x, dt)), *operand(y), *operand(places), *x._shape[:2], *extent[1:],
+                              *walk)
+    else:
+        y, places = target(outs[0], dt), target(outs[1], outs[1]._dtype)
+        _native.pool_max(*operand(dense_as(x, dt)), *operand(y), *operand(places), *extent, *walk)
     deliver(outs[0], y)
     deliver(outs[1], places)
 
@@ -77,8 +105,13 @@ def _mean(out: Any, x: Any, rank: int, windows: Windows, divisor: int) -> None:
     if numel(out) == 0:
         return
     dt = wide_dtype(x._dtype)
-    y = target(out, dt)
-    _native.pool_mean(*operand(dense_as(x, dt)), *operand(y), *_extent(x._shape, y._shape, rank), *windows, divisor)
+    extent = _extent(x._shape, out._shape, rank)
+    if _in_last(x, rank):
+        y = target_last(out, dt)
+        _pool_mean_last(*operand(last_as(x, dt)), *operand(y), *x._shape[:2], *extent[1:], *windows, divisor)
+    else:
+        y = target(out, dt)
+        _native.pool_mean(*operand(dense_as(x, dt)), *operand(y), *extent, *windows, divisor)
     deliver(out, y)
 
 
@@ -86,10 +119,25 @@ def _mean_backward(out: Any, grad: Any, rank: int, windows: Windows, divisor: in
     if numel(out) == 0:
         return
     dt = wide_dtype(out._dtype)
-    y = target(out, dt)
-    _native.pool_mean_backward(*operand(dense_as(grad, dt)), *operand(y), *_extent(out._shape, grad._shape, rank),
-                               *windows, divisor)
+    extent = _extent(out._shape, grad._shape, rank)
+    if _in_last(out, rank):
+        y = target_last(out, dt)
+        _pool_mean_backward_last(*operand(last_as(grad, dt)), *operand(y), *out._shape[:2], *extent[1:],
+                                        *windows, divisor)
+    else:
+        y = target(out, dt)
+        _native.pool_mean_backward(*operand(dense_as(grad, dt)), *operand(y), *extent, *windows, divisor)
     deliver(out, y)
+
+
+def _largest_backward(grad: Any, x: Any, indices: Any, rank: int) -> Any:
+    dt = wide_dtype(x._dtype)
+    if not _in_last(x, rank) or numel(grad) == 0 or not dt.is_floating_point:
+        return sent(grad, x, indices, rank)
+    y = fresh_last(x._shape, dt)
+    _pool_max_backward_last(*operand(last_as(grad, dt)), *operand(last_as(indices, int64)), *operand(y),
+                                   *x._shape[:2], *_extent(x._shape, grad._shape, rank)[1:])
+    return last_as(y, x._dtype)
 
 
 def _serve(rank: int) -> None:
@@ -124,10 +172,19 @@ def _serve(rank: int) -> None:
         if numel(out):
             _mean_backward(out, grad_output, rank, _adapt(self._shape[-rank:], grad_output._shape[-rank:]), 0)
 
+    def max_pool_backward(grad_output: Any, self: Any, kernel_size: Ints, stride: Ints, padding: Ints, dilation: Ints,
+                          ceil_mode: bool, indices: Any) -> Any:
+        return _largest_backward(grad_output, self, indices, rank)
+
+    def adaptive_max_backward(grad_output: Any, self: Any, indices: Any) -> Any:
+        return _largest_backward(grad_output, self, indices, rank)
+
     cpu(f"max_pool{rank}d_with_indices", into(max_pool))
+    cpu(f"max_pool{rank}d_with_indices_backward", PartsKernel(max_pool_backward))
     cpu(f"avg_pool{rank}d", into(avg_pool))
     cpu(f"avg_pool{rank}d_backward", into(avg_pool_backward))
     cpu(f"adaptive_max_pool{rank}d", into(adaptive_max))
+    cpu(f"adaptive_max_pool{rank}d_backward", PartsKernel(adaptive_max_backward))
     cpu(f"_adaptive_avg_pool{rank}d", into(adaptive_avg))
     cpu(f"_adaptive_avg_pool{rank}d_backward", into(adaptive_avg_backward))
 

@@ -12,11 +12,13 @@ from .... import _native
 from ...._dtype import float32, float64, uint8
 from ...._ops.resample import BYTES, MODES, Taps, fixed_point, taps_of
 from ...._tensor_base import numel
-from ..kernels.dense import deliver, dense_as, operand, target, triple, wide_dtype
+from ..kernels.dense import deliver, dense_as, is_last, last_as, operand, target, target_last, triple, wide_dtype
 from ..lines import cpu, into
 from ..numpy_view import np_view
 
 Ints = tuple[int, ...]
+_resample: Any = _native.resample
+_resample_last: Any = _native.resample_last
 
 
 @lru_cache(maxsize=16)
@@ -40,10 +42,15 @@ def _run(out: Any, source: Any, mode: Any, inner: Ints, outer: Ints, align: bool
         return
     # Bytes get here to be copied from the nearest places, which float32 does exactly.
     dt = float32 if source._dtype is uint8 else wide_dtype(source._dtype)
-    y = target(out, dt)
-    _native.resample(*operand(dense_as(source, dt)), *operand(y), source._shape[0] * source._shape[1], triple(inner, 1),
-                     triple(outer, 1), *_packed(mode, inner, outer, align, scales, source._dtype is float64),
-                     backward)
+    shape = source._shape
+    geometry = (triple(inner, 1), triple(outer, 1),
+                *_packed(mode, inner, outer, align, scales, source._dtype is float64), backward)
+    if is_last(out) or (is_last(source) and not backward):
+        y = target_last(out, dt)
+        _resample_last(*operand(last_as(source, dt)), *operand(y), *shape[:2], *geometry)
+    else:
+        y = target(out, dt)
+        _resample(*operand(dense_as(source, dt)), *operand(y), shape[0] * shape[1], *geometry)
     deliver(out, y)
 
 
