@@ -15,7 +15,7 @@ int64_t dispatch_word();  // threads.cpp: this thread's modes, as `_dispatch.sta
 
 namespace {
 
-constexpr Py_ssize_t MOST_SLOTS = 24, MOST_PLAIN = 8;
+constexpr Py_ssize_t MOST_SLOTS = 24, MOST_PLAIN = 8, MOST_SILENT = 8;
 constexpr long SHORT = (1L << 30) - 1;  // as in `_sizes.py`
 
 enum Kind : long { TENSOR, TENSORS, INT, INTS, BOOL_, FLOAT, SCALAR, STR, TYPED, OTHER };
@@ -54,6 +54,7 @@ struct Function {
 
 // What calls speak of, given once by `define_functions`; for good, as a module is never unloaded.
 PyTypeObject* plain[MOST_PLAIN] = {};
+PyTypeObject* silent[MOST_SILENT] = {};  // other classes without a handler: dtype, device, ...
 PyObject *call_out = nullptr, *named = nullptr, *default_device = nullptr, *misfit = nullptr;
 PyObject *text_out = nullptr, *text_requires_grad = nullptr, *foreign = nullptr;
 int64_t watched = 0;
@@ -477,6 +478,111 @@ PyTypeObject make_type(const char* name, const char* doc, unsigned long flags, d
     return t;
 }
 
+// ------------------------------------------------------------------------------ functions that are written in Python
+
+// Handlers among the arguments, and modes, see such a function as a whole. Where there are none, the function is called
+// as if nothing stood before it.
+struct Overridable {
+    PyObject_HEAD
+    vectorcallfunc vectorcall;
+    PyObject *dict, *weak;
+    PyObject *fn, *asking;  // the function itself; the same that asks handlers first
+};
+
+// Whether nobody asks this value about a call.
+MT_INLINE bool is_silent(PyObject* v) {
+    if (is_plain(v) || v == Py_None || is_number_or_text(v)) return true;
+    for (Py_ssize_t i = 0; i < MOST_SILENT && silent[i]; ++i)
+        if (Py_TYPE(v) == silent[i]) return true;
+    return false;
+}
+
+// A list's elements are asked, too. It is not changed meanwhile: no code runs in between.
+bool is_silent_whole(PyObject* v) {
+    if (is_silent(v)) return true;
+    if (!PyTuple_Check(v) && !PyList_CheckExact(v)) return false;
+    if (PyTuple_Check(v) && !PyTuple_CheckExact(v)) return false;  // a class of its own may have a handler
+    for (Py_ssize_t i = 0; i < Py_SIZE(v); ++i)
+        if (!is_silent(items_of(v)[i])) return false;
+    return true;
+}
+
+PyObject* call_overridable(PyObject* callable, PyObject* const* args, size_t nargsf, PyObject* kwnames) {
+    Overridable* self = reinterpret_cast<Overridable*>(callable);
+    const Py_ssize_t n = PyVectorcall_NARGS(nargsf) + (kwnames ? PyTuple_GET_SIZE(kwnames) : 0);
+    bool quiet = !(mt::dispatch_word() & watched);
+    for (Py_ssize_t i = 0; quiet && i < n; ++i) quiet = is_silent_whole(args[i]);
+    return PyObject_Vectorcall(quiet ? self->fn : self->asking, args, nargsf, kwnames);
+}
+
+PyObject* overridable_new(PyTypeObject* type, PyObject* args, PyObject*) {
+    PyObject *fn, *asking;
+    if (!PyArg_ParseTuple(args, "OO:Overridable", &fn, &asking)) return nullptr;
+    Overridable* self = reinterpret_cast<Overridable*>(type->tp_alloc(type, 0));
+    if (!self) return nullptr;
+    self->vectorcall = call_overridable;
+    self->fn = Py_NewRef(fn);
+    self->asking = Py_NewRef(asking);
+    return reinterpret_cast<PyObject*>(self);
+}
+
+int overridable_traverse(PyObject* object, visitproc visit, void* arg) {
+    Overridable* self = reinterpret_cast<Overridable*>(object);
+    Py_VISIT(self->dict);
+    Py_VISIT(self->fn);
+    Py_VISIT(self->asking);
+    return 0;
+}
+
+int overridable_clear(PyObject* object) {
+    Py_CLEAR(reinterpret_cast<Overridable*>(object)->dict);
+    return 0;  // what serves calls stays: the object may still be called
+}
+
+void overridable_dealloc(PyObject* object) {
+    Overridable* self = reinterpret_cast<Overridable*>(object);
+    PyObject_GC_UnTrack(object);
+    if (self->weak) PyObject_ClearWeakRefs(object);
+    Py_XDECREF(self->dict);
+    Py_XDECREF(self->fn);
+    Py_XDECREF(self->asking);
+    Py_TYPE(object)->tp_free(object);
+}
+
+PyObject* overridable_repr(PyObject* self) {
+    PyObject* name = attribute(self, "__qualname__");
+    if (!name) return nullptr;
+    PyObject* text = PyUnicode_FromFormat("<function %U at %p>", name, self);
+    Py_DECREF(name);
+    return text;
+}
+
+PyGetSetDef overridable_fields[] = {{"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},
+                                    {nullptr, nullptr, nullptr, nullptr, nullptr}};
+
+PyTypeObject make_overridable_type() {
+    PyTypeObject t{};
+    t.tp_name = "mindtorch_v2._native.Overridable";
+    t.tp_doc = "A public function written in Python, which handlers and modes see as a whole.";
+    t.tp_basicsize = sizeof(Overridable);
+    t.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR;
+    t.tp_vectorcall_offset = offsetof(Overridable, vectorcall);
+    t.tp_dictoffset = offsetof(Overridable, dict);
+    t.tp_weaklistoffset = offsetof(Overridable, weak);
+    t.tp_call = PyVectorcall_Call;
+    t.tp_new = overridable_new;
+    t.tp_dealloc = overridable_dealloc;
+    t.tp_traverse = overridable_traverse;
+    t.tp_clear = overridable_clear;
+    t.tp_repr = overridable_repr;
+    t.tp_descr_get = bound_to;
+    t.tp_methods = function_methods_;
+    t.tp_getset = overridable_fields;
+    return t;
+}
+
+// ---------------------------------------------------------------------------------------------------- what they share
+
 PyObject* define_functions(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
     return mt::guard([&]() -> PyObject* {
         mt::expect_args("define_functions", nargs, 6);
@@ -495,17 +601,26 @@ PyObject* define_functions(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
     });
 }
 
-PyObject* add_plain(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
+template <Py_ssize_t N>
+PyObject* add_class(const char* name, PyTypeObject* (&places)[N], PyObject* const* args, Py_ssize_t nargs) {
     return mt::guard([&]() -> PyObject* {
-        mt::expect_args("add_plain", nargs, 1);
-        if (!PyType_Check(args[0])) mt::fail(PyExc_TypeError, "add_plain() expects a class");
-        for (PyTypeObject*& place : plain)
+        mt::expect_args(name, nargs, 1);
+        if (!PyType_Check(args[0])) mt::fail(PyExc_TypeError, "%s() expects a class", name);
+        for (PyTypeObject*& place : places)
             if (!place || reinterpret_cast<PyObject*>(place) == args[0]) {
                 place = reinterpret_cast<PyTypeObject*>(Py_NewRef(args[0]));
                 Py_RETURN_NONE;
             }
-        mt::fail(PyExc_ValueError, "add_plain(): there are too many classes");
+        mt::fail(PyExc_ValueError, "%s(): there are too many classes", name);
     });
+}
+
+PyObject* add_plain(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
+    return add_class("add_plain", plain, args, nargs);
+}
+
+PyObject* add_silent(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
+    return add_class("add_silent", silent, args, nargs);
 }
 
 }  // namespace
@@ -515,11 +630,16 @@ PyTypeObject FunctionType = make_type("mindtorch_v2._native.Function", "A public
 PyTypeObject MethodType =
     make_type("mindtorch_v2._native.Method", "A public method of operators.", Py_TPFLAGS_METHOD_DESCRIPTOR, bound_to);
 
-bool ready_function_types() { return PyType_Ready(&FunctionType) == 0 && PyType_Ready(&MethodType) == 0; }
+PyTypeObject OverridableType = make_overridable_type();
+
+bool ready_function_types() {
+    return PyType_Ready(&FunctionType) == 0 && PyType_Ready(&MethodType) == 0 && PyType_Ready(&OverridableType) == 0;
+}
 }  // namespace mt
 
 PyMethodDef function_methods[] = {
     MT_METHOD("define_functions", define_functions,
               "define_functions(call_out, named, default_device, foreign, watched): what public functions speak of."),
     MT_METHOD("add_plain", add_plain, "add_plain(cls): a class of tensors whose calls nobody looks at."),
+    MT_METHOD("add_silent", add_silent, "add_silent(cls): a class of arguments, no tensors, that have no handler."),
     {nullptr, nullptr, 0, nullptr}};

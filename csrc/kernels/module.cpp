@@ -13,7 +13,7 @@ namespace mt {
 extern PyTypeObject ShapeType;
 bool ready_shape_type();
 // function.cpp
-extern PyTypeObject FunctionType, MethodType;
+extern PyTypeObject FunctionType, MethodType, OverridableType;
 bool ready_function_types();
 }  // namespace mt
 
@@ -71,7 +71,8 @@ PyMODINIT_FUNC PyInit__native(void) {
     if (PyModule_AddObjectRef(module, "Storage", reinterpret_cast<PyObject*>(&StorageType)) < 0 ||
         PyModule_AddObjectRef(module, "Shape", reinterpret_cast<PyObject*>(&ShapeType)) < 0 ||
         PyModule_AddObjectRef(module, "Function", reinterpret_cast<PyObject*>(&FunctionType)) < 0 ||
-        PyModule_AddObjectRef(module, "Method", reinterpret_cast<PyObject*>(&MethodType)) < 0) {
+        PyModule_AddObjectRef(module, "Method", reinterpret_cast<PyObject*>(&MethodType)) < 0 ||
+        PyModule_AddObjectRef(module, "Overridable", reinterpret_cast<PyObject*>(&OverridableType)) < 0) {
         Py_DECREF(module);
         return nullptr;
     }

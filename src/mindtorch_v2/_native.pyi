@@ -51,6 +51,16 @@ class Method:
     __name__: str
     __qualname__: str
 
+@final
+class Overridable:
+    """A public function written in Python, which handlers and modes see as a whole."""
+
+    def __new__(cls, fn: Callable[..., Any], asking: Callable[..., Any], /) -> Self: ...
+    def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
+    def __get__(self, instance: object, owner: type | None = None, /) -> Any: ...
+    __name__: str
+    __qualname__: str
+
 def define_functions(
     call_out: Callable[..., Any],
     named: Callable[..., Any],
@@ -61,6 +71,7 @@ def define_functions(
     /,
 ) -> None: ...
 def add_plain(cls: type, /) -> None: ...
+def add_silent(cls: type, /) -> None: ...
 
 @final
 class Storage:

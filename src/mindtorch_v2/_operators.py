@@ -82,12 +82,12 @@ class FunctionSchema:
 
 # -- operators ------------------------------------------------------------------------------------------------------
 # Operators whose kernels take positions; by `t[key]` they get them, masks turned into positions, from `_indexing`.
-_INDEXED = frozenset(("index", "index_put", "index_put_"))
+_INDEXED = frozenset(("index", "index_put", "index_put_", "_unsafe_index", "_unsafe_index_put", "_index_put_impl_"))
 
 
 def _with_positions(op: Op, bound: tuple[Any, ...]) -> tuple[Any, ...]:
     """The arguments as the kernels take them."""
-    if op.name not in _INDEXED:
+    if op.name.partition(".")[0] not in _INDEXED:
         return bound
     from ._indexing import positions
 

@@ -12,11 +12,12 @@ from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
 from typing import Any, TypeVar, cast
 
+from . import _native
 from ._core_operators import CORE, HOOKS
 from ._dispatch.binding import bind
 from ._dispatch.keys import AUTOGRAD, PYTHON, TORCH_DISPATCH
 from ._dispatch.op import Op, Overrider
-from ._dispatch.state import FUNCTION_MODE, LOCAL, NO_TORCH_FUNCTION, STATE, modes, set_modes
+from ._dispatch.state import FUNCTION_MODE, LOCAL, NO_TORCH_FUNCTION, modes, set_modes
 from ._tensor_base import TensorBase, instance_of
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -400,28 +401,23 @@ def given_values(args: Iterable[Any], kwargs: Mapping[str, Any]) -> list[Any]:
     return out
 
 
-# What has no handler; the plain tensor joins when there is one.
-_PLAIN: set[type] = {int, float, bool, complex, str, type(None)}
+# What `inspect` and tracers ask of a function that is written in Python.
+_SHOWN = (*functools.WRAPPER_ASSIGNMENTS, "__code__", "__defaults__", "__kwdefaults__", "__globals__", "__closure__")
 
 
 def overridable(fn: _F) -> _F:
     """A public function written in Python: handlers among its arguments, and modes, see it as a whole."""
 
-    @functools.wraps(fn)
-    def wrapped(*args: Any, **kwargs: Any) -> Any:
-        if STATE.active == 0:
-            for v in (*args, *kwargs.values()) if kwargs else args:
-                if type(v) not in _PLAIN:
-                    break
-            else:
-                return fn(*args, **kwargs)
+    def asking(*args: Any, **kwargs: Any) -> Any:
         values = given_values(args, kwargs)
         if has_torch_function(values):
             relevant = [v for v in values if hasattr(type(v), "__torch_function__")]
-            return handle_torch_function(wrapped, relevant, *args, **kwargs)
+            return handle_torch_function(public, relevant, *args, **kwargs)
         return fn(*args, **kwargs)
 
-    return cast(_F, wrapped)
+    public: Any = _native.Overridable(fn, asking)
+    functools.update_wrapper(public, fn, _SHOWN)
+    return cast(_F, public)
 
 
 # -- calls that were refused --------------------------------------------------------------------------------------

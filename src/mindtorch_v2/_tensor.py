@@ -778,7 +778,6 @@ HOOKS.batched_truth = _batched_truth
 HOOKS.all_values = _all_values
 HOOKS.at_levels_of = _at_levels_of
 HOOKS.many_like = _many_like
-_overrides._PLAIN.add(Tensor)
 HOOKS.zeros = _zeros
 HOOKS.dense_like = _dense_like
 HOOKS.grad_copy = _grad_copy

@@ -5,6 +5,7 @@ Invariant: everything here is Python over rows; what is contracted ends in one s
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Sequence
 from functools import lru_cache
 from math import prod
@@ -567,13 +568,13 @@ def gradient(input: Any, *, spacing: Any = 1, dim: Any = None, edge_order: int =
         not isinstance(input, TensorBase)
         or not isinstance(edge_order, int)
         or not (dim is None or is_index(dim) or listed)
-        or isinstance(spacing, str)
+        or not _is_spacing(spacing)
     ):
         given = {"spacing": (spacing, 1), "dim": (dim, None), "edge_order": (edge_order, 1)}
         named = {name: value for name, (value, default) in given.items() if value is not default}
         raise of_signatures("gradient", list(_GRADIENT), True, (input,), named)
     spacing = 1 if spacing is None else spacing
-    dims = list(range(input.dim())) if dim is None else [dim] if isinstance(dim, int) else list(dim)
+    dims = list(range(input.dim())) if dim is None else list(dim) if listed else [dim]
     steps = list(spacing) if isinstance(spacing, (list, tuple)) else [spacing] * len(dims)
     if len(steps) != len(dims):
         if dim is None:
@@ -602,6 +603,12 @@ def gradient(input: Any, *, spacing: Any = 1, dim: Any = None, edge_order: int =
         if input._shape[d] < edge_order + 1:
             raise RuntimeError("torch.gradient expected each dimension size to be at least edge_order+1")
     return tuple(_along(input, step, d, edge_order) for step, d in zip(steps, axes))
+
+
+def _is_spacing(value: Any) -> bool:
+    """A number, or numbers or tensors in a list."""
+    listed = value if isinstance(value, (list, tuple)) else () if value is None else (value,)
+    return all(isinstance(v, (numbers.Number, TensorBase)) for v in listed)
 
 
 def _along(t: Any, step: Any, d: int, order: int) -> Any:

@@ -12,7 +12,7 @@ import types
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from . import _overridable
+from . import _native, _overridable
 from ._dispatch.keys import AUTOGRAD
 from ._dispatch.state import BELOW_AUTOGRAD, modes, set_modes
 from ._operators import OpOverload, OpOverloadPacket
@@ -161,7 +161,7 @@ def get_testing_overrides() -> dict[Callable[..., Any], Callable[..., Any]]:
 
 def _dummy(f: Any) -> Callable[..., Any]:
     overloads = getattr(f, "__overloads__", None)
-    if overloads is None and isinstance(f, types.FunctionType):
+    if overloads is None and isinstance(f, (types.FunctionType, _native.Overridable)):
         return _like_python(f)
     if overloads is None or len(overloads.ops) != 1:
         return lambda *args, **kwargs: -1
@@ -175,9 +175,9 @@ def _dummy(f: Any) -> Callable[..., Any]:
     return dummy
 
 
-def _like_python(f: types.FunctionType) -> Callable[..., Any]:
+def _like_python(f: Callable[..., Any]) -> Callable[..., Any]:
     """One with the parameters of a function that is written in Python."""
-    given = inspect.getfullargspec(f)
+    given = inspect.getfullargspec(inspect.unwrap(f))
     needed = len(given.args) - len(given.defaults or ())
     parts = [*given.args[:needed], *(f"{name}=None" for name in given.args[needed:])]
     parts += [f"*{given.varargs}"] if given.varargs else ["*"] if given.kwonlyargs else []

@@ -46,6 +46,9 @@ _native.define_functions(
     _misfit,
 )
 
+for _cls in _TYPES.values():
+    _native.add_silent(_cls)
+
 
 def can_bind(ops: list[Op]) -> bool:
     # Foreach operators that write give the list back that they were given.

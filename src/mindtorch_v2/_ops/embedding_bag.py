@@ -135,6 +135,8 @@ def _padded(*args: Any) -> Any:
     weight, padding_idx = args[0], args[8]
     if padding_idx is None:
         return BAG.call((*args[:8], -1))
+    if not weight._shape:
+        raise IndexError("Dimension specified as 0 but tensor has no dimensions")
     rows = weight._shape[0]
     if not -rows <= padding_idx < rows:
         raise RuntimeError(f"padding_idx must be within the number of embeddings, -{rows} through {rows - 1}, but "

@@ -177,6 +177,8 @@ composite(
 # -- scales from what was seen ------------------------------------------------------------------------------------
 def chosen(least: float, most: float, low: int, high: int, symmetric: bool) -> tuple[float, int]:
     """Scale and zero point with which numbers from low to high hold values from least to most, zero among them."""
+    if not least <= most:
+        raise RuntimeError("In ChooseQuantizationParams, min should be less than or equal to max")
     both = least < 0 < most and symmetric
     if both:
         half = (high - low) // 2

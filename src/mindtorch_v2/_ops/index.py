@@ -143,18 +143,20 @@ op("take(Tensor self, Tensor index) -> Tensor", meta=rules.take_rule, out=True,
        g.reshape(-1), (numel_of(self_shape),), (index.reshape(-1),)).reshape(self_shape)))
 
 
-def _check_values(name: str, values: Any) -> None:
+def _check_values(name: str, values: Any, accumulate: Any) -> None:
     if not isinstance(values, TensorBase):
         raise TypeError(f"{name}(): argument 'values' (position 2) must be Tensor, not {type_name(values)}")
+    if type(accumulate) is not bool:
+        raise TypeError(f"{name}(): argument 'accumulate' must be bool, not {type_name(accumulate)}")
 
 
 def _public_index_put(self: Any, indices: Any, values: Any, accumulate: bool = False) -> Any:
-    _check_values("index_put", values)
+    _check_values("index_put", values, accumulate)
     return registry.OPS["index_put"].call((self, positions(self, _spread(indices), values), values, accumulate))
 
 
 def _public_index_put_(self: Any, indices: Any, values: Any, accumulate: bool = False) -> Any:
-    _check_values("index_put_", values)
+    _check_values("index_put_", values, accumulate)
     return registry.OPS["index_put_"].call((self, positions(self, _spread(indices), values), values, accumulate))
 
 

@@ -38,6 +38,8 @@ def _by_mode(input: Any, weight: Any, bias: Any, stride: Ints, padding: str, dil
     if padding not in ("same", "valid"):
         raise RuntimeError(f"Invalid padding string: '{padding}'")
     rank = len(weight._shape) - 2
+    if rank not in (1, 2, 3):
+        raise RuntimeError(f"Expected a 3-, 4- or 5-dimensional weight, but got a weight of size {list(weight._shape)}")
     return call(f"conv{rank}d.padding", input, weight, bias, stride, padding, dilation, groups)
 
 
@@ -207,8 +209,10 @@ inner(f"_fused_sdp_choice({_QKV}, Tensor? attn_mask=None, float dropout_p=0., bo
 
 
 def _rescaled(qkv: Any, qkv_bias: Any, num_heads: int) -> Any:
+    if len(qkv._shape) != 3:
+        raise RuntimeError(f"expected 3-D tensor, but got {len(qkv._shape)}-D tensor for qkv")
     batch, steps, width = qkv._shape[0], qkv._shape[1], qkv._shape[2] // 3
-    if width % num_heads:
+    if num_heads <= 0 or width % num_heads:
         raise RuntimeError("D % num_heads == 0 INTERNAL ASSERT FAILED")
     each = (qkv + qkv_bias).view((batch, steps, 3, num_heads, width // num_heads)).permute((2, 0, 3, 1, 4))
     q, k, v = (each.select(0, i).contiguous() for i in range(3))

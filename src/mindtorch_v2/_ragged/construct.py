@@ -48,6 +48,14 @@ def strided_from_list(tensors: list[Any], dtype: Any = None, device: Any = None)
 
 def strided_view(buffer: Any, sizes: Any, strides: Any, offsets: Any) -> Any:
     """A nested tensor over a buffer, by tables of sizes, strides and offsets."""
+    for name, table, ndims in (("nested_size", sizes, 2), ("nested_strides", strides, 2), ("offsets", offsets, 1)):
+        if table.dtype is not torch.int64 or table.dim() != ndims:
+            raise RuntimeError(f"expected {name} to be a {ndims}-D int64 tensor, but got {table.dim()}-D {table.dtype}")
+    if not sizes.shape == strides.shape or sizes.shape[:1] != offsets.shape:
+        raise RuntimeError(
+            "expected nested_size, nested_strides and offsets to speak of as many tensors, but got shapes "
+            f"{list(sizes.shape)}, {list(strides.shape)} and {list(offsets.shape)}"
+        )
     many = [tuple(s) for s in sizes.tolist()]
     ndim = sizes.shape[1] if sizes.dim() > 1 else 0
     total = buffer.numel()

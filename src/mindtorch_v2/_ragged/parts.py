@@ -180,7 +180,9 @@ def is_nested(t: Any) -> bool:
 
 
 def parts(t: Any) -> Parts:
-    found: Parts = t._storage
+    found = t._storage
+    if not isinstance(found, Parts):
+        raise NotImplementedError(f"expected a nested tensor, but got a tensor of layout {t.layout}")
     return found
 
 

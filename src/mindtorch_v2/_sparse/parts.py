@@ -69,7 +69,9 @@ class Parts:
 
 
 def parts(t: Any) -> Parts:
-    found: Parts = t._storage
+    found = t._storage
+    if not isinstance(found, Parts):
+        raise NotImplementedError(f"expected a sparse tensor, but got a tensor of layout {t.layout}")
     return found
 
 

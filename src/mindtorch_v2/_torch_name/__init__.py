@@ -18,11 +18,12 @@ from importlib import import_module
 from types import FunctionType, ModuleType
 from typing import Any
 
-from .._native import Function
+from .._native import Function, Overridable
 from .homes import FOLDED, HOMES, PRIVATE
 
 PACKAGE = __name__.split(".")[0]
 _OWN = PACKAGE + "."
+_WRITTEN = (FunctionType, Overridable)
 # A folder that holds a module `torch`, and the metadata of a distribution of that name, as `pip install` would put
 # them on the path: for `importlib.metadata`, and for processes that this one starts.
 FOLDER = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "_torch_path")
@@ -91,14 +92,14 @@ def _fold(module: ModuleType, tail: str) -> None:
     for part, home in FOLDED:
         if tail.startswith(part):
             for name, value in list(space.items()):
-                if not name.startswith("_") and isinstance(value, FunctionType) and value.__module__ == module.__name__:
+                if not name.startswith("_") and isinstance(value, _WRITTEN) and value.__module__ == module.__name__:
                     value.__module__ = home
 
 
 def _rename(module: ModuleType) -> None:
     # Not `vars`: a package that loads its names when asked for would load all.
     for value in list(_NAMESPACE(module).values()):
-        if not isinstance(value, (type, FunctionType, Function)):
+        if not isinstance(value, (type, *_WRITTEN, Function)):
             continue
         home = value.__module__
         if isinstance(home, str) and home.startswith(_OWN) and shown(home[len(_OWN) :]):

@@ -13,6 +13,7 @@ import sys
 import types
 from typing import Any
 
+from .. import _native
 from .._torch_name import PACKAGE, shown
 
 _OWN = PACKAGE + "."
@@ -200,7 +201,7 @@ def type_repr(obj: Any) -> str:
         return f"{public_module(module) if is_ours(module) else module}.{obj.__qualname__}"
     if obj is ...:
         return "..."
-    if isinstance(obj, types.FunctionType):
+    if isinstance(obj, (types.FunctionType, _native.Overridable)):
         return obj.__name__
     return repr(obj)
 

@@ -442,3 +442,49 @@ def test_a_subclass_gets_what_was_written(line: str, given: list[Any]) -> None:
             return list(args[1:])
 
     assert eval(line, {"x": torch.ones(2, 3).as_subclass(Keeping)}) == given
+
+
+# -- functions that are written in Python -------------------------------------------------------------------------
+class Told:
+    """No tensor, but it has a handler."""
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        return func
+
+
+NNF = torch.nn.functional
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: (NNF.relu(Told()), NNF.relu),
+        lambda: (NNF.relu(input=Told()), NNF.relu),
+        lambda: (NNF.linear(torch.ones(2), Told()), NNF.linear),
+        lambda: (NNF.layer_norm(torch.ones(2), [2], bias=Told()), NNF.layer_norm),
+        lambda: (NNF.pad(torch.ones(2), (1, Told())), NNF.pad),
+        lambda: (torch.meshgrid(torch.ones(2), Told()), torch.meshgrid),
+        lambda: (torch.broadcast_tensors(torch.ones(2), Told()), torch.broadcast_tensors),
+    ],
+)
+def test_handlers_are_asked_wherever_they_stand(call: Any) -> None:
+    found, expected = call()
+    assert found is expected
+
+
+def test_a_public_function_is_a_function_to_those_who_look_at_it() -> None:
+    import copy
+    import inspect
+    import pickle
+    import weakref
+
+    class Layer:
+        act = NNF.relu
+
+    assert list(inspect.signature(NNF.relu).parameters) == ["input", "inplace"]
+    assert NNF.relu.__name__ == "relu" and NNF.relu.__module__.endswith("nn.functional")
+    assert pickle.loads(pickle.dumps(NNF.relu)) is NNF.relu and copy.deepcopy(NNF.relu) is NNF.relu
+    assert "def relu(" in inspect.getsource(NNF.relu) and weakref.ref(NNF.relu)() is NNF.relu
+    with pytest.raises((TypeError, AttributeError)):
+        Layer().act()  # bound, as functions are: there is no tensor among its arguments

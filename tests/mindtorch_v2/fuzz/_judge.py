@@ -61,6 +61,7 @@ PYTHON = re.compile(
 EXCUSED = re.compile(
     r"is not a valid [A-Z]\w+$|^int too big to convert$|^can't convert negative int to unsigned$|"
     r"^Torch not compiled with|would result in a division by zero|of attn_mask are supported$|"
+    r"^A callable function is expected, but <class|"  # torch.compile asserts what it is given
     r"Unlike NumPy|Can't call numpy\(\)|tensor to numpy|while getting the repr|asked for __\w+__|supported by dlpack"
 )
 # A program that speaks of such a thing may hear of it.

@@ -332,6 +332,9 @@ class Hang(BaseException):
     """A load took too long."""
 
 
+PACKAGE = str(Path(torch.__file__).parent)
+
+
 class Watch:
     """What the interpreter does while a file is loaded."""
 
@@ -345,6 +348,11 @@ class Watch:
             if str(args[0]).startswith(tempfile.gettempdir()):
                 return
         if event.startswith(("ctypes.", "sys._getframe", "marshal.")):
+            return
+        # Parts of the package that are loaded when first needed.
+        if event == "import" and str(args[0]).startswith("mindtorch_v2."):
+            return
+        if event == "compile" and str(args[1]).startswith(PACKAGE):
             return
         Watch.seen.append(f"{event} {args!r:.100}")
 

@@ -151,7 +151,13 @@ class Triangle(OneResult):
                code: int) -> Any:
         t = args[0]
         assert isinstance(t, TensorBase)
+        diagonal = near_diagonal(s.shape, args[1])
+        if out is t._storage and offset == t._offset and stride == t._stride and self._keeps(s.shape, diagonal):
+            return out  # in place nothing is written, however large the tensor is said to be
         return _tri(
             t._storage, int(t._offset), t._stride, t._dtype.code,
             out, offset, stride, code,
-            s.shape, near_diagonal(s.shape, args[1]), self.upper)
+            s.shape, diagonal, self.upper)
+
+    def _keeps(self, shape: tuple[int, ...], diagonal: int) -> bool:
+        return diagonal <= 1 - shape[-2] if self.upper else diagonal >= shape[-1] - 1

@@ -5,17 +5,32 @@ Invariant: LAPACK's `info` is what is reported for a matrix; nothing raises unle
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import prod
 from typing import Any
 
 from ...._ops.linalg import LinAlgError, check_info, is_vector
 from ..lines import cpu, into
 from ..numpy_view import np_view
 
+# NumPy allows for 64, its own counted.
+_MOST_BATCHES = 32
+
 
 def lapack(names: tuple[str, ...], *arrays: Any) -> Any:
     from scipy.linalg import get_lapack_funcs
 
     return get_lapack_funcs(names, arrays)
+
+
+def batched(function: Any, a: Any, *args: Any) -> Any:
+    """`function(a, *args)` of NumPy for the last two dimensions; it allows for fewer others than a tensor may have."""
+    if a.ndim <= _MOST_BATCHES:
+        return function(a, *args)
+    batch = a.shape[:-2]
+    found = function(a.reshape((prod(batch), *a.shape[-2:])), *args)
+    if not isinstance(found, tuple):
+        return found.reshape((*batch, *found.shape[1:]))
+    return tuple([r.reshape((*batch, *r.shape[1:])) for r in found])
 
 
 def places(batch: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
@@ -74,13 +89,13 @@ def _lu_unpack(outs: Any, LU_data: Any, LU_pivots: Any, unpack_data: bool, unpac
 def _det(out: Any, A: Any) -> None:
     import numpy
 
-    np_view(out)[...] = numpy.linalg.det(np_view(A))
+    np_view(out)[...] = batched(numpy.linalg.det, np_view(A))
 
 
 def _slogdet(outs: Any, A: Any) -> None:
     import numpy
 
-    sign, size = numpy.linalg.slogdet(np_view(A))
+    sign, size = batched(numpy.linalg.slogdet, np_view(A))
     np_view(outs[0])[...] = sign
     np_view(outs[1])[...] = size
 
@@ -183,10 +198,10 @@ def _qr(outs: Any, A: Any, mode: str) -> None:
 
     a = np_view(A)
     if mode == "r":
-        np_view(outs[1])[...] = numpy.linalg.qr(a, "r")
+        np_view(outs[1])[...] = batched(numpy.linalg.qr, a, "r")
         return
     kind: Any = mode
-    Q, R = numpy.linalg.qr(a, kind)
+    Q, R = batched(numpy.linalg.qr, a, kind)
     np_view(outs[0])[...] = Q
     np_view(outs[1])[...] = R
 
@@ -199,10 +214,10 @@ def _eigh(outs: Any, A: Any, UPLO: str, compute_v: bool) -> None:
         return
     half: Any = UPLO
     if compute_v:
-        values, vectors = numpy.linalg.eigh(a, half)
+        values, vectors = batched(numpy.linalg.eigh, a, half)
         np_view(outs[1])[...] = vectors
     else:
-        values = numpy.linalg.eigvalsh(a, half)
+        values = batched(numpy.linalg.eigvalsh, a, half)
     np_view(outs[0])[...] = values
 
 
@@ -214,7 +229,7 @@ def _eig(outs: Any, self: Any) -> None:
         return
     if not numpy.isfinite(a).all():
         raise RuntimeError("torch.linalg.eig: input tensor should not contain infs or NaNs.")
-    values, vectors = numpy.linalg.eig(a)
+    values, vectors = batched(numpy.linalg.eig, a)
     np_view(outs[0])[...] = values
     np_view(outs[1])[...] = vectors
 
@@ -229,9 +244,9 @@ def _svd(outs: Any, A: Any, full_matrices: bool, compute_uv: bool, driver: str |
         raise LinAlgError(f"linalg.svd:{where} The algorithm failed to converge because the input matrix contained "
                           "non-finite values.")
     if not compute_uv:
-        np_view(outs[1])[...] = numpy.linalg.svd(a, compute_uv=False)
+        np_view(outs[1])[...] = batched(numpy.linalg.svd, a, False, False)
         return
-    for out, value in zip(outs, numpy.linalg.svd(a, full_matrices)):
+    for out, value in zip(outs, batched(numpy.linalg.svd, a, full_matrices)):
         np_view(out)[...] = value
 
 
