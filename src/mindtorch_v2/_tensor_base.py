@@ -570,23 +570,28 @@ def make_view(
     """A view that tracks its base."""
     t = alias(src, shape, stride, offset)
     if (t._keys & INFERENCE) == 0:
-        base = src._base_field
-        t._base_field = src if base is None else base
-        t._keys |= VIEW
-        t._view_op = op
-        t._view_args = args
-        if src._cmeta != DETACHED:
-            t._cmeta = src._cmeta
-        vc = t._vc
-        if vc is not None:
-            t._attr_version = vc.value
-        if STATE.active != 0:
-            m: i64 = _tls_get()
-            if m & INFERENCE_MODE:
-                t._cmeta = INFERENCE_VIEW
-            elif (m >> 32) & AUTOGRAD and not m & BELOW_AUTOGRAD:
-                t._cmeta = NO_GRAD_VIEW
+        track(t, src, op, args)
     return t
+
+
+def track(t: TensorBase, src: TensorBase, op: Any, args: tuple[Any, ...]) -> None:
+    """From now on `t`, a new tensor over the memory of `src`, is the view `op(*args)` of it."""
+    base = src._base_field
+    t._base_field = src if base is None else base
+    t._keys |= VIEW
+    t._view_op = op
+    t._view_args = args
+    if src._cmeta != DETACHED:
+        t._cmeta = src._cmeta
+    vc = t._vc
+    if vc is not None:
+        t._attr_version = vc.value
+    if STATE.active != 0:
+        m: i64 = _tls_get()
+        if m & INFERENCE_MODE:
+            t._cmeta = INFERENCE_VIEW
+        elif (m >> 32) & AUTOGRAD and not m & BELOW_AUTOGRAD:
+            t._cmeta = NO_GRAD_VIEW
 
 
 # -- questions asked on every call --------------------------------------------------------------------------------

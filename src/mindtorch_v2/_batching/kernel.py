@@ -7,17 +7,19 @@ hold all values of that level with their dimension in front, which may be batche
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, final
 
 from .._backends.common.kernels import check_result
 from .._core_operators import CORE
 from .._dispatch.keys import BACKENDS, BATCHED
-from .._dispatch.op import RESOLVERS, Kernel, Op, Overrider, PartsKernel, Spec, owned
+from .._dispatch.op import RESOLVERS, Kernel, Op, PartsKernel, Spec, owned
 from .._dispatch.registry import ops
+from .._dispatch.state import modes, set_modes
+from .._mypyc import i64
 from .._tensor_base import TensorBase, requires_grad
-from .dims import STEPS, lift
-from .level import Level, highest, inside, is_many, levels_of, live, outside, share_all, spread, wrap
+from .level import Batch, Level, inside, is_many, level_of, levels_of, live, outside, share_all, some_many, spread, wrap
 from .loop import one_by_one
+from .steps import STEPS, lift
 
 Rule = Callable[[Op, tuple[Any, ...], Level], Any]
 # By the operator's name: from the table, from `torch.library.register_vmap`, and what was worked out for others.
@@ -57,19 +59,41 @@ def each(args: tuple[Any, ...], fn: Callable[[TensorBase], Any]) -> tuple[Any, .
     return tuple(out)
 
 
-def recorded(op: Op, args: tuple[Any, ...], keys: int) -> Any:
+@final
+class Recorded(Kernel):
     """Autograd of a call with batched tensors: an argument from outside a level comes in by an operator of its own,
     whose derivative sums the gradients of the many."""
-    derivative = op.derivative
-    assert derivative is not None
-    if op.name not in STEPS:
-        levels = {level.number: level for t in tensors_of(args) for level in levels_of(t)}
-        if levels:
-            wanted = [levels[n] for n in sorted(levels)]
-            written = op.schema.args[0].mutates if op.schema.args else False
-            rest = each(args[1:] if written else args, lambda t: lifted(t, wanted))
-            args = args[:1] + rest if written else rest
-    return derivative.kernel().run(op, args, keys)
+
+    def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
+        derivative = op.derivative
+        assert derivative is not None
+        if op.name not in STEPS and not alike(args):
+            levels = {level.number: level for t in tensors_of(args) for level in levels_of(t)}
+            if levels:
+                wanted = [levels[n] for n in sorted(levels)]
+                written = op.schema.args[0].mutates if op.schema.args else False
+                rest = each(args[1:] if written else args, lambda t: lifted(t, wanted))
+                args = args[:1] + rest if written else rest
+        return derivative.kernel().run(op, args, keys)
+
+
+def alike(args: tuple[Any, ...]) -> bool:
+    """Whether what requires grad lives at one level, the only one: then nothing has to come in."""
+    only: Level | None = None
+    for a in args:
+        if isinstance(a, TensorBase):
+            s = a._storage
+            if isinstance(s, Batch):
+                if (only is not None and s.level is not only) or isinstance(s.inner, Batch):
+                    return False
+                only = s.level
+            elif requires_grad(a):
+                return False
+        elif isinstance(a, (tuple, list)):
+            for t in a:
+                if isinstance(t, TensorBase):
+                    return False
+    return True
 
 
 def lifted(t: TensorBase, levels: list[Level]) -> TensorBase:
@@ -79,37 +103,63 @@ def lifted(t: TensorBase, levels: list[Level]) -> TensorBase:
     return t
 
 
-def batched(op: Op, args: tuple[Any, ...], keys: int) -> Any:
-    """A call with a batched tensor among its arguments, or any call while `vmap` runs."""
-    step = STEPS.get(op.name)
-    if step is not None:
-        return step.run(op, args, keys)
-    level = highest(tensors_of(args))
-    bits = keys & int(BACKENDS)
-    if level is not None and op.is_view:
-        # The geometry of one of the many is the geometry of all.
-        return op.backend(bits, args).run(op, args, bits)
+@final
+class Mapped(Kernel):
+    """Serves one operator: calls with a batched tensor among the arguments, and any call while `vmap` runs."""
+
+    def __init__(self) -> None:
+        self.calls_ops = True
+        self.rule: Rule | None = None
+        self.random: bool = False
+
+    def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
+        level = level_of(args)
+        if level is not None and op.is_view:
+            # The geometry of one of the many is the geometry of all.
+            bits = keys & BACKENDS
+            return op.backend(bits, args).run(op, args, bits)
+        rule = self.rule
+        if rule is None:
+            rule = rule_of(op)
+            self.rule = rule
+            self.random = op.name in RANDOM
+        if self.random:
+            running = live()
+            if running:
+                # The innermost level decides, whatever the arguments are.
+                level = running[len(running) - 1]
+        if level is None:
+            rest = keys & ~BATCHED
+            return op.below(rest, args).run(op, args, rest)
+        return rule(op, args, level)
+
+
+def rule_of(op: Op) -> Rule:
     rule = RULES.get(op.name)
     if rule is None:
         rule = derived(op)
         RULES[op.name] = rule
-    if op.name in RANDOM and live():
-        # The innermost level decides, whatever the arguments are.
-        level = live()[-1]
-    if level is None:
-        rest = keys & ~int(BATCHED)
-        return op.below(rest, args).run(op, args, rest)
-    return rule(op, args, level)
+    return rule
+
+
+def mapped(op: Op) -> Kernel:
+    """The kernel behind the key."""
+    step = STEPS.get(op.name)
+    return Mapped() if step is None else step
 
 
 def together(rule: Rule) -> Rule:
     """A rule for calls in which something is many; where all share one value the operator computes it once."""
 
     def served(op: Op, args: tuple[Any, ...], level: Level) -> Any:
-        with outside():
-            if not any([is_many(t, level) for t in tensors_of(args)]):
+        before = modes()
+        set_modes(before & ~BATCHED)
+        try:
+            if not some_many(args, level):
                 return share_all(op.call(each(args, lambda t: inside(t, level))), level)
             return rule(op, args, level)
+        finally:
+            set_modes(before)
 
     return served
 
@@ -180,7 +230,7 @@ def in_place(op: Op, args: tuple[Any, ...], level: Level) -> Any:
     target, func = args[0], op.functional
     assert func is not None
     if not is_many(target, level):
-        if any([is_many(t, level) for t in tensors_of(args[1:])]):
+        if some_many(args[1:], level):
             raise crowded(op.title() if op.title() in _NAMED else "inplace arithmetic")
         with outside():
             op.call(each(args, lambda t: inside(t, level)))
@@ -200,8 +250,10 @@ _NAMED = frozenset(("index_put_", "index_add_", "index_copy_", "index_fill_", "s
 
 def serve() -> None:
     """Enter the kernels; called once, when the first level begins."""
-    RESOLVERS.batched = Overrider(batched)
-    RESOLVERS.batched_autograd = Overrider(recorded)
+    from . import dims  # noqa: F401 the ways in and out get their derivatives
+
+    RESOLVERS.batched = mapped
+    RESOLVERS.batched_autograd = Recorded()
     RESOLVERS.mapped = _whole
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from .._dispatch.op import Op, Spec
 from .._dispatch.registry import get
+from .._dtype import dtype
 from .._ops.rules.base import wrap_dim
 from .._sizes import numel_of
 from .._tensor_base import TensorBase
@@ -18,6 +19,8 @@ from .level import Level, in_front, inside, is_many, spread, wrap, wrap_all
 
 # Arguments that name dimensions of the first tensor.
 _DIMS = frozenset(("dim", "dims", "dim0", "dim1", "dim2", "axis", "dimension"))
+# Which those are, by the name of an operator that was called.
+_PLACES: dict[str, list[int]] = {}
 
 
 def reshaped(t: TensorBase, shape: tuple[int, ...]) -> Any:
@@ -48,23 +51,41 @@ def fitted(found: Any, specs: list[Spec] | None, level: Level) -> Any:
 # -- elementwise --------------------------------------------------------------------------------------------------
 def operands(op: Op, args: tuple[Any, ...], level: Level) -> tuple[Any, ...]:
     """Operands that broadcast: ones are put behind the dimension of the many, up to the rank of the result."""
-    tensors = tensors_of(args)
-    rank = max([len(t._shape) for t in tensors])
-    compute = None
-    if len({t._dtype for t in tensors}) > 1 and any([not t._shape and is_many(t, level) for t in tensors]):
+    rank = 0
+    seen: dtype | None = None
+    mixed = small = False
+    for a in args:
+        for t in a if isinstance(a, (tuple, list)) else (a,):
+            if isinstance(t, TensorBase):
+                rank = max(rank, len(t._shape))
+                mixed = mixed or (seen is not None and seen is not t._dtype)
+                seen = t._dtype
+                small = small or (not t._shape and is_many(t, level))
+    compute: dtype | None = None
+    if mixed and small:
         # A tensor without dimensions counts less in promotion; inside it has one.
         spec = op.infer(args)
         compute = spec.compute if isinstance(spec, Spec) else None
+    out: list[Any] = []
+    for a in args:
+        if isinstance(a, TensorBase):
+            out.append(operand(a, level, rank, compute))
+        elif isinstance(a, (tuple, list)):
+            out.append(tuple([operand(t, level, rank, compute) if isinstance(t, TensorBase) else t for t in a]))
+        else:
+            out.append(a)
+    return tuple(out)
 
-    def one(t: TensorBase) -> Any:
-        if not is_many(t, level):
-            return inside(t, level)
-        found = in_front(inside(t, level), level.size, rank)
-        if compute is not None and not t._shape and not t._dtype.is_bool:
-            return cast(found, compute)
+
+def operand(t: TensorBase, level: Level, rank: int, compute: dtype | None) -> Any:
+    found = inside(t, level)
+    if not is_many(t, level):
         return found
-
-    return each(args, one)
+    if len(t._shape) < rank:
+        found = in_front(found, level.size, rank)
+    if compute is not None and not t._shape and not t._dtype.is_bool:
+        return cast(found, compute)
+    return found
 
 
 def pointwise(op: Op, args: tuple[Any, ...], level: Level) -> Any:
@@ -123,30 +144,46 @@ def _shifted(value: Any, rank: int) -> Any:
 
 def dims_behind(op: Op, args: list[Any], rank: int) -> None:
     """Dimensions are counted behind that of the many."""
-    for i, a in enumerate(op.schema.args):
-        if a.name in _DIMS and args[i] is not None:
+    places = _PLACES.get(op.name)
+    if places is None:
+        places = [i for i, a in enumerate(op.schema.args) if a.name in _DIMS]
+        _PLACES[op.name] = places
+    for i in places:
+        if args[i] is not None:
             args[i] = _shifted(args[i], rank)
 
 
 def along(op: Op, args: tuple[Any, ...], level: Level) -> Any:
     """Operators of one or several tensors along dimensions: scans, sorts, softmax, gather and scatter, fft."""
     specs = described(op, args)
-    rank = max([1, *[len(t._shape) for t in tensors_of(args)]])
-    given = list(each(args, lambda t: in_front(spread(t, level), level.size, rank if not t._shape else 0)))
+    rank = 1
+    tensors = tensors_of(args)
+    for t in tensors:
+        rank = max(rank, len(t._shape))
+    if len(tensors) == 1 and tensors[0] is args[0]:
+        given = list(args)
+        given[0] = in_front(spread(args[0], level), level.size, rank if not args[0]._shape else 0)
+    else:
+        given = list(each(args, lambda t: in_front(spread(t, level), level.size, rank if not t._shape else 0)))
     dims_behind(op, given, rank)
     return fitted(op.call(tuple(given)), specs, level)
 
 
 def reduction(op: Op, args: tuple[Any, ...], level: Level) -> Any:
     """Over some dimensions, or over all: then each of the many is seen as a vector."""
-    place = next(i for i, a in enumerate(op.schema.args) if a.name == "dim")
+    place = op.schema.index("dim")
     if args[place] is not None and args[place] != ():
         return along(op, args, level)
     specs = described(op, args)
     whole = inside(args[0], level)
     given = list(args)
-    given[0] = reshaped(whole, (level.size, int(numel_of(args[0]._shape))))
-    given[place] = (1,) if op.schema.args[place].is_list else 1
+    rank = len(args[0]._shape)
+    if rank > 0 and op.schema.args[place].is_list:
+        given[0] = whole
+        given[place] = tuple(range(1, rank + 1))
+    else:
+        given[0] = reshaped(whole, (level.size, int(numel_of(args[0]._shape))))
+        given[place] = (1,) if op.schema.args[place].is_list else 1
     return fitted(op.call(tuple(given)), specs, level)
 
 

@@ -171,6 +171,37 @@ def highest(tensors: list[TensorBase]) -> Level | None:
     return best
 
 
+def level_of(args: tuple[Any, ...]) -> Level | None:
+    """The highest level among the tensors of a call."""
+    best: Level | None = None
+    for a in args:
+        if isinstance(a, TensorBase):
+            s = a._storage
+            if isinstance(s, Batch) and (best is None or s.level.number > best.number):
+                best = s.level
+        elif isinstance(a, (tuple, list)):
+            for t in a:
+                if isinstance(t, TensorBase):
+                    s = t._storage
+                    if isinstance(s, Batch) and (best is None or s.level.number > best.number):
+                        best = s.level
+    return best
+
+
+def some_many(args: tuple[Any, ...], level: Level) -> bool:
+    """Whether a tensor of a call has a value of its own for each of the many."""
+    for a in args:
+        if isinstance(a, TensorBase):
+            s = a._storage
+            if isinstance(s, Batch) and s.level is level and not s.shared:
+                return True
+        elif isinstance(a, (tuple, list)):
+            for t in a:
+                if is_many(t, level):
+                    return True
+    return False
+
+
 def is_at(t: Any, level: Level) -> bool:
     """Whether a tensor lives at a level."""
     if not isinstance(t, TensorBase):

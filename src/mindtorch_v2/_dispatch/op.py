@@ -404,7 +404,8 @@ class Op(OpBase):
         if keys & LAZY and not (self.is_view or self.reads_lazily):
             return RESOLVERS.lazy if self.lazily is None else self.lazily
         if keys & BATCHED:
-            return RESOLVERS.batched
+            mapped: Kernel = RESOLVERS.batched(self)
+            return mapped
         if keys & TORCH_DISPATCH:
             return RESOLVERS.torch_dispatch
         if keys & FUNCTIONALIZE and self.mutates:
@@ -501,7 +502,7 @@ class Resolvers:
 
     python: Kernel
     profiler: Kernel
-    batched: Kernel
+    batched: Any
     batched_autograd: Kernel
     mapped: Any
     torch_dispatch: Kernel

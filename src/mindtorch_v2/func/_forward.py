@@ -7,7 +7,7 @@ it and none of its own.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import mindtorch_v2 as torch
@@ -33,6 +33,42 @@ def jvp(
     """The value of `func(*primals)`, and its derivative along `tangents`."""
     if not isinstance(primals, tuple):
         raise RuntimeError(f"{_API}: Expected primals to be a tuple. E.g. it should be valid to call f(*primals).")
+    flat: Sequence[Any] = primals
+    along: Sequence[Any] = tangents
+    # A tuple of tensors is its own leaves.
+    spec = None
+    if not (_only_tensors(primals) and _only_tensors(tangents) and len(primals) == len(tangents)):
+        flat, along, spec = _leaves(primals, tangents)
+    for t in flat:
+        if not (t.is_floating_point() or t.is_complex()):
+            raise ValueError(f"Expected primal to be floating point or complex, but got: {t.dtype}")
+    entered = enter_level()
+    level = entered[0]
+    try:
+        given = [put_dual(p.view_as(p), t, level) for p, t in zip(flat, along)]
+        output, aux = _split(func(*given) if spec is None else func(*tree_unflatten(given, spec)), has_aux, _API)
+        if isinstance(output, torch.Tensor):
+            direction = _tangent(output, level, strict)
+            return (output, direction, aux) if has_aux else (output, direction)
+        results, out_spec = _checked(output)
+        pushed = [_tangent(r, level, strict) for r in results]
+    finally:
+        leave_level(entered)
+    made = tuple(tree_unflatten(values, out_spec) for values in (results, pushed))
+    return (*made, aux) if has_aux else made
+
+
+def _only_tensors(tree: Any) -> bool:
+    if type(tree) is not tuple or not tree:
+        return False
+    for t in tree:
+        if not isinstance(t, torch.Tensor):
+            return False
+    return True
+
+
+def _leaves(primals: Any, tangents: Any) -> tuple[list[Any], list[Any], TreeSpec]:
+    """The tensors of both, which have the same structure, and that."""
     flat, spec = tree_flatten(primals)
     along, along_spec = tree_flatten(tangents)
     if spec != along_spec:
@@ -45,20 +81,7 @@ def jvp(
     if not flat:
         raise RuntimeError(f"{_API}: Expected primals to contain at least one Tensor.")
     _flat_tensors(tangents, "tangents")
-    for t in flat:
-        if not (t.is_floating_point() or t.is_complex()):
-            raise ValueError(f"Expected primal to be floating point or complex, but got: {t.dtype}")
-    entered = enter_level()
-    level = entered[0]
-    try:
-        given = [put_dual(p.view_as(p), t, level) for p, t in zip(flat, along)]
-        output, aux = _split(func(*tree_unflatten(given, spec)), has_aux, _API)
-        results, out_spec = _checked(output)
-        pushed = [_tangent(r, level, strict) for r in results]
-    finally:
-        leave_level(entered)
-    made = tuple(tree_unflatten(values, out_spec) for values in (results, pushed))
-    return (*made, aux) if has_aux else made
+    return flat, along, spec
 
 
 def _split(output: Any, has_aux: bool, where: str) -> tuple[Any, Any]:

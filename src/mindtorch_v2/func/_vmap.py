@@ -14,6 +14,7 @@ import mindtorch_v2 as torch
 from .._batching.dims import add_batch_dim, remove_batch_dim
 from .._batching.kernel import serve
 from .._batching.level import Level, enter, inside, is_at, is_many, leave
+from .._batching.usual import common_size, map_tensors
 from ..utils._pytree import TreeSpec, tree_flatten, tree_unflatten
 
 serve()
@@ -200,8 +201,14 @@ def vmap(
     if not (chunk_size is None or chunk_size > 0):
         raise ValueError(f"vmap: chunk_size should be None or greater than 0. (got {chunk_size})")
 
+    usual = type(in_dims) is int and type(out_dims) is int and chunk_size is None
+
     @functools.wraps(func)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
+        if usual:
+            size = common_size(args, in_dims)
+            if size >= 0:
+                return map_tensors(func, args, kwargs, size, in_dims, out_dims, randomness, _outputs)
         _check_out_dims(out_dims, func)
         size, dims, flat, spec = _inputs(in_dims, args, func)
         if chunk_size is not None:
