@@ -6,7 +6,7 @@
 //
 // Matrices are storage, offset, (row stride, column stride) in elements; all have the dtype `code`. alpha and beta are
 // numbers. With beta 0 the old values are not read. `out` may be None: a new storage, whose dense layout the strides
-// describe. It is returned.
+// describe. It is returned. One argument more, behind beta, says which factors are conjugated: 1 a, 2 b, 3 both.
 //   gemm(a, aoff, astrides, b, boff, bstrides, out|None, ooff, ostrides, code, m, n, k, alpha, beta)
 //       out = beta * out + alpha * a @ b
 //   addmm(c, coff, cstrides, a, aoff, astrides, b, boff, bstrides, out|None, ooff, ostrides, code, m, n, k, alpha,
@@ -36,6 +36,7 @@ template <class A> struct Product {
     Matrix<A> out;
     int64_t m, n, k;
     A alpha, beta;
+    bool flip = false, mirrored = false;  // a, and the sums, are conjugated: a conj(b) is conj(conj(a) b)
     Product transposed() const {
         return {b.transposed(), a.transposed(), c.transposed(), out.transposed(), n, m, k, alpha, beta};
     }
@@ -296,6 +297,8 @@ template <class A> MT_INLINE bool is_zero(A a) {
 }
 
 template <class A> MT_INLINE void finish_row(const Product<A>& p, int64_t i, int64_t j0, int64_t w, A* sum) {
+    if constexpr (IsComplex<A>::value)
+        for (int64_t j = 0; p.mirrored && j < w; ++j) sum[j].im = -sum[j].im;
     for (int64_t j = 0; j < w; ++j) sum[j] = times(p.alpha, sum[j]);
     if (!is_zero(p.beta))
         for (int64_t j = 0; j < w; ++j) sum[j] = plus(sum[j], times(p.beta, p.c.at(i, j0 + j)));
@@ -306,7 +309,8 @@ template <class A> MT_INLINE void plain_row(const Product<A>& p, int64_t i, int6
     constexpr int64_t WIDTH = 64;
     A sum[WIDTH] = {};
     for (int64_t r = 0; r < p.k; ++r) {
-        const A x = p.a.at(i, r);
+        A x = p.a.at(i, r);
+        if constexpr (IsComplex<A>::value) x.im = p.flip ? -x.im : x.im;
         const A* b = &p.b.at(r, j0);
         if (p.b.cs == 1)
             for (int64_t j = 0; j < w; ++j) sum[j] = plus(sum[j], times(x, b[j]));
@@ -372,6 +376,7 @@ struct Call {
     const Operand* c;   // what beta multiplies
     int64_t batch, m, n, k;
     PyObject *alpha, *beta;
+    int conjugated = 0;  // 1: a, 2: b
 };
 
 template <class A> void multiply_all(const Product<A>& p, const Call& call) {
@@ -418,7 +423,8 @@ template <class R> void multiply_parts(const Call& call, R* out) {
         for (int im = 0; im < 2; ++im) {
             R* to = out + (2 * i + im) * call.m * call.n;
             // re re - im im, and re im + im re
-            for (int second = 0; second < 2; ++second)
+            for (int second = 0; second < 2; ++second) {
+                const bool turned = (second && call.conjugated & 1) != ((second ^ im) && call.conjugated & 2);
                 multiply_large(Product<R>{part(call.a, i, second),
                                           part(call.b, i, second ^ im),
                                           {to, call.n, 1},
@@ -426,8 +432,9 @@ template <class R> void multiply_parts(const Call& call, R* out) {
                                           call.m,
                                           call.n,
                                           call.k,
-                                          second && !im ? R(-1) : R(1),
+                                          (second && !im) != turned ? R(-1) : R(1),
                                           R(second)});
+            }
         }
 }
 template <class R> void multiply_complex(const Call& call, int code) {
@@ -479,7 +486,9 @@ template <class A> void multiply_as(const Call& call, int code) {
                        call.n,
                        call.k,
                        number_as<A>(call.alpha, code),
-                       number_as<A>(call.beta, code)};
+                       number_as<A>(call.beta, code),
+                       call.conjugated % 3 != 0,
+                       call.conjugated > 1};
     GilRelease unlocked(saturated_mul(call.batch * call.m * call.n, std::max<int64_t>(1, call.k)) / 8);
     multiply_all(p, call);
 }
@@ -637,10 +646,19 @@ PyObject* parse_result(PyObject* const* args, PyObject* code, const Shape& shape
     return out;
 }
 
+// Which factors are conjugated: what may stand behind the `count` arguments of a call, one of which is the dtype.
+int parse_conjugated(const char* name, PyObject* const* args, Py_ssize_t nargs, Py_ssize_t count, int code) {
+    if (nargs == count) return 0;
+    expect_args(name, nargs, count + 1);
+    const int64_t which = as_int(args[count]), dtype = as_code(args[code]);
+    if (which < 0 || which > 3 || (which && dtype != C64 && dtype != C128)) fail_dtype(name, int(dtype));
+    return int(which);
+}
+
 PyObject* gemm(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
     return guard([&]() -> PyObject* {
-        expect_args("gemm", nargs, 15);
         Call call;
+        call.conjugated = parse_conjugated("gemm", args, nargs, 15, 9);
         call.batch = 1;
         call.m = parse_count(args[10]), call.n = parse_count(args[11]), call.k = parse_count(args[12]);
         call.alpha = args[13], call.beta = args[14];
@@ -659,8 +677,8 @@ PyObject* gemm(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
 
 PyObject* addmm(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
     return guard([&]() -> PyObject* {
-        expect_args("addmm", nargs, 18);
         Call call;
+        call.conjugated = parse_conjugated("addmm", args, nargs, 18, 12);
         call.batch = 1;
         call.m = parse_count(args[13]), call.n = parse_count(args[14]), call.k = parse_count(args[15]);
         call.alpha = args[16], call.beta = args[17];
@@ -681,8 +699,8 @@ PyObject* addmm(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
 
 PyObject* bgemm(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
     return guard([&]() -> PyObject* {
-        expect_args("bgemm", nargs, 16);
         Call call;
+        call.conjugated = parse_conjugated("bgemm", args, nargs, 16, 9);
         call.batch = parse_count(args[10]);
         call.m = parse_count(args[11]), call.n = parse_count(args[12]), call.k = parse_count(args[13]);
         call.alpha = args[14], call.beta = args[15];

@@ -8,7 +8,7 @@ from typing import Any
 
 from .._backends.common import transfer
 from .._backends.common import view as views
-from .._backends.common.lazy import PHYSICAL, Shorter
+from .._backends.common.lazy import PHYSICAL, Factors, Shorter
 from .._backends.common.overlap import ALONE
 from .._dispatch import registry
 from .._dispatch.keys import CONJUGATE
@@ -40,7 +40,7 @@ ADDMM: Op = op("addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, S
 BMM: Op = op("bmm(Tensor self, Tensor mat2) -> Tensor", meta=rules.Bmm(False, False), out=True,
          grad=dict(self=lambda g, mat2: BMM.call((g, batch_turn(mat2))),
                    mat2=lambda g, self: BMM.call((batch_turn(self), g))))
-op("baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+BADDBMM: Op = op("baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
    meta=rules.Bmm(True, False), inplace=True, overlap=ALONE, out=True,
    grad=dict(self=lambda g, beta: scaled(g, beta),
              batch1=lambda g, batch2, alpha: scaled(BMM.call((g, batch_turn(batch2))), alpha),
@@ -72,8 +72,8 @@ op("addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar a
                                                     alpha)))
 MV: Op = op("mv(Tensor self, Tensor vec) -> Tensor", meta=rules.Mv(False), out=True,
         grad=dict(self=lambda g, vec: _outer(g, conj(vec)), vec=lambda g, self: MV.call((conj(self.t()), g))))
-op("addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor", meta=rules.Mv(True),
-   inplace="function", overlap=ALONE, out=True,
+ADDMV: Op = op("addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+   meta=rules.Mv(True), inplace="function", overlap=ALONE, out=True,
    grad=dict(self=lambda g, beta: scaled(g, beta), mat=lambda g, vec, alpha: scaled(_outer(g, conj(vec)), alpha),
              vec=lambda g, mat, alpha: scaled(MV.call((conj(mat.t()), g)), alpha)))
 DOT: Op = op("dot(Tensor self, Tensor tensor) -> Tensor", meta=rules.Dot("dot"), out=True,
@@ -103,6 +103,8 @@ def _lazy_vdot(self: Any, other: Any) -> Any:
 
 
 DOT.lazily, VDOT.lazily = Shorter(_lazy_dot), Shorter(_lazy_vdot)
+MM.lazily = BMM.lazily = MV.lazily = Factors(0)
+ADDMM.lazily = BADDBMM.lazily = ADDMV.lazily = Factors(1)
 
 
 def _vector(name: str, argument: str, t: Any) -> None:

@@ -218,6 +218,24 @@ def test_bgemm_and_dot(name: str) -> None:
         close(read(out, (1,), dtype), wrapped(exact, dtype), 10)
 
 
+@pytest.mark.parametrize("dtype", [np.dtype(np.complex64), np.dtype(np.complex128)])
+@pytest.mark.parametrize("which", [1, 2, 3])
+def test_factors_are_conjugated_as_they_are_read(dtype: Any, which: int) -> None:
+    for m, n, k in ((1, 1, 1), (3, 5, 4), (70, 3, 2), (60, 61, 62)):
+        a, b = random((m, k), dtype), random((k, n), dtype, seed=1)
+        want = (a.conj() if which & 1 else a) @ (b.conj() if which & 2 else b)
+        shape = (code(dtype), m, n, k, 2, 0)
+        for x, y in zip(layouts(a), layouts(b)):
+            out = _native.gemm(*operand(x)[:3], *operand(y)[:3], *new((m, n), dtype)[:3], *shape, which)
+            close(read(out, (m, n), dtype), 2 * want, 4 * math.sqrt(k))
+    one = random((2, 2), np.dtype(np.float32))
+    both = (*operand(one)[:3], *operand(one)[:3], None, 0, (2, 1), code(one.dtype), 2, 2, 2, 1, 0)
+    with pytest.raises(NotImplementedError, match="Float"):
+        _native.gemm(*both, which)
+    with pytest.raises(TypeError, match="16 arguments"):
+        _native.gemm(*both, which, 0)
+
+
 def test_beta_zero_does_not_read_and_large_products_use_threads() -> None:
     a, b = random((5, 7), np.float32), random((7, 3), np.float32, seed=1)
     out = np.full((5, 3), np.nan, np.float32)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any, Final, final
 
 from ..._core_operators import CORE
-from ..._dispatch.keys import BACKENDS, CONJUGATE, LAZY, NEGATIVE
+from ..._dispatch.keys import BACKENDS, CONJUGATE, CPU, LAZY, NEGATIVE
 from ..._dispatch.op import Kernel, Op, Spec
 from ..._mypyc import i64
 from ..._tensor_base import TensorBase, alias, make_view
@@ -186,3 +186,25 @@ class Shorter(Kernel):
         result: Any = self.fn(*args)
         # A view of what was made on the way is a tensor of its own.
         return alias(result, result._shape, result._stride, result._offset)
+
+
+@final
+class Factors(Kernel):
+    """Products whose factors the CPU's kernels read as conjugates themselves; anything else is resolved."""
+
+    def __init__(self, first: int) -> None:
+        self.first: Final = first
+
+    def run(self, op: Op, args: tuple[Any, ...], keys: i64) -> Any:
+        if keys != CPU | CONJUGATE:
+            return RESOLVE.run(op, args, keys)
+        i: i64 = 0
+        for a in args:
+            if isinstance(a, TensorBase) and a._keys & CONJUGATE:
+                if i != self.first and i != self.first + 1:
+                    return RESOLVE.run(op, args, keys)
+                if a._dtype.itemsize < 8:
+                    # Complex numbers of halves have no products.
+                    return RESOLVE.run(op, args, keys)
+            i += 1
+        return op.below(CPU, args).run(op, args, CPU)

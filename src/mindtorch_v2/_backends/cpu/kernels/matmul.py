@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final, final
 
 from .... import _native
+from ...._dispatch.keys import CONJUGATE
 from ...._dispatch.op import Op, Spec
 from ...._dtype import complex32, dtype, float8_e8m0fnu, int32, uint8
 from ...._mypyc import i64
@@ -49,6 +50,11 @@ def factor(x: Any, dt: dtype) -> Any:
     return x
 
 
+def conjugated(a: TensorBase, b: TensorBase) -> int:
+    """Which factors are read as the conjugates of their memory, in the native module's bits."""
+    return (1 if a._keys & CONJUGATE else 0) | (2 if b._keys & CONJUGATE else 0)
+
+
 @final
 class Mm(OneResult):
     """(self, mat2)"""
@@ -74,7 +80,7 @@ class Mm(OneResult):
             a._storage, int(a._offset), a._stride,
             b._storage, int(b._offset), b._stride,
             out, offset, stride,
-            kernel_code(dt), int(m), int(n), int(k), 1, 0)
+            kernel_code(dt), int(m), int(n), int(k), 1, 0, conjugated(a, b))
 
 
 @final
@@ -102,7 +108,7 @@ class Addmm(OneResult):
             a._storage, int(a._offset), a._stride,
             b._storage, int(b._offset), b._stride,
             out, offset, stride,
-            kernel_code(dt), int(m), int(n), int(k), alpha, beta)
+            kernel_code(dt), int(m), int(n), int(k), alpha, beta, conjugated(a, b))
 
 
 @final
@@ -145,7 +151,7 @@ class Bmm(OneResult):
             a._storage, int(a._offset), a._stride,
             b._storage, int(b._offset), b._stride,
             out, offset, stride,
-            kernel_code(dt), s.shape[0], int(m), int(n), int(k), alpha, beta)
+            kernel_code(dt), s.shape[0], int(m), int(n), int(k), alpha, beta, conjugated(a, b))
 
 
 @final
@@ -170,7 +176,7 @@ class Mv(OneResult):
                 a._storage, int(a._offset), a._stride,
                 x._storage, int(x._offset), (x._stride[0], 0),
                 None, 0, (1, 1),
-                kernel_code(dt), int(m), 1, int(k), 1, 0)
+                kernel_code(dt), int(m), 1, int(k), 1, 0, conjugated(a, x))
         c = args[0]
         assert isinstance(c, TensorBase)
         beta = factor(args[3], dt)
@@ -180,7 +186,7 @@ class Mv(OneResult):
             a._storage, int(a._offset), a._stride,
             x._storage, int(x._offset), (x._stride[0], 0),
             None, 0, (1, 1),
-            kernel_code(dt), int(m), 1, int(k), alpha, beta)
+            kernel_code(dt), int(m), 1, int(k), alpha, beta, conjugated(a, x))
 
 
 @final
