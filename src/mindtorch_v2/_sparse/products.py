@@ -11,15 +11,16 @@ from typing import Any
 import mindtorch_v2 as torch
 
 from .. import _native
-from .._dispatch.keys import BACKENDS
+from .._dispatch import registry
+from .._dispatch.keys import BACKENDS, CPU, MEMORY
 from .._dispatch.op import Op
 from .._layout import sparse_coo, sparse_csr
-from .._tensor_base import make
+from .._tensor_base import is_contiguous, make
 from .coalesce import coalesced
 from .compressed import between, coordinates, offsets, to_coo
 from .compressed import to_dense as dense_of
 from .mask import at_indices
-from .parts import NAMES, blocksize, coo, is_compressed, is_coo, is_sparse, layout_of, parts, with_values
+from .parts import NAMES, Parts, blocksize, coo, is_compressed, is_coo, is_sparse, layout_of, parts, with_values
 from .rows import SPARSE_MASK
 from .table import refused, row, serves
 
@@ -58,6 +59,9 @@ def check_2d(name: str, self: Any, mat2: Any) -> None:
 
 
 _PRODUCT: Any = _native.sparse_product
+_MM: Op = registry.get("mm")
+_F32, _F64 = torch.float32, torch.float64
+_CPU, _MEMORY = int(CPU), int(MEMORY)
 _MKL = ("float32", "float64", "complex64", "complex128")
 
 
@@ -109,6 +113,42 @@ def _native_product(sparse: Any, dense: Any) -> Any:
     return make(storage, 0, (rows_, columns), (columns, 1), dense._dtype, dense._device, dense._keys & BACKENDS)
 
 
+def _usual(sparse: Any, dense: Any) -> Any:
+    """A CSR matrix times a dense one of floats, which lie as the CPU's kernel reads them; None for any other call."""
+    p = sparse._storage
+    dt = dense._dtype
+    if (
+        type(p) is not Parts
+        or p.layout is not sparse_csr
+        or dense._keys & _MEMORY != _CPU
+        or (dt is not _F32 and dt is not _F64)
+    ):
+        return None
+    outer, inner, values = p.compressed, p.plain, p.values
+    shape, other = sparse._shape, dense._shape
+    if (
+        len(shape) != 2
+        or len(other) != 2
+        or shape[1] != other[0]
+        or values._dtype is not dt
+        or len(values._shape) != 1
+        or not values._shape[0]
+        or outer._dtype is not inner._dtype
+        or not (is_contiguous(outer) and is_contiguous(inner) and is_contiguous(values) and is_contiguous(dense))
+    ):
+        return None
+    code, index = dt.code, outer._dtype.code
+    storage = _PRODUCT(
+        outer._storage, int(outer._offset), outer._stride, index,
+        inner._storage, int(inner._offset), inner._stride, index,
+        values._storage, int(values._offset), values._stride, code,
+        dense._storage, int(dense._offset), dense._stride, code,
+        None, 0, (), code,
+        shape[0], other[0], other[1], values._shape[0],
+    )  # fmt: skip
+    return make(storage, 0, (shape[0], other[1]), (other[1], 1), dt, dense._device, _CPU)
+
+
 def sparse_times_sparse(a: Any, b: Any) -> Any:
     """COO of the product of two sparse matrices: every pair of entries that meet, then their sums."""
     x, y = (coalesced(t if is_coo(t) else to_coo(t)) for t in (a, b))
@@ -136,6 +176,9 @@ def _mat2_grad(g: Any, self: Any) -> Any:
 
 @serves("mm", grad={"self": _mat1_grad, "mat2": _mat2_grad})
 def mm(self: Any, mat2: Any) -> Any:
+    fast = _usual(self, mat2)
+    if fast is not None:
+        return fast
     check_2d("mm", self, mat2)
     if not is_sparse(mat2):
         return times_dense(self, mat2)
@@ -273,9 +316,9 @@ def bmm(self: Any, mat2: Any) -> Any:
 
 @serves("matmul", above=True)
 def matmul(self: Any, other: Any) -> Any:
-    dims = (self.dim(), other.dim())
+    dims = (len(self._shape), len(other._shape))
     if dims == (2, 2):
-        return torch.mm(self, other)
+        return _MM.call((self, other))
     if dims == (2, 1):
         return torch.mv(self, other)
     if dims == (1, 2) and not is_sparse(self):

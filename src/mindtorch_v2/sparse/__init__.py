@@ -11,6 +11,7 @@ from typing import Any
 from .._overrides import overridable
 from .._sparse import checks as _checks
 from .._sparse import products as _products
+from .._sparse import reduced as _reduced
 from .._sparse import reductions as _reductions
 
 __all__ = [
@@ -22,15 +23,20 @@ __all__ = [
     "sampled_addmm",
     "softmax",
     "spdiags",
+    "spsolve",
     "sum",
 ]
 
 
 @overridable
 def mm(mat1: Any, mat2: Any, reduce: str | None = None) -> Any:
-    """The product of two matrices of which one is sparse; the gradient of a sparse factor has its pattern."""
-    if reduce is not None and reduce != "sum":
-        raise NotImplementedError(f"torch.sparse.mm: reduce={reduce!r} is not supported; only 'sum' is")
+    """The product of two matrices of which one is sparse; the gradient of a sparse factor has its pattern.
+
+    reduce: how the terms of a CSR matrix's product are put together: "sum", "mean", "amax" or "amin".
+    """
+    if reduce is not None:
+        found: Any = _reduced.REDUCED.call((mat1, mat2, reduce))
+        return found[0]
     return _products.sparse_mm(mat1, mat2)
 
 
@@ -51,6 +57,12 @@ def sampled_addmm(input: Any, mat1: Any, mat2: Any, *, beta: Any = 1.0, alpha: A
     """beta * input + alpha * (mat1 @ mat2) where the CSR tensor `input` has entries."""
     made = _products.SAMPLED_ADDMM.call((input, mat1, mat2, beta, alpha))
     return made if out is None else out.copy_(made)
+
+
+@overridable
+def spsolve(input: Any, other: Any, *, left: bool = True) -> Any:
+    """The solution of a system with a sparse matrix, for which PyTorch has no kernel on the CPU either: it refuses."""
+    return _reduced.SPSOLVE.call((input, other, left))
 
 
 @overridable

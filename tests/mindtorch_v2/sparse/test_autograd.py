@@ -73,6 +73,14 @@ s=torch.sparse_coo_tensor(I,D(3).detach(),(2,3)).requires_grad_(); e=D(2,4); b=D
 c=W.to_sparse_csr().requires_grad_(); e=D(3,4); torch.sparse.mm(c,e).pow(2).sum().backward()
     return c.grad,e.grad
 c=W.to_sparse_csr().requires_grad_(); e=D(3,4); (c@e).pow(2).sum().backward(); return c.grad,e.grad
+c=W.to_sparse_csr().requires_grad_(); e=D(3,4); torch.sparse.mm(c,e,"sum").pow(2).sum().backward()
+    return c.grad,e.grad
+c=W.to_sparse_csr().requires_grad_(); e=D(3,4); torch.sparse.mm(c,e,"mean").pow(2).sum().backward()
+    return c.grad,e.grad
+c=W.to_sparse_csr().requires_grad_(); e=D(3,4); torch.sparse.mm(c,e,"amax").pow(2).sum().backward()
+    return c.grad,e.grad
+c=W.to_sparse_csr().requires_grad_(); e=D(3,4); torch.sparse.mm(c,e,"amin").pow(2).sum().backward()
+    return c.grad,e.grad
 c=W.to_sparse_csr().requires_grad_(); c.to_dense().pow(2).sum().backward(); return c.grad
 c=W.to_sparse_csr().requires_grad_(); c.values().pow(2).sum().backward(); return c.grad
 c=W.to_sparse_csr().requires_grad_(); a=D(2,4); b=D(4,3)

@@ -62,6 +62,10 @@ torch.sparse.spdiags(torch.arange(6.).reshape(2,3),torch.tensor([0,-1]),(3,4),to
 torch.sparse.spdiags(torch.arange(6.).reshape(2,3),torch.tensor([0,0]),(3,3))
 torch.matmul(vec4,s)|x.bmm(torch.ones(2,2,3,dtype=x.dtype))|torch._coalesce(u)|torch.add(d,s,out=torch.empty(0,dtype=d.dtype))
 torch.mm(s,e,out=torch.empty(0,dtype=d.dtype))|torch.nn.Parameter(s.detach().double()).shape|s.is_same_size(d)
+torch.sparse.mm(c,e,"sum")|torch.sparse.mm(c,e,"mean")|torch.sparse.mm(c,e,"amax")|torch.sparse.mm(c,e,"amin")
+torch.sparse.mm(c,e,"prod")|torch.sparse.mm(c,e,"most")|torch.sparse.mm(s,e,"sum")|torch.sparse.mm(cc,e,"mean")
+torch.sparse.mm(c,c,"amax")|torch.sparse.mm(c,e[:2],"sum")|torch.sparse.mm(d,e,"sum")|torch.sparse.spsolve(c,vec)
+torch.sparse.spsolve(d,vec)|torch.linalg.solve(c,vec)
 s.index_add(0,torch.tensor([0]),s)|torch.where(d>0,s,s)|s.masked_fill(d>0,1)|torch.cdist(s,s)|u[0]|h[0]|c[0]|c[0,0]
 """
 SPARSE = "s u h hc z c cc b bc x g o ch cb".split()
