@@ -399,7 +399,7 @@ def _check_inputs(args: tuple[Any, ...]) -> None:
 
 def _reals(t: Any) -> Any:
     """A tensor's elements as a flat array of reals, those of a complex tensor as pairs."""
-    values = np.ascontiguousarray(t.detach().numpy())
+    values = np.ascontiguousarray(t.detach().resolve_conj().resolve_neg().numpy())
     return values.reshape(-1).view(values.real.dtype).astype(np.float64)
 
 
