@@ -154,3 +154,18 @@ ACLNN(aclnnPreluBackward,
           r.write(r.tensor("gradInput"), dx);
           r.write(r.tensor("gradWeight"), dw);
       })
+// The mask is 1 where something passes.
+ACLNN(aclnnReluV3,
+      PLAN {
+          for (const char* name : {"yOut", "maskOut"}) p.same_shape("x", name);
+          p.same_dtype("x", "yOut");
+      },
+      RUN {
+          by_real_or_integer(category(r.tensor("x").dtype), [&](auto zero) {
+              auto x = r.read<decltype(zero)>(r.tensor("x"));
+              std::vector<int64_t> passes;
+              for (auto& v : x) passes.push_back(v > 0), v = v > 0 ? v : decltype(zero)(0);
+              r.write(r.tensor("yOut"), x);
+              r.write(r.tensor("maskOut"), passes);
+          });
+      })

@@ -373,6 +373,40 @@ void run_step(Run& r) {
     r.write(r.tensor("slotMapping"), slots);
 }
 
+// The second version: a sequence has a token and those that were guessed behind it. The last accepted of the sampled tokens
+// and the next guesses become the input; places move on by what was accepted and one. The facts have shapes only.
+void plan_guessed(Plan& p) {
+    int64_t all = p.integer("numSeqs"), block = p.integer("blockSize");
+    p.require(all > 0 && p.integer("numQueries") == all && block > 0, "numQueries is %lld of numSeqs %lld, blockSize %lld", wide(p.integer("numQueries")), wide(all), wide(block));
+    const Dims& guesses = p.tensor("specToken").dims;
+    int64_t each = guesses[1] + 1;
+    p.shape("specToken", {all, guesses[1]});
+    for (const char* name : {"inputTokens", "sampledTokenIds"})
+        p.require(p.tensor(name).numel() == all * each, "%s has shape %s for %lld sequences of %lld tokens", name, text(p.tensor(name).dims).c_str(), wide(all), wide(each));
+    for (const char* name : {"inputPositions", "seqLens", "slotMapping"}) p.shape(name, {all * each});
+    p.shape("acceptedNum", {all});
+    p.require(p.tensor("blockTables").dims[0] >= all, "blockTables has shape %s", text(p.tensor("blockTables").dims).c_str());
+}
+
+void run_guessed(Run& r) {
+    auto tokens = r.read<int64_t>(r.tensor("inputTokens")), sampled = r.read<int64_t>(r.tensor("sampledTokenIds")), guesses = r.read<int64_t>(r.tensor("specToken"));
+    auto at = r.read<int64_t>(r.tensor("inputPositions")), lengths = r.read<int64_t>(r.tensor("seqLens")), slots = r.read<int64_t>(r.tensor("slotMapping"));
+    auto table = r.read<int64_t>(r.tensor("blockTables")), accepted = r.read<int64_t>(r.tensor("acceptedNum"));
+    int64_t each = r.tensor("specToken").dims[1] + 1, block = r.integer("blockSize"), per = r.tensor("blockTables").dims[1];
+    for (int64_t i = 0; i < r.integer("numSeqs") * each; ++i) {
+        int64_t row = i / each, last = checked_index(accepted[size_t(row)], each, "acceptedNum");
+        tokens[size_t(i)] = i % each == 0 ? sampled[size_t(row * each + last)] : guesses[size_t(row * (each - 1) + i % each - 1)];
+        int64_t place = at[size_t(i)] += last + 1;
+        lengths[size_t(i)] = place + 1;
+        int64_t page = table[size_t(row * per + checked_index(place < 0 ? -1 : place / block, per, "a page of a sequence"))];
+        slots[size_t(i)] = page * block + place % block;
+    }
+    r.write(r.tensor("inputTokens"), tokens);
+    r.write(r.tensor("inputPositions"), at);
+    r.write(r.tensor("seqLens"), lengths);
+    r.write(r.tensor("slotMapping"), slots);
+}
+
 }  // namespace
 
 ACLNN(aclnnScatterPaKvCache,
@@ -417,3 +451,4 @@ ACLNN(aclnnKvRmsNormRopeCacheV2,
       },
       run_latent)
 ACLNN(aclnnAdvanceStep, plan_step, run_step)
+ACLNN(aclnnAdvanceStepV2, plan_guessed, run_guessed)

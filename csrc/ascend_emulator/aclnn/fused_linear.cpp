@@ -1,6 +1,7 @@
 // Products of matrices with what follows them fused, and losses over a vocabulary that is spread over devices.
 //
 // The facts give shapes and dtypes only; the formulas are written at each kernel.
+#include "optional.h"
 #include "activation.h"
 #include "moving.h"
 #include "quantize.h"
@@ -362,20 +363,27 @@ void plan_sample(Plan& p) {
     for (const char* name : {"topK", "topP", "logitsSelectIdx"}) p.shape(name, {d[0]});
     p.same_dtype("logits", "topP");
     if (p.has("q")) p.same_shape("logits", "q");
-    if (p.flag("isNeedLogits")) {
-        int64_t n = p.tensor("logitsTopKPSelect").numel();
-        p.require(n == d.product(), "logitsTopKPSelect has shape %s, logits %s",
-                  text(p.tensor("logitsTopKPSelect").dims).c_str(), text(d).c_str());
-    }
+    auto like_logits = [&](const char* name) {
+        p.require(p.has(name) && p.tensor(name).numel() == d.product(), "%s must have the elements of logits, %s", name, text(d).c_str());
+    };
+    if (p.flag("isNeedLogits")) like_logits("logitsTopKPSelect");
+    if (!has_parameter(p, "minPs")) return;
+    if (p.has("minPs")) p.require(p.tensor("minPs").numel() == d[0], "minPs has shape %s, logits %s", text(p.tensor("minPs").dims).c_str(), text(d).c_str());
+    if (p.flag("isNeedSampleResult")) like_logits("logitsIdx"), like_logits("logitsSortMasked");
 }
 
+// The second version: numbers that are chances already, chances below a share of the largest are dropped, and the sorted
+// numbers with their places; the documents do not say what stands at dropped places, here -infinity.
 void run_sample(Run& r) {
     const Dims& d = r.tensor("logits").dims;
-    auto x = r.read<double>(r.tensor("logits")), share = r.read<double>(r.tensor("topP"));
+    bool later = has_parameter(r, "minPs"), chances = later && !r.flag("inputIsLogits"), sorted = later && r.flag("isNeedSampleResult");
+    auto given_numbers = r.read<double>(r.tensor("logits")), share = r.read<double>(r.tensor("topP"));
     auto most = r.read<int64_t>(r.tensor("topK"));
-    Values q, kept(x.size(), -INFINITY);
+    Values q, least, x = given_numbers, kept(x.size(), -INFINITY), in_order(x.size(), -INFINITY);
+    for (double& v : x) v = chances ? std::log(v) : v;
     if (r.has("q")) q = r.read<double>(r.tensor("q"));
-    std::vector<int64_t> picked;
+    if (later && r.has("minPs")) least = r.read<double>(r.tensor("minPs"));
+    std::vector<int64_t> picked, places(x.size());
     for (int64_t row = 0; row < d[0]; ++row) {
         const double* line = x.data() + row * d[1];
         std::vector<int64_t> order(static_cast<size_t>(d[1]));
@@ -386,12 +394,14 @@ void run_sample(Run& r) {
         for (int64_t i = 0; i < k; ++i) sum += std::exp(line[order[size_t(i)]] - line[order[0]]);
         for (; used < k && (used == 0 || before < share[size_t(row)]); ++used)
             before += std::exp(line[order[size_t(used)]] - line[order[0]]) / sum;
+        while (!least.empty() && used > 1 && std::exp(line[order[size_t(used - 1)]] - line[order[0]]) < least[size_t(row)]) --used;
+        std::copy(order.begin(), order.end(), places.begin() + row * d[1]);
         int64_t best = order[0];
         double high = -INFINITY, total = 0;
         for (int64_t i = 0; i < used; ++i) total += std::exp(line[order[size_t(i)]] - line[order[0]]);
         for (int64_t i = 0; i < used; ++i) {
             int64_t at = order[size_t(i)];
-            kept[size_t(row * d[1] + at)] = line[at];
+            kept[size_t(row * d[1] + at)] = in_order[size_t(row * d[1] + i)] = given_numbers[size_t(row * d[1] + at)];
             double chance = std::exp(line[at] - line[order[0]]) / total;
             if (!q.empty()) chance /= q[size_t(row * d[1] + at)] + r.real("eps");
             if (chance > high) high = chance, best = at;
@@ -400,6 +410,9 @@ void run_sample(Run& r) {
     }
     r.write(r.tensor("logitsSelectIdx"), picked);
     if (r.flag("isNeedLogits")) r.write(r.tensor("logitsTopKPSelect"), kept);
+    if (!sorted) return;
+    r.write(r.tensor("logitsIdx"), places);
+    r.write(r.tensor("logitsSortMasked"), in_order);
 }
 
 }  // namespace
@@ -418,3 +431,4 @@ ACLNN(aclnnFusedLinearOnlineMaxSum, plan_online, run_online)
 ACLNN(aclnnFusedCrossEntropyLossWithMaxSum, plan_max_sum, run_max_sum)
 ACLNN(aclnnFusedLinearCrossEntropyLossGrad, plan_linear_grad, run_linear_grad)
 ACLNN(aclnnTopKTopPSample, plan_sample, run_sample)
+ACLNN(aclnnTopKTopPSampleV2, plan_sample, run_sample)

@@ -127,6 +127,45 @@ void run_cross_entropy(Run& r) {
     r.write(r.tensor("backprop"), x);
 }
 
+// -- the part that one holder of a vocabulary has of a cross entropy -------------------------------------------------------
+// x = logits - largest of all holders; where a target is not among [start, end): mask 1, offset 0, no logit. The facts have
+// the inputs only.
+void plan_vocabulary(Plan& p) {
+    const Dims& d = p.tensor("vocabParallelLogits").dims;
+    p.require(d.n >= 1, "vocabParallelLogits has no dimensions");
+    Dims rows = d;
+    --rows.n;
+    int64_t first = p.integer("vocabStartIndex"), last = p.integer("vocabEndIndex");
+    p.require(first >= 0 && last - first == d.back(), "vocabStartIndex is %lld, vocabEndIndex %lld, vocabParallelLogits has shape %s", static_cast<long long>(first),
+              static_cast<long long>(last), text(d).c_str());
+    for (const char* name : {"target", "globalLogitsMax", "predictedLogitsOut", "sumExpLogitsOut", "targetOffsetOut", "targetMaskOut"}) {
+        if (name[0] != 't' || name[6] != 0) p.require(p.has(name), "%s is null", name);
+        p.shape(name, rows);
+    }
+    p.require(p.has("expLogitsOut"), "expLogitsOut is null");
+    p.shape("expLogitsOut", d);
+}
+
+void run_vocabulary(Run& r) {
+    auto x = r.read<double>(r.tensor("vocabParallelLogits")), top = r.read<double>(r.tensor("globalLogitsMax"));
+    auto target = r.read<int64_t>(r.tensor("target"));
+    int64_t first = r.integer("vocabStartIndex"), many = r.tensor("vocabParallelLogits").dims.back();
+    std::vector<double> found(top.size(), 0), sums(top.size(), 0);
+    std::vector<int64_t> mask(top.size(), 0), offset(top.size(), 0);
+    for (size_t i = 0; i < top.size(); ++i) {
+        double* row = x.data() + int64_t(i) * many;
+        mask[i] = target[i] < first || target[i] >= first + many;
+        offset[i] = mask[i] ? 0 : target[i] - first;
+        if (!mask[i]) found[i] = row[offset[i]] - top[i];
+        for (int64_t k = 0; k < many; ++k) row[k] = std::exp(row[k] - top[i]), sums[i] += row[k];
+    }
+    r.write(r.tensor("predictedLogitsOut"), found);
+    r.write(r.tensor("sumExpLogitsOut"), sums);
+    r.write(r.tensor("expLogitsOut"), x);
+    r.write(r.tensor("targetOffsetOut"), offset);
+    r.write(r.tensor("targetMaskOut"), mask);
+}
+
 }  // namespace
 
 ACLNN(aclnnGaussianNllLoss, plan_gaussian, run_gaussian)
@@ -189,3 +228,4 @@ ACLNN(aclnnSoftmaxGrad, PLAN { plan_same(p, "y", {"dy", "dx"}); }, RUN {
     }
     r.write(r.tensor("dx"), y);
 })
+ACLNN(aclnnCrossEntropySumExpAndIndexLogit, plan_vocabulary, run_vocabulary)

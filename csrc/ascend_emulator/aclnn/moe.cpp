@@ -423,6 +423,53 @@ void run_unpermute_grad(Run& r) {
     if (!weights.empty()) r.write(r.tensor("probsGradOut"), dp);
 }
 
+// -- copies of experts: which of them a token goes to ------------------------------------------------------------------------
+// eplbTable has, for each expert, how many copies there are and where. balanceMode 0 spreads ranks over them, 1 tokens. The
+// facts have shapes; a choice whose weight is below pruningThreshold times the sum of the token's weights is not active, nor
+// are those of a token that activeMask hides.
+void plan_copies(Plan& p) {
+    const Dims& ids = p.tensor("expertIds").dims;
+    int64_t mode = p.integer("balanceMode"), world = p.integer("worldSize"), rank = p.integer("localRankId");
+    p.require(mode == 0 || mode == 1, "balanceMode is %lld, expected 0 or 1", static_cast<long long>(mode));
+    p.require(mode == 1 || (world > 0 && rank >= 0 && rank < world), "localRankId is %lld of worldSize %lld", static_cast<long long>(rank), static_cast<long long>(world));
+    p.require(p.tensor("eplbTable").dims[1] >= 2, "eplbTable has shape %s", text(p.tensor("eplbTable").dims).c_str());
+    p.require(p.has("expertScalesOptional") == p.has("pruningThresholdOptional"), "expertScalesOptional and pruningThresholdOptional belong together");
+    if (p.has("expertScalesOptional")) {
+        p.same_shape("expertIds", "expertScalesOptional");
+        p.require(p.tensor("pruningThresholdOptional").numel() == ids[1], "pruningThresholdOptional has shape %s", text(p.tensor("pruningThresholdOptional").dims).c_str());
+    }
+    if (p.has("activeMaskOptional")) p.shape("activeMaskOptional", {ids[0]});
+    for (const char* name : {"balancedExpertIds", "balancedActiveMask"}) p.same_shape("expertIds", name);
+    p.same_dtype("expertIds", "balancedExpertIds");
+}
+
+void run_copies(Run& r) {
+    const Dims &ids = r.tensor("expertIds").dims, &t = r.tensor("eplbTable").dims;
+    auto chosen = r.read<int64_t>(r.tensor("expertIds")), table = r.read<int64_t>(r.tensor("eplbTable"));
+    std::vector<int64_t> active(chosen.size(), 1);
+    std::vector<double> weights, least;
+    if (r.has("expertScalesOptional")) weights = r.read<double>(r.tensor("expertScalesOptional")), least = r.read<double>(r.tensor("pruningThresholdOptional"));
+    for (size_t i = 0; i < chosen.size(); ++i) {
+        int64_t expert = chosen[i], token = int64_t(i) / ids[1];
+        if (expert < 0 || expert >= t[0]) fault("expertIds holds %lld, eplbTable has %lld experts", static_cast<long long>(expert), static_cast<long long>(t[0]));
+        int64_t copies = table[size_t(expert * t[1])];
+        if (copies < 1 || copies >= t[1]) fault("eplbTable says %lld copies in rows of %lld", static_cast<long long>(copies), static_cast<long long>(t[1]));
+        int64_t world = r.integer("worldSize");
+        int64_t which = r.integer("balanceMode") == 1 ? token % copies : std::min(r.integer("localRankId") / ((world + copies - 1) / copies), copies - 1);
+        chosen[i] = table[size_t(expert * t[1] + 1 + which)];
+        if (weights.empty()) continue;
+        double sum = 0;
+        for (int64_t k = 0; k < ids[1]; ++k) sum += weights[size_t(token * ids[1] + k)];
+        active[i] = weights[i] >= least[i % size_t(ids[1])] * sum;
+    }
+    if (r.has("activeMaskOptional")) {
+        auto mask = r.read<int64_t>(r.tensor("activeMaskOptional"));
+        for (size_t i = 0; i < active.size(); ++i) active[i] = active[i] && mask[i / size_t(ids[1])];
+    }
+    r.write(r.tensor("balancedExpertIds"), chosen);
+    r.write(r.tensor("balancedActiveMask"), active);
+}
+
 }  // namespace
 
 ACLNN(aclnnMoeGatingTopKSoftmax, plan_softmax_gate, run_softmax_gate<false>)
@@ -448,3 +495,4 @@ ACLNN(aclnnMoeTokenPermute, plan_permute, run_permute)
 ACLNN(aclnnMoeTokenPermuteGrad, plan_permute_grad, run_permute_grad)
 ACLNN(aclnnMoeTokenUnpermute, plan_unpermute, run_unpermute)
 ACLNN(aclnnMoeTokenUnpermuteGrad, plan_unpermute_grad, run_unpermute_grad)
+ACLNN(aclnnMoeUpdateExpert, plan_copies, run_copies)

@@ -83,6 +83,59 @@ void check_lists(const Plan& p, const char* first, std::initializer_list<const c
     }
 }
 
+// -- moments of 8 bits: places in a map of numbers, times the largest of their block ------------------------------------------
+// The facts have shapes; the step is that of decoupled Adam over gradients times gnormScale, and the new moments are the
+// nearest numbers of the maps.
+void plan_mapped(Plan& p) {
+    need_like(p, "varRef", {"grad", "mRef", "vRef"});
+    need_one(p, {"step"});
+    const std::string mode = p.has("quantModeOptional") ? p.string("quantModeOptional") : "BLOCKWISE";
+    p.require(mode == "BLOCKWISE" || mode.empty(), "quantModeOptional is \"%s\", expected BLOCKWISE", mode.c_str());
+    int64_t block = p.integer("blockSize"), all = p.tensor("varRef").numel();
+    p.require(block > 0, "blockSize is %lld", static_cast<long long>(block));
+    for (const char* name : {"mRef", "vRef"})
+        p.require(p.tensor(name).dtype == ACL_UINT8, "%s has dtype %s, expected UINT8", name, dtype_name(p.tensor(name).dtype));
+    for (const char* name : {"qmapM", "qmapV"}) p.shape(name, {256});
+    for (const char* name : {"absmaxMRef", "absmaxVRef"}) p.shape(name, {all / block + (all % block != 0)});
+}
+
+size_t nearest(const std::vector<double>& map, double x) {
+    size_t best = 0;
+    for (size_t i = 1; i < map.size(); ++i)
+        if (std::fabs(map[i] - x) < std::fabs(map[best] - x)) best = i;
+    return best;
+}
+
+void run_mapped(Run& r) {
+    auto var = r.read<double>(r.tensor("varRef")), g = r.read<double>(r.tensor("grad"));
+    double step = one(r, "step"), beta1 = r.real("beta1"), beta2 = r.real("beta2"), lr = r.real("lr");
+    int64_t block = r.integer("blockSize");
+    std::vector<double> moments[2];
+    const char *names[2] = {"mRef", "vRef"}, *maps[2] = {"qmapM", "qmapV"}, *tops[2] = {"absmaxMRef", "absmaxVRef"};
+    for (int which = 0; which < 2; ++which) {
+        auto code = r.read<int64_t>(r.tensor(names[which]));
+        auto map = r.read<double>(r.tensor(maps[which])), top = r.read<double>(r.tensor(tops[which]));
+        double beta = which == 0 ? beta1 : beta2;
+        for (size_t i = 0; i < code.size(); ++i) {
+            double gradient = g[i] * r.real("gnormScale"), now = map[size_t(code[i])] * top[i / size_t(block)];
+            moments[which].push_back(now * beta + (1 - beta) * (which == 0 ? gradient : gradient * gradient));
+        }
+        std::fill(top.begin(), top.end(), 0);
+        for (size_t i = 0; i < code.size(); ++i) top[i / size_t(block)] = std::fmax(top[i / size_t(block)], std::fabs(moments[which][i]));
+        for (size_t i = 0; i < code.size(); ++i) {
+            double largest = top[i / size_t(block)];
+            code[i] = int64_t(nearest(map, largest > 0 ? moments[which][i] / largest : 0));
+        }
+        r.write(r.tensor(names[which]), code);
+        r.write(r.tensor(tops[which]), top);
+    }
+    for (size_t i = 0; i < var.size(); ++i) {
+        double m = moments[0][i] / (1 - std::pow(beta1, step)), v = moments[1][i] / (1 - std::pow(beta2, step));
+        var[i] = var[i] * (1 - lr * r.real("weightDecay")) - lr * m / (std::sqrt(v) + r.real("eps"));
+    }
+    r.write(r.tensor("varRef"), var);
+}
+
 }  // namespace
 
 ACLNN(aclnnApplyAdam, PLAN { check_adam(p, "varRef"); },
@@ -302,3 +355,4 @@ ACLNN(aclnnForeachNonFiniteCheckAndUnscale,
           }
           if (found) r.write(r.tensor("foundInf"), std::vector<double>{1});
       })
+ACLNN(aclnnApplyAdamWQuant, plan_mapped, run_mapped)

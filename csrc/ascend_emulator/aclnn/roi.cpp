@@ -204,74 +204,47 @@ void run_suppression(Run& r) {
     r.write(r.tensor("selectedIndices"), out);
 }
 
-// -- a convolution that looks elsewhere ------------------------------------------------------------------------------
-// Offsets are, for each deformable group: x of every kernel element, y of every one, then how much each counts.
-void plan_deformable(Plan& p) {
-    const Dims &x = p.tensor("x").dims, &w = p.tensor("weight").dims, &o = p.tensor("out").dims;
-    const auto &size = p.ints("kernelSize"), &stride = p.ints("stride"), &pad = p.ints("padding"), &by = p.ints("dilation");
-    p.require(size.size() == 2 && stride.size() == 4 && pad.size() == 4 && by.size() == 4,
-              "kernelSize needs 2 elements; stride, padding and dilation 4");
-    int64_t groups = p.integer("groups"), deformable = p.integer("deformableGroups");
-    p.require(groups > 0 && deformable > 0 && x[1] % groups == 0 && w[0] % groups == 0 && x[1] % deformable == 0,
-              "groups and deformableGroups must divide the channels");
-    p.require(w[1] == x[1] / groups && w[2] == size[0] && w[3] == size[1], "weight has shape %s", text(w).c_str());
-    p.require(stride[2] > 0 && stride[3] > 0 && by[2] > 0 && by[3] > 0, "stride and dilation must be positive");
-    int64_t height = (x[2] + pad[0] + pad[1] - by[2] * (size[0] - 1) - 1) / stride[2] + 1;
-    int64_t width = (x[3] + pad[2] + pad[3] - by[3] * (size[1] - 1) - 1) / stride[3] + 1;
-    p.require(o == Dims({x[0], w[0], height, width}), "out has shape %s, expected %s", text(o).c_str(),
-              text(Dims({x[0], w[0], height, width})).c_str());
-    int64_t parts = p.flag("modulated") ? 3 : 2;
-    p.shape("offset", {x[0], parts * deformable * size[0] * size[1], height, width});
-    if (p.has("biasOptional")) p.shape("biasOptional", {w[0]});
-    if (p.has("deformOutOptional")) p.shape("deformOutOptional", {x[0], x[1], height * size[0], width * size[1]});
+// -- overlap, less the distance of the centres and the difference of the shapes ------------------------------------------
+// Boxes are columns of (4, n): corners, or centre and sizes where trans. The facts have shapes; the formula is the published
+// one, with 1e-9 where a quotient could have no divisor.
+void plan_complete(Plan& p) {
+    const Dims &a = p.tensor("bBoxes").dims, &b = p.tensor("gtBoxes").dims;
+    const std::string& mode = p.string("mode");
+    p.require(mode == "iou" || mode == "iof", "mode is \"%s\", expected iou or iof", mode.c_str());
+    p.require(a[0] == 4 && b[0] == 4, "boxes have shapes %s and %s, expected (4, n)", text(a).c_str(), text(b).c_str());
+    p.require(p.flag("isCross") || a[1] == b[1], "boxes %s and %s are not as many", text(a).c_str(), text(b).c_str());
+    for (const char* name : {"overlap", "atanSub"}) p.shape(name, p.flag("isCross") ? Dims{a[1], b[1]} : Dims{1, a[1]});
 }
 
-void run_deformable(Run& r) {
-    const Dims &d = r.tensor("x").dims, &w = r.tensor("weight").dims, &o = r.tensor("out").dims;
-    auto x = r.read<double>(r.tensor("x")), weight = r.read<double>(r.tensor("weight"));
-    auto offset = r.read<double>(r.tensor("offset"));
-    const auto &stride = r.ints("stride"), &pad = r.ints("padding"), &by = r.ints("dilation");
-    int64_t kernel = w[2] * w[3], deformable = r.integer("deformableGroups"), parts = r.flag("modulated") ? 3 : 2;
-    int64_t plane = o[2] * o[3], groups = r.integer("groups");
-    std::vector<double> seen(size_t(d[0] * d[1] * plane * kernel), 0), out(size_t(o.product()), 0), bias;
-    if (r.has("biasOptional")) bias = r.read<double>(r.tensor("biasOptional"));
-    // What each kernel element sees: (sample, channel, row, kernel row, column, kernel column).
-    auto place = [&](int64_t n, int64_t c, int64_t i, int64_t a, int64_t j, int64_t b) {
-        return size_t(((n * d[1] + c) * o[2] * w[2] + i * w[2] + a) * o[3] * w[3] + j * w[3] + b);
+void run_complete(Run& r) {
+    int64_t n = r.tensor("bBoxes").dims[1], m = r.tensor("gtBoxes").dims[1];
+    bool centred = r.flag("trans"), cross = r.flag("isCross"), foreground = r.string("mode") == "iof";
+    auto corners = [&](const std::vector<double>& x, int64_t i, int64_t count, double* box) {
+        for (int64_t k = 0; k < 4; ++k) box[k] = x[size_t(k * count + i)];
+        if (!centred) return;
+        double x0 = box[0], y0 = box[1], w = box[2], h = box[3];
+        box[0] = x0 - w / 2, box[1] = y0 - h / 2, box[2] = x0 + w / 2, box[3] = y0 + h / 2;
     };
-    for (int64_t n = 0; n < d[0]; ++n)
-        for (int64_t c = 0; c < d[1]; ++c)
-            for (int64_t i = 0; i < o[2]; ++i)
-                for (int64_t j = 0; j < o[3]; ++j)
-                    for (int64_t k = 0; k < kernel; ++k) {
-                        int64_t g = c / (d[1] / deformable), a = k / w[3], b = k % w[3];
-                        auto told = [&](int64_t part) {
-                            int64_t channel = (part * deformable + g) * kernel + k;
-                            return offset[size_t((n * parts * deformable * kernel + channel) * plane + i * o[3] + j)];
-                        };
-                        double at_x = double(j * stride[3] - pad[2] + b * by[3]) + told(0);
-                        double at_y = double(i * stride[2] - pad[0] + a * by[2]) + told(1), value = 0;
-                        int64_t top = int64_t(std::floor(at_y)), left = int64_t(std::floor(at_x));
-                        for (int64_t u : {top, top + 1})
-                            for (int64_t v : {left, left + 1})
-                                if (u >= 0 && u < d[2] && v >= 0 && v < d[3])
-                                    value += (1 - std::fabs(at_y - double(u))) * (1 - std::fabs(at_x - double(v))) *
-                                             x[size_t(((n * d[1] + c) * d[2] + u) * d[3] + v)];
-                        seen[place(n, c, i, a, j, b)] = value * (parts == 3 ? told(2) : 1);
-                    }
-    for (int64_t n = 0; n < o[0]; ++n)
-        for (int64_t m = 0; m < o[1]; ++m)
-            for (int64_t i = 0; i < o[2]; ++i)
-                for (int64_t j = 0; j < o[3]; ++j) {
-                    double sum = bias.empty() ? 0 : bias[size_t(m)];
-                    for (int64_t c = 0; c < w[1]; ++c)
-                        for (int64_t k = 0; k < kernel; ++k)
-                            sum += weight[size_t((m * w[1] + c) * kernel + k)] *
-                                   seen[place(n, m / (o[1] / groups) * w[1] + c, i, k / w[3], j, k % w[3])];
-                    out[size_t(((n * o[1] + m) * o[2] + i) * o[3] + j)] = sum;
-                }
-    r.write(r.tensor("out"), out);
-    if (r.has("deformOutOptional")) r.write(r.tensor("deformOutOptional"), seen);
+    constexpr double kLeast = 1e-9;
+    const double pi = std::acos(-1.0);
+    auto a = r.read<double>(r.tensor("bBoxes")), b = r.read<double>(r.tensor("gtBoxes"));
+    std::vector<double> out, angles;
+    for (int64_t i = 0; i < n; ++i)
+        for (int64_t j = cross ? 0 : i; j < (cross ? m : i + 1); ++j) {
+            double p[4], g[4];
+            corners(a, i, n, p), corners(b, j, m, g);
+            double inner = std::fmax(std::fmin(p[2], g[2]) - std::fmax(p[0], g[0]), 0) * std::fmax(std::fmin(p[3], g[3]) - std::fmax(p[1], g[1]), 0);
+            double mine = (p[2] - p[0]) * (p[3] - p[1]), theirs = (g[2] - g[0]) * (g[3] - g[1]);
+            double iou = inner / ((foreground ? theirs : mine + theirs - inner) + kLeast);
+            double wide_ = std::fmax(p[2], g[2]) - std::fmin(p[0], g[0]), high = std::fmax(p[3], g[3]) - std::fmin(p[1], g[1]);
+            double dx = (p[0] + p[2] - g[0] - g[2]) / 2, dy = (p[1] + p[3] - g[1] - g[3]) / 2;
+            double angle = std::atan((g[2] - g[0]) / (g[3] - g[1] + kLeast)) - std::atan((p[2] - p[0]) / (p[3] - p[1] + kLeast));
+            double v = 4 / (pi * pi) * angle * angle, share = v / (1 - iou + v + kLeast);
+            out.push_back(iou - (dx * dx + dy * dy) / (wide_ * wide_ + high * high + kLeast) - share * v);
+            angles.push_back(angle);
+        }
+    r.write(r.tensor("overlap"), out);
+    r.write(r.tensor("atanSub"), angles);
 }
 
 }  // namespace
@@ -310,4 +283,4 @@ ACLNN(aclnnRoiAlignV2Backward,
       run_backward)
 ACLNN(aclnnIou, plan_iou, run_iou)
 ACLNN(aclnnNonMaxSuppression, plan_suppression, run_suppression, DYNAMIC)
-ACLNN(aclnnDeformableConv2d, plan_deformable, run_deformable)
+ACLNN(aclnnCIoU, plan_complete, run_complete)
