@@ -1374,6 +1374,14 @@ def pool_max_backward_last(
 ) -> None:
     """Gradients of maxima added at their places, channels last."""
 
+# Convolution of each channel by itself, channels last. Storage, offset, code of input, weight, bias (or None), result
+# (or gradient, weight, None, gradient of the input; gradient, input, None, gradient of the weight); images, channels,
+# then triples: in, out, kernel, stride, padding, dilation.
+
+def depthwise_last(*args: Storage | int | _Ints | None) -> None: ...
+def depthwise_input_last(*args: Storage | int | _Ints | None) -> None: ...
+def depthwise_weight_last(*args: Storage | int | _Ints | None) -> None: ...
+
 # Attention. Both begin with: batch, heads, heads of keys, queries, keys, width, width of values, whether only earlier
 # keys are seen, scale; then storage, offset, strides, code of queries, keys, values and the mask (None: none). Behind
 # them: the result and the logarithms of its rows' sums; or gradient, result, sums, and three gradients to be written.

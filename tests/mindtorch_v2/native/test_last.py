@@ -120,6 +120,46 @@ def test_norms(groups: int, shape: tuple[int, ...], dtype: str, threads: Callabl
             np.testing.assert_array_equal(a.numpy(), b.numpy())
 
 
+CONVOLUTIONS: dict[str, tuple[int, int, int, int, int, int]] = {  # results, kernel, stride, padding, dilation, groups
+    "of one place": (5, 1, 1, 0, 1, 1),
+    "of each": (0, 3, 1, 1, 1, 0),
+    "of each, strided": (0, 3, 2, 1, 1, 0),
+    "of each, dilated": (0, 2, 2, 3, 2, 0),
+    "plain": (4, 3, 1, 1, 1, 1),
+}
+
+
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("shape", [(2, 6, 9, 8), (3, 83, 7, 6), (1, 4, 1, 5)], ids=str)
+@pytest.mark.parametrize("name", CONVOLUTIONS)
+def test_convolutions(name: str, shape: tuple[int, ...], bias: bool, threads: Callable[[int], None]) -> None:
+    results, kernel, stride, padding, dilation, groups = CONVOLUTIONS[name]
+    if name == "plain" and shape[2] == 1:
+        padding = 2
+    channels = shape[1]
+    weight = values(results or channels, channels if groups else 1, kernel, kernel, seed=1)
+    parameters = [weight, values(results or channels, seed=2)] if bias else [weight]
+
+    def code(x: Any) -> list[Any]:
+        leaves = [t.detach().requires_grad_() for t in (x, *parameters)]
+        b = leaves[2] if bias else None
+        y = F.conv2d(leaves[0], leaves[1], b, stride, padding, dilation, groups or channels)
+        return [y.detach(), *torch.autograd.grad(y, leaves, torch.empty_like(y).copy_(values(*y.shape, seed=3)))]
+
+    x = values(*shape)
+    want = code(x)
+    seen = []
+    for n in (1, 2, 5):
+        threads(n)
+        seen.append(code(last(x)))
+    assert seen[0][0].is_contiguous(memory_format=torch.channels_last)
+    for a, b in zip(seen[0], want):
+        close(a, b, "float32")
+    for other in seen[1:]:
+        for a, b in zip(other, seen[0]):
+            np.testing.assert_array_equal(a.numpy(), b.numpy())
+
+
 def test_fixed_statistics() -> None:
     x, mean, var = values(3, 20, 7, 9), values(20, seed=1), values(20, seed=2).abs() + 0.1
 

@@ -12,9 +12,10 @@ from .... import _native
 from ...._dtype import complex128, dtype
 from ...._sizes import numel_of
 from ...._tensor_base import TensorBase
-from ..kernels.dense import deliver, dense_as, fresh, operand, target, triple, wide_dtype
+from ..kernels.dense import deliver, dense_as, fresh, is_last, operand, target, triple, wide_dtype
 from ..lines import cpu, into
 from ..numpy_view import np_view
+from . import conv_last
 
 Ints = tuple[int, ...]
 _COLUMNS = 1 << 25
@@ -180,6 +181,10 @@ def _conjugate(t: TensorBase) -> TensorBase:
 def _convolution(out: Any, input: Any, weight: Any, bias: Any, stride: Ints, padding: Ints, dilation: Ints,
                  transposed: bool, output_padding: Ints, groups: int) -> None:
     dt = _compute_dtype(input._dtype)
+    if not transposed and is_last(input) and conv_last.forward(
+            out, input, weight, bias, window(input._shape[2:], out._shape[2:], weight._shape[2:], stride, padding,
+                                             dilation, groups)):
+        return
     x, w, y = dense_as(input, dt), dense_as(weight, dt), target(out, dt)
     b = None if bias is None else dense_as(bias, dt)
     if 0 not in y._shape:
@@ -199,6 +204,10 @@ def _convolution_backward(outs: Any, grad_output: Any, input: Any, weight: Any, 
                           padding: Ints, dilation: Ints, transposed: bool, output_padding: Ints, groups: int,
                           output_mask: Any) -> None:
     dt = _compute_dtype(input._dtype)
+    if not transposed and is_last(input) and conv_last.backward(
+            outs, grad_output, input, weight, window(input._shape[2:], grad_output._shape[2:], weight._shape[2:],
+                                                     stride, padding, dilation, groups), output_mask):
+        return
     g, x, w = dense_as(grad_output, dt), dense_as(input, dt), dense_as(weight, dt)
     small, large = (x, g) if transposed else (g, x)
     v = window(large._shape[2:], small._shape[2:], w._shape[2:], stride, padding, dilation, groups)

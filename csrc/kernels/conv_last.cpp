@@ -1,0 +1,235 @@
+// Convolution of each channel by itself (depthwise) where the channels of a place lie side by side (channels last), and
+// its gradients. float32 and float64, of one to three dimensions.
+// Invariant: operands are dense, [image][depth][height][width][channel]; weights [channel][kernel place]. Taps outside the
+// planes are left out. Each sum runs in an order that depends on the shapes alone.
+//
+//   depthwise_last(x.., weight.., bias|None.., out.., images, channels, in, out, kernel, stride, padding, dilation)
+//   depthwise_input_last(grad.., weight.., None, 0, 0, dx.., the same)
+//   depthwise_weight_last(grad.., x.., None, 0, 0, dweight.., the same)
+#include "cpu.h"
+#include "lanes.h"
+#include "vectors.h"
+#include "windows.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace mt {
+namespace {
+
+// Pairs along one dimension: for each place that is written, the taps that reach it and the places that they read.
+struct Reach {
+    std::vector<size_t> begin;
+    std::vector<int64_t> tap, from;
+    // Of the places of the result.
+    void forward(int64_t in, int64_t out, int64_t kernel, int64_t stride, int64_t padding, int64_t dilation) {
+        for (int64_t o = 0; o < out; ++o) {
+            begin.push_back(tap.size());
+            for (int64_t k = 0; k < kernel; ++k) {
+                const int64_t at = o * stride + k * dilation - padding;
+                if (at >= 0 && at < in) tap.push_back(k), from.push_back(at);
+            }
+        }
+        begin.push_back(tap.size());
+    }
+    // Of the places of the input: which results they went into.
+    void backward(int64_t in, int64_t out, int64_t kernel, int64_t stride, int64_t padding, int64_t dilation) {
+        for (int64_t i = 0; i < in; ++i) {
+            begin.push_back(tap.size());
+            for (int64_t k = 0; k < kernel; ++k) {
+                const int64_t at = i + padding - k * dilation;
+                if (at >= 0 && at % stride == 0 && at / stride < out) tap.push_back(k), from.push_back(at / stride);
+            }
+        }
+        begin.push_back(tap.size());
+    }
+};
+
+struct Call {
+    int64_t images, channels;
+    Window v;
+    Reach z, y, x;
+    Call(PyObject* const* args, bool back) : images(parse_count(args[0])), channels(parse_count(args[1])), v(args + 2) {
+        for (int d = 0; d < 3; ++d) {
+            Reach& r = d == 0 ? z : d == 1 ? y : x;
+            const auto of = [d](const Triple& t) { return d == 0 ? t.d : d == 1 ? t.h : t.w; };
+            if (back) r.backward(of(v.in), of(v.out), of(v.kernel), of(v.stride), of(v.padding), of(v.dilation));
+            else r.forward(of(v.in), of(v.out), of(v.kernel), of(v.stride), of(v.padding), of(v.dilation));
+        }
+    }
+    int64_t numel(const Triple& size) const { return checked_numel({images, channels, size.size()}); }
+};
+
+// N vectors of channels of one place.
+template <class A, int N>
+MT_INLINE void sum_place(const Call& c, const Triple& from, const A* image, const A* weight, const A* bias, int64_t i,
+                         int64_t j, int64_t k, A* to) {
+    using V = typename Vec<A, 64>::t;
+    using L = typename Vec<A, 64>::loose;
+    constexpr int LANES = Vec<A, 64>::LANES;
+    V sum[N];
+#pragma GCC unroll 4
+    for (int v = 0; v < N; ++v) sum[v] = bias ? V(*reinterpret_cast<const L*>(bias + v * LANES)) : V{};
+    for (size_t a = c.z.begin[(size_t)i]; a < c.z.begin[(size_t)i + 1]; ++a)
+        for (size_t b = c.y.begin[(size_t)j]; b < c.y.begin[(size_t)j + 1]; ++b) {
+            const A* row = image + (c.z.from[a] * from.h + c.y.from[b]) * from.w * c.channels;
+            const A* w = weight + (c.z.tap[a] * c.v.kernel.h + c.y.tap[b]) * c.v.kernel.w * c.channels;
+            for (size_t e = c.x.begin[(size_t)k]; e < c.x.begin[(size_t)k + 1]; ++e) {
+                const A *at = row + c.x.from[e] * c.channels, *by = w + c.x.tap[e] * c.channels;
+#pragma GCC unroll 4
+                for (int v = 0; v < N; ++v)
+                    sum[v] +=
+                        V(*reinterpret_cast<const L*>(at + v * LANES)) * V(*reinterpret_cast<const L*>(by + v * LANES));
+            }
+        }
+#pragma GCC unroll 4
+    for (int v = 0; v < N; ++v) *reinterpret_cast<L*>(to + v * LANES) = sum[v];
+}
+// One channel of one place.
+template <class A>
+MT_INLINE void sum_one(const Call& c, const Triple& from, const A* image, const A* weight, const A* bias, int64_t i,
+                       int64_t j, int64_t k, A* to) {
+    A sum = bias ? *bias : A(0);
+    for (size_t a = c.z.begin[(size_t)i]; a < c.z.begin[(size_t)i + 1]; ++a)
+        for (size_t b = c.y.begin[(size_t)j]; b < c.y.begin[(size_t)j + 1]; ++b)
+            for (size_t e = c.x.begin[(size_t)k]; e < c.x.begin[(size_t)k + 1]; ++e) {
+                const int64_t at = (c.z.from[a] * from.h + c.y.from[b]) * from.w + c.x.from[e];
+                const int64_t tap = (c.z.tap[a] * c.v.kernel.h + c.y.tap[b]) * c.v.kernel.w + c.x.tap[e];
+                sum += image[at * c.channels] * weight[tap * c.channels];
+            }
+    *to = sum;
+}
+
+// Weights by kernel place: [kernel place][channel].
+template <class A> void turn(const A* weight, int64_t channels, int64_t taps, A* turned) {
+    for (int64_t c = 0; c < channels; ++c)
+        for (int64_t k = 0; k < taps; ++k) turned[k * channels + c] = weight[c * taps + k];
+}
+
+// to = sums over the taps that reach each place, for planes of the sizes `from` and `size`.
+template <class A> void sum_all(const Call& c, const Triple& from, const Triple& size, const A* x, const A* weight,
+                                const A* bias, A* to) {
+    constexpr int64_t LANES = Vec<A, 64>::LANES;
+    const int64_t n = c.channels, rows = checked_numel({c.images, size.d, size.h});
+    const Scratch turned(checked_mul(c.v.kernel.size(), n), sizeof(A));
+    turn(weight, n, c.v.kernel.size(), turned.as<A>());
+    const A* w = turned.as<A>();
+    const int64_t work = saturated_mul(saturated_mul(n, size.w), c.v.kernel.size());
+    parallel_for(rows, std::max<int64_t>(1, GRAIN / std::max<int64_t>(1, work / 4)), [&](int64_t begin, int64_t end) {
+        at_level(MT_BODY {
+            for (int64_t t = begin; t < end; ++t) {
+                const int64_t j = t % size.h, i = t / size.h % size.d, image = t / size.h / size.d;
+                const A* planes = x + image * from.size() * n;
+                A* row = to + t * size.w * n;
+                int64_t l = 0;
+                const auto at = [&](int64_t step) { return bias ? bias + step : nullptr; };
+                for (; l + 4 * LANES <= n; l += 4 * LANES)
+                    for (int64_t k = 0; k < size.w; ++k)
+                        sum_place<A, 4>(c, from, planes + l, w + l, at(l), i, j, k, row + k * n + l);
+                for (; l + LANES <= n; l += LANES)
+                    for (int64_t k = 0; k < size.w; ++k)
+                        sum_place<A, 1>(c, from, planes + l, w + l, at(l), i, j, k, row + k * n + l);
+                for (; l < n; ++l)
+                    for (int64_t k = 0; k < size.w; ++k)
+                        sum_one(c, from, planes + l, w + l, at(l), i, j, k, row + k * n + l);
+            }
+        });
+    });
+}
+
+// The sums of one row of results for every tap: part[tap][channel] += gradient * x.
+template <class A> MT_INLINE void weigh_row(const Call& c, const A* grad, const A* image, int64_t i, int64_t j,
+                                            A* part) {
+    const int64_t n = c.channels;
+    for (size_t a = c.z.begin[(size_t)i]; a < c.z.begin[(size_t)i + 1]; ++a)
+        for (size_t b = c.y.begin[(size_t)j]; b < c.y.begin[(size_t)j + 1]; ++b) {
+            const A* row = image + (c.z.from[a] * c.v.in.h + c.y.from[b]) * c.v.in.w * n;
+            A* sums = part + (c.z.tap[a] * c.v.kernel.h + c.y.tap[b]) * c.v.kernel.w * n;
+            for (int64_t k = 0; k < c.v.out.w; ++k)
+                for (size_t e = c.x.begin[(size_t)k]; e < c.x.begin[(size_t)k + 1]; ++e) {
+                    const A *at = row + c.x.from[e] * n, *g = grad + k * n;
+                    A* to = sums + c.x.tap[e] * n;
+#pragma GCC ivdep
+                    for (int64_t l = 0; l < n; ++l) to[l] += g[l] * at[l];
+                }
+        }
+}
+
+template <class A> void weight_all(const Call& c, const A* grad, const A* x, A* out) {
+    const int64_t n = c.channels, taps = c.v.kernel.size(), rows = checked_numel({c.images, c.v.out.d, c.v.out.h});
+    // Blocks of rows whose sums are joined in order.
+    const int64_t each = std::max<int64_t>(8, ceil_div(rows, 64)), blocks = ceil_div(rows, each);
+    const Scratch room(checked_numel({blocks, taps, n}), sizeof(A));
+    const int64_t work = saturated_mul(saturated_mul(each * c.v.out.w, n), taps);
+    parallel_for(blocks, std::max<int64_t>(1, GRAIN / std::max<int64_t>(1, work / 4)), [&](int64_t begin, int64_t end) {
+        at_level(MT_BODY {
+            for (int64_t t = begin; t < end; ++t) {
+                A* part = room.as<A>() + t * taps * n;
+                std::fill_n(part, taps * n, A(0));
+                for (int64_t r = t * each; r < std::min(rows, (t + 1) * each); ++r) {
+                    const int64_t j = r % c.v.out.h, i = r / c.v.out.h % c.v.out.d, image = r / c.v.out.h / c.v.out.d;
+                    weigh_row(c, grad + r * c.v.out.w * n, x + image * c.v.in.size() * n, i, j, part);
+                }
+            }
+        });
+    });
+    for (int64_t l = 0; l < n; ++l)
+        for (int64_t k = 0; k < taps; ++k) {
+            double sum = 0;
+            for (int64_t t = 0; t < blocks; ++t) sum += (double)room.as<A>()[(t * taps + k) * n + l];
+            out[l * taps + k] = (A)sum;
+        }
+}
+
+enum class Kind { FORWARD, INPUT, WEIGHT };
+
+template <Kind KIND> PyObject* depthwise(const char* name, PyObject* const* args, Py_ssize_t nargs) {
+    return guard([&]() -> PyObject* {
+        expect_args(name, nargs, 20);
+        const Call c(args + 12, KIND == Kind::INPUT);
+        const int64_t in = c.numel(c.v.in), out = c.numel(c.v.out);
+        const int64_t weight = checked_mul(c.channels, c.v.kernel.size());
+        const Dense a = parse_dense(args, KIND == Kind::FORWARD ? in : out);
+        const Dense b = parse_dense(args + 3, KIND == Kind::WEIGHT ? in : weight);
+        const bool biased = args[6] != Py_None;
+        if (biased && KIND != Kind::FORWARD) fail(PyExc_ValueError, "%s: a gradient with a bias", name);
+        const Dense bias = biased ? parse_dense(args + 6, c.channels) : Dense{nullptr, a.code};
+        const Dense o = parse_dense(args + 9, KIND == Kind::FORWARD ? out : KIND == Kind::INPUT ? in : weight);
+        if (a.code != b.code || a.code != o.code || a.code != bias.code)
+            fail(PyExc_ValueError, "%s: operands of two dtypes", name);
+        auto run = [&](auto t) {
+            using A = decltype(t);
+            GilRelease unlocked(saturated_mul(out, c.v.kernel.size()));
+            if (KIND == Kind::FORWARD)
+                sum_all(c, c.v.in, c.v.out, a.as<const A>(), b.as<const A>(), bias.as<const A>(), o.as<A>());
+            else if (KIND == Kind::INPUT)
+                sum_all(c, c.v.out, c.v.in, a.as<const A>(), b.as<const A>(), (const A*)nullptr, o.as<A>());
+            else weight_all(c, a.as<const A>(), b.as<const A>(), o.as<A>());
+        };
+        if (a.code == F32) run(float());
+        else if (a.code == F64) run(double());
+        else fail_dtype(name, a.code);
+        Py_RETURN_NONE;
+    });
+}
+
+PyObject* depthwise_last(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
+    return depthwise<Kind::FORWARD>("depthwise_last", args, nargs);
+}
+PyObject* depthwise_input_last(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
+    return depthwise<Kind::INPUT>("depthwise_input_last", args, nargs);
+}
+PyObject* depthwise_weight_last(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
+    return depthwise<Kind::WEIGHT>("depthwise_weight_last", args, nargs);
+}
+
+}  // namespace
+}  // namespace mt
+
+using namespace mt;
+extern PyMethodDef conv_last_methods[];  // no other file needs to know
+PyMethodDef conv_last_methods[] = {
+    MT_METHOD("depthwise_last", depthwise_last, "Convolution of each channel, channels last."),
+    MT_METHOD("depthwise_input_last", depthwise_input_last, "The gradient of its input."),
+    MT_METHOD("depthwise_weight_last", depthwise_weight_last, "The gradient of its weights."),
+    {nullptr, nullptr, 0, nullptr}};

@@ -1,0 +1,96 @@
+"""Convolutions whose images have their channels last, where they are best computed so.
+
+Invariant: images are read and written where they are. What is a product of matrices is one (a kernel of one place), and
+where each channel is by itself it has a native kernel; everything else is computed row-major, by `conv`.
+"""
+from __future__ import annotations
+
+from typing import Any
+
+from .... import _native
+from ...._sizes import numel_of
+from ...._tensor_base import TensorBase, numel
+from ..kernels.dense import deliver, dense_as, fresh, is_last, last_as, lies_last, operand, target, target_last
+from ..numpy_view import np_view
+
+Ints = tuple[int, ...]
+_NONE = (None, 0, 0)
+_bgemm: Any = _native.bgemm
+_copy: Any = _native.copy
+
+
+def _kind(weight: TensorBase, v: Any) -> str:
+    if v.pointwise and v.groups == 1:
+        return "product"
+    if weight._shape[1] == 1 and weight._shape[0] == v.groups and v.groups > 3:
+        return "each"
+    return ""
+
+
+def _served(x: TensorBase, weight: TensorBase, v: Any) -> str:
+    if x._dtype.name not in ("float32", "float64") or 0 in x._shape or 0 in weight._shape:
+        return ""
+    return _kind(weight, v)
+
+
+def _product(a: TensorBase, b: TensorBase, out: TensorBase, sizes: Ints, a_steps: Ints, b_steps: Ints,
+             beta: int) -> None:
+    """out (m, n), row by row, = a (m, k) @ b (k, n) + beta * out."""
+    m, n, k = sizes
+    _bgemm(a._storage, int(a._offset), (0, *a_steps), b._storage, int(b._offset), (0, *b_steps), out._storage,
+           int(out._offset), (0, n, 1), a._dtype.code, 1, m, n, k, 1, beta)
+
+
+def _places(t: TensorBase) -> int:
+    return t._shape[0] * int(numel_of(t._shape[2:]))
+
+
+def forward(out: TensorBase, x: TensorBase, weight: TensorBase, bias: Any, v: Any) -> bool:
+    """Whether the convolution was computed here, into a result with channels last."""
+    kind = _served(x, weight, v)
+    if not kind or not is_last(x) or not lies_last(out) or numel(out) == 0:
+        return False
+    w = dense_as(weight, x._dtype)
+    b = None if bias is None else dense_as(bias, x._dtype)
+    channels, results = x._shape[1], out._shape[1]
+    if kind == "product":
+        if b is not None:
+            spread = (0, 1) + (0,) * (len(out._shape) - 2)
+            _copy(out._storage, int(out._offset), out._stride, out._dtype.code,
+                  b._storage, int(b._offset), spread, b._dtype.code, out._shape)
+        _product(x, w, out, (_places(x), results, channels), (channels, 1), (1, channels), 0 if b is None else 1)
+        return True
+    _native.depthwise_last(*operand(x), *operand(w), *(_NONE if b is None else operand(b)), *operand(out), x._shape[0],
+                           channels, *v[:6])
+    return True
+
+
+def backward(outs: Any, grad: TensorBase, x: TensorBase, weight: TensorBase, v: Any, mask: Any) -> bool:
+    """Whether the gradients were computed here; the input's has its channels last."""
+    kind = _served(x, weight, v)
+    if not kind or not is_last(x) or 0 in grad._shape:
+        return False
+    dt = x._dtype
+    g, w = last_as(grad, dt), dense_as(weight, dt)
+    channels, results, places = x._shape[1], g._shape[1], _places(g)
+    if mask[0]:
+        dx = target_last(outs[0], dt)
+        if kind == "product":
+            _product(g, w, dx, (places, channels, results), (results, 1), (channels, 1), 0)
+        else:
+            _native.depthwise_input_last(*operand(g), *operand(w), *_NONE, *operand(dx), x._shape[0], channels, *v[:6])
+        deliver(outs[0], dx)
+    if mask[1]:
+        dw = target(outs[1], dt)
+        if kind == "product":
+            _product(g, x, dw, (results, channels, places), (1, results), (channels, 1), 0)
+        else:
+            _native.depthwise_weight_last(*operand(g), *operand(x), *_NONE, *operand(dw), x._shape[0], channels,
+                                          *v[:6])
+        deliver(outs[1], dw)
+    if mask[2]:
+        db, ones = target(outs[2], dt), fresh((places,), dt)
+        np_view(ones)[...] = 1
+        _product(ones, g, db, (1, results, places), (places, 1), (results, 1), 0)
+        deliver(outs[2], db)
+    return True
