@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
+from ._api import out_forms
 from ._api import overloads as _names
 from ._dispatch import registry
 from ._dispatch.binding import Unpack, bind
@@ -352,6 +353,7 @@ def _rows(key: str) -> dict[str, Op]:
     for op in [o for n, o in registry.OPS.items() if _names.base_of(n) == key and o.row is not None]:
         for name in _names.names_of(op):
             found.setdefault(name, op)
+    out_forms.add(key, found)
     return found
 
 
@@ -416,5 +418,5 @@ def overload_for(op: Op, args: tuple[Any, ...]) -> OpOverload:
         found: OpOverload = getattr(packet, name.partition(".")[2] or "default")
         return found
     packet = getattr(ops.aten, _names.base_of(op.name))
-    found = getattr(packet, _names.name_for(op, args))
+    found = getattr(packet, out_forms.name_for(op, args) or _names.name_for(op, args))
     return found

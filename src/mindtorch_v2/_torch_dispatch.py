@@ -171,7 +171,8 @@ def dispatch(op: Op, args: tuple[Any, ...], keys: int) -> Any:
         below = keys & ~int(TORCH_DISPATCH)
         return op.below(below, args).run(op, args, below)
     func = overload_for(op, args)
-    positional, kwargs = as_given(op, args)
+    # By the names of the overload: results of a form with `out=` have PyTorch's there.
+    positional, kwargs = as_given(func._op if op.is_out else op, args)
     written = (
         []
         if not op.mutates

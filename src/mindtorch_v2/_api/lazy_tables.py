@@ -198,6 +198,9 @@ _IN_MODULES = {
         "chebyshev_polynomial_v chebyshev_polynomial_w shifted_chebyshev_polynomial_t shifted_chebyshev_polynomial_u "
         "shifted_chebyshev_polynomial_v shifted_chebyshev_polynomial_w hermite_polynomial_h hermite_polynomial_he "
         "laguerre_polynomial_l legendre_polynomial_p").split()),
+    "special_names": " ".join("special_" + name for name in (
+        "digamma erf erfc erfinv exp2 expit expm1 gammainc gammaincc gammaln i0 log1p log_softmax logit logsumexp "
+        "multigammaln polygamma psi round sinc softmax xlogy").split()),
 }
 NAMESPACES: dict[str, str] = {n: t for t, names in _IN_MODULES.items() for n in names.split()}
 FUNCTIONS: dict[str, str] = {}

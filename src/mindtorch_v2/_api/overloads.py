@@ -36,6 +36,12 @@ _GROUPS: dict[tuple[str, str, str], str] = {
     ("Scalar", "Scalar", "Scalar"): "norm",
     ("input", "input", "input"): "conv_transpose2d conv_transpose3d",
     ("dim", "dim", "dim"): "frobenius_norm",
+    ("default", "other_scalar", "self_scalar"): "special_xlogy special_xlog1py special_zeta",
+    ("default", "n_scalar", "x_scalar"):
+        "special_chebyshev_polynomial_t special_chebyshev_polynomial_u special_chebyshev_polynomial_v "
+        "special_chebyshev_polynomial_w special_shifted_chebyshev_polynomial_t special_shifted_chebyshev_polynomial_u "
+        "special_shifted_chebyshev_polynomial_v special_shifted_chebyshev_polynomial_w special_hermite_polynomial_h "
+        "special_hermite_polynomial_he special_laguerre_polynomial_l special_legendre_polynomial_p",
 }
 _OVERLOADS = {name: forms for forms, names in _GROUPS.items() for name in names.split()}
 

@@ -18,13 +18,15 @@ INFO_NAMES: dict[str, str] = {
     "nll_loss": "nn.functional.nll_loss",
     "im2col": "nn.functional.unfold",
     "segment_reduce": "_segment_reduce",
+    "special_gammainc": "igamma",
+    "special_gammaincc": "igammac",
 }
 
 # Functions and methods that are no rows: no schema can say what they take.
 WRITTEN_BY_HAND: tuple[str, ...] = tuple(
     """H T mT __radd__ __rand__ __rdiv__ __rmatmul__ __rmod__ __rmul__ __ror__ __rpow__ __rsub__ __rxor__
     atleast_1d atleast_2d atleast_3d bfloat16 bool broadcast_shapes broadcast_tensors byte cdouble cfloat char double
-    einsum float half int item long lu meshgrid short stft special.polygamma to unique
+    einsum float half int item long lu meshgrid short stft to unique
     block_diag cartesian_prod gradient unravel_index resize_ resize_as_ signal.windows.bartlett
     signal.windows.blackman signal.windows.cosine signal.windows.exponential signal.windows.gaussian
     signal.windows.general_cosine signal.windows.general_hamming signal.windows.hamming signal.windows.hann
