@@ -34,32 +34,80 @@ template <class I>
     fail(PyExc_RuntimeError, "sparse product: the offsets of row %lld do not rise within the entries", (long long)row);
 }
 
+// NV vectors of columns of one row from `j` on, summed in registers, two entries at a time; false for an index that
+// cannot be.
+template <int BYTES, int NV, class T, class I>
+MT_INLINE bool strip(const Product<T>& p, const I* inner, int64_t first, int64_t last, int64_t j, T* o) {
+    using V = typename Vec<T, BYTES>::t;
+    using L = typename Vec<T, BYTES>::loose;
+    constexpr int64_t LANES = Vec<T, BYTES>::LANES;
+    V even[NV] = {}, odd[NV] = {};
+    int64_t k = first;
+    for (; k + 2 <= last; k += 2) {
+        const int64_t c = index_at(inner + k), e = index_at(inner + k + 1);
+        if (MT_UNLIKELY((uint64_t)c >= (uint64_t)p.inner_count || (uint64_t)e >= (uint64_t)p.inner_count)) return false;
+        const T v = p.values[k], w = p.values[k + 1];
+        const T *d = p.dense + c * p.columns + j, *f = p.dense + e * p.columns + j;
+#pragma GCC unroll 4
+        for (int i = 0; i < NV; ++i) {
+            even[i] += v * *reinterpret_cast<const L*>(d + i * LANES);
+            odd[i] += w * *reinterpret_cast<const L*>(f + i * LANES);
+        }
+    }
+    if (k < last) {
+        const int64_t c = index_at(inner + k);
+        if (MT_UNLIKELY((uint64_t)c >= (uint64_t)p.inner_count)) return false;
+        const T* d = p.dense + c * p.columns + j;
+#pragma GCC unroll 4
+        for (int i = 0; i < NV; ++i) even[i] += p.values[k] * *reinterpret_cast<const L*>(d + i * LANES);
+    }
+#pragma GCC unroll 4
+    for (int i = 0; i < NV; ++i) *reinterpret_cast<L*>(o + j + i * LANES) = even[i] + odd[i];
+    return true;
+}
+
+// The same for N columns, fewer than a vector has.
+template <int N, class T, class I>
+MT_INLINE bool few(const Product<T>& p, const I* inner, int64_t first, int64_t last, int64_t j, T* o) {
+    T even[N] = {}, odd[N] = {};
+    int64_t k = first;
+    for (; k + 2 <= last; k += 2) {
+        const int64_t c = index_at(inner + k), e = index_at(inner + k + 1);
+        if (MT_UNLIKELY((uint64_t)c >= (uint64_t)p.inner_count || (uint64_t)e >= (uint64_t)p.inner_count)) return false;
+        const T v = p.values[k], w = p.values[k + 1];
+        for (int i = 0; i < N; ++i) even[i] += v * p.dense[c * p.columns + j + i];
+        for (int i = 0; i < N; ++i) odd[i] += w * p.dense[e * p.columns + j + i];
+    }
+    if (k < last) {
+        const int64_t c = index_at(inner + k);
+        if (MT_UNLIKELY((uint64_t)c >= (uint64_t)p.inner_count)) return false;
+        for (int i = 0; i < N; ++i) even[i] += p.values[k] * p.dense[c * p.columns + j + i];
+    }
+    for (int i = 0; i < N; ++i) o[j + i] = even[i] + odd[i];
+    return true;
+}
+
 // Returns the first row that cannot be, -1 if all are done: what is cloned for levels of instructions does not throw.
 template <class T, class I>
 MT_INLINE int64_t product_rows(const Product<T>& p, const I* outer, const I* inner, int64_t begin, int64_t end) {
+    constexpr int64_t WIDE = Vec<T, 64>::LANES;
     const int64_t columns = p.columns;
     for (int64_t r = begin; r < end; ++r) {
         const int64_t first = index_at(outer + r), last = index_at(outer + r + 1);
         if (MT_UNLIKELY(first < 0 || last < first || last > p.nnz)) return r;
-        T* MT_RESTRICT o = p.out + r * columns;
-        if (columns == 1) {
-            T sum = 0;
-            for (int64_t k = first; k < last; ++k) {
-                const int64_t c = index_at(inner + k);
-                if (MT_UNLIKELY((uint64_t)c >= (uint64_t)p.inner_count)) return r;
-                sum += p.values[k] * p.dense[c];
-            }
-            o[0] = sum;
-            continue;
-        }
-        for (int64_t j = 0; j < columns; ++j) o[j] = 0;
-        for (int64_t k = first; k < last; ++k) {
-            const int64_t c = index_at(inner + k);
-            if (MT_UNLIKELY((uint64_t)c >= (uint64_t)p.inner_count)) return r;
-            const T v = p.values[k];
-            const T* MT_RESTRICT d = p.dense + c * columns;
-            for (int64_t j = 0; j < columns; ++j) o[j] += v * d[j];
-        }
+        T* o = p.out + r * columns;
+        bool good = true;
+        int64_t j = 0;
+        for (; good && j + 4 * WIDE <= columns; j += 4 * WIDE) good = strip<64, 4>(p, inner, first, last, j, o);
+        for (; good && j + 2 * WIDE <= columns; j += 2 * WIDE) good = strip<64, 2>(p, inner, first, last, j, o);
+        for (; good && j + WIDE <= columns; j += WIDE) good = strip<64, 1>(p, inner, first, last, j, o);
+        for (; good && j + WIDE / 2 <= columns; j += WIDE / 2) good = strip<32, 1>(p, inner, first, last, j, o);
+        for (; good && j + WIDE / 4 <= columns; j += WIDE / 4) good = strip<16, 1>(p, inner, first, last, j, o);
+        const int64_t left = columns - j;
+        if (good && left == 1) good = few<1>(p, inner, first, last, j, o);
+        else if (good && left == 2) good = few<2>(p, inner, first, last, j, o);
+        else if (good && left == 3) good = few<3>(p, inner, first, last, j, o);
+        if (MT_UNLIKELY(!good)) return r;
     }
     return -1;
 }
