@@ -287,6 +287,56 @@ void run_product_exchanged(Run& r) {
     r.write(r.tensor("output"), joined(group.all_to_all(pieces, std::vector<size_t>(size_t(ranks), size_t(o.rows * share)))));
 }
 
+// -- exchanged rows, quantized as they come, and a product --------------------------------------------------------------------
+// Each row has the scale that brings its largest number to the end of x1QuantDtype; x1ScaleOptional are factors of the
+// columns before. What comes small already keeps the scale of its row, if there is one.
+bool quantizes(const Call& c) { return is_real(c.tensor("x1").dtype); }
+
+void plan_exchanged_quantized(Plan& p) {
+    Operands o = operands(p);
+    plan_exchange(p);
+    int64_t ranks = plan_group(p)->size;
+    p.require(o.a.rank() == 2 && o.b.rank() == 2 && o.rows % ranks == 0, "x1 has shape %s, x2 %s for %lld ranks", text(o.a.dims).c_str(), text(o.b.dims).c_str(), wide(ranks));
+    p.require(!p.flag("transposeX1"), "transposeX1 must be false");
+    multiplies(p, o, o.inner * ranks);
+    for (const char* name : {"commScaleOptional", "x1OffsetOptional", "x2OffsetOptional"}) p.require(!p.has(name), "%s is reserved and must be null", name);
+    p.require(p.integer("commQuantMode") == 0 && p.integer("groupSize") == 0, "commQuantMode and groupSize must be 0; the emulator computes scales of rows and columns");
+    p.require(p.tensor("x2Scale").dtype == ACL_FLOAT && p.tensor("x2Scale").numel() == o.columns, "x2Scale has dtype %s and shape %s", dtype_name(p.tensor("x2Scale").dtype),
+              text(p.tensor("x2Scale").dims).c_str());
+    int to = int(p.integer("x1QuantDtype"));
+    p.require(!quantizes(p) || to == ACL_INT8 || is_narrow(to), "x1QuantDtype is %d", to);
+    if (o.row_scale) {
+        int64_t n = p.tensor(o.row_scale).numel();
+        p.require(n == (quantizes(p) ? o.inner * ranks : o.rows / ranks), "%s has shape %s", o.row_scale, text(p.tensor(o.row_scale).dims).c_str());
+    }
+    if (o.bias) p.require(p.tensor(o.bias).numel() == o.columns, "%s has shape %s", o.bias, text(p.tensor(o.bias).dims).c_str());
+    p.shape("output", {o.rows / ranks, o.columns});
+    if (p.has("alltoAllOutOptional")) p.shape("alltoAllOutOptional", {o.rows / ranks, o.inner * ranks});
+}
+
+void run_exchanged_quantized(Run& r) {
+    Operands o = operands(r);
+    Group group(r);
+    Values x = rows_exchanged(group, r.read<double>(o.a), o.rows, o.inner), scales;
+    if (r.has("alltoAllOutOptional")) r.write(r.tensor("alltoAllOutOptional"), x);
+    Values told = row_scales(r, o);
+    size_t columns = size_t(o.b.dims[0]);
+    int to = int(r.integer("x1QuantDtype"));
+    for (size_t row = 0; quantizes(r) && row < x.size(); row += columns) {
+        double largest = 0;
+        for (size_t k = 0; k < columns; ++k) {
+            if (!told.empty()) x[row + k] *= told[k];
+            largest = std::fmax(largest, std::fabs(x[row + k]));
+        }
+        scales.push_back(largest / top_of(to));
+        for (size_t k = 0; k < columns; ++k) {
+            double v = scales.back() > 0 ? x[row + k] / scales.back() : 0;
+            x[row + k] = is_narrow_float(to) ? narrow_value(to, narrow_code(to, v)) : within({v}, to)[0];
+        }
+    }
+    r.write(r.tensor("output"), product(r, o, x, quantizes(r) ? scales : told));
+}
+
 // -- experts of several ranks ----------------------------------------------------------------------------------------------
 // Counts are by rank, then by the rank's experts. Rows a rank keeps for its experts are by expert, then by the rank they
 // belong to.
@@ -305,6 +355,23 @@ int64_t total(const std::vector<int64_t>& counts) {
     int64_t sum = 0;
     for (int64_t n : counts) sum += n;
     return sum;
+}
+
+// One scale for all rows and one for all weights, or for each expert: what quantMode 1 says.
+void plan_expert_scales(const Plan& p, int64_t experts) {
+    if (!has_parameter(p, "gmmXScale")) return;
+    for (const char* name : {"gmmXQuantMode", "gmmWeightQuantMode"})
+        p.require(p.integer(name) == 1, "%s is %lld; the emulator computes 1 (one scale)", name, wide(p.integer(name)));
+    p.require(p.integer("groupSize") == 0, "groupSize is %lld, expected 0", wide(p.integer("groupSize")));
+    if (has_parameter(p, "commQuantMode")) p.require(p.integer("commQuantMode") == 0, "commQuantMode is %lld, expected 0", wide(p.integer("commQuantMode")));
+    p.require(!given(p, "commQuantScaleOptional"), "commQuantScaleOptional belongs to other modes");
+    p.require(p.tensor("gmmXScale").numel() == 1, "gmmXScale has shape %s", text(p.tensor("gmmXScale").dims).c_str());
+    int64_t n = p.tensor("gmmWeightScale").numel();
+    p.require(n == 1 || n == experts, "gmmWeightScale has shape %s", text(p.tensor("gmmWeightScale").dims).c_str());
+    for (const char* name : {"mmXScaleOptional", "mmWeightScaleOptional"}) {
+        p.require(given(p, name) == given(p, "mmXOptional"), "%s belongs to mmXOptional", name);
+        if (given(p, name)) p.require(p.tensor(name).numel() == 1, "%s has shape %s", name, text(p.tensor(name).dims).c_str());
+    }
 }
 
 Experts plan_experts(const Plan& p, const char* y) {
@@ -328,7 +395,15 @@ Experts plan_experts(const Plan& p, const char* y) {
         p.shape("mmYOptional", {mm[0], w.dims[1]});
     }
     p.require(p.tensor(y).rank() == 2 && p.tensor(y).dims[1] == e.weight.dims[2], "%s has shape %s", y, text(p.tensor(y).dims).c_str());
+    plan_expert_scales(p, e.experts);
     return e;
+}
+
+double one_number(const Run& r, const char* name) { return given(r, name) ? r.read<double>(r.tensor(name))[0] : 1; }
+
+Values times(Values x, double factor) {
+    for (double& v : x) v *= factor;
+    return x;
 }
 
 Values plain_product(const Values& x, const double* w, int64_t inner, int64_t columns) {
@@ -344,7 +419,8 @@ void run_shared(const Run& r) {
     if (!given(r, "mmXOptional")) return;
     Tensor w = turned(r.tensor("mmWeightOptional"), r, "transMmWeight");
     Values matrix = r.read<double>(w);
-    r.write(r.tensor("mmYOptional"), plain_product(r.read<double>(r.tensor("mmXOptional")), matrix.data(), w.dims[0], w.dims[1]));
+    double factor = one_number(r, "mmXScaleOptional") * one_number(r, "mmWeightScaleOptional");
+    r.write(r.tensor("mmYOptional"), times(plain_product(r.read<double>(r.tensor("mmXOptional")), matrix.data(), w.dims[0], w.dims[1]), factor));
 }
 
 // Runs of rows: lengths[i] rows of the i-th of `order`.
@@ -385,12 +461,14 @@ Values exchanged(Group& group, const Experts& e, const Values& x, int64_t column
 }
 
 Values expert_products(const Run& r, const Experts& e, const Values& x, const std::vector<int64_t>& counts) {
-    Values w = r.read<double>(e.weight), y;
+    Values w = r.read<double>(e.weight), y, scale{1};
+    if (given(r, "gmmWeightScale")) scale = times(r.read<double>(r.tensor("gmmWeightScale")), one_number(r, "gmmXScale"));
     int64_t inner = e.weight.dims[1], columns = e.weight.dims[2], at = 0;
     for (int64_t j = 0; j < e.experts; ++j) {
         int64_t rows = 0;
         for (int64_t rank = 0; rank < e.ranks; ++rank) rows += counts[size_t(rank * e.experts + j)];
         Values part = plain_product(Values(x.begin() + at * inner, x.begin() + (at + rows) * inner), w.data() + j * inner * columns, inner, columns);
+        part = times(part, scale[scale.size() == 1 ? 0 : size_t(j)]);
         y.insert(y.end(), part.begin(), part.end());
         at += rows;
     }
@@ -550,6 +628,12 @@ ACLNN(aclnnAlltoAllvGroupedMatMul, plan_to_experts, run_to_experts)
 ACLNN(aclnnAlltoAllvGroupedMatMulV2, plan_to_experts, run_to_experts)
 ACLNN(aclnnGroupedMatMulAlltoAllv, plan_from_experts, run_from_experts)
 ACLNN(aclnnGroupedMatMulAlltoAllvV2, plan_from_experts, run_from_experts)
+ACLNN(aclnnAlltoAllQuantMatmul, plan_exchanged_quantized, run_exchanged_quantized, NARROW)
+ACLNN(aclnnAlltoAllQuantMatmulV2, plan_exchanged_quantized, run_exchanged_quantized, NARROW)
+ACLNN(aclnnAlltoAllvQuantGroupedMatMul, plan_to_experts, run_to_experts, NARROW)
+ACLNN(aclnnAlltoAllvQuantGroupedMatMulV2, plan_to_experts, run_to_experts, NARROW)
+ACLNN(aclnnQuantGroupedMatMulAlltoAllv, plan_from_experts, run_from_experts, NARROW)
+ACLNN(aclnnQuantGroupedMatMulAlltoAllvV2, plan_from_experts, run_from_experts, NARROW)
 ACLNN(aclnnGroupedMatMulAllReduce, plan_lists, run_lists)
 ACLNN(aclnnAllGatherAdd, plan_gather_add, run_gather_add)
 ACLNN(aclnnDistributeBarrier, plan_barrier, run_barrier, NARROW)

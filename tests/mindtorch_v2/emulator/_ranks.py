@@ -132,9 +132,9 @@ def number(n: int) -> c_int:
 
 
 def main() -> None:
-    from . import _collective_products, _collectives
+    from . import _collective_batches, _collective_products, _collectives
 
-    scenarios = {**vars(_collectives), **vars(_collective_products)}
+    scenarios = {**vars(_collectives), **vars(_collective_products), **vars(_collective_batches)}
     if sys.argv[1] == "several":
         for name in sys.argv[2:]:
             scenarios[name]()

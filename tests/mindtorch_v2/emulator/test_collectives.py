@@ -15,9 +15,10 @@ from ._ranks import run_scenarios, start
 pytestmark = mindtorch_only
 LIBRARY = ["reductions", "movements", "parts", "disagreements", "mistakes"]
 PRODUCTS = ["fused", "fused_small_integers", "grouped", "experts", "formats"]
+BATCHES = ["batches", "quantized_exchange"]
 
 
-@pytest.mark.parametrize("scenarios", [LIBRARY, PRODUCTS], ids=["library", "products"])
+@pytest.mark.parametrize("scenarios", [LIBRARY, PRODUCTS, BATCHES], ids=["library", "products", "batches"])
 def test_ranks_as_threads(scenarios: list[str]) -> None:
     run_scenarios(scenarios)
 

@@ -97,8 +97,8 @@ def two_sources() -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
         dsinks -= (np.exp(wide(SINKS)[:, None] - log) * along).sum(-1)
         for i, picks in enumerate(CHOSEN[rows, 0]):
             weights[ENDS[b] + i, 0] = [p[:, i, KEYS[b] + j].mean() if j >= 0 and far[i, j] else 0 for j in picks]
-    forward = {"attnOutOut": out.astype(H), "softmaxLseOutOptional": logs.astype(F)}
-    backward = {
+    forward: dict[str, Any] = {"attnOutOut": out.astype(H), "softmaxLseOutOptional": logs.astype(F)}
+    backward: dict[str, Any] = {
         "dQueryOut": dq.astype(H),
         "dOriKvOutOptional": dori.astype(H),
         "dCmpKvOutOptional": dcmp.astype(H),

@@ -1,0 +1,235 @@
+"""Products of experts' batches between two groups of ranks, and quantized rows that are exchanged."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from ctypes import byref, c_uint32, c_uint64, c_void_p
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from ._collectives import F, H, close, made
+from ._kernels import CODES, Out, call, refused
+from ._ranks import Rank, on_ranks
+
+EP = TP = 2
+EXPERTS, ROWS, SMALL, WIDE = 4, 4, 6, 8
+E4M3 = ml_dtypes.float8_e4m3fn
+
+
+def part(r: Rank, members: list[int], number: int) -> tuple[Any, str]:
+    """A communicator of some of the ranks, and its name."""
+    whole, comm = c_void_p(r.comm.value), c_void_p()
+    some = (c_uint32 * len(members))(*members)
+    place = members.index(r.number)
+    r.hccl.check(
+        "HcclCreateSubCommConfig",
+        byref(whole),
+        c_uint32(len(members)),
+        some,
+        c_uint64(number),
+        c_uint32(place),
+        None,
+        byref(comm),
+    )
+    name = ctypes.create_string_buffer(128)
+    r.hccl.check("HcclGetCommName", comm, name)
+    return comm, name.value.decode()
+
+
+def gelu(x: np.ndarray) -> np.ndarray:
+    return np.asarray(0.5 * x * (1 + np.vectorize(math.erf)(x / np.sqrt(2))))
+
+
+def batches() -> None:
+    """Four ranks: the experts over (0, 2) and (1, 3), the sizes over (0, 1) and (2, 3)."""
+
+    def body(r: Rank) -> None:
+        e, t = r.number // TP, r.number % TP
+        ep, ep_name = part(r, [t, TP + t], 10 + t)
+        tp, tp_name = part(r, [TP * e, TP * e + 1], 20 + e)
+        group = {"groupEp": ep_name, "groupTp": tp_name, "epWorldSize": EP, "tpWorldSize": TP}
+        for shard in (0, 1):
+            forward(r, e, t, shard, group)
+            backward(r, e, t, shard, group)
+        for comm in (ep, tp):
+            r.hccl.check("HcclCommDestroy", comm)
+
+    on_ranks(4, body)
+
+
+def forward(r: Rank, e: int, t: int, shard: int, group: dict[str, Any]) -> None:
+    whole = [made(i, EXPERTS, ROWS, WIDE, dtype=H) for i in range(EP)]  # of a rank of the first group, all its tokens
+
+    def held(i: int, j: int) -> np.ndarray:
+        return np.split(whole[i], TP, 2 if shard == 0 else 1)[j]
+
+    mine = slice(e * EXPERTS // EP, (e + 1) * EXPERTS // EP)
+    w, b = (
+        made(10 + r.number, EXPERTS // EP, WIDE, SMALL, dtype=H),
+        made(20 + r.number, EXPERTS // EP, 1, SMALL, dtype=H),
+    )
+    x = np.concatenate([whole[i][mine] for i in range(EP)], 1)
+    plain = x.astype(float) @ w.astype(float) + b.astype(float)
+    given = {
+        "x": np.ascontiguousarray(held(e, t)),
+        "weight": w,
+        "biasOptional": b,
+        "xShardType": shard,
+        "actType": 1,
+        **group,
+    }
+    shape = (EXPERTS // EP, EP * ROWS, SMALL)
+    outs = {
+        "y1Out": Out(shape, "float16"),
+        "y2OutOptional": Out(x.shape, "float16"),
+        "y3OutOptional": Out(shape, "float16"),
+    }
+    got = call("aclnnAlltoAllAllGatherBatchMatMul", **given, **outs)
+    close(got[0], gelu(plain), 1e-2)
+    np.testing.assert_array_equal(got[1], x)
+    close(got[2], plain, 1e-2)
+    for wrong in (
+        {"epWorldSize": 3},
+        {"tpWorldSize": 1},
+        {"xShardType": 2},
+        {"actType": 5},
+        {"groupTp": "none"},
+        {"actType": 0},
+    ):
+        assert refused("aclnnAlltoAllAllGatherBatchMatMul", **{**given, **wrong}, **outs) == 161002, wrong
+
+
+def backward(r: Rank, e: int, t: int, shard: int, group: dict[str, Any]) -> None:
+    per = EXPERTS // EP
+    x = {(i, j): made(30 + TP * i + j, per, EP * ROWS, SMALL, dtype=H) for i in range(EP) for j in range(TP)}
+    w = {(i, j): made(40 + TP * i + j, per, SMALL, WIDE, dtype=H) for i in range(EP) for j in range(TP)}
+    full = {i: sum(x[i, j].astype(float) @ w[i, j].astype(float) for j in range(TP)) for i in range(EP)}
+    columns = WIDE // TP if shard == 0 else WIDE
+    b = {(i, j): made(50 + TP * i + j, per, 1, columns, dtype=H) for i in range(EP) for j in range(TP)}
+
+    def share(i: int) -> np.ndarray:
+        """What rank (i, t) of the experts has for the tokens of rank e."""
+        rows = np.asarray(full[i])[:, e * ROWS : (e + 1) * ROWS]
+        return np.asarray(np.split(rows, TP, 2 if shard == 0 else 1)[t] + b[i, t].astype(float))
+
+    want = np.concatenate([share(i) for i in range(EP)])
+    given = {"x": x[e, t], "weight": w[e, t], "biasOptional": b[e, t], "yShardType": shard, **group}
+    close(call("aclnnBatchMatMulReduceScatterAlltoAll", **given, out=Out(want.shape, "float16")), want, 2e-2)
+    for wrong in ({"epWorldSize": 4}, {"yShardType": 2}, {"groupEp": "none"}, {"biasOptional": b[e, t][:1]}):
+        assert (
+            refused("aclnnBatchMatMulReduceScatterAlltoAll", **{**given, **wrong}, out=Out(want.shape, "float16"))
+            == 161002
+        ), wrong
+
+
+def quantized_exchange() -> None:
+    def body(r: Rank) -> None:
+        me = r.number
+        x = [made(i, 4, 6, dtype=H) for i in range(2)]
+        w = np.random.default_rng(3 + me).integers(-100, 100, (12, 8)).astype(np.int8)
+        scale, bias, smooth = (
+            made(me, 8, dtype=F, seed=4),
+            made(me, 8, dtype=F, seed=5),
+            np.abs(made(me, 12, dtype=F, seed=6)) + F(0.5),
+        )
+        rows = np.concatenate([part[2 * me : 2 * me + 2] for part in x], 1)
+        smoothed = rows.astype(float) * smooth.astype(float)
+        by_row = np.abs(smoothed).max(-1, keepdims=True) / 127
+        want = np.rint(smoothed / by_row) @ w.astype(float) * by_row * scale.astype(float) + bias.astype(float)
+        given: dict[str, Any] = {
+            "x1": x[me],
+            "x2": w,
+            "biasOptional": bias,
+            "x1ScaleOptional": smooth,
+            "x2Scale": scale,
+            "group": r.name,
+            "x1QuantMode": 7,
+            "x2QuantMode": 2,
+            "commQuantMode": 0,
+            "commQuantDtype": 0,
+            "x1QuantDtype": CODES["int8"],
+            "groupSize": 0,
+            "transposeX1": False,
+            "transposeX2": False,
+        }
+        outs = {"output": Out((2, 8), "float16"), "alltoAllOutOptional": Out((2, 12), "float16")}
+        for version in ("", "V2"):
+            got = call(
+                f"aclnnAlltoAllQuantMatmul{version}", **given, **({"commMode": "aiv"} if version else {}), **outs
+            )
+            close(got[0], want, 2e-2)
+            np.testing.assert_array_equal(got[1], rows)
+        for wrong in (
+            {"groupSize": 32},
+            {"x1QuantDtype": 0},
+            {"transposeX1": True},
+            {"x2Scale": scale[:4]},
+            {"commQuantMode": 1},
+        ):
+            assert refused("aclnnAlltoAllQuantMatmul", **{**given, **wrong}, **outs) == 161002, wrong
+        to_experts(r)
+
+    on_ranks(2, body)
+
+
+def to_experts(r: Rank) -> None:
+    """Small floats to the experts of two ranks, one each, and back; a scale for all rows and one for all weights."""
+    me, sent = r.number, np.array([[2, 1], [3, 2]])
+    x = [made(i, int(sent[i].sum()), 4, dtype=F, seed=7).astype(E4M3) for i in range(2)]
+    w = [made(i, 1, 4, 5, dtype=F, seed=8).astype(E4M3) for i in range(2)]
+    scales = {"gmmXScale": np.array([0.5], F), "gmmWeightScale": np.array([0.25], F)}
+    modes = {"gmmXQuantMode": 1, "gmmWeightQuantMode": 1, "mmXQuantMode": 1, "mmWeightQuantMode": 1, "groupSize": 0}
+    common = {"group": r.name, "epWorldSize": 2, "transGmmWeight": False, "transMmWeight": False, **scales, **modes}
+    arriving = np.concatenate([np.split(x[i], [sent[i, 0]])[me] for i in range(2)])
+    shared, matrix = made(me, 3, 4, dtype=F, seed=9).astype(E4M3), made(me, 4, 2, dtype=F, seed=10).astype(E4M3)
+    extra = {
+        "mmXOptional": shared,
+        "mmWeightOptional": matrix,
+        "mmXScaleOptional": np.array([2], F),
+        "mmWeightScaleOptional": np.array([3], F),
+    }
+    counts, back = sent[me].tolist(), sent[:, me].tolist()
+    for version in ("", "V2"):
+        mode = {"commMode": "aiv"} if version else {}
+        given = {
+            "gmmX": x[me],
+            "gmmWeight": w[me],
+            "sendCounts": counts,
+            "recvCounts": back,
+            "permuteOutFlag": True,
+            **common,
+            **extra,
+            **mode,
+        }
+        outs = {
+            "gmmY": Out((len(arriving), 5), "float16"),
+            "mmYOptional": Out((3, 2), "float16"),
+            "permuteOutOptional": Out(arriving.shape, "float8_e4m3fn"),
+        }
+        got = call(f"aclnnAlltoAllvQuantGroupedMatMul{version}", **given, **outs)
+        close(got[0], arriving.astype(float) @ w[me][0].astype(float) * 0.125, 1e-2)
+        close(got[1], shared.astype(float) @ matrix.astype(float) * 6, 1e-2)
+        np.testing.assert_array_equal(got[2], arriving)
+        for wrong in (
+            {"gmmXQuantMode": 6},
+            {"groupSize": 32},
+            {"gmmXScale": np.ones(2, F)},
+            {"mmXScaleOptional": None},
+        ):
+            assert refused(f"aclnnAlltoAllvQuantGroupedMatMul{version}", **{**given, **wrong}, **outs) == 161002, wrong
+        given = {
+            "gmmX": arriving,
+            "gmmWeight": w[me],
+            "sendCounts": back,
+            "recvCounts": counts,
+            "commQuantMode": 0,
+            "commQuantDtypeOptional": 0,
+            **common,
+            **mode,
+        }
+        got = call(f"aclnnQuantGroupedMatMulAlltoAllv{version}", **given, y=Out((len(x[me]), 5), "float16"))
+        want = [p.astype(float) @ w[i][0].astype(float) * 0.125 for i, p in enumerate(np.split(x[me], [sent[me, 0]]))]
+        close(got, np.concatenate(want), 1e-2)
