@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[1]
 CLIENTS = ROOT / "tests" / "clients"
 PAGE = ROOT / "docs" / "programs.md"
 # Programs whose library has another name on the registry.
-NAMES = {"pyro": "pyro-ppl"}
+NAMES = {"pyro": "pyro-ppl", "several": "accelerate"}
 GROUPS = {
     "decoders": "decoders",
     "encoders": "encoders",
@@ -129,10 +129,12 @@ def shown(page: str, name: str) -> list[list[str]]:
 def written(page: str, name: str, results: dict[str, Any]) -> str:
     """The page with a new table. How something went that was not run is what the page says of it."""
     head, make = TABLES[name]
-    old = {row[0].split()[0] if name == "suites" else row[0]: row for row in shown(page, name)}
+    # A library may have several programs, which are told apart by what they are about.
+    about = slice(0, 2 if name == "clients" else 1)
+    old = {(row[0].split()[0],) if name == "suites" else tuple(row[about]): row for row in shown(page, name)}
     rows = make(results)
     for row in rows:
-        before = old.get(row[0])
+        before = old.get(tuple(row[about]))
         if row[-1] == UNKNOWN and before is not None:
             row[0], row[-1] = before[0], before[-1]
     lines = [head, ["---"] * len(head), *rows]

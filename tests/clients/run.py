@@ -32,6 +32,7 @@ START = (
 
 # Of programs with many parts, the one that `--short` runs.
 SHORT = {
+    "several": "accelerate",
     "timm": "resnet18",
     "transformers_decoders": "llama",
     "transformers_encoders": "bert",

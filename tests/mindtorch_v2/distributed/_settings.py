@@ -32,8 +32,8 @@ def _without_data(torch: Any, model: Any) -> dict[str, Any]:
     return {"param_init_fn": init}
 
 
-def wrapped(torch: Any, dist: Any, how: str, size: int) -> Any:
-    """The GPT in `FullyShardedDataParallel` with one setting."""
+def wrapped(torch: Any, dist: Any, how: str, size: int) -> tuple[Any, Any]:
+    """The GPT in `FullyShardedDataParallel` with one setting, and its optimizer."""
     F = _fsdp(torch)
     model, strategies = _sharded.gpt(torch), F.ShardingStrategy
     settings: dict[str, Any] = {"use_orig_params": True, "device_id": _sharded.own_device(torch)}
@@ -59,12 +59,17 @@ def wrapped(torch: Any, dist: Any, how: str, size: int) -> Any:
         settings |= {"forward_prefetch": True, "limit_all_gathers": False, "backward_prefetch": None}
     policy = importlib.import_module(f"{torch.__name__}.distributed.fsdp.wrap").ModuleWrapPolicy
     blocks = policy({type(model.blocks[0])})
-    return F.FullyShardedDataParallel(model, auto_wrap_policy=blocks, **settings)
+    before = optimizer_of(torch, model) if how == "optimizer before" else None
+    around = F.FullyShardedDataParallel(model, auto_wrap_policy=blocks, **settings)
+    return around, before or optimizer_of(torch, around)
 
 
-def losses(torch: Any, dist: Any, model: Any, rank: int, size: int, again: bool = False) -> list[float]:
+def optimizer_of(torch: Any, model: Any) -> Any:
+    return torch.optim.AdamW([each for each in model.parameters() if each.requires_grad], lr=0.02)
+
+
+def losses(torch: Any, dist: Any, model: Any, optimizer: Any, rank: int, size: int, again: bool = False) -> list[float]:
     """Of three steps; `again`: units are told to give back what they have kept."""
-    optimizer = torch.optim.AdamW([each for each in model.parameters() if each.requires_grad], lr=0.02)
     found = []
     for step in range(3):
         loss = _sharded.loss_of(torch, model, *_sharded.batch(torch, step, rank, size))
@@ -78,14 +83,14 @@ def losses(torch: Any, dist: Any, model: Any, rank: int, size: int, again: bool 
 
 
 def around(torch: Any, dist: Any, rank: int, size: int, how: str) -> Any:
-    return losses(torch, dist, wrapped(torch, dist, how, size), rank, size)
+    return losses(torch, dist, *wrapped(torch, dist, how, size), rank, size)
 
 
 def frozen_alone(torch: Any) -> list[float]:
     """One process whose last normalization is not trained."""
     model = _sharded.gpt(torch)
     model.norm.requires_grad_(False)
-    optimizer = torch.optim.AdamW([each for each in model.parameters() if each.requires_grad], lr=0.02)
+    optimizer = optimizer_of(torch, model)
     found = []
     for step in range(3):
         loss = _sharded.loss_of(torch, model, *_sharded.batch(torch, step, None, 1))
@@ -162,10 +167,10 @@ def fully(torch: Any, dist: Any, rank: int, size: int, how: str) -> Any:
     if how == "kept":
         model.set_reshard_after_forward(False)
         model.set_reshard_after_backward(False)
-        return losses(torch, dist, model, rank, size, again=True)
+        return losses(torch, dist, model, optimizer_of(torch, model), rank, size, again=True)
     if how == "hook":
         # What the hook does to sums stays: twice of them, by twice as many.
         for module in (model, *model.blocks):
             module.set_all_reduce_hook(lambda total: total.mul_(2))
             module.set_gradient_divide_factor(2.0 * size)
-    return losses(torch, dist, model, rank, size)
+    return losses(torch, dist, model, optimizer_of(torch, model), rank, size)

@@ -136,7 +136,7 @@ def test_parts_in_groups_and_replicas_between_them(four: Ranks, how: str) -> Non
         assert found == pytest.approx(_sharded.alone(torch)[0], rel=1e-4)
 
 
-@pytest.mark.parametrize("how", ["synced", "meta", "frozen", "hints"])
+@pytest.mark.parametrize("how", ["synced", "meta", "frozen", "hints", "optimizer before"])
 def test_a_setting_of_the_module_around_another(ranks: Ranks, how: str) -> None:
     want = _settings.frozen_alone(torch) if how == "frozen" else _sharded.alone(torch)[0]
     for found in ranks.values("_settings.around", how):

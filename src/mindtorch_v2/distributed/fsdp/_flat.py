@@ -73,7 +73,7 @@ class FlatUnit(Unit):
             for owner, name in entry.owners:
                 del owner._parameters[name]
         if keep:
-            self._give_parts()
+            self._give_parts([param for _, _, param in found])
 
     # -- parts ----------------------------------------------------------------------------------------------------
     def inside(self, entry: Entry) -> tuple[int, int]:
@@ -82,11 +82,12 @@ class FlatUnit(Unit):
         start = min(max(entry.start - first, 0), self.length)
         return start, min(max(entry.start + entry.numel - first, start), self.length)
 
-    def _give_parts(self) -> None:
-        """Parameters that keep their identity see this rank's part of them."""
-        for entry in self.entries:
+    def _give_parts(self, params: list[Any]) -> None:
+        """Parameters that keep their identity, as an optimizer that was made before has them, see this rank's part."""
+        for entry, param in zip(self.entries, params):
             start, end = self.inside(entry)
-            entry.part = nn.Parameter(self.flat.detach()[start:end], entry.requires_grad)
+            param.data, param.grad = self.flat.detach()[start:end], None
+            entry.part = param
             for owner, name in entry.owners:
                 owner._parameters[name] = entry.part
 
