@@ -239,6 +239,16 @@ template <class A>
 void pack_lines(const Engine<A>& e, A* panels, int width, const Source& from, int64_t line_stride, int64_t k_stride,
                 int64_t lines, int64_t p, int64_t k, A* wide) {
     const int size = ITEMSIZE[from.code];
+    // Lines side by side, with k far apart: a few k of all panels at a time, so that a page is used up once it is met.
+    constexpr int64_t FEW = 16, FAR_BYTES = 1024;
+    if (line_stride == 1 && from.code == CodeOf<A>::value && k_stride * size >= FAR_BYTES && lines > width) {
+        const A* data = reinterpret_cast<const A*>(from.data) + p * k_stride;
+        for (int64_t q = 0; q < k; q += FEW)
+            for (int64_t l = 0; l < lines; l += width)
+                e.pack(panels + l * k + q * width, width, data + l + q * k_stride, 1, k_stride,
+                       std::min<int64_t>(width, lines - l), std::min(FEW, k - q));
+        return;
+    }
     for (int64_t l = 0; l < lines; l += width, panels += width * k) {
         const int64_t count = std::min<int64_t>(width, lines - l);
         const char* at = from.data + (l * line_stride + p * k_stride) * size;

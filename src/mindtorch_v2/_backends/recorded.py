@@ -51,7 +51,6 @@ class Whole:
 
 def recorder(served: Whole) -> Callable[..., Any]:
     """What a composite does with arguments that require gradients."""
-    from ..autograd import Function
 
     def forward(ctx: Any, *args: Any) -> Any:
         result, kept = served.fn(*args)
@@ -82,8 +81,7 @@ def recorder(served: Whole) -> Callable[..., Any]:
         return served.back(grad, needs, args, saved[count:])
 
     name = "".join(word.capitalize() for word in served.op.title().split("_"))
-    kind: Any = type(Function)
-    node = kind(name, (Function,), {"forward": staticmethod(forward), "backward": staticmethod(backward)})
+    node = node_of(name, forward, backward)
 
     def record(*args: Any) -> Any:
         if served.serves(args):
@@ -93,11 +91,25 @@ def recorder(served: Whole) -> Callable[..., Any]:
     return record
 
 
-def _through_parts(served: Whole, args: list[Any], needs: tuple[bool, ...], grad: Any) -> tuple[Any, ...]:
-    from ..autograd import grad as gradients
+def node_of(name: str, forward: Callable[..., Any], backward: Callable[..., Any]) -> Any:
+    """A Function of these two."""
+    from ..autograd import Function
 
+    kind: Any = type(Function)
+    return kind(name, (Function,), {"forward": staticmethod(forward), "backward": staticmethod(backward)})
+
+
+def differentiate(outs: Sequence[Any], wanted: Sequence[Any], grads: Sequence[Any]) -> Sequence[Any]:
+    """Gradients that can be differentiated again."""
+    from ..autograd import grad
+
+    found: Sequence[Any] = grad(outs, wanted, grads, create_graph=True, allow_unused=True)
+    return found
+
+
+def _through_parts(served: Whole, args: list[Any], needs: tuple[bool, ...], grad: Any) -> tuple[Any, ...]:
     out = served.parts.run(served.op, tuple(args), served.key | AUTOGRAD)
     wanted = [i for i, need in enumerate(needs) if need]
-    found = gradients(out, [args[i] for i in wanted], grad, create_graph=True, allow_unused=True)
+    found = differentiate((out,), [args[i] for i in wanted], (grad,))
     by_place = dict(zip(wanted, found))
     return tuple(by_place.get(i) for i in range(len(args)))

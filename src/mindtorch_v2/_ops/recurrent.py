@@ -84,7 +84,7 @@ TANH = Kind("rnn_tanh", 1, _tanh_step, True)
 RELU = Kind("rnn_relu", 1, _relu_step, True)
 
 
-def _gates(kind: Kind, input: Any, w: Weights) -> Any:
+def gates_of(kind: Kind, input: Any, w: Weights) -> Any:
     """The input's share of all gates of all steps."""
     bias = w.b_ih + w.b_hh if kind.joined and w.b_ih is not None and w.b_hh is not None else w.b_ih
     return _linear.call((input, w.w_ih, bias))
@@ -92,7 +92,11 @@ def _gates(kind: Kind, input: Any, w: Weights) -> Any:
 
 # -- one layer in one direction: output of all steps and last state ----------------------------------------------------
 def _padded_layer(kind: Kind, input: Any, state: State, w: Weights, backward: bool) -> tuple[Any, State]:
-    gates = _gates(kind, input, w)
+    return walk(kind, gates_of(kind, input, w), state, w, backward)
+
+
+def walk(kind: Kind, gates: Any, state: State, w: Weights, backward: bool) -> tuple[Any, State]:
+    """Step by step, from the input's share of the gates."""
     steps = gates.unbind(0)
     if not steps:
         raise RuntimeError("Expected sequence length to be larger than 0 in RNN")
@@ -156,17 +160,22 @@ def _weights(params: Any, biases: bool, projected: bool) -> list[Weights]:
     return found
 
 
+Layer = Callable[[Kind, Any, State, Weights, bool], tuple[Any, State]]
+
+
 class Batch(NamedTuple):
     """A batch of sequences: (steps, rows, width), or packed with the number of rows of each step."""
 
     data: Any
     sizes: list[int] | None
+    # How a device computes a layer of padded sequences.
+    layer: Layer
 
     def run(self, kind: Kind, state: State, w: Weights, backward: bool) -> tuple[Any, State]:
         if self.sizes is None:
-            return _padded_layer(kind, self.data, state, w, backward)
+            return self.layer(kind, self.data, state, w, backward)
         way = _packed_backward if backward else _packed_forward
-        return way(kind, _gates(kind, self.data, w), self.sizes, state, w)
+        return way(kind, gates_of(kind, self.data, w), self.sizes, state, w)
 
 
 def _check_devices(input: Any, hidden: Sequence[Any], params: Any) -> None:
@@ -202,16 +211,16 @@ def _network(kind: Kind, batch: Batch, hx: Sequence[Any], params: Any, has_biase
         data = outputs[0] if ways == 1 else _cat.call((tuple(outputs), -1))
         if dropout != 0 and train and layer < num_layers - 1:
             data = _dropout.call((data, dropout, True))
-        batch = Batch(data, batch.sizes)
+        batch = Batch(data, batch.sizes, batch.layer)
     return (batch.data, *(_stack.call((parts, 0)) for parts in zip(*last)))
 
 
-def _of_padded(kind: Kind) -> Any:
+def of_padded(kind: Kind, layer: Layer = _padded_layer) -> Any:
     def run(input: Any, hx: Any, params: Any, has_biases: bool, num_layers: int, dropout: float, train: bool,
             bidirectional: bool, batch_first: bool) -> tuple[Any, ...]:
         data = input.transpose(0, 1) if batch_first else input
-        output, *state = _network(kind, Batch(data, None), _state(kind, hx), params, has_biases, num_layers, dropout,
-                                  train, bidirectional)
+        output, *state = _network(kind, Batch(data, None, layer), _state(kind, hx), params, has_biases, num_layers,
+                                  dropout, train, bidirectional)
         return (output.transpose(0, 1) if batch_first else output, *state)
 
     return run
@@ -222,8 +231,8 @@ def _of_packed(kind: Kind) -> Any:
             train: bool, bidirectional: bool) -> tuple[Any, ...]:
         if batch_sizes._dtype is not int64:
             raise RuntimeError(f"expected scalar type Long but found {batch_sizes._dtype.scalar_name}")
-        return _network(kind, Batch(data, batch_sizes.tolist()), _state(kind, hx), params, has_biases, num_layers,
-                        dropout, train, bidirectional)
+        batch = Batch(data, batch_sizes.tolist(), _padded_layer)
+        return _network(kind, batch, _state(kind, hx), params, has_biases, num_layers, dropout, train, bidirectional)
 
     return run
 
@@ -267,7 +276,7 @@ def _cell(kind: Kind) -> Any:
         state = tuple(hx) if kind is LSTM else (hx,)
         _check_cell(kind, input, state, w_ih, w_hh)
         w = Weights(w_ih, w_hh, b_ih, b_hh, None)
-        gates = _gates(kind, input, w)
+        gates = gates_of(kind, input, w)
         if kind.joined and b_ih is None and b_hh is not None:
             gates = gates + b_hh
         after = kind.step(gates, state, w_hh.t(), w)
@@ -281,7 +290,7 @@ _CELL = "Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None"
 for _kind in (LSTM, GRU, TANH, RELU):
     _hx = "Tensor[] hx" if _kind is LSTM else "Tensor hx"
     _results = "(Tensor, Tensor, Tensor)" if _kind is LSTM else "(Tensor, Tensor)"
-    composite(f"{_kind.name}.input(Tensor input, {_hx}, {_REST}, bool batch_first) -> {_results}", _of_padded(_kind))
+    composite(f"{_kind.name}.input(Tensor input, {_hx}, {_REST}, bool batch_first) -> {_results}", of_padded(_kind))
     composite(f"{_kind.name}.data(Tensor data, Tensor batch_sizes, {_hx}, {_REST}) -> {_results}", _of_packed(_kind))
     composite(f"{_kind.name}_cell(Tensor input, {_hx}, {_CELL}) -> "
               f"{'(Tensor, Tensor)' if _kind is LSTM else 'Tensor'}", _cell(_kind))
