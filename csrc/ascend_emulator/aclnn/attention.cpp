@@ -91,6 +91,11 @@ struct Hidden {
     int64_t mode = kDefault, before = INT32_MAX, after = INT32_MAX;
     bool banded = false;
     std::vector<int64_t> lengths;     // of keys, per sample; empty: all
+    std::vector<int64_t> query_lengths;
+
+    static int64_t of(const std::vector<int64_t>& list, int64_t b, int64_t all) {
+        return list.empty() ? all : std::min(list[list.size() == 1 ? 0 : size_t(b)], all);
+    }
 
     // The compressed matrix tells by distance from its diagonal.
     bool beyond(int64_t distance) const {
@@ -98,8 +103,9 @@ struct Hidden {
         return (distance >= 0 ? row[size_t(distance)] : column[size_t(-distance)]) != 0;
     }
     bool operator()(const Shape& s, int64_t b, int64_t h, int64_t i, int64_t j) const {
-        if (!lengths.empty() && j >= lengths[size_t(lengths.size() == 1 ? 0 : b)]) return true;
-        int64_t distance = j - i, shifted = distance - (s.keys - s.queries);
+        int64_t keys = of(lengths, b, s.keys), queries = of(query_lengths, b, s.queries);
+        if (j >= keys || i >= queries) return true;
+        int64_t distance = j - i, shifted = distance - (keys - queries);
         switch (mode) {
             case kLeftUp: return beyond(distance);
             case kRightDown: return beyond(shifted);
@@ -172,12 +178,11 @@ Shape plan_training(const Plan& p, const char* key, const char* shift) {
     double keep = p.real("keepProb");
     p.require(keep > 0 && keep <= 1, "keepProb is %g, expected (0, 1]", keep);
     p.require(!p.has("paddingMaskOptional"), "paddingMaskOptional is reserved and must be null");
-    p.require(!p.has("prefixOptional") || p.ints("prefixOptional").empty(),
-              "prefixOptional belongs to sparseMode 5 and 6");
     int64_t precise = p.integer("innerPrecise");
     p.require(precise >= 0 && precise <= 3, "innerPrecise is %lld, expected 0 to 3", static_cast<long long>(precise));
     if (p.has(shift)) p.same_dtype("query", shift);
     plan_broadcast(p, shift, s.scores());
+    // prefixOptional belongs to sparseMode 5 and 6; the other modes do not look at it.
     plan_hidden(p, "attenMaskOptional", s, p.integer("sparseMode"));
     if (p.has("dropMaskOptional")) {
         int64_t bytes = (s.scores().product() + 127) / 128 * 16;
@@ -339,7 +344,8 @@ void plan_second(const Plan& p, const char* shift) {
 void infer(Run& r, const Views& w, const Hidden& hide, const char* lse = nullptr) {
     const Shape& s = w.shape;
     auto q = r.read<double>(w.q), k = r.read<double>(w.k), v = r.read<double>(w.v);
-    std::vector<double> out(size_t(s.batch * s.heads * s.queries * s.value_size)), logs;
+    std::vector<double> out(size_t(s.batch * s.heads * s.queries * s.value_size)), logs, shift;
+    if (r.has("pseShift")) shift = r.read<double>(r.tensor("pseShift"), s.scores());
     each_query(s, [&](int64_t b, int64_t h, int64_t i) {
         size_t row = s.row(b, h, i);
         std::vector<double> x;
@@ -348,7 +354,7 @@ void infer(Run& r, const Views& w, const Hidden& hide, const char* lse = nullptr
             double dot = hide(s, b, h, i, j) ? -INFINITY : 0;
             for (int64_t d = 0; d < s.size && dot != -INFINITY; ++d)
                 dot += q[row * size_t(s.size) + size_t(d)] * k[s.kv_row(b, h, j) * size_t(s.size) + size_t(d)];
-            x.push_back(dot * r.real("scaleValue"));
+            x.push_back(dot * r.real("scaleValue") + (shift.empty() ? 0 : shift[row * size_t(s.keys) + size_t(j)]));
             if (dot == -INFINITY) x.back() = -INFINITY;
             top = std::max(top, x.back());
         }
@@ -386,12 +392,12 @@ void plan_lengths(const Plan& p, const char* name, int64_t batch, int64_t most) 
 
 void plan_inference(const Plan& p, const Shape& s) {
     const std::string& layout = p.string("inputLayout");
-    p.require(!p.has("pseShift"), "pseShift is not computed by the emulator");
+    plan_broadcast(p, "pseShift", s.scores());
     const Tensor& out = p.tensor("attentionOut");
     Dims want{s.batch, s.heads, s.queries, s.value_size};
     p.require(out.rank() == layout_rank(layout) && as_heads(out, layout, s.heads).dims == want,
               "attentionOut has shape %s, which does not fit", text(out.dims).c_str());
-    plan_lengths(p, "actualSeqLengths", s.batch, s.keys);
+    plan_lengths(p, "actualSeqLengths", s.batch, std::max(s.keys, s.queries));
 }
 
 Views prompt_views(const Call& c) {
@@ -402,15 +408,14 @@ Views prompt_views(const Call& c) {
 void plan_prompt(Plan& p) {
     Shape s = prompt_views(p).shape;
     plan_broadcast(p, "attenMask", s.scores());
-    for (int64_t n : p.ints("actualSeqLengths"))
-        p.require(n == s.queries && n == s.keys,
-                  "actualSeqLengths shorter than the sequence are not computed by the emulator");
     plan_inference(p, s);
 }
 
 void run_prompt(Run& r) {
     Views w = prompt_views(r);
-    infer(r, w, hidden(r, "attenMask", w.shape, kDefault));
+    Hidden hide = hidden(r, "attenMask", w.shape, kDefault);
+    hide.lengths = hide.query_lengths = r.ints("actualSeqLengths");  // of both
+    infer(r, w, hide);
 }
 
 // From the second version on: lengths of keys, ways to mask.
@@ -418,8 +423,7 @@ void plan_prompt_again(Plan& p) {
     plan_unquantized(p);
     Shape s = prompt_views(p).shape;
     plan_hidden(p, "attenMask", s, p.integer("sparseMode"));
-    for (int64_t n : p.ints("actualSeqLengths"))
-        p.require(n == s.queries, "actualSeqLengths shorter than the sequence are not computed by the emulator");
+    plan_lengths(p, "actualSeqLengths", s.batch, s.queries);
     plan_lengths(p, "actualSeqLengthsKv", s.batch, s.keys);
     plan_inference(p, s);
 }
@@ -427,7 +431,7 @@ void plan_prompt_again(Plan& p) {
 void run_prompt_again(Run& r) {
     Views w = prompt_views(r);
     Hidden hide = hidden(r, "attenMask", w.shape, r.integer("sparseMode"));
-    hide.lengths = r.ints("actualSeqLengthsKv");
+    hide.lengths = r.ints("actualSeqLengthsKv"), hide.query_lengths = r.ints("actualSeqLengths");
     infer(r, w, hide);
 }
 
@@ -460,8 +464,7 @@ void plan_fused(Plan& p) {
     plan_unquantized(p);
     Shape s = step_views(p).shape;
     plan_hidden(p, "attenMask", s, p.integer("sparseMode"));
-    for (int64_t n : p.ints("actualSeqLengths"))
-        p.require(n == s.queries, "actualSeqLengths shorter than the sequence are not computed by the emulator");
+    plan_lengths(p, "actualSeqLengths", s.batch, s.queries);
     plan_lengths(p, "actualSeqLengthsKv", s.batch, s.keys);
     if (p.flag("softmaxLseFlag")) p.shape("softmaxLse", {s.batch, s.heads, s.queries, 1});
     plan_inference(p, s);
@@ -470,7 +473,7 @@ void plan_fused(Plan& p) {
 void run_fused(Run& r) {
     Views w = step_views(r);
     Hidden hide = hidden(r, "attenMask", w.shape, r.integer("sparseMode"));
-    hide.lengths = r.ints("actualSeqLengthsKv");
+    hide.lengths = r.ints("actualSeqLengthsKv"), hide.query_lengths = r.ints("actualSeqLengths");
     infer(r, w, hide, r.flag("softmaxLseFlag") ? "softmaxLse" : nullptr);
 }
 

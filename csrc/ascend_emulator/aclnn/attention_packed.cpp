@@ -106,7 +106,6 @@ void plan_packed(const Plan& p, const char* key, const char* shift) {
               "there are as many sequences of queries as of keys");
     for (const char* name : {shift, "dropMaskOptional", "paddingMaskOptional"})
         p.require(!p.has(name), "%s is not computed by the emulator", name);
-    p.require(p.ints("prefixOptional").empty(), "prefixOptional is not computed by the emulator");
     p.require(p.real("keepProb") == 1, "keepProb is %g; the emulator computes 1", p.real("keepProb"));
     int64_t mode = p.integer("sparseMode");
     p.require(mode == kPlain || mode == kLeftUp || mode == kRightDown, "sparseMode is %lld; the emulator computes 0, 2, 3",

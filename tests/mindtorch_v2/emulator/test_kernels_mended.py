@@ -137,6 +137,36 @@ def test_pointers_that_may_be_null() -> None:
     assert refused("aclnnRotaryPositionEmbeddingGrad", **values, xOptional=dy) == 161001
 
 
+def test_a_prefix_that_nothing_looks_at() -> None:
+    q = floats(4, 1, 16)
+    options: dict[str, Any] = {"scaleValue": 0.25, "keepProb": 1.0, "preTokens": 65536, "nextTokens": 65536,
+                               "headNum": 1, "inputLayout": "SBH", "innerPrecise": 0, "sparseMode": 0}  # fmt: skip
+    outs = {"softmaxMaxOut": Out((1, 1, 4, 8)), "softmaxSumOut": Out((1, 1, 4, 8)), "attentionOutOut": Out(q.shape)}
+    plain, given = (
+        call("aclnnFlashAttentionScore", query=q, key=q, value=q, prefixOptional=prefix, **options, **outs)[2]
+        for prefix in (None, [0])
+    )
+    assert_same(given, plain)
+    values = {**options, "sparseMode": 5, "prefixOptional": [0]}
+    assert refused("aclnnFlashAttentionScore", query=q, key=q, value=q, **values, **outs) == 161002
+
+
+@pytest.mark.parametrize("name", ["aclnnPromptFlashAttentionV2", "aclnnPromptFlashAttentionV3"])
+def test_shifted_scores_of_short_sequences(name: str) -> None:
+    q, k, v = (floats(2, 2, n, 16).astype(np.float16) for n in (4, 6, 6))
+    shift = floats(1, 2, 4, 6).astype(np.float16)
+    got = call(name, query=q, key=k, value=v, pseShift=shift, actualSeqLengths=[3, 4], actualSeqLengthsKv=[5, 6],
+               numHeads=2, scaleValue=0.25, preTokens=2**31 - 1, nextTokens=2**31 - 1, inputLayout="BNSD",
+               numKeyValueHeads=2, sparseMode=0, **({"innerPrecise": 1} if name.endswith("V3") else {}),
+               attentionOut=Out(q.shape, "float16"))  # fmt: skip
+    want = np.zeros(q.shape)
+    for b, (n, m) in enumerate(((3, 5), (4, 6))):
+        logits = 0.25 * q[b, :, :n].astype(float) @ k[b, :, :m].astype(float).swapaxes(1, 2) + shift[0, :, :n, :m]
+        p = np.exp(logits)
+        want[b, :, :n] = p / p.sum(-1, keepdims=True) @ v[b, :, :m].astype(float)
+    assert_same(got, want.astype(np.float16), 4)
+
+
 @pytest.mark.parametrize("shape", [(), (1,), (1, 1, 1)])
 def test_norms_of_lists_go_anywhere_with_one_element(shape: tuple[int, ...]) -> None:
     x = floats(3, 4)

@@ -82,7 +82,6 @@ def test_packed_attention(version: str, mode: int) -> None:
 @pytest.mark.parametrize("wrong", [
     {"inputLayout": "BSH"}, {"headNum": 3}, {"actualSeqQLenOptional": [3, 4]}, {"actualSeqKvLenOptional": [9]},
     {"keepProb": 0.5}, {"sparseMode": 4}, {"sparseMode": 2}, {"actualSeqQLenOptional": [6, 5]},
-    {"prefixOptional": [1, 1]},
 ])  # fmt: skip
 def test_packed_attention_refuses(wrong: dict[str, Any]) -> None:
     values = {**OPTIONS, "sparseMode": 0, **wrong}
