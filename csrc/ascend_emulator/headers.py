@@ -69,6 +69,10 @@ aclnnStatus aclnnCalculateMatmulWeightSize(const aclIntArray* tensorShape, uint6
 aclnnStatus aclnnCalculateMatmulWeightSizeV2(const aclIntArray* tensorShape, aclDataType dataType,
                                              uint64_t* weightTensorSize);
 """,
+    "aclnn_trans_quant_param": """\
+aclnnStatus aclnnTransQuantParam(const float* scaleArray, uint64_t scaleSize, const float* offsetArray,
+                                 uint64_t offsetSize, uint64_t** quantParam, uint64_t* quantParamSize);
+""",
     "aclnn_npu_format_cast": """\
 aclnnStatus aclnnNpuFormatCastCalculateSizeAndFormat(const aclTensor* srcTensor, const int dstFormat,
                                                      const int additionalDtype, int64_t** dstShape,
@@ -105,7 +109,7 @@ def exported() -> list[dict[str, Any]]:
 
 def operator_headers(include: Path) -> None:
     functions = exported()
-    by_header: dict[str, list[dict[str, Any]]] = {}
+    by_header: dict[str, list[dict[str, Any]]] = {name: [] for name in QUERIES}
     for f in functions:
         by_header.setdefault(header_of(f), []).append(f)
     folder = include / "aclnnop"

@@ -93,6 +93,64 @@ void run_indexer(Run& r) {
     if (r.flag("returnValues")) r.write(r.tensor("sparseValuesOut"), values);
 }
 
+// The second version: packed rows by where they begin, keys that stand for cmpRatio each, places moved by a number.
+void plan_later_indexer(Plan& p) {
+    for (const char* name : {"q", "k"}) p.require(p.tensor(name).rank() == 3 || p.tensor(name).rank() == 4, "%s has shape %s", name, text(p.tensor(name).dims).c_str());
+    std::string lq = p.string("layoutQ"), lk = p.string("layoutK");
+    Rows q = rows(p.tensor("q")), k = rows(p.tensor("k"));
+    p.require(lq == (q.packed ? "TND" : "BSND"), "layoutQ is \"%s\", q has %d dimensions", lq.c_str(), p.tensor("q").rank());
+    p.require(lk == "PA_BBND" ? !k.packed : lk == (k.packed ? "TND" : "BSND"), "layoutK is \"%s\", k has %d dimensions", lk.c_str(), p.tensor("k").rank());
+    p.require((lk == "PA_BBND") == p.has("blockTableOptional"), "blockTableOptional belongs to PA_BBND");
+    p.require(k.heads == 1 && k.width == q.width, "q has shape %s, k %s", text(p.tensor("q").dims).c_str(), text(p.tensor("k").dims).c_str());
+    p.require(p.tensor("w").numel() == q.batch * q.length * q.heads, "w has shape %s", text(p.tensor("w").dims).c_str());
+    p.require(q.packed ? p.has("cuSeqlensQOptional") && !p.has("sequsedQOptional") : !p.has("cuSeqlensQOptional"), "cuSeqlensQOptional belongs to packed queries, alone");
+    p.require(lk == "TND" ? p.has("cuSeqlensKOptional") && !p.has("sequsedKOptional") : !p.has("cuSeqlensKOptional"), "cuSeqlensKOptional belongs to packed keys, alone");
+    p.require(lk != "PA_BBND" || p.has("sequsedKOptional"), "sequsedKOptional is needed where keys are in pages");
+    p.require(p.integer("maskMode") == 0 || p.integer("maskMode") == 3, "maskMode is %lld, expected 0 or 3", wide(p.integer("maskMode")));
+    p.require(p.integer("cmpRatio") >= 1 && p.integer("topk") > 0, "cmpRatio is %lld, topk %lld", wide(p.integer("cmpRatio")), wide(p.integer("topk")));
+    Dims want = p.tensor("q").dims;
+    want[want.n - 2] = 1, want[want.n - 1] = p.integer("topk");
+    p.shape("sparseIndices", want);
+    if (p.integer("returnValue") == 0) return;
+    p.require(p.has("sparseValues"), "returnValue is set and sparseValues is null");
+    p.shape("sparseValues", want);
+}
+
+void run_later_indexer(Run& r) {
+    Rows q = rows(r.tensor("q")), k = rows(r.tensor("k"));
+    auto x = r.read<double>(r.tensor("q")), y = r.read<double>(r.tensor("k")), w = r.read<double>(r.tensor("w"));
+    int64_t count = r.integer("topk"), ratio = r.integer("cmpRatio");
+    Pages paged = pages(r, k);
+    auto all = spans(r, q, k, !paged.table.empty(), q.packed ? "cuSeqlensQOptional" : "sequsedQOptional", k.packed ? "cuSeqlensKOptional" : "sequsedKOptional");
+    auto residual = lengths(r, "cmpResidualKOptional"), moved = lengths(r, "outputIdxOffsetOptional");
+    for (const auto* list : {&residual, &moved})
+        if (!list->empty() && list->size() != all.size()) fault("a list has %zu elements for %zu sequences", list->size(), all.size());
+    std::vector<int64_t> indices(size_t(q.batch * q.length * count), -1);
+    Values values(indices.size(), -INFINITY);
+    for (const Span& s : all)
+        for (int64_t i = 0; i < s.queries; ++i) {
+            int64_t row = s.query + i, whole = s.keys * ratio + (residual.empty() ? 0 : residual[size_t(s.batch)]);
+            int64_t last = r.integer("maskMode") == 3 ? std::min(std::max<int64_t>(whole - s.queries + i + 1, 0) / ratio, s.keys) : s.keys;
+            std::vector<std::pair<double, int64_t>> scores;
+            for (int64_t j = 0; j < last; ++j) {
+                double score = 0;
+                for (int64_t h = 0; h < q.heads; ++h) {
+                    double dot = 0;
+                    for (int64_t d = 0; d < q.width; ++d) dot += x[size_t((row * q.heads + h) * q.width + d)] * y[size_t(paged.row(s, j) * k.width + d)];
+                    score += w[size_t(row * q.heads + h)] * std::fmax(dot, 0);
+                }
+                scores.emplace_back(-score, j);
+            }
+            std::sort(scores.begin(), scores.end());
+            for (int64_t n = 0; n < std::min(count, int64_t(scores.size())); ++n) {
+                indices[size_t(row * count + n)] = scores[size_t(n)].second + (moved.empty() ? 0 : moved[size_t(s.batch)]);
+                values[size_t(row * count + n)] = -scores[size_t(n)].first;
+            }
+        }
+    r.write(r.tensor("sparseIndices"), indices);
+    if (r.integer("returnValue") != 0) r.write(r.tensor("sparseValues"), values);
+}
+
 // -- attention to them -------------------------------------------------------------------------------------------------------
 struct Picked {
     Values out, top, sum;
@@ -278,6 +336,7 @@ void run_streams_backward(Run& r) {
 }  // namespace
 
 ACLNN(aclnnLightningIndexer, plan_indexer, run_indexer)
+ACLNN(aclnnLightningIndexerV2, plan_later_indexer, run_later_indexer)
 ACLNN(aclnnQuantLightningIndexer, plan_indexer, run_indexer, NARROW)
 ACLNN(aclnnSparseFlashAttention, plan_sparse, run_sparse)
 ACLNN(aclnnNsaSelectedAttention, plan_selected, run_selected)

@@ -1,4 +1,9 @@
-// Sizes of weights in private formats, asked on the host before memory is allocated. The results are counted in elements.
+// Sizes of weights in private formats, asked on the host before memory is allocated, counted in elements; and scales packed
+// there.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
 #include "../aclnn/executor.h"
 #include "objects.h"
 
@@ -83,6 +88,31 @@ EMU_API aclnnStatus aclnnNpuFormatCastCalculateSizeAndFormat(const aclTensor* sr
     *dstShape = new int64_t[size_t(dims.n)];
     for (int i = 0; i < dims.n; ++i) (*dstShape)[i] = dims[i];
     *dstShapeSize = uint64_t(dims.n);
+    return 0;
+}
+
+// The matrix unit's own form of scales, made on the host: a float of 19 bits, an offset of 9 and a mark. The caller frees
+// *quantParam with delete[].
+EMU_API aclnnStatus aclnnTransQuantParam(const float* scaleArray, uint64_t scaleSize, const float* offsetArray,
+                                         uint64_t offsetSize, uint64_t** quantParam, uint64_t* quantParamSize) {
+    const char* by = "aclnnTransQuantParam";
+    if (int code = enter(by)) return code;
+    if (scaleArray == nullptr || quantParam == nullptr || quantParamSize == nullptr)
+        return refused(ACLNN_ERR_PARAM_NULLPTR, by, "scaleArray, quantParam and quantParamSize must not be null");
+    uint64_t size = std::max(scaleSize, offsetArray == nullptr ? 0 : offsetSize);
+    if (scaleSize == 0 || size > INT32_MAX || (scaleSize != 1 && scaleSize != size))
+        return refused(ACLNN_ERR_PARAM_INVALID, by, "scaleSize does not fit");
+    if (offsetArray != nullptr && offsetSize != 1 && offsetSize != size)
+        return refused(ACLNN_ERR_PARAM_INVALID, by, "offsetSize does not fit");
+    *quantParam = new uint64_t[size];
+    *quantParamSize = size;
+    for (uint64_t i = 0; i < size; ++i) {
+        uint32_t bits;
+        std::memcpy(&bits, scaleArray + (scaleSize == 1 ? 0 : i), sizeof bits);
+        float offset = offsetArray == nullptr ? 0 : offsetArray[offsetSize == 1 ? 0 : i];
+        auto whole = int64_t(std::fmin(std::fmax(std::nearbyint(double(offset)), -256), 255));
+        (*quantParam)[i] = uint64_t(bits & 0xFFFFE000u) | uint64_t(whole & 0x1FF) << 37 | uint64_t(1) << 46;
+    }
     return 0;
 }
 
