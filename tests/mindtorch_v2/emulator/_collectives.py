@@ -316,6 +316,7 @@ def process(rank: str, size: str, point: str = "") -> None:
         x = [made(i, 70_000, seed=step) for i in range(int(size))]
         send, receive = r.put(x[r.number]), r.put(np.zeros(70_000, F))
         h.check("HcclAllReduce", c_void_p(send), c_void_p(receive), n(70_000), number(4), number(0), comm, None)
+        stop_at(f"launched{step}")
         code = r.sync()
         if code:
             state = c_int()
@@ -325,4 +326,5 @@ def process(rank: str, size: str, point: str = "") -> None:
         close(r.get(receive, x[0]), sum(a.astype(float) for a in x), 1e-5)
         stop_at(f"step{step}")
     r.finish()
+    stop_at("left")
     print("done", flush=True)
