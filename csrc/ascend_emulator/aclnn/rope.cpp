@@ -1,18 +1,22 @@
 // Rotary position embedding: pairs of elements turned by an angle.
-#include "kernel.h"
+#include "optional.h"
 
 using namespace emu;
 
 namespace {
 
-enum Mode : int64_t { kHalf = 0, kInterleave = 1 };
+// Partners are half a head away, next to each other, a quarter away within each half; or next to each other, and come apart
+// into halves before they are turned.
+enum Mode : int64_t { kHalf = 0, kInterleave = 1, kQuarter = 2, kApart = 3 };
 
 // The partner of element d of a head, and its sign: x * cos + sign * partner * sin.
 int64_t partner(int64_t d, int64_t size, int64_t mode) {
     if (mode == kInterleave) return d % 2 ? d - 1 : d + 1;
+    if (mode == kQuarter) return d / (size / 4) % 2 ? d - size / 4 : d + size / 4;
     return d < size / 2 ? d + size / 2 : d - size / 2;
 }
 double sign(int64_t d, int64_t size, int64_t mode) {
+    if (mode == kQuarter) return d / (size / 4) % 2 ? 1 : -1;
     return (mode == kInterleave ? d % 2 == 0 : d < size / 2) ? -1 : 1;
 }
 
@@ -23,6 +27,21 @@ std::vector<double> rotated(const std::vector<double>& x, int64_t size, int64_t 
         y[size_t(i)] = sign(d, size, mode) * x[size_t(i - d + partner(d, size, mode))];
     }
     return y;
+}
+
+// Where element k of a head stands when pairs have come apart.
+int64_t apart_place(int64_t k, int64_t size) { return k % 2 * (size / 2) + k / 2; }
+
+std::vector<double> apart(const std::vector<double>& x, int64_t size) {
+    std::vector<double> out(x.size());
+    for (int64_t i = 0; i < int64_t(x.size()); ++i) out[size_t(i - i % size + apart_place(i % size, size))] = x[size_t(i)];
+    return out;
+}
+
+std::vector<double> together(const std::vector<double>& x, int64_t size) {
+    std::vector<double> out(x.size());
+    for (int64_t i = 0; i < int64_t(x.size()); ++i) out[size_t(i)] = x[size_t(i - i % size + apart_place(i % size, size))];
+    return out;
 }
 
 void plan_angles(const Plan& p, const Tensor& x) {
@@ -36,13 +55,15 @@ void plan_angles(const Plan& p, const Tensor& x) {
 }
 
 void plan_mode(const Plan& p) {
-    p.require(p.integer("mode") == kHalf || p.integer("mode") == kInterleave,
-              "mode is %lld; the emulator computes 0 (half) and 1 (interleave)",
-              static_cast<long long>(p.integer("mode")));
+    p.require(p.integer("mode") >= kHalf && p.integer("mode") <= kApart, "mode is %lld, expected 0 to 3", static_cast<long long>(p.integer("mode")));
+    int64_t size = p.input().rank() ? p.input().dims.back() : 0;
+    p.require(p.integer("mode") != kQuarter || size % 4 == 0, "the last dimension has %lld elements, which are no quarters", static_cast<long long>(size));
 }
 
 void turn(Run& r, const Tensor& from, const Tensor& to, int64_t mode) {
-    auto x = r.read<double>(from), y = rotated(x, from.dims.back(), mode);
+    auto x = r.read<double>(from);
+    if (mode == kApart) x = apart(x, from.dims.back());
+    auto y = rotated(x, from.dims.back(), mode);
     auto cos = r.read<double>(r.tensor("cos"), from.dims), sin = r.read<double>(r.tensor("sin"), from.dims);
     for (size_t i = 0; i < x.size(); ++i) x[i] = x[i] * cos[i] + y[i] * sin[i];
     r.write(to, x);
@@ -91,9 +112,12 @@ void run_rotary_grad(Run& r) {
     for (size_t i = 0; i < dy.size(); ++i) through[i] = dy[i] * sin[i];
     auto back = rotated(through, dims.back(), mode);  // the transpose of the rotation is its negative
     for (size_t i = 0; i < dy.size(); ++i) dx[i] = dy[i] * cos[i] - back[i];
+    if (mode == kApart) dx = together(dx, dims.back());
     r.write(r.tensor("dxOut"), dx);
     if (!r.has("xOptional")) return;
-    auto x = r.read<double>(r.tensor("xOptional")), y = rotated(x, dims.back(), mode);
+    auto x = r.read<double>(r.tensor("xOptional"));
+    if (mode == kApart) x = apart(x, dims.back());
+    auto y = rotated(x, dims.back(), mode);
     for (size_t i = 0; i < dy.size(); ++i) {
         x[i] *= dy[i];
         y[i] *= dy[i];
@@ -104,11 +128,12 @@ void run_rotary_grad(Run& r) {
 
 void plan_apply(Plan& p) {
     int64_t layout = p.integer("layout");
-    p.require(layout == 1 || layout == 4, "layout is %lld, expected 1 (BSND) or 4 (TND)",
+    bool later = has_parameter(p, "rotaryMode");
+    p.require(layout == 1 || layout == 4 || (later && (layout == 2 || layout == 3)), "layout is %lld, expected 1 (BSND), 4 (TND), of later versions 2 (SBND), 3 (BNSD)",
               static_cast<long long>(layout));
     for (const char* name : {"queryRef", "keyRef"}) {
         const Tensor& x = p.tensor(name);
-        p.require(x.rank() == (layout == 1 ? 4 : 3), "%s has %d dimensions, which layout %lld does not have", name,
+        p.require(x.rank() == (layout == 4 ? 3 : 4), "%s has %d dimensions, which layout %lld does not have", name,
                   x.rank(), static_cast<long long>(layout));
         p.require(x.dims.back() == 64 || x.dims.back() == 128,
                   "the last dimension has %lld elements, expected 64 or 128", static_cast<long long>(x.dims.back()));
@@ -121,21 +146,6 @@ void run_apply(Run& r, int64_t mode) {
     for (const char* name : {"queryRef", "keyRef"}) turn(r, r.tensor(name), r.tensor(name), mode);
 }
 
-// The interleaved halves are turned as halves: pairs come apart before.
-void run_interleaved(Run& r) {
-    const Dims& d = r.tensor("x").dims;
-    auto x = r.read<double>(r.tensor("x")), cos = r.read<double>(r.tensor("cos"), d), sin = r.read<double>(r.tensor("sin"), d);
-    int64_t size = d.back();
-    std::vector<double> apart(x.size());
-    for (int64_t i = 0; i < int64_t(x.size()); ++i) {
-        int64_t k = i % size;
-        apart[size_t(i - k + (k % 2) * size / 2 + k / 2)] = x[size_t(i)];
-    }
-    auto y = rotated(apart, size, kHalf);
-    for (size_t i = 0; i < x.size(); ++i) x[i] = apart[i] * cos[i] + y[i] * sin[i];
-    r.write(r.tensor("out"), x);
-}
-
 }  // namespace
 
 ACLNN(aclnnRotaryPositionEmbedding, plan_rotary, RUN { turn(r, r.tensor("x"), r.tensor("out"), r.integer("mode")); })
@@ -144,9 +154,12 @@ ACLNN(aclnnApplyRotaryPosEmb, plan_apply, RUN { run_apply(r, kHalf); })
 ACLNN(aclnnApplyRotaryPosEmbV2,
       PLAN {
           const std::string& mode = p.string("rotaryMode");
-          p.require(mode == "half" || mode == "interleave", "rotaryMode is \"%s\"; the emulator computes half and interleave",
-                    mode.c_str());
+          p.require(mode == "half" || mode == "interleave" || mode == "quarter", "rotaryMode is \"%s\", expected half, interleave or quarter", mode.c_str());
           plan_apply(p);
       },
-      RUN { run_apply(r, r.string("rotaryMode") == "half" ? kHalf : kInterleave); })
-ACLNN(aclnnInterleaveRope, PLAN { plan_angles(p, p.tensor("x")); p.same_shape("x", "out"); }, run_interleaved)
+      RUN {
+          const std::string& mode = r.string("rotaryMode");
+          run_apply(r, mode == "half" ? kHalf : mode == "quarter" ? kQuarter : kInterleave);
+      })
+ACLNN(aclnnInterleaveRope, PLAN { plan_angles(p, p.tensor("x")); p.same_shape("x", "out"); },
+      RUN { turn(r, r.tensor("x"), r.tensor("out"), kApart); })

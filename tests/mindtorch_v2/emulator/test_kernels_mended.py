@@ -269,3 +269,31 @@ def test_sleep_takes_an_array_or_a_tensor(rt: Runtime) -> None:
         assert ops.aclnnSleep(None, size, executor, None) == 0
         rt.ok.aclrtSynchronizeStream(None)
         assert time.monotonic() - began >= 0.02
+
+
+def turned(x: np.ndarray, mode: int) -> np.ndarray:
+    """What the cosines and what the sines are multiplied with."""
+    if mode == 2:
+        a, b, c, d = np.split(x, 4, -1)
+        return np.stack([x, np.concatenate([-b, a, -d, c], -1)])
+    even, odd = x[..., 0::2], x[..., 1::2]
+    return np.stack([np.concatenate([even, odd], -1), np.concatenate([-odd, even], -1)])
+
+
+@pytest.mark.parametrize("mode", [2, 3])
+def test_other_ways_to_turn(mode: int) -> None:
+    x, cos, sin, dy = floats(2, 3, 2, 16), floats(2, 3, 1, 16), floats(2, 3, 1, 16), floats(2, 3, 2, 16)
+    parts = turned(x, mode)
+    got = call("aclnnRotaryPositionEmbedding", x=x, cos=cos, sin=sin, mode=mode, out=Out(x.shape))
+    assert_same(got, parts[0] * cos + parts[1] * sin, 2)
+    outs = {"dxOut": Out(x.shape), "dcosOut": Out(cos.shape), "dsinOut": Out(sin.shape)}
+    dx, dcos, dsin = call("aclnnRotaryPositionEmbeddingGrad", dy=dy, cos=cos, sin=sin, xOptional=x, mode=mode, **outs)
+    assert_same(dcos, (parts[0] * dy).sum(2, keepdims=True), 4)
+    assert_same(dsin, (parts[1] * dy).sum(2, keepdims=True), 4)
+    flow = np.zeros(x.shape)  # column by column: both parts are linear in x
+    for k, unit in enumerate(np.eye(16)):
+        column = turned(unit, mode)
+        flow[..., k] = (dy * (column[0] * cos + column[1] * sin)).sum(-1)
+    assert_same(dx, flow.astype(np.float32), 8)
+    odd = floats(2, 3, 2, 6)
+    assert refused("aclnnRotaryPositionEmbedding", x=odd, cos=odd, sin=odd, mode=2, out=Out(odd.shape)) == 161002
