@@ -165,7 +165,7 @@ class OpFunction:
 
     def __init__(self, op: Op) -> None:
         self.op = op
-        self.__name__ = op.title()
+        self.__name__ = self.__qualname__ = op.title()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         bound = bind(self.op, args, kwargs, False)
@@ -240,7 +240,7 @@ def dispatch(op: Op, args: tuple[Any, ...], keys: int) -> Any:
     """Serve the Python key: the innermost mode, else the subclasses among the arguments, else nobody."""
     stack = _stack()
     with_handlers = [] if modes() & NO_TORCH_FUNCTION else overriding(_tensors(op, args))
-    if not stack and not with_handlers:
+    if not stack and not with_handlers or _skipped():
         below = keys & ~int(PYTHON)
         return op.below(below, args).run(op, args, below)
     func, known = _public(op)
@@ -379,7 +379,29 @@ def has_torch_function(relevant_args: Iterable[Any]) -> bool:
     m = modes()
     if m & _EXCLUDED:
         return False
-    return bool(_stack()) or (not m & NO_TORCH_FUNCTION and bool(overriding(relevant_args)))
+    found = bool(_stack()) or (not m & NO_TORCH_FUNCTION and bool(overriding(relevant_args)))
+    return found and not _skipped()
+
+
+def _skipped() -> bool:
+    """Whether nobody is to be asked this once (`redispatch_function`)."""
+    if getattr(LOCAL, "skip_one", False):
+        LOCAL.skip_one = False
+        return True
+    return False
+
+
+def redispatch_function(func: Callable[..., Any], types: Any, args: Any, kwargs: Any) -> Any:
+    """Call a function without asking its handlers; what it calls asks them."""
+    from . import _watched
+
+    before = getattr(LOCAL, "skip_one", False)
+    # What stands in a subclass asks there; Tensor's own never does.
+    LOCAL.skip_one = not _watched.is_own(func)
+    try:
+        return func(*args, **(kwargs or {}))
+    finally:
+        LOCAL.skip_one = before
 
 
 def handle_torch_function(

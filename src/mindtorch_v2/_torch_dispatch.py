@@ -295,14 +295,10 @@ def make_wrapper(
     check_class(cls)
     if not takes_over(cls):
         raise TypeError(f"{cls.__name__} must define __torch_dispatch__")
-    for name, value in (
-        ("dispatch_sizes_strides_policy", dispatch_sizes_strides_policy),
-        ("dispatch_device", dispatch_device or None),
-        ("dispatch_layout", dispatch_layout or None),
-        ("_extra_dispatch_keys", _extra_dispatch_keys),
-    ):
-        if value is not None:
-            raise NotImplementedError(f"_make_wrapper_subclass(): argument '{name}' is not supported, got {value}")
+    if _extra_dispatch_keys is not None:
+        raise NotImplementedError(
+            f"_make_wrapper_subclass(): argument '_extra_dispatch_keys' is not supported, got {_extra_dispatch_keys}"
+        )
     if layout is not None and layout is not strided:
         raise NotImplementedError(f"_make_wrapper_subclass(): argument 'layout' must be torch.strided, got {layout}")
     if storage_offset is not None and strides is None:
@@ -327,7 +323,17 @@ def make_wrapper(
         if not t._dtype.is_inexact:
             raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
         t.requires_grad = True
+    answered(t, dispatch_sizes_strides_policy, dispatch_device, dispatch_layout)
     return t
+
+
+def answered(t: Any, sizes_strides: Any, dispatch_device: bool, dispatch_layout: bool) -> None:
+    """Let the handler of a new tensor answer for what the arguments of its maker say."""
+    if sizes_strides is not None or dispatch_device or dispatch_layout:
+        from . import _asked
+
+        asked = _asked.policy(sizes_strides, dispatch_device, dispatch_layout)
+        _asked.ask(t, asked)
 
 
 def _numbers(name: str, position: int, given: Any) -> tuple[int, ...]:

@@ -23,6 +23,8 @@ _SYNTAX = frozenset(
 )
 # Read by PyTorch's own code for subclasses, or about the class and not the tensor.
 _UNSEEN = frozenset("as_subclass grad_dtype name volatile".split())
+# Tensor's own that ask by themselves, as the getter of `data` does.
+_ASKING = frozenset("__deepcopy__ __dir__ module_load new_tensor".split())
 _PRIVATE = frozenset(("_base", "_version", "_backward_hooks"))
 
 
@@ -99,3 +101,13 @@ def watch(cls: Any) -> None:
                 if base.__module__.partition(".")[0] == __package__ and issubclass(HOOKS.tensor, base):
                     setattr(cls, name, _watched(name, is_property))
                 break
+
+
+def is_own(func: Any) -> bool:
+    """Whether a function that a handler is given is Tensor's own, which asks nobody itself."""
+    name = getattr(func, "__name__", "")
+    if name in ("__get__", "__set__", "__delete__"):
+        return bool(func != vars(HOOKS.tensor)["data"].__get__)
+    if name in _ASKING:
+        return False
+    return dict(_names()).get(name) is False and getattr(HOOKS.tensor, name, None) is func

@@ -16,7 +16,14 @@ from . import _native, _overridable
 from ._dispatch.keys import AUTOGRAD
 from ._dispatch.state import BELOW_AUTOGRAD, modes, set_modes
 from ._operators import OpOverload, OpOverloadPacket
-from ._overrides import TorchFunctionMode, _stack, handle_torch_function, has_torch_function, is_tensor_like
+from ._overrides import (
+    TorchFunctionMode,
+    _stack,
+    handle_torch_function,
+    has_torch_function,
+    is_tensor_like,
+    redispatch_function,
+)
 
 __all__ = [
     "BaseTorchFunctionMode",
@@ -26,6 +33,7 @@ __all__ = [
     "get_overridable_functions",
     "get_testing_overrides",
     "handle_torch_function",
+    "redispatch_function",
     "has_torch_function",
     "has_torch_function_unary",
     "has_torch_function_variadic",

@@ -13,9 +13,11 @@ from .._overrides import DisableTorchFunction as DisableTorchFunction
 from .._overrides import DisableTorchFunctionSubclass as DisableTorchFunctionSubclass
 from .._overrides import _disabled_torch_dispatch_impl as _disabled_torch_dispatch_impl
 from .._overrides import _disabled_torch_function_impl as _disabled_torch_function_impl
+from .._overrides import redispatch_function
 from .._tensor_base import TensorBase as TensorBase
 
 _TensorBase = TensorBase
+_skip_one_hop_torch_function = redispatch_function
 _current_graph_task_id = _engine.current_pass
 _will_engine_execute_node = _engine.will_run
 
