@@ -247,10 +247,12 @@ void plan_loss(Plan& p) {
     p.require(q.packed == index.packed && q.batch == index.batch && q.length == index.length && k.heads == 1 && q.width == k.width,
               "query has shape %s, key %s, queryIndex %s", text(p.tensor("query").dims).c_str(), text(p.tensor("key").dims).c_str(), text(p.tensor("queryIndex").dims).c_str());
     for (const char* name : {"softmaxMax", "softmaxSum"}) p.shape(name, statistics(q, k));
+    p.shape("loss", {1});
+    p.require(p.has("queryRope") == p.has("keyRope"), "queryRope and keyRope belong together");
+    if (!p.has("queryRope")) return;
     Dims turned = p.tensor("query").dims, turned_key = p.tensor("key").dims;
     turned[turned.n - 1] = turned_key[turned_key.n - 1] = p.tensor("queryRope").dims.back();
     p.shape("queryRope", turned), p.shape("keyRope", turned_key);
-    p.shape("loss", {1});
 }
 
 void run_loss(Run& r) {
@@ -258,7 +260,7 @@ void run_loss(Run& r) {
     Rows q = rows(r.tensor("query")), k = rows(r.tensor("key"));
     Part plain, turned;
     plain.read(r, "query", "key");
-    turned.read(r, "queryRope", "keyRope");
+    if (r.has("queryRope")) turned.read(r, "queryRope", "keyRope");
     auto top = r.read<double>(r.tensor("softmaxMax")), sum = r.read<double>(r.tensor("softmaxSum"));
     Taught taught = teach(r, kLoss, scores, [&](const Span&, int64_t, int64_t row, const auto& picked) {
         Values p;

@@ -16,7 +16,7 @@ import numpy as np
 from ._kernels import facts, written
 
 DTYPES = {"float32": "FLOAT", "float64": "DOUBLE", "float16": "FLOAT16", "int32": "INT32", "int64": "INT64",
-          "bool": "BOOL", "int8": "INT8"}  # fmt: skip
+          "bool": "BOOL", "int8": "INT8", "uint8": "UINT8"}  # fmt: skip
 RNG = np.random.default_rng(11)
 F = np.float32
 X = RNG.uniform(-2, 2, (2, 3)).astype(F)
@@ -282,6 +282,30 @@ p("aclnnFusedMatmul", {"x1": X, "x2": SQUARE, "fusedOpType": "relu", "cubeMathTy
 p("aclnnMoeTokenPermuteWithEp", {"tokens": X, "indices": np.array([[1], [0]], np.int32), "numOutTokens": 2,
                                  "rangeOptional": [0, 2], "paddedMode": False, "permuteProbsOut": np.zeros(2, F)},
   permuteTokensOut=X[[1, 0]], sortedIndicesOut=np.array([1, 0], np.int32))  # fmt: skip
+# Functions of newer chips and of experts, as their examples call them.
+HALF = X.astype(np.float16)
+p("aclnnReluV3", {"x": X}, yOut=np.maximum(X, 0), maskOut=(X > 0).astype(np.uint8))
+two_steps = softmax(SQUARE[None].astype(np.float64), -1)
+p("aclnnMhcSinkhorn", {"x": SQUARE[None], "eps": 0.0, "numIters": 1},
+  output=(two_steps / two_steps.sum(-2, keepdims=True)).astype(F))  # fmt: skip
+largest = X.max(1)
+p("aclnnCrossEntropySumExpAndIndexLogit",
+  {"vocabParallelLogits": X, "target": np.array([4, 9], np.int32), "globalLogitsMax": largest, "vocabStartIndex": 3,
+   "vocabEndIndex": 6},
+  predictedLogitsOut=np.array([X[0, 1] - largest[0], 0], F), sumExpLogitsOut=np.exp(X - largest[:, None]).sum(1),
+  expLogitsOut=np.exp(X - largest[:, None]), targetOffsetOut=np.array([1, 0], np.int32),
+  targetMaskOut=np.array([False, True]))  # fmt: skip
+p("aclnnMoeUpdateExpert",
+  {"expertIds": np.array([[0, 1], [1, 0]], np.int32), "eplbTable": np.array([[1, 5, 0], [2, 6, 7]], np.int32),
+   "localRankId": 1, "worldSize": 2, "balanceMode": 0},
+  balancedExpertIds=np.array([[5, 7], [7, 5]], np.int32), balancedActiveMask=np.ones((2, 2), bool))  # fmt: skip
+weights = softmax(0.5 * HALF.astype(np.float64) @ HALF.astype(np.float64).T, -1)
+p("aclnnBlockSparseAttention",
+  {"query": HALF[:, None], "key": HALF[:, None], "value": HALF[:, None], "blockShapeOptional": [128, 128],
+   "actualSeqLengthsOptional": [2], "actualSeqLengthsKvOptional": [2], "qInputLayout": "TND", "kvInputLayout": "TND",
+   "numKeyValueHeads": 1, "maskType": 0, "scaleValue": 0.5, "innerPrecise": 0, "blockSize": 0, "preTokens": 65535,
+   "nextTokens": 65535, "softmaxLseFlag": 0},
+  attentionOut=(weights @ HALF.astype(np.float64)).astype(np.float16)[:, None])  # fmt: skip
 
 
 def translation_unit(programs: list[Program]) -> str:

@@ -474,3 +474,28 @@ def test_a_page_that_does_not_exist() -> None:
     out = {"output": Out((5, HEADS, 6), "float16")}
     assert refused("aclnnNsaSelectedAttentionInfer", **{**INFER, "blockTableOptional": TABLE + 2}, **out) == 507015
     assert refused("aclnnNsaSelectedAttentionInfer", **{**INFER, "actualKvSeqLenOptional": [6, 4, 1]}, **out) == 507015
+
+
+def test_a_loss_of_padded_sequences() -> None:
+    """Lengths and rotated parts may be left out: one padded sequence of all rows."""
+    s = dense(wide(Q)[:3], wide(K1)[:6], wide(K1)[:6], seen(ONES, 1)[:3, :, :6])
+    names = ("query", "queryIndex", "weights", "sparseIndices")
+    given = {
+        **LOSS_CALL,
+        **{name: LOSS_CALL[name][None, :3] for name in names},
+        "key": K1[None, :6],
+        "keyIndex": KI[None, :6],
+    }
+    given |= {
+        "softmaxMax": s["top"][None, None].astype(F),
+        "softmaxSum": s["sum"][None, None].astype(F),
+        "layout": "BSND",
+    }
+    given |= dict.fromkeys(("queryRope", "keyRope", "actualSeqLengthsQuery", "actualSeqLengthsKey"))
+    outs = {"dQueryIndex": Out((1, 3, 3, WIDTH), "float16"), "dKeyIndex": Out((1, 6, 1, WIDTH), "float16")}
+    outs |= {"dWeights": Out((1, 3, 3), "float16"), "loss": Out((1,))}
+    teacher = np.take_along_axis(s["p"].mean(1), PLACES[:3], 1)
+    want = (teacher * np.log(teacher / STUDENT[:3])).sum()
+    assert_same(call("aclnnSparseLightningIndexerGradKLLoss", **given, **outs)[3], np.array([want], F), 40)
+    wrong = {**given, "queryRope": QR[None, :3]}
+    assert refused("aclnnSparseLightningIndexerGradKLLoss", **wrong, **outs) == 161002
