@@ -46,7 +46,7 @@ def is_sequence(x: Any) -> bool:
     """What PyTorch descends into: anything with Python's sequence protocol except tensors."""
     if isinstance(x, (list, tuple)):
         return True
-    if isinstance(x, (float, int, complex, TensorBase, dict, set)) or x is None:
+    if isinstance(x, (float, int, complex, TensorBase, dict, set, type)) or x is None:
         return False
     return hasattr(x, "__getitem__") and hasattr(x, "__len__") and not hasattr(x, "keys")
 
@@ -213,7 +213,7 @@ def element_dtype(x: Any, depth: int) -> dtype:
     """The dtype one leaf suggests, or all that are in a list."""
     if isinstance(x, TensorBase):
         return x._dtype
-    if hasattr(x, "dtype") and hasattr(x, "item"):
+    if hasattr(x, "dtype") and hasattr(x, "item") and not isinstance(x, type):
         # NumPy's float64 is also a float, so this comes before the plain types.
         return from_np(x.dtype)
     if isinstance(x, bool):

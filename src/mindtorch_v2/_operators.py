@@ -320,6 +320,11 @@ class OpNamespace:
         found: dict[str, Op] = {}
         if not key.startswith("__") or key.strip("_") in ("lshift", "rshift", "ilshift", "irshift"):
             found = _rows(key) if self.name == "aten" else {}
+            if not found and self.name == "aten":
+                # Layouts bring operators of their own when the first such tensor is made.
+                from ._sparse import rows  # noqa: F401
+
+                found = _rows(key)
             found.update(_defined(self.name, key))
         if not found:
             raise AttributeError(f"'_OpNamespace' '{self.name}' object has no attribute '{key}'")

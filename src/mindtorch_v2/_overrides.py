@@ -373,9 +373,10 @@ class DisableTorchFunction:
 # -- for functions written in Python ------------------------------------------------------------------------------
 def has_torch_function(relevant_args: Iterable[Any]) -> bool:
     """Whether a call with these arguments is to be handed to an override."""
-    if not hasattr(relevant_args, "__iter__") and not hasattr(relevant_args, "__getitem__"):
-        raise TypeError("expected a sequence")
-    relevant_args = tuple(relevant_args)  # an absurd length is refused here, not walked
+    try:
+        relevant_args = tuple(relevant_args)  # an absurd length is refused here, not walked
+    except TypeError:
+        raise TypeError("expected a sequence") from None
     m = modes()
     if m & _EXCLUDED:
         return False

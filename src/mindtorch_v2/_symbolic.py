@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from ._dispatch.op import plain_name
 from ._dtype import bool as bool_
 from ._overrides import overridable
 from ._sizes import LONG_MAX
@@ -80,9 +81,9 @@ def sym_sum(*args: Any) -> Any:
 def sym_ite(b: Any, t: Any, f: Any) -> Any:
     """t if b else f"""
     if not isinstance(b, bool):
-        raise AssertionError(f"expected SymBool or bool, got {type(b)}")
+        raise AssertionError(f"expected SymBool or bool, got <class '{plain_name(b)}'>")
     if type(t) is not type(f):
-        raise AssertionError(f"type mismatch: {type(t)} vs {type(f)}")
+        raise AssertionError(f"type mismatch: <class '{plain_name(t)}'> vs <class '{plain_name(f)}'>")
     return t if b else f
 
 

@@ -143,6 +143,9 @@ def _result(input: Any, weight: Any, bias: Any, stride: Ints, padding: Ints, dil
             output_padding: Ints, groups: int) -> Spec:
     _check(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups)
     kernel, places = weight._shape[2:], []
+    rank = len(kernel)
+    stride, padding = _expand(stride, rank, "stride"), _expand(padding, rank, "padding")
+    dilation, output_padding = _expand(dilation, rank, "dilation"), _expand(output_padding, rank, "output_padding")
     for i, n in enumerate(input._shape[2:]):
         reach = dilation[i] * (kernel[i] - 1) + 1
         if transposed:

@@ -117,6 +117,8 @@ def _normalizer(log_probs: Any, inputs: list[int]) -> Any:
 
 def _lengths(value: Any, name: str) -> list[int]:
     if isinstance(value, (list, tuple)):
+        if not all(isinstance(v, int) for v in value):
+            raise RuntimeError(f"{name} must be integral")
         return [int(v) for v in value]
     if value._dtype.is_inexact:
         raise RuntimeError(f"{name} must be integral")

@@ -17,7 +17,6 @@ from .._layout import strided
 from .._tensor_base import numel
 from .._warn import warn_once
 from .made_of import Ints, call, inner, same
-from .rules.base import wrap_dim
 
 
 # -- dtypes, geometry ---------------------------------------------------------------------------------------------
@@ -89,7 +88,7 @@ inner(
 )
 inner(
     "_dim_arange(Tensor like, int dim) -> Tensor",
-    lambda like, dim: call("arange", 0, like._shape[wrap_dim(dim, like.dim())], 1, int64, None, like._device, None),
+    lambda like, dim: call("arange", 0, like.size(dim), 1, int64, None, like._device, None),
 )
 inner("_stack(Tensor[] tensors, int dim=0) -> Tensor", same("stack"))
 inner("_to_cpu(Tensor[] tensors) -> Tensor[]", lambda tensors: tuple(t.to("cpu") for t in tensors))

@@ -13,6 +13,8 @@ _C_NAMES = {uint8: "unsigned char", int32: "int"}
 
 
 def _refuse(a: Any, b: Any, scale_a: Any, scale_b: Any) -> NoReturn:
+    if len(a._shape) != 2 or len(b._shape) != 2:
+        raise ValueError(f"mat_a and mat_b must be matrices, but got {len(a._shape)}-D and {len(b._shape)}-D")
     rows, columns = a._shape[0], b._shape[1]
     raise ValueError(
         "Invalid scaling configuration.\n"

@@ -365,6 +365,8 @@ def _repeat_interleave_tensor(self: Any, repeats: Any, dim: int | None, output_s
     if dim is None:
         self, dim = view.RESHAPE.call((self, (-1,))), 0
     d = wrap_dim(dim, self.dim())
+    if not self.dim():
+        raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
     if repeats.dim() == 0 or (repeats.dim() == 1 and numel(repeats) == 1):
         repeats = view.EXPAND.call((view.RESHAPE.call((repeats, (1,))), (self._shape[d],), False))
     if repeats.dim() != 1:

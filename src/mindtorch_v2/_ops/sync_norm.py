@@ -69,6 +69,8 @@ def _gather_counts(input: Any, mean: Any, invstd: Any, running_mean: Any, runnin
 def _gather(input: Any, mean: Any, invstd: Any, running_mean: Any, running_var: Any, momentum: float, eps: float,
             count: int) -> Any:
     _here("batch_norm_gather_stats", input)
+    if not mean._shape:
+        raise IndexError("Dimension specified as 0 but tensor has no dimensions")
     counts = mean.new_full((mean._shape[0],), count)
     return _gather_counts(input, mean, invstd, running_mean, running_var, momentum, eps, counts)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import mindtorch_v2 as torch
 
-from .._dispatch.binding import BAD, convert
+from .._dispatch.binding import BAD, fitted
 from .._dispatch.op import type_name
 from .._dispatch.schema import parse
 from .._layout import sparse_bsc, sparse_bsr, sparse_coo, sparse_csc, sparse_csr
@@ -25,7 +25,7 @@ _OPTIONS = (
 
 
 def _size(name: str, given: Any, position: int) -> tuple[int, ...]:
-    got = convert(_SIZE, given)
+    got = fitted(name, _SIZE, given)
     if got is BAD or isinstance(given, int):
         raise TypeError(
             f"{name}(): argument 'size' (position {position}) must be tuple of ints, not {type_name(given)}"

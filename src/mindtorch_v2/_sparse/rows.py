@@ -19,6 +19,7 @@ from .compressed import to_coo as compressed_to_coo
 from .compressed import to_dense as dense_of
 from .parts import (
     BLOCKS,
+    COMPRESSED,
     NAMES,
     blocksize,
     compressed,
@@ -69,6 +70,9 @@ def make_coo(indices: Any, values: Any, size: Any, is_coalesced: bool | None, ch
     grad={"values": lambda g, result: masks.masked(g, result).values()},
 )
 def MAKE_COMPRESSED(outer: Any, inner: Any, values: Any, size: Any, layout: Any) -> Any:
+    if layout not in COMPRESSED:
+        given = "none" if layout is None else str(layout)
+        raise RuntimeError(f"sparse_compressed_tensor_unsafe expected sparse compressed tensor layout but got {given}")
     return compressed(layout, outer, inner, values, size)
 
 
@@ -136,6 +140,8 @@ def TO_SPARSE(self: Any, layout: Any, block: Any, dense_dim: Any, sparse_dim: An
     layout = sparse_coo if layout is None else layout
     source = "dense" if not is_sparse(self) else "coo" if is_coo(self) else "sparse_compressed"
     name = f"{source}_to_sparse_{KIND[layout]}"
+    if block is not None and len(block) != 2:
+        raise RuntimeError(f"dense_to_sparse: blocksize needs to be a tuple of size 2, but got {len(block)}")
     block = None if block is None else (int(block[0]), int(block[1]))
     if not is_sparse(self):
         if layout is sparse_coo:

@@ -431,6 +431,8 @@ class ReshapeAliasKernel(Kernel):
             raise RuntimeError(
                 f"dimensionality of sizes ({len(size)}) must match dimensionality of strides ({len(stride)})"
             )
+        if src._device is not META:
+            bounds_checked(src, size, stride, src._offset)
         return make_view(src, size, stride, src._offset, op, args)
 
 

@@ -31,6 +31,8 @@ def _devices(device_ids: Sequence[Any] | None, output_device: Any) -> tuple[list
 
 
 def _check_place(module: Module, source: Any) -> None:
+    if not isinstance(module, Module):
+        raise TypeError(f"DataParallel expected a torch.nn.Module, but got {type(module).__name__}")
     for tensor in (*module.parameters(), *module.buffers()):
         if tensor.device != source:
             raise RuntimeError(
