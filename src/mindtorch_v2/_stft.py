@@ -13,7 +13,7 @@ from ._dispatch import registry
 from ._dispatch.binding import need, refuse
 from ._dispatch.schema import Schema, parse
 from ._overrides import overridable
-from ._tensor_base import TensorBase
+from ._tensor_base import TensorBase, all_values
 from ._warn import warn_once
 
 _NO_WINDOW = (
@@ -184,7 +184,9 @@ def istft(
             "used by stft to make the inversion lossless.To suppress this warning and use a rectangular "
             "window, explicitly set `window=torch.ones(n_fft, device=<device>)`."
         )
-        window = input.new_ones((size,), dtype=input._dtype if return_complex else real)
+        # One window for all that a mapped input stands for: its sums are looked at below.
+        kind = input._dtype if return_complex else real
+        window = registry.get("ones").call(((size,), kind, None, input._device, None))
     if size != n_fft:
         left = (n_fft - size) // 2
         window = registry.get("constant_pad_nd").call((window, (left, n_fft - size - left), 0))
@@ -206,7 +208,7 @@ def istft(
     end = start + length if length is not None else total - n_fft // 2 if center else total
     signal = weighed.narrow(-1, start, min(end, total) - start)
     weights = weights.narrow(-1, start, min(end, total) - start)
-    if weights._device.type != "meta" and not float(weights.abs().min()) > 1e-11:
+    if weights._device.type != "meta" and not float(all_values(weights).abs().min()) > 1e-11:
         raise RuntimeError(f"{call[:-2]}window overlap add min: 1\n[ CPUBoolType{{}} ]")
     signal = signal / weights
     if end > total:

@@ -318,6 +318,11 @@ def norm_in_parts(self: Any, ord: Any, dim: Any, keepdim: bool, dtype: Any) -> A
     return r if narrow is None else r.to(narrow)
 
 
+def _reciprocal(power: Any, norm: Any) -> Any:
+    """Of a power of a norm; where that is zero, zero: no factor of what is differentiated on is infinite."""
+    return power.reciprocal().masked_fill(norm == 0, 0)
+
+
 def _norm_backward(g: Any, self: Any, result: Any, ord: Any, dim: Any, keepdim: bool) -> Any:
     shape = self._shape
     g = restore(g, shape, dim, keepdim)
@@ -337,9 +342,9 @@ def _norm_backward(g: Any, self: Any, result: Any, ord: Any, dim: Any, keepdim: 
         return part * (g * norm.pow(1 - ord))
     if ord < 2:
         part = self.sgn() * self.abs().pow(ord - 1)
-        return part * (g / norm.pow(ord - 1)).masked_fill(norm == 0, 0)
+        return part * (g * _reciprocal(norm.pow(ord - 1), norm))
     part = self * self.abs().pow(ord - 2)
-    return part * (g / norm.pow(ord - 1)).masked_fill(norm == 0, 0)
+    return part * (g * _reciprocal(norm.pow(ord - 1), norm))
 
 
 _VECTOR_NORM = op(

@@ -225,7 +225,23 @@ def fill_(self: Any, value: Any) -> Any:
     return replace(self, self)
 
 
-@serves("rand_like", "randn_like", "randint_like")
+@serves("normal_")
+def normal_(self: Any, mean: Any, std: Any, generator: Any) -> Any:
+    """The entries of a compressed tensor are drawn anew."""
+    if not is_compressed(self):
+        raise refused("normal_", [self])
+    parts(self).values.normal_(mean, std, generator=generator)
+    return replace(self, self)
+
+
+@serves("randn_like")
+def randn_like(self: Any, *rest: Any) -> Any:
+    if not is_compressed(self):
+        raise refused("normal_", [self])
+    return normal_(empty_like(self, *rest), 0.0, 1.0, None)
+
+
+@serves("rand_like", "randint_like")
 def random_like(self: Any, *rest: Any) -> Any:
     raise refused("uniform_", [self])
 

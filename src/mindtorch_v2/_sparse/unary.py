@@ -33,6 +33,32 @@ _ALSO = {
 }
 
 
+def _flat(g: Any) -> Any:
+    """A slope of zero: of the gradient's layout, without entries."""
+    return torch.zeros_like(g)
+
+
+def _log1p_slope(g: Any, self: Any) -> Any:
+    return g * (self.to_dense() + 1).conj().reciprocal()
+
+
+def _angle_slope(g: Any, self: Any) -> Any:
+    """Real numbers lie in two directions; of complex entries the values alone count."""
+    if not self._dtype.is_complex:
+        return _flat(g)
+    z, into = parts(self).values, parts(g).values
+    found = torch.where(z == 0, 0, torch.complex(-z.imag * into, z.real * into) / (z.real.square() + z.imag.square()))
+    return with_values(self, found)
+
+
+# Derivatives whose dense formulas would mix layouts.
+_SLOPES: dict[str, dict[Any, Any]] = {
+    **{name: {"self": _flat} for name in "ceil floor round sign trunc round.decimals".split()},
+    "log1p": {"self": _log1p_slope},
+    "angle": {"self": _angle_slope},
+}
+
+
 def _unary(layouts: str) -> Overrider:
     """The dense operator on the values."""
 
@@ -56,7 +82,7 @@ def _register() -> None:
         for name in names:
             base, dot, overload = name.partition(".")
             for form in (name, f"{base}_{dot}{overload}"):
-                TABLE[form] = Entry(_unary(layouts), None, False)
+                TABLE[form] = Entry(_unary(layouts), _SLOPES.get(name), False)
 
 
 def _same(op: Op, args: tuple[Any, ...], keys: int) -> Any:
