@@ -136,7 +136,7 @@ class Begun(Task):
     """Messages that another thread queues on the device, as soon as the two ranks are connected."""
 
     def __init__(self, kind: OpType, begin: Callable[[], DeviceWork], outputs: Any) -> None:
-        super().__init__(kind, self._run_now, outputs)
+        super().__init__(kind, self._run_now, outputs, "hccl")
         self._begin: Callable[[], DeviceWork] | None = begin
         self._inner: DeviceWork | None = None
 

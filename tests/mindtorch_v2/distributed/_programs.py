@@ -338,6 +338,22 @@ def steps(torch: Any, dist: Any, rank: int, size: int, how: str, who: int, at: i
     return "nothing"
 
 
+def after_fault(torch: Any, dist: Any, rank: int, size: int) -> Any:
+    """What a rank still has of a group that failed, once it has left it: threads, connections, shared memory."""
+    import os
+    import threading
+
+    dist.destroy_process_group()
+    threads = [each.name for each in threading.enumerate() if each.name.startswith("pt_")]
+    links = []
+    for each in os.listdir("/proc/self/fd"):
+        with contextlib.suppress(OSError):  # that of the list itself
+            links.append(os.readlink(f"/proc/self/fd/{each}"))
+    with open("/proc/self/maps") as file:
+        mapped = [line for line in file if "mindtorch_gloo" in line or "/dev/shm" in line]
+    return threads, sum(each.startswith("socket:") for each in links), mapped
+
+
 def die(torch: Any, dist: Any, rank: int, size: int, who: int) -> Any:
     import os
     import signal

@@ -177,7 +177,7 @@ def main() -> None:
     done = wrong = 0
     try:
         while done < given.programs and not wrong:
-            count = min(20, given.programs - done)
+            count = min(5, given.programs - done)
             for kind, told in ranks.ask("_random.programs", given.seed + done, count):
                 wrong += bool(told)
                 if told:

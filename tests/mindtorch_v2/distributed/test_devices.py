@@ -99,3 +99,7 @@ REFUSED = {
 def test_what_the_vendor_has_not_is_refused_in_clear_words(ranks: Ranks, line: str) -> None:
     for kind, told in ranks.ask("refused", line):
         assert kind == "error" and REFUSED[line] in told[1], told
+
+
+def test_random_programs_on_four_devices(four: Ranks) -> None:
+    assert four.values("_random.programs", 400, 2) == [[]] * 4

@@ -178,7 +178,13 @@ def test_a_fault_at_a_step_is_told(backend: str, how: str, at: int, where: str, 
             assert step == at and seconds < 20.0, told
             assert "operation allreduce, sequence number" in text and f"rank {rank} of 3" in text, told
             assert "missing: [2]" in text and name in ("RuntimeError", "DistBackendError"), told
+        if how == "stop":
+            ranks.processes[2].kill()
+        # The one connection that is left is to this process.
+        assert ranks.ask("after_fault", ranks=[0, 1]) == [("value", ([], 1, []))] * 2
     finally:
         if how == "stop":
             ranks.processes[2].kill()
         ranks.close()
+    assert not any(process.is_alive() for process in ranks.processes)
+    assert not os.path.exists(ranks.folder.name)
