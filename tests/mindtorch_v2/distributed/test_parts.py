@@ -57,7 +57,7 @@ REFUSED = [
     "distributed.tensor.experimental.context_parallel(None)",
     "distributed.checkpoint.hf_storage.HuggingFaceStorageReader(None)",
     "distributed.checkpoint.staging.DefaultStager(None)",
-    "distributed.pipelining.PipelineStage(None)",
+    "distributed.pipelining.pipeline(None)",
     "distributed.shrink_group([])",
 ]
 

@@ -1,13 +1,18 @@
-"""`torch.distributed.pipelining`: refused by name."""
+"""`torch.distributed.pipelining`: stages by hand with the schedules GPipe and 1F1B; the rest is refused by name."""
 
 from __future__ import annotations
 
 from ..._unserved import offer as _offer
+from ._schedules import Schedule1F1B as Schedule1F1B
+from ._schedules import ScheduleGPipe as ScheduleGPipe
+from ._stage import PipelineStage as PipelineStage
+
+__all__ = ["PipelineStage", "Schedule1F1B", "ScheduleGPipe"]
 
 _offer(
     __name__,
     "build_stage pipe_split pipeline",
-    "Pipe PipelineStage Schedule1F1B ScheduleDualPipeV ScheduleGPipe ScheduleInterleaved1F1B "
-    "ScheduleInterleavedZeroBubble ScheduleLoopedBFS ScheduleZBVZeroBubble SplitPoint",
-    "{name} is not served; DistributedDataParallel, fully_shard and parallelize_module are",
+    "Pipe ScheduleDualPipeV ScheduleInterleaved1F1B ScheduleInterleavedZeroBubble ScheduleLoopedBFS "
+    "ScheduleZBVZeroBubble SplitPoint",
+    "{name} is not served; PipelineStage with ScheduleGPipe and Schedule1F1B is",
 )

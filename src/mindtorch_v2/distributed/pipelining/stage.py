@@ -1,7 +1,10 @@
-"""`torch.distributed.pipelining.stage`: refused by name."""
+"""`torch.distributed.pipelining.stage`."""
 
 from __future__ import annotations
 
 from ..._unserved import offer as _offer
+from ._stage import PipelineStage as PipelineStage
 
-_offer(__name__, "build_stage", "PipelineStage", "{name} is not served; fully_shard and parallelize_module are")
+__all__ = ["PipelineStage"]
+
+_offer(__name__, "build_stage", "", "{name} is not served; PipelineStage is")

@@ -1,0 +1,58 @@
+"""Stages of a pipeline: the gradients of one process, whatever the schedule."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from .._subject import SUBJECT_NAME, mindtorch_only
+from .._subject import subject as torch
+from . import _pipeline
+from ._ranks import Ranks
+
+
+@pytest.fixture(scope="module", params=["gloo-2", "gloo-3", *(["hccl-2"] * (SUBJECT_NAME == "mindtorch_v2"))])
+def ranks(request: Any) -> Iterator[Ranks]:
+    backend, size = request.param.split("-")
+    made = Ranks(SUBJECT_NAME, int(size), backend=backend)
+    yield made
+    made.well()
+    made.close()
+
+
+@pytest.mark.parametrize("count", [1, 4])
+@pytest.mark.parametrize("name", ["ScheduleGPipe", "Schedule1F1B"])
+def test_gradients_are_those_of_one_process(ranks: Ranks, name: str, count: int) -> None:
+    value, gradients, out = _pipeline.alone(torch, ranks.size)
+    found = ranks.values("_pipeline.staged", name, count)
+    for (losses, mine, told), want in zip(found, gradients):
+        for got, other in zip(mine, want, strict=True):
+            assert got == pytest.approx(other, rel=1e-4, abs=1e-6)
+        last = told is not None
+        assert len(losses) == (count if last else 0) and (not last or sum(losses) / count == pytest.approx(value))
+        assert not last or torch.tensor(told).sub(torch.tensor(out)).abs().max() < 1e-5
+    assert found[-1][2] is not None and all(each[2] is None for each in found[:-1])
+
+
+@mindtorch_only
+def test_what_is_not_served_is_named() -> None:
+    from mindtorch_v2 import distributed
+    from mindtorch_v2.distributed.pipelining import PipelineStage, ScheduleGPipe
+
+    dist: Any = distributed
+    dist.init_process_group("fake", rank=0, world_size=2)
+    try:
+        stage = PipelineStage(torch.nn.Linear(2, 2), 0, 2, "cpu")
+        for arguments in ({"args_chunk_spec": ()}, {"kwargs_chunk_spec": {}}, {"output_merge_spec": ()}):
+            with pytest.raises(NotImplementedError, match=next(iter(arguments))):
+                ScheduleGPipe(stage, 2, **arguments)
+        with pytest.raises(NotImplementedError, match="dw_builder"):
+            PipelineStage(torch.nn.Linear(2, 2), 0, 2, "cpu", dw_builder=print)
+        with pytest.raises(NotImplementedError, match="stage 0 of 4"):
+            PipelineStage(torch.nn.Linear(2, 2), 0, 4, "cpu")
+        with pytest.raises(RuntimeError, match="cannot be split into 3"):
+            ScheduleGPipe(stage, 3, torch.nn.functional.mse_loss).step(torch.ones(2, 2))
+    finally:
+        dist.destroy_process_group()
