@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from ._api import out_forms
+from ._api import alias_forms, out_forms
 from ._api import overloads as _names
 from ._dispatch import registry
 from ._dispatch.binding import Unpack, bind
@@ -300,6 +300,10 @@ def refusal(overload: OpOverload, args: tuple[Any, ...], kwargs: dict[str, Any])
     )
 
 
+# Operators that are called as Python's methods are.
+_SYNTAX = frozenset("lshift rshift ilshift irshift and or xor iand ior ixor".split())
+
+
 # -- namespaces -----------------------------------------------------------------------------------------------------
 class OpNamespace:
     """`torch.ops.<name>`."""
@@ -318,7 +322,7 @@ class OpNamespace:
             if own is not None:
                 return own
         found: dict[str, Op] = {}
-        if not key.startswith("__") or key.strip("_") in ("lshift", "rshift", "ilshift", "irshift"):
+        if not key.startswith("__") or key.strip("_") in _SYNTAX:
             found = _rows(key) if self.name == "aten" else {}
             if not found and self.name == "aten":
                 # Layouts bring operators of their own when the first such tensor is made.
@@ -344,7 +348,7 @@ class OpNamespace:
     def __dir__(self) -> list[str]:
         names = {n.partition(".")[0] for n in CUSTOM.get(self.name, ())}
         if self.name == "aten":
-            names |= {_names.base_of(n) for n in registry.OPS}
+            names |= {_names.base_of(n) for n in registry.OPS} | alias_forms.NAMES
         return sorted(names)
 
     def __repr__(self) -> str:
@@ -359,6 +363,7 @@ def _rows(key: str) -> dict[str, Op]:
         for name in _names.names_of(op):
             found.setdefault(name, op)
     out_forms.add(key, found)
+    alias_forms.add(key, found)
     return found
 
 

@@ -148,13 +148,18 @@ def _derivative(op: Op, entry: Entry) -> Derivative | None:
     return entry.derivative
 
 
+def _is_name(op: Op) -> bool:
+    """Whether an operator only calls a method, which asks for itself whether the tensor is sparse."""
+    return op.row is not None and op.row.kind == "name"
+
+
 def find(op: Op, keys: int) -> Kernel:
     """The kernel for a call with a sparse tensor among its arguments."""
     from . import kernels as _  # noqa: F401 (registers them)
 
     entry = TABLE.get(op.name)
     if entry is None:
-        if op.composite is not None and (op.name.startswith("_foreach_") or op.name in _MADE_FOR):
+        if op.composite is not None and (op.name.startswith("_foreach_") or op.name in _MADE_FOR or _is_name(op)):
             return op.composite
         if not op.is_out:
             return REFUSAL
