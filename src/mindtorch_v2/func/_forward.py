@@ -13,6 +13,7 @@ from typing import Any
 import mindtorch_v2 as torch
 
 from .._autograd.forward import enter_level, leave_level, put_dual, tangent_of
+from .._dispatch.state import STATE
 from ..utils._pytree import TreeSpec, tree_flatten, tree_unflatten
 from ._arguments import Argnums, chosen, replaced, standard_basis
 
@@ -171,8 +172,11 @@ def _by_input(column: Any, inputs: list[Any]) -> list[Any]:
 
 def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., Any]]:
     """The value of `func(*primals)`, and a function of tangents that is its derivative there. `func` runs once: the
-    derivative is kept as the transpose of a transpose, which is computed for each call."""
+    derivative is kept as the transpose of a transpose, which is computed for each call. Inside another transform, which
+    wants to follow both, each call is a `jvp`."""
     flat, spec = tree_flatten(primals)
+    if STATE.transforms or STATE.levels:
+        return func(*primals), _followed(func, primals, flat, spec)
     with torch.enable_grad():
         given = [t.detach().requires_grad_() if _can_have(t) else t for t in flat]
         output = func(*tree_unflatten(given, spec))
@@ -188,16 +192,7 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
     values = [r.detach() if isinstance(r, torch.Tensor) else r for r in results]
 
     def jvp_fn(*tangents: Any) -> Any:
-        along, along_spec = tree_flatten(tangents)
-        if along_spec != spec:
-            raise RuntimeError(f"Expected the tangents {along_spec} to have the same argspec as the primals {spec}")
-        for i, (p, t) in enumerate(zip(flat, along)):
-            for what in ("shape", "device", "dtype"):
-                if isinstance(p, torch.Tensor) and getattr(t, what) != getattr(p, what):
-                    raise RuntimeError(
-                        f"tangent:{i} with {what} {getattr(t, what)} in flattened pytree doesn't match the {what} "
-                        f"{getattr(p, what)} of the corresponding primal."
-                    )
+        along = _directions(tangents, flat, spec)
         directions = [t for p, t in zip(flat, along) if _can_have(p)]
         rows = [(b, t) for b, t in zip(back, directions) if b is not None and b.requires_grad]
         wanted = [s for _, s in pairs]
@@ -217,6 +212,29 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
         )
 
     return tree_unflatten(values, out_spec), jvp_fn
+
+
+def _directions(tangents: Any, flat: list[Any], spec: TreeSpec) -> list[Any]:
+    """The leaves of tangents, which must fit the primals."""
+    along, along_spec = tree_flatten(tangents)
+    if along_spec != spec:
+        raise RuntimeError(f"Expected the tangents {along_spec} to have the same argspec as the primals {spec}")
+    for i, (p, t) in enumerate(zip(flat, along)):
+        for what in ("shape", "device", "dtype"):
+            if isinstance(p, torch.Tensor) and getattr(t, what) != getattr(p, what):
+                raise RuntimeError(
+                    f"tangent:{i} with {what} {getattr(t, what)} in flattened pytree doesn't match the {what} "
+                    f"{getattr(p, what)} of the corresponding primal."
+                )
+    return along
+
+
+def _followed(func: Callable[..., Any], primals: Any, flat: list[Any], spec: TreeSpec) -> Callable[..., Any]:
+    def jvp_fn(*tangents: Any) -> Any:
+        _directions(tangents, flat, spec)
+        return jvp(func, primals, tangents)[1]
+
+    return jvp_fn
 
 
 def _can_have(t: Any) -> bool:

@@ -282,3 +282,23 @@ def test_rules_of_operators_from_outside() -> None:
     assert library.register_vmap("vmap_test::times", rule) is None
     assert torch.func.vmap(lambda a: op(a, 2.0), in_dims=1, out_dims=1)(x).tolist() == (x * 2).tolist()
     assert seen == [(3, (0, None), (3, 2))]
+
+
+def test_linearize_inside_transforms() -> None:
+    f, x, v = torch.func, numbers(torch, 2, 3), numbers(torch, 2, 3) * 0.5
+
+    def fn(a: Any) -> Any:
+        return (a.sin() * a).sum()
+
+    def along(a: Any) -> Any:
+        return f.linearize(fn, a)[1](v)
+
+    def slope(a: Any) -> Any:
+        return f.jvp(fn, (a,), (v,))[1]
+
+    torch.testing.assert_close(f.grad(along)(x), f.grad(slope)(x))
+    torch.testing.assert_close(f.jvp(along, (x,), (v,)), f.jvp(slope, (x,), (v,)))
+    each = f.vmap(lambda a, b: f.linearize(fn, a)[1](b))(x, v)
+    torch.testing.assert_close(each, torch.stack([f.jvp(fn, (a,), (b,))[1] for a, b in zip(x, v)]))
+    with pytest.raises(RuntimeError, match="doesn't match the shape"):
+        f.vmap(lambda a: f.linearize(fn, a)[1](v))(x)
