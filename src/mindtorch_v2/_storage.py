@@ -586,3 +586,27 @@ def flat(s: UntypedStorage, dt: DType) -> Any:
         raise NotImplementedError("Cannot copy out of meta tensor; no data!")
     host = s if s._device.type == "cpu" else s.cpu()
     return numpy.frombuffer(host._bytes(), numpy.uint8)[: host.nbytes() // dt.itemsize * dt.itemsize].view(dt.np)
+
+
+# -- conversions --------------------------------------------------------------------------------------------------
+# Each byte becomes an element of the dtype.
+_CONVERSIONS = (
+    "bool byte char short int long half float double bfloat16 complex_float complex_double float8_e5m2 float8_e4m3fn "
+    "float8_e5m2fnuz float8_e4m3fnuz"
+).split()
+
+
+def _converter(name: str) -> Any:
+    def convert(self: UntypedStorage) -> Any:
+        from ._dtype import uint8
+        from ._typed_storage import wrapped
+
+        return getattr(wrapped(self, uint8), name)()
+
+    convert.__name__ = name
+    convert.__qualname__ = f"UntypedStorage.{name}"
+    return convert
+
+
+for _name in _CONVERSIONS:
+    setattr(UntypedStorage, _name, _converter(_name))

@@ -407,5 +407,7 @@ for _name, _dt in (
     ("complex_double", _dtype.complex128),
     ("float8_e4m3fn", _dtype.float8_e4m3fn),
     ("float8_e5m2", _dtype.float8_e5m2),
+    ("float8_e4m3fnuz", _dtype.float8_e4m3fnuz),
+    ("float8_e5m2fnuz", _dtype.float8_e5m2fnuz),
 ):
     setattr(TypedStorage, _name, _converter(_name, _dt))

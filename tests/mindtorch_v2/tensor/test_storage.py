@@ -464,3 +464,11 @@ def test_a_tensor_without_elements_has_no_address() -> None:
     t = torch.ones(5)
     assert t[5:].data_ptr() == t[2:2].data_ptr() == t.expand(0, 5).data_ptr() == torch.empty(0, 3).data_ptr() == 0
     assert t[2:2].untyped_storage().data_ptr() == t.data_ptr()
+
+
+@pytest.mark.parametrize("name", "bool byte char short int long half float double bfloat16 complex_float".split())
+def test_bytes_become_elements(name: str) -> None:
+    storage = torch.tensor([0, 1, 200], dtype=torch.uint8).untyped_storage()
+    found = getattr(storage, name)()
+    assert len(found) == 3 and found.dtype == getattr(torch.empty(0), name if "_" not in name else "cfloat")().dtype
+    assert found.tolist()[:2] == [0, 1] and found.data_ptr() != storage.data_ptr()
