@@ -99,7 +99,7 @@ void plan_blocks(Plan& p) {
     for (const char* name : {"attenMaskOptional", "blockTableOptional", "qDequantScaleOptional", "kDequantScaleOptional", "vDequantScaleOptional"})
         p.require(!given(p, name), "%s is reserved", name);
     const auto& shape = p.ints(shape_name(p));
-    p.require(shape.empty() || (shape.size() == 2 && shape[0] > 0 && shape[1] > 0), "%s needs two positive elements", shape_name(p));
+    p.require(shape.empty() || (shape.size() == 2 && shape[0] > 0 && shape[1] > 0 && shape[0] <= INT32_MAX && shape[1] <= INT32_MAX), "%s needs two positive elements", shape_name(p));
     auto all = sequences(p);
     auto [rows, columns] = block_shape(p);
     if (has_parameter(p, "selectIdx")) {

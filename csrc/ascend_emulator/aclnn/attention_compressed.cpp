@@ -27,6 +27,7 @@ void plan_sizes(const Plan& p) {
     p.require(z.step > 0 && z.block >= z.step && z.block % z.step == 0 && z.selected >= z.block && z.selected % z.step == 0,
               "a compressed block has %lld keys, a step %lld, a selected block %lld; the step divides both, the selected block is not smaller", wide(z.block), wide(z.step),
               wide(z.selected));
+    p.require(z.selected <= 65536, "a selected block has %lld keys, expected at most 65536", wide(z.selected));
     p.require(z.count > 0, "selectBlockCount is %lld", wide(z.count));
 }
 
@@ -216,7 +217,7 @@ void plan_selected_answer(Plan& p) {
     plan_pages(p, "pageBlockSize");
     p.require(!p.has("attenMaskOptional"), "attenMaskOptional is reserved");
     p.require(!p.ints("actualKvSeqLenOptional").empty(), "actualKvSeqLenOptional is needed");
-    p.require(p.integer("selectBlockSize") >= 1, "selectBlockSize is %lld", wide(p.integer("selectBlockSize")));
+    p.require(p.integer("selectBlockSize") >= 1 && p.integer("selectBlockSize") <= INT32_MAX, "selectBlockSize is %lld", wide(p.integer("selectBlockSize")));
     Dims chosen = p.tensor("query").dims;
     chosen[chosen.n - 2] = p.integer("numKeyValueHeads"), chosen[chosen.n - 1] = p.integer("selectBlockCount");
     p.require(p.tensor("topkIndices").numel() == chosen.product(), "topkIndices has shape %s, expected %s", text(p.tensor("topkIndices").dims).c_str(), text(chosen).c_str());

@@ -107,7 +107,7 @@ void plan_later_indexer(Plan& p) {
     p.require(lk == "TND" ? p.has("cuSeqlensKOptional") && !p.has("sequsedKOptional") : !p.has("cuSeqlensKOptional"), "cuSeqlensKOptional belongs to packed keys, alone");
     p.require(lk != "PA_BBND" || p.has("sequsedKOptional"), "sequsedKOptional is needed where keys are in pages");
     p.require(p.integer("maskMode") == 0 || p.integer("maskMode") == 3, "maskMode is %lld, expected 0 or 3", wide(p.integer("maskMode")));
-    p.require(p.integer("cmpRatio") >= 1 && p.integer("topk") > 0, "cmpRatio is %lld, topk %lld", wide(p.integer("cmpRatio")), wide(p.integer("topk")));
+    p.require(p.integer("cmpRatio") >= 1 && p.integer("cmpRatio") <= INT32_MAX && p.integer("topk") > 0, "cmpRatio is %lld, topk %lld", wide(p.integer("cmpRatio")), wide(p.integer("topk")));
     Dims want = p.tensor("q").dims;
     want[want.n - 2] = 1, want[want.n - 1] = p.integer("topk");
     p.shape("sparseIndices", want);
@@ -218,7 +218,7 @@ void plan_sparse(Plan& p) {
             p.require(p.tensor(name).dtype == ACL_FLOAT, "%s has dtype %s, expected FLOAT", name, dtype_name(p.tensor(name).dtype));
             p.shape(name, statistics(q, k));
         }
-    p.require(p.integer("sparseBlockSizeOptional") >= 1, "sparseBlockSizeOptional is %lld", wide(p.integer("sparseBlockSizeOptional")));
+    p.require(p.integer("sparseBlockSizeOptional") >= 1 && p.integer("sparseBlockSizeOptional") <= INT32_MAX, "sparseBlockSizeOptional is %lld", wide(p.integer("sparseBlockSizeOptional")));
     p.require(given(p, "queryRopeOptional") == given(p, "keyRopeOptional"), "queryRopeOptional and keyRopeOptional belong together");
     const Dims& chosen = p.tensor("sparseIndices").dims;
     p.require(chosen.product() == q.batch * q.length * k.heads * chosen.back(), "sparseIndices has shape %s", text(chosen).c_str());
@@ -259,7 +259,7 @@ void plan_selected(Plan& p) {
     p.require(p.integer("sparseMode") == 0 || p.integer("sparseMode") == 3, "sparseMode is %lld; the emulator computes 0 and 3", wide(p.integer("sparseMode")));
     p.require(!p.has("attenMaskOptional") || p.integer("sparseMode") == 3, "attenMaskOptional belongs to sparseMode 3");
     p.require(p.integer("headNum") == q.heads, "headNum is %lld, query has %lld", wide(p.integer("headNum")), wide(q.heads));
-    p.require(p.integer("selectedBlockSize") >= 1, "selectedBlockSize is %lld", wide(p.integer("selectedBlockSize")));
+    p.require(p.integer("selectedBlockSize") >= 1 && p.integer("selectedBlockSize") <= INT32_MAX, "selectedBlockSize is %lld", wide(p.integer("selectedBlockSize")));
     p.shape("topkIndices", {q.length, k.heads, p.integer("selectedBlockCount")});
     for (const char* name : {"softmaxMaxOut", "softmaxSumOut"}) p.shape(name, {q.length, q.heads, 8});
 }

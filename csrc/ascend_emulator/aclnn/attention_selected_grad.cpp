@@ -33,7 +33,7 @@ void plan_grad(Plan& p, const Names& n) {
     p.require(given_layout == (q.packed ? "TND" : "BSND"), "the layout is \"%s\", query has %d dimensions", given_layout.c_str(), p.tensor("query").rank());
     p.require(!q.packed || (given(p, n.query_lengths) && given(p, n.key_lengths)), "%s and %s are needed where sequences are packed", n.query_lengths, n.key_lengths);
     p.require(p.integer("sparseMode") == 0 || p.integer("sparseMode") == 3, "sparseMode is %lld, expected 0 or 3", wide(p.integer("sparseMode")));
-    p.require(block(p) >= 1, "the blocks have %lld keys", wide(block(p)));
+    p.require(block(p) >= 1 && block(p) <= INT32_MAX, "the blocks have %lld keys", wide(block(p)));
     const Tensor& v = p.has("value") ? p.tensor("value") : p.tensor("key");
     Dims pair = v.dims, key = p.tensor("key").dims, out = p.tensor("query").dims;
     out[out.n - 1] = pair.back();

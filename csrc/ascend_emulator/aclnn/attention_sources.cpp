@@ -77,7 +77,7 @@ void plan_source(const Plan& p, const Names& n, const Rows& q) {
     p.require(!in_pages(layout) || given(p, n.used), "%s is needed where keys are in pages", n.used);
     int64_t mode = p.integer(n.mode);
     p.require(mode == 0 || mode == 3 || (mode == 4 && !n.compressed), "%s is %lld; the emulator computes 0, 3 and, of whole keys, 4", n.mode, wide(mode));
-    if (n.compressed) p.require(p.integer("cmpRatio") >= 1, "cmpRatio is %lld", wide(p.integer("cmpRatio")));
+    if (n.compressed) p.require(p.integer("cmpRatio") >= 1 && p.integer("cmpRatio") <= INT32_MAX, "cmpRatio is %lld", wide(p.integer("cmpRatio")));
     if (!given(p, n.indices)) return;
     const Dims& chosen = p.tensor(n.indices).dims;
     p.require(chosen.n > 0 && chosen.product() == q.batch * q.length * k.heads * chosen.back(), "%s has shape %s", n.indices, text(chosen).c_str());
@@ -119,7 +119,7 @@ struct Source {
         spans = chosen::spans(r, q, k, !pages.table.empty(), q.packed ? "cuSeqlensQOptional" : "sequsedQOptional", k.packed ? n.ends : n.used);
         clip(r, q.packed ? "sequsedQOptional" : "", &Span::queries);
         clip(r, k.packed ? n.used : "", &Span::keys);
-        if (mode == 4) left = r.integer(n.left), right = r.integer(n.right);
+        if (mode == 4) left = std::min<int64_t>(r.integer(n.left), INT32_MAX), right = std::min<int64_t>(r.integer(n.right), INT32_MAX);
         if (n.compressed) ratio = r.integer("cmpRatio");
         if (n.compressed && given(r, "cmpResidualKvOptional")) {
             residual = r.read<int64_t>(r.tensor("cmpResidualKvOptional"));

@@ -35,7 +35,7 @@ void plan_blocks(Plan& p) {
     const Dims& d = p.tensor("x").dims;
     p.require(d.n == 2 || d.n == 3, "x has shape %s", text(d).c_str());
     int64_t high = p.integer("rowBlockSize"), across = p.integer("colBlockSize"), type = p.integer("groupListType");
-    p.require(high > 0 && across > 0, "rowBlockSize is %lld and colBlockSize %lld", wide(high), wide(across));
+    p.require(high > 0 && across > 0 && high <= INT32_MAX && across <= INT32_MAX, "rowBlockSize is %lld and colBlockSize %lld", wide(high), wide(across));
     p.require(type == 0 || type == 1, "groupListType is %lld, expected 0 or 1", wide(type));
     need_bytes(p, "yOut");
     need_stated(p, "dstType", "yOut");

@@ -33,8 +33,8 @@ constexpr Cached kCaches[] = {{"kCache", "kScaleOptional", "kOffsetOptional", "k
 void plan_qkv(Plan& p) {
     const auto &shape = p.ints("qkvSize"), &heads = p.ints("headNums");
     p.require(shape.size() == 4 && heads.size() == 3, "qkvSize needs 4 elements and headNums 3");
-    for (int64_t n : shape) p.require(n > 0 && n <= INT32_MAX, "qkvSize holds %lld", wide(n));
-    for (int64_t n : heads) p.require(n > 0 && n <= INT32_MAX, "headNums holds %lld", wide(n));
+    for (int64_t n : shape) p.require(n > 0 && n <= 1 << 20, "qkvSize holds %lld", wide(n));
+    for (int64_t n : heads) p.require(n > 0 && n <= 1 << 20, "headNums holds %lld", wide(n));
     Parts s = parts(p);
     p.require(shape[2] == s.all() && s.size % 2 == 0, "qkvSize says %lld heads of %lld, headNums %lld", wide(shape[2]), wide(s.size), wide(s.all()));
     p.shape("qkv", {s.tokens, s.all() * s.size});

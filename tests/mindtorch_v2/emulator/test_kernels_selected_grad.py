@@ -476,6 +476,22 @@ def test_a_page_that_does_not_exist() -> None:
     assert refused("aclnnNsaSelectedAttentionInfer", **{**INFER, "actualKvSeqLenOptional": [6, 4, 1]}, **out) == 507015
 
 
+@pytest.mark.parametrize(
+    ("name", "size"),
+    [
+        ("aclnnNsaSelectedAttentionGrad", "selectedBlockSize"),
+        ("aclnnSparseFlashAttentionGrad", "sparseBlockSize"),
+        ("aclnnNsaCompressAttention", "selectBlockSize"),
+        ("aclnnNsaSelectedAttentionInfer", "selectBlockSize"),
+    ],
+)
+@pytest.mark.parametrize("value", [0, -1, 2**62, 2**63 - 1])
+def test_sizes_past_every_tensor(name: str, size: str, value: int) -> None:
+    case = next(c for c in CASES if c.name == name)
+    outs = {n: Out(a.shape, a.dtype.name) for n, a in case.want.items()}
+    assert refused(name, **{**case.given, size: value}, **outs) == 161002
+
+
 def test_a_loss_of_padded_sequences() -> None:
     """Lengths and rotated parts may be left out: one padded sequence of all rows."""
     s = dense(wide(Q)[:3], wide(K1)[:6], wide(K1)[:6], seen(ONES, 1)[:3, :, :6])
