@@ -393,6 +393,7 @@ PyObject* masked_scatter(PyObject*, PyObject* const*, Py_ssize_t);
 PyObject* cumsum(PyObject*, PyObject* const*, Py_ssize_t);
 PyObject* sort(PyObject*, PyObject* const*, Py_ssize_t);
 PyObject* topk(PyObject*, PyObject* const*, Py_ssize_t);
+PyObject* cumulative_extreme(PyObject*, PyObject* const*, Py_ssize_t);
 PyObject* flip(PyObject*, PyObject* const*, Py_ssize_t);
 PyObject* tri(PyObject*, PyObject* const*, Py_ssize_t);
 PyObject* arange(PyObject*, PyObject* const*, Py_ssize_t);
@@ -418,6 +419,8 @@ PyMethodDef index_methods[] = {
     MT_METHOD("masked_select", masked_select, "masked_select(src.., mask.., shape, out, offset): (storage, count)."),
     MT_METHOD("masked_scatter", masked_scatter, "masked_scatter(out.., mask.., source.., numel, shape)."),
     MT_METHOD("cumsum", cumsum, "cumsum(a.., out.., shape, dim, ccode, op): running sums or products."),
+    MT_METHOD("cumulative_extreme", cumulative_extreme,
+              "The largest or smallest so far along a dimension, and its place."),
     MT_METHOD("topk", topk, "topk(a.., values.., indices.., shape, dim, k, largest): sorted, NaN is the largest."),
     MT_METHOD("sort", sort, "sort(a.., values.., indices.., shape, dim, descending): stable, NaN is the largest."),
     MT_METHOD("flip", flip, "flip(a.., out.., shape, dims)."),

@@ -393,11 +393,86 @@ MT_INLINE double pow_v(double x, double y) { return std::pow(x, y); }
 MT_INLINE double atan2_v(double y, double x) { return std::atan2(y, x); }
 MT_INLINE double hypot_v(double x, double y) { return std::hypot(x, y); }
 
-MT_INLINE double expm1_v(double x) { return std::expm1(x); }
-MT_INLINE double log1p_v(double x) { return std::log1p(x); }
+// As in float32.
+MT_INLINE double expm1_v(double x) {
+    double c = x > 710.0 ? 710.0 : x;
+    c = c < -40.0 ? -40.0 : c;
+    const double t = c * 1.44269504088896338700e+00 + ROUND_MAGIC_D;
+    const double k = t - ROUND_MAGIC_D;
+    const double high = c - k * 6.93147180369123816490e-01, low = k * 1.90821492927058770002e-10;
+    const double r = high - low, lost = (high - r) - low;
+    double p = 1.6059043836821614599e-10;
+    p = p * r + 2.0876756987868098979e-09;
+    p = p * r + 2.5052108385441718775e-08;
+    p = p * r + 2.7557319223985890653e-07;
+    p = p * r + 2.7557319223985890653e-06;
+    p = p * r + 2.4801587301587301566e-05;
+    p = p * r + 1.9841269841269841253e-04;
+    p = p * r + 1.3888888888888889419e-03;
+    p = p * r + 8.3333333333333332177e-03;
+    p = p * r + 4.1666666666666664354e-02;
+    p = p * r + 1.6666666666666665741e-01;
+    p = p * r + 0.5;
+    p = ((p * r) * r + (lost + lost * r)) + r;
+    const double half = double_of((bits_of(t) - bits_of(ROUND_MAGIC_D) + 1022) << 52);
+    const double v = (half * p + (half - 0.5)) * 2.0;
+    return std::fabs(x) < 5e-17 ? x : v;
+}
+MT_INLINE double log1p_v(double x) {
+    const double u = 1.0 + x, lost = (x - (u - 1.0)) / u, v = log_v(u);
+    const double r = (u == 0.0) | (u == std::numeric_limits<double>::infinity()) ? v : v + lost;
+    return x == 0.0 ? x : r;
+}
+// Far out by halves: e^x may be too large where half of it is not.
+MT_INLINE double sinh_v(double x) {
+    const double a = std::fabs(x), t = expm1_v(a > 40.0 ? 40.0 : a), h = exp_v(0.5 * a);
+    return std::copysign(a > 40.0 ? 0.5 * h * h : 0.5 * (t + t / (t + 1.0)), x);
+}
+MT_INLINE double cosh_v(double x) {
+    const double a = std::fabs(x), e = exp_v(a > 40.0 ? 40.0 : a), h = exp_v(0.5 * a);
+    return a > 40.0 ? 0.5 * h * h : 0.5 * (e + 1.0 / e);
+}
+// As sincos_v, to the last digits of a double: |x| <= TRIG_LIMIT. What the rest of the division by pi / 2 lost is carried.
+MT_INLINE SinCos sincos_whole(double x) {
+    const double t = x * 6.36619772367581382433e-01 + ROUND_MAGIC_D;
+    const double k = t - ROUND_MAGIC_D;
+    const double high = x - k * 1.57079632673412561417e+00, first = high - k * 6.07710050630396597660e-11;
+    const double lost = ((high - first) - k * 6.07710050630396597660e-11) - k * 2.02226624879595063154e-21;
+    const double r = first + lost, rest = (first - r) + lost;
+    const double z = r * r, v = z * r;
+    double s = -2.50507602534068634195e-08 + z * 1.58969099521155010221e-10;
+    s = 2.75573137070700676789e-06 + z * s;
+    s = -1.98412698298579493134e-04 + z * s;
+    s = 8.33333333332248946124e-03 + z * s;
+    s = r - ((z * (0.5 * rest - v * s) - rest) - v * -1.66666666666666324348e-01);
+    double c = 2.08757232129817482790e-09 + z * -1.13596475577881948265e-11;
+    c = -2.75573143513906633035e-07 + z * c;
+    c = 2.48015872894767294178e-05 + z * c;
+    c = -1.38888888888741095749e-03 + z * c;
+    c = 4.16666666666666019037e-02 + z * c;
+    const double half = 0.5 * z, most = 1.0 - half;
+    c = most + (((1.0 - most) - half) + (z * (z * c) - r * rest));
+    const uint64_t q = bits_of(t);
+    const bool odd = q & 1;
+    const uint64_t flip_s = (q & 2) << 62, flip_c = ((q + 1) & 2) << 62;
+    return {double_of(bits_of(odd ? c : s) ^ flip_s), double_of(bits_of(odd ? s : c) ^ flip_c)};
+}
+MT_INLINE double sin_v(double x) { return x == 0.0 ? x : sincos_whole(x).sin; }
+MT_INLINE double cos_v(double x) { return sincos_whole(x).cos; }
+MT_INLINE double tan_v(double x) { return std::tan(x); }  // a quotient of the two would round three times
 // log(1 + e^x), and its slope without overflow.
 MT_INLINE double exp_low(double x) { return exp_v(x); }
-MT_INLINE double softplus_tail(double a) { return std::log1p(exp_v(-a)); }
+MT_INLINE double softplus_tail(double a) {
+    // As log_v, without what a number between 1 and 2 does not need: the loop stays one run of instructions.
+    const double e = exp_v(-a), u = 1.0 + e, high = u > 1.4142135623730951 ? 1.0 : 0.0;
+    const double f = u * (1.0 - 0.5 * high) - 1.0, s = f / (2.0 + f), z = s * s, w = z * z;
+    const double t1 = w * (3.999999999940941908e-01 + w * (2.222219843214978396e-01 + w * 1.531383769920937332e-01));
+    const double t3 = 2.857142874366239149e-01 + w * (1.818357216161805012e-01 + w * 1.479819860511658591e-01);
+    const double t2 = z * (6.666666666666735130e-01 + w * t3), square = 0.5 * f * f;
+    const double log = high * 6.93147180369123816490e-01 -
+                       ((square - (s * (square + t1 + t2) + high * 1.90821492927058770002e-10)) - f);
+    return log + (e - (u - 1.0)) / u;
+}
 template <class T> MT_INLINE T softplus_v(T x) { return (x > T(0) ? x : T(0)) + softplus_tail(std::fabs(x)); }
 template <class T> MT_INLINE T softplus_slope_v(T x) {
     const T e = exp_low(-std::fabs(x));

@@ -30,18 +30,18 @@
     X(ERFC, std::erfc(x)) \
     X(ANGLE, x != x ? x : (x < T(0) ? T(3.14159265358979323846) : T(0))) \
     X(SINC, x == T(0) ? T(1) : std::sin(T(3.14159265358979323846) * x) / (T(3.14159265358979323846) * x))
-// The same where float32 has a formula of its own, and float64 the C library's.
+// The same where float32 has a formula of its own, and float64 another, or the C library's.
 #define MT_UNARY_EXPRESSION_PAIRS(X) \
     X(EXP2, exp2_v(x), std::exp2(x)) \
-    X(EXPM1, expm1_v(x), std::expm1(x)) \
+    X(EXPM1, expm1_v(x), expm1_v(x)) \
     X(LOG2, log2_v(x), std::log2(x)) \
     X(LOG10, log10_v(x), std::log10(x)) \
-    X(LOG1P, log1p_v(x), std::log1p(x)) \
+    X(LOG1P, log1p_v(x), log1p_v(x)) \
     X(ASIN, asin_v(x), std::asin(x)) \
     X(ACOS, acos_v(x), std::acos(x)) \
     X(ATAN, atan_v(x), std::atan(x)) \
-    X(SINH, sinh_v(x), std::sinh(x)) \
-    X(COSH, cosh_v(x), std::cosh(x)) \
+    X(SINH, sinh_v(x), sinh_v(x)) \
+    X(COSH, cosh_v(x), cosh_v(x)) \
     X(ASINH, asinh_v(x), std::asinh(x)) \
     X(ACOSH, acosh_v(x), std::acosh(x)) \
     X(ATANH, atanh_v(x), std::atanh(x))

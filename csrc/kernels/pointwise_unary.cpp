@@ -45,15 +45,11 @@ template <class Op, class T, class R> MT_CLONES void range(char* out, const char
     };
 #define MT_OP_TRIG(name, own, libm) \
     struct name { \
-        static MT_INLINE float run(float x) { return own; } \
-        static MT_INLINE double run(double x) { return libm; } \
-        template <class T, class = typename std::enable_if<sizeof(T) == 4>::type> \
-        static MT_INLINE bool needs_slow(T x) { \
-            return std::fabs(x) > TRIG_LIMIT; \
-        } \
-        static MT_INLINE float slow(float x_) { \
+        template <class T> static MT_INLINE T run(T x) { return own; } \
+        template <class T> static MT_INLINE bool needs_slow(T x) { return std::fabs(x) > TRIG_LIMIT; } \
+        template <class T> static MT_INLINE T slow(T x_) { \
             const double x = x_; \
-            return (float)(libm); \
+            return (T)(libm); \
         } \
     };
 #define MT_PREDICATE(name, expression) \

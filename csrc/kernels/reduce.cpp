@@ -122,7 +122,8 @@ template <class S> MT_INLINE auto loaded(S x) {
 // the oldest processor before the function is cloned).
 template <class Step, class S> MT_INLINE auto fold_run(const S* x, int64_t n) {
     using T = decltype(loaded(S()));
-    constexpr int64_t L = IsComplex<T>::value ? 4 : 128 / sizeof(T);
+    // At least 32: fewer are unrolled one by one, and stay numbers.
+    constexpr int64_t L = IsComplex<T>::value ? 4 : sizeof(T) == 8 ? 32 : 128 / sizeof(T);
     T total = Step::template start<T>();
     int64_t i = 0;
     if (n >= L) {

@@ -5,6 +5,7 @@
 //   cumsum(a.., out|None.., shape, dim, ccode, op) -> out
 //       op: 0 sum, 1 product. a is cast to ccode first, the result has dtype ccode. Accumulates as PyTorch does:
 //       float32 in double, float16 and bfloat16 in float32, integers in 64 bits.
+//   cumulative_extreme(a.., values.., indices.., shape, dim, largest)      the largest or smallest so far, and its place
 //   sort(a.., values|None.., indices|None.., shape, dim, descending) -> (values, indices)
 //   topk(a.., values.., indices.., shape, dim, k, largest)       in order; of equal elements the first; shape: of a
 //       always stable; NaN counts as larger than every number; -0 equals 0; indices: int64. Not for complex or float8.
@@ -89,6 +90,65 @@ template <class T, bool PRODUCT> void scan_run(const Lanes<2>& lanes) {
         for (; j + 4 <= count; j += 4)
             scan_lanes<T, PRODUCT, 4>(p[0] + j * onext, os, onext, p[1] + j * anext, as, anext, n);
         for (; j < count; ++j) scan_lanes<T, PRODUCT, 1>(p[0] + j * onext, os, 0, p[1] + j * anext, as, 0, n);
+    });
+}
+
+// ---------------------------------------------------------------- the largest so far
+
+// Of equal elements the last takes the place; a NaN stays, until the next one.
+template <class T, bool LARGEST, class A> MT_INLINE bool takes(A x, A best) {
+    return (x != x) | ((best == best) & (LARGEST ? x >= best : x <= best));
+}
+// A lane by itself: new ones are rare, or come one after the other; a branch does not wait for the last.
+template <class T, bool LARGEST>
+void extreme_lane(char* v, int64_t vs, char* o, int64_t os, const char* a, int64_t as, int64_t n) {
+    T best = *reinterpret_cast<const T*>(a);
+    auto wide = widen(best);
+    int64_t at = 0;
+    for (int64_t i = 0; i < n; ++i) {
+        const T x = *reinterpret_cast<const T*>(a + i * as);
+        if (takes<T, LARGEST>(widen(x), wide)) best = x, wide = widen(x), at = i;
+        *reinterpret_cast<T*>(v + i * vs) = best;
+        *reinterpret_cast<int64_t*>(o + i * os) = at;
+    }
+}
+// w <= WIDE dense columns.
+template <class T, bool LARGEST>
+MT_CLONES void extreme_columns(char* vp, int64_t vs, char* ip, int64_t is, const char* ap, int64_t as, int64_t n,
+                               int64_t w) {
+    using A = decltype(widen(T()));
+    A best[WIDE];
+    int64_t at[WIDE];
+    for (int64_t j = 0; j < w; ++j) best[j] = widen(reinterpret_cast<const T*>(ap)[j]), at[j] = 0;
+    for (int64_t i = 0; i < n; ++i) {
+        T* v = reinterpret_cast<T*>(vp + i * vs);
+        int64_t* o = reinterpret_cast<int64_t*>(ip + i * is);
+        const T* a = reinterpret_cast<const T*>(ap + i * as);
+#pragma GCC ivdep
+        for (int64_t j = 0; j < w; ++j) {
+            const A x = widen(a[j]);
+            const bool wins = takes<T, LARGEST>(x, best[j]);
+            best[j] = wins ? x : best[j];
+            at[j] = wins ? i : at[j];
+            v[j] = convert<T>(best[j]);
+            o[j] = at[j];
+        }
+    }
+}
+template <class T, bool LARGEST> void extreme_run(const Lanes<3>& lanes) {
+    const int64_t n = lanes.length;
+    const int64_t next[3] = {lanes.loop.step[0][0], lanes.loop.step[1][0], lanes.loop.step[2][0]};
+    run_rows(lanes.loop, lane_grain(n, 2), [&](char* const* p, int64_t count) {
+        int64_t j = 0;
+        if (lanes.columns && count >= 8 && n > 1) {
+            for (; j < count; j += WIDE)
+                extreme_columns<T, LARGEST>(p[0] + j * next[0], lanes.step[0], p[1] + j * next[1], lanes.step[1],
+                                            p[2] + j * next[2], lanes.step[2], n, std::min<int64_t>(WIDE, count - j));
+            return;
+        }
+        for (; j < count; ++j)
+            extreme_lane<T, LARGEST>(p[0] + j * next[0], lanes.step[0], p[1] + j * next[1], lanes.step[1],
+                                     p[2] + j * next[2], lanes.step[2], n);
     });
 }
 
@@ -340,6 +400,32 @@ PyObject* topk(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
                     topk_lane<T>(p[0] + j * next[0][0], lanes.step[0], p[1] + j * next[1][0], lanes.step[1],
                                  p[2] + j * next[2][0], lanes.step[2], n, k, largest);
             });
+        });
+        Py_RETURN_NONE;
+    });
+}
+
+PyObject* cumulative_extreme(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
+    return guard([&]() -> PyObject* {
+        expect_args("cumulative_extreme", nargs, 15);
+        Shape shape;
+        parse_shape(args[12], shape);
+        const int dim = parse_dim(args[13], shape);
+        const bool largest = as_bool(args[14]);
+        Operand a, v, x;
+        parse_operand(args, shape, a);
+        parse_operand(args + 4, shape, v);
+        parse_operand(args + 8, shape, x);
+        expect_code("cumulative_extreme", v.code, a.code);
+        expect_code("cumulative_extreme", x.code, I64);
+        dispatch_sortable(a.code, [&](auto t) {
+            using T = decltype(t);
+            if (shape.numel == 0) return;
+            Lanes<3> lanes;
+            lanes_of(lanes, shape, dim, {&v, &x, &a});
+            GilRelease unlocked(shape.numel);
+            if (largest) extreme_run<T, true>(lanes);
+            else extreme_run<T, false>(lanes);
         });
         Py_RETURN_NONE;
     });

@@ -804,6 +804,26 @@ def cumsum(
 ) -> Storage:
     """op: 0 sum, 1 product. a is cast to compute_code first; out has that dtype."""
 
+def cumulative_extreme(
+    a: Storage,
+    a_offset: int,
+    a_strides: _Ints,
+    a_code: int,
+    values: Storage,
+    values_offset: int,
+    values_strides: _Ints,
+    values_code: int,
+    indices: Storage,
+    indices_offset: int,
+    indices_strides: _Ints,
+    indices_code: int,
+    shape: _Ints,
+    dim: int,
+    largest: bool,
+    /,
+) -> None:
+    """The largest or smallest so far along a dimension, and its place."""
+
 def topk(
     a: Storage,
     a_offset: int,

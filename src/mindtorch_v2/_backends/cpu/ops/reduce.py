@@ -46,23 +46,11 @@ def _running(largest: bool) -> Any:
     """cummax and cummin: of equal elements the last, of NaN every one, takes the place."""
 
     def kernel(outs: tuple[Any, Any], self: Any, dim: int) -> None:
-        import numpy as np
-
-        x = np_view(self)
-        values, indices = np_view(outs[0]), np_view(outs[1])
-        if x.ndim == 0:
-            values[...] = x
-            indices[...] = 0
-            return
-        d = wrap_dim(dim, x.ndim)
-        if x.shape[d] == 0:
-            return
-        (np.maximum if largest else np.minimum).accumulate(x, axis=d, out=values)
-        shape = [1] * x.ndim
-        shape[d] = x.shape[d]
-        where = np.arange(x.shape[d]).reshape(shape)
-        taken = (x == values) | (x != x)
-        np.maximum.accumulate(np.where(taken, where, 0), axis=d, out=indices)
+        values, indices = outs
+        _native.cumulative_extreme(
+            self._storage, int(self._offset), self._stride, self._dtype.code,
+            values._storage, int(values._offset), values._stride, values._dtype.code,
+            indices._storage, int(indices._offset), indices._stride, indices._dtype.code, self._shape, dim, largest)
 
     return kernel
 
