@@ -63,7 +63,7 @@ def _told(library: Any, wraps: bool, options: dict[str, Any]) -> dict[str, Any]:
     log: list[Any] = []
     answers: dict[str, Any] = {}
 
-    class Asked(library.Tensor):  # type: ignore[name-defined,misc]
+    class Asked(library.Tensor):
         @classmethod
         def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             log.append((str(func), len(args), kwargs))
@@ -115,7 +115,7 @@ def _calls(library: Any) -> list[str]:
     """What a handler sees that lets functions run one level deeper."""
     seen: list[str] = []
 
-    class Logged(library.Tensor):  # type: ignore[name-defined,misc]
+    class Logged(library.Tensor):
         @classmethod
         def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             seen.append(func.__name__)

@@ -71,7 +71,7 @@ def _calls() -> dict[str, tuple[Any, Any]]:
     def kept(value: Any) -> Any:
         return value.detach().clone() if isinstance(value, oracle.Tensor) else value
 
-    class Recorder(TorchDispatchMode):  # type: ignore[misc]
+    class Recorder(TorchDispatchMode):
         def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             name = func._opname if func._overloadname == "default" else f"{func._opname}.{func._overloadname}"
             if func.namespace == "aten" and name in _outs() and name not in calls:

@@ -45,7 +45,8 @@ def test_what_is_not_served_is_named() -> None:
     dist.init_process_group("fake", rank=0, world_size=2)
     try:
         stage = PipelineStage(torch.nn.Linear(2, 2), 0, 2, "cpu")
-        for arguments in ({"args_chunk_spec": ()}, {"kwargs_chunk_spec": {}}, {"output_merge_spec": ()}):
+        refused: list[dict[str, Any]] = [{"args_chunk_spec": ()}, {"kwargs_chunk_spec": {}}, {"output_merge_spec": ()}]
+        for arguments in refused:
             with pytest.raises(NotImplementedError, match=next(iter(arguments))):
                 ScheduleGPipe(stage, 2, **arguments)
         with pytest.raises(NotImplementedError, match="dw_builder"):
