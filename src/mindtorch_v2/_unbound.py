@@ -10,6 +10,7 @@ import functools
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from ._dispatch.keys import PYTHON
 from ._tensor_base import TensorBase
 
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -24,13 +25,19 @@ def refusal(name: str, value: object, error: Exception) -> Exception:
 
 
 def of_tensor(fn: Method, name: str = "") -> Method:
-    """A method that refuses what is no tensor."""
+    """A method that refuses what is no tensor, and asks a subclass's `__torch_function__` first."""
     called = name or fn.__name__
 
     @functools.wraps(fn)
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         if not isinstance(self, TensorBase):
             raise refusal(called, self, AttributeError())
+        if self._keys & PYTHON:
+            from . import _overrides
+
+            if _overrides.has_torch_function((self,)):
+                return _overrides.handle_torch_function(method, (self,), self, *args, **kwargs)
         return fn(self, *args, **kwargs)
 
+    method.asks = True  # type: ignore[attr-defined]
     return method  # type: ignore[return-value]

@@ -108,6 +108,6 @@ def is_own(func: Any) -> bool:
     name = getattr(func, "__name__", "")
     if name in ("__get__", "__set__", "__delete__"):
         return bool(func != vars(HOOKS.tensor)["data"].__get__)
-    if name in _ASKING:
+    if name in _ASKING or getattr(func, "asks", False):
         return False
     return dict(_names()).get(name) is False and getattr(HOOKS.tensor, name, None) is func

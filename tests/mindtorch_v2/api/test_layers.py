@@ -55,6 +55,10 @@ ROOMS: dict[str, tuple[str, ...]] = {
 LAZY: dict[tuple[str, str], str] = {
     ("small types", "dispatch state"): "`with torch.device(...)` is a state of the thread",
     ("graph nodes", "autograd"): "what users ask of nodes (hooks, saved values, calling one) is loaded by the question",
+    (
+        "tensor base",
+        "overrides",
+    ): "a method that is no operator asks the handler of a subclass, which few programs have",
     ("dispatch", "rules"): "the registry wraps a rule that was registered as a plain function",
     ("dispatch", "autograd"): "the mode that guards saved values is loaded when it is switched on",
     ("dispatch", "functions from rows"): "PyTorch's signatures are loaded by the first call that fits none",

@@ -136,3 +136,18 @@ def _calls(library: Any) -> list[str]:
 @pytest.mark.oracle
 def test_redispatch_function_skips_one_level() -> None:
     assert _calls(torch) == _calls(_oracle.load())
+
+
+@pytest.mark.parametrize("name", "nelement ndimension is_signed get_device unique retain_grad is_shared t_".split())
+def test_methods_called_through_the_class_ask_the_subclass(name: str) -> None:
+    seen: list[Any] = []
+
+    class Seen(torch.Tensor):  # type: ignore[misc]
+        @classmethod
+        def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            seen.append(func)
+            return -1
+
+    method = getattr(torch.Tensor, name)
+    assert method(torch.ones(2).as_subclass(Seen)) == -1
+    assert seen == [method]
