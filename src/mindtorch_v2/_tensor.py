@@ -393,15 +393,7 @@ class Tensor(TensorBase):
         }
 
     @staticmethod
-    def _make_subclass(
-        cls: Any,
-        data: TensorBase,
-        require_grad: bool = False,
-        *,
-        dispatch_sizes_strides_policy: str | None = None,
-        dispatch_device: bool = False,
-        dispatch_layout: bool = False,
-    ) -> Any:
+    def _make_subclass(cls: Any, data: TensorBase, require_grad: bool = False, **asked: Any) -> Any:
         """`data`'s memory as a leaf of class `cls`."""
         _overrides.check_class(cls)
         if not isinstance(data, TensorBase):
@@ -411,10 +403,10 @@ class Tensor(TensorBase):
             if not t._dtype.is_inexact:
                 raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
             t.requires_grad = True
-        if dispatch_sizes_strides_policy is not None or dispatch_device or dispatch_layout:
+        if asked:
             from ._torch_dispatch import answered
 
-            answered(t, dispatch_sizes_strides_policy, dispatch_device, dispatch_layout)
+            answered(t, **asked)
         return t
 
     def __init_subclass__(cls, **options: Any) -> None:

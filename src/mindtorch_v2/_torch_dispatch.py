@@ -327,12 +327,14 @@ def make_wrapper(
     return t
 
 
-def answered(t: Any, sizes_strides: Any, dispatch_device: bool, dispatch_layout: bool) -> None:
+def answered(
+    t: Any, dispatch_sizes_strides_policy: Any = None, dispatch_device: bool = False, dispatch_layout: bool = False
+) -> None:
     """Let the handler of a new tensor answer for what the arguments of its maker say."""
-    if sizes_strides is not None or dispatch_device or dispatch_layout:
+    if dispatch_sizes_strides_policy is not None or dispatch_device or dispatch_layout:
         from . import _asked
 
-        asked = _asked.policy(sizes_strides, dispatch_device, dispatch_layout)
+        asked = _asked.policy(dispatch_sizes_strides_policy, dispatch_device, dispatch_layout)
         _asked.ask(t, asked)
 
 
