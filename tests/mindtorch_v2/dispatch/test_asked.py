@@ -142,7 +142,7 @@ def test_redispatch_function_skips_one_level() -> None:
 def test_methods_called_through_the_class_ask_the_subclass(name: str) -> None:
     seen: list[Any] = []
 
-    class Seen(torch.Tensor):  # type: ignore[misc]
+    class Seen(torch.Tensor):
         @classmethod
         def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             seen.append(func)
