@@ -1,4 +1,4 @@
-"""The distribution `torch` of mindtorch_v2, made by `make torch-wheel`: the modules `torch` and `torch_npu` alone.
+"""The distribution `torch` of mindtorch_v2, made by `make torch-wheel`: the modules `torch`, `torch_npu`, `functorch`.
 
 Invariant: its files are those of `src/mindtorch_v2/_torch_path`, so that both ways to the name lead to the same lines.
 """
@@ -22,6 +22,6 @@ setup(
     license="Apache-2.0",
     python_requires=">=3.10",
     install_requires=["mindtorch_v2"],
-    packages=["torch", "torch_npu"],
-    package_dir={"torch": str(FILES / "torch"), "torch_npu": str(FILES / "torch_npu")},
+    packages=["torch", "torch_npu", "functorch", "functorch.experimental"],
+    package_dir={name: str(FILES / name) for name in ("torch", "torch_npu", "functorch")},
 )

@@ -1,1 +1,1 @@
-"""`torch._functorch`: only the settings that programs touch; the transforms are in `torch.func`."""
+"""`torch._functorch`: the transforms of `torch.func` where PyTorch has them, those of `functorch`, and settings."""

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from .._subject import mindtorch_only
-from ._process import SOURCE, environment, python
+from ._process import SOURCE, answer, environment, python
 
 pytestmark = mindtorch_only
 FOLDER = Path(SOURCE, "mindtorch_v2", "_torch_path")
@@ -168,3 +168,13 @@ def test_annotations_of_a_program_are_its_own(tmp_path: Path) -> None:
             check=False,
         )
         assert done.stdout == "real\n", done.stderr
+
+
+def test_functorch_comes_with_the_name() -> None:
+    assert answer(
+        "import json, warnings; warnings.simplefilter('ignore'); import functorch, torch; "
+        "from functorch.experimental import chunk_vmap, control_flow; "
+        "print(json.dumps([functorch.vmap(torch.sin)(torch.zeros(2)).tolist(), "
+        "functorch.FunctionalModule is torch._functorch.make_functional.FunctionalModule, "
+        "control_flow.cond is torch.cond]))"
+    ) == [[0.0, 0.0], True, True]

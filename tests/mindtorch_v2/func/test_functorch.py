@@ -1,0 +1,122 @@
+"""`functorch`, the old name of `torch.func`, against PyTorch's."""
+
+from __future__ import annotations
+
+import importlib
+import warnings
+from typing import Any
+
+import pytest
+
+from .. import _oracle
+from .._subject import subject as torch
+
+
+def _part(library: Any, name: str) -> Any:
+    return importlib.import_module(f"{library.__name__}._functorch.{name}")
+
+
+def _models(library: Any, kind: str, count: int = 1) -> list[Any]:
+    nn = library.nn
+    made = []
+    for seed in range(count):
+        library.manual_seed(seed)
+        if kind == "plain":
+            model = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 2))
+        elif kind == "tied":
+            model = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 3))
+            model[1].weight = model[0].weight
+        else:
+            model = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Linear(4, 2))
+        made.append(model)
+    return made
+
+
+def _told(library: Any, kind: str) -> dict[str, Any]:
+    """What is made of a model, and what a call of it gives and leaves behind."""
+    made = _part(library, "make_functional")
+    (model,) = _models(library, kind)
+    x = library.linspace(-1, 1, 15).reshape(5, 3)
+    told: dict[str, Any] = {}
+    if kind == "buffers":
+        fmodel, params, buffers = made.make_functional_with_buffers(model)
+        told["every"] = fmodel.all_names_map
+        told["buffer names"] = fmodel.buffer_names
+        result = fmodel(params, buffers, x)
+        told["buffers"] = [b.tolist() for b in buffers]
+    else:
+        fmodel, params = made.make_functional(model)
+        told["every"] = fmodel.names_map
+        result = fmodel(params, x)
+    told["names"] = fmodel.param_names
+    told["kinds"] = [(type(p).__name__, p.requires_grad, tuple(p.shape)) for p in params]
+    told["repr"] = repr(fmodel)
+    told["places"] = [p.device.type for p in fmodel.parameters()]
+    told["unchanged"] = [b.tolist() for b in model.buffers()]
+    told["result"] = result.detach()
+    told["gradients"] = [g.detach() for g in library.autograd.grad(result.square().sum(), params)]
+    return told
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize("kind", ["plain", "tied", "buffers"])
+def test_modules_become_functions(kind: str) -> None:
+    ours, theirs = _told(torch, kind), _told(_oracle.load(), kind)
+    for name in ("result", "gradients"):
+        torch.testing.assert_close(
+            ours.pop(name), _oracle.tree_map(_oracle.from_oracle, theirs.pop(name), _oracle.is_oracle_tensor)
+        )
+    for name in ("buffers",) if kind == "buffers" else ():
+        torch.testing.assert_close(torch.tensor(ours.pop(name)[0]), torch.tensor(theirs.pop(name)[0]))
+    assert ours == theirs
+
+
+@pytest.mark.oracle
+def test_models_are_stacked() -> None:
+    for library in (torch, _oracle.load()):
+        made = _part(library, "make_functional")
+        fmodel, params, buffers = made.combine_state_for_ensemble(_models(library, "buffers", 3))
+        assert [tuple(p.shape) for p in params] == [(3, 4, 3), (3, 4), (3, 4), (3, 4), (3, 2, 4), (3, 2)]
+        assert not any(p.requires_grad for p in params) and [b.shape[0] for b in buffers] == [3, 3, 3]
+        x = library.ones(5, 3)
+        many = library.vmap(fmodel.eval(), (0, 0, None))(params, buffers, x)
+        assert tuple(many.shape) == (3, 5, 2)
+
+
+@pytest.mark.oracle
+@pytest.mark.parametrize(
+    "name", "vmap grad grad_and_value jacrev jacfwd hessian functionalize make_functional combine_state".split()
+)
+def test_old_names_say_where_they_are_now(name: str) -> None:
+    said = []
+    for library in (torch, _oracle.load()):
+        old = _part(library, "deprecated")
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            if name == "make_functional":
+                old.make_functional(library.nn.Linear(2, 2))
+            elif name == "combine_state":
+                old.combine_state_for_ensemble([library.nn.Linear(2, 2)])
+            else:
+                getattr(old, name)(lambda x: x.sin().sum())(library.ones(3))
+        said.append([(w.category, str(w.message)) for w in caught if "functorch" in str(w.message)])
+    assert said[0] == said[1] and len(said[0]) == 1
+
+
+@pytest.mark.parametrize("chunks", [1, 2, 3, 7])
+def test_a_number_of_parts(chunks: int) -> None:
+    x, y = torch.arange(10.0).reshape(5, 2), torch.arange(10.0).reshape(2, 5)
+    mapped = _part(torch, "apis").chunk_vmap(lambda a, b: (a * b).sum(), (0, 1), chunks=chunks)
+    assert mapped(x, y).tolist() == (x * y.t()).sum(1).tolist()
+
+
+def test_refusals() -> None:
+    made = _part(torch, "make_functional")
+    with pytest.raises(RuntimeError, match="has buffers. Please use make_functional_with_buffers"):
+        made.make_functional(torch.nn.BatchNorm1d(2))
+    with pytest.raises(RuntimeError, match="Expected at least one model, got 0"):
+        made.combine_state_for_ensemble([])
+    with pytest.raises(RuntimeError, match="same training/eval mode"):
+        made.combine_state_for_ensemble([torch.nn.ReLU(), torch.nn.ReLU().eval()])
+    with pytest.raises(RuntimeError, match="same class"):
+        made.combine_state_for_ensemble([torch.nn.ReLU(), torch.nn.Tanh()])
