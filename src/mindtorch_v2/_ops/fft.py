@@ -25,6 +25,8 @@ def _by_stride(stride: Ints, dims: Ints) -> Ints:
 
 def _strides(stride: Ints, shape: Ints, dims: Ints) -> Ints:
     """Strides of a result of that shape, from the input's and the dimensions in the order they are transformed."""
+    if not shape:
+        raise IndexError(f"Dimension specified as {dims[0]} but tensor has no dimensions")
     others = _by_stride(stride, tuple(d for d in range(len(shape)) if d not in dims))
     out, step = [0] * len(shape), 1
     for d in (*reversed(dims), *reversed(others)):

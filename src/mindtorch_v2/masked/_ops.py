@@ -7,6 +7,7 @@ there is none (mean, variance) a row without elements gives nan. Everything is m
 from __future__ import annotations
 
 import math
+import operator
 from functools import cache
 from typing import Any
 
@@ -216,7 +217,7 @@ def _dims(dim: Any, ndim: int) -> tuple[int, ...]:
         return tuple(range(ndim))
     ndim = max(ndim, 1)
     found: list[int] = []
-    for d in (dim,) if isinstance(dim, int) else dim:
+    for d in dim if isinstance(dim, (list, tuple)) else (operator.index(dim),):
         if d in found:
             raise RuntimeError(f"dim={d} appears multiple times in the list of dims")
         if not -ndim <= d < ndim:

@@ -11,9 +11,9 @@ _CODES = {"none": 0, "mean": 1, "sum": 2}
 
 
 def get_enum(reduction: str) -> int:
-    code = _CODES.get(reduction)
+    code = _CODES.get(reduction) if isinstance(reduction, str) else None
     if code is None:
-        if reduction == "elementwise_mean":
+        if isinstance(reduction, str) and reduction == "elementwise_mean":
             warnings.warn(
                 "reduction='elementwise_mean' is deprecated. Please use reduction='mean' instead.", stacklevel=2
             )

@@ -375,10 +375,12 @@ def lp_pool1d(input: Tensor, norm_type: float, kernel_size: int, stride: Any = N
 
 
 def lp_pool2d(input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> Tensor:
+    means = avg_pool2d(input.pow(norm_type), kernel_size, stride, 0, ceil_mode)  # asks what the sizes are
     high, wide = (kernel_size, kernel_size) if isinstance(kernel_size, int) else kernel_size
-    return _lp(avg_pool2d(input.pow(norm_type), kernel_size, stride, 0, ceil_mode), norm_type, high * wide)
+    return _lp(means, norm_type, high * wide)
 
 
 def lp_pool3d(input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> Tensor:
+    means = avg_pool3d(input.pow(norm_type), kernel_size, stride, 0, ceil_mode)
     deep, high, wide = (kernel_size,) * 3 if isinstance(kernel_size, int) else kernel_size
-    return _lp(avg_pool3d(input.pow(norm_type), kernel_size, stride, 0, ceil_mode), norm_type, deep * high * wide)
+    return _lp(means, norm_type, deep * high * wide)

@@ -58,6 +58,10 @@ _median("median", False)
 _median("nanmedian", True)
 
 
+# Places of so many elements are no longer counted by NumPy.
+_MOST_SORTED = (1 << 63) // 8 - 1
+
+
 def _mode(outs: tuple[Any, Any], self: Any, dim: int, keepdim: bool) -> None:
     """The commonest value, the smallest of several; its place is the last of its occurrences."""
     import numpy as np
@@ -68,6 +72,8 @@ def _mode(outs: tuple[Any, Any], self: Any, dim: int, keepdim: bool) -> None:
         np_view(outs[1])[...] = 0
         return
     d = wrap_dim(dim, x.ndim)
+    if x.size > _MOST_SORTED:
+        raise RuntimeError(f"can't allocate memory: you tried to sort {x.size} elements")
     lanes = np.moveaxis(x, d, -1).reshape((-1, x.shape[d]))
     order = np.argsort(lanes, axis=1, kind="stable")
     ranked = np.take_along_axis(lanes, order, axis=1)
