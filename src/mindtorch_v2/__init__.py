@@ -302,6 +302,9 @@ _TENSOR_TYPES = {
     "BoolTensor": "bool",
 }
 
+# Second names.
+_SAME = {"spmm": "mm", "saddmm": "sspaddmm"}
+
 newaxis = None
 
 _RESOLVERS.python = _OVERRIDER
@@ -366,6 +369,8 @@ def __getattr__(name: str) -> _Any:
         value = _public.function(name, _FUNCTIONS[name])
     elif name in _late.FUNCTIONS:
         value = _late.function(name)
+    elif name in _SAME:
+        value = getattr(_import_module(__name__), _SAME[name])
     else:
         raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
     globals()[name] = value
@@ -373,4 +378,4 @@ def __getattr__(name: str) -> _Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_FUNCTIONS, *_LAZY, *_SUBMODULES, *_TENSOR_TYPES, *_late.FUNCTIONS})
+    return sorted({*globals(), *_FUNCTIONS, *_LAZY, *_SUBMODULES, *_TENSOR_TYPES, *_late.FUNCTIONS, *_SAME})

@@ -16,6 +16,7 @@ from ._dispatch.op import c_type_name, type_name
 from ._dtype import dtype as DType
 from ._dtype import get_default_dtype
 from ._dtype_names import cpp_name
+from ._layout import layout as Layout
 from ._layout import strided
 from ._ops.determinism import STATE as DETERMINISM
 from ._ops.determinism import filled
@@ -134,6 +135,7 @@ class TypeMeta(type):
     """`isinstance(t, torch.FloatTensor)` asks for dtype and device."""
 
     dtype: DType
+    layout: Layout
 
     def __new__(meta, name: str, bases: tuple[type, ...], space: dict[str, Any]) -> TypeMeta:
         if bases:
@@ -141,21 +143,57 @@ class TypeMeta(type):
         return super().__new__(meta, name, bases, space)
 
     def __instancecheck__(cls, t: Any) -> bool:
-        return isinstance(t, TensorBase) and t._dtype is cls.dtype and t._device.type == "cpu"
+        fits = isinstance(t, TensorBase) and t._dtype is cls.dtype and t._device.type == "cpu"
+        return fits and getattr(t, "layout", strided) is cls.layout
 
 
-def tensor_type(name: str, dt: DType) -> Any:
-    """`torch.FloatTensor` and the like."""
+def tensor_type(name: str, dt: DType, layout: Layout = strided) -> Any:
+    """`torch.FloatTensor`, `torch.sparse.FloatTensor` and the like."""
+    sparse = layout is not strided
 
     def new(cls: Any, *args: Any, **kwargs: Any) -> Any:
-        return _build(args, kwargs, dt, CPU)
+        return _build_sparse(args, kwargs, dt) if sparse else _build(args, kwargs, dt, CPU)
 
     space = {
         "__new__": new,
         "dtype": dt,
         "is_cuda": False,
-        "is_sparse": False,
-        "layout": strided,
-        "__module__": "torch",
+        "is_sparse": sparse,
+        "layout": layout,
+        "__module__": "torch.sparse" if sparse else "torch",
     }
     return TypeMeta(name, (), space)
+
+
+_SPARSE_FORMS = """
+ * (*, torch.device device = None)
+ * (Tensor indices, Tensor values, *, torch.device device = None)
+ * (Tensor indices, Tensor values, tuple of ints size, *, torch.device device = None)
+ * (tuple of ints size, *, torch.device device = None)
+"""
+
+
+def _build_sparse(args: tuple[Any, ...], kwargs: dict[str, Any], dt: DType) -> Any:
+    """Of indices and values, whose dtype stays, or of a size, without elements."""
+    from ._sparse.construct import sparse_coo_tensor
+
+    rest = dict(kwargs)
+    where = rest.pop("device", None)
+    if rest:
+        raise TypeError(f"new() got an unexpected keyword argument '{next(iter(rest))}'")
+    if not args or all(_is_size(x) for x in args):
+        return sparse_coo_tensor(_sizes(args) if args else (0,), dtype=dt, device=where)
+    if len(args) == 1 and isinstance(args[0], Size):
+        return sparse_coo_tensor(tuple(args[0]), dtype=dt, device=where)
+    if len(args) == 1 and isinstance(args[0], (list, tuple)):
+        raise TypeError(
+            "torch.sparse.SparseTensor(sequence) only accepts sizes.  Please use torch.sparse_coo_tensor() or "
+            "construct a strided tensor and convert it to sparse via to_sparse."
+        )
+    tensors = len(args) in (2, 3) and all(isinstance(x, TensorBase) for x in args[:2])
+    if not tensors or not isinstance(args[-1], (TensorBase, list, tuple)):
+        shown = ", ".join(type_name(x) for x in args)
+        raise TypeError(
+            f"new() received an invalid combination of arguments - got ({shown}), but expected one of:{_SPARSE_FORMS}"
+        )
+    return sparse_coo_tensor(*args, device=where)

@@ -141,3 +141,23 @@ def as_sparse_gradcheck(gradcheck: Any) -> Any:
     from .._sparse.gradchecks import as_sparse_gradcheck as made
 
     return made(gradcheck)
+
+
+# The types that came before `sparse_coo_tensor`.
+_TENSOR_TYPES = "BFloat16 Byte Char Double Float Half Int Long Short".split()
+
+
+def __getattr__(name: str) -> Any:
+    kind = name.removesuffix("Tensor")
+    if kind == name or kind not in _TENSOR_TYPES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import mindtorch_v2 as torch
+
+    from .._legacy import tensor_type
+
+    made = globals()[name] = tensor_type(name, getattr(torch, name).dtype, torch.sparse_coo)
+    return made
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *(f"{kind}Tensor" for kind in _TENSOR_TYPES)})
