@@ -509,30 +509,52 @@ special_chebyshev_polynomial_t  Chebyshev polynomials of the first kind.
 special_chebyshev_polynomial_u  Chebyshev polynomials of the second kind.
 special_chebyshev_polynomial_v  Chebyshev polynomials of the third kind.
 special_chebyshev_polynomial_w  Chebyshev polynomials of the fourth kind.
+special_digamma  = digamma
 special_entr  The entropy of each element: `-x * log(x)`.
+special_erf  = erf
+special_erfc  = erfc
 special_erfcx  The scaled complementary error function: `exp(x * x) * erfc(x)`.
+special_erfinv  = erfinv
+special_exp2  = exp2
+special_expit  = sigmoid
+special_expm1  = expm1
+special_gammainc  = igamma
+special_gammaincc  = igammac
+special_gammaln  = lgamma
 special_hermite_polynomial_h  Hermite polynomials as physicists define them.
 special_hermite_polynomial_he  Hermite polynomials as probabilists define them.
+special_i0  = i0
 special_i0e  The modified Bessel function of order 0, scaled by `exp(-|x|)`.
 special_i1  The modified Bessel function of the first kind, order 1.
 special_i1e  The modified Bessel function of order 1, scaled by `exp(-|x|)`.
 special_laguerre_polynomial_l  Laguerre polynomials.
 special_legendre_polynomial_p  Legendre polynomials.
+special_log1p  = log1p
 special_log_ndtr  The logarithm of the area under the normal distribution below each element.
+special_log_softmax  = log_softmax
+special_logit  = logit
+special_logsumexp  = logsumexp
 special_modified_bessel_i0  The modified Bessel function of the first kind, order 0.
 special_modified_bessel_i1  The modified Bessel function of the first kind, order 1.
 special_modified_bessel_k0  The modified Bessel function of the second kind, order 0.
 special_modified_bessel_k1  The modified Bessel function of the second kind, order 1.
+special_multigammaln  = mvlgamma
 special_ndtr  The area under the normal distribution below each element.
 special_ndtri  The inverse of `ndtr`: the place below which the area is each element.
+special_polygamma  = polygamma
+special_psi  = digamma
+special_round  = round
 special_scaled_modified_bessel_k0  The modified Bessel function of the second kind, order 0, times `exp(x)`.
 special_scaled_modified_bessel_k1  The modified Bessel function of the second kind, order 1, times `exp(x)`.
 special_shifted_chebyshev_polynomial_t  Chebyshev polynomials of the first kind on the interval from 0 to 1.
 special_shifted_chebyshev_polynomial_u  Chebyshev polynomials of the second kind on the interval from 0 to 1.
 special_shifted_chebyshev_polynomial_v  Chebyshev polynomials of the third kind on the interval from 0 to 1.
 special_shifted_chebyshev_polynomial_w  Chebyshev polynomials of the fourth kind on the interval from 0 to 1.
+special_sinc  = sinc
+special_softmax  = softmax
 special_spherical_bessel_j0  The spherical Bessel function of the first kind, order 0.
 special_xlog1py  `input * log1p(other)`, zero where `input` is.
+special_xlogy  = xlogy
 special_zeta  The Hurwitz zeta function.
 split_copy  Copies of the parts that `split` shows.
 split_with_sizes  Splits into parts of the given sizes, as views.
