@@ -253,7 +253,7 @@ def from_object(x: Any, t: TensorBase) -> Any:
         return data
     if hasattr(x, "__array__") and hasattr(x, "shape") and len(x.shape) > 0:
         return HOOKS.from_data(x, None, t)
-    if hasattr(x, "__index__"):
+    if hasattr(x, "__index__") and not isinstance(x, type):
         index = x.__index__()
         if isinstance(index, int):
             return int(index)

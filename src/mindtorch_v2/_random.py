@@ -393,6 +393,14 @@ def _drawn(draw: Any, t: Any, fname: str, generator: Any, requires_grad: bool) -
     return _finish(draw((t, 0.0, 1.0, _generator(fname, generator))), requires_grad)
 
 
+def _there(fname: str, input: Any, device: Any) -> Any:
+    """A tensor like `input` where the result is to be: the rows draw where their argument is."""
+    if device is None or not isinstance(input, TensorBase):
+        return input
+    wanted = _device_arg(fname, device)
+    return input if wanted.type == input._device.type else empty_like(input, device=wanted)
+
+
 def rand_like(
     input: Any,
     *,
@@ -413,6 +421,7 @@ def rand_like(
             input, dtype=dtype, layout=layout, device=device, pin_memory=pin_memory, memory_format=memory_format
         )
         return _drawn(_uniform_, t, "rand_like", generator, requires_grad)
+    input = _there("rand_like", input, device)
     return _like(_rows.RAND_LIKE, (input,), dtype, layout, device, pin_memory, memory_format, requires_grad)
 
 
@@ -436,6 +445,7 @@ def randn_like(
             input, dtype=dtype, layout=layout, device=device, pin_memory=pin_memory, memory_format=memory_format
         )
         return _drawn(_normal_, t, "randn_like", generator, requires_grad)
+    input = _there("randn_like", input, device)
     return _like(_rows.RANDN_LIKE, (input,), dtype, layout, device, pin_memory, memory_format, requires_grad)
 
 
@@ -480,6 +490,7 @@ def randint_like(
         )
         fill = _rows.RANDOM.row.inplace_op.call
         return _finish(fill((t, *head[1:], _generator("randint_like", generator))), requires_grad)
+    head = (_there("randint_like", input, device), *head[1:])
     return _like(_rows.RANDINT_LIKE, head, dtype, layout, device, pin_memory, memory_format, requires_grad)
 
 

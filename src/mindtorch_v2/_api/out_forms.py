@@ -79,10 +79,20 @@ def _form(name: str, op: Op, results: tuple[str, ...]) -> Op:
     form.row = Row("out", form, False, False)
     own = op.row.out_op
     if own is not None:
-        form.composite = FnKernel(lambda *args: own.call(args))
+        form.composite = FnKernel(lambda *args: own.call(_together(op, args)))
     else:
         form.row.fallback = FnKernel(lambda *args: _copied(op, args))
     return form
+
+
+def _together(op: Op, args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The arguments, if what is written is where the first tensor that is read is."""
+    n = len(op.schema.args)
+    read = next((a for a in args[:n] if isinstance(a, TensorBase) and a._shape), None)
+    for out in args[n:]:
+        if read is not None and isinstance(out, TensorBase) and out._device != read._device:
+            raise RuntimeError(f"Expected out tensor to have device {read._device}, but got {out._device} instead")
+    return args
 
 
 def _copied(op: Op, args: tuple[Any, ...]) -> Any:

@@ -106,6 +106,10 @@ def _channel_meta(self: Any, scale: Any, zero_point: Any, axis: int, low: int, h
         raise RuntimeError("scale and zero-point need to have the same dimensions")
     if not 0 <= axis <= len(self._shape):
         raise RuntimeError("`axis` must be between 0 and number of dimensions of input")
+    if axis == len(self._shape):
+        raise IndexError(
+            f"Dimension out of range (expected to be in range of [{-max(axis, 1)}, {max(axis, 1) - 1}], but got {axis})"
+        )
     if scale._shape[0] != self._shape[axis]:
         raise RuntimeError("dimensions of scale and zero-point are not consistent with input tensor")
     _check_range(low, high)

@@ -20,6 +20,7 @@ from .rules.random import (
     RandintRule,
     SizedRule,
     check_bernoulli,
+    check_drawn_here,
     check_float,
     check_integers,
     check_std,
@@ -54,6 +55,7 @@ RANDINT: Op = _drawn(f"randint(SymInt low, SymInt high, SymInt[] size, *, {_G}, 
 
 def _randint_like(self: Any, low: int, high: int, *options: Any) -> Spec:
     s: Spec = _RANDINT_LIKE_RULE.infer((self, *options))
+    check_drawn_here("randint_like", self, s)
     check_integers(low, high, s.dtype)
     return s
 

@@ -9,10 +9,12 @@ from typing import Any
 
 import mindtorch_v2 as torch
 
+from .._dispatch.op import type_name as given_name
 from .._dispatch.parsed import parsed
 from .._dtype_names import type_string
 from .._layout import sparse_bsc, sparse_bsr, sparse_coo, sparse_csc, sparse_csr
 from .._overrides import overridable
+from .._tensor_base import TensorBase
 from . import rows
 from .parts import COLUMNS, NAMES, ROWS, Parts, is_coo, is_sparse, layout_of, of_parts, parts, plain_alias, replace
 from .products import HSPMM, SPARSE_ADDMM, SSPADDMM
@@ -282,6 +284,11 @@ def refuse_resize(t: Any) -> Exception:
 
 def resize_as_sparse_(self: Any, the_template: Any) -> Any:
     """The size of another sparse tensor."""
+    for name, position, t in (("input", 1, self), ("the_template", 2, the_template)):
+        if not isinstance(t, TensorBase):
+            raise TypeError(
+                f"resize_as_sparse_(): argument '{name}' (position {position}) must be Tensor, not {given_name(t)}"
+            )
     if not is_coo(self) or not is_coo(the_template):
         raise refused("resize_as_sparse_", [self, the_template])
     p = parts(the_template)

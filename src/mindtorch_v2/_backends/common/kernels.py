@@ -379,6 +379,13 @@ class MixedKernel(Kernel):
             # A CPU scalar may stand beside tensors of any device.
             if t._device != home._device and not (t._keys & CPU and len(t._shape) == 0):
                 raise RuntimeError(_apart(home._device, t._device))
+        if op.is_out and op.functional is not None:
+            for out in args[len(op.functional.schema.args) :]:
+                if isinstance(out, TensorBase) and out._device != home._device:
+                    # What is written is no scalar that stands beside others.
+                    raise RuntimeError(
+                        f"Expected out tensor to have device {home._device}, but got {out._device} instead"
+                    )
         bits = home._keys & BACKENDS
         return op.backend(bits, args).run(op, args, bits)
 

@@ -198,7 +198,17 @@ class FloatLikeRule(Rule):
         s = self.rule.infer(args)
         assert isinstance(s, Spec)
         check_float(self.kernel, s.dtype)
+        check_drawn_here(self.rule.name, args[0], s)
         return s
+
+
+def check_drawn_here(name: str, t: Any, s: Spec) -> None:
+    """A row draws where its argument is; `torch.rand_like` and its like go elsewhere first."""
+    assert isinstance(t, TensorBase)
+    if s.device.type != t._device.type:
+        raise NotImplementedError(
+            f"aten::{name}() draws where its argument is, {t._device}, and not on {s.device}; torch.{name}() does"
+        )
 
 
 @final

@@ -49,7 +49,7 @@ class ToCopyRule(Rule):
         t = args[0]
         assert isinstance(t, TensorBase)
         dt: dtype = t._dtype if args[1] is None else args[1]
-        dev: device = t._device if args[2] is None else args[2]
+        dev: device = t._device if args[2] is None else placed(args[2])
         return Spec(t._shape, kept_strides(t, args[3], dt), dt, dt, dev)
 
 

@@ -165,7 +165,8 @@ def _index_copy(out: Any, self: Any, dim: int, index: Any, source: Any) -> None:
 def _masked_scatter(out: Any, self: Any, mask: Any, source: Any) -> None:
     import numpy
 
-    at = numpy.array(numpy.broadcast_to(np_view(mask), out._shape))  # a copy: what is counted is what is used
+    whole = np_view(out)  # says how many dimensions there may be
+    at = numpy.array(numpy.broadcast_to(np_view(mask), whole.shape))  # a copy: what is counted is what is used
     n = int(numpy.count_nonzero(at))
     if source.numel() < n:
         raise RuntimeError("Number of elements of source < number of ones in mask")

@@ -53,6 +53,8 @@ def _nextafter(self: Any, other: Any) -> Any:
 
 
 def _frexp(self: Any) -> Any:
+    if self._dtype.name not in _FORMS:
+        raise NotImplementedError(f"\"frexp_npu\" not implemented for '{self._dtype.scalar_name}'")
     whole, length, bias = _FORMS[self._dtype.name]
     # The smallest numbers have no exponent of their own: they are made larger first.
     small = self.abs() < 2.0 ** (1 - bias)
