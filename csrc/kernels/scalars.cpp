@@ -63,11 +63,7 @@ PyObject* nest(const Operand& op, const Shape& shape, int dim, const char* p) {
     if (dim == shape.ndim) return to_python(p, op.code);
     const int64_t n = shape.dim[dim];
     Ref list(PyList_New(n));
-    if (!list.get()) {
-        if (!PyErr_ExceptionMatches(PyExc_MemoryError)) fail_set();
-        PyErr_Clear();
-        fail(PyExc_RuntimeError, "can't allocate memory: you tried to make a list of %lld elements", (long long)n);
-    }
+    if (!list.get()) fail_set();
     const int64_t step = wrapping_mul(op.stride[dim], op.itemsize);
     for (int64_t i = 0; i < n; ++i) {
         PyObject* x = nest(op, shape, dim + 1, shape.numel ? p + i * step : p);
