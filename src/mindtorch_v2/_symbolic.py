@@ -126,6 +126,9 @@ def sym_constrain_range(size: Any, *, min: int | None = None, max: int | None = 
 def sym_constrain_range_for_size(size: Any, *, min: int | None = None, max: int | None = None) -> None:
     """Raise unless min <= size <= max, from 0 on if not said otherwise."""
     name = "sym_constrain_range_for_size"
+    for side, value in (("min", min), ("max", max)):
+        if value is not None and not isinstance(value, (int, float)):
+            raise TypeError(f"{name}(): argument '{side}' must be int, not {type(value).__name__}")
     if max is not None and max <= 2:
         raise RuntimeError(f"Max value to constrain_range_for_size must be greater than 2. got: {max}")
     _in_range(name, size, 0 if min is None else min, LONG_MAX if max is None else max)

@@ -40,6 +40,7 @@ def _empty_kernel(weight: list[int], transposed: bool, dilated: bool) -> str:
 def _check(x: Any, w: Any, bias: Any, stride: Ints, padding: Ints, dilation: Ints, transposed: bool,
            output_padding: Ints, groups: int) -> None:
     """What PyTorch refuses, in its order and words."""
+    _check_weight(w)
     shape, kernel = list(x._shape), list(w._shape)
     if any(p < 0 for p in padding):
         raise RuntimeError("negative padding is not supported")

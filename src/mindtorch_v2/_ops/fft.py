@@ -39,6 +39,8 @@ def _check(self: Any, dims: Ints, complex_: bool) -> Ints:
     if not self._dtype.is_inexact or self._dtype.is_complex != complex_:
         raise RuntimeError(f"Expected a {'complex' if complex_ else 'real'} input to a Fourier transform, got "
                            f"{self._dtype.scalar_name}")
+    if not dims:
+        raise RuntimeError("a Fourier transform needs at least one dimension")
     return wrap_dims(dims, self.dim())
 
 

@@ -87,6 +87,8 @@ def _checked(name: str, n: int, d: float, dtype: _Any) -> tuple[float, _Any]:
     """What the numbers of periods are multiplied with, and the dtype they are made in."""
     from .. import get_default_dtype
 
+    if not isinstance(n, int):
+        raise TypeError(f"fft_{name}(): argument 'n' (position 1) must be int, not {type(n).__name__}")
     dtype = get_default_dtype() if dtype is None else dtype
     if not (dtype.is_floating_point or dtype.is_complex):
         raise RuntimeError(f"{name} requires a floating point or complex dtype")
