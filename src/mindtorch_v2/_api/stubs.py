@@ -250,7 +250,8 @@ def namespace() -> str:
 
 def declared(name: str, value: Any, rows: dict[str, list[Op]]) -> list[str]:
     if hasattr(value, "__overloads__"):
-        return overloads(name, [op for op in rows[name] if op.row.function], False)
+        # A second name has the rows of the first.
+        return overloads(name, [op for op in rows[torch._SAME.get(name, name)] if op.row.function], False)
     kind = type(value).__name__
     if kind in ("dtype", "layout", "memory_format"):
         return [f"{name}: {hint(kind)}"]

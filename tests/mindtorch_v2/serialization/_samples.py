@@ -202,6 +202,10 @@ class _Comparison:
         self.held: list[Any] = []
 
     def compare(self, a: Any, b: Any, at: str) -> None:
+        if callable(a) and callable(b) and hasattr(a, "__qualname__") and not isinstance(a, type):
+            # Functions are written in C in one and in Python in the other; files hold their names.
+            assert a.__qualname__ == b.__qualname__, (at, a, b)
+            return
         assert type(a).__name__ == type(b).__name__, (at, type(a), type(b))
         if isinstance(a, (list, dict, set)) or hasattr(a, "__dict__"):
             known = self.objects.get(id(a))
