@@ -163,6 +163,8 @@ def _as_strided_rule(self: Any, src: Any, size: Ints, stride: Ints, storage_offs
     at = storage_offset if storage_offset is not None else 0 if copied else self._offset
     if at < 0:
         raise RuntimeError(f"Tensor: invalid storage offset {at}")
+    if len(size) != len(stride):
+        raise RuntimeError("mismatch in length of strides and shape")
     itemsize = self._dtype.itemsize
     check_bounds(size, stride, at, itemsize, dense_bytes(self._shape, itemsize) if copied else self._storage.nbytes)
     return Spec(self._shape, _strides(self), self._dtype, self._dtype, self._device)
