@@ -249,9 +249,9 @@ def namespace() -> str:
 
 
 def declared(name: str, value: Any, rows: dict[str, list[Op]]) -> list[str]:
+    first = torch._SAME.get(name, name)  # a second name is declared as the first
     if hasattr(value, "__overloads__"):
-        # A second name has the rows of the first.
-        return overloads(name, [op for op in rows[torch._SAME.get(name, name)] if op.row.function], False)
+        return overloads(name, [op for op in rows[first] if op.row.function], False)
     kind = type(value).__name__
     if kind in ("dtype", "layout", "memory_format"):
         return [f"{name}: {hint(kind)}"]
@@ -267,7 +267,7 @@ def declared(name: str, value: Any, rows: dict[str, list[Op]]) -> list[str]:
         return [f"{name}: {'_str' if isinstance(value, str) else hint(kind)}"]
     made = from_function(name, value, False)
     # An open result says no more than the source does; compiled functions say less.
-    return [f"from .{place} import {name} as {name}"] if made.endswith("-> Any: ...") else [made]
+    return [f"from .{place} import {first} as {name}"] if made.endswith("-> Any: ...") else [made]
 
 
 # Classes that call themselves members of the package, and where they are.
