@@ -57,6 +57,8 @@ def install() -> None:
     if FOLDER not in sys.path:
         sys.path.insert(0, FOLDER)
     sys.meta_path.insert(0, _Finder())
+    # PyTorch's package has its own name in it, which its test tools ask for (`torch.torch._scaled_mm`).
+    _NAMESPACE(sys.modules[PACKAGE])["torch"] = sys.modules[PACKAGE]
     for name, module in list(sys.modules.items()):
         if name == PACKAGE:
             _bear(module, "")

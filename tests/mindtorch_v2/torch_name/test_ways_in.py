@@ -22,7 +22,7 @@ import importlib.metadata, importlib.util, pickle, sys
 import torch.nn.functional as F
 import torch, mindtorch_v2
 from torch import nn
-assert torch is mindtorch_v2 and sys.modules["torch"] is sys.modules["mindtorch_v2"]
+assert torch is mindtorch_v2 and torch.torch is torch and sys.modules["torch"] is sys.modules["mindtorch_v2"]
 for name in list(sys.modules):
     if name.startswith("torch."):
         assert sys.modules[name] is sys.modules["mindtorch_v2" + name[5:]], name
