@@ -461,7 +461,7 @@ def share_with(node: Node, r: TensorBase, level: int) -> None:
         return
     tangents = r._tangents
     for v in saved:
-        if isinstance(v, SavedOutput) and v.storage is r._storage and tangents is not None:
+        if isinstance(v, SavedOutput) and v.lies_as(r) and tangents is not None:
             v.tangents = tangents
             LEVELS.open[level].append(tangents)
             # From here on there may be a cycle: the tangent was computed from what the node made.

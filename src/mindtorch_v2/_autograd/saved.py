@@ -113,6 +113,17 @@ class SavedOutput(Saved):
     def saved_version(self) -> int:
         return self.version
 
+    def lies_as(self, t: TensorBase) -> bool:
+        """Whether `t` is the kept result, and not another view of its memory."""
+        return (
+            self.storage is t._storage
+            and self.offset == t._offset
+            and self.shape == t._shape
+            and self.stride == t._stride
+            and self.dtype is t._dtype
+            and self.keys == t._keys & MEMORY
+        )
+
     def unpack(self, node: Node) -> Any:
         fn = node
         if self.made_by is not None:

@@ -61,3 +61,16 @@ def test_a_selected_number_can_be_written() -> None:
         return [round(v, 5) for v in t.func.vmap(t.func.grad(loss))(t.tensor([0.3, 0.4])).tolist()]
 
     assert run(torch) == run(_oracle.load())
+
+
+def test_another_view_does_not_take_the_place_of_a_written_one() -> None:
+    def run(t: Any) -> Any:
+        def loss(a: Any) -> Any:
+            b = a * 1.5
+            b[::2].sigmoid_()
+            return (b.mT * b.mT).sum()
+
+        x = t.arange(6.0).reshape(2, 3)
+        return [[round(v, 4) for v in found.flatten().tolist()] for found in t.func.jvp(t.func.grad(loss), (x,), (x,))]
+
+    assert run(torch) == run(_oracle.load())
