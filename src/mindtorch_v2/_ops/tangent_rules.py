@@ -4,6 +4,7 @@ Invariant: only rows that need one have a rule here. A row without one is served
 the formula itself, all others by its transpose (`_autograd/forward`). A rule gets the operator, its arguments, a
 tangent for each (None where there is none; a tuple for a list) and the result, and returns a tangent for each result.
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -49,7 +50,7 @@ def _tangent_or_zero(o: Op, i: int, arg: Any, tangent: Any) -> Any:
 
 def _multilinear(o: Op, args: tuple[Any, ...], tangents: list[Any], result: Any) -> Any:
     """Linear in each of its differentiable arguments: the operator with one tangent at a time, summed."""
-    terms = [o.call((*args[:i], tangents[i], *args[i + 1:])) for i in _positions(o) if tangents[i] is not None]
+    terms = [o.call((*args[:i], tangents[i], *args[i + 1 :])) for i in _positions(o) if tangents[i] is not None]
     return _sum(terms, result)
 
 
@@ -65,9 +66,14 @@ def _addmm(o: Op, args: tuple[Any, ...], tangents: list[Any], result: Any) -> An
     """beta * self + alpha * (a @ b), of matrices or a matrix and a vector."""
     a, b, beta, alpha = args[1:5]
     self, first, second = tangents[:3]
-    return _sum([None if self is None or beta == 0 else _scaled(self, beta),
-                 None if first is None else _scaled(first.matmul(b), alpha),
-                 None if second is None else _scaled(a.matmul(second), alpha)], result)
+    return _sum(
+        [
+            None if self is None or beta == 0 else _scaled(self, beta),
+            None if first is None else _scaled(first.matmul(b), alpha),
+            None if second is None else _scaled(a.matmul(second), alpha),
+        ],
+        result,
+    )
 
 
 def _scaled(t: Any, by: Any) -> Any:
@@ -98,15 +104,30 @@ def _logcumsumexp(o: Op, args: tuple[Any, ...], tangents: list[Any], result: Any
     return (o.call((x + up, args[1])) - result).exp() - (o.call((x + down, args[1])) - result).exp()
 
 
+def _logsumexp(o: Op, args: tuple[Any, ...], tangents: list[Any], result: Any) -> Any:
+    """The mean of the tangents, weighted by exp(x): divided by their sum, weights lose nothing to a large result."""
+    x, t = args[0], tangents[0]
+    dim, keepdim = args[1], args[2]
+    if not x._dtype.is_floating_point and not x._dtype.is_complex:
+        x = x.to(result._dtype)
+    if 0 not in x._shape:
+        x = x - (x.real if x._dtype.is_complex else x).amax(dim, True)
+    weights = x.exp()
+    return (weights * t).sum(dim, keepdim) / weights.sum(dim, keepdim)
+
+
 _RULES: dict[str, Rule] = {
     **dict.fromkeys(
         "add sub rsub neg positive sum mean clone to_copy cat cumsum flip roll index_select gather _unsafe_view tril "
-        "triu max_unpool2d max_unpool3d".split(), _linear),
+        "triu max_unpool2d max_unpool3d".split(),
+        _linear,
+    ),
     **dict.fromkeys("mul mm bmm mv dot outer".split(), _multilinear),
     **dict.fromkeys("addmm addmv".split(), _addmm),
     "copy": _copy,
     "linalg_cholesky_ex": _cholesky,
     "logcumsumexp": _logcumsumexp,
+    "logsumexp": _logsumexp,
 }
 
 

@@ -12,7 +12,7 @@ import warnings
 from typing import Any, NamedTuple
 
 from ._grammar import OPERATORS, PRELUDE, VIEWS, WRITES, Kind, Known, Statement, make, opening
-from ._machine import Ended, Machine, close, expanded, left_to_the_library, shared, values
+from ._machine import Ended, Machine, addresses, close, left_to_the_library, shared, values
 
 # Results whose shape depends on values, other dtypes, writes that no transform follows; of the tangent of layer_norm
 # PyTorch's gradient takes the statistics for constants.
@@ -110,12 +110,13 @@ def write_function(rng: random.Random, reference: Any) -> Function:
 
 
 def reads_what_it_writes(machine: Machine, kind: Kind, s: Statement) -> bool:
-    """PyTorch's tangents of such a write are computed from what was written already; expanded targets it deprecates."""
+    """PyTorch's tangents of such a write are computed from what was written already; in which order it writes to
+    elements that share memory is its kernels' affair."""
     if kind.writes is None:
         return False
     tensors = [machine.pool[name] for name in s.operands]
     target = tensors.pop(kind.writes)
-    return expanded(target) or any(shared(t, target) for t in tensors)
+    return len(addresses(target)) < target.numel() or any(shared(t, target) for t in tensors)
 
 
 def fits(t: Any) -> bool:
