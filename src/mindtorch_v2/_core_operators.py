@@ -110,6 +110,9 @@ class Hooks:
     at_levels_of: Any  # a new tensor at the levels of `vmap` of another one
     many_like: Any  # a gradient at the levels of `vmap` of another one
     batched_truth: Any  # `bool` of a tensor inside `vmap`
+    # tangents of nested tensors, which are those of their values
+    nested_tangent: Any
+    nested_dual: Any
     # indexing; `asked` goes through __torch_function__
     getitem: Any
     setitem: Any

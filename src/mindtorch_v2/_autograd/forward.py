@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Any, Final, final
 
 from .._core_operators import CORE, HOOKS
-from .._dispatch.keys import AUTOGRAD, BATCHED, CONJUGATE, FORWARD, LAZY, NEGATIVE, VIEW
+from .._dispatch.keys import AUTOGRAD, BATCHED, CONJUGATE, FORWARD, LAZY, NEGATIVE, NESTED, SPARSE, VIEW
 from .._dispatch.op import RESOLVERS, GivenDerivative, Kernel, Op
 from .._dispatch.state import LOCAL, STATE, is_grad_enabled, modes, set_modes, swap_grad
 from .._mypyc import i64
@@ -173,6 +173,8 @@ def tangent_of(t: Any, level: int) -> Any:
     """The tangent of `t` at a level, or None. A view whose base was given one by a write has a view of that."""
     if not isinstance(t, TensorBase):
         return None
+    if t._keys & NESTED:
+        return HOOKS.nested_tangent(t, level)
     own = t._tangents
     if own is not None:
         found = own.get(level)
@@ -287,6 +289,13 @@ def write(t: TensorBase, level: int, tangent: Any, had: Any) -> None:
 
 def put_dual(seen: TensorBase, tangent: TensorBase, level: int) -> Any:
     """Make the view `seen` of a tensor dual: it has this tangent, and none from its base."""
+    if (seen._keys | tangent._keys) & SPARSE:
+        if seen._keys & tangent._keys & NESTED:
+            return HOOKS.nested_dual(seen, tangent, level)
+        raise NotImplementedError(
+            f"forward AD is not supported for a tensor of layout {layout_name(seen)} with a tangent of layout "
+            f"{layout_name(tangent)}"
+        )
     had = tangent_of(seen, level)
     if had is not None:
         raise RuntimeError(
@@ -301,6 +310,10 @@ def put_dual(seen: TensorBase, tangent: TensorBase, level: int) -> Any:
     finally:
         show_again(before)
     return seen
+
+
+def layout_name(t: TensorBase) -> str:
+    return str(t._storage.layout) if t._keys & SPARSE else "torch.strided"
 
 
 def check_tangent(t: TensorBase, tangent: TensorBase, level: int) -> None:
@@ -391,6 +404,8 @@ def at_level(op: Op, f: Formulas | None, args: tuple[Any, ...], keys: i64, level
     need = tangents_at(f, args, level)
     if need == 0:
         return result
+    if isinstance(result, TensorBase) and result._keys & SPARSE:
+        raise NotImplementedError(UNSUPPORTED.format(op.qualified().removeprefix("aten::")))
     before = hide(level)
     try:
         if op.is_view:

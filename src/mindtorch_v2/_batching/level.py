@@ -11,7 +11,7 @@ from typing import Any, Final, final
 
 from .. import _native
 from .._core_operators import HOOKS
-from .._dispatch.keys import BACKENDS, BATCHED, INFERENCE, LAZY
+from .._dispatch.keys import BACKENDS, BATCHED, INFERENCE, LAZY, NESTED
 from .._dispatch.state import LOCAL, STATE, modes, set_modes
 from .._strides import contiguous_strides
 from .._tensor_base import TensorBase, counter
@@ -216,6 +216,11 @@ def is_many(t: Any, level: Level) -> bool:
         return False
     s = t._storage
     return isinstance(s, Batch) and s.level is level and not s.shared
+
+
+def is_mapped_nested(t: TensorBase) -> bool:
+    """Whether a tensor is a nested one inside `vmap`, which `_ragged` serves."""
+    return t._keys & NESTED != 0 and t._keys & BATCHED != 0
 
 
 # -- going in and out ---------------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from .._dispatch.keys import SPARSE
 from .._dispatch.op import Op
 from .._dispatch.registry import get
 from .._tensor_base import TensorBase
@@ -49,5 +50,7 @@ def stacked(found: list[Any], level: Level) -> Any:
     """Results of all calls as one of the level."""
     first = found[0]
     if isinstance(first, TensorBase):
+        if first._keys & SPARSE:
+            raise RuntimeError(f"vmap: results of layout {first._storage.layout} cannot be mapped over")
         return wrap(get("stack").call((tuple(found), 0)), level)
     return tuple([stacked([f[k] for f in found], level) for k in range(len(first))])

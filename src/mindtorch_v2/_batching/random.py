@@ -54,6 +54,11 @@ class _under:
         set_modes(self.before)
 
 
+def refusal(randomness: str) -> str:
+    """Why a level refuses a random operator on tensors that are many."""
+    return _REFUSED if randomness == "error" else _SAME
+
+
 def drawn(op: Op, args: tuple[Any, ...], level: Level) -> Any:
     """A random operator inside `level`."""
     if level.randomness == "error":

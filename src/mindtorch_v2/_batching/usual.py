@@ -7,16 +7,17 @@ from __future__ import annotations
 
 from typing import Any
 
+from .._dispatch.keys import NESTED
 from .._tensor_base import TensorBase
 from .level import enter, leave
 from .steps import add_batch_dim, remove_batch_dim
 
 
 def common_size(args: tuple[Any, ...], dim: int) -> int:
-    """The size of the mapped dimension of all arguments; -1 where one of them is no tensor, or is refused."""
+    """The size of the mapped dimension of all arguments; -1 where one of them is no plain tensor, or is refused."""
     size = -1
     for a in args:
-        if not isinstance(a, TensorBase):
+        if not isinstance(a, TensorBase) or a._keys & NESTED:
             return -1
         rank = len(a._shape)
         if dim >= rank or dim < -rank:
@@ -51,4 +52,6 @@ def map_tensors(
 
 
 def fits(found: Any, dim: int) -> bool:
-    return isinstance(found, TensorBase) and -len(found._shape) <= dim + 1 and dim <= len(found._shape)
+    if not isinstance(found, TensorBase) or found._keys & NESTED:
+        return False
+    return -len(found._shape) <= dim + 1 and dim <= len(found._shape)

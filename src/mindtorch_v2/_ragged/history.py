@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from .._autograd.forward import put_dual, tangent_of
+from .._batching.level import is_mapped_nested
+from .._core_operators import HOOKS
 from .._dispatch.state import is_grad_enabled
 from .._tensor_base import bump, grad_fn_of, requires_grad, set_history
 from ..autograd import Function
@@ -16,9 +19,12 @@ from .parts import is_nested, made, parts
 
 class NestedGetValues(Function):
     @staticmethod
-    def forward(ctx: Any, nested: Any) -> Any:
-        ctx.structure = parts(nested).structure
+    def forward(nested: Any) -> Any:
         return parts(nested).values.detach()
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        ctx.structure = parts(inputs[0]).structure
 
     @staticmethod
     def backward(ctx: Any, grad: Any) -> Any:
@@ -27,8 +33,12 @@ class NestedGetValues(Function):
 
 class NestedViewFromValues(Function):
     @staticmethod
-    def forward(ctx: Any, values: Any, structure: Any) -> Any:
+    def forward(values: Any, structure: Any) -> Any:
         return made(values.detach(), structure)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
+        """Nothing is kept."""
 
     @staticmethod
     def backward(ctx: Any, grad: Any) -> Any:
@@ -56,6 +66,28 @@ def as_view(t: Any, source: Any) -> Any:
     base = source._viewed if is_nested(source) else source._base
     t._viewed = source if base is None else base
     return t
+
+
+def tangent_of_nested(nested: Any, level: int) -> Any:
+    """The tangent is that of the values, in the same structure."""
+    found = None if is_mapped_nested(nested) else tangent_of(parts(nested).values, level)
+    return None if found is None else made(found, parts(nested).structure)
+
+
+def dual(nested: Any, tangent: Any, level: int) -> Any:
+    """A nested tensor over the same memory that carries a tangent."""
+    own, other = parts(nested), parts(tangent)
+    if nested._shape != tangent._shape or own.values._shape != other.values._shape:
+        raise RuntimeError(
+            "Trying to set a forward gradient that has a different size than that of the original Tensor, this is not "
+            f"supported. Tensor is of size {list(nested._shape)} while the given forward gradient is of size "
+            f"{list(tangent._shape)}."
+        )
+    return made(put_dual(own.values.view_as(own.values), other.values, level), own.structure)
+
+
+HOOKS.nested_tangent = tangent_of_nested
+HOOKS.nested_dual = dual
 
 
 def components(nested: Any) -> list[Any]:

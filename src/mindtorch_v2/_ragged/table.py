@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .._autograd.inplace import check_inplace
+from .._dispatch.keys import BATCHED
 from .._dispatch.op import Kernel, Op, Overrider
 from .._dispatch.state import is_grad_enabled
 from .._layout import jagged
@@ -108,6 +109,8 @@ def refused(op: Op, args: tuple[Any, ...]) -> NotImplementedError:
 def serve(op: Op, args: tuple[Any, ...], keys: int) -> Any:
     """A call with a nested tensor among its arguments."""
     _load()
+    if keys & BATCHED and op.name not in _WAYS:
+        return _in_vmap(op, args, keys)
     layouts = {parts(t).layout for t in tensors_in(args) if is_nested(t)}
     if len(layouts) > 1:
         raise RuntimeError(
@@ -126,6 +129,22 @@ def serve(op: Op, args: tuple[Any, ...], keys: int) -> Any:
     if op.composite is not None and op.name in _COMPOSITES:
         return op.composite.run(op, args, keys)
     raise refused(op, args)
+
+
+# The ways into a level of `vmap` and out of it.
+_WAYS = frozenset(("_add_batch_dim", "_remove_batch_dim"))
+
+
+def _in_vmap(op: Op, args: tuple[Any, ...], keys: int) -> Any:
+    from . import mapped
+
+    if any([mapped.is_mapped(t) for t in tensors_in(args)]):
+        return mapped.serve(op, args)
+    if any([t._keys & BATCHED for t in tensors_in(args)]):
+        raise RuntimeError(
+            f"vmap: {shown(op, args)} of a nested tensor that is not mapped over and a tensor that is is not supported"
+        )
+    return serve(op, args, keys & ~int(BATCHED))
 
 
 # Composites and functions of PyTorch's that give views of nested tensors.
@@ -187,7 +206,7 @@ def _strided_pointwise() -> Any:
 def _load() -> None:
     """Register the kernels."""
     if not JAGGED:
-        from . import attention, jagged, products, reductions, strided, views  # noqa: F401
+        from . import attention, jagged, mapped, products, reductions, strided, views  # noqa: F401
 
 
 SERVED = Overrider(serve)

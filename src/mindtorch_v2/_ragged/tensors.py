@@ -43,6 +43,11 @@ class _Nested(Tensor):
         values = new_base if new_base.shape == v.shape else new_base.as_strided(v.shape, v.stride(), v.storage_offset())
         return as_view(wrap(values, parts(self).structure), new_base)
 
+    def _without_tangents(self) -> Any:
+        from ..autograd.forward_ad import primal_of
+
+        return made(primal_of(parts(self).values), parts(self).structure)
+
     def dim(self) -> int:
         return len(self._shape)
 

@@ -137,7 +137,8 @@ def bumped(t: Any) -> Any:
     return t
 
 
-def _derivative(op: Op, entry: Entry) -> Derivative | None:
+def derivative_of(op: Op, entry: Entry) -> Derivative | None:
+    """What autograd does with an operator of sparse tensors; None where it knows nothing."""
     if entry.grad is None:
         return op.derivative
     if entry.derivative is None:
@@ -157,6 +158,10 @@ def find(op: Op, keys: int) -> Kernel:
     """The kernel for a call with a sparse tensor among its arguments."""
     from . import kernels as _  # noqa: F401 (registers them)
 
+    if keys & BATCHED:
+        from .mapped import IN_VMAP
+
+        return IN_VMAP
     entry = TABLE.get(op.name)
     if entry is None:
         if op.composite is not None and (op.name.startswith("_foreach_") or op.name in _MADE_FOR or _is_name(op)):
@@ -164,15 +169,13 @@ def find(op: Op, keys: int) -> Kernel:
         if not op.is_out:
             return REFUSAL
         entry = Entry(OUT, None, False)
-    if keys & BATCHED:
-        return REFUSAL  # the parts of a sparse tensor know nothing of vmap
     if entry.above:
         return entry.kernel
     if keys & FORWARD:
         dual: Kernel = RESOLVERS.forward
         return dual
     if keys & AUTOGRAD:
-        derivative = _derivative(op, entry)
+        derivative = derivative_of(op, entry)
         return NO_DERIVATIVE if derivative is None else derivative.kernel()
     if keys & TORCH_DISPATCH:
         found: Kernel = RESOLVERS.torch_dispatch

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from .._autograd.forward import bar, enter_level, leave_level, put_dual, tangent_of
 from .._core_operators import CORE
-from .._dispatch.keys import FORWARD
+from .._dispatch.keys import FORWARD, NESTED, SPARSE
 from .._dispatch.state import modes, set_modes
 from .._tensor_base import TensorBase, is_dual
 from .grad_mode import _Decorator
@@ -72,7 +72,8 @@ def make_dual(tensor: Any, tangent: Any, *, level: int | None = None) -> Any:
     for what, value in (("primal", tensor), ("tangent", tangent)):
         if not (value.is_floating_point() or value.is_complex()):
             raise ValueError(f"Expected {what} to be floating point or complex, but got: {value.dtype}")
-    return put_dual(CORE.view.call((tensor, tensor._shape)), tangent, _checked(wanted, "_make_dual"))
+    seen = tensor if tensor._keys & SPARSE else CORE.view.call((tensor, tensor._shape))
+    return put_dual(seen, tangent, _checked(wanted, "_make_dual"))
 
 
 def unpack_dual(tensor: Any, *, level: int | None = None) -> UnpackedDualTensor:
@@ -82,7 +83,7 @@ def unpack_dual(tensor: Any, *, level: int | None = None) -> UnpackedDualTensor:
         return UnpackedDualTensor(tensor, None)
     if not isinstance(tensor, TensorBase):
         raise TypeError(f"_unpack_dual(): argument 'dual' (position 1) must be Tensor, not {type(tensor).__name__}")
-    if not is_dual(tensor):
+    if not is_dual(tensor) and not tensor._keys & NESTED:
         return UnpackedDualTensor(primal_of(tensor), None)
     tangent = tangent_of(tensor, _checked(wanted, "_fw_primal"))
     return UnpackedDualTensor(primal_of(tensor), tangent)
@@ -90,6 +91,8 @@ def unpack_dual(tensor: Any, *, level: int | None = None) -> UnpackedDualTensor:
 
 def primal_of(tensor: Any) -> Any:
     """A view of the value, without any tangent."""
+    if tensor._keys & SPARSE:
+        return tensor if not tensor._keys & NESTED else tensor._without_tangents()
     with _set_fwd_grad_enabled(False):
         seen = CORE.alias.call((tensor,))
     bar(seen)

@@ -6,7 +6,17 @@ from typing import Any
 
 import mindtorch_v2 as torch
 
+from .._dispatch.keys import SPARSE
+from .._tensor_base import requires_grad
+
 Argnums = int | tuple[int, ...]
+
+
+def seen(t: Any) -> Any:
+    """A tensor of its own over the same memory; of a layout without views, over the same values or a copy."""
+    if not t._keys & SPARSE:
+        return t.view_as(t)
+    return t.clone() if requires_grad(t) and torch.is_grad_enabled() else t.detach()
 
 
 def check_argnums(argnums: Any, count: int) -> None:
@@ -46,6 +56,10 @@ def standard_basis(tensors: list[Any]) -> list[Any]:
     basis: list[Any] = []
     start = 0
     for t in tensors:
+        if t._keys & SPARSE:
+            raise NotImplementedError(
+                f"derivatives by every element of a tensor of layout {t.layout} are not supported"
+            )
         n = t.numel()
         part = torch.zeros((total, n), dtype=t.dtype, device=t.device)
         part.diagonal(-start).fill_(1)

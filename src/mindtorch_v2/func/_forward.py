@@ -13,6 +13,7 @@ from typing import Any
 import mindtorch_v2 as torch
 
 from .._autograd.forward import enter_level, leave_level, put_dual, tangent_of
+from .._dispatch.keys import SPARSE
 from .._dispatch.state import STATE
 from ..utils._pytree import TreeSpec, tree_flatten, tree_unflatten
 from ._arguments import Argnums, chosen, replaced, standard_basis
@@ -46,7 +47,7 @@ def jvp(
     entered = enter_level()
     level = entered[0]
     try:
-        given = [put_dual(p.view_as(p), t, level) for p, t in zip(flat, along)]
+        given = [put_dual(p if p._keys & SPARSE else p.view_as(p), t, level) for p, t in zip(flat, along)]
         output, aux = _split(func(*given) if spec is None else func(*tree_unflatten(given, spec)), has_aux, _API)
         if isinstance(output, torch.Tensor):
             direction = _tangent(output, level, strict)

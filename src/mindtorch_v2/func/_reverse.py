@@ -20,7 +20,7 @@ from .._dispatch.keys import VIEW
 from .._dispatch.state import is_grad_enabled, set_grad_enabled
 from .._tensor_base import requires_grad, set_requires_grad
 from ..utils._pytree import TreeSpec, tree_flatten, tree_map_, tree_unflatten
-from ._arguments import Argnums, chosen, replaced, standard_basis
+from ._arguments import Argnums, chosen, replaced, seen, standard_basis
 
 
 class Scope:
@@ -51,12 +51,12 @@ class Scope:
             raise RuntimeError("only Tensors of floating point dtype can require gradients")
         if self.outer and requires_grad(t):
             self.followed = True
-            new = t.view_as(t)
+            new = seen(t)
             for level in live():
                 new = lift(new, level)
         else:
             with torch.no_grad():
-                new = t.view_as(t)
+                new = seen(t)
                 for level in live():
                     new = lift(new, level)
             # A leaf: nobody else sees it, so that it is no view.
@@ -97,7 +97,7 @@ class Scope:
 
 def _without_history(t: Any) -> Any:
     with torch.no_grad():
-        new = t.view_as(t)
+        new = seen(t)
     new._base_field, new._view_op, new._view_args = None, None, None
     new._keys &= ~VIEW
     new._cmeta = 0

@@ -13,7 +13,8 @@ import mindtorch_v2 as torch
 
 from .._batching.dims import add_batch_dim, remove_batch_dim
 from .._batching.kernel import serve
-from .._batching.level import Level, enter, inside, is_at, is_many, leave
+from .._batching.level import Level, enter, inside, is_at, is_many, is_mapped_nested, leave
+from .._batching.steps import WAYS
 from .._batching.usual import common_size, map_tensors
 from ..utils._pytree import TreeSpec, tree_flatten, tree_unflatten
 
@@ -109,7 +110,7 @@ def _check_out_dims(out_dims: Any, func: Callable[..., Any]) -> None:
 def _out(value: Any, out_dim: int | None, level: Level, name: str) -> Any:
     """One output, with the mapped dimension where it was asked for."""
     if out_dim is None:
-        if isinstance(value, torch.Tensor) and is_many(value, level):
+        if isinstance(value, torch.Tensor) and (is_many(value, level) or is_mapped_nested(value)):
             raise ValueError(f"vmap({name}, ...): `{name}` can not return a BatchedTensor when out_dim is None")
         return inside(value, level) if isinstance(value, torch.Tensor) and is_at(value, level) else value
     if not isinstance(value, torch.Tensor):
@@ -118,6 +119,8 @@ def _out(value: Any, out_dim: int | None, level: Level, name: str) -> Any:
             "out_dims= to None for output?"
         )
     rank = value.dim() + 1
+    if is_mapped_nested(value):
+        return WAYS.remove.call((value, out_dim, level))
     if not -rank <= out_dim < rank:
         raise IndexError(
             f"Dimension out of range (expected to be in range of [{-rank}, {rank - 1}], but got {out_dim})"
