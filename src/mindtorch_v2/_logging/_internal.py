@@ -9,6 +9,10 @@ from typing import Any, Generic, ParamSpec
 _P = ParamSpec("_P")
 
 
+# Where PyTorch's compiler tells what it does; nothing is written to it here.
+trace_log = logging.getLogger("torch.__trace")
+
+
 class LazyString(Generic[_P]):
     """Text that is made when it is shown."""
 

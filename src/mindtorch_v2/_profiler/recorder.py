@@ -27,7 +27,7 @@ class Record:
 
     __slots__ = (
         *("name", "overload", "start", "end", "thread", "scope", "sequence", "kind", "inputs", "flops", "stack"),
-        *("number", "linked", "arg", "device", "stream", "nbytes", "address", "total", "python", "module"),
+        *("number", "linked", "arg", "device", "stream", "nbytes", "address", "total", "python", "module", "detached"),
     )
 
     def __init__(self, name: str, kind: str, thread: Thread, start: int) -> None:
@@ -54,6 +54,8 @@ class Record:
         self.total = 0
         # Numbers of a Python function's call and of the one that called it; which instance of a module it ran.
         self.python = (-1, -1)
+        # Whether it ends on its own, beside what its thread does (PyTorch's `is_async`).
+        self.detached = False
         self.module = -1
 
     @property
@@ -152,6 +154,20 @@ class Session:
         thread.open.append(r)
         r.start = perf_counter_ns()
         return r
+
+    def begin_detached(self, name: str, tensors: Any) -> Record:
+        """A stretch that is not inside what its thread does; `end_detached` ends it, from any thread."""
+        self.count += 1
+        r = Record(name, "cpu_op", self.thread(), 0)
+        r.number, r.detached = self.count, True
+        if self.options.shapes:
+            r.inputs = Inputs(tensors)
+        self.records.append(r)
+        r.start = perf_counter_ns()
+        return r
+
+    def end_detached(self, r: Record) -> None:
+        r.end = perf_counter_ns()
 
     def finish(self, r: Record) -> None:
         now = perf_counter_ns()

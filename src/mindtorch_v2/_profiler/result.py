@@ -118,7 +118,7 @@ class KinetoEvent:
         return self._r.nbytes
 
     def is_async(self) -> bool:
-        return False
+        return self._r.detached
 
     def is_user_annotation(self) -> bool:
         return self._r.kind == "user_annotation"

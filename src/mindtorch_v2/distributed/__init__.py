@@ -15,13 +15,24 @@ _HOMES: dict[str, str] = {
     **dict.fromkeys(
         (
             *("DistBackendError", "DistError", "DistNetworkError", "DistStoreError", "QueueEmptyError", "FileStore"),
-            *("HashStore", "TCPStore", "set_debug_level", "set_debug_level_from_env", "_all_gather_base", "_Backend"),
+            *("HashStore", "TCPStore", "set_debug_level", "set_debug_level_from_env", "_all_gather_base"),
             *("_reduce_scatter_base", "_rank_not_in_group", "_get_process_group_name", "_coalescing_manager"),
             *("_CoalescingManager", "rendezvous", "register_rendezvous_handler", "_world"),
         ),
         _C10D,
     ),
     "_create_store_from_options": "rendezvous",
+    "_Work": "_work",
+    "_Backend": "_process_group",
+    **dict.fromkeys(("_ControlCollectives", "_StoreCollectives", "_test_python_store"), "_store_collectives"),
+    "_make_nccl_premul_sum": "_options",
+    "BuiltinCommHookType": "_reducer",
+    "Reducer": "_reducer",
+    "Logger": "_ddp_log",
+    "_register_comm_hook": "_reducer",
+    "_register_builtin_comm_hook": "_reducer",
+    "_create_process_group_wrapper": "_private",
+    "_time_estimator": "_private",
     "DeviceMesh": "device_mesh",
     "init_device_mesh": "device_mesh",
     "GradBucket": "_reducer",
@@ -30,6 +41,8 @@ _HOMES: dict[str, str] = {
     "_verify_params_across_processes": "_reducer",
     "_DEFAULT_FIRST_BUCKET_BYTES": "_reducer",
 }
+# Names that are others in their module.
+_RENAMED = {"_Backend": "Backend", "_Work": "Work"}
 _MODULES = frozenset(
     (
         *("_composable", "_functional_collectives", "_tensor", "algorithms", "checkpoint", "constants", "device_mesh"),
@@ -58,7 +71,7 @@ def is_torchelastic_launched() -> bool:
 
 def __getattr__(name: str) -> Any:
     if name in _HOMES and _HOMES[name] != name:
-        found = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+        found = getattr(import_module(f"{__name__}.{_HOMES[name]}"), _RENAMED.get(name, name))
     elif name in _MODULES:
         return import_module(f"{__name__}.{name}")
     elif name.startswith("__"):

@@ -228,11 +228,7 @@ class P2POp:
         tag: int = 0,
         group_peer: int | None = None,
     ) -> None:
-        if op not in (isend, irecv):
-            raise ValueError(
-                "Invalid ``op``. Expected ``op`` to be of type ``torch.distributed.isend`` or "
-                "``torch.distributed.irecv``."
-            )
+        _check_op(op)
         _check_single_tensor(tensor, "tensor")
         self.op, self.tensor, self.tag = op, tensor, tag
         self.group = _group_or_default_group(group)
@@ -248,6 +244,20 @@ class P2POp:
         )
 
 
+def _check_op(op: Any) -> None:
+    if op not in (isend, irecv):
+        raise ValueError(
+            "Invalid ``op``. Expected ``op`` to be of type ``torch.distributed.isend`` or ``torch.distributed.irecv``."
+        )
+
+
+def _check_p2p_op_list(p2p_op_list: Any) -> None:
+    if not isinstance(p2p_op_list, list) or not all(isinstance(each, P2POp) for each in p2p_op_list):
+        raise ValueError("Invalid ``p2p_op_list``. Each op is expected to to be of type ``torch.distributed.P2POp``.")
+    if not all(each.group == p2p_op_list[0].group for each in p2p_op_list):
+        raise ValueError("All ops need to use the same group.")
+
+
 def _begin(message: P2POp) -> Any:
     peer = {"group_dst" if message.op is isend else "group_src": message.group_peer}
     return message.op(message.tensor, group=message.group, tag=message.tag, **peer)
@@ -255,11 +265,8 @@ def _begin(message: P2POp) -> Any:
 
 def batch_isend_irecv(p2p_op_list: list[P2POp]) -> list[Work]:
     """Begin several messages."""
-    if not isinstance(p2p_op_list, list) or not all(isinstance(each, P2POp) for each in p2p_op_list):
-        raise ValueError("Invalid ``p2p_op_list``. Each op is expected to to be of type ``torch.distributed.P2POp``.")
+    _check_p2p_op_list(p2p_op_list)
     group = p2p_op_list[0].group
-    if not all(each.group == group for each in p2p_op_list):
-        raise ValueError("All ops need to use the same group.")
     works: list[Work] = []
     device = p2p_op_list[0].tensor.device
     if type(group) is ProcessGroup and not p2p_op_list[0].tensor.is_meta:
@@ -372,7 +379,7 @@ def all_gather_single(output_tensor: Any, input_tensor: Any, group: Any = None, 
     pg = group or _get_default_group()
     if pg in _world.pg_coalesce_state:
         return _remember(pg, all_gather_single, input, output, None, async_op)
-    return _finish(pg._allgather_base(output, input, opts), async_op)
+    return _finish(pg.all_gather_single(output, input, opts), async_op)
 
 
 @_deprecated(
@@ -514,7 +521,7 @@ def reduce_scatter_single(
     pg = group or _get_default_group()
     if pg in _world.pg_coalesce_state:
         return _remember(pg, reduce_scatter_single, input, output, op, async_op)
-    return _finish(pg._reduce_scatter_base(output, input, opts), async_op)
+    return _finish(pg.reduce_scatter_single(output, input, opts), async_op)
 
 
 @_deprecated(
@@ -556,7 +563,7 @@ def all_to_all_single(
     opts.asyncOp = async_op
     pg = group or _get_default_group()
     into, out = output_split_sizes or [], input_split_sizes or []
-    return _finish(pg.alltoall_base(_real(output), _real(input), into, out, opts), async_op)
+    return _finish(pg.all_to_all_single(_real(output), _real(input), into, out, opts), async_op)
 
 
 def all_to_all(output_tensor_list: Any, input_tensor_list: Any, group: Any = None, async_op: bool = False) -> Any:
@@ -707,10 +714,10 @@ def _together(pg: Any, ops: list[_CollOp], async_ops: bool) -> Any:
     if first is all_gather_single:
         opts = AllgatherOptions()
         opts.asyncOp = async_ops
-        return pg.allgather_into_tensor_coalesced(outputs, tensors, opts)
+        return pg.all_gather_single_coalesced(outputs, tensors, opts)
     opts = ReduceScatterOptions()
     opts.reduceOp, opts.asyncOp = ops[0].redop, async_ops
-    return pg.reduce_scatter_tensor_coalesced(outputs, tensors, opts)
+    return pg.reduce_scatter_single_coalesced(outputs, tensors, opts)
 
 
 @contextlib.contextmanager

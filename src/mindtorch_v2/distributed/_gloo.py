@@ -17,7 +17,8 @@ from ._options import OpType
 from ._process_group import BackendOptions
 from ._rounds import Rounds
 from ._sockets import SHARED_TAGS, Call, Mesh
-from ._store import Store
+from ._store import Store, milliseconds
+from ._trace import Doing, asked, session
 from ._work import Done, Work
 from .constants import default_pg_timeout
 
@@ -97,7 +98,10 @@ class ProcessGroupGloo(HostGroup):
     def send(self, tensors: Sequence[Any], dst: int, tag: int) -> Work:
         tensor, call = self._single("send", tensors), self._message("send", tag)
         target = self._peer("send", dst)
-        self._rounds.send(call, Memory(tensor).flat, target)
+        with asked(OpType.SEND):
+            doing = Doing("gloo", OpType.SEND, [tensor], session())
+            self._rounds.send(call, Memory(tensor).flat, target)
+            doing.end()
         return Done([tensor], OpType.SEND)
 
     def recv(self, tensors: Sequence[Any], src: int, tag: int) -> Work:
@@ -127,19 +131,28 @@ class ProcessGroupGloo(HostGroup):
             except RuntimeError as error:
                 missing.append(rank)
                 if not wait_all_ranks:
-                    raise self._absent(missing, limit) from error
+                    arrived = list(range(1, rank))
+                    raise self._absent(f"Rank {rank}", limit, self._late(error, arrived, limit)) from error
         if missing:
-            raise self._absent(missing, limit)
+            raise self._absent(f"Ranks {', '.join(map(str, missing))}", limit)
         for rank in range(1, self._size):
             self._mesh.send(call, rank, word)
 
-    def _absent(self, missing: list[int], limit: timedelta) -> RuntimeError:
-        ranks = ", ".join(map(str, missing))
-        return RuntimeError(
-            f"[Rank 0]: Ranks {ranks} failed to pass monitoredBarrier in {int(limit.total_seconds() * 1000)} ms"
-            if len(missing) > 1
-            else f"Rank {ranks} failed to pass monitoredBarrier in {int(limit.total_seconds() * 1000)} ms"
+    @staticmethod
+    def _late(error: RuntimeError, arrived: list[int], limit: timedelta) -> str:
+        """What rank 0 found; without any time to wait it has not asked anyone."""
+        if limit > timedelta(0):
+            return str(error)
+        known = f"Ranks successfully processed in monitoredBarrier: {', '.join(map(str, arrived))}" if arrived else ""
+        return (
+            f"Rank 0 timed out in monitoredBarrier after {milliseconds(limit)} ms.\n"
+            f"{known or 'No ranks successfully processed in monitoredBarrier.'}"
         )
+
+    @staticmethod
+    def _absent(who: str, limit: timedelta, why: str = "") -> RuntimeError:
+        text = f"[Rank 0]: {who} failed to pass monitoredBarrier in {milliseconds(limit)} ms"
+        return RuntimeError(f"{text}\n Original exception: \n{why}" if why else text)
 
     def _report(self, call: Call, word: memoryview, limit: timedelta) -> None:
         try:
@@ -149,7 +162,7 @@ class ProcessGroupGloo(HostGroup):
         except RuntimeError as error:
             raise RuntimeError(
                 f"Rank {self._rank} successfully reached monitoredBarrier, but received errors while waiting for "
-                f"send/recv from rank 0. Please check rank 0 logs for faulty rank. Original exception: {error}"
+                f"send/recv from rank 0. Please check rank 0 logs for faulty rank.\n Original exception: \n{error}"
             ) from error
 
 
@@ -157,7 +170,9 @@ class _Receive(Work):
     """A message that is waited for; nobody needs a thread for that."""
 
     def __init__(self, mesh: Mesh, call: Call, block: Memory, source: int | None, tensor: Any) -> None:
-        super().__init__(OpType.RECVANYSOURCE if source is None else OpType.RECV)
+        kind = OpType.RECVANYSOURCE if source is None else OpType.RECV
+        super().__init__(kind)
+        self._doing = Doing("gloo", kind, [tensor], session())
         from ._rounds import memory
 
         self._mesh, self._call, self._block, self._from = mesh, call, block, source
@@ -182,6 +197,7 @@ class _Receive(Work):
             except RuntimeError as found:
                 error = found
             self._error = error
+            self._doing.end()
             self._finished.set()
             future = self._future
         if future is not None:

@@ -27,6 +27,8 @@ from ._world import (
     _get_default_group,
     _get_default_timeout,
     _world,
+    forget,
+    forget_all,
     get_process_group_ranks,
     get_rank,
     get_world_size,
@@ -511,10 +513,10 @@ def _end_group(group: Any, how: str, unknown: str) -> None:
                 stacklevel=3,
             )
         getattr(pg, how)()
-        _world.forget(pg)
+        forget(pg)
         return
     for each in sorted(_world.pg_names, key=lambda known: _world.pg_names[known], reverse=True):
         getattr(each, how)()
-    _world.forget_all()
+    forget_all()
     if isinstance(sys.excepthook, _Prefixed):
         sys.excepthook = sys.excepthook.before

@@ -11,7 +11,7 @@ from datetime import timedelta
 from typing import Any
 
 from .. import _dtype as _t
-from .._layout import strided
+from .._layout import sparse_coo, strided
 from ._memory import Memory, splits
 from ._options import OpType, RedOpType, ReduceOp, red_op
 from ._process_group import Backend, BackendOptions
@@ -67,10 +67,10 @@ class HostGroup(Backend):
         self._sequence += 1
         return Call(name, self._sequence, self._sequence, self._limit(timeout))
 
-    def _start(self, kind: OpType, opts: Any, run: Callable[[Task], None], outputs: Any) -> Work:
+    def _start(self, kind: OpType, opts: Any, run: Callable[[Task], None], outputs: Any, inputs: Any = None) -> Work:
         """Do it now if the caller waits for it anyway, else in the group's thread."""
         with asked(kind):
-            task = Task(kind, run, outputs, self.name())
+            task = Task(kind, run, outputs, self.name(), inputs)
             if opts is not None and not opts.asyncOp and self._queue.idle:
                 task.do()
             else:
@@ -126,7 +126,44 @@ class HostGroup(Backend):
     def allreduce(self, tensors: Sequence[Any], opts: Any) -> Work:
         if not tensors:
             raise self._wrong("allreduce", "requires non-empty tensor list")
+        if tensors[0].layout is sparse_coo:
+            return self._allreduce_sparse(tensors, opts)
         return self._allreduce("allreduce", OpType.ALLREDUCE, tensors, opts)
+
+    def _allreduce_sparse(self, tensors: Sequence[Any], opts: Any) -> Work:
+        """The sum of sparse tensors: all ranks get all entries and add them up, in the same order."""
+        if len(tensors) != 1:
+            raise self._wrong("allreduce", "requires a single-element tensor list")
+        if red_op(opts.reduceOp) != ReduceOp.SUM:
+            text = "unsupported reduction operation (allreduce of sparse tensors only works with ReduceOp.SUM)"
+            raise self._wrong("allreduce", text)
+        from .. import cat, empty, sparse_coo_tensor, tensor
+        from .._dtype import int64
+
+        target = tensors[0]
+        own = target.detach().coalesce()
+        self._check("allreduce", [own.values()])
+        call = self._call("allreduce", opts.timeout)
+
+        def gathered(part: Any, counts: Sequence[int]) -> list[Any]:
+            """The parts of all ranks: as many rows as each has, in blocks of one size."""
+            block = part.new_zeros((max(counts), *part.shape[1:]))
+            block[: part.shape[0]] = part
+            blocks = [empty(block.shape, dtype=block.dtype) for _ in counts]
+            self._rounds.allgather(call, [each.view(-1) for each in blocks], block.view(-1))
+            return [each[:count] for each, count in zip(blocks, counts)]
+
+        def run(task: Task) -> None:
+            told = [tensor([0]) for _ in range(self._size)]
+            self._rounds.allgather(call, told, tensor([own._nnz()], dtype=int64))
+            counts = [int(each.item()) for each in told]
+            if max(counts) == 0:
+                return
+            indices = cat(gathered(own.indices().t().contiguous(), counts)).t()
+            values = cat(gathered(own.values().contiguous(), counts))
+            target.copy_(sparse_coo_tensor(indices, values, own.shape, check_invariants=False).coalesce())
+
+        return self._start(OpType.ALLREDUCE, opts, run, [target])
 
     def allreduce_coalesced(self, tensors: Sequence[Any], opts: Any) -> Work:
         if not tensors:
@@ -179,7 +216,7 @@ class HostGroup(Backend):
                 self._averaged(opts.reduceOp, block.flat)
                 block.done()
 
-        return self._start(kind, opts, run, list(outputs))
+        return self._start(kind, opts, run, list(outputs), [part for parts in inputs for part in parts])
 
     def _reduce_scatter_base(self, output: Any, input: Any, opts: Any) -> Work:
         return self.reduce_scatter_tensor_coalesced([output], [input], opts)
@@ -248,7 +285,7 @@ class HostGroup(Backend):
                 for block in blocks:
                     block.done()
 
-        return self._start(kind, opts, run, [list(each) for each in outputs])
+        return self._start(kind, opts, run, [list(each) for each in outputs], inputs)
 
     def _allgather_base(self, output: Any, input: Any, opts: Any) -> Work:
         return self.allgather_into_tensor_coalesced([output], [input], opts)
@@ -279,7 +316,7 @@ class HostGroup(Backend):
                     self._rounds.barrier(call)
                 block.done()
 
-        return self._start(OpType._ALLGATHER_BASE, opts, run, list(outputs))
+        return self._start(OpType._ALLGATHER_BASE, opts, run, list(outputs), inputs)
 
     def gather(self, outputs: Sequence[Sequence[Any]], inputs: Sequence[Any], opts: Any) -> Work:
         root, tensor = self._root("gather", opts.rootRank), self._single("gather", inputs)
@@ -307,7 +344,7 @@ class HostGroup(Backend):
             for block in blocks:
                 block.done()
 
-        return self._start(OpType.GATHER, opts, run, list(targets))
+        return self._start(OpType.GATHER, opts, run, list(targets), [tensor])
 
     def scatter(self, outputs: Sequence[Any], inputs: Sequence[Sequence[Any]], opts: Any) -> Work:
         root, tensor = self._root("scatter", opts.rootRank), self._single("scatter", outputs)
@@ -334,7 +371,7 @@ class HostGroup(Backend):
             self._rounds.scatter(call, block.flat, [Memory(part).flat for part in parts], root)
             block.done()
 
-        return self._start(OpType.SCATTER, opts, run, [tensor])
+        return self._start(OpType.SCATTER, opts, run, [tensor], parts)
 
     def alltoall_base(
         self, output: Any, input: Any, output_sizes: Sequence[int], input_sizes: Sequence[int], opts: Any
@@ -350,7 +387,7 @@ class HostGroup(Backend):
             self._rounds.exchange(call, Memory(input).flat.split(out), target.flat.split(into))
             target.done()
 
-        return self._start(OpType.ALLTOALL_BASE, opts, run, [output])
+        return self._start(OpType.ALLTOALL_BASE, opts, run, [output], [input])
 
     def alltoall(self, outputs: Sequence[Any], inputs: Sequence[Any], opts: Any) -> Work:
         for kind, tensors in (("input", inputs), ("output", outputs)):
@@ -367,7 +404,7 @@ class HostGroup(Backend):
             for block in blocks:
                 block.done()
 
-        return self._start(OpType.ALLTOALL, opts, run, list(outputs))
+        return self._start(OpType.ALLTOALL, opts, run, list(outputs), inputs)
 
     # Barriers.
 

@@ -116,6 +116,38 @@ class OpType(enum.IntEnum):
     UNKNOWN = 100
 
 
+class ErrorType(enum.IntEnum):
+    """How a backend is."""
+
+    SUCCESS = 0
+    TIMEOUT = 1
+    COMM_ERROR = 2
+    REMOTE_ERROR = 3
+
+
+class WorkResult(enum.IntEnum):
+    """How an operation has ended."""
+
+    SUCCESS = 0
+    TIMEOUT = 1
+    COMM_ERROR = 2
+    UNKNOWN = 100
+
+
+class WorkInfo:
+    """What a hook on the end of operations is told; no backend here calls one."""
+
+    __module__ = "torch.distributed"
+
+    def __init__(self) -> None:
+        raise TypeError("torch.distributed.WorkInfo: No constructor defined!")
+
+
+def _make_nccl_premul_sum(factor: Any) -> ReduceOp:
+    """A sum of values that are multiplied by a factor first."""
+    return ReduceOp(RedOpType.PREMUL_SUM, factor)
+
+
 class Options:
     """What every call takes."""
 

@@ -6,9 +6,11 @@ backward every parameter that any rank has used holds the mean of all ranks' gra
 
 from __future__ import annotations
 
+import enum
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any
+from time import perf_counter_ns
+from typing import Any, cast
 
 from .. import _dtype as _t
 from .. import mul
@@ -92,6 +94,9 @@ def _compute_bucket_assignment_by_size(
     done: list[tuple[list[int], int]] = []
     for place, tensor in enumerate(tensors):
         index = tensor_indices[place] if tensor_indices else place
+        if expect_sparse_gradient and expect_sparse_gradient[index]:
+            done.append(([index], 0))  # its size is not known before it is there
+            continue
         key = (tensor.dtype, tensor.device)
         open_buckets.setdefault(key, []).append(index)
         sizes[key] = sizes.get(key, 0) + tensor.numel() * tensor.element_size()
@@ -146,14 +151,38 @@ def _broadcast_coalesced(process_group: Any, tensors: Sequence[Any], buffer_size
                 part.copy_(came.view(part.shape))
 
 
-class _Bucket:
-    """Parameters whose gradients are reduced together, and the memory for that."""
+class BuiltinCommHookType(enum.IntEnum):
+    """Hooks that PyTorch has in C++."""
 
-    def __init__(self, indices: list[int], params: list[Any]) -> None:
-        self.indices = indices
+    ALLREDUCE = 1
+    FP16_COMPRESS = 2
+
+
+def _register_comm_hook(reducer: Reducer, state: Any, comm_hook: Any) -> None:
+    """Let a hook reduce buckets."""
+    if reducer.hook is not None:
+        raise RuntimeError("register_comm_hook or register_builtin_comm_hook can only be called once.")
+    reducer.hook, reducer.hook_state = comm_hook, state
+
+
+def _register_builtin_comm_hook(reducer: Reducer, comm_hook_type: BuiltinCommHookType) -> None:
+    """Let one of PyTorch's own hooks reduce buckets."""
+    from .algorithms.ddp_comm_hooks import default_hooks
+
+    kind = BuiltinCommHookType(comm_hook_type)
+    hook = default_hooks.allreduce_hook if kind == BuiltinCommHookType.ALLREDUCE else default_hooks.fp16_compress_hook
+    _register_comm_hook(reducer, reducer.group, hook)
+
+
+class _Bucket:
+    """Parameters whose gradients are reduced together, and the memory for that; a sparse gradient is alone."""
+
+    def __init__(self, indices: list[int], params: list[Any], sparse: bool) -> None:
+        self.indices, self.sparse = indices, sparse
         first = params[0]
-        self.flat = first.detach().new_zeros(sum(each.numel() for each in params))
-        pieces = self.flat.split([each.numel() for each in params])
+        self.size = sum(each.numel() * each.element_size() for each in params)
+        self.flat = first.detach().new_zeros(0 if sparse else sum(each.numel() for each in params))
+        pieces = () if sparse else self.flat.split([each.numel() for each in params])
         self.views = [piece.view(each.shape) for piece, each in zip(pieces, params)]
         self.pending = len(indices)
         self.future: Any = None
@@ -171,10 +200,14 @@ class Reducer:
         find_unused_parameters: bool,
         gradient_as_bucket_view: bool,
         names: dict[int, str],
+        expect_sparse: Sequence[bool] = (),
     ) -> None:
         self.params, self.group, self.names = params, process_group, names
         self.find_unused, self.as_view = find_unused_parameters, gradient_as_bucket_view
-        self.buckets = [_Bucket(indices, [params[index] for index in indices]) for indices in bucket_indices]
+        self.buckets = [
+            _Bucket(indices, [params[index] for index in indices], bool(expect_sparse and expect_sparse[indices[0]]))
+            for indices in bucket_indices
+        ]
         self.place = {index: (bucket, slot) for bucket in self.buckets for slot, index in enumerate(bucket.indices)}
         self.hook: Callable[[Any, GradBucket], Any] | None = None
         self.hook_state: Any = None
@@ -183,6 +216,8 @@ class Reducer:
         self.finished = True
         self.static_counts: dict[int, int] | None = None
         self.iterations = 0
+        self.cap, self.logger = 0, cast(Any, None)
+        self.times: list[int] = []  # of forward, backward, the first bucket, the last gradient, the end
         self.join_work: Any = None
         self.join_divides_by_all = True
         self.divisor = process_group.size()
@@ -191,6 +226,7 @@ class Reducer:
         self.next_bucket = 0
         self.order: list[int] = []  # in which gradients came, in the last backward
         self.begun = False
+        self.touched: set[int] = set()  # whose gradients have come since the last reduction, inside `no_sync` too
         self.used: Any = None
         self.used_work: Any = None
         self.counts: dict[int, int] = {}
@@ -200,11 +236,17 @@ class Reducer:
 
     def _hook_for(self, index: int) -> Callable[[Any], None]:
         def arrived(param: Any) -> None:
+            if self.find_unused:
+                self.touched.add(index)
             if self.expecting:
                 with no_grad():
                     self._arrived(index)
 
         return arrived
+
+    def bucket_sizes(self) -> list[int]:
+        """Bytes of each bucket."""
+        return [each.size for each in self.buckets]
 
     def remove(self) -> None:
         """Take the hooks from the parameters."""
@@ -217,6 +259,7 @@ class Reducer:
         """A new iteration begins: the one before must have been reduced."""
         if self.expecting and not self.finished and self.begun:
             self._refuse_unfinished()
+        self.times = [perf_counter_ns()]
 
     def prepare_for_backward(self, outputs: list[Any]) -> None:
         """What a backward from these outputs will reduce."""
@@ -232,11 +275,7 @@ class Reducer:
             self.unused = [index for index in range(len(self.params)) if index not in self.static_counts]
         elif self.find_unused and not self.static_graph:
             self.unused = self._unreached(outputs)
-        if self.find_unused and not self.static_graph:
-            used = [0 if index in set(self.unused) else 1 for index in range(len(self.params))]
-            from .. import tensor
-
-            self.used = tensor(used, dtype=_t.int32, device=self.params[0].device)
+        self.times.append(perf_counter_ns())
 
     def _unreached(self, outputs: list[Any]) -> list[int]:
         """Parameters that no gradient of the outputs can come to."""
@@ -278,6 +317,8 @@ class Reducer:
                     "this rank as part of this error"
                 )
         self.expecting = False
+        if self.logger is not None:
+            self.logger.set_error_and_log(text)
         raise RuntimeError(text)
 
     # While backward runs.
@@ -334,6 +375,9 @@ class Reducer:
     def _fill(self, index: int) -> None:
         """Put a parameter's gradient into its bucket."""
         bucket, slot = self.place[index]
+        if bucket.sparse:
+            self._fill_sparse(bucket, self.params[index])
+            return
         view, grad = bucket.views[slot], self.params[index].grad
         if grad is None:
             view.zero_()
@@ -351,6 +395,17 @@ class Reducer:
             if self.as_view:
                 self.params[index].grad = view
 
+    def _fill_sparse(self, bucket: _Bucket, param: Any) -> None:
+        from .. import sparse_coo, sparse_coo_tensor
+
+        grad = param.grad
+        if grad is None:
+            bucket.flat = sparse_coo_tensor(size=param.shape, dtype=param.dtype, device=param.device)
+        elif grad.layout is not sparse_coo:
+            raise RuntimeError("Expected variable to have sparse gradient.")
+        else:
+            bucket.flat = grad.detach().clone() if self.hook is not None else grad.detach() / self.divisor
+
     def _divide(self) -> int:
         if self.join_work is not None:
             self.join_work.wait()
@@ -360,6 +415,8 @@ class Reducer:
 
     def _send(self, place: int) -> None:
         bucket = self.buckets[place]
+        if place == 0:
+            self.times.append(perf_counter_ns())
         if self.hook is None:
             bucket.work = dist.all_reduce(bucket.flat, group=self.group, async_op=True)
         else:
@@ -372,6 +429,10 @@ class Reducer:
             )
             bucket.future = self.hook(self.hook_state, seen)
         if place == len(self.buckets) - 1 and self.find_unused and not self.static_graph:
+            from .. import tensor
+
+            used = [int(index in self.touched) for index in range(len(self.params))]
+            self.used = tensor(used, dtype=_t.int32, device=self.params[0].device)
             self.used_work = dist.all_reduce(self.used, group=self.group, async_op=True)
 
     def _end_static(self) -> None:
@@ -387,12 +448,17 @@ class Reducer:
         """Wait for all buckets, and give every parameter its mean."""
         if self.finished:
             return
+        self.times.append(perf_counter_ns())
         with no_grad():
             for bucket in self.buckets:
                 self._take(bucket)
             self.used_work = None
         self.finished, self.expecting, self.join_work = True, False, None
+        self.touched.clear()
+        self.times.append(perf_counter_ns())
         self.iterations += 1
+        if self.logger is not None:
+            self.logger.look()
 
     def _take(self, bucket: _Bucket) -> None:
         if bucket.work is not None:
@@ -400,20 +466,22 @@ class Reducer:
         else:
             result = bucket.future.wait()
             result = result[0] if isinstance(result, (list, tuple)) else result
-            if result.data_ptr() != bucket.flat.data_ptr():
+            if bucket.sparse:
+                bucket.flat = result
+            elif result.data_ptr() != bucket.flat.data_ptr():
                 bucket.flat.copy_(result.view(-1))
         everywhere = None
         if self.used_work is not None:
             self.used_work.wait()
             everywhere = self.used.tolist()
         unused = set(self.unused)
-        for index, view in zip(bucket.indices, bucket.views):
+        for index, view in zip(bucket.indices, [bucket.flat] if bucket.sparse else bucket.views):
             param = self.params[index]
             if everywhere is not None and not everywhere[index]:
                 continue  # no rank has used it: its gradient is nobody's business
             if everywhere is None and index in unused and param.grad is None:
                 continue
-            if self.as_view:
+            if self.as_view or bucket.sparse:
                 param.grad = view
             elif param.grad is None:
                 param.grad = view.clone()
@@ -426,7 +494,10 @@ class Reducer:
         """Take part in the reduction of all buckets with zeros."""
         with no_grad():
             for place, bucket in enumerate(self.buckets):
-                bucket.flat.zero_()
+                if bucket.sparse:
+                    self._fill_sparse(bucket, self.params[bucket.indices[0]].detach())
+                else:
+                    bucket.flat.zero_()
                 self.join_work = None
                 self._send(place)
                 if bucket.work is not None:

@@ -335,7 +335,7 @@ class Mesh:
                     sent += peer.socket.send(view[sent:])
             except BlockingIOError:
                 limit = int(self.timeout.total_seconds() * 1000)
-                failure = f"Timed out waiting {limit}ms for send operation to complete"
+                failure = f"[gloo] Timed out waiting {limit}ms for send operation to complete"
             except OSError as error:
                 failure = peer.error or f"Connection closed by peer: {error.strerror or error}"
         if failure:
@@ -388,7 +388,7 @@ class Mesh:
         """Until the message is there; the rank that sent it."""
         if not slot.done.wait(call.seconds):
             self._withdraw(call.tag, slot, rank)
-            text = f"Timed out waiting {int(call.seconds * 1000)}ms for recv operation to complete"
+            text = f"[gloo] Timed out waiting {int(call.seconds * 1000)}ms for recv operation to complete"
             raise self._say(call, text, rank)
         if slot.error is not None:
             raise self._say(call, slot.error, slot.source)

@@ -11,7 +11,7 @@ from .._dispatch.keys import PROFILE
 from .._dispatch.state import modes
 from ._options import OpType
 
-__all__ = ["Stretch", "asked", "session"]
+__all__ = ["Doing", "Stretch", "asked", "session"]
 
 # What is asked for, and what is done.
 NAMES: dict[OpType, tuple[str, str]] = {
@@ -30,6 +30,7 @@ NAMES: dict[OpType, tuple[str, str]] = {
     OpType.ALLTOALL_BASE: ("alltoall_base_", "all_to_all"),
     OpType.SEND: ("send", "send"),
     OpType.RECV: ("recv_", "recv"),
+    OpType.RECVANYSOURCE: ("recv_any_source_", "recvAnySource"),
     OpType.BARRIER: ("barrier", "barrier"),
     OpType.COALESCED: ("coalesced", "coalesced"),
 }
@@ -61,6 +62,22 @@ class Stretch:
     def __exit__(self, *_: Any) -> None:
         if self._record is not None:
             self._session.finish(self._record)
+
+
+class Doing:
+    """A collective that is being done, beside what its thread does; nothing where there is no profile."""
+
+    __slots__ = ("_record", "_session")
+
+    def __init__(self, backend: str, kind: OpType, tensors: Any, profile: Any) -> None:
+        self._session = profile
+        self._record: Any = None
+        if profile is not None:
+            self._record = profile.begin_detached(f"{backend}:{NAMES[kind][1]}", tensors)
+
+    def end(self) -> None:
+        if self._record is not None:
+            self._session.end_detached(self._record)
 
 
 def asked(kind: OpType) -> Stretch:

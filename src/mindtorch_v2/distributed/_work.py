@@ -14,7 +14,7 @@ from typing import Any
 
 from ..futures import Future
 from ._options import OpType
-from ._trace import NAMES, Stretch, session
+from ._trace import Doing, session
 
 __all__ = ["Done", "Queue", "Task", "Work"]
 
@@ -114,6 +114,10 @@ class Work:
         """This work: there is no other language to hand it to."""
         return self
 
+    def block_current_stream(self) -> None:
+        """Let what follows on the caller's stream wait for the operation; on the host that is `wait`."""
+        self.wait()
+
     @staticmethod
     def unbox(boxed: Any) -> Work:
         """The work that `boxed` gave."""
@@ -131,29 +135,91 @@ class Done(Work):
         self._finish()
 
 
+class _FutureWork(Work):
+    """An operation that has ended when a future has its value."""
+
+    def __init__(self, future: Future[Any]) -> None:
+        super().__init__()
+        self._future = future
+        future.add_done_callback(self._came)
+
+    def _came(self, future: Future[Any]) -> None:
+        try:
+            found = future.value()
+        except Exception as error:
+            self._error = error
+        else:
+            self._outputs = list(found) if isinstance(found, (list, tuple)) else [found]
+        self._finished.set()
+
+
+def _create_work_from_future(future: Future[Any]) -> Work:
+    """A work that has ended when a future has its value."""
+    return _FutureWork(future)
+
+
+class FakeWork(Work):
+    """An operation that is never begun: waiting for it ends at once."""
+
+    __module__ = "torch.distributed"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seq_id = -1
+        self._finish()
+
+    def getFuture(self) -> Future[Any]:
+        """A future of nothing."""
+        return self.get_future()
+
+
+class PythonCallbackWork(Work):
+    """An operation that is what a function does with the time limit of the first wait; it says whether it went well."""
+
+    __module__ = "torch.distributed"
+
+    def __init__(self, callback: Callable[[timedelta], bool]) -> None:
+        super().__init__()
+        self._callback = callback
+
+    def wait(self, timeout: timedelta = _ZERO) -> bool:
+        """Call the function, once."""
+        if not self._finished.is_set():
+            try:
+                good = self._callback(timeout)
+            except Exception as error:
+                self._finish(error)
+            else:
+                self._finish(None if good else RuntimeError("PythonCallbackWork: the function returned False"))
+        self.synchronize()
+        return True
+
+
 class Task(Work):
     """An operation that a thread of ours does."""
 
-    def __init__(self, op_type: OpType, run: Callable[[Task], None], outputs: Any, backend: str = "") -> None:
+    def __init__(
+        self, op_type: OpType, run: Callable[[Task], None], outputs: Any, backend: str = "", inputs: Any = None
+    ) -> None:
         super().__init__(op_type)
         self._run: Callable[[Task], None] | None = run
         self._outputs = outputs
         # The profile of whoever asks for it, by whose name it is done.
         self._profile, self._backend = session(), backend
+        self._inputs = (outputs if inputs is None else inputs) if self._profile is not None else ()
 
     def do(self) -> None:
         run, self._run = self._run, None
         assert run is not None
         profile, self._profile = self._profile, None
+        doing = Doing(self._backend, self._op_type, self._inputs, profile)
         try:
-            if profile is None:
-                run(self)
-            else:
-                with Stretch(f"{self._backend}:{NAMES[self._op_type][1]}", profile):
-                    run(self)
+            run(self)
         except BaseException as error:  # whoever waits gets it
+            doing.end()
             self._finish(error)
         else:
+            doing.end()
             self._finish()
 
 

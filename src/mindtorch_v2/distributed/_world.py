@@ -32,23 +32,7 @@ class _World:
         self.tags_to_pg: dict[str, list[Any]] = {}
         self.pg_coalesce_state: dict[Any, list[Any]] = {}
         self.group_count = 0
-
-    def forget_all(self) -> None:
-        self.default_pg = None
-        for table in (self.pg_map, self.pg_names, self.pg_group_ranks, self.pg_backend_config):
-            table.clear()
-        self.pg_to_tag.clear()
-        self.tags_to_pg.clear()
-        self.pg_coalesce_state.clear()
-        self.group_count = 0
-
-    def forget(self, pg: Any) -> None:
-        for table in (self.pg_map, self.pg_names, self.pg_group_ranks, self.pg_backend_config, self.pg_coalesce_state):
-            table.pop(pg, None)
-        tag = self.pg_to_tag.pop(pg, None)
-        for name in (tag, "") if tag is not None else ():
-            if pg in self.tags_to_pg.get(name, ()):
-                self.tags_to_pg[name].remove(pg)
+        self.comms: list[Any] = []
 
     @property
     def pg_config_info(self) -> list[dict[str, Any]]:
@@ -66,7 +50,32 @@ class _World:
         ]
 
 
+# Test tools put a world for each thread here, by `distributed_c10d._world`.
 _world = _World()
+
+
+# Groups that were given a name from outside.
+registered: dict[str, Any] = {}
+
+
+def forget_all() -> None:
+    """There are no groups any more."""
+    registered.clear()
+    _world.default_pg = None
+    for name in ("pg_map", "pg_names", "pg_group_ranks", "pg_backend_config", "pg_to_tag", "tags_to_pg"):
+        getattr(_world, name).clear()
+    _world.pg_coalesce_state.clear()
+    _world.group_count = 0
+
+
+def forget(pg: Any) -> None:
+    """There is no such group any more."""
+    for name in ("pg_map", "pg_names", "pg_group_ranks", "pg_backend_config", "pg_coalesce_state"):
+        getattr(_world, name).pop(pg, None)
+    tag = _world.pg_to_tag.pop(pg, None)
+    for each in (tag, "") if tag is not None else ():
+        if pg in _world.tags_to_pg.get(each, ()):
+            _world.tags_to_pg[each].remove(pg)
 
 
 class _WorldMeta(type):
@@ -318,6 +327,8 @@ def _find_pg_by_ranks_and_tag(tag: str, ranks: list[int]) -> Any:
 
 def _resolve_process_group(name: str) -> Any:
     """The group of a name."""
+    if name in registered:
+        return registered[name]
     for pg, found in _world.pg_names.items():
         if found == name:
             return pg

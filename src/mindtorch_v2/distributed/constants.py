@@ -6,5 +6,6 @@ from datetime import timedelta
 
 __all__ = ["default_pg_timeout", "default_pg_nccl_timeout"]
 
-default_pg_timeout: timedelta = timedelta(minutes=30)
+_DEFAULT_PG_TIMEOUT = timedelta(minutes=30)
+default_pg_timeout: timedelta = _DEFAULT_PG_TIMEOUT
 default_pg_nccl_timeout: timedelta | None = timedelta(minutes=10)

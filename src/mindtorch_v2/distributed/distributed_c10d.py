@@ -6,6 +6,7 @@ Invariant: nothing is defined here but the names that only this module has; the 
 from __future__ import annotations
 
 import sys
+import types
 import warnings
 from datetime import timedelta
 from typing import Any
@@ -14,6 +15,9 @@ from ._backend_name import Backend as Backend
 from ._backend_name import BackendConfig as BackendConfig
 from ._collectives import P2POp as P2POp
 from ._collectives import _all_gather_base as _all_gather_base
+from ._collectives import _check_not_self_rank as _check_not_self_rank
+from ._collectives import _check_op as _check_op
+from ._collectives import _check_p2p_op_list as _check_p2p_op_list
 from ._collectives import _check_single_tensor as _check_single_tensor
 from ._collectives import _check_tensor_list as _check_tensor_list
 from ._collectives import _coalescing_manager as _coalescing_manager
@@ -54,6 +58,7 @@ from ._errors import DistStoreError as DistStoreError
 from ._errors import QueueEmptyError as QueueEmptyError
 from ._fake import FakeProcessGroup as FakeProcessGroup
 from ._gloo import ProcessGroupGloo as ProcessGroupGloo
+from ._groups import STORE_BASED_BARRIER_PREFIX as STORE_BASED_BARRIER_PREFIX
 from ._groups import _abort_process_group as _abort_process_group
 from ._groups import _DistributedBackendOptions as _DistributedBackendOptions
 from ._groups import _find_or_create_pg_by_ranks_and_tag as _find_or_create_pg_by_ranks_and_tag
@@ -92,6 +97,42 @@ from ._options import ScatterOptions as ScatterOptions
 from ._options import get_debug_level as get_debug_level
 from ._options import set_debug_level as set_debug_level
 from ._options import set_debug_level_from_env as set_debug_level_from_env
+from ._private import _GLOO_AVAILABLE as _GLOO_AVAILABLE
+from ._private import _NCCL_AVAILABLE as _NCCL_AVAILABLE
+from ._private import _TABLES, _world_name
+from ._private import _TORCHCOMM_AVAILABLE as _TORCHCOMM_AVAILABLE
+from ._private import _UCC_AVAILABLE as _UCC_AVAILABLE
+from ._private import _XCCL_AVAILABLE as _XCCL_AVAILABLE
+from ._private import PG_WRAPPER_STORE_PREFIX as PG_WRAPPER_STORE_PREFIX
+from ._private import SHRINK_ABORT as SHRINK_ABORT
+from ._private import SHRINK_DEFAULT as SHRINK_DEFAULT
+from ._private import _add_ephemeral_timeout_for_all_pgs as _add_ephemeral_timeout_for_all_pgs
+from ._private import _as_iterable as _as_iterable
+from ._private import _backend as _backend
+from ._private import _cleanup_process_group_global_state as _cleanup_process_group_global_state
+from ._private import _create_process_group_wrapper as _create_process_group_wrapper
+from ._private import _default_pg_init_method as _default_pg_init_method
+from ._private import _get_backend_from_str as _get_backend_from_str
+from ._private import _get_global_rank as _get_global_rank
+from ._private import _get_group_size_by_name as _get_group_size_by_name
+from ._private import _get_process_group_uid as _get_process_group_uid
+from ._private import _get_split_source as _get_split_source
+from ._private import _hash_ranks_to_str as _hash_ranks_to_str
+from ._private import _is_barrier_after_init as _is_barrier_after_init
+from ._private import _is_fp8 as _is_fp8
+from ._private import _is_safe_to_split as _is_safe_to_split
+from ._private import _new_process_group_helper as _new_process_group_helper
+from ._private import _parse_backend_string as _parse_backend_string
+from ._private import _process_group_color as _process_group_color
+from ._private import _ProcessGroupWrapper as _ProcessGroupWrapper
+from ._private import _register_pg_in_world as _register_pg_in_world
+from ._private import _register_process_group as _register_process_group
+from ._private import _resolve_group_name_by_ranks_and_tag as _resolve_group_name_by_ranks_and_tag
+from ._private import _time_estimator as _time_estimator
+from ._private import _unregister_all_process_groups as _unregister_all_process_groups
+from ._private import _unregister_process_group as _unregister_process_group
+from ._private import _update_default_pg as _update_default_pg
+from ._private import _validate_output_list_for_rank as _validate_output_list_for_rank
 from ._process_group import ProcessGroup as ProcessGroup
 from ._store import FileStore as FileStore
 from ._store import HashStore as HashStore
@@ -119,6 +160,7 @@ from ._world import _rank_not_in_group as _rank_not_in_group
 from ._world import _resolve_process_group as _resolve_process_group
 from ._world import _World as _World
 from ._world import _world as _world
+from ._world import _WorldMeta as _WorldMeta
 from ._world import get_backend as get_backend
 from ._world import get_backend_config as get_backend_config
 from ._world import get_default_backend_for_device as get_default_backend_for_device
@@ -187,6 +229,26 @@ def _get_pg_config(group: Any = None) -> dict[str, Any]:
 def _get_all_pg_configs() -> list[dict[str, Any]]:
     return [_get_pg_config(pg) for pg in _world.pg_map]
 
+
+def __getattr__(name: str) -> Any:
+    if name in _TABLES:
+        return _world_name(name)
+    if name == "_MPI_AVAILABLE":
+        return is_mpi_available()
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+
+
+class _Home(types.ModuleType):
+    """This module: a world that is put here is the world of all modules that look at it."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(name, value)
+        if name == "_world":
+            for each in ("_world", "_groups", "_collectives"):
+                setattr(sys.modules[f"{__package__}.{each}"], name, value)
+
+
+sys.modules[__name__].__class__ = _Home
 
 __all__ = [
     "Backend",

@@ -20,6 +20,16 @@ from . import _programs
 CONTEXT = multiprocessing.get_context("spawn")
 
 
+def _worked(pid: int) -> float:
+    """Seconds that a process has computed."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
+            fields = file.read().rpartition(")")[2].split()
+    except OSError:  # it is gone
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def serve(pipe: Any, library: str, rank: int, size: int, path: str, seconds: float, backend: str) -> None:
     """A rank: does what it is asked until it is asked to end."""
     os.environ["OMP_NUM_THREADS"] = "1"
@@ -109,8 +119,14 @@ class Ranks:
         return [self.answer(rank) for rank in asked]
 
     def answer(self, rank: int) -> Any:
-        if not self.pipes[rank].poll(90):
-            raise AssertionError(f"rank {rank} does not answer")
+        """What a rank says. On a busy machine it may take long: it has hung when no rank has worked for a while."""
+        worked, waited = -1.0, 0
+        while not self.pipes[rank].poll(60):
+            waited += 60
+            now = sum(_worked(each.pid) for each in self.processes)
+            if waited >= 300 or now - worked < 0.5:
+                raise AssertionError(f"rank {rank} does not answer after {waited} s ({now:.1f} s of work)")
+            worked = now
         return self.pipes[rank].recv()
 
     def values(self, name: str, *arguments: Any) -> list[Any]:

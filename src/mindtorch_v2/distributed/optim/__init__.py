@@ -1,7 +1,10 @@
-"""`torch.distributed.optim`: an optimizer whose state is split over the ranks of a group."""
+"""`torch.distributed.optim`: state that is split, models that are averaged, steps inside backward."""
 
 from __future__ import annotations
 
+from .apply_optimizer_in_backward import _apply_optimizer_in_backward as _apply_optimizer_in_backward
+from .apply_optimizer_in_backward import _get_in_backward_optimizers as _get_in_backward_optimizers
+from .post_localSGD_optimizer import PostLocalSGDOptimizer
 from .zero_redundancy_optimizer import ZeroRedundancyOptimizer
 
-__all__ = ["ZeroRedundancyOptimizer"]
+__all__ = ["PostLocalSGDOptimizer", "ZeroRedundancyOptimizer"]

@@ -5,25 +5,30 @@ Invariant: all ranks begin with rank 0's parameters; after each backward that sy
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
 from ..._device import device as _device
 from ..._tensor import Tensor
 from ...autograd.grad_mode import is_grad_enabled
 from ...distributed import distributed_c10d as dist
+from ...distributed._ddp_log import Logger
 from ...distributed._reducer import (
-    _DEFAULT_FIRST_BUCKET_BYTES,
     Reducer,
     _broadcast_coalesced,
     _compute_bucket_assignment_by_size,
     _verify_params_across_processes,
 )
 from ...distributed.algorithms.join import Join, Joinable, JoinHook
+from ..modules.batchnorm import SyncBatchNorm
 from ..modules.module import Module
+from ..modules.sparse import Embedding, EmbeddingBag
+from ._buckets import _DEFAULT_BUCKET_CAP_MB as _DEFAULT_BUCKET_CAP_MB
+from ._buckets import _MB_TO_BYTES, _BucketCapacityConfig
 
 __all__ = ["DistributedDataParallel"]
 
@@ -60,6 +65,33 @@ def _moved(value: Any, device: Any) -> Any:
     if isinstance(value, dict):
         return type(value)((key, _moved(each, device)) for key, each in value.items())
     return value
+
+
+@dataclass
+class _MixedPrecision:
+    """Dtypes of parameters, gradients and buffers; `mixed_precision=` is not served."""
+
+    param_dtype: Any = None
+    reduce_dtype: Any = None
+    buffer_dtype: Any = None
+
+
+_NCCL = """SOCKET_IFNAME DEBUG DEBUG_SUBSYS IB_DISABLE P2P_DISABLE P2P_LEVEL SHM_DISABLE SOCKET_NTHREADS
+NSOCKS_PERTHREAD BUFFSIZE NTHREADS RINGS MAX_NCHANNELS MIN_NCHANNELS CHECKS_DISABLE CHECK_POINTERS LAUNCH_MODE IB_HCA
+IB_TIMEOUT IB_RETRY_CNT IB_GID_INDEX IB_SL IB_TC IB_AR_THRESHOLD IB_CUDA_SUPPORT NET_GDR_LEVEL NET_GDR_READ
+SINGLE_RING_THRESHOLD LL_THRESHOLD TREE_THRESHOLD ALGO PROTO IGNORE_CPU_AFFINITY DEBUG_FILE COLLNET_ENABLE
+TOPO_FILE TOPO_DUMP_FILE"""
+_VARIABLES = [
+    *("RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_PORT", "MASTER_ADDR", "CUDA_VISIBLE_DEVICES", "GLOO_SOCKET_IFNAME"),
+    *("GLOO_DEVICE_TRANSPORT", "TORCH_NCCL_BLOCKING_WAIT", "TORCH_NCCL_ASYNC_ERROR_HANDLING"),
+    *(f"NCCL_{each}" for each in _NCCL.split()),
+    *("HCCL_CONNECT_TIMEOUT", "HCCL_EXEC_TIMEOUT"),
+]
+
+
+def _dump_DDP_relevant_env_vars() -> None:
+    """Print the environment that decides how processes find each other."""
+    print("".join(f"env:{each}={os.environ.get(each, 'N/A')}\n" for each in _VARIABLES))
 
 
 class _DDPJoinHook(JoinHook):
@@ -138,7 +170,7 @@ class DistributedDataParallel(Module, Joinable):
                 FutureWarning,
                 stacklevel=2,
             )
-        self.broadcast_bucket_size = 250 * 1024 * 1024
+        self.broadcast_bucket_size = 250 * _MB_TO_BYTES
         self._set_bucket_sizes(bucket_cap_mb, bucket_cap_mb_list)
         parameters, names = self._build_params_for_reducer()
         if init_sync:
@@ -232,15 +264,10 @@ class DistributedDataParallel(Module, Joinable):
     def _set_bucket_sizes(self, cap: float | None, caps: list[int] | None) -> None:
         if cap is not None and caps is not None:
             raise ValueError("Cannot specify both bucket_cap_mb and bucket_cap_mb_list")
-        self.bucket_bytes_cap_default = cap is None and caps is None
-        self.bucket_bytes_cap_list = [int(each * 1024 * 1024) for each in caps or ()]
-        self.bucket_bytes_cap = int((25 if cap is None else cap) * 1024 * 1024)
-        if caps:
-            self._bucket_limits = self.bucket_bytes_cap_list
-        elif self.bucket_bytes_cap_default:
-            self._bucket_limits = [_DEFAULT_FIRST_BUCKET_BYTES, self.bucket_bytes_cap]
-        else:
-            self._bucket_limits = [self.bucket_bytes_cap]
+        config = self._bucket_config = _BucketCapacityConfig.create(cap, caps, False)
+        self.bucket_bytes_cap = config.bucket_bytes_cap
+        self.bucket_bytes_cap_list = list(config.per_bucket_bytes_caps)
+        self.bucket_bytes_cap_default = config.first_bucket_bytes_cap < config.bucket_bytes_cap
 
     def _build_params_for_reducer(self) -> tuple[list[Any], dict[int, str]]:
         seen: set[int] = set()
@@ -257,8 +284,9 @@ class DistributedDataParallel(Module, Joinable):
     def _make_reducer(self, parameters: list[Any], names: dict[int, str], static_graph: bool) -> None:
         # Where it is not known which gradients come first, a small first bucket gains nothing.
         unordered = static_graph or self.find_unused_parameters
-        limits = [self.bucket_bytes_cap] if unordered else self._bucket_limits
-        buckets, _ = _compute_bucket_assignment_by_size(parameters, limits)
+        limits = [self.bucket_bytes_cap] if unordered else self._bucket_config.limits()
+        sparse = self._sparse_gradients(parameters)
+        buckets, _ = _compute_bucket_assignment_by_size(parameters, limits, sparse)
         # Gradients of the last parameters come first.
         self.reducer = Reducer(
             parameters,
@@ -267,7 +295,28 @@ class DistributedDataParallel(Module, Joinable):
             self.find_unused_parameters,
             self.gradient_as_bucket_view,
             names,
+            sparse,
         )
+        self.reducer.cap = self.bucket_bytes_cap
+        self.logger = self.reducer.logger = Logger(self.reducer)
+        self.logger.set_construction_data_and_log(
+            type(self.module).__name__,
+            self.device_ids or [],
+            -1 if self.output_device is None else self.output_device,
+            self.forward_sync_buffers,
+            any(isinstance(each, SyncBatchNorm) for each in self.module.modules()),
+            static_graph,
+        )
+
+    def _sparse_gradients(self, parameters: list[Any]) -> list[bool]:
+        """Whose gradients are sparse: those of embeddings that say so."""
+        kinds = (Embedding, EmbeddingBag)
+        found = {
+            id(each.weight)
+            for each in self.module.modules()
+            if isinstance(each, kinds) and getattr(each, "sparse", False)
+        }
+        return [id(each) in found for each in parameters]
 
     def _module_buffers(self) -> list[Any]:
         return [each for name, each in self.module.named_buffers() if name not in self.parameters_to_ignore]
@@ -384,6 +433,7 @@ class DistributedDataParallel(Module, Joinable):
         if self._comm_hooks:
             raise RuntimeError("register_comm_hook or register_builtin_comm_hook can only be called once.")
         self._comm_hooks.append((hook, state))
+        self.logger._set_comm_hook_name(getattr(hook, "__qualname__", type(hook).__qualname__))
         self.reducer.hook, self.reducer.hook_state = hook, state
 
     @staticmethod
@@ -400,7 +450,20 @@ class DistributedDataParallel(Module, Joinable):
 
     def _set_static_graph(self) -> None:
         """Say that every iteration uses the same parameters in the same way."""
+        if self.static_graph and self.reducer.static_graph:
+            warnings.warn(
+                "You've set static_graph to be True, no need to call `_set_static_graph` again.", stacklevel=2
+            )
+            return
+        if self.reducer.iterations:
+            text = (
+                "set_static_graph() should be called before training loop starts and after DistributedDataParallel is "
+                "constructed."
+            )
+            self.logger.set_error_and_log(text)
+            raise RuntimeError(text)
         self.static_graph = self.reducer.static_graph = True
+        self.logger._set_static_graph()
         if self.find_unused_parameters:
             warnings.warn(
                 "You passed find_unused_parameters=true to DistributedDataParallel, `_set_static_graph` will detect "
@@ -419,20 +482,13 @@ class DistributedDataParallel(Module, Joinable):
         return dist.get_rank(self.process_group)
 
     def _get_ddp_logging_data(self) -> dict[str, Any]:
-        sizes = [each.flat.numel() * each.flat.element_size() for each in self.reducer.buckets]
-        return {
-            "world_size": dist.get_world_size(self.process_group),
-            "rank": self._distributed_rank,
-            "module_name": type(self.module).__name__,
-            "backend_name": dist.get_backend(self.process_group),
-            "iteration": self.reducer.iterations,
-            "find_unused_parameters": int(self.find_unused_parameters),
-            "gradient_as_bucket_view": int(self.gradient_as_bucket_view),
-            "static_graph": int(self.static_graph),
-            "bucket_sizes": ", ".join(map(str, sizes)),
-            "bucket_cap_bytes": self.bucket_bytes_cap,
-            "num_parameter_tensors": len(self.reducer.params),
-        }
+        return dict(self.logger._get_ddp_logging_data())
+
+    def _set_ddp_runtime_logging_sample_rate(self, sample_rate: int) -> None:
+        """Look at every so many steps, after the first ten."""
+        if sample_rate < 1:
+            raise ValueError("DDP runtime logging sample rate should be equal or greater than 1")
+        self.logger.rate = sample_rate
 
     def __getstate__(self) -> dict[str, Any]:
         if self.process_group != dist._get_default_group():
@@ -451,6 +507,5 @@ class DistributedDataParallel(Module, Joinable):
         self.__dict__.setdefault("require_forward_param_sync", True)
         self.__dict__.setdefault("require_backward_grad_sync", True)
         parameters, names = self._build_params_for_reducer()
-        self.logger = None
         self._make_reducer(parameters, names, self.static_graph)
         self.reducer.static_graph = self.static_graph

@@ -8,6 +8,7 @@ from typing import Any
 from . import debugging_hooks as debugging
 from . import default_hooks as default
 from . import powerSGD_hook as powerSGD
+from . import quantization_hooks as quantization
 
 __all__ = ["DDPCommHookType", "register_ddp_comm_hook"]
 
@@ -25,11 +26,13 @@ class _Wrapper:
 
 
 class DDPCommHookType(Enum):
-    """Hooks that can be registered by name; those for quantization are not served."""
+    """Hooks that can be registered by name."""
 
     ALLREDUCE = _Wrapper(default.allreduce_hook)
     FP16_COMPRESS = _Wrapper(default.fp16_compress_hook)
     BF16_COMPRESS = _Wrapper(default.bf16_compress_hook)
+    QUANTIZE_PER_TENSOR = _Wrapper(quantization.quantization_pertensor_hook)
+    QUANTIZE_PER_CHANNEL = _Wrapper(quantization.quantization_perchannel_hook)
     POWER_SGD = _Wrapper(powerSGD.powerSGD_hook, matrix_approximation_rank=1)
     POWER_SGD_RANK2 = _Wrapper(powerSGD.powerSGD_hook, matrix_approximation_rank=2)
     BATCHED_POWER_SGD = _Wrapper(powerSGD.batched_powerSGD_hook, matrix_approximation_rank=1)
