@@ -7,8 +7,6 @@ from typing import Any
 
 from .. import _absent
 
-__all__ = [*"all_reduce reduce broadcast all_gather reduce_scatter".split()]
-
 SUM = 0
 
 
